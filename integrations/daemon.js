@@ -42,9 +42,9 @@ async function ask(path, body) {
       running = undefined
     })
   }
-  const said = await answer.json()
-  if (!answer.ok) throw Object.assign(new Error(said.detail ?? `the daemon answers ${answer.status}`), { status: answer.status })
-  return said
+  if (answer.ok) return answer.json()
+  const { detail } = await answer.json().catch(() => ({})) // a daemon that lacks a route says so in plain text
+  throw Object.assign(new Error(detail ?? `the daemon answers ${answer.status}`), { status: answer.status })
 }
 
 const thread = id => '/v1/threads/' + encodeURIComponent(id)

@@ -121,7 +121,7 @@ func TestOpenClaw(t *testing.T) {
 // TestOpenClawWithoutDaemon: whatever is wrong with the daemon, OpenClaw's messages are as
 // they were, it compacts by itself, and one line each time says why.
 func TestOpenClawWithoutDaemon(t *testing.T) {
-	for name, program := range absent(t) {
+	for name, program := range absent(t, 1) {
 		t.Run(name, func(t *testing.T) {
 			var got assembled
 			play(t, "openclaw", withRuntime(), openclawEntry, program, 3, &got)
@@ -136,7 +136,7 @@ func TestOpenClawWithoutDaemon(t *testing.T) {
 			if got.Ran.Result.Summary != "OpenClaw compacted s2" {
 				t.Errorf("the compaction of one long turn said %+v", got.Ran)
 			}
-			if len(got.Logged) != 9 || !strings.HasPrefix(got.Recalled, "error: ") || got.After != 5 {
+			if len(got.Logged) != 9 || !strings.Contains(got.Logged[0], why[name]) || !strings.HasPrefix(got.Recalled, "error: ") || got.After != 5 {
 				t.Errorf("logged %q, recall gave %q", got.Logged, got.Recalled)
 			}
 		})

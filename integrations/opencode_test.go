@@ -69,7 +69,7 @@ func TestOpencode(t *testing.T) {
 // TestOpencodeWithoutDaemon: whatever is wrong with the daemon, opencode's messages and its
 // own compaction are as they were, and one line says why.
 func TestOpencodeWithoutDaemon(t *testing.T) {
-	for name, program := range absent(t) {
+	for name, program := range absent(t, 2) {
 		t.Run(name, func(t *testing.T) {
 			var got played
 			play(t, "opencode", integrations.Opencode(), "plugins/palimpsest.js", program, 3, &got)
@@ -78,7 +78,7 @@ func TestOpencodeWithoutDaemon(t *testing.T) {
 					t.Errorf("step %d: %+v", i+1, s)
 				}
 			}
-			if len(got.Logged) != 3 || !strings.HasPrefix(got.Recalled, "error: ") {
+			if len(got.Logged) != 3 || !strings.Contains(got.Logged[0], why[name]) || !strings.HasPrefix(got.Recalled, "error: ") {
 				t.Errorf("logged %q, recall gave %q", got.Logged, got.Recalled)
 			}
 		})

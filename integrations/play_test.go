@@ -3,17 +3,20 @@ package integrations_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 )
 
@@ -27,13 +30,19 @@ func started(t *testing.T) string {
 func serving(t *testing.T, most int64) string {
 	t.Helper()
 	var asked atomic.Int64
+	return refusing(t, noRoom, func(*http.Request) bool { return most >= 0 && asked.Add(1) > most })
+}
+
+// refusing is started for a daemon that refuses some requests.
+func refusing(t *testing.T, refuse http.HandlerFunc, which func(*http.Request) bool) string {
+	t.Helper()
 	s, err := daemon.New(daemon.Config{Compactor: palimpsest.Config{Recall: &palimpsest.Recall{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if most >= 0 && asked.Add(1) > most {
-			noRoom(w, r)
+		if which(r) {
+			refuse(w, r)
 			return
 		}
 		s.ServeHTTP(w, r)
@@ -56,8 +65,21 @@ func noRoom(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, `{"type":"unavailable","detail":"the disk is full"}`)
 }
 
-// absent are scripts in place of our program for all that can be wrong with a daemon.
-func absent(t *testing.T) map[string]string {
+// absent are scripts in place of our program for what can be wrong with a daemon: all of
+// it in a long run, else every third, and by turn all of it for three plugins.
+func absent(t *testing.T, turn int) map[string]string {
+	some := map[string]string{}
+	all := everyAbsence(t)
+	for i, name := range slices.Sorted(maps.Keys(all)) {
+		if corpus.Long() || i%3 == turn {
+			some[name] = all[name]
+		}
+	}
+	return some
+}
+
+func everyAbsence(t *testing.T) map[string]string {
+	t.Helper()
 	return map[string]string{
 		"missing":        "",
 		"fails":          "echo no >&2; exit 1",
@@ -67,6 +89,12 @@ func absent(t *testing.T) map[string]string {
 		"talks nonsense": answering(t, func(w http.ResponseWriter) { fmt.Fprint(w, "<html>It works!</html>") }),
 		"says nothing":   answering(t, func(w http.ResponseWriter) { fmt.Fprint(w, "null") }),
 		"is older":       answering(t, func(w http.ResponseWriter) { fmt.Fprint(w, `{"version":3,"prompt":{"messages":[{"role":"user"}]}}`) }),
+		// It has threads, but not yet what is asked of them.
+		"lacks a route": refusing(t, http.NotFound, func(r *http.Request) bool { return r.URL.Path != "/v1/threads" }),
+		"lacks a method": answering(t, func(w http.ResponseWriter) {
+			w.Header().Set("Allow", http.MethodGet)
+			http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
+		}),
 		"edits nonsense": answering(t, func(w http.ResponseWriter) {
 			fmt.Fprint(w, `{"version":3,"edits":[null,{"message_id":7,"insert_before":"?"}]}`)
 		}),
@@ -77,6 +105,9 @@ func absent(t *testing.T) map[string]string {
 		}),
 	}
 }
+
+// why are words of the line that says what is wrong.
+var why = map[string]string{"lacks a route": "the daemon answers 404", "lacks a method": "the daemon answers 405", "has no room": "the disk is full"}
 
 // answering is the script for a daemon that answers everything in one way.
 func answering(t *testing.T, answer func(http.ResponseWriter)) string {

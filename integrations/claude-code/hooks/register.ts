@@ -47,9 +47,13 @@ async function ask($: any, path: string, body: unknown): Promise<any> {
     socket = await daemon($)
     answer = await $.http.fetch('http://localhost' + path, { ...init, socketPath: socket })
   }
-  const said = answer.text === '' ? {} : JSON.parse(answer.text)
-  if (!answer.ok) throw Object.assign(new Error(said.detail ?? `the daemon answers ${answer.status}`), { status: answer.status })
-  return said
+  const said = () => (answer.text === '' ? {} : JSON.parse(answer.text))
+  if (answer.ok) return said()
+  let detail = `the daemon answers ${answer.status}`
+  try {
+    detail = said().detail ?? detail
+  } catch {} // a daemon that lacks a route says so in plain text
+  throw Object.assign(new Error(detail), { status: answer.status })
 }
 
 const text = (s: string): Part => ({ type: 'text', text: s })

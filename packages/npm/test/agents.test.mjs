@@ -2,7 +2,7 @@ import assert from 'node:assert'
 import { after, before, test } from 'node:test'
 import { Agent, MemorySession, Runner, Usage, setTracingDisabled, tool } from '@openai/agents-core'
 import { PalimpsestSession, codec } from '@palimpsest-ai/client/agents'
-import { daemon, part, parts, room, watch, window } from './task.mjs'
+import { daemon, part, parts, room, watch, window, wrong } from './task.mjs'
 import { roundtrips } from './property.mjs'
 import { groups } from './agents.draw.mjs'
 
@@ -93,20 +93,22 @@ for (const stream of [false, true]) {
   })
 }
 
-test('without a daemon the session is the store that it stands on', async () => {
-  const look = watch()
-  let failed = 0
-  const session = new PalimpsestSession({ thread: 'none', client: { url: 'http://127.0.0.1:1' }, window, onError: () => failed++ })
-  const agent = new Agent({ name: 'reader', tools: [mine, ...session.tools], model: session.model(scripted(look)) })
-  await new Runner().run(agent, question, { session, maxTurns: 80 })
-  assert.equal(look.seen.asked, parts)
-  assert.ok(look.seen.largest > room)
-  assert.equal(failed, look.seen.requests + look.seen.looked)
-  const last = await session.popItem()
-  assert.equal(last.role, 'assistant')
-  assert.equal(await session.getSessionId(), 'none')
-  await session.clearSession()
-  assert.deepEqual(await session.getItems(), [])
-})
+for (const how of Object.keys(wrong())) {
+  test(`${how} the session is the store that it stands on`, async () => {
+    const look = watch()
+    let failed = 0
+    const session = new PalimpsestSession({ thread: how, client: wrong(at.url)[how], window, onError: () => failed++ })
+    const agent = new Agent({ name: 'reader', tools: [mine, ...session.tools], model: session.model(scripted(look)) })
+    await new Runner().run(agent, question, { session, maxTurns: 80 })
+    assert.equal(look.seen.asked, parts)
+    assert.ok(look.seen.largest > room)
+    assert.equal(failed, look.seen.requests + look.seen.looked)
+    const last = await session.popItem()
+    assert.equal(last.role, 'assistant')
+    assert.equal(await session.getSessionId(), how)
+    await session.clearSession()
+    assert.deepEqual(await session.getItems(), [])
+  })
+}
 
 test('conversion both ways', () => roundtrips(codec, groups))

@@ -10,7 +10,7 @@ import { Client } from '@palimpsest-ai/client'
 import { codec, palimpsest } from '@palimpsest-ai/client/ai'
 import { messages } from './ai.draw.mjs'
 import { roundtrips } from './property.mjs'
-import { daemon, elsewhere, part, parts, program, room, watch, window } from './task.mjs'
+import { daemon, elsewhere, lacking, part, parts, program, room, watch, window } from './task.mjs'
 
 const { generateText, jsonSchema, stepCountIs, isStepCount = stepCountIs, streamText, wrapLanguageModel } = ai
 const MockModel = mocks.MockLanguageModelV4 ?? mocks.MockLanguageModelV3
@@ -192,6 +192,9 @@ test('whatever fails, the model gets the messages of the host', async () => {
     [{ url: at.url, fetch: answers(200, 'no json') }, /is this the address of a daemon/],
     [{ url: at.url, fetch: answers(200, '{"items":[{"id":"x"}]}') }, /begin another thread/],
     [{ url: at.url, fetch: answers(507, full) }, /the store is full \(507\)/],
+    [{ url: at.url, fetch: answers(404, '404 page not found\n') }, /the answer \(404\) is no JSON/],
+    [{ url: at.url, fetch: answers(405, '{"title":"Method Not Allowed"}') }, /Method Not Allowed \(405\)/],
+    [{ url: at.url, fetch: lacking('/prepare', '/answer') }, /\/prepare: Not Found \(404\)/],
     [{ url: at.url, timeout: 20, fetch: (_, { signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))) }, /timeout/],
     [{ program: '/bin/echo' }, /daemon: /], // prints no JSON
   ]) {
@@ -210,6 +213,15 @@ test('whatever fails, the model gets the messages of the host', async () => {
   }
   const p = palimpsest({ thread: 'open', client: { url: 'http://127.0.0.1:1' }, onError: thrown })
   assert.deepEqual((await p.middleware.transformParams({ params: { prompt }, model: {} })).prompt, prompt)
+})
+
+test('a daemon that makes nothing smaller leaves the refusal as it was', async () => {
+  const errors = []
+  const p = palimpsest({ thread: 'older', client: { url: at.url, fetch: lacking('/overflowed') }, window, onError: (err) => errors.push(err) })
+  const refusing = new MockModel({ doGenerate: async () => thrown(Object.assign(new Error('prompt is too long: 9 tokens > 8 maximum'), { statusCode: 400 })) })
+  await assert.rejects(generateText({ model: wrapLanguageModel({ model: refusing, middleware: p.middleware }), messages: question, maxRetries: 0 }), /prompt is too long/)
+  assert.match(String(errors[0]), /\/overflowed: Not Found \(404\)/)
+  assert.equal(errors.length, 1)
 })
 
 test('a daemon that is killed in the middle', async () => {

@@ -7,7 +7,7 @@ import { createAgent } from 'langchain'
 import { codec, palimpsestMiddleware } from '@palimpsest-ai/client/langchain'
 import { messages } from './langchain.draw.mjs'
 import { roundtrips } from './property.mjs'
-import { daemon, part, parts, room, watch, window } from './task.mjs'
+import { daemon, part, parts, room, watch, window, wrong } from './task.mjs'
 
 let at
 before(async () => (at = await daemon()))
@@ -67,14 +67,16 @@ test('what the model refuses as too long is made smaller and asked once more', a
   assert.ok(look.seen.refused > 0)
 })
 
-test('without a daemon the model gets the messages of the state', async () => {
-  const look = watch()
-  let failed = 0
-  await run(look, { thread: 'none', client: { url: 'http://127.0.0.1:1' }, onError: () => failed++ })
-  assert.equal(look.seen.asked, parts)
-  assert.ok(look.seen.largest > room)
-  assert.equal(failed, look.seen.requests + look.seen.looked)
-})
+for (const how of Object.keys(wrong())) {
+  test(`${how} the model gets the messages of the state`, async () => {
+    const look = watch()
+    let failed = 0
+    await run(look, { thread: how, client: wrong(at.url)[how], onError: () => failed++ })
+    assert.equal(look.seen.asked, parts)
+    assert.ok(look.seen.largest > room)
+    assert.equal(failed, look.seen.requests + look.seen.looked)
+  })
+}
 
 test('threads have the names of LangChain', async () => {
   const errors = []

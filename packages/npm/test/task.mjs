@@ -98,6 +98,12 @@ export async function daemon(...flags) {
   }
 }
 
+/** The fetch of an older daemon, that lacks routes which end so. */
+export const lacking = (...ends) => (url, init) => (ends.some((e) => url.endsWith(e)) ? Response.json({ title: 'Not Found' }, { status: 404 }) : fetch(url, init))
+
+/** What can be wrong with a daemon from the first call on. */
+export const wrong = (url) => ({ 'without a daemon': { url: 'http://127.0.0.1:1' }, 'with a daemon that lacks a route': { url, fetch: lacking('/prepare', '/answer') } })
+
 /** Runs with a home and a run directory of its own, in which `palimpsest daemon` keeps what it has. */
 export async function elsewhere(run) {
   const dir = mkdtempSync(join(tmpdir(), 'plk-'))
