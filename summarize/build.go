@@ -10,7 +10,7 @@ import (
 // build makes the summary of what was taken, in the order of the thread.
 func (s *selection) build() summary.Summary {
 	p := s.pool
-	out := summary.Summary{Span: p.Span, CurrentTask: s.task, Work: s.work, Requests: slices.Clone(s.requests)}
+	out := summary.Summary{Span: p.Span, CurrentTask: s.task, Work: s.work, Requests: slices.Clone(s.requests), Elsewhere: p.Elsewhere}
 	order := slices.Clone(s.taken)
 	slices.Sort(order)
 	var plain [sections][]int

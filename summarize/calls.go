@@ -306,11 +306,12 @@ func (f *callFacts) changedLines(s string) {
 	if n := len(f.changed); n > 0 {
 		line = f.changed[n-1].line + 2
 	}
+	var in imports
 	for n, p := range lineSpans(s) {
 		if len(f.changed) >= maxChanged {
 			break
 		}
-		if p.to-p.from < 6 {
+		if in.holds(s[p.from:p.to]) || p.to-p.from < 6 {
 			continue
 		}
 		score := float32(0)

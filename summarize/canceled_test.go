@@ -30,7 +30,7 @@ func (e *ending) Err() error {
 // not counted, and what was begun does no harm to the next one.
 func TestSummaryStops(t *testing.T) {
 	stopped := 0
-	property.Few(t, 20, func(rt *rapid.T) {
+	property.Few(t, 8, func(rt *rapid.T) {
 		log := threadgen.Thread().Draw(rt, "thread")
 		in := summarize.Input{Messages: uncopied.Messages(log), Budget: rapid.SampledFrom([]int{0, 200, 2000}).Draw(rt, "budget")}
 		want, wanted := (&summarize.Extractive{}).Summarize(context.Background(), in)

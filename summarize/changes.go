@@ -373,7 +373,7 @@ func (c *callFacts) taken() []string {
 }
 
 // What a hunk is worth by itself: of an edit, of a file that was made whole, of lines
-// that only bring names in.
+// that only bring names in or draw.
 const (
 	editedWorth = 0.7
 	madeWorth   = 0.2
@@ -382,19 +382,29 @@ const (
 
 // imports reports whether a hunk holds nothing but imports.
 func (h hunk) imports() bool {
+	in := imports{open: true} // the edit may be inside of a list
 	return !slices.ContainsFunc(h.plus, func(line string) bool {
 		line = strings.TrimSpace(line)
-		if line == "" || line == ")" || strings.HasPrefix(line, `"`) && !strings.Contains(line, " ") {
-			return false
-		}
-		for _, w := range [...]string{"import ", "from ", "use ", "using ", "#include ", "package "} {
-			if strings.HasPrefix(line, w) {
-				return false
-			}
-		}
-		return true
+		return line != "" && !in.holds(line)
 	})
 }
+
+// diagram reports whether a hunk mostly draws something: Mermaid is the one that is
+// written into documents.
+func (h hunk) diagram() bool {
+	n := 0
+	for _, line := range h.plus {
+		line = strings.TrimSpace(line)
+		first := firstWord(line)
+		if strings.Contains(line, "->>") || strings.Contains(line, "-->") || diagramWords[first] {
+			n++
+		}
+	}
+	return 2*n > len(h.plus)
+}
+
+// diagramWords open the other lines of a Mermaid diagram.
+var diagramWords = set("```mermaid sequenceDiagram stateDiagram-v2 flowchart graph participant actor Note loop alt opt end")
 
 // written turns the hunks that still stand into candidates.
 func (b *builder) written() {
@@ -406,7 +416,7 @@ func (b *builder) written() {
 		text := w.text(w.path)
 		worth := float32(editedWorth)
 		switch {
-		case w.imports():
+		case w.imports(), w.diagram():
 			worth = importWorth
 		case len(w.minus) == 0 && len(w.plus) >= maxHunkLines:
 			worth = madeWorth

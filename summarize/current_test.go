@@ -136,3 +136,33 @@ func TestShown(t *testing.T) {
 		t.Errorf("the task is said to be %q, a newer one is shown", s.CurrentTask)
 	}
 }
+
+// TestSaysNothing: what tells a reader next to nothing is not told while there is
+// something else: drawings, and attempts to read what is not there.
+func TestSaysNothing(t *testing.T) {
+	if (hunk{plus: []string{"```mermaid", "sequenceDiagram", "U->>G: git add", "Note over G: PostCommit", "G-->>U: done"}}).diagram() != true {
+		t.Error("a diagram is none")
+	}
+	if (hunk{plus: []string{"The hook runs.", "p->next = q;", "end"}}).diagram() {
+		t.Error("text is a diagram")
+	}
+	k := (&talk{}).user("Read the logging code.").says("Let me look at it.")
+	k.calls("Read", args{"file_path": "/r/logging.go"}, "File does not exist.", thread.Failure).says("Let me search for it.")
+	k.calls("Grep", args{"pattern": "logging"}, "/r/logger.go", thread.Success).says("It is in logger.go.")
+	if s := summarizeNow(t, Input{Messages: k.done(t)}); len(s.FailedAttempts) > 0 {
+		t.Errorf("told as a failure: %q", texts(s.FailedAttempts))
+	}
+}
+
+// TestEditThatFailed: an edit that a file did not take is told with the one that it took.
+func TestEditThatFailed(t *testing.T) {
+	k := (&talk{}).user("Export the runner.")
+	k.calls("Edit", args{"file_path": "/r/index.ts", "old_string": "export a", "new_string": "export a\nexport runner"}, "Could not find the exact text in index.ts.", thread.Failure)
+	k.calls("Read", args{"file_path": "/r/index.ts"}, "export b\nexport a", thread.Success)
+	k.calls("Edit", args{"file_path": "/r/other.ts", "old_string": "let n = 1", "new_string": "let n = 2"}, "ok", thread.Success)
+	k.calls("Edit", args{"file_path": "/r/index.ts", "old_string": "export b", "new_string": "export { runner } from './runner'"}, "ok", thread.Success).says("Done.")
+	s := summarizeNow(t, Input{Messages: k.done(t)})
+	if len(s.FailedAttempts) != 1 || !strings.Contains(s.FailedAttempts[0].Text, "find the exact text") || !strings.HasSuffix(s.FailedAttempts[0].Text, "edited next: /r/index.ts export b → export { runner } from './runner'") {
+		t.Errorf("failures: %q", texts(s.FailedAttempts))
+	}
+}

@@ -35,13 +35,21 @@ func (x *Excerpts) Shorten(text string, n int, full bool) string {
 	text = clean(text)
 	var all, pieces []piece
 	line := 0 // of those that are not empty
+	var in imports
 	for _, p := range lineSpans(text) {
 		if p.from == p.to || len(all) >= maxKeys {
 			continue
 		}
 		line++
 		p.from = afterLineNumber(text, p)
+		brings := in.holds(text[p.from:p.to]) && len(all) > 0
+		if brings && !full {
+			continue
+		}
 		pieces = appendPieces(pieces[:0], text, p, line, 0, full || len(all) == 0)
+		for i := range pieces {
+			pieces[i].imports = brings
+		}
 		all = append(all, pieces...)
 	}
 	room := n - len(clip.Missing(1_000_000)) - len("\n")
@@ -75,6 +83,9 @@ func (x *Excerpts) choose(all []piece, room int, full bool) []int {
 	covered := map[int32]bool{}
 	density := func(i int) float32 {
 		var v float32
+		if all[i].imports {
+			return 0
+		}
 		for _, m := range all[i].idents {
 			if id, ok := x.names.id[m.norm]; ok && !covered[id] {
 				v += x.names.weight[id]
@@ -119,13 +130,18 @@ func (x *Excerpts) choose(all []piece, room int, full bool) []int {
 	}
 	for _, near := range []bool{true, false} {
 		for i := 1; i < len(all) && room > 0; i++ {
-			if before := len(chosen); !is[i] && (!near || is[i-1] || is[i+1]) {
+			if before := len(chosen); !is[i] && !all[i].imports && (!near || is[i-1] || is[i+1]) {
 				take(i)
 				is[i] = len(chosen) > before && !near
 			}
 		}
 		for _, i := range chosen {
 			is[i] = true
+		}
+	}
+	for i := 1; i < len(all) && room > 0; i++ {
+		if all[i].imports && !is[i] {
+			take(i)
 		}
 	}
 	slices.Sort(chosen)

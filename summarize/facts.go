@@ -22,6 +22,8 @@ type piece struct {
 	cues   cue
 	reason int  // where in text the reason begins, or -1
 	code   bool // inside a fenced block, or a line of a tree
+	// imports says that it only brings names in.
+	imports bool
 	place
 }
 
@@ -178,6 +180,10 @@ func drawn(s string) bool {
 	return strings.HasPrefix(s, "│") || strings.HasPrefix(s, "├") || strings.HasPrefix(s, "└") || strings.HasPrefix(s, "┌")
 }
 
+// cwdNote is the note that Claude Code puts behind an output, about the folder that its
+// shell is in again.
+const cwdNote = "Shell cwd was reset to "
+
 // readResult extracts the facts of a tool result.
 func readResult(r thread.ToolResult) *resultFacts {
 	f := &resultFacts{callID: r.CallID, tool: r.Tool, source: sourceOfResult(r.Tool), outcome: r.Outcome, exit: -1, fields: r.KeyFields}
@@ -196,6 +202,9 @@ func readResult(r thread.ToolResult) *resultFacts {
 		}
 		line++
 		p.from = afterLineNumber(s, p)
+		if strings.HasPrefix(s[p.from:p.to], cwdNote) {
+			continue
+		}
 		if f.first == "" {
 			f.first = s[p.from:min(p.to, p.from+maxLine)]
 		}

@@ -11,9 +11,11 @@ import (
 )
 
 const (
-	// attemptWorth is the value of a failed attempt, and missWorth that of a call that
-	// only named what is not there.
+	// attemptWorth is the value of a failed attempt, editWorth that of an edit that the
+	// file did not take and another did, and missWorth that of a call that only named
+	// what is not there.
 	attemptWorth = 2.5
+	editWorth    = 1
 	missWorth    = 0.4
 	// maxMending is how many edits after a failure are told of it, and nextMessages how
 	// many messages are looked at for them and for the assistant's words.
@@ -31,18 +33,21 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 	text := c.name + " " + clip.Brief(c.input, 120) + " => " + lines
 	sources := []thread.ID{asked.ID, m.ID}
 	idents = slices.Concat(c.asked, idents)
+	mends := b.mending(i, c)
 	if j := b.saidNext(i); j >= 0 {
 		said := b.facts[j].said[0]
-		if !announces(said.text) {
+		switch {
+		case !announces(said.text):
 			text += " | then the assistant: " + clip.Brief(said.text, 200)
 			b.once('m', said.text)
 			idents = append(idents, said.idents...)
+		case c.class == toolpolicy.Read || c.class == toolpolicy.List:
+			return // what is not there was looked for elsewhere
 		}
 		sources = append(sources, b.messages[j].ID)
-	} else if c.class != toolpolicy.Shell && c.class != toolpolicy.Other {
+	} else if len(mends) == 0 && c.class != toolpolicy.Shell && c.class != toolpolicy.Other {
 		return // the agent passed over it
 	}
-	mends := b.mending(i, c)
 	for _, e := range mends {
 		text += " | edited next: " + e.text
 		sources = append(sources, e.from)
@@ -56,8 +61,12 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 	b.tried[len(b.FailedAttempts)] = core(c.name, c.input)
 	b.FailedAttempts = append(b.FailedAttempts, summary.Item{Text: text, Turn: m.Turn, Sources: sources})
 	worth := float32(attemptWorth)
-	if len(mends) == 0 && c.class != toolpolicy.Shell && c.class != toolpolicy.Other {
+	switch {
+	case c.class == toolpolicy.Shell, c.class == toolpolicy.Other:
+	case len(mends) == 0:
 		worth = missWorth
+	default:
+		worth = editWorth
 	}
 	b.entry(secFailed, i, worth*b.age(i), idents)
 }
@@ -83,9 +92,10 @@ type mend struct {
 }
 
 // mending are the first edits after a failed command in its turn, up to where the
-// same command is run again.
+// same command is run again; after a failed edit, the one of the same file that worked.
 func (b *builder) mending(i int, c *callFacts) []mend {
-	if c.class != toolpolicy.Shell {
+	edit := (c.class == toolpolicy.Edit || c.class == toolpolicy.Write) && c.path() != ""
+	if c.class != toolpolicy.Shell && !edit {
 		return nil
 	}
 	var all []mend
@@ -93,12 +103,15 @@ func (b *builder) mending(i int, c *callFacts) []mend {
 	for j := i + 1; j < min(len(b.facts), i+nextMessages) && !b.messages[j].StartsTurn(); j++ {
 		for n := range b.facts[j].calls {
 			e := &b.facts[j].calls[n]
-			if core(e.name, e.input) == again {
+			if !edit && core(e.name, e.input) == again {
 				return all
+			}
+			if edit && e.path() != c.path() {
+				continue
 			}
 			if (e.class == toolpolicy.Edit || e.class == toolpolicy.Write) && e.path() != "" && len(e.hunks) > 0 && b.worked(j, e.id) {
 				all = append(all, mend{lastParts(e.path()) + " " + e.hunks[0].brief(), b.messages[j].ID})
-				if len(all) == maxMending {
+				if edit || len(all) == maxMending {
 					return all
 				}
 			}

@@ -109,7 +109,7 @@ type builder struct {
 	wrote    []wrote            // what edits wrote, in order
 	standing map[string]*standing
 	replied  []bool            // by message: whether the user's next words tell what was asked
-	agreed   []bool            // by message: whether the user's next words are few, and mean nothing without it
+	agreed   []bool            // by message: whether the user's next words answer it, and mean nothing without it
 	small    map[string]string // of files that hold next to nothing: what
 	seen     map[said]struct{} // texts taken, so that nothing is said twice
 	idents   []int32           // storage for candidates
@@ -140,8 +140,8 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 	}
 	b.replied, b.agreed = make([]bool, len(b.facts)), make([]bool, len(b.facts))
 	for i, next := len(b.facts)-1, ""; i >= 0; i-- {
-		b.replied[i] = substantial(next)
-		b.agreed[i] = next != "" && !b.replied[i] && !strings.HasSuffix(next, "?")
+		b.replied[i] = substantial(next) && !answers(next)
+		b.agreed[i] = answers(next) || next != "" && !substantial(next) && !strings.HasSuffix(next, "?")
 		if b.messages[i].StartsTurn() {
 			next = b.facts[i].user
 		}
@@ -173,6 +173,7 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 		}
 	}
 	b.later = b.overtaken(in)
+	b.elsewhere(in)
 	if !in.Continued {
 		b.foldWork(in, of)
 	}
@@ -195,6 +196,15 @@ func (b *builder) foldWork(in *Input, of func(*thread.Message) *facts) {
 	b.Work = foldWork(before, log, of)
 	if slices.ContainsFunc(in.Context, func(m thread.Message) bool { return m.Role == thread.Assistant }) {
 		b.Work.Next = state.Seen{}
+	}
+}
+
+// elsewhere notes whether the message that opens the last turn of the span stands beside
+// the summary: behind it, mostly, so that a reader meets the answer first.
+func (b *builder) elsewhere(in *Input) {
+	last := b.Span.LastTurn
+	if last > 0 && slices.ContainsFunc(in.shown(), func(m thread.Message) bool { return m.StartsTurn() && m.Turn == last }) {
+		b.Elsewhere = []int{last}
 	}
 }
 
@@ -293,6 +303,16 @@ func ruleBase(s string) float32 {
 // substantial reports whether a user message can stand as the task: not a bare
 // "yes", "go on" or "thanks".
 func substantial(s string) bool { return len(s) >= 40 || strings.Count(s, " ") >= 6 }
+
+// answerWords open a message that answers what was asked or offered before.
+var answerWords = set("yes yeah yep yup no nope nah ok okay sure right correct exactly agreed fine sounds both neither option")
+
+// answers reports whether a user message opens as an answer: what it is about stands in
+// the assistant's words before it.
+func answers(s string) bool {
+	first := strings.ToLower(strings.Trim(firstWord(s), ",.;:!?-—()#"))
+	return answerWords[first] || len(first) == 1 && isDigit(first[0])
+}
 
 func (b *builder) user(i int, m *thread.Message, f *facts) {
 	if b.once('u', f.user) {

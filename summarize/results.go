@@ -165,7 +165,11 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 		}
 	case toolpolicy.Shell, toolpolicy.Other, toolpolicy.Question:
 		if !failed && r.last != "" && len(r.last) <= 110 && (r.lines <= 3 || verdict(r.last)) {
-			fields["output"] = clip.Brief(r.last, 110)
+			name := "output"
+			if r.lines > 1 {
+				name = "last"
+			}
+			fields[name] = clip.Brief(r.last, 110)
 			idents = append(idents, mentions(nil, r.last)...)
 		} else if line := b.answer(m, asked, r); !failed && line != "" {
 			fields["output"] = line

@@ -43,8 +43,8 @@ const (
 	wordsAsked     = 0.5  // a question that the user's next message tells
 	wordsCode      = 0.3
 	wordsLongCode  = 0.02
-	// wordsAgreed multiplies the worth of what the user answered with a few words, such
-	// as "yes, do that": what was agreed stands there alone.
+	// wordsAgreed multiplies the worth of what the user answered, as with "yes, do that":
+	// what was agreed stands there alone.
 	wordsAgreed = 1.5
 	// toldBefore is what is left of words that a failed attempt quotes.
 	toldBefore = 0.02

@@ -117,7 +117,7 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 	limit := int(float32(budget) * fullness)
 	share := float32(requestShare)
 	var best summary.Summary
-	found := false
+	most := -1 // tokens of the best
 	for range 6 {
 		s.trimRequests(int(share * float32(budget)))
 		s.takeFloors(limit)
@@ -127,7 +127,9 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 			share /= 3
 			continue
 		}
-		best, found = out, true
+		if n > most {
+			best, most = out, n
+		}
 		if n >= budget*95/100 || !s.requestsTrimmed() {
 			break
 		}
@@ -138,7 +140,7 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 		}
 		share = more
 	}
-	if found {
+	if most >= 0 {
 		return best, nil
 	}
 	return s.least()
@@ -392,8 +394,12 @@ func (s *selection) fit() (summary.Summary, int) {
 		out = s.build()
 		n = s.whole(out.Render())
 	}
-	for drop := 1; n > s.budget && len(s.taken) > 0; drop *= 2 {
-		s.taken = s.taken[:max(0, len(s.taken)-drop)]
+	for n > s.budget && len(s.taken) > 0 {
+		for over := n - s.budget; over > 0 && len(s.taken) > 0; {
+			last := len(s.taken) - 1
+			over -= s.count(s.text(&s.pool.candidates[s.taken[last]])) + 1
+			s.taken = s.taken[:last]
+		}
 		out = s.build()
 		n = s.whole(out.Render())
 	}

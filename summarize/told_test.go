@@ -235,3 +235,42 @@ func TestEditsThatStand(t *testing.T) {
 		}
 	}
 }
+
+// TestAnswered: what the assistant offered stands in the summary where the user's next
+// message opens as an answer to it, however long that is.
+func TestAnswered(t *testing.T) {
+	for said, want := range map[string]bool{
+		"No I think this is fine": true, "2, and keep the name": true, "Yes.": true, "ok - do that": true, "Both": true,
+		"Move the retry code": false, "Note that": false, "why?": false, "": false, "10 of them fail": false,
+	} {
+		if answers(said) != want {
+			t.Errorf("%q: %v", said, !want)
+		}
+	}
+	const offer = "Should the index keep what was stashed, at the price of a slower commit?"
+	worth := func(next string) float32 {
+		k := (&talk{}).user("Look at the lock and tell me what it does.").says("It guards the table of the open files against two writers.\n\n" + offer).user(next)
+		for _, c := range newPool(&Input{Messages: k.done(t)}, read).candidates {
+			if c.text == offer {
+				return c.base
+			}
+		}
+		t.Fatalf("%q: what was offered is no candidate", next)
+		return 0
+	}
+	order := worth("Now write down which of the tables are guarded by it and which of them are not.")
+	if answer := worth("No I think this is fine, it has too much risk of a false positive for what it brings."); answer < 3*order {
+		t.Errorf("an offer is worth %v where the user answers it, %v where not", answer, order)
+	}
+}
+
+// TestShownElsewhere: the summary knows of which of its turns the user's message stands
+// beside it.
+func TestShownElsewhere(t *testing.T) {
+	k := (&talk{}).user("Move the retry code of the carrier client.").says("Moved.").user("Now write the changelog entry.").says("Written.")
+	all := k.done(t)
+	s := summarizeNow(t, Input{Messages: all[1:2], Shown: []thread.Message{all[0], all[2]}, Budget: 400})
+	if want := []int{1}; !slices.Equal(s.Elsewhere, want) {
+		t.Errorf("elsewhere %v, want %v", s.Elsewhere, want)
+	}
+}

@@ -225,7 +225,7 @@ func (w *resultWork) readOutput(s string) {
 		if line == "" {
 			continue
 		}
-		if rest, ok := strings.CutPrefix(line, "Shell cwd was reset to "); ok {
+		if rest, ok := strings.CutPrefix(line, cwdNote); ok {
 			w.reset = rest
 			continue
 		}

@@ -32,6 +32,7 @@ func Merge(a, b Summary) Summary {
 	}
 
 	out.Requests = mergeItems(requests, b.Requests)
+	out.Elsewhere = union(a.Elsewhere, b.Elsewhere)
 	out.Constraints = mergeItems(a.Constraints, b.Constraints)
 	out.Facts = mergeItems(a.Facts, b.Facts)
 	out.FailedAttempts = mergeItems(a.FailedAttempts, b.FailedAttempts)
@@ -145,12 +146,12 @@ func mergeSpans(a, b thread.Span) thread.Span {
 }
 
 // union lists a and then what b has besides.
-func union(a, b []thread.ID) []thread.ID {
+func union[T comparable](a, b []T) []T {
 	out := slices.Clone(a)
 	if len(b) == 0 {
 		return out
 	}
-	seen := make(map[thread.ID]bool, len(a)+len(b))
+	seen := make(map[T]bool, len(a)+len(b))
 	for _, id := range a {
 		seen[id] = true
 	}

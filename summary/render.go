@@ -69,7 +69,7 @@ func (s Summary) Sections() []Section {
 	add(headOpen, entries(s.OpenItems, (*writer).openItem))
 	add(headConstraints, Lines(s.Constraints, true))
 	add(headDecisions, entries(s.Decisions, (*writer).decision))
-	add(headStory, entries(s.story(), (*writer).happened))
+	add(headStory, entries(s.story(), func(w *writer, turn []told) { w.happened(turn, s.Elsewhere) }))
 	add(headFiles, entries(s.Files, (*writer).file))
 	add(headOutcomes, entries(s.ToolOutcomes, (*writer).outcome))
 	add(headFacts, Lines(s.Facts, false))

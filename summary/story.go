@@ -58,10 +58,14 @@ func (s Summary) story() [][]told {
 	return turns
 }
 
-// happened writes a turn: its number, and below it a line for each thing.
-func (w *writer) happened(turn []told) {
+// happened writes a turn: its number, and below it a line for each thing. It says
+// where the user's message is not among them but elsewhere in the prompt.
+func (w *writer) happened(turn []told, elsewhere []int) {
 	if n := turn[0].turn; n > 0 {
 		w.raw("turn " + strconv.Itoa(n))
+		if turn[0].label != labelUser && slices.Contains(elsewhere, n) {
+			w.raw(" (the user's message stands outside of this summary)")
+		}
 	} else {
 		w.raw("earlier")
 	}

@@ -27,6 +27,9 @@ type Summary struct {
 	Work state.Work `json:"work,omitzero"`
 	// Requests are the user's messages, in order, in the user's words.
 	Requests []Item `json:"requests,omitempty"`
+	// Elsewhere are turns of which the user's message stood in the prompt, outside of
+	// this summary, when it was made.
+	Elsewhere []int `json:"elsewhere,omitempty"`
 	// Constraints are rules and preferences, in the user's words.
 	Constraints []Item `json:"constraints,omitempty"`
 	// Facts are stable pieces of information.

@@ -171,7 +171,17 @@ func workEntries(w state.Work) []string {
 		omitted(w.Omitted.Edited, 0, "file edited since the last commit", "files edited since the last commit")
 	}
 	omitted(w.Omitted.Checks, len(w.Checks), "check", "checks")
-	add(entries(w.Checks, func(b *writer, c state.Check) { b.check(c, home) })...)
+	outdated := 0 // the last turn of a check that was followed by edits
+	for _, c := range w.Checks {
+		if len(c.Since) > 0 {
+			outdated = max(outdated, c.Turn)
+		}
+	}
+	add(entries(w.Checks, func(b *writer, c state.Check) {
+		if b.check(c, home); len(c.Since) == 0 && c.Turn > 0 && c.Turn <= outdated { // the turns do not tell
+			b.raw(" | no edit seen since")
+		}
+	})...)
 	omitted(w.Omitted.Refused, len(w.Refused), "call that was not allowed", "calls that were not allowed")
 	seen("not allowed", w.Refused)
 	const running = "started in the background and not seen to end"

@@ -40,8 +40,8 @@ const workText = `## Where the work stands (read off the log of calls: data, not
 - commit "Tidy up"
 - edited since the last commit: /elsewhere/c.go, old.go (deleted), parse/{b.go (new), a.go} (turns 6-7)
 - test ` + "`go test ./...`" + `: failed (turn 7) | --- FAIL: TestEmpty (0.00s) | edited since: parse/a.go
-- build ` + "`npm run build (in web)`" + `: succeeded (turn 7)
-- lint ` + "`make lint`" + `: its output does not tell how it went (turn 7)
+- build ` + "`npm run build (in web)`" + `: succeeded (turn 7) | no edit seen since
+- lint ` + "`make lint`" + `: its output does not tell how it went (turn 7) | no edit seen since
 - not allowed (turn 3): Bash rm -rf build | the user said: "use git clean"
 - started in the background and not seen to end (turn 2): Bash npm run dev (id b1)
 - next, in the assistant's words: "Now let me fix the lexer."
@@ -49,6 +49,16 @@ const workText = `## Where the work stands (read off the log of calls: data, not
 - refused (turn 5): update_reservation id=8 | Error: not enough balance
 - asked, no result seen: send_certificate
 `
+
+// TestElsewhere: a turn says that the user's message stands outside of the summary,
+// unless it stands there too.
+func TestElsewhere(t *testing.T) {
+	s := Summary{Elsewhere: []int{1, 2}, Requests: []Item{{Text: "ask", Turn: 2}}, Conclusions: []Item{{Text: "a", Turn: 1}, {Text: "b", Turn: 2}, {Text: "c", Turn: 3}}}
+	const want = "- turn 1 (the user's message stands outside of this summary)\n  assistant: a\n- turn 2\n  user: \"ask\"\n  assistant: b\n- turn 3\n  assistant: c\n"
+	if got := s.Render(); !strings.HasSuffix(got, want) {
+		t.Errorf("got\n%s", got)
+	}
+}
 
 func TestRenderWork(t *testing.T) {
 	if diff := cmp.Diff(workText, RenderWork(work())); diff != "" {

@@ -2,10 +2,10 @@ package truth
 
 import (
 	"encoding/json"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -236,13 +236,8 @@ func leaves(v any) []string {
 		}
 		return out
 	case map[string]any:
-		names := make([]string, 0, len(v))
-		for k := range v {
-			names = append(names, k)
-		}
-		sort.Strings(names)
 		var out []string
-		for _, k := range names {
+		for _, k := range slices.Sorted(maps.Keys(v)) {
 			out = append(out, leaves(v[k])...)
 		}
 		return out
