@@ -98,7 +98,7 @@ func translated(p *prompt.Prompt) int {
 func TestRecordedRequestsKeepBudget(t *testing.T) {
 	counter := o200k(t)
 	tried := 0
-	for n, tr := range corpus.Some(conversations(t), 2) {
+	for n, tr := range corpus.Some(conversations(t), 4) {
 		base := baseOf(&tr)
 		whole := *base
 		whole.Messages = tr.Thread.Messages()
@@ -137,7 +137,11 @@ func TestRecordedRequestsKeepBudget(t *testing.T) {
 			}
 		}
 	}
-	if t.Logf("%d requests", tried); tried < 40 {
+	least := 20
+	if corpus.Long() {
+		least = 40
+	}
+	if t.Logf("%d requests", tried); tried < least {
 		t.Errorf("only %d requests were tried", tried)
 	}
 }

@@ -32,7 +32,7 @@ func TestPlantedFactsInRandomThreads(t *testing.T) {
 	counter := o200k(t)
 	cycles := 0
 	var crowded tally
-	property.Few(t, 25, func(rt *rapid.T) {
+	property.Few(t, 15, func(rt *rapid.T) {
 		api := rapid.SampledFrom(apis).Draw(rt, "api")
 		target := rapid.IntRange(3_000, 6_000).Draw(rt, "target")
 		crowd := rapid.Bool().Draw(rt, "crowd")

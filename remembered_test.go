@@ -14,7 +14,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// TestMemoryIsBounded: forty conversations of about 130 KB share a memory that has room
+// TestMemoryIsBounded: two dozen conversations of about 130 KB share a memory that has room
 // for a few. It stays within its bound, and each prompt is what a compactor that forgets
 // nothing sends.
 func TestMemoryIsBounded(t *testing.T) {
@@ -31,7 +31,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	text := strings.Repeat("of the queue ", 100)
 	for step := range 3 {
-		for n := range 40 {
+		for n := range 24 {
 			var prompts [2][]byte
 			for i, c := range compactors {
 				var news []thread.Message
@@ -52,10 +52,10 @@ func TestMemoryIsBounded(t *testing.T) {
 		if few.Bytes() > bound {
 			t.Errorf("%d bytes are remembered", few.Bytes())
 		}
-		if entries, _ := few.conversations.Held(); entries == 0 || entries > 20 {
+		if entries, _ := few.conversations.Held(); entries == 0 || entries > 12 {
 			t.Errorf("%d conversations are remembered, with room for a few", entries)
 		}
-		if entries, _ := all.conversations.Held(); entries != 40 {
+		if entries, _ := all.conversations.Held(); entries != 24 {
 			t.Errorf("%d conversations are remembered, with room for all", entries)
 		}
 	}

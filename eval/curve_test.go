@@ -120,7 +120,7 @@ func TestGapsAreBilled(t *testing.T) {
 // each line that recalls enough is named (benchmarks 6b, headline chart).
 func TestCostCurve(t *testing.T) {
 	counter := counterOf(t)
-	set := references.NewSet(counter, worked(t, counter, 120).Session)
+	set := references.NewSet(counter, worked(t, counter, 60).Session)
 	r, err := Cost(t.Context(), set, &CostOptions{Curve: true, Contenders: []string{slidingName, references.AutoName}})
 	if err != nil {
 		t.Fatal(err)

@@ -370,7 +370,7 @@ func TestOwnSummariesComeThrough(t *testing.T) {
 	out, lies := map[string]int{}, 0
 	guessed := map[string]int{}
 	lost := map[string][]string{}
-	for _, own := range all {
+	for _, own := range corpus.Some(all, 3) {
 		prose := statements(own.text)
 		facts, open := lists(own.text)
 		short := upTo(t, own.text, 1_000)

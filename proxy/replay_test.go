@@ -47,7 +47,7 @@ func TestReplay(t *testing.T) {
 		{"entire-cli/long-63bd3f9b02f2-0.jsonl.gz", "gemini", 32_000},
 		{"entire-cli/long-bccb77bb88fa-1.jsonl.gz", "anthropic", 128_000},
 		{"vscode-copilot-chat/claude-30530d66.jsonl.gz", "openai", 32_000},
-	}, 2) {
+	}, 4) {
 		t.Run(fmt.Sprintf("%s, %s, %d", filepath.Dir(c.file), c.api, c.size), func(t *testing.T) {
 			t.Parallel()
 			for _, r := range record(t, c.file, c.api, steps) {

@@ -176,7 +176,7 @@ func TestRestart(t *testing.T) {
 				url, _ := start(t, up, o)
 				a := newAgent(t, api, url, false)
 				a.grow(0, 10)
-				for n := 10; n < 45; n++ {
+				for n := 10; n < 30; n++ {
 					if restart && n%5 == 0 {
 						a.url, _ = start(t, up, o)
 					}

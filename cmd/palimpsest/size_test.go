@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 )
 
 // library is a program that uses the library as a host does, and chooses nothing that it
@@ -28,6 +30,9 @@ func main() {
 // TestSizes: what is downloaded stays small. A bound stands a little above what the program
 // takes: whoever adds a dependency that goes beyond it says that it is worth that much.
 func TestSizes(t *testing.T) {
+	if !corpus.Long() {
+		t.Skip("two programs are built: in a long run")
+	}
 	source := filepath.Join(t.TempDir(), "main.go")
 	if err := os.WriteFile(source, []byte(library), 0o600); err != nil {
 		t.Fatal(err)

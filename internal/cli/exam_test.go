@@ -25,8 +25,9 @@ func TestExamOfSessions(t *testing.T) {
 	}
 	sized := []string{"session", "timeline", "workstream", "loop"}
 	filling := []string{"auto", "ladder", "last-tokens:2000", "last-messages:10", "last-turns:2", "ratio:0.1"}
+	budgets := corpus.Some([]string{"own", "16k", "5%"}, 3)
 	out := filepath.Join(t.TempDir(), "out")
-	args := []string{"eval", "--exam", "-o", out, "--budget", "own,16k,5%", "--json", "--contender", exam.OwnSummary}
+	args := []string{"eval", "--exam", "-o", out, "--budget", strings.Join(budgets, ","), "--json", "--contender", exam.OwnSummary}
 	for _, name := range append(sized, filling...) {
 		args = append(args, "--contender", name)
 	}
@@ -39,7 +40,7 @@ func TestExamOfSessions(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &k); status != done || err != nil || stderr != "" {
 		t.Fatalf("status %d, %v, %s", status, err, stderr)
 	}
-	if want := len(exams) * (3*(len(sized)+len(filling)) + 1); len(k.Readers) != want || len(k.Missing) > 0 {
+	if want := len(exams) * (len(budgets)*(len(sized)+len(filling)) + 1); len(k.Readers) != want || len(k.Missing) > 0 {
 		t.Errorf("%d prompts and not %d; not made: %+v", len(k.Readers), want, k.Missing)
 	}
 	keeps := map[string]bool{exam.OwnSummary: true}

@@ -236,7 +236,7 @@ func crashes(t *testing.T, count int, create func() place, wanted ...string) {
 // TestSQLite: processes that share a file are killed at every point and anywhere.
 // Nothing that was acknowledged is lost, and nothing is half there. A14, A20, B11
 func TestSQLite(t *testing.T) {
-	crashes(t, kills(t, 0, 26), func() place {
+	crashes(t, kills(t, 0, 14), func() place {
 		folder := t.TempDir()
 		return place{Store: "sqlite:" + filepath.Join(folder, "p.db"), Folder: folder, Master: keyring.NewMaster()}
 	}, "append: written", "commit: plan", "artifact: file", "artifact delete: written", "keys: written", "reseal: written", "migrate: numbered", "migrate: written", "file: written to create")
@@ -244,7 +244,7 @@ func TestSQLite(t *testing.T) {
 
 // TestPostgres is TestSQLite on a server.
 func TestPostgres(t *testing.T) {
-	crashes(t, kills(t, 1, 10), func() place {
+	crashes(t, kills(t, 1, 6), func() place {
 		return place{Store: pgtest.Database(t), Folder: t.TempDir(), Master: keyring.NewMaster()}
 	}, "append: written", "commit: plan", "artifact: written", "artifact delete: written", "keys: written", "reseal: written", "migrate: numbered", "migrate: written")
 }

@@ -86,7 +86,7 @@ func TestMarksOfTheDocuments(t *testing.T) {
 				return said(role, text)
 			}
 			for n := range 200 {
-				news := add(fmt.Sprintf("Please build part %d of the shop. %s", n, strings.Repeat("It has shelves. ", 230)))
+				news := add(fmt.Sprintf("Please build part %d of the shop. %s", n, strings.Repeat("It has shelves. ", 690)))
 				p, err := c.Prepare(t.Context(), "t", api.Any, api.Step{API: wire.Chat, Base: &neutral.Prompt{Model: "m"}, Output: 16_384, Messages: []neutral.Message{news}})
 				if err != nil {
 					t.Fatal(err)
@@ -95,7 +95,7 @@ func TestMarksOfTheDocuments(t *testing.T) {
 					t.Fatalf("after %d messages: due by the document %v, plan %d", len(all), due, p.PlanVersion)
 				}
 				if p.PlanVersion == 0 {
-					if _, err := c.Finish(t.Context(), "t", api.Any, api.Answer{Messages: []neutral.Message{add(fmt.Sprintf("I finished part %d of the shop. %s", n, strings.Repeat("The hall is bright. ", 150)))}}); err != nil {
+					if _, err := c.Finish(t.Context(), "t", api.Any, api.Answer{Messages: []neutral.Message{add(fmt.Sprintf("I finished part %d of the shop. %s", n, strings.Repeat("The hall is bright. ", 450)))}}); err != nil {
 						t.Fatal(err)
 					}
 					continue

@@ -38,7 +38,7 @@ func size() (n, share int) {
 	case corpus.Long():
 		return 128 << 10, 48
 	}
-	return 32 << 10, 96
+	return 32 << 10, 192
 }
 
 // ceiling is what a case may take, from what an ordinary input of the same size takes

@@ -252,7 +252,7 @@ func TestLogsAreLinear(t *testing.T) {
 	for i, name := range slices.Sorted(maps.Keys(logs)) {
 		s := logs[name]
 		for k, policy := range policies {
-			if !corpus.Long() && (k != 0 || i%3 != 0) && name != "edits of one file" {
+			if !corpus.Long() && (k != 0 || i%6 != 0) && name != "edits of one file" {
 				continue
 			}
 			if corpus.Long() && k != 0 && (i+k)%3 != 0 {

@@ -4,6 +4,7 @@ package hostile_test
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -90,9 +91,7 @@ func TestMCPOverHTTP(t *testing.T) {
 	s := serve(t, "--mcp", "write")
 	post := func(body []byte, header map[string]string) (int, []byte) {
 		all := map[string]string{"Accept": "application/json, text/event-stream"}
-		for name, value := range header {
-			all[name] = value
-		}
+		maps.Copy(all, header)
 		return s.send(t, request{"POST", "/mcp", all, body})
 	}
 	var said []string
