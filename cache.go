@@ -1,6 +1,7 @@
 package palimpsest
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -96,9 +97,7 @@ func (s *Session) cached() *cached {
 			if o.Events == nil {
 				o.Events = s.c.config.Events
 			}
-			if o.TenantID == "" {
-				o.TenantID = s.c.config.Requester.TenantID
-			}
+			o.TenantID = cmp.Or(o.TenantID, s.c.config.Requester.TenantID)
 			if o.Policy == "" {
 				o.Policy = s.c.config.Policy.Name()
 			}

@@ -1,6 +1,7 @@
 package palimpsest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -46,9 +47,7 @@ func New(c Config) (*Compactor, error) {
 	if c.Ladder == nil {
 		c.Ladder = strategy.Auto()
 	}
-	if c.Name == "" {
-		c.Name = "auto"
-	}
+	c.Name = cmp.Or(c.Name, "auto")
 	if c.Policy == nil {
 		c.Policy = policy.Auto{}
 	}

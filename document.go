@@ -42,8 +42,7 @@ func (d *document[T]) put(ctx context.Context, documents store.Documents, kind, 
 	}
 	for range 2 { // another process may have kept its own meanwhile
 		next, err := documents.Put(ctx, store.Document{Kind: kind, ID: id, Version: d.version, Body: body})
-		var conflict *store.ConflictError
-		if errors.As(err, &conflict) {
+		if conflict, ok := errors.AsType[*store.ConflictError](err); ok {
 			d.version = conflict.Have
 			continue
 		}

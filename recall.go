@@ -1,6 +1,7 @@
 package palimpsest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -263,9 +264,7 @@ func (s *Session) recall(ctx context.Context, query string, o recall.Options) ([
 // the window is so small that a few answers would fill it.
 func answerTokens(step Step) int {
 	room := step.Budget
-	if room == 0 {
-		room = step.Window - step.Output
-	}
+	room = cmp.Or(room, step.Window-step.Output)
 	if room <= 0 {
 		return recall.DefaultTokens
 	}

@@ -1,6 +1,7 @@
 package palimpsest
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
@@ -31,9 +32,7 @@ type conversation struct {
 
 // NewMemory returns a Memory of about so many bytes; 0 is DefaultMemory.
 func NewMemory(bytes int) *Memory {
-	if bytes == 0 {
-		bytes = DefaultMemory
-	}
+	bytes = cmp.Or(bytes, DefaultMemory)
 	return &Memory{
 		conversations: lru.New[conversation, *cached](bytes / 2),
 		indexes:       lru.New[conversation, *index](bytes / 4),

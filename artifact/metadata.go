@@ -2,6 +2,7 @@ package artifact
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -106,9 +107,7 @@ func (m Metadata) complete(content string, now time.Time) (Metadata, error) {
 	if m.TTLSeconds < 0 || m.TTLSeconds > maxTTL {
 		return m, fmt.Errorf("time to live of %d seconds is not between 0 (for ever) and %d", m.TTLSeconds, maxTTL)
 	}
-	if m.Sensitivity == "" {
-		m.Sensitivity = Internal
-	}
+	m.Sensitivity = cmp.Or(m.Sensitivity, Internal)
 	if !slices.Contains(sensitivities, m.Sensitivity) {
 		return m, fmt.Errorf("sensitivity %q is not one of %v", m.Sensitivity, sensitivities)
 	}
@@ -116,9 +115,7 @@ func (m Metadata) complete(content string, now time.Time) (Metadata, error) {
 		m.CreatedAt = now
 	}
 	m.CreatedAt = m.CreatedAt.UTC().Round(0)
-	if m.MediaType == "" {
-		m.MediaType = defaultMediaType
-	}
+	m.MediaType = cmp.Or(m.MediaType, defaultMediaType)
 	m.Bytes, m.EncryptionKeyID, m.Digest = len(content), "", ""
 	m.MessageIDs = slices.Clone(m.MessageIDs)
 	return m, nil

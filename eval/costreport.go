@@ -116,9 +116,7 @@ func newCostReport(set *Set, parts []*costs, m token.Model, o *CostOptions) *Cos
 		Split: o.Split, Counter: set.Counter().Name(), Sessions: len(parts),
 		Model: m.Name, Date: m.Date, Source: m.Source, Around: o.Around, Gaps: cmp.Or(o.Gaps, RecordedGaps),
 	}
-	if r.Split == "" {
-		r.Split = All
-	}
+	r.Split = cmp.Or(r.Split, All)
 	for _, p := range parts {
 		r.Requests += p.spent[noneName].requests
 	}

@@ -152,7 +152,7 @@ func TestSameFigures(t *testing.T) {
 // fits fails where a table is wider than a terminal.
 func fits(t *testing.T, table string) {
 	t.Helper()
-	for _, line := range strings.Split(table, "\n") {
+	for line := range strings.SplitSeq(table, "\n") {
 		if n := utf8.RuneCountInString(line); n > grid.Width+4 {
 			t.Errorf("%d columns: %s", n, line)
 		}

@@ -122,9 +122,7 @@ type Stratum struct {
 
 func newReport(set *Set, columns []*column, o *Options) *Report {
 	r := &Report{Split: o.Split, Counter: set.Counter().Name()}
-	if r.Split == "" {
-		r.Split = All
-	}
+	r.Split = cmp.Or(r.Split, All)
 	seen := map[*references.Session]bool{}
 	for _, c := range columns {
 		for _, s := range c.sessions {

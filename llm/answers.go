@@ -214,8 +214,7 @@ func (o outcome) poor(asked *Options) bool {
 		return settled(o.err)
 	}
 	for _, attempt := range o.reply.Attempts {
-		var said *APIError
-		if errors.As(attempt.Err, &said) && !settled(attempt.Err) {
+		if _, ok := errors.AsType[*APIError](attempt.Err); ok && !settled(attempt.Err) {
 			return false // that model may answer the next time
 		}
 	}

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -244,9 +245,7 @@ func (f *failure) object(e gjson.Result) {
 func (f *failure) set(kind, code, message string) {
 	f.kind, f.code, f.message = strings.ToLower(kind), strings.ToLower(code), strings.ToLower(message)
 	f.raw, f.rawCode = message, code
-	if f.rawCode == "" {
-		f.rawCode = kind
-	}
+	f.rawCode = cmp.Or(f.rawCode, kind)
 }
 
 // detail reads FastAPI's detail: a text, or a list of broken rules, of which the

@@ -1,6 +1,9 @@
 package llm
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // overflowCodes are error codes and types that name the overflow.
 var overflowCodes = []string{
@@ -120,12 +123,7 @@ func overflows(f *failure) bool {
 }
 
 func likeAny(s string, patterns []string) bool {
-	for _, p := range patterns {
-		if like(s, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(patterns, func(p string) bool { return like(s, p) })
 }
 
 // like reports whether s holds the pieces of the pattern between the stars, in

@@ -132,7 +132,7 @@ func TestSplit(t *testing.T) {
 	u, a := said(thread.User, "u"), said(thread.Assistant, "a")
 	batch := message(thread.Assistant)
 	var results []thread.Message
-	for _, id := range strings.Split("abcdefghij", "") {
+	for id := range strings.SplitSeq("abcdefghij", "") {
 		batch.Parts = append(batch.Parts, thread.ToolCall{ID: id, Name: "Read", Arguments: "{}"})
 		results = append(results, answer(id))
 	}

@@ -312,9 +312,7 @@ func (l Timeline) cut(s *Situation, f *Fitted, from, limit int) (blocks []block,
 		for i > from && !points.Legal(i) {
 			i--
 		}
-		if i > at {
-			at = i
-		}
+		at = max(at, i)
 		size := s.Fixed + l.SummaryTokens + l.PrefixTokens
 		for k := at; k < len(shown); k++ {
 			size += shown[k]

@@ -86,7 +86,7 @@ func TestCutIndex(t *testing.T) {
 		{"u1 a1 u1 c1 c1 r5 r5 a1", 6, 7}, // after both results
 	} {
 		var blocks []block
-		for _, f := range strings.Fields(c.timeline) {
+		for f := range strings.FieldsSeq(c.timeline) {
 			b := block{tokens: 0, author: "system"}
 			for _, d := range f[1:] {
 				b.tokens = b.tokens*10 + int(d-'0')

@@ -3,6 +3,7 @@ package policy_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -64,9 +65,7 @@ func said(facts, flow, open []string, delta map[string]any) llmtest.Turn {
 	for _, name := range []string{"key_decisions", "active_constraints", "tasks", "open_questions", "risks", "artifacts", "agent_contributions"} {
 		all[name] = change{"set": []any{}, "remove": []any{}}
 	}
-	for name, c := range delta {
-		all[name] = c
-	}
+	maps.Copy(all, delta)
 	body, err := json.Marshal(map[string]any{
 		"summary":     map[string]any{"key_facts": facts, "conversation_flow": flow, "open_threads": open},
 		"state_delta": all,

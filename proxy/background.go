@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -32,7 +33,7 @@ func (t *Transport) queued() {
 	early, ok := policy.As[policy.Early](c.Policy)
 	if t.options.Agent != nil {
 		c.Jobs = nil
-		t.options.Deadline = or(t.options.Deadline, agentDeadline)
+		t.options.Deadline = cmp.Or(t.options.Deadline, agentDeadline)
 	}
 	if c.Jobs == nil || !ok || !early.Patient() {
 		c.Jobs = nil
@@ -40,7 +41,7 @@ func (t *Transport) queued() {
 	}
 	c.Jobs = compactions{c.Jobs}
 	if t.options.Deadline == 0 {
-		t.options.Deadline = or(c.Patience, palimpsest.DefaultPatience) + defaultDeadline
+		t.options.Deadline = cmp.Or(c.Patience, palimpsest.DefaultPatience) + defaultDeadline
 	}
 }
 

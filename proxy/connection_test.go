@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
@@ -38,9 +39,7 @@ func post(t testing.TB, url string, body []byte, header http.Header) *http.Respo
 	if err != nil {
 		t.Fatal(err)
 	}
-	for k, v := range header {
-		r.Header[k] = v
-	}
+	maps.Copy(r.Header, header)
 	res, err := plainly.RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)

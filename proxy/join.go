@@ -3,11 +3,10 @@ package proxy
 import (
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -170,9 +169,9 @@ func joined(rounds [][]byte, list, usage string, f figures, shown func(v gjson.R
 		all = append(all, those(gjson.GetBytes(body, list), func(v gjson.Result) bool { return shown(v, n) })...)
 		used = f.joined(used, gjson.GetBytes(body, usage).Raw)
 	}
-	out := set(string(rounds[len(rounds)-1]), list, array(all))
+	out := jsonedit.Set(string(rounds[len(rounds)-1]), list, rawjson.Array(all))
 	if used != "" {
-		out = set(out, usage, used)
+		out = jsonedit.Set(out, usage, used)
 	}
 	return out
 }
@@ -193,25 +192,4 @@ func those(list gjson.Result, keep func(gjson.Result) bool) (raw []string) {
 
 func elements(list gjson.Result) []string {
 	return those(list, func(gjson.Result) bool { return true })
-}
-
-func array(elements []string) string { return "[" + strings.Join(elements, ",") + "]" }
-
-// set puts a value at a path. The document is JSON that was parsed already, so
-// that the path is all that could be wrong, and it is ours.
-func set(doc, path, raw string) string {
-	out, err := sjson.SetRaw(doc, path, raw)
-	if err != nil {
-		return doc
-	}
-	return out
-}
-
-// without takes a member out of a document; see set.
-func without(doc, path string) string {
-	out, err := sjson.Delete(doc, path)
-	if err != nil {
-		return doc
-	}
-	return out
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 )
 
@@ -24,7 +25,7 @@ func (messages) joined(rounds [][]byte) []byte {
 		return shown
 	})
 	if !calls && gjson.Get(out, "stop_reason").Str == "tool_use" {
-		out = set(out, "stop_reason", `"end_turn"`)
+		out = jsonedit.Set(out, "stop_reason", `"end_turn"`)
 	}
 	return []byte(out)
 }
@@ -101,7 +102,7 @@ func (m *messageStream) moved(e sse.Event, v gjson.Result) []byte {
 	case to == v.Get("index").Int():
 		return e.Raw
 	}
-	return e.With(set(e.Data, "index", strconv.FormatInt(to, 10)))
+	return e.With(jsonedit.Set(e.Data, "index", strconv.FormatInt(to, 10)))
 }
 
 func (m *messageStream) end(how ending) []byte {
@@ -116,10 +117,10 @@ func (m *messageStream) end(how ending) []byte {
 			return data
 		}
 		if m.round > 0 {
-			data = set(data, "usage", m.usage())
+			data = jsonedit.Set(data, "usage", m.usage())
 		}
 		if how.dangling {
-			data = set(data, "delta.stop_reason", `"end_turn"`)
+			data = jsonedit.Set(data, "delta.stop_reason", `"end_turn"`)
 		}
 		return data
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 )
@@ -42,23 +43,23 @@ func (chat) joined(rounds [][]byte) []byte {
 	m := gjson.Get(last, "choices.0.message").Raw
 	for _, name := range texts {
 		if said[name] != "" {
-			m = set(m, name, rawjson.Quote(said[name]))
+			m = jsonedit.Set(m, name, rawjson.Quote(said[name]))
 		}
 	}
 	if len(calls) > 0 {
-		m = set(m, "tool_calls", array(calls))
+		m = jsonedit.Set(m, "tool_calls", rawjson.Array(calls))
 	} else {
-		m = without(m, "tool_calls")
+		m = jsonedit.Delete(m, "tool_calls")
 		if gjson.Get(last, "choices.0.finish_reason").Str == "tool_calls" {
-			last = set(last, "choices.0.finish_reason", `"stop"`)
+			last = jsonedit.Set(last, "choices.0.finish_reason", `"stop"`)
 		}
 		if gjson.Get(m, "content").Type == gjson.Null {
-			m = set(m, "content", `""`)
+			m = jsonedit.Set(m, "content", `""`)
 		}
 	}
-	last = set(last, "choices.0.message", m)
+	last = jsonedit.Set(last, "choices.0.message", m)
 	if used != "" {
-		last = set(last, "usage", used)
+		last = jsonedit.Set(last, "usage", used)
 	}
 	return []byte(last)
 }
@@ -125,7 +126,7 @@ func (m *chatStream) named(data string, id gjson.Result) string {
 	case m.round == 0:
 		return data
 	}
-	return set(data, "id", m.id)
+	return jsonedit.Set(data, "id", m.id)
 }
 
 // delta takes in what a chunk adds, and returns the chunk as the client gets it,
@@ -140,12 +141,12 @@ func (m *chatStream) delta(data string, d gjson.Result) (chunk string, gone bool
 			continue
 		}
 		if m.spoke[name] && !m.speaks[name] {
-			data = set(data, "choices.0.delta."+name, rawjson.Quote("\n\n"+s))
+			data = jsonedit.Set(data, "choices.0.delta."+name, rawjson.Quote("\n\n"+s))
 		}
 		m.speaks[name] = true
 	}
 	if m.round > 0 && d.Get("role").Exists() {
-		data = without(data, "choices.0.delta.role") // some clients would add it to the first
+		data = jsonedit.Delete(data, "choices.0.delta.role") // some clients would add it to the first
 	}
 	calls := d.Get("tool_calls")
 	if !calls.IsArray() || len(calls.Array()) == 0 {
@@ -162,18 +163,18 @@ func (m *chatStream) delta(data string, d gjson.Result) (chunk string, gone bool
 		case to == i:
 			shown = append(shown, c.Raw)
 		default:
-			shown = append(shown, set(c.Raw, "index", strconv.FormatInt(to, 10)))
+			shown = append(shown, jsonedit.Set(c.Raw, "index", strconv.FormatInt(to, 10)))
 		}
 		return true
 	})
 	if len(shown) > 0 {
-		list := array(shown)
+		list := rawjson.Array(shown)
 		if list == strings.TrimSpace(calls.Raw) {
 			return data, false
 		}
-		return set(data, "choices.0.delta.tool_calls", list), false
+		return jsonedit.Set(data, "choices.0.delta.tool_calls", list), false
 	}
-	data = without(data, "choices.0.delta.tool_calls")
+	data = jsonedit.Delete(data, "choices.0.delta.tool_calls")
 	return data, nothing(data)
 }
 
@@ -189,9 +190,9 @@ func nothing(data string) bool {
 
 func (m *chatStream) rest() (out []byte) {
 	for _, e := range m.held {
-		data := without(without(e.Data, "choices.0.delta.tool_calls"), "usage")
+		data := jsonedit.Delete(jsonedit.Delete(e.Data, "choices.0.delta.tool_calls"), "usage")
 		if gjson.Get(data, "choices.0").Exists() {
-			data = set(data, "choices.0.finish_reason", "null")
+			data = jsonedit.Set(data, "choices.0.finish_reason", "null")
 		}
 		if rawjson.Valid(data) && !nothing(data) {
 			out = append(out, e.With(data)...)
@@ -206,10 +207,10 @@ func (m *chatStream) end(how ending) []byte {
 	}
 	return m.release(func(data string) string {
 		if m.round > 0 && gjson.Get(data, "usage").IsObject() {
-			data = set(data, "usage", m.usage())
+			data = jsonedit.Set(data, "usage", m.usage())
 		}
 		if how.dangling && gjson.Get(data, "choices.0.finish_reason").Str == "tool_calls" {
-			data = set(data, "choices.0.finish_reason", `"stop"`)
+			data = jsonedit.Set(data, "choices.0.finish_reason", `"stop"`)
 		}
 		return data
 	})

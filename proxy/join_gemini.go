@@ -6,6 +6,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 )
 
@@ -44,7 +46,7 @@ func (m *contentStream) next(e sse.Event) (out []byte, last bool) {
 	parts := candidate.Get("content.parts")
 	data := e.Data
 	if shown := those(parts, shownPart); int64(len(shown)) < parts.Get("#").Int() {
-		data = set(data, "candidates.0.content.parts", array(shown))
+		data = jsonedit.Set(data, "candidates.0.content.parts", rawjson.Array(shown))
 		if len(shown) == 0 && !candidate.Get("finishReason").Exists() && !m.stopped {
 			return nil, false
 		}
@@ -57,7 +59,7 @@ func (m *contentStream) next(e sse.Event) (out []byte, last bool) {
 		return nil, false
 	}
 	if m.round > 0 && m.now != "" {
-		data = set(data, "usageMetadata", m.usage())
+		data = jsonedit.Set(data, "usageMetadata", m.usage())
 	}
 	return e.With(data), false
 }
@@ -66,7 +68,7 @@ func (m *contentStream) rest() (out []byte) {
 	for _, e := range m.held {
 		parts := those(gjson.Get(e.Data, "candidates.0.content.parts"), func(p gjson.Result) bool { return !p.Get("functionCall").Exists() })
 		if len(parts) > 0 {
-			data := set(without(e.Data, "candidates.0.finishReason"), "candidates.0.content.parts", array(parts))
+			data := jsonedit.Set(jsonedit.Delete(e.Data, "candidates.0.finishReason"), "candidates.0.content.parts", rawjson.Array(parts))
 			out = append(out, e.With(data)...)
 		}
 	}
@@ -79,7 +81,7 @@ func (m *contentStream) end(how ending) []byte {
 	}
 	return m.release(func(data string) string {
 		if m.round > 0 && gjson.Get(data, "usageMetadata").IsObject() {
-			data = set(data, "usageMetadata", m.usage())
+			data = jsonedit.Set(data, "usageMetadata", m.usage())
 		}
 		return data
 	})

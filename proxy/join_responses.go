@@ -1,11 +1,13 @@
 package proxy
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 )
@@ -30,7 +32,7 @@ func withoutOurTools(response string) string {
 	if len(theirs) == len(elements(declared)) {
 		return response
 	}
-	return set(response, "tools", array(theirs))
+	return jsonedit.Set(response, "tools", rawjson.Array(theirs))
 }
 
 // joined is the last response, by whose id the provider holds all of them.
@@ -75,7 +77,7 @@ func (m *responseStream) next(e sse.Event) (out []byte, last bool) {
 	v := gjson.Parse(e.Data)
 	kind := v.Get("type").Str
 	if id := v.Get("response.id"); id.Type == gjson.String {
-		m.id, m.last = or(m.id, id.Raw), id.Raw
+		m.id, m.last = cmp.Or(m.id, id.Raw), id.Raw
 	}
 	switch kind {
 	case "response.created", "response.in_progress", "response.queued":
@@ -103,7 +105,7 @@ func (m *responseStream) next(e sse.Event) (out []byte, last bool) {
 		case !shown:
 			return nil, false
 		case to != index.Int():
-			data = set(data, "output_index", strconv.FormatInt(to, 10))
+			data = jsonedit.Set(data, "output_index", strconv.FormatInt(to, 10))
 		}
 	}
 	return m.numbered(e, data), false
@@ -118,19 +120,19 @@ func (m *responseStream) told(data string) string {
 	}
 	own := withoutOurTools(response.Raw)
 	if id := gjson.Get(own, "id"); id.Exists() && id.Raw != m.id {
-		own = set(own, "id", m.id)
+		own = jsonedit.Set(own, "id", m.id)
 	}
 	if own == response.Raw {
 		return data
 	}
-	return set(data, "response", own)
+	return jsonedit.Set(data, "response", own)
 }
 
 // numbered gives an event the next number of the client's stream.
 func (m *responseStream) numbered(e sse.Event, data string) []byte {
 	if n := gjson.Get(data, "sequence_number"); n.Exists() {
 		if n.Int() != m.sequence {
-			data = set(data, "sequence_number", strconv.FormatInt(m.sequence, 10))
+			data = jsonedit.Set(data, "sequence_number", strconv.FormatInt(m.sequence, 10))
 		}
 		m.sequence++
 	}
@@ -156,9 +158,9 @@ func (m *responseStream) end(how ending) []byte {
 	for _, e := range m.held {
 		data := m.told(e.Data)
 		if m.round > 0 || len(m.shown) < m.items {
-			data = set(data, "response.output", array(m.shown))
+			data = jsonedit.Set(data, "response.output", rawjson.Array(m.shown))
 			if used := m.usage(); used != "" {
-				data = set(data, "response.usage", used)
+				data = jsonedit.Set(data, "response.usage", used)
 			}
 		}
 		out = append(out, m.numbered(e, data)...)

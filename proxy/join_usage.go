@@ -1,11 +1,15 @@
 package proxy
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
 // figures says which members of a usage are of what the model wrote, and which is
@@ -53,10 +57,10 @@ func (f figures) joined(used, now string) string {
 		wrote += field(earlier, name).Int()
 	}
 	if all := field(last, f.total); f.total != "" && all.Type == gjson.Number {
-		out = set(out, f.total, strconv.FormatInt(all.Int()+wrote, 10))
+		out = jsonedit.Set(out, f.total, strconv.FormatInt(all.Int()+wrote, 10))
 	}
 	if f.rounds {
-		out = set(out, "iterations", array(slices.Concat(iterations(used), iterations(now))))
+		out = jsonedit.Set(out, "iterations", rawjson.Array(slices.Concat(iterations(used), iterations(now))))
 	}
 	return out
 }
@@ -75,11 +79,11 @@ func added(earlier, later gjson.Result, levels int, summed func(name string) boo
 		path := gjson.Escape(k.Str)
 		switch now := later.Get(path); {
 		case !now.Exists() || now.Type == gjson.Null:
-			out = set(out, path, before.Raw)
+			out = jsonedit.Set(out, path, before.Raw)
 		case before.Type == gjson.Number && now.Type == gjson.Number:
-			out = set(out, path, sum(before, now))
+			out = jsonedit.Set(out, path, sum(before, now))
 		case levels > 1 && before.IsObject() && now.IsObject():
-			out = set(out, path, added(before, now, levels-1, func(string) bool { return true }))
+			out = jsonedit.Set(out, path, added(before, now, levels-1, func(string) bool { return true }))
 		}
 		return true
 	})
@@ -93,10 +97,10 @@ func over(a, b string) string {
 	if !counts.IsObject() {
 		return a
 	}
-	out := or(a, "{}")
+	out := cmp.Or(a, "{}")
 	counts.ForEach(func(k, v gjson.Result) bool {
 		if v.Type != gjson.Null {
-			out = set(out, gjson.Escape(k.Str), v.Raw)
+			out = jsonedit.Set(out, gjson.Escape(k.Str), v.Raw)
 		}
 		return true
 	})

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"sync"
 	"sync/atomic"
 
@@ -48,13 +49,13 @@ func NewMemory(o *MemoryOptions) *Memory {
 	if o == nil {
 		o = &MemoryOptions{}
 	}
-	room, sessions := or(o.Bodies, 512<<20), o.Sessions
+	room, sessions := cmp.Or(o.Bodies, 512<<20), o.Sessions
 	if sessions == nil {
 		sessions = palimpsest.NewMemory(0)
 	}
 	return &Memory{
-		index: identify.NewIndex(or(o.All, 256<<20), or(o.Tenant, 128<<20)),
-		room:  room, each: or(o.TenantBodies, room), held: map[string]int{},
+		index: identify.NewIndex(cmp.Or(o.All, 256<<20), cmp.Or(o.Tenant, 128<<20)),
+		room:  room, each: cmp.Or(o.TenantBodies, room), held: map[string]int{},
 		counters: map[string]*token.Counter{}, sessions: sessions,
 	}
 }

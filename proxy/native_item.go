@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 )
@@ -36,7 +37,7 @@ func (n nativeResponses) show(res *http.Response, item string, whole func(respon
 
 // withItem puts an item before the others of a list.
 func withItem(doc, path, item string) string {
-	return set(doc, path, array(append([]string{item}, elements(gjson.Get(doc, path))...)))
+	return jsonedit.Set(doc, path, rawjson.Array(append([]string{item}, elements(gjson.Get(doc, path))...)))
 }
 
 func (s *itemFirst) change(e sse.Event) (out []byte) {
@@ -52,16 +53,16 @@ func (s *itemFirst) change(e sse.Event) (out []byte) {
 	data := e.Data
 	if s.moved > 0 {
 		if n := v.Get("sequence_number"); n.Exists() {
-			data = set(data, "sequence_number", strconv.FormatInt(n.Int()+s.moved, 10))
+			data = jsonedit.Set(data, "sequence_number", strconv.FormatInt(n.Int()+s.moved, 10))
 		}
 		if n := v.Get("output_index"); n.Exists() {
-			data = set(data, "output_index", strconv.FormatInt(n.Int()+1, 10))
+			data = jsonedit.Set(data, "output_index", strconv.FormatInt(n.Int()+1, 10))
 		}
 	}
 	switch kind {
 	case "response.completed", "response.incomplete", "response.failed":
 		if s.item != "" {
-			data = set(data, "response", withItem(gjson.Get(data, "response").Raw, "output", s.item))
+			data = jsonedit.Set(data, "response", withItem(gjson.Get(data, "response").Raw, "output", s.item))
 		}
 		if kind != "response.failed" {
 			s.whole(gjson.Get(data, "response").Raw)

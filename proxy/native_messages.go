@@ -45,8 +45,7 @@ func (n nativeMessages) begin(ctx context.Context, body string, emulated bool) (
 	} else if err == nil && emulated {
 		done = n.plain()
 	}
-	var refusal *native.Refusal
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*native.Refusal](err); ok {
 		return emulation{answer: answering(n.request, http.StatusBadRequest, jsonKind, refusal.Body())}, nil
 	}
 	return done, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -39,7 +40,7 @@ func (x *exchange) renamed() string {
 	if last == "" {
 		return x.body
 	}
-	return set(x.body, "previous_response_id", rawjson.Quote(last))
+	return jsonedit.Set(x.body, "previous_response_id", rawjson.Quote(last))
 }
 
 // renamedRequest is a request about a response, such as GET /v1/responses/ID, under the

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -49,7 +50,7 @@ const (
 // Whoever puts the text into a request gives it the user's role, never a higher
 // one: it quotes tools.
 func (n nativeMessages) replacement(ctx context.Context, p *prompt.Prompt, previous *summary.Summary, instructions string) (replacement, error) {
-	memo, err := n.counts(or(n.endpoint.model, p.Model))
+	memo, err := n.counts(cmp.Or(n.endpoint.model, p.Model))
 	if err != nil {
 		return replacement{}, err
 	}
@@ -123,7 +124,7 @@ func (n nativeMessages) counts(model string) (*token.Memo, error) {
 	c := t.options.Config.Counter
 	if c == nil {
 		var err error
-		if c, err = t.options.Memory.counter(or(t.model(model).Counter, "o200k")); err != nil {
+		if c, err = t.options.Memory.counter(cmp.Or(t.model(model).Counter, "o200k")); err != nil {
 			return nil, err
 		}
 	}

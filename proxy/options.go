@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -92,21 +93,13 @@ const (
 	defaultDeadline = 30 * time.Second
 )
 
-func or[T comparable](x, fallback T) T {
-	var zero T
-	if x == zero {
-		return fallback
-	}
-	return x
-}
-
 // upstreams are the parsed addresses, by vendor.
 func (o *Options) upstreams() (map[vendor]*url.URL, error) {
 	all := map[vendor]*url.URL{}
 	for v, address := range map[vendor]string{
-		anthropicVendor: strings.TrimSuffix(strings.TrimSuffix(or(o.Anthropic, anthropicURL), "/"), "/v1"), // as the AI SDK writes it
-		openaiVendor:    or(o.OpenAI, openaiURL),
-		geminiVendor:    or(o.Gemini, geminiURL),
+		anthropicVendor: strings.TrimSuffix(strings.TrimSuffix(cmp.Or(o.Anthropic, anthropicURL), "/"), "/v1"), // as the AI SDK writes it
+		openaiVendor:    cmp.Or(o.OpenAI, openaiURL),
+		geminiVendor:    cmp.Or(o.Gemini, geminiURL),
 	} {
 		u, err := url.Parse(address)
 		if err != nil {

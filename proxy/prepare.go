@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -190,7 +191,7 @@ func (x *exchange) finish(ctx context.Context, s *step, made *palimpsest.Prepare
 		d.reason = compacting
 	}
 	if current.Empty() && !changed && !x.native.strict() && (len(s.earlier) == 0 || !x.offers(s.read)) {
-		d.action, d.reason = Passed, or(d.reason, "below-mark")
+		d.action, d.reason = Passed, cmp.Or(d.reason, "below-mark")
 		return d, nil
 	}
 	log, err := x.t.log.Load(ctx, s.id)
@@ -223,7 +224,7 @@ func ours(name string) bool { return name == rehydrate.ReadArtifact || name == r
 func (x *exchange) counted(ctx context.Context) (decision, error) {
 	r, reason, err := x.read(ctx)
 	if err != nil || r == nil || len(r.IDs) == 0 {
-		return pass(or(reason, string(identify.Empty))), err
+		return pass(cmp.Or(reason, string(identify.Empty))), err
 	}
 	at, err := identify.Find(r.base, r.Prompt.Messages, r.IDs, x.logs(ctx, r, false))
 	if err != nil || at.Of == nil || at.Fork {

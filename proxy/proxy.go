@@ -136,8 +136,7 @@ func unreachable(w http.ResponseWriter, r *http.Request, err error) {
 		panic(http.ErrAbortHandler) // the client is gone
 	}
 	status := http.StatusBadGateway
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		status = http.StatusRequestEntityTooLarge
 	}
 	refuseHere(w, status, "api_error", "the provider gave no answer: "+trouble(err))

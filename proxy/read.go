@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/tidwall/gjson"
@@ -45,7 +46,7 @@ func (x *exchange) read(ctx context.Context) (r *reading, reason string, err err
 
 // reading says whose request it is.
 func (x *exchange) reading(ctx context.Context, r *identify.Request, size int) *reading {
-	model := x.model(ctx, or(x.endpoint.model, r.Prompt.Model))
+	model := x.model(ctx, cmp.Or(x.endpoint.model, r.Prompt.Model))
 	out := &reading{Request: r, model: model, size: size}
 	out.client = identify.ClientOf(r, x.request.Header.Get, model.Name, x.request.Header.Get(ThreadHeader))
 	if len(r.IDs) > 0 {

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -154,7 +155,7 @@ func (x *exchange) ask(ctx context.Context, d decision) (decision, *http.Respons
 		next := x.remedy(ctx, d, res, why)
 		if next.remedy == d.remedy || next.action == Passed && next.remedy != ownBytes {
 			if next.remedy == smaller && d.remedy != smaller {
-				d.reason = or(next.reason, d.reason)
+				d.reason = cmp.Or(next.reason, d.reason)
 				res = x.unknown(res)
 			}
 			return d, res, why, nil

@@ -9,6 +9,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -73,14 +75,14 @@ func withoutCalls(api string, body []byte) []byte {
 	path, call := "content", func(v gjson.Result) bool { return v.Get("type").Str == "tool_use" }
 	switch api {
 	case wire.Chat:
-		return []byte(without(string(body), "choices.0.message.tool_calls"))
+		return []byte(jsonedit.Delete(string(body), "choices.0.message.tool_calls"))
 	case wire.Responses:
 		path, call = "output", func(v gjson.Result) bool { return strings.HasSuffix(v.Get("type").Str, "_call") }
 	case wire.Gemini:
 		path, call = "candidates.0.content.parts", func(v gjson.Result) bool { return v.Get("functionCall").Exists() }
 	}
 	kept := those(gjson.GetBytes(body, path), func(v gjson.Result) bool { return !call(v) })
-	return []byte(set(string(body), path, array(kept)))
+	return []byte(jsonedit.Set(string(body), path, rawjson.Array(kept)))
 }
 
 // withheld are calls that wait for the end of their round: what is not whole when an

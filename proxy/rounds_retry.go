@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,7 +89,7 @@ func (r *rounds) refused(res *http.Response, why refusal) *failure {
 	if e := llm.Failure(api, res.StatusCode, f.wrote); e != nil {
 		f.APIError = *e
 	}
-	f.Kind = or(why.kind, or(f.Kind, llm.ErrResponse))
+	f.Kind = cmp.Or(why.kind, f.Kind, llm.ErrResponse)
 	f.RetryAfter = retry.After(res.Header, time.Now())
 	// What the official SDKs go by.
 	f.Once = res.Header.Get("X-Should-Retry") == "false"

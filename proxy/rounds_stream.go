@@ -170,8 +170,7 @@ func (s *stream) further(before []byte) {
 	}
 	s.settled()
 	end := ending{failure: err.Error()}
-	var f *failure
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*failure](err); ok {
 		end.failure, end.wrote = f.said(), s.wrote(f)
 		f.close()
 	}

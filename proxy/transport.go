@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -86,12 +87,12 @@ func NewTransport(o *Options) (*Transport, error) {
 		o = &Options{}
 	}
 	t := &Transport{options: *o, compactors: map[string]*palimpsest.Compactor{}, memos: map[*token.Counter]*token.Memo{}}
-	t.options.Rounds = or(o.Rounds, defaultRounds)
-	t.options.MaxBody = or(o.MaxBody, defaultMaxBody)
+	t.options.Rounds = cmp.Or(o.Rounds, defaultRounds)
+	t.options.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
 	t.queued()
-	t.options.Deadline = or(t.options.Deadline, defaultDeadline)
+	t.options.Deadline = cmp.Or(t.options.Deadline, defaultDeadline)
 	t.retry = o.retry
-	t.retry.Total = or(t.retry.Total, longestPatience)
+	t.retry.Total = cmp.Or(t.retry.Total, longestPatience)
 	if o.Base == nil {
 		base := http.DefaultTransport.(*http.Transport).Clone()
 		base.DisableCompression = true
@@ -230,7 +231,7 @@ func (t *Transport) Totals() Totals {
 // compactor returns the compactor that counts as the model does, and that offers
 // what was removed or does not.
 func (t *Transport) compactor(m token.Model, offers bool) (*palimpsest.Compactor, error) {
-	name := or(m.Counter, "o200k")
+	name := cmp.Or(m.Counter, "o200k")
 	key := fmt.Sprint(name, offers)
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
@@ -154,7 +155,7 @@ func (s *socket) answer(ctx context.Context, a asking) error {
 		made := native.ResponsesAnswer{ID: "resp_" + identify.Digest("socket", s.request.RemoteAddr, now.String()), Created: now.Unix()}
 		return s.relay(ctx, strings.NewReader(made.Events(r)), items)
 	}
-	return s.ask(ctx, items, set(r.Body(items, gone...), "stream", "true"))
+	return s.ask(ctx, items, jsonedit.Set(r.Body(items, gone...), "stream", "true"))
 }
 
 // ask asks the provider, by way of the exchange that every request takes.

@@ -2,6 +2,7 @@ package rehydrate
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,9 +10,7 @@ import (
 
 func describe(hint, about string) description {
 	d := description{hint: termsOf(hint), all: termsOf(about)}
-	for term, name := range d.hint {
-		d.all[term] = name
-	}
+	maps.Copy(d.all, d.hint)
 	return d
 }
 

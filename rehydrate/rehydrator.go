@@ -1,6 +1,7 @@
 package rehydrate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -163,9 +164,7 @@ func (r *Rehydrator) read(ctx context.Context, who artifact.Requester, c *candid
 // package artifact.
 func (r *Rehydrator) mayShow(m artifact.Metadata) bool {
 	s := m.Sensitivity
-	if s == "" {
-		s = artifact.Internal
-	}
+	s = cmp.Or(s, artifact.Internal)
 	return slices.Contains(r.options.Sensitivities, s)
 }
 

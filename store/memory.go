@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -181,8 +182,6 @@ func (s *Memory) Compacted(_ context.Context, id string) (map[thread.ID]int, err
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	marks := map[thread.ID]int{}
-	for id, version := range s.thread(id).marks {
-		marks[id] = version
-	}
+	maps.Copy(marks, s.thread(id).marks)
 	return marks, nil
 }

@@ -1,6 +1,8 @@
 package strategy
 
 import (
+	"slices"
+
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
@@ -265,12 +267,7 @@ func (v *View) Keep(p *plan.Plan, summaries bool) {
 
 // stillCleared reports whether the results that a record clears may be (A7).
 func (v *View) stillCleared(r plan.Clearing) bool {
-	for _, i := range v.positions(r.Span) {
-		if v.messages[i].Role == thread.Tool && !v.clearable(i) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(v.positions(r.Span), func(i int) bool { return v.messages[i].Role == thread.Tool && !v.clearable(i) })
 }
 
 // Summarized is how many tokens the summaries decided so far take.

@@ -2,6 +2,7 @@ package thread
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"math"
@@ -86,9 +87,7 @@ func (r ToolResult) Text() string {
 // there are any. Where both name a field, extra wins.
 func (r ToolResult) Cleared(extra Fields) string {
 	outcome := r.Outcome
-	if outcome == "" {
-		outcome = Success
-	}
+	outcome = cmp.Or(outcome, Success)
 	head := "[" + r.Tool + ": " + string(outcome) + "]"
 	if len(r.KeyFields)+len(extra) == 0 {
 		return head

@@ -1,6 +1,7 @@
 package token
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -77,7 +78,7 @@ func New(name string, o *Options) (*Counter, error) {
 	}
 	for _, k := range counters {
 		if k.name == name {
-			return newCounter(name, k.text, k.band, or(o.Family, k.family), or(o.Images, k.images))
+			return newCounter(name, k.text, k.band, cmp.Or(o.Family, k.family), cmp.Or(o.Images, k.images))
 		}
 	}
 	if unit, number, ok := strings.Cut(name, "/"); ok && (unit == "chars" || unit == "bytes") {
@@ -90,7 +91,7 @@ func New(name string, o *Options) (*Counter, error) {
 			size = func(s string) int { return len(s) }
 		}
 		text := func(s string) int { return int(math.Ceil(float64(size(s)) / ratio)) }
-		return newCounter(name, text, ratioBand, or(o.Family, "none"), or(o.Images, "fixed-1600"))
+		return newCounter(name, text, ratioBand, cmp.Or(o.Family, "none"), cmp.Or(o.Images, "fixed-1600"))
 	}
 	var names []string
 	for _, k := range counters {
@@ -109,13 +110,6 @@ func newCounter(name string, text func(string) int, band float64, familyName, im
 		return nil, fmt.Errorf("token counter %q: image formula %q is not known", name, imagesName)
 	}
 	return &Counter{name: name, text: text, band: band, family: f, images: images}, nil
-}
-
-func or(s, fallback string) string {
-	if s == "" {
-		return fallback
-	}
-	return s
 }
 
 // ForModel returns the counter for a model: its tokenizer, or the estimate of

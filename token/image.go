@@ -1,6 +1,7 @@
 package token
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"math"
@@ -140,9 +141,7 @@ func (c *Counter) media(m thread.Media) int {
 			}
 		}
 		pages := pdfPages(data)
-		if pages == 0 {
-			pages = pagesUnknown
-		}
+		pages = cmp.Or(pages, pagesUnknown)
 		return pages * pageTokens
 	case thread.Audio:
 		return audioTokens

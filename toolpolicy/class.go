@@ -65,7 +65,7 @@ var named = map[Class]string{
 var classes = func() map[string]Class {
 	all := map[string]Class{}
 	for class, names := range named {
-		for _, name := range strings.Fields(names) {
+		for name := range strings.FieldsSeq(names) {
 			all[name] = class
 		}
 	}

@@ -1,6 +1,7 @@
 package toolpolicy
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -132,9 +133,7 @@ func firstErrorLine(text string) string {
 		if line == "" {
 			continue
 		}
-		if first == "" {
-			first = line
-		}
+		first = cmp.Or(first, line)
 		lower := strings.ToLower(line[:clip.Boundary(line, 300)])
 		for at, word := range errorWords[:bestAt] {
 			if strings.Contains(lower, word) {

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -132,12 +133,8 @@ func (b *builder) result(line int, m *thread.Message) {
 			b.report.warn(line, "the call %s has a second result", r.CallID)
 		}
 		b.answered[r.CallID] = true
-		if r.Tool == "" {
-			r.Tool = tool
-		}
-		if r.Outcome == "" {
-			r.Outcome = thread.Success
-		}
+		r.Tool = cmp.Or(r.Tool, tool)
+		r.Outcome = cmp.Or(r.Outcome, thread.Success)
 		r.Started, r.Completed = b.asked[r.CallID], m.Time
 		m.Parts[i] = r
 	}

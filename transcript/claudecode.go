@@ -53,9 +53,7 @@ func readClaudeCode(j *job) ([]Transcript, error) {
 	if err := j.lines(session.read); err != nil {
 		return nil, err
 	}
-	if session.name == "" {
-		session.name = j.name
-	}
+	session.name = cmp.Or(session.name, j.name)
 	main, side := session.chains()
 	t, err := session.build(session.name, main)
 	if err != nil {

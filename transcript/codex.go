@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -50,9 +51,7 @@ func readCodex(j *job) ([]Transcript, error) {
 	if err := j.lines(s.read); err != nil {
 		return nil, err
 	}
-	if s.name == "" {
-		s.name = j.name
-	}
+	s.name = cmp.Or(s.name, j.name)
 	return s.transcript()
 }
 

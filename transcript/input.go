@@ -258,8 +258,7 @@ func (in *input) start() error {
 // locate gives the error of a broken document the line on which it breaks.
 // Blank lines were not kept, so that the line may be a little early.
 func (in *input) locate(doc []byte, number int, err error) error {
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		at := min(int(syntax.Offset), len(bytes.TrimSpace(doc)))
 		number += bytes.Count(doc[:at], []byte("\n"))
 		return &SyntaxError{Line: number, Err: fmt.Errorf("not valid JSON: %w", syntax)}

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -301,9 +302,7 @@ func (s *openHandsLog) action(line int, at time.Time, e gjson.Result) {
 		s.report.skip("action/" + kind + " of the " + e.Get("source").Str)
 	default:
 		name, id, arguments := metadata.Get("function_name").Str, metadata.Get("tool_call_id").Str, without(args, []string{"thought"})
-		if name == "" {
-			name = kind
-		}
+		name = cmp.Or(name, kind)
 		each(said.Get("tool_calls"), func(_, c gjson.Result) bool {
 			if c.Get("id").Str == id {
 				arguments = c.Get("function.arguments").Str

@@ -12,6 +12,7 @@
 package transcript
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -176,9 +177,7 @@ func Read(r io.Reader, o *Options) (*File, error) {
 	if opt.MaxLine <= 0 {
 		opt.MaxLine = defaultMaxLine
 	}
-	if opt.Name == "" {
-		opt.Name = "transcript"
-	}
+	opt.Name = cmp.Or(opt.Name, "transcript")
 	file := &File{}
 	in, err := newInput(r, opt.MaxLine, &file.Report)
 	if err != nil {

@@ -1,6 +1,7 @@
 package artifacttest
 
 import (
+	"cmp"
 	"reflect"
 	"strings"
 	"time"
@@ -18,9 +19,7 @@ type over struct {
 // puts keeps content, of the thread "t" unless the metadata says otherwise.
 func (s over) puts(m artifact.Metadata, content string) (id string) {
 	s.Helper()
-	if m.ThreadID == "" {
-		m.ThreadID = "t"
-	}
+	m.ThreadID = cmp.Or(m.ThreadID, "t")
 	id, err := s.Store.Put(s.Context(), m, content)
 	s.need(err)
 	return id

@@ -103,8 +103,7 @@ do not fit are named), 4 the input is not valid (line or path named).`,
 	if err == nil {
 		return done
 	}
-	var child exitStatus
-	if errors.As(err, &child) {
+	if child, ok := errors.AsType[exitStatus](err); ok {
 		return int(child)
 	}
 	status := statusOf(err)
@@ -154,8 +153,7 @@ type failure struct {
 
 func newFailure(err error, status int) failure {
 	f := failure{Error: message(err), Status: status}
-	var over *palimpsest.BudgetError
-	if errors.As(err, &over) {
+	if over, ok := errors.AsType[*palimpsest.BudgetError](err); ok {
 		f.Error, f.Budget, f.Need, f.Parts = palimpsest.ErrOverBudget.Error(), over.Budget, over.Need, over.Parts
 	}
 	return f
@@ -170,11 +168,9 @@ const maxLines = 60
 // message is the error as people read it: without the names of the functions
 // it came through, and on a line of its own without control characters.
 func message(err error) string {
-	var over *palimpsest.BudgetError
-	if errors.As(err, &over) {
+	if over, ok := errors.AsType[*palimpsest.BudgetError](err); ok {
 		what, advice := fmt.Sprintf("the budget of %s tokens cannot be met; what must stay takes %s", number(over.Budget), number(over.Need)), "raise the budget, or shorten these parts"
-		var under *planTooLarge
-		if errors.As(err, &under) {
+		if under, ok := errors.AsType[*planTooLarge](err); ok {
 			what = fmt.Sprintf("the budget is %s tokens; under the plan %s the request takes %s", number(over.Budget), printable(under.plan), number(over.Need))
 			advice = "raise the budget, or make a plan for this one: palimpsest plan FILE --budget TOKENS --plan-out PLAN.json"
 		}

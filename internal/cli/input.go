@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -92,9 +93,7 @@ func (in *input) base(api, model string) *prompt.Prompt {
 	} else if in.api() != api {
 		base.Model = ""
 	}
-	if base.Model == "" {
-		base.Model = defaultModels[api]
-	}
+	base.Model = cmp.Or(base.Model, defaultModels[api])
 	return &base
 }
 

@@ -33,8 +33,7 @@ func write(path string, data []byte, stdout io.Writer) error {
 		}
 	}
 	if err := replaceFile(path, mode, bytesOf(data)); err != nil {
-		var named *fs.PathError
-		if errors.As(err, &named) {
+		if named, ok := errors.AsType[*fs.PathError](err); ok {
 			err = named.Err // the name is that of a passing file
 		}
 		return fmt.Errorf("cannot write %s, nothing was changed: %w", path, err)

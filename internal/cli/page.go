@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -69,9 +70,7 @@ func (l *pageSessions) View(ctx context.Context, id string, q *api.Compact) (*vi
 		return nil, refusal(api.NotFound, http.StatusNotFound, "there is no session with this id on this machine")
 	}
 	name := q.Policy
-	if name == "" {
-		name = "auto"
-	}
+	name = cmp.Or(name, "auto")
 	if !slices.Contains(policyfile.Bases(), name) {
 		return nil, refusal(api.BadRequest, http.StatusBadRequest, "policy: want one of "+strings.Join(policyfile.Bases(), ", "))
 	}

@@ -152,7 +152,7 @@ func columnWidths(columns []string, cells [][]string) []int {
 // quote writes somebody else's lines, set off to the right and without what
 // would steer a terminal.
 func (p *printer) quote(text string) {
-	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
 		p.line("    %s", strings.TrimRight(printable(line), " "))
 	}
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"math"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -83,7 +85,7 @@ func (c *call) answer(h handler) (any, error) {
 		return nil, err
 	}
 	for name := range c.r.URL.Query() {
-		if !contains(c.op.Query, name) {
+		if !slices.Contains(c.op.Query, name) {
 			known := "none are"
 			if len(c.op.Query) > 0 {
 				known = strings.Join(c.op.Query, ", ")
@@ -119,15 +121,6 @@ func (c *call) take(bytes int) bool {
 		c.room += bytes
 	}
 	return ok
-}
-
-func contains(names []string, name string) bool {
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return false
 }
 
 // json writes an answer.
@@ -231,9 +224,7 @@ func unreadable(err error) error {
 		return problem(api.BadRequest, "not valid JSON: it ends before its time")
 	case errors.As(err, &kind):
 		path := kind.Field
-		if path == "" {
-			path = "body"
-		}
+		path = cmp.Or(path, "body")
 		return at(path, problem(api.BadRequest, fmt.Sprintf("%s: want %s, got %s", path, jsonKind(kind.Type.Kind().String()), kind.Value)))
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"log/slog"
@@ -68,9 +69,7 @@ func (s *Server) observed(w http.ResponseWriter, r *http.Request, next http.Hand
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	written := &recorder{ResponseWriter: w}
 	_, route := s.mux.Handler(r)
-	if route == "" {
-		route = "none"
-	}
+	route = cmp.Or(route, "none")
 	ctx := context.WithValue(r.Context(), requestKey{}, seen)
 	s.metrics.inFlight.Inc()
 	defer s.metrics.inFlight.Dec()
@@ -105,9 +104,7 @@ func (s *Server) record(ctx context.Context, r *http.Request, route string, w *r
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
 	status := w.status
-	if status == 0 {
-		status = http.StatusOK
-	}
+	status = cmp.Or(status, http.StatusOK)
 	s.metrics.observe(route, status, took)
 	attrs := []slog.Attr{
 		slog.String("request", seen.id), slog.String("method", method(r.Method)), slog.String("route", route), slog.Int("status", status),
@@ -163,9 +160,7 @@ func (r *recorder) WriteHeader(status int) {
 }
 
 func (r *recorder) Write(data []byte) (int, error) {
-	if r.status == 0 {
-		r.status = http.StatusOK
-	}
+	r.status = cmp.Or(r.status, http.StatusOK)
 	n, err := r.ResponseWriter.Write(data)
 	r.bytes += int64(n)
 	return n, err

@@ -169,7 +169,7 @@ func TestTaskGoesOnOverHTTP(t *testing.T) {
 			news := []neutral.Message{said("user", task)}
 			visits := map[string]int{}
 			plans := 0
-			for n := 0; n < 60; n++ {
+			for n := range 60 {
 				made := k.ask(news...)
 				plans = made.PlanVersion
 				all := textsOf(made.Prompt.Messages)

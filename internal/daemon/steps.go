@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,18 +86,8 @@ func (c *call) fit(step *palimpsest.Step) {
 			step.Profile.BoundReasoning = m.BindsThinking
 		}
 	}
-	if step.Window == 0 {
-		step.Window = m.Window
-	}
-	if step.Window == 0 {
-		step.Window = c.s.config.Window
-	}
-	if step.Output == 0 {
-		step.Output = min(step.Base.MaxOutput, maxOutput)
-	}
-	if step.Output == 0 {
-		step.Output = min(m.MaxOutput, maxOutput)
-	}
+	step.Window = cmp.Or(step.Window, m.Window, c.s.config.Window)
+	step.Output = cmp.Or(step.Output, min(step.Base.MaxOutput, maxOutput), min(m.MaxOutput, maxOutput))
 }
 
 func (c *call) prepare(info store.Info, q *api.Step) (any, error) {

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -225,9 +226,7 @@ func (c *call) compactorFor(q *api.Compact) (*palimpsest.Compactor, error) {
 		return nil, at("policy", problem(api.BadRequest, "policy: this daemon keeps to the policy that it was started with"))
 	}
 	name := q.Policy
-	if name == "" {
-		name = "auto"
-	}
+	name = cmp.Or(name, "auto")
 	if !slices.Contains(policyfile.Bases(), name) {
 		return nil, at("policy", problem(api.BadRequest, fmt.Sprintf("policy: want one of %s; got %.40q", strings.Join(policyfile.Bases(), ", "), q.Policy)))
 	}

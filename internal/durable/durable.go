@@ -167,16 +167,6 @@ func syncFolder(folder *os.File) error {
 	return errors.Join(err, folder.Close())
 }
 
-// List returns the entries of a directory sorted by name; none when it is not
-// there.
-func (d Dir) List(name string) ([]fs.DirEntry, error) {
-	entries, err := fs.ReadDir(d.Root.FS(), name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return entries, err
-}
-
 // IsTemp reports whether the name, without its directory, is that of a file
 // that is not finished: still being written, or left by a crash.
 func IsTemp(name string) bool { return strings.HasPrefix(name, tempPrefix) }

@@ -45,7 +45,7 @@ func TestCreate(t *testing.T) {
 	if err != nil || won.Load() != 1 || len(data) != 10_000 || strings.Trim(string(data), string(data[:1])) != "" {
 		t.Errorf("%d won, %d bytes, %v", won.Load(), len(data), err)
 	}
-	entries, err := d.List("x")
+	entries, err := os.ReadDir(filepath.Join(path, "x"))
 	if err != nil || len(entries) != 1 {
 		t.Fatal(entries, err)
 	}

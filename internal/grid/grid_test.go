@@ -24,7 +24,7 @@ func TestGrid(t *testing.T) {
 			t.Errorf("%q stands %d times in\n%s", cell, strings.Count(text, cell), text)
 		}
 	}
-	for _, line := range strings.Split(text, "\n") {
+	for line := range strings.SplitSeq(text, "\n") {
 		if n := utf8.RuneCountInString(line); n > Width || line != strings.TrimRight(line, " ") {
 			t.Errorf("%d columns: %q", n, line)
 		}

@@ -95,7 +95,7 @@ func isDate(c string, f features) bool {
 	if f.colons == 0 || f.letters > 0 || f.digits < 3 || f.digits > 6 || f.slashes+f.dashes+f.scores+f.other+f.dots > 0 || f.colons > 2 {
 		return false
 	}
-	for _, part := range strings.Split(c, ":") {
+	for part := range strings.SplitSeq(c, ":") {
 		if len(part) < 1 || len(part) > 2 || part[0] > '5' {
 			return false
 		}
@@ -200,7 +200,7 @@ func filePath(c string, f features) (string, bool) {
 		return c, file && len(base) > len(ending)+1
 	}
 	parts := 0
-	for _, p := range strings.Split(c, "/") {
+	for p := range strings.SplitSeq(c, "/") {
 		if p != "" && p != "." && p != ".." && p != "~" {
 			parts++
 		}

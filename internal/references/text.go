@@ -1,6 +1,7 @@
 package references
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -64,9 +65,7 @@ func values(arguments string) (text string, names []string) {
 	each = func(key string, v gjson.Result, depth int) {
 		if depth < deepest && (v.IsObject() || v.IsArray()) {
 			v.ForEach(func(k, x gjson.Result) bool {
-				if k.Str == "" {
-					k.Str = key
-				}
+				k.Str = cmp.Or(k.Str, key)
 				each(k.Str, x, depth+1)
 				return true
 			})

@@ -4,6 +4,7 @@
 package llmtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,12 +65,8 @@ func Fail(err error) Turn {
 
 func (t *Turn) reply(model string, o *llm.Options) *llm.Reply {
 	r := t.Reply
-	if r.Stop == "" {
-		r.Stop = llm.StopEnd
-	}
-	if r.Model == "" {
-		r.Model = model
-	}
+	r.Stop = cmp.Or(r.Stop, llm.StopEnd)
+	r.Model = cmp.Or(r.Model, model)
 	if len(r.Message.Parts) == 0 && r.Text != "" {
 		r.Message.Parts = []thread.Part{thread.Text{Text: r.Text}}
 	}

@@ -1,6 +1,7 @@
 package policyfile
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -86,7 +87,7 @@ func fieldsOf(base string, at any) []field {
 				f.max = quantity(high)
 			}
 		}
-		for _, pair := range strings.Fields(tag.Get("words")) {
+		for pair := range strings.FieldsSeq(tag.Get("words")) {
 			name, value, _ := strings.Cut(pair, "=")
 			f.words = append(f.words, word{name, quantity(value)})
 		}
@@ -210,9 +211,7 @@ func (f *field) setInt(n int64) bool {
 	if float64(n) < f.min || float64(n) > f.max {
 		return false
 	}
-	if n == 0 {
-		n = -1
-	}
+	n = cmp.Or(n, -1)
 	f.setting.SetInt(n)
 	return true
 }

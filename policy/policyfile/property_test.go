@@ -3,6 +3,7 @@ package policyfile_test
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -178,9 +179,7 @@ func leaves(path string, m map[string]any) map[string]any {
 	for key, v := range m {
 		at := strings.TrimPrefix(path+"."+key, ".")
 		if below, ok := v.(map[string]any); ok {
-			for k, v := range leaves(at, below) {
-				out[k] = v
-			}
+			maps.Copy(out, leaves(at, below))
 			continue
 		}
 		out[at] = v

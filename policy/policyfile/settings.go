@@ -13,6 +13,7 @@ package policyfile
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -322,8 +323,6 @@ func (s *Settings) Policy(model llm.Generator) policy.Policy {
 // Registry is what the file declares about tools.
 func (s *Settings) Registry() *toolpolicy.Registry {
 	all := map[string]toolpolicy.Policy{toolpolicy.Unknown: {Durability: s.Durability}}
-	for name, p := range s.Tools {
-		all[name] = p
-	}
+	maps.Copy(all, s.Tools)
 	return toolpolicy.New(all)
 }

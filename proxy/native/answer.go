@@ -1,11 +1,13 @@
 package native
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
@@ -54,10 +56,10 @@ func (a *Addition) Stream(id, model string) string {
 		out.WriteString("event: " + gjson.Get(data, "type").Str + "\ndata: " + data + "\n\n")
 	}
 	whole := a.Alone(id, model)
-	start := set(set(whole, "content", "[]"), "stop_reason", "null")
-	start = set(start, "usage.iterations", "[]")
+	start := jsonedit.Set(jsonedit.Set(whole, "content", "[]"), "stop_reason", "null")
+	start = jsonedit.Set(start, "usage.iterations", "[]")
 	if a.Managed {
-		start = set(start, "context_management", "null")
+		start = jsonedit.Set(start, "context_management", "null")
 	}
 	write(`{"type":"message_start","message":` + start + `}`)
 	for _, data := range a.blockEvents() {
@@ -111,7 +113,7 @@ func (a *Addition) iterations(usage string) string {
 	message := `{"type":"message"}`
 	for _, name := range []string{"input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "cache_creation"} {
 		if v := gjson.Get(usage, name); v.Exists() && v.Type != gjson.Null {
-			message = set(message, name, v.Raw)
+			message = jsonedit.Set(message, name, v.Raw)
 		}
 	}
 	if a.Block == "" {
@@ -131,22 +133,15 @@ func (a *Addition) Whole(answer string) string {
 		for _, b := range v.Get("content").Array() {
 			blocks = append(blocks, b.Raw)
 		}
-		answer = set(answer, "content", array(blocks))
+		answer = jsonedit.Set(answer, "content", rawjson.Array(blocks))
 	}
 	if a.Managed {
-		answer = set(answer, "context_management", a.management())
+		answer = jsonedit.Set(answer, "context_management", a.management())
 	}
 	if a.Iterations {
-		answer = set(answer, "usage.iterations", a.iterations(gjson.Get(answer, "usage").Raw))
+		answer = jsonedit.Set(answer, "usage.iterations", a.iterations(gjson.Get(answer, "usage").Raw))
 	}
 	return answer
-}
-
-func or(s, fallback string) string {
-	if s == "" {
-		return fallback
-	}
-	return s
 }
 
 // Event adds to an event of a stream: it returns what stands in its place, the
@@ -164,21 +159,21 @@ func (a *Addition) Event(data string) []string {
 		}
 	case "content_block_start", "content_block_delta", "content_block_stop":
 		if a.Block != "" {
-			return []string{set(data, "index", strconv.FormatInt(v.Get("index").Int()+1, 10))}
+			return []string{jsonedit.Set(data, "index", strconv.FormatInt(v.Get("index").Int()+1, 10))}
 		}
 	case "message_delta":
 		if a.Managed {
-			data = set(data, "context_management", a.management())
+			data = jsonedit.Set(data, "context_management", a.management())
 		}
 		if a.Iterations && v.Get("usage").IsObject() {
-			used := or(a.usage, "{}")
+			used := cmp.Or(a.usage, "{}")
 			v.Get("usage").ForEach(func(k, n gjson.Result) bool {
 				if n.Type != gjson.Null {
-					used = set(used, gjson.Escape(k.Str), n.Raw)
+					used = jsonedit.Set(used, gjson.Escape(k.Str), n.Raw)
 				}
 				return true
 			})
-			data = set(data, "usage.iterations", a.iterations(used))
+			data = jsonedit.Set(data, "usage.iterations", a.iterations(used))
 		}
 	}
 	return []string{data}
@@ -195,5 +190,5 @@ func (a *Addition) Counted(answer string) string {
 	for _, done := range a.Applied {
 		original += int64(done.Tokens)
 	}
-	return set(answer, "context_management", `{"original_input_tokens":`+strconv.FormatInt(original, 10)+`}`)
+	return jsonedit.Set(answer, "context_management", `{"original_input_tokens":`+strconv.FormatInt(original, 10)+`}`)
 }

@@ -1,6 +1,7 @@
 package native_test
 
 import (
+	"cmp"
 	"flag"
 	"os"
 	"path/filepath"
@@ -41,7 +42,7 @@ func TestAnswers(t *testing.T) {
 		got.WriteString("== " + name + "\n" + strings.TrimRight(strings.Join(lines, "\n"), "\n") + "\n\n")
 		for _, line := range lines {
 			for part := range strings.SplitSeq(line, "\n") {
-				if data, ok := strings.CutPrefix(part, "data: "); (ok || strings.HasPrefix(part, "{")) && !gjson.Valid(or(data, part)) {
+				if data, ok := strings.CutPrefix(part, "data: "); (ok || strings.HasPrefix(part, "{")) && !gjson.Valid(cmp.Or(data, part)) {
 					t.Errorf("%s: no JSON: %s", name, part)
 				}
 			}
@@ -92,13 +93,6 @@ func TestAnswers(t *testing.T) {
 	if err != nil || string(want) != got.String() {
 		t.Errorf("not what %s says (%v); if it is meant, run with -update. Got\n%s", path, err, got.String())
 	}
-}
-
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // FuzzEvent: an answer that nobody understands stays JSON, or stays as it is.

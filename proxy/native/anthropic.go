@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
@@ -203,16 +203,14 @@ func (m *Messages) Body() string {
 		if !m.asked || x.name != "context_management" && x.name != "compaction" {
 			continue
 		}
-		if cut, err := sjson.Delete(out, x.name); err == nil {
-			out = cut
-		}
+		out = jsonedit.Delete(out, x.name)
 	}
 	if m.changed {
 		raw := make([]string, len(m.list))
 		for i := range m.list {
 			raw[i] = m.list[i].raw
 		}
-		out = set(out, "messages", array(raw))
+		out = jsonedit.Set(out, "messages", rawjson.Array(raw))
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/summary"
 )
@@ -179,7 +180,7 @@ func (x message) with(blocks []gjson.Result) message {
 }
 
 func (x message) holding(blocks []string) message {
-	out := readMessage(gjson.Parse(set(x.raw, "content", array(blocks))))
+	out := readMessage(gjson.Parse(jsonedit.Set(x.raw, "content", rawjson.Array(blocks))))
 	out.recap = x.recap
 	return out
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 )
 
 // The edits of context_management.
@@ -250,7 +252,7 @@ func (m *Messages) Clear(e Edit, tokens int, count func(string) int) (Applied, b
 		if edited[c.i] == nil {
 			edited[c.i] = map[int]string{}
 		}
-		edited[c.i][c.k] = set(c.block.Raw, path, raw)
+		edited[c.i][c.k] = jsonedit.Set(c.block.Raw, path, raw)
 		done.Tokens += count(before) - count(raw)
 		return true
 	}

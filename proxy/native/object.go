@@ -3,10 +3,8 @@ package native
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
@@ -65,27 +63,9 @@ func (o object) with(name, raw string) object {
 }
 
 func (o object) String() string {
-	var b strings.Builder
-	b.WriteByte('{')
-	for i, m := range o {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(rawjson.Quote(m.name))
-		b.WriteByte(':')
-		b.WriteString(m.raw)
+	var b rawjson.Object
+	for _, m := range o {
+		b.Raw(m.name, m.raw)
 	}
-	b.WriteByte('}')
 	return b.String()
-}
-
-func array(elements []string) string { return "[" + strings.Join(elements, ",") + "]" }
-
-// set puts a value at a path of JSON that was parsed already.
-func set(doc, path, raw string) string {
-	out, err := sjson.SetRaw(doc, path, raw)
-	if err != nil {
-		return doc
-	}
-	return out
 }

@@ -127,7 +127,7 @@ func Compaction(item string) (content string, ok bool) {
 // Body is the request with another input, and without the members named.
 // Everything else keeps its bytes.
 func (r *Responses) Body(items []string, without ...string) string {
-	return r.top.without(without...).with("input", array(items)).String()
+	return r.top.without(without...).with("input", rawjson.Array(items)).String()
 }
 
 // Member is the value of a member of the body, as the client wrote it; empty

@@ -5,7 +5,9 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
 // BetaThreads is the beta of message threads, which is named with a request that holds
@@ -50,7 +52,7 @@ func (m *Messages) Whole(around string, messages []string) string {
 			out = out.with(name, v.Raw)
 		}
 	}
-	return out.with("messages", array(messages)).String()
+	return out.with("messages", rawjson.Array(messages)).String()
 }
 
 // Unmarked are the messages without their cache marks: a request may have few, and a
@@ -80,9 +82,7 @@ func unmarked(doc, list string, levels int) (out string, ttl *string) {
 				own := mark.Get("ttl").Str
 				ttl = &own
 			}
-			if cut, err := sjson.Delete(doc, at+".cache_control"); err == nil {
-				doc = cut
-			}
+			doc = jsonedit.Delete(doc, at+".cache_control")
 		}
 		if levels > 1 && block.Get("content").IsArray() {
 			var inner *string

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -220,11 +220,7 @@ func (s *stream) Answer() (wire.Answer, error) {
 // then the block has none.
 func (b *growing) block() (raw string, whole bool) {
 	raw = b.start
-	set := func(name, value string) {
-		if out, err := sjson.SetRaw(raw, name, value); err == nil {
-			raw = out
-		}
-	}
+	set := func(name, value string) { raw = jsonedit.Set(raw, name, value) }
 	more := func(name string, text *strings.Builder) {
 		if text.Len() > 0 {
 			set(name, rawjson.Quote(gjson.Get(b.start, name).Str+text.String()))

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -45,9 +46,7 @@ func (n *naming) fresh(original string) string {
 		}
 		return '_'
 	}, original)
-	if base == "" {
-		base = n.fallback
-	}
+	base = cmp.Or(base, n.fallback)
 	name := n.cut(base, 0)
 	for n.taken[name] {
 		// Numbering goes on where it stopped: a model that gives all its calls

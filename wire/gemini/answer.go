@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -104,12 +104,10 @@ type growing struct {
 }
 
 func (g *growing) whole() string {
-	if g.more.Len() > 0 {
-		if raw, err := sjson.SetRaw(g.first.Raw, "text", rawjson.Quote(g.first.Get("text").Str+g.more.String())); err == nil {
-			return raw
-		}
+	if g.more.Len() == 0 {
+		return g.first.Raw
 	}
-	return g.first.Raw
+	return jsonedit.Set(g.first.Raw, "text", rawjson.Quote(g.first.Get("text").Str+g.more.String()))
 }
 
 func plainText(part gjson.Result) bool {

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -34,12 +35,7 @@ func (w *writer) says(m *thread.Message) bool {
 	if m.Role == thread.System {
 		return m.Text() != ""
 	}
-	for _, part := range m.Parts {
-		if sendable(part) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.Parts, sendable)
 }
 
 // sendable reports whether part writes something for a part.

@@ -113,9 +113,7 @@ func (s *chatStream) callPiece(v gjson.Result) {
 		switch key.Str {
 		case "index":
 		case "id":
-			if c.id == "" {
-				c.id = v.Str
-			}
+			c.id = cmp.Or(c.id, v.Str)
 		case "type":
 			c.kind = cmp.Or(v.Str, c.kind)
 		case "function":

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -67,9 +68,7 @@ func TestChatCodec(t *testing.T) {
 
 func TestChatCodecOnCorpus(t *testing.T) {
 	bodies := wiretest.Corpus(t, wire.Chat)
-	for name, body := range chatTranscripts(t) {
-		bodies[name] = body
-	}
+	maps.Copy(bodies, chatTranscripts(t))
 	wiretest.TestCodec(t, openai.Chat{}, bodies)
 }
 
@@ -84,9 +83,7 @@ var chatLenient = map[string]string{
 // TestChatCorpusIsValid proves the validator on what real servers accepted.
 func TestChatCorpusIsValid(t *testing.T) {
 	bodies := wiretest.Corpus(t, wire.Chat)
-	for name, body := range chatTranscripts(t) {
-		bodies[name] = body
-	}
+	maps.Copy(bodies, chatTranscripts(t))
 	for name, body := range bodies {
 		for _, p := range (openai.Chat{}).Validate(body) {
 			if !p.Advice && chatLenient[name] != p.Path {

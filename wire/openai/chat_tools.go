@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,9 +40,7 @@ func chatTool(v gjson.Result) prompt.Tool {
 		body = f
 	}
 	t.Name = body.Get("name").Str
-	if t.Name == "" {
-		t.Name = kind
-	}
+	t.Name = cmp.Or(t.Name, kind)
 	t.Description = body.Get("description").Str
 	if p := body.Get("parameters"); p.IsObject() {
 		t.Schema = p.Raw

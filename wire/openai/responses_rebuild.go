@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -95,11 +95,7 @@ func responsesKept(parts []thread.Part) (item string, n int, whole bool) {
 	if len(kept) == total {
 		return raw, max(total, 1), total > 0
 	}
-	item, err := sjson.SetRaw(raw, "content", rawjson.Array(kept))
-	if err != nil {
-		item = raw // the item was valid JSON, so this does not happen
-	}
-	return item, len(kept), false
+	return jsonedit.Set(raw, "content", rawjson.Array(kept)), len(kept), false
 }
 
 // pair keeps reasoning and what it belongs to together. OpenAI refuses a
@@ -139,9 +135,7 @@ func (w *responsesWriter) pair(entries []responsesEntry) {
 		case "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call", "item_reference":
 			e.dropped = true
 		case "message", "", "function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call", "tool_search_call":
-			if text, err := sjson.Delete(e.text, "id"); err == nil {
-				e.text, e.raw = text, false
-			}
+			e.text, e.raw = jsonedit.Delete(e.text, "id"), false
 		}
 	}
 }

@@ -6,8 +6,9 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -55,7 +56,6 @@ func (w *responsesWriter) repairedItem(item gjson.Result) string {
 		kind = "message"
 	}
 	if id := item.Get("id").Str; id != "" && kind != "item_reference" {
-		fixed, err := out, error(nil)
 		switch needed := slices.Contains(responsesNeedID, kind); {
 		case strings.HasPrefix(id, responsesIDs[kind]) && len(id) <= 64 && !w.ids[id]:
 		case needed:
@@ -63,12 +63,9 @@ func (w *responsesWriter) repairedItem(item gjson.Result) string {
 			for n := 2; w.ids[id] || len(id) > 64; n++ {
 				id = responsesIDs[kind] + "item_" + strconv.Itoa(n)
 			}
-			fixed, err = sjson.Set(out, "id", id)
+			out = jsonedit.Set(out, "id", rawjson.Quote(id))
 		default:
-			fixed, err = sjson.Delete(out, "id")
-		}
-		if err == nil {
-			out = fixed
+			out = jsonedit.Delete(out, "id")
 		}
 		if w.ids == nil {
 			w.ids = map[string]bool{}
@@ -76,28 +73,20 @@ func (w *responsesWriter) repairedItem(item gjson.Result) string {
 		w.ids[id] = true
 	}
 	if name := item.Get("name").Str; name != "" && (kind == "function_call" || kind == "custom_tool_call") && fittedName(name) != name {
-		if named, err := sjson.Set(out, "name", fittedName(name)); err == nil {
-			out = named
-		}
+		out = jsonedit.Set(out, "name", rawjson.Quote(fittedName(name)))
 	}
 	if field, empty := responsesSpoken(kind); field != "" && item.Get(field).Type == gjson.Null {
-		if whole, err := sjson.SetRaw(out, field, empty); err == nil {
-			out = whole
-		}
+		out = jsonedit.Set(out, field, empty)
 	}
 	if output := item.Get("output"); output.IsObject() && (kind == "function_call_output" || kind == "custom_tool_call_output") {
-		if text, err := sjson.Set(out, "output", responsesSaid(output)); err == nil {
-			return text
-		}
+		return jsonedit.Set(out, "output", rawjson.Quote(responsesSaid(output)))
 	}
 	model := item.Get("role").Str == "assistant"
 	for _, list := range []string{"content", "output"} {
 		n := 0
 		item.Get(list).ForEach(func(_, part gjson.Result) bool {
 			if text := responsesRepairedPart(part, model); text != "" {
-				if replaced, err := sjson.SetRaw(out, list+"."+strconv.Itoa(n), text); err == nil {
-					out = replaced
-				}
+				out = jsonedit.Set(out, list+"."+strconv.Itoa(n), text)
 			}
 			n++
 			return true

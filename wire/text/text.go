@@ -20,6 +20,7 @@
 package text
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -134,9 +135,7 @@ func about(m *thread.Message) string {
 
 func (w *writer) result(r thread.ToolResult) {
 	outcome := r.Outcome
-	if outcome == "" {
-		outcome = thread.Success
-	}
+	outcome = cmp.Or(outcome, thread.Success)
 	w.heading("==> result " + label(r.Tool) + " " + label(r.CallID) + " (" + string(outcome) + ")")
 	for _, part := range r.Content {
 		w.part(part)

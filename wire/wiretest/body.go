@@ -61,9 +61,7 @@ func Body(api string, s *Said) string {
 		if why := incomplete[s.Stop]; why != "" {
 			state = `"status":"incomplete","incomplete_details":{"reason":"` + why + `"}`
 		}
-		if tools == "" {
-			tools = "[]"
-		}
+		tools = cmp.Or(tools, "[]")
 		body = fmt.Sprintf(`{"id":"resp_%s","object":"response","created_at":1,%s,"error":null,"model":%s,"output":[%s],"parallel_tool_calls":true,"tool_choice":"auto","tools":%s}`,
 			s.Serial, state, quote(s.Model), strings.Join(s.Items(), ","), tools)
 	default:

@@ -3,6 +3,7 @@
 package injectedtest
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -80,9 +81,7 @@ func Conversation(a Attack) []thread.Message {
 	}
 	work(0, 4)
 	said := a.Said
-	if said == "" {
-		said = "The wheels are oiled."
-	}
+	said = cmp.Or(said, "The wheels are oiled.")
 	m := thread.Message{Role: thread.User}
 	for _, text := range a.User {
 		m.Parts = append(m.Parts, thread.Text{Text: text})

@@ -5,6 +5,7 @@ package exchange
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,9 +124,7 @@ type Read func(*Response) error
 // Post sends a body until read has an answer. The error is an *llm.APIError.
 // timeout bounds all of it; see llm.Options.
 func (c *Client) Post(ctx context.Context, timeout time.Duration, body []byte, read Read) error {
-	if timeout == 0 {
-		timeout = llm.DefaultTimeout
-	}
+	timeout = cmp.Or(timeout, llm.DefaultTimeout)
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
@@ -197,9 +196,7 @@ func (c *Client) refused(ctx context.Context, res *http.Response) error {
 // complete adds what the response says beside its body.
 func (c *Client) complete(e *llm.APIError, res *http.Response) {
 	e.Provider = c.provider
-	if e.Status == 0 {
-		e.Status = res.StatusCode
-	}
+	e.Status = cmp.Or(e.Status, res.StatusCode)
 	if id := requestID(res.Header); id != "" {
 		e.RequestID = id
 	}

@@ -1,6 +1,7 @@
 package identify
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/pattern"
@@ -30,10 +31,8 @@ var heldBy = []string{"previous_response_id", "conversation", "thread"}
 
 // KindOf tells what a request is; header gives its headers.
 func KindOf(r *Request, header func(name string) string) Kind {
-	for _, name := range heldBy {
-		if r.Names(name) {
-			return Held
-		}
+	if slices.ContainsFunc(heldBy, r.Names) {
+		return Held
 	}
 	switch {
 	case len(r.Prompt.Messages) == 0:

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
@@ -35,9 +36,7 @@ type known struct {
 const knownBytes = 512
 
 func newCache(bytes int) cache {
-	if bytes == 0 {
-		bytes = store.DefaultCacheBytes
-	}
+	bytes = cmp.Or(bytes, store.DefaultCacheBytes)
 	return cache{lru.New[name, *known](bytes)}
 }
 
