@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/cloudwego/eino v0.9.13
 	github.com/eino-contrib/jsonschema v1.0.3
+	github.com/google/go-cmp v0.7.0
 	github.com/palimpsest-ai/palimpsest v0.0.0
 	pgregory.net/rapid v1.3.0
 )
@@ -18,7 +19,6 @@ require (
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
 	github.com/cloudwego/base64x v0.1.6 // indirect
 	github.com/dustin/go-humanize v1.1.0 // indirect
-	github.com/google/go-cmp v0.7.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/goph/emperror v0.17.2 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
