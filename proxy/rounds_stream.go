@@ -40,8 +40,11 @@ type stream struct {
 	closed bool
 }
 
-// Read gives the client the next bytes.
-func (s *stream) Read(p []byte) (int, error) { return s.give(p, s.more) }
+// Read gives the client the next bytes. An event may be the end of a round, behind which
+// another one is asked for: what comes before it does not wait for that.
+func (s *stream) Read(p []byte) (int, error) {
+	return s.give(p, s.more, func() bool { return !s.last && s.events.Empty() })
+}
 
 // Close ends the round that is read now, and the wait for the next one. A client
 // that asks again has the lookups that were made.

@@ -26,17 +26,25 @@ type due struct {
 	err error // at the end of out
 }
 
-// give is io.Reader's Read; more makes more due.
-func (d *due) give(p []byte, more func()) (int, error) {
+// give is io.Reader's Read; more makes more due, and ready says that it need not wait for
+// that: what is given at once is sent at once, so that a million short events are not a
+// million packets.
+func (d *due) give(p []byte, more func(), ready func() bool) (int, error) {
 	for len(d.out) == 0 && d.err == nil {
 		more()
 	}
 	if len(d.out) == 0 {
 		return 0, d.err
 	}
-	n := copy(p, d.out)
-	d.out = d.out[n:]
-	return n, nil
+	n := 0
+	for {
+		k := copy(p[n:], d.out)
+		n, d.out = n+k, d.out[k:]
+		if n == len(p) || d.err != nil || !ready() {
+			return n, nil
+		}
+		more()
+	}
 }
 
 // rewritten is the body of a stream whose events are looked at, and changed, while they
@@ -51,7 +59,7 @@ type rewritten struct {
 }
 
 // Read gives the client the next bytes.
-func (s *rewritten) Read(p []byte) (int, error) { return s.give(p, s.more) }
+func (s *rewritten) Read(p []byte) (int, error) { return s.give(p, s.more, s.events.Ready) }
 
 func (s *rewritten) more() {
 	e, err := nextEvent(s.events)

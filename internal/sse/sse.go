@@ -68,6 +68,19 @@ func NewReader(r io.Reader, limit int) *Reader {
 // Rest is what was not read yet.
 func (r *Reader) Rest() io.Reader { return r.r }
 
+// Ready reports whether Next gives an event without reading from the stream, as far as that
+// is seen at once: it has come whole, with lines that end in LF.
+func (r *Reader) Ready() bool {
+	held, err := r.r.Peek(r.r.Buffered())
+	return err == nil && (bytes.HasPrefix(held, []byte("\n")) || bytes.Contains(held, []byte("\n\n")))
+}
+
+// Empty reports whether Ready does, and the event is a line of nothing.
+func (r *Reader) Empty() bool {
+	held, err := r.r.Peek(min(1, r.r.Buffered()))
+	return err == nil && string(held) == "\n"
+}
+
 // Next returns the next event. With an error it returns what came of one before it:
 // some servers never send the empty line that closes the last event. The error is
 // io.EOF at the end of the stream, else what the stream returned. For an event over

@@ -116,3 +116,26 @@ func FuzzReader(f *testing.F) {
 		}
 	})
 }
+
+// TestReady: an event that has come whole is told, one that has not is not waited for.
+func TestReady(t *testing.T) {
+	for _, c := range []struct {
+		behind       string // the first event
+		ready, empty bool
+	}{
+		{"", false, false}, {"data: 2\n", false, false}, {"data: 2\n\n", true, false}, {"\ndata: 2\n", true, true},
+	} {
+		in, out := io.Pipe()
+		r := sse.NewReader(in, 0)
+		if r.Ready() || r.Empty() {
+			t.Error("there is something before anything has come")
+		}
+		go func() { _, _ = io.WriteString(out, "data: 1\n\n"+c.behind) }() // it is read whether it was written
+		if e, err := r.Next(); err != nil || e.Data != "1" {
+			t.Fatal(e, err)
+		}
+		if r.Ready() != c.ready || r.Empty() != c.empty {
+			t.Errorf("%q: ready %v, empty %v", c.behind, r.Ready(), r.Empty())
+		}
+	}
+}
