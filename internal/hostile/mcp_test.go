@@ -66,7 +66,10 @@ func TestMCPOverStreams(t *testing.T) {
 		return order{Args: []string{"mcp", "--store", store}, In: data, After: ping, Answer: pong}
 	}
 	sample := saidOf("session", 100)
-	d := c.do(t, ask(sample))
+	// Answers come in any order, so the tools are asked for last.
+	listing := ask([]byte(strings.Join(calls[:2], "\n")))
+	listing.After, listing.Answer = calls[2], `"inputSchema"`
+	d := c.do(t, listing)
 	if !d.Answered {
 		t.Fatalf("status %d: %s", d.Status, d.Said)
 	}
