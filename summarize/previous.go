@@ -78,7 +78,7 @@ func (b *builder) previousWords(items []summary.Item) {
 				}
 				p.line += line
 				base := wordsFinal * min(1, float32(len(p.text))/fullWords)
-				b.piece(secSaid, &g, -1, base, p).terms = b.terms.add(p.terms)
+				b.piece(secSaid, &g, -1, base, p).terms = b.terms.add(-1, p.terms)
 			}
 			line += strings.Count(run, "\n") + 2 // something was left out behind it
 		}
