@@ -46,8 +46,8 @@ type grounds struct {
 	numbers               map[string]string // the units that stand behind each number
 	words                 map[string]bool   // stems of everything
 	voice                 map[string]bool   // stems of what the user or the assistant said
-	// turns are the stems of what the user and the assistant said in each turn, and
-	// asked those of what else was said of the user.
+	// turns are the stems of what the user and the assistant said in each turn and the
+	// assistant right before it, and asked those of what else was said of the user.
 	turns, asked []map[string]bool
 }
 
@@ -72,6 +72,7 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 		g.user, g.asked = append(g.user, folded(text)), append(g.asked, stemsOf(text))
 	}
 	g.turns = []map[string]bool{{}}
+	heard := "" // what the assistant said last
 	hear := func(m *thread.Message) {
 		text := m.Text()
 		switch {
@@ -83,8 +84,9 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 			return
 		case m.StartsTurn():
 			text = injected.Words(m)
-			g.user, g.turns = append(g.user, folded(text)), append(g.turns, map[string]bool{})
+			g.user, g.turns = append(g.user, folded(text)), append(g.turns, stemsOf(heard))
 		case m.Role == thread.Assistant:
+			heard = text
 			g.about(text)
 		default:
 			return
@@ -207,10 +209,6 @@ type statement struct {
 	user bool // it stands where the user's words are told
 }
 
-// fewWords is how many words with a content tell nothing of what a sentence is made of, as
-// of "Not built or tested yet."
-const fewWords = 3
-
 // item says why a proposed item cannot be taken, or "".
 func (g *grounds) item(c *claim) string {
 	body := c.text
@@ -267,7 +265,7 @@ func (g *grounds) fault(s statement) string {
 				return
 			}
 		}
-		missing = missing || !inIdentifier[n.from] && !ofTurn(text[:n.from]) && !g.holdsNumber(n)
+		missing = missing || !inIdentifier[n.from] && !g.holdsNumber(n) && !g.isTurn(text[:n.from], n)
 	})
 	if missing {
 		return faultNumber
@@ -279,9 +277,9 @@ func (g *grounds) fault(s statement) string {
 		return faultQuotation
 	}
 	text = blanked(text, "`", "`")
-	sentences(text, func(p span) {
-		said := text[p.from:p.to]
-		missing = missing || mentionsUser(unquoted(said)) >= 0 && !g.saidOfUser(said)
+	own := unquoted(text)
+	sentences(own, func(p span) {
+		missing = missing || mentionsUser(own[p.from:p.to]) >= 0 && !g.saidOfUser(text[p.from:p.to])
 	})
 	if missing {
 		return faultUser
@@ -292,7 +290,7 @@ func (g *grounds) fault(s statement) string {
 			return faultWords
 		}
 	}
-	if 2*found < total && total > fewWords {
+	if 2*found < total {
 		return faultWords
 	}
 	if found, total := shared(g.voice, text); tools || s.todo && 2*found < total {
@@ -354,27 +352,14 @@ func joined(s string) bool {
 }
 
 // saidOfUser reports whether half of the words of a sentence about the user stand
-// together: in what was said in a turn and the ones beside it, since what was asked, found
-// and answered may take that long, or in one sentence of the assistant's about the user.
+// together: in a turn with what the assistant said before it, or in one sentence of the
+// assistant's about the user.
 func (g *grounds) saidOfUser(text string) bool {
-	words := stemsOf(text)
-	delete(words, "user")
-	delete(words, "users")
-	stand := func(sets ...map[string]bool) bool {
-		found := 0
-		for w := range words {
-			if slices.ContainsFunc(sets, func(set map[string]bool) bool { return set[w] }) {
-				found++
-			}
-		}
-		return 2*found >= len(words)
+	half := func(set map[string]bool) bool {
+		found, total := shared(set, text)
+		return 2*found >= total
 	}
-	for i := range g.turns {
-		if stand(g.turns[max(0, i-1):min(len(g.turns), i+2)]...) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(g.asked, func(set map[string]bool) bool { return stand(set) })
+	return slices.ContainsFunc(g.turns, half) || slices.ContainsFunc(g.asked, half)
 }
 
 // mentionsUser returns where a text names the user, or -1. The file user.go and
@@ -418,11 +403,15 @@ func addressed(s string) bool {
 	return len(words) > 0 && slices.Contains([]string{"to", "tell", "told", "for", "ask", "asked", "offered"}, words[len(words)-1])
 }
 
-// ofTurn reports whether a text ends where the number of a turn follows, as requests to
-// models tell it.
-func ofTurn(s string) bool {
+// isTurn reports whether a number behind a text is that of a turn, as requests to models
+// tell it.
+func (g *grounds) isTurn(s string, n number) bool {
 	before := strings.TrimRight(s, "0123456789-–, ")
-	return len(before) < len(s) && hasPrefixFold(before[max(0, len(before)-5):], "turns") || hasPrefixFold(before[max(0, len(before)-4):], "turn")
+	if !strings.HasSuffix(strings.ToLower(before), "turn") && !strings.HasSuffix(strings.ToLower(before), "turns") {
+		return false
+	}
+	turn, err := strconv.Atoi(n.value)
+	return err == nil && len(g.messages) > 0 && turn <= g.messages[len(g.messages)-1].Turn
 }
 
 // measure reports whether a word is a number with its unit, such as 250ms.

@@ -23,7 +23,7 @@ func (b *builder) previous(s *summary.Summary) {
 			b.entry(secConstraint, -1, ruleBase(it.Text)+2, nil)
 		}
 	}
-	b.CurrentPlan = slices.Clone(s.CurrentPlan)
+	b.CurrentPlan, b.before = slices.Clone(s.CurrentPlan), s.CurrentPlan
 	for _, f := range s.Files {
 		b.fileAt[f.Path] = len(b.Files)
 		f.Operations, f.Sources = slices.Clone(f.Operations), slices.Clone(f.Sources)
