@@ -422,6 +422,6 @@ func (b *builder) written() {
 			worth = madeWorth
 		}
 		b.changes = append(b.changes, change{Item: summary.Item{Text: text, Turn: w.turn, Sources: []thread.ID{w.from}}, key: editKey{w.turn, w.path}})
-		b.entry(secChange, w.at, worth*b.age(w.at), mentions(nil, text)).terms = b.terms.add(termsOf(text))
+		b.entry(secChange, w.at, worth*b.age(w.at), mentions(nil, text)).terms = b.terms.add(w.at, termsOf(text))
 	}
 }

@@ -74,7 +74,7 @@ func (c *Chunked) inTurn(ctx context.Context, in Input, ends []int, limit int) (
 		case err != nil:
 			return Result{}, err
 		}
-		from, all = end, Result{out.Summary, all.Report.With(out.Report)}
+		from, all = end, Result{Summary: out.Summary, Report: all.Report.With(out.Report)}
 	}
 	return all, nil
 }

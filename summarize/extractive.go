@@ -123,11 +123,14 @@ func (e *Extractive) Complete(ctx context.Context, in Input, proposed summary.Su
 	}
 	extra := summary.Summary{
 		Facts: proposed.Facts, Decisions: proposed.Decisions, OpenItems: proposed.OpenItems, FailedAttempts: proposed.FailedAttempts,
-		// A plan is only added to: a proposal that forgets a step takes none away.
+		// A plan is only added to: a proposal that forgets a step takes none away. One that
+		// repeats a step says how far it is now.
 		CurrentPlan: slices.Clone(previous.CurrentPlan),
 	}
 	for _, step := range proposed.CurrentPlan {
-		if !slices.ContainsFunc(extra.CurrentPlan, func(s summary.Step) bool { return s.Text == step.Text }) {
+		if i := slices.IndexFunc(extra.CurrentPlan, func(s summary.Step) bool { return s.Text == step.Text }); i >= 0 {
+			extra.CurrentPlan[i] = step
+		} else {
 			extra.CurrentPlan = append(extra.CurrentPlan, step)
 		}
 	}

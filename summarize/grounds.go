@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -38,15 +39,16 @@ type grounds struct {
 	at       map[thread.ID]int
 	before   map[thread.ID]bool // messages that the previous summary stands on
 	all      string             // everything
-	folded   string             // the same as quotations are looked up in it
 	spoken   string             // what the user or the assistant said
-	user     []string           // what the user said, folded, a message each
-	numbers  map[string]string  // the units that stand behind each number
-	words    map[string]bool    // stems of everything
-	voice    map[string]bool    // stems of what the user or the assistant said
-	// asked are the stems of what the user said at a time with what the assistant
-	// said right before and after, and of what else was said of the user.
-	asked []map[string]bool
+	// As quotations are looked up in it, folded: everything, what the user or the
+	// assistant said, and what the user said, a message each.
+	anybody, people, user []string
+	numbers               map[string]string // the units that stand behind each number
+	words                 map[string]bool   // stems of everything
+	voice                 map[string]bool   // stems of what the user or the assistant said
+	// turns are the stems of what the user and the assistant said in each turn and the
+	// assistant right before it, and asked those of what else was said of the user.
+	turns, asked []map[string]bool
 }
 
 // earlier is what came before a span.
@@ -69,25 +71,27 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 	for _, text := range before.user {
 		g.user, g.asked = append(g.user, folded(text)), append(g.asked, stemsOf(text))
 	}
-	heard := ""                  // what the assistant said last
-	var answered map[string]bool // what the user said last, until the assistant says something
+	g.turns = []map[string]bool{{}}
+	heard := "" // what the assistant said last
 	hear := func(m *thread.Message) {
-		switch text := m.Text(); {
+		text := m.Text()
+		switch {
 		case text == "":
+			return
 		case m.Kind == thread.Recap:
 			g.user = append(g.user, folded(text))
 			g.about(text)
+			return
 		case m.StartsTurn():
 			text = injected.Words(m)
-			answered = stemsOf(text, heard)
-			g.user, g.asked = append(g.user, folded(text)), append(g.asked, answered)
+			g.user, g.turns = append(g.user, folded(text)), append(g.turns, stemsOf(heard))
 		case m.Role == thread.Assistant:
-			if answered != nil {
-				maps.Copy(answered, stemsOf(text))
-			}
-			heard, answered = text, nil
+			heard = text
 			g.about(text)
+		default:
+			return
 		}
+		maps.Copy(g.turns[len(g.turns)-1], stemsOf(text))
 	}
 	for i := range before.log {
 		m := &before.log[i]
@@ -110,7 +114,7 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 		hear(m)
 	}
 	g.all, g.spoken = all.String(), voice.String()
-	g.folded = folded(g.all)
+	g.anybody, g.people = []string{folded(g.all)}, append([]string{folded(g.spoken)}, g.user...)
 	numbers(g.all, func(n number) { g.numbers[n.value] += n.unit + " " })
 	g.words, g.voice = stemsOf(g.all), stemsOf(g.spoken)
 	return g
@@ -244,7 +248,7 @@ func (g *grounds) fault(s statement) string {
 			tools = tools || s.todo && !occurs(g.spoken, x.Surface)
 		}
 		compared = true
-		missing = missing || !holdsIdentifier(g.all, x)
+		missing = missing || !holdsIdentifier(g.all, x) && !inSentence(g.all, text, x)
 		for i := x.At; i < x.At+len(x.Surface); i++ {
 			inIdentifier[i] = true
 		}
@@ -252,9 +256,16 @@ func (g *grounds) fault(s statement) string {
 	if missing {
 		return faultIdentifier
 	}
+	counted := 0 // as far as the items of a list are: "1 the lexer, 2 the parser"
 	numbers(text, func(n number) {
 		compared = true
-		missing = missing || !inIdentifier[n.from] && !g.holdsNumber(n)
+		if n.value == strconv.Itoa(counted+1) && !inIdentifier[n.from] {
+			counted++
+			if counted > 1 || strings.Contains(text[n.from:], " 2 ") {
+				return
+			}
+		}
+		missing = missing || !inIdentifier[n.from] && !g.holdsNumber(n) && !g.isTurn(text[:n.from], n)
 	})
 	if missing {
 		return faultNumber
@@ -266,12 +277,16 @@ func (g *grounds) fault(s statement) string {
 		return faultQuotation
 	}
 	text = blanked(text, "`", "`")
-	if mentionsUser(unquoted(text)) >= 0 && !g.saidOfUser(text) {
+	own := unquoted(text)
+	sentences(own, func(p span) {
+		missing = missing || mentionsUser(own[p.from:p.to]) >= 0 && !g.saidOfUser(text[p.from:p.to])
+	})
+	if missing {
 		return faultUser
 	}
 	found, total := shared(g.words, text)
 	if total == 0 && !compared { // short words alone
-		if short := folded(text); short == " " || !strings.Contains(g.folded, short) {
+		if short := folded(text); short == " " || !strings.Contains(g.anybody[0], short) {
 			return faultWords
 		}
 	}
@@ -300,39 +315,51 @@ func (g *grounds) holdsNumber(n number) bool {
 }
 
 // quotes reports whether all that a text quotes was said: by the user, where the
-// text, or the heading above it, says so, and else by anybody.
+// text says so, and else by anybody. A heading about the user leaves it open whether the
+// user or the assistant said it.
 func (g *grounds) quotes(text string, toldOfUser bool) bool {
 	plain := blanked(text, "`", "`") // in code they are no quotation marks
-	user := mentionsUser(unquoted(plain))
+	user, last := mentionsUser(unquoted(plain)), -1
 	for _, q := range quotations(plain) {
-		byUser := toldOfUser || user >= 0 && user < q.from && !mentionsOther(plain[user:q.from])
-		if g.quoted(text[q.from:q.from+len(q.text)], byUser) {
+		said := g.anybody
+		switch {
+		case user >= 0 && user < q.from && !addressed(plain[:user]) && !mentionsOther(plain[user:q.from]) && (last < 0 || joined(plain[last:q.from])):
+			said = g.user
+		case toldOfUser && !mentionsOther(plain[:q.from]):
+			said = g.people
+		}
+		last = q.from + len(q.text)
+		if quotedIn(said, text[q.from:last]) {
 			continue
 		}
 		// Quotation marks inside of a quotation end it too early.
-		first, last := strings.IndexByte(plain, '"'), strings.LastIndexByte(plain, '"')
-		if first >= last || !g.quoted(text[first+1:last], byUser) {
+		first, end := strings.IndexByte(plain, '"'), strings.LastIndexByte(plain, '"')
+		if first >= end || !quotedIn(said, text[first+1:end]) {
 			return false
 		}
 	}
 	return true
 }
 
-func (g *grounds) quoted(text string, user bool) bool {
-	if !user {
-		return quotes(g.folded, text)
-	}
-	return slices.ContainsFunc(g.user, func(said string) bool { return quotes(said, text) })
+func quotedIn(all []string, text string) bool {
+	return slices.ContainsFunc(all, func(said string) bool { return quotes(said, text) })
 }
 
-// saidOfUser reports whether half of the words of a sentence about the
-// user stand together: in a message of the user's and what the assistant said
-// right before and after it, or in one sentence of the assistant's about the user.
+// joined reports whether what stands between two quotations makes them the words of one
+// speaker.
+func joined(s string) bool {
+	return !strings.ContainsFunc(strings.NewReplacer(" and ", "", " or ", "", " then ", "").Replace(s), unicode.IsLetter)
+}
+
+// saidOfUser reports whether half of the words of a sentence about the user stand
+// together: in a turn with what the assistant said before it, or in one sentence of the
+// assistant's about the user.
 func (g *grounds) saidOfUser(text string) bool {
-	return slices.ContainsFunc(g.asked, func(set map[string]bool) bool {
+	half := func(set map[string]bool) bool {
 		found, total := shared(set, text)
 		return 2*found >= total
-	})
+	}
+	return slices.ContainsFunc(g.turns, half) || slices.ContainsFunc(g.asked, half)
 }
 
 // mentionsUser returns where a text names the user, or -1. The file user.go and
@@ -354,16 +381,37 @@ func mentionsUser(s string) int {
 	return -1
 }
 
-// mentionsOther reports whether a text names somebody else who may have said what
-// follows: the one who writes it.
+// mentionsOther reports whether a text names somebody else, or something, that what
+// follows may be quoted from.
 func mentionsOther(s string) bool {
 	for w := range strings.FieldsFuncSeq(s, func(r rune) bool { return !unicode.IsLetter(r) }) {
 		switch w {
-		case "I", "my", "My", "assistant", "Assistant", "agent", "Agent":
+		case "I", "my", "My", "assistant", "Assistant", "agent", "Agent", "commit", "todo", "error", "log", "document", "doc":
 			return true
 		}
 	}
 	return false
+}
+
+// addressed reports whether a text ends in words after which the user is the one who is
+// spoken to.
+func addressed(s string) bool {
+	words := strings.Fields(strings.ToLower(s))
+	if n := len(words); n > 0 && words[n-1] == "the" {
+		words = words[:n-1]
+	}
+	return len(words) > 0 && slices.Contains([]string{"to", "tell", "told", "for", "ask", "asked", "offered"}, words[len(words)-1])
+}
+
+// isTurn reports whether a number behind a text is that of a turn, as requests to models
+// tell it.
+func (g *grounds) isTurn(s string, n number) bool {
+	before := strings.TrimRight(s, "0123456789-–, ")
+	if !strings.HasSuffix(strings.ToLower(before), "turn") && !strings.HasSuffix(strings.ToLower(before), "turns") {
+		return false
+	}
+	turn, err := strconv.Atoi(n.value)
+	return err == nil && len(g.messages) > 0 && turn <= g.messages[len(g.messages)-1].Turn
 }
 
 // measure reports whether a word is a number with its unit, such as 250ms.

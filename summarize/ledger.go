@@ -43,6 +43,22 @@ func (b *builder) todo(m *thread.Message, c *callFacts) {
 		for _, t := range c.todos {
 			b.CurrentPlan = append(b.CurrentPlan, summary.Step{Text: clip.Brief(t.text, maxSentence), Status: t.status, Sources: source})
 		}
+		b.listed = true
+	}
+}
+
+// planned adds to the agent's own list what somebody who read all of the span says is
+// planned beside it. Steps of before the span have given way to the list.
+func (b *builder) planned() {
+	inSpan := map[thread.ID]bool{}
+	for i := range b.messages {
+		inSpan[b.messages[i].ID] = true
+	}
+	for _, x := range b.before {
+		same := func(s summary.Step) bool { return s.Text == x.Text }
+		if x.Status != "completed" && slices.ContainsFunc(x.Sources, func(id thread.ID) bool { return inSpan[id] }) && !slices.ContainsFunc(b.CurrentPlan, same) {
+			b.CurrentPlan = append(b.CurrentPlan, x)
+		}
 	}
 }
 
@@ -171,6 +187,9 @@ func (b *builder) finish() {
 				b.CurrentPlan = append(b.CurrentPlan, t.step)
 			}
 		}
+	}
+	if b.listed || len(b.tasks) > 0 {
+		b.planned()
 	}
 	for i := range b.CurrentPlan {
 		base := float32(5)

@@ -42,8 +42,14 @@ func holdsIdentifier(text string, x ident.Ident) bool {
 	if occurs(text, x.Surface) || x.Norm != x.Surface && occurs(text, x.Norm) {
 		return true
 	}
+	// ".../a/b.go" leaves out where that lies, "./cmd/..." stands for all below.
+	if short := strings.TrimSuffix(strings.TrimLeft(x.Surface, "./…"), "/..."); x.Type == ident.Path && len(short) < len(x.Surface) && strings.Contains(short, "/") && occurs(text, short) {
+		return true
+	}
 	var parts []string
 	switch {
+	case x.Type == ident.Path && !strings.ContainsAny(x.Surface, ".~") && x.Surface[0] != '/' && strings.ContainsAny(x.Surface, "0123456789"):
+		parts = strings.Split(x.Surface, "/") // "WP3/WP4"
 	case x.Type == ident.Symbol:
 		parts = strings.FieldsFunc(x.Surface, func(r rune) bool { return r == '.' || r == ':' })
 	case x.Type == ident.ID:
@@ -57,6 +63,16 @@ func holdsIdentifier(text string, x ident.Ident) bool {
 		}
 	}
 	return len(parts) > 1
+}
+
+// inSentence reports whether a text holds what a sentence means by an identifier that stands
+// in it: all that begins so, "TestParse_*", or the second of two calls, "stop()/start()".
+func inSentence(text, sentence string, x ident.Ident) bool {
+	end := x.At + len(x.Surface)
+	if end < len(sentence) && sentence[end] == '*' {
+		return strings.Contains(text, x.Surface)
+	}
+	return x.At > 0 && sentence[x.At-1] == ')' && occurs(text, strings.TrimPrefix(x.Surface, "/"))
 }
 
 // folded is a text as quotations are looked up in it: its words in lower case,
@@ -218,6 +234,9 @@ func unitAfter(s string) string {
 	end := 0
 	for end < len(s) && isLetter(s[end]) && end < 16 {
 		end++
+	}
+	if end < len(s) && wordByte(s[end]) {
+		return "" // "WP4 d08e1e5" tells of no days
 	}
 	return units[strings.ToLower(s[:end])]
 }

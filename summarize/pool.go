@@ -95,7 +95,9 @@ type builder struct {
 	*pool
 	messages []thread.Message
 	facts    []*facts
-	tasks    []task // of a task list kept by single calls
+	tasks    []task         // of a task list kept by single calls
+	listed   bool           // the agent wrote a whole list of tasks
+	before   []summary.Step // of the plan of the previous summary
 	calls    map[string]callRef
 	fileAt   map[string]int
 	based    map[string][]string // the paths of files with folders, by their last part

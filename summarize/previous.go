@@ -23,7 +23,7 @@ func (b *builder) previous(s *summary.Summary) {
 			b.entry(secConstraint, -1, ruleBase(it.Text)+2, nil)
 		}
 	}
-	b.CurrentPlan = slices.Clone(s.CurrentPlan)
+	b.CurrentPlan, b.before = slices.Clone(s.CurrentPlan), s.CurrentPlan
 	for _, f := range s.Files {
 		b.fileAt[f.Path] = len(b.Files)
 		f.Operations, f.Sources = slices.Clone(f.Operations), slices.Clone(f.Sources)
@@ -78,7 +78,7 @@ func (b *builder) previousWords(items []summary.Item) {
 				}
 				p.line += line
 				base := wordsFinal * min(1, float32(len(p.text))/fullWords)
-				b.piece(secSaid, &g, -1, base, p).terms = b.terms.add(p.terms)
+				b.piece(secSaid, &g, -1, base, p).terms = b.terms.add(-1, p.terms)
 			}
 			line += strings.Count(run, "\n") + 2 // something was left out behind it
 		}

@@ -227,8 +227,11 @@ func openQuotation(s string) bool {
 // isHeading reports whether a line only says what follows.
 func isHeading(line, body string) bool {
 	s := strings.TrimSpace(line)
-	short := len(strings.Fields(body)) <= 8
-	return short && (strings.HasPrefix(s, "#") || strings.HasSuffix(body, ":") || strings.HasPrefix(unmarked(s), "**") && strings.HasSuffix(strings.TrimSuffix(s, ":"), "**"))
+	words := len(strings.Fields(body))
+	if strings.HasPrefix(s, "#") {
+		return words <= 20
+	}
+	return words <= 8 && (strings.HasSuffix(body, ":") || strings.HasPrefix(unmarked(s), "**") && strings.HasSuffix(strings.TrimSuffix(s, ":"), "**"))
 }
 
 // levelOf is how deep a heading stands: by its marks, or else by its indent.

@@ -27,6 +27,9 @@ const (
 	// pointers, and of what a model or an earlier summary found worth saying: they
 	// come before any line of output.
 	ruleWeight = 0.2
+	// saidBefore is what a term counts in words after which it comes up again: what was
+	// said last of a thing is what holds.
+	saidBefore = 0.5
 	// bytesPerToken only ranks candidates; what is charged is counted.
 	bytesPerToken = 3.6
 )
@@ -113,7 +116,11 @@ func (s *selection) news(c *candidate) float32 {
 	v := float32(0)
 	for _, t := range c.terms {
 		if !s.toldTerms[t] {
-			v += s.pool.terms.count[t]
+			n := s.pool.terms.count[t]
+			if c.at < s.pool.terms.last[t] {
+				n *= saidBefore
+			}
+			v += n
 		}
 	}
 	return v / usualNews

@@ -98,7 +98,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 			if final && b.agreed[i] {
 				base *= wordsAgreed
 			}
-			b.piece(secSaid, &g, i, base*age, p).terms = b.terms.add(p.terms)
+			b.piece(secSaid, &g, i, base*age, p).terms = b.terms.add(i, p.terms)
 		}
 	}
 	b.groups[secSaid] = append(b.groups[secSaid], g)

@@ -13,6 +13,7 @@ import (
 type terms struct {
 	id    map[string]int32
 	count []float32 // how many pieces hold it
+	last  []int     // the message that holds it last, by its position
 }
 
 // termsOf lists the terms of a text.
@@ -29,8 +30,9 @@ func termsOf(s string) []string {
 	return all
 }
 
-// add counts the terms of a piece and returns their numbers.
-func (t *terms) add(all []string) []int32 {
+// add counts the terms of a piece of the message at a position, and returns their
+// numbers.
+func (t *terms) add(at int, all []string) []int32 {
 	if t.id == nil {
 		t.id = map[string]int32{}
 	}
@@ -39,9 +41,10 @@ func (t *terms) add(all []string) []int32 {
 		n, ok := t.id[s]
 		if !ok {
 			n = int32(len(t.count))
-			t.id[s], t.count = n, append(t.count, 0)
+			t.id[s], t.count, t.last = n, append(t.count, 0), append(t.last, at)
 		}
 		t.count[n]++
+		t.last[n] = max(t.last[n], at)
 		numbers[i] = n
 	}
 	return numbers

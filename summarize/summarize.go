@@ -68,6 +68,9 @@ type Summarizer interface {
 type Result struct {
 	summary.Summary
 	Report Report
+	// Outdated are items of the previous summary, in its words, that are settled or no
+	// longer true, as a model says; the summary does not hold them.
+	Outdated []string
 }
 
 // ErrBudget is wrapped by errors about a budget that not even the current task,

@@ -82,6 +82,7 @@ func (v *Verified) Summarize(ctx context.Context, in Input) (Result, error) {
 			return Result{}, answer.Report.With(report).failed(err)
 		}
 	}
+	in.Previous = WithoutOutdated(in.Previous, answer.Outdated)
 	out, err := code.Complete(ctx, in, kept)
 	out.Report = answer.Report.With(report)
 	return out, err
@@ -127,7 +128,7 @@ func (p *pool) news(s *summary.Summary) []claim {
 		known[said{secDecision, d.Decision}] = true
 	}
 	for _, x := range p.CurrentPlan {
-		known[said{secPlan, x.Text}] = true
+		known[said{secPlan, x.Text + " " + x.Status}] = true
 	}
 	for _, o := range p.OpenItems {
 		known[said{secOpen, o.Description}] = true
@@ -137,8 +138,7 @@ func (p *pool) news(s *summary.Summary) []claim {
 		if known[said{sec, it.Text}] {
 			return
 		}
-		it.Text = strings.Join(strings.Fields(it.Text), " ")
-		extra = strings.Join(strings.Fields(extra), " ")
+		it.Text, extra = oneLine(it.Text), oneLine(extra)
 		if text := strings.TrimRight(it.Text+" "+extra, " "); text != "" {
 			out = append(out, claim{sec, text, it, extra, high})
 		}
@@ -157,7 +157,9 @@ func (p *pool) news(s *summary.Summary) []claim {
 		add(secDecision, summary.Item{Text: d.Decision, Sources: d.Sources}, d.Rationale, "")
 	}
 	for _, x := range s.CurrentPlan {
-		add(secPlan, summary.Item{Text: x.Text, Sources: x.Sources}, x.Status, "")
+		if !known[said{secPlan, x.Text + " " + x.Status}] {
+			add(secPlan, summary.Item{Text: x.Text, Sources: x.Sources}, x.Status, "")
+		}
 	}
 	for _, o := range s.OpenItems {
 		add(secOpen, summary.Item{Text: o.Description, Sources: o.Sources}, o.Context, o.Priority)

@@ -125,7 +125,7 @@ func TestExamWithModel(t *testing.T) {
 	if !strings.Contains(stdout, "last-messages:3+model at 1500, exam: summaries by files:model (") || !strings.Contains(stdout, "items kept") {
 		t.Errorf("nothing of the model in\n%s", stdout)
 	}
-	if !strings.Contains(stdout, "loop+model at 1500, exam: summaries by extractive (1); 0 of 1 items kept; files:model failed: ") {
+	if !strings.Contains(stdout, "loop+model at 1500, exam: summaries by extractive (1); 0 of 1 items kept, left out: ") {
 		t.Errorf("nothing of the answer that was not used in\n%s", stdout)
 	}
 	prompts, err := filepath.Glob(filepath.Join(out, "readers", "*", "prompt.txt"))

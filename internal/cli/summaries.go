@@ -174,6 +174,9 @@ func (s *summaries) note() string {
 	if s.Proposed > 0 {
 		note += fmt.Sprintf("; %d of %d items kept", s.Kept, s.Proposed)
 	}
+	if len(s.Dropped) > 0 {
+		note += ", left out: " + mostFirst(s.Dropped, causes)
+	}
 	for _, f := range s.Failures {
 		note += fmt.Sprintf("; %s failed: %s", f.Model, f.Error)
 	}

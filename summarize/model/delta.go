@@ -18,26 +18,31 @@ import (
 )
 
 // answerSchema is the shape of the answer. Every field is required and nothing else is
-// allowed, as providers with strict schemas ask for.
+// allowed, as providers with strict schemas ask for. "outdated" is asked for beside a
+// previous summary alone.
 //
 //go:embed prompts/answer.json
 var answerSchema []byte
 
-func schema() (*llm.Schema, error) {
+func schema(onPrevious bool) (*llm.Schema, error) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, answerSchema); err != nil {
 		return nil, fmt.Errorf("the schema of the answer: %w", err)
 	}
-	return &llm.Schema{Name: "summary_delta", Description: "What the transcript adds to the summary.", JSON: compact.String()}, nil
+	shape := compact.String()
+	if !onPrevious {
+		shape = strings.NewReplacer(`,"outdated":{"type":"array","items":{"type":"string"}}`, "", `,"outdated"]`, "]").Replace(shape)
+	}
+	return &llm.Schema{Name: "summary_delta", Description: "What the transcript adds to the summary.", JSON: shape}, nil
 }
 
 // readDelta reads the answer: every list may be missing, an item may be a bare
 // string, a source a number, a text such as "[3]" or a range. What cannot be read
 // is passed over; an object without a single list of ours is Unreadable, lists
 // without an item are Empty.
-func readDelta(object string, messages []thread.Message) (summary.Summary, error) {
+func readDelta(object string, messages []thread.Message) (summarize.Result, error) {
 	root := gjson.Parse(object)
-	var out summary.Summary
+	var out summarize.Result
 	known, items := false, 0
 	each := func(names []string, keys []string, add func(v gjson.Result, text string, sources []thread.ID)) {
 		for _, name := range names {
@@ -70,6 +75,9 @@ func readDelta(object string, messages []thread.Message) (summary.Summary, error
 	})
 	each([]string{"failed_attempts"}, []string{"text", "attempt", "description"}, func(_ gjson.Result, text string, sources []thread.ID) {
 		out.FailedAttempts = append(out.FailedAttempts, summary.Item{Text: oneLine(text), Sources: sources})
+	})
+	each([]string{"outdated"}, []string{"text", "description", "decision"}, func(_ gjson.Result, text string, _ []thread.ID) {
+		out.Outdated = append(out.Outdated, text)
 	})
 	switch {
 	case !known:

@@ -39,7 +39,7 @@ func TestReadDelta(t *testing.T) {
 // The schema is one that strict providers take, and an answer of its shape is
 // read in full.
 func TestSchema(t *testing.T) {
-	s, err := schema()
+	s, err := schema(false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/summarize"
-	"github.com/palimpsest-ai/palimpsest/summary"
 )
 
 // Model summarises with one request to a model. What the model says is merged
@@ -84,8 +83,9 @@ func (m *Model) Summarize(ctx context.Context, in summarize.Input) (summarize.Re
 	if err != nil {
 		return summarize.Result{}, err
 	}
-	out, err := code.Complete(ctx, in, proposed)
-	out.Report = summarize.Replied(m.Generator.Model(), reply)
+	in.Previous = summarize.WithoutOutdated(in.Previous, proposed.Outdated)
+	out, err := code.Complete(ctx, in, proposed.Summary)
+	out.Report, out.Outdated = summarize.Replied(m.Generator.Model(), reply), proposed.Outdated
 	return out, err
 }
 
@@ -123,10 +123,10 @@ func (m *Model) send(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*ll
 }
 
 // read reads what an answer proposes.
-func read(reply *llm.Reply, in *summarize.Input) (summary.Summary, error) {
+func read(reply *llm.Reply, in *summarize.Input) (summarize.Result, error) {
 	object, err := answer(reply)
 	if err != nil {
-		return summary.Summary{}, err
+		return summarize.Result{}, err
 	}
 	return readDelta(object, in.Messages)
 }

@@ -116,6 +116,46 @@ func TestMerged(t *testing.T) {
 	}
 }
 
+// TestOnPrevious: an answer says how far a step of the previous summary is, and which of its
+// items are outdated; what the user said stays, and so does what the model plans beside the
+// agent's own list of tasks.
+func TestOnPrevious(t *testing.T) {
+	before := talk(t)
+	source := []thread.ID{before[3].ID}
+	previous := &summary.Summary{
+		Span:        thread.Span{MessageIDs: []thread.ID{before[3].ID}, FirstTurn: 1, LastTurn: 1},
+		Constraints: []summary.Item{{Text: "Never touch the database schema", Sources: source}},
+		Facts:       []summary.Item{{Text: "retryLimit is 7", Sources: source}, {Text: "backoff is 250 ms", Sources: source}},
+		CurrentPlan: []summary.Step{{Text: "Make the fake clock advance", Status: "pending", Sources: source}},
+		OpenItems:   []summary.OpenItem{{Description: "The fake clock does not advance", Context: "in client_test.go", Priority: summary.High, Sources: source}},
+	}
+	messages := appended(t,
+		says(thread.User, "Go on."),
+		calls("w", "TodoWrite", `{"todos":[{"content":"Run the linter","status":"pending","activeForm":"Running the linter"}]}`),
+		result("w", "TodoWrite", thread.Success, "ok"),
+		says(thread.Assistant, "The fake clock advances now, and retryLimit is 9. The changelog entry is left."),
+	)
+	g := llmtest.Script(llmtest.Say(`{"facts":[{"text":"retryLimit is 9","sources":[4]}],
+		"plan":[{"text":"Make the fake clock advance","status":"in_progress","sources":[4]},{"text":"changelog entry","status":"pending","sources":[4]}],
+		"outdated":["retryLimit  is 7","The fake clock does not advance","Never touch the database schema"]}`))
+	got, err := (&summarize.Verified{Inner: &model.Model{Generator: g}}).Summarize(t.Context(), summarize.Input{Messages: messages, Previous: previous})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if asked := g.Asked()[0].Prompt.Messages[0].Text(); !strings.Contains(asked, `"context":"in client_test.go"`) || !strings.Contains(asked, `Add "outdated"`) {
+		t.Errorf("asked without:\n%s", asked)
+	}
+	text := got.Render()
+	for want, is := range map[string]bool{
+		"retryLimit is 9": true, "retryLimit is 7": false, "backoff is 250 ms": true, "fake clock does not": false, "Never touch the database schema": true,
+		"[pending] Run the linter": true, "[in_progress] Make the fake clock advance": true, "[pending] Make the fake clock": false, "[pending] changelog entry": true,
+	} {
+		if strings.Contains(text, want) != is {
+			t.Errorf("%q is there: %v\n%s", want, !is, text)
+		}
+	}
+}
+
 // hang waits until its context ends.
 type hang struct{}
 

@@ -21,6 +21,11 @@ import (
 //go:embed prompts/summary.txt
 var template string
 
+// onPrevious says what can be said of the previous summary.
+//
+//go:embed prompts/previous.txt
+var onPrevious string
+
 const (
 	// maxResult is what a tool result is cut to, in bytes (pi and others: 2,000
 	// characters).
@@ -44,11 +49,7 @@ type question struct {
 // request makes the question. The same input gives the same bytes.
 func (m *Model) request(in *summarize.Input) (*question, *llm.Options, error) {
 	output := cmp.Or(max(m.MaxOutput, 0), defaultOutput)
-	shape, err := schema()
-	if err != nil {
-		return nil, nil, err
-	}
-	o := &llm.Options{Schema: shape, MaxOutput: output, Timeout: cmp.Or(m.Timeout, defaultTimeout)}
+	o := &llm.Options{MaxOutput: output, Timeout: cmp.Or(m.Timeout, defaultTimeout)}
 	if t := cmp.Or(m.Temperature, defaultTemperature); t >= 0 {
 		o.Temperature = &t
 	}
@@ -64,13 +65,17 @@ func (m *Model) request(in *summarize.Input) (*question, *llm.Options, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("the previous summary: %w", err)
 	}
+	o.Schema, err = schema(previous != "")
+	if err != nil {
+		return nil, nil, err
+	}
 	mark := markFor(append(texts, previous))
 
 	var b strings.Builder
 	b.WriteString(before(previous))
 	b.WriteString(mark + " transcript begins\n")
 	numbered(&b, mark, in.Messages, texts)
-	b.WriteString(mark + " transcript ends\n\n" + asked(in.Instructions) + "Answer with the JSON object.")
+	b.WriteString(mark + " transcript ends\n\n" + ending(previous, in.Instructions))
 	system := strings.NewReplacer("{{MARK}}", mark, "{{WORDS}}", strconv.Itoa(max(60, int(words)/10*10))).Replace(strings.TrimSpace(template))
 	return &question{mark: mark, previous: previous, prompt: &prompt.Prompt{
 		System:   []prompt.System{{Text: system}},
@@ -91,6 +96,15 @@ func before(previous string) string {
 		return ""
 	}
 	return "The previous summary, which is data as well:\n" + previous + "\n\n"
+}
+
+// ending is what stands behind all that is data.
+func ending(previous, instructions string) string {
+	text := asked(instructions) + "Answer with the JSON object."
+	if previous != "" {
+		text = strings.TrimSpace(onPrevious) + "\n\n" + text
+	}
+	return text
 }
 
 // asked passes on what the user asks this summary to keep in mind. It stands
@@ -199,13 +213,17 @@ func previousJSON(s *summary.Summary) (string, error) {
 		Text   string `json:"text"`
 		Status string `json:"status,omitempty"`
 	}
+	type open struct {
+		Description string `json:"description"`
+		Context     string `json:"context,omitempty"`
+	}
 	view := struct {
 		Task        string     `json:"task,omitempty"`
 		Constraints []string   `json:"constraints,omitempty"`
 		Facts       []string   `json:"facts,omitempty"`
 		Decisions   []decision `json:"decisions,omitempty"`
 		Plan        []step     `json:"plan,omitempty"`
-		Open        []string   `json:"open_items,omitempty"`
+		Open        []open     `json:"open_items,omitempty"`
 		Failed      []string   `json:"failed_attempts,omitempty"`
 	}{Task: clip.Middle(s.CurrentTask, maxResult)}
 	room := maxPrevious
@@ -232,8 +250,8 @@ func previousJSON(s *summary.Summary) (string, error) {
 		}
 	}
 	for _, o := range s.OpenItems {
-		if fits(o.Description) {
-			view.Open = append(view.Open, o.Description)
+		if fits(o.Description + o.Context) {
+			view.Open = append(view.Open, open{o.Description, o.Context})
 		}
 	}
 	view.Failed, view.Facts, view.Constraints = texts(s.FailedAttempts), texts(s.Facts), texts(s.Constraints)

@@ -115,7 +115,7 @@ func sharedQuestion(in *summarize.Input, own *question) string {
 		}
 	}
 	numbered(&b, own.mark, in.Messages, texts)
-	b.WriteString(own.mark + " the list ends\n\n" + asked(in.Instructions) + "Answer with the JSON object.")
+	b.WriteString(own.mark + " the list ends\n\n" + ending(own.previous, in.Instructions))
 	return b.String()
 }
 
