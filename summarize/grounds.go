@@ -59,6 +59,8 @@ type earlier struct {
 	// log are the messages themselves, of which words of the user and the
 	// assistant count.
 	log []thread.Message
+	// beside are those of the user that stand between the messages, before each of them.
+	beside [][]thread.Message
 }
 
 // newGrounds reads the messages of a span and what came before them.
@@ -93,8 +95,7 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 		}
 		maps.Copy(g.turns[len(g.turns)-1], stemsOf(text))
 	}
-	for i := range before.log {
-		m := &before.log[i]
+	read := func(m *thread.Message) {
 		text := injected.Words(m)
 		if m.Role == thread.Assistant {
 			text = m.Text()
@@ -105,7 +106,15 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 			hear(m)
 		}
 	}
+	for i := range before.log {
+		read(&before.log[i])
+	}
 	for i := range messages {
+		if len(before.beside) > 0 {
+			for k := range before.beside[i] {
+				read(&before.beside[i][k])
+			}
+		}
 		m := &messages[i]
 		g.at[m.ID] = i
 		everything, said := spoken(m)
@@ -124,9 +133,9 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 func groundsOf(in *Input) *grounds {
 	p := in.Previous
 	if p == nil {
-		return newGrounds(in.Messages, earlier{})
+		return newGrounds(in.Messages, earlier{beside: in.UserBeside()})
 	}
-	before := earlier{text: p.Render(), said: summary.Summary{
+	before := earlier{beside: in.UserBeside(), text: p.Render(), said: summary.Summary{
 		CurrentTask: p.CurrentTask, Requests: p.Requests, Constraints: p.Constraints, CurrentPlan: p.CurrentPlan,
 		OpenItems: p.OpenItems, Decisions: p.Decisions, Conclusions: p.Conclusions,
 	}.Render(), user: []string{p.CurrentTask}}

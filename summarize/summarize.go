@@ -48,6 +48,32 @@ type Input struct {
 	Instructions string
 }
 
+// UserBeside are the user's messages that stay in the prompt, each list by the message of the
+// span that it stands before: without them nobody sees what "Good question" answers. Of
+// those before the span it is the last one.
+func (in *Input) UserBeside() [][]thread.Message {
+	all := make([][]thread.Message, len(in.Messages))
+	at := make(map[thread.ID]int, len(in.Messages))
+	for i := range in.Messages {
+		at[in.Messages[i].ID] = i
+	}
+	var waiting []thread.Message
+	begun := false
+	for i := range in.Log {
+		m := &in.Log[i]
+		k, inSpan := at[m.ID]
+		switch {
+		case inSpan:
+			all[k], waiting, begun = waiting, nil, true
+		case m.StartsTurn() && !begun:
+			waiting = []thread.Message{*m}
+		case m.StartsTurn():
+			waiting = append(waiting, *m)
+		}
+	}
+	return all
+}
+
 // shown is what stands in the prompt beside the summary.
 func (in *Input) shown() []thread.Message {
 	if in.Shown == nil {

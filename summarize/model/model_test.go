@@ -156,6 +156,32 @@ func TestOnPrevious(t *testing.T) {
 	}
 }
 
+// TestKeptBeside: the model sees what the user said between the messages of the span, where
+// that stays in the prompt, and may tell of it.
+func TestKeptBeside(t *testing.T) {
+	const long = "They are read once, when the process starts, and no later change is seen by it, as the document of the operators says in its second part."
+	log := appended(t,
+		says(thread.User, "Hello."),
+		says(thread.User, "Which port does the gateway use, and should it be 8443?"),
+		says(thread.Assistant, "Good question. The gateway uses the port of its settings. "+long),
+		says(thread.User, "Then set it."),
+		says(thread.Assistant, "I set the port of the gateway in its settings."),
+		says(thread.User, "Thanks, that was all."),
+	)
+	g := llmtest.Script(llmtest.Say(`{"facts":[{"text":"The user asked \"should it be 8443\" of the gateway, and the assistant set the port in the settings","sources":[2]}]}`))
+	got, err := (&summarize.Verified{Inner: &model.Model{Generator: g}}).Summarize(t.Context(), summarize.Input{Messages: []thread.Message{log[2], log[4]}, Log: log})
+	if err != nil || got.Report.Kept != 1 {
+		t.Fatalf("%v, %+v", err, got.Report)
+	}
+	asked := g.Asked()[0].Prompt.Messages[0].Text()
+	mark, _, _ := strings.Cut(asked, " ")
+	want := mark + " transcript begins\n" + mark + " kept\nWhich port does the gateway use, and should it be 8443?\n" + mark + " 1 assistant\nGood question. The gateway uses the port of its settings. " + long + "\n" +
+		mark + " kept\nThen set it.\n" + mark + " 2 assistant\nI set the port of the gateway in its settings.\n" + mark + " transcript ends"
+	if !strings.HasPrefix(asked, want) {
+		t.Errorf("asked:\n%s\nwant:\n%s", asked, want)
+	}
+}
+
 // hang waits until its context ends.
 type hang struct{}
 

@@ -7,10 +7,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/summarize"
@@ -33,6 +35,8 @@ const (
 	// maxText is what other texts are cut to, so that no single message can
 	// overflow the model, and maxArguments those of calls; both in bytes.
 	maxText, maxArguments = 16_000, 2000
+	// maxKept is what a message of the user's is cut to that is told beside the span.
+	maxKept = 600
 	// maxPrevious bounds the previous summary in the request, in bytes.
 	maxPrevious = 40_000
 	// wordsPerToken makes the bound in words that the prompt asks for, well below
@@ -69,12 +73,24 @@ func (m *Model) request(in *summarize.Input) (*question, *llm.Options, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	mark := markFor(append(texts, previous))
+	beside := in.UserBeside()
+	kept := make([][]string, len(beside))
+	for i := range beside {
+		for k := range beside[i] {
+			kept[i] = append(kept[i], clip.Middle(strings.TrimSpace(injected.Words(&beside[i][k])), maxKept))
+		}
+	}
+	mark := markFor(append(slices.Concat(kept...), append(texts, previous)...))
 
 	var b strings.Builder
 	b.WriteString(before(previous))
 	b.WriteString(mark + " transcript begins\n")
-	numbered(&b, mark, in.Messages, texts)
+	for i := range in.Messages {
+		for _, text := range kept[i] {
+			b.WriteString(mark + " kept\n" + text + "\n")
+		}
+		b.WriteString(heading(mark, i, &in.Messages[i]) + texts[i] + "\n")
+	}
 	b.WriteString(mark + " transcript ends\n\n" + ending(previous, in.Instructions))
 	system := strings.NewReplacer("{{MARK}}", mark, "{{WORDS}}", strconv.Itoa(max(60, int(words)/10*10))).Replace(strings.TrimSpace(template))
 	return &question{mark: mark, previous: previous, prompt: &prompt.Prompt{
@@ -83,11 +99,9 @@ func (m *Model) request(in *summarize.Input) (*question, *llm.Options, error) {
 	}}, o, nil
 }
 
-// numbered writes texts of messages, each below its number.
-func numbered(b *strings.Builder, mark string, messages []thread.Message, texts []string) {
-	for i := range messages {
-		b.WriteString(mark + " " + strconv.Itoa(i+1) + " " + speaker(&messages[i]) + "\n" + texts[i] + "\n")
-	}
+// heading is the line above the text of the i-th message.
+func heading(mark string, i int, m *thread.Message) string {
+	return mark + " " + strconv.Itoa(i+1) + " " + speaker(m) + "\n"
 }
 
 // before writes the previous summary in front of a transcript.

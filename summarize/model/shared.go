@@ -114,7 +114,9 @@ func sharedQuestion(in *summarize.Input, own *question) string {
 			texts[i] = texts[i][:at] + "…"
 		}
 	}
-	numbered(&b, own.mark, in.Messages, texts)
+	for i := range in.Messages {
+		b.WriteString(heading(own.mark, i, &in.Messages[i]) + texts[i] + "\n")
+	}
 	b.WriteString(own.mark + " the list ends\n\n" + ending(own.previous, in.Instructions))
 	return b.String()
 }
