@@ -225,7 +225,7 @@ func (e *element) String() string {
 	if e.raw != "" {
 		return e.raw
 	}
-	return `{"role":"` + e.role + `","content":` + rawjson.Array(rawsOf(e.blocks)) + "}"
+	return `{"role":"` + e.role + `","content":[` + strings.Join(rawsOf(e.blocks), ",") + "]}"
 }
 
 func rawsOf(blocks []piece) []string {
