@@ -129,6 +129,7 @@ func corrected(given policy.Situation, factor float64) policy.Situation {
 	}
 	count := given.Count
 	given.Counter = given.Counter.Scaled(factor)
+	given.CountText = given.Counter.Text
 	given.Count = func(m *thread.Message) int { return scaled(count(m), factor) }
 	given.Fixed, given.SentFixed = scaled(given.Fixed, factor), scaled(given.SentFixed, factor)
 	given.Changed, given.Plain = scaledAll(given.Changed, factor), scaledAll(given.Plain, factor)

@@ -135,7 +135,7 @@ func (c *Compactor) given(ctx context.Context, t *thread.Thread, base *prompt.Pr
 	}
 	return policy.Situation{
 		Thread: t, Memo: &known.memo, Base: base, Profile: profile,
-		Counter: c.config.Counter, Count: c.stands.Message, Estimates: &known.estimates, Fixed: c.stands.Prompt(base),
+		Counter: c.config.Counter, Count: c.stands.Message, CountText: c.config.Memory.Summarizer(c.config.Counter).Counter, Estimates: &known.estimates, Fixed: c.stands.Prompt(base),
 		Changed: changed, Plain: plain,
 		Summarizer: c.config.Summarizer, Answers: c.config.Answers, Tools: c.config.Tools, Source: c.source(t), Now: c.config.Now(),
 	}, nil

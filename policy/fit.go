@@ -235,7 +235,7 @@ func (c *climb) fit(ctx context.Context, budget int, summaries bool) (*Fitted, e
 	var asked []summarize.Report
 	given := strategy.Given{
 		Thread: s.Thread, Pairs: s.Pairs(), Profile: s.Profile,
-		Count: s.Count, CountText: s.Counter.Text, Sizes: s.Changed,
+		Count: s.Count, CountText: s.CountText, Sizes: s.Changed,
 		Tools: s.Tools, Current: s.Source, Summarizer: s.Summarizer, Name: s.Name,
 		Answers: s.Answers, Instructions: s.Instructions, Sent: s.sent(),
 	}

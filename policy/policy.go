@@ -151,6 +151,8 @@ type Situation struct {
 	Counter *token.Counter
 	// Count is Counter.Message, and may remember what it counted.
 	Count func(*thread.Message) int
+	// CountText is Counter.Text, and may remember what it counted; nil is Counter.Text.
+	CountText func(string) int
 	// Estimates remembers the estimate of seed B; nil estimates anew each time.
 	Estimates *Estimates
 	// Changed are the tokens of the messages of Thread as the profile sends them
@@ -222,6 +224,9 @@ func Situate(given Situation) (*Situation, error) {
 	s.pairs = sync.OnceValue(func() *thread.Pairing { return thread.Pair(t) })
 	if s.Sent == nil {
 		s.Sent, s.SentFixed = s.Base, s.Fixed
+	}
+	if s.CountText == nil {
+		s.CountText = s.Counter.Text
 	}
 	s.Shown = nil
 	f, err := s.Render(s.Current)

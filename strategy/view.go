@@ -209,7 +209,7 @@ func (v *View) apply(record plan.Record) { v.decide(record, false) }
 // decide is apply; counted says that the record's TokensAfter was counted just now.
 func (v *View) decide(record plan.Record, counted bool) {
 	at := v.positions(record.Covers())
-	counted = counted && len(at) == 1 && v.cover[at[0]] < 0
+	counted = counted && v.cover[at[0]] < 0 && (len(at) == 1 || record.Action().Removes())
 	for _, i := range at {
 		if c := v.cover[i]; c >= 0 {
 			v.records[c] = nil
@@ -218,8 +218,11 @@ func (v *View) decide(record plan.Record, counted bool) {
 		v.total -= v.now[i]
 		v.now[i] = 0
 	}
-	each := []int{record.Made().TokensAfter}
-	if !counted {
+	var each []int
+	if counted {
+		each = make([]int, len(at))
+		each[0] = record.Made().TokensAfter
+	} else {
 		_, each = v.cost(record, at)
 	}
 	v.records = append(v.records, record)

@@ -313,7 +313,10 @@ func (s *selection) fill(list []int, limit int) {
 	density := func(i int) float32 { return s.density(&s.pool.candidates[i]) }
 	greedy(list, density, func(i int, density float32) bool {
 		c := &s.pool.candidates[i]
-		if s.capped && (density < worthSaying || c.section == secSnippet && s.snippets >= s.mostSnippets()) {
+		switch {
+		case s.capped && density < worthSaying:
+			return false // those behind it are worth less
+		case s.capped && c.section == secSnippet && s.snippets >= s.mostSnippets():
 			return true
 		}
 		if cost := s.cost(c); s.spent+cost > limit {

@@ -25,6 +25,8 @@ func unseen(r rune) bool {
 // or part words. Joiners and variation selectors are needed in some scripts and emoji.
 func hidden(r rune) bool {
 	switch {
+	case r < 0x80:
+		return r < ' ' || r == 0x7f
 	case unicode.Is(unicode.Cc, r), unicode.Is(unicode.Bidi_Control, r),
 		r == 0x180e, r == 0x200b, r >= 0x2060 && r <= 0x206f, r == 0xfeff, r >= 0xfff9 && r <= 0xfffb, r >= 0xe0000 && r <= 0xe007f:
 		return true

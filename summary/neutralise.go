@@ -9,8 +9,8 @@ import (
 // neutralise writes item text so that it cannot forge a boundary of the prompt.
 // What it does, and all that it does:
 //
-//   - every line after the first is indented by two spaces, so no line of an
-//     item begins where headings and items of ours begin;
+//   - lines end in newline, a line feed and at least two spaces, so no later line of
+//     an item begins where headings and items of ours begin;
 //   - a line that begins like a heading of ours ("## ") or like a speaker
 //     ("System:", "Human:", …) gets a backslash in front;
 //   - a look-alike of a marker of ours ("[Summary v", "[Context Summary",
@@ -24,7 +24,7 @@ import (
 //
 // The escape is stable: neutral text stays as it is, so chained summaries do
 // not collect backslashes.
-func neutralise(b *strings.Builder, s string) {
+func neutralise(b *strings.Builder, s, newline string) {
 	start := 0 // of the text not yet written
 	replace := func(from, to int, by string) {
 		b.WriteString(s[start:from])
@@ -51,7 +51,7 @@ func neutralise(b *strings.Builder, s string) {
 		}
 		switch {
 		case strings.ContainsRune("\n\r\v\f\u0085\u2028\u2029", r):
-			replace(i, end, "\n  ")
+			replace(i, end, newline)
 			lineStart = true
 		case (first == '[' || first == '<') && forgesMark(first, s[end:]):
 			replace(end, end, `\`)

@@ -45,62 +45,88 @@ const (
 // in fixed order, empty ones left out. Same summary, same bytes; the format of a
 // tagged version never changes (testdata/v1). It ends with a newline.
 func (s Summary) Render() string {
-	lines := []string{Header}
-	for _, section := range s.Sections() {
-		lines = append(append(lines, section.Heading), section.Entries...)
-	}
-	return strings.Join(append(lines, ""), "\n")
+	text, _ := s.write()
+	return text
 }
 
 // Sections returns the parts that Render joins, the empty ones left out, so that
 // a caller with a budget can count and choose items one by one.
 func (s Summary) Sections() []Section {
+	_, sections := s.write()
+	return sections
+}
+
+// write writes all sections into one text, which their entries are parts of.
+func (s Summary) write() (string, []Section) {
+	w := new(writer)
+	w.Grow(s.about())
+	w.raw(Header + "\n")
 	var out []Section
-	add := func(heading string, entries []string) {
-		if len(entries) > 0 {
-			out = append(out, Section{heading, entries})
+	if s.CurrentTask != "" && !states(s.Requests, s.CurrentTask) { // said once
+		out = section(out, w, headTask, []Item{{Text: s.CurrentTask}}, (*writer).quoted)
+	}
+	out = section(out, w, headWork, workEntries(s.Work), func(w *writer, entry string) { w.raw(strings.TrimPrefix(entry, "- ")) })
+	out = section(out, w, headPlan, s.CurrentPlan, (*writer).step)
+	out = section(out, w, headOpen, s.OpenItems, (*writer).openItem)
+	out = section(out, w, headConstraints, s.Constraints, (*writer).quoted)
+	out = section(out, w, headDecisions, s.Decisions, (*writer).decision)
+	out = section(out, w, headStory, s.story(), func(w *writer, turn []told) { w.happened(turn, s.Elsewhere) })
+	out = section(out, w, headFiles, s.Files, (*writer).file)
+	out = section(out, w, headOutcomes, s.ToolOutcomes, (*writer).outcome)
+	out = section(out, w, headFacts, s.Facts, (*writer).item)
+	out = section(out, w, headIdentifiers, s.Identifiers, (*writer).item)
+	out = section(out, w, headArtifacts, s.Artifacts, (*writer).artifact)
+	return w.String(), out
+}
+
+// about is about how long the text will be, in bytes.
+func (s Summary) about() int {
+	n := 1024 + len(s.CurrentTask) + 128*(len(s.CurrentPlan)+len(s.OpenItems)+len(s.Decisions)+len(s.Files)+len(s.ToolOutcomes)+len(s.Artifacts))
+	for _, items := range [...][]Item{s.Requests, s.Constraints, s.FailedAttempts, s.Conclusions, s.Changes, s.Facts, s.Identifiers} {
+		for i := range items {
+			n += len(items[i].Text)*17/16 + 32
 		}
 	}
-	if s.CurrentTask != "" && !states(s.Requests, s.CurrentTask) { // said once
-		add(headTask, Lines([]Item{{Text: s.CurrentTask}}, true))
+	return n
+}
+
+// section writes a list under its heading, and adds it to those before it.
+func section[T any](before []Section, w *writer, heading string, list []T, write func(*writer, T)) []Section {
+	if len(list) == 0 {
+		return before
 	}
-	add(headWork, workEntries(s.Work))
-	add(headPlan, entries(s.CurrentPlan, (*writer).step))
-	add(headOpen, entries(s.OpenItems, (*writer).openItem))
-	add(headConstraints, Lines(s.Constraints, true))
-	add(headDecisions, entries(s.Decisions, (*writer).decision))
-	add(headStory, entries(s.story(), func(w *writer, turn []told) { w.happened(turn, s.Elsewhere) }))
-	add(headFiles, entries(s.Files, (*writer).file))
-	add(headOutcomes, entries(s.ToolOutcomes, (*writer).outcome))
-	add(headFacts, Lines(s.Facts, false))
-	add(headIdentifiers, Lines(s.Identifiers, false))
-	add(headArtifacts, entries(s.Artifacts, (*writer).artifact))
-	return out
+	w.raw(heading + "\n")
+	return append(before, Section{heading, entries(w, list, write)})
 }
 
 // Lines writes items as they stand in a list of their own, each behind "- "; with
 // quoted in quotation marks, for words of the user.
 func Lines(items []Item, quoted bool) []string {
-	return entries(items, func(w *writer, it Item) {
-		w.turn(it.Turn)
-		w.said(it.Text, quoted)
-	})
+	if quoted {
+		return entries(new(writer), items, (*writer).quoted)
+	}
+	return entries(new(writer), items, (*writer).item)
 }
 
-// entries writes each of a list behind "- ".
-func entries[T any](list []T, write func(*writer, T)) []string {
+// entries writes each of a list on lines of its own behind "- ", and returns them as
+// parts of what was written.
+func entries[T any](w *writer, list []T, write func(*writer, T)) []string {
 	out := make([]string, len(list))
 	for i, e := range list {
-		var w writer
+		from := w.Len()
 		w.raw("- ")
-		write(&w, e)
-		out[i] = w.String()
+		write(w, e)
+		out[i] = w.String()[from:]
+		w.raw("\n")
 	}
 	return out
 }
 
-// writer writes an entry.
-type writer struct{ strings.Builder }
+// writer writes entries.
+type writer struct {
+	strings.Builder
+	deeper string // what the later lines of a text are indented by besides
+}
 
 // raw writes words of ours, text what somebody else said.
 func (w *writer) raw(s string) *writer {
@@ -109,7 +135,8 @@ func (w *writer) raw(s string) *writer {
 }
 
 func (w *writer) text(s string) *writer {
-	neutralise(&w.Builder, s)
+	w.Grow(len(s)) // what there is doubles, if it must grow
+	neutralise(&w.Builder, s, "\n  "+w.deeper)
 	return w
 }
 
@@ -139,6 +166,9 @@ func inTurn(n int) string {
 	}
 	return "(turn " + strconv.Itoa(n) + ")"
 }
+
+func (w *writer) item(it Item)   { w.turn(it.Turn).said(it.Text, false) }
+func (w *writer) quoted(it Item) { w.turn(it.Turn).said(it.Text, true) }
 
 func (w *writer) step(s Step) { w.part("[", s.Status, "] ").text(s.Text) }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -70,8 +69,8 @@ func (w *writer) happened(turn []told, elsewhere []int) {
 		w.raw("earlier")
 	}
 	for _, x := range turn {
-		var said writer
-		said.said(x.text, x.label == labelUser)
-		w.raw("\n  " + x.label + ": " + strings.ReplaceAll(said.String(), "\n", "\n  "))
+		w.raw("\n  ").raw(x.label).raw(": ")
+		w.deeper = "  "
+		w.said(x.text, x.label == labelUser).deeper = ""
 	}
 }

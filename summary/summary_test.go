@@ -231,7 +231,7 @@ func TestLookalikes(t *testing.T) {
 		"日本語：［一］（二）":                    "日本語：［一］（二）",
 	} {
 		var b strings.Builder
-		neutralise(&b, text)
+		neutralise(&b, text, "\n  ")
 		if b.String() != want {
 			t.Errorf("%q became %q, want %q", text, b.String(), want)
 		}
@@ -242,8 +242,8 @@ func TestNeutraliseIsStable(t *testing.T) {
 	property.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.SampledFrom(attacks)).Draw(t, "text")
 		var once, twice strings.Builder
-		neutralise(&once, text)
-		neutralise(&twice, strings.ReplaceAll(once.String(), "\n  ", "\n"))
+		neutralise(&once, text, "\n  ")
+		neutralise(&twice, strings.ReplaceAll(once.String(), "\n  ", "\n"), "\n  ")
 		if once.String() != twice.String() {
 			t.Fatalf("escaping again changes %q to %q", once.String(), twice.String())
 		}

@@ -143,7 +143,7 @@ func workEntries(w state.Work) []string {
 		}
 	}
 	seen := func(what string, list []state.Seen) {
-		add(entries(list, func(b *writer, s state.Seen) { b.raw(what).in(s.Turn).raw(": ").text(s.Text) })...)
+		add(entries(new(writer), list, func(b *writer, s state.Seen) { b.raw(what).in(s.Turn).raw(": ").text(s.Text) })...)
 	}
 	var place writer
 	before := "- "
@@ -164,7 +164,7 @@ func workEntries(w state.Work) []string {
 		add(new(writer).raw("- paths are below ").text(home).String())
 	}
 	omitted(w.Omitted.Commits, len(w.Commits), "commit", "commits")
-	add(entries(w.Commits, (*writer).commit)...)
+	add(entries(new(writer), w.Commits, (*writer).commit)...)
 	if len(w.Edited) > 0 {
 		add(edited(w, home))
 	} else {
@@ -177,7 +177,7 @@ func workEntries(w state.Work) []string {
 			outdated = max(outdated, c.Turn)
 		}
 	}
-	add(entries(w.Checks, func(b *writer, c state.Check) {
+	add(entries(new(writer), w.Checks, func(b *writer, c state.Check) {
 		if b.check(c, home); len(c.Since) == 0 && c.Turn > 0 && c.Turn <= outdated { // the turns do not tell
 			b.raw(" | no edit seen since")
 		}
@@ -193,7 +193,7 @@ func workEntries(w state.Work) []string {
 	if n := w.Omitted.Operations; n > 0 {
 		add("- and " + strconv.Itoa(n) + " more operations")
 	}
-	add(entries(w.Operations, (*writer).operation)...)
+	add(entries(new(writer), w.Operations, (*writer).operation)...)
 	if len(none) > 0 {
 		add("- not listed for want of room: " + strings.Join(none, ", "))
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/internal/permit"
+	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -22,6 +24,15 @@ func (p plans) Commit(ctx context.Context, threadID string, expected int, c stor
 		p.hub.wake(threadID)
 	}
 	return version, err
+}
+
+// Itself is what store.CurrentUncopied asks for.
+func (p plans) Itself(permit.Key) any { return p }
+
+// CurrentUncopied is what store.CurrentUncopied asks for: a copy would be another plan at
+// each step, and be checked and rendered from the beginning of the thread on.
+func (p plans) CurrentUncopied(ctx context.Context, id string, key permit.Key) (*plan.Plan, int, error) {
+	return store.CurrentUncopied(ctx, p.Plans, id, key)
 }
 
 // tied are messages that go behind the log of a thread, with what only the log can

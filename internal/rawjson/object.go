@@ -114,10 +114,10 @@ func (f Fields) Get(name string) gjson.Result {
 // Str returns the text of a member, and "" where it is none.
 func (f Fields) Str(name string) string { return f.Get(name).Str }
 
-// Objects returns the items of an array of objects. bad is the position of the first
-// item that is none, and -1 where all are.
-func Objects(array gjson.Result) (items []gjson.Result, bad int) {
-	bad = -1
+// Objects returns the items of an array of objects, in the room given where they fit.
+// bad is the position of the first item that is none, and -1 where all are.
+func Objects(array gjson.Result, room []gjson.Result) (items []gjson.Result, bad int) {
+	items, bad = room[:0], -1
 	if array.IsArray() {
 		array.ForEach(func(_, item gjson.Result) bool {
 			if !item.IsObject() {

@@ -111,7 +111,7 @@ func decodeSystem(v gjson.Result) ([]prompt.System, error) {
 	case !v.IsArray():
 		return nil, fmt.Errorf("anthropic: system: %w: neither text nor an array of blocks", wire.ErrFormat)
 	}
-	blocks, bad := rawjson.Objects(v)
+	blocks, bad := rawjson.Objects(v, nil)
 	if bad >= 0 {
 		return nil, fmt.Errorf("anthropic: system[%d]: %w: not a block", bad, wire.ErrFormat)
 	}
@@ -130,7 +130,7 @@ func decodeTools(v gjson.Result) ([]prompt.Tool, error) {
 	case !v.IsArray():
 		return nil, fmt.Errorf("anthropic: tools: %w: not an array", wire.ErrFormat)
 	}
-	tools, bad := rawjson.Objects(v)
+	tools, bad := rawjson.Objects(v, nil)
 	if bad >= 0 {
 		return nil, fmt.Errorf("anthropic: tools[%d]: %w: not a tool", bad, wire.ErrFormat)
 	}
@@ -146,6 +146,8 @@ func decodeTools(v gjson.Result) ([]prompt.Tool, error) {
 type decoder struct {
 	names map[string]string // of tools, by the ids of their calls
 	room  rawjson.Fields    // for the members of the blocks that are being read
+	// blocks are those of the message that is being read.
+	blocks []gjson.Result
 }
 
 // message appends the messages cut from one element. Its errors begin with the
@@ -180,8 +182,8 @@ func (d *decoder) message(to []thread.Message, element gjson.Result, position in
 		return nil, fmt.Errorf(".content: %w: neither text nor an array of blocks", wire.ErrFormat)
 	}
 
-	blocks, bad := rawjson.Objects(content)
-	if bad >= 0 {
+	blocks, bad := rawjson.Objects(content, d.blocks)
+	if d.blocks = blocks; bad >= 0 {
 		return nil, fmt.Errorf(".content[%d]: %w: not a block", bad, wire.ErrFormat)
 	}
 	var parts []thread.Part

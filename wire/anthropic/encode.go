@@ -192,7 +192,16 @@ func (e *encoder) writeTools() {
 
 // withMember sets a member of a valid JSON object and leaves the rest alone.
 func withMember(doc, name, value string) string {
-	d, _ := rawjson.Open(strings.TrimSpace(doc), nil)
+	doc = strings.TrimSpace(doc)
+	if !gjson.Get(doc, name).Exists() { // a new one goes behind the others, which need not be read
+		end := len(strings.TrimRight(doc[:len(doc)-1], " \t\r\n"))
+		before := `,"`
+		if end == 1 { // there are no others
+			before = `"`
+		}
+		return doc[:end] + before + name + `":` + value + doc[end:]
+	}
+	d, _ := rawjson.Open(doc, nil)
 	d.Set(name, value)
 	return string(d.Bytes())
 }
@@ -216,7 +225,7 @@ func (e *element) String() string {
 	if e.raw != "" {
 		return e.raw
 	}
-	return `{"role":"` + e.role + `","content":` + rawjson.Array(rawsOf(e.blocks)) + "}"
+	return `{"role":"` + e.role + `","content":[` + strings.Join(rawsOf(e.blocks), ",") + "]}"
 }
 
 func rawsOf(blocks []piece) []string {

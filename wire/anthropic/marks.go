@@ -186,6 +186,11 @@ func canMark(raw string) bool {
 	if strings.HasPrefix(raw, `"`) {
 		return !blank(gjson.Parse(raw).Str)
 	}
+	// Most texts show in their first byte that they are not blank; the whole of one is
+	// unescaped before it can be asked.
+	if text, ok := strings.CutPrefix(raw, `{"type":"text","text":"`); ok && text[0] > ' ' && text[0] < 0x7f && text[0] != '"' && text[0] != '\\' {
+		return true
+	}
 	kind := gjson.Get(raw, "type").Str
 	return markable[kind] && (kind != "text" || !blank(gjson.Get(raw, "text").Str))
 }

@@ -82,7 +82,7 @@ func decodeSystem(v gjson.Result) (blocks []prompt.System, err error) {
 	if parts.Exists() && !parts.IsArray() {
 		return nil, refuse("systemInstruction.parts", "want an array")
 	}
-	list, bad := rawjson.Objects(parts)
+	list, bad := rawjson.Objects(parts, nil)
 	if bad >= 0 {
 		return nil, refuse(fmt.Sprintf("systemInstruction.parts[%d]", bad), "want an object")
 	}
@@ -103,7 +103,7 @@ func decodeTools(v gjson.Result) (tools []prompt.Tool, err error) {
 	if !v.IsArray() {
 		return nil, refuse("tools", "want an array")
 	}
-	elements, bad := rawjson.Objects(v)
+	elements, bad := rawjson.Objects(v, nil)
 	if bad >= 0 {
 		return nil, refuse(fmt.Sprintf("tools[%d]", bad), "want an object")
 	}
@@ -177,7 +177,7 @@ func (r *reader) content(v gjson.Result, position int) error {
 		return fail(".parts", "want an array")
 	}
 	first := len(r.messages)
-	list, bad := rawjson.Objects(parts)
+	list, bad := rawjson.Objects(parts, nil)
 	if bad >= 0 {
 		return fail(fmt.Sprintf(".parts[%d]", bad), "want an object")
 	}

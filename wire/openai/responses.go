@@ -147,7 +147,7 @@ func responsesTools(tools gjson.Result) ([]prompt.Tool, error) {
 	if !tools.IsArray() {
 		return nil, responsesError("tools", "want an array")
 	}
-	entries, bad := rawjson.Objects(tools)
+	entries, bad := rawjson.Objects(tools, nil)
 	if bad >= 0 {
 		return nil, responsesError("tools["+strconv.Itoa(bad)+"]", "want an object")
 	}

@@ -1,0 +1,24 @@
+package daemon
+
+import (
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/internal/permit"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/store"
+)
+
+// TestPlansUncopied: a step gets the same plan as the one before it, so that what was
+// rendered under it is not rendered again.
+func TestPlansUncopied(t *testing.T) {
+	s := &store.Memory{}
+	if _, err := s.Commit(t.Context(), "t", 0, store.Commit{Plan: &plan.Plan{ThreadID: "t"}}); err != nil {
+		t.Fatal(err)
+	}
+	told := plans{Plans: s}
+	one, _, err := store.CurrentUncopied(t.Context(), told, "t", permit.Key{})
+	two, _, _ := store.CurrentUncopied(t.Context(), told, "t", permit.Key{})
+	if err != nil || one == nil || one != two {
+		t.Fatalf("got %p and %p, error %v", one, two, err)
+	}
+}
