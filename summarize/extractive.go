@@ -64,10 +64,17 @@ var _ Summarizer = (*Extractive)(nil)
 // Summarize implements Summarizer. Besides ErrBudget its only errors are those
 // of ctx.
 func (e *Extractive) Summarize(ctx context.Context, in Input) (Result, error) {
+	return e.summarize(ctx, in, false)
+}
+
+// summarize makes the summary; written says that somebody who read the messages wrote some
+// of its items.
+func (e *Extractive) summarize(ctx context.Context, in Input, written bool) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
 	p := newPool(&in, e.reading(ctx))
+	p.written = written
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
@@ -136,5 +143,5 @@ func (e *Extractive) Complete(ctx context.Context, in Input, proposed summary.Su
 	}
 	merged := summary.Merge(previous, extra)
 	in.Previous = &merged
-	return e.Summarize(ctx, in)
+	return e.summarize(ctx, in, len(proposed.Sections()) > 0)
 }

@@ -41,6 +41,7 @@ type pool struct {
 	typed   []bool      // which of them are commands with the text that they stand for
 	task    int         // index of the request that is the current task, or -1
 	oldTask string      // the task of the previous summary, where the span has none
+	written bool        // somebody who read the messages wrote items of the previous summary
 	later   bool        // a newer task stands behind the span, in the prompt itself
 	stated  []rule      // for each of the constraints
 	changes []change

@@ -15,6 +15,16 @@ var floors = [sections]float32{
 	secOutcome: 0.05, secFact: 0.05, secOpen: 0.04, secArtifact: 0.05, secSnippet: 0.15,
 }
 
+// writtenFloors are those where a model wrote of the messages, in their order: what it
+// understood comes before sentences that code found.
+var writtenFloors = []struct {
+	section section
+	share   float32
+}{
+	{secConstraint, 0.08}, {secPlan, 0.10}, {secOpen, 0.10}, {secDecision, 0.15}, {secFact, 0.45}, {secFailed, 0.15}, {secFile, 0.06}, {secSaid, 0.12},
+	{secChange, 0.05}, {secOutcome, 0.03}, {secArtifact, 0.03}, {secSnippet, 0.03},
+}
+
 const (
 	// requestShare is the share of the budget that user messages may take in
 	// full before they are trimmed in the middle.
@@ -41,6 +51,10 @@ const (
 	// half a line is worse than one line of tool output less.
 	keptRequest  = 400
 	mostRequests = 0.55
+	// requestsBeside and mostBeside are these shares beside what a model wrote, which says
+	// what the user wanted as well.
+	requestsBeside = 0.20
+	mostBeside     = 0.30
 	// littleMore is how far a message may be over its length before it is
 	// trimmed, in bytes: the mark of the cut takes nearly as much.
 	littleMore = 100
@@ -116,6 +130,9 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 	}
 	limit := int(float32(budget) * fullness)
 	share := float32(requestShare)
+	if p.written {
+		share = requestsBeside
+	}
 	var best summary.Summary
 	most := -1 // tokens of the best
 	for range 6 {
@@ -265,6 +282,12 @@ func (s *selection) takeFloors(limit int) {
 	room := limit - s.spent
 	s.floor = true
 	defer func() { s.floor = false }()
+	if s.pool.written {
+		for _, f := range writtenFloors {
+			s.fill(bySection[f.section], min(limit, s.spent+int(f.share*float32(room))))
+		}
+		return
+	}
 	for sec := range sections {
 		share := int(floors[sec] * float32(room))
 		if sec == secSnippet && s.budget < smallBudget {

@@ -274,3 +274,35 @@ func TestShownElsewhere(t *testing.T) {
 		t.Errorf("elsewhere %v, want %v", s.Elsewhere, want)
 	}
 }
+
+// TestWritten: what a model wrote of the messages comes before sentences that code finds.
+func TestWritten(t *testing.T) {
+	k := new(talk).user("Please find out why the orders of the harbour are slow.")
+	for n, part := range []string{"cranes", "lights", "ropes", "boats", "pilots", "tides"} {
+		k.says(fmt.Sprintf("I looked at the %s: the queue of the %s is read every %d minutes, because the clock of the %s is slow in the morning hours.", part, part, n+2, part)).
+			user(fmt.Sprintf("Go on with what stands behind the %s in the list, please.", part))
+	}
+	messages := k.says("All are read.").done(t)
+	var proposed summary.Summary
+	for n, fact := range []string{
+		"Orders wait for the clock of the harbour master, which all queues ask.", "The clock is read over one connection that is never shared.",
+		"Each queue waits at most nine minutes before it gives up and says so in its journal.", "Nobody has changed the clock since spring, so the reason lies elsewhere.",
+		"The pilots have a clock of their own, which is never slow and could be asked instead.", "In the afternoon half of the queues are empty, and nothing waits for long.",
+		"The journal of the queues holds the times of all waits, a line each, for thirty days.",
+	} {
+		proposed.Facts = append(proposed.Facts, summary.Item{Text: fact, Turn: 1, Sources: []thread.ID{messages[n].ID}})
+	}
+	got, err := new(Extractive).Complete(t.Context(), Input{Messages: messages, Budget: 360}, proposed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := got.Render()
+	for _, f := range proposed.Facts {
+		if !strings.Contains(text, f.Text) {
+			t.Errorf("%q is not there", f.Text)
+		}
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+}
