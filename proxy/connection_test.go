@@ -285,7 +285,7 @@ func TestBomb(t *testing.T) {
 	up := proxytest.New(t)
 	url, p := start(t, up, proxy.Options{Window: window, MaxBody: 1 << 20, Config: palimpsest.Config{Counter: counter()}})
 	for _, encoding := range []string{"gzip", "zstd"} {
-		body := packed(t, encoding, bytes.Repeat([]byte(" "), 64<<20))
+		body := packed(t, encoding, bytes.Repeat([]byte(" "), 16<<20))
 		res := post(t, url+"/v1/chat/completions", body, http.Header{"Content-Encoding": {encoding}})
 		if got := res.Header.Get(proxy.ReasonHeader); got != "encoding" || p.Totals().Faults != 0 {
 			t.Errorf("%s: %q, totals %+v", encoding, got, p.Totals())
