@@ -55,7 +55,7 @@ func TestSanity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := load(t, files...)
+	set := load(t, corpus.Some(files, 2)...)
 	counter := set.Counter()
 	of := func(name string) func(*references.Session, *references.Moment, int) *references.Shown {
 		all := references.Simple(counter)

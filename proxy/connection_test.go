@@ -20,6 +20,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/leak"
+	"github.com/palimpsest-ai/palimpsest/internal/rarely"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -30,6 +31,7 @@ func TestMain(m *testing.M) {
 		serveChild(described)
 		return
 	}
+	rarely.Collect()
 	os.Exit(leak.Main(m, plainly.CloseIdleConnections, http.DefaultClient.CloseIdleConnections))
 }
 
@@ -285,7 +287,7 @@ func TestBomb(t *testing.T) {
 	up := proxytest.New(t)
 	url, p := start(t, up, proxy.Options{Window: window, MaxBody: 1 << 20, Config: palimpsest.Config{Counter: counter()}})
 	for _, encoding := range []string{"gzip", "zstd"} {
-		body := packed(t, encoding, bytes.Repeat([]byte(" "), 64<<20))
+		body := packed(t, encoding, bytes.Repeat([]byte(" "), 16<<20))
 		res := post(t, url+"/v1/chat/completions", body, http.Header{"Content-Encoding": {encoding}})
 		if got := res.Header.Get(proxy.ReasonHeader); got != "encoding" || p.Totals().Faults != 0 {
 			t.Errorf("%s: %q, totals %+v", encoding, got, p.Totals())

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -20,6 +21,10 @@ import (
 // sent the same bytes as by proxies that forget nothing.
 func TestMemory(t *testing.T) {
 	const tenants, conversations, bound = 3, 4, 4 << 20
+	every := 6
+	if corpus.Long() {
+		every = 3
+	}
 	run := func(memory *proxy.Memory, check func(seen int)) (sent [tenants][]*proxytest.Request) {
 		var ups [tenants]*proxytest.Upstream
 		var agents [tenants][conversations]*agent
@@ -36,11 +41,11 @@ func TestMemory(t *testing.T) {
 			}
 		}
 		seen := 0
-		for n := 14; n < 32; n += 3 {
+		for n := 14; n < 32; n += every {
 			for j := range conversations {
 				for i := range tenants {
 					a := agents[i][j]
-					a.grow(n, 3)
+					a.grow(n, every)
 					s := a.peek()
 					if s.status != 200 || threads[i][j] != "" && s.thread() != threads[i][j] || n > 28 && s.action() == proxy.Passed {
 						t.Fatalf("tenant %d, %s, step %d: status %d, %q in %q after %q", i, a.api, n, s.status, s.action(), s.thread(), threads[i][j])

@@ -48,7 +48,7 @@ func betas(names ...string) http.Header {
 // task through a provider that has none. Each answer that compacts begins with
 // the block, and what the upstream gets stays below the threshold.
 func TestThresholdTask(t *testing.T) {
-	for _, stream := range []bool{false, true} {
+	for _, stream := range ways(t) {
 		t.Run(fmt.Sprint("stream ", stream), func(t *testing.T) {
 			t.Parallel()
 			up, url := ignorant(t, proxy.Options{})
@@ -101,7 +101,7 @@ func (a *agent) decoded(s said) gjson.Result {
 // task; the answers tell what was cleared, and the models that bind their
 // thinking get none that does not hold any more.
 func TestClearedTask(t *testing.T) {
-	for _, stream := range []bool{false, true} {
+	for _, stream := range ways(t) {
 		t.Run(fmt.Sprint("stream ", stream), func(t *testing.T) {
 			t.Parallel()
 			up, url, p := ignorantOf(t, proxy.Options{})
@@ -343,7 +343,7 @@ func TestNativeCount(t *testing.T) {
 // keeps the conversation inside it, and the compactions that the client waits for
 // come all the same. The model reads again what was removed.
 func TestBothWays(t *testing.T) {
-	for _, stream := range []bool{false, true} {
+	for _, stream := range ways(t) {
 		t.Run(fmt.Sprint("stream ", stream), func(t *testing.T) {
 			t.Parallel()
 			up, url := ignorant(t, proxy.Options{Window: 40_000})

@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -22,8 +23,12 @@ import (
 // provider, which has none. No request is refused, none grows far over the
 // threshold, and a second run gives the same bytes.
 func TestNativeReplay(t *testing.T) {
+	steps := 40
+	if corpus.Long() {
+		steps = 80 // it takes minutes to the end
+	}
 	for _, file := range []string{"pi-mono/before-compaction.jsonl.gz"} {
-		for _, r := range record(t, file, wire.Anthropic, 80) { // it takes minutes to the end
+		for _, r := range record(t, file, wire.Anthropic, steps) {
 			t.Run(r.name, func(t *testing.T) {
 				t.Parallel()
 				first, blocks := r.compacting(t)

@@ -71,7 +71,7 @@ func (a *agent) triggered() []gjson.Result {
 // its task in front of a provider that knows nothing of it, and what it read at
 // first is still known at the end.
 func TestTrigger(t *testing.T) {
-	for _, stream := range []bool{false, true} {
+	for _, stream := range ways(t) {
 		t.Run(fmt.Sprintf("stream %t", stream), func(t *testing.T) {
 			t.Parallel()
 			up := plainUpstream(t)
@@ -169,7 +169,7 @@ func TestCompactEndpoint(t *testing.T) {
 // the threshold is crossed, whole and as a stream, whether the client keeps what
 // stood before it or not.
 func TestThreshold(t *testing.T) {
-	for _, stream := range []bool{false, true} {
+	for _, stream := range ways(t) {
 		for _, prunes := range []bool{false, true} {
 			t.Run(fmt.Sprintf("stream %t, prunes %t", stream, prunes), func(t *testing.T) {
 				t.Parallel()

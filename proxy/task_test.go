@@ -164,6 +164,17 @@ func streams(t *testing.T, api string) []bool {
 	return both[way : way+1]
 }
 
+// ways are the ways in which a long task over one API is asked: whole or as a stream, in a long
+// run both.
+func ways(t *testing.T) []bool {
+	both := []bool{false, true}
+	if corpus.Long() {
+		return both
+	}
+	way := len(t.Name()) % 2
+	return both[way : way+1]
+}
+
 // TestLongTask: an agent whose history grows far over the window finishes its
 // task through the proxy; no request is refused, and between compactions the
 // prefix stays as it was.

@@ -39,13 +39,13 @@ func addKeywords(entries []Entry) {
 		count    int
 		score    float64
 	}
-	var sc scanner
+	sc := scanner{wholes: true}
 	found := map[int32]*candidate{}
 	for i := range entries {
 		clear(found)
 		consider := func(text string) {
-			sc.scan(text, func(token []byte, g grain, from, to int) {
-				if g != whole || len(token) < minKeyword || len(token) > maxKeyword {
+			sc.scan(text, func(token []byte, _ grain, from, to int) {
+				if len(token) < minKeyword || len(token) > maxKeyword {
 					return
 				}
 				id := x.terms[string(token)]

@@ -40,7 +40,11 @@ const maxToken = 96
 
 // scanner cuts texts into tokens. It holds a buffer for reuse and is not safe
 // for concurrent use.
-type scanner struct{ buf []byte }
+type scanner struct {
+	buf []byte
+	// wholes leaves out the parts of tokens.
+	wholes bool
+}
 
 // scan calls yield for each token of s, case-folded, with its place in s. The
 // bytes are valid until yield returns. Texts that are written without spaces
@@ -88,16 +92,20 @@ func (sc *scanner) scan(s string, yield func(token []byte, g grain, start, end i
 			continue
 		}
 		sc.put(s, from, to, whole, yield)
-		if compound {
+		if compound && !sc.wholes {
 			sc.split(s, from, to, yield)
 		}
 	}
 }
 
 func trimJoiners(s string, from, to int) (int, int) {
-	const joiners = `./\-@`
-	from = to - len(strings.TrimLeft(s[from:to], joiners))
-	return from, from + len(strings.TrimRight(s[from:to], joiners))
+	for from < to && classOf(s[from]) == joiner {
+		from++
+	}
+	for from < to && classOf(s[to-1]) == joiner {
+		to--
+	}
+	return from, to
 }
 
 // split yields the base name, the words and the pieces of a whole token.

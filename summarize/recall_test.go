@@ -102,10 +102,8 @@ func references(old, tail, next []thread.Message, steps int) []string {
 	return out
 }
 
-// recall is the share of the references that a text holds, and that it holds
-// with a word of the line they came from within 200 characters.
-func recall(text string, refs []string, old []thread.Message) (direct, bound int) {
-	flat := " " + strings.Join(words(text), " ") + " "
+// around holds, for each reference, the words that stand beside it in the messages.
+func around(refs []string, old []thread.Message) map[string]map[string]bool {
 	neighbours := map[string]map[string]bool{}
 	for _, r := range refs {
 		neighbours[r] = map[string]bool{}
@@ -124,6 +122,13 @@ func recall(text string, refs []string, old []thread.Message) (direct, bound int
 			}
 		}
 	}
+	return neighbours
+}
+
+// recall is the share of the references that a text holds, and that it holds
+// with a word of the line they came from within 200 characters.
+func recall(text string, refs []string, neighbours map[string]map[string]bool) (direct, bound int) {
+	flat := " " + strings.Join(words(text), " ") + " "
 	for _, r := range refs {
 		at, found := 0, false
 		tied := false
@@ -230,14 +235,15 @@ func testRecall(t *testing.T, sessions []string) {
 			if len(refs) == 0 {
 				continue
 			}
+			beside := around(refs, old)
 			for i, budget := range budgets {
 				s, err := e.Summarize(context.Background(), Input{Messages: old, Context: kept, Budget: budget})
 				if err != nil {
 					t.Fatal(err)
 				}
 				text := s.Render()
-				d, b := recall(text, refs, old)
-				rd, rb := recall(recency(old, 4*budget), refs, old)
+				d, b := recall(text, refs, beside)
+				rd, rb := recall(recency(old, 4*budget), refs, beside)
 				total[i].refs += len(refs)
 				total[i].direct += d
 				total[i].bound += b

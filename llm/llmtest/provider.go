@@ -267,6 +267,9 @@ func SealThinking(body, thinking string) string {
 // ForeignThinking is the path of the first thinking block in a request to Anthropic's API that
 // was not written for what stands before it, as SealThinking tells; empty when there is none.
 func ForeignThinking(body string) (wrong string) {
+	if !strings.Contains(body, "thinking") {
+		return "" // most requests: nothing has to be hashed
+	}
 	read(gjson.Parse(body), func(path string, block gjson.Result, h hash.Hash) bool {
 		if block.Get("signature").Str != seal(h, block.Get("thinking").Str) {
 			wrong = path

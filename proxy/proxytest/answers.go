@@ -37,7 +37,7 @@ func answered(q *Request, body gjson.Result, a Answer) *wiretest.Said {
 	if a.Cut {
 		s.Stop = wire.StopLength
 	}
-	if q.API == wire.Anthropic {
+	if q.API == wire.Anthropic && a.Thinking != "" {
 		s.Seal = llmtest.SealThinking(body.Raw, a.Thinking)
 	}
 	return s
