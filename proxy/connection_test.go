@@ -20,7 +20,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/leak"
-	"github.com/palimpsest-ai/palimpsest/internal/rarely"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -31,7 +30,6 @@ func TestMain(m *testing.M) {
 		serveChild(described)
 		return
 	}
-	rarely.Collect()
 	os.Exit(leak.Main(m, plainly.CloseIdleConnections, http.DefaultClient.CloseIdleConnections))
 }
 

@@ -203,7 +203,6 @@ var floors = map[string]arch.Package{
 	"internal/hostile":      {Support: true, External: []string{gjson, zstd, ws}},
 	"internal/threadgen":    {Support: true},
 	"internal/plangen":      {Support: true},
-	"internal/rarely":       {Support: true},
 	"internal/property":     {Support: true},
 	"apikey/apikeytest":     {Support: true},
 	"artifact/artifacttest": {Support: true},

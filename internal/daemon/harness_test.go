@@ -16,12 +16,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 	"github.com/palimpsest-ai/palimpsest/internal/leak"
-	"github.com/palimpsest-ai/palimpsest/internal/rarely"
 	"github.com/palimpsest-ai/palimpsest/store/postgres/pgtest"
 )
 
 func TestMain(m *testing.M) {
-	rarely.Collect()
 	status := pgtest.Main(m)
 	if err := leak.Find(); err != nil && status == 0 {
 		fmt.Fprintln(os.Stderr, err)
