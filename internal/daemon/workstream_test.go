@@ -52,7 +52,7 @@ func TestWorkstreamOnTwoDaemons(t *testing.T) {
 	w := policy.Workstream{Model: model, ContextSize: 4_000, OutputReserve: 300, SafetyMargin: 300}
 	var clients [2]*api.Client
 	var db *postgres.DB
-	var queue job.Queue
+	var queues [2]job.Queue
 	for n := range clients {
 		opened, err := postgres.Open(t.Context(), address, nil)
 		if err != nil {
@@ -70,7 +70,7 @@ func TestWorkstreamOnTwoDaemons(t *testing.T) {
 					return nil, err
 				}
 				t.Cleanup(func() { q.Stop(context.Background()) })
-				queue = q
+				queues[n] = q
 				return q, nil
 			}}).client(t, "")
 	}
@@ -105,7 +105,7 @@ func TestWorkstreamOnTwoDaemons(t *testing.T) {
 	for k := range threads {
 		err := job.ErrAbandoned // by a process that is held up, which is here too
 		for errors.Is(err, job.ErrAbandoned) {
-			err = queue.Wait(t.Context(), job.CompactKey("", fmt.Sprint("thread-", k)))
+			err = queues[1].Wait(t.Context(), job.CompactKey("", fmt.Sprint("thread-", k)))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -120,6 +120,10 @@ func TestWorkstreamOnTwoDaemons(t *testing.T) {
 	step("thread-0", turns, clients[0])
 	if waited := time.Since(begun); waited < lease {
 		t.Errorf("beside a job whose process was killed the step waited %v, the lease is %v", waited, lease)
+	}
+	// The end of that step may have put a job as well, and plans are counted below.
+	for _, q := range queues {
+		q.Stop(context.WithoutCancel(t.Context()))
 	}
 	plans := 0
 	for k := range threads {
