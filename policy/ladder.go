@@ -127,7 +127,7 @@ func (l Ladder) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 }
 
 // Rungs is the ladder with the policy's settings, gentlest rung first. The order is
-// that of the aggressiveness of its rungs (strategy/ladders.go).
+// that of the aggressiveness of its rungs (strategy/rung_order.go).
 func (l Ladder) Rungs() strategy.Ladder {
 	l = l.Defaults()
 	externalize := strategy.Externalize{Threshold: l.ExternalizeThreshold}

@@ -19,7 +19,7 @@ import (
 var files embed.FS
 
 // scripts are the parts of the one script, in order.
-var scripts = []string{"format.js", "model.js", "picture.js", "lists.js", "panel.js", "overtime.js", "live.js", "app.js"}
+var scripts = []string{"format.js", "model.js", "picture.js", "lists.js", "panel.js", "plans.js", "live.js", "app.js"}
 
 func file(name string) string {
 	data, err := files.ReadFile("page/" + name)
