@@ -66,9 +66,10 @@ func (s *Session) index(ctx context.Context, r *removed, log *thread.Thread, p *
 	x := &index{version: version, earlier: s.earlier, made: make(chan struct{})}
 	r.making = x
 	go func() {
+		// At last, since whoever has waited for it may make the next one at once.
+		defer close(x.made)
 		bytes := 0
 		x.search, bytes, x.err = s.newIndex(context.WithoutCancel(ctx), log, p)
-		close(x.made)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.making != x {
