@@ -135,7 +135,7 @@ func (e *Extractive) Complete(ctx context.Context, in Input, proposed summary.Su
 		CurrentPlan: slices.Clone(previous.CurrentPlan),
 	}
 	for _, step := range proposed.CurrentPlan {
-		if i := slices.IndexFunc(extra.CurrentPlan, func(s summary.Step) bool { return s.Text == step.Text }); i >= 0 {
+		if i := slices.IndexFunc(extra.CurrentPlan, func(s summary.Step) bool { return plainly(s.Text) == plainly(step.Text) }); i >= 0 {
 			extra.CurrentPlan[i] = step
 		} else {
 			extra.CurrentPlan = append(extra.CurrentPlan, step)

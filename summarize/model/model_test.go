@@ -136,8 +136,8 @@ func TestOnPrevious(t *testing.T) {
 		says(thread.Assistant, "The fake clock advances now, and retryLimit is 9. The changelog entry is left."),
 	)
 	g := llmtest.Script(llmtest.Say(`{"facts":[{"text":"retryLimit is 9","sources":[4]}],
-		"plan":[{"text":"Make the fake clock advance","status":"in_progress","sources":[4]},{"text":"changelog entry","status":"pending","sources":[4]}],
-		"outdated":["retryLimit  is 7","The fake clock does not advance","Never touch the database schema"]}`))
+		"plan":[{"text":"Make the fake clock advance.","status":"in_progress","sources":[4]},{"text":"changelog entry","status":"pending","sources":[4]}],
+		"outdated":["retryLimit  is 7.","The fake clock does not advance","Never touch the database schema"]}`))
 	got, err := (&summarize.Verified{Inner: &model.Model{Generator: g}}).Summarize(t.Context(), summarize.Input{Messages: messages, Previous: previous})
 	if err != nil {
 		t.Fatal(err)
