@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -49,7 +50,7 @@ func Retained(items []string) []string {
 func outputMessage(item string, n int) string {
 	v := gjson.Parse(item)
 	content := v.Get("content")
-	text := content.Raw
+	text := cmp.Or(content.Raw, "[]") // one without is kept as one that says nothing
 	if content.Type == gjson.String {
 		text = `[{"type":"input_text","text":` + content.Raw + `}]`
 	}

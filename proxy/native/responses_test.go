@@ -116,6 +116,7 @@ func TestResponsesRefusals(t *testing.T) {
 func FuzzResponses(f *testing.F) {
 	f.Add(askedFor)
 	f.Add(`{"input":"x","input":["y",1,null,{"type":"compaction","encrypted_content":"e"}],"model":7,"":{}}`)
+	f.Add(`{"input":[{"role":"user"},{"type":"message","role":"user","id":"m","cont":[]},{"type":"compaction_trigger"}]}`)
 	f.Add(`{"context_management":[{"type":"compaction","compact_threshold":1e4}],"previous_response_id":"r","conversation":{"id":"c"}}`)
 	f.Fuzz(func(t *testing.T, body string) {
 		r, err := native.ParseResponses(body)
