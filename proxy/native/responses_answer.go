@@ -1,8 +1,8 @@
 package native
 
 import (
-	"cmp"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
