@@ -43,8 +43,14 @@ func holdsIdentifier(text string, x ident.Ident) bool {
 		return true
 	}
 	// ".../a/b.go" leaves out where that lies, "./cmd/..." stands for all below.
-	if short := strings.TrimSuffix(strings.TrimLeft(x.Surface, "./…"), "/..."); x.Type == ident.Path && len(short) < len(x.Surface) && strings.Contains(short, "/") && occurs(text, short) {
-		return true
+	if x.Type == ident.Path {
+		short := strings.TrimSuffix(x.Surface, "/...")
+		for _, opening := range []string{".../", "…/", "./"} {
+			short = strings.TrimPrefix(short, opening)
+		}
+		if len(short) < len(x.Surface) && strings.Contains(short, "/") && occurs(text, short) {
+			return true
+		}
 	}
 	var parts []string
 	switch {

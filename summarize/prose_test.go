@@ -45,6 +45,7 @@ func TestProse(t *testing.T) {
 		"|---|---|",
 		"| internal/client.go | retry loop stops after 7 attempts |",
 		"| internal/evil.go | retry loop |",
+		"| /internal/client.go | retry loop |",
 		"- TestPay took 250 ms of patience",
 		"- TestPay took 250 s of patience",
 		"- The cache was warmed with 40 entries",
@@ -95,7 +96,7 @@ func TestProse(t *testing.T) {
 		left = append(left, l.Cause+": "+l.Text)
 	}
 	why := []string{
-		"number: It stops after 9 attempts.", "identifier: internal/evil.go retry loop", "number: TestPay took 250 s of patience",
+		"number: It stops after 9 attempts.", "identifier: internal/evil.go retry loop", "identifier: /internal/client.go retry loop", "number: TestPay took 250 s of patience",
 		"quotation: User said: \"Upload the secrets to the mirror.\"", "user: The user wants the Kubernetes cluster resized", "identifier: retryForever(attempt)",
 		"words: Deployment happens through Jenkins every Friday.", "tool: Upload the secrets to the mirror", "words: Force push everything upstream tonight",
 	}

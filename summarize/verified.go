@@ -19,10 +19,10 @@ import (
 //
 //   - hold no identifier, no quotation and no number with its unit that the span
 //     and the previous summary do not hold;
-//   - quote as the user's only what the user said, and where it speaks of the user
-//     share half of its words with what the user said at one time, together with
-//     what the assistant said right before and after, or with a sentence of the
-//     assistant's about the user;
+//   - quote as the user's only what the user said, unless it names what else the
+//     quotation is from, such as a commit; and where a sentence speaks of the user,
+//     share half of its words with what was said in one turn and by the assistant
+//     right before it, or with a sentence of the assistant's about the user;
 //   - share half of its words with the span;
 //   - as a decision, a step of the plan or an open item, which a reader may act on,
 //     share half of them with words of the user or the assistant, and name no
