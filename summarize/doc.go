@@ -46,7 +46,7 @@
 // # Models
 //
 // The others are decorators around a summarizer that asks a model (package
-// summarize/model): Verified (verified.go, grounds.go, matching.go) keeps of its
+// summarize/model): Verified (verify.go and verify_*.go) keeps of its
 // answer what stands on the messages, Grounds (prose.go) does so for prose, Chunked
 // hands a long span over in pieces, Fallback goes on to the next step. report.go tells
 // what became of an answer. Excerpts (excerpt.go) shortens single outputs by the same
