@@ -27,10 +27,11 @@
 // The files: exchange.go is the way of a request, untouched.go says when it goes on as it came,
 // read.go, session_*.go (how its conversation is found) and prepare.go are its steps before the
 // provider is asked, refusal.go those after it has refused. Answers are read in streams.go, and
-// usage.go reads what they count; rounds*.go ask again within one answer, join*.go make one of
-// several, an API in each. native*.go is what concerns the provider's own compaction, held*.go the
-// histories that the provider holds for a client, websocket.go the WebSocket on which Codex asks,
-// records.go what outlives the process.
+// usage.go reads what they count; rounds*.go ask again within one answer, dialect*.go say how
+// each API writes that. native*.go is what concerns the provider's own compaction,
+// providerstate*.go the histories that the provider holds for a client, websocket.go the
+// WebSocket on which Codex asks, memory_bounds.go how much is held, records.go what outlives
+// the process.
 //
 // # Never harm
 //

@@ -36,9 +36,9 @@
 //
 // Beside that, the state of the work is folded over the whole log (work.go): where
 // commands ran, commits, files changed since, checks and how they went, what was
-// refused, what runs. shellread.go reads a command line, shellsteps.go says what its
-// status and output tell of each command; shellfiles.go reads the files off any
-// command line, also off those with loops. workread.go reads calls and results,
+// refused, what runs. workshell.go takes what a command line did (package internal/shell
+// reads it); shellfiles.go reads the files off any command line, also off those with
+// loops. workread.go reads calls and results,
 // workgit.go git, workcheck.go which program checks what, workverdict.go with which
 // words it reports, workops.go tools that act on a system; workacts.go takes them into
 // the state.

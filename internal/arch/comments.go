@@ -3,8 +3,13 @@ package arch
 import (
 	"go/ast"
 	"go/token"
+	"path"
+	"regexp"
 	"slices"
 )
+
+// named is a file of Go, or a pattern of some, that a comment names without a folder.
+var named = regexp.MustCompile(`(?:^|[\s(])([\w*]+\.go)\b`)
 
 // documented holds that every package says what it is for, and every exported
 // name of a package that others can import has a comment.
@@ -12,6 +17,13 @@ func (c *checker) documented(p *pkg) {
 	files := p.production()
 	if len(files) > 0 && !slices.ContainsFunc(files, func(f *file) bool { return f.ast.Doc != nil }) {
 		c.add("undocumented", p.dir, 0, "the package has no comment")
+	}
+	for _, f := range files {
+		for _, m := range named.FindAllStringSubmatch(f.ast.Doc.Text(), -1) {
+			if !slices.ContainsFunc(files, func(f *file) bool { ok, _ := path.Match(m[1], path.Base(f.at)); return ok }) {
+				c.add("stale-name", f.at, 0, "the package comment names %s, which is not here", m[1])
+			}
+		}
 	}
 	if p.internal() {
 		return

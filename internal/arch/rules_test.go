@@ -249,6 +249,9 @@ func TestRules(t *testing.T) {
 			"store/file/x_test.go": "package file\n\nfunc F2() {}\n",
 		}, edit: func(r *arch.Rules) { r.Packages["internal/bare"] = arch.Package{} },
 			want: []string{"undocumented internal/bare:0", "undocumented store/file/a.go:3", "undocumented store/file/a.go:5", "undocumented store/file/a.go:7", "undocumented store/file/a.go:13", "undocumented store/file/a.go:16"}},
+		{name: "files that are not there", files: map[string]string{
+			"store/file/a.go": "// Package file: a.go, b*.go (x_test.go) and other/c.go.\npackage file\n",
+		}, want: []string{"stale-name store/file/a.go:0", "stale-name store/file/a.go:0"}},
 		{name: "comments for several", files: map[string]string{
 			"store/file/a.go": "package file\n\n// The values.\nconst (\n\tA = iota\n\tB\n)\n\nconst (\n\tC = 1 // C is one.\n)\n\n// T and U are two.\ntype T int\n\n// U is one.\ntype U int\n\n// M is one.\nfunc (T) M() {}\nfunc (U) M() {}\n",
 		}, want: []string{}},
