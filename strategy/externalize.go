@@ -45,6 +45,9 @@ const (
 	// last step is protected, tightSize and tightStub.
 	oversize, oversizeStub = 0.2, 0.2
 	tightSize, tightStub   = 0.15, 0.15
+	// tailOutputs is the share of the room that the outputs in the protected tail may take
+	// together, where lines of them are chosen: one step can ask for many.
+	tailOutputs = 0.3
 )
 
 // Name returns "externalize".
@@ -74,12 +77,17 @@ func (s Externalize) Analyze(v *View) []Proposal {
 		}
 		return -1, ""
 	})
+	large, stub := v.part(v.large), v.part(v.stubShare)
+	if s.Large {
+		most := v.evenShare()
+		large, stub = min(large, most), min(stub, most)
+	}
 	for i := v.Tail; i < len(v.messages); i++ {
 		size := v.now[i]
-		if !v.output(i) || !v.Shrinkable(i) || v.cover[i] >= 0 || size <= v.part(v.large) {
+		if !v.output(i) || !v.Shrinkable(i) || v.cover[i] >= 0 || size <= large {
 			continue
 		}
-		keep := max(v.part(v.stubShare), minStub+stubFrame)
+		keep := max(stub, minStub+stubFrame)
 		if keep >= size {
 			continue
 		}
@@ -89,6 +97,31 @@ func (s Externalize) Analyze(v *View) []Proposal {
 		})
 	}
 	return proposals
+}
+
+// evenShare is the most that each output in the protected tail may take, in tokens, so that
+// together they take no more than tailOutputs of the room: what is smaller leaves its part
+// to the others.
+func (v *View) evenShare() int {
+	var sizes []int
+	room := v.part(tailOutputs)
+	for i := v.Tail; i < len(v.messages); i++ {
+		switch {
+		case !v.output(i):
+		case v.Shrinkable(i) && v.cover[i] < 0:
+			sizes = append(sizes, v.now[i])
+		default:
+			room -= v.now[i]
+		}
+	}
+	slices.Sort(sizes)
+	for n, size := range sizes {
+		if even := room / (len(sizes) - n); size > even {
+			return even
+		}
+		room -= size
+	}
+	return v.Room
 }
 
 // output reports whether the message at i is output rather than words: a tool

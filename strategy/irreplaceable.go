@@ -48,6 +48,10 @@ func (v *View) drifted(i int, r thread.ToolResult) (changed, known bool) {
 // calls may take as pointers of their own.
 const heldShare = 0.1
 
+// smallRoom is a room, in tokens, in which the summary names them all: a pointer in a line takes
+// less than a call with its pointer.
+const smallRoom = 6_000
+
 // callShare is how many times as large as their results calls and results may be that
 // are kept as they are: a sub-agent that was started in the background answers a task of a
 // page with a line.
@@ -59,6 +63,9 @@ const callShare = 2
 func (v *View) holdLasting(ctx context.Context, rungs []Strategy) error {
 	may := slices.ContainsFunc(rungs, func(s Strategy) bool { return s.Name() == Externalize{}.Name() })
 	room := v.part(heldShare)
+	if v.Room < smallRoom {
+		room = 0
+	}
 	for i := v.Tail - 1; i >= 0 && v.level < LastStep; i-- {
 		if v.cover[i] >= 0 || !v.lasting(i) {
 			continue

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/strategy"
@@ -166,6 +167,44 @@ func TestOversizeInTail(t *testing.T) {
 	}
 	if got := proposed(v, strategy.Drop{}); len(got) != 0 {
 		t.Errorf("drop reaches into the tail: %v", got)
+	}
+}
+
+// TestManyOutputsInTail: the outputs of one step leave the room to the summary, however
+// many it has asked for; small ones stay whole.
+func TestManyOutputsInTail(t *testing.T) {
+	output := func(n int) string {
+		var b strings.Builder
+		for i := range 60 {
+			fmt.Fprintf(&b, "build/%d/part%d.go: undefined: handle%dOrder%d\n", n, i, i*7, n)
+		}
+		return b.String()
+	}
+	messages := uncopied.Messages(session(t, 100, 1000))
+	asks := thread.Message{Role: thread.Assistant}
+	answers := []thread.Message{answer("z0", "Bash", "On branch main.")}
+	for n := range 6 {
+		asks.Parts = append(asks.Parts, thread.ToolCall{ID: fmt.Sprint("z", n), Name: "Bash", Arguments: fmt.Sprintf(`{"command":"make all%d"}`, n)})
+		if n > 0 {
+			answers = append(answers, answer(fmt.Sprint("z", n), "Bash", output(n)))
+		}
+	}
+	for level := range strategy.Bare {
+		v := view(t, log(t, slices.Concat(messages, []thread.Message{asks}, answers)...), 4000, level)
+		records := climb(t, strategy.Auto(), v)
+		outputs := 0
+		for _, r := range records {
+			if r.Action() == plan.Externalize {
+				outputs += r.Made().TokensAfter
+			}
+		}
+		if outputs > v.Room*35/100 || v.Summarized() < v.Room*45/100 {
+			t.Errorf("level %d: outputs take %d and summaries %d of %d tokens", level, outputs, v.Summarized(), v.Room)
+		}
+		small := v.Thread.Len() - 6
+		if slices.ContainsFunc(records, func(r plan.Record) bool { return slices.Contains(r.Covers().MessageIDs, v.Thread.At(small).ID) }) {
+			t.Errorf("level %d: the small output does not stay whole", level)
+		}
 	}
 }
 
