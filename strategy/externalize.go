@@ -46,7 +46,8 @@ const (
 	oversize, oversizeStub = 0.2, 0.2
 	tightSize, tightStub   = 0.15, 0.15
 	// tailOutputs is the share of the room that the outputs in the protected tail may take
-	// together, where lines of them are chosen: one step can ask for many.
+	// together, where lines of them are chosen: one step can ask for many. In a small room,
+	// where the summary has little enough, it is half of that.
 	tailOutputs = 0.3
 )
 
@@ -105,6 +106,9 @@ func (s Externalize) Analyze(v *View) []Proposal {
 func (v *View) evenShare() int {
 	var sizes []int
 	room := v.part(tailOutputs)
+	if v.Room < smallRoom {
+		room /= 2
+	}
 	for i := v.Tail; i < len(v.messages); i++ {
 		switch {
 		case !v.output(i):
@@ -230,12 +234,19 @@ func (v *View) stub(i int, text string, excerpt int, s Externalize) summary.Summ
 	if text != "" {
 		short := shorten
 		if choose {
-			short = func(text string, n int) string { return v.chosen().Shorten(text, n, s.full) }
+			var beside string
+			if v.inPlace(i) {
+				beside = plainText.Replace(v.call(i).Arguments)
+			}
+			short = func(text string, n int) string { return v.chosen().Shorten(text, beside, n, s.full) }
 		}
 		out.Facts = []summary.Item{v.fact(i, short(text, excerpt))}
 	}
 	return out
 }
+
+// plainText takes the most frequent escapes out of JSON: the words are what counts.
+var plainText = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\"`, `"`)
 
 // chosen is what chooses lines; it is made when it is first needed.
 func (v *View) chosen() *summarize.Excerpts {

@@ -48,8 +48,8 @@ func (v *View) drifted(i int, r thread.ToolResult) (changed, known bool) {
 // calls may take as pointers of their own.
 const heldShare = 0.1
 
-// smallRoom is a room, in tokens, in which the summary names them all: a pointer in a line takes
-// less than a call with its pointer.
+// smallRoom is a room, in tokens, in which the summary needs what there is: it names all
+// lasting results, since a line takes less than a call with its pointer.
 const smallRoom = 6_000
 
 // callShare is how many times as large as their results calls and results may be that

@@ -211,7 +211,11 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Execu
 	record := plan.Summarization{Span: p.Span, Origin: v.origin(s.Name(), p.Reason, at)}
 	refs, keep := v.references(at, s.Pointers)
 	record.Kept = keep
-	for len(refs) > 0 && v.referenceTokens(refs) > p.Room/referenceShare {
+	most := p.Room / referenceShare
+	if v.Room < smallRoom {
+		most /= 2
+	}
+	for len(refs) > 0 && v.referenceTokens(refs) > most {
 		refs = refs[:len(refs)*3/4] // the rest can be found by a search
 	}
 	frame, _ := v.cost(record, at[:1])
@@ -264,7 +268,8 @@ func (v *View) tellOnce() {
 	}
 }
 
-// referenceShare: pointers may take this part of a summary (one quarter).
+// referenceShare: pointers may take this part of a summary (one quarter), and half of it in
+// a small room.
 const referenceShare = 4
 
 func (v *View) referenceTokens(refs []summary.ArtifactReference) int {

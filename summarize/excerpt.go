@@ -27,8 +27,10 @@ func (e *Extractive) Excerpts(messages []thread.Message) *Excerpts {
 // Shorten returns a text in at most about n bytes: its first line and the lines
 // worth most for their length, in their order, verbatim but for white space and
 // line numbers at their ends. A gap is marked, and the end says how much is missing.
-// With full, what those lines leave free shows the others.
-func (x *Excerpts) Shorten(text string, n int, full bool) string {
+// With full, what those lines leave free shows the others. What stands beside the text
+// in the prompt, such as the arguments of its call, need not be said twice: names that
+// it holds count for nothing.
+func (x *Excerpts) Shorten(text, beside string, n int, full bool) string {
 	if len(text) <= n {
 		return text
 	}
@@ -55,7 +57,7 @@ func (x *Excerpts) Shorten(text string, n int, full bool) string {
 	room := n - len(clip.Missing(1_000_000)) - len("\n")
 	var out strings.Builder
 	kept, last := 0, -1
-	chosen := x.choose(all, room, full)
+	chosen := x.choose(all, mentions(nil, beside), room, full)
 	for _, i := range chosen {
 		if last >= 0 {
 			out.WriteByte('\n')
@@ -79,8 +81,16 @@ const gap = "… "
 
 // choose takes the first line and then the best for their length that fit into room,
 // in bytes; with full also lines that name nothing new.
-func (x *Excerpts) choose(all []piece, room int, full bool) []int {
+func (x *Excerpts) choose(all []piece, beside []mention, room int, full bool) []int {
 	covered := map[int32]bool{}
+	cover := func(names []mention) {
+		for _, m := range names {
+			if id, ok := x.names.id[m.norm]; ok {
+				covered[id] = true
+			}
+		}
+	}
+	cover(beside)
 	density := func(i int) float32 {
 		var v float32
 		if all[i].imports {
@@ -101,11 +111,7 @@ func (x *Excerpts) choose(all []piece, room int, full bool) []int {
 		}
 		room -= size
 		chosen = append(chosen, i)
-		for _, m := range all[i].idents {
-			if id, ok := x.names.id[m.norm]; ok {
-				covered[id] = true
-			}
-		}
+		cover(all[i].idents)
 	}
 	if len(all) > 0 {
 		take(0)

@@ -24,7 +24,7 @@ func TestExcerpts(t *testing.T) {
 		says("parseHeader returns errShortHeader too early.").
 		calls("Read", `{"file_path":"src/parse.go"}`, file.String(), thread.Success)
 	x := new(Extractive).Excerpts(k.done(t))
-	short := x.Shorten(file.String(), 900, false)
+	short := x.Shorten(file.String(), "", 900, false)
 	if len(short) > 900 {
 		t.Errorf("%d bytes", len(short))
 	}
@@ -35,11 +35,11 @@ func TestExcerpts(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", want, short)
 		}
 	}
-	if got := x.Shorten("all of it", 900, false); got != "all of it" {
+	if got := x.Shorten("all of it", "", 900, false); got != "all of it" {
 		t.Errorf("what fits became %q", got)
 	}
 	for _, text := range []string{strings.Repeat("x", 5000), strings.Repeat("\n", 5000), strings.Repeat("日本語", 900)} {
-		if got := x.Shorten(text, 300, false); len(got) > 300 || len(got) > 0 && strings.ToValidUTF8(got, "?") != got {
+		if got := x.Shorten(text, "", 300, false); len(got) > 300 || len(got) > 0 && strings.ToValidUTF8(got, "?") != got {
 			t.Errorf("%.20q became %d bytes: %.80q", text, len(got), got)
 		}
 	}

@@ -29,7 +29,7 @@ func paragraphs(s string) []piece {
 		last := len(out) - 1
 		switch {
 		case glued != "":
-			p.text = glued + "\n" + text
+			p.text = strings.TrimSuffix(glued+"\n"+text, "\n")
 			glued = ""
 		case item && list && len(out[last].text)+len(text) < maxPassage:
 			p.text, p.line = out[last].text+"\n"+text, out[last].line
@@ -43,6 +43,21 @@ func paragraphs(s string) []piece {
 			p.cues, p.reason = cuesOf(p.text)
 		}
 		out = append(out, p)
+	}
+	passage := func(text string) {
+		if len(text) <= maxPassage {
+			add(text, drawn(text))
+			return
+		}
+		at := line
+		list = false
+		sentences(text, func(p span) {
+			n := line - at
+			add(text[p.from:p.to], false)
+			last := &out[len(out)-1]
+			last.place = place{at, n, p.to < len(text)}
+		})
+		line, list = at+1, false
 	}
 	open := -1 // where the text of a block of code begins
 	for _, p := range lineSpans(s) {
@@ -60,7 +75,7 @@ func paragraphs(s string) []piece {
 			addBlock(strings.TrimRight(s[open:p.from], " \t"), add)
 			open = -1
 		case open >= 0, text == "", ruler(text):
-		case leadsIn(text), text[0] == '|' && rulerAt(s, at):
+		case leadsIn(text) && announcedAt(text) == 0, text[0] == '|' && rulerAt(s, at):
 			text = strings.TrimLeft(text, "# ")
 			if glued != "" { // a heading of headings
 				text = glued + "\n" + text
@@ -69,24 +84,36 @@ func paragraphs(s string) []piece {
 			if len(glued) > 2*maxGlued {
 				glued = ""
 			}
-		case len(text) <= maxPassage:
-			add(text, drawn(text))
 		default:
-			at := line
-			list = false
-			sentences(text, func(p span) {
-				n := line - at
-				add(text[p.from:p.to], false)
-				last := &out[len(out)-1]
-				last.place = place{at, n, p.to < len(text)}
-			})
-			line, list = at+1, false
+			at := announcedAt(text)
+			if at > 0 { // what was found weighs more than what will be done about it
+				passage(strings.TrimRight(text[:at], " "))
+			}
+			if next := text[at:]; at > 0 && leadsIn(next) {
+				glued = next
+			} else {
+				passage(next)
+			}
 		}
+	}
+	if glued != "" && open < 0 {
+		add("", false)
 	}
 	if open >= 0 { // it was never closed
 		addBlock(s[open:], add)
 	}
 	return out
+}
+
+// announcedAt is where the last sentence of a line begins, if others stand before it and it
+// only announces what will be done next; 0 where it does not.
+func announcedAt(line string) int {
+	from, last := 0, 0
+	sentences(line, func(p span) { from, last = last, p.from })
+	if last > from && (announces(line[last:]) || strings.HasPrefix(line[last:], "Now ")) {
+		return last
+	}
+	return 0
 }
 
 // listItem reports whether a line is an item of a list, or a row of a table.

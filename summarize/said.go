@@ -1,7 +1,6 @@
 package summarize
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -24,8 +23,7 @@ func (b *builder) lastSaid(i int) bool {
 
 // narration reports whether a line only announces what stands beside it.
 func narration(s string) bool {
-	announces := slices.ContainsFunc([]string{"Now ", "Let me ", "I'll ", "I will ", "Let's "}, func(opening string) bool { return strings.HasPrefix(s, opening) })
-	return announces || s[0] == '#' || strings.HasSuffix(strings.TrimRight(s, "*"), ":") && !listItem(s) || strings.HasPrefix(s, "**") && strings.HasSuffix(s, "**")
+	return announces(s) || strings.HasPrefix(s, "Now ") || s[0] == '#' || strings.HasSuffix(strings.TrimRight(s, "*"), ":") && !listItem(s) || strings.HasPrefix(s, "**") && strings.HasSuffix(s, "**")
 }
 
 // leadsOn reports whether a piece says only what will be done.
@@ -35,10 +33,10 @@ func leadsOn(s string) bool {
 
 // What a piece of the assistant's words is worth by itself.
 const (
-	wordsClosing   = 3   // the first and the last of a turn's last message: outcome and what is left
-	wordsFinal     = 2   // the rest of that message
-	wordsOpening   = 1.2 // the first of a message on the way: what was just found
-	wordsOnTheWay  = 0.7
+	wordsClosing   = 3 // the first and the last of a turn's last message: outcome and what is left
+	wordsFinal     = 2 // the rest of that message
+	wordsOpening   = 3 // the first of a message on the way: what was just found, or why it failed
+	wordsOnTheWay  = 1.8
 	wordsAnnounced = 0.02 // only announces a call, which stands beside it
 	wordsAsked     = 0.5  // a question that the user's next message tells
 	wordsCode      = 0.3

@@ -15,6 +15,12 @@ var floors = [sections]float32{
 	secOutcome: 0.05, secFact: 0.05, secOpen: 0.04, secArtifact: 0.05, secSnippet: 0.15,
 }
 
+// smallFloors are those of a small budget: a reader of so little needs the story.
+var smallFloors = [sections]float32{
+	secConstraint: 0.08, secPlan: 0.08, secDecision: 0.06, secFailed: 0.14, secSaid: 0.60, secChange: 0.10, secFile: 0.08,
+	secOutcome: 0.0167, secFact: 0.05, secOpen: 0.04, secArtifact: 0.05, secSnippet: 0.05,
+}
+
 // writtenFloors are those where a model wrote of the messages, in their order: what it
 // understood comes before sentences that code found.
 var writtenFloors = []struct {
@@ -27,8 +33,9 @@ var writtenFloors = []struct {
 
 const (
 	// requestShare is the share of the budget that user messages may take in
-	// full before they are trimmed in the middle.
-	requestShare = 0.30
+	// full before they are trimmed in the middle; of a small budget smallRequests.
+	requestShare  = 0.30
+	smallRequests = 0.20
 	// workShare is the share of the budget that the state of the work may take, and
 	// operationShare where operations of a system are what was done.
 	operationShare = 0.30
@@ -43,8 +50,8 @@ const (
 	// mostSnippets is the share of the budget that lines of output may take before
 	// all else that there is to say is said.
 	mostSnippets = 0.20
-	// smallBudget is a budget, in tokens, below which lines of output get less: a
-	// reader of so little needs the story.
+	// smallBudget is a budget, in tokens, below which lines of output, files and changes
+	// get less (smallFloors).
 	smallBudget = 4000
 	// keptRequest is the length, in bytes, that user messages keep as long as all
 	// of them together stay under mostRequests of the budget: a message cut by
@@ -130,8 +137,11 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 	}
 	limit := int(float32(budget) * fullness)
 	share := float32(requestShare)
-	if p.written {
+	switch {
+	case p.written:
 		share = requestsBeside
+	case s.small():
+		share = smallRequests
 	}
 	var best summary.Summary
 	most := -1 // tokens of the best
@@ -162,6 +172,9 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 	}
 	return s.least()
 }
+
+// small reports whether the budget is a small one.
+func (s *selection) small() bool { return s.budget > 0 && s.budget < smallBudget }
 
 // least is the smallest summary: the task, trimmed as far as it makes sense.
 func (s *selection) least() (summary.Summary, error) {
@@ -265,7 +278,7 @@ func (s *selection) reset(kept, each int) {
 // mostSnippets is how many tokens of lines of output come before all else is said.
 func (s *selection) mostSnippets() int {
 	share := float32(mostSnippets)
-	if s.budget < smallBudget {
+	if s.small() {
 		share /= 2
 	}
 	return int(share * float32(s.budget))
@@ -288,12 +301,12 @@ func (s *selection) takeFloors(limit int) {
 		}
 		return
 	}
+	shares := floors
+	if s.small() {
+		shares = smallFloors
+	}
 	for sec := range sections {
-		share := int(floors[sec] * float32(room))
-		if sec == secSnippet && s.budget < smallBudget {
-			share /= 3
-		}
-		s.fill(bySection[sec], min(limit, s.spent+share))
+		s.fill(bySection[sec], min(limit, s.spent+int(shares[sec]*float32(room))))
 	}
 }
 
