@@ -198,7 +198,7 @@ func (x *exchange) finish(ctx context.Context, s *step, made *palimpsest.Prepare
 	if err != nil {
 		return d, err
 	}
-	rendered := x.native.held.pointed(refreshed(made.Prompt, log, s.read))
+	rendered := x.native.state.cachedToEnd(refreshed(made.Prompt, log, s.read))
 	next.offered = x.offers(s.read) && slices.ContainsFunc(rendered.Tools, isOurs)
 	if d.body, err = x.endpoint.dialect.Encode(rendered); err != nil {
 		return d, fmt.Errorf("encode: %w", err)
