@@ -178,15 +178,11 @@ func joined(rounds [][]byte, list, usage string, f figures, shown func(v gjson.R
 
 // those are the elements of a list that are kept.
 func those(list gjson.Result, keep func(gjson.Result) bool) (raw []string) {
-	if !list.IsArray() {
-		return nil
-	}
-	list.ForEach(func(_, v gjson.Result) bool {
+	for v := range rawjson.Items(list) {
 		if keep(v) {
 			raw = append(raw, v.Raw)
 		}
-		return true
-	})
+	}
 	return raw
 }
 

@@ -149,11 +149,11 @@ func (m *chatStream) delta(data string, d gjson.Result) (chunk string, gone bool
 		data = jsonedit.Delete(data, "choices.0.delta.role") // some clients would add it to the first
 	}
 	calls := d.Get("tool_calls")
-	if !calls.IsArray() || len(calls.Array()) == 0 {
+	if calls.Get("#").Int() == 0 {
 		return data, m.round > 0 && nothing(data)
 	}
 	var shown []string
-	calls.ForEach(func(_, c gjson.Result) bool {
+	for c := range rawjson.Items(calls) {
 		i := c.Get("index").Int()
 		if _, known := m.at.at[i]; !known {
 			m.at.put(i, !ours(c.Get("function.name").Str))
@@ -165,8 +165,7 @@ func (m *chatStream) delta(data string, d gjson.Result) (chunk string, gone bool
 		default:
 			shown = append(shown, jsonedit.Set(c.Raw, "index", strconv.FormatInt(to, 10)))
 		}
-		return true
-	})
+	}
 	if len(shown) > 0 {
 		list := rawjson.Array(shown)
 		if list == strings.TrimSpace(calls.Raw) {
@@ -180,12 +179,12 @@ func (m *chatStream) delta(data string, d gjson.Result) (chunk string, gone bool
 
 // nothing reports whether a chunk says nothing to anybody.
 func nothing(data string) bool {
-	empty := true
-	gjson.Get(data, "choices.0.delta").ForEach(func(_, x gjson.Result) bool {
-		empty = x.Type == gjson.Null || x.Type == gjson.String && x.Str == ""
-		return empty
-	})
-	return empty && gjson.Get(data, "choices.0.finish_reason").Type != gjson.String && !gjson.Get(data, "usage").IsObject()
+	for _, x := range rawjson.Members(gjson.Get(data, "choices.0.delta")) {
+		if x.Type != gjson.Null && (x.Type != gjson.String || x.Str != "") {
+			return false
+		}
+	}
+	return gjson.Get(data, "choices.0.finish_reason").Type != gjson.String && !gjson.Get(data, "usage").IsObject()
 }
 
 func (m *chatStream) rest() (out []byte) {

@@ -72,11 +72,11 @@ const countLevels = 8
 // objects gone through; anything else is that of the later one, where it has it.
 func added(earlier, later gjson.Result, levels int, summed func(name string) bool) string {
 	out := later.Raw
-	earlier.ForEach(func(k, before gjson.Result) bool {
-		if before.Type == gjson.Null || !summed(k.Str) {
-			return true
+	for name, before := range rawjson.Members(earlier) {
+		if before.Type == gjson.Null || !summed(name) {
+			continue
 		}
-		path := gjson.Escape(k.Str)
+		path := gjson.Escape(name)
 		switch now := later.Get(path); {
 		case !now.Exists() || now.Type == gjson.Null:
 			out = jsonedit.Set(out, path, before.Raw)
@@ -85,8 +85,7 @@ func added(earlier, later gjson.Result, levels int, summed func(name string) boo
 		case levels > 1 && before.IsObject() && now.IsObject():
 			out = jsonedit.Set(out, path, added(before, now, levels-1, func(string) bool { return true }))
 		}
-		return true
-	})
+	}
 	return out
 }
 
@@ -98,12 +97,11 @@ func over(a, b string) string {
 		return a
 	}
 	out := cmp.Or(a, "{}")
-	counts.ForEach(func(k, v gjson.Result) bool {
+	for name, v := range rawjson.Members(counts) {
 		if v.Type != gjson.Null {
-			out = jsonedit.Set(out, gjson.Escape(k.Str), v.Raw)
+			out = jsonedit.Set(out, gjson.Escape(name), v.Raw)
 		}
-		return true
-	})
+	}
 	return out
 }
 

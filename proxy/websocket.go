@@ -217,12 +217,11 @@ func (s *socket) outgoing(ctx context.Context, body string) *http.Request {
 		}
 	}
 	// What changes from request to request stands in the body, in the place of headers.
-	gjson.Get(body, "client_metadata").ForEach(func(k, v gjson.Result) bool {
-		if strings.HasPrefix(k.Str, "x-codex-") && v.Type == gjson.String && !strings.ContainsAny(v.Str, "\r\n\x00") {
-			out.Header.Set(k.Str, v.Str)
+	for name, v := range rawjson.Members(gjson.Get(body, "client_metadata")) {
+		if strings.HasPrefix(name, "x-codex-") && v.Type == gjson.String && !strings.ContainsAny(v.Str, "\r\n\x00") {
+			out.Header.Set(name, v.Str)
 		}
-		return true
-	})
+	}
 	out.Header.Set("Content-Type", jsonKind)
 	out.Header.Set("Accept", "text/event-stream")
 	out.Header.Set("Content-Length", strconv.Itoa(len(body)))

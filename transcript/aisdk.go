@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -32,10 +33,9 @@ func readAISDK(j *job) ([]Transcript, error) {
 		if s := v.Get("system").Str; s != "" {
 			b.system = append(b.system, prompt.System{Text: s, Role: "system"})
 		}
-		each(list, func(_, m gjson.Result) bool {
+		for m := range rawjson.Items(list) {
 			b.aiSDK(v.line, m)
-			return true
-		})
+		}
 		return b.transcripts()
 	})
 	if err != nil || alone == nil {
@@ -57,15 +57,13 @@ func (b *builder) aiSDK(line int, m gjson.Result) {
 		if content.Type == gjson.String {
 			b.gain(line, at, text(content.Str)...)
 		}
-		each(content, func(_, p gjson.Result) bool {
+		for p := range rawjson.Items(content) {
 			b.aiPart(line, at, p)
-			return true
-		})
+		}
 		if !m.Get("parts").IsArray() {
-			each(m.Get("toolInvocations"), func(_, p gjson.Result) bool {
+			for p := range rawjson.Items(m.Get("toolInvocations")) {
 				b.aiInvocation(line, at, p, p.Get("toolName").Str)
-				return true
-			})
+			}
 		}
 		if len(b.step.parts) == 0 && len(b.step.results) == 0 {
 			b.add(line, at, thread.Plain, thread.Message{Role: role}) // it is counted
@@ -76,12 +74,11 @@ func (b *builder) aiSDK(line int, m gjson.Result) {
 		if content.Type == gjson.String {
 			said.Parts = text(content.Str)
 		}
-		each(content, func(_, p gjson.Result) bool {
+		for p := range rawjson.Items(content) {
 			if !b.aiSilent(p.Get("type").Str) {
 				said.Parts = append(said.Parts, parts(p)...)
 			}
-			return true
-		})
+		}
 		if role == thread.System && len(b.messages) == 0 {
 			b.system = append(b.system, prompt.System{Text: said.Text(), Role: string(role)})
 			return

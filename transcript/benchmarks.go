@@ -6,6 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
@@ -72,10 +73,9 @@ func (j *job) chatLike(lists func(value) []gjson.Result) ([]Transcript, error) {
 			}
 			b := newBuilder(name, j.report)
 			b.model = model
-			each(list, func(_, m gjson.Result) bool {
+			for m := range rawjson.Items(list) {
 				b.chatLike(v.line, m)
-				return true
-			})
+			}
 			t, err := b.done()
 			if err != nil {
 				return nil, err
@@ -116,7 +116,7 @@ func (b *builder) chatLike(line int, m gjson.Result) {
 		b.add(line, at, kind, thread.Message{Role: thread.User, Parts: content})
 	case "assistant":
 		msg := thread.Message{Role: thread.Assistant, Parts: content}
-		each(m.Get("tool_calls"), func(_, c gjson.Result) bool {
+		for c := range rawjson.Items(m.Get("tool_calls")) {
 			name, args := c.Get("function"), c.Get("arguments")
 			switch {
 			case name.IsObject():
@@ -125,8 +125,7 @@ func (b *builder) chatLike(line int, m gjson.Result) {
 				name = c.Get("name")
 			}
 			msg.Parts = append(msg.Parts, b.call(c.Get("id").Str, name.Str, arguments(args)))
-			return true
-		})
+		}
 		b.acts = m.Get("action").Exists() && len(msg.Calls()) == 0
 		b.add(line, at, thread.Plain, msg)
 	case "tool":
@@ -163,12 +162,11 @@ func readToolBench(j *job) ([]Transcript, error) {
 			return nil, err
 		}
 		t.Title = clip.Line(v.Get("answer_generation.query").String(), 80)
-		each(v.Get("answer_generation.function"), func(_, f gjson.Result) bool {
+		for f := range rawjson.Items(v.Get("answer_generation.function")) {
 			t.Tools = append(t.Tools, prompt.Tool{
 				Name: f.Get("name").Str, Description: f.Get("description").Str, Schema: f.Get("parameters").Raw,
 			})
-			return true
-		})
+		}
 		return []Transcript{t}, nil
 	})
 }

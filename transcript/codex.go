@@ -139,12 +139,11 @@ func apiItem(raw string) string {
 // they were.
 func without(v gjson.Result, keys []string) string {
 	var o rawjson.Object
-	each(v, func(k, f gjson.Result) bool {
-		if !slices.Contains(keys, k.Str) {
-			o.Raw(k.Str, f.Raw)
+	for name, f := range rawjson.Members(v) {
+		if !slices.Contains(keys, name) {
+			o.Raw(name, f.Raw)
 		}
-		return true
-	})
+	}
 	return o.String()
 }
 
@@ -153,17 +152,15 @@ func without(v gjson.Result, keys []string) string {
 // made is encrypted, and stays in the file.
 func (s *codexSession) compacted(payload gjson.Result, place codexPlace) {
 	recap := payload.Get("message").Str
-	each(payload.Get("replacement_history"), func(_, item gjson.Result) bool {
+	for item := range rawjson.Items(payload.Get("replacement_history")) {
 		var texts []string
-		each(item.Get("content"), func(_, p gjson.Result) bool {
+		for p := range rawjson.Items(item.Get("content")) {
 			texts = append(texts, p.Get("text").Str)
-			return true
-		})
+		}
 		if t := strings.Join(texts, "\n"); injected.Kind(t) == thread.Recap {
 			recap = t
 		}
-		return true
-	})
+	}
 	mark := codexMark{at: len(s.items), compaction: Compaction{TokensBefore: s.tokens}}
 	if recap != "" {
 		mark.recap = true

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -17,10 +18,9 @@ func readGeminiCLI(j *job) ([]Transcript, error) {
 		}
 		b := newBuilder(v.name, j.report)
 		b.title = v.Get("summary").String()
-		each(v.Get("messages"), func(_, m gjson.Result) bool {
+		for m := range rawjson.Items(v.Get("messages")) {
 			b.geminiCLI(v.line, m)
-			return true
-		})
+		}
 		return b.transcripts()
 	})
 }
@@ -35,20 +35,18 @@ func (b *builder) geminiCLI(line int, m gjson.Result) {
 		if model := m.Get("model").Str; model != "" {
 			b.model = model
 		}
-		each(m.Get("thoughts"), func(_, t gjson.Result) bool {
+		for t := range rawjson.Items(m.Get("thoughts")) {
 			thought := strings.TrimSpace(t.Get("subject").Str + "\n" + t.Get("description").Str)
 			b.gain(line, at, thread.Reasoning{Text: thought})
-			return true
-		})
+		}
 		b.gain(line, at, parts(m.Get("content"))...)
-		each(m.Get("toolCalls"), func(_, c gjson.Result) bool {
+		for c := range rawjson.Items(m.Get("toolCalls")) {
 			call := b.call(c.Get("id").Str, c.Get("name").Str, arguments(c.Get("args")))
 			b.gain(line, at, call)
 			if r, ok := geminiResult(call, c); ok {
 				b.gave(line, at, r)
 			}
-			return true
-		})
+		}
 		if len(b.step.parts) == 0 {
 			b.add(line, at, thread.Plain, thread.Message{Role: thread.Assistant}) // it is counted
 		}
@@ -67,7 +65,7 @@ func geminiResult(call thread.ToolCall, c gjson.Result) (thread.Message, bool) {
 	result := c.Get("result")
 	switch {
 	case result.IsArray():
-		each(result, func(_, p gjson.Result) bool {
+		for p := range rawjson.Items(result) {
 			response := p.Get("functionResponse.response")
 			switch out := response.Get("output"); {
 			case out.Type == gjson.String:
@@ -80,8 +78,7 @@ func geminiResult(call thread.ToolCall, c gjson.Result) (thread.Message, bool) {
 			default:
 				r.Content = append(r.Content, parts(p)...)
 			}
-			return true
-		})
+		}
 	case result.Type == gjson.String:
 		r.Content = text(result.Str)
 	case r.Outcome == thread.Success:

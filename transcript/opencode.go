@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -19,10 +20,9 @@ func readOpenCode(j *job) ([]Transcript, error) {
 		b := newBuilder(v.name, j.report)
 		b.title, b.dir = info.Get("title").Str, info.Get("directory").Str
 		b.model, b.provider = info.Get("model.id").Str, info.Get("model.providerID").Str
-		each(v.Get("messages"), func(_, m gjson.Result) bool {
+		for m := range rawjson.Items(v.Get("messages")) {
 			b.openCode(v.line, m.Get("info"), m.Get("parts"))
-			return true
-		})
+		}
 		return b.transcripts()
 	})
 }
@@ -52,7 +52,7 @@ func (b *builder) openCode(line int, info, parts gjson.Result) {
 // is a message of its own.
 func (b *builder) openCodeUser(line int, at time.Time, parts gjson.Result) {
 	said, added := thread.Message{Role: thread.User}, thread.Message{Role: thread.User}
-	each(parts, func(_, p gjson.Result) bool {
+	for p := range rawjson.Items(parts) {
 		switch t := p.Get("type").Str; {
 		case t == "text" && p.Get("ignored").Bool():
 			b.report.skip("text kept from the model")
@@ -67,8 +67,7 @@ func (b *builder) openCodeUser(line int, at time.Time, parts gjson.Result) {
 		default:
 			b.report.unknown("part/" + t)
 		}
-		return true
-	})
+	}
 	if len(said.Parts) > 0 || len(added.Parts) == 0 {
 		b.add(line, at, thread.Plain, said)
 	}
@@ -85,7 +84,7 @@ var openCodeSilent = map[string]bool{
 // openCodeAnswer adds an answer with its calls. Each step of it is a message.
 func (b *builder) openCodeAnswer(line int, at time.Time, kind thread.Kind, parts gjson.Result) {
 	b.step.kind = kind
-	each(parts, func(_, p gjson.Result) bool {
+	for p := range rawjson.Items(parts) {
 		switch t := p.Get("type").Str; {
 		case t == "text":
 			b.gain(line, at, text(p.Get("text").Str)...)
@@ -107,8 +106,7 @@ func (b *builder) openCodeAnswer(line int, at time.Time, kind thread.Kind, parts
 		default:
 			b.report.unknown("part/" + t)
 		}
-		return true
-	})
+	}
 	b.flush()
 }
 
@@ -118,10 +116,9 @@ func openCodeResult(call thread.ToolCall, state gjson.Result) (thread.Message, b
 	switch state.Get("status").Str {
 	case "completed":
 		r.Content = text(state.Get("output").Str)
-		each(state.Get("attachments"), func(_, f gjson.Result) bool {
+		for f := range rawjson.Items(state.Get("attachments")) {
 			r.Content = append(r.Content, media(f.Get("mime").Str, f.Get("url").Str))
-			return true
-		})
+		}
 	case "error":
 		r.Outcome = thread.Failure
 		r.Content = text(state.Get("error").Str)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -36,14 +37,14 @@ func readOpenHands(j *job) ([]Transcript, error) {
 		if name := v.Get("instance_id").String(); name != "" {
 			s.title = name
 		}
-		each(openHandsEvents(v.Result), func(_, e gjson.Result) bool {
-			if e.IsArray() { // an action and its observation
-				each(e, func(_, e gjson.Result) bool { s.event(v.line, e); return true })
-				return true
+		for e := range rawjson.Items(openHandsEvents(v.Result)) {
+			if !e.IsArray() {
+				s.event(v.line, e)
 			}
-			s.event(v.line, e)
-			return true
-		})
+			for e := range rawjson.Items(e) { // an action and its observation
+				s.event(v.line, e)
+			}
+		}
 		return s.ended()
 	})
 	if err != nil {
@@ -93,16 +94,19 @@ func openHands(v gjson.Result) bool {
 	if openHandsEvent(v) {
 		return true
 	}
-	n, found := 0, false
-	each(openHandsEvents(v), func(_, e gjson.Result) bool {
+	n := 0
+	for e := range rawjson.Items(openHandsEvents(v)) {
 		if e.IsArray() {
 			e = e.Get("0")
 		}
-		n++
-		found = openHandsEvent(e)
-		return !found && n < 8
-	})
-	return found
+		if openHandsEvent(e) {
+			return true
+		}
+		if n++; n == 8 {
+			break
+		}
+	}
+	return false
 }
 
 // openHandsKinds are the kinds of events of the agent SDK; true for all of them. Those
@@ -177,12 +181,11 @@ func (s *openHandsLog) prompt(e gjson.Result) {
 
 // offer takes over tools that are written as the chat API has them.
 func (s *openHandsLog) offer(tools gjson.Result) {
-	each(tools, func(_, t gjson.Result) bool {
+	for t := range rawjson.Items(tools) {
 		if f := t.Get("function"); f.Get("name").Str != "" {
 			s.tools = append(s.tools, prompt.Tool{Name: f.Get("name").Str, Description: f.Get("description").Str, Schema: f.Get("parameters").Raw})
 		}
-		return true
-	})
+	}
 }
 
 // message adds what somebody said. What the harness adds to a user's words is a
@@ -303,12 +306,11 @@ func (s *openHandsLog) action(line int, at time.Time, e gjson.Result) {
 	default:
 		name, id, arguments := metadata.Get("function_name").Str, metadata.Get("tool_call_id").Str, without(args, []string{"thought"})
 		name = cmp.Or(name, kind)
-		each(said.Get("tool_calls"), func(_, c gjson.Result) bool {
+		for c := range rawjson.Items(said.Get("tool_calls")) {
 			if c.Get("id").Str == id {
 				arguments = c.Get("function.arguments").Str
 			}
-			return true
-		})
+		}
 		call := s.call(id, name, arguments)
 		s.causes[e.Get("id").String()] = call.ID
 		s.called(line, at, response.Get("id").Str, thought, call)
@@ -353,14 +355,13 @@ func openHandsArguments(e gjson.Result) string {
 // openHandsThoughts are the blocks of reasoning beside an answer.
 func openHandsThoughts(v gjson.Result) []thread.Part {
 	var thought []thread.Part
-	each(v.Get("thinking_blocks"), func(_, block gjson.Result) bool {
+	for block := range rawjson.Items(v.Get("thinking_blocks")) {
 		if block.Get("type").Str == "thinking" {
 			thought = append(thought, sealed(block))
 		} else {
 			thought = append(thought, opaque(block))
 		}
-		return true
-	})
+	}
 	// Of an item of the Responses API what can be read: it is sealed for a prompt that
 	// nobody has any more.
 	for _, key := range []string{"reasoning_content", "responses_reasoning_item.summary", "responses_reasoning_item.content"} {

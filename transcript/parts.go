@@ -6,17 +6,10 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
-
-// each calls f with the members of an object or the elements of an array, and
-// not at all for anything else.
-func each(v gjson.Result, f func(key, value gjson.Result) bool) {
-	if v.IsObject() || v.IsArray() {
-		v.ForEach(f)
-	}
-}
 
 // text makes the parts of a text; none when it is empty.
 func text(s string) []thread.Part {
@@ -61,10 +54,9 @@ func parts(v gjson.Result) (all []thread.Part) {
 	case v.Type == gjson.String:
 		return text(v.Str)
 	case v.IsArray():
-		v.ForEach(func(_, p gjson.Result) bool {
+		for p := range rawjson.Items(v) {
 			all = append(all, parts(p)...)
-			return true
-		})
+		}
 		return all
 	case !v.IsObject():
 		return nil
@@ -106,10 +98,9 @@ func file(v gjson.Result) thread.Media {
 
 // images reads a list of addresses of images.
 func images(urls gjson.Result) (all []thread.Part) {
-	each(urls, func(_, url gjson.Result) bool {
+	for url := range rawjson.Items(urls) {
 		all = append(all, media("image", url.Str))
-		return true
-	})
+	}
 	return all
 }
 

@@ -201,7 +201,7 @@ func piParts(content gjson.Result, api string) []thread.Part {
 		return parts(content)
 	}
 	var all []thread.Part
-	content.ForEach(func(_, block gjson.Result) bool {
+	for block := range rawjson.Items(content) {
 		switch block.Get("type").Str {
 		case "thinking":
 			all = append(all, piThinking(block, api))
@@ -213,8 +213,7 @@ func piParts(content gjson.Result, api string) []thread.Part {
 		default:
 			all = append(all, parts(block)...)
 		}
-		return true
-	})
+	}
 	return all
 }
 

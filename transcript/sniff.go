@@ -106,14 +106,16 @@ func body(v gjson.Result) Format {
 // list recognises an array of messages by the first one that is not written the
 // same way everywhere.
 func list(v gjson.Result) (format Format) {
-	roles := false
-	v.ForEach(func(_, m gjson.Result) bool {
-		roles = roles || m.Get("role").Exists()
-		format = telling(m)
-		return format == "" && m.IsObject()
-	})
-	if format == "" && roles {
-		return OpenAIChat
+	for m := range rawjson.Items(v) {
+		if told := telling(m); told != "" {
+			return told
+		}
+		if m.Get("role").Exists() {
+			format = OpenAIChat
+		}
+		if !m.IsObject() {
+			break
+		}
 	}
 	return format
 }
@@ -164,22 +166,22 @@ func telling(m gjson.Result) Format {
 		}
 		return ""
 	}
-	var format Format
-	content.ForEach(func(_, part gjson.Result) bool {
+	for part := range rawjson.Items(content) {
 		kind := part.Get("type").Str
-		switch format = tellingParts[kind]; {
+		switch {
 		case kind == "reasoning" && part.Get("reasoning").Exists():
-			format = Inspect
+			return Inspect
 		case kind == "image" && part.Get("source").IsObject():
-			format = Anthropic
+			return Anthropic
 		case kind == "image" && part.Get("image").Exists():
-			format = AISDK
+			return AISDK
 		case kind == "file" && part.Get("file").IsObject():
-			format = OpenAIChat
+			return OpenAIChat
+		case tellingParts[kind] != "":
+			return tellingParts[kind]
 		}
-		return format == ""
-	})
-	return format
+	}
+	return ""
 }
 
 // tellingParts are the types of parts that only one format has, but for what their

@@ -1,6 +1,7 @@
 package rawjson
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -114,19 +115,33 @@ func (f Fields) Get(name string) gjson.Result {
 // Str returns the text of a member, and "" where it is none.
 func (f Fields) Str(name string) string { return f.Get(name).Str }
 
+// Items are the elements of an array. What is no array has none.
+func Items(array gjson.Result) iter.Seq[gjson.Result] {
+	return func(yield func(gjson.Result) bool) {
+		if array.IsArray() {
+			array.ForEach(func(_, item gjson.Result) bool { return yield(item) })
+		}
+	}
+}
+
+// Members are those of an object, by their names. What is no object has none.
+func Members(object gjson.Result) iter.Seq2[string, gjson.Result] {
+	return func(yield func(string, gjson.Result) bool) {
+		if object.IsObject() {
+			object.ForEach(func(key, value gjson.Result) bool { return yield(key.Str, value) })
+		}
+	}
+}
+
 // Objects returns the items of an array of objects, in the room given where they fit.
 // bad is the position of the first item that is none, and -1 where all are.
 func Objects(array gjson.Result, room []gjson.Result) (items []gjson.Result, bad int) {
-	items, bad = room[:0], -1
-	if array.IsArray() {
-		array.ForEach(func(_, item gjson.Result) bool {
-			if !item.IsObject() {
-				bad = len(items)
-				return false
-			}
-			items = append(items, item)
-			return true
-		})
+	items = room[:0]
+	for item := range Items(array) {
+		if !item.IsObject() {
+			return items, len(items)
+		}
+		items = append(items, item)
 	}
-	return items, bad
+	return items, -1
 }

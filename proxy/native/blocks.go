@@ -114,7 +114,7 @@ func (m *Messages) verify(c compactionAt, open Opener) (*summary.Summary, error)
 	switch {
 	case c.i > 0 || c.k > 0:
 		return nil, refuse("compaction_block_misplaced", "%s: a signed compaction block must be the first block of the first message", c.path())
-	case members(c.block) != 3:
+	case len(rawjson.FieldsOf(c.block, nil)) != 3:
 		return nil, refuse("", "%s: a signed compaction block has type, content and signature, as it was given, and nothing else", c.path())
 	case m.Managed:
 		return nil, refuse("", "context_management: cannot be combined with a signed compaction block")
@@ -131,12 +131,6 @@ func (m *Messages) verify(c compactionAt, open Opener) (*summary.Summary, error)
 		return nil, refuse("compaction_content_mismatch", "%s.content: it is not the text that the signature was given for", c.path())
 	}
 	return t.Kept, nil
-}
-
-func members(v gjson.Result) int {
-	n := 0
-	v.ForEach(func(gjson.Result, gjson.Result) bool { n++; return true })
-	return n
 }
 
 // expand puts the text of the newest block in place of all before it.

@@ -59,24 +59,15 @@ func (r *Responses) items(input gjson.Result) error {
 		r.Items = []string{`{"type":"message","role":"user","content":` + input.Raw + `}`}
 		return nil
 	}
-	if !input.IsArray() {
-		return nil
-	}
-	var err error
-	input.ForEach(func(_, item gjson.Result) bool {
-		at := "input[" + strconv.Itoa(len(r.Items)) + "]"
+	for item := range rawjson.Items(input) {
 		if r.Trigger {
-			err = invalid(at, "", "compaction_trigger must be the final input item")
-			return false
+			return invalid("input["+strconv.Itoa(len(r.Items))+"]", "", "compaction_trigger must be the final input item")
 		}
-		if item.Get("type").Str == "compaction_trigger" {
-			r.Trigger = true
-			return true
+		if r.Trigger = item.Get("type").Str == "compaction_trigger"; !r.Trigger {
+			r.Items = append(r.Items, item.Raw)
 		}
-		r.Items = append(r.Items, item.Raw)
-		return true
-	})
-	return err
+	}
+	return nil
 }
 
 // leastThreshold is the smallest compact_threshold, in tokens, as the published
@@ -90,28 +81,22 @@ func (r *Responses) manage(list gjson.Result) error {
 	if !list.IsArray() {
 		return invalid("context_management", "", "want an array")
 	}
-	var err error
-	n := 0
-	list.ForEach(func(_, entry gjson.Result) bool {
+	for n, entry := range list.Array() {
 		at := "context_management[" + strconv.Itoa(n) + "]"
-		n++
 		if kind := entry.Get("type"); kind.Str != "compaction" {
-			err = invalid(at+".type", "", "invalid value: '"+kind.Str+"'; supported is 'compaction'")
-			return false
+			return invalid(at+".type", "", "invalid value: '"+kind.Str+"'; supported is 'compaction'")
 		}
 		r.Managed = true
 		v := entry.Get("compact_threshold")
 		if v.Type == gjson.Null {
-			return true
+			continue
 		}
 		if v.Type != gjson.Number || v.Num != float64(v.Int()) || v.Num < leastThreshold {
-			err = invalid(at+".compact_threshold", "integer_below_min_value", "expected a whole number of at least "+strconv.Itoa(leastThreshold))
-			return false
+			return invalid(at+".compact_threshold", "integer_below_min_value", "expected a whole number of at least "+strconv.Itoa(leastThreshold))
 		}
 		r.Threshold = int(v.Int())
-		return true
-	})
-	return err
+	}
+	return nil
 }
 
 // Compaction is the encrypted content of the item at a position of Items, when it

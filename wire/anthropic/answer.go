@@ -84,10 +84,9 @@ func (c *counts) add(of gjson.Result) {
 	}
 	c.mixed = c.mixed || before > 0 && c.prompt() > before || // what the provider's own tools brought
 		used.Get("iterations.#").Int() > 1 || of.Get("context_management.applied_edits.#").Int() > 0
-	used.Get("server_tool_use").ForEach(func(_, n gjson.Result) bool {
+	for _, n := range rawjson.Members(used.Get("server_tool_use")) {
 		c.mixed = c.mixed || n.Num > 0
-		return !c.mixed
-	})
+	}
 }
 
 // prompt is the whole prompt: input_tokens leaves the cache out.
@@ -232,12 +231,11 @@ func (b *growing) block() (raw string, whole bool) {
 	if len(b.citations) > 0 {
 		set("citations", rawjson.Array(b.citations))
 	}
-	b.compaction.ForEach(func(key, v gjson.Result) bool {
-		if b.compaction.IsObject() && key.Str != "type" {
-			set(gjson.Escape(key.Str), v.Raw)
+	for name, v := range rawjson.Members(b.compaction) {
+		if name != "type" {
+			set(gjson.Escape(name), v.Raw)
 		}
-		return true
-	})
+	}
 	args := strings.TrimSpace(b.args.String())
 	switch {
 	case args == "":

@@ -116,15 +116,16 @@ func newEncoder(p *prompt.Prompt) *encoder {
 func ours(s thread.Source) bool { return s.API == wire.Anthropic && s.Raw != "" }
 
 // holdsSystem looks for system messages in the body, where it matters.
-func (e *encoder) holdsSystem(messages gjson.Result) (found bool) {
+func (e *encoder) holdsSystem(messages gjson.Result) bool {
 	if !e.spliced() || !slices.ContainsFunc(e.p.Messages, func(m thread.Message) bool { return m.Role == thread.System }) {
 		return false
 	}
-	messages.ForEach(func(_, v gjson.Result) bool {
-		found = v.Get("role").Str == string(thread.System)
-		return !found
-	})
-	return found
+	for v := range rawjson.Items(messages) {
+		if v.Get("role").Str == string(thread.System) {
+			return true
+		}
+	}
+	return false
 }
 
 // asBlock makes a text block of a JSON string, and leaves blocks as they are.

@@ -62,10 +62,9 @@ func (s *stream) chunk(v gjson.Result) {
 	candidate := v.Get("candidates.0")
 	s.reason = cmp.Or(candidate.Get("finishReason").Str, v.Get("promptFeedback.blockReason").Str, s.reason)
 	s.started = s.started || candidate.IsObject() || s.reason != ""
-	candidate.Get("content.parts").ForEach(func(_, part gjson.Result) bool {
+	for part := range rawjson.Items(candidate.Get("content.parts")) {
 		s.part(part)
-		return true
-	})
+	}
 }
 
 // count takes in a usage; what a later one counts is the whole.

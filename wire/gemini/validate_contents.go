@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/wire/internal/shape"
 )
 
@@ -172,18 +173,17 @@ func (c *checker) turn(v gjson.Result, path string) turn {
 	t := turn{at: v.Index, path: path, bad: true}
 	role := "user"
 	if v.IsObject() {
-		v.ForEach(func(key, value gjson.Result) bool {
-			switch key.Str {
+		for name, value := range rawjson.Members(v) {
+			switch name {
 			case "parts":
 			case "role":
 				if role = value.String(); value.Type == gjson.Null || role == "" {
 					role = "user"
 				}
 			default:
-				c.Advise(t.at, path+"."+key.Str, ruleField, "unknown field; Vertex AI refuses it")
+				c.Advise(t.at, path+"."+name, ruleField, "unknown field; Vertex AI refuses it")
 			}
-			return true
-		})
+		}
 		if t.bad = role != "user" && role != "function" && role != "model"; t.bad {
 			c.Refuse(t.at, path+".role", ruleRole, "role %q; want user or model", role)
 		}
@@ -211,20 +211,19 @@ type read struct {
 // readPart finds the members of a part. One that is null counts as absent, as for
 // every parser of protocol messages.
 func readPart(v gjson.Result) (p read) {
-	v.ForEach(func(key, value gjson.Result) bool {
-		name := camel(key.Str)
+	for key, value := range rawjson.Members(v) {
+		name := camel(key)
 		switch {
 		case value.Type == gjson.Null:
 		case dataShapes[name] != nil:
 			p.several = p.kind != ""
 			p.kind, p.data = name, value
 		case !besideData[name] && p.unknown == "":
-			p.unknown = key.Str
+			p.unknown = key
 		case name == "thoughtSignature":
 			p.signature = value.Str
 		}
-		return true
-	})
+	}
 	return p
 }
 

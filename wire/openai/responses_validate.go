@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/internal/shape"
 )
@@ -124,10 +125,9 @@ func (Responses) Validate(body []byte) []wire.Problem {
 	} else if !root.IsObject() {
 		c.Refuse(0, "$", "json", "the body is not an object")
 	} else {
-		root.ForEach(func(key, value gjson.Result) bool {
-			c.fields[key.Str] = value
-			return true
-		})
+		for name, value := range rawjson.Members(root) {
+			c.fields[name] = value
+		}
 		c.body()
 	}
 	return c.Problems()

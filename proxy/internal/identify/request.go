@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -138,10 +139,9 @@ func (r *Request) Names(member string) bool {
 // and most bodies are long.
 func members(body string) map[string]gjson.Result {
 	found := map[string]gjson.Result{}
-	gjson.Parse(body).ForEach(func(k, v gjson.Result) bool {
-		found[k.Str] = v
-		return true
-	})
+	for name, v := range rawjson.Members(gjson.Parse(body)) {
+		found[name] = v
+	}
 	return found
 }
 
