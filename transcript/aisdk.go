@@ -15,16 +15,13 @@ import (
 // (CoreMessages of version 4, too) and the UIMessages that applications keep.
 // They stand in a list, in an object's "messages", or one on a line.
 func readAISDK(j *job) ([]Transcript, error) {
-	var alone *builder
+	alone := newBuilder(j.name, j.report) // collects messages that stand one on a line
 	found, err := j.values(func(v value) ([]Transcript, error) {
 		list := v.Result
 		if v.Get("messages").IsArray() {
 			list = v.Get("messages")
 		}
 		if !list.IsArray() {
-			if alone == nil {
-				alone = newBuilder(j.name, j.report)
-			}
 			alone.aiSDK(v.line, v.Result)
 			return nil, nil
 		}
@@ -38,8 +35,8 @@ func readAISDK(j *job) ([]Transcript, error) {
 		}
 		return b.transcripts()
 	})
-	if err != nil || alone == nil {
-		return found, err
+	if err != nil {
+		return nil, err
 	}
 	last, err := alone.transcripts()
 	return append(found, last...), err

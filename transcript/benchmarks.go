@@ -15,73 +15,39 @@ import (
 // The files of benchmarks and evaluation frameworks hold messages much like
 // those of the chat API, each with its own way to write calls and results.
 
-// readInspect reads samples of inspect_ai: an object with messages, or the list
-// alone, one or more a file.
-func readInspect(j *job) ([]Transcript, error) {
-	return j.chatLike(func(v value) []gjson.Result {
-		if v.IsArray() {
-			return []gjson.Result{v.Result}
-		}
-		return []gjson.Result{v.Get("messages")}
-	})
-}
-
-// readTau2 reads simulations of tau2-bench.
-func readTau2(j *job) ([]Transcript, error) {
-	return j.chatLike(func(v value) []gjson.Result {
-		if v.IsArray() {
-			return []gjson.Result{v.Result}
-		}
-		if messages := v.Get("messages"); messages.IsArray() {
-			return []gjson.Result{messages}
-		}
-		return v.Get("simulations.#.messages").Array()
-	})
-}
-
-// readSWEAgent reads a trajectory of SWE-agent: its history. The steps in
+// chatLists are the members that hold the messages: of a sample of inspect_ai, of a
+// simulation of tau2-bench, and of a trajectory of SWE-agent, whose steps in
 // "trajectory" say the same again.
-func readSWEAgent(j *job) ([]Transcript, error) {
-	return j.chatLike(func(v value) []gjson.Result {
-		if v.IsArray() {
-			return []gjson.Result{v.Result}
-		}
-		return []gjson.Result{v.Get("history")}
-	})
-}
+var chatLists = map[Format]string{Inspect: "messages", Tau2: "messages", SWEAgent: "history"}
 
-// chatLike reads the lists of messages that lists finds in each value.
-func (j *job) chatLike(lists func(value) []gjson.Result) ([]Transcript, error) {
+// readChatLike reads the lists of messages in each value, or the list that it is.
+func readChatLike(j *job) ([]Transcript, error) {
 	return j.values(func(v value) ([]Transcript, error) {
 		var all []Transcript
-		found := lists(v)
+		found := []gjson.Result{v.Result}
+		if !v.IsArray() {
+			found[0] = v.Get(chatLists[j.format])
+		}
+		if j.format == Tau2 && !found[0].IsArray() {
+			found = v.Get("simulations.#.messages").Array()
+		}
 		// What is said of the whole value is looked for once: a file may hold many lists.
-		model, title := v.Get("model").String(), ""
+		model, title := v.Get("model").String(), name(v.Result, "sample", "id", "task_id")
 		if !v.Get("model").Exists() {
 			model = v.Get("info.agent_info.llm").String()
 		}
-		for _, key := range []string{"sample", "id", "task_id"} {
-			if f := v.Get(key); f.Type == gjson.String || f.Type == gjson.Number {
-				title = f.String()
-				break
-			}
-		}
 		for n, list := range found {
-			name := v.name
+			b := newBuilder(v.name, j.report)
 			if len(found) > 1 {
-				name += "/" + strconv.Itoa(n+1)
+				b.name += "/" + strconv.Itoa(n+1)
 			}
-			b := newBuilder(name, j.report)
-			b.model = model
+			b.model, b.title = model, title
 			for m := range rawjson.Items(list) {
 				b.chatLike(v.line, m)
 			}
 			t, err := b.done()
 			if err != nil {
 				return nil, err
-			}
-			if title != "" {
-				t.Title = title
 			}
 			if t.Thread.Len() > 0 || len(t.System) > 0 {
 				all = append(all, t)

@@ -26,8 +26,8 @@ type builder struct {
 	answered    map[string]bool   // by call id
 	asked       map[string]time.Time
 	compactions []Compaction
-	recaps      []int // per compaction: position of the recap, or -1
-	local       int   // calls that got an id of ours
+	recaps      []bool // per compaction: a recap follows
+	local       int    // calls that got an id of ours
 	open        []string
 	acts        bool // the last message of the assistant was an action in text
 	step        step
@@ -144,12 +144,8 @@ func (b *builder) result(line int, m *thread.Message) {
 // recap is true, that message is the summary.
 func (b *builder) compacted(c Compaction, recap bool) {
 	c.At = len(b.messages)
-	at := -1
-	if recap {
-		at = c.At
-	}
 	b.compactions = append(b.compactions, c)
-	b.recaps = append(b.recaps, at)
+	b.recaps = append(b.recaps, recap)
 }
 
 // call makes the part of a tool call, with an id of ours where the file has
@@ -167,16 +163,16 @@ func (b *builder) call(id, name, arguments string) thread.ToolCall {
 // oldest one that is still open. A result that nothing asked for gets an id of
 // its own.
 func (b *builder) answers(id string) string {
-	if id == "" {
-		for _, open := range b.open {
-			if !b.answered[open] {
-				return open
-			}
-		}
-		b.local++
-		return thread.LocalID(b.local - 1)
+	if id != "" {
+		return id
 	}
-	return id
+	for _, open := range b.open {
+		if !b.answered[open] {
+			return open
+		}
+	}
+	b.local++
+	return thread.LocalID(b.local - 1)
 }
 
 // done makes the transcript.
@@ -185,9 +181,9 @@ func (b *builder) done() (Transcript, error) {
 	if err != nil {
 		return Transcript{}, fmt.Errorf("transcript: %w", err)
 	}
-	for i, at := range b.recaps {
-		if at >= 0 && at < t.Len() {
-			b.compactions[i].Summary = uncopied.At(t, at).ID
+	for i, recap := range b.recaps {
+		if c := &b.compactions[i]; recap && c.At < t.Len() {
+			c.Summary = uncopied.At(t, c.At).ID
 		}
 	}
 	return Transcript{

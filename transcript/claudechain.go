@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -220,9 +221,7 @@ func (s *ccSession) build(name string, lines []*ccLine) (Transcript, error) {
 			b.compacted(Compaction{Trigger: "clear"}, false)
 			restarts = restarts[:len(restarts)-1]
 		}
-		if first.model != "" {
-			b.model = first.model
-		}
+		b.model = cmp.Or(first.model, b.model)
 		messages, err := anthropic.DecodeMessage(u.raw())
 		if err != nil {
 			return Transcript{}, &SyntaxError{Line: first.number, Path: "message", Err: err}

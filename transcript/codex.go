@@ -19,14 +19,12 @@ import (
 // conversation; the events say most of it again for the screen. What stood
 // before a compaction stays in the file, so that the items are the full history.
 type codexSession struct {
-	name, title, model string
-	instructions       string
-	dir, provider      string
-	items              []string
-	places             []codexPlace // per item
-	marks              []codexMark
-	tokens             int // the last size that the client recorded
-	report             *Report
+	*builder
+	instructions string
+	items        []string
+	places       []codexPlace // per item
+	marks        []codexMark
+	tokens       int // the last size that the client recorded
 }
 
 type codexPlace struct {
@@ -47,7 +45,7 @@ type codexMark struct {
 var codexOnly = []string{"internal_chat_message_metadata_passthrough", "metadata"}
 
 func readCodex(j *job) ([]Transcript, error) {
-	s := &codexSession{report: j.report}
+	s := &codexSession{builder: newBuilder("", j.report)}
 	if err := j.lines(s.read); err != nil {
 		return nil, err
 	}
@@ -68,9 +66,7 @@ func (s *codexSession) read(v gjson.Result, number int) {
 		}
 	case "turn_context":
 		s.report.skip(kind)
-		if model := payload.Get("model").Str; model != "" {
-			s.model = model
-		}
+		s.model = cmp.Or(payload.Get("model").Str, s.model)
 	case "event_msg":
 		s.event(payload, number)
 	case "compacted":
@@ -177,8 +173,7 @@ func (s *codexSession) transcript() ([]Transcript, error) {
 	if err != nil {
 		return nil, &SyntaxError{Line: s.lineOf(err), Path: "payload", Err: err}
 	}
-	b := newBuilder(s.name, s.report)
-	b.title, b.model, b.dir, b.provider = s.title, s.model, s.dir, s.provider
+	b := s.builder
 	if s.instructions != "" {
 		b.system = append(b.system, prompt.System{Text: s.instructions, Role: "instructions"})
 	}

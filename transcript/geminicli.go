@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -13,10 +14,7 @@ import (
 // the calls of a step together with their results.
 func readGeminiCLI(j *job) ([]Transcript, error) {
 	return j.values(func(v value) ([]Transcript, error) {
-		if id := v.Get("sessionId").Str; id != "" {
-			v.name = id
-		}
-		b := newBuilder(v.name, j.report)
+		b := newBuilder(cmp.Or(v.Get("sessionId").Str, v.name), j.report)
 		b.title = v.Get("summary").String()
 		for m := range rawjson.Items(v.Get("messages")) {
 			b.geminiCLI(v.line, m)
@@ -32,9 +30,7 @@ func (b *builder) geminiCLI(line int, m gjson.Result) {
 	case "user":
 		b.add(line, at, thread.Plain, thread.Message{Role: thread.User, Parts: parts(m.Get("content"))})
 	case "gemini":
-		if model := m.Get("model").Str; model != "" {
-			b.model = model
-		}
+		b.model = cmp.Or(m.Get("model").Str, b.model)
 		for t := range rawjson.Items(m.Get("thoughts")) {
 			thought := strings.TrimSpace(t.Get("subject").Str + "\n" + t.Get("description").Str)
 			b.gain(line, at, thread.Reasoning{Text: thought})

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -29,9 +30,7 @@ func (b *builder) kimi(v gjson.Result, number int) {
 		}
 	case "llm.request":
 		b.report.skip(kind)
-		if model := v.Get("model").Str; model != "" {
-			b.model = model
-		}
+		b.model = cmp.Or(v.Get("model").Str, b.model)
 	case "context.append_message":
 		b.flush()
 		m, origin := v.Get("message"), v.Get("message.origin.kind").Str

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -14,10 +15,7 @@ import (
 func readOpenCode(j *job) ([]Transcript, error) {
 	return j.values(func(v value) ([]Transcript, error) {
 		info := v.Get("info")
-		if id := info.Get("id").Str; id != "" {
-			v.name = id
-		}
-		b := newBuilder(v.name, j.report)
+		b := newBuilder(cmp.Or(info.Get("id").Str, v.name), j.report)
 		b.title, b.dir = info.Get("title").Str, info.Get("directory").Str
 		b.model, b.provider = info.Get("model.id").Str, info.Get("model.providerID").Str
 		for m := range rawjson.Items(v.Get("messages")) {

@@ -34,9 +34,7 @@ func readOpenHands(j *job) ([]Transcript, error) {
 			return nil, nil
 		}
 		s := j.openHands(v.name)
-		if name := v.Get("instance_id").String(); name != "" {
-			s.title = name
-		}
+		s.title = v.Get("instance_id").String()
 		for e := range rawjson.Items(openHandsEvents(v.Result)) {
 			if !e.IsArray() {
 				s.event(v.line, e)
@@ -266,9 +264,7 @@ var openHandsSilent = map[string]bool{
 func (s *openHandsLog) action(line int, at time.Time, e gjson.Result) {
 	args, metadata := e.Get("args"), e.Get("tool_call_metadata")
 	response := metadata.Get("model_response")
-	if model := response.Get("model").Str; model != "" {
-		s.model = model
-	}
+	s.model = cmp.Or(response.Get("model").Str, s.model)
 	said := response.Get("choices.0.message")
 	thought := append(openHandsThoughts(said), parts(said.Get("content"))...)
 	if len(thought) == 0 {
@@ -304,8 +300,7 @@ func (s *openHandsLog) action(line int, at time.Time, e gjson.Result) {
 	case e.Get("source").Str != "agent":
 		s.report.skip("action/" + kind + " of the " + e.Get("source").Str)
 	default:
-		name, id, arguments := metadata.Get("function_name").Str, metadata.Get("tool_call_id").Str, without(args, []string{"thought"})
-		name = cmp.Or(name, kind)
+		name, id, arguments := cmp.Or(metadata.Get("function_name").Str, kind), metadata.Get("tool_call_id").Str, without(args, []string{"thought"})
 		for c := range rawjson.Items(said.Get("tool_calls")) {
 			if c.Get("id").Str == id {
 				arguments = c.Get("function.arguments").Str
@@ -320,10 +315,7 @@ func (s *openHandsLog) action(line int, at time.Time, e gjson.Result) {
 // observation reads an observation of before the agent SDK.
 func (s *openHandsLog) observation(line int, at time.Time, e gjson.Result) {
 	kind, content := e.Get("observation").Str, text(e.Get("content").Str)
-	id := e.Get("tool_call_metadata.tool_call_id").Str
-	if id == "" {
-		id = s.causes[e.Get("cause").String()]
-	}
+	id := cmp.Or(e.Get("tool_call_metadata.tool_call_id").Str, s.causes[e.Get("cause").String()])
 	switch {
 	case openHandsSilent[kind]:
 		s.report.skip("observation/" + kind)

@@ -47,6 +47,17 @@ func first(v gjson.Result, paths ...string) string {
 	return ""
 }
 
+// name is the first of the members that is a text or a number: what such files call a
+// conversation.
+func name(v gjson.Result, keys ...string) string {
+	for _, key := range keys {
+		if f := v.Get(key); f.Type == gjson.String || f.Type == gjson.Number {
+			return strings.TrimSpace(f.String())
+		}
+	}
+	return ""
+}
+
 // parts reads a text, a block or a list of them. The formats name their blocks so
 // much alike that one reader serves them; what a block is not read as stays as it is.
 func parts(v gjson.Result) (all []thread.Part) {

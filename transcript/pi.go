@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -33,10 +34,7 @@ func readPi(j *job) ([]Transcript, error) {
 		e := piEntry{Result: v, line: number}
 		e.id, e.parent = e.Get("id").Str, e.Get("parentId").Str
 		if e.Get("type").Str == "session" {
-			if id := e.id; id != "" {
-				name = id
-			}
-			model, dir = e.Get("modelId").Str, e.Get("cwd").Str
+			name, model, dir = cmp.Or(e.id, name), e.Get("modelId").Str, e.Get("cwd").Str
 			return
 		}
 		if at, held := places[e.id]; e.id != "" && held {
