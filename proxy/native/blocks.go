@@ -56,7 +56,7 @@ func (c compactionAt) opaque() string {
 // A nil open verifies nothing. The error is a *Refusal, as the provider gives
 // it, or a fault of open's.
 func (m *Messages) Expand(open Opener, emulated bool) error {
-	if !strings.Contains(m.top.get("messages").Raw, `"compaction"`) {
+	if !strings.Contains(m.top.Get("messages").Raw, `"compaction"`) {
 		return nil
 	}
 	m.load()

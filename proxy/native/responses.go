@@ -42,16 +42,16 @@ func ParseResponses(body string) (*Responses, error) {
 	if err != nil {
 		return nil, fmt.Errorf("native: the body of a response: %w", err)
 	}
-	conversation := top.get("conversation")
+	conversation := top.Get("conversation")
 	r := &Responses{
-		top: top, Previous: top.get("previous_response_id").Str,
+		top: top, Previous: top.Get("previous_response_id").Str,
 		Conversation: conversation.Type != gjson.Null, ConversationID: conversation.Str + conversation.Get("id").Str,
-		Stored: top.get("store").Type != gjson.False, Stream: top.get("stream").Bool(),
+		Stored: top.Get("store").Type != gjson.False, Stream: top.Get("stream").Bool(),
 	}
-	if err := r.items(top.get("input")); err != nil {
+	if err := r.items(top.Get("input")); err != nil {
 		return nil, err
 	}
-	return r, r.manage(top.get("context_management"))
+	return r, r.manage(top.Get("context_management"))
 }
 
 func (r *Responses) items(input gjson.Result) error {
@@ -115,9 +115,9 @@ func (r *Responses) Body(items []string, without ...string) string {
 	return r.top.without(without...).with("input", rawjson.Array(items)).String()
 }
 
-// Member is the value of a member of the body, as the client wrote it; empty
+// member is the value of a member of the body, as the client wrote it; empty
 // when it is not there. Of a name that stands there twice the last one counts.
-func (r *Responses) Member(name string) string { return r.top.get(name).Raw }
+func (r *Responses) member(name string) string { return r.top.Get(name).Raw }
 
 // Leading are how many items at the beginning are instructions: system and
 // developer messages.

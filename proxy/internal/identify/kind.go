@@ -74,7 +74,7 @@ func asksForSummary(r *Request) bool {
 // forbidsTools reports whether the request lets no tool be called.
 func forbidsTools(r *Request) bool {
 	choice := r.Members["tool_choice"]
-	return choice.Str == "none" || choice.Get("type").Str == "none" || r.Member("toolConfig.functionCallingConfig.mode").Str == "NONE"
+	return choice.Str == "none" || choice.Get("type").Str == "none" || r.member("toolConfig.functionCallingConfig.mode").Str == "NONE"
 }
 
 // turns counts the turns of the model's.

@@ -120,8 +120,8 @@ func Chain(known []thread.ID, messages []thread.Message, gone Gone) ([]thread.ID
 	return ids, nil
 }
 
-// Member is a member of the body, or of an object in it.
-func (r *Request) Member(path string) gjson.Result {
+// member is a member of the body, or of an object in it.
+func (r *Request) member(path string) gjson.Result {
 	first, rest, deeper := strings.Cut(path, ".")
 	if !deeper {
 		return r.Members[first]
