@@ -96,9 +96,9 @@ const maxAnswer = 64 << 20
 // readAnswer reads the body of an answer, which can be read again afterwards. It
 // is false where that is too long or broke off.
 func readAnswer(res *http.Response) ([]byte, bool) {
-	read, all, err := readBody[[]byte](res.Body, maxAnswer)
+	read, all, err := readBody[[]byte](res.Body, maxAnswer, nil)
 	if err != nil || !all {
-		res.Body = again(read, err, res.Body)
+		res.Body = again(read, err, res.Body, res.Body)
 		return nil, false
 	}
 	res.Body.Close()
@@ -114,7 +114,7 @@ func (r *rounds) whole(res *http.Response) (*http.Response, error) {
 		r.leave()
 		return res, nil
 	}
-	body, err := decoded(res.Header, raw, maxAnswer)
+	body, err := decoded(res.Header, raw, maxAnswer, nil)
 	if err != nil {
 		return res, nil // nobody here can read it: the client may
 	}
@@ -138,7 +138,7 @@ func (r *rounds) whole(res *http.Response) (*http.Response, error) {
 		}
 		err = r.ask(func(further *http.Response) (err error) {
 			res = further
-			read, all, err := readBody[[]byte](res.Body, maxAnswer)
+			read, all, err := readBody[[]byte](res.Body, maxAnswer, nil)
 			if err != nil {
 				return err
 			}
@@ -147,7 +147,7 @@ func (r *rounds) whole(res *http.Response) (*http.Response, error) {
 				return errLong
 			}
 			raw = read
-			body, err = decoded(res.Header, raw, maxAnswer)
+			body, err = decoded(res.Header, raw, maxAnswer, nil)
 			return err
 		})
 		var f *failure

@@ -104,7 +104,7 @@ func (x *exchange) shaped(res *http.Response, whole func(body string) string, ch
 	if !all {
 		return
 	}
-	body, err := decoded(res.Header, raw, maxAnswer)
+	body, err := decoded(res.Header, raw, maxAnswer, nil)
 	if err != nil {
 		return
 	}

@@ -28,7 +28,7 @@ func (x *exchange) metered(res *http.Response, d decision) {
 	}
 	header := res.Header.Clone()
 	res.Body = &atOnce{ReadCloser: res.Body, look: func(raw []byte) {
-		body, err := decoded(header, raw, maxAnswer)
+		body, err := decoded(header, raw, maxAnswer, nil)
 		if err != nil {
 			return
 		}
@@ -62,8 +62,8 @@ type atOnce struct {
 
 func (b *atOnce) Read(p []byte) (int, error) {
 	if b.rest == nil {
-		raw, all, err := readBody[[]byte](b.ReadCloser, maxAnswer)
-		b.rest = again(raw, err, b.ReadCloser)
+		raw, all, err := readBody[[]byte](b.ReadCloser, maxAnswer, nil)
+		b.rest = again(raw, err, b.ReadCloser, b.ReadCloser)
 		if err == nil && all {
 			b.look(raw)
 		}

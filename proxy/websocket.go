@@ -110,7 +110,7 @@ func (s *socket) read(ctx context.Context) (a asking, err error) {
 		return a, fmt.Errorf("a message of type %s", kind)
 	}
 	a.room = s.proxy.transport.room()
-	text, whole, err := readPieces[string](r, s.proxy.transport.options.MaxBody, a.room.take)
+	text, whole, err := readBody[string](r, s.proxy.transport.options.MaxBody, a.room.take)
 	switch {
 	case errors.Is(err, errBusy):
 		a.busy = true
@@ -168,7 +168,7 @@ func (s *socket) ask(ctx context.Context, items []string, body string) error {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK || !streams(res) {
-		said, _, _ := readBody[string](res.Body, maxRefusal)
+		said, _, _ := readBody[string](res.Body, maxRefusal, nil)
 		return s.refused(ctx, res, said)
 	}
 	return s.relay(ctx, res.Body, items)
