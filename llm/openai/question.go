@@ -3,7 +3,6 @@ package openai
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -44,16 +43,11 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options, w wording) ([]byte, 
 	if o.MaxOutput > 0 {
 		ask.MaxOutput = o.MaxOutput
 	}
-	if t := o.Temperature; t != nil && (math.IsNaN(*t) || math.IsInf(*t, 0)) {
-		return nil, errors.New("the temperature is not a number")
+	if err := exchange.CheckOptions(c.provider, o); err != nil {
+		return nil, err
 	}
-	if o.Schema != nil {
-		if err := exchange.CheckSchema(c.provider, o.Schema); err != nil {
-			return nil, err
-		}
-		if w.structured > looseSchema {
-			ask.System = append(slices.Clone(p.System), prompt.System{Role: "system", Text: instruction(o.Schema)})
-		}
+	if o.Schema != nil && w.structured > looseSchema {
+		ask.System = append(slices.Clone(p.System), prompt.System{Role: "system", Text: instruction(o.Schema)})
 	}
 	body, err := c.api.codec.Encode(&ask)
 	if err != nil {
