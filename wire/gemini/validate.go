@@ -77,9 +77,9 @@ func validate(body string) []wire.Problem {
 	if !utf8.ValidString(body) {
 		c.Refuse(0, "", ruleJSON, "the body is not UTF-8; encode it anew")
 	}
-	root, ok := parse(body)
+	root := gjson.Parse(body)
 	switch {
-	case !ok:
+	case !rawjson.Valid(body):
 		c.Refuse(0, "", ruleJSON, "the body is not valid JSON, or nests deeper than %d", rawjson.MaxDepth)
 	case !root.IsObject():
 		c.Refuse(0, "", ruleJSON, "the body is not a JSON object")
