@@ -56,7 +56,8 @@ func (x *exchange) begin(ctx context.Context, r *reading) (s *step, changed bool
 		at, err := x.place(ctx, r)
 		if err == nil {
 			changed = at.Changed
-			s.id, s.open, s.earlier = at.Log, at.Open, x.earlier(ctx, r, at)
+			s.id, s.open = at.Log, at.Open
+			s.earlier, _ = x.earlier(ctx, r, at) // where it cannot be read less is found, and nothing else is wrong
 			s.ask.Messages = identify.Detached(r.Prompt.Messages[at.Seen:], r.IDs[at.Seen:])
 			s.session = compactor.Session(s.id, s.earlier...)
 			s.prepared, err = s.session.PrepareStep(ctx, s.ask)
