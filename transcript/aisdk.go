@@ -26,9 +26,9 @@ func readAISDK(j *job) ([]Transcript, error) {
 			return nil, nil
 		}
 		b := newBuilder(v.name, j.report)
-		b.model = v.Get("model").String()
+		b.Model = v.Get("model").String()
 		if s := v.Get("system").Str; s != "" {
-			b.system = append(b.system, prompt.System{Text: s, Role: "system"})
+			b.System = append(b.System, prompt.System{Text: s, Role: "system"})
 		}
 		for m := range rawjson.Items(list) {
 			b.aiSDK(v.line, m)
@@ -77,7 +77,7 @@ func (b *builder) aiSDK(line int, m gjson.Result) {
 			}
 		}
 		if role == thread.System && len(b.messages) == 0 {
-			b.system = append(b.system, prompt.System{Text: said.Text(), Role: string(role)})
+			b.System = append(b.System, prompt.System{Text: said.Text(), Role: string(role)})
 			return
 		}
 		b.add(line, at, thread.Plain, said)

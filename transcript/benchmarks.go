@@ -39,9 +39,9 @@ func readChatLike(j *job) ([]Transcript, error) {
 		for n, list := range found {
 			b := newBuilder(v.name, j.report)
 			if len(found) > 1 {
-				b.name += "/" + strconv.Itoa(n+1)
+				b.Name += "/" + strconv.Itoa(n+1)
 			}
-			b.model, b.title = model, title
+			b.Model, b.Title = model, title
 			for m := range rawjson.Items(list) {
 				b.chatLike(v.line, m)
 			}
@@ -68,7 +68,7 @@ func (b *builder) chatLike(line int, m gjson.Result) {
 		if len(b.messages) == 0 {
 			for _, p := range content {
 				if t, ok := p.(thread.Text); ok {
-					b.system = append(b.system, prompt.System{Text: t.Text, Role: role})
+					b.System = append(b.System, prompt.System{Text: t.Text, Role: role})
 				}
 			}
 			return

@@ -8,29 +8,24 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
-	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // builder collects one conversation.
 type builder struct {
-	name, title, model string
-	dir, provider      string
-	system             []prompt.System
-	tools              []prompt.Tool
-	report             *Report
-	whole              bool // empty messages are kept too
+	Transcript
+	report *Report
+	whole  bool // empty messages are kept too
 
-	messages    []thread.Message
-	calls       map[string]string // tool by call id
-	answered    map[string]bool   // by call id
-	asked       map[string]time.Time
-	compactions []Compaction
-	recaps      []bool // per compaction: a recap follows
-	local       int    // calls that got an id of ours
-	open        []string
-	acts        bool // the last message of the assistant was an action in text
-	step        step
+	messages []thread.Message
+	calls    map[string]string // tool by call id
+	answered map[string]bool   // by call id
+	asked    map[string]time.Time
+	recaps   []bool // per compaction: a recap follows
+	local    int    // calls that got an id of ours
+	open     []string
+	acts     bool // the last message of the assistant was an action in text
+	step     step
 }
 
 // step is an answer that is put together: what the model said, and the results of
@@ -74,7 +69,7 @@ func (b *builder) flush() {
 
 func newBuilder(name string, report *Report) *builder {
 	return &builder{
-		name: name, report: report,
+		Transcript: Transcript{Name: name}, report: report,
 		calls: map[string]string{}, answered: map[string]bool{}, asked: map[string]time.Time{},
 	}
 }
@@ -144,7 +139,7 @@ func (b *builder) result(line int, m *thread.Message) {
 // recap is true, that message is the summary.
 func (b *builder) compacted(c Compaction, recap bool) {
 	c.At = len(b.messages)
-	b.compactions = append(b.compactions, c)
+	b.Compactions = append(b.Compactions, c)
 	b.recaps = append(b.recaps, recap)
 }
 
@@ -177,19 +172,17 @@ func (b *builder) answers(id string) string {
 
 // done makes the transcript.
 func (b *builder) done() (Transcript, error) {
-	t, err := thread.New(b.name).Append(b.messages...)
+	t, err := thread.New(b.Name).Append(b.messages...)
 	if err != nil {
 		return Transcript{}, fmt.Errorf("transcript: %w", err)
 	}
 	for i, recap := range b.recaps {
-		if c := &b.compactions[i]; recap && c.At < t.Len() {
+		if c := &b.Compactions[i]; recap && c.At < t.Len() {
 			c.Summary = uncopied.At(t, c.At).ID
 		}
 	}
-	return Transcript{
-		Name: b.name, Title: b.title, Model: b.model, Provider: b.provider, Dir: b.dir, System: b.system, Tools: b.tools,
-		Thread: t, Compactions: b.compactions,
-	}, nil
+	b.Thread = t
+	return b.Transcript, nil
 }
 
 // transcripts are the transcript, or none where it holds nothing.
@@ -204,10 +197,7 @@ func (b *builder) transcripts() ([]Transcript, error) {
 
 // moment reads a time stamp; the zero time stands for what cannot be read.
 func moment(stamp string) time.Time {
-	t, err := time.Parse(time.RFC3339, stamp)
-	if err != nil {
-		return time.Time{}
-	}
+	t, _ := time.Parse(time.RFC3339, stamp)
 	return t.UTC()
 }
 

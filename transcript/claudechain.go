@@ -221,7 +221,7 @@ func (s *ccSession) build(name string, lines []*ccLine) (Transcript, error) {
 			b.compacted(Compaction{Trigger: "clear"}, false)
 			restarts = restarts[:len(restarts)-1]
 		}
-		b.model = cmp.Or(first.model, b.model)
+		b.Model = cmp.Or(first.model, b.Model)
 		messages, err := anthropic.DecodeMessage(u.raw())
 		if err != nil {
 			return Transcript{}, &SyntaxError{Line: first.number, Path: "message", Err: err}
@@ -304,10 +304,7 @@ func inBatches(all []*ccUnit) []*ccUnit {
 		}
 		var mixed, rest []*ccUnit
 		for _, next := range all[i:end] {
-			answer := false
-			for _, r := range next.lines[0].results {
-				answer = answer || u.calls[r]
-			}
+			answer := slices.ContainsFunc(next.lines[0].results, func(r string) bool { return u.calls[r] })
 			switch {
 			case answer && next.lines[0].spoken:
 				mixed = append(mixed, next)

@@ -49,7 +49,7 @@ func readCodex(j *job) ([]Transcript, error) {
 	if err := j.lines(s.read); err != nil {
 		return nil, err
 	}
-	s.name = cmp.Or(s.name, j.name)
+	s.Name = cmp.Or(s.Name, j.name)
 	return s.transcript()
 }
 
@@ -59,14 +59,14 @@ func (s *codexSession) read(v gjson.Result, number int) {
 	switch kind {
 	case "session_meta":
 		s.report.skip(kind)
-		if s.name == "" {
-			s.name = payload.Get("id").String()
-			s.dir, s.provider = payload.Get("cwd").Str, payload.Get("model_provider").Str
+		if s.Name == "" {
+			s.Name = payload.Get("id").String()
+			s.Dir, s.Provider = payload.Get("cwd").Str, payload.Get("model_provider").Str
 			s.instructions = first(payload, "base_instructions.text", "instructions")
 		}
 	case "turn_context":
 		s.report.skip(kind)
-		s.model = cmp.Or(payload.Get("model").Str, s.model)
+		s.Model = cmp.Or(payload.Get("model").Str, s.Model)
 	case "event_msg":
 		s.event(payload, number)
 	case "compacted":
@@ -81,8 +81,8 @@ func (s *codexSession) read(v gjson.Result, number int) {
 			return
 		}
 		s.report.skip("session")
-		if s.name == "" {
-			s.name, s.instructions = v.Get("id").String(), v.Get("instructions").String()
+		if s.Name == "" {
+			s.Name, s.instructions = v.Get("id").String(), v.Get("instructions").String()
 		}
 	default:
 		if responseItem(kind) { // the older form: a bare item
@@ -102,7 +102,7 @@ func (s *codexSession) event(payload gjson.Result, number int) {
 			s.tokens = int(n)
 		}
 	case "thread_name_updated":
-		s.title = payload.Get("thread_name").String()
+		s.Title = payload.Get("thread_name").String()
 	case "thread_rolled_back":
 		s.report.warn(number, "the user went back %d turns here; the turns taken back were kept", payload.Get("num_turns").Int())
 	}
@@ -175,9 +175,9 @@ func (s *codexSession) transcript() ([]Transcript, error) {
 	}
 	b := s.builder
 	if s.instructions != "" {
-		b.system = append(b.system, prompt.System{Text: s.instructions, Role: "instructions"})
+		b.System = append(b.System, prompt.System{Text: s.instructions, Role: "instructions"})
 	}
-	b.system = append(b.system, system...)
+	b.System = append(b.System, system...)
 	marks := s.marks
 	for _, m := range messages {
 		at := 0

@@ -15,7 +15,7 @@ import (
 func readGeminiCLI(j *job) ([]Transcript, error) {
 	return j.values(func(v value) ([]Transcript, error) {
 		b := newBuilder(cmp.Or(v.Get("sessionId").Str, v.name), j.report)
-		b.title = v.Get("summary").String()
+		b.Title = v.Get("summary").String()
 		for m := range rawjson.Items(v.Get("messages")) {
 			b.geminiCLI(v.line, m)
 		}
@@ -30,7 +30,7 @@ func (b *builder) geminiCLI(line int, m gjson.Result) {
 	case "user":
 		b.add(line, at, thread.Plain, thread.Message{Role: thread.User, Parts: parts(m.Get("content"))})
 	case "gemini":
-		b.model = cmp.Or(m.Get("model").Str, b.model)
+		b.Model = cmp.Or(m.Get("model").Str, b.Model)
 		for t := range rawjson.Items(m.Get("thoughts")) {
 			thought := strings.TrimSpace(t.Get("subject").Str + "\n" + t.Get("description").Str)
 			b.gain(line, at, thread.Reasoning{Text: thought})

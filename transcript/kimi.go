@@ -26,11 +26,11 @@ func (b *builder) kimi(v gjson.Result, number int) {
 	case "config.update":
 		b.report.skip(kind)
 		if p := v.Get("systemPrompt").Str; p != "" {
-			b.system = []prompt.System{{Text: p, Role: "system"}}
+			b.System = []prompt.System{{Text: p, Role: "system"}}
 		}
 	case "llm.request":
 		b.report.skip(kind)
-		b.model = cmp.Or(v.Get("model").Str, b.model)
+		b.Model = cmp.Or(v.Get("model").Str, b.Model)
 	case "context.append_message":
 		b.flush()
 		m, origin := v.Get("message"), v.Get("message.origin.kind").Str

@@ -16,8 +16,8 @@ func readOpenCode(j *job) ([]Transcript, error) {
 	return j.values(func(v value) ([]Transcript, error) {
 		info := v.Get("info")
 		b := newBuilder(cmp.Or(info.Get("id").Str, v.name), j.report)
-		b.title, b.dir = info.Get("title").Str, info.Get("directory").Str
-		b.model, b.provider = info.Get("model.id").Str, info.Get("model.providerID").Str
+		b.Title, b.Dir = info.Get("title").Str, info.Get("directory").Str
+		b.Model, b.Provider = info.Get("model.id").Str, info.Get("model.providerID").Str
 		for m := range rawjson.Items(v.Get("messages")) {
 			b.openCode(v.line, m.Get("info"), m.Get("parts"))
 		}
@@ -33,7 +33,7 @@ func (b *builder) openCode(line int, info, parts gjson.Result) {
 		b.openCodeUser(line, at, parts)
 	case "assistant":
 		if model := info.Get("modelID").Str; model != "" {
-			b.model, b.provider = model, info.Get("providerID").Str
+			b.Model, b.Provider = model, info.Get("providerID").Str
 		}
 		kind := thread.Plain
 		if info.Get("summary").Bool() { // of a compaction of its own

@@ -34,7 +34,7 @@ func readOpenHands(j *job) ([]Transcript, error) {
 			return nil, nil
 		}
 		s := j.openHands(v.name)
-		s.title = v.Get("instance_id").String()
+		s.Title = v.Get("instance_id").String()
 		for e := range rawjson.Items(openHandsEvents(v.Result)) {
 			if !e.IsArray() {
 				s.event(v.line, e)
@@ -171,7 +171,7 @@ func (s *openHandsLog) prompt(e gjson.Result) {
 	s.report.skip("SystemPromptEvent")
 	for _, key := range []string{"system_prompt.text", "dynamic_context.text"} {
 		if t := e.Get(key).Str; t != "" {
-			s.system = append(s.system, prompt.System{Text: t, Role: "system"})
+			s.System = append(s.System, prompt.System{Text: t, Role: "system"})
 		}
 	}
 	s.offer(e.Get("tools"))
@@ -181,7 +181,7 @@ func (s *openHandsLog) prompt(e gjson.Result) {
 func (s *openHandsLog) offer(tools gjson.Result) {
 	for t := range rawjson.Items(tools) {
 		if f := t.Get("function"); f.Get("name").Str != "" {
-			s.tools = append(s.tools, prompt.Tool{Name: f.Get("name").Str, Description: f.Get("description").Str, Schema: f.Get("parameters").Raw})
+			s.Tools = append(s.Tools, prompt.Tool{Name: f.Get("name").Str, Description: f.Get("description").Str, Schema: f.Get("parameters").Raw})
 		}
 	}
 }
@@ -264,7 +264,7 @@ var openHandsSilent = map[string]bool{
 func (s *openHandsLog) action(line int, at time.Time, e gjson.Result) {
 	args, metadata := e.Get("args"), e.Get("tool_call_metadata")
 	response := metadata.Get("model_response")
-	s.model = cmp.Or(response.Get("model").Str, s.model)
+	s.Model = cmp.Or(response.Get("model").Str, s.Model)
 	said := response.Get("choices.0.message")
 	thought := append(openHandsThoughts(said), parts(said.Get("content"))...)
 	if len(thought) == 0 {
@@ -273,7 +273,7 @@ func (s *openHandsLog) action(line int, at time.Time, e gjson.Result) {
 	switch kind := e.Get("action").Str; {
 	case kind == "system":
 		s.report.skip("action/system")
-		s.system = append(s.system, prompt.System{Text: args.Get("content").Str, Role: "system"})
+		s.System = append(s.System, prompt.System{Text: args.Get("content").Str, Role: "system"})
 		s.offer(args.Get("tools"))
 	case kind == "message":
 		s.flush()
@@ -382,8 +382,5 @@ func openHandsOutput(o gjson.Result) []thread.Part {
 
 // openHandsTime reads a time stamp, which has no zone: it is taken for UTC.
 func openHandsTime(stamp string) time.Time {
-	if t := moment(stamp); !t.IsZero() || stamp == "" {
-		return t
-	}
-	return moment(strings.TrimSpace(stamp) + "Z")
+	return cmp.Or(moment(stamp), moment(strings.TrimSpace(stamp)+"Z"))
 }

@@ -115,7 +115,7 @@ func (j *job) piBranches(entries []piEntry, places map[string]int) (main []piEnt
 // piThread makes a conversation of entries.
 func (j *job) piThread(name, model string, entries []piEntry) (Transcript, error) {
 	b := newBuilder(name, j.report)
-	b.model = model
+	b.Model = model
 	for _, e := range entries {
 		at := moment(e.Get("timestamp").Str)
 		switch kind := e.Get("type").Str; kind {
@@ -130,10 +130,10 @@ func (j *job) piThread(name, model string, entries []piEntry) (Transcript, error
 			m := thread.Message{Role: thread.User, Parts: piParts(e.Get("content"), "")}
 			b.add(e.line, at, thread.Injected, m)
 		case "session_info":
-			b.title = e.Get("name").String()
+			b.Title = e.Get("name").String()
 			b.report.skip(kind)
 		case "model_change":
-			b.model, b.provider = e.Get("modelId").Str, e.Get("provider").Str
+			b.Model, b.Provider = e.Get("modelId").Str, e.Get("provider").Str
 			b.report.skip(kind)
 		case "thinking_level_change", "custom", "label", "leaf":
 			b.report.skip(kind)
@@ -153,7 +153,7 @@ func (b *builder) pi(e piEntry, at time.Time) {
 		b.add(e.line, at, thread.Plain, thread.Message{Role: thread.User, Parts: said})
 	case "assistant":
 		if model := m.Get("model").Str; model != "" {
-			b.model, b.provider = model, m.Get("provider").Str
+			b.Model, b.Provider = model, m.Get("provider").Str
 		}
 		b.add(e.line, at, thread.Plain, thread.Message{Role: thread.Assistant, Parts: said})
 	case "toolResult":

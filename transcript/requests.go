@@ -157,11 +157,10 @@ func (j *job) body(api provider, v value, path string, doc gjson.Result) (Transc
 	}
 	b := newBuilder(v.name, j.report)
 	b.whole = true
-	b.model, b.system, b.tools = p.Model, p.System, p.Tools
+	b.Model, b.System, b.Tools = p.Model, p.System, p.Tools
 	b.add(v.line, time.Time{}, thread.Plain, p.Messages...)
-	t, err := b.done()
-	t.Prompt = p
-	return t, err
+	b.Prompt = p
+	return b.done()
 }
 
 // messages reads a list of messages that stands alone.
@@ -171,8 +170,8 @@ func (j *job) messages(api provider, v value, path, array string) (Transcript, e
 		return Transcript{}, &SyntaxError{Line: v.line, Path: path, Err: fmt.Errorf("as %s: %w", j.format, err)}
 	}
 	b := newBuilder(v.name, j.report)
-	b.model = v.Get("model").String()
-	b.system = system
+	b.Model = v.Get("model").String()
+	b.System = system
 	b.add(v.line, time.Time{}, thread.Plain, messages...)
 	return b.done()
 }
