@@ -37,8 +37,8 @@ func (chat) joined(rounds [][]byte) []byte {
 				said[name] = apart(said[name]) + s
 			}
 		}
-		calls = append(calls, those(m.Get("tool_calls"), func(c gjson.Result) bool { return !ours(c.Get("function.name").Str) })...)
-		used = chatFigures.joined(used, gjson.GetBytes(body, "usage").Raw)
+		calls = append(calls, selected(m.Get("tool_calls"), func(c gjson.Result) bool { return !isOurTool(c.Get("function.name").Str) })...)
+		used = chatUsage.joined(used, gjson.GetBytes(body, "usage").Raw)
 	}
 	m := gjson.Get(last, "choices.0.message").Raw
 	for _, name := range texts {
@@ -73,12 +73,12 @@ func apart(s string) string {
 }
 
 func (chat) translator() translator {
-	return &chatStream{joining: joining{figures: chatFigures}, spoke: map[string]bool{}, speaks: map[string]bool{}}
+	return &chatStream{streamJoiner: streamJoiner{usageFields: chatUsage}, spoke: map[string]bool{}, speaks: map[string]bool{}}
 }
 
 // chatStream joins streams of chat completion chunks.
 type chatStream struct {
-	joining
+	streamJoiner
 	id     string          // of the client's answer, as JSON
 	spoke  map[string]bool // the fields in which earlier rounds said something
 	speaks map[string]bool // those in which this one does
@@ -87,7 +87,7 @@ type chatStream struct {
 func (m *chatStream) again(counted bool) {
 	maps.Copy(m.spoke, m.speaks)
 	clear(m.speaks)
-	m.joining.again(counted)
+	m.streamJoiner.again(counted)
 }
 
 func (m *chatStream) next(e sse.Event) (out []byte, last bool) {
@@ -155,10 +155,10 @@ func (m *chatStream) delta(data string, d gjson.Result) (chunk string, gone bool
 	var shown []string
 	for c := range rawjson.Items(calls) {
 		i := c.Get("index").Int()
-		if _, known := m.at.at[i]; !known {
-			m.at.put(i, !ours(c.Get("function.name").Str))
+		if _, known := m.indexes.at[i]; !known {
+			m.indexes.put(i, !isOurTool(c.Get("function.name").Str))
 		}
-		switch to, show := m.at.of(i); {
+		switch to, show := m.indexes.of(i); {
 		case !show:
 		case to == i:
 			shown = append(shown, c.Raw)
@@ -200,7 +200,7 @@ func (m *chatStream) rest() (out []byte) {
 	return out
 }
 
-func (m *chatStream) end(how ending) []byte {
+func (m *chatStream) end(how streamEnd) []byte {
 	if out := how.failed("", "error", `{"error":{"message":%s,"type":"server_error","code":null}}`); out != nil {
 		return out
 	}

@@ -200,7 +200,7 @@ func (x *exchange) finish(ctx context.Context, s *step, made *palimpsest.Prepare
 		return d, err
 	}
 	rendered := x.native.state.cachedToEnd(refreshed(made.Prompt, log, s.read))
-	next.offered = x.offers(s.read) && slices.ContainsFunc(rendered.Tools, isOurs)
+	next.offered = x.offers(s.read) && slices.ContainsFunc(rendered.Tools, isOurDeclaration)
 	if d.body, err = x.endpoint.dialect.Encode(rendered); err != nil {
 		return d, fmt.Errorf("encode: %w", err)
 	}
@@ -211,13 +211,13 @@ func (x *exchange) finish(ctx context.Context, s *step, made *palimpsest.Prepare
 // offers some, none of them by our names, and where the answer can be read.
 func (x *exchange) offers(r *reading) bool {
 	tools := r.Prompt.Tools
-	return !x.t.options.NoTools && len(tools) > 0 && !slices.ContainsFunc(tools, isOurs) && x.endpoint.dialect.readable(x.request, r.Members)
+	return !x.t.options.NoTools && len(tools) > 0 && !slices.ContainsFunc(tools, isOurDeclaration) && x.endpoint.dialect.readable(x.request, r.Members)
 }
 
-func isOurs(t prompt.Tool) bool { return ours(t.Name) }
+func isOurDeclaration(t prompt.Tool) bool { return isOurTool(t.Name) }
 
-// ours reports whether a tool of that name is answered here.
-func ours(name string) bool { return name == rehydrate.ReadArtifact || name == rehydrate.Recall }
+// isOurTool reports whether a tool of that name is answered here.
+func isOurTool(name string) bool { return name == rehydrate.ReadArtifact || name == rehydrate.Recall }
 
 // counted makes of a request to count tokens one about what would be sent. A
 // count writes nothing: of a conversation that is not known it is the client's

@@ -52,7 +52,7 @@ func (b *builder) aiSDK(line int, m gjson.Result) {
 	switch role := thread.Role(m.Get("role").Str); role {
 	case thread.Assistant, thread.Tool:
 		if content.Type == gjson.String {
-			b.gain(line, at, text(content.Str)...)
+			b.addPart(line, at, text(content.Str)...)
 		}
 		for p := range rawjson.Items(content) {
 			b.aiPart(line, at, p)
@@ -106,7 +106,7 @@ func (b *builder) aiPart(line int, at time.Time, p gjson.Result) {
 	}
 	switch {
 	case kind == "tool-call":
-		b.gain(line, at, b.aiCall(p, p.Get("toolName").Str))
+		b.addPart(line, at, b.aiCall(p, p.Get("toolName").Str))
 	case kind == "tool-result":
 		b.aiResult(line, at, p)
 	case kind == "tool-invocation":
@@ -116,7 +116,7 @@ func (b *builder) aiPart(line int, at time.Time, p gjson.Result) {
 	case tool && p.Get("toolCallId").Exists() && p.Get("state").Exists():
 		b.aiInvocation(line, at, p, name)
 	case !b.aiSilent(kind):
-		b.gain(line, at, parts(p)...)
+		b.addPart(line, at, parts(p)...)
 	}
 }
 
@@ -140,7 +140,7 @@ func (b *builder) aiResult(line int, at time.Time, p gjson.Result) {
 		value = out.Get("reason")
 	case "content":
 		r.Content = parts(value)
-		b.gave(line, at, answer(r))
+		b.addResult(line, at, toolMessage(r))
 		return
 	default:
 		if value = p.Get("result"); !value.Exists() {
@@ -148,13 +148,13 @@ func (b *builder) aiResult(line int, at time.Time, p gjson.Result) {
 		}
 	}
 	r.Structured, r.Content = structured(value)
-	b.gave(line, at, answer(r))
+	b.addResult(line, at, toolMessage(r))
 }
 
 // aiInvocation reads a call and its result in one, as applications keep them.
 func (b *builder) aiInvocation(line int, at time.Time, p gjson.Result, name string) {
 	call := b.aiCall(p, name)
-	b.gain(line, at, call)
+	b.addPart(line, at, call)
 	r := thread.ToolResult{CallID: call.ID, Tool: name, Outcome: thread.Success}
 	switch p.Get("state").Str {
 	case "output-available":
@@ -171,5 +171,5 @@ func (b *builder) aiInvocation(line int, at time.Time, p gjson.Result, name stri
 	default: // the call is still open
 		return
 	}
-	b.gave(line, at, answer(r))
+	b.addResult(line, at, toolMessage(r))
 }

@@ -76,7 +76,7 @@ func (b *builder) chatLike(line int, m gjson.Result) {
 		b.add(line, at, thread.Plain, thread.Message{Role: thread.System, Parts: content})
 	case "user":
 		kind := thread.Plain
-		if b.acts { // what the action gave back
+		if b.actedInText { // what the action gave back
 			kind = thread.Injected
 		}
 		b.add(line, at, kind, thread.Message{Role: thread.User, Parts: content})
@@ -92,7 +92,7 @@ func (b *builder) chatLike(line int, m gjson.Result) {
 			}
 			msg.Parts = append(msg.Parts, b.call(c.Get("id").Str, name.Str, arguments(args)))
 		}
-		b.acts = m.Get("action").Exists() && len(msg.Calls()) == 0
+		b.actedInText = m.Get("action").Exists() && len(msg.Calls()) == 0
 		b.add(line, at, thread.Plain, msg)
 	case "tool":
 		r := thread.ToolResult{Tool: m.Get("function").Str, Outcome: thread.Success, Content: content}
@@ -103,7 +103,7 @@ func (b *builder) chatLike(line int, m gjson.Result) {
 				r.Content = text(message)
 			}
 		}
-		b.add(line, at, thread.Plain, answer(r))
+		b.add(line, at, thread.Plain, toolMessage(r))
 	default:
 		b.report.unknown("role " + role)
 		b.report.warn(line, "a message of the unknown role %q was left out", role)

@@ -14,18 +14,18 @@ import (
 // builder collects one conversation.
 type builder struct {
 	Transcript
-	report *Report
-	whole  bool // empty messages are kept too
+	report    *Report
+	keepEmpty bool // empty messages are kept too
 
-	messages []thread.Message
-	calls    map[string]string // tool by call id
-	answered map[string]bool   // by call id
-	asked    map[string]time.Time
-	recaps   []bool // per compaction: a recap follows
-	local    int    // calls that got an id of ours
-	open     []string
-	acts     bool // the last message of the assistant was an action in text
-	step     step
+	messages    []thread.Message
+	calls       map[string]string // tool by call id
+	answered    map[string]bool   // by call id
+	asked       map[string]time.Time
+	recaps      []bool // per compaction: a recap follows
+	local       int    // calls that got an id of ours
+	open        []string
+	actedInText bool // the last message of the assistant was an action in text
+	step        step
 }
 
 // step is an answer that is put together: what the model said, and the results of
@@ -38,20 +38,20 @@ type step struct {
 	results []thread.Message
 }
 
-// gain adds to the answer that is put together; the first piece says where and when
+// addPart adds to the answer that is put together; the first piece says where and when
 // it began.
-func (b *builder) gain(line int, at time.Time, parts ...thread.Part) {
-	b.begin(line, at)
+func (b *builder) addPart(line int, at time.Time, parts ...thread.Part) {
+	b.beginStep(line, at)
 	b.step.parts = append(b.step.parts, parts...)
 }
 
-// gave adds a result of the answer that is put together.
-func (b *builder) gave(line int, at time.Time, result thread.Message) {
-	b.begin(line, at)
+// addResult adds a result of the answer that is put together.
+func (b *builder) addResult(line int, at time.Time, result thread.Message) {
+	b.beginStep(line, at)
 	b.step.results = append(b.step.results, result)
 }
 
-func (b *builder) begin(line int, at time.Time) {
+func (b *builder) beginStep(line int, at time.Time) {
 	if len(b.step.parts) == 0 && len(b.step.results) == 0 {
 		b.step.line, b.step.at = line, at
 	}
@@ -86,7 +86,7 @@ func (b *builder) add(line int, at time.Time, kind thread.Kind, messages ...thre
 		messages = injected.Marked(messages, before)
 	}
 	for _, m := range messages {
-		if len(m.Parts) == 0 && !b.whole {
+		if len(m.Parts) == 0 && !b.keepEmpty {
 			b.report.skip("empty " + string(m.Role) + " message")
 			continue
 		}

@@ -33,14 +33,14 @@ func (b *builder) geminiCLI(line int, m gjson.Result) {
 		b.Model = cmp.Or(m.Get("model").Str, b.Model)
 		for t := range rawjson.Items(m.Get("thoughts")) {
 			thought := strings.TrimSpace(t.Get("subject").Str + "\n" + t.Get("description").Str)
-			b.gain(line, at, thread.Reasoning{Text: thought})
+			b.addPart(line, at, thread.Reasoning{Text: thought})
 		}
-		b.gain(line, at, parts(m.Get("content"))...)
+		b.addPart(line, at, parts(m.Get("content"))...)
 		for c := range rawjson.Items(m.Get("toolCalls")) {
 			call := b.call(c.Get("id").Str, c.Get("name").Str, arguments(c.Get("args")))
-			b.gain(line, at, call)
+			b.addPart(line, at, call)
 			if r, ok := geminiResult(call, c); ok {
-				b.gave(line, at, r)
+				b.addResult(line, at, r)
 			}
 		}
 		if len(b.step.parts) == 0 {
@@ -80,5 +80,5 @@ func geminiResult(call thread.ToolCall, c gjson.Result) (thread.Message, bool) {
 	case r.Outcome == thread.Success:
 		return thread.Message{}, false
 	}
-	return answer(r), true
+	return toolMessage(r), true
 }

@@ -85,15 +85,15 @@ func (b *builder) openCodeAnswer(line int, at time.Time, kind thread.Kind, parts
 	for p := range rawjson.Items(parts) {
 		switch t := p.Get("type").Str; {
 		case t == "text":
-			b.gain(line, at, text(p.Get("text").Str)...)
+			b.addPart(line, at, text(p.Get("text").Str)...)
 		case t == "reasoning":
-			b.gain(line, at, sealed(p))
+			b.addPart(line, at, sealed(p))
 		case t == "tool":
 			state := p.Get("state")
 			call := b.call(p.Get("callID").Str, p.Get("tool").Str, arguments(state.Get("input")))
-			b.gain(line, at, call)
+			b.addPart(line, at, call)
 			if r, ok := openCodeResult(call, state); ok {
-				b.gave(line, at, r)
+				b.addResult(line, at, r)
 			}
 		case t == "step-start":
 			b.flush()
@@ -123,7 +123,7 @@ func openCodeResult(call thread.ToolCall, state gjson.Result) (thread.Message, b
 	default:
 		return thread.Message{}, false
 	}
-	m := answer(r)
+	m := toolMessage(r)
 	m.Time = millis(state.Get("time.end").Int())
 	return m, true
 }

@@ -211,19 +211,19 @@ func (s *openHandsLog) called(line int, at time.Time, response string, thought [
 	if response == "" || response != s.response || len(s.step.parts) == 0 {
 		s.flush()
 		s.response = response
-		s.gain(line, at, thought...)
+		s.addPart(line, at, thought...)
 	}
-	s.gain(line, at, call)
+	s.addPart(line, at, call)
 }
 
 // result adds the result of a call behind the answer that asked for it.
 func (s *openHandsLog) result(line int, at time.Time, r thread.ToolResult, failed bool) {
 	r.Outcome = outcome(failed)
-	m := answer(r)
+	m := toolMessage(r)
 	m.Time = at
 	asked := thread.Message{Parts: s.step.parts}
 	if slices.ContainsFunc(asked.Calls(), func(c thread.ToolCall) bool { return c.ID == r.CallID }) {
-		s.gave(line, at, m)
+		s.addResult(line, at, m)
 		return
 	}
 	s.flush()
@@ -248,7 +248,7 @@ func (s *openHandsLog) condensed(line int, at time.Time, summary string) {
 	s.flush()
 	s.compacted(Compaction{}, summary != "")
 	if summary != "" {
-		s.add(line, at, thread.Recap, user(summary))
+		s.add(line, at, thread.Recap, userMessage(summary))
 	}
 }
 

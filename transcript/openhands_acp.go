@@ -66,7 +66,7 @@ func (s *openHandsLog) flushACP() {
 		} else if len(r.Content) == 0 && status != "completed" {
 			continue // it was still running
 		}
-		s.add(c.line, c.end, thread.Plain, answer(r))
+		s.add(c.line, c.end, thread.Plain, toolMessage(r))
 	}
 	s.remote = nil
 }

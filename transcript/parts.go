@@ -19,13 +19,13 @@ func text(s string) []thread.Part {
 	return []thread.Part{thread.Text{Text: s}}
 }
 
-// user makes a user message of a text.
-func user(s string) thread.Message {
+// userMessage makes a user message of a text.
+func userMessage(s string) thread.Message {
 	return thread.Message{Role: thread.User, Parts: text(s)}
 }
 
-// answer makes a tool message.
-func answer(r thread.ToolResult) thread.Message {
+// toolMessage makes a tool message.
+func toolMessage(r thread.ToolResult) thread.Message {
 	return thread.Message{Role: thread.Tool, Parts: []thread.Part{r}}
 }
 

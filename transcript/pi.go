@@ -123,9 +123,9 @@ func (j *job) piThread(name, model string, entries []piEntry) (Transcript, error
 			b.pi(e, at)
 		case "compaction":
 			b.compacted(Compaction{TokensBefore: int(e.Get("tokensBefore").Int())}, true)
-			b.add(e.line, at, thread.Recap, user(piRecap+e.Get("summary").Str+"\n</summary>"))
+			b.add(e.line, at, thread.Recap, userMessage(piRecap+e.Get("summary").Str+"\n</summary>"))
 		case "branch_summary":
-			b.add(e.line, at, thread.Recap, user(e.Get("summary").Str))
+			b.add(e.line, at, thread.Recap, userMessage(e.Get("summary").Str))
 		case "custom_message":
 			m := thread.Message{Role: thread.User, Parts: piParts(e.Get("content"), "")}
 			b.add(e.line, at, thread.Injected, m)
@@ -158,17 +158,17 @@ func (b *builder) pi(e piEntry, at time.Time) {
 		b.add(e.line, at, thread.Plain, thread.Message{Role: thread.Assistant, Parts: said})
 	case "toolResult":
 		r := thread.ToolResult{CallID: m.Get("toolCallId").Str, Tool: m.Get("toolName").Str, Outcome: outcome(m.Get("isError").Bool()), Content: said}
-		b.add(e.line, at, thread.Plain, answer(r))
+		b.add(e.line, at, thread.Plain, toolMessage(r))
 	case "bashExecution":
 		if m.Get("excludeFromContext").Bool() {
 			b.report.skip("bashExecution kept from the model")
 			return
 		}
-		b.add(e.line, at, thread.Injected, user(piShell(m)))
+		b.add(e.line, at, thread.Injected, userMessage(piShell(m)))
 	case "custom", "hookMessage":
 		b.add(e.line, at, thread.Injected, thread.Message{Role: thread.User, Parts: said})
 	case "branchSummary", "compactionSummary":
-		b.add(e.line, at, thread.Recap, user(m.Get("summary").Str))
+		b.add(e.line, at, thread.Recap, userMessage(m.Get("summary").Str))
 	default:
 		b.report.unknown("message/" + role)
 	}

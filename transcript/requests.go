@@ -156,7 +156,7 @@ func (j *job) body(api provider, v value, path string, doc gjson.Result) (Transc
 		return Transcript{}, &SyntaxError{Line: v.line, Path: path, Err: err}
 	}
 	b := newBuilder(v.name, j.report)
-	b.whole = true
+	b.keepEmpty = true
 	b.Model, b.System, b.Tools = p.Model, p.System, p.Tools
 	b.add(v.line, time.Time{}, thread.Plain, p.Messages...)
 	b.Prompt = p

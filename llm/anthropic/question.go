@@ -54,7 +54,7 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options) (*question, error) {
 	case q.schema != nil:
 		e.Set("output_config.format", `{"type":"json_schema","schema":`+o.Schema.JSON+`}`)
 	}
-	if o.Temperature != nil && !thinks(p) && !c.noHeat.Load() {
+	if o.Temperature != nil && !thinks(p) && !c.noTemperature.Load() {
 		e.Set("temperature", fmt.Sprint(*o.Temperature))
 	}
 	if gjson.GetBytes(e.Body, "stream").Exists() {

@@ -101,20 +101,20 @@ func (c *counts) usage() wire.Usage {
 
 // NewStream returns the reader of a streamed message; see wire.Answers
 // (https://docs.anthropic.com/en/docs/build-with-claude/streaming).
-func (Codec) NewStream() wire.Stream { return &stream{index: map[int64]*growing{}} }
+func (Codec) NewStream() wire.Stream { return &stream{index: map[int64]*partialBlock{}} }
 
 // stream adds a message up from its events.
 type stream struct {
 	id, model, reason string
 	counts            counts
-	blocks            []*growing // in the order they came
-	index             map[int64]*growing
+	blocks            []*partialBlock // in the order they came
+	index             map[int64]*partialBlock
 	started           bool
 }
 
-// growing is a content block that is being written. What an event of an unknown
+// partialBlock is a content block that is being written. What an event of an unknown
 // type adds is not known, and left out.
-type growing struct {
+type partialBlock struct {
 	start                           string // as content_block_start had it
 	text, thinking, signature, args strings.Builder
 	citations                       []string
@@ -160,13 +160,13 @@ func (s *stream) begin(index int64, start gjson.Result) error {
 	if s.index[index] != nil || !start.IsObject() {
 		return fmt.Errorf("%w: the stream begins a block that is none, or begins it twice", wire.ErrAnswer)
 	}
-	b := &growing{start: start.Raw}
+	b := &partialBlock{start: start.Raw}
 	s.blocks = append(s.blocks, b)
 	s.index[index] = b
 	return nil
 }
 
-func (b *growing) grow(d gjson.Result) {
+func (b *partialBlock) grow(d gjson.Result) {
 	switch d.Get("type").Str {
 	case "text_delta":
 		b.text.WriteString(d.Get("text").Str)
@@ -217,7 +217,7 @@ func (s *stream) Answer() (wire.Answer, error) {
 
 // block returns the JSON of the block, and false when its arguments are no object;
 // then the block has none.
-func (b *growing) block() (raw string, whole bool) {
+func (b *partialBlock) block() (raw string, whole bool) {
 	raw = b.start
 	set := func(name, value string) { raw = jsonedit.Set(raw, name, value) }
 	more := func(name string, text *strings.Builder) {

@@ -317,7 +317,7 @@ type cacheMark struct {
 
 // cacheMark notes the mark of a block. It must be called in the order of the
 // prompt: tools, system, messages.
-func (c *checker) cacheMark(b item, path string) {
+func (c *checker) cacheMark(b checkedBlock, path string) {
 	mark := b.Get("cache_control")
 	if !mark.IsObject() {
 		return

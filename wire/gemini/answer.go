@@ -44,7 +44,7 @@ func (Codec) NewStream() wire.Stream { return &stream{} }
 // stream adds an answer up from responses that each hold a piece.
 type stream struct {
 	id, model, reason string
-	parts             []*growing
+	parts             []*partialPart
 	content           string // as it came whole; empty for a stream
 	usage             wire.Usage
 	started           bool
@@ -93,16 +93,16 @@ func (s *stream) part(v gjson.Result) {
 			return
 		}
 	}
-	s.parts = append(s.parts, &growing{first: v})
+	s.parts = append(s.parts, &partialPart{first: v})
 }
 
-// growing is a part, and the texts that were put to it.
-type growing struct {
+// partialPart is a part, and the texts that were put to it.
+type partialPart struct {
 	first gjson.Result
 	more  strings.Builder
 }
 
-func (g *growing) whole() string {
+func (g *partialPart) whole() string {
 	if g.more.Len() == 0 {
 		return g.first.Raw
 	}
