@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // sniff tells the format from one line, or from the document; "" when it does
@@ -42,30 +43,17 @@ func sniff(v gjson.Result) Format {
 	case v.Get("traj").IsArray():
 		return list(v.Get("traj"))
 	case v.Get("body").Exists():
-		if f := endpoint(v.Get("path").Str + v.Get("url").Str); f != "" {
-			return f
+		api := wire.APIOf(v.Get("path").Str + v.Get("url").Str)
+		for f, p := range providers {
+			if p.codec.API() == api {
+				return f
+			}
 		}
 		if f := body(unwrap(v.Get("body"))); f != "" {
 			return f
 		}
 	}
 	return body(v)
-}
-
-// endpoint tells the API from the path that a request was sent to.
-func endpoint(path string) Format {
-	path, _, _ = strings.Cut(path, "?")
-	switch {
-	case strings.HasSuffix(path, "/messages"), strings.HasSuffix(path, "/messages/count_tokens"):
-		return Anthropic
-	case strings.HasSuffix(path, "/chat/completions"):
-		return OpenAIChat
-	case strings.HasSuffix(path, "/responses"):
-		return Responses
-	case strings.HasSuffix(path, "enerateContent"):
-		return Gemini
-	}
-	return ""
 }
 
 // unwrap reads a body that is kept as a JSON text inside a string.

@@ -83,6 +83,22 @@ func IsObject(doc string) bool {
 	return strings.HasPrefix(strings.TrimLeft(doc, " \t\r\n"), "{") && Valid(doc)
 }
 
+// AsObject is a text as a JSON object, such as the arguments of a call: itself, without
+// white space around it, where it is one, and {} where it is blank; else an object whose
+// member "input" holds it, as JSON where it is that.
+func AsObject(text string) string {
+	bare := strings.TrimSpace(text)
+	switch {
+	case bare == "":
+		return "{}"
+	case IsObject(bare):
+		return bare
+	case Valid(bare):
+		return new(Object).Raw("input", bare).String()
+	}
+	return new(Object).Str("input", text).String()
+}
+
 // Fields are the members of an object, found in one pass.
 type Fields []Field
 

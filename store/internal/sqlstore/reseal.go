@@ -88,7 +88,7 @@ func (r *resealer) all(ctx context.Context) error {
 		for _, info := range page {
 			at, there, err := r.find(ctx, r.db.read, info.ID, "")
 			if err == nil && there {
-				err = r.shelves(ctx, true, at.number, info.ID)
+				err = r.tables(ctx, true, at.number, info.ID)
 			}
 			if err != nil {
 				return err
@@ -97,16 +97,16 @@ func (r *resealer) all(ctx context.Context) error {
 		}
 		more = len(page) == resealPage
 	}
-	if err := r.shelves(ctx, false, r.id); err != nil {
+	if err := r.tables(ctx, false, r.id); err != nil {
 		return err
 	}
 	return errors.Join(r.failed...)
 }
 
-// shelves seals anew what needs it among the rows whose key begins with first, in
+// tables seals anew what needs it among the rows whose key begins with first, in
 // the tables of threads or the others. Their places begin with the name of the
 // thread, where they are of one.
-func (r *resealer) shelves(ctx context.Context, ofThread bool, first any, name ...any) error {
+func (r *resealer) tables(ctx context.Context, ofThread bool, first any, name ...any) error {
 	for _, s := range sealedTables {
 		if s.ofThread() != ofThread {
 			continue

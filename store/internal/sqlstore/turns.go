@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// writeQueue part the only connection that writes among tenants: each in its turn has one
+// writeQueue parts the only connection that writes among tenants: each in its turn has one
 // write, however many of another's wait. The zero value has nobody writing.
 type writeQueue struct {
 	mu      sync.Mutex
