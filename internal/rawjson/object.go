@@ -70,6 +70,15 @@ func Array(values []string) string {
 	return b.String()
 }
 
+// ArrayOf writes what is made of the items of a list as an array.
+func ArrayOf[T any](list []T, value func(T) string) string {
+	values := make([]string, len(list))
+	for i, item := range list {
+		values[i] = value(item)
+	}
+	return Array(values)
+}
+
 func arraySize(values []string) int {
 	size := 2 + len(values)
 	for _, v := range values {

@@ -206,11 +206,7 @@ func (m *Messages) Body() string {
 		out = jsonedit.Delete(out, x.Name)
 	}
 	if m.changed {
-		raw := make([]string, len(m.list))
-		for i := range m.list {
-			raw[i] = m.list[i].raw
-		}
-		out = jsonedit.Set(out, "messages", rawjson.Array(raw))
+		out = jsonedit.Set(out, "messages", rawjson.ArrayOf(m.list, func(x message) string { return x.raw }))
 	}
 	return out
 }

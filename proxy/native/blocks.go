@@ -166,15 +166,11 @@ func (m *Messages) expand(found []compactionAt, newest int) {
 
 // with is the message with other blocks.
 func (x message) with(blocks []gjson.Result) message {
-	raw := make([]string, len(blocks))
-	for i := range blocks {
-		raw[i] = blocks[i].Raw
-	}
-	return x.holding(raw)
+	return x.holding(rawjson.ArrayOf(blocks, func(b gjson.Result) string { return b.Raw }))
 }
 
-func (x message) holding(blocks []string) message {
-	out := readMessage(gjson.Parse(jsonedit.Set(x.raw, "content", rawjson.Array(blocks))))
+func (x message) holding(content string) message {
+	out := readMessage(gjson.Parse(jsonedit.Set(x.raw, "content", content)))
 	out.recap = x.recap
 	return out
 }

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -138,9 +139,7 @@ func (s *stream) Event(data string) (now wire.Progress, err error) {
 		}
 		b.grow(v.Get("delta"))
 	case "message_delta":
-		if reason := v.Get("delta.stop_reason").Str; reason != "" {
-			s.reason = reason
-		}
+		s.reason = cmp.Or(v.Get("delta.stop_reason").Str, s.reason)
 		s.counts.add(v)
 	case "message_stop":
 		now.Done = true

@@ -226,15 +226,11 @@ func (e *element) String() string {
 	if e.raw != "" {
 		return e.raw
 	}
-	return `{"role":"` + e.role + `","content":[` + strings.Join(rawsOf(e.blocks), ",") + "]}"
+	return `{"role":"` + e.role + `","content":` + arrayOf(e.blocks) + "}"
 }
 
-func rawsOf(blocks []piece) []string {
-	list := make([]string, len(blocks))
-	for i := range blocks {
-		list[i] = blocks[i].raw
-	}
-	return list
+func arrayOf(blocks []piece) string {
+	return rawjson.ArrayOf(blocks, func(b piece) string { return b.raw })
 }
 
 func raws(elements []element) []string {

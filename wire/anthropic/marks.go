@@ -217,6 +217,6 @@ func (e *encoder) mark(el *element, block int, value string) {
 	}
 	blocks[block].raw = withMember(blocks[block].raw, "cache_control", value)
 	if el.raw != "" {
-		el.raw = withMember(el.raw, "content", rawjson.Array(rawsOf(blocks)))
+		el.raw = withMember(el.raw, "content", arrayOf(blocks))
 	}
 }

@@ -121,11 +121,7 @@ func (s *stream) Answer() (wire.Answer, error) {
 	a := wire.Answer{ID: s.id, Model: s.model, Reason: s.reason, Usage: s.usage, Stop: s.stop()}
 	content := s.content
 	if content == "" && len(s.parts) > 0 {
-		parts := make([]string, len(s.parts))
-		for i, part := range s.parts {
-			parts[i] = part.whole()
-		}
-		content = `{"role":"model","parts":[` + strings.Join(parts, ",") + `]}`
+		content = `{"role":"model","parts":` + rawjson.ArrayOf(s.parts, (*partialPart).whole) + `}`
 	}
 	a.Message.Role = thread.Assistant
 	if content == "" {

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"maps"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -118,16 +119,14 @@ func responsesHas(names ...string) func(gjson.Result) bool {
 // results are not checked.
 func (Responses) Validate(body []byte) []wire.Problem {
 	text := string(body)
-	c := responsesChecker{Checker: shape.Checker{Absent: true}, fields: map[string]gjson.Result{}}
+	c := responsesChecker{Checker: shape.Checker{Absent: true}}
 	root := gjson.Parse(text)
 	if err := responsesCheckJSON(text); err != nil {
 		c.Refuse(0, "$", "json", "not one JSON document: %v", err)
 	} else if !root.IsObject() {
 		c.Refuse(0, "$", "json", "the body is not an object")
 	} else {
-		for name, value := range rawjson.Members(root) {
-			c.fields[name] = value
-		}
+		c.fields = maps.Collect(rawjson.Members(root))
 		c.body()
 	}
 	return c.Problems()

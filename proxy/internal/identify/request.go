@@ -1,6 +1,7 @@
 package identify
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -138,11 +139,7 @@ func (r *Request) Names(member string) bool {
 // members are those of a body, found in one pass: there is one for each question,
 // and most bodies are long.
 func members(body string) map[string]gjson.Result {
-	found := map[string]gjson.Result{}
-	for name, v := range rawjson.Members(gjson.Parse(body)) {
-		found[name] = v
-	}
-	return found
+	return maps.Collect(rawjson.Members(gjson.Parse(body)))
 }
 
 // arrays are the members that hold the messages.
