@@ -231,11 +231,8 @@ func (s *ccSession) build(name string, lines []*ccLine) (Transcript, error) {
 			interrupted(messages)
 		}
 		if first.kind == thread.Recap || pending != nil {
-			c := Compaction{}
-			if pending != nil {
-				c, pending = *pending, nil
-			}
-			b.compacted(c, first.kind == thread.Recap)
+			b.compacted(*cmp.Or(pending, &Compaction{}), first.kind == thread.Recap)
+			pending = nil
 		}
 		b.add(first.number, first.time, first.kind, messages...)
 	}
@@ -250,18 +247,15 @@ func units(lines []*ccLine) []*ccUnit {
 	var all []*ccUnit
 	byID := map[string]*ccUnit{}
 	for _, l := range lines {
-		if l.role == "assistant" && l.messageID != "" {
-			if u := byID[l.messageID]; u != nil {
-				u.join(l)
-				continue
-			}
+		u := byID[l.messageID]
+		if u == nil {
+			u = &ccUnit{}
+			all = append(all, u)
 		}
-		u := &ccUnit{}
-		u.join(l)
-		all = append(all, u)
-		if l.messageID != "" {
+		if l.messageID != "" { // only the API's own messages have one
 			byID[l.messageID] = u
 		}
+		u.join(l)
 	}
 	return all
 }
