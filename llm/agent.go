@@ -38,7 +38,7 @@ func (a *Answers) For(agent Generator) *Answers {
 	if a == nil || agent == nil {
 		return a
 	}
-	return &Answers{keeping: a.keeping, agent: agent}
+	return &Answers{sharedAnswers: a.sharedAnswers, agent: agent}
 }
 
 // Of is the generator that is really asked.

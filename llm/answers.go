@@ -34,17 +34,17 @@ type Cache interface {
 //
 // A nil *Answers asks every time. Safe for concurrent use.
 type Answers struct {
-	*keeping
+	*sharedAnswers
 	agent Generator // whom Agent stands for; nil where nobody is at hand
 }
 
-// keeping is what all Answers of one origin share.
-type keeping struct {
+// sharedAnswers is what all Answers of one origin share.
+type sharedAnswers struct {
 	cache Cache
 	meter Meter // nil bounds nothing
 
 	mu     sync.Mutex
-	asking map[string]*asking
+	asking map[string]*inFlight
 	poor   *lru.Cache[string, outcome] // what is no answer to be kept
 }
 
@@ -54,7 +54,7 @@ func NewAnswers(c Cache) *Answers {
 	if c == nil {
 		c = memory{lru.New[string, []byte](maxMemory)}
 	}
-	return &Answers{keeping: &keeping{cache: c, asking: map[string]*asking{}, poor: lru.New[string, outcome](maxPoor)}}
+	return &Answers{sharedAnswers: &sharedAnswers{cache: c, asking: map[string]*inFlight{}, poor: lru.New[string, outcome](maxPoor)}}
 }
 
 // Meter bounds what models are asked. Implementations are safe for concurrent use.
@@ -112,9 +112,9 @@ type outcome struct {
 	err   error
 }
 
-// asking is a question that is being asked; done is closed when there is an
+// inFlight is a question that is being asked; done is closed when there is an
 // outcome, or when whoever asked has gone without one.
-type asking struct {
+type inFlight struct {
 	done chan struct{}
 	outcome
 	gone bool
@@ -154,7 +154,7 @@ func (a *Answers) Once(ctx context.Context, g Generator, p *prompt.Prompt, o *Op
 		}
 		other := a.asking[key]
 		if other == nil {
-			mine := &asking{done: make(chan struct{}), gone: true}
+			mine := &inFlight{done: make(chan struct{}), gone: true}
 			a.asking[key] = mine
 			a.mu.Unlock()
 			return a.ask(ctx, key, mine, g, &real, ask)
@@ -172,7 +172,7 @@ func (a *Answers) Once(ctx context.Context, g Generator, p *prompt.Prompt, o *Op
 }
 
 // ask gets the answer from the cache or the model, and hands it to who waits.
-func (a *Answers) ask(ctx context.Context, key string, mine *asking, g Generator, o *Options, ask func(context.Context) (*Reply, error)) (*Reply, error) {
+func (a *Answers) ask(ctx context.Context, key string, mine *inFlight, g Generator, o *Options, ask func(context.Context) (*Reply, error)) (*Reply, error) {
 	defer func() { // also when a generator panics
 		a.mu.Lock()
 		defer a.mu.Unlock()

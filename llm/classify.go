@@ -258,12 +258,11 @@ func detail(v gjson.Result) string {
 		return words(v.String())
 	}
 	var list []string
-	v.ForEach(func(_, d gjson.Result) bool {
+	for d := range rawjson.Items(v) {
 		if m := d.Get("msg"); m.Type == gjson.String {
 			list = append(list, m.Str)
 		}
-		return true
-	})
+	}
 	return strings.Join(list, "; ")
 }
 

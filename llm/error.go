@@ -32,15 +32,6 @@ const (
 // Error returns the kind in words.
 func (k Kind) Error() string { return string(k) }
 
-// temporary reports whether the same request may succeed later.
-func (k Kind) temporary() bool {
-	switch k {
-	case ErrRateLimited, ErrOverloaded, ErrServer, ErrTimeout, ErrConnection:
-		return true
-	}
-	return false
-}
-
 // APIError is an answer that did not come. It never holds a key.
 type APIError struct {
 	// Provider names the API: "anthropic", "openai", …
@@ -98,7 +89,13 @@ func (e *APIError) Is(target error) bool { return target == error(e.Kind) }
 func (e *APIError) Unwrap() error { return e.Err }
 
 // Temporary reports whether the same request may succeed later.
-func (e *APIError) Temporary() bool { return e.Kind.temporary() && !e.Once }
+func (e *APIError) Temporary() bool {
+	switch e.Kind {
+	case ErrRateLimited, ErrOverloaded, ErrServer, ErrTimeout, ErrConnection:
+		return !e.Once
+	}
+	return false
+}
 
 // IsOverflow reports whether a request failed because it does not fit into the
 // model's context window, or into what the provider takes at once.

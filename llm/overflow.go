@@ -108,18 +108,10 @@ var tooLargeForever = []string{
 // overflows reports whether the words of an error say that the request is too
 // large.
 func overflows(f *failure) bool {
-	for _, code := range overflowCodes {
-		if f.code == code || f.kind == code {
-			return true
-		}
-	}
 	if f.code == "string_above_max_length" && like(f.message, "maximum length 10485760") {
 		return true // OpenAI: one text of more than 10 MB; small limits are about names and ids
 	}
-	if likeAny(f.message, tooLargeForever) {
-		return true
-	}
-	return !likeAny(f.message, notOverflow) && likeAny(f.message, overflowMessages)
+	return f.has(overflowCodes) || likeAny(f.message, tooLargeForever) || !likeAny(f.message, notOverflow) && likeAny(f.message, overflowMessages)
 }
 
 func likeAny(s string, patterns []string) bool {

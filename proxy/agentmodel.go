@@ -18,7 +18,7 @@ func (x *exchange) asksAgent(r *reading) llm.Generator {
 		return nil
 	}
 	name := x.modelName(r)
-	g, err := x.t.options.Agent(x.endpoint.dialect.API(), name, &http.Client{Transport: borrowed{x}})
+	g, err := x.t.options.Agent(x.endpoint.dialect.API(), name, &http.Client{Transport: agentTransport{x}})
 	if err != nil {
 		x.fault("agent", err, nil)
 		return nil
@@ -26,12 +26,12 @@ func (x *exchange) asksAgent(r *reading) llm.Generator {
 	return g
 }
 
-// borrowed sends requests to where the agent's request goes, as the agent: with its
+// agentTransport sends requests to where the agent's request goes, as the agent: with its
 // headers, its credentials among them, which are read from it each time and kept nowhere.
-type borrowed struct{ x *exchange }
+type agentTransport struct{ x *exchange }
 
 // RoundTrip implements http.RoundTripper.
-func (b borrowed) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b agentTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	own := withoutOurs(b.x.request)
 	out := r.Clone(r.Context())
 	address := *own.URL

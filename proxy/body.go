@@ -15,22 +15,17 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// readBody reads a body up to a limit, as it comes: what it says of its length reserves
-// nothing. It is whole when nothing was left. The error is that of the connection; what
-// came before it is there.
-func readBody[T string | []byte](r io.Reader, limit int64) (body T, whole bool, err error) {
-	if r == nil {
-		return body, true, nil
-	}
-	return readPieces[T](r, limit, func(int) bool { return true })
-}
-
 // errBusy says that there is no room for a body.
 var errBusy = errors.New("no room for the body")
 
-// readPieces is readBody where there has to be room for each piece but the first. The
-// error is errBusy where there is none.
-func readPieces[T string | []byte](r io.Reader, limit int64, take func(bytes int) bool) (body T, whole bool, err error) {
+// readBody reads a body up to a limit, as it comes: what it says of its length reserves
+// nothing. It is whole when nothing was left. take, where it is not nil, is asked for
+// room for each piece but the first; the error is errBusy where there is none, else
+// that of the connection. What came before it is there.
+func readBody[T string | []byte](r io.Reader, limit int64, take func(bytes int) bool) (body T, whole bool, err error) {
+	if r == nil {
+		return body, true, nil
+	}
 	r = io.LimitReader(r, limit+1)
 	var pieces []*[pieceSize]byte
 	defer func() {
@@ -42,7 +37,7 @@ func readPieces[T string | []byte](r io.Reader, limit int64, take func(bytes int
 	for err == nil {
 		at := size % pieceSize
 		if at == 0 {
-			if len(pieces) > 0 && !take(pieceSize) {
+			if len(pieces) > 0 && take != nil && !take(pieceSize) {
 				return body, false, errBusy
 			}
 			pieces = append(pieces, piecePool.Get().(*[pieceSize]byte))
@@ -69,15 +64,14 @@ var piecePool = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
 // again is a body as it came: what was read of it, and behind it the error that
 // reading ended with or, without one, what was not read yet.
-func again[T string | []byte](read T, err error, rest io.ReadCloser) io.ReadCloser {
-	behind := io.Reader(rest)
+func again[T string | []byte](read T, err error, rest io.Reader, body io.Closer) io.ReadCloser {
 	if err != nil {
-		behind = failing{err}
+		rest = failing{err}
 	}
 	return struct {
 		io.Reader
 		io.Closer
-	}{io.MultiReader(strings.NewReader(string(read)), behind), rest}
+	}{io.MultiReader(strings.NewReader(string(read)), rest), body}
 }
 
 // failing gives the error that a body broke off with, in its place.
@@ -95,21 +89,15 @@ const (
 	alwaysRoom = 4 << 20
 )
 
-// decoded returns a body without its compression.
-func decoded[T string | []byte](h http.Header, body T, limit int64) (T, error) {
-	return decodedPieces(h, body, limit, func(int) bool { return true })
-}
-
-// decodedPieces is decoded where there has to be room for what comes out; see
-// readPieces.
-func decodedPieces[T string | []byte](h http.Header, body T, limit int64, take func(bytes int) bool) (T, error) {
+// decoded returns a body without its compression; see readBody for take.
+func decoded[T string | []byte](h http.Header, body T, limit int64, take func(bytes int) bool) (T, error) {
 	r, err := decoder(h, strings.NewReader(string(body)))
 	if err != nil || r == nil {
 		return body, err
 	}
 	defer r.Close()
 	limit = min(limit, alwaysRoom+maxRatio*int64(len(body)))
-	out, whole, err := readPieces[T](r, limit, take)
+	out, whole, err := readBody[T](r, limit, take)
 	if err == nil && !whole {
 		err = fmt.Errorf("the body has more than %d bytes without its compression", limit)
 	}

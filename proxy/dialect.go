@@ -48,7 +48,7 @@ type translator interface {
 	// end, so that its usage counts.
 	again(counted bool)
 	// end returns what was held back, or what stands in its place.
-	end(e ending) []byte
+	end(e streamEnd) []byte
 }
 
 // withdrawer takes back the end of a round. Every translator is one.
@@ -61,8 +61,8 @@ type withdrawer interface {
 	rest() []byte
 }
 
-// ending is how a stream ends for the client. The zero value is as it came.
-type ending struct {
+// streamEnd is how a stream ends for the client. The zero value is as it came.
+type streamEnd struct {
 	// dangling says that nothing is left of the calls for which the model stopped.
 	dangling bool
 	// failure says why the answer goes no further; empty when it is whole.
@@ -72,40 +72,40 @@ type ending struct {
 	wrote string
 }
 
-// joining is what the translators have in common.
-type joining struct {
-	figures figures
-	round   int
-	at      places // of blocks, calls or items
-	used    string // usage of the earlier rounds
-	now     string // usage of this one
-	held    []sse.Event
-	stopped bool // this round came to its end
-	marked  int64
+// streamJoiner is what the translators have in common.
+type streamJoiner struct {
+	usageFields usageFields
+	round       int
+	indexes     blockIndexes // of blocks, calls or items
+	used        string       // usage of the earlier rounds
+	now         string       // usage of this one
+	held        []sse.Event
+	stopped     bool // this round came to its end
+	marked      int64
 }
 
-func (j *joining) mark()        { j.marked = j.at.next }
-func (j *joining) withdraw()    { j.at.next = j.marked }
-func (j *joining) rest() []byte { return nil }
+func (j *streamJoiner) mark()        { j.marked = j.indexes.next }
+func (j *streamJoiner) withdraw()    { j.indexes.next = j.marked }
+func (j *streamJoiner) rest() []byte { return nil }
 
-func (j *joining) again(counted bool) {
+func (j *streamJoiner) again(counted bool) {
 	j.round++
 	if counted {
 		j.used = j.usage()
 	}
-	j.at.again()
+	j.indexes.again()
 	j.now, j.held, j.stopped = "", nil, false
 }
 
-func (j *joining) whole() bool { return j.stopped }
+func (j *streamJoiner) whole() bool { return j.stopped }
 
 // usage is that of all rounds so far.
-func (j *joining) usage() string { return j.figures.joined(j.used, j.now) }
+func (j *streamJoiner) usage() string { return j.usageFields.joined(j.used, j.now) }
 
-func (j *joining) hold(e sse.Event) { j.held = append(j.held, e) }
+func (j *streamJoiner) hold(e sse.Event) { j.held = append(j.held, e) }
 
 // release gives what was held back, with what change makes of its data.
-func (j *joining) release(change func(data string) string) (out []byte) {
+func (j *streamJoiner) release(change func(data string) string) (out []byte) {
 	for _, e := range j.held {
 		out = append(out, e.With(change(e.Data))...)
 	}
@@ -115,7 +115,7 @@ func (j *joining) release(change func(data string) string) (out []byte) {
 
 // failed is the event that ends a stream with a failure: what the provider wrote of it, where
 // that has a member, else the sentence in the API's form. It is nil where there is none.
-func (how ending) failed(name, member, form string) []byte {
+func (how streamEnd) failed(name, member, form string) []byte {
 	switch {
 	case gjson.Get(how.wrote, member).Exists():
 		return sse.Event{Name: name}.With(how.wrote)
@@ -125,16 +125,16 @@ func (how ending) failed(name, member, form string) []byte {
 	return nil
 }
 
-// places says under which index the client is shown what a round numbers for
+// blockIndexes says under which index the client is shown what a round numbers for
 // itself: as the provider does, without what is ours and behind the earlier
 // rounds.
-type places struct {
+type blockIndexes struct {
 	at              map[int64]int64 // -1 for what the client is not shown
 	base, cut, next int64
 }
 
 // put gives a place to an index of this round.
-func (p *places) put(index int64, shown bool) {
+func (p *blockIndexes) put(index int64, shown bool) {
 	if p.at == nil {
 		p.at = map[int64]int64{}
 	}
@@ -149,7 +149,7 @@ func (p *places) put(index int64, shown bool) {
 }
 
 // of returns the place of an index; one that nobody announced keeps its own.
-func (p *places) of(index int64) (to int64, shown bool) {
+func (p *blockIndexes) of(index int64) (to int64, shown bool) {
 	to, known := p.at[index]
 	if !known {
 		return index, true
@@ -158,15 +158,15 @@ func (p *places) of(index int64) (to int64, shown bool) {
 }
 
 // again begins another round.
-func (p *places) again() { p.at, p.base, p.cut = nil, p.next, 0 }
+func (p *blockIndexes) again() { p.at, p.base, p.cut = nil, p.next, 0 }
 
 // joined makes one answer of those of several rounds: the elements of a list that are shown,
 // of all of them, and the rest of the last.
-func joined(rounds [][]byte, list, usage string, f figures, shown func(v gjson.Result, round int) bool) string {
+func joined(rounds [][]byte, list, usage string, f usageFields, shown func(v gjson.Result, round int) bool) string {
 	var all []string
 	used := ""
 	for n, body := range rounds {
-		all = append(all, those(gjson.GetBytes(body, list), func(v gjson.Result) bool { return shown(v, n) })...)
+		all = append(all, selected(gjson.GetBytes(body, list), func(v gjson.Result) bool { return shown(v, n) })...)
 		used = f.joined(used, gjson.GetBytes(body, usage).Raw)
 	}
 	out := jsonedit.Set(string(rounds[len(rounds)-1]), list, rawjson.Array(all))
@@ -176,20 +176,16 @@ func joined(rounds [][]byte, list, usage string, f figures, shown func(v gjson.R
 	return out
 }
 
-// those are the elements of a list that are kept.
-func those(list gjson.Result, keep func(gjson.Result) bool) (raw []string) {
-	if !list.IsArray() {
-		return nil
-	}
-	list.ForEach(func(_, v gjson.Result) bool {
+// selected are the elements of a list that are kept.
+func selected(list gjson.Result, keep func(gjson.Result) bool) (raw []string) {
+	for v := range rawjson.Items(list) {
 		if keep(v) {
 			raw = append(raw, v.Raw)
 		}
-		return true
-	})
+	}
 	return raw
 }
 
 func elements(list gjson.Result) []string {
-	return those(list, func(gjson.Result) bool { return true })
+	return selected(list, func(gjson.Result) bool { return true })
 }

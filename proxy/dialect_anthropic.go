@@ -19,7 +19,7 @@ func (messages) readable(*http.Request, map[string]gjson.Result) bool { return t
 // round's: it alone is bound to what the client knows.
 func (messages) joined(rounds [][]byte) []byte {
 	calls := false
-	out := joined(rounds, "content", "usage", messagesFigures, func(b gjson.Result, n int) bool {
+	out := joined(rounds, "content", "usage", messagesUsage, func(b gjson.Result, n int) bool {
 		shown := shows(b, n)
 		calls = calls || shown && b.Get("type").Str == "tool_use"
 		return shown
@@ -50,7 +50,7 @@ func iterations(usage string) []string {
 func shows(block gjson.Result, n int) bool {
 	switch block.Get("type").Str {
 	case "tool_use":
-		return !ours(block.Get("name").Str)
+		return !isOurTool(block.Get("name").Str)
 	case "thinking", "redacted_thinking":
 		return n == 0
 	}
@@ -58,11 +58,11 @@ func shows(block gjson.Result, n int) bool {
 }
 
 func (messages) translator() translator {
-	return &messageStream{joining{figures: messagesFigures}}
+	return &messageStream{streamJoiner{usageFields: messagesUsage}}
 }
 
 // messageStream joins streams of the Messages API.
-type messageStream struct{ joining }
+type messageStream struct{ streamJoiner }
 
 func (m *messageStream) next(e sse.Event) (out []byte, last bool) {
 	v := gjson.Parse(e.Data)
@@ -73,7 +73,7 @@ func (m *messageStream) next(e sse.Event) (out []byte, last bool) {
 			return nil, false
 		}
 	case "content_block_start":
-		m.at.put(v.Get("index").Int(), shows(v.Get("content_block"), m.round))
+		m.indexes.put(v.Get("index").Int(), shows(v.Get("content_block"), m.round))
 		return m.moved(e, v), false
 	case "content_block_delta", "content_block_stop":
 		return m.moved(e, v), false
@@ -95,7 +95,7 @@ func (m *messageStream) next(e sse.Event) (out []byte, last bool) {
 
 // moved is an event of a block under the index that the client knows.
 func (m *messageStream) moved(e sse.Event, v gjson.Result) []byte {
-	to, shown := m.at.of(v.Get("index").Int())
+	to, shown := m.indexes.of(v.Get("index").Int())
 	switch {
 	case !shown:
 		return nil
@@ -105,7 +105,7 @@ func (m *messageStream) moved(e sse.Event, v gjson.Result) []byte {
 	return e.With(jsonedit.Set(e.Data, "index", strconv.FormatInt(to, 10)))
 }
 
-func (m *messageStream) end(how ending) []byte {
+func (m *messageStream) end(how streamEnd) []byte {
 	if gjson.Get(how.wrote, "type").Str != "error" {
 		how.wrote = ""
 	}

@@ -37,8 +37,8 @@ func (chat) joined(rounds [][]byte) []byte {
 				said[name] = apart(said[name]) + s
 			}
 		}
-		calls = append(calls, those(m.Get("tool_calls"), func(c gjson.Result) bool { return !ours(c.Get("function.name").Str) })...)
-		used = chatFigures.joined(used, gjson.GetBytes(body, "usage").Raw)
+		calls = append(calls, selected(m.Get("tool_calls"), func(c gjson.Result) bool { return !isOurTool(c.Get("function.name").Str) })...)
+		used = chatUsage.joined(used, gjson.GetBytes(body, "usage").Raw)
 	}
 	m := gjson.Get(last, "choices.0.message").Raw
 	for _, name := range texts {
@@ -73,12 +73,12 @@ func apart(s string) string {
 }
 
 func (chat) translator() translator {
-	return &chatStream{joining: joining{figures: chatFigures}, spoke: map[string]bool{}, speaks: map[string]bool{}}
+	return &chatStream{streamJoiner: streamJoiner{usageFields: chatUsage}, spoke: map[string]bool{}, speaks: map[string]bool{}}
 }
 
 // chatStream joins streams of chat completion chunks.
 type chatStream struct {
-	joining
+	streamJoiner
 	id     string          // of the client's answer, as JSON
 	spoke  map[string]bool // the fields in which earlier rounds said something
 	speaks map[string]bool // those in which this one does
@@ -87,7 +87,7 @@ type chatStream struct {
 func (m *chatStream) again(counted bool) {
 	maps.Copy(m.spoke, m.speaks)
 	clear(m.speaks)
-	m.joining.again(counted)
+	m.streamJoiner.again(counted)
 }
 
 func (m *chatStream) next(e sse.Event) (out []byte, last bool) {
@@ -149,24 +149,23 @@ func (m *chatStream) delta(data string, d gjson.Result) (chunk string, gone bool
 		data = jsonedit.Delete(data, "choices.0.delta.role") // some clients would add it to the first
 	}
 	calls := d.Get("tool_calls")
-	if !calls.IsArray() || len(calls.Array()) == 0 {
+	if calls.Get("#").Int() == 0 {
 		return data, m.round > 0 && nothing(data)
 	}
 	var shown []string
-	calls.ForEach(func(_, c gjson.Result) bool {
+	for c := range rawjson.Items(calls) {
 		i := c.Get("index").Int()
-		if _, known := m.at.at[i]; !known {
-			m.at.put(i, !ours(c.Get("function.name").Str))
+		if _, known := m.indexes.at[i]; !known {
+			m.indexes.put(i, !isOurTool(c.Get("function.name").Str))
 		}
-		switch to, show := m.at.of(i); {
+		switch to, show := m.indexes.of(i); {
 		case !show:
 		case to == i:
 			shown = append(shown, c.Raw)
 		default:
 			shown = append(shown, jsonedit.Set(c.Raw, "index", strconv.FormatInt(to, 10)))
 		}
-		return true
-	})
+	}
 	if len(shown) > 0 {
 		list := rawjson.Array(shown)
 		if list == strings.TrimSpace(calls.Raw) {
@@ -180,12 +179,12 @@ func (m *chatStream) delta(data string, d gjson.Result) (chunk string, gone bool
 
 // nothing reports whether a chunk says nothing to anybody.
 func nothing(data string) bool {
-	empty := true
-	gjson.Get(data, "choices.0.delta").ForEach(func(_, x gjson.Result) bool {
-		empty = x.Type == gjson.Null || x.Type == gjson.String && x.Str == ""
-		return empty
-	})
-	return empty && gjson.Get(data, "choices.0.finish_reason").Type != gjson.String && !gjson.Get(data, "usage").IsObject()
+	for _, x := range rawjson.Members(gjson.Get(data, "choices.0.delta")) {
+		if x.Type != gjson.Null && (x.Type != gjson.String || x.Str != "") {
+			return false
+		}
+	}
+	return gjson.Get(data, "choices.0.finish_reason").Type != gjson.String && !gjson.Get(data, "usage").IsObject()
 }
 
 func (m *chatStream) rest() (out []byte) {
@@ -201,7 +200,7 @@ func (m *chatStream) rest() (out []byte) {
 	return out
 }
 
-func (m *chatStream) end(how ending) []byte {
+func (m *chatStream) end(how streamEnd) []byte {
 	if out := how.failed("", "error", `{"error":{"message":%s,"type":"server_error","code":null}}`); out != nil {
 		return out
 	}

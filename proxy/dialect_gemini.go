@@ -24,18 +24,18 @@ func (contents) readable(r *http.Request, body map[string]gjson.Result) bool {
 }
 
 // shownPart reports whether the client is shown a part: any but a call of one of our tools.
-func shownPart(part gjson.Result) bool { return !ours(part.Get("functionCall.name").Str) }
+func shownPart(part gjson.Result) bool { return !isOurTool(part.Get("functionCall.name").Str) }
 
 func (contents) joined(rounds [][]byte) []byte {
-	return []byte(joined(rounds, "candidates.0.content.parts", "usageMetadata", contentsFigures, func(p gjson.Result, _ int) bool { return shownPart(p) }))
+	return []byte(joined(rounds, "candidates.0.content.parts", "usageMetadata", contentsUsage, func(p gjson.Result, _ int) bool { return shownPart(p) }))
 }
 
 func (contents) translator() translator {
-	return &contentStream{joining{figures: contentsFigures}}
+	return &contentStream{streamJoiner{usageFields: contentsUsage}}
 }
 
 // contentStream joins streams of generateContent responses.
-type contentStream struct{ joining }
+type contentStream struct{ streamJoiner }
 
 func (m *contentStream) next(e sse.Event) (out []byte, last bool) {
 	v := gjson.Parse(e.Data)
@@ -45,7 +45,7 @@ func (m *contentStream) next(e sse.Event) (out []byte, last bool) {
 	candidate := v.Get("candidates.0")
 	parts := candidate.Get("content.parts")
 	data := e.Data
-	if shown := those(parts, shownPart); int64(len(shown)) < parts.Get("#").Int() {
+	if shown := selected(parts, shownPart); int64(len(shown)) < parts.Get("#").Int() {
 		data = jsonedit.Set(data, "candidates.0.content.parts", rawjson.Array(shown))
 		if len(shown) == 0 && !candidate.Get("finishReason").Exists() && !m.stopped {
 			return nil, false
@@ -66,7 +66,7 @@ func (m *contentStream) next(e sse.Event) (out []byte, last bool) {
 
 func (m *contentStream) rest() (out []byte) {
 	for _, e := range m.held {
-		parts := those(gjson.Get(e.Data, "candidates.0.content.parts"), func(p gjson.Result) bool { return !p.Get("functionCall").Exists() })
+		parts := selected(gjson.Get(e.Data, "candidates.0.content.parts"), func(p gjson.Result) bool { return !p.Get("functionCall").Exists() })
 		if len(parts) > 0 {
 			data := jsonedit.Set(jsonedit.Delete(e.Data, "candidates.0.finishReason"), "candidates.0.content.parts", rawjson.Array(parts))
 			out = append(out, e.With(data)...)
@@ -75,7 +75,7 @@ func (m *contentStream) rest() (out []byte) {
 	return out
 }
 
-func (m *contentStream) end(how ending) []byte {
+func (m *contentStream) end(how streamEnd) []byte {
 	if out := how.failed("", "error", `{"error":{"code":500,"message":%s,"status":"INTERNAL"}}`); out != nil {
 		return out
 	}

@@ -22,13 +22,13 @@ func (responses) readable(_ *http.Request, body map[string]gjson.Result) bool {
 
 // ourItem reports whether an item of the output is a call of one of our tools.
 func ourItem(item gjson.Result) bool {
-	return item.Get("type").Str == "function_call" && ours(item.Get("name").Str)
+	return item.Get("type").Str == "function_call" && isOurTool(item.Get("name").Str)
 }
 
 // withoutOurTools leaves our tools out of what a response says of its request.
 func withoutOurTools(response string) string {
 	declared := gjson.Get(response, "tools")
-	theirs := those(declared, func(tool gjson.Result) bool { return !ours(tool.Get("name").Str) })
+	theirs := selected(declared, func(tool gjson.Result) bool { return !isOurTool(tool.Get("name").Str) })
 	if len(theirs) == len(elements(declared)) {
 		return response
 	}
@@ -37,16 +37,16 @@ func withoutOurTools(response string) string {
 
 // joined is the last response, by whose id the provider holds all of them.
 func (responses) joined(rounds [][]byte) []byte {
-	return []byte(withoutOurTools(joined(rounds, "output", "usage", responsesFigures, func(item gjson.Result, _ int) bool { return !ourItem(item) })))
+	return []byte(withoutOurTools(joined(rounds, "output", "usage", responsesUsage, func(item gjson.Result, _ int) bool { return !ourItem(item) })))
 }
 
 func (responses) translator() translator {
-	return &responseStream{joining: joining{figures: responsesFigures}}
+	return &responseStream{streamJoiner: streamJoiner{usageFields: responsesUsage}}
 }
 
 // responseStream joins streams of response events.
 type responseStream struct {
-	joining
+	streamJoiner
 	id       string   // of the first response, as JSON: that of the client's
 	last     string   // of this round's
 	items    int      // of this round
@@ -59,18 +59,18 @@ type responseStream struct {
 }
 
 func (m *responseStream) mark() {
-	m.joining.mark()
+	m.streamJoiner.mark()
 	m.then.shown, m.then.sequence = len(m.shown), m.sequence
 }
 
 func (m *responseStream) withdraw() {
-	m.joining.withdraw()
+	m.streamJoiner.withdraw()
 	m.shown, m.sequence = m.shown[:m.then.shown], m.then.sequence
 }
 
 func (m *responseStream) again(counted bool) {
 	m.items = 0
-	m.joining.again(counted)
+	m.streamJoiner.again(counted)
 }
 
 func (m *responseStream) next(e sse.Event) (out []byte, last bool) {
@@ -85,7 +85,7 @@ func (m *responseStream) next(e sse.Event) (out []byte, last bool) {
 			return nil, false
 		}
 	case "response.output_item.added":
-		m.at.put(v.Get("output_index").Int(), !ourItem(v.Get("item")))
+		m.indexes.put(v.Get("output_index").Int(), !ourItem(v.Get("item")))
 	case "response.output_item.done":
 		item := v.Get("item")
 		m.items++
@@ -100,7 +100,7 @@ func (m *responseStream) next(e sse.Event) (out []byte, last bool) {
 	}
 	data := m.told(e.Data)
 	if index := v.Get("output_index"); index.Exists() {
-		to, shown := m.at.of(index.Int())
+		to, shown := m.indexes.of(index.Int())
 		switch {
 		case !shown:
 			return nil, false
@@ -139,7 +139,7 @@ func (m *responseStream) numbered(e sse.Event, data string) []byte {
 	return e.With(data)
 }
 
-func (m *responseStream) end(how ending) []byte {
+func (m *responseStream) end(how streamEnd) []byte {
 	if how.failure != "" {
 		wrote := gjson.Get(how.wrote, "error")
 		if failed := gjson.Get(how.wrote, "response.error"); failed.IsObject() {

@@ -12,9 +12,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
-// figures says which members of a usage are of what the model wrote, and which is
+// usageFields says which members of a usage are of what the model wrote, and which is
 // their sum with the prompt's.
-type figures struct {
+type usageFields struct {
 	// written are summed over the rounds of a request; everything else is that of
 	// the last round.
 	written []string
@@ -30,10 +30,10 @@ type figures struct {
 // its context, so that a sum over rounds would look like a multiple of it. Money,
 // and the calls of tools that the provider runs, were spent in every round.
 var (
-	messagesFigures  = figures{written: []string{"output_tokens", "output_tokens_details", "server_tool_use"}, rounds: true}
-	chatFigures      = figures{written: []string{"completion_tokens", "completion_tokens_details", "cost", "cost_details"}, output: []string{"completion_tokens"}, total: "total_tokens"}
-	responsesFigures = figures{written: []string{"output_tokens", "output_tokens_details", "cost", "cost_details"}, output: []string{"output_tokens"}, total: "total_tokens"}
-	contentsFigures  = figures{written: []string{"candidatesTokenCount", "thoughtsTokenCount"}, output: []string{"candidatesTokenCount", "thoughtsTokenCount"}, total: "totalTokenCount"}
+	messagesUsage  = usageFields{written: []string{"output_tokens", "output_tokens_details", "server_tool_use"}, rounds: true}
+	chatUsage      = usageFields{written: []string{"completion_tokens", "completion_tokens_details", "cost", "cost_details"}, output: []string{"completion_tokens"}, total: "total_tokens"}
+	responsesUsage = usageFields{written: []string{"output_tokens", "output_tokens_details", "cost", "cost_details"}, output: []string{"output_tokens"}, total: "total_tokens"}
+	contentsUsage  = usageFields{written: []string{"candidatesTokenCount", "thoughtsTokenCount"}, output: []string{"candidatesTokenCount", "thoughtsTokenCount"}, total: "totalTokenCount"}
 )
 
 // joined is the usage that a client is told of several rounds: used is that of the
@@ -43,7 +43,7 @@ var (
 // Only Anthropic's API has a place for the rounds themselves (usage.iterations). For
 // the others they are left out: there are clients that refuse members which they do
 // not know.
-func (f figures) joined(used, now string) string {
+func (f usageFields) joined(used, now string) string {
 	earlier, last := gjson.Parse(used), gjson.Parse(now)
 	switch {
 	case !earlier.IsObject():
@@ -72,11 +72,11 @@ const countLevels = 8
 // objects gone through; anything else is that of the later one, where it has it.
 func added(earlier, later gjson.Result, levels int, summed func(name string) bool) string {
 	out := later.Raw
-	earlier.ForEach(func(k, before gjson.Result) bool {
-		if before.Type == gjson.Null || !summed(k.Str) {
-			return true
+	for name, before := range rawjson.Members(earlier) {
+		if before.Type == gjson.Null || !summed(name) {
+			continue
 		}
-		path := gjson.Escape(k.Str)
+		path := gjson.Escape(name)
 		switch now := later.Get(path); {
 		case !now.Exists() || now.Type == gjson.Null:
 			out = jsonedit.Set(out, path, before.Raw)
@@ -85,8 +85,7 @@ func added(earlier, later gjson.Result, levels int, summed func(name string) boo
 		case levels > 1 && before.IsObject() && now.IsObject():
 			out = jsonedit.Set(out, path, added(before, now, levels-1, func(string) bool { return true }))
 		}
-		return true
-	})
+	}
 	return out
 }
 
@@ -98,12 +97,11 @@ func over(a, b string) string {
 		return a
 	}
 	out := cmp.Or(a, "{}")
-	counts.ForEach(func(k, v gjson.Result) bool {
+	for name, v := range rawjson.Members(counts) {
 		if v.Type != gjson.Null {
-			out = jsonedit.Set(out, gjson.Escape(k.Str), v.Raw)
+			out = jsonedit.Set(out, gjson.Escape(name), v.Raw)
 		}
-		return true
-	})
+	}
 	return out
 }
 

@@ -87,7 +87,7 @@ func (x *exchange) send(d decision) (*http.Response, error) {
 	}
 	if d.action != Passed {
 		out.Header.Del("Content-Encoding")
-		if x.native.held != nil {
+		if x.native.state != nil {
 			out.Header = withoutBetas(out.Header, native.BetaThreads)
 		}
 	}

@@ -19,6 +19,6 @@ func (o *Options) Waiting() bool { return o.retry.Sleep == nil }
 
 // JoinedUsage is what a client of an API is told of two rounds.
 func JoinedUsage(api, first, second string) string {
-	f := map[string]figures{wire.Anthropic: messagesFigures, wire.Chat: chatFigures, wire.Responses: responsesFigures, wire.Gemini: contentsFigures}[api]
+	f := map[string]usageFields{wire.Anthropic: messagesUsage, wire.Chat: chatUsage, wire.Responses: responsesUsage, wire.Gemini: contentsUsage}[api]
 	return f.joined(first, second)
 }

@@ -34,9 +34,9 @@ type emulation struct {
 	header http.Header
 	// asked is what a request of the Responses API asks beside; nil for others.
 	asked *asked
-	// held is the history that the provider holds for the client; nil where the request
+	// state is the history that the provider holds for the client; nil where the request
 	// has its own.
-	held *held
+	state *providerState
 	// settled says that the request was made smaller as the client asked, so that
 	// the policy leaves it alone unless it is refused as too long.
 	settled bool

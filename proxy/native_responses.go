@@ -21,7 +21,7 @@ import (
 // the provider holds.
 type asked struct {
 	*native.Responses
-	*held
+	*providerState
 	// items are the conversation as far as the body of what goes out holds it.
 	items []string
 	// emulated: the compaction that the client manages is made here.
@@ -47,13 +47,13 @@ func (n nativeResponses) begin(ctx context.Context, body string, emulated bool) 
 	case err != nil:
 		return emulation{}, nil // the provider says what is wrong
 	}
-	a := &asked{Responses: r, items: r.Items, held: n.heldResponse(r)}
+	a := &asked{Responses: r, items: r.Items, providerState: n.responseState(r)}
 	if invalid = n.translate(ctx, a, emulated); invalid != nil {
 		return refuse(invalid)
 	}
 	switch {
 	case !n.triggered(a, emulated):
-		return emulation{asked: a, held: a.held, body: a.body}, nil
+		return emulation{asked: a, state: a.providerState, body: a.body}, nil
 	case a.Previous != "" && !a.known:
 		return emulation{answer: n.unknownResponse(a.Previous)}, nil
 	case a.Conversation:
@@ -73,7 +73,7 @@ func (n nativeResponses) stripped(body string, emulated bool) emulation {
 	if err != nil {
 		return emulation{}
 	}
-	a := &asked{Responses: r, items: withoutTokens(r.Items), held: n.heldResponse(r)}
+	a := &asked{Responses: r, items: withoutTokens(r.Items), providerState: n.responseState(r)}
 	if n.triggered(a, emulated) {
 		if answer, err := n.compactInWords(n.request.Context(), a); err == nil {
 			return emulation{answer: answer}
@@ -136,10 +136,10 @@ func (n nativeResponses) translate(ctx context.Context, a *asked, emulated bool)
 	if a.Trigger && !emulated {
 		tail = append(tail, trigger)
 	}
-	own.body = a.Body(slices.Concat(a.items, tail), append(gone, heldMembers...)...)
+	own.body = a.Body(slices.Concat(a.items, tail), append(gone, stateMembers...)...)
 	if own.fallback != nil {
 		if a.known {
-			gone = append(gone, heldMembers...)
+			gone = append(gone, stateMembers...)
 		}
 		a.body = a.Body(slices.Concat(own.fallback, tail), gone...)
 	}
@@ -147,8 +147,8 @@ func (n nativeResponses) translate(ctx context.Context, a *asked, emulated bool)
 	return nil
 }
 
-// heldMembers are those that name what a request goes on with.
-var heldMembers = []string{"previous_response_id", "conversation"}
+// stateMembers are those that name what a request goes on with.
+var stateMembers = []string{"previous_response_id", "conversation"}
 
 // expand finds our own compaction among the items. The history that it stands
 // for takes the place of everything before it but what the client may have added

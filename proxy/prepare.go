@@ -56,7 +56,8 @@ func (x *exchange) begin(ctx context.Context, r *reading) (s *step, changed bool
 		at, err := x.place(ctx, r)
 		if err == nil {
 			changed = at.Changed
-			s.id, s.open, s.earlier = at.Log, at.Open, x.earlier(ctx, r, at)
+			s.id, s.open = at.Log, at.Open
+			s.earlier, _ = x.earlier(ctx, r, at) // where it cannot be read less is found, and nothing else is wrong
 			s.ask.Messages = identify.Detached(r.Prompt.Messages[at.Seen:], r.IDs[at.Seen:])
 			s.session = compactor.Session(s.id, s.earlier...)
 			s.prepared, err = s.session.PrepareStep(ctx, s.ask)
@@ -198,8 +199,8 @@ func (x *exchange) finish(ctx context.Context, s *step, made *palimpsest.Prepare
 	if err != nil {
 		return d, err
 	}
-	rendered := x.native.held.pointed(refreshed(made.Prompt, log, s.read))
-	next.offered = x.offers(s.read) && slices.ContainsFunc(rendered.Tools, isOurs)
+	rendered := x.native.state.cachedToEnd(refreshed(made.Prompt, log, s.read))
+	next.offered = x.offers(s.read) && slices.ContainsFunc(rendered.Tools, isOurDeclaration)
 	if d.body, err = x.endpoint.dialect.Encode(rendered); err != nil {
 		return d, fmt.Errorf("encode: %w", err)
 	}
@@ -210,13 +211,13 @@ func (x *exchange) finish(ctx context.Context, s *step, made *palimpsest.Prepare
 // offers some, none of them by our names, and where the answer can be read.
 func (x *exchange) offers(r *reading) bool {
 	tools := r.Prompt.Tools
-	return !x.t.options.NoTools && len(tools) > 0 && !slices.ContainsFunc(tools, isOurs) && x.endpoint.dialect.readable(x.request, r.Members)
+	return !x.t.options.NoTools && len(tools) > 0 && !slices.ContainsFunc(tools, isOurDeclaration) && x.endpoint.dialect.readable(x.request, r.Members)
 }
 
-func isOurs(t prompt.Tool) bool { return ours(t.Name) }
+func isOurDeclaration(t prompt.Tool) bool { return isOurTool(t.Name) }
 
-// ours reports whether a tool of that name is answered here.
-func ours(name string) bool { return name == rehydrate.ReadArtifact || name == rehydrate.Recall }
+// isOurTool reports whether a tool of that name is answered here.
+func isOurTool(name string) bool { return name == rehydrate.ReadArtifact || name == rehydrate.Recall }
 
 // counted makes of a request to count tokens one about what would be sent. A
 // count writes nothing: of a conversation that is not known it is the client's

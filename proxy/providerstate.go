@@ -15,11 +15,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// held is a request whose history the provider holds: it sends what is new alone, and
+// providerState is a request whose history the provider holds: it sends what is new alone, and
 // names what it goes on with, or begins such a history. There are three of them: the
 // responses of OpenAI (previous_response_id), its conversations, and the message
 // threads of Anthropic.
-type held struct {
+type providerState struct {
 	// name is under what the answers before it are remembered here; empty where the
 	// request begins a history.
 	name string
@@ -52,12 +52,12 @@ type held struct {
 // strict reports whether the client's own bytes are nothing that the provider
 // could answer.
 func (m emulation) strict() bool {
-	return m.held != nil && m.held.rebuilt != nil && m.held.rebuilt.strict
+	return m.state != nil && m.state.rebuilt != nil && m.state.rebuilt.strict
 }
 
-// pointed is a prompt that is cached up to its end, as the client asked for with the marks that were
+// cachedToEnd is a prompt that is cached up to its end, as the client asked for with the marks that were
 // taken off: where nothing was removed the marks of a prompt are the client's own.
-func (h *held) pointed(p *prompt.Prompt) *prompt.Prompt {
+func (h *providerState) cachedToEnd(p *prompt.Prompt) *prompt.Prompt {
 	if h == nil || h.marked == nil || len(p.CachePoints) > 0 || len(p.Messages) == 0 {
 		return p
 	}
@@ -78,7 +78,7 @@ var unstored = regexp.MustCompile(`"store"\s*:\s*false`)
 // keeps reports whether the provider keeps the answer, and what is behind it is known
 // here, so that a later request can go on with it.
 func (x *exchange) keeps() bool {
-	switch h := x.native.held; {
+	switch h := x.native.state; {
 	case x.endpoint.task != generate:
 		return false
 	case h != nil:
@@ -99,9 +99,9 @@ func (x *exchange) keep(res *http.Response, d decision) {
 	whole := func(answer) {}
 	if x.keeps() {
 		whole = func(a answer) {
-			h := x.native.held
+			h := x.native.state
 			if h == nil {
-				h = &held{}
+				h = &providerState{}
 			}
 			x.linked(d.step, h.conversation, func(ctx context.Context) error { return x.remember(ctx, d, a) })
 			if h.conversation != "" && d.action != Passed && d.remedy != wholeHistory {
@@ -143,22 +143,22 @@ type answer struct {
 // forgotten reports whether a provider refuses to go on with a history that is known
 // here: it has forgotten it, or it holds none at all.
 func (x *exchange) forgotten(res *http.Response, d decision, why refusal) bool {
-	h := x.native.held
+	h := x.native.state
 	return d.action == Passed && h != nil && h.known && h.rebuilt != nil && res.StatusCode >= 400 && res.StatusCode < 500 && strings.Contains(strings.ToLower(why.said), h.word)
 }
 
 // whole is the whole conversation in the place of its name.
 func (x *exchange) whole(ctx context.Context) decision {
-	own, h, r := *x, *x.native.held, *x.native.held.rebuilt
+	own, h, r := *x, *x.native.state, *x.native.state.rebuilt
 	r.strict, h.rebuilt, h.part = true, &r, true
-	own.native.held = &h
+	own.native.state = &h
 	return own.guarded(ctx, "prepare", own.decide)
 }
 
 // unknown is the answer for a client that names a history which nobody here has seen,
 // and that does not fit: it has to send the whole. For others it is what the provider says.
 func (x *exchange) unknown(res *http.Response) *http.Response {
-	if h := x.native.held; h != nil && h.name != "" && !h.known && h.unknown != nil {
+	if h := x.native.state; h != nil && h.name != "" && !h.known && h.unknown != nil {
 		res.Body.Close()
 		return h.unknown()
 	}
@@ -167,11 +167,11 @@ func (x *exchange) unknown(res *http.Response) *http.Response {
 
 // remember keeps what is behind an answer.
 func (x *exchange) remember(ctx context.Context, d decision, a answer) error {
-	h := x.native.held
+	h := x.native.state
 	switch {
 	case h != nil:
 	case d.step != nil:
-		h = &held{}
+		h = &providerState{}
 	case len(x.body) > maxResponse:
 		return nil
 	default:
@@ -179,7 +179,7 @@ func (x *exchange) remember(ctx context.Context, d decision, a answer) error {
 		if err != nil {
 			return err
 		}
-		h = x.heldResponse(r)
+		h = x.responseState(r)
 	}
 	k := &response{Made: x.start.UnixNano(), Part: h.part || d.remedy == wholeHistory || d.action != Passed, Output: raws(a.messages)}
 	switch {
@@ -198,15 +198,15 @@ func (x *exchange) remember(ctx context.Context, d decision, a answer) error {
 			k.Around = json.RawMessage(h.around)
 		}
 	}
-	if err := x.t.responses.save(ctx, x.endpoint.held(a.id), k); err != nil || h.conversation == "" {
+	if err := x.t.responses.save(ctx, x.endpoint.answerName(a.id), k); err != nil || h.conversation == "" {
 		return err
 	}
-	return x.t.responses.become(ctx, h.conversation, h.advanced(a.id, k.Made))
+	return x.t.responses.become(ctx, h.conversation, h.withResponse(a.id, k.Made))
 }
 
-// advanced is a conversation behind one more response: what was put into it meanwhile
+// withResponse is a conversation behind one more response: what was put into it meanwhile
 // stands behind that. Where two responses were asked for at once nobody knows their order.
-func (h *held) advanced(id string, made int64) func(*response) *response {
+func (h *providerState) withResponse(id string, made int64) func(*response) *response {
 	return func(now *response) *response {
 		if now == nil || now.Prev != h.prev || len(now.Input) < h.put {
 			return nil
@@ -215,9 +215,9 @@ func (h *held) advanced(id string, made int64) func(*response) *response {
 	}
 }
 
-// held is the name under which an answer of an endpoint is remembered: the ids of
+// answerName is the name under which an answer of an endpoint is remembered: the ids of
 // two providers could be the same.
-func (e endpoint) held(id string) string {
+func (e endpoint) answerName(id string) string {
 	if id != "" && e.dialect.API() == wire.Anthropic {
 		return "anthropic:" + id
 	}
@@ -229,14 +229,14 @@ func (x *exchange) unknownResponse(id string) *http.Response {
 	return refused(x.request, &native.ResponsesRefusal{Param: "previous_response_id", Code: "previous_response_not_found", Message: "Previous response with id '" + id + "' not found."})
 }
 
-// heldResponse is a request of the Responses API as one of a history that the provider
+// responseState is a request of the Responses API as one of a history that the provider
 // holds.
-func (x *exchange) heldResponse(r *native.Responses) *held {
+func (x *exchange) responseState(r *native.Responses) *providerState {
 	if r.Conversation {
 		// Its items are kept whatever becomes of the response. A client has no other copy of them.
-		return &held{name: r.ConversationID, conversation: r.ConversationID, keeps: r.ConversationID != "", word: "conversation", added: r.Items}
+		return &providerState{name: r.ConversationID, conversation: r.ConversationID, keeps: r.ConversationID != "", word: "conversation", added: r.Items}
 	}
-	return &held{
+	return &providerState{
 		name: r.Previous, prev: r.Previous, keeps: r.Stored, word: "previous", added: r.Items,
 		unknown: func() *http.Response { return x.unknownResponse(r.Previous) },
 	}

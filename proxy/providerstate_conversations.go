@@ -53,12 +53,12 @@ func (t *Transport) conversed(r *http.Request, c conversation) (*http.Response, 
 	var items []string
 	known := c.change != cutDown
 	if known && r.Body != nil {
-		body, whole, err := readBody[string](r.Body, maxResponse)
+		body, whole, err := readBody[string](r.Body, maxResponse, nil)
 		if err != nil {
 			return nil, err
 		}
-		if r.Body = again(body, nil, r.Body); whole {
-			plain, err := decoded(r.Header, body, maxResponse)
+		if r.Body = again(body, nil, r.Body, r.Body); whole {
+			plain, err := decoded(r.Header, body, maxResponse, nil)
 			known = err == nil && rawjson.Valid(plain)
 			items = elements(gjson.Get(plain, "items"))
 		} else {
@@ -74,7 +74,7 @@ func (t *Transport) conversed(r *http.Request, c conversation) (*http.Response, 
 	}
 	if c.change == begun {
 		if raw, all := readAnswer(res); all {
-			body, err := decoded(res.Header, raw, maxAnswer)
+			body, err := decoded(res.Header, raw, maxAnswer, nil)
 			if c.id = gjson.GetBytes(body, "id").Str; err != nil {
 				c.id = ""
 			}

@@ -38,8 +38,8 @@ func (n messageThreads) begin(ctx context.Context, body string, emulated bool) (
 		out = own.plain()
 	}
 	added, marked := m.Unmarked()
-	h := &held{name: n.endpoint.held(previous), prev: n.endpoint.held(previous), keeps: true, word: "thread", added: added, marked: marked, around: m.Around(), unknown: n.notFound}
-	out.held = h
+	h := &providerState{name: n.endpoint.answerName(previous), prev: n.endpoint.answerName(previous), keeps: true, word: "thread", added: added, marked: marked, around: m.Around(), unknown: n.notFound}
+	out.state = h
 	strict := n.endpoint.task == count // no count knows of threads
 	if previous == "" {
 		h.known, h.rebuilt = true, &rebuilt{body: m.Whole("", added), strict: strict}

@@ -25,7 +25,7 @@ type reading struct {
 
 // read looks into the request. It is nil where that cannot be done, for the reason.
 func (x *exchange) read(ctx context.Context) (r *reading, reason string, err error) {
-	if h := x.native.held; h != nil && h.rebuilt != nil {
+	if h := x.native.state; h != nil && h.rebuilt != nil {
 		r, err := x.reassembled(ctx, h.rebuilt)
 		return r, "", err
 	}

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"io"
@@ -33,11 +32,11 @@ func (x *exchange) refusal(res *http.Response, d decision) refusal {
 		return x.early(res, d)
 	}
 	said, err := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
-	res.Body = again(said, err, res.Body)
+	res.Body = again(said, err, res.Body, res.Body)
 	if err != nil || res.StatusCode == http.StatusTooManyRequests && len(said) == 0 {
 		return refusal{}
 	}
-	text, err := decoded(res.Header, string(said), maxRefusal)
+	text, err := decoded(res.Header, string(said), maxRefusal, nil)
 	if err != nil {
 		text = ""
 		if res.StatusCode != http.StatusRequestEntityTooLarge {
@@ -70,7 +69,7 @@ func (x *exchange) early(res *http.Response, d decision) refusal {
 	case strings.HasPrefix(kind, "application/json") && res.ContentLength < maxError:
 		// Gateways hand on what a provider behind them said.
 		said, err := io.ReadAll(io.LimitReader(res.Body, maxError))
-		res.Body = again(said, err, res.Body)
+		res.Body = again(said, err, res.Body, res.Body)
 		if len(said) < maxError && gjson.GetBytes(said, "error").IsObject() {
 			return refusal{llm.Classify(x.endpoint.dialect.API(), res.StatusCode, said), string(said)}
 		}
@@ -102,14 +101,7 @@ func (x *exchange) earlyEvent(res *http.Response) (why refusal) {
 		}
 		break
 	}
-	rest := stream.Rest()
-	if failed != nil {
-		rest = failing{failed}
-	}
-	res.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(seen), rest), res.Body}
+	res.Body = again(seen, failed, stream.Rest(), res.Body)
 	return why
 }
 

@@ -31,15 +31,15 @@ type rounds struct {
 	next      *decision
 }
 
-// turn is what a round came to.
-type turn int
+// roundEnd is what a round came to.
+type roundEnd int
 
 const (
-	final    turn = iota // nothing for us
-	goesOn               // only our tools were called: another round
-	cutShort             // it ended for length: another round, and nothing of its calls
-	mixed                // the client's tools were called as well
-	tooOften             // only our tools were called, though the model was told to stop
+	final    roundEnd = iota // nothing for us
+	lookedUp                 // only our tools were called: another round
+	cutShort                 // it ended for length: another round, and nothing of its calls
+	mixed                    // the client's tools were called as well
+	tooOften                 // only our tools were called, though the model was told to stop
 )
 
 // answer reads an answer for calls of our tools, whole or as it streams.
@@ -96,9 +96,9 @@ const maxAnswer = 64 << 20
 // readAnswer reads the body of an answer, which can be read again afterwards. It
 // is false where that is too long or broke off.
 func readAnswer(res *http.Response) ([]byte, bool) {
-	read, all, err := readBody[[]byte](res.Body, maxAnswer)
+	read, all, err := readBody[[]byte](res.Body, maxAnswer, nil)
 	if err != nil || !all {
-		res.Body = again(read, err, res.Body)
+		res.Body = again(read, err, res.Body, res.Body)
 		return nil, false
 	}
 	res.Body.Close()
@@ -114,7 +114,7 @@ func (r *rounds) whole(res *http.Response) (*http.Response, error) {
 		r.leave()
 		return res, nil
 	}
-	body, err := decoded(res.Header, raw, maxAnswer)
+	body, err := decoded(res.Header, raw, maxAnswer, nil)
 	if err != nil {
 		return res, nil // nobody here can read it: the client may
 	}
@@ -129,7 +129,7 @@ func (r *rounds) whole(res *http.Response) (*http.Response, error) {
 		what := r.take(said)
 		if what == cutShort {
 			bodies[len(bodies)-1] = withoutCalls(d.API(), body)
-		} else if what != goesOn {
+		} else if what != lookedUp {
 			if what == final && len(bodies) == 1 && !bytes.Contains(body, []byte(ourMark)) {
 				r.keep()
 				return given(res, raw), nil
@@ -138,7 +138,7 @@ func (r *rounds) whole(res *http.Response) (*http.Response, error) {
 		}
 		err = r.ask(func(further *http.Response) (err error) {
 			res = further
-			read, all, err := readBody[[]byte](res.Body, maxAnswer)
+			read, all, err := readBody[[]byte](res.Body, maxAnswer, nil)
 			if err != nil {
 				return err
 			}
@@ -147,7 +147,7 @@ func (r *rounds) whole(res *http.Response) (*http.Response, error) {
 				return errLong
 			}
 			raw = read
-			body, err = decoded(res.Header, raw, maxAnswer)
+			body, err = decoded(res.Header, raw, maxAnswer, nil)
 			return err
 		})
 		var f *failure
@@ -179,14 +179,14 @@ var errLong = fmt.Errorf("the answer has more than %d bytes", maxAnswer)
 
 // take looks at what the model said in a round, and answers the calls that are
 // ours.
-func (r *rounds) take(a wire.Answer) turn {
+func (r *rounds) take(a wire.Answer) roundEnd {
 	if r.cutOff(a) {
 		return cutShort
 	}
 	m := a.Message
 	var own, theirs int
 	for _, c := range m.Calls() {
-		if ours(c.Name) {
+		if isOurTool(c.Name) {
 			own++
 		} else {
 			theirs++
@@ -203,7 +203,7 @@ func (r *rounds) take(a wire.Answer) turn {
 	ctx := r.x.request.Context()
 	left := r.x.t.options.Rounds - 1 - r.n // requests that may follow; then comes one in which the model is told so
 	for _, c := range m.Calls() {
-		if !ours(c.Name) {
+		if !isOurTool(c.Name) {
 			continue
 		}
 		answer, ok := failed(c, usedUp), true
@@ -221,7 +221,7 @@ func (r *rounds) take(a wire.Answer) turn {
 	case left < 0:
 		return tooOften
 	}
-	return goesOn
+	return lookedUp
 }
 
 // usedUp is told to a model that looks things up without end. It is the result of
@@ -257,7 +257,7 @@ func (r *rounds) named(m thread.Message, last bool) thread.Message {
 		if !ok || !thread.IsLocalID(c.ID) {
 			continue
 		}
-		if last && !ours(c.Name) {
+		if last && !isOurTool(c.Name) {
 			c.ID = thread.LocalID(next)
 			next++
 		} else {

@@ -81,20 +81,20 @@ func withoutCalls(api string, body []byte) []byte {
 	case wire.Gemini:
 		path, call = "candidates.0.content.parts", func(v gjson.Result) bool { return v.Get("functionCall").Exists() }
 	}
-	kept := those(gjson.GetBytes(body, path), func(v gjson.Result) bool { return !call(v) })
+	kept := selected(gjson.GetBytes(body, path), func(v gjson.Result) bool { return !call(v) })
 	return []byte(jsonedit.Set(string(body), path, rawjson.Array(kept)))
 }
 
-// withheld are calls that wait for the end of their round: what is not whole when an
+// heldBackCalls are calls that wait for the end of their round: what is not whole when an
 // answer ends for length is not for the client where another round follows, and of what
 // is, nothing was run.
-type withheld struct {
+type heldBackCalls struct {
 	on  bool
 	out []byte
 }
 
 // pass returns what of an event's bytes goes to the client now.
-func (w *withheld) pass(e sse.Event, out []byte) []byte {
+func (w *heldBackCalls) pass(e sse.Event, out []byte) []byte {
 	if !w.on || prelude(e) {
 		return out
 	}
@@ -103,7 +103,7 @@ func (w *withheld) pass(e sse.Event, out []byte) []byte {
 }
 
 // begin withholds from the first call of a round on.
-func (w *withheld) begin(e sse.Event, t withdrawer) {
+func (w *heldBackCalls) begin(e sse.Event, t withdrawer) {
 	if !w.on && beginsCall(e) {
 		w.on = true
 		t.mark()
@@ -111,8 +111,8 @@ func (w *withheld) begin(e sse.Event, t withdrawer) {
 }
 
 // release gives what was withheld.
-func (w *withheld) release() []byte {
+func (w *heldBackCalls) release() []byte {
 	out := w.out
-	*w = withheld{}
+	*w = heldBackCalls{}
 	return out
 }

@@ -26,8 +26,8 @@ type stream struct {
 	answer     wire.Stream // of the round that is read now
 	odd        bool        // it does not add up
 	events     *sse.Reader
-	due
-	calls   withheld
+	pendingOutput
+	calls   heldBackCalls
 	last    bool      // out goes up to the last event of the round
 	tail    sse.Event // what came behind the last event, with
 	tailErr error     // its error
@@ -105,7 +105,7 @@ func (s *stream) more() {
 func (s *stream) pass(e sse.Event) {
 	if e.Data != "" && strings.TrimSpace(e.Data) != "[DONE]" && !rawjson.Valid(e.Data) {
 		// Nobody here understands the stream: from now on it passes as it comes.
-		s.out, s.ended = slices.Concat(s.calls.release(), s.translator.end(ending{}), e.Raw), true
+		s.out, s.ended = slices.Concat(s.calls.release(), s.translator.end(streamEnd{}), e.Raw), true
 		return
 	}
 	if e.Data != "" {
@@ -136,7 +136,7 @@ func (s *stream) finish(tail []byte, err error) {
 	if !whole {
 		s.settled()
 		s.leave()
-		s.out, s.err, s.ended = slices.Concat(s.out, s.calls.release(), s.translator.end(ending{}), tail), err, true
+		s.out, s.err, s.ended = slices.Concat(s.out, s.calls.release(), s.translator.end(streamEnd{}), tail), err, true
 		return
 	}
 	what := s.take(a)
@@ -144,18 +144,18 @@ func (s *stream) finish(tail []byte, err error) {
 	case cutShort:
 		if s.calls.on {
 			s.translator.(withdrawer).withdraw()
-			s.calls = withheld{}
+			s.calls = heldBackCalls{}
 		}
 		s.further(s.translator.(withdrawer).rest())
 		return
-	case goesOn:
+	case lookedUp:
 		s.further(s.calls.release())
 		return
 	}
 	s.settled()
 	s.keep()
 	s.renames()
-	s.out = slices.Concat(s.out, s.calls.release(), s.translator.end(ending{dangling: what == tooOften}), tail)
+	s.out = slices.Concat(s.out, s.calls.release(), s.translator.end(streamEnd{dangling: what == tooOften}), tail)
 	s.err, s.ended = err, true
 }
 
@@ -172,7 +172,7 @@ func (s *stream) further(before []byte) {
 		return
 	}
 	s.settled()
-	end := ending{failure: err.Error()}
+	end := streamEnd{failure: err.Error()}
 	if f, ok := errors.AsType[*failure](err); ok {
 		end.failure, end.wrote = f.said(), s.wrote(f)
 		f.close()
@@ -198,7 +198,7 @@ func (s *stream) begin(res *http.Response) error {
 	s.read(res.Body)
 	s.events, s.answer, s.odd = sse.NewReader(res.Body, 0), s.x.endpoint.dialect.NewStream(), false
 	s.tail, s.tailErr = sse.Event{}, nil
-	s.calls = withheld{}
+	s.calls = heldBackCalls{}
 	for s.out = nil; len(s.out) == 0 && !s.last && !s.ended; {
 		e, err := nextEvent(s.events)
 		if _, whole := s.said(); err != nil && whole {

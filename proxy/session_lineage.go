@@ -118,21 +118,11 @@ func (l *lineage) origin(ctx context.Context, log string) ([]string, error) {
 	return *found.value, nil
 }
 
-// earlier are the logs that a request goes on from, the latest first. Where that
-// cannot be read it goes on from none: less is found then, and nothing else is
-// wrong.
-func (x *exchange) earlier(ctx context.Context, r *reading, at identify.Place) []string {
+// earlier are the logs that a request goes on from, the latest first.
+func (x *exchange) earlier(ctx context.Context, r *reading, at identify.Place) ([]string, error) {
 	if r.summary {
-		return nil
+		return nil, nil
 	}
-	from, err := x.comesFrom(ctx, r, at)
-	if err != nil {
-		return nil
-	}
-	return from
-}
-
-func (x *exchange) comesFrom(ctx context.Context, r *reading, at identify.Place) ([]string, error) {
 	kind := identify.Digest(r.model.Name, r.Surroundings)
 	session, shown := r.client.SessionID(), identify.Recapped(r.Prompt.Messages)
 	if last := x.t.lineage.last(session, kind); last != "" && last != at.Log && !shown {

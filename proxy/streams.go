@@ -20,8 +20,8 @@ func nextEvent(r *sse.Reader) (sse.Event, error) {
 	return e, err
 }
 
-// due is what the client is to get next.
-type due struct {
+// pendingOutput is what the client is to get next.
+type pendingOutput struct {
 	out []byte
 	err error // at the end of out
 }
@@ -29,7 +29,7 @@ type due struct {
 // give is io.Reader's Read; more makes more due, and ready says that it need not wait for
 // that: what is given at once is sent at once, so that a million short events are not a
 // million packets.
-func (d *due) give(p []byte, more func(), ready func() bool) (int, error) {
+func (d *pendingOutput) give(p []byte, more func(), ready func() bool) (int, error) {
 	for len(d.out) == 0 && d.err == nil {
 		more()
 	}
@@ -55,7 +55,7 @@ type rewritten struct {
 	change func(sse.Event) []byte
 	failed func(error)
 	asIs   bool
-	due
+	pendingOutput
 }
 
 // Read gives the client the next bytes.
@@ -104,7 +104,7 @@ func (x *exchange) shaped(res *http.Response, whole func(body string) string, ch
 	if !all {
 		return
 	}
-	body, err := decoded(res.Header, raw, maxAnswer)
+	body, err := decoded(res.Header, raw, maxAnswer, nil)
 	if err != nil {
 		return
 	}

@@ -159,10 +159,10 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	room := t.room()
 	x := &exchange{t: t, request: r, endpoint: e, start: time.Now()}
-	body, whole, err := readPieces[string](r.Body, t.options.MaxBody, room.take)
+	body, whole, err := readBody[string](r.Body, t.options.MaxBody, room.take)
 	if err == nil && whole {
 		x.body = body
-		x.plain, x.unreadable = decodedPieces(r.Header, body, t.options.MaxBody, room.take)
+		x.plain, x.unreadable = decoded(r.Header, body, t.options.MaxBody, room.take)
 	}
 	if errors.Is(err, errBusy) || errors.Is(x.unreadable, errBusy) {
 		room.giveBack()
@@ -181,7 +181,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		res, err = x.emulate()
 	} else {
 		out := withoutOurs(r)
-		out.Body = again(body, nil, r.Body)
+		out.Body = again(body, nil, r.Body, r.Body)
 		res, err = t.options.Base.RoundTrip(out)
 	}
 	if err != nil {

@@ -77,7 +77,7 @@ func (x *exchange) small(ctx context.Context) bool {
 	if a := x.native.asked; a != nil && a.emulated {
 		return false
 	}
-	if h := x.native.held; h != nil && h.rebuilt != nil {
+	if h := x.native.state; h != nil && h.rebuilt != nil {
 		return !h.rebuilt.strict && h.rebuilt.Log == "" && len(h.rebuilt.body) < smallAlways
 	}
 	if len(x.body) < smallAlways {

@@ -2,7 +2,7 @@ package proxy
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -28,7 +28,7 @@ func (x *exchange) metered(res *http.Response, d decision) {
 	}
 	header := res.Header.Clone()
 	res.Body = &atOnce{ReadCloser: res.Body, look: func(raw []byte) {
-		body, err := decoded(header, raw, maxAnswer)
+		body, err := decoded(header, raw, maxAnswer, nil)
 		if err != nil {
 			return
 		}
@@ -62,8 +62,8 @@ type atOnce struct {
 
 func (b *atOnce) Read(p []byte) (int, error) {
 	if b.rest == nil {
-		raw, all, err := readBody[[]byte](b.ReadCloser, maxAnswer)
-		b.rest = again(raw, err, b.ReadCloser)
+		raw, all, err := readBody[[]byte](b.ReadCloser, maxAnswer, nil)
+		b.rest = again(raw, err, b.ReadCloser, b.ReadCloser)
 		if err == nil && all {
 			b.look(raw)
 		}
@@ -96,24 +96,12 @@ func (m *meter) book(used wire.Usage) {
 	if m.booked = true; used.Mixed || used.Input == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.x.request.Context()), patience)
-	defer cancel()
-	x, s, of := *m.x, m.step, m.step.prepared
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() {
-			if p := recover(); p != nil {
-				x.fault("usage", fmt.Errorf("%w: %v", errPanic, p), s)
-			}
-		}()
-		// One that comes too late is of no harm: the next answer tells of its own.
-		if err := s.session.FinishStep(ctx, of, llm.Usage{Input: used.Input, Known: true}); err != nil && ctx.Err() == nil {
-			x.fault("usage", err, s)
-		}
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
+	s, of := m.step, m.step.prepared
+	_, err := guard(context.WithoutCancel(m.x.request.Context()), patience, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.session.FinishStep(ctx, of, llm.Usage{Input: used.Input, Known: true})
+	})
+	// One that comes too late is of no harm: the next answer tells of its own.
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		m.x.fault("usage", err, s)
 	}
 }

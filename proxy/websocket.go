@@ -110,7 +110,7 @@ func (s *socket) read(ctx context.Context) (a asking, err error) {
 		return a, fmt.Errorf("a message of type %s", kind)
 	}
 	a.room = s.proxy.transport.room()
-	text, whole, err := readPieces[string](r, s.proxy.transport.options.MaxBody, a.room.take)
+	text, whole, err := readBody[string](r, s.proxy.transport.options.MaxBody, a.room.take)
 	switch {
 	case errors.Is(err, errBusy):
 		a.busy = true
@@ -168,7 +168,7 @@ func (s *socket) ask(ctx context.Context, items []string, body string) error {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK || !streams(res) {
-		said, _, _ := readBody[string](res.Body, maxRefusal)
+		said, _, _ := readBody[string](res.Body, maxRefusal, nil)
 		return s.refused(ctx, res, said)
 	}
 	return s.relay(ctx, res.Body, items)
@@ -217,12 +217,11 @@ func (s *socket) outgoing(ctx context.Context, body string) *http.Request {
 		}
 	}
 	// What changes from request to request stands in the body, in the place of headers.
-	gjson.Get(body, "client_metadata").ForEach(func(k, v gjson.Result) bool {
-		if strings.HasPrefix(k.Str, "x-codex-") && v.Type == gjson.String && !strings.ContainsAny(v.Str, "\r\n\x00") {
-			out.Header.Set(k.Str, v.Str)
+	for name, v := range rawjson.Members(gjson.Get(body, "client_metadata")) {
+		if strings.HasPrefix(name, "x-codex-") && v.Type == gjson.String && !strings.ContainsAny(v.Str, "\r\n\x00") {
+			out.Header.Set(name, v.Str)
 		}
-		return true
-	})
+	}
 	out.Header.Set("Content-Type", jsonKind)
 	out.Header.Set("Accept", "text/event-stream")
 	out.Header.Set("Content-Length", strconv.Itoa(len(body)))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -14,32 +15,28 @@ import (
 // (CoreMessages of version 4, too) and the UIMessages that applications keep.
 // They stand in a list, in an object's "messages", or one on a line.
 func readAISDK(j *job) ([]Transcript, error) {
-	var alone *builder
+	alone := newBuilder(j.name, j.report) // collects messages that stand one on a line
 	found, err := j.values(func(v value) ([]Transcript, error) {
 		list := v.Result
 		if v.Get("messages").IsArray() {
 			list = v.Get("messages")
 		}
 		if !list.IsArray() {
-			if alone == nil {
-				alone = newBuilder(j.name, j.report)
-			}
 			alone.aiSDK(v.line, v.Result)
 			return nil, nil
 		}
 		b := newBuilder(v.name, j.report)
-		b.model = v.Get("model").String()
+		b.Model = v.Get("model").String()
 		if s := v.Get("system").Str; s != "" {
-			b.system = append(b.system, prompt.System{Text: s, Role: "system"})
+			b.System = append(b.System, prompt.System{Text: s, Role: "system"})
 		}
-		each(list, func(_, m gjson.Result) bool {
+		for m := range rawjson.Items(list) {
 			b.aiSDK(v.line, m)
-			return true
-		})
+		}
 		return b.transcripts()
 	})
-	if err != nil || alone == nil {
-		return found, err
+	if err != nil {
+		return nil, err
 	}
 	last, err := alone.transcripts()
 	return append(found, last...), err
@@ -55,17 +52,15 @@ func (b *builder) aiSDK(line int, m gjson.Result) {
 	switch role := thread.Role(m.Get("role").Str); role {
 	case thread.Assistant, thread.Tool:
 		if content.Type == gjson.String {
-			b.gain(line, at, text(content.Str)...)
+			b.addPart(line, at, text(content.Str)...)
 		}
-		each(content, func(_, p gjson.Result) bool {
+		for p := range rawjson.Items(content) {
 			b.aiPart(line, at, p)
-			return true
-		})
+		}
 		if !m.Get("parts").IsArray() {
-			each(m.Get("toolInvocations"), func(_, p gjson.Result) bool {
+			for p := range rawjson.Items(m.Get("toolInvocations")) {
 				b.aiInvocation(line, at, p, p.Get("toolName").Str)
-				return true
-			})
+			}
 		}
 		if len(b.step.parts) == 0 && len(b.step.results) == 0 {
 			b.add(line, at, thread.Plain, thread.Message{Role: role}) // it is counted
@@ -76,14 +71,13 @@ func (b *builder) aiSDK(line int, m gjson.Result) {
 		if content.Type == gjson.String {
 			said.Parts = text(content.Str)
 		}
-		each(content, func(_, p gjson.Result) bool {
+		for p := range rawjson.Items(content) {
 			if !b.aiSilent(p.Get("type").Str) {
 				said.Parts = append(said.Parts, parts(p)...)
 			}
-			return true
-		})
+		}
 		if role == thread.System && len(b.messages) == 0 {
-			b.system = append(b.system, prompt.System{Text: said.Text(), Role: string(role)})
+			b.System = append(b.System, prompt.System{Text: said.Text(), Role: string(role)})
 			return
 		}
 		b.add(line, at, thread.Plain, said)
@@ -112,7 +106,7 @@ func (b *builder) aiPart(line int, at time.Time, p gjson.Result) {
 	}
 	switch {
 	case kind == "tool-call":
-		b.gain(line, at, b.aiCall(p, p.Get("toolName").Str))
+		b.addPart(line, at, b.aiCall(p, p.Get("toolName").Str))
 	case kind == "tool-result":
 		b.aiResult(line, at, p)
 	case kind == "tool-invocation":
@@ -122,7 +116,7 @@ func (b *builder) aiPart(line int, at time.Time, p gjson.Result) {
 	case tool && p.Get("toolCallId").Exists() && p.Get("state").Exists():
 		b.aiInvocation(line, at, p, name)
 	case !b.aiSilent(kind):
-		b.gain(line, at, parts(p)...)
+		b.addPart(line, at, parts(p)...)
 	}
 }
 
@@ -146,7 +140,7 @@ func (b *builder) aiResult(line int, at time.Time, p gjson.Result) {
 		value = out.Get("reason")
 	case "content":
 		r.Content = parts(value)
-		b.gave(line, at, answer(r))
+		b.addResult(line, at, toolMessage(r))
 		return
 	default:
 		if value = p.Get("result"); !value.Exists() {
@@ -154,13 +148,13 @@ func (b *builder) aiResult(line int, at time.Time, p gjson.Result) {
 		}
 	}
 	r.Structured, r.Content = structured(value)
-	b.gave(line, at, answer(r))
+	b.addResult(line, at, toolMessage(r))
 }
 
 // aiInvocation reads a call and its result in one, as applications keep them.
 func (b *builder) aiInvocation(line int, at time.Time, p gjson.Result, name string) {
 	call := b.aiCall(p, name)
-	b.gain(line, at, call)
+	b.addPart(line, at, call)
 	r := thread.ToolResult{CallID: call.ID, Tool: name, Outcome: thread.Success}
 	switch p.Get("state").Str {
 	case "output-available":
@@ -177,5 +171,5 @@ func (b *builder) aiInvocation(line int, at time.Time, p gjson.Result, name stri
 	default: // the call is still open
 		return
 	}
-	b.gave(line, at, answer(r))
+	b.addResult(line, at, toolMessage(r))
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
@@ -14,74 +15,39 @@ import (
 // The files of benchmarks and evaluation frameworks hold messages much like
 // those of the chat API, each with its own way to write calls and results.
 
-// readInspect reads samples of inspect_ai: an object with messages, or the list
-// alone, one or more a file.
-func readInspect(j *job) ([]Transcript, error) {
-	return j.chatLike(func(v value) []gjson.Result {
-		if v.IsArray() {
-			return []gjson.Result{v.Result}
-		}
-		return []gjson.Result{v.Get("messages")}
-	})
-}
-
-// readTau2 reads simulations of tau2-bench.
-func readTau2(j *job) ([]Transcript, error) {
-	return j.chatLike(func(v value) []gjson.Result {
-		if v.IsArray() {
-			return []gjson.Result{v.Result}
-		}
-		if messages := v.Get("messages"); messages.IsArray() {
-			return []gjson.Result{messages}
-		}
-		return v.Get("simulations.#.messages").Array()
-	})
-}
-
-// readSWEAgent reads a trajectory of SWE-agent: its history. The steps in
+// chatLists are the members that hold the messages: of a sample of inspect_ai, of a
+// simulation of tau2-bench, and of a trajectory of SWE-agent, whose steps in
 // "trajectory" say the same again.
-func readSWEAgent(j *job) ([]Transcript, error) {
-	return j.chatLike(func(v value) []gjson.Result {
-		if v.IsArray() {
-			return []gjson.Result{v.Result}
-		}
-		return []gjson.Result{v.Get("history")}
-	})
-}
+var chatLists = map[Format]string{Inspect: "messages", Tau2: "messages", SWEAgent: "history"}
 
-// chatLike reads the lists of messages that lists finds in each value.
-func (j *job) chatLike(lists func(value) []gjson.Result) ([]Transcript, error) {
+// readChatLike reads the lists of messages in each value, or the list that it is.
+func readChatLike(j *job) ([]Transcript, error) {
 	return j.values(func(v value) ([]Transcript, error) {
 		var all []Transcript
-		found := lists(v)
+		found := []gjson.Result{v.Result}
+		if !v.IsArray() {
+			found[0] = v.Get(chatLists[j.format])
+		}
+		if j.format == Tau2 && !found[0].IsArray() {
+			found = v.Get("simulations.#.messages").Array()
+		}
 		// What is said of the whole value is looked for once: a file may hold many lists.
-		model, title := v.Get("model").String(), ""
+		model, title := v.Get("model").String(), name(v.Result, "sample", "id", "task_id")
 		if !v.Get("model").Exists() {
 			model = v.Get("info.agent_info.llm").String()
 		}
-		for _, key := range []string{"sample", "id", "task_id"} {
-			if f := v.Get(key); f.Type == gjson.String || f.Type == gjson.Number {
-				title = f.String()
-				break
-			}
-		}
 		for n, list := range found {
-			name := v.name
+			b := newBuilder(v.name, j.report)
 			if len(found) > 1 {
-				name += "/" + strconv.Itoa(n+1)
+				b.Name += "/" + strconv.Itoa(n+1)
 			}
-			b := newBuilder(name, j.report)
-			b.model = model
-			each(list, func(_, m gjson.Result) bool {
+			b.Model, b.Title = model, title
+			for m := range rawjson.Items(list) {
 				b.chatLike(v.line, m)
-				return true
-			})
+			}
 			t, err := b.done()
 			if err != nil {
 				return nil, err
-			}
-			if title != "" {
-				t.Title = title
 			}
 			if t.Thread.Len() > 0 || len(t.System) > 0 {
 				all = append(all, t)
@@ -102,7 +68,7 @@ func (b *builder) chatLike(line int, m gjson.Result) {
 		if len(b.messages) == 0 {
 			for _, p := range content {
 				if t, ok := p.(thread.Text); ok {
-					b.system = append(b.system, prompt.System{Text: t.Text, Role: role})
+					b.System = append(b.System, prompt.System{Text: t.Text, Role: role})
 				}
 			}
 			return
@@ -110,13 +76,13 @@ func (b *builder) chatLike(line int, m gjson.Result) {
 		b.add(line, at, thread.Plain, thread.Message{Role: thread.System, Parts: content})
 	case "user":
 		kind := thread.Plain
-		if b.acts { // what the action gave back
+		if b.actedInText { // what the action gave back
 			kind = thread.Injected
 		}
 		b.add(line, at, kind, thread.Message{Role: thread.User, Parts: content})
 	case "assistant":
 		msg := thread.Message{Role: thread.Assistant, Parts: content}
-		each(m.Get("tool_calls"), func(_, c gjson.Result) bool {
+		for c := range rawjson.Items(m.Get("tool_calls")) {
 			name, args := c.Get("function"), c.Get("arguments")
 			switch {
 			case name.IsObject():
@@ -125,9 +91,8 @@ func (b *builder) chatLike(line int, m gjson.Result) {
 				name = c.Get("name")
 			}
 			msg.Parts = append(msg.Parts, b.call(c.Get("id").Str, name.Str, arguments(args)))
-			return true
-		})
-		b.acts = m.Get("action").Exists() && len(msg.Calls()) == 0
+		}
+		b.actedInText = m.Get("action").Exists() && len(msg.Calls()) == 0
 		b.add(line, at, thread.Plain, msg)
 	case "tool":
 		r := thread.ToolResult{Tool: m.Get("function").Str, Outcome: thread.Success, Content: content}
@@ -138,7 +103,7 @@ func (b *builder) chatLike(line int, m gjson.Result) {
 				r.Content = text(message)
 			}
 		}
-		b.add(line, at, thread.Plain, answer(r))
+		b.add(line, at, thread.Plain, toolMessage(r))
 	default:
 		b.report.unknown("role " + role)
 		b.report.warn(line, "a message of the unknown role %q was left out", role)
@@ -163,12 +128,11 @@ func readToolBench(j *job) ([]Transcript, error) {
 			return nil, err
 		}
 		t.Title = clip.Line(v.Get("answer_generation.query").String(), 80)
-		each(v.Get("answer_generation.function"), func(_, f gjson.Result) bool {
+		for f := range rawjson.Items(v.Get("answer_generation.function")) {
 			t.Tools = append(t.Tools, prompt.Tool{
 				Name: f.Get("name").Str, Description: f.Get("description").Str, Schema: f.Get("parameters").Raw,
 			})
-			return true
-		})
+		}
 		return []Transcript{t}, nil
 	})
 }

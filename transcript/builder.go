@@ -8,28 +8,23 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
-	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // builder collects one conversation.
 type builder struct {
-	name, title, model string
-	dir, provider      string
-	system             []prompt.System
-	tools              []prompt.Tool
-	report             *Report
-	whole              bool // empty messages are kept too
+	Transcript
+	report    *Report
+	keepEmpty bool // empty messages are kept too
 
 	messages    []thread.Message
 	calls       map[string]string // tool by call id
 	answered    map[string]bool   // by call id
 	asked       map[string]time.Time
-	compactions []Compaction
-	recaps      []int // per compaction: position of the recap, or -1
-	local       int   // calls that got an id of ours
+	recaps      []bool // per compaction: a recap follows
+	local       int    // calls that got an id of ours
 	open        []string
-	acts        bool // the last message of the assistant was an action in text
+	actedInText bool // the last message of the assistant was an action in text
 	step        step
 }
 
@@ -43,20 +38,20 @@ type step struct {
 	results []thread.Message
 }
 
-// gain adds to the answer that is put together; the first piece says where and when
+// addPart adds to the answer that is put together; the first piece says where and when
 // it began.
-func (b *builder) gain(line int, at time.Time, parts ...thread.Part) {
-	b.begin(line, at)
+func (b *builder) addPart(line int, at time.Time, parts ...thread.Part) {
+	b.beginStep(line, at)
 	b.step.parts = append(b.step.parts, parts...)
 }
 
-// gave adds a result of the answer that is put together.
-func (b *builder) gave(line int, at time.Time, result thread.Message) {
-	b.begin(line, at)
+// addResult adds a result of the answer that is put together.
+func (b *builder) addResult(line int, at time.Time, result thread.Message) {
+	b.beginStep(line, at)
 	b.step.results = append(b.step.results, result)
 }
 
-func (b *builder) begin(line int, at time.Time) {
+func (b *builder) beginStep(line int, at time.Time) {
 	if len(b.step.parts) == 0 && len(b.step.results) == 0 {
 		b.step.line, b.step.at = line, at
 	}
@@ -74,7 +69,7 @@ func (b *builder) flush() {
 
 func newBuilder(name string, report *Report) *builder {
 	return &builder{
-		name: name, report: report,
+		Transcript: Transcript{Name: name}, report: report,
 		calls: map[string]string{}, answered: map[string]bool{}, asked: map[string]time.Time{},
 	}
 }
@@ -91,7 +86,7 @@ func (b *builder) add(line int, at time.Time, kind thread.Kind, messages ...thre
 		messages = injected.Marked(messages, before)
 	}
 	for _, m := range messages {
-		if len(m.Parts) == 0 && !b.whole {
+		if len(m.Parts) == 0 && !b.keepEmpty {
 			b.report.skip("empty " + string(m.Role) + " message")
 			continue
 		}
@@ -144,12 +139,8 @@ func (b *builder) result(line int, m *thread.Message) {
 // recap is true, that message is the summary.
 func (b *builder) compacted(c Compaction, recap bool) {
 	c.At = len(b.messages)
-	at := -1
-	if recap {
-		at = c.At
-	}
-	b.compactions = append(b.compactions, c)
-	b.recaps = append(b.recaps, at)
+	b.Compactions = append(b.Compactions, c)
+	b.recaps = append(b.recaps, recap)
 }
 
 // call makes the part of a tool call, with an id of ours where the file has
@@ -167,33 +158,31 @@ func (b *builder) call(id, name, arguments string) thread.ToolCall {
 // oldest one that is still open. A result that nothing asked for gets an id of
 // its own.
 func (b *builder) answers(id string) string {
-	if id == "" {
-		for _, open := range b.open {
-			if !b.answered[open] {
-				return open
-			}
-		}
-		b.local++
-		return thread.LocalID(b.local - 1)
+	if id != "" {
+		return id
 	}
-	return id
+	for _, open := range b.open {
+		if !b.answered[open] {
+			return open
+		}
+	}
+	b.local++
+	return thread.LocalID(b.local - 1)
 }
 
 // done makes the transcript.
 func (b *builder) done() (Transcript, error) {
-	t, err := thread.New(b.name).Append(b.messages...)
+	t, err := thread.New(b.Name).Append(b.messages...)
 	if err != nil {
 		return Transcript{}, fmt.Errorf("transcript: %w", err)
 	}
-	for i, at := range b.recaps {
-		if at >= 0 && at < t.Len() {
-			b.compactions[i].Summary = uncopied.At(t, at).ID
+	for i, recap := range b.recaps {
+		if c := &b.Compactions[i]; recap && c.At < t.Len() {
+			c.Summary = uncopied.At(t, c.At).ID
 		}
 	}
-	return Transcript{
-		Name: b.name, Title: b.title, Model: b.model, Provider: b.provider, Dir: b.dir, System: b.system, Tools: b.tools,
-		Thread: t, Compactions: b.compactions,
-	}, nil
+	b.Thread = t
+	return b.Transcript, nil
 }
 
 // transcripts are the transcript, or none where it holds nothing.
@@ -208,10 +197,7 @@ func (b *builder) transcripts() ([]Transcript, error) {
 
 // moment reads a time stamp; the zero time stands for what cannot be read.
 func moment(stamp string) time.Time {
-	t, err := time.Parse(time.RFC3339, stamp)
-	if err != nil {
-		return time.Time{}
-	}
+	t, _ := time.Parse(time.RFC3339, stamp)
 	return t.UTC()
 }
 

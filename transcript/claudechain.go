@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -220,9 +221,7 @@ func (s *ccSession) build(name string, lines []*ccLine) (Transcript, error) {
 			b.compacted(Compaction{Trigger: "clear"}, false)
 			restarts = restarts[:len(restarts)-1]
 		}
-		if first.model != "" {
-			b.model = first.model
-		}
+		b.Model = cmp.Or(first.model, b.Model)
 		messages, err := anthropic.DecodeMessage(u.raw())
 		if err != nil {
 			return Transcript{}, &SyntaxError{Line: first.number, Path: "message", Err: err}
@@ -232,11 +231,8 @@ func (s *ccSession) build(name string, lines []*ccLine) (Transcript, error) {
 			interrupted(messages)
 		}
 		if first.kind == thread.Recap || pending != nil {
-			c := Compaction{}
-			if pending != nil {
-				c, pending = *pending, nil
-			}
-			b.compacted(c, first.kind == thread.Recap)
+			b.compacted(*cmp.Or(pending, &Compaction{}), first.kind == thread.Recap)
+			pending = nil
 		}
 		b.add(first.number, first.time, first.kind, messages...)
 	}
@@ -251,18 +247,15 @@ func units(lines []*ccLine) []*ccUnit {
 	var all []*ccUnit
 	byID := map[string]*ccUnit{}
 	for _, l := range lines {
-		if l.role == "assistant" && l.messageID != "" {
-			if u := byID[l.messageID]; u != nil {
-				u.join(l)
-				continue
-			}
+		u := byID[l.messageID]
+		if u == nil {
+			u = &ccUnit{}
+			all = append(all, u)
 		}
-		u := &ccUnit{}
-		u.join(l)
-		all = append(all, u)
-		if l.messageID != "" {
+		if l.messageID != "" { // only the API's own messages have one
 			byID[l.messageID] = u
 		}
+		u.join(l)
 	}
 	return all
 }
@@ -305,10 +298,7 @@ func inBatches(all []*ccUnit) []*ccUnit {
 		}
 		var mixed, rest []*ccUnit
 		for _, next := range all[i:end] {
-			answer := false
-			for _, r := range next.lines[0].results {
-				answer = answer || u.calls[r]
-			}
+			answer := slices.ContainsFunc(next.lines[0].results, func(r string) bool { return u.calls[r] })
 			switch {
 			case answer && next.lines[0].spoken:
 				mixed = append(mixed, next)

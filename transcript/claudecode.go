@@ -183,7 +183,7 @@ func (s *ccSession) message(l *ccLine, message gjson.Result) {
 		return
 	}
 	blank := l.role == "assistant"
-	content.ForEach(func(_, block gjson.Result) bool {
+	for block := range rawjson.Items(content) {
 		kind := block.Get("type").Str
 		blank = blank && kind == "text" && strings.TrimSpace(block.Get("text").Str) == ""
 		switch kind {
@@ -194,8 +194,7 @@ func (s *ccSession) message(l *ccLine, message gjson.Result) {
 		default:
 			l.spoken = true
 		}
-		return true
-	})
+	}
 	if blank { // the client keeps it and does not send it; the API would refuse it
 		s.report.skip("blank text")
 		l.content = ""
@@ -231,15 +230,14 @@ func (s *ccSession) keep(l *ccLine) {
 // the blocks that it sends.
 func renderedBlocks(rendered gjson.Result) string {
 	var blocks []string
-	rendered.ForEach(func(_, r gjson.Result) bool {
+	for r := range rawjson.Items(rendered) {
 		switch content := r.Get("content"); {
 		case content.Type == gjson.String:
 			blocks = append(blocks, rawjson.Typed("text").Raw("text", content.Raw).String())
 		case content.IsArray() && inside(content.Raw) != "":
 			blocks = append(blocks, inside(content.Raw))
 		}
-		return true
-	})
+	}
 	return rawjson.Array(blocks)
 }
 

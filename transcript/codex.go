@@ -19,14 +19,12 @@ import (
 // conversation; the events say most of it again for the screen. What stood
 // before a compaction stays in the file, so that the items are the full history.
 type codexSession struct {
-	name, title, model string
-	instructions       string
-	dir, provider      string
-	items              []string
-	places             []codexPlace // per item
-	marks              []codexMark
-	tokens             int // the last size that the client recorded
-	report             *Report
+	*builder
+	instructions string
+	items        []string
+	places       []codexPlace // per item
+	marks        []codexMark
+	tokens       int // the last size that the client recorded
 }
 
 type codexPlace struct {
@@ -47,11 +45,11 @@ type codexMark struct {
 var codexOnly = []string{"internal_chat_message_metadata_passthrough", "metadata"}
 
 func readCodex(j *job) ([]Transcript, error) {
-	s := &codexSession{report: j.report}
+	s := &codexSession{builder: newBuilder("", j.report)}
 	if err := j.lines(s.read); err != nil {
 		return nil, err
 	}
-	s.name = cmp.Or(s.name, j.name)
+	s.Name = cmp.Or(s.Name, j.name)
 	return s.transcript()
 }
 
@@ -61,16 +59,14 @@ func (s *codexSession) read(v gjson.Result, number int) {
 	switch kind {
 	case "session_meta":
 		s.report.skip(kind)
-		if s.name == "" {
-			s.name = payload.Get("id").String()
-			s.dir, s.provider = payload.Get("cwd").Str, payload.Get("model_provider").Str
+		if s.Name == "" {
+			s.Name = payload.Get("id").String()
+			s.Dir, s.Provider = payload.Get("cwd").Str, payload.Get("model_provider").Str
 			s.instructions = first(payload, "base_instructions.text", "instructions")
 		}
 	case "turn_context":
 		s.report.skip(kind)
-		if model := payload.Get("model").Str; model != "" {
-			s.model = model
-		}
+		s.Model = cmp.Or(payload.Get("model").Str, s.Model)
 	case "event_msg":
 		s.event(payload, number)
 	case "compacted":
@@ -85,8 +81,8 @@ func (s *codexSession) read(v gjson.Result, number int) {
 			return
 		}
 		s.report.skip("session")
-		if s.name == "" {
-			s.name, s.instructions = v.Get("id").String(), v.Get("instructions").String()
+		if s.Name == "" {
+			s.Name, s.instructions = v.Get("id").String(), v.Get("instructions").String()
 		}
 	default:
 		if responseItem(kind) { // the older form: a bare item
@@ -106,7 +102,7 @@ func (s *codexSession) event(payload gjson.Result, number int) {
 			s.tokens = int(n)
 		}
 	case "thread_name_updated":
-		s.title = payload.Get("thread_name").String()
+		s.Title = payload.Get("thread_name").String()
 	case "thread_rolled_back":
 		s.report.warn(number, "the user went back %d turns here; the turns taken back were kept", payload.Get("num_turns").Int())
 	}
@@ -139,12 +135,11 @@ func apiItem(raw string) string {
 // they were.
 func without(v gjson.Result, keys []string) string {
 	var o rawjson.Object
-	each(v, func(k, f gjson.Result) bool {
-		if !slices.Contains(keys, k.Str) {
-			o.Raw(k.Str, f.Raw)
+	for name, f := range rawjson.Members(v) {
+		if !slices.Contains(keys, name) {
+			o.Raw(name, f.Raw)
 		}
-		return true
-	})
+	}
 	return o.String()
 }
 
@@ -153,17 +148,15 @@ func without(v gjson.Result, keys []string) string {
 // made is encrypted, and stays in the file.
 func (s *codexSession) compacted(payload gjson.Result, place codexPlace) {
 	recap := payload.Get("message").Str
-	each(payload.Get("replacement_history"), func(_, item gjson.Result) bool {
+	for item := range rawjson.Items(payload.Get("replacement_history")) {
 		var texts []string
-		each(item.Get("content"), func(_, p gjson.Result) bool {
+		for p := range rawjson.Items(item.Get("content")) {
 			texts = append(texts, p.Get("text").Str)
-			return true
-		})
+		}
 		if t := strings.Join(texts, "\n"); injected.Kind(t) == thread.Recap {
 			recap = t
 		}
-		return true
-	})
+	}
 	mark := codexMark{at: len(s.items), compaction: Compaction{TokensBefore: s.tokens}}
 	if recap != "" {
 		mark.recap = true
@@ -180,12 +173,11 @@ func (s *codexSession) transcript() ([]Transcript, error) {
 	if err != nil {
 		return nil, &SyntaxError{Line: s.lineOf(err), Path: "payload", Err: err}
 	}
-	b := newBuilder(s.name, s.report)
-	b.title, b.model, b.dir, b.provider = s.title, s.model, s.dir, s.provider
+	b := s.builder
 	if s.instructions != "" {
-		b.system = append(b.system, prompt.System{Text: s.instructions, Role: "instructions"})
+		b.System = append(b.System, prompt.System{Text: s.instructions, Role: "instructions"})
 	}
-	b.system = append(b.system, system...)
+	b.System = append(b.System, system...)
 	marks := s.marks
 	for _, m := range messages {
 		at := 0

@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
 // detectLines is how many lines are looked at before the format is given up.
@@ -48,10 +49,11 @@ func looks(v gjson.Result) string {
 		return fmt.Sprintf("an array of %d elements", v.Get("#").Int())
 	case v.IsObject():
 		var keys []string
-		v.ForEach(func(k, _ gjson.Result) bool {
-			keys = append(keys, clip.Line(k.String(), 30))
-			return len(keys) < 8
-		})
+		for name := range rawjson.Members(v) {
+			if keys = append(keys, clip.Line(name, 30)); len(keys) == 8 {
+				break
+			}
+		}
 		if len(keys) == 0 {
 			return "an empty object"
 		}

@@ -1,10 +1,12 @@
 package transcript
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -12,15 +14,11 @@ import (
 // the calls of a step together with their results.
 func readGeminiCLI(j *job) ([]Transcript, error) {
 	return j.values(func(v value) ([]Transcript, error) {
-		if id := v.Get("sessionId").Str; id != "" {
-			v.name = id
-		}
-		b := newBuilder(v.name, j.report)
-		b.title = v.Get("summary").String()
-		each(v.Get("messages"), func(_, m gjson.Result) bool {
+		b := newBuilder(cmp.Or(v.Get("sessionId").Str, v.name), j.report)
+		b.Title = v.Get("summary").String()
+		for m := range rawjson.Items(v.Get("messages")) {
 			b.geminiCLI(v.line, m)
-			return true
-		})
+		}
 		return b.transcripts()
 	})
 }
@@ -32,23 +30,19 @@ func (b *builder) geminiCLI(line int, m gjson.Result) {
 	case "user":
 		b.add(line, at, thread.Plain, thread.Message{Role: thread.User, Parts: parts(m.Get("content"))})
 	case "gemini":
-		if model := m.Get("model").Str; model != "" {
-			b.model = model
-		}
-		each(m.Get("thoughts"), func(_, t gjson.Result) bool {
+		b.Model = cmp.Or(m.Get("model").Str, b.Model)
+		for t := range rawjson.Items(m.Get("thoughts")) {
 			thought := strings.TrimSpace(t.Get("subject").Str + "\n" + t.Get("description").Str)
-			b.gain(line, at, thread.Reasoning{Text: thought})
-			return true
-		})
-		b.gain(line, at, parts(m.Get("content"))...)
-		each(m.Get("toolCalls"), func(_, c gjson.Result) bool {
+			b.addPart(line, at, thread.Reasoning{Text: thought})
+		}
+		b.addPart(line, at, parts(m.Get("content"))...)
+		for c := range rawjson.Items(m.Get("toolCalls")) {
 			call := b.call(c.Get("id").Str, c.Get("name").Str, arguments(c.Get("args")))
-			b.gain(line, at, call)
+			b.addPart(line, at, call)
 			if r, ok := geminiResult(call, c); ok {
-				b.gave(line, at, r)
+				b.addResult(line, at, r)
 			}
-			return true
-		})
+		}
 		if len(b.step.parts) == 0 {
 			b.add(line, at, thread.Plain, thread.Message{Role: thread.Assistant}) // it is counted
 		}
@@ -67,7 +61,7 @@ func geminiResult(call thread.ToolCall, c gjson.Result) (thread.Message, bool) {
 	result := c.Get("result")
 	switch {
 	case result.IsArray():
-		each(result, func(_, p gjson.Result) bool {
+		for p := range rawjson.Items(result) {
 			response := p.Get("functionResponse.response")
 			switch out := response.Get("output"); {
 			case out.Type == gjson.String:
@@ -80,12 +74,11 @@ func geminiResult(call thread.ToolCall, c gjson.Result) (thread.Message, bool) {
 			default:
 				r.Content = append(r.Content, parts(p)...)
 			}
-			return true
-		})
+		}
 	case result.Type == gjson.String:
 		r.Content = text(result.Str)
 	case r.Outcome == thread.Success:
 		return thread.Message{}, false
 	}
-	return answer(r), true
+	return toolMessage(r), true
 }

@@ -22,15 +22,15 @@ type input struct {
 	r       *bufio.Reader
 	maxLine int
 	report  *Report
-	number  int    // lines read so far
-	buf     []byte // the bytes of the current line, used again for the next
-	pending []held // lines read for detection and not yet handed out
+	number  int        // lines read so far
+	buf     []byte     // the bytes of the current line, used again for the next
+	pending []heldLine // lines read for detection and not yet handed out
 	ended   bool
 	failed  error // found when looking ahead
 }
 
-// held is a line that was looked at and is to be read again.
-type held struct {
+// heldLine is a line that was looked at and is to be read again.
+type heldLine struct {
 	line   []byte
 	number int
 }
@@ -294,5 +294,5 @@ func whyInvalid(line []byte) error {
 
 // hold puts a copy of a line back, to be read again after those already held.
 func (in *input) hold(line []byte, number int) {
-	in.pending = append(in.pending, held{bytes.Clone(line), number})
+	in.pending = append(in.pending, heldLine{bytes.Clone(line), number})
 }

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -25,13 +26,11 @@ func (b *builder) kimi(v gjson.Result, number int) {
 	case "config.update":
 		b.report.skip(kind)
 		if p := v.Get("systemPrompt").Str; p != "" {
-			b.system = []prompt.System{{Text: p, Role: "system"}}
+			b.System = []prompt.System{{Text: p, Role: "system"}}
 		}
 	case "llm.request":
 		b.report.skip(kind)
-		if model := v.Get("model").Str; model != "" {
-			b.model = model
-		}
+		b.Model = cmp.Or(v.Get("model").Str, b.Model)
 	case "context.append_message":
 		b.flush()
 		m, origin := v.Get("message"), v.Get("message.origin.kind").Str
@@ -51,7 +50,7 @@ func (b *builder) kimi(v gjson.Result, number int) {
 		b.flush()
 		summary := first(v, "contextSummary", "summary")
 		b.compacted(Compaction{TokensBefore: int(v.Get("tokensBefore").Int())}, summary != "")
-		b.add(number, at, thread.Recap, user(summary))
+		b.add(number, at, thread.Recap, userMessage(summary))
 	case "metadata", "tools.set_active_tools", "turn.prompt", "llm.tools_snapshot", "usage.record",
 		"permission.record_approval_result", "plan_mode.enter", "plan_mode.exit",
 		"full_compaction.begin", "full_compaction.complete":
@@ -69,9 +68,9 @@ func (b *builder) kimiEvent(e gjson.Result, number int, at time.Time) {
 			b.flush()
 		}
 	case "content.part":
-		b.gain(number, at, parts(e.Get("part"))...)
+		b.addPart(number, at, parts(e.Get("part"))...)
 	case "tool.call":
-		b.gain(number, at, b.call(e.Get("toolCallId").Str, e.Get("name").Str, arguments(e.Get("args"))))
+		b.addPart(number, at, b.call(e.Get("toolCallId").Str, e.Get("name").Str, arguments(e.Get("args"))))
 	case "tool.result":
 		b.flush()
 		result := e.Get("result")
@@ -81,7 +80,7 @@ func (b *builder) kimiEvent(e gjson.Result, number int, at time.Time) {
 		} else {
 			r.Structured, r.Content = structured(out)
 		}
-		b.add(number, at, thread.Plain, answer(r))
+		b.add(number, at, thread.Plain, toolMessage(r))
 	default:
 		b.report.unknown("event/" + kind)
 	}

@@ -1,10 +1,12 @@
 package transcript
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -13,16 +15,12 @@ import (
 func readOpenCode(j *job) ([]Transcript, error) {
 	return j.values(func(v value) ([]Transcript, error) {
 		info := v.Get("info")
-		if id := info.Get("id").Str; id != "" {
-			v.name = id
-		}
-		b := newBuilder(v.name, j.report)
-		b.title, b.dir = info.Get("title").Str, info.Get("directory").Str
-		b.model, b.provider = info.Get("model.id").Str, info.Get("model.providerID").Str
-		each(v.Get("messages"), func(_, m gjson.Result) bool {
+		b := newBuilder(cmp.Or(info.Get("id").Str, v.name), j.report)
+		b.Title, b.Dir = info.Get("title").Str, info.Get("directory").Str
+		b.Model, b.Provider = info.Get("model.id").Str, info.Get("model.providerID").Str
+		for m := range rawjson.Items(v.Get("messages")) {
 			b.openCode(v.line, m.Get("info"), m.Get("parts"))
-			return true
-		})
+		}
 		return b.transcripts()
 	})
 }
@@ -35,7 +33,7 @@ func (b *builder) openCode(line int, info, parts gjson.Result) {
 		b.openCodeUser(line, at, parts)
 	case "assistant":
 		if model := info.Get("modelID").Str; model != "" {
-			b.model, b.provider = model, info.Get("providerID").Str
+			b.Model, b.Provider = model, info.Get("providerID").Str
 		}
 		kind := thread.Plain
 		if info.Get("summary").Bool() { // of a compaction of its own
@@ -52,7 +50,7 @@ func (b *builder) openCode(line int, info, parts gjson.Result) {
 // is a message of its own.
 func (b *builder) openCodeUser(line int, at time.Time, parts gjson.Result) {
 	said, added := thread.Message{Role: thread.User}, thread.Message{Role: thread.User}
-	each(parts, func(_, p gjson.Result) bool {
+	for p := range rawjson.Items(parts) {
 		switch t := p.Get("type").Str; {
 		case t == "text" && p.Get("ignored").Bool():
 			b.report.skip("text kept from the model")
@@ -67,8 +65,7 @@ func (b *builder) openCodeUser(line int, at time.Time, parts gjson.Result) {
 		default:
 			b.report.unknown("part/" + t)
 		}
-		return true
-	})
+	}
 	if len(said.Parts) > 0 || len(added.Parts) == 0 {
 		b.add(line, at, thread.Plain, said)
 	}
@@ -85,18 +82,18 @@ var openCodeSilent = map[string]bool{
 // openCodeAnswer adds an answer with its calls. Each step of it is a message.
 func (b *builder) openCodeAnswer(line int, at time.Time, kind thread.Kind, parts gjson.Result) {
 	b.step.kind = kind
-	each(parts, func(_, p gjson.Result) bool {
+	for p := range rawjson.Items(parts) {
 		switch t := p.Get("type").Str; {
 		case t == "text":
-			b.gain(line, at, text(p.Get("text").Str)...)
+			b.addPart(line, at, text(p.Get("text").Str)...)
 		case t == "reasoning":
-			b.gain(line, at, sealed(p))
+			b.addPart(line, at, sealed(p))
 		case t == "tool":
 			state := p.Get("state")
 			call := b.call(p.Get("callID").Str, p.Get("tool").Str, arguments(state.Get("input")))
-			b.gain(line, at, call)
+			b.addPart(line, at, call)
 			if r, ok := openCodeResult(call, state); ok {
-				b.gave(line, at, r)
+				b.addResult(line, at, r)
 			}
 		case t == "step-start":
 			b.flush()
@@ -107,8 +104,7 @@ func (b *builder) openCodeAnswer(line int, at time.Time, kind thread.Kind, parts
 		default:
 			b.report.unknown("part/" + t)
 		}
-		return true
-	})
+	}
 	b.flush()
 }
 
@@ -118,17 +114,16 @@ func openCodeResult(call thread.ToolCall, state gjson.Result) (thread.Message, b
 	switch state.Get("status").Str {
 	case "completed":
 		r.Content = text(state.Get("output").Str)
-		each(state.Get("attachments"), func(_, f gjson.Result) bool {
+		for f := range rawjson.Items(state.Get("attachments")) {
 			r.Content = append(r.Content, media(f.Get("mime").Str, f.Get("url").Str))
-			return true
-		})
+		}
 	case "error":
 		r.Outcome = thread.Failure
 		r.Content = text(state.Get("error").Str)
 	default:
 		return thread.Message{}, false
 	}
-	m := answer(r)
+	m := toolMessage(r)
 	m.Time = millis(state.Get("time.end").Int())
 	return m, true
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -33,17 +34,15 @@ func readOpenHands(j *job) ([]Transcript, error) {
 			return nil, nil
 		}
 		s := j.openHands(v.name)
-		if name := v.Get("instance_id").String(); name != "" {
-			s.title = name
-		}
-		each(openHandsEvents(v.Result), func(_, e gjson.Result) bool {
-			if e.IsArray() { // an action and its observation
-				each(e, func(_, e gjson.Result) bool { s.event(v.line, e); return true })
-				return true
+		s.Title = v.Get("instance_id").String()
+		for e := range rawjson.Items(openHandsEvents(v.Result)) {
+			if !e.IsArray() {
+				s.event(v.line, e)
 			}
-			s.event(v.line, e)
-			return true
-		})
+			for e := range rawjson.Items(e) { // an action and its observation
+				s.event(v.line, e)
+			}
+		}
 		return s.ended()
 	})
 	if err != nil {
@@ -93,16 +92,19 @@ func openHands(v gjson.Result) bool {
 	if openHandsEvent(v) {
 		return true
 	}
-	n, found := 0, false
-	each(openHandsEvents(v), func(_, e gjson.Result) bool {
+	n := 0
+	for e := range rawjson.Items(openHandsEvents(v)) {
 		if e.IsArray() {
 			e = e.Get("0")
 		}
-		n++
-		found = openHandsEvent(e)
-		return !found && n < 8
-	})
-	return found
+		if openHandsEvent(e) {
+			return true
+		}
+		if n++; n == 8 {
+			break
+		}
+	}
+	return false
 }
 
 // openHandsKinds are the kinds of events of the agent SDK; true for all of them. Those
@@ -169,7 +171,7 @@ func (s *openHandsLog) prompt(e gjson.Result) {
 	s.report.skip("SystemPromptEvent")
 	for _, key := range []string{"system_prompt.text", "dynamic_context.text"} {
 		if t := e.Get(key).Str; t != "" {
-			s.system = append(s.system, prompt.System{Text: t, Role: "system"})
+			s.System = append(s.System, prompt.System{Text: t, Role: "system"})
 		}
 	}
 	s.offer(e.Get("tools"))
@@ -177,12 +179,11 @@ func (s *openHandsLog) prompt(e gjson.Result) {
 
 // offer takes over tools that are written as the chat API has them.
 func (s *openHandsLog) offer(tools gjson.Result) {
-	each(tools, func(_, t gjson.Result) bool {
+	for t := range rawjson.Items(tools) {
 		if f := t.Get("function"); f.Get("name").Str != "" {
-			s.tools = append(s.tools, prompt.Tool{Name: f.Get("name").Str, Description: f.Get("description").Str, Schema: f.Get("parameters").Raw})
+			s.Tools = append(s.Tools, prompt.Tool{Name: f.Get("name").Str, Description: f.Get("description").Str, Schema: f.Get("parameters").Raw})
 		}
-		return true
-	})
+	}
 }
 
 // message adds what somebody said. What the harness adds to a user's words is a
@@ -210,19 +211,19 @@ func (s *openHandsLog) called(line int, at time.Time, response string, thought [
 	if response == "" || response != s.response || len(s.step.parts) == 0 {
 		s.flush()
 		s.response = response
-		s.gain(line, at, thought...)
+		s.addPart(line, at, thought...)
 	}
-	s.gain(line, at, call)
+	s.addPart(line, at, call)
 }
 
 // result adds the result of a call behind the answer that asked for it.
 func (s *openHandsLog) result(line int, at time.Time, r thread.ToolResult, failed bool) {
 	r.Outcome = outcome(failed)
-	m := answer(r)
+	m := toolMessage(r)
 	m.Time = at
 	asked := thread.Message{Parts: s.step.parts}
 	if slices.ContainsFunc(asked.Calls(), func(c thread.ToolCall) bool { return c.ID == r.CallID }) {
-		s.gave(line, at, m)
+		s.addResult(line, at, m)
 		return
 	}
 	s.flush()
@@ -247,7 +248,7 @@ func (s *openHandsLog) condensed(line int, at time.Time, summary string) {
 	s.flush()
 	s.compacted(Compaction{}, summary != "")
 	if summary != "" {
-		s.add(line, at, thread.Recap, user(summary))
+		s.add(line, at, thread.Recap, userMessage(summary))
 	}
 }
 
@@ -263,9 +264,7 @@ var openHandsSilent = map[string]bool{
 func (s *openHandsLog) action(line int, at time.Time, e gjson.Result) {
 	args, metadata := e.Get("args"), e.Get("tool_call_metadata")
 	response := metadata.Get("model_response")
-	if model := response.Get("model").Str; model != "" {
-		s.model = model
-	}
+	s.Model = cmp.Or(response.Get("model").Str, s.Model)
 	said := response.Get("choices.0.message")
 	thought := append(openHandsThoughts(said), parts(said.Get("content"))...)
 	if len(thought) == 0 {
@@ -274,7 +273,7 @@ func (s *openHandsLog) action(line int, at time.Time, e gjson.Result) {
 	switch kind := e.Get("action").Str; {
 	case kind == "system":
 		s.report.skip("action/system")
-		s.system = append(s.system, prompt.System{Text: args.Get("content").Str, Role: "system"})
+		s.System = append(s.System, prompt.System{Text: args.Get("content").Str, Role: "system"})
 		s.offer(args.Get("tools"))
 	case kind == "message":
 		s.flush()
@@ -301,14 +300,12 @@ func (s *openHandsLog) action(line int, at time.Time, e gjson.Result) {
 	case e.Get("source").Str != "agent":
 		s.report.skip("action/" + kind + " of the " + e.Get("source").Str)
 	default:
-		name, id, arguments := metadata.Get("function_name").Str, metadata.Get("tool_call_id").Str, without(args, []string{"thought"})
-		name = cmp.Or(name, kind)
-		each(said.Get("tool_calls"), func(_, c gjson.Result) bool {
+		name, id, arguments := cmp.Or(metadata.Get("function_name").Str, kind), metadata.Get("tool_call_id").Str, without(args, []string{"thought"})
+		for c := range rawjson.Items(said.Get("tool_calls")) {
 			if c.Get("id").Str == id {
 				arguments = c.Get("function.arguments").Str
 			}
-			return true
-		})
+		}
 		call := s.call(id, name, arguments)
 		s.causes[e.Get("id").String()] = call.ID
 		s.called(line, at, response.Get("id").Str, thought, call)
@@ -318,10 +315,7 @@ func (s *openHandsLog) action(line int, at time.Time, e gjson.Result) {
 // observation reads an observation of before the agent SDK.
 func (s *openHandsLog) observation(line int, at time.Time, e gjson.Result) {
 	kind, content := e.Get("observation").Str, text(e.Get("content").Str)
-	id := e.Get("tool_call_metadata.tool_call_id").Str
-	if id == "" {
-		id = s.causes[e.Get("cause").String()]
-	}
+	id := cmp.Or(e.Get("tool_call_metadata.tool_call_id").Str, s.causes[e.Get("cause").String()])
 	switch {
 	case openHandsSilent[kind]:
 		s.report.skip("observation/" + kind)
@@ -353,14 +347,13 @@ func openHandsArguments(e gjson.Result) string {
 // openHandsThoughts are the blocks of reasoning beside an answer.
 func openHandsThoughts(v gjson.Result) []thread.Part {
 	var thought []thread.Part
-	each(v.Get("thinking_blocks"), func(_, block gjson.Result) bool {
+	for block := range rawjson.Items(v.Get("thinking_blocks")) {
 		if block.Get("type").Str == "thinking" {
 			thought = append(thought, sealed(block))
 		} else {
 			thought = append(thought, opaque(block))
 		}
-		return true
-	})
+	}
 	// Of an item of the Responses API what can be read: it is sealed for a prompt that
 	// nobody has any more.
 	for _, key := range []string{"reasoning_content", "responses_reasoning_item.summary", "responses_reasoning_item.content"} {
@@ -389,8 +382,5 @@ func openHandsOutput(o gjson.Result) []thread.Part {
 
 // openHandsTime reads a time stamp, which has no zone: it is taken for UTC.
 func openHandsTime(stamp string) time.Time {
-	if t := moment(stamp); !t.IsZero() || stamp == "" {
-		return t
-	}
-	return moment(strings.TrimSpace(stamp) + "Z")
+	return cmp.Or(moment(stamp), moment(strings.TrimSpace(stamp)+"Z"))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -65,7 +66,7 @@ func (s *openHandsLog) flushACP() {
 		} else if len(r.Content) == 0 && status != "completed" {
 			continue // it was still running
 		}
-		s.add(c.line, c.end, thread.Plain, answer(r))
+		s.add(c.line, c.end, thread.Plain, toolMessage(r))
 	}
 	s.remote = nil
 }
@@ -74,7 +75,7 @@ func (s *openHandsLog) flushACP() {
 // changes of files.
 func acpContent(content gjson.Result) []thread.Part {
 	var said []thread.Part
-	each(content, func(_, block gjson.Result) bool {
+	for block := range rawjson.Items(content) {
 		switch inner := block.Get("content"); block.Get("type").Str {
 		case "content":
 			said = append(said, parts(inner)...)
@@ -89,7 +90,6 @@ func acpContent(content gjson.Result) []thread.Part {
 		default:
 			said = append(said, parts(block)...)
 		}
-		return true
-	})
+	}
 	return said
 }

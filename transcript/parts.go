@@ -6,17 +6,10 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
-
-// each calls f with the members of an object or the elements of an array, and
-// not at all for anything else.
-func each(v gjson.Result, f func(key, value gjson.Result) bool) {
-	if v.IsObject() || v.IsArray() {
-		v.ForEach(f)
-	}
-}
 
 // text makes the parts of a text; none when it is empty.
 func text(s string) []thread.Part {
@@ -26,13 +19,13 @@ func text(s string) []thread.Part {
 	return []thread.Part{thread.Text{Text: s}}
 }
 
-// user makes a user message of a text.
-func user(s string) thread.Message {
+// userMessage makes a user message of a text.
+func userMessage(s string) thread.Message {
 	return thread.Message{Role: thread.User, Parts: text(s)}
 }
 
-// answer makes a tool message.
-func answer(r thread.ToolResult) thread.Message {
+// toolMessage makes a tool message.
+func toolMessage(r thread.ToolResult) thread.Message {
 	return thread.Message{Role: thread.Tool, Parts: []thread.Part{r}}
 }
 
@@ -54,6 +47,17 @@ func first(v gjson.Result, paths ...string) string {
 	return ""
 }
 
+// name is the first of the members that is a text or a number: what such files call a
+// conversation.
+func name(v gjson.Result, keys ...string) string {
+	for _, key := range keys {
+		if f := v.Get(key); f.Type == gjson.String || f.Type == gjson.Number {
+			return strings.TrimSpace(f.String())
+		}
+	}
+	return ""
+}
+
 // parts reads a text, a block or a list of them. The formats name their blocks so
 // much alike that one reader serves them; what a block is not read as stays as it is.
 func parts(v gjson.Result) (all []thread.Part) {
@@ -61,10 +65,9 @@ func parts(v gjson.Result) (all []thread.Part) {
 	case v.Type == gjson.String:
 		return text(v.Str)
 	case v.IsArray():
-		v.ForEach(func(_, p gjson.Result) bool {
+		for p := range rawjson.Items(v) {
 			all = append(all, parts(p)...)
-			return true
-		})
+		}
 		return all
 	case !v.IsObject():
 		return nil
@@ -106,10 +109,9 @@ func file(v gjson.Result) thread.Media {
 
 // images reads a list of addresses of images.
 func images(urls gjson.Result) (all []thread.Part) {
-	each(urls, func(_, url gjson.Result) bool {
+	for url := range rawjson.Items(urls) {
 		all = append(all, media("image", url.Str))
-		return true
-	})
+	}
 	return all
 }
 

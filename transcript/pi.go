@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -33,10 +34,7 @@ func readPi(j *job) ([]Transcript, error) {
 		e := piEntry{Result: v, line: number}
 		e.id, e.parent = e.Get("id").Str, e.Get("parentId").Str
 		if e.Get("type").Str == "session" {
-			if id := e.id; id != "" {
-				name = id
-			}
-			model, dir = e.Get("modelId").Str, e.Get("cwd").Str
+			name, model, dir = cmp.Or(e.id, name), e.Get("modelId").Str, e.Get("cwd").Str
 			return
 		}
 		if at, held := places[e.id]; e.id != "" && held {
@@ -117,7 +115,7 @@ func (j *job) piBranches(entries []piEntry, places map[string]int) (main []piEnt
 // piThread makes a conversation of entries.
 func (j *job) piThread(name, model string, entries []piEntry) (Transcript, error) {
 	b := newBuilder(name, j.report)
-	b.model = model
+	b.Model = model
 	for _, e := range entries {
 		at := moment(e.Get("timestamp").Str)
 		switch kind := e.Get("type").Str; kind {
@@ -125,17 +123,17 @@ func (j *job) piThread(name, model string, entries []piEntry) (Transcript, error
 			b.pi(e, at)
 		case "compaction":
 			b.compacted(Compaction{TokensBefore: int(e.Get("tokensBefore").Int())}, true)
-			b.add(e.line, at, thread.Recap, user(piRecap+e.Get("summary").Str+"\n</summary>"))
+			b.add(e.line, at, thread.Recap, userMessage(piRecap+e.Get("summary").Str+"\n</summary>"))
 		case "branch_summary":
-			b.add(e.line, at, thread.Recap, user(e.Get("summary").Str))
+			b.add(e.line, at, thread.Recap, userMessage(e.Get("summary").Str))
 		case "custom_message":
 			m := thread.Message{Role: thread.User, Parts: piParts(e.Get("content"), "")}
 			b.add(e.line, at, thread.Injected, m)
 		case "session_info":
-			b.title = e.Get("name").String()
+			b.Title = e.Get("name").String()
 			b.report.skip(kind)
 		case "model_change":
-			b.model, b.provider = e.Get("modelId").Str, e.Get("provider").Str
+			b.Model, b.Provider = e.Get("modelId").Str, e.Get("provider").Str
 			b.report.skip(kind)
 		case "thinking_level_change", "custom", "label", "leaf":
 			b.report.skip(kind)
@@ -155,22 +153,22 @@ func (b *builder) pi(e piEntry, at time.Time) {
 		b.add(e.line, at, thread.Plain, thread.Message{Role: thread.User, Parts: said})
 	case "assistant":
 		if model := m.Get("model").Str; model != "" {
-			b.model, b.provider = model, m.Get("provider").Str
+			b.Model, b.Provider = model, m.Get("provider").Str
 		}
 		b.add(e.line, at, thread.Plain, thread.Message{Role: thread.Assistant, Parts: said})
 	case "toolResult":
 		r := thread.ToolResult{CallID: m.Get("toolCallId").Str, Tool: m.Get("toolName").Str, Outcome: outcome(m.Get("isError").Bool()), Content: said}
-		b.add(e.line, at, thread.Plain, answer(r))
+		b.add(e.line, at, thread.Plain, toolMessage(r))
 	case "bashExecution":
 		if m.Get("excludeFromContext").Bool() {
 			b.report.skip("bashExecution kept from the model")
 			return
 		}
-		b.add(e.line, at, thread.Injected, user(piShell(m)))
+		b.add(e.line, at, thread.Injected, userMessage(piShell(m)))
 	case "custom", "hookMessage":
 		b.add(e.line, at, thread.Injected, thread.Message{Role: thread.User, Parts: said})
 	case "branchSummary", "compactionSummary":
-		b.add(e.line, at, thread.Recap, user(m.Get("summary").Str))
+		b.add(e.line, at, thread.Recap, userMessage(m.Get("summary").Str))
 	default:
 		b.report.unknown("message/" + role)
 	}
@@ -201,7 +199,7 @@ func piParts(content gjson.Result, api string) []thread.Part {
 		return parts(content)
 	}
 	var all []thread.Part
-	content.ForEach(func(_, block gjson.Result) bool {
+	for block := range rawjson.Items(content) {
 		switch block.Get("type").Str {
 		case "thinking":
 			all = append(all, piThinking(block, api))
@@ -213,8 +211,7 @@ func piParts(content gjson.Result, api string) []thread.Part {
 		default:
 			all = append(all, parts(block)...)
 		}
-		return true
-	})
+	}
 	return all
 }
 

@@ -102,14 +102,10 @@ func (in *input) more() bool {
 // readRequests reads the formats of the providers' APIs.
 func readRequests(j *job) ([]Transcript, error) {
 	api := providers[j.format]
-	var alone *builder // collects messages that stand one on a line
-	var lines []string
+	var lines []string // messages that stand one on a line
 	found, err := j.values(func(v value) ([]Transcript, error) {
 		if v.IsObject() && !v.Get(api.list).Exists() && !v.Get("body").Exists() && !v.Get("traj").Exists() &&
 			(v.Get("role").Exists() || j.format == Responses && responseItem(v.Get("type").Str)) {
-			if alone == nil {
-				alone = newBuilder(j.name, j.report)
-			}
 			lines = append(lines, v.Raw)
 			return nil, nil
 		}
@@ -119,7 +115,7 @@ func readRequests(j *job) ([]Transcript, error) {
 		}
 		return []Transcript{t}, nil
 	})
-	if err != nil || alone == nil {
+	if err != nil || len(lines) == 0 {
 		return found, err
 	}
 	t, err := j.messages(api, value{line: 1, name: j.name}, "", "["+strings.Join(lines, ",")+"]")
@@ -135,13 +131,6 @@ func (j *job) request(api provider, v value) (t Transcript, ok bool, err error) 
 	if inner := v.Get("body"); inner.Exists() {
 		doc, path = unwrap(inner), "body"
 	}
-	title := ""
-	for _, key := range []string{"cassette", "title", "sample", "task_id"} {
-		if f := v.Get(key); f.Exists() && !f.IsObject() && !f.IsArray() {
-			title = strings.TrimSpace(f.String())
-			break
-		}
-	}
 	switch {
 	case doc.IsArray():
 		t, err = j.messages(api, v, path, doc.Raw)
@@ -156,7 +145,7 @@ func (j *job) request(api provider, v value) (t Transcript, ok bool, err error) 
 		j.report.warn(v.line, "holds no conversation: %s", looks(v.Result))
 		return t, false, nil
 	}
-	t.Title = title
+	t.Title = name(v.Result, "cassette", "title", "sample", "task_id")
 	return t, err == nil, err
 }
 
@@ -167,12 +156,11 @@ func (j *job) body(api provider, v value, path string, doc gjson.Result) (Transc
 		return Transcript{}, &SyntaxError{Line: v.line, Path: path, Err: err}
 	}
 	b := newBuilder(v.name, j.report)
-	b.whole = true
-	b.model, b.system, b.tools = p.Model, p.System, p.Tools
+	b.keepEmpty = true
+	b.Model, b.System, b.Tools = p.Model, p.System, p.Tools
 	b.add(v.line, time.Time{}, thread.Plain, p.Messages...)
-	t, err := b.done()
-	t.Prompt = p
-	return t, err
+	b.Prompt = p
+	return b.done()
 }
 
 // messages reads a list of messages that stands alone.
@@ -182,8 +170,8 @@ func (j *job) messages(api provider, v value, path, array string) (Transcript, e
 		return Transcript{}, &SyntaxError{Line: v.line, Path: path, Err: fmt.Errorf("as %s: %w", j.format, err)}
 	}
 	b := newBuilder(v.name, j.report)
-	b.model = v.Get("model").String()
-	b.system = system
+	b.Model = v.Get("model").String()
+	b.System = system
 	b.add(v.line, time.Time{}, thread.Plain, messages...)
 	return b.done()
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // sniff tells the format from one line, or from the document; "" when it does
@@ -42,30 +43,17 @@ func sniff(v gjson.Result) Format {
 	case v.Get("traj").IsArray():
 		return list(v.Get("traj"))
 	case v.Get("body").Exists():
-		if f := endpoint(v.Get("path").Str + v.Get("url").Str); f != "" {
-			return f
+		api := wire.APIOf(v.Get("path").Str + v.Get("url").Str)
+		for f, p := range providers {
+			if p.codec.API() == api {
+				return f
+			}
 		}
 		if f := body(unwrap(v.Get("body"))); f != "" {
 			return f
 		}
 	}
 	return body(v)
-}
-
-// endpoint tells the API from the path that a request was sent to.
-func endpoint(path string) Format {
-	path, _, _ = strings.Cut(path, "?")
-	switch {
-	case strings.HasSuffix(path, "/messages"), strings.HasSuffix(path, "/messages/count_tokens"):
-		return Anthropic
-	case strings.HasSuffix(path, "/chat/completions"):
-		return OpenAIChat
-	case strings.HasSuffix(path, "/responses"):
-		return Responses
-	case strings.HasSuffix(path, "enerateContent"):
-		return Gemini
-	}
-	return ""
 }
 
 // unwrap reads a body that is kept as a JSON text inside a string.
@@ -106,14 +94,16 @@ func body(v gjson.Result) Format {
 // list recognises an array of messages by the first one that is not written the
 // same way everywhere.
 func list(v gjson.Result) (format Format) {
-	roles := false
-	v.ForEach(func(_, m gjson.Result) bool {
-		roles = roles || m.Get("role").Exists()
-		format = telling(m)
-		return format == "" && m.IsObject()
-	})
-	if format == "" && roles {
-		return OpenAIChat
+	for m := range rawjson.Items(v) {
+		if told := telling(m); told != "" {
+			return told
+		}
+		if m.Get("role").Exists() {
+			format = OpenAIChat
+		}
+		if !m.IsObject() {
+			break
+		}
 	}
 	return format
 }
@@ -164,22 +154,22 @@ func telling(m gjson.Result) Format {
 		}
 		return ""
 	}
-	var format Format
-	content.ForEach(func(_, part gjson.Result) bool {
+	for part := range rawjson.Items(content) {
 		kind := part.Get("type").Str
-		switch format = tellingParts[kind]; {
+		switch {
 		case kind == "reasoning" && part.Get("reasoning").Exists():
-			format = Inspect
+			return Inspect
 		case kind == "image" && part.Get("source").IsObject():
-			format = Anthropic
+			return Anthropic
 		case kind == "image" && part.Get("image").Exists():
-			format = AISDK
+			return AISDK
 		case kind == "file" && part.Get("file").IsObject():
-			format = OpenAIChat
+			return OpenAIChat
+		case tellingParts[kind] != "":
+			return tellingParts[kind]
 		}
-		return format == ""
-	})
-	return format
+	}
+	return ""
 }
 
 // tellingParts are the types of parts that only one format has, but for what their

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -68,21 +69,20 @@ func Write(f Format, p *prompt.Prompt, s Session) (*Written, error) {
 		}
 	}
 	w.last = w.first
-	var err error
 	switch f {
 	case ClaudeCode:
-		err = w.claudeCode(messages)
+		w.claudeCode(messages)
 	case Codex:
-		err = w.codex(messages)
+		w.codex(messages)
 	case Pi:
-		err = w.pi(messages)
+		w.pi(messages)
 	case OpenCode:
-		err = w.openCode(messages)
+		w.openCode(messages)
 	default:
 		return nil, fmt.Errorf("format %q: %w that can be written; those are %s", f, ErrUnknownFormat, joined(Writers()))
 	}
-	if err != nil {
-		return nil, fmt.Errorf("transcript: write %s: %w", f, err)
+	if w.err != nil {
+		return nil, fmt.Errorf("transcript: write %s: %w", f, w.err)
 	}
 	w.out.Data = w.data.Bytes()
 	return w.out, nil
@@ -104,6 +104,7 @@ type writer struct {
 	lines       int
 	data        bytes.Buffer
 	out         *Written
+	err         error // the first
 }
 
 // at is the time of a message: its own, but never before that of the one before.
@@ -129,16 +130,16 @@ func (w *writer) uuid(n int) string {
 }
 
 // line writes a value as one line.
-func (w *writer) line(v any) error {
+func (w *writer) line(v any) {
 	w.lines++
-	return w.value(v, "")
+	w.value(v, "")
 }
 
-func (w *writer) value(v any, indent string) error {
+func (w *writer) value(v any, indent string) {
 	e := json.NewEncoder(&w.data)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", indent)
-	return e.Encode(v)
+	w.err = cmp.Or(w.err, e.Encode(v))
 }
 
 // lost counts a part that is left out.
@@ -157,12 +158,10 @@ func (w *writer) lost(p thread.Part) {
 
 // elements are what a message is in a provider's array of messages, without the cache
 // marks of an earlier request.
-func elements(c wire.Codec, array string, m thread.Message) ([]gjson.Result, error) {
-	body, err := c.Encode(&prompt.Prompt{Messages: []thread.Message{m}})
-	if err != nil {
-		return nil, err
-	}
-	return gjson.ParseBytes(cacheMark.ReplaceAll(body, nil)).Get(array).Array(), nil
+func (w *writer) elements(c wire.Codec, array string, m *thread.Message) []gjson.Result {
+	body, err := c.Encode(&prompt.Prompt{Messages: []thread.Message{*m}})
+	w.err = cmp.Or(w.err, err)
+	return gjson.ParseBytes(cacheMark.ReplaceAll(body, nil)).Get(array).Array()
 }
 
 // cacheMark is the member of a block that asks a provider for a cache. Inside a text

@@ -29,29 +29,23 @@ type ccWritten struct {
 
 // claudeCode writes a session of Claude Code: one line for each message, each with
 // the one before for its parent.
-func (w *writer) claudeCode(messages []thread.Message) error {
+func (w *writer) claudeCode(messages []thread.Message) {
 	letter := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 	}
 	w.out.Path = flat(w.session.Dir, func(r rune) bool { return !letter(r) }) + "/" + w.session.ID + ".jsonl"
 	if w.session.Title != "" {
-		if err := w.line(struct {
+		w.line(struct {
 			Type    string `json:"type"`
 			Title   string `json:"customTitle"`
 			Session string `json:"sessionId"`
-		}{"custom-title", w.session.Title, w.session.ID}); err != nil {
-			return err
-		}
+		}{"custom-title", w.session.Title, w.session.ID})
 	}
 	var parent *string
 	for i := range messages {
 		m := &messages[i]
-		found, err := elements(anthropic.Codec{}, "messages", *m)
-		if err != nil {
-			return err
-		}
 		at := stamp(w.at(m))
-		for _, element := range found {
+		for _, element := range w.elements(anthropic.Codec{}, "messages", m) {
 			if m.Role == thread.Assistant && element.Get("role").Str != "assistant" {
 				continue // what the encoder of a whole request puts before an answer that comes first
 			}
@@ -65,13 +59,10 @@ func (w *writer) claudeCode(messages []thread.Message) error {
 			} else {
 				line.Meta, line.Summary = m.Kind == thread.Injected, m.Kind == thread.Recap
 			}
-			if err := w.line(line); err != nil {
-				return err
-			}
+			w.line(line)
 			parent = &uuid
 		}
 	}
-	return nil
 }
 
 // ccAnswer is an answer as the API gave it. Where it was made here its id is too.

@@ -21,7 +21,7 @@ type codexLine struct {
 // codex writes a rollout: what the session is, and the items of the conversation.
 // Instructions and environment are not written; Codex puts them in front of its next
 // request itself, as it does after a compaction of its own.
-func (w *writer) codex(messages []thread.Message) error {
+func (w *writer) codex(messages []thread.Message) {
 	begun := w.session.Time.UTC()
 	w.out.Path = begun.Format("2006/01/02/") + "rollout-" + begun.Format("2006-01-02T15-04-05") + "-" + w.session.ID + ".jsonl"
 	type meta struct {
@@ -33,23 +33,16 @@ func (w *writer) codex(messages []thread.Message) error {
 		Source     string `json:"source"`
 		Provider   string `json:"model_provider,omitempty"`
 	}
-	write := func(at time.Time, kind string, payload any) error {
-		return w.line(codexLine{stamp(at), kind, payload})
-	}
-	err := write(w.first, "session_meta", meta{w.session.ID, stamp(begun), w.session.Dir, "palimpsest", codexVersion, "cli", w.session.Provider})
-	for i := 0; i < len(messages) && err == nil; i++ {
+	write := func(at time.Time, kind string, payload any) { w.line(codexLine{stamp(at), kind, payload}) }
+	write(w.first, "session_meta", meta{w.session.ID, stamp(begun), w.session.Dir, "palimpsest", codexVersion, "cli", w.session.Provider})
+	for i := range messages {
 		m := &messages[i]
-		items, encoded := elements(openai.Responses{}, "input", *m)
-		if err = encoded; err != nil {
-			break
-		}
 		at := w.at(m)
-		for n := 0; n < len(items) && err == nil; n++ {
-			err = write(at, "response_item", json.RawMessage(items[n].Raw))
+		for _, item := range w.elements(openai.Responses{}, "input", m) {
+			write(at, "response_item", json.RawMessage(item.Raw))
 		}
-		if err == nil && m.StartsTurn() { // the agent's list of sessions shows the first of them
-			err = write(at, "event_msg", map[string]string{"type": "user_message", "message": m.Text()})
+		if m.StartsTurn() { // the agent's list of sessions shows the first of them
+			write(at, "event_msg", map[string]string{"type": "user_message", "message": m.Text()})
 		}
 	}
-	return err
 }

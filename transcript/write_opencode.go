@@ -15,7 +15,7 @@ const openCodeVersion = "1.18.33"
 
 // openCode writes what `opencode import` reads: one object in the form of `opencode
 // export`. The project and the directory are set anew when it is imported.
-func (w *writer) openCode(messages []thread.Message) error {
+func (w *writer) openCode(messages []thread.Message) {
 	begun := w.session.Time.UTC()
 	w.out.ID = w.openCodeID("ses", ^begun.UnixMilli())
 	w.out.Path = w.out.ID + ".json"
@@ -50,7 +50,7 @@ func (w *writer) openCode(messages []thread.Message) error {
 			user = add(at, map[string]any{"role": "user", "model": model}, w.openCodeParts(m, at, nil))
 		}
 	}
-	return w.value(map[string]any{
+	w.value(map[string]any{
 		"info": map[string]any{
 			"id": w.out.ID, "slug": "palimpsest-" + w.session.ID, "projectID": "global", "directory": w.session.Dir, "title": title,
 			"version": openCodeVersion, "time": map[string]int64{"created": begun.UnixMilli(), "updated": begun.UnixMilli()},

@@ -10,34 +10,27 @@ import (
 )
 
 // pi writes a session of pi, version 3: a tree that has one branch.
-func (w *writer) pi(messages []thread.Message) error {
+func (w *writer) pi(messages []thread.Message) {
 	begun := stamp(w.session.Time)
 	folder := "--" + flat(strings.TrimPrefix(w.session.Dir, "/"), func(r rune) bool { return strings.ContainsRune(`/\:`, r) }) + "--"
 	w.out.Path = folder + "/" + strings.NewReplacer(":", "-", ".", "-").Replace(begun) + "_" + w.session.ID + ".jsonl"
-	if err := w.line(map[string]any{"type": "session", "version": 3, "id": w.session.ID, "timestamp": begun, "cwd": w.session.Dir}); err != nil {
-		return err
-	}
+	w.line(map[string]any{"type": "session", "version": 3, "id": w.session.ID, "timestamp": begun, "cwd": w.session.Dir})
 	provider := w.provider()
 	var parent any
-	entry := func(at, kind string, members map[string]any) error {
+	entry := func(at, kind string, members map[string]any) {
 		sum := w.hash(w.lines)
 		id := hex.EncodeToString(sum[:4])
 		members["type"], members["id"], members["parentId"], members["timestamp"] = kind, id, parent, at
 		parent = id
-		return w.line(members)
+		w.line(members)
 	}
-	if err := entry(stamp(w.first), "model_change", map[string]any{"provider": provider, "modelId": w.session.Model}); err != nil {
-		return err
-	}
+	entry(stamp(w.first), "model_change", map[string]any{"provider": provider, "modelId": w.session.Model})
 	if w.session.Title != "" {
-		if err := entry(stamp(w.first), "session_info", map[string]any{"name": w.session.Title}); err != nil {
-			return err
-		}
+		entry(stamp(w.first), "session_info", map[string]any{"name": w.session.Title})
 	}
 	for i := range messages {
 		m := &messages[i]
 		at := w.at(m)
-		members := map[string]any{}
 		said := map[string]any{"timestamp": at.UnixMilli()}
 		switch r, result := m.Result(); {
 		case m.Role == thread.Assistant:
@@ -55,19 +48,13 @@ func (w *writer) pi(messages []thread.Message) error {
 			said["role"], said["toolCallId"], said["toolName"] = "toolResult", r.CallID, r.Tool
 			said["content"], said["isError"] = w.piBlocks(r.Content), r.Outcome == thread.Failure
 		case m.Kind == thread.Injected:
-			if err := entry(stamp(at), "custom_message", map[string]any{"customType": "palimpsest", "content": w.piBlocks(m.Parts), "display": false}); err != nil {
-				return err
-			}
+			entry(stamp(at), "custom_message", map[string]any{"customType": "palimpsest", "content": w.piBlocks(m.Parts), "display": false})
 			continue
 		default:
 			said["role"], said["content"] = "user", w.piBlocks(m.Parts)
 		}
-		members["message"] = said
-		if err := entry(stamp(at), "message", members); err != nil {
-			return err
-		}
+		entry(stamp(at), "message", map[string]any{"message": said})
 	}
-	return nil
 }
 
 // piAPI is pi's name of the API that it speaks to a provider.

@@ -8,6 +8,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/prompt"
 )
@@ -19,6 +20,23 @@ const (
 	Responses = "responses" // POST /v1/responses
 	Gemini    = "gemini"    // POST …:generateContent
 )
+
+// APIOf tells the API from the path that a request is sent to, with or without a query;
+// empty for the paths of no API. Gateways put their own segments in front.
+func APIOf(path string) string {
+	path, _, _ = strings.Cut(path, "?")
+	switch {
+	case strings.HasSuffix(path, "/messages"), strings.HasSuffix(path, "/messages/count_tokens"):
+		return Anthropic
+	case strings.HasSuffix(path, "/chat/completions"):
+		return Chat
+	case strings.HasSuffix(path, "/responses"):
+		return Responses
+	case strings.HasSuffix(path, "enerateContent"):
+		return Gemini
+	}
+	return ""
+}
 
 // Codec reads and writes one provider's request bodies. Implementations are
 // stateless values and safe for concurrent use.

@@ -1,6 +1,7 @@
 package rawjson
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -69,6 +70,15 @@ func Array(values []string) string {
 	return b.String()
 }
 
+// ArrayOf writes what is made of the items of a list as an array.
+func ArrayOf[T any](list []T, value func(T) string) string {
+	values := make([]string, len(list))
+	for i, item := range list {
+		values[i] = value(item)
+	}
+	return Array(values)
+}
+
 func arraySize(values []string) int {
 	size := 2 + len(values)
 	for _, v := range values {
@@ -80,6 +90,22 @@ func arraySize(values []string) int {
 // IsObject reports whether a text is one JSON object.
 func IsObject(doc string) bool {
 	return strings.HasPrefix(strings.TrimLeft(doc, " \t\r\n"), "{") && Valid(doc)
+}
+
+// AsObject is a text as a JSON object, such as the arguments of a call: itself, without
+// white space around it, where it is one, and {} where it is blank; else an object whose
+// member "input" holds it, as JSON where it is that.
+func AsObject(text string) string {
+	bare := strings.TrimSpace(text)
+	switch {
+	case bare == "":
+		return "{}"
+	case IsObject(bare):
+		return bare
+	case Valid(bare):
+		return new(Object).Raw("input", bare).String()
+	}
+	return new(Object).Str("input", text).String()
 }
 
 // Fields are the members of an object, found in one pass.
@@ -114,19 +140,33 @@ func (f Fields) Get(name string) gjson.Result {
 // Str returns the text of a member, and "" where it is none.
 func (f Fields) Str(name string) string { return f.Get(name).Str }
 
+// Items are the elements of an array. What is no array has none.
+func Items(array gjson.Result) iter.Seq[gjson.Result] {
+	return func(yield func(gjson.Result) bool) {
+		if array.IsArray() {
+			array.ForEach(func(_, item gjson.Result) bool { return yield(item) })
+		}
+	}
+}
+
+// Members are those of an object, by their names. What is no object has none.
+func Members(object gjson.Result) iter.Seq2[string, gjson.Result] {
+	return func(yield func(string, gjson.Result) bool) {
+		if object.IsObject() {
+			object.ForEach(func(key, value gjson.Result) bool { return yield(key.Str, value) })
+		}
+	}
+}
+
 // Objects returns the items of an array of objects, in the room given where they fit.
 // bad is the position of the first item that is none, and -1 where all are.
 func Objects(array gjson.Result, room []gjson.Result) (items []gjson.Result, bad int) {
-	items, bad = room[:0], -1
-	if array.IsArray() {
-		array.ForEach(func(_, item gjson.Result) bool {
-			if !item.IsObject() {
-				bad = len(items)
-				return false
-			}
-			items = append(items, item)
-			return true
-		})
+	items = room[:0]
+	for item := range Items(array) {
+		if !item.IsObject() {
+			return items, len(items)
+		}
+		items = append(items, item)
 	}
-	return items, bad
+	return items, -1
 }

@@ -88,3 +88,13 @@ func FuzzDocument(f *testing.F) {
 		}
 	})
 }
+
+func TestAsObject(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "{}", " \n": "{}", ` {"a":1} `: `{"a":1}`, `[1]`: `{"input":[1]}`, `7 `: `{"input":7}`, `{"a":`: `{"input":"{\"a\":"}`, "ls -l": `{"input":"ls -l"}`,
+	} {
+		if got := rawjson.AsObject(text); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}

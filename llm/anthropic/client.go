@@ -64,8 +64,8 @@ type Client struct {
 	model    string
 	exchange *exchange.Client
 	counting *exchange.Client // the endpoint that counts
-	// noHeat: the model was found to refuse a temperature, as the newest do.
-	noHeat *atomic.Bool
+	// noTemperature: the model was found to refuse a temperature, as the newest do.
+	noTemperature *atomic.Bool
 }
 
 var _ llm.Generator = (*Client)(nil)
@@ -100,7 +100,7 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("anthropic.New: %w", err)
 	}
-	return &Client{model: c.Model, exchange: x, counting: counting, noHeat: new(atomic.Bool)}, nil
+	return &Client{model: c.Model, exchange: x, counting: counting, noTemperature: new(atomic.Bool)}, nil
 }
 
 // Model returns the name of the model.
@@ -118,7 +118,7 @@ func (c *Client) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options)
 	reply, err := c.ask(ctx, p, o)
 	if e, ok := errors.AsType[*llm.APIError](err); ok && e.Kind == llm.ErrInvalid && o.Temperature != nil && !thinks(p) &&
 		strings.Contains(strings.ToLower(e.Message), "temperature") {
-		c.noHeat.Store(true)
+		c.noTemperature.Store(true)
 		return c.ask(ctx, p, o)
 	}
 	return reply, err

@@ -1,9 +1,7 @@
 package anthropic
 
 import (
-	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/tidwall/gjson"
@@ -36,19 +34,14 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options) (*question, error) {
 			ask.MaxOutput += int(gjson.Get(p.Source.Body, "thinking.budget_tokens").Int())
 		}
 	}
-	if t := o.Temperature; t != nil && (math.IsNaN(*t) || math.IsInf(*t, 0)) {
-		return nil, errors.New("the temperature is not a number")
+	if err := exchange.CheckOptions(provider, o); err != nil {
+		return nil, err
 	}
-	if o.Schema != nil {
-		if err := exchange.CheckSchema(provider, o.Schema); err != nil {
-			return nil, err
-		}
-		if !thinks(p) { // with thinking on the API lets no tool be forced
-			q.forced = freeName(o.Schema.Name, p.Tools)
-			ask.Tools = append(slices.Clone(p.Tools), prompt.Tool{
-				Name: q.forced, Description: o.Schema.Description, Schema: o.Schema.JSON,
-			})
-		}
+	if o.Schema != nil && !thinks(p) { // with thinking on the API lets no tool be forced
+		q.forced = freeName(o.Schema.Name, p.Tools)
+		ask.Tools = append(slices.Clone(p.Tools), prompt.Tool{
+			Name: q.forced, Description: o.Schema.Description, Schema: o.Schema.JSON,
+		})
 	}
 	body, err := codec.Codec{}.Encode(&ask)
 	if err != nil {
@@ -61,7 +54,7 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options) (*question, error) {
 	case q.schema != nil:
 		e.Set("output_config.format", `{"type":"json_schema","schema":`+o.Schema.JSON+`}`)
 	}
-	if o.Temperature != nil && !thinks(p) && !c.noHeat.Load() {
+	if o.Temperature != nil && !thinks(p) && !c.noTemperature.Load() {
 		e.Set("temperature", fmt.Sprint(*o.Temperature))
 	}
 	if gjson.GetBytes(e.Body, "stream").Exists() {

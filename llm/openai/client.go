@@ -70,7 +70,7 @@ type Client struct {
 	api      api
 	exchange *exchange.Client
 	mu       sync.Mutex
-	wording  wording
+	wording  requestForm
 }
 
 var _ llm.Generator = (*Client)(nil)
@@ -82,7 +82,7 @@ type api struct {
 		wire.Codec
 		wire.Answers
 	}
-	finish func(e *editor, o *llm.Options, limit int, w wording)
+	finish func(e *editor, o *llm.Options, limit int, w requestForm)
 }
 
 var (
@@ -127,7 +127,7 @@ func newClient(c Config, api api) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := wording{oldLimit: !newLimit(base)}
+	known := requestForm{oldMaxTokens: !newLimit(base)}
 	return &Client{model: c.Model, provider: provider, api: api, exchange: x, wording: known}, nil
 }
 

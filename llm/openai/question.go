@@ -3,7 +3,6 @@ package openai
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -15,11 +14,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 )
 
-// wording is how requests are put, as far as it was found out what the server takes.
-type wording struct {
-	structured structured
-	oldLimit   bool // max_tokens in place of max_completion_tokens
-	noHeat     bool // temperature is refused
+// requestForm is how requests are put, as far as it was found out what the server takes.
+type requestForm struct {
+	structured    structured
+	oldMaxTokens  bool // max_tokens in place of max_completion_tokens
+	noTemperature bool // temperature is refused
 }
 
 // structured is how a JSON answer is asked for: what not every server takes comes first.
@@ -32,35 +31,30 @@ const (
 	instructed // the schema stands in the system prompt, and nothing else asks for it
 )
 
-func (c *Client) known() wording {
+func (c *Client) known() requestForm {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.wording
 }
 
-func (c *Client) question(p *prompt.Prompt, o *llm.Options, w wording) ([]byte, error) {
+func (c *Client) question(p *prompt.Prompt, o *llm.Options, w requestForm) ([]byte, error) {
 	ask := *p
 	ask.Model = c.model
 	if o.MaxOutput > 0 {
 		ask.MaxOutput = o.MaxOutput
 	}
-	if t := o.Temperature; t != nil && (math.IsNaN(*t) || math.IsInf(*t, 0)) {
-		return nil, errors.New("the temperature is not a number")
+	if err := exchange.CheckOptions(c.provider, o); err != nil {
+		return nil, err
 	}
-	if o.Schema != nil {
-		if err := exchange.CheckSchema(c.provider, o.Schema); err != nil {
-			return nil, err
-		}
-		if w.structured > looseSchema {
-			ask.System = append(slices.Clone(p.System), prompt.System{Role: "system", Text: instruction(o.Schema)})
-		}
+	if o.Schema != nil && w.structured > looseSchema {
+		ask.System = append(slices.Clone(p.System), prompt.System{Role: "system", Text: instruction(o.Schema)})
 	}
 	body, err := c.api.codec.Encode(&ask)
 	if err != nil {
 		return nil, err
 	}
 	e := editor{exchange.Editor{Body: body}}
-	if o.Temperature != nil && !w.noHeat {
+	if o.Temperature != nil && !w.noTemperature {
 		e.Set("temperature", fmt.Sprint(*o.Temperature))
 	}
 	e.Remove("stream")
@@ -70,15 +64,15 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options, w wording) ([]byte, 
 }
 
 // finishChat sets what only Chat Completions has.
-func finishChat(e *editor, o *llm.Options, limit int, w wording) {
+func finishChat(e *editor, o *llm.Options, limit int, w requestForm) {
 	if o.Schema != nil {
 		e.format("response_format", "json_schema", o.Schema, w.structured)
 	}
-	e.limit(limit, w.oldLimit)
+	e.limit(limit, w.oldMaxTokens)
 }
 
 // finishResponses sets what only the Responses API has.
-func finishResponses(e *editor, o *llm.Options, _ int, w wording) {
+func finishResponses(e *editor, o *llm.Options, _ int, w requestForm) {
 	if o.Schema != nil {
 		e.format("text.format", "", o.Schema, w.structured)
 	}
@@ -138,7 +132,7 @@ func (e *editor) limit(n int, old bool) {
 
 // stepDown learns from a refusal. It reports whether the request can be put
 // another way: each way is left only once, so the steps come to an end.
-func (c *Client) stepDown(err error, w wording, o *llm.Options) bool {
+func (c *Client) stepDown(err error, w requestForm, o *llm.Options) bool {
 	e, ok := errors.AsType[*llm.APIError](err)
 	if !ok || e.Kind != llm.ErrInvalid && e.Kind != llm.ErrServer && e.Kind != llm.ErrNotFound {
 		return false
@@ -155,9 +149,9 @@ func (c *Client) stepDown(err error, w wording, o *llm.Options) bool {
 		names("response_format", "response format", "text.format", "json_schema", "json schema", "json_object", "json mode", "structured output", "guided"):
 		now.structured = w.structured + 1
 	case names("max_completion_tokens"):
-		now.oldLimit = !w.oldLimit
-	case o.Temperature != nil && !w.noHeat && names("temperature"):
-		now.noHeat = true
+		now.oldMaxTokens = !w.oldMaxTokens
+	case o.Temperature != nil && !w.noTemperature && names("temperature"):
+		now.noTemperature = true
 	default:
 		return false
 	}

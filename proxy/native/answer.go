@@ -167,12 +167,11 @@ func (a *Addition) Event(data string) []string {
 		}
 		if a.Iterations && v.Get("usage").IsObject() {
 			used := cmp.Or(a.usage, "{}")
-			v.Get("usage").ForEach(func(k, n gjson.Result) bool {
+			for name, n := range rawjson.Members(v.Get("usage")) {
 				if n.Type != gjson.Null {
-					used = jsonedit.Set(used, gjson.Escape(k.Str), n.Raw)
+					used = jsonedit.Set(used, gjson.Escape(name), n.Raw)
 				}
-				return true
-			})
+			}
 			data = jsonedit.Set(data, "usage.iterations", a.iterations(used))
 		}
 	}

@@ -94,10 +94,10 @@ func ReadMessages(body string) (*Messages, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !top.get("messages").IsArray() {
+	if !top.Get("messages").IsArray() {
 		return nil, fmt.Errorf("messages: the array is missing")
 	}
-	return &Messages{body: body, top: top, edited: -1, Model: top.get("model").Str, Stream: top.get("stream").Type == gjson.True}, nil
+	return &Messages{body: body, top: top, edited: -1, Model: top.Get("model").Str, Stream: top.Get("stream").Type == gjson.True}, nil
 }
 
 // load reads the messages. Most requests that name an edit need none of them.
@@ -105,7 +105,7 @@ func (m *Messages) load() {
 	if m.list != nil {
 		return
 	}
-	for _, v := range m.top.get("messages").Array() {
+	for _, v := range m.top.Get("messages").Array() {
 		m.list = append(m.list, readMessage(v))
 	}
 }
@@ -122,7 +122,7 @@ func readMessage(v gjson.Result) message {
 // *Refusal.
 func (m *Messages) Ask() error {
 	m.asked = true
-	context, summarize := m.top.get("context_management"), m.top.get("compaction")
+	context, summarize := m.top.Get("context_management"), m.top.Get("compaction")
 	var err error
 	if m.Managed = context.Exists() && context.Type != gjson.Null; m.Managed {
 		if m.Edits, err = readEdits(context, m.Model); err != nil {
@@ -136,9 +136,9 @@ func (m *Messages) Ask() error {
 			return refuse("", "compaction.type: the only type is summarize")
 		case instructions.Exists() && instructions.Type != gjson.Null && instructions.Type != gjson.String:
 			return refuse("", "compaction.instructions: must be a text")
-		case m.top.get("output_format").IsObject():
+		case m.top.Get("output_format").IsObject():
 			return refuse("", "output_format: cannot be combined with a request for a summary")
-		case m.top.get("output_config").Get("task_budget.remaining").Exists():
+		case m.top.Get("output_config").Get("task_budget.remaining").Exists():
 			return refuse("", "output_config.task_budget.remaining: cannot be combined with a request for a summary")
 		}
 		m.Instructions = strings.TrimSpace(instructions.Str)
@@ -199,18 +199,14 @@ func (m *Messages) touch(i int) {
 // messages that nobody touched keep their bytes.
 func (m *Messages) Body() string {
 	out := m.body
-	for _, x := range m.top { // each as often as it is there
-		if !m.asked || x.name != "context_management" && x.name != "compaction" {
+	for _, x := range m.top.Fields { // each as often as it is there
+		if !m.asked || x.Name != "context_management" && x.Name != "compaction" {
 			continue
 		}
-		out = jsonedit.Delete(out, x.name)
+		out = jsonedit.Delete(out, x.Name)
 	}
 	if m.changed {
-		raw := make([]string, len(m.list))
-		for i := range m.list {
-			raw[i] = m.list[i].raw
-		}
-		out = jsonedit.Set(out, "messages", rawjson.Array(raw))
+		out = jsonedit.Set(out, "messages", rawjson.ArrayOf(m.list, func(x message) string { return x.raw }))
 	}
 	return out
 }

@@ -56,7 +56,7 @@ func (c compactionAt) opaque() string {
 // A nil open verifies nothing. The error is a *Refusal, as the provider gives
 // it, or a fault of open's.
 func (m *Messages) Expand(open Opener, emulated bool) error {
-	if !strings.Contains(m.top.get("messages").Raw, `"compaction"`) {
+	if !strings.Contains(m.top.Get("messages").Raw, `"compaction"`) {
 		return nil
 	}
 	m.load()
@@ -114,7 +114,7 @@ func (m *Messages) verify(c compactionAt, open Opener) (*summary.Summary, error)
 	switch {
 	case c.i > 0 || c.k > 0:
 		return nil, refuse("compaction_block_misplaced", "%s: a signed compaction block must be the first block of the first message", c.path())
-	case members(c.block) != 3:
+	case len(rawjson.FieldsOf(c.block, nil)) != 3:
 		return nil, refuse("", "%s: a signed compaction block has type, content and signature, as it was given, and nothing else", c.path())
 	case m.Managed:
 		return nil, refuse("", "context_management: cannot be combined with a signed compaction block")
@@ -131,12 +131,6 @@ func (m *Messages) verify(c compactionAt, open Opener) (*summary.Summary, error)
 		return nil, refuse("compaction_content_mismatch", "%s.content: it is not the text that the signature was given for", c.path())
 	}
 	return t.Kept, nil
-}
-
-func members(v gjson.Result) int {
-	n := 0
-	v.ForEach(func(gjson.Result, gjson.Result) bool { n++; return true })
-	return n
 }
 
 // expand puts the text of the newest block in place of all before it.
@@ -172,15 +166,11 @@ func (m *Messages) expand(found []compactionAt, newest int) {
 
 // with is the message with other blocks.
 func (x message) with(blocks []gjson.Result) message {
-	raw := make([]string, len(blocks))
-	for i := range blocks {
-		raw[i] = blocks[i].Raw
-	}
-	return x.holding(raw)
+	return x.holding(rawjson.ArrayOf(blocks, func(b gjson.Result) string { return b.Raw }))
 }
 
-func (x message) holding(blocks []string) message {
-	out := readMessage(gjson.Parse(jsonedit.Set(x.raw, "content", rawjson.Array(blocks))))
+func (x message) holding(content string) message {
+	out := readMessage(gjson.Parse(jsonedit.Set(x.raw, "content", content)))
 	out.recap = x.recap
 	return out
 }

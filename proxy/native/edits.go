@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
 // The edits of context_management.
@@ -279,7 +280,7 @@ func (m *Messages) Clear(e Edit, tokens int, count func(string) int) (Applied, b
 				raw[k] = blocks[k]
 			}
 		}
-		m.list[i] = m.list[i].holding(raw)
+		m.list[i] = m.list[i].holding(rawjson.Array(raw))
 		m.touch(i)
 	}
 	return done, true

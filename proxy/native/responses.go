@@ -42,16 +42,16 @@ func ParseResponses(body string) (*Responses, error) {
 	if err != nil {
 		return nil, fmt.Errorf("native: the body of a response: %w", err)
 	}
-	conversation := top.get("conversation")
+	conversation := top.Get("conversation")
 	r := &Responses{
-		top: top, Previous: top.get("previous_response_id").Str,
+		top: top, Previous: top.Get("previous_response_id").Str,
 		Conversation: conversation.Type != gjson.Null, ConversationID: conversation.Str + conversation.Get("id").Str,
-		Stored: top.get("store").Type != gjson.False, Stream: top.get("stream").Bool(),
+		Stored: top.Get("store").Type != gjson.False, Stream: top.Get("stream").Bool(),
 	}
-	if err := r.items(top.get("input")); err != nil {
+	if err := r.items(top.Get("input")); err != nil {
 		return nil, err
 	}
-	return r, r.manage(top.get("context_management"))
+	return r, r.manage(top.Get("context_management"))
 }
 
 func (r *Responses) items(input gjson.Result) error {
@@ -59,24 +59,15 @@ func (r *Responses) items(input gjson.Result) error {
 		r.Items = []string{`{"type":"message","role":"user","content":` + input.Raw + `}`}
 		return nil
 	}
-	if !input.IsArray() {
-		return nil
-	}
-	var err error
-	input.ForEach(func(_, item gjson.Result) bool {
-		at := "input[" + strconv.Itoa(len(r.Items)) + "]"
+	for item := range rawjson.Items(input) {
 		if r.Trigger {
-			err = invalid(at, "", "compaction_trigger must be the final input item")
-			return false
+			return invalid("input["+strconv.Itoa(len(r.Items))+"]", "", "compaction_trigger must be the final input item")
 		}
-		if item.Get("type").Str == "compaction_trigger" {
-			r.Trigger = true
-			return true
+		if r.Trigger = item.Get("type").Str == "compaction_trigger"; !r.Trigger {
+			r.Items = append(r.Items, item.Raw)
 		}
-		r.Items = append(r.Items, item.Raw)
-		return true
-	})
-	return err
+	}
+	return nil
 }
 
 // leastThreshold is the smallest compact_threshold, in tokens, as the published
@@ -90,28 +81,22 @@ func (r *Responses) manage(list gjson.Result) error {
 	if !list.IsArray() {
 		return invalid("context_management", "", "want an array")
 	}
-	var err error
-	n := 0
-	list.ForEach(func(_, entry gjson.Result) bool {
+	for n, entry := range list.Array() {
 		at := "context_management[" + strconv.Itoa(n) + "]"
-		n++
 		if kind := entry.Get("type"); kind.Str != "compaction" {
-			err = invalid(at+".type", "", "invalid value: '"+kind.Str+"'; supported is 'compaction'")
-			return false
+			return invalid(at+".type", "", "invalid value: '"+kind.Str+"'; supported is 'compaction'")
 		}
 		r.Managed = true
 		v := entry.Get("compact_threshold")
 		if v.Type == gjson.Null {
-			return true
+			continue
 		}
 		if v.Type != gjson.Number || v.Num != float64(v.Int()) || v.Num < leastThreshold {
-			err = invalid(at+".compact_threshold", "integer_below_min_value", "expected a whole number of at least "+strconv.Itoa(leastThreshold))
-			return false
+			return invalid(at+".compact_threshold", "integer_below_min_value", "expected a whole number of at least "+strconv.Itoa(leastThreshold))
 		}
 		r.Threshold = int(v.Int())
-		return true
-	})
-	return err
+	}
+	return nil
 }
 
 // Compaction is the encrypted content of the item at a position of Items, when it
@@ -130,9 +115,9 @@ func (r *Responses) Body(items []string, without ...string) string {
 	return r.top.without(without...).with("input", rawjson.Array(items)).String()
 }
 
-// Member is the value of a member of the body, as the client wrote it; empty
+// member is the value of a member of the body, as the client wrote it; empty
 // when it is not there. Of a name that stands there twice the last one counts.
-func (r *Responses) Member(name string) string { return r.top.get(name).Raw }
+func (r *Responses) member(name string) string { return r.top.Get(name).Raw }
 
 // Leading are how many items at the beginning are instructions: system and
 // developer messages.

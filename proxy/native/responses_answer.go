@@ -91,7 +91,7 @@ func (a ResponsesAnswer) response(r *Responses, status string) string {
 		`,"status":"` + status + `","background":false,"error":null,"incomplete_details":null`)
 	for _, e := range echoed {
 		var value bytes.Buffer // an event is one line
-		if json.Compact(&value, []byte(r.Member(e.name))) != nil {
+		if json.Compact(&value, []byte(r.member(e.name))) != nil {
 			value.WriteString(e.fallback)
 		}
 		b.WriteString(`,"` + e.name + `":` + value.String())
@@ -112,7 +112,7 @@ func (a ResponsesAnswer) Events(r *Responses) string {
 	var b strings.Builder
 	n := 0
 	event := func(kind, rest string) {
-		writeEvent(&b, kind, n, rest)
+		b.WriteString("event: " + kind + "\ndata: {\"type\":\"" + kind + "\",\"sequence_number\":" + strconv.Itoa(n) + "," + rest + "}\n\n")
 		n++
 	}
 	event("response.created", `"response":`+a.response(r, "in_progress"))
@@ -124,8 +124,4 @@ func (a ResponsesAnswer) Events(r *Responses) string {
 	}
 	event("response.completed", `"response":`+a.response(r, "completed"))
 	return b.String()
-}
-
-func writeEvent(b *strings.Builder, kind string, number int, rest string) {
-	b.WriteString("event: " + kind + "\ndata: {\"type\":\"" + kind + "\",\"sequence_number\":" + strconv.Itoa(number) + "," + rest + "}\n\n")
 }

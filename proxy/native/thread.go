@@ -18,7 +18,7 @@ const BetaThreads = "message-threads-2026-08-12"
 // it begins the thread; false where the request is of no thread, or of a form that is not
 // known here.
 func (m *Messages) Thread() (previous string, ok bool) {
-	switch t := m.top.get("thread"); t.Get("type").Str {
+	switch t := m.top.Get("thread"); t.Get("type").Str {
 	case "create":
 		return "", true
 	case "continue":
@@ -35,7 +35,7 @@ var onceInThread = []string{"system", "tools"}
 func (m *Messages) Around() string {
 	var out object
 	for _, name := range onceInThread {
-		if v := m.top.get(name); v.Exists() {
+		if v := m.top.Get(name); v.Exists() {
 			out = out.with(name, v.Raw)
 		}
 	}
@@ -48,7 +48,7 @@ func (m *Messages) Around() string {
 func (m *Messages) Whole(around string, messages []string) string {
 	out := m.top.without("thread", "messages")
 	for _, name := range onceInThread {
-		if v := gjson.Get(around, name); v.Exists() && !m.top.get(name).Exists() {
+		if v := gjson.Get(around, name); v.Exists() && !m.top.Get(name).Exists() {
 			out = out.with(name, v.Raw)
 		}
 	}
@@ -59,7 +59,7 @@ func (m *Messages) Whole(around string, messages []string) string {
 // conversation that is put together of many requests would have those of all. marked is
 // the time to live of the last of them, empty for the provider's default; nil where there was none.
 func (m *Messages) Unmarked() (messages []string, marked *string) {
-	for _, v := range m.top.get("messages").Array() {
+	for _, v := range m.top.Get("messages").Array() {
 		raw := v.Raw
 		if strings.Contains(raw, `"cache_control"`) {
 			var ttl *string

@@ -31,10 +31,8 @@ type Token struct {
 	// Kind is what asked for it: one of the names that the provider gives its
 	// ways to compact.
 	Kind string `json:"k,omitempty"`
-	// Thread is the log that the conversation was in, and Plan the version of the
-	// plan that was made; empty and 0 where there is none.
+	// Thread is the log that the conversation was in; empty where there is none.
 	Thread string `json:"t,omitempty"`
-	Plan   int    `json:"p,omitempty"`
 	// At is how many messages of the log it stands for, Last the id of the last of
 	// them; 0 and empty where it stands for its summary alone.
 	At   int    `json:"n,omitempty"`

@@ -17,7 +17,7 @@ var key = []byte("a key of a test, of enough bytes")
 // TestToken: what was sealed opens with the same key, for the same API, and as it
 // was written; anything else is told from a provider's own value.
 func TestToken(t *testing.T) {
-	want := native.Token{API: wire.Responses, Kind: "compaction", Thread: "px-1", Plan: 3, Summary: "The pump is off: \"<b>\" ✓", Kept: &summary.Summary{CurrentTask: "Keep it off."}}
+	want := native.Token{API: wire.Responses, Kind: "compaction", Thread: "px-1", Summary: "The pump is off: \"<b>\" ✓", Kept: &summary.Summary{CurrentTask: "Keep it off."}}
 	sealed := native.Seal(key, want)
 	if sealed != native.Seal(key, want) {
 		t.Error("the same token gives different texts")

@@ -56,9 +56,9 @@ type checker struct {
 // Tenants whose keys were erased are counted and passed over. It changes nothing,
 // and what is written meanwhile does no harm. The error is that of a store that
 // cannot be read at all.
-func Check(ctx context.Context, db store.DB, tell func(Problem), o *Options) (Counts, error) {
+func Check(ctx context.Context, db store.DB, tell func(Problem), o *Options) (_ Counts, err error) {
+	defer wrap(&err, "Check")
 	c := &checker{db: db, contents: o.artifacts(db), tell: tell}
-	var err error
 	c.counts.Tenants, c.counts.Erased, err = walk(ctx, db, visitor{
 		tenant: func(tenant string) (err error) {
 			c.names, err = c.contents.Names(ctx, tenant)
@@ -80,9 +80,6 @@ func Check(ctx context.Context, db store.DB, tell func(Problem), o *Options) (Co
 		for _, line := range damage {
 			tell(Problem{Where: "the database", Reason: line})
 		}
-	}
-	if err != nil {
-		err = fmt.Errorf("care.Check: %w", err)
 	}
 	return c.counts, err
 }

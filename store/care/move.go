@@ -57,12 +57,10 @@ type document struct {
 //
 // One thread at a time is in memory. What is written meanwhile may be in the
 // export or not, but each thread is as it was at one moment.
-func Export(ctx context.Context, db store.DB, w io.Writer, o *Options) (Counts, error) {
+func Export(ctx context.Context, db store.DB, w io.Writer, o *Options) (_ Counts, err error) {
+	defer wrap(&err, "Export")
 	e := &exporter{db: db, contents: o.artifacts(db), w: bufio.NewWriter(w)}
-	err := e.export(ctx)
-	if err != nil {
-		err = fmt.Errorf("care.Export: %w", err)
-	}
+	err = e.export(ctx)
 	return e.counts, err
 }
 

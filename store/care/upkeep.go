@@ -3,7 +3,6 @@ package care
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -24,6 +23,7 @@ type Resealed struct {
 // needs Options.Artifacts with keys. What fails does not stop the rest, and after a
 // crash Reseal goes on where it was.
 func Reseal(ctx context.Context, db store.DB, o *Options) (r Resealed, err error) {
+	defer wrap(&err, "Reseal")
 	contents := o.artifacts(db)
 	r.Erased, err = each(ctx, db, func(tenant string) error {
 		r.Tenants++
@@ -36,18 +36,16 @@ func Reseal(ctx context.Context, db store.DB, o *Options) (r Resealed, err error
 		r.Artifacts += m
 		return errors.Join(err, contentsErr)
 	})
-	if err != nil {
-		err = fmt.Errorf("care.Reseal: %w", err)
-	}
 	return r, err
 }
 
 // Sweep deletes artifacts whose time is over, but for those that a plan in force
 // still points to, and removes what is left of tenants whose keys were erased. What
 // fails does not stop the rest.
-func Sweep(ctx context.Context, db store.DB, o *Options) error {
+func Sweep(ctx context.Context, db store.DB, o *Options) (err error) {
+	defer wrap(&err, "Sweep")
 	contents := o.artifacts(db)
-	_, err := each(ctx, db, func(tenant string) error {
+	_, err = each(ctx, db, func(tenant string) error {
 		var failed error
 		pointed := map[string]map[string]bool{}
 		_, err := contents.Sweep(ctx, artifact.Requester{TenantID: tenant}, func(m artifact.Metadata) bool {
@@ -64,9 +62,6 @@ func Sweep(ctx context.Context, db store.DB, o *Options) error {
 		})
 		return errors.Join(err, failed)
 	})
-	if err != nil {
-		err = fmt.Errorf("care.Sweep: %w", err)
-	}
 	return err
 }
 

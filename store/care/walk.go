@@ -29,6 +29,13 @@ func (o *Options) artifacts(db store.DB) *artifact.Store {
 	return artifact.NewStore(db.Artifacts(), nil)
 }
 
+// wrap says which function an error is of.
+func wrap(err *error, function string) {
+	if *err != nil {
+		*err = fmt.Errorf("care.%s: %w", function, *err)
+	}
+}
+
 // visitor is what is done on a walk.
 type visitor struct {
 	// tenant comes before all that the tenant keeps; it may be nil.
@@ -183,6 +190,7 @@ type Counts struct {
 
 // Count counts without reading contents, but for those of documents.
 func Count(ctx context.Context, db store.DB) (c Counts, err error) {
+	defer wrap(&err, "Count")
 	c.Tenants, c.Erased, err = walk(ctx, db, visitor{
 		thread: func(_ string, info store.Info) error {
 			c.Threads++
@@ -201,8 +209,5 @@ func Count(ctx context.Context, db store.DB) (c Counts, err error) {
 			return err
 		},
 	})
-	if err != nil {
-		err = fmt.Errorf("care.Count: %w", err)
-	}
 	return c, err
 }

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -84,10 +85,9 @@ func (c *counts) add(of gjson.Result) {
 	}
 	c.mixed = c.mixed || before > 0 && c.prompt() > before || // what the provider's own tools brought
 		used.Get("iterations.#").Int() > 1 || of.Get("context_management.applied_edits.#").Int() > 0
-	used.Get("server_tool_use").ForEach(func(_, n gjson.Result) bool {
+	for _, n := range rawjson.Members(used.Get("server_tool_use")) {
 		c.mixed = c.mixed || n.Num > 0
-		return !c.mixed
-	})
+	}
 }
 
 // prompt is the whole prompt: input_tokens leaves the cache out.
@@ -102,20 +102,20 @@ func (c *counts) usage() wire.Usage {
 
 // NewStream returns the reader of a streamed message; see wire.Answers
 // (https://docs.anthropic.com/en/docs/build-with-claude/streaming).
-func (Codec) NewStream() wire.Stream { return &stream{index: map[int64]*growing{}} }
+func (Codec) NewStream() wire.Stream { return &stream{index: map[int64]*partialBlock{}} }
 
 // stream adds a message up from its events.
 type stream struct {
 	id, model, reason string
 	counts            counts
-	blocks            []*growing // in the order they came
-	index             map[int64]*growing
+	blocks            []*partialBlock // in the order they came
+	index             map[int64]*partialBlock
 	started           bool
 }
 
-// growing is a content block that is being written. What an event of an unknown
+// partialBlock is a content block that is being written. What an event of an unknown
 // type adds is not known, and left out.
-type growing struct {
+type partialBlock struct {
 	start                           string // as content_block_start had it
 	text, thinking, signature, args strings.Builder
 	citations                       []string
@@ -139,9 +139,7 @@ func (s *stream) Event(data string) (now wire.Progress, err error) {
 		}
 		b.grow(v.Get("delta"))
 	case "message_delta":
-		if reason := v.Get("delta.stop_reason").Str; reason != "" {
-			s.reason = reason
-		}
+		s.reason = cmp.Or(v.Get("delta.stop_reason").Str, s.reason)
 		s.counts.add(v)
 	case "message_stop":
 		now.Done = true
@@ -161,13 +159,13 @@ func (s *stream) begin(index int64, start gjson.Result) error {
 	if s.index[index] != nil || !start.IsObject() {
 		return fmt.Errorf("%w: the stream begins a block that is none, or begins it twice", wire.ErrAnswer)
 	}
-	b := &growing{start: start.Raw}
+	b := &partialBlock{start: start.Raw}
 	s.blocks = append(s.blocks, b)
 	s.index[index] = b
 	return nil
 }
 
-func (b *growing) grow(d gjson.Result) {
+func (b *partialBlock) grow(d gjson.Result) {
 	switch d.Get("type").Str {
 	case "text_delta":
 		b.text.WriteString(d.Get("text").Str)
@@ -218,7 +216,7 @@ func (s *stream) Answer() (wire.Answer, error) {
 
 // block returns the JSON of the block, and false when its arguments are no object;
 // then the block has none.
-func (b *growing) block() (raw string, whole bool) {
+func (b *partialBlock) block() (raw string, whole bool) {
 	raw = b.start
 	set := func(name, value string) { raw = jsonedit.Set(raw, name, value) }
 	more := func(name string, text *strings.Builder) {
@@ -232,12 +230,11 @@ func (b *growing) block() (raw string, whole bool) {
 	if len(b.citations) > 0 {
 		set("citations", rawjson.Array(b.citations))
 	}
-	b.compaction.ForEach(func(key, v gjson.Result) bool {
-		if b.compaction.IsObject() && key.Str != "type" {
-			set(gjson.Escape(key.Str), v.Raw)
+	for name, v := range rawjson.Members(b.compaction) {
+		if name != "type" {
+			set(gjson.Escape(name), v.Raw)
 		}
-		return true
-	})
+	}
 	args := strings.TrimSpace(b.args.String())
 	switch {
 	case args == "":

@@ -84,14 +84,12 @@ func (d *decoder) result(b *block, id string) thread.ToolResult {
 	if b.Get("is_error").Type == gjson.True {
 		r.Outcome = thread.Failure
 	}
-	switch content := b.Get("content"); {
-	case content.Type == gjson.String:
+	content := b.Get("content")
+	if content.Type == gjson.String {
 		r.Content = []thread.Part{thread.Text{Text: content.Str, Source: source(content.Raw, "")}}
-	case content.IsArray():
-		content.ForEach(func(_, v gjson.Result) bool {
-			r.Content = append(r.Content, d.part(v, thread.Tool))
-			return true
-		})
+	}
+	for v := range rawjson.Items(content) {
+		r.Content = append(r.Content, d.part(v, thread.Tool))
 	}
 	return r
 }
@@ -158,17 +156,15 @@ func collect(words *[]string, v gjson.Result, levels int) {
 			*words = append(*words, v.Str)
 		}
 	case v.IsArray():
-		v.ForEach(func(_, item gjson.Result) bool {
+		for item := range rawjson.Items(v) {
 			collect(words, item, levels-1)
-			return true
-		})
+		}
 	case v.IsObject():
 		plain := v.Get("type").Str == "text"
-		v.ForEach(func(key, item gjson.Result) bool {
-			if readable[key.Str] || plain && key.Str == "data" {
+		for name, item := range rawjson.Members(v) {
+			if readable[name] || plain && name == "data" {
 				collect(words, item, levels-1)
 			}
-			return true
-		})
+		}
 	}
 }

@@ -58,7 +58,7 @@ func (e *encoder) block(part thread.Part, role thread.Role) string {
 			return p.Raw
 		}
 		return rawjson.Typed("tool_use").Str("id", id).Str("name", e.tools.of(p.Name)).
-			Raw("input", arguments(p.Arguments)).String()
+			Raw("input", rawjson.AsObject(p.Arguments)).String()
 	case thread.ToolResult:
 		return e.result(p)
 	case thread.Opaque:
@@ -149,19 +149,6 @@ func asText(part thread.Part) thread.Part {
 		}
 	}
 	return part
-}
-
-// arguments makes the object that the API wants from what another model wrote.
-func arguments(args string) string {
-	switch {
-	case blank(args):
-		return "{}"
-	case rawjson.IsObject(args):
-		return strings.TrimSpace(args)
-	case rawjson.Check(args) == nil:
-		return new(rawjson.Object).Raw("input", strings.TrimSpace(args)).String()
-	}
-	return new(rawjson.Object).Str("input", args).String()
 }
 
 // imageTypes are the image formats of the API.

@@ -9,6 +9,7 @@ package anthropic
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -72,7 +73,7 @@ func DecodeMessage(raw string) ([]thread.Message, error) {
 		return nil, fmt.Errorf("anthropic: message: %w: %w", wire.ErrFormat, err)
 	}
 	d := decoder{names: map[string]string{}}
-	messages, err := d.message(nil, trimmed(gjson.Parse(raw)), 0)
+	messages, err := d.message(nil, gjson.Parse(strings.TrimSpace(raw)), 0)
 	if err != nil {
 		return nil, fmt.Errorf("message%w", err)
 	}
@@ -207,14 +208,4 @@ func (d *decoder) message(to []thread.Message, element gjson.Result, position in
 
 func source(raw, cache string) thread.Source {
 	return thread.Source{API: wire.Anthropic, Raw: raw, Cache: cache}
-}
-
-// trimmed cuts what gjson.Parse leaves behind a document.
-func trimmed(v gjson.Result) gjson.Result {
-	end := len(v.Raw)
-	for end > 0 && v.Raw[end-1] <= ' ' {
-		end--
-	}
-	v.Raw = v.Raw[:end]
-	return v
 }

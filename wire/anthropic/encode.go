@@ -116,15 +116,16 @@ func newEncoder(p *prompt.Prompt) *encoder {
 func ours(s thread.Source) bool { return s.API == wire.Anthropic && s.Raw != "" }
 
 // holdsSystem looks for system messages in the body, where it matters.
-func (e *encoder) holdsSystem(messages gjson.Result) (found bool) {
+func (e *encoder) holdsSystem(messages gjson.Result) bool {
 	if !e.spliced() || !slices.ContainsFunc(e.p.Messages, func(m thread.Message) bool { return m.Role == thread.System }) {
 		return false
 	}
-	messages.ForEach(func(_, v gjson.Result) bool {
-		found = v.Get("role").Str == string(thread.System)
-		return !found
-	})
-	return found
+	for v := range rawjson.Items(messages) {
+		if v.Get("role").Str == string(thread.System) {
+			return true
+		}
+	}
+	return false
 }
 
 // asBlock makes a text block of a JSON string, and leaves blocks as they are.
@@ -225,15 +226,11 @@ func (e *element) String() string {
 	if e.raw != "" {
 		return e.raw
 	}
-	return `{"role":"` + e.role + `","content":[` + strings.Join(rawsOf(e.blocks), ",") + "]}"
+	return `{"role":"` + e.role + `","content":` + arrayOf(e.blocks) + "}"
 }
 
-func rawsOf(blocks []piece) []string {
-	list := make([]string, len(blocks))
-	for i := range blocks {
-		list[i] = blocks[i].raw
-	}
-	return list
+func arrayOf(blocks []piece) string {
+	return rawjson.ArrayOf(blocks, func(b piece) string { return b.raw })
 }
 
 func raws(elements []element) []string {

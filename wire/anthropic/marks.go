@@ -113,14 +113,13 @@ func (e *encoder) pieces(el *element) []piece {
 	}
 	var list []piece
 	message, parts := el.first, 0
-	content.ForEach(func(_, v gjson.Result) bool {
+	for v := range rawjson.Items(content) {
 		for message < el.end-1 && parts == len(e.p.Messages[message].Parts) {
 			message, parts = message+1, 0
 		}
 		parts++
 		list = append(list, piece{v.Raw, message})
-		return true
-	})
+	}
 	return list
 }
 
@@ -132,11 +131,8 @@ func marksIn(v gjson.Result, levels int) []string {
 	}
 	b := readBlock(v)
 	var list []string
-	if content := b.Get("content"); content.IsArray() {
-		content.ForEach(func(_, inner gjson.Result) bool {
-			list = append(list, marksIn(inner, levels-1)...)
-			return true
-		})
+	for inner := range rawjson.Items(b.Get("content")) {
+		list = append(list, marksIn(inner, levels-1)...)
 	}
 	if t := ttl(b.Get("cache_control")); t != "" {
 		list = append(list, t)
@@ -148,14 +144,14 @@ func marksIn(v gjson.Result, levels int) []string {
 // carry a mark.
 func (e *encoder) place(point prompt.CachePoint) (place, bool) {
 	if point.After < 0 {
-		for i := len(e.system) - 1; i >= 0; i-- {
-			if canMark(e.system[i]) {
+		for i, block := range slices.Backward(e.system) {
+			if canMark(block) {
 				return place{1, i}, true
 			}
 		}
-		for i := len(e.schemas) - 1; i >= 0; i-- {
+		for i, tool := range slices.Backward(e.schemas) {
 			// A tool that is loaded later is not part of the prefix.
-			if !gjson.Get(e.schemas[i], "defer_loading").Bool() {
+			if !gjson.Get(tool, "defer_loading").Bool() {
 				return place{0, i}, true
 			}
 		}
@@ -221,6 +217,6 @@ func (e *encoder) mark(el *element, block int, value string) {
 	}
 	blocks[block].raw = withMember(blocks[block].raw, "cache_control", value)
 	if el.raw != "" {
-		el.raw = withMember(el.raw, "content", rawjson.Array(rawsOf(blocks)))
+		el.raw = withMember(el.raw, "content", arrayOf(blocks))
 	}
 }

@@ -77,10 +77,9 @@ func triggers(least float64, units ...string) func(gjson.Result) bool {
 }
 
 // Validate checks a body against the rules of the Messages API. It walks the
-// body by itself and shares nothing with Decode and Encode but the check that
-// it is JSON, so that a mistake there is seen here. Unknown fields and block
-// types are no problem: the API
-// grows.
+// body by itself and shares nothing with Decode and Encode but what package
+// rawjson knows of JSON, so that a mistake there is seen here. Unknown fields and
+// block types are no problem: the API grows.
 //
 // A body for count_tokens has no max_tokens, which Validate reports, as it
 // cannot know where the body goes.
@@ -119,13 +118,12 @@ var members = []string{
 }
 
 func (c *checker) request(top gjson.Result) {
-	top.ForEach(func(key, value gjson.Result) bool {
-		if c.req[key.Str].Exists() && slices.Contains(members, key.Str) {
-			c.Refuse(value.Index, key.Str, "duplicate-member", "the body has %s twice", key.Str)
+	for name, value := range rawjson.Members(top) {
+		if c.req[name].Exists() && slices.Contains(members, name) {
+			c.Refuse(value.Index, name, "duplicate-member", "the body has %s twice", name)
 		}
-		c.req[key.Str] = value
-		return true
-	})
+		c.req[name] = value
+	}
 	c.required()
 	c.thread()
 	c.toolList()
@@ -319,7 +317,7 @@ type cacheMark struct {
 
 // cacheMark notes the mark of a block. It must be called in the order of the
 // prompt: tools, system, messages.
-func (c *checker) cacheMark(b item, path string) {
+func (c *checker) cacheMark(b checkedBlock, path string) {
 	mark := b.Get("cache_control")
 	if !mark.IsObject() {
 		return

@@ -89,7 +89,7 @@ var speakers = map[string]string{
 }
 
 // content checks the blocks of one message, each by itself.
-func (c *checker) content(t *turn, last bool) {
+func (c *checker) content(t *checkedMessage, last bool) {
 	empty := t.text.Type == gjson.String && blank(t.text.Str) || t.text.Type != gjson.String && len(t.blocks) == 0
 	if final := last && t.role == "assistant"; empty && !final {
 		c.Refuse(t.at, t.path+".content", "empty-content", "a message must not be empty")
@@ -107,7 +107,7 @@ func (c *checker) content(t *turn, last bool) {
 	}
 }
 
-func (c *checker) blockRules(b item, path string) {
+func (c *checker) blockRules(b checkedBlock, path string) {
 	if s := blockShapes[b.kind]; s != nil {
 		c.Check(b.Index, path, b.Result, s)
 	}
@@ -117,7 +117,7 @@ func (c *checker) blockRules(b item, path string) {
 	c.cacheMark(b, path)
 }
 
-func (c *checker) resultRules(b item, path string) {
+func (c *checker) resultRules(b checkedBlock, path string) {
 	path += ".content"
 	content, failed := b.Get("content"), b.Get("is_error").Type == gjson.True
 	if failed && (content.Type == gjson.Null || content.Type == gjson.String && content.Str == "" || content.IsArray() && content.Get("#").Int() == 0) {

@@ -11,29 +11,29 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/internal/shape"
 )
 
-// item is a block or a tool, with its type.
-type item struct {
+// checkedBlock is a block or a tool, with its type.
+type checkedBlock struct {
 	gjson.Result
 	kind string
 }
 
-func readItem(v gjson.Result) item {
+func readItem(v gjson.Result) checkedBlock {
 	if !v.IsObject() {
-		return item{Result: v}
+		return checkedBlock{Result: v}
 	}
-	return item{v, v.Get("type").Str}
+	return checkedBlock{v, v.Get("type").Str}
 }
 
-// turn is a message as the rules between messages see it.
-type turn struct {
+// checkedMessage is a message as the rules between messages see it.
+type checkedMessage struct {
 	at     int
 	path   string
 	role   string
-	blocks []item // none for string content
+	blocks []checkedBlock // none for string content
 	text   gjson.Result
 }
 
-func (t *turn) count(kind string) (n int) {
+func (t *checkedMessage) count(kind string) (n int) {
 	for i := range t.blocks {
 		if t.blocks[i].kind == kind {
 			n++
@@ -42,14 +42,14 @@ func (t *turn) count(kind string) (n int) {
 	return n
 }
 
-func (t *turn) block(i int) string { return t.path + ".content[" + strconv.Itoa(i) + "]" }
+func (t *checkedMessage) block(i int) string { return t.path + ".content[" + strconv.Itoa(i) + "]" }
 
 func (c *checker) messageList() {
 	list := c.req["messages"]
 	if !list.IsArray() {
 		return
 	}
-	var turns []turn
+	var turns []checkedMessage
 	shape.Each(list, "messages", func(path string, v gjson.Result) { turns = append(turns, c.message(path, v)) })
 	if len(turns) == 0 && c.continues() {
 		return // the model goes on with a turn that it has paused
@@ -69,8 +69,8 @@ func (c *checker) messageList() {
 	c.ending(&turns[len(turns)-1])
 }
 
-func (c *checker) message(path string, v gjson.Result) turn {
-	t := turn{at: v.Index, path: path}
+func (c *checker) message(path string, v gjson.Result) checkedMessage {
+	t := checkedMessage{at: v.Index, path: path}
 	t.role = v.Get("role").Str
 	if t.role != "user" && t.role != "assistant" && t.role != "system" {
 		c.Refuse(v.Index, t.path+".role", "role", "the role must be user or assistant, or system in mid conversation")
@@ -88,7 +88,7 @@ func (c *checker) message(path string, v gjson.Result) turn {
 
 // start checks who speaks first. The block of an earlier compaction stands for
 // the messages that it replaced, so the model's message with it may be first.
-func (c *checker) start(turns []turn) {
+func (c *checker) start(turns []checkedMessage) {
 	first := &turns[0]
 	if first.role == "user" || c.continues() || first.role == "assistant" && first.count("compaction") > 0 {
 		return
@@ -97,7 +97,7 @@ func (c *checker) start(turns []turn) {
 }
 
 // ending checks the last message.
-func (c *checker) ending(last *turn) {
+func (c *checker) ending(last *checkedMessage) {
 	if last.role != "assistant" {
 		return
 	}
@@ -118,7 +118,7 @@ func (c *checker) ending(last *turn) {
 // pairing checks that every call is answered in the very next message, by one
 // result each, before anything else there, and that nothing else is answered.
 // https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/implement-tool-use
-func (c *checker) pairing(turns []turn) {
+func (c *checker) pairing(turns []checkedMessage) {
 	open := map[string]string{} // calls of the message before, and their paths
 	for i := range turns {
 		t := &turns[i]
@@ -160,7 +160,7 @@ func (c *checker) pairing(turns []turn) {
 }
 
 // calls returns the calls of an assistant message by id.
-func (c *checker) calls(t *turn) map[string]string {
+func (c *checker) calls(t *checkedMessage) map[string]string {
 	open := map[string]string{}
 	if t.role != "assistant" {
 		return open
@@ -188,7 +188,7 @@ func (c *checker) calls(t *turn) map[string]string {
 // A call may stay open where a turn was paused, and where code that runs at the
 // provider waits for a tool of the client; then the next assistant message has
 // the result.
-func (c *checker) serverTools(turns []turn) {
+func (c *checker) serverTools(turns []checkedMessage) {
 	type call struct {
 		at   int
 		path string
@@ -224,7 +224,7 @@ func (c *checker) serverTools(turns []turn) {
 // compactionBlocks checks the blocks of the provider's own compaction. One with
 // a signature stands for the start of the conversation; one without may stand
 // anywhere.
-func (c *checker) compactionBlocks(turns []turn) {
+func (c *checker) compactionBlocks(turns []checkedMessage) {
 	for i := range turns {
 		t := &turns[i]
 		for k := range t.blocks {
@@ -259,7 +259,7 @@ func (c *checker) compactionBlocks(turns []turn) {
 // later messages may have none. Where no message of the loop has thinking, the
 // provider turns thinking off for the turn, which is accepted.
 // https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking
-func (c *checker) loopThinking(turns []turn) {
+func (c *checker) loopThinking(turns []checkedMessage) {
 	if !c.thinks() || turns[len(turns)-1].count("tool_result") == 0 {
 		return
 	}
@@ -298,7 +298,7 @@ func (c *checker) loopThinking(turns []turn) {
 	}
 }
 
-func firstThinking(t *turn) int {
+func firstThinking(t *checkedMessage) int {
 	for k := range t.blocks {
 		if kind := t.blocks[k].kind; kind == "thinking" || kind == "redacted_thinking" {
 			return k

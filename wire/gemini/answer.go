@@ -44,7 +44,7 @@ func (Codec) NewStream() wire.Stream { return &stream{} }
 // stream adds an answer up from responses that each hold a piece.
 type stream struct {
 	id, model, reason string
-	parts             []*growing
+	parts             []*partialPart
 	content           string // as it came whole; empty for a stream
 	usage             wire.Usage
 	started           bool
@@ -62,10 +62,9 @@ func (s *stream) chunk(v gjson.Result) {
 	candidate := v.Get("candidates.0")
 	s.reason = cmp.Or(candidate.Get("finishReason").Str, v.Get("promptFeedback.blockReason").Str, s.reason)
 	s.started = s.started || candidate.IsObject() || s.reason != ""
-	candidate.Get("content.parts").ForEach(func(_, part gjson.Result) bool {
+	for part := range rawjson.Items(candidate.Get("content.parts")) {
 		s.part(part)
-		return true
-	})
+	}
 }
 
 // count takes in a usage; what a later one counts is the whole.
@@ -94,16 +93,16 @@ func (s *stream) part(v gjson.Result) {
 			return
 		}
 	}
-	s.parts = append(s.parts, &growing{first: v})
+	s.parts = append(s.parts, &partialPart{first: v})
 }
 
-// growing is a part, and the texts that were put to it.
-type growing struct {
+// partialPart is a part, and the texts that were put to it.
+type partialPart struct {
 	first gjson.Result
 	more  strings.Builder
 }
 
-func (g *growing) whole() string {
+func (g *partialPart) whole() string {
 	if g.more.Len() == 0 {
 		return g.first.Raw
 	}
@@ -122,11 +121,7 @@ func (s *stream) Answer() (wire.Answer, error) {
 	a := wire.Answer{ID: s.id, Model: s.model, Reason: s.reason, Usage: s.usage, Stop: s.stop()}
 	content := s.content
 	if content == "" && len(s.parts) > 0 {
-		parts := make([]string, len(s.parts))
-		for i, part := range s.parts {
-			parts[i] = part.whole()
-		}
-		content = `{"role":"model","parts":[` + strings.Join(parts, ",") + `]}`
+		content = `{"role":"model","parts":` + rawjson.ArrayOf(s.parts, (*partialPart).whole) + `}`
 	}
 	a.Message.Role = thread.Assistant
 	if content == "" {

@@ -9,9 +9,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/internal/frames"
 )
 
-// continues stands where a request would begin with the model, or where
+// continuesText stands where a request would begin with the model, or where
 // nothing of a conversation can be said here: the API wants a user first.
-const continues = "(conversation continues)"
+const continuesText = "(conversation continues)"
 
 // unit is what one content is made from: a content that was read and is
 // whole, or one message.
@@ -30,7 +30,7 @@ func layOut(p *prompt.Prompt) []string {
 	out := make([]string, 0, len(units)+1)
 	silent := len(units) == 0 && len(p.Messages) > 0 && !spliced(p)
 	if silent || len(units) > 0 && units[0].model && (units[0].raw == "" || !spliced(p)) {
-		out = append(out, content("user", []string{textPart(continues)}))
+		out = append(out, content("user", []string{textPart(continuesText)}))
 	}
 	var calls []*thread.Message // the model's messages before a run of the user's
 	for i := 0; i < len(units); {

@@ -116,14 +116,13 @@ func decodeTools(v gjson.Result) (tools []prompt.Tool, err error) {
 			if !f.Value.IsArray() {
 				return nil, refuse(fmt.Sprintf("tools[%d].functionDeclarations", n), "want an array")
 			}
-			f.Value.ForEach(func(_, d gjson.Result) bool {
+			for d := range rawjson.Items(f.Value) {
 				schema := field(d, "parametersJsonSchema")
 				if !schema.Exists() {
 					schema = field(d, "parameters")
 				}
 				tools = append(tools, prompt.Tool{Name: field(d, "name").Str, Description: field(d, "description").Str, Schema: schema.Raw, Source: from(d.Raw)})
-				return true
-			})
+			}
 		}
 	}
 	return tools, nil
@@ -148,14 +147,11 @@ func decodeContents(v gjson.Result) ([]thread.Message, int, error) {
 	}
 	r := reader{seen: map[string]bool{}}
 	n := 0
-	var err error
-	v.ForEach(func(_, content gjson.Result) bool {
-		err = r.content(content, n)
+	for content := range rawjson.Items(v) {
+		if err := r.content(content, n); err != nil {
+			return nil, 0, err
+		}
 		n++
-		return err == nil
-	})
-	if err != nil {
-		return nil, 0, err
 	}
 	return r.messages, n, nil
 }

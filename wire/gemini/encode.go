@@ -88,12 +88,10 @@ func writeTools(tools []prompt.Tool) string {
 // builtIn reports whether a tool of ours was read from a field of its own, and
 // not from the function declarations.
 func builtIn(t *prompt.Tool) bool {
-	own := false
-	gjson.Parse(t.Raw).ForEach(func(key, _ gjson.Result) bool {
-		own = key.Str == t.Name
-		return false
-	})
-	return own && t.Schema == ""
+	for first := range rawjson.Members(gjson.Parse(t.Raw)) {
+		return first == t.Name && t.Schema == ""
+	}
+	return false
 }
 
 // declaration declares a function. Its schema goes into the field that takes

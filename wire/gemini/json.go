@@ -8,14 +8,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
-// parse reads a JSON document; false when it is none or nests too deep.
-func parse(doc string) (gjson.Result, bool) {
-	if !rawjson.Valid(doc) {
-		return gjson.Result{}, false
-	}
-	return gjson.Parse(strings.TrimSpace(doc)), true
-}
-
 // camel returns a field name in the spelling of the REST reference. Google's
 // JSON parser takes the names of the protocol definition (snake case) as well.
 func camel(name string) string {

@@ -104,7 +104,6 @@ func decodeCall(v gjson.Result, signature string, source thread.Source) thread.T
 
 func decodeResponse(v gjson.Result, source thread.Source) thread.ToolResult {
 	f := rawjson.FieldsOf(v, make(rawjson.Fields, 0, 4))
-	parts := f.Get("parts")
 	r := thread.ToolResult{CallID: f.Str("id"), Tool: f.Str("name"), Structured: f.Get("response").Raw, Outcome: thread.Success, Source: source}
 	if r.Structured != "" {
 		text, failed := readResponse(gjson.Parse(r.Structured))
@@ -113,17 +112,14 @@ func decodeResponse(v gjson.Result, source thread.Source) thread.ToolResult {
 		}
 		r.Content = append(r.Content, thread.Text{Text: text})
 	}
-	if parts.IsArray() {
-		parts.ForEach(func(_, part gjson.Result) bool {
-			if field(part, "functionResponse").Exists() {
-				// The API takes media here. A result in a result stays as it is, or
-				// each level would be read once more for the ones around it.
-				r.Content = append(r.Content, thread.Opaque{Kind: "functionResponse", Source: from(part.Raw)})
-				return true
-			}
-			r.Content = append(r.Content, decodePart(part, false))
-			return true
-		})
+	for part := range rawjson.Items(f.Get("parts")) {
+		if field(part, "functionResponse").Exists() {
+			// The API takes media here. A result in a result stays as it is, or
+			// each level would be read once more for the ones around it.
+			r.Content = append(r.Content, thread.Opaque{Kind: "functionResponse", Source: from(part.Raw)})
+			continue
+		}
+		r.Content = append(r.Content, decodePart(part, false))
 	}
 	return r
 }
@@ -155,18 +151,18 @@ func soleText(name string, only gjson.Result) (string, bool) {
 	if only.Type == gjson.String {
 		return only.Str, true
 	}
-	if name != "content" || !only.IsArray() {
+	if name != "content" {
 		return "", false
 	}
 	var texts []string
-	plain := true
-	only.ForEach(func(_, item gjson.Result) bool {
+	for item := range rawjson.Items(only) {
 		text := field(item, "text")
-		plain = text.Type == gjson.String && field(item, "type").Str == "text"
+		if text.Type != gjson.String || field(item, "type").Str != "text" {
+			return "", false
+		}
 		texts = append(texts, text.Str)
-		return plain
-	})
-	return strings.Join(texts, "\n"), plain && len(texts) > 0
+	}
+	return strings.Join(texts, "\n"), len(texts) > 0
 }
 
 // decodeMedia reads inline data or a reference to a file.

@@ -77,9 +77,9 @@ func validate(body string) []wire.Problem {
 	if !utf8.ValidString(body) {
 		c.Refuse(0, "", ruleJSON, "the body is not UTF-8; encode it anew")
 	}
-	root, ok := parse(body)
+	root := gjson.Parse(body)
 	switch {
-	case !ok:
+	case !rawjson.Valid(body):
 		c.Refuse(0, "", ruleJSON, "the body is not valid JSON, or nests deeper than %d", rawjson.MaxDepth)
 	case !root.IsObject():
 		c.Refuse(0, "", ruleJSON, "the body is not a JSON object")
@@ -92,8 +92,8 @@ func validate(body string) []wire.Problem {
 func (c *checker) body(root gjson.Result) {
 	cached := field(root, "cachedContent").Str != ""
 	seen := map[string]bool{}
-	root.ForEach(func(key, value gjson.Result) bool {
-		name := camel(key.Str)
+	for key, value := range rawjson.Members(root) {
+		name := camel(key)
 		if seen[name] {
 			c.Refuse(value.Index, name, ruleField, "the field stands twice; send it once")
 		}
@@ -108,8 +108,7 @@ func (c *checker) body(root gjson.Result) {
 		case name != "systemInstruction" && name != "tools" && !known[name]:
 			c.Advise(value.Index, name, ruleField, "unknown field; Vertex AI refuses it")
 		}
-		return true
-	})
+	}
 	if !seen["contents"] {
 		c.Refuse(math.MaxInt, "contents", ruleContents, "contents are missing; send at least one user content")
 	}

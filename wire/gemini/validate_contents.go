@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/wire/internal/shape"
 )
 
@@ -31,20 +32,20 @@ var (
 	besideData = map[string]bool{"thought": true, "thoughtSignature": true, "videoMetadata": true, "mediaResolution": true, "partMetadata": true}
 )
 
-// turn is what the rules of order need to know of a content.
-type turn struct {
+// checkedContent is what the rules of order need to know of a content.
+type checkedContent struct {
 	at        int
 	path      string
 	model     bool
 	bad       bool // not readable: nothing is said about its neighbours
-	calls     []namedCall
-	responses []namedCall
+	calls     []checkedCall
+	responses []checkedCall
 	words     bool // parts other than responses
 	signed    bool // a signature on the first call or on a part before it
 }
 
-// namedCall is a call, or a response to one.
-type namedCall struct {
+// checkedCall is a call, or a response to one.
+type checkedCall struct {
 	id, name  string
 	signature string
 	path      string
@@ -54,12 +55,12 @@ type namedCall struct {
 // that the conversation began in cached content.
 func (c *checker) contents(v gjson.Result, cached bool) {
 	c.Check(v.Index, "contents", v, contentsShape)
-	var turns []turn
+	var turns []checkedContent
 	shape.Each(v, "contents", func(path string, content gjson.Result) { turns = append(turns, c.turn(content, path)) })
 	unsigned := missingSignatures(turns)
 	for i := range turns {
 		t := &turns[i]
-		var before *turn
+		var before *checkedContent
 		if i > 0 {
 			before = &turns[i-1]
 		} else if t.model && !cached {
@@ -82,7 +83,7 @@ func (c *checker) contents(v gjson.Result, cached bool) {
 }
 
 // order checks a content against the one before it, which is nil for the first.
-func (c *checker) order(before, t *turn) {
+func (c *checker) order(before, t *checkedContent) {
 	if before != nil && before.bad {
 		return
 	}
@@ -114,7 +115,7 @@ func (c *checker) order(before, t *turn) {
 }
 
 // pair checks that responses answer exactly the calls, in their order.
-func (c *checker) pair(calls, responses *turn) {
+func (c *checker) pair(calls, responses *checkedContent) {
 	if len(calls.calls) != len(responses.responses) {
 		c.Refuse(responses.at, responses.path, rulePairing, "%d function responses for %d calls; send exactly one for each", len(responses.responses), len(calls.calls))
 		return
@@ -136,9 +137,9 @@ func (c *checker) pair(calls, responses *turn) {
 // be for a signing model only by the signatures that its other calls have;
 // values that stand for "no signature" do not count. Models before Gemini 3 sign
 // the first part of a step, whatever it is, and check nothing.
-func missingSignatures(turns []turn) map[int]bool {
-	signing := slices.ContainsFunc(turns, func(t turn) bool {
-		return slices.ContainsFunc(t.calls, func(call namedCall) bool { return isSeal(call.signature) })
+func missingSignatures(turns []checkedContent) map[int]bool {
+	signing := slices.ContainsFunc(turns, func(t checkedContent) bool {
+		return slices.ContainsFunc(t.calls, func(call checkedCall) bool { return isSeal(call.signature) })
 	})
 	if !signing {
 		return nil
@@ -168,22 +169,21 @@ func isSeal(signature string) bool {
 }
 
 // turn checks one content by itself.
-func (c *checker) turn(v gjson.Result, path string) turn {
-	t := turn{at: v.Index, path: path, bad: true}
+func (c *checker) turn(v gjson.Result, path string) checkedContent {
+	t := checkedContent{at: v.Index, path: path, bad: true}
 	role := "user"
 	if v.IsObject() {
-		v.ForEach(func(key, value gjson.Result) bool {
-			switch key.Str {
+		for name, value := range rawjson.Members(v) {
+			switch name {
 			case "parts":
 			case "role":
 				if role = value.String(); value.Type == gjson.Null || role == "" {
 					role = "user"
 				}
 			default:
-				c.Advise(t.at, path+"."+key.Str, ruleField, "unknown field; Vertex AI refuses it")
+				c.Advise(t.at, path+"."+name, ruleField, "unknown field; Vertex AI refuses it")
 			}
-			return true
-		})
+		}
 		if t.bad = role != "user" && role != "function" && role != "model"; t.bad {
 			c.Refuse(t.at, path+".role", ruleRole, "role %q; want user or model", role)
 		}
@@ -199,8 +199,8 @@ func (c *checker) turn(v gjson.Result, path string) turn {
 	return t
 }
 
-// read is a part with its members found.
-type read struct {
+// checkedPart is a part with its members found.
+type checkedPart struct {
 	kind      string // the name of the data field; "" without one
 	data      gjson.Result
 	signature string
@@ -210,26 +210,25 @@ type read struct {
 
 // readPart finds the members of a part. One that is null counts as absent, as for
 // every parser of protocol messages.
-func readPart(v gjson.Result) (p read) {
-	v.ForEach(func(key, value gjson.Result) bool {
-		name := camel(key.Str)
+func readPart(v gjson.Result) (p checkedPart) {
+	for key, value := range rawjson.Members(v) {
+		name := camel(key)
 		switch {
 		case value.Type == gjson.Null:
 		case dataShapes[name] != nil:
 			p.several = p.kind != ""
 			p.kind, p.data = name, value
 		case !besideData[name] && p.unknown == "":
-			p.unknown = key.Str
+			p.unknown = key
 		case name == "thoughtSignature":
 			p.signature = value.Str
 		}
-		return true
-	})
+	}
 	return p
 }
 
 // part checks one part and notes in t what the rules of order need.
-func (c *checker) part(t *turn, v gjson.Result, path string) {
+func (c *checker) part(t *checkedContent, v gjson.Result, path string) {
 	if !c.Check(t.at, path, v, shape.Members().As(rulePart, "want an object")) {
 		return
 	}
@@ -260,7 +259,7 @@ func (c *checker) part(t *turn, v gjson.Result, path string) {
 	}
 }
 
-func (c *checker) text(t *turn, p read, path string) {
+func (c *checker) text(t *checkedContent, p checkedPart, path string) {
 	switch {
 	case p.data.Type != gjson.String:
 		c.Refuse(t.at, path, rulePart, "want a string")
@@ -275,8 +274,8 @@ func (c *checker) text(t *turn, p read, path string) {
 }
 
 // called notes a call or a response.
-func (c *checker) called(t *turn, p read, path string) {
-	n := namedCall{id: field(p.data, "id").Str, name: field(p.data, "name").Str, signature: p.signature, path: path}
+func (c *checker) called(t *checkedContent, p checkedPart, path string) {
+	n := checkedCall{id: field(p.data, "id").Str, name: field(p.data, "name").Str, signature: p.signature, path: path}
 	switch p.kind {
 	case "functionCall":
 		c.name(t.at, n.name, path+".functionCall.name", ruleCall)

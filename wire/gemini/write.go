@@ -92,7 +92,7 @@ func (w *writer) call(c thread.ToolCall, signed bool) string {
 	if c.ID != "" && !thread.IsLocalID(c.ID) {
 		o.Str("id", c.ID)
 	}
-	o.Str("name", wireName(c)).Raw("args", arguments(c.Arguments))
+	o.Str("name", wireName(c)).Raw("args", rawjson.AsObject(strings.TrimSpace(c.Arguments)))
 	signature := ""
 	if c.API == "" || c.API == wire.Gemini {
 		signature = c.Signature
@@ -105,20 +105,6 @@ func (w *writer) call(c thread.ToolCall, signed bool) string {
 		call.Str("thoughtSignature", signature)
 	}
 	return call.String()
-}
-
-// arguments returns the arguments of a call, which must be an object.
-func arguments(text string) string {
-	text = strings.TrimSpace(text)
-	switch {
-	case text == "":
-		return "{}"
-	case rawjson.IsObject(text):
-		return text
-	case rawjson.Valid(text):
-		return new(rawjson.Object).Raw("input", text).String()
-	}
-	return new(rawjson.Object).Str("input", text).String()
 }
 
 // result writes the answer to a call. The structured form goes out where it

@@ -61,10 +61,9 @@ func (s *chatStream) chunk(v gjson.Result) {
 	}
 	s.started = true
 	s.reason = cmp.Or(choice.Get("finish_reason").Str, s.reason)
-	choice.Get("delta").ForEach(func(key, v gjson.Result) bool {
-		s.member(key.Str, v)
-		return true
-	})
+	for name, v := range rawjson.Members(choice.Get("delta")) {
+		s.member(name, v)
+	}
 }
 
 func (s *chatStream) member(name string, v gjson.Result) {
@@ -80,15 +79,13 @@ func (s *chatStream) member(name string, v gjson.Result) {
 			s.reasoning.WriteString(v.Str)
 		}
 	case "reasoning_details":
-		v.ForEach(func(_, piece gjson.Result) bool {
+		for piece := range rawjson.Items(v) {
 			s.details = append(s.details, piece.Raw)
-			return true
-		})
+		}
 	case "tool_calls":
-		v.ForEach(func(_, piece gjson.Result) bool {
+		for piece := range rawjson.Items(v) {
 			s.callPiece(piece)
-			return true
-		})
+		}
 	case "function_call":
 		if v.IsObject() {
 			s.legacyPiece(v)
@@ -109,8 +106,8 @@ func (s *chatStream) callPiece(v gjson.Result) {
 		s.calls = append(s.calls, c)
 		s.byIndex[index.Int()] = c
 	}
-	v.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
+	for name, v := range rawjson.Members(v) {
+		switch name {
 		case "index":
 		case "id":
 			c.id = cmp.Or(c.id, v.Str)
@@ -122,11 +119,10 @@ func (s *chatStream) callPiece(v gjson.Result) {
 			c.grow(v, "input")
 		default:
 			if v.Type != gjson.Null {
-				c.extra = append(c.extra, rawjson.Field{Name: key.Str, Value: v})
+				c.extra = append(c.extra, rawjson.Field{Name: name, Value: v})
 			}
 		}
-		return true
-	})
+	}
 }
 
 func (s *chatStream) legacyPiece(v gjson.Result) {

@@ -116,22 +116,20 @@ type chatValidator struct {
 func (v *chatValidator) given(name string) bool { return v.seen[name].Exists() }
 
 func (v *chatValidator) body(root gjson.Result) {
-	root.ForEach(func(key, value gjson.Result) bool {
-		if v.given(key.Str) {
-			v.Advise(value.Index, key.Str, "duplicate", "given twice; servers take one of them")
+	for name, value := range rawjson.Members(root) {
+		if v.given(name) {
+			v.Advise(value.Index, name, "duplicate", "given twice; servers take one of them")
 		}
-		v.seen[key.Str] = value
-		return true
-	})
+		v.seen[name] = value
+	}
 	v.tools = map[string]bool{}
 	shape.Each(v.seen["tools"], "", func(_ string, tool gjson.Result) {
 		name, _ := chatToolName(tool)
 		v.tools[name] = true
 	})
-	root.ForEach(func(key, value gjson.Result) bool {
-		v.member(key.Str, value)
-		return true
-	})
+	for name, value := range rawjson.Members(root) {
+		v.member(name, value)
+	}
 	for _, name := range [...]string{"model", "messages"} {
 		if !v.given(name) {
 			v.Refuse(math.MaxInt, name, "required", "this field is missing")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -36,10 +37,9 @@ func responsesRead(v gjson.Result, items []string) (wire.Answer, error) {
 	}
 	a.Reason = responsesReason(v)
 	refused := false
-	gjson.Get(raw, "#.content|@flatten").ForEach(func(_, part gjson.Result) bool {
-		refused = part.Get("type").Str == "refusal"
-		return !refused
-	})
+	for part := range rawjson.Items(gjson.Get(raw, "#.content|@flatten")) {
+		refused = refused || part.Get("type").Str == "refusal"
+	}
 	a.Stop = stopped(&a, refused)
 	return a, nil
 }
@@ -65,10 +65,9 @@ func responsesReason(v gjson.Result) string {
 // alone.
 func responsesUsage(v gjson.Result) wire.Usage {
 	u := usageOf(v.Get("usage"))
-	v.Get("output.#.type").ForEach(func(_, kind gjson.Result) bool {
-		u.Mixed = u.Known && responsesHosted[kind.Str]
-		return !u.Mixed
-	})
+	for kind := range rawjson.Items(v.Get("output.#.type")) {
+		u.Mixed = u.Mixed || u.Known && responsesHosted[kind.Str]
+	}
 	return u
 }
 

@@ -25,14 +25,13 @@ func responsesContent(content gjson.Result, raw string) []thread.Part {
 	// A result is sent back by its own Raw; its content parts carry theirs.
 	own := raw == content.Raw
 	var parts []thread.Part
-	content.ForEach(func(_, part gjson.Result) bool {
+	for part := range rawjson.Items(content) {
 		source := raw
 		if own || len(parts) > 0 {
 			source = part.Raw
 		}
 		parts = append(parts, responsesContentPart(part, responsesSource(source)))
-		return true
-	})
+	}
 	return parts
 }
 
@@ -87,16 +86,12 @@ func responsesPlain(content gjson.Result) string {
 	if content.Type == gjson.String {
 		return content.Str
 	}
-	if !content.IsArray() {
-		return ""
-	}
 	var texts []string
-	content.ForEach(func(_, part gjson.Result) bool {
+	for part := range rawjson.Items(content) {
 		if text := part.Get("text").Str; text != "" {
 			texts = append(texts, text)
 		}
-		return true
-	})
+	}
 	return strings.Join(texts, "\n")
 }
 
@@ -104,7 +99,7 @@ func responsesPlain(content gjson.Result) string {
 // command.
 func responsesShellOutput(output gjson.Result) []thread.Part {
 	var parts []thread.Part
-	output.ForEach(func(_, e gjson.Result) bool {
+	for e := range rawjson.Items(output) {
 		text := e.Get("stdout").Str
 		if stderr := e.Get("stderr").Str; stderr != "" {
 			if text != "" && !strings.HasSuffix(text, "\n") {
@@ -113,8 +108,7 @@ func responsesShellOutput(output gjson.Result) []thread.Part {
 			text += stderr
 		}
 		parts = append(parts, thread.Text{Text: text, Source: responsesSource(e.Raw)})
-		return true
-	})
+	}
 	return parts
 }
 

@@ -62,11 +62,8 @@ func responsesItems(input gjson.Result) (items []string) {
 	if input.Type == gjson.String {
 		return []string{input.Raw}
 	}
-	if input.IsArray() {
-		input.ForEach(func(_, item gjson.Result) bool {
-			items = append(items, item.Raw)
-			return true
-		})
+	for item := range rawjson.Items(input) {
+		items = append(items, item.Raw)
 	}
 	return items
 }

@@ -47,21 +47,18 @@ type responsesReader struct {
 }
 
 func (r *responsesReader) read(items gjson.Result) error {
-	var err error
 	var room rawjson.Fields // of all items in turn
-	items.ForEach(func(_, item gjson.Result) bool {
+	for item := range rawjson.Items(items) {
 		if !item.IsObject() {
-			err = responsesError(r.path+"["+strconv.Itoa(r.count)+"]", "want an item object")
-			return false
+			return responsesError(r.path+"["+strconv.Itoa(r.count)+"]", "want an item object")
 		}
 		it := responsesReadItem(item, room)
 		r.item(it, item.Index)
 		room = it.Fields
 		r.count++
-		return true
-	})
+	}
 	r.flush()
-	return err
+	return nil
 }
 
 func (r *responsesReader) item(it responsesItem, at int) {
@@ -268,11 +265,10 @@ func responsesReadable(it responsesItem) string {
 
 func responsesToolNames(tools gjson.Result) string {
 	var names []string
-	tools.ForEach(func(_, tool gjson.Result) bool {
+	for tool := range rawjson.Items(tools) {
 		if name := tool.Get("name").Str; name != "" {
 			names = append(names, name)
 		}
-		return true
-	})
+	}
 	return strings.Join(names, "\n")
 }

@@ -85,13 +85,12 @@ func responsesKept(parts []thread.Part) (item string, n int, whole bool) {
 	}
 	var kept []string
 	total := 0
-	content.ForEach(func(_, c gjson.Result) bool {
+	for c := range rawjson.Items(content) {
 		if n := len(kept); n == 0 || n < len(parts) && responsesOwn(parts[n].From()) && parts[n].From().Raw == c.Raw {
 			kept = append(kept, c.Raw)
 		}
 		total++
-		return true
-	})
+	}
 	if len(kept) == total {
 		return raw, max(total, 1), total > 0
 	}

@@ -23,12 +23,11 @@ func (w *responsesWriter) repaired(text string) string {
 	}
 	var items []string
 	changed := false
-	gjson.Parse("[" + text + "]").ForEach(func(_, item gjson.Result) bool {
+	for item := range rawjson.Items(gjson.Parse("[" + text + "]")) {
 		fixed := w.repairedItem(item)
 		changed = changed || fixed != item.Raw
 		items = append(items, fixed)
-		return true
-	})
+	}
 	if !changed {
 		return text
 	}
@@ -84,13 +83,12 @@ func (w *responsesWriter) repairedItem(item gjson.Result) string {
 	model := item.Get("role").Str == "assistant"
 	for _, list := range []string{"content", "output"} {
 		n := 0
-		item.Get(list).ForEach(func(_, part gjson.Result) bool {
+		for part := range rawjson.Items(item.Get(list)) {
 			if text := responsesRepairedPart(part, model); text != "" {
 				out = jsonedit.Set(out, list+"."+strconv.Itoa(n), text)
 			}
 			n++
-			return true
-		})
+		}
 	}
 	return out
 }

@@ -193,12 +193,10 @@ func responsesOwnContent(raw string, role thread.Role) string {
 		if content.Type == gjson.String {
 			return responsesContentString(content.Raw, role)
 		}
-		first := ""
-		content.ForEach(func(_, c gjson.Result) bool {
-			first = c.Raw
-			return false
-		})
-		return first
+		for first := range rawjson.Items(content) {
+			return first.Raw
+		}
+		return ""
 	}
 	switch kind := gjson.Get(raw, "type").Str; {
 	case kind == "", kind == "computer_screenshot",

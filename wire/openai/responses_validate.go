@@ -1,10 +1,12 @@
 package openai
 
 import (
+	"maps"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/internal/shape"
 )
@@ -117,17 +119,14 @@ func responsesHas(names ...string) func(gjson.Result) bool {
 // results are not checked.
 func (Responses) Validate(body []byte) []wire.Problem {
 	text := string(body)
-	c := responsesChecker{Checker: shape.Checker{Absent: true}, fields: map[string]gjson.Result{}}
+	c := responsesChecker{Checker: shape.Checker{Absent: true}}
 	root := gjson.Parse(text)
 	if err := responsesCheckJSON(text); err != nil {
 		c.Refuse(0, "$", "json", "not one JSON document: %v", err)
 	} else if !root.IsObject() {
 		c.Refuse(0, "$", "json", "the body is not an object")
 	} else {
-		root.ForEach(func(key, value gjson.Result) bool {
-			c.fields[key.Str] = value
-			return true
-		})
+		c.fields = maps.Collect(rawjson.Members(root))
 		c.body()
 	}
 	return c.Problems()

@@ -63,7 +63,7 @@ func samples(t testing.TB, api string, bodies map[string][]byte) {
 		if err := json.Unmarshal(read(t, file), &request); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
-		if apiOf(request.Path) == api {
+		if wire.APIOf(request.Path) == api {
 			name, _ := filepath.Rel(root, file)
 			bodies["wire-samples/"+filepath.ToSlash(name)] = request.Body
 		}
@@ -72,22 +72,6 @@ func samples(t testing.TB, api string, bodies map[string][]byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// apiOf tells the API from the path of a request.
-func apiOf(path string) string {
-	path, _, _ = strings.Cut(path, "?")
-	switch {
-	case strings.HasPrefix(path, "/v1/messages"):
-		return wire.Anthropic
-	case strings.HasSuffix(path, "/chat/completions"):
-		return wire.Chat
-	case strings.HasSuffix(path, "/responses"):
-		return wire.Responses
-	case strings.Contains(path, "enerateContent"):
-		return wire.Gemini
-	}
-	return ""
 }
 
 // recorded collects the requests of recorded exchanges, one line each.

@@ -68,20 +68,11 @@ func structured(r *Response, reply *llm.Reply, s *llm.Schema) error {
 	if !ok {
 		return Garbage(r, "the model answered without the JSON object it was asked for", reply.Text)
 	}
-	missing := ""
-	members := map[string]bool{}
-	gjson.Parse(object).ForEach(func(key, _ gjson.Result) bool {
-		members[key.String()] = true
-		return true
-	})
-	gjson.Get(s.JSON, "required").ForEach(func(_, name gjson.Result) bool {
-		if !members[name.Str] {
-			missing = name.Str
+	members := rawjson.FieldsOf(gjson.Parse(object), nil)
+	for name := range rawjson.Items(gjson.Get(s.JSON, "required")) {
+		if name.Str != "" && !members.Get(name.Str).Exists() {
+			return Garbage(r, fmt.Sprintf("the model's JSON object lacks %q, which the schema requires", name.Str), object)
 		}
-		return missing == ""
-	})
-	if missing != "" {
-		return Garbage(r, fmt.Sprintf("the model's JSON object lacks %q, which the schema requires", missing), object)
 	}
 	reply.JSON = object
 	return nil

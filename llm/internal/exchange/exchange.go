@@ -197,9 +197,7 @@ func (c *Client) refused(ctx context.Context, res *http.Response) error {
 func (c *Client) complete(e *llm.APIError, res *http.Response) {
 	e.Provider = c.provider
 	e.Status = cmp.Or(e.Status, res.StatusCode)
-	if id := requestID(res.Header); id != "" {
-		e.RequestID = id
-	}
+	e.RequestID = cmp.Or(requestID(res.Header), e.RequestID)
 	e.RetryAfter = retry.After(res.Header, c.now())
 	// The providers' own SDKs obey this header of theirs.
 	e.Once = strings.EqualFold(res.Header.Get("X-Should-Retry"), "false")

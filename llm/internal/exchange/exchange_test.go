@@ -122,7 +122,7 @@ func TestCheckSchema(t *testing.T) {
 		{llm.Schema{Name: "a", JSON: `{"type":"object"} x`}, false},
 		{llm.Schema{Name: "a", JSON: `true`}, false},
 	} {
-		if err := exchange.CheckSchema("test", &test.s); (err == nil) != test.want {
+		if err := exchange.CheckOptions("test", &llm.Options{Schema: &test.s}); (err == nil) != test.want {
 			t.Errorf("%+v: %v", test.s, err)
 		}
 	}

@@ -1,6 +1,8 @@
 package exchange
 
 import (
+	"errors"
+	"math"
 	"net/http"
 	"strings"
 
@@ -10,9 +12,16 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 )
 
-// CheckSchema reports what is wrong with a schema before anything is sent. The
-// error is an *llm.APIError of kind ErrInvalid.
-func CheckSchema(provider string, s *llm.Schema) error {
+// CheckOptions reports what is wrong with the temperature or the schema before anything
+// is sent. The error about a schema is an *llm.APIError of kind ErrInvalid.
+func CheckOptions(provider string, o *llm.Options) error {
+	if t := o.Temperature; t != nil && (math.IsNaN(*t) || math.IsInf(*t, 0)) {
+		return errors.New("the temperature is not a number")
+	}
+	s := o.Schema
+	if s == nil {
+		return nil
+	}
 	invalid := func(message string) error {
 		return &llm.APIError{Provider: provider, Kind: llm.ErrInvalid, Message: message}
 	}

@@ -19,20 +19,20 @@ const (
 	// Aside stands beside the conversation: a title, a summary of text, a question
 	// without a history.
 	Aside Kind = "side-request"
-	// Held goes on with a history that the provider holds: there is nothing here to
+	// ServerSide goes on with a history that the provider holds: there is nothing here to
 	// make smaller.
-	Held Kind = "server-side-history"
+	ServerSide Kind = "server-side-history"
 	// OwnCompaction is a request in which a client has its own history summed up.
 	OwnCompaction Kind = "own-compaction"
 )
 
-// heldBy are the members of a body whose history the provider holds.
-var heldBy = []string{"previous_response_id", "conversation", "thread"}
+// serverSideMembers are the members of a body whose history the provider holds.
+var serverSideMembers = []string{"previous_response_id", "conversation", "thread"}
 
 // KindOf tells what a request is; header gives its headers.
 func KindOf(r *Request, header func(name string) string) Kind {
-	if slices.ContainsFunc(heldBy, r.Names) {
-		return Held
+	if slices.ContainsFunc(serverSideMembers, r.Names) {
+		return ServerSide
 	}
 	switch {
 	case len(r.Prompt.Messages) == 0:
@@ -74,7 +74,7 @@ func asksForSummary(r *Request) bool {
 // forbidsTools reports whether the request lets no tool be called.
 func forbidsTools(r *Request) bool {
 	choice := r.Members["tool_choice"]
-	return choice.Str == "none" || choice.Get("type").Str == "none" || r.Member("toolConfig.functionCallingConfig.mode").Str == "NONE"
+	return choice.Str == "none" || choice.Get("type").Str == "none" || r.member("toolConfig.functionCallingConfig.mode").Str == "NONE"
 }
 
 // turns counts the turns of the model's.

@@ -1,12 +1,14 @@
 package identify
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -119,8 +121,8 @@ func Chain(known []thread.ID, messages []thread.Message, gone Gone) ([]thread.ID
 	return ids, nil
 }
 
-// Member is a member of the body, or of an object in it.
-func (r *Request) Member(path string) gjson.Result {
+// member is a member of the body, or of an object in it.
+func (r *Request) member(path string) gjson.Result {
 	first, rest, deeper := strings.Cut(path, ".")
 	if !deeper {
 		return r.Members[first]
@@ -137,12 +139,7 @@ func (r *Request) Names(member string) bool {
 // members are those of a body, found in one pass: there is one for each question,
 // and most bodies are long.
 func members(body string) map[string]gjson.Result {
-	found := map[string]gjson.Result{}
-	gjson.Parse(body).ForEach(func(k, v gjson.Result) bool {
-		found[k.Str] = v
-		return true
-	})
-	return found
+	return maps.Collect(rawjson.Members(gjson.Parse(body)))
 }
 
 // arrays are the members that hold the messages.

@@ -49,7 +49,7 @@ func ClientOf(r *Request, header func(name string) string, model, thread string)
 		}
 	}
 	for _, path := range sessionFields {
-		if v := r.Member(path); v.Type == gjson.String {
+		if v := r.member(path); v.Type == gjson.String {
 			c.Session = append(c.Session, path, v.Str)
 		}
 	}
@@ -259,8 +259,8 @@ func follow(log *thread.Thread, messages []thread.Message, ids []thread.ID) matc
 	for p.at < log.Len() {
 		m := uncopied.At(log, p.at)
 		told := p.seen < len(ids) && ids[p.seen] == m.ID // of a history that was read from the log
-		p.hidden = p.hidden || Hidden(m.ID)
-		if Hidden(m.ID) && !told {
+		p.hidden = p.hidden || hidden(m.ID)
+		if hidden(m.ID) && !told {
 			lookups = append(lookups, m)
 			p.at++
 			continue
@@ -300,8 +300,8 @@ func (p match) before(lookups []*thread.Message) match {
 // hiddenPrefix begins the ids of messages that the client has not seen.
 const hiddenPrefix = "hidden:"
 
-// Hidden reports whether a message is one that the client has not seen.
-func Hidden(id thread.ID) bool { return strings.HasPrefix(string(id), hiddenPrefix) }
+// hidden reports whether a message is one that the client has not seen.
+func hidden(id thread.ID) bool { return strings.HasPrefix(string(id), hiddenPrefix) }
 
 // HiddenID is the id of the n-th message that the client does not see behind another.
 func HiddenID(behind thread.ID, n int) thread.ID {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -188,14 +189,11 @@ func number(news, before []thread.Message) bool {
 
 // ownID is the id that a call or a response has on the wire.
 func ownID(part string) (id string) {
-	gjson.Parse(part).ForEach(func(_, v gjson.Result) bool {
-		if v.IsObject() {
-			if own := v.Get("id"); own.Exists() {
-				id = own.String()
-			}
+	for _, v := range rawjson.Members(gjson.Parse(part)) {
+		if own := v.Get("id"); v.IsObject() && own.Exists() {
+			id = own.String()
 		}
-		return true
-	})
+	}
 	return id
 }
 

@@ -33,16 +33,16 @@ func checkArtifact(tenant, thread, id string) error {
 	return errors.Join(store.CheckName("tenant", tenant), store.CheckName("thread", thread), store.CheckName("artifact", id))
 }
 
-// held is what a row says of an artifact. What cannot be read is nothing that anybody
+// artifactRow is what a row says of an artifact. What cannot be read is nothing that anybody
 // has seen.
-type held struct {
+type artifactRow struct {
 	there, readable bool
 	metadata        artifact.Metadata
 	body            string // the file of its content; "" where that is in the row
 }
 
 // held reads what is known of an artifact, and keeps others from changing it.
-func (b backend) held(ctx context.Context, tx *sql.Tx, tenant, id string) (h held, err error) {
+func (b backend) held(ctx context.Context, tx *sql.Tx, tenant, id string) (h artifactRow, err error) {
 	var metadata []byte
 	h.there, err = one(ctx, tx, []any{&metadata, &h.body}, `SELECT metadata, body FROM artifacts WHERE tenant = $1 AND id = $2`+b.db.dialect.ForUpdate, tenant, id)
 	if h.there {

@@ -12,15 +12,17 @@ import (
 
 // cache holds what is known of threads, by their weight in bytes. It never answers
 // by itself: a known thread is a beginning that the database is asked for the rest of.
-type cache struct{ *lru.Cache[name, *known] }
+type cache struct {
+	*lru.Cache[name, *cachedThread]
+}
 
 type name struct{ tenant, thread string }
 
-// known is the beginning of a thread and its newest plan, as far as they were
+// cachedThread is the beginning of a thread and its newest plan, as far as they were
 // read. Its lock is held while the database is asked, so that several readers of
 // a thread read its rows once. Whoever still uses one that is forgotten may go on
 // doing so.
-type known struct {
+type cachedThread struct {
 	name name
 
 	mu        sync.Mutex
@@ -37,21 +39,21 @@ const knownBytes = 512
 
 func newCache(bytes int) cache {
 	bytes = cmp.Or(bytes, store.DefaultCacheBytes)
-	return cache{lru.New[name, *known](bytes)}
+	return cache{lru.New[name, *cachedThread](bytes)}
 }
 
 // get returns what is known of a thread, which may be nothing.
-func (c cache) get(n name) *known {
-	return c.Of(n, knownBytes, func() *known { return &known{name: n} })
+func (c cache) get(n name) *cachedThread {
+	return c.Of(n, knownBytes, func() *cachedThread { return &cachedThread{name: n} })
 }
 
 // grew says that k takes more room.
-func (c cache) grew(k *known, bytes int) {
-	c.Grow(k.name, bytes, func(held *known) bool { return held == k })
+func (c cache) grew(k *cachedThread, bytes int) {
+	c.Grow(k.name, bytes, func(held *cachedThread) bool { return held == k })
 }
 
 // planned says that k, whose lock is held, holds another plan, of so many bytes.
-func (c cache) planned(k *known, bytes int) {
+func (c cache) planned(k *cachedThread, bytes int) {
 	c.grew(k, bytes-k.planBytes)
 	k.planBytes = bytes
 }
@@ -62,7 +64,7 @@ func (c cache) forgetTenant(tenant string) {
 }
 
 // about makes k be about the thread of that number.
-func (k *known) about(number int64) {
+func (k *cachedThread) about(number int64) {
 	if k.number != number {
 		k.number, k.thread, k.plan, k.version = number, nil, nil, 0
 	}

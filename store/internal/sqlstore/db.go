@@ -106,7 +106,7 @@ type DB struct {
 	step              func(string)
 	threads           cache
 	quota             quota
-	turns             turns
+	turns             writeQueue
 	answered          atomic.Int64 // answers written, for when it is looked whether there are too many
 }
 

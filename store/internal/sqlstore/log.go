@@ -38,7 +38,7 @@ func (t *tenant) Load(ctx context.Context, id string) (_ *thread.Thread, err err
 
 // grow reads the rows of a thread behind what is known. The caller holds the
 // lock of k.
-func (t *tenant) grow(ctx context.Context, q querier, k *known, id string, r row) (*thread.Thread, error) {
+func (t *tenant) grow(ctx context.Context, q querier, k *cachedThread, id string, r row) (*thread.Thread, error) {
 	k.about(r.number)
 	if k.thread == nil || k.thread.Len() > r.messages {
 		k.thread = thread.New(id)

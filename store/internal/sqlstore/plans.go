@@ -194,17 +194,12 @@ func (t *tenant) Compacted(ctx context.Context, id string) (_ map[thread.ID]int,
 	if err := t.check(id); err != nil {
 		return nil, err
 	}
-	type mark struct {
-		message string
-		version int
-	}
-	all, err := list(ctx, t.db.read, func(scan scan) (m mark, err error) {
-		err = scan(&m.message, &m.version)
-		return m, err
+	marks := map[thread.ID]int{}
+	_, err = list(ctx, t.db.read, func(scan scan) (message thread.ID, err error) {
+		var version int
+		err = scan(&message, &version)
+		marks[message] = version
+		return message, err
 	}, `SELECT m.id, k.version FROM threads t JOIN marks k ON k.thread = t.number JOIN messages m ON m.thread = k.thread AND m.position = k.position WHERE t.tenant = $1 AND t.name = $2`, t.id, id)
-	marks := make(map[thread.ID]int, len(all))
-	for _, m := range all {
-		marks[thread.ID(m.message)] = m.version
-	}
 	return marks, err
 }

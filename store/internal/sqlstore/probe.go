@@ -14,13 +14,30 @@ import (
 // probeBytes is how much a probe writes: about what a step of an agent adds.
 const probeBytes = 64 << 10
 
-// Probe implements store.Prober.
+// Probe implements store.Prober: it writes as others do, takes it away again, and
+// writes a file where contents are files.
 func (db *DB) Probe(ctx context.Context) (err error) {
 	defer db.fail(&err, "Probe", "")
 	if err := db.keyed(ctx); err != nil {
 		return err
 	}
-	return db.probe(ctx)
+	content := make([]byte, probeBytes)
+	rand.Read(content) // never fails
+	err = db.tx(ctx, "probe", func(tx *sql.Tx) error {
+		return exec(ctx, tx, []any{rand.Text(), content}, `INSERT INTO probes (id, content) VALUES ($1, $2)`)
+	})
+	if err != nil {
+		return err
+	}
+	// All of them: those that a crash has left, too.
+	err = db.tx(ctx, "probe", func(tx *sql.Tx) error { return exec(ctx, tx, nil, `DELETE FROM probes`) })
+	if files := db.dialect.Bodies; err == nil && files != nil {
+		name := bodyName()
+		if err = files.Create(name, content); err == nil {
+			err = files.Root.Remove(name)
+		}
+	}
+	return err
 }
 
 // keyed reports keys that are missing: all data keys must be wrapped by one of the
@@ -48,28 +65,6 @@ func (db *DB) inTheClear(ctx context.Context, q querier) error {
 	err := q.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM key_owners)`).Scan(&keyed)
 	if err == nil && keyed {
 		err = fmt.Errorf("nothing is written in the clear where there are data keys: %w", store.ErrSealed)
-	}
-	return err
-}
-
-// probe writes as others do, takes it away again, and writes a file where contents
-// are files.
-func (db *DB) probe(ctx context.Context) error {
-	content := make([]byte, probeBytes)
-	rand.Read(content) // never fails
-	err := db.tx(ctx, "probe", func(tx *sql.Tx) error {
-		return exec(ctx, tx, []any{rand.Text(), content}, `INSERT INTO probes (id, content) VALUES ($1, $2)`)
-	})
-	if err != nil {
-		return err
-	}
-	// All of them: those that a crash has left, too.
-	err = db.tx(ctx, "probe", func(tx *sql.Tx) error { return exec(ctx, tx, nil, `DELETE FROM probes`) })
-	if files := db.dialect.Bodies; err == nil && files != nil {
-		name := bodyName()
-		if err = files.Create(name, content); err == nil {
-			err = files.Root.Remove(name)
-		}
 	}
 	return err
 }

@@ -14,16 +14,16 @@ import (
 // quota knows about how much tenants keep, and how much each may; 0 bounds nothing.
 type quota struct {
 	most int64
-	held *lru.Cache[string, kept]
+	held *lru.Cache[string, tenantUsage]
 }
 
-// kept is what a tenant keeps: as it was measured, and what was written since.
-type kept struct {
+// tenantUsage is what a tenant keeps: as it was measured, and what was written since.
+type tenantUsage struct {
 	bytes    int64
 	measured time.Time
 }
 
-func newQuota(most int64) quota { return quota{most: most, held: lru.New[string, kept](10_000)} }
+func newQuota(most int64) quota { return quota{most: most, held: lru.New[string, tenantUsage](10_000)} }
 
 // How long a measure holds: of who has room left, since other processes write too, and
 // of who has not, since what was deleted makes room.
@@ -49,7 +49,7 @@ func (t *tenant) room(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		k = kept{bytes, now}
+		k = tenantUsage{bytes, now}
 		q.held.Put(t.id, k, 1)
 	}
 	if k.bytes >= q.most {
@@ -107,7 +107,7 @@ func (t *tenant) keeping(ctx context.Context, name string, contents int, f func(
 
 // stored adds up what the tenant keeps: contents, not names and indexes.
 func (t *tenant) stored(ctx context.Context) (all int64, err error) {
-	for _, s := range shelves {
+	for _, s := range sealedTables {
 		query := `SELECT coalesce(sum(length(content)), 0) FROM ` + s.table + ` WHERE tenant = $1`
 		if s.ofThread() {
 			query = `SELECT coalesce(sum(length(c.content)), 0) FROM threads t JOIN ` + s.table + ` c ON c.thread = t.number WHERE t.tenant = $1`

@@ -20,8 +20,8 @@ const (
 // headBytes is how much of a content is read to see what sealed it.
 const headBytes = 1 + store.SealedHead
 
-// shelf is a table with contents that a Sealer seals.
-type shelf struct {
+// sealedTable is a table with contents that a Sealer seals.
+type sealedTable struct {
 	table string
 	// key names a row; the first of it is the number of a thread, or the tenant.
 	key []string
@@ -29,7 +29,7 @@ type shelf struct {
 	also string
 }
 
-var shelves = []shelf{
+var sealedTables = []sealedTable{
 	{"messages", []string{"thread", "position"}, "id"},
 	{"plans", []string{"thread", "version"}, "''"},
 	{"events", []string{"thread", "position"}, "''"},
@@ -37,7 +37,7 @@ var shelves = []shelf{
 	{"summaries", []string{"tenant", "name"}, "''"},
 }
 
-func (s shelf) ofThread() bool { return s.key[0] == "thread" }
+func (s sealedTable) ofThread() bool { return s.key[0] == "thread" }
 
 // Reseal implements store.Sealed. It locks one row after the other, never a
 // thread, so nobody waits for the whole of it.
@@ -88,7 +88,7 @@ func (r *resealer) all(ctx context.Context) error {
 		for _, info := range page {
 			at, there, err := r.find(ctx, r.db.read, info.ID, "")
 			if err == nil && there {
-				err = r.shelves(ctx, true, at.number, info.ID)
+				err = r.tables(ctx, true, at.number, info.ID)
 			}
 			if err != nil {
 				return err
@@ -97,17 +97,17 @@ func (r *resealer) all(ctx context.Context) error {
 		}
 		more = len(page) == resealPage
 	}
-	if err := r.shelves(ctx, false, r.id); err != nil {
+	if err := r.tables(ctx, false, r.id); err != nil {
 		return err
 	}
 	return errors.Join(r.failed...)
 }
 
-// shelves seals anew what needs it among the rows whose key begins with first, in
+// tables seals anew what needs it among the rows whose key begins with first, in
 // the tables of threads or the others. Their places begin with the name of the
 // thread, where they are of one.
-func (r *resealer) shelves(ctx context.Context, ofThread bool, first any, name ...any) error {
-	for _, s := range shelves {
+func (r *resealer) tables(ctx context.Context, ofThread bool, first any, name ...any) error {
+	for _, s := range sealedTables {
 		if s.ofThread() != ofThread {
 			continue
 		}
@@ -116,7 +116,7 @@ func (r *resealer) shelves(ctx context.Context, ofThread bool, first any, name .
 			if err != nil {
 				return err
 			}
-			stale := slices.DeleteFunc(slices.Clone(page), func(l looked) bool { return !l.stale })
+			stale := slices.DeleteFunc(slices.Clone(page), func(l resealRow) bool { return !l.stale })
 			for len(stale) > 0 {
 				done, err := r.batch(ctx, s, stale, name)
 				if err != nil {
@@ -133,21 +133,21 @@ func (r *resealer) shelves(ctx context.Context, ofThread bool, first any, name .
 	return ctx.Err()
 }
 
-// looked is a row as it was when it was looked at.
-type looked struct {
+// resealRow is a row as it was when it was looked at.
+type resealRow struct {
 	key   []any
 	stale bool
 }
 
 // page lists rows behind a key.
-func (r *resealer) page(ctx context.Context, s shelf, first any, after []any) ([]looked, error) {
+func (r *resealer) page(ctx context.Context, s sealedTable, first any, after []any) ([]resealRow, error) {
 	rest := strings.Join(s.key[1:], ", ")
 	query := fmt.Sprintf(`SELECT %s, substr(content, 1, %d) FROM %s WHERE %s = $1`, rest, headBytes, s.table, s.key[0])
 	if after != nil {
 		query += fmt.Sprintf(` AND (%s) > (%s)`, rest, marks(2, len(after)))
 	}
-	return list(ctx, r.db.read, func(scan scan) (looked, error) {
-		l := looked{key: make([]any, len(s.key))}
+	return list(ctx, r.db.read, func(scan scan) (resealRow, error) {
+		l := resealRow{key: make([]any, len(s.key))}
 		l.key[0] = first
 		var head []byte
 		var into []any
@@ -175,7 +175,7 @@ func (r *resealer) stale(ctx context.Context, head []byte) bool {
 
 // batch seals rows anew in one transaction, as many as are not too much for one, and
 // returns how many it came to.
-func (r *resealer) batch(ctx context.Context, s shelf, rows []looked, name []any) (done int, err error) {
+func (r *resealer) batch(ctx context.Context, s sealedTable, rows []resealRow, name []any) (done int, err error) {
 	var n int
 	var failed []error
 	err = r.sealing(ctx, "reseal", len(rows), func(tx *sql.Tx, seal sealer) error {
@@ -206,7 +206,7 @@ func (r *resealer) batch(ctx context.Context, s shelf, rows []looked, name []any
 
 // row seals one row anew, and returns the size of its content; 0 where there was
 // nothing to do. Damage is why it does not open.
-func (r *resealer) row(ctx context.Context, tx *sql.Tx, seal sealer, s shelf, key, name []any) (bytes int, damage, err error) {
+func (r *resealer) row(ctx context.Context, tx *sql.Tx, seal sealer, s sealedTable, key, name []any) (bytes int, damage, err error) {
 	var where []string
 	for i, column := range s.key {
 		where = append(where, fmt.Sprintf("%s = $%d", column, i+1))

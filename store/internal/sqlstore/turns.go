@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// turns part the only connection that writes among tenants: each in its turn has one
+// writeQueue parts the only connection that writes among tenants: each in its turn has one
 // write, however many of another's wait. The zero value has nobody writing.
-type turns struct {
+type writeQueue struct {
 	mu      sync.Mutex
 	taken   bool
 	line    []string                   // tenants of which some wait, the next one first
@@ -17,7 +17,7 @@ type turns struct {
 
 // take waits for a turn of the tenant, and returns what ends it. The error is that of
 // the context.
-func (t *turns) take(ctx context.Context, tenant string) (end func(), err error) {
+func (t *writeQueue) take(ctx context.Context, tenant string) (end func(), err error) {
 	t.mu.Lock()
 	if !t.taken {
 		t.taken = true
@@ -45,7 +45,7 @@ func (t *turns) take(ctx context.Context, tenant string) (end func(), err error)
 }
 
 // next gives the turn to the tenant that waits for longest.
-func (t *turns) next() {
+func (t *writeQueue) next() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.line) == 0 {
@@ -65,7 +65,7 @@ func (t *turns) next() {
 }
 
 // leave takes one that waits out of the line. It is false where it waits no more.
-func (t *turns) leave(tenant string, mine chan struct{}) bool {
+func (t *writeQueue) leave(tenant string, mine chan struct{}) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all := t.waiting[tenant]

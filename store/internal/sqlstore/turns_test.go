@@ -12,7 +12,7 @@ import (
 // order, who leaves is not waited for, and nothing is left of them.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var all turns
+		var all writeQueue
 		first, err := all.take(t.Context(), "a")
 		if err != nil {
 			t.Fatal(err)
