@@ -212,7 +212,7 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Execu
 	refs, keep := v.references(at, s.Pointers)
 	record.Kept = keep
 	most := p.Room / referenceShare
-	if v.Room < smallRoom {
+	if v.Room < smallRoom && !s.Pointers {
 		most /= 2
 	}
 	for len(refs) > 0 && v.referenceTokens(refs) > most {
@@ -269,7 +269,7 @@ func (v *View) tellOnce() {
 }
 
 // referenceShare: pointers may take this part of a summary (one quarter), and half of it in
-// a small room.
+// a small room where they are not asked for.
 const referenceShare = 4
 
 func (v *View) referenceTokens(refs []summary.ArtifactReference) int {
