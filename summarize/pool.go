@@ -260,8 +260,8 @@ func (g *group) add(p piece) {
 
 func (b *builder) add(c candidate, idents []mention) *candidate {
 	from := len(b.idents)
-	for _, s := range idents {
-		if id, ok := b.names.id[s.norm]; ok {
+	for _, x := range idents {
+		if id, ok := b.names.find(x, c.at); ok {
 			b.idents = append(b.idents, id)
 		}
 	}
