@@ -81,7 +81,7 @@ func synthetic(at *thread.Message, role thread.Role, text string) thread.Message
 
 // summaryText is the seed's format for a summarized span.
 func summaryText(r *plan.Summarization) string {
-	return fmt.Sprintf("[Context Summary - Turns %d-%d]\n%s", r.Span.FirstTurn, r.Span.LastTurn, r.Summary.Render())
+	return fmt.Sprintf("[Context Summary - Turns %d-%d]\n", r.Span.FirstTurn, r.Span.LastTurn) + r.Summary.Render()
 }
 
 // externalText is the seed's format for externalized content. The line that says

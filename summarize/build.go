@@ -55,8 +55,13 @@ func (s *selection) build() summary.Summary {
 func (s *selection) join(chosen []int) summary.Item {
 	first := &s.pool.candidates[chosen[0]]
 	g := s.group(first)
+	label, size := s.label(first), 0
+	for _, i := range chosen {
+		size += len(s.pool.candidates[i].text) + len(gap) + 1
+	}
 	var b strings.Builder
-	if label := s.label(first); label != "" {
+	b.Grow(len(label) + 2 + size)
+	if label != "" {
 		b.WriteString(label)
 		b.WriteString(":\n")
 	}

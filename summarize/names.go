@@ -100,10 +100,10 @@ const (
 )
 
 // learn finds the identifiers and what each is worth. It returns how many
-// mentions it saw.
-func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) (seen int) {
+// mentions it saw, and in how many lines.
+func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) (seen, held int) {
 	steps := stepsBack(in)
-	total, held := 0, 0 // growing would copy them several times
+	total := 0 // growing would copy them several times
 	for _, f := range all {
 		eachLine(f, func(line []mention, _ source) {
 			if len(line) > 0 {
@@ -166,7 +166,7 @@ func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) 
 			n.weight[id] = chance(st.traits(steps))
 		}
 	}
-	return len(ids)
+	return len(ids), held
 }
 
 // stepsBack counts, for each message of the span and the context, the steps of

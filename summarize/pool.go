@@ -150,9 +150,9 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 		}
 	}
 	b.seen = make(map[said]struct{}, pieces) // most of them; growing would hash all texts again
-	seen := b.names.learn(in, b.facts, of)
+	seen, held := b.names.learn(in, b.facts, of)
 	b.idents = make([]int32, 0, seen)
-	b.candidates = make([]candidate, 0, 256+seen/3)
+	b.candidates = make([]candidate, 0, 256+held)
 	if in.Previous != nil {
 		b.previous(in.Previous)
 	}
