@@ -45,7 +45,6 @@ func (c *Memory) facts(m *thread.Message) *facts {
 	f, ok := c.read.Get(k)
 	if !ok {
 		f = read(m)
-		f.number()
 		c.read.Put(k, f, f.size())
 	}
 	return f

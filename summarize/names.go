@@ -201,15 +201,16 @@ func (n *names) find(x mention, i int) (id int32, ok bool) {
 
 // see notes that message i holds an identifier.
 func (n *names) see(x mention, i int, from source) int32 {
-	id, ok := n.find(x, i)
-	if !ok {
-		id = int32(len(n.stats))
-		n.id[x.norm] = id
-		n.stats = append(n.stats, stat{norm: x.norm, kind: x.kind, last: -1, near: farOff})
-	}
 	if int(x.nth) == len(n.of[i]) {
+		id, ok := n.id[x.norm]
+		if !ok {
+			id = int32(len(n.stats))
+			n.id[x.norm] = id
+			n.stats = append(n.stats, stat{norm: x.norm, kind: x.kind, last: -1, near: farOff})
+		}
 		n.of[i] = append(n.of[i], id)
 	}
+	id := n.of[i][x.nth]
 	st := &n.stats[id]
 	if st.last != int32(i) {
 		st.messages++
