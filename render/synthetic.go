@@ -46,7 +46,7 @@ func (p Profile) Replacement(m thread.Message, record plan.Record, inPlace bool)
 		return []thread.Message{cleared(m, r.PreservedFields)}
 	case plan.Summarization:
 		if said = r.Stand; len(said) == 0 {
-			said = []plan.Replacement{{Text: summaryText(&r)}}
+			said = []plan.Replacement{{Text: SummaryText(r.Span, r.Summary.Render())}}
 		}
 	case plan.Externalization:
 		said = []plan.Replacement{{Text: externalText(&r, p.Reach)}}
@@ -79,9 +79,10 @@ func synthetic(at *thread.Message, role thread.Role, text string) thread.Message
 	return thread.Message{ID: at.ID, Role: role, Kind: thread.Recap, Turn: at.Turn, Parts: []thread.Part{thread.Text{Text: text}}}
 }
 
-// summaryText is the seed's format for a summarized span.
-func summaryText(r *plan.Summarization) string {
-	return fmt.Sprintf("[Context Summary - Turns %d-%d]\n%s", r.Span.FirstTurn, r.Span.LastTurn, r.Summary.Render())
+// SummaryText is what stands for a span under a summary that has no form of its own:
+// the rendered summary in the seed's format.
+func SummaryText(s thread.Span, rendered string) string {
+	return fmt.Sprintf("[Context Summary - Turns %d-%d]\n", s.FirstTurn, s.LastTurn) + rendered
 }
 
 // externalText is the seed's format for externalized content. The line that says

@@ -7,6 +7,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/cut"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -223,6 +224,7 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Execu
 	in.Continued = v.summarizedFrom(end)
 	// A summary is counted as text of its own; inside the message it can come
 	// out a few tokens larger.
+	var text string
 	for range 3 {
 		sum, err := v.Summarizer.Summarize(ctx, in)
 		if err != nil {
@@ -230,8 +232,11 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Execu
 		}
 		sum.Artifacts = append(slices.Clip(sum.Artifacts), refs...)
 		record.Summary = sum.Summary
+		text = record.Summary.Render()
 		done.Summaries = append(done.Summaries, sum.Report)
-		record.TokensAfter, _ = v.cost(record, at)
+		told := record // once is enough to write it
+		told.Stand = []plan.Replacement{{Text: render.SummaryText(p.Span, text)}}
+		record.TokensAfter, _ = v.cost(told, at)
 		if record.TokensAfter <= p.Room {
 			break
 		}
@@ -240,7 +245,7 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Execu
 	if record.TokensAfter >= record.TokensBefore {
 		return done, fmt.Errorf("strategy.Summarize: turns %d to %d: %w", p.Span.FirstTurn, p.Span.LastTurn, ErrNoGain)
 	}
-	record.SummaryTokens = v.CountText(record.Summary.Render())
+	record.SummaryTokens = v.CountText(text)
 	done.Record = record
 	return done, nil
 }

@@ -55,8 +55,13 @@ func (s *selection) build() summary.Summary {
 func (s *selection) join(chosen []int) summary.Item {
 	first := &s.pool.candidates[chosen[0]]
 	g := s.group(first)
+	label, size := s.label(first), 0
+	for _, i := range chosen {
+		size += len(s.pool.candidates[i].text) + len(gap) + 1
+	}
 	var b strings.Builder
-	if label := s.label(g); label != "" {
+	b.Grow(len(label) + 2 + size)
+	if label != "" {
 		b.WriteString(label)
 		b.WriteString(":\n")
 	}
@@ -80,13 +85,13 @@ func (g *group) apart(a, b int) bool {
 	return b != a+1 || !g.places[b].follows(g.places[a])
 }
 
-// label is the label of a group as it will stand.
-func (s *selection) label(g *group) string {
-	if g.path == "" || !s.listed[g.path] {
-		return g.label
+// list notes that the list of files names a path: labels that do so too are shorter.
+func (s *selection) list(path string) {
+	for _, k := range s.pathed[path] {
+		g := &s.pool.groups[k.section][k.entry]
+		before, after, _ := strings.Cut(g.label, g.path)
+		s.labels[k.section][k.entry] = before + lastParts(g.path) + after
 	}
-	before, after, _ := strings.Cut(g.label, g.path)
-	return before + lastParts(g.path) + after
 }
 
 // lastParts shortens a path to its last two parts.

@@ -122,6 +122,7 @@ func read(m *thread.Message) *facts {
 			f.result = readResult(p)
 		}
 	}
+	f.number()
 	return f
 }
 

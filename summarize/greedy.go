@@ -3,7 +3,7 @@ package summarize
 // scored is a candidate with its value for its length.
 type scored struct {
 	density float32
-	at      int
+	at      int32
 }
 
 // ranked is a heap with the densest on top; equal ones come in the order of the
@@ -36,7 +36,7 @@ func greedy(list []int, density func(i int) float32, take func(i int, density fl
 	h := make(ranked, 0, len(list))
 	for _, i := range list {
 		if d := density(i); d > 0 {
-			h = append(h, scored{d, i})
+			h = append(h, scored{d, int32(i)})
 		}
 	}
 	for i := len(h)/2 - 1; i >= 0; i-- {
@@ -44,7 +44,7 @@ func greedy(list []int, density func(i int) float32, take func(i int, density fl
 	}
 	for len(h) > 0 {
 		top := h[0]
-		if d := density(top.at); d < top.density {
+		if d := density(int(top.at)); d < top.density {
 			h[0].density = d
 			h.down(0)
 			continue
@@ -52,7 +52,7 @@ func greedy(list []int, density func(i int) float32, take func(i int, density fl
 		h[0] = h[len(h)-1]
 		h = h[:len(h)-1]
 		h.down(0)
-		if !take(top.at, top.density) {
+		if !take(int(top.at), top.density) {
 			return
 		}
 	}

@@ -12,11 +12,12 @@ import (
 type mention struct {
 	norm string
 	kind ident.Type
+	nth  int32 // which of the different ones of its message it is (see facts.number)
 }
 
 // mentions appends the identifiers of a text.
 func mentions(to []mention, text string) []mention {
-	ident.Extract(text, func(x ident.Ident) { to = append(to, mention{x.Norm, x.Type}) })
+	ident.Extract(text, func(x ident.Ident) { to = append(to, mention{norm: x.Norm, kind: x.Type}) })
 	return to
 }
 
@@ -73,12 +74,14 @@ func (s source) call() bool { return s >= inEdit && s <= inArguments }
 // chance that the agent soon writes it in a call.
 type names struct {
 	id     map[string]int32
+	of     [][]int32 // by message of the span: the ids of its different identifiers
 	stats  []stat
 	weight []float32
 }
 
 // stat is what is known of an identifier.
 type stat struct {
+	norm            string
 	kind            ident.Type
 	source          source // where it stood last
 	user, words     bool   // the user, the agent said it
@@ -97,12 +100,10 @@ const (
 )
 
 // learn finds the identifiers and what each is worth. It returns how many
-// mentions it saw.
-func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) (seen int) {
+// mentions it saw, and in how many lines.
+func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) (seen, held int) {
 	steps := stepsBack(in)
-	n.id = make(map[string]int32, 4096)
-	n.stats = make([]stat, 0, 4096)
-	total, held := 0, 0 // growing would copy them several times
+	total := 0 // growing would copy them several times
 	for _, f := range all {
 		eachLine(f, func(line []mention, _ source) {
 			if len(line) > 0 {
@@ -111,6 +112,9 @@ func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) 
 			}
 		})
 	}
+	n.id = make(map[string]int32, total/6) // most come up more than once
+	n.stats = make([]stat, 0, total/6)
+	n.of = make([][]int32, len(all))
 	recent := func(i int, m *thread.Message) bool {
 		return steps[i] <= hotSteps && m.Role == thread.Assistant || steps[i] <= hotTurns && m.Role == thread.User
 	}
@@ -162,7 +166,7 @@ func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) 
 			n.weight[id] = chance(st.traits(steps))
 		}
 	}
-	return len(ids)
+	return len(ids), held
 }
 
 // stepsBack counts, for each message of the span and the context, the steps of
@@ -184,14 +188,29 @@ func stepsBack(in *Input) []int {
 	return steps
 }
 
+// find returns the id of an identifier that the message at i may hold.
+func (n *names) find(x mention, i int) (id int32, ok bool) {
+	if i >= 0 && i < len(n.of) && int(x.nth) < len(n.of[i]) {
+		if id = n.of[i][x.nth]; n.stats[id].norm == x.norm {
+			return id, true
+		}
+	}
+	id, ok = n.id[x.norm]
+	return id, ok
+}
+
 // see notes that message i holds an identifier.
 func (n *names) see(x mention, i int, from source) int32 {
-	id, ok := n.id[x.norm]
-	if !ok {
-		id = int32(len(n.stats))
-		n.id[x.norm] = id
-		n.stats = append(n.stats, stat{kind: x.kind, last: -1, near: farOff})
+	if int(x.nth) == len(n.of[i]) {
+		id, ok := n.id[x.norm]
+		if !ok {
+			id = int32(len(n.stats))
+			n.id[x.norm] = id
+			n.stats = append(n.stats, stat{norm: x.norm, kind: x.kind, last: -1, near: farOff})
+		}
+		n.of[i] = append(n.of[i], id)
 	}
+	id := n.of[i][x.nth]
 	st := &n.stats[id]
 	if st.last != int32(i) {
 		st.messages++
@@ -248,4 +267,21 @@ func eachLine(f *facts, yield func([]mention, source)) {
 			all(f.result.errors, f.result.source)
 		}
 	}
+}
+
+// number says of all identifiers of a message which of its different ones they are, so
+// that each is looked up once.
+func (f *facts) number() {
+	nth := map[string]int32{}
+	eachLine(f, func(line []mention, _ source) {
+		for i := range line {
+			x := &line[i]
+			n, ok := nth[x.norm]
+			if !ok {
+				n = int32(len(nth))
+				nth[x.norm] = n
+			}
+			x.nth = n
+		}
+	})
 }

@@ -150,9 +150,9 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 		}
 	}
 	b.seen = make(map[said]struct{}, pieces) // most of them; growing would hash all texts again
-	seen := b.names.learn(in, b.facts, of)
+	seen, held := b.names.learn(in, b.facts, of)
 	b.idents = make([]int32, 0, seen)
-	b.candidates = make([]candidate, 0, 256+seen/3)
+	b.candidates = make([]candidate, 0, 256+held)
 	if in.Previous != nil {
 		b.previous(in.Previous)
 	}
@@ -196,10 +196,24 @@ func (b *builder) foldWork(in *Input, of func(*thread.Message) *facts) {
 			before = in.Previous.Work
 		}
 	}
-	b.Work = foldWork(before, log, of)
+	// Most of the log is the span: its messages are not looked up again.
+	next := 0
+	b.Work = foldWork(before, log, func(m *thread.Message) *facts {
+		if next < len(b.messages) && same(m, &b.messages[next]) {
+			next++
+			return b.facts[next-1]
+		}
+		return of(m)
+	})
 	if slices.ContainsFunc(in.Context, func(m thread.Message) bool { return m.Role == thread.Assistant }) {
 		b.Work.Next = state.Seen{}
 	}
+}
+
+// same reports whether two messages are one: they have the same parts, and not only
+// such as say the same.
+func same(a, b *thread.Message) bool {
+	return a.ID == b.ID && a.Role == b.Role && a.Kind == b.Kind && len(a.Parts) > 0 && len(a.Parts) == len(b.Parts) && &a.Parts[0] == &b.Parts[0]
 }
 
 // elsewhere notes whether the message that opens the last turn of the span stands beside
@@ -260,8 +274,8 @@ func (g *group) add(p piece) {
 
 func (b *builder) add(c candidate, idents []mention) *candidate {
 	from := len(b.idents)
-	for _, s := range idents {
-		if id, ok := b.names.id[s.norm]; ok {
+	for _, x := range idents {
+		if id, ok := b.names.find(x, c.at); ok {
 			b.idents = append(b.idents, id)
 		}
 	}

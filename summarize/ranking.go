@@ -105,7 +105,7 @@ func (s *selection) density(c *candidate) float32 {
 	}
 	cost := float32(len(s.text(c)))/bytesPerToken + 2
 	if c.piece >= 0 && !*s.isOpen(c) {
-		cost += 6 + float32(len(s.label(s.group(c))))/bytesPerToken
+		cost += 6 + float32(len(s.label(c)))/bytesPerToken
 	}
 	v := s.value(c)
 	own := s.weight(c) * c.base

@@ -215,8 +215,7 @@ func (b *builder) answer(m, asked *thread.Message, r *resultFacts) string {
 	result, _ := m.Result()
 	for _, call := range asked.Calls() {
 		if call.ID == result.CallID {
-			line, _ := toolpolicy.KeyFields(call, result)["result"].(string)
-			return line
+			return toolpolicy.Answer(call, result)
 		}
 	}
 	return ""

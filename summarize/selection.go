@@ -93,10 +93,11 @@ type selection struct {
 	task       string
 	taken      []int // candidates, in the order taken
 	isTaken    []bool
-	covered    []bool           // by identifier
-	listed     map[string]bool  // files that the list of files names
-	inFull     map[string]bool  // user messages that stand in full
-	opened     [sections][]bool // groups
+	covered    []bool                // by identifier
+	labels     [sections][]string    // of groups, as they will stand
+	pathed     map[string][]groupKey // the groups whose label names a file
+	inFull     map[string]bool       // user messages that stand in full
+	opened     [sections][]bool      // groups
 	used       [sections]bool
 	toldTerms  []bool
 	told       map[int]int // bytes of the assistant's words, by turn
@@ -113,7 +114,14 @@ type groupKey struct {
 
 // choose picks what goes into the summary.
 func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary, error) {
-	s := &selection{pool: p, budget: budget, count: count, whole: whole}
+	s := &selection{pool: p, budget: budget, count: count, whole: whole, pathed: map[string][]groupKey{}}
+	for sec := range sections {
+		for i := range p.groups[sec] {
+			if path := p.groups[sec][i].path; path != "" {
+				s.pathed[path] = append(s.pathed[path], groupKey{sec, i})
+			}
+		}
+	}
 	s.renderEntries()
 	s.weighAsked()
 	s.rankRequests()
@@ -248,9 +256,13 @@ func (s *selection) reset(kept, each int) {
 	s.covered = make([]bool, len(p.names.weight))
 	for sec := range sections {
 		s.opened[sec] = make([]bool, len(p.groups[sec]))
+		s.labels[sec] = make([]string, len(p.groups[sec]))
+		for i := range p.groups[sec] {
+			s.labels[sec][i] = p.groups[sec][i].label
+		}
 	}
 	s.used = [sections]bool{}
-	s.listed, s.inFull = map[string]bool{}, map[string]bool{}
+	s.inFull = map[string]bool{}
 	s.told, s.snippets = map[int]int{}, 0
 	s.toldTerms = make([]bool, len(s.pool.terms.count))
 	if s.task = ""; !s.pool.later {
@@ -337,6 +349,9 @@ func (s *selection) takeAll() {
 
 func (s *selection) group(c *candidate) *group { return &s.pool.groups[c.section][c.entry] }
 
+// label is that of the candidate's group, as it will stand.
+func (s *selection) label(c *candidate) string { return s.labels[c.section][c.entry] }
+
 // isOpen is where it stands whether a piece of the candidate's group is taken.
 func (s *selection) isOpen(c *candidate) *bool { return &s.opened[c.section][c.entry] }
 
@@ -374,7 +389,7 @@ func (s *selection) cost(c *candidate) int {
 		n++ // the indent
 		if !*s.isOpen(c) {
 			n += 6
-			if l := s.label(s.group(c)); l != "" {
+			if l := s.label(c); l != "" {
 				n += s.count(l)
 			}
 		}
@@ -400,7 +415,7 @@ func (s *selection) take(i, cost int) {
 		s.snippets += cost
 	}
 	if c.section == secFile {
-		s.listed[s.pool.Files[c.entry].Path] = true
+		s.list(s.pool.Files[c.entry].Path)
 	}
 	s.spent += cost
 	if c.piece >= 0 {

@@ -33,8 +33,16 @@ func neutralise(b *strings.Builder, s, newline string) {
 	}
 	lineStart := true
 	for i := 0; i < len(s); {
-		if !lineStart && inert[s[i]] {
+		switch c := s[i]; {
+		case c == '\n':
+			replace(i, i+1, newline)
+			lineStart = true
 			i++
+			continue
+		case inert[c] && !(lineStart && begins[c]):
+			lineStart = lineStart && (c == ' ' || c == '\t')
+			for i++; i < len(s) && !lineStart && inert[s[i]]; i++ {
+			}
 			continue
 		}
 		r, n := utf8.DecodeRuneInString(s[i:])
@@ -43,14 +51,14 @@ func neutralise(b *strings.Builder, s, newline string) {
 		}
 		end := i + n
 		first := looks(r)
-		if lineStart && r != '\n' && r != '\r' {
+		if lineStart && r != '\r' {
 			if forgesLine(first, s[i:]) {
 				replace(i, i, `\`)
 			}
 			lineStart = first == ' ' || first == '\t' || unseen(r)
 		}
 		switch {
-		case strings.ContainsRune("\n\r\v\f\u0085\u2028\u2029", r):
+		case strings.ContainsRune("\r\v\f\u0085\u2028\u2029", r):
 			replace(i, end, newline)
 			lineStart = true
 		case (first == '[' || first == '<') && forgesMark(first, s[end:]):
@@ -91,6 +99,14 @@ var marks = map[byte][]string{
 // speakers are the beginnings of a line that chat templates and people use to
 // say who speaks, in lower case.
 var speakers = []string{"system:", "human:", "assistant:", "user:", "developer:", "tool:", "###", "## ", "# system", "the user's words"}
+
+// begins are the bytes that a line of a speaker may begin with.
+var begins = func() (t [256]bool) {
+	for c := range byte(0x80) {
+		t[c] = slices.ContainsFunc(speakers, func(m string) bool { return m[0] == looks(rune(c)) })
+	}
+	return t
+}()
 
 // forgesMark reports whether what follows an opening bracket makes it a marker.
 func forgesMark(bracket byte, rest string) bool {

@@ -66,10 +66,8 @@ func KeyFields(call thread.ToolCall, result thread.ToolResult) thread.Fields {
 			fields["error"] = clip.Line(line, maxField-1)
 		}
 	}
-	if class == Other && result.Outcome != thread.Failure {
-		if line := answer(call.Arguments, text); line != "" {
-			fields["result"] = line
-		}
+	if line := Answer(call, result); line != "" {
+		fields["result"] = line
 	}
 	if n := lines(text); n > 1 {
 		switch class {
@@ -82,17 +80,20 @@ func KeyFields(call thread.ToolCall, result thread.ToolResult) thread.Fields {
 	return fields
 }
 
-// answer is what the result of a tool nobody knows says about what was asked
-// for: the lines that name a value of the arguments, or all of a short result.
-// Without it an agent that collects values from such calls would make each call
-// again after a compaction, and never end.
-func answer(arguments, text string) string {
-	text = strings.TrimSpace(text)
+// Answer is what the result of a tool nobody knows says about what was asked
+// for: the lines that name a value of the arguments, or all of a short result; empty
+// where the tool is known, or has failed. Without it an agent that collects values
+// from such calls would make each call again after a compaction, and never end.
+func Answer(call thread.ToolCall, result thread.ToolResult) string {
+	if ClassOf(cmp.Or(call.Name, result.Tool)) != Other || result.Outcome == thread.Failure {
+		return ""
+	}
+	text := strings.TrimSpace(result.Text())
 	if len(text) <= maxField {
 		return clip.Line(text, maxField-1)
 	}
 	var asked []string
-	for _, value := range object(arguments) {
+	for _, value := range object(call.Arguments) {
 		if s, ok := value.(string); ok && len(s) >= minAsked && len(s) <= maxField {
 			asked = append(asked, s)
 		}
