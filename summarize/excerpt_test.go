@@ -35,6 +35,9 @@ func TestExcerpts(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", want, short)
 		}
 	}
+	if beside := x.Shorten(file.String(), "parseHeader headerFields errShortHeader", 900, false); strings.Contains(beside, "func parseHeader") {
+		t.Errorf("what stands beside the output is said again:\n%s", beside)
+	}
 	if got := x.Shorten("all of it", "", 900, false); got != "all of it" {
 		t.Errorf("what fits became %q", got)
 	}

@@ -96,7 +96,7 @@ func paragraphs(s string) []piece {
 			}
 		}
 	}
-	if glued != "" && open < 0 {
+	if glued != "" && open < 0 { // what it leads to is a call
 		add("", false)
 	}
 	if open >= 0 { // it was never closed
@@ -110,11 +110,14 @@ func paragraphs(s string) []piece {
 func announcedAt(line string) int {
 	from, last := 0, 0
 	sentences(line, func(p span) { from, last = last, p.from })
-	if last > from && (announces(line[last:]) || strings.HasPrefix(line[last:], "Now ")) {
+	if last > from && announcing(line[last:]) {
 		return last
 	}
 	return 0
 }
+
+// announcing reports whether a sentence only says what will be done next.
+func announcing(s string) bool { return announces(s) || strings.HasPrefix(s, "Now ") }
 
 // listItem reports whether a line is an item of a list, or a row of a table.
 func listItem(s string) bool {

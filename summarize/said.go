@@ -23,7 +23,7 @@ func (b *builder) lastSaid(i int) bool {
 
 // narration reports whether a line only announces what stands beside it.
 func narration(s string) bool {
-	return announces(s) || strings.HasPrefix(s, "Now ") || s[0] == '#' || strings.HasSuffix(strings.TrimRight(s, "*"), ":") && !listItem(s) || strings.HasPrefix(s, "**") && strings.HasSuffix(s, "**")
+	return announcing(s) || s[0] == '#' || strings.HasSuffix(strings.TrimRight(s, "*"), ":") && !listItem(s) || strings.HasPrefix(s, "**") && strings.HasSuffix(s, "**")
 }
 
 // leadsOn reports whether a piece says only what will be done.
@@ -59,7 +59,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 	g := group{turn: m.Turn, sources: []thread.ID{m.ID}}
 	age := b.age(i)
 	for n, p := range f.said {
-		if !p.says() || heading(p.text) && len(p.idents) == 0 || !b.once('c', p.text) {
+		if !p.says() || heading(p.text) && len(p.idents) == 0 || announcing(p.text) && leadsOn(p.text) || !b.once('c', p.text) {
 			continue
 		}
 		base := float32(wordsOnTheWay)

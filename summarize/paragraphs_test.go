@@ -1,0 +1,61 @@
+package summarize
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// TestAnnounced: what was found stands apart from what will be done about it, so that it can be
+// told without. Lines that only lead to what follows still go with it.
+func TestAnnounced(t *testing.T) {
+	long := strings.Repeat("The order of a map changes from run to run. ", 6)
+	tests := []struct {
+		text string
+		want []string
+	}{
+		{"The order of the map is random. Let me sort the names:", []string{"The order of the map is random.", "Let me sort the names:"}},
+		{"It fails in CI. It passes here. Now update the cache:", []string{"It fails in CI. It passes here.", "Now update the cache:"}},
+		{long + "I'll sort the names.", append(slices.Repeat([]string{"The order of a map changes from run to run."}, 6), "I'll sort the names.")},
+		{"Let me sort the names:", []string{"Let me sort the names:"}},
+		{"The map needs an order:", []string{"The map needs an order:"}},
+		{"It is random. Let me know if you want more.", []string{"It is random. Let me know if you want more."}},
+		{"I found three places. They are:\n- one\n- two", []string{"I found three places. They are:\n- one\n- two"}},
+		{"It is random. Let me list what uses it:\n- one\n- two", []string{"It is random.", "Let me list what uses it:\n- one\n- two"}},
+		{"## Outcome\nAll pass.", []string{"Outcome\nAll pass."}},
+	}
+	for _, tt := range tests {
+		var got []string
+		for _, p := range paragraphs(tt.text) {
+			got = append(got, p.text)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%.60q (-want +got)\n%s", tt.text, diff)
+		}
+	}
+}
+
+// TestFoundOnTheWay: why something failed is mostly said before the call that mends it, in one
+// line with what announces the call. A small summary has it, and not what the call's output
+// repeats a hundred times.
+func TestFoundOnTheWay(t *testing.T) {
+	k := new(talk).user("Make the agent detection stable.")
+	for n := range 40 {
+		k = k.says(fmt.Sprintf("Let me look at part %d:", n)).
+			calls("Read", fmt.Sprintf(`{"file_path":"src/part%d.go"}`, n), strings.Repeat(fmt.Sprintf("func part%d(agentRegistry map[string]int) (handler%d error)\n", n, n), 12), thread.Success)
+		if n == 20 {
+			k = k.says("The registry is a map, which has no order, so that either agent may come first. Let me sort the names:").
+				calls("Edit", `{"file_path":"src/registry.go","old_string":"range agents","new_string":"range sorted(agents)"}`, "ok", thread.Success)
+		}
+	}
+	s := summarizeNow(t, Input{Messages: k.says("Done.").user("Thanks, what next?").done(t), Budget: 700})
+	text := s.Render()
+	if !strings.Contains(text, "The registry is a map, which has no order") || strings.Contains(text, "Let me sort") {
+		t.Errorf("the cause is missing, or what it led to stands there:\n%s", text)
+	}
+}
