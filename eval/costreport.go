@@ -233,6 +233,18 @@ func (r *CostReport) iso() {
 	}
 }
 
+// Cheapest are the rows that Iso names, in its order.
+func (r *CostReport) Cheapest() (rows []CostRow) {
+	for _, name := range r.Iso {
+		for _, row := range r.Rows {
+			if row.Contender == name {
+				rows = append(rows, row)
+			}
+		}
+	}
+	return rows
+}
+
 func (row *CostRow) measured(over func(func(c *costs, s *spent) float64) float64) {
 	row.All = over(func(c *costs, s *spent) float64 { return (s.input + s.extra) / c.whole })
 	row.Total = over(func(c *costs, s *spent) float64 {

@@ -152,7 +152,7 @@ tokens from which it acts, or results that are kept. Recall is over the referenc
 for those that are gone. Ways in grey have a size of their own.</figcaption></figure>
 <p>The cheapest of each way with a recall of at least 0.95:</p>
 `, d.costPlot())
-	cheapest := d.iso()
+	cheapest := d.Cost.Cheapest()
 	if len(cheapest) == 0 {
 		p.put("<p class=\"soft\">None of these reaches it.</p>\n")
 		return
@@ -176,12 +176,12 @@ know from the old part of the history alone. It is <em>bound</em> when it stands
 		heads = append(heads, c.Name)
 	}
 	p.table(heads, func(row func(bool, ...any)) {
-		for _, s := range d.summary() {
-			cells := []any{s.contender}
-			for _, x := range s.scores {
-				cells = append(cells, atBudget(x))
+		for _, name := range r.Contenders() {
+			cells := []any{name}
+			for _, c := range r.Columns {
+				cells = append(cells, atBudget(c.Score(name)))
 			}
-			row(s.contender == auto, cells...)
+			row(name == auto, cells...)
 		}
 	})
 	p.put("<p class=\"soft\">In brackets: at least half of the prompts are beyond the budget, so the figure is not one of that budget; in the plots below their points are hollow. Not made: at least half of the prompts, since the budget could not be met.</p>\n")
@@ -229,10 +229,10 @@ know from the old part of the history alone. It is <em>bound</em> when it stands
 	p.put("</details>\n")
 }
 
-// atBudget is the recall of a contender at a budget, nil where it did not run.
-func atBudget(s *eval.Score) string {
+// atBudget is the recall of a contender at a budget, a dash where it did not run.
+func atBudget(s eval.Score, ran bool) string {
 	switch {
-	case s == nil:
+	case !ran:
 		return "–"
 	case s.Failed >= 0.5:
 		return "not made"
