@@ -117,9 +117,12 @@ func newCostReport(set *Set, parts []*costs, m token.Model, o *CostOptions) *Cos
 		Model: m.Name, Date: m.Date, Source: m.Source, Around: o.Around, Gaps: cmp.Or(o.Gaps, RecordedGaps),
 	}
 	r.Split = cmp.Or(r.Split, All)
+	var sessions []*references.Session
 	for _, p := range parts {
+		sessions = append(sessions, p.session)
 		r.Requests += p.spent[noneName].requests
 	}
+	r.Corpus = references.CorpusHash(slices.Values(sessions))
 	resample := newBootstrap(len(parts))
 	for _, name := range parts[0].order() {
 		each := func(f func(c *costs, s *spent) float64) []float64 {
@@ -161,7 +164,7 @@ func newCostReport(set *Set, parts []*costs, m token.Model, o *CostOptions) *Cos
 		}
 		r.Rows = append(r.Rows, row)
 		if x := parts[0].spent[name]; len(x.sizes) > 0 {
-			r.Traces = append(r.Traces, Trace{parts[0].name, name, x.sizes, x.sums})
+			r.Traces = append(r.Traces, Trace{parts[0].session.Name, name, x.sizes, x.sums})
 		}
 	}
 	r.iso()
