@@ -55,6 +55,13 @@ func (s *Server) begin(tenant string) (end func(), err error) {
 	return end, nil
 }
 
+// fail answers with what an error means to whoever asked.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	p := problemOf(err)
+	requestOf(r.Context()).failed(p, err)
+	s.refuse(w, r, p)
+}
+
 // refuse answers with a problem. Who is to ask again, or sends too much, reads that only
 // when all of the request was taken: a connection that ends before is an error of the
 // network to him.

@@ -49,14 +49,11 @@ type done struct{}
 // operation makes the handler of a route.
 func (s *Server) operation(op api.Operation, h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		seen := requestOf(r.Context())
 		c := &call{s: s, w: w, r: r, op: op, version: api.Any}
 		defer c.end()
 		answer, err := c.answer(h)
 		if err != nil {
-			p := problemOf(err)
-			seen.failed(p, err)
-			s.refuse(w, r, p)
+			s.fail(w, r, err)
 			return
 		}
 		switch answer := answer.(type) {
@@ -73,8 +70,8 @@ func (s *Server) operation(op api.Operation, h handler) http.Handler {
 
 // answer checks who asks for what, and asks the handler.
 func (c *call) answer(h handler) (any, error) {
-	who, err := c.s.identify(c.r)
-	if err = c.s.admit(c.r, who, err); err != nil {
+	who, err := c.s.enter(c.r)
+	if err != nil {
 		return nil, err
 	}
 	c.who = who
@@ -129,10 +126,7 @@ func (c *call) json(v any) {
 	e := json.NewEncoder(&data)
 	e.SetEscapeHTML(false) // bodies for providers are sent on as they are
 	if err := e.Encode(v); err != nil {
-		err = fmt.Errorf("%s: the answer cannot be written: %w", c.op.ID, err)
-		p := problemOf(err)
-		requestOf(c.r.Context()).failed(p, err)
-		refuse(c.w, requestID(c.r.Context()), p)
+		c.s.fail(c.w, c.r, fmt.Errorf("%s: the answer cannot be written: %w", c.op.ID, err))
 		return
 	}
 	c.w.Header().Set("Content-Type", "application/json")
@@ -223,8 +217,7 @@ func unreadable(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return problem(api.BadRequest, "not valid JSON: it ends before its time")
 	case errors.As(err, &kind):
-		path := kind.Field
-		path = cmp.Or(path, "body")
+		path := cmp.Or(kind.Field, "body")
 		return at(path, problem(api.BadRequest, fmt.Sprintf("%s: want %s, got %s", path, jsonKind(kind.Type.Kind().String()), kind.Value)))
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {

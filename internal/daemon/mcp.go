@@ -39,19 +39,14 @@ const searchMemory = 64 << 20
 
 // answerMCP answers an agent. Who may ask is decided as for every operation.
 func (s *Server) answerMCP(w http.ResponseWriter, r *http.Request) {
-	seen := requestOf(r.Context())
-	err := s.mayMCP(w, r)
-	if err == nil {
-		return
+	if err := s.mayMCP(w, r); err != nil {
+		s.fail(w, r, err)
 	}
-	p := problemOf(err)
-	seen.failed(p, err)
-	s.refuse(w, r, p)
 }
 
 func (s *Server) mayMCP(w http.ResponseWriter, r *http.Request) error {
-	who, err := s.identify(r)
-	if err = s.admit(r, who, err); err != nil {
+	who, err := s.enter(r)
+	if err != nil {
 		return err
 	}
 	if err := who.allow(apikey.Read); err != nil {

@@ -81,10 +81,8 @@ func (s *Server) observed(w http.ResponseWriter, r *http.Request, next http.Hand
 			// The value of a panic may quote what was sent; the stack does not.
 			s.log.ErrorContext(ctx, "panic", "request", seen.id, "route", route, "stack", string(debug.Stack()))
 			if written.status == 0 {
-				p := problemOf(errPanic)
-				seen.failed(p, errPanic)
 				written.Header().Set("X-Request-Id", seen.id) // a proxied request lost it
-				refuse(written, seen.id, p)
+				s.fail(written, r.WithContext(ctx), errPanic)
 			}
 		}
 		s.record(ctx, r, route, written, s.config.Now().Sub(start))
@@ -103,8 +101,7 @@ func (s *Server) record(ctx context.Context, r *http.Request, route string, w *r
 	seen := requestOf(ctx)
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
-	status := w.status
-	status = cmp.Or(status, http.StatusOK)
+	status := cmp.Or(w.status, http.StatusOK)
 	s.metrics.observe(route, status, took)
 	attrs := []slog.Attr{
 		slog.String("request", seen.id), slog.String("method", method(r.Method)), slog.String("route", route), slog.Int("status", status),

@@ -225,8 +225,7 @@ func (c *call) compactorFor(q *api.Compact) (*palimpsest.Compactor, error) {
 	if c.s.config.Policies == nil {
 		return nil, at("policy", problem(api.BadRequest, "policy: this daemon keeps to the policy that it was started with"))
 	}
-	name := q.Policy
-	name = cmp.Or(name, "auto")
+	name := cmp.Or(q.Policy, "auto")
 	if !slices.Contains(policyfile.Bases(), name) {
 		return nil, at("policy", problem(api.BadRequest, fmt.Sprintf("policy: want one of %s; got %.40q", strings.Join(policyfile.Bases(), ", "), q.Policy)))
 	}
