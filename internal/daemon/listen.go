@@ -96,7 +96,4 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 
 // Stop ends the streams of events and makes /readyz say that the daemon stops.
 // Serve calls it; who serves by other means calls it before closing.
-func (s *Server) Stop() {
-	s.stopping.Store(true)
-	s.stopOnce.Do(func() { close(s.stop) })
-}
+func (s *Server) Stop() { s.closeStop() }

@@ -62,7 +62,7 @@ func (s *Server) mayMCP(w http.ResponseWriter, r *http.Request) error {
 	write := s.config.MCP == WriteMCP && who.rights.Has(apikey.Write)
 	w.Header().Set("Cache-Control", "no-store")
 	mcp.New(&threads{s: s, tenant: t, who: artifact.Requester{TenantID: t.name, ID: who.key}}, &mcp.Options{
-		Version: s.config.Version, Write: write, Count: s.count, Memory: s.searched, Scope: t.name,
+		Version: s.config.Version, Write: write, Count: s.config.Compactor.Counter.Text, Memory: s.searched, Scope: t.name,
 	}).ServeHTTP(w, r)
 	return nil
 }
