@@ -34,7 +34,7 @@ type cached struct {
 	weighed atomic.Int64
 
 	calibration stored             // held with the turn
-	step        document[lastStep] // held with the turn
+	step        document[keptStep] // held with the turn
 	rested      time.Time          // until when the provider is not asked for sizes; held with the turn
 	told        int                // the version of the plan that the monitor knows; held with the turn
 
