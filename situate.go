@@ -231,10 +231,8 @@ func expect(details map[string]any, at *policy.Situation, after int) {
 
 // limit is what a request may take, in tokens: what the policy allows, the
 // budget, or what the window leaves beside the answer; 0 where none is known.
-func (s *Session) limit(at *policy.Situation) int { return limitOf(s.c.config.Policy, at) }
-
-func limitOf(p policy.Policy, at *policy.Situation) int {
-	window := at.Window
+func (s *Session) limit(at *policy.Situation) int {
+	p, window := s.c.config.Policy, at.Window
 	if w, ok := policy.As[policy.Windowed](p); ok {
 		window = w.WindowOf(at)
 	}
