@@ -195,12 +195,8 @@ func ownCommand() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if found, err := exec.LookPath("palimpsest"); err == nil {
-		a, errA := os.Stat(found)
-		b, errB := os.Stat(path)
-		if errA == nil && errB == nil && os.SameFile(a, b) {
-			return "palimpsest", nil
-		}
+	if found, err := exec.LookPath("palimpsest"); err == nil && sameFile(found, path) {
+		return "palimpsest", nil
 	}
 	if strings.HasPrefix(path, os.TempDir()) && strings.Contains(path, "go-build") {
 		return "", errors.New("this program is gone when it ends: build or install it first, and call that")

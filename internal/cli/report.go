@@ -423,12 +423,9 @@ func (r *report) tooLarge(plan string) error {
 	return &planTooLarge{plan, e}
 }
 
-// partNames say what the groups of a report are.
+// partNames say what the groups of a report are that are no messages of somebody's.
 var partNames = map[string]string{
-	"assistant": "messages of the assistant",
-	"user":      "messages of the user",
 	"tool":      "results of tools",
-	"harness":   "messages of the harness",
 	"summaries": "summaries in place of messages",
 	"pointers":  "pointers to results that were externalized",
 }

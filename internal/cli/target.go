@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -242,31 +243,31 @@ func (r *resolved) encode(p *prompt.Prompt, in *input) ([]byte, error) {
 	if r.api == asText {
 		return text.Encode(p), nil
 	}
-	body, err := codecs[r.api].Encode(p)
-	if err != nil {
-		return nil, err
-	}
 	// What we write must pass what we check. What was broken when it came is
 	// the input's fault; anything else is ours, and better reported than sent.
-	problems := refused(r.api, body)
-	if len(problems) == 0 {
-		return body, nil
+	body, broken, err := encoded(r.api, p)
+	if err != nil || broken == nil {
+		return body, err
 	}
-	if own := in.refused(); len(own) > 0 {
-		return nil, fmt.Errorf("%w: %s: the %s API would refuse the request as it is: %w", errInvalid, in.path, in.api(), errors.Join(own...))
-	}
-	return nil, fmt.Errorf("the request would be refused by the %s API: %w", r.api, errors.Join(problems...))
-}
-
-// refused lists the rules of an API that a body breaks.
-func refused(api string, body []byte) []error {
-	var problems []error
-	for _, problem := range codecs[api].Validate(body) {
-		if !problem.Advice {
-			problems = append(problems, problem)
+	if in.Prompt != nil {
+		if _, own, err := encoded(in.api(), in.Prompt); cmp.Or(own, err) != nil {
+			return nil, fmt.Errorf("%w: %s: the %s API would refuse the request as it is: %w", errInvalid, in.path, in.api(), cmp.Or(own, err))
 		}
 	}
-	return problems
+	return nil, fmt.Errorf("the request would be refused by the %s API: %w", r.api, broken)
+}
+
+// encoded is a prompt as the body of a request, and the rules of the API that it breaks.
+func encoded(api string, p *prompt.Prompt) (body []byte, broken, err error) {
+	if body, err = codecs[api].Encode(p); err != nil {
+		return nil, nil, err
+	}
+	for _, problem := range codecs[api].Validate(body) {
+		if !problem.Advice {
+			broken = errors.Join(broken, problem)
+		}
+	}
+	return body, broken, nil
 }
 
 // compact makes the request fit: by a ladder that fills the budget, or once by a
