@@ -40,7 +40,7 @@ type cached struct {
 
 	removed    removed
 	rehydrator *rehydrate.Rehydrator // nil: nothing comes back by itself
-	brought    waiting               // what the rehydrator has to tell
+	brought    pendingEvents         // what the rehydrator has to tell
 	monitor    *quality.Monitor      // nil: nobody watches
 }
 

@@ -115,9 +115,9 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 	}
 	defer func() { err = errors.Join(err, kept.db.Close()) }()
 	r.options.Config.Log, r.options.Config.Plans, r.options.Documents = kept.tenant.Log, kept.tenant.Plans, kept.tenant.Documents
-	told := &held{w: s.Err, hold: draws(s)}
+	told := &heldLines{w: s.Err, hold: draws(s)}
 	counts := &event.Counters{}
-	r.options.Config.Events = event.Multi(newTeller(told.say), counts)
+	r.options.Config.Events = event.Multi(newAnnouncer(told.say), counts)
 	r.options.Config.Answers = llm.NewAnswers(kept.tenant.Answers)
 	var p *proxy.Proxy
 	jobs := jobqueue.NewMemory(jobqueue.Handlers{proxy.CompactJob: func(ctx context.Context, j jobqueue.Job) error { return p.Work(ctx, j) }}, nil)

@@ -139,7 +139,7 @@ func (t *target) resolve(in *input) (*resolved, error) {
 func (r *resolved) compactWith(chosen *choice.Choice, config palimpsest.Config, told *summaries) (err error) {
 	if chosen.Own() {
 		r.own = config.Policy
-		config.Policy = heard{config.Policy, told}
+		config.Policy = reportedPolicy{config.Policy, told}
 	}
 	r.compactor, err = palimpsest.New(config)
 	return err
@@ -315,18 +315,18 @@ func (r *resolved) shorter(ctx context.Context, q palimpsest.Request) (*palimpse
 	return res, nil
 }
 
-// heard is a policy whose summaries are told: of a dry run only the plan comes
+// reportedPolicy is a policy whose summaries are told: of a dry run only the plan comes
 // back.
-type heard struct {
+type reportedPolicy struct {
 	policy.Policy
 	told *summaries
 }
 
 // Unwrap returns the policy itself (see policy.As).
-func (h heard) Unwrap() policy.Policy { return h.Policy }
+func (h reportedPolicy) Unwrap() policy.Policy { return h.Policy }
 
 // Plan implements policy.Policy.
-func (h heard) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
+func (h reportedPolicy) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
 	f, err := h.Policy.Plan(ctx, s)
 	if err == nil {
 		h.told.report(f.Summaries)

@@ -97,14 +97,14 @@ var errBusy = errors.New("no room for the body")
 // large ones wait.
 const freeBody = 32 << 10
 
-// roomed is a body for which there has to be room as it comes.
-type roomed struct {
+// meteredBody is a body for which there has to be room in memory as it comes.
+type meteredBody struct {
 	io.Reader
 	take func(bytes int) bool
 	read int
 }
 
-func (b *roomed) Read(p []byte) (int, error) {
+func (b *meteredBody) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
 	before := max(0, b.read-freeBody)
 	b.read += n

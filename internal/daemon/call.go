@@ -178,7 +178,7 @@ func (c *call) decode(v any) error {
 		return problem(api.WrongType, "send the body as it is, without Content-Encoding")
 	}
 	limits := c.s.config.Limits
-	body, err := io.ReadAll(&roomed{Reader: http.MaxBytesReader(c.w, c.r.Body, limits.Body), take: c.take})
+	body, err := io.ReadAll(&meteredBody{Reader: http.MaxBytesReader(c.w, c.r.Body, limits.Body), take: c.take})
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):

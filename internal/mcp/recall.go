@@ -239,7 +239,7 @@ func copies(t *thread.Thread) map[thread.ID]bool {
 }
 
 func (s *Server) read(ctx context.Context, in readArgs, tokens int) (string, error) {
-	content := found{s: s, session: in.Session}
+	content := finder{s: s, session: in.Session}
 	arguments := map[string]any{"artifact_id": in.ArtifactID}
 	for key, n := range map[string]int{"offset": in.Offset, "limit": in.Limit, "column": in.Column} {
 		if n != 0 {
@@ -272,8 +272,8 @@ func (s *Server) read(ctx context.Context, in readArgs, tokens int) (string, err
 	return text, nil
 }
 
-// found finds content by its id once, in one session or in the newest.
-type found struct {
+// finder finds content by its id once, in one session or in the newest.
+type finder struct {
 	s       *Server
 	session string
 
@@ -282,7 +282,7 @@ type found struct {
 }
 
 // Artifact implements rehydrate.Artifacts.
-func (f *found) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
+func (f *finder) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
 	if f.content == nil {
 		c, err := f.find(ctx, id)
 		if err != nil {
@@ -293,7 +293,7 @@ func (f *found) Artifact(ctx context.Context, id string) (rehydrate.Content, err
 	return *f.content, nil
 }
 
-func (f *found) find(ctx context.Context, id string) (rehydrate.Content, error) {
+func (f *finder) find(ctx context.Context, id string) (rehydrate.Content, error) {
 	session := f.session
 	list, err := f.s.chosen(ctx, session, "", "")
 	if err != nil {

@@ -115,7 +115,7 @@ func (s *Server) text(ctx context.Context, address string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		c, err := (&found{s: s}).find(ctx, id)
+		c, err := (&finder{s: s}).find(ctx, id)
 		return c.Text, err
 	}
 	session, number, _ := strings.Cut(strings.TrimPrefix(address, summaryAddress), "/")
