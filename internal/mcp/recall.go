@@ -173,8 +173,8 @@ func (s *Server) index(ctx context.Context, list []Session) (index *recall.Index
 // entries are what can be found in a session. In the newest, which may be the one that
 // asks, the question itself is left out.
 func (s *Server) entries(ctx context.Context, one Session, newest bool) ([]recall.Entry, error) {
-	key := strings.Join([]string{s.scope, one.ID, one.Version, strconv.FormatBool(newest)}, "\x00")
-	if held, ok := s.memory.entries.Get(key); ok {
+	key := strings.Join([]string{s.options.Scope, one.ID, one.Version, strconv.FormatBool(newest)}, "\x00")
+	if held, ok := s.options.Memory.entries.Get(key); ok {
 		return held, nil
 	}
 	c, err := s.sessions.Open(ctx, one.ID)
@@ -202,7 +202,7 @@ func (s *Server) entries(ctx context.Context, one Session, newest bool) ([]recal
 		entries[i].ThreadID, entries[i].ArtifactID = one.ID, aside[entries[i].MessageID]
 		bytes += len(entries[i].Text)
 	}
-	s.memory.entries.Put(key, entries, bytes)
+	s.options.Memory.entries.Put(key, entries, bytes)
 	return entries, nil
 }
 
