@@ -258,22 +258,31 @@ func (c *call) page() (after string, limit int, err error) {
 	data, err := base64.RawURLEncoding.DecodeString(cursor)
 	list, after, ok := strings.Cut(string(data), "\n")
 	if err != nil || !ok || list != c.list() || after == "" || !utf8.ValidString(after) {
-		return "", 0, problem(api.BadCursor, "the cursor is not one that this list gave as next; begin again without one")
+		return "", 0, badCursor()
 	}
 	return after, limit, nil
 }
 
-// number is page for lists that count.
-func (c *call) number() (after, limit int, err error) {
+// span is the page of a list of n things that are counted, from the position from up to
+// but not with to, and the cursor of the next page.
+func (c *call) span(n int) (from, to int, next string, err error) {
 	text, limit, err := c.page()
-	if err != nil || text == "" {
-		return 0, limit, err
+	if err != nil {
+		return 0, 0, "", err
 	}
-	after, err = strconv.Atoi(text)
-	if err != nil || after < 0 || after > math.MaxInt-limit {
-		return 0, 0, problem(api.BadCursor, "the cursor is not one that this list gave as next; begin again without one")
+	if text != "" {
+		if from, err = strconv.Atoi(text); err != nil || from < 0 || from > math.MaxInt-limit {
+			return 0, 0, "", badCursor()
+		}
 	}
-	return after, limit, nil
+	if to = min(from+limit, n); to < n {
+		next = c.more(strconv.Itoa(to))
+	}
+	return from, to, next, nil
+}
+
+func badCursor() error {
+	return problem(api.BadCursor, "the cursor is not one that this list gave as next; begin again without one")
 }
 
 // more is the cursor of the page behind an item of the list.

@@ -25,21 +25,17 @@ func (c *call) current(id string) (any, error) {
 }
 
 func (c *call) plans(info store.Info) (any, error) {
-	after, limit, err := c.number()
+	after, end, next, err := c.span(info.Plans)
 	if err != nil {
 		return nil, err
 	}
-	page := api.Plans{Current: info.Plans, Items: []api.PlanInfo{}}
-	end := min(after+limit, info.Plans)
+	page := api.Plans{Current: info.Plans, Items: []api.PlanInfo{}, Next: next}
 	for v := after + 1; v <= end; v++ {
 		p, err := c.tenant.Plans.Plan(c.r.Context(), info.ID, v)
 		if err != nil {
 			return nil, err
 		}
 		page.Items = append(page.Items, infoOf(v, p))
-	}
-	if end < info.Plans {
-		page.Next = c.more(strconv.Itoa(end))
 	}
 	c.etag(info.Plans)
 	return page, nil
