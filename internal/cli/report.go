@@ -96,7 +96,6 @@ type toolShare struct {
 }
 
 type recordRow struct {
-	Ref      plan.Ref    `json:"-"`
 	Record   string      `json:"record"`
 	Action   plan.Action `json:"action"`
 	Strategy string      `json:"strategy"`
@@ -158,7 +157,7 @@ func newReport(in *input, r *resolved, res *palimpsest.Result) *report {
 		record := res.Plan.Record(ref)
 		span, made := record.Covers(), record.Made()
 		rep.Records = append(rep.Records, recordRow{
-			Ref: ref, Record: ref.String(), Action: ref.Action, Strategy: made.Strategy, Reason: made.Reason,
+			Record: ref.String(), Action: ref.Action, Strategy: made.Strategy, Reason: made.Reason,
 			First: span.FirstTurn, Last: span.LastTurn, Messages: span.Len(),
 			Before: made.TokensBefore, After: made.TokensAfter, What: what(in.Thread, pairs, span),
 		})
