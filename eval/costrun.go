@@ -207,7 +207,7 @@ func costsOf(ctx context.Context, set *Set, s *references.Session, m token.Model
 		if !wanted(p.name, p.line) {
 			continue
 		}
-		h, err := r.handle(ctx, p.policy, set.Counter())
+		h, err := r.agentLoop(ctx, p.policy, set.Counter())
 		if err != nil {
 			return nil, err
 		}

@@ -127,7 +127,7 @@ func (r *ValidityRow) add(x ValidityRow) {
 func (v *ValidityReport) replay(ctx context.Context, s *references.Session, p policy.Policy, codec wire.Codec, counter *token.Counter, room int) error {
 	row := ValidityRow{Policy: p.Name(), API: codec.API()}
 	r := newReplay(s, token.Model{}, "", counter)
-	h, err := r.handle(ctx, p, counter)
+	h, err := r.agentLoop(ctx, p, counter)
 	if err != nil {
 		return err
 	}

@@ -107,14 +107,10 @@ func (s *Server) record(ctx context.Context, r *http.Request, route string, w *r
 		slog.String("request", seen.id), slog.String("method", method(r.Method)), slog.String("route", route), slog.Int("status", status),
 		slog.Duration("took", took), slog.Int64("bytes_in", max(r.ContentLength, 0)), slog.Int64("bytes_out", w.bytes),
 	}
-	if seen.who.tenant != "" {
-		attrs = append(attrs, slog.String("tenant", seen.who.tenant))
-	}
-	if seen.who.key != "" {
-		attrs = append(attrs, slog.String("key", seen.who.key))
-	}
-	if seen.kind != "" {
-		attrs = append(attrs, slog.String("problem", seen.kind))
+	for _, known := range []struct{ name, value string }{{"tenant", seen.who.tenant}, {"key", seen.who.key}, {"problem", seen.kind}} {
+		if known.value != "" {
+			attrs = append(attrs, slog.String(known.name, known.value))
+		}
 	}
 	level := slog.LevelInfo
 	if seen.cause != nil {
