@@ -19,7 +19,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // maxOutput is the most that is kept free for an answer where the step does not
@@ -79,12 +78,9 @@ func (c *call) step(q *api.Step, path string) (palimpsest.Step, error) {
 
 // fit fills in what is known of the model.
 func (c *call) fit(step *palimpsest.Step) {
-	var m token.Model
-	if step.Base.Model != "" {
-		if found, err := c.s.models.Find(step.Base.Model); err == nil {
-			m = found
-			step.Profile.BoundReasoning = m.BindsThinking
-		}
+	m, err := c.s.models.Find(step.Base.Model)
+	if err == nil {
+		step.Profile.BoundReasoning = m.BindsThinking
 	}
 	step.Window = cmp.Or(step.Window, m.Window, c.s.config.Window)
 	step.Output = cmp.Or(step.Output, min(step.Base.MaxOutput, maxOutput), min(m.MaxOutput, maxOutput))
