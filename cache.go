@@ -94,13 +94,9 @@ func (s *Session) cached() *cached {
 		}
 		if q := s.c.config.Quality; q != nil {
 			o := *q
-			if o.Events == nil {
-				o.Events = s.c.config.Events
-			}
+			o.Events = cmp.Or(o.Events, s.c.config.Events)
 			o.TenantID = cmp.Or(o.TenantID, s.c.config.Requester.TenantID)
-			if o.Policy == "" {
-				o.Policy = s.c.config.Policy.Name()
-			}
+			o.Policy = cmp.Or(o.Policy, s.c.config.Policy.Name())
 			k.monitor = quality.New(s.id, &o)
 		}
 		return k

@@ -153,10 +153,7 @@ func (c *Compactor) Render(p *plan.Plan, q Request) (*Result, error) {
 
 // request is the situation of one request, without a session.
 func (c *Compactor) request(ctx context.Context, q Request) (policy.Situation, error) {
-	base := prompt.Prompt{}
-	if q.Base != nil {
-		base = *q.Base
-	}
+	base := *cmp.Or(q.Base, &prompt.Prompt{})
 	base.Messages = nil
 	s := c.Session(q.Thread.ID())
 	k := s.cached()

@@ -1,6 +1,7 @@
 package palimpsest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,11 +27,8 @@ type keptStep struct {
 
 // keptOf is what is kept of a step whose system and tools take so many tokens.
 func keptOf(step Step, fixed int) keptStep {
-	kept := keptStep{Window: step.Window, Output: step.Output, Budget: step.Budget, Fixed: fixed, Profile: step.Profile}
-	if step.Base != nil {
-		kept.Model = step.Base.Model
-	}
-	return kept
+	model := cmp.Or(step.Base, &prompt.Prompt{}).Model
+	return keptStep{Model: model, Window: step.Window, Output: step.Output, Budget: step.Budget, Fixed: fixed, Profile: step.Profile}
 }
 
 func (k keptStep) step() Step {

@@ -238,10 +238,7 @@ func (f fromLog) Recall(ctx context.Context, query string, limit int) ([]recall.
 // Recall searches what the plan in force removed, and what the earlier
 // conversations hold. A nil o is the zero Options. It needs no Config.Recall.
 func (s *Session) Recall(ctx context.Context, query string, o *recall.Options) ([]recall.Hit, error) {
-	if o == nil {
-		o = &recall.Options{}
-	}
-	hits, err := s.recall(ctx, query, *o)
+	hits, err := s.recall(ctx, query, *cmp.Or(o, &recall.Options{}))
 	if err != nil {
 		return nil, fmt.Errorf("palimpsest.Recall(%s): %w", s.id, err)
 	}

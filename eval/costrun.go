@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -72,9 +73,7 @@ func (o *CostOptions) Check() error {
 // report is about the conversations done so far, nil for none, and the error
 // wraps that of the context.
 func Cost(ctx context.Context, set *Set, o *CostOptions) (*CostReport, error) {
-	if o == nil {
-		o = &CostOptions{}
-	}
+	o = cmp.Or(o, &CostOptions{})
 	model := o.Model
 	if model == nil {
 		m, err := token.Models().Find(defaultCostModel)

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -72,9 +73,7 @@ func (o *ValidityOptions) room(s *references.Session) int {
 // the rules of the API. When the context ends first, the report is about the
 // conversations done so far, and the error wraps that of the context.
 func Validity(ctx context.Context, set *Set, o *ValidityOptions) (*ValidityReport, error) {
-	if o == nil {
-		o = &ValidityOptions{}
-	}
+	o = cmp.Or(o, &ValidityOptions{})
 	codecs := []wire.Codec{anthropic.Codec{}, openai.Chat{}, openai.Responses{}, gemini.Codec{}}
 	sessions := references.LargestFirst(set.Of(o.Split, 0))
 	parts := make([]*ValidityReport, len(sessions)) // nil: not finished

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,10 +98,7 @@ do not fit are named), 4 the input is not valid (line or path named).`,
 		help(c, args)
 	})
 	cmd, err := root.ExecuteContextC(ctx)
-	if err == nil {
-		err = out.err
-	}
-	if err == nil {
+	if err = cmp.Or(err, out.err); err == nil {
 		return done
 	}
 	if child, ok := errors.AsType[exitStatus](err); ok {

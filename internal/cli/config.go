@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,10 +36,7 @@ func (v *settingValue) Type() string          { return v.want }
 
 // load reads all sources.
 func (s *settings) load() (*config.Config, error) {
-	sources := config.Sources{Flags: map[string]string{}, Environ: os.Environ(), File: s.file}
-	if sources.File == "" {
-		sources.File = os.Getenv(config.ConfigEnv)
-	}
+	sources := config.Sources{Flags: map[string]string{}, Environ: os.Environ(), File: cmp.Or(s.file, os.Getenv(config.ConfigEnv))}
 	if sources.File == "" {
 		if dir, err := os.UserConfigDir(); err == nil {
 			sources.File, sources.Optional = filepath.Join(dir, "palimpsest", "config.yaml"), true

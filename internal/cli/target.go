@@ -95,10 +95,7 @@ type resolved struct {
 }
 
 func (t *target) resolve(in *input) (*resolved, error) {
-	r := &resolved{api: t.to, budget: t.budget}
-	if r.api == "" {
-		r.api = in.api()
-	}
+	r := &resolved{api: cmp.Or(t.to, in.api())}
 	if r.api != asText && codecs[r.api] == nil {
 		return nil, fmt.Errorf("%w: --to %s: known are %s", errUsage, t.to, strings.Join(targets, ", "))
 	}

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"log/slog"
 	"net"
@@ -18,9 +19,7 @@ const defaultArrive = 2 * time.Minute
 // long to arrive, and a reader as long for each piece of an answer; 0 is two minutes.
 // One that says in two ways where its body ends is refused.
 func HTTPServer(h http.Handler, arrive time.Duration) *http.Server {
-	if arrive <= 0 {
-		arrive = defaultArrive
-	}
+	arrive = cmp.Or(max(arrive, 0), defaultArrive)
 	s := &http.Server{
 		Handler:           timed(h, arrive),
 		ReadHeaderTimeout: 10 * time.Second,

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,16 +89,10 @@ func (c *call) diff(info store.Info) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p == nil {
-			p = &plan.Plan{}
-		}
-		plans[name] = p
+		plans[name] = cmp.Or(p, &plan.Plan{})
 	}
-	out := api.Diff{From: versions["from"], To: versions["to"], Changes: plan.Diff(plans["from"], plans["to"])}
-	if out.Changes == nil {
-		out.Changes = []plan.Change{}
-	}
-	return out, nil
+	changes := append([]plan.Change{}, plan.Diff(plans["from"], plans["to"])...)
+	return api.Diff{From: versions["from"], To: versions["to"], Changes: changes}, nil
 }
 
 func (c *call) undo(info store.Info, q *api.Undo) (any, error) {

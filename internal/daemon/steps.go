@@ -202,9 +202,7 @@ func answered(q *api.Answer) (messages []thread.Message, usage llm.Usage, err er
 		if messages, told, err = decodeResponse(q.API, q.Response); err != nil {
 			return nil, usage, err
 		}
-		if q.Usage == nil {
-			q.Usage = told
-		}
+		q.Usage = cmp.Or(q.Usage, told)
 	}
 	if len(messages) == 0 {
 		return nil, usage, problem(api.BadRequest, "there is no answer: send api and response, or messages")
@@ -353,10 +351,7 @@ func (c *call) render(info store.Info, q *api.Render) (any, error) {
 	if len(step.Messages) > 0 {
 		return nil, at("step.messages", problem(api.BadRequest, "rendering adds no messages; send the step without them"))
 	}
-	version := info.Plans
-	if q.PlanVersion != nil {
-		version = *q.PlanVersion
-	}
+	version := *cmp.Or(q.PlanVersion, &info.Plans)
 	if version < 0 {
 		return nil, at("plan_version", problem(api.BadRequest, "plan_version: want the version of a plan, or 0 for none"))
 	}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -82,9 +83,7 @@ func (c *call) create() (any, error) {
 	if err := c.decode(&q); err != nil {
 		return nil, err
 	}
-	if q.ID == "" {
-		q.ID = "thr_" + strings.ToLower(rand.Text())
-	}
+	q.ID = cmp.Or(q.ID, "thr_"+strings.ToLower(rand.Text()))
 	if err := checkID(q.ID); err != nil {
 		return nil, err
 	}

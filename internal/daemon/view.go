@@ -104,9 +104,7 @@ func (c *call) rendered(p *plan.Plan, q palimpsest.Request) (*palimpsest.Result,
 	if err != nil {
 		return nil, err
 	}
-	if res.Plan = p; p == nil {
-		res.Plan = &plan.Plan{}
-	}
+	res.Plan = cmp.Or(p, &plan.Plan{})
 	for _, id := range res.Plan.Pinned {
 		if i, ok := q.Thread.Index(id); ok {
 			res.Pinned = append(res.Pinned, i)

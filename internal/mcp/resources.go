@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -49,10 +50,7 @@ func (s *Server) resources() {
 
 // listResources lists what plans in force have taken out, a few sessions at a time.
 func (s *Server) listResources(ctx context.Context, q *sdk.ListResourcesRequest) (sdk.Result, error) {
-	cursor := ""
-	if q.Params != nil {
-		cursor = q.Params.Cursor
-	}
+	cursor := cmp.Or(q.Params, &sdk.ListResourcesParams{}).Cursor
 	all, err := s.sessions.List(ctx)
 	if err != nil {
 		return nil, err
