@@ -174,12 +174,7 @@ func newCostReport(set *Set, parts []*costs, m token.Model, o *CostOptions) *Cos
 // order is that of the rows: the known ones first, those of other sizes behind the
 // last of their line.
 func (c *costs) order() []string {
-	var names []string
-	for _, name := range costOrder {
-		if c.spent[name] != nil {
-			names = append(names, name)
-		}
-	}
+	names := slices.DeleteFunc(slices.Clone(costOrder), func(name string) bool { return c.spent[name] == nil })
 	for _, name := range c.names {
 		if slices.Contains(names, name) {
 			continue

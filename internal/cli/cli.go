@@ -124,13 +124,8 @@ func statusOf(err error) int {
 		errInvalid, exam.ErrInvalid, policyfile.ErrInvalid, wire.ErrFormat, plan.ErrSchema, plan.ErrInvalid,
 		transcript.ErrEmpty, transcript.ErrBinary, transcript.ErrTooLong, transcript.ErrTooDeep, transcript.ErrUnknownFormat,
 	}
-	for _, sentinel := range invalid {
-		if errors.Is(err, sentinel) {
-			return invalidFile
-		}
-	}
 	switch {
-	case errors.As(err, &syntax):
+	case errors.As(err, &syntax), slices.ContainsFunc(invalid, func(sentinel error) bool { return errors.Is(err, sentinel) }):
 		return invalidFile
 	case errors.Is(err, errUsage), errors.Is(err, choice.ErrUsage), errors.Is(err, sessions.ErrName), strings.HasPrefix(err.Error(), "unknown command"):
 		return usage

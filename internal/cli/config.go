@@ -84,10 +84,9 @@ default. Passwords are not shown.`,
 			for _, name := range loaded.Unknown() {
 				fmt.Fprintf(s.Err, "palimpsest: warning: %s in the environment is no setting\n", printable(name))
 			}
-			var shown []shownSetting
-			for _, v := range loaded.All() {
-				shown = append(shown, shownSetting{v.Name, v.Shown(), v.From, v.Env(), v.Usage})
-			}
+			shown := eachOf(loaded.All(), func(v config.Value) shownSetting {
+				return shownSetting{v.Name, v.Shown(), v.From, v.Env(), v.Usage}
+			})
 			return tell(s.Out, c, shown, func(p *printer) {
 				p.table([]string{"setting", "value", "from"}, eachOf(shown, func(v shownSetting) []string { return []string{v.Name, v.Value, v.From} }))
 			})

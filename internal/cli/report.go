@@ -18,6 +18,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/transcript"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -182,15 +183,12 @@ func newSource(in *input) source {
 	for _, m := range uncopied.All(in.Thread) {
 		calls += len(m.Calls())
 	}
-	s := source{
+	return source{
 		File: in.name(), Format: string(in.file.Format), Run: in.run, Thread: in.Thread.ID(), Model: in.Model,
 		Messages: in.Thread.Len(), Turns: in.Thread.Turns(), ToolCalls: calls,
 		Compactions: len(in.Compactions), Side: len(in.Side), path: in.path, several: len(in.file.Transcripts) > 1,
+		Warnings: eachOf(in.file.Report.Warnings, transcript.Warning.String),
 	}
-	for _, w := range in.file.Report.Warnings {
-		s.Warnings = append(s.Warnings, w.String())
-	}
-	return s
 }
 
 // notes are what the reader of a report should know before sending the prompt.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -119,12 +120,9 @@ func (s *Server) chosen(ctx context.Context, session, agent, project string) ([]
 		}
 		return nil, fmt.Errorf("%s is the beginning of %d ids; write more of it", name(session), len(found))
 	}
-	var out []Session
-	for _, one := range all {
-		if (agent == "" || one.Agent == agent) && (project == "" || strings.Contains(strings.ToLower(one.Project), strings.ToLower(project))) {
-			out = append(out, one)
-		}
-	}
+	out := slices.DeleteFunc(slices.Clone(all), func(one Session) bool {
+		return agent != "" && one.Agent != agent || !strings.Contains(strings.ToLower(one.Project), strings.ToLower(project))
+	})
 	if len(out) == 0 && (agent != "" || project != "") {
 		return nil, errors.New("no session is of that agent and project; the tool sessions lists all where neither is given")
 	}
