@@ -10,8 +10,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/policy"
-	"github.com/palimpsest-ai/palimpsest/prompt"
-	"github.com/palimpsest-ai/palimpsest/render"
 )
 
 const (
@@ -29,17 +27,11 @@ const (
 	DefaultMemory = 128 << 20
 )
 
-// compaction are the arguments of a job: the step that it is prepared for. What
-// stands around the messages is not kept, only its size.
+// compaction are the arguments of a job: the step that it is prepared for.
 type compaction struct {
-	Domain  string         `json:"domain"`
-	Thread  string         `json:"thread"`
-	Model   string         `json:"model,omitempty"`
-	Profile render.Profile `json:"profile"`
-	Window  int            `json:"window,omitempty"`
-	Output  int            `json:"output,omitempty"`
-	Budget  int            `json:"budget,omitempty"`
-	Fixed   int            `json:"fixed"`
+	Domain string `json:"domain"`
+	Thread string `json:"thread"`
+	keptStep
 	// Usage corrects the counter as it does for the step.
 	Usage *calibration `json:"usage,omitempty"`
 }
@@ -67,8 +59,7 @@ func (c *Compactor) Work(ctx context.Context, j job.Job) error {
 	s := c.Session(a.Thread).beside()
 	l, err := s.load(ctx)
 	if err == nil {
-		step := Step{Base: &prompt.Prompt{Model: a.Model}, Profile: a.Profile, Window: a.Window, Output: a.Output, Budget: a.Budget, Fixed: a.Fixed}
-		_, err = s.compactNow(ctx, l, step, how{usage: a.Usage, attempt: j.Attempt, attempts: j.Attempts}, c.soon)
+		_, err = s.compactNow(ctx, l, a.step(), how{usage: a.Usage, attempt: j.Attempt, attempts: j.Attempts}, c.soon)
 	}
 	if err != nil && !errors.Is(err, policy.ErrNothing) {
 		return fmt.Errorf("palimpsest.Work(%s): %w", j.Key, err)
@@ -91,16 +82,11 @@ func (s *Session) key() string { return job.CompactKey(s.c.config.Domain, s.id) 
 // one is being prepared. A queue that fails does not stop the agent: the compaction is
 // then made when it is due.
 func (s *Session) ahead(ctx context.Context, at *policy.Situation, step Step) bool {
-	if s.c.config.Jobs == nil {
+	if s.c.config.Jobs == nil || !s.c.soon(at).yes {
 		return false
 	}
-	if !s.c.soon(at).yes {
-		return false
-	}
-	a := compaction{
-		Domain: s.c.config.Domain, Thread: s.id, Model: at.Base.Model, Profile: s.profile(step),
-		Window: step.Window, Output: step.Output, Budget: step.Budget, Fixed: s.c.stands.Prompt(at.Base),
-	}
+	a := compaction{Domain: s.c.config.Domain, Thread: s.id, keptStep: keptOf(step, s.c.stands.Prompt(at.Base))}
+	a.Profile = s.profile(step)
 	if u := s.cached().calibration.newest; u.Input > 0 {
 		a.Usage = &u
 	}

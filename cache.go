@@ -34,13 +34,13 @@ type cached struct {
 	weighed atomic.Int64
 
 	calibration stored             // held with the turn
-	step        document[lastStep] // held with the turn
+	step        document[keptStep] // held with the turn
 	rested      time.Time          // until when the provider is not asked for sizes; held with the turn
 	told        int                // the version of the plan that the monitor knows; held with the turn
 
 	removed    removed
 	rehydrator *rehydrate.Rehydrator // nil: nothing comes back by itself
-	brought    waiting               // what the rehydrator has to tell
+	brought    pendingEvents         // what the rehydrator has to tell
 	monitor    *quality.Monitor      // nil: nobody watches
 }
 
@@ -94,13 +94,9 @@ func (s *Session) cached() *cached {
 		}
 		if q := s.c.config.Quality; q != nil {
 			o := *q
-			if o.Events == nil {
-				o.Events = s.c.config.Events
-			}
+			o.Events = cmp.Or(o.Events, s.c.config.Events)
 			o.TenantID = cmp.Or(o.TenantID, s.c.config.Requester.TenantID)
-			if o.Policy == "" {
-				o.Policy = s.c.config.Policy.Name()
-			}
+			o.Policy = cmp.Or(o.Policy, s.c.config.Policy.Name())
 			k.monitor = quality.New(s.id, &o)
 		}
 		return k

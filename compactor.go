@@ -17,7 +17,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
-	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
 // Compactor makes plans and prompts, of sessions and of single requests. New makes
@@ -48,31 +47,15 @@ func New(c Config) (*Compactor, error) {
 		c.Ladder = strategy.Auto()
 	}
 	c.Name = cmp.Or(c.Name, "auto")
-	if c.Policy == nil {
-		c.Policy = policy.Auto{}
-	}
+	c.Policy = cmp.Or[policy.Policy](c.Policy, policy.Auto{})
 	memory := &store.Memory{}
-	if c.Log == nil {
-		c.Log = memory
-	}
-	if c.Plans == nil {
-		c.Plans = memory
-	}
-	if c.Tools == nil {
-		c.Tools = toolpolicy.New(nil)
-	}
-	if c.Answers == nil {
-		c.Answers = llm.NewAnswers(nil)
-	}
-	if c.Memory == nil {
-		c.Memory = NewMemory(0)
-	}
+	c.Log, c.Plans = cmp.Or[store.Log](c.Log, memory), cmp.Or[store.Plans](c.Plans, memory)
+	c.Answers = cmp.Or(c.Answers, llm.NewAnswers(nil))
+	c.Memory = cmp.Or(c.Memory, NewMemory(0))
 	if c.Summarizer == nil {
 		c.Summarizer = c.Memory.Summarizer(c.Counter)
 	}
-	if c.Patience <= 0 {
-		c.Patience = DefaultPatience
-	}
+	c.Patience = cmp.Or(max(c.Patience, 0), DefaultPatience)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -170,10 +153,7 @@ func (c *Compactor) Render(p *plan.Plan, q Request) (*Result, error) {
 
 // request is the situation of one request, without a session.
 func (c *Compactor) request(ctx context.Context, q Request) (policy.Situation, error) {
-	base := prompt.Prompt{}
-	if q.Base != nil {
-		base = *q.Base
-	}
+	base := *cmp.Or(q.Base, &prompt.Prompt{})
 	base.Messages = nil
 	s := c.Session(q.Thread.ID())
 	k := s.cached()

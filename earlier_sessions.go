@@ -12,24 +12,15 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// before are the conversations that this one goes on from.
-func (s *Session) before() []fromLog {
-	list := make([]fromLog, len(s.earlier))
-	for i, id := range s.earlier {
-		list[i] = fromLog{s: s.c.Session(id)}
-	}
-	return list
-}
-
 // Artifact implements rehydrate.Artifacts: what the thread itself has, else what
 // one of the earlier threads has.
 func (f fromLog) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
 	c, err := f.own(ctx, id)
-	for _, e := range f.s.before() {
+	for _, earlier := range f.s.earlier {
 		if !errors.Is(err, artifact.ErrNotFound) {
 			return c, err
 		}
-		if found, failed := e.own(ctx, id); !errors.Is(failed, artifact.ErrNotFound) {
+		if found, failed := (fromLog{s: f.s.c.Session(earlier)}).own(ctx, id); !errors.Is(failed, artifact.ErrNotFound) {
 			return found, failed
 		}
 	}
@@ -39,8 +30,7 @@ func (f fromLog) Artifact(ctx context.Context, id string) (rehydrate.Content, er
 // lost are the messages of earlier threads that the thread does not show, under
 // its plan p.
 func (s *Session) lost(ctx context.Context, log *thread.Thread, p *plan.Plan) ([]recall.Entry, error) {
-	before := s.before()
-	if len(before) == 0 {
+	if len(s.earlier) == 0 {
 		return nil, nil
 	}
 	var actions plan.Actions
@@ -54,8 +44,8 @@ func (s *Session) lost(ctx context.Context, log *thread.Thread, p *plan.Plan) ([
 		}
 	}
 	var entries []recall.Entry
-	for _, e := range before {
-		old, err := s.c.config.Log.Load(ctx, e.s.id)
+	for _, id := range s.earlier {
+		old, err := s.c.config.Log.Load(ctx, id)
 		if err != nil {
 			return nil, err
 		}

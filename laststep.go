@@ -1,6 +1,7 @@
 package palimpsest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,9 +12,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// lastStep is what documents keep of the request that was prepared last for a
-// conversation: what nobody can tell from the log.
-type lastStep struct {
+// keptStep is what documents keep of the step that was prepared last for a conversation,
+// and jobs of the one that they are for: what nobody can tell from the log. What stands
+// around the messages is not kept, only its size.
+type keptStep struct {
 	Model  string `json:"model,omitempty"`
 	Window int    `json:"window,omitempty"`
 	Output int    `json:"output,omitempty"`
@@ -21,6 +23,16 @@ type lastStep struct {
 	Fixed  int    `json:"fixed,omitempty"`
 
 	Profile render.Profile `json:"profile"`
+}
+
+// keptOf is what is kept of a step whose system and tools take so many tokens.
+func keptOf(step Step, fixed int) keptStep {
+	model := cmp.Or(step.Base, &prompt.Prompt{}).Model
+	return keptStep{Model: model, Window: step.Window, Output: step.Output, Budget: step.Budget, Fixed: fixed, Profile: step.Profile}
+}
+
+func (k keptStep) step() Step {
+	return Step{Base: &prompt.Prompt{Model: k.Model}, Window: k.Window, Output: k.Output, Budget: k.Budget, Fixed: k.Fixed, Profile: k.Profile}
 }
 
 const (
@@ -42,24 +54,21 @@ func (s *Session) LastStep(ctx context.Context) (Step, error) {
 	if errors.Is(err, store.ErrNotFound) {
 		return Step{}, nil
 	}
-	var kept lastStep
+	var kept keptStep
 	if err == nil {
 		err = json.Unmarshal(d.Body, &kept)
 	}
 	if err != nil {
 		return Step{}, fmt.Errorf("palimpsest.LastStep(%s): %w", s.id, err)
 	}
-	return Step{Base: &prompt.Prompt{Model: kept.Model}, Window: kept.Window, Output: kept.Output, Budget: kept.Budget, Fixed: kept.Fixed, Profile: kept.Profile}, nil
+	return kept.step(), nil
 }
 
 // keepStep keeps what LastStep returns where it differs from what is kept. Where that
 // fails the next step tries again. The turn is held.
 func (s *Session) keepStep(ctx context.Context, step Step, fixed int) {
-	now := lastStep{Window: step.Window, Output: step.Output, Budget: step.Budget, Fixed: fixed, Profile: step.Profile}
+	now := keptOf(step, fixed)
 	now.Profile.Key = "" // it is never written
-	if step.Base != nil {
-		now.Model = step.Base.Model
-	}
 	k, documents := &s.cached().step, s.c.config.Documents
 	if documents == nil || k.read(ctx, documents, lastStepKind, s.id) != nil {
 		return

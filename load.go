@@ -1,6 +1,7 @@
 package palimpsest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -166,9 +167,7 @@ func (s *Session) watch(ctx context.Context, log *thread.Thread, from int) {
 
 func (s *Session) emit(ctx context.Context, e event.Event) {
 	e.ThreadID, e.TenantID = s.id, s.c.config.Requester.TenantID
-	if e.Policy == "" {
-		e.Policy = s.c.config.Policy.Name()
-	}
+	e.Policy = cmp.Or(e.Policy, s.c.config.Policy.Name())
 	event.Emit(ctx, s.c.config.Events, e)
 }
 

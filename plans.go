@@ -1,6 +1,7 @@
 package palimpsest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -149,10 +150,7 @@ func (s *Session) edit(ctx context.Context, name string, change func(log *thread
 			if want := s.only.Plans; want != nil && *want != l.version {
 				return &VersionError{*want, l.version} // before anything is made for nothing
 			}
-			next := plan.Plan{Schema: plan.SchemaVersion, ThreadID: s.id}
-			if l.plan != nil {
-				next = *l.plan
-			}
+			next := *cmp.Or(l.plan, &plan.Plan{Schema: plan.SchemaVersion, ThreadID: s.id})
 			next.CreatedAt = s.c.config.Now().UTC()
 			if err := change(l.log, &next); err != nil {
 				return err

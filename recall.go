@@ -238,10 +238,7 @@ func (f fromLog) Recall(ctx context.Context, query string, limit int) ([]recall.
 // Recall searches what the plan in force removed, and what the earlier
 // conversations hold. A nil o is the zero Options. It needs no Config.Recall.
 func (s *Session) Recall(ctx context.Context, query string, o *recall.Options) ([]recall.Hit, error) {
-	if o == nil {
-		o = &recall.Options{}
-	}
-	hits, err := s.recall(ctx, query, *o)
+	hits, err := s.recall(ctx, query, *cmp.Or(o, &recall.Options{}))
 	if err != nil {
 		return nil, fmt.Errorf("palimpsest.Recall(%s): %w", s.id, err)
 	}
@@ -304,21 +301,21 @@ func (c *Compactor) newRehydrator(id string, o rehydrate.Options, told event.Sin
 	return rehydrate.New(source, c.config.Counter.Text, &o)
 }
 
-// waiting are events that are not true yet.
-type waiting struct {
+// pendingEvents are events of contents that may not stand in the prompt yet.
+type pendingEvents struct {
 	mu     sync.Mutex
 	events []event.Event
 }
 
 // Emit keeps an event.
-func (w *waiting) Emit(_ context.Context, e event.Event) {
+func (w *pendingEvents) Emit(_ context.Context, e event.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.events = append(w.events, e)
 }
 
 // take returns what was kept, and keeps it no longer.
-func (w *waiting) take() []event.Event {
+func (w *pendingEvents) take() []event.Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	out := w.events

@@ -226,28 +226,24 @@ func IsOverflow(err error) bool { return llm.IsOverflow(err) }
 // harder still. A process that did not prepare the step itself passes a Prepared
 // of which only Step is set.
 func (s *Session) Overflowed(ctx context.Context, refused *Prepared) (*Prepared, error) {
-	var p *Prepared
-	err := s.step(ctx, "Overflowed", func(s *Session, l loaded) (err error) {
-		p, err = s.overflowed(ctx, l, refused)
-		return err
+	var next *Prepared
+	err := s.step(ctx, "Overflowed", func(s *Session, l loaded) error {
+		times := refused.refused
+		if l.plan != nil && l.plan.ThreadVersion == l.log.Len() {
+			times = max(times, l.plan.Refused) // by another process, or for a client that asks again
+		}
+		p, err := s.prepare(ctx, l, refused.Step, how{forced: true, refused: times + 1})
+		switch {
+		case err != nil:
+			return err
+		case p.Tokens >= p.Before:
+			return fmt.Errorf("it takes %d tokens as before: %w", p.Tokens, ErrNoRoom)
+		}
+		s.emit(ctx, event.Event{Type: event.OverflowRecovered, TokensBefore: p.Before, TokensAfter: p.Tokens})
+		next = p
+		return nil
 	})
-	return p, err
-}
-
-func (s *Session) overflowed(ctx context.Context, l loaded, refused *Prepared) (*Prepared, error) {
-	times := refused.refused
-	if l.plan != nil && l.plan.ThreadVersion == l.log.Len() {
-		times = max(times, l.plan.Refused) // by another process, or for a client that asks again
-	}
-	p, err := s.prepare(ctx, l, refused.Step, how{forced: true, refused: times + 1})
-	switch {
-	case err != nil:
-		return nil, err
-	case p.Tokens >= p.Before:
-		return nil, fmt.Errorf("it takes %d tokens as before: %w", p.Tokens, ErrNoRoom)
-	}
-	s.emit(ctx, event.Event{Type: event.OverflowRecovered, TokensBefore: p.Before, TokensAfter: p.Tokens})
-	return p, nil
+	return next, err
 }
 
 // CutOff is for an answer to p that ended at the limit on the output (E2), in place

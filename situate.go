@@ -1,6 +1,7 @@
 package palimpsest
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -35,10 +36,7 @@ func (s *Session) situate(ctx context.Context, l loaded, step Step, how how) (*p
 	if err != nil {
 		return nil, err
 	}
-	usage := l.usage
-	if how.usage != nil {
-		usage = *how.usage
-	}
+	usage := *cmp.Or(how.usage, &l.usage)
 	at, err := policy.Situate(corrected(given, usage.factor(l.log.Len(), l.version)))
 	if err != nil && l.plan != nil {
 		// The plan does not hold for the log any more: it is left aside.
@@ -109,10 +107,7 @@ func (s *Session) profile(step Step) render.Profile {
 // around is the request around the messages: the step's, with the memory block
 // behind its system prompt, and with the tools that reach what was removed.
 func (s *Session) around(step Step, l loaded, offered bool) *prompt.Prompt {
-	base := prompt.Prompt{}
-	if step.Base != nil {
-		base = *step.Base
-	}
+	base := *cmp.Or(step.Base, &prompt.Prompt{})
 	base.Messages = nil
 	if l.plan != nil && l.plan.Memory != nil {
 		if text := l.plan.Memory.Render(); text != "" {
@@ -231,10 +226,8 @@ func expect(details map[string]any, at *policy.Situation, after int) {
 
 // limit is what a request may take, in tokens: what the policy allows, the
 // budget, or what the window leaves beside the answer; 0 where none is known.
-func (s *Session) limit(at *policy.Situation) int { return limitOf(s.c.config.Policy, at) }
-
-func limitOf(p policy.Policy, at *policy.Situation) int {
-	window := at.Window
+func (s *Session) limit(at *policy.Situation) int {
+	p, window := s.c.config.Policy, at.Window
 	if w, ok := policy.As[policy.Windowed](p); ok {
 		window = w.WindowOf(at)
 	}

@@ -36,11 +36,10 @@ func (s *Session) prepare(ctx context.Context, l loaded, step Step, how how) (*P
 				continue // a plan may have come into force meanwhile
 			}
 		}
-		if due.yes && waited == passes && s.fits(at) {
-			return s.render(ctx, l, at, at.Current, brought, step, how)
-		}
 		if !due.yes {
 			s.ahead(ctx, at, step)
+		}
+		if !due.yes || waited == passes && s.fits(at) {
 			return s.render(ctx, l, at, at.Current, brought, step, how)
 		}
 		d := s.decide(ctx, at, due, attempt)

@@ -21,9 +21,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// handle goes on with a session as an agent's loop does, step by step, with a
+// agentLoop goes on with a session as an agent's loop does, step by step, with a
 // clock that shows the time of the record.
-type handle struct {
+type agentLoop struct {
 	*replay
 	ctx       context.Context
 	memo      *token.Memo
@@ -34,7 +34,7 @@ type handle struct {
 	plans     store.Memory
 	now       time.Time
 	base      prompt.Prompt
-	seen      int // messages that the handle has
+	seen      int // messages that the session has
 	version   int // of the plan in force
 	frozen    int
 	seed      maphash.Seed
@@ -43,8 +43,8 @@ type handle struct {
 // answerRoom is what is kept free of the window for an answer, in tokens.
 const answerRoom = 20_000
 
-func (r *replay) handle(ctx context.Context, p policy.Policy, counter *token.Counter) (*handle, error) {
-	h := &handle{replay: r, ctx: ctx, policy: p, memo: token.NewMemo(counter, 0), now: references.Noon(), base: *r.Base, seed: maphash.MakeSeed()}
+func (r *replay) agentLoop(ctx context.Context, p policy.Policy, counter *token.Counter) (*agentLoop, error) {
+	h := &agentLoop{replay: r, ctx: ctx, policy: p, memo: token.NewMemo(counter, 0), now: references.Noon(), base: *r.Base, seed: maphash.MakeSeed()}
 	h.base.Model = r.model.Name
 	var err error
 	h.compactor, err = palimpsest.New(palimpsest.Config{
@@ -57,7 +57,7 @@ func (r *replay) handle(ctx context.Context, p policy.Policy, counter *token.Cou
 	return h, err
 }
 
-func (h *handle) send(k int) (request, error) {
+func (h *agentLoop) send(k int) (request, error) {
 	a := h.asks[k]
 	messages := uncopied.Messages(h.replay.Thread)
 	h.now = references.Noon().Add(a.when)
@@ -102,7 +102,7 @@ func undated(messages []thread.Message) []thread.Message {
 }
 
 // left is what a plan leaves of the history before a request.
-func (h *handle) left(k int, p *plan.Plan) (*references.Shown, error) {
+func (h *agentLoop) left(k int, p *plan.Plan) (*references.Shown, error) {
 	history := h.replay.Thread.Prefix(h.asks[k].at)
 	res, err := h.compactor.Render(p, palimpsest.Request{Thread: history, Base: &h.base, Profile: references.Profile()})
 	if err != nil {
@@ -114,10 +114,10 @@ func (h *handle) left(k int, p *plan.Plan) (*references.Shown, error) {
 
 // after measures what the policy leaves of the whole request when it compacts at
 // each step, all that came before being there.
-func (h *handle) after() ([]int, error) {
+func (h *agentLoop) after() ([]int, error) {
 	messages := uncopied.Messages(h.replay.Thread)
 	out := make([]int, len(h.asks))
-	fresh, err := h.replay.handle(h.ctx, h.policy, h.memo.Counter())
+	fresh, err := h.replay.agentLoop(h.ctx, h.policy, h.memo.Counter())
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (h *handle) after() ([]int, error) {
 }
 
 // block is a message of a prompt; plain when it stands as it is in the log.
-func (h *handle) block(m *thread.Message) (b cost.Block, plain bool) {
+func (h *agentLoop) block(m *thread.Message) (b cost.Block, plain bool) {
 	if i, ok := h.replay.Thread.Index(m.ID); ok {
 		if own := uncopied.At(h.replay.Thread, i).Parts; len(own) == len(m.Parts) && len(own) > 0 && &own[0] == &m.Parts[0] {
 			return h.blocks[i], true
@@ -146,12 +146,12 @@ func (h *handle) block(m *thread.Message) (b cost.Block, plain bool) {
 	return cost.Block{Hash: h.hash(m.Role, m.Parts)<<8 | madeBlock, Tokens: h.memo.Message(m)}, false
 }
 
-func (h *handle) around(sent *prompt.Prompt) cost.Block {
+func (h *agentLoop) around(sent *prompt.Prompt) cost.Block {
 	whole := prompt.Prompt{System: sent.System, Tools: sent.Tools}
 	return cost.Block{Hash: h.hash(sent.System, sent.Tools)<<8 | headBlock, Tokens: h.memo.Prompt(&whole)}
 }
 
-func (h *handle) hash(what ...any) uint64 {
+func (h *agentLoop) hash(what ...any) uint64 {
 	var sum maphash.Hash
 	sum.SetSeed(h.seed)
 	fmt.Fprintf(&sum, "%+v", what)

@@ -23,12 +23,7 @@ func areas(columns []*column) []Column {
 		func(c *column) float64 { return float64(c.tokens) },
 		func(c *column) float64 { return c.share },
 	} {
-		var kind []*column
-		for _, c := range columns {
-			if c.family == "" && !c.own && size(c) > 0 {
-				kind = append(kind, c)
-			}
-		}
+		kind := slices.DeleteFunc(slices.Clone(columns), func(c *column) bool { return c.family != "" || c.own || size(c) == 0 })
 		slices.SortStableFunc(kind, func(a, b *column) int { return cmp.Compare(size(a), size(b)) })
 		kind = slices.CompactFunc(kind, func(a, b *column) bool { return size(a) == size(b) })
 		if len(kind) < leastBudgets {

@@ -156,7 +156,7 @@ func TestBestSchedule(t *testing.T) {
 func TestHandleIsBilled(t *testing.T) {
 	counter := counterOf(t)
 	r := worked(t, counter, 100, 60)
-	h, err := r.handle(t.Context(), policy.Auto{Favor: policy.FavorCost}, counter)
+	h, err := r.agentLoop(t.Context(), policy.Auto{Favor: policy.FavorCost}, counter)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestHandleIsBilled(t *testing.T) {
 func TestBestScheduleOfAuto(t *testing.T) {
 	counter := counterOf(t)
 	r := workedOn(t, counter, 60, 20, 30)
-	h, err := r.handle(t.Context(), policy.Auto{Favor: policy.FavorCost}, counter)
+	h, err := r.agentLoop(t.Context(), policy.Auto{Favor: policy.FavorCost}, counter)
 	if err != nil {
 		t.Fatal(err)
 	}

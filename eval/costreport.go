@@ -117,9 +117,12 @@ func newCostReport(set *Set, parts []*costs, m token.Model, o *CostOptions) *Cos
 		Model: m.Name, Date: m.Date, Source: m.Source, Around: o.Around, Gaps: cmp.Or(o.Gaps, RecordedGaps),
 	}
 	r.Split = cmp.Or(r.Split, All)
+	var sessions []*references.Session
 	for _, p := range parts {
+		sessions = append(sessions, p.session)
 		r.Requests += p.spent[noneName].requests
 	}
+	r.Corpus = references.CorpusHash(slices.Values(sessions))
 	resample := newBootstrap(len(parts))
 	for _, name := range parts[0].order() {
 		each := func(f func(c *costs, s *spent) float64) []float64 {
@@ -161,7 +164,7 @@ func newCostReport(set *Set, parts []*costs, m token.Model, o *CostOptions) *Cos
 		}
 		r.Rows = append(r.Rows, row)
 		if x := parts[0].spent[name]; len(x.sizes) > 0 {
-			r.Traces = append(r.Traces, Trace{parts[0].name, name, x.sizes, x.sums})
+			r.Traces = append(r.Traces, Trace{parts[0].session.Name, name, x.sizes, x.sums})
 		}
 	}
 	r.iso()
@@ -171,12 +174,7 @@ func newCostReport(set *Set, parts []*costs, m token.Model, o *CostOptions) *Cos
 // order is that of the rows: the known ones first, those of other sizes behind the
 // last of their line.
 func (c *costs) order() []string {
-	var names []string
-	for _, name := range costOrder {
-		if c.spent[name] != nil {
-			names = append(names, name)
-		}
-	}
+	names := slices.DeleteFunc(slices.Clone(costOrder), func(name string) bool { return c.spent[name] == nil })
 	for _, name := range c.names {
 		if slices.Contains(names, name) {
 			continue
@@ -231,6 +229,18 @@ func (r *CostReport) iso() {
 	}) {
 		r.Iso = append(r.Iso, row.Contender)
 	}
+}
+
+// Cheapest are the rows that Iso names, in its order.
+func (r *CostReport) Cheapest() (rows []CostRow) {
+	for _, name := range r.Iso {
+		for _, row := range r.Rows {
+			if row.Contender == name {
+				rows = append(rows, row)
+			}
+		}
+	}
+	return rows
 }
 
 func (row *CostRow) measured(over func(func(c *costs, s *spent) float64) float64) {

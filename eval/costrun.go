@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -52,17 +53,6 @@ const defaultCostModel = "claude-sonnet-4-5"
 // tokens.
 const autoLeft = 20_000
 
-// done are the sessions that were measured.
-func done(sessions []*references.Session, is func(i int) bool) []*references.Session {
-	var out []*references.Session
-	for i, s := range sessions {
-		if is(i) {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
 // Check reports what in the options names nothing.
 func (o *CostOptions) Check() error {
 	for _, name := range o.Contenders {
@@ -83,9 +73,7 @@ func (o *CostOptions) Check() error {
 // report is about the conversations done so far, nil for none, and the error
 // wraps that of the context.
 func Cost(ctx context.Context, set *Set, o *CostOptions) (*CostReport, error) {
-	if o == nil {
-		o = &CostOptions{}
-	}
+	o = cmp.Or(o, &CostOptions{})
 	model := o.Model
 	if model == nil {
 		m, err := token.Models().Find(defaultCostModel)
@@ -113,15 +101,12 @@ func Cost(ctx context.Context, set *Set, o *CostOptions) (*CostReport, error) {
 	if err != nil {
 		err = fmt.Errorf("eval.Cost: %w", err)
 	}
-	all := len(parts)
-	sessions = done(sessions, func(i int) bool { return parts[i] != nil })
 	parts = slices.DeleteFunc(parts, func(c *costs) bool { return c == nil })
 	if len(parts) == 0 || err != nil && !references.BrokenOff(ctx, err) {
 		return nil, err
 	}
 	r := newCostReport(set, parts, *model, o)
-	r.Corpus = references.CorpusHash(slices.Values(sessions))
-	r.Left = all - len(parts)
+	r.Left = len(sessions) - len(parts)
 	return r, err
 }
 
@@ -139,31 +124,35 @@ func surrounded(s *references.Session, around int, counter *token.Counter) *refe
 
 // costs is what one session came to, by contender.
 type costs struct {
-	name  string  // of the session
-	whole float64 // the input without compaction
-	names []string
-	spent map[string]*spent
+	session *references.Session
+	whole   float64 // the input without compaction
+	names   []string
+	spent   map[string]*spent
 	// lines and sizes are of those that were sent.
 	lines, sizes map[string]string
 }
 
-// autoSize is auto where it leaves something else than what costs least.
-type autoSize struct {
-	name, size string
-	policy     policy.Auto
+// decider is a contender that is a policy. Those of one line are auto.
+type decider struct {
+	name, line, size string
+	policy           policy.Policy
 }
 
-// autoSizes are auto in its other favors and, for a curve, by what it leaves.
-func autoSizes(curve bool) []autoSize {
-	all := []autoSize{
-		{balancedName, string(policy.FavorBalanced), policy.Auto{Favor: policy.FavorBalanced}},
-		{qualityName, string(policy.FavorQuality), policy.Auto{Favor: policy.FavorQuality}},
+// deciders are the policies, auto in its other favors and, for a curve, auto by what
+// it leaves.
+func deciders(curve bool) (all []decider) {
+	for _, p := range references.Policies() {
+		all = append(all, decider{name: p.Name(), line: p.Name(), policy: p})
 	}
-	if !curve {
-		return all
+	auto := func(name, size string, p policy.Auto) {
+		all = append(all, decider{name, references.AutoName, size, p})
 	}
-	for _, left := range slices.Concat(curveLeft, curveMore) {
-		all = append(all, autoSize{autoOf(left), thousand(left), policy.Auto{Favor: policy.FavorCost, Working: left}})
+	auto(balancedName, string(policy.FavorBalanced), policy.Auto{Favor: policy.FavorBalanced})
+	auto(qualityName, string(policy.FavorQuality), policy.Auto{Favor: policy.FavorQuality})
+	if curve {
+		for _, left := range slices.Concat(curveLeft, curveMore) {
+			auto(autoOf(left), thousand(left), policy.Auto{Favor: policy.FavorCost, Working: left})
+		}
 	}
 	return all
 }
@@ -171,14 +160,13 @@ func autoSizes(curve bool) []autoSize {
 func costsOf(ctx context.Context, set *Set, s *references.Session, m token.Model, o *CostOptions) (*costs, error) {
 	// A line is wanted with the contender that it belongs to.
 	lines := map[string]bool{}
-	all := spenders(set.Counter(), o.Curve)
 	wanted := func(name, line string) bool {
 		is := len(o.Contenders) == 0 || name == noneName || slices.Contains(o.Contenders, name) || lines[line] && !slices.Contains(costOrder, name)
 		lines[line] = lines[line] || is
 		return is
 	}
 	r := newReplay(s, m, o.Gaps, set.Counter())
-	c := &costs{name: s.Name, spent: map[string]*spent{}, lines: map[string]string{}, sizes: map[string]string{}}
+	c := &costs{session: s, spent: map[string]*spent{}, lines: map[string]string{}, sizes: map[string]string{}}
 	entries := s.Entries()
 	run := func(name, line, size string, send sender) error {
 		if err := ctx.Err(); err != nil {
@@ -196,7 +184,7 @@ func costsOf(ctx context.Context, set *Set, s *references.Session, m token.Model
 		c.names = append(c.names, name)
 		return nil
 	}
-	for _, sp := range all {
+	for _, sp := range spenders(set.Counter(), o.Curve) {
 		if !wanted(sp.name, sp.line) {
 			continue
 		}
@@ -214,22 +202,21 @@ func costsOf(ctx context.Context, set *Set, s *references.Session, m token.Model
 		return r.Fixed + tokens(r.fitting(r.asks[k].at, batchLeft))
 	})
 	planned(bestName, input, n)
-	for _, p := range references.Policies() {
-		if !wanted(p.Name(), p.Name()) {
+	for _, p := range deciders(o.Curve) {
+		if !wanted(p.name, p.line) {
 			continue
 		}
-		h, err := r.handle(ctx, p, set.Counter())
+		h, err := r.agentLoop(ctx, p.policy, set.Counter())
 		if err != nil {
 			return nil, err
 		}
-		size := ""
-		if p.Name() == references.AutoName {
-			size = thousand(autoLeft)
+		if p.name == references.AutoName {
+			p.size = thousand(autoLeft)
 		}
-		if err := run(p.Name(), p.Name(), size, h.send); err != nil {
+		if err := run(p.name, p.line, p.size, h.send); err != nil {
 			return nil, err
 		}
-		if p.Name() != references.AutoName {
+		if p.name != references.AutoName {
 			continue
 		}
 		after, err := h.after()
@@ -238,18 +225,6 @@ func costsOf(ctx context.Context, set *Set, s *references.Session, m token.Model
 		}
 		input, n := h.best(func(k int) int { return after[k] })
 		planned(autoBestName, input, n)
-	}
-	for _, size := range autoSizes(o.Curve) {
-		if !wanted(size.name, references.AutoName) {
-			continue
-		}
-		h, err := r.handle(ctx, size.policy, set.Counter())
-		if err != nil {
-			return nil, err
-		}
-		if err := run(size.name, references.AutoName, size.size, h.send); err != nil {
-			return nil, err
-		}
 	}
 	planned(boundName, r.relaxed(), 0)
 	return c, nil

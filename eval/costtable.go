@@ -47,12 +47,8 @@ func (r *CostReport) WriteTable(w io.Writer, details bool) error {
 		b.WriteString("none of these reaches it\n")
 	} else {
 		iso := grid.Grid{Head: []string{"contender", "recall", "cost"}}
-		for _, name := range r.Iso {
-			for _, x := range r.Rows {
-				if x.Contender == name {
-					iso.Row(name, fmt.Sprintf("%.3f", x.Recall), fmt.Sprintf("%.3f", x.All))
-				}
-			}
+		for _, x := range r.Cheapest() {
+			iso.Row(x.Contender, fmt.Sprintf("%.3f", x.Recall), fmt.Sprintf("%.3f", x.All))
 		}
 		iso.Write(&b)
 	}

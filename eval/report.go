@@ -173,7 +173,11 @@ func (c *column) report() Column {
 		}
 		out.Scores = append(out.Scores, s)
 	}
-	chance, window, oracle := out.bound(references.RandomName), out.bound(references.WindowName), out.bound(references.OracleName)
+	bounds := func(contender string) float64 {
+		s, _ := out.Score(contender)
+		return s.Bound
+	}
+	chance, window, oracle := bounds(references.RandomName), bounds(references.WindowName), bounds(references.OracleName)
 	for i := range out.Scores {
 		s := &out.Scores[i]
 		if chance < 1 {
@@ -211,13 +215,25 @@ func (s *Score) others(t []tally) {
 	s.Stale, s.Values = stale.Rate(), int(stale.Old+stale.Current+0.5)
 }
 
-func (c *Column) bound(contender string) float64 {
-	for _, s := range c.Scores {
-		if s.Contender == contender {
-			return s.Bound
+// Score is that of a contender; the zero value where it did not run.
+func (c *Column) Score(contender string) (s Score, ran bool) {
+	i := slices.IndexFunc(c.Scores, func(s Score) bool { return s.Contender == contender })
+	if i < 0 {
+		return s, false
+	}
+	return c.Scores[i], true
+}
+
+// Contenders are those of all columns, in the order in which they first stand there.
+func (r *Report) Contenders() (names []string) {
+	for _, c := range r.Columns {
+		for _, s := range c.Scores {
+			if !slices.Contains(names, s.Contender) {
+				names = append(names, s.Contender)
+			}
 		}
 	}
-	return 0
+	return names
 }
 
 func (c *column) order() []string {

@@ -41,29 +41,22 @@ func (r *Report) summary(b *strings.Builder) {
 		counted(r.Sessions, "conversation"), r.Read, r.Split, r.Counter, r.Corpus)
 	g := grid.Grid{Head: []string{"contender"}}
 	over := false
-	var names []string
 	for _, c := range r.Columns {
 		g.Head = append(g.Head, c.Name)
-		for _, s := range c.Scores {
-			if !slices.Contains(names, s.Contender) {
-				names = append(names, s.Contender)
-			}
-		}
 	}
-	for _, name := range names {
+	for _, name := range r.Contenders() {
 		row := []string{name}
 		for _, c := range r.Columns {
-			i := slices.IndexFunc(c.Scores, func(s Score) bool { return s.Contender == name })
-			if i < 0 {
-				row = append(row, "-")
-				continue
-			}
-			cell := fmt.Sprintf("%.2f/%.2f", c.Scores[i].Bound, c.Scores[i].Lookup)
-			if c.Scores[i].Over >= 0.5 {
+			s, ran := c.Score(name)
+			cell := fmt.Sprintf("%.2f/%.2f", s.Bound, s.Lookup)
+			if s.Over >= 0.5 {
 				cell, over = "("+cell+")", true
 			}
-			if c.Scores[i].Failed >= 0.5 {
+			if s.Failed >= 0.5 {
 				cell = "not made"
+			}
+			if !ran {
+				cell = "-"
 			}
 			row = append(row, cell)
 		}
@@ -161,15 +154,9 @@ func (c *Column) write(b *strings.Builder, details bool) {
 // strata writes the bound recall of the best simple contender and of auto by kind
 // of reference.
 func (c *Column) strata(b *strings.Builder) {
-	at := func(contender string) map[string]Stratum {
-		for _, s := range c.Scores {
-			if s.Contender == contender {
-				return s.Strata
-			}
-		}
-		return nil
-	}
-	best, auto := at(references.BestSimple), at(references.AutoName)
+	simple, _ := c.Score(references.BestSimple)
+	ours, _ := c.Score(references.AutoName)
+	best, auto := simple.Strata, ours.Strata
 	b.WriteByte('\n')
 	g := grid.Grid{Head: []string{c.Name + ", all references", "references", references.BestSimple, references.AutoName, "with lookup"}}
 	place := func(name string) int {

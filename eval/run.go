@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -99,9 +100,7 @@ type column struct {
 // the number of processors. When the context ends first, the report is about the
 // conversations done so far, and the error wraps that of the context.
 func Run(ctx context.Context, set *Set, o *Options) (*Report, error) {
-	if o == nil {
-		o = &Options{}
-	}
+	o = cmp.Or(o, &Options{})
 	if err := o.Check(); err != nil {
 		return nil, fmt.Errorf("eval.Run: %w", err)
 	}

@@ -1,10 +1,12 @@
 package eval
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest"
@@ -71,23 +73,21 @@ func (o *ValidityOptions) room(s *references.Session) int {
 // the rules of the API. When the context ends first, the report is about the
 // conversations done so far, and the error wraps that of the context.
 func Validity(ctx context.Context, set *Set, o *ValidityOptions) (*ValidityReport, error) {
-	if o == nil {
-		o = &ValidityOptions{}
-	}
+	o = cmp.Or(o, &ValidityOptions{})
 	codecs := []wire.Codec{anthropic.Codec{}, openai.Chat{}, openai.Responses{}, gemini.Codec{}}
 	sessions := references.LargestFirst(set.Of(o.Split, 0))
-	parts := make([]ValidityReport, len(sessions))
+	parts := make([]*ValidityReport, len(sessions)) // nil: not finished
 	whole := &ValidityReport{}
-	finished := make([]bool, len(sessions))
 	err := references.Each(ctx, len(sessions), o.Progress, func(i int) error {
+		part := &ValidityReport{}
 		for _, p := range references.Policies() {
 			for _, codec := range codecs {
-				if err := parts[i].replay(ctx, sessions[i], p, codec, set.Counter(), o.room(sessions[i])); err != nil {
+				if err := part.replay(ctx, sessions[i], p, codec, set.Counter(), o.room(sessions[i])); err != nil {
 					return err
 				}
 			}
 		}
-		finished[i] = true
+		parts[i] = part
 		return nil
 	})
 	if err != nil {
@@ -96,8 +96,8 @@ func Validity(ctx context.Context, set *Set, o *ValidityOptions) (*ValidityRepor
 			return nil, err
 		}
 	}
-	for i, part := range parts {
-		if !finished[i] {
+	for _, part := range parts {
+		if part == nil {
 			whole.Left++
 			continue
 		}
@@ -106,11 +106,7 @@ func Validity(ctx context.Context, set *Set, o *ValidityOptions) (*ValidityRepor
 			if n == len(whole.Rows) {
 				whole.Rows = append(whole.Rows, ValidityRow{Policy: row.Policy, API: row.API})
 			}
-			w := &whole.Rows[n]
-			w.Prompts += row.Prompts
-			w.Compactions += row.Compactions
-			w.Invalid += row.Invalid
-			w.Over += row.Over
+			whole.Rows[n].add(row)
 		}
 		whole.Problems = append(whole.Problems, part.Problems...)
 	}
@@ -118,11 +114,19 @@ func Validity(ctx context.Context, set *Set, o *ValidityOptions) (*ValidityRepor
 	return whole, err
 }
 
+// add adds up what was counted.
+func (r *ValidityRow) add(x ValidityRow) {
+	r.Prompts += x.Prompts
+	r.Compactions += x.Compactions
+	r.Invalid += x.Invalid
+	r.Over += x.Over
+}
+
 // replay adds the row of one policy and API.
 func (v *ValidityReport) replay(ctx context.Context, s *references.Session, p policy.Policy, codec wire.Codec, counter *token.Counter, room int) error {
 	row := ValidityRow{Policy: p.Name(), API: codec.API()}
 	r := newReplay(s, token.Model{}, "", counter)
-	h, err := r.handle(ctx, p, counter)
+	h, err := r.agentLoop(ctx, p, counter)
 	if err != nil {
 		return err
 	}
@@ -161,15 +165,13 @@ func (v *ValidityReport) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nValidity: %d conversations, every prompt by the published rules of its API\n\n", v.Sessions)
 	fmt.Fprintf(&b, "%-12s %-20s %9s %12s %9s %6s\n", "policy", "API", "prompts", "compactions", "invalid", "over")
-	var all ValidityRow
+	all := ValidityRow{Policy: "all"}
 	for _, r := range v.Rows {
-		fmt.Fprintf(&b, "%-12s %-20s %9d %12d %9d %6d\n", r.Policy, r.API, r.Prompts, r.Compactions, r.Invalid, r.Over)
-		all.Prompts += r.Prompts
-		all.Compactions += r.Compactions
-		all.Invalid += r.Invalid
-		all.Over += r.Over
+		all.add(r)
 	}
-	fmt.Fprintf(&b, "%-12s %-20s %9d %12d %9d %6d\n", "all", "", all.Prompts, all.Compactions, all.Invalid, all.Over)
+	for _, r := range append(slices.Clone(v.Rows), all) {
+		fmt.Fprintf(&b, "%-12s %-20s %9d %12d %9d %6d\n", r.Policy, r.API, r.Prompts, r.Compactions, r.Invalid, r.Over)
+	}
 	switch {
 	case all.Prompts == 0:
 		b.WriteString("\nNo prompt was made: no conversation has an answer to ask for.\n")

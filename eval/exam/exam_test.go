@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/golden"
@@ -188,10 +189,11 @@ func TestFold(t *testing.T) {
 	if low, high := x.Spread(); low != 0.5/3 || high != 2.5/3 {
 		t.Errorf("readings from %v to %v", low, high)
 	}
-	if want := (Cell{Mean: 1.25, Low: 0.5, High: 2, Questions: 2, Size: 10, False: 1}); x.BySession["a"] != want {
-		t.Errorf("session a %+v, want %+v", x.BySession["a"], want)
+	want, got := Cell{Mean: 1.25, Low: 0.5, High: 2, Questions: 2, Size: 10, False: 1}, x.BySession["a"]
+	if diff := cmp.Diff(want, *got, cmpopts.IgnoreUnexported(want)); diff != "" {
+		t.Errorf("session a (-want +got):\n%s", diff)
 	}
-	if want := (Tally{Points: 1.5, N: 2, Score: 0.75}); x.ByType["fact"] != want {
+	if want := (Tally{Points: 1.5, N: 2, Score: 0.75}); *x.ByType["fact"] != want {
 		t.Errorf("facts %+v, want %+v", x.ByType["fact"], want)
 	}
 	if _, ok := r.Rows[0].BySession["b"]; ok {

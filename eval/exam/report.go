@@ -33,8 +33,10 @@ type Row struct {
 	// Scores are those of the readings, each over all sessions.
 	Scores []float64 `json:"readings"`
 	// ByType and BySession hold what each type of question and each session came to.
-	ByType    map[string]Tally `json:"by_type"`
-	BySession map[string]Cell  `json:"by_session"`
+	ByType    map[string]*Tally `json:"by_type"`
+	BySession map[string]*Cell  `json:"by_session"`
+
+	readings []Tally // by reading, over all sessions
 }
 
 // Cell is a contender in one session: points of one reading, out of Questions, as
@@ -46,6 +48,8 @@ type Cell struct {
 	Questions int     `json:"questions"`
 	Size      int     `json:"tokens"`
 	False     int     `json:"false"`
+
+	readings []Tally // by reading
 }
 
 // Tally adds grades up. N counts the graded answers, of all readings.
@@ -127,16 +131,20 @@ func fold(k *Key, grades map[string]map[string]map[string]Grade) *Report {
 	slices.SortFunc(r.Types, func(a, b string) int { return cmp.Or(place(a)-place(b), cmp.Compare(a, b)) })
 
 	type name struct{ contender, budget string }
-	by := map[name]*row{}
+	by := map[name]*Row{}
 	for _, one := range k.Readers {
 		n := name{one.Contender, one.Budget}
 		if by[n] == nil {
-			by[n] = newRow(one, k.Readings)
+			by[n] = &Row{
+				Contender: one.Contender, Budget: one.Budget, Least: one.Size,
+				ByType: map[string]*Tally{}, BySession: map[string]*Cell{}, readings: make([]Tally, k.Readings),
+			}
 		}
 		by[n].read(k.session(one.Session), one, grades[one.Session])
 	}
 	for _, x := range by {
-		r.Rows = append(r.Rows, x.row())
+		x.total()
+		r.Rows = append(r.Rows, *x)
 	}
 	slices.SortFunc(r.Rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Most, b.Most), cmp.Compare(a.Contender, b.Contender), cmp.Compare(a.Budget, b.Budget))
@@ -144,23 +152,8 @@ func fold(k *Key, grades map[string]map[string]map[string]Grade) *Report {
 	return r
 }
 
-// row is a Row that is being added up.
-type row struct {
-	Row
-	readings []Tally // by reading, over all sessions
-	types    map[string]*Tally
-	sessions map[string][]Tally // by reading
-}
-
-func newRow(r Reader, readings int) *row {
-	return &row{
-		Row:      Row{Contender: r.Contender, Budget: r.Budget, Least: r.Size, ByType: map[string]Tally{}, BySession: map[string]Cell{}},
-		readings: make([]Tally, readings), types: map[string]*Tally{}, sessions: map[string][]Tally{},
-	}
-}
-
 // read adds one reader.
-func (x *row) read(s *KeySession, r Reader, grades map[string]map[string]Grade) {
+func (x *Row) read(s *KeySession, r Reader, grades map[string]map[string]Grade) {
 	x.Least, x.Most = min(x.Least, r.Size), max(x.Most, r.Size)
 	if r.Over && r.Reading == 1 {
 		x.Over++
@@ -168,35 +161,31 @@ func (x *row) read(s *KeySession, r Reader, grades map[string]map[string]Grade) 
 	var sum Tally
 	for _, q := range s.Questions {
 		g := grades[q.ID][r.Number]
-		if x.types[q.Type] == nil {
-			x.types[q.Type] = &Tally{}
+		if x.ByType[q.Type] == nil {
+			x.ByType[q.Type] = &Tally{}
 		}
-		for _, t := range []*Tally{&x.Tally, &x.readings[r.Reading-1], x.types[q.Type], &sum} {
+		for _, t := range []*Tally{&x.Tally, &x.readings[r.Reading-1], x.ByType[q.Type], &sum} {
 			t.add(g)
 		}
 	}
-	x.sessions[s.Name] = append(x.sessions[s.Name], sum)
+	if x.BySession[s.Name] == nil {
+		x.BySession[s.Name] = &Cell{Questions: len(s.Questions)}
+	}
 	c := x.BySession[s.Name]
-	c.Questions, c.Size = len(s.Questions), r.Size
-	x.BySession[s.Name] = c
+	c.Size, c.readings = r.Size, append(c.readings, sum)
 }
 
-func (x *row) row() Row {
+// total makes figures of what the readers came to.
+func (x *Row) total() {
 	for _, t := range x.readings {
 		x.Scores = append(x.Scores, t.Score)
 	}
-	for kind, t := range x.types {
-		x.ByType[kind] = *t
-	}
-	for session, all := range x.sessions {
-		c := x.BySession[session]
-		c.Low = all[0].Points
-		for _, t := range all {
-			c.Mean += t.Points / float64(len(all))
+	for _, c := range x.BySession {
+		c.Low = c.readings[0].Points
+		for _, t := range c.readings {
+			c.Mean += t.Points / float64(len(c.readings))
 			c.Low, c.High = min(c.Low, t.Points), max(c.High, t.Points)
 			c.False += t.False
 		}
-		x.BySession[session] = c
 	}
-	return x.Row
 }

@@ -1,6 +1,7 @@
 package exam
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -175,14 +176,10 @@ func (m *FileModel) Model() string { return "files:model" }
 
 // Generate implements llm.Generator.
 func (m *FileModel) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
-	if o == nil {
-		o = &llm.Options{}
-	}
+	o = cmp.Or(o, &llm.Options{})
 	answer, ok, err := m.requests.answer(p, o)
 	if err != nil || !ok {
-		if err == nil {
-			err = ErrWaiting
-		}
+		err = cmp.Or(err, ErrWaiting)
 		m.mu.Lock()
 		m.err = errors.Join(m.err, err)
 		m.mu.Unlock()

@@ -1,6 +1,7 @@
 package exam
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Sheet is what a grader sees of a session: all answers to each question side by
@@ -95,16 +97,24 @@ func label(n int) string {
 	return name
 }
 
+// readWritten reads what somebody was to write into a folder.
+func readWritten(path string, v any, by, want string) error {
+	err := readJSON(path, v)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: %s is missing: give the folder to %s", ErrInvalid, path, by)
+	case err != nil:
+		return fmt.Errorf("%w (want %s)", err, want)
+	}
+	return nil
+}
+
 // readAnswers reads what a reader wrote, and lists all that is wrong with it.
 func readAnswers(dir string, s *KeySession) (map[string]string, []error) {
 	path := filepath.Join(dir, answersFile)
 	var raw map[string]json.RawMessage
-	err := readJSON(path, &raw)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, []error{fmt.Errorf("%w: %s is missing: give the folder to a reader", ErrInvalid, path)}
-	case err != nil:
-		return nil, []error{fmt.Errorf("%w (want one object of question ids and texts)", err)}
+	if err := readWritten(path, &raw, "a reader", "one object of question ids and texts"); err != nil {
+		return nil, []error{err}
 	}
 	answers := map[string]string{}
 	var bad []error
@@ -139,12 +149,8 @@ type Grade struct {
 func readGrades(out string, at int, s *KeySession, who map[string]map[string]string) (map[string]map[string]Grade, []error) {
 	path := filepath.Join(graderDir(out, at), gradesFile)
 	var raw map[string]map[string]json.RawMessage
-	err := readJSON(path, &raw)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, []error{fmt.Errorf("%w: %s is missing: give the folder to a grader", ErrInvalid, path)}
-	case err != nil:
-		return nil, []error{fmt.Errorf(`%w (want {"q01": {"A": {"score": 1, "false": false}}})`, err)}
+	if err := readWritten(path, &raw, "a grader", `{"q01": {"A": {"score": 1, "false": false}}}`); err != nil {
+		return nil, []error{err}
 	}
 	var bad []error
 	wrong := func(format string, args ...any) {
@@ -182,15 +188,7 @@ func readGrades(out string, at int, s *KeySession, who map[string]map[string]str
 }
 
 // byLength sorts labels as they were given: Z before AA.
-func byLength(a, b string) int {
-	if len(a) != len(b) {
-		return len(a) - len(b)
-	}
-	if a < b {
-		return -1
-	}
-	return 1
-}
+func byLength(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) }
 
 // readLabels reads which reader stands behind which label.
 func readLabels(out string) (labels, error) {

@@ -69,9 +69,9 @@ func (r *Report) WriteTable(w io.Writer) error {
 }
 
 // text is the cell in a table; a contender that was not made there has none.
-func (c Cell) text(several bool) string {
+func (c *Cell) text(several bool) string {
 	switch {
-	case c.Questions == 0:
+	case c == nil:
 		return "-"
 	case several:
 		return fmt.Sprintf("%.1f (%.1f…%.1f) of %d", c.Mean, c.Low, c.High, c.Questions)

@@ -54,7 +54,6 @@ func forest(name, title, across string, rows []whisker) markup {
 type trace struct {
 	name   string
 	strong bool
-	steps  []float64 // where, empty for 0, 1, 2 and so on
 	values []float64
 }
 
@@ -66,7 +65,7 @@ func lines(name, title, across, up string, top float64, traces []trace) markup {
 	for _, t := range traces {
 		for i, v := range t.values {
 			most = max(most, v)
-			longest = max(longest, t.at(i))
+			longest = max(longest, float64(i))
 		}
 	}
 	if top > 0 {
@@ -87,7 +86,7 @@ func lines(name, title, across, up string, top float64, traces []trace) markup {
 			if v > y.high {
 				break
 			}
-			points = append(points, point{x.at(t.at(k)), y.at(v)})
+			points = append(points, point{x.at(float64(k)), y.at(v)})
 		}
 		d.path("trace "+class, points, t.name)
 		lx, ly := 24+286*float64(i%2), 408+18*float64(i/2)
@@ -99,13 +98,6 @@ func lines(name, title, across, up string, top float64, traces []trace) markup {
 
 // colours is how many the page has for traces.
 const colours = 8
-
-func (t *trace) at(i int) float64 {
-	if len(t.steps) > 0 {
-		return t.steps[i]
-	}
-	return float64(i)
-}
 
 // group is a named group of bars of the same kinds.
 type group struct {

@@ -3,6 +3,7 @@ package htmlreport
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/eval"
@@ -12,13 +13,14 @@ import (
 func (d *Data) lead() []string {
 	var all []string
 	if c := d.leading(); c != nil {
-		ours, simple := c.score(auto), c.score(best)
+		ours, ran := c.Score(auto)
+		simple, beside := c.Score(best)
 		words := fmt.Sprintf("Cut at %d places and fitted into %s", c.Moments, budgetWords(c.Name))
 		switch {
-		case ours != nil && simple != nil:
+		case ran && beside:
 			all = append(all, fmt.Sprintf("%s, auto still shows %.0f %% of what the agent writes again, and %.0f %% with one lookup; the best simple way shows %.0f %%.",
 				words, 100*ours.Bound, 100*ours.Lookup, 100*simple.Bound))
-		case simple != nil:
+		case beside:
 			all = append(all, fmt.Sprintf("%s, the best simple way still shows %.0f %% of what the agent writes again.", words, 100*simple.Bound))
 		}
 	}
@@ -54,31 +56,14 @@ func (d *Data) conversations() int {
 	return 0
 }
 
-// column is a budget with its scores by name.
-type column struct{ *eval.Column }
-
-func (c column) score(contender string) *eval.Score {
-	for i := range c.Scores {
-		if c.Scores[i].Contender == contender {
-			return &c.Scores[i]
-		}
-	}
-	return nil
-}
-
 // leading is the budget that the first words are about: a fifth of the history,
 // or the first one.
-func (d *Data) leading() *column {
+func (d *Data) leading() *eval.Column {
 	if d.Recall == nil || len(d.Recall.Columns) == 0 {
 		return nil
 	}
-	lead := &d.Recall.Columns[0]
-	for i := range d.Recall.Columns {
-		if d.Recall.Columns[i].Name == "20%" {
-			lead = &d.Recall.Columns[i]
-		}
-	}
-	return &column{lead}
+	fifth := slices.IndexFunc(d.Recall.Columns, func(c eval.Column) bool { return c.Name == "20%" })
+	return &d.Recall.Columns[max(fifth, 0)]
 }
 
 func budgetWords(name string) string {

@@ -69,14 +69,15 @@ func (p *page) put(format string, args ...any) {
 // quoted is a cell with words of a conversation.
 type quoted string
 
-// table writes a table: rows gets a function that writes one.
-func (p *page) table(heads []string, rows func(row func(strong bool, cells ...any))) {
+// table writes a table with a row for each of rows, of which strong ones stand out.
+func table[R any](p *page, heads []string, rows []R, cells func(R) (strong bool, cells []any)) {
 	p.put("<div class=\"wide\"><table>\n<thead><tr>")
 	for _, h := range heads {
 		p.put(`<th scope="col">%s</th>`, h)
 	}
 	p.put("</tr></thead>\n<tbody>")
-	rows(func(strong bool, cells ...any) {
+	for _, r := range rows {
+		strong, cells := cells(r)
 		class := markup("")
 		if strong {
 			class = ` class="auto"`
@@ -90,7 +91,7 @@ func (p *page) table(heads []string, rows func(row func(strong bool, cells ...an
 			p.put("<td>%v</td>", c)
 		}
 		p.put("</tr>\n")
-	})
+	}
 	p.put("</tbody></table></div>\n")
 }
 
@@ -152,15 +153,13 @@ tokens from which it acts, or results that are kept. Recall is over the referenc
 for those that are gone. Ways in grey have a size of their own.</figcaption></figure>
 <p>The cheapest of each way with a recall of at least 0.95:</p>
 `, d.costPlot())
-	cheapest := d.iso()
+	cheapest := d.Cost.Cheapest()
 	if len(cheapest) == 0 {
 		p.put("<p class=\"soft\">None of these reaches it.</p>\n")
 		return
 	}
-	p.table([]string{"contender", "recall with lookups", "cost with fetches"}, func(row func(bool, ...any)) {
-		for _, r := range cheapest {
-			row(r.Line == auto, r.Contender, three(r.Recall), three(r.All))
-		}
+	table(p, []string{"contender", "recall with lookups", "cost with fetches"}, cheapest, func(r eval.CostRow) (bool, []any) {
+		return r.Line == auto, []any{r.Contender, three(r.Recall), three(r.All)}
 	})
 }
 
@@ -175,22 +174,18 @@ know from the old part of the history alone. It is <em>bound</em> when it stands
 	for _, c := range r.Columns {
 		heads = append(heads, c.Name)
 	}
-	p.table(heads, func(row func(bool, ...any)) {
-		for _, s := range d.summary() {
-			cells := []any{s.contender}
-			for _, x := range s.scores {
-				cells = append(cells, atBudget(x))
-			}
-			row(s.contender == auto, cells...)
+	table(p, heads, r.Contenders(), func(name string) (bool, []any) {
+		cells := []any{name}
+		for _, c := range r.Columns {
+			cells = append(cells, atBudget(c.Score(name)))
 		}
+		return name == auto, cells
 	})
 	p.put("<p class=\"soft\">In brackets: at least half of the prompts are beyond the budget, so the figure is not one of that budget; in the plots below their points are hollow. Not made: at least half of the prompts, since the budget could not be met.</p>\n")
 	for _, a := range r.Areas {
 		p.put("<p class=\"cap\">%s, as a mean recall: %s with moments at all of them</p>\n", a.Name, plural(a.Sessions, "conversation"))
-		p.table([]string{"contender", "bound", "95 %", "with a lookup", "auto minus it"}, func(row func(bool, ...any)) {
-			for _, s := range a.Scores {
-				row(s.Contender == auto, s.Contender, three(s.Bound), span(s.Low, s.High), three(s.Lookup), ahead(s.Ahead))
-			}
+		table(p, []string{"contender", "bound", "95 %", "with a lookup", "auto minus it"}, a.Scores, func(s eval.Score) (bool, []any) {
+			return s.Contender == auto, []any{s.Contender, three(s.Bound), span(s.Low, s.High), three(s.Lookup), ahead(s.Ahead)}
 		})
 	}
 	for _, f := range d.forests() {
@@ -200,39 +195,35 @@ know from the old part of the history alone. It is <em>bound</em> when it stands
 	for _, c := range r.Columns {
 		p.put("<p class=\"cap\">%s: %s, %s, %s of %s identifiers used (%s)</p>\n", c.Name, plural(c.Sessions, "conversation"), plural(c.Moments, "moment"),
 			plural(c.Eligible, "reference"), thousands(c.Used), percent(c.Share))
-		p.table([]string{
+		table(p, []string{
 			"contender", "bound", "95 %", "direct", "strict", "with a lookup", "best hit", "adjusted", "gap closed", "minus best simple", "auto minus it",
 			"file trail, F1", "precision", "recall", "budget used", "over", "failed",
-		}, func(row func(bool, ...any)) {
-			for _, s := range c.Scores {
-				trail, precision, recall := "–", "–", "–"
-				if s.Files > 0 {
-					trail, precision, recall = three(s.Trail), three(s.TrailPrecision), three(s.TrailRecall)
-				}
-				row(s.Contender == auto, s.Contender, three(s.Bound), span(s.Low, s.High), three(s.Direct), three(s.Strict), three(s.Lookup), three(s.First), two(s.Adjusted), two(s.Gap),
-					ahead(&eval.Interval{Mean: s.Best, Low: s.BestLow, High: s.BestHigh}), ahead(s.Ahead), trail, precision, recall, two(s.Full), percent(s.Over), percent(s.Failed))
+		}, c.Scores, func(s eval.Score) (bool, []any) {
+			trail, precision, recall := "–", "–", "–"
+			if s.Files > 0 {
+				trail, precision, recall = three(s.Trail), three(s.TrailPrecision), three(s.TrailRecall)
 			}
+			return s.Contender == auto, []any{s.Contender, three(s.Bound), span(s.Low, s.High), three(s.Direct), three(s.Strict), three(s.Lookup), three(s.First), two(s.Adjusted), two(s.Gap),
+				ahead(&eval.Interval{Mean: s.Best, Low: s.BestLow, High: s.BestHigh}), ahead(s.Ahead), trail, precision, recall, two(s.Full), percent(s.Over), percent(s.Failed)}
 		})
 	}
 	for _, c := range r.Columns {
 		p.put("<p class=\"cap\">%s: other measures</p>\n", c.Name)
-		p.table([]string{
+		table(p, []string{
 			"contender", "ideal use of pointers", "in answers", "references", "to the end", "references", "stale values", "values shown", "stale lines", "lines shown",
 			"stale files", "worst overshoot",
-		}, func(row func(bool, ...any)) {
-			for _, s := range c.Scores {
-				row(s.Contender == auto, s.Contender, three(s.Pointer), three(s.Said), thousands(s.Answers), three(s.End), thousands(s.Ends), percent(s.Stale), thousands(s.Values),
-					percent(s.StaleLines), thousands(s.Lines), percent(s.StaleFiles), percent(s.Worst))
-			}
+		}, c.Scores, func(s eval.Score) (bool, []any) {
+			return s.Contender == auto, []any{s.Contender, three(s.Pointer), three(s.Said), thousands(s.Answers), three(s.End), thousands(s.Ends), percent(s.Stale), thousands(s.Values),
+				percent(s.StaleLines), thousands(s.Lines), percent(s.StaleFiles), percent(s.Worst)}
 		})
 	}
 	p.put("</details>\n")
 }
 
-// atBudget is the recall of a contender at a budget, nil where it did not run.
-func atBudget(s *eval.Score) string {
+// atBudget is the recall of a contender at a budget, a dash where it did not run.
+func atBudget(s eval.Score, ran bool) string {
 	switch {
-	case s == nil:
+	case !ran:
 		return "–"
 	case s.Failed >= 0.5:
 		return "not made"
@@ -251,10 +242,8 @@ func (p *page) kept(d *Data) {
 	for _, k := range all {
 		p.plot(says("<strong>Bound recall by %s</strong>, over all references at all budgets; in brackets how many there are.", k.name), k.plot)
 		p.put("<details><summary>The figures by %s, and what auto missed</summary>\n", k.name)
-		p.table([]string{k.name, "references", "best simple", "auto", "with a lookup", "missed by auto", "of all misses"}, func(row func(bool, ...any)) {
-			for _, r := range k.rows {
-				row(false, r.name, thousands(r.needs), three(r.best), three(r.auto), three(r.lookup), thousands(r.missed), percent(r.share))
-			}
+		table(p, []string{k.name, "references", "best simple", "auto", "with a lookup", "missed by auto", "of all misses"}, k.rows, func(r kind) (bool, []any) {
+			return false, []any{r.name, thousands(r.needs), three(r.best), three(r.auto), three(r.lookup), thousands(r.missed), percent(r.share)}
 		})
 		p.put("</details>\n")
 	}
@@ -265,14 +254,12 @@ func (p *page) examples(misses []eval.Miss) {
 		return
 	}
 	p.put("<details><summary>Examples of what auto missed</summary>\n")
-	p.table([]string{"session", "budget", "step", "type", "value", "steps since", "seen", "last in", "by lookup", "where it stood"}, func(row func(bool, ...any)) {
-		for _, m := range misses {
-			lookup := "no"
-			if m.Lookup {
-				lookup = "yes"
-			}
-			row(false, m.Session, m.Budget, m.Step, m.Type, quoted(m.Value), m.Age, m.Mentions, m.LastRole+" "+m.LastTool, lookup, quoted(m.Line))
+	table(p, []string{"session", "budget", "step", "type", "value", "steps since", "seen", "last in", "by lookup", "where it stood"}, misses, func(m eval.Miss) (bool, []any) {
+		lookup := "no"
+		if m.Lookup {
+			lookup = "yes"
 		}
+		return false, []any{m.Session, m.Budget, m.Step, m.Type, quoted(m.Value), m.Age, m.Mentions, m.LastRole + " " + m.LastTool, lookup, quoted(m.Line)}
 	})
 	p.put("</details>\n")
 }
@@ -294,24 +281,20 @@ func (p *page) cost(d *Data) {
 		p.plot("<strong>Cost of the input up to each request</strong> of the same conversation, in tokens of uncached input. A line that leaves the picture costs far more than no compaction.", d.spending())
 	}
 	p.put("<p><em>Input</em> is what the prompts cost over what they cost without compaction in the same cache; less is cheaper.</p>\n")
-	p.table([]string{
+	table(p, []string{
 		"contender", "input", "95 %", "with fetches", "with answers", "recall, direct", "with lookups", "regret", "over the bound", "auto minus it, with fetches", "compactions",
 		"rewrites per 100", "from cache", "prefix kept", "rewritten per freed", "mean prompt", "peak", "lookups", "re-reads",
-	}, func(row func(bool, ...any)) {
-		for _, r := range c.Rows {
-			row(r.Contender == auto, r.Contender, three(r.Input), span(r.Low, r.High), some("%.3f", r.All), some("%.3f", r.Total), some("%.3f", r.Direct), some("%.3f", r.Recall), some("%.3f", r.Regret),
-				some("%.2f", r.Bound), ahead(r.Ahead), some("%.1f", r.Compactions), some("%.1f", r.Rewrites), some("%.3f", r.Cached), some("%.3f", r.Kept), some("%.2f", r.Again),
-				some("%.0f", r.Mean), some("%.0f", r.Peak), some("%.1f", r.Lookups), some("%.1f", r.Rereads))
-		}
+	}, c.Rows, func(r eval.CostRow) (bool, []any) {
+		return r.Contender == auto, []any{r.Contender, three(r.Input), span(r.Low, r.High), some("%.3f", r.All), some("%.3f", r.Total), some("%.3f", r.Direct), some("%.3f", r.Recall), some("%.3f", r.Regret),
+			some("%.2f", r.Bound), ahead(r.Ahead), some("%.1f", r.Compactions), some("%.1f", r.Rewrites), some("%.3f", r.Cached), some("%.3f", r.Kept), some("%.2f", r.Again),
+			some("%.0f", r.Mean), some("%.0f", r.Peak), some("%.1f", r.Lookups), some("%.1f", r.Rereads)}
 	})
 }
 
 func (p *page) validity(v *eval.ValidityReport) {
 	p.put("<h2>Validity</h2>\n")
-	p.table([]string{"policy", "API", "prompts", "compactions", "invalid", "over budget"}, func(row func(bool, ...any)) {
-		for _, r := range v.Rows {
-			row(false, r.Policy, r.API, thousands(r.Prompts), thousands(r.Compactions), thousands(r.Invalid), thousands(r.Over))
-		}
+	table(p, []string{"policy", "API", "prompts", "compactions", "invalid", "over budget"}, v.Rows, func(r eval.ValidityRow) (bool, []any) {
+		return false, []any{r.Policy, r.API, thousands(r.Prompts), thousands(r.Compactions), thousands(r.Invalid), thousands(r.Over)}
 	})
 	if len(v.Problems) > 0 {
 		p.put("<ul>")

@@ -40,43 +40,6 @@ func thousands(n int) string {
 	return s
 }
 
-// summary is bound recall, and that with lookups, by contender and budget.
-func (d *Data) summary() []summaryRow {
-	var rows []summaryRow
-	for _, c := range d.Recall.Columns {
-		for _, s := range c.Scores {
-			if !slices.ContainsFunc(rows, func(r summaryRow) bool { return r.contender == s.Contender }) {
-				rows = append(rows, summaryRow{contender: s.Contender})
-			}
-		}
-	}
-	for i := range rows {
-		for k := range d.Recall.Columns {
-			rows[i].scores = append(rows[i].scores, column{&d.Recall.Columns[k]}.score(rows[i].contender))
-		}
-	}
-	return rows
-}
-
-// summaryRow is a contender at every budget; a score is nil where it did not run.
-type summaryRow struct {
-	contender string
-	scores    []*eval.Score
-}
-
-// iso are the cheapest ways to the recall that costs are compared at.
-func (d *Data) iso() []eval.CostRow {
-	var rows []eval.CostRow
-	for _, name := range d.Cost.Iso {
-		for _, r := range d.Cost.Rows {
-			if r.Contender == name {
-				rows = append(rows, r)
-			}
-		}
-	}
-	return rows
-}
-
 // figure is a plot with its title.
 type figure struct {
 	title string

@@ -38,8 +38,8 @@ var meanings = []term{
 func (d *Data) terms() []term {
 	there := map[string]bool{}
 	if d.Recall != nil {
-		for _, r := range d.summary() {
-			there[r.contender] = true
+		for _, name := range d.Recall.Contenders() {
+			there[name] = true
 		}
 	}
 	if d.Cost != nil {

@@ -68,20 +68,20 @@ func size(n int) string {
 	return "about " + number((n+round/2)/round*round)
 }
 
-// teller is a sink that says each compaction in a line of plain words.
-type teller struct {
+// announcer is a sink that says each compaction in a line of plain words.
+type announcer struct {
 	say func(thread, line string)
 
 	mu  sync.Mutex
 	why map[string]string // of the compactions that are under way, by thread
 }
 
-func newTeller(say func(thread, line string)) *teller {
-	return &teller{say: say, why: map[string]string{}}
+func newAnnouncer(say func(thread, line string)) *announcer {
+	return &announcer{say: say, why: map[string]string{}}
 }
 
 // Emit notes why a thread is compacted, and says it when that is done.
-func (t *teller) Emit(_ context.Context, e event.Event) {
+func (t *announcer) Emit(_ context.Context, e event.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := e.TenantID + "\x00" + e.ThreadID
@@ -117,9 +117,9 @@ func compacted(e event.Event, why string) string {
 	return line
 }
 
-// held keeps lines for later while an agent draws on the terminal that they would
+// heldLines keeps lines for later while an agent draws on the terminal that they would
 // go to, and lets them through at once otherwise.
-type held struct {
+type heldLines struct {
 	w    io.Writer
 	hold bool
 
@@ -134,7 +134,7 @@ func draws(s Streams) bool {
 	return ok && also && device(err) && device(out)
 }
 
-func (h *held) say(_, line string) {
+func (h *heldLines) say(_, line string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.hold {
@@ -145,7 +145,7 @@ func (h *held) say(_, line string) {
 }
 
 // release writes what was kept.
-func (h *held) release() {
+func (h *heldLines) release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, line := range h.lines {

@@ -40,8 +40,8 @@ func TestWhenActs(t *testing.T) {
 // lines wait while an agent draws on the terminal.
 func TestCompacted(t *testing.T) {
 	var out bytes.Buffer
-	h := &held{w: &out, hold: true}
-	told := newTeller(h.say)
+	h := &heldLines{w: &out, hold: true}
+	told := newAnnouncer(h.say)
 	compact := func(why string, before, after int, details map[string]any) {
 		told.Emit(t.Context(), event.Event{Type: event.PreCompact, ThreadID: "a", Details: map[string]any{"why": why}})
 		told.Emit(t.Context(), event.Event{Type: event.Cleared, ThreadID: "a", TokensFreed: 1})

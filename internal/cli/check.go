@@ -38,13 +38,6 @@ requests.`,
 			if err != nil {
 				return err
 			}
-			name := args[0]
-			if name == "-" {
-				name = "standard input"
-			}
-			if err := wellFormed(name, body); err != nil {
-				return err
-			}
 			problems := append([]wire.Problem{}, codec.Validate(body)...)
 			broken := 0
 			for _, problem := range problems {
@@ -99,7 +92,7 @@ func wellFormed(path string, body []byte) error {
 	return fmt.Errorf("%w: %s: line %d, byte %d of it: not valid JSON: %w", errInvalid, path, line, max(column, 1), syntax)
 }
 
-// readBody reads a body, plain or gzip.
+// readBody reads a body, plain or gzip. It is JSON.
 func readBody(path string, stdin io.Reader) ([]byte, error) {
 	r := stdin
 	if path == "-" {
@@ -135,5 +128,5 @@ func readBody(path string, stdin io.Reader) ([]byte, error) {
 	case len(data) > maxInput:
 		return nil, fmt.Errorf("%w: %s is longer than %d MB", errInvalid, path, maxInput>>20)
 	}
-	return data, nil
+	return data, wellFormed(path, data)
 }

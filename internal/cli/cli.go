@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,10 +98,7 @@ do not fit are named), 4 the input is not valid (line or path named).`,
 		help(c, args)
 	})
 	cmd, err := root.ExecuteContextC(ctx)
-	if err == nil {
-		err = out.err
-	}
-	if err == nil {
+	if err = cmp.Or(err, out.err); err == nil {
 		return done
 	}
 	if child, ok := errors.AsType[exitStatus](err); ok {
@@ -126,13 +124,8 @@ func statusOf(err error) int {
 		errInvalid, exam.ErrInvalid, policyfile.ErrInvalid, wire.ErrFormat, plan.ErrSchema, plan.ErrInvalid,
 		transcript.ErrEmpty, transcript.ErrBinary, transcript.ErrTooLong, transcript.ErrTooDeep, transcript.ErrUnknownFormat,
 	}
-	for _, sentinel := range invalid {
-		if errors.Is(err, sentinel) {
-			return invalidFile
-		}
-	}
 	switch {
-	case errors.As(err, &syntax):
+	case errors.As(err, &syntax), slices.ContainsFunc(invalid, func(sentinel error) bool { return errors.Is(err, sentinel) }):
 		return invalidFile
 	case errors.Is(err, errUsage), errors.Is(err, choice.ErrUsage), errors.Is(err, sessions.ErrName), strings.HasPrefix(err.Error(), "unknown command"):
 		return usage

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -79,10 +80,7 @@ func reachable(c *palimpsest.Compactor, q palimpsest.Request, store *storeFlag) 
 	if err != nil || whole.After <= q.Budget {
 		return q
 	}
-	base := prompt.Prompt{}
-	if q.Base != nil {
-		base = *q.Base
-	}
+	base := *cmp.Or(q.Base, &prompt.Prompt{})
 	base.System = slices.DeleteFunc(slices.Clone(base.System), func(s prompt.System) bool { return strings.HasPrefix(s.Text, reachMark) }) // of an earlier compaction
 	base.System = append(base.System, prompt.System{Text: reachMark + store.reach() + "]"})
 	q.Base = &base

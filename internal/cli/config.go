@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,10 +36,7 @@ func (v *settingValue) Type() string          { return v.want }
 
 // load reads all sources.
 func (s *settings) load() (*config.Config, error) {
-	sources := config.Sources{Flags: map[string]string{}, Environ: os.Environ(), File: s.file}
-	if sources.File == "" {
-		sources.File = os.Getenv(config.ConfigEnv)
-	}
+	sources := config.Sources{Flags: map[string]string{}, Environ: os.Environ(), File: cmp.Or(s.file, os.Getenv(config.ConfigEnv))}
 	if sources.File == "" {
 		if dir, err := os.UserConfigDir(); err == nil {
 			sources.File, sources.Optional = filepath.Join(dir, "palimpsest", "config.yaml"), true
@@ -86,10 +84,9 @@ default. Passwords are not shown.`,
 			for _, name := range loaded.Unknown() {
 				fmt.Fprintf(s.Err, "palimpsest: warning: %s in the environment is no setting\n", printable(name))
 			}
-			var shown []shownSetting
-			for _, v := range loaded.All() {
-				shown = append(shown, shownSetting{v.Name, v.Shown(), v.From, v.Env(), v.Usage})
-			}
+			shown := eachOf(loaded.All(), func(v config.Value) shownSetting {
+				return shownSetting{v.Name, v.Shown(), v.From, v.Env(), v.Usage}
+			})
 			return tell(s.Out, c, shown, func(p *printer) {
 				p.table([]string{"setting", "value", "from"}, eachOf(shown, func(v shownSetting) []string { return []string{v.Name, v.Value, v.From} }))
 			})

@@ -22,24 +22,24 @@ func dbCommand(s Streams) *cobra.Command {
 	}, dbCheckCommand(s), dbExportCommand(s), dbImportCommand(s), dbResealCommand(s), dbStatsCommand(s), dbVacuumCommand(s))
 }
 
-// caring is a command that looks after a store and tells what it did.
-type caring struct {
+// storeCommand is a command that looks after a store and tells what it did.
+type storeCommand struct {
 	*cobra.Command
 	// making lets the command make a store that is not there. An existing one is never
 	// made by a mistyped name.
 	making bool
-	do     func(c *cobra.Command, db *database) (found, error)
+	do     func(c *cobra.Command, db *database) (storeReport, error)
 }
 
-// found is what is told of a store.
-type found interface{ print(*printer) }
+// storeReport is what is told of a store.
+type storeReport interface{ print(*printer) }
 
 // over completes the command for the store of a flag; what it tells goes to w.
-func (c caring) over(store *storeFlag, w io.Writer) *cobra.Command {
+func (c storeCommand) over(store *storeFlag, w io.Writer) *cobra.Command {
 	store.keyedFlags(c.Command, "the store to look after")
 	c.Flags().Bool("json", false, "write one JSON object")
 	c.RunE = func(command *cobra.Command, _ []string) error {
-		var r found
+		var r storeReport
 		err := store.use(command.Context(), !c.making, func(db *database) (err error) {
 			r, err = c.do(command, db)
 			return err
@@ -65,14 +65,14 @@ func (db *database) care() *care.Options { return &care.Options{Artifacts: db.ar
 var errProblems = errors.New("the store has problems")
 
 func dbCheckCommand(s Streams) *cobra.Command {
-	return caring{Command: &cobra.Command{
+	return storeCommand{Command: &cobra.Command{
 		Use:   "check",
 		Short: "Read everything and tell what does not fit together",
 		Long: `Reads everything in a store and tells what does not fit together: ids that do not
 follow from what was said, plans that do not hold for their thread, pointers that
 lead nowhere, contents that are not what was put in, pages and indexes of a SQLite
 file that do not agree. Nothing is changed.`,
-	}, do: func(c *cobra.Command, db *database) (found, error) {
+	}, do: func(c *cobra.Command, db *database) (storeReport, error) {
 		r := &checked{Problems: []string{}}
 		n, err := care.Check(c.Context(), db.DB, func(p care.Problem) { r.Problems = append(r.Problems, p.String()) }, db.care())
 		r.Counts = counts(n)
@@ -117,13 +117,13 @@ func (c counts) print(p *printer) {
 
 func dbExportCommand(s Streams) *cobra.Command {
 	var out string
-	c := caring{Command: &cobra.Command{
+	c := storeCommand{Command: &cobra.Command{
 		Use:   "export",
 		Short: "Write everything as lines of JSON, which `db import` reads into any store",
 		Long: `Writes everything in a store as lines of JSON, in the clear, also where the store
 is encrypted: keep the file as you keep your keys. The last line counts the
 others, so an export that was cut off is never taken for a whole one.`,
-	}, do: func(c *cobra.Command, db *database) (found, error) {
+	}, do: func(c *cobra.Command, db *database) (storeReport, error) {
 		var n care.Counts
 		export := func(w io.Writer) (err error) {
 			n, err = care.Export(c.Context(), db.DB, w, db.care())
@@ -143,7 +143,7 @@ others, so an export that was cut off is never taken for a whole one.`,
 
 func dbImportCommand(s Streams) *cobra.Command {
 	in := io.NopCloser(s.In)
-	return caring{Command: &cobra.Command{
+	return storeCommand{Command: &cobra.Command{
 		Use:   "import FILE",
 		Short: "Read an export into a store, with the same ids",
 		Long: `Reads what ` + "`palimpsest db export`" + ` wrote into a store. What the store has already
@@ -155,7 +155,7 @@ is passed over, so an import that was cut off can be run again.`,
 			}
 			return err
 		},
-	}, making: true, do: func(c *cobra.Command, db *database) (found, error) {
+	}, making: true, do: func(c *cobra.Command, db *database) (storeReport, error) {
 		defer in.Close()
 		n, err := care.Import(c.Context(), db.DB, in, db.care())
 		if errors.Is(err, care.ErrFormat) {
@@ -167,7 +167,7 @@ is passed over, so an import that was cut off can be run again.`,
 
 func dbResealCommand(s Streams) *cobra.Command {
 	var store storeFlag
-	return caring{Command: &cobra.Command{
+	return storeCommand{Command: &cobra.Command{
 		Use:   "reseal",
 		Short: "Encrypt anew what is under an older key, or under none",
 		Long: `Encrypts under each tenant's newest key what is under an older one or in the clear,
@@ -182,7 +182,7 @@ key. Processes that run take up to a minute to use a new key: run it after that.
 			_, err := store.masters()
 			return err
 		},
-	}, do: func(c *cobra.Command, db *database) (found, error) {
+	}, do: func(c *cobra.Command, db *database) (storeReport, error) {
 		r, err := care.Reseal(c.Context(), db.DB, db.care())
 		return resealed(r), err
 	}}.over(&store, s.Out)
@@ -200,10 +200,10 @@ func (r resealed) print(p *printer) {
 }
 
 func dbStatsCommand(s Streams) *cobra.Command {
-	return caring{Command: &cobra.Command{
+	return storeCommand{Command: &cobra.Command{
 		Use:   "stats",
 		Short: "Count what is in a store",
-	}, do: func(c *cobra.Command, db *database) (found, error) {
+	}, do: func(c *cobra.Command, db *database) (storeReport, error) {
 		return statsOf(c.Context(), db)
 	}}.over(&storeFlag{}, s.Out)
 }
@@ -250,13 +250,13 @@ func statsOf(ctx context.Context, db *database) (r stats, err error) {
 }
 
 func dbVacuumCommand(s Streams) *cobra.Command {
-	return caring{Command: &cobra.Command{
+	return storeCommand{Command: &cobra.Command{
 		Use:   "vacuum",
 		Short: "Give back the room of what was deleted",
 		Long: `Removes cached summaries of more than 30 days and files that a crash has left, and
 gives back the room of what was deleted. Others may use the store meanwhile, and
 wait while a SQLite file is written anew.`,
-	}, do: func(c *cobra.Command, db *database) (found, error) {
+	}, do: func(c *cobra.Command, db *database) (storeReport, error) {
 		before, err := statsOf(c.Context(), db)
 		if d, ok := db.DB.(inDatabase); ok && err == nil {
 			err = d.Vacuum(c.Context())

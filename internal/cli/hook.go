@@ -65,7 +65,22 @@ Whatever fails here, the agent goes on as if there were no hook.`,
 	}
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return err })
 	c.Flags().IntVar(&most, "offload", hook.DefaultOffload, "a tool's text above `BYTES` goes to a file; 0 leaves all as they are")
-	c.AddCommand(hookInstallCommand(s), hookRemoveCommand(s))
+	c.AddCommand(
+		changingHooks(s, "Added to", &cobra.Command{
+			Use:   "install AGENT",
+			Short: "Add the hooks to the settings of claude-code, codex or gemini-cli",
+		}, func(a *hook.Agent, old []byte) ([]byte, error) {
+			command, err := ownCommand()
+			if err != nil {
+				return nil, err
+			}
+			return a.Add(old, command)
+		}),
+		changingHooks(s, "Removed from", &cobra.Command{
+			Use:   "remove AGENT",
+			Short: "Take the hooks out of the settings of claude-code, codex or gemini-cli",
+		}, (*hook.Agent).Remove),
+	)
 	return c
 }
 
@@ -111,26 +126,6 @@ func answerHook(ctx context.Context, agent hook.Agent, event string, in io.Reade
 		return []byte(hook.Instructions), nil
 	}
 	return hook.WithContext(event, text), nil
-}
-
-func hookInstallCommand(s Streams) *cobra.Command {
-	return changingHooks(s, "Added to", &cobra.Command{
-		Use:   "install AGENT",
-		Short: "Add the hooks to the settings of claude-code, codex or gemini-cli",
-	}, func(a *hook.Agent, old []byte) ([]byte, error) {
-		command, err := ownCommand()
-		if err != nil {
-			return nil, err
-		}
-		return a.Add(old, command)
-	})
-}
-
-func hookRemoveCommand(s Streams) *cobra.Command {
-	return changingHooks(s, "Removed from", &cobra.Command{
-		Use:   "remove AGENT",
-		Short: "Take the hooks out of the settings of claude-code, codex or gemini-cli",
-	}, (*hook.Agent).Remove)
 }
 
 // changingHooks completes a command that changes the settings of an agent.
@@ -195,12 +190,8 @@ func ownCommand() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if found, err := exec.LookPath("palimpsest"); err == nil {
-		a, errA := os.Stat(found)
-		b, errB := os.Stat(path)
-		if errA == nil && errB == nil && os.SameFile(a, b) {
-			return "palimpsest", nil
-		}
+	if found, err := exec.LookPath("palimpsest"); err == nil && sameFile(found, path) {
+		return "palimpsest", nil
 	}
 	if strings.HasPrefix(path, os.TempDir()) && strings.Contains(path, "go-build") {
 		return "", errors.New("this program is gone when it ends: build or install it first, and call that")

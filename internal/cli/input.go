@@ -115,20 +115,6 @@ func (in *input) api() string {
 	return wire.Chat
 }
 
-// refused lists the rules of its own API that a request body broke when it
-// came; nil for other transcripts.
-func (in *input) refused() []error {
-	codec := codecs[in.api()]
-	if in.Prompt == nil || codec == nil {
-		return nil
-	}
-	body, err := codec.Encode(in.Prompt)
-	if err != nil {
-		return []error{err}
-	}
-	return refused(in.api(), body)
-}
-
 // name is what reports call the input.
 func (in *input) name() string {
 	if in.path == "-" {

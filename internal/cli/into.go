@@ -141,14 +141,11 @@ func madeAnew(m thread.Message) bool {
 
 // valid is an error where the provider would refuse the messages.
 func valid(api string, p *prompt.Prompt) error {
-	body, err := codecs[api].Encode(p)
-	if err != nil {
-		return err
+	_, broken, err := encoded(api, p)
+	if broken != nil {
+		return fmt.Errorf("the session would be refused by the %s API: %w", api, broken)
 	}
-	if problems := refused(api, body); len(problems) > 0 {
-		return fmt.Errorf("the session would be refused by the %s API: %w", api, errors.Join(problems...))
-	}
-	return nil
+	return err
 }
 
 // unsent counts the parts of the messages that stand in the prompt which the target's

@@ -38,13 +38,18 @@ func manual(c *cobra.Command, keep func(name, page string) error) error {
 		return err
 	}
 	for _, below := range c.Commands() {
-		if below.IsAvailableCommand() && below.Name() != "help" && below.Name() != "completion" {
+		if documented(below) {
 			if err := manual(below, keep); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// documented reports whether a command has a page: those that cobra adds have none.
+func documented(c *cobra.Command) bool {
+	return c.IsAvailableCommand() && c.Name() != "help" && c.Name() != "completion"
 }
 
 // manualPage is the page of a command as man reads it. It bears no date, so that the
@@ -67,7 +72,7 @@ func manualPage(c *cobra.Command, name string) string {
 		beside = append(beside, ".BR "+roff(strings.ReplaceAll(c.Parent().CommandPath(), " ", "-"))+" (1)")
 	}
 	for _, below := range c.Commands() {
-		if below.IsAvailableCommand() && below.Name() != "help" && below.Name() != "completion" {
+		if documented(below) {
 			beside = append(beside, ".BR "+roff(name+"-"+below.Name())+" (1)")
 		}
 	}

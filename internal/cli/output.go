@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,9 +118,7 @@ type remembering struct {
 // Write writes, and keeps the first error.
 func (r *remembering) Write(p []byte) (int, error) {
 	n, err := r.w.Write(p)
-	if r.err == nil {
-		r.err = err
-	}
+	r.err = cmp.Or(r.err, err)
 	return n, err
 }
 

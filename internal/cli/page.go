@@ -69,8 +69,7 @@ func (l *pageSessions) View(ctx context.Context, id string, q *api.Compact) (*vi
 	if n < 0 {
 		return nil, refusal(api.NotFound, http.StatusNotFound, "there is no session with this id on this machine")
 	}
-	name := q.Policy
-	name = cmp.Or(name, "auto")
+	name := cmp.Or(q.Policy, "auto")
 	if !slices.Contains(policyfile.Bases(), name) {
 		return nil, refusal(api.BadRequest, http.StatusBadRequest, "policy: want one of "+strings.Join(policyfile.Bases(), ", "))
 	}

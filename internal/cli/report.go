@@ -18,6 +18,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/transcript"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -96,7 +97,6 @@ type toolShare struct {
 }
 
 type recordRow struct {
-	Ref      plan.Ref    `json:"-"`
 	Record   string      `json:"record"`
 	Action   plan.Action `json:"action"`
 	Strategy string      `json:"strategy"`
@@ -158,7 +158,7 @@ func newReport(in *input, r *resolved, res *palimpsest.Result) *report {
 		record := res.Plan.Record(ref)
 		span, made := record.Covers(), record.Made()
 		rep.Records = append(rep.Records, recordRow{
-			Ref: ref, Record: ref.String(), Action: ref.Action, Strategy: made.Strategy, Reason: made.Reason,
+			Record: ref.String(), Action: ref.Action, Strategy: made.Strategy, Reason: made.Reason,
 			First: span.FirstTurn, Last: span.LastTurn, Messages: span.Len(),
 			Before: made.TokensBefore, After: made.TokensAfter, What: what(in.Thread, pairs, span),
 		})
@@ -183,15 +183,12 @@ func newSource(in *input) source {
 	for _, m := range uncopied.All(in.Thread) {
 		calls += len(m.Calls())
 	}
-	s := source{
+	return source{
 		File: in.name(), Format: string(in.file.Format), Run: in.run, Thread: in.Thread.ID(), Model: in.Model,
 		Messages: in.Thread.Len(), Turns: in.Thread.Turns(), ToolCalls: calls,
 		Compactions: len(in.Compactions), Side: len(in.Side), path: in.path, several: len(in.file.Transcripts) > 1,
+		Warnings: eachOf(in.file.Report.Warnings, transcript.Warning.String),
 	}
-	for _, w := range in.file.Report.Warnings {
-		s.Warnings = append(s.Warnings, w.String())
-	}
-	return s
 }
 
 // notes are what the reader of a report should know before sending the prompt.
@@ -423,12 +420,9 @@ func (r *report) tooLarge(plan string) error {
 	return &planTooLarge{plan, e}
 }
 
-// partNames say what the groups of a report are.
+// partNames say what the groups of a report are that are no messages of somebody's.
 var partNames = map[string]string{
-	"assistant": "messages of the assistant",
-	"user":      "messages of the user",
 	"tool":      "results of tools",
-	"harness":   "messages of the harness",
 	"summaries": "summaries in place of messages",
 	"pointers":  "pointers to results that were externalized",
 }

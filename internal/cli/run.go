@@ -115,9 +115,9 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 	}
 	defer func() { err = errors.Join(err, kept.db.Close()) }()
 	r.options.Config.Log, r.options.Config.Plans, r.options.Documents = kept.tenant.Log, kept.tenant.Plans, kept.tenant.Documents
-	told := &held{w: s.Err, hold: draws(s)}
+	told := &heldLines{w: s.Err, hold: draws(s)}
 	counts := &event.Counters{}
-	r.options.Config.Events = event.Multi(newTeller(told.say), counts)
+	r.options.Config.Events = event.Multi(newAnnouncer(told.say), counts)
 	r.options.Config.Answers = llm.NewAnswers(kept.tenant.Answers)
 	var p *proxy.Proxy
 	jobs := jobqueue.NewMemory(jobqueue.Handlers{proxy.CompactJob: func(ctx context.Context, j jobqueue.Job) error { return p.Work(ctx, j) }}, nil)
@@ -248,15 +248,12 @@ func (r *agentRun) rule() string {
 // setUp tells in one line what holds for the agent: how its requests are made
 // smaller, and where they go.
 func (r *agentRun) setUp(upstreams []proxy.Upstream) string {
-	var to []string
-	for _, u := range upstreams {
-		to = append(to, u.URL)
-	}
+	to := listed(upstreams, func(u proxy.Upstream) string { return u.URL })
 	kept := "memory"
 	if r.store != "memory:" {
 		kept = config.WithoutPassword(r.store)
 	}
-	return fmt.Sprintf("%s, kept in %s; requests go to %s", r.rule(), kept, strings.Join(to, ", "))
+	return fmt.Sprintf("%s, kept in %s; requests go to %s", r.rule(), kept, to)
 }
 
 // saved tells in one line what the proxy did, in the words of setUp.
@@ -264,21 +261,12 @@ func (r *agentRun) saved(t proxy.Totals, upstreams []proxy.Upstream) string {
 	if t.Requests == 0 {
 		return "no request came through the proxy: does the agent take its base URL from the environment?"
 	}
-	var used []proxy.Upstream
-	for _, u := range upstreams {
-		if u.Requests > 0 {
-			used = append(used, u)
-		}
-	}
+	used := slices.DeleteFunc(slices.Clone(upstreams), func(u proxy.Upstream) bool { return u.Requests == 0 })
 	line := plural(int(t.Requests), "request")
 	if len(used) == 1 {
 		line += " to " + used[0].URL
 	} else {
-		var to []string
-		for _, u := range used {
-			to = append(to, number(int(u.Requests))+" to "+u.URL)
-		}
-		line += " (" + strings.Join(to, ", ") + ")"
+		line += " (" + listed(used, func(u proxy.Upstream) string { return number(int(u.Requests)) + " to " + u.URL }) + ")"
 	}
 	if t.Edited == 0 {
 		line += ", all passed as they were (" + r.rule() + ")"

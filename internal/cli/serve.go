@@ -175,7 +175,7 @@ func newServing(c *config.Config, logger *slog.Logger) (*serving, error) {
 	made.Models = &models
 	made.Logger, made.Compactor.Events = logger, slogsink.New(logger)
 	if c.Text("log-format") == "text" { // records of the events say it to programs
-		made.Compactor.Events = event.Multi(made.Compactor.Events, newTeller(func(thread, line string) { logger.Info(line, "thread_id", thread) }))
+		made.Compactor.Events = event.Multi(made.Compactor.Events, newAnnouncer(func(thread, line string) { logger.Info(line, "thread_id", thread) }))
 	}
 	made.Window, made.Drain, made.Idle = c.Tokens("window"), c.Duration("drain"), c.Duration("idle")
 	if c.Text("socket") != "" {

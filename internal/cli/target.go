@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,10 +95,7 @@ type resolved struct {
 }
 
 func (t *target) resolve(in *input) (*resolved, error) {
-	r := &resolved{api: t.to, budget: t.budget}
-	if r.api == "" {
-		r.api = in.api()
-	}
+	r := &resolved{api: cmp.Or(t.to, in.api())}
 	if r.api != asText && codecs[r.api] == nil {
 		return nil, fmt.Errorf("%w: --to %s: known are %s", errUsage, t.to, strings.Join(targets, ", "))
 	}
@@ -138,7 +136,7 @@ func (t *target) resolve(in *input) (*resolved, error) {
 func (r *resolved) compactWith(chosen *choice.Choice, config palimpsest.Config, told *summaries) (err error) {
 	if chosen.Own() {
 		r.own = config.Policy
-		config.Policy = heard{config.Policy, told}
+		config.Policy = reportedPolicy{config.Policy, told}
 	}
 	r.compactor, err = palimpsest.New(config)
 	return err
@@ -242,31 +240,31 @@ func (r *resolved) encode(p *prompt.Prompt, in *input) ([]byte, error) {
 	if r.api == asText {
 		return text.Encode(p), nil
 	}
-	body, err := codecs[r.api].Encode(p)
-	if err != nil {
-		return nil, err
-	}
 	// What we write must pass what we check. What was broken when it came is
 	// the input's fault; anything else is ours, and better reported than sent.
-	problems := refused(r.api, body)
-	if len(problems) == 0 {
-		return body, nil
+	body, broken, err := encoded(r.api, p)
+	if err != nil || broken == nil {
+		return body, err
 	}
-	if own := in.refused(); len(own) > 0 {
-		return nil, fmt.Errorf("%w: %s: the %s API would refuse the request as it is: %w", errInvalid, in.path, in.api(), errors.Join(own...))
-	}
-	return nil, fmt.Errorf("the request would be refused by the %s API: %w", r.api, errors.Join(problems...))
-}
-
-// refused lists the rules of an API that a body breaks.
-func refused(api string, body []byte) []error {
-	var problems []error
-	for _, problem := range codecs[api].Validate(body) {
-		if !problem.Advice {
-			problems = append(problems, problem)
+	if in.Prompt != nil {
+		if _, own, err := encoded(in.api(), in.Prompt); cmp.Or(own, err) != nil {
+			return nil, fmt.Errorf("%w: %s: the %s API would refuse the request as it is: %w", errInvalid, in.path, in.api(), cmp.Or(own, err))
 		}
 	}
-	return problems
+	return nil, fmt.Errorf("the request would be refused by the %s API: %w", r.api, broken)
+}
+
+// encoded is a prompt as the body of a request, and the rules of the API that it breaks.
+func encoded(api string, p *prompt.Prompt) (body []byte, broken, err error) {
+	if body, err = codecs[api].Encode(p); err != nil {
+		return nil, nil, err
+	}
+	for _, problem := range codecs[api].Validate(body) {
+		if !problem.Advice {
+			broken = errors.Join(broken, problem)
+		}
+	}
+	return body, broken, nil
 }
 
 // compact makes the request fit: by a ladder that fills the budget, or once by a
@@ -314,18 +312,18 @@ func (r *resolved) shorter(ctx context.Context, q palimpsest.Request) (*palimpse
 	return res, nil
 }
 
-// heard is a policy whose summaries are told: of a dry run only the plan comes
+// reportedPolicy is a policy whose summaries are told: of a dry run only the plan comes
 // back.
-type heard struct {
+type reportedPolicy struct {
 	policy.Policy
 	told *summaries
 }
 
 // Unwrap returns the policy itself (see policy.As).
-func (h heard) Unwrap() policy.Policy { return h.Policy }
+func (h reportedPolicy) Unwrap() policy.Policy { return h.Policy }
 
 // Plan implements policy.Policy.
-func (h heard) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
+func (h reportedPolicy) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
 	f, err := h.Policy.Plan(ctx, s)
 	if err == nil {
 		h.told.report(f.Summaries)

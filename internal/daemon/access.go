@@ -30,6 +30,12 @@ type identity struct {
 	rights      apikey.Rights
 }
 
+// enter finds out who asks, and counts the request.
+func (s *Server) enter(r *http.Request) (identity, error) {
+	who, err := s.identify(r)
+	return who, s.admit(r, who, err)
+}
+
 // identify finds out who asks.
 func (s *Server) identify(r *http.Request) (identity, error) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")

@@ -55,6 +55,13 @@ func (s *Server) begin(tenant string) (end func(), err error) {
 	return end, nil
 }
 
+// fail answers with what an error means to whoever asked.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	p := problemOf(err)
+	requestOf(r.Context()).failed(p, err)
+	s.refuse(w, r, p)
+}
+
 // refuse answers with a problem. Who is to ask again, or sends too much, reads that only
 // when all of the request was taken: a connection that ends before is an error of the
 // network to him.
@@ -90,14 +97,14 @@ var errBusy = errors.New("no room for the body")
 // large ones wait.
 const freeBody = 32 << 10
 
-// roomed is a body for which there has to be room as it comes.
-type roomed struct {
+// meteredBody is a body for which there has to be room in memory as it comes.
+type meteredBody struct {
 	io.Reader
 	take func(bytes int) bool
 	read int
 }
 
-func (b *roomed) Read(p []byte) (int, error) {
+func (b *meteredBody) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
 	before := max(0, b.read-freeBody)
 	b.read += n

@@ -127,9 +127,5 @@ func (c *call) recall(info store.Info) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	hits := api.Hits{Items: found}
-	if hits.Items == nil {
-		hits.Items = []recall.Hit{}
-	}
-	return hits, nil
+	return api.Hits{Items: append([]recall.Hit{}, found...)}, nil
 }

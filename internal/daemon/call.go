@@ -49,14 +49,11 @@ type done struct{}
 // operation makes the handler of a route.
 func (s *Server) operation(op api.Operation, h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		seen := requestOf(r.Context())
 		c := &call{s: s, w: w, r: r, op: op, version: api.Any}
 		defer c.end()
 		answer, err := c.answer(h)
 		if err != nil {
-			p := problemOf(err)
-			seen.failed(p, err)
-			s.refuse(w, r, p)
+			s.fail(w, r, err)
 			return
 		}
 		switch answer := answer.(type) {
@@ -73,8 +70,8 @@ func (s *Server) operation(op api.Operation, h handler) http.Handler {
 
 // answer checks who asks for what, and asks the handler.
 func (c *call) answer(h handler) (any, error) {
-	who, err := c.s.identify(c.r)
-	if err = c.s.admit(c.r, who, err); err != nil {
+	who, err := c.s.enter(c.r)
+	if err != nil {
 		return nil, err
 	}
 	c.who = who
@@ -129,10 +126,7 @@ func (c *call) json(v any) {
 	e := json.NewEncoder(&data)
 	e.SetEscapeHTML(false) // bodies for providers are sent on as they are
 	if err := e.Encode(v); err != nil {
-		err = fmt.Errorf("%s: the answer cannot be written: %w", c.op.ID, err)
-		p := problemOf(err)
-		requestOf(c.r.Context()).failed(p, err)
-		refuse(c.w, requestID(c.r.Context()), p)
+		c.s.fail(c.w, c.r, fmt.Errorf("%s: the answer cannot be written: %w", c.op.ID, err))
 		return
 	}
 	c.w.Header().Set("Content-Type", "application/json")
@@ -184,7 +178,7 @@ func (c *call) decode(v any) error {
 		return problem(api.WrongType, "send the body as it is, without Content-Encoding")
 	}
 	limits := c.s.config.Limits
-	body, err := io.ReadAll(&roomed{Reader: http.MaxBytesReader(c.w, c.r.Body, limits.Body), take: c.take})
+	body, err := io.ReadAll(&meteredBody{Reader: http.MaxBytesReader(c.w, c.r.Body, limits.Body), take: c.take})
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
@@ -223,8 +217,7 @@ func unreadable(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return problem(api.BadRequest, "not valid JSON: it ends before its time")
 	case errors.As(err, &kind):
-		path := kind.Field
-		path = cmp.Or(path, "body")
+		path := cmp.Or(kind.Field, "body")
 		return at(path, problem(api.BadRequest, fmt.Sprintf("%s: want %s, got %s", path, jsonKind(kind.Type.Kind().String()), kind.Value)))
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
@@ -265,22 +258,31 @@ func (c *call) page() (after string, limit int, err error) {
 	data, err := base64.RawURLEncoding.DecodeString(cursor)
 	list, after, ok := strings.Cut(string(data), "\n")
 	if err != nil || !ok || list != c.list() || after == "" || !utf8.ValidString(after) {
-		return "", 0, problem(api.BadCursor, "the cursor is not one that this list gave as next; begin again without one")
+		return "", 0, badCursor()
 	}
 	return after, limit, nil
 }
 
-// number is page for lists that count.
-func (c *call) number() (after, limit int, err error) {
+// span is the page of a list of n things that are counted, from the position from up to
+// but not with to, and the cursor of the next page.
+func (c *call) span(n int) (from, to int, next string, err error) {
 	text, limit, err := c.page()
-	if err != nil || text == "" {
-		return 0, limit, err
+	if err != nil {
+		return 0, 0, "", err
 	}
-	after, err = strconv.Atoi(text)
-	if err != nil || after < 0 || after > math.MaxInt-limit {
-		return 0, 0, problem(api.BadCursor, "the cursor is not one that this list gave as next; begin again without one")
+	if text != "" {
+		if from, err = strconv.Atoi(text); err != nil || from < 0 || from > math.MaxInt-limit {
+			return 0, 0, "", badCursor()
+		}
 	}
-	return after, limit, nil
+	if to = min(from+limit, n); to < n {
+		next = c.more(strconv.Itoa(to))
+	}
+	return from, to, next, nil
+}
+
+func badCursor() error {
+	return problem(api.BadCursor, "the cursor is not one that this list gave as next; begin again without one")
 }
 
 // more is the cursor of the page behind an item of the list.

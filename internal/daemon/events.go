@@ -108,9 +108,7 @@ func (c *call) events(info store.Info) (any, error) {
 	}
 	wake := c.tenant.hub.watch(info.ID, c.s.config.Limits.Streams)
 	if wake == nil {
-		p := problem(api.TooManyRequests, fmt.Sprintf("more than %d open streams of events; close some", c.s.config.Limits.Streams))
-		p.RetryAfter = 1
-		return nil, p
+		return nil, later(api.TooManyRequests, fmt.Sprintf("more than %d open streams of events; close some", c.s.config.Limits.Streams))
 	}
 	defer c.tenant.hub.leave(info.ID, wake)
 	c.s.metrics.streams.Inc()

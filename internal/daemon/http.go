@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"log/slog"
 	"net"
@@ -18,9 +19,7 @@ const defaultArrive = 2 * time.Minute
 // long to arrive, and a reader as long for each piece of an answer; 0 is two minutes.
 // One that says in two ways where its body ends is refused.
 func HTTPServer(h http.Handler, arrive time.Duration) *http.Server {
-	if arrive <= 0 {
-		arrive = defaultArrive
-	}
+	arrive = cmp.Or(max(arrive, 0), defaultArrive)
 	s := &http.Server{
 		Handler:           timed(h, arrive),
 		ReadHeaderTimeout: 10 * time.Second,
@@ -30,7 +29,7 @@ func HTTPServer(h http.Handler, arrive time.Duration) *http.Server {
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}
 	s.ConnState = func(c net.Conn, state http.ConnState) {
-		if h, ok := c.(*headed); ok && state == http.StateIdle {
+		if h, ok := c.(*headerConn); ok && state == http.StateIdle {
 			h.next()
 		}
 	}
@@ -105,23 +104,23 @@ func (w *writing) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Listener is a listener for an HTTPServer: it looks at the headers of requests before
 // anybody reads them.
-func Listener(l net.Listener) net.Listener { return headedListener{l} }
+func Listener(l net.Listener) net.Listener { return headerListener{l} }
 
-type headedListener struct{ net.Listener }
+type headerListener struct{ net.Listener }
 
-func (l headedListener) Accept() (net.Conn, error) {
+func (l headerListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return &headed{Conn: c, looking: true}, nil
+	return &headerConn{Conn: c, looking: true}, nil
 }
 
-// headed is a connection that breaks off where the header of a request names both a
+// headerConn is a connection that breaks off where the header of a request names both a
 // length and a transfer encoding. net/http takes such a request by its encoding; who
 // stands before it may have taken it by its length, and what is the rest for the one
 // is a request of somebody else's for the other.
-type headed struct {
+type headerConn struct {
 	net.Conn
 
 	mu      sync.Mutex
@@ -132,13 +131,13 @@ type headed struct {
 }
 
 // next begins another request.
-func (c *headed) next() {
+func (c *headerConn) next() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.looking, c.line, c.length, c.coding = true, nil, false, false
 }
 
-func (c *headed) Read(p []byte) (int, error) {
+func (c *headerConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
@@ -95,9 +96,7 @@ func (l *linker) result(r thread.ToolResult) thread.ToolResult {
 func (l *linker) tool(id string) string {
 	for ; l.tools[id] == "" && l.before > 0; l.before-- {
 		for _, c := range uncopied.At(l.log, l.before-1).Calls() {
-			if l.tools[c.ID] == "" {
-				l.tools[c.ID] = c.Name
-			}
+			l.tools[c.ID] = cmp.Or(l.tools[c.ID], c.Name)
 		}
 	}
 	return l.tools[id]

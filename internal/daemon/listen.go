@@ -43,7 +43,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	failed := make(chan error, len(listeners))
 	listening := make([]net.Listener, len(listeners)) // all are made before one is served, which changes the server
 	for i, l := range listeners {
-		listening[i] = headedListener{l}
+		listening[i] = headerListener{l}
 		if s.config.TLS != nil && !isSocket(l.Addr()) {
 			listening[i] = secured(l, server.TLSConfig)
 		}
@@ -96,7 +96,4 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 
 // Stop ends the streams of events and makes /readyz say that the daemon stops.
 // Serve calls it; who serves by other means calls it before closing.
-func (s *Server) Stop() {
-	s.stopping.Store(true)
-	s.stopOnce.Do(func() { close(s.stop) })
-}
+func (s *Server) Stop() { s.closeStop() }

@@ -39,19 +39,14 @@ const searchMemory = 64 << 20
 
 // answerMCP answers an agent. Who may ask is decided as for every operation.
 func (s *Server) answerMCP(w http.ResponseWriter, r *http.Request) {
-	seen := requestOf(r.Context())
-	err := s.mayMCP(w, r)
-	if err == nil {
-		return
+	if err := s.mayMCP(w, r); err != nil {
+		s.fail(w, r, err)
 	}
-	p := problemOf(err)
-	seen.failed(p, err)
-	s.refuse(w, r, p)
 }
 
 func (s *Server) mayMCP(w http.ResponseWriter, r *http.Request) error {
-	who, err := s.identify(r)
-	if err = s.admit(r, who, err); err != nil {
+	who, err := s.enter(r)
+	if err != nil {
 		return err
 	}
 	if err := who.allow(apikey.Read); err != nil {
@@ -67,7 +62,7 @@ func (s *Server) mayMCP(w http.ResponseWriter, r *http.Request) error {
 	write := s.config.MCP == WriteMCP && who.rights.Has(apikey.Write)
 	w.Header().Set("Cache-Control", "no-store")
 	mcp.New(&threads{s: s, tenant: t, who: artifact.Requester{TenantID: t.name, ID: who.key}}, &mcp.Options{
-		Version: s.config.Version, Write: write, Count: s.count, Memory: s.searched, Scope: t.name,
+		Version: s.config.Version, Write: write, Count: s.config.Compactor.Counter.Text, Memory: s.searched, Scope: t.name,
 	}).ServeHTTP(w, r)
 	return nil
 }

@@ -104,11 +104,8 @@ func (m *metrics) counted(work job.Handlers) job.Handlers {
 func (s *Server) metricsPage() http.Handler {
 	page := promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who, err := s.identify(r)
-		if err = s.admit(r, who, err); err != nil {
-			p := problemOf(err)
-			requestOf(r.Context()).failed(p, err)
-			refuse(w, requestID(r.Context()), p)
+		if _, err := s.enter(r); err != nil {
+			s.fail(w, r, err)
 			return
 		}
 		page.ServeHTTP(w, r)
@@ -118,73 +115,47 @@ func (s *Server) metricsPage() http.Handler {
 // collector shows what event.Counters has added up (A24).
 type collector struct{ counters *event.Counters }
 
-// sum is a counter without labels, and where it is in a snapshot.
-type sum struct {
-	desc  *prometheus.Desc
-	value func(event.Snapshot) int64
-}
-
-// group is a counter by one label, and where it is in a snapshot.
-type group struct {
-	desc   *prometheus.Desc
-	values func(event.Snapshot) map[string]int64
-}
-
-func desc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("palimpsest_"+name, help, labels, nil)
-}
-
-func sums() []sum {
-	return []sum{
-		{desc("checks_total", "How often it was looked whether to compact."), func(s event.Snapshot) int64 { return s.Checks }},
-		{desc("compactions_total", "Compactions completed."), func(s event.Snapshot) int64 { return s.Compactions }},
-		{desc("tokens_freed_total", "Tokens freed by completed compactions, each counted once: what the request took before, less what it took after."), func(s event.Snapshot) int64 { return s.TokensFreed }},
-		{desc("prompts_total", "Prompts that were handed out."), func(s event.Snapshot) int64 { return s.Prompts }},
-		{desc("tokens_spared_total", "Tokens that these prompts were smaller by, together, than their conversations as they were said."), func(s event.Snapshot) int64 { return s.TokensSpared }},
-		{desc("cache_hits_total", "Summaries and plans that came from a cache."), func(s event.Snapshot) int64 { return s.CacheHits }},
-		{desc("cache_misses_total", "Summaries and plans that a cache did not have."), func(s event.Snapshot) int64 { return s.CacheMisses }},
-		{desc("rehydrations_total", "Artifacts shown again."), func(s event.Snapshot) int64 { return s.Rehydrations }},
-		{desc("rehydrations_blocked_total", "Artifacts that were not shown again."), func(s event.Snapshot) int64 { return s.Blocked }},
-		{desc("plan_conflicts_total", "Plans that another one was faster than."), func(s event.Snapshot) int64 { return s.Conflicts }},
-		{desc("overflows_recovered_total", "Requests that were made smaller after a provider refused them."), func(s event.Snapshot) int64 { return s.Overflows }},
-		{desc("context_requests_total", "Signs that an agent misses what was removed: it asks for it, says so, or looks at it again."), func(s event.Snapshot) int64 { return s.ContextRequests }},
-		{desc("quality_alerts_total", "How often an agent kept asking."), func(s event.Snapshot) int64 { return s.Alerts }},
-	}
-}
-
-func groups() []group {
-	return []group{
-		{desc("compaction_failures_total", "Compactions that failed, by class of error.", "class"), func(s event.Snapshot) map[string]int64 { return s.Failures }},
-		{desc("compaction_fallbacks_total", "Compactions that ended otherwise than planned.", "fallback"), func(s event.Snapshot) map[string]int64 { return s.Fallbacks }},
-		{desc("strategy_records_total", "Records in plans, by strategy.", "strategy"), func(s event.Snapshot) map[string]int64 { return s.Strategies }},
-		{desc("strategy_tokens_freed_total", "Tokens freed by records, by strategy: what stood in the request before, less what stands there in its place.", "strategy"), func(s event.Snapshot) map[string]int64 { return s.StrategyTokens }},
-	}
-}
-
-func latency() *prometheus.Desc {
-	return desc("compaction_seconds", "How long compactions took.")
-}
-
-// Describe implements prometheus.Collector.
-func (c *collector) Describe(to chan<- *prometheus.Desc) {
-	for _, s := range sums() {
-		to <- s.desc
-	}
-	for _, g := range groups() {
-		to <- g.desc
-	}
-	to <- latency()
-}
+// Describe implements prometheus.Collector. It says nothing: the metrics are checked
+// each time they are collected.
+func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
-	now := c.counters.Snapshot()
-	for _, s := range sums() {
-		to <- prometheus.MustNewConstMetric(s.desc, prometheus.CounterValue, float64(s.value(now)))
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("palimpsest_"+name, help, labels, nil)
 	}
-	for _, g := range groups() {
-		for label, n := range g.values(now) {
-			to <- prometheus.MustNewConstMetric(g.desc, prometheus.CounterValue, float64(n), label)
+	now := c.counters.Snapshot()
+	for _, sum := range []struct {
+		name, help string
+		value      int64
+	}{
+		{"checks_total", "How often it was looked whether to compact.", now.Checks},
+		{"compactions_total", "Compactions completed.", now.Compactions},
+		{"tokens_freed_total", "Tokens freed by completed compactions, each counted once: what the request took before, less what it took after.", now.TokensFreed},
+		{"prompts_total", "Prompts that were handed out.", now.Prompts},
+		{"tokens_spared_total", "Tokens that these prompts were smaller by, together, than their conversations as they were said.", now.TokensSpared},
+		{"cache_hits_total", "Summaries and plans that came from a cache.", now.CacheHits},
+		{"cache_misses_total", "Summaries and plans that a cache did not have.", now.CacheMisses},
+		{"rehydrations_total", "Artifacts shown again.", now.Rehydrations},
+		{"rehydrations_blocked_total", "Artifacts that were not shown again.", now.Blocked},
+		{"plan_conflicts_total", "Plans that another one was faster than.", now.Conflicts},
+		{"overflows_recovered_total", "Requests that were made smaller after a provider refused them.", now.Overflows},
+		{"context_requests_total", "Signs that an agent misses what was removed: it asks for it, says so, or looks at it again.", now.ContextRequests},
+		{"quality_alerts_total", "How often an agent kept asking.", now.Alerts},
+	} {
+		to <- prometheus.MustNewConstMetric(desc(sum.name, sum.help), prometheus.CounterValue, float64(sum.value))
+	}
+	for _, group := range []struct {
+		name, help, label string
+		values            map[string]int64
+	}{
+		{"compaction_failures_total", "Compactions that failed, by class of error.", "class", now.Failures},
+		{"compaction_fallbacks_total", "Compactions that ended otherwise than planned.", "fallback", now.Fallbacks},
+		{"strategy_records_total", "Records in plans, by strategy.", "strategy", now.Strategies},
+		{"strategy_tokens_freed_total", "Tokens freed by records, by strategy: what stood in the request before, less what stands there in its place.", "strategy", now.StrategyTokens},
+	} {
+		for label, n := range group.values {
+			to <- prometheus.MustNewConstMetric(desc(group.name, group.help, group.label), prometheus.CounterValue, float64(n), label)
 		}
 	}
 	buckets, below := map[float64]uint64{}, uint64(0)
@@ -192,5 +163,5 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		below += uint64(now.Latency.Counts[i])
 		buckets[bound] = below
 	}
-	to <- prometheus.MustNewConstHistogram(latency(), uint64(now.Latency.Count), now.Latency.Sum, buckets)
+	to <- prometheus.MustNewConstHistogram(desc("compaction_seconds", "How long compactions took."), uint64(now.Latency.Count), now.Latency.Sum, buckets)
 }

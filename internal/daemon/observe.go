@@ -81,10 +81,8 @@ func (s *Server) observed(w http.ResponseWriter, r *http.Request, next http.Hand
 			// The value of a panic may quote what was sent; the stack does not.
 			s.log.ErrorContext(ctx, "panic", "request", seen.id, "route", route, "stack", string(debug.Stack()))
 			if written.status == 0 {
-				p := problemOf(errPanic)
-				seen.failed(p, errPanic)
 				written.Header().Set("X-Request-Id", seen.id) // a proxied request lost it
-				refuse(written, seen.id, p)
+				s.fail(written, r.WithContext(ctx), errPanic)
 			}
 		}
 		s.record(ctx, r, route, written, s.config.Now().Sub(start))
@@ -103,21 +101,16 @@ func (s *Server) record(ctx context.Context, r *http.Request, route string, w *r
 	seen := requestOf(ctx)
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
-	status := w.status
-	status = cmp.Or(status, http.StatusOK)
+	status := cmp.Or(w.status, http.StatusOK)
 	s.metrics.observe(route, status, took)
 	attrs := []slog.Attr{
 		slog.String("request", seen.id), slog.String("method", method(r.Method)), slog.String("route", route), slog.Int("status", status),
 		slog.Duration("took", took), slog.Int64("bytes_in", max(r.ContentLength, 0)), slog.Int64("bytes_out", w.bytes),
 	}
-	if seen.who.tenant != "" {
-		attrs = append(attrs, slog.String("tenant", seen.who.tenant))
-	}
-	if seen.who.key != "" {
-		attrs = append(attrs, slog.String("key", seen.who.key))
-	}
-	if seen.kind != "" {
-		attrs = append(attrs, slog.String("problem", seen.kind))
+	for _, known := range []struct{ name, value string }{{"tenant", seen.who.tenant}, {"key", seen.who.key}, {"problem", seen.kind}} {
+		if known.value != "" {
+			attrs = append(attrs, slog.String(known.name, known.value))
+		}
 	}
 	level := slog.LevelInfo
 	if seen.cause != nil {

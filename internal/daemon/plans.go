@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,21 +26,17 @@ func (c *call) current(id string) (any, error) {
 }
 
 func (c *call) plans(info store.Info) (any, error) {
-	after, limit, err := c.number()
+	after, end, next, err := c.span(info.Plans)
 	if err != nil {
 		return nil, err
 	}
-	page := api.Plans{Current: info.Plans, Items: []api.PlanInfo{}}
-	end := min(after+limit, info.Plans)
+	page := api.Plans{Current: info.Plans, Items: []api.PlanInfo{}, Next: next}
 	for v := after + 1; v <= end; v++ {
 		p, err := c.tenant.Plans.Plan(c.r.Context(), info.ID, v)
 		if err != nil {
 			return nil, err
 		}
 		page.Items = append(page.Items, infoOf(v, p))
-	}
-	if end < info.Plans {
-		page.Next = c.more(strconv.Itoa(end))
 	}
 	c.etag(info.Plans)
 	return page, nil
@@ -92,16 +89,10 @@ func (c *call) diff(info store.Info) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p == nil {
-			p = &plan.Plan{}
-		}
-		plans[name] = p
+		plans[name] = cmp.Or(p, &plan.Plan{})
 	}
-	out := api.Diff{From: versions["from"], To: versions["to"], Changes: plan.Diff(plans["from"], plans["to"])}
-	if out.Changes == nil {
-		out.Changes = []plan.Change{}
-	}
-	return out, nil
+	changes := append([]plan.Change{}, plan.Diff(plans["from"], plans["to"])...)
+	return api.Diff{From: versions["from"], To: versions["to"], Changes: changes}, nil
 }
 
 func (c *call) undo(info store.Info, q *api.Undo) (any, error) {

@@ -25,9 +25,7 @@ func (s *Server) proxied(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if err != nil {
-		p := problemOf(err)
-		requestOf(r.Context()).failed(p, err)
-		s.refuse(w, r, p)
+		s.fail(w, r, err)
 		return
 	}
 	r.Header.Del(KeyHeader)

@@ -45,8 +45,10 @@ func probed(db store.DB, now func() time.Time) func(context.Context) error {
 
 // unready is why the daemon cannot work, nil where it can.
 func (s *Server) unready(ctx context.Context) error {
-	if s.stopping.Load() {
+	select {
+	case <-s.stop:
 		return errStopping
+	default:
 	}
 	limited, cancel := context.WithTimeout(ctx, readyPatience)
 	defer cancel()

@@ -4,6 +4,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -128,24 +129,12 @@ type Limits struct {
 }
 
 func (l Limits) filled() Limits {
-	if l.Body <= 0 {
-		l.Body = 64 << 20
-	}
-	if l.Depth <= 0 {
-		l.Depth = 200
-	}
-	if l.Rate <= 0 {
-		l.Rate = 200
-	}
-	if l.Burst <= 0 {
-		l.Burst = 2 * l.Rate
-	}
-	if l.Page <= 0 {
-		l.Page = 500
-	}
-	if l.Streams <= 0 {
-		l.Streams = 100
-	}
+	l.Body = cmp.Or(max(l.Body, 0), 64<<20)
+	l.Depth = cmp.Or(max(l.Depth, 0), 200)
+	l.Rate = cmp.Or(max(l.Rate, 0), 200)
+	l.Burst = cmp.Or(max(l.Burst, 0), 2*l.Rate)
+	l.Page = cmp.Or(max(l.Page, 0), 500)
+	l.Streams = cmp.Or(max(l.Streams, 0), 100)
 	return l
 }
 
@@ -155,7 +144,6 @@ type Server struct {
 	models   token.ModelSet
 	mux      *http.ServeMux
 	metrics  *metrics
-	counters *event.Counters
 	rate     *bucket.Buckets[string]
 	log      *slog.Logger
 	jobs     job.Queue // nil where nothing is done in the background
@@ -163,17 +151,16 @@ type Server struct {
 	busy     work
 	idle     *idle
 	searched *mcp.Memory
-	count    func(string) int // the tokens of a text, for answers to agents
 
 	mu      sync.Mutex
 	tenants map[string]*tenant
 
 	// running is what is told at the socket, nil where nothing is served at one.
-	running  atomic.Pointer[ondemand.Running]
-	stopping atomic.Bool
-	// stop is closed when the daemon stops, so that streams end.
-	stop     chan struct{}
-	stopOnce sync.Once
+	running atomic.Pointer[ondemand.Running]
+	// stop is closed when the daemon stops, so that streams end; closeStop closes it
+	// once.
+	stop      chan struct{}
+	closeStop func()
 }
 
 // New returns a server. The error names the part of the configuration that cannot
@@ -185,46 +172,39 @@ func New(c Config) (*Server, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Artifacts == nil {
 		c.Artifacts = artifact.NewStore(c.Store.Artifacts(), &artifact.Options{Now: c.Now})
 	}
-	if c.Drain <= 0 {
-		c.Drain = 30 * time.Second
+	if c.Compactor.Counter == nil {
+		counter, err := token.New("o200k", nil)
+		if err != nil {
+			return nil, fmt.Errorf("daemon.New: %w", err)
+		}
+		c.Compactor.Counter = counter
 	}
-	if c.Counters == nil {
-		c.Counters = &event.Counters{}
-	}
-	if c.Spending == nil {
-		c.Spending = NewSpending(0, c.Now)
-	}
-	if c.Memory == nil {
-		c.Memory = proxy.NewMemory(nil)
-	}
+	c.Drain = cmp.Or(max(c.Drain, 0), 30*time.Second)
+	c.Counters = cmp.Or(c.Counters, &event.Counters{})
+	c.Spending = cmp.Or(c.Spending, NewSpending(0, c.Now))
+	c.Memory = cmp.Or(c.Memory, proxy.NewMemory(nil))
 	c.Limits = c.Limits.filled()
 	if c.Ready == nil {
 		c.Ready = probed(c.Store, c.Now)
 	}
-	if c.Compactor.Memory == nil {
-		c.Compactor.Memory = palimpsest.NewMemory(0) // one for all tenants
-	}
+	c.Compactor.Memory = cmp.Or(c.Compactor.Memory, palimpsest.NewMemory(0)) // one for all tenants
 	s := &Server{
-		config: c, mux: http.NewServeMux(), counters: c.Counters, log: c.Logger,
+		config: c, mux: http.NewServeMux(), log: c.Logger,
 		rate: bucket.New[string](float64(c.Limits.Burst), time.Second*time.Duration(c.Limits.Burst)/time.Duration(c.Limits.Rate), c.Now), tenants: map[string]*tenant{}, stop: make(chan struct{}),
 		busy: work{each: c.Limits.Requests}, idle: newIdle(c.Idle), searched: mcp.NewMemory(searchMemory),
 	}
+	s.closeStop = sync.OnceFunc(func() { close(s.stop) })
 	if s.models = token.Models(); c.Models != nil {
 		s.models = *c.Models
 	}
-	s.metrics = newMetrics(s.counters, c.Memory, c.Compactor.Memory, c.Spending)
+	s.metrics = newMetrics(c.Counters, c.Memory, c.Compactor.Memory, c.Spending)
 	// What cannot be used is told now and not at the first request.
 	if _, err := palimpsest.New(c.Compactor); err != nil {
 		return nil, fmt.Errorf("daemon.New: %w", err)
-	}
-	if counter := c.Compactor.Counter; counter != nil {
-		s.count = counter.Text
 	}
 	if err := s.routes(); err != nil {
 		return nil, fmt.Errorf("daemon.New: %w", err)

@@ -48,9 +48,7 @@ func (s *Server) atSocket(next http.HandlerFunc) http.HandlerFunc {
 			err = fromHere(r)
 		}
 		if err != nil {
-			p := problemOf(err)
-			requestOf(r.Context()).failed(p, err)
-			s.refuse(w, r, p)
+			s.fail(w, r, err)
 			return
 		}
 		next(w, r)

@@ -35,18 +35,18 @@ func (s *Spending) Answers(tenant string, kept store.Answers) *llm.Answers {
 	if s == nil {
 		return llm.NewAnswers(kept)
 	}
-	return llm.NewMetered(kept, purse{s, tenant})
+	return llm.NewMetered(kept, tenantMeter{s, tenant})
 }
 
-// purse is the llm.Meter of a tenant.
-type purse struct {
+// tenantMeter is the llm.Meter of a tenant.
+type tenantMeter struct {
 	*Spending
 	tenant string
 }
 
 // Begin implements llm.Meter. It takes what the question may use, and gives back what
 // it did not.
-func (p purse) Begin(tokens int) (end func(used int), err error) {
+func (p tenantMeter) Begin(tokens int) (end func(used int), err error) {
 	if p.tenants.Take(p.tenant, float64(tokens)) > 0 {
 		p.denied.Add(1)
 		return nil, fmt.Errorf("the tenant has asked models as much as it may for now (%d tokens an hour)", p.hourly)

@@ -19,7 +19,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // maxOutput is the most that is kept free for an answer where the step does not
@@ -79,12 +78,9 @@ func (c *call) step(q *api.Step, path string) (palimpsest.Step, error) {
 
 // fit fills in what is known of the model.
 func (c *call) fit(step *palimpsest.Step) {
-	var m token.Model
-	if step.Base.Model != "" {
-		if found, err := c.s.models.Find(step.Base.Model); err == nil {
-			m = found
-			step.Profile.BoundReasoning = m.BindsThinking
-		}
+	m, err := c.s.models.Find(step.Base.Model)
+	if err == nil {
+		step.Profile.BoundReasoning = m.BindsThinking
 	}
 	step.Window = cmp.Or(step.Window, m.Window, c.s.config.Window)
 	step.Output = cmp.Or(step.Output, min(step.Base.MaxOutput, maxOutput), min(m.MaxOutput, maxOutput))
@@ -206,9 +202,7 @@ func answered(q *api.Answer) (messages []thread.Message, usage llm.Usage, err er
 		if messages, told, err = decodeResponse(q.API, q.Response); err != nil {
 			return nil, usage, err
 		}
-		if q.Usage == nil {
-			q.Usage = told
-		}
+		q.Usage = cmp.Or(q.Usage, told)
 	}
 	if len(messages) == 0 {
 		return nil, usage, problem(api.BadRequest, "there is no answer: send api and response, or messages")
@@ -357,10 +351,7 @@ func (c *call) render(info store.Info, q *api.Render) (any, error) {
 	if len(step.Messages) > 0 {
 		return nil, at("step.messages", problem(api.BadRequest, "rendering adds no messages; send the step without them"))
 	}
-	version := info.Plans
-	if q.PlanVersion != nil {
-		version = *q.PlanVersion
-	}
+	version := *cmp.Or(q.PlanVersion, &info.Plans)
 	if version < 0 {
 		return nil, at("plan_version", problem(api.BadRequest, "plan_version: want the version of a plan, or 0 for none"))
 	}

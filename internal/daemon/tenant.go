@@ -14,7 +14,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/store"
-	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // tenant is what the daemon holds for a tenant: its stores, its compactor, and
@@ -86,15 +85,10 @@ func (s *Server) tenant(name string) (*tenant, error) {
 	c.Documents, c.Artifacts, c.Requester = t.Documents, s.config.Artifacts, t.who
 	c.Jobs, c.Domain = s.jobs, Domain(name)
 	c.Events = event.Func(func(ctx context.Context, e event.Event) {
-		event.Multi(s.counters, event.Func(t.record), s.config.Compactor.Events).Emit(ctx, e)
+		event.Multi(s.config.Counters, event.Func(t.record), s.config.Compactor.Events).Emit(ctx, e)
 	})
 	c.Now = s.config.Now
 	var err error
-	if c.Counter == nil {
-		if c.Counter, err = token.New("o200k", nil); err != nil {
-			return nil, err
-		}
-	}
 	if t.compactor, err = palimpsest.New(c); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -8,7 +9,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -83,9 +83,7 @@ func (c *call) create() (any, error) {
 	if err := c.decode(&q); err != nil {
 		return nil, err
 	}
-	if q.ID == "" {
-		q.ID = "thr_" + strings.ToLower(rand.Text())
-	}
+	q.ID = cmp.Or(q.ID, "thr_"+strings.ToLower(rand.Text()))
 	if err := checkID(q.ID); err != nil {
 		return nil, err
 	}
@@ -290,21 +288,17 @@ func (c *call) remove(info store.Info) (any, error) {
 const removePatience = 30 * time.Second
 
 func (c *call) log(info store.Info) (any, error) {
-	after, limit, err := c.number()
-	if err != nil {
-		return nil, err
-	}
 	log, err := c.tenant.Log.Load(c.r.Context(), info.ID)
 	if err != nil {
 		return nil, err
 	}
-	page := api.Log{Version: log.Version(), Items: []neutral.Message{}}
-	end := min(after+limit, log.Len())
-	for i := after; i < end; i++ {
-		page.Items = append(page.Items, neutral.MessageOf(uncopied.At(log, i)))
+	from, to, next, err := c.span(log.Len())
+	if err != nil {
+		return nil, err
 	}
-	if end < log.Len() {
-		page.Next = c.more(strconv.Itoa(end))
+	page := api.Log{Version: log.Version(), Items: []neutral.Message{}, Next: next}
+	for i := from; i < to; i++ {
+		page.Items = append(page.Items, neutral.MessageOf(uncopied.At(log, i)))
 	}
 	c.etag(log.Version())
 	return page, nil

@@ -134,7 +134,7 @@ func (s *securedListener) secure(conn net.Conn) {
 	_ = conn.SetDeadline(time.Time{})
 	out := net.Conn(t)
 	if t.ConnectionState().NegotiatedProtocol != "h2" {
-		out = &headed{Conn: t, looking: true}
+		out = &headerConn{Conn: t, looking: true}
 	}
 	select {
 	case s.ready <- accepted{conn: out}:

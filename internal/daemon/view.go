@@ -76,10 +76,8 @@ func (c *call) shownUnder(info store.Info, version int) (*web.Shown, error) {
 		return nil, err
 	}
 	shown := &web.Shown{Thread: q.Thread, Version: version, Counter: c.tenant.config.Counter, Window: step.Window, Budget: step.Budget, Unkept: step.Fixed}
-	if step.Base != nil && step.Base.Model != "" {
-		if m, err := c.s.models.Find(step.Base.Model); err == nil {
-			shown.Model = m
-		}
+	if step.Base != nil {
+		shown.Model, _ = c.s.models.Find(step.Base.Model) // one that is not known has no prices
 	}
 	if shown.Result, err = c.rendered(p, q); err != nil {
 		return nil, err
@@ -106,9 +104,7 @@ func (c *call) rendered(p *plan.Plan, q palimpsest.Request) (*palimpsest.Result,
 	if err != nil {
 		return nil, err
 	}
-	if res.Plan = p; p == nil {
-		res.Plan = &plan.Plan{}
-	}
+	res.Plan = cmp.Or(p, &plan.Plan{})
 	for _, id := range res.Plan.Pinned {
 		if i, ok := q.Thread.Index(id); ok {
 			res.Pinned = append(res.Pinned, i)
@@ -134,15 +130,9 @@ func (c *call) stepOf(id string, q *api.Step) (palimpsest.Step, error) {
 	if last.Base != nil && q.Base == nil && len(q.Body) == 0 {
 		step.Base, step.Fixed, step.Profile = last.Base, last.Fixed, last.Profile
 	}
-	if last.Window > 0 && q.Window == 0 {
-		step.Window = last.Window
-	}
-	if last.Output > 0 && q.Output == 0 {
-		step.Output = last.Output
-	}
-	if q.Budget == 0 {
-		step.Budget = last.Budget
-	}
+	step.Window = cmp.Or(q.Window, last.Window, step.Window)
+	step.Output = cmp.Or(q.Output, last.Output, step.Output)
+	step.Budget = cmp.Or(q.Budget, last.Budget)
 	return step, nil
 }
 
@@ -225,8 +215,7 @@ func (c *call) compactorFor(q *api.Compact) (*palimpsest.Compactor, error) {
 	if c.s.config.Policies == nil {
 		return nil, at("policy", problem(api.BadRequest, "policy: this daemon keeps to the policy that it was started with"))
 	}
-	name := q.Policy
-	name = cmp.Or(name, "auto")
+	name := cmp.Or(q.Policy, "auto")
 	if !slices.Contains(policyfile.Bases(), name) {
 		return nil, at("policy", problem(api.BadRequest, fmt.Sprintf("policy: want one of %s; got %.40q", strings.Join(policyfile.Bases(), ", "), q.Policy)))
 	}

@@ -34,14 +34,14 @@ func (s *Server) fitted(tokens int, build func(bytes int) string) string {
 	bytes := usual * tokens
 	for range 8 {
 		text := build(bytes)
-		n := s.count(text)
+		n := s.options.Count(text)
 		if n <= tokens {
 			return text
 		}
 		bytes = max(1, min(bytes*tokens/n, bytes*9/10))
 	}
 	text := build(bytes)
-	for keep := len(text); s.count(text) > tokens; {
+	for keep := len(text); s.options.Count(text) > tokens; {
 		keep = keep * 3 / 4
 		text = text[:clip.Boundary(text, keep)] + " …"
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -96,19 +97,19 @@ func isMessage(line []byte) bool {
 		return false
 	}
 	if !bytes.HasPrefix(bytes.TrimLeft(line, " \t\r"), []byte("[")) {
-		_, err := jsonrpc.DecodeMessage(line)
-		return err == nil
+		return isOne(line)
 	}
 	var batch []json.RawMessage
 	if json.Unmarshal(line, &batch) != nil {
 		return false
 	}
-	for _, one := range batch {
-		if _, err := jsonrpc.DecodeMessage(one); err != nil {
-			return false
-		}
-	}
-	return len(batch) > 0
+	return len(batch) > 0 && !slices.ContainsFunc(batch, func(one json.RawMessage) bool { return !isOne(one) })
+}
+
+// isOne reports whether data is one message.
+func isOne(data []byte) bool {
+	_, err := jsonrpc.DecodeMessage(data)
+	return err == nil
 }
 
 // answers is where several write whole lines; whoever opened it closes it.

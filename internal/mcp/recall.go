@@ -173,8 +173,8 @@ func (s *Server) index(ctx context.Context, list []Session) (index *recall.Index
 // entries are what can be found in a session. In the newest, which may be the one that
 // asks, the question itself is left out.
 func (s *Server) entries(ctx context.Context, one Session, newest bool) ([]recall.Entry, error) {
-	key := strings.Join([]string{s.scope, one.ID, one.Version, strconv.FormatBool(newest)}, "\x00")
-	if held, ok := s.memory.entries.Get(key); ok {
+	key := strings.Join([]string{s.options.Scope, one.ID, one.Version, strconv.FormatBool(newest)}, "\x00")
+	if held, ok := s.options.Memory.entries.Get(key); ok {
 		return held, nil
 	}
 	c, err := s.sessions.Open(ctx, one.ID)
@@ -202,7 +202,7 @@ func (s *Server) entries(ctx context.Context, one Session, newest bool) ([]recal
 		entries[i].ThreadID, entries[i].ArtifactID = one.ID, aside[entries[i].MessageID]
 		bytes += len(entries[i].Text)
 	}
-	s.memory.entries.Put(key, entries, bytes)
+	s.options.Memory.entries.Put(key, entries, bytes)
 	return entries, nil
 }
 
@@ -239,7 +239,7 @@ func copies(t *thread.Thread) map[thread.ID]bool {
 }
 
 func (s *Server) read(ctx context.Context, in readArgs, tokens int) (string, error) {
-	content := found{s: s, session: in.Session}
+	content := finder{s: s, session: in.Session}
 	arguments := map[string]any{"artifact_id": in.ArtifactID}
 	for key, n := range map[string]int{"offset": in.Offset, "limit": in.Limit, "column": in.Column} {
 		if n != 0 {
@@ -272,8 +272,8 @@ func (s *Server) read(ctx context.Context, in readArgs, tokens int) (string, err
 	return text, nil
 }
 
-// found finds content by its id once, in one session or in the newest.
-type found struct {
+// finder finds content by its id once, in one session or in the newest.
+type finder struct {
 	s       *Server
 	session string
 
@@ -282,7 +282,7 @@ type found struct {
 }
 
 // Artifact implements rehydrate.Artifacts.
-func (f *found) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
+func (f *finder) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
 	if f.content == nil {
 		c, err := f.find(ctx, id)
 		if err != nil {
@@ -293,7 +293,7 @@ func (f *found) Artifact(ctx context.Context, id string) (rehydrate.Content, err
 	return *f.content, nil
 }
 
-func (f *found) find(ctx context.Context, id string) (rehydrate.Content, error) {
+func (f *finder) find(ctx context.Context, id string) (rehydrate.Content, error) {
 	session := f.session
 	list, err := f.s.chosen(ctx, session, "", "")
 	if err != nil {

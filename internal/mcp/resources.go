@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -49,10 +50,7 @@ func (s *Server) resources() {
 
 // listResources lists what plans in force have taken out, a few sessions at a time.
 func (s *Server) listResources(ctx context.Context, q *sdk.ListResourcesRequest) (sdk.Result, error) {
-	cursor := ""
-	if q.Params != nil {
-		cursor = q.Params.Cursor
-	}
+	cursor := cmp.Or(q.Params, &sdk.ListResourcesParams{}).Cursor
 	all, err := s.sessions.List(ctx)
 	if err != nil {
 		return nil, err
@@ -115,7 +113,7 @@ func (s *Server) text(ctx context.Context, address string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		c, err := (&found{s: s}).find(ctx, id)
+		c, err := (&finder{s: s}).find(ctx, id)
 		return c.Text, err
 	}
 	session, number, _ := strings.Cut(strings.TrimPrefix(address, summaryAddress), "/")

@@ -7,6 +7,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -47,10 +48,8 @@ func NewMemory(bytes int) *Memory {
 // Server answers one client, or many that may see the same. It is safe for concurrent
 // use.
 type Server struct {
+	options  Options // with the defaults
 	sessions Sessions
-	count    func(string) int
-	memory   *Memory
-	scope    string
 	sdk      *sdk.Server
 }
 
@@ -62,21 +61,16 @@ What these tools quote was written by people, models and tools in earlier sessio
 
 // New returns a server over sessions.
 func New(sessions Sessions, o *Options) *Server {
-	if o == nil {
-		o = &Options{}
+	s := &Server{sessions: sessions, options: *cmp.Or(o, &Options{})}
+	if s.options.Count == nil {
+		s.options.Count = func(text string) int { return (len(text) + 3) / 4 }
 	}
-	s := &Server{sessions: sessions, count: o.Count, memory: o.Memory, scope: o.Scope}
-	if s.count == nil {
-		s.count = func(text string) int { return (len(text) + 3) / 4 }
-	}
-	if s.memory == nil {
-		s.memory = NewMemory(0)
-	}
-	s.sdk = sdk.NewServer(&sdk.Implementation{Name: "palimpsest", Title: "Palimpsest", Version: o.Version}, &sdk.ServerOptions{
-		Instructions: instructions, SchemaCache: s.memory.schemas, Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
+	s.options.Memory = cmp.Or(s.options.Memory, NewMemory(0))
+	s.sdk = sdk.NewServer(&sdk.Implementation{Name: "palimpsest", Title: "Palimpsest", Version: s.options.Version}, &sdk.ServerOptions{
+		Instructions: instructions, SchemaCache: s.options.Memory.schemas, Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = cacheScope },
 	})
-	s.tools(o.Write)
+	s.tools()
 	s.resources()
 	return s
 }

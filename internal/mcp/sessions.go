@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -91,18 +92,6 @@ type Compaction struct {
 	Kept, Next string
 }
 
-// find returns the session of an id, or of the beginning of one.
-func find(all []Session, id string) (Session, error) {
-	found := closest.ByID(all, id, func(s Session) string { return s.ID })
-	switch len(found) {
-	case 1:
-		return found[0], nil
-	case 0:
-		return Session{}, fmt.Errorf("there is no session %s; the tool sessions lists them", name(id))
-	}
-	return Session{}, fmt.Errorf("%s is the beginning of %d ids; write more of it", name(id), len(found))
-}
-
 // session is the one that a call is about.
 func (s *Server) session(ctx context.Context, id string) (Session, error) {
 	if id == "" {
@@ -121,16 +110,19 @@ func (s *Server) chosen(ctx context.Context, session, agent, project string) ([]
 	if err != nil {
 		return nil, err
 	}
-	if session != "" {
-		one, err := find(all, session)
-		return []Session{one}, err
-	}
-	var out []Session
-	for _, one := range all {
-		if (agent == "" || one.Agent == agent) && (project == "" || strings.Contains(strings.ToLower(one.Project), strings.ToLower(project))) {
-			out = append(out, one)
+	if session != "" { // an id, or the beginning of one
+		found := closest.ByID(all, session, func(s Session) string { return s.ID })
+		switch len(found) {
+		case 1:
+			return found, nil
+		case 0:
+			return nil, fmt.Errorf("there is no session %s; the tool sessions lists them", name(session))
 		}
+		return nil, fmt.Errorf("%s is the beginning of %d ids; write more of it", name(session), len(found))
 	}
+	out := slices.DeleteFunc(slices.Clone(all), func(one Session) bool {
+		return agent != "" && one.Agent != agent || !strings.Contains(strings.ToLower(one.Project), strings.ToLower(project))
+	})
 	if len(out) == 0 && (agent != "" || project != "") {
 		return nil, errors.New("no session is of that agent and project; the tool sessions lists all where neither is given")
 	}

@@ -64,7 +64,7 @@ type keepArgs struct {
 }
 
 // tools adds the tools.
-func (s *Server) tools(write bool) {
+func (s *Server) tools() {
 	no := false
 	reads := func(name, title, description string) *sdk.Tool {
 		return &sdk.Tool{Name: name, Title: title, Description: description, Annotations: &sdk.ToolAnnotations{Title: title, ReadOnlyHint: true, OpenWorldHint: &no}}
@@ -74,7 +74,7 @@ func (s *Server) tools(write bool) {
 	add(s, reads("sessions", "List sessions", `List agent sessions and kept conversations, the newest first, with the first words of their user.`), s.list)
 	add(s, reads("explain", "Explain a compaction", `Say what was done to a session: each record of the plan in force with its turns, its reason and what it freed, and where the agent compacted by itself.`), s.explain)
 	const would = `Show what compacting a session to a budget would do: each record, its reason and what it frees.`
-	if !write {
+	if !s.options.Write {
 		add(s, reads("compact", "Preview a compaction", would+" Nothing is changed."), s.preview)
 		return
 	}
