@@ -37,7 +37,7 @@ const (
 	wordsFinal     = 2 // the rest of that message
 	wordsOpening   = 3 // the first of a message on the way: what was just found, or why it failed
 	wordsOnTheWay  = 1.8
-	wordsAnnounced = 0.02 // only announces a call, which stands beside it
+	wordsAnnounced = 0.02 // only leads to what stands beside it
 	wordsAsked     = 0.5  // a question that the user's next message tells
 	wordsCode      = 0.3
 	wordsLongCode  = 0.02
@@ -59,7 +59,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 	g := group{turn: m.Turn, sources: []thread.ID{m.ID}}
 	age := b.age(i)
 	for n, p := range f.said {
-		if !p.says() || heading(p.text) && len(p.idents) == 0 || announcing(p.text) && leadsOn(p.text) || !b.once('c', p.text) {
+		if !p.says() || heading(p.text) && len(p.idents) == 0 || announcing(p.text) && !final && p.cues&reasonCue == 0 || !b.once('c', p.text) {
 			continue
 		}
 		base := float32(wordsOnTheWay)
