@@ -82,7 +82,7 @@ func sit(t *testing.T, o *Options) string {
 	if n, err := Sheets(out); n != 1 || err != nil {
 		t.Fatalf("%d sheets, %v", n, err)
 	}
-	var sheet Sheet
+	var sheet gradeSheet
 	if err := readJSON(filepath.Join(out, "graders/01/sheet.json"), &sheet); err != nil {
 		t.Fatal(err)
 	}
@@ -168,8 +168,8 @@ func TestFold(t *testing.T) {
 			{Number: "06", Session: "a", Contender: "y", Budget: "8k", Limit: 8000, Size: 7000, Reading: 2},
 		},
 	}
-	full, half, wrong := Grade{Score: 1}, Grade{Score: 0.5}, Grade{False: true}
-	r := fold(k, map[string]map[string]map[string]Grade{
+	full, half, wrong := grade{Score: 1}, grade{Score: 0.5}, grade{False: true}
+	r := fold(k, map[string]map[string]map[string]grade{
 		"a": {"1": {"01": full, "02": half, "05": full, "06": full}, "2": {"01": full, "02": wrong, "05": full, "06": full}},
 		"b": {"1": {"03": half, "04": wrong}},
 	})
@@ -186,7 +186,7 @@ func TestFold(t *testing.T) {
 	if want := []float64{2.5 / 3, 0.5 / 3}; !cmp.Equal(x.Scores, want) {
 		t.Errorf("readings %v, want %v", x.Scores, want)
 	}
-	if low, high := x.Spread(); low != 0.5/3 || high != 2.5/3 {
+	if low, high := x.spread(); low != 0.5/3 || high != 2.5/3 {
 		t.Errorf("readings from %v to %v", low, high)
 	}
 	want, got := Cell{Mean: 1.25, Low: 0.5, High: 2, Questions: 2, Size: 10, False: 1}, x.BySession["a"]

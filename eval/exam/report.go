@@ -61,7 +61,7 @@ type Tally struct {
 	Score float64 `json:"score"`
 }
 
-func (t *Tally) add(g Grade) {
+func (t *Tally) add(g grade) {
 	t.Points += g.Score
 	t.N++
 	if g.False {
@@ -70,8 +70,8 @@ func (t *Tally) add(g Grade) {
 	t.Score = t.Points / float64(t.N)
 }
 
-// Spread is how far the readings lie apart.
-func (r *Row) Spread() (low, high float64) { return slices.Min(r.Scores), slices.Max(r.Scores) }
+// spread is how far the readings lie apart.
+func (r *Row) spread() (low, high float64) { return slices.Min(r.Scores), slices.Max(r.Scores) }
 
 // Fold adds up the grades of an exam. An error names every grade that is missing or
 // cannot be used.
@@ -84,7 +84,7 @@ func Fold(out string) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	grades := map[string]map[string]map[string]Grade{}
+	grades := map[string]map[string]map[string]grade{}
 	var bad []error
 	for i := range k.Sessions {
 		s := &k.Sessions[i]
@@ -112,7 +112,7 @@ func Fold(out string) (*Report, error) {
 var known = []string{"intent", "decision", "state", "failure", "fact", "current"}
 
 // fold adds up grades by session, question and reader.
-func fold(k *Key, grades map[string]map[string]map[string]Grade) *Report {
+func fold(k *Key, grades map[string]map[string]map[string]grade) *Report {
 	r := &Report{Counter: k.Counter, Readings: k.Readings, Missing: k.Missing}
 	for _, s := range k.Sessions {
 		r.Sessions = append(r.Sessions, s.Name)
@@ -153,7 +153,7 @@ func fold(k *Key, grades map[string]map[string]map[string]Grade) *Report {
 }
 
 // read adds one reader.
-func (x *Row) read(s *KeySession, r Reader, grades map[string]map[string]Grade) {
+func (x *Row) read(s *KeySession, r Reader, grades map[string]map[string]grade) {
 	x.Least, x.Most = min(x.Least, r.Size), max(x.Most, r.Size)
 	if r.Over && r.Reading == 1 {
 		x.Over++

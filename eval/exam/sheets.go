@@ -15,14 +15,14 @@ import (
 	"strings"
 )
 
-// Sheet is what a grader sees of a session: all answers to each question side by
+// gradeSheet is what a grader sees of a session: all answers to each question side by
 // side, under letters that stand for other readers with each question.
-type Sheet struct {
-	Questions []SheetQuestion `json:"questions"`
+type gradeSheet struct {
+	Questions []sheetQuestion `json:"questions"`
 }
 
-// SheetQuestion is a question with its key and the answers by label.
-type SheetQuestion struct {
+// sheetQuestion is a question with its key and the answers by label.
+type sheetQuestion struct {
 	Question
 	Answers map[string]string `json:"answers"`
 }
@@ -58,9 +58,9 @@ func Sheets(out string) (int, error) {
 		}
 		sheets++
 		who[s.Name] = map[string]map[string]string{}
-		sheet := Sheet{}
+		sheet := gradeSheet{}
 		for _, q := range s.Questions {
-			one := SheetQuestion{q, map[string]string{}}
+			one := sheetQuestion{q, map[string]string{}}
 			by := map[string]string{}
 			for n, at := range shuffled(k.Seed, s.Name+"\n"+q.ID, len(readers)) {
 				by[label(n)] = readers[at].Number
@@ -137,8 +137,8 @@ func readAnswers(dir string, s *KeySession) (map[string]string, []error) {
 	return answers, bad
 }
 
-// Grade is what a grader says of an answer.
-type Grade struct {
+// grade is what a grader says of an answer.
+type grade struct {
 	// Score is 1, 0.5 or 0.
 	Score float64
 	// False: the answer states something that is not so.
@@ -146,7 +146,7 @@ type Grade struct {
 }
 
 // readGrades reads the grades of a session, by question and reader.
-func readGrades(out string, at int, s *KeySession, who map[string]map[string]string) (map[string]map[string]Grade, []error) {
+func readGrades(out string, at int, s *KeySession, who map[string]map[string]string) (map[string]map[string]grade, []error) {
 	path := filepath.Join(graderDir(out, at), gradesFile)
 	var raw map[string]map[string]json.RawMessage
 	if err := readWritten(path, &raw, "a grader", `{"q01": {"A": {"score": 1, "false": false}}}`); err != nil {
@@ -156,11 +156,11 @@ func readGrades(out string, at int, s *KeySession, who map[string]map[string]str
 	wrong := func(format string, args ...any) {
 		bad = append(bad, fmt.Errorf("%w: %s: %s", ErrInvalid, path, fmt.Sprintf(format, args...)))
 	}
-	grades := map[string]map[string]Grade{}
+	grades := map[string]map[string]grade{}
 	for _, q := range s.Questions {
 		given := raw[q.ID]
 		delete(raw, q.ID)
-		grades[q.ID] = map[string]Grade{}
+		grades[q.ID] = map[string]grade{}
 		for _, l := range slices.SortedFunc(maps.Keys(who[q.ID]), byLength) {
 			var g struct {
 				Score *float64 `json:"score"`
@@ -174,7 +174,7 @@ func readGrades(out string, at int, s *KeySession, who map[string]map[string]str
 			case json.Unmarshal(value, &g) != nil || g.Score == nil || *g.Score != 0 && *g.Score != 0.5 && *g.Score != 1:
 				wrong(`the grade for answer %s to %s (reader %s) is %s: want {"score": 1, 0.5 or 0, "false": true or false}`, l, q.ID, who[q.ID][l], value)
 			default:
-				grades[q.ID][who[q.ID][l]] = Grade{*g.Score, g.False}
+				grades[q.ID][who[q.ID][l]] = grade{*g.Score, g.False}
 			}
 		}
 		for _, l := range slices.Sorted(maps.Keys(given)) {

@@ -23,7 +23,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	for _, x := range r.Rows {
 		cells := []string{x.Contender, x.Budget, ends(x.Least, x.Most), fmt.Sprintf("%.3f", x.Score), fmt.Sprint(x.False), fmt.Sprint(x.N)}
 		if several {
-			low, high := x.Spread()
+			low, high := x.spread()
 			cells = append(cells, fmt.Sprintf("%.3f…%.3f", low, high))
 		}
 		for _, kind := range r.Types {
