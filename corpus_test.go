@@ -108,7 +108,7 @@ func TestCorpus(t *testing.T) {
 	if len(found) < least {
 		t.Errorf("only %d transcripts were large enough", len(found))
 	}
-	for n, tr := range corpus.Some(found, 9) {
+	for n, tr := range corpus.Some(found, 14) {
 		base := &prompt.Prompt{Model: "any-model", System: tr.System, Tools: tr.Tools}
 		t.Run(fmt.Sprintf("%s/%s", tr.Title, tr.Name), func(t *testing.T) {
 			t.Parallel()

@@ -50,9 +50,9 @@ func TestOverflow(t *testing.T) {
 	}
 	anthropicError := `{"type":"error","error":{"type":"%s","message":"%s"}}`
 	for _, r := range []refusal{
-		{"its own check", apis, proxytest.Answer{}},
-		{"413", apis, proxytest.Answer{Status: 413, Body: fmt.Sprintf(anthropicError, "request_too_large", "Request exceeds the maximum size")}},
-		{"413 of a gateway", apis, proxytest.Answer{Status: 413, Body: "<html>413 Request Entity Too Large</html>"}},
+		{"its own check", half(t), proxytest.Answer{}},
+		{"413", half(t), proxytest.Answer{Status: 413, Body: fmt.Sprintf(anthropicError, "request_too_large", "Request exceeds the maximum size")}},
+		{"413 of a gateway", half(t), proxytest.Answer{Status: 413, Body: "<html>413 Request Entity Too Large</html>"}},
 		{"as a rate limit", []string{wire.Chat}, proxytest.Answer{Status: 429, Body: `{"error":{"message":"Request too large for gpt: input tokens exceed the context window of this model","type":"tokens","code":"context_length_exceeded"}}`}},
 		{"as a server error", []string{wire.Chat}, proxytest.Answer{Status: 500, Body: `{"error":{"message":"the request exceeds the available context size","type":"server_error"}}`}},
 		{"as an answer", []string{wire.Chat}, proxytest.Answer{Status: 200, Body: `{"error":{"message":"This endpoint's maximum context length is 60000 tokens.","code":400}}`}},

@@ -48,7 +48,7 @@ func (a *agent) summarising() *agent {
 // a fork, made smaller where the conversation is; the conversation goes on as if
 // nothing had been asked.
 func TestOwnCompaction(t *testing.T) {
-	for _, api := range apis {
+	for _, api := range half(t) {
 		t.Run(api, func(t *testing.T) {
 			t.Parallel()
 			up := strict(t)
@@ -116,7 +116,7 @@ func TestOwnCompaction(t *testing.T) {
 // before is made smaller all the same: at once, or, where the window is not known,
 // when the provider refuses it.
 func TestOwnCompactionUnknown(t *testing.T) {
-	for _, api := range apis {
+	for _, api := range half(t) {
 		for _, size := range []int{window, 0} {
 			up := strict(t)
 			url, p := start(t, up, proxy.Options{Window: size, Config: palimpsest.Config{Counter: counter()}})

@@ -175,6 +175,15 @@ func ways(t *testing.T) []bool {
 	return both[way : way+1]
 }
 
+// half are two of the APIs, in a long run all; which two differs from test to test.
+func half(t *testing.T) []string {
+	if corpus.Long() {
+		return apis
+	}
+	n := len(t.Name()) % len(apis)
+	return []string{apis[n], apis[(n+1)%len(apis)]}
+}
+
 // TestLongTask: an agent whose history grows far over the window finishes its
 // task through the proxy; no request is refused, and between compactions the
 // prefix stays as it was.

@@ -204,9 +204,12 @@ func FuzzExact(f *testing.F) {
 // pieces are merged by different code.
 func TestExactLongRuns(t *testing.T) {
 	units := []string{"a", "A", " ", "\n", "\t ", "漢", "0", "/", "=-", "ab", "ABCd", "é", "\u0301", "👍", " \n", "AAAA漢", "zq", "x'"}
-	for _, u := range units {
-		for _, n := range []int{shortPiece - 1, shortPiece, shortPiece + 1, 200, 600} {
-			for _, tail := range []string{"", "a", " ", "\n"} {
+	for i, u := range units {
+		for j, n := range []int{shortPiece - 1, shortPiece, shortPiece + 1, 200, 600} {
+			for k, tail := range []string{"", "a", " ", "\n"} {
+				if (i+j+k)%2 > 0 && !corpus.Long() {
+					continue // the oracle takes most of the time
+				}
 				sameAsOracle(t, strings.Repeat(u, n/len(u)+1)+tail)
 			}
 		}

@@ -75,9 +75,12 @@ func TestThereAndBack(t *testing.T) {
 
 // TestRealConversations: the same for what real agents said.
 func TestRealConversations(t *testing.T) {
-	messages := 0
+	messages, most := 0, 2_000
+	if corpus.Long() {
+		most = 20_000
+	}
 	err := filepath.WalkDir(corpus.Dir(t, "transcripts"), func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() || messages > 5_000 {
+		if err != nil || d.IsDir() || messages > most {
 			return err
 		}
 		f, err := transcript.Open(path, nil)

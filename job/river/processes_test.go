@@ -284,11 +284,14 @@ func TestKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer end()
+		look := time.NewTicker(often) // and not at once again: the processor belongs to the queue
+		defer look.Stop()
 		for len(taken) == 0 && !t.Failed() { // it is not due for some seconds once it was found
 			run(t, database, func(db *sql.DB) error {
 				_, err := db.Exec(`UPDATE river_job SET state = 'available' WHERE state = 'retryable'`)
 				return err
 			})
+			<-look.C
 		}
 		if key := <-taken; key != "hang" {
 			t.Errorf("%q was taken up", key)

@@ -1,4 +1,4 @@
-package mem_test
+package artifact_test
 
 import (
 	"testing"
@@ -8,6 +8,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/artifact/mem"
 )
 
-func TestBackend(t *testing.T) {
+func TestInMemory(t *testing.T) {
 	artifacttest.TestBackend(t, func(testing.TB) artifact.Backend { return mem.New() })
 }

@@ -1,4 +1,4 @@
-package mem_test
+package store_test
 
 import (
 	"testing"
@@ -8,12 +8,12 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store/storetest"
 )
 
-func TestDB(t *testing.T) {
+func TestInMemory(t *testing.T) {
 	storetest.Test(t, func(testing.TB) store.DB { return mem.New() })
 }
 
-// TestTenants: no tenant is ever told of another. A20
-func TestTenants(t *testing.T) {
+// TestTenantsInMemory: no tenant is ever told of another. A20
+func TestTenantsInMemory(t *testing.T) {
 	db := mem.New()
 	storetest.TestCanary(t, func(testing.TB, store.Sealer) store.DB { return db }, 5_000)
 }
