@@ -37,7 +37,7 @@ func TestExamOfSessions(t *testing.T) {
 	}
 	status, stdout, stderr := run(t, args...)
 	var k exam.Key
-	if err := json.Unmarshal([]byte(stdout), &k); status != done || err != nil || stderr != "" {
+	if err := json.Unmarshal([]byte(stdout), &k); status != exitDone || err != nil || stderr != "" {
 		t.Fatalf("status %d, %v, %s", status, err, stderr)
 	}
 	if want := len(exams) * (len(budgets)*(len(sized)+len(filling)) + 1); len(k.Readers) != want || len(k.Missing) > 0 {
@@ -87,18 +87,18 @@ func TestExamWithModel(t *testing.T) {
 	dir, out := examOf(t, "small.openai-chat.json"), filepath.Join(t.TempDir(), "out")
 	args := []string{"eval", "--exam", dir, "-o", out, "--budget", "1500", "--contender", "last-messages:3", "--model-written", "--contender", "loop+model"}
 	status, _, first := run(t, args...)
-	if status != failed || !strings.Contains(first, "2 open requests in "+filepath.Join(out, "requests")+": 01 02") {
+	if status != exitFailed || !strings.Contains(first, "2 open requests in "+filepath.Join(out, "requests")+": 01 02") {
 		t.Fatalf("status %d: %s", status, first)
 	}
 	if _, err := os.Stat(filepath.Join(out, "readers")); err == nil {
 		t.Fatal("prompts are written while a request is open")
 	}
-	if status, _, again := run(t, args...); status != failed || again != first {
+	if status, _, again := run(t, args...); status != exitFailed || again != first {
 		t.Errorf("a second run without answers: status %d: %s", status, again)
 	}
 	rounds := 0
 	var stdout string
-	for status != done {
+	for status != exitDone {
 		if rounds++; rounds > 10 {
 			t.Fatal("requests do not end")
 		}
@@ -155,7 +155,7 @@ func TestExamRequestsBroken(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, _, errs := run(t, "eval", "--exam", dir, "-o", out, "--contender", "auto+model")
-	if status != invalidFile || !strings.Contains(errs, filepath.Join(path, "key.json")) || !strings.Contains(errs, "remove the folder 07") {
+	if status != exitInvalid || !strings.Contains(errs, filepath.Join(path, "key.json")) || !strings.Contains(errs, "remove the folder 07") {
 		t.Errorf("status %d: %s", status, errs)
 	}
 }

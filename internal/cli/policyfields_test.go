@@ -311,7 +311,7 @@ func servedWith(t *testing.T, flags map[string]string, change func(*daemon.Confi
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := made.over(t.Context(), db); err != nil {
+	if err := made.attachStore(t.Context(), db); err != nil {
 		db.Close()
 		t.Fatal(err)
 	}
