@@ -23,7 +23,7 @@ func (s *settingFlags) add(f *pflag.FlagSet) {
 	s.flags = f
 	f.StringVar(&s.file, "config", "", "read settings from this `FILE` (default: "+config.ConfigEnv+", else config.yaml in the user's configuration folder)")
 	for _, setting := range config.Settings() {
-		f.Var(&settingValue{text: setting.Default, want: setting.Want}, setting.Name, setting.Usage)
+		f.Var(&settingValue{text: setting.Default, want: setting.ValueName}, setting.Name, setting.Usage)
 	}
 }
 
@@ -85,7 +85,7 @@ default. Passwords are not shown.`,
 				fmt.Fprintf(s.Err, "palimpsest: warning: %s in the environment is no setting\n", printable(name))
 			}
 			shown := mapSlice(loaded.All(), func(v config.Value) settingRow {
-				return settingRow{v.Name, v.Shown(), v.From, v.Env(), v.Usage}
+				return settingRow{v.Name, v.Redacted(), v.From, v.Env(), v.Usage}
 			})
 			return writeResult(s.Out, c, shown, func(p *printer) {
 				p.table([]string{"setting", "value", "from"}, mapSlice(shown, func(v settingRow) []string { return []string{v.Name, v.Value, v.From} }))

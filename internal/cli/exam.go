@@ -178,7 +178,7 @@ func contenderMaker(name string, counter *token.Counter, asked *exam.Requests) e
 		var model *exam.FileModel
 		if asked != nil {
 			model = asked.Model(cancel)
-			o = &choice.Options{Model: model, Used: told.addUsage}
+			o = &choice.Options{Model: model, OnUsage: told.addUsage}
 		}
 		// All of it is new each time: it remembers what was said to it.
 		chosen, err := choice.Open(name, o)

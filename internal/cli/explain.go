@@ -84,9 +84,9 @@ func (j *conversationJob) view(ctx context.Context, path string, s Streams) (*vi
 	if err != nil {
 		return nil, err
 	}
-	shown := web.Shown{
+	shown := web.Input{
 		Thread: j.in.Thread, Result: res, Counter: r.counter, Model: r.model, Title: j.in.Title, Agent: string(j.in.file.Format),
-		Budget: r.budget, Window: r.model.Window, Texts: maxPageTexts,
+		Budget: r.budget, Window: r.model.Window, MaxTextBytes: maxPageTexts,
 		Command: "palimpsest compact " + newInputSummary(&j.in).commandArguments() + " --budget " + strconv.Itoa(r.budget) + " -o prompt.json",
 	}
 	if shown.Model.Name == "" && j.in.Model != "" {
@@ -98,7 +98,7 @@ func (j *conversationJob) view(ctx context.Context, path string, s Streams) (*vi
 		}
 	}
 	if !res.Plan.Empty() {
-		shown.Plans = []web.Planned{{Result: res}}
+		shown.Plans = []web.PlanResult{{Result: res}}
 	}
 	for _, own := range j.in.Compactions {
 		shown.Marks = append(shown.Marks, view.Mark{At: own.At, Trigger: own.Trigger})
@@ -146,9 +146,9 @@ func (k *tenantStore) view(ctx context.Context, name string) (*view.View, error)
 	if err != nil {
 		return nil, err
 	}
-	shown := web.Shown{
-		Thread: log, Version: info.Plans, Counter: counter, Texts: maxPageTexts,
-		Window: last.Window, Budget: last.Budget, Unkept: last.Fixed,
+	shown := web.Input{
+		Thread: log, Version: info.Plans, Counter: counter, MaxTextBytes: maxPageTexts,
+		Window: last.Window, Budget: last.Budget, UnstoredTokens: last.Fixed,
 	}
 	if last.Base != nil {
 		shown.Model, _ = token.Models().Find(last.Base.Model) // one that is not known has no prices
@@ -168,7 +168,7 @@ func (k *tenantStore) view(ctx context.Context, name string) (*view.View, error)
 			continue // it does not hold for the log as it is now
 		}
 		res.Plan = p
-		shown.Plans = append(shown.Plans, web.Planned{Version: version, Result: res})
+		shown.Plans = append(shown.Plans, web.PlanResult{Version: version, Result: res})
 		if version == info.Plans {
 			shown.Result = res
 		}

@@ -109,16 +109,16 @@ func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
 		plans := threads[f.ID].Plans
 		all = append(all, mcp.Session{
 			ID: f.ID, Agent: f.Agent, Project: f.Project, Changed: f.Changed, Bytes: int(f.Bytes), Plans: plans,
-			Version: fmt.Sprint(f.Path, f.Changed.UnixNano(), f.Bytes, plans),
-			First:   func(context.Context) string { return firstWords(f) },
+			Version:    fmt.Sprint(f.Path, f.Changed.UnixNano(), f.Bytes, plans),
+			FirstWords: func(context.Context) string { return firstWords(f) },
 		})
 	}
 	for _, info := range infos {
 		if seen[info.ID] {
 			continue
 		}
-		kept := mcp.OfThread(info)
-		kept.First = func(ctx context.Context) string {
+		kept := mcp.SessionOfThread(info)
+		kept.FirstWords = func(ctx context.Context) string {
 			log, err := k.tenant.Log.Load(ctx, info.ID)
 			if err != nil {
 				return ""
@@ -127,7 +127,7 @@ func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
 		}
 		all = append(all, kept)
 	}
-	slices.SortStableFunc(all, mcp.Newer)
+	slices.SortStableFunc(all, mcp.CompareNewest)
 	return all, nil
 }
 
@@ -166,11 +166,11 @@ func (l *localSessions) Open(ctx context.Context, id string) (*mcp.Conversation,
 	}
 	c := &mcp.Conversation{Log: in.Thread}
 	for _, own := range in.Compactions {
-		made := mcp.Own{Trigger: own.Trigger, Summary: own.Summary}
+		made := mcp.OwnCompaction{Trigger: own.Trigger, Summary: own.Summary}
 		if own.At < in.Thread.Len() {
 			made.Turn = uncopied.At(in.Thread, own.At).Turn
 		}
-		c.Own = append(c.Own, made)
+		c.OwnCompactions = append(c.OwnCompactions, made)
 	}
 	k, err := l.open(ctx)
 	if err == nil && k != nil {
@@ -219,7 +219,7 @@ func (l *localSessions) compact(ctx context.Context, id string, budget int, keep
 	}
 	var res *palimpsest.Result
 	if keep {
-		res, made.Kept, err = j.compactAndSave(ctx, r, late)
+		res, made.StoredIn, err = j.compactAndSave(ctx, r, late)
 	} else {
 		res, err = r.compact(ctx, j.requestWithNote(r, l.store.flag))
 	}

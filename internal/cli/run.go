@@ -91,7 +91,7 @@ func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)
 
 func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error) {
 	silenceHTTPLog()
-	chosen, err := choice.Open(r.policy, &choice.Options{Summarizer: r.summarizer, Favor: r.favor, Agent: true})
+	chosen, err := choice.Open(r.policy, &choice.Options{Summarizer: r.summarizer, Favor: r.favor, AllowAgent: true})
 	if err != nil {
 		return err
 	}
@@ -127,8 +127,8 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 		_ = jobs.Stop(ended)
 	}()
 	r.options.Config.Jobs = jobs
-	if chosen.AsksAgent() {
-		r.options.Agent = choice.Agent
+	if chosen.UsesAgentModel() {
+		r.options.Agent = choice.AgentModel
 	}
 	if p, err = proxy.New(&r.options); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)

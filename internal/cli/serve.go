@@ -151,7 +151,7 @@ type serving struct {
 
 // newServing makes what needs no store.
 func newServing(c *config.Config, logger *slog.Logger) (*serving, error) {
-	chosen, err := choice.Open(c.Text("policy"), &choice.Options{Summarizer: c.Text("summarizer"), Favor: c.Text("favor"), Agent: true})
+	chosen, err := choice.Open(c.Text("policy"), &choice.Options{Summarizer: c.Text("summarizer"), Favor: c.Text("favor"), AllowAgent: true})
 	if err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
 	}
@@ -304,8 +304,8 @@ func (p *serving) newProxy(tenant string) (*proxy.Proxy, error) {
 		Emulate: strings.Split(p.settings.Text("emulate"), ","), Documents: kept.Documents,
 		NoTools: p.settings.Text("proxy") == "plain", MaxBody: p.daemon.Limits.Body, Memory: p.daemon.Memory,
 	}
-	if p.chosen.AsksAgent() {
-		o.Agent = choice.Agent
+	if p.chosen.UsesAgentModel() {
+		o.Agent = choice.AgentModel
 	}
 	return proxy.New(o)
 }

@@ -93,7 +93,7 @@ func (p *printer) printUnlisted(shown, all int) {
 
 // firstWords is the beginning of what the user said first in a session.
 func firstWords(s sessions.Session) string {
-	return shorten(s.First(maxInput), maxFirstWords)
+	return shorten(s.FirstRequest(maxInput), maxFirstWords)
 }
 
 // maxFirstWords is how much of a first request is shown, in characters.

@@ -105,7 +105,7 @@ func (t *target) resolve(in *input) (*resolvedTarget, error) {
 	r.profile = render.For(r.api)
 	r.profile.Reach = render.Command
 	told := &summaries{By: map[string]int{}, Failures: []summaryFailure{}}
-	chosen, err := choice.Open(t.policy, &choice.Options{Summarizer: t.summarizer, Used: told.addUsage})
+	chosen, err := choice.Open(t.policy, &choice.Options{Summarizer: t.summarizer, OnUsage: told.addUsage})
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (t *target) resolve(in *input) (*resolvedTarget, error) {
 // setCompactor makes the compactor of a policy; what it reports of summaries is added to
 // told.
 func (r *resolvedTarget) setCompactor(chosen *choice.Choice, config palimpsest.Config, told *summaries) (err error) {
-	if chosen.Own() {
+	if chosen.HasOwnRules() {
 		r.ownPolicy = config.Policy
 		config.Policy = reportingPolicy{config.Policy, told}
 	}

@@ -111,9 +111,9 @@ func (t *threadSessions) List(ctx context.Context) ([]mcp.Session, error) {
 	}
 	var all []mcp.Session
 	for _, info := range infos {
-		all = append(all, mcp.OfThread(info))
+		all = append(all, mcp.SessionOfThread(info))
 	}
-	slices.SortStableFunc(all, mcp.Newer)
+	slices.SortStableFunc(all, mcp.CompareNewest)
 	return all, nil
 }
 
@@ -151,7 +151,7 @@ func (t *threadSessions) Compact(ctx context.Context, id string, budget int, kee
 	made := &mcp.Compaction{Log: log, Budget: budget}
 	if keep {
 		made.Plan, err = session.Compact(ctx, step, "")
-		made.Kept = "the daemon's store"
+		made.StoredIn = "the daemon's store"
 	} else {
 		made.Plan, err = session.Plan(ctx, step)
 	}

@@ -70,12 +70,12 @@ func renderRequest(log *thread.Thread, step palimpsest.Step) palimpsest.Request 
 }
 
 // viewInput is what a view is made of: the thread under a version of its plans.
-func (c *call) viewInput(info store.Info, version int) (*web.Shown, error) {
+func (c *call) viewInput(info store.Info, version int) (*web.Input, error) {
 	p, q, step, err := c.readPlanAndRequest(info.ID, version)
 	if err != nil {
 		return nil, err
 	}
-	shown := &web.Shown{Thread: q.Thread, Version: version, Counter: c.tenant.config.Counter, Window: step.Window, Budget: step.Budget, Unkept: step.Fixed}
+	shown := &web.Input{Thread: q.Thread, Version: version, Counter: c.tenant.config.Counter, Window: step.Window, Budget: step.Budget, UnstoredTokens: step.Fixed}
 	if step.Base != nil {
 		shown.Model, _ = c.s.models.Find(step.Base.Model) // one that is not known has no prices
 	}
@@ -93,7 +93,7 @@ func (c *call) viewInput(info store.Info, version int) (*web.Shown, error) {
 				continue // it does not hold for the log as it is now
 			}
 		}
-		shown.Plans = append(shown.Plans, web.Planned{Version: v, Result: res})
+		shown.Plans = append(shown.Plans, web.PlanResult{Version: v, Result: res})
 	}
 	return shown, nil
 }
@@ -170,7 +170,7 @@ func (c *call) text(info store.Info) (any, error) {
 		return nil, err
 	}
 	var ok bool
-	if answer.content, ok = web.PartText(web.Shown{Result: res, Unkept: step.Fixed}, part); !ok {
+	if answer.content, ok = web.PartText(web.Input{Result: res, UnstoredTokens: step.Fixed}, part); !ok {
 		return nil, atPath("part", problem(api.NotFound, "part: want the id of a message as message, or a position in the prompt as part"))
 	}
 	return answer, nil
@@ -197,9 +197,9 @@ func (c *call) preview(info store.Info, q *api.Compact) (any, error) {
 	if shown.Result, err = c.renderPlan(p, renderRequest(shown.Thread, step)); err != nil {
 		return nil, err
 	}
-	shown.Version, shown.Budget, shown.Unkept = 0, step.Budget, step.Fixed
-	shown.Plans = append(shown.Plans, web.Planned{Result: shown.Result})
-	shown.Texts = maxPreviewTexts // the plan is nowhere, so its texts cannot be asked for
+	shown.Version, shown.Budget, shown.UnstoredTokens = 0, step.Budget, step.Fixed
+	shown.Plans = append(shown.Plans, web.PlanResult{Result: shown.Result})
+	shown.MaxTextBytes = maxPreviewTexts // the plan is nowhere, so its texts cannot be asked for
 	return web.View(*shown), nil
 }
 
