@@ -37,8 +37,8 @@ func recalls(t *testing.T, set *Set, budget string, render func(s *references.Se
 	var sum tally
 	for _, s := range set.Sessions {
 		for _, m := range b.moments(s, s.Moment) {
-			r := render(s, m, b.of(s, m.Size))
-			sum.add(m, r, m.Scan(r), b.of(s, m.Size))
+			r := render(s, m, b.budgetFor(s, m.Size))
+			sum.add(m, r, m.Scan(r), b.budgetFor(s, m.Size))
 		}
 	}
 	if sum.needs == 0 {

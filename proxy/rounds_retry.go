@@ -92,7 +92,7 @@ func (r *rounds) refused(res *http.Response, why refusal) *failure {
 	f.Kind = cmp.Or(why.kind, f.Kind, llm.ErrResponse)
 	f.RetryAfter = retry.After(res.Header, time.Now())
 	// What the official SDKs go by.
-	f.Once = res.Header.Get("X-Should-Retry") == "false"
+	f.NoRetry = res.Header.Get("X-Should-Retry") == "false"
 	return f
 }
 

@@ -132,8 +132,8 @@ func TestGuarded(t *testing.T) {
 			t.Fatalf("%+v: %q", step, got)
 		}
 	}
-	if script.Left() != 0 || booked != 3 {
-		t.Error(script.Left(), booked)
+	if script.Remaining() != 0 || booked != 3 {
+		t.Error(script.Remaining(), booked)
 	}
 	settings.Cache = false
 	g = guard("openai:m", llmtest.Script(llmtest.Say("a"), llmtest.Say("b")), &settings, o)

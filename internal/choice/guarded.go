@@ -59,7 +59,7 @@ func (g *guardedModel) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Op
 	g.mu.Lock()
 	failed, until := g.failed, g.retryAt
 	g.mu.Unlock()
-	if failed != nil && g.now().Before(until) && (o == nil || !o.Again) {
+	if failed != nil && g.now().Before(until) && (o == nil || !o.RetryFailed) {
 		return nil, &llm.RepeatedError{Err: failed}
 	}
 	reply, err := g.Generator.Generate(ctx, p, g.Adjust(o))

@@ -70,15 +70,15 @@ func TestEditedRequestsStayValid(t *testing.T) {
 				}
 			}
 			back := decode(t, out)
-			if got, want := answered(back.Messages), answered(kept); got != want {
+			if got, want := callOrder(back.Messages), callOrder(kept); got != want {
 				rt.Errorf("%s: calls and results\n got %s\nwant %s", name, got, want)
 			}
 		})
 	}
 }
 
-// answered lists calls and results in order.
-func answered(messages []thread.Message) string {
+// callOrder lists calls and results in order.
+func callOrder(messages []thread.Message) string {
 	var b strings.Builder
 	for i := range messages {
 		for _, c := range messages[i].Calls() {

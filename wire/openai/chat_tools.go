@@ -60,7 +60,7 @@ var chatGeminiType = regexp.MustCompile(`"type"\s*:\s*"(STRING|NUMBER|INTEGER|BO
 // tool writes a tool from its fields; "" for one that another provider runs itself:
 // there is nothing here that could.
 func (w *chatWriter) tool(t *prompt.Tool, legacy bool) string {
-	if chatOwn(t.Source) {
+	if isChatSource(t.Source) {
 		return t.Raw
 	}
 	kind := ""

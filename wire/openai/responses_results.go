@@ -27,11 +27,11 @@ func responsesFlat(messages []thread.Message) map[string]bool {
 				switch {
 				case p.Type == "computer_call":
 					computer[p.ID] = true
-				case p.Type == "mcp_approval_request" && !framed && !responsesOwn(p.Source):
+				case p.Type == "mcp_approval_request" && !framed && !isResponsesSource(p.Source):
 					flat[p.ID] = true
 				}
 			case thread.ToolResult:
-				if computer[p.CallID] && !framed && !responsesOwn(p.Source) && responsesScreenshot(p) == "" {
+				if computer[p.CallID] && !framed && !isResponsesSource(p.Source) && responsesScreenshot(p) == "" {
 					flat[p.CallID] = true
 				}
 			}
@@ -40,7 +40,7 @@ func responsesFlat(messages []thread.Message) map[string]bool {
 	return flat
 }
 
-func (w *responsesWriter) flattened(m *thread.Message) bool {
+func (w *responsesWriter) flattenResult(m *thread.Message) bool {
 	return len(w.flat) > 0 && slices.ContainsFunc(m.Parts, func(part thread.Part) bool {
 		switch p := part.(type) {
 		case thread.ToolCall:
@@ -63,7 +63,7 @@ func (w *responsesWriter) tool(m *thread.Message) {
 		w.add(responsesMessage("user", rawjson.Array([]string{text})))
 		return
 	}
-	if responsesOwn(r.Source) {
+	if isResponsesSource(r.Source) {
 		w.add(r.Raw)
 		return
 	}
@@ -127,7 +127,7 @@ func responsesOutput(r thread.ToolResult) string {
 		case thread.Media:
 			media = true
 		case thread.Opaque:
-			media = media || responsesOwn(part.From())
+			media = media || isResponsesSource(part.From())
 		}
 		if text := responsesContentText(part, thread.Tool); text != "" {
 			content = append(content, text)
@@ -151,7 +151,7 @@ func responsesIsContent(kind string) bool {
 // "" when there is nothing that this API could be told.
 func responsesContentText(part thread.Part, role thread.Role) string {
 	kind, source := responsesTextKind(role), part.From()
-	if responsesOwn(source) {
+	if isResponsesSource(source) {
 		if raw := responsesOwnContent(source.Raw, role); raw != "" {
 			return raw
 		}
