@@ -44,7 +44,7 @@ type agentLoop struct {
 const answerRoom = 20_000
 
 func (r *replay) agentLoop(ctx context.Context, p policy.Policy, counter *token.Counter) (*agentLoop, error) {
-	h := &agentLoop{replay: r, ctx: ctx, policy: p, memo: token.NewMemo(counter, 0), now: references.Noon(), base: *r.Base, seed: maphash.MakeSeed()}
+	h := &agentLoop{replay: r, ctx: ctx, policy: p, memo: token.NewMemo(counter, 0), now: references.PlanTime(), base: *r.Base, seed: maphash.MakeSeed()}
 	h.base.Model = r.model.Name
 	var err error
 	h.compactor, err = palimpsest.New(palimpsest.Config{
@@ -60,7 +60,7 @@ func (r *replay) agentLoop(ctx context.Context, p policy.Policy, counter *token.
 func (h *agentLoop) send(k int) (request, error) {
 	a := h.requests[k]
 	messages := uncopied.Messages(h.replay.Thread)
-	h.now = references.Noon().Add(a.when)
+	h.now = references.PlanTime().Add(a.when)
 	sent, err := h.thread.PrepareStep(h.ctx, palimpsest.Step{
 		Base: &h.base, Messages: withoutTimes(messages[h.seen:a.at]), Profile: references.Profile(), Window: h.model.Window, Output: answerRoom,
 	})
@@ -87,7 +87,7 @@ func (h *agentLoop) send(k int) (request, error) {
 		}
 	}
 	q.frozen = h.frozen
-	h.now = references.Noon().Add(a.answered)
+	h.now = references.PlanTime().Add(a.answered)
 	h.seen = a.end
 	return q, h.thread.FinishStep(h.ctx, nil, llm.Usage{}, withoutTimes(messages[a.at:a.end])...)
 }

@@ -88,7 +88,7 @@ func Cost(ctx context.Context, set *Set, o *CostOptions) (*CostReport, error) {
 	if len(model.Prices) == 0 {
 		return nil, fmt.Errorf("eval.Cost: no prices of the model %s are known; name another, or add them to a table of models", model.Name)
 	}
-	sessions := references.LargestFirst(set.Of(o.Split, minCostTokens))
+	sessions := references.LargestFirst(set.OfSplit(o.Split, minCostTokens))
 	if len(sessions) == 0 {
 		return nil, fmt.Errorf("eval.Cost: no conversation of %d has 50,000 tokens: too short to be worth compacting", set.Len())
 	}
@@ -102,7 +102,7 @@ func Cost(ctx context.Context, set *Set, o *CostOptions) (*CostReport, error) {
 		err = fmt.Errorf("eval.Cost: %w", err)
 	}
 	parts = slices.DeleteFunc(parts, func(c *costs) bool { return c == nil })
-	if len(parts) == 0 || err != nil && !references.BrokenOff(ctx, err) {
+	if len(parts) == 0 || err != nil && !references.IsCanceled(ctx, err) {
 		return nil, err
 	}
 	r := newCostReport(set, parts, *model, o)

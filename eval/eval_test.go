@@ -55,10 +55,10 @@ func TestSanity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := load(t, corpus.Some(files, 2)...)
+	set := load(t, corpus.EveryNth(files, 2)...)
 	counter := set.Counter()
 	of := func(name string) func(*references.Session, *references.Moment, int) *references.Shown {
-		all := references.Simple(counter)
+		all := references.SimpleContenders(counter)
 		i := slices.IndexFunc(all, func(c references.Contender) bool { return c.Name == name })
 		return func(_ *references.Session, m *references.Moment, budget int) *references.Shown {
 			return all[i].Render(m, budget)

@@ -239,10 +239,10 @@ func (r *Report) Contenders() (names []string) {
 func (c *column) order() []string {
 	names := slices.Collect(maps.Keys(c.tallies))
 	place := func(name string) int {
-		if i := slices.Index(references.Order, name); i >= 0 {
+		if i := slices.Index(references.ContenderOrder, name); i >= 0 {
 			return i
 		}
-		return len(references.Order) // a peer
+		return len(references.ContenderOrder) // a peer
 	}
 	slices.SortFunc(names, func(a, b string) int { return cmp.Or(place(a)-place(b), strings.Compare(a, b)) })
 	return names

@@ -48,8 +48,8 @@ func (o *Options) Check() error {
 		}
 	}
 	for _, name := range o.Contenders {
-		if !slices.Contains(references.Order, name) {
-			return fmt.Errorf("no contender is called %q; known are %s", name, strings.Join(references.Order, "; "))
+		if !slices.Contains(references.ContenderOrder, name) {
+			return fmt.Errorf("no contender is called %q; known are %s", name, strings.Join(references.ContenderOrder, "; "))
 		}
 	}
 	return nil
@@ -108,7 +108,7 @@ func Run(ctx context.Context, set *Set, o *Options) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("eval.Run: %w", err)
 	}
-	sessions := references.LargestFirst(set.Of(o.Split, 0))
+	sessions := references.LargestFirst(set.OfSplit(o.Split, 0))
 	parts := make([][]*column, len(sessions))
 	err = references.Each(ctx, len(sessions), o.Progress, func(i int) error {
 		var err error
@@ -117,7 +117,7 @@ func Run(ctx context.Context, set *Set, o *Options) (*Report, error) {
 	})
 	if err != nil {
 		err = fmt.Errorf("eval.Run: %w", err)
-		if !references.BrokenOff(ctx, err) {
+		if !references.IsCanceled(ctx, err) {
 			return nil, err
 		}
 	}
@@ -171,7 +171,7 @@ func settings(set *Set, o *Options) ([]budgetSetting, error) {
 		}
 	}
 	for _, s := range set.Sessions {
-		if count[s.Family] >= references.Fewest && isShortFamily(set, s.Family) {
+		if count[s.Family] >= references.MinFamilySessions && isShortFamily(set, s.Family) {
 			all = append(all, budgetSetting{name: s.Family + " 20%", share: 0.2, family: s.Family})
 			count[s.Family] = 0
 		}
@@ -219,7 +219,7 @@ func measure(ctx context.Context, set *Set, s *references.Session, settings []bu
 	if err != nil {
 		return nil, err
 	}
-	contenders := slices.DeleteFunc(append(references.Simple(set.Counter()), e.Contenders()...), func(c references.Contender) bool {
+	contenders := slices.DeleteFunc(append(references.SimpleContenders(set.Counter()), e.Contenders()...), func(c references.Contender) bool {
 		return len(o.Contenders) > 0 && !slices.Contains(o.Contenders, c.Name) && !slices.Contains(referenceContenders, c.Name)
 	})
 	contenders = append(contenders, o.Others...)
@@ -289,11 +289,11 @@ func measure(ctx context.Context, set *Set, s *references.Session, settings []bu
 				}
 			}
 			var chance tally
-			for seed := range uint64(references.Randoms) {
+			for seed := range uint64(references.RandomDraws) {
 				r := references.Random(set.Counter(), seed).Render(m, budget)
 				chance.add(m, r, m.Scan(r), budget)
 			}
-			chance.scale(1.0 / references.Randoms)
+			chance.scale(1.0 / references.RandomDraws)
 			if sums[references.RandomName] == nil {
 				sums[references.RandomName] = &tally{}
 			}

@@ -75,7 +75,7 @@ func (o *ValidityOptions) messageBudget(s *references.Session) int {
 func Validity(ctx context.Context, set *Set, o *ValidityOptions) (*ValidityReport, error) {
 	o = cmp.Or(o, &ValidityOptions{})
 	codecs := []wire.Codec{anthropic.Codec{}, openai.Chat{}, openai.Responses{}, gemini.Codec{}}
-	sessions := references.LargestFirst(set.Of(o.Split, 0))
+	sessions := references.LargestFirst(set.OfSplit(o.Split, 0))
 	parts := make([]*ValidityReport, len(sessions)) // nil: not finished
 	whole := &ValidityReport{}
 	err := references.Each(ctx, len(sessions), o.Progress, func(i int) error {
@@ -92,7 +92,7 @@ func Validity(ctx context.Context, set *Set, o *ValidityOptions) (*ValidityRepor
 	})
 	if err != nil {
 		err = fmt.Errorf("eval.Validity: %w", err)
-		if !references.BrokenOff(ctx, err) {
+		if !references.IsCanceled(ctx, err) {
 			return nil, err
 		}
 	}
@@ -142,7 +142,7 @@ func (v *ValidityReport) replay(ctx context.Context, s *references.Session, p po
 		if h.memo.Prompt(sent.Prompt) > budget {
 			row.Over++
 		}
-		if why := references.Refused(codec, sent.Prompt); why != "" {
+		if why := references.RefusalReason(codec, sent.Prompt); why != "" {
 			row.Invalid++
 			if len(v.Problems) < maxProblems {
 				v.Problems = append(v.Problems, fmt.Sprintf("%s, %s for %s, request %d: %s", s.Name, row.Policy, row.API, k, why))

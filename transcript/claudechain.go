@@ -331,7 +331,7 @@ func (u *ccUnit) raw() string {
 		case v.IsArray() && arrayElements(l.content) != "":
 			blocks = append(blocks, arrayElements(l.content))
 		case v.Type == gjson.String:
-			blocks = append(blocks, rawjson.Typed("text").Raw("text", l.content).String())
+			blocks = append(blocks, rawjson.NewTypedObject("text").Raw("text", l.content).String())
 		}
 	}
 	return `{"role":"assistant","content":` + rawjson.Array(blocks) + `}`

@@ -233,7 +233,7 @@ func renderedBlocks(rendered gjson.Result) string {
 	for r := range rawjson.Items(rendered) {
 		switch content := r.Get("content"); {
 		case content.Type == gjson.String:
-			blocks = append(blocks, rawjson.Typed("text").Raw("text", content.Raw).String())
+			blocks = append(blocks, rawjson.NewTypedObject("text").Raw("text", content.Raw).String())
 		case content.IsArray() && arrayElements(content.Raw) != "":
 			blocks = append(blocks, arrayElements(content.Raw))
 		}

@@ -160,8 +160,8 @@ func (s *codexSession) readCompaction(payload gjson.Result, place codexPlace) {
 	mark := codexMark{at: len(s.items), compaction: Compaction{TokensBefore: s.tokens}}
 	if recap != "" {
 		mark.recap = true
-		said := rawjson.Typed("input_text").Str("text", recap).String()
-		s.add(rawjson.Typed("message").Str("role", "user").Raw("content", "["+said+"]").String(), place)
+		said := rawjson.NewTypedObject("input_text").Str("text", recap).String()
+		s.add(rawjson.NewTypedObject("message").Str("role", "user").Raw("content", "["+said+"]").String(), place)
 	} else {
 		s.report.warn(place.line, "the summary of this compaction cannot be read; the history before it was kept")
 	}

@@ -84,7 +84,7 @@ func TestColours(t *testing.T) {
 func TestTwiceTheSame(t *testing.T) {
 	dir := corpus.Dir(t, "transcripts")
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
-	for _, name := range corpus.Some([]string{"entire-cli/long-720c20f08988-0.jsonl.gz", "pi-mono/before-compaction.jsonl.gz"}, 2) {
+	for _, name := range corpus.EveryNth([]string{"entire-cli/long-720c20f08988-0.jsonl.gz", "pi-mono/before-compaction.jsonl.gz"}, 2) {
 		path := filepath.Join(dir, name)
 		for _, args := range [][]string{{"inspect", path}, {"compact", path, "--budget", "16k"}, {"plan", path, "--budget", "16k", "--policy", "ladder"}} {
 			_, first, report := run(t, args...)

@@ -25,13 +25,13 @@ func TestExamOfSessions(t *testing.T) {
 	}
 	sized := []string{"session", "timeline", "workstream", "loop"}
 	filling := []string{"auto", "ladder", "last-tokens:2000", "last-messages:10", "last-turns:2", "ratio:0.1"}
-	budgets := corpus.Some([]string{"own", "16k", "5%"}, 3)
+	budgets := corpus.EveryNth([]string{"own", "16k", "5%"}, 3)
 	out := filepath.Join(t.TempDir(), "out")
 	args := []string{"eval", "--exam", "-o", out, "--budget", strings.Join(budgets, ","), "--json", "--contender", exam.OwnSummary}
 	for _, name := range append(sized, filling...) {
 		args = append(args, "--contender", name)
 	}
-	exams = corpus.Some(exams, len(exams))
+	exams = corpus.EveryNth(exams, len(exams))
 	for _, path := range exams {
 		args = append(args, filepath.Dir(path))
 	}

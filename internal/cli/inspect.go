@@ -164,7 +164,7 @@ func runRows(in *input, by *target) (rows []runRow, err error) {
 		for _, m := range uncopied.All(t.Thread) {
 			r.Tokens += count.Message(m)
 			if r.Task == "" && m.StartsTurn() {
-				r.Task = shorten(brief.Words(m), 200)
+				r.Task = shorten(brief.Message(m), 200)
 			}
 		}
 		rows = append(rows, r)
@@ -358,7 +358,7 @@ func newTally(t *thread.Thread) *tally {
 func (s *tally) addMessage(i int, m *thread.Message, size int, count *token.Counter) {
 	who := brief.Speaker(m)
 	addRow(s.kinds, who, size)
-	turn := s.turns.getOrAdd(m.Turn, func() turnRow { return turnRow{Turn: m.Turn, Text: shorten(brief.Words(m), 200)} })
+	turn := s.turns.getOrAdd(m.Turn, func() turnRow { return turnRow{Turn: m.Turn, Text: shorten(brief.Message(m), 200)} })
 	turn.Steps++
 	turn.Tokens += size
 	for _, part := range m.Parts {
@@ -404,7 +404,7 @@ func (s *tally) addCall(c thread.ToolCall, size int) {
 	same.Tokens += size
 
 	class := toolpolicy.ClassOf(c.Name)
-	path := brief.Place(c)
+	path := brief.Target(c)
 	if path == "" || class != toolpolicy.Read && class != toolpolicy.Edit && class != toolpolicy.Write {
 		return
 	}

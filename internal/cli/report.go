@@ -166,7 +166,7 @@ func newReport(in *input, r *resolvedTarget, res *palimpsest.Result) *report {
 	rep.Records = largest(rep.Records, math.MaxInt, func(r recordRow) int { return r.Before - r.After })
 	for _, i := range res.Pinned {
 		m := uncopied.At(in.Thread, i)
-		rep.Pinned = append(rep.Pinned, pinnedRow{ID: m.ID, Role: m.Role, Turn: m.Turn, Tokens: res.Sizes[i], Text: shorten(brief.Words(m), 200)})
+		rep.Pinned = append(rep.Pinned, pinnedRow{ID: m.ID, Role: m.Role, Turn: m.Turn, Tokens: res.Sizes[i], Text: shorten(brief.Message(m), 200)})
 	}
 	if p, ok := r.model.Price(res.Before); ok {
 		rep.Savings = &savings{Before: p.Input * float64(res.Before) / 1e6}
@@ -257,7 +257,7 @@ func describeSpan(t *thread.Thread, pairs *thread.Pairing, span thread.Span) str
 		return plural(span.Len(), "message")
 	}
 	i, _ := t.Index(span.First())
-	return brief.At(t, pairs, i)
+	return brief.MessageAt(t, pairs, i)
 }
 
 // write writes the report; of the records people are shown at most so many.

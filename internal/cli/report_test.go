@@ -106,7 +106,7 @@ func TestReportsOfCorpus(t *testing.T) {
 	dir := corpus.Dir(t, "transcripts")
 	out := filepath.Join(t.TempDir(), "prompt.json")
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
-	for _, c := range corpus.Some([]struct{ pattern, budget, run string }{
+	for _, c := range corpus.EveryNth([]struct{ pattern, budget, run string }{
 		{"pi-mono/before-compaction.jsonl.gz", "32k", ""},
 		{"entire-cli/long-bccb77bb88fa-1.jsonl.gz", "16k", ""},
 		{"entire-cli/long-adff0201aecb-0.jsonl.gz", "8k", ""},

@@ -211,7 +211,7 @@ func New(c Config) (*Server, error) {
 	}
 	if c.Jobs != nil {
 		var err error
-		s.upkeep = &upkeep.Upkeep{Store: c.Store, Artifacts: c.Artifacts, Reseal: c.Reseal, Failed: func(err error) {
+		s.upkeep = &upkeep.Upkeep{Store: c.Store, Artifacts: c.Artifacts, Reseal: c.Reseal, OnError: func(err error) {
 			s.log.Warn("upkeep", "class", event.ErrorClass(err))
 		}}
 		work := s.upkeep.Handlers()

@@ -223,7 +223,7 @@ func (c *call) readAbout(ctx context.Context, info store.Info) (*view.About, err
 	}
 	for _, m := range uncopied.All(log) {
 		if m.StartsTurn() {
-			out.Title = clip.Line(brief.Words(m), 200)
+			out.Title = clip.Line(brief.Message(m), 200)
 			break
 		}
 	}

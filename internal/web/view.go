@@ -76,7 +76,7 @@ func View(s Input) *view.View {
 	for i, m := range uncopied.All(s.Thread) {
 		line := view.Message{
 			ID: m.ID, Role: brief.Speaker(m), Turn: m.Turn, Time: m.Time, Tokens: s.Result.Sizes[i],
-			Label: clip.Line(brief.At(s.Thread, pairs, i), labelLength), Record: at[actions[m.ID]],
+			Label: clip.Line(brief.MessageAt(s.Thread, pairs, i), labelLength), Record: at[actions[m.ID]],
 		}
 		if r, ok := m.Result(); ok {
 			line.Tool, line.Failed = r.Tool, r.Outcome == thread.Failure

@@ -57,7 +57,7 @@ func (e *encoder) block(part thread.Part, role thread.Role) string {
 		if isOwn(p.Source) {
 			return p.Raw
 		}
-		return rawjson.Typed("tool_use").Str("id", id).Str("name", e.tools.nameOf(p.Name)).
+		return rawjson.NewTypedObject("tool_use").Str("id", id).Str("name", e.tools.nameOf(p.Name)).
 			Raw("input", rawjson.AsObject(p.Arguments)).String()
 	case thread.ToolResult:
 		return e.result(p)
@@ -79,7 +79,7 @@ func reasoningBlock(p thread.Reasoning) string {
 	case p.Signature == "":
 		return ""
 	}
-	return rawjson.Typed("thinking").Str("thinking", p.Text).Str("signature", p.Signature).String()
+	return rawjson.NewTypedObject("thinking").Str("thinking", p.Text).Str("signature", p.Signature).String()
 }
 
 func (e *encoder) result(p thread.ToolResult) string {
@@ -87,7 +87,7 @@ func (e *encoder) result(p thread.ToolResult) string {
 	if isOwn(p.Source) && id == p.CallID {
 		return p.Raw
 	}
-	o := rawjson.Typed("tool_result").Str("tool_use_id", id)
+	o := rawjson.NewTypedObject("tool_result").Str("tool_use_id", id)
 	failed := p.Outcome == thread.Failure
 	switch content := e.content(p.Content, failed); {
 	case content != "":
@@ -163,15 +163,15 @@ func mediaBlock(p thread.Media, allowed bool) string {
 	switch {
 	case !allowed:
 	case p.Text != "" && !isBlank(p.Text):
-		kind, src = "document", rawjson.Typed("text").Str("media_type", "text/plain").Str("data", p.Text).String()
+		kind, src = "document", rawjson.NewTypedObject("text").Str("media_type", "text/plain").Str("data", p.Text).String()
 	case p.Data != "" && slices.Contains(imageTypes, p.MIME):
 		kind = "image"
 	case p.Data != "" && p.MIME == "application/pdf":
 		kind = "document"
 	case web && p.Type == thread.Image:
-		kind, src = "image", rawjson.Typed("url").Str("url", p.URL).String()
+		kind, src = "image", rawjson.NewTypedObject("url").Str("url", p.URL).String()
 	case web && p.Type == thread.Document:
-		kind, src = "document", rawjson.Typed("url").Str("url", p.URL).String()
+		kind, src = "document", rawjson.NewTypedObject("url").Str("url", p.URL).String()
 	}
 	if kind == "" {
 		return textBlock(missingMediaNote(p))
@@ -179,7 +179,7 @@ func mediaBlock(p thread.Media, allowed bool) string {
 	if src == "" {
 		src = new(rawjson.Object).Str("type", "base64").Str("media_type", p.MIME).Str("data", p.Data).String()
 	}
-	o := rawjson.Typed(kind).Raw("source", src)
+	o := rawjson.NewTypedObject(kind).Raw("source", src)
 	if kind == "document" && p.Name != "" {
 		o.Str("title", p.Name)
 	}

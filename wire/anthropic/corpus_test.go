@@ -101,7 +101,7 @@ func TestTranscriptsOfClaudeCode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, file := range corpus.Some(files, 3) {
+		for _, file := range corpus.EveryNth(files, 3) {
 			for n, line := range lines(t, file) {
 				raw := gjson.Get(line, "message").Raw
 				role := gjson.Get(raw, "role").Str

@@ -89,7 +89,7 @@ func openDocument(doc string) (*rawjson.Document, error) {
 	case !top.Get("messages").IsArray():
 		return nil, fmt.Errorf("anthropic: messages: %w: the array of messages is missing", wire.ErrFormat)
 	}
-	if name := top.Twice("model", "max_tokens", "system", "tools", "messages"); name != "" {
+	if name := top.FirstDuplicate("model", "max_tokens", "system", "tools", "messages"); name != "" {
 		return nil, fmt.Errorf("anthropic: %s: %w: the body has it twice", name, wire.ErrFormat)
 	}
 	return top, nil

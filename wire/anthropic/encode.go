@@ -65,7 +65,7 @@ func (Codec) Encode(p *prompt.Prompt) ([]byte, error) {
 func setBlocks(top *rawjson.Document, name string, blocks []string) {
 	old := top.Get(name)
 	switch {
-	case rawjson.Holds(old, blocks), len(blocks) == 0 && old.Type == gjson.Null:
+	case rawjson.IsArrayOf(old, blocks), len(blocks) == 0 && old.Type == gjson.Null:
 	case len(blocks) == 0:
 		top.Set(name, "")
 	case len(blocks) == 1 && strings.HasPrefix(blocks[0], `"`):
@@ -133,11 +133,11 @@ func asBlock(raw string) string {
 	if !strings.HasPrefix(raw, `"`) {
 		return raw
 	}
-	return rawjson.Typed("text").Raw("text", raw).String()
+	return rawjson.NewTypedObject("text").Raw("text", raw).String()
 }
 
 func textBlock(text string) string {
-	return rawjson.Typed("text").Str("text", text).String()
+	return rawjson.NewTypedObject("text").Str("text", text).String()
 }
 
 func (e *encoder) writeSystem() {

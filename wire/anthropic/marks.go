@@ -196,7 +196,7 @@ func (e *encoder) setMarks(marks []mark) {
 	for _, m := range marks {
 		value := `{"type":"ephemeral"}`
 		if m.ttl != "" {
-			value = rawjson.Typed("ephemeral").Str("ttl", m.ttl).String()
+			value = rawjson.NewTypedObject("ephemeral").Str("ttl", m.ttl).String()
 		}
 		switch m.list {
 		case 0:

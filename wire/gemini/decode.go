@@ -24,7 +24,7 @@ func openDocument(body string) (*rawjson.Document, error) {
 	if !ok {
 		return nil, decodeError("body", "want one JSON object; send the body of a generateContent request")
 	}
-	if name := d.Twice("contents", "systemInstruction", "tools", "generationConfig"); name != "" {
+	if name := d.FirstDuplicate("contents", "systemInstruction", "tools", "generationConfig"); name != "" {
 		return nil, decodeError(name, "stands twice; send it once")
 	}
 	return d, nil

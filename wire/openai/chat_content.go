@@ -42,7 +42,7 @@ func chatContentOf(parts []thread.Part, role thread.Role) chatContentJSON {
 		case piece.raw != "":
 			list[i] = piece.raw
 		default:
-			list[i] = rawjson.Typed("text").Str("text", piece.text).String()
+			list[i] = rawjson.NewTypedObject("text").Str("text", piece.text).String()
 		}
 	}
 	if array {

@@ -115,7 +115,7 @@ func responsesWriteTools(tools []prompt.Tool) (list []string) {
 func responsesTool(t prompt.Tool) string {
 	kind := gjson.Get(t.Raw, "type").Str
 	named := func(kind string) *rawjson.Object {
-		o := rawjson.Typed(kind).Str("name", fittedName(t.Name))
+		o := rawjson.NewTypedObject(kind).Str("name", fittedName(t.Name))
 		if t.Description != "" {
 			o.Str("description", t.Description)
 		}
@@ -124,7 +124,7 @@ func responsesTool(t prompt.Tool) string {
 	if kind == "custom" && t.Schema == "" {
 		o := named(kind)
 		if grammar := gjson.Get(t.Raw, "custom.format.grammar"); grammar.IsObject() { // nested in Chat Completions, flat here
-			o.Raw("format", rawjson.Typed("grammar").Raw("syntax", cmp.Or(grammar.Get("syntax").Raw, "null")).
+			o.Raw("format", rawjson.NewTypedObject("grammar").Raw("syntax", cmp.Or(grammar.Get("syntax").Raw, "null")).
 				Raw("definition", cmp.Or(grammar.Get("definition").Raw, "null")).String())
 		}
 		return o.String()

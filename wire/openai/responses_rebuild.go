@@ -183,7 +183,7 @@ func (w *responsesWriter) call(c thread.ToolCall) responsesEntry {
 	}
 	id := w.callID(c.ID)
 	w.noteCall(c.ID, id, c.Type)
-	of := func(kind string) *rawjson.Object { return rawjson.Typed(kind).Str("call_id", id) }
+	of := func(kind string) *rawjson.Object { return rawjson.NewTypedObject(kind).Str("call_id", id) }
 	var o *rawjson.Object
 	switch c.Type {
 	case "custom":

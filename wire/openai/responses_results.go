@@ -81,7 +81,7 @@ func (w *responsesWriter) tool(m *thread.Message) {
 		}
 		return success
 	}
-	of := func(kind string) *rawjson.Object { return rawjson.Typed(kind).Str("call_id", answer.id) }
+	of := func(kind string) *rawjson.Object { return rawjson.NewTypedObject(kind).Str("call_id", answer.id) }
 	var o *rawjson.Object
 	switch answer.typ {
 	case "custom":
@@ -89,7 +89,7 @@ func (w *responsesWriter) tool(m *thread.Message) {
 	case "local_shell_call":
 		o = of("local_shell_call_output").Str("output", r.Text())
 	case "shell_call":
-		exit := rawjson.Typed("exit").Raw("exit_code", either("1", "0"))
+		exit := rawjson.NewTypedObject("exit").Raw("exit_code", either("1", "0"))
 		output := new(rawjson.Object).Str("stdout", r.Text()).Str("stderr", "").Raw("outcome", exit.String())
 		o = of("shell_call_output").Raw("output", "["+output.String()+"]")
 	case "apply_patch_call":
@@ -99,7 +99,7 @@ func (w *responsesWriter) tool(m *thread.Message) {
 	case "tool_search_call":
 		o = of("tool_search_output").Str("execution", "client").Str("status", "completed").Raw("tools", "[]")
 	case "mcp_approval_request":
-		o = rawjson.Typed("mcp_approval_response").Str("approval_request_id", answer.id).Raw("approve", either("false", "true"))
+		o = rawjson.NewTypedObject("mcp_approval_response").Str("approval_request_id", answer.id).Raw("approve", either("false", "true"))
 	default:
 		o = of("function_call_output").Raw("output", responsesOutput(r))
 	}
@@ -211,7 +211,7 @@ func responsesContentString(quoted string, role thread.Role) string {
 	if quoted == `""` {
 		return ""
 	}
-	return rawjson.Typed(responsesTextKind(role)).Raw("text", quoted).String()
+	return rawjson.NewTypedObject(responsesTextKind(role)).Raw("text", quoted).String()
 }
 
 // responsesTextKind is the type of a text in a message of the role.
@@ -222,7 +222,9 @@ func responsesTextKind(role thread.Role) string {
 	return "input_text"
 }
 
-func responsesText(kind, text string) string { return rawjson.Typed(kind).Str("text", text).String() }
+func responsesText(kind, text string) string {
+	return rawjson.NewTypedObject(kind).Str("text", text).String()
+}
 
 // responsesMedia writes an input part; "" for what the API does not take.
 func responsesMedia(m thread.Media) string {
@@ -237,10 +239,10 @@ func responsesMedia(m thread.Media) string {
 		}
 	case thread.Audio:
 		if format, ok := strings.CutPrefix(m.MIME, "audio/"); ok && m.Data != "" && (format == "mp3" || format == "wav") {
-			return rawjson.Typed("input_audio").Raw("input_audio", new(rawjson.Object).Str("data", m.Data).Str("format", format).String()).String()
+			return rawjson.NewTypedObject("input_audio").Raw("input_audio", new(rawjson.Object).Str("data", m.Data).Str("format", format).String()).String()
 		}
 	case thread.Document, thread.File:
-		o := rawjson.Typed("input_file")
+		o := rawjson.NewTypedObject("input_file")
 		switch {
 		case m.Data != "": // a name is required beside it
 			return o.Str("filename", cmp.Or(m.Name, "file")).Str("file_data", responsesInline(m, "application/octet-stream")).String()

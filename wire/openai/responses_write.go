@@ -150,7 +150,7 @@ func (w *responsesWriter) user(m *thread.Message) {
 }
 
 func responsesMessage(role, content string) string {
-	return rawjson.Typed("message").Str("role", role).Raw("content", content).String()
+	return rawjson.NewTypedObject("message").Str("role", role).Raw("content", content).String()
 }
 
 func responsesRole(raw string) string { return gjson.Get(raw, "role").Str }

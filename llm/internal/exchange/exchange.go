@@ -137,7 +137,7 @@ func (c *Client) Post(ctx context.Context, timeout time.Duration, body []byte, r
 		if !ok {
 			return retry.Decision{}
 		}
-		return retry.Decision{Again: e.Temporary(), After: e.RetryAfter}
+		return retry.Decision{Retry: e.Temporary(), After: e.RetryAfter}
 	})
 	if cause := ctx.Err(); err != nil && cause != nil && !errors.Is(err, cause) {
 		// The context ended while waiting for the next try.
@@ -198,7 +198,7 @@ func (c *Client) addHeaders(e *llm.APIError, res *http.Response) {
 	e.Provider = c.provider
 	e.Status = cmp.Or(e.Status, res.StatusCode)
 	e.RequestID = cmp.Or(requestID(res.Header), e.RequestID)
-	e.RetryAfter = retry.After(res.Header, c.now())
+	e.RetryAfter = retry.RetryAfter(res.Header, c.now())
 	// The providers' own SDKs obey this header of theirs.
 	e.NoRetry = strings.EqualFold(res.Header.Get("X-Should-Retry"), "false")
 	c.redactError(e)
