@@ -87,7 +87,7 @@ func (s *Session) cached() *cached {
 	if s.own != nil {
 		return s.own
 	}
-	return s.c.config.Memory.conversations.Of(s.conversation(), cachedBytes, func() *cached {
+	return s.c.config.Memory.conversations.GetOrCreate(s.conversation(), cachedBytes, func() *cached {
 		k := &cached{turn: make(chan struct{}, 1), sizes: &sizes{}}
 		if r := s.c.config.Recall; r != nil {
 			k.rehydrator = s.c.newRehydrator(s.id, r.Rehydrate, &k.brought)

@@ -59,7 +59,7 @@ var readConversations = func() func(dir string) ([]transcript.Transcript, error)
 		if err != nil {
 			return err
 		}
-		for _, path := range corpus.Some(paths, 3) {
+		for _, path := range corpus.EveryNth(paths, 3) {
 			f, err := transcript.Open(path, nil)
 			if errors.Is(err, transcript.ErrEmpty) {
 				continue
@@ -108,7 +108,7 @@ func TestCorpus(t *testing.T) {
 	if len(found) < least {
 		t.Errorf("only %d transcripts were large enough", len(found))
 	}
-	for n, tr := range corpus.Some(found, 14) {
+	for n, tr := range corpus.EveryNth(found, 14) {
 		base := &prompt.Prompt{Model: "any-model", System: tr.System, Tools: tr.Tools}
 		t.Run(fmt.Sprintf("%s/%s", tr.Title, tr.Name), func(t *testing.T) {
 			t.Parallel()

@@ -240,7 +240,7 @@ func TestFactsOfRecordedSessions(t *testing.T) {
 	var few, many tally
 	sessions := 0
 	t.Run("all", func(t *testing.T) {
-		for n, path := range corpus.Some(paths, 24) {
+		for n, path := range corpus.EveryNth(paths, 24) {
 			limits := []struct{ hard, target int }{{24_000, 14_000}}
 			if n%3 == 0 {
 				limits = append(limits, struct{ hard, target int }{12_000, 8_000})

@@ -28,7 +28,7 @@ func TestIndexIsHeld(t *testing.T) {
 				t.Fatal("nothing was removed", err)
 			}
 			synctest.Wait()
-			if held, _ := c.config.Memory.indexes.Held(); held != 0 != (with != nil) {
+			if held, _ := c.config.Memory.indexes.Stats(); held != 0 != (with != nil) {
 				t.Errorf("%d indexes are held, recall is %v", held, with)
 			}
 			before, _ := c.config.Memory.indexes.Get(conversation{c, "t"})

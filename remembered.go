@@ -43,8 +43,8 @@ func NewMemory(bytes int) *Memory {
 
 // Bytes is about what is remembered.
 func (m *Memory) Bytes() int {
-	_, conversations := m.conversations.Held()
-	_, indexes := m.indexes.Held()
+	_, conversations := m.conversations.Stats()
+	_, indexes := m.indexes.Stats()
 	return conversations + indexes + m.read.Bytes()
 }
 

@@ -52,10 +52,10 @@ func TestMemoryIsBounded(t *testing.T) {
 		if few.Bytes() > bound {
 			t.Errorf("%d bytes are remembered", few.Bytes())
 		}
-		if entries, _ := few.conversations.Held(); entries == 0 || entries > 12 {
+		if entries, _ := few.conversations.Stats(); entries == 0 || entries > 12 {
 			t.Errorf("%d conversations are remembered, with room for a few", entries)
 		}
-		if entries, _ := all.conversations.Held(); entries != 24 {
+		if entries, _ := all.conversations.Stats(); entries != 24 {
 			t.Errorf("%d conversations are remembered, with room for all", entries)
 		}
 	}

@@ -58,23 +58,23 @@ func NewClient(address string, o *Options) (*Client, error) {
 
 // CreateThread creates a thread. One that exists is a Problem of kind Exists.
 func (c *Client) CreateThread(ctx context.Context, q NewThread) (*Thread, error) {
-	return call[Thread](ctx, c, "POST", c.at(nil), Any, q)
+	return call[Thread](ctx, c, "POST", c.address(nil), Any, q)
 }
 
 // Threads returns a page of threads, of at most limit, beginning with cursor. 0
 // and "" stand for the daemon's limit and the first page.
 func (c *Client) Threads(ctx context.Context, cursor string, limit int) (*Threads, error) {
-	return call[Threads](ctx, c, "GET", c.at(page(cursor, limit)), Any, nil)
+	return call[Threads](ctx, c, "GET", c.address(pageQuery(cursor, limit)), Any, nil)
 }
 
 // Thread returns what is known of a thread.
 func (c *Client) Thread(ctx context.Context, threadID string) (*Thread, error) {
-	return call[Thread](ctx, c, "GET", c.at(nil, threadID), Any, nil)
+	return call[Thread](ctx, c, "GET", c.address(nil, threadID), Any, nil)
 }
 
 // DeleteThread deletes a thread for good. It needs a key with the right admin.
 func (c *Client) DeleteThread(ctx context.Context, threadID string) error {
-	answer, err := c.do(ctx, "DELETE", c.at(nil, threadID), Any, nil)
+	answer, err := c.do(ctx, "DELETE", c.address(nil, threadID), Any, nil)
 	if err != nil {
 		return err
 	}
@@ -83,63 +83,63 @@ func (c *Client) DeleteThread(ctx context.Context, threadID string) error {
 
 // Log returns a page of a thread's messages.
 func (c *Client) Log(ctx context.Context, threadID, cursor string, limit int) (*Log, error) {
-	return call[Log](ctx, c, "GET", c.at(page(cursor, limit), threadID, "messages"), Any, nil)
+	return call[Log](ctx, c, "GET", c.address(pageQuery(cursor, limit), threadID, "messages"), Any, nil)
 }
 
 // Append adds messages to the log that has `version` messages, or to its end
 // (Any). Messages that stand there already are skipped; a log that has grown
 // otherwise is a Problem of kind Stale.
 func (c *Client) Append(ctx context.Context, threadID string, version int, q Append) (*Appended, error) {
-	return call[Appended](ctx, c, "POST", c.at(nil, threadID, "messages"), version, q)
+	return call[Appended](ctx, c, "POST", c.address(nil, threadID, "messages"), version, q)
 }
 
 // Prepare adds what is new and returns the request to send to the model.
 func (c *Client) Prepare(ctx context.Context, threadID string, version int, q Step) (*Prepared, error) {
-	return call[Prepared](ctx, c, "POST", c.at(nil, threadID, "prepare"), version, q)
+	return call[Prepared](ctx, c, "POST", c.address(nil, threadID, "prepare"), version, q)
 }
 
 // Finish adds the model's answer.
 func (c *Client) Finish(ctx context.Context, threadID string, version int, q Answer) (*Appended, error) {
-	return call[Appended](ctx, c, "POST", c.at(nil, threadID, "finish"), version, q)
+	return call[Appended](ctx, c, "POST", c.address(nil, threadID, "finish"), version, q)
 }
 
 // Answer answers a call of one of the tools that the daemon offers in prompts. The
 // result is a message for the next step. A call of any other tool is a Problem of
 // kind NotFound.
 func (c *Client) Answer(ctx context.Context, threadID string, toolCall neutral.Part) (*neutral.Message, error) {
-	return call[neutral.Message](ctx, c, "POST", c.at(nil, threadID, "answer"), Any, toolCall)
+	return call[neutral.Message](ctx, c, "POST", c.address(nil, threadID, "answer"), Any, toolCall)
 }
 
 // Overflowed compacts harder, after the provider refused the prompt of the step
 // as too long. The step's messages are in the log already: its own must be empty.
 func (c *Client) Overflowed(ctx context.Context, threadID string, q Step) (*Prepared, error) {
-	return call[Prepared](ctx, c, "POST", c.at(nil, threadID, "overflowed"), Any, q)
+	return call[Prepared](ctx, c, "POST", c.address(nil, threadID, "overflowed"), Any, q)
 }
 
 // CutOff adds an answer that ended at the limit on the output, and returns the
 // request to go on with. A Problem of kind NothingToDo says that compacting would
 // not help: the loop ends.
 func (c *Client) CutOff(ctx context.Context, threadID string, version int, q CutOff) (*Prepared, error) {
-	return call[Prepared](ctx, c, "POST", c.at(nil, threadID, "cut-off"), version, q)
+	return call[Prepared](ctx, c, "POST", c.address(nil, threadID, "cut-off"), version, q)
 }
 
 // Remember adds entries to the memory block of the thread. planVersion is the
 // version of the plans that must be in force, or Any.
 func (c *Client) Remember(ctx context.Context, threadID string, planVersion int, entries ...string) (*Plan, error) {
-	return call[Plan](ctx, c, "POST", c.at(nil, threadID, "memory"), planVersion, Remember{Entries: entries})
+	return call[Plan](ctx, c, "POST", c.address(nil, threadID, "memory"), planVersion, Remember{Entries: entries})
 }
 
 // Outcome says how the task of the thread ended, and returns how the thread fared
 // under compaction. An empty outcome only asks.
 func (c *Client) Outcome(ctx context.Context, threadID string, task thread.Outcome) (*quality.Metrics, error) {
-	return call[quality.Metrics](ctx, c, "POST", c.at(nil, threadID, "outcome"), Any, quality.Outcome{Task: task})
+	return call[quality.Metrics](ctx, c, "POST", c.address(nil, threadID, "outcome"), Any, quality.Outcome{Task: task})
 }
 
 // Compact compacts now, if the plan in force still has the version, or in any
 // case (Any). A Problem of kind NothingToDo says that there was nothing to
 // compact.
 func (c *Client) Compact(ctx context.Context, threadID string, planVersion int, q Compact) (*Plan, error) {
-	return call[Plan](ctx, c, "POST", c.at(nil, threadID, "compact"), planVersion, q)
+	return call[Plan](ctx, c, "POST", c.address(nil, threadID, "compact"), planVersion, q)
 }
 
 // View returns the thread to be looked at, under a version of the plans, or the one in
@@ -149,46 +149,48 @@ func (c *Client) View(ctx context.Context, threadID string, planVersion int) (*v
 	if planVersion != Any {
 		query.Set("plan", strconv.Itoa(planVersion))
 	}
-	return call[view.View](ctx, c, "GET", c.at(query, threadID, "view"), Any, nil)
+	return call[view.View](ctx, c, "GET", c.address(query, threadID, "view"), Any, nil)
 }
 
 // Text reads what a message of the log says.
 func (c *Client) Text(ctx context.Context, threadID, messageID string) (string, error) {
-	return c.plain(ctx, c.at(url.Values{"message": {messageID}}, threadID, "text"))
+	return c.getText(ctx, c.address(url.Values{"message": {messageID}}, threadID, "text"))
 }
 
 // Preview returns the thread to be looked at under the plan that Compact would make.
 func (c *Client) Preview(ctx context.Context, threadID string, q Compact) (*view.View, error) {
-	return call[view.View](ctx, c, "POST", c.at(nil, threadID, "preview"), Any, q)
+	return call[view.View](ctx, c, "POST", c.address(nil, threadID, "preview"), Any, q)
 }
 
 // Pin shows a message as it was said, in the plan in force and in all that follow,
 // or gives it free again. planVersion is as in Undo.
 func (c *Client) Pin(ctx context.Context, threadID string, planVersion int, q view.Pin) (*Plan, error) {
-	return call[Plan](ctx, c, "POST", c.at(nil, threadID, "pin"), planVersion, q)
+	return call[Plan](ctx, c, "POST", c.address(nil, threadID, "pin"), planVersion, q)
 }
 
 // Sessions lists the sessions that agents left on the daemon's machine.
 func (c *Client) Sessions(ctx context.Context) (*view.Sessions, error) {
-	return call[view.Sessions](ctx, c, "GET", c.sessions(), Any, nil)
+	return call[view.Sessions](ctx, c, "GET", c.sessionsAddress(), Any, nil)
 }
 
 // SessionView returns a session to be looked at, under the plan that compact would
 // make of it.
 func (c *Client) SessionView(ctx context.Context, id string, q Compact) (*view.View, error) {
-	return call[view.View](ctx, c, "POST", c.sessions()+"/"+url.PathEscape(id)+"/view", Any, q)
+	return call[view.View](ctx, c, "POST", c.sessionsAddress()+"/"+url.PathEscape(id)+"/view", Any, q)
 }
 
-func (c *Client) sessions() string { return strings.TrimSuffix(c.base.String(), "/") + SessionsRoot }
+func (c *Client) sessionsAddress() string {
+	return strings.TrimSuffix(c.base.String(), "/") + SessionsRoot
+}
 
 // DryRun returns the plan that Compact would make.
 func (c *Client) DryRun(ctx context.Context, threadID string, q Step) (*Plan, error) {
-	return call[Plan](ctx, c, "POST", c.at(nil, threadID, "dry-run"), Any, q)
+	return call[Plan](ctx, c, "POST", c.address(nil, threadID, "dry-run"), Any, q)
 }
 
 // Plans returns a page of the thread's plans.
 func (c *Client) Plans(ctx context.Context, threadID, cursor string, limit int) (*Plans, error) {
-	return call[Plans](ctx, c, "GET", c.at(page(cursor, limit), threadID, "plans"), Any, nil)
+	return call[Plans](ctx, c, "GET", c.address(pageQuery(cursor, limit), threadID, "plans"), Any, nil)
 }
 
 // Plan returns one version of the plans, or the one in force (Any).
@@ -197,7 +199,7 @@ func (c *Client) Plan(ctx context.Context, threadID string, version int) (*Plan,
 	if version != Any {
 		name = strconv.Itoa(version)
 	}
-	return call[Plan](ctx, c, "GET", c.at(nil, threadID, "plans", name), Any, nil)
+	return call[Plan](ctx, c, "GET", c.address(nil, threadID, "plans", name), Any, nil)
 }
 
 // Diff lists the messages that two plans treat differently; 0 is no plan, Any as
@@ -207,43 +209,43 @@ func (c *Client) Diff(ctx context.Context, threadID string, from, to int) (*Diff
 	if to != Any {
 		query.Set("to", strconv.Itoa(to))
 	}
-	return call[Diff](ctx, c, "GET", c.at(query, threadID, "diff"), Any, nil)
+	return call[Diff](ctx, c, "GET", c.address(query, threadID, "diff"), Any, nil)
 }
 
 // Undo puts version n of the plans in force again; 0 is no plan. planVersion is
 // the version that must be in force, or Any.
 func (c *Client) Undo(ctx context.Context, threadID string, planVersion, n int) (*Plan, error) {
-	return call[Plan](ctx, c, "POST", c.at(nil, threadID, "undo"), planVersion, Undo{Version: &n})
+	return call[Plan](ctx, c, "POST", c.address(nil, threadID, "undo"), planVersion, Undo{Version: &n})
 }
 
 // Expand shows again what the record over a message hides. planVersion is the
 // version that must be in force, or Any.
 func (c *Client) Expand(ctx context.Context, threadID string, planVersion int, message thread.ID) (*Plan, error) {
-	return call[Plan](ctx, c, "POST", c.at(nil, threadID, "expand"), planVersion, Expand{MessageID: string(message)})
+	return call[Plan](ctx, c, "POST", c.address(nil, threadID, "expand"), planVersion, Expand{MessageID: string(message)})
 }
 
 // Render returns the prompt under any plan.
 func (c *Client) Render(ctx context.Context, threadID string, q Render) (*Prepared, error) {
-	return call[Prepared](ctx, c, "POST", c.at(nil, threadID, "render"), Any, q)
+	return call[Prepared](ctx, c, "POST", c.address(nil, threadID, "render"), Any, q)
 }
 
 // Artifacts returns a page of what is known of a thread's artifacts.
 func (c *Client) Artifacts(ctx context.Context, threadID, cursor string, limit int) (*Artifacts, error) {
-	return call[Artifacts](ctx, c, "GET", c.at(page(cursor, limit), threadID, "artifacts"), Any, nil)
+	return call[Artifacts](ctx, c, "GET", c.address(pageQuery(cursor, limit), threadID, "artifacts"), Any, nil)
 }
 
 // Artifact returns what is known of an artifact.
 func (c *Client) Artifact(ctx context.Context, threadID, id string) (*artifact.Metadata, error) {
-	return call[artifact.Metadata](ctx, c, "GET", c.at(nil, threadID, "artifacts", id), Any, nil)
+	return call[artifact.Metadata](ctx, c, "GET", c.address(nil, threadID, "artifacts", id), Any, nil)
 }
 
 // Content reads the content of an artifact.
 func (c *Client) Content(ctx context.Context, threadID, id string) (string, error) {
-	return c.plain(ctx, c.at(nil, threadID, "artifacts", id, "content"))
+	return c.getText(ctx, c.address(nil, threadID, "artifacts", id, "content"))
 }
 
-// plain reads an answer that is a text.
-func (c *Client) plain(ctx context.Context, address string) (string, error) {
+// getText reads an answer that is a text.
+func (c *Client) getText(ctx context.Context, address string) (string, error) {
 	answer, err := c.do(ctx, "GET", address, Any, nil)
 	if err != nil {
 		return "", err
@@ -271,14 +273,14 @@ func (c *Client) Recall(ctx context.Context, threadID, query string, o *recall.O
 			values.Set("role", string(o.Role))
 		}
 	}
-	hits, err := call[Hits](ctx, c, "GET", c.at(values, threadID, "recall"), Any, nil)
+	hits, err := call[Hits](ctx, c, "GET", c.address(values, threadID, "recall"), Any, nil)
 	if err != nil {
 		return nil, err
 	}
 	return hits.Items, nil
 }
 
-func page(cursor string, limit int) url.Values {
+func pageQuery(cursor string, limit int) url.Values {
 	query := url.Values{}
 	if cursor != "" {
 		query.Set("cursor", cursor)
@@ -289,8 +291,8 @@ func page(cursor string, limit int) url.Values {
 	return query
 }
 
-// at is the address of a thread, or of something of it.
-func (c *Client) at(query url.Values, segments ...string) string {
+// address is the address of a thread, or of something of it.
+func (c *Client) address(query url.Values, segments ...string) string {
 	address := strings.TrimSuffix(c.base.String(), "/") + Root
 	for _, s := range segments {
 		address += "/" + url.PathEscape(s)

@@ -13,8 +13,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 )
 
-// Watched is an event of a thread with the id to resume behind.
-type Watched struct {
+// StreamedEvent is an event of a thread with the id to resume behind.
+type StreamedEvent struct {
 	// ID is to be given to Events as the last one seen.
 	ID string
 	// Event is what happened. It never holds content.
@@ -24,11 +24,11 @@ type Watched struct {
 // Events yields what happens to a thread from now on, or after the event with
 // the id `last`. It ends with the context, with the connection, and when the
 // daemon stops; whoever wants to go on calls again with the id of the last event.
-func (c *Client) Events(ctx context.Context, threadID, last string) iter.Seq2[Watched, error] {
-	return func(yield func(Watched, error) bool) {
-		r, err := http.NewRequestWithContext(ctx, "GET", c.at(nil, threadID, "events"), nil)
+func (c *Client) Events(ctx context.Context, threadID, last string) iter.Seq2[StreamedEvent, error] {
+	return func(yield func(StreamedEvent, error) bool) {
+		r, err := http.NewRequestWithContext(ctx, "GET", c.address(nil, threadID, "events"), nil)
 		if err != nil {
-			yield(Watched{}, fmt.Errorf("api: %w", err))
+			yield(StreamedEvent{}, fmt.Errorf("api: %w", err))
 			return
 		}
 		r.Header.Set("Accept", "text/event-stream")
@@ -37,7 +37,7 @@ func (c *Client) Events(ctx context.Context, threadID, last string) iter.Seq2[Wa
 		}
 		answer, err := c.send(r)
 		if err != nil {
-			yield(Watched{}, err)
+			yield(StreamedEvent{}, err)
 			return
 		}
 		defer answer.Body.Close()
@@ -48,13 +48,13 @@ func (c *Client) Events(ctx context.Context, threadID, last string) iter.Seq2[Wa
 				return
 			}
 			if err != nil {
-				yield(Watched{}, fmt.Errorf("api: events of %s: %w", threadID, err))
+				yield(StreamedEvent{}, fmt.Errorf("api: events of %s: %w", threadID, err))
 				return
 			}
 			if e.Data == "" {
 				continue
 			}
-			w := Watched{ID: e.ID}
+			w := StreamedEvent{ID: e.ID}
 			if err := json.Unmarshal([]byte(e.Data), &w.Event); err != nil {
 				yield(w, fmt.Errorf("api: event %s of %s: %w", e.ID, threadID, err))
 				return

@@ -77,9 +77,9 @@ type Prepared struct {
 	Manifest *render.Manifest `json:"manifest"`
 }
 
-// Edited makes the edits to the messages that a host holds, which are known by their
+// ApplyEdits applies the edits to the messages that a host holds, which are known by their
 // ids; own is not changed.
-func (p *Prepared) Edited(own []neutral.Message) []neutral.Message {
+func (p *Prepared) ApplyEdits(own []neutral.Message) []neutral.Message {
 	edits := map[string]neutral.Edit{}
 	for _, e := range p.Edits {
 		edits[e.MessageID] = e

@@ -44,7 +44,7 @@ type agentLoop struct {
 const answerRoom = 20_000
 
 func (r *replay) agentLoop(ctx context.Context, p policy.Policy, counter *token.Counter) (*agentLoop, error) {
-	h := &agentLoop{replay: r, ctx: ctx, policy: p, memo: token.NewMemo(counter, 0), now: references.Noon(), base: *r.Base, seed: maphash.MakeSeed()}
+	h := &agentLoop{replay: r, ctx: ctx, policy: p, memo: token.NewMemo(counter, 0), now: references.PlanTime(), base: *r.Base, seed: maphash.MakeSeed()}
 	h.base.Model = r.model.Name
 	var err error
 	h.compactor, err = palimpsest.New(palimpsest.Config{
@@ -58,11 +58,11 @@ func (r *replay) agentLoop(ctx context.Context, p policy.Policy, counter *token.
 }
 
 func (h *agentLoop) send(k int) (request, error) {
-	a := h.asks[k]
+	a := h.requests[k]
 	messages := uncopied.Messages(h.replay.Thread)
-	h.now = references.Noon().Add(a.when)
+	h.now = references.PlanTime().Add(a.when)
 	sent, err := h.thread.PrepareStep(h.ctx, palimpsest.Step{
-		Base: &h.base, Messages: undated(messages[h.seen:a.at]), Profile: references.Profile(), Window: h.model.Window, Output: answerRoom,
+		Base: &h.base, Messages: withoutTimes(messages[h.seen:a.at]), Profile: references.Profile(), Window: h.model.Window, Output: answerRoom,
 	})
 	if err != nil {
 		return request{}, fmt.Errorf("%s: %w", h.Name, err)
@@ -71,7 +71,7 @@ func (h *agentLoop) send(k int) (request, error) {
 	if err != nil {
 		return request{}, err
 	}
-	q := request{head: h.around(sent.Prompt), body: make([]cost.Block, len(sent.Messages)), compacted: version != h.version}
+	q := request{head: h.requestHead(sent.Prompt), body: make([]cost.Block, len(sent.Messages)), compacted: version != h.version}
 	changed := 0
 	for n := range sent.Messages {
 		block, plain := h.block(&sent.Messages[n])
@@ -82,18 +82,18 @@ func (h *agentLoop) send(k int) (request, error) {
 	h.tools = max(h.tools, q.head.Tokens-h.Fixed)
 	if q.compacted {
 		h.version, h.frozen = version, changed
-		if q.shown, err = h.left(k, p); err != nil {
+		if q.shown, err = h.shownHistory(k, p); err != nil {
 			return q, err
 		}
 	}
 	q.frozen = h.frozen
-	h.now = references.Noon().Add(a.answered)
+	h.now = references.PlanTime().Add(a.answered)
 	h.seen = a.end
-	return q, h.thread.FinishStep(h.ctx, nil, llm.Usage{}, undated(messages[a.at:a.end])...)
+	return q, h.thread.FinishStep(h.ctx, nil, llm.Usage{}, withoutTimes(messages[a.at:a.end])...)
 }
 
-// undated are messages that get the time of the replay's clock.
-func undated(messages []thread.Message) []thread.Message {
+// withoutTimes returns the messages without times, so that they get those of the replay's clock.
+func withoutTimes(messages []thread.Message) []thread.Message {
 	out := slices.Clone(messages)
 	for i := range out {
 		out[i].Time = time.Time{}
@@ -101,9 +101,9 @@ func undated(messages []thread.Message) []thread.Message {
 	return out
 }
 
-// left is what a plan leaves of the history before a request.
-func (h *agentLoop) left(k int, p *plan.Plan) (*references.Shown, error) {
-	history := h.replay.Thread.Prefix(h.asks[k].at)
+// shownHistory is what a plan leaves of the history before a request.
+func (h *agentLoop) shownHistory(k int, p *plan.Plan) (*references.Shown, error) {
+	history := h.replay.Thread.Prefix(h.requests[k].at)
 	res, err := h.compactor.Render(p, palimpsest.Request{Thread: history, Base: &h.base, Profile: references.Profile()})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", h.Name, err)
@@ -112,20 +112,20 @@ func (h *agentLoop) left(k int, p *plan.Plan) (*references.Shown, error) {
 	return m.ShownBy(history, res.Prompt, res.Manifest, res.After), nil
 }
 
-// after measures what the policy leaves of the whole request when it compacts at
+// sizesAfter measures what the policy leaves of the whole request when it compacts at
 // each step, all that came before being there.
-func (h *agentLoop) after() ([]int, error) {
+func (h *agentLoop) sizesAfter() ([]int, error) {
 	messages := uncopied.Messages(h.replay.Thread)
-	out := make([]int, len(h.asks))
+	out := make([]int, len(h.requests))
 	fresh, err := h.replay.agentLoop(h.ctx, h.policy, h.memo.Counter())
 	if err != nil {
 		return nil, err
 	}
-	for k := range h.asks {
+	for k := range h.requests {
 		p, err := fresh.thread.Plan(h.ctx, palimpsest.Step{
-			Base: &h.base, Messages: messages[:h.asks[k].at], Profile: references.Profile(), Window: h.model.Window, Output: answerRoom,
+			Base: &h.base, Messages: messages[:h.requests[k].at], Profile: references.Profile(), Window: h.model.Window, Output: answerRoom,
 		})
-		size := h.Fixed + h.whole(k)
+		size := h.Fixed + h.historyTokens(k)
 		if err == nil {
 			size = p.CompactedTokens + h.tools
 		} else if !errors.Is(err, policy.ErrNothing) {
@@ -146,7 +146,7 @@ func (h *agentLoop) block(m *thread.Message) (b cost.Block, plain bool) {
 	return cost.Block{Hash: h.hash(m.Role, m.Parts)<<8 | madeBlock, Tokens: h.memo.Message(m)}, false
 }
 
-func (h *agentLoop) around(sent *prompt.Prompt) cost.Block {
+func (h *agentLoop) requestHead(sent *prompt.Prompt) cost.Block {
 	whole := prompt.Prompt{System: sent.System, Tools: sent.Tools}
 	return cost.Block{Hash: h.hash(sent.System, sent.Tools)<<8 | headBlock, Tokens: h.memo.Prompt(&whole)}
 }

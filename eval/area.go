@@ -12,9 +12,9 @@ import (
 // curveBudgets are the budgets of the area under the curve, Options.Curve.
 var curveBudgets = []string{"2k", "4k", "8k", "16k", "32k", "5%", "10%", "20%", "40%"}
 
-// leastBudgets is from how many budgets of a kind an area is reckoned: two are a
+// minBudgets is from how many budgets of a kind an area is reckoned: two are a
 // line, whose mean says nothing that its ends do not say.
-const leastBudgets = 3
+const minBudgets = 3
 
 // areas are those of tokens and of shares, where there are enough budgets.
 func areas(columns []*column) []Column {
@@ -26,7 +26,7 @@ func areas(columns []*column) []Column {
 		kind := slices.DeleteFunc(slices.Clone(columns), func(c *column) bool { return c.family != "" || c.own || size(c) == 0 })
 		slices.SortStableFunc(kind, func(a, b *column) int { return cmp.Compare(size(a), size(b)) })
 		kind = slices.CompactFunc(kind, func(a, b *column) bool { return size(a) == size(b) })
-		if len(kind) < leastBudgets {
+		if len(kind) < minBudgets {
 			continue
 		}
 		var at []float64

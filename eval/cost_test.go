@@ -85,13 +85,13 @@ func counterOf(t *testing.T) *token.Counter {
 func TestBillWithoutCompaction(t *testing.T) {
 	for _, pauses := range [][]int{nil, {30, 50}} {
 		r := worked(t, counterOf(t), 60, pauses...)
-		x, err := r.spend(spenders(counterOf(t), false)[0].make(r))
+		x, err := r.spend(costContenders(counterOf(t), false)[0].make(r))
 		if err != nil {
 			t.Fatal(err)
 		}
 		want, last := 0.0, 0
-		for k, a := range r.asks {
-			size := r.Fixed + r.whole(k)
+		for k, a := range r.requests {
+			size := r.Fixed + r.historyTokens(k)
 			if a.cold {
 				last = 0
 			}
@@ -105,7 +105,7 @@ func TestBillWithoutCompaction(t *testing.T) {
 			t.Errorf("an append-only session is rewritten: %+v", x)
 		}
 		cold := 0
-		for _, a := range r.asks {
+		for _, a := range r.requests {
 			if a.cold {
 				cold++
 			}
@@ -122,22 +122,22 @@ func TestBillWithoutCompaction(t *testing.T) {
 func TestBestSchedule(t *testing.T) {
 	r := worked(t, counterOf(t), 120, 40, 80)
 	left := func(k int) int {
-		return r.Fixed + tokens(r.fitting(r.asks[k].at, batchLeft))
+		return r.Fixed + tokens(r.fittingBlocks(r.requests[k].at, batchLeft))
 	}
-	least, compactions := r.best(left)
-	if compactions == 0 || r.relaxed() >= least {
-		t.Fatalf("best %.0f with %d compactions, bound %.0f", least, compactions, r.relaxed())
+	least, compactions := r.cheapestSchedule(left)
+	if compactions == 0 || r.lowerBound() >= least {
+		t.Fatalf("best %.0f with %d compactions, bound %.0f", least, compactions, r.lowerBound())
 	}
 	nearest := math.Inf(1)
 	for mark := 21_000; mark < 120_000; mark += 1_500 {
-		x, err := r.spend(r.batches(batchLeft, func(k, size int) bool { return size > mark }))
+		x, err := r.spend(r.batchSender(batchLeft, func(k, size int) bool { return size > mark }))
 		if err != nil {
 			t.Fatal(err)
 		}
 		nearest = min(nearest, x.input)
 	}
 	for _, cold := range []bool{false, true} {
-		x, err := r.spend(r.batches(batchLeft, r.law(cold, batchLeft)))
+		x, err := r.spend(r.batchSender(batchLeft, r.squareRootLaw(cold, batchLeft)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,7 @@ func TestHandleIsBilled(t *testing.T) {
 	if x.compactions == 0 || x.rewrites > x.compactions {
 		t.Errorf("%d compactions, %d rewrites", x.compactions, x.rewrites)
 	}
-	plain, err := r.spend(spenders(counter, false)[0].make(r))
+	plain, err := r.spend(costContenders(counter, false)[0].make(r))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,16 +193,16 @@ func TestBestScheduleOfAuto(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := h.after()
+	after, err := h.sizesAfter()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for k, left := range after {
-		if whole := r.Fixed + r.whole(k) + h.tools; left > whole {
+		if whole := r.Fixed + r.historyTokens(k) + h.tools; left > whole {
 			t.Errorf("request %d: %d tokens are left of %d", k, left, whole)
 		}
 	}
-	best, _ := r.best(func(k int) int { return after[k] })
+	best, _ := r.cheapestSchedule(func(k int) int { return after[k] })
 	if x.input < 0.99*best {
 		t.Errorf("auto costs %.0f, its best schedule %.0f", x.input, best)
 	}

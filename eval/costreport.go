@@ -125,29 +125,29 @@ func newCostReport(set *Set, parts []*costs, m token.Model, o *CostOptions) *Cos
 	r.Corpus = references.CorpusHash(slices.Values(sessions))
 	resample := newBootstrap(len(parts))
 	for _, name := range parts[0].order() {
-		each := func(f func(c *costs, s *spent) float64) []float64 {
+		each := func(f func(c *costs, s *sessionCost) float64) []float64 {
 			out := make([]float64, len(parts))
 			for i, c := range parts {
 				out[i] = f(c, c.spent[name])
 			}
 			return out
 		}
-		over := func(f func(c *costs, s *spent) float64) float64 { return mean(each(f)) }
-		inputs := each(func(c *costs, s *spent) float64 { return s.input / c.whole })
+		over := func(f func(c *costs, s *sessionCost) float64) float64 { return mean(each(f)) }
+		inputs := each(func(c *costs, s *sessionCost) float64 { return s.input / c.whole })
 		row := CostRow{
 			Contender: name, Line: parts[0].lines[name], Size: parts[0].sizes[name], Input: mean(inputs),
-			Compactions: over(func(_ *costs, s *spent) float64 { return float64(s.compactions) }),
+			Compactions: over(func(_ *costs, s *sessionCost) float64 { return float64(s.compactions) }),
 		}
 		row.Low, row.High = resample.interval(inputs)
 		if parts[0].spent[name].requests > 0 {
 			row.measured(over)
-			row.against(parts, resample)
+			row.compareWithAuto(parts, resample)
 		}
-		row.Bound = over(func(c *costs, s *spent) float64 { return s.input / c.spent[boundName].input })
+		row.Bound = over(func(c *costs, s *sessionCost) float64 { return s.input / c.spent[boundName].input })
 		if best := schedules[name]; best != "" {
-			row.Regret = over(func(c *costs, s *spent) float64 { return s.input / c.spent[best].input })
+			row.Regret = over(func(c *costs, s *sessionCost) float64 { return s.input / c.spent[best].input })
 		}
-		var all spent
+		var all sessionCost
 		for _, c := range parts {
 			s := c.spent[name]
 			all.refs += s.refs
@@ -167,7 +167,7 @@ func newCostReport(set *Set, parts []*costs, m token.Model, o *CostOptions) *Cos
 			r.Traces = append(r.Traces, Trace{parts[0].session.Name, name, x.sizes, x.sums})
 		}
 	}
-	r.iso()
+	r.findCheapest()
 	return r
 }
 
@@ -190,8 +190,8 @@ func (c *costs) order() []string {
 	return names
 }
 
-// against holds auto against the contender.
-func (row *CostRow) against(parts []*costs, resample *bootstrap) {
+// compareWithAuto compares auto with the contender.
+func (row *CostRow) compareWithAuto(parts []*costs, resample *bootstrap) {
 	if row.Contender == references.AutoName || parts[0].spent[references.AutoName] == nil {
 		return
 	}
@@ -213,8 +213,8 @@ func (row *CostRow) against(parts []*costs, resample *bootstrap) {
 	}
 }
 
-// iso finds the cheapest way of each line to the recall that is asked.
-func (r *CostReport) iso() {
+// findCheapest finds, for each line, the cheapest row that reaches the recall.
+func (r *CostReport) findCheapest() {
 	best := map[string]CostRow{}
 	for _, row := range r.Rows {
 		if row.Line == "" || row.Refs == 0 || row.Recall < isoRecall {
@@ -243,16 +243,16 @@ func (r *CostReport) Cheapest() (rows []CostRow) {
 	return rows
 }
 
-func (row *CostRow) measured(over func(func(c *costs, s *spent) float64) float64) {
-	row.All = over(func(c *costs, s *spent) float64 { return (s.input + s.extra) / c.whole })
-	row.Total = over(func(c *costs, s *spent) float64 {
+func (row *CostRow) measured(over func(func(c *costs, s *sessionCost) float64) float64) {
+	row.All = over(func(c *costs, s *sessionCost) float64 { return (s.input + s.extra) / c.whole })
+	row.Total = over(func(c *costs, s *sessionCost) float64 {
 		return (s.input + s.extra + s.output) / (c.whole + c.spent[noneName].output)
 	})
-	row.Rewrites = over(func(_ *costs, s *spent) float64 { return 100 * float64(s.rewrites) / float64(s.requests) })
-	row.Cached = over(func(_ *costs, s *spent) float64 { return float64(s.bill.Read) / float64(max(1, s.bill.Input())) })
-	row.Kept = over(func(_ *costs, s *spent) float64 { return float64(s.same) / float64(max(1, s.next)) })
-	row.Mean = over(func(_ *costs, s *spent) float64 { return float64(s.sum) / float64(s.requests) })
-	row.Peak = over(func(_ *costs, s *spent) float64 { return float64(s.peak) })
-	row.Lookups = over(func(_ *costs, s *spent) float64 { return s.lookups })
-	row.Rereads = over(func(_ *costs, s *spent) float64 { return s.rereads })
+	row.Rewrites = over(func(_ *costs, s *sessionCost) float64 { return 100 * float64(s.rewrites) / float64(s.requests) })
+	row.Cached = over(func(_ *costs, s *sessionCost) float64 { return float64(s.bill.Read) / float64(max(1, s.bill.Input())) })
+	row.Kept = over(func(_ *costs, s *sessionCost) float64 { return float64(s.same) / float64(max(1, s.next)) })
+	row.Mean = over(func(_ *costs, s *sessionCost) float64 { return float64(s.sum) / float64(s.requests) })
+	row.Peak = over(func(_ *costs, s *sessionCost) float64 { return float64(s.peak) })
+	row.Lookups = over(func(_ *costs, s *sessionCost) float64 { return s.lookups })
+	row.Rereads = over(func(_ *costs, s *sessionCost) float64 { return s.rereads })
 }

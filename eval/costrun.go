@@ -43,8 +43,8 @@ const (
 	LognormalGaps = "lognormal"
 )
 
-// costly is the size from which a session is worth compacting at all, in tokens.
-const costly = 50_000
+// minCostTokens is the size from which a session is worth compacting at all, in tokens.
+const minCostTokens = 50_000
 
 // defaultCostModel is a model that the recorded agents used.
 const defaultCostModel = "claude-sonnet-4-5"
@@ -88,21 +88,21 @@ func Cost(ctx context.Context, set *Set, o *CostOptions) (*CostReport, error) {
 	if len(model.Prices) == 0 {
 		return nil, fmt.Errorf("eval.Cost: no prices of the model %s are known; name another, or add them to a table of models", model.Name)
 	}
-	sessions := references.LargestFirst(set.Of(o.Split, costly))
+	sessions := references.LargestFirst(set.OfSplit(o.Split, minCostTokens))
 	if len(sessions) == 0 {
 		return nil, fmt.Errorf("eval.Cost: no conversation of %d has 50,000 tokens: too short to be worth compacting", set.Len())
 	}
 	parts := make([]*costs, len(sessions))
 	err := references.Each(ctx, len(sessions), o.Progress, func(i int) error {
 		var err error
-		parts[i], err = costsOf(ctx, set, surrounded(sessions[i], o.Around, set.Counter()), *model, o)
+		parts[i], err = costsOf(ctx, set, withSystemTokens(sessions[i], o.Around, set.Counter()), *model, o)
 		return err
 	})
 	if err != nil {
 		err = fmt.Errorf("eval.Cost: %w", err)
 	}
 	parts = slices.DeleteFunc(parts, func(c *costs) bool { return c == nil })
-	if len(parts) == 0 || err != nil && !references.BrokenOff(ctx, err) {
+	if len(parts) == 0 || err != nil && !references.IsCanceled(ctx, err) {
 		return nil, err
 	}
 	r := newCostReport(set, parts, *model, o)
@@ -110,9 +110,9 @@ func Cost(ctx context.Context, set *Set, o *CostOptions) (*CostReport, error) {
 	return r, err
 }
 
-// surrounded is the session with a system prompt of so many tokens where the
+// withSystemTokens is the session with a system prompt of so many tokens where the
 // record holds none.
-func surrounded(s *references.Session, around int, counter *token.Counter) *references.Session {
+func withSystemTokens(s *references.Session, around int, counter *token.Counter) *references.Session {
 	if s.Fixed > 0 || around <= 0 {
 		return s
 	}
@@ -127,25 +127,25 @@ type costs struct {
 	session *references.Session
 	whole   float64 // the input without compaction
 	names   []string
-	spent   map[string]*spent
+	spent   map[string]*sessionCost
 	// lines and sizes are of those that were sent.
 	lines, sizes map[string]string
 }
 
-// decider is a contender that is a policy. Those of one line are auto.
-type decider struct {
+// policyContender is a contender that is a policy. Those of one line are auto.
+type policyContender struct {
 	name, line, size string
 	policy           policy.Policy
 }
 
-// deciders are the policies, auto in its other favors and, for a curve, auto by what
+// policyContenders are the policies, auto in its other favors and, for a curve, auto by what
 // it leaves.
-func deciders(curve bool) (all []decider) {
+func policyContenders(curve bool) (all []policyContender) {
 	for _, p := range references.Policies() {
-		all = append(all, decider{name: p.Name(), line: p.Name(), policy: p})
+		all = append(all, policyContender{name: p.Name(), line: p.Name(), policy: p})
 	}
 	auto := func(name, size string, p policy.Auto) {
-		all = append(all, decider{name, references.AutoName, size, p})
+		all = append(all, policyContender{name, references.AutoName, size, p})
 	}
 	auto(balancedName, string(policy.FavorBalanced), policy.Auto{Favor: policy.FavorBalanced})
 	auto(qualityName, string(policy.FavorQuality), policy.Auto{Favor: policy.FavorQuality})
@@ -166,7 +166,7 @@ func costsOf(ctx context.Context, set *Set, s *references.Session, m token.Model
 		return is
 	}
 	r := newReplay(s, m, o.Gaps, set.Counter())
-	c := &costs{session: s, spent: map[string]*spent{}, lines: map[string]string{}, sizes: map[string]string{}}
+	c := &costs{session: s, spent: map[string]*sessionCost{}, lines: map[string]string{}, sizes: map[string]string{}}
 	entries := s.Entries()
 	run := func(name, line, size string, send sender) error {
 		if err := ctx.Err(); err != nil {
@@ -176,7 +176,7 @@ func costsOf(ctx context.Context, set *Set, s *references.Session, m token.Model
 		if err != nil {
 			return err
 		}
-		if err := r.fetch(ctx, &x, entries, set.Counter()); err != nil {
+		if err := r.billLookups(ctx, &x, entries, set.Counter()); err != nil {
 			return err
 		}
 		x.cuts = nil
@@ -184,7 +184,7 @@ func costsOf(ctx context.Context, set *Set, s *references.Session, m token.Model
 		c.names = append(c.names, name)
 		return nil
 	}
-	for _, sp := range spenders(set.Counter(), o.Curve) {
+	for _, sp := range costContenders(set.Counter(), o.Curve) {
 		if !wanted(sp.name, sp.line) {
 			continue
 		}
@@ -194,15 +194,15 @@ func costsOf(ctx context.Context, set *Set, s *references.Session, m token.Model
 	}
 	c.whole = c.spent[noneName].input
 	planned := func(name string, input float64, compactions int) {
-		c.spent[name] = &spent{input: input, compactions: compactions}
+		c.spent[name] = &sessionCost{input: input, compactions: compactions}
 		c.names = append(c.names, name)
 	}
-	planned(noCacheName, r.uncached(), 0)
-	input, n := r.best(func(k int) int {
-		return r.Fixed + tokens(r.fitting(r.asks[k].at, batchLeft))
+	planned(noCacheName, r.uncachedCost(), 0)
+	input, n := r.cheapestSchedule(func(k int) int {
+		return r.Fixed + tokens(r.fittingBlocks(r.requests[k].at, batchLeft))
 	})
 	planned(bestName, input, n)
-	for _, p := range deciders(o.Curve) {
+	for _, p := range policyContenders(o.Curve) {
 		if !wanted(p.name, p.line) {
 			continue
 		}
@@ -219,13 +219,13 @@ func costsOf(ctx context.Context, set *Set, s *references.Session, m token.Model
 		if p.name != references.AutoName {
 			continue
 		}
-		after, err := h.after()
+		after, err := h.sizesAfter()
 		if err != nil {
 			return nil, err
 		}
-		input, n := h.best(func(k int) int { return after[k] })
+		input, n := h.cheapestSchedule(func(k int) int { return after[k] })
 		planned(autoBestName, input, n)
 	}
-	planned(boundName, r.relaxed(), 0)
+	planned(boundName, r.lowerBound(), 0)
 	return c, nil
 }

@@ -12,7 +12,7 @@ import (
 func (r *CostReport) WriteTable(w io.Writer, details bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nCost: %s (%s), %s, corpus %s\nprices and cache of %s (%s)\n",
-		counted(r.Sessions, "conversation"), r.Split, counted(r.Requests, "request"), r.Corpus, r.Model, r.Date)
+		plural(r.Sessions, "conversation"), r.Split, plural(r.Requests, "request"), r.Corpus, r.Model, r.Date)
 	if r.Around > 0 {
 		fmt.Fprintf(&b, "system and tools are taken to be %d tokens where none are recorded\n", r.Around)
 	}

@@ -82,7 +82,7 @@ func TestGaps(t *testing.T) {
 		t.Errorf("%.3f of the gaps are beyond five minutes", share)
 	}
 	for _, model := range []string{"", FixedGaps} {
-		if got := draw(model); got[0] != gap || got[1] != gap {
+		if got := draw(model); got[0] != defaultGap || got[1] != defaultGap {
 			t.Errorf("%q: %v", model, got[:2])
 		}
 	}
@@ -98,7 +98,7 @@ func TestGapsAreBilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	cold := func(gaps string) (n int) {
-		for _, a := range newReplay(r.Session, m, gaps, counter).asks {
+		for _, a := range newReplay(r.Session, m, gaps, counter).requests {
 			if a.cold {
 				n++
 			}
@@ -167,7 +167,7 @@ func TestIsoRecall(t *testing.T) {
 		{Contender: "a32", Line: "a", Refs: 1, Recall: 0.99, All: 0.2, Input: 0.25}, {Contender: "b", Line: "b", Refs: 1, Recall: 0.96, All: 0.15},
 		{Contender: "c", Line: "c", Refs: 0, Recall: 1, All: 0.01}, {Contender: "bound", Recall: 1},
 	}}
-	if r.iso(); strings.Join(r.Iso, " ") != "b a32" {
+	if r.findCheapest(); strings.Join(r.Iso, " ") != "b a32" {
 		t.Errorf("%v", r.Iso)
 	}
 }

@@ -37,8 +37,8 @@ func recalls(t *testing.T, set *Set, budget string, render func(s *references.Se
 	var sum tally
 	for _, s := range set.Sessions {
 		for _, m := range b.moments(s, s.Moment) {
-			r := render(s, m, b.of(s, m.Size))
-			sum.add(m, r, m.Scan(r), b.of(s, m.Size))
+			r := render(s, m, b.budgetFor(s, m.Size))
+			sum.add(m, r, m.Scan(r), b.budgetFor(s, m.Size))
 		}
 	}
 	if sum.needs == 0 {
@@ -55,10 +55,10 @@ func TestSanity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := load(t, corpus.Some(files, 2)...)
+	set := load(t, corpus.EveryNth(files, 2)...)
 	counter := set.Counter()
 	of := func(name string) func(*references.Session, *references.Moment, int) *references.Shown {
-		all := references.Simple(counter)
+		all := references.SimpleContenders(counter)
 		i := slices.IndexFunc(all, func(c references.Contender) bool { return c.Name == name })
 		return func(_ *references.Session, m *references.Moment, budget int) *references.Shown {
 			return all[i].Render(m, budget)

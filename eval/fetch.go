@@ -17,13 +17,13 @@ const (
 	replyTokens = 500
 )
 
-// fetch bills what the agent must look up or read again: references that do not
+// billLookups bills what the agent must look up or read again: references that do not
 // stand in the prompt cost a lookup where one finds them, and reading their
 // source again where none does. What was fetched stays in sight for as many steps
 // as a moment looks ahead.
-func (r *replay) fetch(ctx context.Context, s *spent, entries []recall.Entry, counter *token.Counter) error {
+func (r *replay) billLookups(ctx context.Context, s *sessionCost, entries []recall.Entry, counter *token.Counter) error {
 	asked := make([]int, len(r.Steps)) // the request of each step
-	for k, a := range r.asks {
+	for k, a := range r.requests {
 		for step := a.step; step < len(asked); step++ {
 			asked[step] = k
 		}
@@ -32,13 +32,13 @@ func (r *replay) fetch(ctx context.Context, s *spent, entries []recall.Entry, co
 	seen := map[int32]int{}
 	for _, c := range s.cuts {
 		until := len(r.Steps)
-		if c.until < len(r.asks) {
-			until = r.asks[c.until].step
+		if c.until < len(r.requests) {
+			until = r.requests[c.until].step
 		}
-		if r.asks[c.k].step == 0 {
+		if r.requests[c.k].step == 0 {
 			continue
 		}
-		m := r.MomentTo(r.asks[c.k].step, until)
+		m := r.MomentTo(r.requests[c.k].step, until)
 		m.Refs = slices.DeleteFunc(m.Refs, func(n references.Need) bool {
 			fetched, ok := seen[n.ID]
 			return ok && n.Step < fetched+references.Horizon

@@ -16,7 +16,7 @@ const (
 // moments chooses where the session is cut for a setting: evenly among the steps
 // with a history of at least four times the budget; a session that never grows
 // that long is cut at 25, 50 and 75 percent of its steps.
-func (b setting) moments(s *references.Session, at func(step int) *references.Moment) []*references.Moment {
+func (b budgetSetting) moments(s *references.Session, at func(step int) *references.Moment) []*references.Moment {
 	if b.own {
 		return compactions(s, at)
 	}
@@ -32,7 +32,7 @@ func (b setting) moments(s *references.Session, at func(step int) *references.Mo
 		if step == 0 {
 			continue
 		}
-		budget := b.of(s, size)
+		budget := b.budgetFor(s, size)
 		if size >= 4*budget && size >= least && b.family == "" {
 			grown = append(grown, step)
 		}
@@ -54,7 +54,7 @@ func (b setting) moments(s *references.Session, at func(step int) *references.Mo
 		last = k
 		m := at(steps[k])
 		// A tail that leaves no room for anything measures nothing.
-		if len(m.Refs) > 0 && m.Rest <= b.of(s, m.Size)*3/4 {
+		if len(m.Refs) > 0 && m.Rest <= b.budgetFor(s, m.Size)*3/4 {
 			chosen = append(chosen, m)
 		}
 	}

@@ -16,18 +16,18 @@ import (
 // replay is a session as its provider bills it: one request for each answer.
 type replay struct {
 	*references.Session
-	model token.Model
-	rates cost.Rates
-	ttl   time.Duration
-	asks  []ask
+	model    token.Model
+	rates    cost.Rates
+	ttl      time.Duration
+	requests []modelRequest
 	// sizes are the tokens of the messages as they are sent, before those of all
 	// messages before each, blocks what the cache tells them apart by.
 	sizes, before []int
 	blocks        []cost.Block
 }
 
-// ask is a request to the model.
-type ask struct {
+// modelRequest is a request to the model.
+type modelRequest struct {
 	step int // the index of the step that answers it
 	at   int // the history: the messages before this position
 	end  int // where the answer ends
@@ -39,8 +39,8 @@ type ask struct {
 	cold bool
 }
 
-// gap is the time between two requests where the record tells none.
-const gap = 20 * time.Second
+// defaultGap is the time between two requests where the record tells none.
+const defaultGap = 20 * time.Second
 
 // The lognormal times between requests have the median of the recorded ones, and
 // as many of more than five minutes, which is what a cache forgets: of 3,836 gaps
@@ -55,7 +55,7 @@ const (
 // goes before it. The same session has the same gaps.
 func gapsOf(s *references.Session, model string) (next func() time.Duration, recorded bool) {
 	if model != LognormalGaps {
-		return func() time.Duration { return gap }, model != FixedGaps
+		return func() time.Duration { return defaultGap }, model != FixedGaps
 	}
 	sum := fnv.New64a()
 	sum.Write([]byte(s.Name))
@@ -110,41 +110,41 @@ func (r *replay) request(times string) {
 		if at == 0 {
 			continue // a greeting that nobody asked for
 		}
-		if n := len(r.asks); n > 0 && r.asks[n-1].end == at {
+		if n := len(r.requests); n > 0 && r.requests[n-1].end == at {
 			// What goes on from an answer belongs to it.
-			r.asks[n-1].end = at + 1
-			r.asks[n-1].output += r.Session.Sizes[at]
+			r.requests[n-1].end = at + 1
+			r.requests[n-1].output += r.Session.Sizes[at]
 			continue
 		}
 		now = since(at-1, now, wait())
-		a := ask{step: step, at: at, end: at + 1, when: now, output: r.Session.Sizes[at]}
-		a.cold = len(r.asks) > 0 && r.ttl > 0 && now-asked > r.ttl
+		a := modelRequest{step: step, at: at, end: at + 1, when: now, output: r.Session.Sizes[at]}
+		a.cold = len(r.requests) > 0 && r.ttl > 0 && now-asked > r.ttl
 		asked = now
 		now = since(at, now, 0)
 		a.answered = now
-		r.asks = append(r.asks, a)
+		r.requests = append(r.requests, a)
 	}
 }
 
-// uncached is what the requests cost where nothing is compacted or cached.
-func (r *replay) uncached() float64 {
+// uncachedCost is what the requests cost where nothing is compacted or cached.
+func (r *replay) uncachedCost() float64 {
 	sum := 0.0
-	for k := range r.asks {
-		sum += float64(r.Fixed + r.whole(k))
+	for k := range r.requests {
+		sum += float64(r.Fixed + r.historyTokens(k))
 	}
 	return sum
 }
 
-// whole is the size of the history before a request, in tokens.
-func (r *replay) whole(k int) int { return r.before[r.asks[k].at] }
+// historyTokens is the size of the history before a request, in tokens.
+func (r *replay) historyTokens(k int) int { return r.before[r.requests[k].at] }
 
 // growth is what a request has added on the mean, up to the k-th.
 func (r *replay) growth(k int) float64 {
-	return float64(r.whole(k)) / float64(k+1)
+	return float64(r.historyTokens(k)) / float64(k+1)
 }
 
-// opening is the position of what the user asked first, or -1.
-func (r *replay) opening() int {
+// firstUserMessage is the position of what the user asked first, or -1.
+func (r *replay) firstUserMessage() int {
 	for i, m := range uncopied.All(r.Thread) {
 		if m.StartsTurn() {
 			return i
@@ -153,10 +153,10 @@ func (r *replay) opening() int {
 	return -1
 }
 
-// recency keeps what the user asked first and the newest messages, so many
+// newestStart chooses what the user asked first and the newest messages, so many
 // tokens in all. It returns where the newest part begins.
-func (r *replay) recency(at, tokens int) (from int) {
-	if first := r.opening(); first >= 0 && first < at {
+func (r *replay) newestStart(at, tokens int) (from int) {
+	if first := r.firstUserMessage(); first >= 0 && first < at {
 		tokens -= r.sizes[first]
 	}
 	from = at

@@ -159,8 +159,8 @@ func (c *column) report() Column {
 			Failed:    mean(ratios(t, func(t tally) float64 { return t.failed / t.prompts })),
 			Strata:    map[string]Stratum{},
 		}
-		s.others(t)
-		s.trails(t)
+		s.addOptionalMeasures(t)
+		s.addFileTrails(t)
 		s.Low, s.High = resample.interval(b)
 		d := resample.difference(b, best)
 		s.Best, s.BestLow, s.BestHigh = d.Mean, d.Low, d.High
@@ -190,9 +190,9 @@ func (c *column) report() Column {
 	return out
 }
 
-// others are the measures that not every session has, as means over those that
+// addOptionalMeasures sets the measures that not every session has, as means over those that
 // have; staleness is over all values, since most sessions have few.
-func (s *Score) others(t []tally) {
+func (s *Score) addOptionalMeasures(t []tally) {
 	var said, ends []float64
 	var stale, lines, files references.Freshness
 	for _, x := range t {
@@ -239,10 +239,10 @@ func (r *Report) Contenders() (names []string) {
 func (c *column) order() []string {
 	names := slices.Collect(maps.Keys(c.tallies))
 	place := func(name string) int {
-		if i := slices.Index(references.Order, name); i >= 0 {
+		if i := slices.Index(references.ContenderOrder, name); i >= 0 {
 			return i
 		}
-		return len(references.Order) // a peer
+		return len(references.ContenderOrder) // a peer
 	}
 	slices.SortFunc(names, func(a, b string) int { return cmp.Or(place(a)-place(b), strings.Compare(a, b)) })
 	return names
@@ -256,8 +256,8 @@ func ratios(t []tally, f func(tally) float64) []float64 {
 	return out
 }
 
-// trails are means over the sessions that touched files.
-func (s *Score) trails(t []tally) {
+// addFileTrails sets the means over the sessions that touched files.
+func (s *Score) addFileTrails(t []tally) {
 	var both, precision, recall []float64
 	for _, x := range t {
 		if x.files == 0 {

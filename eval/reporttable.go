@@ -16,7 +16,7 @@ import (
 func (r *Report) WriteTable(w io.Writer, details bool) error {
 	var b strings.Builder
 	if len(r.Columns) == 0 {
-		fmt.Fprintf(&b, "Nothing could be measured in %s (%s). A conversation\n", counted(r.Read, "conversation"), r.Split)
+		fmt.Fprintf(&b, "Nothing could be measured in %s (%s). A conversation\n", plural(r.Read, "conversation"), r.Split)
 		b.WriteString("counts from 10,000 tokens on, where its history is larger than the budget and the\nagent writes again what it read earlier. What stands in several conversations\ndoes not count, so copies of one leave nothing. Shorter conversations count as a\nfamily, at least 20 in one folder. Try more files, or --budgets 2k,10%.\n")
 		_, err := io.WriteString(w, b.String())
 		return err
@@ -38,7 +38,7 @@ func (r *Report) WriteTable(w io.Writer, details bool) error {
 // summary writes one row for each contender and two figures for each budget.
 func (r *Report) summary(b *strings.Builder) {
 	fmt.Fprintf(b, "Recall: of what the agent writes again, the share that stands in the prompt, and\nafter the slash, with one lookup. %s measured of %d (%s),\n%s tokens, corpus %s.\n\n",
-		counted(r.Sessions, "conversation"), r.Read, r.Split, r.Counter, r.Corpus)
+		plural(r.Sessions, "conversation"), r.Read, r.Split, r.Counter, r.Corpus)
 	g := grid.Grid{Head: []string{"contender"}}
 	over := false
 	for _, c := range r.Columns {
@@ -83,8 +83,8 @@ func (d *Interval) brief(sessions int) string {
 	return fmt.Sprintf("%+.2f (%+.2f…%+.2f)", d.Mean, d.Low, d.High)
 }
 
-// counted is a number with its noun.
-func counted(n int, noun string) string {
+// plural is a number with its noun.
+func plural(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}
@@ -93,7 +93,7 @@ func counted(n int, noun string) string {
 
 // area writes the column of an area.
 func (c *Column) area(b *strings.Builder) {
-	fmt.Fprintf(b, "\n%s, as a mean recall: %s with moments at all of them\n\n", c.Name, counted(c.Sessions, "conversation"))
+	fmt.Fprintf(b, "\n%s, as a mean recall: %s with moments at all of them\n\n", c.Name, plural(c.Sessions, "conversation"))
 	g := grid.Grid{Head: []string{"contender", "bound", "95 %", "lookup", "auto minus it"}}
 	for _, s := range c.Scores {
 		ahead := "-"
@@ -108,7 +108,7 @@ func (c *Column) area(b *strings.Builder) {
 // write writes one budget.
 func (c *Column) write(b *strings.Builder, details bool) {
 	fmt.Fprintf(b, "\n%s: %s, %s, %s of %d identifiers used (%.0f %%)\n\n", c.Name,
-		counted(c.Sessions, "conversation"), counted(c.Moments, "moment"), counted(c.Eligible, "reference"), c.Used, 100*c.Share)
+		plural(c.Sessions, "conversation"), plural(c.Moments, "moment"), plural(c.Eligible, "reference"), c.Used, 100*c.Share)
 	three := func(x float64) string { return fmt.Sprintf("%.3f", x) }
 	two := func(x float64) string { return fmt.Sprintf("%.2f", x) }
 	g := grid.Grid{Head: []string{"contender", "bound", "95 %", "lookup", "minus best simple"}}

@@ -33,11 +33,11 @@ type Options struct {
 }
 
 // budget is what the history of a moment is fitted into.
-func (b setting) at(m *references.Moment) int {
+func (b budgetSetting) budgetAt(m *references.Moment) int {
 	if b.own {
 		return m.Recap.Size + m.Rest
 	}
-	return b.of(m.Session, m.Size)
+	return b.budgetFor(m.Session, m.Size)
 }
 
 // Check reports what in the options names nothing.
@@ -48,8 +48,8 @@ func (o *Options) Check() error {
 		}
 	}
 	for _, name := range o.Contenders {
-		if !slices.Contains(references.Order, name) {
-			return fmt.Errorf("no contender is called %q; known are %s", name, strings.Join(references.Order, "; "))
+		if !slices.Contains(references.ContenderOrder, name) {
+			return fmt.Errorf("no contender is called %q; known are %s", name, strings.Join(references.ContenderOrder, "; "))
 		}
 	}
 	return nil
@@ -58,8 +58,8 @@ func (o *Options) Check() error {
 // moments is how many moments of a long session are measured at each budget.
 const moments = 5
 
-// setting is a column: a budget over a group of sessions.
-type setting struct {
+// budgetSetting is a column: a budget over a group of sessions.
+type budgetSetting struct {
 	name   string
 	tokens int
 	share  float64
@@ -68,16 +68,16 @@ type setting struct {
 	own bool
 }
 
-// of is the budget for a history of the given size. A share is one of the whole
+// budgetFor is the budget for a history of the given size. A share is one of the whole
 // request, system and tools included; they are not charged to it.
-func (b setting) of(s *references.Session, size int) int {
+func (b budgetSetting) budgetFor(s *references.Session, size int) int {
 	if b.tokens > 0 {
 		return b.tokens
 	}
 	return int(b.share * float64(size+s.Fixed))
 }
 
-func parseBudget(text string) (b setting, err error) {
+func parseBudget(text string) (b budgetSetting, err error) {
 	b.name = text
 	b.tokens, b.share, err = budget.Parse(text)
 	return b, err
@@ -85,7 +85,7 @@ func parseBudget(text string) (b setting, err error) {
 
 // column is what one setting came to.
 type column struct {
-	setting
+	budgetSetting
 	// sessions and tallies run in parallel, by contender.
 	sessions []*references.Session
 	moments  int
@@ -108,7 +108,7 @@ func Run(ctx context.Context, set *Set, o *Options) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("eval.Run: %w", err)
 	}
-	sessions := references.LargestFirst(set.Of(o.Split, 0))
+	sessions := references.LargestFirst(set.OfSplit(o.Split, 0))
 	parts := make([][]*column, len(sessions))
 	err = references.Each(ctx, len(sessions), o.Progress, func(i int) error {
 		var err error
@@ -117,7 +117,7 @@ func Run(ctx context.Context, set *Set, o *Options) (*Report, error) {
 	})
 	if err != nil {
 		err = fmt.Errorf("eval.Run: %w", err)
-		if !references.BrokenOff(ctx, err) {
+		if !references.IsCanceled(ctx, err) {
 			return nil, err
 		}
 	}
@@ -138,13 +138,13 @@ func Run(ctx context.Context, set *Set, o *Options) (*Report, error) {
 	return r, err
 }
 
-func newColumn(b setting) *column {
-	return &column{setting: b, tallies: map[string][]tally{}, strata: map[string]map[string]*tally{}}
+func newColumn(b budgetSetting) *column {
+	return &column{budgetSetting: b, tallies: map[string][]tally{}, strata: map[string]map[string]*tally{}}
 }
 
 // settings are the columns: the budgets for long sessions, a fifth of the history
 // for each family of short ones.
-func settings(set *Set, o *Options) ([]setting, error) {
+func settings(set *Set, o *Options) ([]budgetSetting, error) {
 	budgets := o.Budgets
 	switch {
 	case len(budgets) > 0:
@@ -153,7 +153,7 @@ func settings(set *Set, o *Options) ([]setting, error) {
 	default:
 		budgets = []string{"8k", "16k", "20%", "10%"}
 	}
-	var all []setting
+	var all []budgetSetting
 	for _, text := range budgets {
 		b, err := parseBudget(text)
 		if err != nil {
@@ -162,7 +162,7 @@ func settings(set *Set, o *Options) ([]setting, error) {
 		all = append(all, b)
 	}
 	if len(o.Budgets) == 0 && !o.Curve {
-		all = append(all, setting{name: "own summary", own: true})
+		all = append(all, budgetSetting{name: "own summary", own: true})
 	}
 	count := map[string]int{}
 	for _, s := range set.Sessions {
@@ -171,16 +171,16 @@ func settings(set *Set, o *Options) ([]setting, error) {
 		}
 	}
 	for _, s := range set.Sessions {
-		if count[s.Family] >= references.Fewest && short(set, s.Family) {
-			all = append(all, setting{name: s.Family + " 20%", share: 0.2, family: s.Family})
+		if count[s.Family] >= references.MinFamilySessions && isShortFamily(set, s.Family) {
+			all = append(all, budgetSetting{name: s.Family + " 20%", share: 0.2, family: s.Family})
 			count[s.Family] = 0
 		}
 	}
 	return all, nil
 }
 
-// short reports whether a family has no long session.
-func short(set *Set, family string) bool {
+// isShortFamily reports whether a family has no long session.
+func isShortFamily(set *Set, family string) bool {
 	return !slices.ContainsFunc(set.Sessions, func(s *references.Session) bool { return s.Family == family && s.Total >= long })
 }
 
@@ -214,13 +214,13 @@ func (c *column) stratum(contender, stratum string) *tally {
 
 // measure runs all contenders over one session; a column is nil where the session
 // has no moment for it.
-func measure(ctx context.Context, set *Set, s *references.Session, settings []setting, o *Options) ([]*column, error) {
+func measure(ctx context.Context, set *Set, s *references.Session, settings []budgetSetting, o *Options) ([]*column, error) {
 	e, err := references.NewEngine(ctx, set.Counter())
 	if err != nil {
 		return nil, err
 	}
-	contenders := slices.DeleteFunc(append(references.Simple(set.Counter()), e.Contenders()...), func(c references.Contender) bool {
-		return len(o.Contenders) > 0 && !slices.Contains(o.Contenders, c.Name) && !slices.Contains(always, c.Name)
+	contenders := slices.DeleteFunc(append(references.SimpleContenders(set.Counter()), e.Contenders()...), func(c references.Contender) bool {
+		return len(o.Contenders) > 0 && !slices.Contains(o.Contenders, c.Name) && !slices.Contains(referenceContenders, c.Name)
 	})
 	contenders = append(contenders, o.Others...)
 	known := map[int]*references.Moment{}
@@ -252,7 +252,7 @@ func measure(ctx context.Context, set *Set, s *references.Session, settings []se
 		for _, m := range cuts {
 			c.eligible += len(m.Refs)
 			c.used += m.Used
-			budget := b.at(m)
+			budget := b.budgetAt(m)
 			strata := make([][]string, len(m.Refs))
 			for i, n := range m.Refs {
 				strata[i] = strataOf(m, n)
@@ -281,7 +281,7 @@ func measure(ctx context.Context, set *Set, s *references.Session, settings []se
 				sums[x.Name].add(m, r, out, budget)
 				for i, n := range m.Refs {
 					for _, stratum := range strata[i] {
-						c.stratum(x.Name, stratum).one(out[i])
+						c.stratum(x.Name, stratum).addFound(out[i])
 					}
 					if x.Name == references.AutoName && !out[i].Bound {
 						c.misses = append(c.misses, missOf(m, n, out[i], b.name))
@@ -289,11 +289,11 @@ func measure(ctx context.Context, set *Set, s *references.Session, settings []se
 				}
 			}
 			var chance tally
-			for seed := range uint64(references.Randoms) {
+			for seed := range uint64(references.RandomDraws) {
 				r := references.Random(set.Counter(), seed).Render(m, budget)
 				chance.add(m, r, m.Scan(r), budget)
 			}
-			chance.scale(1.0 / references.Randoms)
+			chance.scale(1.0 / references.RandomDraws)
 			if sums[references.RandomName] == nil {
 				sums[references.RandomName] = &tally{}
 			}
@@ -315,5 +315,5 @@ func strataOf(m *references.Moment, n references.Need) []string {
 	return []string{"type " + n.Type.String(), "age " + n.AgeName(), "origin " + n.Origin, state}
 }
 
-// always are the contenders that scores refer to.
-var always = []string{references.WindowName, references.OracleName, references.BestSimple}
+// referenceContenders are the contenders that scores refer to.
+var referenceContenders = []string{references.WindowName, references.OracleName, references.BestSimple}

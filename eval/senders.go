@@ -31,9 +31,9 @@ var (
 	curveMasks = []int{3, 30}
 )
 
-// spender is a contender in what sessions cost. Those of one line do the same with
+// costContender is a contender in what sessions cost. Those of one line do the same with
 // another size.
-type spender struct {
+type costContender struct {
 	name, line, size string
 	make             func(r *replay) sender
 }
@@ -69,45 +69,45 @@ const (
 func (r *replay) head() cost.Block { return cost.Block{Hash: headBlock, Tokens: r.Fixed} }
 
 func (r *replay) plain(k int) request {
-	return request{head: r.head(), body: r.blocks[:r.asks[k].at:r.asks[k].at]}
+	return request{head: r.head(), body: r.blocks[:r.requests[k].at:r.requests[k].at]}
 }
 
-// spenders are the contenders that need no engine, with curve at several sizes.
-func spenders(counter *token.Counter, curve bool) []spender {
+// costContenders are the contenders that need no engine, with curve at several sizes.
+func costContenders(counter *token.Counter, curve bool) []costContender {
 	placeholder := counter.Text(references.Cleared)
 	above := func(mark int) func(r *replay) sender {
 		return func(r *replay) sender {
-			return r.batches(batchLeft, func(_, size int) bool { return size > mark })
+			return r.batchSender(batchLeft, func(_, size int) bool { return size > mark })
 		}
 	}
-	all := []spender{
+	all := []costContender{
 		{noneName, noneName, "", func(r *replay) sender {
 			return func(k int) (request, error) { return r.plain(k), nil }
 		}},
-		{maskName, maskLine, "10", masking(maskKeeps, placeholder)},
-		{slidingName, slidingLine, "20k", sliding(slidingRoom)},
-		{clearName, clearLine, "100k", clearing(clearAt, placeholder)},
+		{maskName, maskLine, "10", maskingSender(maskKeeps, placeholder)},
+		{slidingName, slidingLine, "20k", slidingSender(slidingRoom)},
+		{clearName, clearLine, "100k", clearingSender(clearAt, placeholder)},
 		{at150Name, markLine, "150k", above(150_000)},
 		{at100Name, markLine, "100k", above(100_000)},
-		{asRanName, asRanName, "", (*replay).asRan},
-		{lawName, lawName, "", func(r *replay) sender { return r.batches(batchLeft, r.law(false, batchLeft)) }},
-		{lawColdName, lawLine, "20k", func(r *replay) sender { return r.batches(batchLeft, r.law(true, batchLeft)) }},
+		{asRanName, asRanName, "", (*replay).recordedSender},
+		{lawName, lawName, "", func(r *replay) sender { return r.batchSender(batchLeft, r.squareRootLaw(false, batchLeft)) }},
+		{lawColdName, lawLine, "20k", func(r *replay) sender { return r.batchSender(batchLeft, r.squareRootLaw(true, batchLeft)) }},
 	}
 	if !curve {
 		return all
 	}
 	for _, n := range curveMasks {
-		all = append(all, spender{fmt.Sprintf("mask all but %d at every step", n), maskLine, fmt.Sprint(n), masking(n, placeholder)})
+		all = append(all, costContender{fmt.Sprintf("mask all but %d at every step", n), maskLine, fmt.Sprint(n), maskingSender(n, placeholder)})
 	}
 	for _, n := range curveClear {
-		all = append(all, spender{fmt.Sprintf("clear all but 3 at %dk", n/1000), clearLine, thousand(n), clearing(n, placeholder)})
+		all = append(all, costContender{fmt.Sprintf("clear all but 3 at %dk", n/1000), clearLine, thousand(n), clearingSender(n, placeholder)})
 	}
 	for _, n := range curveLeft {
 		all = append(all,
-			spender{fmt.Sprintf("sliding window of %dk", n/1000), slidingLine, thousand(n), sliding(n)},
-			spender{fmt.Sprintf("%dk left by the law, and when cold", n/1000), lawLine, thousand(n), func(r *replay) sender { return r.batches(n, r.law(true, n)) }})
+			costContender{fmt.Sprintf("sliding window of %dk", n/1000), slidingLine, thousand(n), slidingSender(n)},
+			costContender{fmt.Sprintf("%dk left by the law, and when cold", n/1000), lawLine, thousand(n), func(r *replay) sender { return r.batchSender(n, r.squareRootLaw(true, n)) }})
 	}
-	return append(all, spender{"20k left at 50k", markLine, "50k", above(50_000)})
+	return append(all, costContender{"20k left at 50k", markLine, "50k", above(50_000)})
 }
 
 func thousand(n int) string { return fmt.Sprintf("%dk", n/1000) }
@@ -115,45 +115,45 @@ func thousand(n int) string { return fmt.Sprintf("%dk", n/1000) }
 // autoOf is the name of auto where it leaves another size than its own.
 func autoOf(left int) string { return "auto, " + thousand(left) + " left" }
 
-// masking puts a placeholder for all but the newest results, at every step.
-func masking(keep, placeholder int) func(r *replay) sender {
+// maskingSender puts a placeholder for all but the newest results, at every step.
+func maskingSender(keep, placeholder int) func(r *replay) sender {
 	return func(r *replay) sender {
 		return func(k int) (request, error) {
 			q := r.plain(k)
-			q.body, q.compacted = r.clear(q.body, keep, placeholder)
-			q.shown = standing(q.body)
+			q.body, q.compacted = r.clearResults(q.body, keep, placeholder)
+			q.shown = unchangedMessages(q.body)
 			return q, nil
 		}
 	}
 }
 
-// sliding sends the newest messages, at every step.
-func sliding(room int) func(r *replay) sender {
+// slidingSender sends the newest messages, at every step.
+func slidingSender(room int) func(r *replay) sender {
 	return func(r *replay) sender {
 		return func(k int) (request, error) {
 			q := r.plain(k)
-			from := r.recency(r.asks[k].at, room)
-			q.body, q.compacted = r.newest(r.asks[k].at, from), from > 0
-			q.shown = standing(q.body)
+			from := r.newestStart(r.requests[k].at, room)
+			q.body, q.compacted = r.newestBlocks(r.requests[k].at, from), from > 0
+			q.shown = unchangedMessages(q.body)
 			return q, nil
 		}
 	}
 }
 
-// clearing puts placeholders for all but the newest results where a request is
+// clearingSender puts placeholders for all but the newest results where a request is
 // larger than the mark.
-func clearing(mark, placeholder int) func(r *replay) sender {
+func clearingSender(mark, placeholder int) func(r *replay) sender {
 	return func(r *replay) sender {
 		upTo := 0
 		return func(k int) (request, error) {
 			q := r.plain(k)
-			body, _ := r.clear(q.body[:upTo], 0, placeholder)
+			body, _ := r.clearResults(q.body[:upTo], 0, placeholder)
 			q.body = append(body, q.body[upTo:]...)
 			if r.Fixed+tokens(q.body) > mark {
-				if body, changed := r.clear(q.body, clearKeeps, placeholder); changed {
+				if body, changed := r.clearResults(q.body, clearKeeps, placeholder); changed {
 					for upTo = len(body); upTo > 0 && body[upTo-1].Hash&0xff != clearedBlock; upTo-- {
 					}
-					q.body, q.compacted, q.shown = body, true, standing(body)
+					q.body, q.compacted, q.shown = body, true, unchangedMessages(body)
 				}
 			}
 			q.frozen = upTo
@@ -162,8 +162,8 @@ func clearing(mark, placeholder int) func(r *replay) sender {
 	}
 }
 
-// standing are the messages that stand in a request as they were.
-func standing(body []cost.Block) *references.Shown {
+// unchangedMessages are the messages that stand in a request as they were.
+func unchangedMessages(body []cost.Block) *references.Shown {
 	s := &references.Shown{}
 	for _, b := range body {
 		if b.Hash&0xff == plainBlock {
@@ -173,60 +173,60 @@ func standing(body []cost.Block) *references.Shown {
 	return s
 }
 
-// clear puts a placeholder for all but the newest results.
-func (r *replay) clear(body []cost.Block, keep, placeholder int) (out []cost.Block, changed bool) {
+// clearResults puts a placeholder for all but the newest results.
+func (r *replay) clearResults(body []cost.Block, keep, placeholder int) (out []cost.Block, changed bool) {
 	out = slices.Clone(body)
 	for i := len(out) - 1; i >= 0; i-- {
 		if _, ok := uncopied.At(r.Thread, i).Result(); !ok || out[i].Tokens <= placeholder {
 			continue
 		}
 		if keep--; keep < 0 && out[i].Hash&0xff == plainBlock {
-			out[i] = cost.Block{Hash: uint64(i)<<8 | clearedBlock, Tokens: r.sizes[i] - r.results(i) + placeholder}
+			out[i] = cost.Block{Hash: uint64(i)<<8 | clearedBlock, Tokens: r.sizes[i] - r.resultTokens(i) + placeholder}
 			changed = true
 		}
 	}
 	return out, changed
 }
 
-// results is what of a message is the content of its result, in tokens: all but
+// resultTokens is what of a message is the content of its result, in tokens: all but
 // a few for its frame.
-func (r *replay) results(i int) int { return max(0, r.sizes[i]-frame) }
+func (r *replay) resultTokens(i int) int { return max(0, r.sizes[i]-resultFrameTokens) }
 
-// frame is about what a result takes beside its content, in tokens.
-const frame = 8
+// resultFrameTokens is about what a result takes beside its content, in tokens.
+const resultFrameTokens = 8
 
-// newest is what the user asked first, and the messages from a position on.
-func (r *replay) newest(at, from int) []cost.Block {
-	first := r.opening()
+// newestBlocks is what the user asked first, and the messages from a position on.
+func (r *replay) newestBlocks(at, from int) []cost.Block {
+	first := r.firstUserMessage()
 	if first < 0 || first >= from {
 		return r.blocks[from:at:at]
 	}
 	return append([]cost.Block{r.blocks[first]}, r.blocks[from:at]...)
 }
 
-// batches leaves so many tokens whenever due says so of the step and of the
+// batchSender leaves so many tokens whenever due says so of the step and of the
 // size that the request would have.
-func (r *replay) batches(room int, due func(k, size int) bool) sender {
+func (r *replay) batchSender(room int, due func(k, size int) bool) sender {
 	var left []cost.Block
 	cut := 0
 	return func(k int) (request, error) {
 		q := request{head: r.head(), frozen: len(left)}
-		at := r.asks[k].at
+		at := r.requests[k].at
 		q.body = append(left[:len(left):len(left)], r.blocks[cut:at]...)
 		if due(k, r.Fixed+tokens(q.body)) {
-			if fits := r.fitting(at, room); tokens(fits) < tokens(q.body) {
+			if fits := r.fittingBlocks(at, room); tokens(fits) < tokens(q.body) {
 				left, cut = fits, at
 				q.body, q.compacted, q.frozen = fits, true, len(fits)
-				q.shown = standing(fits)
+				q.shown = unchangedMessages(fits)
 			}
 		}
 		return q, nil
 	}
 }
 
-// fitting is what the user asked first and the newest messages that fit.
-func (r *replay) fitting(at, room int) []cost.Block {
-	first := r.opening()
+// fittingBlocks is what the user asked first and the newest messages that fit.
+func (r *replay) fittingBlocks(at, room int) []cost.Block {
+	first := r.firstUserMessage()
 	if first >= 0 && first < at {
 		room -= r.sizes[first]
 	}
@@ -245,13 +245,13 @@ func (r *replay) fitting(at, room int) []cost.Block {
 	return out
 }
 
-// law is the square-root law with what has been seen of the session's growth.
-func (r *replay) law(cold bool, room int) func(k, size int) bool {
+// squareRootLaw is the square-root law with what has been seen of the session's growth.
+func (r *replay) squareRootLaw(cold bool, room int) func(k, size int) bool {
 	return func(k, size int) bool {
 		g := r.growth(k)
 		after := float64(r.Fixed + room)
 		cycle := cost.Cycle{Growth: g, After: after + g, Kept: float64(r.Fixed)}
-		if cold && r.asks[k].cold && float64(size) > after*leastShrink {
+		if cold && r.requests[k].cold && float64(size) > after*leastShrink {
 			return true
 		}
 		return float64(size) > cycle.Mark(r.rates)
@@ -262,12 +262,12 @@ func (r *replay) law(cold bool, room int) func(k, size int) bool {
 // be for one, as a ratio.
 const leastShrink = 1.1
 
-// asRan compacts where the agent did, to its own summary.
-func (r *replay) asRan() sender {
+// recordedSender compacts where the agent did, to its own summary.
+func (r *replay) recordedSender() sender {
 	done := 0
 	return func(k int) (request, error) {
 		q := r.plain(k)
-		at := r.asks[k].at
+		at := r.requests[k].at
 		for done < len(r.Recaps) && r.Recaps[done].At <= at {
 			q.compacted = true
 			done++
@@ -287,7 +287,7 @@ func (r *replay) asRan() sender {
 		q.body = append([]cost.Block{made}, r.blocks[own.At:at]...)
 		q.frozen = 1
 		if q.compacted {
-			q.shown = standing(q.body)
+			q.shown = unchangedMessages(q.body)
 			q.shown.Other = []thread.Message{own.Text}
 		}
 		return q, nil

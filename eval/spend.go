@@ -27,8 +27,8 @@ type request struct {
 // sender decides step by step what is sent. It is called for 0, 1, 2 and so on.
 type sender func(k int) (request, error)
 
-// spent is what a session came to.
-type spent struct {
+// sessionCost is what a session came to.
+type sessionCost struct {
 	bill cost.Bill
 	// input and output are in units of one token of uncached input.
 	input, output float64
@@ -50,11 +50,11 @@ type spent struct {
 
 	sizes []int     // of each prompt
 	sums  []float64 // input up to and with each
-	cuts  []cutdown
+	cuts  []compactionResult
 }
 
-// cutdown is what a compaction left, and for which requests it stood.
-type cutdown struct {
+// compactionResult is what a compaction left, and for which requests it stood.
+type compactionResult struct {
 	k, until int
 	shown    *references.Shown
 }
@@ -62,17 +62,17 @@ type cutdown struct {
 // spend sends a session through a contender and bills it. The marks stand where
 // a careful client puts them: behind system and tools, behind what a compaction
 // froze, at the last mark of the request before, and at the end.
-func (r *replay) spend(send sender) (spent, error) {
-	var s spent
+func (r *replay) spend(send sender) (sessionCost, error) {
+	var s sessionCost
 	ledger := cost.NewLedger(r.model.Cache, r.ttl)
 	var last []cost.Block
-	for k, a := range r.asks {
+	for k, a := range r.requests {
 		q, err := send(k)
 		if err != nil {
 			return s, err
 		}
 		blocks := append([]cost.Block{q.head}, q.body...)
-		same := shared(last, blocks)
+		same := commonPrefix(last, blocks)
 		marks := []int{0}
 		if q.frozen > 0 {
 			marks = append(marks, q.frozen)
@@ -96,7 +96,7 @@ func (r *replay) spend(send sender) (spent, error) {
 			if n := len(s.cuts); n > 0 {
 				s.cuts[n-1].until = k
 			}
-			s.cuts = append(s.cuts, cutdown{k, len(r.asks), q.shown})
+			s.cuts = append(s.cuts, compactionResult{k, len(r.requests), q.shown})
 		}
 		s.sizes = append(s.sizes, bill.Input())
 		s.sums = append(s.sums, s.input)
@@ -107,7 +107,7 @@ func (r *replay) spend(send sender) (spent, error) {
 			s.same += tokens(last[:same])
 			if same < len(last) {
 				s.rewrites++
-				fresh := r.whole(k) - r.whole(k-1)
+				fresh := r.historyTokens(k) - r.historyTokens(k-1)
 				s.freed += tokens(last) + fresh - tokens(blocks)
 				s.again += max(0, tokens(blocks[same:])-fresh)
 			}
@@ -117,8 +117,8 @@ func (r *replay) spend(send sender) (spent, error) {
 	return s, nil
 }
 
-// shared is how many blocks two requests begin with alike.
-func shared(a, b []cost.Block) int {
+// commonPrefix is how many blocks two requests begin with alike.
+func commonPrefix(a, b []cost.Block) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n].Hash == b[n].Hash {
 		n++

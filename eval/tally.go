@@ -55,11 +55,11 @@ func (t *tally) add(m *references.Moment, s *references.Shown, out []references.
 		t.failed++
 	}
 	for i := range m.Refs {
-		t.one(out[i])
+		t.addFound(out[i])
 	}
 }
 
-func (t *tally) one(f references.Found) {
+func (t *tally) addFound(f references.Found) {
 	t.needs++
 	count := func(x *float64, is bool) {
 		if is {

@@ -46,8 +46,8 @@ type ValidityRow struct {
 	Over    int `json:"over_budget"`
 }
 
-// mostProblems bounds what is told of problems.
-const mostProblems = 20
+// maxProblems bounds what is told of problems.
+const maxProblems = 20
 
 // ValidityOptions tune Validity; nil and the zero value replay everything.
 type ValidityOptions struct {
@@ -60,8 +60,8 @@ type ValidityOptions struct {
 	Progress Progress
 }
 
-// room is the budget of a replay for messages, in tokens.
-func (o *ValidityOptions) room(s *references.Session) int {
+// messageBudget is the budget of a replay for messages, in tokens.
+func (o *ValidityOptions) messageBudget(s *references.Session) int {
 	if o.Tight {
 		return max(500, s.Total/6)
 	}
@@ -75,14 +75,14 @@ func (o *ValidityOptions) room(s *references.Session) int {
 func Validity(ctx context.Context, set *Set, o *ValidityOptions) (*ValidityReport, error) {
 	o = cmp.Or(o, &ValidityOptions{})
 	codecs := []wire.Codec{anthropic.Codec{}, openai.Chat{}, openai.Responses{}, gemini.Codec{}}
-	sessions := references.LargestFirst(set.Of(o.Split, 0))
+	sessions := references.LargestFirst(set.OfSplit(o.Split, 0))
 	parts := make([]*ValidityReport, len(sessions)) // nil: not finished
 	whole := &ValidityReport{}
 	err := references.Each(ctx, len(sessions), o.Progress, func(i int) error {
 		part := &ValidityReport{}
 		for _, p := range references.Policies() {
 			for _, codec := range codecs {
-				if err := part.replay(ctx, sessions[i], p, codec, set.Counter(), o.room(sessions[i])); err != nil {
+				if err := part.replay(ctx, sessions[i], p, codec, set.Counter(), o.messageBudget(sessions[i])); err != nil {
 					return err
 				}
 			}
@@ -92,7 +92,7 @@ func Validity(ctx context.Context, set *Set, o *ValidityOptions) (*ValidityRepor
 	})
 	if err != nil {
 		err = fmt.Errorf("eval.Validity: %w", err)
-		if !references.BrokenOff(ctx, err) {
+		if !references.IsCanceled(ctx, err) {
 			return nil, err
 		}
 	}
@@ -110,7 +110,7 @@ func Validity(ctx context.Context, set *Set, o *ValidityOptions) (*ValidityRepor
 		}
 		whole.Problems = append(whole.Problems, part.Problems...)
 	}
-	whole.Problems = whole.Problems[:min(len(whole.Problems), mostProblems)]
+	whole.Problems = whole.Problems[:min(len(whole.Problems), maxProblems)]
 	return whole, err
 }
 
@@ -133,7 +133,7 @@ func (v *ValidityReport) replay(ctx context.Context, s *references.Session, p po
 	h.base.Model = "a-model"
 	budget := room + s.Fixed
 	messages := uncopied.Messages(s.Thread)
-	for k, a := range r.asks {
+	for k, a := range r.requests {
 		sent, err := h.thread.PrepareStep(ctx, palimpsest.Step{Base: &h.base, Messages: messages[h.seen:a.at], Profile: render.For(codec.API()), Budget: budget})
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
@@ -142,9 +142,9 @@ func (v *ValidityReport) replay(ctx context.Context, s *references.Session, p po
 		if h.memo.Prompt(sent.Prompt) > budget {
 			row.Over++
 		}
-		if why := references.Refused(codec, sent.Prompt); why != "" {
+		if why := references.RefusalReason(codec, sent.Prompt); why != "" {
 			row.Invalid++
-			if len(v.Problems) < mostProblems {
+			if len(v.Problems) < maxProblems {
 				v.Problems = append(v.Problems, fmt.Sprintf("%s, %s for %s, request %d: %s", s.Name, row.Policy, row.API, k, why))
 			}
 		}

@@ -49,7 +49,7 @@ const attempts = 100
 
 // holder returns that of a tenant.
 func (r *Keyring) holder(tenant string) *holder {
-	return r.held.Of(tenant, 1, func() *holder { return &holder{tenant: tenant, block: firstBlock} })
+	return r.held.GetOrCreate(tenant, 1, func() *holder { return &holder{tenant: tenant, block: firstBlock} })
 }
 
 // load makes the keys of a holder, whose lock is held, those of Keys.

@@ -41,8 +41,8 @@ func (a *Answers) For(agent Generator) *Answers {
 	return &Answers{sharedAnswers: a.sharedAnswers, agent: agent}
 }
 
-// Of is the generator that is really asked.
-func (a *Answers) Of(g Generator) Generator {
+// GeneratorFor returns the generator that is really asked: the agent's model for Agent.
+func (a *Answers) GeneratorFor(g Generator) Generator {
 	if r, ok := g.(Replaceable); ok && a != nil && a.agent != nil {
 		return r.For(a.agent)
 	}

@@ -43,18 +43,18 @@ type sharedAnswers struct {
 	cache Cache
 	meter Meter // nil bounds nothing
 
-	mu     sync.Mutex
-	asking map[string]*inFlight
-	poor   *lru.Cache[string, outcome] // what is no answer to be kept
+	mu          sync.Mutex
+	inFlight    map[string]*inFlightAnswer
+	uncacheable *lru.Cache[string, outcome] // what is no answer to be kept
 }
 
 // NewAnswers returns Answers that keeps in a cache; nil keeps in memory. Answers
 // of one tenant must not be those of another, so each has its own.
 func NewAnswers(c Cache) *Answers {
 	if c == nil {
-		c = memory{lru.New[string, []byte](maxMemory)}
+		c = memoryCache{lru.New[string, []byte](maxCachedReplies)}
 	}
-	return &Answers{sharedAnswers: &sharedAnswers{cache: c, asking: map[string]*inFlight{}, poor: lru.New[string, outcome](maxPoor)}}
+	return &Answers{sharedAnswers: &sharedAnswers{cache: c, inFlight: map[string]*inFlightAnswer{}, uncacheable: lru.New[string, outcome](maxUncacheable)}}
 }
 
 // Meter bounds what models are asked. Implementations are safe for concurrent use.
@@ -73,13 +73,13 @@ func NewMetered(c Cache, m Meter) *Answers {
 	return a
 }
 
-// metered asks as far as the meter lets it.
-func (a *Answers) metered(p *prompt.Prompt, o *Options, ask func(context.Context) (*Reply, error)) func(context.Context) (*Reply, error) {
+// withMeter asks as far as the meter lets it.
+func (a *Answers) withMeter(p *prompt.Prompt, o *Options, ask func(context.Context) (*Reply, error)) func(context.Context) (*Reply, error) {
 	if a == nil || a.meter == nil {
 		return ask
 	}
 	return func(ctx context.Context) (*Reply, error) {
-		end, err := a.meter.Begin(size(p) + cmp.Or(o.MaxOutput, p.MaxOutput))
+		end, err := a.meter.Begin(estimateTokens(p) + cmp.Or(o.MaxOutput, p.MaxOutput))
 		if err != nil {
 			return nil, &APIError{Kind: ErrRateLimited, Message: err.Error(), Err: err}
 		}
@@ -94,8 +94,8 @@ func (a *Answers) metered(p *prompt.Prompt, o *Options, ask func(context.Context
 	}
 }
 
-// size is about how many tokens a prompt has.
-func size(p *prompt.Prompt) int {
+// estimateTokens is about how many tokens a prompt has.
+func estimateTokens(p *prompt.Prompt) int {
 	bytes := 0
 	for _, s := range p.System {
 		bytes += len(s.Text)
@@ -112,28 +112,28 @@ type outcome struct {
 	err   error
 }
 
-// inFlight is a question that is being asked; done is closed when there is an
+// inFlightAnswer is a question that is being asked; done is closed when there is an
 // outcome, or when whoever asked has gone without one.
-type inFlight struct {
+type inFlightAnswer struct {
 	done chan struct{}
 	outcome
-	gone bool
+	abandoned bool
 }
 
-// maxPoor is how many outcomes that are no answers are remembered.
-const maxPoor = 256
+// maxUncacheable is how many outcomes that are no answers are remembered.
+const maxUncacheable = 256
 
 // Ask asks g, unless the answer is known; then Reply.Cached is set, and nothing
 // was used. The error is that of g, or a *RepeatedError with it when the model was
 // not asked again.
 func (a *Answers) Ask(ctx context.Context, g Generator, p *prompt.Prompt, o *Options) (*Reply, error) {
-	g = a.Of(g)
-	return a.Once(ctx, g, p, o, func(ctx context.Context) (*Reply, error) { return g.Generate(ctx, p, o) })
+	g = a.GeneratorFor(g)
+	return a.AskWith(ctx, g, p, o, func(ctx context.Context) (*Reply, error) { return g.Generate(ctx, p, o) })
 }
 
-// Once is Ask for a question that may be put in other words than p: ask gets the
+// AskWith is Ask for a question that may be put in other words than p: ask gets the
 // answer, p and o say what the question is.
-func (a *Answers) Once(ctx context.Context, g Generator, p *prompt.Prompt, o *Options, ask func(context.Context) (*Reply, error)) (*Reply, error) {
+func (a *Answers) AskWith(ctx context.Context, g Generator, p *prompt.Prompt, o *Options, ask func(context.Context) (*Reply, error)) (*Reply, error) {
 	real := Options{}
 	if o != nil {
 		real = *o
@@ -141,21 +141,21 @@ func (a *Answers) Once(ctx context.Context, g Generator, p *prompt.Prompt, o *Op
 	if own, ok := g.(Adjuster); ok {
 		real = *own.Adjust(&real)
 	}
-	ask = a.metered(p, &real, ask)
+	ask = a.withMeter(p, &real, ask)
 	if a == nil || real.Fresh {
 		return ask(ctx)
 	}
-	key := question(g.Model(), p, &real)
+	key := cacheKey(g.Model(), p, &real)
 	for {
 		a.mu.Lock()
-		if known, ok := a.poor.Get(key); ok {
+		if known, ok := a.uncacheable.Get(key); ok {
 			a.mu.Unlock()
-			return known.repeated()
+			return known.withoutAsking()
 		}
-		other := a.asking[key]
+		other := a.inFlight[key]
 		if other == nil {
-			mine := &inFlight{done: make(chan struct{}), gone: true}
-			a.asking[key] = mine
+			mine := &inFlightAnswer{done: make(chan struct{}), abandoned: true}
+			a.inFlight[key] = mine
 			a.mu.Unlock()
 			return a.ask(ctx, key, mine, g, &real, ask)
 		}
@@ -163,42 +163,42 @@ func (a *Answers) Once(ctx context.Context, g Generator, p *prompt.Prompt, o *Op
 		select {
 		case <-other.done:
 		case <-ctx.Done():
-			return nil, ended(ctx.Err())
+			return nil, waitError(ctx.Err())
 		}
-		if !other.gone {
-			return other.repeated()
+		if !other.abandoned {
+			return other.withoutAsking()
 		}
 	}
 }
 
 // ask gets the answer from the cache or the model, and hands it to who waits.
-func (a *Answers) ask(ctx context.Context, key string, mine *inFlight, g Generator, o *Options, ask func(context.Context) (*Reply, error)) (*Reply, error) {
+func (a *Answers) ask(ctx context.Context, key string, mine *inFlightAnswer, g Generator, o *Options, ask func(context.Context) (*Reply, error)) (*Reply, error) {
 	defer func() { // also when a generator panics
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		delete(a.asking, key)
-		if !mine.gone && mine.poor(o) {
-			a.poor.Put(key, mine.outcome, 1)
+		delete(a.inFlight, key)
+		if !mine.abandoned && mine.isUncacheable(o) {
+			a.uncacheable.Put(key, mine.outcome, 1)
 		}
 		close(mine.done)
 	}()
 	if value, ok := a.cache.Get(ctx, key); ok {
-		if reply, ok := read(value); ok {
-			mine.reply, mine.gone = reply, false
+		if reply, ok := decodeReply(value); ok {
+			mine.reply, mine.abandoned = reply, false
 			return reply, nil
 		}
 	}
 	reply, err := ask(ctx)
-	mine.outcome, mine.gone = outcome{reply, err}, err != nil && ctx.Err() != nil
-	if err == nil && full(reply, o) {
+	mine.outcome, mine.abandoned = outcome{reply, err}, err != nil && ctx.Err() != nil
+	if err == nil && isComplete(reply, o) {
 		// The answer is paid for, whether or not anybody waits for it.
-		a.cache.Put(context.WithoutCancel(ctx), key, written(reply, g.Model()))
+		a.cache.Put(context.WithoutCancel(ctx), key, encodeReply(reply, g.Model()))
 	}
 	return reply, err
 }
 
-// repeated is the outcome for who did not ask the model.
-func (o outcome) repeated() (*Reply, error) {
+// withoutAsking is the outcome for a caller who did not ask the model itself.
+func (o outcome) withoutAsking() (*Reply, error) {
 	if o.err != nil {
 		return nil, &RepeatedError{o.err}
 	}
@@ -207,28 +207,28 @@ func (o outcome) repeated() (*Reply, error) {
 	return &again, nil
 }
 
-// poor reports whether the outcome is no answer to be kept, and asking again would
+// isUncacheable reports whether the outcome is no answer to be kept, and asking again would
 // give no other.
-func (o outcome) poor(asked *Options) bool {
+func (o outcome) isUncacheable(asked *Options) bool {
 	if o.err != nil {
-		return settled(o.err)
+		return isPermanent(o.err)
 	}
 	for _, attempt := range o.reply.Attempts {
-		if _, ok := errors.AsType[*APIError](attempt.Err); ok && !settled(attempt.Err) {
+		if _, ok := errors.AsType[*APIError](attempt.Err); ok && !isPermanent(attempt.Err) {
 			return false // that model may answer the next time
 		}
 	}
-	return !full(o.reply, asked)
+	return !isComplete(o.reply, asked)
 }
 
-// settled reports whether the same request will fail in the same way again.
-func settled(err error) bool {
+// isPermanent reports whether the same request will fail in the same way again.
+func isPermanent(err error) bool {
 	if again, ok := errors.AsType[*RepeatedError](err); ok {
 		err = again.Err
 	}
 	if all, ok := errors.AsType[*AttemptsError](err); ok {
 		for _, attempt := range all.Attempts {
-			if !settled(attempt.Err) {
+			if !isPermanent(attempt.Err) {
 				return false
 			}
 		}
@@ -237,8 +237,8 @@ func settled(err error) bool {
 	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrOverflow) || errors.Is(err, ErrRefused) || errors.Is(err, ErrTruncated)
 }
 
-// full reports whether a reply is a whole answer of the shape that was asked for.
-func full(r *Reply, o *Options) bool {
+// isComplete reports whether a reply is a whole answer of the shape that was asked for.
+func isComplete(r *Reply, o *Options) bool {
 	if o.Schema != nil {
 		if _, ok := FindJSON(cmp.Or(r.JSON, r.Text)); !ok {
 			return false
@@ -247,27 +247,27 @@ func full(r *Reply, o *Options) bool {
 	return (r.Stop == StopEnd || r.Stop == "") && len(r.Message.Calls()) == 0 && strings.TrimSpace(r.Text+r.JSON) != ""
 }
 
-// kept is an answer as the cache has it.
-type kept struct {
+// cachedReply is an answer as the cache has it.
+type cachedReply struct {
 	Text  string `json:"text,omitempty"`
 	JSON  string `json:"json,omitempty"`
 	Model string `json:"model,omitempty"` // as Reply has it
 	By    string `json:"by"`              // the generator that answered
 }
 
-func written(r *Reply, by string) []byte {
+func encodeReply(r *Reply, by string) []byte {
 	if n := len(r.Attempts); n > 0 {
 		by = r.Attempts[n-1].Model
 	}
-	value, err := json.Marshal(kept{r.Text, r.JSON, r.Model, by})
+	value, err := json.Marshal(cachedReply{r.Text, r.JSON, r.Model, by})
 	if err != nil {
 		return nil // texts and nothing else: it does not fail
 	}
 	return value
 }
 
-func read(value []byte) (*Reply, bool) {
-	var k kept
+func decodeReply(value []byte) (*Reply, bool) {
+	var k cachedReply
 	if err := json.Unmarshal(value, &k); err != nil || k.Text+k.JSON == "" {
 		return nil, false
 	}
@@ -277,9 +277,9 @@ func read(value []byte) (*Reply, bool) {
 	}, true
 }
 
-// question is a hash of what a model is asked. The length in front of each field
+// cacheKey is a hash of what a model is asked. The length in front of each field
 // keeps two from passing as others.
-func question(model string, p *prompt.Prompt, o *Options) string {
+func cacheKey(model string, p *prompt.Prompt, o *Options) string {
 	h := sha256.New()
 	field := func(texts ...string) {
 		for _, s := range texts {
@@ -307,8 +307,8 @@ func question(model string, p *prompt.Prompt, o *Options) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// ended is the error of who waited too long.
-func ended(err error) error {
+// waitError is the error of a caller who waited too long.
+func waitError(err error) error {
 	kind := ErrCanceled
 	if errors.Is(err, context.DeadlineExceeded) {
 		kind = ErrTimeout
@@ -316,12 +316,12 @@ func ended(err error) error {
 	return &APIError{Kind: kind, Message: "waiting for an answer to the same question", Err: err}
 }
 
-// maxMemory is how many answers are kept in memory.
-const maxMemory = 1024
+// maxCachedReplies is how many answers are kept in memory.
+const maxCachedReplies = 1024
 
-// memory is a Cache that lasts as long as the process.
-type memory struct{ held *lru.Cache[string, []byte] }
+// memoryCache is a Cache that lasts as long as the process.
+type memoryCache struct{ replies *lru.Cache[string, []byte] }
 
-func (m memory) Get(_ context.Context, key string) ([]byte, bool) { return m.held.Get(key) }
+func (m memoryCache) Get(_ context.Context, key string) ([]byte, bool) { return m.replies.Get(key) }
 
-func (m memory) Put(_ context.Context, key string, value []byte) { m.held.Put(key, value, 1) }
+func (m memoryCache) Put(_ context.Context, key string, value []byte) { m.replies.Put(key, value, 1) }

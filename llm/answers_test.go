@@ -144,7 +144,7 @@ func TestAnswersInFlight(t *testing.T) {
 		var used, cached atomic.Int32
 		var wg sync.WaitGroup
 		ask := func(ctx context.Context, text string) error {
-			r, err := answers.Once(ctx, llmtest.Echo{}, said(text), nil, slow)
+			r, err := answers.AskWith(ctx, llmtest.Echo{}, said(text), nil, slow)
 			if err == nil {
 				used.Add(int32(r.Usage.Input))
 				if r.Cached {
@@ -187,7 +187,7 @@ func TestAnswersInFlight(t *testing.T) {
 
 		wg.Go(func() {
 			defer func() { _ = recover() }()
-			_, _ = answers.Once(t.Context(), llmtest.Echo{}, said("4"), nil, func(context.Context) (*llm.Reply, error) { time.Sleep(time.Millisecond); panic("no") })
+			_, _ = answers.AskWith(t.Context(), llmtest.Echo{}, said("4"), nil, func(context.Context) (*llm.Reply, error) { time.Sleep(time.Millisecond); panic("no") })
 		})
 		wg.Go(func() {
 			synctest.Wait() // the other asks

@@ -28,11 +28,11 @@ func Classify(provider string, status int, body []byte) Kind {
 		return ""
 	}
 	switch {
-	case overflows(&f):
+	case isOverflowMessage(&f):
 		return ErrOverflow
-	case f.has(quotaCodes) || likeAny(f.message, quotaMessages):
+	case f.has(quotaCodes) || matchesAny(f.message, quotaMessages):
 		return ErrQuota
-	case f.has(refusedCodes) || likeAny(f.message, refusedMessages):
+	case f.has(refusedCodes) || matchesAny(f.message, refusedMessages):
 		return ErrRefused
 	}
 	for _, t := range codeKinds {
@@ -40,7 +40,7 @@ func Classify(provider string, status int, body []byte) Kind {
 			return t.kind
 		}
 	}
-	if likeAny(f.message, authMessages) {
+	if matchesAny(f.message, authMessages) {
 		return ErrAuth
 	}
 	if n, err := strconv.Atoi(f.code); err == nil && status < 400 && n >= 400 && n < 600 {
@@ -53,7 +53,7 @@ func Classify(provider string, status int, body []byte) Kind {
 		return k
 	}
 	for _, t := range messageKinds {
-		if likeAny(f.message, t.codes) {
+		if matchesAny(f.message, t.codes) {
 			return t.kind
 		}
 	}
@@ -135,7 +135,7 @@ func statusKind(status int, f *failure) Kind {
 	switch {
 	case status >= 500:
 		return ErrServer
-	case status >= 400 && likeAny(f.message, []string{"throttl", "too many tokens, please wait"}):
+	case status >= 400 && matchesAny(f.message, []string{"throttl", "too many tokens, please wait"}):
 		return ErrRateLimited
 	case status >= 400 || f.kind == "invalid_request_error" || f.kind == "invalid_argument":
 		return ErrInvalid
@@ -179,7 +179,7 @@ func readFailure(body string) failure {
 	trimmed := strings.TrimSpace(body)
 	f.empty = trimmed == "" || trimmed == "{}" || trimmed == "null"
 	if len(body) > maxErrorJSON || !rawjson.Valid(trimmed) {
-		f.set("", "", words(trimmed))
+		f.set("", "", clipWords(trimmed))
 		f.said = false
 		return f
 	}
@@ -212,7 +212,7 @@ func readFailure(body string) failure {
 	case v.Get("detail").Exists():
 		f.set("", "", detail(v.Get("detail")))
 	case v.Type == gjson.String:
-		f.set("", "", words(v.Str))
+		f.set("", "", clipWords(v.Str))
 	default:
 		f.set("", "", "")
 	}
@@ -237,7 +237,7 @@ func (f *failure) object(e gjson.Result) {
 	message := e.Get("message").String()
 	if raw := e.Get("metadata.raw"); raw.Type == gjson.String && raw.Str != "" {
 		// OpenRouter hands on what the provider behind it said.
-		message += ": " + words(raw.Str)
+		message += ": " + clipWords(raw.Str)
 	}
 	f.set(kind, code, message)
 }
@@ -255,7 +255,7 @@ func detail(v gjson.Result) string {
 		if m := v.Get("message"); m.Type == gjson.String {
 			return m.Str
 		}
-		return words(v.String())
+		return clipWords(v.String())
 	}
 	var list []string
 	for d := range rawjson.Items(v) {
@@ -266,7 +266,7 @@ func detail(v gjson.Result) string {
 	return strings.Join(list, "; ")
 }
 
-func words(s string) string {
+func clipWords(s string) string {
 	if len(s) > maxWords {
 		s = strings.ToValidUTF8(s[:maxWords], "")
 	}

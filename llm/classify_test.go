@@ -151,7 +151,7 @@ func TestAPIError(t *testing.T) {
 			t.Errorf("%s: Temporary() = %v", kind, got)
 		}
 	}
-	if (&llm.APIError{Kind: llm.ErrServer, Once: true}).Temporary() {
+	if (&llm.APIError{Kind: llm.ErrServer, NoRetry: true}).Temporary() {
 		t.Error("the provider said not to ask again")
 	}
 }

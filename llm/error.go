@@ -46,9 +46,9 @@ type APIError struct {
 	RequestID string
 	// RetryAfter is how long the provider asked to wait; 0 when it did not say.
 	RetryAfter time.Duration
-	// Once is set when the provider said that asking again is of no use, whatever
+	// NoRetry is set when the provider said that asking again is of no use, whatever
 	// the kind.
-	Once bool
+	NoRetry bool
 	// Err is the cause where there is one, such as context.Canceled.
 	Err error
 }
@@ -92,7 +92,7 @@ func (e *APIError) Unwrap() error { return e.Err }
 func (e *APIError) Temporary() bool {
 	switch e.Kind {
 	case ErrRateLimited, ErrOverloaded, ErrServer, ErrTimeout, ErrConnection:
-		return !e.Once
+		return !e.NoRetry
 	}
 	return false
 }

@@ -53,9 +53,9 @@ type Options struct {
 	// Fresh has the model asked even where its answer is known (see Answers).
 	// Generators pass over it.
 	Fresh bool
-	// Again has a model asked that has failed a moment ago, by those who would leave
+	// RetryFailed asks a model again that failed a moment ago, by those who would leave
 	// it alone for a while: whoever asks has waited himself. Generators pass over it.
-	Again bool
+	RetryFailed bool
 }
 
 // DefaultTimeout is how long a call may take when nobody said otherwise: the

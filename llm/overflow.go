@@ -105,22 +105,22 @@ var tooLargeForever = []string{
 	"request too large for", "reduce your message size", "required for long context requests",
 }
 
-// overflows reports whether the words of an error say that the request is too
+// isOverflowMessage reports whether the words of an error say that the request is too
 // large.
-func overflows(f *failure) bool {
-	if f.code == "string_above_max_length" && like(f.message, "maximum length 10485760") {
+func isOverflowMessage(f *failure) bool {
+	if f.code == "string_above_max_length" && matches(f.message, "maximum length 10485760") {
 		return true // OpenAI: one text of more than 10 MB; small limits are about names and ids
 	}
-	return f.has(overflowCodes) || likeAny(f.message, tooLargeForever) || !likeAny(f.message, notOverflow) && likeAny(f.message, overflowMessages)
+	return f.has(overflowCodes) || matchesAny(f.message, tooLargeForever) || !matchesAny(f.message, notOverflow) && matchesAny(f.message, overflowMessages)
 }
 
-func likeAny(s string, patterns []string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return like(s, p) })
+func matchesAny(s string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return matches(s, p) })
 }
 
-// like reports whether s holds the pieces of the pattern between the stars, in
+// matches reports whether s holds the pieces of the pattern between the stars, in
 // order.
-func like(s, pattern string) bool {
+func matches(s, pattern string) bool {
 	for piece := range strings.SplitSeq(pattern, "*") {
 		i := strings.Index(s, piece)
 		if i < 0 {

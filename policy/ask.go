@@ -169,7 +169,7 @@ func (a *asker) generate(ctx context.Context, system prompt.System, user string,
 		if o != nil {
 			again = *o
 		}
-		again.Again = true
+		again.RetryFailed = true
 		o = &again
 	}
 	reply, err := a.s.Answers.Ask(ctx, a.model, &prompt.Prompt{

@@ -99,8 +99,8 @@ func TestTimelineDiagrams(t *testing.T) {
 			if diff := cmp.Diff(points, f.Prompt.CachePoints); diff != "" {
 				t.Errorf("cache points:\n%s", diff)
 			}
-			if model.Left() != 0 {
-				t.Errorf("%d answers are left", model.Left())
+			if model.Remaining() != 0 {
+				t.Errorf("%d answers are left", model.Remaining())
 			}
 			for n, asked := range model.Asked() {
 				if want := fmt.Sprintf("Use at most %d tokens.", []int{100, 60}[n]); !strings.Contains(asked.Prompt.System[0].Text, want) {

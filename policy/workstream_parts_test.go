@@ -129,13 +129,13 @@ func TestWorkstreamChunks(t *testing.T) {
 		big = append(big, speak(thread.User, "q"))
 	}
 	model = llmtest.Script(said([]string{"1"}, nil, nil, nil), said([]string{"2"}, nil, nil, nil))
-	if _, err := (policy.Workstream{Model: model}).Plan(t.Context(), stateOf(t, threadOf(t, big...), nil)); err != nil || model.Left() != 0 {
-		t.Errorf("150,000 characters: %v, %d answers left", err, model.Left())
+	if _, err := (policy.Workstream{Model: model}).Plan(t.Context(), stateOf(t, threadOf(t, big...), nil)); err != nil || model.Remaining() != 0 {
+		t.Errorf("150,000 characters: %v, %d answers left", err, model.Remaining())
 	}
 	// A model with a small window is asked in halves.
 	model = llmtest.Script(llmtest.Fail(llm.ErrOverflow), said([]string{"1"}, nil, nil, nil), said([]string{"2"}, nil, nil, nil))
-	if _, err := (policy.Workstream{Model: model}).Plan(t.Context(), stateOf(t, threadOf(t, messages...), nil)); err != nil || model.Left() != 0 {
-		t.Errorf("halves: %v, %d answers left", err, model.Left())
+	if _, err := (policy.Workstream{Model: model}).Plan(t.Context(), stateOf(t, threadOf(t, messages...), nil)); err != nil || model.Remaining() != 0 {
+		t.Errorf("halves: %v, %d answers left", err, model.Remaining())
 	}
 }
 

@@ -144,8 +144,8 @@ func TestWorkstreamRounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if model.Left() != 0 || len(plans) != 4 {
-		t.Fatalf("%d plans, %d answers left", len(plans), model.Left())
+	if model.Remaining() != 0 || len(plans) != 4 {
+		t.Fatalf("%d plans, %d answers left", len(plans), model.Remaining())
 	}
 	var b strings.Builder
 	for n, asked := range model.Asked() {

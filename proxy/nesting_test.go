@@ -73,7 +73,7 @@ func TestNesting(t *testing.T) {
 			"event: message_stop\n" + event(`{"type":"message_stop"}`)
 	}
 	long := reading(wire.Anthropic, call, strings.Repeat("x\n", 40_000))
-	for _, c := range corpus.Some([]struct{ name, path, body, kind, answer string }{
+	for _, c := range corpus.EveryNth([]struct{ name, path, body, kind, answer string }{
 		{"result", chat, reading(wire.Chat, call, brackets), "", ""},
 		{"result of objects", chat, reading(wire.Chat, call, strings.Repeat(`{"a":`, 250_000)), "", ""},
 		{"closed result", chat, reading(wire.Chat, call, brackets[:len(brackets)/2]+strings.Repeat("]", len(brackets)/2)), "", ""},

@@ -38,7 +38,7 @@ func TestReplay(t *testing.T) {
 	if corpus.Long() {
 		steps = 120
 	}
-	for _, c := range corpus.Some([]struct {
+	for _, c := range corpus.EveryNth([]struct {
 		file, api string
 		size      int
 	}{

@@ -90,9 +90,9 @@ func (r *rounds) refused(res *http.Response, why refusal) *failure {
 		f.APIError = *e
 	}
 	f.Kind = cmp.Or(why.kind, f.Kind, llm.ErrResponse)
-	f.RetryAfter = retry.After(res.Header, time.Now())
+	f.RetryAfter = retry.RetryAfter(res.Header, time.Now())
 	// What the official SDKs go by.
-	f.Once = res.Header.Get("X-Should-Retry") == "false"
+	f.NoRetry = res.Header.Get("X-Should-Retry") == "false"
 	return f
 }
 
@@ -116,7 +116,7 @@ func decide(err error) retry.Decision {
 	if !errors.As(err, &f) {
 		return retry.Decision{}
 	}
-	return retry.Decision{Again: f.Temporary(), After: f.RetryAfter}
+	return retry.Decision{Retry: f.Temporary(), After: f.RetryAfter}
 }
 
 // leave has the client's next try go on from the rounds that are in the log.

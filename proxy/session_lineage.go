@@ -45,7 +45,7 @@ func lineageIn(documents store.Documents) lineage {
 }
 
 func (l *lineage) session(id string) *session {
-	return l.sessions.Of(id, 1, func() *session { return &session{logs: map[string]string{}} })
+	return l.sessions.GetOrCreate(id, 1, func() *session { return &session{logs: map[string]string{}} })
 }
 
 // passed notes a request beside the conversation. One that is nearly as large as

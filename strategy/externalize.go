@@ -289,7 +289,7 @@ func shorten(text string, n int) string {
 		head = i
 	}
 	defined := strings.Join(found, "\n… ")
-	return text[:head] + "\n" + clip.Missing(utf8.RuneCountInString(text[head:])-utf8.RuneCountInString(defined)) + "\n… " + defined
+	return text[:head] + "\n" + clip.OmittedNote(utf8.RuneCountInString(text[head:])-utf8.RuneCountInString(defined)) + "\n… " + defined
 }
 
 // definedShare is the part of a shortened text that may go to lines that define

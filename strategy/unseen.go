@@ -79,7 +79,7 @@ func excerpt(text string, n int) string {
 	var b strings.Builder
 	b.WriteString(text[:head])
 	b.WriteString("\n")
-	b.WriteString(clip.Missing(utf8.RuneCountInString(text[head:tail])))
+	b.WriteString(clip.OmittedNote(utf8.RuneCountInString(text[head:tail])))
 	if lines := toolpolicy.FailureLines(text[head:tail], n/3); len(lines) > 0 {
 		b.WriteString("\n[among them these lines:]\n")
 		b.WriteString(strings.Join(lines, "\n"))

@@ -54,7 +54,7 @@ func (x *Excerpts) Shorten(text, beside string, n int, full bool) string {
 		}
 		all = append(all, pieces...)
 	}
-	room := n - len(clip.Missing(1_000_000)) - len("\n")
+	room := n - len(clip.OmittedNote(1_000_000)) - len("\n")
 	var out strings.Builder
 	kept, last := 0, -1
 	chosen := x.choose(all, mentions(nil, beside), room, full)
@@ -70,9 +70,9 @@ func (x *Excerpts) Shorten(text, beside string, n int, full bool) string {
 		last = i
 	}
 	if len(chosen) == 0 {
-		return clip.Ends(text, n)
+		return clip.HeadAndTail(text, n)
 	}
-	out.WriteString("\n" + clip.Missing(max(0, utf8.RuneCountInString(text)-kept)))
+	out.WriteString("\n" + clip.OmittedNote(max(0, utf8.RuneCountInString(text)-kept)))
 	return out.String()
 }
 

@@ -213,7 +213,7 @@ func readResult(r thread.ToolResult) *resultFacts {
 		score, ev := errorScore(s[p.from:min(p.to, p.from+maxSentence)])
 		f.evidence |= ev
 		if score > 0 && len(f.errors) < maxErrors {
-			f.errors = appendPieces(f.errors, s, span{p.from, p.from + clip.Before(s[p.from:p.to], maxSentence)}, line, score, true)
+			f.errors = appendPieces(f.errors, s, span{p.from, p.from + clip.CutBefore(s[p.from:p.to], maxSentence)}, line, score, true)
 		}
 		if len(f.keys) < maxKeys && f.rows == nil && (score == 0 || f.source == inRead || f.source == inSearch) && !(f.source == inSearch && bareHit(s[p.from:p.to])) {
 			f.keys = appendPieces(f.keys, s, p, line, 0, false)

@@ -28,7 +28,7 @@ func NewMemory(bytes int) *Memory {
 
 // Bytes is about what is kept.
 func (c *Memory) Bytes() int {
-	_, bytes := c.read.Held()
+	_, bytes := c.read.Stats()
 	return bytes
 }
 

@@ -188,7 +188,7 @@ func (s *selection) small() bool { return s.budget > 0 && s.budget < smallBudget
 func (s *selection) least() (summary.Summary, error) {
 	need := 0
 	for _, limit := range [...]int{taskBytes, 200, 120, 64} {
-		out := summary.Summary{Span: s.pool.Span, CurrentTask: clip.Ends(s.taskText(), limit)}
+		out := summary.Summary{Span: s.pool.Span, CurrentTask: clip.HeadAndTail(s.taskText(), limit)}
 		need = s.whole(out.Render())
 		if need <= s.budget {
 			return out, nil
@@ -266,14 +266,14 @@ func (s *selection) reset(kept, each int) {
 	s.told, s.snippets = map[int]int{}, 0
 	s.toldTerms = make([]bool, len(s.pool.terms.count))
 	if s.task = ""; !s.pool.later {
-		s.task = clip.Ends(s.taskText(), taskBytes)
+		s.task = clip.HeadAndTail(s.taskText(), taskBytes)
 	}
 	keep := slices.Clone(s.rank[:min(kept, len(s.rank))])
 	slices.Sort(keep)
 	for _, i := range keep {
 		r, holds := p.Requests[i], p.asking[i]
 		if limit := s.room(i, each); len(r.Text) > limit+littleMore {
-			r.Text = clip.Ends(r.Text, limit)
+			r.Text = clip.HeadAndTail(r.Text, limit)
 			holds = mentions(nil, r.Text)
 		} else {
 			s.inFull[r.Text] = true

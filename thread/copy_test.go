@@ -23,7 +23,7 @@ func written(t *rapid.T, th *thread.Thread) string {
 	parent := thread.ID("")
 	for i := range th.Len() {
 		m := &th.Uncopied(permit.Key{})[i]
-		line, err := messagejson.Marshal(m, messagejson.Back(th, i))
+		line, err := messagejson.Marshal(m, messagejson.FrameDistance(th, i))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -127,8 +127,8 @@ func newEncoding(vocabulary string, tokens int, split splitter) *encoding {
 	return e
 }
 
-// none is the rank of bytes that are no token.
-const none = math.MaxUint32
+// noRank is the rank of bytes that are no token.
+const noRank = math.MaxUint32
 
 // rank returns the merge rank of the bytes, or none.
 func (e *encoding) rank(s string) uint32 {
@@ -136,13 +136,13 @@ func (e *encoding) rank(s string) uint32 {
 		return e.pairs[uint(s[0])<<8|uint(s[1])] - 1 // 0 wraps around to none
 	}
 	if len(s) > e.longest {
-		return none
+		return noRank
 	}
 	h, mask := hashBytes(s), uint32(len(e.slots)-1)
 	for at := h & mask; ; at = (at + 1) & mask {
 		sl := e.slots[at]
 		if sl.id == 0 {
-			return none
+			return noRank
 		}
 		if sl.hash == h && e.bytes[e.start[sl.id-1]:e.start[sl.id]] == s {
 			return sl.id - 1
@@ -181,7 +181,7 @@ func (e *encoding) count(s string) int {
 	n := 0
 	for i := 0; i < len(s); {
 		end := e.split(e.classes, s, i)
-		if end-i == 1 || e.rank(s[i:end]) != none {
+		if end-i == 1 || e.rank(s[i:end]) != noRank {
 			n++
 		} else {
 			n += e.merge(s[i:end])
@@ -211,26 +211,26 @@ func (e *encoding) mergeShort(piece string) int {
 	n := len(piece)
 	for i := range n {
 		at[i] = uint8(i)
-		ranks[i] = none
+		ranks[i] = noRank
 		if i+1 < n {
 			ranks[i] = e.pairs[uint(piece[i])<<8|uint(piece[i+1])] - 1
 		}
 	}
 	at[n] = uint8(n)
 	for n > 1 {
-		best, lowest := 0, uint32(none)
+		best, lowest := 0, uint32(noRank)
 		for i, r := range ranks[:n-1] {
 			if r < lowest {
 				best, lowest = i, r
 			}
 		}
-		if lowest == none {
+		if lowest == noRank {
 			break
 		}
 		copy(at[best+1:n], at[best+2:n+1])
 		copy(ranks[best:n-1], ranks[best+1:n])
 		n--
-		ranks[best] = none
+		ranks[best] = noRank
 		if best+1 < n {
 			ranks[best] = e.rank(piece[at[best]:at[best+2]])
 		}

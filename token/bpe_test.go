@@ -182,7 +182,7 @@ func TestExactAgreesWithLibrary(t *testing.T) { // A13
 		}
 	})
 	for name, e := range exact {
-		if e().rank(" \n \n") == none {
+		if e().rank(" \n \n") == noRank {
 			t.Errorf("%s has no token for a blank line between newlines, so the library's cut may be right", name)
 		}
 	}

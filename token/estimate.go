@@ -166,9 +166,9 @@ func (e *estimate) rune(r rune) int64 {
 var (
 	fitted = estimate{word: 1030, wordChar: 130, digit: 660, dense: 750, mark: 980, markMore: 60, spaces: 720, spaceMore: 54, line: 1180,
 		latin: 450, script: 650, cjk: 1100, dash: 1200, symbol: 1000, same: 100, emoji: 2500, control: 1500}
-	claude   = fitted.times(1040)
-	claude47 = claude.times(1350)
-	gemini   = claude.times(900).digits(1000)
+	claude   = fitted.scaledBy(1040)
+	claude47 = claude.scaledBy(1350)
+	gemini   = claude.scaledBy(900).digits(1000)
 )
 
 // digits returns the estimate with another cost of a digit: Gemini's vocabulary
@@ -178,8 +178,8 @@ func (e estimate) digits(cost int64) estimate {
 	return e
 }
 
-// times returns the estimate with every cost multiplied by k/1000.
-func (e estimate) times(k int64) estimate {
+// scaledBy returns the estimate with every cost multiplied by k/1000.
+func (e estimate) scaledBy(k int64) estimate {
 	for _, c := range []*int64{&e.word, &e.wordChar, &e.digit, &e.dense, &e.mark, &e.markMore, &e.spaces, &e.spaceMore, &e.line,
 		&e.latin, &e.script, &e.cjk, &e.dash, &e.symbol, &e.same, &e.emoji, &e.control} {
 		*c = *c * k / 1000

@@ -14,9 +14,9 @@ func (e *encoding) mergeLong(piece string) int {
 	parts := make([]part, n)
 	h := make(candidates, 0, n)
 	for i := range parts {
-		parts[i] = part{int32(i) - 1, int32(i) + 1, none}
+		parts[i] = part{int32(i) - 1, int32(i) + 1, noRank}
 		if i+1 < n {
-			if r := e.pairs[uint(piece[i])<<8|uint(piece[i+1])] - 1; r != none {
+			if r := e.pairs[uint(piece[i])<<8|uint(piece[i+1])] - 1; r != noRank {
 				parts[i].rank = r
 				h = append(h, candidate(r)<<32|candidate(i))
 			}
@@ -35,7 +35,7 @@ func (e *encoding) mergeLong(piece string) int {
 			continue // out of date: one of the two was merged since
 		}
 		gone := &parts[p.next]
-		gone.rank = none
+		gone.rank = noRank
 		p.next = gone.next
 		if int(p.next) < n {
 			parts[p.next].prev = i
@@ -46,11 +46,11 @@ func (e *encoding) mergeLong(piece string) int {
 				continue
 			}
 			q := &parts[b]
-			q.rank = none
+			q.rank = noRank
 			if int(q.next) < n {
 				q.rank = e.rank(piece[b:parts[q.next].next])
 			}
-			if q.rank != none {
+			if q.rank != noRank {
 				h.push(candidate(q.rank)<<32 | candidate(b))
 			}
 		}

@@ -46,11 +46,11 @@ func (o *Memo) Counter() *Counter { return o.counter }
 
 // Message returns what the counter's Message returns.
 func (o *Memo) Message(m *thread.Message) int {
-	return o.recalled(memoKey{m.ID, m.Fingerprint(o.seed)}, func() int { return o.counter.Message(m) })
+	return o.countOnce(memoKey{m.ID, m.Fingerprint(o.seed)}, func() int { return o.counter.Message(m) })
 }
 
-// recalled returns what is remembered under the key, or else what count returns.
-func (o *Memo) recalled(key memoKey, count func() int) int {
+// countOnce returns what is remembered under the key, or else what count returns.
+func (o *Memo) countOnce(key memoKey, count func() int) int {
 	n, ok := o.known.Get(key)
 	if !ok {
 		n = count()
@@ -76,7 +76,7 @@ func (o *Memo) Prompt(p *prompt.Prompt) int {
 	for _, t := range p.Tools {
 		add("tool", t.Name, t.Description, t.Schema, t.Raw)
 	}
-	n := o.counter.Overhead() + o.recalled(memoKey{sum: sum}, func() int {
+	n := o.counter.Overhead() + o.countOnce(memoKey{sum: sum}, func() int {
 		return o.counter.System(p.System) + o.counter.Tools(p.Tools)
 	})
 	for i := range p.Messages {

@@ -14,9 +14,9 @@ import (
 // readAISDK reads messages of Vercel's AI SDK: the ModelMessages that are sent
 // (CoreMessages of version 4, too) and the UIMessages that applications keep.
 // They stand in a list, in an object's "messages", or one on a line.
-func readAISDK(j *job) ([]Transcript, error) {
+func readAISDK(j *importJob) ([]Transcript, error) {
 	alone := newBuilder(j.name, j.report) // collects messages that stand one on a line
-	found, err := j.values(func(v value) ([]Transcript, error) {
+	found, err := j.eachValue(func(v value) ([]Transcript, error) {
 		list := v.Result
 		if v.Get("messages").IsArray() {
 			list = v.Get("messages")
@@ -44,7 +44,7 @@ func readAISDK(j *job) ([]Transcript, error) {
 
 // aiSDK adds a message: an answer of several steps becomes several.
 func (b *builder) aiSDK(line int, m gjson.Result) {
-	at := moment(m.Get("createdAt").String())
+	at := parseTime(m.Get("createdAt").String())
 	content := m.Get("parts")
 	if !content.IsArray() {
 		content = m.Get("content")
@@ -52,7 +52,7 @@ func (b *builder) aiSDK(line int, m gjson.Result) {
 	switch role := thread.Role(m.Get("role").Str); role {
 	case thread.Assistant, thread.Tool:
 		if content.Type == gjson.String {
-			b.addPart(line, at, text(content.Str)...)
+			b.addPart(line, at, textParts(content.Str)...)
 		}
 		for p := range rawjson.Items(content) {
 			b.aiPart(line, at, p)
@@ -69,11 +69,11 @@ func (b *builder) aiSDK(line int, m gjson.Result) {
 	case thread.System, thread.User:
 		said := thread.Message{Role: role}
 		if content.Type == gjson.String {
-			said.Parts = text(content.Str)
+			said.Parts = textParts(content.Str)
 		}
 		for p := range rawjson.Items(content) {
 			if !b.aiSilent(p.Get("type").Str) {
-				said.Parts = append(said.Parts, parts(p)...)
+				said.Parts = append(said.Parts, readParts(p)...)
 			}
 		}
 		if role == thread.System && len(b.messages) == 0 {
@@ -116,7 +116,7 @@ func (b *builder) aiPart(line int, at time.Time, p gjson.Result) {
 	case tool && p.Get("toolCallId").Exists() && p.Get("state").Exists():
 		b.aiInvocation(line, at, p, name)
 	case !b.aiSilent(kind):
-		b.addPart(line, at, parts(p)...)
+		b.addPart(line, at, readParts(p)...)
 	}
 }
 
@@ -125,21 +125,21 @@ func (b *builder) aiCall(p gjson.Result, name string) thread.ToolCall {
 	if !input.Exists() {
 		input = p.Get("args")
 	}
-	return b.call(p.Get("toolCallId").Str, name, arguments(input))
+	return b.newCall(p.Get("toolCallId").Str, name, argumentsJSON(input))
 }
 
 // aiResult reads a tool-result part.
 func (b *builder) aiResult(line int, at time.Time, p gjson.Result) {
-	r := thread.ToolResult{CallID: b.answers(p.Get("toolCallId").Str), Tool: p.Get("toolName").Str}
+	r := thread.ToolResult{CallID: b.openCallID(p.Get("toolCallId").Str), Tool: p.Get("toolName").Str}
 	out := p.Get("output")
 	kind, value := out.Get("type").Str, out.Get("value")
-	r.Outcome = outcome(p.Get("isError").Bool() || kind == "error-text" || kind == "error-json" || kind == "execution-denied")
+	r.Outcome = outcomeOf(p.Get("isError").Bool() || kind == "error-text" || kind == "error-json" || kind == "execution-denied")
 	switch kind {
 	case "text", "json", "error-text", "error-json":
 	case "execution-denied":
 		value = out.Get("reason")
 	case "content":
-		r.Content = parts(value)
+		r.Content = readParts(value)
 		b.addResult(line, at, toolMessage(r))
 		return
 	default:
@@ -147,7 +147,7 @@ func (b *builder) aiResult(line int, at time.Time, p gjson.Result) {
 			value = out
 		}
 	}
-	r.Structured, r.Content = structured(value)
+	r.Structured, r.Content = structuredResult(value)
 	b.addResult(line, at, toolMessage(r))
 }
 
@@ -158,16 +158,16 @@ func (b *builder) aiInvocation(line int, at time.Time, p gjson.Result, name stri
 	r := thread.ToolResult{CallID: call.ID, Tool: name, Outcome: thread.Success}
 	switch p.Get("state").Str {
 	case "output-available":
-		r.Structured, r.Content = structured(p.Get("output"))
+		r.Structured, r.Content = structuredResult(p.Get("output"))
 		if p.Get("preliminary").Bool() {
 			r.Outcome = thread.Partial
 		}
 	case "result":
-		r.Structured, r.Content = structured(p.Get("result"))
+		r.Structured, r.Content = structuredResult(p.Get("result"))
 	case "output-error":
-		r.Outcome, r.Content = thread.Failure, text(p.Get("errorText").Str)
+		r.Outcome, r.Content = thread.Failure, textParts(p.Get("errorText").Str)
 	case "output-denied":
-		r.Outcome, r.Content = thread.Failure, text(p.Get("approval.reason").Str)
+		r.Outcome, r.Content = thread.Failure, textParts(p.Get("approval.reason").Str)
 	default: // the call is still open
 		return
 	}

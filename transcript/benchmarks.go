@@ -21,8 +21,8 @@ import (
 var chatLists = map[Format]string{Inspect: "messages", Tau2: "messages", SWEAgent: "history"}
 
 // readChatLike reads the lists of messages in each value, or the list that it is.
-func readChatLike(j *job) ([]Transcript, error) {
-	return j.values(func(v value) ([]Transcript, error) {
+func readChatLike(j *importJob) ([]Transcript, error) {
+	return j.eachValue(func(v value) ([]Transcript, error) {
 		var all []Transcript
 		found := []gjson.Result{v.Result}
 		if !v.IsArray() {
@@ -32,7 +32,7 @@ func readChatLike(j *job) ([]Transcript, error) {
 			found = v.Get("simulations.#.messages").Array()
 		}
 		// What is said of the whole value is looked for once: a file may hold many lists.
-		model, title := v.Get("model").String(), name(v.Result, "sample", "id", "task_id")
+		model, title := v.Get("model").String(), firstName(v.Result, "sample", "id", "task_id")
 		if !v.Get("model").Exists() {
 			model = v.Get("info.agent_info.llm").String()
 		}
@@ -45,14 +45,14 @@ func readChatLike(j *job) ([]Transcript, error) {
 			for m := range rawjson.Items(list) {
 				b.chatLike(v.line, m)
 			}
-			t, err := b.done()
+			t, err := b.build()
 			if err != nil {
 				return nil, err
 			}
 			if t.Thread.Len() > 0 || len(t.System) > 0 {
 				all = append(all, t)
 			} else {
-				j.report.warn(v.line, "holds no conversation: %s", looks(v.Result))
+				j.report.warn(v.line, "holds no conversation: %s", describeValue(v.Result))
 			}
 		}
 		return all, nil
@@ -61,8 +61,8 @@ func readChatLike(j *job) ([]Transcript, error) {
 
 // chatLike adds one message.
 func (b *builder) chatLike(line int, m gjson.Result) {
-	at := moment(m.Get("timestamp").String())
-	content := parts(m.Get("content"))
+	at := parseTime(m.Get("timestamp").String())
+	content := readParts(m.Get("content"))
 	switch role := m.Get("role").Str; role {
 	case "system", "developer":
 		if len(b.messages) == 0 {
@@ -90,17 +90,17 @@ func (b *builder) chatLike(line int, m gjson.Result) {
 			case !name.Exists():
 				name = c.Get("name")
 			}
-			msg.Parts = append(msg.Parts, b.call(c.Get("id").Str, name.Str, arguments(args)))
+			msg.Parts = append(msg.Parts, b.newCall(c.Get("id").Str, name.Str, argumentsJSON(args)))
 		}
 		b.actedInText = m.Get("action").Exists() && len(msg.Calls()) == 0
 		b.add(line, at, thread.Plain, msg)
 	case "tool":
 		r := thread.ToolResult{Tool: m.Get("function").Str, Outcome: thread.Success, Content: content}
-		r.CallID = b.answers(first(m, "tool_call_id", "tool_call_ids.0", "id"))
+		r.CallID = b.openCallID(firstText(m, "tool_call_id", "tool_call_ids.0", "id"))
 		if e := m.Get("error"); e.Type == gjson.True || e.IsObject() {
 			r.Outcome = thread.Failure
 			if message := e.Get("message").Str; message != "" && len(r.Content) == 0 {
-				r.Content = text(message)
+				r.Content = textParts(message)
 			}
 		}
 		b.add(line, at, thread.Plain, toolMessage(r))
@@ -112,11 +112,11 @@ func (b *builder) chatLike(line int, m gjson.Result) {
 
 // readToolBench reads an answer of ToolBench: the last list of messages that
 // the search was trained on, which is the path that it took in the end.
-func readToolBench(j *job) ([]Transcript, error) {
-	return j.values(func(v value) ([]Transcript, error) {
+func readToolBench(j *importJob) ([]Transcript, error) {
+	return j.eachValue(func(v value) ([]Transcript, error) {
 		lists := v.Get("answer_generation.train_messages").Array()
 		if len(lists) == 0 {
-			j.report.warn(v.line, "holds no conversation: %s", looks(v.Result))
+			j.report.warn(v.line, "holds no conversation: %s", describeValue(v.Result))
 			return nil, nil
 		}
 		for range lists[1:] {

@@ -107,14 +107,14 @@ func (b *builder) add(line int, at time.Time, kind thread.Kind, messages ...thre
 			}
 		case thread.Tool:
 			m.Parts = slices.Clone(m.Parts)
-			b.result(line, &m)
+			b.completeResult(line, &m)
 		}
 		b.messages = append(b.messages, m)
 	}
 }
 
-// result completes a tool message from the call that it answers.
-func (b *builder) result(line int, m *thread.Message) {
+// completeResult completes a tool message from the call that it answers.
+func (b *builder) completeResult(line int, m *thread.Message) {
 	for i, p := range m.Parts {
 		r, ok := p.(thread.ToolResult)
 		if !ok {
@@ -135,17 +135,17 @@ func (b *builder) result(line int, m *thread.Message) {
 	}
 }
 
-// compacted notes that the agent compacted before the next message. Where
+// addCompaction notes that the agent compacted before the next message. Where
 // recap is true, that message is the summary.
-func (b *builder) compacted(c Compaction, recap bool) {
+func (b *builder) addCompaction(c Compaction, recap bool) {
 	c.At = len(b.messages)
 	b.Compactions = append(b.Compactions, c)
 	b.recaps = append(b.recaps, recap)
 }
 
-// call makes the part of a tool call, with an id of ours where the file has
+// newCall makes the part of a tool call, with an id of ours where the file has
 // none.
-func (b *builder) call(id, name, arguments string) thread.ToolCall {
+func (b *builder) newCall(id, name, arguments string) thread.ToolCall {
 	if id == "" {
 		id = thread.LocalID(b.local)
 		b.local++
@@ -154,10 +154,10 @@ func (b *builder) call(id, name, arguments string) thread.ToolCall {
 	return thread.ToolCall{ID: id, Name: name, Arguments: arguments}
 }
 
-// answers gives the id of the call that a result without an id answers: the
+// openCallID gives the id of the call that a result without an id answers: the
 // oldest one that is still open. A result that nothing asked for gets an id of
 // its own.
-func (b *builder) answers(id string) string {
+func (b *builder) openCallID(id string) string {
 	if id != "" {
 		return id
 	}
@@ -170,8 +170,8 @@ func (b *builder) answers(id string) string {
 	return thread.LocalID(b.local - 1)
 }
 
-// done makes the transcript.
-func (b *builder) done() (Transcript, error) {
+// build makes the transcript.
+func (b *builder) build() (Transcript, error) {
 	t, err := thread.New(b.Name).Append(b.messages...)
 	if err != nil {
 		return Transcript{}, fmt.Errorf("transcript: %w", err)
@@ -188,21 +188,21 @@ func (b *builder) done() (Transcript, error) {
 // transcripts are the transcript, or none where it holds nothing.
 func (b *builder) transcripts() ([]Transcript, error) {
 	b.flush()
-	t, err := b.done()
+	t, err := b.build()
 	if err != nil || t.Thread.Len() == 0 {
 		return nil, err
 	}
 	return []Transcript{t}, nil
 }
 
-// moment reads a time stamp; the zero time stands for what cannot be read.
-func moment(stamp string) time.Time {
+// parseTime reads a time stamp; the zero time stands for what cannot be read.
+func parseTime(stamp string) time.Time {
 	t, _ := time.Parse(time.RFC3339, stamp)
 	return t.UTC()
 }
 
-// millis turns Unix milliseconds into a time; 0 is the zero time.
-func millis(n int64) time.Time {
+// millisTime turns Unix milliseconds into a time; 0 is the zero time.
+func millisTime(n int64) time.Time {
 	if n <= 0 {
 		return time.Time{}
 	}

@@ -29,8 +29,8 @@ type ccChain struct {
 // chains divides the lines into the main conversation and those beside it, each
 // in file order.
 func (s *ccSession) chains() (main []*ccLine, side []*ccChain) {
-	on := s.way()
-	s.widen(on)
+	on := s.mainPath()
+	s.addParallelLines(on)
 	byName := map[string]*ccChain{}
 	branches, roots := map[string]string{}, map[string]string{}
 	for _, l := range s.lines {
@@ -46,7 +46,7 @@ func (s *ccSession) chains() (main []*ccLine, side []*ccChain) {
 		}
 		name := "agent-" + l.agent
 		if !l.side || l.agent == "" {
-			root := s.root(l, on, roots)
+			root := s.rootOf(l, on, roots)
 			name = branches[root]
 			if name == "" {
 				kind := "branch"
@@ -68,10 +68,10 @@ func (s *ccSession) chains() (main []*ccLine, side []*ccChain) {
 	return main, side
 }
 
-// way finds the uuids on the way from the newest message to the first root.
-func (s *ccSession) way() map[string]bool {
+// mainPath returns the uuids on the path from the newest message to the first root.
+func (s *ccSession) mainPath() map[string]bool {
 	on := map[string]bool{}
-	at := s.before(len(s.lines))
+	at := s.lastMainBefore(len(s.lines))
 	for at >= 0 {
 		uuid := s.lines[at].uuid
 		var last ccLink
@@ -87,17 +87,17 @@ func (s *ccSession) way() map[string]bool {
 		if last.number == 0 || on[uuid] && uuid != "" {
 			break
 		}
-		at = s.beforeLine(last.number)
+		at = s.lastMainBeforeLine(last.number)
 		if at < 0 || on[s.lines[at].uuid] {
 			break
 		}
-		s.joined(last, uuid)
+		s.linkRoot(last, uuid)
 	}
 	return on
 }
 
-// joined notes that the way goes on at the message before a root.
-func (s *ccSession) joined(root ccLink, parent string) {
+// linkRoot notes that the path goes on at the message before a root.
+func (s *ccSession) linkRoot(root ccLink, parent string) {
 	if parent != "" {
 		s.report.warn(root.number, "its parent %s is not in the file; it was joined to the message before it", parent)
 		return
@@ -110,9 +110,9 @@ func (s *ccSession) joined(root ccLink, parent string) {
 	s.restarts = append(s.restarts, root.number)
 }
 
-// before gives the position of the last message of the main conversation among
+// lastMainBefore gives the position of the last message of the main conversation among
 // the first n lines, or -1.
-func (s *ccSession) before(n int) int {
+func (s *ccSession) lastMainBefore(n int) int {
 	for i := n - 1; i >= 0; i-- {
 		if l := s.lines[i]; !l.side && (l.role == "user" || l.role == "assistant") {
 			return i
@@ -121,15 +121,15 @@ func (s *ccSession) before(n int) int {
 	return -1
 }
 
-// beforeLine is before for the lines above the one of that number.
-func (s *ccSession) beforeLine(number int) int {
+// lastMainBeforeLine is lastMainBefore for the lines above the one of that number.
+func (s *ccSession) lastMainBeforeLine(number int) int {
 	n, _ := slices.BinarySearchFunc(s.lines, number, func(l *ccLine, number int) int { return l.number - number })
-	return s.before(n)
+	return s.lastMainBefore(n)
 }
 
-// widen adds the lines that parallel calls put beside the way, with the
+// addParallelLines adds the lines that parallel calls put beside the way, with the
 // harness's notes on them, and attachments that hang on it.
-func (s *ccSession) widen(on map[string]bool) {
+func (s *ccSession) addParallelLines(on map[string]bool) {
 	added := map[string]bool{}
 	add := func(l *ccLine) {
 		if !on[l.uuid] {
@@ -170,9 +170,9 @@ func (s *ccSession) widen(on map[string]bool) {
 	}
 }
 
-// root finds the highest line above l that is not on the way. It remembers the
+// rootOf finds the highest line above l that is not on the way. It remembers the
 // roots of all lines that it passes, so that a long branch is walked once.
-func (s *ccSession) root(l *ccLine, on map[string]bool, known map[string]string) string {
+func (s *ccSession) rootOf(l *ccLine, on map[string]bool, known map[string]string) string {
 	var passed []string
 	var root string
 	uuid := l.uuid
@@ -208,17 +208,17 @@ func (s *ccSession) build(name string, lines []*ccLine) (Transcript, error) {
 	b := newBuilder(name, s.report)
 	var pending *Compaction
 	restarts := s.restarts
-	for _, u := range inBatches(units(lines)) {
+	for _, u := range moveResultsUp(units(lines)) {
 		first := u.lines[0]
 		if first.role == "boundary" {
 			if pending != nil {
-				b.compacted(*pending, false)
+				b.addCompaction(*pending, false)
 			}
 			pending = &Compaction{Trigger: first.trigger, TokensBefore: first.tokens}
 			continue
 		}
 		for len(restarts) > 0 && !first.side && first.number >= restarts[len(restarts)-1] {
-			b.compacted(Compaction{Trigger: "clear"}, false)
+			b.addCompaction(Compaction{Trigger: "clear"}, false)
 			restarts = restarts[:len(restarts)-1]
 		}
 		b.Model = cmp.Or(first.model, b.Model)
@@ -226,20 +226,20 @@ func (s *ccSession) build(name string, lines []*ccLine) (Transcript, error) {
 		if err != nil {
 			return Transcript{}, &SyntaxError{Line: first.number, Path: "message", Err: err}
 		}
-		disown(messages)
+		dropForeignBytes(messages)
 		if first.partial {
-			interrupted(messages)
+			markInterrupted(messages)
 		}
 		if first.kind == thread.Recap || pending != nil {
-			b.compacted(*cmp.Or(pending, &Compaction{}), first.kind == thread.Recap)
+			b.addCompaction(*cmp.Or(pending, &Compaction{}), first.kind == thread.Recap)
 			pending = nil
 		}
 		b.add(first.number, first.time, first.kind, messages...)
 	}
 	if pending != nil {
-		b.compacted(*pending, false)
+		b.addCompaction(*pending, false)
 	}
-	return b.done()
+	return b.build()
 }
 
 // units joins the lines of one API message.
@@ -280,10 +280,10 @@ func (u *ccUnit) join(l *ccLine) {
 	}
 }
 
-// inBatches moves the results of a message's calls up behind the message, where
+// moveResultsUp moves the results of a message's calls up behind the message, where
 // reminders or a person's words came between them, as the client does before
 // it sends them. A result that has words beside it comes last.
-func inBatches(all []*ccUnit) []*ccUnit {
+func moveResultsUp(all []*ccUnit) []*ccUnit {
 	var out []*ccUnit
 	for i := 0; i < len(all); {
 		u := all[i]
@@ -328,17 +328,17 @@ func (u *ccUnit) raw() string {
 	var blocks []string
 	for _, l := range u.lines {
 		switch v := gjson.Parse(l.content); {
-		case v.IsArray() && inside(l.content) != "":
-			blocks = append(blocks, inside(l.content))
+		case v.IsArray() && arrayElements(l.content) != "":
+			blocks = append(blocks, arrayElements(l.content))
 		case v.Type == gjson.String:
-			blocks = append(blocks, rawjson.Typed("text").Raw("text", l.content).String())
+			blocks = append(blocks, rawjson.NewTypedObject("text").Raw("text", l.content).String())
 		}
 	}
 	return `{"role":"assistant","content":` + rawjson.Array(blocks) + `}`
 }
 
-// interrupted marks the results that a tool gave before it was stopped.
-func interrupted(messages []thread.Message) {
+// markInterrupted marks the results that a tool gave before it was stopped.
+func markInterrupted(messages []thread.Message) {
 	for _, m := range messages {
 		for i, p := range m.Parts {
 			if r, ok := p.(thread.ToolResult); ok && r.Outcome != thread.Failure {

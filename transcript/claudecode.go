@@ -48,7 +48,7 @@ type ccLine struct {
 
 // readClaudeCode reads a session of Claude Code. See claudechain.go for how
 // the lines become one conversation.
-func readClaudeCode(j *job) ([]Transcript, error) {
+func readClaudeCode(j *importJob) ([]Transcript, error) {
 	session := &ccSession{links: map[string]ccLink{}, commands: map[string]bool{}, report: j.report}
 	if err := j.lines(session.read); err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (s *ccSession) read(v gjson.Result, number int) {
 	kind, subtype, message := f.Str("type"), f.Str("subtype"), f.Get("message")
 	l := &ccLine{
 		number: number, uuid: own("uuid"), parent: cmp.Or(own("parentUuid"), own("logicalParentUuid")),
-		side: f.Get("isSidechain").Bool(), agent: strings.Clone(f.Get("agentId").String()), time: moment(f.Str("timestamp")),
+		side: f.Get("isSidechain").Bool(), agent: strings.Clone(f.Get("agentId").String()), time: parseTime(f.Str("timestamp")),
 	}
 	if asked := own("parent_tool_use_id"); asked != "" { // of the stream that the client prints
 		l.side, l.agent = true, asked
@@ -233,28 +233,28 @@ func renderedBlocks(rendered gjson.Result) string {
 	for r := range rawjson.Items(rendered) {
 		switch content := r.Get("content"); {
 		case content.Type == gjson.String:
-			blocks = append(blocks, rawjson.Typed("text").Raw("text", content.Raw).String())
-		case content.IsArray() && inside(content.Raw) != "":
-			blocks = append(blocks, inside(content.Raw))
+			blocks = append(blocks, rawjson.NewTypedObject("text").Raw("text", content.Raw).String())
+		case content.IsArray() && arrayElements(content.Raw) != "":
+			blocks = append(blocks, arrayElements(content.Raw))
 		}
 	}
 	return rawjson.Array(blocks)
 }
 
-// inside gives the elements of a JSON array as they were written.
-func inside(array string) string {
+// arrayElements gives the elements of a JSON array as they were written.
+func arrayElements(array string) string {
 	array = strings.TrimSpace(array)
 	return strings.TrimSpace(array[1 : len(array)-1])
 }
 
-// plain is what the API takes as the id of a call and as the name of a tool.
-var plain = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+// plainName is what the API takes as the id of a call and as the name of a tool.
+var plainName = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
-// disown takes the bytes of the API from what the API itself could not have
+// dropForeignBytes takes the bytes of the API from what the API itself could not have
 // made: Claude Code talks to servers of other makers too, whose thinking has no
 // signature and whose calls have ids that Anthropic refuses. Encoders then make
 // such a call anew, and leave such thinking out.
-func disown(messages []thread.Message) {
+func dropForeignBytes(messages []thread.Message) {
 	foreign := false
 	for i := range messages {
 		for k, part := range messages[i].Parts {
@@ -265,12 +265,12 @@ func disown(messages []thread.Message) {
 					messages[i].Parts[k] = p
 				}
 			case thread.ToolCall:
-				if !plain.MatchString(p.ID) || !plain.MatchString(p.Name) {
+				if !plainName.MatchString(p.ID) || !plainName.MatchString(p.Name) {
 					p.Source, foreign = thread.Source{}, true
 					messages[i].Parts[k] = p
 				}
 			case thread.ToolResult:
-				foreign = foreign || !plain.MatchString(p.CallID)
+				foreign = foreign || !plainName.MatchString(p.CallID)
 			}
 		}
 	}

@@ -44,7 +44,7 @@ type codexMark struct {
 // refuse them.
 var codexOnly = []string{"internal_chat_message_metadata_passthrough", "metadata"}
 
-func readCodex(j *job) ([]Transcript, error) {
+func readCodex(j *importJob) ([]Transcript, error) {
 	s := &codexSession{builder: newBuilder("", j.report)}
 	if err := j.lines(s.read); err != nil {
 		return nil, err
@@ -55,14 +55,14 @@ func readCodex(j *job) ([]Transcript, error) {
 
 func (s *codexSession) read(v gjson.Result, number int) {
 	kind, payload := v.Get("type").Str, v.Get("payload")
-	place := codexPlace{number, moment(v.Get("timestamp").Str)}
+	place := codexPlace{number, parseTime(v.Get("timestamp").Str)}
 	switch kind {
 	case "session_meta":
 		s.report.skip(kind)
 		if s.Name == "" {
 			s.Name = payload.Get("id").String()
 			s.Dir, s.Provider = payload.Get("cwd").Str, payload.Get("model_provider").Str
-			s.instructions = first(payload, "base_instructions.text", "instructions")
+			s.instructions = firstText(payload, "base_instructions.text", "instructions")
 		}
 	case "turn_context":
 		s.report.skip(kind)
@@ -70,7 +70,7 @@ func (s *codexSession) read(v gjson.Result, number int) {
 	case "event_msg":
 		s.event(payload, number)
 	case "compacted":
-		s.compacted(payload, place)
+		s.readCompaction(payload, place)
 	case "response_item":
 		s.item(payload, place)
 	case "world_state", "token_usage_record", "inter_agent_communication", "inter_agent_communication_metadata":
@@ -85,7 +85,7 @@ func (s *codexSession) read(v gjson.Result, number int) {
 			s.Name, s.instructions = v.Get("id").String(), v.Get("instructions").String()
 		}
 	default:
-		if responseItem(kind) { // the older form: a bare item
+		if isResponseItem(kind) { // the older form: a bare item
 			s.item(v, place)
 			return
 		}
@@ -125,15 +125,15 @@ func (s *codexSession) add(item string, place codexPlace) {
 func apiItem(raw string) string {
 	for _, key := range codexOnly {
 		if strings.Contains(raw, `"`+key+`"`) {
-			return without(gjson.Parse(raw), codexOnly)
+			return withoutKeys(gjson.Parse(raw), codexOnly)
 		}
 	}
 	return strings.Clone(raw)
 }
 
-// without writes an object again without some of its members, all others as
+// withoutKeys writes an object again without some of its members, all others as
 // they were.
-func without(v gjson.Result, keys []string) string {
+func withoutKeys(v gjson.Result, keys []string) string {
 	var o rawjson.Object
 	for name, f := range rawjson.Members(v) {
 		if !slices.Contains(keys, name) {
@@ -143,10 +143,10 @@ func without(v gjson.Result, keys []string) string {
 	return o.String()
 }
 
-// compacted notes a compaction. The summary is in the line itself or the last
+// readCompaction notes a compaction. The summary is in the line itself or the last
 // recap among the messages that replaced the history; one that the provider
 // made is encrypted, and stays in the file.
-func (s *codexSession) compacted(payload gjson.Result, place codexPlace) {
+func (s *codexSession) readCompaction(payload gjson.Result, place codexPlace) {
 	recap := payload.Get("message").Str
 	for item := range rawjson.Items(payload.Get("replacement_history")) {
 		var texts []string
@@ -160,8 +160,8 @@ func (s *codexSession) compacted(payload gjson.Result, place codexPlace) {
 	mark := codexMark{at: len(s.items), compaction: Compaction{TokensBefore: s.tokens}}
 	if recap != "" {
 		mark.recap = true
-		said := rawjson.Typed("input_text").Str("text", recap).String()
-		s.add(rawjson.Typed("message").Str("role", "user").Raw("content", "["+said+"]").String(), place)
+		said := rawjson.NewTypedObject("input_text").Str("text", recap).String()
+		s.add(rawjson.NewTypedObject("message").Str("role", "user").Raw("content", "["+said+"]").String(), place)
 	} else {
 		s.report.warn(place.line, "the summary of this compaction cannot be read; the history before it was kept")
 	}
@@ -186,7 +186,7 @@ func (s *codexSession) transcript() ([]Transcript, error) {
 		}
 		kind := thread.Plain
 		for len(marks) > 0 && marks[0].at <= at {
-			b.compacted(marks[0].compaction, marks[0].recap)
+			b.addCompaction(marks[0].compaction, marks[0].recap)
 			if marks[0].recap && marks[0].at == at {
 				kind = thread.Recap
 			}
@@ -195,7 +195,7 @@ func (s *codexSession) transcript() ([]Transcript, error) {
 		b.add(s.places[at].line, s.places[at].time, kind, m)
 	}
 	for _, mark := range marks {
-		b.compacted(mark.compaction, false)
+		b.addCompaction(mark.compaction, false)
 	}
 	return b.transcripts()
 }

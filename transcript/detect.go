@@ -21,27 +21,27 @@ func detect(in *input) (Format, error) {
 	if err != nil {
 		return "", err
 	}
-	in.hold(first, number)
+	in.unread(first, number)
 	format := sniff(gjson.ParseBytes(first))
 	for n := 1; format == "" && n < detectLines; n++ {
-		line, number, err := in.fresh()
+		line, number, err := in.readChecked()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
 			return "", err
 		}
-		in.hold(line, number)
+		in.unread(line, number)
 		format = sniff(gjson.ParseBytes(line))
 	}
 	if format == "" {
-		return "", fmt.Errorf("%w: the file starts with %s; name the format if it is one of %s", ErrUnknownFormat, looks(gjson.ParseBytes(in.pending[0].line)), known())
+		return "", fmt.Errorf("%w: the file starts with %s; name the format if it is one of %s", ErrUnknownFormat, describeValue(gjson.ParseBytes(in.pending[0].line)), knownFormats())
 	}
 	return format, nil
 }
 
-// looks describes a JSON value for a person who wonders why it is not known.
-func looks(v gjson.Result) string {
+// describeValue describes a JSON value for a person who wonders why it is not known.
+func describeValue(v gjson.Result) string {
 	switch {
 	case v.IsArray() && v.Get("#").Int() == 0:
 		return "an empty array"

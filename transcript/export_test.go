@@ -21,7 +21,7 @@ import (
 func TestSessionsCanBeSent(t *testing.T) {
 	dir, rows := index(t)
 	files := []string{"own-runs/claude-code.jsonl.gz", "own-runs/codex-rollout.jsonl.gz", "own-runs/pi-session.jsonl.gz"}
-	for _, r := range corpus.Some(rows, 3) {
+	for _, r := range corpus.EveryNth(rows, 3) {
 		if !strings.HasPrefix(r.File, "agent-sessions-schema/") { // trimmed: ids and media types are placeholders
 			files = append(files, r.File)
 		}

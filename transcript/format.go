@@ -37,7 +37,7 @@ func Formats() []Format {
 }
 
 // readers read the formats. The map is never written to.
-var readers = map[Format]func(*job) ([]Transcript, error){
+var readers = map[Format]func(*importJob) ([]Transcript, error){
 	ClaudeCode: readClaudeCode,
 	Codex:      readCodex,
 	Pi:         readPi,
@@ -56,6 +56,6 @@ var readers = map[Format]func(*job) ([]Transcript, error){
 	Gemini:     readRequests,
 }
 
-func known() string {
-	return joined(Formats())
+func knownFormats() string {
+	return joinFormats(Formats())
 }

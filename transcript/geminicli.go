@@ -12,8 +12,8 @@ import (
 
 // readGeminiCLI reads a session of Gemini CLI: one object, whose messages hold
 // the calls of a step together with their results.
-func readGeminiCLI(j *job) ([]Transcript, error) {
-	return j.values(func(v value) ([]Transcript, error) {
+func readGeminiCLI(j *importJob) ([]Transcript, error) {
+	return j.eachValue(func(v value) ([]Transcript, error) {
 		b := newBuilder(cmp.Or(v.Get("sessionId").Str, v.name), j.report)
 		b.Title = v.Get("summary").String()
 		for m := range rawjson.Items(v.Get("messages")) {
@@ -25,19 +25,19 @@ func readGeminiCLI(j *job) ([]Transcript, error) {
 
 // geminiCLI adds a message and the results that it holds.
 func (b *builder) geminiCLI(line int, m gjson.Result) {
-	at := moment(m.Get("timestamp").Str)
+	at := parseTime(m.Get("timestamp").Str)
 	switch kind := m.Get("type").Str; kind {
 	case "user":
-		b.add(line, at, thread.Plain, thread.Message{Role: thread.User, Parts: parts(m.Get("content"))})
+		b.add(line, at, thread.Plain, thread.Message{Role: thread.User, Parts: readParts(m.Get("content"))})
 	case "gemini":
 		b.Model = cmp.Or(m.Get("model").Str, b.Model)
 		for t := range rawjson.Items(m.Get("thoughts")) {
 			thought := strings.TrimSpace(t.Get("subject").Str + "\n" + t.Get("description").Str)
 			b.addPart(line, at, thread.Reasoning{Text: thought})
 		}
-		b.addPart(line, at, parts(m.Get("content"))...)
+		b.addPart(line, at, readParts(m.Get("content"))...)
 		for c := range rawjson.Items(m.Get("toolCalls")) {
-			call := b.call(c.Get("id").Str, c.Get("name").Str, arguments(c.Get("args")))
+			call := b.newCall(c.Get("id").Str, c.Get("name").Str, argumentsJSON(c.Get("args")))
 			b.addPart(line, at, call)
 			if r, ok := geminiResult(call, c); ok {
 				b.addResult(line, at, r)
@@ -57,7 +57,7 @@ func (b *builder) geminiCLI(line int, m gjson.Result) {
 // geminiResult reads what a call gave back.
 func geminiResult(call thread.ToolCall, c gjson.Result) (thread.Message, bool) {
 	status := c.Get("status").Str
-	r := thread.ToolResult{CallID: call.ID, Tool: call.Name, Outcome: outcome(status == "error" || status == "cancelled")}
+	r := thread.ToolResult{CallID: call.ID, Tool: call.Name, Outcome: outcomeOf(status == "error" || status == "cancelled")}
 	result := c.Get("result")
 	switch {
 	case result.IsArray():
@@ -65,18 +65,18 @@ func geminiResult(call thread.ToolCall, c gjson.Result) (thread.Message, bool) {
 			response := p.Get("functionResponse.response")
 			switch out := response.Get("output"); {
 			case out.Type == gjson.String:
-				r.Content = append(r.Content, text(out.Str)...)
+				r.Content = append(r.Content, textParts(out.Str)...)
 			case response.Get("error").Type == gjson.String:
-				r.Content = append(r.Content, text(response.Get("error").Str)...)
+				r.Content = append(r.Content, textParts(response.Get("error").Str)...)
 			case response.Exists():
-				data, content := structured(response)
+				data, content := structuredResult(response)
 				r.Structured, r.Content = data, append(r.Content, content...)
 			default:
-				r.Content = append(r.Content, parts(p)...)
+				r.Content = append(r.Content, readParts(p)...)
 			}
 		}
 	case result.Type == gjson.String:
-		r.Content = text(result.Str)
+		r.Content = textParts(result.Str)
 	case r.Outcome == thread.Success:
 		return thread.Message{}, false
 	}

@@ -86,10 +86,10 @@ func layoutOne(b *strings.Builder, t transcript.Transcript, indent string) {
 	fmt.Fprintf(b, "%s%s title=%q model=%q\n", indent, t.Name, t.Title, t.Model)
 	indent += "  "
 	for _, s := range t.System {
-		fmt.Fprintf(b, "%ssystem (%s) %q\n", indent, s.Role, first(s.Text))
+		fmt.Fprintf(b, "%ssystem (%s) %q\n", indent, s.Role, firstText(s.Text))
 	}
 	for _, tool := range t.Tools {
-		fmt.Fprintf(b, "%stool %s %q\n", indent, tool.Name, first(tool.Description))
+		fmt.Fprintf(b, "%stool %s %q\n", indent, tool.Name, firstText(tool.Description))
 	}
 	for i, m := range t.Thread.All() {
 		for _, c := range t.Compactions {
@@ -113,8 +113,8 @@ func layoutOne(b *strings.Builder, t transcript.Transcript, indent string) {
 	}
 }
 
-// first gives the first 60 characters of a text.
-func first(s string) string {
+// firstText gives the first 60 characters of a text.
+func firstText(s string) string {
 	if r := []rune(s); len(r) > 60 {
 		return string(r[:60])
 	}
@@ -124,13 +124,13 @@ func first(s string) string {
 func describe(p thread.Part) string {
 	switch p := p.(type) {
 	case thread.Text:
-		return fmt.Sprintf("text %q", first(p.Text))
+		return fmt.Sprintf("text %q", firstText(p.Text))
 	case thread.Reasoning:
-		return fmt.Sprintf("reasoning %q sealed=%v by=%s", first(p.Text), p.Signature != "", p.API)
+		return fmt.Sprintf("reasoning %q sealed=%v by=%s", firstText(p.Text), p.Signature != "", p.API)
 	case thread.Media:
-		return fmt.Sprintf("media %s %s name=%q url=%q data=%q text=%q", p.Type, p.MIME, p.Name, p.URL, first(p.Data), first(p.Text))
+		return fmt.Sprintf("media %s %s name=%q url=%q data=%q text=%q", p.Type, p.MIME, p.Name, p.URL, firstText(p.Data), firstText(p.Text))
 	case thread.ToolCall:
-		return fmt.Sprintf("call %s %s %s %s", p.ID, p.Name, p.Type, first(p.Arguments))
+		return fmt.Sprintf("call %s %s %s %s", p.ID, p.Name, p.Type, firstText(p.Arguments))
 	case thread.ToolResult:
 		var inner []string
 		for _, c := range p.Content {
@@ -138,7 +138,7 @@ func describe(p thread.Part) string {
 		}
 		return fmt.Sprintf("result %s %s %s structured=%q [%s]", p.CallID, p.Tool, p.Outcome, p.Structured, strings.Join(inner, "; "))
 	case thread.Opaque:
-		return fmt.Sprintf("opaque %s %q", p.Kind, first(p.Text))
+		return fmt.Sprintf("opaque %s %q", p.Kind, firstText(p.Text))
 	}
 	return fmt.Sprintf("%T", p)
 }

@@ -22,15 +22,15 @@ type input struct {
 	r       *bufio.Reader
 	maxLine int
 	report  *Report
-	number  int        // lines read so far
-	buf     []byte     // the bytes of the current line, used again for the next
-	pending []heldLine // lines read for detection and not yet handed out
+	number  int          // lines read so far
+	buf     []byte       // the bytes of the current line, used again for the next
+	pending []unreadLine // lines read for detection and not yet handed out
 	ended   bool
 	failed  error // found when looking ahead
 }
 
-// heldLine is a line that was looked at and is to be read again.
-type heldLine struct {
+// unreadLine is a line that was looked at and is to be read again.
+type unreadLine struct {
 	line   []byte
 	number int
 }
@@ -42,19 +42,19 @@ func newInput(r io.Reader, maxLine int, report *Report) (*input, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the file begins as gzip and is broken there (%v): %w", err, ErrBinary)
 		}
-		b = bufio.NewReaderSize(&unpacked{z, int64(maxLine) * unpackedLines}, 1<<16)
+		b = bufio.NewReaderSize(&unpackedReader{z, int64(maxLine) * maxUnpackedLines}, 1<<16)
 	}
 	head, err := b.Peek(4096)
 	if len(head) == 0 {
-		if broken(err) {
+		if isCorrupt(err) {
 			return nil, fmt.Errorf("the compressed data is broken (%v): %w", err, ErrBinary)
 		}
-		if err != nil && err != io.EOF && !cutOff(err) {
+		if err != nil && err != io.EOF && !isTruncated(err) {
 			return nil, err
 		}
 		return nil, fmt.Errorf("the file is empty: %w", ErrEmpty)
 	}
-	if what := binary(head); what != "" {
+	if what := describeBinary(head); what != "" {
 		return nil, fmt.Errorf("the file looks like %s: %w", what, ErrBinary)
 	}
 	if bytes.HasPrefix(head, []byte("\xef\xbb\xbf")) {
@@ -64,8 +64,8 @@ func newInput(r io.Reader, maxLine int, report *Report) (*input, error) {
 	return in, in.start()
 }
 
-// binary says what a file that is no UTF-8 text looks like, or "".
-func binary(head []byte) string {
+// describeBinary says what a file that is no UTF-8 text looks like, or "".
+func describeBinary(head []byte) string {
 	for _, k := range []struct{ magic, name string }{
 		{"PK\x03\x04", "a zip archive (unpack it first; an inspect .eval file is one)"},
 		{"\x28\xb5\x2f\xfd", "zstd (decompress it first)"},
@@ -88,26 +88,26 @@ func binary(head []byte) string {
 	return ""
 }
 
-// cutOff reports whether a compressed stream ended before its end.
-func cutOff(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }
+// isTruncated reports whether a compressed stream ended before its end.
+func isTruncated(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }
 
-// broken reports whether compressed data is not what was packed.
-func broken(err error) bool {
+// isCorrupt reports whether compressed data is not what was packed.
+func isCorrupt(err error) bool {
 	var corrupt flate.CorruptInputError
 	return errors.Is(err, gzip.ErrChecksum) || errors.As(err, &corrupt)
 }
 
-// unpackedLines is how many of the longest lines a compressed file may come to: a
+// maxUnpackedLines is how many of the longest lines a compressed file may come to: a
 // small one can hold a thousand times its size.
-const unpackedLines = 8
+const maxUnpackedLines = 8
 
-// unpacked reads what was compressed, so many bytes of it.
-type unpacked struct {
+// unpackedReader reads what was compressed, so many bytes of it.
+type unpackedReader struct {
 	r    io.Reader
 	left int64
 }
 
-func (u *unpacked) Read(p []byte) (int, error) {
+func (u *unpackedReader) Read(p []byte) (int, error) {
 	if u.left < 0 {
 		return 0, errUnpacked
 	}
@@ -120,9 +120,9 @@ func (u *unpacked) Read(p []byte) (int, error) {
 
 var errUnpacked = errors.New("the compressed file holds too much; unpack it first")
 
-// raw reads the next line that is not blank, without checking it. The bytes
+// readRaw reads the next line that is not blank, without checking it. The bytes
 // are valid until the next call. At the end it returns io.EOF.
-func (in *input) raw() ([]byte, error) {
+func (in *input) readRaw() ([]byte, error) {
 	for {
 		in.buf = in.buf[:0]
 		if in.ended {
@@ -148,14 +148,14 @@ func (in *input) raw() ([]byte, error) {
 			in.ended = true
 			switch {
 			case err == io.EOF:
-			case cutOff(err):
+			case isTruncated(err):
 				in.report.warn(in.number+1, "the compressed data ends too early; what came before was read")
 			case errors.Is(err, gzip.ErrHeader):
 				in.report.warn(in.number+1, "what follows the compressed data is not gzip and was not read")
-			case broken(err):
+			case isCorrupt(err):
 				return nil, &SyntaxError{Line: in.number + 1, Err: fmt.Errorf("the compressed data is broken: %w", err)}
 			case errors.Is(err, errUnpacked):
-				return nil, &SyntaxError{Line: in.number + 1, Err: fmt.Errorf("over %d bytes: %w", int64(in.maxLine)*unpackedLines, err)}
+				return nil, &SyntaxError{Line: in.number + 1, Err: fmt.Errorf("over %d bytes: %w", int64(in.maxLine)*maxUnpackedLines, err)}
 			default:
 				return nil, err
 			}
@@ -179,15 +179,15 @@ func (in *input) next() ([]byte, int, error) {
 		in.pending = in.pending[1:]
 		return h.line, h.number, nil
 	}
-	return in.fresh()
+	return in.readChecked()
 }
 
-// fresh is next past the lines that are held.
-func (in *input) fresh() ([]byte, int, error) {
+// readChecked is next without the lines that were put back by unread.
+func (in *input) readChecked() ([]byte, int, error) {
 	if in.failed != nil {
 		return nil, 0, in.failed
 	}
-	line, err := in.raw()
+	line, err := in.readRaw()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -199,7 +199,7 @@ func (in *input) fresh() ([]byte, int, error) {
 	if errors.Is(err, ErrTooDeep) {
 		return nil, 0, err
 	}
-	if _, more := in.raw(); more != io.EOF {
+	if _, more := in.readRaw(); more != io.EOF {
 		return nil, 0, err
 	}
 	in.report.warn(number, "the last line is cut off and was not read")
@@ -209,7 +209,7 @@ func (in *input) fresh() ([]byte, int, error) {
 // start finds out whether the file is written by lines or is one document over
 // several lines, and holds the first line or the document.
 func (in *input) start() error {
-	line, err := in.raw()
+	line, err := in.readRaw()
 	if err == io.EOF {
 		return fmt.Errorf("the file is blank: %w", ErrEmpty)
 	}
@@ -220,7 +220,7 @@ func (in *input) start() error {
 	number := in.number
 	checked, broken := in.check(first, number)
 	if broken == nil {
-		in.hold(checked, number)
+		in.unread(checked, number)
 		return nil
 	}
 	if errors.Is(broken, ErrTooDeep) {
@@ -230,7 +230,7 @@ func (in *input) start() error {
 		return fmt.Errorf("the file starts with %q, which is no JSON: %w", clip.Line(string(first), 40), ErrUnknownFormat)
 	}
 	doc := append(first, '\n')
-	second, err := in.raw()
+	second, err := in.readRaw()
 	if err == nil {
 		if len(first) > 2 && second[0] == '{' && rawjson.Valid(second) {
 			return broken
@@ -238,7 +238,7 @@ func (in *input) start() error {
 		doc = append(doc, in.buf...)
 	}
 	for err == nil {
-		if _, err = in.raw(); err == nil {
+		if _, err = in.readRaw(); err == nil {
 			doc = append(doc, in.buf...)
 		}
 		if len(doc) > in.maxLine {
@@ -251,7 +251,7 @@ func (in *input) start() error {
 	if checked, err = in.check(doc, number); err != nil {
 		return in.locate(doc, number, err)
 	}
-	in.hold(checked, number)
+	in.unread(checked, number)
 	return nil
 }
 
@@ -292,7 +292,7 @@ func whyInvalid(line []byte) error {
 	return err
 }
 
-// hold puts a copy of a line back, to be read again after those already held.
-func (in *input) hold(line []byte, number int) {
-	in.pending = append(in.pending, heldLine{bytes.Clone(line), number})
+// unread puts a copy of a line back, to be read again after those already held.
+func (in *input) unread(line []byte, number int) {
+	in.pending = append(in.pending, unreadLine{bytes.Clone(line), number})
 }

@@ -12,7 +12,7 @@ import (
 
 // readKimiCode reads a wire log of Kimi Code: what the context gained, in order, with
 // the answers of the model in pieces.
-func readKimiCode(j *job) ([]Transcript, error) {
+func readKimiCode(j *importJob) ([]Transcript, error) {
 	b := newBuilder(j.name, j.report)
 	if err := j.lines(b.kimi); err != nil {
 		return nil, err
@@ -21,7 +21,7 @@ func readKimiCode(j *job) ([]Transcript, error) {
 }
 
 func (b *builder) kimi(v gjson.Result, number int) {
-	at := millis(v.Get("time").Int())
+	at := millisTime(v.Get("time").Int())
 	switch kind := v.Get("type").Str; kind {
 	case "config.update":
 		b.report.skip(kind)
@@ -43,13 +43,13 @@ func (b *builder) kimi(v gjson.Result, number int) {
 			b.report.unknown(kind + "/" + string(role))
 			return
 		}
-		b.add(number, at, how, thread.Message{Role: role, Parts: parts(m.Get("content"))})
+		b.add(number, at, how, thread.Message{Role: role, Parts: readParts(m.Get("content"))})
 	case "context.append_loop_event":
 		b.kimiEvent(v.Get("event"), number, at)
 	case "context.apply_compaction":
 		b.flush()
-		summary := first(v, "contextSummary", "summary")
-		b.compacted(Compaction{TokensBefore: int(v.Get("tokensBefore").Int())}, summary != "")
+		summary := firstText(v, "contextSummary", "summary")
+		b.addCompaction(Compaction{TokensBefore: int(v.Get("tokensBefore").Int())}, summary != "")
 		b.add(number, at, thread.Recap, userMessage(summary))
 	case "metadata", "tools.set_active_tools", "turn.prompt", "llm.tools_snapshot", "usage.record",
 		"permission.record_approval_result", "plan_mode.enter", "plan_mode.exit",
@@ -68,17 +68,17 @@ func (b *builder) kimiEvent(e gjson.Result, number int, at time.Time) {
 			b.flush()
 		}
 	case "content.part":
-		b.addPart(number, at, parts(e.Get("part"))...)
+		b.addPart(number, at, readParts(e.Get("part"))...)
 	case "tool.call":
-		b.addPart(number, at, b.call(e.Get("toolCallId").Str, e.Get("name").Str, arguments(e.Get("args"))))
+		b.addPart(number, at, b.newCall(e.Get("toolCallId").Str, e.Get("name").Str, argumentsJSON(e.Get("args"))))
 	case "tool.result":
 		b.flush()
 		result := e.Get("result")
-		r := thread.ToolResult{CallID: b.answers(e.Get("toolCallId").Str), Outcome: outcome(result.Get("isError").Bool())}
+		r := thread.ToolResult{CallID: b.openCallID(e.Get("toolCallId").Str), Outcome: outcomeOf(result.Get("isError").Bool())}
 		if out := result.Get("output"); out.IsArray() {
-			r.Content = parts(out)
+			r.Content = readParts(out)
 		} else {
-			r.Structured, r.Content = structured(out)
+			r.Structured, r.Content = structuredResult(out)
 		}
 		b.add(number, at, thread.Plain, toolMessage(r))
 	default:

@@ -12,8 +12,8 @@ import (
 
 // readOpenCode reads what `opencode export` writes: one object with the session and its
 // messages, each in parts. The parts of an answer hold the calls with their results.
-func readOpenCode(j *job) ([]Transcript, error) {
-	return j.values(func(v value) ([]Transcript, error) {
+func readOpenCode(j *importJob) ([]Transcript, error) {
+	return j.eachValue(func(v value) ([]Transcript, error) {
 		info := v.Get("info")
 		b := newBuilder(cmp.Or(info.Get("id").Str, v.name), j.report)
 		b.Title, b.Dir = info.Get("title").Str, info.Get("directory").Str
@@ -27,7 +27,7 @@ func readOpenCode(j *job) ([]Transcript, error) {
 
 // openCode adds a message, and the results that its parts hold.
 func (b *builder) openCode(line int, info, parts gjson.Result) {
-	at := millis(info.Get("time.created").Int())
+	at := millisTime(info.Get("time.created").Int())
 	switch role := info.Get("role").Str; role {
 	case "user":
 		b.openCodeUser(line, at, parts)
@@ -38,7 +38,7 @@ func (b *builder) openCode(line int, info, parts gjson.Result) {
 		kind := thread.Plain
 		if info.Get("summary").Bool() { // of a compaction of its own
 			kind = thread.Recap
-			b.compacted(Compaction{}, true)
+			b.addCompaction(Compaction{}, true)
 		}
 		b.openCodeAnswer(line, at, kind, parts)
 	default:
@@ -55,11 +55,11 @@ func (b *builder) openCodeUser(line int, at time.Time, parts gjson.Result) {
 		case t == "text" && p.Get("ignored").Bool():
 			b.report.skip("text kept from the model")
 		case t == "text" && p.Get("synthetic").Bool():
-			added.Parts = append(added.Parts, text(p.Get("text").Str)...)
+			added.Parts = append(added.Parts, textParts(p.Get("text").Str)...)
 		case t == "text":
-			said.Parts = append(said.Parts, text(p.Get("text").Str)...)
+			said.Parts = append(said.Parts, textParts(p.Get("text").Str)...)
 		case t == "file":
-			said.Parts = append(said.Parts, file(p))
+			said.Parts = append(said.Parts, fileMedia(p))
 		case openCodeSilent[t]:
 			b.report.skip(t)
 		default:
@@ -85,12 +85,12 @@ func (b *builder) openCodeAnswer(line int, at time.Time, kind thread.Kind, parts
 	for p := range rawjson.Items(parts) {
 		switch t := p.Get("type").Str; {
 		case t == "text":
-			b.addPart(line, at, text(p.Get("text").Str)...)
+			b.addPart(line, at, textParts(p.Get("text").Str)...)
 		case t == "reasoning":
-			b.addPart(line, at, sealed(p))
+			b.addPart(line, at, signedReasoning(p))
 		case t == "tool":
 			state := p.Get("state")
-			call := b.call(p.Get("callID").Str, p.Get("tool").Str, arguments(state.Get("input")))
+			call := b.newCall(p.Get("callID").Str, p.Get("tool").Str, argumentsJSON(state.Get("input")))
 			b.addPart(line, at, call)
 			if r, ok := openCodeResult(call, state); ok {
 				b.addResult(line, at, r)
@@ -113,17 +113,17 @@ func openCodeResult(call thread.ToolCall, state gjson.Result) (thread.Message, b
 	r := thread.ToolResult{CallID: call.ID, Tool: call.Name, Outcome: thread.Success}
 	switch state.Get("status").Str {
 	case "completed":
-		r.Content = text(state.Get("output").Str)
+		r.Content = textParts(state.Get("output").Str)
 		for f := range rawjson.Items(state.Get("attachments")) {
-			r.Content = append(r.Content, media(f.Get("mime").Str, f.Get("url").Str))
+			r.Content = append(r.Content, mediaPart(f.Get("mime").Str, f.Get("url").Str))
 		}
 	case "error":
 		r.Outcome = thread.Failure
-		r.Content = text(state.Get("error").Str)
+		r.Content = textParts(state.Get("error").Str)
 	default:
 		return thread.Message{}, false
 	}
 	m := toolMessage(r)
-	m.Time = millis(state.Get("time.end").Int())
+	m.Time = millisTime(state.Get("time.end").Int())
 	return m, true
 }

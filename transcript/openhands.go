@@ -26,9 +26,9 @@ type openHandsLog struct {
 // readOpenHands reads events of OpenHands: a list, an object that holds one, or one a
 // line; those of the agent SDK (with a kind) and those before it (with an action or an
 // observation).
-func readOpenHands(j *job) ([]Transcript, error) {
+func readOpenHands(j *importJob) ([]Transcript, error) {
 	lines := j.openHands(j.name) // collects events that stand one on a line
-	found, err := j.values(func(v value) ([]Transcript, error) {
+	found, err := j.eachValue(func(v value) ([]Transcript, error) {
 		if v.IsObject() && !openHandsEvents(v.Result).IsArray() {
 			lines.event(v.line, v.Result)
 			return nil, nil
@@ -43,20 +43,20 @@ func readOpenHands(j *job) ([]Transcript, error) {
 				s.event(v.line, e)
 			}
 		}
-		return s.ended()
+		return s.finish()
 	})
 	if err != nil {
 		return nil, err
 	}
-	all, err := lines.ended()
+	all, err := lines.finish()
 	return append(all, found...), err
 }
 
-func (j *job) openHands(name string) *openHandsLog {
+func (j *importJob) openHands(name string) *openHandsLog {
 	return &openHandsLog{builder: newBuilder(name, j.report), causes: map[string]string{}}
 }
 
-func (s *openHandsLog) ended() ([]Transcript, error) {
+func (s *openHandsLog) finish() ([]Transcript, error) {
 	s.flush()
 	return s.transcripts()
 }
@@ -74,8 +74,8 @@ func openHandsEvents(v gjson.Result) gjson.Result {
 	return gjson.Result{}
 }
 
-// openHandsEvent recognises an event.
-func openHandsEvent(v gjson.Result) bool {
+// isOpenHandsEvent recognises an event.
+func isOpenHandsEvent(v gjson.Result) bool {
 	if !v.IsObject() || v.Get("role").Exists() {
 		return false
 	}
@@ -86,10 +86,10 @@ func openHandsEvent(v gjson.Result) bool {
 		(v.Get("action").Type == gjson.String && v.Get("args").Exists() || v.Get("observation").Type == gjson.String && v.Get("content").Exists())
 }
 
-// openHands reports whether a value is an event, or a list of events, or holds one. A
+// isOpenHands reports whether a value is an event, or a list of events, or holds one. A
 // few of them tell: an event of a later version may come first.
-func openHands(v gjson.Result) bool {
-	if openHandsEvent(v) {
+func isOpenHands(v gjson.Result) bool {
+	if isOpenHandsEvent(v) {
 		return true
 	}
 	n := 0
@@ -97,7 +97,7 @@ func openHands(v gjson.Result) bool {
 		if e.IsArray() {
 			e = e.Get("0")
 		}
-		if openHandsEvent(e) {
+		if isOpenHandsEvent(e) {
 			return true
 		}
 		if n++; n == 8 {
@@ -123,36 +123,36 @@ func (s *openHandsLog) event(line int, e gjson.Result) {
 	at := openHandsTime(e.Get("timestamp").Str)
 	switch kind := e.Get("kind").Str; {
 	case kind == "SystemPromptEvent":
-		s.prompt(e)
+		s.setPrompt(e)
 	case kind == "MessageEvent":
 		s.message(line, at, e)
 	case kind == "ActionEvent":
 		name := e.Get("tool_name").Str
-		call := s.call(e.Get("tool_call_id").Str, name, openHandsArguments(e))
-		s.called(line, at, e.Get("llm_response_id").Str, append(openHandsThoughts(e), parts(e.Get("thought"))...), call)
+		call := s.newCall(e.Get("tool_call_id").Str, name, openHandsArguments(e))
+		s.addCall(line, at, e.Get("llm_response_id").Str, append(openHandsThoughts(e), readParts(e.Get("thought"))...), call)
 	case kind == "ObservationEvent":
 		o := e.Get("observation")
-		r := thread.ToolResult{CallID: e.Get("tool_call_id").Str, Tool: e.Get("tool_name").Str, Content: parts(o.Get("content"))}
+		r := thread.ToolResult{CallID: e.Get("tool_call_id").Str, Tool: e.Get("tool_name").Str, Content: readParts(o.Get("content"))}
 		if len(r.Content) == 0 {
 			r.Content = openHandsOutput(o)
 		}
-		r.Content = append(r.Content, parts(e.Get("extended_content"))...)
+		r.Content = append(r.Content, readParts(e.Get("extended_content"))...)
 		s.result(line, at, r, o.Get("is_error").Bool() || o.Get("exit_code").Int() > 0)
 	case kind == "AgentErrorEvent", kind == "UserRejectObservation":
 		why := e.Get("error").Str
 		if reason := e.Get("rejection_reason").Str; reason != "" {
 			why = "Action rejected: " + reason // as the model is told
 		}
-		r := thread.ToolResult{CallID: e.Get("tool_call_id").Str, Tool: e.Get("tool_name").Str, Content: text(why)}
+		r := thread.ToolResult{CallID: e.Get("tool_call_id").Str, Tool: e.Get("tool_name").Str, Content: textParts(why)}
 		s.result(line, at, r, true)
 	case kind == "ACPToolCallEvent":
 		s.acp(line, at, e)
 	case kind == "UnknownEvent" && e.Get("original_data.kind").Str != kind && e.Get("original_data").IsObject():
 		s.event(line, e.Get("original_data")) // of a tool that the program did not know any more
 	case kind == "Condensation":
-		s.condensed(line, at, e.Get("summary").Str)
+		s.addCondensation(line, at, e.Get("summary").Str)
 	case kind == "CondensationSummaryEvent" && !s.summarizedAs(e.Get("summary").Str):
-		s.condensed(line, at, e.Get("summary").Str)
+		s.addCondensation(line, at, e.Get("summary").Str)
 	case openHandsKinds[kind]:
 		s.report.skip(kind)
 	case kind != "" && !e.Get("action").Exists() && !e.Get("observation").Exists():
@@ -166,19 +166,19 @@ func (s *openHandsLog) event(line int, e gjson.Result) {
 	}
 }
 
-// prompt takes over the system prompt and the tools.
-func (s *openHandsLog) prompt(e gjson.Result) {
+// setPrompt takes over the system prompt and the tools.
+func (s *openHandsLog) setPrompt(e gjson.Result) {
 	s.report.skip("SystemPromptEvent")
 	for _, key := range []string{"system_prompt.text", "dynamic_context.text"} {
 		if t := e.Get(key).Str; t != "" {
 			s.System = append(s.System, prompt.System{Text: t, Role: "system"})
 		}
 	}
-	s.offer(e.Get("tools"))
+	s.setTools(e.Get("tools"))
 }
 
-// offer takes over tools that are written as the chat API has them.
-func (s *openHandsLog) offer(tools gjson.Result) {
+// setTools takes over tools that are written as the chat API has them.
+func (s *openHandsLog) setTools(tools gjson.Result) {
 	for t := range rawjson.Items(tools) {
 		if f := t.Get("function"); f.Get("name").Str != "" {
 			s.Tools = append(s.Tools, prompt.Tool{Name: f.Get("name").Str, Description: f.Get("description").Str, Schema: f.Get("parameters").Raw})
@@ -191,7 +191,7 @@ func (s *openHandsLog) offer(tools gjson.Result) {
 func (s *openHandsLog) message(line int, at time.Time, e gjson.Result) {
 	s.flush()
 	m := e.Get("llm_message")
-	said := parts(m.Get("content"))
+	said := readParts(m.Get("content"))
 	if m.Get("role").Str == "assistant" || m.Get("role").Str == "" && e.Get("source").Str == "agent" {
 		s.add(line, at, thread.Plain, thread.Message{Role: thread.Assistant, Parts: append(openHandsThoughts(m), said...)})
 		return
@@ -201,13 +201,13 @@ func (s *openHandsLog) message(line int, at time.Time, e gjson.Result) {
 		kind = thread.Injected
 	}
 	s.add(line, at, kind, thread.Message{Role: thread.User, Parts: said})
-	if added := parts(e.Get("extended_content")); len(added) > 0 {
+	if added := readParts(e.Get("extended_content")); len(added) > 0 {
 		s.add(line, at, thread.Injected, thread.Message{Role: thread.User, Parts: added})
 	}
 }
 
-// called adds a call to the answer that it belongs to, or begins one.
-func (s *openHandsLog) called(line int, at time.Time, response string, thought []thread.Part, call thread.ToolCall) {
+// addCall adds a call to the answer that it belongs to, or begins one.
+func (s *openHandsLog) addCall(line int, at time.Time, response string, thought []thread.Part, call thread.ToolCall) {
 	if response == "" || response != s.response || len(s.step.parts) == 0 {
 		s.flush()
 		s.response = response
@@ -218,7 +218,7 @@ func (s *openHandsLog) called(line int, at time.Time, response string, thought [
 
 // result adds the result of a call behind the answer that asked for it.
 func (s *openHandsLog) result(line int, at time.Time, r thread.ToolResult, failed bool) {
-	r.Outcome = outcome(failed)
+	r.Outcome = outcomeOf(failed)
 	m := toolMessage(r)
 	m.Time = at
 	asked := thread.Message{Parts: s.step.parts}
@@ -243,10 +243,10 @@ func (s *openHandsLog) summarizedAs(summary string) bool {
 	return n > 0 && s.messages[n-1].Kind == thread.Recap && s.messages[n-1].Text() == summary
 }
 
-// condensed notes that the agent lost sight of earlier events.
-func (s *openHandsLog) condensed(line int, at time.Time, summary string) {
+// addCondensation notes that the agent lost sight of earlier events.
+func (s *openHandsLog) addCondensation(line int, at time.Time, summary string) {
 	s.flush()
-	s.compacted(Compaction{}, summary != "")
+	s.addCompaction(Compaction{}, summary != "")
 	if summary != "" {
 		s.add(line, at, thread.Recap, userMessage(summary))
 	}
@@ -266,22 +266,22 @@ func (s *openHandsLog) action(line int, at time.Time, e gjson.Result) {
 	response := metadata.Get("model_response")
 	s.Model = cmp.Or(response.Get("model").Str, s.Model)
 	said := response.Get("choices.0.message")
-	thought := append(openHandsThoughts(said), parts(said.Get("content"))...)
+	thought := append(openHandsThoughts(said), readParts(said.Get("content"))...)
 	if len(thought) == 0 {
-		thought = text(args.Get("thought").Str)
+		thought = textParts(args.Get("thought").Str)
 	}
 	switch kind := e.Get("action").Str; {
 	case kind == "system":
 		s.report.skip("action/system")
 		s.System = append(s.System, prompt.System{Text: args.Get("content").Str, Role: "system"})
-		s.offer(args.Get("tools"))
+		s.setTools(args.Get("tools"))
 	case kind == "message":
 		s.flush()
-		m := thread.Message{Role: thread.User, Parts: text(args.Get("content").Str)}
+		m := thread.Message{Role: thread.User, Parts: textParts(args.Get("content").Str)}
 		if e.Get("source").Str == "agent" {
 			m.Role = thread.Assistant
 		}
-		m.Parts = append(m.Parts, images(args.Get("image_urls"))...)
+		m.Parts = append(m.Parts, imageParts(args.Get("image_urls"))...)
 		how := thread.Plain
 		if e.Get("source").Str == "environment" {
 			how = thread.Injected
@@ -289,32 +289,32 @@ func (s *openHandsLog) action(line int, at time.Time, e gjson.Result) {
 		s.add(line, at, how, m)
 	case kind == "finish": // nothing answers it
 		s.flush()
-		if last := first(args, "final_thought", "outputs.content", "thought"); last != "" {
-			thought = text(last)
+		if last := firstText(args, "final_thought", "outputs.content", "thought"); last != "" {
+			thought = textParts(last)
 		}
 		s.add(line, at, thread.Plain, thread.Message{Role: thread.Assistant, Parts: thought})
 	case kind == "condensation":
-		s.condensed(line, at, args.Get("summary").Str)
+		s.addCondensation(line, at, args.Get("summary").Str)
 	case openHandsSilent[kind]:
 		s.report.skip("action/" + kind)
 	case e.Get("source").Str != "agent":
 		s.report.skip("action/" + kind + " of the " + e.Get("source").Str)
 	default:
-		name, id, arguments := cmp.Or(metadata.Get("function_name").Str, kind), metadata.Get("tool_call_id").Str, without(args, []string{"thought"})
+		name, id, arguments := cmp.Or(metadata.Get("function_name").Str, kind), metadata.Get("tool_call_id").Str, withoutKeys(args, []string{"thought"})
 		for c := range rawjson.Items(said.Get("tool_calls")) {
 			if c.Get("id").Str == id {
 				arguments = c.Get("function.arguments").Str
 			}
 		}
-		call := s.call(id, name, arguments)
+		call := s.newCall(id, name, arguments)
 		s.causes[e.Get("id").String()] = call.ID
-		s.called(line, at, response.Get("id").Str, thought, call)
+		s.addCall(line, at, response.Get("id").Str, thought, call)
 	}
 }
 
 // observation reads an observation of before the agent SDK.
 func (s *openHandsLog) observation(line int, at time.Time, e gjson.Result) {
-	kind, content := e.Get("observation").Str, text(e.Get("content").Str)
+	kind, content := e.Get("observation").Str, textParts(e.Get("content").Str)
 	id := cmp.Or(e.Get("tool_call_metadata.tool_call_id").Str, s.causes[e.Get("cause").String()])
 	switch {
 	case openHandsSilent[kind]:
@@ -335,11 +335,11 @@ func (s *openHandsLog) observation(line int, at time.Time, e gjson.Result) {
 func openHandsArguments(e gjson.Result) string {
 	for _, key := range []string{"tool_call.arguments", "tool_call.function.arguments"} {
 		if a := e.Get(key); a.Exists() {
-			return arguments(a)
+			return argumentsJSON(a)
 		}
 	}
 	if a := e.Get("action"); a.IsObject() {
-		return without(a, []string{"kind"})
+		return withoutKeys(a, []string{"kind"})
 	}
 	return "{}"
 }
@@ -349,9 +349,9 @@ func openHandsThoughts(v gjson.Result) []thread.Part {
 	var thought []thread.Part
 	for block := range rawjson.Items(v.Get("thinking_blocks")) {
 		if block.Get("type").Str == "thinking" {
-			thought = append(thought, sealed(block))
+			thought = append(thought, signedReasoning(block))
 		} else {
-			thought = append(thought, opaque(block))
+			thought = append(thought, opaquePart(block))
 		}
 	}
 	// Of an item of the Responses API what can be read: it is sealed for a prompt that
@@ -371,16 +371,16 @@ func openHandsThoughts(v gjson.Result) []thread.Part {
 
 // openHandsOutput is what an observation says that holds no list of contents.
 func openHandsOutput(o gjson.Result) []thread.Part {
-	if said := first(o, "output", "text", "error", "message"); said != "" {
-		return text(said)
+	if said := firstText(o, "output", "text", "error", "message"); said != "" {
+		return textParts(said)
 	}
 	if !o.IsObject() {
-		return parts(o)
+		return readParts(o)
 	}
 	return nil
 }
 
 // openHandsTime reads a time stamp, which has no zone: it is taken for UTC.
 func openHandsTime(stamp string) time.Time {
-	return cmp.Or(moment(stamp), moment(strings.TrimSpace(stamp)+"Z"))
+	return cmp.Or(parseTime(stamp), parseTime(strings.TrimSpace(stamp)+"Z"))
 }

@@ -54,11 +54,11 @@ func (s *openHandsLog) flushACP() {
 		case c.Get("title").Str != "":
 			input = `{"title":` + c.Get("title").Raw + `}`
 		}
-		call := s.call(c.Get("tool_call_id").Str, name, input)
+		call := s.newCall(c.Get("tool_call_id").Str, name, input)
 		s.add(c.line, c.at, thread.Plain, thread.Message{Role: thread.Assistant, Parts: []thread.Part{call}})
 		r := thread.ToolResult{CallID: call.ID, Tool: name, Outcome: thread.Success, Content: acpContent(c.Get("content"))}
 		if output := c.Get("raw_output"); len(r.Content) == 0 {
-			r.Structured, r.Content = structured(output)
+			r.Structured, r.Content = structuredResult(output)
 		}
 		status := c.Get("status").Str
 		if c.Get("is_error").Bool() || status == "failed" {
@@ -78,7 +78,7 @@ func acpContent(content gjson.Result) []thread.Part {
 	for block := range rawjson.Items(content) {
 		switch inner := block.Get("content"); block.Get("type").Str {
 		case "content":
-			said = append(said, parts(inner)...)
+			said = append(said, readParts(inner)...)
 		case "diff":
 			lines := []string{block.Get("path").Str}
 			for _, side := range [][3]string{{"-", "old_text", "oldText"}, {"+", "new_text", "newText"}} {
@@ -86,9 +86,9 @@ func acpContent(content gjson.Result) []thread.Part {
 					lines = append(lines, side[0]+strings.ReplaceAll(strings.TrimSuffix(old, "\n"), "\n", "\n"+side[0]))
 				}
 			}
-			said = append(said, text(strings.Join(lines, "\n"))...)
+			said = append(said, textParts(strings.Join(lines, "\n"))...)
 		default:
-			said = append(said, parts(block)...)
+			said = append(said, readParts(block)...)
 		}
 	}
 	return said

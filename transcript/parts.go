@@ -11,8 +11,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// text makes the parts of a text; none when it is empty.
-func text(s string) []thread.Part {
+// textParts makes the parts of a text; none when it is empty.
+func textParts(s string) []thread.Part {
 	if s == "" {
 		return nil
 	}
@@ -21,7 +21,7 @@ func text(s string) []thread.Part {
 
 // userMessage makes a user message of a text.
 func userMessage(s string) thread.Message {
-	return thread.Message{Role: thread.User, Parts: text(s)}
+	return thread.Message{Role: thread.User, Parts: textParts(s)}
 }
 
 // toolMessage makes a tool message.
@@ -29,16 +29,16 @@ func toolMessage(r thread.ToolResult) thread.Message {
 	return thread.Message{Role: thread.Tool, Parts: []thread.Part{r}}
 }
 
-// outcome is how a call ended.
-func outcome(failed bool) thread.Outcome {
+// outcomeOf is how a call ended.
+func outcomeOf(failed bool) thread.Outcome {
 	if failed {
 		return thread.Failure
 	}
 	return thread.Success
 }
 
-// first is the first of the members that is a text and not empty.
-func first(v gjson.Result, paths ...string) string {
+// firstText is the first of the members that is a text and not empty.
+func firstText(v gjson.Result, paths ...string) string {
 	for _, path := range paths {
 		if s := v.Get(path).Str; s != "" {
 			return s
@@ -47,9 +47,9 @@ func first(v gjson.Result, paths ...string) string {
 	return ""
 }
 
-// name is the first of the members that is a text or a number: what such files call a
+// firstName is the first of the members that is a text or a number: what such files call a
 // conversation.
-func name(v gjson.Result, keys ...string) string {
+func firstName(v gjson.Result, keys ...string) string {
 	for _, key := range keys {
 		if f := v.Get(key); f.Type == gjson.String || f.Type == gjson.Number {
 			return strings.TrimSpace(f.String())
@@ -58,15 +58,15 @@ func name(v gjson.Result, keys ...string) string {
 	return ""
 }
 
-// parts reads a text, a block or a list of them. The formats name their blocks so
+// readParts reads a text, a block or a list of them. The formats name their blocks so
 // much alike that one reader serves them; what a block is not read as stays as it is.
-func parts(v gjson.Result) (all []thread.Part) {
+func readParts(v gjson.Result) (all []thread.Part) {
 	switch {
 	case v.Type == gjson.String:
-		return text(v.Str)
+		return textParts(v.Str)
 	case v.IsArray():
 		for p := range rawjson.Items(v) {
-			all = append(all, parts(p)...)
+			all = append(all, readParts(p)...)
 		}
 		return all
 	case !v.IsObject():
@@ -74,15 +74,15 @@ func parts(v gjson.Result) (all []thread.Part) {
 	}
 	switch kind := v.Get("type").Str; {
 	case kind == "text", kind == "" && v.Get("text").Type == gjson.String:
-		return text(v.Get("text").Str)
+		return textParts(v.Get("text").Str)
 	case kind == "reasoning" || kind == "think":
-		return []thread.Part{reasoning(v)}
+		return []thread.Part{readReasoning(v)}
 	case v.Get("image_urls").IsArray():
-		return images(v.Get("image_urls"))
+		return imageParts(v.Get("image_urls"))
 	case isFile[kind], strings.HasSuffix(kind, "_url"), v.Get("inlineData").Exists(), v.Get("fileData").Exists():
-		return []thread.Part{file(v)}
+		return []thread.Part{fileMedia(v)}
 	}
-	return []thread.Part{opaque(v)}
+	return []thread.Part{opaquePart(v)}
 }
 
 // isFile are the types of blocks that hold a file.
@@ -91,59 +91,59 @@ var isFile = map[string]bool{
 	"image-data": true, "file-data": true, "image-url": true, "file-url": true,
 }
 
-// file reads a block that holds a file. Where it does not say the type of the file,
+// fileMedia reads a block that holds a file. Where it does not say the type of the file,
 // the block's own tells the class.
-func file(v gjson.Result) thread.Media {
+func fileMedia(v gjson.Result) thread.Media {
 	kind := v.Get("type").Str
-	mime := first(v, "mediaType", "mimeType", "mime", "inlineData.mimeType", "fileData.mimeType")
+	mime := firstText(v, "mediaType", "mimeType", "mime", "inlineData.mimeType", "fileData.mimeType")
 	if class := strings.TrimSuffix(strings.TrimSuffix(kind, "-url"), "_url"); mime == "" && class != "file" {
 		mime = class
 		if format := v.Get("format").Str; format != "" {
 			mime += "/" + format
 		}
 	}
-	m := media(mime, first(v, "url", "data", "image", "audio", "video", kind+".url", "inlineData.data", "fileData.fileUri"))
+	m := mediaPart(mime, firstText(v, "url", "data", "image", "audio", "video", kind+".url", "inlineData.data", "fileData.fileUri"))
 	m.Name = v.Get("filename").Str
 	return m
 }
 
-// images reads a list of addresses of images.
-func images(urls gjson.Result) (all []thread.Part) {
+// imageParts reads a list of addresses of images.
+func imageParts(urls gjson.Result) (all []thread.Part) {
 	for url := range rawjson.Items(urls) {
-		all = append(all, media("image", url.Str))
+		all = append(all, mediaPart("image", url.Str))
 	}
 	return all
 }
 
-// reasoning reads a block of thinking.
-func reasoning(v gjson.Result) thread.Reasoning {
+// readReasoning reads a block of thinking.
+func readReasoning(v gjson.Result) thread.Reasoning {
 	return thread.Reasoning{
-		Text: first(v, "text", "thinking", "think", "reasoning"),
-		Signature: first(v, "providerMetadata.anthropic.signature", "providerOptions.anthropic.signature",
+		Text: firstText(v, "text", "thinking", "think", "reasoning"),
+		Signature: firstText(v, "providerMetadata.anthropic.signature", "providerOptions.anthropic.signature",
 			"metadata.anthropic.signature", "signature", "encrypted", "thinkingSignature"),
 	}
 }
 
-// sealed reads a block of thinking that Anthropic signed, if it is signed.
-func sealed(v gjson.Result) thread.Reasoning {
-	r := reasoning(v)
+// signedReasoning reads a block of thinking that Anthropic signed, if it is signed.
+func signedReasoning(v gjson.Result) thread.Reasoning {
+	r := readReasoning(v)
 	if r.Signature != "" {
 		r.API = wire.Anthropic
 	}
 	return r
 }
 
-// opaque keeps a block that is not understood, with whatever in it can be read.
-func opaque(block gjson.Result) thread.Part {
+// opaquePart keeps a block that is not understood, with whatever in it can be read.
+func opaquePart(block gjson.Result) thread.Part {
 	return thread.Opaque{
 		Kind: block.Get("type").String(), Text: block.Get("text").String(),
 		Source: thread.Source{Raw: block.Raw},
 	}
 }
 
-// arguments gives the JSON of a call's arguments, which some write as a JSON
+// argumentsJSON gives the JSON of a call's arguments, which some write as a JSON
 // text inside a string.
-func arguments(v gjson.Result) string {
+func argumentsJSON(v gjson.Result) string {
 	switch {
 	case !v.Exists() || v.Type == gjson.Null:
 		return "{}"
@@ -167,9 +167,9 @@ func dataURL(url string) (mime, data string, ok bool) {
 	return mime, data, strings.HasSuffix(encoding, "base64")
 }
 
-// media makes the part of a file from its type, or the class of its type, and
+// mediaPart makes the part of a file from its type, or the class of its type, and
 // where it is: a URL, a data URL or base64.
-func media(mime, where string) thread.Media {
+func mediaPart(mime, where string) thread.Media {
 	m := thread.Media{MIME: mime}
 	if inURL, data, ok := dataURL(where); ok {
 		m.Data = data
@@ -202,14 +202,14 @@ func mediaType(mime string) thread.MediaType {
 	return thread.File
 }
 
-// structured gives a JSON value as the canonical data of a result, and as text.
-func structured(v gjson.Result) (data string, content []thread.Part) {
+// structuredResult gives a JSON value as the canonical data of a result, and as text.
+func structuredResult(v gjson.Result) (data string, content []thread.Part) {
 	if v.Type == gjson.String {
-		return "", text(v.Str)
+		return "", textParts(v.Str)
 	}
 	if !v.Exists() || v.Type == gjson.Null {
 		return "", nil
 	}
 	data, _ = canonjson.Canonical(v.Raw)
-	return data, text(v.Raw)
+	return data, textParts(v.Raw)
 }

@@ -26,7 +26,7 @@ type piEntry struct {
 // readPi reads a session of pi. Older sessions are a list; from version 2 on
 // they are a tree by parentId, of which the way from the newest entry to the
 // root is the conversation and the rest are branches that the user left.
-func readPi(j *job) ([]Transcript, error) {
+func readPi(j *importJob) ([]Transcript, error) {
 	name, model, dir := j.name, "", ""
 	var entries []piEntry
 	places := map[string]int{}
@@ -74,7 +74,7 @@ func readPi(j *job) ([]Transcript, error) {
 
 // piBranches divides the entries into those on the way to the newest one, and
 // the branches beside it.
-func (j *job) piBranches(entries []piEntry, places map[string]int) (main []piEntry, side [][]piEntry) {
+func (j *importJob) piBranches(entries []piEntry, places map[string]int) (main []piEntry, side [][]piEntry) {
 	if len(entries) == 0 || entries[len(entries)-1].id == "" {
 		return entries, nil
 	}
@@ -113,16 +113,16 @@ func (j *job) piBranches(entries []piEntry, places map[string]int) (main []piEnt
 }
 
 // piThread makes a conversation of entries.
-func (j *job) piThread(name, model string, entries []piEntry) (Transcript, error) {
+func (j *importJob) piThread(name, model string, entries []piEntry) (Transcript, error) {
 	b := newBuilder(name, j.report)
 	b.Model = model
 	for _, e := range entries {
-		at := moment(e.Get("timestamp").Str)
+		at := parseTime(e.Get("timestamp").Str)
 		switch kind := e.Get("type").Str; kind {
 		case "message":
 			b.pi(e, at)
 		case "compaction":
-			b.compacted(Compaction{TokensBefore: int(e.Get("tokensBefore").Int())}, true)
+			b.addCompaction(Compaction{TokensBefore: int(e.Get("tokensBefore").Int())}, true)
 			b.add(e.line, at, thread.Recap, userMessage(piRecap+e.Get("summary").Str+"\n</summary>"))
 		case "branch_summary":
 			b.add(e.line, at, thread.Recap, userMessage(e.Get("summary").Str))
@@ -141,7 +141,7 @@ func (j *job) piThread(name, model string, entries []piEntry) (Transcript, error
 			b.report.unknown(kind)
 		}
 	}
-	return b.done()
+	return b.build()
 }
 
 // pi adds the message of an entry.
@@ -157,7 +157,7 @@ func (b *builder) pi(e piEntry, at time.Time) {
 		}
 		b.add(e.line, at, thread.Plain, thread.Message{Role: thread.Assistant, Parts: said})
 	case "toolResult":
-		r := thread.ToolResult{CallID: m.Get("toolCallId").Str, Tool: m.Get("toolName").Str, Outcome: outcome(m.Get("isError").Bool()), Content: said}
+		r := thread.ToolResult{CallID: m.Get("toolCallId").Str, Tool: m.Get("toolName").Str, Outcome: outcomeOf(m.Get("isError").Bool()), Content: said}
 		b.add(e.line, at, thread.Plain, toolMessage(r))
 	case "bashExecution":
 		if m.Get("excludeFromContext").Bool() {
@@ -196,7 +196,7 @@ func piShell(m gjson.Result) string {
 // message came from.
 func piParts(content gjson.Result, api string) []thread.Part {
 	if !content.IsArray() {
-		return parts(content)
+		return readParts(content)
 	}
 	var all []thread.Part
 	for block := range rawjson.Items(content) {
@@ -206,10 +206,10 @@ func piParts(content gjson.Result, api string) []thread.Part {
 		case "toolCall":
 			all = append(all, thread.ToolCall{
 				ID: block.Get("id").Str, Name: block.Get("name").Str,
-				Arguments: arguments(block.Get("arguments")), Signature: block.Get("thoughtSignature").Str,
+				Arguments: argumentsJSON(block.Get("arguments")), Signature: block.Get("thoughtSignature").Str,
 			})
 		default:
-			all = append(all, parts(block)...)
+			all = append(all, readParts(block)...)
 		}
 	}
 	return all
@@ -218,7 +218,7 @@ func piParts(content gjson.Result, api string) []thread.Part {
 // piThinking reads a block of reasoning. Its seal is worth something to the API
 // that set it: for Anthropic the signature, for the Responses API the item.
 func piThinking(block gjson.Result, api string) thread.Reasoning {
-	r := reasoning(block)
+	r := readReasoning(block)
 	switch {
 	case r.Signature == "":
 	case api == "anthropic-messages":

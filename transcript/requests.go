@@ -59,8 +59,8 @@ type value struct {
 	name string // of the conversation in it
 }
 
-// values calls read with every value of the file.
-func (j *job) values(read func(value) ([]Transcript, error)) ([]Transcript, error) {
+// eachValue calls read with every value of the file.
+func (j *importJob) eachValue(read func(value) ([]Transcript, error)) ([]Transcript, error) {
 	var all []Transcript
 	for n := 1; ; n++ {
 		line, number, err := j.in.next()
@@ -71,7 +71,7 @@ func (j *job) values(read func(value) ([]Transcript, error)) ([]Transcript, erro
 			return nil, err
 		}
 		v := value{Result: gjson.ParseBytes(line), line: number, name: j.name}
-		if n > 1 || j.in.more() {
+		if n > 1 || j.in.hasMore() {
 			v.name += "/" + strconv.Itoa(n)
 		}
 		found, err := read(v)
@@ -82,14 +82,14 @@ func (j *job) values(read func(value) ([]Transcript, error)) ([]Transcript, erro
 	}
 }
 
-// more reports whether another line follows.
-func (in *input) more() bool {
+// hasMore reports whether another line follows.
+func (in *input) hasMore() bool {
 	if len(in.pending) > 0 {
 		return true
 	}
-	line, number, err := in.fresh()
+	line, number, err := in.readChecked()
 	if err == nil {
-		in.hold(line, number)
+		in.unread(line, number)
 		return true
 	}
 	if err != io.EOF {
@@ -100,12 +100,12 @@ func (in *input) more() bool {
 }
 
 // readRequests reads the formats of the providers' APIs.
-func readRequests(j *job) ([]Transcript, error) {
+func readRequests(j *importJob) ([]Transcript, error) {
 	api := providers[j.format]
 	var lines []string // messages that stand one on a line
-	found, err := j.values(func(v value) ([]Transcript, error) {
+	found, err := j.eachValue(func(v value) ([]Transcript, error) {
 		if v.IsObject() && !v.Get(api.list).Exists() && !v.Get("body").Exists() && !v.Get("traj").Exists() &&
-			(v.Get("role").Exists() || j.format == Responses && responseItem(v.Get("type").Str)) {
+			(v.Get("role").Exists() || j.format == Responses && isResponseItem(v.Get("type").Str)) {
 			lines = append(lines, v.Raw)
 			return nil, nil
 		}
@@ -126,7 +126,7 @@ func readRequests(j *job) ([]Transcript, error) {
 }
 
 // request reads one value. ok is false when it holds no conversation.
-func (j *job) request(api provider, v value) (t Transcript, ok bool, err error) {
+func (j *importJob) request(api provider, v value) (t Transcript, ok bool, err error) {
 	doc, path := v.Result, ""
 	if inner := v.Get("body"); inner.Exists() {
 		doc, path = unwrap(inner), "body"
@@ -141,16 +141,16 @@ func (j *job) request(api provider, v value) (t Transcript, ok bool, err error) 
 	case doc.Get(api.list).IsArray():
 		t, err = j.messages(api, v, api.list, doc.Get(api.list).Raw)
 	default:
-		j.report.unknown(looks(v.Result))
-		j.report.warn(v.line, "holds no conversation: %s", looks(v.Result))
+		j.report.unknown(describeValue(v.Result))
+		j.report.warn(v.line, "holds no conversation: %s", describeValue(v.Result))
 		return t, false, nil
 	}
-	t.Title = name(v.Result, "cassette", "title", "sample", "task_id")
+	t.Title = firstName(v.Result, "cassette", "title", "sample", "task_id")
 	return t, err == nil, err
 }
 
 // body reads a request body.
-func (j *job) body(api provider, v value, path string, doc gjson.Result) (Transcript, error) {
+func (j *importJob) body(api provider, v value, path string, doc gjson.Result) (Transcript, error) {
 	p, err := api.codec.Decode([]byte(doc.Raw))
 	if err != nil {
 		return Transcript{}, &SyntaxError{Line: v.line, Path: path, Err: err}
@@ -160,11 +160,11 @@ func (j *job) body(api provider, v value, path string, doc gjson.Result) (Transc
 	b.Model, b.System, b.Tools = p.Model, p.System, p.Tools
 	b.add(v.line, time.Time{}, thread.Plain, p.Messages...)
 	b.Prompt = p
-	return b.done()
+	return b.build()
 }
 
 // messages reads a list of messages that stands alone.
-func (j *job) messages(api provider, v value, path, array string) (Transcript, error) {
+func (j *importJob) messages(api provider, v value, path, array string) (Transcript, error) {
 	messages, system, err := api.messages(array)
 	if err != nil {
 		return Transcript{}, &SyntaxError{Line: v.line, Path: path, Err: fmt.Errorf("as %s: %w", j.format, err)}
@@ -173,5 +173,5 @@ func (j *job) messages(api provider, v value, path, array string) (Transcript, e
 	b.Model = v.Get("model").String()
 	b.System = system
 	b.add(v.line, time.Time{}, thread.Plain, messages...)
-	return b.done()
+	return b.build()
 }

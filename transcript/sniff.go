@@ -13,24 +13,24 @@ import (
 // sniff tells the format from one line, or from the document; "" when it does
 // not show.
 func sniff(v gjson.Result) Format {
-	if openHands(v) {
+	if isOpenHands(v) {
 		return OpenHands
 	}
 	if v.IsArray() {
-		return list(v)
+		return listFormat(v)
 	}
 	if !v.IsObject() {
 		return ""
 	}
 	kind := v.Get("type").Str
 	switch {
-	case claude(v, kind):
+	case isClaudeCode(v, kind):
 		return ClaudeCode
-	case codex(v, kind):
+	case isCodex(v, kind):
 		return Codex
-	case pi(v, kind):
+	case isPi(v, kind):
 		return Pi
-	case kimi(v, kind):
+	case isKimi(v, kind):
 		return KimiCode
 	case v.Get("info").IsObject() && v.Get("messages.0.info.role").Exists():
 		return OpenCode
@@ -41,7 +41,7 @@ func sniff(v gjson.Result) Format {
 	case v.Get("simulations").IsArray():
 		return Tau2
 	case v.Get("traj").IsArray():
-		return list(v.Get("traj"))
+		return listFormat(v.Get("traj"))
 	case v.Get("body").Exists():
 		api := wire.APIOf(v.Get("path").Str + v.Get("url").Str)
 		for f, p := range providers {
@@ -49,11 +49,11 @@ func sniff(v gjson.Result) Format {
 				return f
 			}
 		}
-		if f := body(unwrap(v.Get("body"))); f != "" {
+		if f := bodyFormat(unwrap(v.Get("body"))); f != "" {
 			return f
 		}
 	}
-	return body(v)
+	return bodyFormat(v)
 }
 
 // unwrap reads a body that is kept as a JSON text inside a string.
@@ -64,9 +64,9 @@ func unwrap(v gjson.Result) gjson.Result {
 	return v
 }
 
-// body recognises a request body, another object that holds a list of messages,
+// bodyFormat recognises a request body, another object that holds a list of messages,
 // or a message that stands alone on its line.
-func body(v gjson.Result) Format {
+func bodyFormat(v gjson.Result) Format {
 	messages := v.Get("messages")
 	switch {
 	case v.Get("contents").IsArray():
@@ -76,7 +76,7 @@ func body(v gjson.Result) Format {
 	case messages.IsArray() && v.Get("sessionId").Exists() && v.Get("projectHash").Exists():
 		return GeminiCLI
 	case messages.IsArray():
-		format := list(messages)
+		format := listFormat(messages)
 		if format == OpenAIChat || format == "" {
 			if v.Get("system").Exists() || v.Get("anthropic_version").Exists() || v.Get("tools.0.input_schema").Exists() ||
 				v.Get("max_tokens").Exists() && strings.HasPrefix(v.Get("model").Str, "claude") {
@@ -86,16 +86,16 @@ func body(v gjson.Result) Format {
 		return format
 	case v.Get("role").Type == gjson.String && (v.Get("content").Exists() || v.Get("tool_calls").Exists() ||
 		v.Get("parts").Exists() || v.Get("function_call").Exists()):
-		return cmp.Or(telling(v), OpenAIChat)
+		return cmp.Or(messageFormat(v), OpenAIChat)
 	}
 	return ""
 }
 
-// list recognises an array of messages by the first one that is not written the
+// listFormat recognises an array of messages by the first one that is not written the
 // same way everywhere.
-func list(v gjson.Result) (format Format) {
+func listFormat(v gjson.Result) (format Format) {
 	for m := range rawjson.Items(v) {
-		if told := telling(m); told != "" {
+		if told := messageFormat(m); told != "" {
 			return told
 		}
 		if m.Get("role").Exists() {
@@ -108,8 +108,8 @@ func list(v gjson.Result) (format Format) {
 	return format
 }
 
-// telling recognises the format of a message that shows it.
-func telling(m gjson.Result) Format {
+// messageFormat recognises the format of a message that shows it.
+func messageFormat(m gjson.Result) Format {
 	if parts := m.Get("parts"); parts.IsArray() {
 		if parts.Get("0.type").Exists() {
 			return AISDK
@@ -123,7 +123,7 @@ func telling(m gjson.Result) Format {
 	}
 	kind := m.Get("type").Str
 	if !m.Get("role").Exists() {
-		if responseItem(kind) {
+		if isResponseItem(kind) {
 			return Responses
 		}
 		return ""
@@ -182,8 +182,8 @@ var tellingParts = map[string]Format{
 	"image_url": OpenAIChat, "input_audio": OpenAIChat, "refusal": OpenAIChat,
 }
 
-// responseItem tells the item types of the Responses API.
-func responseItem(kind string) bool {
+// isResponseItem tells the item types of the Responses API.
+func isResponseItem(kind string) bool {
 	switch kind {
 	case "message", "reasoning", "item_reference", "compaction":
 		return true
@@ -191,8 +191,8 @@ func responseItem(kind string) bool {
 	return strings.HasSuffix(kind, "_call") || strings.HasSuffix(kind, "_call_output")
 }
 
-// claude recognises a line of a Claude Code session.
-func claude(v gjson.Result, kind string) bool {
+// isClaudeCode recognises a line of a Claude Code session.
+func isClaudeCode(v gjson.Result, kind string) bool {
 	switch kind {
 	case "":
 		return false
@@ -211,9 +211,9 @@ func claude(v gjson.Result, kind string) bool {
 		claudeSilent[kind] && v.Get("sessionId").Exists()
 }
 
-// codex recognises a line of a Codex rollout, in the older form too, whose
+// isCodex recognises a line of a Codex rollout, in the older form too, whose
 // first line is the session and whose others are bare items.
-func codex(v gjson.Result, kind string) bool {
+func isCodex(v gjson.Result, kind string) bool {
 	switch kind {
 	case "session_meta", "response_item", "event_msg", "turn_context", "compacted":
 		return v.Get("payload").Exists()
@@ -224,8 +224,8 @@ func codex(v gjson.Result, kind string) bool {
 	return false
 }
 
-// pi recognises a line of a pi session.
-func pi(v gjson.Result, kind string) bool {
+// isPi recognises a line of a pi session.
+func isPi(v gjson.Result, kind string) bool {
 	switch kind {
 	case "session":
 		return v.Get("cwd").Exists() && v.Get("timestamp").Exists()
@@ -235,8 +235,8 @@ func pi(v gjson.Result, kind string) bool {
 	return false
 }
 
-// kimi recognises a line of Kimi Code's wire log.
-func kimi(v gjson.Result, kind string) bool {
+// isKimi recognises a line of Kimi Code's wire log.
+func isKimi(v gjson.Result, kind string) bool {
 	switch kind {
 	case "metadata":
 		return v.Get("protocol_version").Exists()

@@ -191,9 +191,9 @@ func Read(r io.Reader, o *Options) (*File, error) {
 	}
 	read, ok := readers[file.Format]
 	if !ok {
-		return nil, fmt.Errorf("format %q: %w; known are %s", opt.Format, ErrUnknownFormat, known())
+		return nil, fmt.Errorf("format %q: %w; known are %s", opt.Format, ErrUnknownFormat, knownFormats())
 	}
-	job := &job{in: in, name: opt.Name, report: &file.Report, format: file.Format}
+	job := &importJob{in: in, name: opt.Name, report: &file.Report, format: file.Format}
 	if file.Transcripts, err = read(job); err != nil {
 		return nil, err
 	}
@@ -205,8 +205,8 @@ func Read(r io.Reader, o *Options) (*File, error) {
 	return file, nil
 }
 
-// job is what a format's reader works on.
-type job struct {
+// importJob is what a format's reader works on.
+type importJob struct {
 	in     *input
 	name   string
 	format Format
@@ -214,7 +214,7 @@ type job struct {
 }
 
 // lines calls read with every line, and returns what ended the file early.
-func (j *job) lines(read func(v gjson.Result, number int)) error {
+func (j *importJob) lines(read func(v gjson.Result, number int)) error {
 	for {
 		line, number, err := j.in.next()
 		if err == io.EOF {

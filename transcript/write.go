@@ -60,7 +60,7 @@ func Writers() []Format { return []Format{ClaudeCode, Codex, Pi, OpenCode} }
 // own. The same arguments give the same bytes. The error wraps ErrUnknownFormat for a
 // format that is none of Writers.
 func Write(f Format, p *prompt.Prompt, s Session) (*Written, error) {
-	messages := slices.DeleteFunc(slices.Clone(p.Messages), blank)
+	messages := slices.DeleteFunc(slices.Clone(p.Messages), isBlank)
 	w := &writer{session: s, last: s.Time.UTC().Truncate(time.Millisecond), out: &Written{ID: s.ID, Lost: map[string]int{}}}
 	w.first = w.last
 	for i := range messages { // lines are in the order of their times
@@ -79,7 +79,7 @@ func Write(f Format, p *prompt.Prompt, s Session) (*Written, error) {
 	case OpenCode:
 		w.openCode(messages)
 	default:
-		return nil, fmt.Errorf("format %q: %w that can be written; those are %s", f, ErrUnknownFormat, joined(Writers()))
+		return nil, fmt.Errorf("format %q: %w that can be written; those are %s", f, ErrUnknownFormat, joinFormats(Writers()))
 	}
 	if w.err != nil {
 		return nil, fmt.Errorf("transcript: write %s: %w", f, w.err)
@@ -88,9 +88,9 @@ func Write(f Format, p *prompt.Prompt, s Session) (*Written, error) {
 	return w.out, nil
 }
 
-// blank reports whether a message says nothing. Encoders of whole requests leave such
+// isBlank reports whether a message says nothing. Encoders of whole requests leave such
 // messages out, or join them to their neighbours.
-func blank(m thread.Message) bool {
+func isBlank(m thread.Message) bool {
 	return !slices.ContainsFunc(m.Parts, func(p thread.Part) bool {
 		t, ok := p.(thread.Text)
 		return !ok || strings.TrimSpace(t.Text) != ""
@@ -107,8 +107,8 @@ type writer struct {
 	err         error // the first
 }
 
-// at is the time of a message: its own, but never before that of the one before.
-func (w *writer) at(m *thread.Message) time.Time {
+// timeOf is the time of a message: its own, but never before that of the one before.
+func (w *writer) timeOf(m *thread.Message) time.Time {
 	w.last = w.last.Add(time.Millisecond)
 	if t := m.Time.UTC().Truncate(time.Millisecond); t.After(w.last) {
 		w.last = t
@@ -142,8 +142,8 @@ func (w *writer) value(v any, indent string) {
 	w.err = cmp.Or(w.err, e.Encode(v))
 }
 
-// lost counts a part that is left out.
-func (w *writer) lost(p thread.Part) {
+// countLost counts a part that is left out.
+func (w *writer) countLost(p thread.Part) {
 	switch p := p.(type) {
 	case thread.Reasoning:
 		w.out.Lost["reasoning"]++
@@ -168,8 +168,8 @@ func (w *writer) elements(c wire.Codec, array string, m *thread.Message) []gjson
 // its quotes are escaped, so that it is not found there.
 var cacheMark = regexp.MustCompile(`,"cache_control":\{[^{}]*\}`)
 
-// flat is a directory as a name of a folder.
-func flat(dir string, replaced func(r rune) bool) string {
+// flatFolderName is a directory as a name of a folder.
+func flatFolderName(dir string, replaced func(r rune) bool) string {
 	return strings.Map(func(r rune) rune {
 		if replaced(r) {
 			return '-'
@@ -178,8 +178,8 @@ func flat(dir string, replaced func(r rune) bool) string {
 	}, dir)
 }
 
-// stamp is a time as session files have it.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+// timestamp is a time as session files have it.
+func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // provider is who serves the session's model, as most clients name it.
 func (w *writer) provider() string {
@@ -197,8 +197,8 @@ func (w *writer) provider() string {
 	return "anthropic"
 }
 
-// inline is the data of a part, where it stands in the part itself and is an image.
-func inline(m thread.Media) (mime, data string, ok bool) {
+// inlineImage is the data of a part, where it stands in the part itself and is an image.
+func inlineImage(m thread.Media) (mime, data string, ok bool) {
 	if m.Data == "" || m.Type != thread.Image {
 		return "", "", false
 	}
@@ -211,8 +211,8 @@ func inline(m thread.Media) (mime, data string, ok bool) {
 	return m.MIME, m.Data, true
 }
 
-// object is the arguments of a call as a JSON object.
-func object(arguments string) json.RawMessage {
+// argumentsObject is the arguments of a call as a JSON object.
+func argumentsObject(arguments string) json.RawMessage {
 	if v := gjson.Parse(arguments); v.IsObject() && rawjson.Valid(arguments) {
 		return json.RawMessage(arguments)
 	}
@@ -220,9 +220,9 @@ func object(arguments string) json.RawMessage {
 	return b
 }
 
-// results are the positions of the tool messages by the ids of their calls, from a
+// resultsByCall are the positions of the tool messages by the ids of their calls, from a
 // message on up to the next one of the assistant.
-func results(messages []thread.Message) map[string]thread.ToolResult {
+func resultsByCall(messages []thread.Message) map[string]thread.ToolResult {
 	found := map[string]thread.ToolResult{}
 	for i := range messages {
 		if messages[i].Role == thread.Assistant {
@@ -235,7 +235,7 @@ func results(messages []thread.Message) map[string]thread.ToolResult {
 	return found
 }
 
-func joined(all []Format) string {
+func joinFormats(all []Format) string {
 	names := make([]string, 0, len(all))
 	for _, f := range all {
 		names = append(names, string(f))

@@ -11,8 +11,8 @@ import (
 // claudeCodeVersion is the version that what is written here was tried with.
 const claudeCodeVersion = "2.1.329"
 
-// ccWritten is a line of a session of Claude Code.
-type ccWritten struct {
+// ccOutputLine is a line of a session of Claude Code.
+type ccOutputLine struct {
 	Parent    *string `json:"parentUuid"`
 	Side      bool    `json:"isSidechain"`
 	UserType  string  `json:"userType"`
@@ -33,7 +33,7 @@ func (w *writer) claudeCode(messages []thread.Message) {
 	letter := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 	}
-	w.out.Path = flat(w.session.Dir, func(r rune) bool { return !letter(r) }) + "/" + w.session.ID + ".jsonl"
+	w.out.Path = flatFolderName(w.session.Dir, func(r rune) bool { return !letter(r) }) + "/" + w.session.ID + ".jsonl"
 	if w.session.Title != "" {
 		w.line(struct {
 			Type    string `json:"type"`
@@ -44,13 +44,13 @@ func (w *writer) claudeCode(messages []thread.Message) {
 	var parent *string
 	for i := range messages {
 		m := &messages[i]
-		at := stamp(w.at(m))
+		at := timestamp(w.timeOf(m))
 		for _, element := range w.elements(anthropic.Codec{}, "messages", m) {
 			if m.Role == thread.Assistant && element.Get("role").Str != "assistant" {
 				continue // what the encoder of a whole request puts before an answer that comes first
 			}
 			uuid := w.uuid(w.lines)
-			line := ccWritten{
+			line := ccOutputLine{
 				Parent: parent, UserType: "external", Dir: w.session.Dir, Session: w.session.ID, Version: claudeCodeVersion,
 				Type: element.Get("role").Str, Message: json.RawMessage(element.Raw), UUID: uuid, Timestamp: at,
 			}

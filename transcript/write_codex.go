@@ -33,11 +33,11 @@ func (w *writer) codex(messages []thread.Message) {
 		Source     string `json:"source"`
 		Provider   string `json:"model_provider,omitempty"`
 	}
-	write := func(at time.Time, kind string, payload any) { w.line(codexLine{stamp(at), kind, payload}) }
-	write(w.first, "session_meta", meta{w.session.ID, stamp(begun), w.session.Dir, "palimpsest", codexVersion, "cli", w.session.Provider})
+	write := func(at time.Time, kind string, payload any) { w.line(codexLine{timestamp(at), kind, payload}) }
+	write(w.first, "session_meta", meta{w.session.ID, timestamp(begun), w.session.Dir, "palimpsest", codexVersion, "cli", w.session.Provider})
 	for i := range messages {
 		m := &messages[i]
-		at := w.at(m)
+		at := w.timeOf(m)
 		for _, item := range w.elements(openai.Responses{}, "input", m) {
 			write(at, "response_item", json.RawMessage(item.Raw))
 		}

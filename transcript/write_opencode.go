@@ -36,10 +36,10 @@ func (w *writer) openCode(messages []thread.Message) {
 	}
 	for i := range messages {
 		m := &messages[i]
-		at := w.at(m)
+		at := w.timeOf(m)
 		switch {
 		case m.Role == thread.Assistant:
-			answered := results(messages[i+1:])
+			answered := resultsByCall(messages[i+1:])
 			add(at, map[string]any{
 				"role": "assistant", "parentID": user, "providerID": provider, "modelID": w.session.Model, "mode": "build",
 				"path": map[string]string{"cwd": w.session.Dir, "root": w.session.Dir}, "cost": 0, "finish": openCodeFinish(m),
@@ -97,14 +97,14 @@ func (w *writer) openCodeParts(m *thread.Message, at time.Time, answered map[str
 		case thread.Media:
 			file, ok := openCodeFile(p)
 			if !ok {
-				w.lost(p)
+				w.countLost(p)
 				continue
 			}
 			parts = append(parts, file)
 		case thread.ToolCall:
 			parts = append(parts, map[string]any{"type": "tool", "callID": p.ID, "tool": p.Name, "state": w.openCodeState(p, answered, span)})
 		default:
-			w.lost(p)
+			w.countLost(p)
 		}
 	}
 	return parts
@@ -112,7 +112,7 @@ func (w *writer) openCodeParts(m *thread.Message, at time.Time, answered map[str
 
 // openCodeState is how a call ended.
 func (w *writer) openCodeState(call thread.ToolCall, answered map[string]thread.ToolResult, span map[string]int64) map[string]any {
-	state := map[string]any{"input": object(call.Arguments), "time": span}
+	state := map[string]any{"input": argumentsObject(call.Arguments), "time": span}
 	r, ok := answered[call.ID]
 	if !ok || r.Outcome == thread.Failure {
 		state["status"], state["error"] = "error", r.Text()
@@ -136,9 +136,9 @@ func (w *writer) openCodeState(call thread.ToolCall, answered map[string]thread.
 				files = append(files, file)
 				continue
 			}
-			w.lost(p)
+			w.countLost(p)
 		default:
-			w.lost(p)
+			w.countLost(p)
 		}
 	}
 	state["output"] = output
@@ -150,7 +150,7 @@ func (w *writer) openCodeState(call thread.ToolCall, answered map[string]thread.
 
 // openCodeFile is an image in a message.
 func openCodeFile(m thread.Media) (map[string]any, bool) {
-	mime, data, ok := inline(m)
+	mime, data, ok := inlineImage(m)
 	if !ok {
 		return nil, false
 	}

@@ -11,8 +11,8 @@ import (
 
 // pi writes a session of pi, version 3: a tree that has one branch.
 func (w *writer) pi(messages []thread.Message) {
-	begun := stamp(w.session.Time)
-	folder := "--" + flat(strings.TrimPrefix(w.session.Dir, "/"), func(r rune) bool { return strings.ContainsRune(`/\:`, r) }) + "--"
+	begun := timestamp(w.session.Time)
+	folder := "--" + flatFolderName(strings.TrimPrefix(w.session.Dir, "/"), func(r rune) bool { return strings.ContainsRune(`/\:`, r) }) + "--"
 	w.out.Path = folder + "/" + strings.NewReplacer(":", "-", ".", "-").Replace(begun) + "_" + w.session.ID + ".jsonl"
 	w.line(map[string]any{"type": "session", "version": 3, "id": w.session.ID, "timestamp": begun, "cwd": w.session.Dir})
 	provider := w.provider()
@@ -24,13 +24,13 @@ func (w *writer) pi(messages []thread.Message) {
 		parent = id
 		w.line(members)
 	}
-	entry(stamp(w.first), "model_change", map[string]any{"provider": provider, "modelId": w.session.Model})
+	entry(timestamp(w.first), "model_change", map[string]any{"provider": provider, "modelId": w.session.Model})
 	if w.session.Title != "" {
-		entry(stamp(w.first), "session_info", map[string]any{"name": w.session.Title})
+		entry(timestamp(w.first), "session_info", map[string]any{"name": w.session.Title})
 	}
 	for i := range messages {
 		m := &messages[i]
-		at := w.at(m)
+		at := w.timeOf(m)
 		said := map[string]any{"timestamp": at.UnixMilli()}
 		switch r, result := m.Result(); {
 		case m.Role == thread.Assistant:
@@ -48,12 +48,12 @@ func (w *writer) pi(messages []thread.Message) {
 			said["role"], said["toolCallId"], said["toolName"] = "toolResult", r.CallID, r.Tool
 			said["content"], said["isError"] = w.piBlocks(r.Content), r.Outcome == thread.Failure
 		case m.Kind == thread.Injected:
-			entry(stamp(at), "custom_message", map[string]any{"customType": "palimpsest", "content": w.piBlocks(m.Parts), "display": false})
+			entry(timestamp(at), "custom_message", map[string]any{"customType": "palimpsest", "content": w.piBlocks(m.Parts), "display": false})
 			continue
 		default:
 			said["role"], said["content"] = "user", w.piBlocks(m.Parts)
 		}
-		entry(stamp(at), "message", map[string]any{"message": said})
+		entry(timestamp(at), "message", map[string]any{"message": said})
 	}
 }
 
@@ -85,20 +85,20 @@ func (w *writer) piBlocks(parts []thread.Part) []map[string]any {
 			}
 			blocks = append(blocks, block)
 		case thread.ToolCall:
-			block := map[string]any{"type": "toolCall", "id": p.ID, "name": p.Name, "arguments": json.RawMessage(object(p.Arguments))}
+			block := map[string]any{"type": "toolCall", "id": p.ID, "name": p.Name, "arguments": json.RawMessage(argumentsObject(p.Arguments))}
 			if p.Signature != "" {
 				block["thoughtSignature"] = p.Signature
 			}
 			blocks = append(blocks, block)
 		case thread.Media:
-			mime, data, ok := inline(p)
+			mime, data, ok := inlineImage(p)
 			if !ok {
-				w.lost(p)
+				w.countLost(p)
 				continue
 			}
 			blocks = append(blocks, map[string]any{"type": "image", "mimeType": mime, "data": data})
 		default:
-			w.lost(p)
+			w.countLost(p)
 		}
 	}
 	return blocks

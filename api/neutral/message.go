@@ -173,7 +173,7 @@ type FieldError struct {
 // Error writes the path and the reason.
 func (e *FieldError) Error() string { return e.Path + ": " + e.Reason }
 
-func field(path, format string, args ...any) error {
+func fieldErrorf(path, format string, args ...any) error {
 	return &FieldError{Path: path, Reason: fmt.Sprintf(format, args...)}
 }
 
@@ -191,20 +191,20 @@ func (m *Message) Value(path string) (thread.Message, error) {
 	switch out.Role {
 	case thread.System, thread.User, thread.Assistant, thread.Tool:
 	default:
-		return out, field(path+".role", "want system, user, assistant or tool, got %.40q", m.Role)
+		return out, fieldErrorf(path+".role", "want system, user, assistant or tool, got %.40q", m.Role)
 	}
 	switch {
 	case !known:
-		return out, field(path+".kind", "want injected, recap or nothing, got %.40q", m.Kind)
+		return out, fieldErrorf(path+".kind", "want injected, recap or nothing, got %.40q", m.Kind)
 	case m.Parts == nil: // an empty list is what a message says that says nothing
-		return out, field(path+".parts", "a message has parts; [] stands for none")
+		return out, fieldErrorf(path+".parts", "a message has parts; [] stands for none")
 	case out.Role == thread.Tool && len(m.Parts) != 1:
-		return out, field(path+".parts", "a tool message holds exactly one tool_result; send each result as a message of its own")
+		return out, fieldErrorf(path+".parts", "a tool message holds exactly one tool_result; send each result as a message of its own")
 	}
 	for i := range m.Parts {
 		at := fmt.Sprintf("%s.parts[%d]", path, i)
-		if !slices.Contains(allowed(out.Role), m.Parts[i].Type) {
-			return out, field(at+".type", "a %s message may hold %v, got %.40q", m.Role, allowed(out.Role), m.Parts[i].Type)
+		if !slices.Contains(allowedParts(out.Role), m.Parts[i].Type) {
+			return out, fieldErrorf(at+".type", "a %s message may hold %v, got %.40q", m.Role, allowedParts(out.Role), m.Parts[i].Type)
 		}
 		p, err := m.Parts[i].value(at)
 		if err != nil {
@@ -215,8 +215,8 @@ func (m *Message) Value(path string) (thread.Message, error) {
 	return out, nil
 }
 
-// allowed lists the types of parts that a message of the role may hold.
-func allowed(role thread.Role) []string {
+// allowedParts lists the types of parts that a message of the role may hold.
+func allowedParts(role thread.Role) []string {
 	switch role {
 	case thread.Assistant:
 		return []string{TextPart, ReasoningPart, MediaPart, ToolCallPart, OpaquePart}
@@ -267,7 +267,7 @@ func (p *Part) value(path string) (thread.Part, error) {
 		for i := range p.Content {
 			at := fmt.Sprintf("%s.content[%d]", path, i)
 			if t := p.Content[i].Type; t != TextPart && t != MediaPart && t != OpaquePart {
-				return nil, field(at+".type", "a result may hold text, media and opaque parts, got %.40q", t)
+				return nil, fieldErrorf(at+".type", "a result may hold text, media and opaque parts, got %.40q", t)
 			}
 			v, err := p.Content[i].value(at)
 			if err != nil {
@@ -291,15 +291,15 @@ func (p *Part) check(path string) error {
 	case ReasoningPart, OpaquePart: // what is sent on as it is must be JSON
 		switch {
 		case p.Raw == "" && p.Type == OpaquePart:
-			return field(path+".raw", "an opaque part is the JSON of its block, as a string, and api says whose")
+			return fieldErrorf(path+".raw", "an opaque part is the JSON of its block, as a string, and api says whose")
 		case p.Raw != "" && !rawjson.Valid(p.Raw):
-			return field(path+".raw", "not valid JSON")
+			return fieldErrorf(path+".raw", "not valid JSON")
 		case p.Raw != "" && p.API == "":
-			return field(path+".api", "say whose block raw is: anthropic, openai, responses or gemini")
+			return fieldErrorf(path+".api", "say whose block raw is: anthropic, openai, responses or gemini")
 		}
 	case MediaPart:
 		if !slices.Contains([]thread.MediaType{thread.Image, thread.Document, thread.Audio, thread.Video, thread.File}, thread.MediaType(p.Media)) {
-			return field(path+".media", "want image, document, audio, video or file, got %.40q", p.Media)
+			return fieldErrorf(path+".media", "want image, document, audio, video or file, got %.40q", p.Media)
 		}
 		n := 0
 		for _, s := range []string{p.Data, p.URL, p.FileID, p.Text} {
@@ -308,28 +308,28 @@ func (p *Part) check(path string) error {
 			}
 		}
 		if n > 1 { // none is what a log holds of a picture whose content nobody kept
-			return field(path, "a media part has one of data, url, file_id and text, got %d", n)
+			return fieldErrorf(path, "a media part has one of data, url, file_id and text, got %d", n)
 		}
 	case ToolCallPart:
 		if p.CallID == "" || p.Tool == "" {
-			return field(path, "a tool_call needs call_id and tool")
+			return fieldErrorf(path, "a tool_call needs call_id and tool")
 		}
 	case ToolResultPart:
 		if p.CallID == "" {
-			return field(path+".call_id", "a tool_result names the call that it answers")
+			return fieldErrorf(path+".call_id", "a tool_result names the call that it answers")
 		}
 		switch thread.Outcome(p.Outcome) {
 		case "", thread.Success, thread.Failure, thread.Partial:
 		default:
-			return field(path+".outcome", "want success, failure or partial, got %.40q", p.Outcome)
+			return fieldErrorf(path+".outcome", "want success, failure or partial, got %.40q", p.Outcome)
 		}
 		switch thread.Durability(p.Durability) {
 		case "", thread.Ephemeral, thread.Anchoring, thread.Replayable, thread.NonReplayable:
 		default:
-			return field(path+".durability", "want ephemeral, anchoring, replayable or non_replayable, got %.40q", p.Durability)
+			return fieldErrorf(path+".durability", "want ephemeral, anchoring, replayable or non_replayable, got %.40q", p.Durability)
 		}
 	default:
-		return field(path+".type", "want text, reasoning, media, tool_call, tool_result or opaque, got %.40q", p.Type)
+		return fieldErrorf(path+".type", "want text, reasoning, media, tool_call, tool_result or opaque, got %.40q", p.Type)
 	}
 	return nil
 }

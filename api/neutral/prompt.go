@@ -71,16 +71,16 @@ func PromptOf(p *prompt.Prompt) *Prompt {
 func (p *Prompt) Value(path string) (*prompt.Prompt, error) {
 	out := &prompt.Prompt{Model: p.Model, MaxOutput: p.MaxOutput}
 	if len(p.Messages) > 0 || len(p.CachePoints) > 0 {
-		return nil, field(path, "the base of a step has no messages and cache_points of its own; send new messages beside it")
+		return nil, fieldErrorf(path, "the base of a step has no messages and cache_points of its own; send new messages beside it")
 	}
 	if p.MaxOutput < 0 {
-		return nil, field(path+".max_output", "want a number of tokens, 0 or more")
+		return nil, fieldErrorf(path+".max_output", "want a number of tokens, 0 or more")
 	}
 	for i, s := range p.System {
 		switch s.Role {
 		case "", "system", "developer", "instructions":
 		default:
-			return nil, field(fmt.Sprintf("%s.system[%d].role", path, i), "want system, developer or instructions, got %.40q", s.Role)
+			return nil, fieldErrorf(fmt.Sprintf("%s.system[%d].role", path, i), "want system, developer or instructions, got %.40q", s.Role)
 		}
 		if s.Role == "" {
 			s.Role = string(thread.System)
@@ -89,7 +89,7 @@ func (p *Prompt) Value(path string) (*prompt.Prompt, error) {
 	}
 	for i, t := range p.Tools {
 		if t.Name == "" {
-			return nil, field(fmt.Sprintf("%s.tools[%d].name", path, i), "a tool has a name")
+			return nil, fieldErrorf(fmt.Sprintf("%s.tools[%d].name", path, i), "a tool has a name")
 		}
 		out.Tools = append(out.Tools, prompt.Tool{Name: t.Name, Description: t.Description, Schema: string(t.Schema)})
 	}

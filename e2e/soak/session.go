@@ -309,6 +309,6 @@ func startUpstream(seed uint64) (*httptest.Server, error) {
 			}
 		}
 		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, wiretest.Body(wire.Chat, &wiretest.Said{Serial: "1", Model: "gpt-soak", Text: "the answer of the provider", Stop: wire.StopEnd}))
+		io.WriteString(w, wiretest.Body(wire.Chat, &wiretest.ModelAnswer{Serial: "1", Model: "gpt-soak", Text: "the answer of the provider", Stop: wire.StopEnd}))
 	})), nil
 }

@@ -63,7 +63,7 @@ func Open(dir string) (*Session, error) {
 		return nil, err
 	}
 	s.Own = strings.TrimSpace(string(own))
-	histories, err := filepath.Glob(filepath.Join(escaped(dir), "history.*"))
+	histories, err := filepath.Glob(filepath.Join(escapeGlob(dir), "history.*"))
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +81,8 @@ func Open(dir string) (*Session, error) {
 	return s, nil
 }
 
-// escaped is a folder's name as filepath.Glob takes it for itself.
-func escaped(dir string) string {
+// escapeGlob is a folder's name as filepath.Glob takes it for itself.
+func escapeGlob(dir string) string {
 	return strings.NewReplacer(`*`, `[*]`, `?`, `[?]`, `[`, `[[]`).Replace(dir)
 }
 
@@ -115,9 +115,9 @@ func questions(path string) ([]Question, error) {
 	return all, nil
 }
 
-// last is where the last exchange begins: the last step of the model, and what
+// lastExchange is where the last exchange begins: the last step of the model, and what
 // answered it.
-func (s *Session) last() int {
+func (s *Session) lastExchange() int {
 	t := s.Transcript.Thread
 	i := t.Len()
 	for i > 0 && uncopied.At(t, i-1).Role != thread.Assistant {
@@ -132,10 +132,10 @@ func (s *Session) last() int {
 // ownPrompt is the agent's own summary with the last exchange behind it.
 func (s *Session) ownPrompt() *prompt.Prompt {
 	messages := []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: s.Own}}}}
-	return &prompt.Prompt{Messages: append(messages, uncopied.Messages(s.Transcript.Thread)[s.last():]...)}
+	return &prompt.Prompt{Messages: append(messages, uncopied.Messages(s.Transcript.Thread)[s.lastExchange():]...)}
 }
 
-// whole is the conversation as it was said.
-func (s *Session) whole() *prompt.Prompt {
+// wholePrompt is the conversation as it was said.
+func (s *Session) wholePrompt() *prompt.Prompt {
 	return &prompt.Prompt{Messages: uncopied.Messages(s.Transcript.Thread)}
 }

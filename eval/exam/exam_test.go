@@ -169,7 +169,7 @@ func TestFold(t *testing.T) {
 		},
 	}
 	full, half, wrong := grade{Score: 1}, grade{Score: 0.5}, grade{False: true}
-	r := fold(k, map[string]map[string]map[string]grade{
+	r := foldGrades(k, map[string]map[string]map[string]grade{
 		"a": {"1": {"01": full, "02": half, "05": full, "06": full}, "2": {"01": full, "02": wrong, "05": full, "06": full}},
 		"b": {"1": {"03": half, "04": wrong}},
 	})
@@ -237,7 +237,7 @@ func TestFits(t *testing.T) {
 
 func TestLabels(t *testing.T) {
 	for n, want := range map[int]string{0: "A", 25: "Z", 26: "AA", 51: "AZ", 52: "BA"} {
-		if got := label(n); got != want {
+		if got := letterLabel(n); got != want {
 			t.Errorf("label %d is %s, want %s", n, got, want)
 		}
 	}

@@ -97,8 +97,8 @@ func (k *Key) session(name string) *KeySession {
 	return &KeySession{Name: name}
 }
 
-// of are the readers of a session.
-func (k *Key) of(session string) []Reader {
+// readersOf are the readers of a session.
+func (k *Key) readersOf(session string) []Reader {
 	var all []Reader
 	for _, r := range k.Readers {
 		if r.Session == session {

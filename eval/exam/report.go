@@ -88,7 +88,7 @@ func Fold(out string) (*Report, error) {
 	var bad []error
 	for i := range k.Sessions {
 		s := &k.Sessions[i]
-		readers := len(k.of(s.Name))
+		readers := len(k.readersOf(s.Name))
 		if readers == 0 {
 			continue
 		}
@@ -105,14 +105,14 @@ func Fold(out string) (*Report, error) {
 	if len(bad) > 0 {
 		return nil, errors.Join(bad...)
 	}
-	return fold(k, grades), nil
+	return foldGrades(k, grades), nil
 }
 
-// known is the order of the types that exams usually have.
-var known = []string{"intent", "decision", "state", "failure", "fact", "current"}
+// typeOrder is the order of the types that exams usually have.
+var typeOrder = []string{"intent", "decision", "state", "failure", "fact", "current"}
 
-// fold adds up grades by session, question and reader.
-func fold(k *Key, grades map[string]map[string]map[string]grade) *Report {
+// foldGrades adds up grades by session, question and reader.
+func foldGrades(k *Key, grades map[string]map[string]map[string]grade) *Report {
 	r := &Report{Counter: k.Counter, Readings: k.Readings, Missing: k.Missing}
 	for _, s := range k.Sessions {
 		r.Sessions = append(r.Sessions, s.Name)
@@ -123,10 +123,10 @@ func fold(k *Key, grades map[string]map[string]map[string]grade) *Report {
 		}
 	}
 	place := func(kind string) int {
-		if i := slices.Index(known, kind); i >= 0 {
+		if i := slices.Index(typeOrder, kind); i >= 0 {
 			return i
 		}
-		return len(known)
+		return len(typeOrder)
 	}
 	slices.SortFunc(r.Types, func(a, b string) int { return cmp.Or(place(a)-place(b), cmp.Compare(a, b)) })
 
@@ -140,10 +140,10 @@ func fold(k *Key, grades map[string]map[string]map[string]grade) *Report {
 				ByType: map[string]*Tally{}, BySession: map[string]*Cell{}, readings: make([]Tally, k.Readings),
 			}
 		}
-		by[n].read(k.session(one.Session), one, grades[one.Session])
+		by[n].addReader(k.session(one.Session), one, grades[one.Session])
 	}
 	for _, x := range by {
-		x.total()
+		x.computeTotals()
 		r.Rows = append(r.Rows, *x)
 	}
 	slices.SortFunc(r.Rows, func(a, b Row) int {
@@ -152,8 +152,8 @@ func fold(k *Key, grades map[string]map[string]map[string]grade) *Report {
 	return r
 }
 
-// read adds one reader.
-func (x *Row) read(s *KeySession, r Reader, grades map[string]map[string]grade) {
+// addReader adds the grades of one reader.
+func (x *Row) addReader(s *KeySession, r Reader, grades map[string]map[string]grade) {
 	x.Least, x.Most = min(x.Least, r.Size), max(x.Most, r.Size)
 	if r.Over && r.Reading == 1 {
 		x.Over++
@@ -175,8 +175,8 @@ func (x *Row) read(s *KeySession, r Reader, grades map[string]map[string]grade) 
 	c.Size, c.readings = r.Size, append(c.readings, sum)
 }
 
-// total makes figures of what the readers came to.
-func (x *Row) total() {
+// computeTotals computes the figures of the row from its readings.
+func (x *Row) computeTotals() {
 	for _, t := range x.readings {
 		x.Scores = append(x.Scores, t.Score)
 	}

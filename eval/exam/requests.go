@@ -89,7 +89,7 @@ func (r *Requests) answer(p *prompt.Prompt, o *llm.Options) (string, bool, error
 	} else {
 		r.last++
 		name = fmt.Sprintf("%02d", r.last)
-		if err := r.put(name, hash, p, o); err != nil {
+		if err := r.writeRequest(name, hash, p, o); err != nil {
 			return "", false, err
 		}
 		r.known[hash] = name
@@ -100,8 +100,8 @@ func (r *Requests) answer(p *prompt.Prompt, o *llm.Options) (string, bool, error
 	return "", false, nil
 }
 
-// put writes a request word for word.
-func (r *Requests) put(name, hash string, p *prompt.Prompt, o *llm.Options) error {
+// writeRequest writes a request word for word.
+func (r *Requests) writeRequest(name, hash string, p *prompt.Prompt, o *llm.Options) error {
 	dir := filepath.Join(r.dir, name)
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err

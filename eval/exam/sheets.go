@@ -52,7 +52,7 @@ func Sheets(out string) (int, error) {
 	sheets := 0
 	for i := range k.Sessions {
 		s := &k.Sessions[i]
-		readers := k.of(s.Name)
+		readers := k.readersOf(s.Name)
 		if len(readers) == 0 {
 			continue
 		}
@@ -63,8 +63,8 @@ func Sheets(out string) (int, error) {
 			one := sheetQuestion{q, map[string]string{}}
 			by := map[string]string{}
 			for n, at := range shuffled(k.Seed, s.Name+"\n"+q.ID, len(readers)) {
-				by[label(n)] = readers[at].Number
-				one.Answers[label(n)] = answers[readers[at].Number][q.ID]
+				by[letterLabel(n)] = readers[at].Number
+				one.Answers[letterLabel(n)] = answers[readers[at].Number][q.ID]
 			}
 			sheet.Questions = append(sheet.Questions, one)
 			who[s.Name][q.ID] = by
@@ -88,17 +88,17 @@ func shuffled(seed uint64, what string, n int) []int {
 	return rand.New(rand.NewPCG(seed, h.Sum64())).Perm(n)
 }
 
-// label is A to Z, then AA, AB and so on.
-func label(n int) string {
+// letterLabel is A to Z, then AA, AB and so on.
+func letterLabel(n int) string {
 	name := string(rune('A' + n%26))
 	if n >= 26 {
-		return label(n/26-1) + name
+		return letterLabel(n/26-1) + name
 	}
 	return name
 }
 
-// readWritten reads what somebody was to write into a folder.
-func readWritten(path string, v any, by, want string) error {
+// readSubmission reads the file that a reader or grader was to write into a folder.
+func readSubmission(path string, v any, by, want string) error {
 	err := readJSON(path, v)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -113,7 +113,7 @@ func readWritten(path string, v any, by, want string) error {
 func readAnswers(dir string, s *KeySession) (map[string]string, []error) {
 	path := filepath.Join(dir, answersFile)
 	var raw map[string]json.RawMessage
-	if err := readWritten(path, &raw, "a reader", "one object of question ids and texts"); err != nil {
+	if err := readSubmission(path, &raw, "a reader", "one object of question ids and texts"); err != nil {
 		return nil, []error{err}
 	}
 	answers := map[string]string{}
@@ -149,7 +149,7 @@ type grade struct {
 func readGrades(out string, at int, s *KeySession, who map[string]map[string]string) (map[string]map[string]grade, []error) {
 	path := filepath.Join(graderDir(out, at), gradesFile)
 	var raw map[string]map[string]json.RawMessage
-	if err := readWritten(path, &raw, "a grader", `{"q01": {"A": {"score": 1, "false": false}}}`); err != nil {
+	if err := readSubmission(path, &raw, "a grader", `{"q01": {"A": {"score": 1, "false": false}}}`); err != nil {
 		return nil, []error{err}
 	}
 	var bad []error
@@ -161,7 +161,7 @@ func readGrades(out string, at int, s *KeySession, who map[string]map[string]str
 		given := raw[q.ID]
 		delete(raw, q.ID)
 		grades[q.ID] = map[string]grade{}
-		for _, l := range slices.SortedFunc(maps.Keys(who[q.ID]), byLength) {
+		for _, l := range slices.SortedFunc(maps.Keys(who[q.ID]), compareLabels) {
 			var g struct {
 				Score *float64 `json:"score"`
 				False bool     `json:"false"`
@@ -187,8 +187,8 @@ func readGrades(out string, at int, s *KeySession, who map[string]map[string]str
 	return grades, bad
 }
 
-// byLength sorts labels as they were given: Z before AA.
-func byLength(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) }
+// compareLabels sorts labels as they were given: Z before AA.
+func compareLabels(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) }
 
 // readLabels reads which reader stands behind which label.
 func readLabels(out string) (labels, error) {

@@ -21,7 +21,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	two := func(x float64) string { return fmt.Sprintf("%.2f", x) }
 	var over []string
 	for _, x := range r.Rows {
-		cells := []string{x.Contender, x.Budget, ends(x.Least, x.Most), fmt.Sprintf("%.3f", x.Score), fmt.Sprint(x.False), fmt.Sprint(x.N)}
+		cells := []string{x.Contender, x.Budget, rangeText(x.Least, x.Most), fmt.Sprintf("%.3f", x.Score), fmt.Sprint(x.False), fmt.Sprint(x.N)}
 		if several {
 			low, high := x.spread()
 			cells = append(cells, fmt.Sprintf("%.3f…%.3f", low, high))
@@ -79,8 +79,8 @@ func (c *Cell) text(several bool) string {
 	return fmt.Sprintf("%.1f of %d", c.Mean, c.Questions)
 }
 
-// ends writes a range, or the one number that it is.
-func ends(low, high int) string {
+// rangeText writes a range, or the one number that it is.
+func rangeText(low, high int) string {
 	if low == high {
 		return fmt.Sprint(low)
 	}

@@ -105,7 +105,7 @@ func Write(ctx context.Context, out string, sessions []*Session, o *Options) (*K
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		made, err := t.make(ctx, counter)
+		made, err := t.makePrompt(ctx, counter)
 		switch {
 		case errors.Is(err, ErrWaiting):
 			waiting++
@@ -132,8 +132,8 @@ func Write(ctx context.Context, out string, sessions []*Session, o *Options) (*K
 	if len(k.Readers) == 0 {
 		return nil, fmt.Errorf("no prompt was made: %s", k.Missing[0].Why)
 	}
-	k.number(texts)
-	return k, k.write(out, texts)
+	k.assignNumbers(texts)
+	return k, k.writeReaders(out, texts)
 }
 
 // plan lists what is to be made, session by session.
@@ -143,7 +143,7 @@ func plan(k *Key, sessions []*Session, o *Options, counter *token.Counter) ([]ta
 		if k.session(s.Name).Questions != nil {
 			return nil, fmt.Errorf("%w: two folders are called %s; a report could not tell them apart", ErrInvalid, s.Name)
 		}
-		size := measure(s.whole(), counter)
+		size := measure(s.wholePrompt(), counter)
 		k.Sessions = append(k.Sessions, KeySession{s.Name, size, s.Questions})
 		budgets := o.Budgets
 		if len(budgets) == 0 {
@@ -191,18 +191,18 @@ func measure(p *prompt.Prompt, counter *token.Counter) int {
 	return counter.Text(string(text.Encode(p)))
 }
 
-// fitted is the text of a prompt with its size, and the budget that was asked for.
-type fitted struct {
+// fittedText is the text of a prompt with its size, and the budget that was asked for.
+type fittedText struct {
 	text, note    string
 	size, askedOf int
 }
 
-// make makes the text of the prompt. Its headings and marks count too, so that all
+// makePrompt makes the text of the prompt. Its headings and marks count too, so that all
 // contenders are measured by what the reader sees.
-func (t *task) make(ctx context.Context, counter *token.Counter) (*fitted, error) {
+func (t *task) makePrompt(ctx context.Context, counter *token.Counter) (*fittedText, error) {
 	budget := t.limit
 	if t.contender.Rehearse != nil && !t.contender.Sized {
-		rehearsed, err := t.fit(ctx, t.contender.Rehearse, budget, counter)
+		rehearsed, err := t.fitToBudget(ctx, t.contender.Rehearse, budget, counter)
 		switch {
 		case err == nil:
 			budget = rehearsed.askedOf
@@ -210,23 +210,23 @@ func (t *task) make(ctx context.Context, counter *token.Counter) (*fitted, error
 			return nil, err
 		}
 	}
-	return t.fit(ctx, t.contender.Make, budget, counter)
+	return t.fitToBudget(ctx, t.contender.Make, budget, counter)
 }
 
-// tries bounds how often a contender is asked for less: each time it is asked for as
+// maxFitTries bounds how often a contender is asked for less: each time it is asked for as
 // much less as the text was too long, and from the second on for more, so a few are
 // enough.
-const tries = 8
+const maxFitTries = 8
 
-// fit asks for less and less until the text fits.
-func (t *task) fit(ctx context.Context, ask Make, budget int, counter *token.Counter) (*fitted, error) {
+// fitToBudget asks for less and less until the text fits.
+func (t *task) fitToBudget(ctx context.Context, ask Make, budget int, counter *token.Counter) (*fittedText, error) {
 	size := 0
-	for n := range tries {
+	for n := range maxFitTries {
 		made, err := ask(ctx, t.session, budget)
 		if err != nil {
 			return nil, err
 		}
-		f := &fitted{text: string(text.Encode(made.Prompt)), note: made.Note, askedOf: budget}
+		f := &fittedText{text: string(text.Encode(made.Prompt)), note: made.Note, askedOf: budget}
 		f.size = counter.Text(f.text)
 		if t.contender.Sized || f.size <= t.limit {
 			return f, nil
@@ -240,9 +240,9 @@ func (t *task) fit(ctx context.Context, ask Make, budget int, counter *token.Cou
 	return nil, fmt.Errorf("as text the prompt takes %d tokens, the budget is %d: %w", size, t.limit, palimpsest.ErrOverBudget)
 }
 
-// number gives readers their numbers, in an order that tells nothing, and sorts them
+// assignNumbers gives readers their numbers, in an order that tells nothing, and sorts them
 // and their texts by it.
-func (k *Key) number(texts []string) {
+func (k *Key) assignNumbers(texts []string) {
 	order := rand.New(rand.NewPCG(k.Seed, uint64(len(texts)))).Perm(len(texts))
 	width := max(2, len(fmt.Sprint(len(texts))))
 	readers, moved := make([]Reader, len(texts)), make([]string, len(texts))
@@ -254,9 +254,9 @@ func (k *Key) number(texts []string) {
 	copy(texts, moved)
 }
 
-// write lays the readers' folders out. The key comes last, so that an exam that has
+// writeReaders lays the readers' folders out. The key comes last, so that an exam that has
 // one is whole.
-func (k *Key) write(out string, texts []string) error {
+func (k *Key) writeReaders(out string, texts []string) error {
 	for i, r := range k.Readers {
 		dir := filepath.Join(out, readersDir, r.Number)
 		var questions strings.Builder

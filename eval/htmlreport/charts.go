@@ -4,8 +4,8 @@ import (
 	"fmt"
 )
 
-// narrow is the width of a picture that a phone shows whole.
-const narrow = 580
+// phoneWidth is the width of a picture that a phone shows whole.
+const phoneWidth = 580
 
 // whisker is a value with its interval.
 type whisker struct {
@@ -16,15 +16,15 @@ type whisker struct {
 	failed           bool // not made at all, mostly
 }
 
-// forest draws one line for each contender: its value and its interval.
-func forest(name, title, across string, rows []whisker) markup {
+// forestPlot draws one line for each contender: its value and its interval.
+func forestPlot(name, title, across string, rows []whisker) markup {
 	const line, left, top = 22, 222, 14
-	d := &drawing{width: narrow, height: top + line*float64(len(rows)) + 46}
+	d := &drawing{width: phoneWidth, height: top + line*float64(len(rows)) + 46}
 	x := axis{0, 1, left, d.width - 60}
 	bottom := d.height - 44
 	for _, v := range x.ticks(10) {
 		d.line("grid", x.at(v), top, x.at(v), bottom)
-		d.text("tick", "middle", x.at(v), bottom+16, short(v))
+		d.text("tick", "middle", x.at(v), bottom+16, tickText(v))
 	}
 	d.text("name", "middle", (x.from+x.to)/2, bottom+36, across)
 	for i, r := range rows {
@@ -57,10 +57,10 @@ type trace struct {
 	values []float64
 }
 
-// lines draws traces, each with a colour and dashes of its own and its name below.
+// linePlot draws traces, each with a colour and dashes of its own and its name below.
 // A positive top cuts off what is above it.
-func lines(name, title, across, up string, top float64, traces []trace) markup {
-	d := &drawing{width: narrow, height: 400 + 18*float64((len(traces)+1)/2)}
+func linePlot(name, title, across, up string, top float64, traces []trace) markup {
+	d := &drawing{width: phoneWidth, height: 400 + 18*float64((len(traces)+1)/2)}
 	longest, most := 1.0, 0.0
 	for _, t := range traces {
 		for i, v := range t.values {
@@ -78,7 +78,7 @@ func lines(name, title, across, up string, top float64, traces []trace) markup {
 		class := "s1"
 		if !t.strong {
 			// The second colour is that of the trace that the plot points out.
-			class = fmt.Sprintf("s%d", []int{0, 2, 3, 4, 5, 6, 7}[other%(colours-1)])
+			class = fmt.Sprintf("s%d", []int{0, 2, 3, 4, 5, 6, 7}[other%(traceColours-1)])
 			other++
 		}
 		var points []point
@@ -96,8 +96,8 @@ func lines(name, title, across, up string, top float64, traces []trace) markup {
 	return d.finish(name, title)
 }
 
-// colours is how many the page has for traces.
-const colours = 8
+// traceColours is how many the page has for traces.
+const traceColours = 8
 
 // group is a named group of bars of the same kinds.
 type group struct {
@@ -105,29 +105,29 @@ type group struct {
 	values []float64
 }
 
-// bars draws groups of bars from 0 to 1, with the kinds named below.
-func bars(name, title string, kinds []string, groups []group) markup {
+// barPlot draws groups of bars from 0 to 1, with the kinds named below.
+func barPlot(name, title string, kinds []string, groups []group) markup {
 	const left, bar, space = 190, 13, 9
 	each := bar*float64(len(kinds)) + space
-	d := &drawing{width: narrow, height: 14 + each*float64(len(groups)) + 62}
+	d := &drawing{width: phoneWidth, height: 14 + each*float64(len(groups)) + 62}
 	x := axis{0, 1, left, d.width - 60}
 	bottom := 14 + each*float64(len(groups))
 	for _, v := range x.ticks(10) {
 		d.line("grid", x.at(v), 10, x.at(v), bottom)
-		d.text("tick", "middle", x.at(v), bottom+16, short(v))
+		d.text("tick", "middle", x.at(v), bottom+16, tickText(v))
 	}
 	for i, g := range groups {
 		y := 14 + each*float64(i)
 		d.text("label", "end", left-10, y+each/2, g.name)
 		for k, v := range g.values {
-			class := fmt.Sprintf("fill s%d", k%colours)
+			class := fmt.Sprintf("fill s%d", k%traceColours)
 			d.bar(class, x.from, y+bar*float64(k), x.at(v)-x.from, bar-1, fmt.Sprintf("%s, %s: %.3f", g.name, kinds[k], v))
 			d.text("value", "start", x.at(v)+4, y+bar*float64(k)+10, fmt.Sprintf("%.2f", v))
 		}
 	}
 	at := float64(left)
 	for k, kind := range kinds {
-		d.bar(fmt.Sprintf("fill s%d", k%colours), at, bottom+32, 12, 12, kind)
+		d.bar(fmt.Sprintf("fill s%d", k%traceColours), at, bottom+32, 12, 12, kind)
 		d.text("label", "start", at+18, bottom+42, kind)
 		at += 36 + 8*float64(len(kind))
 	}

@@ -18,7 +18,7 @@ type drawing struct {
 // makes the ids of the page unique.
 func (d *drawing) finish(name, title string) markup {
 	class := "whole"
-	if d.width > narrow {
+	if d.width > phoneWidth {
 		class = "large"
 	}
 	return markup(fmt.Sprintf(
@@ -92,8 +92,8 @@ func (a axis) ticks(about int) []float64 {
 	return all
 }
 
-// short writes a number as briefly as a tick wants it.
-func short(v float64) string {
+// tickText writes a number as briefly as a tick wants it.
+func tickText(v float64) string {
 	switch {
 	case v >= 1e6:
 		return strings.TrimSuffix(fmt.Sprintf("%.1f", v/1e6), ".0") + "M"
@@ -109,11 +109,11 @@ func short(v float64) string {
 func (d *drawing) frame(x, y axis, across, up string) {
 	for _, v := range x.ticks(8) {
 		d.line("grid", x.at(v), y.from, x.at(v), y.to)
-		d.text("tick", "middle", x.at(v), y.from+16, short(v))
+		d.text("tick", "middle", x.at(v), y.from+16, tickText(v))
 	}
 	for _, v := range y.ticks(6) {
 		d.line("grid", x.from, y.at(v), x.to, y.at(v))
-		d.text("tick", "end", x.from-6, y.at(v)+4, short(v))
+		d.text("tick", "end", x.from-6, y.at(v)+4, tickText(v))
 	}
 	d.line("axis", x.from, y.from, x.to, y.from)
 	d.line("axis", x.from, y.from, x.from, y.to)

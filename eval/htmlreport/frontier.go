@@ -19,10 +19,10 @@ type curve struct {
 	spots  []spot
 }
 
-// frontier draws recall against cost, a line for each way that has a size and a
+// frontierPlot draws recall against cost, a line for each way that has a size and a
 // point for each other. Cost is on a logarithmic axis: some ways cost ten times as
 // much as others.
-func frontier(name, title, across, up string, curves []curve) markup {
+func frontierPlot(name, title, across, up string, curves []curve) markup {
 	d := &drawing{width: 760, height: 500}
 	low, high, least := 0.5, 1.5, 1.0
 	for _, c := range curves {
@@ -41,12 +41,12 @@ func frontier(name, title, across, up string, curves []curve) markup {
 				d.text("tick", "start", at+4, y.to-6, "no compaction")
 			}
 			d.line(class, at, y.from, at, y.to)
-			d.text("tick", "middle", at, y.from+17, short(v))
+			d.text("tick", "middle", at, y.from+17, tickText(v))
 		}
 	}
 	for _, v := range y.ticks(8) {
 		d.line("grid", x.from, y.at(v), x.to, y.at(v))
-		d.text("tick", "end", x.from-7, y.at(v)+4, short(v))
+		d.text("tick", "end", x.from-7, y.at(v)+4, tickText(v))
 	}
 	d.line("axis", x.from, y.from, x.to, y.from)
 	d.line("axis", x.from, y.from, x.from, y.to)
@@ -54,8 +54,8 @@ func frontier(name, title, across, up string, curves []curve) markup {
 	d.text("name", "start", x.from-44, 14, up)
 
 	p := &placer{width: d.width, height: y.from}
-	p.take(box{0, 0, x.from + 2, d.height}) // the axis
-	p.take(box{x.at(0), 20, x.at(0) + 90, y.to})
+	p.reserve(box{0, 0, x.from + 2, d.height}) // the axis
+	p.reserve(box{x.at(0), 20, x.at(0) + 90, y.to})
 	kinds := 0
 	class := make([]string, len(curves))
 	for i := range curves {
@@ -67,19 +67,19 @@ func frontier(name, title, across, up string, curves []curve) markup {
 			class[i] = "s0"
 		default:
 			kinds++
-			class[i] = fmt.Sprintf("s%d", 2+(kinds-1)%(colours-2))
+			class[i] = fmt.Sprintf("s%d", 2+(kinds-1)%(traceColours-2))
 		}
 		points := make([]point, len(c.spots))
 		for k := range c.spots {
 			s := &c.spots[k]
 			s.at = point{x.at(math.Log(s.x)), y.at(s.y)}
 			points[k] = s.at
-			p.take(box{s.at.x - 6, s.at.y - 6, s.at.x + 6, s.at.y + 6})
+			p.reserve(box{s.at.x - 6, s.at.y - 6, s.at.x + 6, s.at.y + 6})
 			for n := 1; k > 0 && n < 12; n++ {
 				share := float64(n) / 12
 				before := points[k-1]
 				on := point{before.x + (s.at.x-before.x)*share, before.y + (s.at.y-before.y)*share}
-				p.take(box{on.x - 2, on.y - 2, on.x + 2, on.y + 2})
+				p.reserve(box{on.x - 2, on.y - 2, on.x + 2, on.y + 2})
 			}
 		}
 		if len(points) > 1 {
@@ -102,13 +102,13 @@ func frontier(name, title, across, up string, curves []curve) markup {
 				continue
 			}
 			// The name stands where there is room next to the line.
-			best, lead := p.near(c.spots[0].at, c.name), c.spots[0].at
+			best, lead := p.placeNear(c.spots[0].at, c.name), c.spots[0].at
 			for _, s := range c.spots[1:] {
-				if other := p.near(s.at, c.name); other.steps < best.steps {
+				if other := p.placeNear(s.at, c.name); other.steps < best.steps {
 					best, lead = other, s.at
 				}
 			}
-			p.take(best.box)
+			p.reserve(best.box)
 			if best.steps >= leadFrom {
 				d.line("lead-line", lead.x, lead.y, best.x, best.y-4)
 			}
@@ -118,8 +118,8 @@ func frontier(name, title, across, up string, curves []curve) markup {
 	for _, c := range curves {
 		for k, s := range c.spots {
 			if len(c.spots) > 1 && s.name != "" && (c.strong || k == 0 || k == len(c.spots)-1) {
-				if place := p.near(s.at, s.name); place.steps < leadFrom {
-					p.take(place.box)
+				if place := p.placeNear(s.at, s.name); place.steps < leadFrom {
+					p.reserve(place.box)
 					d.text("value", place.anchor, place.x, place.y, s.name)
 				}
 			}

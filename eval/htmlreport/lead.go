@@ -9,10 +9,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/eval"
 )
 
-// lead is what the page shows, in a few sentences.
-func (d *Data) lead() []string {
+// leadSentences is what the page shows, in a few sentences.
+func (d *Data) leadSentences() []string {
 	var all []string
-	if c := d.leading(); c != nil {
+	if c := d.leadColumn(); c != nil {
 		ours, ran := c.Score(auto)
 		simple, beside := c.Score(best)
 		words := fmt.Sprintf("Cut at %d places and fitted into %s", c.Moments, budgetWords(c.Name))
@@ -56,9 +56,9 @@ func (d *Data) conversations() int {
 	return 0
 }
 
-// leading is the budget that the first words are about: a fifth of the history,
+// leadColumn is the budget that the first words are about: a fifth of the history,
 // or the first one.
-func (d *Data) leading() *eval.Column {
+func (d *Data) leadColumn() *eval.Column {
 	if d.Recall == nil || len(d.Recall.Columns) == 0 {
 		return nil
 	}

@@ -5,7 +5,7 @@ import "math"
 // box is a place that something takes.
 type box struct{ x1, y1, x2, y2 float64 }
 
-func (b box) meets(c box) bool { return b.x1 < c.x2 && c.x1 < b.x2 && b.y1 < c.y2 && c.y1 < b.y2 }
+func (b box) overlaps(c box) bool { return b.x1 < c.x2 && c.x1 < b.x2 && b.y1 < c.y2 && c.y1 < b.y2 }
 
 // placer puts words where they cover nothing.
 type placer struct {
@@ -13,8 +13,8 @@ type placer struct {
 	taken         []box
 }
 
-// take keeps words off a place.
-func (p *placer) take(b box) { p.taken = append(p.taken, b) }
+// reserve keeps later words off a place.
+func (p *placer) reserve(b box) { p.taken = append(p.taken, b) }
 
 // letter is about the mean width of a letter of a label, size the height of a line.
 const (
@@ -22,9 +22,9 @@ const (
 	size   = 13
 )
 
-// spoken is a place for words. Steps tells how far it is from its point; at some,
+// labelPlace is a place for words. Steps tells how far it is from its point; at some,
 // a line should lead to it.
-type spoken struct {
+type labelPlace struct {
 	anchor string
 	x, y   float64
 	steps  int
@@ -38,16 +38,16 @@ const (
 	leadFrom = 2
 )
 
-// near finds a place for words beside a point: as near as can be, to the right
+// placeNear finds a place for words beside a point: as near as can be, to the right
 // first. It is not yet taken.
-func (p *placer) near(at point, words string) spoken {
+func (p *placer) placeNear(at point, words string) labelPlace {
 	wide := letter * float64(len([]rune(words)))
 	for step := 0; ; step++ {
 		distance := 9 + 7*float64(step)
 		for _, angle := range []float64{0, 180, -90, 90, -35, 35, -145, 145, -65, 65, -115, 115} {
 			dx, dy := math.Cos(angle*math.Pi/180)*distance, math.Sin(angle*math.Pi/180)*distance
 			b := box{at.x + dx, at.y + dy - size/2, at.x + dx + wide, at.y + dy + size/2}
-			s := spoken{"start", at.x + dx, at.y + dy + 4, step, b}
+			s := labelPlace{"start", at.x + dx, at.y + dy + 4, step, b}
 			switch {
 			case math.Abs(dx) < 1:
 				s.box.x1, s.box.x2 = at.x-wide/2, at.x+wide/2
@@ -58,7 +58,7 @@ func (p *placer) near(at point, words string) spoken {
 			}
 			free := s.box.x1 >= 2 && s.box.y1 >= 2 && s.box.x2 <= p.width-2 && s.box.y2 <= p.height-2
 			for _, t := range p.taken {
-				free = free && !s.box.meets(t)
+				free = free && !s.box.overlaps(t)
 			}
 			if free || step == farthest {
 				return s

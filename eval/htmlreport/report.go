@@ -46,8 +46,8 @@ type figure struct {
 	plot  markup
 }
 
-// forests are the recall of every contender at every budget, with intervals.
-func (d *Data) forests() []figure {
+// forestPlots are the recall of every contender at every budget, with intervals.
+func (d *Data) forestPlots() []figure {
 	var all []figure
 	for i, c := range d.Recall.Columns {
 		var rows []whisker
@@ -58,7 +58,7 @@ func (d *Data) forests() []figure {
 		if c.Sessions > 1 {
 			title += ", with 95 % intervals by conversation"
 		}
-		all = append(all, figure{title, forest(fmt.Sprintf("recall%d", i), title, "bound recall", rows)})
+		all = append(all, figure{title, forestPlot(fmt.Sprintf("recall%d", i), title, "bound recall", rows)})
 	}
 	return all
 }
@@ -83,15 +83,15 @@ func (d *Data) costPlot() markup {
 	for i := range curves {
 		slices.SortStableFunc(curves[i].spots, func(a, b spot) int { return cmp.Compare(a.x, b.x) })
 	}
-	return frontier("cost", "Recall with lookups against cost, for each way to compact", "cost of the input, lookups and re-reads in it, over that without compaction (log scale)", "recall with lookups", curves)
+	return frontierPlot("cost", "Recall with lookups against cost, for each way to compact", "cost of the input, lookups and re-reads in it, over that without compaction (log scale)", "recall with lookups", curves)
 }
 
-// traced are the contenders whose steps are drawn: more would hide each other.
-var traced = []string{"no compaction", "mask all but 10 at every step", "sliding window of 20k", "clear all but 3 at 100k", "the agent as it ran", "20k left by the law, and when cold", auto}
+// tracedContenders are the contenders whose steps are drawn: more would hide each other.
+var tracedContenders = []string{"no compaction", "mask all but 10 at every step", "sliding window of 20k", "clear all but 3 at 100k", "the agent as it ran", "20k left by the law, and when cold", auto}
 
-// sizes are the prompts of one session, step by step.
-func (d *Data) sizes() markup {
-	return lines("sizes", "Size of the prompt at each request", "request", "tokens", 0, d.traces(func(t *eval.Trace) []float64 {
+// sizePlot are the prompts of one session, step by step.
+func (d *Data) sizePlot() markup {
+	return linePlot("sizes", "Size of the prompt at each request", "request", "tokens", 0, d.traces(func(t *eval.Trace) []float64 {
 		out := make([]float64, len(t.Prompts))
 		for i, n := range t.Prompts {
 			out[i] = float64(n)
@@ -100,21 +100,21 @@ func (d *Data) sizes() markup {
 	}))
 }
 
-// spending is what they cost up to each step. What costs far more than no
+// spendingPlot is what they cost up to each step. What costs far more than no
 // compaction leaves the picture.
-func (d *Data) spending() markup {
+func (d *Data) spendingPlot() markup {
 	top := 0.0
 	for _, t := range d.Cost.Traces {
 		if t.Contender == "no compaction" && len(t.Spent) > 0 {
 			top = 1.15 * t.Spent[len(t.Spent)-1]
 		}
 	}
-	return lines("spending", "Cost of the input up to each request", "request", "tokens of uncached input", top, d.traces(func(t *eval.Trace) []float64 { return t.Spent }))
+	return linePlot("spending", "Cost of the input up to each request", "request", "tokens of uncached input", top, d.traces(func(t *eval.Trace) []float64 { return t.Spent }))
 }
 
 func (d *Data) traces(of func(*eval.Trace) []float64) []trace {
 	var all []trace
-	for _, name := range traced {
+	for _, name := range tracedContenders {
 		for i := range d.Cost.Traces {
 			if t := &d.Cost.Traces[i]; t.Contender == name {
 				all = append(all, trace{name: name, strong: name == auto, values: of(t)})

@@ -142,8 +142,8 @@ func TestFrontier(t *testing.T) {
 		name := "a way to compact " + string(rune('a'+n))
 		curves = append(curves, curve{name: name, spots: []spot{{x: 0.9 + 0.01*float64(n), y: 0.7 + 0.005*float64(n)}}})
 	}
-	picture := string(frontier("x", "title", "across", "up", curves))
-	if picture != string(frontier("x", "title", "across", "up", curves)) {
+	picture := string(frontierPlot("x", "title", "across", "up", curves))
+	if picture != string(frontierPlot("x", "title", "across", "up", curves)) {
 		t.Error("the same points give another picture")
 	}
 	p := &placer{width: 760, height: 444}
@@ -151,15 +151,15 @@ func TestFrontier(t *testing.T) {
 	for n := range 12 {
 		at := point{700, 40 + 4*float64(n)}
 		mark := box{at.x - 6, at.y - 6, at.x + 6, at.y + 6}
-		p.take(mark)
+		p.reserve(mark)
 		points = append(points, mark)
-		s := p.near(at, "a long name of a contender")
-		p.take(s.box)
+		s := p.placeNear(at, "a long name of a contender")
+		p.reserve(s.box)
 		if s.box.x1 < 0 || s.box.x2 > 760 || s.box.y1 < 0 || s.box.y2 > 444 {
 			t.Errorf("words stand at %+v", s.box)
 		}
 		for _, w := range append(words, points...) {
-			if w.meets(s.box) {
+			if w.overlaps(s.box) {
 				t.Errorf("words at %+v cover %+v", s.box, w)
 			}
 		}
@@ -170,8 +170,8 @@ func TestFrontier(t *testing.T) {
 // TestNegativeZero: a tick at nothing is written as nothing.
 func TestNegativeZero(t *testing.T) {
 	for _, v := range (axis{0, 1, 200, 700}).ticks(10) {
-		if strings.HasPrefix(short(v), "-") {
-			t.Errorf("a tick is %s", short(v))
+		if strings.HasPrefix(tickText(v), "-") {
+			t.Errorf("a tick is %s", tickText(v))
 		}
 	}
 }

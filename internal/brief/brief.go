@@ -51,8 +51,8 @@ func Call(c thread.ToolCall) string {
 	return strings.Join(words, " ")
 }
 
-// Place is the file or page that a call is for; empty where it names none.
-func Place(c thread.ToolCall) string { return argument(gjson.Parse(c.Arguments), placeNames) }
+// Target is the file or page that a call is for; empty where it names none.
+func Target(c thread.ToolCall) string { return argument(gjson.Parse(c.Arguments), placeNames) }
 
 func argument(arguments gjson.Result, names []string) string {
 	for _, name := range names {
@@ -81,9 +81,9 @@ func oneLine(v gjson.Result) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// Words is a message in a few words: its text, or else its first call. It is empty
+// Message describes a message in a few words: its text, or else its first call. It is empty
 // where there is neither.
-func Words(m *thread.Message) string {
+func Message(m *thread.Message) string {
 	if text := strings.TrimSpace(m.Text()); text != "" {
 		return text
 	}
@@ -93,13 +93,13 @@ func Words(m *thread.Message) string {
 	return ""
 }
 
-// At is the message at a position in a few words: of a result the call behind it,
+// MessageAt describes the message at a position in a few words: of a result the call behind it,
 // else its own.
-func At(t *thread.Thread, pairs *thread.Pairing, i int) string {
+func MessageAt(t *thread.Thread, pairs *thread.Pairing, i int) string {
 	m := uncopied.At(t, i)
 	r, ok := m.Result()
 	if !ok {
-		return Words(m)
+		return Message(m)
 	}
 	if at, ok := pairs.Call(i); ok {
 		for _, c := range uncopied.At(t, at).Calls() {

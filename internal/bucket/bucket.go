@@ -13,12 +13,12 @@ import (
 // Buckets are the buckets by key. They are safe for concurrent use; nil bounds
 // nothing.
 type Buckets[K comparable] struct {
-	most float64
-	in   time.Duration
-	now  func() time.Time
+	most   float64
+	period time.Duration
+	now    func() time.Time
 
-	mu   sync.Mutex
-	held *lru.Cache[K, *bucket]
+	mu      sync.Mutex
+	buckets *lru.Cache[K, *bucket]
 }
 
 type bucket struct {
@@ -26,9 +26,9 @@ type bucket struct {
 	at     time.Time
 }
 
-// manyBuckets is of how many keys buckets are held: who has not asked for longest
+// maxBuckets is of how many keys buckets are held: who has not asked for longest
 // begins anew.
-const manyBuckets = 1 << 14
+const maxBuckets = 1 << 14
 
 // New makes buckets that hold most tokens, and of which an empty one is full again in
 // so long. It is nil where most is not above 0.
@@ -36,7 +36,7 @@ func New[K comparable](most float64, in time.Duration, now func() time.Time) *Bu
 	if most <= 0 {
 		return nil
 	}
-	return &Buckets[K]{most: most, in: in, now: now, held: lru.New[K, *bucket](manyBuckets)}
+	return &Buckets[K]{most: most, period: in, now: now, buckets: lru.New[K, *bucket](maxBuckets)}
 }
 
 // Take takes n tokens and returns 0, or returns how long it takes until there are so
@@ -54,7 +54,7 @@ func (b *Buckets[K]) Give(key K, n float64) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	one := b.of(key)
+	one := b.refilled(key)
 	one.tokens = min(b.most, one.tokens+n)
 }
 
@@ -64,20 +64,20 @@ func (b *Buckets[K]) take(key K, n, used float64) time.Duration {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	one := b.of(key)
+	one := b.refilled(key)
 	if one.tokens < n {
-		return time.Duration((n-one.tokens)*float64(b.in)/b.most) + 1
+		return time.Duration((n-one.tokens)*float64(b.period)/b.most) + 1
 	}
 	one.tokens -= used
 	return 0
 }
 
-// of returns the bucket of a key as it is now. A clock that went back adds nothing.
+// refilled returns the bucket of a key as it is now. A clock that went back adds nothing.
 // The caller holds the lock.
-func (b *Buckets[K]) of(key K) *bucket {
+func (b *Buckets[K]) refilled(key K) *bucket {
 	now := b.now()
-	one := b.held.Of(key, 1, func() *bucket { return &bucket{b.most, now} })
-	one.tokens = min(b.most, one.tokens+max(0, now.Sub(one.at).Seconds())/b.in.Seconds()*b.most)
+	one := b.buckets.GetOrCreate(key, 1, func() *bucket { return &bucket{b.most, now} })
+	one.tokens = min(b.most, one.tokens+max(0, now.Sub(one.at).Seconds())/b.period.Seconds()*b.most)
 	one.at = now
 	return one
 }

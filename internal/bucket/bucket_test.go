@@ -51,12 +51,12 @@ func TestNoBound(t *testing.T) {
 // TestBucketsGo: of many keys those that were quiet for longest take no room.
 func TestBucketsGo(t *testing.T) {
 	b := New[int](60, time.Minute, func() time.Time { return time.Unix(1e9, 0) })
-	for n := range 3 * manyBuckets {
+	for n := range 3 * maxBuckets {
 		if b.Take(n, 1) != 0 {
 			t.Fatal(n)
 		}
 	}
-	if n, _ := b.held.Held(); n > manyBuckets {
+	if n, _ := b.buckets.Stats(); n > maxBuckets {
 		t.Errorf("%d buckets are held", n)
 	}
 }

@@ -53,12 +53,12 @@ func TestAgentWritesSummaries(t *testing.T) {
 			provider := &asAgent{}
 			up := httptest.NewServer(provider)
 			defer up.Close()
-			chosen, err := Open(policy, &Options{Summarizer: "agent", Agent: true, Getenv: env(nil)})
+			chosen, err := Open(policy, &Options{Summarizer: "agent", AllowAgent: true, Getenv: env(nil)})
 			if err != nil {
 				t.Fatal(err)
 			}
 			config := chosen.Config(mustCounter(t))
-			p, err := proxy.New(&proxy.Options{Anthropic: up.URL, Config: config, Window: 40_000, Agent: Agent})
+			p, err := proxy.New(&proxy.Options{Anthropic: up.URL, Config: config, Window: 40_000, Agent: AgentModel})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,12 +18,8 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/llm"
-	"github.com/palimpsest-ai/palimpsest/llm/anthropic"
-	"github.com/palimpsest-ai/palimpsest/llm/gemini"
-	"github.com/palimpsest-ai/palimpsest/llm/openai"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
-	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summarize/model"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -40,9 +36,9 @@ type Options struct {
 	Summarizer string
 	// Model is asked in place of all chains; nil for the models that they name.
 	Model llm.Generator
-	// Agent says that requests of agents will be there, so that a chain may name the
+	// AllowAgent says that requests of agents will be there, so that a chain may name the
 	// agent's own model ("agent").
-	Agent bool
+	AllowAgent bool
 	// Favor is one of policy.Favors, in place of the policy's own; empty for that.
 	// Only the policy auto has one.
 	Favor string
@@ -51,8 +47,8 @@ type Options struct {
 	// HTTP and Retry are for the clients of models.
 	HTTP  *http.Client
 	Retry llm.Retry
-	// Used is told each answer of a model, for its usage; nil for nobody.
-	Used func(model string, u llm.Usage)
+	// OnUsage is told each answer of a model, for its usage; nil for nobody.
+	OnUsage func(model string, u llm.Usage)
 	// Now is the clock by which a model that failed is left alone for a while;
 	// nil is time.Now.
 	Now func() time.Time
@@ -62,7 +58,7 @@ type Options struct {
 type Choice struct {
 	Settings *policyfile.Settings
 
-	models []*guarded
+	models []*guardedModel
 }
 
 // Open finds a policy, by name (see policyfile.Named) or as a file, and makes
@@ -93,15 +89,15 @@ func Open(name string, o *Options) (*Choice, error) {
 	c := &Choice{Settings: s}
 	if o.Model != nil {
 		s.Summarizer.Use = []string{o.Model.Model()}
-		c.models = []*guarded{guard(o.Model.Model(), o.Model, &s.Summarizer, o)}
+		c.models = []*guardedModel{guard(o.Model.Model(), o.Model, &s.Summarizer, o)}
 		return c, nil
 	}
 	for _, use := range s.Summarizer.Use {
-		if use == llm.AgentName && o.Agent {
+		if use == llm.AgentName && o.AllowAgent {
 			c.models = append(c.models, guard(use, llm.Agent{}, &s.Summarizer, o))
 			continue
 		}
-		g, err := client(use, o)
+		g, err := newClient(use, o)
 		if err != nil {
 			return nil, err
 		}
@@ -121,7 +117,7 @@ func Settings(name string) (*policyfile.Settings, error) {
 	if info, statErr := os.Stat(name); !looks && (name == "" || statErr != nil || info.IsDir()) {
 		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
 	}
-	data, err := read(name)
+	data, err := readPolicyFile(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%w: there is no policy file %s; names of policies are %s", ErrUsage, name, strings.Join(policyfile.Names(), ", "))
@@ -131,8 +127,8 @@ func Settings(name string) (*policyfile.Settings, error) {
 	return policyfile.Read(name, data)
 }
 
-// read reads a file, but not much more than a policy may have.
-func read(name string) ([]byte, error) {
+// readPolicyFile reads a file, but not much more of it than a policy may have.
+func readPolicyFile(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -141,84 +137,9 @@ func read(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, policyfile.MaxBytes+1))
 }
 
-// provider is where a kind of model is found in the environment.
-type provider struct {
-	keys      []string // any of them will do
-	address   string
-	configure func(name string, o *Options, base, key, token string) (llm.Generator, error) // nil: it writes no summaries
-	embed     func(name string, o *Options, base, key string) (recall.Embedder, error)      // nil: it has no vectors
-	count     func(name string, o *Options, base, key, token string) (llm.TokenCounter, error)
-}
-
-var providers = map[string]provider{
-	"anthropic": {
-		keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}, address: "ANTHROPIC_BASE_URL",
-		configure: func(name string, o *Options, base, key, token string) (llm.Generator, error) {
-			return anthropic.New(anthropic.Config{Model: name, BaseURL: base, Key: key, AuthToken: token, HTTP: o.HTTP, Retry: o.Retry})
-		},
-		count: func(name string, o *Options, base, key, token string) (llm.TokenCounter, error) {
-			return anthropic.New(anthropic.Config{Model: name, BaseURL: base, Key: key, AuthToken: token, HTTP: o.HTTP, Retry: o.Retry})
-		},
-	},
-	"openai": {
-		keys: []string{"OPENAI_API_KEY"}, address: "OPENAI_BASE_URL",
-		configure: func(name string, o *Options, base, key, _ string) (llm.Generator, error) {
-			return openai.New(openai.Config{Model: name, BaseURL: base, Key: key, HTTP: o.HTTP, Retry: o.Retry})
-		},
-		embed: func(name string, o *Options, base, key string) (recall.Embedder, error) {
-			return openai.NewEmbedder(openai.Config{Model: name, BaseURL: base, Key: key, HTTP: o.HTTP, Retry: o.Retry})
-		},
-	},
-	"gemini": {
-		keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, address: "GOOGLE_GEMINI_BASE_URL",
-		count: func(name string, o *Options, base, key, token string) (llm.TokenCounter, error) {
-			if key == "" {
-				key = token // the older name of the key
-			}
-			return gemini.New(gemini.Config{Model: name, BaseURL: base, Key: key, HTTP: o.HTTP, Retry: o.Retry})
-		},
-	},
-}
-
-// found reads where a provider is from the environment; it is false where nothing says
-// so. Servers at an address of one's own need no key; the providers' do.
-func (p provider) found(o *Options) (base string, keys [2]string, ok bool) {
-	getenv := o.Getenv
-	if getenv == nil {
-		getenv = os.Getenv
-	}
-	for i, key := range p.keys {
-		keys[i] = strings.TrimSpace(getenv(key))
-		ok = ok || keys[i] != ""
-	}
-	base = strings.TrimSpace(getenv(p.address))
-	return base, keys, ok || base != ""
-}
-
-// wanting says what to set where a provider is not found.
-func (p provider) wanting() string {
-	return fmt.Sprintf("set %s (or %s, for a server that needs no key)", strings.Join(p.keys, " or "), p.address)
-}
-
-// client makes the client of one model.
-func client(use string, o *Options) (llm.Generator, error) {
-	if use == llm.AgentName {
-		return nil, fmt.Errorf("%w: summarizer agent: no agent asks here whose model could be used; \"palimpsest run\" and \"palimpsest serve\" have one", ErrUsage)
-	}
-	kind, name, _ := strings.Cut(use, ":")
-	p, ok := providers[kind]
-	if !ok || p.configure == nil {
-		return nil, fmt.Errorf("%w: summarizer %s: unknown provider %q", ErrUsage, use, kind)
-	}
-	base, values, ok := p.found(o)
-	if !ok {
-		return nil, fmt.Errorf("%w: summarizer %s: %s", ErrUsage, use, p.wanting())
-	}
-	g, err := p.configure(name, o, base, values[0], values[1])
-	if err != nil {
-		return nil, fmt.Errorf("%w: summarizer %s: %w", ErrUsage, use, err)
-	}
-	return g, nil
+// UsesAgentModel reports whether the agent's own model is among those that write summaries.
+func (c *Choice) UsesAgentModel() bool {
+	return slices.Contains(c.Settings.Summarizer.Use, llm.AgentName)
 }
 
 // Config is what the choice says for a Compactor that counts with counter: its
@@ -232,7 +153,7 @@ func (c *Choice) Config(counter *token.Counter) palimpsest.Config {
 	}
 	if c.Settings.Own() {
 		chain := &chain{models: c.models}
-		config.Policy = rescue(c.Settings.Policy(chain), c.Settings.Policy(nil), chain.Model())
+		config.Policy = withFallback(c.Settings.Policy(chain), c.Settings.Policy(nil), chain.Model())
 		return config
 	}
 	generators := make([]llm.Generator, len(c.models))
@@ -248,9 +169,9 @@ func (c *Choice) Config(counter *token.Counter) palimpsest.Config {
 	return config
 }
 
-// Own reports whether the policy keeps to its own rules and formats rather than
+// HasOwnRules reports whether the policy keeps to its own rules and formats rather than
 // fill a budget.
-func (c *Choice) Own() bool { return c.Settings.Own() }
+func (c *Choice) HasOwnRules() bool { return c.Settings.Own() }
 
 // Counter is the counter of that name; empty or "auto" is the policy's own. It is
 // nil where that is left to the model.

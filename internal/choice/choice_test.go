@@ -105,9 +105,9 @@ func TestGuarded(t *testing.T) {
 	now := time.Unix(0, 0)
 	booked := 0
 	settings := policyfile.Default("auto").Summarizer
-	o := &Options{Now: func() time.Time { return now }, Used: func(string, llm.Usage) { booked++ }}
+	o := &Options{Now: func() time.Time { return now }, OnUsage: func(string, llm.Usage) { booked++ }}
 	answers := llm.NewAnswers(nil)
-	var g *guarded
+	var g *guardedModel
 	ask := func(text string) string {
 		r, err := answers.Ask(t.Context(), g, asked(text), nil)
 		if err != nil {
@@ -132,8 +132,8 @@ func TestGuarded(t *testing.T) {
 			t.Fatalf("%+v: %q", step, got)
 		}
 	}
-	if script.Left() != 0 || booked != 3 {
-		t.Error(script.Left(), booked)
+	if script.Remaining() != 0 || booked != 3 {
+		t.Error(script.Remaining(), booked)
 	}
 	settings.Cache = false
 	g = guard("openai:m", llmtest.Script(llmtest.Say("a"), llmtest.Say("b")), &settings, o)
@@ -174,13 +174,13 @@ func TestLibraryLoop(t *testing.T) {
 		t.Run(base, func(t *testing.T) {
 			s := policyfile.Default(base)
 			now := time.Unix(1_700_000_000, 0)
-			o := &Options{Now: func() time.Time { now = now.Add(2 * rest); return now }} // a model rests for no call
+			o := &Options{Now: func() time.Time { now = now.Add(2 * retryDelay); return now }} // a model rests for no call
 			c := &Choice{Settings: s}
 			script := make([]llmtest.Turn, 0, 200)
 			for range 40 {
 				script = append(script, llmtest.Fail(llm.ErrServer), llmtest.Say(""), llmtest.Say("I will not."), llmtest.Fail(llm.ErrTimeout), llmtest.Fail(llm.ErrRefused))
 			}
-			c.models = []*guarded{guard("openai:a", llmtest.Script(script...), &s.Summarizer, o), guard("openai:b", llmtest.Script(script[1:]...), &s.Summarizer, o)}
+			c.models = []*guardedModel{guard("openai:a", llmtest.Script(script...), &s.Summarizer, o), guard("openai:b", llmtest.Script(script[1:]...), &s.Summarizer, o)}
 			config := c.Config(mustCounter(t))
 			by := map[string]int{}
 			config.Events = event.Func(func(_ context.Context, e event.Event) {
@@ -247,7 +247,7 @@ func TestChain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &Options{}
-			ch := &chain{models: []*guarded{
+			ch := &chain{models: []*guardedModel{
 				guard("openai:a", llmtest.Script(c.first), &settings, o), guard("openai:b", llmtest.Script(llmtest.Say("second")), &settings, o),
 			}}
 			r, err := ch.Generate(t.Context(), asked("1"), nil)
@@ -274,7 +274,7 @@ func TestChainOfBadAnswers(t *testing.T) {
 	settings := policyfile.Default("loop").Summarizer
 	chained := func(second llmtest.Turn) (*llm.Reply, error) {
 		o := &Options{}
-		ch := &chain{models: []*guarded{guard("openai:a", llmtest.Script(llmtest.Say(" ")), &settings, o), guard("openai:b", llmtest.Script(second), &settings, o)}}
+		ch := &chain{models: []*guardedModel{guard("openai:a", llmtest.Script(llmtest.Say(" ")), &settings, o), guard("openai:b", llmtest.Script(second), &settings, o)}}
 		return ch.Generate(t.Context(), asked("1"), nil)
 	}
 	r, err := chained(llmtest.Turn{Reply: llm.Reply{Text: "no", Stop: llm.StopRefusal}})

@@ -13,7 +13,7 @@ import (
 
 // chain asks one model after the other until one answers in full. At least one
 // model is required.
-type chain struct{ models []*guarded }
+type chain struct{ models []*guardedModel }
 
 var _ llm.Adjuster = (*chain)(nil)
 
@@ -31,7 +31,7 @@ func (c *chain) Model() string {
 func (c *chain) For(agent llm.Generator) llm.Generator {
 	out := &chain{}
 	for _, m := range c.models {
-		out.models = append(out.models, m.For(agent).(*guarded))
+		out.models = append(out.models, m.For(agent).(*guardedModel))
 	}
 	return out
 }
@@ -47,7 +47,7 @@ func (c *chain) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options) 
 		reply, err := m.Generate(ctx, p, o)
 		answered := err == nil
 		if answered {
-			err = rejected(reply)
+			err = rejectionOf(reply)
 		}
 		asked = append(asked, llm.Attempt{Model: m.Model(), Err: err})
 		// What is too large the policy makes smaller.
@@ -64,8 +64,8 @@ func (c *chain) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options) 
 	return nil, errors.New("a chain without models")
 }
 
-// rejected says why an answer is none, whoever asked.
-func rejected(reply *llm.Reply) error {
+// rejectionOf returns why a reply cannot be used as an answer; nil where it can.
+func rejectionOf(reply *llm.Reply) error {
 	switch {
 	case reply.Err() != nil:
 		return reply.Err()
@@ -77,42 +77,42 @@ func rejected(reply *llm.Reply) error {
 	return nil
 }
 
-// rescued is a policy that asks models itself, with what stands in when all of
+// fallbackPolicy is a policy that asks models itself, with a fallback for when all of
 // them fail: the same policy, with summaries made by code. The seeds of session
 // and workstream would leave the thread as it is then, which is no help to one
 // who cannot go on without a compaction. A job is done again before that: code takes
 // over in its last attempt (D11).
-type rescued struct {
+type fallbackPolicy struct {
 	policy.Policy
-	byCode policy.Policy
-	models string
+	fallback policy.Policy
+	models   string
 }
 
-// rescue wraps a policy that asks models of these names. One that lets compactions
+// withFallback wraps a policy that asks models of these names. One that lets compactions
 // be prepared early still does.
-func rescue(p, byCode policy.Policy, models string) policy.Policy {
-	r := &rescued{p, byCode, models}
+func withFallback(p, byCode policy.Policy, models string) policy.Policy {
+	r := &fallbackPolicy{p, byCode, models}
 	if early, ok := p.(policy.Early); ok {
-		return rescuedEarly{r, early}
+		return earlyFallbackPolicy{r, early}
 	}
 	return r
 }
 
-type rescuedEarly struct {
-	*rescued
+type earlyFallbackPolicy struct {
+	*fallbackPolicy
 	policy.Early
 }
 
 // Unwrap returns the policy that asks the models (see policy.As).
-func (r *rescued) Unwrap() policy.Policy { return r.Policy }
+func (r *fallbackPolicy) Unwrap() policy.Policy { return r.Policy }
 
 // Plan makes the plan with the models, or else without.
-func (r *rescued) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
+func (r *fallbackPolicy) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
 	f, cause := r.Policy.Plan(ctx, s)
 	if cause == nil || ctx.Err() != nil || errors.Is(cause, policy.ErrNothing) || s.Attempt < s.Attempts {
 		return f, cause
 	}
-	f, err := r.byCode.Plan(ctx, s)
+	f, err := r.fallback.Plan(ctx, s)
 	if err != nil {
 		return nil, errors.Join(cause, err)
 	}

@@ -36,7 +36,7 @@ func TestFailedSummarizerFailsTheJob(t *testing.T) {
 				s := policyfile.Default("workstream")
 				s.Workstream.ContextSize, s.Workstream.OutputReserve, s.Workstream.SafetyMargin = 3000, 100, 100
 				script := llmtest.Script(llmtest.Fail(llm.ErrServer), test.second)
-				c := &Choice{Settings: s, models: []*guarded{guard("openai:m", script, &s.Summarizer, &Options{})}}
+				c := &Choice{Settings: s, models: []*guardedModel{guard("openai:m", script, &s.Summarizer, &Options{})}}
 				config := c.Config(mustCounter(t))
 				var by []string
 				failures := 0
@@ -82,8 +82,8 @@ func TestFailedSummarizerFailsTheJob(t *testing.T) {
 				if p, err = th.PrepareStep(t.Context(), palimpsest.Step{Profile: step.Profile}); err != nil || p.PlanVersion != 1 || p.Messages[0].Role != thread.System {
 					t.Errorf("after the second attempt: plan %d: %v", p.PlanVersion, err)
 				}
-				if script.Left() != 0 || len(by) != 1 || by[0] != test.by || given != 0 {
-					t.Errorf("%d answers left, summaries by %v, given up %d times", script.Left(), by, given)
+				if script.Remaining() != 0 || len(by) != 1 || by[0] != test.by || given != 0 {
+					t.Errorf("%d answers left, summaries by %v, given up %d times", script.Remaining(), by, given)
 				}
 				if err := q.Stop(t.Context()); err != nil {
 					t.Error(err)

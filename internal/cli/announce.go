@@ -17,37 +17,37 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// usualAnswer is the room for an answer that the proxy keeps free where a request
+// defaultAnswerTokens is the room for an answer that the proxy keeps free where a request
 // names none, in tokens, and largeWindow a window in which no share of it counts.
 const (
-	usualAnswer = 16_000
-	largeWindow = 1_000_000
+	defaultAnswerTokens = 16_000
+	largeWindow         = 1_000_000
 )
 
-// whenActs says when a policy compacts and what it keeps. Where the window is 0 it
+// describePolicy says when a policy compacts and what it keeps. Where the window is 0 it
 // is that of each request's model, and the words are about any.
-func whenActs(s *policyfile.Settings, window int) string {
+func describePolicy(s *policyfile.Settings, window int) string {
 	if s.Name() != "auto" || s.Off != (policyfile.Rungs{}) {
 		return "compacts by the policy " + s.Name() + ": " + policyfile.Line(s.Base)
 	}
 	a := s.Auto.Defaults()
 	hard := strconv.Itoa(int(100*a.Hard+0.5)) + " %"
 	at := func(window int) policy.Marks {
-		return a.Marks(&policy.Situation{Thread: thread.New(""), Window: window, Output: min(usualAnswer, window/3), Rates: cost.Usual()})
+		return a.Marks(&policy.Situation{Thread: thread.New(""), Window: window, Output: min(defaultAnswerTokens, window/3), Rates: cost.Usual()})
 	}
 	m := at(largeWindow)
 	var words string
 	switch {
 	case window > 0:
 		m = at(window)
-		words = fmt.Sprintf("at %s of %s tokens and keeps %s", size(m.Mark), number(window), size(m.Target))
-		if unpriced := size(m.Hard); m.Priced {
+		words = fmt.Sprintf("at %s of %s tokens and keeps %s", aboutTokens(m.Mark), number(window), aboutTokens(m.Target))
+		if unpriced := aboutTokens(m.Hard); m.Priced {
 			words += "; at " + unpriced + " where the model's prices are not known"
 		}
 	case a.Favor == policy.FavorQuality:
 		words = fmt.Sprintf("at %s of what each model can read beside its answer and keeps %d %% of that", hard, int(100*float64(m.Target)/float64(m.Mark)+0.5))
 	default:
-		words = fmt.Sprintf("at %s tokens and keeps %s", size(m.Mark), size(m.Target))
+		words = fmt.Sprintf("at %s tokens and keeps %s", aboutTokens(m.Mark), aboutTokens(m.Target))
 		if a.Favor == policy.FavorBalanced {
 			words += ", sooner in a window under 142,000"
 		}
@@ -56,8 +56,8 @@ func whenActs(s *policyfile.Settings, window int) string {
 	return "compacts " + words + " (favor: " + string(a.Favor) + ")"
 }
 
-// size writes a size in tokens, in thousands where it is not a round figure.
-func size(n int) string {
+// aboutTokens writes a size in tokens, in thousands where it is not a round figure.
+func aboutTokens(n int) string {
 	if n%500 == 0 {
 		return number(n)
 	}
@@ -70,14 +70,14 @@ func size(n int) string {
 
 // announcer is a sink that says each compaction in a line of plain words.
 type announcer struct {
-	say func(thread, line string)
+	print func(thread, line string)
 
-	mu  sync.Mutex
-	why map[string]string // of the compactions that are under way, by thread
+	mu      sync.Mutex
+	reasons map[string]string // of the compactions that are under way, by thread
 }
 
 func newAnnouncer(say func(thread, line string)) *announcer {
-	return &announcer{say: say, why: map[string]string{}}
+	return &announcer{print: say, reasons: map[string]string{}}
 }
 
 // Emit notes why a thread is compacted, and says it when that is done.
@@ -87,22 +87,22 @@ func (t *announcer) Emit(_ context.Context, e event.Event) {
 	key := e.TenantID + "\x00" + e.ThreadID
 	switch e.Type {
 	case event.PreCompact:
-		t.why[key], _ = e.Details["why"].(string)
+		t.reasons[key], _ = e.Details["why"].(string)
 	case event.Failed:
-		delete(t.why, key)
+		delete(t.reasons, key)
 	case event.Completed:
-		t.say(e.ThreadID, compacted(e, t.why[key]))
-		delete(t.why, key)
+		t.print(e.ThreadID, compactionLine(e, t.reasons[key]))
+		delete(t.reasons, key)
 	}
 }
 
-// request is what reasons begin with: the line tells it already.
-var request = pattern.New(`^the request takes [0-9]+ tokens (and )?`)
+// reasonPrefix matches the beginning of reasons that the line tells already.
+var reasonPrefix = pattern.New(`^the request takes [0-9]+ tokens (and )?`)
 
-// compacted is a compaction in words.
-func compacted(e event.Event, why string) string {
+// compactionLine describes a compaction in one line.
+func compactionLine(e event.Event, why string) string {
 	line := fmt.Sprintf("compacted %s tokens to %s", number(e.TokensBefore), number(e.TokensAfter))
-	if why = request().ReplaceAllString(strings.ReplaceAll(why, "-", " "), ""); why != "" {
+	if why = reasonPrefix().ReplaceAllString(strings.ReplaceAll(why, "-", " "), ""); why != "" {
 		line += " (" + why + ")"
 	}
 	if e.TokensFreed <= 0 {
@@ -117,9 +117,9 @@ func compacted(e event.Event, why string) string {
 	return line
 }
 
-// heldLines keeps lines for later while an agent draws on the terminal that they would
+// deferredLines keeps lines for later while an agent draws on the terminal that they would
 // go to, and lets them through at once otherwise.
-type heldLines struct {
+type deferredLines struct {
 	w    io.Writer
 	hold bool
 
@@ -127,14 +127,14 @@ type heldLines struct {
 	lines []string
 }
 
-// draws reports whether an agent may draw on the terminal that our lines go to.
-func draws(s Streams) bool {
+// sharesTerminal reports whether an agent may draw on the terminal that our lines go to.
+func sharesTerminal(s Streams) bool {
 	err, ok := s.Err.(*os.File)
-	out, also := behind(s.Out).(*os.File)
-	return ok && also && device(err) && device(out)
+	out, also := underlyingWriter(s.Out).(*os.File)
+	return ok && also && isDevice(err) && isDevice(out)
 }
 
-func (h *heldLines) say(_, line string) {
+func (h *deferredLines) print(_, line string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.hold {
@@ -144,8 +144,8 @@ func (h *heldLines) say(_, line string) {
 	fmt.Fprintln(h.w, "palimpsest: "+line)
 }
 
-// release writes what was kept.
-func (h *heldLines) release() {
+// flush writes the deferred lines.
+func (h *deferredLines) flush() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, line := range h.lines {

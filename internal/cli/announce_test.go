@@ -27,11 +27,11 @@ func TestWhenActs(t *testing.T) {
 	} {
 		s := policyfile.Default("auto")
 		s.Auto = c.auto
-		if got := whenActs(s, c.window); got != c.want {
+		if got := describePolicy(s, c.window); got != c.want {
 			t.Errorf("%+v, window %d:\n%s, want\n%s", c.auto, c.window, got, c.want)
 		}
 	}
-	if got := whenActs(policyfile.Default("loop"), 0); !strings.HasPrefix(got, "compacts by the policy loop: Above 80 %") {
+	if got := describePolicy(policyfile.Default("loop"), 0); !strings.HasPrefix(got, "compacts by the policy loop: Above 80 %") {
 		t.Error(got)
 	}
 }
@@ -40,8 +40,8 @@ func TestWhenActs(t *testing.T) {
 // lines wait while an agent draws on the terminal.
 func TestCompacted(t *testing.T) {
 	var out bytes.Buffer
-	h := &heldLines{w: &out, hold: true}
-	told := newAnnouncer(h.say)
+	h := &deferredLines{w: &out, hold: true}
+	told := newAnnouncer(h.print)
 	compact := func(why string, before, after int, details map[string]any) {
 		told.Emit(t.Context(), event.Event{Type: event.PreCompact, ThreadID: "a", Details: map[string]any{"why": why}})
 		told.Emit(t.Context(), event.Event{Type: event.Cleared, ThreadID: "a", TokensFreed: 1})
@@ -51,10 +51,10 @@ func TestCompacted(t *testing.T) {
 	compact("the-request-takes-50000-tokens-and-the-provider-has-forgotten-it", 50_000, 32_000, map[string]any{"pays_after_steps": 0})
 	told.Emit(t.Context(), event.Event{Type: event.PreCompact, ThreadID: "b", Details: map[string]any{"why": "x"}})
 	told.Emit(t.Context(), event.Event{Type: event.Failed, ThreadID: "b"})
-	if out.Len() > 0 || len(told.why) > 0 {
-		t.Errorf("written while the agent draws: %q; left %v", out.String(), told.why)
+	if out.Len() > 0 || len(told.reasons) > 0 {
+		t.Errorf("written while the agent draws: %q; left %v", out.String(), told.reasons)
 	}
-	h.release()
+	h.flush()
 	compact("", 10, 12, nil)
 	want := `palimpsest: compacted 70,000 tokens to 32,000 (the balanced mark is 64000); each request is 38,000 tokens smaller, which pays for it after 8 requests
 palimpsest: compacted 50,000 tokens to 32,000 (the provider has forgotten it); each request is 18,000 tokens smaller, which pays at once

@@ -28,7 +28,7 @@ what it would accept although it is likely a mistake ("advice"). The rules are
 written from the provider's documentation, apart from the code that makes
 requests.`,
 		Example: "  palimpsest check prompt.json --to anthropic\n  palimpsest compact session.jsonl --budget 32000 --to gemini | palimpsest check - --to gemini",
-		Args:    exactly(1, "one FILE"),
+		Args:    exactArgs(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			codec := codecs[to]
 			if codec == nil {
@@ -45,7 +45,7 @@ requests.`,
 					broken++
 				}
 			}
-			err = tell(s.Out, c, problems, func(p *printer) {
+			err = writeResult(s.Out, c, problems, func(p *printer) {
 				for _, problem := range problems {
 					kind := "broken"
 					if problem.Advice {
@@ -68,9 +68,9 @@ requests.`,
 	return c
 }
 
-// wellFormed names the line and column where a body stops being JSON, and the
+// checkJSON names the line and column where a body stops being JSON, and the
 // member that nests too deep.
-func wellFormed(path string, body []byte) error {
+func checkJSON(path string, body []byte) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return fmt.Errorf("%w: %s is empty", errInvalid, path)
 	}
@@ -128,5 +128,5 @@ func readBody(path string, stdin io.Reader) ([]byte, error) {
 	case len(data) > maxInput:
 		return nil, fmt.Errorf("%w: %s is longer than %d MB", errInvalid, path, maxInput>>20)
 	}
-	return data, wellFormed(path, data)
+	return data, checkJSON(path, data)
 }

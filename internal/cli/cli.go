@@ -37,11 +37,11 @@ type Streams struct {
 
 // The exit statuses.
 const (
-	done        = 0
-	failed      = 1
-	usage       = 2
-	overBudget  = 3
-	invalidFile = 4
+	exitDone       = 0
+	exitFailed     = 1
+	exitUsage      = 2
+	exitOverBudget = 3
+	exitInvalid    = 4
 )
 
 // errUsage marks errors of the caller's own words: flags, names, missing
@@ -53,8 +53,8 @@ var errInvalid = errors.New("the input is not valid")
 
 // Run executes one command line and returns the exit status.
 func Run(ctx context.Context, args []string, s Streams) int {
-	s.In = &interruptible{ctx: ctx, r: s.In}
-	out := &remembering{w: s.Out}
+	s.In = &interruptibleReader{ctx: ctx, r: s.In}
+	out := &stickyErrorWriter{w: s.Out}
 	s.Out = out
 	root := &cobra.Command{
 		Use:   "palimpsest",
@@ -84,7 +84,7 @@ do not fit are named), 4 the input is not valid (line or path named).`,
 		threadsCommand(s), hookCommand(s), pluginCommand(s), mcpCommand(s), healthCommand(s), manCommand(s), versionCommand(s),
 	)
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
-		complete(root)
+		registerCompletions(root)
 	}
 	// Not root.Version: its form is a template, and a program that runs templates keeps
 	// every method of every type, a tenth of its size.
@@ -99,7 +99,7 @@ do not fit are named), 4 the input is not valid (line or path named).`,
 	})
 	cmd, err := root.ExecuteContextC(ctx)
 	if err = cmp.Or(err, out.err); err == nil {
-		return done
+		return exitDone
 	}
 	if child, ok := errors.AsType[exitStatus](err); ok {
 		return int(child)
@@ -110,8 +110,8 @@ do not fit are named), 4 the input is not valid (line or path named).`,
 			return status
 		}
 	}
-	fmt.Fprintf(s.Err, "palimpsest: %s\n", message(err))
-	if status == usage {
+	fmt.Fprintf(s.Err, "palimpsest: %s\n", errorText(err))
+	if status == exitUsage {
 		fmt.Fprintf(s.Err, "see: %s --help\n", cmd.CommandPath())
 	}
 	return status
@@ -126,13 +126,13 @@ func statusOf(err error) int {
 	}
 	switch {
 	case errors.As(err, &syntax), slices.ContainsFunc(invalid, func(sentinel error) bool { return errors.Is(err, sentinel) }):
-		return invalidFile
+		return exitInvalid
 	case errors.Is(err, errUsage), errors.Is(err, choice.ErrUsage), errors.Is(err, sessions.ErrName), strings.HasPrefix(err.Error(), "unknown command"):
-		return usage
+		return exitUsage
 	case errors.Is(err, palimpsest.ErrOverBudget):
-		return overBudget
+		return exitOverBudget
 	}
-	return failed
+	return exitFailed
 }
 
 // failure is what --json tells instead of a report when there is none.
@@ -145,22 +145,22 @@ type failure struct {
 }
 
 func newFailure(err error, status int) failure {
-	f := failure{Error: message(err), Status: status}
+	f := failure{Error: errorText(err), Status: status}
 	if over, ok := errors.AsType[*palimpsest.BudgetError](err); ok {
 		f.Error, f.Budget, f.Need, f.Parts = palimpsest.ErrOverBudget.Error(), over.Budget, over.Need, over.Parts
 	}
 	return f
 }
 
-// through finds the names of the functions that an error came through.
-var through = pattern.New(`\b(palimpsest|care|apikey|artifact|eval|job|keyring|plan|recall|references|rehydrate|render|river|strategy|cut|thread|token|wire|anthropic|openai|gemini|daemon|dsn|sqlite|postgres)\.[A-Z]\w*(\([^()]*\))?: |\btranscript: `)
+// callPrefixes finds the names of the functions that an error came through.
+var callPrefixes = pattern.New(`\b(palimpsest|care|apikey|artifact|eval|job|keyring|plan|recall|references|rehydrate|render|river|strategy|cut|thread|token|wire|anthropic|openai|gemini|daemon|dsn|sqlite|postgres)\.[A-Z]\w*(\([^()]*\))?: |\btranscript: `)
 
-// maxLines is how many lines of an error are shown.
-const maxLines = 60
+// maxErrorLines is how many lines of an error are shown.
+const maxErrorLines = 60
 
-// message is the error as people read it: without the names of the functions
+// errorText is the error as people read it: without the names of the functions
 // it came through, and on a line of its own without control characters.
-func message(err error) string {
+func errorText(err error) string {
 	if over, ok := errors.AsType[*palimpsest.BudgetError](err); ok {
 		what, advice := fmt.Sprintf("the budget of %s tokens cannot be met; what must stay takes %s", number(over.Budget), number(over.Need)), "raise the budget, or shorten these parts"
 		if under, ok := errors.AsType[*planTooLarge](err); ok {
@@ -178,7 +178,7 @@ func message(err error) string {
 	if errors.Is(err, context.Canceled) {
 		return "interrupted"
 	}
-	text := through().ReplaceAllString(err.Error(), "")
+	text := callPrefixes().ReplaceAllString(err.Error(), "")
 	for _, status := range []string{errUsage.Error(), errInvalid.Error()} {
 		text = strings.TrimPrefix(text, status+": ")
 		text = strings.ReplaceAll(text, ": "+status+": ", ": ")
@@ -188,8 +188,8 @@ func message(err error) string {
 	}
 	// What it quotes of a file may be as long as the file.
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	if more := len(lines) - maxLines; more > 0 {
-		lines = append(lines[:maxLines], fmt.Sprintf("and %d lines more", more))
+	if more := len(lines) - maxErrorLines; more > 0 {
+		lines = append(lines[:maxErrorLines], fmt.Sprintf("and %d lines more", more))
 	}
 	for n, line := range lines {
 		lines[n] = strings.TrimRight(strings.ReplaceAll(line, "\t", "  "), " ")
@@ -208,11 +208,11 @@ func flagError(_ *cobra.Command, err error) error {
 	return fmt.Errorf("%w: %w", errUsage, err)
 }
 
-// parent is a command that only leads to those below it.
-func parent(c *cobra.Command, below ...*cobra.Command) *cobra.Command {
+// commandGroup is a command that only leads to those below it.
+func commandGroup(c *cobra.Command, below ...*cobra.Command) *cobra.Command {
 	c.AddCommand(below...)
 	c.RunE = func(_ *cobra.Command, args []string) error {
-		names := series(eachOf(below, func(b *cobra.Command) string { return "`" + c.Name() + " " + b.Name() + "`" }), "or")
+		names := joinWords(mapSlice(below, func(b *cobra.Command) string { return "`" + c.Name() + " " + b.Name() + "`" }), "or")
 		if len(args) > 0 {
 			return fmt.Errorf("%w: unknown command %q for %q: want %s", errUsage, args[0], c.CommandPath(), names)
 		}
@@ -221,9 +221,9 @@ func parent(c *cobra.Command, below ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// tell writes what a command has found: as one JSON value where --json asks for it,
+// writeResult writes what a command has found: as one JSON value where --json asks for it,
 // else in words.
-func tell(w io.Writer, c *cobra.Command, found any, words func(*printer)) error {
+func writeResult(w io.Writer, c *cobra.Command, found any, words func(*printer)) error {
 	if asJSON, _ := c.Flags().GetBool("json"); asJSON {
 		return writeJSON(w, found)
 	}
@@ -231,8 +231,8 @@ func tell(w io.Writer, c *cobra.Command, found any, words func(*printer)) error 
 	return nil
 }
 
-// exactly is cobra.ExactArgs with our own status.
-func exactly(n int, what string) cobra.PositionalArgs {
+// exactArgs is cobra.ExactArgs with our own status.
+func exactArgs(n int, what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != n {
 			return fmt.Errorf("%w: want %s, got %s", errUsage, what, plural(len(args), "argument"))
@@ -241,11 +241,11 @@ func exactly(n int, what string) cobra.PositionalArgs {
 	}
 }
 
-// noArguments is exactly none.
-var noArguments = exactly(0, "no arguments")
+// noArgs takes no arguments.
+var noArgs = exactArgs(0, "no arguments")
 
-// atMostOne takes an argument or none.
-func atMostOne(what string) cobra.PositionalArgs {
+// atMostOneArg takes an argument or none.
+func atMostOneArg(what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) > 1 {
 			return fmt.Errorf("%w: want one %s at most", errUsage, what)
@@ -254,8 +254,8 @@ func atMostOne(what string) cobra.PositionalArgs {
 	}
 }
 
-// some takes arguments that are more than white space, and else complains.
-func some(complaint string) cobra.PositionalArgs {
+// nonBlankArgs takes arguments that are more than white space, and else complains.
+func nonBlankArgs(complaint string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if strings.TrimSpace(strings.Join(args, "")) == "" {
 			return fmt.Errorf("%w: %s", errUsage, complaint)

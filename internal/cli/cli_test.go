@@ -31,7 +31,7 @@ func TestMessage(t *testing.T) {
 		{errors.New("unknown command \"x\"\n\nDid you mean this?\n\tcompact\n\n"), "unknown command \"x\"\nDid you mean this?\n  compact"},
 		{errors.New("the file plan.json: broken"), "the file plan.json: broken"},
 	} {
-		if got := message(c.err); got != c.want {
+		if got := errorText(c.err); got != c.want {
 			t.Errorf("message(%q) = %q, want %q", c.err, got, c.want)
 		}
 	}
@@ -47,7 +47,7 @@ func TestOutputIsLost(t *testing.T) {
 	for _, args := range []string{"--help", "models", "models --json", "policy list", "policy schema", "config show", "inspect ../../testdata/sessions/fix-retry.claude-code.jsonl"} {
 		var told bytes.Buffer
 		status := Run(t.Context(), strings.Fields(args), Streams{In: strings.NewReader(""), Out: full{}, Err: &told})
-		if status != failed || !strings.Contains(told.String(), "no space left on device") {
+		if status != exitFailed || !strings.Contains(told.String(), "no space left on device") {
 			t.Errorf("%s: status %d, told %q", args, status, told.String())
 		}
 	}
@@ -84,7 +84,7 @@ func TestColours(t *testing.T) {
 func TestTwiceTheSame(t *testing.T) {
 	dir := corpus.Dir(t, "transcripts")
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
-	for _, name := range corpus.Some([]string{"entire-cli/long-720c20f08988-0.jsonl.gz", "pi-mono/before-compaction.jsonl.gz"}, 2) {
+	for _, name := range corpus.EveryNth([]string{"entire-cli/long-720c20f08988-0.jsonl.gz", "pi-mono/before-compaction.jsonl.gz"}, 2) {
 		path := filepath.Join(dir, name)
 		for _, args := range [][]string{{"inspect", path}, {"compact", path, "--budget", "16k"}, {"plan", path, "--budget", "16k", "--policy", "ladder"}} {
 			_, first, report := run(t, args...)
@@ -104,7 +104,7 @@ func TestWriteKeepsModes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{secret, filepath.Join(dir, "new.json")} {
-		if err := write(path, []byte("new"), nil); err != nil {
+		if err := writeOutput(path, []byte("new"), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -124,7 +124,7 @@ func TestWriteKeepsModes(t *testing.T) {
 // A name that the disk refuses leaves nothing behind, and says so.
 func TestWriteFails(t *testing.T) {
 	dir := t.TempDir()
-	err := write(filepath.Join(dir, strings.Repeat("x", 300)), []byte("new"), nil)
+	err := writeOutput(filepath.Join(dir, strings.Repeat("x", 300)), []byte("new"), nil)
 	if err == nil || !strings.Contains(err.Error(), "nothing was changed") {
 		t.Errorf("got %v", err)
 	}
@@ -142,8 +142,8 @@ func TestInterruptWhileWaiting(t *testing.T) {
 		var errs bytes.Buffer
 		go func() { ended <- Run(ctx, args, Streams{In: r, Out: io.Discard, Err: &errs}) }()
 		cancel()
-		if status := <-ended; status != failed {
-			t.Errorf("%s: exit status %d, want %d", args[0], status, failed)
+		if status := <-ended; status != exitFailed {
+			t.Errorf("%s: exit status %d, want %d", args[0], status, exitFailed)
 		}
 		if got := errs.String(); got != "palimpsest: interrupted\n" {
 			t.Errorf("%s says %q", args[0], got)

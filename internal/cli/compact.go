@@ -23,88 +23,88 @@ import (
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
-// fewRecords is how many records compact shows; plan shows all.
-const fewRecords = 15
+// maxRecordRows is how many records compact shows; plan shows all.
+const maxRecordRows = 15
 
-// job is one run over one conversation: compact and plan differ only in what
+// conversationJob is one run of a command over one conversation: compact and plan differ only in what
 // they do with the result.
-type job struct {
+type conversationJob struct {
 	in     input
 	target target
 	// into is the agent that is to go on with what is written; empty for a prompt.
 	into string
 }
 
-func (j *job) flags(c *cobra.Command) {
-	j.in.flags(c, "work on")
+func (j *conversationJob) addFlags(c *cobra.Command) {
+	j.in.addFlags(c, "work on")
 	c.Flags().Bool("json", false, "write the report as one JSON object on standard error")
-	j.target.flags(c.Flags())
+	j.target.addFlags(c.Flags())
 }
 
 // open reads the input and looks the target's names up.
-func (j *job) open(path string, s Streams) (*resolved, error) {
+func (j *conversationJob) open(path string, s Streams) (*resolvedTarget, error) {
 	if err := j.in.load(path, s.In); err != nil {
 		return nil, err
 	}
-	if err := j.in.choose(); err != nil {
+	if err := j.in.selectRun(); err != nil {
 		return nil, err
 	}
 	if j.into != "" {
-		if err := j.forAgent(transcript.Format(j.into)); err != nil {
+		if err := j.targetAgent(transcript.Format(j.into)); err != nil {
 			return nil, err
 		}
 	}
 	r, err := j.target.resolve(&j.in)
 	if err == nil && j.into != "" { // what any of an agent's providers takes
-		r.goesOn = true
+		r.agentAppends = true
 		r.profile.FirstUser, r.profile.ObjectArguments, r.profile.SystemFirst = true, true, true
 	}
 	return r, err
 }
 
-func (j *job) request(r *resolved) palimpsest.Request {
+func (j *conversationJob) request(r *resolvedTarget) palimpsest.Request {
 	return palimpsest.Request{
-		Thread: j.in.Thread, Base: j.in.base(r.api, j.target.model), Budget: r.budget, Profile: r.profile,
+		Thread: j.in.Thread, Base: j.in.baseRequest(r.api, j.target.model), Budget: r.budget, Profile: r.profile,
 	}
 }
 
-// told is the request with a line that says how what is removed is read, where the
+// requestWithNote is the request with a line that says how what is removed is read, where the
 // conversation does not fit as it is.
-func (j *job) told(r *resolved, store *storeFlag) palimpsest.Request {
-	return reachable(r.compactor, j.request(r), store)
+func (j *conversationJob) requestWithNote(r *resolvedTarget, store *storeFlag) palimpsest.Request {
+	return withRecallNote(r.compactor, j.request(r), store)
 }
 
-// reachable is a request with that line.
-func reachable(c *palimpsest.Compactor, q palimpsest.Request, store *storeFlag) palimpsest.Request {
+// withRecallNote adds that line to a request.
+func withRecallNote(c *palimpsest.Compactor, q palimpsest.Request, store *storeFlag) palimpsest.Request {
 	whole, err := c.Render(nil, q)
 	if err != nil || whole.After <= q.Budget {
 		return q
 	}
 	base := *cmp.Or(q.Base, &prompt.Prompt{})
-	base.System = slices.DeleteFunc(slices.Clone(base.System), func(s prompt.System) bool { return strings.HasPrefix(s.Text, reachMark) }) // of an earlier compaction
-	base.System = append(base.System, prompt.System{Text: reachMark + store.reach() + "]"})
+	base.System = slices.DeleteFunc(slices.Clone(base.System), func(s prompt.System) bool { return strings.HasPrefix(s.Text, recallNotePrefix) }) // of an earlier compaction
+	base.System = append(base.System, prompt.System{Text: recallNotePrefix + store.recallCommands() + "]"})
 	q.Base = &base
 	return q
 }
 
-// reachMark is how the line begins that tells the reader of a prompt how to read
+// recallNotePrefix is how the line begins that tells the reader of a prompt how to read
 // what was removed from it.
-const reachMark = "[Parts of this conversation were removed to save room. "
+const recallNotePrefix = "[Parts of this conversation were removed to save room. "
 
-// reach says which commands read what is kept in the store.
-func (f *storeFlag) reach() string {
+// recallCommands says which commands read what is kept in the store.
+func (f *storeFlag) recallCommands() string {
 	flags := ""
 	if f.name != "" {
-		flags += " --store " + quotedWord(f.shown())
+		flags += " --store " + shellQuote(f.displayName())
 	}
 	if f.tenant != "" {
-		flags += " --tenant " + quotedWord(f.tenant)
+		flags += " --tenant " + shellQuote(f.tenant)
 	}
 	return "To read one in full, run: palimpsest artifact get ID" + flags + "; to search them: palimpsest recall \"WORDS\"" + flags
 }
 
-// quotedWord is a word as a shell reads it.
-func quotedWord(s string) string {
+// shellQuote is a word as a shell reads it.
+func shellQuote(s string) string {
 	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r))
 	}) {
@@ -113,10 +113,10 @@ func quotedWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// compact makes the conversation fit and keeps what that takes out, and says where.
+// compactAndSave makes the conversation fit and keeps what that takes out, and says where.
 // A plan that hides nothing opens no store.
-func (j *job) compact(ctx context.Context, r *resolved, late *lateStore) (*palimpsest.Result, string, error) {
-	res, err := r.compact(ctx, j.told(r, late.flag))
+func (j *conversationJob) compactAndSave(ctx context.Context, r *resolvedTarget, late *lazyStore) (*palimpsest.Result, string, error) {
+	res, err := r.compact(ctx, j.requestWithNote(r, late.flag))
 	if err != nil || res.Plan.Empty() {
 		return res, "", err
 	}
@@ -124,21 +124,21 @@ func (j *job) compact(ctx context.Context, r *resolved, late *lateStore) (*palim
 	if err != nil {
 		return nil, "", err
 	}
-	held, err := k.under(ctx, j.in.Thread)
+	held, err := k.withFreeID(ctx, j.in.Thread)
 	if err != nil {
 		return nil, "", err
 	}
 	if held != j.in.Thread { // what is externalized is named by the thread
 		j.in.Thread = held
-		if res, err = r.compact(ctx, j.told(r, late.flag)); err != nil {
+		if res, err = r.compact(ctx, j.requestWithNote(r, late.flag)); err != nil {
 			return nil, "", err
 		}
 	}
-	return res, late.flag.shown(), k.save(ctx, j.in.Thread, res.Plan)
+	return res, late.flag.displayName(), k.save(ctx, j.in.Thread, res.Plan)
 }
 
 func compactCommand(s Streams) *cobra.Command {
-	var j job
+	var j conversationJob
 	var store storeFlag
 	var out, planOut string
 	c := &cobra.Command{
@@ -155,18 +155,18 @@ looks for its own, and the original stays as it was. The report says where, and 
 line that resumes it. Without --budget and --model the conversation then gets a quarter
 of the window of its model: the agent's own instructions and tools come on top.`,
 		Example: "  palimpsest compact session.jsonl --budget 32000 -o prompt.json\n  palimpsest compact session.jsonl --model claude-sonnet-4-5 --to text\n  palimpsest compact 91bfefb2 --into claude-code",
-		Args:    exactly(1, "one FILE"),
+		Args:    exactArgs(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := distinct(sessions.Path(args[0]), out, planOut); err != nil && !(j.into != "" && out == "" && planOut == "-") {
+			if err := checkDistinct(sessions.Path(args[0]), out, planOut); err != nil && !(j.into != "" && out == "" && planOut == "-") {
 				return err
 			}
-			kept := &lateStore{flag: &store}
+			kept := &lazyStore{flag: &store}
 			j.target.answers = kept
 			r, err := j.open(args[0], s)
 			if err != nil {
 				return err
 			}
-			res, where, err := j.compact(c.Context(), r, kept)
+			res, where, err := j.compactAndSave(c.Context(), r, kept)
 			if err = errors.Join(err, kept.Close()); err != nil {
 				return err
 			}
@@ -183,27 +183,27 @@ of the window of its model: the agent's own instructions and tools come on top.`
 			rep := newReport(&j.in, r, res)
 			rep.Store, rep.Plan = where, planOut
 			if j.into != "" {
-				rep.Session, err = j.session(transcript.Format(j.into), r, res, out)
+				rep.Session, err = j.writeSession(transcript.Format(j.into), r, res, out)
 			} else {
-				rep.Output, err = out, write(out, body, s.Out)
+				rep.Output, err = out, writeOutput(out, body, s.Out)
 			}
 			if err != nil {
 				return err
 			}
-			return rep.tell(s.Err, c, fewRecords)
+			return rep.write(s.Err, c, maxRecordRows)
 		},
 	}
-	j.flags(c)
+	j.addFlags(c)
 	j.target.summarizerFlag(c.Flags())
-	store.flags(c)
-	c.Flags().StringVar(&j.into, "into", "", "write a session that `AGENT` resumes: "+writers())
+	store.addFlags(c)
+	c.Flags().StringVar(&j.into, "into", "", "write a session that `AGENT` resumes: "+writerNames())
 	c.Flags().StringVarP(&out, "output", "o", "", "write the prompt to `OUT` (default: standard output), or the session (default: where its agent looks for it)")
 	c.Flags().StringVar(&planOut, "plan-out", "", "write the plan to `PLAN.json`")
 	return c
 }
 
 func planCommand(s Streams) *cobra.Command {
-	var j job
+	var j conversationJob
 	var planOut string
 	c := &cobra.Command{
 		Use:   "plan FILE",
@@ -212,16 +212,16 @@ func planCommand(s Streams) *cobra.Command {
 first, without writing a prompt. With --plan-out the plan itself is kept, to be
 compared ("palimpsest diff") and applied ("palimpsest render").`,
 		Example: "  palimpsest plan session.jsonl --budget 32000\n  palimpsest plan session.jsonl --budget 32000 --plan-out plan.json",
-		Args:    exactly(1, "one FILE"),
+		Args:    exactArgs(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := distinct(sessions.Path(args[0]), "-", planOut); err != nil && planOut != "-" {
+			if err := checkDistinct(sessions.Path(args[0]), "-", planOut); err != nil && planOut != "-" {
 				return err
 			}
 			r, err := j.open(args[0], s)
 			if err != nil {
 				return err
 			}
-			res, err := r.compact(c.Context(), j.told(r, &storeFlag{}))
+			res, err := r.compact(c.Context(), j.requestWithNote(r, &storeFlag{}))
 			if err != nil {
 				return err
 			}
@@ -231,12 +231,12 @@ compared ("palimpsest diff") and applied ("palimpsest render").`,
 			rep := newReport(&j.in, r, res)
 			rep.Plan = planOut
 			if planOut == "-" {
-				return rep.tell(s.Err, c, math.MaxInt)
+				return rep.write(s.Err, c, math.MaxInt)
 			}
-			return rep.tell(s.Out, c, math.MaxInt)
+			return rep.write(s.Out, c, math.MaxInt)
 		},
 	}
-	j.flags(c)
+	j.addFlags(c)
 	j.target.summarizerFlag(c.Flags())
 	c.Flags().Lookup("json").Usage = "write the report as one JSON object"
 	c.Flags().StringVar(&planOut, "plan-out", "", "write the plan to `PLAN.json`")
@@ -244,7 +244,7 @@ compared ("palimpsest diff") and applied ("palimpsest render").`,
 }
 
 func renderCommand(s Streams) *cobra.Command {
-	var j job
+	var j conversationJob
 	var store storeFlag
 	var out, planPath string
 	c := &cobra.Command{
@@ -256,12 +256,12 @@ same bytes; messages that came after it was made are kept as they are. With
 exit status 3, and the parts that it is made of are named. Where compact has kept
 what the plan removes, the prompt says how to read it.`,
 		Example: "  palimpsest render session.jsonl --plan plan.json -o prompt.json\n  palimpsest render session.jsonl --plan plan.json --to gemini",
-		Args:    exactly(1, "one FILE"),
+		Args:    exactArgs(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if planPath == "" {
 				return fmt.Errorf("%w: say which plan: --plan PLAN.json (compact and plan write one with --plan-out)", errUsage)
 			}
-			if err := distinct(sessions.Path(args[0]), out); err != nil {
+			if err := checkDistinct(sessions.Path(args[0]), out); err != nil {
 				return err
 			}
 			p, err := readPlan(planPath)
@@ -282,14 +282,14 @@ what the plan removes, the prompt says how to read it.`,
 			if err != nil {
 				return err
 			}
-			if strings.HasPrefix(p.ThreadID, j.in.Thread.ID()+"-") { // as kept.under names it
-				if j.in.Thread, err = renamed(j.in.Thread, p.ThreadID); err != nil {
+			if strings.HasPrefix(p.ThreadID, j.in.Thread.ID()+"-") { // as withFreeID names it
+				if j.in.Thread, err = withThreadID(j.in.Thread, p.ThreadID); err != nil {
 					return err
 				}
 			}
 			q := j.request(r)
-			if store.holds(c.Context(), p) {
-				q = j.told(r, &store)
+			if store.holdsRemoved(c.Context(), p) {
+				q = j.requestWithNote(r, &store)
 			} else {
 				q.Profile.Reach = render.Nowhere
 			}
@@ -299,24 +299,24 @@ what the plan removes, the prompt says how to read it.`,
 			}
 			rep := newReport(&j.in, r, res)
 			if bounded && rep.After > r.budget {
-				return rep.tooLarge(planPath)
+				return rep.budgetError(planPath)
 			}
 			body, err := r.encode(res.Prompt, &j.in)
 			if err != nil {
 				return err
 			}
-			if err := write(out, body, s.Out); err != nil {
+			if err := writeOutput(out, body, s.Out); err != nil {
 				return err
 			}
 			if !bounded {
 				rep.Budget = 0 // the plan was made for one, this prompt is not bound
 			}
 			rep.Output = out
-			return rep.tell(s.Err, c, fewRecords)
+			return rep.write(s.Err, c, maxRecordRows)
 		},
 	}
-	j.flags(c)
-	store.flags(c)
+	j.addFlags(c)
+	store.addFlags(c)
 	c.Flags().Lookup("store").Usage = "where compact has kept what was removed, in which case the prompt says how to read it; " + storeUsage
 	c.Flags().StringVar(&planPath, "plan", "", "the plan to apply, from `PLAN.json`")
 	c.Flags().StringVarP(&out, "output", "o", "", "write the prompt to `OUT` (default: standard output)")
@@ -331,7 +331,7 @@ func writePlan(path string, p *plan.Plan, s Streams) error {
 	if err != nil {
 		return err
 	}
-	return write(path, append(data, '\n'), s.Out)
+	return writeOutput(path, append(data, '\n'), s.Out)
 }
 
 func readPlan(path string) (*plan.Plan, error) {

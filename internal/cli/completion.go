@@ -15,14 +15,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
-// values are what a flag of a name may be, by command where its meaning differs. A
+// flagValues are what a flag of a name may be, by command where its meaning differs. A
 // name that is not here takes files or whatever is typed.
-func values(flag string) []string {
+func flagValues(flag string) []string {
 	switch flag {
 	case "to":
 		return targets
 	case "from":
-		return eachOf(transcript.Formats(), func(f transcript.Format) string { return string(f) })
+		return mapSlice(transcript.Formats(), func(f transcript.Format) string { return string(f) })
 	case "policy":
 		return policyfile.Names()
 	case "favor":
@@ -32,7 +32,7 @@ func values(flag string) []string {
 	case "counter":
 		return []string{"o200k", "cl100k", "claude", "gemini", "chars/4"}
 	case "model":
-		return eachOf(token.Models().All(), func(m token.Model) string { return m.Name })
+		return mapSlice(token.Models().All(), func(m token.Model) string { return m.Name })
 	}
 	for _, s := range config.Settings() {
 		if s.Name == flag {
@@ -42,12 +42,12 @@ func values(flag string) []string {
 	return nil
 }
 
-// complete offers the values of flags to the shell, and the ids of sessions where a
+// registerCompletions offers the values of flags to the shell, and the ids of sessions where a
 // command takes a FILE. Only the shell asks for them: to have them ready takes as long as
 // a short command.
-func complete(c *cobra.Command) {
+func registerCompletions(c *cobra.Command) {
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		all := values(f.Name)
+		all := flagValues(f.Name)
 		if len(all) == 0 {
 			return
 		}
@@ -76,6 +76,6 @@ func complete(c *cobra.Command) {
 		}
 	}
 	for _, below := range c.Commands() {
-		complete(below)
+		registerCompletions(below)
 	}
 }

@@ -12,18 +12,18 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 )
 
-// settings are the flags of the commands that run the daemon: those of the table,
+// settingFlags are the flags of the commands that run the daemon: those of the table,
 // and the file that holds the others.
-type settings struct {
+type settingFlags struct {
 	flags *pflag.FlagSet
 	file  string
 }
 
-func (s *settings) add(f *pflag.FlagSet) {
+func (s *settingFlags) add(f *pflag.FlagSet) {
 	s.flags = f
 	f.StringVar(&s.file, "config", "", "read settings from this `FILE` (default: "+config.ConfigEnv+", else config.yaml in the user's configuration folder)")
 	for _, setting := range config.Settings() {
-		f.Var(&settingValue{text: setting.Default, want: setting.Want}, setting.Name, setting.Usage)
+		f.Var(&settingValue{text: setting.Default, want: setting.ValueName}, setting.Name, setting.Usage)
 	}
 }
 
@@ -35,7 +35,7 @@ func (v *settingValue) String() string        { return v.text }
 func (v *settingValue) Type() string          { return v.want }
 
 // load reads all sources.
-func (s *settings) load() (*config.Config, error) {
+func (s *settingFlags) load() (*config.Config, error) {
 	sources := config.Sources{Flags: map[string]string{}, Environ: os.Environ(), File: cmp.Or(s.file, os.Getenv(config.ConfigEnv))}
 	if sources.File == "" {
 		if dir, err := os.UserConfigDir(); err == nil {
@@ -51,14 +51,14 @@ func (s *settings) load() (*config.Config, error) {
 }
 
 func configCommand(s Streams) *cobra.Command {
-	return parent(&cobra.Command{
+	return commandGroup(&cobra.Command{
 		Use:   "config",
 		Short: "Show the settings of the daemon",
 	}, configShowCommand(s))
 }
 
-// shownSetting is a setting as config show --json writes it.
-type shownSetting struct {
+// settingRow is a setting as config show --json writes it.
+type settingRow struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 	From  string `json:"from"`
@@ -67,7 +67,7 @@ type shownSetting struct {
 }
 
 func configShowCommand(s Streams) *cobra.Command {
-	var given settings
+	var given settingFlags
 	c := &cobra.Command{
 		Use:   "show",
 		Short: "Show every setting, its value and where it comes from",
@@ -75,7 +75,7 @@ func configShowCommand(s Streams) *cobra.Command {
 before the environment, the environment before the file, the file before the
 default. Passwords are not shown.`,
 		Example: "  palimpsest config show\n  PALIMPSEST_RATE=50 palimpsest config show --config daemon.yaml --json",
-		Args:    noArguments,
+		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			loaded, err := given.load()
 			if err != nil {
@@ -84,11 +84,11 @@ default. Passwords are not shown.`,
 			for _, name := range loaded.Unknown() {
 				fmt.Fprintf(s.Err, "palimpsest: warning: %s in the environment is no setting\n", printable(name))
 			}
-			shown := eachOf(loaded.All(), func(v config.Value) shownSetting {
-				return shownSetting{v.Name, v.Shown(), v.From, v.Env(), v.Usage}
+			shown := mapSlice(loaded.All(), func(v config.Value) settingRow {
+				return settingRow{v.Name, v.Redacted(), v.From, v.Env(), v.Usage}
 			})
-			return tell(s.Out, c, shown, func(p *printer) {
-				p.table([]string{"setting", "value", "from"}, eachOf(shown, func(v shownSetting) []string { return []string{v.Name, v.Value, v.From} }))
+			return writeResult(s.Out, c, shown, func(p *printer) {
+				p.table([]string{"setting", "value", "from"}, mapSlice(shown, func(v settingRow) []string { return []string{v.Name, v.Value, v.From} }))
 			})
 		},
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/ondemand"
 )
 
-// usualIdle is how long a daemon that was started on demand waits for the next request.
-const usualIdle = 15 * time.Minute
+// defaultIdle is how long a daemon that was started on demand waits for the next request.
+const defaultIdle = 15 * time.Minute
 
 func daemonCommand(s Streams) *cobra.Command {
 	var idle time.Duration
@@ -35,7 +35,7 @@ It has the settings of "palimpsest serve" from the environment and the file of
 settings, keeps the same store, and ends when it was of no use for --idle. What it
 writes is in daemon.log in palimpsest's data directory.`,
 		Example: "  palimpsest daemon\n  palimpsest daemon stop",
-		Args:    noArguments,
+		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if idle < 0 {
 				return fmt.Errorf("%w: --idle %s: want 0, which never ends it, or more", errUsage, idle)
@@ -59,12 +59,12 @@ writes is in daemon.log in palimpsest's data directory.`,
 			return json.NewEncoder(s.Out).Encode(running)
 		},
 	}
-	c.Flags().DurationVar(&idle, "idle", usualIdle, "one that is started now ends when nobody asked for anything for `DURATION`")
+	c.Flags().DurationVar(&idle, "idle", defaultIdle, "one that is started now ends when nobody asked for anything for `DURATION`")
 	c.AddCommand(&cobra.Command{
 		Use:   "stop",
 		Short: "Stop your daemon",
 		Long:  "Stop the daemon that answers at your socket. What it is doing it finishes.",
-		Args:  noArguments,
+		Args:  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			_, socket, err := userSocket()
 			if err != nil {
@@ -93,8 +93,8 @@ func userSocket() (data, socket string, err error) {
 	return data, socket, err
 }
 
-// healthPatience is how long a daemon may take to say that it is ready.
-const healthPatience = 10 * time.Second
+// healthTimeout is how long a daemon may take to say that it is ready.
+const healthTimeout = 10 * time.Second
 
 func healthCommand(s Streams) *cobra.Command {
 	return &cobra.Command{
@@ -103,7 +103,7 @@ func healthCommand(s Streams) *cobra.Command {
 		Long: `Ask a daemon whether it is ready, as a container's health check does where there
 is no shell and no curl. URL is its address (default: http://127.0.0.1:7433).`,
 		Example: "  palimpsest health\n  palimpsest health http://127.0.0.1:8080",
-		Args:    atMostOne("URL"),
+		Args:    atMostOneArg("URL"),
 		RunE: func(c *cobra.Command, args []string) error {
 			address := "http://127.0.0.1:7433"
 			if len(args) == 1 {
@@ -116,7 +116,7 @@ is no shell and no curl. URL is its address (default: http://127.0.0.1:7433).`,
 			if err != nil {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
-			client := http.Client{Timeout: healthPatience, Transport: &http.Transport{DisableKeepAlives: true}}
+			client := http.Client{Timeout: healthTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
 			answer, err := client.Do(q)
 			if err != nil {
 				return fmt.Errorf("no daemon answers: %w", err)

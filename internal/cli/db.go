@@ -13,7 +13,7 @@ import (
 )
 
 func dbCommand(s Streams) *cobra.Command {
-	return parent(&cobra.Command{
+	return commandGroup(&cobra.Command{
 		Use:   "db",
 		Short: "Look after a store: check, export, import, reseal, stats, vacuum",
 		Example: `  palimpsest db check --store palimpsest.db
@@ -25,41 +25,42 @@ func dbCommand(s Streams) *cobra.Command {
 // storeCommand is a command that looks after a store and tells what it did.
 type storeCommand struct {
 	*cobra.Command
-	// making lets the command make a store that is not there. An existing one is never
+	// mayCreate lets the command make a store that is not there. An existing one is never
 	// made by a mistyped name.
-	making bool
-	do     func(c *cobra.Command, db *database) (storeReport, error)
+	mayCreate bool
+	run       func(c *cobra.Command, db *database) (storeReport, error)
 }
 
 // storeReport is what is told of a store.
 type storeReport interface{ print(*printer) }
 
-// over completes the command for the store of a flag; what it tells goes to w.
-func (c storeCommand) over(store *storeFlag, w io.Writer) *cobra.Command {
-	store.keyedFlags(c.Command, "the store to look after")
+// complete adds the flags, arguments and run function to the command; its report goes
+// to w.
+func (c storeCommand) complete(store *storeFlag, w io.Writer) *cobra.Command {
+	store.addKeyFlags(c.Command, "the store to look after")
 	c.Flags().Bool("json", false, "write one JSON object")
 	c.RunE = func(command *cobra.Command, _ []string) error {
 		var r storeReport
-		err := store.use(command.Context(), !c.making, func(db *database) (err error) {
-			r, err = c.do(command, db)
+		err := store.withDatabase(command.Context(), !c.mayCreate, func(db *database) (err error) {
+			r, err = c.run(command, db)
 			return err
 		})
 		if err == nil {
-			err = tell(w, command, r, r.print)
+			err = writeResult(w, command, r, r.print)
 		}
-		if checked, ok := r.(*checked); ok && err == nil {
-			err = checked.failed()
+		if checked, ok := r.(*checkReport); ok && err == nil {
+			err = checked.err()
 		}
 		return err
 	}
 	if c.Args == nil {
-		c.Args = noArguments
+		c.Args = noArgs
 	}
 	return c.Command
 }
 
-// care is how artifacts are looked after: with the keys that there are.
-func (db *database) care() *care.Options { return &care.Options{Artifacts: db.artifacts()} }
+// careOptions is how artifacts are looked after: with the keys that there are.
+func (db *database) careOptions() *care.Options { return &care.Options{Artifacts: db.artifacts()} }
 
 // errProblems is the error of a check that found something.
 var errProblems = errors.New("the store has problems")
@@ -72,21 +73,21 @@ func dbCheckCommand(s Streams) *cobra.Command {
 follow from what was said, plans that do not hold for their thread, pointers that
 lead nowhere, contents that are not what was put in, pages and indexes of a SQLite
 file that do not agree. Nothing is changed.`,
-	}, do: func(c *cobra.Command, db *database) (storeReport, error) {
-		r := &checked{Problems: []string{}}
-		n, err := care.Check(c.Context(), db.DB, func(p care.Problem) { r.Problems = append(r.Problems, p.String()) }, db.care())
-		r.Counts = counts(n)
+	}, run: func(c *cobra.Command, db *database) (storeReport, error) {
+		r := &checkReport{Problems: []string{}}
+		n, err := care.Check(c.Context(), db.DB, func(p care.Problem) { r.Problems = append(r.Problems, p.String()) }, db.careOptions())
+		r.Counts = storeCounts(n)
 		return r, err
-	}}.over(&storeFlag{}, s.Out)
+	}}.complete(&storeFlag{}, s.Out)
 }
 
-// checked is the report of a check.
-type checked struct {
-	Counts   counts   `json:"counts"`
-	Problems []string `json:"problems"`
+// checkReport is the report of a check.
+type checkReport struct {
+	Counts   storeCounts `json:"counts"`
+	Problems []string    `json:"problems"`
 }
 
-func (r *checked) print(p *printer) {
+func (r *checkReport) print(p *printer) {
 	r.Counts.print(p)
 	for _, problem := range r.Problems {
 		p.line("%s", printable(problem))
@@ -96,17 +97,17 @@ func (r *checked) print(p *printer) {
 	}
 }
 
-func (r *checked) failed() error {
+func (r *checkReport) err() error {
 	if len(r.Problems) == 0 {
 		return nil
 	}
 	return fmt.Errorf("%w: %s of them", errProblems, number(len(r.Problems)))
 }
 
-// counts are what is in a store.
-type counts care.Counts
+// storeCounts are what is in a store.
+type storeCounts care.Counts
 
-func (c counts) print(p *printer) {
+func (c storeCounts) print(p *printer) {
 	p.line("%s · %s · %s · %s · %s · %s · %s with %s bytes",
 		plural(c.Tenants, "tenant"), plural(c.Threads, "thread"), plural(c.Messages, "message"), plural(c.Plans, "plan"),
 		plural(c.Events, "event"), plural(c.Documents, "document"), plural(c.Artifacts, "artifact"), number(int(c.ArtifactBytes)))
@@ -123,10 +124,10 @@ func dbExportCommand(s Streams) *cobra.Command {
 		Long: `Writes everything in a store as lines of JSON, in the clear, also where the store
 is encrypted: keep the file as you keep your keys. The last line counts the
 others, so an export that was cut off is never taken for a whole one.`,
-	}, do: func(c *cobra.Command, db *database) (storeReport, error) {
+	}, run: func(c *cobra.Command, db *database) (storeReport, error) {
 		var n care.Counts
 		export := func(w io.Writer) (err error) {
-			n, err = care.Export(c.Context(), db.DB, w, db.care())
+			n, err = care.Export(c.Context(), db.DB, w, db.careOptions())
 			return err
 		}
 		var err error
@@ -135,8 +136,8 @@ others, so an export that was cut off is never taken for a whole one.`,
 		} else {
 			err = replaceFile(out, 0o600, export)
 		}
-		return counts(n), err
-	}}.over(&storeFlag{}, s.Err)
+		return storeCounts(n), err
+	}}.complete(&storeFlag{}, s.Err)
 	c.Flags().StringVarP(&out, "output", "o", "", "write to `OUT` (default: standard output)")
 	return c
 }
@@ -148,21 +149,21 @@ func dbImportCommand(s Streams) *cobra.Command {
 		Short: "Read an export into a store, with the same ids",
 		Long: `Reads what ` + "`palimpsest db export`" + ` wrote into a store. What the store has already
 is passed over, so an import that was cut off can be run again.`,
-		Args: exactly(1, "the FILE of an export, or - for standard input"),
+		Args: exactArgs(1, "the FILE of an export, or - for standard input"),
 		PreRunE: func(_ *cobra.Command, args []string) (err error) { // before a store is made
 			if args[0] != "-" {
 				in, err = os.Open(args[0])
 			}
 			return err
 		},
-	}, making: true, do: func(c *cobra.Command, db *database) (storeReport, error) {
+	}, mayCreate: true, run: func(c *cobra.Command, db *database) (storeReport, error) {
 		defer in.Close()
-		n, err := care.Import(c.Context(), db.DB, in, db.care())
+		n, err := care.Import(c.Context(), db.DB, in, db.careOptions())
 		if errors.Is(err, care.ErrFormat) {
 			err = fmt.Errorf("%w: %s: %w", errInvalid, c.Flags().Arg(0), err)
 		}
-		return counts(n), err
-	}}.over(&storeFlag{}, s.Out)
+		return storeCounts(n), err
+	}}.complete(&storeFlag{}, s.Out)
 }
 
 func dbResealCommand(s Streams) *cobra.Command {
@@ -179,19 +180,19 @@ When it ends without an error, nothing that was there when it began is under an 
 key. Processes that run take up to a minute to use a new key: run it after that.`,
 		Example: "  palimpsest db reseal --store palimpsest.db --master-key master.key",
 		PreRunE: func(*cobra.Command, []string) error {
-			_, err := store.masters()
+			_, err := store.masterKeys()
 			return err
 		},
-	}, do: func(c *cobra.Command, db *database) (storeReport, error) {
-		r, err := care.Reseal(c.Context(), db.DB, db.care())
-		return resealed(r), err
-	}}.over(&store, s.Out)
+	}, run: func(c *cobra.Command, db *database) (storeReport, error) {
+		r, err := care.Reseal(c.Context(), db.DB, db.careOptions())
+		return resealReport(r), err
+	}}.complete(&store, s.Out)
 }
 
-// resealed is the report of db reseal.
-type resealed care.Resealed
+// resealReport is the report of db reseal.
+type resealReport care.Resealed
 
-func (r resealed) print(p *printer) {
+func (r resealReport) print(p *printer) {
 	p.line("%s and %s encrypted anew", plural(r.Records, "record"), plural(r.Artifacts, "artifact"))
 	if r.Erased > 0 {
 		p.line("what was left of %s whose keys were erased is removed", plural(r.Erased, "tenant"))
@@ -203,22 +204,22 @@ func dbStatsCommand(s Streams) *cobra.Command {
 	return storeCommand{Command: &cobra.Command{
 		Use:   "stats",
 		Short: "Count what is in a store",
-	}, do: func(c *cobra.Command, db *database) (storeReport, error) {
-		return statsOf(c.Context(), db)
-	}}.over(&storeFlag{}, s.Out)
+	}, run: func(c *cobra.Command, db *database) (storeReport, error) {
+		return collectStats(c.Context(), db)
+	}}.complete(&storeFlag{}, s.Out)
 }
 
-// stats is the report of db stats.
-type stats struct {
-	counts
+// statsReport is the report of db stats.
+type statsReport struct {
+	storeCounts
 	// Bytes is the size of the database, Leftovers how many files beside it no
 	// row names.
 	Bytes     int64 `json:"database_bytes,omitempty"`
 	Leftovers int   `json:"leftovers,omitempty"`
 }
 
-func (r stats) print(p *printer) {
-	r.counts.print(p)
+func (r statsReport) print(p *printer) {
+	r.storeCounts.print(p)
 	if r.Bytes > 0 {
 		p.line("the database takes %s bytes", number(int(r.Bytes)))
 	}
@@ -227,17 +228,17 @@ func (r stats) print(p *printer) {
 	}
 }
 
-// inDatabase is what stores in databases tell and do beside the contracts.
-type inDatabase interface {
+// databaseStore is what stores in databases tell and do beside the contracts.
+type databaseStore interface {
 	Bytes(ctx context.Context) (int64, error)
 	Leftovers(ctx context.Context) ([]string, error)
 	Vacuum(ctx context.Context) error
 }
 
-func statsOf(ctx context.Context, db *database) (r stats, err error) {
+func collectStats(ctx context.Context, db *database) (r statsReport, err error) {
 	n, err := care.Count(ctx, db.DB)
-	r.counts = counts(n)
-	d, ok := db.DB.(inDatabase)
+	r.storeCounts = storeCounts(n)
+	d, ok := db.DB.(databaseStore)
 	if err != nil || !ok {
 		return r, err
 	}
@@ -256,25 +257,25 @@ func dbVacuumCommand(s Streams) *cobra.Command {
 		Long: `Removes cached summaries of more than 30 days and files that a crash has left, and
 gives back the room of what was deleted. Others may use the store meanwhile, and
 wait while a SQLite file is written anew.`,
-	}, do: func(c *cobra.Command, db *database) (storeReport, error) {
-		before, err := statsOf(c.Context(), db)
-		if d, ok := db.DB.(inDatabase); ok && err == nil {
+	}, run: func(c *cobra.Command, db *database) (storeReport, error) {
+		before, err := collectStats(c.Context(), db)
+		if d, ok := db.DB.(databaseStore); ok && err == nil {
 			err = d.Vacuum(c.Context())
 		}
 		if err != nil {
 			return nil, err
 		}
-		after, err := statsOf(c.Context(), db)
-		return vacuumed{after.Bytes, before.Bytes}, err
-	}}.over(&storeFlag{}, s.Out)
+		after, err := collectStats(c.Context(), db)
+		return vacuumReport{after.Bytes, before.Bytes}, err
+	}}.complete(&storeFlag{}, s.Out)
 }
 
-// vacuumed is the size of a database before and after, in bytes.
-type vacuumed struct {
+// vacuumReport is the size of a database before and after, in bytes.
+type vacuumReport struct {
 	After  int64 `json:"bytes_after"`
 	Before int64 `json:"bytes_before"`
 }
 
-func (r vacuumed) print(p *printer) {
+func (r vacuumReport) print(p *printer) {
 	p.line("the database takes %s bytes, before it was %s", number(int(r.After)), number(int(r.Before)))
 }

@@ -15,7 +15,7 @@ func diffCommand(s Streams) *cobra.Command {
 		Use:     "diff PLAN PLAN",
 		Short:   "Show which messages two plans treat differently",
 		Example: "  palimpsest diff before.json after.json",
-		Args:    exactly(2, "two plans"),
+		Args:    exactArgs(2, "two plans"),
 		RunE: func(c *cobra.Command, args []string) error {
 			a, err := readPlan(args[0])
 			if err != nil {
@@ -26,7 +26,7 @@ func diffCommand(s Streams) *cobra.Command {
 				return err
 			}
 			changes := plan.Diff(a, b)
-			return tell(s.Out, c, append([]plan.Change{}, changes...), func(p *printer) { printDiff(p, a, b, changes) })
+			return writeResult(s.Out, c, append([]plan.Change{}, changes...), func(p *printer) { printDiff(p, a, b, changes) })
 		},
 	}
 	c.Flags().Bool("json", false, "write the changes as a JSON array")
@@ -46,7 +46,7 @@ func printDiff(p *printer, a, b *plan.Plan, changes []plan.Change) {
 		return
 	}
 	p.heading(plural(len(changes), "message") + " treated differently")
-	p.table([]string{">messages", "first", "second", "from message"}, eachOf(groupChanges(a, b, changes), func(g *changeGroup) []string {
+	p.table([]string{">messages", "first", "second", "from message"}, mapSlice(groupChanges(a, b, changes), func(g *changeGroup) []string {
 		return []string{number(g.messages), g.from.String(), g.to.String(), string(g.first)}
 	}))
 	p.line("--json lists each message")

@@ -15,12 +15,12 @@ import (
 // examCounter measures the prompts of exams: the same for every model that reads them.
 const examCounter = "chars/4"
 
-// mostSkipped is how many of the files that eval cannot read are told of.
-const mostSkipped = 5
+// maxSkippedLines is how many of the files that eval cannot read are told of.
+const maxSkippedLines = 5
 
 func evalCommand(s Streams) *cobra.Command {
-	var w wanted
-	var x examining
+	var w evalOptions
+	var x examOptions
 	var split, counterName, modelName string
 	c := &cobra.Command{
 		Use:   "eval DIR|FILE ...",
@@ -109,7 +109,7 @@ not what is solved.`,
   palimpsest eval ~/.claude/projects --cost
   palimpsest eval ~/.claude/projects --html report.html
   palimpsest eval --exam exams/* -o out --budget own,16k --contender auto --contender own-summary`,
-		Args: some("want a DIR or FILE"),
+		Args: nonBlankArgs("want a DIR or FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			exams, err := checkFlags(c.Flags())
 			if exams && err == nil {
@@ -137,11 +137,11 @@ not what is solved.`,
 				return err
 			}
 			for i, skipped := range set.Skipped {
-				if i == mostSkipped {
+				if i == maxSkippedLines {
 					fmt.Fprintf(s.Err, "palimpsest: skipped: %s more; palimpsest inspect FILE says why\n", plural(len(set.Skipped)-i, "file"))
 					break
 				}
-				fmt.Fprintf(s.Err, "palimpsest: skipped: %s\n", message(skipped))
+				fmt.Fprintf(s.Err, "palimpsest: skipped: %s\n", errorText(skipped))
 			}
 			found, err := w.measure(c.Context(), set, s.Err)
 			return errors.Join(err, found.write(s, c, &w))
@@ -156,13 +156,13 @@ not what is solved.`,
 	c.Flags().BoolVar(&w.valid, "validity", false, "replay every conversation through our policies for every API, and check each prompt by its rules")
 	c.Flags().BoolVar(&w.tight, "tight", false, "with --validity: into a sixth of each conversation, instead of a third")
 	c.Flags().StringVar(&modelName, "model", "claude-sonnet-4-5", "with --cost: prices, cache and window of the model `NAME`")
-	c.Flags().Var((*tokens)(&w.around), "around", "with --cost: system and tools are this many `TOKENS` where none are recorded")
+	c.Flags().Var((*tokensFlag)(&w.baseTokens), "around", "with --cost: system and tools are this many `TOKENS` where none are recorded")
 	c.Flags().StringVar(&w.gaps, "gaps", eval.RecordedGaps, "with --cost: times between requests as `recorded`, fixed (20 s) or lognormal")
 	c.Flags().BoolVar(&w.details, "details", false, "show all that was measured")
 	c.Flags().BoolVar(&w.misses, "misses", false, "show what auto lost, by type, age and origin, with examples")
 	c.Flags().Bool("json", false, "write one JSON object")
 	c.Flags().StringVar(&w.html, "html", "", "write a page with plots and tables to `FILE`: recall and cost, or what was asked for")
-	x.flags(c.Flags())
+	x.addFlags(c.Flags())
 	c.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "budget" { // as the other commands call it
 			name = "budgets"

@@ -26,7 +26,7 @@ func TestEval(t *testing.T) {
 	const session = "../../testdata/sessions/import-csv.openai-chat.json"
 	status, out, errs := run(session, "--budgets", "3k", "--contender", "auto", "--json", "--misses")
 	var r eval.Report
-	if err := json.Unmarshal([]byte(out), &r); status != done || err != nil || errs != "" {
+	if err := json.Unmarshal([]byte(out), &r); status != exitDone || err != nil || errs != "" {
 		t.Fatalf("status %d, %v, %s", status, err, errs)
 	}
 	if len(r.Columns) != 1 || r.Columns[0].Name != "3k" || r.Columns[0].Eligible == 0 {
@@ -34,12 +34,12 @@ func TestEval(t *testing.T) {
 	}
 	status, out, _ = run(session, "--budgets", "3k", "--contender", "auto", "--misses")
 	for _, want := range []string{"auto", "oracle", "best simple", "misses of auto by type"} {
-		if status != done || !strings.Contains(out, want) {
+		if status != exitDone || !strings.Contains(out, want) {
 			t.Errorf("status %d, no %q in\n%s", status, want, out)
 		}
 	}
 	page := filepath.Join(t.TempDir(), "page.html")
-	if status, _, errs := run(session, "--budgets", "3k", "--html", page); status != done || errs != "" {
+	if status, _, errs := run(session, "--budgets", "3k", "--html", page); status != exitDone || errs != "" {
 		t.Errorf("status %d, %s", status, errs)
 	}
 	if text, err := os.ReadFile(page); err != nil || !bytes.Contains(text, []byte("palimpsest eval "+session+" --budgets 3k --html")) || !bytes.Contains(text, []byte("<svg")) {
@@ -47,7 +47,7 @@ func TestEval(t *testing.T) {
 	}
 	status, out, errs = run(session, "--budgets", "2k,3K,6k", "--contender", "auto", "--details")
 	for _, want := range []string{"auto minus it", "Area over 2k, 3K, 6k"} {
-		if status != done || !strings.Contains(out, want) || errs != "" {
+		if status != exitDone || !strings.Contains(out, want) || errs != "" {
 			t.Errorf("status %d, %s, no %q in\n%s", status, errs, want, out)
 		}
 	}
@@ -64,16 +64,16 @@ func TestEval(t *testing.T) {
 		`no contender is called "x"; known are no compaction;`:  {session, "--cost", "--contender", "x"},
 	} {
 		status, _, errs := run(args...)
-		if status == done || !strings.Contains(errs, want) || strings.Contains(errs, "eval.") || strings.Contains(errs, "%!") {
+		if status == exitDone || !strings.Contains(errs, want) || strings.Contains(errs, "eval.") || strings.Contains(errs, "%!") {
 			t.Errorf("%q: status %d, %s", args, status, errs)
 		}
 	}
 	for _, bad := range [][]string{{}, {session, "--html", page, "--contender", "auto"}, {session, "--split", "half"}, {session, "--budgets", "much"}, {session, "--contender", "x"}, {session, "--counter", "x"}} {
-		if status, _, errs := run(bad...); status != usage {
+		if status, _, errs := run(bad...); status != exitUsage {
 			t.Errorf("%q: status %d, %s", bad, status, errs)
 		}
 	}
-	if status, _, _ := run("no-such-file.jsonl"); status != failed {
+	if status, _, _ := run("no-such-file.jsonl"); status != exitFailed {
 		t.Errorf("a missing file is status %d", status)
 	}
 }
@@ -82,7 +82,7 @@ func TestEval(t *testing.T) {
 // their number, and a page says what it has not.
 func TestEvalSkips(t *testing.T) {
 	dir := t.TempDir()
-	for n := range mostSkipped + 3 {
+	for n := range maxSkippedLines + 3 {
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("note%d.json", n)), []byte("hello"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func TestEvalSkips(t *testing.T) {
 	var out, errs bytes.Buffer
 	page := filepath.Join(dir, "page.html")
 	status := Run(t.Context(), []string{"eval", dir, "--budgets", "3k", "--html", page}, Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
-	if status != done || strings.Count(errs.String(), "skipped: ") != mostSkipped+1 || !strings.Contains(errs.String(), "3 files more") {
+	if status != exitDone || strings.Count(errs.String(), "skipped: ") != maxSkippedLines+1 || !strings.Contains(errs.String(), "3 files more") {
 		t.Errorf("status %d, %s", status, &errs)
 	}
 	const want = "Cost was not measured: no conversation of 1 has 50,000 tokens"
@@ -110,7 +110,7 @@ func TestEvalSkips(t *testing.T) {
 func TestBar(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	var out bytes.Buffer
-	b := bar(&out, "measuring", func() time.Time { return now })
+	b := progressBar(&out, "measuring", func() time.Time { return now })
 	now = now.Add(10 * time.Second)
 	b(1, 4)
 	if want := "\rmeasuring [#####...............] 1 of 4, about 30s left\x1b[K"; out.String() != want {
@@ -134,7 +134,7 @@ func TestEvalBrokenOff(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	w := wanted{budgets: []string{"3k"}, html: filepath.Join(t.TempDir(), "page.html")}
+	w := evalOptions{budgets: []string{"3k"}, html: filepath.Join(t.TempDir(), "page.html")}
 	var out, errs bytes.Buffer
 	m, err := w.measure(ctx, set, &errs)
 	if !errors.Is(err, context.Canceled) {

@@ -22,27 +22,27 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// examining is what a user of eval asked for about exams.
-type examining struct {
+// examOptions is what a user of eval asked for about exams.
+type examOptions struct {
 	write, grade, report bool
-	modelled             bool
+	modelWritten         bool
 	out                  string
 	readings             int
 	seed                 uint64
 }
 
-func (x *examining) flags(f *pflag.FlagSet) {
+func (x *examOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&x.write, "exam", false, "make an exam for readers: prompts of each DIR (history.json.gz, exam.json, own-summary.txt) and questions, in the folder -o OUT")
 	f.BoolVar(&x.grade, "exam-grade", false, "put the readers' answers in OUT side by side, for graders")
 	f.BoolVar(&x.report, "exam-report", false, "add up the grades in OUT")
-	f.BoolVar(&x.modelled, "model-written", false, "with --exam: each policy also with summaries that a model writes, as NAME"+withModel+": its requests are written to OUT/requests, and answered in files there")
+	f.BoolVar(&x.modelWritten, "model-written", false, "with --exam: each policy also with summaries that a model writes, as NAME"+modelSuffix+": its requests are written to OUT/requests, and answered in files there")
 	f.StringVarP(&x.out, "output", "o", "", "with --exam: write it into the folder `OUT`")
 	f.IntVar(&x.readings, "readings", 1, "with --exam: `N` readers for each prompt")
 	f.Uint64Var(&x.seed, "seed", 1, "with --exam: the order of the readers' numbers, by `N`")
 }
 
 // check reports what does not go together.
-func (x *examining) check(args []string) error {
+func (x *examOptions) check(args []string) error {
 	switch {
 	case x.write && x.out == "":
 		return errors.New("--exam: say where to write it: -o OUT")
@@ -55,22 +55,22 @@ func (x *examining) check(args []string) error {
 }
 
 // run does one step of an exam.
-func (x *examining) run(c *cobra.Command, args []string, w *wanted, counterName string, s Streams) error {
+func (x *examOptions) run(c *cobra.Command, args []string, w *evalOptions, counterName string, s Streams) error {
 	switch {
 	case x.grade:
 		n, err := exam.Sheets(args[0])
 		if err != nil {
 			return err
 		}
-		return tell(s.Out, c, map[string]int{"sheets": n}, func(p *printer) {
-			p.line("%s in %s/graders. Give each folder to a grader; then:\n  palimpsest eval --exam-report %s", plural(n, "sheet"), args[0], quotedWord(args[0]))
+		return writeResult(s.Out, c, map[string]int{"sheets": n}, func(p *printer) {
+			p.line("%s in %s/graders. Give each folder to a grader; then:\n  palimpsest eval --exam-report %s", plural(n, "sheet"), args[0], shellQuote(args[0]))
 		})
 	case x.report:
 		r, err := exam.Fold(args[0])
 		if err != nil {
 			return err
 		}
-		return tell(s.Out, c, r, func(p *printer) { _ = r.WriteTable(p.w) }) // Run tells what was not written
+		return writeResult(s.Out, c, r, func(p *printer) { _ = r.WriteTable(p.w) }) // Run tells what was not written
 	}
 	counter, err := token.New(counterName, nil)
 	if err != nil {
@@ -81,8 +81,8 @@ func (x *examining) run(c *cobra.Command, args []string, w *wanted, counterName 
 	if err != nil {
 		return err
 	}
-	for _, name := range x.names(w.contenders) {
-		c, err := examinee(name, counter, asked)
+	for _, name := range x.contenderNames(w.contenders) {
+		c, err := newContender(name, counter, asked)
 		if err != nil {
 			return err
 		}
@@ -106,18 +106,18 @@ func (x *examining) run(c *cobra.Command, args []string, w *wanted, counterName 
 	if err != nil {
 		return err
 	}
-	return tell(s.Out, c, k, func(p *printer) { x.tell(p, k) })
+	return writeResult(s.Out, c, k, func(p *printer) { x.printNextStep(p, k) })
 }
 
-// names are the contenders.
-func (x *examining) names(given []string) []string {
+// contenderNames are the names of all contenders, those with a model included.
+func (x *examOptions) contenderNames(given []string) []string {
 	if len(given) == 0 {
 		given = []string{"auto", exam.OwnSummary}
 	}
 	names := slices.Clone(given)
-	if x.modelled {
+	if x.modelWritten {
 		for _, name := range given {
-			if twin := name + withModel; name != exam.OwnSummary && !strings.HasSuffix(name, withModel) && !slices.Contains(names, twin) {
+			if twin := name + modelSuffix; name != exam.OwnSummary && !strings.HasSuffix(name, modelSuffix) && !slices.Contains(names, twin) {
 				names = append(names, twin)
 			}
 		}
@@ -125,9 +125,9 @@ func (x *examining) names(given []string) []string {
 	return names
 }
 
-// tell says what was written and what comes next. It names no reader's number: who
+// printNextStep prints what was written and what comes next. It names no reader's number: who
 // passes this on tells nothing.
-func (x *examining) tell(p *printer, k *exam.Key) {
+func (x *examOptions) printNextStep(p *printer, k *exam.Key) {
 	p.line("%s of %s in %s/readers, sizes by %s.", plural(len(k.Readers), "prompt"), plural(len(k.Sessions), "session"), x.out, k.Counter)
 	for _, m := range k.Missing {
 		p.line("not made: %s at %s, %s: %s", m.Contender, m.Budget, m.Session, m.Why)
@@ -144,26 +144,26 @@ func (x *examining) tell(p *printer, k *exam.Key) {
 	if over > 0 {
 		p.line("over the budget: %s of policies that keep to a size of their own; key.json says which", plural(over, "prompt"))
 	}
-	p.line("Give each folder to a reader of its own, who writes answers.json into it. key.json\nand what else lies in %s is not for readers. Then:\n  palimpsest eval --exam-grade %s", x.out, quotedWord(x.out))
+	p.line("Give each folder to a reader of its own, who writes answers.json into it. key.json\nand what else lies in %s is not for readers. Then:\n  palimpsest eval --exam-grade %s", x.out, shellQuote(x.out))
 }
 
-// withModel ends the name of a contender whose summaries a model writes.
-const withModel = "+model"
+// modelSuffix ends the name of a contender whose summaries a model writes.
+const modelSuffix = "+model"
 
-// atWindow stands between a policy and a context window in the name of a contender
+// windowMark stands between a policy and a context window in the name of a contender
 // that goes through the session step by step.
-const atWindow = "@"
+const windowMark = "@"
 
-// examinee makes a contender of a policy's name or file, and of one with a model.
-func examinee(name string, counter *token.Counter, asked *exam.Requests) (exam.Contender, error) {
+// newContender makes a contender of a policy's name or file, and of one with a model.
+func newContender(name string, counter *token.Counter, asked *exam.Requests) (exam.Contender, error) {
 	if name == exam.OwnSummary {
 		return exam.Contender{Name: name}, nil
 	}
-	base, modelled := strings.CutSuffix(name, withModel)
-	base, size, stepped := strings.Cut(base, atWindow)
+	base, modelled := strings.CutSuffix(name, modelSuffix)
+	base, size, stepped := strings.Cut(base, windowMark)
 	settings, err := choice.Settings(base)
 	if err != nil {
-		return exam.Contender{}, fmt.Errorf("%w; an exam also knows %s, and each policy as NAME%s or NAME%sWINDOW", err, exam.OwnSummary, withModel, atWindow)
+		return exam.Contender{}, fmt.Errorf("%w; an exam also knows %s, and each policy as NAME%s or NAME%sWINDOW", err, exam.OwnSummary, modelSuffix, windowMark)
 	}
 	if stepped {
 		window, _, err := budget.Parse(size)
@@ -171,21 +171,21 @@ func examinee(name string, counter *token.Counter, asked *exam.Requests) (exam.C
 		case err != nil:
 			return exam.Contender{}, fmt.Errorf("%w: --contender %s: %w", errUsage, name, err)
 		case window <= 0 || modelled:
-			return exam.Contender{}, fmt.Errorf("%w: --contender %s: want a policy, %s and a context window in tokens, such as auto%s40k", errUsage, name, atWindow, atWindow)
+			return exam.Contender{}, fmt.Errorf("%w: --contender %s: want a policy, %s and a context window in tokens, such as auto%s40k", errUsage, name, windowMark, windowMark)
 		}
 		return exam.Contender{Name: name, Sized: true, Make: stepByStep(base, counter, window)}, nil
 	}
-	c := exam.Contender{Name: name, Sized: settings.Own(), Make: maker(base, counter, nil)}
+	c := exam.Contender{Name: name, Sized: settings.Own(), Make: contenderMaker(base, counter, nil)}
 	if modelled {
-		c.Make, c.Rehearse = maker(base, counter, asked), c.Make
+		c.Make, c.Rehearse = contenderMaker(base, counter, asked), c.Make
 	}
 	return c, nil
 }
 
-// maker compacts as `compact --to text` does, with the model whose answers lie in
+// contenderMaker compacts as `compact --to text` does, with the model whose answers lie in
 // files, or with none. System prompt and tools are left out: they are the same for
 // all, and the session did not say them.
-func maker(name string, counter *token.Counter, asked *exam.Requests) exam.Make {
+func contenderMaker(name string, counter *token.Counter, asked *exam.Requests) exam.Make {
 	return func(ctx context.Context, s *exam.Session, budget int) (*exam.Made, error) {
 		told := &summaries{By: map[string]int{}}
 		o := &choice.Options{Summarizer: policyfile.Extractive}
@@ -194,7 +194,7 @@ func maker(name string, counter *token.Counter, asked *exam.Requests) exam.Make 
 		var model *exam.FileModel
 		if asked != nil {
 			model = asked.Model(cancel)
-			o = &choice.Options{Model: model, Used: told.used}
+			o = &choice.Options{Model: model, OnUsage: told.addUsage}
 		}
 		// All of it is new each time: it remembers what was said to it.
 		chosen, err := choice.Open(name, o)
@@ -203,18 +203,18 @@ func maker(name string, counter *token.Counter, asked *exam.Requests) exam.Make 
 		}
 		config := chosen.Config(counter)
 		config.Now = func() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) } // the same input gives the same bytes
-		r := &resolved{profile: render.For(asText), summaries: told}
+		r := &resolvedTarget{profile: render.For(textTarget), summaries: told}
 		r.profile.Reach = render.Command
-		if err := r.compactWith(chosen, config, told); err != nil {
+		if err := r.setCompactor(chosen, config, told); err != nil {
 			return nil, err
 		}
 		q := palimpsest.Request{Thread: s.Transcript.Thread, Base: &prompt.Prompt{Model: s.Transcript.Model}, Budget: budget, Profile: r.profile}
-		res, err := r.shorter(ctx, reachable(r.compactor, q, &storeFlag{}))
+		res, err := r.compactOnce(ctx, withRecallNote(r.compactor, q, &storeFlag{}))
 		if model != nil && model.Failed() != nil {
 			return nil, model.Failed()
 		}
 		if err != nil {
-			return nil, plain{err}
+			return nil, plainError{err}
 		}
 		made := &exam.Made{Prompt: res.Prompt}
 		if model != nil {
@@ -224,11 +224,11 @@ func maker(name string, counter *token.Counter, asked *exam.Requests) exam.Make 
 	}
 }
 
-// plain is an error without the names of the functions it came through: the key and
+// plainError is an error without the names of the functions it came through: the key and
 // the report of an exam tell it to people.
-type plain struct{ error }
+type plainError struct{ error }
 
-func (p plain) Error() string { return through().ReplaceAllString(p.error.Error(), "") }
+func (p plainError) Error() string { return callPrefixes().ReplaceAllString(p.error.Error(), "") }
 
 // Unwrap returns the error as it was.
-func (p plain) Unwrap() error { return p.error }
+func (p plainError) Unwrap() error { return p.error }

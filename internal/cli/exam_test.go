@@ -25,19 +25,19 @@ func TestExamOfSessions(t *testing.T) {
 	}
 	sized := []string{"session", "timeline", "workstream", "loop"}
 	filling := []string{"auto", "ladder", "last-tokens:2000", "last-messages:10", "last-turns:2", "ratio:0.1"}
-	budgets := corpus.Some([]string{"own", "16k", "5%"}, 3)
+	budgets := corpus.EveryNth([]string{"own", "16k", "5%"}, 3)
 	out := filepath.Join(t.TempDir(), "out")
 	args := []string{"eval", "--exam", "-o", out, "--budget", strings.Join(budgets, ","), "--json", "--contender", exam.OwnSummary}
 	for _, name := range append(sized, filling...) {
 		args = append(args, "--contender", name)
 	}
-	exams = corpus.Some(exams, len(exams))
+	exams = corpus.EveryNth(exams, len(exams))
 	for _, path := range exams {
 		args = append(args, filepath.Dir(path))
 	}
 	status, stdout, stderr := run(t, args...)
 	var k exam.Key
-	if err := json.Unmarshal([]byte(stdout), &k); status != done || err != nil || stderr != "" {
+	if err := json.Unmarshal([]byte(stdout), &k); status != exitDone || err != nil || stderr != "" {
 		t.Fatalf("status %d, %v, %s", status, err, stderr)
 	}
 	if want := len(exams) * (len(budgets)*(len(sized)+len(filling)) + 1); len(k.Readers) != want || len(k.Missing) > 0 {
@@ -87,7 +87,7 @@ func TestExamStepByStep(t *testing.T) {
 	dir, out := examOf(t, "fix-retry.claude-code.jsonl"), filepath.Join(t.TempDir(), "out")
 	status, stdout, stderr := run(t, "eval", "--exam", dir, "-o", out, "--budget", "8k", "--contender", "auto@20k", "--json")
 	var k exam.Key
-	if err := json.Unmarshal([]byte(stdout), &k); status != done || err != nil || len(k.Readers) != 1 {
+	if err := json.Unmarshal([]byte(stdout), &k); status != exitDone || err != nil || len(k.Readers) != 1 {
 		t.Fatalf("status %d, %v, %s", status, err, stderr)
 	}
 	r := k.Readers[0]
@@ -99,7 +99,7 @@ func TestExamStepByStep(t *testing.T) {
 		t.Errorf("%v: no summary in %.200q", err, text)
 	}
 	for _, name := range []string{"auto@", "auto@10%", "auto@40k+model", "nobody@40k"} {
-		if status, _, stderr := run(t, "eval", "--exam", dir, "-o", out+"2", "--contender", name, "--budget", "8k"); status != usage || stderr == "" {
+		if status, _, stderr := run(t, "eval", "--exam", dir, "-o", out+"2", "--contender", name, "--budget", "8k"); status != exitUsage || stderr == "" {
 			t.Errorf("%s: status %d, %s", name, status, stderr)
 		}
 	}
@@ -112,18 +112,18 @@ func TestExamWithModel(t *testing.T) {
 	dir, out := examOf(t, "small.openai-chat.json"), filepath.Join(t.TempDir(), "out")
 	args := []string{"eval", "--exam", dir, "-o", out, "--budget", "1500", "--contender", "last-messages:3", "--model-written", "--contender", "loop+model"}
 	status, _, first := run(t, args...)
-	if status != failed || !strings.Contains(first, "2 open requests in "+filepath.Join(out, "requests")+": 01 02") {
+	if status != exitFailed || !strings.Contains(first, "2 open requests in "+filepath.Join(out, "requests")+": 01 02") {
 		t.Fatalf("status %d: %s", status, first)
 	}
 	if _, err := os.Stat(filepath.Join(out, "readers")); err == nil {
 		t.Fatal("prompts are written while a request is open")
 	}
-	if status, _, again := run(t, args...); status != failed || again != first {
+	if status, _, again := run(t, args...); status != exitFailed || again != first {
 		t.Errorf("a second run without answers: status %d: %s", status, again)
 	}
 	rounds := 0
 	var stdout string
-	for status != done {
+	for status != exitDone {
 		if rounds++; rounds > 10 {
 			t.Fatal("requests do not end")
 		}
@@ -180,7 +180,7 @@ func TestExamRequestsBroken(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, _, errs := run(t, "eval", "--exam", dir, "-o", out, "--contender", "auto+model")
-	if status != invalidFile || !strings.Contains(errs, filepath.Join(path, "key.json")) || !strings.Contains(errs, "remove the folder 07") {
+	if status != exitInvalid || !strings.Contains(errs, filepath.Join(path, "key.json")) || !strings.Contains(errs, "remove the folder 07") {
 		t.Errorf("status %d: %s", status, errs)
 	}
 }

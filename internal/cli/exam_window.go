@@ -38,7 +38,7 @@ func stepByStep(name string, counter *token.Counter, window int) exam.Make {
 		if err != nil {
 			return nil, err
 		}
-		profile := render.For(asText)
+		profile := render.For(textTarget)
 		profile.Reach = render.Command
 		step := palimpsest.Step{
 			Base: &prompt.Prompt{Model: s.Transcript.Model}, Profile: profile,
@@ -59,17 +59,17 @@ func stepByStep(name string, counter *token.Counter, window int) exam.Make {
 			}
 			if len(step.Messages) > 0 {
 				if _, err := prepare(); err != nil {
-					return nil, plain{err}
+					return nil, plainError{err}
 				}
 				step.Messages = nil
 			}
 			if err := session.FinishStep(ctx, nil, llm.Usage{}, m); err != nil {
-				return nil, plain{err}
+				return nil, plainError{err}
 			}
 		}
 		last, err := prepare()
 		if err != nil {
-			return nil, plain{err}
+			return nil, plainError{err}
 		}
 		return &exam.Made{Prompt: last.Prompt, Note: fmt.Sprintf("%s in a window of %d tokens", plural(compactions, "compaction"), window)}, nil
 	}

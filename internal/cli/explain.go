@@ -24,7 +24,7 @@ import (
 const maxPageTexts = 6 << 20
 
 func explainCommand(s Streams) *cobra.Command {
-	var j job
+	var j conversationJob
 	var place storeFlag
 	var out string
 	c := &cobra.Command{
@@ -38,9 +38,9 @@ what compact takes: a transcript, a request body, or the ID of a session. Withou
 the id of one that compact, run or serve kept ("palimpsest threads"): it is shown under
 the plan that is in force, with all plans that were.`,
 		Example: "  palimpsest explain session.jsonl --budget 32000 -o page.html\n  palimpsest explain ticket-4711 --store palimpsest.db -o page.html",
-		Args:    exactly(1, "one FILE or THREAD"),
+		Args:    exactArgs(1, "one FILE or THREAD"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := distinct(sessions.Path(args[0]), out); err != nil {
+			if err := checkDistinct(sessions.Path(args[0]), out); err != nil {
 				return err
 			}
 			v, err := place.view(c.Context(), args[0])
@@ -54,7 +54,7 @@ the plan that is in force, with all plans that were.`,
 			if err := web.Write(&page, v); err != nil {
 				return err
 			}
-			if err := write(out, page.Bytes(), s.Out); err != nil {
+			if err := writeOutput(out, page.Bytes(), s.Out); err != nil {
 				return err
 			}
 			if out != "" && out != "-" {
@@ -63,11 +63,11 @@ the plan that is in force, with all plans that were.`,
 			return nil
 		},
 	}
-	j.target.guess = true
-	j.flags(c)
+	j.target.guessBudget = true
+	j.addFlags(c)
 	c.Flags().Lookup("json").Hidden = true
 	j.target.summarizerFlag(c.Flags())
-	place.flags(c)
+	place.addFlags(c)
 	c.Flags().Lookup("store").Usage = "where a THREAD is kept; " + storeUsage
 	c.Flags().StringVarP(&out, "output", "o", "", "write the page to `OUT` (default: standard output)")
 	return c
@@ -75,30 +75,30 @@ the plan that is in force, with all plans that were.`,
 
 // view is what compact would make of a file, to be looked at. Without a budget and a
 // model, the model that the file names says how much there may be.
-func (j *job) view(ctx context.Context, path string, s Streams) (*view.View, error) {
+func (j *conversationJob) view(ctx context.Context, path string, s Streams) (*view.View, error) {
 	r, err := j.open(path, s)
 	if err != nil {
 		return nil, err
 	}
-	res, err := r.compact(ctx, j.told(r, &storeFlag{}))
+	res, err := r.compact(ctx, j.requestWithNote(r, &storeFlag{}))
 	if err != nil {
 		return nil, err
 	}
-	shown := web.Shown{
+	shown := web.Input{
 		Thread: j.in.Thread, Result: res, Counter: r.counter, Model: r.model, Title: j.in.Title, Agent: string(j.in.file.Format),
-		Budget: r.budget, Window: r.model.Window, Texts: maxPageTexts,
-		Command: "palimpsest compact " + newSource(&j.in).arguments() + " --budget " + strconv.Itoa(r.budget) + " -o prompt.json",
+		Budget: r.budget, Window: r.model.Window, MaxTextBytes: maxPageTexts,
+		Command: "palimpsest compact " + newInputSummary(&j.in).commandArguments() + " --budget " + strconv.Itoa(r.budget) + " -o prompt.json",
 	}
 	if shown.Model.Name == "" && j.in.Model != "" {
 		t := target{model: j.in.Model, models: j.target.models}
-		if m, err := t.find(); err == nil {
+		if m, err := t.findModel(); err == nil {
 			shown.Model, shown.Window = m, m.Window
 		} else if !errors.Is(err, errUsage) {
 			return nil, err
 		}
 	}
 	if !res.Plan.Empty() {
-		shown.Plans = []web.Planned{{Result: res}}
+		shown.Plans = []web.PlanResult{{Result: res}}
 	}
 	for _, own := range j.in.Compactions {
 		shown.Marks = append(shown.Marks, view.Mark{At: own.At, Trigger: own.Trigger})
@@ -115,17 +115,17 @@ func (f *storeFlag) view(ctx context.Context, name string) (v *view.View, err er
 	if _, err := os.Stat(name); err == nil {
 		return nil, nil
 	}
-	err = f.read(ctx, func(k *kept) (err error) {
+	err = f.withTenant(ctx, func(k *tenantStore) (err error) {
 		v, err = k.view(ctx, name)
 		return err
 	})
-	if f.nothingYet(err) || errors.Is(err, store.ErrNotFound) {
+	if f.isMissing(err) || errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
 	return v, err
 }
 
-func (k *kept) view(ctx context.Context, name string) (*view.View, error) {
+func (k *tenantStore) view(ctx context.Context, name string) (*view.View, error) {
 	info, err := k.tenant.Catalog.Thread(ctx, name)
 	if err != nil {
 		return nil, err
@@ -146,9 +146,9 @@ func (k *kept) view(ctx context.Context, name string) (*view.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := web.Shown{
-		Thread: log, Version: info.Plans, Counter: counter, Texts: maxPageTexts,
-		Window: last.Window, Budget: last.Budget, Unkept: last.Fixed,
+	shown := web.Input{
+		Thread: log, Version: info.Plans, Counter: counter, MaxTextBytes: maxPageTexts,
+		Window: last.Window, Budget: last.Budget, UnstoredTokens: last.Fixed,
 	}
 	if last.Base != nil {
 		shown.Model, _ = token.Models().Find(last.Base.Model) // one that is not known has no prices
@@ -168,7 +168,7 @@ func (k *kept) view(ctx context.Context, name string) (*view.View, error) {
 			continue // it does not hold for the log as it is now
 		}
 		res.Plan = p
-		shown.Plans = append(shown.Plans, web.Planned{Version: version, Result: res})
+		shown.Plans = append(shown.Plans, web.PlanResult{Version: version, Result: res})
 		if version == info.Plans {
 			shown.Result = res
 		}

@@ -24,8 +24,8 @@ import (
 const (
 	// maxHookInput is the most that an agent may write to a hook, in bytes.
 	maxHookInput = 64 << 20
-	// hookLimit ends the work of a hook before the agent gives up waiting.
-	hookLimit = 20 * time.Second
+	// hookTimeout ends the work of a hook before the agent gives up waiting.
+	hookTimeout = 20 * time.Second
 )
 
 func hookCommand(s Streams) *cobra.Command {
@@ -66,17 +66,17 @@ Whatever fails here, the agent goes on as if there were no hook.`,
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return err })
 	c.Flags().IntVar(&most, "offload", hook.DefaultOffload, "a tool's text above `BYTES` goes to a file; 0 leaves all as they are")
 	c.AddCommand(
-		changingHooks(s, "Added to", &cobra.Command{
+		hookSettingsCommand(s, "Added to", &cobra.Command{
 			Use:   "install AGENT",
 			Short: "Add the hooks to the settings of claude-code, codex or gemini-cli",
 		}, func(a *hook.Agent, old []byte) ([]byte, error) {
-			command, err := ownCommand()
+			command, err := shellCommand()
 			if err != nil {
 				return nil, err
 			}
 			return a.Add(old, command)
 		}),
-		changingHooks(s, "Removed from", &cobra.Command{
+		hookSettingsCommand(s, "Removed from", &cobra.Command{
 			Use:   "remove AGENT",
 			Short: "Take the hooks out of the settings of claude-code, codex or gemini-cli",
 		}, (*hook.Agent).Remove),
@@ -86,7 +86,7 @@ Whatever fails here, the agent goes on as if there were no hook.`,
 
 // answerHook is what an agent reads back, nothing where nothing is to be said.
 func answerHook(ctx context.Context, agent hook.Agent, event string, in io.Reader, most int) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, hookLimit)
+	ctx, cancel := context.WithTimeout(ctx, hookTimeout)
 	defer cancel()
 	body, err := io.ReadAll(io.LimitReader(in, maxHookInput+1))
 	if err != nil {
@@ -128,9 +128,9 @@ func answerHook(ctx context.Context, agent hook.Agent, event string, in io.Reade
 	return hook.WithContext(event, text), nil
 }
 
-// changingHooks completes a command that changes the settings of an agent.
-func changingHooks(s Streams, done string, c *cobra.Command, change func(*hook.Agent, []byte) ([]byte, error)) *cobra.Command {
-	c.Args = exactly(1, "the AGENT: "+strings.Join(hook.Names(), ", "))
+// hookSettingsCommand completes a command that changes the settings of an agent.
+func hookSettingsCommand(s Streams, done string, c *cobra.Command, change func(*hook.Agent, []byte) ([]byte, error)) *cobra.Command {
+	c.Args = exactArgs(1, "the AGENT: "+strings.Join(hook.Names(), ", "))
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		agent, err := hook.Find(args[0])
 		if err != nil {
@@ -156,7 +156,7 @@ func changingHooks(s Streams, done string, c *cobra.Command, change func(*hook.A
 
 // changeSettings changes the settings of an agent, which are replaced whole or not at
 // all, and says by how many bytes they grew; 0 where nothing was changed.
-func changeSettings(agent hook.Agent, change func(*hook.Agent, []byte) ([]byte, error)) (path string, grown int, err error) {
+func changeSettings(agent hook.Agent, change func(*hook.Agent, []byte) ([]byte, error)) (path string, grownBy int, err error) {
 	folder, err := sessions.AgentFolder(agent.Name)
 	if err != nil {
 		return "", 0, err
@@ -173,19 +173,19 @@ func changeSettings(agent hook.Agent, change func(*hook.Agent, []byte) ([]byte, 
 	if string(settings) == string(old) {
 		return path, 0, nil
 	}
-	return path, cmp.Or(len(settings)-len(old), -1), writeBelow(path, settings)
+	return path, cmp.Or(len(settings)-len(old), -1), writeWithFolders(path, settings)
 }
 
-// writeBelow writes a file and makes the folders above it.
-func writeBelow(path string, data []byte) error {
+// writeWithFolders writes a file and makes the folders above it.
+func writeWithFolders(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return write(path, data, nil)
+	return writeOutput(path, data, nil)
 }
 
-// ownCommand is this program as a shell calls it: by its name where that finds it.
-func ownCommand() (string, error) {
+// shellCommand is this program as a shell calls it: by its name where that finds it.
+func shellCommand() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
 		return "", err

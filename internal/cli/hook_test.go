@@ -30,20 +30,20 @@ func TestHook(t *testing.T) {
 	for _, agent := range []string{"claude-code", "codex"} {
 		status, out, errs := ask(map[string]any{"session_id": "s", "transcript_path": session, "source": "compact"}, agent, "SessionStart")
 		text := gjson.Get(out, "hookSpecificOutput.additionalContext").Str
-		if status != done || errs != "" || !strings.Contains(text, "standard library only") {
+		if status != exitDone || errs != "" || !strings.Contains(text, "standard library only") {
 			t.Errorf("%s: status %d, %s, %.300s", agent, status, errs, out)
 		}
 	}
-	if status, out, _ := ask(map[string]any{"transcript_path": session}, "claude-code", "PreCompact"); status != done || !strings.Contains(out, "why it was made") {
+	if status, out, _ := ask(map[string]any{"transcript_path": session}, "claude-code", "PreCompact"); status != exitDone || !strings.Contains(out, "why it was made") {
 		t.Errorf("status %d: %s", status, out)
 	}
 	long := map[string]any{"session_id": "s", "tool_response": map[string]any{"stdout": strings.Repeat("a line\n", 10_000)}}
 	status, out, _ := ask(long, "claude-code", "PostToolUse")
 	kept, _ := filepath.Glob(filepath.Join(data, "palimpsest", "outputs", "s", "*.txt"))
-	if status != done || len(kept) != 1 || !strings.Contains(out, kept[0]) {
+	if status != exitDone || len(kept) != 1 || !strings.Contains(out, kept[0]) {
 		t.Errorf("status %d, files %q: %.300s", status, kept, out)
 	}
-	if status, out, _ := ask(long, "claude-code", "PostToolUse", "--offload", "100000"); status != done || out != "" {
+	if status, out, _ := ask(long, "claude-code", "PostToolUse", "--offload", "100000"); status != exitDone || out != "" {
 		t.Errorf("status %d with a higher limit: %.300s", status, out)
 	}
 	// Whatever is wrong, nothing is answered, and the status is not the one by which an
@@ -61,7 +61,7 @@ func TestHook(t *testing.T) {
 			in["transcript_path"] = filepath.Join(data, "none.jsonl")
 		}
 		status, out, errs := ask(in, args...)
-		if status == usage || out != "" || (status == done) != (name == "no session") || (errs == "") != (status == done) {
+		if status == exitUsage || out != "" || (status == exitDone) != (name == "no session") || (errs == "") != (status == exitDone) {
 			t.Errorf("%s: status %d, %q, %q", name, status, out, errs)
 		}
 	}
@@ -87,24 +87,24 @@ func TestHookSettings(t *testing.T) {
 		path := filepath.Join(home, filepath.FromSlash(file))
 		status, out, errs := run(t, "hook", "install", agent)
 		text, err := os.ReadFile(path)
-		if status != done || err != nil || !strings.Contains(out, path) || !strings.Contains(string(text), `"palimpsest hook `+agent+" ") {
+		if status != exitDone || err != nil || !strings.Contains(out, path) || !strings.Contains(string(text), `"palimpsest hook `+agent+" ") {
 			t.Errorf("%s: status %d, %v, %s %s: %s", agent, status, err, out, errs, text)
 		}
-		if status, out, _ := run(t, "hook", "install", agent); status != done || !strings.Contains(out, "nothing to change") {
+		if status, out, _ := run(t, "hook", "install", agent); status != exitDone || !strings.Contains(out, "nothing to change") {
 			t.Errorf("%s: status %d: %s", agent, status, out)
 		}
 		status, _, errs = run(t, "hook", "remove", agent)
-		if text, err := os.ReadFile(path); status != done || err != nil || strings.Join(strings.Fields(string(text)), "") != "{}" {
+		if text, err := os.ReadFile(path); status != exitDone || err != nil || strings.Join(strings.Fields(string(text)), "") != "{}" {
 			t.Errorf("%s: status %d, %v, %s: %s", agent, status, err, errs, text)
 		}
 	}
 	if err := os.WriteFile(filepath.Join(home, ".claude", "settings.json"), []byte("// mine\n{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if status, _, errs := run(t, "hook", "install", "claude-code"); status != failed || !strings.Contains(errs, "settings.json") || !strings.Contains(errs, "by hand") {
+	if status, _, errs := run(t, "hook", "install", "claude-code"); status != exitFailed || !strings.Contains(errs, "settings.json") || !strings.Contains(errs, "by hand") {
 		t.Errorf("status %d: %s", status, errs)
 	}
-	if status, _, errs := run(t, "hook", "install", "emacs"); status != usage || !strings.Contains(errs, "claude-code") {
+	if status, _, errs := run(t, "hook", "install", "emacs"); status != exitUsage || !strings.Contains(errs, "claude-code") {
 		t.Errorf("status %d: %s", status, errs)
 	}
 }

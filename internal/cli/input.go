@@ -28,9 +28,9 @@ type input struct {
 	*transcript.Transcript
 }
 
-// flags adds the flags that say what the input is, for a command that does something.
-func (in *input) flags(c *cobra.Command, does string) {
-	c.Flags().StringVar(&in.from, "from", "", "the input is `FORMAT` (default: detected): "+formats())
+// addFlags adds the flags that say what the input is, for a command that does something.
+func (in *input) addFlags(c *cobra.Command, does string) {
+	c.Flags().StringVar(&in.from, "from", "", "the input is `FORMAT` (default: detected): "+formatNames())
 	c.Flags().IntVar(&in.run, "run", 0, does+" the `N`-th conversation of a file that holds several")
 }
 
@@ -45,7 +45,7 @@ func (in *input) load(path string, stdin io.Reader) error {
 	path = sessions.Path(path)
 	in.path = path
 	if in.from != "" && !slices.Contains(transcript.Formats(), transcript.Format(in.from)) {
-		return fmt.Errorf("%w: unknown format %q; known are %s", errUsage, in.from, formats())
+		return fmt.Errorf("%w: unknown format %q; known are %s", errUsage, in.from, formatNames())
 	}
 	o := &transcript.Options{Format: transcript.Format(in.from), MaxLine: maxInput}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -66,8 +66,8 @@ func (in *input) load(path string, stdin io.Reader) error {
 	return err
 }
 
-// choose picks the conversation to work on.
-func (in *input) choose() error {
+// selectRun picks the conversation to work on.
+func (in *input) selectRun() error {
 	n := len(in.file.Transcripts)
 	switch {
 	case in.run == 0 && n == 1:
@@ -81,8 +81,8 @@ func (in *input) choose() error {
 	return nil
 }
 
-// base is the request around the messages, for a model.
-func (in *input) base(api, model string) *prompt.Prompt {
+// baseRequest is the request around the messages, for a model.
+func (in *input) baseRequest(api, model string) *prompt.Prompt {
 	base := prompt.Prompt{Model: in.Model, System: in.System, Tools: in.Tools}
 	if in.Prompt != nil {
 		base = *in.Prompt
@@ -127,8 +127,8 @@ func (in *input) name() string {
 	return name
 }
 
-func formats() string { return named(transcript.Formats()) }
+func formatNames() string { return joinFormats(transcript.Formats()) }
 
-func named(formats []transcript.Format) string {
-	return listed(formats, func(f transcript.Format) string { return string(f) })
+func joinFormats(formats []transcript.Format) string {
+	return joinEach(formats, func(f transcript.Format) string { return string(f) })
 }

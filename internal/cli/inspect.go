@@ -22,32 +22,32 @@ import (
 
 // inspection is what inspect tells of one conversation.
 type inspection struct {
-	Input   source `json:"input"`
-	Counter string `json:"counter"`
-	counting
-	Tokens  int           `json:"tokens"`
-	System  int           `json:"system_tokens"`
-	Tools   int           `json:"tool_tokens"`
-	Framing int           `json:"framing_tokens"`
-	Kinds   []kindRow     `json:"by_kind"`
-	ByTool  []inspectTool `json:"by_tool"`
-	Largest []largeRow    `json:"largest"`
-	Repeats []repeatRow   `json:"repeats"`
-	Files   []fileRow     `json:"files"`
-	Stale   staleSum      `json:"out_of_date"`
-	Busiest []turnRow     `json:"largest_turns"`
-	Own     []ownRow      `json:"own_compactions"`
-	Skipped []kindRow     `json:"skipped_lines"`
+	Input   inputSummary `json:"input"`
+	Counter string       `json:"counter"`
+	counterReason
+	Tokens         int                `json:"tokens"`
+	System         int                `json:"system_tokens"`
+	Tools          int                `json:"tool_tokens"`
+	Framing        int                `json:"framing_tokens"`
+	Kinds          []kindRow          `json:"by_kind"`
+	ByTool         []toolRow          `json:"by_tool"`
+	Largest        []largeRow         `json:"largest"`
+	Repeats        []repeatRow        `json:"repeats"`
+	Files          []fileRow          `json:"files"`
+	Stale          staleSum           `json:"out_of_date"`
+	Busiest        []turnRow          `json:"largest_turns"`
+	OwnCompactions []ownCompactionRow `json:"own_compactions"`
+	Skipped        []kindRow          `json:"skipped_lines"`
 }
 
 type kindRow struct {
 	Name   string    `json:"name"`
 	Count  int       `json:"count"`
 	Tokens int       `json:"tokens"`
-	OfIt   []kindRow `json:"of_it,omitempty"`
+	Parts  []kindRow `json:"of_it,omitempty"`
 }
 
-type inspectTool struct {
+type toolRow struct {
 	Name      string `json:"tool"`
 	Calls     int    `json:"calls"`
 	Failed    int    `json:"failed"`
@@ -90,14 +90,14 @@ type turnRow struct {
 	Text   string `json:"text"`
 }
 
-type ownRow struct {
+type ownCompactionRow struct {
 	Turn    int    `json:"turn"`
 	Trigger string `json:"trigger,omitempty"`
 	Before  int    `json:"tokens_before,omitempty"`
 }
 
-// few is the length of inspect's lists.
-const few = 8
+// maxRows is the length of inspect's lists.
+const maxRows = 8
 
 func inspectCommand(s Streams) *cobra.Command {
 	var in input
@@ -106,10 +106,10 @@ func inspectCommand(s Streams) *cobra.Command {
 		Use:     "inspect FILE",
 		Short:   "Show where the tokens of a transcript are, what repeats and what would go first",
 		Example: "  palimpsest inspect session.jsonl\n  palimpsest inspect runs.jsonl --run 3 --json",
-		Args:    exactly(1, "one FILE"),
+		Args:    exactArgs(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if counter != "" { // before the file is read
-				if _, _, err := counterNamed(counter, "--counter"); err != nil {
+				if _, _, err := namedCounter(counter, "--counter"); err != nil {
 					return err
 				}
 			}
@@ -118,25 +118,25 @@ func inspectCommand(s Streams) *cobra.Command {
 			}
 			by := &target{counter: counter}
 			if in.run == 0 && len(in.file.Transcripts) > 1 {
-				rows, err := runsOf(&in, by)
+				rows, err := runRows(&in, by)
 				if err != nil {
 					return err
 				}
-				return tell(s.Out, c, rows, func(p *printer) { printRuns(p, &in, rows) })
+				return writeResult(s.Out, c, rows, func(p *printer) { printRuns(p, &in, rows) })
 			}
-			if err := in.choose(); err != nil {
+			if err := in.selectRun(); err != nil {
 				return err
 			}
-			count, counted, err := by.count(&in, "")
+			count, counted, err := by.chooseCounter(&in, "")
 			if err != nil {
 				return err
 			}
 			found := inspect(&in, count)
-			found.counting = counted
-			return tell(s.Out, c, found, found.print)
+			found.counterReason = counted
+			return writeResult(s.Out, c, found, found.print)
 		},
 	}
-	in.flags(c, "look at")
+	in.addFlags(c, "look at")
 	c.Flags().StringVar(&counter, "counter", "", "count with `NAME` (default: as the model that the file names): "+counterNames)
 	c.Flags().Bool("json", false, "write one JSON object")
 	return c
@@ -152,11 +152,11 @@ type runRow struct {
 	Task   string `json:"task"`
 }
 
-// runsOf is what a file of several conversations holds.
-func runsOf(in *input, by *target) (rows []runRow, err error) {
+// runRows is what a file of several conversations holds.
+func runRows(in *input, by *target) (rows []runRow, err error) {
 	for n, t := range in.file.Transcripts {
 		in.Transcript = &t
-		count, _, err := by.count(in, "")
+		count, _, err := by.chooseCounter(in, "")
 		if err != nil {
 			return nil, err
 		}
@@ -164,7 +164,7 @@ func runsOf(in *input, by *target) (rows []runRow, err error) {
 		for _, m := range uncopied.All(t.Thread) {
 			r.Tokens += count.Message(m)
 			if r.Task == "" && m.StartsTurn() {
-				r.Task = shorten(brief.Words(m), 200)
+				r.Task = shorten(brief.Message(m), 200)
 			}
 		}
 		rows = append(rows, r)
@@ -174,7 +174,7 @@ func runsOf(in *input, by *target) (rows []runRow, err error) {
 
 func printRuns(p *printer, in *input, rows []runRow) {
 	p.line("%s · %s · %s", in.path, in.file.Format, plural(len(rows), "conversation"))
-	p.table([]string{">run", ">messages", ">turns", ">tokens", "first request"}, eachOf(rows, func(r runRow) []string {
+	p.table([]string{">run", ">messages", ">turns", ">tokens", "first request"}, mapSlice(rows, func(r runRow) []string {
 		return []string{fmt.Sprint(r.Run), number(r.Msgs), number(r.Turns), number(r.Tokens), r.Task}
 	}))
 	p.line("look at one with --run N")
@@ -182,7 +182,7 @@ func printRuns(p *printer, in *input, rows []runRow) {
 
 func inspect(in *input, count *token.Counter) *inspection {
 	out := &inspection{
-		Input: newSource(in), Counter: count.Name(),
+		Input: newInputSummary(in), Counter: count.Name(),
 		System: count.System(in.System), Tools: count.Tools(in.Tools), Framing: count.Overhead(),
 	}
 	out.Tokens = out.Framing + out.System + out.Tools
@@ -191,33 +191,33 @@ func inspect(in *input, count *token.Counter) *inspection {
 	for i, m := range uncopied.All(in.Thread) {
 		size := count.Message(m)
 		out.Tokens += size
-		seen.message(i, m, size, count)
+		seen.addMessage(i, m, size, count)
 		out.Largest = append(out.Largest, largeRow{
 			Tokens: size, Turn: m.Turn, Role: m.Role, Stale: stale[i],
-			What: shorten(what(in.Thread, seen.pairs, in.Thread.Range(i, i+1)), 200),
+			What: shorten(describeSpan(in.Thread, seen.pairs, in.Thread.Range(i, i+1)), 200),
 		})
 		if stale[i] != "" {
 			out.Stale.Results++
 			out.Stale.Tokens += size
 		}
 	}
-	for name, kind := range seen.kinds.byKey() {
-		for _, part := range seen.parts[name].byKey() {
-			kind.OfIt = append(kind.OfIt, part)
+	for name, kind := range seen.kinds.sorted() {
+		for _, part := range seen.parts[name].sorted() {
+			kind.Parts = append(kind.Parts, part)
 		}
 		out.Kinds = append(out.Kinds, kind)
 	}
-	out.ByTool = largest(seen.tools.rows(nil), math.MaxInt, func(t inspectTool) int { return t.Results + t.Arguments })
-	out.Largest = largest(out.Largest, few, func(r largeRow) int { return r.Tokens })
-	out.Repeats = largest(seen.repeats.rows(func(r repeatRow) bool { return r.Times > 1 }), few, func(r repeatRow) int { return r.Tokens })
-	out.Files = largest(seen.files.rows(func(f fileRow) bool { return f.Reads+f.Changes > 1 }), few, func(f fileRow) int { return f.Tokens })
-	out.Busiest = largest(seen.turns.rows(nil), few, func(t turnRow) int { return t.Tokens })
+	out.ByTool = largest(seen.tools.sortedRows(nil), math.MaxInt, func(t toolRow) int { return t.Results + t.Arguments })
+	out.Largest = largest(out.Largest, maxRows, func(r largeRow) int { return r.Tokens })
+	out.Repeats = largest(seen.repeats.sortedRows(func(r repeatRow) bool { return r.Times > 1 }), maxRows, func(r repeatRow) int { return r.Tokens })
+	out.Files = largest(seen.files.sortedRows(func(f fileRow) bool { return f.Reads+f.Changes > 1 }), maxRows, func(f fileRow) int { return f.Tokens })
+	out.Busiest = largest(seen.turns.sortedRows(nil), maxRows, func(t turnRow) int { return t.Tokens })
 	for _, c := range in.Compactions {
 		turn := in.Thread.Turns()
 		if c.At < in.Thread.Len() {
 			turn = uncopied.At(in.Thread, c.At).Turn
 		}
-		out.Own = append(out.Own, ownRow{Turn: turn, Trigger: c.Trigger, Before: c.TokensBefore})
+		out.OwnCompactions = append(out.OwnCompactions, ownCompactionRow{Turn: turn, Trigger: c.Trigger, Before: c.TokensBefore})
 	}
 	skipped := func(what string, lines map[string]int) {
 		for _, name := range slices.Sorted(maps.Keys(lines)) {
@@ -235,19 +235,19 @@ func (out *inspection) print(p *printer) {
 		p.text("model %s", out.Input.Model)
 	}
 	out.printKinds(p)
-	p.firstRows("tools", []string{"tool", ">calls", ">failed", ">arguments", ">results", "results are"}, eachOf(out.ByTool, func(t inspectTool) []string {
+	p.sectionUpTo("tools", []string{"tool", ">calls", ">failed", ">arguments", ">results", "results are"}, mapSlice(out.ByTool, func(t toolRow) []string {
 		return []string{toolName(t.Name), number(t.Calls), number(t.Failed), number(t.Arguments), number(t.Results), t.Durable}
-	}), manyTools, "more tool")
-	p.section("largest messages", []string{">tokens", ">turn", "role", "~what", "out of date because"}, eachOf(out.Largest, func(l largeRow) []string {
+	}), maxToolRows, "more tool")
+	p.section("largest messages", []string{">tokens", ">turn", "role", "~what", "out of date because"}, mapSlice(out.Largest, func(l largeRow) []string {
 		return []string{number(l.Tokens), fmt.Sprint(l.Turn), string(l.Role), l.What, l.Stale}
 	}))
-	p.section("the same call again", []string{">times", ">tokens", "call"}, eachOf(out.Repeats, func(r repeatRow) []string {
+	p.section("the same call again", []string{">times", ">tokens", "call"}, mapSlice(out.Repeats, func(r repeatRow) []string {
 		return []string{number(r.Times), number(r.Tokens), r.Call}
 	}))
-	p.section("files read or changed again", []string{">reads", ">changes", ">tokens", "file"}, eachOf(out.Files, func(f fileRow) []string {
+	p.section("files read or changed again", []string{">reads", ">changes", ">tokens", "file"}, mapSlice(out.Files, func(f fileRow) []string {
 		return []string{number(f.Reads), number(f.Changes), number(f.Tokens), f.Path}
 	}))
-	p.section("largest turns", []string{">turn", ">messages", ">tokens", "begins with"}, eachOf(out.Busiest, func(t turnRow) []string {
+	p.section("largest turns", []string{">turn", ">messages", ">tokens", "begins with"}, mapSlice(out.Busiest, func(t turnRow) []string {
 		return []string{fmt.Sprint(t.Turn), number(t.Steps), number(t.Tokens), t.Text}
 	}))
 	out.printEnd(p)
@@ -265,23 +265,23 @@ func (out *inspection) printKinds(p *printer) {
 	row("tool definitions", "", out.Tools)
 	for _, k := range out.Kinds {
 		row(k.Name, number(k.Count), k.Tokens)
-		for _, part := range k.OfIt {
+		for _, part := range k.Parts {
 			row("  of it "+part.Name, number(part.Count), part.Tokens)
 		}
 	}
 	row("framing", "", out.Framing)
-	p.section(fmt.Sprintf("%s tokens, counted with %s%s", number(out.Tokens), out.Counter, out.counting), []string{"", ">count", ">tokens", ">share"}, rows)
+	p.section(fmt.Sprintf("%s tokens, counted with %s%s", number(out.Tokens), out.Counter, out.counterReason), []string{"", ">count", ">tokens", ">share"}, rows)
 }
 
 func (out *inspection) printEnd(p *printer) {
 	p.line("")
-	if len(out.Own) > 0 {
-		p.text("the agent compacted by itself in turn %s", listed(out.Own, func(c ownRow) string {
+	if len(out.OwnCompactions) > 0 {
+		p.text("the agent compacted by itself in turn %s", joinEach(out.OwnCompactions, func(c ownCompactionRow) string {
 			return strings.TrimSpace(fmt.Sprintf("%d %s", c.Turn, c.Trigger))
 		}))
 	}
 	if len(out.Skipped) > 0 {
-		p.text("lines without a message: %s", listed(out.Skipped, func(l kindRow) string {
+		p.text("lines without a message: %s", joinEach(out.Skipped, func(l kindRow) string {
 			return fmt.Sprintf("%s (%s)", l.Name, number(l.Count))
 		}))
 	}
@@ -292,14 +292,14 @@ func (out *inspection) printEnd(p *printer) {
 			plural(out.Stale.Results, "result"), number(out.Stale.Tokens), percent(out.Stale.Tokens, out.Tokens))
 	}
 	// Not wrapped, so that it can be copied.
-	p.line("see: palimpsest plan %s --budget %d", out.Input.arguments(), out.Tokens/2)
+	p.line("see: palimpsest plan %s --budget %d", out.Input.commandArguments(), out.Tokens/2)
 }
 
-// rowsBy are rows by what they are about, as they are added up.
-type rowsBy[K cmp.Ordered, R any] map[K]*R
+// rowsByKey are rows by what they are about, as they are added up.
+type rowsByKey[K cmp.Ordered, R any] map[K]*R
 
-// at is the row of a key, a new one where there was none.
-func (m rowsBy[K, R]) at(key K, fresh func() R) *R {
+// getOrAdd returns the row of a key, a new one where there was none.
+func (m rowsByKey[K, R]) getOrAdd(key K, fresh func() R) *R {
 	if m[key] == nil {
 		row := fresh()
 		m[key] = &row
@@ -307,8 +307,8 @@ func (m rowsBy[K, R]) at(key K, fresh func() R) *R {
 	return m[key]
 }
 
-// byKey are the rows in the order of their keys.
-func (m rowsBy[K, R]) byKey() iter.Seq2[K, R] {
+// sorted are the rows in the order of their keys.
+func (m rowsByKey[K, R]) sorted() iter.Seq2[K, R] {
 	return func(yield func(K, R) bool) {
 		for _, key := range slices.Sorted(maps.Keys(m)) {
 			if !yield(key, *m[key]) {
@@ -318,9 +318,9 @@ func (m rowsBy[K, R]) byKey() iter.Seq2[K, R] {
 	}
 }
 
-// rows are the rows that are wanted, all where wanted is nil, in the order of their keys.
-func (m rowsBy[K, R]) rows(wanted func(R) bool) (rows []R) {
-	for _, row := range m.byKey() {
+// sortedRows are the rows that are wanted, all where wanted is nil, in the order of their keys.
+func (m rowsByKey[K, R]) sortedRows(wanted func(R) bool) (rows []R) {
+	for _, row := range m.sorted() {
 		if wanted == nil || wanted(row) {
 			rows = append(rows, row)
 		}
@@ -339,26 +339,26 @@ func largest[R any](rows []R, most int, size func(R) int) []R {
 type tally struct {
 	thread  *thread.Thread
 	pairs   *thread.Pairing
-	kinds   rowsBy[string, kindRow]            // by speaker
-	parts   map[string]rowsBy[string, kindRow] // by speaker and kind of part
-	tools   rowsBy[string, inspectTool]
-	repeats rowsBy[string, repeatRow] // by the exact call
-	files   rowsBy[string, fileRow]   // by path
-	turns   rowsBy[int, turnRow]
+	kinds   rowsByKey[string, kindRow]            // by speaker
+	parts   map[string]rowsByKey[string, kindRow] // by speaker and kind of part
+	tools   rowsByKey[string, toolRow]
+	repeats rowsByKey[string, repeatRow] // by the exact call
+	files   rowsByKey[string, fileRow]   // by path
+	turns   rowsByKey[int, turnRow]
 }
 
 func newTally(t *thread.Thread) *tally {
 	return &tally{
-		thread: t, pairs: thread.Pair(t), kinds: rowsBy[string, kindRow]{}, parts: map[string]rowsBy[string, kindRow]{},
-		tools: rowsBy[string, inspectTool]{}, repeats: rowsBy[string, repeatRow]{}, files: rowsBy[string, fileRow]{}, turns: rowsBy[int, turnRow]{},
+		thread: t, pairs: thread.Pair(t), kinds: rowsByKey[string, kindRow]{}, parts: map[string]rowsByKey[string, kindRow]{},
+		tools: rowsByKey[string, toolRow]{}, repeats: rowsByKey[string, repeatRow]{}, files: rowsByKey[string, fileRow]{}, turns: rowsByKey[int, turnRow]{},
 	}
 }
 
-// message counts the message at position i, of a size in tokens, and its parts.
-func (s *tally) message(i int, m *thread.Message, size int, count *token.Counter) {
+// addMessage counts the message at position i, of a size in tokens, and its parts.
+func (s *tally) addMessage(i int, m *thread.Message, size int, count *token.Counter) {
 	who := brief.Speaker(m)
-	add(s.kinds, who, size)
-	turn := s.turns.at(m.Turn, func() turnRow { return turnRow{Turn: m.Turn, Text: shorten(brief.Words(m), 200)} })
+	addRow(s.kinds, who, size)
+	turn := s.turns.getOrAdd(m.Turn, func() turnRow { return turnRow{Turn: m.Turn, Text: shorten(brief.Message(m), 200)} })
 	turn.Steps++
 	turn.Tokens += size
 	for _, part := range m.Parts {
@@ -367,21 +367,21 @@ func (s *tally) message(i int, m *thread.Message, size int, count *token.Counter
 			one := thread.Message{Role: m.Role, Parts: []thread.Part{part}}
 			empty := thread.Message{Role: m.Role}
 			if s.parts[who] == nil {
-				s.parts[who] = rowsBy[string, kindRow]{}
+				s.parts[who] = rowsByKey[string, kindRow]{}
 			}
-			add(s.parts[who], partName(part), count.Message(&one)-count.Message(&empty))
+			addRow(s.parts[who], partName(part), count.Message(&one)-count.Message(&empty))
 		case thread.ToolCall:
 			tool := s.tool(part.Name)
 			tool.Calls++
 			tool.Arguments += count.Text(part.Arguments)
 		case thread.ToolResult:
-			s.result(i, part, size)
+			s.addResult(i, part, size)
 		}
 	}
 }
 
-// result counts a tool result, and the call behind it.
-func (s *tally) result(i int, r thread.ToolResult, size int) {
+// addResult counts a tool result, and the call behind it.
+func (s *tally) addResult(i int, r thread.ToolResult, size int) {
 	tool := s.tool(r.Tool)
 	tool.Results += size
 	if r.Outcome == thread.Failure {
@@ -393,22 +393,22 @@ func (s *tally) result(i int, r thread.ToolResult, size int) {
 	}
 	for _, c := range uncopied.At(s.thread, at).Calls() {
 		if c.ID == r.CallID {
-			s.call(c, size)
+			s.addCall(c, size)
 		}
 	}
 }
 
-func (s *tally) call(c thread.ToolCall, size int) {
-	same := s.repeats.at(c.Name+"\x00"+c.Arguments, func() repeatRow { return repeatRow{Call: shorten(brief.Call(c), 200)} })
+func (s *tally) addCall(c thread.ToolCall, size int) {
+	same := s.repeats.getOrAdd(c.Name+"\x00"+c.Arguments, func() repeatRow { return repeatRow{Call: shorten(brief.Call(c), 200)} })
 	same.Times++
 	same.Tokens += size
 
 	class := toolpolicy.ClassOf(c.Name)
-	path := brief.Place(c)
+	path := brief.Target(c)
 	if path == "" || class != toolpolicy.Read && class != toolpolicy.Edit && class != toolpolicy.Write {
 		return
 	}
-	file := s.files.at(path, func() fileRow { return fileRow{Path: path} })
+	file := s.files.getOrAdd(path, func() fileRow { return fileRow{Path: path} })
 	if class == toolpolicy.Read {
 		file.Reads++
 	} else {
@@ -417,14 +417,14 @@ func (s *tally) call(c thread.ToolCall, size int) {
 	file.Tokens += size
 }
 
-func (s *tally) tool(name string) *inspectTool {
-	return s.tools.at(name, func() inspectTool {
-		return inspectTool{Name: name, Durable: string(toolpolicy.New(nil).Policy(name).Durability)}
+func (s *tally) tool(name string) *toolRow {
+	return s.tools.getOrAdd(name, func() toolRow {
+		return toolRow{Name: name, Durable: string(toolpolicy.New(nil).Policy(name).Durability)}
 	})
 }
 
-func add(rows rowsBy[string, kindRow], name string, tokens int) {
-	row := rows.at(name, func() kindRow { return kindRow{Name: name} })
+func addRow(rows rowsByKey[string, kindRow], name string, tokens int) {
+	row := rows.getOrAdd(name, func() kindRow { return kindRow{Name: name} })
 	row.Count++
 	row.Tokens += tokens
 }

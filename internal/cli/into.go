@@ -22,8 +22,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// resumed is a session that was written for an agent to go on with.
-type resumed struct {
+// resumedSession is a session that was written for an agent to go on with.
+type resumedSession struct {
 	Agent string `json:"agent"`
 	ID    string `json:"id"`
 	Path  string `json:"path"`
@@ -34,14 +34,14 @@ type resumed struct {
 	Note string         `json:"note,omitempty"`
 }
 
-// writers are the values of --into.
-func writers() string { return named(transcript.Writers()) }
+// writerNames are the values of --into.
+func writerNames() string { return joinFormats(transcript.Writers()) }
 
-// forAgent sets the target up for an agent that goes on: the API whose shape its
+// targetAgent sets the target up for an agent that goes on: the API whose shape its
 // sessions have, and a budget, where none is given, that leaves most of the window free.
-func (j *job) forAgent(agent transcript.Format) error {
+func (j *conversationJob) targetAgent(agent transcript.Format) error {
 	if !slices.Contains(transcript.Writers(), agent) {
-		return fmt.Errorf("%w: --into %s: known are %s", errUsage, agent, writers())
+		return fmt.Errorf("%w: --into %s: known are %s", errUsage, agent, writerNames())
 	}
 	if j.target.to != "" {
 		return fmt.Errorf("%w: --into says what is written: leave --to %s out", errUsage, j.target.to)
@@ -59,7 +59,7 @@ func (j *job) forAgent(agent transcript.Format) error {
 	if j.target.budget != 0 || j.target.model != "" {
 		return nil
 	}
-	set, err := j.target.table()
+	set, err := j.target.modelTable()
 	if err != nil {
 		return err
 	}
@@ -67,21 +67,21 @@ func (j *job) forAgent(agent transcript.Format) error {
 	if err != nil || m.Window == 0 {
 		return fmt.Errorf("%w: the context window of %q is not known: say how large the conversation may be, with --budget TOKENS", errUsage, j.in.Model)
 	}
-	j.target.budget = m.Window / goOnShare
+	j.target.budget = m.Window / resumeWindowShare
 	return nil
 }
 
-// goOnShare is the part of a model's window that a session to go on with may fill,
+// resumeWindowShare is the part of a model's window that a session to go on with may fill,
 // where nobody says: the agent's own instructions and tools come on top of it.
-const goOnShare = 4
+const resumeWindowShare = 4
 
-// session writes the prompt of a result as a session of the agent, into its own folder
+// writeSession writes the prompt of a result as a session of the agent, into its own folder
 // or to out, and never over a file that is there.
-func (j *job) session(agent transcript.Format, r *resolved, res *palimpsest.Result, out string) (*resumed, error) {
+func (j *conversationJob) writeSession(agent transcript.Format, r *resolvedTarget, res *palimpsest.Result, out string) (*resumedSession, error) {
 	p := *res.Prompt
-	p.Messages = slices.DeleteFunc(slices.Clone(p.Messages), madeAnew)
+	p.Messages = slices.DeleteFunc(slices.Clone(p.Messages), isHarnessMessage)
 	for _, s := range p.System { // the agent has a system prompt of its own
-		if strings.HasPrefix(s.Text, reachMark) {
+		if strings.HasPrefix(s.Text, recallNotePrefix) {
 			note := thread.Message{Role: thread.User, Kind: thread.Injected, Parts: []thread.Part{thread.Text{Text: s.Text}}}
 			p.Messages = append([]thread.Message{note}, p.Messages...)
 		}
@@ -102,18 +102,18 @@ func (j *job) session(agent transcript.Format, r *resolved, res *palimpsest.Resu
 	if err != nil {
 		return nil, err
 	}
-	if err := valid(r.api, &p); err != nil {
+	if err := checkRequest(r.api, &p); err != nil {
 		return nil, err
 	}
-	home, err := folder(agent)
+	home, err := sessionFolder(agent)
 	if err != nil {
 		return nil, err
 	}
 	place := filepath.Join(home, filepath.FromSlash(w.Path))
-	if agent == transcript.ClaudeCode && agent == j.in.file.Format && within(home, j.in.path) {
+	if agent == transcript.ClaudeCode && agent == j.in.file.Format && isWithin(home, j.in.path) {
 		place = filepath.Join(filepath.Dir(j.in.path), filepath.Base(place)) // beside the original
 	}
-	made := &resumed{Agent: string(agent), ID: w.ID, Path: place, Lost: w.Lost}
+	made := &resumedSession{Agent: string(agent), ID: w.ID, Path: place, Lost: w.Lost}
 	if out != "" {
 		made.Path = out
 	}
@@ -121,15 +121,15 @@ func (j *job) session(agent transcript.Format, r *resolved, res *palimpsest.Resu
 	if agent != j.in.file.Format {
 		made.Note = fmt.Sprintf("the session was of %s: its calls stand there under the names of those tools, as history", j.in.file.Format)
 	}
-	for what, n := range unsent(j.in.Thread, res) {
+	for what, n := range countUnsent(j.in.Thread, res) {
 		made.Lost[what] += n
 	}
-	return made, writeNew(made.Path, w.Data)
+	return made, writeNewFile(made.Path, w.Data)
 }
 
-// madeAnew reports whether a message is one that an agent's harness puts before its
+// isHarnessMessage reports whether a message is one that an agent's harness puts before its
 // next request again: where it works, its rules, what time it is.
-func madeAnew(m thread.Message) bool {
+func isHarnessMessage(m thread.Message) bool {
 	if m.Role != thread.User || m.Kind != thread.Injected {
 		return false
 	}
@@ -139,18 +139,18 @@ func madeAnew(m thread.Message) bool {
 	})
 }
 
-// valid is an error where the provider would refuse the messages.
-func valid(api string, p *prompt.Prompt) error {
-	_, broken, err := encoded(api, p)
+// checkRequest is an error where the provider would refuse the messages.
+func checkRequest(api string, p *prompt.Prompt) error {
+	_, broken, err := encodeAndValidate(api, p)
 	if broken != nil {
 		return fmt.Errorf("the session would be refused by the %s API: %w", api, broken)
 	}
 	return err
 }
 
-// unsent counts the parts of the messages that stand in the prompt which the target's
+// countUnsent counts the parts of the messages that stand in the prompt which the target's
 // API does not take, such as another provider's sealed reasoning.
-func unsent(t *thread.Thread, res *palimpsest.Result) map[string]int {
+func countUnsent(t *thread.Thread, res *palimpsest.Result) map[string]int {
 	lost := map[string]int{}
 	for i := range res.Prompt.Messages {
 		at, ok := t.Index(res.Manifest.Messages[i].ID)
@@ -182,8 +182,8 @@ func (in *input) workingDir() (string, error) {
 	return os.Getwd()
 }
 
-// folder is where an agent keeps its sessions, or where we are for what it is to import.
-func folder(agent transcript.Format) (string, error) {
+// sessionFolder is where an agent keeps its sessions, or where we are for what it is to import.
+func sessionFolder(agent transcript.Format) (string, error) {
 	dir, err := sessions.Folder(string(agent))
 	if dir == "" && err == nil {
 		return os.Getwd()
@@ -191,8 +191,8 @@ func folder(agent transcript.Format) (string, error) {
 	return dir, err
 }
 
-// within reports whether a file stands below a folder.
-func within(folder, file string) bool {
+// isWithin reports whether a file stands below a folder.
+func isWithin(folder, file string) bool {
 	rel, err := filepath.Rel(folder, file)
 	return err == nil && filepath.IsLocal(rel)
 }
@@ -203,29 +203,29 @@ func resumeLine(agent transcript.Format, id, dir, path, place string) string {
 	line := ""
 	switch agent {
 	case transcript.ClaudeCode: // finds the sessions of the directory that it is in
-		line = "cd " + quotedWord(dir) + " && claude --resume " + id
+		line = "cd " + shellQuote(dir) + " && claude --resume " + id
 	case transcript.Codex:
 		line = "codex resume " + id
 	case transcript.Pi:
-		return "pi --session " + quotedWord(path)
+		return "pi --session " + shellQuote(path)
 	case transcript.OpenCode:
-		return "cd " + quotedWord(dir) + " && opencode import " + quotedWord(path) + " && opencode --session " + id
+		return "cd " + shellQuote(dir) + " && opencode import " + shellQuote(path) + " && opencode --session " + id
 	}
 	if path != place {
-		line = "mkdir -p " + quotedWord(filepath.Dir(place)) + " && cp " + quotedWord(path) + " " + quotedWord(place) + " && " + line
+		line = "mkdir -p " + shellQuote(filepath.Dir(place)) + " && cp " + shellQuote(path) + " " + shellQuote(place) + " && " + line
 	}
 	return line
 }
 
-// writeNew writes a file that only its owner reads, and makes the folders above it.
-func writeNew(path string, data []byte) error {
+// writeNewFile writes a file that only its owner reads, and makes the folders above it.
+func writeNewFile(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("cannot write the session: %w", err)
 	}
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot write %s: it is there already, and a session is never written over one; name another file", path)
 	}
-	if err := replaceFile(path, 0o600, bytesOf(data)); err != nil {
+	if err := replaceFile(path, 0o600, writeBytes(data)); err != nil {
 		return fmt.Errorf("cannot write the session: %w", err)
 	}
 	return nil
@@ -242,7 +242,7 @@ func newSessionID(now time.Time) string {
 }
 
 // print says where the session is and how it is resumed.
-func (r *resumed) print(p *printer) {
+func (r *resumedSession) print(p *printer) {
 	if r == nil {
 		return
 	}

@@ -35,10 +35,10 @@ func TestInto(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(own), 0o755), os.WriteFile(own, sample, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	run := func(args ...string) (int, *resumed, string) {
+	run := func(args ...string) (int, *resumedSession, string) {
 		var out, told bytes.Buffer
 		status := Run(t.Context(), append([]string{"compact", "91bfefb2", "--json"}, args...), Streams{In: strings.NewReader(""), Out: &out, Err: &told})
-		var rep struct{ Session *resumed }
+		var rep struct{ Session *resumedSession }
 		if status == 0 {
 			if err := json.Unmarshal(told.Bytes(), &rep); err != nil || out.Len() > 0 {
 				t.Fatalf("%v: %v, wrote %q", args, err, out.String())
@@ -68,7 +68,7 @@ func TestInto(t *testing.T) {
 			if info, err := os.Stat(made.Path); err != nil || info.Mode().Perm()&0o077 != 0 {
 				t.Fatalf("%s: %v, %v", made.Path, info, err)
 			}
-			if agent != "opencode" && !within(home, made.Path) || agent == "claude-code" && filepath.Dir(made.Path) != filepath.Dir(own) {
+			if agent != "opencode" && !isWithin(home, made.Path) || agent == "claude-code" && filepath.Dir(made.Path) != filepath.Dir(own) {
 				t.Errorf("it is at %s", made.Path)
 			}
 			if (made.Note != "") != (agent != "claude-code") || agent == "codex" && made.Lost["reasoning"] == 0 {
@@ -88,7 +88,7 @@ func TestInto(t *testing.T) {
 			if string(f.Format) != agent || recaps == 0 || !strings.HasPrefix(last.Text(), "shipq 0.9.3") || messages[0].Kind != thread.Injected {
 				t.Errorf("a session of %s with %d summaries, first of kind %d, last %q", f.Format, recaps, messages[0].Kind, last.Text())
 			}
-			if err := valid(apis[agent], &prompt.Prompt{Model: "m", MaxOutput: 1000, Messages: messages}); err != nil {
+			if err := checkRequest(apis[agent], &prompt.Prompt{Model: "m", MaxOutput: 1000, Messages: messages}); err != nil {
 				t.Error(err)
 			}
 			if _, again, _ := run(args...); again == nil || again.Path == made.Path {

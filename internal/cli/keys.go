@@ -17,16 +17,16 @@ import (
 	"github.com/palimpsest-ai/palimpsest/keyring"
 )
 
-// keysStore is what --store means to the commands for keys.
-const keysStore = "the store of the daemon, which keeps its keys"
+// keysStoreUsage is what --store means to the commands for keys.
+const keysStoreUsage = "the store of the daemon, which keeps its keys"
 
-// apiKeys opens the API keys of a store, and calls use with them.
-func (f *storeFlag) apiKeys(ctx context.Context, existing bool, use func(*apikey.Keys) error) error {
-	return f.use(ctx, existing, func(db *database) error { return use(apikey.New(db.keys.APIKeys(), nil)) })
+// withAPIKeys opens the API keys of a store, and calls use with them.
+func (f *storeFlag) withAPIKeys(ctx context.Context, existing bool, use func(*apikey.Keys) error) error {
+	return f.withDatabase(ctx, existing, func(db *database) error { return use(apikey.New(db.keys.APIKeys(), nil)) })
 }
 
 func keysCommand(s Streams) *cobra.Command {
-	return parent(&cobra.Command{
+	return commandGroup(&cobra.Command{
 		Use:   "keys",
 		Short: "Make and take back API keys, change the keys that encrypt",
 		Long: `API keys let clients of the daemon in: each opens one tenant's data with some
@@ -52,7 +52,7 @@ func keysAddCommand(s Streams) *cobra.Command {
 		Use:     "add",
 		Short:   "Make an API key and print it, once",
 		Example: "  palimpsest keys add --tenant acme --rights read,write --name \"build server\"",
-		Args:    noArguments,
+		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var err error
 			if g.Rights, err = apikey.ParseRights(rights); err != nil {
@@ -64,7 +64,7 @@ func keysAddCommand(s Streams) *cobra.Command {
 			if life > 0 {
 				g.Expires = time.Now().Add(life)
 			}
-			return store.apiKeys(c.Context(), false, func(all *apikey.Keys) error {
+			return store.withAPIKeys(c.Context(), false, func(all *apikey.Keys) error {
 				first := true
 				for range all.List(c.Context()) {
 					first = false
@@ -76,7 +76,7 @@ func keysAddCommand(s Streams) *cobra.Command {
 				}
 				fmt.Fprintln(s.Out, token)
 				fmt.Fprintf(s.Err, "key %s: %s for %s, kept in %s. It is shown this once; clients send it as \"Authorization: Bearer …\"\n",
-					k.ID, k.Rights, tenantName(k.Tenant), store.shown())
+					k.ID, k.Rights, tenantName(k.Tenant), store.displayName())
 				if first {
 					fmt.Fprintln(s.Err, "It is the first: a daemon that runs without keys goes on without until it is started anew")
 				}
@@ -84,7 +84,7 @@ func keysAddCommand(s Streams) *cobra.Command {
 			})
 		},
 	}
-	store.storeFlag(c, keysStore)
+	store.addStoreFlag(c, keysStoreUsage)
 	c.Flags().StringVar(&g.Tenant, "tenant", "", "whose data the key opens, a `NAME` (default: that of a machine without tenants)")
 	c.Flags().StringVar(&rights, "rights", "read,write", "what it may do: `RIGHTS` out of read, write, admin")
 	c.Flags().StringVar(&g.Name, "name", "", "what it is used for, a `TEXT` for the list")
@@ -129,11 +129,11 @@ func keysListCommand(s Streams) *cobra.Command {
 		Use:     "list",
 		Short:   "List the API keys, without their secrets",
 		Example: "  palimpsest keys list --tenant acme",
-		Args:    noArguments,
+		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			rows := []keyRow{}
 			var damaged error
-			err := store.apiKeys(c.Context(), true, func(all *apikey.Keys) error {
+			err := store.withAPIKeys(c.Context(), true, func(all *apikey.Keys) error {
 				for k, err := range all.List(c.Context()) {
 					switch {
 					case err != nil:
@@ -148,12 +148,12 @@ func keysListCommand(s Streams) *cobra.Command {
 				err = nil
 			}
 			if err == nil {
-				err = tell(s.Out, c, rows, func(p *printer) { printKeys(p, rows, store.shown()) })
+				err = writeResult(s.Out, c, rows, func(p *printer) { printKeys(p, rows, store.displayName()) })
 			}
 			return errors.Join(err, damaged)
 		},
 	}
-	store.storeFlag(c, keysStore)
+	store.addStoreFlag(c, keysStoreUsage)
 	c.Flags().StringVar(&tenant, "tenant", "", "only those of the tenant `NAME`")
 	c.Flags().Bool("json", false, "write a JSON array")
 	return c
@@ -164,7 +164,7 @@ func printKeys(p *printer, rows []keyRow, path string) {
 		p.line("no API keys (looked in %s): `palimpsest keys add` makes one", path)
 		return
 	}
-	p.table([]string{"id", "tenant", "rights", "state", "made", "ends", "name"}, eachOf(rows, func(r keyRow) []string {
+	p.table([]string{"id", "tenant", "rights", "state", "made", "ends", "name"}, mapSlice(rows, func(r keyRow) []string {
 		ends := "never"
 		if !r.Expires.IsZero() {
 			ends = r.Expires.Format(time.DateOnly)
@@ -179,12 +179,12 @@ func keysRevokeCommand(s Streams) *cobra.Command {
 		Use:     "revoke KEYID…",
 		Short:   "Take API keys back, at once and for good",
 		Example: "  palimpsest keys revoke KEYID",
-		Args:    some("want the ids of the keys; `palimpsest keys list` shows them"),
+		Args:    nonBlankArgs("want the ids of the keys; `palimpsest keys list` shows them"),
 		RunE: func(c *cobra.Command, ids []string) error {
-			return store.apiKeys(c.Context(), true, func(all *apikey.Keys) error { return revoke(c.Context(), s, all, ids) })
+			return store.withAPIKeys(c.Context(), true, func(all *apikey.Keys) error { return revoke(c.Context(), s, all, ids) })
 		},
 	}
-	store.storeFlag(c, keysStore)
+	store.addStoreFlag(c, keysStoreUsage)
 	return c
 }
 
@@ -210,18 +210,18 @@ func revoke(ctx context.Context, s Streams, all *apikey.Keys, ids []string) erro
 
 // The variables that hold master keys, or name a file of them.
 const (
-	masterVariable     = "PALIMPSEST_MASTER_KEY"
-	masterFileVariable = "PALIMPSEST_MASTER_KEY_FILE"
+	masterKeyEnv     = "PALIMPSEST_MASTER_KEY"
+	masterKeyFileEnv = "PALIMPSEST_MASTER_KEY_FILE"
 )
 
 // errNoMaster is the error of what needs a master key.
-var errNoMaster = fmt.Errorf("%w: no master key: give --master-key FILE, or set %s or %s", errUsage, masterFileVariable, masterVariable)
+var errNoMaster = fmt.Errorf("%w: no master key: give --master-key FILE, or set %s or %s", errUsage, masterKeyFileEnv, masterKeyEnv)
 
-// masters are the keys that wrap data keys; the error wraps errNoMaster where there are
+// masterKeys are the keys that wrap data keys; the error wraps errNoMaster where there are
 // none.
-func (f *storeFlag) masters() (keyring.Masters, error) {
-	from, text := "$"+masterVariable, []byte(os.Getenv(masterVariable))
-	if file := cmp.Or(f.master, os.Getenv(masterFileVariable)); file != "" {
+func (f *storeFlag) masterKeys() (keyring.Masters, error) {
+	from, text := "$"+masterKeyEnv, []byte(os.Getenv(masterKeyEnv))
+	if file := cmp.Or(f.master, os.Getenv(masterKeyFileEnv)); file != "" {
 		var err error
 		if text, err = readPrivate(file); err != nil {
 			return keyring.Masters{}, err
@@ -254,16 +254,16 @@ func readPrivate(name string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// withRing calls use with the data keys of a store that must be there.
-func (f *storeFlag) withRing(ctx context.Context, use func(*keyring.Keyring) error) error {
-	if _, err := f.masters(); err != nil {
+// withKeyring calls use with the data keys of a store that must be there.
+func (f *storeFlag) withKeyring(ctx context.Context, use func(*keyring.Keyring) error) error {
+	if _, err := f.masterKeys(); err != nil {
 		return err
 	}
-	return f.use(ctx, true, func(db *database) error {
-		if db.ring == nil {
+	return f.withDatabase(ctx, true, func(db *database) error {
+		if db.keyring == nil {
 			return fmt.Errorf("%w: nothing is encrypted in memory", errUsage)
 		}
-		return use(db.ring)
+		return use(db.keyring)
 	})
 }
 
@@ -276,7 +276,7 @@ daemon reads, or in a secret store, and not beside the data. Without it nothing 
 is encrypted can be read again. To change it, add the new one behind the old one and
 run "palimpsest keys rotate --master"; then the old one can go.`,
 		Example: "  (umask 077; palimpsest keys master > master.key)",
-		Args:    noArguments,
+		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(s.Out, keyring.NewMaster())
 			return err
@@ -299,33 +299,33 @@ once, and says when it is done.
 With --master, data keys stay and are wrapped by the newest master key instead, the
 last one of those given. When that is done the older master keys can go.`,
 		Example: "  palimpsest keys rotate --tenant acme --master-key master.key\n  palimpsest keys rotate --master --master-key master.key",
-		Args:    noArguments,
+		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			one := c.Flags().Changed("tenant")
 			if one && wrapping {
 				return fmt.Errorf("%w: --master wraps the keys of all tenants; leave --tenant out", errUsage)
 			}
-			return store.withRing(c.Context(), func(ring *keyring.Keyring) error {
+			return store.withKeyring(c.Context(), func(ring *keyring.Keyring) error {
 				switch {
 				case wrapping:
 					n, err := ring.RotateMaster(c.Context())
 					fmt.Fprintf(s.Err, "%s wrapped by the new master key\n", plural(n, "data key"))
 					return err
 				case one:
-					return rotate(c.Context(), s, ring, tenant)
+					return rotateKey(c.Context(), s, ring, tenant)
 				}
-				return rotateAll(c.Context(), s, ring)
+				return rotateAllKeys(c.Context(), s, ring)
 			})
 		},
 	}
-	store.keyedFlags(c, keysStore)
+	store.addKeyFlags(c, keysStoreUsage)
 	c.Flags().StringVar(&tenant, "tenant", "", "only the tenant `NAME`")
 	c.Flags().BoolVar(&wrapping, "master", false, "change the master key, not the data keys")
 	return c
 }
 
-// dataKey is the tenant's newest data key. One that has none is most likely mistyped.
-func dataKey(ctx context.Context, ring *keyring.Keyring, tenant string) (string, error) {
+// newestDataKey is the tenant's newest data key. One that has none is most likely mistyped.
+func newestDataKey(ctx context.Context, ring *keyring.Keyring, tenant string) (string, error) {
 	id, err := ring.Current(ctx, tenant)
 	if err == nil && id == "" {
 		err = fmt.Errorf("%s has no data key: nothing was encrypted for it yet", tenantName(tenant))
@@ -333,9 +333,9 @@ func dataKey(ctx context.Context, ring *keyring.Keyring, tenant string) (string,
 	return id, err
 }
 
-// rotate gives one tenant a new key.
-func rotate(ctx context.Context, s Streams, ring *keyring.Keyring, tenant string) error {
-	old, err := dataKey(ctx, ring, tenant)
+// rotateKey gives one tenant a new key.
+func rotateKey(ctx context.Context, s Streams, ring *keyring.Keyring, tenant string) error {
+	old, err := newestDataKey(ctx, ring, tenant)
 	if err != nil {
 		return err
 	}
@@ -347,12 +347,12 @@ func rotate(ctx context.Context, s Streams, ring *keyring.Keyring, tenant string
 	return nil
 }
 
-func rotateAll(ctx context.Context, s Streams, ring *keyring.Keyring) error {
+func rotateAllKeys(ctx context.Context, s Streams, ring *keyring.Keyring) error {
 	var failed error
 	none := true
 	for tenant, err := range ring.Tenants(ctx) {
 		if none = false; err == nil {
-			err = rotate(ctx, s, ring, tenant)
+			err = rotateKey(ctx, s, ring, tenant)
 		}
 		failed = errors.Join(failed, err)
 	}
@@ -375,13 +375,13 @@ There is no way back. Running daemons forget the keys, and what they have in mem
 within a minute; what is left in the store is removed by them, or by "palimpsest db
 reseal".`,
 		Example: "  palimpsest keys erase --tenant acme --confirm acme --master-key master.key",
-		Args:    noArguments,
+		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !c.Flags().Changed("tenant") || !c.Flags().Changed("confirm") || tenant != confirm {
 				return fmt.Errorf("%w: this cannot be undone: give the name twice, as --tenant NAME --confirm NAME", errUsage)
 			}
-			return store.withRing(c.Context(), func(ring *keyring.Keyring) error {
-				if _, err := dataKey(c.Context(), ring, tenant); err != nil {
+			return store.withKeyring(c.Context(), func(ring *keyring.Keyring) error {
+				if _, err := newestDataKey(c.Context(), ring, tenant); err != nil {
 					return err
 				}
 				if err := ring.Erase(c.Context(), tenant); err != nil {
@@ -392,7 +392,7 @@ reseal".`,
 			})
 		},
 	}
-	store.keyedFlags(c, keysStore)
+	store.addKeyFlags(c, keysStoreUsage)
 	c.Flags().StringVar(&tenant, "tenant", "", "the tenant's `NAME`")
 	c.Flags().StringVar(&confirm, "confirm", "", "the `NAME` once more")
 	return c

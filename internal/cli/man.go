@@ -17,29 +17,29 @@ func manCommand(s Streams) *cobra.Command {
 		Use:    "man DIR",
 		Short:  "Write a manual page of each command into a directory",
 		Hidden: true,
-		Args:   exactly(1, "one DIR"),
+		Args:   exactArgs(1, "one DIR"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return err
 			}
 			root := c.Root()
 			root.InitDefaultHelpFlag()
-			return manual(root, func(name, page string) error {
-				return write(filepath.Join(args[0], name+".1"), []byte(page), s.Out)
+			return writeManual(root, func(name, page string) error {
+				return writeOutput(filepath.Join(args[0], name+".1"), []byte(page), s.Out)
 			})
 		},
 	}
 }
 
-// manual gives the page of a command, and of those below it.
-func manual(c *cobra.Command, keep func(name, page string) error) error {
+// writeManual gives the page of a command, and of those below it.
+func writeManual(c *cobra.Command, keep func(name, page string) error) error {
 	name := strings.ReplaceAll(c.CommandPath(), " ", "-")
 	if err := keep(name, manualPage(c, name)); err != nil {
 		return err
 	}
 	for _, below := range c.Commands() {
-		if documented(below) {
-			if err := manual(below, keep); err != nil {
+		if hasManualPage(below) {
+			if err := writeManual(below, keep); err != nil {
 				return err
 			}
 		}
@@ -47,8 +47,8 @@ func manual(c *cobra.Command, keep func(name, page string) error) error {
 	return nil
 }
 
-// documented reports whether a command has a page: those that cobra adds have none.
-func documented(c *cobra.Command) bool {
+// hasManualPage reports whether a command has a page: those that cobra adds have none.
+func hasManualPage(c *cobra.Command) bool {
 	return c.IsAvailableCommand() && c.Name() != "help" && c.Name() != "completion"
 }
 
@@ -57,23 +57,23 @@ func documented(c *cobra.Command) bool {
 func manualPage(c *cobra.Command, name string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH %q 1 \"\" %q \"Palimpsest\"\n", strings.ToUpper(name), "palimpsest "+thisBuild().Version)
-	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(name), roff(c.Short))
-	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", roff(c.UseLine()))
+	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", escapeRoff(name), escapeRoff(c.Short))
+	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", escapeRoff(c.UseLine()))
 	if c.Long != "" {
-		b.WriteString(".SH DESCRIPTION\n" + strings.ReplaceAll(roff(c.Long), "\n\n", "\n.PP\n") + "\n")
+		b.WriteString(".SH DESCRIPTION\n" + strings.ReplaceAll(escapeRoff(c.Long), "\n\n", "\n.PP\n") + "\n")
 	}
 	manualFlags(&b, "OPTIONS", c.NonInheritedFlags())
 	manualFlags(&b, "OPTIONS OF ALL COMMANDS", c.InheritedFlags())
 	if c.Example != "" {
-		b.WriteString(".SH EXAMPLES\n.EX\n" + roff(c.Example) + "\n.EE\n")
+		b.WriteString(".SH EXAMPLES\n.EX\n" + escapeRoff(c.Example) + "\n.EE\n")
 	}
 	var beside []string
 	if c.HasParent() {
-		beside = append(beside, ".BR "+roff(strings.ReplaceAll(c.Parent().CommandPath(), " ", "-"))+" (1)")
+		beside = append(beside, ".BR "+escapeRoff(strings.ReplaceAll(c.Parent().CommandPath(), " ", "-"))+" (1)")
 	}
 	for _, below := range c.Commands() {
-		if documented(below) {
-			beside = append(beside, ".BR "+roff(name+"-"+below.Name())+" (1)")
+		if hasManualPage(below) {
+			beside = append(beside, ".BR "+escapeRoff(name+"-"+below.Name())+" (1)")
 		}
 	}
 	if len(beside) > 0 {
@@ -96,16 +96,16 @@ func manualFlags(b io.Writer, title string, flags *pflag.FlagSet) {
 		if f.Shorthand != "" {
 			short = "-" + f.Shorthand + ", "
 		}
-		fmt.Fprintf(b, ".TP\n\\fB%s\\fR", roff(short+"--"+f.Name))
+		fmt.Fprintf(b, ".TP\n\\fB%s\\fR", escapeRoff(short+"--"+f.Name))
 		if value != "" {
-			fmt.Fprintf(b, " \\fI%s\\fR", roff(value))
+			fmt.Fprintf(b, " \\fI%s\\fR", escapeRoff(value))
 		}
-		fmt.Fprintf(b, "\n%s\n", roff(usage))
+		fmt.Fprintf(b, "\n%s\n", escapeRoff(usage))
 	})
 }
 
-// roff is a text that man shows as it is.
-func roff(text string) string {
+// escapeRoff is a text that man shows as it is.
+func escapeRoff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

@@ -22,8 +22,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
-// searchMemory is how much of sessions is remembered between searches, in bytes.
-const searchMemory = 64 << 20
+// searchCacheBytes is how much of sessions is remembered between searches, in bytes.
+const searchCacheBytes = 64 << 20
 
 func mcpCommand(s Streams) *cobra.Command {
 	var store storeFlag
@@ -40,19 +40,19 @@ and the conversations of the store ("palimpsest threads"). Nothing is changed, u
 The line that makes an agent start it stands in docs/agents.md. The daemon answers
 the same tools for its threads at /mcp.`,
 		Example: "  claude mcp add palimpsest -- palimpsest mcp\n  codex mcp add palimpsest -- palimpsest mcp",
-		Args:    noArguments,
+		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			counter, err := token.New("o200k", nil)
 			if err != nil {
 				return err
 			}
-			l := localSessions{store: lateStore{flag: &store, existing: true}}
+			l := localSessions{store: lazyStore{flag: &store, existing: true}}
 			defer func() { err = errors.Join(err, l.store.Close()) }()
-			server := mcp.New(&l, &mcp.Options{Version: thisBuild().Version, Write: writes, Count: counter.Text, Memory: mcp.NewMemory(searchMemory)})
+			server := mcp.New(&l, &mcp.Options{Version: thisBuild().Version, Write: writes, Count: counter.Text, Memory: mcp.NewMemory(searchCacheBytes)})
 			return server.Serve(c.Context(), s.In, s.Out)
 		},
 	}
-	store.flags(c)
+	store.addFlags(c)
 	c.Flags().BoolVar(&writes, "write", false, "let the tool compact keep its plans, instead of only showing them")
 	return c
 }
@@ -60,39 +60,39 @@ the same tools for its threads at /mcp.`,
 // localSessions are the sessions of this machine and the conversations of a store.
 // Where both have one of an id, they are one: the file is the conversation, and the
 // store has its plans. They implement mcp.Sessions.
-type localSessions struct{ store lateStore }
+type localSessions struct{ store lazyStore }
 
 // open opens the store; nil until there is one.
-func (l *localSessions) open(ctx context.Context) (*kept, error) {
+func (l *localSessions) open(ctx context.Context) (*tenantStore, error) {
 	k, err := l.store.open(ctx)
-	if l.store.flag.nothingYet(err) {
+	if l.store.flag.isMissing(err) {
 		return nil, nil
 	}
 	return k, err
 }
 
-// sayable is an error as people read it.
-func sayable(err error) error {
+// userError is an error as people read it.
+func userError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return errors.New(message(err))
+	return errors.New(errorText(err))
 }
 
 // List implements mcp.Sessions.
 func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
 	files, err := sessions.Find("")
 	if err != nil {
-		return nil, sayable(err)
+		return nil, userError(err)
 	}
 	k, err := l.open(ctx)
 	if err != nil {
-		return nil, sayable(err)
+		return nil, userError(err)
 	}
 	var infos []store.Info
 	if k != nil {
 		if infos, err = store.AllThreads(ctx, k.tenant.Catalog); err != nil {
-			return nil, sayable(err)
+			return nil, userError(err)
 		}
 	}
 	threads := map[string]store.Info{}
@@ -109,30 +109,30 @@ func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
 		plans := threads[f.ID].Plans
 		all = append(all, mcp.Session{
 			ID: f.ID, Agent: f.Agent, Project: f.Project, Changed: f.Changed, Bytes: int(f.Bytes), Plans: plans,
-			Version: fmt.Sprint(f.Path, f.Changed.UnixNano(), f.Bytes, plans),
-			First:   func(context.Context) string { return firstWords(f) },
+			Version:    fmt.Sprint(f.Path, f.Changed.UnixNano(), f.Bytes, plans),
+			FirstWords: func(context.Context) string { return firstWords(f) },
 		})
 	}
 	for _, info := range infos {
 		if seen[info.ID] {
 			continue
 		}
-		kept := mcp.OfThread(info)
-		kept.First = func(ctx context.Context) string {
+		kept := mcp.SessionOfThread(info)
+		kept.FirstWords = func(ctx context.Context) string {
 			log, err := k.tenant.Log.Load(ctx, info.ID)
 			if err != nil {
 				return ""
 			}
-			return shorten(sessions.FirstRequest(log), maxFirst)
+			return shorten(sessions.FirstRequest(log), maxFirstWords)
 		}
 		all = append(all, kept)
 	}
-	slices.SortStableFunc(all, mcp.Newer)
+	slices.SortStableFunc(all, mcp.CompareNewest)
 	return all, nil
 }
 
-// input reads a conversation: the file of a session, or what the store has.
-func (l *localSessions) input(ctx context.Context, id string) (in input, err error) {
+// load reads a conversation: the file of a session, or what the store has.
+func (l *localSessions) load(ctx context.Context, id string) (in input, err error) {
 	files, err := sessions.Find("")
 	if err != nil {
 		return in, err
@@ -143,7 +143,7 @@ func (l *localSessions) input(ctx context.Context, id string) (in input, err err
 			return in, err
 		}
 		in.run = 1 // further ones of a file are sub-agents'
-		return in, in.choose()
+		return in, in.selectRun()
 	}
 	k, err := l.open(ctx)
 	if err != nil || k == nil {
@@ -155,55 +155,55 @@ func (l *localSessions) input(ctx context.Context, id string) (in input, err err
 	}
 	in.path, in.run = id, 1
 	in.file = &transcript.File{Transcripts: []transcript.Transcript{{Name: id, Thread: log}}}
-	return in, in.choose()
+	return in, in.selectRun()
 }
 
 // Open implements mcp.Sessions.
 func (l *localSessions) Open(ctx context.Context, id string) (*mcp.Conversation, error) {
-	in, err := l.input(ctx, id)
+	in, err := l.load(ctx, id)
 	if err != nil {
-		return nil, sayable(err)
+		return nil, userError(err)
 	}
 	c := &mcp.Conversation{Log: in.Thread}
 	for _, own := range in.Compactions {
-		made := mcp.Own{Trigger: own.Trigger, Summary: own.Summary}
+		made := mcp.OwnCompaction{Trigger: own.Trigger, Summary: own.Summary}
 		if own.At < in.Thread.Len() {
 			made.Turn = uncopied.At(in.Thread, own.At).Turn
 		}
-		c.Own = append(c.Own, made)
+		c.OwnCompactions = append(c.OwnCompactions, made)
 	}
 	k, err := l.open(ctx)
 	if err == nil && k != nil {
 		c.Plan, c.Version, err = k.tenant.Plans.Current(ctx, in.Thread.ID())
 	}
-	return c, sayable(err)
+	return c, userError(err)
 }
 
 // Artifact implements mcp.Sessions.
 func (l *localSessions) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
 	k, err := l.open(ctx)
 	if err != nil {
-		return rehydrate.Content{}, sayable(err)
+		return rehydrate.Content{}, userError(err)
 	}
 	if k == nil {
 		return rehydrate.Content{}, artifact.ErrNotFound
 	}
-	return k.artifact(ctx, id, "")
+	return k.getArtifact(ctx, id, "")
 }
 
 // Compact implements mcp.Sessions.
 func (l *localSessions) Compact(ctx context.Context, id string, budget int, keep bool) (*mcp.Compaction, error) {
 	made, err := l.compact(ctx, id, budget, keep)
-	return made, sayable(err)
+	return made, userError(err)
 }
 
 func (l *localSessions) compact(ctx context.Context, id string, budget int, keep bool) (*mcp.Compaction, error) {
-	in, err := l.input(ctx, id)
+	in, err := l.load(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	late := &lateStore{flag: l.store.flag}
-	j := job{in: in, target: target{policy: "auto", budget: budget, answers: late}}
+	late := &lazyStore{flag: l.store.flag}
+	j := conversationJob{in: in, target: target{policy: "auto", budget: budget, answers: late}}
 	if budget == 0 {
 		if j.target.model = in.Model; in.Model == "" {
 			return nil, errors.New("budget: the session names no model; say how many tokens the request may take")
@@ -213,15 +213,15 @@ func (l *localSessions) compact(ctx context.Context, id string, budget int, keep
 	if err != nil {
 		return nil, fmt.Errorf("budget: say how many tokens the request may take: %w", err)
 	}
-	made := &mcp.Compaction{Budget: r.budget, Next: fmt.Sprintf("The prompt under it: palimpsest compact %s --budget %d -o prompt.json", quotedWord(id), r.budget)}
+	made := &mcp.Compaction{Budget: r.budget, Next: fmt.Sprintf("The prompt under it: palimpsest compact %s --budget %d -o prompt.json", shellQuote(id), r.budget)}
 	if len(j.in.file.Format) == 0 {
 		made.Next = ""
 	}
 	var res *palimpsest.Result
 	if keep {
-		res, made.Kept, err = j.compact(ctx, r, late)
+		res, made.StoredIn, err = j.compactAndSave(ctx, r, late)
 	} else {
-		res, err = r.compact(ctx, j.told(r, l.store.flag))
+		res, err = r.compact(ctx, j.requestWithNote(r, l.store.flag))
 	}
 	if err = errors.Join(err, late.Close()); err != nil {
 		return nil, err

@@ -51,7 +51,7 @@ func TestMCP(t *testing.T) {
 		t.Cleanup(func() {
 			c.Close()
 			fromClient.Close()
-			if status := <-ended; status != done || report.Len() > 0 {
+			if status := <-ended; status != exitDone || report.Len() > 0 {
 				t.Errorf("status %d: %s", status, report.String())
 			}
 		})

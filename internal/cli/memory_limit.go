@@ -16,17 +16,17 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// memory is how much memory a daemon may have, and what of it for what.
-type memory struct {
+// memoryLimits is how much memory a daemon may have, and what of it for what.
+type memoryLimits struct {
 	process  int // bytes
 	bounds   proxy.MemoryOptions
 	sessions int // for what is remembered between steps, in bytes
 	threads  int // for loaded threads, in bytes
 }
 
-// memoryOf is what the settings say; what they leave out follows from the whole.
-func memoryOf(c *config.Config) memory {
-	m := memory{process: cmp.Or(c.Bytes("memory"), machineMemory("/"))}
+// memoryLimitsOf is what the settings say; what they leave out follows from the whole.
+func memoryLimitsOf(c *config.Config) memoryLimits {
+	m := memoryLimits{process: cmp.Or(c.Bytes("memory"), machineMemory("/"))}
 	m.bounds.All = cmp.Or(c.Bytes("proxy-memory"), min(m.process/8, 256<<20))
 	m.bounds.Tenant = cmp.Or(c.Bytes("proxy-tenant-memory"), m.bounds.All/2)
 	m.bounds.Bodies = cmp.Or(c.Bytes("proxy-bodies"), min(m.process/8, 512<<20))
@@ -35,16 +35,16 @@ func memoryOf(c *config.Config) memory {
 	return m
 }
 
-// limitGo has Go collect more often as it comes near the whole, unless the user has
+// limitGoHeap has Go collect more often as it comes near the whole, unless the user has
 // set GOMEMLIMIT.
-func (m memory) limitGo() {
+func (m memoryLimits) limitGoHeap() {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(int64(m.process) / 10 * 9)
 	}
 }
 
-// unknownMemory is taken where a machine does not say how much memory it has.
-const unknownMemory = 4 << 30
+// fallbackMachineMemory is taken where a machine does not say how much memory it has.
+const fallbackMachineMemory = 4 << 30
 
 // machineMemory is the limit of the process's control group, else half of the
 // machine's memory. root is where the files of the system are.
@@ -79,5 +79,5 @@ func machineMemory(root string) int {
 			}
 		}
 	}
-	return unknownMemory
+	return fallbackMachineMemory
 }

@@ -25,7 +25,7 @@ func TestMachineMemory(t *testing.T) {
 		}, 2000000},
 		"first version": {map[string]string{"proc/meminfo": machine, "sys/fs/cgroup/memory/memory.limit_in_bytes": "5000000\n"}, 5000000},
 		"unlimited":     {map[string]string{"proc/meminfo": machine, "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}, 4000 << 10},
-		"nothing said":  {nil, unknownMemory},
+		"nothing said":  {nil, fallbackMachineMemory},
 	} {
 		root := t.TempDir()
 		for file, text := range tt.files {
@@ -58,7 +58,7 @@ func TestMemoryOf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := memoryOf(c)
+		m := memoryLimitsOf(c)
 		if m.sessions != tt.sessions || m.threads != tt.sessions/2 {
 			t.Errorf("%v: %d for sessions, %d for threads", tt.flags, m.sessions, m.threads)
 		}

@@ -14,19 +14,19 @@ func modelsCommand(s Streams) *cobra.Command {
 		Use:     "models",
 		Short:   "List the models that --model knows, with their limits and how they are counted",
 		Example: "  palimpsest models\n  palimpsest models --json --models own.json",
-		Args:    noArguments,
+		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			set, err := t.table()
+			set, err := t.modelTable()
 			if err != nil {
 				return err
 			}
-			return tell(s.Out, c, set.All(), func(p *printer) {
-				p.table([]string{"model", "provider", ">window", ">output", "counted as", ">$/M in / out", "as of"}, eachOf(set.All(), func(m token.Model) []string {
+			return writeResult(s.Out, c, set.All(), func(p *printer) {
+				p.table([]string{"model", "provider", ">window", ">output", "counted as", ">$/M in / out", "as of"}, mapSlice(set.All(), func(m token.Model) []string {
 					price := ""
 					if p, ok := m.Price(0); ok {
 						price = fmt.Sprintf("%g / %g", p.Input, p.Output)
 					}
-					return []string{m.Name, m.Provider, known(m.Window), known(m.MaxOutput), m.Counter, price, m.Date}
+					return []string{m.Name, m.Provider, numberOrUnknown(m.Window), numberOrUnknown(m.MaxOutput), m.Counter, price, m.Date}
 				}))
 			})
 		},
@@ -36,7 +36,7 @@ func modelsCommand(s Streams) *cobra.Command {
 	return c
 }
 
-func known(n int) string {
+func numberOrUnknown(n int) string {
 	if n == 0 {
 		return "?"
 	}

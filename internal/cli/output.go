@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 )
 
-// write puts data into a file, whole or not at all: an existing file stays as it
+// writeOutput puts data into a file, whole or not at all: an existing file stays as it
 // is until the new one is complete. "" and "-" are standard output.
-func write(path string, data []byte, stdout io.Writer) error {
+func writeOutput(path string, data []byte, stdout io.Writer) error {
 	if path == "" || path == "-" {
 		_, err := stdout.Write(data)
 		return err
@@ -33,7 +33,7 @@ func write(path string, data []byte, stdout io.Writer) error {
 			path = target
 		}
 	}
-	if err := replaceFile(path, mode, bytesOf(data)); err != nil {
+	if err := replaceFile(path, mode, writeBytes(data)); err != nil {
 		if named, ok := errors.AsType[*fs.PathError](err); ok {
 			err = named.Err // the name is that of a passing file
 		}
@@ -64,16 +64,16 @@ func replaceFile(path string, mode fs.FileMode, fill func(io.Writer) error) (err
 	return os.Rename(passing, path)
 }
 
-// bytesOf fills a file with data.
-func bytesOf(data []byte) func(io.Writer) error {
+// writeBytes fills a file with data.
+func writeBytes(data []byte) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := w.Write(data)
 		return err
 	}
 }
 
-// distinct refuses outputs that would destroy the input or each other.
-func distinct(in string, outs ...string) error {
+// checkDistinct refuses outputs that would destroy the input or each other.
+func checkDistinct(in string, outs ...string) error {
 	seen := []string{in}
 	stdout := 0
 	for n, out := range outs {
@@ -108,62 +108,62 @@ func sameFile(a, b string) bool {
 	return one.Mode().IsRegular() && os.SameFile(one, two)
 }
 
-// remembering is standard output that knows whether all of it was taken:
+// stickyErrorWriter is standard output that knows whether all of it was taken:
 // reports for people are written without asking after each line.
-type remembering struct {
+type stickyErrorWriter struct {
 	w   io.Writer
 	err error
 }
 
 // Write writes, and keeps the first error.
-func (r *remembering) Write(p []byte) (int, error) {
+func (r *stickyErrorWriter) Write(p []byte) (int, error) {
 	n, err := r.w.Write(p)
 	r.err = cmp.Or(r.err, err)
 	return n, err
 }
 
-// behind is what a remembering writer writes to; w itself otherwise.
-func behind(w io.Writer) io.Writer {
-	if r, ok := w.(*remembering); ok {
+// underlyingWriter is what a stickyErrorWriter writes to; w itself otherwise.
+func underlyingWriter(w io.Writer) io.Writer {
+	if r, ok := w.(*stickyErrorWriter); ok {
 		return r.w
 	}
 	return w
 }
 
-// terminal reports whether w is a terminal, so that colours are welcome.
-func terminal(w io.Writer) bool {
-	f, ok := behind(w).(*os.File)
-	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && device(f)
+// isTerminal reports whether w is a terminal, so that colours are welcome.
+func isTerminal(w io.Writer) bool {
+	f, ok := underlyingWriter(w).(*os.File)
+	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isDevice(f)
 }
 
-func device(f *os.File) bool {
+func isDevice(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// interruptible makes reads end when the context does: a person who is asked
+// interruptibleReader makes reads end when the context does: a person who is asked
 // for input on standard input must be able to leave with Ctrl-C.
-type interruptible struct {
+type interruptibleReader struct {
 	ctx context.Context
 	r   io.Reader
 }
 
-// chunk is what one read gave.
-type chunk struct {
+// readResult is what one read gave.
+type readResult struct {
 	data []byte
 	err  error
 }
 
 // Read reads, or returns the context's error. It is for one goroutine.
-func (i *interruptible) Read(p []byte) (int, error) {
+func (i *interruptibleReader) Read(p []byte) (int, error) {
 	if err := i.ctx.Err(); err != nil {
 		return 0, err
 	}
 	buf := make([]byte, len(p))
-	read := make(chan chunk, 1) // a read that nobody waits for any more ends with its file
+	read := make(chan readResult, 1) // a read that nobody waits for any more ends with its file
 	go func() {
 		n, err := i.r.Read(buf)
-		read <- chunk{buf[:n], err}
+		read <- readResult{buf[:n], err}
 	}()
 	select {
 	case got := <-read:

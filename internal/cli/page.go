@@ -67,28 +67,28 @@ func (l *pageSessions) View(ctx context.Context, id string, q *api.Compact) (*vi
 	}
 	n := slices.IndexFunc(all, func(f sessions.Session) bool { return f.ID == id })
 	if n < 0 {
-		return nil, refusal(api.NotFound, http.StatusNotFound, "there is no session with this id on this machine")
+		return nil, newProblem(api.NotFound, http.StatusNotFound, "there is no session with this id on this machine")
 	}
 	name := cmp.Or(q.Policy, "auto")
 	if !slices.Contains(policyfile.Bases(), name) {
-		return nil, refusal(api.BadRequest, http.StatusBadRequest, "policy: want one of "+strings.Join(policyfile.Bases(), ", "))
+		return nil, newProblem(api.BadRequest, http.StatusBadRequest, "policy: want one of "+strings.Join(policyfile.Bases(), ", "))
 	}
-	j := job{target: target{policy: name, budget: q.Budget, summarizer: policyfile.Extractive, guess: true}}
+	j := conversationJob{target: target{policy: name, budget: q.Budget, summarizer: policyfile.Extractive, guessBudget: true}}
 	j.in.run = 1 // the conversation itself; others in the file are beside it
 	v, err := j.view(ctx, all[n].Path, Streams{})
 	var over *palimpsest.BudgetError
 	if err != nil && !errors.As(err, &over) && ctx.Err() == nil {
-		return nil, refusal(api.BadRequest, http.StatusBadRequest, message(err))
+		return nil, newProblem(api.BadRequest, http.StatusBadRequest, errorText(err))
 	}
 	return v, err
 }
 
-func refusal(kind string, status int, detail string) *api.Problem {
+func newProblem(kind string, status int, detail string) *api.Problem {
 	return &api.Problem{Type: api.ProblemBase + kind, Title: http.StatusText(status), Status: status, Detail: detail}
 }
 
-// policies gives the daemon the policy of a name.
-func policies(counter *token.Counter) func(name, favor string) (palimpsest.Config, error) {
+// policyLookup gives the daemon the policy of a name.
+func policyLookup(counter *token.Counter) func(name, favor string) (palimpsest.Config, error) {
 	return func(name, favor string) (palimpsest.Config, error) {
 		chosen, err := choice.Open(name, &choice.Options{Favor: favor})
 		if err != nil {

@@ -24,8 +24,8 @@ import (
 // claudeCode is the agent whose own command keeps its plugins, and marketed the plugin's
 // name with its marketplace.
 const (
-	claudeCode = "claude-code"
-	marketed   = "palimpsest@palimpsest"
+	claudeCode      = "claude-code"
+	marketplaceName = "palimpsest@palimpsest"
 )
 
 // plugin is what makes Palimpsest the context engine of an agent.
@@ -38,7 +38,7 @@ type plugin struct {
 }
 
 func plugins() []plugin {
-	all := []plugin{{claudeCode, installMarketed, removeMarketed}}
+	all := []plugin{{claudeCode, installClaudeCode, removeClaudeCode}}
 	for _, f := range pluginFiles {
 		all = append(all, plugin{f.agent, f.install, f.remove})
 	}
@@ -47,10 +47,10 @@ func plugins() []plugin {
 
 // pluginFile is a plugin of files, which an agent loads from where they lie.
 type pluginFile struct {
-	agent   string
-	files   func() map[string]string // by their paths in the agent's own folder
-	path    string                   // what the agent loads, in that folder
-	on, off string                   // what its user runs beside it, where files are not enough
+	agent           string
+	files           func() map[string]string // by their paths in the agent's own folder
+	path            string                   // what the agent loads, in that folder
+	enable, disable string                   // what its user runs beside it, where files are not enough
 }
 
 var pluginFiles = []pluginFile{
@@ -64,7 +64,7 @@ var pluginFiles = []pluginFile{
 }
 
 func pluginCommand(s Streams) *cobra.Command {
-	agents := listed(plugins(), func(p plugin) string { return p.agent })
+	agents := joinEach(plugins(), func(p plugin) string { return p.agent })
 	c := &cobra.Command{
 		Use:   "plugin",
 		Short: "Be the context engine of an agent, by its plugins",
@@ -75,7 +75,7 @@ started when it is needed ("palimpsest daemon"). Whatever fails, the agent compa
 does by itself. There are plugins for ` + agents + `.`,
 	}
 	change := func(c *cobra.Command, do func(context.Context, *plugin) (string, error)) *cobra.Command {
-		c.Args = exactly(1, "the AGENT: "+agents)
+		c.Args = exactArgs(1, "the AGENT: "+agents)
 		c.RunE = func(c *cobra.Command, args []string) error {
 			all := plugins()
 			i := slices.IndexFunc(all, func(p plugin) bool { return p.agent == args[0] })
@@ -111,35 +111,35 @@ does by itself. There are plugins for ` + agents + `.`,
 	return c
 }
 
-// place is the agent's own folder, and where in it is what the agent loads.
-func (f pluginFile) place() (folder, path string, err error) {
+// paths is the agent's own folder, and where in it is what the agent loads.
+func (f pluginFile) paths() (folder, path string, err error) {
 	folder, err = sessions.AgentFolder(f.agent)
 	return folder, filepath.Join(folder, filepath.FromSlash(f.path)), err
 }
 
 func (f pluginFile) install(context.Context) (string, error) {
-	folder, path, err := f.place()
+	folder, path, err := f.paths()
 	if err != nil {
 		return "", err
 	}
-	_, program, err := ownProgram()
+	_, program, err := thisProgram()
 	if err != nil {
 		return "", err
 	}
 	for name, text := range f.files() {
-		if err := writeBelow(filepath.Join(folder, filepath.FromSlash(name)), []byte(calls(program).Replace(text))); err != nil {
+		if err := writeWithFolders(filepath.Join(folder, filepath.FromSlash(name)), []byte(programReplacer(program).Replace(text))); err != nil {
 			return "", err
 		}
 	}
 	after := "; "
-	if f.on != "" {
-		after = "; after `" + f.on + "` "
+	if f.enable != "" {
+		after = "; after `" + f.enable + "` "
 	}
 	return path + after + "sessions of " + f.agent, nil
 }
 
 func (f pluginFile) remove(context.Context) (string, bool, error) {
-	_, path, err := f.place()
+	_, path, err := f.paths()
 	if err == nil {
 		_, err = os.Stat(path)
 	}
@@ -155,23 +155,23 @@ func (f pluginFile) remove(context.Context) (string, bool, error) {
 	if err != nil {
 		return path, true, err
 	}
-	if f.off != "" {
-		path += "; out of the settings it is taken by `" + f.off + "`"
+	if f.disable != "" {
+		path += "; out of the settings it is taken by `" + f.disable + "`"
 	}
 	return path, true, nil
 }
 
-// ownProgram is this program as a shell calls it and as it is started otherwise.
-func ownProgram() (shell, program string, err error) {
-	if shell, err = ownCommand(); err != nil || shell == "palimpsest" {
+// thisProgram is this program as a shell calls it and as it is started otherwise.
+func thisProgram() (shell, program string, err error) {
+	if shell, err = shellCommand(); err != nil || shell == "palimpsest" {
 		return shell, shell, err
 	}
 	program, err = os.Executable()
 	return shell, program, err
 }
 
-// calls puts the program where a plugin's module starts it.
-func calls(program string, more ...string) *strings.Replacer {
+// programReplacer puts the path of this program into a plugin's files.
+func programReplacer(program string, more ...string) *strings.Replacer {
 	return strings.NewReplacer(append(more, `PROGRAM = 'palimpsest'`, `PROGRAM = `+rawjson.Quote(program))...)
 }
 
@@ -181,16 +181,16 @@ func pluginFolder() (string, error) {
 	return filepath.Join(data, "plugins", claudeCode), err
 }
 
-func installMarketed(ctx context.Context) (string, error) {
+func installClaudeCode(ctx context.Context) (string, error) {
 	folder, err := pluginFolder()
 	if err != nil {
 		return "", err
 	}
-	shell, program, err := ownProgram()
+	shell, program, err := thisProgram()
 	if err != nil {
 		return "", err
 	}
-	if err := writePlugin(folder, shell, program); err != nil {
+	if err := writeClaudeCode(folder, shell, program); err != nil {
 		return "", err
 	}
 	// The plugin brings the hooks itself.
@@ -201,19 +201,19 @@ func installMarketed(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, args := range [][]string{{"plugin", "marketplace", "add", folder}, {"plugin", "install", marketed}} {
-		if err := claude(ctx, args...); err != nil {
+	for _, args := range [][]string{{"plugin", "marketplace", "add", folder}, {"plugin", "install", marketplaceName}} {
+		if err := runClaude(ctx, args...); err != nil {
 			return "", fmt.Errorf("%w: the plugin is in %s, and `claude --plugin-dir` takes that folder too", err, folder)
 		}
 	}
-	return marketed + "; sessions", nil
+	return marketplaceName + "; sessions", nil
 }
 
-// writePlugin writes the plugin's files, with the program as a shell calls it and as it is
+// writeClaudeCode writes the plugin's files, with the program as a shell calls it and as it is
 // started otherwise.
-func writePlugin(folder, shell, program string) error {
+func writeClaudeCode(folder, shell, program string) error {
 	files := integrations.ClaudeCode()
-	calls := calls(program,
+	calls := programReplacer(program,
 		`"palimpsest hook `, strings.TrimSuffix(rawjson.Quote(shell+" hook "), `"`),
 		`"command": "palimpsest"`, `"command": `+rawjson.Quote(program),
 	)
@@ -233,24 +233,24 @@ func writePlugin(folder, shell, program string) error {
 	})
 }
 
-func removeMarketed(ctx context.Context) (string, bool, error) {
+func removeClaudeCode(ctx context.Context) (string, bool, error) {
 	folder, err := pluginFolder()
 	if err != nil {
-		return marketed, false, err
+		return marketplaceName, false, err
 	}
 	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
-		return marketed, false, nil
+		return marketplaceName, false, nil
 	}
 	// One of the two may have been removed by hand: what counts is that both are gone.
-	uninstalled := claude(ctx, "plugin", "uninstall", marketed)
-	if err := claude(ctx, "plugin", "marketplace", "remove", "palimpsest"); err != nil {
-		return marketed, true, errors.Join(uninstalled, err)
+	uninstalled := runClaude(ctx, "plugin", "uninstall", marketplaceName)
+	if err := runClaude(ctx, "plugin", "marketplace", "remove", "palimpsest"); err != nil {
+		return marketplaceName, true, errors.Join(uninstalled, err)
 	}
-	return marketed, true, os.RemoveAll(folder)
+	return marketplaceName, true, os.RemoveAll(folder)
 }
 
-// claude runs Claude Code's own command, which keeps its settings.
-func claude(ctx context.Context, args ...string) error {
+// runClaude runs Claude Code's own command, which keeps its settings.
+func runClaude(ctx context.Context, args ...string) error {
 	out, err := exec.CommandContext(ctx, "claude", args...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("claude %s: %w: %s", strings.Join(args, " "), err, clip.Short(strings.TrimSpace(string(out)), 500))

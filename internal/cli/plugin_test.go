@@ -34,7 +34,7 @@ func TestPluginFiles(t *testing.T) {
 			t.Setenv(place.variable, variable)
 			path := filepath.Join(below, place.loaded)
 			for range 2 { // the second puts the new one in place of the old one
-				if status, out, errs := run(t, "plugin", "install", agent); status != done || out != "Installed "+path+"; "+place.said {
+				if status, out, errs := run(t, "plugin", "install", agent); status != exitDone || out != "Installed "+path+"; "+place.said {
 					t.Fatalf("%s: status %d, %s%s", agent, status, out, errs)
 				}
 			}
@@ -46,7 +46,7 @@ func TestPluginFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, want := range []string{"Removed ", "is not installed"} {
-				if status, out, errs := run(t, "plugin", "remove", agent); status != done || !strings.Contains(out, want) {
+				if status, out, errs := run(t, "plugin", "remove", agent); status != exitDone || !strings.Contains(out, want) {
 					t.Errorf("%s: status %d, %s%s", agent, status, out, errs)
 				}
 			}
@@ -57,13 +57,13 @@ func TestPluginFiles(t *testing.T) {
 			}
 		}
 	}
-	if status, _, errs := run(t, "plugin", "install", "emacs"); status != usage || !strings.Contains(errs, "opencode") {
+	if status, _, errs := run(t, "plugin", "install", "emacs"); status != exitUsage || !strings.Contains(errs, "opencode") {
 		t.Errorf("status %d, %s", status, errs)
 	}
 	for _, f := range pluginFiles {
 		started := 0
 		for _, text := range f.files() {
-			started += strings.Count(calls(`/opt/a "b"/palimpsest`).Replace(text), `PROGRAM = "/opt/a \"b\"/palimpsest"`)
+			started += strings.Count(programReplacer(`/opt/a "b"/palimpsest`).Replace(text), `PROGRAM = "/opt/a \"b\"/palimpsest"`)
 		}
 		if started != 1 {
 			t.Errorf("%s: %d of its files start a program elsewhere", f.agent, started)

@@ -12,7 +12,7 @@ import (
 
 // policyCommand shows policies and what a policy file may say.
 func policyCommand(s Streams) *cobra.Command {
-	return parent(&cobra.Command{
+	return commandGroup(&cobra.Command{
 		Use:   "policy",
 		Short: "List the policies, show one as a file to start from, and describe the format",
 		Long: `A policy says when a conversation is compacted, where it is cut and what becomes
@@ -27,7 +27,7 @@ func policyListCommand(s Streams) *cobra.Command {
 		Use:     "list",
 		Short:   "List the policies: when each compacts, where it cuts, and what becomes of the old part",
 		Example: "  palimpsest policy list",
-		Args:    noArguments,
+		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			type row struct {
 				Name string `json:"name"`
@@ -37,9 +37,9 @@ func policyListCommand(s Streams) *cobra.Command {
 			for i, base := range policyfile.Bases() {
 				rows = append(rows, row{policyfile.Names()[i], policyfile.Line(base)})
 			}
-			return tell(s.Out, c, rows, func(p *printer) {
+			return writeResult(s.Out, c, rows, func(p *printer) {
 				for _, r := range rows {
-					p.line("%-18s %s", r.Name, strings.Join(folded(r.Line, 78, ""), "\n"+strings.Repeat(" ", 19)))
+					p.line("%-18s %s", r.Name, strings.Join(wrapText(r.Line, 78, ""), "\n"+strings.Repeat(" ", 19)))
 				}
 			})
 		},
@@ -55,9 +55,9 @@ func policyShowCommand(s Streams) *cobra.Command {
 		Long: `Show writes every field of a policy at its value. The output is itself a policy
 file: delete what should stay as it is, and change the rest.`,
 		Example: "  palimpsest policy show auto\n  palimpsest policy show last-turns:5\n  palimpsest policy show mine.yaml",
-		Args:    exactly(1, "one NAME or FILE"),
+		Args:    exactArgs(1, "one NAME or FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			settings, err := base(args[0])
+			settings, err := policySettings(args[0])
 			if err != nil {
 				return err
 			}
@@ -67,8 +67,8 @@ file: delete what should stay as it is, and change the rest.`,
 	}
 }
 
-// base finds the settings to show; here a cut needs no argument.
-func base(name string) (*policyfile.Settings, error) {
+// policySettings finds the settings to show; here a cut needs no argument.
+func policySettings(name string) (*policyfile.Settings, error) {
 	if slices.Contains(policyfile.Bases(), name) {
 		return policyfile.Default(name), nil
 	}
@@ -80,7 +80,7 @@ func policySchemaCommand(s Streams) *cobra.Command {
 		Use:     "schema",
 		Short:   "Write the JSON schema of policy files, for editors",
 		Example: "  palimpsest policy schema > policy.schema.json",
-		Args:    noArguments,
+		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := s.Out.Write(policyfile.Schema())
 			return err

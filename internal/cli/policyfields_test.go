@@ -311,7 +311,7 @@ func servedWith(t *testing.T, flags map[string]string, change func(*daemon.Confi
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := made.over(t.Context(), db); err != nil {
+	if err := made.attachStore(t.Context(), db); err != nil {
 		db.Close()
 		t.Fatal(err)
 	}
@@ -385,7 +385,7 @@ func TestEveryFieldActs(t *testing.T) {
 	}
 	alone(t)
 	shown := map[string]bool{}
-	for _, base := range corpus.Some(policyfile.Bases(), 3) { // all in a long run
+	for _, base := range corpus.EveryNth(policyfile.Bases(), 3) { // all in a long run
 		t.Run(base, func(t *testing.T) {
 			usual := fieldBases[base]
 			file := policyText(t, base, usual.with)

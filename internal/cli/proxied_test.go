@@ -154,7 +154,7 @@ func TestServePasses(t *testing.T) {
 		if want := fmt.Sprintf("palimpsest_compactions_total %d\n", 1-run); err != nil || !strings.Contains(string(page), want) {
 			t.Errorf("run %d: the metrics do not have %s", run, want)
 		}
-		if status, log := stop(); status != done || strings.Contains(log, "handle7") || strings.Contains(log, "sk-provider") {
+		if status, log := stop(); status != exitDone || strings.Contains(log, "handle7") || strings.Contains(log, "sk-provider") {
 			t.Fatalf("status %d:\n%s", status, log)
 		}
 	}
@@ -200,7 +200,7 @@ func TestServePasses(t *testing.T) {
 	}
 	stop()
 
-	if status, log := refuse(t, "--anthropic-upstream", "ftp://x"); status != usage {
+	if status, log := refuse(t, "--anthropic-upstream", "ftp://x"); status != exitUsage {
 		t.Errorf("a wrong upstream: status %d\n%s", status, log)
 	}
 }

@@ -17,7 +17,7 @@ func TestPromptSaysHowToRead(t *testing.T) {
 	text := func(args ...string) string {
 		t.Helper()
 		status, out, report := run(t, args...)
-		if status != done {
+		if status != exitDone {
 			t.Fatal(report)
 		}
 		return out
@@ -37,10 +37,10 @@ func TestPromptSaysHowToRead(t *testing.T) {
 		t.Errorf("no pointer names the command:\n%s", out)
 	}
 	text(append(args, "--to", "anthropic", "-o", prompt)...)
-	if again := text("compact", prompt, "--budget", "2600", "--to", "text", "--store", store); strings.Count(again, reachMark) != 1 {
-		t.Errorf("compacted again, the line stands %d times", strings.Count(again, reachMark))
+	if again := text("compact", prompt, "--budget", "2600", "--to", "text", "--store", store); strings.Count(again, recallNotePrefix) != 1 {
+		t.Errorf("compacted again, the line stands %d times", strings.Count(again, recallNotePrefix))
 	}
-	if whole := text("compact", smallSession, "--budget", "1000000", "--to", "text", "--store", store); strings.Contains(whole, reachMark) {
+	if whole := text("compact", smallSession, "--budget", "1000000", "--to", "text", "--store", store); strings.Contains(whole, recallNotePrefix) {
 		t.Error("a prompt that fits says how to read what was removed")
 	}
 	if shown := text("render", smallSession, "--plan", planFile, "--to", "text"); strings.Contains(shown, "read_artifact") || strings.Contains(shown, "palimpsest artifact get") {

@@ -17,14 +17,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// holds reports whether all that a plan removes can be read in the store.
-func (f *storeFlag) holds(ctx context.Context, p *plan.Plan) bool {
+// holdsRemoved reports whether all that a plan removes can be read in the store.
+func (f *storeFlag) holdsRemoved(ctx context.Context, p *plan.Plan) bool {
 	if p.Empty() {
 		return false
 	}
 	have := map[thread.ID]bool{}
-	err := f.read(ctx, func(k *kept) error {
-		entries, err := k.removed(ctx, p.ThreadID)
+	err := f.withTenant(ctx, func(k *tenantStore) error {
+		entries, err := k.removedEntries(ctx, p.ThreadID)
 		for _, e := range entries {
 			have[e.MessageID] = true
 		}
@@ -34,7 +34,7 @@ func (f *storeFlag) holds(ctx context.Context, p *plan.Plan) bool {
 }
 
 func artifactCommand(s Streams) *cobra.Command {
-	return parent(&cobra.Command{
+	return commandGroup(&cobra.Command{
 		Use:   "artifact",
 		Short: "Read what was taken out of prompts",
 	}, artifactGetCommand(s), artifactListCommand(s))
@@ -47,11 +47,11 @@ func artifactGetCommand(s Streams) *cobra.Command {
 		Use:     "get ID",
 		Short:   "Print what is behind an artifact or a removed message, in full",
 		Example: "  palimpsest artifact get art_8b69b77d2582a190",
-		Args:    exactly(1, "the ID of an artifact or of a message"),
+		Args:    exactArgs(1, "the ID of an artifact or of a message"),
 		RunE: func(c *cobra.Command, args []string) error {
 			var found rehydrate.Content
-			err := store.read(c.Context(), func(k *kept) (err error) {
-				found, err = k.find(c.Context(), args[0], threadID)
+			err := store.withTenant(c.Context(), func(k *tenantStore) (err error) {
+				found, err = k.findContent(c.Context(), args[0], threadID)
 				return err
 			})
 			var several *rehydrate.AmbiguousError
@@ -59,17 +59,17 @@ func artifactGetCommand(s Streams) *cobra.Command {
 			case errors.As(err, &several):
 				return fmt.Errorf("%w: %w", errUsage, err)
 			case errors.Is(err, artifact.ErrNotFound):
-				return fmt.Errorf("%w; `palimpsest artifact list` shows what the store at %s holds", err, store.shown())
+				return fmt.Errorf("%w; `palimpsest artifact list` shows what the store at %s holds", err, store.displayName())
 			case err != nil:
 				return err
 			}
 			if asJSON, _ := c.Flags().GetBool("json"); asJSON {
 				return writeJSON(s.Out, found)
 			}
-			return write(out, []byte(found.Text), s.Out)
+			return writeOutput(out, []byte(found.Text), s.Out)
 		},
 	}
-	store.flags(c)
+	store.addFlags(c)
 	c.Flags().StringVar(&threadID, "thread", "", "look only in the conversation `ID`")
 	c.Flags().StringVarP(&out, "output", "o", "", "write the content to `OUT` (default: standard output)")
 	c.Flags().Bool("json", false, "write one JSON object with its origin")
@@ -82,28 +82,28 @@ func artifactListCommand(s Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the messages that were taken out of prompts",
-		Args:  noArguments,
+		Args:  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			entries, err := store.entries(c.Context(), threadID, s)
+			entries, err := store.removedEntries(c.Context(), threadID, s)
 			if err != nil {
 				return err
 			}
-			return tell(s.Out, c, entries, func(p *printer) {
+			return writeResult(s.Out, c, entries, func(p *printer) {
 				if len(entries) == 0 {
-					p.line("nothing that was taken out is kept%s in %s", ofThread(threadID), store.shown())
+					p.line("nothing that was taken out is kept%s in %s", threadPhrase(threadID), store.displayName())
 				}
 				printEntries(p, entries)
 			})
 		},
 	}
-	store.flags(c)
+	store.addFlags(c)
 	c.Flags().StringVar(&threadID, "thread", "", "list only the conversation `ID`")
 	c.Flags().Bool("json", false, "write a JSON array, with the whole texts")
 	return c
 }
 
-// ofThread says which conversation is meant, if one is.
-func ofThread(id string) string {
+// threadPhrase says which conversation is meant, if one is.
+func threadPhrase(id string) string {
 	if id == "" {
 		return ""
 	}
@@ -135,9 +135,9 @@ func recallCommand(s Streams) *cobra.Command {
 		Use:     "recall QUERY",
 		Short:   "Search what was taken out of prompts",
 		Example: "  palimpsest recall \"retry backoff jitter\"\n  palimpsest recall '\"ORD-48213-B\"' --thread ticket-4711",
-		Args:    some("want a QUERY"),
+		Args:    nonBlankArgs("want a QUERY"),
 		RunE: func(c *cobra.Command, args []string) error {
-			entries, err := store.entries(c.Context(), o.ThreadID, s)
+			entries, err := store.removedEntries(c.Context(), o.ThreadID, s)
 			if err != nil {
 				return err
 			}
@@ -146,15 +146,15 @@ func recallCommand(s Streams) *cobra.Command {
 				return err
 			}
 			hits := append([]recall.Hit{}, index.Search(strings.Join(args, " "), &o)...)
-			return tell(s.Out, c, hits, func(p *printer) {
+			return writeResult(s.Out, c, hits, func(p *printer) {
 				if len(hits) == 0 {
-					p.line("nothing that was taken out%s matches", ofThread(o.ThreadID))
+					p.line("nothing that was taken out%s matches", threadPhrase(o.ThreadID))
 				}
 				printHits(p, hits)
 			})
 		},
 	}
-	store.flags(c)
+	store.addFlags(c)
 	c.Flags().IntVarP(&o.Limit, "limit", "n", recall.DefaultLimit, "show at most `N` hits")
 	c.Flags().StringVar(&o.ThreadID, "thread", "", "search only the conversation `ID`")
 	c.Flags().StringVar(&o.Tool, "tool", "", "search only the results of `TOOL`")
@@ -183,22 +183,22 @@ func speakerOf(role thread.Role, tool string) string {
 	return string(role)
 }
 
-// entries are what was taken out of the prompts of a thread, or of all. What cannot be
+// removedEntries are what was taken out of the prompts of a thread, or of all. What cannot be
 // read is told without hiding what can.
-func (f *storeFlag) entries(ctx context.Context, threadID string, s Streams) (all []recall.Entry, err error) {
+func (f *storeFlag) removedEntries(ctx context.Context, threadID string, s Streams) (all []recall.Entry, err error) {
 	var unread []error
-	err = f.read(ctx, func(k *kept) (err error) {
-		all, unread, err = k.list(ctx, threadID)
+	err = f.withTenant(ctx, func(k *tenantStore) (err error) {
+		all, unread, err = k.listRemoved(ctx, threadID)
 		return err
 	})
 	if err == nil {
-		warn(s, unread)
+		warnUnread(s, unread)
 	}
 	return all, err
 }
 
-func warn(s Streams, unread []error) {
+func warnUnread(s Streams, unread []error) {
 	for _, err := range unread {
-		fmt.Fprintf(s.Err, "palimpsest: warning: %s\n", message(err))
+		fmt.Fprintf(s.Err, "palimpsest: warning: %s\n", errorText(err))
 	}
 }

@@ -25,12 +25,12 @@ import (
 // report is what compact, plan and render tell. With --json it is written as
 // one object; otherwise print writes it for people.
 type report struct {
-	Input   source `json:"input"`
-	To      string `json:"to"`
-	Policy  string `json:"policy"`
-	Model   string `json:"model,omitempty"`
-	Counter string `json:"counter"`
-	counting
+	Input   inputSummary `json:"input"`
+	To      string       `json:"to"`
+	Policy  string       `json:"policy"`
+	Model   string       `json:"model,omitempty"`
+	Counter string       `json:"counter"`
+	counterReason
 	Exact  bool    `json:"exact"`
 	Band   float64 `json:"error_band,omitempty"`
 	Budget int     `json:"budget"`
@@ -40,9 +40,9 @@ type report struct {
 	Tools  int     `json:"tool_tokens"`
 	// Framing is what belongs to no message: the frame of the request, and what
 	// repairs of the log add. With it the parts add up to the whole.
-	Framing share       `json:"framing"`
-	Roles   []share     `json:"by_role"`
-	ByTool  []toolShare `json:"by_tool"`
+	Framing tokenShare   `json:"framing"`
+	Roles   []tokenShare `json:"by_role"`
+	ByTool  []toolShare  `json:"by_tool"`
 
 	Records []recordRow     `json:"records"`
 	Pinned  []pinnedRow     `json:"pinned"`
@@ -56,10 +56,10 @@ type report struct {
 	Plan   string `json:"plan,omitempty"`
 	Store  string `json:"store,omitempty"`
 	// Session is there when the prompt was written as a session of an agent.
-	Session *resumed `json:"session,omitempty"`
+	Session *resumedSession `json:"session,omitempty"`
 }
 
-type source struct {
+type inputSummary struct {
 	File        string   `json:"file"`
 	Format      string   `json:"format"`
 	Run         int      `json:"run"`
@@ -72,27 +72,27 @@ type source struct {
 	Side        int      `json:"side_chains"`
 	Warnings    []string `json:"warnings,omitempty"`
 
-	path    string // as the caller wrote it
-	several bool   // the file holds more than this conversation
+	path           string // as the caller wrote it
+	hasSeveralRuns bool   // the file holds more than this conversation
 }
 
-// arguments are what the caller writes to name this conversation again.
-func (s source) arguments() string {
-	words := quotedWord(s.path)
-	if s.several {
+// commandArguments are what the caller writes to name this conversation again.
+func (s inputSummary) commandArguments() string {
+	words := shellQuote(s.path)
+	if s.hasSeveralRuns {
 		words += fmt.Sprintf(" --run %d", s.Run)
 	}
 	return words
 }
 
-type share struct {
+type tokenShare struct {
 	Name   string `json:"name"`
 	Before int    `json:"tokens_before"`
 	After  int    `json:"tokens_after"`
 }
 
 type toolShare struct {
-	share
+	tokenShare
 	Calls int `json:"calls"`
 }
 
@@ -128,8 +128,8 @@ type savings struct {
 	Steps float64 `json:"pays_after_steps,omitempty"`
 }
 
-// cached adds what is saved where the cache holds the prompt.
-func (s *savings) cached(m token.Model, p token.Price, res *palimpsest.Result) {
+// addCacheSavings adds what is saved where the cache holds the prompt.
+func (s *savings) addCacheSavings(m token.Model, p token.Price, res *palimpsest.Result) {
 	rates, ok := cost.Of(m, res.Before)
 	if !ok || rates.Read >= 1 || res.After >= res.Before {
 		return
@@ -139,16 +139,16 @@ func (s *savings) cached(m token.Model, p token.Price, res *palimpsest.Result) {
 	s.Steps = cost.BreakEven(rates, freed, res.Before-res.Fixed, false)
 }
 
-func newReport(in *input, r *resolved, res *palimpsest.Result) *report {
+func newReport(in *input, r *resolvedTarget, res *palimpsest.Result) *report {
 	rep := &report{
-		Input: newSource(in), To: r.api, Policy: res.Plan.Policy, Model: r.model.Name,
-		Counter: r.counter.Name(), counting: r.counted, Exact: r.counter.Exact(), Band: r.counter.Band(),
+		Input: newInputSummary(in), To: r.api, Policy: res.Plan.Policy, Model: r.model.Name,
+		Counter: r.counter.Name(), counterReason: r.counterReason, Exact: r.counter.Exact(), Band: r.counter.Band(),
 		Budget: r.budget, Before: res.Before, After: res.After,
 		System: r.counter.System(res.Prompt.System), Tools: r.counter.Tools(res.Prompt.Tools),
 		Repairs: res.Manifest.Repairs, Summaries: r.summaries,
 	}
 	rep.Roles, rep.ByTool = shares(in.Thread, res)
-	rep.Framing = share{Name: "framing", Before: rep.Before - rep.System - rep.Tools, After: rep.After - rep.System - rep.Tools}
+	rep.Framing = tokenShare{Name: "framing", Before: rep.Before - rep.System - rep.Tools, After: rep.After - rep.System - rep.Tools}
 	for _, role := range rep.Roles {
 		rep.Framing.Before -= role.Before
 		rep.Framing.After -= role.After
@@ -160,42 +160,42 @@ func newReport(in *input, r *resolved, res *palimpsest.Result) *report {
 		rep.Records = append(rep.Records, recordRow{
 			Record: ref.String(), Action: ref.Action, Strategy: made.Strategy, Reason: made.Reason,
 			First: span.FirstTurn, Last: span.LastTurn, Messages: span.Len(),
-			Before: made.TokensBefore, After: made.TokensAfter, What: what(in.Thread, pairs, span),
+			Before: made.TokensBefore, After: made.TokensAfter, What: describeSpan(in.Thread, pairs, span),
 		})
 	}
 	rep.Records = largest(rep.Records, math.MaxInt, func(r recordRow) int { return r.Before - r.After })
 	for _, i := range res.Pinned {
 		m := uncopied.At(in.Thread, i)
-		rep.Pinned = append(rep.Pinned, pinnedRow{ID: m.ID, Role: m.Role, Turn: m.Turn, Tokens: res.Sizes[i], Text: shorten(brief.Words(m), 200)})
+		rep.Pinned = append(rep.Pinned, pinnedRow{ID: m.ID, Role: m.Role, Turn: m.Turn, Tokens: res.Sizes[i], Text: shorten(brief.Message(m), 200)})
 	}
 	if p, ok := r.model.Price(res.Before); ok {
 		rep.Savings = &savings{Before: p.Input * float64(res.Before) / 1e6}
 		after, _ := r.model.Price(res.After)
 		rep.Savings.After = after.Input * float64(res.After) / 1e6
-		rep.Savings.cached(r.model, p, res)
+		rep.Savings.addCacheSavings(r.model, p, res)
 	}
-	rep.Notes = notes(r, res)
+	rep.Notes = reportNotes(r, res)
 	return rep
 }
 
-func newSource(in *input) source {
+func newInputSummary(in *input) inputSummary {
 	calls := 0
 	for _, m := range uncopied.All(in.Thread) {
 		calls += len(m.Calls())
 	}
-	return source{
+	return inputSummary{
 		File: in.name(), Format: string(in.file.Format), Run: in.run, Thread: in.Thread.ID(), Model: in.Model,
 		Messages: in.Thread.Len(), Turns: in.Thread.Turns(), ToolCalls: calls,
-		Compactions: len(in.Compactions), Side: len(in.Side), path: in.path, several: len(in.file.Transcripts) > 1,
-		Warnings: eachOf(in.file.Report.Warnings, transcript.Warning.String),
+		Compactions: len(in.Compactions), Side: len(in.Side), path: in.path, hasSeveralRuns: len(in.file.Transcripts) > 1,
+		Warnings: mapSlice(in.file.Report.Warnings, transcript.Warning.String),
 	}
 }
 
-// notes are what the reader of a report should know before sending the prompt.
-func notes(r *resolved, res *palimpsest.Result) []string {
+// reportNotes are what the reader of a report should know before sending the prompt.
+func reportNotes(r *resolvedTarget, res *palimpsest.Result) []string {
 	var notes []string
 	own := map[string]string{"anthropic": wire.Anthropic, "openai": wire.Responses, "google": wire.Gemini}[r.model.Provider]
-	foreign := own != "" && r.api != own && r.api != asText && (own != wire.Responses || r.api != wire.Chat)
+	foreign := own != "" && r.api != own && r.api != textTarget && (own != wire.Responses || r.api != wire.Chat)
 	lost := 0
 	for _, d := range res.Plan.Drops {
 		lost += d.Span.Len()
@@ -206,7 +206,7 @@ func notes(r *resolved, res *palimpsest.Result) []string {
 	if foreign {
 		notes = append(notes, fmt.Sprintf("%s is a model of %s: add --to %s to write for its own API", r.model.Name, r.model.Provider, own))
 	}
-	if n := len(res.Prompt.Messages); n > 0 && !r.goesOn && res.Prompt.Messages[n-1].Role == thread.Assistant {
+	if n := len(res.Prompt.Messages); n > 0 && !r.agentAppends && res.Prompt.Messages[n-1].Role == thread.Assistant {
 		notes = append(notes, "the conversation ends with the model's own turn: append your next message before sending it")
 	}
 	return notes
@@ -215,11 +215,13 @@ func notes(r *resolved, res *palimpsest.Result) []string {
 // shares divides the tokens before and after by who spoke and by tool. What
 // stands in place of removed messages is a group of its own, and so is what the
 // renderer put in to mend the log.
-func shares(t *thread.Thread, res *palimpsest.Result) ([]share, []toolShare) {
-	roles, tools := rowsBy[string, share]{}, rowsBy[string, toolShare]{}
-	role := func(name string) *share { return roles.at(name, func() share { return share{Name: name} }) }
+func shares(t *thread.Thread, res *palimpsest.Result) ([]tokenShare, []toolShare) {
+	roles, tools := rowsByKey[string, tokenShare]{}, rowsByKey[string, toolShare]{}
+	role := func(name string) *tokenShare {
+		return roles.getOrAdd(name, func() tokenShare { return tokenShare{Name: name} })
+	}
 	tool := func(name string) *toolShare {
-		return tools.at(name, func() toolShare { return toolShare{share: share{Name: name}} })
+		return tools.getOrAdd(name, func() toolShare { return toolShare{tokenShare: tokenShare{Name: name}} })
 	}
 	for i, m := range uncopied.All(t) {
 		role(brief.Speaker(m)).Before += res.Sizes[i]
@@ -245,22 +247,22 @@ func shares(t *thread.Thread, res *palimpsest.Result) ([]share, []toolShare) {
 			role(brief.Speaker(m)).After += size
 		}
 	}
-	byTool := largest(append([]toolShare{}, tools.rows(nil)...), math.MaxInt, func(t toolShare) int { return t.Before })
-	return append([]share{}, roles.rows(nil)...), byTool
+	byTool := largest(append([]toolShare{}, tools.sortedRows(nil)...), math.MaxInt, func(t toolShare) int { return t.Before })
+	return append([]tokenShare{}, roles.sortedRows(nil)...), byTool
 }
 
-// what describes a span in a few words.
-func what(t *thread.Thread, pairs *thread.Pairing, span thread.Span) string {
+// describeSpan describes a span in a few words.
+func describeSpan(t *thread.Thread, pairs *thread.Pairing, span thread.Span) string {
 	if span.Len() > 1 {
 		return plural(span.Len(), "message")
 	}
 	i, _ := t.Index(span.First())
-	return brief.At(t, pairs, i)
+	return brief.MessageAt(t, pairs, i)
 }
 
-// tell writes the report; of the records people are shown at most so many.
-func (r *report) tell(w io.Writer, c *cobra.Command, most int) error {
-	return tell(w, c, r, func(p *printer) { r.print(p, most) })
+// write writes the report; of the records people are shown at most so many.
+func (r *report) write(w io.Writer, c *cobra.Command, most int) error {
+	return writeResult(w, c, r, func(p *printer) { r.print(p, most) })
 }
 
 func writeJSON(w io.Writer, v any) error {
@@ -277,7 +279,7 @@ func (r *report) print(p *printer, most int) {
 		counter += fmt.Sprintf(" (estimate, ± %.0f %%)", 100*r.Band)
 	}
 	p.line("policy %s · for %s", r.Policy, r.To)
-	p.text("counted with %s%s", counter, r.counting)
+	p.text("counted with %s%s", counter, r.counterReason)
 
 	p.heading("tokens")
 	var rows [][]string
@@ -304,18 +306,18 @@ func (r *report) print(p *printer, most int) {
 		}
 	}
 	r.Summaries.print(p)
-	p.firstRows("results by tool", []string{"tool", ">calls", ">before", ">after"}, eachOf(r.ByTool, func(t toolShare) []string {
+	p.sectionUpTo("results by tool", []string{"tool", ">calls", ">before", ">after"}, mapSlice(r.ByTool, func(t toolShare) []string {
 		return []string{toolName(t.Name), number(t.Calls), number(t.Before), number(t.After)}
-	}), manyTools, "more tool")
+	}), maxToolRows, "more tool")
 	r.printRecords(p, most)
-	p.section("kept as it is", []string{"role", ">turn", ">tokens", "text"}, eachOf(r.Pinned, func(pin pinnedRow) []string {
+	p.section("kept as it is", []string{"role", ">turn", ">tokens", "text"}, mapSlice(r.Pinned, func(pin pinnedRow) []string {
 		return []string{string(pin.Role), fmt.Sprint(pin.Turn), number(pin.Tokens), pin.Text}
 	}))
 	if len(r.Repairs)+len(r.Notes) > 0 || r.Output != "" || r.Plan != "" || r.Store != "" || r.Session != nil {
 		p.line("")
 	}
 	for n, repair := range r.Repairs {
-		if n == fewLines {
+		if n == maxListLines {
 			p.line("put right: and %s (--json lists all)", plural(len(r.Repairs)-n, "more place"))
 			break
 		}
@@ -332,7 +334,7 @@ func (r *report) print(p *printer, most int) {
 	r.Session.print(p)
 }
 
-func (s source) print(p *printer) {
+func (s inputSummary) print(p *printer) {
 	p.text("%s · %s · %s · %s · %s", shorten(s.File, 60), s.Format, plural(s.Messages, "message"), plural(s.Turns, "turn"), plural(s.ToolCalls, "tool call"))
 	if s.Compactions > 0 {
 		p.line("the agent itself compacted %s", plural(s.Compactions, "time"))
@@ -341,7 +343,7 @@ func (s source) print(p *printer) {
 		p.line("beside it %s, of sub-agents or of branches that were left: not counted", plural(s.Side, "side chain"))
 	}
 	for n, w := range s.Warnings {
-		if n == fewLines {
+		if n == maxListLines {
 			p.line("warning: and %d more", len(s.Warnings)-n)
 			break
 		}
@@ -349,11 +351,11 @@ func (s source) print(p *printer) {
 	}
 }
 
-// fewLines bounds lists of warnings and repairs.
-const fewLines = 5
+// maxListLines bounds lists of warnings and repairs.
+const maxListLines = 5
 
-// manyTools bounds the table by tool.
-const manyTools = 12
+// maxToolRows bounds the table by tool.
+const maxToolRows = 12
 
 // toolName is a tool's name in a table. Results of the old function calls, or
 // without a call, may have none.
@@ -380,7 +382,7 @@ func (r *report) printRecords(p *printer, most int) {
 		}
 	}
 	p.heading(fmt.Sprintf("%s%s", plural(len(r.Records), "record"), summary))
-	p.table([]string{"action", ">turn", ">before", ">after", "~what", "why"}, eachOf(r.Records[:min(most, len(r.Records))], func(record recordRow) []string {
+	p.table([]string{"action", ">turn", ">before", ">after", "~what", "why"}, mapSlice(r.Records[:min(most, len(r.Records))], func(record recordRow) []string {
 		turns := fmt.Sprint(record.First)
 		if record.Last != record.First {
 			turns = fmt.Sprintf("%d-%d", record.First, record.Last)
@@ -401,9 +403,9 @@ type planTooLarge struct {
 
 func (e *planTooLarge) Unwrap() error { return e.BudgetError }
 
-// tooLarge names the parts that the prompt under a plan is made of, the largest
+// budgetError names the parts that the prompt under a plan is made of, the largest
 // first. They add up to the whole.
-func (r *report) tooLarge(plan string) error {
+func (r *report) budgetError(plan string) error {
 	e := &palimpsest.BudgetError{Budget: r.Budget, Need: r.After}
 	add := func(name string, tokens int) {
 		if tokens > 0 {

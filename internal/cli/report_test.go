@@ -49,7 +49,7 @@ func TestGoldenReports(t *testing.T) {
 		} {
 			t.Run(short+"."+name, func(t *testing.T) {
 				status, stdout, stderr := run(t, args...)
-				if status != done {
+				if status != exitDone {
 					t.Fatalf("exit status %d: %s", status, stderr)
 				}
 				got := stdout + stderr
@@ -78,8 +78,8 @@ func readable(t *testing.T, report string) {
 type numbers struct {
 	Budget, Before, After int
 	System, Tools         int
-	Framing               share
-	Roles                 []share
+	Framing               tokenShare
+	Roles                 []tokenShare
 	Repairs               int
 }
 
@@ -106,7 +106,7 @@ func TestReportsOfCorpus(t *testing.T) {
 	dir := corpus.Dir(t, "transcripts")
 	out := filepath.Join(t.TempDir(), "prompt.json")
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
-	for _, c := range corpus.Some([]struct{ pattern, budget, run string }{
+	for _, c := range corpus.EveryNth([]struct{ pattern, budget, run string }{
 		{"pi-mono/before-compaction.jsonl.gz", "32k", ""},
 		{"entire-cli/long-bccb77bb88fa-1.jsonl.gz", "16k", ""},
 		{"entire-cli/long-adff0201aecb-0.jsonl.gz", "8k", ""},
@@ -136,13 +136,13 @@ func TestReportsOfCorpus(t *testing.T) {
 				args = append(args, "--run", c.run)
 			}
 			status, text, errs := run(t, append([]string{"inspect"}, args...)...)
-			if status != done {
+			if status != exitDone {
 				t.Fatalf("inspect: %s", errs)
 			}
 			readable(t, text)
 			status, text, _ = run(t, append([]string{"inspect", "--json"}, args...)...)
 			var seen inspection
-			if err := json.Unmarshal([]byte(text), &seen); err != nil || status != done {
+			if err := json.Unmarshal([]byte(text), &seen); err != nil || status != exitDone {
 				t.Fatal(status, err)
 			}
 			sum := seen.System + seen.Tools + seen.Framing
@@ -155,12 +155,12 @@ func TestReportsOfCorpus(t *testing.T) {
 
 			args = append(args, "--budget", c.budget)
 			status, text, errs = run(t, append([]string{"plan"}, args...)...)
-			if status != done {
+			if status != exitDone {
 				t.Fatalf("plan: %s", errs)
 			}
 			readable(t, text)
 			status, _, errs = run(t, append([]string{"compact", "-o", out, "--json"}, args...)...)
-			if status != done {
+			if status != exitDone {
 				t.Fatalf("compact: %s", errs)
 			}
 			var n numbers

@@ -26,7 +26,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 	"github.com/palimpsest-ai/palimpsest/internal/durable"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	jobqueue "github.com/palimpsest-ai/palimpsest/job"
+	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/proxy"
@@ -38,7 +38,7 @@ type agentRun struct {
 	options            proxy.Options
 	policy, summarizer string
 	favor              string
-	name               string // of the policy that was found
+	policyName         string // of the policy that was found
 	window             int
 	store, tenant      string
 }
@@ -65,7 +65,7 @@ the same prompt, which its provider's cache may still hold.`,
 		Example: `  palimpsest run -- claude
   palimpsest run --window 120k -- codex exec "fix the failing test"
   palimpsest run --store agents.db -- claude --continue`,
-		Args: some("which command? Write it after --"),
+		Args: nonBlankArgs("which command? Write it after --"),
 		RunE: func(c *cobra.Command, args []string) error { return r.run(c.Context(), args, s) },
 	}
 	f := c.Flags()
@@ -76,7 +76,7 @@ the same prompt, which its provider's cache may still hold.`,
 	f.StringVar(&r.policy, "policy", "auto", "compact by `POLICY`: a file (see \"palimpsest policy\"), or "+strings.Join(policyfile.Names(), ", "))
 	f.StringVar(&r.favor, "favor", "", "compact near the window (quality), from 64,000 tokens on (balanced), or where it costs least (cost): `WHAT` the policy auto favors (default: the policy's, else balanced)")
 	f.StringVar(&r.summarizer, "summarizer", "", "who writes summaries: extractive (no model), agent (the agent's own model, with its key), anthropic:MODEL, openai:MODEL, or a `CHAIN` of them joined by commas (default: the policy's, else extractive)")
-	f.Var((*tokens)(&r.window), "window", "take the models' windows for this many `TOKENS`, such as 120k (default: the table of models)")
+	f.Var((*tokensFlag)(&r.window), "window", "take the models' windows for this many `TOKENS`, such as 120k (default: the table of models)")
 	f.StringSliceVar(&r.options.Emulate, "emulate", nil, "do what the agent asks of native compaction here, for upstreams of these `APIS` that cannot: anthropic, openai")
 	f.StringVar(&r.store, "store", "memory:", "keep conversations and plans in `STORE`: memory:, a SQLite FILE or postgres://…")
 	f.StringVar(&r.tenant, "tenant", "", "whose conversations, in a store of several tenants: `NAME`")
@@ -90,12 +90,12 @@ type exitStatus int
 func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
 func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error) {
-	quiet()
-	chosen, err := choice.Open(r.policy, &choice.Options{Summarizer: r.summarizer, Favor: r.favor, Agent: true})
+	silenceHTTPLog()
+	chosen, err := choice.Open(r.policy, &choice.Options{Summarizer: r.summarizer, Favor: r.favor, AllowAgent: true})
 	if err != nil {
 		return err
 	}
-	r.name = chosen.Settings.Name()
+	r.policyName = chosen.Settings.Name()
 	counter, err := token.New("o200k", nil)
 	if err != nil {
 		return err
@@ -105,30 +105,30 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 		return err
 	}
 	r.options.Window = r.window
-	if r.options.Secret, err = secret(len(r.options.Emulate) > 0); err != nil {
+	if r.options.Secret, err = loadSecret(len(r.options.Emulate) > 0); err != nil {
 		fmt.Fprintf(s.Err, "palimpsest: compactions that are emulated now are not known in a later run: %v\n", err)
 	}
 	named := storeFlag{name: r.store, tenant: r.tenant}
-	kept, err := named.kept(ctx, false)
+	kept, err := named.openTenant(ctx, false)
 	if err != nil {
 		return fmt.Errorf("nowhere to keep conversations (see --store): %w", err)
 	}
 	defer func() { err = errors.Join(err, kept.db.Close()) }()
 	r.options.Config.Log, r.options.Config.Plans, r.options.Documents = kept.tenant.Log, kept.tenant.Plans, kept.tenant.Documents
-	told := &heldLines{w: s.Err, hold: draws(s)}
+	told := &deferredLines{w: s.Err, hold: sharesTerminal(s)}
 	counts := &event.Counters{}
-	r.options.Config.Events = event.Multi(newAnnouncer(told.say), counts)
+	r.options.Config.Events = event.Multi(newAnnouncer(told.print), counts)
 	r.options.Config.Answers = llm.NewAnswers(kept.tenant.Answers)
 	var p *proxy.Proxy
-	jobs := jobqueue.NewMemory(jobqueue.Handlers{proxy.CompactJob: func(ctx context.Context, j jobqueue.Job) error { return p.Work(ctx, j) }}, nil)
+	jobs := job.NewMemory(job.Handlers{proxy.CompactJob: func(ctx context.Context, j job.Job) error { return p.Work(ctx, j) }}, nil)
 	defer func() {
 		ended, cancel := context.WithCancel(ctx)
 		cancel() // what is being made is for an agent that has gone
 		_ = jobs.Stop(ended)
 	}()
 	r.options.Config.Jobs = jobs
-	if chosen.AsksAgent() {
-		r.options.Agent = choice.Agent
+	if chosen.UsesAgentModel() {
+		r.options.Agent = choice.AgentModel
 	}
 	if p, err = proxy.New(&r.options); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
@@ -137,23 +137,23 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.Err, "palimpsest: %s\n", r.setUp(p.Upstreams()))
-	server := daemon.HTTPServer(daemon.Local(p), 0)
+	fmt.Fprintf(s.Err, "palimpsest: %s\n", r.startLine(p.Upstreams()))
+	server := daemon.HTTPServer(daemon.LocalOnly(p), 0)
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(daemon.Listener(listener)) }()
-	fmt.Fprintln(s.Err, "palimpsest: "+whenActs(chosen.Settings, r.window))
-	status, err := child(ctx, args, "http://"+listener.Addr().String(), s)
+	go func() { served <- server.Serve(daemon.CheckHeaders(listener)) }()
+	fmt.Fprintln(s.Err, "palimpsest: "+describePolicy(chosen.Settings, r.window))
+	status, err := runChild(ctx, args, "http://"+listener.Addr().String(), s)
 	server.Close()
-	told.release()
+	told.flush()
 	if closed := <-served; !errors.Is(closed, http.ErrServerClosed) {
 		err = errors.Join(err, closed)
 	}
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.Err, "palimpsest: %s\n", r.saved(p.Totals(), p.Upstreams()))
+	fmt.Fprintf(s.Err, "palimpsest: %s\n", r.endLine(p.Totals(), p.Upstreams()))
 	now := counts.Snapshot()
-	if left := leftOut(now.Sentences, now.LeftOut); left != "" {
+	if left := leftOutLine(now.Sentences, now.LeftOut); left != "" {
 		fmt.Fprintf(s.Err, "palimpsest: %s\n", left)
 	}
 	if status != 0 {
@@ -162,12 +162,12 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 	return nil
 }
 
-// child runs the agent and returns its exit status.
-func child(ctx context.Context, args []string, base string, s Streams) (int, error) {
-	args, env := pointed(args, base, os.Environ())
+// runChild runs the agent and returns its exit status.
+func runChild(ctx context.Context, args []string, base string, s Streams) (int, error) {
+	args, env := withProxyURLs(args, base, os.Environ())
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = env
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = agentInput(s.In), behind(s.Out), s.Err
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = agentInput(s.In), underlyingWriter(s.Out), s.Err
 	cmd.WaitDelay = time.Second // an input that nobody ends must not hold us
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -179,7 +179,7 @@ func child(ctx context.Context, args []string, base string, s Streams) (int, err
 	passed := make(chan struct{})
 	go func() {
 		defer close(passed)
-		pass(cmd.Process, signals, ctx.Done(), ended, typed(cmd.Stdin))
+		forwardSignals(cmd.Process, signals, ctx.Done(), ended, isInteractive(cmd.Stdin))
 	}()
 	err := cmd.Wait()
 	close(ended)
@@ -193,16 +193,16 @@ func child(ctx context.Context, args []string, base string, s Streams) (int, err
 		if w, ok := exit.Sys().(syscall.WaitStatus); ok && w.Signaled() {
 			return 128 + int(w.Signal()), nil // as shells say it
 		}
-		return failed, nil
+		return exitFailed, nil
 	case errors.Is(err, exec.ErrWaitDelay):
 		return cmd.ProcessState.ExitCode(), nil
 	}
 	return 0, err
 }
 
-// pass hands signals on to the agent until it ends. At a terminal the agent gets
+// forwardSignals hands signals on to the agent until it ends. At a terminal the agent gets
 // Ctrl-C by itself, and twice would mean something else to it.
-func pass(agent *os.Process, signals <-chan os.Signal, canceled, ended <-chan struct{}, atTerminal bool) {
+func forwardSignals(agent *os.Process, signals <-chan os.Signal, canceled, ended <-chan struct{}, atTerminal bool) {
 	for {
 		select {
 		case got := <-signals:
@@ -224,40 +224,39 @@ func pass(agent *os.Process, signals <-chan os.Signal, canceled, ended <-chan st
 // agentInput is what stands behind our own reading of standard input: the agent reads
 // it itself.
 func agentInput(r io.Reader) io.Reader {
-	if i, ok := r.(*interruptible); ok {
+	if i, ok := r.(*interruptibleReader); ok {
 		return i.r
 	}
 	return r
 }
 
-// typed reports whether a person types the input.
-func typed(r io.Reader) bool {
+// isInteractive reports whether a person types the input.
+func isInteractive(r io.Reader) bool {
 	f, ok := r.(*os.File)
-	return ok && device(f)
+	return ok && isDevice(f)
 }
 
-// rule says by what requests are made smaller, in the line before and in the line
-// behind.
-func (r *agentRun) rule() string {
+// policyPhrase names the policy and the window, for the first line and the last.
+func (r *agentRun) policyPhrase() string {
 	if r.window > 0 {
-		return fmt.Sprintf("policy %s, window %s tokens", r.name, number(r.window))
+		return fmt.Sprintf("policy %s, window %s tokens", r.policyName, number(r.window))
 	}
-	return fmt.Sprintf("policy %s, each model's own window", r.name)
+	return fmt.Sprintf("policy %s, each model's own window", r.policyName)
 }
 
-// setUp tells in one line what holds for the agent: how its requests are made
+// startLine tells in one line what holds for the agent: how its requests are made
 // smaller, and where they go.
-func (r *agentRun) setUp(upstreams []proxy.Upstream) string {
-	to := listed(upstreams, func(u proxy.Upstream) string { return u.URL })
+func (r *agentRun) startLine(upstreams []proxy.Upstream) string {
+	to := joinEach(upstreams, func(u proxy.Upstream) string { return u.URL })
 	kept := "memory"
 	if r.store != "memory:" {
 		kept = config.WithoutPassword(r.store)
 	}
-	return fmt.Sprintf("%s, kept in %s; requests go to %s", r.rule(), kept, to)
+	return fmt.Sprintf("%s, kept in %s; requests go to %s", r.policyPhrase(), kept, to)
 }
 
-// saved tells in one line what the proxy did, in the words of setUp.
-func (r *agentRun) saved(t proxy.Totals, upstreams []proxy.Upstream) string {
+// endLine tells in one line what the proxy did, in the words of startLine.
+func (r *agentRun) endLine(t proxy.Totals, upstreams []proxy.Upstream) string {
 	if t.Requests == 0 {
 		return "no request came through the proxy: does the agent take its base URL from the environment?"
 	}
@@ -266,12 +265,12 @@ func (r *agentRun) saved(t proxy.Totals, upstreams []proxy.Upstream) string {
 	if len(used) == 1 {
 		line += " to " + used[0].URL
 	} else {
-		line += " (" + listed(used, func(u proxy.Upstream) string { return number(int(u.Requests)) + " to " + u.URL }) + ")"
+		line += " (" + joinEach(used, func(u proxy.Upstream) string { return number(int(u.Requests)) + " to " + u.URL }) + ")"
 	}
 	if t.Edited == 0 {
-		line += ", all passed as they were (" + r.rule() + ")"
+		line += ", all passed as they were (" + r.policyPhrase() + ")"
 	} else {
-		line += fmt.Sprintf(", %s made smaller (%s): about %s tokens became %s", number(int(t.Edited)), r.rule(), number(int(t.TokensBefore)), number(int(t.TokensSent)))
+		line += fmt.Sprintf(", %s made smaller (%s): about %s tokens became %s", number(int(t.Edited)), r.policyPhrase(), number(int(t.TokensBefore)), number(int(t.TokensSent)))
 		if t.TokensBefore > t.TokensSent {
 			line += fmt.Sprintf(" (%d %% less)", 100*(t.TokensBefore-t.TokensSent)/t.TokensBefore)
 		}
@@ -283,9 +282,9 @@ func (r *agentRun) saved(t proxy.Totals, upstreams []proxy.Upstream) string {
 	return line
 }
 
-// pointed is a command and its environment with every base URL that an agent
+// withProxyURLs returns a command and its environment with every base URL that an agent
 // reads set to the proxy's.
-func pointed(args []string, base string, env []string) ([]string, []string) {
+func withProxyURLs(args []string, base string, env []string) ([]string, []string) {
 	set := func(name, value string) {
 		env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, name+"=") })
 		env = append(env, name+"="+value)
@@ -321,9 +320,9 @@ const opencodeConfig = "OPENCODE_CONFIG_CONTENT"
 // palimpsest's data directory: a session that is resumed brings it back.
 const secretFile = "native-compaction.key"
 
-// secret reads the key, or makes it where it is needed. It is nil where there is
+// loadSecret reads the key, or makes it where it is needed. It is nil where there is
 // none.
-func secret(needed bool) ([]byte, error) {
+func loadSecret(needed bool) ([]byte, error) {
 	folder, err := config.DataDir()
 	if err != nil {
 		return nil, err
@@ -334,7 +333,7 @@ func secret(needed bool) ([]byte, error) {
 		if !needed {
 			return nil, nil
 		}
-		if err := makeSecret(folder); err != nil {
+		if err := createSecret(folder); err != nil {
 			return nil, err
 		}
 		text, err = os.ReadFile(path)
@@ -349,8 +348,8 @@ func secret(needed bool) ([]byte, error) {
 	return key, nil
 }
 
-// makeSecret writes a new key, unless somebody was faster.
-func makeSecret(folder string) error {
+// createSecret writes a new key, unless somebody was faster.
+func createSecret(folder string) error {
 	d, err := durable.Open(folder)
 	if err != nil {
 		return err

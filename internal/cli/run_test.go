@@ -108,19 +108,19 @@ func TestRun(t *testing.T) {
 // TestSaved: requests to several providers are told apart, and add up; a password in
 // an address is not shown.
 func TestSaved(t *testing.T) {
-	r := agentRun{name: "auto"}
+	r := agentRun{policyName: "auto"}
 	used := []proxy.Upstream{{Name: "Anthropic", URL: "https://a.example", Requests: 3}, {Name: "OpenAI", URL: "https://o.example/v1", Requests: 2}, {Name: "Gemini", URL: "https://g.example"}}
-	if got, want := r.saved(proxy.Totals{Requests: 5, Faults: 1}, used), "5 requests (3 to https://a.example, 2 to https://o.example/v1), all passed as they were (policy auto, each model's own window), 1 fault passed over"; got != want {
+	if got, want := r.endLine(proxy.Totals{Requests: 5, Faults: 1}, used), "5 requests (3 to https://a.example, 2 to https://o.example/v1), all passed as they were (policy auto, each model's own window), 1 fault passed over"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if got := r.saved(proxy.Totals{}, used); !strings.HasPrefix(got, "no request came through") {
+	if got := r.endLine(proxy.Totals{}, used); !strings.HasPrefix(got, "no request came through") {
 		t.Errorf("got %s", got)
 	}
 	p, err := proxy.New(&proxy.Options{Anthropic: "http://user:secret@a.example"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if line := r.setUp(p.Upstreams()); strings.Contains(line, "secret") || !strings.Contains(line, "a.example") {
+	if line := r.startLine(p.Upstreams()); strings.Contains(line, "secret") || !strings.Contains(line, "a.example") {
 		t.Errorf("got %s", line)
 	}
 }
@@ -205,18 +205,18 @@ func TestRunSignals(t *testing.T) {
 
 // TestPointed: the agents that need more than a variable get it.
 func TestPointed(t *testing.T) {
-	args, env := pointed([]string{"/usr/bin/codex", "exec", "x"}, "http://h:1", []string{"A=b", "OPENAI_BASE_URL=old"})
+	args, env := withProxyURLs([]string{"/usr/bin/codex", "exec", "x"}, "http://h:1", []string{"A=b", "OPENAI_BASE_URL=old"})
 	if want := []string{"/usr/bin/codex", "-c", `openai_base_url="http://h:1/v1"`, "exec", "x"}; !slices.Equal(args, want) {
 		t.Errorf("%q", args)
 	}
 	if !slices.Contains(env, "OPENAI_BASE_URL=http://h:1/v1") || slices.Contains(env, "OPENAI_BASE_URL=old") || !slices.Contains(env, "A=b") || !slices.Contains(env, "ANTHROPIC_BASE_URL=http://h:1") {
 		t.Errorf("%q", env)
 	}
-	_, env = pointed([]string{"opencode"}, "http://h:1", nil)
+	_, env = withProxyURLs([]string{"opencode"}, "http://h:1", nil)
 	if !strings.Contains(strings.Join(env, "\n"), `OPENCODE_CONFIG_CONTENT={"provider":`) {
 		t.Errorf("%q", env)
 	}
-	if _, own := pointed([]string{"opencode"}, "http://h:1", []string{"OPENCODE_CONFIG_CONTENT={}"}); !slices.Contains(own, "OPENCODE_CONFIG_CONTENT={}") {
+	if _, own := withProxyURLs([]string{"opencode"}, "http://h:1", []string{"OPENCODE_CONFIG_CONTENT={}"}); !slices.Contains(own, "OPENCODE_CONFIG_CONTENT={}") {
 		t.Errorf("a configuration of the user's is gone: %q", own)
 	}
 }

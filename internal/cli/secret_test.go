@@ -13,18 +13,18 @@ func TestSecret(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("XDG_DATA_HOME", home)
 	path := filepath.Join(home, "palimpsest", secretFile)
-	if key, err := secret(false); key != nil || err != nil {
+	if key, err := loadSecret(false); key != nil || err != nil {
 		t.Errorf("without need: %x, %v", key, err)
 	}
 	if _, err := os.Stat(path); err == nil {
 		t.Error("it was made without need")
 	}
-	first, err := secret(true)
+	first, err := loadSecret(true)
 	if err != nil || len(first) != 32 {
 		t.Fatalf("%x, %v", first, err)
 	}
 	for _, needed := range []bool{true, false} {
-		if again, err := secret(needed); err != nil || !bytes.Equal(first, again) {
+		if again, err := loadSecret(needed); err != nil || !bytes.Equal(first, again) {
 			t.Errorf("again: %x, %v", again, err)
 		}
 	}
@@ -34,7 +34,7 @@ func TestSecret(t *testing.T) {
 	if err := os.WriteFile(path, []byte("nonsense"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if key, err := secret(true); key != nil || err == nil {
+	if key, err := loadSecret(true); key != nil || err == nil {
 		t.Errorf("from nonsense: %x, %v", key, err)
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 	"github.com/palimpsest-ai/palimpsest/internal/ondemand"
-	jobqueue "github.com/palimpsest-ai/palimpsest/job"
+	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/job/river"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/quality"
@@ -34,7 +34,7 @@ import (
 )
 
 func serveCommand(s Streams) *cobra.Command {
-	var given settings
+	var given settingFlags
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve threads over HTTP, and agents a proxy to their provider",
@@ -48,7 +48,7 @@ Every setting is a flag, PALIMPSEST_NAME in the environment, or a key of a YAML
 file; ` + "`palimpsest config show`" + ` tells where each value comes from. Without keys
 the daemon listens to this machine only.`,
 		Example: "  palimpsest serve\n  palimpsest serve --listen 0.0.0.0:7433 --store postgres://palimpsest@localhost/palimpsest --config daemon.yaml",
-		Args:    noArguments,
+		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			loaded, err := given.load()
 			if err != nil {
@@ -63,7 +63,7 @@ the daemon listens to this machine only.`,
 
 // serve runs the daemon until ctx is done.
 func serve(ctx context.Context, c *config.Config, s Streams) (err error) {
-	quiet()
+	silenceHTTPLog()
 	logger := newLogger(c, s)
 	for _, name := range c.Unknown() {
 		logger.Warn("a name in the environment is no setting", "name", name)
@@ -72,8 +72,8 @@ func serve(ctx context.Context, c *config.Config, s Streams) (err error) {
 	if err != nil {
 		return err
 	}
-	return made.store().use(ctx, false, func(db *database) error {
-		if err := made.over(ctx, db); err != nil {
+	return made.store().withDatabase(ctx, false, func(db *database) error {
+		if err := made.attachStore(ctx, db); err != nil {
 			return err
 		}
 		return made.serve(ctx, s)
@@ -102,7 +102,7 @@ func (p *serving) serve(ctx context.Context, s Streams) error {
 		p.daemon.Logger.Info("listening", "address", l.Addr().String(), "keys", p.daemon.Keys != nil, "encrypted", p.daemon.Reseal)
 		at = append(at, scheme+l.Addr().String())
 	}
-	p.daemon.Logger.Info(whenActs(p.chosen.Settings, 0))
+	p.daemon.Logger.Info(describePolicy(p.chosen.Settings, 0))
 	fmt.Fprintf(s.Err, "palimpsest: serving on %s\n", strings.Join(at, " and "))
 	return d.Serve(ctx, listeners...)
 }
@@ -143,7 +143,7 @@ type serving struct {
 	chosen   *choice.Choice // the policy
 	daemon   daemon.Config
 	counter  *token.Counter // of the proxies; nil: each model has its own
-	jobs     jobqueue.Queue // nil where nothing is done in the background
+	jobs     job.Queue      // nil where nothing is done in the background
 
 	mu      sync.Mutex
 	proxies map[string]*proxy.Proxy // by tenant
@@ -151,7 +151,7 @@ type serving struct {
 
 // newServing makes what needs no store.
 func newServing(c *config.Config, logger *slog.Logger) (*serving, error) {
-	chosen, err := choice.Open(c.Text("policy"), &choice.Options{Summarizer: c.Text("summarizer"), Favor: c.Text("favor"), Agent: true})
+	chosen, err := choice.Open(c.Text("policy"), &choice.Options{Summarizer: c.Text("summarizer"), Favor: c.Text("favor"), AllowAgent: true})
 	if err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
 	}
@@ -167,8 +167,8 @@ func newServing(c *config.Config, logger *slog.Logger) (*serving, error) {
 		}
 	}
 	made.Compactor = chosen.Config(counter)
-	made.Policies, made.Sessions = policies(counter), &pageSessions{}
-	models, err := (&target{models: c.Text("models")}).table()
+	made.Policies, made.Sessions = policyLookup(counter), &pageSessions{}
+	models, err := (&target{models: c.Text("models")}).modelTable()
 	if err != nil {
 		return nil, err
 	}
@@ -185,12 +185,12 @@ func newServing(c *config.Config, logger *slog.Logger) (*serving, error) {
 		Body: int64(c.Bytes("max-body")), Depth: c.Count("max-depth"),
 		Rate: c.Count("rate"), Burst: c.Count("burst"), Streams: c.Count("max-streams"), Requests: c.Count("tenant-requests"),
 	}
-	memory := memoryOf(c)
+	memory := memoryLimitsOf(c)
 	made.Limits.Memory, made.Memory = int64(memory.process), proxy.NewMemory(&memory.bounds)
 	// What there could never be room for is not held: agents' requests pass untouched.
 	made.Limits.Body = min(made.Limits.Body, int64(memory.bounds.TenantBodies))
 	made.Compactor.Memory = palimpsest.NewMemory(memory.sessions)
-	memory.limitGo()
+	memory.limitGoHeap()
 	if c.Text("recall") == "tools" {
 		if made.Compactor.Recall, err = chosen.Recall(nil); err != nil {
 			return nil, fmt.Errorf("policy: retrieval.vector_store: %w", err)
@@ -233,18 +233,18 @@ func newServing(c *config.Config, logger *slog.Logger) (*serving, error) {
 
 // store is where everything is kept.
 func (p *serving) store() *storeFlag {
-	return &storeFlag{name: p.settings.Text("store"), master: p.settings.Text("master-key"), tenantBytes: int64(p.settings.Bytes("tenant-disk")), cacheBytes: memoryOf(p.settings).threads}
+	return &storeFlag{name: p.settings.Text("store"), master: p.settings.Text("master-key"), tenantBytes: int64(p.settings.Bytes("tenant-disk")), cacheBytes: memoryLimitsOf(p.settings).threads}
 }
 
-// over adds what stands in a store.
-func (p *serving) over(ctx context.Context, db *database) (err error) {
+// attachStore adds what needs the open store: keys, jobs and the proxy.
+func (p *serving) attachStore(ctx context.Context, db *database) (err error) {
 	made := &p.daemon
-	made.Store, made.Artifacts, made.Reseal = db.DB, db.artifacts(), db.ring != nil
-	made.Compactor.Sign = db.ring != nil
-	if made.Keys, err = apiKeys(ctx, db); err != nil {
+	made.Store, made.Artifacts, made.Reseal = db.DB, db.artifacts(), db.keyring != nil
+	made.Compactor.Sign = db.keyring != nil
+	if made.Keys, err = loadAPIKeys(ctx, db); err != nil {
 		return err
 	}
-	made.Jobs = func(work jobqueue.Handlers, o *jobqueue.Options) (q jobqueue.Queue, err error) {
+	made.Jobs = func(work job.Handlers, o *job.Options) (q job.Queue, err error) {
 		if prober, ok := made.Store.(store.Prober); ok {
 			if err := prober.Probe(ctx); err != nil { // Serve tells of it
 				made.Logger.Warn("nothing is done in the background until the daemon is started again", "class", event.ErrorClass(err))
@@ -254,7 +254,7 @@ func (p *serving) over(ctx context.Context, db *database) (err error) {
 		o.Lease = p.settings.Duration("lease")
 		p.mu.Lock() // a job of an earlier run may begin at once, and waits for its proxy
 		defer p.mu.Unlock()
-		q, err = queue(ctx, made.Store, work, o)
+		q, err = newQueue(ctx, made.Store, work, o)
 		p.jobs = q
 		return q, err
 	}
@@ -262,19 +262,19 @@ func (p *serving) over(ctx context.Context, db *database) (err error) {
 		return nil
 	}
 	// One is made at once, so that a wrong upstream is told at the start.
-	if _, err := p.proxy(""); err != nil {
+	if _, err := p.newProxy(""); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	made.Proxy = p.proxyOf
+	made.Proxy = p.tenantProxy
 	return nil
 }
 
-// proxyOf gives the proxy of a tenant.
-func (p *serving) proxyOf(tenant string) (http.Handler, error) {
+// tenantProxy gives the proxy of a tenant.
+func (p *serving) tenantProxy(tenant string) (http.Handler, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.proxies[tenant] == nil {
-		made, err := p.proxy(tenant)
+		made, err := p.newProxy(tenant)
 		if err != nil {
 			return nil, err
 		}
@@ -283,7 +283,7 @@ func (p *serving) proxyOf(tenant string) (http.Handler, error) {
 	return p.proxies[tenant], nil
 }
 
-func (p *serving) proxy(tenant string) (*proxy.Proxy, error) {
+func (p *serving) newProxy(tenant string) (*proxy.Proxy, error) {
 	c := p.daemon.Compactor
 	c.Counter = p.counter
 	if c.Recall != nil {
@@ -304,15 +304,15 @@ func (p *serving) proxy(tenant string) (*proxy.Proxy, error) {
 		Emulate: strings.Split(p.settings.Text("emulate"), ","), Documents: kept.Documents,
 		NoTools: p.settings.Text("proxy") == "plain", MaxBody: p.daemon.Limits.Body, Memory: p.daemon.Memory,
 	}
-	if p.chosen.AsksAgent() {
-		o.Agent = choice.Agent
+	if p.chosen.UsesAgentModel() {
+		o.Agent = choice.AgentModel
 	}
 	return proxy.New(o)
 }
 
-// queue makes the queue of jobs where the threads are kept, so that jobs last as
+// newQueue makes the queue of jobs where the threads are kept, so that jobs last as
 // long as they do and all daemons of a database share the work.
-func queue(ctx context.Context, db store.DB, work jobqueue.Handlers, o *jobqueue.Options) (jobqueue.Queue, error) {
+func newQueue(ctx context.Context, db store.DB, work job.Handlers, o *job.Options) (job.Queue, error) {
 	// Results are checked one by one: a nil *Queue in an interface is not nil.
 	switch db := db.(type) {
 	case *sqlite.DB:
@@ -328,12 +328,12 @@ func queue(ctx context.Context, db store.DB, work jobqueue.Handlers, o *jobqueue
 		}
 		return q, nil
 	}
-	return jobqueue.NewMemory(work, o), nil
+	return job.NewMemory(work, o), nil
 }
 
-// apiKeys are the API keys of the store. Nil, where there are none, lets everybody
+// loadAPIKeys are the API keys of the store. Nil, where there are none, lets everybody
 // on this machine in.
-func apiKeys(ctx context.Context, db *database) (daemon.Keys, error) {
+func loadAPIKeys(ctx context.Context, db *database) (daemon.Keys, error) {
 	if db.keys == nil {
 		return nil, nil
 	}
@@ -347,9 +347,9 @@ func apiKeys(ctx context.Context, db *database) (daemon.Keys, error) {
 	return nil, nil
 }
 
-// quiet keeps out of standard error what net/http says of connections on the way to
+// silenceHTTPLog keeps out of standard error what net/http says of connections on the way to
 // providers: it quotes what they sent.
-func quiet() { log.SetOutput(io.Discard) }
+func silenceHTTPLog() { log.SetOutput(io.Discard) }
 
 func newLogger(c *config.Config, s Streams) *slog.Logger {
 	var level slog.Level

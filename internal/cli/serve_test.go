@@ -96,12 +96,12 @@ func TestServe(t *testing.T) {
 	if _, err := c.Append(t.Context(), "t", 0, said); err != nil {
 		t.Fatal(err)
 	}
-	if status, log := stop(); status != done || strings.Contains(log, canary) {
+	if status, log := stop(); status != exitDone || strings.Contains(log, canary) {
 		t.Fatalf("status %d:\n%s", status, log)
 	}
 
 	var token, report strings.Builder
-	if status := Run(t.Context(), []string{"keys", "add"}, Streams{In: strings.NewReader(""), Out: &token, Err: &report}); status != done {
+	if status := Run(t.Context(), []string{"keys", "add"}, Streams{In: strings.NewReader(""), Out: &token, Err: &report}); status != exitDone {
 		t.Fatal(report.String())
 	}
 	address, stop = running(t)
@@ -111,12 +111,12 @@ func TestServe(t *testing.T) {
 	if th, err := client(t, address, strings.TrimSpace(token.String())).Thread(t.Context(), "t"); err != nil || th.Version != 1 {
 		t.Errorf("after a restart: %+v: %v", th, err)
 	}
-	if status, log := stop(); status != done || strings.Contains(log, strings.TrimSpace(token.String())) {
+	if status, log := stop(); status != exitDone || strings.Contains(log, strings.TrimSpace(token.String())) {
 		t.Fatalf("status %d:\n%s", status, log)
 	}
 
 	var master strings.Builder
-	if status := Run(t.Context(), []string{"keys", "master"}, Streams{In: strings.NewReader(""), Out: &master, Err: &report}); status != done {
+	if status := Run(t.Context(), []string{"keys", "master"}, Streams{In: strings.NewReader(""), Out: &master, Err: &report}); status != exitDone {
 		t.Fatal(report.String())
 	}
 	masterFile, sealed := filepath.Join(dir, "master.key"), filepath.Join(dir, "sealed.db")
@@ -139,7 +139,7 @@ func TestServe(t *testing.T) {
 		if _, err := c.Append(t.Context(), "t", 0, said); err != nil {
 			t.Fatal(err)
 		}
-		if status, log := stop(); status != done {
+		if status, log := stop(); status != exitDone {
 			t.Fatal(log)
 		}
 		legible := false
@@ -172,20 +172,20 @@ func TestServeRefuses(t *testing.T) {
 		status int
 		says   string
 	}{
-		{[]string{"--listen", "0.0.0.0:0", "--store", "memory:"}, usage, "palimpsest keys add"},
-		{[]string{"--listen", "nowhere"}, usage, "want an address with a port"},
-		{[]string{"--listen", ""}, usage, "where is the daemon to listen?"},
-		{[]string{"--store", "floppy:a"}, usage, "sqlite:FILE"},
-		{[]string{"--store", "sqlite:" + filepath.Join(dir, "none", "x.db")}, failed, "none"},
-		{[]string{"--policy", "hope"}, usage, "known are auto"},
-		{[]string{"--counter", "fingers"}, usage, "fingers"},
-		{[]string{"--master-key", filepath.Join(dir, "none.key")}, failed, "none.key"},
-		{[]string{"--tls-cert", file}, usage, "go together"},
-		{[]string{"--tls-cert", filepath.Join(dir, "none.pem"), "--tls-key", file}, failed, "none.pem"},
-		{[]string{"--models", filepath.Join(dir, "none.json")}, failed, "none.json"},
-		{[]string{"--config", file}, usage, `c.yaml:1: unknown setting "listn"; did you mean listen?`},
-		{[]string{"--config", filepath.Join(dir, "none.yaml")}, usage, "none.yaml"},
-		{[]string{"now"}, usage, "no arguments"},
+		{[]string{"--listen", "0.0.0.0:0", "--store", "memory:"}, exitUsage, "palimpsest keys add"},
+		{[]string{"--listen", "nowhere"}, exitUsage, "want an address with a port"},
+		{[]string{"--listen", ""}, exitUsage, "where is the daemon to listen?"},
+		{[]string{"--store", "floppy:a"}, exitUsage, "sqlite:FILE"},
+		{[]string{"--store", "sqlite:" + filepath.Join(dir, "none", "x.db")}, exitFailed, "none"},
+		{[]string{"--policy", "hope"}, exitUsage, "known are auto"},
+		{[]string{"--counter", "fingers"}, exitUsage, "fingers"},
+		{[]string{"--master-key", filepath.Join(dir, "none.key")}, exitFailed, "none.key"},
+		{[]string{"--tls-cert", file}, exitUsage, "go together"},
+		{[]string{"--tls-cert", filepath.Join(dir, "none.pem"), "--tls-key", file}, exitFailed, "none.pem"},
+		{[]string{"--models", filepath.Join(dir, "none.json")}, exitFailed, "none.json"},
+		{[]string{"--config", file}, exitUsage, `c.yaml:1: unknown setting "listn"; did you mean listen?`},
+		{[]string{"--config", filepath.Join(dir, "none.yaml")}, exitUsage, "none.yaml"},
+		{[]string{"now"}, exitUsage, "no arguments"},
 	} {
 		var report strings.Builder
 		got := Run(t.Context(), append([]string{"serve"}, tt.args...), Streams{In: strings.NewReader(""), Out: io.Discard, Err: &report})

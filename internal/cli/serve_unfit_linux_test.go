@@ -43,7 +43,7 @@ func served(t *testing.T, do func(c *api.Client, ready func() string), args ...s
 		return string(body)
 	})
 	transport.CloseIdleConnections()
-	if status, log := stop(); status != done || t.Failed() {
+	if status, log := stop(); status != exitDone || t.Failed() {
 		t.Errorf("status %d:\n%s", status, log)
 	}
 }
@@ -98,7 +98,7 @@ func TestServeWithoutMaster(t *testing.T) {
 		t.Fatal(err)
 	}
 	var report strings.Builder
-	if status := Run(t.Context(), []string{"serve", "--listen", "127.0.0.1:0", "--store", file, "--master-key", master}, Streams{In: strings.NewReader(""), Out: io.Discard, Err: &report}); status != failed || !strings.Contains(report.String(), "chmod 600") {
+	if status := Run(t.Context(), []string{"serve", "--listen", "127.0.0.1:0", "--store", file, "--master-key", master}, Streams{In: strings.NewReader(""), Out: io.Discard, Err: &report}); status != exitFailed || !strings.Contains(report.String(), "chmod 600") {
 		t.Fatalf("a master key that everybody may read: status %d: %s", status, report.String())
 	}
 	if err := os.Chmod(master, 0o600); err != nil {

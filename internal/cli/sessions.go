@@ -36,7 +36,7 @@ ID, only its path is written. --json says the projects and the paths as well.`,
 		Example: `  palimpsest sessions
   palimpsest inspect 91bfefb2-9533-4bcc-8bfc-f00dd138f269
   palimpsest inspect "$(palimpsest sessions 1)"`,
-		Args: atMostOne("NUMBER or ID"),
+		Args: atMostOneArg("NUMBER or ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			all, err := sessions.Find(agent)
 			if err != nil {
@@ -50,42 +50,42 @@ ID, only its path is written. --json says the projects and the paths as well.`,
 				return err
 			}
 			shown := []listedSession{}
-			for i, f := range firstOf(all, most) {
+			for i, f := range firstN(all, most) {
 				shown = append(shown, listedSession{i + 1, f, firstWords(f)})
 			}
-			return tell(s.Out, c, shown, func(p *printer) {
+			return writeResult(s.Out, c, shown, func(p *printer) {
 				if len(shown) == 0 {
 					p.line("no sessions were found")
 					return
 				}
-				p.table([]string{">no", "id", "agent", ">age", ">KB", "first words"}, eachOf(shown, func(f listedSession) []string {
-					return []string{strconv.Itoa(f.Number), f.ID, f.Agent, age(time.Since(f.Changed)), number(int((f.Bytes + 1023) / 1024)), f.First}
+				p.table([]string{">no", "id", "agent", ">age", ">KB", "first words"}, mapSlice(shown, func(f listedSession) []string {
+					return []string{strconv.Itoa(f.Number), f.ID, f.Agent, ageText(time.Since(f.Changed)), number(int((f.Bytes + 1023) / 1024)), f.First}
 				}))
-				p.unlisted(len(shown), len(all))
+				p.printUnlisted(len(shown), len(all))
 			})
 		},
 	}
 	c.Flags().Bool("json", false, "write the list as JSON")
 	c.Flags().StringVar(&agent, "agent", "", "only those of one `AGENT`: "+strings.Join(sessions.Agents(), ", "))
-	mostFlag(c, &most)
+	addMostFlag(c, &most)
 	return c
 }
 
-// mostFlag bounds a list.
-func mostFlag(c *cobra.Command, most *int) {
+// addMostFlag adds the flag that bounds a list.
+func addMostFlag(c *cobra.Command, most *int) {
 	c.Flags().IntVar(most, "most", 20, "how many to list, 0 for all")
 }
 
-// firstOf are the first of a list, all of them where most is 0 or below.
-func firstOf[T any](all []T, most int) []T {
+// firstN returns the first elements of a list, all where most is 0 or below.
+func firstN[T any](all []T, most int) []T {
 	if most <= 0 {
 		return all
 	}
 	return all[:min(most, len(all))]
 }
 
-// unlisted says how many a list does not show.
-func (p *printer) unlisted(shown, all int) {
+// printUnlisted says how many a list does not show.
+func (p *printer) printUnlisted(shown, all int) {
 	if all > shown {
 		p.line("and %s more: --most %d shows all", number(all-shown), all)
 	}
@@ -93,14 +93,14 @@ func (p *printer) unlisted(shown, all int) {
 
 // firstWords is the beginning of what the user said first in a session.
 func firstWords(s sessions.Session) string {
-	return shorten(s.First(maxInput), maxFirst)
+	return shorten(s.FirstRequest(maxInput), maxFirstWords)
 }
 
-// maxFirst is how much of a first request is shown, in characters.
-const maxFirst = 200
+// maxFirstWords is how much of a first request is shown, in characters.
+const maxFirstWords = 200
 
-// age is how long ago something was, in the largest unit that it fills.
-func age(d time.Duration) string {
+// ageText is how long ago something was, in the largest unit that it fills.
+func ageText(d time.Duration) string {
 	switch {
 	case d < time.Minute:
 		return "now"
@@ -130,36 +130,36 @@ func threadsCommand(s Streams) *cobra.Command {
 		Long: `List the conversations that compact, run and serve kept, the one that changed last
 first. The id goes with --thread of "artifact list" and "recall".`,
 		Example: "  palimpsest threads\n  palimpsest threads --store palimpsest.db",
-		Args:    noArguments,
+		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			rows, unread, err := store.threads(c.Context(), most)
 			if err != nil {
 				return err
 			}
-			warn(s, unread)
-			shown := firstOf(rows, most)
-			return tell(s.Out, c, append([]threadRow{}, shown...), func(p *printer) {
+			warnUnread(s, unread)
+			shown := firstN(rows, most)
+			return writeResult(s.Out, c, append([]threadRow{}, shown...), func(p *printer) {
 				if len(shown) == 0 {
-					p.line("no conversations are kept in %s", store.shown())
+					p.line("no conversations are kept in %s", store.displayName())
 					return
 				}
-				p.table([]string{"id", ">messages", ">plans", "changed", "first words"}, eachOf(shown, func(r threadRow) []string {
+				p.table([]string{"id", ">messages", ">plans", "changed", "first words"}, mapSlice(shown, func(r threadRow) []string {
 					return []string{r.ID, number(r.Messages), number(r.Plans), r.Changed.Local().Format("2006-01-02 15:04"), r.First}
 				}))
-				p.unlisted(len(shown), len(rows))
+				p.printUnlisted(len(shown), len(rows))
 			})
 		},
 	}
-	store.flags(c)
+	store.addFlags(c)
 	c.Flags().Bool("json", false, "write the list as JSON")
-	mostFlag(c, &most)
+	addMostFlag(c, &most)
 	return c
 }
 
 // threads lists what a store keeps, the newest first. The first words of so many
 // are looked up, 0 for all; those that cannot be read are told.
 func (f *storeFlag) threads(ctx context.Context, most int) (rows []threadRow, unread []error, err error) {
-	err = f.read(ctx, func(k *kept) error {
+	err = f.withTenant(ctx, func(k *tenantStore) error {
 		infos, err := store.AllThreads(ctx, k.tenant.Catalog)
 		if err != nil {
 			return err
@@ -170,17 +170,17 @@ func (f *storeFlag) threads(ctx context.Context, most int) (rows []threadRow, un
 		slices.SortFunc(rows, func(a, b threadRow) int {
 			return cmp.Or(b.Changed.Compare(a.Changed), strings.Compare(a.ID, b.ID))
 		})
-		for i := range firstOf(rows, most) {
+		for i := range firstN(rows, most) {
 			log, err := k.tenant.Log.Load(ctx, rows[i].ID)
 			if err != nil {
 				unread = append(unread, err)
 				continue
 			}
-			rows[i].First = shorten(sessions.FirstRequest(log), maxFirst)
+			rows[i].First = shorten(sessions.FirstRequest(log), maxFirstWords)
 		}
 		return ctx.Err()
 	})
-	if f.nothingYet(err) {
+	if f.isMissing(err) {
 		err = nil
 	}
 	return rows, unread, err

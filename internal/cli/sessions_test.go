@@ -104,15 +104,15 @@ func TestSessionsOfDatabase(t *testing.T) {
 		INSERT INTO part VALUES ('p1', 'm1', 'ses_1234', '{"type":"text","text":"Round prices to cents."}'), ('p2', 'm2', 'ses_1234', '{"type":"text","text":"Done."}')`); err != nil {
 		t.Fatal(err)
 	}
-	if status, out, errs := run(t, "sessions", "--agent", "opencode"); status != done || !strings.Contains(out, "ses_1234") || !strings.Contains(out, "Round prices to cents.") {
+	if status, out, errs := run(t, "sessions", "--agent", "opencode"); status != exitDone || !strings.Contains(out, "ses_1234") || !strings.Contains(out, "Round prices to cents.") {
 		t.Errorf("status %d: %s%s", status, out, errs)
 	}
 	for _, name := range []string{"ses_1234", file + "#ses_1234"} {
-		if status, out, errs := run(t, "inspect", name); status != done || !strings.Contains(out, "opencode · 2 messages · 1 turn") {
+		if status, out, errs := run(t, "inspect", name); status != exitDone || !strings.Contains(out, "opencode · 2 messages · 1 turn") {
 			t.Errorf("%s: status %d: %s%s", name, status, out, errs)
 		}
 	}
-	if status, _, errs := run(t, "inspect", file+"#ses_0"); status == done || !strings.Contains(errs, `no session "ses_0"`) {
+	if status, _, errs := run(t, "inspect", file+"#ses_0"); status == exitDone || !strings.Contains(errs, `no session "ses_0"`) {
 		t.Errorf("status %d: %s", status, errs)
 	}
 }

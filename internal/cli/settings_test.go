@@ -440,7 +440,7 @@ var rereading = talk{steps: 14, window: 12_000, output: 1_000, large: 90, misses
 func said(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, report strings.Builder
-	if status := Run(t.Context(), args, Streams{In: strings.NewReader(""), Out: &out, Err: &report}); status != done {
+	if status := Run(t.Context(), args, Streams{In: strings.NewReader(""), Out: &out, Err: &report}); status != exitDone {
 		t.Fatal(report.String())
 	}
 	return out.String()

@@ -44,8 +44,8 @@ type summaryFailure struct {
 	Fallback string `json:"fallback"`
 }
 
-// report adds up what was reported of a plan.
-func (s *summaries) report(all []summarize.Report) {
+// addAll adds the reports of a plan.
+func (s *summaries) addAll(all []summarize.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range all {
@@ -66,18 +66,18 @@ func (s *summaries) add(r summarize.Report) {
 		s.Dropped[cause] += n
 	}
 	for _, l := range r.Left {
-		if len(s.LeftOut) < mostLeft && !slices.Contains(s.LeftOut, l) {
+		if len(s.LeftOut) < maxLeftOut && !slices.Contains(s.LeftOut, l) {
 			s.LeftOut = append(s.LeftOut, l)
 		}
 	}
 	for _, f := range r.Failures {
 		failure := summaryFailure{Model: f.Step, Error: "no reason given", Class: event.ErrorClass(f.Err), Fallback: r.By}
 		if f.Err != nil {
-			failure.Error = message(f.Err)
+			failure.Error = errorText(f.Err)
 		}
 		// The tries of one plan fail in the same way: that is told once.
 		told := slices.ContainsFunc(s.Failures, func(g summaryFailure) bool {
-			return g == failure || g.Model == f.Step && g.Fallback == r.By && again(f.Err)
+			return g == failure || g.Model == f.Step && g.Fallback == r.By && isRepeated(f.Err)
 		})
 		if !told {
 			s.Failures = append(s.Failures, failure)
@@ -85,14 +85,14 @@ func (s *summaries) add(r summarize.Report) {
 	}
 }
 
-// again reports whether a model was not asked because it had failed before.
-func again(err error) bool {
+// isRepeated reports whether a model was not asked because it had failed before.
+func isRepeated(err error) bool {
 	_, ok := errors.AsType[*llm.RepeatedError](err)
 	return ok
 }
 
-// used books an answer.
-func (s *summaries) used(_ string, u llm.Usage) {
+// addUsage counts the tokens of an answer.
+func (s *summaries) addUsage(_ string, u llm.Usage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Requests++
@@ -100,12 +100,12 @@ func (s *summaries) used(_ string, u llm.Usage) {
 	s.Output += u.Output
 }
 
-// mostLeft bounds the sentences that a report shows.
-const mostLeft = 200
+// maxLeftOut bounds the sentences that a report shows.
+const maxLeftOut = 200
 
-// leftOut says how many sentences of models' summaries were left out and why, the
+// leftOutLine says how many sentences of models' summaries were left out and why, the
 // most frequent cause first; empty where none was.
-func leftOut[N int | int64](of N, dropped map[string]N) string {
+func leftOutLine[N int | int64](of N, dropped map[string]N) string {
 	var left N
 	for _, n := range dropped {
 		left += n
@@ -117,20 +117,20 @@ func leftOut[N int | int64](of N, dropped map[string]N) string {
 	if left == 1 {
 		were = "was"
 	}
-	return fmt.Sprintf("%d of %s of the model's summary %s left out: %s", left, plural(int(of), "sentence"), were, mostFirst(dropped, causes))
+	return fmt.Sprintf("%d of %s of the model's summary %s left out: %s", left, plural(int(of), "sentence"), were, countsByFrequency(dropped, causeWords))
 }
 
-// mostFirst are names, or the words that say them, with how often each was met, the
+// countsByFrequency are names, or the words that say them, with how often each was met, the
 // most frequent first.
-func mostFirst[N int | int64](count map[string]N, words map[string]string) string {
+func countsByFrequency[N int | int64](count map[string]N, words map[string]string) string {
 	names := slices.SortedFunc(maps.Keys(count), func(a, b string) int {
 		return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b))
 	})
-	return listed(names, func(name string) string { return fmt.Sprintf("%s (%d)", cmp.Or(words[name], name), count[name]) })
+	return joinEach(names, func(name string) string { return fmt.Sprintf("%s (%d)", cmp.Or(words[name], name), count[name]) })
 }
 
-// causes are what summarize.Report.Dropped counts.
-var causes = map[string]string{
+// causeWords are what summarize.Report.Dropped counts.
+var causeWords = map[string]string{
 	"identifier": "a name that the conversation does not hold", "number": "a number that it does not hold", "quotation": "a quotation that nobody said",
 	"user": "words put into the user's mouth", "tool": "something to do that only a tool spoke of", "words": "words that nobody used",
 	"source": "no source", "placeholder": "nothing said", "limit": "too long", "cut": "cut off at the limit",
@@ -145,16 +145,16 @@ func (s *summaries) print(p *printer) {
 		p.text("summaries: none was needed, %s was not asked", strings.Join(s.Use, ", "))
 		return
 	}
-	line := "summaries by " + mostFirst(s.By, nil)
+	line := "summaries by " + countsByFrequency(s.By, nil)
 	if s.Requests > 0 {
 		line += fmt.Sprintf(" · %s, %s tokens in, %s out", plural(s.Requests, "answer"), number(s.Input), number(s.Output))
 	}
 	p.text("%s", line)
-	if left := leftOut(s.Proposed, s.Dropped); left != "" {
+	if left := leftOutLine(s.Proposed, s.Dropped); left != "" {
 		p.text("note: %s", left)
 	}
 	for n, f := range s.Failures {
-		if n == fewLines {
+		if n == maxListLines {
 			p.line("and %s (--json lists all)", plural(len(s.Failures)-n, "more failure"))
 			break
 		}
@@ -170,12 +170,12 @@ func (s *summaries) note() string {
 	if len(s.By) == 0 {
 		return "no summary was needed"
 	}
-	note := "summaries by " + mostFirst(s.By, nil)
+	note := "summaries by " + countsByFrequency(s.By, nil)
 	if s.Proposed > 0 {
 		note += fmt.Sprintf("; %d of %d items kept", s.Kept, s.Proposed)
 	}
 	if len(s.Dropped) > 0 {
-		note += ", left out: " + mostFirst(s.Dropped, causes)
+		note += ", left out: " + countsByFrequency(s.Dropped, causeWords)
 	}
 	for _, f := range s.Failures {
 		note += fmt.Sprintf("; %s failed: %s", f.Model, f.Error)

@@ -201,7 +201,7 @@ func TestSummarizerHangs(t *testing.T) {
 		environment(t, server.URL)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
-			<-server.Got()
+			<-server.Received()
 			cancel()
 		}()
 		var out, report bytes.Buffer

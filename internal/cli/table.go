@@ -18,7 +18,7 @@ type printer struct {
 	colour bool
 }
 
-func newPrinter(w io.Writer) *printer { return &printer{w: w, colour: terminal(w)} }
+func newPrinter(w io.Writer) *printer { return &printer{w: w, colour: isTerminal(w)} }
 
 func (p *printer) line(format string, args ...any) { fmt.Fprintf(p.w, format+"\n", args...) }
 
@@ -45,19 +45,21 @@ func (p *printer) section(heading string, columns []string, rows [][]string) {
 	p.table(columns, rows)
 }
 
-// firstRows is section, but that it shows so many rows and says how many more there are.
-func (p *printer) firstRows(heading string, columns []string, rows [][]string, most int, noun string) {
+// sectionUpTo is section, but that it shows so many rows and says how many more there are.
+func (p *printer) sectionUpTo(heading string, columns []string, rows [][]string, most int, noun string) {
 	p.section(heading, columns, rows[:min(most, len(rows))])
 	if more := len(rows) - most; more > 0 {
 		p.line("and %s", plural(more, noun))
 	}
 }
 
-// listed joins what is said of each.
-func listed[T any](all []T, say func(T) string) string { return strings.Join(eachOf(all, say), ", ") }
+// joinEach joins the texts of all elements with commas.
+func joinEach[T any](all []T, say func(T) string) string {
+	return strings.Join(mapSlice(all, say), ", ")
+}
 
-// series joins words, the last one by and or or.
-func series(words []string, by string) string {
+// joinWords joins words with commas, the last one with the word by.
+func joinWords(words []string, by string) string {
 	last := len(words) - 1
 	if last < 1 {
 		return strings.Join(words, "")
@@ -70,10 +72,10 @@ func series(words []string, by string) string {
 // they share the room that the others leave. Columns without a single cell are
 // left out.
 func (p *printer) table(columns []string, rows [][]string) {
-	columns, rows = filled(columns, rows)
-	cells := [][]string{eachOf(columns, func(name string) string { return strings.TrimLeft(name, ">~") })}
+	columns, rows = dropEmptyColumns(columns, rows)
+	cells := [][]string{mapSlice(columns, func(name string) string { return strings.TrimLeft(name, ">~") })}
 	for _, row := range rows {
-		cells = append(cells, eachOf(row, printable))
+		cells = append(cells, mapSlice(row, printable))
 	}
 	widths := columnWidths(columns, cells)
 	for n, row := range cells {
@@ -94,8 +96,8 @@ func (p *printer) table(columns []string, rows [][]string) {
 	}
 }
 
-// filled leaves out the columns that are empty in every row.
-func filled(columns []string, rows [][]string) ([]string, [][]string) {
+// dropEmptyColumns leaves out the columns that are empty in every row.
+func dropEmptyColumns(columns []string, rows [][]string) ([]string, [][]string) {
 	var keep []int
 	for c := range columns {
 		if slices.ContainsFunc(rows, func(row []string) bool { return row[c] != "" }) {
@@ -106,13 +108,13 @@ func filled(columns []string, rows [][]string) ([]string, [][]string) {
 		return columns, rows
 	}
 	pick := func(row []string) []string {
-		return eachOf(keep, func(c int) string { return row[c] })
+		return mapSlice(keep, func(c int) string { return row[c] })
 	}
-	return pick(columns), eachOf(rows, pick)
+	return pick(columns), mapSlice(rows, pick)
 }
 
-// eachOf is what becomes of each.
-func eachOf[T, U any](all []T, make func(T) U) (made []U) {
+// mapSlice applies a function to each element.
+func mapSlice[T, U any](all []T, make func(T) U) (made []U) {
 	for _, one := range all {
 		made = append(made, make(one))
 	}
@@ -160,14 +162,14 @@ func (p *printer) quote(text string) {
 // text writes a sentence of any length in lines that fit, the later ones
 // indented.
 func (p *printer) text(format string, args ...any) {
-	for _, line := range folded(printable(fmt.Sprintf(format, args...)), width, "    ") {
+	for _, line := range wrapText(printable(fmt.Sprintf(format, args...)), width, "    ") {
 		p.line("%s", line)
 	}
 }
 
-// folded breaks a text into lines of so many columns, where words allow, all but the
+// wrapText breaks a text into lines of so many columns, where words allow, all but the
 // first with an indent.
-func folded(text string, columns int, indent string) (lines []string) {
+func wrapText(text string, columns int, indent string) (lines []string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {
 		switch {

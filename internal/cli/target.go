@@ -28,8 +28,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/text"
 )
 
-// asText is the target that no API reads.
-const asText = "text"
+// textTarget is the target that no API reads.
+const textTarget = "text"
 
 // codecs write the request APIs.
 var codecs = map[string]wire.Codec{
@@ -40,7 +40,7 @@ var codecs = map[string]wire.Codec{
 }
 
 // targets are the values of --to, in the order in which people are shown them.
-var targets = []string{wire.Anthropic, wire.Chat, wire.Responses, wire.Gemini, asText}
+var targets = []string{wire.Anthropic, wire.Chat, wire.Responses, wire.Gemini, textTarget}
 
 // defaultModels stand in a request when neither the input nor the caller names
 // a model that the API has; the caller is told. Gemini's stands in the URL.
@@ -55,17 +55,17 @@ var defaultModels = map[string]string{
 type target struct {
 	to, policy, model, counter, models, summarizer string
 	budget                                         int
-	// guess takes the window of the model that the input names, or else usualBudget,
+	// guessBudget takes the window of the model that the input names, or else defaultViewBudget,
 	// where nobody says how large the request may be.
-	guess bool
+	guessBudget bool
 	// answers has what models answered before; nil for what this run asks alone.
 	answers llm.Cache
 }
 
-func (t *target) flags(f *pflag.FlagSet) {
+func (t *target) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&t.to, "to", "", "write for `API`: "+strings.Join(targets, ", ")+" (default: the input's own)")
 	f.StringVar(&t.policy, "policy", "auto", "the `POLICY`: a file (see \"palimpsest policy\"), or "+strings.Join(policyfile.Names(), ", "))
-	f.Var((*tokens)(&t.budget), "budget", "bound the whole request to this many `TOKENS`, such as 32000 or 32k")
+	f.Var((*tokensFlag)(&t.budget), "budget", "bound the whole request to this many `TOKENS`, such as 32000 or 32k")
 	f.StringVar(&t.model, "model", "", "count for the model `NAME` (default: the one that the file names); without --budget, fill its context window")
 	f.StringVar(&t.counter, "counter", "", "count with `NAME`, whatever the model: "+counterNames)
 	f.StringVar(&t.models, "models", "", "a `FILE` of models that adds to or replaces the built-in table")
@@ -76,27 +76,27 @@ func (t *target) summarizerFlag(f *pflag.FlagSet) {
 	f.StringVar(&t.summarizer, "summarizer", "", "who writes summaries: extractive (no model), anthropic:MODEL, openai:MODEL, or a `CHAIN` of them joined by commas (default: the policy's, else extractive)")
 }
 
-// resolved is a target after its names were looked up.
-type resolved struct {
-	api       string
-	profile   render.Profile
-	counter   *token.Counter
-	counted   counting    // who chose the counter
-	model     token.Model // zero when none was named
-	budget    int
-	compactor *palimpsest.Compactor
-	// own is the policy that decides by its own rules, nil where a ladder fits
+// resolvedTarget is a target after its names were looked up.
+type resolvedTarget struct {
+	api           string
+	profile       render.Profile
+	counter       *token.Counter
+	counterReason counterReason // who chose the counter
+	model         token.Model   // zero when none was named
+	budget        int
+	compactor     *palimpsest.Compactor
+	// ownPolicy is the policy that decides by its own rules, nil where a ladder fits
 	// the budget.
-	own policy.Policy
-	// goesOn: an agent appends the next message itself.
-	goesOn bool
+	ownPolicy policy.Policy
+	// agentAppends: an agent appends the next message itself.
+	agentAppends bool
 	// summaries is nil where no model is asked.
 	summaries *summaries
 }
 
-func (t *target) resolve(in *input) (*resolved, error) {
-	r := &resolved{api: cmp.Or(t.to, in.api())}
-	if r.api != asText && codecs[r.api] == nil {
+func (t *target) resolve(in *input) (*resolvedTarget, error) {
+	r := &resolvedTarget{api: cmp.Or(t.to, in.api())}
+	if r.api != textTarget && codecs[r.api] == nil {
 		return nil, fmt.Errorf("%w: --to %s: known are %s", errUsage, t.to, strings.Join(targets, ", "))
 	}
 	if t.models != "" && t.model == "" {
@@ -105,87 +105,88 @@ func (t *target) resolve(in *input) (*resolved, error) {
 	r.profile = render.For(r.api)
 	r.profile.Reach = render.Command
 	told := &summaries{By: map[string]int{}, Failures: []summaryFailure{}}
-	chosen, err := choice.Open(t.policy, &choice.Options{Summarizer: t.summarizer, Used: told.used})
+	chosen, err := choice.Open(t.policy, &choice.Options{Summarizer: t.summarizer, OnUsage: told.addUsage})
 	if err != nil {
 		return nil, err
 	}
 	if told.Use = chosen.Settings.Summarizer.Use; len(told.Use) > 0 {
 		r.summaries = told
 	}
-	if r.counter, r.counted, err = t.count(in, chosen.Settings.Counter); err != nil {
+	if r.counter, r.counterReason, err = t.chooseCounter(in, chosen.Settings.Counter); err != nil {
 		return nil, err
 	}
 	if t.model != "" {
-		if r.model, err = t.find(); err != nil {
+		if r.model, err = t.findModel(); err != nil {
 			return nil, err
 		}
 		r.profile.BoundReasoning = r.model.BindsThinking
 	}
-	if r.budget, err = t.tokens(r.model); t.guess && t.budget == 0 && t.model == "" {
-		r.budget, err = t.guessed(in)
+	if r.budget, err = t.budgetTokens(r.model); t.guessBudget && t.budget == 0 && t.model == "" {
+		r.budget, err = t.guessedBudget(in)
 	}
 	if err != nil {
 		return nil, err
 	}
 	config := chosen.Config(r.counter)
 	config.Answers = llm.NewAnswers(t.answers)
-	return r, r.compactWith(chosen, config, told)
+	return r, r.setCompactor(chosen, config, told)
 }
 
-// compactWith makes the compactor of a policy, whose summaries are told.
-func (r *resolved) compactWith(chosen *choice.Choice, config palimpsest.Config, told *summaries) (err error) {
-	if chosen.Own() {
-		r.own = config.Policy
-		config.Policy = reportedPolicy{config.Policy, told}
+// setCompactor makes the compactor of a policy; what it reports of summaries is added to
+// told.
+func (r *resolvedTarget) setCompactor(chosen *choice.Choice, config palimpsest.Config, told *summaries) (err error) {
+	if chosen.HasOwnRules() {
+		r.ownPolicy = config.Policy
+		config.Policy = reportingPolicy{config.Policy, told}
 	}
 	r.compactor, err = palimpsest.New(config)
 	return err
 }
 
-// tokens is the budget: the flag, or what the model's window leaves for input.
-func (t *target) tokens(m token.Model) (int, error) {
+// budgetTokens is the budget: the flag, or what the model's window leaves for input.
+func (t *target) budgetTokens(m token.Model) (int, error) {
 	switch {
 	case t.budget > 0:
 		return t.budget, nil
 	case t.model == "":
 		return 0, fmt.Errorf("%w: say how large the request may be: --budget TOKENS, or --model NAME for its context window", errUsage)
 	}
-	room := inputRoom(m)
+	room := inputTokens(m)
 	if room <= 0 {
 		return 0, fmt.Errorf("%w: the context window of %s is not known; add --budget TOKENS", errUsage, m.Name)
 	}
 	return room, nil
 }
 
-// usualBudget bounds a conversation to look at whose model nobody knows, in tokens.
-const usualBudget = 160_000
+// defaultViewBudget bounds a conversation to look at whose model nobody knows, in tokens.
+const defaultViewBudget = 160_000
 
-func (t *target) guessed(in *input) (int, error) {
-	set, err := t.table()
+func (t *target) guessedBudget(in *input) (int, error) {
+	set, err := t.modelTable()
 	if err != nil {
 		return 0, err
 	}
-	if m, err := set.Find(in.Model); err == nil && in.Model != "" && inputRoom(m) > 0 {
-		return inputRoom(m), nil
+	if m, err := set.Find(in.Model); err == nil && in.Model != "" && inputTokens(m) > 0 {
+		return inputTokens(m), nil
 	}
-	return usualBudget, nil
+	return defaultViewBudget, nil
 }
 
-// tokens is the value of a flag that takes a number of tokens.
-type tokens int
+// tokensFlag is the value of a flag that takes a number of tokens.
+type tokensFlag int
 
 // Set reads 32000, 32_000, 32,000 and 32k (thousands, as model makers count).
-func (n *tokens) Set(text string) error {
+func (n *tokensFlag) Set(text string) error {
 	v, err := config.ParseTokens(text)
 	if err != nil || v < 1 {
 		return errors.New("want a number of tokens above 0, such as 32000 or 32k")
 	}
-	*n = tokens(v)
+	*n = tokensFlag(v)
 	return nil
 }
 
 // String returns the number; empty when none was given.
-func (n *tokens) String() string {
+func (n *tokensFlag) String() string {
 	if *n == 0 {
 		return ""
 	}
@@ -193,13 +194,13 @@ func (n *tokens) String() string {
 }
 
 // Type names the value in help texts.
-func (n *tokens) Type() string { return "TOKENS" }
+func (n *tokensFlag) Type() string { return "TOKENS" }
 
 // answerReserve is what is kept free for the answer, in tokens: agents that do
 // well reserve up to 20,000 of a large output limit.
 const answerReserve = 20_000
 
-func inputRoom(m token.Model) int {
+func inputTokens(m token.Model) int {
 	room := m.Window - min(max(m.MaxOutput, 0), answerReserve)
 	if m.MaxInput > 0 {
 		room = min(room, m.MaxInput)
@@ -207,8 +208,8 @@ func inputRoom(m token.Model) int {
 	return room
 }
 
-func (t *target) find() (token.Model, error) {
-	set, err := t.table()
+func (t *target) findModel() (token.Model, error) {
+	set, err := t.modelTable()
 	if err != nil {
 		return token.Model{}, err
 	}
@@ -219,7 +220,7 @@ func (t *target) find() (token.Model, error) {
 	return m, nil
 }
 
-func (t *target) table() (token.ModelSet, error) {
+func (t *target) modelTable() (token.ModelSet, error) {
 	set := token.Models()
 	if t.models == "" {
 		return set, nil
@@ -236,26 +237,26 @@ func (t *target) table() (token.ModelSet, error) {
 }
 
 // encode writes a prompt that was made from an input.
-func (r *resolved) encode(p *prompt.Prompt, in *input) ([]byte, error) {
-	if r.api == asText {
+func (r *resolvedTarget) encode(p *prompt.Prompt, in *input) ([]byte, error) {
+	if r.api == textTarget {
 		return text.Encode(p), nil
 	}
 	// What we write must pass what we check. What was broken when it came is
 	// the input's fault; anything else is ours, and better reported than sent.
-	body, broken, err := encoded(r.api, p)
+	body, broken, err := encodeAndValidate(r.api, p)
 	if err != nil || broken == nil {
 		return body, err
 	}
 	if in.Prompt != nil {
-		if _, own, err := encoded(in.api(), in.Prompt); cmp.Or(own, err) != nil {
+		if _, own, err := encodeAndValidate(in.api(), in.Prompt); cmp.Or(own, err) != nil {
 			return nil, fmt.Errorf("%w: %s: the %s API would refuse the request as it is: %w", errInvalid, in.path, in.api(), cmp.Or(own, err))
 		}
 	}
 	return nil, fmt.Errorf("the request would be refused by the %s API: %w", r.api, broken)
 }
 
-// encoded is a prompt as the body of a request, and the rules of the API that it breaks.
-func encoded(api string, p *prompt.Prompt) (body []byte, broken, err error) {
+// encodeAndValidate is a prompt as the body of a request, and the rules of the API that it breaks.
+func encodeAndValidate(api string, p *prompt.Prompt) (body []byte, broken, err error) {
 	if body, err = codecs[api].Encode(p); err != nil {
 		return nil, nil, err
 	}
@@ -270,22 +271,22 @@ func encoded(api string, p *prompt.Prompt) (body []byte, broken, err error) {
 // compact makes the request fit: by a ladder that fills the budget, or once by a
 // policy that keeps to its own rules and formats. Such a policy does not aim at
 // the budget, so what it leaves may still be too much.
-func (r *resolved) compact(ctx context.Context, q palimpsest.Request) (*palimpsest.Result, error) {
-	res, err := r.shorter(ctx, q)
+func (r *resolvedTarget) compact(ctx context.Context, q palimpsest.Request) (*palimpsest.Result, error) {
+	res, err := r.compactOnce(ctx, q)
 	if err == nil && res.After > q.Budget {
 		return nil, fmt.Errorf("policy %s keeps to its own rules and leaves %s tokens, over the budget of %s: raise it, or use --policy auto: %w",
-			r.own.Name(), number(res.After), number(q.Budget), palimpsest.ErrOverBudget)
+			r.ownPolicy.Name(), number(res.After), number(q.Budget), palimpsest.ErrOverBudget)
 	}
 	return res, err
 }
 
-// shorter is compact, but that what a policy of its own rules leaves may be over the
-// budget.
-func (r *resolved) shorter(ctx context.Context, q palimpsest.Request) (*palimpsest.Result, error) {
-	if r.own == nil {
+// compactOnce compacts like compact, but accepts a result over the budget from a policy
+// that keeps to its own rules.
+func (r *resolvedTarget) compactOnce(ctx context.Context, q palimpsest.Request) (*palimpsest.Result, error) {
+	if r.ownPolicy == nil {
 		res, err := r.compactor.Compact(ctx, q)
 		if err == nil && r.summaries != nil {
-			r.summaries.report(res.Summaries)
+			r.summaries.addAll(res.Summaries)
 		}
 		return res, err
 	}
@@ -299,7 +300,7 @@ func (r *resolved) shorter(ctx context.Context, q palimpsest.Request) (*palimpse
 	}
 	p, err := th.Plan(ctx, palimpsest.Step{Base: q.Base, Profile: q.Profile, Budget: q.Budget, Window: r.model.Window, Output: r.model.MaxOutput})
 	if errors.Is(err, policy.ErrNothing) {
-		return nil, fmt.Errorf("policy %s: %w; %w", r.own.Name(), err, palimpsest.ErrOverBudget)
+		return nil, fmt.Errorf("policy %s: %w; %w", r.ownPolicy.Name(), err, palimpsest.ErrOverBudget)
 	}
 	if err != nil {
 		return nil, err
@@ -312,21 +313,21 @@ func (r *resolved) shorter(ctx context.Context, q palimpsest.Request) (*palimpse
 	return res, nil
 }
 
-// reportedPolicy is a policy whose summaries are told: of a dry run only the plan comes
+// reportingPolicy is a policy whose summaries are told: of a dry run only the plan comes
 // back.
-type reportedPolicy struct {
+type reportingPolicy struct {
 	policy.Policy
-	told *summaries
+	summaries *summaries
 }
 
 // Unwrap returns the policy itself (see policy.As).
-func (h reportedPolicy) Unwrap() policy.Policy { return h.Policy }
+func (h reportingPolicy) Unwrap() policy.Policy { return h.Policy }
 
 // Plan implements policy.Policy.
-func (h reportedPolicy) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
+func (h reportingPolicy) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
 	f, err := h.Policy.Plan(ctx, s)
 	if err == nil {
-		h.told.report(f.Summaries)
+		h.summaries.addAll(f.Summaries)
 	}
 	return f, err
 }
@@ -334,37 +335,37 @@ func (h reportedPolicy) Plan(ctx context.Context, s *policy.Situation) (*policy.
 // counterNames are the values of --counter, as help texts show them.
 const counterNames = "o200k, cl100k, claude, gemini, chars/4, …"
 
-// counting says who chose a counter: a model, or what the caller wrote.
-type counting struct {
+// counterReason says why a counter was chosen: for a model, or by what the caller wrote.
+type counterReason struct {
 	Model string `json:"counted_for,omitempty"`
 	// Because says where the model's name comes from, or the counter's.
 	Because string `json:"counted_because"`
 }
 
-// count finds the counter of a request: what --counter or the policy names, else
+// chooseCounter finds the counter of a request: what --counter or the policy names, else
 // that of the model to which the request goes. That is --model's, else the one that
 // the file names, else, where the request is written for another API than the
 // file's, the one that stands in it.
-func (t *target) count(in *input, policy string) (*token.Counter, counting, error) {
+func (t *target) chooseCounter(in *input, policy string) (*token.Counter, counterReason, error) {
 	switch {
 	case t.counter != "":
-		return counterNamed(t.counter, "--counter")
+		return namedCounter(t.counter, "--counter")
 	case policy != "" && policy != "auto":
-		return counterNamed(policy, t.policy+": counter")
+		return namedCounter(policy, t.policy+": counter")
 	case t.model != "":
-		m, err := t.find()
+		m, err := t.findModel()
 		if err != nil {
-			return nil, counting{}, err
+			return nil, counterReason{}, err
 		}
 		c, err := token.ForModel(m)
-		return c, counting{m.Name, "--model"}, err
+		return c, counterReason{m.Name, "--model"}, err
 	}
-	set, err := t.table()
+	set, err := t.modelTable()
 	if err != nil {
-		return nil, counting{}, err
+		return nil, counterReason{}, err
 	}
 	api := t.to
-	if api == "" || api == asText {
+	if api == "" || api == textTarget {
 		api = in.api()
 	}
 	name, because := in.Model, "the file names it"
@@ -375,23 +376,23 @@ func (t *target) count(in *input, policy string) (*token.Counter, counting, erro
 	case api == wire.Gemini:
 		name, because = "gemini", "the request is for its API"
 	}
-	return counterOf(set, name, because)
+	return modelCounter(set, name, because)
 }
 
-func counterNamed(name, flag string) (*token.Counter, counting, error) {
+func namedCounter(name, flag string) (*token.Counter, counterReason, error) {
 	c, err := token.New(name, nil)
 	if err != nil {
-		return nil, counting{}, fmt.Errorf("%w: %s: %w", errUsage, flag, err)
+		return nil, counterReason{}, fmt.Errorf("%w: %s: %w", errUsage, flag, err)
 	}
-	return c, counting{Because: flag}, nil
+	return c, counterReason{Because: flag}, nil
 }
 
-// counterOf is the counter of a model. One that is not in the table is counted as
+// modelCounter is the counter of a model. One that is not in the table is counted as
 // its family's newest; of another maker, as OpenAI's.
-func counterOf(set token.ModelSet, model, because string) (*token.Counter, counting, error) {
+func modelCounter(set token.ModelSet, model, because string) (*token.Counter, counterReason, error) {
 	if m, err := set.Find(model); err == nil {
 		c, err := token.ForModel(m)
-		return c, counting{model, because}, err
+		return c, counterReason{model, because}, err
 	}
 	name := "o200k"
 	switch lower := strings.ToLower(model); {
@@ -401,11 +402,11 @@ func counterOf(set token.ModelSet, model, because string) (*token.Counter, count
 		name = "gemini"
 	}
 	c, err := token.New(name, nil)
-	return c, counting{model, because}, err
+	return c, counterReason{model, because}, err
 }
 
 // String tells it behind the counter's name.
-func (c counting) String() string {
+func (c counterReason) String() string {
 	if c.Model == "" {
 		return ""
 	}

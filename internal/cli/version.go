@@ -80,10 +80,10 @@ func versionCommand(s Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version, the commit it was built from and the version of Go",
-		Args:  noArguments,
+		Args:  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			b := thisBuild()
-			return tell(s.Out, c, b, func(p *printer) { fmt.Fprint(p.w, b) })
+			return writeResult(s.Out, c, b, func(p *printer) { fmt.Fprint(p.w, b) })
 		},
 	}
 	c.Flags().Bool("json", false, "write one JSON object")

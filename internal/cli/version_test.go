@@ -29,7 +29,7 @@ func TestBuild(t *testing.T) {
 func TestStart(t *testing.T) {
 	const most = 2000
 	if got := testing.AllocsPerRun(5, func() {
-		if status := Run(t.Context(), []string{"version"}, Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}); status != done {
+		if status := Run(t.Context(), []string{"version"}, Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}); status != exitDone {
 			t.Fatal(status)
 		}
 	}); got > most {
@@ -42,7 +42,7 @@ func TestStart(t *testing.T) {
 func TestManual(t *testing.T) {
 	dir := t.TempDir()
 	var out, report strings.Builder
-	if status := Run(t.Context(), []string{"man", dir}, Streams{In: strings.NewReader(""), Out: &out, Err: &report}); status != done {
+	if status := Run(t.Context(), []string{"man", dir}, Streams{In: strings.NewReader(""), Out: &out, Err: &report}); status != exitDone {
 		t.Fatal(report.String())
 	}
 	for _, name := range []string{"palimpsest", "palimpsest-compact", "palimpsest-keys-add", "palimpsest-mcp"} {
@@ -87,18 +87,18 @@ func TestHealth(t *testing.T) {
 		var out, report strings.Builder
 		return Run(t.Context(), []string{"health", url}, Streams{In: strings.NewReader(""), Out: &out, Err: &report})
 	}
-	if got := ask(daemon.URL + "/"); got != done || ready != "/readyz" {
+	if got := ask(daemon.URL + "/"); got != exitDone || ready != "/readyz" {
 		t.Errorf("ready: %d at %s", got, ready)
 	}
 	status = http.StatusServiceUnavailable
-	if got := ask(daemon.URL); got != failed {
+	if got := ask(daemon.URL); got != exitFailed {
 		t.Errorf("not ready: %d", got)
 	}
 	daemon.Close()
-	if got := ask(daemon.URL); got != failed {
+	if got := ask(daemon.URL); got != exitFailed {
 		t.Errorf("gone: %d", got)
 	}
-	if got := ask("localhost:1"); got != usage {
+	if got := ask("localhost:1"); got != exitUsage {
 		t.Errorf("no URL: %d", got)
 	}
 }

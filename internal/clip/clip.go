@@ -26,8 +26,8 @@ func Boundary(s string, i int) int {
 	if a, b := s[i-1], s[i]; a < utf8.RuneSelf && b < utf8.RuneSelf && !(a == '\r' && b == '\n') {
 		return i // between any other two of ASCII is a boundary
 	}
-	start := rune0(s, max(0, i-window))
-	end := rune0(s, min(len(s), i+window))
+	start := runeStart(s, max(0, i-window))
+	end := runeStart(s, min(len(s), i+window))
 	at := start
 	clusters := graphemes.FromString(s[start:end])
 	for clusters.Next() {
@@ -38,13 +38,13 @@ func Boundary(s string, i int) int {
 		break
 	}
 	if at == start && start > 0 {
-		return rune0(s, i)
+		return runeStart(s, i)
 	}
 	return at
 }
 
-// rune0 returns the last position at or before i where a rune begins.
-func rune0(s string, i int) int {
+// runeStart returns the last position at or before i where a rune begins.
+func runeStart(s string, i int) int {
 	for i > 0 && i < len(s) && !utf8.RuneStart(s[i]) {
 		i--
 	}
@@ -100,7 +100,7 @@ func Head(s string, n int) string {
 		return s
 	}
 	cut := Boundary(s, n)
-	return s[:cut] + " " + Missing(utf8.RuneCountInString(s[cut:]))
+	return s[:cut] + " " + OmittedNote(utf8.RuneCountInString(s[cut:]))
 }
 
 // Middle returns s, or about its first and last n/2 bytes with a note of what
@@ -111,11 +111,11 @@ func Middle(s string, n int) string {
 	}
 	head := Boundary(s, n/2)
 	tail := Boundary(s, len(s)-n/2)
-	return s[:head] + "\n" + Missing(utf8.RuneCountInString(s[head:tail])) + "\n" + s[tail:]
+	return s[:head] + "\n" + OmittedNote(utf8.RuneCountInString(s[head:tail])) + "\n" + s[tail:]
 }
 
-// Missing writes the note for n characters that were left out.
-func Missing(n int) string {
+// OmittedNote writes the note for n characters that were left out.
+func OmittedNote(n int) string {
 	digits := strconv.Itoa(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]

@@ -77,29 +77,29 @@ func TestShort(t *testing.T) {
 func TestEnds(t *testing.T) {
 	family := "👨‍👩‍👧‍👦"
 	long := "The beginning stays. " + strings.Repeat("middle words ", 200) + "The end stays."
-	got := Ends(long, 200)
+	got := HeadAndTail(long, 200)
 	if !strings.HasPrefix(got, "The beginning stays.") || !strings.HasSuffix(got, "The end stays.") || !strings.Contains(got, "[… 2,") || len(got) > 260 {
 		t.Errorf("Ends: %q", got)
 	}
-	again := Ends(got, 120)
+	again := HeadAndTail(got, 120)
 	if strings.Count(again, "left out") != 1 {
 		t.Errorf("trimmed twice: %q", again)
 	}
 	// What the mark says and what is left add up to the original.
 	figure, _, _ := strings.Cut(strings.SplitN(again, leftOpen, 2)[1], leftClose)
 	kept := len([]rune(again)) - len([]rune(leftOpen+figure+leftClose))
-	if n := leftBefore(leftOpen+figure+leftClose) + len([]rune(leftOpen+figure+leftClose)); kept+n < len([]rune(long))-6 || kept+n > len([]rune(long))+6 {
+	if n := omittedBefore(leftOpen+figure+leftClose) + len([]rune(leftOpen+figure+leftClose)); kept+n < len([]rune(long))-6 || kept+n > len([]rune(long))+6 {
 		t.Errorf("the mark says %s, kept %d, the original has %d", figure, kept, len([]rune(long)))
 	}
 	for limit := 50; limit < 400; limit++ {
-		cut := Ends(strings.Repeat(family, 40), limit)
+		cut := HeadAndTail(strings.Repeat(family, 40), limit)
 		for _, part := range strings.FieldsFunc(cut, func(r rune) bool { return r == '[' || r == ']' }) {
 			if !strings.HasPrefix(part, "…") && strings.ReplaceAll(strings.TrimSpace(part), family, "") != "" {
 				t.Fatalf("limit %d cuts inside a character: %q", limit, cut)
 			}
 		}
 	}
-	if s := Ends("short", 3); s != "short" {
+	if s := HeadAndTail("short", 3); s != "short" {
 		t.Errorf("a text that a mark would make longer is changed: %q", s)
 	}
 }
@@ -107,7 +107,7 @@ func TestEnds(t *testing.T) {
 // TestEndsCounts: what is trimmed at a cut is counted as left out.
 func TestEndsCounts(t *testing.T) {
 	s := "head" + strings.Repeat(" ", 300) + "tail of it all"
-	got := Ends(s, 90)
+	got := HeadAndTail(s, 90)
 	before, rest, _ := strings.Cut(got, " "+leftOpen)
 	n, after, _ := strings.Cut(rest, leftClose+" ")
 	if want := fmt.Sprint(len(s) - len(before) - len(after)); n != want {

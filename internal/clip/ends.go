@@ -6,24 +6,24 @@ import (
 	"unicode/utf8"
 )
 
-// Ends keeps the head and the tail of s within about limit bytes and says
+// HeadAndTail keeps the head and the tail of s within about limit bytes and says
 // how many characters it left out. Cuts fall on line or word ends where there is
 // one near, and never inside a character as a reader sees it.
-func Ends(s string, limit int) string {
+func HeadAndTail(s string, limit int) string {
 	const slack = 48 // what the mark itself takes
 	if len(s) <= limit || len(s) <= slack {
 		return s
 	}
 	room := max(limit-slack, 16)
-	head := Before(s, room*6/10)
+	head := CutBefore(s, room*6/10)
 	tail := cutAfter(s, len(s)-(room-room*6/10))
 	if tail <= head {
 		return s
 	}
 	before, after := strings.TrimRight(s[:head], " \t\n"), strings.TrimLeft(s[tail:], " \t\n")
 	between := s[len(before) : len(s)-len(after)]
-	left := utf8.RuneCountInString(between) + leftBefore(between)
-	return before + " " + Missing(left) + " " + after
+	left := utf8.RuneCountInString(between) + omittedBefore(between)
+	return before + " " + OmittedNote(left) + " " + after
 }
 
 const (
@@ -31,9 +31,9 @@ const (
 	leftClose = " characters left out …]"
 )
 
-// leftBefore adds up what the marks in a text say was left out before, less the
+// omittedBefore adds up what the marks in a text say was left out before, less the
 // marks themselves, so that a text trimmed twice tells the truth.
-func leftBefore(s string) int {
+func omittedBefore(s string) int {
 	sum := 0
 	for {
 		_, rest, ok := strings.Cut(s, leftOpen)
@@ -59,20 +59,20 @@ func Brief(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
-	return strings.TrimRight(s[:Before(s, limit-3)], " ") + "…"
+	return strings.TrimRight(s[:CutBefore(s, limit-3)], " ") + "…"
 }
 
 // oneLine joins the words of the first limit bytes with single spaces.
 func oneLine(s string, limit int) string {
 	if len(s) > limit {
-		s = s[:Before(s, limit)]
+		s = s[:CutBefore(s, limit)]
 	}
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// Before returns the best place to cut s at or a little before byte n: the end of a
+// CutBefore returns the best place to cut s at or a little before byte n: the end of a
 // line or of a word.
-func Before(s string, n int) int {
+func CutBefore(s string, n int) int {
 	if n <= 0 || n >= len(s) {
 		return Boundary(s, n)
 	}

@@ -40,7 +40,7 @@ func Name(name string, known []string) string {
 	name = strings.ToLower(name)
 	for _, k := range known {
 		d := distance(name, k)
-		if d >= least && len(name) >= 4 && (strings.Contains(k, name) || strings.Contains(name, k) || within(name, k)) {
+		if d >= least && len(name) >= 4 && (strings.Contains(k, name) || strings.Contains(name, k) || hasAllWords(name, k)) {
 			d = least - 1
 		}
 		if d < least {
@@ -50,8 +50,8 @@ func Name(name string, known []string) string {
 	return best
 }
 
-// within reports whether a key holds all the words of another.
-func within(name, key string) bool {
+// hasAllWords reports whether a key holds all the words of another.
+func hasAllWords(name, key string) bool {
 	words := strings.Split(key, "_")
 	for word := range strings.SplitSeq(name, "_") {
 		if !slices.Contains(words, word) {

@@ -110,8 +110,8 @@ func TestSecrets(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, v := range c.All() {
-			if strings.Contains(v.Shown(), "CANARY") || v.Name == "store" && v.Shown() != tt.shown {
-				t.Errorf("%s: shown as %q", tt.store, v.Shown())
+			if strings.Contains(v.Redacted(), "CANARY") || v.Name == "store" && v.Redacted() != tt.shown {
+				t.Errorf("%s: shown as %q", tt.store, v.Redacted())
 			}
 		}
 	}
@@ -147,7 +147,7 @@ func TestDocs(t *testing.T) {
 		if s.Default != "" {
 			value = "`" + s.Default + "`"
 		}
-		table += "| `" + s.Name + "` " + s.Want + " | " + value + " | `" + s.Env() + "` | " + s.Usage + " |\n"
+		table += "| `" + s.Name + "` " + s.ValueName + " | " + value + " | `" + s.Env() + "` | " + s.Usage + " |\n"
 	}
 	golden.Section(t, "../../docs/operations.md", "settings", table+"\n")
 }

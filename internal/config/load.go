@@ -43,19 +43,19 @@ type Value struct {
 	From string
 }
 
-// Shown is the value for people and logs, without what is secret in it.
-func (v Value) Shown() string {
+// Redacted is the value for people and logs, without what is secret in it.
+func (v Value) Redacted() string {
 	if v.show == nil {
 		return v.Text
 	}
 	return v.show(v.Text)
 }
 
-// given is a value as a source has it, and where it stands there.
-type given struct{ text, from string }
+// sourceValue is a value as a source has it, and where it stands there.
+type sourceValue struct{ text, from string }
 
 // layer is the values of one source, by name.
-type layer map[string]given
+type layer map[string]sourceValue
 
 // Load reads the sources. The error names the first value that cannot be used and
 // where it stands.
@@ -67,7 +67,7 @@ func Load(s Sources) (*Config, error) {
 	env, unknown := envLayer(s.Environ)
 	flags := layer{}
 	for name, text := range s.Flags {
-		flags[name] = given{text, "--" + name}
+		flags[name] = sourceValue{text, "--" + name}
 	}
 	c := &Config{values: map[string]Value{}, unknown: unknown}
 	for _, setting := range Settings() {
@@ -77,8 +77,8 @@ func Load(s Sources) (*Config, error) {
 				v.Text, v.From = g.text, g.from
 			}
 		}
-		if err := setting.valid(v.Text); err != nil {
-			return nil, fmt.Errorf("%s (%s): %q: %w", setting.Name, v.From, v.Shown(), err)
+		if err := setting.validate(v.Text); err != nil {
+			return nil, fmt.Errorf("%s (%s): %q: %w", setting.Name, v.From, v.Redacted(), err)
 		}
 		c.values[setting.Name] = v
 	}
@@ -86,10 +86,10 @@ func Load(s Sources) (*Config, error) {
 }
 
 // ConfigEnv names the file of settings in the environment.
-const ConfigEnv = prefix + "CONFIG"
+const ConfigEnv = envPrefix + "CONFIG"
 
-// reserved are names in the environment that belong to others.
-var reserved = []string{ConfigEnv, MasterEnv}
+// reservedEnv are names in the environment that belong to others.
+var reservedEnv = []string{ConfigEnv, MasterEnv}
 
 func envLayer(environ []string) (layer, []string) {
 	l := layer{}
@@ -101,11 +101,11 @@ func envLayer(environ []string) (layer, []string) {
 	for _, entry := range environ {
 		name, text, _ := strings.Cut(entry, "=")
 		switch {
-		case !strings.HasPrefix(name, prefix), slices.Contains(reserved, name):
+		case !strings.HasPrefix(name, envPrefix), slices.Contains(reservedEnv, name):
 		case byEnv[name] == "":
 			unknown = append(unknown, name)
 		default:
-			l[byEnv[name]] = given{text, name}
+			l[byEnv[name]] = sourceValue{text, name}
 		}
 	}
 	slices.Sort(unknown)
@@ -146,20 +146,20 @@ func (l layer) parse(path string, data []byte) error {
 		if !slices.Contains(Names(), name) {
 			return fmt.Errorf("config: %s: unknown setting %.60q; did you mean %s? (`palimpsest config show` lists all)", where, name, closest.Names(name, Names(), 1)[0])
 		}
-		text, ok := scalar(pair.Value)
+		text, ok := scalarText(pair.Value)
 		if !ok {
 			return fmt.Errorf("config: %s: %s: want a single value", where, name)
 		}
 		if _, twice := l[name]; twice {
 			return fmt.Errorf("config: %s: %s is set twice", where, name)
 		}
-		l[name] = given{text, where}
+		l[name] = sourceValue{text, where}
 	}
 	return nil
 }
 
-// scalar is the text of a single value.
-func scalar(n ast.Node) (string, bool) {
+// scalarText is the text of a single value.
+func scalarText(n ast.Node) (string, bool) {
 	switch n := n.(type) {
 	case *ast.NullNode:
 		return "", true
@@ -200,7 +200,7 @@ func (c *Config) Text(name string) string { return c.value(name).Text }
 
 // Count returns a whole number.
 func (c *Config) Count(name string) int {
-	n, _ := count(c.value(name).Text)
+	n, _ := parseCount(c.value(name).Text)
 	return n
 }
 
@@ -212,12 +212,12 @@ func (c *Config) Tokens(name string) int {
 
 // Bytes returns a number of bytes.
 func (c *Config) Bytes(name string) int {
-	n, _ := bytes(c.value(name).Text)
+	n, _ := parseBytes(c.value(name).Text)
 	return n
 }
 
 // Duration returns a span of time.
 func (c *Config) Duration(name string) time.Duration {
-	d, _ := duration(c.value(name).Text)
+	d, _ := parseDuration(c.value(name).Text)
 	return d
 }

@@ -30,8 +30,8 @@ func Dir(t testing.TB, name string) string {
 // with a hundred thousand random operations, with hundreds of killed processes.
 func Long() bool { return os.Getenv("PALIMPSEST_LONG") != "" }
 
-// Some returns every n-th of all, from the first on; in a long run all.
-func Some[T any](all []T, n int) []T {
+// EveryNth returns every n-th of all, from the first on; in a long run all.
+func EveryNth[T any](all []T, n int) []T {
 	if Long() {
 		return all
 	}

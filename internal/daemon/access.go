@@ -30,57 +30,57 @@ type identity struct {
 	rights      apikey.Rights
 }
 
-// enter finds out who asks, and counts the request.
-func (s *Server) enter(r *http.Request) (identity, error) {
-	who, err := s.identify(r)
-	return who, s.admit(r, who, err)
+// authenticate finds out who asks, and applies the limit on requests per second.
+func (s *Server) authenticate(r *http.Request) (identity, error) {
+	who, err := s.identifyCaller(r)
+	return who, s.countRequest(r, who, err)
 }
 
-// identify finds out who asks.
-func (s *Server) identify(r *http.Request) (identity, error) {
+// identifyCaller finds out who asks.
+func (s *Server) identifyCaller(r *http.Request) (identity, error) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
 	if !strings.EqualFold(scheme, "Bearer") {
 		token = ""
 	}
-	if s.open(r, token) {
-		return everything(), fromHere(r)
+	if s.needsNoKey(r, token) {
+		return ownerIdentity(), checkLocalOrigin(r)
 	}
 	if token == "" {
-		return identity{}, problem(api.Unauthorized, "send a key: Authorization: Bearer KEY ("+s.keyFrom()+")")
+		return identity{}, problem(api.Unauthorized, "send a key: Authorization: Bearer KEY ("+s.keyHint()+")")
 	}
-	return s.keyed(r.Context(), token)
+	return s.identifyToken(r.Context(), token)
 }
 
-// open reports whether a request with a token, or with none, needs no key. A daemon
+// needsNoKey reports whether a request with a token, or with none, needs no key. A daemon
 // without keys listens to this machine only, and only its user reaches the socket.
-func (s *Server) open(r *http.Request, token string) bool {
+func (s *Server) needsNoKey(r *http.Request, token string) bool {
 	if s.config.Keys == nil && s.config.OwnKey == "" {
 		return true
 	}
 	return overSocket(r) && (token == "" || s.config.Keys == nil)
 }
 
-// everything is who may do everything: the user whose process this is.
-func everything() identity {
+// ownerIdentity is who may do everything: the user whose process this is.
+func ownerIdentity() identity {
 	return identity{rights: apikey.Read | apikey.Write | apikey.Admin}
 }
 
-// keyFrom says where a key comes from.
-func (s *Server) keyFrom() string {
+// keyHint says where a key comes from.
+func (s *Server) keyHint() string {
 	if s.config.Keys == nil {
 		return "`palimpsest daemon` prints it"
 	}
 	return "`palimpsest keys add` makes one"
 }
 
-// keyed finds out whose key a token is.
-func (s *Server) keyed(ctx context.Context, token string) (identity, error) {
+// identifyToken finds out whose key a token is.
+func (s *Server) identifyToken(ctx context.Context, token string) (identity, error) {
 	if own := s.config.OwnKey; own != "" && subtle.ConstantTimeCompare([]byte(own), []byte(token)) == 1 {
-		return everything(), nil
+		return ownerIdentity(), nil
 	}
 	if s.config.Keys == nil {
-		return identity{}, problem(api.Unauthorized, "the key is not that of this daemon, which has another one each time it starts ("+s.keyFrom()+")")
+		return identity{}, problem(api.Unauthorized, "the key is not that of this daemon, which has another one each time it starts ("+s.keyHint()+")")
 	}
 	key, err := s.config.Keys.Check(ctx, token)
 	switch {
@@ -92,9 +92,9 @@ func (s *Server) keyed(ctx context.Context, token string) (identity, error) {
 	return identity{tenant: key.Tenant, key: key.ID, rights: key.Rights}, err
 }
 
-// fromHere refuses what a web page could send to a daemon without keys: a request
+// checkLocalOrigin refuses what a web page could send to a daemon without keys: a request
 // for another host (a name that was made to point here), or from another origin.
-func fromHere(r *http.Request) error {
+func checkLocalOrigin(r *http.Request) error {
 	if !isLoopback(r.Host) {
 		return problem(api.Forbidden, "without keys the daemon answers only under the names of this machine, such as 127.0.0.1 and localhost")
 	}
@@ -122,8 +122,8 @@ func isLoopback(address string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// allow reports what is missing for an operation.
-func (who identity) allow(right apikey.Rights) error {
+// require returns an error that names the right that is missing for an operation.
+func (who identity) require(right apikey.Rights) error {
 	if who.rights.Has(right) {
 		return nil
 	}

@@ -43,7 +43,7 @@ func TestTenants(t *testing.T) {
 		t.Fatal(err)
 	}
 	for step := range 30 {
-		if _, err := c.Prepare(t.Context(), "secret", api.Any, api.Step{API: wire.Anthropic, Body: request(step), Window: 12_000, Output: 1000}); err != nil {
+		if _, err := c.Prepare(t.Context(), "secret", api.Any, api.Step{API: wire.Anthropic, Body: stepRequest(step), Window: 12_000, Output: 1000}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Finish(t.Context(), "secret", api.Any, api.Answer{API: wire.Anthropic, Response: response(step)}); err != nil {

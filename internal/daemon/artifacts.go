@@ -19,7 +19,7 @@ func (c *call) requester() artifact.Requester {
 }
 
 func (c *call) artifacts(info store.Info) (any, error) {
-	after, limit, err := c.page()
+	after, limit, err := c.pageQuery()
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func (c *call) artifacts(info store.Info) (any, error) {
 			continue
 		}
 		if len(page.Items) == limit {
-			page.Next = c.more(page.Items[limit-1].ID)
+			page.Next = c.cursorAfter(page.Items[limit-1].ID)
 			break
 		}
 		page.Items = append(page.Items, m)
@@ -43,10 +43,10 @@ func (c *call) artifacts(info store.Info) (any, error) {
 	return page, nil
 }
 
-// one reads the artifact that the address names: of this thread, or it is not
+// findArtifact reads the artifact that the address names: of this thread, or it is not
 // known. It is one read of the store, which counts them.
-func (c *call) one(read func(id string) (artifact.Metadata, error)) (artifact.Metadata, error) {
-	info, err := c.known()
+func (c *call) findArtifact(read func(id string) (artifact.Metadata, error)) (artifact.Metadata, error) {
+	info, err := c.findThread()
 	if err != nil {
 		return artifact.Metadata{}, err
 	}
@@ -63,15 +63,15 @@ func (c *call) one(read func(id string) (artifact.Metadata, error)) (artifact.Me
 }
 
 func (c *call) artifact() (any, error) {
-	m, err := c.one(func(id string) (artifact.Metadata, error) {
+	m, err := c.findArtifact(func(id string) (artifact.Metadata, error) {
 		return c.s.config.Artifacts.Metadata(c.r.Context(), c.requester(), id)
 	})
 	return m, err
 }
 
-func (c *call) content() (any, error) {
+func (c *call) artifactContent() (any, error) {
 	var content string
-	m, err := c.one(func(id string) (m artifact.Metadata, err error) {
+	m, err := c.findArtifact(func(id string) (m artifact.Metadata, err error) {
 		m, content, err = c.s.config.Artifacts.Get(c.r.Context(), c.requester(), id)
 		return m, err
 	})
@@ -82,7 +82,7 @@ func (c *call) content() (any, error) {
 	// show it as one.
 	c.w.Header().Set("Content-Security-Policy", "sandbox")
 	c.w.Header().Set("Content-Disposition", "attachment")
-	return text{content: content, mediaType: m.MediaType}, nil
+	return textAnswer{content: content, mediaType: m.MediaType}, nil
 }
 
 // answerTool answers a model's call of a tool that prompts offer.
@@ -93,12 +93,12 @@ func (c *call) answerTool(info store.Info, q *neutral.Part) (any, error) {
 	}
 	calls := asked.Calls()
 	if len(calls) != 1 {
-		return nil, at("type", problem(api.BadRequest, "type: want a part of type tool_call, as the model made it"))
+		return nil, atPath("type", problem(api.BadRequest, "type: want a part of type tool_call, as the model made it"))
 	}
-	prepared, _ := c.tenant.open.Get(info.ID)
-	result, ok, err := c.reader(info.ID).Answer(c.r.Context(), prepared, calls[0])
+	prepared, _ := c.tenant.prepared.Get(info.ID)
+	result, ok, err := c.lookupSession(info.ID).Answer(c.r.Context(), prepared, calls[0])
 	if err == nil && !ok {
-		err = at("tool", problem(api.NotFound, "the daemon answers calls of read_artifact and recall, when its setting recall is tools; run other tools yourself"))
+		err = atPath("tool", problem(api.NotFound, "the daemon answers calls of read_artifact and recall, when its setting recall is tools; run other tools yourself"))
 	}
 	return neutral.MessageOf(&result), err
 }
@@ -123,7 +123,7 @@ func (c *call) recall(info store.Info) (any, error) {
 	default:
 		return nil, problem(api.BadRequest, fmt.Sprintf("role: want system, user, assistant or tool, got %.40q", o.Role))
 	}
-	found, err := c.reader(info.ID).Recall(c.r.Context(), q, &o)
+	found, err := c.lookupSession(info.ID).Recall(c.r.Context(), q, &o)
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ func TestAskedOnce(t *testing.T) {
 			}
 			version, dry := 0, 0
 			for n := range 24 {
-				q := api.Step{API: wire.Anthropic, Body: request(n), Window: 16_000, Output: 1000}
+				q := api.Step{API: wire.Anthropic, Body: stepRequest(n), Window: 16_000, Output: 1000}
 				if n%4 == 3 {
 					for range 2 {
 						ask := q

@@ -30,55 +30,55 @@ type call struct {
 	tenant *tenant
 	// version is what If-Match names, api.Any when it names nothing.
 	version int
-	// ended says that it is not at work any more; nil where it never was.
-	ended func()
-	// room is what its body takes of the memory for bodies, in bytes.
-	room int
+	// endRequest counts the request off; nil where it was not counted.
+	endRequest func()
+	// bodyBytes is what its body takes of the memory for bodies, in bytes.
+	bodyBytes int
 }
 
 // handler answers a call. The value is the body of the answer; a handler that
 // returns done has written it by itself.
 type handler func(c *call) (any, error)
 
-// text is an answer that is no JSON.
-type text struct{ content, mediaType string }
+// textAnswer is an answer that is no JSON.
+type textAnswer struct{ content, mediaType string }
 
-// done says that the answer is written.
-type done struct{}
+// answerWritten says that the answer is written.
+type answerWritten struct{}
 
-// operation makes the handler of a route.
-func (s *Server) operation(op api.Operation, h handler) http.Handler {
+// operationHandler makes the handler of a route.
+func (s *Server) operationHandler(op api.Operation, h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := &call{s: s, w: w, r: r, op: op, version: api.Any}
-		defer c.end()
-		answer, err := c.answer(h)
+		defer c.release()
+		answer, err := c.authorizeAndHandle(h)
 		if err != nil {
-			s.fail(w, r, err)
+			s.answerError(w, r, err)
 			return
 		}
 		switch answer := answer.(type) {
-		case done:
-		case text:
+		case answerWritten:
+		case textAnswer:
 			w.Header().Set("Content-Type", answer.mediaType)
 			w.Header().Set("Cache-Control", "no-store")
 			io.WriteString(w, answer.content)
 		default:
-			c.json(answer)
+			c.writeJSON(answer)
 		}
 	})
 }
 
-// answer checks who asks for what, and asks the handler.
-func (c *call) answer(h handler) (any, error) {
-	who, err := c.s.enter(c.r)
+// authorizeAndHandle checks who asks for what, and asks the handler.
+func (c *call) authorizeAndHandle(h handler) (any, error) {
+	who, err := c.s.authenticate(c.r)
 	if err != nil {
 		return nil, err
 	}
 	c.who = who
-	if err := who.allow(c.op.Right); err != nil {
+	if err := who.require(c.op.Right); err != nil {
 		return nil, err
 	}
-	if err := c.readVersion(); err != nil {
+	if err := c.readIfMatch(); err != nil {
 		return nil, err
 	}
 	for name := range c.r.URL.Query() {
@@ -94,39 +94,39 @@ func (c *call) answer(h handler) (any, error) {
 		return nil, err
 	}
 	if !c.op.Streams() { // of those there is a number of their own
-		if c.ended, err = c.s.begin(who.tenant); err != nil {
+		if c.endRequest, err = c.s.beginRequest(who.tenant); err != nil {
 			return nil, err
 		}
 	}
 	return h(c)
 }
 
-// end gives back what the call has taken.
-func (c *call) end() {
-	if c.ended != nil {
-		c.ended()
+// release gives back the memory and the place that the call has taken.
+func (c *call) release() {
+	if c.endRequest != nil {
+		c.endRequest()
 	}
-	if c.room > 0 {
-		c.s.config.Memory.Give(c.who.tenant, c.room)
+	if c.bodyBytes > 0 {
+		c.s.config.Memory.Give(c.who.tenant, c.bodyBytes)
 	}
 }
 
-// take takes room for more of the body.
-func (c *call) take(bytes int) bool {
+// reserveBody takes room for more of the body.
+func (c *call) reserveBody(bytes int) bool {
 	ok := c.s.config.Memory.Take(c.who.tenant, bytes)
 	if ok {
-		c.room += bytes
+		c.bodyBytes += bytes
 	}
 	return ok
 }
 
-// json writes an answer.
-func (c *call) json(v any) {
+// writeJSON writes an answer.
+func (c *call) writeJSON(v any) {
 	var data bytes.Buffer
 	e := json.NewEncoder(&data)
 	e.SetEscapeHTML(false) // bodies for providers are sent on as they are
 	if err := e.Encode(v); err != nil {
-		c.s.fail(c.w, c.r, fmt.Errorf("%s: the answer cannot be written: %w", c.op.ID, err))
+		c.s.answerError(c.w, c.r, fmt.Errorf("%s: the answer cannot be written: %w", c.op.ID, err))
 		return
 	}
 	c.w.Header().Set("Content-Type", "application/json")
@@ -135,9 +135,9 @@ func (c *call) json(v any) {
 	c.w.Write(data.Bytes())
 }
 
-// readVersion reads If-Match: one strong tag with a number, as the daemon gives
+// readIfMatch reads If-Match: one strong tag with a number, as the daemon gives
 // it, or * for whatever is there.
-func (c *call) readVersion() error {
+func (c *call) readIfMatch() error {
 	header := c.r.Header.Get("If-Match")
 	if header == "" || header == "*" {
 		return nil
@@ -154,8 +154,8 @@ func (c *call) readVersion() error {
 	return nil
 }
 
-// etag names the version of what is answered.
-func (c *call) etag(parts ...int) {
+// setETag sets the version of what is answered.
+func (c *call) setETag(parts ...int) {
 	var tag strings.Builder
 	for i, n := range parts {
 		if i > 0 {
@@ -166,9 +166,9 @@ func (c *call) etag(parts ...int) {
 	c.w.Header().Set("ETag", strconv.Quote(tag.String()))
 }
 
-// decode reads the body of the request into v, which is a pointer to a struct.
+// decodeJSON reads the body of the request into v, which is a pointer to a struct.
 // An empty body stands for {}.
-func (c *call) decode(v any) error {
+func (c *call) decodeJSON(v any) error {
 	if kind := c.r.Header.Get("Content-Type"); kind != "" || c.r.ContentLength != 0 {
 		if base, _, err := mime.ParseMediaType(kind); err != nil || base != "application/json" {
 			return problem(api.WrongType, "send the body as JSON, with Content-Type: application/json")
@@ -178,14 +178,14 @@ func (c *call) decode(v any) error {
 		return problem(api.WrongType, "send the body as it is, without Content-Encoding")
 	}
 	limits := c.s.config.Limits
-	body, err := io.ReadAll(&meteredBody{Reader: http.MaxBytesReader(c.w, c.r.Body, limits.Body), take: c.take})
+	body, err := io.ReadAll(&meteredBody{Reader: http.MaxBytesReader(c.w, c.r.Body, limits.Body), reserve: c.reserveBody})
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
 		return problem(api.TooLarge, fmt.Sprintf("the body is over %d bytes; append the messages in several calls", limits.Body))
-	case errors.Is(err, errBusy):
+	case errors.Is(err, errNoBodyRoom):
 		c.s.metrics.refused.WithLabelValues("bodies").Inc()
-		return later(api.Unavailable, "too many large requests are at work; ask again")
+		return retryLater(api.Unavailable, "too many large requests are at work; ask again")
 	case err != nil:
 		return problem(api.BadRequest, "the body ended before its time")
 	case len(bytes.TrimSpace(body)) == 0:
@@ -199,7 +199,7 @@ func (c *call) decode(v any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
-		return unreadable(err)
+		return decodeProblem(err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return problem(api.BadRequest, "the body is more than one JSON document")
@@ -207,8 +207,8 @@ func (c *call) decode(v any) error {
 	return nil
 }
 
-// unreadable says why a body is not what the operation takes, without quoting it.
-func unreadable(err error) error {
+// decodeProblem says why a body is not what the operation takes, without quoting it.
+func decodeProblem(err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	switch {
@@ -218,7 +218,7 @@ func unreadable(err error) error {
 		return problem(api.BadRequest, "not valid JSON: it ends before its time")
 	case errors.As(err, &kind):
 		path := cmp.Or(kind.Field, "body")
-		return at(path, problem(api.BadRequest, fmt.Sprintf("%s: want %s, got %s", path, jsonKind(kind.Type.Kind().String()), kind.Value)))
+		return atPath(path, problem(api.BadRequest, fmt.Sprintf("%s: want %s, got %s", path, jsonKind(kind.Type.Kind().String()), kind.Value)))
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		return problem(api.BadRequest, fmt.Sprintf("unknown field %.60s; /openapi.json has those that are known", name))
@@ -241,8 +241,8 @@ func jsonKind(kind string) string {
 	return "a " + kind
 }
 
-// page reads cursor and limit. The cursor is what more made, for the same list.
-func (c *call) page() (after string, limit int, err error) {
+// pageQuery reads cursor and limit. The cursor is what cursorAfter made, for the same list.
+func (c *call) pageQuery() (after string, limit int, err error) {
 	query := c.r.URL.Query()
 	limit = min(100, c.s.config.Limits.Page)
 	if text := query.Get("limit"); text != "" {
@@ -257,16 +257,16 @@ func (c *call) page() (after string, limit int, err error) {
 	}
 	data, err := base64.RawURLEncoding.DecodeString(cursor)
 	list, after, ok := strings.Cut(string(data), "\n")
-	if err != nil || !ok || list != c.list() || after == "" || !utf8.ValidString(after) {
+	if err != nil || !ok || list != c.listName() || after == "" || !utf8.ValidString(after) {
 		return "", 0, badCursor()
 	}
 	return after, limit, nil
 }
 
-// span is the page of a list of n things that are counted, from the position from up to
+// pageRange is the page of a list of n things that are counted, from the position from up to
 // but not with to, and the cursor of the next page.
-func (c *call) span(n int) (from, to int, next string, err error) {
-	text, limit, err := c.page()
+func (c *call) pageRange(n int) (from, to int, next string, err error) {
+	text, limit, err := c.pageQuery()
 	if err != nil {
 		return 0, 0, "", err
 	}
@@ -276,7 +276,7 @@ func (c *call) span(n int) (from, to int, next string, err error) {
 		}
 	}
 	if to = min(from+limit, n); to < n {
-		next = c.more(strconv.Itoa(to))
+		next = c.cursorAfter(strconv.Itoa(to))
 	}
 	return from, to, next, nil
 }
@@ -285,10 +285,10 @@ func badCursor() error {
 	return problem(api.BadCursor, "the cursor is not one that this list gave as next; begin again without one")
 }
 
-// more is the cursor of the page behind an item of the list.
-func (c *call) more(after string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(c.list() + "\n" + after))
+// cursorAfter is the cursor of the page behind an item of the list.
+func (c *call) cursorAfter(after string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(c.listName() + "\n" + after))
 }
 
-// list names the list that a cursor belongs to.
-func (c *call) list() string { return c.op.ID + " " + c.r.PathValue("thread") }
+// listName names the list that a cursor belongs to.
+func (c *call) listName() string { return c.op.ID + " " + c.r.PathValue("thread") }

@@ -126,7 +126,7 @@ func TestRemember(t *testing.T) {
 	next := 30
 	shown := func(when string) {
 		t.Helper()
-		q, err := c.Prepare(ctx, "t", api.Any, api.Step{API: wire.Anthropic, Body: request(next), Window: 12_000, Output: 1000})
+		q, err := c.Prepare(ctx, "t", api.Any, api.Step{API: wire.Anthropic, Body: stepRequest(next), Window: 12_000, Output: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestOverflowed(t *testing.T) {
 			n := 0
 			for ; p == nil || p.Tokens < 20_000; n++ {
 				var err error
-				step.Body = request(n)
+				step.Body = stepRequest(n)
 				if p, err = c.Prepare(ctx, "t", api.Any, step); err != nil {
 					t.Fatal(err)
 				}
@@ -187,7 +187,7 @@ func TestOverflowed(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			step.Body = request(n)
+			step.Body = stepRequest(n)
 			p, err := c.Prepare(ctx, "t", api.Any, step)
 			if err != nil {
 				t.Fatal(err)

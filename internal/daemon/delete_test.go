@@ -31,7 +31,7 @@ func lived(t *testing.T, c *api.Client, id string) []int {
 	}
 	var sizes []int
 	for step := range 30 {
-		p, err := c.Prepare(t.Context(), id, 2*step, api.Step{API: wire.Anthropic, Body: request(step), Window: 12_000, Output: 1000})
+		p, err := c.Prepare(t.Context(), id, 2*step, api.Step{API: wire.Anthropic, Body: stepRequest(step), Window: 12_000, Output: 1000})
 		if err != nil {
 			t.Fatalf("%s, step %d: %v", id, step, err)
 		}
@@ -168,13 +168,13 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// asked is a queue that says when somebody begins to wait for a job.
-type asked struct {
+// waitingQueue is a queue that says when somebody begins to wait for a job.
+type waitingQueue struct {
 	*job.Memory
 	waits chan string
 }
 
-func (q asked) Wait(ctx context.Context, key string) error {
+func (q waitingQueue) Wait(ctx context.Context, key string) error {
 	q.waits <- key
 	return q.Memory.Wait(ctx, key)
 }
@@ -183,7 +183,7 @@ func (q asked) Wait(ctx context.Context, key string) error {
 // it does not write to the thread once it is gone.
 func TestDeleteWaits(t *testing.T) {
 	p := slow{policy.Auto{}, make(chan struct{}), make(chan struct{})}
-	queue := asked{waits: make(chan string)}
+	queue := waitingQueue{waits: make(chan string)}
 	db := mem.New()
 	config := daemon.Config{Store: db, Jobs: func(work job.Handlers, o *job.Options) (job.Queue, error) {
 		queue.Memory = job.NewMemory(work, o)

@@ -13,7 +13,7 @@ import (
 // in the documentation.
 func TestProblemsAreDocumented(t *testing.T) {
 	table := "\n| type | status | |\n|---|---|---|\n"
-	for _, k := range kinds {
+	for _, k := range problemKinds {
 		p := problem(k.name, "")
 		if p.Kind() != k.name || !strings.HasSuffix(p.Type, "docs/operations.md#"+k.name) {
 			t.Errorf("%s has the type %s", k.name, p.Type)

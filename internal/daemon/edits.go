@@ -12,20 +12,20 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// edited is a prompt as changes to the messages of a thread, with what stands around
+// preparedAsEdits is a prompt as changes to the messages of a thread, with what stands around
 // them in neutral form.
-func edited(name string, log *thread.Thread, p *prompt.Prompt, m *render.Manifest, out *api.Prepared) *api.Prepared {
-	out.API, out.Edits = name, edits(name, log, p.Messages, m.Messages)
+func preparedAsEdits(name string, log *thread.Thread, p *prompt.Prompt, m *render.Manifest, out *api.Prepared) *api.Prepared {
+	out.API, out.Edits = name, editsOf(name, log, p.Messages, m.Messages)
 	around := *p
 	around.Messages, around.CachePoints = nil, nil
 	out.Prompt = neutral.PromptOf(&around)
 	return out
 }
 
-// edits makes the messages of a prompt of those of a thread: what is the same message
+// editsOf makes the messages of a prompt of those of a thread: what is the same message
 // at the same place stays, all else is left out there and put in where the prompt has
 // it.
-func edits(name string, log *thread.Thread, messages []thread.Message, origins []render.Origin) []neutral.Edit {
+func editsOf(name string, log *thread.Thread, messages []thread.Message, origins []render.Origin) []neutral.Edit {
 	var all []neutral.Edit
 	var waiting []neutral.Message // stand before the next message that stays
 	next := 0                     // the first message of the thread that is not dealt with

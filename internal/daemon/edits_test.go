@@ -62,7 +62,7 @@ func TestEdits(t *testing.T) {
 				if len(want.Edits) > 0 || want.Version != p.Version || want.PlanVersion != p.PlanVersion {
 					t.Fatalf("message %d: asked again it is %d messages under plan %d, not %d under %d", i, want.Version, want.PlanVersion, p.Version, p.PlanVersion)
 				}
-				if d := cmp.Diff(shownBy(t, want, nil), shownBy(t, p, p.Edited(step.Messages))); d != "" {
+				if d := cmp.Diff(shownBy(t, want, nil), shownBy(t, p, p.ApplyEdits(step.Messages))); d != "" {
 					t.Fatalf("message %d: the edits do not make the prompt (-prompt +edited):\n%s", i, d)
 				}
 				plans = p.PlanVersion
@@ -112,7 +112,7 @@ func TestEditOfLargeResult(t *testing.T) {
 	if part.Type != neutral.ToolResultPart || part.CallID != "call_1" || len(part.Content) == 0 || len(part.Content[0].Text) > 30_000 || p.Tokens > 8000 {
 		t.Errorf("%d tokens, the result is %.300v", p.Tokens, part)
 	}
-	if d := cmp.Diff(len(step.Messages), len(p.Edited(step.Messages))); d != "" {
+	if d := cmp.Diff(len(step.Messages), len(p.ApplyEdits(step.Messages))); d != "" {
 		t.Error(d)
 	}
 }
@@ -203,7 +203,7 @@ func TestForced(t *testing.T) {
 		if len(p.Edits) == 0 || p.Tokens > before.Tokens*2/3 || p.PlanVersion != round {
 			t.Fatalf("round %d: %d tokens of %d, plan %d, %d edits", round, p.Tokens, before.Tokens, p.PlanVersion, len(p.Edits))
 		}
-		left := p.Edited(step.Messages)
+		left := p.ApplyEdits(step.Messages)
 		step.Messages = nil
 		for _, m := range left { // the host knows what was put in
 			if m.ID != "" {

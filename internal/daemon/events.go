@@ -11,6 +11,8 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/permit"
+	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
@@ -18,7 +20,7 @@ import (
 type hub struct {
 	mu       sync.Mutex
 	watchers map[string]map[chan struct{}]bool
-	open     int
+	watching int
 }
 
 func newHub() *hub { return &hub{watchers: map[string]map[chan struct{}]bool{}} }
@@ -28,10 +30,10 @@ func newHub() *hub { return &hub{watchers: map[string]map[chan struct{}]bool{}} 
 func (h *hub) watch(threadID string, most int) chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.open >= most {
+	if h.watching >= most {
 		return nil
 	}
-	h.open++
+	h.watching++
 	wake := make(chan struct{}, 1)
 	if h.watchers[threadID] == nil {
 		h.watchers[threadID] = map[chan struct{}]bool{}
@@ -40,17 +42,17 @@ func (h *hub) watch(threadID string, most int) chan struct{} {
 	return wake
 }
 
-func (h *hub) leave(threadID string, wake chan struct{}) {
+func (h *hub) unwatch(threadID string, wake chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.open--
+	h.watching--
 	delete(h.watchers[threadID], wake)
 	if len(h.watchers[threadID]) == 0 {
 		delete(h.watchers, threadID)
 	}
 }
 
-func (h *hub) wake(threadID string) {
+func (h *hub) notify(threadID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for wake := range h.watchers[threadID] {
@@ -64,12 +66,12 @@ func (h *hub) wake(threadID string) {
 // recordTimeout bounds how long a step waits for an event to be written.
 const recordTimeout = 2 * time.Second
 
-// record keeps an event and wakes who watches. It writes before it returns, so
+// recordEvent keeps an event and wakes who watches. It writes before it returns, so
 // that events stand in the order in which things happened; an event that cannot
 // be written is lost, and what it tells of is not. Those that a plan's commit
 // wrote in one step with the plan are there already. What comes with every step,
 // and with every record on the way to a plan, is only counted.
-func (t *tenant) record(ctx context.Context, e event.Event) {
+func (t *tenant) recordEvent(ctx context.Context, e event.Event) {
 	switch e.Type {
 	case event.CheckStarted, event.ProposalGenerated, event.Asked, event.PromptPrepared:
 		return
@@ -80,7 +82,7 @@ func (t *tenant) record(ctx context.Context, e event.Event) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	if t.Events.Record(ctx, e) == nil {
-		t.hub.wake(e.ThreadID)
+		t.hub.notify(e.ThreadID)
 	}
 }
 
@@ -108,9 +110,9 @@ func (c *call) events(info store.Info) (any, error) {
 	}
 	wake := c.tenant.hub.watch(info.ID, c.s.config.Limits.Streams)
 	if wake == nil {
-		return nil, later(api.TooManyRequests, fmt.Sprintf("more than %d open streams of events; close some", c.s.config.Limits.Streams))
+		return nil, retryLater(api.TooManyRequests, fmt.Sprintf("more than %d open streams of events; close some", c.s.config.Limits.Streams))
 	}
-	defer c.tenant.hub.leave(info.ID, wake)
+	defer c.tenant.hub.unwatch(info.ID, wake)
 	c.s.metrics.streams.Inc()
 	defer c.s.metrics.streams.Dec()
 	h := c.w.Header()
@@ -118,39 +120,39 @@ func (c *call) events(info store.Info) (any, error) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no")
 	c.w.WriteHeader(http.StatusOK)
-	s := stream{w: c.w, control: http.NewResponseController(c.w)}
+	s := eventStream{w: c.w, control: http.NewResponseController(c.w)}
 	if err := s.write(": watching\n\n"); err != nil {
-		return done{}, nil
+		return answerWritten{}, nil
 	}
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for {
-		n, err := c.send(&s, info.ID, after)
+		n, err := c.sendEvents(&s, info.ID, after)
 		if err != nil {
-			return done{}, nil // the reader is gone, or goes on elsewhere
+			return answerWritten{}, nil // the reader is gone, or goes on elsewhere
 		}
 		if after += n; n > 0 {
 			continue
 		}
-		if now, err := c.known(); err != nil || now.Events < after {
-			return done{}, nil // the thread was deleted
+		if now, err := c.findThread(); err != nil || now.Events < after {
+			return answerWritten{}, nil // the thread was deleted
 		}
 		select {
 		case <-wake:
 		case <-beat.C:
 			if s.write(":\n\n") != nil {
-				return done{}, nil
+				return answerWritten{}, nil
 			}
 		case <-c.s.stop:
-			return done{}, nil
+			return answerWritten{}, nil
 		case <-c.r.Context().Done():
-			return done{}, nil
+			return answerWritten{}, nil
 		}
 	}
 }
 
-// send writes the events behind a position and says how many they were.
-func (c *call) send(s *stream, id string, after int) (int, error) {
+// sendEvents writes the events behind a position and says how many they were.
+func (c *call) sendEvents(s *eventStream, id string, after int) (int, error) {
 	page, err := c.tenant.Events.Events(c.r.Context(), id, after, 0)
 	if err != nil {
 		return 0, err
@@ -167,18 +169,43 @@ func (c *call) send(s *stream, id string, after int) (int, error) {
 	return len(page), nil
 }
 
-// stream writes server-sent events; a reader that is too slow is cut off, and
+// eventStream writes server-sent events; a reader that is too slow is cut off, and
 // comes back with Last-Event-ID.
-type stream struct {
+type eventStream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 }
 
-func (s *stream) write(text string) error {
+func (s *eventStream) write(text string) error {
 	// Writers of tests know no deadlines.
 	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := s.w.Write([]byte(text)); err != nil {
 		return err
 	}
 	return s.control.Flush()
+}
+
+// watchedPlans are the plans of a tenant as the front door is given them: who watches a
+// thread is told of a new one.
+type watchedPlans struct {
+	store.Plans
+	hub *hub
+}
+
+// Commit implements store.Plans.
+func (p watchedPlans) Commit(ctx context.Context, threadID string, expected int, c store.Commit) (int, error) {
+	version, err := p.Plans.Commit(ctx, threadID, expected, c)
+	if err == nil {
+		p.hub.notify(threadID)
+	}
+	return version, err
+}
+
+// Itself is what store.CurrentUncopied asks for.
+func (p watchedPlans) Itself(permit.Key) any { return p }
+
+// CurrentUncopied is what store.CurrentUncopied asks for: a copy would be another plan at
+// each step, and be checked and rendered from the beginning of the thread on.
+func (p watchedPlans) CurrentUncopied(ctx context.Context, id string, key permit.Key) (*plan.Plan, int, error) {
+	return store.CurrentUncopied(ctx, p.Plans, id, key)
 }

@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// defaultArrive is how long a request may take to arrive once its header is there, and
+// defaultArrivalTimeout is how long a request may take to arrive once its header is there, and
 // how long a reader may take for what is written to it at once.
-const defaultArrive = 2 * time.Minute
+const defaultArrivalTimeout = 2 * time.Minute
 
 // HTTPServer is a server for a handler that agents are pointed at. A request has so
 // long to arrive, and a reader as long for each piece of an answer; 0 is two minutes.
 // One that says in two ways where its body ends is refused.
-func HTTPServer(h http.Handler, arrive time.Duration) *http.Server {
-	arrive = cmp.Or(max(arrive, 0), defaultArrive)
+func HTTPServer(h http.Handler, arrivalTimeout time.Duration) *http.Server {
+	arrivalTimeout = cmp.Or(max(arrivalTimeout, 0), defaultArrivalTimeout)
 	s := &http.Server{
-		Handler:           timed(h, arrive),
+		Handler:           withDeadlines(h, arrivalTimeout),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
@@ -30,37 +30,37 @@ func HTTPServer(h http.Handler, arrive time.Duration) *http.Server {
 	}
 	s.ConnState = func(c net.Conn, state http.ConnState) {
 		if h, ok := c.(*headerConn); ok && state == http.StateIdle {
-			h.next()
+			h.expectHeader()
 		}
 	}
 	return s
 }
 
-// timed gives each request its deadlines. That of the body ends with the body: what
+// withDeadlines sets the deadlines of each request. That of the body ends with the body: what
 // takes long to answer would else be taken for a caller who is gone.
-func timed(next http.Handler, arrive time.Duration) http.Handler {
+func withDeadlines(next http.Handler, arrivalTimeout time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Writers that know no deadlines are those of tests.
 		control := http.NewResponseController(w)
-		_ = control.SetWriteDeadline(time.Now().Add(arrive))
+		_ = control.SetWriteDeadline(time.Now().Add(arrivalTimeout))
 		if r.ContentLength != 0 {
-			_ = control.SetReadDeadline(time.Now().Add(arrive))
+			_ = control.SetReadDeadline(time.Now().Add(arrivalTimeout))
 			own := *r
-			own.Body = &arriving{ReadCloser: r.Body, control: control}
+			own.Body = &deadlineBody{ReadCloser: r.Body, control: control}
 			r = &own
 		}
-		next.ServeHTTP(&writing{ResponseWriter: w, control: control, patience: arrive}, r)
-		_ = control.SetWriteDeadline(time.Now().Add(arrive)) // for what was not sent yet
+		next.ServeHTTP(&deadlineWriter{ResponseWriter: w, control: control, timeout: arrivalTimeout}, r)
+		_ = control.SetWriteDeadline(time.Now().Add(arrivalTimeout)) // for what was not sent yet
 	})
 }
 
-// arriving is a body with a deadline.
-type arriving struct {
+// deadlineBody is a body with a deadline.
+type deadlineBody struct {
 	io.ReadCloser
 	control *http.ResponseController
 }
 
-func (b *arriving) Read(p []byte) (int, error) {
+func (b *deadlineBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err == io.EOF {
 		_ = b.control.SetReadDeadline(time.Time{})
@@ -68,43 +68,43 @@ func (b *arriving) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// writing is an answer, each piece of which has a deadline.
-type writing struct {
+// deadlineWriter is an answer, each piece of which has a deadline.
+type deadlineWriter struct {
 	http.ResponseWriter
-	control  *http.ResponseController
-	patience time.Duration
-	own      bool // the handler sets deadlines of its own
+	control             *http.ResponseController
+	timeout             time.Duration
+	handlerSetsDeadline bool // the handler sets deadlines of its own
 }
 
-func (w *writing) Write(p []byte) (int, error) {
-	w.hurry()
+func (w *deadlineWriter) Write(p []byte) (int, error) {
+	w.extendDeadline()
 	return w.ResponseWriter.Write(p)
 }
 
 // FlushError sends what was written.
-func (w *writing) FlushError() error {
-	w.hurry()
+func (w *deadlineWriter) FlushError() error {
+	w.extendDeadline()
 	return w.control.Flush()
 }
 
-func (w *writing) hurry() {
-	if !w.own {
-		_ = w.control.SetWriteDeadline(time.Now().Add(w.patience))
+func (w *deadlineWriter) extendDeadline() {
+	if !w.handlerSetsDeadline {
+		_ = w.control.SetWriteDeadline(time.Now().Add(w.timeout))
 	}
 }
 
 // SetWriteDeadline is for http.ResponseController.
-func (w *writing) SetWriteDeadline(t time.Time) error {
-	w.own = true
+func (w *deadlineWriter) SetWriteDeadline(t time.Time) error {
+	w.handlerSetsDeadline = true
 	return w.control.SetWriteDeadline(t)
 }
 
 // Unwrap is for http.ResponseController.
-func (w *writing) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *deadlineWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Listener is a listener for an HTTPServer: it looks at the headers of requests before
+// CheckHeaders is a listener for an HTTPServer: it looks at the headers of requests before
 // anybody reads them.
-func Listener(l net.Listener) net.Listener { return headerListener{l} }
+func CheckHeaders(l net.Listener) net.Listener { return headerListener{l} }
 
 type headerListener struct{ net.Listener }
 
@@ -113,7 +113,7 @@ func (l headerListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &headerConn{Conn: c, looking: true}, nil
+	return &headerConn{Conn: c, inHeader: true}, nil
 }
 
 // headerConn is a connection that breaks off where the header of a request names both a
@@ -123,18 +123,18 @@ func (l headerListener) Accept() (net.Conn, error) {
 type headerConn struct {
 	net.Conn
 
-	mu      sync.Mutex
-	looking bool // a header is read
-	line    []byte
-	length  bool
-	coding  bool
+	mu          sync.Mutex
+	inHeader    bool // a header is read
+	line        []byte
+	hasLength   bool
+	hasEncoding bool
 }
 
-// next begins another request.
-func (c *headerConn) next() {
+// expectHeader prepares for the header of the next request.
+func (c *headerConn) expectHeader() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.looking, c.line, c.length, c.coding = true, nil, false, false
+	c.inHeader, c.line, c.hasLength, c.hasEncoding = true, nil, false, false
 }
 
 func (c *headerConn) Read(p []byte) (int, error) {
@@ -142,7 +142,7 @@ func (c *headerConn) Read(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, b := range p[:n] {
-		if !c.looking {
+		if !c.inHeader {
 			break
 		}
 		if b != '\n' {
@@ -154,14 +154,14 @@ func (c *headerConn) Read(p []byte) (int, error) {
 		name, _, _ := bytes.Cut(bytes.ToLower(c.line), []byte(":"))
 		switch string(bytes.TrimSpace(name)) {
 		case "content-length":
-			c.length = true
+			c.hasLength = true
 		case "transfer-encoding":
-			c.coding = true
+			c.hasEncoding = true
 		case "":
-			c.looking = false
+			c.inHeader = false
 		}
 		c.line = c.line[:0]
-		if c.length && c.coding {
+		if c.hasLength && c.hasEncoding {
 			_, _ = io.WriteString(c.Conn, "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request: both Content-Length and Transfer-Encoding")
 			c.Conn.Close()
 			return 0, net.ErrClosed

@@ -93,7 +93,7 @@ func piped(t *testing.T, c daemon.Config) net.Conn {
 	listener := newPipes()
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(ctx, daemon.Listener(listener)) }()
+	go func() { served <- s.Serve(ctx, daemon.CheckHeaders(listener)) }()
 	conn := listener.dial()
 	t.Cleanup(func() {
 		conn.Close()
@@ -115,7 +115,7 @@ func TestSlowBodies(t *testing.T) {
 		for _, path := range []string{"/v1/messages", "/v1/threads", "/nothing"} {
 			t.Run(name+path, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					conn := piped(t, daemon.Config{Keys: keys, Proxy: echo, Limits: daemon.Limits{Arrive: arrive}})
+					conn := piped(t, daemon.Config{Keys: keys, Proxy: echo, Limits: daemon.Limits{ArrivalTimeout: arrive}})
 					begun := time.Now()
 					fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%sContent-Length: 60000000\r\n\r\n{", path, header)
 					if _, err := io.Copy(io.Discard, conn); err != nil {
@@ -147,7 +147,7 @@ func TestSlowReaders(t *testing.T) {
 				}
 			}), nil
 		}
-		conn := piped(t, daemon.Config{Proxy: pouring, Limits: daemon.Limits{Arrive: arrive}})
+		conn := piped(t, daemon.Config{Proxy: pouring, Limits: daemon.Limits{ArrivalTimeout: arrive}})
 		begun := time.Now()
 		fmt.Fprint(conn, "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
 		if err, took := <-left, time.Since(begun); err == nil || took != arrive {
@@ -163,7 +163,7 @@ func TestSlowReaders(t *testing.T) {
 				}
 			}), nil
 		}
-		conn := piped(t, daemon.Config{Proxy: giving, Limits: daemon.Limits{Arrive: arrive}})
+		conn := piped(t, daemon.Config{Proxy: giving, Limits: daemon.Limits{ArrivalTimeout: arrive}})
 		fmt.Fprint(conn, "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
@@ -187,7 +187,7 @@ func TestSlowReaders(t *testing.T) {
 				io.WriteString(w, "done")
 			}), nil
 		}
-		conn := piped(t, daemon.Config{Proxy: thinking, Limits: daemon.Limits{Arrive: arrive}})
+		conn := piped(t, daemon.Config{Proxy: thinking, Limits: daemon.Limits{ArrivalTimeout: arrive}})
 		begun := time.Now()
 		fmt.Fprint(conn, "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)

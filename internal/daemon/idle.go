@@ -8,47 +8,50 @@ import (
 	"github.com/palimpsest-ai/palimpsest/job"
 )
 
-// idle notices when a daemon was of no use for a while.
-type idle struct {
-	after time.Duration // 0 is never
-	over  chan struct{} // closed then
+// idleTimer notices when a daemon had no request and no job for a while.
+type idleTimer struct {
+	after   time.Duration // 0 is never
+	expired chan struct{} // closed then
 
-	mu    sync.Mutex
-	under int       // requests and jobs that are under way
-	last  time.Time // when there were none any more
-	timer *time.Timer
+	mu        sync.Mutex
+	active    int       // requests and jobs that are under way
+	idleSince time.Time // when there were none any more
+	timer     *time.Timer
 }
 
-func newIdle(after time.Duration) *idle { return &idle{after: after, over: make(chan struct{})} }
+func newIdleTimer(after time.Duration) *idleTimer {
+	return &idleTimer{after: after, expired: make(chan struct{})}
+}
 
 // start begins to wait.
-func (i *idle) start() {
+func (i *idleTimer) start() {
 	if i.after <= 0 {
 		return
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.last = time.Now()
-	i.timer = time.AfterFunc(i.after, i.look)
+	i.idleSince = time.Now()
+	i.timer = time.AfterFunc(i.after, i.check)
 }
 
-// look ends the waiting, or waits on where something was asked meanwhile.
-func (i *idle) look() {
+// check ends the wait when the time is over, and sets the timer again when something
+// was asked meanwhile.
+func (i *idleTimer) check() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	switch rest := i.after - time.Since(i.last); {
+	switch rest := i.after - time.Since(i.idleSince); {
 	case i.after <= 0: // it was stopped
-	case i.under > 0: // the end of it waits
+	case i.active > 0: // the end of it waits
 	case rest > 0:
 		i.timer.Reset(rest)
 	default:
-		close(i.over)
+		close(i.expired)
 		i.after = 0
 	}
 }
 
 // stop waits no longer.
-func (i *idle) stop() {
+func (i *idleTimer) stop() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.after = 0
@@ -57,25 +60,25 @@ func (i *idle) stop() {
 	}
 }
 
-// begin says that the daemon is of use, until end is called.
-func (i *idle) begin() (end func()) {
+// begin counts a request or job as under way, until end is called.
+func (i *idleTimer) begin() (end func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.under++
+	i.active++
 	return i.end
 }
 
-func (i *idle) end() {
+func (i *idleTimer) end() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.under--; i.under == 0 && i.after > 0 && i.timer != nil {
-		i.last = time.Now()
+	if i.active--; i.active == 0 && i.after > 0 && i.timer != nil {
+		i.idleSince = time.Now()
 		i.timer.Reset(i.after)
 	}
 }
 
-// during is a job that the daemon is of use for as long as it runs.
-func (i *idle) during(do job.Handler) job.Handler {
+// trackJob keeps the daemon from ending while a job runs.
+func (i *idleTimer) trackJob(do job.Handler) job.Handler {
 	return func(ctx context.Context, j job.Job) error {
 		defer i.begin()()
 		return do(ctx, j)

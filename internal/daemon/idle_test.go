@@ -12,17 +12,17 @@ import (
 // TestIdle: the daemon is over when nothing was asked for as long as was set, counted
 // from the end of the last request and the last job.
 func TestIdle(t *testing.T) {
-	isOver := func(i *idle) bool {
+	isOver := func(i *idleTimer) bool {
 		synctest.Wait()
 		select {
-		case <-i.over:
+		case <-i.expired:
 			return true
 		default:
 			return false
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		i := newIdle(time.Minute)
+		i := newIdleTimer(time.Minute)
 		i.start()
 		time.Sleep(59 * time.Second)
 		end := i.begin()
@@ -38,7 +38,7 @@ func TestIdle(t *testing.T) {
 		if isOver(i) {
 			t.Fatal("it ended before its time")
 		}
-		work := i.during(func(context.Context, job.Job) error {
+		work := i.trackJob(func(context.Context, job.Job) error {
 			time.Sleep(5 * time.Minute)
 			return nil
 		})
@@ -57,11 +57,11 @@ func TestIdle(t *testing.T) {
 		i.stop()
 	})
 	synctest.Test(t, func(t *testing.T) {
-		never := newIdle(0)
+		never := newIdleTimer(0)
 		never.start()
 		never.begin()()
 		time.Sleep(1000 * time.Hour)
-		stopped := newIdle(time.Second)
+		stopped := newIdleTimer(time.Second)
 		stopped.start()
 		stopped.stop()
 		time.Sleep(time.Hour)

@@ -32,9 +32,9 @@ func putsAside() palimpsest.Config {
 	return palimpsest.Config{Policy: policy.Ladder{MaxInputTokens: 9_000, Target: 0.9}, Recall: &palimpsest.Recall{}}
 }
 
-// request is an Anthropic request whose messages are those that are new at a
+// stepRequest is an Anthropic request whose messages are those that are new at a
 // step: the task at first, then the result of the call before.
-func request(step int) json.RawMessage {
+func stepRequest(step int) json.RawMessage {
 	content := any("Find out why the build fails, and never touch the file vendor.lock.")
 	if step > 0 {
 		content = []any{map[string]any{"type": "tool_result", "tool_use_id": fmt.Sprintf("call_%d", step-1), "content": output(step - 1)}}
@@ -72,7 +72,7 @@ func TestLifeOfAThread(t *testing.T) {
 	const steps, window = 50, 20_000
 	version := 0
 	for step := range steps {
-		p, err := c.Prepare(ctx, th.ID, version, api.Step{API: wire.Anthropic, Body: request(step), Window: window, Output: 1000})
+		p, err := c.Prepare(ctx, th.ID, version, api.Step{API: wire.Anthropic, Body: stepRequest(step), Window: window, Output: 1000})
 		if err != nil {
 			t.Fatalf("step %d: %v", step, err)
 		}
@@ -173,7 +173,7 @@ func TestTools(t *testing.T) {
 	}
 	offered := false
 	for step := 0; !offered; step++ {
-		p, err := c.Prepare(ctx, "t", api.Any, api.Step{API: wire.Anthropic, Body: request(step), Window: 20_000, Output: 1000})
+		p, err := c.Prepare(ctx, "t", api.Any, api.Step{API: wire.Anthropic, Body: stepRequest(step), Window: 20_000, Output: 1000})
 		if err != nil || step > 30 {
 			t.Fatalf("step %d: %v", step, err)
 		}

@@ -4,26 +4,27 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// linked ties messages that come alone to the log behind which they go: a codec
+// linkToLog ties messages that come alone to the log behind which they go: a codec
 // that reads only the end of a conversation cannot know the calls before it. What
 // it leaves out is the tool of a result, and where a provider gives calls no ids
 // their number (thread.LocalID) and which of them a result answers. The messages
 // come out as if the codec had read the whole conversation.
-func linked(log *thread.Thread, messages []thread.Message) []thread.Message {
-	l := linker{log: log, before: log.Len(), ids: map[string]string{}, tools: map[string]string{}}
+func linkToLog(log *thread.Thread, messages []thread.Message) []thread.Message {
+	l := linker{log: log, unread: log.Len(), ids: map[string]string{}, tools: map[string]string{}}
 	out := slices.Clone(messages)
 	for i := range out {
 		out[i].Parts = slices.Clone(out[i].Parts)
 		for n, part := range out[i].Parts {
 			switch part := part.(type) {
 			case thread.ToolCall:
-				out[i].Parts[n] = l.call(part)
+				out[i].Parts[n] = l.linkCall(part)
 			case thread.ToolResult:
-				out[i].Parts[n] = l.result(part)
+				out[i].Parts[n] = l.linkResult(part)
 			}
 		}
 	}
@@ -34,70 +35,90 @@ type linker struct {
 	log *thread.Thread
 	// ids are the numbers that calls among the messages got in place of theirs.
 	ids map[string]string
-	// made is the number of the next call without an id, open are such calls in
-	// the log that nothing answers yet; read says that the log was looked at.
-	made int
-	open []thread.ToolCall
-	read bool
+	// nextNumber is the number of the next call without an id, unanswered are such calls
+	// in the log without a result; scanned says that both were read from the log.
+	nextNumber int
+	unanswered []thread.ToolCall
+	scanned    bool
 	// tools are the names of tools by the id of a call, the last one's where
-	// several have it. Those of the log are in it from the position before on.
+	// several have it. Messages of the log before the position unread are not in it yet.
 	tools  map[string]string
-	before int
+	unread int
 }
 
-// look reads what the log has of calls without ids.
-func (l *linker) look() {
-	if l.read {
+// scanLog reads what the log has of calls without ids.
+func (l *linker) scanLog() {
+	if l.scanned {
 		return
 	}
-	l.read = true
+	l.scanned = true
 	for _, m := range uncopied.All(l.log) {
 		for _, c := range m.Calls() {
 			if thread.IsLocalID(c.ID) {
-				l.made++
-				l.open = append(l.open, c)
+				l.nextNumber++
+				l.unanswered = append(l.unanswered, c)
 			}
 		}
 		if r, ok := m.Result(); ok {
-			l.open = slices.DeleteFunc(l.open, func(c thread.ToolCall) bool { return c.ID == r.CallID })
+			l.unanswered = slices.DeleteFunc(l.unanswered, func(c thread.ToolCall) bool { return c.ID == r.CallID })
 		}
 	}
 }
 
-func (l *linker) call(c thread.ToolCall) thread.ToolCall {
+func (l *linker) linkCall(c thread.ToolCall) thread.ToolCall {
 	if thread.IsLocalID(c.ID) {
-		l.look()
-		id := thread.LocalID(l.made)
-		l.made++
+		l.scanLog()
+		id := thread.LocalID(l.nextNumber)
+		l.nextNumber++
 		l.ids[c.ID], c.ID = id, id
 	}
 	l.tools[c.ID] = c.Name
 	return c
 }
 
-func (l *linker) result(r thread.ToolResult) thread.ToolResult {
+func (l *linker) linkResult(r thread.ToolResult) thread.ToolResult {
 	if thread.IsLocalID(r.CallID) {
-		l.look()
+		l.scanLog()
 		if id, here := l.ids[r.CallID]; here {
 			r.CallID = id
-		} else if at := slices.IndexFunc(l.open, func(c thread.ToolCall) bool { return r.Tool == "" || c.Name == r.Tool }); at >= 0 {
-			r.CallID = l.open[at].ID
-			l.open = slices.Delete(l.open, at, at+1)
+		} else if at := slices.IndexFunc(l.unanswered, func(c thread.ToolCall) bool { return r.Tool == "" || c.Name == r.Tool }); at >= 0 {
+			r.CallID = l.unanswered[at].ID
+			l.unanswered = slices.Delete(l.unanswered, at, at+1)
 		}
 	}
 	if r.Tool == "" {
-		r.Tool = l.tool(r.CallID)
+		r.Tool = l.toolName(r.CallID)
 	}
 	return r
 }
 
-// tool is the tool of a call: among the messages, else the last in the log with
+// toolName is the tool of a call: among the messages, else the last in the log with
 // the id.
-func (l *linker) tool(id string) string {
-	for ; l.tools[id] == "" && l.before > 0; l.before-- {
-		for _, c := range uncopied.At(l.log, l.before-1).Calls() {
+func (l *linker) toolName(id string) string {
+	for ; l.tools[id] == "" && l.unread > 0; l.unread-- {
+		for _, c := range uncopied.At(l.log, l.unread-1).Calls() {
 			l.tools[c.ID] = cmp.Or(l.tools[c.ID], c.Name)
 		}
 	}
 	return l.tools[id]
+}
+
+// linkToThread completes messages that go behind the log of a thread with what only
+// the log can tell of them (see linkToLog).
+func (c *call) linkToThread(id string, messages []thread.Message) ([]thread.Message, error) {
+	if len(messages) == 0 {
+		return nil, nil
+	}
+	log, err := c.tenant.Log.Load(c.r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	first := log.Len()
+	if at, known := log.Index(messages[0].ID); known {
+		first = at
+	}
+	if c.op.IfMatch == "version" && c.version != api.Any {
+		first = min(c.version, log.Len())
+	}
+	return linkToLog(log.Prefix(first), messages), nil
 }

@@ -33,19 +33,19 @@ func (s *Server) Listen(ctx context.Context, address string) (net.Listener, erro
 // are cut off, and the error says so. The listeners are closed when it returns. They
 // are those of Listen and of ondemand.Listen, whose requests need no key.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
-	server := HTTPServer(s, s.config.Limits.Arrive)
+	server := HTTPServer(s, s.config.Limits.ArrivalTimeout)
 	if s.config.TLS != nil {
 		server.TLSConfig = s.config.TLS.Clone()
 		server.TLSConfig.NextProtos = []string{"h2", "http/1.1"}
 	}
 	s.running.Store(s.runningAt(listeners))
-	_ = s.unready(ctx) // it is logged; what can be read is served all the same
+	_ = s.checkReady(ctx) // it is logged; what can be read is served all the same
 	failed := make(chan error, len(listeners))
 	listening := make([]net.Listener, len(listeners)) // all are made before one is served, which changes the server
 	for i, l := range listeners {
 		listening[i] = headerListener{l}
 		if s.config.TLS != nil && !isSocket(l.Addr()) {
-			listening[i] = secured(l, server.TLSConfig)
+			listening[i] = secureListener(l, server.TLSConfig)
 		}
 	}
 	for _, served := range listening {
@@ -70,7 +70,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		s.Stop()
 		server.Close()
 		return fmt.Errorf("daemon.Serve: %w", err)
-	case <-s.idle.over:
+	case <-s.idle.expired:
 		s.log.Info("nobody has asked for anything", "for", s.config.Idle)
 	case <-s.stop: // it was told to
 	case <-ctx.Done():

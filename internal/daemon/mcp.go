@@ -33,26 +33,26 @@ const (
 	WriteMCP
 )
 
-// searchMemory is how much of threads is remembered between searches, in bytes, for
+// searchCacheBytes is how much of threads is remembered between searches, in bytes, for
 // all tenants together.
-const searchMemory = 64 << 20
+const searchCacheBytes = 64 << 20
 
 // answerMCP answers an agent. Who may ask is decided as for every operation.
 func (s *Server) answerMCP(w http.ResponseWriter, r *http.Request) {
-	if err := s.mayMCP(w, r); err != nil {
-		s.fail(w, r, err)
+	if err := s.serveMCP(w, r); err != nil {
+		s.answerError(w, r, err)
 	}
 }
 
-func (s *Server) mayMCP(w http.ResponseWriter, r *http.Request) error {
-	who, err := s.enter(r)
+func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) error {
+	who, err := s.authenticate(r)
 	if err != nil {
 		return err
 	}
-	if err := who.allow(apikey.Read); err != nil {
+	if err := who.require(apikey.Read); err != nil {
 		return err
 	}
-	if err := checkedBody(w, r, s.config.Limits.Depth); err != nil {
+	if err := checkBody(w, r, s.config.Limits.Depth); err != nil {
 		return err
 	}
 	t, err := s.tenant(who.tenant)
@@ -61,15 +61,15 @@ func (s *Server) mayMCP(w http.ResponseWriter, r *http.Request) error {
 	}
 	write := s.config.MCP == WriteMCP && who.rights.Has(apikey.Write)
 	w.Header().Set("Cache-Control", "no-store")
-	mcp.New(&threads{s: s, tenant: t, who: artifact.Requester{TenantID: t.name, ID: who.key}}, &mcp.Options{
-		Version: s.config.Version, Write: write, Count: s.config.Compactor.Counter.Text, Memory: s.searched, Scope: t.name,
+	mcp.New(&threadSessions{s: s, tenant: t, who: artifact.Requester{TenantID: t.name, ID: who.key}}, &mcp.Options{
+		Version: s.config.Version, Write: write, Count: s.config.Compactor.Counter.Text, Memory: s.searchCache, Scope: t.name,
 	}).ServeHTTP(w, r)
 	return nil
 }
 
-// checkedBody refuses a body that is too large, nests too deep, or is no JSON: whoever
+// checkBody refuses a body that is too large, nests too deep, or is no JSON: whoever
 // reads it next has no such bounds.
-func checkedBody(w http.ResponseWriter, r *http.Request, depth int) error {
+func checkBody(w http.ResponseWriter, r *http.Request, depth int) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mcp.MaxMessage))
 	var large *http.MaxBytesError
 	switch {
@@ -88,15 +88,15 @@ func checkedBody(w http.ResponseWriter, r *http.Request, depth int) error {
 	return nil
 }
 
-// threads are a tenant's threads. They implement mcp.Sessions.
-type threads struct {
+// threadSessions are a tenant's threads. They implement mcp.Sessions.
+type threadSessions struct {
 	s      *Server
 	tenant *tenant
 	who    artifact.Requester
 }
 
-// shownError is an error as whoever asks may see it.
-func shownError(err error) error {
+// publicError is an error as whoever asks may see it.
+func publicError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -104,32 +104,32 @@ func shownError(err error) error {
 }
 
 // List implements mcp.Sessions.
-func (t *threads) List(ctx context.Context) ([]mcp.Session, error) {
+func (t *threadSessions) List(ctx context.Context) ([]mcp.Session, error) {
 	infos, err := store.AllThreads(ctx, t.tenant.Catalog)
 	if err != nil {
-		return nil, shownError(err)
+		return nil, publicError(err)
 	}
 	var all []mcp.Session
 	for _, info := range infos {
-		all = append(all, mcp.OfThread(info))
+		all = append(all, mcp.SessionOfThread(info))
 	}
-	slices.SortStableFunc(all, mcp.Newer)
+	slices.SortStableFunc(all, mcp.CompareNewest)
 	return all, nil
 }
 
 // Open implements mcp.Sessions.
-func (t *threads) Open(ctx context.Context, id string) (*mcp.Conversation, error) {
+func (t *threadSessions) Open(ctx context.Context, id string) (*mcp.Conversation, error) {
 	log, err := t.tenant.Log.Load(ctx, id)
 	if err != nil {
-		return nil, shownError(err)
+		return nil, publicError(err)
 	}
 	c := &mcp.Conversation{Log: log}
 	c.Plan, c.Version, err = t.tenant.Plans.Current(ctx, id)
-	return c, shownError(err)
+	return c, publicError(err)
 }
 
 // Artifact implements mcp.Sessions. A read counts for the key, as any does.
-func (t *threads) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
+func (t *threadSessions) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
 	m, text, err := t.s.config.Artifacts.Get(ctx, t.who, id)
 	if errors.Is(err, artifact.ErrForbidden) {
 		err = rehydrate.ErrForbidden
@@ -138,36 +138,36 @@ func (t *threads) Artifact(ctx context.Context, id string) (rehydrate.Content, e
 }
 
 // Compact implements mcp.Sessions.
-func (t *threads) Compact(ctx context.Context, id string, budget int, keep bool) (*mcp.Compaction, error) {
+func (t *threadSessions) Compact(ctx context.Context, id string, budget int, keep bool) (*mcp.Compaction, error) {
 	if budget == 0 {
 		return nil, errors.New("budget: a thread names no model; say how many tokens the request may take")
 	}
 	log, err := t.tenant.Log.Load(ctx, id)
 	if err != nil {
-		return nil, shownError(err)
+		return nil, publicError(err)
 	}
 	session := t.tenant.compactor.Session(id)
 	step := palimpsest.Step{Base: &prompt.Prompt{}, Budget: budget, Profile: render.For("")}
 	made := &mcp.Compaction{Log: log, Budget: budget}
 	if keep {
 		made.Plan, err = session.Compact(ctx, step, "")
-		made.Kept = "the daemon's store"
+		made.StoredIn = "the daemon's store"
 	} else {
 		made.Plan, err = session.Plan(ctx, step)
 	}
 	if errors.Is(err, policy.ErrNothing) {
 		current, _, err := t.tenant.Plans.Current(ctx, id)
 		if err != nil {
-			return nil, shownError(err)
+			return nil, publicError(err)
 		}
 		as, err := t.tenant.compactor.Render(current, palimpsest.Request{Thread: log, Base: step.Base, Profile: step.Profile})
 		if err != nil {
-			return nil, shownError(err)
+			return nil, publicError(err)
 		}
 		return &mcp.Compaction{Log: log, Plan: &plan.Plan{}, Budget: budget, Before: as.Before, After: as.After}, nil
 	}
 	if err != nil {
-		return nil, shownError(err)
+		return nil, publicError(err)
 	}
 	made.Before, made.After = made.Plan.OriginalTokens, made.Plan.CompactedTokens
 	return made, nil

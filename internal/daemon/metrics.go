@@ -22,7 +22,7 @@ import (
 type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
-	took     *prometheus.HistogramVec
+	duration *prometheus.HistogramVec
 	inFlight prometheus.Gauge
 	streams  prometheus.Gauge
 	jobs     *prometheus.CounterVec
@@ -35,7 +35,7 @@ func newMetrics(counters *event.Counters, memory *proxy.Memory, sessions *palimp
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "palimpsest_http_requests_total", Help: "Requests by route and status.",
 		}, []string{"route", "status"}),
-		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "palimpsest_http_request_seconds", Help: "How long requests took, by route.",
 			Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 10, 60},
 		}, []string{"route"}),
@@ -52,7 +52,7 @@ func newMetrics(counters *event.Counters, memory *proxy.Memory, sessions *palimp
 			Name: "palimpsest_refused_total", Help: "What was refused because the process or a tenant is at its limit, by limit (memory, bodies, requests, disk).",
 		}, []string{"limit"}),
 	}
-	m.registry.MustRegister(m.requests, m.took, m.inFlight, m.streams, m.jobs, m.refused, &collector{counters},
+	m.registry.MustRegister(m.requests, m.duration, m.inFlight, m.streams, m.jobs, m.refused, &collector{counters},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, g := range []struct {
 		name, help string
@@ -61,7 +61,7 @@ func newMetrics(counters *event.Counters, memory *proxy.Memory, sessions *palimp
 		{"palimpsest_proxy_memory_bytes", "About what the proxies remember of conversations between their steps.", func() float64 { return float64(memory.Bytes()) }},
 		{"palimpsest_session_memory_bytes", "About what is remembered of conversations between their steps, and of what is in messages for summaries.", func() float64 { return float64(sessions.Bytes()) }},
 		{"palimpsest_bodies_bytes", "Bodies of requests that are at work.", func() float64 { return float64(memory.Bodies()) }},
-		{"palimpsest_memory_bytes", "Memory that the process has of the system, as the setting memory bounds it.", func() float64 { return float64(inUse()) }},
+		{"palimpsest_memory_bytes", "Memory that the process has of the system, as the setting memory bounds it.", func() float64 { return float64(memoryInUse()) }},
 	} {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: g.name, Help: g.help}, g.value))
 	}
@@ -79,11 +79,11 @@ func newMetrics(counters *event.Counters, memory *proxy.Memory, sessions *palimp
 
 func (m *metrics) observe(route string, status int, took time.Duration) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
-	m.took.WithLabelValues(route).Observe(took.Seconds())
+	m.duration.WithLabelValues(route).Observe(took.Seconds())
 }
 
-// counted returns the handlers of jobs with their attempts counted.
-func (m *metrics) counted(work job.Handlers) job.Handlers {
+// countJobs returns the handlers of jobs with their attempts counted.
+func (m *metrics) countJobs(work job.Handlers) job.Handlers {
 	out := job.Handlers{}
 	for kind, do := range work {
 		out[kind] = func(ctx context.Context, j job.Job) error {
@@ -104,8 +104,8 @@ func (m *metrics) counted(work job.Handlers) job.Handlers {
 func (s *Server) metricsPage() http.Handler {
 	page := promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := s.enter(r); err != nil {
-			s.fail(w, r, err)
+		if _, err := s.authenticate(r); err != nil {
+			s.answerError(w, r, err)
 			return
 		}
 		page.ServeHTTP(w, r)

@@ -17,9 +17,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/pattern"
 )
 
-// request is what is known of a request for the log: never its content, its key,
+// requestRecord is what is known of a request for the log: never its content, its key,
 // or an error's text that may quote either.
-type request struct {
+type requestRecord struct {
 	id string
 
 	mu    sync.Mutex
@@ -30,22 +30,22 @@ type request struct {
 
 type requestKey struct{}
 
-func requestOf(ctx context.Context) *request {
-	if r, ok := ctx.Value(requestKey{}).(*request); ok {
+func requestOf(ctx context.Context) *requestRecord {
+	if r, ok := ctx.Value(requestKey{}).(*requestRecord); ok {
 		return r
 	}
-	return &request{}
+	return &requestRecord{}
 }
 
 func requestID(ctx context.Context) string { return requestOf(ctx).id }
 
-func (r *request) known(who identity) {
+func (r *requestRecord) setCaller(who identity) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.who = who
 }
 
-func (r *request) failed(p *api.Problem, cause error) {
+func (r *requestRecord) setProblem(p *api.Problem, cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.kind = p.Kind()
@@ -54,20 +54,20 @@ func (r *request) failed(p *api.Problem, cause error) {
 	}
 }
 
-// knownID is the form of a request id that is taken from the caller.
-var knownID = pattern.New(`^[A-Za-z0-9._-]{1,64}$`)
+// requestIDForm is the form of a request id that is taken from the caller.
+var requestIDForm = pattern.New(`^[A-Za-z0-9._-]{1,64}$`)
 
-// observed gives a request its id, catches panics, counts it and writes one
+// serveObserved gives a request its id, catches panics, counts it and writes one
 // record of it.
-func (s *Server) observed(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
+func (s *Server) serveObserved(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
 	start := s.config.Now()
-	seen := &request{id: r.Header.Get("X-Request-Id")}
-	if !knownID().MatchString(seen.id) {
+	seen := &requestRecord{id: r.Header.Get("X-Request-Id")}
+	if !requestIDForm().MatchString(seen.id) {
 		seen.id = "req_" + strings.ToLower(rand.Text())
 	}
 	w.Header().Set("X-Request-Id", seen.id)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	written := &recorder{ResponseWriter: w}
+	written := &responseRecorder{ResponseWriter: w}
 	_, route := s.mux.Handler(r)
 	route = cmp.Or(route, "none")
 	ctx := context.WithValue(r.Context(), requestKey{}, seen)
@@ -82,10 +82,10 @@ func (s *Server) observed(w http.ResponseWriter, r *http.Request, next http.Hand
 			s.log.ErrorContext(ctx, "panic", "request", seen.id, "route", route, "stack", string(debug.Stack()))
 			if written.status == 0 {
 				written.Header().Set("X-Request-Id", seen.id) // a proxied request lost it
-				s.fail(written, r.WithContext(ctx), errPanic)
+				s.answerError(written, r.WithContext(ctx), errPanic)
 			}
 		}
-		s.record(ctx, r, route, written, s.config.Now().Sub(start))
+		s.logRequest(ctx, r, route, written, s.config.Now().Sub(start))
 	}()
 	next(written, r.WithContext(ctx))
 }
@@ -97,14 +97,14 @@ type panicError struct{}
 
 func (*panicError) Error() string { return "panic; the stack is in the log" }
 
-func (s *Server) record(ctx context.Context, r *http.Request, route string, w *recorder, took time.Duration) {
+func (s *Server) logRequest(ctx context.Context, r *http.Request, route string, w *responseRecorder, took time.Duration) {
 	seen := requestOf(ctx)
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
 	status := cmp.Or(w.status, http.StatusOK)
 	s.metrics.observe(route, status, took)
 	attrs := []slog.Attr{
-		slog.String("request", seen.id), slog.String("method", method(r.Method)), slog.String("route", route), slog.Int("status", status),
+		slog.String("request", seen.id), slog.String("method", knownMethod(r.Method)), slog.String("route", route), slog.Int("status", status),
 		slog.Duration("took", took), slog.Int64("bytes_in", max(r.ContentLength, 0)), slog.Int64("bytes_out", w.bytes),
 	}
 	for _, known := range []struct{ name, value string }{{"tenant", seen.who.tenant}, {"key", seen.who.key}, {"problem", seen.kind}} {
@@ -124,13 +124,13 @@ func (s *Server) record(ctx context.Context, r *http.Request, route string, w *r
 // quote ids and what callers sent, and need neither to be understood.
 func causeOf(err error) string {
 	const most = 300
-	return clip.Short(quoted().ReplaceAllString(err.Error(), `"…"`), most)
+	return clip.Short(quotedText().ReplaceAllString(err.Error(), `"…"`), most)
 }
 
-var quoted = pattern.New(`(?s)"(?:[^"\\]|\\.)*"?` + "|`[^`]*`?")
+var quotedText = pattern.New(`(?s)"(?:[^"\\]|\\.)*"?` + "|`[^`]*`?")
 
-// method keeps what callers make up out of the log.
-func method(m string) string {
+// knownMethod keeps what callers make up out of the log.
+func knownMethod(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
 		return m
@@ -138,21 +138,21 @@ func method(m string) string {
 	return "other"
 }
 
-// recorder remembers what was answered.
-type recorder struct {
+// responseRecorder remembers what was answered.
+type responseRecorder struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
 }
 
-func (r *recorder) WriteHeader(status int) {
+func (r *responseRecorder) WriteHeader(status int) {
 	if r.status == 0 && status >= 200 {
 		r.status = status
 	}
 	r.ResponseWriter.WriteHeader(status)
 }
 
-func (r *recorder) Write(data []byte) (int, error) {
+func (r *responseRecorder) Write(data []byte) (int, error) {
 	r.status = cmp.Or(r.status, http.StatusOK)
 	n, err := r.ResponseWriter.Write(data)
 	r.bytes += int64(n)
@@ -160,4 +160,4 @@ func (r *recorder) Write(data []byte) (int, error) {
 }
 
 // Unwrap is for http.ResponseController.
-func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+func (r *responseRecorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

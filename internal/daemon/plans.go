@@ -15,18 +15,18 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// current is the plan in force with its version.
-func (c *call) current(id string) (any, error) {
+// answerCurrentPlan is the plan in force with its version.
+func (c *call) answerCurrentPlan(id string) (any, error) {
 	p, version, err := c.tenant.Plans.Current(c.r.Context(), id)
 	if err != nil {
 		return nil, err
 	}
-	c.etag(version)
+	c.setETag(version)
 	return api.Plan{Version: version, Plan: p}, nil
 }
 
 func (c *call) plans(info store.Info) (any, error) {
-	after, end, next, err := c.span(info.Plans)
+	after, end, next, err := c.pageRange(info.Plans)
 	if err != nil {
 		return nil, err
 	}
@@ -36,13 +36,13 @@ func (c *call) plans(info store.Info) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		page.Items = append(page.Items, infoOf(v, p))
+		page.Items = append(page.Items, planInfo(v, p))
 	}
-	c.etag(info.Plans)
+	c.setETag(info.Plans)
 	return page, nil
 }
 
-func infoOf(version int, p *plan.Plan) api.PlanInfo {
+func planInfo(version int, p *plan.Plan) api.PlanInfo {
 	info := api.PlanInfo{
 		Version: version, CreatedAt: p.CreatedAt, ThreadVersion: p.ThreadVersion, Policy: p.Policy,
 		Records: map[string]int{}, OriginalTokens: p.OriginalTokens, CompactedTokens: p.CompactedTokens,
@@ -56,7 +56,7 @@ func infoOf(version int, p *plan.Plan) api.PlanInfo {
 func (c *call) plan(info store.Info) (any, error) {
 	name := c.r.PathValue("version")
 	if name == "current" {
-		answer, err := c.current(info.ID)
+		answer, err := c.answerCurrentPlan(info.ID)
 		if p, ok := answer.(api.Plan); ok && p.Plan == nil {
 			return nil, problem(api.NotFound, "no plan is in force: everything is shown as it was said")
 		}
@@ -70,7 +70,7 @@ func (c *call) plan(info store.Info) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.etag(version)
+	c.setETag(version)
 	return api.Plan{Version: version, Plan: p}, nil
 }
 
@@ -97,21 +97,21 @@ func (c *call) diff(info store.Info) (any, error) {
 
 func (c *call) undo(info store.Info, q *api.Undo) (any, error) {
 	if q.Version == nil || *q.Version < 0 {
-		return nil, at("version", problem(api.BadRequest, "version: want the version of the plan to go back to, or 0 for none"))
+		return nil, atPath("version", problem(api.BadRequest, "version: want the version of the plan to go back to, or 0 for none"))
 	}
 	if _, err := c.planAt(info.ID, *q.Version); err != nil {
 		return nil, err
 	}
-	return c.change(info.ID, func(ctx context.Context, s *palimpsest.Session) error { return s.Undo(ctx, *q.Version) })
+	return c.changePlan(info.ID, func(ctx context.Context, s *palimpsest.Session) error { return s.Undo(ctx, *q.Version) })
 }
 
 func (c *call) expand(info store.Info, q *api.Expand) (any, error) {
 	if q.MessageID == "" {
-		return nil, at("message_id", problem(api.BadRequest, "message_id: want the id of a message that the plan in force hides"))
+		return nil, atPath("message_id", problem(api.BadRequest, "message_id: want the id of a message that the plan in force hides"))
 	}
-	answer, err := c.change(info.ID, func(ctx context.Context, s *palimpsest.Session) error { return s.Expand(ctx, thread.ID(q.MessageID)) })
+	answer, err := c.changePlan(info.ID, func(ctx context.Context, s *palimpsest.Session) error { return s.Expand(ctx, thread.ID(q.MessageID)) })
 	if errors.Is(err, store.ErrNotFound) {
-		err = at("message_id", problem(api.NotFound, "message_id: the plan in force hides no message with this id"))
+		err = atPath("message_id", problem(api.NotFound, "message_id: the plan in force hides no message with this id"))
 	}
 	return answer, err
 }
@@ -124,25 +124,25 @@ const (
 
 func (c *call) remember(info store.Info, q *api.Remember) (any, error) {
 	if len(q.Entries) < 1 || len(q.Entries) > maxEntries {
-		return nil, at("entries", problem(api.BadRequest, fmt.Sprintf("entries: want 1 to %d", maxEntries)))
+		return nil, atPath("entries", problem(api.BadRequest, fmt.Sprintf("entries: want 1 to %d", maxEntries)))
 	}
 	for i, entry := range q.Entries {
 		if strings.TrimSpace(entry) == "" || len(entry) > maxEntry {
 			path := fmt.Sprintf("entries[%d]", i)
-			return nil, at(path, problem(api.BadRequest, fmt.Sprintf("%s: want a text of at most %d bytes", path, maxEntry)))
+			return nil, atPath(path, problem(api.BadRequest, fmt.Sprintf("%s: want a text of at most %d bytes", path, maxEntry)))
 		}
 	}
-	return c.change(info.ID, func(ctx context.Context, s *palimpsest.Session) error { return s.Remember(ctx, q.Entries...) })
+	return c.changePlan(info.ID, func(ctx context.Context, s *palimpsest.Session) error { return s.Remember(ctx, q.Entries...) })
 }
 
-// change changes the plan in force, and answers with the new one.
-func (c *call) change(id string, do func(context.Context, *palimpsest.Session) error) (any, error) {
-	return c.changed(id, c.session(id), do)
+// changePlan changes the plan in force, and answers with the new one.
+func (c *call) changePlan(id string, do func(context.Context, *palimpsest.Session) error) (any, error) {
+	return c.changePlanBy(id, c.session(id), do)
 }
 
-func (c *call) changed(id string, s *palimpsest.Session, do func(context.Context, *palimpsest.Session) error) (any, error) {
+func (c *call) changePlanBy(id string, s *palimpsest.Session, do func(context.Context, *palimpsest.Session) error) (any, error) {
 	if err := do(c.r.Context(), s); err != nil {
 		return nil, err
 	}
-	return c.current(id)
+	return c.answerCurrentPlan(id)
 }

@@ -22,15 +22,15 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// kind is what all problems of a kind have in common.
-type kind struct {
+// problemKind is what all problems of a kind have in common.
+type problemKind struct {
 	name   string
 	status int
 	title  string
 }
 
-// kinds is the one table of statuses.
-var kinds = []kind{
+// problemKinds is the table of all kinds with their HTTP status.
+var problemKinds = []problemKind{
 	{api.BadRequest, http.StatusBadRequest, "The request cannot be used"},
 	{api.BadCursor, http.StatusBadRequest, "The cursor is not one of this list"},
 	{api.TooDeep, http.StatusBadRequest, "The JSON is nested too deep"},
@@ -55,7 +55,7 @@ var kinds = []kind{
 // problem makes a problem of a kind. It panics for a kind that the table does not
 // know.
 func problem(name, detail string) *api.Problem {
-	for _, k := range kinds {
+	for _, k := range problemKinds {
 		if k.name == name {
 			return &api.Problem{Type: api.ProblemBase + k.name, Title: k.title, Status: k.status, Detail: detail}
 		}
@@ -63,8 +63,8 @@ func problem(name, detail string) *api.Problem {
 	panic("daemon: unknown kind of problem " + name)
 }
 
-// at adds where in the request the problem is.
-func at(path string, p *api.Problem) *api.Problem {
+// atPath sets the place in the request that the problem is about.
+func atPath(path string, p *api.Problem) *api.Problem {
 	p.Path = path
 	return p
 }
@@ -82,17 +82,17 @@ func problemOf(err error) *api.Problem {
 	case errors.As(err, &ready):
 		return ready
 	case errors.As(err, &wrong):
-		return at(wrong.Path, problem(api.BadRequest, wrong.Error()))
+		return atPath(wrong.Path, problem(api.BadRequest, wrong.Error()))
 	case errors.As(err, &stale):
-		return versions(true, stale.Want, stale.Have)
+		return versionProblem(true, stale.Want, stale.Have)
 	case errors.As(err, &conflict):
-		return versions(false, conflict.Want, conflict.Have)
+		return versionProblem(false, conflict.Want, conflict.Have)
 	case errors.Is(err, store.ErrUnavailable):
 		return problem(api.Unavailable, "the daemon's store cannot be reached; try again. A write may have been made all the same: with the same If-Match, or ids, making it again changes nothing")
 	case errors.Is(err, store.ErrQuota):
 		return problem(api.OverQuota, "the tenant keeps as much as it may, and nothing was changed; delete threads that nobody needs, or have its quota raised (tenant-disk)")
 	case errors.Is(err, store.ErrFull), errors.Is(err, store.ErrReadOnly), errors.Is(err, store.ErrGone), errors.Is(err, store.ErrSealed), errors.Is(err, keyring.ErrNoMaster):
-		return problem(api.Unavailable, unfit(err)+". Nothing was changed; whoever runs the daemon has to see to it")
+		return problem(api.Unavailable, unreadyDetail(err)+". Nothing was changed; whoever runs the daemon has to see to it")
 	case errors.Is(err, store.ErrName):
 		return problem(api.BadRequest, "a name in the request cannot be stored: an id has at most 512 bytes, and no zero byte")
 	case errors.Is(err, store.ErrConflict):
@@ -118,7 +118,7 @@ func problemOf(err error) *api.Problem {
 	case errors.Is(err, policy.ErrNothing):
 		return problem(api.NothingToDo, "there is nothing to compact: the thread stays as it is")
 	case errors.As(err, &over):
-		return problem(api.OverBudget, budget(over))
+		return problem(api.OverBudget, budgetDetail(over))
 	case errors.Is(err, palimpsest.ErrNoRoom):
 		return problem(api.OverBudget, "compacting harder gave no smaller request; to send it again would only be refused again")
 	case errors.Is(err, plan.ErrInvalid):
@@ -129,9 +129,9 @@ func problemOf(err error) *api.Problem {
 	return problem(api.Internal, "nothing was changed that the request did not get an answer for; the daemon's log has the cause under the id of this request")
 }
 
-// versions is the problem of a write for another version than the one there is:
+// versionProblem is the problem of a write for another version than the one there is:
 // stale where the request named it, else a conflict.
-func versions(named bool, want, have int) *api.Problem {
+func versionProblem(named bool, want, have int) *api.Problem {
 	name, detail := api.Conflict, fmt.Sprintf("written for version %d, but it is at %d: read what came between, and try again", want, have)
 	if named {
 		name, detail = api.Stale, fmt.Sprintf("If-Match names version %d, but it is at %d: read what came between, and send the request again with If-Match: \"%d\"", want, have, have)
@@ -141,7 +141,7 @@ func versions(named bool, want, have int) *api.Problem {
 	return p
 }
 
-func budget(over *palimpsest.BudgetError) string {
+func budgetDetail(over *palimpsest.BudgetError) string {
 	text := fmt.Sprintf("what must stay takes %d tokens, the budget is %d; raise it, or shorten:", over.Need, over.Budget)
 	for i, part := range over.Parts {
 		if i > 0 {
@@ -152,8 +152,8 @@ func budget(over *palimpsest.BudgetError) string {
 	return text
 }
 
-// refuse answers with the problem.
-func refuse(w http.ResponseWriter, requestID string, p *api.Problem) {
+// writeProblem answers with the problem.
+func writeProblem(w http.ResponseWriter, requestID string, p *api.Problem) {
 	answer := *p
 	answer.Instance = requestID
 	// What they quote of a request may be as long as the request.

@@ -11,21 +11,21 @@ import (
 // Authorization is the provider's. It is not sent on.
 const KeyHeader = "X-Palimpsest-Key"
 
-// proxied hands on a request that is none of the API's to the proxy of the tenant
+// serveProxied hands on a request that is none of the API's to the proxy of the tenant
 // who sent it.
-func (s *Server) proxied(w http.ResponseWriter, r *http.Request) {
-	who, err := s.proxyUser(r)
-	err = s.admit(r, who, err)
+func (s *Server) serveProxied(w http.ResponseWriter, r *http.Request) {
+	who, err := s.identifyProxyCaller(r)
+	err = s.countRequest(r, who, err)
 	var handler http.Handler
 	if err == nil {
 		var end func()
-		if end, err = s.begin(who.tenant); err == nil {
+		if end, err = s.beginRequest(who.tenant); err == nil {
 			defer end()
 			handler, err = s.config.Proxy(who.tenant)
 		}
 	}
 	if err != nil {
-		s.fail(w, r, err)
+		s.answerError(w, r, err)
 		return
 	}
 	r.Header.Del(KeyHeader)
@@ -35,27 +35,27 @@ func (s *Server) proxied(w http.ResponseWriter, r *http.Request) {
 	handler.ServeHTTP(w, r)
 }
 
-func (s *Server) proxyUser(r *http.Request) (identity, error) {
+func (s *Server) identifyProxyCaller(r *http.Request) (identity, error) {
 	token := r.Header.Get(KeyHeader)
-	if s.open(r, token) {
-		return everything(), fromHere(r)
+	if s.needsNoKey(r, token) {
+		return ownerIdentity(), checkLocalOrigin(r)
 	}
 	if token == "" {
 		return identity{}, problem(api.Unauthorized, "there is nothing at this address, unless it is meant for a provider: then send a key of this daemon as "+KeyHeader)
 	}
-	who, err := s.keyed(r.Context(), token)
+	who, err := s.identifyToken(r.Context(), token)
 	if err == nil {
-		err = who.allow(apikey.Read | apikey.Write) // models read there what was kept
+		err = who.require(apikey.Read | apikey.Write) // models read there what was kept
 	}
 	return who, err
 }
 
-// Local refuses what a web page could send to a handler that listens to this machine
+// LocalOnly refuses what a web page could send to a handler that listens to this machine
 // only.
-func Local(next http.Handler) http.Handler {
+func LocalOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := fromHere(r); err != nil {
-			refuse(w, "", problemOf(err))
+		if err := checkLocalOrigin(r); err != nil {
+			writeProblem(w, "", problemOf(err))
 			return
 		}
 		next.ServeHTTP(w, r)

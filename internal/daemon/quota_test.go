@@ -93,7 +93,7 @@ func TestTenantSpending(t *testing.T) {
 			t.Fatal(err)
 		}
 		for n := range 16 {
-			body := strings.ReplaceAll(string(request(n)), "Handle", "Handle"+id)
+			body := strings.ReplaceAll(string(stepRequest(n)), "Handle", "Handle"+id)
 			p, err := c.Prepare(t.Context(), id, api.Any, api.Step{API: wire.Anthropic, Body: []byte(body), Window: 16_000, Output: 1000})
 			if err != nil {
 				t.Fatalf("%s, step %d: %v", id, n, err)

@@ -10,13 +10,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api"
 )
 
-// admit counts a request, and refuses it where its payer has made too many. err is
+// countRequest counts a request, and refuses it where its key or address has made too many. err is
 // what was wrong with its key: it counts for the address that it came from.
-func (s *Server) admit(r *http.Request, who identity, err error) error {
+func (s *Server) countRequest(r *http.Request, who identity, err error) error {
 	if err == nil {
-		requestOf(r.Context()).known(who)
+		requestOf(r.Context()).setCaller(who)
 	}
-	until := s.rate.Take(payer(r, who), 1)
+	until := s.rate.Take(rateKey(r, who), 1)
 	if until == 0 {
 		return err
 	}
@@ -26,8 +26,8 @@ func (s *Server) admit(r *http.Request, who identity, err error) error {
 	return p
 }
 
-// payer is whose requests are counted together.
-func payer(r *http.Request, who identity) string {
+// rateKey is whose requests are counted together.
+func rateKey(r *http.Request, who identity) string {
 	if who.key != "" {
 		return "key " + who.key
 	}

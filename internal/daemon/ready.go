@@ -13,15 +13,15 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// readyPatience is how long a store may take to answer before it counts as gone.
-const readyPatience = 5 * time.Second
+// readyTimeout is how long a store may take to answer before it counts as gone.
+const readyTimeout = 5 * time.Second
 
-// probeEvery is how long an answer of the store holds: anybody may ask, and a probe
+// probeInterval is how long an answer of the store holds: anybody may ask, and a probe
 // writes.
-const probeEvery = time.Second
+const probeInterval = time.Second
 
-// probed asks a store whether it keeps what is written to it.
-func probed(db store.DB, now func() time.Time) func(context.Context) error {
+// storeProbe asks a store whether it keeps what is written to it.
+func storeProbe(db store.DB, now func() time.Time) func(context.Context) error {
 	p, ok := db.(store.Prober)
 	if !ok {
 		return func(context.Context) error { return nil }
@@ -32,25 +32,25 @@ func probed(db store.DB, now func() time.Time) func(context.Context) error {
 	return func(ctx context.Context) error {
 		mu.Lock()
 		defer mu.Unlock()
-		if age := now().Sub(at); !at.IsZero() && age >= 0 && age < probeEvery {
+		if age := now().Sub(at); !at.IsZero() && age >= 0 && age < probeInterval {
 			return last
 		}
 		// Whoever asks may go away; the answer is for others too.
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyPatience)
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
 		defer cancel()
 		last, at = p.Probe(limited), now()
 		return last
 	}
 }
 
-// unready is why the daemon cannot work, nil where it can.
-func (s *Server) unready(ctx context.Context) error {
+// checkReady is why the daemon cannot work, nil where it can.
+func (s *Server) checkReady(ctx context.Context) error {
 	select {
 	case <-s.stop:
 		return errStopping
 	default:
 	}
-	limited, cancel := context.WithTimeout(ctx, readyPatience)
+	limited, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	err := s.config.Ready(limited)
 	if err != nil {
@@ -62,15 +62,15 @@ func (s *Server) unready(ctx context.Context) error {
 var errStopping = errors.New("stopping")
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
-	if err := s.unready(r.Context()); err != nil {
-		refuse(w, requestID(r.Context()), problem(api.Unavailable, unfit(err)))
+	if err := s.checkReady(r.Context()); err != nil {
+		writeProblem(w, requestID(r.Context()), problem(api.Unavailable, unreadyDetail(err)))
 		return
 	}
 	s.health(w, r)
 }
 
-// unfit says what keeps the daemon from working, without the names of places.
-func unfit(err error) string {
+// unreadyDetail says what keeps the daemon from working, without the names of places.
+func unreadyDetail(err error) string {
 	for _, why := range []struct {
 		is   error
 		says string

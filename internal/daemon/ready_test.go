@@ -12,7 +12,7 @@ import (
 // said is that it is gone, not that it may not be written to.
 func TestUnfitNamesTheCause(t *testing.T) {
 	err := fmt.Errorf("%w: %w", store.ErrGone, fmt.Errorf("%w: unable to open", store.ErrReadOnly))
-	if says := unfit(err); !strings.Contains(says, "removed or replaced") {
+	if says := unreadyDetail(err); !strings.Contains(says, "removed or replaced") {
 		t.Error(says)
 	}
 }

@@ -49,9 +49,9 @@ func (s *spender) Summarize(ctx context.Context, in summarize.Input) (summarize.
 	return s.next.Summarize(ctx, in)
 }
 
-// everything has a thread with plans and artifacts of which each message says CANARY,
+// eachOperation has a thread with plans and artifacts of which each message says CANARY,
 // and calls each operation with a body that it takes.
-func everything(t *testing.T, h *host, token, other string, check func(op api.Operation, answer *http.Response, body string)) {
+func eachOperation(t *testing.T, h *host, token, other string, check func(op api.Operation, answer *http.Response, body string)) {
 	t.Helper()
 	c := h.client(t, token)
 	if _, err := c.CreateThread(t.Context(), api.NewThread{ID: "t", Labels: map[string]string{"about": "CANARY"}}); err != nil {
@@ -61,7 +61,7 @@ func everything(t *testing.T, h *host, token, other string, check func(op api.Op
 		return []byte(strings.NewReplacer("Handle", "CANARY", "Step ", "CANARY ", "Find out", "CANARY").Replace(string(data)))
 	}
 	for step := range 30 {
-		if _, err := c.Prepare(t.Context(), "t", api.Any, api.Step{API: wire.Anthropic, Body: canary(request(step)), Window: 12_000, Output: 1000}); err != nil {
+		if _, err := c.Prepare(t.Context(), "t", api.Any, api.Step{API: wire.Anthropic, Body: canary(stepRequest(step)), Window: 12_000, Output: 1000}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Finish(t.Context(), "t", api.Any, api.Answer{API: wire.Anthropic, Response: canary(response(step))}); err != nil {
@@ -115,7 +115,7 @@ func TestWriteOnlyReadsNothing(t *testing.T) {
 	keys := apikey.New(&apikey.Memory{}, nil)
 	h := start(t, daemon.Config{Keys: keys, Compactor: putsAside()})
 	done := map[string]bool{}
-	everything(t, h, key(t, keys, "a", apikey.Read|apikey.Write), key(t, keys, "a", apikey.Write), func(op api.Operation, answer *http.Response, body string) {
+	eachOperation(t, h, key(t, keys, "a", apikey.Read|apikey.Write), key(t, keys, "a", apikey.Write), func(op api.Operation, answer *http.Response, body string) {
 		if text := body + fmt.Sprint(answer.Header); strings.Contains(text, "CANARY") || strings.Contains(text, "You repair builds") {
 			t.Errorf("%s: %d: it reads\n%.300s", op.ID, answer.StatusCode, text)
 		}
@@ -142,7 +142,7 @@ func TestReadOnlySpendsNothing(t *testing.T) {
 	t.Cleanup(func() { s.Queue.Stop(context.Background()) })
 	writer, reader := key(t, keys, "a", apikey.Read|apikey.Write), key(t, keys, "a", apikey.Read)
 	before, read := int64(0), 0
-	everything(t, h, writer, reader, func(op api.Operation, answer *http.Response, body string) {
+	eachOperation(t, h, writer, reader, func(op api.Operation, answer *http.Response, body string) {
 		if before == 0 {
 			before = s.calls.Load()
 		}

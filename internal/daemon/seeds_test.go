@@ -154,7 +154,7 @@ func TestTimelineOverHTTP(t *testing.T) {
 	}
 	ask := func(n int) *api.Prepared {
 		t.Helper()
-		p, err := c.Prepare(t.Context(), "t", api.Any, api.Step{API: wire.Anthropic, Body: request(n)})
+		p, err := c.Prepare(t.Context(), "t", api.Any, api.Step{API: wire.Anthropic, Body: stepRequest(n)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -305,7 +305,7 @@ func TestBackground(t *testing.T) {
 		t.Fatal(err)
 	}
 	for step := range 40 {
-		p, err := c.Prepare(t.Context(), "t", api.Any, api.Step{API: wire.Anthropic, Body: request(step), Window: 30_000, Output: 1000})
+		p, err := c.Prepare(t.Context(), "t", api.Any, api.Step{API: wire.Anthropic, Body: stepRequest(step), Window: 30_000, Output: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -114,9 +114,9 @@ type Limits struct {
 	// Rate is how many requests a key, or an address without keys, may make per
 	// second, and Burst how many at once; defaults 200 and 400.
 	Rate, Burst int
-	// Arrive is how long a request may take to arrive, and a caller to read each piece
+	// ArrivalTimeout is how long a request may take to arrive, and a caller to read each piece
 	// of an answer; default two minutes.
-	Arrive time.Duration
+	ArrivalTimeout time.Duration
 	// Page is the largest page of a list; default 500.
 	Page int
 	// Memory is how much memory the process may have of the system, in bytes, before
@@ -128,7 +128,7 @@ type Limits struct {
 	Streams int
 }
 
-func (l Limits) filled() Limits {
+func (l Limits) withDefaults() Limits {
 	l.Body = cmp.Or(max(l.Body, 0), 64<<20)
 	l.Depth = cmp.Or(max(l.Depth, 0), 200)
 	l.Rate = cmp.Or(max(l.Rate, 0), 200)
@@ -140,17 +140,17 @@ func (l Limits) filled() Limits {
 
 // Server answers requests. It is safe for concurrent use.
 type Server struct {
-	config   Config
-	models   token.ModelSet
-	mux      *http.ServeMux
-	metrics  *metrics
-	rate     *bucket.Buckets[string]
-	log      *slog.Logger
-	jobs     job.Queue // nil where nothing is done in the background
-	upkeep   *upkeep.Upkeep
-	busy     work
-	idle     *idle
-	searched *mcp.Memory
+	config      Config
+	models      token.ModelSet
+	mux         *http.ServeMux
+	metrics     *metrics
+	rate        *bucket.Buckets[string]
+	log         *slog.Logger
+	jobs        job.Queue // nil where nothing is done in the background
+	upkeep      *upkeep.Upkeep
+	requests    requestCounter
+	idle        *idleTimer
+	searchCache *mcp.Memory
 
 	mu      sync.Mutex
 	tenants map[string]*tenant
@@ -187,15 +187,15 @@ func New(c Config) (*Server, error) {
 	c.Counters = cmp.Or(c.Counters, &event.Counters{})
 	c.Spending = cmp.Or(c.Spending, NewSpending(0, c.Now))
 	c.Memory = cmp.Or(c.Memory, proxy.NewMemory(nil))
-	c.Limits = c.Limits.filled()
+	c.Limits = c.Limits.withDefaults()
 	if c.Ready == nil {
-		c.Ready = probed(c.Store, c.Now)
+		c.Ready = storeProbe(c.Store, c.Now)
 	}
 	c.Compactor.Memory = cmp.Or(c.Compactor.Memory, palimpsest.NewMemory(0)) // one for all tenants
 	s := &Server{
 		config: c, mux: http.NewServeMux(), log: c.Logger,
 		rate: bucket.New[string](float64(c.Limits.Burst), time.Second*time.Duration(c.Limits.Burst)/time.Duration(c.Limits.Rate), c.Now), tenants: map[string]*tenant{}, stop: make(chan struct{}),
-		busy: work{each: c.Limits.Requests}, idle: newIdle(c.Idle), searched: mcp.NewMemory(searchMemory),
+		requests: requestCounter{limit: c.Limits.Requests}, idle: newIdleTimer(c.Idle), searchCache: mcp.NewMemory(searchCacheBytes),
 	}
 	s.closeStop = sync.OnceFunc(func() { close(s.stop) })
 	if s.models = token.Models(); c.Models != nil {
@@ -211,16 +211,16 @@ func New(c Config) (*Server, error) {
 	}
 	if c.Jobs != nil {
 		var err error
-		s.upkeep = &upkeep.Upkeep{Store: c.Store, Artifacts: c.Artifacts, Reseal: c.Reseal, Failed: func(err error) {
+		s.upkeep = &upkeep.Upkeep{Store: c.Store, Artifacts: c.Artifacts, Reseal: c.Reseal, OnError: func(err error) {
 			s.log.Warn("upkeep", "class", event.ErrorClass(err))
 		}}
 		work := s.upkeep.Handlers()
 		// The sweep that comes round is no use of the daemon.
-		work[palimpsest.CompactJob] = s.idle.during(s.work)
+		work[palimpsest.CompactJob] = s.idle.trackJob(s.runJob)
 		if c.Proxy != nil {
-			work[proxy.CompactJob] = s.idle.during(s.workProxied)
+			work[proxy.CompactJob] = s.idle.trackJob(s.runProxyJob)
 		}
-		if s.jobs, err = c.Jobs(s.metrics.counted(work), &job.Options{Failed: s.jobFailed}); err != nil {
+		if s.jobs, err = c.Jobs(s.metrics.countJobs(work), &job.Options{Failed: s.jobFailed}); err != nil {
 			return nil, fmt.Errorf("daemon.New: jobs: %w", err)
 		}
 	}
@@ -241,7 +241,7 @@ func (s *Server) routes() error {
 		if h == nil {
 			return fmt.Errorf("nothing answers the operation %q", op.ID)
 		}
-		s.mux.Handle(op.Method+" "+op.Path, s.operation(op, h))
+		s.mux.Handle(op.Method+" "+op.Path, s.operationHandler(op, h))
 		delete(handlers, op.ID)
 	}
 	for id := range handlers {
@@ -251,8 +251,8 @@ func (s *Server) routes() error {
 	s.mux.HandleFunc("GET /healthz", s.health)
 	s.mux.HandleFunc("GET /readyz", s.ready)
 	s.mux.Handle("GET /metrics", s.metricsPage())
-	s.mux.HandleFunc("GET "+ondemand.Path, s.atSocket(s.tellRunning))
-	s.mux.HandleFunc("POST "+ondemand.StopPath, s.atSocket(s.stopAsked))
+	s.mux.HandleFunc("GET "+ondemand.Path, s.socketOnly(s.serveRunning))
+	s.mux.HandleFunc("POST "+ondemand.StopPath, s.socketOnly(s.serveStop))
 	if s.config.MCP != NoMCP {
 		s.mux.HandleFunc("POST /mcp", s.answerMCP)
 	}
@@ -266,18 +266,18 @@ func (s *Server) routes() error {
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.idle.begin()()
-	s.observed(w, r, func(w http.ResponseWriter, r *http.Request) {
+	s.serveObserved(w, r, func(w http.ResponseWriter, r *http.Request) {
 		if _, pattern := s.mux.Handler(r); pattern == "" {
-			s.unknown(w, r)
+			s.serveUnrouted(w, r)
 			return
 		}
 		s.mux.ServeHTTP(w, r)
 	})
 }
 
-// unknown answers what no route fits: it names the methods that would, or hands
+// serveUnrouted answers what no route fits: it names the methods that would, or hands
 // the request on to the proxy.
-func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
+func (s *Server) serveUnrouted(w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
 		other := *r
@@ -286,29 +286,29 @@ func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 			allowed = append(allowed, method)
 		}
 	}
-	if len(allowed) == 0 && s.config.Proxy != nil && !ours(r.URL.Path) {
-		if allowed = proxy.Methods(r.URL.Path); proxy.Takes(r.Method, r.URL.Path) || upgrades(r) && len(allowed) > 0 {
-			s.proxied(w, r)
+	if len(allowed) == 0 && s.config.Proxy != nil && !isAPIPath(r.URL.Path) {
+		if allowed = proxy.Methods(r.URL.Path); proxy.Takes(r.Method, r.URL.Path) || isUpgrade(r) && len(allowed) > 0 {
+			s.serveProxied(w, r)
 			return
 		}
 	}
 	if len(allowed) == 0 {
-		refuse(w, requestID(r.Context()), problem(api.NotFound, "there is nothing at this address; /openapi.json describes what there is, and only the paths of the providers' APIs are sent on"))
+		writeProblem(w, requestID(r.Context()), problem(api.NotFound, "there is nothing at this address; /openapi.json describes what there is, and only the paths of the providers' APIs are sent on"))
 		return
 	}
 	for _, method := range allowed {
 		w.Header().Add("Allow", method)
 	}
-	refuse(w, requestID(r.Context()), problem(api.NotAllowed, fmt.Sprintf("the address takes %s, not %s", strings.Join(allowed, ", "), r.Method)))
+	writeProblem(w, requestID(r.Context()), problem(api.NotAllowed, fmt.Sprintf("the address takes %s, not %s", strings.Join(allowed, ", "), r.Method)))
 }
 
-// upgrades reports whether a request would become a WebSocket, which the proxy
+// isUpgrade reports whether a request would become a WebSocket, which the proxy
 // refuses in its own way.
-func upgrades(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }
+func isUpgrade(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }
 
-// ours reports whether an address could only be meant for the API: what is sent
+// isAPIPath reports whether an address could only be meant for the API: what is sent
 // there by mistake goes to no provider.
-func ours(address string) bool {
+func isAPIPath(address string) bool {
 	clean := path.Clean("/"+address) + "/"
 	return strings.HasPrefix(clean, api.Root+"/") || strings.HasPrefix(clean, api.SessionsRoot+"/")
 }

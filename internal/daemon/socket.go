@@ -40,30 +40,30 @@ func (s *Server) runningAt(listeners []net.Listener) *ondemand.Running {
 	return r
 }
 
-// atSocket is a handler that there is at the socket only.
-func (s *Server) atSocket(next http.HandlerFunc) http.HandlerFunc {
+// socketOnly is a handler that there is at the socket only.
+func (s *Server) socketOnly(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := error(problem(api.NotFound, "this is answered at the daemon's socket alone"))
 		if overSocket(r) {
-			err = fromHere(r)
+			err = checkLocalOrigin(r)
 		}
 		if err != nil {
-			s.fail(w, r, err)
+			s.answerError(w, r, err)
 			return
 		}
 		next(w, r)
 	}
 }
 
-// tellRunning says what this daemon is, with the key to its port.
-func (s *Server) tellRunning(w http.ResponseWriter, _ *http.Request) {
+// serveRunning says what this daemon is, with the key to its port.
+func (s *Server) serveRunning(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	_ = json.NewEncoder(w).Encode(s.running.Load()) // who asked may be gone
 }
 
-// stopAsked ends Serve.
-func (s *Server) stopAsked(w http.ResponseWriter, _ *http.Request) {
+// serveStop ends Serve.
+func (s *Server) serveStop(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 	s.Stop()
 }

@@ -25,26 +25,26 @@ import (
 // say, in tokens: agents that do well reserve up to 20,000 of a large limit.
 const maxOutput = 20_000
 
-// step reads a step of the wire. api and path say where it stands in its request.
-func (c *call) step(q *api.Step, path string) (palimpsest.Step, error) {
+// readStep reads a step of the wire. api and path say where it stands in its request.
+func (c *call) readStep(q *api.Step, path string) (palimpsest.Step, error) {
 	out := palimpsest.Step{Base: &prompt.Prompt{}, Window: q.Window, Output: q.Output, Budget: q.Budget}
 	for name, n := range map[string]int{"window": q.Window, "output": q.Output, "budget": q.Budget} {
 		if n < 0 {
-			return out, at(path+name, problem(api.BadRequest, path+name+": want a number of tokens, 0 or more"))
+			return out, atPath(path+name, problem(api.BadRequest, path+name+": want a number of tokens, 0 or more"))
 		}
 	}
 	if q.Force && c.op.ID != "prepare" {
-		return out, at(path+"force", problem(api.BadRequest, path+"force: only prepare takes it; compact is what compacts now"))
+		return out, atPath(path+"force", problem(api.BadRequest, path+"force: only prepare takes it; compact is what compacts now"))
 	}
 	if q.Instructions != "" && !q.Force && c.op.ID != "compact" && c.op.ID != "preview" {
-		return out, at(path+"instructions", problem(api.BadRequest, path+"instructions: only compact takes them, and prepare with force"))
+		return out, atPath(path+"instructions", problem(api.BadRequest, path+"instructions: only compact takes them, and prepare with force"))
 	}
 	if q.API != "" && codecs()[q.API] == nil {
 		return out, unknownAPI(q.API)
 	}
 	switch {
 	case len(q.Body) > 0 && q.Base != nil:
-		return out, at(path+"base", problem(api.BadRequest, path+"base: send body or base, not both"))
+		return out, atPath(path+"base", problem(api.BadRequest, path+"base: send body or base, not both"))
 	case len(q.Body) > 0:
 		p, err := decodeBody(q.API, q.Body)
 		if err != nil {
@@ -72,12 +72,12 @@ func (c *call) step(q *api.Step, path string) (palimpsest.Step, error) {
 		// A client that offers its model no tools is not taken to run ours.
 		out.Profile.Reach = render.Nowhere
 	}
-	c.fit(&out)
+	c.fillModelLimits(&out)
 	return out, nil
 }
 
-// fit fills in what is known of the model.
-func (c *call) fit(step *palimpsest.Step) {
+// fillModelLimits fills in what is known of the model.
+func (c *call) fillModelLimits(step *palimpsest.Step) {
 	m, err := c.s.models.Find(step.Base.Model)
 	if err == nil {
 		step.Profile.BoundReasoning = m.BindsThinking
@@ -87,21 +87,21 @@ func (c *call) fit(step *palimpsest.Step) {
 }
 
 func (c *call) prepare(info store.Info, q *api.Step) (any, error) {
-	step, err := c.step(q, "")
+	step, err := c.readStep(q, "")
 	if err != nil {
 		return nil, err
 	}
 	if q.Edits && c.version == api.Any {
-		if step.Messages, err = c.unknown(info.ID, step.Messages); err != nil {
+		if step.Messages, err = c.dropLogged(info.ID, step.Messages); err != nil {
 			return nil, err
 		}
 	}
-	if step.Messages, err = c.tied(info.ID, step.Messages); err != nil {
+	if step.Messages, err = c.linkToThread(info.ID, step.Messages); err != nil {
 		return nil, err
 	}
 	session := c.session(info.ID)
 	if q.Force {
-		if session, err = c.forced(session, info.ID, step, q.Instructions); err != nil {
+		if session, err = c.forceCompact(session, info.ID, step, q.Instructions); err != nil {
 			return nil, err
 		}
 		step.Messages = nil // they are in the log
@@ -110,12 +110,12 @@ func (c *call) prepare(info store.Info, q *api.Step) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.shown(info.ID, q, made)
+	return c.answerPrepared(info.ID, q, made)
 }
 
-// unknown are the messages whose ids the log does not have. A host that made earlier
+// dropLogged leaves out the messages whose ids the log has. A host that made earlier
 // edits sends what is left of its history, which stands nowhere in the log as it is.
-func (c *call) unknown(id string, messages []thread.Message) ([]thread.Message, error) {
+func (c *call) dropLogged(id string, messages []thread.Message) ([]thread.Message, error) {
 	log, err := c.tenant.Log.Load(c.r.Context(), id)
 	if err != nil {
 		return nil, err
@@ -126,48 +126,48 @@ func (c *call) unknown(id string, messages []thread.Message) ([]thread.Message, 
 	}), nil
 }
 
-// forced adds the step's messages and compacts, to half where that is less than the policy
+// forceCompact adds the step's messages and compacts, to half where that is less than the policy
 // keeps; where nothing can be taken out all stays as it is. It returns the session that the
 // step goes on with: the condition of the request has been kept.
-func (c *call) forced(session *palimpsest.Session, id string, step palimpsest.Step, instructions string) (*palimpsest.Session, error) {
-	ctx, then := c.r.Context(), c.tenant.compactor.Session(id)
+func (c *call) forceCompact(session *palimpsest.Session, id string, step palimpsest.Step, instructions string) (*palimpsest.Session, error) {
+	ctx, unconditional := c.r.Context(), c.tenant.compactor.Session(id)
 	_, err := session.Compact(ctx, step, instructions)
 	if errors.Is(err, policy.ErrNothing) && step.Budget == 0 {
 		step.Messages = nil
-		made, failed := then.PrepareStep(ctx, step)
+		made, failed := unconditional.PrepareStep(ctx, step)
 		if failed != nil {
 			return nil, failed
 		}
 		if step.Budget = made.Tokens / 2; step.Budget > 0 {
-			_, err = then.Compact(ctx, step, instructions)
+			_, err = unconditional.Compact(ctx, step, instructions)
 		}
 	}
 	if err != nil && !errors.Is(err, policy.ErrNothing) && !errors.Is(err, palimpsest.ErrOverBudget) {
 		return nil, err
 	}
-	return then, nil
+	return unconditional, nil
 }
 
-// shown is the answer with a prompt that the front door handed out. The list of
+// answerPrepared is the answer with a prompt that the front door handed out. The list of
 // what is hidden stays out: it grows with the history, and a step must not.
-func (c *call) shown(id string, q *api.Step, made *palimpsest.Prepared) (*api.Prepared, error) {
-	c.tenant.open.Put(id, made, 1)
-	c.etag(made.Version)
+func (c *call) answerPrepared(id string, q *api.Step, made *palimpsest.Prepared) (*api.Prepared, error) {
+	c.tenant.prepared.Put(id, made, 1)
+	c.setETag(made.Version)
 	manifest := *made.Manifest
 	manifest.Hidden = []render.Hidden{}
 	out := &api.Prepared{Version: made.Version, PlanVersion: made.PlanVersion, Tokens: made.Tokens, Manifest: &manifest}
 	if !q.Edits {
-		return prepared(q.API, made.Prompt, out)
+		return encodePrepared(q.API, made.Prompt, out)
 	}
 	log, err := c.tenant.Log.Load(c.r.Context(), id)
 	if err != nil {
 		return nil, err
 	}
-	return edited(q.API, log, made.Prompt, made.Manifest, out), nil
+	return preparedAsEdits(q.API, log, made.Prompt, made.Manifest, out), nil
 }
 
-// prepared writes a prompt in the form that was asked for.
-func prepared(name string, p *prompt.Prompt, out *api.Prepared) (*api.Prepared, error) {
+// encodePrepared writes a prompt in the form that was asked for.
+func encodePrepared(name string, p *prompt.Prompt, out *api.Prepared) (*api.Prepared, error) {
 	if name == "" {
 		out.Prompt = neutral.PromptOf(p)
 		return out, nil
@@ -189,14 +189,14 @@ func (c *call) planAt(id string, version int) (*plan.Plan, error) {
 	return p, err
 }
 
-// answered reads an answer of the model.
-func answered(q *api.Answer) (messages []thread.Message, usage llm.Usage, err error) {
+// readAnswer reads an answer of the model.
+func readAnswer(q *api.Answer) (messages []thread.Message, usage llm.Usage, err error) {
 	if messages, err = messagesOf(q.Messages, "messages"); err != nil {
 		return nil, usage, err
 	}
 	if len(q.Response) > 0 || q.API != "" {
 		if len(messages) > 0 {
-			return nil, usage, at("messages", problem(api.BadRequest, "messages: send response or messages, not both"))
+			return nil, usage, atPath("messages", problem(api.BadRequest, "messages: send response or messages, not both"))
 		}
 		var told *neutral.Usage
 		if messages, told, err = decodeResponse(q.API, q.Response); err != nil {
@@ -209,7 +209,7 @@ func answered(q *api.Answer) (messages []thread.Message, usage llm.Usage, err er
 	}
 	for i := range messages {
 		if messages[i].Role != thread.Assistant {
-			return nil, usage, at(fmt.Sprintf("messages[%d].role", i), problem(api.BadRequest, "the answer of a model has the role assistant; send what came after it with the next step"))
+			return nil, usage, atPath(fmt.Sprintf("messages[%d].role", i), problem(api.BadRequest, "the answer of a model has the role assistant; send what came after it with the next step"))
 		}
 	}
 	if u := q.Usage; u != nil {
@@ -219,11 +219,11 @@ func answered(q *api.Answer) (messages []thread.Message, usage llm.Usage, err er
 }
 
 func (c *call) finish(info store.Info, q *api.Answer) (any, error) {
-	messages, usage, err := answered(q)
+	messages, usage, err := readAnswer(q)
 	if err != nil {
 		return nil, err
 	}
-	if messages, err = c.tied(info.ID, messages); err != nil {
+	if messages, err = c.linkToThread(info.ID, messages); err != nil {
 		return nil, err
 	}
 	appended, err := c.session(info.ID).Append(c.r.Context(), messages...)
@@ -231,54 +231,54 @@ func (c *call) finish(info store.Info, q *api.Answer) (any, error) {
 		return nil, err
 	}
 	// The answer stands in the log: what follows is about the prompt before it.
-	prepared, _ := c.tenant.open.Get(info.ID)
+	prepared, _ := c.tenant.prepared.Get(info.ID)
 	if err := c.tenant.compactor.Session(info.ID).FinishStep(c.r.Context(), prepared, usage); err != nil {
 		return nil, err
 	}
-	return c.appended(appended), nil
+	return c.answerAppended(appended), nil
 }
 
 func (c *call) cutOff(info store.Info, q *api.CutOff) (any, error) {
-	messages, usage, err := answered(&q.Answer)
+	messages, usage, err := readAnswer(&q.Answer)
 	if err != nil {
 		return nil, err
 	}
 	if len(messages) > 1 {
-		return nil, at("messages", problem(api.BadRequest, "messages: an answer that was cut off is one message"))
+		return nil, atPath("messages", problem(api.BadRequest, "messages: an answer that was cut off is one message"))
 	}
-	step, err := c.lastStep(&q.Step, "step.")
+	step, err := c.readPreparedStep(&q.Step, "step.")
 	if err != nil {
 		return nil, err
 	}
-	if messages, err = c.tied(info.ID, messages); err != nil {
+	if messages, err = c.linkToThread(info.ID, messages); err != nil {
 		return nil, err
 	}
-	made, err := c.session(info.ID).CutOff(c.r.Context(), c.tenant.prepared(info.ID, step), usage, messages[0])
+	made, err := c.session(info.ID).CutOff(c.r.Context(), c.tenant.lastPrepared(info.ID, step), usage, messages[0])
 	if err != nil {
 		return nil, err
 	}
-	return c.shown(info.ID, &q.Step, made)
+	return c.answerPrepared(info.ID, &q.Step, made)
 }
 
-// lastStep reads the step that the daemon, or another one, has prepared before.
-func (c *call) lastStep(q *api.Step, path string) (palimpsest.Step, error) {
-	step, err := c.step(q, path)
+// readPreparedStep reads the step that the daemon, or another one, has prepared before.
+func (c *call) readPreparedStep(q *api.Step, path string) (palimpsest.Step, error) {
+	step, err := c.readStep(q, path)
 	if err == nil && len(step.Messages) > 0 {
-		err = at(path+"messages", problem(api.BadRequest, path+"messages: the step's messages are in the thread already; send the step without them"))
+		err = atPath(path+"messages", problem(api.BadRequest, path+"messages: the step's messages are in the thread already; send the step without them"))
 	}
 	return step, err
 }
 
 func (c *call) overflowed(info store.Info, q *api.Step) (any, error) {
-	step, err := c.lastStep(q, "")
+	step, err := c.readPreparedStep(q, "")
 	if err != nil {
 		return nil, err
 	}
-	made, err := c.session(info.ID).Overflowed(c.r.Context(), c.tenant.prepared(info.ID, step))
+	made, err := c.session(info.ID).Overflowed(c.r.Context(), c.tenant.lastPrepared(info.ID, step))
 	if err != nil {
 		return nil, err
 	}
-	return c.shown(info.ID, q, made)
+	return c.answerPrepared(info.ID, q, made)
 }
 
 func (c *call) outcome(info store.Info, q *quality.Outcome) (any, error) {
@@ -288,7 +288,7 @@ func (c *call) outcome(info store.Info, q *quality.Outcome) (any, error) {
 		s.Finished(q.Task)
 	case "":
 	default:
-		return nil, at("task", problem(api.BadRequest, fmt.Sprintf("task: want success, failure or partial, got %.40q", q.Task)))
+		return nil, atPath("task", problem(api.BadRequest, fmt.Sprintf("task: want success, failure or partial, got %.40q", q.Task)))
 	}
 	figures := s.Quality()
 	if c.s.config.Proxy != nil { // the thread may be one that an agent has with its provider
@@ -303,7 +303,7 @@ func (c *call) outcome(info store.Info, q *quality.Outcome) (any, error) {
 }
 
 func (c *call) compact(info store.Info, q *api.Compact) (any, error) {
-	step, err := c.still(&q.Step)
+	step, err := c.readStepOnly(&q.Step)
 	if err != nil {
 		return nil, err
 	}
@@ -312,18 +312,18 @@ func (c *call) compact(info store.Info, q *api.Compact) (any, error) {
 		return nil, err
 	}
 	if compactor != c.tenant.compactor { // the page asks, and knows of the request what the daemon does
-		if step, err = c.stepOf(info.ID, &q.Step); err != nil {
+		if step, err = c.stepOrLast(info.ID, &q.Step); err != nil {
 			return nil, err
 		}
 	}
-	return c.changed(info.ID, c.condition(compactor.Session(info.ID)), func(ctx context.Context, s *palimpsest.Session) error {
+	return c.changePlanBy(info.ID, c.withCondition(compactor.Session(info.ID)), func(ctx context.Context, s *palimpsest.Session) error {
 		_, err := s.Compact(ctx, step, q.Instructions)
 		return err
 	})
 }
 
 func (c *call) dryRun(info store.Info, q *api.Step) (any, error) {
-	step, err := c.still(q)
+	step, err := c.readStepOnly(q)
 	if err != nil {
 		return nil, err
 	}
@@ -334,9 +334,9 @@ func (c *call) dryRun(info store.Info, q *api.Step) (any, error) {
 	return api.Plan{Plan: p}, nil
 }
 
-// still reads a step that adds no messages.
-func (c *call) still(q *api.Step) (palimpsest.Step, error) {
-	step, err := c.step(q, "")
+// readStepOnly reads a step that adds no messages.
+func (c *call) readStepOnly(q *api.Step) (palimpsest.Step, error) {
+	step, err := c.readStep(q, "")
 	if err == nil && len(step.Messages) > 0 {
 		err = problem(api.BadRequest, "this operation adds no messages: POST …/messages does; send the step without them")
 	}
@@ -344,16 +344,16 @@ func (c *call) still(q *api.Step) (palimpsest.Step, error) {
 }
 
 func (c *call) render(info store.Info, q *api.Render) (any, error) {
-	step, err := c.step(&q.Step, "step.")
+	step, err := c.readStep(&q.Step, "step.")
 	if err != nil {
 		return nil, err
 	}
 	if len(step.Messages) > 0 {
-		return nil, at("step.messages", problem(api.BadRequest, "rendering adds no messages; send the step without them"))
+		return nil, atPath("step.messages", problem(api.BadRequest, "rendering adds no messages; send the step without them"))
 	}
 	version := *cmp.Or(q.PlanVersion, &info.Plans)
 	if version < 0 {
-		return nil, at("plan_version", problem(api.BadRequest, "plan_version: want the version of a plan, or 0 for none"))
+		return nil, atPath("plan_version", problem(api.BadRequest, "plan_version: want the version of a plan, or 0 for none"))
 	}
 	p, err := c.planAt(info.ID, version)
 	if err != nil {
@@ -367,10 +367,10 @@ func (c *call) render(info store.Info, q *api.Render) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.etag(log.Version())
+	c.setETag(log.Version())
 	out := &api.Prepared{Version: log.Version(), PlanVersion: version, Tokens: res.After, Manifest: res.Manifest}
 	if q.Step.Edits {
-		return edited(q.Step.API, log, res.Prompt, res.Manifest, out), nil
+		return preparedAsEdits(q.Step.API, log, res.Prompt, res.Manifest, out), nil
 	}
-	return prepared(q.Step.API, res.Prompt, out)
+	return encodePrepared(q.Step.API, res.Prompt, out)
 }

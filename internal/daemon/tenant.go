@@ -21,28 +21,28 @@ import (
 type tenant struct {
 	store.Tenant
 	name      string
-	who       artifact.Requester
+	requester artifact.Requester
 	compactor *palimpsest.Compactor
-	sparing   *palimpsest.Compactor // for who may not spend: it asks no provider
+	offline   *palimpsest.Compactor // for who may not spend: it asks no provider
 	config    palimpsest.Config     // what it is made of
 	hub       *hub
 
-	// open are the prompts that were handed out last, by thread. Losing one loses
+	// prepared are the prompts that were handed out last, by thread. Losing one loses
 	// only what the next request can tell again.
-	open *lru.Cache[string, *palimpsest.Prepared]
+	prepared *lru.Cache[string, *palimpsest.Prepared]
 }
 
-// openThreads is how many threads a tenant has open at a time. An open thread
+// maxPrepared is how many threads of a tenant have their last prompt kept. One
 // holds a step's request, of some kilobytes to a megabyte.
-const openThreads = 256
+const maxPrepared = 256
 
 // session is the conversation of a thread, for writes that are made for the
 // version that If-Match names.
 func (c *call) session(id string) *palimpsest.Session {
-	return c.condition(c.tenant.compactor.Session(id))
+	return c.withCondition(c.tenant.compactor.Session(id))
 }
 
-func (c *call) condition(s *palimpsest.Session) *palimpsest.Session {
+func (c *call) withCondition(s *palimpsest.Session) *palimpsest.Session {
 	switch {
 	case c.version == api.Any:
 		return s
@@ -52,19 +52,19 @@ func (c *call) condition(s *palimpsest.Session) *palimpsest.Session {
 	return s.Only(palimpsest.Condition{Plans: &c.version})
 }
 
-// reader is what answers lookups in a thread: for a key that may only read, without
+// lookupSession is what answers lookups in a thread: for a key that may only read, without
 // asking a provider.
-func (c *call) reader(id string) *palimpsest.Session {
+func (c *call) lookupSession(id string) *palimpsest.Session {
 	if c.who.rights.Has(apikey.Write) {
 		return c.tenant.compactor.Session(id)
 	}
-	return c.tenant.sparing.Session(id)
+	return c.tenant.offline.Session(id)
 }
 
-// prepared is the prompt that was handed out last for a thread; where this process
+// lastPrepared is the prompt that was handed out last for a thread; where this process
 // knows of none, one that says only what step it was for.
-func (t *tenant) prepared(id string, step palimpsest.Step) *palimpsest.Prepared {
-	if p, ok := t.open.Get(id); ok {
+func (t *tenant) lastPrepared(id string, step palimpsest.Step) *palimpsest.Prepared {
+	if p, ok := t.prepared.Get(id); ok {
 		return p
 	}
 	return &palimpsest.Prepared{Step: step}
@@ -77,15 +77,15 @@ func (s *Server) tenant(name string) (*tenant, error) {
 		return t, nil
 	}
 	t := &tenant{
-		Tenant: s.config.Store.Tenant(name), name: name, who: artifact.Requester{TenantID: name},
-		hub: newHub(), open: lru.New[string, *palimpsest.Prepared](openThreads),
+		Tenant: s.config.Store.Tenant(name), name: name, requester: artifact.Requester{TenantID: name},
+		hub: newHub(), prepared: lru.New[string, *palimpsest.Prepared](maxPrepared),
 	}
 	c := s.config.Compactor
-	c.Log, c.Plans, c.Answers = t.Log, plans{t.Plans, t.hub}, s.config.Spending.Answers(name, t.Answers)
-	c.Documents, c.Artifacts, c.Requester = t.Documents, s.config.Artifacts, t.who
+	c.Log, c.Plans, c.Answers = t.Log, watchedPlans{t.Plans, t.hub}, s.config.Spending.Answers(name, t.Answers)
+	c.Documents, c.Artifacts, c.Requester = t.Documents, s.config.Artifacts, t.requester
 	c.Jobs, c.Domain = s.jobs, Domain(name)
 	c.Events = event.Func(func(ctx context.Context, e event.Event) {
-		event.Multi(s.config.Counters, event.Func(t.record), s.config.Compactor.Events).Emit(ctx, e)
+		event.Multi(s.config.Counters, event.Func(t.recordEvent), s.config.Compactor.Events).Emit(ctx, e)
 	})
 	c.Now = s.config.Now
 	var err error
@@ -93,12 +93,12 @@ func (s *Server) tenant(name string) (*tenant, error) {
 		return nil, err
 	}
 	t.config = c
-	t.sparing = t.compactor
+	t.offline = t.compactor
 	if c.Recall != nil && c.Recall.Embedder != nil {
 		words := *c.Recall
 		words.Embedder = nil
 		c.Recall = &words
-		if t.sparing, err = palimpsest.New(c); err != nil {
+		if t.offline, err = palimpsest.New(c); err != nil {
 			return nil, err
 		}
 	}
@@ -109,16 +109,16 @@ func (s *Server) tenant(name string) (*tenant, error) {
 // forget gives up what is remembered of a thread that was deleted, and ends its
 // streams of events.
 func (t *tenant) forget(id string) {
-	t.open.Delete(id)
-	t.hub.wake(id)
+	t.prepared.Delete(id)
+	t.hub.notify(id)
 }
 
 // Domain is the tenant in the keys of jobs: without a colon, which stands
 // between domain and thread.
 func Domain(tenant string) string { return url.QueryEscape(tenant) }
 
-// work does a job for the tenant that it is of.
-func (s *Server) work(ctx context.Context, j job.Job) error {
+// runJob does a job for the tenant that it is of.
+func (s *Server) runJob(ctx context.Context, j job.Job) error {
 	name, err := tenantOf(j)
 	if err != nil {
 		return err
@@ -130,8 +130,8 @@ func (s *Server) work(ctx context.Context, j job.Job) error {
 	return t.compactor.Work(ctx, j)
 }
 
-// workProxied does a job of the proxy of the tenant that it is of.
-func (s *Server) workProxied(ctx context.Context, j job.Job) error {
+// runProxyJob does a job of the proxy of the tenant that it is of.
+func (s *Server) runProxyJob(ctx context.Context, j job.Job) error {
 	name, err := tenantOf(j)
 	if err != nil {
 		return err

@@ -32,23 +32,23 @@ import (
 // handlers are what answers the operations of package api.
 func (s *Server) handlers() map[string]handler {
 	return map[string]handler{
-		"create": (*call).create, "list": (*call).threads, "get": named((*call).get), "delete": named((*call).remove), "log": named((*call).log), "append": asked((*call).append),
-		"prepare": asked((*call).prepare), "finish": asked((*call).finish), "answer": asked((*call).answerTool), "overflowed": asked((*call).overflowed),
-		"cut-off": asked((*call).cutOff), "remember": asked((*call).remember),
-		"outcome": asked((*call).outcome),
-		"compact": asked((*call).compact), "dry-run": asked((*call).dryRun), "plans": named((*call).plans), "plan": named((*call).plan),
-		"diff": named((*call).diff), "undo": asked((*call).undo), "expand": asked((*call).expand), "render": asked((*call).render),
-		"artifacts": named((*call).artifacts), "artifact": (*call).artifact, "content": (*call).content, "recall": named((*call).recall),
-		"events": named((*call).events),
-		"view":   named((*call).view), "text": named((*call).text), "preview": asked((*call).preview), "pin": asked((*call).pin),
+		"create": (*call).create, "list": (*call).threads, "get": withThread((*call).get), "delete": withThread((*call).remove), "log": withThread((*call).log), "append": withBody((*call).append),
+		"prepare": withBody((*call).prepare), "finish": withBody((*call).finish), "answer": withBody((*call).answerTool), "overflowed": withBody((*call).overflowed),
+		"cut-off": withBody((*call).cutOff), "remember": withBody((*call).remember),
+		"outcome": withBody((*call).outcome),
+		"compact": withBody((*call).compact), "dry-run": withBody((*call).dryRun), "plans": withThread((*call).plans), "plan": withThread((*call).plan),
+		"diff": withThread((*call).diff), "undo": withBody((*call).undo), "expand": withBody((*call).expand), "render": withBody((*call).render),
+		"artifacts": withThread((*call).artifacts), "artifact": (*call).artifact, "content": (*call).artifactContent, "recall": withThread((*call).recall),
+		"events": withThread((*call).events),
+		"view":   withThread((*call).view), "text": withThread((*call).text), "preview": withBody((*call).preview), "pin": withBody((*call).pin),
 		"sessions": (*call).sessions, "session-view": (*call).sessionView,
 	}
 }
 
-// named asks a handler about the thread that the address names.
-func named(do func(*call, store.Info) (any, error)) handler {
+// withThread asks a handler about the thread that the address names.
+func withThread(do func(*call, store.Info) (any, error)) handler {
 	return func(c *call) (any, error) {
-		info, err := c.known()
+		info, err := c.findThread()
 		if err != nil {
 			return nil, err
 		}
@@ -56,21 +56,21 @@ func named(do func(*call, store.Info) (any, error)) handler {
 	}
 }
 
-// asked is named for a request with a body.
-func asked[Q any](do func(*call, store.Info, *Q) (any, error)) handler {
-	return named(func(c *call, info store.Info) (any, error) {
+// withBody is withThread for a request with a body.
+func withBody[Q any](do func(*call, store.Info, *Q) (any, error)) handler {
+	return withThread(func(c *call, info store.Info) (any, error) {
 		var q Q
-		if err := c.decode(&q); err != nil {
+		if err := c.decodeJSON(&q); err != nil {
 			return nil, err
 		}
 		return do(c, info, &q)
 	})
 }
 
-// labels is the kind of the document that holds what a thread was created with.
-const labels = "thread"
+// labelsKind is the kind of the document that holds what a thread was created with.
+const labelsKind = "thread"
 
-type labelled struct {
+type threadLabels struct {
 	Labels  map[string]string `json:"labels,omitempty"`
 	Created time.Time         `json:"created_at"`
 }
@@ -80,7 +80,7 @@ const threadCreated event.Type = "thread_created"
 
 func (c *call) create() (any, error) {
 	var q api.NewThread
-	if err := c.decode(&q); err != nil {
+	if err := c.decodeJSON(&q); err != nil {
 		return nil, err
 	}
 	q.ID = cmp.Or(q.ID, "thr_"+strings.ToLower(rand.Text()))
@@ -91,7 +91,7 @@ func (c *call) create() (any, error) {
 		return nil, err
 	}
 	ctx := c.r.Context()
-	made := labelled{Labels: q.Labels, Created: c.s.config.Now().UTC()}
+	made := threadLabels{Labels: q.Labels, Created: c.s.config.Now().UTC()}
 	body, err := json.Marshal(made)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (c *call) create() (any, error) {
 	} else if !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
-	if _, err := c.tenant.Documents.Put(ctx, store.Document{Kind: labels, ID: q.ID, Body: body}); errors.Is(err, store.ErrConflict) {
+	if _, err := c.tenant.Documents.Put(ctx, store.Document{Kind: labelsKind, ID: q.ID, Body: body}); errors.Is(err, store.ErrConflict) {
 		return nil, taken
 	} else if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (c *call) create() (any, error) {
 		return nil, err
 	}
 	c.w.Header().Set("Location", "/v1/threads/"+url.PathEscape(q.ID))
-	c.etag(0, 0)
+	c.setETag(0, 0)
 	return api.Thread{ID: q.ID, Labels: q.Labels, CreatedAt: made.Created}, nil
 }
 
@@ -123,7 +123,7 @@ func checkID(id string) error {
 	bad := slices.Contains([]string{".", "..", "/"}, id) || // no address leads to them
 		!utf8.ValidString(id) || utf8.RuneCountInString(id) > maxID || strings.ContainsFunc(id, unicode.IsControl)
 	if bad || store.CheckName("thread", id) != nil {
-		return at("id", problem(api.BadRequest, fmt.Sprintf("id: want 1 to %d characters and no control characters; \".\", \"..\" and \"/\" are not allowed", maxID)))
+		return atPath("id", problem(api.BadRequest, fmt.Sprintf("id: want 1 to %d characters and no control characters; \".\", \"..\" and \"/\" are not allowed", maxID)))
 	}
 	return nil
 }
@@ -131,19 +131,19 @@ func checkID(id string) error {
 func checkLabels(labels map[string]string) error {
 	const most, longest = 32, 200
 	if len(labels) > most {
-		return at("labels", problem(api.BadRequest, fmt.Sprintf("labels: at most %d", most)))
+		return atPath("labels", problem(api.BadRequest, fmt.Sprintf("labels: at most %d", most)))
 	}
 	for name, value := range labels {
 		if name == "" || len(name) > longest || len(value) > longest {
-			return at("labels", problem(api.BadRequest, fmt.Sprintf("labels: a name has 1 to %d bytes, a value at most %d", longest, longest)))
+			return atPath("labels", problem(api.BadRequest, fmt.Sprintf("labels: a name has 1 to %d bytes, a value at most %d", longest, longest)))
 		}
 	}
 	return nil
 }
 
-// known returns the thread that the address names. One of another tenant is not
+// findThread returns the thread that the address names. One of another tenant is not
 // known, just as one that is not there.
-func (c *call) known() (store.Info, error) {
+func (c *call) findThread() (store.Info, error) {
 	id := c.r.PathValue("thread")
 	missing := problem(api.NotFound, "there is no such thread; POST /v1/threads creates one")
 	if checkID(id) != nil && store.CheckName("thread", id) != nil {
@@ -152,7 +152,7 @@ func (c *call) known() (store.Info, error) {
 	info, err := c.tenant.Catalog.Thread(c.r.Context(), id)
 	if errors.Is(err, store.ErrNotFound) {
 		// A thread that was created while the power went has only its document.
-		if _, err = c.tenant.Documents.Document(c.r.Context(), labels, id); errors.Is(err, store.ErrNotFound) {
+		if _, err = c.tenant.Documents.Document(c.r.Context(), labelsKind, id); errors.Is(err, store.ErrNotFound) {
 			return info, missing
 		}
 		info.ID = id
@@ -161,7 +161,7 @@ func (c *call) known() (store.Info, error) {
 }
 
 func (c *call) threads() (any, error) {
-	after, limit, err := c.page()
+	after, limit, err := c.pageQuery()
 	if err != nil {
 		return nil, err
 	}
@@ -185,25 +185,25 @@ func (c *call) threads() (any, error) {
 			return nil, err
 		}
 		if about {
-			if t.About, err = c.about(ctx, info); err != nil {
+			if t.About, err = c.readAbout(ctx, info); err != nil {
 				return nil, err
 			}
 		}
 		page.Items = append(page.Items, *t)
 	}
 	if len(infos) == limit {
-		page.Next = c.more(infos[len(infos)-1].ID)
+		page.Next = c.cursorAfter(infos[len(infos)-1].ID)
 	}
 	return page, nil
 }
 
 func (c *call) describe(ctx context.Context, info store.Info) (*api.Thread, error) {
 	t := &api.Thread{ID: info.ID, CreatedAt: info.Created, ChangedAt: info.Changed, Version: info.Messages, PlanVersion: info.Plans}
-	d, err := c.tenant.Documents.Document(ctx, labels, info.ID)
+	d, err := c.tenant.Documents.Document(ctx, labelsKind, info.ID)
 	if errors.Is(err, store.ErrNotFound) {
 		return t, nil // it was made by a first message, without labels
 	}
-	var made labelled
+	var made threadLabels
 	if err == nil {
 		err = json.Unmarshal(d.Body, &made)
 	}
@@ -214,8 +214,8 @@ func (c *call) describe(ctx context.Context, info store.Info) (*api.Thread, erro
 	return t, err
 }
 
-// about reads what a thread is about.
-func (c *call) about(ctx context.Context, info store.Info) (*view.About, error) {
+// readAbout reads what a thread is about.
+func (c *call) readAbout(ctx context.Context, info store.Info) (*view.About, error) {
 	out := &view.About{}
 	log, err := c.tenant.Log.Load(ctx, info.ID)
 	if err != nil {
@@ -223,7 +223,7 @@ func (c *call) about(ctx context.Context, info store.Info) (*view.About, error) 
 	}
 	for _, m := range uncopied.All(log) {
 		if m.StartsTurn() {
-			out.Title = clip.Line(brief.Words(m), 200)
+			out.Title = clip.Line(brief.Message(m), 200)
 			break
 		}
 	}
@@ -247,7 +247,7 @@ func (c *call) get(info store.Info) (any, error) {
 			return nil, err
 		}
 	}
-	c.etag(t.Version, t.PlanVersion)
+	c.setETag(t.Version, t.PlanVersion)
 	return t, nil
 }
 
@@ -256,7 +256,7 @@ func (c *call) get(info store.Info) (any, error) {
 func (c *call) remove(info store.Info) (any, error) {
 	err := c.tenant.compactor.Session(info.ID).Delete(c.r.Context(), func(ctx context.Context) error {
 		if c.s.jobs != nil {
-			waiting, cancel := context.WithTimeout(ctx, removePatience)
+			waiting, cancel := context.WithTimeout(ctx, removeTimeout)
 			defer cancel()
 			err := c.s.jobs.Wait(waiting, job.CompactKey(Domain(c.tenant.name), info.ID))
 			if errors.Is(err, job.ErrAbandoned) {
@@ -280,19 +280,19 @@ func (c *call) remove(info store.Info) (any, error) {
 	}
 	c.tenant.forget(info.ID)
 	c.w.WriteHeader(c.op.Status)
-	return done{}, nil
+	return answerWritten{}, nil
 }
 
-// removePatience is how long a deletion waits for a compaction that runs: as long
+// removeTimeout is how long a deletion waits for a compaction that runs: as long
 // as a step does.
-const removePatience = 30 * time.Second
+const removeTimeout = 30 * time.Second
 
 func (c *call) log(info store.Info) (any, error) {
 	log, err := c.tenant.Log.Load(c.r.Context(), info.ID)
 	if err != nil {
 		return nil, err
 	}
-	from, to, next, err := c.span(log.Len())
+	from, to, next, err := c.pageRange(log.Len())
 	if err != nil {
 		return nil, err
 	}
@@ -300,7 +300,7 @@ func (c *call) log(info store.Info) (any, error) {
 	for i := from; i < to; i++ {
 		page.Items = append(page.Items, neutral.MessageOf(uncopied.At(log, i)))
 	}
-	c.etag(log.Version())
+	c.setETag(log.Version())
 	return page, nil
 }
 
@@ -319,23 +319,23 @@ func (c *call) append(info store.Info, q *api.Append) (any, error) {
 	if len(messages) == 0 {
 		return nil, problem(api.BadRequest, "there is nothing to append: send messages, or api and body")
 	}
-	if messages, err = c.tied(info.ID, messages); err != nil {
+	if messages, err = c.linkToThread(info.ID, messages); err != nil {
 		return nil, err
 	}
 	appended, err := c.session(info.ID).Append(c.r.Context(), messages...)
 	if err != nil {
 		return nil, err
 	}
-	return c.appended(appended), nil
+	return c.answerAppended(appended), nil
 }
 
-// appended says where the messages of a write stand.
-func (c *call) appended(a palimpsest.Appended) api.Appended {
+// answerAppended says where the messages of a write stand.
+func (c *call) answerAppended(a palimpsest.Appended) api.Appended {
 	out := api.Appended{Version: a.Log.Version(), MessageIDs: make([]string, a.N)}
 	for i := range a.N {
 		out.MessageIDs[i] = string(uncopied.At(a.Log, a.First+i).ID)
 	}
-	c.etag(out.Version)
+	c.setETag(out.Version)
 	return out
 }
 

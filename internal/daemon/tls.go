@@ -17,73 +17,73 @@ import (
 // where the new ones cannot be used the old one stays. The error says which file
 // cannot be used now.
 func TLS(certFile, keyFile string) (*tls.Config, error) {
-	p := &pair{files: [2]string{certFile, keyFile}}
-	if _, err := p.get(nil); err != nil {
+	p := &certificateFiles{paths: [2]string{certFile, keyFile}}
+	if _, err := p.certificate(nil); err != nil {
 		return nil, err
 	}
-	return &tls.Config{GetCertificate: p.get}, nil
+	return &tls.Config{GetCertificate: p.certificate}, nil
 }
 
-// pair is a certificate and the files that it comes from.
-type pair struct {
-	files [2]string
+// certificateFiles is a certificate and the files that it comes from.
+type certificateFiles struct {
+	paths [2]string
 
 	mu     sync.Mutex
-	read   [2]stamp // of the files as they were tried last
+	tried  [2]fileStamp // of the files as they were tried last
 	loaded *tls.Certificate
 }
 
-// stamp tells one state of a file from another.
-type stamp struct {
+// fileStamp tells one state of a file from another.
+type fileStamp struct {
 	changed time.Time
 	size    int64
 }
 
-// get implements tls.Config.GetCertificate.
-func (p *pair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+// certificate implements tls.Config.GetCertificate.
+func (p *certificateFiles) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var now [2]stamp
-	for n, file := range p.files {
+	var now [2]fileStamp
+	for n, file := range p.paths {
 		// One that is not there has the zero stamp, and loading says so.
 		if info, err := os.Stat(file); err == nil {
-			now[n] = stamp{info.ModTime(), info.Size()}
+			now[n] = fileStamp{info.ModTime(), info.Size()}
 		}
 	}
-	if p.loaded != nil && now == p.read {
+	if p.loaded != nil && now == p.tried {
 		return p.loaded, nil
 	}
-	p.read = now
-	fresh, err := tls.LoadX509KeyPair(p.files[0], p.files[1])
+	p.tried = now
+	fresh, err := tls.LoadX509KeyPair(p.paths[0], p.paths[1])
 	switch {
 	case err == nil:
 		p.loaded = &fresh
 	case p.loaded == nil:
-		return nil, fmt.Errorf("daemon.TLS(%s, %s): %w", p.files[0], p.files[1], err)
+		return nil, fmt.Errorf("daemon.TLS(%s, %s): %w", p.paths[0], p.paths[1], err)
 	}
 	return p.loaded, nil
 }
 
-// handshake is how long a connection may take to become one under TLS.
-const handshake = 10 * time.Second
+// handshakeTimeout is how long a connection may take to become one under TLS.
+const handshakeTimeout = 10 * time.Second
 
-// secured is a listener whose connections are under TLS already. Those that speak
+// secureListener is a listener whose connections are under TLS already. Those that speak
 // HTTP/1 are looked at as plain ones are; HTTP/2 has one way to say where a body ends.
-func secured(l net.Listener, config *tls.Config) net.Listener {
-	s := &securedListener{Listener: l, config: config, ready: make(chan accepted), closed: make(chan struct{})}
-	go s.accept()
+func secureListener(l net.Listener, config *tls.Config) net.Listener {
+	s := &securedListener{Listener: l, config: config, ready: make(chan acceptResult), closed: make(chan struct{})}
+	go s.acceptAll()
 	return s
 }
 
 type securedListener struct {
 	net.Listener
 	config *tls.Config
-	ready  chan accepted
+	ready  chan acceptResult
 	once   sync.Once
 	closed chan struct{}
 }
 
-type accepted struct {
+type acceptResult struct {
 	conn net.Conn
 	err  error
 }
@@ -104,25 +104,25 @@ func (s *securedListener) Close() error {
 	return s.Listener.Close()
 }
 
-// accept takes connections until the listener is closed. None waits for the handshake
+// acceptAll takes connections until the listener is closed. None waits for the handshake
 // of another.
-func (s *securedListener) accept() {
+func (s *securedListener) acceptAll() {
 	for {
 		conn, err := s.Listener.Accept()
 		if err == nil {
-			go s.secure(conn)
+			go s.handshake(conn)
 			continue
 		}
 		select {
-		case s.ready <- accepted{err: err}: // the server waits a while, and then asks again
+		case s.ready <- acceptResult{err: err}: // the server waits a while, and then asks again
 		case <-s.closed:
 			return
 		}
 	}
 }
 
-func (s *securedListener) secure(conn net.Conn) {
-	_ = conn.SetDeadline(time.Now().Add(handshake))
+func (s *securedListener) handshake(conn net.Conn) {
+	_ = conn.SetDeadline(time.Now().Add(handshakeTimeout))
 	t := tls.Server(conn, s.config)
 	if err := t.Handshake(); err != nil {
 		if plain, ok := errors.AsType[tls.RecordHeaderError](err); ok && plain.Conn != nil {
@@ -134,10 +134,10 @@ func (s *securedListener) secure(conn net.Conn) {
 	_ = conn.SetDeadline(time.Time{})
 	out := net.Conn(t)
 	if t.ConnectionState().NegotiatedProtocol != "h2" {
-		out = &headerConn{Conn: t, looking: true}
+		out = &headerConn{Conn: t, inHeader: true}
 	}
 	select {
-	case s.ready <- accepted{conn: out}:
+	case s.ready <- acceptResult{conn: out}:
 	case <-s.closed:
 		conn.Close()
 	}

@@ -15,7 +15,7 @@ func TestPlansUncopied(t *testing.T) {
 	if _, err := s.Commit(t.Context(), "t", 0, store.Commit{Plan: &plan.Plan{ThreadID: "t"}}); err != nil {
 		t.Fatal(err)
 	}
-	told := plans{Plans: s}
+	told := watchedPlans{Plans: s}
 	one, _, err := store.CurrentUncopied(t.Context(), told, "t", permit.Key{})
 	two, _, _ := store.CurrentUncopied(t.Context(), told, "t", permit.Key{})
 	if err != nil || one == nil || one != two {

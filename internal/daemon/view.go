@@ -25,20 +25,20 @@ const maxViewPlans = 60
 
 // view is the thread to be looked at, under the plan in force or another.
 func (c *call) view(info store.Info) (any, error) {
-	version, err := c.asked("plan", info.Plans)
+	version, err := c.queryNumber("plan", info.Plans)
 	if err != nil {
 		return nil, err
 	}
-	shown, err := c.shownUnder(info, version)
+	shown, err := c.viewInput(info, version)
 	if err != nil {
 		return nil, err
 	}
-	c.etag(shown.Thread.Version(), info.Plans)
+	c.setETag(shown.Thread.Version(), info.Plans)
 	return web.View(*shown), nil
 }
 
-// asked is a number in the query, or what stands for it.
-func (c *call) asked(name string, otherwise int) (int, error) {
+// queryNumber is a number in the query, or what stands for it.
+func (c *call) queryNumber(name string, otherwise int) (int, error) {
 	text := c.r.URL.Query().Get(name)
 	if text == "" {
 		return otherwise, nil
@@ -50,8 +50,8 @@ func (c *call) asked(name string, otherwise int) (int, error) {
 	return n, nil
 }
 
-// readUnder reads the plan of a version, and the request that it is rendered in.
-func (c *call) readUnder(id string, version int) (*plan.Plan, palimpsest.Request, palimpsest.Step, error) {
+// readPlanAndRequest reads the plan of a version, and the request that it is rendered in.
+func (c *call) readPlanAndRequest(id string, version int) (*plan.Plan, palimpsest.Request, palimpsest.Step, error) {
 	var q palimpsest.Request
 	p, err := c.planAt(id, version)
 	if err != nil {
@@ -61,25 +61,25 @@ func (c *call) readUnder(id string, version int) (*plan.Plan, palimpsest.Request
 	if err != nil {
 		return nil, q, palimpsest.Step{}, err
 	}
-	step, err := c.stepOf(id, &api.Step{})
-	return p, around(log, step), step, err
+	step, err := c.stepOrLast(id, &api.Step{})
+	return p, renderRequest(log, step), step, err
 }
 
-func around(log *thread.Thread, step palimpsest.Step) palimpsest.Request {
+func renderRequest(log *thread.Thread, step palimpsest.Step) palimpsest.Request {
 	return palimpsest.Request{Thread: log, Base: step.Base, Fixed: step.Fixed, Profile: step.Profile}
 }
 
-// shownUnder is what a view is made of: the thread under a version of its plans.
-func (c *call) shownUnder(info store.Info, version int) (*web.Shown, error) {
-	p, q, step, err := c.readUnder(info.ID, version)
+// viewInput is what a view is made of: the thread under a version of its plans.
+func (c *call) viewInput(info store.Info, version int) (*web.Input, error) {
+	p, q, step, err := c.readPlanAndRequest(info.ID, version)
 	if err != nil {
 		return nil, err
 	}
-	shown := &web.Shown{Thread: q.Thread, Version: version, Counter: c.tenant.config.Counter, Window: step.Window, Budget: step.Budget, Unkept: step.Fixed}
+	shown := &web.Input{Thread: q.Thread, Version: version, Counter: c.tenant.config.Counter, Window: step.Window, Budget: step.Budget, UnstoredTokens: step.Fixed}
 	if step.Base != nil {
 		shown.Model, _ = c.s.models.Find(step.Base.Model) // one that is not known has no prices
 	}
-	if shown.Result, err = c.rendered(p, q); err != nil {
+	if shown.Result, err = c.renderPlan(p, q); err != nil {
 		return nil, err
 	}
 	for v := max(1, info.Plans-maxViewPlans+1); v <= info.Plans; v++ {
@@ -89,17 +89,17 @@ func (c *call) shownUnder(info store.Info, version int) (*web.Shown, error) {
 		}
 		res := shown.Result
 		if v != version {
-			if res, err = c.rendered(was, q); err != nil {
+			if res, err = c.renderPlan(was, q); err != nil {
 				continue // it does not hold for the log as it is now
 			}
 		}
-		shown.Plans = append(shown.Plans, web.Planned{Version: v, Result: res})
+		shown.Plans = append(shown.Plans, web.PlanResult{Version: v, Result: res})
 	}
 	return shown, nil
 }
 
-// rendered is the thread under a plan; nil hides nothing.
-func (c *call) rendered(p *plan.Plan, q palimpsest.Request) (*palimpsest.Result, error) {
+// renderPlan is the thread under a plan; nil hides nothing.
+func (c *call) renderPlan(p *plan.Plan, q palimpsest.Request) (*palimpsest.Result, error) {
 	res, err := c.tenant.compactor.Render(p, q)
 	if err != nil {
 		return nil, err
@@ -113,16 +113,16 @@ func (c *call) rendered(p *plan.Plan, q palimpsest.Request) (*palimpsest.Result,
 	return res, nil
 }
 
-// stepOf is the request around a thread's messages: what is asked for, and of the rest
+// stepOrLast is the request around a thread's messages: what is asked for, and of the rest
 // what the agent last said. Another process than the one that heard it, and one that
 // heard it as a proxy, knows of system and tools only their size.
-func (c *call) stepOf(id string, q *api.Step) (palimpsest.Step, error) {
-	step, err := c.still(q)
+func (c *call) stepOrLast(id string, q *api.Step) (palimpsest.Step, error) {
+	step, err := c.readStepOnly(q)
 	if err != nil {
 		return step, err
 	}
 	var last palimpsest.Step
-	if prepared, ok := c.tenant.open.Get(id); ok {
+	if prepared, ok := c.tenant.prepared.Get(id); ok {
 		last = prepared.Step
 	} else if last, err = c.tenant.compactor.Session(id).LastStep(c.r.Context()); err != nil {
 		return step, err
@@ -139,7 +139,7 @@ func (c *call) stepOf(id string, q *api.Step) (palimpsest.Step, error) {
 // text is what a message says, or what stands at a place of the prompt.
 func (c *call) text(info store.Info) (any, error) {
 	query := c.r.URL.Query()
-	answer := text{mediaType: "text/plain; charset=utf-8"}
+	answer := textAnswer{mediaType: "text/plain; charset=utf-8"}
 	c.w.Header().Set("Content-Security-Policy", "sandbox")
 	if id := query.Get("message"); id != "" {
 		log, err := c.tenant.Log.Load(c.r.Context(), info.ID)
@@ -148,37 +148,37 @@ func (c *call) text(info store.Info) (any, error) {
 		}
 		i, ok := log.Index(thread.ID(id))
 		if !ok {
-			return nil, at("message", problem(api.NotFound, "message: the thread has no message with this id"))
+			return nil, atPath("message", problem(api.NotFound, "message: the thread has no message with this id"))
 		}
 		answer.content = web.Text(uncopied.At(log, i))
 		return answer, nil
 	}
-	part, err := c.asked("part", -1)
+	part, err := c.queryNumber("part", -1)
 	if err != nil {
 		return nil, err
 	}
-	version, err := c.asked("plan", info.Plans)
+	version, err := c.queryNumber("plan", info.Plans)
 	if err != nil {
 		return nil, err
 	}
-	p, q, step, err := c.readUnder(info.ID, version)
+	p, q, step, err := c.readPlanAndRequest(info.ID, version)
 	if err != nil {
 		return nil, err
 	}
-	res, err := c.rendered(p, q)
+	res, err := c.renderPlan(p, q)
 	if err != nil {
 		return nil, err
 	}
 	var ok bool
-	if answer.content, ok = web.PartText(web.Shown{Result: res, Unkept: step.Fixed}, part); !ok {
-		return nil, at("part", problem(api.NotFound, "part: want the id of a message as message, or a position in the prompt as part"))
+	if answer.content, ok = web.PartText(web.Input{Result: res, UnstoredTokens: step.Fixed}, part); !ok {
+		return nil, atPath("part", problem(api.NotFound, "part: want the id of a message as message, or a position in the prompt as part"))
 	}
 	return answer, nil
 }
 
 // preview is the view under the plan that compact would make. Nothing is stored.
 func (c *call) preview(info store.Info, q *api.Compact) (any, error) {
-	step, err := c.stepOf(info.ID, &q.Step)
+	step, err := c.stepOrLast(info.ID, &q.Step)
 	if err != nil {
 		return nil, err
 	}
@@ -190,16 +190,16 @@ func (c *call) preview(info store.Info, q *api.Compact) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown, err := c.shownUnder(info, info.Plans)
+	shown, err := c.viewInput(info, info.Plans)
 	if err != nil {
 		return nil, err
 	}
-	if shown.Result, err = c.rendered(p, around(shown.Thread, step)); err != nil {
+	if shown.Result, err = c.renderPlan(p, renderRequest(shown.Thread, step)); err != nil {
 		return nil, err
 	}
-	shown.Version, shown.Budget, shown.Unkept = 0, step.Budget, step.Fixed
-	shown.Plans = append(shown.Plans, web.Planned{Result: shown.Result})
-	shown.Texts = maxPreviewTexts // the plan is nowhere, so its texts cannot be asked for
+	shown.Version, shown.Budget, shown.UnstoredTokens = 0, step.Budget, step.Fixed
+	shown.Plans = append(shown.Plans, web.PlanResult{Result: shown.Result})
+	shown.MaxTextBytes = maxPreviewTexts // the plan is nowhere, so its texts cannot be asked for
 	return web.View(*shown), nil
 }
 
@@ -213,18 +213,18 @@ func (c *call) compactorFor(q *api.Compact) (*palimpsest.Compactor, error) {
 		return c.tenant.compactor, nil
 	}
 	if c.s.config.Policies == nil {
-		return nil, at("policy", problem(api.BadRequest, "policy: this daemon keeps to the policy that it was started with"))
+		return nil, atPath("policy", problem(api.BadRequest, "policy: this daemon keeps to the policy that it was started with"))
 	}
 	name := cmp.Or(q.Policy, "auto")
 	if !slices.Contains(policyfile.Bases(), name) {
-		return nil, at("policy", problem(api.BadRequest, fmt.Sprintf("policy: want one of %s; got %.40q", strings.Join(policyfile.Bases(), ", "), q.Policy)))
+		return nil, atPath("policy", problem(api.BadRequest, fmt.Sprintf("policy: want one of %s; got %.40q", strings.Join(policyfile.Bases(), ", "), q.Policy)))
 	}
 	if q.Favor != "" && (name != "auto" || !slices.Contains(policy.Favors(), q.Favor)) {
-		return nil, at("favor", problem(api.BadRequest, fmt.Sprintf("favor: want one of %s, with the policy auto; got %.40q", strings.Join(policy.Favors(), ", "), q.Favor)))
+		return nil, atPath("favor", problem(api.BadRequest, fmt.Sprintf("favor: want one of %s, with the policy auto; got %.40q", strings.Join(policy.Favors(), ", "), q.Favor)))
 	}
 	chosen, err := c.s.config.Policies(name, q.Favor)
 	if err != nil {
-		return nil, at("policy", problem(api.BadRequest, "policy: it cannot be used here: it needs what the daemon was not started with"))
+		return nil, atPath("policy", problem(api.BadRequest, "policy: it cannot be used here: it needs what the daemon was not started with"))
 	}
 	config := c.tenant.config
 	config.Policy, config.Ladder, config.Name = chosen.Policy, chosen.Ladder, chosen.Name
@@ -238,9 +238,9 @@ func (c *call) compactorFor(q *api.Compact) (*palimpsest.Compactor, error) {
 // pin keeps a message from every plan that follows, or gives it free.
 func (c *call) pin(info store.Info, q *view.Pin) (any, error) {
 	if q.MessageID == "" {
-		return nil, at("message_id", problem(api.BadRequest, "message_id: want the id of a message"))
+		return nil, atPath("message_id", problem(api.BadRequest, "message_id: want the id of a message"))
 	}
-	return c.change(info.ID, func(ctx context.Context, s *palimpsest.Session) error {
+	return c.changePlan(info.ID, func(ctx context.Context, s *palimpsest.Session) error {
 		return s.Pin(ctx, thread.ID(q.MessageID), !q.Free)
 	})
 }
@@ -248,7 +248,7 @@ func (c *call) pin(info store.Info, q *view.Pin) (any, error) {
 // sessions are the sessions that agents left on this machine. They are for its own
 // user: where there are keys, others may ask.
 func (c *call) sessions() (any, error) {
-	all, err := c.local()
+	all, err := c.localSessions()
 	if err != nil {
 		return nil, err
 	}
@@ -261,12 +261,12 @@ func (c *call) sessions() (any, error) {
 
 // sessionView is a session of this machine under the plan that compact would make.
 func (c *call) sessionView() (any, error) {
-	all, err := c.local()
+	all, err := c.localSessions()
 	if err != nil {
 		return nil, err
 	}
 	var q api.Compact
-	if err := c.decode(&q); err != nil {
+	if err := c.decodeJSON(&q); err != nil {
 		return nil, err
 	}
 	v, err := all.View(c.r.Context(), c.r.PathValue("session"), &q)
@@ -276,7 +276,7 @@ func (c *call) sessionView() (any, error) {
 	return v, nil
 }
 
-func (c *call) local() (Sessions, error) {
+func (c *call) localSessions() (Sessions, error) {
 	if c.s.config.Keys != nil || c.s.config.Sessions == nil {
 		return nil, problem(api.NotFound, "sessions of agents are shown on a machine of one's own only: by a daemon without keys")
 	}

@@ -32,7 +32,7 @@ func codecs() map[string]codec {
 }
 
 func unknownAPI(name string) error {
-	return at("api", problem(api.BadRequest, fmt.Sprintf("api: want anthropic, openai, responses or gemini, got %.40q", name)))
+	return atPath("api", problem(api.BadRequest, fmt.Sprintf("api: want anthropic, openai, responses or gemini, got %.40q", name)))
 }
 
 // decodeBody reads a provider's request body.
@@ -42,11 +42,11 @@ func decodeBody(name string, body json.RawMessage) (*prompt.Prompt, error) {
 	case codec == nil:
 		return nil, unknownAPI(name)
 	case len(body) == 0:
-		return nil, at("body", problem(api.BadRequest, "body: send a request body of the api that is named"))
+		return nil, atPath("body", problem(api.BadRequest, "body: send a request body of the api that is named"))
 	}
 	p, err := codec.Decode(body)
 	if err != nil {
-		return nil, at("body", problem(api.BadRequest, "body: "+err.Error()))
+		return nil, atPath("body", problem(api.BadRequest, "body: "+err.Error()))
 	}
 	p.Messages = injected.Marked(p.Messages, nil)
 	return p, nil
@@ -61,7 +61,7 @@ func decodeResponse(name string, body json.RawMessage) ([]thread.Message, *neutr
 	}
 	a, err := codec.DecodeAnswer(body)
 	if err != nil {
-		return nil, nil, at("response", problem(api.BadRequest, "response: "+err.Error()+"; send the whole response body as the provider gave it, of a stream what it adds up to"))
+		return nil, nil, atPath("response", problem(api.BadRequest, "response: "+err.Error()+"; send the whole response body as the provider gave it, of a stream what it adds up to"))
 	}
 	var usage *neutral.Usage
 	if u := a.Usage; u.Known && !u.Mixed {

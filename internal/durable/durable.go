@@ -33,9 +33,9 @@ const tempPrefix = ".tmp-"
 // several processes. Make one with Open.
 type Dir struct {
 	Root *os.Root
-	// lasting has the directories of which it is known that their names last: who
+	// synced has the directories of which it is known that their names last: who
 	// finds one does not know whether who made it came to sync it.
-	lasting *sync.Map
+	synced *sync.Map
 }
 
 // Open opens a directory, which it makes with all above it. Close its Root when
@@ -45,7 +45,7 @@ func Open(path string) (Dir, error) {
 		return Dir{}, err
 	}
 	root, err := os.OpenRoot(path)
-	return Dir{Root: root, lasting: &sync.Map{}}, err
+	return Dir{Root: root, synced: &sync.Map{}}, err
 }
 
 // MkdirAll makes a directory and all above it that are missing, private, so that
@@ -76,7 +76,7 @@ func MkdirAll(path string) error {
 // Create writes a file under a name that must be free; else the error wraps
 // fs.ErrExist.
 func (d Dir) Create(name string, data []byte) error {
-	temp, err := d.temp(name, data)
+	temp, err := d.writeTemp(name, data)
 	if err != nil {
 		return err
 	}
@@ -100,8 +100,8 @@ func (d Dir) Create(name string, data []byte) error {
 	return d.syncDir(path.Dir(name))
 }
 
-// temp writes a whole, synced file beside where it will stand.
-func (d Dir) temp(name string, data []byte) (temp string, err error) {
+// writeTemp writes a whole, synced file beside where it will stand.
+func (d Dir) writeTemp(name string, data []byte) (temp string, err error) {
 	if err := d.mkdir(path.Dir(name)); err != nil {
 		return "", err
 	}
@@ -128,7 +128,7 @@ func (d Dir) mkdir(name string) error {
 	if name == "." {
 		return nil
 	}
-	_, lasting := d.lasting.Load(name)
+	_, lasting := d.synced.Load(name)
 	if _, err := d.Root.Stat(name); err == nil && lasting {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (d Dir) mkdir(name string) error {
 	if err := d.syncDir(path.Dir(name)); err != nil {
 		return err
 	}
-	d.lasting.Store(name, true)
+	d.synced.Store(name, true)
 	return nil
 }
 

@@ -45,8 +45,8 @@ func TestContext(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(text) > a.MostContext {
-			t.Errorf("%s: %d bytes, and it takes %d", name, len(text), a.MostContext)
+		if len(text) > a.MaxContextBytes {
+			t.Errorf("%s: %d bytes, and it takes %d", name, len(text), a.MaxContextBytes)
 		}
 		out := hook.WithContext(hook.SessionStart, text)
 		v := gjson.ParseBytes(out).Get("hookSpecificOutput")
@@ -189,7 +189,7 @@ func TestSettings(t *testing.T) {
 					t.Errorf("%s: %q stands %d times in %s", name, want, n, with)
 				}
 				groups := gjson.GetBytes(with, "hooks."+e.Name).Array()
-				if last := groups[len(groups)-1]; last.Get("matcher").Str != e.Matcher || last.Get("hooks.0.timeout").Int() != int64(30*a.Second) {
+				if last := groups[len(groups)-1]; last.Get("matcher").Str != e.Matcher || last.Get("hooks.0.timeout").Int() != int64(30*a.TicksPerSecond) {
 					t.Errorf("%s: %s", name, last.Raw)
 				}
 			}

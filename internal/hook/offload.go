@@ -19,11 +19,11 @@ const (
 	// DefaultOffload is the size in bytes above which a text of a tool's output is kept
 	// in a file: about 10,000 tokens, above what agents cut their shell's output to.
 	DefaultOffload = 40_000
-	// headShown and tailShown are how much of it stays, in bytes. The end is where
+	// headBytes and tailBytes are how much of it stays, in bytes. The end is where
 	// commands say how they went.
-	headShown, tailShown = 4_000, 2_000
-	// keepOutputs is how long such files are kept.
-	keepOutputs = 30 * 24 * time.Hour
+	headBytes, tailBytes = 4_000, 2_000
+	// outputLifetime is how long such files are kept.
+	outputLifetime = 30 * 24 * time.Hour
 )
 
 // Offload puts the texts of a tool's response that are longer than most bytes into
@@ -38,8 +38,8 @@ func Offload(c Call, folder string, most int, now time.Time) (string, error) {
 	}
 	var out strings.Builder
 	written := 0 // of the response
-	err := walk(gjson.Parse(c.Response), func(v gjson.Result) error {
-		if len(v.Str) <= max(most, 2*(headShown+tailShown)) {
+	err := walkStrings(gjson.Parse(c.Response), func(v gjson.Result) error {
+		if len(v.Str) <= max(most, 2*(headBytes+tailBytes)) {
 			return nil
 		}
 		short, err := offloadText(c.Session, v.Str, folder)
@@ -58,14 +58,14 @@ func Offload(c Call, folder string, most int, now time.Time) (string, error) {
 	return out.String(), removeOld(folder, now)
 }
 
-// walk calls f for each text in a value, in order, until it gives an error.
-func walk(v gjson.Result, f func(gjson.Result) error) (err error) {
+// walkStrings calls f for each text in a value, in order, until it gives an error.
+func walkStrings(v gjson.Result, f func(gjson.Result) error) (err error) {
 	switch {
 	case v.Type == gjson.String:
 		return f(v)
 	case v.IsObject() || v.IsArray():
 		v.ForEach(func(_, value gjson.Result) bool {
-			err = walk(value, f)
+			err = walkStrings(value, f)
 			return err == nil
 		})
 	}
@@ -75,7 +75,7 @@ func walk(v gjson.Result, f func(gjson.Result) error) (err error) {
 // offloadText keeps a text in a file and returns what stands in its place.
 func offloadText(session, text, folder string) (string, error) {
 	sum := sha256.Sum256([]byte(text))
-	dir := filepath.Join(folder, fileName(session))
+	dir := filepath.Join(folder, folderName(session))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
@@ -83,15 +83,15 @@ func offloadText(session, text, folder string) (string, error) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return "", err
 	}
-	head := text[:clip.Boundary(text, headShown)]
-	tail := text[clip.Boundary(text, len(text)-tailShown):]
+	head := text[:clip.Boundary(text, headBytes)]
+	tail := text[clip.Boundary(text, len(text)-tailBytes):]
 	lines := strings.Count(text, "\n") + 1
 	return fmt.Sprintf("%s\n\n[palimpsest: %d bytes are left out here. The whole output, %d lines, is in the file %s: search it, or read the lines that you need.]\n\n%s",
 		head, len(text)-len(head)-len(tail), lines, path, tail), nil
 }
 
-// fileName is a session's id as the name of a folder.
-func fileName(id string) string {
+// folderName is a session's id as the name of a folder.
+func folderName(id string) string {
 	name := strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
 			return r
@@ -112,7 +112,7 @@ func removeOld(folder string, now time.Time) error {
 	}
 	for _, e := range entries {
 		info, err := e.Info()
-		if err == nil && e.IsDir() && now.Sub(info.ModTime()) > keepOutputs {
+		if err == nil && e.IsDir() && now.Sub(info.ModTime()) > outputLifetime {
 			err = os.RemoveAll(filepath.Join(folder, e.Name()))
 		}
 		if err != nil {

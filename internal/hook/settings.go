@@ -12,9 +12,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
-// timeout is how long an agent waits for an answer, in seconds. A large session is
+// timeoutSeconds is how long an agent waits for an answer, in seconds. A large session is
 // read in about one.
-const timeout = 30
+const timeoutSeconds = 30
 
 // Add returns an agent's settings with its hooks added, each of which calls the
 // command (as a shell would be given it) with the agent's name and the event's. Hooks
@@ -33,12 +33,12 @@ func (a *Agent) Add(settings []byte, command string) ([]byte, error) {
 		if e.Matcher != "" {
 			matcher = `"matcher":` + rawjson.Quote(e.Matcher) + ","
 		}
-		group := fmt.Sprintf(`{%s"hooks":[{"type":"command","command":%s,"timeout":%d}]}`, matcher, rawjson.Quote(command+a.call(e.Name)), timeout*a.Second)
+		group := fmt.Sprintf(`{%s"hooks":[{"type":"command","command":%s,"timeout":%d}]}`, matcher, rawjson.Quote(command+a.commandSuffix(e.Name)), timeoutSeconds*a.TicksPerSecond)
 		if out, err = sjson.SetRawBytes(out, "hooks."+e.Name+".-1", []byte(group)); err != nil {
 			return nil, fmt.Errorf("%w: %s of %s: %w", ErrInput, a.Settings, a.Name, err)
 		}
 	}
-	if same(out, settings) {
+	if sameJSON(out, settings) {
 		return settings, nil
 	}
 	if len(settings) == 0 {
@@ -51,14 +51,14 @@ func (a *Agent) Add(settings []byte, command string) ([]byte, error) {
 	return out, nil
 }
 
-// same reports whether two documents differ in white space alone.
-func same(a, b []byte) bool {
+// sameJSON reports whether two documents differ in white space alone.
+func sameJSON(a, b []byte) bool {
 	var x, y bytes.Buffer
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-// call is what follows the command in a hook of ours, by which it is known again.
-func (a *Agent) call(event string) string { return " hook " + a.Name + " " + event }
+// commandSuffix is what follows the command in a hook of ours, by which it is known again.
+func (a *Agent) commandSuffix(event string) string { return " hook " + a.Name + " " + event }
 
 // Remove returns an agent's settings without the hooks that Add added. Errors wrap
 // ErrInput.
@@ -78,7 +78,7 @@ func (a *Agent) Remove(settings []byte) ([]byte, error) {
 			kept := groups[n].Get("hooks").Array()
 			ours := 0
 			for m := len(kept) - 1; m >= 0 && err == nil; m-- {
-				if strings.HasSuffix(kept[m].Get("command").String(), a.call(e.Name)) {
+				if strings.HasSuffix(kept[m].Get("command").String(), a.commandSuffix(e.Name)) {
 					ours++
 					out, err = sjson.DeleteBytes(out, fmt.Sprintf("%s.%d.hooks.%d", path, n, m))
 				}

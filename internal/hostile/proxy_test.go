@@ -90,7 +90,7 @@ func (p *provider) asked() int {
 
 // ordinaryAnswer is an answer with words, reasoning and a call of a tool.
 func ordinaryAnswer(api, tool string) string {
-	return wiretest.Body(api, &wiretest.Said{
+	return wiretest.Body(api, &wiretest.ModelAnswer{
 		Serial: "1", Model: "m", Reasoning: "The parser comes first.", Seal: "c2VhbA==", Text: "I look at the handlers, and at what calls them.", Stop: wire.StopTool,
 		Calls: []thread.ToolCall{{ID: "c99", Name: tool, Arguments: `{"query":"handlers that parse a line","id":"1"}`}}, Usage: wire.Usage{Input: 900, Output: 40, Known: true},
 	})

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// whole reads a chunk as one identifier; ok is false when it is none as a whole.
-func whole(c string) (t Type, norm string, ok bool) {
+// classifyWhole reads a chunk as one identifier; ok is false when it is none as a whole.
+func classifyWhole(c string) (t Type, norm string, ok bool) {
 	if isEmail(c) {
 		return Email, strings.ToLower(c), true
 	}
@@ -21,7 +21,7 @@ func whole(c string) (t Type, norm string, ok bool) {
 	case isVersion(c, f):
 		return Version, strings.TrimPrefix(c, "v"), true
 	}
-	if n, is := number(c, f); is {
+	if n, is := parseNumber(c, f); is {
 		return Number, n, n != ""
 	}
 	if f.slashes > 0 || f.dots > 0 {
@@ -53,11 +53,11 @@ type features struct {
 func featuresOf(c string) (f features) {
 	for i := range len(c) {
 		switch b := c[i]; {
-		case digit(b):
+		case isDigit(b):
 			f.digits++
-		case letter(b):
+		case isLetter(b):
 			f.letters++
-			if upper(b) {
+			if isUpper(b) {
 				f.uppers++
 			}
 		case b == '.':
@@ -83,13 +83,13 @@ func isEmail(c string) bool {
 		return false
 	}
 	dot := strings.LastIndexByte(c, '.')
-	return dot > at+1 && dot < len(c)-1 && letter(c[dot+1])
+	return dot > at+1 && dot < len(c)-1 && isLetter(c[dot+1])
 }
 
 // isDate takes 2026-11-21, with or without a time, 2026/11/21, and 14:03 or
 // 14:03:59 alone.
 func isDate(c string, f features) bool {
-	if len(c) >= 10 && digit(c[0]) && digit(c[3]) && (c[4] == '-' || c[4] == '/') && digit(c[5]) && digit(c[6]) && c[7] == c[4] && digit(c[8]) && digit(c[9]) {
+	if len(c) >= 10 && isDigit(c[0]) && isDigit(c[3]) && (c[4] == '-' || c[4] == '/') && isDigit(c[5]) && isDigit(c[6]) && c[7] == c[4] && isDigit(c[8]) && isDigit(c[9]) {
 		return len(c) == 10 || c[10] == 'T'
 	}
 	if f.colons == 0 || f.letters > 0 || f.digits < 3 || f.digits > 6 || f.slashes+f.dashes+f.scores+f.other+f.dots > 0 || f.colons > 2 {
@@ -109,7 +109,7 @@ func isVersion(c string, f features) bool {
 	if v[0] == 'v' {
 		v = v[1:]
 	}
-	if f.dots == 0 || v == "" || !digit(v[0]) || f.slashes+f.colons+f.scores > 0 {
+	if f.dots == 0 || v == "" || !isDigit(v[0]) || f.slashes+f.colons+f.scores > 0 {
 		return false
 	}
 	core, rest, _ := strings.Cut(v, "-")
@@ -123,17 +123,17 @@ func isVersion(c string, f features) bool {
 	return !slices.ContainsFunc(parts, func(p string) bool { return p == "" || len(p) > 5 || strings.Trim(p, "0123456789") != "" })
 }
 
-// number canonicalises a number. is reports whether the chunk is a number at
+// parseNumber canonicalises a number. is reports whether the chunk is a number at
 // all; norm is empty for one that says too little: fewer than three significant
 // digits without a decimal, a unit or a currency, years, round powers of ten.
-func number(c string, f features) (norm string, is bool) {
+func parseNumber(c string, f features) (norm string, is bool) {
 	if f.digits == 0 || f.slashes+f.colons+f.scores > 0 {
 		return "", false
 	}
 	body := strings.TrimLeft(c, "$€£-+~")
 	money := len(body) < len(c) && strings.ContainsAny(c[:len(c)-len(body)], "$€£")
 	end := 0
-	for end < len(body) && (digit(body[end]) || body[end] == '.' || body[end] == ',') {
+	for end < len(body) && (isDigit(body[end]) || body[end] == '.' || body[end] == ',') {
 		end++
 	}
 	unit := body[end:]
@@ -234,9 +234,9 @@ func isError(c string, f features) bool {
 	}
 	last := c[strings.LastIndexByte(c, '.')+1:]
 	switch {
-	case strings.HasPrefix(last, "Err") && len(last) > 4 && upper(last[3]):
+	case strings.HasPrefix(last, "Err") && len(last) > 4 && isUpper(last[3]):
 		return true
-	case upper(last[0]) && len(last) > 6 && (strings.HasSuffix(last, "Error") || strings.HasSuffix(last, "Exception")):
+	case isUpper(last[0]) && len(last) > 6 && (strings.HasSuffix(last, "Error") || strings.HasSuffix(last, "Exception")):
 		return true
 	case last[0] == 'E' && f.dots+f.scores == 0 && len(c) <= 14 && f.uppers == f.letters && f.digits == 0:
 		return errnos[c]
@@ -255,7 +255,7 @@ var errnos = map[string]bool{
 // isSymbol takes names in code: snake, camel, dotted or with ::, at least six
 // characters and two parts.
 func isSymbol(c string, f features) bool {
-	if len(c) < 6 || f.letters < 4 || f.slashes+f.dashes+f.other > 0 || digit(c[0]) {
+	if len(c) < 6 || f.letters < 4 || f.slashes+f.dashes+f.other > 0 || isDigit(c[0]) {
 		return false
 	}
 	parts, run := 0, 0
@@ -266,9 +266,9 @@ func isSymbol(c string, f features) bool {
 		case b == '_' || b == '.' || b == ':':
 			run = 0
 			continue
-		case run == 0, upper(b) && i > 0 && lower(c[i-1]):
+		case run == 0, isUpper(b) && i > 0 && isLower(c[i-1]):
 			parts++
-			if letter(b) {
+			if isLetter(b) {
 				alpha++
 			}
 		}

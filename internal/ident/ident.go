@@ -88,8 +88,8 @@ const (
 	longestQuote  = 120
 )
 
-// separator marks the bytes that end a chunk.
-var separator = func() (is [256]bool) {
+// isSeparator marks the bytes that end a chunk.
+var isSeparator = func() (is [256]bool) {
 	for c := range 33 {
 		is[c] = true
 	}
@@ -113,32 +113,32 @@ func (s *scanner) step() {
 	}
 	switch {
 	case c == '"' || c == '`':
-		if s.quoted(c) {
+		if s.scanQuoted(c) {
 			return
 		}
 		s.at++
 	case c == symbolLead:
 		s.at = min(s.at+3, len(s.text))
-	case separator[c]:
+	case isSeparator[c]:
 		if c == '!' || c == '?' {
 			s.sentence = true
 		}
 		s.at++
 	default:
-		s.chunk()
+		s.scanChunk()
 	}
 }
 
-// quoted takes a quoted string of several words; false when there is none here.
+// scanQuoted takes a quoted string of several words; false when there is none here.
 // A quoted single word is read as what it is.
-func (s *scanner) quoted(quote byte) bool {
+func (s *scanner) scanQuoted(quote byte) bool {
 	rest := s.text[s.at+1 : min(len(s.text), s.at+longestQuote+2)]
 	end := strings.IndexByte(rest, quote)
 	if end < shortestQuote {
 		return false
 	}
 	body := rest[:end]
-	if strings.IndexByte(body, '\n') >= 0 || strings.IndexByte(body, ' ') < 0 || body[0] == ' ' || body[end-1] == ' ' || separator[body[0]] {
+	if strings.IndexByte(body, '\n') >= 0 || strings.IndexByte(body, ' ') < 0 || body[0] == ' ' || body[end-1] == ' ' || isSeparator[body[0]] {
 		return false
 	}
 	s.found(Ident{Quoted, body, body, s.at + 1})
@@ -147,17 +147,17 @@ func (s *scanner) quoted(quote byte) bool {
 	return true
 }
 
-// chunk reads up to the next separator. Commas between digits and what an
+// scanChunk reads up to the next separator. Commas between digits and what an
 // address may hold do not end it.
-func (s *scanner) chunk() {
+func (s *scanner) scanChunk() {
 	start := s.at
 	text := s.text
 	address := false
 	for s.at < len(text) {
 		c := text[s.at]
-		if separator[c] {
+		if isSeparator[c] {
 			switch {
-			case c == ',' && s.at > start && digit(text[s.at-1]) && groupOf3(text[s.at+1:]):
+			case c == ',' && s.at > start && isDigit(text[s.at-1]) && groupOf3(text[s.at+1:]):
 			case address && (c == '=' || c == '?' || c == '!'):
 			default:
 				goto done
@@ -169,7 +169,7 @@ func (s *scanner) chunk() {
 		s.at++
 	}
 done:
-	chunk, at := trim(text[start:s.at], start)
+	chunk, at := trimPunctuation(text[start:s.at], start)
 	if chunk == "" {
 		return
 	}
@@ -181,11 +181,11 @@ done:
 // groupOf3 reports whether a text begins with a group of three digits, as large
 // numbers are written.
 func groupOf3(s string) bool {
-	return len(s) >= 3 && digit(s[0]) && digit(s[1]) && digit(s[2]) && (len(s) == 3 || !digit(s[3]))
+	return len(s) >= 3 && isDigit(s[0]) && isDigit(s[1]) && isDigit(s[2]) && (len(s) == 3 || !isDigit(s[3]))
 }
 
-// trim takes punctuation off both ends.
-func trim(chunk string, at int) (string, int) {
+// trimPunctuation takes punctuation off both ends.
+func trimPunctuation(chunk string, at int) (string, int) {
 	for chunk != "" && strings.IndexByte(":,;%&@#^+", chunk[0]) >= 0 {
 		chunk, at = chunk[1:], at+1
 	}
@@ -195,19 +195,19 @@ func trim(chunk string, at int) (string, int) {
 	return chunk, at
 }
 
-// longest is the length in bytes from which a piece of text is no identifier but an
+// maxChunk is the length in bytes from which a piece of text is no identifier but an
 // address, or several that colons join: to look at each rest of it as a whole would
 // take time with the square of its length.
-const longest = 2048
+const maxChunk = 2048
 
 func (s *scanner) classify(chunk string, at int, first bool) {
 	for {
-		if i := strings.Index(chunk[:min(len(chunk), longest)], "://"); i > 1 && len(chunk) > i+5 {
+		if i := strings.Index(chunk[:min(len(chunk), maxChunk)], "://"); i > 1 && len(chunk) > i+5 {
 			s.emit(URL, strings.TrimRight(chunk, "/"), chunk, at)
 			return
 		}
-		if len(chunk) <= longest {
-			if t, norm, ok := whole(chunk); ok {
+		if len(chunk) <= maxChunk {
+			if t, norm, ok := classifyWhole(chunk); ok {
 				s.emit(t, norm, chunk, at)
 				return
 			}
@@ -221,24 +221,24 @@ func (s *scanner) classify(chunk string, at int, first bool) {
 			i++
 		}
 		head := strings.TrimRight(chunk[:i], ":")
-		if head, at := trim(head, at); head != "" {
+		if head, at := trimPunctuation(head, at); head != "" {
 			s.classify(head, at, first) // has no colon: this goes no deeper
 		}
-		if chunk, at = trim(chunk[i+1:], at+i+1); chunk == "" {
+		if chunk, at = trimPunctuation(chunk[i+1:], at+i+1); chunk == "" {
 			return
 		}
 		first = false
 	}
-	if !first && len(chunk) <= longest {
-		s.name(chunk, at)
+	if !first && len(chunk) <= maxChunk {
+		s.scanName(chunk, at)
 	}
 }
 
 func (s *scanner) emit(t Type, norm, surface string, at int) { s.found(Ident{t, norm, surface, at}) }
 
-// name takes a capitalised n-gram in the middle of a sentence: at least two
+// scanName takes a capitalised n-gram in the middle of a sentence: at least two
 // words, each with a small letter.
-func (s *scanner) name(chunk string, at int) {
+func (s *scanner) scanName(chunk string, at int) {
 	if !capitalised(chunk) {
 		return
 	}
@@ -246,10 +246,10 @@ func (s *scanner) name(chunk string, at int) {
 	words := 1
 	for words < 5 && end+1 < len(s.text) && s.text[end] == ' ' {
 		next := end + 1
-		for next < len(s.text) && letter(s.text[next]) {
+		for next < len(s.text) && isLetter(s.text[next]) {
 			next++
 		}
-		if !capitalised(s.text[end+1:next]) || next < len(s.text) && (digit(s.text[next]) || strings.IndexByte("_/", s.text[next]) >= 0) {
+		if !capitalised(s.text[end+1:next]) || next < len(s.text) && (isDigit(s.text[next]) || strings.IndexByte("_/", s.text[next]) >= 0) {
 			break
 		}
 		end = next
@@ -268,7 +268,7 @@ func capitalised(w string) bool {
 	}
 	small := false
 	for i := 1; i < len(w); i++ {
-		if !letter(w[i]) {
+		if !isLetter(w[i]) {
 			return false
 		}
 		small = small || w[i] >= 'a'
@@ -276,7 +276,7 @@ func capitalised(w string) bool {
 	return small
 }
 
-func digit(c byte) bool  { return c >= '0' && c <= '9' }
-func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80 }
-func upper(c byte) bool  { return c >= 'A' && c <= 'Z' }
-func lower(c byte) bool  { return c >= 'a' && c <= 'z' }
+func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80 }
+func isUpper(c byte) bool  { return c >= 'A' && c <= 'Z' }
+func isLower(c byte) bool  { return c >= 'a' && c <= 'z' }

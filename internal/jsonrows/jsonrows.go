@@ -43,7 +43,7 @@ type writer struct {
 func (w *writer) value(label string, v gjson.Result, depth int) {
 	switch {
 	case depth == 0 || !v.IsObject() && !v.IsArray():
-		w.line(label, plain(v))
+		w.line(label, plainText(v))
 	case v.IsArray():
 		w.list(label, v.Array(), depth)
 	default:
@@ -52,7 +52,7 @@ func (w *writer) value(label string, v gjson.Result, depth int) {
 }
 
 func (w *writer) list(label string, items []gjson.Result, depth int) {
-	if short, ok := flat(items); ok {
+	if short, ok := flatList(items); ok {
 		w.line(label, short)
 		return
 	}
@@ -76,7 +76,7 @@ func (w *writer) object(label string, v gjson.Result, before []string, depth int
 	var below []member
 	var values []string
 	v.ForEach(func(k, m gjson.Result) bool {
-		text, ok := short(m, k.Str)
+		text, ok := inlineText(m, k.Str)
 		if !ok {
 			below = append(below, member{k.Str, m})
 			return true
@@ -110,11 +110,11 @@ func (w *writer) line(label, text string) {
 	w.lines = append(w.lines, text)
 }
 
-// short writes a value that has room on the line of its object.
-func short(v gjson.Result, key string) (string, bool) {
+// inlineText writes a value that has room on the line of its object.
+func inlineText(v gjson.Result, key string) (string, bool) {
 	switch {
 	case v.IsArray():
-		text, ok := flat(v.Array())
+		text, ok := flatList(v.Array())
 		return "[" + text + "]", ok && len(text) <= inline
 	case v.IsObject():
 		if len(v.Raw) > 3*inline {
@@ -124,7 +124,7 @@ func short(v gjson.Result, key string) (string, bool) {
 		ok := true
 		v.ForEach(func(k, m gjson.Result) bool {
 			ok = !m.IsObject() && !m.IsArray()
-			if text := plain(m); text != key {
+			if text := plainText(m); text != key {
 				parts = append(parts, k.Str+" "+text)
 			}
 			return ok
@@ -132,22 +132,22 @@ func short(v gjson.Result, key string) (string, bool) {
 		text := strings.Join(parts, ", ")
 		return "(" + text + ")", ok && len(text) <= inline
 	}
-	return plain(v), true
+	return plainText(v), true
 }
 
-// flat writes a list of plain values.
-func flat(items []gjson.Result) (string, bool) {
+// flatList writes a list of plain values.
+func flatList(items []gjson.Result) (string, bool) {
 	parts := make([]string, len(items))
 	for i, item := range items {
 		if item.IsObject() || item.IsArray() {
 			return "", false
 		}
-		parts[i] = plain(item)
+		parts[i] = plainText(item)
 	}
 	return strings.Join(parts, ", "), true
 }
 
-func plain(v gjson.Result) string {
+func plainText(v gjson.Result) string {
 	if v.Type == gjson.String {
 		return v.Str
 	}

@@ -9,13 +9,13 @@ import (
 	"go.uber.org/goleak"
 )
 
-// looks is how often Find looks, each time for about half a second: on a busy machine
+// maxLooks is how often Find looks, each time for about half a second: on a busy machine
 // it takes a while until a goroutine has seen that it is over.
-const looks = 60
+const maxLooks = 60
 
 // Find returns an error with the stacks of goroutines that do not end.
 func Find() (err error) {
-	for range looks {
+	for range maxLooks {
 		if err = goleak.Find(); err == nil {
 			return nil
 		}

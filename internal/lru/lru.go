@@ -12,7 +12,7 @@ import (
 // entries, bytes. The entry that was used last stays, however heavy it is: it would
 // be made again at each use. Safe for concurrent use; the zero value holds nothing.
 type Cache[K comparable, V any] struct {
-	most int
+	maxWeight int
 
 	mu     sync.Mutex
 	weight int
@@ -27,24 +27,24 @@ type entry[K comparable, V any] struct {
 }
 
 // New returns an empty cache of at most so much weight; 0 or less holds nothing.
-func New[K comparable, V any](most int) *Cache[K, V] { return &Cache[K, V]{most: most} }
+func New[K comparable, V any](most int) *Cache[K, V] { return &Cache[K, V]{maxWeight: most} }
 
 // Get returns what is held under a key.
 func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.used(key); e != nil {
+	if e := c.touch(key); e != nil {
 		return e.value, true
 	}
 	return value, false
 }
 
-// Of returns what is held under a key; where nothing is, what create returns is put
+// GetOrCreate returns what is held under a key; where nothing is, what create returns is put
 // there. It is called once for a key, and must not use the cache.
-func (c *Cache[K, V]) Of(key K, weight int, create func() V) V {
+func (c *Cache[K, V]) GetOrCreate(key K, weight int, create func() V) V {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.used(key); e != nil {
+	if e := c.touch(key); e != nil {
 		return e.value
 	}
 	value := create()
@@ -57,7 +57,7 @@ func (c *Cache[K, V]) Put(key K, value V, weight int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if at := c.at[key]; at != nil {
-		c.drop(at)
+		c.remove(at)
 	}
 	c.put(&entry[K, V]{key, value, weight})
 }
@@ -69,7 +69,7 @@ func (c *Cache[K, V]) Grow(key K, by int, meant func(V) bool) {
 	if at := c.at[key]; at != nil && meant(at.Value.(*entry[K, V]).value) {
 		at.Value.(*entry[K, V]).weight += by
 		c.weight += by
-		c.fit()
+		c.evict()
 	}
 }
 
@@ -78,7 +78,7 @@ func (c *Cache[K, V]) Delete(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if at := c.at[key]; at != nil {
-		c.drop(at)
+		c.remove(at)
 	}
 }
 
@@ -88,19 +88,19 @@ func (c *Cache[K, V]) DeleteFunc(del func(K) bool) {
 	defer c.mu.Unlock()
 	for key, at := range c.at {
 		if del(key) {
-			c.drop(at)
+			c.remove(at)
 		}
 	}
 }
 
-// Held is how many entries there are, and what they weigh.
-func (c *Cache[K, V]) Held() (entries, weight int) {
+// Stats returns how many entries there are, and what they weigh together.
+func (c *Cache[K, V]) Stats() (entries, weight int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.at), c.weight
 }
 
-func (c *Cache[K, V]) used(key K) *entry[K, V] {
+func (c *Cache[K, V]) touch(key K) *entry[K, V] {
 	at := c.at[key]
 	if at == nil {
 		return nil
@@ -115,16 +115,16 @@ func (c *Cache[K, V]) put(e *entry[K, V]) {
 	}
 	c.at[e.key] = c.recent.PushFront(e)
 	c.weight += e.weight
-	c.fit()
+	c.evict()
 }
 
-func (c *Cache[K, V]) fit() {
-	for c.weight > c.most && c.recent.Len() > min(max(c.most, 0), 1) {
-		c.drop(c.recent.Back())
+func (c *Cache[K, V]) evict() {
+	for c.weight > c.maxWeight && c.recent.Len() > min(max(c.maxWeight, 0), 1) {
+		c.remove(c.recent.Back())
 	}
 }
 
-func (c *Cache[K, V]) drop(at *list.Element) {
+func (c *Cache[K, V]) remove(at *list.Element) {
 	e := c.recent.Remove(at).(*entry[K, V])
 	delete(c.at, e.key)
 	c.weight -= e.weight

@@ -14,22 +14,22 @@ import (
 // for, in tokens.
 const (
 	defaultTokens = 2_000
-	leastTokens   = 200
-	mostTokens    = 20_000
+	minTokens     = 200
+	maxTokens     = 20_000
 )
 
 // tokens is how many tokens an answer may take.
-func (r room) tokens() (int, error) {
+func (r answerSize) tokens() (int, error) {
 	asked := cmp.Or(r.MaxTokens, defaultTokens)
-	if asked < leastTokens || asked > mostTokens {
-		return 0, fmt.Errorf("max_tokens: want a number from %d to %d, got %d", leastTokens, mostTokens, asked)
+	if asked < minTokens || asked > maxTokens {
+		return 0, fmt.Errorf("max_tokens: want a number from %d to %d, got %d", minTokens, maxTokens, asked)
 	}
 	return asked, nil
 }
 
-// fitted builds a text of at most so many tokens: with fewer bytes, until it has. What
+// fitTokens builds a text of at most so many tokens: with fewer bytes, until it has. What
 // is still too long then is cut.
-func (s *Server) fitted(tokens int, build func(bytes int) string) string {
+func (s *Server) fitTokens(tokens int, build func(bytes int) string) string {
 	const usual = 4 // bytes of a token
 	bytes := usual * tokens
 	for range 8 {
@@ -48,14 +48,14 @@ func (s *Server) fitted(tokens int, build func(bytes int) string) string {
 	return text
 }
 
-// listed writes a head, then as many rows as fit, beginning with the one that the
+// pageOfRows writes a head, then as many rows as fit, beginning with the one that the
 // cursor names, and how to go on behind them.
-func (s *Server) listed(head string, rows []string, cursor string, tokens int) (string, error) {
-	from, err := place(cursor, len(rows))
+func (s *Server) pageOfRows(head string, rows []string, cursor string, tokens int) (string, error) {
+	from, err := readCursor(cursor, len(rows))
 	if err != nil {
 		return "", err
 	}
-	return s.fitted(tokens, func(bytes int) string {
+	return s.fitTokens(tokens, func(bytes int) string {
 		var b strings.Builder
 		b.WriteString(head)
 		end := from
@@ -72,8 +72,8 @@ func (s *Server) listed(head string, rows []string, cursor string, tokens int) (
 	}), nil
 }
 
-// place reads a cursor: how many rows were shown.
-func place(cursor string, rows int) (int, error) {
+// readCursor reads a cursor: how many rows were shown.
+func readCursor(cursor string, rows int) (int, error) {
 	if cursor == "" {
 		return 0, nil
 	}
@@ -86,8 +86,8 @@ func place(cursor string, rows int) (int, error) {
 
 var errCursor = errors.New("cursor: want one that an earlier answer to the same question gave; begin again without it")
 
-// name is a name that a caller or a file has made up, on one line and in quotes.
-func name(text string) string { return strconv.Quote(clip.Line(text, 80)) }
+// quotedName is a name that a caller or a file has made up, on one line and in quotes.
+func quotedName(text string) string { return strconv.Quote(clip.Line(text, 80)) }
 
 // plural is a number of things.
 func plural(n int, thing string) string {

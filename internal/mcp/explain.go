@@ -14,7 +14,7 @@ import (
 )
 
 func (s *Server) explain(ctx context.Context, in explainArgs, tokens int) (string, error) {
-	one, err := s.session(ctx, in.Session)
+	one, err := s.findSession(ctx, in.Session)
 	if err != nil {
 		return "", err
 	}
@@ -25,36 +25,36 @@ func (s *Server) explain(ctx context.Context, in explainArgs, tokens int) (strin
 	one.Messages = c.Log.Len()
 	head := one.row("") + fmt.Sprintf(" · %s.", plural(c.Log.Turns(), "turn"))
 	var rows []string
-	for _, own := range c.Own {
+	for _, own := range c.OwnCompactions {
 		row := fmt.Sprintf("turn %d · the agent compacted by itself", own.Turn)
 		if own.Trigger != "" {
 			row += " (" + clip.Line(own.Trigger, 40) + ")"
 		}
 		if own.Summary != "" {
-			row += " · its summary is message " + short(own.Summary)
+			row += " · its summary is message " + shortID(own.Summary)
 		}
 		rows = append(rows, row+" · what stood before is still found by recall")
 	}
 	if c.Plan == nil || c.Plan.Empty() {
 		head += "\nNo plan is in force: nothing of it was taken out by Palimpsest. The tool compact shows what would be."
 	} else {
-		head += fmt.Sprintf("\nPlan %d is in force, made by the policy %s on %s: %s", c.Version, clip.Line(c.Plan.Policy, 40), c.Plan.CreatedAt.UTC().Format(time.DateOnly+" 15:04"), sums(c.Plan, c.Plan.OriginalTokens, c.Plan.CompactedTokens))
-		rows = append(rows, records(c.Log, c.Plan)...)
+		head += fmt.Sprintf("\nPlan %d is in force, made by the policy %s on %s: %s", c.Version, clip.Line(c.Plan.Policy, 40), c.Plan.CreatedAt.UTC().Format(time.DateOnly+" 15:04"), planTotals(c.Plan, c.Plan.OriginalTokens, c.Plan.CompactedTokens))
+		rows = append(rows, recordRows(c.Log, c.Plan)...)
 	}
-	return s.listed(head, rows, in.Cursor, tokens)
+	return s.pageOfRows(head, rows, in.Cursor, tokens)
 }
 
-// short is the beginning of a message's id, enough for read_artifact.
-func short(id thread.ID) string { return clip.Line(string(id[:min(12, len(id))]), 12) }
+// shortID is the beginning of a message's id, enough for read_artifact.
+func shortID(id thread.ID) string { return clip.Line(string(id[:min(12, len(id))]), 12) }
 
-// sums says what all records of a plan make of the request.
-func sums(p *plan.Plan, before, after int) string {
+// planTotals says what all records of a plan together do to the size of the request.
+func planTotals(p *plan.Plan, before, after int) string {
 	return fmt.Sprintf("%d of %d tokens are left, by %s, largest first: record · turns · what · tokens before and after · why.", after, before, plural(len(p.Refs()), "record"))
 }
 
-// records are the records of a plan, a row each, that freed the most first. What they
+// recordRows are the records of a plan, a row each, those that freed most first. What they
 // stand for is quoted as data.
-func records(log *thread.Thread, p *plan.Plan) []string {
+func recordRows(log *thread.Thread, p *plan.Plan) []string {
 	refs := p.Refs()
 	freed := func(ref plan.Ref) int { return p.Record(ref).Made().Freed() }
 	slices.SortStableFunc(refs, func(a, b plan.Ref) int { return freed(b) - freed(a) })
@@ -66,15 +66,15 @@ func records(log *thread.Thread, p *plan.Plan) []string {
 		if span.LastTurn != span.FirstTurn {
 			turns = fmt.Sprintf("turns %d to %d", span.FirstTurn, span.LastTurn)
 		}
-		what := plural(span.Len(), "message") + " from " + short(span.First())
+		what := plural(span.Len(), "message") + " from " + shortID(span.First())
 		if i, ok := log.Index(span.First()); ok && span.Len() == 1 {
-			what = "message " + short(span.First()) + " " + name(brief(uncopied.At(log, i)))
+			what = "message " + shortID(span.First()) + " " + quotedName(briefMessage(uncopied.At(log, i)))
 		}
 		switch r := record.(type) {
 		case plan.Externalization:
 			what += ", read_artifact " + r.ArtifactID
 		case plan.Summarization:
-			for _, kept := range r.Kept[:min(len(r.Kept), maxKept)] {
+			for _, kept := range r.Kept[:min(len(r.Kept), maxListedArtifacts)] {
 				what += ", read_artifact " + kept.ArtifactID
 			}
 		}
@@ -83,11 +83,11 @@ func records(log *thread.Thread, p *plan.Plan) []string {
 	return rows
 }
 
-// maxKept is how many of the results that a summary names are listed beside it.
-const maxKept = 3
+// maxListedArtifacts is how many of the results that a summary names are listed beside it.
+const maxListedArtifacts = 3
 
-// brief is what a message is, in a few words.
-func brief(m *thread.Message) string {
+// briefMessage is what a message is, in a few words.
+func briefMessage(m *thread.Message) string {
 	if r, ok := m.Result(); ok {
 		return r.Tool + ": " + clip.Line(strings.TrimSpace(r.Text()), 60)
 	}
@@ -105,7 +105,7 @@ func (s *Server) compact(ctx context.Context, in keepArgs, tokens int) (string, 
 	if in.Budget < 0 || in.Budget > maxBudget {
 		return "", fmt.Errorf("budget: want a number of tokens above 0, such as 32000")
 	}
-	one, err := s.session(ctx, in.Session)
+	one, err := s.findSession(ctx, in.Session)
 	if err != nil {
 		return "", err
 	}
@@ -121,14 +121,14 @@ func (s *Server) compact(ctx context.Context, in keepArgs, tokens int) (string, 
 		return fmt.Sprintf("%s\nIt fits as it is%s: %d tokens, the budget is %d. There is nothing more to take out.", one.row(""), under, c.After, c.Budget), nil
 	}
 	head := one.row("") + "\n"
-	if c.Kept != "" {
-		head += "The plan is in force and kept in " + c.Kept + "; the whole conversation stays. "
+	if c.StoredIn != "" {
+		head += "The plan is in force and kept in " + c.StoredIn + "; the whole conversation stays. "
 	} else {
 		head += "Nothing was changed. "
 	}
-	head += fmt.Sprintf("For a budget of %d, %s", c.Budget, sums(c.Plan, c.Before, c.After))
+	head += fmt.Sprintf("For a budget of %d, %s", c.Budget, planTotals(c.Plan, c.Before, c.After))
 	if c.Next != "" {
 		head += "\n" + c.Next
 	}
-	return s.listed(head, records(c.Log, c.Plan), in.Cursor, tokens)
+	return s.pageOfRows(head, recordRows(c.Log, c.Plan), in.Cursor, tokens)
 }

@@ -14,32 +14,32 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
-// lines lets through what is a message, a line each. Any other line is answered with an
+// messageLines reads lines and lets through those that are a message. Any other line is answered with an
 // error of JSON-RPC and left out: to the reader behind it half a message would swallow
 // those that follow, and anything else would end the conversation.
-type lines struct {
-	in   *bufio.Reader
-	out  io.Writer
-	rest []byte // of a line that was let through
+type messageLines struct {
+	in      *bufio.Reader
+	out     io.Writer
+	pending []byte // of a line that was let through
 }
 
 // The answers to a line of which nobody knows which request it was, with the codes of
 // JSON-RPC for what is no JSON and for JSON that is no message. They are written as they
 // are: an agent may send a million of such lines.
 const (
-	tooLong   = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the message is longer than 1 MB"}}` + "\n"
-	notJSON   = `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"want a message in JSON, in one line"}}` + "\n"
-	noMessage = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"want a request, a notification or a response of JSON-RPC 2.0"}}` + "\n"
+	tooLongAnswer   = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the message is longer than 1 MB"}}` + "\n"
+	notJSONAnswer   = `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"want a message in JSON, in one line"}}` + "\n"
+	noMessageAnswer = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"want a request, a notification or a response of JSON-RPC 2.0"}}` + "\n"
 )
 
-func newLines(in io.Reader, out io.Writer) *lines {
-	return &lines{in: bufio.NewReader(in), out: out}
+func newMessageLines(in io.Reader, out io.Writer) *messageLines {
+	return &messageLines{in: bufio.NewReader(in), out: out}
 }
 
 // Read implements io.Reader.
-func (l *lines) Read(p []byte) (int, error) {
-	for len(l.rest) == 0 {
-		line, whole, err := l.next()
+func (l *messageLines) Read(p []byte) (int, error) {
+	for len(l.pending) == 0 {
+		line, whole, err := l.readLine()
 		if err != nil {
 			return 0, err
 		}
@@ -49,27 +49,27 @@ func (l *lines) Read(p []byte) (int, error) {
 		answer := ""
 		switch {
 		case !whole:
-			answer = tooLong
+			answer = tooLongAnswer
 		case rawjson.Check(line) != nil:
-			answer = notJSON
+			answer = notJSONAnswer
 		case !isMessage(line):
-			answer = noMessage
+			answer = noMessageAnswer
 		default:
-			l.rest = line
+			l.pending = line
 			continue
 		}
 		if _, err := io.WriteString(l.out, answer); err != nil {
 			return 0, err
 		}
 	}
-	n := copy(p, l.rest)
-	l.rest = l.rest[n:]
+	n := copy(p, l.pending)
+	l.pending = l.pending[n:]
 	return n, nil
 }
 
-// next reads a line with its end. Of one that is too long it keeps nothing, and whole is
+// readLine reads a line with its end. Of one that is too long it keeps nothing, and whole is
 // false.
-func (l *lines) next() (line []byte, whole bool, err error) {
+func (l *messageLines) readLine() (line []byte, whole bool, err error) {
 	whole = true
 	for {
 		part, err := l.in.ReadSlice('\n')
@@ -97,33 +97,33 @@ func isMessage(line []byte) bool {
 		return false
 	}
 	if !bytes.HasPrefix(bytes.TrimLeft(line, " \t\r"), []byte("[")) {
-		return isOne(line)
+		return isSingleMessage(line)
 	}
 	var batch []json.RawMessage
 	if json.Unmarshal(line, &batch) != nil {
 		return false
 	}
-	return len(batch) > 0 && !slices.ContainsFunc(batch, func(one json.RawMessage) bool { return !isOne(one) })
+	return len(batch) > 0 && !slices.ContainsFunc(batch, func(one json.RawMessage) bool { return !isSingleMessage(one) })
 }
 
-// isOne reports whether data is one message.
-func isOne(data []byte) bool {
+// isSingleMessage reports whether data is one message.
+func isSingleMessage(data []byte) bool {
 	_, err := jsonrpc.DecodeMessage(data)
 	return err == nil
 }
 
-// answers is where several write whole lines; whoever opened it closes it.
-type answers struct {
+// lockedWriter lets several goroutines write whole lines; whoever opened it closes it.
+type lockedWriter struct {
 	mu  sync.Mutex
 	out io.Writer
 }
 
 // Write implements io.Writer.
-func (a *answers) Write(p []byte) (int, error) {
+func (a *lockedWriter) Write(p []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.out.Write(p)
 }
 
 // Close implements io.Closer.
-func (*answers) Close() error { return nil }
+func (*lockedWriter) Close() error { return nil }

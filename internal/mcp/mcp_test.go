@@ -53,7 +53,7 @@ func (h *held) Compact(_ context.Context, id string, budget int, keep bool) (*mc
 		made.Plan = &plan.Plan{}
 	}
 	if keep {
-		h.kept, made.Kept = append(h.kept, id), "the store"
+		h.kept, made.StoredIn = append(h.kept, id), "the store"
 	}
 	return made, nil
 }
@@ -88,7 +88,7 @@ func (h *held) add(t *testing.T, id string, texts ...string) *mcp.Conversation {
 	h.of[id] = c
 	h.list = append([]mcp.Session{{
 		ID: id, Agent: "codex", Project: "shop-" + id, Changed: time.Date(2026, 5, len(h.list)+1, 9, 30, 0, 0, time.UTC), Bytes: 2000, Version: "1",
-		First: func(context.Context) string { return texts[0] },
+		FirstWords: func(context.Context) string { return texts[0] },
 	}}, h.list...)
 	return c
 }

@@ -21,11 +21,11 @@ import (
 // How much one search reads: so many sessions, and no further one once they hold so
 // much text, in bytes.
 const (
-	searched      = 20
-	searchedBytes = 64 << 20
-	maxQuery      = 1_000
-	ranked        = 60  // hits of them, which the cursor leads through
-	hitTokens     = 200 // of a hit, about
+	maxSearched      = 20
+	maxSearchedBytes = 64 << 20
+	maxQuery         = 1_000
+	maxHits          = 60  // hits of them, which the cursor leads through
+	hitTokens        = 200 // of a hit, about
 )
 
 // recall answers from the sessions that the cursor has come to. It is "A:B": A
@@ -38,7 +38,7 @@ func (s *Server) recall(ctx context.Context, in recallArgs, tokens int) (string,
 	if role != "" && !slices.Contains([]thread.Role{thread.System, thread.User, thread.Assistant, thread.Tool}, role) {
 		return "", errors.New("role: want user, assistant, tool or system")
 	}
-	found, err := s.chosen(ctx, in.Session, in.Agent, in.Project)
+	found, err := s.filterSessions(ctx, in.Session, in.Agent, in.Project)
 	if err != nil {
 		return "", err
 	}
@@ -48,24 +48,24 @@ func (s *Server) recall(ctx context.Context, in recallArgs, tokens int) (string,
 	done, shown := 0, 0
 	if in.Cursor != "" {
 		a, b, ok := strings.Cut(in.Cursor, ":")
-		if done, err = place(a, len(found)-1); err == nil && ok {
-			shown, err = place(b, 1<<20)
+		if done, err = readCursor(a, len(found)-1); err == nil && ok {
+			shown, err = readCursor(b, 1<<20)
 		}
 		if err != nil || !ok {
 			return "", errCursor
 		}
 	}
-	index, of, unread, err := s.index(ctx, found[done:])
+	index, of, unread, err := s.buildIndex(ctx, found[done:])
 	if err != nil {
 		return "", err
 	}
-	read := of.read
+	read := of.searched
 	search := func(limit, each int) []recall.Hit {
 		hits := index.Search(in.Query, &recall.Options{Limit: limit, Tokens: limit * each, Role: role})
 		return hits[min(shown, len(hits)):]
 	}
-	all := search(ranked, hitTokens)
-	text := s.fitted(tokens, func(bytes int) string {
+	all := search(maxHits, hitTokens)
+	text := s.fitTokens(tokens, func(bytes int) string {
 		// How long excerpts are depends on how many share the room: those of a page are
 		// searched for by themselves.
 		n := min(20, max(1, bytes/(4*hitTokens)))
@@ -73,8 +73,8 @@ func (s *Server) recall(ctx context.Context, in recallArgs, tokens int) (string,
 		if len(hits) == 0 {
 			hits = all[:min(1, len(all))]
 		}
-		page := page(first(hits, bytes))
-		h := rehydrate.Handler{Recaller: page, From: of.name, MaxBytes: 4 * bytes}
+		page := fixedHits(firstHits(hits, bytes))
+		h := rehydrate.Handler{Recaller: page, From: of.describe, MaxBytes: 4 * bytes}
 		arguments, err := json.Marshal(map[string]any{"query": in.Query, "limit": max(1, len(page))})
 		if err != nil { // unreachable: a text and a number
 			return ""
@@ -103,15 +103,15 @@ func (s *Server) recall(ctx context.Context, in recallArgs, tokens int) (string,
 	return text, ctx.Err()
 }
 
-// page is some of the hits of a search.
-type page []recall.Hit
+// fixedHits is a rehydrate.Recaller that returns hits which were found before.
+type fixedHits []recall.Hit
 
 // Recall implements rehydrate.Recaller.
-func (p page) Recall(context.Context, string, int) ([]recall.Hit, error) { return p, nil }
+func (p fixedHits) Recall(context.Context, string, int) ([]recall.Hit, error) { return p, nil }
 
-// first are the first hits that take about so many bytes, at least one and at most a
+// firstHits are the first hits that take about so many bytes, at least one and at most a
 // page that rehydrate shows.
-func first(hits []recall.Hit, bytes int) []recall.Hit {
+func firstHits(hits []recall.Hit, bytes int) []recall.Hit {
 	const most, around = 20, 250 // bytes that are written around an excerpt
 	n, used := 0, 0
 	for n < min(most, len(hits)) {
@@ -129,14 +129,14 @@ func first(hits []recall.Hit, bytes int) []recall.Hit {
 	return out
 }
 
-// places say which session a hit is of.
-type places struct {
-	of   map[string]Session
-	read int // how many sessions were looked at
+// sessionNames describes the session that a hit is of.
+type sessionNames struct {
+	sessions map[string]Session
+	searched int // how many sessions were looked at
 }
 
-func (p *places) name(threadID string) string {
-	one := p.of[threadID]
+func (p *sessionNames) describe(threadID string) string {
+	one := p.sessions[threadID]
 	text := "session " + clip.Line(threadID, 200) + " (" + one.Agent
 	if one.Project != "" {
 		text += ", " + clip.Line(one.Project, 60)
@@ -144,18 +144,18 @@ func (p *places) name(threadID string) string {
 	return text + ", " + one.Changed.UTC().Format(time.DateOnly) + ")"
 }
 
-// index makes an index over the first of the sessions. One that cannot be read hides
+// buildIndex indexes the first of the sessions. One that cannot be read hides
 // nothing of others.
-func (s *Server) index(ctx context.Context, list []Session) (index *recall.Index, of *places, unread int, err error) {
-	of = &places{of: map[string]Session{}}
+func (s *Server) buildIndex(ctx context.Context, list []Session) (index *recall.Index, of *sessionNames, unread int, err error) {
+	of = &sessionNames{sessions: map[string]Session{}}
 	var all []recall.Entry
 	bytes := 0
 	for i, one := range list {
-		if i == searched || bytes > searchedBytes || ctx.Err() != nil {
+		if i == maxSearched || bytes > maxSearchedBytes || ctx.Err() != nil {
 			break
 		}
-		of.read++
-		entries, err := s.entries(ctx, one, i == 0)
+		of.searched++
+		entries, err := s.searchEntries(ctx, one, i == 0)
 		if err != nil {
 			unread++
 			continue
@@ -163,16 +163,16 @@ func (s *Server) index(ctx context.Context, list []Session) (index *recall.Index
 		for n := range entries {
 			bytes += len(entries[n].Text)
 		}
-		of.of[one.ID] = one
+		of.sessions[one.ID] = one
 		all = append(all, entries...)
 	}
 	index, err = recall.NewIndexContext(ctx, all)
 	return index, of, unread, err
 }
 
-// entries are what can be found in a session. In the newest, which may be the one that
+// searchEntries are what can be found in a session. In the newest, which may be the one that
 // asks, the question itself is left out.
-func (s *Server) entries(ctx context.Context, one Session, newest bool) ([]recall.Entry, error) {
+func (s *Server) searchEntries(ctx context.Context, one Session, newest bool) ([]recall.Entry, error) {
 	key := strings.Join([]string{s.options.Scope, one.ID, one.Version, strconv.FormatBool(newest)}, "\x00")
 	if held, ok := s.options.Memory.entries.Get(key); ok {
 		return held, nil
@@ -184,7 +184,7 @@ func (s *Server) entries(ctx context.Context, one Session, newest bool) ([]recal
 	asking := thread.ID("")
 	if n := c.Log.Len(); newest && n > 0 {
 		if last := uncopied.At(c.Log, n-1); last.Role != thread.Assistant || len(last.Calls()) > 0 {
-			asking = question(c.Log)
+			asking = lastTurnStart(c.Log)
 		}
 	}
 	aside := map[thread.ID]string{}
@@ -195,7 +195,7 @@ func (s *Server) entries(ctx context.Context, one Session, newest bool) ([]recal
 			}
 		}
 	}
-	own := copies(c.Log)
+	own := recallMessages(c.Log)
 	entries := slices.DeleteFunc(recall.All(c.Log), func(e recall.Entry) bool { return e.MessageID == asking || own[e.MessageID] })
 	bytes := 0
 	for i := range entries {
@@ -206,8 +206,8 @@ func (s *Server) entries(ctx context.Context, one Session, newest bool) ([]recal
 	return entries, nil
 }
 
-// question is the message that began the last turn.
-func question(t *thread.Thread) thread.ID {
+// lastTurnStart is the message that began the last turn.
+func lastTurnStart(t *thread.Thread) thread.ID {
 	for i := t.Len() - 1; i >= 0; i-- {
 		if m := uncopied.At(t, i); m.StartsTurn() {
 			return m.ID
@@ -216,13 +216,13 @@ func question(t *thread.Thread) thread.ID {
 	return ""
 }
 
-// preamble is how much a model says before it calls a tool, in bytes, that is nothing
+// maxPreamble is how much a model says before it calls a tool, in bytes, that is nothing
 // to search for.
-const preamble = 200
+const maxPreamble = 200
 
-// copies are the messages that only repeat what stands elsewhere: results of recall
+// recallMessages are the messages that only repeat what stands elsewhere: results of recall
 // and read_artifact, by whatever name an agent has for them, and what called for them.
-func copies(t *thread.Thread) map[thread.ID]bool {
+func recallMessages(t *thread.Thread) map[thread.ID]bool {
 	ours := func(tool string) bool {
 		return strings.HasSuffix(tool, rehydrate.Recall) || strings.HasSuffix(tool, rehydrate.ReadArtifact)
 	}
@@ -231,15 +231,15 @@ func copies(t *thread.Thread) map[thread.ID]bool {
 		if r, ok := m.Result(); ok {
 			out[m.ID] = ours(r.Tool)
 		}
-		if calls := m.Calls(); len(calls) > 0 && len(m.Text()) <= preamble {
+		if calls := m.Calls(); len(calls) > 0 && len(m.Text()) <= maxPreamble {
 			out[m.ID] = !slices.ContainsFunc(calls, func(c thread.ToolCall) bool { return !ours(c.Name) })
 		}
 	}
 	return out
 }
 
-func (s *Server) read(ctx context.Context, in readArgs, tokens int) (string, error) {
-	content := finder{s: s, session: in.Session}
+func (s *Server) readArtifact(ctx context.Context, in readArgs, tokens int) (string, error) {
+	content := contentFinder{s: s, session: in.Session}
 	arguments := map[string]any{"artifact_id": in.ArtifactID}
 	for key, n := range map[string]int{"offset": in.Offset, "limit": in.Limit, "column": in.Column} {
 		if n != 0 {
@@ -251,7 +251,7 @@ func (s *Server) read(ctx context.Context, in readArgs, tokens int) (string, err
 		return "", err
 	}
 	failed := false
-	text := s.fitted(tokens, func(bytes int) string {
+	text := s.fitTokens(tokens, func(bytes int) string {
 		h := rehydrate.Handler{Artifacts: &content, MaxBytes: bytes}
 		answer, err := h.Answer(ctx, thread.ToolCall{Name: rehydrate.ReadArtifact, Arguments: string(call)})
 		if err != nil {
@@ -272,8 +272,8 @@ func (s *Server) read(ctx context.Context, in readArgs, tokens int) (string, err
 	return text, nil
 }
 
-// finder finds content by its id once, in one session or in the newest.
-type finder struct {
+// contentFinder finds content by its id once, in one session or in the newest.
+type contentFinder struct {
 	s       *Server
 	session string
 
@@ -282,7 +282,7 @@ type finder struct {
 }
 
 // Artifact implements rehydrate.Artifacts.
-func (f *finder) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
+func (f *contentFinder) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
 	if f.content == nil {
 		c, err := f.find(ctx, id)
 		if err != nil {
@@ -293,9 +293,9 @@ func (f *finder) Artifact(ctx context.Context, id string) (rehydrate.Content, er
 	return *f.content, nil
 }
 
-func (f *finder) find(ctx context.Context, id string) (rehydrate.Content, error) {
+func (f *contentFinder) find(ctx context.Context, id string) (rehydrate.Content, error) {
 	session := f.session
-	list, err := f.s.chosen(ctx, session, "", "")
+	list, err := f.s.filterSessions(ctx, session, "", "")
 	if err != nil {
 		f.err = err
 		return rehydrate.Content{}, err
@@ -314,7 +314,7 @@ func (f *finder) find(ctx context.Context, id string) (rehydrate.Content, error)
 	}
 	var all []rehydrate.Content
 	for i, s := range list {
-		if i == searched || ctx.Err() != nil {
+		if i == maxSearched || ctx.Err() != nil {
 			break
 		}
 		c, err := f.s.sessions.Open(ctx, s.ID)

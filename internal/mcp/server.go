@@ -70,8 +70,8 @@ func New(sessions Sessions, o *Options) *Server {
 		Instructions: instructions, SchemaCache: s.options.Memory.schemas, Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = cacheScope },
 	})
-	s.tools()
-	s.resources()
+	s.addTools()
+	s.addResources()
 	return s
 }
 
@@ -85,8 +85,8 @@ const MaxMessage = 1 << 20
 // Serve answers a client over a pair of streams, a message a line, until it leaves or
 // ctx is done. A line that is no message is answered with an error.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	to := &answers{out: out}
-	return s.sdk.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(newLines(in, to)), Writer: to, MaxLineLength: 2 * MaxMessage})
+	to := &lockedWriter{out: out}
+	return s.sdk.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(newMessageLines(in, to)), Writer: to, MaxLineLength: 2 * MaxMessage})
 }
 
 // ServeHTTP answers a request of a client over streamable HTTP, without a session: each

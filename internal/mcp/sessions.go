@@ -46,20 +46,20 @@ type Session struct {
 	Plans int
 	// Version changes whenever the conversation does.
 	Version string
-	// First looks up what the user said first; nil where nobody can.
-	First func(context.Context) string
+	// FirstWords looks up what the user said first; nil where nobody can.
+	FirstWords func(context.Context) string
 }
 
-// OfThread is a thread of a store as a session.
-func OfThread(info store.Info) Session {
+// SessionOfThread is a thread of a store as a session.
+func SessionOfThread(info store.Info) Session {
 	return Session{
 		ID: info.ID, Agent: "thread", Changed: info.Changed, Messages: info.Messages, Plans: info.Plans,
 		Version: strconv.Itoa(info.Messages) + "." + strconv.Itoa(info.Plans),
 	}
 }
 
-// Newer compares sessions by when they changed, the last first, and then by id.
-func Newer(a, b Session) int {
+// CompareNewest compares sessions by when they changed, the last first, and then by id.
+func CompareNewest(a, b Session) int {
 	return cmp.Or(b.Changed.Compare(a.Changed), strings.Compare(a.ID, b.ID))
 }
 
@@ -69,12 +69,12 @@ type Conversation struct {
 	// Plan is the plan in force, nil where there is none, and Version its number.
 	Plan    *plan.Plan
 	Version int
-	// Own are the places where the agent itself lost sight of what stood before.
-	Own []Own
+	// OwnCompactions are the places where the agent itself lost sight of what stood before.
+	OwnCompactions []OwnCompaction
 }
 
-// Own is a compaction of an agent's own.
-type Own struct {
+// OwnCompaction is a compaction of an agent's own.
+type OwnCompaction struct {
 	Turn    int
 	Trigger string // the agent's word for the cause; empty where it has none
 	Summary thread.ID
@@ -87,25 +87,25 @@ type Compaction struct {
 	Budget int
 	// Before and After are the tokens of the whole request.
 	Before, After int
-	// Kept says where the plan is kept now; empty where it is not. Next says how to get
+	// StoredIn says where the plan is kept now; empty where it is not. Next says how to get
 	// the prompt.
-	Kept, Next string
+	StoredIn, Next string
 }
 
-// session is the one that a call is about.
-func (s *Server) session(ctx context.Context, id string) (Session, error) {
+// findSession returns the session that a call is about.
+func (s *Server) findSession(ctx context.Context, id string) (Session, error) {
 	if id == "" {
 		return Session{}, errors.New("session: want the id of one; the tool sessions lists them")
 	}
-	list, err := s.chosen(ctx, id, "", "")
+	list, err := s.filterSessions(ctx, id, "", "")
 	if err != nil {
 		return Session{}, err
 	}
 	return list[0], nil
 }
 
-// chosen are the sessions that a call is about, the newest first.
-func (s *Server) chosen(ctx context.Context, session, agent, project string) ([]Session, error) {
+// filterSessions returns the sessions that a call is about, the newest first.
+func (s *Server) filterSessions(ctx context.Context, session, agent, project string) ([]Session, error) {
 	all, err := s.sessions.List(ctx)
 	if err != nil {
 		return nil, err
@@ -116,9 +116,9 @@ func (s *Server) chosen(ctx context.Context, session, agent, project string) ([]
 		case 1:
 			return found, nil
 		case 0:
-			return nil, fmt.Errorf("there is no session %s; the tool sessions lists them", name(session))
+			return nil, fmt.Errorf("there is no session %s; the tool sessions lists them", quotedName(session))
 		}
-		return nil, fmt.Errorf("%s is the beginning of %d ids; write more of it", name(session), len(found))
+		return nil, fmt.Errorf("%s is the beginning of %d ids; write more of it", quotedName(session), len(found))
 	}
 	out := slices.DeleteFunc(slices.Clone(all), func(one Session) bool {
 		return agent != "" && one.Agent != agent || !strings.Contains(strings.ToLower(one.Project), strings.ToLower(project))

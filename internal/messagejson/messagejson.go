@@ -69,8 +69,8 @@ type part struct {
 // blobs are texts that are not valid UTF-8, by the name of their field.
 type blobs map[string][]byte
 
-// take moves texts that JSON cannot hold out of the fields of a form.
-func take(form reflect.Value) (out blobs) {
+// extractBlobs moves texts that JSON cannot hold out of the fields of a form.
+func extractBlobs(form reflect.Value) (out blobs) {
 	eachText(form, func(name string, text reflect.Value) {
 		if !utf8.ValidString(text.String()) {
 			if out == nil {
@@ -83,8 +83,8 @@ func take(form reflect.Value) (out blobs) {
 	return out
 }
 
-// put moves them back.
-func (b blobs) put(form reflect.Value) {
+// restore moves the texts back into the fields of a form.
+func (b blobs) restore(form reflect.Value) {
 	if b == nil {
 		return
 	}
@@ -110,9 +110,9 @@ func eachText(form reflect.Value, do func(name string, text reflect.Value)) {
 
 func fields(form any) reflect.Value { return reflect.ValueOf(form).Elem() }
 
-// Back returns how many messages before position i of a thread the nearest one
+// FrameDistance returns how many messages before position i of a thread the nearest one
 // stands that shares its frame; 0 when none does.
-func Back(t *thread.Thread, i int) int {
+func FrameDistance(t *thread.Thread, i int) int {
 	f := uncopied.At(t, i).Frame
 	if f == nil {
 		return 0
@@ -135,14 +135,14 @@ func Marshal(m *thread.Message, back int) ([]byte, error) {
 	}
 	if m.Frame != nil && back == 0 {
 		f := frame{API: m.Frame.API(), Raw: m.Frame.Raw(), Position: m.Frame.Position(), Elements: m.Frame.Elements(), Messages: m.Frame.Messages()}
-		f.Bytes = take(fields(&f))
+		f.Bytes = extractBlobs(fields(&f))
 		out.Frame = &f
 	}
 	var err error
-	if out.Parts, err = parts(m.Parts, out.Message.Parts, rawOf(m.Frame)); err != nil {
+	if out.Parts, err = encodeParts(m.Parts, out.Message.Parts, rawOf(m.Frame)); err != nil {
 		return nil, fmt.Errorf("message %s: %w", m.ID, err)
 	}
-	out.Bytes = take(fields(&out))
+	out.Bytes = extractBlobs(fields(&out))
 	var b bytes.Buffer
 	w := json.NewEncoder(&b)
 	w.SetEscapeHTML(false)
@@ -159,12 +159,12 @@ func rawOf(f *thread.Frame) string {
 	return f.Raw()
 }
 
-// shortest is the length of the shortest piece of a frame that is worth its
+// minFramePiece is the length of the shortest piece of a frame that is worth its
 // place, in bytes.
-const shortest = 24
+const minFramePiece = 24
 
-// parts writes the parts of a message beside their neutral form.
-func parts(list []thread.Part, plain []neutral.Part, whole string) ([]part, error) {
+// encodeParts writes the parts of a message beside their neutral form.
+func encodeParts(list []thread.Part, plain []neutral.Part, whole string) ([]part, error) {
 	out := make([]part, len(list))
 	for n, p := range list {
 		o := part{Part: plain[n], Cache: p.From().Cache}
@@ -172,19 +172,19 @@ func parts(list []thread.Part, plain []neutral.Part, whole string) ([]part, erro
 			return nil, fmt.Errorf("part %d is of no known type (%T)", n, p)
 		}
 		o.API, o.Raw = p.From().API, p.From().Raw
-		if len(o.Raw) >= shortest {
+		if len(o.Raw) >= minFramePiece {
 			if at := strings.Index(whole, o.Raw); at >= 0 {
 				o.Raw, o.RawAt = "", []int{at, len(o.Raw)}
 			}
 		}
 		if r, ok := p.(thread.ToolResult); ok {
 			var err error
-			if o.Content, err = parts(r.Content, o.Part.Content, whole); err != nil {
+			if o.Content, err = encodeParts(r.Content, o.Part.Content, whole); err != nil {
 				return nil, err
 			}
 			o.Structured = r.Structured
 		}
-		o.Bytes = take(fields(&o))
+		o.Bytes = extractBlobs(fields(&o))
 		out[n] = o
 	}
 	return out, nil
@@ -200,9 +200,9 @@ func Unmarshal(data []byte, frame func(back int) *thread.Frame) (m thread.Messag
 	if in.V < 1 || in.V > version {
 		return m, fmt.Errorf("message %s: version %d, this program reads up to version %d: %w", in.ID, in.V, version, ErrVersion)
 	}
-	in.Bytes.put(fields(&in))
+	in.Bytes.restore(fields(&in))
 	if f := in.Frame; f != nil {
-		f.Bytes.put(fields(f))
+		f.Bytes.restore(fields(f))
 		m.Frame = thread.NewFrame(f.API, f.Raw, f.Position, f.Elements, f.Messages)
 	}
 	if in.Back != 0 {
@@ -213,7 +213,7 @@ func Unmarshal(data []byte, frame func(back int) *thread.Frame) (m thread.Messag
 			return m, fmt.Errorf("message %s: its frame is not %d messages back", in.ID, in.Back)
 		}
 	}
-	list, err := unparts(in.Parts, in.V, rawOf(m.Frame))
+	list, err := decodeParts(in.Parts, in.V, rawOf(m.Frame))
 	if err != nil {
 		return m, fmt.Errorf("message %s: %w", in.ID, err)
 	}
@@ -225,14 +225,14 @@ func Unmarshal(data []byte, frame func(back int) *thread.Frame) (m thread.Messag
 	return out, nil
 }
 
-func unparts(list []part, v int, whole string) ([]thread.Part, error) {
+func decodeParts(list []part, v int, whole string) ([]thread.Part, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
 	out := make([]thread.Part, len(list))
 	for n := range list {
 		o := &list[n]
-		o.Bytes.put(fields(o))
+		o.Bytes.restore(fields(o))
 		if v == 1 && (o.Type == neutral.ToolCallPart || o.Type == neutral.ToolResultPart) {
 			o.CallID, o.Tool, o.ID, o.Name = o.ID, o.Name, "", ""
 		}
@@ -242,7 +242,7 @@ func unparts(list []part, v int, whole string) ([]thread.Part, error) {
 			}
 			o.Raw = whole[o.RawAt[0] : o.RawAt[0]+o.RawAt[1]]
 		}
-		content, err := unparts(o.Content, v, whole)
+		content, err := decodeParts(o.Content, v, whole)
 		if err != nil {
 			return nil, err
 		}

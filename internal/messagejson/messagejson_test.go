@@ -24,7 +24,7 @@ func TestRoundTrip(t *testing.T) {
 		want := threadgen.Thread().Draw(t, "thread")
 		var got []thread.Message
 		for i := range want.Len() {
-			data, err := messagejson.Marshal(want.At(i), messagejson.Back(want, i))
+			data, err := messagejson.Marshal(want.At(i), messagejson.FrameDistance(want, i))
 			if err != nil {
 				t.Fatal(err)
 			}

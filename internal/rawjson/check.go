@@ -31,7 +31,7 @@ func Check[T text](doc T) error {
 	case nil:
 		return nil
 	case ErrDepth:
-		return fmt.Errorf("%w: over %d levels at byte %d%s", ErrDepth, MaxDepth, at, within(string(doc)))
+		return fmt.Errorf("%w: over %d levels at byte %d%s", ErrDepth, MaxDepth, at, deepPath(string(doc)))
 	}
 	return fmt.Errorf("%w at byte %d", ErrSyntax, at)
 }
@@ -56,7 +56,7 @@ func check[T text](doc T, levels int) (int, error) {
 	// A bit for each open bracket says that it is that of an object.
 	var objects [MaxDepth/64 + 1]uint64
 	depth, object := 0, false
-	i := space(doc, 0)
+	i := skipSpace(doc, 0)
 	for {
 		// Here a value begins.
 		if i >= len(doc) {
@@ -75,33 +75,33 @@ func check[T text](doc T, levels int) (int, error) {
 				objects[depth/64] &^= bit
 			}
 			depth++
-			i = space(doc, i+1)
+			i = skipSpace(doc, i+1)
 			if i < len(doc) && doc[i] == c+2 { // the bracket that closes it
 				break // below it is taken for the end of what came before
 			}
 			if object {
-				if i, ok = name(doc, i); !ok {
+				if i, ok = skipName(doc, i); !ok {
 					return i, ErrSyntax
 				}
 			}
 			continue
 		case '"':
-			i, ok = quoted(doc, i+1)
+			i, ok = skipString(doc, i+1)
 		case 't':
-			i, ok = word(doc, i, "true")
+			i, ok = skipWord(doc, i, "true")
 		case 'f':
-			i, ok = word(doc, i, "false")
+			i, ok = skipWord(doc, i, "false")
 		case 'n':
-			i, ok = word(doc, i, "null")
+			i, ok = skipWord(doc, i, "null")
 		default:
-			i, ok = number(doc, i)
+			i, ok = skipNumber(doc, i)
 		}
 		if !ok {
 			return i, ErrSyntax
 		}
 		// Here a value has ended, and with it perhaps what holds it.
 		for {
-			if i = space(doc, i); depth == 0 {
+			if i = skipSpace(doc, i); depth == 0 {
 				if i < len(doc) {
 					return i, ErrSyntax
 				}
@@ -111,8 +111,8 @@ func check[T text](doc T, levels int) (int, error) {
 				return i, ErrSyntax
 			}
 			if doc[i] == ',' {
-				if i = space(doc, i+1); object {
-					if i, ok = name(doc, i); !ok {
+				if i = skipSpace(doc, i+1); object {
+					if i, ok = skipName(doc, i); !ok {
 						return i, ErrSyntax
 					}
 				}
@@ -129,20 +129,20 @@ func check[T text](doc T, levels int) (int, error) {
 	}
 }
 
-// name steps over the name of a member and its colon, to its value.
-func name[T text](doc T, i int) (int, bool) {
+// skipName steps over the name of a member and its colon, to its value.
+func skipName[T text](doc T, i int) (int, bool) {
 	if i >= len(doc) || doc[i] != '"' {
 		return i, false
 	}
-	i, ok := quoted(doc, i+1)
-	if i = space(doc, i); !ok || i >= len(doc) || doc[i] != ':' {
+	i, ok := skipString(doc, i+1)
+	if i = skipSpace(doc, i); !ok || i >= len(doc) || doc[i] != ':' {
 		return i, false
 	}
-	return space(doc, i+1), true
+	return skipSpace(doc, i+1), true
 }
 
-// quoted steps over the rest of a string, which begins behind its quote.
-func quoted[T text](doc T, i int) (int, bool) {
+// skipString steps over the rest of a string, which begins behind its quote.
+func skipString[T text](doc T, i int) (int, bool) {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	// Most strings are names and end soon.
 	for end := min(i+8, len(doc)); i < end && doc[i] >= ' ' && doc[i] != '\\'; i++ {
@@ -202,26 +202,26 @@ func hexadecimal(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
 }
 
-func word[T text](doc T, i int, want string) (int, bool) {
+func skipWord[T text](doc T, i int, want string) (int, bool) {
 	if len(doc)-i < len(want) || string(doc[i:i+len(want)]) != want {
 		return i, false
 	}
 	return i + len(want), true
 }
 
-// number steps over a number, which has no white space or plus before it and no
+// skipNumber steps over a number, which has no white space or plus before it and no
 // zero before other digits.
-func number[T text](doc T, i int) (int, bool) {
+func skipNumber[T text](doc T, i int) (int, bool) {
 	if i < len(doc) && doc[i] == '-' {
 		i++
 	}
 	from := i
-	if i = digits(doc, i); i == from || doc[from] == '0' && i > from+1 {
+	if i = skipDigits(doc, i); i == from || doc[from] == '0' && i > from+1 {
 		return from, false
 	}
 	if i < len(doc) && doc[i] == '.' {
 		from = i + 1
-		if i = digits(doc, from); i == from {
+		if i = skipDigits(doc, from); i == from {
 			return i, false
 		}
 	}
@@ -230,22 +230,22 @@ func number[T text](doc T, i int) (int, bool) {
 		if from < len(doc) && (doc[from] == '+' || doc[from] == '-') {
 			from++
 		}
-		if i = digits(doc, from); i == from {
+		if i = skipDigits(doc, from); i == from {
 			return i, false
 		}
 	}
 	return i, true
 }
 
-func digits[T text](doc T, i int) int {
+func skipDigits[T text](doc T, i int) int {
 	for i < len(doc) && '0' <= doc[i] && doc[i] <= '9' {
 		i++
 	}
 	return i
 }
 
-// space returns the position of the first byte from i on that is no white space.
-func space[T text](doc T, i int) int {
+// skipSpace returns the position of the first byte from i on that is no white space.
+func skipSpace[T text](doc T, i int) int {
 	for i < len(doc) && doc[i] <= ' ' && (doc[i] == ' ' || doc[i] == '\n' || doc[i] == '\t' || doc[i] == '\r') {
 		i++
 	}

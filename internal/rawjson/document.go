@@ -11,11 +11,11 @@ import (
 // exchanged keeps its bytes and its place.
 type Document struct {
 	doc     string
-	members []exchange
+	members []member
 }
 
-// exchange is a member, and what is to stand in its place.
-type exchange struct {
+// member is a member of the object, and what is to stand in its place.
+type member struct {
 	name     string
 	key, end int          // where the member begins and ends
 	value    gjson.Result // as it was read; none where the member is new
@@ -37,7 +37,7 @@ func Open(doc string, name func(key string) string) (*Document, bool) {
 	}
 	d := &Document{doc: doc}
 	root.ForEach(func(key, value gjson.Result) bool {
-		d.members = append(d.members, exchange{name: name(key.Str), key: key.Index, end: value.Index + len(value.Raw), value: value})
+		d.members = append(d.members, member{name: name(key.Str), key: key.Index, end: value.Index + len(value.Raw), value: value})
 		return true
 	})
 	return d, true
@@ -61,8 +61,8 @@ func (d *Document) Get(name string) gjson.Result {
 	return gjson.Result{}
 }
 
-// Twice returns the first of the names that stands twice; "" when none does.
-func (d *Document) Twice(names ...string) string {
+// FirstDuplicate returns the first of the names that stands twice; "" when none does.
+func (d *Document) FirstDuplicate(names ...string) string {
 	seen := map[string]bool{}
 	for _, m := range d.members {
 		if seen[m.name] && slices.Contains(names, m.name) {
@@ -75,21 +75,21 @@ func (d *Document) Twice(names ...string) string {
 
 // Set gives a member a value, and adds it at the end where there is none of that
 // name. "" leaves the member out.
-func (d *Document) Set(name, value string) { d.set(exchange{name: name, text: value}) }
+func (d *Document) Set(name, value string) { d.set(member{name: name, text: value}) }
 
 // SetArray gives a member an array of values. One that holds just these stays as it
 // is.
 func (d *Document) SetArray(name string, values []string) {
 	switch {
-	case Holds(d.Get(name), values):
+	case IsArrayOf(d.Get(name), values):
 	case len(values) == 0:
 		d.Set(name, "[]")
 	default:
-		d.set(exchange{name: name, items: values})
+		d.set(member{name: name, items: values})
 	}
 }
 
-func (d *Document) set(to exchange) {
+func (d *Document) set(to member) {
 	to.changed = true
 	i := d.find(to.name)
 	if i < 0 {
@@ -105,8 +105,8 @@ func (d *Document) set(to exchange) {
 	}
 }
 
-// Holds reports whether a value is an array of just these values.
-func Holds(array gjson.Result, values []string) bool {
+// IsArrayOf reports whether a value is an array of just these values.
+func IsArrayOf(array gjson.Result, values []string) bool {
 	if !array.IsArray() {
 		return false
 	}

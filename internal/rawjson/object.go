@@ -11,8 +11,8 @@ import (
 // Object writes a JSON object member by member. The zero value is empty.
 type Object struct{ b []byte }
 
-// Typed begins an object with its type, as most blocks have one.
-func Typed(kind string) *Object { return new(Object).Str("type", kind) }
+// NewTypedObject begins an object with its type, as most blocks have one.
+func NewTypedObject(kind string) *Object { return new(Object).Str("type", kind) }
 
 // Reset empties the object, to write another one in its memory.
 func (o *Object) Reset() *Object {

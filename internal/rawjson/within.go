@@ -13,9 +13,9 @@ const (
 	shownName  = 24
 )
 
-// within says where a document that nests too deep leaves the path that people know,
+// deepPath says where a document that nests too deep leaves the path that people know,
 // as ", in messages[2].content…"; empty where that cannot be said.
-func within(doc string) string {
+func deepPath(doc string) string {
 	path, at, found := "", gjson.Parse(doc), true
 	for n := 0; found && n < shownSteps; n++ {
 		object, i := at.IsObject(), 0
@@ -26,7 +26,7 @@ func within(doc string) string {
 				return true
 			}
 			if at = value; object {
-				path += "." + shortened(key.Str)
+				path += "." + shortName(key.Str)
 			} else {
 				path += "[" + strconv.Itoa(i) + "]"
 			}
@@ -39,8 +39,8 @@ func within(doc string) string {
 	return ", in " + strings.TrimPrefix(path, ".") + "…"
 }
 
-// shortened is the name of a member, where it is a plain word: others may be content.
-func shortened(name string) string {
+// shortName is the name of a member, where it is a plain word: others may be content.
+func shortName(name string) string {
 	if len(name) > shownName || strings.ContainsFunc(name, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-')
 	}) {

@@ -43,13 +43,13 @@ type item struct {
 	changed *thread.Message
 }
 
-// Simple are the contenders that need no engine.
-func Simple(counter *token.Counter) []Contender {
-	f := forms{counter}
+// SimpleContenders are the contenders that need no engine.
+func SimpleContenders(counter *token.Counter) []Contender {
+	f := changedForms{counter}
 	return []Contender{
 		{"identity", func(m *Moment, _ int) *Shown { return m.Show(m.Plain()) }},
 		{"empty", func(m *Moment, _ int) *Shown { return m.Show(m.Plain()[m.Tail:]) }},
-		{OracleName, f.oracle},
+		{OracleName, f.selectOracle},
 		{"head+tail", func(m *Moment, budget int) *Shown {
 			items := m.Plain()
 			room := budget - m.Rest
@@ -59,23 +59,23 @@ func Simple(counter *token.Counter) []Contender {
 				used += items[head].size
 				head++
 			}
-			return m.Show(append(slices.Clone(items[:head]), newest(items[head:], m.At-m.Tail, budget-used, false)...))
+			return m.Show(append(slices.Clone(items[:head]), newestItems(items[head:], m.At-m.Tail, budget-used, false)...))
 		}},
 		{WindowName, func(m *Moment, budget int) *Shown {
-			return m.Show(newest(m.Plain(), m.At-m.Tail, budget, false))
+			return m.Show(newestItems(m.Plain(), m.At-m.Tail, budget, false))
 		}},
 		{"mask 10, recency", func(m *Moment, budget int) *Shown {
-			return m.Show(newest(f.masked(m, 10, false), m.At-m.Tail, budget, false))
+			return m.Show(newestItems(f.maskResults(m, 10, false), m.At-m.Tail, budget, false))
 		}},
 		{"clear tool uses keep 3, recency", func(m *Moment, budget int) *Shown {
-			return m.Show(newest(f.masked(m, 3, false), m.At-m.Tail, budget, false))
+			return m.Show(newestItems(f.maskResults(m, 3, false), m.At-m.Tail, budget, false))
 		}},
 		{"AI SDK prune 20, recency", func(m *Moment, budget int) *Shown {
-			items := f.pruned(m, 20)
-			return m.Show(newest(items, m.At-m.Tail, budget, false))
+			items := f.pruneMessages(m, 20)
+			return m.Show(newestItems(items, m.At-m.Tail, budget, false))
 		}},
 		{BestSimple, func(m *Moment, budget int) *Shown {
-			return m.Show(newest(f.masked(m, 10, true), m.At-m.Tail, budget, true))
+			return m.Show(newestItems(f.maskResults(m, 10, true), m.At-m.Tail, budget, true))
 		}},
 	}
 }
@@ -90,14 +90,14 @@ const (
 	OwnName    = "the agent's own summary"
 )
 
-// Order is that of the contenders in a report.
-var Order = []string{
+// ContenderOrder is that of the contenders in a report.
+var ContenderOrder = []string{
 	"identity", "empty", RandomName, "head+tail", WindowName, "mask 10, recency", "clear tool uses keep 3, recency",
 	"AI SDK prune 20, recency", BestSimple, OracleName, "ladder", "session", "timeline", "workstream", "loop", OwnName, AutoName,
 }
 
-// Randoms are the selections that chance is measured by.
-const Randoms = 20
+// RandomDraws are the selections that chance is measured by.
+const RandomDraws = 20
 
 func Random(counter *token.Counter, seed uint64) Contender {
 	return Contender{RandomName, func(m *Moment, budget int) *Shown {
@@ -131,9 +131,9 @@ func (m *Moment) Show(items []item) *Shown {
 	return s
 }
 
-// newest keeps the newest items, always the last tail of them: up to the first
+// newestItems keeps the newest items, always the last tail of them: up to the first
 // that does not fit, or, with skip, all that fit.
-func newest(items []item, tail, budget int, skip bool) []item {
+func newestItems(items []item, tail, budget int, skip bool) []item {
 	cut := len(items)
 	var kept []item
 	for i := len(items) - 1; i >= 0; i-- {
@@ -150,8 +150,8 @@ func newest(items []item, tail, budget int, skip bool) []item {
 	return kept
 }
 
-// forms makes the changed forms of messages.
-type forms struct{ counter *token.Counter }
+// changedForms makes the changed forms of messages.
+type changedForms struct{ counter *token.Counter }
 
 // Plain are the messages of the history as they were.
 func (m *Moment) Plain() []item {
@@ -165,8 +165,8 @@ func (m *Moment) Plain() []item {
 // Cleared stands in place of results.
 const Cleared = "[cleared]"
 
-// masked leaves the newest results and puts a placeholder for the others.
-func (f forms) masked(m *Moment, keep int, noReasoning bool) []item {
+// maskResults leaves the newest results and puts a placeholder for the others.
+func (f changedForms) maskResults(m *Moment, keep int, noReasoning bool) []item {
 	items := m.Plain()
 	results := 0
 	for i := m.At - 1; i >= 0; i-- {
@@ -186,10 +186,10 @@ func (f forms) masked(m *Moment, keep int, noReasoning bool) []item {
 	return items
 }
 
-// pruned does what the AI SDK documents for pruneMessages: reasoning goes before
+// pruneMessages does what the AI SDK documents for pruneMessages: reasoning goes before
 // the last message, calls and their results before the last keep messages, and
 // messages that are empty then go too.
-func (f forms) pruned(m *Moment, keep int) []item {
+func (f changedForms) pruneMessages(m *Moment, keep int) []item {
 	items := m.Plain()
 	for i := range m.Tail {
 		msg := uncopied.At(m.Thread, i)
@@ -206,22 +206,22 @@ func (f forms) pruned(m *Moment, keep int) []item {
 	return slices.DeleteFunc(items, func(it item) bool { return it.changed != nil && len(it.changed.Parts) == 0 })
 }
 
-func (f forms) without(it *item, msg *thread.Message, gone func(thread.Part) bool) {
+func (f changedForms) without(it *item, msg *thread.Message, gone func(thread.Part) bool) {
 	if slices.ContainsFunc(msg.Parts, gone) {
 		f.change(it, msg, slices.DeleteFunc(slices.Clone(msg.Parts), gone))
 	}
 }
 
-func (f forms) change(it *item, msg *thread.Message, parts []thread.Part) {
+func (f changedForms) change(it *item, msg *thread.Message, parts []thread.Part) {
 	changed := *msg
 	changed.Parts = parts
 	it.changed = &changed
 	it.size = f.counter.Message(&changed)
 }
 
-// oracle knows what will be needed: it takes the smallest lines that hold it,
+// selectOracle knows what will be needed: it takes the smallest lines that hold it,
 // the cheapest first, until the budget is used up.
-func (f forms) oracle(m *Moment, budget int) *Shown {
+func (f changedForms) selectOracle(m *Moment, budget int) *Shown {
 	var pieces []string
 	sizes := map[string]int{}
 	for _, n := range m.Refs {
@@ -232,10 +232,10 @@ func (f forms) oracle(m *Moment, budget int) *Shown {
 			}
 			text := m.Texts[seen.Pos]
 			m.Find.Find(text, func(id int32, at, end int) {
-				if _, strict := n.boundAt(text, at, end); id != n.ID || !strict {
+				if _, strict := n.isBoundAt(text, at, end); id != n.ID || !strict {
 					return
 				}
-				if piece := m.binding(&n, text, at, end); best == "" || len(piece) < len(best) {
+				if piece := m.smallestBinding(&n, text, at, end); best == "" || len(piece) < len(best) {
 					best = piece
 				}
 			})
@@ -263,18 +263,18 @@ func (f forms) oracle(m *Moment, budget int) *Shown {
 	return s
 }
 
-// binding is the smallest piece around an identifier that says what it is.
-func (m *Moment) binding(n *Need, text string, at, end int) (piece string) {
+// smallestBinding is the smallest piece around an identifier that says what it is.
+func (m *Moment) smallestBinding(n *Need, text string, at, end int) (piece string) {
 	for within := 8; within <= 256; within *= 2 {
 		from, to := max(0, at-min(within, bindWithin)), min(len(text), end+min(within, bindWithin))
-		for from > 0 && word[text[from]] && word[text[from-1]] {
+		for from > 0 && isWordByte[text[from]] && isWordByte[text[from-1]] {
 			from--
 		}
-		for to < len(text) && word[text[to]] && word[text[to-1]] {
+		for to < len(text) && isWordByte[text[to]] && isWordByte[text[to-1]] {
 			to++
 		}
 		piece = text[from:to]
-		if _, strict := n.boundAt(piece, at-from, end-from); strict {
+		if _, strict := n.isBoundAt(piece, at-from, end-from); strict {
 			break
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// Noon dates every plan, so that the same input gives the same output.
-func Noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
+// PlanTime dates every plan, so that the same input gives the same output.
+func PlanTime() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
 // engine makes contenders of our own compactor. One is made per session, so that
 // what it remembers of messages serves every moment of it.
@@ -31,7 +31,7 @@ type engine struct {
 }
 
 func NewEngine(ctx context.Context, counter *token.Counter) (*engine, error) {
-	auto, err := palimpsest.New(palimpsest.Config{Counter: counter, Now: Noon})
+	auto, err := palimpsest.New(palimpsest.Config{Counter: counter, Now: PlanTime})
 	return &engine{ctx, counter, token.NewMemo(counter, 0), &summarize.Extractive{Counter: counter.Text}, auto}, err
 }
 
@@ -52,7 +52,7 @@ func (e *engine) fitAuto(m *Moment, budget int) *Shown {
 	fixed := e.fixed(m)
 	res, err := e.auto.Compact(e.ctx, palimpsest.Request{Thread: history, Base: m.Base, Budget: budget + fixed, Profile: Profile()})
 	if err != nil {
-		return m.Nothing(err)
+		return m.TailOnly(err)
 	}
 	return m.ShownBy(history, res.Prompt, res.Manifest, res.After-res.Fixed)
 }
@@ -65,14 +65,14 @@ func (e *engine) fitPolicy(p policy.Policy, m *Moment, budget int) *Shown {
 		Thread: history, Base: m.Base, Profile: Profile(), Counter: e.counter, Count: e.memo.Message,
 		Changed: m.Sizes[:m.At], Plain: m.Sizes[:m.At], Fixed: e.fixed(m),
 		Window: budget + e.fixed(m), Budget: budget + e.fixed(m), Forced: true,
-		Summarizer: e.summarizer, Tools: toolpolicy.New(nil), Now: Noon(),
+		Summarizer: e.summarizer, Tools: toolpolicy.New(nil), Now: PlanTime(),
 	})
 	if err != nil {
-		return m.Nothing(err)
+		return m.TailOnly(err)
 	}
 	f, err := p.Plan(e.ctx, s)
 	if err != nil {
-		return m.Nothing(err)
+		return m.TailOnly(err)
 	}
 	return m.ShownBy(history, f.Prompt, f.Manifest, f.Tokens-s.Fixed)
 }
@@ -81,8 +81,8 @@ func (e *engine) fixed(m *Moment) int {
 	return e.counter.Overhead() + e.counter.System(m.Base.System) + e.counter.Tools(m.Base.Tools)
 }
 
-// Nothing is what is left when a contender fails: the tail.
-func (m *Moment) Nothing(err error) *Shown {
+// TailOnly shows the tail alone: what is left when a contender fails.
+func (m *Moment) TailOnly(err error) *Shown {
 	s := &Shown{Failed: err, Tokens: m.Rest}
 	for i := m.Tail; i < m.At; i++ {
 		s.Kept = append(s.Kept, i)
@@ -120,8 +120,8 @@ func Policies() []policy.Policy {
 	return []policy.Policy{policy.Ladder{}, policy.Session{}, policy.Timeline{}, policy.Workstream{}, policy.Loop{}, policy.Auto{Favor: policy.FavorCost}}
 }
 
-// Refused says why a provider would refuse a prompt; empty when it would not.
-func Refused(codec wire.Codec, p *prompt.Prompt) string {
+// RefusalReason says why a provider would refuse a prompt; empty when it would not.
+func RefusalReason(codec wire.Codec, p *prompt.Prompt) string {
 	body, err := codec.Encode(p)
 	if err != nil {
 		return err.Error()

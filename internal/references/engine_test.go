@@ -15,7 +15,7 @@ func TestRefused(t *testing.T) {
 		{Role: thread.User, Parts: []thread.Part{thread.Text{Text: "Go on."}}},
 		{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: "gone", Tool: "Read", Content: []thread.Part{thread.Text{Text: "x"}}}}},
 	}}
-	if why := Refused(anthropic.Codec{}, orphan); !strings.Contains(why, "messages[") {
+	if why := RefusalReason(anthropic.Codec{}, orphan); !strings.Contains(why, "messages[") {
 		t.Errorf("%q", why)
 	}
 }

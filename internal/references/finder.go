@@ -18,11 +18,11 @@ func newFinder() *finder { return &finder{byWord: map[string][]candidate{}} }
 // Add makes the finder look for a surface form of the identifier ref.
 func (f *finder) Add(ref int32, surface string) {
 	start := 0
-	for start < len(surface) && !word[surface[start]] {
+	for start < len(surface) && !isWordByte[surface[start]] {
 		start++
 	}
 	end := start
-	for end < len(surface) && word[surface[end]] {
+	for end < len(surface) && isWordByte[surface[end]] {
 		end++
 	}
 	if start == end {
@@ -36,37 +36,37 @@ func (f *finder) Add(ref int32, surface string) {
 // are all found.
 func (f *finder) Find(text string, found func(ref int32, at, end int)) {
 	for i := 0; i < len(text); {
-		if !word[text[i]] {
+		if !isWordByte[text[i]] {
 			i = next(text, i)
 			continue
 		}
 		start := i
-		for i < len(text) && word[text[i]] {
+		for i < len(text) && isWordByte[text[i]] {
 			i++
 		}
 		for _, c := range f.byWord[text[start:i]] {
 			at := start - int(c.before)
 			end := at + len(c.surface)
-			if at >= 0 && end <= len(text) && text[at:end] == c.surface && bounded(text, at, end) {
+			if at >= 0 && end <= len(text) && text[at:end] == c.surface && atWordBoundaries(text, at, end) {
 				found(c.ref, at, end)
 			}
 		}
 	}
 }
 
-// bounded reports whether the piece of text begins and ends at word boundaries;
+// atWordBoundaries reports whether the piece of text begins and ends at word boundaries;
 // a number is not parted at its decimal point.
-func bounded(text string, at, end int) bool {
-	if at > 0 && word[text[at]] {
-		if word[text[at-1]] && (at < 3 || text[at-3] != symbolLead) {
+func atWordBoundaries(text string, at, end int) bool {
+	if at > 0 && isWordByte[text[at]] {
+		if isWordByte[text[at-1]] && (at < 3 || text[at-3] != symbolLead) {
 			return false
 		}
 		if at > 1 && text[at-1] == '.' && figure(text[at]) && figure(text[at-2]) {
 			return false
 		}
 	}
-	if end < len(text) && word[text[end-1]] {
-		if word[text[end]] {
+	if end < len(text) && isWordByte[text[end-1]] {
+		if isWordByte[text[end]] {
 			return false
 		}
 		if end+1 < len(text) && text[end] == '.' && figure(text[end-1]) && figure(text[end+1]) {
@@ -78,8 +78,8 @@ func bounded(text string, at, end int) bool {
 
 func figure(c byte) bool { return c >= '0' && c <= '9' }
 
-// word marks the bytes of words.
-var word = func() (is [256]bool) {
+// isWordByte marks the bytes of words.
+var isWordByte = func() (is [256]bool) {
 	for c := range is {
 		is[c] = c == '_' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80 && c != symbolLead
 	}

@@ -35,13 +35,13 @@ func (m *Moment) Scan(s *Shown) []Found {
 		}
 	}
 	for i := range s.Other {
-		text, _ := Sayings(&s.Other[i])
+		text, _ := MessageLines(&s.Other[i])
 		m.Find.Find(text, func(id int32, from, to int) {
 			i, ok := at[id]
 			if !ok || out[i].Strict {
 				return
 			}
-			bound, strict := m.Refs[i].boundAt(text, from, to)
+			bound, strict := m.Refs[i].isBoundAt(text, from, to)
 			out[i].Direct = true
 			out[i].Bound = out[i].Bound || bound
 			out[i].Strict = strict

@@ -22,16 +22,16 @@ const (
 	opened       = 6000
 )
 
-// asked searches an index as the tool does, and remembers what it found. It asks
+// recordedSearch searches an index as the tool does, and remembers what it found. It asks
 // the whole question, which the tool would cut off after 4,000 bytes.
-type asked struct {
+type recordedSearch struct {
 	index    *recall.Index
 	question string
 	hits     []recall.Hit
 }
 
 // Recall implements rehydrate.Recaller.
-func (a *asked) Recall(_ context.Context, _ string, limit int) ([]recall.Hit, error) {
+func (a *recordedSearch) Recall(_ context.Context, _ string, limit int) ([]recall.Hit, error) {
 	a.hits = a.index.Search(a.question, &recall.Options{Limit: limit})
 	return a.hits, nil
 }
@@ -47,7 +47,7 @@ func (s *Session) Entries() []recall.Entry {
 // answer of the tool recall over just what was removed, and the place of its best
 // hit, opened.
 func (m *Moment) Lookups(ctx context.Context, s *Shown, out []Found, counter *token.Counter) error {
-	var a *asked
+	var a *recordedSearch
 	var tool rehydrate.Handler
 	for i := range out {
 		if out[i].Bound || len(s.removed) == 0 {
@@ -58,7 +58,7 @@ func (m *Moment) Lookups(ctx context.Context, s *Shown, out []Found, counter *to
 			if err != nil {
 				return err
 			}
-			a = &asked{index: index}
+			a = &recordedSearch{index: index}
 			tool.Recaller = a
 		}
 		n := m.Refs[i]
@@ -67,7 +67,7 @@ func (m *Moment) Lookups(ctx context.Context, s *Shown, out []Found, counter *to
 			m.Find.Find(text, func(id int32, _, _ int) { is = is || id == n.ID })
 			return is
 		}
-		a.question, a.hits = m.question(n), nil
+		a.question, a.hits = m.lookupQuery(n), nil
 		arguments, err := json.Marshal(map[string]string{"query": a.question})
 		if err != nil {
 			return err
@@ -76,10 +76,10 @@ func (m *Moment) Lookups(ctx context.Context, s *Shown, out []Found, counter *to
 		if err != nil {
 			return err
 		}
-		out[i].Lookup = holds(within(answer.Text(), lookupTokens, counter))
+		out[i].Lookup = holds(firstTokens(answer.Text(), lookupTokens, counter))
 		if len(a.hits) > 0 {
 			pos, ok := m.Thread.Index(a.hits[0].MessageID)
-			out[i].First = ok && holds(around(recall.FullText(uncopied.At(m.Thread, pos)), &a.hits[0]))
+			out[i].First = ok && holds(openedPart(recall.FullText(uncopied.At(m.Thread, pos)), &a.hits[0]))
 		}
 		out[i].Lookup = out[i].Lookup || out[i].First
 	}
@@ -97,19 +97,19 @@ func (m *Moment) Removed(s *Shown) []recall.Entry {
 	return out
 }
 
-// within is the beginning of a text that takes at most so many tokens, about.
-func within(text string, tokens int, counter *token.Counter) string {
+// firstTokens is the beginning of a text that takes at most so many tokens, about.
+func firstTokens(text string, tokens int, counter *token.Counter) string {
 	if n := counter.Text(text); n > tokens {
 		return text[:len(text)*tokens/n]
 	}
 	return text
 }
 
-// plainly decodes the escapes of JSON, as they are in what a prompt shows.
-var plainly = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\"`, `"`, `\\`, `\`)
+// unescaper decodes the escapes of JSON strings, as they are in what a prompt shows.
+var unescaper = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\"`, `"`, `\\`, `\`)
 
-// around is the part of a text that opening it at a hit shows.
-func around(text string, h *recall.Hit) string {
+// openedPart is the part of a text that opening it at a hit shows.
+func openedPart(text string, h *recall.Hit) string {
 	at := 0
 	for range h.Line - 1 {
 		at += strings.IndexByte(text[at:], '\n') + 1
@@ -120,11 +120,11 @@ func around(text string, h *recall.Hit) string {
 	}
 	from := max(0, min(at+len(h.Excerpt)/2-opened/2, len(text)-opened))
 	shown := text[from:min(len(text), from+opened)]
-	return shown + "\n" + plainly.Replace(shown)
+	return shown + "\n" + unescaper.Replace(shown)
 }
 
-// question is the query of a lookup, without the identifier itself.
-func (m *Moment) question(n Need) string {
+// lookupQuery is the query of a lookup, without the identifier itself.
+func (m *Moment) lookupQuery(n Need) string {
 	if n.Ask != "" {
 		return n.Ask
 	}

@@ -76,7 +76,7 @@ func (m *Moment) needs(uses [][]int32, step, until int) (all []Need, used int) {
 			}
 			taken[id] = true
 			used++
-			if age, ok := m.eligible(&m.Session.Refs[id], m.Steps[j], step); ok {
+			if age, ok := m.isEligible(&m.Session.Refs[id], m.Steps[j], step); ok {
 				all = append(all, Need{Reference: &m.Session.Refs[id], ID: id, Step: j, Age: age})
 			}
 		}
@@ -84,9 +84,9 @@ func (m *Moment) needs(uses [][]int32, step, until int) (all []Need, used int) {
 	return all, used
 }
 
-// eligible reports whether an identifier that is written at position used could
+// isEligible reports whether an identifier that is written at position used could
 // be known from the old part of the history alone.
-func (m *Moment) eligible(r *Reference, used, step int) (age int, ok bool) {
+func (m *Moment) isEligible(r *Reference, used, step int) (age int, ok bool) {
 	if r.Origin == "" || r.Origin == "system" || len(r.Seen) == 0 || r.Seen[0].Pos >= m.Tail {
 		return 0, false
 	}

@@ -40,7 +40,7 @@ func linesOf(all []answer) *fileLines {
 		case toolpolicy.Read:
 			l.is(a, a.result.Text())
 		case toolpolicy.Write:
-			l.gone(a, l.known[a.file], a.args.Get("content").String())
+			l.noteGone(a, l.known[a.file], a.args.Get("content").String())
 			l.is(a, a.args.Get("content").String())
 		case toolpolicy.Edit:
 			edits := []gjson.Result{a.args}
@@ -49,7 +49,7 @@ func linesOf(all []answer) *fileLines {
 			}
 			for _, e := range edits {
 				before, after := firstOf(e, "old_string", "oldText", "old_str"), firstOf(e, "new_string", "newText", "new_str")
-				l.gone(a, linesIn(before), after)
+				l.noteGone(a, linesIn(before), after)
 				l.is(a, after)
 			}
 		}
@@ -77,7 +77,7 @@ func firstOf(v gjson.Result, keys ...string) string {
 func linesIn(text string) []string {
 	var all []string
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(unnumbered(strings.TrimRight(line, "\r\n"))); len(line) >= shortestLine {
+		if line = strings.TrimSpace(withoutLineNumber(strings.TrimRight(line, "\r\n"))); len(line) >= shortestLine {
 			all = append(all, line)
 		}
 	}
@@ -91,8 +91,8 @@ func (l *fileLines) is(a answer, text string) {
 	}
 }
 
-// gone notes lines of a file that are not in a new text.
-func (l *fileLines) gone(a answer, lines []string, text string) {
+// noteGone notes lines of a file that are not in a new text.
+func (l *fileLines) noteGone(a answer, lines []string, text string) {
 	stays := map[string]bool{}
 	for _, line := range linesIn(text) {
 		stays[line] = true
@@ -104,9 +104,9 @@ func (l *fileLines) gone(a answer, lines []string, text string) {
 	}
 }
 
-// holds reports whether a line is in a file at a moment, as far as is known, and
+// contains reports whether a line is in a file at a moment, as far as is known, and
 // whether it was in any before.
-func (l *fileLines) holds(line string, at int) (there, told bool) {
+func (l *fileLines) contains(line string, at int) (there, told bool) {
 	last := map[string]bool{}
 	for _, s := range l.sights[line] {
 		if s.pos < at {
@@ -136,7 +136,7 @@ func (m *Moment) Outdated(s *Shown) Freshness {
 			if counted[line] {
 				continue
 			}
-			there, told := m.lines.holds(line, m.At)
+			there, told := m.lines.contains(line, m.At)
 			counted[line] = true
 			if there {
 				f.Current++

@@ -42,7 +42,7 @@ type Session struct {
 	Find *finder
 
 	trail    *trail
-	changing []changing
+	changing []changingValue
 	lines    *fileLines
 }
 
@@ -100,14 +100,14 @@ func NewSession(tr *transcript.Transcript, family, key string, counter *token.Co
 		return nil, err
 	}
 	all := answers(s.Thread)
-	s.trail, s.changing, s.lines = newTrail(s.Thread, all), changes(all), linesOf(all)
+	s.trail, s.changing, s.lines = newTrail(s.Thread, all), changingValues(all), linesOf(all)
 	n := s.Thread.Len()
 	s.Sizes, s.Texts, s.calls = make([]int, n), make([]string, n), make([]int, n)
 	used := map[string]bool{}
 	for i, m := range uncopied.All(s.Thread) {
 		s.Sizes[i] = counter.Message(m)
 		s.Total += s.Sizes[i]
-		s.Texts[i], s.calls[i] = Sayings(m)
+		s.Texts[i], s.calls[i] = MessageLines(m)
 		if m.Role != thread.Assistant {
 			continue
 		}
@@ -192,7 +192,7 @@ func (s *Session) Link(common func(ident.Ident) bool) {
 	}
 	s.norms, s.used, s.said, s.surf = nil, nil, nil, nil
 	rarity := s.rarity()
-	s.acts()
+	s.findActs()
 	for i, text := range s.Texts {
 		role := uncopied.At(s.Thread, i).Role
 		s.Find.Find(text, func(r int32, at, end int) {
@@ -206,7 +206,7 @@ func (s *Session) Link(common func(ident.Ident) bool) {
 				}
 				ref.Near = neighbours(text, at, end, rarity)
 			}
-			_, strict := ref.boundAt(text, at, end)
+			_, strict := ref.isBoundAt(text, at, end)
 			if n := len(ref.Seen); n > 0 && ref.Seen[n-1].Pos == i {
 				ref.Seen[n-1].Strict = ref.Seen[n-1].Strict || strict
 				if ref.Origin == "" && at >= s.calls[i] {
@@ -232,7 +232,7 @@ func (s *Session) rarity() map[string]int {
 	count := map[string]int{}
 	last := map[string]int{}
 	for i, text := range s.Texts {
-		words(text, func(w string) bool {
+		eachWord(text, func(w string) bool {
 			if len(w) >= shortestWord && last[w] != i+1 {
 				last[w] = i + 1
 				count[w]++
@@ -253,15 +253,15 @@ const (
 	mostAlso = 6
 )
 
-// words calls each for the words of a text until it says stop.
-func words(text string, each func(string) bool) {
+// eachWord calls each for the words of a text until it says stop.
+func eachWord(text string, each func(string) bool) {
 	for i := 0; i < len(text); {
-		if !word[text[i]] {
+		if !isWordByte[text[i]] {
 			i = next(text, i)
 			continue
 		}
 		start := i
-		for i < len(text) && word[text[i]] {
+		for i < len(text) && isWordByte[text[i]] {
 			i++
 		}
 		if !each(text[start:i]) {
@@ -288,8 +288,8 @@ func neighbours(text string, at, end int, rarity map[string]int) []string {
 			}
 			return true
 		}
-		words(text[from:at], add)
-		words(text[end:to], add)
+		eachWord(text[from:at], add)
+		eachWord(text[end:to], add)
 		if len(near) > 0 {
 			slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(rarity[a], rarity[b]) })
 			return near[:min(len(near), bindBy)]
@@ -299,10 +299,10 @@ func neighbours(text string, at, end int, rarity map[string]int) []string {
 	return nil
 }
 
-// boundAt reports whether the identifier at a place of a text stands with what
+// isBoundAt reports whether the identifier at a place of a text stands with what
 // tells what it is: with a word that stood beside it at one of its mentions, or,
 // strict, at its first. Where nothing stood beside it, nothing is asked.
-func (r *Reference) boundAt(text string, at, end int) (bound, strict bool) {
+func (r *Reference) isBoundAt(text string, at, end int) (bound, strict bool) {
 	if len(r.Near) == 0 && len(r.Acts) == 0 {
 		return true, true
 	}
@@ -311,9 +311,9 @@ func (r *Reference) boundAt(text string, at, end int) (bound, strict bool) {
 		bound = bound || strict || slices.Contains(r.also, w)
 		return !strict
 	}
-	words(text[max(0, at-bindWithin):at], test)
+	eachWord(text[max(0, at-bindWithin):at], test)
 	if !strict {
-		words(text[end:min(len(text), end+bindWithin)], test)
+		eachWord(text[end:min(len(text), end+bindWithin)], test)
 	}
 	return bound, strict
 }
@@ -325,8 +325,8 @@ var ActWords = map[toolpolicy.Class][]string{
 	toolpolicy.Write: {"write", "wrote", "written", "created", "create", "edited", "modified", "updated"},
 }
 
-// acts finds out what was done to the files that are referred to.
-func (s *Session) acts() {
+// findActs finds out what was done to the files that are referred to.
+func (s *Session) findActs() {
 	byNorm := map[string]int{}
 	for i := range s.Refs {
 		if s.Refs[i].Type == ident.Path {

@@ -43,9 +43,9 @@ func (s *Set) Len() int { return len(s.Sessions) }
 // Counter is what tokens are counted with.
 func (s *Set) Counter() *token.Counter { return s.counter }
 
-// Of are the conversations of a split, empty for all, that have at least so many
+// OfSplit are the conversations of a split, empty for all, that have at least so many
 // tokens, in the order in which they were read.
-func (s *Set) Of(split Split, least int) []*Session {
+func (s *Set) OfSplit(split Split, least int) []*Session {
 	return slices.DeleteFunc(slices.Clone(s.Sessions), func(x *Session) bool {
 		return x.Total < least || split != "" && split != All && x.split() != split
 	})
@@ -75,7 +75,7 @@ func Load(ctx context.Context, paths []string, counter *token.Counter, progress 
 			return nil, fmt.Errorf("references.Load: %w", err)
 		}
 	}
-	files, skipped, err := list(paths)
+	files, skipped, err := listFiles(paths)
 	if err != nil {
 		return nil, fmt.Errorf("references.Load: %w", err)
 	}
@@ -119,9 +119,9 @@ type file struct{ path, family string }
 // endings are those of files that may be transcripts.
 var endings = []string{".json", ".jsonl", ".traj", ".eval"}
 
-// list finds the files below the paths, sorted, and the folders that cannot be
+// listFiles finds the files below the paths, sorted, and the folders that cannot be
 // read.
-func list(paths []string) (files []file, skipped []error, err error) {
+func listFiles(paths []string) (files []file, skipped []error, err error) {
 	for _, root := range paths {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			switch {
@@ -146,9 +146,9 @@ func list(paths []string) (files []file, skipped []error, err error) {
 	return files, skipped, nil
 }
 
-// part is the number at the end of the name of one of several records of the
+// trailingNumber is the number at the end of the name of one of several records of the
 // same work.
-var part = regexp.MustCompile(`-\d+$`)
+var trailingNumber = regexp.MustCompile(`-\d+$`)
 
 func open(f file, counter *token.Counter) ([]*Session, error) {
 	read, err := transcript.Open(f.path, nil)
@@ -163,10 +163,10 @@ func open(f file, counter *token.Counter) ([]*Session, error) {
 	var all []*Session
 	for i := range read.Transcripts {
 		tr := &read.Transcripts[i]
-		named, key := name, part.ReplaceAllString(work, "")
+		named, key := name, trailingNumber.ReplaceAllString(work, "")
 		if len(read.Transcripts) > 1 {
 			// Runs of the same task begin with the same words.
-			named, key = fmt.Sprintf("%s#%d", name, i+1), opening(tr)
+			named, key = fmt.Sprintf("%s#%d", name, i+1), firstUserText(tr)
 		}
 		s, err := NewSession(tr, f.family, f.family+"/"+key, counter)
 		if err != nil {
@@ -179,8 +179,8 @@ func open(f file, counter *token.Counter) ([]*Session, error) {
 	return all, nil
 }
 
-// opening is the beginning of what the user first said.
-func opening(tr *transcript.Transcript) string {
+// firstUserText is the beginning of what the user first said.
+func firstUserText(tr *transcript.Transcript) string {
 	for _, m := range uncopied.All(tr.Thread) {
 		if m.StartsTurn() {
 			text := m.Text()
@@ -190,8 +190,8 @@ func opening(tr *transcript.Transcript) string {
 	return tr.Name
 }
 
-// Fewest is the number of sessions from which a family is a corpus of its own.
-const Fewest = 20
+// MinFamilySessions is the number of sessions from which a family is a corpus of its own.
+const MinFamilySessions = 20
 
 func (s *Set) corpora() [][]*Session {
 	byFamily := map[string][]*Session{}
@@ -202,7 +202,7 @@ func (s *Set) corpora() [][]*Session {
 	for _, x := range s.Sessions {
 		group := byFamily[x.Family]
 		switch {
-		case len(group) < Fewest:
+		case len(group) < MinFamilySessions:
 			groups[0] = append(groups[0], x)
 		case group[0] == x:
 			groups = append(groups, group)
@@ -281,9 +281,9 @@ func CorpusHash(sessions iter.Seq[*Session]) string {
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
-// BrokenOff reports whether a work ended because its caller wanted it to, so that
+// IsCanceled reports whether a work ended because its caller wanted it to, so that
 // what is done so far can be told.
-func BrokenOff(ctx context.Context, err error) bool {
+func IsCanceled(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && errors.Is(err, ctx.Err())
 }
 

@@ -29,18 +29,18 @@ func (f Freshness) Rate() float64 {
 	return f.Old / (f.Old + f.Current)
 }
 
-// changing is a value that a source told differently at different times. The
+// changingValue is a value that a source told differently at different times. The
 // source is a call with its arguments: what it returned later is true now.
-type changing struct {
+type changingValue struct {
 	key string
 	// about are words of the arguments, of which one must stand beside a value that
 	// is told in other words.
 	about []string
-	told  []telling // in order
+	told  []toldValue // in order
 }
 
-// telling is a value and the message that told it.
-type telling struct {
+// toldValue is a value and the message that told it.
+type toldValue struct {
 	pos   int
 	value string
 }
@@ -53,12 +53,12 @@ const (
 	leastAbout   = 4
 )
 
-// changes finds the values of a session that change: keys that stand once in the
+// changingValues finds the values of a session that change: keys that stand once in the
 // result of a call, and with another value in a later result of the same call.
-func changes(all []answer) []changing {
+func changingValues(all []answer) []changingValue {
 	type value struct{ source, key string }
 	found := map[value]int{} // into out
-	var out []changing
+	var out []changingValue
 	for _, a := range all {
 		source, asked := a.call.Name+"\n"+a.call.Arguments, a.call.Arguments
 		if a.file != "" && toolpolicy.ClassOf(a.call.Name) == toolpolicy.Read {
@@ -75,28 +75,28 @@ func changes(all []answer) []changing {
 			if !ok {
 				at = len(out)
 				found[value{source, f.key}] = at
-				out = append(out, changing{key: f.key, about: about(asked)})
+				out = append(out, changingValue{key: f.key, about: tellingWords(asked)})
 			}
-			out[at].told = append(out[at].told, telling{a.pos, f.value})
+			out[at].told = append(out[at].told, toldValue{a.pos, f.value})
 		}
 	}
-	return slices.DeleteFunc(out, func(c changing) bool { return !c.differs(c.told[0].value) })
+	return slices.DeleteFunc(out, func(c changingValue) bool { return !c.differs(c.told[0].value) })
 }
 
 // differs reports whether another value was told than this.
-func (c *changing) differs(value string) bool {
-	return slices.ContainsFunc(c.told, func(t telling) bool { return t.value != value })
+func (c *changingValue) differs(value string) bool {
+	return slices.ContainsFunc(c.told, func(t toldValue) bool { return t.value != value })
 }
 
-// before is the value as it was told before a position.
-func (c changing) before(at int) changing {
-	n, _ := slices.BinarySearchFunc(c.told, at, func(t telling, at int) int { return cmp.Compare(t.pos, at) })
+// valueBefore is the value as it was told before a position.
+func (c changingValue) valueBefore(at int) changingValue {
+	n, _ := slices.BinarySearchFunc(c.told, at, func(t toldValue, at int) int { return cmp.Compare(t.pos, at) })
 	c.told = c.told[:n]
 	return c
 }
 
-// now is the value that was told last.
-func (c *changing) now() string { return c.told[len(c.told)-1].value }
+// lastValue is the value that was told last.
+func (c *changingValue) lastValue() string { return c.told[len(c.told)-1].value }
 
 // field is a key and its value.
 type field struct{ key, value string }
@@ -115,14 +115,14 @@ func fieldsOf(r thread.ToolResult) []field {
 			continue
 		}
 		for line := range strings.Lines(text.Text) {
-			line = unnumbered(line)
+			line = withoutLineNumber(line)
 			key, value, ok := strings.Cut(line, ":")
 			if !ok {
 				key, value, ok = strings.Cut(line, "=")
 			}
 			key = strings.Trim(key, " \t\"'`-*")
 			key, value = key[strings.LastIndexAny(key, " \t")+1:], strings.Trim(value, " \t\r\n\"'`,;")
-			if ok && plainKey(key) && value != "" && len(value) <= longestValue {
+			if ok && isPlainKey(key) && value != "" && len(value) <= longestValue {
 				all = append(all, field{key, value})
 			}
 		}
@@ -137,9 +137,9 @@ func fieldsOf(r thread.ToolResult) []field {
 	return slices.DeleteFunc(all, func(f field) bool { return count[f.key] > 1 })
 }
 
-// unnumbered is a line without the number that tools that read files put before
+// withoutLineNumber is a line without the number that tools that read files put before
 // it.
-func unnumbered(line string) string {
+func withoutLineNumber(line string) string {
 	rest := strings.TrimLeft(line, " ")
 	figures := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
 	if figures == 0 {
@@ -176,31 +176,31 @@ func members(v gjson.Result, depth int, all *[]field) {
 	v.ForEach(func(key, x gjson.Result) bool {
 		switch {
 		case x.IsObject() || x.IsArray():
-			if depth < deepest {
+			if depth < maxDepth {
 				members(x, depth+1, all)
 			}
-		case plainKey(key.Str) && x.Type != gjson.Null && x.String() != "" && len(x.String()) <= longestValue:
+		case isPlainKey(key.Str) && x.Type != gjson.Null && x.String() != "" && len(x.String()) <= longestValue:
 			*all = append(*all, field{key.Str, x.String()})
 		}
 		return true
 	})
 }
 
-// plainKey reports whether a text is a key: one word.
-func plainKey(key string) bool {
+// isPlainKey reports whether a text is a key: one word.
+func isPlainKey(key string) bool {
 	if len(key) < 2 || len(key) > 40 {
 		return false
 	}
 	for i := range len(key) {
-		if !word[key[i]] && key[i] != '-' && key[i] != '.' {
+		if !isWordByte[key[i]] && key[i] != '-' && key[i] != '.' {
 			return false
 		}
 	}
 	return true
 }
 
-// about are the telling words of arguments: values of several letters.
-func about(arguments string) []string {
+// tellingWords are the telling words of arguments: values of several letters.
+func tellingWords(arguments string) []string {
 	text, _ := values(arguments)
 	var all []string
 	for line := range strings.Lines(text) {
@@ -219,14 +219,14 @@ func (m *Moment) Freshness(s *Shown) Freshness {
 	var f Freshness
 	var texts []string
 	for i := range s.Other {
-		text, _ := Sayings(&s.Other[i])
+		text, _ := MessageLines(&s.Other[i])
 		texts = append(texts, text)
 	}
 	for _, c := range m.changing {
-		if c = c.before(m.At); len(c.told) == 0 || !c.differs(c.now()) {
+		if c = c.valueBefore(m.At); len(c.told) == 0 || !c.differs(c.lastValue()) {
 			continue
 		}
-		now := c.now()
+		now := c.lastValue()
 		current, old := false, false
 		for _, t := range c.told {
 			if _, kept := slices.BinarySearch(s.Kept, t.pos); kept {
@@ -239,7 +239,7 @@ func (m *Moment) Freshness(s *Shown) Freshness {
 				continue
 			}
 			for _, t := range c.told {
-				if tells(text, c.key, t.value) {
+				if hasValue(text, c.key, t.value) {
 					current = current || t.value == now
 					old = old || t.value != now
 				}
@@ -255,9 +255,9 @@ func (m *Moment) Freshness(s *Shown) Freshness {
 	return f
 }
 
-// tells reports whether a text gives the key this value: the value follows the
+// hasValue reports whether a text gives the key this value: the value follows the
 // key, with nothing but signs between them.
-func tells(text, key, value string) bool {
+func hasValue(text, key, value string) bool {
 	for at := 0; ; {
 		i := strings.Index(text[at:], key)
 		if i < 0 {
@@ -265,9 +265,9 @@ func tells(text, key, value string) bool {
 		}
 		at += i
 		end := at + len(key)
-		if bounded(text, at, end) {
+		if atWordBoundaries(text, at, end) {
 			rest := strings.TrimLeft(text[end:min(len(text), end+len(value)+8)], " \t\"'`:=")
-			if strings.HasPrefix(rest, value) && (len(rest) == len(value) || !word[rest[len(value)]] || !word[value[len(value)-1]]) {
+			if strings.HasPrefix(rest, value) && (len(rest) == len(value) || !isWordByte[rest[len(value)]] || !isWordByte[value[len(value)-1]]) {
 				return true
 			}
 		}

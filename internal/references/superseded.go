@@ -6,7 +6,7 @@ import "slices"
 // of date: each place is an old value, or a reading of a file that was read or
 // changed again since.
 func (m *Moment) Superseded(r *Reference) bool {
-	if m.oldValue(r.Norm) {
+	if m.isOldValue(r.Norm) {
 		return true
 	}
 	for _, s := range r.Seen {
@@ -26,16 +26,16 @@ func (m *Moment) Superseded(r *Reference) bool {
 	return true
 }
 
-// oldValue reports whether a value that changed before the moment is this one, and
+// isOldValue reports whether a value that changed before the moment is this one, and
 // no value that is true then.
-func (m *Moment) oldValue(value string) bool {
+func (m *Moment) isOldValue(value string) bool {
 	old := false
 	for _, c := range m.changing {
-		c = c.before(m.At)
-		if len(c.told) > 0 && c.now() == value {
+		c = c.valueBefore(m.At)
+		if len(c.told) > 0 && c.lastValue() == value {
 			return false
 		}
-		old = old || slices.ContainsFunc(c.told, func(t telling) bool { return t.value == value })
+		old = old || slices.ContainsFunc(c.told, func(t toldValue) bool { return t.value == value })
 	}
 	return old
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Sayings is what a message shows a model, as lines of plain text: escapes are
+// MessageLines is what a message shows a model, as lines of plain text: escapes are
 // decoded, and the values of one JSON object stand on one line with their keys,
 // so that what belongs together can be told by lines. The calls come last, from
 // byte calls on.
-func Sayings(m *thread.Message) (text string, calls int) {
+func MessageLines(m *thread.Message) (text string, calls int) {
 	var words, args strings.Builder
 	for _, p := range m.Parts {
 		switch p := p.(type) {
@@ -63,7 +63,7 @@ func values(arguments string) (text string, names []string) {
 	var b strings.Builder
 	var each func(key string, v gjson.Result, depth int)
 	each = func(key string, v gjson.Result, depth int) {
-		if depth < deepest && (v.IsObject() || v.IsArray()) {
+		if depth < maxDepth && (v.IsObject() || v.IsArray()) {
 			v.ForEach(func(k, x gjson.Result) bool {
 				k.Str = cmp.Or(k.Str, key)
 				each(k.Str, x, depth+1)
@@ -95,20 +95,20 @@ func namesKey(key string) bool {
 func flatten(b *strings.Builder, text string) {
 	t := strings.TrimSpace(text)
 	if len(t) > 1 && (t[0] == '{' || t[0] == '[') && rawjson.Valid(t) {
-		walk(b, gjson.Parse(t), 0)
+		writeValue(b, gjson.Parse(t), 0)
 	} else {
 		b.WriteString(text)
 	}
 	b.WriteByte('\n')
 }
 
-// deepest bounds the walk; what is deeper stays as it is written.
-const deepest = 200
+// maxDepth bounds the walk; what is deeper stays as it is written.
+const maxDepth = 200
 
-// walk writes a value: scalars of an object on its line, objects and arrays in it
+// writeValue writes a value: scalars of an object on its line, objects and arrays in it
 // on lines of their own.
-func walk(b *strings.Builder, v gjson.Result, depth int) {
-	if depth > deepest {
+func writeValue(b *strings.Builder, v gjson.Result, depth int) {
+	if depth > maxDepth {
 		b.WriteString(v.Raw)
 		return
 	}
@@ -141,6 +141,6 @@ func walk(b *strings.Builder, v gjson.Result, depth int) {
 		if m.value.Type == gjson.String {
 			b.WriteByte('\n')
 		}
-		walk(b, m.value, depth+1)
+		writeValue(b, m.value, depth+1)
 	}
 }

@@ -57,7 +57,7 @@ type trail struct {
 func newTrail(t *thread.Thread, all []answer) *trail {
 	r := &trail{index: map[string]int32{}, ops: make([][]fileOp, t.Len()), find: newFinder(), readings: map[int]int32{}}
 	for i, m := range uncopied.All(t) {
-		r.ops[i] = r.of(m, true)
+		r.ops[i] = r.opsOf(m, true)
 		for _, op := range r.ops[i] {
 			r.when[op.file] = append(r.when[op.file], i)
 		}
@@ -67,13 +67,13 @@ func newTrail(t *thread.Thread, all []answer) *trail {
 			r.readings[a.pos] = f
 		}
 	}
-	r.name()
+	r.addNames()
 	return r
 }
 
-// name makes the finder look for the files by their paths and by every end of
+// addNames makes the finder look for the files by their paths and by every end of
 // them that means one file alone: people and models shorten paths.
-func (r *trail) name() {
+func (r *trail) addNames() {
 	count := map[string]int{}
 	each := func(file string, do func(form string)) {
 		do(file)
@@ -95,9 +95,9 @@ func (r *trail) name() {
 	}
 }
 
-// of are the file operations in the calls of a message. With learn, files that
+// opsOf are the file operations in the calls of a message. With learn, files that
 // are new are added, else they are passed over.
-func (r *trail) of(m *thread.Message, learn bool) []fileOp {
+func (r *trail) opsOf(m *thread.Message, learn bool) []fileOp {
 	var ops []fileOp
 	add := func(name string, class toolpolicy.Class) {
 		name = path.Clean(name)
@@ -186,8 +186,8 @@ func (m *Moment) Trails(s *Shown) (right, told, all float64) {
 	said := map[int32][]fileState{}
 	claims := map[int32]fileState{}
 	for i := range s.Other {
-		apply(claims, m.trail.of(&s.Other[i], false), false)
-		text, calls := Sayings(&s.Other[i])
+		apply(claims, m.trail.opsOf(&s.Other[i], false), false)
+		text, calls := MessageLines(&s.Other[i])
 		text = text[:calls]
 		m.trail.find.Find(text, func(f int32, at, end int) {
 			from := max(strings.LastIndexByte(text[:at], '\n'), at-bindWithin, 0)
@@ -201,8 +201,8 @@ func (m *Moment) Trails(s *Shown) (right, told, all float64) {
 				}
 				return true
 			}
-			words(text[from:at], say)
-			words(text[end:to], say)
+			eachWord(text[from:at], say)
+			eachWord(text[end:to], say)
 		})
 	}
 	for _, i := range s.Kept {

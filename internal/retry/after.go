@@ -8,35 +8,35 @@ import (
 	"time"
 )
 
-// longestAfter is the most that After returns: a date in the next century is a
+// maxRetryAfter is the most that RetryAfter returns: a date in the next century is a
 // broken clock, and says no more than "not soon".
-const longestAfter = 24 * time.Hour
+const maxRetryAfter = 24 * time.Hour
 
-// After reads how long a server asks to wait: retry-after-ms (OpenAI, Azure),
+// RetryAfter reads how long a server asks to wait: retry-after-ms (OpenAI, Azure),
 // else Retry-After as seconds, with or without a fraction, or as an HTTP date
 // relative to now (RFC 9110, section 10.2.3). It is 0 when the header says
 // nothing that can be read, or a moment that has passed.
-func After(h http.Header, now time.Time) time.Duration {
-	if d, ok := amount(h.Get("Retry-After-Ms"), time.Millisecond); ok {
+func RetryAfter(h http.Header, now time.Time) time.Duration {
+	if d, ok := parseDelay(h.Get("Retry-After-Ms"), time.Millisecond); ok {
 		return d
 	}
 	v := strings.TrimSpace(h.Get("Retry-After"))
-	if d, ok := amount(v, time.Second); ok {
+	if d, ok := parseDelay(v, time.Second); ok {
 		return d
 	}
 	if at, err := http.ParseTime(v); err == nil {
-		return min(max(at.Sub(now), 0), longestAfter)
+		return min(max(at.Sub(now), 0), maxRetryAfter)
 	}
 	return 0
 }
 
-func amount(v string, unit time.Duration) (time.Duration, bool) {
+func parseDelay(v string, unit time.Duration) (time.Duration, bool) {
 	n, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
 	if err != nil || math.IsNaN(n) || n < 0 {
 		return 0, false
 	}
-	if n > float64(longestAfter/unit) {
-		return longestAfter, true
+	if n > float64(maxRetryAfter/unit) {
+		return maxRetryAfter, true
 	}
 	return time.Duration(n * float64(unit)), true
 }

@@ -38,8 +38,8 @@ type Policy struct {
 
 // Decision is what to do after a failure.
 type Decision struct {
-	// Again says that the failure may pass.
-	Again bool
+	// Retry says that the failure may pass.
+	Retry bool
 	// After is how long the server asked to wait, 0 when it did not say.
 	After time.Duration
 }
@@ -48,7 +48,7 @@ type Decision struct {
 // returns the last error of op; it is never nil with a done context and an op
 // that fails.
 func (p Policy) Do(ctx context.Context, op func(ctx context.Context) error, decide func(err error) Decision) error {
-	p = p.filled()
+	p = p.withDefaults()
 	start := p.Now()
 	for attempt := 1; ; attempt++ {
 		err := op(ctx)
@@ -56,10 +56,10 @@ func (p Policy) Do(ctx context.Context, op func(ctx context.Context) error, deci
 			return err
 		}
 		d := decide(err)
-		if !d.Again {
+		if !d.Retry {
 			return err
 		}
-		wait := p.wait(attempt, d.After)
+		wait := p.delay(attempt, d.After)
 		at := p.Now()
 		if at.Add(wait).Sub(start) > p.Total {
 			return err
@@ -73,10 +73,10 @@ func (p Policy) Do(ctx context.Context, op func(ctx context.Context) error, deci
 	}
 }
 
-// wait is the time before the try after the given one. What the server asked
+// delay is the time to wait before the try after the given one. What the server asked
 // for is the least; a little jitter on top keeps clients apart that were all
 // told the same moment.
-func (p Policy) wait(attempt int, after time.Duration) time.Duration {
+func (p Policy) delay(attempt int, after time.Duration) time.Duration {
 	longest := p.Base
 	for n := 1; n < attempt && longest < p.Max; n++ {
 		longest *= 2
@@ -88,8 +88,8 @@ func (p Policy) wait(attempt int, after time.Duration) time.Duration {
 	return p.Jitter(longest)
 }
 
-// filled has the defaults in place of zero fields.
-func (p Policy) filled() Policy {
+// withDefaults returns the policy with the defaults in place of zero fields.
+func (p Policy) withDefaults() Policy {
 	p.Attempts = cmp.Or(max(p.Attempts, 0), 4)
 	p.Base = cmp.Or(max(p.Base, 0), 500*time.Millisecond)
 	p.Max = cmp.Or(max(p.Max, 0), 20*time.Second)

@@ -17,7 +17,7 @@ import (
 
 var errAgain = errors.New("again")
 
-func again(error) retry.Decision { return retry.Decision{Again: true} }
+func again(error) retry.Decision { return retry.Decision{Retry: true} }
 
 // tries runs a policy over an op that always fails and returns when it was tried.
 func tries(ctx context.Context, p retry.Policy, decide func(error) retry.Decision) (at []time.Duration, err error) {
@@ -47,9 +47,9 @@ func TestDo(t *testing.T) {
 			[]time.Duration{0, time.Second, 3 * time.Second, 6 * time.Second, 9 * time.Second}},
 		{"total", retry.Policy{Base: time.Second, Attempts: 9, Total: 4 * time.Second}, again,
 			[]time.Duration{0, time.Second, 3 * time.Second}},
-		{"asked to wait", retry.Policy{Attempts: 2}, func(error) retry.Decision { return retry.Decision{Again: true, After: 30 * time.Second} },
+		{"asked to wait", retry.Policy{Attempts: 2}, func(error) retry.Decision { return retry.Decision{Retry: true, After: 30 * time.Second} },
 			[]time.Duration{0, 30*time.Second + 500*ms}},
-		{"asked to wait too long", retry.Policy{}, func(error) retry.Decision { return retry.Decision{Again: true, After: 3 * time.Minute} },
+		{"asked to wait too long", retry.Policy{}, func(error) retry.Decision { return retry.Decision{Retry: true, After: 3 * time.Minute} },
 			[]time.Duration{0}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestJitter(t *testing.T) {
 			return nil
 		}}
 		p.Do(context.Background(), func(context.Context) error { return errAgain }, func(error) retry.Decision {
-			return retry.Decision{Again: true, After: after}
+			return retry.Decision{Retry: true, After: after}
 		})
 		if len(waits) != attempts-1 {
 			t.Fatalf("%d waits of %d attempts", len(waits), attempts)
@@ -150,15 +150,15 @@ func TestAfter(t *testing.T) {
 		{"Retry-After-Ms", "250", 250 * ms},
 		{"Retry-After-Ms", "x", 0},
 	} {
-		if got := retry.After(http.Header{test.name: {test.value}}, now); got != test.want {
+		if got := retry.RetryAfter(http.Header{test.name: {test.value}}, now); got != test.want {
 			t.Errorf("%s %q: %v, want %v", test.name, test.value, got, test.want)
 		}
 	}
 	both := http.Header{"Retry-After": {"9"}, "Retry-After-Ms": {"20"}}
-	if got := retry.After(both, now); got != 20*ms {
+	if got := retry.RetryAfter(both, now); got != 20*ms {
 		t.Errorf("both: %v, want the finer one", got)
 	}
-	if got := retry.After(nil, now); got != 0 {
+	if got := retry.RetryAfter(nil, now); got != 0 {
 		t.Errorf("none: %v", got)
 	}
 }

@@ -51,7 +51,7 @@ func openCodeFiles() ([]string, error) {
 func findOpenCode() (found []Session, err error) {
 	files, err := openCodeFiles()
 	for _, file := range files {
-		err = errors.Join(err, inFile(file, func(db *sql.DB) error {
+		err = errors.Join(err, withDatabase(file, func(db *sql.DB) error {
 			// octet_length reads no content.
 			rows, err := db.Query(`SELECT id, directory, time_updated,
 				(SELECT coalesce(sum(octet_length(data)), 0) FROM part WHERE session_id = session.id)
@@ -75,8 +75,8 @@ func findOpenCode() (found []Session, err error) {
 	return found, err
 }
 
-// inDatabase takes the path of a session apart: the database and the id in it.
-func inDatabase(path string) (file, id string, ok bool) {
+// splitDatabasePath takes the path of a session apart: the database and the id in it.
+func splitDatabasePath(path string) (file, id string, ok bool) {
 	if _, err := os.Lstat(path); err == nil {
 		return "", "", false
 	}
@@ -87,8 +87,8 @@ func inDatabase(path string) (file, id string, ok bool) {
 	return path[:at+len(".db")], path[at+len(".db#"):], true
 }
 
-// inFile reads a database while its owner may be writing to it.
-func inFile(path string, read func(*sql.DB) error) error {
+// withDatabase reads a database while its owner may be writing to it.
+func withDatabase(path string, read func(*sql.DB) error) error {
 	at := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: "mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(2000)"}
 	if !strings.HasPrefix(at.Path, "/") {
 		at.Path = "/" + at.Path // with a drive
@@ -106,15 +106,15 @@ func inFile(path string, read func(*sql.DB) error) error {
 // defaultMost is the largest session where the options say nothing, in bytes.
 const defaultMost = 128 << 20
 
-// document makes of the first messages of a session what opencode exports, and reads
+// readDocument makes of the first messages of a session what opencode exports, and reads
 // that; all of them where messages is negative.
-func document(path, id string, o *transcript.Options, messages int) (*transcript.File, error) {
+func readDocument(path, id string, o *transcript.Options, messages int) (*transcript.File, error) {
 	most := defaultMost
 	if o != nil {
 		most = cmp.Or(o.MaxLine, most)
 	}
 	var doc bytes.Buffer
-	err := inFile(path, func(db *sql.DB) error {
+	err := withDatabase(path, func(db *sql.DB) error {
 		info := struct {
 			ID        string          `json:"id"`
 			Title     string          `json:"title"`

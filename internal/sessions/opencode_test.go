@@ -62,7 +62,7 @@ func TestOpenCode(t *testing.T) {
 	if s.ID != "ses_one" || s.Agent != "opencode" || s.Project != "/src/shop" || s.Bytes < 150 || s.Changed.UnixMilli() != 1777000000000 {
 		t.Errorf("%+v", s)
 	}
-	if first := s.First(1 << 20); first != "Round prices to cents." {
+	if first := s.FirstRequest(1 << 20); first != "Round prices to cents." {
 		t.Errorf("%q", first)
 	}
 	file, err := sessions.Open(sessions.Path("ses_one"), nil)

@@ -222,23 +222,23 @@ func Path(name string) string {
 
 // Open reads a file, or a session of a database, as transcript.Open does.
 func Open(path string, o *transcript.Options) (*transcript.File, error) {
-	if file, id, ok := inDatabase(path); ok {
-		return document(file, id, o, -1)
+	if file, id, ok := splitDatabasePath(path); ok {
+		return readDocument(file, id, o, -1)
 	}
 	return transcript.Open(path, o)
 }
 
-// beginning is how much of a session's file is read for its first request, in bytes,
+// beginningBytes is how much of a session's file is read for its first request, in bytes,
 // and firstMessages how many messages of a database.
 const (
-	beginning     = 1 << 20
-	firstMessages = 4
+	beginningBytes   = 1 << 20
+	maxFirstMessages = 4
 )
 
-// First is what the user said first in a session; empty where it cannot be found. A
+// FirstRequest is what the user said first in a session; empty where it cannot be found. A
 // file that is one document is read up to the limit, in bytes.
-func (s Session) First(limit int) string {
-	read, err := s.begin(limit)
+func (s Session) FirstRequest(limit int) string {
+	read, err := s.readBeginning(limit)
 	if err != nil {
 		return ""
 	}
@@ -250,17 +250,17 @@ func (s Session) First(limit int) string {
 	return ""
 }
 
-// begin reads the beginning of a session.
-func (s Session) begin(limit int) (*transcript.File, error) {
-	if file, id, ok := inDatabase(s.Path); ok {
-		return document(file, id, nil, firstMessages)
+// readBeginning reads the beginning of a session.
+func (s Session) readBeginning(limit int) (*transcript.File, error) {
+	if file, id, ok := splitDatabasePath(s.Path); ok {
+		return readDocument(file, id, nil, maxFirstMessages)
 	}
 	file, err := os.Open(s.Path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	most := int64(beginning)
+	most := int64(beginningBytes)
 	if filepath.Ext(s.Path) == ".json" {
 		most = int64(limit) // one document
 	}

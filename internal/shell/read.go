@@ -94,10 +94,10 @@ func Unwrap(words []string) []string {
 // maxLine bounds what is read of a command line, in bytes.
 const maxLine = 20_000
 
-// compound are the words that begin what is no simple command.
-var compound = set("if then else elif fi for while until do done case esac function { } ! [[ select")
+// compoundWords are the words that begin what is no simple command.
+var compoundWords = wordSet("if then else elif fi for while until do done case esac function { } ! [[ select")
 
-func set(words string) map[string]bool {
+func wordSet(words string) map[string]bool {
 	m := map[string]bool{}
 	for w := range strings.FieldsSeq(words) {
 		m[w] = true
@@ -111,10 +111,10 @@ func set(words string) map[string]bool {
 func Read(line string) (commands []Command, simple bool) {
 	r := reader{s: line, simple: true}
 	if len(line) > maxLine {
-		r.s, r.simple = line[:clip.Before(line, maxLine)], false
+		r.s, r.simple = line[:clip.CutBefore(line, maxLine)], false
 	}
 	r.read()
-	r.judge()
+	r.setReports()
 	return r.all, r.simple && len(r.all) > 0
 }
 
@@ -122,7 +122,7 @@ type reader struct {
 	s         string
 	at        int
 	all       []Command
-	now       Command
+	current   Command
 	raw       []string // words of now, as they were written
 	documents []document
 	simple    bool
@@ -147,8 +147,8 @@ func (r *reader) read() {
 			r.at += 2
 		case c == '\n':
 			r.at++
-			r.end(";")
-			if !r.bodies() {
+			r.endCommand(";")
+			if !r.readDocuments() {
 				r.simple = false
 				return
 			}
@@ -170,11 +170,11 @@ func (r *reader) read() {
 			r.operator(rest)
 		default:
 			w, raw := r.word()
-			r.simple = r.simple && !(len(r.now.Words) == 0 && compound[w.Text])
-			r.now.Words, r.raw = append(r.now.Words, w), append(r.raw, raw)
+			r.simple = r.simple && !(len(r.current.Words) == 0 && compoundWords[w.Text])
+			r.current.Words, r.raw = append(r.current.Words, w), append(r.raw, raw)
 		}
 	}
-	r.end("")
+	r.endCommand("")
 	r.simple = r.simple && len(r.documents) == 0
 }
 
@@ -187,37 +187,37 @@ func (r *reader) operator(rest string) {
 		r.at += len(op)
 		switch op {
 		case "&&", "||":
-			r.simple = r.simple && len(r.now.Words) > 0
+			r.simple = r.simple && len(r.current.Words) > 0
 		case "|&":
 			op = "|"
 		case ";;":
 			r.simple = false
 		}
-		r.end(op)
+		r.endCommand(op)
 		return
 	}
 }
 
-// end closes the command that is read.
-func (r *reader) end(after string) {
-	c := r.now
+// endCommand closes the command that is read.
+func (r *reader) endCommand(after string) {
+	c := r.current
 	c.after, c.Text = after, strings.TrimSpace(strings.Join(r.raw, " "))
-	for len(c.Words) > 1 && assigns(c.Words[0]) {
+	for len(c.Words) > 1 && isAssignment(c.Words[0]) {
 		c.Words = c.Words[1:]
 	}
 	if len(c.Words) > 0 || len(c.Writes) > 0 {
 		r.all = append(r.all, c)
 	}
-	r.now, r.raw = Command{}, nil
+	r.current, r.raw = Command{}, nil
 }
 
-// assigns reports whether a word sets a variable.
-func assigns(w Word) bool {
+// isAssignment reports whether a word sets a variable.
+func isAssignment(w Word) bool {
 	name, _, ok := strings.Cut(w.Text, "=")
-	return ok && name != "" && (name[0] < '0' || name[0] > '9') && !strings.ContainsFunc(name, func(c rune) bool { return c < 0x80 && !nameByte(byte(c)) })
+	return ok && name != "" && (name[0] < '0' || name[0] > '9') && !strings.ContainsFunc(name, func(c rune) bool { return c < 0x80 && !isNameByte(byte(c)) })
 }
 
-func nameByte(c byte) bool {
+func isNameByte(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
 }
 
@@ -291,7 +291,7 @@ func (r *reader) expansion(b *strings.Builder, w *Word) {
 			r.simple = false
 			break
 		}
-		if text, ok := printed(rest[2 : 2+n]); ok {
+		if text, ok := catOutput(rest[2 : 2+n]); ok {
 			b.WriteString(text)
 			r.at += n + 3
 			return
@@ -308,7 +308,7 @@ func (r *reader) expansion(b *strings.Builder, w *Word) {
 		r.at += n
 		return
 	}
-	w.Open = w.Open || rest[0] == '`' || len(rest) > 1 && (nameByte(rest[1]) || rest[1] >= 0x80 || strings.IndexByte("({?!@*#$'\"", rest[1]) >= 0)
+	w.Open = w.Open || rest[0] == '`' || len(rest) > 1 && (isNameByte(rest[1]) || rest[1] >= 0x80 || strings.IndexByte("({?!@*#$'\"", rest[1]) >= 0)
 	b.WriteByte(rest[0])
 	r.at++
 }
@@ -370,7 +370,7 @@ func documentMark(s string) (mark string, n int, quoted bool) {
 		quoted, rest = true, rest[1:]
 	}
 	end := 0
-	for end < len(rest) && (nameByte(rest[end]) || rest[end] >= 0x80) {
+	for end < len(rest) && (isNameByte(rest[end]) || rest[end] >= 0x80) {
 		end++
 	}
 	mark, rest = rest[:end], rest[end:]
@@ -398,8 +398,8 @@ func bodyEnd(s, mark string) int {
 	return -1
 }
 
-// printed is what "cat <<'EOF' …" prints, if the text is that and nothing more.
-func printed(s string) (string, bool) {
+// catOutput is what "cat <<'EOF' …" prints, if the text is that and nothing more.
+func catOutput(s string) (string, bool) {
 	rest, ok := strings.CutPrefix(strings.TrimSpace(s), "cat")
 	if !ok {
 		return "", false
@@ -449,17 +449,17 @@ func (r *reader) redirect(stream byte) {
 	switch {
 	case other || rest[0] == '<':
 	case stream == '2':
-		r.now.Silent = true
+		r.current.Silent = true
 	default:
-		r.now.Silent = r.now.Silent || stream == '&'
-		r.now.Shown = NotShown
+		r.current.Silent = r.current.Silent || stream == '&'
+		r.current.Shown = NotShown
 		into.To = to.Text
-		r.now.Writes = append(r.now.Writes, into)
+		r.current.Writes = append(r.current.Writes, into)
 	}
 }
 
-// bodies takes the here-documents that begin on the line that just ended.
-func (r *reader) bodies() bool {
+// readDocuments takes the here-documents that begin on the line that just ended.
+func (r *reader) readDocuments() bool {
 	for _, d := range r.documents {
 		end := bodyEnd(r.s[r.at:], d.mark)
 		if end < 0 {

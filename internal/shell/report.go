@@ -36,17 +36,17 @@ const (
 // Unknown is a folder that nobody knows.
 const Unknown = "?"
 
-// harmless are commands that say nothing about the work: where they fail, the line
+// harmlessCommands are commands that say nothing about the work: where they fail, the line
 // says so by itself.
-var harmless = set("cd pushd export set source . true : echo printf sleep mkdir unset alias ulimit umask shopt")
+var harmlessCommands = wordSet("cd pushd export set source . true : echo printf sleep mkdir unset alias ulimit umask shopt")
 
-func (c *Command) harmless() bool {
-	return len(c.Words) == 0 || harmless[c.Words[0].Text] || len(c.Words) == 1 && assigns(c.Words[0]) && !c.Words[0].Open
+func (c *Command) isHarmless() bool {
+	return len(c.Words) == 0 || harmlessCommands[c.Words[0].Text] || len(c.Words) == 1 && isAssignment(c.Words[0]) && !c.Words[0].Open
 }
 
-// judge says of each command what the line as a whole shows of it.
-func (r *reader) judge() {
-	errexit, pipefail := r.options()
+// setReports says of each command what the line as a whole shows of it.
+func (r *reader) setReports() {
+	errexit, pipefail := r.setOptions()
 	dir := ""
 	for from, list := 0, 0; from < len(r.all); list++ {
 		to := from
@@ -56,7 +56,7 @@ func (r *reader) judge() {
 			either = either || c.after == "||"
 			background = c.after == "&"
 			ended = c.after == ";" || c.after == "&" || c.after == ""
-			if c.after != "|" && !c.harmless() {
+			if c.after != "|" && !c.isHarmless() {
 				weighty++
 			}
 		}
@@ -65,10 +65,10 @@ func (r *reader) judge() {
 			c := &r.all[i]
 			c.Piped = c.after == "|"
 			c.Proved = counts && (!c.Piped || pipefail)
-			c.Blamed = counts && !c.Piped && weighty == 1 && !c.harmless()
+			c.Blamed = counts && !c.Piped && weighty == 1 && !c.isHarmless()
 			c.Sure = !either && !background
 			if c.Shown == AllShown && c.Piped {
-				c.Shown, c.Most = r.shows(i + 1)
+				c.Shown, c.Most = r.pipeShows(i + 1)
 			}
 			if background {
 				c.Shown = NotShown
@@ -82,18 +82,18 @@ func (r *reader) judge() {
 	}
 	others := 0
 	for i := range r.all {
-		if !r.all[i].harmless() {
+		if !r.all[i].isHarmless() {
 			others++
 		}
 	}
 	for i := range r.all {
-		r.all[i].Alone = others == 1 && !r.all[i].harmless()
+		r.all[i].Alone = others == 1 && !r.all[i].isHarmless()
 	}
 }
 
-// options reads what "set" asks for at the beginning: that the first failure ends the
+// setOptions reads what "set" asks for at the beginning: that the first failure ends the
 // line, and that a pipe fails with any of its commands.
-func (r *reader) options() (errexit, pipefail bool) {
+func (r *reader) setOptions() (errexit, pipefail bool) {
 	if len(r.all) == 0 || r.all[0].Name() != "set" {
 		return false, false
 	}
@@ -104,9 +104,9 @@ func (r *reader) options() (errexit, pipefail bool) {
 	return errexit, pipefail
 }
 
-// shows says what the commands of a pipe from i on let through, and how many lines
+// pipeShows says what the commands of a pipe from i on let through, and how many lines
 // at the most.
-func (r *reader) shows(i int) (seen Shown, most int) {
+func (r *reader) pipeShows(i int) (seen Shown, most int) {
 	for ; i < len(r.all); i++ {
 		c := &r.all[i]
 		if c.Shown == NotShown {

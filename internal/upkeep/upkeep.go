@@ -28,8 +28,8 @@ const (
 	ResealJob = "reseal"
 )
 
-// every is the time between two rounds.
-const every = time.Hour
+// interval is the time between two rounds.
+const interval = time.Hour
 
 // Upkeep is what is done for a store. It is safe for concurrent use.
 type Upkeep struct {
@@ -39,9 +39,9 @@ type Upkeep struct {
 	// Reseal says that there are keys to seal with, so that what is not sealed
 	// under the newest is sealed anew.
 	Reseal bool
-	// Failed is told of a queue that does not take a job; the next round tries
+	// OnError is told of a queue that does not take a job; the next round tries
 	// again. Nil tells nobody.
-	Failed func(error)
+	OnError func(error)
 }
 
 // Handlers returns the handlers of the jobs.
@@ -65,13 +65,13 @@ func (u *Upkeep) Run(ctx context.Context, q job.Queue) {
 	if u.Reseal {
 		kinds = append(kinds, ResealJob)
 	}
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		for _, kind := range kinds {
 			_, err := q.Put(ctx, job.Job{Kind: kind, Key: kind})
-			if err != nil && ctx.Err() == nil && u.Failed != nil {
-				u.Failed(err)
+			if err != nil && ctx.Err() == nil && u.OnError != nil {
+				u.OnError(err)
 			}
 		}
 		select {

@@ -65,7 +65,7 @@ func TestSweep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := mem.New()
 		s := artifact.NewStore(db.Artifacts(), nil)
-		u := &upkeep.Upkeep{Store: db, Artifacts: s, Failed: func(err error) { t.Error(err) }}
+		u := &upkeep.Upkeep{Store: db, Artifacts: s, OnError: func(err error) { t.Error(err) }}
 		q := job.NewMemory(u.Handlers(), nil)
 		kept, live := put(t, s, "a", "kept", 0), put(t, s, "a", "live", time.Minute)
 		short, long, other := put(t, s, "a", "short", time.Minute), put(t, s, "a", "long", 90*time.Minute), put(t, s, "b", "other", time.Minute)

@@ -21,7 +21,7 @@ var files embed.FS
 // scripts are the parts of the one script, in order.
 var scripts = []string{"format.js", "model.js", "picture.js", "lists.js", "panel.js", "plans.js", "live.js", "app.js"}
 
-func file(name string) string {
+func pageFile(name string) string {
 	data, err := files.ReadFile("page/" + name)
 	if err != nil {
 		panic(err) // unreachable: it is embedded
@@ -29,29 +29,29 @@ func file(name string) string {
 	return string(data)
 }
 
-// script is the whole script, within a function of its own.
-func script() string {
+// pageScript is the whole script, within a function of its own.
+func pageScript() string {
 	var b strings.Builder
 	b.WriteString("(() => {\n'use strict';\n")
 	for _, name := range scripts {
-		b.WriteString(file(name))
+		b.WriteString(pageFile(name))
 	}
 	b.WriteString("})();\n")
 	return b.String()
 }
 
-// policyServed lets the page load its own two files and ask its own daemon, and
+// contentPolicy lets the page load its own two files and ask its own daemon, and
 // nothing else.
-const policyServed = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // Handler serves the page and its two files.
 func Handler() http.Handler {
 	type answer struct{ kind, body string }
 	answers := map[string]answer{
 		"/":          {"text/html; charset=utf-8", pageWith(`<link rel="stylesheet" href="/page.css">`, `<script src="/page.js"></script>`)},
-		"/page.css":  {"text/css; charset=utf-8", file("page.css")},
-		"/page.js":   {"text/javascript; charset=utf-8", script()},
-		"/page.json": {"application/json", choices()},
+		"/page.css":  {"text/css; charset=utf-8", pageFile("page.css")},
+		"/page.js":   {"text/javascript; charset=utf-8", pageScript()},
+		"/page.json": {"application/json", choicesJSON()},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a, ok := answers[r.URL.Path]
@@ -61,7 +61,7 @@ func Handler() http.Handler {
 		}
 		h := w.Header()
 		h.Set("Content-Type", a.kind)
-		h.Set("Content-Security-Policy", policyServed)
+		h.Set("Content-Security-Policy", contentPolicy)
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-cache")
@@ -69,9 +69,9 @@ func Handler() http.Handler {
 	})
 }
 
-// choices are the policies that a preview can be made with, and what the policy auto
+// choicesJSON are the policies that a preview can be made with, and what the policy auto
 // can favour.
-func choices() string {
+func choicesJSON() string {
 	data, err := json.Marshal(map[string][]string{"policies": policyfile.Bases(), "favors": policy.Favors()})
 	if err != nil {
 		panic(err) // unreachable: names can be written
@@ -90,7 +90,7 @@ const (
 
 // pageWith is page.html with both filled in. What is put in is not looked through.
 func pageWith(head, data string) string {
-	return strings.NewReplacer(headPlace, head, dataPlace, data).Replace(file("page.html"))
+	return strings.NewReplacer(headPlace, head, dataPlace, data).Replace(pageFile("page.html"))
 }
 
 // Write writes the page of one view as a file that needs nothing else.
@@ -99,8 +99,8 @@ func Write(w io.Writer, v *view.View) error {
 	if err != nil {
 		return fmt.Errorf("web.Write: %w", err)
 	}
-	style, code := file("page.css"), script()
-	policy := fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'", hash(code), hash(style))
+	style, code := pageFile("page.css"), pageScript()
+	policy := fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'", contentHash(code), contentHash(style))
 	page := pageWith(
 		`<meta http-equiv="Content-Security-Policy" content="`+policy+`"><style>`+style+`</style>`,
 		`<script type="application/json" id="data">`+string(data)+"</script>\n<script>"+code+`</script>`,
@@ -109,8 +109,8 @@ func Write(w io.Writer, v *view.View) error {
 	return err
 }
 
-// hash is how a policy names an element by its content.
-func hash(content string) string {
+// contentHash is how a policy names an element by its content.
+func contentHash(content string) string {
 	sum := sha256.Sum256([]byte(content))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// Shown is a conversation that a view is made of.
-type Shown struct {
+// Input is a conversation that a view is made of.
+type Input struct {
 	Thread *thread.Thread
 	// Result is the thread under the plan that is looked at.
 	Result *palimpsest.Result
@@ -31,23 +31,23 @@ type Shown struct {
 	Counter *token.Counter
 	// Plans are those that were in force, the oldest first, each with the prompt that
 	// the whole thread has under it.
-	Plans []Planned
+	Plans []PlanResult
 	// Model has the prices; the zero value has none.
 	Model token.Model
 	// Title, Agent, Command, Budget, Window and Marks are as in view.View.
 	Title, Agent, Command string
 	Budget, Window        int
 	Marks                 []view.Mark
-	// Unkept is what system prompt and tools take, in tokens, where only their size is
+	// UnstoredTokens is what system prompt and tools take, in tokens, where only their size is
 	// known; 0 where Result has them.
-	Unkept int
-	// Texts is how many bytes the texts of the messages may take together; 0 leaves
+	UnstoredTokens int
+	// MaxTextBytes is how many bytes the texts of the messages may take together; 0 leaves
 	// them out, for a page that asks for each.
-	Texts int
+	MaxTextBytes int
 }
 
-// Planned is a plan with what it comes to.
-type Planned struct {
+// PlanResult is the version of a plan with its result.
+type PlanResult struct {
 	Version int
 	Result  *palimpsest.Result
 }
@@ -56,7 +56,7 @@ type Planned struct {
 const labelLength = 140
 
 // View builds a view. It is a pure function of what it is given.
-func View(s Shown) *view.View {
+func View(s Input) *view.View {
 	v := &view.View{
 		ThreadID: s.Thread.ID(), Title: s.Title, Agent: s.Agent, Version: s.Thread.Version(), PlanVersion: s.Version,
 		Policy: s.Result.Plan.Policy, Model: s.Model.Name, Counter: s.Counter.Name(),
@@ -69,14 +69,14 @@ func View(s Shown) *view.View {
 	at := map[plan.Ref]int{{}: -1}
 	for _, ref := range s.Result.Plan.Refs() {
 		at[ref] = len(v.Records)
-		v.Records = append(v.Records, record(s.Thread, s.Result.Plan, ref))
+		v.Records = append(v.Records, viewRecord(s.Thread, s.Result.Plan, ref))
 	}
 	actions, pairs := s.Result.Plan.Actions(), thread.Pair(s.Thread)
-	limit := perMessage(s)
+	limit := textLimit(s)
 	for i, m := range uncopied.All(s.Thread) {
 		line := view.Message{
 			ID: m.ID, Role: brief.Speaker(m), Turn: m.Turn, Time: m.Time, Tokens: s.Result.Sizes[i],
-			Label: clip.Line(brief.At(s.Thread, pairs, i), labelLength), Record: at[actions[m.ID]],
+			Label: clip.Line(brief.MessageAt(s.Thread, pairs, i), labelLength), Record: at[actions[m.ID]],
 		}
 		if r, ok := m.Result(); ok {
 			line.Tool, line.Failed = r.Tool, r.Outcome == thread.Failure
@@ -85,7 +85,7 @@ func View(s Shown) *view.View {
 			v.Records[line.Record].Last = i
 		}
 		if limit > 0 {
-			line.Text, line.Cut = bounded(Text(m), limit)
+			line.Text, line.Cut = clipText(Text(m), limit)
 		}
 		if v.Title == "" && m.StartsTurn() {
 			v.Title = line.Label
@@ -95,12 +95,12 @@ func View(s Shown) *view.View {
 	for _, i := range s.Result.Pinned {
 		v.Messages[i].Pinned = true
 	}
-	v.Prompt = parts(s, at, limit)
-	v.Plans, v.Steps, v.Cached = overTime(s)
+	v.Prompt = promptParts(s, at, limit)
+	v.Plans, v.Steps, v.Cached = history(s)
 	return v
 }
 
-func record(t *thread.Thread, p *plan.Plan, ref plan.Ref) view.Record {
+func viewRecord(t *thread.Thread, p *plan.Plan, ref plan.Ref) view.Record {
 	r := p.Record(ref)
 	span, made := r.Covers(), r.Made()
 	first, _ := t.Index(span.First())
@@ -114,19 +114,19 @@ func record(t *thread.Thread, p *plan.Plan, ref plan.Ref) view.Record {
 	return out
 }
 
-// parts are what stands in the prompt.
-func parts(s Shown, at map[plan.Ref]int, limit int) []view.Part {
+// promptParts are the parts of the prompt, in order.
+func promptParts(s Input, at map[plan.Ref]int, limit int) []view.Part {
 	var out []view.Part
 	p := s.Result.Prompt
 	add := func(part view.Part, text string) {
 		part.Label = clip.Line(text, labelLength)
 		if limit > 0 {
-			part.Text, part.Cut = bounded(text, limit)
+			part.Text, part.Cut = clipText(text, limit)
 		}
 		out = append(out, part)
 	}
-	if s.Unkept > 0 {
-		add(view.Part{Role: "system", Tokens: s.Unkept, From: -1, Record: -1}, unkept)
+	if s.UnstoredTokens > 0 {
+		add(view.Part{Role: "system", Tokens: s.UnstoredTokens, From: -1, Record: -1}, unstoredText)
 	}
 	if text := systemText(p.System); text != "" {
 		add(view.Part{Role: "system", Tokens: s.Counter.System(p.System), From: -1, Record: -1}, text)
@@ -149,14 +149,14 @@ func parts(s Shown, at map[plan.Ref]int, limit int) []view.Part {
 	return out
 }
 
-// unkept stands for a system prompt and tools of which only the size is known.
-const unkept = "System prompt and tools. Only their size is kept; what they say is known again with the next request."
+// unstoredText stands for a system prompt and tools of which only the size is known.
+const unstoredText = "System prompt and tools. Only their size is kept; what they say is known again with the next request."
 
 // PartText is what stands at a position of the View.Prompt of what is shown, whole.
-func PartText(s Shown, position int) (string, bool) {
+func PartText(s Input, position int) (string, bool) {
 	r, head := s.Result, ""
-	if s.Unkept > 0 {
-		head = unkept
+	if s.UnstoredTokens > 0 {
+		head = unstoredText
 	}
 	for _, text := range []string{head, systemText(r.Prompt.System), toolsText(r.Prompt.Tools)} {
 		if text == "" {
@@ -208,19 +208,19 @@ func Text(m *thread.Message) string {
 			add("→ " + p.Name + "\n" + p.Arguments)
 		case thread.ToolResult:
 			for _, piece := range p.Content {
-				add(plain(piece))
+				add(partText(piece))
 			}
 			if len(p.Content) == 0 {
 				add(p.Structured)
 			}
 		default:
-			add(plain(p))
+			add(partText(p))
 		}
 	}
 	return strings.Join(pieces, "\n\n")
 }
 
-func plain(p thread.Part) string {
+func partText(p thread.Part) string {
 	switch p := p.(type) {
 	case thread.Text:
 		return p.Text
@@ -240,14 +240,14 @@ func plain(p thread.Part) string {
 
 // The bounds of one text, in bytes.
 const (
-	longestText = 24_000
-	leastText   = 200
+	maxTextBytes = 24_000
+	minTextBytes = 200
 )
 
-// perMessage is how much of each text stays, so that all of them take no more than
-// Texts together; 0 where there are to be none.
-func perMessage(s Shown) int {
-	if s.Texts <= 0 {
+// textLimit is how many bytes of each text stay, so that all of them take no more than
+// MaxTextBytes together; 0 where there are to be none.
+func textLimit(s Input) int {
+	if s.MaxTextBytes <= 0 {
 		return 0
 	}
 	var lengths []int
@@ -260,17 +260,17 @@ func perMessage(s Shown) int {
 		}
 	}
 	slices.Sort(lengths)
-	left := s.Texts
+	left := s.MaxTextBytes
 	for i, n := range lengths { // the short ones stay whole, the long ones share the rest
 		if share := left / (len(lengths) - i); n > share {
-			return min(max(share, leastText), longestText)
+			return min(max(share, minTextBytes), maxTextBytes)
 		}
 		left -= n
 	}
-	return longestText
+	return maxTextBytes
 }
 
-func bounded(text string, limit int) (string, bool) {
+func clipText(text string, limit int) (string, bool) {
 	if len(text) <= limit {
 		return text, false
 	}

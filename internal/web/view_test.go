@@ -24,7 +24,7 @@ import (
 )
 
 // shown is a sample session under the plan of a budget.
-func shown(t *testing.T, file string, budget int) web.Shown {
+func shown(t *testing.T, file string, budget int) web.Input {
 	t.Helper()
 	read, err := transcript.Open("../../testdata/sessions/"+file, nil)
 	if err != nil {
@@ -34,7 +34,7 @@ func shown(t *testing.T, file string, budget int) web.Shown {
 	return made(t, tr.Thread, &prompt.Prompt{Model: "claude-sonnet-4-5", System: tr.System, Tools: tr.Tools}, budget)
 }
 
-func made(t *testing.T, log *thread.Thread, base *prompt.Prompt, budget int) web.Shown {
+func made(t *testing.T, log *thread.Thread, base *prompt.Prompt, budget int) web.Input {
 	t.Helper()
 	counter, err := token.New("o200k", nil)
 	if err != nil {
@@ -52,9 +52,9 @@ func made(t *testing.T, log *thread.Thread, base *prompt.Prompt, budget int) web
 	if err != nil {
 		t.Fatal(err)
 	}
-	return web.Shown{
-		Thread: log, Result: res, Counter: counter, Model: model, Budget: budget, Window: model.Window, Texts: 1 << 20,
-		Plans: []web.Planned{{Result: res}},
+	return web.Input{
+		Thread: log, Result: res, Counter: counter, Model: model, Budget: budget, Window: model.Window, MaxTextBytes: 1 << 20,
+		Plans: []web.PlanResult{{Result: res}},
 	}
 }
 
@@ -146,7 +146,7 @@ func TestSeveralPlans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Plans = []web.Planned{{Version: 1, Result: early}, {Version: 2, Result: s.Result}}
+	s.Plans = []web.PlanResult{{Version: 1, Result: early}, {Version: 2, Result: s.Result}}
 	v := web.View(s)
 	if v.Plans[0].At != 120 || v.Plans[1].At != n {
 		t.Errorf("plans at %d and %d", v.Plans[0].At, v.Plans[1].At)
@@ -176,7 +176,7 @@ func TestSeveralPlans(t *testing.T) {
 func TestTextsAreBounded(t *testing.T) {
 	s := shown(t, "fix-retry.claude-code.jsonl", 16_000)
 	for _, bound := range []int{0, 50_000, 1 << 20} {
-		s.Texts = bound
+		s.MaxTextBytes = bound
 		v, total, cut := web.View(s), 0, false
 		for _, m := range v.Messages {
 			total += len(m.Text)

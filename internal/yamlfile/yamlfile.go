@@ -45,7 +45,7 @@ func Read(data []byte) (ast.Node, *Error) {
 	case !utf8.Valid(data):
 		return nil, &Error{Message: "it is not UTF-8 text"}
 	}
-	if wrong := nested(data); wrong != nil {
+	if wrong := checkNesting(data); wrong != nil {
 		return nil, wrong
 	}
 	file, wrong := parse(data)
@@ -101,8 +101,8 @@ func parse(data []byte) (file *ast.File, wrong *Error) {
 	return nil, wrong
 }
 
-// nested refuses a file that nests too deep. Brackets and dashes in words count too.
-func nested(data []byte) *Error {
+// checkNesting refuses a file that nests too deep. Brackets and dashes in words count too.
+func checkNesting(data []byte) *Error {
 	open, line := 0, 0
 	for text := range bytes.Lines(data) {
 		line++

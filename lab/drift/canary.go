@@ -128,7 +128,7 @@ func (c *canaries) kindOf(i int) int { return i % canaryKinds }
 // value or in a name.
 func (c *canaries) mutated(s *references.Shown) (told, mutated int) {
 	for i := range s.Other {
-		text, _ := references.Sayings(&s.Other[i])
+		text, _ := references.MessageLines(&s.Other[i])
 		for _, x := range c.list {
 			lead, value := x.lead()
 			for rest := text; ; {

@@ -70,7 +70,7 @@ func Measure(ctx context.Context, set *eval.Set, o *Options) (*Report, error) {
 	if len(chosen) == 0 {
 		return nil, fmt.Errorf("drift.Measure: no policy is called %q", o.Contenders)
 	}
-	sessions := slices.DeleteFunc(references.LargestFirst(set.Of(o.Split, longEnough)), func(s *references.Session) bool { return len(s.Steps) < 2*(driftRounds+1) })
+	sessions := slices.DeleteFunc(references.LargestFirst(set.OfSplit(o.Split, longEnough)), func(s *references.Session) bool { return len(s.Steps) < 2*(driftRounds+1) })
 	if len(sessions) == 0 {
 		return nil, fmt.Errorf("drift.Measure: no conversation of %d has 50,000 tokens and %d steps: too short for %d compactions", set.Len(), 2*(driftRounds+1), driftRounds)
 	}
@@ -102,7 +102,7 @@ func Measure(ctx context.Context, set *eval.Set, o *Options) (*Report, error) {
 		}
 	}
 	parts = slices.DeleteFunc(parts, func(d []*drifted) bool { return d == nil })
-	if len(parts) == 0 || err != nil && !references.BrokenOff(ctx, err) {
+	if len(parts) == 0 || err != nil && !references.IsCanceled(ctx, err) {
 		return nil, err
 	}
 	r := newReport(chosen, parts)
@@ -277,7 +277,7 @@ func (x *survival) count(bound *int, isBound bool, total *int, isTotal bool) {
 // returns what is found after the last.
 func (p *planted) chain(ctx context.Context, pol policy.Policy, counter *token.Counter, rounds []int, each func(n int, m *references.Moment, s *references.Shown, out []references.Found) error) ([]references.Found, error) {
 	var plans store.Memory
-	compactor, err := palimpsest.New(palimpsest.Config{Policy: pol, Counter: counter, Log: &plans, Plans: &plans, Recall: &palimpsest.Recall{}, Now: references.Noon})
+	compactor, err := palimpsest.New(palimpsest.Config{Policy: pol, Counter: counter, Log: &plans, Plans: &plans, Recall: &palimpsest.Recall{}, Now: references.PlanTime})
 	if err != nil {
 		return nil, err
 	}

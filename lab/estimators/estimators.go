@@ -101,7 +101,7 @@ func Measure(ctx context.Context, set *eval.Set, o *Options) (*Report, error) {
 		}
 		counters = append(counters, c)
 	}
-	sessions := set.Of(o.Split, 0)
+	sessions := set.OfSplit(o.Split, 0)
 	sum := map[string]*misjudged{}
 	for i, s := range sessions {
 		if err := ctx.Err(); err != nil {

@@ -43,7 +43,7 @@ const (
 func Learn(ctx context.Context, set *eval.Set, split eval.Split) (*Odds, error) {
 	var all []sample
 	o := &Odds{}
-	for _, s := range set.Of(split, shortest) {
+	for _, s := range set.OfSplit(split, shortest) {
 		for n := range learnMoments {
 			if err := ctx.Err(); err != nil {
 				return nil, fmt.Errorf("learn.Learn: %w", err)

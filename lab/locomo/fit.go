@@ -55,14 +55,14 @@ func fitted(ctx context.Context, talk *thread.Thread, size string, counter *toke
 		return nil, err
 	}
 	known := map[string][]references.Contender{}
-	for _, c := range append(references.Simple(counter), e.Contenders()...) {
+	for _, c := range append(references.SimpleContenders(counter), e.Contenders()...) {
 		known[c.Name] = []references.Contender{c}
 	}
-	for seed := range uint64(references.Randoms) {
+	for seed := range uint64(references.RandomDraws) {
 		known[references.RandomName] = append(known[references.RandomName], references.Random(counter, seed))
 	}
 	var out []fit
-	for _, name := range references.Order {
+	for _, name := range references.ContenderOrder {
 		for _, c := range known[name] {
 			if notForTalk[name] {
 				continue
@@ -76,7 +76,7 @@ func fitted(ctx context.Context, talk *thread.Thread, size string, counter *toke
 				b.WriteString(s.Texts[i] + "\n")
 			}
 			for i := range shown.Other {
-				text, _ := references.Sayings(&shown.Other[i])
+				text, _ := references.MessageLines(&shown.Other[i])
 				b.WriteString(text + "\n")
 			}
 			out = append(out, fit{Contender: name, Text: b.String(), Removed: m.Removed(shown), Over: shown.Tokens > tokens})

@@ -149,14 +149,14 @@ func (p *Program) fit(name string, m *references.Moment, budget int) *references
 		err = errors.New(a.Error)
 	}
 	if err != nil {
-		return m.Nothing(fmt.Errorf("%s: %w", name, err))
+		return m.TailOnly(fmt.Errorf("%s: %w", name, err))
 	}
 	s, open := &references.Shown{}, unanswered(m)
 	made := &prompt.Prompt{Model: "a-model", System: m.Base.System, Tools: m.Base.Tools}
 	for n := range a.Messages {
 		msg, err := a.Messages[n].Value(fmt.Sprintf("messages[%d]", n))
 		if err != nil {
-			return m.Nothing(fmt.Errorf("%s: %w", name, err))
+			return m.TailOnly(fmt.Errorf("%s: %w", name, err))
 		}
 		i, ok := m.Thread.Index(thread.ID(a.Messages[n].ID))
 		if ok && i < m.At && same(&q.Messages[i], &a.Messages[n]) {
@@ -169,7 +169,7 @@ func (p *Program) fit(name string, m *references.Moment, budget int) *references
 		}
 		made.Messages = append(append(made.Messages, msg), answers(&msg, open)...)
 	}
-	if why := references.Refused(openai.Chat{}, made); why != "" {
+	if why := references.RefusalReason(openai.Chat{}, made); why != "" {
 		s.Failed = fmt.Errorf("%s: %s", name, why)
 	}
 	return s

@@ -61,9 +61,9 @@ func (c Config) Format(f fmt.State, _ rune) {
 
 // Client asks one model. It is safe for concurrent use.
 type Client struct {
-	model    string
-	exchange *exchange.Client
-	counting *exchange.Client // the endpoint that counts
+	model         string
+	exchange      *exchange.Client
+	countExchange *exchange.Client // the endpoint that counts
 	// noTemperature: the model was found to refuse a temperature, as the newest do.
 	noTemperature *atomic.Bool
 }
@@ -100,7 +100,7 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("anthropic.New: %w", err)
 	}
-	return &Client{model: c.Model, exchange: x, counting: counting, noTemperature: new(atomic.Bool)}, nil
+	return &Client{model: c.Model, exchange: x, countExchange: counting, noTemperature: new(atomic.Bool)}, nil
 }
 
 // Model returns the name of the model.
@@ -116,7 +116,7 @@ func (c *Client) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options)
 		o = &llm.Options{}
 	}
 	reply, err := c.ask(ctx, p, o)
-	if e, ok := errors.AsType[*llm.APIError](err); ok && e.Kind == llm.ErrInvalid && o.Temperature != nil && !thinks(p) &&
+	if e, ok := errors.AsType[*llm.APIError](err); ok && e.Kind == llm.ErrInvalid && o.Temperature != nil && !hasThinking(p) &&
 		strings.Contains(strings.ToLower(e.Message), "temperature") {
 		c.noTemperature.Store(true)
 		return c.ask(ctx, p, o)
@@ -125,11 +125,11 @@ func (c *Client) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options)
 }
 
 func (c *Client) ask(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
-	q, err := c.question(p, o)
+	q, err := c.newRequest(p, o)
 	if err != nil {
 		return nil, fmt.Errorf("anthropic: %w", err)
 	}
 	return c.exchange.Ask(ctx, o.Timeout, &exchange.Question{
-		Body: q.body, API: codec.Codec{}, Schema: q.schema, Adjust: q.adjust,
+		Body: q.body, API: codec.Codec{}, Schema: q.schema, Adjust: q.adjustAnswer,
 	})
 }

@@ -15,10 +15,10 @@ import (
 
 var _ llm.TokenCounter = (*Client)(nil)
 
-// counted are the members of a request that the counting endpoint takes; it
+// countedMembers are the members of a request that the counting endpoint takes; it
 // refuses others, such as max_tokens.
 // https://docs.anthropic.com/en/api/messages-count-tokens
-var counted = [...]string{"messages", "system", "tools", "tool_choice", "thinking"}
+var countedMembers = [...]string{"messages", "system", "tools", "tool_choice", "thinking"}
 
 // CountTokens asks /v1/messages/count_tokens; see llm.TokenCounter. It is free of
 // charge and has rate limits of its own.
@@ -28,7 +28,7 @@ func (c *Client) CountTokens(ctx context.Context, p *prompt.Prompt) (int, error)
 		return 0, fmt.Errorf("anthropic: %w", err)
 	}
 	ask := map[string]json.RawMessage{"model": json.RawMessage(rawjson.Quote(c.model))}
-	for _, member := range counted {
+	for _, member := range countedMembers {
 		if v := gjson.GetBytes(body, member); v.Exists() {
 			ask[member] = json.RawMessage(v.Raw)
 		}
@@ -36,5 +36,5 @@ func (c *Client) CountTokens(ctx context.Context, p *prompt.Prompt) (int, error)
 	if body, err = json.Marshal(ask); err != nil {
 		return 0, fmt.Errorf("anthropic: %w", err)
 	}
-	return c.counting.Count(ctx, body, "input_tokens")
+	return c.countExchange.Count(ctx, body, "input_tokens")
 }

@@ -83,8 +83,8 @@ func New(c Config) (*Counter, error) {
 // String names the counter and its model.
 func (c *Counter) String() string { return provider + ":" + c.model }
 
-// counted are the members of a request that decide its size.
-var counted = [...]string{"contents", "systemInstruction", "tools", "toolConfig"}
+// countedMembers are the members of a request that decide its size.
+var countedMembers = [...]string{"contents", "systemInstruction", "tools", "toolConfig"}
 
 // CountTokens asks models.countTokens; see llm.TokenCounter. It is free of charge.
 func (c *Counter) CountTokens(ctx context.Context, p *prompt.Prompt) (int, error) {
@@ -93,7 +93,7 @@ func (c *Counter) CountTokens(ctx context.Context, p *prompt.Prompt) (int, error
 		return 0, fmt.Errorf("gemini: %w", err)
 	}
 	request := map[string]json.RawMessage{"model": json.RawMessage(rawjson.Quote("models/" + c.model))}
-	for _, member := range counted {
+	for _, member := range countedMembers {
 		if v := gjson.GetBytes(body, member); v.Exists() {
 			request[member] = json.RawMessage(v.Raw)
 		}

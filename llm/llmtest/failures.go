@@ -11,8 +11,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 )
 
-// failed checks that err is an *llm.APIError of the kind.
-func failed(t *testing.T, err error, kind llm.Kind) *llm.APIError {
+// wantAPIError checks that err is an *llm.APIError of the kind.
+func wantAPIError(t *testing.T, err error, kind llm.Kind) *llm.APIError {
 	t.Helper()
 	e, ok := errors.AsType[*llm.APIError](err)
 	if !ok || !errors.Is(err, kind) {
@@ -68,7 +68,7 @@ func testRetryAfter(t *testing.T, maker Maker) {
 	// A wait beyond the bound is the caller's to decide.
 	b := setUp(t, maker, Answer{Status: 429, Body: message, Header: http.Header{"Retry-After": {"3600"}}})
 	_, err := b.Generate(t.Context(), question(), nil)
-	if e := failed(t, err, llm.ErrRateLimited); e.RetryAfter != time.Hour || !e.Temporary() {
+	if e := wantAPIError(t, err, llm.ErrRateLimited); e.RetryAfter != time.Hour || !e.Temporary() {
 		t.Errorf("%+v, want RetryAfter of an hour", e)
 	}
 }
@@ -90,7 +90,7 @@ func testNoRetry(t *testing.T, maker Maker) {
 	} {
 		b := setUp(t, maker, test.a)
 		_, err := b.Generate(t.Context(), question(), nil)
-		e := failed(t, err, test.kind)
+		e := wantAPIError(t, err, test.kind)
 		if e.RequestID != "req_1" || e.Temporary() || !strings.Contains(err.Error(), "req_1") {
 			t.Errorf("%+v", e)
 		}
@@ -104,7 +104,7 @@ func testExhausted(t *testing.T, maker Maker) {
 	a := Answer{Status: 529, Body: message}
 	b := setUp(t, maker, a, a, a, a)
 	_, err := b.Generate(t.Context(), question(), nil)
-	e := failed(t, err, llm.ErrOverloaded)
+	e := wantAPIError(t, err, llm.ErrOverloaded)
 	if e.Status != 529 || e.Message != "not now" || e.RequestID != "req_4" || len(b.waits.list) != 3 {
 		t.Errorf("%+v after %v", e, b.waits.list)
 	}
@@ -119,7 +119,7 @@ func testGarbage(t *testing.T, maker Maker) {
 		if err == nil {
 			t.Fatalf("%q was read as %+v", body, r)
 		}
-		if e := failed(t, err, llm.ErrResponse); e.RequestID != "req_1" || e.Temporary() {
+		if e := wantAPIError(t, err, llm.ErrResponse); e.RequestID != "req_1" || e.Temporary() {
 			t.Errorf("%q: %+v", body, e)
 		}
 	}
@@ -131,11 +131,11 @@ func testCancel(t *testing.T, maker Maker) {
 		b := setUp(t, maker, a)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
-			<-b.server.Got()
+			<-b.server.Received()
 			cancel()
 		}()
 		_, err := b.Generate(ctx, question(), nil)
-		failed(t, err, llm.ErrCanceled)
+		wantAPIError(t, err, llm.ErrCanceled)
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%v does not wrap context.Canceled", err)
 		}
@@ -154,7 +154,7 @@ func testCancelWait(t *testing.T, maker Maker) {
 		return ctx.Err()
 	}}, Answer{Status: 529, Body: message})
 	_, err := b.Generate(ctx, question(), nil)
-	failed(t, err, llm.ErrCanceled)
+	wantAPIError(t, err, llm.ErrCanceled)
 	if !errors.Is(err, context.Canceled) || !errors.Is(err, llm.ErrOverloaded) {
 		t.Errorf("%v wraps neither the end nor what came before", err)
 	}
@@ -165,7 +165,7 @@ func testDeadline(t *testing.T, maker Maker) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := b.Generate(ctx, question(), nil)
-	e := failed(t, err, llm.ErrTimeout)
+	e := wantAPIError(t, err, llm.ErrTimeout)
 	if !errors.Is(err, context.DeadlineExceeded) || !e.Temporary() {
 		t.Errorf("%+v", e)
 	}
@@ -176,18 +176,18 @@ func testDeadline(t *testing.T, maker Maker) {
 	if _, err = b.Generate(ctx, question(), nil); len(b.waits.list) != 0 {
 		t.Errorf("waited %v", b.waits.list)
 	}
-	failed(t, err, llm.ErrRateLimited)
+	wantAPIError(t, err, llm.ErrRateLimited)
 }
 
 func testTimeout(t *testing.T, maker Maker) {
 	b := setUp(t, maker, Answer{Text: "This answer hangs in the middle.", Events: 5, Hang: true})
 	_, err := b.Generate(t.Context(), question(), &llm.Options{Timeout: 50 * time.Millisecond})
-	failed(t, err, llm.ErrTimeout)
+	wantAPIError(t, err, llm.ErrTimeout)
 }
 
 // A redirect would carry the key to another place.
 func testRedirect(t *testing.T, maker Maker) {
 	b := setUp(t, maker, Answer{Status: 307, Header: http.Header{"Location": {"/v1/elsewhere"}}})
 	_, err := b.Generate(t.Context(), question(), nil)
-	failed(t, err, llm.ErrResponse)
+	wantAPIError(t, err, llm.ErrResponse)
 }

@@ -134,8 +134,8 @@ func (s *Scripted) Asked() []Asked {
 	return append([]Asked(nil), s.asked...)
 }
 
-// Left returns how many turns were not given yet.
-func (s *Scripted) Left() int {
+// Remaining returns how many turns were not given yet.
+func (s *Scripted) Remaining() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.turns)

@@ -55,8 +55,8 @@ func TestScript(t *testing.T) {
 	if r, err := s.Generate(t.Context(), ask("fourth"), schema); err != nil || r.JSON != "" || !errors.Is(r.Err(), llm.ErrTruncated) {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if s.Left() != 0 {
-		t.Errorf("%d turns left", s.Left())
+	if s.Remaining() != 0 {
+		t.Errorf("%d turns left", s.Remaining())
 	}
 	if _, err := s.Generate(t.Context(), ask("fifth"), nil); err == nil {
 		t.Error("an answer beyond the script")

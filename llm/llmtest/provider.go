@@ -122,8 +122,8 @@ type provider struct {
 	sealed  map[string]bool // encrypted reasoning that was given out
 }
 
-// judge counts the request and says whether it is refused.
-func (p *provider) judge(codec wire.Codec, r *Request, body gjson.Result) (Answer, bool) {
+// checkRequest counts the request and says whether it is refused.
+func (p *provider) checkRequest(codec wire.Codec, r *Request, body gjson.Result) (Answer, bool) {
 	switch {
 	case codec.API() != wire.Anthropic && r.Header.Get("Authorization") == "":
 		return Fault(r.API, http.StatusUnauthorized, "", "You didn't provide an API key."), true
@@ -216,13 +216,13 @@ func seal(h hash.Hash, thinking string) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// read adds the system, the tools and the blocks of the messages to a hash, and
+// hashBlocks adds the system, the tools and the blocks of the messages to a hash, and
 // gives each thinking block to check before it. Where messages of one role begin
 // and end, and where cache marks stand, is the same to the model.
-func read(body gjson.Result, check func(path string, block gjson.Result, h hash.Hash) bool) hash.Hash {
+func hashBlocks(body gjson.Result, check func(path string, block gjson.Result, h hash.Hash) bool) hash.Hash {
 	h := sha256.New()
 	write := func(what string, v any) {
-		b, _ := json.Marshal(plainOf(v)) // what was read as JSON can be written
+		b, _ := json.Marshal(withoutCacheMarks(v)) // what was read as JSON can be written
 		fmt.Fprintf(h, "%s %d %s\n", what, len(b), b)
 	}
 	write("system", body.Get("system").Value())
@@ -243,17 +243,17 @@ func read(body gjson.Result, check func(path string, block gjson.Result, h hash.
 	return h
 }
 
-// plainOf leaves out cache marks.
-func plainOf(v any) any {
+// withoutCacheMarks returns a JSON value without cache marks.
+func withoutCacheMarks(v any) any {
 	switch v := v.(type) {
 	case []any:
 		for i := range v {
-			v[i] = plainOf(v[i])
+			v[i] = withoutCacheMarks(v[i])
 		}
 	case map[string]any:
 		delete(v, "cache_control")
 		for k := range v {
-			v[k] = plainOf(v[k])
+			v[k] = withoutCacheMarks(v[k])
 		}
 	}
 	return v
@@ -261,7 +261,7 @@ func plainOf(v any) any {
 
 // SealThinking is the signature of thinking that answers a request to Anthropic's API.
 func SealThinking(body, thinking string) string {
-	return seal(read(gjson.Parse(body), func(string, gjson.Result, hash.Hash) bool { return true }), thinking)
+	return seal(hashBlocks(gjson.Parse(body), func(string, gjson.Result, hash.Hash) bool { return true }), thinking)
 }
 
 // ForeignThinking is the path of the first thinking block in a request to Anthropic's API that
@@ -270,7 +270,7 @@ func ForeignThinking(body string) (wrong string) {
 	if !strings.Contains(body, "thinking") {
 		return "" // most requests: nothing has to be hashed
 	}
-	read(gjson.Parse(body), func(path string, block gjson.Result, h hash.Hash) bool {
+	hashBlocks(gjson.Parse(body), func(path string, block gjson.Result, h hash.Hash) bool {
 		if block.Get("signature").Str != seal(h, block.Get("thinking").Str) {
 			wrong = path
 		}

@@ -61,9 +61,9 @@ type Answer struct {
 	serial, seal string
 }
 
-// said is the answer to a request.
-func (a *Answer) said(api string, req gjson.Result) *wiretest.Said {
-	s := &wiretest.Said{
+// modelAnswer is the answer to a request.
+func (a *Answer) modelAnswer(api string, req gjson.Result) *wiretest.ModelAnswer {
+	s := &wiretest.ModelAnswer{
 		Serial: cmp.Or(a.serial, "1"), Model: req.Get("model").Str, Reasoning: a.Reasoning, Seal: a.seal, Text: a.Text, Calls: a.Calls,
 		Stop: a.stop(), Usage: a.Usage, Unknown: a.Unknown,
 	}
@@ -139,12 +139,12 @@ func (s *Server) Requests() []Request {
 	return append([]Request(nil), s.requests...)
 }
 
-// Got gets a value with each request, before it is answered. Both channels hold
+// Received gets a value with each request, before it is answered. Both channels hold
 // a hundred.
-func (s *Server) Got() <-chan struct{} { return s.got }
+func (s *Server) Received() <-chan struct{} { return s.got }
 
-// Gone gets a value each time that a client went away while the server hung.
-func (s *Server) Gone() <-chan struct{} { return s.gone }
+// ClientGone gets a value each time that a client went away while the server hung.
+func (s *Server) ClientGone() <-chan struct{} { return s.gone }
 
 // codecs are the APIs, by path.
 var codecs = map[string]wire.Codec{
@@ -225,7 +225,7 @@ func (s *Server) next(codec wire.Codec, r Request) (Answer, int) {
 func (s *Server) provide(codec wire.Codec, r Request) (Answer, int) {
 	body := gjson.Parse(r.Body)
 	s.mu.Lock()
-	a, refused := s.provider.judge(codec, &r, body)
+	a, refused := s.provider.checkRequest(codec, &r, body)
 	var err error
 	if r.Prompt, err = codec.Decode([]byte(r.Body)); err != nil && !refused {
 		a, refused = Fault(r.API, http.StatusBadRequest, "", err.Error()), true
@@ -256,7 +256,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, a Answer, api st
 			pieces = []string{a.Body[:min(a.Events, len(a.Body))]}
 		}
 	default:
-		body := wiretest.Body(api, a.said(api, req))
+		body := wiretest.Body(api, a.modelAnswer(api, req))
 		if pieces = []string{body[:min(cmp.Or(a.Events, len(body)), len(body))]}; stream {
 			pieces = wiretest.Events(api, body, &wiretest.StreamOptions{NoUsage: !req.Get("stream_options.include_usage").Bool(), Unknown: a.Unknown})
 		}

@@ -185,7 +185,7 @@ func testNoObject(t *testing.T, maker Maker) {
 	for _, text := range []string{`{"other":[]}`, "{}"} {
 		b := setUp(t, maker, Answer{Text: text})
 		_, err := b.Generate(t.Context(), question(), &llm.Options{Schema: schema})
-		failed(t, err, llm.ErrResponse)
+		wantAPIError(t, err, llm.ErrResponse)
 	}
 }
 

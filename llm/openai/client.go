@@ -70,7 +70,7 @@ type Client struct {
 	api      api
 	exchange *exchange.Client
 	mu       sync.Mutex
-	wording  requestForm
+	form     requestForm
 }
 
 var _ llm.Generator = (*Client)(nil)
@@ -127,13 +127,13 @@ func newClient(c Config, api api) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := requestForm{oldMaxTokens: !newLimit(base)}
-	return &Client{model: c.Model, provider: provider, api: api, exchange: x, wording: known}, nil
+	known := requestForm{oldMaxTokens: !deprecatesMaxTokens(base)}
+	return &Client{model: c.Model, provider: provider, api: api, exchange: x, form: known}, nil
 }
 
-// newLimit reports whether the server is one that deprecates max_tokens. Others
+// deprecatesMaxTokens reports whether the server is one that deprecates max_tokens. Others
 // know that field, and some of them no other (Mistral, Ollama).
-func newLimit(base string) bool {
+func deprecatesMaxTokens(base string) bool {
 	u, err := url.Parse(base)
 	if err != nil {
 		return false
@@ -160,8 +160,8 @@ func (c *Client) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options)
 		defer cancel()
 	}
 	for {
-		w := c.known()
-		body, err := c.question(p, o, w)
+		w := c.currentForm()
+		body, err := c.requestBody(p, o, w)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.provider, err)
 		}
@@ -177,12 +177,12 @@ func (c *Client) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options)
 
 func (c *Client) ask(ctx context.Context, body []byte, o *llm.Options) (*llm.Reply, error) {
 	return c.exchange.Ask(ctx, -1, &exchange.Question{
-		Body: body, API: c.api.codec, Schema: o.Schema, Adjust: adjust,
+		Body: body, API: c.api.codec, Schema: o.Schema, Adjust: adjustAnswer,
 	})
 }
 
-// adjust finds the reasons to stop that are failures of the provider.
-func adjust(a *wire.Answer) error {
+// adjustAnswer finds the reasons to stop that are failures of the provider.
+func adjustAnswer(a *wire.Answer) error {
 	switch strings.ToLower(a.Reason) {
 	case "error", "network_error": // OpenRouter, z.ai
 		return &llm.APIError{Kind: llm.ErrServer, Code: a.Reason, Message: "the provider stopped the answer"}

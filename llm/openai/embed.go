@@ -44,12 +44,12 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	}
 	vectors := make([][]float32, len(texts))
 	err = e.client.exchange.Post(ctx, llm.DefaultTimeout, body, func(r *exchange.Response) error {
-		whole, err := exchange.Whole(e.client.provider, r)
+		whole, err := exchange.ReadObject(e.client.provider, r)
 		if err != nil {
 			return err
 		}
 		if err := readVectors(whole, vectors); err != nil {
-			return exchange.Garbage(r, err.Error(), whole)
+			return exchange.UnreadableError(r, err.Error(), whole)
 		}
 		return nil
 	})

@@ -17,7 +17,7 @@ import (
 // Reasons to stop that are failures of the provider are errors.
 func TestFailedStops(t *testing.T) {
 	for reason, want := range map[string]error{"error": llm.ErrServer, "network_error": llm.ErrServer, "insufficient_system_resource": llm.ErrOverloaded, "stop": nil} {
-		if err := adjust(&wire.Answer{Reason: reason}); !errors.Is(err, want) {
+		if err := adjustAnswer(&wire.Answer{Reason: reason}); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", reason, err, want)
 		}
 	}

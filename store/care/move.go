@@ -161,7 +161,7 @@ func (e *exporter) log(ctx context.Context, tenant string, info store.Info) erro
 	}
 	// Plans that came after the log was looked up may need what it has since.
 	for i := range log.Len() {
-		data, err := messagejson.Marshal(uncopied.At(log, i), messagejson.Back(log, i))
+		data, err := messagejson.Marshal(uncopied.At(log, i), messagejson.FrameDistance(log, i))
 		if err := e.put(record{Tenant: tenant, Thread: info.ID, Message: data}, err); err != nil {
 			return err
 		}

@@ -65,7 +65,7 @@ func (m *Model) Summarize(ctx context.Context, in summarize.Input) (summarize.Re
 	}
 	if _, ok := m.Generator.(llm.Replaceable); ok {
 		m = &Model{
-			Generator: in.Answers.Of(m.Generator), Extractive: code, MaxOutput: m.MaxOutput, Temperature: m.Temperature, Timeout: m.Timeout, Rates: m.Rates, Replied: m.Replied,
+			Generator: in.Answers.GeneratorFor(m.Generator), Extractive: code, MaxOutput: m.MaxOutput, Temperature: m.Temperature, Timeout: m.Timeout, Rates: m.Rates, Replied: m.Replied,
 		}
 	}
 	own, o, err := m.request(&in)
@@ -73,7 +73,7 @@ func (m *Model) Summarize(ctx context.Context, in summarize.Input) (summarize.Re
 		return summarize.Result{}, err
 	}
 	// The question is what the transcript asks, in whichever form it is sent.
-	reply, err := in.Answers.Once(ctx, m.Generator, own.prompt, o, func(ctx context.Context) (*llm.Reply, error) {
+	reply, err := in.Answers.AskWith(ctx, m.Generator, own.prompt, o, func(ctx context.Context) (*llm.Reply, error) {
 		return m.ask(ctx, &in, own, o, code)
 	})
 	if err != nil {

@@ -337,8 +337,8 @@ func TestAskedOnce(t *testing.T) {
 		told = append(told, got.Report.Cache)
 	}
 	want := []event.Cache{event.Miss, event.Hit, event.Hit, event.Miss, event.Miss, event.Miss}
-	if diff := cmp.Diff(want, told); diff != "" || g.Left() != 0 {
-		t.Errorf("%d turns left (-want +got):\n%s", g.Left(), diff)
+	if diff := cmp.Diff(want, told); diff != "" || g.Remaining() != 0 {
+		t.Errorf("%d turns left (-want +got):\n%s", g.Remaining(), diff)
 	}
 }
 

@@ -31,13 +31,13 @@ func (Codec) DecodeAnswer(body []byte) (wire.Answer, error) {
 	reason := v.Get("stop_reason").Str
 	a := wire.Answer{ID: v.Get("id").Str, Model: v.Get("model").Str, Stop: stopOf(reason), Reason: reason, Usage: u.usage()}
 	var err error
-	a.Message, err = answered(content.Raw)
+	a.Message, err = decodeContent(content.Raw)
 	return a, err
 }
 
-// answered reads the content of an answer as the message that later requests
+// decodeContent reads the content of an answer as the message that later requests
 // hold.
-func answered(content string) (thread.Message, error) {
+func decodeContent(content string) (thread.Message, error) {
 	list, err := DecodeMessage(`{"role":"assistant","content":` + content + `}`)
 	if err != nil {
 		return thread.Message{}, fmt.Errorf("%w: %v", wire.ErrAnswer, err)
@@ -200,7 +200,7 @@ func (s *stream) Answer() (wire.Answer, error) {
 		}
 	}
 	var err error
-	if a.Message, err = answered(rawjson.Array(blocks)); err != nil {
+	if a.Message, err = decodeContent(rawjson.Array(blocks)); err != nil {
 		return a, err
 	}
 	for i, args := range broken {

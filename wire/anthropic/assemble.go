@@ -26,7 +26,7 @@ func (e *encoder) assemble() {
 	e.elements = make([]element, 0, len(groups))
 	for _, g := range groups {
 		if len(g) == 1 && g[0].frame != nil {
-			e.elements = append(e.elements, e.whole(g[0]))
+			e.elements = append(e.elements, e.wholeElement(g[0]))
 			continue
 		}
 		el := element{first: g[0].first, end: g[len(g)-1].end}
@@ -43,7 +43,7 @@ func (e *encoder) assemble() {
 		}
 		el.blocks = append(results, rest...)
 		if len(el.blocks) == 0 {
-			el.blocks = []piece{{e.stand(el), el.first}}
+			el.blocks = []piece{{e.placeholderBlock(el), el.first}}
 		}
 		e.elements = append(e.elements, el)
 	}
@@ -53,28 +53,28 @@ func (e *encoder) assemble() {
 // startWithUser gives a translated conversation the user message that the API
 // wants first.
 func (e *encoder) startWithUser() {
-	if len(e.elements) == 0 || e.elements[0].role != "assistant" || e.spliced() {
+	if len(e.elements) == 0 || e.elements[0].role != "assistant" || e.isSpliced() {
 		return
 	}
 	for _, part := range e.p.Messages[0].Parts {
-		if ours(part.From()) {
+		if isOwn(part.From()) {
 			return
 		}
 	}
 	e.elements = slices.Insert(e.elements, 0, element{role: "user", blocks: []piece{{textBlock(emptyText), -1}}})
 }
 
-func (e *encoder) spliced() bool { return e.p.Source != nil && e.p.Source.API == wire.Anthropic }
+func (e *encoder) isSpliced() bool { return e.p.Source != nil && e.p.Source.API == wire.Anthropic }
 
-// whole sends a frame on as it is.
-func (e *encoder) whole(u unit) element {
+// wholeElement sends a frame on as it is.
+func (e *encoder) wholeElement(u unit) element {
 	for i := u.first; i < u.end; i++ {
 		m := &e.p.Messages[i]
 		for _, call := range m.Calls() {
-			e.names.call(call.ID, true)
+			e.names.callID(call.ID, true)
 		}
 		if r, ok := m.Result(); ok {
-			e.names.result(r.CallID)
+			e.names.resultID(r.CallID)
 		}
 	}
 	return element{role: e.roleOf(u.first), raw: u.frame.Raw(), first: u.first, end: u.end}
@@ -87,14 +87,14 @@ func (e *encoder) roleOf(i int) string {
 	switch m := &e.p.Messages[i]; {
 	case m.Role == thread.Assistant:
 		return "assistant"
-	case m.Role == thread.System && !e.lowered(m):
+	case m.Role == thread.System && !e.isLowered(m):
 		return "system"
 	}
 	return "user"
 }
 
-func (e *encoder) lowered(m *thread.Message) bool {
-	return m.Role == thread.System && !e.midSystem && !slices.ContainsFunc(m.Parts, func(p thread.Part) bool { return ours(p.From()) })
+func (e *encoder) isLowered(m *thread.Message) bool {
+	return m.Role == thread.System && !e.midSystem && !slices.ContainsFunc(m.Parts, func(p thread.Part) bool { return isOwn(p.From()) })
 }
 
 // units splits the messages into whole frames and single messages.
@@ -103,7 +103,7 @@ func (e *encoder) units() []unit {
 	var list []unit
 	for i := 0; i < len(messages); {
 		u := unit{first: i, end: i + 1}
-		if n := frames.Whole(messages[i:], wire.Anthropic); n > 0 {
+		if n := frames.WholeFrame(messages[i:], wire.Anthropic); n > 0 {
 			u.frame, u.end = messages[i].Frame, i+n
 		}
 		list = append(list, u)
@@ -118,7 +118,7 @@ func (e *encoder) groups() [][]unit {
 	var list [][]unit
 	for _, u := range e.units() {
 		n := len(list)
-		if n > 0 && e.joins(list, u) {
+		if n > 0 && e.canJoin(list, u) {
 			list[n-1] = append(list[n-1], u)
 			continue
 		}
@@ -127,7 +127,7 @@ func (e *encoder) groups() [][]unit {
 	return list
 }
 
-func (e *encoder) joins(list [][]unit, next unit) bool {
+func (e *encoder) canJoin(list [][]unit, next unit) bool {
 	messages := e.p.Messages
 	group := list[len(list)-1]
 	last := group[len(group)-1]
@@ -145,8 +145,8 @@ func (e *encoder) joins(list [][]unit, next unit) bool {
 		if e.roleOf(group[0].first) != "user" || last.frame != nil {
 			return false
 		}
-		return messages[group[0].first].Role == thread.Tool || answers(messages, group[0].first, after)
-	case after.Role == thread.User || e.lowered(after):
+		return messages[group[0].first].Role == thread.Tool || isAnswerTo(messages, group[0].first, after)
+	case after.Role == thread.User || e.isLowered(after):
 		return before.Role == thread.Tool && next.frame == nil && (last.frame == nil || len(group) > 1)
 	case after.Role == thread.Assistant && before.Role == thread.Assistant:
 		// A response that was logged in pieces: its calls must end it.
@@ -155,8 +155,8 @@ func (e *encoder) joins(list [][]unit, next unit) bool {
 	return false
 }
 
-// answers reports whether a result answers a call of the message before i.
-func answers(messages []thread.Message, i int, m *thread.Message) bool {
+// isAnswerTo reports whether a result answers a call of the message before i.
+func isAnswerTo(messages []thread.Message, i int, m *thread.Message) bool {
 	r, ok := m.Result()
 	if !ok || i == 0 {
 		return false
@@ -164,12 +164,12 @@ func answers(messages []thread.Message, i int, m *thread.Message) bool {
 	return slices.ContainsFunc(messages[i-1].Calls(), func(c thread.ToolCall) bool { return c.ID == r.CallID })
 }
 
-// stand is the block for an element that was left without content: what could
+// placeholderBlock is the block for an element that was left without content: what could
 // be read in what was left out, or a placeholder.
-func (e *encoder) stand(el element) string {
+func (e *encoder) placeholderBlock(el element) string {
 	for i := el.first; i < el.end; i++ {
 		for _, part := range e.p.Messages[i].Parts {
-			if o, ok := part.(thread.Opaque); ok && !blank(o.Text) {
+			if o, ok := part.(thread.Opaque); ok && !isBlank(o.Text) {
 				return textBlock(o.Text)
 			}
 		}

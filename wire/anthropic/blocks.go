@@ -21,8 +21,8 @@ func readBlock(v gjson.Result) block {
 
 func newBlock(v gjson.Result, f rawjson.Fields) block { return block{f, v.Raw, f.Str("type")} }
 
-// from is where the block comes from.
-func (b *block) from() thread.Source { return source(b.raw, ttl(b.Get("cache_control"))) }
+// source is where the block comes from.
+func (b *block) source() thread.Source { return source(b.raw, ttl(b.Get("cache_control"))) }
 
 // text returns the text of a member, and whether it is one.
 func (b *block) text(name string) (string, bool) {
@@ -51,7 +51,7 @@ func (d *decoder) part(v gjson.Result, role thread.Role) thread.Part {
 	switch b.kind {
 	case "text":
 		if text, ok := b.text("text"); ok {
-			return thread.Text{Text: text, Source: b.from()}
+			return thread.Text{Text: text, Source: b.source()}
 		}
 	case "image", "document":
 		if m, ok := b.media(); ok {
@@ -59,17 +59,17 @@ func (d *decoder) part(v gjson.Result, role thread.Role) thread.Part {
 		}
 	case "thinking":
 		if text, ok := b.text("thinking"); ok && role == thread.Assistant {
-			return thread.Reasoning{Text: text, Signature: b.Str("signature"), Source: b.from()}
+			return thread.Reasoning{Text: text, Signature: b.Str("signature"), Source: b.source()}
 		}
 	case "redacted_thinking":
 		if data, ok := b.text("data"); ok && role == thread.Assistant {
-			return thread.Reasoning{Signature: data, Source: b.from()}
+			return thread.Reasoning{Signature: data, Source: b.source()}
 		}
 	case "tool_use":
 		name, named := b.text("name")
 		if id := b.Str("id"); id != "" && named && role == thread.Assistant {
 			d.names[id] = name
-			return thread.ToolCall{ID: id, Name: name, Arguments: b.Get("input").Raw, Source: b.from()}
+			return thread.ToolCall{ID: id, Name: name, Arguments: b.Get("input").Raw, Source: b.source()}
 		}
 	case "tool_result":
 		if id := b.Str("tool_use_id"); id != "" && role == thread.User {
@@ -80,7 +80,7 @@ func (d *decoder) part(v gjson.Result, role thread.Role) thread.Part {
 }
 
 func (d *decoder) result(b *block, id string) thread.ToolResult {
-	r := thread.ToolResult{CallID: id, Tool: d.names[id], Outcome: thread.Success, Source: b.from()}
+	r := thread.ToolResult{CallID: id, Tool: d.names[id], Outcome: thread.Success, Source: b.source()}
 	if b.Get("is_error").Type == gjson.True {
 		r.Outcome = thread.Failure
 	}
@@ -96,7 +96,7 @@ func (d *decoder) result(b *block, id string) thread.ToolResult {
 
 func (b *block) media() (thread.Media, bool) {
 	from := b.Get("source")
-	m := thread.Media{Type: thread.MediaType(b.kind), Name: b.Str("title"), MIME: from.Get("media_type").Str, Source: b.from()}
+	m := thread.Media{Type: thread.MediaType(b.kind), Name: b.Str("title"), MIME: from.Get("media_type").Str, Source: b.source()}
 	var field gjson.Result
 	switch from.Get("type").Str {
 	case "base64":
@@ -130,13 +130,13 @@ func (b *block) opaque() thread.Opaque {
 	} else {
 		collect(&words, gjson.Parse(b.raw), readLevels)
 	}
-	return thread.Opaque{Kind: b.kind, Text: strings.Join(words, "\n"), Source: b.from()}
+	return thread.Opaque{Kind: b.kind, Text: strings.Join(words, "\n"), Source: b.source()}
 }
 
-// readable are the members of vendor blocks that hold text for people. Data of
+// readableMembers are the members of vendor blocks that hold text for people. Data of
 // a source is text only when the source says so; ids, seals and encrypted
 // content are never text.
-var readable = map[string]bool{
+var readableMembers = map[string]bool{
 	"text": true, "title": true, "content": true, "stdout": true, "stderr": true,
 	"tool_name": true, "error_code": true, "url": true, "name": true, "tool": true,
 	"source": true, "lines": true, "results": true,
@@ -152,7 +152,7 @@ func collect(words *[]string, v gjson.Result, levels int) {
 	switch {
 	case levels == 0:
 	case v.Type == gjson.String:
-		if !blank(v.Str) {
+		if !isBlank(v.Str) {
 			*words = append(*words, v.Str)
 		}
 	case v.IsArray():
@@ -162,7 +162,7 @@ func collect(words *[]string, v gjson.Result, levels int) {
 	case v.IsObject():
 		plain := v.Get("type").Str == "text"
 		for name, item := range rawjson.Members(v) {
-			if readable[name] || plain && name == "data" {
+			if readableMembers[name] || plain && name == "data" {
 				collect(words, item, levels-1)
 			}
 		}

@@ -70,15 +70,15 @@ func TestEditedRequestsStayValid(t *testing.T) {
 				}
 			}
 			back := decode(t, out)
-			if got, want := answered(back.Messages), answered(kept); got != want {
+			if got, want := callOrder(back.Messages), callOrder(kept); got != want {
 				rt.Errorf("%s: calls and results\n got %s\nwant %s", name, got, want)
 			}
 		})
 	}
 }
 
-// answered lists calls and results in order.
-func answered(messages []thread.Message) string {
+// callOrder lists calls and results in order.
+func callOrder(messages []thread.Message) string {
 	var b strings.Builder
 	for i := range messages {
 		for _, c := range messages[i].Calls() {
@@ -101,7 +101,7 @@ func TestTranscriptsOfClaudeCode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, file := range corpus.Some(files, 3) {
+		for _, file := range corpus.EveryNth(files, 3) {
 			for n, line := range lines(t, file) {
 				raw := gjson.Get(line, "message").Raw
 				role := gjson.Get(raw, "role").Str

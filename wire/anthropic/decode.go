@@ -39,7 +39,7 @@ func (Codec) Decode(body []byte) (*prompt.Prompt, error) {
 	if err := rawjson.Check(doc); err != nil {
 		return nil, fmt.Errorf("anthropic: %w: %w", wire.ErrFormat, err)
 	}
-	top, err := open(doc)
+	top, err := openDocument(doc)
 	if err != nil {
 		return nil, err
 	}
@@ -80,8 +80,8 @@ func DecodeMessage(raw string) ([]thread.Message, error) {
 	return messages, nil
 }
 
-// open cuts a body that is known to be JSON into its members.
-func open(doc string) (*rawjson.Document, error) {
+// openDocument cuts a body that is known to be JSON into its members.
+func openDocument(doc string) (*rawjson.Document, error) {
 	top, ok := rawjson.Open(doc, nil)
 	switch {
 	case !ok:
@@ -89,7 +89,7 @@ func open(doc string) (*rawjson.Document, error) {
 	case !top.Get("messages").IsArray():
 		return nil, fmt.Errorf("anthropic: messages: %w: the array of messages is missing", wire.ErrFormat)
 	}
-	if name := top.Twice("model", "max_tokens", "system", "tools", "messages"); name != "" {
+	if name := top.FirstDuplicate("model", "max_tokens", "system", "tools", "messages"); name != "" {
 		return nil, fmt.Errorf("anthropic: %s: %w: the body has it twice", name, wire.ErrFormat)
 	}
 	return top, nil
@@ -119,7 +119,7 @@ func decodeSystem(v gjson.Result) ([]prompt.System, error) {
 	var list []prompt.System
 	for _, v := range blocks {
 		b := readBlock(v)
-		list = append(list, prompt.System{Text: b.Str("text"), Role: "system", Source: b.from()})
+		list = append(list, prompt.System{Text: b.Str("text"), Role: "system", Source: b.source()})
 	}
 	return list, nil
 }
@@ -138,7 +138,7 @@ func decodeTools(v gjson.Result) ([]prompt.Tool, error) {
 	var list []prompt.Tool
 	for _, tool := range tools {
 		b := readBlock(tool)
-		list = append(list, prompt.Tool{Name: b.Str("name"), Description: b.Str("description"), Schema: b.Get("input_schema").Raw, Source: b.from()})
+		list = append(list, prompt.Tool{Name: b.Str("name"), Description: b.Str("description"), Schema: b.Get("input_schema").Raw, Source: b.source()})
 	}
 	return list, nil
 }

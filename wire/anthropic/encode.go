@@ -33,9 +33,9 @@ const DefaultMaxTokens = 4096
 func (Codec) Encode(p *prompt.Prompt) ([]byte, error) {
 	e := newEncoder(p)
 	top, _ := rawjson.Open("{}", nil)
-	if e.spliced() {
+	if e.isSpliced() {
 		var err error
-		if top, err = open(p.Source.Body); err != nil {
+		if top, err = openDocument(p.Source.Body); err != nil {
 			return nil, err
 		}
 	}
@@ -43,12 +43,12 @@ func (Codec) Encode(p *prompt.Prompt) ([]byte, error) {
 	e.writeSystem()
 	e.writeTools()
 	e.assemble()
-	e.setMarks(e.points(ttl(top.Get("cache_control"))))
-	if !e.spliced() || p.Model != top.Get("model").Str {
+	e.setMarks(e.chooseMarks(ttl(top.Get("cache_control"))))
+	if !e.isSpliced() || p.Model != top.Get("model").Str {
 		top.Set("model", rawjson.Quote(p.Model))
 	}
 	limit := p.MaxOutput
-	if limit <= 0 && !e.spliced() {
+	if limit <= 0 && !e.isSpliced() {
 		limit = DefaultMaxTokens
 	}
 	if limit > 0 && limit != maxTokens(top) {
@@ -65,7 +65,7 @@ func (Codec) Encode(p *prompt.Prompt) ([]byte, error) {
 func setBlocks(top *rawjson.Document, name string, blocks []string) {
 	old := top.Get(name)
 	switch {
-	case rawjson.Holds(old, blocks), len(blocks) == 0 && old.Type == gjson.Null:
+	case rawjson.IsArrayOf(old, blocks), len(blocks) == 0 && old.Type == gjson.Null:
 	case len(blocks) == 0:
 		top.Set(name, "")
 	case len(blocks) == 1 && strings.HasPrefix(blocks[0], `"`):
@@ -97,13 +97,13 @@ type encoder struct {
 func newEncoder(p *prompt.Prompt) *encoder {
 	e := &encoder{p: p, names: newNaming("call", 0), tools: newNaming("tool", 128)}
 	for i := range p.Tools {
-		if ours(p.Tools[i].Source) {
+		if isOwn(p.Tools[i].Source) {
 			e.tools.reserve(p.Tools[i].Name)
 		}
 	}
 	for i := range p.Messages {
 		for _, part := range p.Messages[i].Parts {
-			if call, ok := part.(thread.ToolCall); ok && ours(call.Source) {
+			if call, ok := part.(thread.ToolCall); ok && isOwn(call.Source) {
 				e.names.reserve(call.ID)
 				e.tools.reserve(call.Name)
 			}
@@ -112,12 +112,12 @@ func newEncoder(p *prompt.Prompt) *encoder {
 	return e
 }
 
-// ours reports whether a part carries bytes of this API.
-func ours(s thread.Source) bool { return s.API == wire.Anthropic && s.Raw != "" }
+// isOwn reports whether a part carries bytes of this API.
+func isOwn(s thread.Source) bool { return s.API == wire.Anthropic && s.Raw != "" }
 
 // holdsSystem looks for system messages in the body, where it matters.
 func (e *encoder) holdsSystem(messages gjson.Result) bool {
-	if !e.spliced() || !slices.ContainsFunc(e.p.Messages, func(m thread.Message) bool { return m.Role == thread.System }) {
+	if !e.isSpliced() || !slices.ContainsFunc(e.p.Messages, func(m thread.Message) bool { return m.Role == thread.System }) {
 		return false
 	}
 	for v := range rawjson.Items(messages) {
@@ -133,23 +133,23 @@ func asBlock(raw string) string {
 	if !strings.HasPrefix(raw, `"`) {
 		return raw
 	}
-	return rawjson.Typed("text").Raw("text", raw).String()
+	return rawjson.NewTypedObject("text").Raw("text", raw).String()
 }
 
 func textBlock(text string) string {
-	return rawjson.Typed("text").Str("text", text).String()
+	return rawjson.NewTypedObject("text").Str("text", text).String()
 }
 
 func (e *encoder) writeSystem() {
 	for _, s := range e.p.System {
 		switch {
-		case ours(s.Source):
+		case isOwn(s.Source):
 			e.system = append(e.system, s.Raw)
-		case !blank(s.Text):
+		case !isBlank(s.Text):
 			e.system = append(e.system, textBlock(s.Text))
 		}
 	}
-	if !e.spliced() {
+	if !e.isSpliced() {
 		for i := range e.system {
 			e.system[i] = asBlock(e.system[i])
 		}
@@ -167,7 +167,7 @@ const (
 // translated and is left out.
 func (e *encoder) writeTools() {
 	for _, t := range e.p.Tools {
-		if ours(t.Source) {
+		if isOwn(t.Source) {
 			e.schemas = append(e.schemas, t.Raw)
 			continue
 		}
@@ -183,7 +183,7 @@ func (e *encoder) writeTools() {
 		case gjson.Get(schema, "type").Str != "object":
 			schema = withMember(schema, "type", `"object"`)
 		}
-		o := new(rawjson.Object).Str("name", e.tools.of(t.Name))
+		o := new(rawjson.Object).Str("name", e.tools.nameOf(t.Name))
 		if t.Description != "" {
 			o.Str("description", t.Description)
 		}

@@ -14,9 +14,9 @@ import (
 // https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching
 const maxMarks = 4
 
-// markable are the blocks that may carry a cache mark. Thinking never may, and
+// markableBlocks are the blocks that may carry a cache mark. Thinking never may, and
 // vendor blocks with a seal may refuse it.
-var markable = map[string]bool{
+var markableBlocks = map[string]bool{
 	"text": true, "image": true, "document": true, "tool_use": true, "tool_result": true, "search_result": true,
 }
 
@@ -37,14 +37,14 @@ type mark struct {
 	ttl string
 }
 
-// points decides which of the prompt's cache points get a mark. The marks that
+// chooseMarks decides which of the prompt's cache points get a mark. The marks that
 // are there already count first; whole is the time to live of one on the request
 // itself, or empty.
-func (e *encoder) points(whole string) []mark {
+func (e *encoder) chooseMarks(whole string) []mark {
 	if len(e.p.CachePoints) == 0 {
 		return nil
 	}
-	there := e.marks()
+	there := e.existingMarks()
 	if whole != "" {
 		there = append(there, mark{place{len(e.elements) + 2, 0}, whole})
 	}
@@ -53,21 +53,21 @@ func (e *encoder) points(whole string) []mark {
 		if len(there) >= maxMarks {
 			break
 		}
-		at, ok := e.place(point)
+		at, ok := e.placeOf(point)
 		if !ok || slices.ContainsFunc(there, func(m mark) bool { return m.place == at }) {
 			continue
 		}
-		m := mark{at, fitting(there, at, point.TTL)}
+		m := mark{at, fittingTTL(there, at, point.TTL)}
 		there, added = append(there, m), append(added, m)
 	}
 	return added
 }
 
-// fitting returns the time to live for a mark among the others. Longer ones
+// fittingTTL returns the time to live for a mark among the others. Longer ones
 // must come before shorter ones; so a long one after a short one is shortened,
 // and a short one before a long one is lengthened, which costs nothing: what
 // the later mark covers is stored for the longer time anyway.
-func fitting(marks []mark, at place, ttl string) string {
+func fittingTTL(marks []mark, at place, ttl string) string {
 	for _, m := range marks {
 		switch long := m.ttl == "1h"; {
 		case long && at.before(m.place):
@@ -79,8 +79,8 @@ func fitting(marks []mark, at place, ttl string) string {
 	return ttl
 }
 
-// marks lists the marks that the bytes carry already.
-func (e *encoder) marks() []mark {
+// existingMarks lists the marks that the bytes carry already.
+func (e *encoder) existingMarks() []mark {
 	var list []mark
 	find := func(at, block int, raw string) {
 		for _, t := range marksIn(gjson.Parse(raw), readLevels) {
@@ -140,9 +140,9 @@ func marksIn(v gjson.Result, levels int) []string {
 	return list
 }
 
-// place finds the last block of a message, or of system and tools, that may
+// placeOf finds the last block of a message, or of system and tools, that may
 // carry a mark.
-func (e *encoder) place(point prompt.CachePoint) (place, bool) {
+func (e *encoder) placeOf(point prompt.CachePoint) (place, bool) {
 	if point.After < 0 {
 		for i, block := range slices.Backward(e.system) {
 			if canMark(block) {
@@ -168,7 +168,7 @@ func (e *encoder) place(point prompt.CachePoint) (place, bool) {
 
 func (e *encoder) placeIn(el *element, list, message int) (place, bool) {
 	if content := gjson.Get(el.raw, "content"); content.Type == gjson.String {
-		return place{list, -1}, !blank(content.Str)
+		return place{list, -1}, !isBlank(content.Str)
 	}
 	for k, b := range slices.Backward(e.pieces(el)) {
 		if b.message == message && canMark(b.raw) {
@@ -180,7 +180,7 @@ func (e *encoder) placeIn(el *element, list, message int) (place, bool) {
 
 func canMark(raw string) bool {
 	if strings.HasPrefix(raw, `"`) {
-		return !blank(gjson.Parse(raw).Str)
+		return !isBlank(gjson.Parse(raw).Str)
 	}
 	// Most texts show in their first byte that they are not blank; the whole of one is
 	// unescaped before it can be asked.
@@ -188,7 +188,7 @@ func canMark(raw string) bool {
 		return true
 	}
 	kind := gjson.Get(raw, "type").Str
-	return markable[kind] && (kind != "text" || !blank(gjson.Get(raw, "text").Str))
+	return markableBlocks[kind] && (kind != "text" || !isBlank(gjson.Get(raw, "text").Str))
 }
 
 // setMarks writes the marks.
@@ -196,7 +196,7 @@ func (e *encoder) setMarks(marks []mark) {
 	for _, m := range marks {
 		value := `{"type":"ephemeral"}`
 		if m.ttl != "" {
-			value = rawjson.Typed("ephemeral").Str("ttl", m.ttl).String()
+			value = rawjson.NewTypedObject("ephemeral").Str("ttl", m.ttl).String()
 		}
 		switch m.list {
 		case 0:
@@ -204,13 +204,13 @@ func (e *encoder) setMarks(marks []mark) {
 		case 1:
 			e.system[m.block] = withMember(asBlock(e.system[m.block]), "cache_control", value)
 		default:
-			e.mark(&e.elements[m.list-2], m.block, value)
+			e.setMark(&e.elements[m.list-2], m.block, value)
 		}
 	}
 }
 
-// mark sets the mark of a block; -1 is string content.
-func (e *encoder) mark(el *element, block int, value string) {
+// setMark sets the mark of a block; -1 is string content.
+func (e *encoder) setMark(el *element, block int, value string) {
 	blocks := e.pieces(el)
 	if block < 0 {
 		blocks, block = []piece{{raw: asBlock(gjson.Get(el.raw, "content").Raw)}}, 0

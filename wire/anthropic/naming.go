@@ -30,16 +30,16 @@ func (n *naming) reserve(name string) {
 	n.given[name] = name
 }
 
-// of returns the one name for an original.
-func (n *naming) of(original string) string {
+// nameOf returns the one name for an original.
+func (n *naming) nameOf(original string) string {
 	if name, ok := n.given[original]; ok {
 		return name
 	}
-	return n.fresh(original)
+	return n.newName(original)
 }
 
-// fresh returns a name for an original that nothing else has.
-func (n *naming) fresh(original string) string {
+// newName returns a name for an original that nothing else has.
+func (n *naming) newName(original string) string {
 	base := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
 			return r
@@ -67,24 +67,24 @@ func (n *naming) cut(name string, room int) string {
 	return name
 }
 
-// call names a call; sent says that its bytes go out as they are.
-func (n *naming) call(id string, sent bool) string {
+// callID names a call; sent says that its bytes go out as they are.
+func (n *naming) callID(id string, sent bool) string {
 	name := id
 	if sent {
 		n.given[id] = id
 	} else {
-		name = n.fresh(id)
+		name = n.newName(id)
 	}
 	n.pending[id] = append(n.pending[id], name)
 	return name
 }
 
-// result names the call that a result answers: the first open one with its id,
+// resultID names the call that a result answers: the first open one with its id,
 // else the last one.
-func (n *naming) result(id string) string {
+func (n *naming) resultID(id string) string {
 	if open := n.pending[id]; len(open) > 0 {
 		n.pending[id] = open[1:]
 		return open[0]
 	}
-	return n.of(id)
+	return n.nameOf(id)
 }

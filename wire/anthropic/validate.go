@@ -18,23 +18,23 @@ const maxBody = 32 << 20
 // What parts of the body have to be.
 var (
 	// https://docs.anthropic.com/en/api/messages (tools)
-	customTool = shape.Members(shape.Need("input_schema", &shape.Shape{
+	customTool = shape.Members(shape.Required("input_schema", &shape.Shape{
 		Is: shape.Object, Rule: "tool-schema", Say: "a tool needs the JSON schema of its arguments",
 		Rules: []shape.Rule{shape.Must("", "tool-schema", "the arguments of a tool are an object: the schema must have type object", func(v gjson.Result) bool {
 			return v.Get("type").Str == "object"
 		})},
 	}))
-	toolName = named(128, "tool-name", "the name of a tool has 1 to 128 of the characters a-z, A-Z, 0-9, _ and -")
+	toolName = nameShape(128, "tool-name", "the name of a tool has 1 to 128 of the characters a-z, A-Z, 0-9, _ and -")
 
 	// The edits that the provider should make.
 	// https://docs.anthropic.com/en/docs/build-with-claude/context-editing
 	edits = map[string]*shape.Shape{
 		"clear_thinking_20251015": {Rules: []shape.Rule{shape.Must("keep", "context-keep", "keep at least one thinking turn", func(v gjson.Result) bool {
 			keep := v.Get("keep")
-			return keep.Get("type").Str != "thinking_turns" || shape.Whole(keep.Get("value")) && keep.Get("value").Num > 0
+			return keep.Get("type").Str != "thinking_turns" || shape.IsWhole(keep.Get("value")) && keep.Get("value").Num > 0
 		})}},
-		"clear_tool_uses_20250919": {Rules: []shape.Rule{shape.Must("trigger", "context-trigger", "the trigger takes a type of input_tokens or tool_uses and a value of at least 1", triggers(1, "input_tokens", "tool_uses"))}},
-		"compact_20260112":         {Rules: []shape.Rule{shape.Must("trigger", "context-trigger", "compaction triggers at 50000 input tokens or more", triggers(50000, "input_tokens"))}},
+		"clear_tool_uses_20250919": {Rules: []shape.Rule{shape.Must("trigger", "context-trigger", "the trigger takes a type of input_tokens or tool_uses and a value of at least 1", hasTrigger(1, "input_tokens", "tool_uses"))}},
+		"compact_20260112":         {Rules: []shape.Rule{shape.Must("trigger", "context-trigger", "compaction triggers at 50000 input tokens or more", hasTrigger(50000, "input_tokens"))}},
 	}
 
 	// A request of a message thread, whose history the provider holds.
@@ -60,19 +60,19 @@ var (
 	}
 )
 
-// named is a name of so many of the usual characters.
-func named(most int, rule, say string) *shape.Shape {
+// nameShape is a name of so many of the usual characters.
+func nameShape(most int, rule, say string) *shape.Shape {
 	return &shape.Shape{Is: shape.String, Rule: rule, Say: say, Rules: []shape.Rule{
-		shape.Must("", rule, say, func(v gjson.Result) bool { return shape.Named(v.Str, most) }),
+		shape.Must("", rule, say, func(v gjson.Result) bool { return shape.IsName(v.Str, most) }),
 	}}
 }
 
-// triggers holds for edits whose trigger, if they have one, is of these units and
+// hasTrigger holds for edits whose trigger, if they have one, is of these units and
 // not too small.
-func triggers(least float64, units ...string) func(gjson.Result) bool {
+func hasTrigger(least float64, units ...string) func(gjson.Result) bool {
 	return func(v gjson.Result) bool {
 		t := v.Get("trigger")
-		return !t.IsObject() || slices.Contains(units, t.Get("type").Str) && shape.Whole(t.Get("value")) && t.Get("value").Num >= least
+		return !t.IsObject() || slices.Contains(units, t.Get("type").Str) && shape.IsWhole(t.Get("value")) && t.Get("value").Num >= least
 	}
 }
 
@@ -136,9 +136,9 @@ func (c *checker) request(top gjson.Result) {
 	c.cacheRules()
 }
 
-// thinks reports whether the model thinks with a fixed budget. With adaptive
+// usesThinking reports whether the model thinks with a fixed budget. With adaptive
 // thinking the rules on where thinking stands do not apply.
-func (c *checker) thinks() bool { return c.req["thinking"].Get("type").Str == "enabled" }
+func (c *checker) usesThinking() bool { return c.req["thinking"].Get("type").Str == "enabled" }
 
 func (c *checker) required() {
 	// The clouds name the model in the URL, and the version in the body.
@@ -147,7 +147,7 @@ func (c *checker) required() {
 	if m := c.req["model"]; !(m.Type == gjson.String && m.Str != "") && !(cloud && !m.Exists()) {
 		c.Refuse(m.Index, "model", "required", "name the model")
 	}
-	if n := c.req["max_tokens"]; !shape.Whole(n) || n.Num < 0 {
+	if n := c.req["max_tokens"]; !shape.IsWhole(n) || n.Num < 0 {
 		c.Refuse(n.Index, "max_tokens", "required", "give the largest answer in tokens as a whole number (only count_tokens goes without)")
 	}
 	if m := c.req["messages"]; !m.IsArray() {
@@ -155,13 +155,13 @@ func (c *checker) required() {
 	}
 }
 
-// continues reports whether the request goes on with a thread: the messages are the
+// isContinuation reports whether the request goes on with a thread: the messages are the
 // end of a conversation then.
-func (c *checker) continues() bool { return c.req["thread"].Get("type").Str == "continue" }
+func (c *checker) isContinuation() bool { return c.req["thread"].Get("type").Str == "continue" }
 
 func (c *checker) thread() {
 	t := c.req["thread"]
-	if t.Type == gjson.Null || !c.Check(t.Index, "thread", t, messageThread) || !c.continues() {
+	if t.Type == gjson.Null || !c.Check(t.Index, "thread", t, messageThread) || !c.isContinuation() {
 		return
 	}
 	for _, name := range []string{"system", "tools"} {
@@ -174,13 +174,13 @@ func (c *checker) thread() {
 func (c *checker) systemBlocks() {
 	s := c.req["system"]
 	if s.Exists() {
-		c.Check(s.Index, "system", s, (&shape.Shape{Is: shape.String | shape.Array}).As("block", "system is text or an array of text blocks"))
+		c.Check(s.Index, "system", s, (&shape.Shape{Is: shape.String | shape.Array}).Explain("block", "system is text or an array of text blocks"))
 	}
 	shape.Each(s, "system", func(path string, v gjson.Result) {
 		b := readItem(v)
 		if b.kind != "text" || v.Get("text").Type != gjson.String {
 			c.Refuse(v.Index, path, "block", "system takes text blocks only")
-		} else if blank(v.Get("text").Str) {
+		} else if isBlank(v.Get("text").Str) {
 			c.Refuse(v.Index, path, "empty-text", "text blocks must hold more than white space: leave the block out")
 		}
 		c.cacheMark(b, path)
@@ -194,7 +194,7 @@ func (c *checker) sampling() {
 		}
 	}
 	number("temperature", func(n float64) bool { return n >= 0 && n <= 1 }, "sampling", "temperature must lie between 0 and 1")
-	if !c.thinks() {
+	if !c.usesThinking() {
 		return
 	}
 	number("temperature", func(n float64) bool { return n == 1 }, "thinking-sampling", "with thinking enabled temperature may only be 1: leave it out")
@@ -202,9 +202,9 @@ func (c *checker) sampling() {
 	number("top_p", func(n float64) bool { return n >= 0.95 }, "thinking-sampling", "with thinking enabled top_p must be at least 0.95")
 	at, limit := c.req["thinking"].Index, c.req["max_tokens"]
 	switch budget := c.req["thinking"].Get("budget_tokens"); {
-	case !shape.Whole(budget) || budget.Num < 1024:
+	case !shape.IsWhole(budget) || budget.Num < 1024:
 		c.Refuse(at, "thinking.budget_tokens", "thinking-budget", "the thinking budget must be at least 1024 tokens")
-	case shape.Whole(limit) && budget.Num >= limit.Num:
+	case shape.IsWhole(limit) && budget.Num >= limit.Num:
 		// Interleaved thinking, which a header turns on, may go beyond it.
 		c.Advise(at, "thinking.budget_tokens", "thinking-budget", "the thinking budget should be smaller than max_tokens")
 	}
@@ -259,16 +259,16 @@ func (c *checker) compactionRequest() {
 func (c *checker) toolList() {
 	tools := c.req["tools"]
 	if tools.Type != gjson.Null {
-		c.Check(tools.Index, "tools", tools, (&shape.Shape{Is: shape.Array}).As("tool", "tools is an array"))
+		c.Check(tools.Index, "tools", tools, (&shape.Shape{Is: shape.Array}).Explain("tool", "tools is an array"))
 	}
 	seen := map[string]bool{}
 	shape.Each(tools, "tools", func(path string, v gjson.Result) {
-		if !c.Check(v.Index, path, v, shape.Members().As("tool", "a tool is an object")) {
+		if !c.Check(v.Index, path, v, shape.Members().Explain("tool", "a tool is an object")) {
 			return
 		}
 		t, name := readItem(v), v.Get("name").Str
 		if t.kind != "mcp_toolset" {
-			if c.Check(v.Index, path, v, shape.Members(shape.Need("name", toolName))) && seen[name] {
+			if c.Check(v.Index, path, v, shape.Members(shape.Required("name", toolName))) && seen[name] {
 				c.Refuse(v.Index, path+".name", "tool-unique", "the tool %q is declared twice", name)
 			}
 			seen[name] = true
@@ -286,7 +286,7 @@ func (c *checker) toolList() {
 func (c *checker) toolChoice() {
 	tools, choice := c.req["tools"], c.req["tool_choice"]
 	declared := tools.IsArray() && tools.Get("#").Int() > 0
-	if c.continues() {
+	if c.isContinuation() {
 		return // they are those of the thread
 	}
 	if c.toolUsed && !declared {
@@ -304,7 +304,7 @@ func (c *checker) toolChoice() {
 	}) {
 		c.Refuse(choice.Index, "tool_choice.name", "tool-choice", "no tool is called %q", name)
 	}
-	if c.thinks() && (kind == "any" || kind == "tool") {
+	if c.usesThinking() && (kind == "any" || kind == "tool") {
 		c.Refuse(choice.Index, "tool_choice", "thinking-tool-choice", "thinking cannot be enabled while a tool is forced")
 	}
 }

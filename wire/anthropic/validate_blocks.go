@@ -10,33 +10,33 @@ import (
 
 // What blocks have to be, by their type.
 var (
-	callID     = named(1<<16, "tool-id", "the id of a call has the characters a-z, A-Z, 0-9, _ and - only")
+	callID     = nameShape(1<<16, "tool-id", "the id of a call has the characters a-z, A-Z, 0-9, _ and - only")
 	serverCall = &shape.Shape{Rules: []shape.Rule{
 		shape.Must("", "block", "a call of a tool that the provider runs needs an id and a name", func(v gjson.Result) bool {
-			return shape.Named(v.Get("id").Str, 1<<16) && v.Get("name").Str != ""
+			return shape.IsName(v.Get("id").Str, 1<<16) && v.Get("name").Str != ""
 		}),
 	}}
 	blockShapes = map[string]*shape.Shape{
-		"text": shape.Members(shape.Need("text", &shape.Shape{
+		"text": shape.Members(shape.Required("text", &shape.Shape{
 			Is: shape.String, Rule: "block", Say: "a text block needs text",
-			Rules: []shape.Rule{shape.Must("", "empty-text", "text blocks must hold more than white space: leave the block out", func(v gjson.Result) bool { return !blank(v.Str) })},
+			Rules: []shape.Rule{shape.Must("", "empty-text", "text blocks must hold more than white space: leave the block out", func(v gjson.Result) bool { return !isBlank(v.Str) })},
 		})),
 		"thinking": {Rules: []shape.Rule{
 			shape.Must("", "thinking-signature", "a thinking block needs its thinking (it may be empty) and its signature", func(v gjson.Result) bool {
 				return v.Get("thinking").Type == gjson.String && v.Get("signature").Str != ""
 			}),
 		}},
-		"redacted_thinking": shape.Members(shape.Need("data", &shape.Shape{Is: shape.String, Filled: true, Rule: "redacted-data", Say: "a redacted thinking block needs its data"})),
+		"redacted_thinking": shape.Members(shape.Required("data", &shape.Shape{Is: shape.String, Filled: true, Rule: "redacted-data", Say: "a redacted thinking block needs its data"})),
 		"tool_use": shape.Members(
-			shape.Need("id", callID),
-			shape.Need("name", named(200, "tool-name", "the name of a tool has the characters a-z, A-Z, 0-9, _ and - only")),
-			shape.Need("input", shape.Members().As("tool-input", "the input of a call is an object")),
+			shape.Required("id", callID),
+			shape.Required("name", nameShape(200, "tool-name", "the name of a tool has the characters a-z, A-Z, 0-9, _ and - only")),
+			shape.Required("input", shape.Members().Explain("tool-input", "the input of a call is an object")),
 		),
 		"server_tool_use": serverCall,
 		"mcp_tool_use":    serverCall,
-		"tool_result":     shape.Members(shape.Need("tool_use_id", named(1<<16, "tool-id", "a result names its call by an id of the characters a-z, A-Z, 0-9, _ and -"))),
-		"image":           shape.Members(shape.Need("source", sourceOf("image", imageSources))),
-		"document":        shape.Members(shape.Need("source", sourceOf("document", documentSources))),
+		"tool_result":     shape.Members(shape.Required("tool_use_id", nameShape(1<<16, "tool-id", "a result names its call by an id of the characters a-z, A-Z, 0-9, _ and -"))),
+		"image":           shape.Members(shape.Required("source", sourceOf("image", imageSources))),
+		"document":        shape.Members(shape.Required("source", sourceOf("document", documentSources))),
 	}
 
 	// The sources of images and documents, by their type.
@@ -90,7 +90,7 @@ var speakers = map[string]string{
 
 // content checks the blocks of one message, each by itself.
 func (c *checker) content(t *checkedMessage, last bool) {
-	empty := t.text.Type == gjson.String && blank(t.text.Str) || t.text.Type != gjson.String && len(t.blocks) == 0
+	empty := t.text.Type == gjson.String && isBlank(t.text.Str) || t.text.Type != gjson.String && len(t.blocks) == 0
 	if final := last && t.role == "assistant"; empty && !final {
 		c.Refuse(t.at, t.path+".content", "empty-content", "a message must not be empty")
 	}
@@ -124,7 +124,7 @@ func (c *checker) resultRules(b checkedBlock, path string) {
 		c.Refuse(b.Index, path, "error-content", "a result with is_error must say something")
 	}
 	if content.Exists() {
-		c.Check(b.Index, path, content, (&shape.Shape{Is: shape.String | shape.Array | shape.Null}).As("block", "the content of a result is text or an array of blocks"))
+		c.Check(b.Index, path, content, (&shape.Shape{Is: shape.String | shape.Array | shape.Null}).Explain("block", "the content of a result is text or an array of blocks"))
 	}
 	shape.Each(content, path, func(path string, v gjson.Result) {
 		switch inner := readItem(v); {

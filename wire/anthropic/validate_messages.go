@@ -51,7 +51,7 @@ func (c *checker) messageList() {
 	}
 	var turns []checkedMessage
 	shape.Each(list, "messages", func(path string, v gjson.Result) { turns = append(turns, c.message(path, v)) })
-	if len(turns) == 0 && c.continues() {
+	if len(turns) == 0 && c.isContinuation() {
 		return // the model goes on with a turn that it has paused
 	}
 	if len(turns) == 0 {
@@ -76,7 +76,7 @@ func (c *checker) message(path string, v gjson.Result) checkedMessage {
 		c.Refuse(v.Index, t.path+".role", "role", "the role must be user or assistant, or system in mid conversation")
 	}
 	content := v.Get("content")
-	if !c.Check(v.Index, t.path+".content", content, (&shape.Shape{Is: shape.String | shape.Array}).As("block", "content is text or an array of blocks")) {
+	if !c.Check(v.Index, t.path+".content", content, (&shape.Shape{Is: shape.String | shape.Array}).Explain("block", "content is text or an array of blocks")) {
 		content = gjson.Result{Type: gjson.String, Str: "?"} // nothing more can be said about it
 	}
 	if content.Type == gjson.String {
@@ -90,7 +90,7 @@ func (c *checker) message(path string, v gjson.Result) checkedMessage {
 // the messages that it replaced, so the model's message with it may be first.
 func (c *checker) start(turns []checkedMessage) {
 	first := &turns[0]
-	if first.role == "user" || c.continues() || first.role == "assistant" && first.count("compaction") > 0 {
+	if first.role == "user" || c.isContinuation() || first.role == "assistant" && first.count("compaction") > 0 {
 		return
 	}
 	c.Refuse(first.at, first.path+".role", "first-user", "the first message must be the user's")
@@ -140,7 +140,7 @@ func (c *checker) pairing(turns []checkedMessage) {
 				if other {
 					c.Refuse(b.Index, t.block(k), "tool-order", "results must come before everything else in their message")
 				}
-			case i == 0 && c.continues():
+			case i == 0 && c.isContinuation():
 				// The call is in the part of the conversation that the provider keeps.
 			default:
 				c.Refuse(b.Index, t.block(k), "tool-orphan", "result for %q, which the message before does not call", id)
@@ -260,7 +260,7 @@ func (c *checker) compactionBlocks(turns []checkedMessage) {
 // provider turns thinking off for the turn, which is accepted.
 // https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking
 func (c *checker) loopThinking(turns []checkedMessage) {
-	if !c.thinks() || turns[len(turns)-1].count("tool_result") == 0 {
+	if !c.usesThinking() || turns[len(turns)-1].count("tool_result") == 0 {
 		return
 	}
 	first, thought := -1, false

@@ -87,8 +87,8 @@ func (s *stream) count(v gjson.Result) {
 // part adds a part. The pieces of one text are put together, which streams cut
 // where they like; what carries a signature stays a part of its own.
 func (s *stream) part(v gjson.Result) {
-	if last := len(s.parts) - 1; last >= 0 && plainText(v) {
-		if before := s.parts[last].first; plainText(before) && before.Get("thought").Bool() == v.Get("thought").Bool() {
+	if last := len(s.parts) - 1; last >= 0 && isPlainText(v) {
+		if before := s.parts[last].first; isPlainText(before) && before.Get("thought").Bool() == v.Get("thought").Bool() {
 			s.parts[last].more.WriteString(v.Get("text").Str)
 			return
 		}
@@ -109,7 +109,7 @@ func (g *partialPart) whole() string {
 	return jsonedit.Set(g.first.Raw, "text", rawjson.Quote(g.first.Get("text").Str+g.more.String()))
 }
 
-func plainText(part gjson.Result) bool {
+func isPlainText(part gjson.Result) bool {
 	return part.Get("text").Exists() && !part.Get("thoughtSignature").Exists() && !part.Get("thought_signature").Exists()
 }
 

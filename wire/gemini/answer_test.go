@@ -16,7 +16,7 @@ func TestAnswers(t *testing.T) {
 	wiretest.TestAnswers(t, gemini.Codec{}, wiretest.Corpus(t, wire.Gemini))
 }
 
-func from(raw string) thread.Source { return thread.Source{API: wire.Gemini, Raw: raw} }
+func source(raw string) thread.Source { return thread.Source{API: wire.Gemini, Raw: raw} }
 
 // The pieces of a text are one part; what is signed, and what was thought, stay
 // parts of their own.
@@ -37,9 +37,9 @@ func TestStream(t *testing.T) {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	if diff := cmp.Diff([]thread.Part{
-		thread.Reasoning{Text: "Let me see.", Source: from(`{"text":"Let me see.","thought":true}`)},
-		thread.Text{Text: "I look.", Source: from(`{"text":"I look."}`)},
-		thread.ToolCall{ID: thread.LocalID(0), Name: "look", Arguments: `{"at":1}`, Signature: "c2ln", Source: from(`{"functionCall":{"name":"look","args":{"at":1}},"thoughtSignature":"c2ln"}`)},
+		thread.Reasoning{Text: "Let me see.", Source: source(`{"text":"Let me see.","thought":true}`)},
+		thread.Text{Text: "I look.", Source: source(`{"text":"I look."}`)},
+		thread.ToolCall{ID: thread.LocalID(0), Name: "look", Arguments: `{"at":1}`, Signature: "c2ln", Source: source(`{"functionCall":{"name":"look","args":{"at":1}},"thoughtSignature":"c2ln"}`)},
 	}, a.Message.Parts); diff != "" {
 		t.Error(diff)
 	}

@@ -21,15 +21,15 @@ type unit struct {
 	model    bool   // who speaks
 }
 
-// layOut returns the contents of a prompt, one JSON text each. It looks at one
+// layoutContents returns the contents of a prompt, one JSON text each. It looks at one
 // run of units of the same speaker after the other: a run of nothing but whole
 // contents stays as it is, any other is written anew.
-func layOut(p *prompt.Prompt) []string {
+func layoutContents(p *prompt.Prompt) []string {
 	w := writer{names: map[string]string{}}
 	units := w.units(p.Messages)
 	out := make([]string, 0, len(units)+1)
-	silent := len(units) == 0 && len(p.Messages) > 0 && !spliced(p)
-	if silent || len(units) > 0 && units[0].model && (units[0].raw == "" || !spliced(p)) {
+	silent := len(units) == 0 && len(p.Messages) > 0 && !isSpliced(p)
+	if silent || len(units) > 0 && units[0].model && (units[0].raw == "" || !isSpliced(p)) {
 		out = append(out, content("user", []string{textPart(continuesText)}))
 	}
 	var calls []*thread.Message // the model's messages before a run of the user's
@@ -40,7 +40,7 @@ func layOut(p *prompt.Prompt) []string {
 		}
 		run := units[i:j]
 		switch {
-		case whole(run) && !refused(run):
+		case isWhole(run) && !isRefused(run):
 			for _, u := range run {
 				out = append(out, u.raw)
 			}
@@ -52,28 +52,28 @@ func layOut(p *prompt.Prompt) []string {
 		calls = nil
 		if run[0].model {
 			calls = messages(run)
-			w.learn(calls)
+			w.noteCalls(calls)
 		}
 		i = j
 	}
 	return out
 }
 
-// spliced reports whether the contents go into a body that was read. There a
+// isSpliced reports whether the contents go into a body that was read. There a
 // content that was read may come first whoever speaks in it: bytes are kept,
 // and what may be taken away from before it is for the renderer to know.
-func spliced(p *prompt.Prompt) bool { return p.Source != nil && p.Source.API == wire.Gemini }
+func isSpliced(p *prompt.Prompt) bool { return p.Source != nil && p.Source.API == wire.Gemini }
 
-// whole reports whether a run consists of contents as they were read.
-func whole(run []unit) bool {
+// isWhole reports whether a run consists of contents as they were read.
+func isWhole(run []unit) bool {
 	return !slices.ContainsFunc(run, func(u unit) bool { return u.raw == "" })
 }
 
-// refused reports whether a run of the model's contents has become one that
+// isRefused reports whether a run of the model's contents has become one that
 // every version of the API refuses: calls after another model content, which
 // did not stand there when they were read. What only Vertex AI may refuse,
 // two contents of one role in a row, is no reason to change bytes.
-func refused(run []unit) bool {
+func isRefused(run []unit) bool {
 	for i := 1; i < len(run) && run[0].model; i++ {
 		before, after := run[i-1].messages[0].Frame, run[i].messages[0].Frame
 		if before.Position()+before.Elements() != after.Position() && len(run[i].messages[0].Calls()) > 0 {
@@ -97,7 +97,7 @@ func (w *writer) units(list []thread.Message) []unit {
 	for i := 0; i < len(list); {
 		m := &list[i]
 		u := unit{model: m.Role == thread.Assistant}
-		if n := frames.Whole(list[i:], wire.Gemini); n > 0 {
+		if n := frames.WholeFrame(list[i:], wire.Gemini); n > 0 {
 			u.raw = m.Frame.Raw()
 			for k := range n {
 				u.messages = append(u.messages, &list[i+k])
@@ -105,7 +105,7 @@ func (w *writer) units(list []thread.Message) []unit {
 			i += n
 		} else {
 			i++
-			if !w.says(m) {
+			if !w.hasContent(m) {
 				continue
 			}
 			u.messages = []*thread.Message{m}
@@ -115,9 +115,9 @@ func (w *writer) units(list []thread.Message) []unit {
 	return units
 }
 
-// learn notes the names of the calls that the answers after them will name. An
+// noteCalls notes the names of the calls that the answers after them will name. An
 // id may be used again later for another call.
-func (w *writer) learn(list []*thread.Message) {
+func (w *writer) noteCalls(list []*thread.Message) {
 	for _, m := range list {
 		for _, c := range m.Calls() {
 			w.names[c.ID] = wireName(c)
@@ -155,7 +155,7 @@ func (w *writer) user(run []unit, calls []*thread.Message) []string {
 		}
 	}
 	sortByCall(answers, calls)
-	if mixed(answers, others) {
+	if isMixed(answers, others) {
 		parts := w.parts(answers)
 		return []string{content("user", append(parts, w.parts(others)...))}
 	}
@@ -190,8 +190,8 @@ func (w *writer) parts(list []*thread.Message) (parts []string) {
 	return parts
 }
 
-// mixed reports whether an answer and other parts were read from one content.
-func mixed(answers, others []*thread.Message) bool {
+// isMixed reports whether an answer and other parts were read from one content.
+func isMixed(answers, others []*thread.Message) bool {
 	for _, a := range answers {
 		for _, o := range others {
 			if a.Frame != nil && a.Frame == o.Frame && a.Frame.API() == wire.Gemini {

@@ -11,30 +11,30 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// refuse makes an error of Decode.
-func refuse(path, problem string) error {
+// decodeError makes an error of Decode.
+func decodeError(path, problem string) error {
 	return fmt.Errorf("gemini: %s: %s: %w", path, problem, wire.ErrFormat)
 }
 
-// open cuts a body that is known to be JSON into its members, by their names in
+// openDocument cuts a body that is known to be JSON into its members, by their names in
 // camel case. One of those read here that stands twice is refused: it would be
 // unclear which of the two the provider reads.
-func open(body string) (*rawjson.Document, error) {
+func openDocument(body string) (*rawjson.Document, error) {
 	d, ok := rawjson.Open(body, camel)
 	if !ok {
-		return nil, refuse("body", "want one JSON object; send the body of a generateContent request")
+		return nil, decodeError("body", "want one JSON object; send the body of a generateContent request")
 	}
-	if name := d.Twice("contents", "systemInstruction", "tools", "generationConfig"); name != "" {
-		return nil, refuse(name, "stands twice; send it once")
+	if name := d.FirstDuplicate("contents", "systemInstruction", "tools", "generationConfig"); name != "" {
+		return nil, decodeError(name, "stands twice; send it once")
 	}
 	return d, nil
 }
 
 func decode(body string) (*prompt.Prompt, error) {
 	if !rawjson.Valid(body) {
-		return nil, refuse("body", fmt.Sprintf("want one JSON object that nests at most %d deep", rawjson.MaxDepth))
+		return nil, decodeError("body", fmt.Sprintf("want one JSON object that nests at most %d deep", rawjson.MaxDepth))
 	}
-	d, err := open(body)
+	d, err := openDocument(body)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func maxOutput(d *rawjson.Document) int {
 // recorded sessions have it. The error wraps wire.ErrFormat.
 func DecodeContents(array string) ([]thread.Message, error) {
 	if !rawjson.Valid(array) {
-		return nil, refuse("contents", fmt.Sprintf("want one JSON array that nests at most %d deep", rawjson.MaxDepth))
+		return nil, decodeError("contents", fmt.Sprintf("want one JSON array that nests at most %d deep", rawjson.MaxDepth))
 	}
 	messages, _, err := decodeContents(gjson.Parse(array))
 	return messages, err
@@ -76,23 +76,23 @@ func decodeSystem(v gjson.Result) (blocks []prompt.System, err error) {
 		return nil, nil
 	}
 	if !v.IsObject() {
-		return nil, refuse("systemInstruction", "want an object with parts")
+		return nil, decodeError("systemInstruction", "want an object with parts")
 	}
 	parts := field(v, "parts")
 	if parts.Exists() && !parts.IsArray() {
-		return nil, refuse("systemInstruction.parts", "want an array")
+		return nil, decodeError("systemInstruction.parts", "want an array")
 	}
 	list, bad := rawjson.Objects(parts, nil)
 	if bad >= 0 {
-		return nil, refuse(fmt.Sprintf("systemInstruction.parts[%d]", bad), "want an object")
+		return nil, decodeError(fmt.Sprintf("systemInstruction.parts[%d]", bad), "want an object")
 	}
 	for _, part := range list {
-		blocks = append(blocks, prompt.System{Text: field(part, "text").Str, Role: "instructions", Source: from(part.Raw)})
+		blocks = append(blocks, prompt.System{Text: field(part, "text").Str, Role: "instructions", Source: sourceOf(part.Raw)})
 	}
 	return blocks, nil
 }
 
-func from(raw string) thread.Source { return thread.Source{API: wire.Gemini, Raw: raw} }
+func sourceOf(raw string) thread.Source { return thread.Source{API: wire.Gemini, Raw: raw} }
 
 // decodeTools reads the declarations of all functions, and the tools that the
 // provider runs itself, each under its field name.
@@ -101,27 +101,27 @@ func decodeTools(v gjson.Result) (tools []prompt.Tool, err error) {
 		return nil, nil
 	}
 	if !v.IsArray() {
-		return nil, refuse("tools", "want an array")
+		return nil, decodeError("tools", "want an array")
 	}
 	elements, bad := rawjson.Objects(v, nil)
 	if bad >= 0 {
-		return nil, refuse(fmt.Sprintf("tools[%d]", bad), "want an object")
+		return nil, decodeError(fmt.Sprintf("tools[%d]", bad), "want an object")
 	}
 	for n, element := range elements {
 		for _, f := range rawjson.FieldsOf(element, nil) {
 			if camel(f.Name) != "functionDeclarations" {
-				tools = append(tools, prompt.Tool{Name: f.Name, Source: from(new(rawjson.Object).Raw(f.Name, f.Value.Raw).String())})
+				tools = append(tools, prompt.Tool{Name: f.Name, Source: sourceOf(new(rawjson.Object).Raw(f.Name, f.Value.Raw).String())})
 				continue
 			}
 			if !f.Value.IsArray() {
-				return nil, refuse(fmt.Sprintf("tools[%d].functionDeclarations", n), "want an array")
+				return nil, decodeError(fmt.Sprintf("tools[%d].functionDeclarations", n), "want an array")
 			}
 			for d := range rawjson.Items(f.Value) {
 				schema := field(d, "parametersJsonSchema")
 				if !schema.Exists() {
 					schema = field(d, "parameters")
 				}
-				tools = append(tools, prompt.Tool{Name: field(d, "name").Str, Description: field(d, "description").Str, Schema: schema.Raw, Source: from(d.Raw)})
+				tools = append(tools, prompt.Tool{Name: field(d, "name").Str, Description: field(d, "description").Str, Schema: schema.Raw, Source: sourceOf(d.Raw)})
 			}
 		}
 	}
@@ -143,7 +143,7 @@ type openCall struct{ id, name string }
 
 func decodeContents(v gjson.Result) ([]thread.Message, int, error) {
 	if !v.IsArray() {
-		return nil, 0, refuse("contents", "want an array of contents")
+		return nil, 0, decodeError("contents", "want an array of contents")
 	}
 	r := reader{seen: map[string]bool{}}
 	n := 0
@@ -159,7 +159,7 @@ func decodeContents(v gjson.Result) ([]thread.Message, int, error) {
 // content appends the messages of one content.
 func (r *reader) content(v gjson.Result, position int) error {
 	fail := func(below, problem string) error {
-		return refuse(fmt.Sprintf("contents[%d]%s", position, below), problem)
+		return decodeError(fmt.Sprintf("contents[%d]%s", position, below), problem)
 	}
 	if !v.IsObject() {
 		return fail("", "want an object with role and parts")

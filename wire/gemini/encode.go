@@ -15,9 +15,9 @@ import (
 // encode writes the body of a prompt: the one it was read from with the
 // members exchanged that differ, or a new one.
 func encode(p *prompt.Prompt) []byte {
-	d := within(gjson.Result{})
-	if spliced(p) {
-		if read, err := open(p.Source.Body); err == nil {
+	d := openMember(gjson.Result{})
+	if isSpliced(p) {
+		if read, err := openDocument(p.Source.Body); err == nil {
 			d = read
 		}
 	}
@@ -27,7 +27,7 @@ func encode(p *prompt.Prompt) []byte {
 	if had, err := decodeTools(d.Get("tools")); err != nil || !slices.Equal(had, p.Tools) {
 		d.Set("tools", writeTools(p.Tools))
 	}
-	d.SetArray("contents", layOut(p))
+	d.SetArray("contents", layoutContents(p))
 	if p.MaxOutput != maxOutput(d) {
 		d.Set("generationConfig", writeMaxOutput(d.Get("generationConfig"), p.MaxOutput))
 	}
@@ -49,7 +49,7 @@ func writeSystem(blocks []prompt.System, old gjson.Result) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	d := within(old)
+	d := openMember(old)
 	d.SetArray("parts", parts)
 	return string(d.Bytes())
 }
@@ -69,7 +69,7 @@ func writeTools(tools []prompt.Tool) string {
 	for i := range tools {
 		t := &tools[i]
 		switch {
-		case t.API == wire.Gemini && t.Raw != "" && builtIn(t):
+		case t.API == wire.Gemini && t.Raw != "" && isBuiltIn(t):
 			flush()
 			elements = append(elements, t.Raw)
 		case t.API == wire.Gemini && t.Raw != "":
@@ -85,9 +85,9 @@ func writeTools(tools []prompt.Tool) string {
 	return rawjson.Array(elements)
 }
 
-// builtIn reports whether a tool of ours was read from a field of its own, and
+// isBuiltIn reports whether a tool of ours was read from a field of its own, and
 // not from the function declarations.
-func builtIn(t *prompt.Tool) bool {
+func isBuiltIn(t *prompt.Tool) bool {
 	for first := range rawjson.Members(gjson.Parse(t.Raw)) {
 		return first == t.Name && t.Schema == ""
 	}
@@ -110,7 +110,7 @@ func declaration(t *prompt.Tool) string {
 // writeMaxOutput sets the output limit among the other settings, or takes it
 // out when it is 0.
 func writeMaxOutput(old gjson.Result, limit int) string {
-	d, value := within(old), ""
+	d, value := openMember(old), ""
 	if limit > 0 {
 		value = strconv.Itoa(limit)
 	}
@@ -118,8 +118,8 @@ func writeMaxOutput(old gjson.Result, limit int) string {
 	return string(d.Bytes())
 }
 
-// within opens a member of the body, to exchange what is in it.
-func within(old gjson.Result) *rawjson.Document {
+// openMember opens a member of the body, to exchange what is in it.
+func openMember(old gjson.Result) *rawjson.Document {
 	d, ok := rawjson.Open(old.Raw, camel)
 	if !ok {
 		d, _ = rawjson.Open("{}", camel)

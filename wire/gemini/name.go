@@ -23,16 +23,16 @@ func nameChar(c byte, first bool) bool {
 	return false
 }
 
-// plainName reports whether every version of the API accepts a function name:
+// isPlainName reports whether every version of the API accepts a function name:
 // a letter or underscore, then letters, digits, underscores, dots and dashes.
-func plainName(name string) bool { return named(name, nameLength) }
+func isPlainName(name string) bool { return isName(name, nameLength) }
 
-// wideName reports whether the newest version of the API accepts a name.
-func wideName(name string) bool {
-	return !strings.HasPrefix(name, ":") && len(name) <= wideLength && named(strings.ReplaceAll(name, ":", "_"), wideLength)
+// isWideName reports whether the newest version of the API accepts a name.
+func isWideName(name string) bool {
+	return !strings.HasPrefix(name, ":") && len(name) <= wideLength && isName(strings.ReplaceAll(name, ":", "_"), wideLength)
 }
 
-func named(name string, limit int) bool {
+func isName(name string, limit int) bool {
 	for i := range len(name) {
 		if !nameChar(name[i], i == 0) {
 			return false
@@ -45,7 +45,7 @@ func named(name string, limit int) bool {
 // hash of the original, so that different tools stay different; the same tool
 // gets the same name in its declaration, its calls and its results.
 func functionName(name string) string {
-	if plainName(name) {
+	if isPlainName(name) {
 		return name
 	}
 	h := fnv.New32a()

@@ -53,7 +53,7 @@ func cutPart(part gjson.Result) (f fields) {
 // users; on the wrong side they are kept as opaque parts. A call or response
 // without an id has an empty one.
 func decodePart(v gjson.Result, model bool) thread.Part {
-	source := from(v.Raw)
+	source := sourceOf(v.Raw)
 	f := cutPart(v)
 	opaque := thread.Opaque{Kind: f.kind, Source: source}
 	if f.several || f.kind == "" {
@@ -116,7 +116,7 @@ func decodeResponse(v gjson.Result, source thread.Source) thread.ToolResult {
 		if field(part, "functionResponse").Exists() {
 			// The API takes media here. A result in a result stays as it is, or
 			// each level would be read once more for the ones around it.
-			r.Content = append(r.Content, thread.Opaque{Kind: "functionResponse", Source: from(part.Raw)})
+			r.Content = append(r.Content, thread.Opaque{Kind: "functionResponse", Source: sourceOf(part.Raw)})
 			continue
 		}
 		r.Content = append(r.Content, decodePart(part, false))

@@ -41,12 +41,12 @@ var (
 	filled = shape.Shape{Is: shape.String, Filled: true}
 	some   = shape.Shape{Is: shape.Array, Filled: true}
 
-	contentsShape = some.As(ruleContents, "want an array of contents, with at least one of the user's")
-	contentShape  = shape.Members(shape.Need("parts", some.As(ruleParts, "want at least one part"))).As(ruleContents, "want an object with role and parts")
-	systemShape   = shape.Members(shape.Need("parts", some.As(ruleSystem, "want at least one part; leave the field out when there is nothing to say"))).As(ruleSystem, "want an object with parts")
+	contentsShape = some.Explain(ruleContents, "want an array of contents, with at least one of the user's")
+	contentShape  = shape.Members(shape.Required("parts", some.Explain(ruleParts, "want at least one part"))).Explain(ruleContents, "want an object with role and parts")
+	systemShape   = shape.Members(shape.Required("parts", some.Explain(ruleSystem, "want at least one part; leave the field out when there is nothing to say"))).Explain(ruleSystem, "want an object with parts")
 	toolsShape    = &shape.Shape{
 		Is: shape.Array, Rule: ruleDeclaration, Say: "want an array",
-		Items: shape.Members(shape.May("functionDeclarations", &shape.Shape{
+		Items: shape.Members(shape.Optional("functionDeclarations", &shape.Shape{
 			Is: shape.Array, Rule: ruleDeclaration, Say: "want an array",
 			Items: &shape.Shape{Is: shape.Object, Rule: ruleDeclaration, Say: "want an object", Rules: []shape.Rule{
 				shape.Must("", ruleDeclaration, "parameters and parametersJsonSchema exclude each other; keep one", func(v gjson.Result) bool {
@@ -56,7 +56,7 @@ var (
 					return objectOrNothing(field(v, "parameters")) && objectOrNothing(field(v, "parametersJsonSchema"))
 				}),
 			}},
-		})).As(ruleDeclaration, "want an object"),
+		})).Explain(ruleDeclaration, "want an object"),
 	}
 
 	// The fields of a request beside those that are checked: the public API's and
@@ -151,9 +151,9 @@ func (c *checker) name(at int, name, path, rule string) {
 	switch {
 	case name == "":
 		c.Refuse(at, path, rule, "the function has no name")
-	case !wideName(name):
+	case !isWideName(name):
 		c.Refuse(at, path, rule, "function name %q: want a letter or underscore, then up to 63 letters, digits, underscores, dots and dashes", name)
-	case !plainName(name):
+	case !isPlainName(name):
 		c.Advise(at, path, rule, "function name %q: older models take at most %d characters and no colons", name, nameLength)
 	}
 }

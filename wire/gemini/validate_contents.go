@@ -10,19 +10,19 @@ import (
 )
 
 var (
-	filledMedia = func(say string) *shape.Shape { return filled.As(ruleMedia, say) }
+	filledMedia = func(say string) *shape.Shape { return filled.Explain(ruleMedia, say) }
 
 	// The fields of which a part has exactly one, and what they have to be; a text
 	// is looked at by itself.
 	dataShapes = map[string]*shape.Shape{
 		"text": {},
 		"inlineData": shape.Members(
-			shape.Need("mimeType", filledMedia("the MIME type is missing")),
-			shape.Need("data", filledMedia("the data is missing; send it in base64")),
+			shape.Required("mimeType", filledMedia("the MIME type is missing")),
+			shape.Required("data", filledMedia("the data is missing; send it in base64")),
 		),
-		"fileData":            shape.Members(shape.Need("fileUri", filledMedia("the address of the file is missing"))),
-		"functionCall":        shape.Members(shape.May("args", shape.Members().As(ruleCall, "the arguments are not an object"))),
-		"functionResponse":    shape.Members(shape.Need("response", shape.Members().As(ruleResponse, `want an object, such as {"output": …}`))),
+		"fileData":            shape.Members(shape.Required("fileUri", filledMedia("the address of the file is missing"))),
+		"functionCall":        shape.Members(shape.Optional("args", shape.Members().Explain(ruleCall, "the arguments are not an object"))),
+		"functionResponse":    shape.Members(shape.Required("response", shape.Members().Explain(ruleResponse, `want an object, such as {"output": …}`))),
 		"executableCode":      shape.Members(),
 		"codeExecutionResult": shape.Members(),
 		"toolCall":            shape.Members(),
@@ -229,7 +229,7 @@ func readPart(v gjson.Result) (p checkedPart) {
 
 // part checks one part and notes in t what the rules of order need.
 func (c *checker) part(t *checkedContent, v gjson.Result, path string) {
-	if !c.Check(t.at, path, v, shape.Members().As(rulePart, "want an object")) {
+	if !c.Check(t.at, path, v, shape.Members().Explain(rulePart, "want an object")) {
 		return
 	}
 	p := readPart(v)
@@ -255,7 +255,7 @@ func (c *checker) part(t *checkedContent, v gjson.Result, path string) {
 		c.Refuse(t.at, path, ruleResponse, "a function response in a model content; send it as user")
 	default:
 		c.Check(t.at, data, p.data, dataShapes[p.kind])
-		c.called(t, p, path)
+		c.noteCall(t, p, path)
 	}
 }
 
@@ -273,8 +273,8 @@ func (c *checker) text(t *checkedContent, p checkedPart, path string) {
 	}
 }
 
-// called notes a call or a response.
-func (c *checker) called(t *checkedContent, p checkedPart, path string) {
+// noteCall notes a call or a response.
+func (c *checker) noteCall(t *checkedContent, p checkedPart, path string) {
 	n := checkedCall{id: field(p.data, "id").Str, name: field(p.data, "name").Str, signature: p.signature, path: path}
 	switch p.kind {
 	case "functionCall":

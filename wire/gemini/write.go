@@ -30,16 +30,16 @@ func content(role string, parts []string) string {
 
 func textPart(text string) string { return new(rawjson.Object).Str("text", text).String() }
 
-// says reports whether a message has anything that can be sent.
-func (w *writer) says(m *thread.Message) bool {
+// hasContent reports whether a message has anything that can be sent.
+func (w *writer) hasContent(m *thread.Message) bool {
 	if m.Role == thread.System {
 		return m.Text() != ""
 	}
-	return slices.ContainsFunc(m.Parts, sendable)
+	return slices.ContainsFunc(m.Parts, isSendable)
 }
 
-// sendable reports whether part writes something for a part.
-func sendable(part thread.Part) bool {
+// isSendable reports whether part writes something for a part.
+func isSendable(part thread.Part) bool {
 	if from := part.From(); from.API == wire.Gemini && from.Raw != "" {
 		return true
 	}
@@ -56,7 +56,7 @@ func sendable(part thread.Part) bool {
 // came; another provider's reasoning and opaque parts have no meaning here, and
 // thoughts that were made elsewhere need not be returned.
 func (w *writer) part(parts []string, part thread.Part) []string {
-	if !sendable(part) {
+	if !isSendable(part) {
 		return parts
 	}
 	if from := part.From(); from.API == wire.Gemini && from.Raw != "" {
@@ -121,22 +121,22 @@ func (w *writer) result(r thread.ToolResult) string {
 	}
 	o.Str("name", name)
 	switch text := r.Text(); {
-	case agrees(r, text):
+	case sameContent(r, text):
 		o.Raw("response", r.Structured)
 	case r.Outcome == thread.Failure:
 		o.Raw("response", new(rawjson.Object).Str("error", text).String())
 	default:
 		o.Raw("response", new(rawjson.Object).Str("output", text).String())
 	}
-	if media := nested(r.Content); len(media) > 0 {
+	if media := nestedMedia(r.Content); len(media) > 0 {
 		o.Raw("parts", rawjson.Array(media))
 	}
 	return new(rawjson.Object).Raw("functionResponse", o.String()).String()
 }
 
-// agrees reports whether the structured form of a result can be sent in place
+// sameContent reports whether the structured form of a result can be sent in place
 // of its text: an object that says the same, and fails where the result does.
-func agrees(r thread.ToolResult, text string) bool {
+func sameContent(r thread.ToolResult, text string) bool {
 	if !rawjson.IsObject(r.Structured) {
 		return false
 	}
@@ -152,9 +152,9 @@ func agrees(r thread.ToolResult, text string) bool {
 	return ok && said == structured
 }
 
-// nested writes the media inside a result. The field takes inline data and
+// nestedMedia writes the media inside a result. The field takes inline data and
 // files, nothing else.
-func nested(content []thread.Part) (parts []string) {
+func nestedMedia(content []thread.Part) (parts []string) {
 	for _, part := range content {
 		m, ok := part.(thread.Media)
 		if !ok || m.Text != "" {

@@ -95,7 +95,7 @@ func chatDocument(doc string) (*rawjson.Document, error) {
 	if !ok {
 		return nil, chatError("body", "not a JSON object")
 	}
-	if name := d.Twice("model", "messages", "tools", "functions", "max_completion_tokens", "max_tokens"); name != "" {
+	if name := d.FirstDuplicate("model", "messages", "tools", "functions", "max_completion_tokens", "max_tokens"); name != "" {
 		return nil, chatError(name, "given twice; send it once")
 	}
 	if !d.Get("messages").IsArray() {

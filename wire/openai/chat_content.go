@@ -10,13 +10,13 @@ import (
 // chatPiece is a piece of content: text, or a part that has JSON already.
 type chatPiece struct{ text, raw string }
 
-// chatWritten is what a message holds as content: a text, or an array of parts.
-type chatWritten struct{ text, array string }
+// chatContentJSON is what a message holds as content: a text, or an array of parts.
+type chatContentJSON struct{ text, array string }
 
-func (c chatWritten) empty() bool { return c == chatWritten{} }
+func (c chatContentJSON) empty() bool { return c == chatContentJSON{} }
 
 // writeTo adds the content to a message.
-func (c chatWritten) writeTo(o *rawjson.Object) *rawjson.Object {
+func (c chatContentJSON) writeTo(o *rawjson.Object) *rawjson.Object {
 	if c.array != "" {
 		return o.Raw("content", c.array)
 	}
@@ -25,7 +25,7 @@ func (c chatWritten) writeTo(o *rawjson.Object) *rawjson.Object {
 
 // chatContentOf is what a message of the role may hold: a text when everything is
 // text, else an array of parts.
-func chatContentOf(parts []thread.Part, role thread.Role) chatWritten {
+func chatContentOf(parts []thread.Part, role thread.Role) chatContentJSON {
 	var pieces []chatPiece
 	array := false
 	for _, part := range parts {
@@ -42,17 +42,17 @@ func chatContentOf(parts []thread.Part, role thread.Role) chatWritten {
 		case piece.raw != "":
 			list[i] = piece.raw
 		default:
-			list[i] = rawjson.Typed("text").Str("text", piece.text).String()
+			list[i] = rawjson.NewTypedObject("text").Str("text", piece.text).String()
 		}
 	}
 	if array {
-		return chatWritten{array: rawjson.Array(list)}
+		return chatContentJSON{array: rawjson.Array(list)}
 	}
-	return chatWritten{text: strings.Join(list, "\n")}
+	return chatContentJSON{text: strings.Join(list, "\n")}
 }
 
 func chatPieceOf(part thread.Part, role thread.Role) chatPiece {
-	if src := part.From(); chatOwn(src) {
+	if src := part.From(); isChatSource(src) {
 		_, beside := chatMemberOf(part)
 		_, call := part.(thread.ToolCall)
 		o, opaque := part.(thread.Opaque)

@@ -74,7 +74,7 @@ func (w *chatWriter) messages() []string {
 	list := make([]string, 0, len(w.p.System)+len(w.p.Messages))
 	for _, s := range w.p.System {
 		switch {
-		case chatOwn(s.Source):
+		case isChatSource(s.Source):
 			list = append(list, s.Raw)
 		case s.Text != "":
 			role := "system"
@@ -86,7 +86,7 @@ func (w *chatWriter) messages() []string {
 	}
 	for i := range w.p.Messages {
 		m := &w.p.Messages[i]
-		if chatFramed(m) {
+		if hasChatFrame(m) {
 			list = append(list, m.Frame.Raw())
 		} else if written := w.message(m); written != "" {
 			list = append(list, written)

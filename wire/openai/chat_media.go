@@ -90,7 +90,7 @@ func chatMedia(m thread.Media) string {
 	default:
 		return ""
 	}
-	return rawjson.Typed(kind).Raw(kind, o.String()).String()
+	return rawjson.NewTypedObject(kind).Raw(kind, o.String()).String()
 }
 
 func chatAudioFormat(mime string) string {

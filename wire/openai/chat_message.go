@@ -93,9 +93,9 @@ func chatReasoning(f rawjson.Field) thread.Part {
 // chatReader turns elements into messages; it remembers the calls, because a
 // result does not name its tool and a legacy result not even its call.
 type chatReader struct {
-	names map[string]string // call id → tool
-	local []thread.ToolCall // calls without id of the last assistant message, unanswered
-	made  int               // local ids given out
+	names       map[string]string // call id → tool
+	local       []thread.ToolCall // calls without id of the last assistant message, unanswered
+	nextLocalID int               // local ids given out
 }
 
 func (d *chatReader) message(e *chatElement) thread.Message {
@@ -123,8 +123,8 @@ func (d *chatReader) calls(m *thread.Message, e *chatElement) {
 	d.local = d.local[:0]
 	add := func(c thread.ToolCall) {
 		if c.ID == "" {
-			c.ID = thread.LocalID(d.made)
-			d.made++
+			c.ID = thread.LocalID(d.nextLocalID)
+			d.nextLocalID++
 			d.local = append(d.local, c)
 		}
 		d.names[c.ID] = c.Name

@@ -13,7 +13,7 @@ import (
 
 // NewStream returns the reader of a streamed chat completion; see wire.Answers
 // (https://platform.openai.com/docs/api-reference/chat-streaming).
-func (Chat) NewStream() wire.Stream { return &chatStream{byIndex: map[int64]*chatGrowing{}} }
+func (Chat) NewStream() wire.Stream { return &chatStream{byIndex: map[int64]*chatPartialCall{}} }
 
 // chatStream adds a message up from its chunks.
 type chatStream struct {
@@ -22,13 +22,13 @@ type chatStream struct {
 	content, refusal, reasoning strings.Builder
 	thought                     string   // the field that reasoning came in
 	details                     []string // the pieces of reasoning_details
-	calls                       []*chatGrowing
-	byIndex                     map[int64]*chatGrowing // the last call of each index
+	calls                       []*chatPartialCall
+	byIndex                     map[int64]*chatPartialCall // the last call of each index
 	started, done               bool
 }
 
-// chatGrowing is a tool call that is being written.
-type chatGrowing struct {
+// chatPartialCall is a tool call that is being written.
+type chatPartialCall struct {
 	id, kind, name string
 	args           strings.Builder
 	extra          rawjson.Fields // other members, as they came
@@ -102,7 +102,7 @@ func (s *chatStream) callPiece(v gjson.Result) {
 		c = s.calls[len(s.calls)-1]
 	}
 	if c == nil || id != "" && c.id != "" && id != c.id {
-		c = &chatGrowing{}
+		c = &chatPartialCall{}
 		s.calls = append(s.calls, c)
 		s.byIndex[index.Int()] = c
 	}
@@ -127,12 +127,12 @@ func (s *chatStream) callPiece(v gjson.Result) {
 
 func (s *chatStream) legacyPiece(v gjson.Result) {
 	if len(s.calls) == 0 {
-		s.calls = []*chatGrowing{{kind: chatLegacy}}
+		s.calls = []*chatPartialCall{{kind: chatLegacy}}
 	}
 	s.calls[0].grow(v, "arguments")
 }
 
-func (c *chatGrowing) grow(v gjson.Result, field string) {
+func (c *chatPartialCall) grow(v gjson.Result, field string) {
 	if c.name == "" {
 		c.name = v.Get("name").Str
 	}
@@ -189,7 +189,7 @@ func (s *chatStream) message() string {
 }
 
 // entry is the call as an entry of tool_calls.
-func (c *chatGrowing) entry() string {
+func (c *chatPartialCall) entry() string {
 	o := new(rawjson.Object)
 	if c.id != "" {
 		o.Str("id", c.id)
@@ -205,6 +205,6 @@ func (c *chatGrowing) entry() string {
 	return o.String()
 }
 
-func (c *chatGrowing) body(field string) string {
+func (c *chatPartialCall) body(field string) string {
 	return new(rawjson.Object).Str("name", c.name).Str(field, c.args.String()).String()
 }

@@ -60,7 +60,7 @@ var chatGeminiType = regexp.MustCompile(`"type"\s*:\s*"(STRING|NUMBER|INTEGER|BO
 // tool writes a tool from its fields; "" for one that another provider runs itself:
 // there is nothing here that could.
 func (w *chatWriter) tool(t *prompt.Tool, legacy bool) string {
-	if chatOwn(t.Source) {
+	if isChatSource(t.Source) {
 		return t.Raw
 	}
 	kind := ""
@@ -75,7 +75,7 @@ func (w *chatWriter) tool(t *prompt.Tool, legacy bool) string {
 		o.Str("description", t.Description)
 	}
 	if kind == "custom" {
-		return rawjson.Typed(kind).Raw(kind, o.String()).String()
+		return rawjson.NewTypedObject(kind).Raw(kind, o.String()).String()
 	}
 	schema := t.Schema
 	if t.API == wire.Gemini {
@@ -88,7 +88,7 @@ func (w *chatWriter) tool(t *prompt.Tool, legacy bool) string {
 	if legacy {
 		return o.String()
 	}
-	return rawjson.Typed("function").Raw("function", o.String()).String()
+	return rawjson.NewTypedObject("function").Raw("function", o.String()).String()
 }
 
 // setTools sets tools and legacy functions where they are not those of the body. New

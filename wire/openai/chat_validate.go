@@ -18,49 +18,49 @@ var (
 	text    = &shape.Shape{Is: shape.String, Filled: true}
 
 	chatFunctionName = &shape.Shape{Is: shape.String, Filled: true, Rules: []shape.Rule{
-		shape.Must("", "name", "want at most 64 letters, digits, _ and -", func(v gjson.Result) bool { return shape.Named(v.Str, 64) }),
+		shape.Must("", "name", "want at most 64 letters, digits, _ and -", func(v gjson.Result) bool { return shape.IsName(v.Str, 64) }),
 	}}
 	// What tools of either type and legacy functions declare.
 	chatDefinition = shape.Members(
-		shape.Need("name", chatFunctionName),
-		shape.May("description", anyText),
-		shape.May("parameters", shape.Members(shape.May("type", shape.OneOf("object").As("value", "the schema of the arguments must be of type object")))),
-		shape.May("strict", &shape.Shape{Is: shape.Bool | shape.Null}),
-	).As("type", "want an object")
+		shape.Required("name", chatFunctionName),
+		shape.Optional("description", anyText),
+		shape.Optional("parameters", shape.Members(shape.Optional("type", shape.OneOf("object").Explain("value", "the schema of the arguments must be of type object")))),
+		shape.Optional("strict", &shape.Shape{Is: shape.Bool | shape.Null}),
+	).Explain("type", "want an object")
 	chatTools = map[string]*shape.Shape{
-		"function": shape.Members(shape.Need("function", chatDefinition)),
-		"custom":   shape.Members(shape.Need("custom", chatDefinition)),
+		"function": shape.Members(shape.Required("function", chatDefinition)),
+		"custom":   shape.Members(shape.Required("custom", chatDefinition)),
 	}
 
-	chatFunctionCall = shape.Members(shape.Need("name", chatFunctionName), shape.Need("arguments", anyText)).As("type", "want an object")
+	chatFunctionCall = shape.Members(shape.Required("name", chatFunctionName), shape.Required("arguments", anyText)).Explain("type", "want an object")
 	chatCalls        = map[string]*shape.Shape{
-		"function": shape.Members(shape.Need("function", chatFunctionCall)),
-		"custom":   shape.Members(shape.Need("custom", shape.Members(shape.Need("name", chatFunctionName), shape.Need("input", anyText)).As("type", "want an object"))),
+		"function": shape.Members(shape.Required("function", chatFunctionCall)),
+		"custom":   shape.Members(shape.Required("custom", shape.Members(shape.Required("name", chatFunctionName), shape.Required("input", anyText)).Explain("type", "want an object"))),
 	}
 	chatCallID = &shape.Shape{Is: shape.String, Filled: true, Rules: []shape.Rule{
 		shape.Must("", "id", "at most 40 characters are allowed", func(v gjson.Result) bool { return utf8.RuneCountInString(v.Str) <= 40 }),
 	}}
 
 	// Of a file there is an id, or its data with a name.
-	chatFile       = shape.Members(shape.Need("file", chatFileInline)).As("type", "want an object")
-	chatFileInline = (&shape.Shape{Is: shape.Object, Members: []shape.Member{shape.May("file_id", text)}, Rules: []shape.Rule{
+	chatFile       = shape.Members(shape.Required("file", chatFileInline)).Explain("type", "want an object")
+	chatFileInline = (&shape.Shape{Is: shape.Object, Members: []shape.Member{shape.Optional("file_id", text)}, Rules: []shape.Rule{
 		shape.Must("file_data", "required", "give a file_id, or the data", func(v gjson.Result) bool { return v.Get("file_id").Exists() || v.Get("file_data").Str != "" }),
 		shape.Must("filename", "required", "data needs a name", func(v gjson.Result) bool {
 			return v.Get("file_id").Exists() || v.Get("file_data").Str == "" || v.Get("filename").Str != ""
 		}),
-	}}).As("type", "want an object")
+	}}).Explain("type", "want an object")
 	// The types of content parts.
 	chatPartShapes = map[string]*shape.Shape{
-		"text":    shape.Members(shape.Need("text", anyText)),
-		"refusal": shape.Members(shape.Need("refusal", anyText)),
-		"image_url": shape.Members(shape.Need("image_url", shape.Members(
-			shape.Need("url", text),
-			shape.May("detail", shape.OneOf("auto", "low", "high", "original").As("value", "want auto, low, high or original")),
-		).As("type", "want an object"))),
-		"input_audio": shape.Members(shape.Need("input_audio", shape.Members(
-			shape.Need("data", text),
-			shape.Need("format", &shape.Shape{Is: shape.String, Filled: true, OneOf: []string{"wav", "mp3"}}),
-		).As("type", "want an object"))),
+		"text":    shape.Members(shape.Required("text", anyText)),
+		"refusal": shape.Members(shape.Required("refusal", anyText)),
+		"image_url": shape.Members(shape.Required("image_url", shape.Members(
+			shape.Required("url", text),
+			shape.Optional("detail", shape.OneOf("auto", "low", "high", "original").Explain("value", "want auto, low, high or original")),
+		).Explain("type", "want an object"))),
+		"input_audio": shape.Members(shape.Required("input_audio", shape.Members(
+			shape.Required("data", text),
+			shape.Required("format", &shape.Shape{Is: shape.String, Filled: true, OneOf: []string{"wav", "mp3"}}),
+		).Explain("type", "want an object"))),
 		"file": chatFile,
 	}
 	// The parts that only one role may have.
@@ -188,7 +188,7 @@ func (v *chatValidator) outputLimit(name string, value gjson.Result) {
 
 // typed checks an object by its type against the shape of that type.
 func (v *chatValidator) typed(at int, path string, value gjson.Result, shapes map[string]*shape.Shape) bool {
-	if !v.Check(at, path, value, &shape.Shape{Is: shape.Object, Members: []shape.Member{shape.Need("type", text)}}) {
+	if !v.Check(at, path, value, &shape.Shape{Is: shape.Object, Members: []shape.Member{shape.Required("type", text)}}) {
 		return false
 	}
 	kind := value.Get("type").Str

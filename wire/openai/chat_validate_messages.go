@@ -16,12 +16,12 @@ import (
 type chatOpen struct {
 	at     int // of their message
 	path   string
-	calls  []chatAsked
+	calls  []chatOpenCall
 	byID   map[string]int // position in calls
 	legacy string         // name of a function_call not answered yet
 }
 
-type chatAsked struct {
+type chatOpenCall struct {
 	id       string
 	answered bool
 }
@@ -69,12 +69,12 @@ func (v *chatValidator) message(path string, m gjson.Result) string {
 		v.content(at, path, m, role)
 		v.answer(at, path, m)
 	case "function":
-		v.Check(at, path, m, shape.Members(shape.Need("content", &shape.Shape{Is: shape.String | shape.Null})))
-		if v.Check(at, path, m, shape.Members(shape.Need("name", chatFunctionName))) && m.Get("name").Str != legacy {
+		v.Check(at, path, m, shape.Members(shape.Required("content", &shape.Shape{Is: shape.String | shape.Null})))
+		if v.Check(at, path, m, shape.Members(shape.Required("name", chatFunctionName))) && m.Get("name").Str != legacy {
 			v.Refuse(at, path+".name", "tool-pairing", "the message before has no function_call of %q", m.Get("name").Str)
 		}
 	default:
-		if v.Check(at, path, m, shape.Members(shape.Need("role", text))) {
+		if v.Check(at, path, m, shape.Members(shape.Required("role", text))) {
 			v.Refuse(at, path+".role", "role", "%q is none of system, developer, user, assistant, tool, function", role)
 		}
 	}
@@ -98,7 +98,7 @@ func (v *chatValidator) content(at int, path string, m gjson.Result, role string
 }
 
 func (v *chatValidator) part(at int, path string, part gjson.Result, role string) {
-	if !v.Check(at, path, part, shape.Members(shape.Need("type", text))) {
+	if !v.Check(at, path, part, shape.Members(shape.Required("type", text))) {
 		return
 	}
 	kind := part.Get("type").Str
@@ -157,11 +157,11 @@ func (v *chatValidator) calls(at int, message string, list gjson.Result) {
 	shape.Each(list, path, func(path string, call gjson.Result) { v.open.calls = append(v.open.calls, v.call(at, path, call)) })
 }
 
-func (v *chatValidator) call(at int, path string, call gjson.Result) chatAsked {
+func (v *chatValidator) call(at int, path string, call gjson.Result) chatOpenCall {
 	id := call.Get("id").Str
-	asked := chatAsked{id: id, answered: !call.IsObject() || id == ""}
+	asked := chatOpenCall{id: id, answered: !call.IsObject() || id == ""}
 	if call.IsObject() {
-		v.Check(at, path, call, shape.Members(shape.Need("id", chatCallID)))
+		v.Check(at, path, call, shape.Members(shape.Required("id", chatCallID)))
 	}
 	if _, twice := v.open.byID[id]; twice {
 		v.Refuse(at, path+".id", "id", "%q is the id of an earlier call of this message", id)
@@ -184,7 +184,7 @@ func (v *chatValidator) arguments(at int, path string, call gjson.Result) {
 
 // answer checks which call a tool message answers.
 func (v *chatValidator) answer(at int, path string, m gjson.Result) {
-	if !v.Check(at, path, m, shape.Members(shape.Need("tool_call_id", text))) {
+	if !v.Check(at, path, m, shape.Members(shape.Required("tool_call_id", text))) {
 		return
 	}
 	path, id := path+".tool_call_id", m.Get("tool_call_id").Str

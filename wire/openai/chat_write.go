@@ -31,26 +31,26 @@ type chatForm struct {
 	noID   bool   // the call or its result is sent on without an id, so neither gets one
 }
 
-// chatFramed reports whether the message is sent on as it was read.
-func chatFramed(m *thread.Message) bool {
+// hasChatFrame reports whether the message is sent on as it was read.
+func hasChatFrame(m *thread.Message) bool {
 	return m.Frame != nil && m.Frame.API() == wire.Chat && m.Frame.Messages() <= 1
 }
 
 func newChatWriter(p *prompt.Prompt) *chatWriter {
 	w := &chatWriter{p: p, kept: map[string]bool{}, calls: map[string]chatForm{}}
 	keep := func(s string, limit int) {
-		if !plain(s, limit) {
+		if !isPlain(s, limit) {
 			w.kept[s] = true
 		}
 	}
 	for i := range p.Messages {
 		m := &p.Messages[i]
-		framed := chatFramed(m)
+		framed := hasChatFrame(m)
 		legacy := false // a message holds one function_call at most
 		for _, part := range m.Parts {
 			switch c := part.(type) {
 			case thread.ToolCall:
-				raw := chatOwn(c.Source)
+				raw := isChatSource(c.Source)
 				if framed || raw {
 					keep(c.ID, chatMaxID)
 					keep(c.Name, maxName)
@@ -71,7 +71,7 @@ func newChatWriter(p *prompt.Prompt) *chatWriter {
 		}
 	}
 	for i := range p.Tools {
-		if chatOwn(p.Tools[i].Source) {
+		if isChatSource(p.Tools[i].Source) {
 			keep(p.Tools[i].Name, maxName)
 		}
 	}
@@ -127,7 +127,7 @@ func (w *chatWriter) assistant(m *thread.Message) string {
 		case thinking:
 			o.Raw(member.Name, member.Value.Raw)
 		case member.Name == "content":
-			content = chatWritten{array: member.Value.Raw}
+			content = chatContentJSON{array: member.Value.Raw}
 		default:
 			after = append(after, member)
 		}
@@ -152,7 +152,7 @@ func (w *chatWriter) assistant(m *thread.Message) string {
 	}
 	if legacy != nil {
 		written := legacy.Raw
-		if !chatOwn(legacy.Source) {
+		if !isChatSource(legacy.Source) {
 			written = w.function(legacy)
 		}
 		o.Raw("function_call", written)
@@ -160,13 +160,13 @@ func (w *chatWriter) assistant(m *thread.Message) string {
 	return o.String()
 }
 
-// chatOwn reports whether a part has JSON of this API.
-func chatOwn(s thread.Source) bool { return s.API == wire.Chat && s.Raw != "" }
+// isChatSource reports whether a part has JSON of this API.
+func isChatSource(s thread.Source) bool { return s.API == wire.Chat && s.Raw != "" }
 
 // chatMemberOf returns the field beside content that a part was read from.
 func chatMemberOf(part thread.Part) (member rawjson.Field, ok bool) {
 	src := part.From()
-	if !chatOwn(src) {
+	if !isChatSource(src) {
 		return member, false
 	}
 	switch p := part.(type) {
@@ -203,7 +203,7 @@ func chatCallsOf(parts []thread.Part) (calls []thread.ToolCall, legacy *thread.T
 }
 
 func (w *chatWriter) call(c thread.ToolCall) string {
-	if chatOwn(c.Source) && c.Type != chatLegacy {
+	if isChatSource(c.Source) && c.Type != chatLegacy {
 		return c.Raw
 	}
 	o := new(rawjson.Object)
@@ -240,7 +240,7 @@ func (w *chatWriter) result(r thread.ToolResult) string {
 	form := w.calls[r.CallID]
 	if form.legacy != "" {
 		if content.array != "" { // function messages take nothing but a string
-			content = chatWritten{text: r.Text()}
+			content = chatContentJSON{text: r.Text()}
 		}
 		return content.writeTo(w.begin("function", "").Str("name", w.toolName(form.legacy))).String()
 	}
@@ -258,10 +258,10 @@ const chatMaxID = 40
 // callID returns an id that the API accepts; it depends on id alone, so a call
 // and its result stay a pair.
 func (w *chatWriter) callID(id string) string {
-	if plain(id, chatMaxID) || w.kept[id] {
+	if isPlain(id, chatMaxID) || w.kept[id] {
 		return id
 	}
-	return "call_" + hashed(id, 12)
+	return "call_" + hashName(id, 12)
 }
 
 // toolName returns a name that the API accepts.

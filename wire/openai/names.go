@@ -8,36 +8,36 @@ import (
 // maxName is the longest name of a function that the provider takes, in characters.
 const maxName = 64
 
-// plain reports whether s has 1 to limit characters of [a-zA-Z0-9_-].
-func plain(s string, limit int) bool {
+// isPlain reports whether s has 1 to limit characters of [a-zA-Z0-9_-].
+func isPlain(s string, limit int) bool {
 	for i := range len(s) {
-		if !plainByte(s[i]) {
+		if !isPlainByte(s[i]) {
 			return false
 		}
 	}
 	return s != "" && len(s) <= limit
 }
 
-func plainByte(c byte) bool {
+func isPlainByte(c byte) bool {
 	return c == '_' || c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
 // fittedName is the name of a function in the characters and the length that OpenAI
 // allows. One that had to change ends in a hash, so that two tools never share it.
 func fittedName(name string) string {
-	if plain(name, maxName) {
+	if isPlain(name, maxName) {
 		return name
 	}
 	clean := []byte(name)
 	for i, c := range clean {
-		if !plainByte(c) {
+		if !isPlainByte(c) {
 			clean[i] = '_'
 		}
 	}
-	return string(clean[:min(len(clean), maxName-9)]) + "_" + hashed(name, 4)
+	return string(clean[:min(len(clean), maxName-9)]) + "_" + hashName(name, 4)
 }
 
-func hashed(s string, bytes int) string {
+func hashName(s string, bytes int) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:bytes])
 }

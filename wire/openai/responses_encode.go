@@ -38,7 +38,7 @@ func (Responses) Encode(p *prompt.Prompt) ([]byte, error) {
 	w := responsesWriter{spliced: spliced, items: responsesItems(d.Get("input")), tools: p.Tools}
 	w.system(rest)
 	w.write(p.Messages)
-	if !spliced || !w.untouched(d.Get("input")) {
+	if !spliced || !w.isUntouched(d.Get("input")) {
 		d.SetArray("input", w.input())
 	}
 	if tools := responsesWriteTools(p.Tools); len(tools) > 0 || d.Get("tools").IsArray() {
@@ -80,7 +80,7 @@ func responsesInstructions(system []prompt.System) (string, []prompt.System) {
 		}
 		n++
 	}
-	if n == 1 && responsesOwn(system[0].Source) {
+	if n == 1 && isResponsesSource(system[0].Source) {
 		return system[0].Raw, system[n:]
 	}
 	if len(texts) == 0 {
@@ -96,12 +96,12 @@ func responsesInt(v gjson.Result) int {
 	return int(v.Int())
 }
 
-// responsesOwn reports whether a part is sent as the item it came from.
-func responsesOwn(s thread.Source) bool { return s.API == wire.Responses && s.Raw != "" }
+// isResponsesSource reports whether a part is sent as the item it came from.
+func isResponsesSource(s thread.Source) bool { return s.API == wire.Responses && s.Raw != "" }
 
 func responsesWriteTools(tools []prompt.Tool) (list []string) {
 	for _, t := range tools {
-		if responsesOwn(t.Source) {
+		if isResponsesSource(t.Source) {
 			list = append(list, t.Raw)
 		} else if written := responsesTool(t); written != "" {
 			list = append(list, written)
@@ -115,7 +115,7 @@ func responsesWriteTools(tools []prompt.Tool) (list []string) {
 func responsesTool(t prompt.Tool) string {
 	kind := gjson.Get(t.Raw, "type").Str
 	named := func(kind string) *rawjson.Object {
-		o := rawjson.Typed(kind).Str("name", fittedName(t.Name))
+		o := rawjson.NewTypedObject(kind).Str("name", fittedName(t.Name))
 		if t.Description != "" {
 			o.Str("description", t.Description)
 		}
@@ -124,7 +124,7 @@ func responsesTool(t prompt.Tool) string {
 	if kind == "custom" && t.Schema == "" {
 		o := named(kind)
 		if grammar := gjson.Get(t.Raw, "custom.format.grammar"); grammar.IsObject() { // nested in Chat Completions, flat here
-			o.Raw("format", rawjson.Typed("grammar").Raw("syntax", cmp.Or(grammar.Get("syntax").Raw, "null")).
+			o.Raw("format", rawjson.NewTypedObject("grammar").Raw("syntax", cmp.Or(grammar.Get("syntax").Raw, "null")).
 				Raw("definition", cmp.Or(grammar.Get("definition").Raw, "null")).String())
 		}
 		return o.String()

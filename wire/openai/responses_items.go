@@ -72,22 +72,22 @@ func (r *responsesReader) item(it responsesItem, at int) {
 				r.system = append(r.system, prompt.System{Text: responsesPlain(content), Role: role, Source: responsesSource(it.raw)})
 				return
 			}
-			r.alone(it, said.Role, said.Parts)
+			r.addMessage(it, said.Role, said.Parts)
 		case "user":
-			r.alone(it, thread.User, responsesContent(content, it.raw))
+			r.addMessage(it, thread.User, responsesContent(content, it.raw))
 		case "assistant":
-			r.made(it, at, responsesContent(content, it.raw)...)
+			r.addModelParts(it, at, responsesContent(content, it.raw)...)
 		default:
-			r.made(it, at, responsesOpaque(it, responsesPlain(content)))
+			r.addModelParts(it, at, responsesOpaque(it, responsesPlain(content)))
 		}
 		return
 	case "compaction_trigger":
 		// The client asks for a compaction: nobody said it and it opens no turn.
-		r.alone(it, thread.System, []thread.Part{responsesOpaque(it, "")})
+		r.addMessage(it, thread.System, []thread.Part{responsesOpaque(it, "")})
 		return
 	}
 	if responsesIsOutput(it.typ, it.Str("call_id")) {
-		r.alone(it, thread.Tool, []thread.Part{r.result(it)})
+		r.addMessage(it, thread.Tool, []thread.Part{r.result(it)})
 		return
 	}
 	part := responsesModelPart(it)
@@ -97,11 +97,11 @@ func (r *responsesReader) item(it responsesItem, at int) {
 		}
 		r.calls[call.ID] = call.Name
 	}
-	r.made(it, at, part)
+	r.addModelParts(it, at, part)
 }
 
-// alone adds a message of one item.
-func (r *responsesReader) alone(it responsesItem, role thread.Role, parts []thread.Part) {
+// addMessage adds a message of one item.
+func (r *responsesReader) addMessage(it responsesItem, role thread.Role, parts []thread.Part) {
 	r.flush()
 	r.messages = append(r.messages, thread.Message{
 		Role:  role,
@@ -110,8 +110,8 @@ func (r *responsesReader) alone(it responsesItem, role thread.Role, parts []thre
 	})
 }
 
-// made adds the parts of an item that the model made to its response.
-func (r *responsesReader) made(it responsesItem, at int, parts ...thread.Part) {
+// addModelParts adds the parts of an item that the model made to its response.
+func (r *responsesReader) addModelParts(it responsesItem, at int, parts ...thread.Part) {
 	if !r.collecting {
 		r.collecting, r.start, r.first = true, at, r.count
 	}

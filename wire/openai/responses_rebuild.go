@@ -34,7 +34,7 @@ func (w *responsesWriter) assistant(m *thread.Message) {
 	for i := 0; i < len(m.Parts); i++ {
 		part := m.Parts[i]
 		source := part.From()
-		own := responsesOwn(source)
+		own := isResponsesSource(source)
 		switch p := part.(type) {
 		case thread.Reasoning:
 			if own {
@@ -86,7 +86,7 @@ func responsesKept(parts []thread.Part) (item string, n int, whole bool) {
 	var kept []string
 	total := 0
 	for c := range rawjson.Items(content) {
-		if n := len(kept); n == 0 || n < len(parts) && responsesOwn(parts[n].From()) && parts[n].From().Raw == c.Raw {
+		if n := len(kept); n == 0 || n < len(parts) && isResponsesSource(parts[n].From()) && parts[n].From().Raw == c.Raw {
 			kept = append(kept, c.Raw)
 		}
 		total++
@@ -177,13 +177,13 @@ func (w *responsesWriter) call(c thread.ToolCall) responsesEntry {
 		text := responsesText("output_text", "[call "+c.Name+": "+c.Arguments+"]")
 		return responsesEntry{text: responsesMessage("assistant", rawjson.Array([]string{text}))}
 	}
-	if responsesOwn(c.Source) {
-		w.asked(c.ID, c.ID, c.Type)
+	if isResponsesSource(c.Source) {
+		w.noteCall(c.ID, c.ID, c.Type)
 		return responsesEntry{text: c.Raw, source: c.Raw, raw: true}
 	}
 	id := w.callID(c.ID)
-	w.asked(c.ID, id, c.Type)
-	of := func(kind string) *rawjson.Object { return rawjson.Typed(kind).Str("call_id", id) }
+	w.noteCall(c.ID, id, c.Type)
+	of := func(kind string) *rawjson.Object { return rawjson.NewTypedObject(kind).Str("call_id", id) }
 	var o *rawjson.Object
 	switch c.Type {
 	case "custom":
@@ -223,7 +223,7 @@ func (w *responsesWriter) namespace(name string) (space, local string, ok bool) 
 		return "", "", false
 	}
 	for _, t := range w.tools {
-		if t.Name == name[:at] && responsesOwn(t.Source) && gjson.Get(t.Raw, "type").Str == "namespace" {
+		if t.Name == name[:at] && isResponsesSource(t.Source) && gjson.Get(t.Raw, "type").Str == "namespace" {
 			return name[:at], name[at+1:], true
 		}
 	}

@@ -12,12 +12,12 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// repaired is one or more recorded items, parted by commas, as OpenAI takes
+// repairItems returns one or more recorded items, parted by commas, as OpenAI takes
 // them. Clients keep items in files that no request ever held: pictures without
 // an address, ids of their own making or used twice, objects as outputs. Such an
 // id goes, and words stand for what cannot be shown. It is for items that come
 // from a file; those of a request stay as the caller sent them.
-func (w *responsesWriter) repaired(text string) string {
+func (w *responsesWriter) repairItems(text string) string {
 	if !slices.ContainsFunc(responsesSuspicious, func(mark string) bool { return strings.Contains(text, mark) }) {
 		return text
 	}
@@ -148,9 +148,9 @@ func responsesRepairedPart(part gjson.Result, model bool) string {
 	return responsesText(said, responsesMissing(m))
 }
 
-// responsesUnique gives calls whose id another call had before an id of their
+// responsesUniqueIDs gives calls whose id another call had before an id of their
 // own, with the results that follow them. Only recordings hold such calls.
-func responsesUnique(messages []thread.Message) []thread.Message {
+func responsesUniqueIDs(messages []thread.Message) []thread.Message {
 	used, renamed := map[string]bool{}, map[string]string{}
 	out := messages
 	for i := range messages {

@@ -64,7 +64,7 @@ func TestResponsesRepair(t *testing.T) {
 		t.Errorf("sent\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	for _, good := range []string{responsesCall1, responsesMsg1, responsesR1, `"hello"`, ``, `{`, `[`, `{"type":"message","id":5,"content":7}`} {
-		if got := (&responsesWriter{}).repaired(good); got != good {
+		if got := (&responsesWriter{}).repairItems(good); got != good {
 			t.Errorf("%s became %s", good, got)
 		}
 	}
@@ -82,14 +82,14 @@ func FuzzResponsesRepair(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, items string) {
 		if !gjson.Valid("[" + items + "]") {
-			(&responsesWriter{}).repaired(items) // must not panic
+			(&responsesWriter{}).repairItems(items) // must not panic
 			return
 		}
-		once := (&responsesWriter{}).repaired(items)
+		once := (&responsesWriter{}).repairItems(items)
 		if !gjson.Valid("[" + once + "]") {
 			t.Fatalf("%q became %q", items, once)
 		}
-		if twice := (&responsesWriter{}).repaired(once); twice != once {
+		if twice := (&responsesWriter{}).repairItems(once); twice != once {
 			t.Fatalf("%q became %q, and then %q", items, once, twice)
 		}
 	})

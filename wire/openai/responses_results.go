@@ -27,11 +27,11 @@ func responsesFlat(messages []thread.Message) map[string]bool {
 				switch {
 				case p.Type == "computer_call":
 					computer[p.ID] = true
-				case p.Type == "mcp_approval_request" && !framed && !responsesOwn(p.Source):
+				case p.Type == "mcp_approval_request" && !framed && !isResponsesSource(p.Source):
 					flat[p.ID] = true
 				}
 			case thread.ToolResult:
-				if computer[p.CallID] && !framed && !responsesOwn(p.Source) && responsesScreenshot(p) == "" {
+				if computer[p.CallID] && !framed && !isResponsesSource(p.Source) && responsesScreenshot(p) == "" {
 					flat[p.CallID] = true
 				}
 			}
@@ -40,7 +40,7 @@ func responsesFlat(messages []thread.Message) map[string]bool {
 	return flat
 }
 
-func (w *responsesWriter) flattened(m *thread.Message) bool {
+func (w *responsesWriter) flattenResult(m *thread.Message) bool {
 	return len(w.flat) > 0 && slices.ContainsFunc(m.Parts, func(part thread.Part) bool {
 		switch p := part.(type) {
 		case thread.ToolCall:
@@ -63,7 +63,7 @@ func (w *responsesWriter) tool(m *thread.Message) {
 		w.add(responsesMessage("user", rawjson.Array([]string{text})))
 		return
 	}
-	if responsesOwn(r.Source) {
+	if isResponsesSource(r.Source) {
 		w.add(r.Raw)
 		return
 	}
@@ -81,7 +81,7 @@ func (w *responsesWriter) tool(m *thread.Message) {
 		}
 		return success
 	}
-	of := func(kind string) *rawjson.Object { return rawjson.Typed(kind).Str("call_id", answer.id) }
+	of := func(kind string) *rawjson.Object { return rawjson.NewTypedObject(kind).Str("call_id", answer.id) }
 	var o *rawjson.Object
 	switch answer.typ {
 	case "custom":
@@ -89,7 +89,7 @@ func (w *responsesWriter) tool(m *thread.Message) {
 	case "local_shell_call":
 		o = of("local_shell_call_output").Str("output", r.Text())
 	case "shell_call":
-		exit := rawjson.Typed("exit").Raw("exit_code", either("1", "0"))
+		exit := rawjson.NewTypedObject("exit").Raw("exit_code", either("1", "0"))
 		output := new(rawjson.Object).Str("stdout", r.Text()).Str("stderr", "").Raw("outcome", exit.String())
 		o = of("shell_call_output").Raw("output", "["+output.String()+"]")
 	case "apply_patch_call":
@@ -99,7 +99,7 @@ func (w *responsesWriter) tool(m *thread.Message) {
 	case "tool_search_call":
 		o = of("tool_search_output").Str("execution", "client").Str("status", "completed").Raw("tools", "[]")
 	case "mcp_approval_request":
-		o = rawjson.Typed("mcp_approval_response").Str("approval_request_id", answer.id).Raw("approve", either("false", "true"))
+		o = rawjson.NewTypedObject("mcp_approval_response").Str("approval_request_id", answer.id).Raw("approve", either("false", "true"))
 	default:
 		o = of("function_call_output").Raw("output", responsesOutput(r))
 	}
@@ -127,7 +127,7 @@ func responsesOutput(r thread.ToolResult) string {
 		case thread.Media:
 			media = true
 		case thread.Opaque:
-			media = media || responsesOwn(part.From())
+			media = media || isResponsesSource(part.From())
 		}
 		if text := responsesContentText(part, thread.Tool); text != "" {
 			content = append(content, text)
@@ -151,7 +151,7 @@ func responsesIsContent(kind string) bool {
 // "" when there is nothing that this API could be told.
 func responsesContentText(part thread.Part, role thread.Role) string {
 	kind, source := responsesTextKind(role), part.From()
-	if responsesOwn(source) {
+	if isResponsesSource(source) {
 		if raw := responsesOwnContent(source.Raw, role); raw != "" {
 			return raw
 		}
@@ -211,7 +211,7 @@ func responsesContentString(quoted string, role thread.Role) string {
 	if quoted == `""` {
 		return ""
 	}
-	return rawjson.Typed(responsesTextKind(role)).Raw("text", quoted).String()
+	return rawjson.NewTypedObject(responsesTextKind(role)).Raw("text", quoted).String()
 }
 
 // responsesTextKind is the type of a text in a message of the role.
@@ -222,7 +222,9 @@ func responsesTextKind(role thread.Role) string {
 	return "input_text"
 }
 
-func responsesText(kind, text string) string { return rawjson.Typed(kind).Str("text", text).String() }
+func responsesText(kind, text string) string {
+	return rawjson.NewTypedObject(kind).Str("text", text).String()
+}
 
 // responsesMedia writes an input part; "" for what the API does not take.
 func responsesMedia(m thread.Media) string {
@@ -237,10 +239,10 @@ func responsesMedia(m thread.Media) string {
 		}
 	case thread.Audio:
 		if format, ok := strings.CutPrefix(m.MIME, "audio/"); ok && m.Data != "" && (format == "mp3" || format == "wav") {
-			return rawjson.Typed("input_audio").Raw("input_audio", new(rawjson.Object).Str("data", m.Data).Str("format", format).String()).String()
+			return rawjson.NewTypedObject("input_audio").Raw("input_audio", new(rawjson.Object).Str("data", m.Data).Str("format", format).String()).String()
 		}
 	case thread.Document, thread.File:
-		o := rawjson.Typed("input_file")
+		o := rawjson.NewTypedObject("input_file")
 		switch {
 		case m.Data != "": // a name is required beside it
 			return o.Str("filename", cmp.Or(m.Name, "file")).Str("file_data", responsesInline(m, "application/octet-stream")).String()

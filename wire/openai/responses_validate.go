@@ -22,56 +22,56 @@ var (
 	// The pattern of a function's name is published for both APIs, the length for
 	// Chat Completions; a longer name may pass here, but not there.
 	responsesNameShape = &shape.Shape{Is: shape.String, Rules: []shape.Rule{
-		shape.Must("", "name", "want 1 to 64 letters, digits, _ and -", func(v gjson.Result) bool { return shape.Named(v.Str, 64) }),
+		shape.Must("", "name", "want 1 to 64 letters, digits, _ and -", func(v gjson.Result) bool { return shape.IsName(v.Str, 64) }),
 	}}
 	responsesToolShapes = map[string]*shape.Shape{
-		"function":    shape.Members(shape.Need("name", responsesNameShape), shape.May("parameters", anyObject)),
-		"custom":      shape.Members(shape.Need("name", responsesNameShape)),
-		"namespace":   shape.Members(shape.Need("name", responsesNameShape), shape.Need("tools", anyArray)),
-		"mcp":         shape.Members(shape.Need("server_label", anyText)),
-		"file_search": shape.Members(shape.Need("vector_store_ids", anyArray)),
+		"function":    shape.Members(shape.Required("name", responsesNameShape), shape.Optional("parameters", anyObject)),
+		"custom":      shape.Members(shape.Required("name", responsesNameShape)),
+		"namespace":   shape.Members(shape.Required("name", responsesNameShape), shape.Required("tools", anyArray)),
+		"mcp":         shape.Members(shape.Required("server_label", anyText)),
+		"file_search": shape.Members(shape.Required("vector_store_ids", anyArray)),
 	}
 
-	responsesCallID     = shape.Need("call_id", anyText)
-	responsesID         = shape.Need("id", anyText)
-	responsesMCPCall    = shape.Members(responsesID, shape.Need("server_label", anyText), shape.Need("name", anyText), shape.Need("arguments", anyText))
+	responsesCallID     = shape.Required("call_id", anyText)
+	responsesID         = shape.Required("id", anyText)
+	responsesMCPCall    = shape.Members(responsesID, shape.Required("server_label", anyText), shape.Required("name", anyText), shape.Required("arguments", anyText))
 	responsesItemShapes = map[string]*shape.Shape{
-		"function_call":           shape.Members(responsesCallID, shape.Need("name", responsesNameShape), shape.Need("arguments", anyText)),
-		"function_call_output":    shape.Members(responsesCallID, shape.Need("output", anything)),
-		"custom_tool_call":        shape.Members(responsesCallID, shape.Need("name", responsesNameShape), shape.Need("input", anyText)),
-		"custom_tool_call_output": shape.Members(responsesCallID, shape.Need("output", anything)),
-		"local_shell_call":        shape.Members(responsesCallID, shape.Need("action", anyObject)),
-		"local_shell_call_output": shape.Members(shape.Need("output", anyText)),
-		"shell_call": shape.Members(responsesCallID, shape.Need("action", shape.Members(
-			shape.Need("commands", anyArray.As("required", "want an array of commands"))))),
-		"shell_call_output":       shape.Members(responsesCallID, shape.Need("output", anyArray)),
-		"apply_patch_call":        shape.Members(responsesCallID, shape.Need("operation", anyObject)),
-		"apply_patch_call_output": shape.Members(responsesCallID, shape.Need("status", shape.OneOf("completed", "failed"))),
+		"function_call":           shape.Members(responsesCallID, shape.Required("name", responsesNameShape), shape.Required("arguments", anyText)),
+		"function_call_output":    shape.Members(responsesCallID, shape.Required("output", anything)),
+		"custom_tool_call":        shape.Members(responsesCallID, shape.Required("name", responsesNameShape), shape.Required("input", anyText)),
+		"custom_tool_call_output": shape.Members(responsesCallID, shape.Required("output", anything)),
+		"local_shell_call":        shape.Members(responsesCallID, shape.Required("action", anyObject)),
+		"local_shell_call_output": shape.Members(shape.Required("output", anyText)),
+		"shell_call": shape.Members(responsesCallID, shape.Required("action", shape.Members(
+			shape.Required("commands", anyArray.Explain("required", "want an array of commands"))))),
+		"shell_call_output":       shape.Members(responsesCallID, shape.Required("output", anyArray)),
+		"apply_patch_call":        shape.Members(responsesCallID, shape.Required("operation", anyObject)),
+		"apply_patch_call_output": shape.Members(responsesCallID, shape.Required("status", shape.OneOf("completed", "failed"))),
 		"computer_call": {Is: shape.Object, Members: []shape.Member{responsesCallID}, Rules: []shape.Rule{
 			shape.Must("action", "required", "give an action, or an array of actions", func(v gjson.Result) bool { return v.Get("action").IsObject() || v.Get("actions").IsArray() }),
 		}},
-		"computer_call_output": shape.Members(responsesCallID, shape.Need("output", &shape.Shape{Is: shape.Object, Rules: []shape.Rule{
+		"computer_call_output": shape.Members(responsesCallID, shape.Required("output", &shape.Shape{Is: shape.Object, Rules: []shape.Rule{
 			shape.Must("type", "content-type", "want computer_screenshot", func(v gjson.Result) bool { return v.Get("type").Str == "computer_screenshot" }),
 			shape.Must("image_url", "required", "give an image_url or a file_id", responsesHas("image_url", "file_id")),
 		}})),
-		"tool_search_call":   shape.Members(shape.Need("arguments", anything)),
-		"tool_search_output": shape.Members(shape.Need("tools", anyArray)),
-		"reasoning": shape.Members(shape.Need("summary", &shape.Shape{Is: shape.Array, Items: &shape.Shape{Rules: []shape.Rule{
+		"tool_search_call":   shape.Members(shape.Required("arguments", anything)),
+		"tool_search_output": shape.Members(shape.Required("tools", anyArray)),
+		"reasoning": shape.Members(shape.Required("summary", &shape.Shape{Is: shape.Array, Items: &shape.Shape{Rules: []shape.Rule{
 			shape.Must("", "content-type", "want {type: summary_text, text}", func(v gjson.Result) bool {
 				return v.Get("type").Str == "summary_text" && v.Get("text").Type == gjson.String
 			}),
 		}}})),
-		"compaction":            shape.Members(shape.Need("encrypted_content", anyText)),
+		"compaction":            shape.Members(shape.Required("encrypted_content", anyText)),
 		"compaction_trigger":    anyObject,
 		"item_reference":        shape.Members(responsesID),
 		"web_search_call":       anyObject,
-		"file_search_call":      shape.Members(responsesID, shape.Need("queries", anyArray)),
-		"code_interpreter_call": shape.Members(responsesID, shape.Need("container_id", anyText)),
+		"file_search_call":      shape.Members(responsesID, shape.Required("queries", anyArray)),
+		"code_interpreter_call": shape.Members(responsesID, shape.Required("container_id", anyText)),
 		"image_generation_call": shape.Members(responsesID),
-		"mcp_list_tools":        shape.Members(responsesID, shape.Need("server_label", anyText), shape.Need("tools", anyArray)),
+		"mcp_list_tools":        shape.Members(responsesID, shape.Required("server_label", anyText), shape.Required("tools", anyArray)),
 		"mcp_call":              responsesMCPCall,
 		"mcp_approval_request":  responsesMCPCall,
-		"mcp_approval_response": shape.Members(shape.Need("approval_request_id", anyText), shape.Need("approve", &shape.Shape{Is: shape.Bool})),
+		"mcp_approval_response": shape.Members(shape.Required("approval_request_id", anyText), shape.Required("approve", &shape.Shape{Is: shape.Bool})),
 	}
 
 	responsesAnyItem = &shape.Shape{Rules: []shape.Rule{
@@ -82,14 +82,14 @@ var (
 	// The types of content parts. Those of the model's own messages stand nowhere
 	// else, and the others not there.
 	responsesSaidParts = map[string]*shape.Shape{
-		"output_text": shape.Members(shape.Need("text", anyText)),
-		"refusal":     shape.Members(shape.Need("refusal", anyText)),
+		"output_text": shape.Members(shape.Required("text", anyText)),
+		"refusal":     shape.Members(shape.Required("refusal", anyText)),
 	}
 	responsesGivenParts = map[string]*shape.Shape{
-		"input_text":  shape.Members(shape.Need("text", anyText)),
+		"input_text":  shape.Members(shape.Required("text", anyText)),
 		"input_image": {Rules: []shape.Rule{shape.Must("image_url", "required", "give an image_url (as a string) or a file_id", responsesHas("image_url", "file_id"))}},
 		"input_file":  {Rules: []shape.Rule{shape.Must("file_id", "required", "give one of file_id, file_data and file_url", responsesHas("file_id", "file_data", "file_url"))}},
-		"input_audio": shape.Members(shape.Need("input_audio", anyObject)),
+		"input_audio": shape.Members(shape.Required("input_audio", anyObject)),
 	}
 
 	responsesManagement = &shape.Shape{Is: shape.Array, Items: &shape.Shape{Rules: []shape.Rule{
@@ -176,7 +176,7 @@ func (c *responsesChecker) tools(tools gjson.Result, path string) {
 	seen := map[string]bool{}
 	shape.Each(tools, path, func(path string, tool gjson.Result) {
 		at := tool.Index
-		if !c.Check(at, path, tool, shape.Members(shape.Need("type", text.As("required", "name the type of the tool")))) {
+		if !c.Check(at, path, tool, shape.Members(shape.Required("type", text.Explain("required", "name the type of the tool")))) {
 			return
 		}
 		kind, name := tool.Get("type").Str, tool.Get("name")
@@ -263,7 +263,7 @@ func (c *responsesChecker) message(item gjson.Result, it responsesChecked, path 
 		c.Refuse(it.at, path+".role", "role", "want user, assistant, system or developer, got %q", it.role)
 		return
 	}
-	if !c.Check(it.at, path, item, shape.Members(shape.Need("content", anything))) {
+	if !c.Check(it.at, path, item, shape.Members(shape.Required("content", anything))) {
 		return
 	}
 	content := item.Get("content")
@@ -279,7 +279,7 @@ func (c *responsesChecker) content(at int, path string, content gjson.Result, ro
 }
 
 func (c *responsesChecker) part(at int, path string, part gjson.Result, role string) {
-	if !c.Check(at, path, part, shape.Members(shape.Need("type", text.As("required", "name the type of the content part")))) {
+	if !c.Check(at, path, part, shape.Members(shape.Required("type", text.Explain("required", "name the type of the content part")))) {
 		return
 	}
 	may, not := responsesGivenParts, responsesSaidParts

@@ -34,7 +34,7 @@ type responsesAnswer struct{ id, typ string }
 // repaired.
 func (w *responsesWriter) add(text string) {
 	if !w.spliced {
-		text = w.repaired(text)
+		text = w.repairItems(text)
 	}
 	w.pieces = append(w.pieces, text)
 }
@@ -42,7 +42,7 @@ func (w *responsesWriter) add(text string) {
 func (w *responsesWriter) system(blocks []prompt.System) {
 	for _, s := range blocks {
 		switch {
-		case responsesOwn(s.Source) && strings.HasPrefix(s.Raw, "{"):
+		case isResponsesSource(s.Source) && strings.HasPrefix(s.Raw, "{"):
 			w.add(s.Raw)
 		case s.Text != "":
 			role := "developer"
@@ -57,16 +57,16 @@ func (w *responsesWriter) system(blocks []prompt.System) {
 func (w *responsesWriter) write(messages []thread.Message) {
 	w.calls, w.used = map[string]responsesAnswer{}, map[string]bool{}
 	if !w.spliced {
-		messages = responsesUnique(messages)
+		messages = responsesUniqueIDs(messages)
 	}
 	w.flat = responsesFlat(messages)
 	for i := range messages {
 		m := &messages[i]
-		if m.Frame != nil && m.Frame.API() == wire.Responses && !w.flattened(m) {
+		if m.Frame != nil && m.Frame.API() == wire.Responses && !w.flattenResult(m) {
 			w.add(m.Frame.Raw())
 			for _, part := range m.Parts {
 				if c, ok := part.(thread.ToolCall); ok {
-					w.asked(c.ID, c.ID, c.Type)
+					w.noteCall(c.ID, c.ID, c.Type)
 				}
 			}
 			continue
@@ -82,13 +82,13 @@ func (w *responsesWriter) write(messages []thread.Message) {
 	}
 }
 
-func (w *responsesWriter) asked(id, written, typ string) {
+func (w *responsesWriter) noteCall(id, written, typ string) {
 	w.calls[id] = responsesAnswer{written, typ}
 	w.used[written] = true
 }
 
-// untouched reports whether the pieces are what the input of the body holds.
-func (w *responsesWriter) untouched(input gjson.Result) bool {
+// isUntouched reports whether the pieces are what the input of the body holds.
+func (w *responsesWriter) isUntouched(input gjson.Result) bool {
 	rest, between := input.Raw, " \t\r\n,"
 	switch {
 	case input.IsArray():
@@ -124,11 +124,11 @@ func (w *responsesWriter) user(m *thread.Message) {
 	var content []string
 	for i := 0; i < len(m.Parts); i++ {
 		source := m.Parts[i].From()
-		if o, ok := m.Parts[i].(thread.Opaque); ok && o.Kind == "compaction_trigger" && responsesOwn(source) {
+		if o, ok := m.Parts[i].(thread.Opaque); ok && o.Kind == "compaction_trigger" && isResponsesSource(source) {
 			w.add(source.Raw)
 			continue
 		}
-		if responsesOwn(source) {
+		if isResponsesSource(source) {
 			if own := responsesRole(source.Raw); own == "system" && m.Role == thread.System {
 				role = own
 			}
@@ -150,7 +150,7 @@ func (w *responsesWriter) user(m *thread.Message) {
 }
 
 func responsesMessage(role, content string) string {
-	return rawjson.Typed("message").Str("role", role).Raw("content", content).String()
+	return rawjson.NewTypedObject("message").Str("role", role).Raw("content", content).String()
 }
 
 func responsesRole(raw string) string { return gjson.Get(raw, "role").Str }
@@ -174,11 +174,11 @@ func responsesThreadRole(raw string) thread.Role {
 // takes it and it is still free, else a hash that stays the same while the
 // conversation grows.
 func (w *responsesWriter) callID(id string) string {
-	if plain(id, responsesMaxID) && !w.used[id] {
+	if isPlain(id, responsesMaxID) && !w.used[id] {
 		return id
 	}
 	for n := 0; ; n++ {
-		if made := "call_" + hashed(id+"\x00"+strconv.Itoa(n), 12); !w.used[made] {
+		if made := "call_" + hashName(id+"\x00"+strconv.Itoa(n), 12); !w.used[made] {
 			return made
 		}
 	}

@@ -40,7 +40,7 @@ func Encode(p *prompt.Prompt) []byte {
 		w.content(s.Text)
 	}
 	for _, t := range p.Tools {
-		w.heading("=== tool " + label(t.Name))
+		w.heading("=== tool " + quoteLabel(t.Name))
 		w.content(t.Description)
 		w.content(t.Schema)
 	}
@@ -75,13 +75,13 @@ func (w *writer) content(text string) {
 
 func (w *writer) message(m *thread.Message) {
 	if m.Role != thread.Tool {
-		w.heading("=== " + label(string(m.Role)) + about(m))
+		w.heading("=== " + quoteLabel(string(m.Role)) + headingDetails(m))
 	}
 	open := m.Role != thread.Tool // texts may go under the message's own heading
 	for _, part := range m.Parts {
 		switch part := part.(type) {
 		case thread.ToolCall:
-			w.heading("==> call " + label(part.Name) + " " + label(part.ID))
+			w.heading("==> call " + quoteLabel(part.Name) + " " + quoteLabel(part.ID))
 			w.content(part.Arguments)
 			open = false
 		case thread.ToolResult:
@@ -89,7 +89,7 @@ func (w *writer) message(m *thread.Message) {
 			open = false
 		case thread.Reasoning:
 			if part.Text == "" {
-				open = w.under(open)
+				open = w.openBlock(open)
 				w.line("[reasoning sealed]")
 				continue
 			}
@@ -97,25 +97,25 @@ func (w *writer) message(m *thread.Message) {
 			w.content(part.Text)
 			open = false
 		default:
-			open = w.under(open)
+			open = w.openBlock(open)
 			w.part(part)
 		}
 	}
 }
 
-// under opens a block for text that comes after one of another kind.
-func (w *writer) under(open bool) bool {
+// openBlock opens a block for text that comes after one of another kind.
+func (w *writer) openBlock(open bool) bool {
 	if !open {
 		w.heading("==> text")
 	}
 	return true
 }
 
-// about says whose message it is and when, as far as that is known.
-func about(m *thread.Message) string {
+// headingDetails says whose message it is and when, as far as that is known.
+func headingDetails(m *thread.Message) string {
 	name := ""
 	if m.Name != "" {
-		name = " " + label(m.Name)
+		name = " " + quoteLabel(m.Name)
 	}
 	var notes []string
 	if m.Turn > 0 && m.Role == thread.User && m.Kind == thread.Plain {
@@ -136,7 +136,7 @@ func about(m *thread.Message) string {
 func (w *writer) result(r thread.ToolResult) {
 	outcome := r.Outcome
 	outcome = cmp.Or(outcome, thread.Success)
-	w.heading("==> result " + label(r.Tool) + " " + label(r.CallID) + " (" + string(outcome) + ")")
+	w.heading("==> result " + quoteLabel(r.Tool) + " " + quoteLabel(r.CallID) + " (" + string(outcome) + ")")
 	for _, part := range r.Content {
 		w.part(part)
 	}
@@ -148,23 +148,23 @@ func (w *writer) part(part thread.Part) {
 	case thread.Text:
 		w.content(part.Text)
 	case thread.Media:
-		w.line("[" + strings.Join(note(part), " ") + "]")
+		w.line("[" + strings.Join(mediaDetails(part), " ") + "]")
 		w.content(part.Text)
 	case thread.Opaque:
-		w.line("[opaque " + label(part.Kind) + "]")
+		w.line("[opaque " + quoteLabel(part.Kind) + "]")
 		w.content(part.Text)
 	}
 }
 
-// note describes media: class, MIME type, name, and size or address.
-func note(m thread.Media) []string {
+// mediaDetails describes media: class, MIME type, name, and size or address.
+func mediaDetails(m thread.Media) []string {
 	words := []string{string(m.Type)}
 	if m.Type == "" {
 		words[0] = string(thread.File)
 	}
 	for _, s := range []string{m.MIME, m.Name} {
 		if s != "" {
-			words = append(words, label(s))
+			words = append(words, quoteLabel(s))
 		}
 	}
 	switch {
@@ -174,9 +174,9 @@ func note(m thread.Media) []string {
 		_, data, _ := strings.Cut(m.URL, ",")
 		words = append(words, size(decodedLen(data)))
 	case m.URL != "":
-		words = append(words, label(m.URL))
+		words = append(words, quoteLabel(m.URL))
 	case m.FileID != "":
-		words = append(words, label(m.FileID))
+		words = append(words, quoteLabel(m.FileID))
 	}
 	return words
 }
@@ -198,9 +198,9 @@ func size(n int) string {
 	return strconv.FormatFloat(float64(n)/(kb*kb), 'f', 1, 64) + " MB"
 }
 
-// label makes a name fit for a heading: quoted where it is empty or holds
+// quoteLabel makes a name fit for a heading: quoted where it is empty or holds
 // anything but printable characters without space.
-func label(s string) string {
+func quoteLabel(s string) string {
 	odd := func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) || r == utf8.RuneError }
 	if s == "" || strings.HasPrefix(s, `"`) || strings.ContainsFunc(s, odd) {
 		return strconv.QuoteToGraphic(s)
@@ -213,7 +213,7 @@ func label(s string) string {
 func appendEscaped(b []byte, text string) []byte {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	for text != "" {
-		if ours(text) {
+		if isMarkerLine(text) {
 			b = append(b, '\\')
 		}
 		n, width := lineBreak(text)
@@ -235,9 +235,9 @@ func lineBreak(text string) (at, width int) {
 	return len(text), 0
 }
 
-// ours reports whether a line could be taken for a heading or for a line that
+// isMarkerLine reports whether a line could be taken for a heading or for a line that
 // stands for media, backslashes before it aside.
-func ours(line string) bool {
+func isMarkerLine(line string) bool {
 	line = strings.TrimLeft(line, `\`)
 	if strings.HasPrefix(line, "=== ") || strings.HasPrefix(line, "==> ") {
 		return true

@@ -48,7 +48,7 @@ func TestAnswers(t *testing.T, r Reader, samples map[string][]byte) {
 		t.Fatal("the samples hold no answer")
 	}
 	for _, a := range all {
-		t.Run(a.name, func(t *testing.T) { bothWays(t, r, a) })
+		t.Run(a.name, func(t *testing.T) { readBothWays(t, r, a) })
 	}
 	t.Run("broken streams", func(t *testing.T) {
 		property.Check(t, func(rt *rapid.T) {
@@ -57,10 +57,10 @@ func TestAnswers(t *testing.T, r Reader, samples map[string][]byte) {
 			for range rapid.IntRange(0, 2*len(a.events)).Draw(rt, "events") {
 				s.Event(rapid.SampledFrom(a.events).Draw(rt, "event"))
 				if rapid.Bool().Draw(rt, "look") {
-					look(rt, s)
+					readStream(rt, s)
 				}
 			}
-			look(rt, s)
+			readStream(rt, s)
 		})
 	})
 	t.Run("hostile", func(t *testing.T) {
@@ -82,8 +82,8 @@ func FuzzStream(f *testing.F, r Reader, seeds ...string) {
 		for line := range strings.Lines(events) {
 			s.Event(strings.TrimSuffix(line, "\n")) // what does not fit is left out
 		}
-		first := look(t, s)
-		if diff := cmp.Diff(first, look(t, s)); diff != "" {
+		first := readStream(t, s)
+		if diff := cmp.Diff(first, readStream(t, s)); diff != "" {
 			t.Error("the answer is another when asked for twice:\n" + diff)
 		}
 		if r, err := r.DecodeAnswer([]byte(events)); err == nil && r.Message.Role != thread.Assistant {
@@ -92,8 +92,8 @@ func FuzzStream(f *testing.F, r Reader, seeds ...string) {
 	})
 }
 
-// look reads the answer as far as it came.
-func look(t interface{ Errorf(string, ...any) }, s wire.Stream) wire.Answer {
+// readStream reads the answer as far as it came.
+func readStream(t interface{ Errorf(string, ...any) }, s wire.Stream) wire.Answer {
 	a, err := s.Answer()
 	switch {
 	case err != nil && !errors.Is(err, wire.ErrAnswer):
@@ -149,8 +149,8 @@ func answerOf(api, element string) (a sample, ok bool) {
 	return a, true
 }
 
-// bothWays reads an answer whole and as a stream.
-func bothWays(t *testing.T, r Reader, a sample) {
+// readBothWays reads an answer whole and as a stream.
+func readBothWays(t *testing.T, r Reader, a sample) {
 	whole, err := r.DecodeAnswer([]byte(a.whole))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, a.whole)

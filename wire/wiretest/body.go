@@ -10,8 +10,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// Said is what a provider's model says.
-type Said struct {
+// ModelAnswer is what a provider's model says.
+type ModelAnswer struct {
 	// Serial makes the ids of answers differ.
 	Serial, Model string
 	// Reasoning comes with its Seal: a signature, or what stands for it encrypted.
@@ -47,7 +47,7 @@ var (
 func quote(s string) string { return rawjson.Quote(s) }
 
 // Body is the answer as the provider of an API gives it in one piece.
-func Body(api string, s *Said) string {
+func Body(api string, s *ModelAnswer) string {
 	body := ""
 	switch api {
 	case wire.Anthropic:
@@ -77,7 +77,7 @@ func Body(api string, s *Said) string {
 	return body
 }
 
-func (s *Said) usage(api string) (name, usage string) {
+func (s *ModelAnswer) usage(api string) (name, usage string) {
 	u := s.Usage
 	switch api {
 	case wire.Anthropic:
@@ -95,14 +95,14 @@ func (s *Said) usage(api string) (name, usage string) {
 }
 
 // each writes the calls, parted by commas.
-func (s *Said) each(write func(i int, c thread.ToolCall) string) (list []string) {
+func (s *ModelAnswer) each(write func(i int, c thread.ToolCall) string) (list []string) {
 	for i, c := range s.Calls {
 		list = append(list, write(i, c))
 	}
 	return list
 }
 
-func (s *Said) blocks() string {
+func (s *ModelAnswer) blocks() string {
 	var list []string
 	if s.Reasoning != "" {
 		list = append(list, `{"type":"thinking","thinking":`+quote(s.Reasoning)+`,"signature":`+quote(s.Seal)+`}`)
@@ -118,7 +118,7 @@ func (s *Said) blocks() string {
 	})...), ",")
 }
 
-func (s *Said) message() string {
+func (s *ModelAnswer) message() string {
 	text, refusal := "null", "null"
 	switch {
 	case s.Stop == wire.StopRefusal:
@@ -139,7 +139,7 @@ func (s *Said) message() string {
 }
 
 // Items are the output of the response.
-func (s *Said) Items() (list []string) {
+func (s *ModelAnswer) Items() (list []string) {
 	if s.Reasoning != "" {
 		sealed := ""
 		if s.Seal != "" {
@@ -159,7 +159,7 @@ func (s *Said) Items() (list []string) {
 	})...)
 }
 
-func (s *Said) parts() string {
+func (s *ModelAnswer) parts() string {
 	var list []string
 	if s.Reasoning != "" {
 		list = append(list, `{"text":`+quote(s.Reasoning)+`,"thought":true}`)

@@ -81,10 +81,10 @@ func replaceEach(t *testing.T, c wire.Codec, body []byte) {
 	const fresh = "replaced “text” <&>\n"
 	whole := decode(t, c, body)
 	before := ids(t, whole)
-	for _, i := range spread(len(whole.Messages), 25) {
+	for _, i := range spreadPositions(len(whole.Messages), 25) {
 		p := decode(t, c, body)
 		old := p.Messages[i]
-		m, ok := rewritten(old, fresh)
+		m, ok := rewriteMessage(old, fresh)
 		if !ok {
 			continue
 		}
@@ -124,9 +124,9 @@ func replaceEach(t *testing.T, c wire.Codec, body []byte) {
 func dropEach(t *testing.T, c wire.Codec, body []byte) {
 	whole := decode(t, c, body)
 	all := frames(whole.Messages)
-	for _, i := range spread(len(all), 25) {
+	for _, i := range spreadPositions(len(all), 25) {
 		p := decode(t, c, body)
-		gone := together(p.Messages, frames(p.Messages)[i].Frame)
+		gone := withResults(p.Messages, frames(p.Messages)[i].Frame)
 		if len(gone) == 0 || len(gone) == len(all) {
 			continue
 		}
@@ -140,15 +140,15 @@ func dropEach(t *testing.T, c wire.Codec, body []byte) {
 			}
 			rest = rest[at+len(f.Raw()):]
 		}
-		if back := decode(t, c, out); joined(back.Messages) != joined(p.Messages) {
+		if back := decode(t, c, out); countJoined(back.Messages) != countJoined(p.Messages) {
 			t.Fatalf("element %d dropped: %d messages came back of %d", all[i].Position(), len(back.Messages), len(p.Messages))
 		}
 	}
 }
 
-// joined counts messages, assistant messages in a row as one: an API of items
+// countJoined counts messages, assistant messages in a row as one: an API of items
 // cannot tell where one response ends and the next begins.
-func joined(messages []thread.Message) (n int) {
+func countJoined(messages []thread.Message) (n int) {
 	for i := range messages {
 		if i == 0 || messages[i].Role != thread.Assistant || messages[i-1].Role != thread.Assistant {
 			n++
@@ -157,9 +157,9 @@ func joined(messages []thread.Message) (n int) {
 	return n
 }
 
-// together returns a frame and those that hold the results of its calls; none
+// withResults returns a frame and those that hold the results of its calls; none
 // for a frame with results, which goes only with its calls.
-func together(messages []thread.Message, f *thread.Frame) map[*thread.Frame]bool {
+func withResults(messages []thread.Message, f *thread.Frame) map[*thread.Frame]bool {
 	gone := map[*thread.Frame]bool{f: true}
 	calls := map[string]bool{}
 	for i := range messages {
@@ -203,7 +203,7 @@ func moveMarks(t *testing.T, c wire.Codec, body []byte) {
 func truncate(t *testing.T, c wire.Codec, body []byte) {
 	body = bytes.TrimSpace(body)
 	for n := 0; n < len(body); n += max(37, len(body)/1000) {
-		fails(t, c, body[:n])
+		checkRefused(t, c, body[:n])
 	}
 }
 
@@ -214,7 +214,7 @@ func nestInside(t *testing.T, c wire.Codec, body []byte) {
 	b.Write(body[:at])
 	b.WriteString(`"zz":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + ",")
 	b.Write(body[at:])
-	fails(t, c, b.Bytes())
+	checkRefused(t, c, b.Bytes())
 }
 
 func hostile(t *testing.T, c wire.Codec) {
@@ -223,7 +223,7 @@ func hostile(t *testing.T, c wire.Codec) {
 		strings.Repeat("[", 200_000), strings.Repeat(`{"a":`, 200_000),
 		strings.Repeat("[", 200_000) + strings.Repeat("]", 200_000),
 	} {
-		fails(t, c, []byte(body))
+		checkRefused(t, c, []byte(body))
 	}
 	for _, field := range []string{"messages", "input", "contents", "system", "tools", "instructions"} {
 		for _, value := range []string{`null`, `true`, `0`, `""`, `{}`, `[]`, `[null]`, `[1]`, `[[]]`, `[{}]`, `[{"role":1,"content":2,"parts":3}]`} {
@@ -241,8 +241,8 @@ func hostile(t *testing.T, c wire.Codec) {
 	}
 }
 
-// fails checks that a body which is no JSON object is refused by both.
-func fails(t *testing.T, c wire.Codec, body []byte) {
+// checkRefused checks that a body which is no JSON object is refused by both.
+func checkRefused(t *testing.T, c wire.Codec, body []byte) {
 	t.Helper()
 	shown := body[:min(len(body), 40)]
 	if _, err := c.Decode(body); !errors.Is(err, wire.ErrFormat) {
@@ -346,10 +346,10 @@ func frames(messages []thread.Message) []frame {
 	return list
 }
 
-// rewritten returns the message with fresh in place of its text, as the
+// rewriteMessage returns the message with fresh in place of its text, as the
 // renderer makes such messages: new parts, no frame. It is false for messages
 // without text of their own.
-func rewritten(m thread.Message, fresh string) (thread.Message, bool) {
+func rewriteMessage(m thread.Message, fresh string) (thread.Message, bool) {
 	next := thread.Message{Role: m.Role, Name: m.Name}
 	if r, ok := m.Result(); ok {
 		next.Parts = []thread.Part{thread.ToolResult{
@@ -377,8 +377,8 @@ func readable(m *thread.Message) string {
 	return m.Text()
 }
 
-// spread returns at most limit positions below n, the first and last included.
-func spread(n, limit int) []int {
+// spreadPositions returns at most limit positions below n, the first and last included.
+func spreadPositions(n, limit int) []int {
 	var list []int
 	for i := range n {
 		if n <= limit || i == n-1 || i%(n/limit+1) == 0 {

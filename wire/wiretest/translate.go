@@ -43,7 +43,7 @@ func translate(t *testing.T, c wire.Codec) {
 		if err != nil || string(again) != string(out) {
 			rt.Fatalf("the translated body does not round trip: %v\n%s\n%s", err, out, again)
 		}
-		want, got := said(p), said(back)
+		want, got := contentOf(p), contentOf(back)
 		for _, text := range want.texts {
 			at := slices.IndexFunc(got.texts, func(s string) bool { return strings.Contains(s, text) })
 			if at < 0 {
@@ -64,7 +64,7 @@ type content struct {
 	calls, results int
 }
 
-func said(p *prompt.Prompt) (c content) {
+func contentOf(p *prompt.Prompt) (c content) {
 	for _, s := range p.System {
 		c.texts = append(c.texts, s.Text)
 	}

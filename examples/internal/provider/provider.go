@@ -61,7 +61,7 @@ func answer(script *adaptertest.Script, r *http.Request) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out := wiretest.Said{Serial: strconv.Itoa(script.Report().Requests), Model: asked.Model, Text: said.Text(), Calls: said.Calls(), Stop: wire.StopEnd, Usage: usage}
+	out := wiretest.ModelAnswer{Serial: strconv.Itoa(script.Report().Requests), Model: asked.Model, Text: said.Text(), Calls: said.Calls(), Stop: wire.StopEnd, Usage: usage}
 	if len(out.Calls) > 0 {
 		out.Stop = wire.StopTool
 	}

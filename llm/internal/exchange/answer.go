@@ -36,13 +36,13 @@ func (c *Client) Ask(ctx context.Context, timeout time.Duration, q *Question) (r
 
 // Reply reads the answer to the question.
 func (q *Question) Reply(provider string, r *Response) (*llm.Reply, error) {
-	body, err := Whole(provider, r)
+	body, err := ReadObject(provider, r)
 	if err != nil {
 		return nil, err
 	}
 	a, err := q.API.DecodeAnswer([]byte(body))
 	if err != nil {
-		return nil, Garbage(r, err.Error(), body)
+		return nil, UnreadableError(r, err.Error(), body)
 	}
 	if q.Adjust != nil {
 		if err := q.Adjust(&a); err != nil {
@@ -51,7 +51,7 @@ func (q *Question) Reply(provider string, r *Response) (*llm.Reply, error) {
 	}
 	a.Message.Frame = nil // it is tied to no place yet
 	reply := &llm.Reply{Message: a.Message, Text: a.Message.Text(), Stop: a.Stop, Usage: a.Usage, RequestID: r.RequestID, Model: a.Model}
-	if err := structured(r, reply, q.Schema); err != nil {
+	if err := setReplyJSON(r, reply, q.Schema); err != nil {
 		return nil, err
 	}
 	return reply, nil
@@ -61,7 +61,7 @@ func (q *Question) Reply(provider string, r *Response) (*llm.Reply, error) {
 // of that name.
 func (c *Client) Count(ctx context.Context, body []byte, member string) (n int, err error) {
 	err = c.Post(ctx, 0, body, func(r *Response) error {
-		whole, err := Whole(c.provider, r)
+		whole, err := ReadObject(c.provider, r)
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func (c *Client) Count(ctx context.Context, body []byte, member string) (n int, 
 			n = int(v.Num)
 			return nil
 		}
-		return Garbage(r, "the answer has no "+member, whole)
+		return UnreadableError(r, "the answer has no "+member, whole)
 	})
 	return n, err
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 )
 
-// Whole reads an answer that is one JSON object. A body that is something else
+// ReadObject reads an answer that is one JSON object. A body that is something else
 // gives an error that shows its beginning; one that says it is an error gives
 // that.
-func Whole(provider string, r *Response) (string, error) {
+func ReadObject(provider string, r *Response) (string, error) {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
 		return "", err
 	}
 	body := strings.TrimSpace(string(raw))
 	if !rawjson.Valid(body) || !strings.HasPrefix(body, "{") {
-		return "", Garbage(r, "the answer is not a JSON object", body)
+		return "", UnreadableError(r, "the answer is not a JSON object", body)
 	}
 	if e := failure(provider, r.Status, body); e != nil {
 		return "", e
@@ -43,35 +43,35 @@ func failure(provider string, status int, doc string) error {
 	return nil
 }
 
-// shown is how much of an unreadable answer an error shows, in bytes.
-const shown = 120
+// maxShownBytes is how much of an unreadable answer an error shows, in bytes.
+const maxShownBytes = 120
 
-// Garbage is the error for an answer that cannot be read.
-func Garbage(r *Response, what, body string) error {
+// UnreadableError returns the error for an answer that cannot be read.
+func UnreadableError(r *Response, what, body string) error {
 	if body == "" {
 		what += " (nothing)"
 	} else {
-		what += fmt.Sprintf(": %q", strings.ToValidUTF8(body[:min(len(body), shown)], ""))
+		what += fmt.Sprintf(": %q", strings.ToValidUTF8(body[:min(len(body), maxShownBytes)], ""))
 	}
 	return &llm.APIError{Kind: llm.ErrResponse, Status: r.Status, RequestID: r.RequestID, Message: what}
 }
 
-// structured sets the reply's JSON from its text when a schema was asked for.
+// setReplyJSON sets the reply's JSON from its text when a schema was asked for.
 // Where the model stopped before it was done there need be none; where it said
 // it was done, an answer without an object, or without a member that the schema
 // requires, is unreadable: it may be a part of what was asked for.
-func structured(r *Response, reply *llm.Reply, s *llm.Schema) error {
+func setReplyJSON(r *Response, reply *llm.Reply, s *llm.Schema) error {
 	if s == nil || reply.Stop != llm.StopEnd {
 		return nil
 	}
 	object, ok := llm.FindJSON(reply.Text)
 	if !ok {
-		return Garbage(r, "the model answered without the JSON object it was asked for", reply.Text)
+		return UnreadableError(r, "the model answered without the JSON object it was asked for", reply.Text)
 	}
 	members := rawjson.FieldsOf(gjson.Parse(object), nil)
 	for name := range rawjson.Items(gjson.Get(s.JSON, "required")) {
 		if name.Str != "" && !members.Get(name.Str).Exists() {
-			return Garbage(r, fmt.Sprintf("the model's JSON object lacks %q, which the schema requires", name.Str), object)
+			return UnreadableError(r, fmt.Sprintf("the model's JSON object lacks %q, which the schema requires", name.Str), object)
 		}
 	}
 	reply.JSON = object

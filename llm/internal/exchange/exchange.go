@@ -97,7 +97,7 @@ func New(c Config) (*Client, error) {
 	var pairs []string
 	password, _ := u.User.Password()
 	for _, s := range append(secrets(c.Header), password) {
-		if s = strings.TrimPrefix(s, bearer); len(s) >= shortestSecret {
+		if s = strings.TrimPrefix(s, bearer); len(s) >= minSecretLength {
 			pairs = append(pairs, s, "[key]")
 		}
 	}
@@ -105,9 +105,9 @@ func New(c Config) (*Client, error) {
 	return client, nil
 }
 
-// shortestSecret is what is worth hiding, in bytes. Local servers take any word
+// minSecretLength is what is worth hiding, in bytes. Local servers take any word
 // for a key ("none", "ollama"), and it may stand in a message for other reasons.
-const shortestSecret = 8
+const minSecretLength = 8
 
 // Response is an answer with a status below 300.
 type Response struct {
@@ -131,13 +131,13 @@ func (c *Client) Post(ctx context.Context, timeout time.Duration, body []byte, r
 		defer cancel()
 	}
 	err := c.retry.Do(ctx, func(ctx context.Context) error {
-		return c.once(ctx, body, read)
+		return c.sendOnce(ctx, body, read)
 	}, func(err error) retry.Decision {
 		e, ok := errors.AsType[*llm.APIError](err)
 		if !ok {
 			return retry.Decision{}
 		}
-		return retry.Decision{Again: e.Temporary(), After: e.RetryAfter}
+		return retry.Decision{Retry: e.Temporary(), After: e.RetryAfter}
 	})
 	if cause := ctx.Err(); err != nil && cause != nil && !errors.Is(err, cause) {
 		// The context ended while waiting for the next try.
@@ -149,20 +149,20 @@ func (c *Client) Post(ctx context.Context, timeout time.Duration, body []byte, r
 	return err
 }
 
-func (c *Client) once(ctx context.Context, body []byte, read Read) error {
+func (c *Client) sendOnce(ctx context.Context, body []byte, read Read) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
-		return c.broken(ctx, nil, err)
+		return c.connectionError(ctx, nil, err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	maps.Copy(req.Header, c.header())
 	res, err := c.http.Do(req)
 	if err != nil {
-		return c.broken(ctx, nil, err)
+		return c.connectionError(ctx, nil, err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode >= 300 {
-		return c.refused(ctx, res)
+		return c.statusError(ctx, res)
 	}
 	err = read(&Response{Body: http.MaxBytesReader(nil, res.Body, c.limit), Status: res.StatusCode, RequestID: requestID(res.Header)})
 	if err == nil {
@@ -170,17 +170,17 @@ func (c *Client) once(ctx context.Context, body []byte, read Read) error {
 	}
 	e, ok := errors.AsType[*llm.APIError](err)
 	if !ok {
-		return c.broken(ctx, res, err)
+		return c.connectionError(ctx, res, err)
 	}
-	c.complete(e, res)
+	c.addHeaders(e, res)
 	return e
 }
 
-// refused reads the error that a status stands for.
-func (c *Client) refused(ctx context.Context, res *http.Response) error {
+// statusError reads the error that a status stands for.
+func (c *Client) statusError(ctx context.Context, res *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(res.Body, errorLimit))
 	if err != nil && ctx.Err() != nil {
-		return c.broken(ctx, res, err)
+		return c.connectionError(ctx, res, err)
 	}
 	e := llm.Failure(c.provider, res.StatusCode, body)
 	if res.StatusCode < 400 && e == nil {
@@ -189,23 +189,23 @@ func (c *Client) refused(ctx context.Context, res *http.Response) error {
 	if e.RequestID == "" {
 		e.RequestID = bodyRequestID(body)
 	}
-	c.complete(e, res)
+	c.addHeaders(e, res)
 	return e
 }
 
-// complete adds what the response says beside its body.
-func (c *Client) complete(e *llm.APIError, res *http.Response) {
+// addHeaders adds what the response's headers say to an error.
+func (c *Client) addHeaders(e *llm.APIError, res *http.Response) {
 	e.Provider = c.provider
 	e.Status = cmp.Or(e.Status, res.StatusCode)
 	e.RequestID = cmp.Or(requestID(res.Header), e.RequestID)
-	e.RetryAfter = retry.After(res.Header, c.now())
+	e.RetryAfter = retry.RetryAfter(res.Header, c.now())
 	// The providers' own SDKs obey this header of theirs.
-	e.Once = strings.EqualFold(res.Header.Get("X-Should-Retry"), "false")
-	c.clean(e)
+	e.NoRetry = strings.EqualFold(res.Header.Get("X-Should-Retry"), "false")
+	c.redactError(e)
 }
 
-// broken makes the error for an answer that did not come, or not whole.
-func (c *Client) broken(ctx context.Context, res *http.Response, err error) error {
+// connectionError makes the error for an answer that did not come, or not whole.
+func (c *Client) connectionError(ctx context.Context, res *http.Response, err error) error {
 	e := &llm.APIError{Provider: c.provider, Kind: llm.ErrConnection}
 	if res != nil {
 		e.Status, e.RequestID = res.StatusCode, requestID(res.Header)
@@ -219,26 +219,26 @@ func (c *Client) broken(ctx context.Context, res *http.Response, err error) erro
 	case errors.As(err, &large):
 		e.Kind, e.Message = llm.ErrResponse, fmt.Sprintf("the answer is too large: more than %d bytes", large.Limit)
 	case errors.As(err, &timeout) && timeout.Timeout():
-		e.Kind, e.Message = llm.ErrTimeout, bare(err)
+		e.Kind, e.Message = llm.ErrTimeout, withoutURL(err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e.Message = "the connection ended before the answer was complete"
 	default:
-		e.Message = bare(err)
+		e.Message = withoutURL(err)
 	}
-	c.clean(e)
+	c.redactError(e)
 	return e
 }
 
-// bare leaves out the address, which may hold a key.
-func bare(err error) string {
+// withoutURL leaves out the address, which may hold a key.
+func withoutURL(err error) string {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err.Error()
 	}
 	return err.Error()
 }
 
-// clean takes the keys out of an error.
-func (c *Client) clean(e *llm.APIError) {
+// redactError takes the keys out of an error.
+func (c *Client) redactError(e *llm.APIError) {
 	for _, s := range []*string{&e.Message, &e.Code, &e.RequestID} {
 		*s = c.redact.Replace(*s)
 	}

@@ -79,7 +79,7 @@ func TestPackedAnswers(t *testing.T) {
 			w.Header().Set("Content-Encoding", "gzip")
 			w.Write(c.packed)
 		}, exchange.Config{Limit: 10 << 20}, func(r *exchange.Response) error {
-			_, err := exchange.Whole("test", r)
+			_, err := exchange.ReadObject("test", r)
 			return err
 		})
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

@@ -44,7 +44,7 @@ func newCache(bytes int) cache {
 
 // get returns what is known of a thread, which may be nothing.
 func (c cache) get(n name) *cachedThread {
-	return c.Of(n, knownBytes, func() *cachedThread { return &cachedThread{name: n} })
+	return c.GetOrCreate(n, knownBytes, func() *cachedThread { return &cachedThread{name: n} })
 }
 
 // grew says that k takes more room.

@@ -13,7 +13,7 @@ func TestCache(t *testing.T) {
 	at := func(n int) name { return name{"t", fmt.Sprint(n)} }
 	holds := func(when string, threads, bytes int) {
 		t.Helper()
-		if n, size := c.Held(); n != threads || size != bytes {
+		if n, size := c.Stats(); n != threads || size != bytes {
 			t.Errorf("%s: %d threads of %d bytes, want %d of %d", when, n, size, threads, bytes)
 		}
 	}

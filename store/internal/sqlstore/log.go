@@ -156,7 +156,7 @@ func insert(ctx context.Context, tx *sql.Tx, seal sealer, r row, next *thread.Th
 	rows := inserter{q: tx, table: "messages", columns: []string{"thread", "position", "id", "content"}}
 	for i := r.messages; i < next.Len(); i++ {
 		m := uncopied.At(next, i)
-		plain, err := messagejson.Marshal(m, messagejson.Back(next, i))
+		plain, err := messagejson.Marshal(m, messagejson.FrameDistance(next, i))
 		if err != nil {
 			return 0, err
 		}

@@ -4,10 +4,10 @@ package frames
 
 import "github.com/palimpsest-ai/palimpsest/thread"
 
-// Whole returns how many messages at the start of a list are all those that were read
+// WholeFrame returns how many messages at the start of a list are all those that were read
 // from one element of a request of the API, in order; 0 where one of them is missing
 // or was replaced.
-func Whole(list []thread.Message, api string) int {
+func WholeFrame(list []thread.Message, api string) int {
 	f := list[0].Frame
 	if f == nil || f.API() != api || f.Raw() == "" || f.Messages() < 1 || f.Messages() > len(list) {
 		return 0

@@ -52,9 +52,9 @@ type Shape struct {
 
 // Member is a member of an object.
 type Member struct {
-	Name  string
-	Shape *Shape
-	Need  bool // it must be there
+	Name     string
+	Shape    *Shape
+	Required bool // it must be there
 }
 
 // Rule is a condition on a value. At is the member that a problem points to, or
@@ -64,9 +64,9 @@ type Rule struct {
 	Holds         func(gjson.Result) bool
 }
 
-// Need is a member that must be there, May one that need not.
-func Need(name string, s *Shape) Member { return Member{name, s, true} }
-func May(name string, s *Shape) Member  { return Member{name, s, false} }
+// Required is a member that must be there, Optional one that need not.
+func Required(name string, s *Shape) Member { return Member{name, s, true} }
+func Optional(name string, s *Shape) Member { return Member{name, s, false} }
 
 // Members is an object with these.
 func Members(list ...Member) *Shape { return &Shape{Is: Object, Members: list} }
@@ -79,8 +79,8 @@ func Must(at, rule, say string, holds func(gjson.Result) bool) Rule {
 	return Rule{At: at, Rule: rule, Say: say, Holds: holds}
 }
 
-// As is the shape with words of its own for whatever is wrong.
-func (s Shape) As(rule, say string) *Shape {
+// Explain returns the shape with its own rule and message for whatever is wrong.
+func (s Shape) Explain(rule, say string) *Shape {
 	s.Rule, s.Say = rule, say
 	return &s
 }
@@ -163,7 +163,7 @@ func (c *Checker) members(at int, path string, v gjson.Result, s *Shape) {
 		switch path := Join(path, m.Name); {
 		case got.Exists():
 			c.Check(at, path, got, m.Shape)
-		case m.Need:
+		case m.Required:
 			c.broken(at, path, m.Shape, "required", "this field is missing")
 		}
 	}
@@ -244,12 +244,12 @@ func (t Type) String() string {
 	return strings.Join(names, " or ")
 }
 
-// Whole reports whether a value is a number without a fraction.
-func Whole(v gjson.Result) bool { return v.Type == gjson.Number && v.Num == float64(int64(v.Num)) }
+// IsWhole reports whether a value is a number without a fraction.
+func IsWhole(v gjson.Result) bool { return v.Type == gjson.Number && v.Num == float64(int64(v.Num)) }
 
-// Named reports whether a text has only the characters a-z, A-Z, 0-9, _ and -, and
+// IsName reports whether a text has only the characters a-z, A-Z, 0-9, _ and -, and
 // so many of them at most.
-func Named(s string, most int) bool {
+func IsName(s string, most int) bool {
 	return s != "" && len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-')
 	})

@@ -12,10 +12,10 @@ import (
 var (
 	text  = &shape.Shape{Is: shape.String, Filled: true}
 	order = shape.Members(
-		shape.Need("name", text),
-		shape.May("size", shape.OneOf("s", "l")),
-		shape.May("tags", &shape.Shape{Is: shape.Array, Filled: true, Items: text.As("tag", "a tag is a word")}),
-		shape.May("seal", &shape.Shape{Is: shape.String | shape.Null}),
+		shape.Required("name", text),
+		shape.Optional("size", shape.OneOf("s", "l")),
+		shape.Optional("tags", &shape.Shape{Is: shape.Array, Filled: true, Items: text.Explain("tag", "a tag is a word")}),
+		shape.Optional("seal", &shape.Shape{Is: shape.String | shape.Null}),
 	)
 	even = &shape.Shape{Is: shape.Array, Rules: []shape.Rule{
 		shape.Must("", "even", "want pairs", func(v gjson.Result) bool { return v.Get("#").Int()%2 == 0 }),
@@ -89,7 +89,7 @@ func TestOrder(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	for s, want := range map[string]bool{"a-Z_09": true, "": false, "a b": false, "é": false, "a.b": false, "abcdefghij": true, "abcdefghijk": false} {
-		if got := shape.Named(s, 10); got != want {
+		if got := shape.IsName(s, 10); got != want {
 			t.Errorf("%q: %t", s, got)
 		}
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// wanted is what a user of eval asked for.
-type wanted struct {
+// evalOptions is what a user of eval asked for.
+type evalOptions struct {
 	costs, valid bool // instead of recall
 	tight, curve bool
 	details      bool
@@ -31,78 +31,78 @@ type wanted struct {
 	budgets      []string
 	contenders   []string
 	model        token.Model
-	around       int
+	baseTokens   int
 	misses       bool
 	html         string
 	command      string
 }
 
-// measures reports which measures run: those that were named, or recall. A page
+// selectedMeasures reports which measures run: those that were named, or recall. A page
 // is about recall and cost.
-func (w *wanted) measures() (recall, costs bool) {
+func (w *evalOptions) selectedMeasures() (recall, costs bool) {
 	named := w.costs || w.valid
 	return !named, w.costs || !named && w.html != ""
 }
 
 // The measures and the steps of exams, as flags name them.
 const (
-	ofRecall, ofCost, ofValidity    = "recall", "--cost", "--validity"
-	ofExam, ofExamGrade, ofExamFold = "--exam", "--exam-grade", "--exam-report"
+	recallMeasure, costMeasure, validityMeasure = "recall", "--cost", "--validity"
+	examStep, examGradeStep, examReportStep     = "--exam", "--exam-grade", "--exam-report"
 )
 
-// goesWith says what a flag is for; one that is not here is for everything.
-var goesWith = map[string][]string{
-	"budgets":       {ofRecall, ofExam},
-	"misses":        {ofRecall},
-	"curve":         {ofRecall, ofCost},
-	"details":       {ofRecall, ofCost},
-	"contender":     {ofRecall, ofCost, ofExam},
-	"counter":       {ofRecall, ofCost, ofValidity, ofExam},
-	"html":          {ofRecall, ofCost, ofValidity},
-	"split":         {ofRecall, ofCost, ofValidity},
-	"cost":          {ofRecall, ofCost, ofValidity},
-	"validity":      {ofRecall, ofCost, ofValidity},
-	"model":         {ofCost},
-	"around":        {ofCost},
-	"gaps":          {ofCost},
-	"tight":         {ofValidity},
-	"output":        {ofExam},
-	"readings":      {ofExam},
-	"seed":          {ofExam},
-	"model-written": {ofExam},
+// flagUses says what a flag is for; one that is not here is for everything.
+var flagUses = map[string][]string{
+	"budgets":       {recallMeasure, examStep},
+	"misses":        {recallMeasure},
+	"curve":         {recallMeasure, costMeasure},
+	"details":       {recallMeasure, costMeasure},
+	"contender":     {recallMeasure, costMeasure, examStep},
+	"counter":       {recallMeasure, costMeasure, validityMeasure, examStep},
+	"html":          {recallMeasure, costMeasure, validityMeasure},
+	"split":         {recallMeasure, costMeasure, validityMeasure},
+	"cost":          {recallMeasure, costMeasure, validityMeasure},
+	"validity":      {recallMeasure, costMeasure, validityMeasure},
+	"model":         {costMeasure},
+	"around":        {costMeasure},
+	"gaps":          {costMeasure},
+	"tight":         {validityMeasure},
+	"output":        {examStep},
+	"readings":      {examStep},
+	"seed":          {examStep},
+	"model-written": {examStep},
 }
 
 // checkFlags reports whether an exam is asked for, and what does not go together.
 func checkFlags(f *pflag.FlagSet) (exams bool, err error) {
 	var asked []string
-	for _, of := range []string{ofExam, ofExamGrade, ofExamFold, ofCost, ofValidity} {
+	for _, of := range []string{examStep, examGradeStep, examReportStep, costMeasure, validityMeasure} {
 		if on, _ := f.GetBool(strings.TrimPrefix(of, "--")); on {
 			asked = append(asked, of)
 		}
 	}
-	exams = len(asked) > 0 && strings.HasPrefix(asked[0], ofExam)
-	if exams && len(asked) > 1 && strings.HasPrefix(asked[1], ofExam) {
+	exams = len(asked) > 0 && strings.HasPrefix(asked[0], examStep)
+	if exams && len(asked) > 1 && strings.HasPrefix(asked[1], examStep) {
 		return exams, errors.New("--exam, --exam-grade and --exam-report come one after the other; name one")
 	}
 	if exams {
 		asked = asked[:1]
 	} else if len(asked) == 0 {
-		asked = []string{ofRecall}
+		asked = []string{recallMeasure}
 		if f.Lookup("html").Value.String() != "" {
-			asked = append(asked, ofCost)
+			asked = append(asked, costMeasure)
 		}
 	}
 	f.Visit(func(given *pflag.Flag) {
-		of, some := goesWith[given.Name]
+		of, some := flagUses[given.Name]
 		if err == nil && some && !slices.ContainsFunc(of, func(of string) bool { return slices.Contains(asked, of) }) {
-			err = fmt.Errorf("--%s does nothing here: it is for %s", given.Name, series(of, "and"))
+			err = fmt.Errorf("--%s does nothing here: it is for %s", given.Name, joinWords(of, "and"))
 		}
 	})
 	return exams, err
 }
 
-func (w *wanted) check(model string) error {
-	recall, costs := w.measures()
+func (w *evalOptions) check(model string) error {
+	recall, costs := w.selectedMeasures()
 	if !slices.Contains([]eval.Split{eval.All, eval.Dev, eval.Test}, w.split) {
 		return fmt.Errorf("--split %s: want dev, test or all", string(w.split))
 	}
@@ -119,7 +119,7 @@ func (w *wanted) check(model string) error {
 		return errors.New("--contender: a page of all measures has all of them; name a measure such as --cost")
 	}
 	if recall {
-		if err := w.recall().Check(); err != nil {
+		if err := w.recallOptions().Check(); err != nil {
 			return err
 		}
 	}
@@ -135,13 +135,13 @@ func (w *wanted) check(model string) error {
 	return nil
 }
 
-func (w *wanted) recall() *eval.Options {
+func (w *evalOptions) recallOptions() *eval.Options {
 	return &eval.Options{Split: w.split, Budgets: w.budgets, Curve: w.curve, Contenders: w.contenders}
 }
 
 // costOptions are those of cost. A page has lines of recall over cost.
-func (w *wanted) costOptions() *eval.CostOptions {
-	return &eval.CostOptions{Split: w.split, Model: &w.model, Around: w.around, Gaps: w.gaps, Curve: w.curve || w.html != "", Contenders: w.contenders}
+func (w *evalOptions) costOptions() *eval.CostOptions {
+	return &eval.CostOptions{Split: w.split, Model: &w.model, Around: w.baseTokens, Gaps: w.gaps, Curve: w.curve || w.html != "", Contenders: w.contenders}
 }
 
 // commandLine is the flags and arguments of a command as a user would type them.
@@ -162,8 +162,8 @@ func commandLine(c *cobra.Command, args []string) []string {
 	return words
 }
 
-// measured is what a run of eval found.
-type measured struct {
+// evalResult is what a run of eval found.
+type evalResult struct {
 	Recall   *eval.Report         `json:"recall,omitempty"`
 	Cost     *eval.CostReport     `json:"cost,omitempty"`
 	Validity *eval.ValidityReport `json:"validity,omitempty"`
@@ -172,15 +172,15 @@ type measured struct {
 
 // measure runs what is wanted. What was done before the user broke it off is
 // there beside the error.
-func (w *wanted) measure(ctx context.Context, set *eval.Set, stderr io.Writer) (measured, error) {
-	var m measured
+func (w *evalOptions) measure(ctx context.Context, set *eval.Set, stderr io.Writer) (evalResult, error) {
+	var m evalResult
 	var err error
-	recall, costs := w.measures()
+	recall, costs := w.selectedMeasures()
 	if recall {
-		o := w.recall()
+		o := w.recallOptions()
 		o.Progress = progress(stderr, "measuring")
 		if m.Recall, err = eval.Run(ctx, set, o); err != nil {
-			return m.broken(stderr, m.Recall != nil, err)
+			return m.interrupted(stderr, m.Recall != nil, err)
 		}
 	}
 	if costs {
@@ -188,26 +188,26 @@ func (w *wanted) measure(ctx context.Context, set *eval.Set, stderr io.Writer) (
 		o.Progress = progress(stderr, "billing")
 		m.Cost, err = eval.Cost(ctx, set, o)
 		if err != nil && (w.costs || ctx.Err() != nil) {
-			return m.broken(stderr, m.Cost != nil, err)
+			return m.interrupted(stderr, m.Cost != nil, err)
 		}
 		if err != nil { // a page does without it
-			m.note = fmt.Sprintf("Cost was not measured: %s.", message(err))
+			m.note = fmt.Sprintf("Cost was not measured: %s.", errorText(err))
 		}
 	}
 	if w.valid {
 		o := &eval.ValidityOptions{Split: w.split, Tight: w.tight, Progress: progress(stderr, "checking")}
 		if m.Validity, err = eval.Validity(ctx, set, o); err != nil {
-			return m.broken(stderr, m.Validity != nil, err)
+			return m.interrupted(stderr, m.Validity != nil, err)
 		}
 	}
 	return m, nil
 }
 
-// broken is what was measured before the error. Where there is something, the
-// output says that it is not all.
-func (m measured) broken(stderr io.Writer, some bool, err error) (measured, error) {
-	if terminal(stderr) {
-		wipe(stderr)
+// interrupted returns what was measured before the error, with a note that it is not all
+// where there is something.
+func (m evalResult) interrupted(stderr io.Writer, some bool, err error) (evalResult, error) {
+	if isTerminal(stderr) {
+		clearLine(stderr)
 	}
 	if some {
 		left := 0
@@ -225,8 +225,8 @@ func (m measured) broken(stderr io.Writer, some bool, err error) (measured, erro
 }
 
 // write writes what was measured, also when it is not all.
-func (m *measured) write(s Streams, c *cobra.Command, w *wanted) error {
-	if *m == (measured{note: m.note}) {
+func (m *evalResult) write(s Streams, c *cobra.Command, w *evalOptions) error {
+	if *m == (evalResult{note: m.note}) {
 		return nil
 	}
 	if w.html != "" {
@@ -235,7 +235,7 @@ func (m *measured) write(s Streams, c *cobra.Command, w *wanted) error {
 		if err != nil {
 			return err
 		}
-		if err := write(w.html, page.Bytes(), s.Out); err != nil || w.html == "-" {
+		if err := writeOutput(w.html, page.Bytes(), s.Out); err != nil || w.html == "-" {
 			return err
 		}
 	}
@@ -243,12 +243,12 @@ func (m *measured) write(s Streams, c *cobra.Command, w *wanted) error {
 		m.Recall.Misses = nil
 	}
 	var failed error
-	err := tell(s.Out, c, m.found(), func(p *printer) { failed = m.words(p.w, w) })
+	err := writeResult(s.Out, c, m.jsonValue(), func(p *printer) { failed = m.writeTables(p.w, w) })
 	return errors.Join(err, failed)
 }
 
-// words writes tables.
-func (m *measured) words(to io.Writer, w *wanted) (err error) {
+// writeTables writes tables.
+func (m *evalResult) writeTables(to io.Writer, w *evalOptions) (err error) {
 	if m.note != "" {
 		fmt.Fprintln(to, m.note)
 	}
@@ -267,14 +267,14 @@ func (m *measured) words(to io.Writer, w *wanted) (err error) {
 	return err
 }
 
-// found is what --json writes: what a measure has found, or several by name.
-func (m *measured) found() any {
+// jsonValue is what --json writes: what a measure has found, or several by name.
+func (m *evalResult) jsonValue() any {
 	switch *m {
-	case measured{Recall: m.Recall, note: m.note}:
+	case evalResult{Recall: m.Recall, note: m.note}:
 		return m.Recall
-	case measured{Cost: m.Cost, note: m.note}:
+	case evalResult{Cost: m.Cost, note: m.note}:
 		return m.Cost
-	case measured{Validity: m.Validity, note: m.note}:
+	case evalResult{Validity: m.Validity, note: m.note}:
 		return m.Validity
 	}
 	return m
@@ -282,18 +282,18 @@ func (m *measured) found() any {
 
 // progress draws a bar with the time left, where the stream is a terminal.
 func progress(w io.Writer, what string) eval.Progress {
-	if !terminal(w) {
+	if !isTerminal(w) {
 		return nil
 	}
-	return bar(w, what, time.Now)
+	return progressBar(w, what, time.Now)
 }
 
-// bar draws over its own line, and wipes it away at the end.
-func bar(w io.Writer, what string, now func() time.Time) eval.Progress {
+// progressBar draws over its own line, and wipes it away at the end.
+func progressBar(w io.Writer, what string, now func() time.Time) eval.Progress {
 	start := now()
 	return func(done, total int) {
 		if done >= total {
-			wipe(w)
+			clearLine(w)
 			return
 		}
 		const width = 20 // all of it fits into 60 columns
@@ -303,5 +303,5 @@ func bar(w io.Writer, what string, now func() time.Time) eval.Progress {
 	}
 }
 
-// wipe takes a bar away, so that what follows begins a line.
-func wipe(w io.Writer) { fmt.Fprint(w, "\r\x1b[K") }
+// clearLine clears a progress bar, so that what follows begins a line.
+func clearLine(w io.Writer) { fmt.Fprint(w, "\r\x1b[K") }

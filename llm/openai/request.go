@@ -16,28 +16,28 @@ import (
 
 // requestForm is how requests are put, as far as it was found out what the server takes.
 type requestForm struct {
-	structured    structured
+	schema        schemaMode
 	oldMaxTokens  bool // max_tokens in place of max_completion_tokens
 	noTemperature bool // temperature is refused
 }
 
-// structured is how a JSON answer is asked for: what not every server takes comes first.
-type structured int
+// schemaMode is how a JSON answer is asked for: what not every server takes comes first.
+type schemaMode int
 
 const (
-	strictSchema structured = iota // response_format json_schema; not every schema can be strict
+	strictSchema schemaMode = iota // response_format json_schema; not every schema can be strict
 	looseSchema
 	jsonObject // response_format json_object; the schema stands in the system prompt
 	instructed // the schema stands in the system prompt, and nothing else asks for it
 )
 
-func (c *Client) known() requestForm {
+func (c *Client) currentForm() requestForm {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.wording
+	return c.form
 }
 
-func (c *Client) question(p *prompt.Prompt, o *llm.Options, w requestForm) ([]byte, error) {
+func (c *Client) requestBody(p *prompt.Prompt, o *llm.Options, w requestForm) ([]byte, error) {
 	ask := *p
 	ask.Model = c.model
 	if o.MaxOutput > 0 {
@@ -46,7 +46,7 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options, w requestForm) ([]by
 	if err := exchange.CheckOptions(c.provider, o); err != nil {
 		return nil, err
 	}
-	if o.Schema != nil && w.structured > looseSchema {
+	if o.Schema != nil && w.schema > looseSchema {
 		ask.System = append(slices.Clone(p.System), prompt.System{Role: "system", Text: instruction(o.Schema)})
 	}
 	body, err := c.api.codec.Encode(&ask)
@@ -66,15 +66,15 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options, w requestForm) ([]by
 // finishChat sets what only Chat Completions has.
 func finishChat(e *editor, o *llm.Options, limit int, w requestForm) {
 	if o.Schema != nil {
-		e.format("response_format", "json_schema", o.Schema, w.structured)
+		e.setFormat("response_format", "json_schema", o.Schema, w.schema)
 	}
-	e.limit(limit, w.oldMaxTokens)
+	e.setLimit(limit, w.oldMaxTokens)
 }
 
 // finishResponses sets what only the Responses API has.
 func finishResponses(e *editor, o *llm.Options, _ int, w requestForm) {
 	if o.Schema != nil {
-		e.format("text.format", "", o.Schema, w.structured)
+		e.setFormat("text.format", "", o.Schema, w.schema)
 	}
 	if !gjson.GetBytes(e.Body, "store").Exists() {
 		e.Set("store", "false")
@@ -94,9 +94,9 @@ func instruction(s *llm.Schema) string {
 // editor changes members of a body.
 type editor struct{ exchange.Editor }
 
-// format asks for a structured answer in the member at path. The schema stands
+// setFormat asks for a structured answer in the member at path. The schema stands
 // in the member inner, or beside the type when inner is empty.
-func (e *editor) format(path, inner string, s *llm.Schema, how structured) {
+func (e *editor) setFormat(path, inner string, s *llm.Schema, how schemaMode) {
 	switch how {
 	case strictSchema, looseSchema:
 		schema := `"name":` + rawjson.Quote(s.Name)
@@ -118,8 +118,8 @@ func (e *editor) format(path, inner string, s *llm.Schema, how structured) {
 	}
 }
 
-// limit names the limit on the output as the server knows it.
-func (e *editor) limit(n int, old bool) {
+// setLimit names the limit on the output as the server knows it.
+func (e *editor) setLimit(n int, old bool) {
 	from, to := "max_tokens", "max_completion_tokens"
 	if old {
 		from, to = to, from
@@ -144,10 +144,10 @@ func (c *Client) stepDown(err error, w requestForm, o *llm.Options) bool {
 	// Calls that run at the same time may find out the same.
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch now := &c.wording; {
-	case o.Schema != nil && w.structured < instructed &&
+	switch now := &c.form; {
+	case o.Schema != nil && w.schema < instructed &&
 		names("response_format", "response format", "text.format", "json_schema", "json schema", "json_object", "json mode", "structured output", "guided"):
-		now.structured = w.structured + 1
+		now.schema = w.schema + 1
 	case names("max_completion_tokens"):
 		now.oldMaxTokens = !w.oldMaxTokens
 	case o.Temperature != nil && !w.noTemperature && names("temperature"):

@@ -42,8 +42,8 @@ var kindNames = map[string]string{
 	"state current": "current", "state superseded": "out of date",
 }
 
-// kept says what was kept by type, age, origin and state, over all budgets.
-func (d *Data) kept() []kinds {
+// keptByKind says what was kept by type, age, origin and state, over all budgets.
+func (d *Data) keptByKind() []kinds {
 	type sums struct{ needs, best, auto, lookup float64 }
 	of := map[string]map[string]*sums{}
 	for _, c := range d.Recall.Columns {
@@ -99,7 +99,7 @@ func (d *Data) kept() []kinds {
 		if len(groups) == 0 {
 			continue
 		}
-		k.plot = bars("kept-"+property, "Bound recall by "+kindWords[property]+", over all budgets", []string{best, auto, "auto with a lookup"}, groups)
+		k.plot = barPlot("kept-"+property, "Bound recall by "+kindWords[property]+", over all budgets", []string{best, auto, "auto with a lookup"}, groups)
 		all = append(all, k)
 	}
 	return all
@@ -108,8 +108,8 @@ func (d *Data) kept() []kinds {
 // shownMisses bounds the examples of a page.
 const shownMisses = 40
 
-// examples are some of what auto lost, one of each session and kind in turn.
-func (d *Data) examples() []eval.Miss {
+// exampleMisses are some of what auto lost, one of each session and kind in turn.
+func (d *Data) exampleMisses() []eval.Miss {
 	seen := map[string]bool{}
 	var out []eval.Miss
 	for _, m := range d.Recall.Misses {

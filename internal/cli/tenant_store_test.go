@@ -30,10 +30,10 @@ import (
 )
 
 // openKept opens a store that is empty at first.
-func openKept(t testing.TB, name string) *kept {
+func openKept(t testing.TB, name string) *tenantStore {
 	t.Helper()
 	f := storeFlag{name: name}
-	k, err := f.kept(t.Context(), false)
+	k, err := f.openTenant(t.Context(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,16 +41,16 @@ func openKept(t testing.TB, name string) *kept {
 	return k
 }
 
-func save(t testing.TB, k *kept, th *thread.Thread, p *plan.Plan) {
+func save(t testing.TB, k *tenantStore, th *thread.Thread, p *plan.Plan) {
 	t.Helper()
 	if err := k.save(t.Context(), th, p); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func removedOf(t testing.TB, k *kept, threadID string) []recall.Entry {
+func removedOf(t testing.TB, k *tenantStore, threadID string) []recall.Entry {
 	t.Helper()
-	entries, unread, err := k.list(t.Context(), threadID)
+	entries, unread, err := k.listRemoved(t.Context(), threadID)
 	if err != nil || len(unread) > 0 {
 		t.Fatal(unread, err)
 	}
@@ -123,7 +123,7 @@ func TestSaveAndReadBack(t *testing.T) {
 			t.Errorf("recall %s: %+v", word, hits)
 		}
 		for _, id := range []thread.ID{m.ID, m.ID[:6]} {
-			c, err := k.find(t.Context(), string(id), "")
+			c, err := k.findContent(t.Context(), string(id), "")
 			if err != nil || c.Text != recall.FullText(m) || c.ThreadID != th.ID() {
 				t.Errorf("%s: %+v, %v", id, c, err)
 			}
@@ -131,13 +131,13 @@ func TestSaveAndReadBack(t *testing.T) {
 	}
 	id := p.Externalizations[0].ArtifactID
 	for _, id := range []string{id, id[:8]} {
-		c, err := k.find(t.Context(), id, "")
+		c, err := k.findContent(t.Context(), id, "")
 		if err != nil || !strings.Contains(c.Text, "gullwing") || !slices.Equal(c.MessageIDs, []thread.ID{th.At(2).ID}) || c.Tool != "Read" {
 			t.Errorf("%s: %+v, %v", id, c, err)
 		}
 	}
 	for _, id := range []string{"", "art", "zzzzzzzz", "art_0000000000000000", "../../../etc/passwd"} {
-		if _, err := k.find(t.Context(), id, ""); !errors.Is(err, artifact.ErrNotFound) {
+		if _, err := k.findContent(t.Context(), id, ""); !errors.Is(err, artifact.ErrNotFound) {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
@@ -160,7 +160,7 @@ func TestUndoAndGrow(t *testing.T) {
 	// What the plans before took out can be read as long as a prompt may point to it.
 	save(t, k, th, &plan.Plan{ThreadID: "t", ThreadVersion: th.Version(), Drops: []plan.Removal{{Span: th.Range(2, 3)}}})
 	for _, id := range []string{p.Externalizations[0].ArtifactID, string(th.At(0).ID), string(th.At(5).ID)} {
-		if c, err := k.find(t.Context(), id, ""); err != nil || c.Text == "" {
+		if c, err := k.findContent(t.Context(), id, ""); err != nil || c.Text == "" {
 			t.Errorf("%s: %+v, %v", id, c, err)
 		}
 	}
@@ -175,17 +175,17 @@ func TestAmbiguous(t *testing.T) {
 		th := newThread(t, id, a, b)
 		save(t, k, th, &plan.Plan{ThreadID: id, ThreadVersion: 2, Drops: []plan.Removal{{Span: th.Range(0, 2)}}})
 	}
-	if c, err := k.find(t.Context(), "message-a", ""); err != nil || c.Text != "shared" {
+	if c, err := k.findContent(t.Context(), "message-a", ""); err != nil || c.Text != "shared" {
 		t.Errorf("two threads that say the same: %+v, %v", c, err)
 	}
 	for id, want := range map[string]int{"message-b": 2, "messag": 3} {
-		_, err := k.find(t.Context(), id, "")
+		_, err := k.findContent(t.Context(), id, "")
 		var ambiguous *rehydrate.AmbiguousError
 		if !errors.As(err, &ambiguous) || len(ambiguous.Candidates) != want {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
-	if c, err := k.find(t.Context(), "message-b", "two"); err != nil || c.Text != "only of two" {
+	if c, err := k.findContent(t.Context(), "message-b", "two"); err != nil || c.Text != "only of two" {
 		t.Errorf("in one thread: %+v, %v", c, err)
 	}
 }
@@ -198,7 +198,7 @@ func TestSharedPointer(t *testing.T) {
 	p := &plan.Plan{ThreadID: "t", ThreadVersion: 3, Externalizations: []plan.Externalization{{Span: th.Range(0, 2), ArtifactID: "blob-00012"}}}
 	save(t, k, th, p)
 	for _, id := range []string{"blob-00012", "blob-0"} {
-		if c, err := k.find(t.Context(), id, ""); err != nil || c.Text != "alpha\nbeta" || len(c.MessageIDs) != 2 {
+		if c, err := k.findContent(t.Context(), id, ""); err != nil || c.Text != "alpha\nbeta" || len(c.MessageIDs) != 2 {
 			t.Errorf("%s: %+v, %v", id, c, err)
 		}
 	}
@@ -264,7 +264,7 @@ func TestNothingIsLost(t *testing.T) {
 		for _, h := range res.Manifest.Hidden {
 			hidden[h.Record.Action]++
 			i, _ := th.Index(h.ID)
-			content, err := k.find(t.Context(), string(h.ID), th.ID())
+			content, err := k.findContent(t.Context(), string(h.ID), th.ID())
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -279,7 +279,7 @@ func TestNothingIsLost(t *testing.T) {
 			}
 		}
 		for _, x := range res.Plan.Externalizations {
-			if _, err := k.find(t.Context(), x.ArtifactID, ""); err != nil {
+			if _, err := k.findContent(t.Context(), x.ArtifactID, ""); err != nil {
 				rt.Fatal(err)
 			}
 		}
@@ -397,7 +397,7 @@ func TestKeptCorpus(t *testing.T) {
 			}
 		}
 		for _, r := range res.Plan.Externalizations {
-			if _, err := k.find(t.Context(), r.ArtifactID, th.ID()); err != nil {
+			if _, err := k.findContent(t.Context(), r.ArtifactID, th.ID()); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

@@ -20,29 +20,31 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// kept is what a store keeps for one tenant: whole conversations. What was taken
+// tenantStore is what a store keeps for one tenant: whole conversations. What was taken
 // out of their prompts follows from log and plans, and nothing is kept twice.
-type kept struct {
+type tenantStore struct {
 	db       *database
 	tenantID string
 	tenant   store.Tenant
 }
 
-// kept opens the store of a flag, with the master keys of the environment.
-func (f *storeFlag) kept(ctx context.Context, existing bool) (*kept, error) {
+// openTenant opens the store of a flag, with the master keys of the environment.
+func (f *storeFlag) openTenant(ctx context.Context, existing bool) (*tenantStore, error) {
 	db, err := f.open(ctx, existing)
 	if err != nil {
 		return nil, err
 	}
-	return f.keptIn(db), nil
+	return f.tenantIn(db), nil
 }
 
-func (f *storeFlag) keptIn(db *database) *kept { return &kept{db, f.tenant, db.Tenant(f.tenant)} }
+func (f *storeFlag) tenantIn(db *database) *tenantStore {
+	return &tenantStore{db, f.tenant, db.Tenant(f.tenant)}
+}
 
-// under returns a conversation under the name that it is kept by: its own or, where
+// withFreeID returns a conversation under the name that it is kept by: its own or, where
 // the store has another conversation of that name, one with the message that
 // differs first.
-func (k *kept) under(ctx context.Context, t *thread.Thread) (*thread.Thread, error) {
+func (k *tenantStore) withFreeID(ctx context.Context, t *thread.Thread) (*thread.Thread, error) {
 	name := t.ID()
 	for range t.Len() + 1 {
 		held, err := k.tenant.Log.Load(ctx, name)
@@ -54,25 +56,25 @@ func (k *kept) under(ctx context.Context, t *thread.Thread) (*thread.Thread, err
 			at++
 		}
 		if at == min(t.Len(), held.Len()) {
-			return renamed(t, name)
+			return withThreadID(t, name)
 		}
 		name = t.ID() + "-" + shortID(uncopied.At(t, at).ID)
 	}
 	return nil, fmt.Errorf("the store has other conversations of the id %s: %w", t.ID(), store.ErrConflict)
 }
 
-func renamed(t *thread.Thread, name string) (*thread.Thread, error) {
+func withThreadID(t *thread.Thread, name string) (*thread.Thread, error) {
 	if name == t.ID() {
 		return t, nil
 	}
 	return thread.New(name).Append(uncopied.Messages(t)...)
 }
 
-// saveTries bounds how often a plan is committed behind another that was faster.
-const saveTries = 5
+// maxSaveTries bounds how often a plan is committed behind another that was faster.
+const maxSaveTries = 5
 
 // save keeps a conversation and the plan that is in force for it.
-func (k *kept) save(ctx context.Context, t *thread.Thread, p *plan.Plan) error {
+func (k *tenantStore) save(ctx context.Context, t *thread.Thread, p *plan.Plan) error {
 	if _, err := k.tenant.Log.Append(ctx, t.ID(), 0, uncopied.Messages(t)); err != nil {
 		return err
 	}
@@ -82,7 +84,7 @@ func (k *kept) save(ctx context.Context, t *thread.Thread, p *plan.Plan) error {
 			return err
 		}
 		_, err = k.tenant.Plans.Commit(ctx, t.ID(), version, store.Commit{Plan: p})
-		if !errors.Is(err, store.ErrConflict) || try == saveTries {
+		if !errors.Is(err, store.ErrConflict) || try == maxSaveTries {
 			return err
 		}
 	}
@@ -100,11 +102,11 @@ func samePlan(a, b *plan.Plan) bool {
 	return xErr == nil && yErr == nil && bytes.Equal(x, y)
 }
 
-// list returns what was taken out of the prompts of a thread, or of all, by thread
+// listRemoved returns what was taken out of the prompts of a thread, or of all, by thread
 // and in order. Threads that cannot be read are named and hide nothing of others.
-func (k *kept) list(ctx context.Context, threadID string) (all []recall.Entry, unread []error, err error) {
+func (k *tenantStore) listRemoved(ctx context.Context, threadID string) (all []recall.Entry, unread []error, err error) {
 	if threadID != "" {
-		all, err = k.removed(ctx, threadID)
+		all, err = k.removedEntries(ctx, threadID)
 		return all, nil, err
 	}
 	infos, err := store.AllThreads(ctx, k.tenant.Catalog)
@@ -112,7 +114,7 @@ func (k *kept) list(ctx context.Context, threadID string) (all []recall.Entry, u
 		return nil, nil, err
 	}
 	for _, info := range infos {
-		entries, err := k.removed(ctx, info.ID)
+		entries, err := k.removedEntries(ctx, info.ID)
 		if ctx.Err() != nil {
 			return nil, nil, ctx.Err()
 		}
@@ -127,9 +129,9 @@ func (k *kept) list(ctx context.Context, threadID string) (all []recall.Entry, u
 	return all, unread, nil
 }
 
-// removed returns what any of the plans of a thread took out: prompts that were made
+// removedEntries returns what any of the plans of a thread took out: prompts that were made
 // before the newest still point to it.
-func (k *kept) removed(ctx context.Context, threadID string) ([]recall.Entry, error) {
+func (k *tenantStore) removedEntries(ctx context.Context, threadID string) ([]recall.Entry, error) {
 	p, version, err := k.tenant.Plans.Current(ctx, threadID)
 	if err != nil || p == nil {
 		return nil, err
@@ -141,7 +143,7 @@ func (k *kept) removed(ctx context.Context, threadID string) ([]recall.Entry, er
 	var all []recall.Entry
 	at := map[thread.ID]int{}
 	for {
-		if takesOutMore(p, all, at) {
+		if removesMore(p, all, at) {
 			for _, e := range recall.Removed(log, p) {
 				if n, known := at[e.MessageID]; !known {
 					at[e.MessageID] = len(all)
@@ -162,8 +164,8 @@ func (k *kept) removed(ctx context.Context, threadID string) ([]recall.Entry, er
 	return all, nil
 }
 
-// takesOutMore reports whether a plan says anything that newer ones did not.
-func takesOutMore(p *plan.Plan, all []recall.Entry, at map[thread.ID]int) bool {
+// removesMore reports whether a plan says anything that newer ones did not.
+func removesMore(p *plan.Plan, all []recall.Entry, at map[thread.ID]int) bool {
 	for id := range p.Actions() {
 		if _, known := at[id]; !known {
 			return true
@@ -179,11 +181,11 @@ func takesOutMore(p *plan.Plan, all []recall.Entry, at map[thread.ID]int) bool {
 	return false
 }
 
-// find returns what is behind an id: an artifact, or all that a message of a
+// findContent returns what is behind an id: an artifact, or all that a message of a
 // conversation says that has plans. The error wraps artifact.ErrNotFound or
 // artifact.ErrExpired, or is a *rehydrate.AmbiguousError.
-func (k *kept) find(ctx context.Context, id, threadID string) (rehydrate.Content, error) {
-	c, err := k.artifact(ctx, id, threadID)
+func (k *tenantStore) findContent(ctx context.Context, id, threadID string) (rehydrate.Content, error) {
+	c, err := k.getArtifact(ctx, id, threadID)
 	if !errors.Is(err, artifact.ErrNotFound) {
 		return c, err
 	}
@@ -219,21 +221,21 @@ func (k *kept) find(ctx context.Context, id, threadID string) (rehydrate.Content
 	if err != nil || c.ID == id {
 		return c, err
 	}
-	if whole, err := k.artifact(ctx, c.ID, threadID); !errors.Is(err, artifact.ErrNotFound) {
+	if whole, err := k.getArtifact(ctx, c.ID, threadID); !errors.Is(err, artifact.ErrNotFound) {
 		return whole, err
 	}
 	return c, nil
 }
 
-// artifact reads one that is kept by itself.
-func (k *kept) artifact(ctx context.Context, id, threadID string) (rehydrate.Content, error) {
+// getArtifact reads an artifact that is stored by itself.
+func (k *tenantStore) getArtifact(ctx context.Context, id, threadID string) (rehydrate.Content, error) {
 	s := rehydrate.Stored{Source: k.db.artifacts(), Requester: artifact.Requester{TenantID: k.tenantID}, ThreadID: threadID}
 	return s.Artifact(ctx, id)
 }
 
 // lookup knows the pointers of all plans of a thread: prompts that were made before
 // the newest still show them.
-func (k *kept) lookup(ctx context.Context, info store.Info) (*rehydrate.Lookup, error) {
+func (k *tenantStore) lookup(ctx context.Context, info store.Info) (*rehydrate.Lookup, error) {
 	log, err := k.tenant.Log.Load(ctx, info.ID)
 	if err != nil {
 		return nil, err

@@ -15,21 +15,21 @@ import (
 	codec "github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
-// question is one request.
-type question struct {
+// messageRequest is one request.
+type messageRequest struct {
 	body []byte
 	// forced is the tool that stands for a structured answer, or empty.
 	forced string
 	schema *llm.Schema // nil for text
 }
 
-func (c *Client) question(p *prompt.Prompt, o *llm.Options) (*question, error) {
-	q := &question{schema: o.Schema}
+func (c *Client) newRequest(p *prompt.Prompt, o *llm.Options) (*messageRequest, error) {
+	q := &messageRequest{schema: o.Schema}
 	ask := *p
 	ask.Model = c.model
 	if o.MaxOutput > 0 {
 		ask.MaxOutput = o.MaxOutput
-		if thinks(p) {
+		if hasThinking(p) {
 			// What is thought counts as output, and its budget must be below the limit.
 			ask.MaxOutput += int(gjson.Get(p.Source.Body, "thinking.budget_tokens").Int())
 		}
@@ -37,7 +37,7 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options) (*question, error) {
 	if err := exchange.CheckOptions(provider, o); err != nil {
 		return nil, err
 	}
-	if o.Schema != nil && !thinks(p) { // with thinking on the API lets no tool be forced
+	if o.Schema != nil && !hasThinking(p) { // with thinking on the API lets no tool be forced
 		q.forced = freeName(o.Schema.Name, p.Tools)
 		ask.Tools = append(slices.Clone(p.Tools), prompt.Tool{
 			Name: q.forced, Description: o.Schema.Description, Schema: o.Schema.JSON,
@@ -54,7 +54,7 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options) (*question, error) {
 	case q.schema != nil:
 		e.Set("output_config.format", `{"type":"json_schema","schema":`+o.Schema.JSON+`}`)
 	}
-	if o.Temperature != nil && !thinks(p) && !c.noTemperature.Load() {
+	if o.Temperature != nil && !hasThinking(p) && !c.noTemperature.Load() {
 		e.Set("temperature", fmt.Sprint(*o.Temperature))
 	}
 	if gjson.GetBytes(e.Body, "stream").Exists() {
@@ -64,8 +64,8 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options) (*question, error) {
 	return q, e.Err
 }
 
-// thinks reports whether the prompt's own request has thinking on.
-func thinks(p *prompt.Prompt) bool {
+// hasThinking reports whether the prompt's own request has thinking on.
+func hasThinking(p *prompt.Prompt) bool {
 	if p.Source == nil || p.Source.API != (codec.Codec{}).API() {
 		return false
 	}
@@ -85,9 +85,9 @@ func freeName(name string, tools []prompt.Tool) string {
 	return name
 }
 
-// adjust turns the call of the tool that stands for a structured answer into the
+// adjustAnswer turns the call of the tool that stands for a structured answer into the
 // text that it is.
-func (q *question) adjust(a *wire.Answer) error {
+func (q *messageRequest) adjustAnswer(a *wire.Answer) error {
 	if q.forced == "" {
 		return nil
 	}

@@ -12,19 +12,19 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// overTime is how the requests of the thread grew, and what became of them under the
+// history shows how the requests of the thread grew, and what became of them under the
 // plans that were in force. cached tells that the money is known.
-func overTime(s Shown) (plans []view.Plan, steps []view.Step, cached bool) {
+func history(s Input) (plans []view.Plan, steps []view.Step, cached bool) {
 	plans, steps = []view.Plan{}, []view.Step{}
 	none := &palimpsest.Result{Manifest: s.Result.Manifest, Before: s.Result.Before, After: s.Result.Before, Fixed: s.Result.Fixed}
 	before := none
 	at := 0
 	for _, p := range s.Plans {
 		made := p.Result.Plan
-		at = max(at, begins(s.Thread, made))
+		at = max(at, firstMessageUnder(s.Thread, made))
 		shown := view.Plan{
 			Version: p.Version, CreatedAt: made.CreatedAt, ThreadVersion: made.ThreadVersion, Policy: made.Policy, Records: map[string]int{},
-			Before: made.OriginalTokens, After: p.Result.After, At: at, Prefix: prefix(s, before, p.Result),
+			Before: made.OriginalTokens, After: p.Result.After, At: at, Prefix: commonPrefixTokens(s, before, p.Result),
 		}
 		for _, ref := range made.Refs() {
 			shown.Records[ref.Action.String()]++
@@ -37,8 +37,8 @@ func overTime(s Shown) (plans []view.Plan, steps []view.Step, cached bool) {
 	for i := len(messages) - 1; i >= 0; i-- {
 		behind[i] = behind[i+1] + s.Result.Sizes[i]
 	}
-	var whole, sent bill
-	whole.rates, whole.price = rates(s.Model, s.Result.Before)
+	var whole, sent runningBill
+	whole.rates, whole.price = ratesOf(s.Model, s.Result.Before)
 	sent.rates, sent.price = whole.rates, whole.price
 	lifetime := s.Model.Cache.Life()
 	force := 0 // how many plans are in force by now
@@ -64,15 +64,15 @@ func overTime(s Shown) (plans []view.Plan, steps []view.Step, cached bool) {
 			cold = lifetime > 0 && !last.IsZero() && messages[i].Time.Sub(last) > lifetime
 			last = messages[i].Time
 		}
-		step.WholeUSD = whole.step(step.Whole, -1, cold)
-		step.SentUSD = sent.step(step.Sent, kept, cold)
+		step.WholeUSD = whole.addRequest(step.Whole, -1, cold)
+		step.SentUSD = sent.addRequest(step.Sent, kept, cold)
 		steps = append(steps, step)
 	}
 	return plans, steps, whole.price > 0
 }
 
-// begins is the position of the first message that came under a plan.
-func begins(t *thread.Thread, p *plan.Plan) int {
+// firstMessageUnder is the position of the first message that came under a plan.
+func firstMessageUnder(t *thread.Thread, p *plan.Plan) int {
 	at := p.ThreadVersion
 	for at < t.Len() && !uncopied.At(t, at).Time.IsZero() && uncopied.At(t, at).Time.Before(p.CreatedAt) {
 		at++
@@ -80,9 +80,9 @@ func begins(t *thread.Thread, p *plan.Plan) int {
 	return at
 }
 
-// prefix is what two prompts of the thread have in common from the beginning, in
+// commonPrefixTokens is what two prompts of the thread have in common from the beginning, in
 // tokens. A nil prompt is the log itself.
-func prefix(s Shown, a, b *palimpsest.Result) int {
+func commonPrefixTokens(s Input, a, b *palimpsest.Result) int {
 	common := s.Result.Fixed
 	for n := range b.Prompt.Messages {
 		origin := b.Manifest.Messages[n]
@@ -91,7 +91,7 @@ func prefix(s Shown, a, b *palimpsest.Result) int {
 			if !ok || i != n || origin.Synthetic || origin.Record.Action != plan.Include {
 				break
 			}
-		} else if n >= len(a.Prompt.Messages) || !same(a, b, n) {
+		} else if n >= len(a.Prompt.Messages) || !sameMessage(a, b, n) {
 			break
 		}
 		common += b.PromptSizes[n]
@@ -99,9 +99,9 @@ func prefix(s Shown, a, b *palimpsest.Result) int {
 	return common
 }
 
-// same reports whether two prompts have the same message at a position. Two that
+// sameMessage reports whether two prompts have the same message at a position. Two that
 // are no message of the log are compared by what they say.
-func same(a, b *palimpsest.Result, n int) bool {
+func sameMessage(a, b *palimpsest.Result, n int) bool {
 	x, y := a.Manifest.Messages[n], b.Manifest.Messages[n]
 	if x.ID != y.ID || x.Synthetic != y.Synthetic || x.Record.Action != y.Record.Action {
 		return false
@@ -109,17 +109,17 @@ func same(a, b *palimpsest.Result, n int) bool {
 	return x.Record.Action == plan.Include && !x.Synthetic || Text(&a.Prompt.Messages[n]) == Text(&b.Prompt.Messages[n])
 }
 
-// bill adds up what the requests of a conversation cost where the provider keeps
+// runningBill adds up what the requests of a conversation cost where the provider keeps
 // each one in its cache until the next.
-type bill struct {
+type runningBill struct {
 	rates cost.Rates
 	price float64 // of one token of uncached input, in dollars
 	last  int     // the size of the request before
 }
 
-// step is what the input of a request costs. kept is how much of the one before
+// addRequest returns what the input of a request costs. kept is how much of the one before
 // still stands at its beginning, -1 for all of it.
-func (b *bill) step(size, kept int, cold bool) float64 {
+func (b *runningBill) addRequest(size, kept int, cold bool) float64 {
 	read := min(b.last, size)
 	if kept >= 0 {
 		read = min(kept, read)
@@ -132,7 +132,7 @@ func (b *bill) step(size, kept int, cold bool) float64 {
 	return input * b.price
 }
 
-func rates(m token.Model, size int) (cost.Rates, float64) {
+func ratesOf(m token.Model, size int) (cost.Rates, float64) {
 	r, known := cost.Of(m, size)
 	p, priced := m.Price(size)
 	if !known || !priced {
