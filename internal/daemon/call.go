@@ -107,13 +107,13 @@ func (c *call) end() {
 		c.ended()
 	}
 	if c.room > 0 {
-		c.s.config.Memory.Give(c.who.tenant, c.room)
+		c.s.config.Memory.Release(c.who.tenant, c.room)
 	}
 }
 
 // take takes room for more of the body.
 func (c *call) take(bytes int) bool {
-	ok := c.s.config.Memory.Take(c.who.tenant, bytes)
+	ok := c.s.config.Memory.Reserve(c.who.tenant, bytes)
 	if ok {
 		c.room += bytes
 	}
