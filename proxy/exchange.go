@@ -38,6 +38,7 @@ type exchange struct {
 	plainBody     string // without compression
 	decompressErr error  // why there is no plainBody
 	start         time.Time
+	similar       identify.Similar
 	emulation     emulation // what native compaction made of the request
 }
 

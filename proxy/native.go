@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -45,27 +47,41 @@ type emulation struct {
 	reshape func(*http.Response)
 }
 
+// The marks of requests that go on with a history which the provider holds. A search for a text
+// is fast where that begins with a rare letter.
+const (
+	threadMark       = `"thread"`
+	responseMark     = `_response_id"`
+	conversationMark = `"conversation"`
+	conversationEnd  = `versation"`
+	longestMark      = 32 // bytes; native.Prefix and those of mayAskCompaction have less
+)
+
 // emulatorOf is the emulator of a request that may need one; nil where a look at
-// the bytes shows that it does not.
-func (x *exchange) emulatorOf(body string) (e emulator, emulated bool) {
+// the bytes shows that it does not. Only those are searched that the step before did not have.
+func (x *exchange) emulatorOf() (e emulator, emulated bool) {
 	api := x.endpoint.dialect.API()
-	emulated = slices.Contains(x.t.options.Emulate, api)
-	if api == wire.Responses && (strings.Contains(body, `_response_id"`) || strings.Contains(body, `"conversation"`)) {
-		return nativeResponses{x}, emulated // it goes on with a history that the provider holds
-	}
-	if api == wire.Anthropic && hasObjectMember(body, "thread") {
-		return messageThreads{x}, emulated
-	}
-	if !strings.Contains(body, native.Prefix) && !(emulated && (x.endpoint.task == compaction || mayAskCompaction(body) || namesBetas(x.request.Header))) {
+	if api != wire.Anthropic && api != wire.Responses {
 		return nil, false
 	}
-	switch api {
-	case wire.Anthropic:
-		return nativeMessages{x}, emulated
-	case wire.Responses:
+	emulated = slices.Contains(x.t.options.Emulate, api)
+	x.similar = x.t.requests.Similar(api, x.plainBody)
+	body := x.similar.Unsearched(longestMark)
+	ours, asks := strings.Contains(body, native.Prefix), emulated && mayAskCompaction(body)
+	held := api == wire.Anthropic && strings.Contains(body, threadMark) ||
+		api == wire.Responses && (strings.Contains(body, responseMark) || strings.Contains(body, conversationEnd) && strings.Contains(body, conversationMark))
+	x.similar.Unmarked = !ours && !asks && !held
+	switch {
+	case held && api == wire.Responses:
+		return nativeResponses{x}, emulated
+	case held && gjson.Get(x.plainBody, "thread").IsObject():
+		return messageThreads{x}, emulated
+	case !ours && !asks && !(emulated && (x.endpoint.task == compaction || namesBetas(x.request.Header))):
+		return nil, false
+	case api == wire.Responses:
 		return nativeResponses{x}, emulated
 	}
-	return nil, false
+	return nativeMessages{x}, emulated
 }
 
 // mayAskCompaction reports whether a body may ask for native compaction.
@@ -80,7 +96,7 @@ func (x *exchange) runWithEmulation() (*http.Response, error) {
 		return x.run()
 	}
 	body := x.plainBody
-	e, emulated := x.emulatorOf(body)
+	e, emulated := x.emulatorOf()
 	if e == nil {
 		return x.run()
 	}

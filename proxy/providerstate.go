@@ -66,12 +66,6 @@ func (h *providerState) withCachePoint(p *prompt.Prompt) *prompt.Prompt {
 	return &out
 }
 
-// hasObjectMember reports whether a body has a member that is an object. Inside a text the
-// quotes would be escaped.
-func hasObjectMember(body, member string) bool {
-	return strings.Contains(body, `"`+member+`"`) && gjson.Get(body, member).IsObject()
-}
-
 // storeFalse says that the provider is not to keep a response.
 var storeFalse = regexp.MustCompile(`"store"\s*:\s*false`)
 

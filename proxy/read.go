@@ -32,7 +32,11 @@ func (x *exchange) parseRequest(ctx context.Context) (r *parsedRequest, reason s
 	if x.decompressErr != nil {
 		return nil, "encoding", nil
 	}
-	found, err := x.t.requests.Read(x.endpoint.dialect, x.plainBody, ctx.Err)
+	similar := x.similar
+	if similar.Body != x.plainBody {
+		similar = identify.Similar{Body: x.plainBody}
+	}
+	found, err := x.t.requests.Read(x.endpoint.dialect, similar, ctx.Err)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, "", ctx.Err()

@@ -16,9 +16,10 @@ import (
 type Index struct {
 	maxBytes, maxTenantBytes int
 
-	mu     sync.Mutex
-	bytes  int
-	recent list.List // of *entry, the one used last in front
+	mu      sync.Mutex
+	bytes   int
+	recent  list.List // of *entry, the one used last in front
+	entries uint64    // how many there were so far
 }
 
 // NewIndex returns an index that holds about so many bytes, over all tenants and for
@@ -47,6 +48,7 @@ type Tenant struct {
 }
 
 type entry struct {
+	number  uint64 // counting from 1
 	tenant  *Tenant
 	request *Request
 	log     string // that the request was found to go on with
@@ -56,7 +58,7 @@ type entry struct {
 
 // Tenant returns the part of a tenant; onEvict is called for the log of each request
 // that is forgotten, so that who holds more of the conversation can give it up.
-func (x *Index) Tenant(dropped func(log string)) *Tenant { return &Tenant{index: x, onEvict: dropped} }
+func (x *Index) Tenant(onEvict func(log string)) *Tenant { return &Tenant{index: x, onEvict: onEvict} }
 
 // Bytes is about what the index holds.
 func (x *Index) Bytes() int {
@@ -65,23 +67,66 @@ func (x *Index) Bytes() int {
 	return x.bytes
 }
 
+// Similar is a body beside the request that it has most in common with, if there is one.
+// It holds nothing of that request.
+type Similar struct {
+	// Body is the body itself.
+	Body string
+	// Unmarked says that the body was searched for the caller's marks and holds none.
+	Unmarked bool
+
+	entry    uint64 // its number; 0 for none
+	same     int    // bytes that both begin with
+	searched int    // how many of them hold no mark
+}
+
+// Similar looks for the request that a body has most in common with.
+func (t *Tenant) Similar(api, body string) Similar {
+	s := Similar{Body: body}
+	if before, same := t.mostSimilar(api, body); before != nil {
+		s.entry, s.same = before.number, same
+		if before.request.unmarked {
+			s.searched = same
+		}
+	}
+	return s
+}
+
+// Unsearched is the part of the body in which marks of at most so many bytes can stand:
+// not where the request before had the same bytes and no mark in them.
+func (s Similar) Unsearched(longest int) string { return s.Body[max(0, s.searched-longest+1):] }
+
 // Read reads a body: by what it adds to the request that it has most in common with,
 // if there is one. The error says that it is no request of the API, or is that of canceled.
-func (t *Tenant) Read(codec wire.Codec, body string, canceled Canceled) (*Request, error) {
-	before, same := t.mostSimilar(codec.API(), body)
+func (t *Tenant) Read(codec wire.Codec, s Similar, canceled Canceled) (*Request, error) {
+	before, same := t.numbered(s.entry), s.same
+	if before == nil {
+		before, same = t.mostSimilar(codec.API(), s.Body)
+	}
 	var r *Request
 	if before != nil {
-		r = before.request.extend(codec, body, same, canceled)
+		r = before.request.extend(codec, s.Body, same, canceled)
 	}
 	if r == nil {
 		before = nil
 		var err error
-		if r, err = Read(codec, body, canceled); err != nil {
+		if r, err = Read(codec, s.Body, canceled); err != nil {
 			return nil, err
 		}
 	}
+	r.unmarked = s.Unmarked
 	t.remember(r, before)
 	return r, nil
+}
+
+// numbered is the entry with a number; nil where it is there no more.
+func (t *Tenant) numbered(number uint64) *entry {
+	t.index.mu.Lock()
+	defer t.index.mu.Unlock()
+	if i := slices.IndexFunc(t.entries, func(e *entry) bool { return e.number == number }); i >= 0 {
+		return t.entries[i]
+	}
+	return nil
 }
 
 // mostSimilar returns the request that has most in common with a body, and how much that is
@@ -167,6 +212,10 @@ func (x *Index) update(f func() []*entry) {
 
 func (e *entry) add() {
 	t := e.tenant
+	if e.number == 0 {
+		t.index.entries++
+		e.number = t.index.entries
+	}
 	e.bytes = len(e.request.Body) + e.request.decodedBytes + messageBytes*len(e.request.IDs)
 	if e.log != "" {
 		e.bytes += loggedFactor * len(e.request.Body)

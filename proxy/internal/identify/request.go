@@ -27,6 +27,7 @@ type Request struct {
 	// SystemDigest is a digest of system and tools.
 	SystemDigest string
 
+	unmarked                   bool  // see Similar
 	decodedBytes               int   // about what the messages hold beside the body, in bytes
 	messagesStart, messagesEnd int   // the messages array: behind its bracket, and at the closing one
 	frameEnds                  []int // the ends of the frames, as offsets into Body
