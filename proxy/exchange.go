@@ -38,8 +38,8 @@ type exchange struct {
 	plainBody     string // without compression
 	decompressErr error  // why there is no plainBody
 	start         time.Time
-	similar       identify.Similar
-	emulation     emulation // what native compaction made of the request
+	similar       identify.Similar // plainBody beside the step before
+	emulation     emulation        // what native compaction made of the request
 }
 
 // decision is what goes to the provider, and why.
@@ -49,13 +49,13 @@ type decision struct {
 	step                     *step          // nil when its conversation was not looked at
 	body                     []byte         // empty for the client's own
 	retry                    retryKind      // what it is sent for, after a refusal
-	tokensBefore, tokensSent int            // tokens; 0 when nobody counted
+	tokensBefore, tokensSent int            // 0 when nobody counted
 }
 
 // step is a request whose conversation is known. A further request for the same
 // answer has a step of its own.
 type step struct {
-	logID        string // of the log
+	logID        string
 	session      *palimpsest.Session
 	input        palimpsest.Step
 	parsed       *parsedRequest

@@ -51,7 +51,7 @@ func (n nativeMessages) apply(ctx context.Context, body string, emulated bool) (
 	return done, err
 }
 
-// withoutBetaHeader is for a request that asks for nothing, of a client that may.
+// withoutBetaHeader takes the betas off a request that names them and asks for nothing.
 func (n nativeMessages) withoutBetaHeader() emulation {
 	if !namesBetas(n.request.Header) {
 		return emulation{}
@@ -83,7 +83,7 @@ func (n nativeMessages) fallback(body string, emulated bool) emulation {
 	return n.forUpstream(m, emulated)
 }
 
-// forUpstream is the request for the upstream as it is now.
+// forUpstream is the request as it is now, without what the upstream does not know.
 func (n nativeMessages) forUpstream(m *native.Messages, emulated bool) emulation {
 	out := emulation{body: m.Body()}
 	if emulated {
@@ -179,7 +179,7 @@ func (n nativeMessages) applyEdits(ctx context.Context, m *native.Messages) (emu
 	return out, nil
 }
 
-// addToAnswer gives an answer what it says of native compaction.
+// addToAnswer adds to an answer what it says of native compaction.
 func (n nativeMessages) addToAnswer(res *http.Response, add *native.Addition) {
 	whole := add.AddToAnswer
 	if n.endpoint.task == count {
@@ -274,7 +274,7 @@ func (n nativeMessages) makeReplacement(ctx context.Context, p *prompt.Prompt, m
 	return made, size, err
 }
 
-// signReplacement is the opaque value of a text that stands for a request of so many
+// signReplacement makes the opaque value of a text that stands for a request of so many
 // tokens.
 func (n nativeMessages) signReplacement(ctx context.Context, m *native.Messages, kind string, made replacement, size int) (string, error) {
 	return n.sealToken(ctx, native.Token{

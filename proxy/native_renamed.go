@@ -15,7 +15,7 @@ import (
 // the provider holds of the whole, it holds under that of the last: requests that
 // name the first must name the last. This is known to the process alone.
 
-// recordProviderID has the provider's id found by the client's.
+// recordProviderID notes the provider's id of a response under the client's.
 func (s *lookupStream) recordProviderID() {
 	m, ok := s.translator.(*responseStream)
 	if !ok || m.firstID == m.lastID {
@@ -31,7 +31,8 @@ func (t *Transport) providerID(id string) string {
 	return last
 }
 
-// bodyForProvider is the body that names the response that a request goes on with as the provider does.
+// bodyForProvider is the client's body, which names the response that it goes on with by the
+// provider's id.
 func (x *exchange) bodyForProvider() string {
 	if x.endpoint.dialect.API() != wire.Responses || x.request.Header.Get("Content-Encoding") != "" {
 		return x.body

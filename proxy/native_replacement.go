@@ -156,7 +156,7 @@ func verbatimText(messages []thread.Message, room int, counter *token.Counter) s
 	}
 }
 
-// shortenParts are the parts of a message whose texts have at most so many bytes.
+// shortenParts cuts the texts of the parts of a message to so many bytes.
 func shortenParts(parts []thread.Part, limit int) []thread.Part {
 	var out []thread.Part
 	for _, part := range parts {

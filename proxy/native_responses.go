@@ -215,12 +215,12 @@ func (n nativeResponses) openToken(ctx context.Context, content string) (native.
 	return token, forged
 }
 
-// recapItem says in words what a compaction stands for.
+// recapItem is a user message that says in words what a compaction stands for.
 func recapItem(summary string) string {
 	return `{"type":"message","role":"user","content":[{"type":"input_text","text":` + rawjson.Quote("[What happened before, in short; the messages themselves are not here any more.]\n"+summary) + `}]}`
 }
 
-// clipToken is a token as it stands in a message about it.
+// clipToken shortens a token for a message about it.
 func clipToken(s string) string {
 	if len(s) <= 8 {
 		return s
@@ -232,7 +232,7 @@ func refusalAnswer(r *http.Request, why *native.ResponsesRefusal) *http.Response
 	return newAnswer(r, http.StatusBadRequest, jsonKind, why.Body())
 }
 
-// withRecapItems are items with words in the place of our own compactions.
+// withRecapItems returns items with words in the place of our own compactions.
 func withRecapItems(items []string) []string {
 	var list []string
 	for _, item := range items {
@@ -258,7 +258,7 @@ func (m emulation) clientBudget(ask *palimpsest.Step) int {
 	return budget
 }
 
-// compactionOf is the compaction of a step; empty where something failed.
+// compactionOf makes the compaction item of a step; empty where something failed.
 func (n nativeResponses) compactionOf(s *step) string {
 	item, err := runWithin(n.request.Context(), n.t.options.Deadline, func(ctx context.Context) (string, error) {
 		item, _, err := n.compactionItem(ctx, s.logID, s.parsed)

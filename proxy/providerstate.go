@@ -55,7 +55,7 @@ func (m emulation) mustReplaceBody() bool {
 	return m.providerState != nil && m.providerState.rebuilt != nil && m.providerState.rebuilt.mustReplaceBody
 }
 
-// withCachePoint is a prompt that is cached up to its end, as the client asked for with the marks that were
+// withCachePoint returns a prompt that is cached up to its end, as the client asked for with the marks that were
 // taken off: where nothing was removed the marks of a prompt are the client's own.
 func (h *providerState) withCachePoint(p *prompt.Prompt) *prompt.Prompt {
 	if h == nil || h.cacheTTL == nil || len(p.CachePoints) > 0 || len(p.Messages) == 0 {
@@ -159,7 +159,7 @@ func (x *exchange) unknownHistoryAnswer(res *http.Response) *http.Response {
 	return res
 }
 
-// saveResponse keeps what is behind an answer.
+// saveResponse saves what is behind an answer, for a request that names it later.
 func (x *exchange) saveResponse(ctx context.Context, d decision, a providerAnswer) error {
 	h := x.emulation.providerState
 	switch {
@@ -198,7 +198,7 @@ func (x *exchange) saveResponse(ctx context.Context, d decision, a providerAnswe
 	return x.t.responses.update(ctx, h.conversation, h.continueConversation(a.id, k.Made))
 }
 
-// continueConversation is a conversation behind one more response: what was put into it meanwhile
+// continueConversation makes of a conversation the one behind one more response: what was put into it meanwhile
 // stands behind that. Where two responses were asked for at once nobody knows their order.
 func (h *providerState) continueConversation(id string, made int64) func(*storedResponse) *storedResponse {
 	return func(now *storedResponse) *storedResponse {

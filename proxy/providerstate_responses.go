@@ -70,7 +70,7 @@ func responsesIn(documents store.Documents) records[storedResponse] {
 	return records[storedResponse]{documents: documents, kind: "proxy-response", maxBytes: maxResponse}
 }
 
-// save keeps a response, which is made once.
+// save saves a response, which is made once.
 func (l *responseLog) save(ctx context.Context, id string, k *storedResponse) error {
 	err := l.writeBounded(ctx, id, func() (record[storedResponse], int, error) { return l.put(ctx, id, record[storedResponse]{}, k) })
 	if errors.Is(err, store.ErrConflict) {
@@ -79,7 +79,7 @@ func (l *responseLog) save(ctx context.Context, id string, k *storedResponse) er
 	return err
 }
 
-// update keeps another state of what a name stands for; see records.change.
+// update saves another state of what a name stands for; see records.change.
 func (l *responseLog) update(ctx context.Context, id string, next func(now *storedResponse) *storedResponse) error {
 	return l.writeBounded(ctx, id, func() (record[storedResponse], int, error) { return l.change(ctx, id, next) })
 }

@@ -99,8 +99,8 @@ func (r *Responses) readManagement(list gjson.Result) error {
 	return nil
 }
 
-// CompactionContent is the encrypted content of the item at a position of Items, when it
-// is one that a compaction made.
+// CompactionContent is the encrypted content of an item, when it is one that a compaction
+// made.
 func CompactionContent(item string) (content string, ok bool) {
 	switch gjson.Get(item, "type").Str {
 	case "compaction", "compaction_summary":
@@ -119,7 +119,7 @@ func (r *Responses) Body(items []string, without ...string) string {
 // when it is not there. Of a name that stands there twice the last one counts.
 func (r *Responses) member(name string) string { return r.top.Get(name).Raw }
 
-// CountInstructions are how many items at the beginning are instructions: system and
+// CountInstructions counts the instructions at the beginning of the items: system and
 // developer messages.
 func CountInstructions(items []string) int {
 	for n, item := range items {

@@ -59,7 +59,7 @@ func Decode(codec wire.Codec, body []byte, canceled Canceled) (*prompt.Prompt, e
 // waits.
 const cancelStride = 64
 
-// markKinds is injected.Marked in stretches. Messages of one element stay together.
+// markKinds is injected.MarkKinds in stretches. Messages of one element stay together.
 func markKinds(messages []thread.Message, before *thread.Message, canceled Canceled) ([]thread.Message, error) {
 	var out []thread.Message
 	for len(messages) > 0 {

@@ -137,9 +137,9 @@ type Place struct {
 	// Log is the id of the log; Base is that of the conversation which it is, or is
 	// a fork of.
 	Log, Base string
-	// Thread is the log, and At how many of its messages belong to the request's history.
-	// Where Fork is set the log is not there yet, and begins with those messages of
-	// Of, which is another. Of is nil for a conversation that nobody has seen.
+	// Thread is the log, and Shared how many of its messages belong to the request's
+	// history. Where Fork is set, Log is not there yet and begins with those messages of
+	// Thread, which is another. Thread is nil for a conversation that nobody has seen.
 	Thread *thread.Thread
 	Shared int
 	Fork   bool
@@ -151,7 +151,7 @@ type Place struct {
 	// OpenLookups are lookups at the end of the log that wait for the model.
 	OpenLookups []*thread.Message
 	// Shortened are the logs from which the history parts because the client has cut
-	// a result, Above those that the log is a fork of; the latest first.
+	// a result, Ancestors those that the log is a fork of; the latest first.
 	Shortened, Ancestors []string
 }
 
