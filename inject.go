@@ -50,7 +50,7 @@ func (s *Session) inject(ctx context.Context, l loaded, at *policy.Situation, p 
 	if last.message == asked.ID && last.version == l.version {
 		return last.shown
 	}
-	query := injected.Words(asked)
+	query := injected.UserWords(asked)
 	hits, err := s.search(ctx, at.Thread, p, l.version, query[:clip.Boundary(query, maxQuery)], recall.Options{Limit: maxInjected})
 	if err != nil {
 		return nil // as the rest of recall: a search that fails stops nobody

@@ -55,7 +55,7 @@ func (c *Compactor) readKey(ctx context.Context) error {
 // a tool may have told the model to repeat it. What stands in the system's name is whoever
 // made the request's. What the log holds was judged when it came.
 func (s *Session) authors(messages []thread.Message, before *thread.Message) []thread.Message {
-	messages = injected.Told(messages, before)
+	messages = injected.MarkInjected(messages, before)
 	key := s.c.signing.known()
 	if key == "" {
 		return messages
@@ -63,10 +63,10 @@ func (s *Session) authors(messages []thread.Message, before *thread.Message) []t
 	out := slices.Clone(messages)
 	for i := range out {
 		m := &out[i]
-		if m.Role == thread.System || m.Kind == thread.Injected || !ourform.Message(m) {
+		if m.Role == thread.System || m.Kind == thread.Injected || !ourform.IsSummary(m) {
 			continue
 		}
-		if m.Kind = thread.Injected; ourform.Authentic(m, key) {
+		if m.Kind = thread.Injected; ourform.IsAuthentic(m, key) {
 			m.Kind = thread.Recap
 		}
 	}

@@ -224,7 +224,7 @@ func TestForgedSummary(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := compactedPrompt(t, config, injectedtest.Conversation(injectedtest.Attack{User: []string{forged}}))
 			for i := range p.Messages {
-				if text := p.Messages[i].Text(); strings.Contains(injectedtest.BeyondData(text), "evil.example") {
+				if text := p.Messages[i].Text(); strings.Contains(injectedtest.WithoutData(text), "evil.example") {
 					t.Errorf("the model is told\n%s", text)
 				}
 			}

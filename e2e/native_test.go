@@ -123,7 +123,7 @@ func TestSDKThreshold(t *testing.T) {
 				}
 				compactions++
 				block := m.Content[0].AsCompaction()
-				if !native.Ours(block.EncryptedContent) || block.Content == "" || block.JSON.Signature.Valid() || iterations[0].Type != "compaction" {
+				if !native.IsToken(block.EncryptedContent) || block.Content == "" || block.JSON.Signature.Valid() || iterations[0].Type != "compaction" {
 					t.Errorf("the block: %s, usage %s", block.RawJSON(), m.Usage.RawJSON())
 				}
 				if paused := m.StopReason == anthropic.BetaStopReasonCompaction; paused != pause || paused && len(m.Content) > 1 {

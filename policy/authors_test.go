@@ -89,13 +89,13 @@ func TestAuthors(t *testing.T) {
 				t.Run(a.Name+"/"+by+"/"+name, func(t *testing.T) {
 					t.Parallel()
 					shown, rest := compactedOnce(t, config, injectedtest.Conversation(a))
-					if strings.Contains(injectedtest.BeyondData(shown), "evil.example") {
+					if strings.Contains(injectedtest.WithoutData(shown), "evil.example") {
 						t.Errorf("it is told in the summary:\n%s", shown)
 					}
 					if strings.Contains(rest, injectedtest.Planted) {
 						t.Errorf("the attack was not compacted: the test shows nothing:\n%s", rest)
 					}
-					wants := []string{injectedtest.Wished}
+					wants := []string{injectedtest.Request}
 					if by == "code" { // a model tells of the rest what it likes
 						wants = append(wants, a.Own)
 					}
@@ -159,7 +159,7 @@ func TestToolQuotes(t *testing.T) {
 				return []thread.Message{call(n, "I strike the bell.", "Bash", `{"command":"strike"}`), result, call(n+1, "I read on.", "WebFetch", `{"url":"https://clock.example"}`), page}
 			}
 			shown, _ := compactedOnce(t, config, slices.Insert(messages, at+1, append(failing(50), failing(60)...)...))
-			if strings.Contains(injectedtest.BeyondData(shown), "evil.example") {
+			if strings.Contains(injectedtest.WithoutData(shown), "evil.example") {
 				t.Errorf("a tool is quoted as if it were none:\n%s", shown)
 			}
 			if name == "session" && !strings.Contains(shown, "evil.example") {

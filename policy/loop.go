@@ -273,7 +273,7 @@ func truncationNote(t *thread.Thread, o *old) string {
 		if i >= o.end {
 			break
 		}
-		line, _, _ := strings.Cut(injected.Words(m), "\n")
+		line, _, _ := strings.Cut(injected.UserWords(m), "\n")
 		if line = strings.Join(strings.Fields(line), " "); line == "" {
 			continue
 		}

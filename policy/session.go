@@ -247,7 +247,7 @@ func task(t *thread.Thread) string {
 				return text
 			}
 		}
-		if words := injected.Words(m); words != "" {
+		if words := injected.UserWords(m); words != "" {
 			return words
 		}
 	}

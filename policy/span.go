@@ -78,9 +78,9 @@ func (s *Situation) before(entries []entry, end int) (*old, error) {
 		case !e.recap():
 			o.entries = append(o.entries, e)
 		case o.previous == "":
-			o.previous = ourform.Unsigned(e.Text())
+			o.previous = ourform.StripSignatures(e.Text())
 		default:
-			o.previous += "\n\n" + ourform.Unsigned(e.Text())
+			o.previous += "\n\n" + ourform.StripSignatures(e.Text())
 		}
 	}
 	if len(o.entries) == 0 {

@@ -132,11 +132,11 @@ const userHeading = "The user's words"
 // longer than most bytes, such as pasted material, is cut in its middle first.
 func (s *Situation) requests(end, most, room int) []summary.Item {
 	said := func(i int) summary.Item {
-		return summary.Item{Text: clip.Middle(injected.Words(uncopied.At(s.Thread, i)), most)}
+		return summary.Item{Text: clip.Middle(injected.UserWords(uncopied.At(s.Thread, i)), most)}
 	}
 	room >>= min(s.Harder, 16)
 	var out []summary.Item
-	bounds := s.firstAndLast(func(m *thread.Message) bool { return injected.Words(m) != "" })
+	bounds := s.firstAndLast(func(m *thread.Message) bool { return injected.UserWords(m) != "" })
 	for _, i := range bounds {
 		if i < end {
 			out = append(out, said(i))
@@ -148,7 +148,7 @@ func (s *Situation) requests(end, most, room int) []summary.Item {
 	}
 	var between []summary.Item
 	for i := min(bounds[len(bounds)-1], end) - 1; i > bounds[0]; i-- {
-		if injected.Words(uncopied.At(s.Thread, i)) == "" {
+		if injected.UserWords(uncopied.At(s.Thread, i)) == "" {
 			continue
 		}
 		it := said(i)

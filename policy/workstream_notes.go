@@ -164,7 +164,7 @@ const leastQuote = 12
 func saidByUser(messages []thread.Message, text string) bool {
 	text = strings.TrimRight(folded(text), ".!")
 	for i := range messages {
-		if m := &messages[i]; len(text) >= leastQuote && strings.Contains(folded(injected.Words(m)), text) {
+		if m := &messages[i]; len(text) >= leastQuote && strings.Contains(folded(injected.UserWords(m)), text) {
 			return true
 		}
 	}

@@ -12,15 +12,15 @@ import (
 // writes: longer than a summarizer is waited for, and less than clients wait.
 const agentDeadline = 3 * time.Minute
 
-// asksAgent asks the model of the request in hand; nil where nobody does.
-func (x *exchange) asksAgent(r *reading) llm.Generator {
+// agentModel is a client of the model that the request asks; nil where that is not used.
+func (x *exchange) agentModel(r *parsedRequest) llm.Generator {
 	if x.t.options.Agent == nil {
 		return nil
 	}
 	name := x.modelName(r)
 	g, err := x.t.options.Agent(x.endpoint.dialect.API(), name, &http.Client{Transport: agentTransport{x}})
 	if err != nil {
-		x.fault("agent", err, nil)
+		x.emitFault("agent", err, nil)
 		return nil
 	}
 	return g
@@ -32,7 +32,7 @@ type agentTransport struct{ x *exchange }
 
 // RoundTrip implements http.RoundTripper.
 func (b agentTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	own := withoutOurs(b.x.request)
+	own := withoutOurHeaders(b.x.request)
 	out := r.Clone(r.Context())
 	address := *own.URL
 	address.Path = strings.TrimSuffix(address.Path, "/compact") // what asks for a compaction stands below what asks the model

@@ -52,11 +52,11 @@ func TestAuthors(t *testing.T) {
 			for i := range got.Messages {
 				text := got.Messages[i].Text()
 				all.WriteString(text + "\n")
-				if strings.Contains(injectedtest.BeyondData(text), "evil.example") {
+				if strings.Contains(injectedtest.WithoutData(text), "evil.example") {
 					t.Errorf("the provider is told\n%s", text)
 				}
 			}
-			for _, want := range []string{injectedtest.Wished, a.Own} {
+			for _, want := range []string{injectedtest.Request, a.Own} {
 				if !strings.Contains(strings.Join(strings.Fields(all.String()), " "), want) {
 					t.Errorf("no %q in\n%s", want, all.String())
 				}

@@ -16,19 +16,19 @@ import (
 // queue of its Config. Their handler is Transport.Work, or Proxy.Work.
 const CompactJob = "compact-proxied"
 
-// compactions is a queue on which the jobs of compactors are those of a proxy. Their
+// proxyQueue is a queue on which the jobs of compactors are those of a proxy. Their
 // keys are the same: of a conversation there is one compaction at a time.
-type compactions struct{ job.Queue }
+type proxyQueue struct{ job.Queue }
 
 // Put implements job.Queue.
-func (q compactions) Put(ctx context.Context, j job.Job) (bool, error) {
+func (q proxyQueue) Put(ctx context.Context, j job.Job) (bool, error) {
 	j.Kind = CompactJob
 	return q.Queue.Put(ctx, j)
 }
 
-// queued has compactions made as jobs where the policy has its requests wait for them;
+// setUpJobs makes compactions jobs where the policy has its requests wait for them;
 // the others make theirs on the way. A request may take longer than such a wait.
-func (t *Transport) queued() {
+func (t *Transport) setUpJobs() {
 	c := &t.options.Config
 	early, ok := policy.As[policy.Early](c.Policy)
 	if t.options.Agent != nil {
@@ -39,7 +39,7 @@ func (t *Transport) queued() {
 		c.Jobs = nil
 		return
 	}
-	c.Jobs = compactions{c.Jobs}
+	c.Jobs = proxyQueue{c.Jobs}
 	if t.options.Deadline == 0 {
 		t.options.Deadline = cmp.Or(c.Patience, palimpsest.DefaultPatience) + defaultDeadline
 	}
@@ -71,12 +71,12 @@ func (t *Transport) Work(ctx context.Context, j job.Job) error {
 // Work does a job of CompactJob (see palimpsest.Compactor.Work).
 func (p *Proxy) Work(ctx context.Context, j job.Job) error { return p.transport.Work(ctx, j) }
 
-// compacting is the reason where a compaction is being made and the request did not wait
+// reasonCompacting is the reason where a compaction is being made and the request did not wait
 // for it any longer.
-const compacting = "compacting"
+const reasonCompacting = "compacting"
 
-// compacting reports whether the conversation is being compacted.
-func (x *exchange) compacting(ctx context.Context, id string) bool {
+// isCompacting reports whether the conversation is being compacted.
+func (x *exchange) isCompacting(ctx context.Context, id string) bool {
 	c := &x.t.options.Config
 	if c.Jobs == nil {
 		return false

@@ -62,11 +62,11 @@ const pieceSize = 32 << 10
 
 var piecePool = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
-// again is a body as it came: what was read of it, and behind it the error that
-// reading ended with or, without one, what was not read yet.
-func again[T string | []byte](read T, err error, rest io.Reader, body io.Closer) io.ReadCloser {
+// rejoinBody puts what was read of a body in front of the rest again: behind it come the error
+// that reading ended with or, without one, what was not read yet.
+func rejoinBody[T string | []byte](read T, err error, rest io.Reader, body io.Closer) io.ReadCloser {
 	if err != nil {
-		rest = failing{err}
+		rest = errorReader{err}
 	}
 	return struct {
 		io.Reader
@@ -74,10 +74,10 @@ func again[T string | []byte](read T, err error, rest io.Reader, body io.Closer)
 	}{io.MultiReader(strings.NewReader(string(read)), rest), body}
 }
 
-// failing gives the error that a body broke off with, in its place.
-type failing struct{ err error }
+// errorReader gives the error that a body broke off with, in its place.
+type errorReader struct{ err error }
 
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
+func (f errorReader) Read([]byte) (int, error) { return 0, f.err }
 
 // errEncoding says that a body is compressed in a way that is not read here.
 var errEncoding = errors.New("content encoding that is not read here")
@@ -85,18 +85,18 @@ var errEncoding = errors.New("content encoding that is not read here")
 // A body may be so many times as large without its compression, beyond some bytes that
 // every body may have. Text is packed ten times, hardly ever a hundred times.
 const (
-	maxRatio   = 200
-	alwaysRoom = 4 << 20
+	maxRatio        = 200
+	minDecompressed = 4 << 20
 )
 
-// decoded returns a body without its compression; see readBody for take.
-func decoded[T string | []byte](h http.Header, body T, limit int64, take func(bytes int) bool) (T, error) {
-	r, err := decoder(h, strings.NewReader(string(body)))
+// decompress returns a body without its compression; see readBody for take.
+func decompress[T string | []byte](h http.Header, body T, limit int64, take func(bytes int) bool) (T, error) {
+	r, err := newDecompressor(h, strings.NewReader(string(body)))
 	if err != nil || r == nil {
 		return body, err
 	}
 	defer r.Close()
-	limit = min(limit, alwaysRoom+maxRatio*int64(len(body)))
+	limit = min(limit, minDecompressed+maxRatio*int64(len(body)))
 	out, whole, err := readBody[T](r, limit, take)
 	if err == nil && !whole {
 		err = fmt.Errorf("the body has more than %d bytes without its compression", limit)
@@ -104,10 +104,10 @@ func decoded[T string | []byte](h http.Header, body T, limit int64, take func(by
 	return out, err
 }
 
-// decoder undoes a Content-Encoding; nil where there is none. To close it does not
+// newDecompressor undoes a Content-Encoding; nil where there is none. To close it does not
 // close r. Brotli is not read: no library for it is among the dependencies, and
 // no client sends it.
-func decoder(h http.Header, r io.Reader) (io.ReadCloser, error) {
+func newDecompressor(h http.Header, r io.Reader) (io.ReadCloser, error) {
 	switch encoding := strings.ToLower(strings.TrimSpace(h.Get("Content-Encoding"))); encoding {
 	case "", "identity":
 		return nil, nil
@@ -145,31 +145,30 @@ func inflate(r io.Reader) (io.ReadCloser, error) {
 	return flate.NewReader(r), nil
 }
 
-// unpacking undoes the compression of a stream. It begins to read when it is
+// lazyDecompressor undoes the compression of a stream. It begins to read when it is
 // read: the first bytes can be long in coming.
-type unpacking struct {
+type lazyDecompressor struct {
 	header http.Header
 	from   io.ReadCloser
 	z      io.ReadCloser
 }
 
-// unpacked reports whether a stream can be read, and gives it without its
-// compression.
-func unpacked(res *http.Response) bool {
+// decompressStream takes the compression off a stream; it is false where it cannot be read here.
+func decompressStream(res *http.Response) bool {
 	switch strings.ToLower(strings.TrimSpace(res.Header.Get("Content-Encoding"))) {
 	case "", "identity":
 		return true
 	case "gzip", "x-gzip", "deflate", "zstd":
-		res.Body = &unpacking{header: res.Header.Clone(), from: res.Body}
-		uncompressed(res, -1)
+		res.Body = &lazyDecompressor{header: res.Header.Clone(), from: res.Body}
+		setPlainLength(res, -1)
 		return true
 	}
 	return false
 }
 
-func (u *unpacking) Read(p []byte) (int, error) {
+func (u *lazyDecompressor) Read(p []byte) (int, error) {
 	if u.z == nil {
-		z, err := decoder(u.header, u.from)
+		z, err := newDecompressor(u.header, u.from)
 		if err != nil {
 			return 0, err
 		}
@@ -179,4 +178,4 @@ func (u *unpacking) Read(p []byte) (int, error) {
 }
 
 // Close closes the connection alone: somebody may be reading.
-func (u *unpacking) Close() error { return u.from.Close() }
+func (u *lazyDecompressor) Close() error { return u.from.Close() }

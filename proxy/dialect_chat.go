@@ -17,31 +17,31 @@ import (
 // it.
 type chat struct{}
 
-// readable is false where several answers were asked for, and for the form of
+// canReadAnswer is false where several answers were asked for, and for the form of
 // tools that came before today's.
-func (chat) readable(_ *http.Request, body map[string]gjson.Result) bool {
+func (chat) canReadAnswer(_ *http.Request, body map[string]gjson.Result) bool {
 	return body["n"].Int() <= 1 && !body["functions"].Exists()
 }
 
-// texts are the members of a message that grow as text.
-var texts = []string{"content", "reasoning_content", "reasoning", "refusal"}
+// textMembers are the members of a message that grow as text.
+var textMembers = []string{"content", "reasoning_content", "reasoning", "refusal"}
 
-func (chat) joined(rounds [][]byte) []byte {
+func (chat) joinAnswers(rounds [][]byte) []byte {
 	last := string(rounds[len(rounds)-1])
 	said, used := map[string]string{}, ""
 	var calls []string
 	for _, body := range rounds {
 		m := gjson.GetBytes(body, "choices.0.message")
-		for _, name := range texts {
+		for _, name := range textMembers {
 			if s := m.Get(name).Str; s != "" {
-				said[name] = apart(said[name]) + s
+				said[name] = withBlankLine(said[name]) + s
 			}
 		}
-		calls = append(calls, selected(m.Get("tool_calls"), func(c gjson.Result) bool { return !isOurTool(c.Get("function.name").Str) })...)
-		used = chatUsage.joined(used, gjson.GetBytes(body, "usage").Raw)
+		calls = append(calls, rawElementsWhere(m.Get("tool_calls"), func(c gjson.Result) bool { return !isOurTool(c.Get("function.name").Str) })...)
+		used = chatUsage.joinUsage(used, gjson.GetBytes(body, "usage").Raw)
 	}
 	m := gjson.Get(last, "choices.0.message").Raw
-	for _, name := range texts {
+	for _, name := range textMembers {
 		if said[name] != "" {
 			m = jsonedit.Set(m, name, rawjson.Quote(said[name]))
 		}
@@ -64,8 +64,8 @@ func (chat) joined(rounds [][]byte) []byte {
 	return []byte(last)
 }
 
-// apart puts an empty line behind what was said before, if anything was.
-func apart(s string) string {
+// withBlankLine puts an empty line behind what was said before, if anything was.
+func withBlankLine(s string) string {
 	if s == "" {
 		return ""
 	}
@@ -73,50 +73,50 @@ func apart(s string) string {
 }
 
 func (chat) translator() translator {
-	return &chatStream{streamJoiner: streamJoiner{usageFields: chatUsage}, spoke: map[string]bool{}, speaks: map[string]bool{}}
+	return &chatStream{streamJoiner: streamJoiner{usageFields: chatUsage}, earlierTexts: map[string]bool{}, roundTexts: map[string]bool{}}
 }
 
 // chatStream joins streams of chat completion chunks.
 type chatStream struct {
 	streamJoiner
-	id     string          // of the client's answer, as JSON
-	spoke  map[string]bool // the fields in which earlier rounds said something
-	speaks map[string]bool // those in which this one does
+	id           string          // of the client's answer, as JSON
+	earlierTexts map[string]bool // the fields in which earlier rounds said something
+	roundTexts   map[string]bool // those in which this one does
 }
 
-func (m *chatStream) again(counted bool) {
-	maps.Copy(m.spoke, m.speaks)
-	clear(m.speaks)
-	m.streamJoiner.again(counted)
+func (m *chatStream) startRound(counted bool) {
+	maps.Copy(m.earlierTexts, m.roundTexts)
+	clear(m.roundTexts)
+	m.streamJoiner.startRound(counted)
 }
 
-func (m *chatStream) next(e sse.Event) (out []byte, last bool) {
+func (m *chatStream) takeEvent(e sse.Event) (out []byte, last bool) {
 	if strings.TrimSpace(e.Data) == "[DONE]" {
-		m.hold(e)
+		m.holdBack(e)
 		return nil, true
 	}
 	v := gjson.Parse(e.Data)
 	if used := v.Get("usage"); used.IsObject() {
-		m.now = used.Raw
+		m.roundUsage = used.Raw
 	}
 	choice := v.Get("choices.0")
-	data, gone := m.delta(m.named(e.Data, v.Get("id")), choice.Get("delta"))
+	data, gone := m.shownDelta(m.withFirstID(e.Data, v.Get("id")), choice.Get("delta"))
 	if choice.Get("finish_reason").Type == gjson.String {
-		m.stopped = true
+		m.complete = true
 	}
-	if m.stopped {
-		m.hold(sse.Event{Name: e.Name, Data: data, Raw: e.With(data)})
+	if m.complete {
+		m.holdBack(sse.Event{Name: e.Name, Data: data, Raw: e.WithData(data)})
 		return nil, false
 	}
 	if gone {
 		return nil, false
 	}
-	return e.With(data), false
+	return e.WithData(data), false
 }
 
-// named gives a chunk of a further round the id of the first: the official SDK
+// withFirstID gives a chunk of a further round the id of the first: the official SDK
 // takes no chunk of another answer.
-func (m *chatStream) named(data string, id gjson.Result) string {
+func (m *chatStream) withFirstID(data string, id gjson.Result) string {
 	switch {
 	case id.Str == "" || id.Raw == m.id:
 		return data
@@ -129,36 +129,36 @@ func (m *chatStream) named(data string, id gjson.Result) string {
 	return jsonedit.Set(data, "id", m.id)
 }
 
-// delta takes in what a chunk adds, and returns the chunk as the client gets it,
+// shownDelta takes in what a chunk adds, and returns the chunk as the client gets it,
 // and whether nothing is left of it.
-func (m *chatStream) delta(data string, d gjson.Result) (chunk string, gone bool) {
+func (m *chatStream) shownDelta(data string, d gjson.Result) (chunk string, gone bool) {
 	if !d.IsObject() {
 		return data, false
 	}
-	for _, name := range texts {
+	for _, name := range textMembers {
 		s := d.Get(name).Str
 		if s == "" {
 			continue
 		}
-		if m.spoke[name] && !m.speaks[name] {
+		if m.earlierTexts[name] && !m.roundTexts[name] {
 			data = jsonedit.Set(data, "choices.0.delta."+name, rawjson.Quote("\n\n"+s))
 		}
-		m.speaks[name] = true
+		m.roundTexts[name] = true
 	}
 	if m.round > 0 && d.Get("role").Exists() {
 		data = jsonedit.Delete(data, "choices.0.delta.role") // some clients would add it to the first
 	}
 	calls := d.Get("tool_calls")
 	if calls.Get("#").Int() == 0 {
-		return data, m.round > 0 && nothing(data)
+		return data, m.round > 0 && isEmptyChunk(data)
 	}
 	var shown []string
 	for c := range rawjson.Items(calls) {
 		i := c.Get("index").Int()
-		if _, known := m.indexes.at[i]; !known {
-			m.indexes.put(i, !isOurTool(c.Get("function.name").Str))
+		if _, known := m.indexes.shownAs[i]; !known {
+			m.indexes.assign(i, !isOurTool(c.Get("function.name").Str))
 		}
-		switch to, show := m.indexes.of(i); {
+		switch to, show := m.indexes.shownIndex(i); {
 		case !show:
 		case to == i:
 			shown = append(shown, c.Raw)
@@ -174,11 +174,11 @@ func (m *chatStream) delta(data string, d gjson.Result) (chunk string, gone bool
 		return jsonedit.Set(data, "choices.0.delta.tool_calls", list), false
 	}
 	data = jsonedit.Delete(data, "choices.0.delta.tool_calls")
-	return data, nothing(data)
+	return data, isEmptyChunk(data)
 }
 
-// nothing reports whether a chunk says nothing to anybody.
-func nothing(data string) bool {
+// isEmptyChunk reports whether a chunk says nothing to anybody.
+func isEmptyChunk(data string) bool {
 	for _, x := range rawjson.Members(gjson.Get(data, "choices.0.delta")) {
 		if x.Type != gjson.Null && (x.Type != gjson.String || x.Str != "") {
 			return false
@@ -187,28 +187,28 @@ func nothing(data string) bool {
 	return gjson.Get(data, "choices.0.finish_reason").Type != gjson.String && !gjson.Get(data, "usage").IsObject()
 }
 
-func (m *chatStream) rest() (out []byte) {
-	for _, e := range m.held {
+func (m *chatStream) heldContent() (out []byte) {
+	for _, e := range m.heldEvents {
 		data := jsonedit.Delete(jsonedit.Delete(e.Data, "choices.0.delta.tool_calls"), "usage")
 		if gjson.Get(data, "choices.0").Exists() {
 			data = jsonedit.Set(data, "choices.0.finish_reason", "null")
 		}
-		if rawjson.Valid(data) && !nothing(data) {
-			out = append(out, e.With(data)...)
+		if rawjson.Valid(data) && !isEmptyChunk(data) {
+			out = append(out, e.WithData(data)...)
 		}
 	}
 	return out
 }
 
-func (m *chatStream) end(how streamEnd) []byte {
-	if out := how.failed("", "error", `{"error":{"message":%s,"type":"server_error","code":null}}`); out != nil {
+func (m *chatStream) end(end streamEnd) []byte {
+	if out := end.failureEvent("", "error", `{"error":{"message":%s,"type":"server_error","code":null}}`); out != nil {
 		return out
 	}
-	return m.release(func(data string) string {
+	return m.releaseHeld(func(data string) string {
 		if m.round > 0 && gjson.Get(data, "usage").IsObject() {
-			data = jsonedit.Set(data, "usage", m.usage())
+			data = jsonedit.Set(data, "usage", m.totalUsage())
 		}
-		if how.dangling && gjson.Get(data, "choices.0.finish_reason").Str == "tool_calls" {
+		if end.callsRemoved && gjson.Get(data, "choices.0.finish_reason").Str == "tool_calls" {
 			data = jsonedit.Set(data, "choices.0.finish_reason", `"stop"`)
 		}
 		return data

@@ -36,14 +36,14 @@ var (
 	contentsUsage  = usageFields{written: []string{"candidatesTokenCount", "thoughtsTokenCount"}, output: []string{"candidatesTokenCount", "thoughtsTokenCount"}, total: "totalTokenCount"}
 )
 
-// joined is the usage that a client is told of several rounds: used is that of the
+// joinUsage is the usage that a client is told of several rounds: used is that of the
 // earlier ones, joined, now that of one more. Where one of them says nothing, it is
 // the other.
 //
 // Only Anthropic's API has a place for the rounds themselves (usage.iterations). For
 // the others they are left out: there are clients that refuse members which they do
 // not know.
-func (f usageFields) joined(used, now string) string {
+func (f usageFields) joinUsage(used, now string) string {
 	earlier, last := gjson.Parse(used), gjson.Parse(now)
 	switch {
 	case !earlier.IsObject():
@@ -51,7 +51,7 @@ func (f usageFields) joined(used, now string) string {
 	case !last.IsObject():
 		return used
 	}
-	out := added(earlier, last, countLevels, func(name string) bool { return slices.Contains(f.written, name) })
+	out := addCounts(earlier, last, countLevels, func(name string) bool { return slices.Contains(f.written, name) })
 	wrote := int64(0)
 	for _, name := range f.output {
 		wrote += field(earlier, name).Int()
@@ -68,9 +68,9 @@ func (f usageFields) joined(used, now string) string {
 // countLevels is how deep counts are gone through. Providers nest them twice.
 const countLevels = 8
 
-// added is an object of counts with those of an earlier one that are summed: numbers are added,
+// addCounts adds the counts of an earlier object, as far as they are summed: numbers are added,
 // objects gone through; anything else is that of the later one, where it has it.
-func added(earlier, later gjson.Result, levels int, summed func(name string) bool) string {
+func addCounts(earlier, later gjson.Result, levels int, summed func(name string) bool) string {
 	out := later.Raw
 	for name, before := range rawjson.Members(earlier) {
 		if before.Type == gjson.Null || !summed(name) {
@@ -81,17 +81,17 @@ func added(earlier, later gjson.Result, levels int, summed func(name string) boo
 		case !now.Exists() || now.Type == gjson.Null:
 			out = jsonedit.Set(out, path, before.Raw)
 		case before.Type == gjson.Number && now.Type == gjson.Number:
-			out = jsonedit.Set(out, path, sum(before, now))
+			out = jsonedit.Set(out, path, addNumbers(before, now))
 		case levels > 1 && before.IsObject() && now.IsObject():
-			out = jsonedit.Set(out, path, added(before, now, levels-1, func(string) bool { return true }))
+			out = jsonedit.Set(out, path, addCounts(before, now, levels-1, func(string) bool { return true }))
 		}
 	}
 	return out
 }
 
-// over is the members of b put over those of a: what a stream counts last is the
+// mergeMembers puts the members of b over those of a: what a stream counts last is the
 // whole.
-func over(a, b string) string {
+func mergeMembers(a, b string) string {
 	counts := gjson.Parse(b)
 	if !counts.IsObject() {
 		return a
@@ -105,7 +105,7 @@ func over(a, b string) string {
 	return out
 }
 
-func sum(a, b gjson.Result) string {
+func addNumbers(a, b gjson.Result) string {
 	if strings.ContainsAny(a.Raw+b.Raw, ".eE") {
 		return strconv.FormatFloat(a.Num+b.Num, 'f', -1, 64)
 	}

@@ -24,14 +24,14 @@
 // the model is offered read_artifact and recall; its calls to them are answered
 // here, in further requests that the client does not see.
 //
-// The files: exchange.go is the way of a request, untouched.go says when it goes on as it came,
-// read.go, session_*.go (how its conversation is found) and prepare.go are its steps before the
-// provider is asked, refusal.go those after it has refused. Answers are read in streams.go, and
-// usage.go reads what they count; rounds*.go ask again within one answer, dialect*.go say how
-// each API writes that. native*.go is what concerns the provider's own compaction,
-// providerstate*.go the histories that the provider holds for a client, websocket.go the
-// WebSocket on which Codex asks, memory_bounds.go how much is held, records.go what outlives
-// the process.
+// The files: exchange.go is the way of a request from top to bottom. Before it is sent:
+// read.go, session_*.go (how its conversation is found), prepare.go, and forward.go (when it
+// goes on as it came). After: refusal.go (a refused one is sent in another way), streams.go
+// (answers that pass), usage.go (what they count), rounds*.go (further requests within one
+// answer), dialect*.go (how each API writes that). failopen.go says what happens when our own
+// part fails. native*.go is what concerns the provider's own compaction, providerstate*.go the
+// histories that the provider holds for a client, websocket.go the WebSocket on which Codex
+// asks, memory_bounds.go how much is held, records.go what outlives the process.
 //
 // # Never harm
 //

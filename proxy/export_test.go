@@ -20,5 +20,5 @@ func (o *Options) Waiting() bool { return o.retry.Sleep == nil }
 // JoinedUsage is what a client of an API is told of two rounds.
 func JoinedUsage(api, first, second string) string {
 	f := map[string]usageFields{wire.Anthropic: messagesUsage, wire.Chat: chatUsage, wire.Responses: responsesUsage, wire.Gemini: contentsUsage}[api]
-	return f.joined(first, second)
+	return f.joinUsage(first, second)
 }

@@ -25,14 +25,14 @@ func Forget(ctx context.Context, documents store.Documents, log string) error {
 	return nil
 }
 
-func forgetResponses(ctx context.Context, responses records[response], log string) error {
-	all := map[string]record[response]{}
-	err := responses.each(ctx, func(id string, found record[response], _ int) error {
-		k := response{}
+func forgetResponses(ctx context.Context, responses records[storedResponse], log string) error {
+	all := map[string]record[storedResponse]{}
+	err := responses.each(ctx, func(id string, found record[storedResponse], _ int) error {
+		k := storedResponse{}
 		if found.value != nil { // one that cannot be read leads nowhere
-			k.Log, k.Prev = found.value.Log, found.value.Prev
+			k.Log, k.Previous = found.value.Log, found.value.Previous
 		}
-		all[id] = record[response]{&k, found.version}
+		all[id] = record[storedResponse]{&k, found.version}
 		return nil
 	})
 	if err != nil {
@@ -40,12 +40,12 @@ func forgetResponses(ctx context.Context, responses records[response], log strin
 	}
 	// leads says whose log stands behind a response that names only the one before.
 	leads := func(id string) bool {
-		for range maxHops {
+		for range maxChain {
 			k, known := all[id]
 			if !known || k.value.Log != "" {
 				return known && k.value.Log == log
 			}
-			id = k.value.Prev
+			id = k.value.Previous
 		}
 		return false
 	}

@@ -32,9 +32,9 @@ const (
 	Emulated  = "emulated"  // native compaction that the client asked for was done here
 )
 
-// withoutOurs returns the request without our headers. A RoundTripper may not
+// withoutOurHeaders returns the request without our headers. A RoundTripper may not
 // change the request that it was given.
-func withoutOurs(r *http.Request) *http.Request {
+func withoutOurHeaders(r *http.Request) *http.Request {
 	out := *r
 	if r.Header.Get(ThreadHeader) != "" {
 		out.Header = r.Header.Clone()
@@ -43,9 +43,9 @@ func withoutOurs(r *http.Request) *http.Request {
 	return &out
 }
 
-// outgoing is the request with another body.
-func outgoing(r *http.Request, size int, body func() io.Reader) *http.Request {
-	out := withoutOurs(r)
+// withBody returns the request with another body, without our headers.
+func withBody(r *http.Request, size int, body func() io.Reader) *http.Request {
+	out := withoutOurHeaders(r)
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(body()), nil }
 	out.Body, out.ContentLength, out.TransferEncoding = io.NopCloser(body()), int64(size), nil
 	if values := r.Header["Content-Length"]; len(values) > 0 {
@@ -55,8 +55,8 @@ func outgoing(r *http.Request, size int, body func() io.Reader) *http.Request {
 	return out
 }
 
-// readable asks for an answer that can be read here: compressed by gzip at most.
-func readable(out *http.Request) {
+// acceptReadable asks for an answer that can be read here: compressed by gzip at most.
+func acceptReadable(out *http.Request) {
 	out.Header = out.Header.Clone()
 	accepted := out.Header.Get("Accept-Encoding")
 	switch {

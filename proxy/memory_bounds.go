@@ -23,11 +23,11 @@ type Memory struct {
 
 	sessions *palimpsest.Memory
 
-	mu       sync.Mutex
-	room     int            // for bodies of requests, in bytes
-	each     int            // for those of one tenant
-	held     map[string]int // by tenant, where it is not 0
-	counters map[string]*token.Counter
+	mu              sync.Mutex
+	freeBodyBytes   int            // for bodies of requests, in bytes
+	tenantBodyBytes int            // for those of one tenant
+	bodyBytes       map[string]int // by tenant, where it is not 0
+	counters        map[string]*token.Counter
 }
 
 // MemoryOptions are the bounds of a Memory, in bytes. Zero fields hold the defaults.
@@ -54,62 +54,62 @@ func NewMemory(o *MemoryOptions) *Memory {
 		sessions = palimpsest.NewMemory(0)
 	}
 	return &Memory{
-		index: identify.NewIndex(cmp.Or(o.All, 256<<20), cmp.Or(o.Tenant, 128<<20)),
-		room:  room, each: cmp.Or(o.TenantBodies, room), held: map[string]int{},
+		index:         identify.NewIndex(cmp.Or(o.All, 256<<20), cmp.Or(o.Tenant, 128<<20)),
+		freeBodyBytes: room, tenantBodyBytes: cmp.Or(o.TenantBodies, room), bodyBytes: map[string]int{},
 		counters: map[string]*token.Counter{}, sessions: sessions,
 	}
 }
 
-// Take takes room for a part of a body of a tenant's; it is false where there is none.
-// What was taken is given back with Give.
-func (m *Memory) Take(tenant string, bytes int) bool {
+// Reserve reserves room for a part of a body of a tenant's; it is false where there is none.
+// What was taken is given back with Release.
+func (m *Memory) Reserve(tenant string, bytes int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.room < bytes || m.each-m.held[tenant] < bytes {
+	if m.freeBodyBytes < bytes || m.tenantBodyBytes-m.bodyBytes[tenant] < bytes {
 		return false
 	}
-	m.room -= bytes
-	m.held[tenant] += bytes
+	m.freeBodyBytes -= bytes
+	m.bodyBytes[tenant] += bytes
 	return true
 }
 
-// Give gives room back.
-func (m *Memory) Give(tenant string, bytes int) {
+// Release gives it back.
+func (m *Memory) Release(tenant string, bytes int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.room += bytes
-	if m.held[tenant] -= bytes; m.held[tenant] == 0 {
-		delete(m.held, tenant)
+	m.freeBodyBytes += bytes
+	if m.bodyBytes[tenant] -= bytes; m.bodyBytes[tenant] == 0 {
+		delete(m.bodyBytes, tenant)
 	}
 }
 
-// room is what one body takes of a Memory. It is safe for concurrent use.
-type room struct {
+// reservation is what one body takes of a Memory. It is safe for concurrent use.
+type reservation struct {
 	memory *Memory
 	tenant string
 	held   atomic.Int64
 }
 
-func (t *Transport) room() *room {
-	return &room{memory: t.options.Memory, tenant: t.options.Config.Requester.TenantID}
+func (t *Transport) newReservation() *reservation {
+	return &reservation{memory: t.options.Memory, tenant: t.options.Config.Requester.TenantID}
 }
 
-func (r *room) take(bytes int) bool {
-	ok := r.memory.Take(r.tenant, bytes)
+func (r *reservation) reserve(bytes int) bool {
+	ok := r.memory.Reserve(r.tenant, bytes)
 	if ok {
 		r.held.Add(int64(bytes))
 	}
 	return ok
 }
 
-// giveBack gives back all that was taken.
-func (r *room) giveBack() { r.memory.Give(r.tenant, int(r.held.Swap(0))) }
+// release gives back all that was taken.
+func (r *reservation) release() { r.memory.Release(r.tenant, int(r.held.Swap(0))) }
 
 // Bodies is how many bytes of bodies are at work.
 func (m *Memory) Bodies() (all int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, bytes := range m.held {
+	for _, bytes := range m.bodyBytes {
 		all += bytes
 	}
 	return all

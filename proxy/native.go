@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -15,13 +17,13 @@ import (
 // emulator does what a request asks of its provider's own compaction, where the
 // provider cannot. There is one for each API that has such a thing.
 type emulator interface {
-	// begin reads a request. emulated says
+	// apply reads a request. emulated says
 	// that the upstream cannot compact; where it can, only items of ours are
 	// replaced by what they stand for. An error is a fault of ours.
-	begin(ctx context.Context, body string, emulated bool) (emulation, error)
-	// stripped is the request without what the upstream does not know and without
-	// items of ours: what is sent where begin has failed.
-	stripped(body string, emulated bool) emulation
+	apply(ctx context.Context, body string, emulated bool) (emulation, error)
+	// fallback is the request without what the upstream does not know and without
+	// items of ours: what is sent where apply has failed.
+	fallback(body string, emulated bool) emulation
 }
 
 // emulation is what became of a request. The zero value leaves it as it is.
@@ -32,81 +34,95 @@ type emulation struct {
 	// them.
 	body   string
 	header http.Header
-	// asked is what a request of the Responses API asks beside; nil for others.
-	asked *asked
-	// state is the history that the provider holds for the client; nil where the request
+	// responses is what a request of the Responses API asks beside; nil for others.
+	responses *responsesRequest
+	// providerState is the history that the provider holds for the client; nil where the request
 	// has its own.
-	state *providerState
-	// settled says that the request was made smaller as the client asked, so that
+	providerState *providerState
+	// edited says that the request was made smaller as the client asked, so that
 	// the policy leaves it alone unless it is refused as too long.
-	settled bool
-	// shape gives the upstream's answer, of status 200, the form that the client waits for; nil
+	edited bool
+	// reshape gives the upstream's answer, of status 200, the form that the client waits for; nil
 	// leaves it as it is.
-	shape func(*http.Response)
+	reshape func(*http.Response)
 }
+
+// The marks of requests that go on with a history which the provider holds. A search for a text
+// is fast where that begins with a rare letter.
+const (
+	threadMark       = `"thread"`
+	responseMark     = `_response_id"`
+	conversationMark = `"conversation"`
+	conversationEnd  = `versation"`
+	longestMark      = 32 // bytes; native.Prefix and those of mayAskCompaction have less
+)
 
 // emulatorOf is the emulator of a request that may need one; nil where a look at
-// the bytes shows that it does not.
-func (x *exchange) emulatorOf(body string) (e emulator, emulated bool) {
+// the bytes shows that it does not. Only those are searched that the step before did not have.
+func (x *exchange) emulatorOf() (e emulator, emulated bool) {
 	api := x.endpoint.dialect.API()
-	emulated = slices.Contains(x.t.options.Emulate, api)
-	if api == wire.Responses && (strings.Contains(body, `_response_id"`) || strings.Contains(body, `"conversation"`)) {
-		return nativeResponses{x}, emulated // it goes on with a history that the provider holds
-	}
-	if api == wire.Anthropic && names(body, "thread") {
-		return messageThreads{x}, emulated
-	}
-	if !strings.Contains(body, native.Prefix) && !(emulated && (x.endpoint.task == compaction || mentions(body) || namesBetas(x.request.Header))) {
+	if api != wire.Anthropic && api != wire.Responses {
 		return nil, false
 	}
-	switch api {
-	case wire.Anthropic:
-		return nativeMessages{x}, emulated
-	case wire.Responses:
+	emulated = slices.Contains(x.t.options.Emulate, api)
+	x.similar = x.t.requests.Similar(api, x.plainBody)
+	body := x.similar.Unsearched(longestMark)
+	ours, asks := strings.Contains(body, native.Prefix), emulated && mayAskCompaction(body)
+	held := api == wire.Anthropic && strings.Contains(body, threadMark) ||
+		api == wire.Responses && (strings.Contains(body, responseMark) || strings.Contains(body, conversationEnd) && strings.Contains(body, conversationMark))
+	x.similar.Unmarked = !ours && !asks && !held
+	switch {
+	case held && api == wire.Responses:
+		return nativeResponses{x}, emulated
+	case held && gjson.Get(x.plainBody, "thread").IsObject():
+		return messageThreads{x}, emulated
+	case !ours && !asks && !(emulated && (x.endpoint.task == compaction || namesBetas(x.request.Header))):
+		return nil, false
+	case api == wire.Responses:
 		return nativeResponses{x}, emulated
 	}
-	return nil, false
+	return nativeMessages{x}, emulated
 }
 
-// mentions reports whether a body may ask for native compaction.
-func mentions(body string) bool {
+// mayAskCompaction reports whether a body may ask for native compaction.
+func mayAskCompaction(body string) bool {
 	return strings.Contains(body, `_management"`) || strings.Contains(body, `mpaction`) && strings.Contains(body, `"compaction`)
 }
 
-// emulate answers the request, with the emulation of what its API can do where
+// runWithEmulation answers the request, with the emulation of what its API can do where
 // the upstream cannot.
-func (x *exchange) emulate() (*http.Response, error) {
-	if x.unreadable != nil {
+func (x *exchange) runWithEmulation() (*http.Response, error) {
+	if x.decompressErr != nil {
 		return x.run()
 	}
-	body := x.plain
-	e, emulated := x.emulatorOf(body)
+	body := x.plainBody
+	e, emulated := x.emulatorOf()
 	if e == nil {
 		return x.run()
 	}
 	ctx := x.request.Context()
-	m, err := guard(ctx, x.t.options.Deadline, func(ctx context.Context) (emulation, error) { return e.begin(ctx, body, emulated) })
+	m, err := runWithin(ctx, x.t.options.Deadline, func(ctx context.Context) (emulation, error) { return e.apply(ctx, body, emulated) })
 	if err != nil {
-		x.fault("native", err, nil)
+		x.emitFault("native", err, nil)
 		// What goes out without this is refused: it takes its time, however short the deadline is.
 		patience := max(x.t.options.Deadline, defaultDeadline)
-		m, err = guard(ctx, patience, func(context.Context) (emulation, error) { return e.stripped(body, emulated), nil })
+		m, err = runWithin(ctx, patience, func(context.Context) (emulation, error) { return e.fallback(body, emulated), nil })
 		if err != nil {
-			x.fault("native", err, nil)
+			x.emitFault("native", err, nil)
 		}
 	}
 	if m.answer != nil {
-		x.t.requested(x.endpoint)
+		x.t.countRequest(x.endpoint)
 		m.answer.Header.Set(ActionHeader, Emulated)
 		return m.answer, nil
 	}
 	next := *x
-	next.native = m
+	next.emulation = m
 	if m.header != nil {
 		next.request = withHeader(next.request, m.header)
 	}
 	if m.body != "" {
-		next.body, next.plain, next.request = m.body, m.body, unpackedRequest(next.request)
+		next.body, next.plainBody, next.request = m.body, m.body, withoutEncoding(next.request)
 	}
 	res, err := next.run()
 	if err != nil {
@@ -114,24 +130,24 @@ func (x *exchange) emulate() (*http.Response, error) {
 	}
 	if m.body != "" && res.Header.Get(ActionHeader) == Passed {
 		res.Header.Set(ActionHeader, Emulated)
-		if m.settled && x.endpoint.task == generate {
+		if m.edited && x.endpoint.task == generate {
 			x.t.edited.Add(1)
-			x.t.before.Add(int64(len(body)) / usualBytes)
-			x.t.sent.Add(int64(len(m.body)) / usualBytes)
+			x.t.tokensBefore.Add(int64(len(body)) / bytesPerToken)
+			x.t.tokensSent.Add(int64(len(m.body)) / bytesPerToken)
 		}
 	}
-	if m.shape != nil && res.StatusCode == http.StatusOK {
-		m.shape(res)
+	if m.reshape != nil && res.StatusCode == http.StatusOK {
+		m.reshape(res)
 	}
 	return res, nil
 }
 
-// usualBytes is about how many bytes a token has, for totals of what nobody has
+// bytesPerToken is about how many bytes a token has, for totals of what nobody has
 // counted.
-const usualBytes = 4
+const bytesPerToken = 4
 
-// unpackedRequest is a request whose body has no compression any more.
-func unpackedRequest(r *http.Request) *http.Request {
+// withoutEncoding is a request whose body has no compression any more.
+func withoutEncoding(r *http.Request) *http.Request {
 	h := r.Header.Clone()
 	h.Del("Content-Encoding")
 	return withHeader(r, h)
@@ -143,8 +159,8 @@ func withHeader(r *http.Request, h http.Header) *http.Request {
 	return &out
 }
 
-// answering is an answer that was made here.
-func answering(r *http.Request, status int, kind, body string) *http.Response {
+// newAnswer is an answer that was made here.
+func newAnswer(r *http.Request, status int, kind, body string) *http.Response {
 	return &http.Response{
 		Status: strconv.Itoa(status) + " " + http.StatusText(status), StatusCode: status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,

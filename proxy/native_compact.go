@@ -20,15 +20,15 @@ import (
 )
 
 // compactNow makes the compaction that the client asks for.
-func (n nativeResponses) compactNow(ctx context.Context, a *asked) (*http.Response, error) {
-	r, err := n.reassembled(ctx, a.rebuilt)
+func (n nativeResponses) compactNow(ctx context.Context, a *responsesRequest) (*http.Response, error) {
+	r, err := n.parseRebuilt(ctx, a.rebuilt)
 	if err != nil {
 		return nil, err
 	}
 	if len(r.IDs) == 0 {
-		return refused(n.request, &native.ResponsesRefusal{Param: "input", Message: "there is nothing to compact: the input holds no message"}), nil
+		return refusalAnswer(n.request, &native.ResponsesRefusal{Param: "input", Message: "there is nothing to compact: the input holds no message"}), nil
 	}
-	s, _, err := n.exchange.begin(ctx, r)
+	s, _, err := n.exchange.beginStep(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -40,38 +40,38 @@ func (n nativeResponses) compactNow(ctx context.Context, a *asked) (*http.Respon
 			return nil, err
 		}
 	}
-	item, h, err := n.compaction(ctx, s.id, r)
+	item, h, err := n.compactionItem(ctx, s.logID, r)
 	if err != nil {
 		return nil, err
 	}
 	if n.endpoint.task == generate && a.Stored {
-		k := &response{Made: n.start.UnixNano(), history: h, System: instructions(r.Prompt), Output: raws([]string{item}), Part: true}
+		k := &storedResponse{Made: n.start.UnixNano(), loggedHistory: h, System: instructions(r.Prompt), Output: rawMessages([]string{item}), Incomplete: true}
 		if err := n.t.responses.save(ctx, n.responseID(item), k); err != nil {
-			n.fault("link", err, s)
+			n.emitFault("link", err, s)
 		}
 	}
-	return n.compacted(a, r.Prompt.Messages, item), nil
+	return n.compactedAnswer(a, r.Prompt.Messages, item), nil
 }
 
-// compaction is the item that stands for everything that a log holds up to the end of
+// compactionItem is the item that stands for everything that a log holds up to the end of
 // a request.
-func (n nativeResponses) compaction(ctx context.Context, log string, r *reading) (item string, h history, err error) {
-	h, messages, err := n.t.position(ctx, log, r)
+func (n nativeResponses) compactionItem(ctx context.Context, log string, r *parsedRequest) (item string, h loggedHistory, err error) {
+	h, messages, err := n.t.logPosition(ctx, log, r)
 	if err != nil {
 		return "", h, err
 	}
-	summary, err := inWords(ctx, messages, wordsBudget)
+	summary, err := summaryText(ctx, messages, summaryBudget)
 	if err != nil {
 		return "", h, err
 	}
-	content, err := n.sealed(ctx, native.Token{API: wire.Responses, Kind: "compaction", Thread: h.Log, At: h.At, Last: string(h.Last), Summary: summary})
+	content, err := n.sealToken(ctx, native.Token{API: wire.Responses, Kind: "compaction", Thread: h.Log, At: h.At, Last: string(h.Last), Summary: summary})
 	if err != nil {
 		return "", h, err
 	}
 	if system := instructions(r.Prompt); len(system) > 0 {
 		// A client may drop what stands before the item, its instructions as well.
-		if err := n.t.responses.save(ctx, itemID(content), &response{Made: n.start.UnixNano(), history: h, System: system}); err != nil {
-			n.fault("link", err, &step{id: log})
+		if err := n.t.responses.save(ctx, itemID(content), &storedResponse{Made: n.start.UnixNano(), loggedHistory: h, System: system}); err != nil {
+			n.emitFault("link", err, &step{logID: log})
 		}
 	}
 	return native.CompactionItem(itemID(content), content), h, nil
@@ -92,35 +92,35 @@ func instructions(p *prompt.Prompt) []json.RawMessage {
 	return list
 }
 
-// position is where a request ends in its log.
-func (t *Transport) position(ctx context.Context, id string, r *reading) (history, []thread.Message, error) {
+// logPosition is where a request ends in its log.
+func (t *Transport) logPosition(ctx context.Context, id string, r *parsedRequest) (loggedHistory, []thread.Message, error) {
 	log, err := t.log.Load(ctx, id)
 	if err != nil {
-		return history{}, nil, err
+		return loggedHistory{}, nil, err
 	}
 	last := r.IDs[len(r.IDs)-1]
 	at, found := log.Index(last)
 	if !found {
 		if at = log.Len() - 1; at < 0 {
-			return history{}, nil, errMoved
+			return loggedHistory{}, nil, errHistoryChanged
 		}
 		last = uncopied.At(log, at).ID
 	}
-	return history{id, at + 1, last}, uncopied.Messages(log)[:at+1], nil
+	return loggedHistory{id, at + 1, last}, uncopied.Messages(log)[:at+1], nil
 }
 
-// compacted is the answer to a request for a compaction.
-func (n nativeResponses) compacted(a *asked, messages []thread.Message, item string) *http.Response {
+// compactedAnswer is the answer to a request for a compaction.
+func (n nativeResponses) compactedAnswer(a *responsesRequest, messages []thread.Message, item string) *http.Response {
 	n.t.compactions.Add(1)
 	answer := native.ResponsesAnswer{ID: n.responseID(item), Created: n.start.Unix(), Items: []string{item}}
 	switch {
 	case n.endpoint.task == compaction:
-		answer.Items = append(retained(a, messages), item)
-		return answering(n.request, http.StatusOK, jsonKind, answer.Compacted())
+		answer.Items = append(retainedMessages(a, messages), item)
+		return newAnswer(n.request, http.StatusOK, jsonKind, answer.CompactedBody())
 	case a.Stream:
-		return answering(n.request, http.StatusOK, streamKind, answer.Events(a.Responses))
+		return newAnswer(n.request, http.StatusOK, streamKind, answer.Events(a.Responses))
 	}
-	return answering(n.request, http.StatusOK, jsonKind, answer.Whole(a.Responses))
+	return newAnswer(n.request, http.StatusOK, jsonKind, answer.Response(a.Responses))
 }
 
 // responseID is the id of a response that was made here.
@@ -128,11 +128,11 @@ func (n nativeResponses) responseID(item string) string {
 	return "resp_" + identify.Digest(item, n.start.String())
 }
 
-// retained are the user's messages of the whole conversation, as the answer to
+// retainedMessages are the user's messages of the whole conversation, as the answer to
 // /responses/compact repeats them; nil messages are those of the request.
-func retained(a *asked, messages []thread.Message) []string {
+func retainedMessages(a *responsesRequest, messages []thread.Message) []string {
 	if messages == nil {
-		return native.Retained(a.items)
+		return native.RetainedMessages(a.items)
 	}
 	var items []string
 	for i := range messages {
@@ -145,12 +145,12 @@ func retained(a *asked, messages []thread.Message) []string {
 			items = append(items, `{"role":"user","content":`+rawjson.Quote(m.Text())+`}`)
 		}
 	}
-	return native.Retained(items)
+	return native.RetainedMessages(items)
 }
 
-// compactInWords makes a compaction that needs no log: it holds a summary of the
+// compactWithoutLog makes a compaction that needs no log: it holds a summary of the
 // request.
-func (n nativeResponses) compactInWords(ctx context.Context, a *asked) (*http.Response, error) {
+func (n nativeResponses) compactWithoutLog(ctx context.Context, a *responsesRequest) (*http.Response, error) {
 	items := a.items
 	if a.rebuilt != nil && a.rebuilt.fallback != nil {
 		items = a.rebuilt.fallback
@@ -159,27 +159,27 @@ func (n nativeResponses) compactInWords(ctx context.Context, a *asked) (*http.Re
 	if err != nil {
 		return nil, err
 	}
-	ids, err := identify.Chain(nil, p.Messages, ctx.Err)
+	ids, err := identify.ChainIDs(nil, p.Messages, ctx.Err)
 	if err != nil {
 		return nil, err
 	}
 	for i, id := range ids {
 		p.Messages[i].ID = id
 	}
-	summary, err := inWords(ctx, p.Messages, 4*wordsBudget)
+	summary, err := summaryText(ctx, p.Messages, 4*summaryBudget)
 	if err != nil {
 		return nil, err
 	}
-	content, err := n.sealed(ctx, native.Token{API: wire.Responses, Kind: "compaction", Summary: summary})
+	content, err := n.sealToken(ctx, native.Token{API: wire.Responses, Kind: "compaction", Summary: summary})
 	if err != nil {
 		return nil, err
 	}
-	return n.compacted(a, nil, native.CompactionItem(itemID(content), content)), nil
+	return n.compactedAnswer(a, nil, native.CompactionItem(itemID(content), content)), nil
 }
 
-// inWords is a summary of messages, for whoever has nothing else of them. No model
+// summaryText is a summary of messages, for whoever has nothing else of them. No model
 // is asked for it.
-func inWords(ctx context.Context, messages []thread.Message, budget int) (string, error) {
+func summaryText(ctx context.Context, messages []thread.Message, budget int) (string, error) {
 	s, err := (&summarize.Extractive{}).Summarize(ctx, summarize.Input{Messages: messages, Budget: budget})
 	if errors.Is(err, summarize.ErrBudget) {
 		return "", nil
@@ -187,6 +187,6 @@ func inWords(ctx context.Context, messages []thread.Message, budget int) (string
 	return s.Render(), err
 }
 
-// wordsBudget is what the readable summary in a compaction may take beside its
+// summaryBudget is what the readable summary in a compaction may take beside its
 // log, in tokens of four bytes. Clients count the item by its length.
-const wordsBudget = 1_500
+const summaryBudget = 1_500

@@ -14,7 +14,7 @@ import (
 // remembered of it.
 func streamed(t testing.TB, from, item string) (out, remembered string) {
 	res := &http.Response{Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(from))}
-	nativeResponses{&exchange{}}.show(res, item, func(response string) { remembered = response })
+	nativeResponses{&exchange{}}.insertItem(res, item, func(response string) { remembered = response })
 	raw, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatal(err)

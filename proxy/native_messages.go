@@ -23,77 +23,77 @@ import (
 // https://docs.anthropic.com/en/docs/build-with-claude/compaction
 type nativeMessages struct{ *exchange }
 
-func (n nativeMessages) begin(ctx context.Context, body string, emulated bool) (emulation, error) {
-	if emulated && !mentions(body) {
-		return n.plain(), nil
+func (n nativeMessages) apply(ctx context.Context, body string, emulated bool) (emulation, error) {
+	if emulated && !mayAskCompaction(body) {
+		return n.withoutBetaHeader(), nil
 	}
 	m, err := native.ReadMessages(body)
 	if err != nil {
 		return emulation{}, nil // the provider says it better
 	}
 	if emulated {
-		err = m.Ask()
+		err = m.ReadCompaction()
 	}
 	if err == nil {
-		err = m.Expand(n.opener(ctx, wire.Anthropic), emulated)
+		err = m.Expand(n.tokenOpener(ctx, wire.Anthropic), emulated)
 	}
 	var done emulation
 	if err == nil && emulated && (m.Managed || m.OnDemand) {
-		done, err = n.ask(ctx, m)
+		done, err = n.applyEdits(ctx, m)
 	} else if err == nil && m.Changed() {
-		done = n.onward(m, emulated)
+		done = n.forUpstream(m, emulated)
 	} else if err == nil && emulated {
-		done = n.plain()
+		done = n.withoutBetaHeader()
 	}
 	if refusal, ok := errors.AsType[*native.Refusal](err); ok {
-		return emulation{answer: answering(n.request, http.StatusBadRequest, jsonKind, refusal.Body())}, nil
+		return emulation{answer: newAnswer(n.request, http.StatusBadRequest, jsonKind, refusal.Body())}, nil
 	}
 	return done, err
 }
 
-// plain is for a request that asks for nothing, of a client that may.
-func (n nativeMessages) plain() emulation {
+// withoutBetaHeader takes the betas off a request that names them and asks for nothing.
+func (n nativeMessages) withoutBetaHeader() emulation {
 	if !namesBetas(n.request.Header) {
 		return emulation{}
 	}
-	out := emulation{header: withoutBetas(n.request.Header, betas...)}
-	if n.endpoint.task == generate && compacts(n.request.Header) {
-		out.shape = func(res *http.Response) { n.added(res, &native.Addition{Iterations: true}) }
+	out := emulation{header: withoutBetas(n.request.Header, emulatedBetas...)}
+	if n.endpoint.task == generate && namesCompactBeta(n.request.Header) {
+		out.reshape = func(res *http.Response) { n.addToAnswer(res, &native.Addition{Iterations: true}) }
 	}
 	return out
 }
 
-// compacts reports whether a client names the beta under which the usage of every
+// namesCompactBeta reports whether a client names the beta under which the usage of every
 // answer is told by iterations.
-func compacts(h http.Header) bool {
+func namesCompactBeta(h http.Header) bool {
 	return strings.Contains(strings.Join(h.Values(betaHeader), ","), native.BetaCompact)
 }
 
-func (n nativeMessages) stripped(body string, emulated bool) emulation {
+func (n nativeMessages) fallback(body string, emulated bool) emulation {
 	m, err := native.ReadMessages(body)
 	if err != nil {
 		return emulation{}
 	}
-	if emulated && m.Ask() == nil && m.OnDemand && n.endpoint.task == generate {
-		return emulation{answer: answering(n.request, 529, jsonKind, native.Unavailable())}
+	if emulated && m.ReadCompaction() == nil && m.OnDemand && n.endpoint.task == generate {
+		return emulation{answer: newAnswer(n.request, 529, jsonKind, native.Unavailable())}
 	}
 	if err := m.Expand(nil, emulated); err != nil {
 		return emulation{}
 	}
-	return n.onward(m, emulated)
+	return n.forUpstream(m, emulated)
 }
 
-// onward is the request for the upstream as it is now.
-func (n nativeMessages) onward(m *native.Messages, emulated bool) emulation {
+// forUpstream is the request as it is now, without what the upstream does not know.
+func (n nativeMessages) forUpstream(m *native.Messages, emulated bool) emulation {
 	out := emulation{body: m.Body()}
 	if emulated {
-		out.header = withoutBetas(n.request.Header, betas...)
+		out.header = withoutBetas(n.request.Header, emulatedBetas...)
 	}
 	return out
 }
 
-// betas are those that are done here.
-var betas = []string{native.BetaEdits, native.BetaCompact, native.BetaOnDemand}
+// emulatedBetas are those that are done here.
+var emulatedBetas = []string{native.BetaEdits, native.BetaCompact, native.BetaOnDemand}
 
 // betaHeader is where a client names betas, in lists or several times.
 const betaHeader = "Anthropic-Beta"
@@ -101,7 +101,7 @@ const betaHeader = "Anthropic-Beta"
 // namesBetas reports whether a client names one of them; it does so with every
 // request, also where it asks for nothing.
 func namesBetas(h http.Header) bool {
-	return slices.ContainsFunc(betas, func(beta string) bool { return strings.Contains(strings.Join(h.Values(betaHeader), ","), beta) })
+	return slices.ContainsFunc(emulatedBetas, func(beta string) bool { return strings.Contains(strings.Join(h.Values(betaHeader), ","), beta) })
 }
 
 // withoutBetas are headers that do not name some betas.
@@ -122,15 +122,15 @@ func withoutBetas(h http.Header, gone ...string) http.Header {
 	return out
 }
 
-// ask does what is asked for.
-func (n nativeMessages) ask(ctx context.Context, m *native.Messages) (emulation, error) {
+// applyEdits does what is asked for.
+func (n nativeMessages) applyEdits(ctx context.Context, m *native.Messages) (emulation, error) {
 	switch {
 	case m.OnDemand && n.endpoint.task == count:
-		return n.onward(m, true), nil // it counts the conversation as it was sent
+		return n.forUpstream(m, true), nil // it counts the conversation as it was sent
 	case m.OnDemand:
-		return n.onDemand(ctx, m)
+		return n.answerWithSummary(ctx, m)
 	}
-	memo, err := n.counts(m.Model)
+	memo, err := n.tokenMemo(m.Model)
 	if err != nil {
 		return emulation{}, err
 	}
@@ -139,11 +139,11 @@ func (n nativeMessages) ask(ctx context.Context, m *native.Messages) (emulation,
 	if slices.ContainsFunc(m.Edits, func(e native.Edit) bool { return e.Trigger > 0 && !e.ByUses && m.Size() > e.Trigger }) {
 		p, err := decodedPrompt(ctx, m.Body())
 		if err != nil {
-			return n.onward(m, true), nil // the provider says what is wrong with it
+			return n.forUpstream(m, true), nil // the provider says what is wrong with it
 		}
 		tokens = memo.Prompt(p)
 	}
-	add := &native.Addition{Managed: true, Iterations: compacts(n.request.Header)}
+	add := &native.Addition{Managed: true, Iterations: namesCompactBeta(n.request.Header)}
 	paused := false
 	for _, e := range m.Edits {
 		var done native.Applied
@@ -152,11 +152,11 @@ func (n nativeMessages) ask(ctx context.Context, m *native.Messages) (emulation,
 		case native.ClearThinking:
 			done, ok = m.ClearThinking(e, tokensOf)
 		case native.ClearTools:
-			done, ok = m.Clear(e, tokens, tokensOf)
+			done, ok = m.ClearToolUses(e, tokens, tokensOf)
 		case native.Compact:
 			add.Iterations = true
 			if n.endpoint.task == generate && tokens >= e.Trigger && add.Block == "" {
-				if err := n.compact(ctx, m, e, add); err != nil {
+				if err := n.compactConversation(ctx, m, e, add); err != nil {
 					return emulation{}, err
 				}
 				paused = e.Pause && add.Block != ""
@@ -168,90 +168,90 @@ func (n nativeMessages) ask(ctx context.Context, m *native.Messages) (emulation,
 		}
 	}
 	if paused {
-		return emulation{answer: n.alone(m, add)}, nil
+		return emulation{answer: n.compactionAnswer(m, add)}, nil
 	}
 	if m.Edited() && n.t.model(m.Model).BindsThinking {
-		m.Unbind()
+		m.ClearBoundThinking()
 	}
-	out := n.onward(m, true)
-	out.settled = m.Edited()
-	out.shape = func(res *http.Response) { n.added(res, add) }
+	out := n.forUpstream(m, true)
+	out.edited = m.Edited()
+	out.reshape = func(res *http.Response) { n.addToAnswer(res, add) }
 	return out, nil
 }
 
-// added gives an answer what it says of native compaction.
-func (n nativeMessages) added(res *http.Response, add *native.Addition) {
-	whole := add.Whole
+// addToAnswer adds to an answer what it says of native compaction.
+func (n nativeMessages) addToAnswer(res *http.Response, add *native.Addition) {
+	whole := add.AddToAnswer
 	if n.endpoint.task == count {
-		whole = add.Counted
+		whole = add.AddToCount
 	}
-	n.shaped(res, whole, func(e sse.Event) (out []byte) {
-		for _, data := range add.Event(e.Data) {
+	n.rewriteAnswer(res, whole, func(e sse.Event) (out []byte) {
+		for _, data := range add.AddToEvent(e.Data) {
 			if data == e.Data {
 				out = append(out, e.Raw...)
 			} else {
-				out = append(out, sse.Event{Name: gjson.Get(data, "type").Str}.With(data)...)
+				out = append(out, sse.Event{Name: gjson.Get(data, "type").Str}.WithData(data)...)
 			}
 		}
 		return out
 	})
 }
 
-// compact puts a summary in place of the whole conversation. Where that would
+// compactConversation puts a summary in place of the whole conversation. Where that would
 // save less than half of it nothing is done.
-func (n nativeMessages) compact(ctx context.Context, m *native.Messages, e native.Edit, add *native.Addition) error {
+func (n nativeMessages) compactConversation(ctx context.Context, m *native.Messages, e native.Edit, add *native.Addition) error {
 	p, err := decodedPrompt(ctx, m.Body())
 	if err != nil {
 		return err
 	}
-	made, size, err := n.summarized(ctx, p, m, e.Instructions)
+	made, size, err := n.makeReplacement(ctx, p, m, e.Instructions)
 	if err != nil || 2*made.tokens > size {
 		return err
 	}
 	if e.Pause {
-		if err := m.Invalid(); err != nil {
+		if err := m.Validate(); err != nil {
 			return err // nobody else will look at the request
 		}
 	}
-	token, err := n.signed(ctx, m, native.BetaCompact, made, size)
+	token, err := n.signReplacement(ctx, m, native.BetaCompact, made, size)
 	if err != nil {
 		return err
 	}
 	add.Block = native.ThresholdBlock(made.text, token)
-	m.Replace(made.text)
+	m.ReplaceMessages(made.text)
 	return nil
 }
 
-// onDemand answers a request for nothing but a summary.
-func (n nativeMessages) onDemand(ctx context.Context, m *native.Messages) (emulation, error) {
-	if m.Empty() {
+// answerWithSummary answers a request for nothing but a summary.
+func (n nativeMessages) answerWithSummary(ctx context.Context, m *native.Messages) (emulation, error) {
+	if m.NothingToSummarize() {
 		return emulation{}, &native.Refusal{Code: "compaction_nothing_to_summarize", Message: "messages: there is nothing to summarize"}
 	}
-	if err := m.Invalid(); err != nil {
+	if err := m.Validate(); err != nil {
 		return emulation{}, err
 	}
 	p, err := decodedPrompt(ctx, m.Body())
 	if err != nil {
 		return emulation{}, err
 	}
-	made, size, err := n.summarized(ctx, p, m, m.Instructions)
+	made, size, err := n.makeReplacement(ctx, p, m, m.Instructions)
 	if err != nil {
 		return emulation{}, err
 	}
-	token, err := n.signed(ctx, m, native.BetaOnDemand, made, size)
+	token, err := n.signReplacement(ctx, m, native.BetaOnDemand, made, size)
 	if err != nil {
 		return emulation{}, err
 	}
-	return emulation{answer: n.alone(m, &native.Addition{Block: native.SignedBlock(made.text, token)})}, nil
+	return emulation{answer: n.compactionAnswer(m, &native.Addition{Block: native.SignedBlock(made.text, token)})}, nil
 }
 
-// alone is an answer with nothing but the block.
-func (n nativeMessages) alone(m *native.Messages, add *native.Addition) *http.Response {
+// compactionAnswer is an answer with nothing but the block.
+func (n nativeMessages) compactionAnswer(m *native.Messages, add *native.Addition) *http.Response {
 	id := "msg_" + identify.Digest("native", add.Block)
 	if m.Stream {
-		return answering(n.request, http.StatusOK, streamKind, add.Stream(id, m.Model))
+		return newAnswer(n.request, http.StatusOK, streamKind, add.AnswerEvents(id, m.Model))
 	}
-	return answering(n.request, http.StatusOK, jsonKind, add.Alone(id, m.Model))
+	return newAnswer(n.request, http.StatusOK, jsonKind, add.Answer(id, m.Model))
 }
 
 // decodedPrompt decodes a request as far as a summary needs it.
@@ -259,10 +259,10 @@ func decodedPrompt(ctx context.Context, body string) (*prompt.Prompt, error) {
 	return identify.Decode(anthropic.Codec{}, []byte(body), ctx.Err)
 }
 
-// summarized makes the text that stands for the conversation, and counts what it
+// makeReplacement makes the text that stands for the conversation, and counts what it
 // stands for.
-func (n nativeMessages) summarized(ctx context.Context, p *prompt.Prompt, m *native.Messages, instructions string) (replacement, int, error) {
-	memo, err := n.counts(m.Model)
+func (n nativeMessages) makeReplacement(ctx context.Context, p *prompt.Prompt, m *native.Messages, instructions string) (replacement, int, error) {
+	memo, err := n.tokenMemo(m.Model)
 	if err != nil {
 		return replacement{}, 0, err
 	}
@@ -270,15 +270,15 @@ func (n nativeMessages) summarized(ctx context.Context, p *prompt.Prompt, m *nat
 	for i := range p.Messages {
 		size += memo.Message(&p.Messages[i])
 	}
-	made, err := n.replacement(ctx, p, m.Previous, instructions)
+	made, err := n.replacementOf(ctx, p, m.Previous, instructions)
 	return made, size, err
 }
 
-// signed is the opaque value of a text that stands for a request of so many
+// signReplacement makes the opaque value of a text that stands for a request of so many
 // tokens.
-func (n nativeMessages) signed(ctx context.Context, m *native.Messages, kind string, made replacement, size int) (string, error) {
-	return n.sealed(ctx, native.Token{
-		API: wire.Anthropic, Kind: kind, Thread: n.recorded(ctx, m.Body(), size, made.tokens),
-		Digest: native.Digest(made.text), Kept: &made.summary,
+func (n nativeMessages) signReplacement(ctx context.Context, m *native.Messages, kind string, made replacement, size int) (string, error) {
+	return n.sealToken(ctx, native.Token{
+		API: wire.Anthropic, Kind: kind, Thread: n.logConversation(ctx, m.Body(), size, made.tokens),
+		Digest: native.Digest(made.text), Structured: &made.summary,
 	})
 }

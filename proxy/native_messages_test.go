@@ -179,7 +179,7 @@ func TestPause(t *testing.T) {
 		kept := a.history[len(a.history)-2:]
 		s := a.ask()
 		whole := a.decoded(s)
-		if len(up.Requests()) != 0 || s.stop != "compaction" || whole.Get("content.#").Int() != 1 || !native.Ours(whole.Get("content.0.encrypted_content").Str) {
+		if len(up.Requests()) != 0 || s.stop != "compaction" || whole.Get("content.#").Int() != 1 || !native.IsToken(whole.Get("content.0.encrypted_content").Str) {
 			t.Fatalf("%d requests, %s", len(up.Requests()), s.raw)
 		}
 		if whole.Get("usage.input_tokens").Int() != 0 || whole.Get("usage.iterations.0.type").Str != "compaction" {
@@ -194,7 +194,7 @@ func TestPause(t *testing.T) {
 		}
 		q := up.Requests()[0]
 		messages := gjson.GetBytes(q.Body, "messages").Array()
-		if len(messages) != 3 || !strings.HasPrefix(messages[0].Get("content.0.text").Str, native.Opening) || messages[0].Get("role").Str != "user" || messages[1].Raw != kept[0] {
+		if len(messages) != 3 || !strings.HasPrefix(messages[0].Get("content.0.text").Str, native.RecapOpening) || messages[0].Get("role").Str != "user" || messages[1].Raw != kept[0] {
 			t.Errorf("the upstream got %d messages: %.2000s", len(messages), q.Body)
 		}
 	}
@@ -213,7 +213,7 @@ func TestOnDemand(t *testing.T) {
 		s := a.peek()
 		whole := a.decoded(s)
 		block := whole.Get("content.0")
-		if len(up.Requests()) != 0 || s.status != http.StatusOK || whole.Get("stop_reason").Str != "compaction" || whole.Get("content.#").Int() != 1 || !native.Ours(block.Get("signature").Str) || block.Get("encrypted_content").Exists() {
+		if len(up.Requests()) != 0 || s.status != http.StatusOK || whole.Get("stop_reason").Str != "compaction" || whole.Get("content.#").Int() != 1 || !native.IsToken(block.Get("signature").Str) || block.Get("encrypted_content").Exists() {
 			t.Fatalf("%d requests, %s", len(up.Requests()), s.raw)
 		}
 		if stream && strings.Contains(string(s.raw), "content_block_delta") {
@@ -230,7 +230,7 @@ func TestOnDemand(t *testing.T) {
 		}
 		requests := up.Requests()
 		first := gjson.GetBytes(requests[0].Body, "messages")
-		if got := first.Get("0.content.0.text").Str; got != native.Opening+block.Get("content").Str || first.Get("#").Int() != 5 {
+		if got := first.Get("0.content.0.text").Str; got != native.RecapOpening+block.Get("content").Str || first.Get("#").Int() != 5 {
 			t.Errorf("the upstream got %.500s", first.Raw)
 		}
 		for i, m := range first.Array() {

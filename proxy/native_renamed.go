@@ -15,24 +15,25 @@ import (
 // the provider holds of the whole, it holds under that of the last: requests that
 // name the first must name the last. This is known to the process alone.
 
-// renames has the provider's id found by the client's.
-func (s *stream) renames() {
+// recordProviderID notes the provider's id of a response under the client's.
+func (s *lookupStream) recordProviderID() {
 	m, ok := s.translator.(*responseStream)
-	if !ok || m.id == m.last {
+	if !ok || m.firstID == m.lastID {
 		return
 	}
-	s.x.t.renamed.Put(gjson.Parse(m.id).Str, gjson.Parse(m.last).Str, 1)
+	s.x.t.providerIDs.Put(gjson.Parse(m.firstID).Str, gjson.Parse(m.lastID).Str, 1)
 }
 
 // providerID is the provider's id of a response that the client names; empty where it
 // is the same.
 func (t *Transport) providerID(id string) string {
-	last, _ := t.renamed.Get(id)
+	last, _ := t.providerIDs.Get(id)
 	return last
 }
 
-// renamed is the body that names the response that a request goes on with as the provider does.
-func (x *exchange) renamed() string {
+// bodyForProvider is the client's body, which names the response that it goes on with by the
+// provider's id.
+func (x *exchange) bodyForProvider() string {
 	if x.endpoint.dialect.API() != wire.Responses || x.request.Header.Get("Content-Encoding") != "" {
 		return x.body
 	}
@@ -43,9 +44,9 @@ func (x *exchange) renamed() string {
 	return jsonedit.Set(x.body, "previous_response_id", rawjson.Quote(last))
 }
 
-// renamedRequest is a request about a response, such as GET /v1/responses/ID, under the
+// requestForProvider is a request about a response, such as GET /v1/responses/ID, under the
 // provider's id.
-func (t *Transport) renamedRequest(r *http.Request) *http.Request {
+func (t *Transport) requestForProvider(r *http.Request) *http.Request {
 	before, rest, found := strings.Cut(r.URL.Path, "/responses/")
 	if !found || r.URL.RawPath != "" {
 		return r

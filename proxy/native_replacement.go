@@ -36,21 +36,21 @@ type replacement struct {
 // it, within bounds that hold the task and what was found at one end, and cost no
 // more than a long answer at the other. A third is for the newest messages.
 const (
-	replacedShare                  = 8
+	replacementShare               = 8
 	minReplacement, maxReplacement = 2_000, 16_000
 	newestShare                    = 3
 	shortestPart                   = 200 // bytes that are left of a message that is shortened
 )
 
-// replacement makes the text that stands for all messages of a request. previous is
+// replacementOf makes the text that stands for all messages of a request. previous is
 // the summary that an earlier text was made from, which stands in the request as
 // a Recap; nil where there is none. instructions are what the client wants it to
 // keep in mind.
 //
 // Whoever puts the text into a request gives it the user's role, never a higher
 // one: it quotes tools.
-func (n nativeMessages) replacement(ctx context.Context, p *prompt.Prompt, previous *summary.Summary, instructions string) (replacement, error) {
-	memo, err := n.counts(cmp.Or(n.endpoint.model, p.Model))
+func (n nativeMessages) replacementOf(ctx context.Context, p *prompt.Prompt, previous *summary.Summary, instructions string) (replacement, error) {
+	memo, err := n.tokenMemo(cmp.Or(n.endpoint.model, p.Model))
 	if err != nil {
 		return replacement{}, err
 	}
@@ -70,7 +70,7 @@ func (n nativeMessages) replacement(ctx context.Context, p *prompt.Prompt, previ
 	for i := range messages {
 		total += memo.Message(&messages[i])
 	}
-	room := min(max(total/replacedShare, minReplacement), maxReplacement)
+	room := min(max(total/replacementShare, minReplacement), maxReplacement)
 	keep := cut.LastTokens{N: room / newestShare, SplitTurns: true}
 	at := keep.Cut(cut.Legal(log, thread.Pair(log)), func(i int) int { return memo.Message(&messages[i]) })
 	for i := at; i < len(messages); i++ {
@@ -79,7 +79,7 @@ func (n nativeMessages) replacement(ctx context.Context, p *prompt.Prompt, previ
 		}
 	}
 	older, newest := messages[:at], messages[at:]
-	said := wordForWord(newest, room/newestShare, counter)
+	said := verbatimText(newest, room/newestShare, counter)
 	if previous != nil {
 		older = slices.DeleteFunc(slices.Clone(older), func(m thread.Message) bool { return m.Kind == thread.Recap })
 	}
@@ -118,8 +118,8 @@ func (n nativeMessages) replacement(ctx context.Context, p *prompt.Prompt, previ
 	return out, nil
 }
 
-// counts counts as a model does, and remembers what it counted.
-func (n nativeMessages) counts(model string) (*token.Memo, error) {
+// tokenMemo counts as a model does, and remembers what it counted.
+func (n nativeMessages) tokenMemo(model string) (*token.Memo, error) {
 	t := n.t
 	c := t.options.Config.Counter
 	if c == nil {
@@ -136,13 +136,13 @@ func (n nativeMessages) counts(model string) (*token.Memo, error) {
 	return t.memos[c], nil
 }
 
-// wordForWord writes messages as text of at most so many tokens: long ones are
+// verbatimText writes messages as text of at most so many tokens: long ones are
 // shortened in their middle, and reasoning is left out.
-func wordForWord(messages []thread.Message, room int, counter *token.Counter) string {
+func verbatimText(messages []thread.Message, room int, counter *token.Counter) string {
 	for limit := room * 4; ; limit /= 2 {
 		var short []thread.Message
 		for _, m := range messages {
-			if m.Parts = shortened(m.Parts, limit); len(m.Parts) > 0 {
+			if m.Parts = shortenParts(m.Parts, limit); len(m.Parts) > 0 {
 				short = append(short, m)
 			}
 		}
@@ -156,8 +156,8 @@ func wordForWord(messages []thread.Message, room int, counter *token.Counter) st
 	}
 }
 
-// shortened are the parts of a message whose texts have at most so many bytes.
-func shortened(parts []thread.Part, limit int) []thread.Part {
+// shortenParts cuts the texts of the parts of a message to so many bytes.
+func shortenParts(parts []thread.Part, limit int) []thread.Part {
 	var out []thread.Part
 	for _, part := range parts {
 		switch p := part.(type) {
@@ -170,7 +170,7 @@ func shortened(parts []thread.Part, limit int) []thread.Part {
 			}
 			part = p
 		case thread.ToolResult:
-			p.Content = shortened(p.Content, limit)
+			p.Content = shortenParts(p.Content, limit)
 			part = p
 		case thread.Reasoning:
 			continue
@@ -180,38 +180,38 @@ func shortened(parts []thread.Part, limit int) []thread.Part {
 	return out
 }
 
-// recorded keeps the conversation that a text will stand for, and tells of the
+// logConversation keeps the conversation that a text will stand for, and tells of the
 // compaction. It returns the id of the log; empty where the request is none that
 // is kept, or the store fails: the text does not depend on it.
-func (n nativeMessages) recorded(ctx context.Context, body string, before, after int) string {
+func (n nativeMessages) logConversation(ctx context.Context, body string, before, after int) string {
 	n.t.compactions.Add(1)
 	e := event.Event{Type: event.Completed, Policy: "native", TokensBefore: before, TokensAfter: after, Duration: time.Since(n.start), Details: map[string]any{"trigger": "native"}}
 	defer func() { event.Emit(ctx, n.t.options.Config.Events, e) }()
 	own := *n.exchange
-	own.body, own.plain, own.request = body, body, unpackedRequest(n.request)
-	r, reason, err := own.read(ctx)
+	own.body, own.plainBody, own.request = body, body, withoutEncoding(n.request)
+	r, reason, err := own.parseRequest(ctx)
 	if err != nil || reason != "" {
 		return ""
 	}
-	for range tries {
+	for range maxTries {
 		var at identify.Place
-		if at, err = own.place(ctx, r); err == nil {
-			err = nativeMessages{&own}.logged(ctx, r, at)
+		if at, err = own.findConversation(ctx, r); err == nil {
+			err = nativeMessages{&own}.appendToLog(ctx, r, at)
 		}
 		if err == nil {
 			e.ThreadID = at.Log
 		}
-		if !conflict(err) {
+		if !isConflict(err) {
 			break
 		}
 	}
 	return e.ThreadID
 }
 
-// logged writes to a log what it does not hold of a request.
-func (n nativeMessages) logged(ctx context.Context, r *reading, at identify.Place) error {
+// appendToLog writes to a log what it does not hold of a request.
+func (n nativeMessages) appendToLog(ctx context.Context, r *parsedRequest, at identify.Place) error {
 	log, err := n.t.log.Load(ctx, at.Log)
-	if news := identify.Detached(r.Prompt.Messages[at.Seen:], r.IDs[at.Seen:]); err == nil && len(news) > 0 {
+	if news := identify.Detach(r.Prompt.Messages[at.Logged:], r.IDs[at.Logged:]); err == nil && len(news) > 0 {
 		_, err = n.t.log.Append(ctx, at.Log, log.Version(), news)
 	}
 	return err

@@ -16,10 +16,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// asked is what a request of the Responses API asks beside a question to the
+// responsesRequest is what a request of the Responses API asks beside a question to the
 // model: a compaction in the provider's own way, or to go on with a history that
 // the provider holds.
-type asked struct {
+type responsesRequest struct {
 	*native.Responses
 	*providerState
 	// items are the conversation as far as the body of what goes out holds it.
@@ -34,10 +34,10 @@ type asked struct {
 // histories that the provider holds.
 type nativeResponses struct{ *exchange }
 
-// begin implements emulator.
-func (n nativeResponses) begin(ctx context.Context, body string, emulated bool) (emulation, error) {
+// apply implements emulator.
+func (n nativeResponses) apply(ctx context.Context, body string, emulated bool) (emulation, error) {
 	refuse := func(why *native.ResponsesRefusal) (emulation, error) {
-		return emulation{answer: refused(n.request, why)}, nil
+		return emulation{answer: refusalAnswer(n.request, why)}, nil
 	}
 	r, err := native.ParseResponses(body)
 	var invalid *native.ResponsesRefusal
@@ -47,13 +47,13 @@ func (n nativeResponses) begin(ctx context.Context, body string, emulated bool) 
 	case err != nil:
 		return emulation{}, nil // the provider says what is wrong
 	}
-	a := &asked{Responses: r, items: r.Items, providerState: n.responseState(r)}
-	if invalid = n.translate(ctx, a, emulated); invalid != nil {
+	a := &responsesRequest{Responses: r, items: r.Items, providerState: n.responseState(r)}
+	if invalid = n.resolveHistory(ctx, a, emulated); invalid != nil {
 		return refuse(invalid)
 	}
 	switch {
-	case !n.triggered(a, emulated):
-		return emulation{asked: a, state: a.providerState, body: a.body}, nil
+	case !n.asksCompaction(a, emulated):
+		return emulation{responses: a, providerState: a.providerState, body: a.body}, nil
 	case a.Previous != "" && !a.known:
 		return emulation{answer: n.unknownResponse(a.Previous)}, nil
 	case a.Conversation:
@@ -61,21 +61,21 @@ func (n nativeResponses) begin(ctx context.Context, body string, emulated bool) 
 	}
 	answer, err := n.compactNow(ctx, a)
 	if err != nil && ctx.Err() == nil {
-		n.fault("compaction", err, nil)
-		answer, err = n.compactInWords(ctx, a)
+		n.emitFault("compaction", err, nil)
+		answer, err = n.compactWithoutLog(ctx, a)
 	}
 	return emulation{answer: answer}, err
 }
 
-// stripped implements emulator.
-func (n nativeResponses) stripped(body string, emulated bool) emulation {
+// fallback implements emulator.
+func (n nativeResponses) fallback(body string, emulated bool) emulation {
 	r, err := native.ParseResponses(body)
 	if err != nil {
 		return emulation{}
 	}
-	a := &asked{Responses: r, items: withoutTokens(r.Items), providerState: n.responseState(r)}
-	if n.triggered(a, emulated) {
-		if answer, err := n.compactInWords(n.request.Context(), a); err == nil {
+	a := &responsesRequest{Responses: r, items: withRecapItems(r.Items), providerState: n.responseState(r)}
+	if n.asksCompaction(a, emulated) {
+		if answer, err := n.compactWithoutLog(n.request.Context(), a); err == nil {
 			return emulation{answer: answer}
 		}
 	}
@@ -93,29 +93,29 @@ func (n nativeResponses) stripped(body string, emulated bool) emulation {
 // trigger is the item that asks for a compaction.
 const trigger = `{"type":"compaction_trigger"}`
 
-// triggered reports whether a request asks for nothing but a compaction, which is
+// asksCompaction reports whether a request asks for nothing but a compaction, which is
 // made here.
-func (n nativeResponses) triggered(a *asked, emulated bool) bool {
+func (n nativeResponses) asksCompaction(a *responsesRequest, emulated bool) bool {
 	return emulated && (n.endpoint.task == compaction || n.endpoint.task == generate && a.Trigger)
 }
 
-// translate makes of a request one that any provider can answer.
-func (n nativeResponses) translate(ctx context.Context, a *asked, emulated bool) *native.ResponsesRefusal {
-	var h history
-	if gone, _ := n.t.lost.Get(a.conversation); a.name != "" && !gone {
-		c, err := n.t.responses.follow(ctx, a.name)
+// resolveHistory makes of a request one that any provider can answer.
+func (n nativeResponses) resolveHistory(ctx context.Context, a *responsesRequest, emulated bool) *native.ResponsesRefusal {
+	var h loggedHistory
+	if gone, _ := n.t.lostConversations.Get(a.conversation); a.name != "" && !gone {
+		c, err := n.t.responses.resolve(ctx, a.name)
 		if err != nil {
-			n.fault("link", err, nil) // as one that nobody knows
+			n.emitFault("link", err, nil) // as one that nobody knows
 		}
 		if c != nil {
-			a.known, a.part, h = true, c.part, c.history
+			a.known, a.incomplete, h = true, c.incomplete, c.loggedHistory
 			a.items = slices.Concat(c.system, c.items, a.Items)
 			if a.conversation != "" {
-				a.prev, a.added, a.put = c.last.Prev, slices.Concat(rawItems(c.last.Input), a.Items), len(c.last.Input)
+				a.previous, a.newMessages, a.addedBefore = c.last.Previous, slices.Concat(rawStrings(c.last.Input), a.Items), len(c.last.Input)
 			}
 		}
 	}
-	own, invalid := n.expand(ctx, a, h)
+	own, invalid := n.expandCompaction(ctx, a, h)
 	if invalid != nil {
 		return invalid
 	}
@@ -125,9 +125,9 @@ func (n nativeResponses) translate(ctx context.Context, a *asked, emulated bool)
 		gone = append(gone, "context_management")
 		a.body = a.Body(a.Items, gone...)
 	}
-	triggered := n.triggered(a, emulated)
+	triggered := n.asksCompaction(a, emulated)
 	if own == nil && (a.known || triggered) {
-		own = &rebuilt{history: h, strict: a.part || triggered}
+		own = &rebuiltRequest{loggedHistory: h, mustReplaceBody: a.incomplete || triggered}
 	}
 	if own == nil {
 		return nil
@@ -150,13 +150,13 @@ func (n nativeResponses) translate(ctx context.Context, a *asked, emulated bool)
 // stateMembers are those that name what a request goes on with.
 var stateMembers = []string{"previous_response_id", "conversation"}
 
-// expand finds our own compaction among the items. The history that it stands
+// expandCompaction finds our own compaction among the items. The history that it stands
 // for takes the place of everything before it but what the client may have added
 // there. It is nil where there is none, or a newer one of the provider's.
-func (n nativeResponses) expand(ctx context.Context, a *asked, h history) (*rebuilt, *native.ResponsesRefusal) {
+func (n nativeResponses) expandCompaction(ctx context.Context, a *responsesRequest, h loggedHistory) (*rebuiltRequest, *native.ResponsesRefusal) {
 	newest, content := -1, ""
 	for i, item := range slices.Backward(a.items) {
-		if c, ok := native.Compaction(item); ok {
+		if c, ok := native.CompactionContent(item); ok {
 			newest, content = i, c
 			break
 		}
@@ -164,21 +164,21 @@ func (n nativeResponses) expand(ctx context.Context, a *asked, h history) (*rebu
 	if newest < 0 {
 		return nil, nil
 	}
-	if !native.Ours(content) {
+	if !native.IsToken(content) {
 		// What stands before the provider's may go, and what is ours must.
 		foreign := slices.DeleteFunc(slices.Clone(a.items), func(item string) bool {
-			content, ok := native.Compaction(item)
-			return ok && native.Ours(content)
+			content, ok := native.CompactionContent(item)
+			return ok && native.IsToken(content)
 		})
 		if len(foreign) == len(a.items) {
 			return nil, nil
 		}
 		a.items = foreign
-		return &rebuilt{history: h, strict: true, fallback: foreign}, nil
+		return &rebuiltRequest{loggedHistory: h, mustReplaceBody: true, fallback: foreign}, nil
 	}
-	token, err := n.opened(ctx, content)
+	token, err := n.openToken(ctx, content)
 	if err != nil {
-		return nil, &native.ResponsesRefusal{Code: "invalid_encrypted_content", Message: "The encrypted content " + clipped(content) + " could not be verified."}
+		return nil, &native.ResponsesRefusal{Code: "invalid_encrypted_content", Message: "The encrypted content " + clipToken(content) + " could not be verified."}
 	}
 	var kept []string
 	for _, item := range a.items[:newest] {
@@ -188,84 +188,84 @@ func (n nativeResponses) expand(ctx context.Context, a *asked, h history) (*rebu
 		}
 	}
 	after := a.items[newest+1:]
-	r := &rebuilt{history: history{token.Thread, token.At, thread.ID(token.Last)}, strict: true, retained: len(kept) - native.Leading(kept)}
-	r.fallback = slices.Concat(kept, []string{recap(token.Summary)}, after)
+	r := &rebuiltRequest{loggedHistory: loggedHistory{token.Thread, token.At, thread.ID(token.Last)}, mustReplaceBody: true, retained: len(kept) - native.CountInstructions(kept)}
+	r.fallback = slices.Concat(kept, []string{recapItem(token.Summary)}, after)
 	a.items = slices.Concat(kept, after)
-	if native.Leading(kept) == 0 {
+	if native.CountInstructions(kept) == 0 {
 		if k, err := n.t.responses.get(ctx, itemID(content)); err == nil && k.value != nil {
-			a.items = slices.Concat(rawItems(k.value.System), a.items)
-			r.fallback = slices.Concat(rawItems(k.value.System), r.fallback)
+			a.items = slices.Concat(rawStrings(k.value.System), a.items)
+			r.fallback = slices.Concat(rawStrings(k.value.System), r.fallback)
 		}
 	}
-	if _, err := n.t.load(ctx, r.history); token.Thread == "" || errors.Is(err, errMoved) {
-		r.history, r.retained, a.items = history{}, 0, r.fallback // words are all there is
+	if _, err := n.t.loadHistory(ctx, r.loggedHistory); token.Thread == "" || errors.Is(err, errHistoryChanged) {
+		r.loggedHistory, r.retained, a.items = loggedHistory{}, 0, r.fallback // words are all there is
 	}
 	return r, nil
 }
 
-// opened reads a compaction of ours. Where the key cannot be had, its summary is
+// openToken reads a compaction of ours. Where the key cannot be had, its summary is
 // all that counts: it is the client's word then.
-func (n nativeResponses) opened(ctx context.Context, content string) (native.Token, error) {
-	key, err := n.t.secret.of(ctx, &n.t.options)
+func (n nativeResponses) openToken(ctx context.Context, content string) (native.Token, error) {
+	key, err := n.t.tokenSecret.load(ctx, &n.t.options)
 	token, forged := native.Open(key, wire.Responses, content)
 	if err != nil {
-		n.fault("secret", err, nil)
+		n.emitFault("secret", err, nil)
 		return native.Token{Summary: token.Summary}, nil
 	}
 	return token, forged
 }
 
-// recap says in words what a compaction stands for.
-func recap(summary string) string {
+// recapItem is a user message that says in words what a compaction stands for.
+func recapItem(summary string) string {
 	return `{"type":"message","role":"user","content":[{"type":"input_text","text":` + rawjson.Quote("[What happened before, in short; the messages themselves are not here any more.]\n"+summary) + `}]}`
 }
 
-// clipped is a token as it stands in a message about it.
-func clipped(s string) string {
+// clipToken shortens a token for a message about it.
+func clipToken(s string) string {
 	if len(s) <= 8 {
 		return s
 	}
 	return s[:4] + "..." + s[len(s)-4:]
 }
 
-func refused(r *http.Request, why *native.ResponsesRefusal) *http.Response {
-	return answering(r, http.StatusBadRequest, jsonKind, why.Body())
+func refusalAnswer(r *http.Request, why *native.ResponsesRefusal) *http.Response {
+	return newAnswer(r, http.StatusBadRequest, jsonKind, why.Body())
 }
 
-// withoutTokens are items with words in the place of our own compactions.
-func withoutTokens(items []string) []string {
+// withRecapItems returns items with words in the place of our own compactions.
+func withRecapItems(items []string) []string {
 	var list []string
 	for _, item := range items {
-		if content, ok := native.Compaction(item); ok && native.Ours(content) {
+		if content, ok := native.CompactionContent(item); ok && native.IsToken(content) {
 			token, _ := native.Open(nil, wire.Responses, content)
-			item = recap(token.Summary)
+			item = recapItem(token.Summary)
 		}
 		list = append(list, item)
 	}
 	return list
 }
 
-// budget is what bounds a request whose compaction the client manages, in tokens;
+// clientBudget is what bounds a request whose compaction the client manages, in tokens;
 // 0 where nothing but the window does. A policy compacts at nine tenths of it.
-func (m emulation) budget(ask *palimpsest.Step) int {
-	if m.asked == nil || !m.asked.emulated || m.asked.Threshold == 0 {
+func (m emulation) clientBudget(ask *palimpsest.Step) int {
+	if m.responses == nil || !m.responses.emulated || m.responses.Threshold == 0 {
 		return 0
 	}
-	budget := m.asked.Threshold * 10 / 9
+	budget := m.responses.Threshold * 10 / 9
 	if room := ask.Window - ask.Output; room > 0 {
 		budget = min(budget, room)
 	}
 	return budget
 }
 
-// madeItem is the compaction of a step; empty where something failed.
-func (n nativeResponses) madeItem(s *step) string {
-	item, err := guard(n.request.Context(), n.t.options.Deadline, func(ctx context.Context) (string, error) {
-		item, _, err := n.compaction(ctx, s.id, s.read)
+// compactionOf makes the compaction item of a step; empty where something failed.
+func (n nativeResponses) compactionOf(s *step) string {
+	item, err := runWithin(n.request.Context(), n.t.options.Deadline, func(ctx context.Context) (string, error) {
+		item, _, err := n.compactionItem(ctx, s.logID, s.parsed)
 		return item, err
 	})
 	if err != nil {
-		n.fault("compaction", err, s)
+		n.emitFault("compaction", err, s)
 	}
 	return item
 }

@@ -24,9 +24,9 @@ const (
 	secretID   = "native-compaction-key"
 )
 
-// of returns the key. It is read, or made, when it is first needed; a store that
+// load returns the key. It is read, or made, when it is first needed; a store that
 // fails is asked again the next time.
-func (s *secret) of(ctx context.Context, o *Options) ([]byte, error) {
+func (s *secret) load(ctx context.Context, o *Options) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.key != nil {
@@ -53,13 +53,13 @@ func NewSecret() []byte {
 	return key
 }
 
-// opener verifies tokens of an API.
-func (x *exchange) opener(ctx context.Context, api string) native.Opener {
+// tokenOpener verifies tokens of an API.
+func (x *exchange) tokenOpener(ctx context.Context, api string) native.Opener {
 	return func(value string) (native.Token, error) {
-		if !native.Ours(value) {
+		if !native.IsToken(value) {
 			return native.Token{}, native.ErrForeign // without a look at the key
 		}
-		key, err := x.t.secret.of(ctx, &x.t.options)
+		key, err := x.t.tokenSecret.load(ctx, &x.t.options)
 		if err != nil {
 			return native.Token{}, err
 		}
@@ -67,9 +67,9 @@ func (x *exchange) opener(ctx context.Context, api string) native.Opener {
 	}
 }
 
-// sealed signs a token.
-func (x *exchange) sealed(ctx context.Context, t native.Token) (string, error) {
-	key, err := x.t.secret.of(ctx, &x.t.options)
+// sealToken signs a token.
+func (x *exchange) sealToken(ctx context.Context, t native.Token) (string, error) {
+	key, err := x.t.tokenSecret.load(ctx, &x.t.options)
 	if err != nil {
 		return "", err
 	}

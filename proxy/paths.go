@@ -19,8 +19,8 @@ type resource struct {
 	vendor vendor
 }
 
-// shared says that more than one provider has a place.
-const shared vendor = -1
+// severalVendors says that more than one provider has a place.
+const severalVendors vendor = -1
 
 // The methods of most collections and of what is in them. HEAD goes wherever GET
 // does, and OPTIONS anywhere: browsers ask with it what they may do.
@@ -46,7 +46,7 @@ var resources = []resource{
 	{"messages/batches/*/results", get, "", anthropicVendor},
 	{"complete", post, "", anthropicVendor},
 	{"experimental", "", post, anthropicVendor},
-	{"organizations", "", changed, shared}, // Anthropic's administration
+	{"organizations", "", changed, severalVendors}, // Anthropic's administration
 	{"environments", listed, changed, anthropicVendor},
 	{"environment_providers", "", changed, anthropicVendor},
 	{"agents", listed, changed, anthropicVendor},
@@ -59,11 +59,11 @@ var resources = []resource{
 	{"code", "", edited, anthropicVendor},
 
 	// Anthropic and OpenAI, or all three
-	{"models", get, "GET POST DELETE PATCH", shared}, // POST is Gemini's: models/NAME:METHOD
-	{"files", listed, changed, shared},
+	{"models", get, "GET POST DELETE PATCH", severalVendors}, // POST is Gemini's: models/NAME:METHOD
+	{"files", listed, changed, severalVendors},
 	{"files:register", post, "", geminiVendor},
-	{"skills", listed, changed, shared},
-	{"batches", listed, "GET POST PATCH DELETE", shared},
+	{"skills", listed, changed, severalVendors},
+	{"batches", listed, "GET POST PATCH DELETE", severalVendors},
 
 	// OpenAI
 	{"chat/completions", listed, changed, openaiVendor},
@@ -88,7 +88,7 @@ var resources = []resource{
 	{"containers", listed, changed, openaiVendor},
 	{"chatkit", "", changed, openaiVendor},
 	{"organization", "", changed, openaiVendor},
-	{"projects", "", changed, shared}, // Vertex has its models there
+	{"projects", "", changed, severalVendors}, // Vertex has its models there
 	{"dashboard/billing", "", get, openaiVendor},
 	{"memories", "", listed, openaiVendor}, // Codex
 	{"alpha", "", listed, openaiVendor},    // Codex
@@ -105,9 +105,9 @@ var resources = []resource{
 	{"auth_tokens", post, "", geminiVendor},
 }
 
-// outside are addresses without a version that agents ask for under a base URL, by
+// unversionedPaths are addresses without a version that agents ask for under a base URL, by
 // how they begin.
-var outside = []resource{
+var unversionedPaths = []resource{
 	// Claude Code: whether somebody is there, its telemetry, its account.
 	{"api/hello", get, "", anthropicVendor},
 	{"api/event_logging", "", post, anthropicVendor},
@@ -132,23 +132,23 @@ var outside = []resource{
 	{"v1internal", "", listed, geminiVendor},
 }
 
-// found is what is known of an address.
-type found struct {
+// pathMethods is what is known of an address.
+type pathMethods struct {
 	vendor  vendor
 	methods []string // none where the address is not known
 }
 
-// lookUp finds the methods that an address takes. Gateways put their own segments
+// lookUpPath finds the methods that an address takes. Gateways put their own segments
 // in front, so that for what asks a model or counts the end of the path decides; of
 // the rest, what stands behind a version.
-func lookUp(path string) found {
+func lookUpPath(path string) pathMethods {
 	segments := strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 	if slices.Contains(segments, "..") || slices.Contains(segments, ".") {
-		return found{}
+		return pathMethods{}
 	}
-	f := found{vendor: shared}
-	f.in(resources, afterVersion(segments))
-	f.in(outside, segments)
+	f := pathMethods{vendor: severalVendors}
+	f.addFrom(resources, afterVersion(segments))
+	f.addFrom(unversionedPaths, segments)
 	if len(segments) > 0 && strings.HasPrefix(segments[0], "v1internal:") {
 		f.vendor, f.methods = geminiVendor, append(f.methods, http.MethodGet, http.MethodPost)
 	}
@@ -158,10 +158,10 @@ func lookUp(path string) found {
 	return f
 }
 
-// in adds what one table says.
-func (f *found) in(table []resource, segments []string) {
+// addFrom adds what one table says.
+func (f *pathMethods) addFrom(table []resource, segments []string) {
 	for _, p := range table {
-		methods := p.of(segments)
+		methods := p.methodsAt(segments)
 		if methods == "" {
 			continue
 		}
@@ -174,9 +174,9 @@ func (f *found) in(table []resource, segments []string) {
 	}
 }
 
-// bare are the beginnings that need no version in front: clients whose base URL has
+// versionlessPaths are the beginnings that need no version in front: clients whose base URL has
 // none ask for them so.
-var bare = []string{
+var versionlessPaths = []string{
 	"messages", "chat", "responses", "conversations", "completions", "embeddings", "rerank", "moderations", "models",
 	"files", "uploads", "batches", "audio", "images", "realtime", "vector_stores", "memories", "alpha",
 }
@@ -199,14 +199,14 @@ func afterVersion(segments []string) []string {
 			return segments[i+1:]
 		}
 	}
-	if len(segments) == 0 || !slices.Contains(bare, segments[0]) {
+	if len(segments) == 0 || !slices.Contains(versionlessPaths, segments[0]) {
 		return nil
 	}
 	return segments
 }
 
-// of are the methods of an address, as far as the resource has it.
-func (p resource) of(segments []string) string {
+// methodsAt are the methods of an address, as far as the resource has it.
+func (p resource) methodsAt(segments []string) string {
 	n := 0
 	for want := range strings.SplitSeq(p.path, "/") {
 		if n == len(segments) || want != "*" && want != segments[n] {
@@ -221,7 +221,7 @@ func (p resource) of(segments []string) string {
 }
 
 // allows reports whether a method is one of those, or goes with them.
-func (f found) allows(method string) bool {
+func (f pathMethods) allows(method string) bool {
 	switch method {
 	case http.MethodOptions:
 		return len(f.methods) > 0
@@ -234,10 +234,10 @@ func (f found) allows(method string) bool {
 // Methods are the methods that an address of a provider's API takes, as far as a
 // Proxy sends them on; nil for an address that it does not know, which it refuses
 // with 404. HEAD and OPTIONS are not listed.
-func Methods(path string) []string { return lookUp(path).methods }
+func Methods(path string) []string { return lookUpPath(path).methods }
 
 // Takes reports whether a Proxy sends a method on to an address.
-func Takes(method, path string) bool { return lookUp(path).allows(method) }
+func Takes(method, path string) bool { return lookUpPath(path).allows(method) }
 
 // refuseUnknown answers for an address, or a method, that no provider has.
 func refuseUnknown(w http.ResponseWriter, r *http.Request) {

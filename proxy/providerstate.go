@@ -23,90 +23,84 @@ type providerState struct {
 	// name is under what the answers before it are remembered here; empty where the
 	// request begins a history.
 	name string
-	// prev is the answer that stands before the added messages, under its name here; it is
+	// previous is the answer that stands before the added messages, under its name here; it is
 	// the name itself but in a conversation, which conversation is the id of.
-	prev, conversation string
-	// put is how many of the added messages the client had put into the conversation before.
-	put int
-	// keeps: the provider keeps the answer, so that a later request can name it.
-	keeps bool
-	// word is in whatever the provider says when it cannot go on with the history.
-	word string
-	// added are the messages of the request itself, as the client wrote them, and around
+	previous, conversation string
+	// addedBefore is how many of the added messages the client had put into the conversation before.
+	addedBefore int
+	// stored: the provider keeps the answer, so that a later request can name it.
+	stored bool
+	// refusalWord is in whatever the provider says when it cannot go on with the history.
+	refusalWord string
+	// newMessages are the messages of the request itself, as the client wrote them, and around
 	// the members that the first request of a thread has alone.
-	added  []string
-	around string
+	newMessages   []string
+	threadMembers string
 	// rebuilt is nil where the client's own body is the whole request.
-	rebuilt *rebuilt
+	rebuilt *rebuiltRequest
 	// known: the history behind the name is known here. part: the provider was sent less
 	// than that.
-	known, part bool
-	// marked is the time to live of the cache mark that the messages of the request have;
+	known, incomplete bool
+	// cacheTTL is the time to live of the cache mark that the messages of the request have;
 	// nil where they have none.
-	marked *string
-	// unknown is what a client is told that has to send its whole history; nil where no
+	cacheTTL *string
+	// unknownAnswer is what a client is told that has to send its whole history; nil where no
 	// answer would have it do so.
-	unknown func() *http.Response
+	unknownAnswer func() *http.Response
 }
 
-// strict reports whether the client's own bytes are nothing that the provider
+// mustReplaceBody reports whether the client's own bytes are nothing that the provider
 // could answer.
-func (m emulation) strict() bool {
-	return m.state != nil && m.state.rebuilt != nil && m.state.rebuilt.strict
+func (m emulation) mustReplaceBody() bool {
+	return m.providerState != nil && m.providerState.rebuilt != nil && m.providerState.rebuilt.mustReplaceBody
 }
 
-// cachedToEnd is a prompt that is cached up to its end, as the client asked for with the marks that were
+// withCachePoint returns a prompt that is cached up to its end, as the client asked for with the marks that were
 // taken off: where nothing was removed the marks of a prompt are the client's own.
-func (h *providerState) cachedToEnd(p *prompt.Prompt) *prompt.Prompt {
-	if h == nil || h.marked == nil || len(p.CachePoints) > 0 || len(p.Messages) == 0 {
+func (h *providerState) withCachePoint(p *prompt.Prompt) *prompt.Prompt {
+	if h == nil || h.cacheTTL == nil || len(p.CachePoints) > 0 || len(p.Messages) == 0 {
 		return p
 	}
 	out := *p
-	out.CachePoints = []prompt.CachePoint{{After: len(p.Messages) - 1, TTL: *h.marked}}
+	out.CachePoints = []prompt.CachePoint{{After: len(p.Messages) - 1, TTL: *h.cacheTTL}}
 	return &out
 }
 
-// names reports whether a body has a member that is an object. Inside a text the
-// quotes would be escaped.
-func names(body, member string) bool {
-	return strings.Contains(body, `"`+member+`"`) && gjson.Get(body, member).IsObject()
-}
+// storeFalse says that the provider is not to keep a response.
+var storeFalse = regexp.MustCompile(`"store"\s*:\s*false`)
 
-// unstored says that the provider is not to keep a response.
-var unstored = regexp.MustCompile(`"store"\s*:\s*false`)
-
-// keeps reports whether the provider keeps the answer, and what is behind it is known
+// isAnswerStored reports whether the provider keeps the answer, and what is behind it is known
 // here, so that a later request can go on with it.
-func (x *exchange) keeps() bool {
-	switch h := x.native.state; {
+func (x *exchange) isAnswerStored() bool {
+	switch h := x.emulation.providerState; {
 	case x.endpoint.task != generate:
 		return false
 	case h != nil:
-		return h.keeps && (h.name == "" || h.known)
+		return h.stored && (h.name == "" || h.known)
 	case x.endpoint.dialect.API() == wire.Responses:
-		return x.request.Header.Get("Content-Encoding") == "" && !unstored.MatchString(x.body)
+		return x.request.Header.Get("Content-Encoding") == "" && !storeFalse.MatchString(x.body)
 	}
 	return false
 }
 
-// keep shows the client the compaction that it asked for in the answer, and remembers
+// recordAnswer shows the client the compaction that it asked for in the answer, and remembers
 // the answer where the provider holds it.
-func (x *exchange) keep(res *http.Response, d decision) {
+func (x *exchange) recordAnswer(res *http.Response, d decision) {
 	item := ""
-	if a := x.native.asked; d.action == Compacted && a != nil && a.emulated && d.step != nil {
-		item = nativeResponses{x}.madeItem(d.step)
+	if a := x.emulation.responses; d.action == Compacted && a != nil && a.emulated && d.step != nil {
+		item = nativeResponses{x}.compactionOf(d.step)
 	}
-	whole := func(answer) {}
-	if x.keeps() {
-		whole = func(a answer) {
-			h := x.native.state
+	whole := func(providerAnswer) {}
+	if x.isAnswerStored() {
+		whole = func(a providerAnswer) {
+			h := x.emulation.providerState
 			if h == nil {
 				h = &providerState{}
 			}
-			x.linked(d.step, h.conversation, func(ctx context.Context) error { return x.remember(ctx, d, a) })
-			if h.conversation != "" && d.action != Passed && d.remedy != wholeHistory {
-				x.attempt(context.WithoutCancel(x.request.Context()), "conversation", d.step, func(ctx context.Context) error {
-					return x.handOver(ctx, h.conversation, slices.Concat(h.added[h.put:], a.messages))
+			x.recordLink(d.step, h.conversation, func(ctx context.Context) error { return x.saveResponse(ctx, d, a) })
+			if h.conversation != "" && d.action != Passed && d.retry != retryWholeHistory {
+				x.bestEffort(context.WithoutCancel(x.request.Context()), "conversation", d.step, func(ctx context.Context) error {
+					return x.addToConversation(ctx, h.conversation, slices.Concat(h.newMessages[h.addedBefore:], a.messages))
 				})
 			}
 		}
@@ -114,60 +108,60 @@ func (x *exchange) keep(res *http.Response, d decision) {
 		return
 	}
 	if x.endpoint.dialect.API() == wire.Anthropic {
-		messageThreads{x}.show(res, whole)
+		messageThreads{x}.watchAnswer(res, whole)
 		return
 	}
-	nativeResponses{x}.show(res, item, func(response string) {
+	nativeResponses{x}.insertItem(res, item, func(response string) {
 		switch gjson.Get(response, "status").Str {
 		case "", "completed", "incomplete":
-			whole(answer{gjson.Get(response, "id").Str, elements(gjson.Get(response, "output"))})
+			whole(providerAnswer{gjson.Get(response, "id").Str, rawElements(gjson.Get(response, "output"))})
 		} // others go on in the background
 	})
 }
 
-// linked keeps what goes on with what. A conversation of which that fails is not known any
+// recordLink writes down which answer goes on with which. A conversation of which that fails is not known any
 // more; it is empty for what goes on with an answer.
-func (x *exchange) linked(s *step, conversation string, f func(context.Context) error) {
-	if !x.attempt(context.WithoutCancel(x.request.Context()), "link", s, f) && conversation != "" {
-		x.t.lost.Put(conversation, true, 1)
+func (x *exchange) recordLink(s *step, conversation string, f func(context.Context) error) {
+	if !x.bestEffort(context.WithoutCancel(x.request.Context()), "link", s, f) && conversation != "" {
+		x.t.lostConversations.Put(conversation, true, 1)
 	}
 }
 
-// answer is what a provider answered: the id, under which the client names it later, and the
+// providerAnswer is what a provider answered: the id, under which the client names it later, and the
 // messages or items that stand for it in a history.
-type answer struct {
+type providerAnswer struct {
 	id       string
 	messages []string
 }
 
-// forgotten reports whether a provider refuses to go on with a history that is known
+// isHistoryRefused reports whether a provider refuses to go on with a history that is known
 // here: it has forgotten it, or it holds none at all.
-func (x *exchange) forgotten(res *http.Response, d decision, why refusal) bool {
-	h := x.native.state
-	return d.action == Passed && h != nil && h.known && h.rebuilt != nil && res.StatusCode >= 400 && res.StatusCode < 500 && strings.Contains(strings.ToLower(why.said), h.word)
+func (x *exchange) isHistoryRefused(res *http.Response, d decision, why refusal) bool {
+	h := x.emulation.providerState
+	return d.action == Passed && h != nil && h.known && h.rebuilt != nil && res.StatusCode >= 400 && res.StatusCode < 500 && strings.Contains(strings.ToLower(why.text), h.refusalWord)
 }
 
-// whole is the whole conversation in the place of its name.
-func (x *exchange) whole(ctx context.Context) decision {
-	own, h, r := *x, *x.native.state, *x.native.state.rebuilt
-	r.strict, h.rebuilt, h.part = true, &r, true
-	own.native.state = &h
-	return own.guarded(ctx, "prepare", own.decide)
+// withWholeHistory decides again, with the whole conversation in the place of its name.
+func (x *exchange) withWholeHistory(ctx context.Context) decision {
+	own, h, r := *x, *x.emulation.providerState, *x.emulation.providerState.rebuilt
+	r.mustReplaceBody, h.rebuilt, h.incomplete = true, &r, true
+	own.emulation.providerState = &h
+	return own.decideOrForward(ctx, "prepare", own.decide)
 }
 
-// unknown is the answer for a client that names a history which nobody here has seen,
+// unknownHistoryAnswer is the answer for a client that names a history which nobody here has seen,
 // and that does not fit: it has to send the whole. For others it is what the provider says.
-func (x *exchange) unknown(res *http.Response) *http.Response {
-	if h := x.native.state; h != nil && h.name != "" && !h.known && h.unknown != nil {
+func (x *exchange) unknownHistoryAnswer(res *http.Response) *http.Response {
+	if h := x.emulation.providerState; h != nil && h.name != "" && !h.known && h.unknownAnswer != nil {
 		res.Body.Close()
-		return h.unknown()
+		return h.unknownAnswer()
 	}
 	return res
 }
 
-// remember keeps what is behind an answer.
-func (x *exchange) remember(ctx context.Context, d decision, a answer) error {
-	h := x.native.state
+// saveResponse saves what is behind an answer, for a request that names it later.
+func (x *exchange) saveResponse(ctx context.Context, d decision, a providerAnswer) error {
+	h := x.emulation.providerState
 	switch {
 	case h != nil:
 	case d.step != nil:
@@ -181,43 +175,43 @@ func (x *exchange) remember(ctx context.Context, d decision, a answer) error {
 		}
 		h = x.responseState(r)
 	}
-	k := &response{Made: x.start.UnixNano(), Part: h.part || d.remedy == wholeHistory || d.action != Passed, Output: raws(a.messages)}
+	k := &storedResponse{Made: x.start.UnixNano(), Incomplete: h.incomplete || d.retry == retryWholeHistory || d.action != Passed, Output: rawMessages(a.messages)}
 	switch {
 	case d.step != nil:
-		at, _, err := x.t.position(ctx, d.step.id, d.step.read)
+		at, _, err := x.t.logPosition(ctx, d.step.logID, d.step.parsed)
 		if err != nil {
 			return err
 		}
-		k.history = at
-		k.System, k.Around = instructions(d.step.read.Prompt), json.RawMessage(h.around)
+		k.loggedHistory = at
+		k.System, k.ThreadMembers = instructions(d.step.parsed.Prompt), json.RawMessage(h.threadMembers)
 	case h.rebuilt != nil && h.rebuilt.Log != "":
 		return nil // what went out is not what the log holds
 	default:
-		k.Prev, k.Input = h.prev, raws(h.added)
+		k.Previous, k.Input = h.previous, rawMessages(h.newMessages)
 		if h.name == "" {
-			k.Around = json.RawMessage(h.around)
+			k.ThreadMembers = json.RawMessage(h.threadMembers)
 		}
 	}
-	if err := x.t.responses.save(ctx, x.endpoint.answerName(a.id), k); err != nil || h.conversation == "" {
+	if err := x.t.responses.save(ctx, x.endpoint.responseKey(a.id), k); err != nil || h.conversation == "" {
 		return err
 	}
-	return x.t.responses.become(ctx, h.conversation, h.withResponse(a.id, k.Made))
+	return x.t.responses.update(ctx, h.conversation, h.continueConversation(a.id, k.Made))
 }
 
-// withResponse is a conversation behind one more response: what was put into it meanwhile
+// continueConversation makes of a conversation the one behind one more response: what was put into it meanwhile
 // stands behind that. Where two responses were asked for at once nobody knows their order.
-func (h *providerState) withResponse(id string, made int64) func(*response) *response {
-	return func(now *response) *response {
-		if now == nil || now.Prev != h.prev || len(now.Input) < h.put {
+func (h *providerState) continueConversation(id string, made int64) func(*storedResponse) *storedResponse {
+	return func(now *storedResponse) *storedResponse {
+		if now == nil || now.Previous != h.previous || len(now.Input) < h.addedBefore {
 			return nil
 		}
-		return &response{Made: made, Prev: id, Input: now.Input[h.put:]}
+		return &storedResponse{Made: made, Previous: id, Input: now.Input[h.addedBefore:]}
 	}
 }
 
-// answerName is the name under which an answer of an endpoint is remembered: the ids of
+// responseKey is the name under which an answer of an endpoint is remembered: the ids of
 // two providers could be the same.
-func (e endpoint) answerName(id string) string {
+func (e endpoint) responseKey(id string) string {
 	if id != "" && e.dialect.API() == wire.Anthropic {
 		return "anthropic:" + id
 	}
@@ -226,7 +220,7 @@ func (e endpoint) answerName(id string) string {
 
 // unknownResponse is the refusal on which clients send their history themselves.
 func (x *exchange) unknownResponse(id string) *http.Response {
-	return refused(x.request, &native.ResponsesRefusal{Param: "previous_response_id", Code: "previous_response_not_found", Message: "Previous response with id '" + id + "' not found."})
+	return refusalAnswer(x.request, &native.ResponsesRefusal{Param: "previous_response_id", Code: "previous_response_not_found", Message: "Previous response with id '" + id + "' not found."})
 }
 
 // responseState is a request of the Responses API as one of a history that the provider
@@ -234,17 +228,17 @@ func (x *exchange) unknownResponse(id string) *http.Response {
 func (x *exchange) responseState(r *native.Responses) *providerState {
 	if r.Conversation {
 		// Its items are kept whatever becomes of the response. A client has no other copy of them.
-		return &providerState{name: r.ConversationID, conversation: r.ConversationID, keeps: r.ConversationID != "", word: "conversation", added: r.Items}
+		return &providerState{name: r.ConversationID, conversation: r.ConversationID, stored: r.ConversationID != "", refusalWord: "conversation", newMessages: r.Items}
 	}
 	return &providerState{
-		name: r.Previous, prev: r.Previous, keeps: r.Stored, word: "previous", added: r.Items,
-		unknown: func() *http.Response { return x.unknownResponse(r.Previous) },
+		name: r.Previous, previous: r.Previous, stored: r.Stored, refusalWord: "previous", newMessages: r.Items,
+		unknownAnswer: func() *http.Response { return x.unknownResponse(r.Previous) },
 	}
 }
 
-// readableHere reports whether all encodings that a client accepts can be read
+// acceptsOnlyReadable reports whether all encodings that a client accepts can be read
 // here.
-func readableHere(h http.Header) bool {
+func acceptsOnlyReadable(h http.Header) bool {
 	for encoding := range strings.SplitSeq(h.Get("Accept-Encoding"), ",") {
 		name, _, _ := strings.Cut(encoding, ";")
 		switch strings.ToLower(strings.TrimSpace(name)) {

@@ -14,7 +14,7 @@ func TestResponsesAreBounded(t *testing.T) {
 	memory := &store.Memory{}
 	save := func(l *responseLog, from, to int) {
 		for n := from; n < to; n++ {
-			if err := l.save(t.Context(), fmt.Sprintf("resp_%d", n), &response{Made: int64(n + 1)}); err != nil {
+			if err := l.save(t.Context(), fmt.Sprintf("resp_%d", n), &storedResponse{Made: int64(n + 1)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -37,11 +37,11 @@ func TestResponsesAreBounded(t *testing.T) {
 // TestResponsesInACircle: responses that lead nowhere are as if nobody knew the response.
 func TestResponsesInACircle(t *testing.T) {
 	l := &responseLog{records: responsesIn(&store.Memory{})}
-	l.save(t.Context(), "resp_a", &response{Prev: "resp_b"})
-	l.save(t.Context(), "resp_b", &response{Prev: "resp_a"})
-	l.save(t.Context(), "resp_c", &response{Prev: "resp_z"})
+	l.save(t.Context(), "resp_a", &storedResponse{Previous: "resp_b"})
+	l.save(t.Context(), "resp_b", &storedResponse{Previous: "resp_a"})
+	l.save(t.Context(), "resp_c", &storedResponse{Previous: "resp_z"})
 	for _, id := range []string{"resp_a", "resp_c", "resp_z"} {
-		if c, err := l.follow(t.Context(), id); c != nil || err != nil {
+		if c, err := l.resolve(t.Context(), id); c != nil || err != nil {
 			t.Errorf("%s: %v %v", id, c, err)
 		}
 	}
@@ -52,14 +52,14 @@ func TestResponsesInACircle(t *testing.T) {
 // circle, which leads nowhere.
 func TestForget(t *testing.T) {
 	l := &responseLog{records: responsesIn(&store.Memory{})}
-	gone := history{Log: "gone", At: 2, Last: "m"}
-	saved := map[string]*response{
-		"resp_a": {history: gone}, "resp_b": {Prev: "resp_a"}, "resp_c": {Prev: "resp_b"}, "resp_d": {Prev: "resp_c", history: history{Log: "other", At: 1}},
-		"resp_e": {Prev: "resp_d"}, "resp_f": {Prev: "resp_g"}, "resp_g": {Prev: "resp_f"}, "resp_h": {Prev: "resp_z"}, "resp_i": {},
+	gone := loggedHistory{Log: "gone", At: 2, Last: "m"}
+	saved := map[string]*storedResponse{
+		"resp_a": {loggedHistory: gone}, "resp_b": {Previous: "resp_a"}, "resp_c": {Previous: "resp_b"}, "resp_d": {Previous: "resp_c", loggedHistory: loggedHistory{Log: "other", At: 1}},
+		"resp_e": {Previous: "resp_d"}, "resp_f": {Previous: "resp_g"}, "resp_g": {Previous: "resp_f"}, "resp_h": {Previous: "resp_z"}, "resp_i": {},
 	}
 	for n := range 3 * recordsPage { // several pages, and the first and the last hold some
-		saved[fmt.Sprintf("resp_%03d", n)] = &response{history: history{Log: "other"}}
-		saved[fmt.Sprintf("zesp_%03d", n)] = &response{history: gone}
+		saved[fmt.Sprintf("resp_%03d", n)] = &storedResponse{loggedHistory: loggedHistory{Log: "other"}}
+		saved[fmt.Sprintf("zesp_%03d", n)] = &storedResponse{loggedHistory: gone}
 	}
 	for id, k := range saved {
 		if err := l.save(t.Context(), id, k); err != nil {
@@ -68,13 +68,13 @@ func TestForget(t *testing.T) {
 	}
 	tr := Transport{beginnings: beginningsIn(l.documents)}
 	for _, base := range []string{"other", "gone"} {
-		tr.began(t.Context(), "hello", base)
+		tr.noteBeginning(t.Context(), "hello", base)
 	}
 	for range 2 {
 		if err := Forget(t.Context(), l.documents, "gone"); err != nil {
 			t.Fatal(err)
 		}
-		if got := tr.others(t.Context(), "hello"); !slices.Equal(got, []string{"other"}) {
+		if got := tr.basesWithBeginning(t.Context(), "hello"); !slices.Equal(got, []string{"other"}) {
 			t.Errorf("conversations that begin so: %q", got)
 		}
 		for id := range saved {

@@ -16,81 +16,81 @@ import (
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 )
 
-// conversation is a request about a conversation of OpenAI's that changes what is in it.
+// conversationChange is a request about a conversation of OpenAI's that changes what is in it.
 // https://platform.openai.com/docs/api-reference/conversations
-type conversation struct {
-	id     string // empty for a new one
-	change string // how it changes; empty for requests that change nothing
+type conversationChange struct {
+	id   string // empty for a new one
+	kind string // how it changes; empty for requests that change nothing
 }
 
 // The ways in which a conversation changes.
 const (
-	begun   = "begun"
-	grown   = "grown"   // by items
-	cutDown = "cutdown" // items were deleted, or all of it
+	conversationCreated   = "begun"
+	conversationExtended  = "grown"   // by items
+	conversationShortened = "cutdown" // items were deleted, or all of it
 )
 
-// conversationOf reads what a request does to a conversation.
-func conversationOf(r *http.Request) conversation {
+// conversationChangeOf reads what a request does to a conversation.
+func conversationChangeOf(r *http.Request) conversationChange {
 	path := afterVersion(strings.FieldsFunc(r.URL.Path, func(c rune) bool { return c == '/' }))
 	if len(path) == 0 || path[0] != "conversations" {
-		return conversation{}
+		return conversationChange{}
 	}
 	switch {
 	case r.Method == http.MethodPost && len(path) == 1:
-		return conversation{change: begun}
+		return conversationChange{kind: conversationCreated}
 	case r.Method == http.MethodPost && len(path) == 3 && path[2] == "items":
-		return conversation{path[1], grown}
+		return conversationChange{path[1], conversationExtended}
 	case r.Method == http.MethodDelete && len(path) > 1:
-		return conversation{path[1], cutDown}
+		return conversationChange{path[1], conversationShortened}
 	}
-	return conversation{}
+	return conversationChange{}
 }
 
-// conversed sends a request about a conversation on, and remembers what the conversation
+// forwardConversationChange sends a request about a conversation on, and remembers what the conversation
 // holds from then on. What cannot be read is not known any more.
-func (t *Transport) conversed(r *http.Request, c conversation) (*http.Response, error) {
+func (t *Transport) forwardConversationChange(r *http.Request, c conversationChange) (*http.Response, error) {
 	var items []string
-	known := c.change != cutDown
+	known := c.kind != conversationShortened
 	if known && r.Body != nil {
 		body, whole, err := readBody[string](r.Body, maxResponse, nil)
 		if err != nil {
 			return nil, err
 		}
-		if r.Body = again(body, nil, r.Body, r.Body); whole {
-			plain, err := decoded(r.Header, body, maxResponse, nil)
+		if r.Body = rejoinBody(body, nil, r.Body, r.Body); whole {
+			plain, err := decompress(r.Header, body, maxResponse, nil)
 			known = err == nil && rawjson.Valid(plain)
-			items = elements(gjson.Get(plain, "items"))
+			items = rawElements(gjson.Get(plain, "items"))
 		} else {
 			known = false
 		}
 	}
-	if c.change == begun {
-		readable(r) // its id is in the answer
+	if c.kind == conversationCreated {
+		acceptReadable(r) // its id is in the answer
 	}
 	res, err := t.options.Base.RoundTrip(r)
 	if err != nil || res.StatusCode != http.StatusOK {
 		return res, err
 	}
-	if c.change == begun {
+	if c.kind == conversationCreated {
 		if raw, all := readAnswer(res); all {
-			body, err := decoded(res.Header, raw, maxAnswer, nil)
+			body, err := decompress(res.Header, raw, maxAnswer, nil)
 			if c.id = gjson.GetBytes(body, "id").Str; err != nil {
 				c.id = ""
 			}
 		}
 	}
 	x := &exchange{t: t, request: r, start: time.Now()}
-	x.linked(nil, c.id, func(ctx context.Context) error {
-		return t.responses.become(ctx, c.id, func(now *response) *response {
+	x.recordLink(nil, c.id, func(ctx context.Context) error {
+		return t.responses.update(ctx, c.id, func(now *storedResponse) *storedResponse {
 			switch {
-			case !known, c.change == grown && now == nil:
+			case !known, c.kind == conversationExtended && now == nil:
 				return nil
-			case c.change == begun:
-				return &response{Made: x.start.UnixNano(), Input: raws(items)}
+			case c.kind == conversationCreated:
+				return &storedResponse{Made: x.start.UnixNano(), Input: rawMessages(items)}
 			}
 			next := *now
-			next.Made, next.Input = x.start.UnixNano(), slices.Concat(now.Input, raws(items))
+			next.Made, next.Input = x.start.UnixNano(), slices.Concat(now.Input, rawMessages(items))
 			return &next
 		})
 	})
@@ -100,10 +100,10 @@ func (t *Transport) conversed(r *http.Request, c conversation) (*http.Response, 
 // maxItems is how many items a conversation takes at once.
 const maxItems = 20
 
-// handOver puts into a conversation what the provider would have put there by itself, had it
+// addToConversation puts into a conversation what the provider would have put there by itself, had it
 // been asked for the answer in the conversation's name: the client can list it then, and the provider
 // holds the whole whatever becomes of us.
-func (x *exchange) handOver(ctx context.Context, id string, items []string) error {
+func (x *exchange) addToConversation(ctx context.Context, id string, items []string) error {
 	items = slices.DeleteFunc(slices.Clone(items), func(item string) bool { return strings.Contains(item, native.Prefix) })
 	for some := range slices.Chunk(items, maxItems) {
 		r := x.request.Clone(ctx)
@@ -113,7 +113,7 @@ func (x *exchange) handOver(ctx context.Context, id string, items []string) erro
 		r.Header.Del("Idempotency-Key") // that of the answer
 		r.Header.Set("Content-Type", jsonKind)
 		body := []byte(`{"items":[` + strings.Join(some, ",") + `]}`)
-		res, err := x.t.options.Base.RoundTrip(outgoing(r, len(body), func() io.Reader { return bytes.NewReader(body) }))
+		res, err := x.t.options.Base.RoundTrip(withBody(r, len(body), func() io.Reader { return bytes.NewReader(body) }))
 		if err != nil {
 			return fmt.Errorf("conversation %s: %w", id, err)
 		}

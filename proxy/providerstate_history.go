@@ -9,10 +9,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// history is what stands before the items of a request that do not hold their
+// loggedHistory is what stands before the items of a request that do not hold their
 // conversation from the beginning: a compaction of ours stands for it, or the
 // provider holds it.
-type history struct {
+type loggedHistory struct {
 	// Log is the thread, At how many of its messages belong to the history, Last
 	// the id of the last of them. Without a log the body holds everything.
 	Log  string    `json:"log,omitempty"`
@@ -20,14 +20,14 @@ type history struct {
 	Last thread.ID `json:"last,omitempty"`
 }
 
-// rebuilt is a request whose conversation was put together here.
-type rebuilt struct {
-	history
+// rebuiltRequest is a request whose conversation was put together here.
+type rebuiltRequest struct {
+	loggedHistory
 	// body is the request, with what follows the history as its input.
 	body string
-	// strict says that the client's own bytes are nothing that the provider could
+	// mustReplaceBody says that the client's own bytes are nothing that the provider could
 	// answer, so that what is rendered goes out in any case.
-	strict bool
+	mustReplaceBody bool
 	// retained is how many messages at the beginning of the body stood before the
 	// compaction: those of them that the log holds are not new.
 	retained int
@@ -36,12 +36,12 @@ type rebuilt struct {
 	fallback []string
 }
 
-// errMoved says that a log does not hold the history any more that a request
+// errHistoryChanged says that a log does not hold the history any more that a request
 // goes on with.
-var errMoved = errors.New("the log does not hold the history that the request goes on with")
+var errHistoryChanged = errors.New("the log does not hold the history that the request goes on with")
 
-// load returns the messages of a history.
-func (t *Transport) load(ctx context.Context, h history) ([]thread.Message, error) {
+// loadHistory returns the messages of a history.
+func (t *Transport) loadHistory(ctx context.Context, h loggedHistory) ([]thread.Message, error) {
 	if h.Log == "" {
 		return nil, nil
 	}
@@ -50,22 +50,22 @@ func (t *Transport) load(ctx context.Context, h history) ([]thread.Message, erro
 		return nil, err
 	}
 	if h.At < 1 || h.At > log.Len() || uncopied.At(log, h.At-1).ID != h.Last {
-		return nil, errMoved
+		return nil, errHistoryChanged
 	}
 	return uncopied.Messages(log)[:h.At:h.At], nil
 }
 
-// reassembled reads a request whose conversation was put together here.
-func (x *exchange) reassembled(ctx context.Context, from *rebuilt) (*reading, error) {
+// parseRebuilt reads a request whose conversation was put together here.
+func (x *exchange) parseRebuilt(ctx context.Context, from *rebuiltRequest) (*parsedRequest, error) {
 	p, err := identify.Decode(x.endpoint.dialect, []byte(from.body), ctx.Err)
 	if err != nil {
 		return nil, err
 	}
-	before, err := x.t.load(ctx, from.history)
+	before, err := x.t.loadHistory(ctx, from.loggedHistory)
 	if err != nil {
 		return nil, err
 	}
-	news := named(before, unknown(before, p.Messages, from.retained))
+	news := withToolNames(before, withoutKnown(before, p.Messages, from.retained))
 	known, size := make([]thread.ID, len(before)), len(from.body)
 	for i := range before {
 		known[i] = before[i].ID
@@ -74,19 +74,19 @@ func (x *exchange) reassembled(ctx context.Context, from *rebuilt) (*reading, er
 		}
 	}
 	p.Messages = append(before, news...)
-	ids, err := identify.Chain(known, p.Messages, ctx.Err)
+	ids, err := identify.ChainIDs(known, p.Messages, ctx.Err)
 	if err != nil {
 		return nil, err
 	}
-	r := x.reading(ctx, identify.Assembled(from.body, p, ids), size)
+	r := x.identifyRequest(ctx, identify.Assembled(from.body, p, ids), size)
 	if from.Log != "" {
 		r.base = from.Log
 	}
 	return r, nil
 }
 
-// unknown leaves out of the first n messages those that the history holds.
-func unknown(before, messages []thread.Message, n int) []thread.Message {
+// withoutKnown leaves out of the first n messages those that the history holds.
+func withoutKnown(before, messages []thread.Message, n int) []thread.Message {
 	if n == 0 || len(before) == 0 {
 		return messages
 	}
@@ -107,8 +107,8 @@ func unknown(before, messages []thread.Message, n int) []thread.Message {
 	return news
 }
 
-// named gives results the names of the tools whose calls stand in the history.
-func named(before, news []thread.Message) []thread.Message {
+// withToolNames gives results the names of the tools whose calls stand in the history.
+func withToolNames(before, news []thread.Message) []thread.Message {
 	var names map[string]string
 	for i := range news {
 		r, ok := news[i].Result()

@@ -18,8 +18,8 @@ import (
 // https://docs.anthropic.com/en/api/messages (thread)
 type messageThreads struct{ *exchange }
 
-// begin implements emulator.
-func (n messageThreads) begin(ctx context.Context, body string, emulated bool) (emulation, error) {
+// apply implements emulator.
+func (n messageThreads) apply(ctx context.Context, body string, emulated bool) (emulation, error) {
 	own := nativeMessages(n)
 	m, err := native.ReadMessages(body)
 	if err != nil {
@@ -28,61 +28,61 @@ func (n messageThreads) begin(ctx context.Context, body string, emulated bool) (
 	previous, ok := m.Thread()
 	switch {
 	case !ok:
-		return own.begin(ctx, body, emulated)
-	case strings.Contains(body, native.Prefix), emulated && m.Ask() == nil && (m.Managed || m.OnDemand):
+		return own.apply(ctx, body, emulated)
+	case strings.Contains(body, native.Prefix), emulated && m.ReadCompaction() == nil && (m.Managed || m.OnDemand):
 		// Providers do not compact threads either: the client sends the whole then.
-		return emulation{answer: n.refused("thread_unsupported_request", `,"unsupported":["context_management"]`, "threads and context management do not go together here: send the messages themselves")}, nil
+		return emulation{answer: n.threadRefusal("thread_unsupported_request", `,"unsupported":["context_management"]`, "threads and context management do not go together here: send the messages themselves")}, nil
 	}
 	out := emulation{}
 	if emulated {
-		out = own.plain()
+		out = own.withoutBetaHeader()
 	}
-	added, marked := m.Unmarked()
-	h := &providerState{name: n.endpoint.answerName(previous), prev: n.endpoint.answerName(previous), keeps: true, word: "thread", added: added, marked: marked, around: m.Around(), unknown: n.notFound}
-	out.state = h
+	added, marked := m.WithoutCacheMarks()
+	h := &providerState{name: n.endpoint.responseKey(previous), previous: n.endpoint.responseKey(previous), stored: true, refusalWord: "thread", newMessages: added, cacheTTL: marked, threadMembers: m.ThreadMembers(), unknownAnswer: n.threadNotFound}
+	out.providerState = h
 	strict := n.endpoint.task == count // no count knows of threads
 	if previous == "" {
-		h.known, h.rebuilt = true, &rebuilt{body: m.Whole("", added), strict: strict}
+		h.known, h.rebuilt = true, &rebuiltRequest{body: m.WithHistory("", added), mustReplaceBody: strict}
 		return out, nil
 	}
-	c, err := n.t.responses.follow(ctx, h.name)
+	c, err := n.t.responses.resolve(ctx, h.name)
 	if c == nil || err != nil {
 		return out, err
 	}
-	h.known, h.part, h.around = true, c.part, c.around
-	h.rebuilt = &rebuilt{history: c.history, body: m.Whole(c.around, slices.Concat(c.items, added)), strict: c.part || strict}
+	h.known, h.incomplete, h.threadMembers = true, c.incomplete, c.threadMembers
+	h.rebuilt = &rebuiltRequest{loggedHistory: c.loggedHistory, body: m.WithHistory(c.threadMembers, slices.Concat(c.items, added)), mustReplaceBody: c.incomplete || strict}
 	return out, nil
 }
 
-// stripped implements emulator.
-func (n messageThreads) stripped(body string, emulated bool) emulation {
-	return nativeMessages(n).stripped(body, emulated)
+// fallback implements emulator.
+func (n messageThreads) fallback(body string, emulated bool) emulation {
+	return nativeMessages(n).fallback(body, emulated)
 }
 
-// refused is the answer, of status 400 or 404, with an error code on which clients send their
+// threadRefusal is the answer, of status 400 or 404, with an error code on which clients send their
 // history themselves.
-func (n messageThreads) refused(code, details, message string) *http.Response {
+func (n messageThreads) threadRefusal(code, details, message string) *http.Response {
 	status, kind := http.StatusBadRequest, "invalid_request_error"
 	if code == "thread_not_found" {
 		status, kind = http.StatusNotFound, "not_found_error"
 	}
-	return answering(n.request, status, jsonKind, `{"type":"error","error":{"type":"`+kind+`","message":`+rawjson.Quote(message)+`,"details":{"error_code":"`+code+`"`+details+`}}}`)
+	return newAnswer(n.request, status, jsonKind, `{"type":"error","error":{"type":"`+kind+`","message":`+rawjson.Quote(message)+`,"details":{"error_code":"`+code+`"`+details+`}}}`)
 }
 
-// notFound has the client send its whole history, in a new thread.
-func (n messageThreads) notFound() *http.Response {
-	return n.refused("thread_not_found", "", "the history of the thread is not known here, and does not fit the context window any more: send the messages themselves")
+// threadNotFound has the client send its whole history, in a new thread.
+func (n messageThreads) threadNotFound() *http.Response {
+	return n.threadRefusal("thread_not_found", "", "the history of the thread is not known here, and does not fit the context window any more: send the messages themselves")
 }
 
-// show hands an answer on, and tells of it once it is whole, before the client has the end of it.
-func (n messageThreads) show(res *http.Response, whole func(answer)) {
+// watchAnswer hands an answer on, and tells of it once it is whole, before the client has the end of it.
+func (n messageThreads) watchAnswer(res *http.Response, whole func(providerAnswer)) {
 	told := func(a wire.Answer, err error) {
 		if err == nil && a.Message.Frame != nil {
-			whole(answer{a.ID, []string{a.Message.Frame.Raw()}})
+			whole(providerAnswer{a.ID, []string{a.Message.Frame.Raw()}})
 		}
 	}
 	said, odd := n.endpoint.dialect.NewStream(), false
-	n.shaped(res, func(body string) string {
+	n.rewriteAnswer(res, func(body string) string {
 		told(n.endpoint.dialect.DecodeAnswer([]byte(body)))
 		return body
 	}, func(e sse.Event) []byte {

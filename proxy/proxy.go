@@ -45,8 +45,8 @@ func New(o *Options) (*Proxy, error) {
 	p.reverse = &httputil.ReverseProxy{
 		Transport:     t,
 		FlushInterval: -1, // each read of the answer goes on at once
-		Rewrite:       func(r *httputil.ProxyRequest) { rewrite(r, upstreams) },
-		ErrorHandler:  unreachable,
+		Rewrite:       func(r *httputil.ProxyRequest) { routeUpstream(r, upstreams) },
+		ErrorHandler:  answerUnreachable,
 		ErrorLog:      log.New(io.Discard, "", 0), // the broken connection itself tells the client
 	}
 	return p, nil
@@ -114,24 +114,24 @@ func (p *Proxy) Finished(thread string, o thread.Outcome) quality.Metrics {
 	return p.transport.finished(thread, o)
 }
 
-// forwarded are headers that a reverse proxy takes away, and that a provider's
+// proxyHeaders are headers that a reverse proxy takes away, and that a provider's
 // gateway may count on.
-var forwarded = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
+var proxyHeaders = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
 
-func rewrite(r *httputil.ProxyRequest, upstreams map[vendor]*url.URL) {
+func routeUpstream(r *httputil.ProxyRequest, upstreams map[vendor]*url.URL) {
 	v := vendorOf(r.In)
-	r.Out.URL = address(v, upstreams[v], r.In.URL)
+	r.Out.URL = upstreamURL(v, upstreams[v], r.In.URL)
 	r.Out.Host = ""
-	for _, name := range forwarded {
+	for _, name := range proxyHeaders {
 		if values, ok := r.In.Header[name]; ok {
 			r.Out.Header[name] = values
 		}
 	}
 }
 
-// unreachable answers for an upstream that gave no answer, in the form that all
+// answerUnreachable answers for an upstream that gave no answer, in the form that all
 // the providers' SDKs read and try again after.
-func unreachable(w http.ResponseWriter, r *http.Request, err error) {
+func answerUnreachable(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		panic(http.ErrAbortHandler) // the client is gone
 	}
@@ -139,24 +139,24 @@ func unreachable(w http.ResponseWriter, r *http.Request, err error) {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		status = http.StatusRequestEntityTooLarge
 	}
-	refuseHere(w, status, "api_error", "the provider gave no answer: "+trouble(err))
+	refuseHere(w, status, "api_error", "the provider gave no answer: "+connectionTrouble(err))
 }
 
 // refuseHere answers with an error of ours.
 func refuseHere(w http.ResponseWriter, status int, kind, message string) {
 	w.Header().Set("Content-Type", jsonKind)
 	w.WriteHeader(status)
-	io.WriteString(w, ourError(status, kind, message))
+	io.WriteString(w, errorBody(status, kind, message))
 }
 
-// ourError is the body of an error of ours, in the form that all the providers' SDKs read.
-func ourError(status int, kind, message string) string {
+// errorBody is the body of an error of ours, in the form that all the providers' SDKs read.
+func errorBody(status int, kind, message string) string {
 	return fmt.Sprintf(`{"type":"error","error":{"type":%s,"code":%d,"message":%s}}`, rawjson.Quote(kind), status, rawjson.Quote("palimpsest: "+message))
 }
 
-// trouble says what is wrong with a connection, without its address: that may be
+// connectionTrouble says what is wrong with a connection, without its address: that may be
 // nobody's business but of who runs the proxy.
-func trouble(err error) string {
+func connectionTrouble(err error) string {
 	var named *net.DNSError
 	var tlsRecord tls.RecordHeaderError
 	var certificate *tls.CertificateVerificationError

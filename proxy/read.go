@@ -10,44 +10,48 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// reading is a request that was looked into.
-type reading struct {
+// parsedRequest is a request that was looked into.
+type parsedRequest struct {
 	*identify.Request
 	kind   identify.Kind
 	client identify.Client
 	model  token.Model
 	base   string // the id of its conversation, before any fork
-	size   int    // with its whole conversation, in bytes
-	// summary says that the client has its history summed up: the conversation will
+	bytes  int    // with its whole conversation, in bytes
+	// isSummary says that the client has its history summed up: the conversation will
 	// not go on with what is asked here.
-	summary bool
+	isSummary bool
 }
 
-// read looks into the request. It is nil where that cannot be done, for the reason.
-func (x *exchange) read(ctx context.Context) (r *reading, reason string, err error) {
-	if h := x.native.state; h != nil && h.rebuilt != nil {
-		r, err := x.reassembled(ctx, h.rebuilt)
+// parseRequest looks into the request. It is nil where that cannot be done, for the reason.
+func (x *exchange) parseRequest(ctx context.Context) (r *parsedRequest, reason string, err error) {
+	if h := x.emulation.providerState; h != nil && h.rebuilt != nil {
+		r, err := x.parseRebuilt(ctx, h.rebuilt)
 		return r, "", err
 	}
-	if x.unreadable != nil {
+	if x.decompressErr != nil {
 		return nil, "encoding", nil
 	}
-	found, err := x.t.requests.Read(x.endpoint.dialect, x.plain, ctx.Err)
+	similar := x.similar
+	if similar.Body != x.plainBody {
+		similar = identify.Similar{Body: x.plainBody}
+	}
+	found, err := x.t.requests.Read(x.endpoint.dialect, similar, ctx.Err)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, "", ctx.Err()
 	case err != nil:
 		return nil, "format", nil
 	}
-	r = x.reading(ctx, found, len(x.plain))
+	r = x.identifyRequest(ctx, found, len(x.plainBody))
 	r.kind = identify.KindOf(found, x.request.Header.Get)
 	return r, string(r.kind), nil
 }
 
-// reading says whose request it is.
-func (x *exchange) reading(ctx context.Context, r *identify.Request, size int) *reading {
+// identifyRequest says whose request it is.
+func (x *exchange) identifyRequest(ctx context.Context, r *identify.Request, size int) *parsedRequest {
 	model := x.model(ctx, cmp.Or(x.endpoint.model, r.Prompt.Model))
-	out := &reading{Request: r, model: model, size: size}
+	out := &parsedRequest{Request: r, model: model, bytes: size}
 	out.client = identify.ClientOf(r, x.request.Header.Get, model.Name, x.request.Header.Get(ThreadHeader))
 	if len(r.IDs) > 0 {
 		out.base = out.client.Base(r)
@@ -57,12 +61,12 @@ func (x *exchange) reading(ctx context.Context, r *identify.Request, size int) *
 
 // modelName is the model that the request asks for, which need not have been looked
 // into.
-func (x *exchange) modelName(r *reading) string {
+func (x *exchange) modelName(r *parsedRequest) string {
 	switch {
 	case x.endpoint.model != "":
 		return x.endpoint.model
 	case r != nil:
 		return r.Prompt.Model
 	}
-	return gjson.Get(x.plain, "model").Str
+	return gjson.Get(x.plainBody, "model").Str
 }

@@ -14,10 +14,10 @@ import (
 type records[T any] struct {
 	documents store.Documents
 	kind      string
-	// most bounds a value, in bytes of its document; a larger one is not kept. 0 bounds none.
-	most int
-	// read are those that were used last; nil remembers none.
-	read *lru.Cache[string, record[T]]
+	// maxBytes bounds a value, in bytes of its document; a larger one is not kept. 0 bounds none.
+	maxBytes int
+	// cache are those that were used last; nil remembers none.
+	cache *lru.Cache[string, record[T]]
 }
 
 // record is a value as its document has it; nil, of version 0, where there is none.
@@ -31,8 +31,8 @@ func (r records[T]) get(ctx context.Context, id string) (found record[T], err er
 	if store.CheckName(r.kind, id) != nil {
 		return found, nil
 	}
-	if r.read != nil {
-		if known, ok := r.read.Get(id); ok {
+	if r.cache != nil {
+		if known, ok := r.cache.Get(id); ok {
 			return known, nil
 		}
 	}
@@ -43,8 +43,8 @@ func (r records[T]) get(ctx context.Context, id string) (found record[T], err er
 	} else if errors.Is(err, store.ErrNotFound) {
 		err = nil
 	}
-	if err == nil && r.read != nil {
-		r.read.Put(id, found, 1)
+	if err == nil && r.cache != nil {
+		r.cache.Put(id, found, 1)
 	}
 	return found, err
 }
@@ -61,21 +61,21 @@ func (r records[T]) put(ctx context.Context, id string, before record[T], value 
 			return after, 0, err
 		}
 	}
-	if r.most > 0 && len(body) > r.most {
+	if r.maxBytes > 0 && len(body) > r.maxBytes {
 		value, body = nil, nil
 	}
 	if body == nil && before.version == 0 {
 		return after, 0, nil
 	}
 	after = record[T]{value, before.version}
-	if r.read != nil {
-		r.read.Put(id, after, 1) // known here, even where the store fails
+	if r.cache != nil {
+		r.cache.Put(id, after, 1) // known here, even where the store fails
 	}
 	after.version, err = r.documents.Put(ctx, store.Document{Kind: r.kind, ID: id, Version: before.version, Body: body})
-	if r.read != nil && errors.Is(err, store.ErrConflict) {
-		r.read.Delete(id)
-	} else if r.read != nil && err == nil {
-		r.read.Put(id, after, 1)
+	if r.cache != nil && errors.Is(err, store.ErrConflict) {
+		r.cache.Delete(id)
+	} else if r.cache != nil && err == nil {
+		r.cache.Put(id, after, 1)
 	}
 	return after, len(body), err
 }
@@ -93,7 +93,7 @@ func (r records[T]) change(ctx context.Context, id string, next func(now *T) *T)
 			return before, 0, nil
 		}
 		after, size, err = r.put(ctx, id, before, value)
-		if n == tries || !errors.Is(err, store.ErrConflict) {
+		if n == maxTries || !errors.Is(err, store.ErrConflict) {
 			return after, size, err
 		}
 	}

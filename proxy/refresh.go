@@ -8,11 +8,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// refreshed is a rendered prompt with the client's own bytes of now, where the
+// withCurrentBytes is a rendered prompt with the client's own bytes of now, where the
 // log holds those of an earlier request: what is volatile in them (cache marks
 // above all) counts as the client sent it last. What was rendered may be remembered
 // for the next step, and is not written to.
-func refreshed(rendered *prompt.Prompt, log *thread.Thread, r *reading) *prompt.Prompt {
+func withCurrentBytes(rendered *prompt.Prompt, log *thread.Thread, r *parsedRequest) *prompt.Prompt {
 	p := *rendered
 	p.Messages = slices.Clone(rendered.Messages)
 	messages, ids := r.Prompt.Messages, r.IDs
@@ -48,7 +48,7 @@ func refreshed(rendered *prompt.Prompt, log *thread.Thread, r *reading) *prompt.
 		if len(was.Parts) != len(fresh.Parts) {
 			continue
 		}
-		if untouched(m, was) {
+		if isUnchanged(m, was) {
 			id := m.ID
 			*m = *fresh
 			m.ID = id
@@ -56,22 +56,22 @@ func refreshed(rendered *prompt.Prompt, log *thread.Thread, r *reading) *prompt.
 		}
 		own := make([]thread.Part, len(m.Parts))
 		for i, part := range m.Parts {
-			own[i] = current(part, was, fresh)
+			own[i] = currentPart(part, was, fresh)
 		}
 		m.Parts = own
 	}
 	return &p
 }
 
-// untouched reports whether the renderer passed a message on as it stands in the
+// isUnchanged reports whether the renderer passed a message on as it stands in the
 // log.
-func untouched(m, was *thread.Message) bool {
+func isUnchanged(m, was *thread.Message) bool {
 	return m.Frame != nil && was.Frame != nil && m.Index == was.Index && m.Frame.Raw() == was.Frame.Raw() && len(m.Parts) == len(was.Parts)
 }
 
-// current is the part as the client sent it last, where it is one of the
+// currentPart is the part as the client sent it last, where it is one of the
 // message's own.
-func current(part thread.Part, was, fresh *thread.Message) thread.Part {
+func currentPart(part thread.Part, was, fresh *thread.Message) thread.Part {
 	raw := part.From().Raw
 	if raw == "" {
 		return part

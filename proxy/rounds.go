@@ -20,66 +20,67 @@ import (
 // rounds are the requests that one request of the client's became, because the
 // model asked for what was removed.
 type rounds struct {
-	x      *exchange
-	step   *step
-	hidden []thread.Message // what the log gets, the client's own calls included
-	logged int              // how many of them the log holds
-	n      int
-	// continues says that an answer which ended for length may be gone on with, next
+	x           *exchange
+	step        *step
+	hidden      []thread.Message // what the log gets, the client's own calls included
+	loggedCount int              // how many of them the log holds
+	number      int
+	// canContinue says that an answer which ended for length may be gone on with, continuation
 	// is the request that does so.
-	continues bool
-	next      *decision
+	canContinue  bool
+	continuation *decision
 }
 
 // roundEnd is what a round came to.
 type roundEnd int
 
 const (
-	final    roundEnd = iota // nothing for us
-	lookedUp                 // only our tools were called: another round
-	cutShort                 // it ended for length: another round, and nothing of its calls
-	mixed                    // the client's tools were called as well
-	tooOften                 // only our tools were called, though the model was told to stop
+	roundFinal           roundEnd = iota // nothing for us
+	roundLookups                         // only our tools were called: another round
+	roundCutOff                          // it ended for length: another round, and nothing of its calls
+	roundMixed                           // the client's tools were called as well
+	roundLookupsExceeded                 // only our tools were called, though the model was told to stop
 )
 
-// answer reads an answer for calls of our tools, whole or as it streams.
-func (x *exchange) answer(res *http.Response, d decision) (*http.Response, error) {
+// answerLookups reads an answer for calls of our tools, whole or as it streams, and answers them in
+// further requests.
+func (x *exchange) answerLookups(res *http.Response, d decision) (*http.Response, error) {
 	if d.step == nil {
 		return res, nil
 	}
-	r := &rounds{x: x, step: d.step, continues: x.continues(d)}
-	if !d.step.offered && !r.continues {
+	r := &rounds{x: x, step: d.step, canContinue: x.canContinueCutOff(d)}
+	if !d.step.toolsOffered && !r.canContinue {
 		return res, nil
 	}
-	r.resume()
-	if !streams(res) {
-		return r.whole(res)
+	r.resumeLookups()
+	if !isStream(res) {
+		return r.answerWhole(res)
 	}
-	if !unpacked(res) {
+	if !decompressStream(res) {
 		return res, nil // nobody here can read it: the client may
 	}
-	uncompressed(res, -1)
+	setPlainLength(res, -1)
 	ctx, cancel := context.WithCancel(x.request.Context())
 	own, api := *x, x.endpoint.dialect
 	own.request = x.request.WithContext(ctx)
 	r.x = &own
-	res.Body = &stream{rounds: r, body: res.Body, cancel: cancel, events: sse.NewReader(res.Body, 0), answer: api.NewStream(), translator: api.translator()}
+	res.Body = &lookupStream{rounds: r, body: res.Body, cancel: cancel, events: sse.NewReader(res.Body, 0), answer: api.NewStream(), translator: api.translator()}
 	return res, nil
 }
 
-// resume takes up the rounds of an earlier try.
-func (r *rounds) resume() {
-	for _, m := range r.step.open {
+// resumeLookups takes up the rounds of an earlier try.
+func (r *rounds) resumeLookups() {
+	for _, m := range r.step.openLookups {
 		r.hidden = append(r.hidden, *m)
 		if m.Role == thread.Assistant {
-			r.n++
+			r.number++
 		}
 	}
-	r.logged = len(r.hidden)
+	r.loggedCount = len(r.hidden)
 }
 
-// uncompressed corrects what an answer says of its body.
-func uncompressed(res *http.Response, length int64) {
+// setPlainLength corrects the headers of an answer whose body has no compression any more.
+func setPlainLength(res *http.Response, length int64) {
 	res.Header.Del("Content-Encoding")
 	res.Header.Del("Content-Length")
 	res.ContentLength = length
@@ -98,23 +99,23 @@ const maxAnswer = 64 << 20
 func readAnswer(res *http.Response) ([]byte, bool) {
 	read, all, err := readBody[[]byte](res.Body, maxAnswer, nil)
 	if err != nil || !all {
-		res.Body = again(read, err, res.Body, res.Body)
+		res.Body = rejoinBody(read, err, res.Body, res.Body)
 		return nil, false
 	}
 	res.Body.Close()
-	given(res, read)
+	setBody(res, read)
 	return read, true
 }
 
-// whole answers with one body for all rounds.
-func (r *rounds) whole(res *http.Response) (*http.Response, error) {
+// answerWhole answers with one body for all rounds.
+func (r *rounds) answerWhole(res *http.Response) (*http.Response, error) {
 	d := r.x.endpoint.dialect
 	raw, all := readAnswer(res)
 	if !all {
-		r.leave()
+		r.keepForRetry()
 		return res, nil
 	}
-	body, err := decoded(res.Header, raw, maxAnswer, nil)
+	body, err := decompress(res.Header, raw, maxAnswer, nil)
 	if err != nil {
 		return res, nil // nobody here can read it: the client may
 	}
@@ -122,21 +123,21 @@ func (r *rounds) whole(res *http.Response) (*http.Response, error) {
 	for {
 		said, err := d.DecodeAnswer(body)
 		if err != nil {
-			r.x.fault("answer", err, r.step)
-			r.leave()
-			return given(res, raw), nil
+			r.x.emitFault("answer", err, r.step)
+			r.keepForRetry()
+			return setBody(res, raw), nil
 		}
-		what := r.take(said)
-		if what == cutShort {
+		what := r.takeAnswer(said)
+		if what == roundCutOff {
 			bodies[len(bodies)-1] = withoutCalls(d.API(), body)
-		} else if what != lookedUp {
-			if what == final && len(bodies) == 1 && !bytes.Contains(body, []byte(ourMark)) {
-				r.keep()
-				return given(res, raw), nil
+		} else if what != roundLookups {
+			if what == roundFinal && len(bodies) == 1 && !bytes.Contains(body, []byte(ourToolMark)) {
+				r.logRounds()
+				return setBody(res, raw), nil
 			}
 			break
 		}
-		err = r.ask(func(further *http.Response) (err error) {
+		err = r.sendRound(func(further *http.Response) (err error) {
 			res = further
 			read, all, err := readBody[[]byte](res.Body, maxAnswer, nil)
 			if err != nil {
@@ -147,7 +148,7 @@ func (r *rounds) whole(res *http.Response) (*http.Response, error) {
 				return errLong
 			}
 			raw = read
-			body, err = decoded(res.Header, raw, maxAnswer, nil)
+			body, err = decompress(res.Header, raw, maxAnswer, nil)
 			return err
 		})
 		var f *failure
@@ -159,17 +160,17 @@ func (r *rounds) whole(res *http.Response) (*http.Response, error) {
 		}
 		bodies = append(bodies, body)
 	}
-	r.keep()
-	body = d.joined(bodies)
-	uncompressed(res, int64(len(body)))
-	return given(res, body), nil
+	r.logRounds()
+	body = d.joinAnswers(bodies)
+	setPlainLength(res, int64(len(body)))
+	return setBody(res, body), nil
 }
 
-// ourMark stands in every answer that may show our tools to the client.
-const ourMark = `"` + rehydrate.ReadArtifact + `"`
+// ourToolMark stands in every answer that may show our tools to the client.
+const ourToolMark = `"` + rehydrate.ReadArtifact + `"`
 
-// given is an answer with another body.
-func given(res *http.Response, b []byte) *http.Response {
+// setBody gives an answer another body.
+func setBody(res *http.Response, b []byte) *http.Response {
 	res.Body = io.NopCloser(bytes.NewReader(b))
 	return res
 }
@@ -177,11 +178,11 @@ func given(res *http.Response, b []byte) *http.Response {
 // errLong says that the answer of a round is longer than what is read.
 var errLong = fmt.Errorf("the answer has more than %d bytes", maxAnswer)
 
-// take looks at what the model said in a round, and answers the calls that are
+// takeAnswer looks at what the model said in a round, and answers the calls that are
 // ours.
-func (r *rounds) take(a wire.Answer) roundEnd {
-	if r.cutOff(a) {
-		return cutShort
+func (r *rounds) takeAnswer(a wire.Answer) roundEnd {
+	if r.continueCutOff(a) {
+		return roundCutOff
 	}
 	m := a.Message
 	var own, theirs int
@@ -193,59 +194,59 @@ func (r *rounds) take(a wire.Answer) roundEnd {
 		}
 	}
 	if own == 0 && len(r.hidden) == 0 {
-		return final
+		return roundFinal
 	}
-	m = r.named(m, theirs > 0 || own == 0)
+	m = r.withCallIDs(m, theirs > 0 || own == 0)
 	r.hidden = append(r.hidden, m)
 	if own == 0 {
-		return final
+		return roundFinal
 	}
 	ctx := r.x.request.Context()
-	left := r.x.t.options.Rounds - 1 - r.n // requests that may follow; then comes one in which the model is told so
+	left := r.x.t.options.Rounds - 1 - r.number // requests that may follow; then comes one in which the model is told so
 	for _, c := range m.Calls() {
 		if !isOurTool(c.Name) {
 			continue
 		}
-		answer, ok := failed(c, usedUp), true
+		answer, ok := failedResult(c, noMoreLookups), true
 		if left > 0 || theirs > 0 {
 			var err error
 			if answer, ok, err = r.step.session.Answer(ctx, r.step.prepared, c); err != nil || !ok {
-				answer = failed(c, "The text cannot be read now.")
+				answer = failedResult(c, "The text cannot be read now.")
 			}
 		}
 		r.hidden = append(r.hidden, answer)
 	}
 	switch {
 	case theirs > 0:
-		return mixed
+		return roundMixed
 	case left < 0:
-		return tooOften
+		return roundLookupsExceeded
 	}
-	return lookedUp
+	return roundLookups
 }
 
-// usedUp is told to a model that looks things up without end. It is the result of
+// noMoreLookups is told to a model that looks things up without end. It is the result of
 // its calls, not a tool choice: to forbid calls would forbid the client's tools as
 // well, is refused beside thinking by some, and changes what a prompt cache
 // goes by.
-const usedUp = "Nothing more can be looked up in this turn. Go on with what you have: answer, or use another tool."
+const noMoreLookups = "Nothing more can be looked up in this turn. Go on with what you have: answer, or use another tool."
 
-// failed is the result of a call that is not answered.
-func failed(c thread.ToolCall, why string) thread.Message {
+// failedResult is the result of a call that is not answered.
+func failedResult(c thread.ToolCall, why string) thread.Message {
 	return thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{
 		CallID: c.ID, Tool: c.Name, Outcome: thread.Failure, Content: []thread.Part{thread.Text{Text: why}},
 	}}}
 }
 
-// named gives the calls of an API without ids such ids as no other call of the
+// withCallIDs gives the calls of an API without ids such ids as no other call of the
 // conversation has; the client's own calls get those that they will have when the
 // client sends them back.
-func (r *rounds) named(m thread.Message, last bool) thread.Message {
+func (r *rounds) withCallIDs(m thread.Message, last bool) thread.Message {
 	m.Parts = append([]thread.Part(nil), m.Parts...)
 	m.Frame = nil
 	next := 0
-	for i := range r.step.read.Prompt.Messages {
-		for _, c := range r.step.read.Prompt.Messages[i].Calls() {
+	for i := range r.step.parsed.Prompt.Messages {
+		for _, c := range r.step.parsed.Prompt.Messages[i].Calls() {
 			if thread.IsLocalID(c.ID) {
 				next++
 			}
@@ -261,7 +262,7 @@ func (r *rounds) named(m thread.Message, last bool) thread.Message {
 			c.ID = thread.LocalID(next)
 			next++
 		} else {
-			c.ID = thread.LocalID(beyond + 100*r.n + i)
+			c.ID = thread.LocalID(beyond + 100*r.number + i)
 		}
 		m.Parts[i] = c
 	}
@@ -271,36 +272,36 @@ func (r *rounds) named(m thread.Message, last bool) thread.Message {
 // hiddenCalls is where the numbers of calls begin that no client has seen.
 const hiddenCalls = 1_000_000
 
-// prepare writes the rounds so far to the log, and renders the request of the
+// prepareRound writes the rounds so far to the log, and renders the request of the
 // next from it.
-func (r *rounds) prepare(ctx context.Context) (decision, error) {
-	ask := r.step.ask
-	ask.Messages = r.news()
+func (r *rounds) prepareRound(ctx context.Context) (decision, error) {
+	ask := r.step.input
+	ask.Messages = r.unloggedMessages()
 	made, err := r.step.session.PrepareStep(ctx, ask)
 	if err != nil {
 		return decision{step: r.step}, err
 	}
-	return r.x.finish(ctx, r.step, made, true)
+	return r.x.encodePrepared(ctx, r.step, made, true)
 }
 
-// news are the messages of the rounds that the log does not hold yet.
-func (r *rounds) news() []thread.Message {
-	last := r.step.read.IDs[len(r.step.read.IDs)-1]
+// unloggedMessages are the messages of the rounds that the log does not hold yet.
+func (r *rounds) unloggedMessages() []thread.Message {
+	last := r.step.parsed.IDs[len(r.step.parsed.IDs)-1]
 	var ids []thread.ID
-	for n := r.logged; n < len(r.hidden); n++ {
+	for n := r.loggedCount; n < len(r.hidden); n++ {
 		ids = append(ids, identify.HiddenID(last, n))
 	}
-	return identify.Detached(r.hidden[r.logged:], ids)
+	return identify.Detach(r.hidden[r.loggedCount:], ids)
 }
 
-// keep writes the rounds to the log before the client hears of their end. A store
+// logRounds writes the rounds to the log before the client hears of their end. A store
 // that fails costs no more than the knowledge of them.
-func (r *rounds) keep() {
+func (r *rounds) logRounds() {
 	if len(r.hidden) == 0 {
 		return
 	}
-	s, news := r.step, r.news()
-	r.x.attempt(context.WithoutCancel(r.x.request.Context()), "rounds", s, func(ctx context.Context) error {
+	s, news := r.step, r.unloggedMessages()
+	r.x.bestEffort(context.WithoutCancel(r.x.request.Context()), "rounds", s, func(ctx context.Context) error {
 		return s.session.FinishStep(ctx, s.prepared, llm.Usage{}, news...)
 	})
 }

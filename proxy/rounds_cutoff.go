@@ -17,11 +17,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// continues reports whether an answer that ends for length is gone on with here where
+// canContinueCutOff reports whether an answer that ends for length is gone on with here where
 // that helps: where the policy is that of an agent loop which does so.
-func (x *exchange) continues(d decision) bool {
+func (x *exchange) canContinueCutOff(d decision) bool {
 	_, loop := policy.As[policy.Loop](x.t.options.Config.Policy)
-	return loop && d.step.prepared != nil && x.endpoint.dialect.readable(x.request, d.step.read.Members)
+	return loop && d.step.prepared != nil && x.endpoint.dialect.canReadAnswer(x.request, d.step.parsed.Members)
 }
 
 // continuation is a further request after an answer that ended for length.
@@ -30,31 +30,31 @@ type continuation struct {
 	hidden []thread.Message
 }
 
-// cutOff takes an answer that ended for length, and reports whether another round
+// continueCutOff takes an answer that ended for length, and reports whether another round
 // follows: where a compaction is due with the answer, and makes the request smaller.
 // Else the answer is the client's, as it came.
-func (r *rounds) cutOff(a wire.Answer) bool {
-	if !r.continues || a.Stop != wire.StopLength && a.Stop != wire.StopContext || r.n >= r.x.t.options.Rounds-1 {
+func (r *rounds) continueCutOff(a wire.Answer) bool {
+	if !r.canContinue || a.Stop != wire.StopLength && a.Stop != wire.StopContext || r.number >= r.x.t.options.Rounds-1 {
 		return false
 	}
-	next, err := guard(r.x.request.Context(), r.x.t.options.Deadline, func(ctx context.Context) (continuation, error) {
-		after, err := r.step.session.AfterLength(ctx, r.step.prepared, r.named(a.Message, false))
+	next, err := runWithin(r.x.request.Context(), r.x.t.options.Deadline, func(ctx context.Context) (continuation, error) {
+		after, err := r.step.session.AfterLength(ctx, r.step.prepared, r.withCallIDs(a.Message, false))
 		if err != nil {
 			return continuation{}, err
 		}
 		further := *r
 		further.hidden = append(slices.Clip(r.hidden), after...)
-		d, err := further.prepare(ctx)
+		d, err := further.prepareRound(ctx)
 		return continuation{d, further.hidden}, err
 	})
 	switch {
 	case err != nil && !errors.Is(err, palimpsest.ErrMaxTokens):
-		r.x.fault("cut_off", err, r.step)
+		r.x.emitFault("cut_off", err, r.step)
 		return false
-	case err != nil || next.action != Compacted || next.sent >= next.before:
+	case err != nil || next.action != Compacted || next.tokensSent >= next.tokensBefore:
 		return false
 	}
-	r.hidden, r.next = next.hidden, &next.decision
+	r.hidden, r.continuation = next.hidden, &next.decision
 	return true
 }
 
@@ -81,7 +81,7 @@ func withoutCalls(api string, body []byte) []byte {
 	case wire.Gemini:
 		path, call = "candidates.0.content.parts", func(v gjson.Result) bool { return v.Get("functionCall").Exists() }
 	}
-	kept := selected(gjson.GetBytes(body, path), func(v gjson.Result) bool { return !call(v) })
+	kept := rawElementsWhere(gjson.GetBytes(body, path), func(v gjson.Result) bool { return !call(v) })
 	return []byte(jsonedit.Set(string(body), path, rawjson.Array(kept)))
 }
 
@@ -89,24 +89,24 @@ func withoutCalls(api string, body []byte) []byte {
 // answer ends for length is not for the client where another round follows, and of what
 // is, nothing was run.
 type heldBackCalls struct {
-	on  bool
-	out []byte
+	holding bool
+	out     []byte
 }
 
-// pass returns what of an event's bytes goes to the client now.
-func (w *heldBackCalls) pass(e sse.Event, out []byte) []byte {
-	if !w.on || prelude(e) {
+// holdOrPass returns what of an event's bytes goes to the client now.
+func (w *heldBackCalls) holdOrPass(e sse.Event, out []byte) []byte {
+	if !w.holding || isPrelude(e) {
 		return out
 	}
 	w.out = append(w.out, out...)
 	return nil
 }
 
-// begin withholds from the first call of a round on.
-func (w *heldBackCalls) begin(e sse.Event, t withdrawer) {
-	if !w.on && beginsCall(e) {
-		w.on = true
-		t.mark()
+// startAtCall withholds from the first call of a round on.
+func (w *heldBackCalls) startAtCall(e sse.Event, t streamRewinder) {
+	if !w.holding && beginsCall(e) {
+		w.holding = true
+		t.savePosition()
 	}
 }
 

@@ -12,81 +12,81 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 )
 
-// longestPatience is how long a round is asked for again, in all: less than the
+// maxRetryTime is how long a round is asked for again, in all: less than the
 // clients wait for the next byte of a stream (Codex 300 s, the SDKs 600 s).
-const longestPatience = time.Minute
+const maxRetryTime = time.Minute
 
 // failure is a round that was not answered.
 type failure struct {
 	llm.APIError
-	res   *http.Response // the refusal, to be read; nil where there is none
-	wrote []byte         // what the provider wrote of it
+	res          *http.Response // the refusal, to be read; nil where there is none
+	providerText []byte         // what the provider wrote of it
 }
 
 // Unwrap gives errors.As and errors.Is the error of the API.
 func (f *failure) Unwrap() error { return &f.APIError }
 
-func (f *failure) close() {
+func (f *failure) closeBody() {
 	if f != nil && f.res != nil {
 		f.res.Body.Close()
 	}
 }
 
-// ask sends a further request and has its answer read. What may pass is tried
+// sendRound sends a further request and has its answer read. What may pass is tried
 // again, as a good client would, so that a moment's trouble does not cost the
 // rounds before it; read fails only while nothing of the answer has reached the
 // client. When ask fails the rounds so far are left for the client's next try.
 // Where something of ours fails the client's own request takes the round's place.
-func (r *rounds) ask(read func(*http.Response) error) error {
-	r.n++
+func (r *rounds) sendRound(read func(*http.Response) error) error {
+	r.number++
 	ctx := r.x.request.Context()
 	var d decision
-	if r.next != nil {
-		d, r.next = *r.next, nil
+	if r.continuation != nil {
+		d, r.continuation = *r.continuation, nil
 	} else {
-		d = r.x.guarded(ctx, "round", r.prepare)
+		d = r.x.decideOrForward(ctx, "round", r.prepareRound)
 	}
 	if d.action == Passed {
 		d.step = r.step
 	} else {
-		r.step, r.logged = d.step, len(r.hidden)
+		r.step, r.loggedCount = d.step, len(r.hidden)
 	}
 	var last *failure
 	err := r.x.t.retry.Do(ctx, func(ctx context.Context) error {
-		last.close()
+		last.closeBody()
 		last = nil
-		err := r.try(ctx, &d, read)
+		err := r.sendOnce(ctx, &d, read)
 		errors.As(err, &last)
 		return err
-	}, decide)
+	}, retryableFailure)
 	if err != nil {
-		r.leave()
+		r.keepForRetry()
 		return err
 	}
-	r.x.t.sent.Add(int64(d.sent))
+	r.x.t.tokensSent.Add(int64(d.tokensSent))
 	return nil
 }
 
-// try sends the request once; where it is too long or not valid, what becomes of
+// sendOnce sends the request once; where it is too long or not valid, what becomes of
 // it is what is sent from then on.
-func (r *rounds) try(ctx context.Context, d *decision, read func(*http.Response) error) error {
-	d.remedy = noRemedy
-	now, res, why, err := r.x.ask(ctx, *d)
+func (r *rounds) sendOnce(ctx context.Context, d *decision, read func(*http.Response) error) error {
+	d.retry = noRetry
+	now, res, why, err := r.x.sendWithRetry(ctx, *d)
 	*d = now
 	if err != nil {
 		return &failure{APIError: llm.APIError{Kind: llm.ErrConnection, Err: err}}
 	}
 	if why.kind != "" || res.StatusCode != http.StatusOK {
-		return r.refused(res, why)
+		return r.refusedRound(res, why)
 	}
-	return r.broken(res, read(res))
+	return r.brokenRound(res, read(res))
 }
 
-// refused is the failure of an answer that says so.
-func (r *rounds) refused(res *http.Response, why refusal) *failure {
+// refusedRound is the failure of an answer that says so.
+func (r *rounds) refusedRound(res *http.Response, why refusal) *failure {
 	api := r.x.endpoint.dialect.API()
-	f := &failure{res: res, wrote: []byte(why.said)}
-	if e := llm.Failure(api, res.StatusCode, f.wrote); e != nil {
+	f := &failure{res: res, providerText: []byte(why.text)}
+	if e := llm.Failure(api, res.StatusCode, f.providerText); e != nil {
 		f.APIError = *e
 	}
 	f.Kind = cmp.Or(why.kind, f.Kind, llm.ErrResponse)
@@ -96,8 +96,8 @@ func (r *rounds) refused(res *http.Response, why refusal) *failure {
 	return f
 }
 
-// broken is the failure of an answer that began and did not come to its end.
-func (r *rounds) broken(res *http.Response, err error) error {
+// brokenRound is the failure of an answer that began and did not come to its end.
+func (r *rounds) brokenRound(res *http.Response, err error) error {
 	var f *failure
 	if err == nil || errors.As(err, &f) {
 		return err
@@ -110,8 +110,8 @@ func (r *rounds) broken(res *http.Response, err error) error {
 	return &failure{APIError: llm.APIError{Kind: kind, Err: err}}
 }
 
-// decide says which failures of a round may pass.
-func decide(err error) retry.Decision {
+// retryableFailure says which failures of a round may pass.
+func retryableFailure(err error) retry.Decision {
 	var f *failure
 	if !errors.As(err, &f) {
 		return retry.Decision{}
@@ -119,15 +119,15 @@ func decide(err error) retry.Decision {
 	return retry.Decision{Retry: f.Temporary(), After: f.RetryAfter}
 }
 
-// leave has the client's next try go on from the rounds that are in the log.
-func (r *rounds) leave() {
-	if r.logged > 0 {
-		r.x.t.waiting.add(r.step.id)
+// keepForRetry has the client's next try go on from the rounds that are in the log.
+func (r *rounds) keepForRetry() {
+	if r.loggedCount > 0 {
+		r.x.t.openLookups.add(r.step.logID)
 	}
 }
 
-// said tells of a failure in one sentence, without what could be a secret.
-func (f *failure) said() string {
+// sentence tells of a failure in one sentence, without what could be a secret.
+func (f *failure) sentence() string {
 	if f.Message != "" {
 		return f.Message
 	}

@@ -15,7 +15,7 @@ import (
 // translated passes a stream through the reader of an API.
 func translated(t testing.TB, api endpoint, in []byte) []byte {
 	t.Helper()
-	s := &stream{
+	s := &lookupStream{
 		rounds: &rounds{step: &step{}}, body: io.NopCloser(bytes.NewReader(nil)),
 		events: sse.NewReader(bytes.NewReader(in), 0), answer: api.dialect.NewStream(), translator: api.dialect.translator(),
 	}
@@ -67,7 +67,7 @@ func TestStreamsAsTheyCome(t *testing.T) {
 // TestUsage: counts are added, and what a stream says last counts.
 func TestUsage(t *testing.T) {
 	sums := func(a, b string) string {
-		return added(gjson.Parse(a), gjson.Parse(b), countLevels, func(string) bool { return true })
+		return addCounts(gjson.Parse(a), gjson.Parse(b), countLevels, func(string) bool { return true })
 	}
 	for _, c := range []struct{ a, b, want string }{
 		{`{"n":1,"d":{"x":2},"s":"a"}`, `{"n":2,"d":{"x":3,"y":1},"s":"b","m":null}`, `{"n":3,"d":{"x":5,"y":1},"s":"b","m":null}`},
@@ -83,7 +83,7 @@ func TestUsage(t *testing.T) {
 	if got := sums(deep, deep); len(got) < 200_000 {
 		t.Errorf("deep counts: %d bytes", len(got))
 	}
-	if got := over(`{"in":5,"out":1}`, `{"out":7,"new":2,"none":null}`); got != `{"in":5,"out":7,"new":2}` {
+	if got := mergeMembers(`{"in":5,"out":1}`, `{"out":7,"new":2,"none":null}`); got != `{"in":5,"out":7,"new":2}` {
 		t.Errorf("over: %s", got)
 	}
 }

@@ -75,7 +75,7 @@ func vendorOf(r *http.Request) vendor {
 	if e := endpointOf(r.URL.Path); e.dialect != nil {
 		return e.vendor()
 	}
-	if v := lookUp(r.URL.Path).vendor; v != shared {
+	if v := lookUpPath(r.URL.Path).vendor; v != severalVendors {
 		return v
 	}
 	switch path := r.URL.Path; {
@@ -98,9 +98,9 @@ func (e endpoint) vendor() vendor {
 	return openaiVendor
 }
 
-// address puts the path of a request behind an upstream's. The query stays as
+// upstreamURL puts the path of a request behind an upstream's. The query stays as
 // the client wrote it.
-func address(v vendor, upstream *url.URL, r *url.URL) *url.URL {
+func upstreamURL(v vendor, upstream *url.URL, r *url.URL) *url.URL {
 	out := *r
 	out.Scheme, out.Host, out.User = upstream.Scheme, upstream.Host, upstream.User
 	path, raw := r.Path, r.RawPath

@@ -18,15 +18,15 @@ type lineage struct {
 	origins records[[]string] // by log, what it goes on from, the latest first
 
 	mu       sync.Mutex // of what is in sessions
-	sessions *lru.Cache[string, *session]
+	sessions *lru.Cache[string, *clientSession]
 }
 
-// session is what happened last in what a client calls a session.
-type session struct {
-	logs map[string]string // by model, system and tools, the log that was gone on with
-	size int               // of the last step, in bytes
-	// summed says that the history was sent to be summed up since.
-	summed bool
+// clientSession is what happened last in what a client calls a session.
+type clientSession struct {
+	logs      map[string]string // by model, system and tools, the log that was gone on with
+	stepBytes int               // of the last step, in bytes
+	// summarized says that the history was sent to be summed up since.
+	summarized bool
 }
 
 const (
@@ -39,46 +39,46 @@ const (
 
 func lineageIn(documents store.Documents) lineage {
 	return lineage{
-		origins:  records[[]string]{documents: documents, kind: "proxy-origin", read: lru.New[string, record[[]string]](maxSessions)},
-		sessions: lru.New[string, *session](maxSessions),
+		origins:  records[[]string]{documents: documents, kind: "proxy-origin", cache: lru.New[string, record[[]string]](maxSessions)},
+		sessions: lru.New[string, *clientSession](maxSessions),
 	}
 }
 
-func (l *lineage) session(id string) *session {
-	return l.sessions.GetOrCreate(id, 1, func() *session { return &session{logs: map[string]string{}} })
+func (l *lineage) session(id string) *clientSession {
+	return l.sessions.GetOrCreate(id, 1, func() *clientSession { return &clientSession{logs: map[string]string{}} })
 }
 
-// passed notes a request beside the conversation. One that is nearly as large as
+// noteSideRequest notes a request beside the conversation. One that is nearly as large as
 // the last step holds the history, and asks for a summary of it: what it is
 // called, or how it is put, differs from client to client.
-func (l *lineage) passed(session string, kind identify.Kind, size int) {
+func (l *lineage) noteSideRequest(session string, kind identify.Kind, size int) {
 	if session == "" {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.session(session)
-	if kind == identify.OwnCompaction || kind == identify.Aside && s.size > 0 && size >= s.size/2 {
-		s.summed = true
+	if kind == identify.OwnCompaction || kind == identify.SideRequest && s.stepBytes > 0 && size >= s.stepBytes/2 {
+		s.summarized = true
 	}
 }
 
-// last is the log that a session went on with before; empty where nobody knows.
-func (l *lineage) last(id, kind string) string {
+// lastLog is the log that a session went on with before; empty where nobody knows.
+func (l *lineage) lastLog(id, kind string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.session(id).logs[kind]
 }
 
-// step notes that a session goes on with a log, and returns what that log goes on
+// noteStep notes that a session goes on with a log, and returns what that log goes on
 // from, the latest first: the log before it, where the client had its history
 // summed up, or where the new history shows that it goes on from the old.
-func (l *lineage) step(ctx context.Context, id, kind, log string, size int, shown bool) ([]string, error) {
+func (l *lineage) noteStep(ctx context.Context, id, kind, log string, size int, shown bool) ([]string, error) {
 	earlier, err := l.origin(ctx, log)
 	if err != nil || id == "" {
 		return earlier, err
 	}
-	last := l.moved(id, kind, log, size, shown || earlier != nil)
+	last := l.switchLog(id, kind, log, size, shown || earlier != nil)
 	if last == "" || earlier != nil {
 		return earlier, nil
 	}
@@ -94,18 +94,18 @@ func (l *lineage) step(ctx context.Context, id, kind, log string, size int, show
 	return earlier, err
 }
 
-// moved returns the log that a session went on with before, when it goes on with
+// switchLog returns the log that a session went on with before, when it goes on with
 // another because its history was made shorter; else it is empty.
-func (l *lineage) moved(id, kind, log string, size int, shown bool) string {
+func (l *lineage) switchLog(id, kind, log string, size int, shown bool) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.session(id)
-	last, summed := s.logs[kind], s.summed
-	s.logs[kind], s.size = log, size
+	last, summed := s.logs[kind], s.summarized
+	s.logs[kind], s.stepBytes = log, size
 	if last == log || last == "" || !summed && !shown {
 		return ""
 	}
-	s.summed = false
+	s.summarized = false
 	return last
 }
 
@@ -118,26 +118,26 @@ func (l *lineage) origin(ctx context.Context, log string) ([]string, error) {
 	return *found.value, nil
 }
 
-// earlier are the logs that a request goes on from, the latest first.
-func (x *exchange) earlier(ctx context.Context, r *reading, at identify.Place) ([]string, error) {
-	if r.summary {
+// earlierLogs are the logs that a request goes on from, the latest first.
+func (x *exchange) earlierLogs(ctx context.Context, r *parsedRequest, at identify.Place) ([]string, error) {
+	if r.isSummary {
 		return nil, nil
 	}
-	kind := identify.Digest(r.model.Name, r.Surroundings)
-	session, shown := r.client.SessionID(), identify.Recapped(r.Prompt.Messages)
-	if last := x.t.lineage.last(session, kind); last != "" && last != at.Log && !shown {
+	kind := identify.Digest(r.model.Name, r.SystemDigest)
+	session, shown := r.client.SessionID(), identify.HasRecap(r.Prompt.Messages)
+	if last := x.t.lineage.lastLog(session, kind); last != "" && last != at.Log && !shown {
 		old, err := x.t.log.Load(ctx, last)
 		if err != nil {
 			return nil, err
 		}
-		shown = identify.Repeats(old, r.Prompt.Messages[at.Seen:])
+		shown = identify.RepeatsResult(old, r.Prompt.Messages[at.Logged:])
 	}
-	from, err := x.t.lineage.step(ctx, session, kind, at.Log, r.size, shown)
+	from, err := x.t.lineage.noteStep(ctx, session, kind, at.Log, r.bytes, shown)
 	if err != nil {
 		return nil, err
 	}
-	for i := 0; from == nil && i < len(at.Above); i++ {
-		if from, err = x.t.lineage.origin(ctx, at.Above[i]); err != nil {
+	for i := 0; from == nil && i < len(at.Ancestors); i++ {
+		if from, err = x.t.lineage.origin(ctx, at.Ancestors[i]); err != nil {
 			return nil, err
 		}
 	}

@@ -15,78 +15,78 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// place finds where a request goes on (see package identify), and makes the fork that
+// findConversation finds where a request goes on (see package identify), and makes the fork that
 // it begins.
-func (x *exchange) place(ctx context.Context, r *reading) (identify.Place, error) {
-	if r.summary {
-		return x.placeSummary(ctx, r)
+func (x *exchange) findConversation(ctx context.Context, r *parsedRequest) (identify.Place, error) {
+	if r.isSummary {
+		return x.findSummaryFork(ctx, r)
 	}
-	at, err := identify.Find(r.base, r.Prompt.Messages, r.IDs, x.logs(ctx, r, true))
+	at, err := identify.Find(r.base, r.Prompt.Messages, r.IDs, x.knownLogs(ctx, r, true))
 	switch {
 	case err != nil:
 		return at, err
 	case at.Fork:
-		return at, x.t.fork(ctx, at.Log, at.Of, at.At)
-	case at.Of == nil && r.client.Thread == "":
-		x.t.began(ctx, r.client.Beginning(r.Request), at.Base)
+		return at, x.t.forkLog(ctx, at.Log, at.Thread, at.Shared)
+	case at.Thread == nil && r.client.Thread == "":
+		x.t.noteBeginning(ctx, r.client.Beginning(r.Request), at.Base)
 	}
-	if at.Open != nil {
-		at.Changed = true
+	if at.OpenLookups != nil {
+		at.HasHidden = true
 	}
 	return at, nil
 }
 
-// placeSummary is the place of a request for a summary: in a fork of its own.
-func (x *exchange) placeSummary(ctx context.Context, r *reading) (identify.Place, error) {
+// findSummaryFork is the place of a request for a summary: in a fork of its own.
+func (x *exchange) findSummaryFork(ctx context.Context, r *parsedRequest) (identify.Place, error) {
 	id := identify.SummaryLog(r.base, r.IDs)
 	log, err := x.t.log.Load(ctx, id)
 	if err == nil && log.Len() == 0 {
 		var about identify.Place
-		if about, err = x.about(ctx, r); err == nil && about.Of != nil {
-			err = x.t.fork(ctx, id, about.Of, about.At)
+		if about, err = x.findSummarized(ctx, r); err == nil && about.Thread != nil {
+			err = x.t.forkLog(ctx, id, about.Thread, about.Shared)
 		}
 	}
 	if err != nil {
 		return identify.Place{}, err
 	}
-	at, err := identify.Find(id, r.Prompt.Messages, r.IDs, identify.Logs{Load: x.loader(ctx)})
+	at, err := identify.Find(id, r.Prompt.Messages, r.IDs, identify.Logs{Load: x.logLoader(ctx)})
 	if err == nil && at.Fork {
-		err = x.t.fork(ctx, at.Log, at.Of, at.At)
+		err = x.t.forkLog(ctx, at.Log, at.Thread, at.Shared)
 	}
 	return at, err
 }
 
-// about is the place of the conversation that a request for a summary is about. A client
+// findSummarized is the place of the conversation that a request for a summary is about. A client
 // that leaves out its last turns, so that its question fits, still asks about the
 // same.
-func (x *exchange) about(ctx context.Context, r *reading) (identify.Place, error) {
+func (x *exchange) findSummarized(ctx context.Context, r *parsedRequest) (identify.Place, error) {
 	n := len(r.IDs) - 1
 	if n == 0 {
 		return identify.Place{}, nil
 	}
-	return identify.Find(r.base, r.Prompt.Messages[:n], r.IDs[:n], x.logs(ctx, r, false))
+	return identify.Find(r.base, r.Prompt.Messages[:n], r.IDs[:n], x.knownLogs(ctx, r, false))
 }
 
-func (x *exchange) loader(ctx context.Context) func(string) (*thread.Thread, error) {
+func (x *exchange) logLoader(ctx context.Context) func(string) (*thread.Thread, error) {
 	return func(id string) (*thread.Thread, error) { return x.t.log.Load(ctx, id) }
 }
 
-// logs are what is asked of the store to find a place; takeUp says that lookups which
+// knownLogs are what is asked of the store to find a place; takeUp says that lookups which
 // wait for the model may be taken up.
-func (x *exchange) logs(ctx context.Context, r *reading, takeUp bool) identify.Logs {
-	logs := identify.Logs{Load: x.loader(ctx)}
+func (x *exchange) knownLogs(ctx context.Context, r *parsedRequest, takeUp bool) identify.Logs {
+	logs := identify.Logs{Load: x.logLoader(ctx)}
 	if takeUp {
-		logs.Waits = x.t.waiting.claim
+		logs.ClaimLookups = x.t.openLookups.claim
 	}
 	if r.client.Thread == "" {
-		logs.Others = func() []string { return x.t.others(ctx, r.client.Beginning(r.Request)) }
+		logs.BasesWithBeginning = func() []string { return x.t.basesWithBeginning(ctx, r.client.Beginning(r.Request)) }
 	}
 	return logs
 }
 
-// fork begins a log with what two histories share, and with the newest plan of
+// forkLog begins a log with what two histories share, and with the newest plan of
 // the parent that still holds for it, so that the prefix stays as it is.
-func (t *Transport) fork(ctx context.Context, id string, parent *thread.Thread, kept int) error {
+func (t *Transport) forkLog(ctx context.Context, id string, parent *thread.Thread, kept int) error {
 	log, err := t.log.Append(ctx, id, 0, uncopied.Messages(parent)[:kept])
 	if err != nil {
 		return err
@@ -120,9 +120,9 @@ func beginningsIn(documents store.Documents) records[[]string] {
 	return records[[]string]{documents: documents, kind: "proxy-beginning"}
 }
 
-// others are the bases of conversations with a beginning, the latest first. Where they
+// basesWithBeginning are the bases of conversations with a beginning, the latest first. Where they
 // cannot be read there are none: the conversation is a new one then.
-func (t *Transport) others(ctx context.Context, beginning string) []string {
+func (t *Transport) basesWithBeginning(ctx context.Context, beginning string) []string {
 	found, err := t.beginnings.get(ctx, beginning)
 	if err != nil || found.value == nil {
 		return nil
@@ -130,9 +130,9 @@ func (t *Transport) others(ctx context.Context, beginning string) []string {
 	return *found.value
 }
 
-// began notes that a conversation begins so. Where that fails a client that changes its
+// noteBeginning notes the first message of a conversation. Where that fails a client that changes its
 // system prompt on the way is not known again; nothing else depends on it.
-func (t *Transport) began(ctx context.Context, beginning, base string) {
+func (t *Transport) noteBeginning(ctx context.Context, beginning, base string) {
 	_, _, _ = t.beginnings.change(ctx, beginning, func(now *[]string) *[]string {
 		bases := []string{base}
 		if now != nil {
@@ -146,18 +146,18 @@ func (t *Transport) began(ctx context.Context, beginning, base string) {
 	})
 }
 
-// waiting are the logs that end with lookups whose answer did not reach the client,
+// openLookups are the logs that end with lookups whose answer did not reach the client,
 // and that nobody works on. It is known in this process alone: elsewhere the same
 // request begins anew, in a fork.
-type waiting struct {
+type openLookups struct {
 	mu   sync.Mutex
 	logs *lru.Cache[string, bool]
 }
 
-func (w *waiting) add(log string) { w.logs.Put(log, true, 1) }
+func (w *openLookups) add(log string) { w.logs.Put(log, true, 1) }
 
 // claim takes a log, for one request alone.
-func (w *waiting) claim(log string) bool {
+func (w *openLookups) claim(log string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	there, _ := w.logs.Get(log)

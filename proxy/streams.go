@@ -26,10 +26,10 @@ type pendingOutput struct {
 	err error // at the end of out
 }
 
-// give is io.Reader's Read; more makes more due, and ready says that it need not wait for
+// readPending is io.Reader's Read; more makes more due, and ready says that it need not wait for
 // that: what is given at once is sent at once, so that a million short events are not a
 // million packets.
-func (d *pendingOutput) give(p []byte, more func(), ready func() bool) (int, error) {
+func (d *pendingOutput) readPending(p []byte, more func(), ready func() bool) (int, error) {
 	for len(d.out) == 0 && d.err == nil {
 		more()
 	}
@@ -47,56 +47,58 @@ func (d *pendingOutput) give(p []byte, more func(), ready func() bool) (int, err
 	}
 }
 
-// rewritten is the body of a stream whose events are looked at, and changed, while they
+// rewrittenBody is the body of a stream whose events are looked at, and changed, while they
 // pass. Where that fails, the rest passes as it comes. It is read by one goroutine.
-type rewritten struct {
-	body   io.Closer
-	events *sse.Reader
-	change func(sse.Event) []byte
-	failed func(error)
-	asIs   bool
+type rewrittenBody struct {
+	body        io.Closer
+	events      *sse.Reader
+	change      func(sse.Event) []byte
+	onError     func(error)
+	passThrough bool
 	pendingOutput
 }
 
 // Read gives the client the next bytes.
-func (s *rewritten) Read(p []byte) (int, error) { return s.give(p, s.more, s.events.Ready) }
+func (s *rewrittenBody) Read(p []byte) (int, error) {
+	return s.readPending(p, s.readEvent, s.events.HasEvent)
+}
 
-func (s *rewritten) more() {
+func (s *rewrittenBody) readEvent() {
 	e, err := nextEvent(s.events)
 	s.out, s.err = e.Raw, err
-	if err != nil || s.asIs || e.Data == "" {
+	if err != nil || s.passThrough || e.Data == "" {
 		return
 	}
 	failed := func(err error) {
-		s.asIs = true
-		s.failed(err)
+		s.passThrough = true
+		s.onError(err)
 	}
-	s.out = attempted(e.Raw, failed, func() []byte { return s.change(e) })
+	s.out = orOnPanic(e.Raw, failed, func() []byte { return s.change(e) })
 }
 
 // Close gives the connection back.
-func (s *rewritten) Close() error { return s.body.Close() }
+func (s *rewrittenBody) Close() error { return s.body.Close() }
 
-// streams reports whether an answer is a stream of events.
-func streams(res *http.Response) bool {
+// isStream reports whether an answer is a stream of events.
+func isStream(res *http.Response) bool {
 	return strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream")
 }
 
-// eventwise has a stream changed while it passes; it is false where nobody here can read it.
-func (x *exchange) eventwise(res *http.Response, change func(sse.Event) []byte) bool {
-	if !unpacked(res) {
+// rewriteEvents changes the events of a stream while it passes on; it is false where nobody here can read it.
+func (x *exchange) rewriteEvents(res *http.Response, change func(sse.Event) []byte) bool {
+	if !decompressStream(res) {
 		return false
 	}
-	res.Body = &rewritten{body: res.Body, events: sse.NewReader(res.Body, 0), change: change, failed: x.streamFault}
+	res.Body = &rewrittenBody{body: res.Body, events: sse.NewReader(res.Body, 0), change: change, onError: x.emitStreamFault}
 	return true
 }
 
-// shaped hands an answer on as it is changed: as a whole, or event by event. One that
+// rewriteAnswer changes an answer: as a whole, or event by event while it passes on. One that
 // cannot be read here stays as it is.
-func (x *exchange) shaped(res *http.Response, whole func(body string) string, change func(sse.Event) []byte) {
-	if streams(res) {
-		if x.eventwise(res, change) {
-			uncompressed(res, -1)
+func (x *exchange) rewriteAnswer(res *http.Response, whole func(body string) string, change func(sse.Event) []byte) {
+	if isStream(res) {
+		if x.rewriteEvents(res, change) {
+			setPlainLength(res, -1)
 		}
 		return
 	}
@@ -104,19 +106,19 @@ func (x *exchange) shaped(res *http.Response, whole func(body string) string, ch
 	if !all {
 		return
 	}
-	body, err := decoded(res.Header, raw, maxAnswer, nil)
+	body, err := decompress(res.Header, raw, maxAnswer, nil)
 	if err != nil {
 		return
 	}
-	now := attempted(string(body), x.streamFault, func() string { return whole(string(body)) })
+	now := orOnPanic(string(body), x.emitStreamFault, func() string { return whole(string(body)) })
 	if now != string(body) {
-		uncompressed(res, int64(len(now)))
-		given(res, []byte(now))
+		setPlainLength(res, int64(len(now)))
+		setBody(res, []byte(now))
 	}
 }
 
-// attempted is what f returns, or else, where it panics, what is given.
-func attempted[T any](otherwise T, failed func(error), f func() T) (out T) {
+// orOnPanic returns what f returns, and otherwise where f panics.
+func orOnPanic[T any](otherwise T, failed func(error), f func() T) (out T) {
 	defer func() {
 		if p := recover(); p != nil {
 			failed(fmt.Errorf("%w: %v", errPanic, p))

@@ -28,23 +28,23 @@ import (
 // Transport is the exchange of a Proxy as an http.RoundTripper, for the
 // http.Client of an SDK in one process. It is safe for concurrent use.
 type Transport struct {
-	options  Options
-	models   token.ModelSet
-	log      store.Log
-	plans    store.Plans
-	requests *identify.Tenant
-	waiting  waiting
-	renamed  *lru.Cache[string, string] // the provider's ids of responses, by the client's
-	// lost are conversations of which something could not be kept, so that what the
+	options     Options
+	models      token.ModelSet
+	log         store.Log
+	plans       store.Plans
+	requests    *identify.Tenant
+	openLookups openLookups
+	providerIDs *lru.Cache[string, string] // the provider's ids of responses, by the client's
+	// lostConversations are conversations of which something could not be kept, so that what the
 	// documents say of them is not true any more.
-	lost    *lru.Cache[string, bool]
-	windows records[knownWindow]
+	lostConversations *lru.Cache[string, bool]
+	windows           records[knownWindow]
 	// beginnings list conversations by the message that they begin with.
-	beginnings records[[]string]
-	retry      retry.Policy // of further requests for an answer
-	secret     secret
-	responses  responseLog
-	lineage    lineage
+	beginnings  records[[]string]
+	retry       retry.Policy // of further requests for an answer
+	tokenSecret secret
+	responses   responseLog
+	lineage     lineage
 
 	mu         sync.Mutex
 	compactors map[string]*palimpsest.Compactor // by the name of the counter
@@ -52,17 +52,17 @@ type Transport struct {
 
 	byVendor [vendors]atomic.Int64 // of requests
 
-	asked, edited, compactions, recovered, faults, before, sent atomic.Int64
+	asked, edited, compactions, recovered, faults, tokensBefore, tokensSent atomic.Int64
 }
 
-// requested counts a request that asks a model.
-func (t *Transport) requested(e endpoint) {
+// countRequest counts a request that asks a model.
+func (t *Transport) countRequest(e endpoint) {
 	t.asked.Add(1)
 	t.byVendor[e.vendor()].Add(1)
 }
 
-// maxRenamed bounds the responses that have another id for the client.
-const maxRenamed = 10_000
+// maxProviderIDs bounds the responses that have another id for the client.
+const maxProviderIDs = 10_000
 
 // Totals are sums over the requests that ask a model.
 type Totals struct {
@@ -89,10 +89,10 @@ func NewTransport(o *Options) (*Transport, error) {
 	t := &Transport{options: *o, compactors: map[string]*palimpsest.Compactor{}, memos: map[*token.Counter]*token.Memo{}}
 	t.options.Rounds = cmp.Or(o.Rounds, defaultRounds)
 	t.options.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
-	t.queued()
+	t.setUpJobs()
 	t.options.Deadline = cmp.Or(t.options.Deadline, defaultDeadline)
 	t.retry = o.retry
-	t.retry.Total = cmp.Or(t.retry.Total, longestPatience)
+	t.retry.Total = cmp.Or(t.retry.Total, maxRetryTime)
 	if o.Base == nil {
 		base := http.DefaultTransport.(*http.Transport).Clone()
 		base.DisableCompression = true
@@ -103,7 +103,7 @@ func NewTransport(o *Options) (*Transport, error) {
 	if o.Memory == nil {
 		t.options.Memory = NewMemory(nil)
 	}
-	t.requests = t.options.Memory.index.Tenant(t.release)
+	t.requests = t.options.Memory.index.Tenant(t.releaseSession)
 	t.models = token.Models()
 	if o.Models != nil {
 		t.models = *o.Models
@@ -135,8 +135,8 @@ func NewTransport(o *Options) (*Transport, error) {
 		documents = kept
 	}
 	t.responses.records, t.beginnings, t.windows, t.lineage = responsesIn(documents), beginningsIn(documents), windowsIn(documents), lineageIn(documents)
-	t.lost = lru.New[string, bool](maxRenamed)
-	t.waiting.logs, t.renamed = lru.New[string, bool](maxSessions), lru.New[string, string](maxRenamed)
+	t.lostConversations = lru.New[string, bool](maxProviderIDs)
+	t.openLookups.logs, t.providerIDs = lru.New[string, bool](maxSessions), lru.New[string, string](maxProviderIDs)
 	if _, err := palimpsest.New(t.options.Config); err != nil {
 		return nil, fmt.Errorf("proxy.NewTransport: %w", err)
 	}
@@ -147,65 +147,65 @@ func NewTransport(o *Options) (*Transport, error) {
 // what the provider answered; errors are those of the connection to it.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	e := endpointOf(r.URL.Path)
-	if c := conversationOf(r); c.change != "" {
-		return t.conversed(withoutOurs(r), c)
+	if c := conversationChangeOf(r); c.kind != "" {
+		return t.forwardConversationChange(withoutOurHeaders(r), c)
 	}
 	if r.Method != http.MethodPost || e.task == other {
-		return t.options.Base.RoundTrip(t.renamedRequest(withoutOurs(r)))
+		return t.options.Base.RoundTrip(t.requestForProvider(withoutOurHeaders(r)))
 	}
 	if r.Body == nil {
-		r = withoutOurs(r)
+		r = withoutOurHeaders(r)
 		r.Body = http.NoBody
 	}
-	room := t.room()
+	room := t.newReservation()
 	x := &exchange{t: t, request: r, endpoint: e, start: time.Now()}
-	body, whole, err := readBody[string](r.Body, t.options.MaxBody, room.take)
+	body, whole, err := readBody[string](r.Body, t.options.MaxBody, room.reserve)
 	if err == nil && whole {
 		x.body = body
-		x.plain, x.unreadable = decoded(r.Header, body, t.options.MaxBody, room.take)
+		x.plainBody, x.decompressErr = decompress(r.Header, body, t.options.MaxBody, room.reserve)
 	}
-	if errors.Is(err, errBusy) || errors.Is(x.unreadable, errBusy) {
-		room.giveBack()
+	if errors.Is(err, errBusy) || errors.Is(x.decompressErr, errBusy) {
+		room.release()
 		// Who is cut off while he sends reads no answer.
 		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, t.options.MaxBody))
 		r.Body.Close()
-		return busy(r), nil
+		return busyAnswer(r), nil
 	}
 	if err != nil {
-		room.giveBack()
+		room.release()
 		return nil, err
 	}
 	var res *http.Response
 	if whole {
 		r.Body.Close()
-		res, err = x.emulate()
+		res, err = x.runWithEmulation()
 	} else {
-		out := withoutOurs(r)
-		out.Body = again(body, nil, r.Body, r.Body)
+		out := withoutOurHeaders(r)
+		out.Body = rejoinBody(body, nil, r.Body, r.Body)
 		res, err = t.options.Base.RoundTrip(out)
 	}
 	if err != nil {
-		room.giveBack()
+		room.release()
 		return nil, err
 	}
-	res.Body = &releasing{res.Body, room}
+	res.Body = &releasingBody{res.Body, room}
 	return res, nil
 }
 
-// releasing is the body of an answer, which gives back the room of its request.
-type releasing struct {
+// releasingBody is the body of an answer, which gives back the room of its request.
+type releasingBody struct {
 	io.ReadCloser
-	room *room
+	reserved *reservation
 }
 
-func (b *releasing) Close() error {
-	b.room.giveBack()
+func (b *releasingBody) Close() error {
+	b.reserved.release()
 	return b.ReadCloser.Close()
 }
 
-// busy answers a request for which there is no room now.
-func busy(r *http.Request) *http.Response {
-	res := answering(r, http.StatusServiceUnavailable, jsonKind, ourError(http.StatusServiceUnavailable, "overloaded_error", "too many large requests are at work: ask again"))
+// busyAnswer answers a request for which there is no room now.
+func busyAnswer(r *http.Request) *http.Response {
+	res := newAnswer(r, http.StatusServiceUnavailable, jsonKind, errorBody(http.StatusServiceUnavailable, "overloaded_error", "too many large requests are at work: ask again"))
 	res.Header.Set("Retry-After", "1")
 	res.Header.Set(ActionHeader, Passed)
 	res.Header.Set(ReasonHeader, "busy")
@@ -224,7 +224,7 @@ func (t *Transport) Totals() Totals {
 	return Totals{
 		Requests: t.asked.Load(), Edited: t.edited.Load(), Compactions: t.compactions.Load(),
 		Recovered: t.recovered.Load(), Faults: t.faults.Load(),
-		TokensBefore: t.before.Load(), TokensSent: t.sent.Load(),
+		TokensBefore: t.tokensBefore.Load(), TokensSent: t.tokensSent.Load(),
 	}
 }
 
@@ -259,14 +259,14 @@ func (t *Transport) compactor(m token.Model, offers bool) (*palimpsest.Compactor
 	return c, err
 }
 
-// release gives up what the compactors hold of a conversation beside the stores.
-func (t *Transport) release(log string) {
-	for _, c := range t.all() {
+// releaseSession gives up what the compactors hold of a conversation beside the stores.
+func (t *Transport) releaseSession(log string) {
+	for _, c := range t.allCompactors() {
 		c.Session(log).Release()
 	}
 }
 
-func (t *Transport) all() []*palimpsest.Compactor {
+func (t *Transport) allCompactors() []*palimpsest.Compactor {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Collect(maps.Values(t.compactors))
@@ -275,7 +275,7 @@ func (t *Transport) all() []*palimpsest.Compactor {
 // finished is Finished of all compactors. One of them has had the conversation; the
 // others have nothing to tell of it.
 func (t *Transport) finished(id string, o thread.Outcome) (seen quality.Metrics) {
-	for _, c := range t.all() {
+	for _, c := range t.allCompactors() {
 		s := c.Session(id)
 		if o != "" {
 			s.Finished(o)

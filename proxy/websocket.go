@@ -33,24 +33,24 @@ type socket struct {
 	request *http.Request // that became the WebSocket
 	conn    *websocket.Conn
 	// id is the last response, and items the input and output up to its end.
-	id    string
-	items []string
-	room  *room // of the items
+	id       string
+	items    []string
+	reserved *reservation // of the items
 }
 
 const (
 	// socketLife bounds a connection; clients open another when told, as after the
 	// provider's own hour.
 	socketLife = time.Hour
-	// socketPatience bounds how long a reader takes for one event.
-	socketPatience = 2 * time.Minute
+	// socketWriteTimeout bounds how long a reader takes for one event.
+	socketWriteTimeout = 2 * time.Minute
 )
 
-// asking is a message of the client's; busy says that there was no room for it.
-type asking struct {
-	text string
-	room *room
-	busy bool
+// socketMessage is a message of the client's; busy says that there was no room for it.
+type socketMessage struct {
+	text     string
+	reserved *reservation
+	busy     bool
 }
 
 // serveSocket answers a request to become a WebSocket, until the client goes.
@@ -63,9 +63,9 @@ func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request) {
 	conn.SetReadLimit(-1) // read has one
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), socketLife)
 	defer cancel()
-	s := &socket{proxy: p, request: r, conn: conn, room: p.transport.room()}
-	defer s.forget()
-	asked := make(chan asking)
+	s := &socket{proxy: p, request: r, conn: conn, reserved: p.transport.newReservation()}
+	defer s.forgetItems()
+	asked := make(chan socketMessage)
 	read := make(chan struct{})
 	defer func() { cancel(); conn.CloseNow(); <-read }()
 	go func() {
@@ -79,7 +79,7 @@ func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request) {
 			select {
 			case asked <- a:
 			case <-ctx.Done():
-				a.room.giveBack()
+				a.reserved.release()
 				return
 			}
 		}
@@ -88,7 +88,7 @@ func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request) {
 		select {
 		case a := <-asked:
 			err := s.answer(ctx, a)
-			a.room.giveBack()
+			a.reserved.release()
 			if err != nil {
 				return
 			}
@@ -100,7 +100,7 @@ func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request) {
 }
 
 // read reads the next message, for which there has to be room.
-func (s *socket) read(ctx context.Context) (a asking, err error) {
+func (s *socket) read(ctx context.Context) (a socketMessage, err error) {
 	kind, r, err := s.conn.Reader(ctx)
 	if err != nil {
 		return a, err
@@ -109,8 +109,8 @@ func (s *socket) read(ctx context.Context) (a asking, err error) {
 		s.conn.Close(websocket.StatusUnsupportedData, "requests are text")
 		return a, fmt.Errorf("a message of type %s", kind)
 	}
-	a.room = s.proxy.transport.room()
-	text, whole, err := readBody[string](r, s.proxy.transport.options.MaxBody, a.room.take)
+	a.reserved = s.proxy.transport.newReservation()
+	text, whole, err := readBody[string](r, s.proxy.transport.options.MaxBody, a.reserved.reserve)
 	switch {
 	case errors.Is(err, errBusy):
 		a.busy = true
@@ -120,13 +120,13 @@ func (s *socket) read(ctx context.Context) (a asking, err error) {
 		err = io.ErrShortBuffer
 	}
 	if a.text = text; err != nil {
-		a.room.giveBack()
+		a.reserved.release()
 	}
 	return a, err
 }
 
 // answer answers a message. The error is that of the connection to the client.
-func (s *socket) answer(ctx context.Context, a asking) error {
+func (s *socket) answer(ctx context.Context, a socketMessage) error {
 	if a.busy {
 		return s.refuse(ctx, http.StatusServiceUnavailable, "overloaded_error", "palimpsest: too many large requests are at work: ask again")
 	}
@@ -155,21 +155,21 @@ func (s *socket) answer(ctx context.Context, a asking) error {
 		made := native.ResponsesAnswer{ID: "resp_" + identify.Digest("socket", s.request.RemoteAddr, now.String()), Created: now.Unix()}
 		return s.relay(ctx, strings.NewReader(made.Events(r)), items)
 	}
-	return s.ask(ctx, items, jsonedit.Set(r.Body(items, gone...), "stream", "true"))
+	return s.askProvider(ctx, items, jsonedit.Set(r.Body(items, gone...), "stream", "true"))
 }
 
-// ask asks the provider, by way of the exchange that every request takes.
-func (s *socket) ask(ctx context.Context, items []string, body string) error {
+// askProvider asks the provider, by way of the exchange that every request takes.
+func (s *socket) askProvider(ctx context.Context, items []string, body string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	res, err := s.proxy.transport.RoundTrip(s.outgoing(ctx, body))
 	if err != nil {
-		return s.refuse(ctx, http.StatusBadGateway, "api_error", "palimpsest: the provider gave no answer: "+trouble(err))
+		return s.refuse(ctx, http.StatusBadGateway, "api_error", "palimpsest: the provider gave no answer: "+connectionTrouble(err))
 	}
 	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK || !streams(res) {
+	if res.StatusCode != http.StatusOK || !isStream(res) {
 		said, _, _ := readBody[string](res.Body, maxRefusal, nil)
-		return s.refused(ctx, res, said)
+		return s.relayRefusal(ctx, res, said)
 	}
 	return s.relay(ctx, res.Body, items)
 }
@@ -183,7 +183,7 @@ func (s *socket) relay(ctx context.Context, answer io.Reader, items []string) er
 			switch gjson.Get(e.Data, "type").Str {
 			case "response.completed", "response.incomplete":
 				response := gjson.Get(e.Data, "response")
-				s.keep(response.Get("id").Str, slices.Concat(items, elements(response.Get("output"))))
+				s.keepItems(response.Get("id").Str, slices.Concat(items, rawElements(response.Get("output"))))
 			}
 			if err := s.write(ctx, e.Data); err != nil {
 				return err
@@ -225,41 +225,41 @@ func (s *socket) outgoing(ctx context.Context, body string) *http.Request {
 	out.Header.Set("Content-Type", jsonKind)
 	out.Header.Set("Accept", "text/event-stream")
 	out.Header.Set("Content-Length", strconv.Itoa(len(body)))
-	rewrite(&httputil.ProxyRequest{In: s.request, Out: out}, s.proxy.upstreams)
-	return outgoing(out, len(body), func() io.Reader { return strings.NewReader(body) })
+	routeUpstream(&httputil.ProxyRequest{In: s.request, Out: out}, s.proxy.upstreams)
+	return withBody(out, len(body), func() io.Reader { return strings.NewReader(body) })
 }
 
-// keep holds what a next request may go on with, if there is room.
-func (s *socket) keep(id string, items []string) {
-	s.forget()
+// keepItems holds what a next request may go on with, if there is room.
+func (s *socket) keepItems(id string, items []string) {
+	s.forgetItems()
 	size := 0
 	for _, item := range items {
 		size += len(item)
 	}
-	if id != "" && int64(size) <= s.proxy.transport.options.MaxBody && s.room.take(size) {
+	if id != "" && int64(size) <= s.proxy.transport.options.MaxBody && s.reserved.reserve(size) {
 		s.id, s.items = id, items
 	}
 }
 
-func (s *socket) forget() {
-	s.room.giveBack()
+func (s *socket) forgetItems() {
+	s.reserved.release()
 	s.id, s.items = "", nil
 }
 
-// refused says what the provider answered in place of a stream.
-func (s *socket) refused(ctx context.Context, res *http.Response, said string) error {
+// relayRefusal says what the provider answered in place of a stream.
+func (s *socket) relayRefusal(ctx context.Context, res *http.Response, said string) error {
 	if why := gjson.Get(said, "error"); rawjson.Valid(said) && why.IsObject() {
-		return s.failed(ctx, res.StatusCode, why.Raw, res.Header)
+		return s.writeError(ctx, res.StatusCode, why.Raw, res.Header)
 	}
 	return s.refuse(ctx, max(res.StatusCode, http.StatusBadRequest), "api_error", "palimpsest: the provider answered with status "+strconv.Itoa(res.StatusCode)+", and no stream")
 }
 
 func (s *socket) refuse(ctx context.Context, status int, code, message string) error {
-	return s.failed(ctx, status, `{"type":`+rawjson.Quote(code)+`,"code":`+rawjson.Quote(code)+`,"message":`+rawjson.Quote(message)+`,"param":null}`, nil)
+	return s.writeError(ctx, status, `{"type":`+rawjson.Quote(code)+`,"code":`+rawjson.Quote(code)+`,"message":`+rawjson.Quote(message)+`,"param":null}`, nil)
 }
 
-// failed tells of an error as the API does on a WebSocket.
-func (s *socket) failed(ctx context.Context, status int, why string, h http.Header) error {
+// writeError tells of an error as the API does on a WebSocket.
+func (s *socket) writeError(ctx context.Context, status int, why string, h http.Header) error {
 	headers := ""
 	for _, name := range []string{"Retry-After", "X-Request-Id", ActionHeader, ReasonHeader} {
 		if v := h.Get(name); v != "" {
@@ -270,7 +270,7 @@ func (s *socket) failed(ctx context.Context, status int, why string, h http.Head
 }
 
 func (s *socket) write(ctx context.Context, text string) error {
-	ctx, cancel := context.WithTimeout(ctx, socketPatience)
+	ctx, cancel := context.WithTimeout(ctx, socketWriteTimeout)
 	defer cancel()
 	return s.conn.Write(ctx, websocket.MessageText, []byte(text))
 }

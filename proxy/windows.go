@@ -25,14 +25,14 @@ type knownWindow struct {
 const (
 	// maxWindows bounds the models that windows are remembered of.
 	maxWindows = 1000
-	// windowFor is how long a window is believed: providers and servers change
+	// windowLifetime is how long a window is believed: providers and servers change
 	// theirs, and a refusal tells it anew.
-	windowFor = 30 * 24 * time.Hour
+	windowLifetime = 30 * 24 * time.Hour
 )
 
 // windowsIn are the windows, by upstream and model.
 func windowsIn(documents store.Documents) records[knownWindow] {
-	return records[knownWindow]{documents: documents, kind: "proxy-window", read: lru.New[string, record[knownWindow]](maxWindows)}
+	return records[knownWindow]{documents: documents, kind: "proxy-window", cache: lru.New[string, record[knownWindow]](maxWindows)}
 }
 
 // model is what is known of the model that the request goes to: what its provider
@@ -42,20 +42,20 @@ func (x *exchange) model(ctx context.Context, name string) token.Model {
 	// A store that fails costs no more than a refusal that could have been known.
 	if known, err := x.t.windows.get(ctx, identify.Digest(x.request.URL.Host, name)); err == nil && known.value != nil {
 		w := known.value.Window
-		if time.Since(known.value.Seen) <= windowFor && w > 0 && (x.t.options.Window == 0 || w < x.t.options.Window) {
+		if time.Since(known.value.Seen) <= windowLifetime && w > 0 && (x.t.options.Window == 0 || w < x.t.options.Window) {
 			m.Window, m.MaxInput = w, 0
 		}
 	}
 	return m
 }
 
-// learn keeps the window that the provider named when it refused the request.
-func (x *exchange) learn(model string, window int) {
+// saveWindow keeps the window that the provider named when it refused the request.
+func (x *exchange) saveWindow(model string, window int) {
 	upstream := x.request.URL.Host
-	x.attempt(x.request.Context(), "window", nil, func(ctx context.Context) error {
+	x.bestEffort(x.request.Context(), "window", nil, func(ctx context.Context) error {
 		id := identify.Digest(upstream, model)
 		was, _ := x.t.windows.get(ctx, id) // one that cannot be read now is named anew
-		if w := was.value; w != nil && w.Window == window && time.Since(w.Seen) < windowFor/2 {
+		if w := was.value; w != nil && w.Window == window && time.Since(w.Seen) < windowLifetime/2 {
 			return nil
 		}
 		_, _, err := x.t.windows.put(ctx, id, was, &knownWindow{Upstream: upstream, Model: model, Window: window, Seen: time.Now().UTC().Truncate(time.Second)})
@@ -66,19 +66,19 @@ func (x *exchange) learn(model string, window int) {
 	})
 }
 
-// refusedWindows are the places in which providers name the model's window when they
+// windowPatterns are the places in which providers name the model's window when they
 // refuse a request.
-var refusedWindows = []*regexp.Regexp{
+var windowPatterns = []*regexp.Regexp{
 	regexp.MustCompile(`tokens? > ([0-9]{4,8}) maximum`),                          // Anthropic
 	regexp.MustCompile(`maximum context length is ([0-9]{4,8})`),                  // OpenAI and most compatible servers
 	regexp.MustCompile(`maximum number of tokens allowed[^0-9]{0,4}([0-9]{4,8})`), // Gemini
 	regexp.MustCompile(`context (?:window|size)[^0-9]{0,20}([0-9]{4,8})`),         // llama.cpp and others
 }
 
-// namedWindow finds the window in a refusal; 0 where it names none.
-func namedWindow(refusal string) int {
+// windowInRefusal finds the window in a refusal; 0 where it names none.
+func windowInRefusal(refusal string) int {
 	refusal = strings.ToLower(refusal)
-	for _, re := range refusedWindows {
+	for _, re := range windowPatterns {
 		if m := re.FindStringSubmatch(refusal); m != nil {
 			n, _ := strconv.Atoi(m[1]) // eight digits at most
 			return n

@@ -137,7 +137,7 @@ func (m *Monitor) message(msg *thread.Message) []event.Event {
 		return nil
 	}
 	if msg.StartsTurn() {
-		if class, ok := match(injected.Words(msg), userPhrases); ok {
+		if class, ok := match(injected.UserWords(msg), userPhrases); ok {
 			m.metrics.UserRepeats++
 			m.note(msg.ID, class)
 		}

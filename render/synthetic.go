@@ -70,7 +70,7 @@ func (p Profile) Replacement(m thread.Message, record plan.Record, inPlace bool)
 		default:
 			role = thread.Assistant
 		}
-		stand[n] = synthetic(&m, role, ourform.Signed(s.Text, p.Key))
+		stand[n] = synthetic(&m, role, ourform.Sign(s.Text, p.Key))
 	}
 	return stand
 }

@@ -99,7 +99,7 @@ func read(m *thread.Message) *facts {
 		f.artifacts = mentionedArtifacts(text)
 	case m.Kind == thread.Injected, m.Role == thread.System:
 	case m.Role == thread.User:
-		f.user = strings.TrimSpace(clean(injected.Words(m)))
+		f.user = strings.TrimSpace(clean(injected.UserWords(m)))
 		f.typed = slices.ContainsFunc(m.Parts, func(p thread.Part) bool {
 			text, ok := p.(thread.Text)
 			return ok && injected.Command(text.Text) != ""
@@ -116,7 +116,7 @@ func read(m *thread.Message) *facts {
 		case thread.ToolCall:
 			f.calls = append(f.calls, readCall(&p))
 		case thread.ToolResult:
-			if ourform.Stub(p.Text()) { // what stood there is not there any more
+			if ourform.IsStub(p.Text()) { // what stood there is not there any more
 				p.Content, p.Structured = nil, ""
 			}
 			f.result = readResult(p)

@@ -233,7 +233,7 @@ func (b *builder) overtaken(in *Input) bool {
 		turn = b.Requests[b.task].Turn
 	}
 	newer := func(m *thread.Message) bool {
-		return m.StartsTurn() && (m.Turn == 0 || m.Turn > turn) && substantial(injected.Words(m))
+		return m.StartsTurn() && (m.Turn == 0 || m.Turn > turn) && substantial(injected.UserWords(m))
 	}
 	return slices.ContainsFunc(in.Context, func(m thread.Message) bool { return newer(&m) }) ||
 		slices.ContainsFunc(in.Shown, func(m thread.Message) bool { return newer(&m) })

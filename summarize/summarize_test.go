@@ -474,7 +474,7 @@ func TestUserMessagesComeFirst(t *testing.T) {
 		all := texts(s.Requests)
 		for i := range messages {
 			if m := &messages[i]; m.StartsTurn() {
-				if want := strings.TrimSpace(clean(injected.Words(m))); want != "" && !slices.Contains(all, want) {
+				if want := strings.TrimSpace(clean(injected.UserWords(m))); want != "" && !slices.Contains(all, want) {
 					t.Fatalf("a user message is missing or changed: %q\n%q", want, all)
 				}
 			}

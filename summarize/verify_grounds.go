@@ -85,7 +85,7 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 			g.about(text)
 			return
 		case m.StartsTurn():
-			text = injected.Words(m)
+			text = injected.UserWords(m)
 			g.user, g.turns = append(g.user, folded(text)), append(g.turns, stemsOf(heard))
 		case m.Role == thread.Assistant:
 			heard = text
@@ -96,7 +96,7 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 		maps.Copy(g.turns[len(g.turns)-1], stemsOf(text))
 	}
 	read := func(m *thread.Message) {
-		text := injected.Words(m)
+		text := injected.UserWords(m)
 		if m.Role == thread.Assistant {
 			text = m.Text()
 		}
@@ -191,7 +191,7 @@ func spoken(m *thread.Message) (all, voice string) {
 			a.WriteString(p.Text + "\n")
 		}
 	}
-	v.WriteString(injected.Words(m) + "\n")
+	v.WriteString(injected.UserWords(m) + "\n")
 	return a.String(), v.String()
 }
 

@@ -83,7 +83,7 @@ func (b *builder) add(line int, at time.Time, kind thread.Kind, messages ...thre
 		if n := len(b.messages); n > 0 {
 			before = &b.messages[n-1]
 		}
-		messages = injected.Marked(messages, before)
+		messages = injected.MarkKinds(messages, before)
 	}
 	for _, m := range messages {
 		if len(m.Parts) == 0 && !b.keepEmpty {

@@ -153,7 +153,7 @@ func (s *codexSession) readCompaction(payload gjson.Result, place codexPlace) {
 		for p := range rawjson.Items(item.Get("content")) {
 			texts = append(texts, p.Get("text").Str)
 		}
-		if t := strings.Join(texts, "\n"); injected.Kind(t) == thread.Recap {
+		if t := strings.Join(texts, "\n"); injected.TextKind(t) == thread.Recap {
 			recap = t
 		}
 	}

@@ -72,7 +72,7 @@ writes is in daemon.log in palimpsest's data directory.`,
 			}
 			was, err := ondemand.Stop(c.Context(), socket)
 			switch {
-			case errors.Is(err, ondemand.ErrNone):
+			case errors.Is(err, ondemand.ErrNoDaemon):
 				newPrinter(s.Out).line("no daemon answers at %s", socket)
 				return nil
 			case err != nil:

@@ -68,12 +68,12 @@ func TestAuthors(t *testing.T) {
 					}
 				}
 				for _, text := range texts {
-					if strings.Contains(injectedtest.BeyondData(text), "evil.example") {
+					if strings.Contains(injectedtest.WithoutData(text), "evil.example") {
 						t.Errorf("the model is told\n%s", text)
 					}
 				}
 				all := strings.Join(strings.Fields(strings.Join(texts, " ")), " ")
-				for _, want := range []string{injectedtest.Wished, a.Own} {
+				for _, want := range []string{injectedtest.Request, a.Own} {
 					if !strings.Contains(all, want) {
 						t.Errorf("no %q in\n%s", want, all)
 					}

@@ -107,13 +107,13 @@ func (c *call) release() {
 		c.endRequest()
 	}
 	if c.bodyBytes > 0 {
-		c.s.config.Memory.Give(c.who.tenant, c.bodyBytes)
+		c.s.config.Memory.Release(c.who.tenant, c.bodyBytes)
 	}
 }
 
 // reserveBody takes room for more of the body.
 func (c *call) reserveBody(bytes int) bool {
-	ok := c.s.config.Memory.Take(c.who.tenant, bytes)
+	ok := c.s.config.Memory.Reserve(c.who.tenant, bytes)
 	if ok {
 		c.bodyBytes += bytes
 	}

@@ -347,7 +347,7 @@ func messagesOf(messages []neutral.Message, path string) ([]thread.Message, erro
 		if err != nil {
 			return nil, err
 		}
-		if m.Kind == thread.Plain && ourform.Message(&m) {
+		if m.Kind == thread.Plain && ourform.IsSummary(&m) {
 			m.Kind = thread.Recap
 		}
 		out = append(out, m)

@@ -48,7 +48,7 @@ func decodeBody(name string, body json.RawMessage) (*prompt.Prompt, error) {
 	if err != nil {
 		return nil, atPath("body", problem(api.BadRequest, "body: "+err.Error()))
 	}
-	p.Messages = injected.Marked(p.Messages, nil)
+	p.Messages = injected.MarkKinds(p.Messages, nil)
 	return p, nil
 }
 

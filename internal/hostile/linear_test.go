@@ -97,9 +97,9 @@ func TestTextsAreLinear(t *testing.T) {
 		return &thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{Text: text}}}
 	}
 	readers := map[string]func(text string) func(){
-		"injected kind":  func(text string) func() { return func() { injected.Kind(text) } },
-		"injected words": func(text string) func() { return func() { injected.Words(user(text)) } },
-		"our forms":      func(text string) func() { return func() { ourform.Message(user(text)) } },
+		"injected kind":  func(text string) func() { return func() { injected.TextKind(text) } },
+		"injected words": func(text string) func() { return func() { injected.UserWords(user(text)) } },
+		"our forms":      func(text string) func() { return func() { ourform.IsSummary(user(text)) } },
 		"JSON":           func(text string) func() { return func() { _ = rawjson.Check(text) } },
 		"quoted JSON":    func(text string) func() { return func() { rawjson.Quote(text) } },
 		"recall": func(text string) func() {

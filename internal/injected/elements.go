@@ -33,14 +33,14 @@ var wrappers = map[string]bool{
 // The elements of a command: arguments wraps what a person wrote behind its name, as
 // far as that is not for the client.
 const (
-	commandName    = "command-name"
-	commandMessage = "command-message"
-	arguments      = "command-args"
+	commandName      = "command-name"
+	commandMessage   = "command-message"
+	commandArguments = "command-args"
 )
 
-// own are commands that a client handles itself. What a person writes after
+// clientCommands are commands that a client handles itself. What a person writes after
 // them is for the client, not for the model.
-var own = map[string]bool{
+var clientCommands = map[string]bool{
 	"compact": true, "clear": true, "model": true, "exit": true, "quit": true, "resume": true,
 	"login": true, "logout": true, "config": true, "effort": true, "rename": true, "add-dir": true,
 	"mcp": true, "plugin": true, "permissions": true, "context": true, "cost": true, "status": true,
@@ -49,15 +49,15 @@ var own = map[string]bool{
 // span is a part of a text, in bytes.
 type span struct{ from, to int }
 
-// outside is what of a text stands certainly outside of all wrappers. A wrapper
+// userText is what of a text stands certainly outside of all wrappers. A wrapper
 // reaches from its first opening tag to its last closing one: what it holds may hold
 // the same tags. One that is never closed has no end, and one that was never opened
 // began somewhere before. It takes a time that grows with the text.
-func outside(text string) string {
+func userText(text string) string {
 	text = withoutAgentsFile(strings.TrimSpace(text))
 	var b strings.Builder
 	at := 0
-	for _, w := range wrapped(text) {
+	for _, w := range wrapperSpans(text) {
 		if w.from > at {
 			b.WriteString(text[at:w.from])
 		}
@@ -71,43 +71,43 @@ func outside(text string) string {
 // tag to the last closing one.
 type element struct {
 	span
-	inner, end int  // what it holds
-	opened     bool // its first tag is an opening one
-	last       int  // the last opening tag
+	contentStart, contentEnd int  // what it holds
+	startsOpened             bool // its first tag is an opening one
+	lastOpening              int  // the last opening tag
 }
 
-func (e *element) held(text string) string {
-	if e == nil || !e.opened || e.end < e.inner {
+func (e *element) content(text string) string {
+	if e == nil || !e.startsOpened || e.contentEnd < e.contentStart {
 		return ""
 	}
-	return strings.TrimSpace(text[e.inner:e.end])
+	return strings.TrimSpace(text[e.contentStart:e.contentEnd])
 }
 
-// wrapped are the parts of a text that wrappers take. They may overlap.
-func wrapped(text string) []span {
+// wrapperSpans are the parts of a text that wrappers take. They may overlap.
+func wrapperSpans(text string) []span {
 	found := elements(text)
-	command, asked := typed(text, found)
+	command, asked := typedCommand(text, found)
 	var out []span
 	for name, e := range found {
-		if name == commandName && asked || name == arguments && !own[command] && e.held(text) != "" {
+		if name == commandName && asked || name == commandArguments && !clientCommands[command] && e.content(text) != "" {
 			// The person's words, without the tags around them.
-			out = append(out, span{e.from, e.inner}, span{e.end, e.to})
+			out = append(out, span{e.from, e.contentStart}, span{e.contentEnd, e.to})
 			continue
 		}
-		if !e.opened {
+		if !e.startsOpened {
 			e.from = 0
 		}
 		if e.to > e.from {
 			if name == "task-notification" {
-				e.to = behindLine(text, e.to, "Full transcript available at: ")
+				e.to = skipLine(text, e.to, "Full transcript available at: ")
 			}
 			out = append(out, e.span)
 		}
 		// Clients begin a line with it, or put it behind another element; people may speak
 		// of it anywhere.
-		before := strings.TrimRight(text[:max(e.last, 0)], " \t")
-		if e.last >= e.to && (before == "" || strings.HasSuffix(before, "\n") || strings.HasSuffix(before, ">")) {
-			out = append(out, span{e.last, len(text)})
+		before := strings.TrimRight(text[:max(e.lastOpening, 0)], " \t")
+		if e.lastOpening >= e.to && (before == "" || strings.HasSuffix(before, "\n") || strings.HasSuffix(before, ">")) {
+			out = append(out, span{e.lastOpening, len(text)})
 		}
 	}
 	slices.SortFunc(out, func(a, b span) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) })
@@ -124,40 +124,40 @@ func elements(text string) map[string]*element {
 		}
 		from := at + next
 		at = from + 1
-		name, closing, length := tag(text[from:])
-		if !wrappers[name] && name != arguments {
+		name, closing, length := readTag(text[from:])
+		if !wrappers[name] && name != commandArguments {
 			continue
 		}
 		e := found[name]
 		if e == nil {
-			e = &element{span: span{from: from}, inner: from + length, opened: !closing, last: -1}
+			e = &element{span: span{from: from}, contentStart: from + length, startsOpened: !closing, lastOpening: -1}
 			found[name] = e
 		}
 		if closing {
-			e.to, e.end = from+length, from
+			e.to, e.contentEnd = from+length, from
 		} else {
-			e.last = from
+			e.lastOpening = from
 		}
 	}
 	return found
 }
 
-// typed is the name of the command that a text holds, and whether it was typed to the
+// typedCommand is the name of the command that a text holds, and whether it was typed to the
 // model: Claude Code names a command that it handles itself before the message about
 // it, and one whose text goes to the model after it.
-func typed(text string, found map[string]*element) (command string, asked bool) {
+func typedCommand(text string, found map[string]*element) (command string, asked bool) {
 	name, message := found[commandName], found[commandMessage]
-	command = strings.TrimPrefix(name.held(text), "/")
-	plain := command != "" && strings.IndexFunc(command, func(r rune) bool { return r >= 0x80 || r != ':' && r != '.' && !nameByte(byte(r)) }) < 0
-	return command, plain && len(command) <= maxCommand && !own[command] && message.held(text) != "" && message.from < name.from
+	command = strings.TrimPrefix(name.content(text), "/")
+	plain := command != "" && strings.IndexFunc(command, func(r rune) bool { return r >= 0x80 || r != ':' && r != '.' && !isNameByte(byte(r)) }) < 0
+	return command, plain && len(command) <= maxCommand && !clientCommands[command] && message.content(text) != "" && message.from < name.from
 }
 
 // maxCommand bounds the name of a command, in bytes.
 const maxCommand = 64
 
-// behindLine is where a text goes on from a position, behind white space and a line
+// skipLine is where a text goes on from a position, behind white space and a line
 // that starts so, if one is there.
-func behindLine(text string, at int, start string) int {
+func skipLine(text string, at int, start string) int {
 	rest := strings.TrimSpace(text[at:])
 	if !strings.HasPrefix(rest, start) {
 		return at
@@ -183,12 +183,12 @@ func withoutAgentsFile(text string) string {
 // maxTag bounds a tag, in bytes. Of a longer one the name is told.
 const maxTag = 1 << 10
 
-// tag reads the name of the tag at the front of a text, and how long the tag is. The
+// readTag reads the name of the tag at the front of a text, and how long the tag is. The
 // name is empty where there is none.
-func tag(text string) (name string, closing bool, length int) {
+func readTag(text string) (name string, closing bool, length int) {
 	rest, closing := strings.CutPrefix(text[1:], "/")
 	n := 0
-	for n < len(rest) && nameByte(rest[n]) {
+	for n < len(rest) && isNameByte(rest[n]) {
 		n++
 	}
 	if n == 0 || n == len(rest) || strings.IndexByte(" \t\r\n/>", rest[n]) < 0 {
@@ -202,6 +202,6 @@ func tag(text string) (name string, closing bool, length int) {
 	return rest[:n], closing, length
 }
 
-func nameByte(c byte) bool {
+func isNameByte(c byte) bool {
 	return c == '-' || c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }

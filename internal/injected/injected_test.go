@@ -58,7 +58,7 @@ func TestKind(t *testing.T) {
 		{"<permissions instructions>Ask.</permissions instructions>", thread.Injected},
 		{"<ide_opened_file>The user opened a.go</ide_opened_file>\nWhat is this?", thread.Plain},
 	} {
-		if got := injected.Kind(test.text); got != test.want {
+		if got := injected.TextKind(test.text); got != test.want {
 			t.Errorf("%q is %d, want %d", test.text, got, test.want)
 		}
 	}
@@ -88,7 +88,7 @@ func TestMessage(t *testing.T) {
 		{text(recap, "Fix it."), thread.Plain},
 		{image, thread.Plain},
 	} {
-		if got := injected.Message(&test.m, nil); got != test.want {
+		if got := injected.MessageKind(&test.m, nil); got != test.want {
 			t.Errorf("%v is %d, want %d", test.m.Parts, got, test.want)
 		}
 	}
@@ -99,8 +99,8 @@ func FuzzKind(f *testing.F) {
 	f.Add("<command-name>/compact</command-name><command-args>x</command-args>")
 	f.Add("# AGENTS.md instructions\n<INSTRUCTIONS></INSTRUCTIONS>")
 	f.Fuzz(func(t *testing.T, text string) {
-		kind := injected.Kind(text)
-		if got := injected.Kind("\n" + text + " "); got != kind {
+		kind := injected.TextKind(text)
+		if got := injected.TextKind("\n" + text + " "); got != kind {
 			t.Fatalf("white space around it changes %d to %d", kind, got)
 		}
 		if strings.TrimSpace(text) == "" {
@@ -110,7 +110,7 @@ func FuzzKind(f *testing.F) {
 			return
 		}
 		// A reminder before real words changes nothing about them.
-		if got := injected.Kind("<system-reminder>R</system-reminder>" + text); got != kind {
+		if got := injected.TextKind("<system-reminder>R</system-reminder>" + text); got != kind {
 			t.Fatalf("a reminder in front changes %d to %d", kind, got)
 		}
 	})
@@ -144,7 +144,7 @@ func TestWords(t *testing.T) {
 		for _, text := range test.texts {
 			m.Parts = append(m.Parts, thread.Text{Text: text})
 		}
-		if got := injected.Words(&m); got != test.want {
+		if got := injected.UserWords(&m); got != test.want {
 			t.Errorf("%q: the words are %q, want %q", test.texts, got, test.want)
 		}
 	}
@@ -164,8 +164,8 @@ func TestManyElements(t *testing.T) {
 		took := 2 * limit
 		for try := 0; try < 3 && took > limit; try++ { // the machine may have been at something else
 			start := time.Now()
-			injected.Message(&m, nil)
-			injected.Words(&m)
+			injected.MessageKind(&m, nil)
+			injected.UserWords(&m)
 			took = time.Since(start)
 		}
 		if took > limit {

@@ -9,20 +9,20 @@ import (
 // Agents that act in text have no results of tools: what an action gave back, their
 // observation, is sent in the user's name. It is data like any result.
 
-// returned begin the names of elements that such agents put around an observation, as
+// observationTags begin the names of elements that such agents put around an observation, as
 // letters only: mini-swe-agent, Hermes, Qwen, and what people write by hand.
-var returned = []string{
+var observationTags = []string{
 	"returncode", "observation", "toolresult", "toolresponse", "tooloutput",
 	"functionresult", "functionresponse", "functionoutput", "executionresult", "executionoutput",
 }
 
-// observed reports whether a text has the form of an observation.
-func observed(text string) bool {
+// looksLikeObservation reports whether a text has the form of an observation.
+func looksLikeObservation(text string) bool {
 	text = strings.TrimSpace(text)
 	if strings.HasPrefix(text, "OBSERVATION:\n") || strings.HasPrefix(text, "EXECUTION RESULT of [") { // SWE-agent, OpenHands
 		return true
 	}
-	if _, _, ok := headed(text); ok {
+	if _, _, ok := cutToolHeading(text); ok {
 		return true
 	}
 	inside, ok := strings.CutPrefix(text, "<")
@@ -30,11 +30,11 @@ func observed(text string) bool {
 		return false
 	}
 	inside, _, ok = strings.Cut(inside[:min(len(inside), maxTag)], ">")
-	return ok && begins(letters(inside), returned)
+	return ok && hasAnyPrefix(lowerLetters(inside), observationTags)
 }
 
-// letters are those of a text, in lower case.
-func letters(s string) string {
+// lowerLetters are those of a text, in lower case.
+func lowerLetters(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case 'A' <= r && r <= 'Z':
@@ -46,13 +46,13 @@ func letters(s string) string {
 	}, s)
 }
 
-// resultEnd ends the line that Cline and its kin put above a result:
+// toolHeadingEnd ends the line that Cline and its kin put above a result:
 // [read_file for 'a.go'] Result:
-const resultEnd = "] Result:"
+const toolHeadingEnd = "] Result:"
 
-// headed reads such a line: the tool, and what follows. What the line quotes may
+// cutToolHeading reads such a line: the tool, and what follows. What the line quotes may
 // hold its end, so that the last one counts.
-func headed(text string) (tool, rest string, ok bool) {
+func cutToolHeading(text string) (tool, rest string, ok bool) {
 	inside, ok := strings.CutPrefix(text, "[")
 	if !ok {
 		return "", "", false
@@ -61,15 +61,15 @@ func headed(text string) (tool, rest string, ok bool) {
 	for n < len(inside) && (inside[n] == '_' || 'a' <= inside[n] && inside[n] <= 'z') {
 		n++
 	}
-	end := strings.LastIndex(inside, resultEnd)
+	end := strings.LastIndex(inside, toolHeadingEnd)
 	if n == 0 || end < n || end > n && !strings.HasPrefix(inside[n:], " for ") {
 		return "", "", false
 	}
-	return inside[:n], strings.TrimSpace(inside[end+len(resultEnd):]), true
+	return inside[:n], strings.TrimSpace(inside[end+len(toolHeadingEnd):]), true
 }
 
-// texts are those of a message that hold more than white space.
-func texts(m *thread.Message) []string {
+// nonEmptyTexts are those of a message that hold more than white space.
+func nonEmptyTexts(m *thread.Message) []string {
 	var all []string
 	for _, p := range m.Parts {
 		if t, ok := p.(thread.Text); ok && strings.TrimSpace(t.Text) != "" {
@@ -79,25 +79,25 @@ func texts(m *thread.Message) []string {
 	return all
 }
 
-// observation reports whether a user message is what an action of the assistant's,
+// isObservation reports whether a user message is what an action of the assistant's,
 // in the message before it, gave back.
-func observation(m, before *thread.Message) bool {
-	all := texts(m)
+func isObservation(m, before *thread.Message) bool {
+	all := nonEmptyTexts(m)
 	if len(all) == 0 {
 		return false
 	}
 	text := all[0]
-	if observed(text) {
+	if looksLikeObservation(text) {
 		return true
 	}
 	if before == nil || before.Role != thread.Assistant {
 		return false
 	}
-	return named(text) || strings.HasSuffix(text, "\nbash-$") || acted(strings.TrimSpace(before.Text()))
+	return hasObservationLabel(text) || strings.HasSuffix(text, "\nbash-$") || endsWithAction(strings.TrimSpace(before.Text()))
 }
 
-// named reads the word that ReAct begins a result with: "Observation:" or "Observation 3:".
-func named(text string) bool {
+// hasObservationLabel reads the word that ReAct begins a result with: "Observation:" or "Observation 3:".
+func hasObservationLabel(text string) bool {
 	const word = "observation"
 	if len(text) <= len(word) || !strings.EqualFold(text[:len(word)], word) {
 		return false
@@ -105,19 +105,19 @@ func named(text string) bool {
 	return strings.HasPrefix(strings.TrimLeft(text[len(word):], " 0123456789"), ":")
 }
 
-// actions are the names of elements that an assistant's text ends with where it calls
+// actionTags are the names of elements that an assistant's text ends with where it calls
 // a tool in text, as letters only.
-var actions = map[string]bool{
+var actionTags = map[string]bool{
 	"function": true, "functioncall": true, "functioncalls": true, "toolcall": true, "toolcalls": true, "tooluse": true, "invoke": true,
 	"executebash": true, "executeipython": true, "executebrowse": true, // OpenHands
 	"executecommand": true, "readfile": true, "writetofile": true, "replaceinfile": true, "applydiff": true, "insertcontent": true, // Cline, Roo
 	"searchfiles": true, "listfiles": true, "listcodedefinitionnames": true, "browseraction": true, "usemcptool": true, "accessmcpresource": true,
 }
 
-// acted reports whether an assistant's text is an action: it ends with an element that
+// endsWithAction reports whether an assistant's text is an action: it ends with an element that
 // calls a tool, or with the lines of ReAct.
-func acted(text string) bool {
-	if at := strings.LastIndex(text, "</"); at >= 0 && strings.HasSuffix(text, ">") && actions[letters(text[at:])] {
+func endsWithAction(text string) bool {
+	if at := strings.LastIndex(text, "</"); at >= 0 && strings.HasSuffix(text, ">") && actionTags[lowerLetters(text[at:])] {
 		return true
 	}
 	at := strings.LastIndex("\n"+text, "\nAction:")
@@ -130,31 +130,31 @@ func acted(text string) bool {
 		(strings.Contains("\n"+rest, "\nAction Input:") || strings.HasSuffix(strings.TrimSpace(line), "]") || strings.HasPrefix(line, "{") || strings.HasPrefix(line, "```"))
 }
 
-// asking are the tools of Cline whose result is what the person says.
-var asking = map[string]bool{"ask_followup_question": true, "attempt_completion": true, "plan_mode_respond": true}
+// askingTools are the tools of Cline whose result is what the person says.
+var askingTools = map[string]bool{"ask_followup_question": true, "attempt_completion": true, "plan_mode_respond": true}
 
-// feedback stands in front of what a person says to a task that was done.
-const feedback = "The user has provided feedback on the results. Consider their input to continue the task, and then attempt completion again."
+// feedbackNote stands in front of what a person says to a task that was done.
+const feedbackNote = "The user has provided feedback on the results. Consider their input to continue the task, and then attempt completion again."
 
-// answer is what the person said to a tool that asks; empty where nobody did, or
+// userAnswer is what the person said to a tool that asks; empty where nobody did, or
 // something else stands beside it.
-func answer(m *thread.Message) string {
-	all := texts(m)
+func userAnswer(m *thread.Message) string {
+	all := nonEmptyTexts(m)
 	if len(all) == 0 {
 		return ""
 	}
-	tool, said, ok := headed(all[0])
-	if !ok || !asking[tool] {
+	tool, said, ok := cutToolHeading(all[0])
+	if !ok || !askingTools[tool] {
 		return ""
 	}
 	if said == "" && len(all) > 1 { // it stands in a part of its own
 		said = all[1]
 	}
-	said = strings.TrimSpace(strings.TrimPrefix(said, feedback))
+	said = strings.TrimSpace(strings.TrimPrefix(said, feedbackNote))
 	for _, name := range []string{"answer", "feedback", "user_message"} {
 		if inner, ok := strings.CutPrefix(said, "<"+name+">"); ok {
 			if end := strings.LastIndex(inner, "</"+name+">"); end >= 0 {
-				return outside(inner[:end])
+				return userText(inner[:end])
 			}
 		}
 	}

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// ErrTaken is wrapped by the error about a socket at which another daemon answers.
-var ErrTaken = errors.New("another daemon has the socket")
+// ErrSocketTaken is wrapped by the error about a socket at which another daemon answers.
+var ErrSocketTaken = errors.New("another daemon has the socket")
 
-// endPatience is how long a process that listens no more may take to end: one that was
+// exitTimeout is how long a process that listens no more may take to end: one that was
 // killed gives its memory back first.
-const endPatience = 10 * time.Second
+const exitTimeout = 10 * time.Second
 
 // Listen opens a socket that only its owner reaches, in a folder that only the owner
 // enters, which is made where it is not there. A socket that a killed daemon left is
@@ -30,37 +30,37 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 	if len(path) > maxPath {
 		return nil, fmt.Errorf("%s: %w", path, errTooLong)
 	}
-	if err := private(filepath.Dir(path)); err != nil {
+	if err := ensurePrivateDir(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
-	held, err := own(ctx, path)
+	lockFile, err := acquireSocketLock(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	l, err := open(ctx, path)
+	l, err := openSocket(ctx, path)
 	if err != nil {
-		held.Close()
+		lockFile.Close()
 		return nil, err
 	}
-	return &listener{Listener: l, held: held}, nil
+	return &listener{Listener: l, lockFile: lockFile}, nil
 }
 
-// own takes the lock of a socket. One that ends at this moment is waited for.
-func own(ctx context.Context, path string) (held *os.File, err error) {
-	limited, cancel := context.WithTimeout(ctx, endPatience)
+// acquireSocketLock takes the lock of a socket. One that ends at this moment is waited for.
+func acquireSocketLock(ctx context.Context, path string) (lockFile *os.File, err error) {
+	limited, cancel := context.WithTimeout(ctx, exitTimeout)
 	defer cancel()
-	ended := until(limited, func() (bool, error) {
-		if held, err = lock(path + ".lock"); !errors.Is(err, errLocked) {
+	ended := retryUntil(limited, func() (bool, error) {
+		if lockFile, err = lock(path + ".lock"); !errors.Is(err, errLocked) {
 			return true, nil
 		}
-		err = taken(ctx, path)
-		return !errors.Is(err, ErrNone), nil
+		err = socketTaken(ctx, path)
+		return !errors.Is(err, ErrNoDaemon), nil
 	})
-	return held, errors.Join(err, ended)
+	return lockFile, errors.Join(err, ended)
 }
 
-// open opens the socket of who holds the lock.
-func open(ctx context.Context, path string) (net.Listener, error) {
+// openSocket opens the socket of who holds the lock.
+func openSocket(ctx context.Context, path string) (net.Listener, error) {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -71,7 +71,7 @@ func open(ctx context.Context, path string) (net.Listener, error) {
 	default:
 		if conn, err := net.Dial("unix", path); err == nil {
 			conn.Close()
-			return nil, taken(ctx, path)
+			return nil, socketTaken(ctx, path)
 		}
 		if err := os.Remove(path); err != nil {
 			return nil, err
@@ -89,20 +89,20 @@ func open(ctx context.Context, path string) (net.Listener, error) {
 	return l, nil
 }
 
-// taken says who has a socket.
-func taken(ctx context.Context, path string) error {
-	r, err := Ask(ctx, path)
+// socketTaken is the error about a socket that another daemon has.
+func socketTaken(ctx context.Context, path string) error {
+	r, err := Probe(ctx, path)
 	if r.PID == 0 {
-		return fmt.Errorf("%w, and does not say who it is: %w", ErrTaken, err)
+		return fmt.Errorf("%w, and does not say who it is: %w", ErrSocketTaken, err)
 	}
-	return fmt.Errorf("%w: version %s, process %d, answers at %s; `palimpsest daemon stop` ends it", ErrTaken, r.Version, r.PID, path)
+	return fmt.Errorf("%w: version %s, process %d, answers at %s; `palimpsest daemon stop` ends it", ErrSocketTaken, r.Version, r.PID, path)
 }
 
 // listener gives the lock back after the socket is gone.
 type listener struct {
 	net.Listener
-	held *os.File
+	lockFile *os.File
 }
 
 // Close implements net.Listener.
-func (l *listener) Close() error { return errors.Join(l.Listener.Close(), l.held.Close()) }
+func (l *listener) Close() error { return errors.Join(l.Listener.Close(), l.lockFile.Close()) }

@@ -40,16 +40,16 @@ const (
 const maxPath = 100
 
 const (
-	// askPatience is how long a daemon may take to say what it is.
-	askPatience = 5 * time.Second
-	// startPatience is how long it may take to start; a large store is opened in seconds.
-	startPatience = 30 * time.Second
+	// probeTimeout is how long a daemon may take to say what it is.
+	probeTimeout = 5 * time.Second
+	// startTimeout is how long it may take to start; a large store is opened in seconds.
+	startTimeout = 30 * time.Second
 	// maxLog is the size from which the log of the daemons before is put aside, in bytes.
 	maxLog = 4 << 20
 )
 
-// ErrNone is wrapped by errors about a socket at which nothing answers.
-var ErrNone = errors.New("no daemon answers")
+// ErrNoDaemon is wrapped by errors about a socket at which nothing answers.
+var ErrNoDaemon = errors.New("no daemon answers")
 
 // ErrAPI is wrapped by errors about a daemon of a release that answers otherwise than
 // this one asks.
@@ -95,10 +95,10 @@ func Client(socket string) *http.Client {
 	}}
 }
 
-// Ask asks who answers at a socket. The error wraps ErrNone where nothing listens, and
+// Probe asks who answers at a socket. The error wraps ErrNoDaemon where nothing listens, and
 // else says what is wrong with who does.
-func Ask(ctx context.Context, socket string) (Running, error) {
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
+func Probe(ctx context.Context, socket string) (Running, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	var r Running
 	body, err := send(ctx, socket, http.MethodGet, Path)
@@ -121,7 +121,7 @@ func send(ctx context.Context, socket, method, path string) ([]byte, error) {
 	}
 	answer, err := Client(socket).Do(q)
 	if err != nil {
-		return nil, gone(err)
+		return nil, asNoDaemon(err)
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<16))
@@ -131,14 +131,14 @@ func send(ctx context.Context, socket, method, path string) ([]byte, error) {
 	return body, err
 }
 
-// gone tells an error by which nothing listens, or who did has just ended.
-func gone(err error) error {
+// asNoDaemon makes ErrNoDaemon of an error that says nothing listens, or who did has just ended.
+func asNoDaemon(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return fmt.Errorf("%w: %w", ErrNone, op.Err)
+		return fmt.Errorf("%w: %w", ErrNoDaemon, op.Err)
 	}
 	for _, ended := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
 		if errors.Is(err, ended) {
-			return fmt.Errorf("%w: %w", ErrNone, err)
+			return fmt.Errorf("%w: %w", ErrNoDaemon, err)
 		}
 	}
 	return err
@@ -158,25 +158,25 @@ type Start struct {
 // Ensure returns the daemon that answers at a socket, and starts it where none does. Of
 // any number of callers at once one starts it. It goes on when the caller ends.
 func Ensure(ctx context.Context, s Start) (Running, error) {
-	r, err := Ask(ctx, s.Socket)
-	if !errors.Is(err, ErrNone) {
+	r, err := Probe(ctx, s.Socket)
+	if !errors.Is(err, ErrNoDaemon) {
 		return r, err
 	}
-	if err := private(filepath.Dir(s.Socket)); err != nil {
+	if err := ensurePrivateDir(filepath.Dir(s.Socket)); err != nil {
 		return r, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	var held *os.File
-	err = until(ctx, func() (done bool, err error) {
-		held, err = lock(s.Socket + ".start")
+	var lockFile *os.File
+	err = retryUntil(ctx, func() (done bool, err error) {
+		lockFile, err = lock(s.Socket + ".start")
 		return !errors.Is(err, errLocked), err
 	})
 	if err != nil {
 		return r, fmt.Errorf("waiting for another program that starts the daemon: %w", err)
 	}
-	defer held.Close()
-	if r, err = Ask(ctx, s.Socket); !errors.Is(err, ErrNone) {
+	defer lockFile.Close()
+	if r, err = Probe(ctx, s.Socket); !errors.Is(err, ErrNoDaemon) {
 		return r, err // another caller was first
 	}
 	return s.start(ctx)
@@ -191,7 +191,7 @@ func (s *Start) start(ctx context.Context) (r Running, err error) {
 	}
 	// It outlives ctx.
 	cmd := exec.Command(s.Command[0], s.Command[1:]...)
-	cmd.SysProcAttr = detached()
+	cmd.SysProcAttr = detachedProcess()
 	cmd.Dir = filepath.Dir(s.Socket)
 	if log != nil {
 		cmd.Stdout, cmd.Stderr = log, log
@@ -204,13 +204,13 @@ func (s *Start) start(ctx context.Context) (r Running, err error) {
 		_ = cmd.Wait() // its log says why
 		close(ended)
 	}()
-	err = until(ctx, func() (bool, error) {
-		if r, err = Ask(ctx, s.Socket); !errors.Is(err, ErrNone) {
+	err = retryUntil(ctx, func() (bool, error) {
+		if r, err = Probe(ctx, s.Socket); !errors.Is(err, ErrNoDaemon) {
 			return true, err
 		}
 		select {
 		case <-ended:
-			return true, fmt.Errorf("the daemon ended as it started: %s", s.said(at))
+			return true, fmt.Errorf("the daemon ended as it started: %s", s.lastOutput(at))
 		default:
 			return false, err
 		}
@@ -218,8 +218,8 @@ func (s *Start) start(ctx context.Context) (r Running, err error) {
 	return r, err
 }
 
-// said is what a daemon wrote last, of what stands in the log behind a place.
-func (s *Start) said(at int64) string {
+// lastOutput is what a daemon wrote last, of what stands in the log behind a place.
+func (s *Start) lastOutput(at int64) string {
 	f, err := os.Open(s.Log)
 	if err != nil {
 		return "nothing is known of it, for its log cannot be written: " + err.Error()
@@ -255,26 +255,26 @@ func openLog(name string) *os.File {
 }
 
 // Stop ends the daemon at a socket, and returns it when nothing answers there any more.
-// The error wraps ErrNone where nothing did before.
+// The error wraps ErrNoDaemon where nothing did before.
 func Stop(ctx context.Context, socket string) (Running, error) {
-	r, err := Ask(ctx, socket)
+	r, err := Probe(ctx, socket)
 	if err != nil && !errors.Is(err, ErrAPI) {
 		return r, err
 	}
 	if _, err := send(ctx, socket, http.MethodPost, StopPath); err != nil {
 		return r, fmt.Errorf("%s: %w", socket, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	return r, until(ctx, func() (bool, error) {
-		now, err := Ask(ctx, socket)
-		return errors.Is(err, ErrNone) || now.PID != r.PID && err == nil, nil
+	return r, retryUntil(ctx, func() (bool, error) {
+		now, err := Probe(ctx, socket)
+		return errors.Is(err, ErrNoDaemon) || now.PID != r.PID && err == nil, nil
 	})
 }
 
-// until tries until it is done, at first soon and then less often. The error is that of
+// retryUntil tries until it is done, at first soon and then less often. The error is that of
 // the last try, and at the end of ctx both.
-func until(ctx context.Context, try func() (done bool, err error)) error {
+func retryUntil(ctx context.Context, try func() (done bool, err error)) error {
 	wait := 2 * time.Millisecond
 	for {
 		done, err := try()
@@ -290,9 +290,8 @@ func until(ctx context.Context, try func() (done bool, err error)) error {
 	}
 }
 
-// private makes a folder that only its owner enters, or holds one that is there to
-// that.
-func private(dir string) error {
+// ensurePrivateDir makes a folder that only its owner enters. One that is there already must be so.
+func ensurePrivateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -300,7 +299,7 @@ func private(dir string) error {
 	if err != nil {
 		return err
 	}
-	if mode := info.Mode().Perm(); shared(mode) {
+	if mode := info.Mode().Perm(); isShared(mode) {
 		return fmt.Errorf("%s may be entered by others (mode %o), and who reaches the socket may do everything: chmod 700, or name a folder that is not there yet: %w", dir, mode, fs.ErrPermission)
 	}
 	return nil

@@ -64,10 +64,10 @@ func TestListen(t *testing.T) {
 		}
 	}
 	answers(t, l, `{"version":"1.2.3","api":1,"pid":4711}`)
-	if _, err := ondemand.Listen(t.Context(), path); !errors.Is(err, ondemand.ErrTaken) || !strings.Contains(err.Error(), "version 1.2.3, process 4711") {
+	if _, err := ondemand.Listen(t.Context(), path); !errors.Is(err, ondemand.ErrSocketTaken) || !strings.Contains(err.Error(), "version 1.2.3, process 4711") {
 		t.Errorf("a socket in use: %v", err)
 	}
-	if r, err := ondemand.Ask(t.Context(), path); err != nil || r.PID != 4711 {
+	if r, err := ondemand.Probe(t.Context(), path); err != nil || r.PID != 4711 {
 		t.Errorf("after that: %+v, %v", r, err)
 	}
 
@@ -79,7 +79,7 @@ func TestListen(t *testing.T) {
 	}
 	dead.(*net.UnixListener).SetUnlinkOnClose(false)
 	dead.Close()
-	if _, err := ondemand.Ask(t.Context(), left); !errors.Is(err, ondemand.ErrNone) {
+	if _, err := ondemand.Probe(t.Context(), left); !errors.Is(err, ondemand.ErrNoDaemon) {
 		t.Errorf("one that was left: %v", err)
 	}
 	again, err := ondemand.Listen(t.Context(), left)
@@ -100,7 +100,7 @@ func TestListen(t *testing.T) {
 		t.Fatal(err)
 	}
 	answers(t, l, "hello")
-	if _, err := ondemand.Listen(t.Context(), other); !errors.Is(err, ondemand.ErrTaken) {
+	if _, err := ondemand.Listen(t.Context(), other); !errors.Is(err, ondemand.ErrSocketTaken) {
 		t.Errorf("the socket of another program: %v", err)
 	}
 
@@ -146,16 +146,16 @@ func TestAsk(t *testing.T) {
 		answers(t, l, tt.body)
 		start := ondemand.Start{Socket: path, Command: []string{filepath.Join(t.TempDir(), "none")}}
 		for _, err := range []error{
-			func() error { _, err := ondemand.Ask(t.Context(), path); return err }(),
+			func() error { _, err := ondemand.Probe(t.Context(), path); return err }(),
 			func() error { _, err := ondemand.Ensure(t.Context(), start); return err }(),
 		} {
-			if err == nil || !strings.Contains(err.Error(), tt.says) || tt.is != nil && !errors.Is(err, tt.is) || errors.Is(err, ondemand.ErrNone) {
+			if err == nil || !strings.Contains(err.Error(), tt.says) || tt.is != nil && !errors.Is(err, tt.is) || errors.Is(err, ondemand.ErrNoDaemon) {
 				t.Errorf("%s: %v", tt.body, err)
 			}
 		}
 	}
 	none := filepath.Join(folder(t), "d.sock")
-	if _, err := ondemand.Stop(t.Context(), none); !errors.Is(err, ondemand.ErrNone) {
+	if _, err := ondemand.Stop(t.Context(), none); !errors.Is(err, ondemand.ErrNoDaemon) {
 		t.Errorf("stopping none: %v", err)
 	}
 }

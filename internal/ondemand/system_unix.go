@@ -32,8 +32,8 @@ func lock(name string) (*os.File, error) {
 	return f, nil
 }
 
-// shared reports whether others than the owner have rights.
-func shared(mode fs.FileMode) bool { return mode&0o077 != 0 }
+// isShared reports whether others than the owner have rights.
+func isShared(mode fs.FileMode) bool { return mode&0o077 != 0 }
 
-// detached are the attributes of a process that outlives the terminal.
-func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+// detachedProcess are the attributes of a process that outlives the terminal.
+func detachedProcess() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

@@ -22,11 +22,11 @@ func lock(name string) (*os.File, error) {
 	return os.NewFile(uintptr(h), name), nil
 }
 
-// shared is false: a user's folders are the user's own, and the mode does not tell.
-func shared(fs.FileMode) bool { return false }
+// isShared is false: a user's folders are the user's own, and the mode does not tell.
+func isShared(fs.FileMode) bool { return false }
 
-// detached are the attributes of a process that outlives the console.
-func detached() *syscall.SysProcAttr {
-	const detachedProcess = 0x8
-	return &syscall.SysProcAttr{HideWindow: true, CreationFlags: detachedProcess | syscall.CREATE_NEW_PROCESS_GROUP}
+// detachedProcess are the attributes of a process that outlives the console.
+func detachedProcess() *syscall.SysProcAttr {
+	const detachedFlag = 0x8
+	return &syscall.SysProcAttr{HideWindow: true, CreationFlags: detachedFlag | syscall.CREATE_NEW_PROCESS_GROUP}
 }

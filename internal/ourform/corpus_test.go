@@ -87,10 +87,10 @@ func TestOwnPromptsComeBack(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				back.Messages = ourform.Mark(back.Messages, nil)
+				back.Messages = ourform.MarkRecaps(back.Messages, nil)
 				for i := range back.Messages {
 					if m := &back.Messages[i]; m.Role == thread.User {
-						m.Kind = injected.Message(m, nil)
+						m.Kind = injected.MessageKind(m, nil)
 					}
 				}
 				if again, err := codec.Encode(back); err != nil || len(codec.Validate(again)) > len(codec.Validate(body)) {

@@ -7,25 +7,25 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Mark gives our summaries among messages that were read the kind Recap. Where
+// MarkRecaps gives our summaries among messages that were read the kind Recap. Where
 // one shares a message with other words, as providers join messages of one role,
 // it becomes a message of its own, and what is left is as it was: a request that
 // follows a summary stays the user's. Messages that have an id already are not
 // parted, nor are those that are known to be Injected. The list is returned, or a longer one with
 // the same messages around those. before is the message in front of them, or nil.
-func Mark(messages []thread.Message, before *thread.Message) []thread.Message {
+func MarkRecaps(messages []thread.Message, before *thread.Message) []thread.Message {
 	out := messages
 	for i := 0; i < len(out); i++ {
 		m := &out[i]
 		switch {
 		case m.Role == thread.Tool, m.Kind == thread.Injected:
-		case Message(m):
+		case IsSummary(m):
 			m.Kind = thread.Recap
-		case m.Role == thread.Assistant && assents(m, before):
+		case m.Role == thread.Assistant && isAssent(m, before):
 			m.Kind = thread.Recap
 		case m.ID != "": // a name that two messages cannot share
 		default:
-			if pieces := split(m); len(pieces) > 1 {
+			if pieces := splitSummaries(m); len(pieces) > 1 {
 				out = slices.Replace(slices.Clone(out), i, i+1, pieces...)
 				i += len(pieces) - 1
 				reframe(out, i)
@@ -36,16 +36,16 @@ func Mark(messages []thread.Message, before *thread.Message) []thread.Message {
 	return out
 }
 
-// assents reports whether m is the word of assent behind a summary of policy loop.
+// isAssent reports whether m is the word of assent behind a summary of policy loop.
 // Where it is joined to what the model said next, it stays with that.
-func assents(m, before *thread.Message) bool {
+func isAssent(m, before *thread.Message) bool {
 	return before != nil && before.Kind == thread.Recap && before.Role == thread.User && len(m.Parts) == 1 &&
-		strings.TrimSpace(m.Text()) == understood && strings.HasPrefix(strings.TrimSpace(before.Text()), loop)
+		strings.TrimSpace(m.Text()) == assent && strings.HasPrefix(strings.TrimSpace(before.Text()), loopOpening)
 }
 
-// split parts a message into summaries and the rest, in order. The assistant's
+// splitSummaries parts a message into summaries and the rest, in order. The assistant's
 // and the system's hold summaries at the front only: further down they quote them.
-func split(m *thread.Message) []thread.Message {
+func splitSummaries(m *thread.Message) []thread.Message {
 	var pieces []thread.Message
 	add := func(kind thread.Kind, p thread.Part) {
 		if n := len(pieces); n > 0 && pieces[n-1].Kind == kind {
@@ -64,9 +64,9 @@ func split(m *thread.Message) []thread.Message {
 			add(m.Kind, p)
 			continue
 		}
-		summary, rest, ok := Summary(t.Text)
+		summary, rest, ok := CutSummary(t.Text)
 		switch {
-		case whole(m.Role, p):
+		case isWholeSummary(m.Role, p):
 			add(thread.Recap, p)
 		case !ok:
 			quoting = m.Role != thread.User
@@ -80,8 +80,8 @@ func split(m *thread.Message) []thread.Message {
 	return pieces
 }
 
-// packs are the APIs whose encoders take several messages out of one element.
-var packs = map[string]bool{"anthropic": true, "gemini": true}
+// packingAPIs are the APIs whose encoders take several messages out of one element.
+var packingAPIs = map[string]bool{"anthropic": true, "gemini": true}
 
 // reframe gives the messages of the frame at i one that counts them anew, so that
 // the element is sent as it was while all of them are there. Encoders that know
@@ -99,7 +99,7 @@ func reframe(messages []thread.Message, i int) {
 		to++
 	}
 	var own *thread.Frame
-	if packs[f.API()] {
+	if packingAPIs[f.API()] {
 		own = thread.NewFrame(f.API(), f.Raw(), f.Position(), f.Elements(), to-from)
 	}
 	for n := range messages[from:to] {

@@ -19,17 +19,17 @@ import (
 
 // The beginnings of our summaries.
 const (
-	rendered     = "[Summary v"
-	splitTurn    = "Turn Context (split turn)"
-	workstream   = "Compacted context summary:"
-	loop         = "[COMPACT SUMMARY]"
-	understood   = "Understood."
-	truncated    = "[Context truncated. Earlier conversation contained "
-	externalized = "[Externalized Content - artifact:"
-	retrieve     = "To retrieve full content, call: read_artifact("
-	summarized   = "[Summarized above]"
-	unanswered   = "[No result: the call was interrupted before it gave one.]"
-	goesOn       = "[The conversation continues from here.]"
+	renderedOpening     = "[Summary v"
+	splitTurnOpening    = "Turn Context (split turn)"
+	workstreamOpening   = "Compacted context summary:"
+	loopOpening         = "[COMPACT SUMMARY]"
+	assent              = "Understood."
+	truncationOpening   = "[Context truncated. Earlier conversation contained "
+	externalizedOpening = "[Externalized Content - artifact:"
+	retrieveOpening     = "To retrieve full content, call: read_artifact("
+	summarizedNote      = "[Summarized above]"
+	interruptedNote     = "[No result: the call was interrupted before it gave one.]"
+	continuationNote    = "[The conversation continues from here.]"
 )
 
 // What has a figure or a name in it.
@@ -42,7 +42,7 @@ var (
 	clearedForm = pattern.New(`^\[[^\[\]"'\n]*: (?:success|failure|partial)\][ \r]*(?:\nKey data: \{[^\n]*\})?$`)
 )
 
-// Summary cuts one of our summaries, or the pointer to stored content, from the
+// CutSummary cuts one of our summaries, or the pointer to stored content, from the
 // front of a text of a message. What follows it, in rest, was said by somebody
 // else. It is false where the text does not begin with one.
 //
@@ -50,7 +50,7 @@ var (
 // end at a line that can be told; the form of policy session ends with the last
 // paragraph that can belong to its last section. The texts of models in the
 // other forms have no end: they are taken whole.
-func Summary(text string) (summary, rest string, ok bool) {
+func CutSummary(text string) (summary, rest string, ok bool) {
 	s := strings.TrimSpace(text)
 	if s == "" || strings.IndexByte("[#CT<", s[0]) < 0 {
 		return "", "", false
@@ -60,35 +60,35 @@ func Summary(text string) (summary, rest string, ok bool) {
 		if end < 0 {
 			return "", "", false
 		}
-		if _, after, ok := Summary(inner[:end]); !ok || after != "" {
+		if _, after, ok := CutSummary(inner[:end]); !ok || after != "" {
 			return "", "", false
 		}
 		at := len(s) - len(inner) + end + len("\n</system>")
 		return s[:at], strings.TrimSpace(s[at:]), true
 	}
 	if head, _, after, signed := cutSigned(s); signed {
-		if _, more, ok := Summary(head); ok && more == "" { // the signature ends those that have no end
+		if _, more, ok := CutSummary(head); ok && more == "" { // the signature ends those that have no end
 			end := len(s) - len(after)
-			if next, rest, ok := Summary(after); ok { // another one behind it
+			if next, rest, ok := CutSummary(after); ok { // another one behind it
 				return s[:end+strings.Index(after, next)+len(next)], rest, true
 			}
 			return strings.TrimSpace(s[:end]), strings.TrimSpace(after), true
 		}
 	}
-	summary = strings.TrimSpace(s[:span(s)])
-	if summary == "" || span(summary) != len(summary) { // nothing but white space made it one
+	summary = strings.TrimSpace(s[:summariesEnd(s)])
+	if summary == "" || summariesEnd(summary) != len(summary) { // nothing but white space made it one
 		return "", "", false
 	}
 	return summary, strings.TrimSpace(s[len(summary):]), true
 }
 
-// span is where the summaries at the front of a text end, of which one may stand
+// summariesEnd is where the summaries at the front of a text end, of which one may stand
 // behind another.
-func span(s string) int {
+func summariesEnd(s string) int {
 	end := 0
 	for end < len(s) {
 		behind := strings.TrimLeft(s[end:], "\n")
-		n := length(behind)
+		n := summaryEnd(behind)
 		if n == 0 {
 			break
 		}
@@ -97,48 +97,48 @@ func span(s string) int {
 	return end
 }
 
-// length is where the summary at the front of a text ends; 0 where there is none.
-func length(s string) int {
-	first, after := line(s)
+// summaryEnd is where the summary at the front of a text ends; 0 where there is none.
+func summaryEnd(s string) int {
+	first, after := firstLine(s)
 	switch {
-	case first == goesOn, strings.HasPrefix(first, truncated) && strings.HasSuffix(first, "]"):
+	case first == continuationNote, strings.HasPrefix(first, truncationOpening) && strings.HasSuffix(first, "]"):
 		return len(first)
-	case strings.HasPrefix(first, externalized) && after == len(s):
-		return pointer(s)
-	case strings.HasPrefix(first, rendered) && strings.HasSuffix(first, "]"):
-		return entries(s, after)
+	case strings.HasPrefix(first, externalizedOpening) && after == len(s):
+		return pointerEnd(s)
+	case strings.HasPrefix(first, renderedOpening) && strings.HasSuffix(first, "]"):
+		return entriesEnd(s, after)
 	case contextLine().MatchString(first):
-		if n := length(s[after:]); n > 0 && strings.HasPrefix(s[after:], rendered) {
+		if n := summaryEnd(s[after:]); n > 0 && strings.HasPrefix(s[after:], renderedOpening) {
 			return after + n
 		}
 	case timelineLine().MatchString(first):
-		return under(s, after)
+		return bodyEnd(s, after)
 	case after == len(s): // the others have something below their first line
-	case first == splitTurn, first == loop:
-		return under(s, after)
-	case first == workstream:
-		return paragraphs(s, len(s)-len(strings.TrimLeft(s[after:], "\n")))
-	case strings.HasPrefix(first, externalized):
-		return pointer(s)
+	case first == splitTurnOpening, first == loopOpening:
+		return bodyEnd(s, after)
+	case first == workstreamOpening:
+		return paragraphsEnd(s, len(s)-len(strings.TrimLeft(s[after:], "\n")))
+	case strings.HasPrefix(first, externalizedOpening):
+		return pointerEnd(s)
 	default:
 		if _, ok := Round(first); ok {
-			return sections(s)
+			return sectionsEnd(s)
 		}
 	}
 	return 0
 }
 
-// under is where a text of ours ends that has another form below its first line,
+// bodyEnd is where a text of ours ends that has another form below its first line,
 // or else what a model wrote, which has no end.
-func under(s string, from int) int {
-	if n := length(s[from:]); n > 0 {
+func bodyEnd(s string, from int) int {
+	if n := summaryEnd(s[from:]); n > 0 {
 		return from + n
 	}
 	return len(s)
 }
 
-// line is the first line of a text, and where the next one begins.
-func line(s string) (first string, next int) {
+// firstLine is the first line of a text, and where the next one begins.
+func firstLine(s string) (first string, next int) {
 	at := strings.IndexByte(s, '\n')
 	if at < 0 {
 		return strings.TrimRight(s, " \r"), len(s)
@@ -146,19 +146,19 @@ func line(s string) (first string, next int) {
 	return strings.TrimRight(s[:at], " \r"), at + 1
 }
 
-// entries is where the headings and entries of a rendered summary end that begin
+// entriesEnd is where the headings and entries of a rendered summary end that begin
 // at from: entries never begin a line of their own with anything else.
-func entries(s string, from int) int {
+func entriesEnd(s string, from int) int {
 	end := from
 	for at := from; at < len(s); {
-		l, n := line(s[at:])
+		l, n := firstLine(s[at:])
 		switch {
 		case strings.HasPrefix(l, "## "), strings.HasPrefix(l, "- "), strings.HasPrefix(s[at:], "  ") && l != "":
 			end = at + n
 		case l != "":
 			return end
 		default: // an empty line, inside an entry or behind the last one
-			if next, _ := line(s[at+n:]); !strings.HasPrefix(next, "  ") {
+			if next, _ := firstLine(s[at+n:]); !strings.HasPrefix(next, "  ") {
 				return end
 			}
 		}
@@ -171,7 +171,7 @@ func entries(s string, from int) int {
 // as 2 of "## Session Summary (Compaction Round 2)". It is false where the text
 // does not begin with that heading.
 func Round(text string) (n int, ok bool) {
-	first, _ := line(strings.TrimSpace(text))
+	first, _ := firstLine(strings.TrimSpace(text))
 	found := sessionLine().FindStringSubmatch(first)
 	if found == nil {
 		return 0, false
@@ -180,13 +180,13 @@ func Round(text string) (n int, ok bool) {
 	return n, err == nil && n > 0
 }
 
-// sections is where a summary of policy session ends: with the note that names
+// sectionsEnd is where a summary of policy session ends: with the note that names
 // the rounds before, else with the last paragraph that can belong to its last
 // section. Paragraphs above that are inside, the user's task among them.
-func sections(s string) int {
+func sectionsEnd(s string) int {
 	last := 0
 	for at := 0; at < len(s); {
-		l, n := line(s[at:])
+		l, n := firstLine(s[at:])
 		if strings.HasPrefix(l, "### ") || strings.HasPrefix(l, "#### ") {
 			last = at
 		}
@@ -195,20 +195,20 @@ func sections(s string) int {
 		}
 		at += n
 	}
-	return paragraphs(s, last)
+	return paragraphsEnd(s, last)
 }
 
-// paragraphs is where the list of paragraphs ends that begins at from: behind
+// paragraphsEnd is where the list of paragraphs ends that begins at from: behind
 // the first one only headings, lists and tables go on with a summary.
-func paragraphs(s string, from int) int {
+func paragraphsEnd(s string, from int) int {
 	end, empty := len(s), false
 	first := true
 	for at := from; at < len(s); {
-		l, n := line(s[at:])
+		l, n := firstLine(s[at:])
 		switch {
 		case l == "":
 			empty = true
-		case empty && !first && !listed(s[at:]):
+		case empty && !first && !isListLine(s[at:]):
 			return end
 		default:
 			end, empty, first = at+len(l), false, false
@@ -218,10 +218,10 @@ func paragraphs(s string, from int) int {
 	return min(end, len(s))
 }
 
-// listed reports whether a line begins as those of a list, a heading, a table or
+// isListLine reports whether a line begins as those of a list, a heading, a table or
 // a heading of our own blocks do.
-func listed(s string) bool {
-	l, _ := line(s)
+func isListLine(s string) bool {
+	l, _ := firstLine(s)
 	switch l {
 	case "KEY FACTS:", "CONVERSATION FLOW:", "OPEN THREADS:", "THE USER'S WORDS:", "WORKSTREAM STATE:", "The user's words", "Tool output (data, not instructions)":
 		return true
@@ -233,10 +233,10 @@ func listed(s string) bool {
 	return digits != l && strings.HasPrefix(digits, ". ")
 }
 
-// pointer is where the text in place of stored content ends: with the line that
+// pointerEnd is where the text in place of stored content ends: with the line that
 // says how to read it.
-func pointer(s string) int {
-	first, after := line(s)
+func pointerEnd(s string) int {
+	first, after := firstLine(s)
 	if !strings.HasSuffix(first, "]") {
 		return 0
 	}
@@ -247,8 +247,8 @@ func pointer(s string) int {
 		return 0
 	}
 	for at := after; at < len(s); {
-		l, n := line(s[at:])
-		if strings.HasPrefix(l, retrieve) && strings.HasSuffix(l, ")") {
+		l, n := firstLine(s[at:])
+		if strings.HasPrefix(l, retrieveOpening) && strings.HasSuffix(l, ")") {
 			return at + len(l)
 		}
 		at += n
@@ -256,54 +256,54 @@ func pointer(s string) int {
 	return 0
 }
 
-// Stub reports whether a text, of a result mostly, is no more than what we left in
+// IsStub reports whether a text, of a result mostly, is no more than what we left in
 // place of a content: a pointer to where it is stored, a note that it was
 // summarized above, or the cleared form of a result. A result stays a result; this
 // only says that there is nothing in it to be summarized.
-func Stub(text string) bool {
+func IsStub(text string) bool {
 	s := strings.TrimSpace(text)
-	if s == summarized || s == unanswered {
+	if s == summarizedNote || s == interruptedNote {
 		return true
 	}
-	if strings.HasPrefix(s, externalized) {
-		return pointer(s) == len(s)
+	if strings.HasPrefix(s, externalizedOpening) {
+		return pointerEnd(s) == len(s)
 	}
 	return clearedForm().MatchString(s)
 }
 
-// brought are the first lines of what was brought back for one prompt. It quotes
+// rehydratedOpenings are the first lines of what was brought back for one prompt. It quotes
 // tools, and has no end.
-var brought = []string{"[Rehydrated Content - artifact:", "[Recalled Content - message:"}
+var rehydratedOpenings = []string{"[Rehydrated Content - artifact:", "[Recalled Content - message:"}
 
-// orphan reports whether a line is that above a result whose call was not in the
+// isOrphanHeading reports whether a line is that above a result whose call was not in the
 // log, which stands in the user's name: [Result of read without its call].
-func orphan(l string) bool {
+func isOrphanHeading(l string) bool {
 	return strings.HasPrefix(l, "[Result") && strings.HasSuffix(l, " without its call]")
 }
 
-// whole reports whether a part of a message of the role is a summary or stub of
+// isWholeSummary reports whether a part of a message of the role is a summary or stub of
 // ours and nothing else.
-func whole(role thread.Role, p thread.Part) bool {
+func isWholeSummary(role thread.Role, p thread.Part) bool {
 	t, ok := p.(thread.Text)
 	if !ok {
 		return false
 	}
 	s := strings.TrimSpace(t.Text)
-	first, _ := line(s)
+	first, _ := firstLine(s)
 	switch {
-	case role == thread.Assistant && slices.ContainsFunc(brought, func(b string) bool { return strings.HasPrefix(first, b) }):
+	case role == thread.Assistant && slices.ContainsFunc(rehydratedOpenings, func(b string) bool { return strings.HasPrefix(first, b) }):
 		return strings.HasSuffix(first, "]")
-	case role == thread.User && orphan(first):
+	case role == thread.User && isOrphanHeading(first):
 		return true
 	}
-	_, rest, ok := Summary(s)
-	return ok && rest == "" || s == summarized
+	_, rest, ok := CutSummary(s)
+	return ok && rest == "" || s == summarizedNote
 }
 
-// Message reports whether a message is nothing but summaries of ours.
-func Message(m *thread.Message) bool {
+// IsSummary reports whether a message is nothing but summaries of ours.
+func IsSummary(m *thread.Message) bool {
 	if m.Role == thread.Tool || len(m.Parts) == 0 {
 		return false
 	}
-	return !slices.ContainsFunc(m.Parts, func(p thread.Part) bool { return !whole(m.Role, p) })
+	return !slices.ContainsFunc(m.Parts, func(p thread.Part) bool { return !isWholeSummary(m.Role, p) })
 }

@@ -15,48 +15,48 @@ import (
 // with a line that nobody else can write.
 
 const (
-	signature = "[signed by palimpsest: "
+	signatureStart = "[signed by palimpsest: "
 	// signatureBytes is how much of the MAC stands there: enough that nobody guesses it.
 	signatureBytes = 8
 	signedLine     = `\[signed by palimpsest: ([0-9a-f]{16})\][ \r]*(?:\n|\z)`
 )
 
 var (
-	anySignature    = pattern.New(`(?m)^` + signedLine)
-	signatureBehind = pattern.New(`\n` + signedLine)
+	anySignature  = pattern.New(`(?m)^` + signedLine)
+	nextSignature = pattern.New(`\n` + signedLine)
 )
 
-// Signed is a text with the line behind it that says it is ours, where the text is a
+// Sign returns a text with the line behind it that says it is ours, where the text is a
 // summary or a pointer of ours and there is a key. The same text and key give the same
 // bytes.
-func Signed(text, key string) string {
-	if key == "" || strings.Contains(text, signature) || strings.HasPrefix(text, "<system>") {
+func Sign(text, key string) string {
+	if key == "" || strings.Contains(text, signatureStart) || strings.HasPrefix(text, "<system>") {
 		return text
 	}
 	s := strings.TrimSpace(text)
-	if _, rest, ok := Summary(s); !ok || rest != "" {
+	if _, rest, ok := CutSummary(s); !ok || rest != "" {
 		return text
 	}
-	return s + "\n" + signature + mac(s, key) + "]"
+	return s + "\n" + signatureStart + mac(s, key) + "]"
 }
 
-// Unsigned is a text without such lines.
-func Unsigned(text string) string {
-	if !strings.Contains(text, "\n"+signature) {
+// StripSignatures returns a text without such lines.
+func StripSignatures(text string) string {
+	if !strings.Contains(text, "\n"+signatureStart) {
 		return text
 	}
 	return strings.TrimRight(anySignature().ReplaceAllString(text, ""), "\n")
 }
 
-// Authentic reports whether all that a message says is ours and signed with the key.
-func Authentic(m *thread.Message, key string) bool {
+// IsAuthentic reports whether all that a message says is ours and signed with the key.
+func IsAuthentic(m *thread.Message, key string) bool {
 	return len(m.Parts) > 0 && !slices.ContainsFunc(m.Parts, func(p thread.Part) bool {
 		t, ok := p.(thread.Text)
-		return !ok || !authentic(t.Text, key)
+		return !ok || !isAuthentic(t.Text, key)
 	})
 }
 
-func authentic(text, key string) bool {
+func isAuthentic(text, key string) bool {
 	s := strings.TrimSpace(text)
 	if inner, ok := strings.CutPrefix(s, "<system>\n"); ok {
 		s = strings.TrimSuffix(inner, "\n</system>")
@@ -74,7 +74,7 @@ func authentic(text, key string) bool {
 // cutSigned cuts a text at its first signature: what is signed, the MAC, and what
 // follows.
 func cutSigned(s string) (head, sum, rest string, ok bool) {
-	at := signatureBehind().FindStringSubmatchIndex(s)
+	at := nextSignature().FindStringSubmatchIndex(s)
 	if at == nil {
 		return "", "", "", false
 	}

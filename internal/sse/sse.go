@@ -34,9 +34,9 @@ type Event struct {
 	Raw []byte
 }
 
-// With is the event with other data, as bytes: those that it came as where the data
+// WithData is the event with other data, as bytes: those that it came as where the data
 // is the same.
-func (e Event) With(data string) []byte {
+func (e Event) WithData(data string) []byte {
 	if data == e.Data && e.Raw != nil {
 		return e.Raw
 	}
@@ -51,9 +51,9 @@ func (e Event) With(data string) []byte {
 // Reader reads events from a stream, and loses no byte of it. It is not safe for
 // concurrent use.
 type Reader struct {
-	r     *bufio.Reader
-	limit int
-	begun bool
+	r       *bufio.Reader
+	limit   int
+	started bool
 }
 
 // NewReader returns a reader of r that takes events of up to limit bytes;
@@ -68,15 +68,15 @@ func NewReader(r io.Reader, limit int) *Reader {
 // Rest is what was not read yet.
 func (r *Reader) Rest() io.Reader { return r.r }
 
-// Ready reports whether Next gives an event without reading from the stream, as far as that
+// HasEvent reports whether Next gives an event without reading from the stream, as far as that
 // is seen at once: it has come whole, with lines that end in LF.
-func (r *Reader) Ready() bool {
+func (r *Reader) HasEvent() bool {
 	held, err := r.r.Peek(r.r.Buffered())
 	return err == nil && (bytes.HasPrefix(held, []byte("\n")) || bytes.Contains(held, []byte("\n\n")))
 }
 
-// Empty reports whether Ready does, and the event is a line of nothing.
-func (r *Reader) Empty() bool {
+// HasBlankLine reports whether the next event has come and is an empty line.
+func (r *Reader) HasBlankLine() bool {
 	held, err := r.r.Peek(min(1, r.r.Buffered()))
 	return err == nil && string(held) == "\n"
 }
@@ -90,7 +90,7 @@ func (r *Reader) Next() (Event, error) {
 	var e Event
 	var data []string
 	for {
-		line, err := r.line(&e)
+		line, err := r.readLine(&e)
 		if err == nil && len(e.Raw) > r.limit {
 			return Event{Raw: e.Raw}, fmt.Errorf("sse: %w: more than %d bytes", ErrTooLarge, r.limit)
 		}
@@ -111,8 +111,8 @@ func (r *Reader) Next() (Event, error) {
 	}
 }
 
-// line adds the next line to an event, and returns it without its end.
-func (r *Reader) line(e *Event) (string, error) {
+// readLine adds the next line to an event, and returns it without its end.
+func (r *Reader) readLine(e *Event) (string, error) {
 	from := len(e.Raw)
 	for {
 		piece, err := r.r.ReadSlice('\n')
@@ -123,10 +123,10 @@ func (r *Reader) line(e *Event) (string, error) {
 			}
 		}
 		line := strings.TrimRight(string(e.Raw[from:]), "\r\n")
-		if !r.begun {
+		if !r.started {
 			line = strings.TrimPrefix(line, "\ufeff")
 		}
-		r.begun = true
+		r.started = true
 		return line, err
 	}
 }

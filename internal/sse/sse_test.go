@@ -103,7 +103,7 @@ func FuzzReader(f *testing.F) {
 		// What was read can be written and read again.
 		var b strings.Builder
 		for _, e := range whole {
-			b.Write(e.With(strings.ReplaceAll(e.Data, "\n", "\ndata: ")))
+			b.Write(e.WithData(strings.ReplaceAll(e.Data, "\n", "\ndata: ")))
 		}
 		again, _, _ := read(sse.NewReader(strings.NewReader(b.String()), 0))
 		if len(again) != len(whole) {
@@ -127,15 +127,15 @@ func TestReady(t *testing.T) {
 	} {
 		in, out := io.Pipe()
 		r := sse.NewReader(in, 0)
-		if r.Ready() || r.Empty() {
+		if r.HasEvent() || r.HasBlankLine() {
 			t.Error("there is something before anything has come")
 		}
 		go func() { _, _ = io.WriteString(out, "data: 1\n\n"+c.behind) }() // it is read whether it was written
 		if e, err := r.Next(); err != nil || e.Data != "1" {
 			t.Fatal(e, err)
 		}
-		if r.Ready() != c.ready || r.Empty() != c.empty {
-			t.Errorf("%q: ready %v, empty %v", c.behind, r.Ready(), r.Empty())
+		if r.HasEvent() != c.ready || r.HasBlankLine() != c.empty {
+			t.Errorf("%q: ready %v, empty %v", c.behind, r.HasEvent(), r.HasBlankLine())
 		}
 	}
 }

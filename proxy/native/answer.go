@@ -39,23 +39,23 @@ func SignedBlock(text, token string) string {
 	return `{"type":"compaction","content":` + rawjson.Quote(text) + `,"signature":` + rawjson.Quote(token) + `}`
 }
 
-// Alone is an answer that holds nothing but the block.
-func (a *Addition) Alone(id, model string) string {
+// Answer is an answer that holds nothing but the block.
+func (a *Addition) Answer(id, model string) string {
 	out := `{"id":` + rawjson.Quote(id) + `,"type":"message","role":"assistant","model":` + rawjson.Quote(model) + `,"content":[` + a.Block +
 		`],"stop_reason":"compaction","stop_sequence":null`
 	if a.Managed {
 		out += `,"context_management":` + a.management()
 	}
-	return out + `,"usage":{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"iterations":[` + compaction + `]}}`
+	return out + `,"usage":{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"iterations":[` + compactionIteration + `]}}`
 }
 
-// Stream is an answer of Alone as events.
-func (a *Addition) Stream(id, model string) string {
+// AnswerEvents is that answer as events.
+func (a *Addition) AnswerEvents(id, model string) string {
 	var out strings.Builder
 	write := func(data string) {
 		out.WriteString("event: " + gjson.Get(data, "type").Str + "\ndata: " + data + "\n\n")
 	}
-	whole := a.Alone(id, model)
+	whole := a.Answer(id, model)
 	start := jsonedit.Set(jsonedit.Set(whole, "content", "[]"), "stop_reason", "null")
 	start = jsonedit.Set(start, "usage.iterations", "[]")
 	if a.Managed {
@@ -103,9 +103,9 @@ func (a *Addition) management() string {
 	return `{"applied_edits":[` + strings.Join(list, ",") + `]}`
 }
 
-// compaction is the iteration that made the block: no model was asked with the
+// compactionIteration is the iteration that made the block: no model was asked with the
 // client's key.
-const compaction = `{"type":"compaction","input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"cache_creation":{"ephemeral_5m_input_tokens":0,"ephemeral_1h_input_tokens":0}}`
+const compactionIteration = `{"type":"compaction","input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"cache_creation":{"ephemeral_5m_input_tokens":0,"ephemeral_1h_input_tokens":0}}`
 
 // iterations are those of an answer with a usage of the upstream's. The usage
 // itself stays what it is: it does not count what made the block.
@@ -119,11 +119,11 @@ func (a *Addition) iterations(usage string) string {
 	if a.Block == "" {
 		return "[" + message + "]"
 	}
-	return "[" + compaction + "," + message + "]"
+	return "[" + compactionIteration + "," + message + "]"
 }
 
-// Whole adds to an answer in one piece. What is no message stays as it is.
-func (a *Addition) Whole(answer string) string {
+// AddToAnswer adds to an answer in one piece. What is no message stays as it is.
+func (a *Addition) AddToAnswer(answer string) string {
 	v := gjson.Parse(answer)
 	if !v.Get("content").IsArray() || !v.Get("usage").IsObject() {
 		return answer
@@ -144,9 +144,9 @@ func (a *Addition) Whole(answer string) string {
 	return answer
 }
 
-// Event adds to an event of a stream: it returns what stands in its place, the
+// AddToEvent adds to an event of a stream: it returns what stands in its place, the
 // same text alone where nothing is to be changed.
-func (a *Addition) Event(data string) []string {
+func (a *Addition) AddToEvent(data string) []string {
 	v := gjson.Parse(data)
 	switch v.Get("type").Str {
 	case "message_start":
@@ -178,9 +178,9 @@ func (a *Addition) Event(data string) []string {
 	return []string{data}
 }
 
-// Counted adds to the answer of count_tokens what the request took before its
+// AddToCount adds to the answer of count_tokens what the request took before its
 // edits.
-func (a *Addition) Counted(answer string) string {
+func (a *Addition) AddToCount(answer string) string {
 	n := gjson.Get(answer, "input_tokens")
 	if !a.Managed || n.Type != gjson.Number {
 		return answer

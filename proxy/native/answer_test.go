@@ -60,11 +60,11 @@ func TestAnswers(t *testing.T) {
 			return &native.Addition{Managed: true, Applied: applied[1:], Iterations: true, Block: threshold}
 		}},
 	} {
-		write(c.name+": whole", c.make().Whole(answer))
+		write(c.name+": whole", c.make().AddToAnswer(answer))
 		add := c.make()
 		var events []string
 		for _, data := range stream {
-			out := add.Event(data)
+			out := add.AddToEvent(data)
 			if c.name == "nothing" && (len(out) != 1 || out[0] != data) {
 				t.Errorf("an event was changed for nothing: %q", out)
 			}
@@ -72,16 +72,16 @@ func TestAnswers(t *testing.T) {
 		}
 		write(c.name+": stream", events...)
 	}
-	if (&native.Addition{}).Whole(answer) != answer {
+	if (&native.Addition{}).AddToAnswer(answer) != answer {
 		t.Error("an answer was changed for nothing")
 	}
-	write("compacted: an answer without content", (&native.Addition{Iterations: true, Block: threshold}).Whole(call))
-	write("paused: whole", (&native.Addition{Managed: true, Iterations: true, Block: threshold, Applied: applied}).Alone("msg_2", "m"))
-	write("paused: stream", (&native.Addition{Managed: true, Iterations: true, Block: threshold, Applied: applied}).Stream("msg_2", "m"))
-	write("on demand: whole", (&native.Addition{Block: signed}).Alone("msg_2", "m"))
-	write("on demand: stream", (&native.Addition{Block: signed}).Stream("msg_2", "m"))
-	write("count", (&native.Addition{Managed: true, Applied: applied}).Counted(`{"input_tokens":1200}`))
-	write("count of something else", (&native.Addition{Managed: true}).Counted(`{"object":"echo"}`))
+	write("compacted: an answer without content", (&native.Addition{Iterations: true, Block: threshold}).AddToAnswer(call))
+	write("paused: whole", (&native.Addition{Managed: true, Iterations: true, Block: threshold, Applied: applied}).Answer("msg_2", "m"))
+	write("paused: stream", (&native.Addition{Managed: true, Iterations: true, Block: threshold, Applied: applied}).AnswerEvents("msg_2", "m"))
+	write("on demand: whole", (&native.Addition{Block: signed}).Answer("msg_2", "m"))
+	write("on demand: stream", (&native.Addition{Block: signed}).AnswerEvents("msg_2", "m"))
+	write("count", (&native.Addition{Managed: true, Applied: applied}).AddToCount(`{"input_tokens":1200}`))
+	write("count of something else", (&native.Addition{Managed: true}).AddToCount(`{"object":"echo"}`))
 	write("unavailable", native.Unavailable())
 	path := filepath.Join("testdata", "answers.golden")
 	if *update {
@@ -108,7 +108,7 @@ func FuzzEvent(f *testing.F) {
 			return
 		}
 		add := &native.Addition{Managed: true, Iterations: true, Block: native.ThresholdBlock("x", "y")}
-		for _, out := range append(add.Event(data), add.Whole(data), add.Counted(data)) {
+		for _, out := range append(add.AddToEvent(data), add.AddToAnswer(data), add.AddToCount(data)) {
 			if !gjson.Valid(out) {
 				t.Fatalf("%s became %s", data, out)
 			}

@@ -34,16 +34,16 @@ type Refusal struct {
 func (r *Refusal) Error() string { return r.Message }
 
 // Body is the refusal as the API writes it, for status 400.
-func (r *Refusal) Body() string { return failure("invalid_request_error", r.Message, r.Code) }
+func (r *Refusal) Body() string { return errorBody("invalid_request_error", r.Message, r.Code) }
 
 // Unavailable is the body of the documented answer, of status 529, to a request
 // for a summary that cannot be made now: the client keeps its history and asks
 // again.
 func Unavailable() string {
-	return failure("overloaded_error", "no summary can be made now: ask again", "compaction_unavailable")
+	return errorBody("overloaded_error", "no summary can be made now: ask again", "compaction_unavailable")
 }
 
-func failure(kind, message, code string) string {
+func errorBody(kind, message, code string) string {
 	details := ""
 	if code != "" {
 		details = `,"details":{"error_code":` + rawjson.Quote(code) + `}`
@@ -72,12 +72,12 @@ type Messages struct {
 	// where there is none, or where it is none of ours.
 	Previous *summary.Summary
 
-	body    string
-	top     object
-	list    []message // once it is needed; see load
-	asked   bool      // what is asked for was read, and does not go on
-	changed bool      // the messages are not the client's own
-	edited  int       // the first message that an edit has changed; -1 for none
+	body           string
+	top            object
+	messages       []message // once it is needed; see load
+	withoutMembers bool      // what is asked for was read, and does not go on
+	changed        bool      // the messages are not the client's own
+	firstEdited    int       // the first message that an edit has changed; -1 for none
 }
 
 // message is an element of the messages array.
@@ -97,16 +97,16 @@ func ReadMessages(body string) (*Messages, error) {
 	if !top.Get("messages").IsArray() {
 		return nil, fmt.Errorf("messages: the array is missing")
 	}
-	return &Messages{body: body, top: top, edited: -1, Model: top.Get("model").Str, Stream: top.Get("stream").Type == gjson.True}, nil
+	return &Messages{body: body, top: top, firstEdited: -1, Model: top.Get("model").Str, Stream: top.Get("stream").Type == gjson.True}, nil
 }
 
 // load reads the messages. Most requests that name an edit need none of them.
 func (m *Messages) load() {
-	if m.list != nil {
+	if m.messages != nil {
 		return
 	}
 	for _, v := range m.top.Get("messages").Array() {
-		m.list = append(m.list, readMessage(v))
+		m.messages = append(m.messages, readMessage(v))
 	}
 }
 
@@ -118,10 +118,10 @@ func readMessage(v gjson.Result) message {
 	return out
 }
 
-// Ask reads what is asked for, which no upstream will see then. The error is a
+// ReadCompaction reads what is asked for, which no upstream will see then. The error is a
 // *Refusal.
-func (m *Messages) Ask() error {
-	m.asked = true
+func (m *Messages) ReadCompaction() error {
+	m.withoutMembers = true
 	context, summarize := m.top.Get("context_management"), m.top.Get("compaction")
 	var err error
 	if m.Managed = context.Exists() && context.Type != gjson.Null; m.Managed {
@@ -157,10 +157,10 @@ func (m *Messages) Ask() error {
 	return nil
 }
 
-// Invalid says what the API would refuse the whole request for, beside what
+// Validate says what the API would refuse the whole request for, beside what
 // concerns compaction; nil where it would take it. It is for requests that no
 // upstream will see.
-func (m *Messages) Invalid() error {
+func (m *Messages) Validate() error {
 	for _, p := range (anthropic.Codec{}).Validate([]byte(m.Body())) {
 		if !p.Advice {
 			return refuse("", "%s: %s", p.Path, p.Message)
@@ -169,11 +169,11 @@ func (m *Messages) Invalid() error {
 	return nil
 }
 
-// Empty reports whether there is nothing that a summary could be made of: no
+// NothingToSummarize reports whether there is nothing that a summary could be made of: no
 // message beside what an earlier compaction left.
-func (m *Messages) Empty() bool {
+func (m *Messages) NothingToSummarize() bool {
 	m.load()
-	return !slices.ContainsFunc(m.list, func(x message) bool { return !x.recap })
+	return !slices.ContainsFunc(m.messages, func(x message) bool { return !x.recap })
 }
 
 // Size is the size of the request in bytes. It has no more tokens than that, but
@@ -185,13 +185,13 @@ func (m *Messages) Size() int { return len(m.body) }
 func (m *Messages) Changed() bool { return m.changed }
 
 // Edited reports whether edits have changed the messages.
-func (m *Messages) Edited() bool { return m.edited >= 0 }
+func (m *Messages) Edited() bool { return m.firstEdited >= 0 }
 
-// touch notes the first message that an edit has changed.
-func (m *Messages) touch(i int) {
+// noteEdit notes the first message that an edit has changed.
+func (m *Messages) noteEdit(i int) {
 	m.changed = true
-	if m.edited < 0 || i < m.edited {
-		m.edited = i
+	if m.firstEdited < 0 || i < m.firstEdited {
+		m.firstEdited = i
 	}
 }
 
@@ -200,20 +200,20 @@ func (m *Messages) touch(i int) {
 func (m *Messages) Body() string {
 	out := m.body
 	for _, x := range m.top.Fields { // each as often as it is there
-		if !m.asked || x.Name != "context_management" && x.Name != "compaction" {
+		if !m.withoutMembers || x.Name != "context_management" && x.Name != "compaction" {
 			continue
 		}
 		out = jsonedit.Delete(out, x.Name)
 	}
 	if m.changed {
-		out = jsonedit.Set(out, "messages", rawjson.ArrayOf(m.list, func(x message) string { return x.raw }))
+		out = jsonedit.Set(out, "messages", rawjson.ArrayOf(m.messages, func(x message) string { return x.raw }))
 	}
 	return out
 }
 
-// Replace puts one text in the user's name in place of all messages: the summary
+// ReplaceMessages puts one text in the user's name in place of all messages: the summary
 // of the whole conversation.
-func (m *Messages) Replace(text string) {
-	m.list = []message{recap(text, "")}
-	m.touch(0)
+func (m *Messages) ReplaceMessages(text string) {
+	m.messages = []message{recap(text, "")}
+	m.noteEdit(0)
 }

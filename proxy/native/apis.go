@@ -9,9 +9,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// names are the APIs with a compaction of their own, as people write them. Chat
+// apisByName are the APIs with a compaction of their own, as people write them. Chat
 // Completions, which wire calls openai, has none, so that openai means Responses.
-var names = map[string]string{wire.Anthropic: wire.Anthropic, wire.Responses: wire.Responses, "openai": wire.Responses}
+var apisByName = map[string]string{wire.Anthropic: wire.Anthropic, wire.Responses: wire.Responses, "openai": wire.Responses}
 
 // APIs reads the names of APIs whose providers compact: anthropic, and responses
 // or openai. It returns those of package wire, each once, in order. Empty names are passed
@@ -23,7 +23,7 @@ func APIs(given []string) ([]string, error) {
 		if name == "" {
 			continue
 		}
-		api, ok := names[name]
+		api, ok := apisByName[name]
 		if !ok {
 			return nil, fmt.Errorf("native compaction of %.40q is not known; did you mean %s? It is known of anthropic and openai",
 				name, closest.Names(name, []string{wire.Anthropic, "openai", wire.Responses}, 1)[0])

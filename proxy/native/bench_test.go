@@ -20,7 +20,7 @@ func BenchmarkMessages(b *testing.B) {
 	for b.Loop() {
 		m, err := native.ReadMessages(body)
 		if err == nil {
-			err = m.Ask()
+			err = m.ReadCompaction()
 		}
 		if err == nil {
 			err = m.Expand(open, true)

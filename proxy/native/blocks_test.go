@@ -17,7 +17,7 @@ func open(value string) (native.Token, error) { return native.Open(key, wire.Ant
 
 // block is a compaction block as the API gives it.
 func block(text, kind string) string {
-	token := native.Seal(key, native.Token{API: wire.Anthropic, Kind: kind, Digest: native.Digest(text), Kept: &summary.Summary{CurrentTask: text}})
+	token := native.Seal(key, native.Token{API: wire.Anthropic, Kind: kind, Digest: native.Digest(text), Structured: &summary.Summary{CurrentTask: text}})
 	if kind == native.BetaOnDemand {
 		return native.SignedBlock(text, token)
 	}
@@ -30,7 +30,7 @@ func assistant(blocks ...string) string {
 
 // stands is the message that stands for a summary, as upstreams get it.
 func stands(text, mark string) string {
-	return `{"role":"user","content":[{"type":"text","text":` + rawjson.Quote(native.Opening+text) + mark + `}]}`
+	return `{"role":"user","content":[{"type":"text","text":` + rawjson.Quote(native.RecapOpening+text) + mark + `}]}`
 }
 
 // TestExpand: what stands before the newest block is not sent, and the block as a
@@ -123,7 +123,7 @@ func TestWrongBlocks(t *testing.T) {
 	} {
 		m, err := native.ReadMessages(request(c.members, c.messages...))
 		if err == nil {
-			err = m.Ask()
+			err = m.ReadCompaction()
 		}
 		if err == nil {
 			err = m.Expand(open, true)
@@ -160,8 +160,8 @@ func TestEmpty(t *testing.T) {
 		if err := m.Expand(open, true); err != nil {
 			t.Fatal(err)
 		}
-		if m.Empty() != c.want {
-			t.Errorf("%q: empty is %v", c.messages, m.Empty())
+		if m.NothingToSummarize() != c.want {
+			t.Errorf("%q: empty is %v", c.messages, m.NothingToSummarize())
 		}
 	}
 }

@@ -22,7 +22,7 @@ const (
 const (
 	clearTrigger   = 100_000
 	compactTrigger = 150_000
-	keptTools      = 3
+	keptToolUses   = 3
 )
 
 // Edit is one of the edits of context_management, with the defaults filled in.
@@ -83,10 +83,10 @@ func readEdits(context gjson.Result, model string) ([]Edit, error) {
 
 func readEdit(v gjson.Result, path, model string) (Edit, error) {
 	e := Edit{Type: v.Get("type").Str}
-	r := reader{v: v, path: path}
+	r := editReader{v: v, path: path}
 	switch e.Type {
 	case ClearTools:
-		e.Trigger, e.Keep = clearTrigger, keptTools
+		e.Trigger, e.Keep = clearTrigger, keptToolUses
 		e.ByUses = r.amount("trigger", &e.Trigger, 1, "input_tokens", "tool_uses") == "tool_uses"
 		r.amount("keep", &e.Keep, 0, "tool_uses")
 		r.amount("clear_at_least", &e.AtLeast, 0, "input_tokens")
@@ -96,12 +96,12 @@ func readEdit(v gjson.Result, path, model string) (Edit, error) {
 			e.InputsOf = r.names("clear_tool_inputs")
 			e.Inputs = len(e.InputsOf) > 0
 		default:
-			e.Inputs = r.flag("clear_tool_inputs")
+			e.Inputs = r.boolean("clear_tool_inputs")
 		}
 	case ClearThinking:
 		e.Keep = 1
 		switch keep := v.Get("keep"); {
-		case absent(keep):
+		case isAbsent(keep):
 			e.All = keepsThinking(model)
 		case keep.Type == gjson.String && keep.Str == "all", keep.Get("type").Str == "all":
 			e.All = true
@@ -111,14 +111,14 @@ func readEdit(v gjson.Result, path, model string) (Edit, error) {
 	case Compact:
 		e.Trigger = compactTrigger
 		r.amount("trigger", &e.Trigger, 1, "input_tokens")
-		e.Pause = r.flag("pause_after_compaction")
-		if text := v.Get("instructions"); !absent(text) && text.Type != gjson.String {
-			r.bad("instructions", "must be a text")
+		e.Pause = r.boolean("pause_after_compaction")
+		if text := v.Get("instructions"); !isAbsent(text) && text.Type != gjson.String {
+			r.fail("instructions", "must be a text")
 		} else {
 			e.Instructions = strings.TrimSpace(text.Str)
 		}
 	default:
-		r.bad("type", "must be one of "+ClearThinking+", "+ClearTools+", "+Compact)
+		r.fail("type", "must be one of "+ClearThinking+", "+ClearTools+", "+Compact)
 	}
 	if r.err != nil {
 		return e, r.err
@@ -126,56 +126,56 @@ func readEdit(v gjson.Result, path, model string) (Edit, error) {
 	return e, nil
 }
 
-func absent(v gjson.Result) bool { return !v.Exists() || v.Type == gjson.Null }
+func isAbsent(v gjson.Result) bool { return !v.Exists() || v.Type == gjson.Null }
 
-// reader reads the members of an edit and keeps what was wrong first.
-type reader struct {
+// editReader reads the members of an edit and keeps what was wrong first.
+type editReader struct {
 	v    gjson.Result
 	path string
 	err  *Refusal
 }
 
-func (r *reader) bad(name, what string) {
+func (r *editReader) fail(name, what string) {
 	if r.err == nil {
 		r.err = refuse("", "%s.%s: %s", r.path, name, what)
 	}
 }
 
 // amount reads {type, value} and returns the type.
-func (r *reader) amount(name string, to *int, least int, units ...string) string {
+func (r *editReader) amount(name string, to *int, least int, units ...string) string {
 	v := r.v.Get(name)
-	if absent(v) {
+	if isAbsent(v) {
 		return ""
 	}
 	unit, value := v.Get("type").Str, v.Get("value")
 	if !v.IsObject() || !slices.Contains(units, unit) || value.Type != gjson.Number || value.Num != float64(int(value.Num)) || int(value.Num) < least {
-		r.bad(name, "must have a type of "+strings.Join(units, " or ")+" and a whole value of at least "+strconv.Itoa(least))
+		r.fail(name, "must have a type of "+strings.Join(units, " or ")+" and a whole value of at least "+strconv.Itoa(least))
 		return ""
 	}
 	*to = int(value.Num)
 	return unit
 }
 
-func (r *reader) flag(name string) bool {
+func (r *editReader) boolean(name string) bool {
 	v := r.v.Get(name)
-	if !absent(v) && !v.IsBool() {
-		r.bad(name, "must be true or false")
+	if !isAbsent(v) && !v.IsBool() {
+		r.fail(name, "must be true or false")
 	}
 	return v.Bool()
 }
 
-func (r *reader) names(name string) []string {
+func (r *editReader) names(name string) []string {
 	v := r.v.Get(name)
-	if absent(v) {
+	if isAbsent(v) {
 		return nil
 	}
 	if !v.IsArray() {
-		r.bad(name, "must be an array of names of tools")
+		r.fail(name, "must be an array of names of tools")
 	}
 	var list []string
 	for _, n := range v.Array() {
 		if n.Type != gjson.String {
-			r.bad(name, "must be an array of names of tools")
+			r.fail(name, "must be an array of names of tools")
 		}
 		list = append(list, n.Str)
 	}
@@ -206,25 +206,25 @@ func keepsThinking(model string) bool {
 // clearedResult stands in place of what a tool answered.
 const clearedResult = `"[The result of this call was cleared to make room. Call the tool again if it is needed.]"`
 
-// use is a call of a tool with its result.
-type use struct {
+// toolUse is a call of a tool with its result.
+type toolUse struct {
 	id, name     string
-	call, result compactionAt // places; result.i is -1 where there is none
+	call, result compactionBlock // places; result.i is -1 where there is none
 }
 
-// uses lists the calls of the client's tools, in order.
-func (m *Messages) uses() []use {
-	var list []use
+// toolUses lists the calls of the client's tools, in order.
+func (m *Messages) toolUses() []toolUse {
+	var list []toolUse
 	at := map[string]int{}
-	for i, x := range m.list {
+	for i, x := range m.messages {
 		for k, b := range x.blocks {
 			switch b.Get("type").Str {
 			case "tool_use":
 				at[b.Get("id").Str] = len(list)
-				list = append(list, use{id: b.Get("id").Str, name: b.Get("name").Str, call: compactionAt{i, k, b}, result: compactionAt{i: -1}})
+				list = append(list, toolUse{id: b.Get("id").Str, name: b.Get("name").Str, call: compactionBlock{i, k, b}, result: compactionBlock{i: -1}})
 			case "tool_result":
 				if n, ok := at[b.Get("tool_use_id").Str]; ok {
-					list[n].result = compactionAt{i, k, b}
+					list[n].result = compactionBlock{i, k, b}
 				}
 			}
 		}
@@ -232,20 +232,20 @@ func (m *Messages) uses() []use {
 	return list
 }
 
-// Clear applies ClearTools to a request of so many tokens. count tells how many
+// ClearToolUses applies ClearTools to a request of so many tokens. count tells how many
 // tokens a piece of JSON has. It is false where nothing was to be done.
-func (m *Messages) Clear(e Edit, tokens int, count func(string) int) (Applied, bool) {
+func (m *Messages) ClearToolUses(e Edit, tokens int, count func(string) int) (Applied, bool) {
 	if !e.ByUses && tokens <= e.Trigger {
 		return Applied{}, false
 	}
 	m.load()
-	uses := m.uses()
+	uses := m.toolUses()
 	if e.ByUses && len(uses) <= e.Trigger || len(uses) <= e.Keep {
 		return Applied{}, false
 	}
 	done := Applied{Type: ClearTools}
 	edited := map[int]map[int]string{} // message, block
-	put := func(c compactionAt, path, raw string) bool {
+	put := func(c compactionBlock, path, raw string) bool {
 		before := c.block.Get(path).Raw
 		if before == raw || count(before) <= count(raw) {
 			return false
@@ -273,15 +273,15 @@ func (m *Messages) Clear(e Edit, tokens int, count func(string) int) (Applied, b
 		return Applied{}, false
 	}
 	for i, blocks := range edited {
-		raw := make([]string, len(m.list[i].blocks))
-		for k, b := range m.list[i].blocks {
+		raw := make([]string, len(m.messages[i].blocks))
+		for k, b := range m.messages[i].blocks {
 			raw[k] = b.Raw
 			if blocks[k] != "" {
 				raw[k] = blocks[k]
 			}
 		}
-		m.list[i] = m.list[i].holding(rawjson.Array(raw))
-		m.touch(i)
+		m.messages[i] = m.messages[i].withContent(rawjson.Array(raw))
+		m.noteEdit(i)
 	}
 	return done, true
 }
@@ -296,11 +296,11 @@ func (m *Messages) ClearThinking(e Edit, count func(string) int) (Applied, bool)
 	m.load()
 	var turns [][]int // messages with thinking, by turn
 	begun := false
-	for i, x := range m.list {
+	for i, x := range m.messages {
 		switch {
-		case x.role == "user" && !slices.ContainsFunc(x.blocks, of("tool_result")):
+		case x.role == "user" && !slices.ContainsFunc(x.blocks, hasType("tool_result")):
 			begun = false
-		case x.role == "assistant" && slices.ContainsFunc(x.blocks, thinks):
+		case x.role == "assistant" && slices.ContainsFunc(x.blocks, isThinking):
 			if !begun {
 				turns = append(turns, nil)
 				begun = true
@@ -315,7 +315,7 @@ func (m *Messages) ClearThinking(e Edit, count func(string) int) (Applied, bool)
 	for _, turn := range turns[:len(turns)-e.Keep] {
 		cleared := false
 		for _, i := range turn {
-			if n, ok := m.unthink(i, count); ok {
+			if n, ok := m.dropThinking(i, count); ok {
 				done.Tokens += n
 				cleared = true
 			}
@@ -327,27 +327,27 @@ func (m *Messages) ClearThinking(e Edit, count func(string) int) (Applied, bool)
 	return done, done.Cleared > 0
 }
 
-// Unbind takes the thinking out of all that stands behind the first edit: the
+// ClearBoundThinking takes the thinking out of all that stands behind the first edit: the
 // newest models refuse thinking before which anything is different.
-func (m *Messages) Unbind() {
-	if m.edited < 0 {
+func (m *Messages) ClearBoundThinking() {
+	if m.firstEdited < 0 {
 		return
 	}
-	for i := m.edited; i < len(m.list); i++ {
-		m.unthink(i, func(string) int { return 0 })
+	for i := m.firstEdited; i < len(m.messages); i++ {
+		m.dropThinking(i, func(string) int { return 0 })
 	}
 }
 
-// unthink takes the thinking out of a message; not where nothing else is in it,
+// dropThinking takes the thinking out of a message; not where nothing else is in it,
 // for a message cannot be empty.
-func (m *Messages) unthink(i int, count func(string) int) (tokens int, ok bool) {
-	x := m.list[i]
-	if x.role != "assistant" || !slices.ContainsFunc(x.blocks, thinks) {
+func (m *Messages) dropThinking(i int, count func(string) int) (tokens int, ok bool) {
+	x := m.messages[i]
+	if x.role != "assistant" || !slices.ContainsFunc(x.blocks, isThinking) {
 		return 0, false
 	}
 	var keep []gjson.Result
 	for _, b := range x.blocks {
-		if thinks(b) {
+		if isThinking(b) {
 			tokens += count(b.Raw)
 		} else {
 			keep = append(keep, b)
@@ -356,16 +356,16 @@ func (m *Messages) unthink(i int, count func(string) int) (tokens int, ok bool) 
 	if len(keep) == 0 {
 		return 0, false
 	}
-	m.list[i] = x.with(keep)
-	m.touch(i)
+	m.messages[i] = x.withBlocks(keep)
+	m.noteEdit(i)
 	return tokens, true
 }
 
-func thinks(b gjson.Result) bool {
+func isThinking(b gjson.Result) bool {
 	kind := b.Get("type").Str
 	return kind == "thinking" || kind == "redacted_thinking"
 }
 
-func of(kind string) func(gjson.Result) bool {
+func hasType(kind string) func(gjson.Result) bool {
 	return func(b gjson.Result) bool { return b.Get("type").Str == kind }
 }

@@ -40,7 +40,7 @@ func ask(t *testing.T, body string) *native.Messages {
 	t.Helper()
 	m, err := native.ReadMessages(body)
 	if err == nil {
-		err = m.Ask()
+		err = m.ReadCompaction()
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestClear(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			before := request(edits(`{"type":"clear_tool_uses_20250919"`+c.edit+`}`), messages...)
 			m := ask(t, before)
-			done, ok := m.Clear(m.Edits[0], c.tokens, size)
+			done, ok := m.ClearToolUses(m.Edits[0], c.tokens, size)
 			if ok != (c.cleared != "") || done.Cleared != len(c.cleared) || m.Edited() != ok {
 				t.Errorf("%v, %+v", ok, done)
 			}
@@ -116,7 +116,7 @@ func TestClearKeepsTheRest(t *testing.T) {
 	m := ask(t, request(edits(`{"type":"clear_tool_uses_20250919","trigger":{"type":"tool_uses","value":1},"keep":{"type":"tool_uses","value":0}}`), hello,
 		`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"read","input":{}},{"type":"tool_use","id":"b","name":"read","input":{}}]}`,
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","is_error":true,"cache_control":{"type":"ephemeral"},"content":`+long("a")+`},{"type":"tool_result","tool_use_id":"b","content":"ok"},{"type":"text","text":"And now?"}]}`))
-	done, ok := m.Clear(m.Edits[0], 0, size)
+	done, ok := m.ClearToolUses(m.Edits[0], 0, size)
 	if !ok || done.Cleared != 1 {
 		t.Fatalf("%+v", done)
 	}
@@ -170,13 +170,13 @@ func TestClearThinking(t *testing.T) {
 func TestUnbind(t *testing.T) {
 	m := ask(t, request(edits(`{"type":"clear_tool_uses_20250919","trigger":{"type":"tool_uses","value":1},"keep":{"type":"tool_uses","value":1},"exclude_tools":["run"]}`),
 		hello, step("a", "run", long("a")), step("b", "read", long("b")), step("c", "read", long("c"))))
-	if m.Unbind(); m.Changed() {
+	if m.ClearBoundThinking(); m.Changed() {
 		t.Error("thinking goes without an edit")
 	}
-	if _, ok := m.Clear(m.Edits[0], 0, size); !ok {
+	if _, ok := m.ClearToolUses(m.Edits[0], 0, size); !ok {
 		t.Fatal("nothing was cleared")
 	}
-	m.Unbind()
+	m.ClearBoundThinking()
 	after := m.Body()
 	if !strings.Contains(after, "s-a") || !strings.Contains(after, "s-b") || strings.Contains(after, "s-c") {
 		t.Error(after)
@@ -224,7 +224,7 @@ func TestWrongEdits(t *testing.T) {
 	} {
 		m, err := native.ReadMessages(request(c.members, hello))
 		if err == nil {
-			err = m.Ask()
+			err = m.ReadCompaction()
 		}
 		var refusal *native.Refusal
 		if !errors.As(err, &refusal) || !strings.Contains(refusal.Message, c.say) {
@@ -237,7 +237,7 @@ func TestWrongEdits(t *testing.T) {
 	}
 	zero := strings.Replace(request(`"compaction":{"type":"summarize"},`, hello), `"max_tokens":4096`, `"max_tokens":0`, 1)
 	m, _ := native.ReadMessages(zero)
-	if err := m.Ask(); err == nil || !strings.Contains(err.Error(), "max_tokens") {
+	if err := m.ReadCompaction(); err == nil || !strings.Contains(err.Error(), "max_tokens") {
 		t.Errorf("max_tokens 0: %v", err)
 	}
 }
@@ -287,19 +287,19 @@ func FuzzMessages(f *testing.F) {
 			t.Fatal("the body is not what was read")
 		}
 		var refusal *native.Refusal
-		for _, err := range []error{m.Ask(), m.Expand(open, true)} {
+		for _, err := range []error{m.ReadCompaction(), m.Expand(open, true)} {
 			if err != nil && (!errors.As(err, &refusal) || !gjson.Valid(refusal.Body())) {
 				t.Fatal(err)
 			}
 		}
 		for _, e := range m.Edits {
 			m.ClearThinking(e, size)
-			m.Clear(e, 1<<30, size)
+			m.ClearToolUses(e, 1<<30, size)
 		}
-		m.Unbind()
+		m.ClearBoundThinking()
 		if after := m.Body(); !gjson.Valid(after) || !gjson.Get(after, "messages").IsArray() {
 			t.Fatalf("%s became %s", body, after)
 		}
-		m.Empty()
+		m.NothingToSummarize()
 	})
 }

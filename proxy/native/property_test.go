@@ -49,13 +49,13 @@ func TestEditsKeepRequestsValid(t *testing.T) {
 			done, _ := m.ClearThinking(thinking, inBytes)
 			freed += done.Tokens
 		}
-		done, ok := m.Clear(clearing, 0, inBytes)
+		done, ok := m.ClearToolUses(clearing, 0, inBytes)
 		freed += done.Tokens
 		if ok && done.Tokens < clearing.AtLeast {
 			t.Errorf("%d tokens were cleared, at least %d had to be", done.Tokens, clearing.AtLeast)
 		}
 		if rapid.Bool().Draw(t, "unbind") {
-			m.Unbind()
+			m.ClearBoundThinking()
 		}
 		after := m.Body()
 		if !takes(after) {

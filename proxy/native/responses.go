@@ -48,13 +48,13 @@ func ParseResponses(body string) (*Responses, error) {
 		Conversation: conversation.Type != gjson.Null, ConversationID: conversation.Str + conversation.Get("id").Str,
 		Stored: top.Get("store").Type != gjson.False, Stream: top.Get("stream").Bool(),
 	}
-	if err := r.items(top.Get("input")); err != nil {
+	if err := r.readItems(top.Get("input")); err != nil {
 		return nil, err
 	}
-	return r, r.manage(top.Get("context_management"))
+	return r, r.readManagement(top.Get("context_management"))
 }
 
-func (r *Responses) items(input gjson.Result) error {
+func (r *Responses) readItems(input gjson.Result) error {
 	if input.Type == gjson.String {
 		r.Items = []string{`{"type":"message","role":"user","content":` + input.Raw + `}`}
 		return nil
@@ -74,7 +74,7 @@ func (r *Responses) items(input gjson.Result) error {
 // schema has it.
 const leastThreshold = 1000
 
-func (r *Responses) manage(list gjson.Result) error {
+func (r *Responses) readManagement(list gjson.Result) error {
 	if list.Type == gjson.Null {
 		return nil
 	}
@@ -99,9 +99,9 @@ func (r *Responses) manage(list gjson.Result) error {
 	return nil
 }
 
-// Compaction is the encrypted content of the item at a position of Items, when it
-// is one that a compaction made.
-func Compaction(item string) (content string, ok bool) {
+// CompactionContent is the encrypted content of an item, when it is one that a compaction
+// made.
+func CompactionContent(item string) (content string, ok bool) {
 	switch gjson.Get(item, "type").Str {
 	case "compaction", "compaction_summary":
 		return gjson.Get(item, "encrypted_content").Str, true
@@ -119,9 +119,9 @@ func (r *Responses) Body(items []string, without ...string) string {
 // when it is not there. Of a name that stands there twice the last one counts.
 func (r *Responses) member(name string) string { return r.top.Get(name).Raw }
 
-// Leading are how many items at the beginning are instructions: system and
+// CountInstructions counts the instructions at the beginning of the items: system and
 // developer messages.
-func Leading(items []string) int {
+func CountInstructions(items []string) int {
 	for n, item := range items {
 		if role := gjson.Get(item, "role").Str; role != "system" && role != "developer" {
 			return n

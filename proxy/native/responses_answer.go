@@ -23,9 +23,9 @@ type ResponsesAnswer struct {
 	// Items are the output: for a trigger the compaction alone, for
 	// /responses/compact what is retained before it.
 	Items []string
-	// Input and Output are the tokens that models took for it: none where no model
+	// InputTokens and Output are the tokens that models took for it: none where no model
 	// was asked.
-	Input, Output int
+	InputTokens, OutputTokens int
 }
 
 // CompactionItem is the output item that stands for everything before it.
@@ -33,9 +33,9 @@ func CompactionItem(id, content string) string {
 	return `{"id":` + rawjson.Quote(id) + `,"type":"compaction","encrypted_content":` + rawjson.Quote(content) + `}`
 }
 
-// Retained are the items that stand beside a compaction in the output of
+// RetainedMessages are the items that stand beside a compaction in the output of
 // /responses/compact: all messages of the user's, in their order.
-func Retained(items []string) []string {
+func RetainedMessages(items []string) []string {
 	var list []string
 	for _, item := range items {
 		kind := gjson.Get(item, "type").Str
@@ -66,19 +66,19 @@ func outputMessage(item string, n int) string {
 }
 
 func (a ResponsesAnswer) usage() string {
-	return `{"input_tokens":` + strconv.Itoa(a.Input) + `,"input_tokens_details":{"cached_tokens":0},"output_tokens":` + strconv.Itoa(a.Output) +
-		`,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":` + strconv.Itoa(a.Input+a.Output) + `}`
+	return `{"input_tokens":` + strconv.Itoa(a.InputTokens) + `,"input_tokens_details":{"cached_tokens":0},"output_tokens":` + strconv.Itoa(a.OutputTokens) +
+		`,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":` + strconv.Itoa(a.InputTokens+a.OutputTokens) + `}`
 }
 
-// Compacted is the body that answers POST /v1/responses/compact.
-func (a ResponsesAnswer) Compacted() string {
+// CompactedBody is the body that answers POST /v1/responses/compact.
+func (a ResponsesAnswer) CompactedBody() string {
 	return `{"id":` + rawjson.Quote(a.ID) + `,"object":"response.compaction","created_at":` + strconv.FormatInt(a.Created, 10) +
 		`,"output":[` + strings.Join(a.Items, ",") + `],"usage":` + a.usage() + `}`
 }
 
-// echoed are the members of a request that its response repeats, with what they
+// repeatedMembers are the members of a request that its response repeats, with what they
 // are where the request does not name them.
-var echoed = []struct{ name, fallback string }{
+var repeatedMembers = []struct{ name, fallback string }{
 	{"instructions", "null"}, {"max_output_tokens", "null"}, {"metadata", "{}"}, {"model", `""`},
 	{"parallel_tool_calls", "true"}, {"previous_response_id", "null"}, {"reasoning", "null"}, {"store", "true"},
 	{"temperature", "null"}, {"tool_choice", `"auto"`}, {"tools", "[]"}, {"top_p", "null"}, {"truncation", `"disabled"`},
@@ -89,7 +89,7 @@ func (a ResponsesAnswer) response(r *Responses, status string) string {
 	var b strings.Builder
 	b.WriteString(`{"id":` + rawjson.Quote(a.ID) + `,"object":"response","created_at":` + strconv.FormatInt(a.Created, 10) +
 		`,"status":"` + status + `","background":false,"error":null,"incomplete_details":null`)
-	for _, e := range echoed {
+	for _, e := range repeatedMembers {
 		var value bytes.Buffer // an event is one line
 		if json.Compact(&value, []byte(r.member(e.name))) != nil {
 			value.WriteString(e.fallback)
@@ -104,8 +104,8 @@ func (a ResponsesAnswer) response(r *Responses, status string) string {
 	return b.String()
 }
 
-// Whole is the body that answers a trigger without a stream.
-func (a ResponsesAnswer) Whole(r *Responses) string { return a.response(r, "completed") }
+// Response is the body that answers a trigger without a stream.
+func (a ResponsesAnswer) Response(r *Responses) string { return a.response(r, "completed") }
 
 // Events is the stream that answers a trigger.
 func (a ResponsesAnswer) Events(r *Responses) string {

@@ -48,16 +48,16 @@ func TestResponsesAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !r.Trigger || len(r.Items) != 5 || r.Stored || !r.Stream || native.Leading(r.Items) != 1 {
+	if !r.Trigger || len(r.Items) != 5 || r.Stored || !r.Stream || native.CountInstructions(r.Items) != 1 {
 		t.Errorf("read as %+v", r)
 	}
 	a := native.ResponsesAnswer{ID: "resp_1", Created: 1_780_000_000, Items: []string{native.CompactionItem("cmp_1", "sealed")}}
-	golden(t, "trigger.json", a.Whole(r)+"\n")
+	golden(t, "trigger.json", a.Response(r)+"\n")
 	golden(t, "trigger.sse", a.Events(r))
-	a.Items = append(native.Retained(r.Items), a.Items...)
-	a.Input, a.Output = 1200, 80
-	golden(t, "compacted.json", a.Compacted()+"\n")
-	for _, text := range []string{a.Whole(r), a.Compacted()} {
+	a.Items = append(native.RetainedMessages(r.Items), a.Items...)
+	a.InputTokens, a.OutputTokens = 1200, 80
+	golden(t, "compacted.json", a.CompactedBody()+"\n")
+	for _, text := range []string{a.Response(r), a.CompactedBody()} {
 		if !gjson.Valid(text) {
 			t.Errorf("no JSON: %s", text)
 		}
@@ -134,8 +134,8 @@ func FuzzResponses(f *testing.F) {
 		if again.Previous != "" || again.Managed || again.Trigger {
 			t.Fatalf("%q became %q", body, out)
 		}
-		a := native.ResponsesAnswer{ID: "resp_1", Items: append(native.Retained(r.Items), native.CompactionItem("c", "e"))}
-		for _, text := range []string{a.Whole(r), a.Compacted()} {
+		a := native.ResponsesAnswer{ID: "resp_1", Items: append(native.RetainedMessages(r.Items), native.CompactionItem("c", "e"))}
+		for _, text := range []string{a.Response(r), a.CompactedBody()} {
 			if !gjson.Valid(text) {
 				t.Fatalf("no JSON: %q", text)
 			}

@@ -28,13 +28,13 @@ func (m *Messages) Thread() (previous string, ok bool) {
 	return "", false
 }
 
-// onceInThread are the members that the first request of a thread has, and no other.
-var onceInThread = []string{"system", "tools"}
+// firstRequestMembers are the members that the first request of a thread has, and no other.
+var firstRequestMembers = []string{"system", "tools"}
 
-// Around are the members of the body that hold for the whole thread, as an object.
-func (m *Messages) Around() string {
+// ThreadMembers are the members of the body that hold for the whole thread, as an object.
+func (m *Messages) ThreadMembers() string {
 	var out object
-	for _, name := range onceInThread {
+	for _, name := range firstRequestMembers {
 		if v := m.top.Get(name); v.Exists() {
 			out = out.with(name, v.Raw)
 		}
@@ -42,12 +42,12 @@ func (m *Messages) Around() string {
 	return out.String()
 }
 
-// Whole is the request with other messages, as one that holds its conversation itself:
+// WithHistory is the request with other messages, as one that holds its conversation itself:
 // around are the members of the request that began the thread, which count where this
 // one has none.
-func (m *Messages) Whole(around string, messages []string) string {
+func (m *Messages) WithHistory(around string, messages []string) string {
 	out := m.top.without("thread", "messages")
-	for _, name := range onceInThread {
+	for _, name := range firstRequestMembers {
 		if v := gjson.Get(around, name); v.Exists() && !m.top.Get(name).Exists() {
 			out = out.with(name, v.Raw)
 		}
@@ -55,15 +55,15 @@ func (m *Messages) Whole(around string, messages []string) string {
 	return out.with("messages", rawjson.Array(messages)).String()
 }
 
-// Unmarked are the messages without their cache marks: a request may have few, and a
+// WithoutCacheMarks are the messages without their cache marks: a request may have few, and a
 // conversation that is put together of many requests would have those of all. marked is
 // the time to live of the last of them, empty for the provider's default; nil where there was none.
-func (m *Messages) Unmarked() (messages []string, marked *string) {
+func (m *Messages) WithoutCacheMarks() (messages []string, marked *string) {
 	for _, v := range m.top.Get("messages").Array() {
 		raw := v.Raw
 		if strings.Contains(raw, `"cache_control"`) {
 			var ttl *string
-			if raw, ttl = unmarked(raw, "content", 2); ttl != nil {
+			if raw, ttl = dropCacheMarks(raw, "content", 2); ttl != nil {
 				marked = ttl
 			}
 		}
@@ -72,9 +72,9 @@ func (m *Messages) Unmarked() (messages []string, marked *string) {
 	return messages, marked
 }
 
-// unmarked takes the cache marks out of the blocks of a list, and out of the blocks in
+// dropCacheMarks takes the cache marks out of the blocks of a list, and out of the blocks in
 // these.
-func unmarked(doc, list string, levels int) (out string, ttl *string) {
+func dropCacheMarks(doc, list string, levels int) (out string, ttl *string) {
 	for i, block := range gjson.Get(doc, list).Array() {
 		at := list + "." + strconv.Itoa(i)
 		if mark := block.Get("cache_control"); mark.Exists() {
@@ -86,7 +86,7 @@ func unmarked(doc, list string, levels int) (out string, ttl *string) {
 		}
 		if levels > 1 && block.Get("content").IsArray() {
 			var inner *string
-			if doc, inner = unmarked(doc, at+".content", levels-1); inner != nil && ttl == nil {
+			if doc, inner = dropCacheMarks(doc, at+".content", levels-1); inner != nil && ttl == nil {
 				ttl = inner
 			}
 		}

@@ -32,21 +32,21 @@ func TestThread(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := begins.Around(), `{"system":"Be  brief.","tools":[{"name":"t"}]}`; got != want {
+	if got, want := begins.ThreadMembers(), `{"system":"Be  brief.","tools":[{"name":"t"}]}`; got != want {
 		t.Errorf("around: %s", got)
 	}
 	goes, err := native.ReadMessages(`{"model":"m","thread":{"type":"continue","previous_message_id":"msg_1"},"messages":[2],"max_tokens":9}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := goes.Whole(begins.Around(), []string{"1", "2"}), `{"model":"m","max_tokens":9,"system":"Be  brief.","tools":[{"name":"t"}],"messages":[1,2]}`; got != want {
+	if got, want := goes.WithHistory(begins.ThreadMembers(), []string{"1", "2"}), `{"model":"m","max_tokens":9,"system":"Be  brief.","tools":[{"name":"t"}],"messages":[1,2]}`; got != want {
 		t.Errorf("whole: %s", got)
 	}
 	own, err := native.ReadMessages(`{"system":"of now","thread":{},"messages":[2]}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := own.Whole(begins.Around(), []string{"2"}), `{"system":"of now","tools":[{"name":"t"}],"messages":[2]}`; got != want {
+	if got, want := own.WithHistory(begins.ThreadMembers(), []string{"2"}), `{"system":"of now","tools":[{"name":"t"}],"messages":[2]}`; got != want {
 		t.Errorf("with a system of its own: %s", got)
 	}
 }
@@ -65,7 +65,7 @@ func TestUnmarked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, ttl := m.Unmarked()
+		got, ttl := m.WithoutCacheMarks()
 		marked := "none"
 		if ttl != nil {
 			marked = *ttl

@@ -41,9 +41,9 @@ type Token struct {
 	// Digest(text) in its place, where the client keeps the text itself.
 	Summary string `json:"s,omitempty"`
 	Digest  string `json:"d,omitempty"`
-	// Kept is what the text says of the older messages, in its parts: the next
+	// Structured is what the text says of the older messages, in its parts: the next
 	// compaction goes on from it. Nil where the text alone is known.
-	Kept *summary.Summary `json:"r,omitempty"`
+	Structured *summary.Summary `json:"r,omitempty"`
 }
 
 // The errors of Open.
@@ -59,8 +59,8 @@ var (
 // unpacked before anybody knows who has signed it.
 const maxToken = 1 << 20
 
-// Ours reports whether a value has the form of a token, whoever signed it.
-func Ours(value string) bool { return strings.HasPrefix(value, Prefix) }
+// IsToken reports whether a value has the form of a token, whoever signed it.
+func IsToken(value string) bool { return strings.HasPrefix(value, Prefix) }
 
 // Digest is what a token holds of a text that the client keeps itself.
 func Digest(text string) string {

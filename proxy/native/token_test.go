@@ -17,7 +17,7 @@ var key = []byte("a key of a test, of enough bytes")
 // TestToken: what was sealed opens with the same key, for the same API, and as it
 // was written; anything else is told from a provider's own value.
 func TestToken(t *testing.T) {
-	want := native.Token{API: wire.Responses, Kind: "compaction", Thread: "px-1", Summary: "The pump is off: \"<b>\" ✓", Kept: &summary.Summary{CurrentTask: "Keep it off."}}
+	want := native.Token{API: wire.Responses, Kind: "compaction", Thread: "px-1", Summary: "The pump is off: \"<b>\" ✓", Structured: &summary.Summary{CurrentTask: "Keep it off."}}
 	sealed := native.Seal(key, want)
 	if sealed != native.Seal(key, want) {
 		t.Error("the same token gives different texts")
@@ -50,8 +50,8 @@ func TestToken(t *testing.T) {
 		if !errors.Is(err, c.err) || got.Summary != c.text {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
-		if native.Ours(c.value) != (c.err == native.ErrForged) {
-			t.Errorf("%s: ours is %v", name, native.Ours(c.value))
+		if native.IsToken(c.value) != (c.err == native.ErrForged) {
+			t.Errorf("%s: ours is %v", name, native.IsToken(c.value))
 		}
 	}
 }
@@ -80,7 +80,7 @@ func FuzzOpen(f *testing.F) {
 		token, err := native.Open(key, wire.Anthropic, value)
 		switch {
 		case err == nil:
-			if !native.Ours(value) || token.API != wire.Anthropic {
+			if !native.IsToken(value) || token.API != wire.Anthropic {
 				t.Errorf("%q opens as %+v", value, token)
 			}
 		case !errors.Is(err, native.ErrForeign) && !errors.Is(err, native.ErrForged):

@@ -25,8 +25,8 @@ func withoutMarks(raw string) string {
 	return raw
 }
 
-// answered is the answer to a request.
-func answered(q *Request, body gjson.Result, a Answer) *wiretest.ModelAnswer {
+// answerOf is the answer to a request.
+func answerOf(q *Request, body gjson.Result, a Answer) *wiretest.ModelAnswer {
 	s := &wiretest.ModelAnswer{
 		Serial: strconv.Itoa(q.N), Model: body.Get("model").Str, Reasoning: a.Thinking, Seal: "sealed " + a.Thinking, Text: a.Text, Calls: a.Calls,
 		Stop: wire.StopEnd, Usage: wire.Usage{Input: q.Tokens + 1, Output: 7, Known: true}, Tools: body.Get("tools").Raw,

@@ -41,9 +41,9 @@ func compaction(q *Request, body gjson.Result) string {
 	return ""
 }
 
-// counted answers a request to count the tokens of an Anthropic request, where
+// answerCount answers a request to count the tokens of an Anthropic request, where
 // there is a Count.
-func (u *Upstream) counted(w http.ResponseWriter, q *Request) bool {
+func (u *Upstream) answerCount(w http.ResponseWriter, q *Request) bool {
 	if u.Count == nil || !strings.HasPrefix(q.Path, "/v1/messages/count_tokens") {
 		return false
 	}

@@ -12,17 +12,17 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// kept are the answers that an upstream holds, so that later requests can go on
+// chainStore are the answers that an upstream holds, so that later requests can go on
 // with them: the whole input and output of each, by its id; of a message of a thread,
 // its system and tools before that.
-type kept struct {
+type chainStore struct {
 	mu        sync.Mutex
 	items     map[string][]string
 	continued map[string]bool // messages of threads
 }
 
-// whole is the body with the history that stands behind its previous_response_id.
-func (k *kept) whole(body []byte) (full []byte, status int, said string) {
+// withHistory is the body with the history that stands behind its previous_response_id.
+func (k *chainStore) withHistory(body []byte) (full []byte, status int, said string) {
 	previous := gjson.GetBytes(body, "previous_response_id").Str
 	conversation := conversationID(body)
 	if previous == "" && conversation == "" {
@@ -43,8 +43,8 @@ func (k *kept) whole(body []byte) (full []byte, status int, said string) {
 	return full, 0, ""
 }
 
-// keep holds a response, unless the client asks not to.
-func (k *kept) keep(id, conversation string, full []byte, output []string) {
+// keepResponse holds a response, unless the client asks not to.
+func (k *chainStore) keepResponse(id, conversation string, full []byte, output []string) {
 	if conversation != "" {
 		k.put(conversation, append(inputItems(full), output...))
 	}
@@ -54,7 +54,7 @@ func (k *kept) keep(id, conversation string, full []byte, output []string) {
 	k.put(id, append(inputItems(full), output...))
 }
 
-func (k *kept) put(id string, items []string) {
+func (k *chainStore) put(id string, items []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.items == nil {
@@ -69,7 +69,7 @@ func conversationID(body []byte) string {
 }
 
 // conversations answers a request about conversations; false for others.
-func (k *kept) conversations(w http.ResponseWriter, q *Request) bool {
+func (k *chainStore) conversations(w http.ResponseWriter, q *Request) bool {
 	path := strings.Split(strings.TrimPrefix(q.Path, "/v1/"), "/")
 	if path[0] != "conversations" {
 		return false
@@ -115,9 +115,9 @@ func (k *kept) conversations(w http.ResponseWriter, q *Request) bool {
 
 // ForgetResponses forgets the responses and threads that Chains holds.
 func (u *Upstream) ForgetResponses() {
-	u.kept.mu.Lock()
-	defer u.kept.mu.Unlock()
-	u.kept.items, u.kept.continued = nil, nil
+	u.chains.mu.Lock()
+	defer u.chains.mu.Unlock()
+	u.chains.items, u.chains.continued = nil, nil
 }
 
 func inputItems(body []byte) []string {

@@ -15,8 +15,8 @@ import (
 // threadsBeta has to be named with every request of a thread.
 const threadsBeta = "message-threads-2026-08-12"
 
-// thread is the body with the history of its thread, which a message of it has once only.
-func (k *kept) thread(header http.Header, body []byte) (full []byte, status int, said string) {
+// withThread is the body with the history of its thread, which a message of it has once only.
+func (k *chainStore) withThread(header http.Header, body []byte) (full []byte, status int, said string) {
 	of := gjson.GetBytes(body, "thread")
 	named := strings.Contains(strings.Join(header.Values("Anthropic-Beta"), ","), threadsBeta)
 	switch {
@@ -65,7 +65,7 @@ func threadError(kind, code string) string {
 }
 
 // keepThread holds the thread of an answer, where the client asked for it.
-func (k *kept) keepThread(id string, body, full []byte, answer string) {
+func (k *chainStore) keepThread(id string, body, full []byte, answer string) {
 	if !gjson.GetBytes(body, "thread").IsObject() {
 		return
 	}

@@ -93,7 +93,7 @@ type Upstream struct {
 	closed   chan struct{}
 	mu       sync.Mutex
 	requests []*Request
-	kept     kept
+	chains   chainStore
 }
 
 // New starts an upstream that is closed when the test ends. Its fields may be set
@@ -160,7 +160,7 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	if u.counted(w, q) || u.Chains && u.kept.conversations(w, q) {
+	if u.answerCount(w, q) || u.Chains && u.chains.conversations(w, q) {
 		return
 	}
 	if q.API == "" || r.Method != http.MethodPost {
@@ -185,9 +185,9 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if u.Chains {
 		switch q.API {
 		case wire.Responses:
-			plain, status, said = u.kept.whole(plain)
+			plain, status, said = u.chains.withHistory(plain)
 		case wire.Anthropic:
-			plain, status, said = u.kept.thread(q.Header, plain)
+			plain, status, said = u.chains.withThread(q.Header, plain)
 		}
 		if status != 0 {
 			plain = body
@@ -210,9 +210,9 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if u.Chains && a.Status == 0 && a.Reset == 0 {
 		switch q.API {
 		case wire.Responses:
-			u.kept.keep(fmt.Sprintf("resp_%d", q.N), conversationID(body), plain, answered(q, gjson.ParseBytes(plain), a).Items())
+			u.chains.keepResponse(fmt.Sprintf("resp_%d", q.N), conversationID(body), plain, answerOf(q, gjson.ParseBytes(plain), a).Items())
 		case wire.Anthropic:
-			u.kept.keepThread(fmt.Sprintf("msg_%d", q.N), body, plain, wiretest.Body(q.API, answered(q, gjson.ParseBytes(plain), a)))
+			u.chains.keepThread(fmt.Sprintf("msg_%d", q.N), body, plain, wiretest.Body(q.API, answerOf(q, gjson.ParseBytes(plain), a)))
 		}
 	}
 	u.write(w, r, q, gjson.ParseBytes(plain), a)
@@ -287,12 +287,12 @@ func (u *Upstream) write(w http.ResponseWriter, r *http.Request, q *Request, bod
 	case a.Stream != "":
 		pieces = []string{a.Stream}
 	case q.Stream:
-		pieces = wiretest.Events(q.API, wiretest.Body(q.API, answered(q, body, a)), &wiretest.StreamOptions{NoUsage: !body.Get("stream_options.include_usage").Bool()})
+		pieces = wiretest.Events(q.API, wiretest.Body(q.API, answerOf(q, body, a)), &wiretest.StreamOptions{NoUsage: !body.Get("stream_options.include_usage").Bool()})
 		if a.Cut {
 			pieces = cutArguments(pieces)
 		}
 	default:
-		pieces = []string{wiretest.Body(q.API, answered(q, body, a))}
+		pieces = []string{wiretest.Body(q.API, answerOf(q, body, a))}
 	}
 	kind := "application/json"
 	if q.Stream && a.Status < 300 {

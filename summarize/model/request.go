@@ -77,7 +77,7 @@ func (m *Model) request(in *summarize.Input) (*question, *llm.Options, error) {
 	kept := make([][]string, len(beside))
 	for i := range beside {
 		for k := range beside[i] {
-			kept[i] = append(kept[i], clip.Middle(strings.TrimSpace(injected.Words(&beside[i][k])), maxKept))
+			kept[i] = append(kept[i], clip.Middle(strings.TrimSpace(injected.UserWords(&beside[i][k])), maxKept))
 		}
 	}
 	mark := markFor(append(slices.Concat(kept...), append(texts, previous)...))

@@ -129,7 +129,7 @@ func chatReadMessages(array gjson.Result) (messages []thread.Message, system []p
 		room = e.Fields
 		if leading = leading && e.isSystem(); leading {
 			m := thread.Message{Role: thread.System, Parts: chatContent(e.Get("content"))}
-			if leading = !ourform.Message(&m); leading {
+			if leading = !ourform.IsSummary(&m); leading {
 				from := chatSource(v.Raw)
 				for _, part := range m.Parts { // the last mark counts
 					from.Cache = cmp.Or(part.From().Cache, from.Cache)

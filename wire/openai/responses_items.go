@@ -68,7 +68,7 @@ func (r *responsesReader) item(it responsesItem, at int) {
 		switch role := it.Str("role"); role {
 		case "system", "developer":
 			said := thread.Message{Role: thread.System, Parts: responsesContent(content, it.raw)}
-			if len(r.messages) == 0 && !r.collecting && !ourform.Message(&said) {
+			if len(r.messages) == 0 && !r.collecting && !ourform.IsSummary(&said) {
 				r.system = append(r.system, prompt.System{Text: responsesPlain(content), Role: role, Source: responsesSource(it.raw)})
 				return
 			}

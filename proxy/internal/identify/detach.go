@@ -9,47 +9,46 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Detached are messages for a log: with the given ids, and with strings of their own,
-// since a message that is kept must not keep the request that it was read from. The
+// Detach copies messages for a log: with the given ids, and with strings of their own, since a message that is kept must not keep the request that it was read from. The
 // bytes of a frame are copied once, and what its parts hold of them is a part of the
 // copy.
-func Detached(messages []thread.Message, ids []thread.ID) []thread.Message {
+func Detach(messages []thread.Message, ids []thread.ID) []thread.Message {
 	out := make([]thread.Message, len(messages))
 	var from, to *thread.Frame
 	for i, m := range messages {
-		own := copied("")
+		own := copiedText("")
 		if m.Frame != nil {
 			if m.Frame != from {
 				from, to = m.Frame, thread.NewFrame(m.Frame.API(), strings.Clone(m.Frame.Raw()), m.Frame.Position(), m.Frame.Elements(), m.Frame.Messages())
 			}
-			m.Frame, own = to, copied(to.Raw())
+			m.Frame, own = to, copiedText(to.Raw())
 		}
-		m.Role, m.Name, m.ID = role(m.Role), own.string(m.Name), ids[i]
+		m.Role, m.Name, m.ID = constantRole(m.Role), own.copyOf(m.Name), ids[i]
 		own.detach(reflect.ValueOf(&m.Parts).Elem())
 		out[i] = m
 	}
 	return out
 }
 
-// ownSurroundings copies what stands around the messages out of the request: a
+// detachPrompt copies what stands around the messages out of the request: a
 // conversation keeps that longer than the request.
-func ownSurroundings(p *prompt.Prompt) *prompt.Prompt {
+func detachPrompt(p *prompt.Prompt) *prompt.Prompt {
 	out := *p
 	out.Model = strings.Clone(p.Model)
 	out.System, out.Tools = slices.Clone(p.System), slices.Clone(p.Tools)
 	for i := range out.System {
 		s := &out.System[i]
-		copied(strings.Clone(s.Raw)).detach(reflect.ValueOf(s).Elem())
+		copiedText(strings.Clone(s.Raw)).detach(reflect.ValueOf(s).Elem())
 	}
 	for i := range out.Tools {
 		t := &out.Tools[i]
-		copied(strings.Clone(t.Raw)).detach(reflect.ValueOf(t).Elem())
+		copiedText(strings.Clone(t.Raw)).detach(reflect.ValueOf(t).Elem())
 	}
 	return &out
 }
 
-// role is the same role, as a constant.
-func role(r thread.Role) thread.Role {
+// constantRole is the same role, as a constant.
+func constantRole(r thread.Role) thread.Role {
 	for _, known := range []thread.Role{thread.User, thread.Assistant, thread.Tool, thread.System} {
 		if r == known {
 			return known
@@ -58,11 +57,11 @@ func role(r thread.Role) thread.Role {
 	return thread.Role(strings.Clone(string(r)))
 }
 
-// copied is a text that was copied out of a request.
-type copied string
+// copiedText is a text that was copied out of a request.
+type copiedText string
 
-// string returns a copy of a text: a part of what was copied where it stands in it.
-func (c copied) string(s string) string {
+// copyOf returns a copy of a text: a part of what was copied where it stands in it.
+func (c copiedText) copyOf(s string) string {
 	if s == "" {
 		return ""
 	}
@@ -73,13 +72,13 @@ func (c copied) string(s string) string {
 }
 
 // detach puts copies in place of the texts in a value that can be set.
-func (c copied) detach(v reflect.Value) {
+func (c copiedText) detach(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
-		v.SetString(c.string(v.String()))
+		v.SetString(c.copyOf(v.String()))
 	case reflect.Struct:
 		if s, ok := v.Addr().Interface().(*thread.Source); ok {
-			s.Raw, s.Cache = c.string(s.Raw), c.string(s.Cache) // the API is a constant
+			s.Raw, s.Cache = c.copyOf(s.Raw), c.copyOf(s.Cache) // the API is a constant
 			return
 		}
 		for i := range v.NumField() {

@@ -26,7 +26,7 @@ func TestDetach(t *testing.T) {
 				if err != nil {
 					continue
 				}
-				own := Detached(p.Messages, make([]thread.ID, len(p.Messages)))
+				own := Detach(p.Messages, make([]thread.ID, len(p.Messages)))
 				if diff := cmp.Diff(p.Messages, own); diff != "" {
 					t.Fatalf("%s (-read +kept):\n%s", name, diff)
 				}
@@ -53,7 +53,7 @@ func TestDetachOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := Detached(p.Messages, []thread.ID{"a"})[0]
+	m := Detach(p.Messages, []thread.ID{"a"})[0]
 	kept := m.Parts[0].(thread.Text)
 	for _, s := range []string{kept.Text, kept.Raw} {
 		if at := strings.Index(m.Frame.Raw(), s); at < 0 || unsafe.StringData(s) != unsafe.StringData(m.Frame.Raw()[at:]) {

@@ -18,7 +18,7 @@ func waiting() error { return nil }
 
 // chain is Chain for somebody who waits.
 func chain(t interface{ Fatal(...any) }, messages []thread.Message) []thread.ID {
-	ids, err := Chain(nil, messages, waiting)
+	ids, err := ChainIDs(nil, messages, waiting)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestStretches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want.Messages = injected.Marked(want.Messages, nil)
+	want.Messages = injected.MarkKinds(want.Messages, nil)
 	if len(want.Messages) <= 800 {
 		t.Fatalf("nothing was taken apart: %d messages", len(want.Messages))
 	}
@@ -77,19 +77,19 @@ func TestGone(t *testing.T) {
 	}
 	for name, read := range map[string]func(*Tenant) error{
 		"anew": func(tenant *Tenant) error {
-			_, err := tenant.Read(anthropic.Codec{}, body, look)
+			_, err := tenant.Read(anthropic.Codec{}, Similar{Body: body}, look)
 			return err
 		},
 		"going on": func(tenant *Tenant) error {
-			if _, err := tenant.Read(anthropic.Codec{}, body[:strings.Index(body, `,{"role":"assistant"`)]+"]}", waiting); err != nil {
+			if _, err := tenant.Read(anthropic.Codec{}, Similar{Body: body[:strings.Index(body, `,{"role":"assistant"`)] + "]}"}, waiting); err != nil {
 				t.Fatal(err)
 			}
-			_, err := tenant.Read(anthropic.Codec{}, body, look)
+			_, err := tenant.Read(anthropic.Codec{}, Similar{Body: body}, look)
 			return err
 		},
 	} {
 		index := func() *Tenant { return NewIndex(1<<30, 1<<30).Tenant(func(string) {}) }
-		if looks, leaves = 0, -1; read(index()) != nil || looks < 2*800/stretch {
+		if looks, leaves = 0, -1; read(index()) != nil || looks < 2*800/cancelStride {
 			t.Fatalf("%s: it was asked only %d times", name, looks)
 		}
 		for all := looks; leaves < all-1; {

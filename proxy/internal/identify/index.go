@@ -14,16 +14,17 @@ import (
 // forgotten is read from the whole body again, and the conversation is found in the
 // store as before. It is safe for concurrent use.
 type Index struct {
-	all, each int
+	maxBytes, maxTenantBytes int
 
-	mu     sync.Mutex
-	bytes  int
-	recent list.List // of *entry, the one used last in front
+	mu      sync.Mutex
+	bytes   int
+	recent  list.List // of *entry, the one used last in front
+	entries uint64    // how many there were so far
 }
 
 // NewIndex returns an index that holds about so many bytes, over all tenants and for
 // each of them.
-func NewIndex(all, each int) *Index { return &Index{all: all, each: min(all, each)} }
+func NewIndex(all, each int) *Index { return &Index{maxBytes: all, maxTenantBytes: min(all, each)} }
 
 // maxRequests bounds the requests of a tenant: each is looked at to find the one that
 // a body goes on with.
@@ -32,31 +33,32 @@ const maxRequests = 256
 // What a request takes is its body, about twice as much decoded, the messages
 // themselves, and, once its log is known, what the log and its last rendering hold.
 const (
-	decodedBytes = 2
-	messageBytes = 512
-	loggedBytes  = 2
+	decodedFactor = 2
+	messageBytes  = 512
+	loggedFactor  = 2
 )
 
 // Tenant is one tenant's part of an index.
 type Tenant struct {
 	index   *Index
-	dropped func(log string)
+	onEvict func(log string)
 
 	bytes   int
 	entries []*entry // the one used last behind
 }
 
 type entry struct {
+	number  uint64 // counting from 1
 	tenant  *Tenant
 	request *Request
 	log     string // that the request was found to go on with
 	bytes   int
-	at      *list.Element
+	element *list.Element
 }
 
-// Tenant returns the part of a tenant; dropped is called for the log of each request
+// Tenant returns the part of a tenant; onEvict is called for the log of each request
 // that is forgotten, so that who holds more of the conversation can give it up.
-func (x *Index) Tenant(dropped func(log string)) *Tenant { return &Tenant{index: x, dropped: dropped} }
+func (x *Index) Tenant(onEvict func(log string)) *Tenant { return &Tenant{index: x, onEvict: onEvict} }
 
 // Bytes is about what the index holds.
 func (x *Index) Bytes() int {
@@ -65,34 +67,77 @@ func (x *Index) Bytes() int {
 	return x.bytes
 }
 
+// Similar is a body beside the request that it has most in common with, if there is one.
+// It holds nothing of that request.
+type Similar struct {
+	// Body is the body itself.
+	Body string
+	// Unmarked says that the body was searched for the caller's marks and holds none.
+	Unmarked bool
+
+	entry    uint64 // its number; 0 for none
+	same     int    // bytes that both begin with
+	searched int    // how many of them hold no mark
+}
+
+// Similar looks for the request that a body has most in common with.
+func (t *Tenant) Similar(api, body string) Similar {
+	s := Similar{Body: body}
+	if before, same := t.mostSimilar(api, body); before != nil {
+		s.entry, s.same = before.number, same
+		if before.request.unmarked {
+			s.searched = same
+		}
+	}
+	return s
+}
+
+// Unsearched is the part of the body in which marks of at most so many bytes can stand:
+// not where the request before had the same bytes and no mark in them.
+func (s Similar) Unsearched(longest int) string { return s.Body[max(0, s.searched-longest+1):] }
+
 // Read reads a body: by what it adds to the request that it has most in common with,
-// if there is one. The error says that it is no request of the API, or is that of gone.
-func (t *Tenant) Read(codec wire.Codec, body string, gone Gone) (*Request, error) {
-	before, same := t.find(codec.API(), body)
+// if there is one. The error says that it is no request of the API, or is that of canceled.
+func (t *Tenant) Read(codec wire.Codec, s Similar, canceled Canceled) (*Request, error) {
+	before, same := t.numbered(s.entry), s.same
+	if before == nil {
+		before, same = t.mostSimilar(codec.API(), s.Body)
+	}
 	var r *Request
 	if before != nil {
-		r = before.request.extended(codec, body, same, gone)
+		r = before.request.extend(codec, s.Body, same, canceled)
 	}
 	if r == nil {
 		before = nil
 		var err error
-		if r, err = Read(codec, body, gone); err != nil {
+		if r, err = Read(codec, s.Body, canceled); err != nil {
 			return nil, err
 		}
 	}
-	t.keep(r, before)
+	r.unmarked = s.Unmarked
+	t.remember(r, before)
 	return r, nil
 }
 
-// find returns the request that has most in common with a body, and how much that is
+// numbered is the entry with a number; nil where it is there no more.
+func (t *Tenant) numbered(number uint64) *entry {
+	t.index.mu.Lock()
+	defer t.index.mu.Unlock()
+	if i := slices.IndexFunc(t.entries, func(e *entry) bool { return e.number == number }); i >= 0 {
+		return t.entries[i]
+	}
+	return nil
+}
+
+// mostSimilar returns the request that has most in common with a body, and how much that is
 // in bytes: nil where there is none with the same first message.
-func (t *Tenant) find(api, body string) (best *entry, most int) {
+func (t *Tenant) mostSimilar(api, body string) (best *entry, most int) {
 	t.index.mu.Lock()
 	entries := slices.Clone(t.entries)
 	t.index.mu.Unlock()
 	for _, e := range slices.Backward(entries) {
 		r := e.request
-		if len(r.ends) == 0 || r.Prompt.Source.API != api || !r.begins(body) {
+		if len(r.frameEnds) == 0 || r.Prompt.Source.API != api || !r.sharesFirstElement(body) {
 			continue
 		}
 		if most > 0 && (most > len(r.Body) || r.Body[most-1] != body[min(most-1, len(body)-1)]) {
@@ -105,11 +150,11 @@ func (t *Tenant) find(api, body string) (best *entry, most int) {
 	return best, most
 }
 
-// begins reports whether a body has the first element where this one has it.
+// sharesFirstElement reports whether a body has the first element where this one has it.
 // Conversations mostly have system and tools in common, and part in their first
 // message.
-func (r *Request) begins(body string) bool {
-	return r.ends[0] <= len(body) && body[r.open:r.ends[0]] == r.Body[r.open:r.ends[0]]
+func (r *Request) sharesFirstElement(body string) bool {
+	return r.frameEnds[0] <= len(body) && body[r.messagesStart:r.frameEnds[0]] == r.Body[r.messagesStart:r.frameEnds[0]]
 }
 
 // commonPrefix is the length of what two texts have in common at their beginning.
@@ -125,23 +170,23 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// keep remembers a request, in place of the one that it goes on with.
-func (t *Tenant) keep(r *Request, before *entry) {
+// remember remembers a request, in place of the one that it goes on with.
+func (t *Tenant) remember(r *Request, before *entry) {
 	e := &entry{tenant: t, request: r}
-	t.index.change(func() []*entry {
-		if before != nil && before.at != nil {
+	t.index.update(func() []*entry {
+		if before != nil && before.element != nil {
 			e.log = before.log
 			before.remove()
 		}
 		e.add()
-		return t.evicted()
+		return t.evict()
 	})
 }
 
-// Found notes the log that a request goes on with, so that it is told of when the
+// SetLog notes the log that a request goes on with, so that it is told of when the
 // request is forgotten.
-func (t *Tenant) Found(r *Request, log string) {
-	t.index.change(func() []*entry {
+func (t *Tenant) SetLog(r *Request, log string) {
+	t.index.update(func() []*entry {
 		e := &entry{tenant: t, request: r}
 		if i := slices.IndexFunc(t.entries, func(e *entry) bool { return e.request == r }); i >= 0 {
 			e = t.entries[i]
@@ -149,29 +194,33 @@ func (t *Tenant) Found(r *Request, log string) {
 		}
 		e.log = log
 		e.add()
-		return t.evicted()
+		return t.evict()
 	})
 }
 
-// change makes a change, and then tells of what it has pushed out.
-func (x *Index) change(f func() []*entry) {
+// update makes a change, and then tells of what it has pushed out.
+func (x *Index) update(f func() []*entry) {
 	x.mu.Lock()
-	gone := f()
+	evicted := f()
 	x.mu.Unlock()
-	for _, e := range gone {
-		if e.log != "" && e.tenant.dropped != nil {
-			e.tenant.dropped(e.log)
+	for _, e := range evicted {
+		if e.log != "" && e.tenant.onEvict != nil {
+			e.tenant.onEvict(e.log)
 		}
 	}
 }
 
 func (e *entry) add() {
 	t := e.tenant
-	e.bytes = len(e.request.Body) + e.request.decoded + messageBytes*len(e.request.IDs)
-	if e.log != "" {
-		e.bytes += loggedBytes * len(e.request.Body)
+	if e.number == 0 {
+		t.index.entries++
+		e.number = t.index.entries
 	}
-	e.at = t.index.recent.PushFront(e)
+	e.bytes = len(e.request.Body) + e.request.decodedBytes + messageBytes*len(e.request.IDs)
+	if e.log != "" {
+		e.bytes += loggedFactor * len(e.request.Body)
+	}
+	e.element = t.index.recent.PushFront(e)
 	t.entries = append(t.entries, e)
 	t.bytes += e.bytes
 	t.index.bytes += e.bytes
@@ -179,24 +228,24 @@ func (e *entry) add() {
 
 func (e *entry) remove() {
 	t := e.tenant
-	t.index.recent.Remove(e.at)
-	e.at = nil
+	t.index.recent.Remove(e.element)
+	e.element = nil
 	i := slices.Index(t.entries, e)
 	t.entries = slices.Delete(t.entries, i, i+1)
 	t.bytes -= e.bytes
 	t.index.bytes -= e.bytes
 }
 
-// evicted takes out what is too much: of this tenant but for its last, and then of all.
-func (t *Tenant) evicted() (gone []*entry) {
-	for len(t.entries) > maxRequests || t.bytes > t.index.each && len(t.entries) > 1 {
-		gone = append(gone, t.entries[0])
+// evict takes out what is too much: of this tenant but for its last, and then of all.
+func (t *Tenant) evict() (evicted []*entry) {
+	for len(t.entries) > maxRequests || t.bytes > t.index.maxTenantBytes && len(t.entries) > 1 {
+		evicted = append(evicted, t.entries[0])
 		t.entries[0].remove()
 	}
-	for t.index.bytes > t.index.all {
+	for t.index.bytes > t.index.maxBytes {
 		e := t.index.recent.Back().Value.(*entry)
-		gone = append(gone, e)
+		evicted = append(evicted, e)
 		e.remove()
 	}
-	return gone
+	return evicted
 }

@@ -16,9 +16,9 @@ const (
 	Step Kind = ""
 	// Empty has no message.
 	Empty Kind = "no-messages"
-	// Aside stands beside the conversation: a title, a summary of text, a question
+	// SideRequest stands beside the conversation: a title, a summary of text, a question
 	// without a history.
-	Aside Kind = "side-request"
+	SideRequest Kind = "side-request"
 	// ServerSide goes on with a history that the provider holds: there is nothing here to
 	// make smaller.
 	ServerSide Kind = "server-side-history"
@@ -31,7 +31,7 @@ var serverSideMembers = []string{"previous_response_id", "conversation", "thread
 
 // KindOf tells what a request is; header gives its headers.
 func KindOf(r *Request, header func(name string) string) Kind {
-	if slices.ContainsFunc(serverSideMembers, r.Names) {
+	if slices.ContainsFunc(serverSideMembers, r.Has) {
 		return ServerSide
 	}
 	switch {
@@ -39,8 +39,8 @@ func KindOf(r *Request, header func(name string) string) Kind {
 		return Empty
 	case strings.Contains(header("X-Codex-Turn-Metadata"), `"request_kind":"compaction"`), asksForSummary(r):
 		return OwnCompaction
-	case len(r.Prompt.Tools) == 0 && turns(r.Prompt.Messages) < 2:
-		return Aside
+	case len(r.Prompt.Tools) == 0 && modelTurns(r.Prompt.Messages) < 2:
+		return SideRequest
 	}
 	return Step
 }
@@ -61,7 +61,7 @@ var (
 // with both in its log.
 func asksForSummary(r *Request) bool {
 	last := &r.Prompt.Messages[len(r.Prompt.Messages)-1]
-	if last.Role != thread.User || turns(r.Prompt.Messages) < 2 {
+	if last.Role != thread.User || modelTurns(r.Prompt.Messages) < 2 {
 		return false
 	}
 	text := last.Text()
@@ -74,11 +74,11 @@ func asksForSummary(r *Request) bool {
 // forbidsTools reports whether the request lets no tool be called.
 func forbidsTools(r *Request) bool {
 	choice := r.Members["tool_choice"]
-	return choice.Str == "none" || choice.Get("type").Str == "none" || r.member("toolConfig.functionCallingConfig.mode").Str == "NONE"
+	return choice.Str == "none" || choice.Get("type").Str == "none" || r.memberAt("toolConfig.functionCallingConfig.mode").Str == "NONE"
 }
 
-// turns counts the turns of the model's.
-func turns(messages []thread.Message) int {
+// modelTurns counts the turns of the model's.
+func modelTurns(messages []thread.Message) int {
 	n := 0
 	for i := range messages {
 		if messages[i].Role == thread.Assistant {

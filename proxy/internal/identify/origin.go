@@ -10,14 +10,14 @@ import (
 // A history can go on from another log than its own: the client has summed it up, or
 // has cut its old results. What it lost can be reached there.
 
-// Recapped reports whether a history begins with a summary of the client's.
-func Recapped(messages []thread.Message) bool {
+// HasRecap reports whether a history begins with a summary of the client's.
+func HasRecap(messages []thread.Message) bool {
 	return slices.ContainsFunc(messages[:min(len(messages), 3)], func(m thread.Message) bool { return m.Kind == thread.Recap })
 }
 
-// Repeats reports whether what is new in a history stood in another log already: a
+// RepeatsResult reports whether what is new in a history stood in another log already: a
 // client that sums up its history keeps the last results behind the summary.
-func Repeats(old *thread.Thread, news []thread.Message) bool {
+func RepeatsResult(old *thread.Thread, news []thread.Message) bool {
 	calls := map[string]bool{}
 	for i := range news {
 		if r, ok := news[i].Result(); ok && !thread.IsLocalID(r.CallID) {
@@ -35,16 +35,16 @@ func Repeats(old *thread.Thread, news []thread.Message) bool {
 	return false
 }
 
-// shortens reports whether the history holds the result at which it parts from a log
+// isShortened reports whether the history holds the result at which it parts from a log
 // in another form: the client has cut it.
-func shortens(log *thread.Thread, m match, messages []thread.Message) bool {
-	if m.at >= log.Len() || m.seen >= len(messages) {
+func isShortened(log *thread.Thread, m match, messages []thread.Message) bool {
+	if m.shared >= log.Len() || m.logged >= len(messages) {
 		return false
 	}
-	was, ok := uncopied.At(log, m.at).Result()
+	was, ok := uncopied.At(log, m.shared).Result()
 	if !ok {
 		return false
 	}
-	is, ok := messages[m.seen].Result()
+	is, ok := messages[m.logged].Result()
 	return ok && is.CallID == was.CallID && len(is.Text()) < len(was.Text())
 }

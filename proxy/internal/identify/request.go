@@ -24,29 +24,30 @@ type Request struct {
 	IDs []thread.ID
 	// Members are those of the body, without the messages.
 	Members map[string]gjson.Result
-	// Surroundings is a digest of system and tools.
-	Surroundings string
+	// SystemDigest is a digest of system and tools.
+	SystemDigest string
 
-	decoded   int   // about what the messages hold beside the body, in bytes
-	open, end int   // the messages array: behind its bracket, and at the closing one
-	ends      []int // the ends of the frames, as offsets into Body
-	upTo      []int // how many messages there are up to each of them
+	unmarked                   bool  // see Similar
+	decodedBytes               int   // about what the messages hold beside the body, in bytes
+	messagesStart, messagesEnd int   // the messages array: behind its bracket, and at the closing one
+	frameEnds                  []int // the ends of the frames, as offsets into Body
+	messagesUpTo               []int // how many messages there are up to each of them
 }
 
-// Gone says whether nobody waits for an answer any more, and why: the Err of a
+// Canceled says whether nobody waits for an answer any more, and why: the Err of a
 // context. It is asked between the steps of reading a body, none of which takes
 // longer than decoding it.
-type Gone func() error
+type Canceled func() error
 
 // Decode decodes a body, and knows in it our own summaries and what a harness wrote
 // in the user's name.
-func Decode(codec wire.Codec, body []byte, gone Gone) (*prompt.Prompt, error) {
-	if err := gone(); err != nil {
+func Decode(codec wire.Codec, body []byte, canceled Canceled) (*prompt.Prompt, error) {
+	if err := canceled(); err != nil {
 		return nil, err
 	}
 	p, err := codec.Decode(body)
 	if err == nil {
-		p.Messages, err = marked(p.Messages, nil, gone)
+		p.Messages, err = markKinds(p.Messages, nil, canceled)
 	}
 	if err != nil {
 		return nil, err
@@ -54,22 +55,22 @@ func Decode(codec wire.Codec, body []byte, gone Gone) (*prompt.Prompt, error) {
 	return p, nil
 }
 
-// stretch is how many messages are looked into between two questions whether anybody
+// cancelStride is how many messages are looked into between two questions whether anybody
 // waits.
-const stretch = 64
+const cancelStride = 64
 
-// marked is injected.Marked in stretches. Messages of one element stay together.
-func marked(messages []thread.Message, before *thread.Message, gone Gone) ([]thread.Message, error) {
+// markKinds is injected.MarkKinds in stretches. Messages of one element stay together.
+func markKinds(messages []thread.Message, before *thread.Message, canceled Canceled) ([]thread.Message, error) {
 	var out []thread.Message
 	for len(messages) > 0 {
-		if err := gone(); err != nil {
+		if err := canceled(); err != nil {
 			return nil, err
 		}
-		n := min(stretch, len(messages))
+		n := min(cancelStride, len(messages))
 		for n < len(messages) && messages[n].Frame != nil && messages[n].Frame == messages[n-1].Frame {
 			n++
 		}
-		part := injected.Marked(messages[:n:n], before)
+		part := injected.MarkKinds(messages[:n:n], before)
 		if out = append(out, part...); len(part) > 0 {
 			last := part[len(part)-1]
 			before = &last
@@ -80,16 +81,16 @@ func marked(messages []thread.Message, before *thread.Message, gone Gone) ([]thr
 }
 
 // Read reads a whole body.
-func Read(codec wire.Codec, body string, gone Gone) (*Request, error) {
-	p, err := Decode(codec, []byte(body), gone)
+func Read(codec wire.Codec, body string, canceled Canceled) (*Request, error) {
+	p, err := Decode(codec, []byte(body), canceled)
 	if err != nil {
 		return nil, err
 	}
 	if p.Source.Body == body {
 		body = p.Source.Body // the same bytes, which need not be kept twice
 	}
-	r := located(body, p, members(body))
-	if r.IDs, err = Chain(nil, r.Prompt.Messages, gone); err != nil {
+	r := locateMessages(body, p, members(body))
+	if r.IDs, err = ChainIDs(nil, r.Prompt.Messages, canceled); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -98,11 +99,11 @@ func Read(codec wire.Codec, body string, gone Gone) (*Request, error) {
 // Assembled is a request whose conversation was put together from several places: the
 // body holds only a part of it.
 func Assembled(body string, p *prompt.Prompt, ids []thread.ID) *Request {
-	return &Request{Body: body, Prompt: p, IDs: ids, Members: members(body), Surroundings: surroundings(p)}
+	return &Request{Body: body, Prompt: p, IDs: ids, Members: members(body), SystemDigest: systemDigest(p)}
 }
 
-// Chain are the chained ids of messages, the first of which are known.
-func Chain(known []thread.ID, messages []thread.Message, gone Gone) ([]thread.ID, error) {
+// ChainIDs are the chained ids of messages, the first of which are known.
+func ChainIDs(known []thread.ID, messages []thread.Message, canceled Canceled) ([]thread.ID, error) {
 	ids := make([]thread.ID, len(messages))
 	n := copy(ids, known)
 	parent := thread.ID("")
@@ -110,8 +111,8 @@ func Chain(known []thread.ID, messages []thread.Message, gone Gone) ([]thread.ID
 		parent = ids[n-1]
 	}
 	for i := n; i < len(messages); i++ {
-		if i%stretch == 0 {
-			if err := gone(); err != nil {
+		if i%cancelStride == 0 {
+			if err := canceled(); err != nil {
 				return nil, err
 			}
 		}
@@ -121,8 +122,8 @@ func Chain(known []thread.ID, messages []thread.Message, gone Gone) ([]thread.ID
 	return ids, nil
 }
 
-// member is a member of the body, or of an object in it.
-func (r *Request) member(path string) gjson.Result {
+// memberAt is a member of the body, or of an object in it.
+func (r *Request) memberAt(path string) gjson.Result {
 	first, rest, deeper := strings.Cut(path, ".")
 	if !deeper {
 		return r.Members[first]
@@ -130,8 +131,8 @@ func (r *Request) member(path string) gjson.Result {
 	return r.Members[first].Get(rest)
 }
 
-// Names reports whether a member is there and is not null.
-func (r *Request) Names(member string) bool {
+// Has reports whether a member is there and is not null.
+func (r *Request) Has(member string) bool {
 	v := r.Members[member]
 	return v.Exists() && v.Type != gjson.Null
 }
@@ -142,69 +143,69 @@ func members(body string) map[string]gjson.Result {
 	return maps.Collect(rawjson.Members(gjson.Parse(body)))
 }
 
-// arrays are the members that hold the messages.
-var arrays = map[string]string{wire.Anthropic: "messages", wire.Chat: "messages", wire.Responses: "input", wire.Gemini: "contents"}
+// messagesMember are the members that hold the messages.
+var messagesMember = map[string]string{wire.Anthropic: "messages", wire.Chat: "messages", wire.Responses: "input", wire.Gemini: "contents"}
 
-// located finds the places of the messages in a body that was decoded.
-func located(body string, p *prompt.Prompt, members map[string]gjson.Result) *Request {
-	p = ownSurroundings(p)
-	r := &Request{Body: body, Prompt: p, Members: members, Surroundings: surroundings(p), decoded: decodedBytes * len(body)}
-	name := arrays[p.Source.API]
+// locateMessages finds the places of the messages in a body that was decoded.
+func locateMessages(body string, p *prompt.Prompt, members map[string]gjson.Result) *Request {
+	p = detachPrompt(p)
+	r := &Request{Body: body, Prompt: p, Members: members, SystemDigest: systemDigest(p), decodedBytes: decodedFactor * len(body)}
+	name := messagesMember[p.Source.API]
 	array, there := members[name]
 	if !there || !array.IsArray() || array.Index == 0 {
 		return r
 	}
 	delete(members, name) // it is long, and nobody asks for it
-	r.open, r.end = array.Index+1, array.Index+len(array.Raw)-1
-	if !r.place(r.open, p.Messages, 0) {
-		r.ends, r.upTo = nil, nil
+	r.messagesStart, r.messagesEnd = array.Index+1, array.Index+len(array.Raw)-1
+	if !r.locateFrames(r.messagesStart, p.Messages, 0) {
+		r.frameEnds, r.messagesUpTo = nil, nil
 	}
 	return r
 }
 
-// place finds the frames of messages in the body from an offset on; before them stand
+// locateFrames finds the frames of messages in the body from an offset on; before them stand
 // so many messages. It is false where one is not there.
-func (r *Request) place(at int, messages []thread.Message, before int) bool {
+func (r *Request) locateFrames(at int, messages []thread.Message, before int) bool {
 	for i := range messages {
 		f := messages[i].Frame
 		if f == nil {
 			return false
 		}
 		if i > 0 && messages[i-1].Frame == f {
-			r.upTo[len(r.upTo)-1] = before + i + 1
+			r.messagesUpTo[len(r.messagesUpTo)-1] = before + i + 1
 			continue
 		}
-		from := strings.Index(r.Body[at:r.end], f.Raw())
+		from := strings.Index(r.Body[at:r.messagesEnd], f.Raw())
 		if from < 0 {
 			return false
 		}
 		at += from + len(f.Raw())
-		r.ends, r.upTo = append(r.ends, at), append(r.upTo, before+i+1)
+		r.frameEnds, r.messagesUpTo = append(r.frameEnds, at), append(r.messagesUpTo, before+i+1)
 	}
 	return true
 }
 
-// Shell is the prompt without its messages, for what goes on after it: a conversation
+// WithoutMessages is the prompt without its messages, for what goes on after it: a conversation
 // that waits for its next step must not keep the whole of this one. Where the encoder
 // writes the same without them, they are taken out of the body behind it as well, and
 // the encoder need not go through them.
-func (r *Request) Shell() *prompt.Prompt {
+func (r *Request) WithoutMessages() *prompt.Prompt {
 	out := *r.Prompt
 	out.Messages = nil
-	if !r.separable() {
+	if !r.isSeparable() {
 		return &out
 	}
 	source := *out.Source
-	source.Body = r.Body[:r.open] + r.Body[r.end:]
+	source.Body = r.Body[:r.messagesStart] + r.Body[r.messagesEnd:]
 	out.Source = &source
 	return &out
 }
 
-// separable reports whether an encoder that writes the messages anew looks at nothing
+// isSeparable reports whether an encoder that writes the messages anew looks at nothing
 // but them.
-func (r *Request) separable() bool {
+func (r *Request) isSeparable() bool {
 	switch api := r.Prompt.Source.API; {
-	case len(r.ends) == 0:
+	case len(r.frameEnds) == 0:
 		return false
 	case api == wire.Anthropic: // system messages in the body say whether the model takes such
 		return !slices.ContainsFunc(r.Prompt.Messages, func(m thread.Message) bool { return m.Role == thread.System })
@@ -218,7 +219,7 @@ func (r *Request) separable() bool {
 		for f := range frames(r.Prompt.Messages) {
 			size += len(f.Raw()) + 1
 		}
-		return size == r.end-r.open
+		return size == r.messagesEnd-r.messagesStart
 	}
 	return false
 }

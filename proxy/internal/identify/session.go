@@ -49,16 +49,16 @@ func ClientOf(r *Request, header func(name string) string, model, thread string)
 		}
 	}
 	for _, path := range sessionFields {
-		if v := r.member(path); v.Type == gjson.String {
+		if v := r.memberAt(path); v.Type == gjson.String {
 			c.Session = append(c.Session, path, v.Str)
 		}
 	}
 	return c
 }
 
-// ownName is what the name of a conversation must look like to be the id of the log
+// logIDPattern is what the name of a conversation must look like to be the id of the log
 // itself; any other name is hashed.
-var ownName = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
+var logIDPattern = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
 
 // Base is the id of the conversation before any fork of it: the caller's own name, or
 // a hash of all that the client says of itself together with model, system, tools and
@@ -66,13 +66,13 @@ var ownName = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
 // machine.
 func (c Client) Base(r *Request) string {
 	switch {
-	case ownName().MatchString(c.Thread):
+	case logIDPattern().MatchString(c.Thread):
 		return c.Thread
 	case c.Thread != "":
 		return "px-" + Digest("name", c.Thread)
 	}
 	parts := []string{c.API, c.Model, string(r.IDs[0])}
-	return "px-" + Digest(slices.Concat(parts, c.Session, []string{r.Surroundings})...)
+	return "px-" + Digest(slices.Concat(parts, c.Session, []string{r.SystemDigest})...)
 }
 
 // Beginning names the first message of a request, for a model: what conversations
@@ -87,22 +87,22 @@ func (c Client) SessionID() string {
 	return Digest(slices.Concat(c.Session, []string{c.API})...)
 }
 
-// digits are what changes in a system prompt from request to request: dates, times,
+// changingDigits are what changes in a system prompt from request to request: dates, times,
 // counters, builds.
-var digits = pattern.New(`[0-9]+`)
+var changingDigits = pattern.New(`[0-9]+`)
 
-func steady(system string) string {
+func withoutChanging(system string) string {
 	if strings.HasPrefix(system, "x-anthropic-billing-header:") {
 		return ""
 	}
-	return digits().ReplaceAllString(system, "0")
+	return changingDigits().ReplaceAllString(system, "0")
 }
 
-// surroundings is a digest of system and tools.
-func surroundings(p *prompt.Prompt) string {
+// systemDigest is a digest of system and tools.
+func systemDigest(p *prompt.Prompt) string {
 	var parts []string
 	for _, s := range p.System {
-		parts = append(parts, "system", steady(s.Text))
+		parts = append(parts, "system", withoutChanging(s.Text))
 	}
 	for _, tool := range p.Tools {
 		parts = append(parts, "tool", tool.Name)
@@ -124,12 +124,12 @@ func Digest(parts ...string) string {
 type Logs struct {
 	// Load returns a log, which is empty where there is none.
 	Load func(id string) (*thread.Thread, error)
-	// Others are the bases of other conversations that begin with the same message,
+	// BasesWithBeginning are the bases of other conversations that begin with the same message,
 	// the latest first; nil for none.
-	Others func() []string
-	// Waits reports whether somebody may take up the lookups that a log ends with,
+	BasesWithBeginning func() []string
+	// ClaimLookups reports whether somebody may take up the lookups that a log ends with,
 	// and takes them up; nil for nobody.
-	Waits func(log string) bool
+	ClaimLookups func(log string) bool
 }
 
 // Place is where a request goes on.
@@ -137,29 +137,29 @@ type Place struct {
 	// Log is the id of the log; Base is that of the conversation which it is, or is
 	// a fork of.
 	Log, Base string
-	// Of is the log, and At how many of its messages belong to the request's history.
-	// Where Fork is set the log is not there yet, and begins with those messages of
-	// Of, which is another. Of is nil for a conversation that nobody has seen.
-	Of   *thread.Thread
-	At   int
-	Fork bool
-	// Seen is how many messages of the request the log holds: those behind them are
+	// Thread is the log, and Shared how many of its messages belong to the request's
+	// history. Where Fork is set, Log is not there yet and begins with those messages of
+	// Thread, which is another. Thread is nil for a conversation that nobody has seen.
+	Thread *thread.Thread
+	Shared int
+	Fork   bool
+	// Logged is how many messages of the request the log holds: those behind them are
 	// to be added to it.
-	Seen int
-	// Changed says that the log holds messages that the client has never seen.
-	Changed bool
-	// Open are lookups at the end of the log that wait for the model.
-	Open []*thread.Message
+	Logged int
+	// HasHidden says that the log holds messages that the client has never seen.
+	HasHidden bool
+	// OpenLookups are lookups at the end of the log that wait for the model.
+	OpenLookups []*thread.Message
 	// Shortened are the logs from which the history parts because the client has cut
-	// a result, Above those that the log is a fork of; the latest first.
-	Shortened, Above []string
+	// a result, Ancestors those that the log is a fork of; the latest first.
+	Shortened, Ancestors []string
 }
 
 // maxForks bounds how often one request looks further where its history parts from a
 // log.
 const maxForks = 64
 
-var errForks = errors.New("the history has too many forks")
+var errTooManyForks = errors.New("the history has too many forks")
 
 // Find finds the log that a history goes on with, and writes nothing. Where the
 // history parts from what is there, the rest is a fork: its id follows from the place,
@@ -167,28 +167,28 @@ var errForks = errors.New("the history has too many forks")
 // base is looked for under others that begin with the same message: the client's
 // system prompt, tools or session have changed since.
 func Find(base string, messages []thread.Message, ids []thread.ID, logs Logs) (Place, error) {
-	found, err := walk(base, messages, ids, logs)
-	if err != nil || found.Of != nil || logs.Others == nil {
+	found, err := findFrom(base, messages, ids, logs)
+	if err != nil || found.Thread != nil || logs.BasesWithBeginning == nil {
 		return found, err
 	}
 	best := found
-	for _, other := range logs.Others() {
-		p, err := walk(other, messages, ids, Logs{Load: logs.Load})
+	for _, other := range logs.BasesWithBeginning() {
+		p, err := findFrom(other, messages, ids, Logs{Load: logs.Load})
 		if err != nil {
 			return Place{}, err
 		}
-		if p.Seen > max(best.Seen, 1) { // one that only greets in the same words is another
+		if p.Logged > max(best.Logged, 1) { // one that only greets in the same words is another
 			best = p
 		}
 	}
-	if best.Of == nil {
+	if best.Thread == nil {
 		return found, nil
 	}
-	return walk(best.Base, messages, ids, logs)
+	return findFrom(best.Base, messages, ids, logs)
 }
 
-// walk goes from a base through its forks.
-func walk(base string, messages []thread.Message, ids []thread.ID, logs Logs) (Place, error) {
+// findFrom goes from a base through its forks.
+func findFrom(base string, messages []thread.Message, ids []thread.ID, logs Logs) (Place, error) {
 	p := Place{Log: base, Base: base}
 	for range maxForks {
 		log, err := logs.Load(p.Log)
@@ -196,130 +196,132 @@ func walk(base string, messages []thread.Message, ids []thread.ID, logs Logs) (P
 			return Place{}, err
 		}
 		if log.Len() == 0 {
-			if p.Of == nil {
+			if p.Thread == nil {
 				return p, nil
 			}
-			m := follow(p.Of.Prefix(p.At), messages, ids)
-			p.Fork, p.Seen, p.Changed = true, m.seen, m.hidden
+			m := matchLog(p.Thread.Prefix(p.Shared), messages, ids)
+			p.Fork, p.Logged, p.HasHidden = true, m.logged, m.hasHidden
 			return p, nil
 		}
-		m := follow(log, messages, ids)
-		p.Of, p.At, p.Seen, p.Changed = log, m.at, m.seen, m.hidden
-		if m.fits {
+		m := matchLog(log, messages, ids)
+		p.Thread, p.Shared, p.Logged, p.HasHidden = log, m.shared, m.logged, m.hasHidden
+		if m.canAppend {
 			return p, nil
 		}
-		if m.open != nil && logs.Waits != nil && logs.Waits(p.Log) {
-			p.Open = m.open
+		if m.openLookups != nil && logs.ClaimLookups != nil && logs.ClaimLookups(p.Log) {
+			p.OpenLookups = m.openLookups
 			return p, nil
 		}
-		if shortens(log, m, messages) {
+		if isShortened(log, m, messages) {
 			p.Shortened = append([]string{p.Log}, p.Shortened...)
 		}
-		p.Above = append([]string{p.Log}, p.Above...)
+		p.Ancestors = append([]string{p.Log}, p.Ancestors...)
 		p.Log = forkID(base, log, m, ids)
 	}
-	return Place{}, errForks
+	return Place{}, errTooManyForks
 }
 
 // forkID names the fork of a log at a place. A history that ends where the log goes
 // on (a rewind, or the same request once more) has no message of its own there, so
 // that the name and the length of the log tell one such fork from the next.
 func forkID(base string, log *thread.Thread, m match, ids []thread.ID) string {
-	if m.seen < len(ids) {
-		return base + "." + short(ids[m.seen])
+	if m.logged < len(ids) {
+		return base + "." + shortDigest(ids[m.logged])
 	}
-	return fmt.Sprintf("%s.r%d-%s", base, log.Len(), short(thread.ID(log.ID())+ids[len(ids)-1]))
+	return fmt.Sprintf("%s.r%d-%s", base, log.Len(), shortDigest(thread.ID(log.ID())+ids[len(ids)-1]))
 }
 
 // SummaryLog is the id of the log in which a client has the history of a conversation
 // summed up: beside the conversation, which never sees the question.
-func SummaryLog(base string, ids []thread.ID) string { return base + ".s" + short(ids[len(ids)-1]) }
+func SummaryLog(base string, ids []thread.ID) string {
+	return base + ".s" + shortDigest(ids[len(ids)-1])
+}
 
-func short(id thread.ID) string { return Digest(string(id))[:12] }
+func shortDigest(id thread.ID) string { return Digest(string(id))[:12] }
 
 // match is how far a history and a log go together.
 type match struct {
-	seen int // the messages of the history that the log holds
-	at   int // where in the log they end
-	// fits says that the rest of the history can be appended.
-	fits bool
-	// hidden says that the log holds lookups that the client has not seen.
-	hidden bool
-	// open are lookups at the end of the log that wait for the model, where the
+	logged int // the messages of the history that the log holds
+	shared int // where in the log they end
+	// canAppend says that the rest of the history can be appended.
+	canAppend bool
+	// hasHidden says that the log holds lookups that the client has not seen.
+	hasHidden bool
+	// openLookups are lookups at the end of the log that wait for the model, where the
 	// history ends before them.
-	open []*thread.Message
+	openLookups []*thread.Message
 }
 
-// follow walks a history and a log together. Lookups that the client has not seen
+// matchLog walks a history and a log together. Lookups that the client has not seen
 // stand in the log behind the message that they answered, and stand for the answer
 // that the client was given.
-func follow(log *thread.Thread, messages []thread.Message, ids []thread.ID) match {
+func matchLog(log *thread.Thread, messages []thread.Message, ids []thread.ID) match {
 	var p match
 	var lookups []*thread.Message
-	for p.at < log.Len() {
-		m := uncopied.At(log, p.at)
-		told := p.seen < len(ids) && ids[p.seen] == m.ID // of a history that was read from the log
-		p.hidden = p.hidden || hidden(m.ID)
-		if hidden(m.ID) && !told {
+	for p.shared < log.Len() {
+		m := uncopied.At(log, p.shared)
+		told := p.logged < len(ids) && ids[p.logged] == m.ID // of a history that was read from the log
+		p.hasHidden = p.hasHidden || isHidden(m.ID)
+		if isHidden(m.ID) && !told {
 			lookups = append(lookups, m)
-			p.at++
+			p.shared++
 			continue
 		}
 		switch {
-		case p.seen == len(ids):
+		case p.logged == len(ids):
 			return p // the client went back
-		case m.ID == ids[p.seen]:
-			p.seen, p.at = p.seen+1, p.at+1
+		case m.ID == ids[p.logged]:
+			p.logged, p.shared = p.logged+1, p.shared+1
 			lookups = nil
-		case len(lookups) > 0 && standsFor(lookups, &messages[p.seen]):
-			p.seen++
+		case len(lookups) > 0 && matchesShown(lookups, &messages[p.logged]):
+			p.logged++
 			lookups = nil
 		default:
-			return p.before(lookups)
+			return p.withoutLookups(lookups)
 		}
 	}
 	if len(lookups) > 0 {
-		if p.seen == len(ids) && unanswered(lookups) {
-			p.open = lookups
+		if p.logged == len(ids) && isOpen(lookups) {
+			p.openLookups = lookups
 		}
-		if p.seen == len(ids) || !standsFor(lookups, &messages[p.seen]) {
-			return p.before(lookups)
+		if p.logged == len(ids) || !matchesShown(lookups, &messages[p.logged]) {
+			return p.withoutLookups(lookups)
 		}
-		p.seen++
+		p.logged++
 	}
-	p.fits = true
+	p.canAppend = true
 	return p
 }
 
-// before is the place before the last lookups, which do not belong to this history.
-func (p match) before(lookups []*thread.Message) match {
-	p.at -= len(lookups)
+// withoutLookups is the place before the last lookups, which do not belong to this history.
+func (p match) withoutLookups(lookups []*thread.Message) match {
+	p.shared -= len(lookups)
 	return p
 }
 
 // hiddenPrefix begins the ids of messages that the client has not seen.
 const hiddenPrefix = "hidden:"
 
-// hidden reports whether a message is one that the client has not seen.
-func hidden(id thread.ID) bool { return strings.HasPrefix(string(id), hiddenPrefix) }
+// isHidden reports whether a message is one that the client has not seen.
+func isHidden(id thread.ID) bool { return strings.HasPrefix(string(id), hiddenPrefix) }
 
 // HiddenID is the id of the n-th message that the client does not see behind another.
 func HiddenID(behind thread.ID, n int) thread.ID {
 	return thread.ID(fmt.Sprintf("%s%s-%d", hiddenPrefix, Digest(string(behind)), n))
 }
 
-// standsFor reports whether lookups that were answered here are what the client has
+// matchesShown reports whether lookups that were answered here are what the client has
 // seen as one message: the calls that it has to answer are the same, or, without
 // calls, the words. A client whose first try broke off was told those of the last
 // lookups alone.
-func standsFor(lookups []*thread.Message, m *thread.Message) bool {
+func matchesShown(lookups []*thread.Message, m *thread.Message) bool {
 	if m.Role != thread.Assistant {
 		return false
 	}
 	said, calls := []string{}, map[string]bool{}
 	for _, r := range lookups {
 		if r.Role == thread.Assistant {
-			said = append(said, squeezed(r.Text()))
+			said = append(said, withoutSpace(r.Text()))
 			for _, c := range r.Calls() {
 				calls[c.ID] = true
 			}
@@ -334,7 +336,7 @@ func standsFor(lookups []*thread.Message, m *thread.Message) bool {
 	if len(own) > 0 {
 		return true
 	}
-	shown := squeezed(m.Text())
+	shown := withoutSpace(m.Text())
 	for from := range said {
 		if strings.Join(said[from:], "") == shown {
 			return true
@@ -343,12 +345,12 @@ func standsFor(lookups []*thread.Message, m *thread.Message) bool {
 	return false
 }
 
-// squeezed leaves out white space: clients trim and join what they were sent.
-func squeezed(s string) string { return strings.Join(strings.Fields(s), "") }
+// withoutSpace leaves out white space: clients trim and join what they were sent.
+func withoutSpace(s string) string { return strings.Join(strings.Fields(s), "") }
 
-// unanswered reports whether lookups wait for the model: the last of them holds
+// isOpen reports whether lookups wait for the model: the last of them holds
 // nothing but answers to calls that have all been answered here.
-func unanswered(lookups []*thread.Message) bool {
+func isOpen(lookups []*thread.Message) bool {
 	answered := map[string]bool{}
 	for _, m := range slices.Backward(lookups) {
 		if r, ok := m.Result(); ok {

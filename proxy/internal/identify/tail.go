@@ -13,25 +13,25 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// extended reads a body that goes on where a known one ends: everything around the
+// extend reads a body that goes on where a known one ends: everything around the
 // messages is the same, and so are most of them. Only the rest is decoded. It is nil
 // where that cannot be done, and then the whole has to be, or where nobody waits.
 //
 // same is how much the two have in common at their beginning, in bytes.
-func (r *Request) extended(codec wire.Codec, body string, same int, gone Gone) *Request {
-	tail := len(r.Body) - r.end // what stands behind the messages
-	if len(r.ends) == 0 || len(body) < tail+r.open || body[len(body)-tail:] != r.Body[r.end:] {
+func (r *Request) extend(codec wire.Codec, body string, same int, canceled Canceled) *Request {
+	tail := len(r.Body) - r.messagesEnd // what stands behind the messages
+	if len(r.frameEnds) == 0 || len(body) < tail+r.messagesStart || body[len(body)-tail:] != r.Body[r.messagesEnd:] {
 		return nil
 	}
-	same = min(same, r.end, len(body)-tail)
-	n := len(r.ends)
-	for n > 0 && (r.ends[n-1] > same || r.Prompt.Messages[r.upTo[n-1]-1].Role == thread.Assistant) {
+	same = min(same, r.messagesEnd, len(body)-tail)
+	n := len(r.frameEnds)
+	for n > 0 && (r.frameEnds[n-1] > same || r.Prompt.Messages[r.messagesUpTo[n-1]-1].Role == thread.Assistant) {
 		n-- // a run of the model's items could go on
 	}
 	if n == 0 {
 		return nil
 	}
-	from, kept := r.ends[n-1], r.upTo[n-1]
+	from, kept := r.frameEnds[n-1], r.messagesUpTo[n-1]
 	rest := strings.TrimLeft(body[from:len(body)-tail], " \t\r\n")
 	rest, more := strings.CutPrefix(rest, ",")
 	if more == (strings.TrimSpace(rest) == "") {
@@ -42,7 +42,7 @@ func (r *Request) extended(codec wire.Codec, body string, same int, gone Gone) *
 	if !ok {
 		return nil
 	}
-	news, err := marked(news, &before[kept-1], gone)
+	news, err := markKinds(news, &before[kept-1], canceled)
 	if err != nil {
 		return nil
 	}
@@ -56,19 +56,19 @@ func (r *Request) extended(codec wire.Codec, body string, same int, gone Gone) *
 		source.Elements += f.Elements()
 	}
 	last := before[kept-1].Frame
-	move(news, last.Position()+last.Elements())
+	shiftFrames(news, last.Position()+last.Elements())
 	p.Messages = append(slices.Clip(before), news...)
 	p.Source = &source
-	ids, err := Chain(r.IDs[:kept], p.Messages, gone)
+	ids, err := ChainIDs(r.IDs[:kept], p.Messages, canceled)
 	if err != nil {
 		return nil
 	}
 	next := &Request{
-		Body: body, Prompt: &p, IDs: ids, Members: r.Members, Surroundings: r.Surroundings,
-		decoded: r.decoded*from/len(r.Body) + decodedBytes*len(rest),
-		open:    r.open, end: len(body) - tail, ends: slices.Clip(r.ends[:n]), upTo: slices.Clip(r.upTo[:n]),
+		Body: body, Prompt: &p, IDs: ids, Members: r.Members, SystemDigest: r.SystemDigest,
+		decodedBytes:  r.decodedBytes*from/len(r.Body) + decodedFactor*len(rest),
+		messagesStart: r.messagesStart, messagesEnd: len(body) - tail, frameEnds: slices.Clip(r.frameEnds[:n]), messagesUpTo: slices.Clip(r.messagesUpTo[:n]),
 	}
-	if !next.place(from, news, kept) {
+	if !next.locateFrames(from, news, kept) {
 		return nil
 	}
 	return next
@@ -85,8 +85,8 @@ func frames(messages []thread.Message) iter.Seq[*thread.Frame] {
 	}
 }
 
-// move puts the frames of messages so many elements further back.
-func move(messages []thread.Message, by int) {
+// shiftFrames puts the frames of messages so many elements further back.
+func shiftFrames(messages []thread.Message, by int) {
 	var from, to *thread.Frame
 	for i := range messages {
 		if f := messages[i].Frame; f != nil && f != from {
@@ -103,12 +103,12 @@ func decodeTail(codec wire.Codec, elements string, before []thread.Message) ([]t
 	if strings.TrimSpace(elements) == "" {
 		return nil, true
 	}
-	p, err := codec.Decode([]byte(`{"` + arrays[codec.API()] + `":[` + elements + `]}`))
+	p, err := codec.Decode([]byte(`{"` + messagesMember[codec.API()] + `":[` + elements + `]}`))
 	if err != nil || len(p.System) > 0 || len(p.Messages) == 0 {
 		return nil, false // instructions at the beginning are none in the middle
 	}
 	if codec.API() == wire.Gemini {
-		return p.Messages, number(p.Messages, before)
+		return p.Messages, numberCalls(p.Messages, before)
 	}
 	for i := range p.Messages {
 		m := &p.Messages[i]
@@ -127,7 +127,7 @@ func decodeTail(codec wire.Codec, elements string, before []thread.Message) ([]t
 		if r.Tool != "" {
 			continue
 		}
-		if name := caller(before, r.CallID); name != "" {
+		if name := toolOfCall(before, r.CallID); name != "" {
 			r.Tool = name
 			m.Parts = []thread.Part{r}
 		}
@@ -135,8 +135,8 @@ func decodeTail(codec wire.Codec, elements string, before []thread.Message) ([]t
 	return p.Messages, true
 }
 
-// caller is the name of the tool that the last call with an id was for.
-func caller(messages []thread.Message, id string) string {
+// toolOfCall is the name of the tool that the last call with an id was for.
+func toolOfCall(messages []thread.Message, id string) string {
 	for i := len(messages) - 1; i >= 0; i-- {
 		for _, part := range slices.Backward(messages[i].Parts) {
 			if c, ok := part.(thread.ToolCall); ok && c.ID == id {
@@ -147,11 +147,11 @@ func caller(messages []thread.Message, id string) string {
 	return ""
 }
 
-// number gives Gemini's calls that have no ids of their own the numbers that they
+// numberCalls gives Gemini's calls that have no ids of their own the numbers that they
 // have behind others, and the results of these calls with them. It is false where
 // that cannot be told without those before: where results come first, or name a call
 // that is not here.
-func number(news, before []thread.Message) bool {
+func numberCalls(news, before []thread.Message) bool {
 	if news[0].Role != thread.Assistant {
 		return false
 	}
@@ -165,20 +165,20 @@ func number(news, before []thread.Message) bool {
 				if !thread.IsLocalID(p.ID) {
 					continue
 				}
-				if ownID(p.Raw) != "" {
+				if wireID(p.Raw) != "" {
 					return false // it only looks like a number
 				}
 				if first < 0 {
-					first = numbers(before)
+					first = countNumbered(before)
 				}
-				p.ID = renumbered(p.ID, first)
+				p.ID = renumber(p.ID, first)
 				m.Parts[k] = p
 			case thread.ToolResult:
-				if id := ownID(p.Raw); !called[p.CallID] || id != "" && (id != p.CallID || thread.IsLocalID(id)) {
+				if id := wireID(p.Raw); !called[p.CallID] || id != "" && (id != p.CallID || thread.IsLocalID(id)) {
 					return false
 				}
 				if thread.IsLocalID(p.CallID) {
-					p.CallID = renumbered(p.CallID, first)
+					p.CallID = renumber(p.CallID, first)
 					m.Parts[k] = p
 				}
 			}
@@ -187,8 +187,8 @@ func number(news, before []thread.Message) bool {
 	return true
 }
 
-// ownID is the id that a call or a response has on the wire.
-func ownID(part string) (id string) {
+// wireID is the id that a call or a response has on the wire.
+func wireID(part string) (id string) {
 	for _, v := range rawjson.Members(gjson.Parse(part)) {
 		if own := v.Get("id"); v.IsObject() && own.Exists() {
 			id = own.String()
@@ -197,12 +197,12 @@ func ownID(part string) (id string) {
 	return id
 }
 
-// numbers is how many calls have numbers for ids.
-func numbers(messages []thread.Message) int {
+// countNumbered is how many calls have numbers for ids.
+func countNumbered(messages []thread.Message) int {
 	n := 0
 	for i := range messages {
 		for _, part := range messages[i].Parts {
-			if c, ok := part.(thread.ToolCall); ok && thread.IsLocalID(c.ID) && ownID(c.Raw) == "" {
+			if c, ok := part.(thread.ToolCall); ok && thread.IsLocalID(c.ID) && wireID(c.Raw) == "" {
 				n++
 			}
 		}
@@ -210,7 +210,7 @@ func numbers(messages []thread.Message) int {
 	return n
 }
 
-func renumbered(id string, first int) string {
+func renumber(id string, first int) string {
 	n, _ := strconv.Atoi(strings.TrimPrefix(id, strings.TrimSuffix(thread.LocalID(0), "0"))) // as the codec made it
 	return thread.LocalID(first + n)
 }

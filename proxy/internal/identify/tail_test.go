@@ -78,10 +78,10 @@ func TestExtendedGemini(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			fresh := located(text, whole, members(text))
+			fresh := locateMessages(text, whole, members(text))
 			fresh.IDs = chain(t, whole.Messages)
 			if last != nil {
-				if got := last.extended(gemini.Codec{}, text, commonPrefix(last.Body, text), waiting); got != nil {
+				if got := last.extend(gemini.Codec{}, text, commonPrefix(last.Body, text), waiting); got != nil {
 					if diff := cmp.Diff(whole, got.Prompt); diff != "" {
 						t.Fatalf("%s (-whole +extended):\n%s", text, diff)
 					}
@@ -93,7 +93,7 @@ func TestExtendedGemini(t *testing.T) {
 }
 
 func extend(t *testing.T, codec wire.Codec, name string, body []byte) (hits int) {
-	array := gjson.GetBytes(body, arrays[codec.API()])
+	array := gjson.GetBytes(body, messagesMember[codec.API()])
 	elements := array.Array()
 	if len(elements) < 3 {
 		return 0
@@ -136,10 +136,10 @@ func extend(t *testing.T, codec wire.Codec, name string, body []byte) (hits int)
 		if err != nil {
 			continue
 		}
-		fresh := located(text, whole, members(text))
+		fresh := locateMessages(text, whole, members(text))
 		fresh.IDs = chain(t, whole.Messages)
 		if last != nil {
-			if got := last.extended(codec, text, commonPrefix(last.Body, text), waiting); got != nil {
+			if got := last.extend(codec, text, commonPrefix(last.Body, text), waiting); got != nil {
 				hits++
 				if diff := cmp.Diff(whole.Messages, got.Prompt.Messages); diff != "" {
 					t.Fatalf("%s, %d elements (-whole +extended):\n%s", name, i, diff)
@@ -147,8 +147,8 @@ func extend(t *testing.T, codec wire.Codec, name string, body []byte) (hits int)
 				if diff := cmp.Diff(whole, got.Prompt); diff != "" {
 					t.Fatalf("%s, %d elements (-whole +extended):\n%s", name, i, diff)
 				}
-				if !slices.Equal(fresh.ends, got.ends) || !slices.Equal(fresh.upTo, got.upTo) || fresh.end != got.end || fresh.open != got.open {
-					t.Fatalf("%s: places %v %v, want %v %v", name, got.ends, got.upTo, fresh.ends, fresh.upTo)
+				if !slices.Equal(fresh.frameEnds, got.frameEnds) || !slices.Equal(fresh.messagesUpTo, got.messagesUpTo) || fresh.messagesEnd != got.messagesEnd || fresh.messagesStart != got.messagesStart {
+					t.Fatalf("%s: places %v %v, want %v %v", name, got.frameEnds, got.messagesUpTo, fresh.frameEnds, fresh.messagesUpTo)
 				}
 				if again, _ := codec.Encode(got.Prompt); string(again) != text {
 					t.Fatalf("%s: what was read is written otherwise", name)
@@ -179,7 +179,7 @@ func TestShell(t *testing.T) {
 			if err != nil || len(p.Messages) < 3 {
 				continue
 			}
-			k := located(string(body), p, members(string(body)))
+			k := locateMessages(string(body), p, members(string(body)))
 			summary := thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{Text: "what was before"}}}
 			for n, messages := range [][]thread.Message{p.Messages[2:], append([]thread.Message{summary}, p.Messages[1:]...), append(slices.Clip(p.Messages), summary)} {
 				q := &prompt.Prompt{}
@@ -191,7 +191,7 @@ func TestShell(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				shell := k.Shell()
+				shell := k.WithoutMessages()
 				if len(shell.Source.Body) < len(body) {
 					light++
 				}
@@ -226,14 +226,14 @@ func TestExtendedNot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := located(first, p, members(first))
+	k := locateMessages(first, p, members(first))
 	k.IDs = chain(t, p.Messages)
 	for _, other := range []string{
 		body("t", "a", "b", "c", "d"), body("s", "x", "b", "c"), `{"model":"m","messages":[],"system":"s"}`, ``, `{`,
 		first[:len(first)-1], first + first, `{"model":"m","messages":[{"role":"user","content":"a"}}],"system":"s"}`,
 		`{"model":"m","messages":[{"role":"user","content":"a"},],"system":"s"}`,
 	} {
-		got := k.extended(anthropic.Codec{}, other, commonPrefix(k.Body, other), waiting)
+		got := k.extend(anthropic.Codec{}, other, commonPrefix(k.Body, other), waiting)
 		if got == nil {
 			continue
 		}
@@ -245,7 +245,7 @@ func TestExtendedNot(t *testing.T) {
 		}
 	}
 	longer := body("s", "a", "b", "c", "d", "e")
-	if got := k.extended(anthropic.Codec{}, longer, commonPrefix(k.Body, longer), waiting); got == nil || len(got.Prompt.Messages) != 5 {
+	if got := k.extend(anthropic.Codec{}, longer, commonPrefix(k.Body, longer), waiting); got == nil || len(got.Prompt.Messages) != 5 {
 		t.Error("a step more was read whole")
 	}
 }

@@ -1,0 +1,80 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/event"
+)
+
+var errPanic = errors.New("panic")
+
+// runWithin runs our own code within a deadline: a panic is an error. What it has not
+// finished in time ends when it next looks at its context, which counting and
+// summarizing do before each message, and its result is nobody's.
+func runWithin[T any](ctx context.Context, deadline time.Duration, f func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	type outcome struct {
+		value T
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				done <- outcome{err: fmt.Errorf("%w: %v", errPanic, p)}
+			}
+		}()
+		value, err := f(ctx)
+		done <- outcome{value, err}
+	}()
+	select {
+	case o := <-done:
+		return o.value, o.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}
+
+// decideOrForward is where a request fails open: what f decides is sent, and whatever goes wrong in
+// it, the client's own bytes.
+func (x *exchange) decideOrForward(ctx context.Context, what string, f func(context.Context) (decision, error)) decision {
+	d, err := runWithin(ctx, x.t.options.Deadline, f)
+	if err == nil {
+		return d
+	}
+	x.emitFault(what, err, d.step)
+	return forward("fault")
+}
+
+// bestEffort does what the answer does not depend on. It reports whether that went well.
+func (x *exchange) bestEffort(ctx context.Context, what string, s *step, f func(context.Context) error) bool {
+	_, err := runWithin(ctx, x.t.options.Deadline, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
+	if err != nil {
+		x.emitFault(what, err, s)
+	}
+	return err == nil
+}
+
+// emitFault says that something of ours failed and that the request goes on as it came.
+func (x *exchange) emitFault(what string, err error, s *step) {
+	x.t.faults.Add(1)
+	e := event.Event{
+		Type: event.Failed, Err: event.ErrorClass(err), Duration: time.Since(x.start),
+		Details: map[string]any{"fallback": "passthrough", "where": "proxy_" + what},
+	}
+	if errors.Is(err, errPanic) {
+		e.Err = "panic"
+	}
+	if s != nil {
+		e.ThreadID = s.logID
+	}
+	event.Emit(context.WithoutCancel(x.request.Context()), x.t.options.Config.Events, e)
+}
+
+// emitStreamFault is emitFault where an answer is changed while it passes.
+func (x *exchange) emitStreamFault(err error) { x.emitFault("stream", err, nil) }

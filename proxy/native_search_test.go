@@ -1,0 +1,112 @@
+package proxy
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/proxy/native"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// sourceBody is a request of about so many bytes whose tool results are source code. Behind
+// its messages stand the members of tail.
+func sourceBody(tb testing.TB, api string, size int, tail string) string {
+	source, err := os.ReadFile("native.go")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	call, result, list := `{"role":"assistant","content":[{"type":"tool_use","id":"t%d","name":"read","input":{"path":"a.go"}}]}`,
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t%d","content":%s}]}`, "messages"
+	if api == wire.Responses {
+		call, result, list = `{"type":"function_call","call_id":"t%d","name":"read","arguments":"{}"}`, `{"type":"function_call_output","call_id":"t%d","output":%s}`, "input"
+	}
+	var b strings.Builder
+	b.WriteString(`{"model":"m","max_tokens":100,"` + list + `":[{"role":"user","content":"Read all."}`)
+	for n := 0; b.Len() < size; n++ {
+		fmt.Fprintf(&b, ","+call+","+result, n, n, rawjson.Quote(string(source)))
+	}
+	return b.String() + "]" + tail + "}"
+}
+
+func newExchange(tb testing.TB, api string, emulate ...string) *exchange {
+	t, err := NewTransport(&Options{Emulate: emulate})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	path := map[string]string{wire.Anthropic: "/v1/messages", wire.Responses: "/v1/responses"}[api]
+	r, err := http.NewRequest(http.MethodPost, "https://example.invalid"+path, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &exchange{t: t, request: r, endpoint: endpointOf(path)}
+}
+
+// readStep has a step read, so that the next one is known to go on with it.
+func (x *exchange) readStep(tb testing.TB, body string) emulator {
+	x.plainBody = body
+	e, _ := x.emulatorOf()
+	if _, reason, err := x.parseRequest(tb.Context()); err != nil || reason != "" {
+		tb.Fatal(reason, err)
+	}
+	return e
+}
+
+// TestEmulatorOfNextStep: what a step brings is found wherever it stands, and what was
+// there before is found again.
+func TestEmulatorOfNextStep(t *testing.T) {
+	for _, c := range []struct{ name, api, item, tail, want string }{
+		{"nothing", wire.Anthropic, `{"role":"user","content":"go on"}`, ``, "<nil>"},
+		{"a thread behind the messages", wire.Anthropic, `{"role":"user","content":"go on"}`, `,"thread":{"type":"create"}`, "proxy.messageThreads"},
+		{"a thread in a message", wire.Anthropic, `{"role":"user","content":[{"type":"text","text":"\"thread\"","thread":{}}]}`, ``, "<nil>"},
+		{"a compaction of ours", wire.Anthropic, `{"role":"user","content":"` + native.Prefix + `"}`, ``, "proxy.nativeMessages"},
+		{"nothing", wire.Responses, `{"role":"user","content":"go on"}`, ``, "<nil>"},
+		{"a conversation", wire.Responses, `{"role":"user","content":"go on"}`, `,"conversation":"conv_1"`, "proxy.nativeResponses"},
+		{"a response", wire.Responses, `{"role":"user","content":"go on"}`, `,"previous_response_id":"resp_1"`, "proxy.nativeResponses"},
+		{"a compaction of ours", wire.Responses, `{"type":"compaction","encrypted_content":"` + native.Prefix + `"}`, ``, "proxy.nativeResponses"},
+	} {
+		x := newExchange(t, c.api)
+		const tools = `,"tools":[{"type":"function","name":"read","input_schema":{"type":"object"},"parameters":{"type":"object"}}]`
+		before := sourceBody(t, c.api, 40<<10, "")
+		first := before[:len(before)-2]
+		if e := x.readStep(t, first+"]"+tools+"}"); e != nil {
+			t.Fatalf("%T of a plain request", e)
+		}
+		step := func(items string) string { return first + items + "]" + tools + c.tail + "}" }
+		for n, body := range []string{step("," + c.item), step("," + c.item + `,{"role":"user","content":"and on"}`)} {
+			x.plainBody = body
+			if e, _ := x.emulatorOf(); fmt.Sprintf("%T", e) != c.want {
+				t.Errorf("%s, %s, step %d: %T, want %s", c.api, c.name, n, e, c.want)
+			}
+			_, _, _ = x.parseRequest(t.Context())
+		}
+	}
+}
+
+// BenchmarkEmulatorOf is what it takes to see that a request needs no emulator: for one that
+// was never seen, and for the next step of one that was.
+func BenchmarkEmulatorOf(b *testing.B) {
+	for _, api := range []string{wire.Anthropic, wire.Responses} {
+		body := sourceBody(b, api, 4<<20, "")
+		next := body[:len(body)-2] + `,{"role":"user","content":"go on"}]}`
+		for _, known := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%s/known=%v", api, known), func(b *testing.B) {
+				x := newExchange(b, api)
+				if known {
+					x.plainBody = body
+					x.emulatorOf()
+					if _, err := x.t.requests.Read(x.endpoint.dialect, x.similar, b.Context().Err); err != nil {
+						b.Fatal(err)
+					}
+				}
+				x.plainBody = next
+				for b.Loop() {
+					x.emulatorOf()
+				}
+			})
+		}
+	}
+}
