@@ -303,7 +303,7 @@ func TestWorkTwice(t *testing.T) {
 	th := one.Session("t")
 	steps(t, th, 1<<20, 0, 12)
 	j := job.Job{Kind: palimpsest.CompactJob, Key: background, Args: []byte(`{"domain":"chat","thread":"t","profile":{"API":"anthropic"},"budget":6000,"fixed":1}`)}
-	if domain, _, _, err := palimpsest.JobOf(j); err != nil || domain != "chat" {
+	if domain, _, _, err := palimpsest.ParseJob(j); err != nil || domain != "chat" {
 		t.Errorf("domain %q, %v", domain, err)
 	}
 	ended := make(chan error)

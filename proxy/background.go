@@ -47,7 +47,7 @@ func (t *Transport) queued() {
 
 // Work does a job of CompactJob (see palimpsest.Compactor.Work).
 func (t *Transport) Work(ctx context.Context, j job.Job) error {
-	_, id, model, err := palimpsest.JobOf(j)
+	_, id, model, err := palimpsest.ParseJob(j)
 	if err != nil {
 		return fmt.Errorf("proxy.Work: %w", err)
 	}

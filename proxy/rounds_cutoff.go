@@ -38,7 +38,7 @@ func (r *rounds) cutOff(a wire.Answer) bool {
 		return false
 	}
 	next, err := guard(r.x.request.Context(), r.x.t.options.Deadline, func(ctx context.Context) (continuation, error) {
-		after, err := r.step.session.AfterLength(ctx, r.step.prepared, r.named(a.Message, false))
+		after, err := r.step.session.CutOffMessages(ctx, r.step.prepared, r.named(a.Message, false))
 		if err != nil {
 			return continuation{}, err
 		}
