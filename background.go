@@ -14,7 +14,7 @@ import (
 
 const (
 	// CompactJob is the kind of the jobs that prepare compactions. Their handler is
-	// Compactor.Work; when one is due the policy says (policy.Early, of auto in
+	// Compactor.Work; when one is due the policy says (policy.Background, of auto in
 	// policy/auto.go).
 	CompactJob = "compact"
 
@@ -70,8 +70,8 @@ func (c *Compactor) Work(ctx context.Context, j job.Job) error {
 // checkDueSoon says whether the policy wants a compaction prepared, or made, and why.
 func (c *Compactor) checkDueSoon(situation *policy.Situation) dueCheck {
 	yes, why := c.config.Policy.Due(situation)
-	if early, ok := c.config.Policy.(policy.Early); ok && !yes {
-		yes, why = early.Soon(situation)
+	if early, ok := c.config.Policy.(policy.Background); ok && !yes {
+		yes, why = early.DueSoon(situation)
 	}
 	return dueCheck{isDue: yes, trigger: "auto", reason: why}
 }
@@ -146,12 +146,12 @@ func (s *Session) waitForJob(ctx context.Context, situation *policy.Situation, d
 
 // waitsForJobs reports whether the policy has its requests wait for jobs.
 func (s *Session) waitsForJobs() bool {
-	early, ok := policy.As[policy.Early](s.c.config.Policy)
-	return ok && early.Patient()
+	early, ok := policy.As[policy.Background](s.c.config.Policy)
+	return ok && early.WaitsForJobs()
 }
 
 // fitsLimit reports whether the request can be sent as it is.
 func (s *Session) fitsLimit(situation *policy.Situation) bool {
 	limit := s.limit(situation)
-	return !situation.Forced && (limit == 0 || situation.Prompt < limit)
+	return !situation.Forced && (limit == 0 || situation.PromptTokens < limit)
 }

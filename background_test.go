@@ -33,7 +33,7 @@ func (p *slow) Soon(s *policy.Situation) (bool, string) {
 	if p.soon {
 		return true, "always"
 	}
-	return p.Policy.(policy.Early).Soon(s)
+	return p.Policy.(policy.Background).DueSoon(s)
 }
 
 func (p *slow) Patient() bool { return p.patient }

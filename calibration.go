@@ -106,17 +106,17 @@ const (
 func (s *Session) measure(ctx context.Context, l snapshot, situation *policy.Situation) (calibration, bool) {
 	counter, now, k := s.c.config.Measure, s.c.config.Now, s.state()
 	known := l.usage.Input > 0 && l.usage.Version == l.version && l.usage.Position <= l.log.Len()
-	if counter == nil || known || s.c.config.Counter.Exact() || situation.Prompt < max(minCalibrated, s.limit(situation)/2) || now().Before(k.measureAfter) {
+	if counter == nil || known || s.c.config.Counter.Exact() || situation.PromptTokens < max(minCalibrated, s.limit(situation)/2) || now().Before(k.measureAfter) {
 		return l.usage, false
 	}
 	bounded, cancel := context.WithTimeout(ctx, measureTimeout)
 	defer cancel()
-	n, err := counter.CountTokens(bounded, situation.Shown.Prompt)
+	n, err := counter.CountTokens(bounded, situation.Rendered.Prompt)
 	if err != nil || n <= 0 {
 		k.measureAfter = now().Add(measurePause)
 		return l.usage, false
 	}
-	found := calibration{Position: l.log.Len(), Version: l.version, Tokens: float64(situation.Prompt), Input: n}
+	found := calibration{Position: l.log.Len(), Version: l.version, Tokens: float64(situation.PromptTokens), Input: n}
 	k.calibration.newest = found
 	return found, found.factor(l.log.Len(), l.version) != 1
 }
@@ -132,7 +132,7 @@ func calibrateSituation(situation policy.Situation, factor float64) policy.Situa
 	situation.CountText = situation.Counter.Text
 	situation.Count = func(m *thread.Message) int { return scaled(count(m), factor) }
 	situation.Fixed, situation.SentFixed = scaled(situation.Fixed, factor), scaled(situation.SentFixed, factor)
-	situation.Changed, situation.Plain = scaledAll(situation.Changed, factor), scaledAll(situation.Plain, factor)
+	situation.ChangedSizes, situation.PlainSizes = scaledAll(situation.ChangedSizes, factor), scaledAll(situation.PlainSizes, factor)
 	situation.Summarizer = scaledBudgetSummarizer{situation.Summarizer, factor}
 	return situation
 }

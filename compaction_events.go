@@ -15,7 +15,7 @@ import (
 
 // emitCheck tells whether a compaction was found due (A18).
 func (s *Session) emitCheck(ctx context.Context, situation *policy.Situation, due dueCheck) {
-	s.emit(ctx, event.Event{Type: event.CheckStarted, TokensBefore: situation.Prompt, BudgetLimit: s.limit(situation), Details: due.eventDetails("due", due.isDue)})
+	s.emit(ctx, event.Event{Type: event.CheckStarted, TokensBefore: situation.PromptTokens, BudgetLimit: s.limit(situation), Details: due.eventDetails("due", due.isDue)})
 }
 
 // emitSummaries emits who was asked for summaries on the way to a plan.
@@ -49,7 +49,7 @@ func (s *Session) emitProposals(ctx context.Context, situation *policy.Situation
 func (s *Session) compactionEvents(l snapshot, situation *policy.Situation, d decision, attempt int) []event.Event {
 	f := d.fitted
 	var events []event.Event
-	before, after := tokensByMessage(situation.Shown), tokensByMessage(f)
+	before, after := tokensByMessage(situation.Rendered), tokensByMessage(f)
 	for _, r := range f.Plan.Since(situation.Current) {
 		e := event.OfRecord(r)
 		e.TokensBefore, e.TokensAfter = 0, 0
@@ -78,11 +78,11 @@ func (s *Session) compactionEvents(l snapshot, situation *policy.Situation, d de
 	events = append(events,
 		event.Event{Type: event.PlanCommitted, Details: map[string]any{"version": l.version + 1, "attempt": attempt}},
 		event.Event{
-			Type: event.Completed, TokensBefore: situation.Prompt, TokensAfter: f.Tokens, BudgetLimit: s.limit(situation),
-			TokensFreed: situation.Prompt - f.Tokens, Duration: d.duration, Cache: f.Cache(), Err: event.ErrorClass(failure), Details: details,
+			Type: event.Completed, TokensBefore: situation.PromptTokens, TokensAfter: f.Tokens, BudgetLimit: s.limit(situation),
+			TokensFreed: situation.PromptTokens - f.Tokens, Duration: d.duration, Cache: f.Cache(), Err: event.ErrorClass(failure), Details: details,
 		},
 		event.Event{Type: event.SessionStart, TokensAfter: f.Tokens, Details: map[string]any{"source": "compact"}},
-		event.Event{Type: event.Boundary, TokensBefore: situation.Prompt, TokensAfter: f.Tokens, Details: boundaryDetails(f, d.trigger)})
+		event.Event{Type: event.Boundary, TokensBefore: situation.PromptTokens, TokensAfter: f.Tokens, Details: boundaryDetails(f, d.trigger)})
 	now := s.c.config.Now().UTC()
 	for n := range events {
 		events[n].ThreadID, events[n].TenantID, events[n].Policy, events[n].Time = s.id, s.c.config.Requester.TenantID, s.c.config.Policy.Name(), now
@@ -154,7 +154,7 @@ func (s *Session) emitPrepared(ctx context.Context, situation *policy.Situation,
 	for _, size := range f.Sizes {
 		whole -= size
 	}
-	for _, size := range situation.Plain {
+	for _, size := range situation.PlainSizes {
 		whole += size
 	}
 	s.emit(ctx, event.Event{Type: event.PromptPrepared, TokensBefore: whole, TokensAfter: tokens, TokensFreed: whole - tokens, BudgetLimit: s.limit(situation)})

@@ -112,24 +112,24 @@ func (c *Compactor) Compact(ctx context.Context, q Request) (*Result, error) {
 	var situation *policy.Situation
 	uncounted, err := c.requestSituation(ctx, q)
 	if err == nil {
-		uncounted.Name, uncounted.Budget = c.namer(ctx), q.Budget
+		uncounted.Namer, uncounted.Budget = c.namer(ctx), q.Budget
 		situation, err = policy.Situate(uncounted)
 	}
 	var fitted *policy.Fitted
 	if err == nil {
-		fitted = situation.Shown
+		fitted = situation.Rendered
 	}
-	if err == nil && situation.Prompt > q.Budget {
+	if err == nil && situation.PromptTokens > q.Budget {
 		fitted, err = policy.Fit(ctx, situation, c.config.Name, c.config.Ladder, q.Budget, q.Budget)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("palimpsest.Compact(%s): %w", q.Thread.ID(), err)
 	}
-	if fitted == situation.Shown {
+	if fitted == situation.Rendered {
 		fitted = &policy.Fitted{Plan: situation.Draft(c.config.Name), Prompt: fitted.Prompt, Manifest: fitted.Manifest, Sizes: fitted.Sizes, Tokens: fitted.Tokens}
 	}
-	fitted.Plan.Round, fitted.Plan.OriginalTokens, fitted.Plan.CompactedTokens = 0, situation.Prompt, fitted.Tokens
-	return newResult(situation, situation.Shown, fitted), nil
+	fitted.Plan.Round, fitted.Plan.OriginalTokens, fitted.Plan.CompactedTokens = 0, situation.PromptTokens, fitted.Tokens
+	return newResult(situation, situation.Rendered, fitted), nil
 }
 
 // Render renders the thread under a plan that was made before, for this or a
@@ -148,7 +148,7 @@ func (c *Compactor) Render(p *plan.Plan, q Request) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("palimpsest.Render(%s): %w", q.Thread.ID(), err)
 	}
-	return newResult(whole, whole.Shown, fitted.Shown), nil
+	return newResult(whole, whole.Rendered, fitted.Rendered), nil
 }
 
 // requestSituation is the situation of one request, without a session.
@@ -169,6 +169,6 @@ func newResult(s *policy.Situation, whole, f *policy.Fitted) *Result {
 	return &Result{
 		Plan: f.Plan, Prompt: f.Prompt, Manifest: f.Manifest,
 		Before: whole.Tokens, After: f.Tokens, Fixed: s.Fixed,
-		Sizes: s.Plain, PromptSizes: f.Sizes, Pinned: f.Pinned, Tail: f.Tail, Summaries: f.Summaries,
+		Sizes: s.PlainSizes, PromptSizes: f.Sizes, Pinned: f.Pinned, Tail: f.Tail, Summaries: f.Summaries,
 	}
 }

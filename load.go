@@ -28,7 +28,7 @@ type snapshot struct {
 }
 
 // load reads log, plan in force and usage. A plan that does not hold for the log
-// any more is left aside, and an event says so.
+// any more is not used, and an event says so.
 func (s *Session) load(ctx context.Context) (l snapshot, err error) {
 	if err = s.c.loadSigningKey(ctx); err != nil {
 		return l, err

@@ -292,7 +292,7 @@ func (s *Session) CutOffMessages(ctx context.Context, p *Prepared, answer thread
 func (s *Session) situationAfterCutOff(ctx context.Context, l snapshot, p *Prepared) (*policy.Situation, error) {
 	situation, err := s.situate(ctx, l, p.Step, stepOptions{})
 	if err == nil {
-		err = policy.AfterLength(s.c.config.Policy, situation)
+		err = policy.CheckCutOff(s.c.config.Policy, situation)
 	}
 	return situation, err
 }
@@ -340,8 +340,8 @@ func (s *Session) cutOff(ctx context.Context, p *Prepared, usage llm.Usage, answ
 	switch {
 	case err != nil:
 		return nil, err
-	case next.Tokens >= situation.Prompt:
-		return nil, fmt.Errorf("compacting left %d tokens of %d: %w", next.Tokens, situation.Prompt, ErrMaxTokens)
+	case next.Tokens >= situation.PromptTokens:
+		return nil, fmt.Errorf("compacting left %d tokens of %d: %w", next.Tokens, situation.PromptTokens, ErrMaxTokens)
 	}
 	return next, nil
 }

@@ -254,7 +254,7 @@ func TestOpenCallKeepsTheTurn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if due, why := w.Soon(&policy.Situation{Thread: th}); due == open {
+		if due, why := w.DueSoon(&policy.Situation{Thread: th}); due == open {
 			t.Errorf("a call waits: %v, due: %v (%s)", open, due, why)
 		}
 	}

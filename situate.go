@@ -39,7 +39,7 @@ func (s *Session) situate(ctx context.Context, l snapshot, step Step, options st
 	usage := *cmp.Or(options.usage, &l.usage)
 	situation, err := policy.Situate(calibrateSituation(uncalibrated, usage.factor(l.log.Len(), l.version)))
 	if err != nil && l.plan != nil {
-		// The plan does not hold for the log any more: it is left aside.
+		// The plan does not hold for the log any more: it is not used.
 		s.emit(ctx, event.Event{Type: event.Failed, Err: event.ErrorClass(err), Details: map[string]any{"fallback": "passthrough"}})
 		uncalibrated.Current = nil
 		situation, err = policy.Situate(calibrateSituation(uncalibrated, usage.factor(l.log.Len(), l.version)))
@@ -64,17 +64,17 @@ func (s *Session) buildSituation(ctx context.Context, l snapshot, step Step, opt
 	if err != nil {
 		return situation, err
 	}
-	situation.Sent, situation.SentFixed = sent, s.c.tokenMemo.Prompt(sent)
+	situation.SentBase, situation.SentFixed = sent, s.c.tokenMemo.Prompt(sent)
 	if step.Fixed > 0 {
 		situation.Fixed, situation.SentFixed = step.Fixed, step.Fixed
 	}
-	situation.Name = s.c.namer(ctx)
+	situation.Namer = s.c.namer(ctx)
 	if p, ok := policy.As[policy.Caching](s.c.config.Policy); ok {
 		situation.CacheRule = p.CacheRule()
 	}
 	situation.Current, situation.Round = l.plan, l.round
 	situation.Window, situation.Output, situation.Budget = step.Window, step.Output, step.Budget
-	situation.Forced, situation.Harder, situation.Instructions = options.forced, options.refusals, options.instructions
+	situation.Forced, situation.Refusals, situation.Instructions = options.forced, options.refusals, options.instructions
 	situation.Attempt, situation.Attempts = options.attempt, options.attempts
 	situation.Answers = situation.Answers.For(step.Agent)
 	return situation, nil
@@ -131,8 +131,8 @@ func (c *Compactor) baseSituation(ctx context.Context, t *thread.Thread, base *p
 	return policy.Situation{
 		Thread: t, Memo: &known.memo, Base: base, Profile: profile,
 		Counter: c.config.Counter, Count: c.tokenMemo.Message, CountText: c.config.Memory.Summarizer(c.config.Counter).Counter, Estimates: &known.estimates, Fixed: c.tokenMemo.Prompt(base),
-		Changed: changed, Plain: plain,
-		Summarizer: c.config.Summarizer, Answers: c.config.Answers, Tools: c.config.Tools, Source: c.source(t), Now: c.config.Now(),
+		ChangedSizes: changed, PlainSizes: plain,
+		Summarizer: c.config.Summarizer, Answers: c.config.Answers, Tools: c.config.Tools, CurrentSource: c.source(t), Now: c.config.Now(),
 	}, nil
 }
 
@@ -161,11 +161,11 @@ func (s *Session) withPrices(l snapshot, situation *policy.Situation) *policy.Si
 	if situation.Base.Model == "" || err != nil || s.c.config.IgnorePrices {
 		return &out
 	}
-	out.Rates, _ = cost.Of(m, situation.Prompt)
+	out.Rates, _ = cost.Of(m, situation.PromptTokens)
 	if ttl := m.Cache.Life(); ttl > 0 {
 		out.CacheLife = ttl
-		out.Cold = out.Cached && situation.Now.Sub(last) > ttl
-		out.Expiry = expiryChance(l.log, ttl)
+		out.CacheExpired = out.Cached && situation.Now.Sub(last) > ttl
+		out.ExpiryChance = expiryChance(l.log, ttl)
 	}
 	return &out
 }
@@ -215,8 +215,8 @@ func expiryChance(log *thread.Thread, ttl time.Duration) float64 {
 // as tokens of uncached input, and after how many steps that is more than what
 // writing the new prefix costs.
 func addExpectedSavings(details map[string]any, situation *policy.Situation, after int) {
-	freed := situation.Prompt - after
-	steps := cost.BreakEven(situation.Rates, freed, situation.Messages, situation.Cold)
+	freed := situation.PromptTokens - after
+	steps := cost.BreakEven(situation.Rates, freed, situation.MessageTokens, situation.CacheExpired)
 	if math.IsInf(steps, 1) {
 		return
 	}
@@ -229,7 +229,7 @@ func addExpectedSavings(details map[string]any, situation *policy.Situation, aft
 func (s *Session) limit(situation *policy.Situation) int {
 	p, window := s.c.config.Policy, situation.Window
 	if w, ok := policy.As[policy.Windowed](p); ok {
-		window = w.WindowOf(situation)
+		window = w.ContextWindow(situation)
 	}
 	limit := max(0, window-situation.Output)
 	if situation.Budget > 0 && (limit == 0 || situation.Budget < limit) {
@@ -261,7 +261,7 @@ func (s *Session) rehydrate(ctx context.Context, situation *policy.Situation) (*
 		}
 	}
 	if limit := s.limit(situation); limit > 0 {
-		turn.Room = max(limit-situation.Prompt, reserve)
+		turn.Room = max(limit-situation.PromptTokens, reserve)
 		if turn.Room <= 0 {
 			turn.Room = -1
 		}
@@ -273,5 +273,5 @@ func (s *Session) rehydrate(ctx context.Context, situation *policy.Situation) (*
 	for i := range shown {
 		shown[i].Reach = situation.Profile.Reach
 	}
-	return situation.With(what), shown, nil
+	return situation.WithRehydrated(what), shown, nil
 }

@@ -122,7 +122,7 @@ type decision struct {
 // decide asks the policy for a plan, and emits events before and after.
 func (s *Session) decide(ctx context.Context, situation *policy.Situation, due dueCheck, attempt int) decision {
 	if attempt == 1 {
-		s.emit(ctx, event.Event{Type: event.PreCompact, TokensBefore: situation.Prompt, BudgetLimit: s.limit(situation), Details: due.eventDetails("trigger", due.trigger)})
+		s.emit(ctx, event.Event{Type: event.PreCompact, TokensBefore: situation.PromptTokens, BudgetLimit: s.limit(situation), Details: due.eventDetails("trigger", due.trigger)})
 	}
 	start := s.c.config.Now()
 	f, err := s.c.config.Policy.Plan(ctx, situation)
@@ -162,7 +162,7 @@ func (s *Session) commit(ctx context.Context, loaded snapshot, situation *policy
 		fallback = "earlier_plan"
 	}
 	s.emit(ctx, event.Event{
-		Type: event.Failed, TokensBefore: situation.Prompt, BudgetLimit: s.limit(situation), Err: event.ErrorClass(err), Duration: d.duration,
+		Type: event.Failed, TokensBefore: situation.PromptTokens, BudgetLimit: s.limit(situation), Err: event.ErrorClass(err), Duration: d.duration,
 		Details: map[string]any{"fallback": fallback},
 	})
 	return err
@@ -240,7 +240,7 @@ func (s *Session) render(ctx context.Context, loaded snapshot, situation *policy
 	shown = append(shown, recalled...)
 	out := &Prepared{
 		Prompt: f.Prompt, Manifest: f.Manifest, Step: step, Version: situation.Thread.Len(), PlanVersion: loaded.version,
-		Before: situation.Prompt, Tokens: tokens, refusals: options.refusals,
+		Before: situation.PromptTokens, Tokens: tokens, refusals: options.refusals,
 	}
 	if len(shown) > 0 {
 		out.Prompt, out.Manifest = render.Append(f.Prompt, f.Manifest, shown, situation.Profile)

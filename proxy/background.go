@@ -30,12 +30,12 @@ func (q compactions) Put(ctx context.Context, j job.Job) (bool, error) {
 // the others make theirs on the way. A request may take longer than such a wait.
 func (t *Transport) queued() {
 	c := &t.options.Config
-	early, ok := policy.As[policy.Early](c.Policy)
+	early, ok := policy.As[policy.Background](c.Policy)
 	if t.options.Agent != nil {
 		c.Jobs = nil
 		t.options.Deadline = cmp.Or(t.options.Deadline, agentDeadline)
 	}
-	if c.Jobs == nil || !ok || !early.Patient() {
+	if c.Jobs == nil || !ok || !early.WaitsForJobs() {
 		c.Jobs = nil
 		return
 	}

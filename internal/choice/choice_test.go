@@ -188,8 +188,8 @@ func TestLibraryLoop(t *testing.T) {
 					by[fmt.Sprint(e.Details["summarizer"])]++
 				}
 			})
-			_, early := config.Policy.(policy.Early)
-			if _, plain := s.Policy(nil).(policy.Early); early != plain {
+			_, early := config.Policy.(policy.Background)
+			if _, plain := s.Policy(nil).(policy.Background); early != plain {
 				t.Errorf("prepared early: %v, without models %v", early, plain)
 			}
 			comp, err := palimpsest.New(config)

@@ -92,7 +92,7 @@ type rescued struct {
 // be prepared early still does.
 func rescue(p, byCode policy.Policy, models string) policy.Policy {
 	r := &rescued{p, byCode, models}
-	if early, ok := p.(policy.Early); ok {
+	if early, ok := p.(policy.Background); ok {
 		return rescuedEarly{r, early}
 	}
 	return r
@@ -100,7 +100,7 @@ func rescue(p, byCode policy.Policy, models string) policy.Policy {
 
 type rescuedEarly struct {
 	*rescued
-	policy.Early
+	policy.Background
 }
 
 // Unwrap returns the policy that asks the models (see policy.As).

@@ -23,10 +23,10 @@ func (m marks) Name() string { return m.name }
 func (m marks) Due(s *policy.Situation) (bool, string) {
 	limit := s.Limit()
 	hard := int(float64(limit) * m.Hard)
-	if limit <= 0 || s.Prompt <= hard {
+	if limit <= 0 || s.PromptTokens <= hard {
 		return false, ""
 	}
-	return true, fmt.Sprintf("the request takes %d tokens, the mark is %d of %d", s.Prompt, hard, limit)
+	return true, fmt.Sprintf("the request takes %d tokens, the mark is %d of %d", s.PromptTokens, hard, limit)
 }
 
 // harderBy is what the target shrinks by each time that the provider refuses
@@ -37,15 +37,15 @@ const harderBy = 0.7
 func (m marks) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
 	limit := s.Limit()
 	if limit <= 0 {
-		limit = s.Prompt
+		limit = s.PromptTokens
 	}
 	share := m.Target
-	for range s.Harder {
+	for range s.Refusals {
 		share *= harderBy
 	}
 	target := int(float64(limit) * share)
-	if s.Whole() <= target {
-		return nil, fmt.Errorf("policy %s: the request takes %d tokens with nothing hidden, the target is %d: %w", m.name, s.Whole(), target, policy.ErrNothing)
+	if s.UncompactedTokens() <= target {
+		return nil, fmt.Errorf("policy %s: the request takes %d tokens with nothing hidden, the target is %d: %w", m.name, s.UncompactedTokens(), target, policy.ErrNothing)
 	}
 	return policy.Fit(ctx, s, m.name, m.rungs, target, limit)
 }
