@@ -29,14 +29,14 @@ func newSlow(p policy.Policy) *slow {
 	return &slow{Policy: p, planning: make(chan struct{}), go_: make(chan struct{})}
 }
 
-func (p *slow) Soon(s *policy.Situation) (bool, string) {
+func (p *slow) DueSoon(s *policy.Situation) (bool, string) {
 	if p.soon {
 		return true, "always"
 	}
 	return p.Policy.(policy.Background).DueSoon(s)
 }
 
-func (p *slow) Patient() bool { return p.patient }
+func (p *slow) WaitsForJobs() bool { return p.patient }
 
 func (p *slow) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
 	p.planning <- struct{}{}

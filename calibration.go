@@ -29,7 +29,7 @@ const (
 	// calibrationStep is what factors are rounded to, so that counts do not
 	// tremble from step to step.
 	calibrationStep = 1.0 / 64
-	// minFactor and mostFactor bound a factor. Beyond them the figure is not
+	// minFactor and maxFactor bound a factor. Beyond them the figure is not
 	// about this prompt: a provider that counts something else, or nothing.
 	minFactor, maxFactor = 0.25, 4
 )

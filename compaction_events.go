@@ -164,7 +164,7 @@ func (s *Session) emitPrepared(ctx context.Context, situation *policy.Situation,
 // Config.Quality it does nothing.
 func (s *Session) TaskFinished(o thread.Outcome) {
 	if m := s.state().monitor; m != nil {
-		m.Finished(o)
+		m.TaskFinished(o)
 	}
 }
 

@@ -59,7 +59,7 @@ func (s *Session) inject(ctx context.Context, l snapshot, situation *policy.Situ
 	if room >= 0 {
 		reserve = min(reserve, room)
 	}
-	shown := rehydrate.Recalled(hits, situation.Counter.Text, reserve)
+	shown := rehydrate.FromHits(hits, situation.Counter.Text, reserve)
 	k.mu.Lock()
 	k.injected = injection{message: question.ID, version: l.version, contents: shown}
 	k.mu.Unlock()

@@ -166,7 +166,7 @@ func (f logSource) ownArtifact(ctx context.Context, id string) (rehydrate.Conten
 		return rehydrate.Content{ID: digest.Path, ThreadID: s.id, Text: digest.Digest.Render()}, nil
 	}
 	stored := func(id string) (rehydrate.Content, error) {
-		return rehydrate.Stored{Source: s.c.config.Artifacts, Requester: s.c.config.Requester, ThreadID: s.id}.Artifact(ctx, id)
+		return rehydrate.StoredArtifacts{Source: s.c.config.Artifacts, Requester: s.c.config.Requester, ThreadID: s.id}.Artifact(ctx, id)
 	}
 	if s.c.config.Artifacts != nil && artifact.IsID(id) {
 		return stored(id)

@@ -33,7 +33,7 @@ func (s *Session) saveArtifacts(ctx context.Context, log *thread.Thread, p *plan
 				continue
 			}
 			m := uncopied.At(log, i)
-			content, ok := recall.Content(m, func(content string) bool { return names(externalized.ArtifactID, log.ID(), content) })
+			content, ok := recall.FindContent(m, func(content string) bool { return names(externalized.ArtifactID, log.ID(), content) })
 			if !ok {
 				continue
 			}

@@ -161,7 +161,7 @@ func (s *Session) withPrices(l snapshot, situation *policy.Situation) *policy.Si
 	if situation.Base.Model == "" || err != nil || s.c.config.IgnorePrices {
 		return &out
 	}
-	out.Rates, _ = cost.Of(m, situation.PromptTokens)
+	out.Rates, _ = cost.RatesOf(m, situation.PromptTokens)
 	if ttl := m.Cache.Life(); ttl > 0 {
 		out.CacheLife = ttl
 		out.CacheExpired = out.Cached && situation.Now.Sub(last) > ttl
@@ -256,8 +256,8 @@ func (s *Session) rehydrate(ctx context.Context, situation *policy.Situation) (*
 	turn := rehydrate.TurnOf(situation.Thread, situation.Base.Tools)
 	reserve := 0
 	if p, ok := policy.As[policy.Reserving](s.c.config.Policy); ok {
-		if reserve, turn.Most = p.Reserve(situation); turn.Most == 0 {
-			turn.Most = -1
+		if reserve, turn.MaxArtifacts = p.Reserve(situation); turn.MaxArtifacts == 0 {
+			turn.MaxArtifacts = -1
 		}
 	}
 	if limit := s.limit(situation); limit > 0 {

@@ -154,7 +154,7 @@ func (a Auto) priceMark(s *Situation) int {
 	mark := minColdGain * after
 	if !s.CacheExpired {
 		mark = minGain * after
-		cycle := cost.Cycle{Growth: growth, After: after, Kept: float64(s.Fixed), New: float64(a.unreadTokens(s)), Expiry: s.ExpiryChance}
+		cycle := cost.Cycle{Growth: growth, After: after, Kept: float64(s.Fixed), Uncached: float64(a.unreadTokens(s)), ExpiryChance: s.ExpiryChance}
 		mark = max(mark, after+cycle.Steps(s.Rates)*growth)
 	}
 	return max(int(min(mark, 1<<40)), a.priceFloor(s), a.target(s)+1)

@@ -15,7 +15,7 @@ import (
 // beginning is a situation in which nothing has been said yet, with the usual
 // prices.
 func beginning(window, output, fixed int) *Situation {
-	return &Situation{Thread: thread.New("t"), Base: &prompt.Prompt{}, Window: window, Output: output, Fixed: fixed, Rates: cost.Usual()}
+	return &Situation{Thread: thread.New("t"), Base: &prompt.Prompt{}, Window: window, Output: output, Fixed: fixed, Rates: cost.UsualRates()}
 }
 
 // TestMarks: when each favor compacts and what it keeps, by window. With usual

@@ -65,7 +65,7 @@ type Choice struct {
 	models []*guarded
 }
 
-// Open finds a policy, by name (see policyfile.Named) or as a file, and makes
+// Open finds a policy, by name (see policyfile.ByName) or as a file, and makes
 // the clients of its models; no model is asked yet. An error wraps ErrUsage,
 // policyfile.ErrInvalid, or is that of reading the file.
 func Open(name string, o *Options) (*Choice, error) {
@@ -113,7 +113,7 @@ func Open(name string, o *Options) (*Choice, error) {
 // Settings finds a policy by name or as a file. What looks like a path is one: it
 // has a separator, or ends in .yaml, .yml or .json, or is there.
 func Settings(name string) (*policyfile.Settings, error) {
-	s, err := policyfile.Named(name)
+	s, err := policyfile.ByName(name)
 	if err == nil {
 		return s, nil
 	}
@@ -230,7 +230,7 @@ func (c *Choice) Config(counter *token.Counter) palimpsest.Config {
 	if len(c.models) == 0 {
 		return config
 	}
-	if c.Settings.Own() {
+	if c.Settings.HasOwnForm() {
 		chain := &chain{models: c.models}
 		config.Policy = rescue(c.Settings.Policy(chain), c.Settings.Policy(nil), chain.Model())
 		return config
@@ -250,7 +250,7 @@ func (c *Choice) Config(counter *token.Counter) palimpsest.Config {
 
 // Own reports whether the policy keeps to its own rules and formats rather than
 // fill a budget.
-func (c *Choice) Own() bool { return c.Settings.Own() }
+func (c *Choice) Own() bool { return c.Settings.HasOwnForm() }
 
 // Counter is the counter of that name; empty or "auto" is the policy's own. It is
 // nil where that is left to the model.

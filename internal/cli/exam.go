@@ -159,7 +159,7 @@ func examinee(name string, counter *token.Counter, asked *exam.Requests) (exam.C
 	if err != nil {
 		return exam.Contender{}, fmt.Errorf("%w; an exam also knows %s, and each policy as NAME%s", err, exam.OwnSummary, withModel)
 	}
-	c := exam.Contender{Name: name, Sized: settings.Own(), Make: maker(base, counter, nil)}
+	c := exam.Contender{Name: name, Sized: settings.HasOwnForm(), Make: maker(base, counter, nil)}
 	if modelled {
 		c.Make, c.Rehearse = maker(base, counter, asked), c.Make
 	}

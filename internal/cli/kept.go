@@ -227,7 +227,7 @@ func (k *kept) find(ctx context.Context, id, threadID string) (rehydrate.Content
 
 // artifact reads one that is kept by itself.
 func (k *kept) artifact(ctx context.Context, id, threadID string) (rehydrate.Content, error) {
-	s := rehydrate.Stored{Source: k.db.artifacts(), Requester: artifact.Requester{TenantID: k.tenantID}, ThreadID: threadID}
+	s := rehydrate.StoredArtifacts{Source: k.db.artifacts(), Requester: artifact.Requester{TenantID: k.tenantID}, ThreadID: threadID}
 	return s.Artifact(ctx, id)
 }
 

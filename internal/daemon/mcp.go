@@ -134,7 +134,7 @@ func (t *threads) Artifact(ctx context.Context, id string) (rehydrate.Content, e
 	if errors.Is(err, artifact.ErrForbidden) {
 		err = rehydrate.ErrForbidden
 	}
-	return rehydrate.Of(m, text), err
+	return rehydrate.ContentOf(m, text), err
 }
 
 // Compact implements mcp.Sessions.

@@ -8,19 +8,19 @@ import (
 	"github.com/palimpsest-ai/palimpsest/strategy"
 )
 
-// marks is a policy with the hard mark of policy.Auto and another ladder.
-type marks struct {
+// markPolicy is a policy with the hard mark of policy.Auto and another ladder.
+type markPolicy struct {
 	policy.Auto
 	name  string
 	rungs strategy.Ladder
 }
 
 // Name returns the name of the settings.
-func (m marks) Name() string { return m.name }
+func (m markPolicy) Name() string { return m.name }
 
 // Due reports whether the request has passed the hard mark. Prices and the size
 // of new results, by which Auto decides beside it, are for its own ladder.
-func (m marks) Due(s *policy.Situation) (bool, string) {
+func (m markPolicy) Due(s *policy.Situation) (bool, string) {
 	limit := s.Limit()
 	hard := int(float64(limit) * m.Hard)
 	if limit <= 0 || s.PromptTokens <= hard {
@@ -29,19 +29,19 @@ func (m marks) Due(s *policy.Situation) (bool, string) {
 	return true, fmt.Sprintf("the request takes %d tokens, the mark is %d of %d", s.PromptTokens, hard, limit)
 }
 
-// harderBy is what the target shrinks by each time that the provider refuses
+// refusalShrink is what the target shrinks by each time that the provider refuses
 // the request all the same.
-const harderBy = 0.7
+const refusalShrink = 0.7
 
 // Plan brings the request down to the target.
-func (m marks) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
+func (m markPolicy) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
 	limit := s.Limit()
 	if limit <= 0 {
 		limit = s.PromptTokens
 	}
 	share := m.Target
 	for range s.Refusals {
-		share *= harderBy
+		share *= refusalShrink
 	}
 	target := int(float64(limit) * share)
 	if s.UncompactedTokens() <= target {
