@@ -29,14 +29,14 @@ func newSlow(p policy.Policy) *slow {
 	return &slow{Policy: p, planning: make(chan struct{}), go_: make(chan struct{})}
 }
 
-func (p *slow) Soon(s *policy.Situation) (bool, string) {
+func (p *slow) DueSoon(s *policy.Situation) (bool, string) {
 	if p.soon {
 		return true, "always"
 	}
-	return p.Policy.(policy.Early).Soon(s)
+	return p.Policy.(policy.Background).DueSoon(s)
 }
 
-func (p *slow) Patient() bool { return p.patient }
+func (p *slow) WaitsForJobs() bool { return p.patient }
 
 func (p *slow) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
 	p.planning <- struct{}{}
@@ -303,7 +303,7 @@ func TestWorkTwice(t *testing.T) {
 	th := one.Session("t")
 	steps(t, th, 1<<20, 0, 12)
 	j := job.Job{Kind: palimpsest.CompactJob, Key: background, Args: []byte(`{"domain":"chat","thread":"t","profile":{"API":"anthropic"},"budget":6000,"fixed":1}`)}
-	if domain, _, _, err := palimpsest.JobOf(j); err != nil || domain != "chat" {
+	if domain, _, _, err := palimpsest.ParseJob(j); err != nil || domain != "chat" {
 		t.Errorf("domain %q, %v", domain, err)
 	}
 	ended := make(chan error)

@@ -23,15 +23,15 @@ type calibration struct {
 }
 
 const (
-	// leastCalibrated is the smallest prompt that a factor is taken from, in
+	// minCalibrated is the smallest prompt that a factor is taken from, in
 	// tokens: below it the frame of the request decides.
-	leastCalibrated = 400
+	minCalibrated = 400
 	// calibrationStep is what factors are rounded to, so that counts do not
 	// tremble from step to step.
 	calibrationStep = 1.0 / 64
-	// leastFactor and mostFactor bound a factor. Beyond them the figure is not
+	// minFactor and maxFactor bound a factor. Beyond them the figure is not
 	// about this prompt: a provider that counts something else, or nothing.
-	leastFactor, mostFactor = 0.25, 4
+	minFactor, maxFactor = 0.25, 4
 )
 
 // factor is what the counter's figures are to be multiplied by. A figure says
@@ -39,35 +39,35 @@ const (
 // what made the counter wrong may be gone, and an old figure must not set off
 // another.
 func (c calibration) factor(length, version int) float64 {
-	if c.Input == 0 || c.Version != version || c.Position > length || c.Tokens < leastCalibrated {
+	if c.Input == 0 || c.Version != version || c.Position > length || c.Tokens < minCalibrated {
 		return 1
 	}
 	f := float64(c.Input) / c.Tokens
-	if f < leastFactor || f > mostFactor {
+	if f < minFactor || f > maxFactor {
 		return 1
 	}
 	return math.Round(f/calibrationStep) * calibrationStep
 }
 
-// own is the factor right behind the prompt that it was taken from.
-func (c calibration) own() float64 { return c.factor(c.Position, c.Version) }
+// initialFactor is the factor right behind the prompt that it was taken from.
+func (c calibration) initialFactor() float64 { return c.factor(c.Position, c.Version) }
 
 // calibrationKind is the kind of the documents that hold the calibrations of
 // conversations, by id.
 const calibrationKind = "calibration"
 
-// stored is the newest calibration, and the document that keeps one.
-type stored struct {
+// calibrationState is the newest calibration, and the document that keeps one.
+type calibrationState struct {
 	newest calibration
 	document[calibration]
 }
 
 // calibration is the newest that is known, from a process before this one too.
 // Documents that cannot be read are asked again by the next step; this one counts
-// without a correction. The turn is held.
+// without a correction. The lock is held.
 func (s *Session) calibration(ctx context.Context) calibration {
-	c, documents := &s.cached().calibration, s.c.config.Documents
-	if documents == nil || c.looked || c.read(ctx, documents, calibrationKind, s.id) != nil {
+	c, documents := &s.state().calibration, s.c.config.Documents
+	if documents == nil || c.isLoaded || c.load(ctx, documents, calibrationKind, s.id) != nil {
 		return c.newest
 	}
 	if c.newest.Input == 0 {
@@ -85,56 +85,56 @@ func (s *Session) calibrate(ctx context.Context, now calibration) {
 	if last.Version == now.Version && last.Position > now.Position {
 		return
 	}
-	c, documents := &s.cached().calibration, s.c.config.Documents
+	c, documents := &s.state().calibration, s.c.config.Documents
 	c.newest = now
-	if documents == nil || c.looked && now.Version == c.value.Version && now.own() == c.value.own() {
+	if documents == nil || c.isLoaded && now.Version == c.value.Version && now.initialFactor() == c.value.initialFactor() {
 		return
 	}
-	c.put(ctx, documents, calibrationKind, s.id, now)
+	c.save(ctx, documents, calibrationKind, s.id, now)
 }
 
 const (
-	// measuredFor bounds how long a provider is asked for a size, and restOfMeasure
+	// measureTimeout bounds how long a provider is asked for a size, and measurePause
 	// is how long it is left alone after a failure.
-	measuredFor   = 10 * time.Second
-	restOfMeasure = time.Minute
+	measureTimeout = 10 * time.Second
+	measurePause   = time.Minute
 )
 
 // measure asks the provider how large the request is, where the counter only
 // estimates, nothing of this plan was counted yet, and the request is so large
 // that the difference may matter. It reports whether there is a new figure.
-func (s *Session) measure(ctx context.Context, l loaded, at *policy.Situation) (calibration, bool) {
-	ask, now, k := s.c.config.Measure, s.c.config.Now, s.cached()
+func (s *Session) measure(ctx context.Context, l snapshot, situation *policy.Situation) (calibration, bool) {
+	counter, now, k := s.c.config.Measure, s.c.config.Now, s.state()
 	known := l.usage.Input > 0 && l.usage.Version == l.version && l.usage.Position <= l.log.Len()
-	if ask == nil || known || s.c.config.Counter.Exact() || at.Prompt < max(leastCalibrated, s.limit(at)/2) || now().Before(k.rested) {
+	if counter == nil || known || s.c.config.Counter.Exact() || situation.PromptTokens < max(minCalibrated, s.limit(situation)/2) || now().Before(k.measureAfter) {
 		return l.usage, false
 	}
-	bounded, cancel := context.WithTimeout(ctx, measuredFor)
+	bounded, cancel := context.WithTimeout(ctx, measureTimeout)
 	defer cancel()
-	n, err := ask.CountTokens(bounded, at.Shown.Prompt)
+	n, err := counter.CountTokens(bounded, situation.Rendered.Prompt)
 	if err != nil || n <= 0 {
-		k.rested = now().Add(restOfMeasure)
+		k.measureAfter = now().Add(measurePause)
 		return l.usage, false
 	}
-	found := calibration{Position: l.log.Len(), Version: l.version, Tokens: float64(at.Prompt), Input: n}
+	found := calibration{Position: l.log.Len(), Version: l.version, Tokens: float64(situation.PromptTokens), Input: n}
 	k.calibration.newest = found
 	return found, found.factor(l.log.Len(), l.version) != 1
 }
 
-// corrected is a situation with all its figures times a factor, so that trigger,
+// calibrateSituation is a situation with all its figures times a factor, so that trigger,
 // planner and meter count alike.
-func corrected(given policy.Situation, factor float64) policy.Situation {
+func calibrateSituation(situation policy.Situation, factor float64) policy.Situation {
 	if factor == 1 {
-		return given
+		return situation
 	}
-	count := given.Count
-	given.Counter = given.Counter.Scaled(factor)
-	given.CountText = given.Counter.Text
-	given.Count = func(m *thread.Message) int { return scaled(count(m), factor) }
-	given.Fixed, given.SentFixed = scaled(given.Fixed, factor), scaled(given.SentFixed, factor)
-	given.Changed, given.Plain = scaledAll(given.Changed, factor), scaledAll(given.Plain, factor)
-	given.Summarizer = scaledBudget{given.Summarizer, factor}
-	return given
+	count := situation.Count
+	situation.Counter = situation.Counter.Scaled(factor)
+	situation.CountText = situation.Counter.Text
+	situation.Count = func(m *thread.Message) int { return scaled(count(m), factor) }
+	situation.Fixed, situation.SentFixed = scaled(situation.Fixed, factor), scaled(situation.SentFixed, factor)
+	situation.ChangedSizes, situation.PlainSizes = scaledAll(situation.ChangedSizes, factor), scaledAll(situation.PlainSizes, factor)
+	situation.Summarizer = scaledBudgetSummarizer{situation.Summarizer, factor}
+	return situation
 }
 
 func scaled(n int, factor float64) int { return int(math.Ceil(float64(n)*factor - 1e-9)) }
@@ -147,14 +147,14 @@ func scaledAll(sizes []int, factor float64) []int {
 	return out
 }
 
-// scaledBudget gives a summarizer, which counts uncorrected, budgets that it
+// scaledBudgetSummarizer gives a summarizer, which counts uncorrected, budgets that it
 // understands.
-type scaledBudget struct {
+type scaledBudgetSummarizer struct {
 	summarize.Summarizer
 	factor float64
 }
 
-func (c scaledBudget) Summarize(ctx context.Context, in summarize.Input) (summarize.Result, error) {
+func (c scaledBudgetSummarizer) Summarize(ctx context.Context, in summarize.Input) (summarize.Result, error) {
 	if in.Budget > 0 {
 		in.Budget = max(1, int(float64(in.Budget)/c.factor))
 	}

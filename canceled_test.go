@@ -39,10 +39,10 @@ func TestCountingStops(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &counts{counter: counter, profile: render.Profile{}}
+	k := &profileSizes{counter: counter, profile: render.Profile{}}
 	for _, counted := range []int{10, 30, 60} {
 		before := len(k.plain)
-		if _, _, err := k.sizes(&ending{t.Context(), counted - before}, log); !errors.Is(err, context.Canceled) || len(k.plain) != counted {
+		if _, _, err := k.messageSizes(&ending{t.Context(), counted - before}, log); !errors.Is(err, context.Canceled) || len(k.plain) != counted {
 			t.Fatalf("%d messages were counted, want %d: %v", len(k.plain), counted, err)
 		}
 	}
@@ -52,12 +52,12 @@ func TestCountingStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, of := range []*thread.Thread{other, log} {
-		whole := &counts{counter: counter}
-		_, want, err := whole.sizes(t.Context(), of)
+		whole := &profileSizes{counter: counter}
+		_, want, err := whole.messageSizes(t.Context(), of)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, got, err := k.sizes(t.Context(), of); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		if _, got, err := k.messageSizes(t.Context(), of); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%v, want %v: %v", got, want, err)
 		}
 	}

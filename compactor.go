@@ -26,11 +26,11 @@ import (
 type Compactor struct {
 	config Config
 	search *recall.Hybrid // nil without an Embedder
-	// stands remembers the counts of what stands in place of messages: most of
+	// tokenMemo remembers the counts of what stands in place of messages: most of
 	// it is the same in the next plan.
-	stands *token.Memo
+	tokenMemo *token.Memo
 	// signing is the key of signatures.
-	signing signing
+	signing signingKey
 }
 
 // New returns a Compactor. The error says which part of the configuration
@@ -60,7 +60,7 @@ func New(c Config) (*Compactor, error) {
 		c.Now = time.Now
 	}
 	c.Sign = c.Sign && c.Documents != nil
-	out := &Compactor{config: c, stands: token.NewMemo(c.Counter, 0)}
+	out := &Compactor{config: c, tokenMemo: token.NewMemo(c.Counter, 0)}
 	if c.Recall != nil && c.Recall.Embedder != nil {
 		out.search = &recall.Hybrid{Embedder: c.Recall.Embedder}
 	}
@@ -109,66 +109,66 @@ type Result struct {
 // is a *BudgetError and names the parts that do not fit; nothing else is
 // refused, since the last resort needs neither a model nor a store.
 func (c *Compactor) Compact(ctx context.Context, q Request) (*Result, error) {
-	var at *policy.Situation
-	given, err := c.request(ctx, q)
+	var situation *policy.Situation
+	uncounted, err := c.requestSituation(ctx, q)
 	if err == nil {
-		given.Name, given.Budget = c.namer(ctx), q.Budget
-		at, err = policy.Situate(given)
+		uncounted.Namer, uncounted.Budget = c.namer(ctx), q.Budget
+		situation, err = policy.Situate(uncounted)
 	}
 	var fitted *policy.Fitted
 	if err == nil {
-		fitted = at.Shown
+		fitted = situation.Rendered
 	}
-	if err == nil && at.Prompt > q.Budget {
-		fitted, err = policy.Fit(ctx, at, c.config.Name, c.config.Ladder, q.Budget, q.Budget)
+	if err == nil && situation.PromptTokens > q.Budget {
+		fitted, err = policy.Fit(ctx, situation, c.config.Name, c.config.Ladder, q.Budget, q.Budget)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("palimpsest.Compact(%s): %w", q.Thread.ID(), err)
 	}
-	if fitted == at.Shown {
-		fitted = &policy.Fitted{Plan: at.Draft(c.config.Name), Prompt: fitted.Prompt, Manifest: fitted.Manifest, Sizes: fitted.Sizes, Tokens: fitted.Tokens}
+	if fitted == situation.Rendered {
+		fitted = &policy.Fitted{Plan: situation.Draft(c.config.Name), Prompt: fitted.Prompt, Manifest: fitted.Manifest, Sizes: fitted.Sizes, Tokens: fitted.Tokens}
 	}
-	fitted.Plan.Round, fitted.Plan.OriginalTokens, fitted.Plan.CompactedTokens = 0, at.Prompt, fitted.Tokens
-	return result(at, at.Shown, fitted), nil
+	fitted.Plan.Round, fitted.Plan.OriginalTokens, fitted.Plan.CompactedTokens = 0, situation.PromptTokens, fitted.Tokens
+	return newResult(situation, situation.Rendered, fitted), nil
 }
 
 // Render renders the thread under a plan that was made before, for this or a
 // shorter version of it, and counts the request. A nil plan hides nothing.
 func (c *Compactor) Render(p *plan.Plan, q Request) (*Result, error) {
-	given, err := c.request(context.Background(), q) // which never ends
+	situation, err := c.requestSituation(context.Background(), q) // which never ends
 	if err != nil {
 		return nil, err
 	}
-	whole, err := policy.Situate(given)
+	whole, err := policy.Situate(situation)
 	fitted := whole
 	if err == nil && p != nil {
-		given.Current = p
-		fitted, err = policy.Situate(given)
+		situation.Current = p
+		fitted, err = policy.Situate(situation)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("palimpsest.Render(%s): %w", q.Thread.ID(), err)
 	}
-	return result(whole, whole.Shown, fitted.Shown), nil
+	return newResult(whole, whole.Rendered, fitted.Rendered), nil
 }
 
-// request is the situation of one request, without a session.
-func (c *Compactor) request(ctx context.Context, q Request) (policy.Situation, error) {
+// requestSituation is the situation of one request, without a session.
+func (c *Compactor) requestSituation(ctx context.Context, q Request) (policy.Situation, error) {
 	base := *cmp.Or(q.Base, &prompt.Prompt{})
 	base.Messages = nil
 	s := c.Session(q.Thread.ID())
-	k := s.cached()
-	defer c.config.Memory.grew(s, k)
-	given, err := c.given(ctx, q.Thread, &base, q.Profile, k.sizes)
+	k := s.state()
+	defer c.config.Memory.updateSize(s, k)
+	situation, err := c.baseSituation(ctx, q.Thread, &base, q.Profile, k.sizes)
 	if q.Fixed > 0 {
-		given.Fixed, given.SentFixed = q.Fixed, q.Fixed
+		situation.Fixed, situation.SentFixed = q.Fixed, q.Fixed
 	}
-	return given, err
+	return situation, err
 }
 
-func result(s *policy.Situation, whole, f *policy.Fitted) *Result {
+func newResult(s *policy.Situation, whole, f *policy.Fitted) *Result {
 	return &Result{
 		Plan: f.Plan, Prompt: f.Prompt, Manifest: f.Manifest,
 		Before: whole.Tokens, After: f.Tokens, Fixed: s.Fixed,
-		Sizes: s.Plain, PromptSizes: f.Sizes, Pinned: f.Pinned, Tail: f.Tail, Summaries: f.Summaries,
+		Sizes: s.PlainSizes, PromptSizes: f.Sizes, Pinned: f.Pinned, Tail: f.Tail, Summaries: f.Summaries,
 	}
 }

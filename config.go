@@ -48,10 +48,10 @@ type Config struct {
 	// Tools declares how durable the results of tools are. Nil holds the
 	// built-in declarations.
 	Tools *toolpolicy.Registry
-	// Current says what the source of a replayable result looks like now, so
+	// CurrentSource says what the source of a replayable result looks like now, so
 	// that it may be cleared when it has not changed. Nil takes what the tool's
 	// Capture says, or else the newest result that was read from the same source.
-	Current func(thread.ToolCall) (thread.Determinism, bool)
+	CurrentSource func(thread.ToolCall) (thread.Determinism, bool)
 
 	// Log and Plans keep the threads of sessions and their plans. Nil is a
 	// store.Memory.

@@ -10,22 +10,22 @@ import (
 
 // document is what this process knows of a document of a conversation.
 type document[T any] struct {
-	looked  bool // the store was asked
-	version int  // 0: there is none
-	value   T    // as it is kept
+	isLoaded bool
+	version  int // 0: there is none
+	value    T   // as it is kept
 }
 
-// read asks the store once. What is kept and cannot be understood is as if it were
+// load asks the store once. What is kept and cannot be understood is as if it were
 // not there.
-func (d *document[T]) read(ctx context.Context, documents store.Documents, kind, id string) error {
-	if d.looked {
+func (d *document[T]) load(ctx context.Context, documents store.Documents, kind, id string) error {
+	if d.isLoaded {
 		return nil
 	}
 	found, err := documents.Document(ctx, kind, id)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	d.looked, d.version = true, found.Version
+	d.isLoaded, d.version = true, found.Version
 	var value T
 	if err == nil && json.Unmarshal(found.Body, &value) == nil {
 		d.value = value
@@ -33,9 +33,9 @@ func (d *document[T]) read(ctx context.Context, documents store.Documents, kind,
 	return nil
 }
 
-// put keeps a value in place of what is there, whoever wrote it. Where that fails
+// save keeps a value in place of what is there, whoever wrote it. Where that fails
 // nothing is known to be kept.
-func (d *document[T]) put(ctx context.Context, documents store.Documents, kind, id string, value T) {
+func (d *document[T]) save(ctx context.Context, documents store.Documents, kind, id string, value T) {
 	body, err := json.Marshal(value)
 	if err != nil {
 		return
@@ -47,7 +47,7 @@ func (d *document[T]) put(ctx context.Context, documents store.Documents, kind, 
 			continue
 		}
 		if err == nil {
-			d.looked, d.version, d.value = true, next, value
+			d.isLoaded, d.version, d.value = true, next, value
 		}
 		return
 	}

@@ -14,22 +14,22 @@ import (
 
 // Artifact implements rehydrate.Artifacts: what the thread itself has, else what
 // one of the earlier threads has.
-func (f fromLog) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
-	c, err := f.own(ctx, id)
-	for _, earlier := range f.s.earlier {
+func (f logSource) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
+	c, err := f.ownArtifact(ctx, id)
+	for _, earlier := range f.session.earlier {
 		if !errors.Is(err, artifact.ErrNotFound) {
 			return c, err
 		}
-		if found, failed := (fromLog{s: f.s.c.Session(earlier)}).own(ctx, id); !errors.Is(failed, artifact.ErrNotFound) {
+		if found, failed := (logSource{session: f.session.c.Session(earlier)}).ownArtifact(ctx, id); !errors.Is(failed, artifact.ErrNotFound) {
 			return found, failed
 		}
 	}
 	return c, err
 }
 
-// lost are the messages of earlier threads that the thread does not show, under
+// removedEarlier are the messages of earlier threads that the thread does not show, under
 // its plan p.
-func (s *Session) lost(ctx context.Context, log *thread.Thread, p *plan.Plan) ([]recall.Entry, error) {
+func (s *Session) removedEarlier(ctx context.Context, log *thread.Thread, p *plan.Plan) ([]recall.Entry, error) {
 	if len(s.earlier) == 0 {
 		return nil, nil
 	}

@@ -10,88 +10,88 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// index is what a search goes over: what the plan of a version removed, and what the
+// removedIndex is what a search goes over: what the plan of a version removed, and what the
 // earlier conversations hold.
-type index struct {
+type removedIndex struct {
 	version int
 	earlier []string
-	made    chan struct{} // closed once the rest is there
-	search  *recall.Index
+	done    chan struct{} // closed once the rest is there
+	index   *recall.Index
 	err     error
 }
 
-func (x *index) is(version int, earlier []string) bool {
+func (x *removedIndex) isFor(version int, earlier []string) bool {
 	return x != nil && x.version == version && slices.Equal(x.earlier, earlier)
 }
 
-// indexAhead has the index made while the model answers, so that its first question
+// indexInBackground has the index made while the model answers, so that its first question
 // does not wait for it. One is made at a time: that of a newer plan waits for the
 // next step.
-func (s *Session) indexAhead(ctx context.Context, log *thread.Thread, p *plan.Plan, version int) {
+func (s *Session) indexInBackground(ctx context.Context, log *thread.Thread, p *plan.Plan, version int) {
 	if s.c.config.Recall == nil || p.Empty() && len(s.earlier) == 0 {
 		return // there is nothing to ask for
 	}
-	r := &s.cached().removed
+	r := &s.state().removedContent
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.making == nil {
-		s.index(ctx, r, log, p, version)
+	if r.building == nil {
+		s.startIndex(ctx, r, log, p, version)
 	}
 }
 
-// indexOf is the index over what a plan removed, and over what earlier threads
+// indexFor is the index over what a plan removed, and over what earlier threads
 // hold. It is made once for each plan.
-func (s *Session) indexOf(ctx context.Context, log *thread.Thread, p *plan.Plan, version int) (*recall.Index, error) {
-	r := &s.cached().removed
+func (s *Session) indexFor(ctx context.Context, log *thread.Thread, p *plan.Plan, version int) (*recall.Index, error) {
+	r := &s.state().removedContent
 	r.mu.Lock()
-	x := s.index(ctx, r, log, p, version)
+	x := s.startIndex(ctx, r, log, p, version)
 	r.mu.Unlock()
 	select {
-	case <-x.made:
-		return x.search, x.err
+	case <-x.done:
+		return x.index, x.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// index returns the index of a version, which may still be made. It is called with
+// startIndex returns the index of a version, which may still be made. It is called with
 // r locked.
-func (s *Session) index(ctx context.Context, r *removed, log *thread.Thread, p *plan.Plan, version int) *index {
-	if r.making.is(version, s.earlier) {
-		return r.making
+func (s *Session) startIndex(ctx context.Context, r *removedContent, log *thread.Thread, p *plan.Plan, version int) *removedIndex {
+	if r.building.isFor(version, s.earlier) {
+		return r.building
 	}
-	if x, _ := s.c.config.Memory.indexes.Get(s.conversation()); x.is(version, s.earlier) {
+	if x, _ := s.c.config.Memory.indexes.Get(s.conversationKey()); x.isFor(version, s.earlier) {
 		return x
 	}
-	x := &index{version: version, earlier: s.earlier, made: make(chan struct{})}
-	r.making = x
+	x := &removedIndex{version: version, earlier: s.earlier, done: make(chan struct{})}
+	r.building = x
 	go func() {
 		// At last, since whoever has waited for it may make the next one at once.
-		defer close(x.made)
+		defer close(x.done)
 		bytes := 0
-		x.search, bytes, x.err = s.newIndex(context.WithoutCancel(ctx), log, p)
+		x.index, bytes, x.err = s.buildIndex(context.WithoutCancel(ctx), log, p)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.making != x {
+		if r.building != x {
 			return // a newer one is wanted, or the thread was deleted
 		}
-		r.making = nil
+		r.building = nil
 		if x.err == nil {
-			s.c.config.Memory.indexes.Put(s.conversation(), x, bytes)
+			s.c.config.Memory.indexes.Put(s.conversationKey(), x, bytes)
 		}
 	}()
 	return x
 }
 
-// newIndex makes the index, and says how many bytes of text it holds.
+// buildIndex makes the index, and says how many bytes of text it holds.
 // A text that breaks it is an error of the question, and ends no program.
-func (s *Session) newIndex(ctx context.Context, log *thread.Thread, p *plan.Plan) (made *recall.Index, bytes int, err error) {
+func (s *Session) buildIndex(ctx context.Context, log *thread.Thread, p *plan.Plan) (made *recall.Index, bytes int, err error) {
 	defer func() {
 		if broken := recover(); broken != nil {
 			err = fmt.Errorf("index what was removed: %v", broken)
 		}
 	}()
-	lost, err := s.lost(ctx, log, p)
+	lost, err := s.removedEarlier(ctx, log, p)
 	if err != nil {
 		return nil, 0, err
 	}

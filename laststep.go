@@ -12,10 +12,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// keptStep is what documents keep of the step that was prepared last for a conversation,
+// savedStep is what documents keep of the step that was prepared last for a conversation,
 // and jobs of the one that they are for: what nobody can tell from the log. What stands
 // around the messages is not kept, only its size.
-type keptStep struct {
+type savedStep struct {
 	Model  string `json:"model,omitempty"`
 	Window int    `json:"window,omitempty"`
 	Output int    `json:"output,omitempty"`
@@ -25,22 +25,22 @@ type keptStep struct {
 	Profile render.Profile `json:"profile"`
 }
 
-// keptOf is what is kept of a step whose system and tools take so many tokens.
-func keptOf(step Step, fixed int) keptStep {
+// newSavedStep is what is kept of a step whose system and tools take so many tokens.
+func newSavedStep(step Step, fixed int) savedStep {
 	model := cmp.Or(step.Base, &prompt.Prompt{}).Model
-	return keptStep{Model: model, Window: step.Window, Output: step.Output, Budget: step.Budget, Fixed: fixed, Profile: step.Profile}
+	return savedStep{Model: model, Window: step.Window, Output: step.Output, Budget: step.Budget, Fixed: fixed, Profile: step.Profile}
 }
 
-func (k keptStep) step() Step {
+func (k savedStep) step() Step {
 	return Step{Base: &prompt.Prompt{Model: k.Model}, Window: k.Window, Output: k.Output, Budget: k.Budget, Fixed: k.Fixed, Profile: k.Profile}
 }
 
 const (
 	// lastStepKind is the kind of the documents that hold last steps, by conversation.
 	lastStepKind = "step"
-	// fixedStep is the share of the size of system and tools that it has to change by
+	// minFixedChange is the share of the size of system and tools that it has to change by
 	// before it is kept anew: some agents write the time into every request.
-	fixedStep = 1.0 / 16
+	minFixedChange = 1.0 / 16
 )
 
 // LastStep is the step that was prepared last, as far as Config.Documents kept it, in
@@ -54,7 +54,7 @@ func (s *Session) LastStep(ctx context.Context) (Step, error) {
 	if errors.Is(err, store.ErrNotFound) {
 		return Step{}, nil
 	}
-	var kept keptStep
+	var kept savedStep
 	if err == nil {
 		err = json.Unmarshal(d.Body, &kept)
 	}
@@ -64,24 +64,24 @@ func (s *Session) LastStep(ctx context.Context) (Step, error) {
 	return kept.step(), nil
 }
 
-// keepStep keeps what LastStep returns where it differs from what is kept. Where that
-// fails the next step tries again. The turn is held.
-func (s *Session) keepStep(ctx context.Context, step Step, fixed int) {
-	now := keptOf(step, fixed)
+// saveLastStep keeps what LastStep returns where it differs from what is kept. Where that
+// fails the next step tries again. The lock is held.
+func (s *Session) saveLastStep(ctx context.Context, step Step, fixed int) {
+	now := newSavedStep(step, fixed)
 	now.Profile.Key = "" // it is never written
-	k, documents := &s.cached().step, s.c.config.Documents
-	if documents == nil || k.read(ctx, documents, lastStepKind, s.id) != nil {
+	k, documents := &s.state().step, s.c.config.Documents
+	if documents == nil || k.load(ctx, documents, lastStepKind, s.id) != nil {
 		return
 	}
-	if near(now.Fixed, k.value.Fixed) {
+	if nearlyEqual(now.Fixed, k.value.Fixed) {
 		now.Fixed = k.value.Fixed
 	}
 	if now != k.value {
-		k.put(ctx, documents, lastStepKind, s.id, now)
+		k.save(ctx, documents, lastStepKind, s.id, now)
 	}
 }
 
-func near(n, kept int) bool {
+func nearlyEqual(n, kept int) bool {
 	off := float64(n - kept)
-	return max(off, -off) <= fixedStep*float64(kept)
+	return max(off, -off) <= minFixedChange*float64(kept)
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// loaded is what the stores hold of a conversation.
-type loaded struct {
+// snapshot is what the stores hold of a conversation.
+type snapshot struct {
 	log *thread.Thread
-	// first is where the messages that came last begin.
-	first int
+	// firstNew is where the messages that came last begin.
+	firstNew int
 	// plan is in force, nil for none; version is its version, round counts the
 	// compactions up to it.
 	plan           *plan.Plan
@@ -28,25 +28,25 @@ type loaded struct {
 }
 
 // load reads log, plan in force and usage. A plan that does not hold for the log
-// any more is left aside, and an event says so.
-func (s *Session) load(ctx context.Context) (l loaded, err error) {
-	if err = s.c.readKey(ctx); err != nil {
+// any more is not used, and an event says so.
+func (s *Session) load(ctx context.Context) (l snapshot, err error) {
+	if err = s.c.loadSigningKey(ctx); err != nil {
 		return l, err
 	}
 	if l.log, err = s.c.config.Log.Load(ctx, s.id); err != nil {
 		return l, err
 	}
-	l.first = l.log.Len()
+	l.firstNew = l.log.Len()
 	if l.plan, l.version, err = store.CurrentUncopied(ctx, s.c.config.Plans, s.id, permit.Key{}); err != nil {
 		return l, err
 	}
 	l.round = roundOf(l.plan, l.version)
-	k := s.cached()
-	if err := s.look(ctx, l.version); err != nil {
+	k := s.state()
+	if err := s.readPlans(ctx, l.version); err != nil {
 		return l, err
 	}
-	if k.monitor != nil && l.version != k.told {
-		if k.told = l.version; !l.plan.Empty() {
+	if k.monitor != nil && l.version != k.monitoredPlan {
+		if k.monitoredPlan = l.version; !l.plan.Empty() {
 			k.monitor.Compacted(l.log, l.plan)
 		}
 	}
@@ -70,50 +70,50 @@ func roundOf(p *plan.Plan, version int) int {
 // meanwhile. Messages that stand there already are not added again: those that
 // are known by their ids, and, where they may be a step's that is made again, those
 // that the log ends with.
-func (s *Session) append(ctx context.Context, l loaded, messages []thread.Message, again bool) (loaded, error) {
+func (s *Session) append(ctx context.Context, l snapshot, messages []thread.Message, mayRepeat bool) (snapshot, error) {
 	if len(messages) == 0 {
-		if want := s.only.Log; want != nil && *want != l.log.Version() {
+		if want := s.condition.Log; want != nil && *want != l.log.Version() {
 			return l, &VersionError{*want, l.log.Version()}
 		}
 		return l, nil
 	}
-	messages = s.told(l.log, messages)
-	s.captured(l.log, messages)
-	for range tries {
-		first := s.place(l.log, messages, again)
+	messages = s.stampMessages(l.log, messages)
+	s.captureSources(l.log, messages)
+	for range maxAttempts {
+		first := s.appendPosition(l.log, messages, mayRepeat)
 		if first > l.log.Version() {
 			return l, &VersionError{first, l.log.Version()}
 		}
 		before := l.log.Version()
 		next, err := s.c.config.Log.Append(ctx, s.id, first, messages)
 		if err == nil {
-			l.log, l.first = next, first
-			s.watch(ctx, next, before)
+			l.log, l.firstNew = next, first
+			s.monitorMessages(ctx, next, before)
 			return l, nil
 		}
-		if !conflicted(err) {
+		if !isConflict(err) {
 			return l, err
 		}
 		if l.log, err = s.c.config.Log.Load(ctx, s.id); err != nil {
 			return l, err
 		}
-		if want := s.only.Log; want != nil && l.log.Version() != first {
+		if want := s.condition.Log; want != nil && l.log.Version() != first {
 			return l, &VersionError{*want, l.log.Version()}
 		}
 	}
-	return l, fmt.Errorf("after %d tries: %w", tries, store.ErrConflict)
+	return l, fmt.Errorf("after %d tries: %w", maxAttempts, store.ErrConflict)
 }
 
-// answersOnly reports whether all messages are a model's: the same answer twice,
+// allFromAssistant reports whether all messages are a model's: the same answer twice,
 // with nothing in between, is one that was added again. A person may say the same
 // twice.
-func answersOnly(messages []thread.Message) bool {
+func allFromAssistant(messages []thread.Message) bool {
 	return !slices.ContainsFunc(messages, func(m thread.Message) bool { return m.Role != thread.Assistant })
 }
 
-// told are messages that come behind a log: those without a time get that of their
-// arrival, and those in the user's name that nobody certainly wrote are marked.
-func (s *Session) told(log *thread.Thread, messages []thread.Message) []thread.Message {
+// stampMessages returns new messages as the log takes them: those without a time get the
+// time of their arrival, and those in the user's name that a program wrote are marked.
+func (s *Session) stampMessages(log *thread.Thread, messages []thread.Message) []thread.Message {
 	now := s.c.config.Now().UTC()
 	out := slices.Clone(messages)
 	for i := range out {
@@ -121,28 +121,28 @@ func (s *Session) told(log *thread.Thread, messages []thread.Message) []thread.M
 			out[i].Time = now
 		}
 	}
-	return s.authors(out, lastOf(log))
+	return s.markInjected(out, lastMessage(log))
 }
 
-// lastOf is the last message of a log, nil where there is none.
-func lastOf(log *thread.Thread) *thread.Message {
+// lastMessage is the last message of a log, nil where there is none.
+func lastMessage(log *thread.Thread) *thread.Message {
 	if log.Len() == 0 {
 		return nil
 	}
 	return uncopied.At(log, log.Len()-1)
 }
 
-// place is where messages belong in the log: behind the version that the
-// condition names, where they stand already, or at the end.
-func (s *Session) place(log *thread.Thread, messages []thread.Message, again bool) int {
-	if s.only.Log != nil {
-		return *s.only.Log
+// appendPosition is where messages go in the log: behind the version that the condition
+// names, where the log has them already, or at the end.
+func (s *Session) appendPosition(log *thread.Thread, messages []thread.Message, mayRepeat bool) int {
+	if s.condition.Log != nil {
+		return *s.condition.Log
 	}
 	if at, known := log.Index(messages[0].ID); known && messages[0].ID != "" {
 		return at
 	}
 	at := log.Len() - len(messages)
-	if at < 0 || messages[0].ID != "" || !again {
+	if at < 0 || messages[0].ID != "" || !mayRepeat {
 		return log.Len()
 	}
 	parent := log.Prefix(at).Last()
@@ -154,9 +154,9 @@ func (s *Session) place(log *thread.Thread, messages []thread.Message, again boo
 	return at
 }
 
-// watch tells the monitor of the messages from a position on.
-func (s *Session) watch(ctx context.Context, log *thread.Thread, from int) {
-	k := s.cached()
+// monitorMessages passes the messages from a position on to the quality monitor.
+func (s *Session) monitorMessages(ctx context.Context, log *thread.Thread, from int) {
+	k := s.state()
 	if k.monitor == nil {
 		return
 	}
@@ -171,10 +171,9 @@ func (s *Session) emit(ctx context.Context, e event.Event) {
 	event.Emit(ctx, s.c.config.Events, e)
 }
 
-// again loads what is there after a conflict; what the step brought stays where
-// it stands.
-func (s *Session) again(ctx context.Context, l loaded) (loaded, error) {
+// reload loads again after a conflict. The step's own new messages keep their position.
+func (s *Session) reload(ctx context.Context, l snapshot) (snapshot, error) {
 	next, err := s.load(ctx)
-	next.first = l.first
+	next.firstNew = l.firstNew
 	return next, err
 }

@@ -20,12 +20,12 @@ import (
 // policy.ErrNothing says that there was nothing to compact.
 func (s *Session) Compact(ctx context.Context, step Step, instructions string) (*plan.Plan, error) {
 	var p *plan.Plan
-	err := s.step(ctx, "Compact", func(s *Session, l loaded) (err error) {
+	err := s.runLoaded(ctx, "Compact", func(s *Session, l snapshot) (err error) {
 		if l, err = s.append(ctx, l, step.Messages, true); err != nil {
 			return err
 		}
-		asked := func(*policy.Situation) due { return due{yes: true, trigger: "manual"} }
-		p, err = s.compactNow(ctx, l, step, how{forced: true, instructions: instructions}, asked)
+		manual := func(*policy.Situation) dueCheck { return dueCheck{isDue: true, trigger: "manual"} }
+		p, err = s.compactNow(ctx, l, step, stepOptions{forced: true, instructions: instructions}, manual)
 		return err
 	})
 	return p, err
@@ -36,15 +36,15 @@ func (s *Session) Compact(ctx context.Context, step Step, instructions string) (
 // the way is (Config.Answers).
 func (s *Session) Plan(ctx context.Context, step Step) (*plan.Plan, error) {
 	var p *plan.Plan
-	err := s.step(ctx, "Plan", func(s *Session, l loaded) (err error) {
-		if l.log, err = l.log.Append(s.authors(step.Messages, lastOf(l.log))...); err != nil {
+	err := s.runLoaded(ctx, "Plan", func(s *Session, l snapshot) (err error) {
+		if l.log, err = l.log.Append(s.markInjected(step.Messages, lastMessage(l.log))...); err != nil {
 			return err
 		}
-		at, err := s.situate(ctx, l, step, how{forced: true})
+		situation, err := s.situate(ctx, l, step, stepOptions{forced: true})
 		if err != nil {
 			return err
 		}
-		f, err := s.c.config.Policy.Plan(ctx, at)
+		f, err := s.c.config.Policy.Plan(ctx, situation)
 		if err == nil {
 			p = f.Plan
 		}
@@ -73,7 +73,7 @@ func (s *Session) Plans(ctx context.Context) ([]*plan.Plan, error) {
 // there is no memory block. It is itself a new version, so that it can be undone in
 // turn, and no compaction: rounds are counted on from where they were.
 func (s *Session) Undo(ctx context.Context, n int) error {
-	return s.edit(ctx, "Undo", func(_ *thread.Thread, next *plan.Plan) error {
+	return s.editPlan(ctx, "Undo", func(_ *thread.Thread, next *plan.Plan) error {
 		created := next.CreatedAt
 		*next = plan.Plan{Schema: plan.SchemaVersion, ThreadID: s.id, Policy: "undo"}
 		if n != 0 {
@@ -92,7 +92,7 @@ func (s *Session) Undo(ctx context.Context, n int) error {
 // that its whole span is shown as it was said. A message that is shown already
 // is an error that wraps store.ErrNotFound.
 func (s *Session) Expand(ctx context.Context, id thread.ID) error {
-	return s.edit(ctx, "Expand", func(_ *thread.Thread, next *plan.Plan) error {
+	return s.editPlan(ctx, "Expand", func(_ *thread.Thread, next *plan.Plan) error {
 		ref := next.Actions()[id]
 		if ref.Action == plan.Include {
 			return fmt.Errorf("message %s is not hidden: %w", id, store.ErrNotFound)
@@ -109,7 +109,7 @@ func (s *Session) Expand(ctx context.Context, id thread.ID) error {
 // policy that hides the message is refused. An id that is not in the log is an error
 // that wraps thread.ErrUnknownID.
 func (s *Session) Pin(ctx context.Context, id thread.ID, pinned bool) error {
-	return s.edit(ctx, "Pin", func(log *thread.Thread, next *plan.Plan) error {
+	return s.editPlan(ctx, "Pin", func(log *thread.Thread, next *plan.Plan) error {
 		if _, ok := log.Index(id); !ok {
 			return fmt.Errorf("message %s: %w", id, thread.ErrUnknownID)
 		}
@@ -127,27 +127,27 @@ func (s *Session) Pin(ctx context.Context, id thread.ID, pinned bool) error {
 // withoutRecord is a plan without one of its records.
 func withoutRecord(p *plan.Plan, ref plan.Ref) plan.Plan {
 	next := *p
-	next.Clearings = without(p.Clearings, ref, plan.Clear)
-	next.Summarizations = without(p.Summarizations, ref, plan.Summarize)
-	next.Externalizations = without(p.Externalizations, ref, plan.Externalize)
-	next.Drops = without(p.Drops, ref, plan.Drop)
+	next.Clearings = withoutIndex(p.Clearings, ref, plan.Clear)
+	next.Summarizations = withoutIndex(p.Summarizations, ref, plan.Summarize)
+	next.Externalizations = withoutIndex(p.Externalizations, ref, plan.Externalize)
+	next.Drops = withoutIndex(p.Drops, ref, plan.Drop)
 	return next
 }
 
-func without[T any](records []T, ref plan.Ref, action plan.Action) []T {
+func withoutIndex[T any](records []T, ref plan.Ref, action plan.Action) []T {
 	if ref.Action != action {
 		return records
 	}
 	return slices.Delete(slices.Clone(records), ref.Index, ref.Index+1)
 }
 
-// edit puts in force what change makes of the plan in force, or of an empty one where
+// editPlan puts in force what change makes of the plan in force, or of an empty one where
 // there is none. The plan must hold for the thread. No change is a compaction, so the
 // rounds go on as they were.
-func (s *Session) edit(ctx context.Context, name string, change func(log *thread.Thread, next *plan.Plan) error) error {
-	return s.step(ctx, name, func(s *Session, l loaded) (err error) {
-		for range tries {
-			if want := s.only.Plans; want != nil && *want != l.version {
+func (s *Session) editPlan(ctx context.Context, name string, change func(log *thread.Thread, next *plan.Plan) error) error {
+	return s.runLoaded(ctx, name, func(s *Session, l snapshot) (err error) {
+		for range maxAttempts {
+			if want := s.condition.Plans; want != nil && *want != l.version {
 				return &VersionError{*want, l.version} // before anything is made for nothing
 			}
 			next := *cmp.Or(l.plan, &plan.Plan{Schema: plan.SchemaVersion, ThreadID: s.id})
@@ -159,16 +159,16 @@ func (s *Session) edit(ctx context.Context, name string, change func(log *thread
 			if err := next.Validate(l.log); err != nil {
 				return err
 			}
-			err = s.put(ctx, l.version, store.Commit{Plan: &next, Events: []event.Event{{
+			err = s.commitPlan(ctx, l.version, store.Commit{Plan: &next, Events: []event.Event{{
 				Type: event.PlanCommitted, Time: next.CreatedAt, ThreadID: s.id, TenantID: s.c.config.Requester.TenantID, Details: map[string]any{"version": l.version + 1},
 			}}})
-			if !conflicted(err) {
+			if !isConflict(err) {
 				return err
 			}
 			if l, err = s.load(ctx); err != nil {
 				return err
 			}
 		}
-		return fmt.Errorf("after %d tries: %w", tries, store.ErrConflict)
+		return fmt.Errorf("after %d tries: %w", maxAttempts, store.ErrConflict)
 	})
 }

@@ -51,19 +51,19 @@ func TestPolicyKnowsPrices(t *testing.T) {
 		}
 		return s
 	}
-	if s := look("claude-sonnet-4-5"); s.Rates.Write != 1.25 || s.Rates.Read > 0.11 || s.Rates.Read < 0.09 || s.Cold {
-		t.Errorf("at first: %+v, cold %v", s.Rates, s.Cold)
+	if s := look("claude-sonnet-4-5"); s.Rates.Write != 1.25 || s.Rates.Read > 0.11 || s.Rates.Read < 0.09 || s.CacheExpired {
+		t.Errorf("at first: %+v, cold %v", s.Rates, s.CacheExpired)
 	}
 	now = now.Add(4 * time.Minute)
-	if look("claude-sonnet-4-5").Cold {
+	if look("claude-sonnet-4-5").CacheExpired {
 		t.Error("cold after four minutes")
 	}
 	now = now.Add(6 * time.Minute)
-	if !look("claude-sonnet-4-5").Cold {
+	if !look("claude-sonnet-4-5").CacheExpired {
 		t.Error("warm after six minutes")
 	}
-	if s := look("nobody-knows-it"); s.Rates.Read != 0 || s.Cold {
-		t.Errorf("an unknown model: %+v, cold %v", s.Rates, s.Cold)
+	if s := look("nobody-knows-it"); s.Rates.Read != 0 || s.CacheExpired {
+		t.Errorf("an unknown model: %+v, cold %v", s.Rates, s.CacheExpired)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestPausesAreLearned(t *testing.T) {
 		if err := th.FinishStep(t.Context(), p, llm.Usage{}, plain(thread.Assistant, "I did.")); err != nil {
 			t.Fatal(err)
 		}
-		return l.last.Expiry
+		return l.last.ExpiryChance
 	}
 	const model = "claude-sonnet-4-5"
 	for n, test := range []struct {
@@ -120,8 +120,8 @@ func TestIgnorePrices(t *testing.T) {
 	if _, err := c.Session("t").PrepareStep(t.Context(), step); err != nil {
 		t.Fatal(err)
 	}
-	if l.last.Rates != (cost.Rates{}) || l.last.Cold {
-		t.Errorf("%+v, cold %v", l.last.Rates, l.last.Cold)
+	if l.last.Rates != (cost.Rates{}) || l.last.CacheExpired {
+		t.Errorf("%+v, cold %v", l.last.Rates, l.last.CacheExpired)
 	}
 }
 

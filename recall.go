@@ -21,58 +21,58 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// removed is what is known of all plans of a conversation, so that whatever one of
+// removedContent is what is known of all plans of a conversation, so that whatever one of
 // them pointed to can be read: an agent may have noted a pointer long ago.
-type removed struct {
-	mu       sync.Mutex
-	looked   int                    // the plans up to this version were read
-	any      bool                   // one of them removed something
-	pointers map[string][]thread.ID // the messages that hold what was externalized, by artifact
-	digests  map[string]*plan.Range // of timelines, by path
-	making   *index                 // that is made now; nil for none
-	injected injection
+type removedContent struct {
+	mu          sync.Mutex
+	plansRead   int                    // the plans up to this version were read
+	hasRemovals bool                   // one of them removed something
+	pointers    map[string][]thread.ID // the messages that hold what was externalized, by artifact
+	digests     map[string]*plan.Range // of timelines, by path
+	building    *removedIndex          // being built; nil for none
+	injected    injection
 }
 
-// offered reports whether the tools that reach what was removed are in the
+// offersTools reports whether the tools that reach what was removed are in the
 // prompt: from the first plan on that removes something.
-func (s *Session) offered() bool {
+func (s *Session) offersTools() bool {
 	if s.c.config.Recall == nil {
 		return false
 	}
-	r := &s.cached().removed
+	r := &s.state().removedContent
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.any || len(s.earlier) > 0
+	return r.hasRemovals || len(s.earlier) > 0
 }
 
-// look reads the plans up to a version that were not read yet.
-func (s *Session) look(ctx context.Context, version int) error {
+// readPlans reads the plans up to a version that were not read yet.
+func (s *Session) readPlans(ctx context.Context, version int) error {
 	if s.c.config.Recall == nil {
 		return nil
 	}
-	r := &s.cached().removed
+	r := &s.state().removedContent
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if version < r.looked { // the thread was deleted, and begun anew
-		r.looked, r.any, r.pointers, r.digests, r.making = 0, false, nil, nil, nil
-		s.c.config.Memory.indexes.Delete(s.conversation())
+	if version < r.plansRead { // the thread was deleted, and begun anew
+		r.plansRead, r.hasRemovals, r.pointers, r.digests, r.building = 0, false, nil, nil, nil
+		s.c.config.Memory.indexes.Delete(s.conversationKey())
 	}
-	for r.looked < version {
-		p, err := s.c.config.Plans.Plan(ctx, s.id, r.looked+1)
+	for r.plansRead < version {
+		p, err := s.c.config.Plans.Plan(ctx, s.id, r.plansRead+1)
 		if err != nil {
 			return err
 		}
 		r.add(p)
-		r.looked++
+		r.plansRead++
 	}
 	return nil
 }
 
-func (r *removed) add(p *plan.Plan) {
+func (r *removedContent) add(p *plan.Plan) {
 	if r.pointers == nil {
 		r.pointers, r.digests = map[string][]thread.ID{}, map[string]*plan.Range{}
 	}
-	r.any = r.any || !p.Empty()
+	r.hasRemovals = r.hasRemovals || !p.Empty()
 	maps.Copy(r.pointers, rehydrate.Pointers(p))
 	for i := range p.Summarizations {
 		if s := p.Summarizations[i].Range; s != nil {
@@ -88,12 +88,12 @@ func (r *removed) add(p *plan.Plan) {
 func (s *Session) Tools(ctx context.Context) ([]prompt.Tool, error) {
 	_, version, err := store.CurrentUncopied(ctx, s.c.config.Plans, s.id, permit.Key{})
 	if err == nil {
-		err = s.look(ctx, version)
+		err = s.readPlans(ctx, version)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("palimpsest.Tools(%s): %w", s.id, err)
 	}
-	if !s.offered() {
+	if !s.offersTools() {
 		return nil, nil
 	}
 	return s.handler(0).Tools(), nil
@@ -142,31 +142,31 @@ func (s *Session) Answer(ctx context.Context, p *Prepared, call thread.ToolCall)
 }
 
 func (s *Session) handler(tokens int) *rehydrate.Handler {
-	from := fromLog{s: s, tokens: tokens}
+	from := logSource{session: s, tokens: tokens}
 	return &rehydrate.Handler{Artifacts: from, Recaller: from, MaxBytes: s.c.config.Recall.MaxBytes}
 }
 
-// fromLog reads and searches what the plans of a thread removed.
-type fromLog struct {
-	s      *Session
-	tokens int // how much one search may bring
+// logSource reads and searches what the plans of a thread removed.
+type logSource struct {
+	session *Session
+	tokens  int // how much one search may bring
 }
 
-// own is what the thread itself has of that id.
-func (f fromLog) own(ctx context.Context, id string) (rehydrate.Content, error) {
-	s := f.s
+// ownArtifact is what the thread itself has of that id.
+func (f logSource) ownArtifact(ctx context.Context, id string) (rehydrate.Content, error) {
+	s := f.session
 	_, version, err := store.CurrentUncopied(ctx, s.c.config.Plans, s.id, permit.Key{})
 	if err == nil {
-		err = s.look(ctx, version)
+		err = s.readPlans(ctx, version)
 	}
 	if err != nil {
 		return rehydrate.Content{}, err
 	}
-	if digest := s.cached().removed.digest(id); digest != nil {
+	if digest := s.state().removedContent.digest(id); digest != nil {
 		return rehydrate.Content{ID: digest.Path, ThreadID: s.id, Text: digest.Digest.Render()}, nil
 	}
 	stored := func(id string) (rehydrate.Content, error) {
-		return rehydrate.Stored{Source: s.c.config.Artifacts, Requester: s.c.config.Requester, ThreadID: s.id}.Artifact(ctx, id)
+		return rehydrate.StoredArtifacts{Source: s.c.config.Artifacts, Requester: s.c.config.Requester, ThreadID: s.id}.Artifact(ctx, id)
 	}
 	if s.c.config.Artifacts != nil && artifact.IsID(id) {
 		return stored(id)
@@ -179,13 +179,13 @@ func (f fromLog) own(ctx context.Context, id string) (rehydrate.Content, error) 
 }
 
 // find looks the id up in the log.
-func (f fromLog) find(ctx context.Context, who artifact.Requester, id string) (rehydrate.Content, error) {
-	log, err := f.s.c.config.Log.Load(ctx, f.s.id)
+func (f logSource) find(ctx context.Context, who artifact.Requester, id string) (rehydrate.Content, error) {
+	log, err := f.session.c.config.Log.Load(ctx, f.session.id)
 	if err != nil {
 		return rehydrate.Content{}, err
 	}
-	l := rehydrate.Lookup{Thread: log, Pointers: f.s.cached().removed.known()}
-	if artifacts := f.s.c.config.Artifacts; artifacts != nil {
+	l := rehydrate.Lookup{Thread: log, Pointers: f.session.state().removedContent.copyPointers()}
+	if artifacts := f.session.c.config.Artifacts; artifacts != nil {
 		if l.Names, err = artifacts.Names(ctx, who.TenantID); err != nil {
 			return rehydrate.Content{}, err
 		}
@@ -194,29 +194,29 @@ func (f fromLog) find(ctx context.Context, who artifact.Requester, id string) (r
 }
 
 // digest is that of a timeline's path, nil for none.
-func (r *removed) digest(path string) *plan.Range {
+func (r *removedContent) digest(path string) *plan.Range {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.digests[path]
 }
 
-// known are the pointers so far.
-func (r *removed) known() map[string][]thread.ID {
+// copyPointers are the pointers so far.
+func (r *removedContent) copyPointers() map[string][]thread.ID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.pointers)
 }
 
 // Metadata implements rehydrate.Source.
-func (f fromLog) Metadata(ctx context.Context, who artifact.Requester, id string) (artifact.Metadata, error) {
+func (f logSource) Metadata(ctx context.Context, who artifact.Requester, id string) (artifact.Metadata, error) {
 	m, _, err := f.Get(ctx, who, id)
 	return m, err
 }
 
 // Get implements rehydrate.Source: what a pointer of a plan, or the id of a
 // message, stands for.
-func (f fromLog) Get(ctx context.Context, who artifact.Requester, id string) (artifact.Metadata, string, error) {
-	s := f.s
+func (f logSource) Get(ctx context.Context, who artifact.Requester, id string) (artifact.Metadata, string, error) {
+	s := f.session
 	c, err := f.find(ctx, who, id)
 	if err == nil && c.ID != id {
 		err = artifact.ErrNotFound
@@ -225,14 +225,14 @@ func (f fromLog) Get(ctx context.Context, who artifact.Requester, id string) (ar
 		return artifact.Metadata{}, "", fmt.Errorf("thread %s: %w", s.id, err)
 	}
 	meta := artifact.Metadata{ID: id, ThreadID: s.id, TenantID: who.TenantID, Sensitivity: s.c.config.Sensitivity, MessageIDs: c.MessageIDs, Turn: c.Turn, Bytes: len(c.Text)}
-	s.describe(&meta, c.Tool)
+	s.describeArtifact(&meta, c.Tool)
 	meta.TTLSeconds = 0 // the log keeps it
 	return meta, c.Text, nil
 }
 
 // Recall implements rehydrate.Recaller.
-func (f fromLog) Recall(ctx context.Context, query string, limit int) ([]recall.Hit, error) {
-	return f.s.recall(ctx, query, recall.Options{Limit: limit, Tokens: f.tokens})
+func (f logSource) Recall(ctx context.Context, query string, limit int) ([]recall.Hit, error) {
+	return f.session.recall(ctx, query, recall.Options{Limit: limit, Tokens: f.tokens})
 }
 
 // Recall searches what the plan in force removed, and what the earlier
@@ -265,18 +265,18 @@ func answerTokens(step Step) int {
 	if room <= 0 {
 		return recall.DefaultTokens
 	}
-	return min(recall.DefaultTokens, max(room/answerShare, leastAnswer))
+	return min(recall.DefaultTokens, max(room/answersPerWindow, minAnswerTokens))
 }
 
 const (
-	answerShare = 30  // of the room: one answer's part
-	leastAnswer = 400 // tokens
+	answersPerWindow = 30  // of the room: one answer's part
+	minAnswerTokens  = 400 // tokens
 )
 
 // search finds removed messages by words, and by meaning where there is an
 // Embedder. One that fails leaves the words.
 func (s *Session) search(ctx context.Context, log *thread.Thread, p *plan.Plan, version int, query string, o recall.Options) ([]recall.Hit, error) {
-	index, err := s.indexOf(ctx, log, p, version)
+	index, err := s.indexFor(ctx, log, p, version)
 	if err != nil {
 		return nil, err
 	}
@@ -289,12 +289,12 @@ func (s *Session) search(ctx context.Context, log *thread.Thread, p *plan.Plan, 
 	return index.Search(query, &o), nil
 }
 
-func (c *Compactor) newRehydrator(id string, o rehydrate.Options, told event.Sink) *rehydrate.Rehydrator {
+func (c *Compactor) newRehydrator(id string, o rehydrate.Options, events event.Sink) *rehydrate.Rehydrator {
 	if o.Disabled {
 		return nil
 	}
-	o.Events = told
-	var source rehydrate.Source = fromLog{s: c.Session(id)}
+	o.Events = events
+	var source rehydrate.Source = logSource{session: c.Session(id)}
 	if c.config.Artifacts != nil {
 		source = c.config.Artifacts
 	}
@@ -323,14 +323,14 @@ func (w *pendingEvents) take() []event.Event {
 	return out
 }
 
-// tellBrought tells what came back: what stands in the prompt did, and what found
-// no room there was held back.
-func (s *Session) tellBrought(ctx context.Context, shown []render.Rehydrated) {
+// emitRehydrated emits the events of contents that came back; one that found no room in
+// the prompt was blocked.
+func (s *Session) emitRehydrated(ctx context.Context, shown []render.Rehydrated) {
 	to := s.c.config.Events
 	if r := s.c.config.Recall; r != nil && r.Rehydrate.Events != nil {
 		to = r.Rehydrate.Events
 	}
-	for _, e := range s.cached().brought.take() {
+	for _, e := range s.state().pendingEvents.take() {
 		if e.Type == event.Rehydrated && !slices.ContainsFunc(shown, func(r render.Rehydrated) bool { return r.ArtifactID == e.Details["artifact"] }) {
 			e.Type, e.TokensAfter = event.Blocked, 0
 			e.Details["reason"] = "no_room"

@@ -69,15 +69,15 @@ func TestForgottenInAStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := c.Session("t")
-	err = s.turn(t.Context(), "Test", func(held *Session) error {
-		before := held.cached()
+	err = s.runLocked(t.Context(), "Test", func(held *Session) error {
+		before := held.state()
 		if _, err := c.Session("other").PrepareStep(context.Background(), Step{}); err != nil {
 			return err
 		}
-		if _, ok := c.config.Memory.conversations.Get(s.conversation()); ok {
+		if _, ok := c.config.Memory.conversations.Get(s.conversationKey()); ok {
 			t.Error("the conversation is not forgotten: the test shows nothing")
 		}
-		if held.cached() != before {
+		if held.state() != before {
 			t.Error("the step goes on with what another one holds")
 		}
 		return nil

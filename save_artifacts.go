@@ -13,9 +13,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// keep saves what the plan's pointers lead to, so that no plan comes into force
+// saveArtifacts saves what the plan's pointers lead to, so that no plan comes into force
 // whose content could not be kept. Pointers of the plan before are kept already.
-func (s *Session) keep(ctx context.Context, log *thread.Thread, p *plan.Plan) error {
+func (s *Session) saveArtifacts(ctx context.Context, log *thread.Thread, p *plan.Plan) error {
 	artifacts := s.c.config.Artifacts
 	if artifacts == nil {
 		return nil
@@ -25,24 +25,24 @@ func (s *Session) keep(ctx context.Context, log *thread.Thread, p *plan.Plan) er
 	if err != nil {
 		return fmt.Errorf("keep: %w", err)
 	}
-	for _, aside := range p.Externalized() {
+	for _, externalized := range p.Externalized() {
 		found := false
-		for _, id := range aside.Messages {
+		for _, id := range externalized.Messages {
 			i, ok := log.Index(id)
 			if !ok {
 				continue
 			}
 			m := uncopied.At(log, i)
-			content, ok := recall.Content(m, func(content string) bool { return names(aside.ArtifactID, log.ID(), content) })
+			content, ok := recall.FindContent(m, func(content string) bool { return names(externalized.ArtifactID, log.ID(), content) })
 			if !ok {
 				continue
 			}
 			meta := artifact.Metadata{
-				ID: aside.ArtifactID, ThreadID: log.ID(), TenantID: who.TenantID, Sensitivity: s.c.config.Sensitivity,
+				ID: externalized.ArtifactID, ThreadID: log.ID(), TenantID: who.TenantID, Sensitivity: s.c.config.Sensitivity,
 				MessageIDs: []thread.ID{m.ID}, Turn: m.Turn,
 			}
 			r, _ := m.Result()
-			s.describe(&meta, r.Tool)
+			s.describeArtifact(&meta, r.Tool)
 			if _, err := artifacts.Put(ctx, meta, content); err != nil {
 				return fmt.Errorf("keep message %s: %w", id, err)
 			}
@@ -51,18 +51,18 @@ func (s *Session) keep(ctx context.Context, log *thread.Thread, p *plan.Plan) er
 		if !found {
 			// It may have been kept by a store that names contents otherwise, from
 			// which this one was imported.
-			if _, err := artifacts.Metadata(ctx, who, aside.ArtifactID); err == nil {
+			if _, err := artifacts.Metadata(ctx, who, externalized.ArtifactID); err == nil {
 				continue
 			}
-			return fmt.Errorf("keep %s: no message of its span holds the content that %s names; make the id with artifact.IDOf or the Namer of Config.Artifacts", aside.Path, aside.ArtifactID)
+			return fmt.Errorf("keep %s: no message of its span holds the content that %s names; make the id with artifact.IDOf or the Namer of Config.Artifacts", externalized.Path, externalized.ArtifactID)
 		}
 	}
 	return nil
 }
 
-// describe fills in what the tool that made the content declares about results that
+// describeArtifact fills in what the tool that made the content declares about results that
 // are externalized.
-func (s *Session) describe(meta *artifact.Metadata, tool string) {
+func (s *Session) describeArtifact(meta *artifact.Metadata, tool string) {
 	if meta.Tool = tool; tool == "" {
 		return
 	}

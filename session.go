@@ -22,11 +22,11 @@ import (
 // conversation follow each other, and of two processes that write at the same time
 // the second looks at what the first has written and tries again.
 type Session struct {
-	c       *Compactor
-	id      string
-	earlier []string
-	only    Condition
-	own     *cached // what a step that is being taken holds, or a job's; nil: Memory's
+	c             *Compactor
+	id            string
+	earlier       []string
+	condition     Condition
+	stateOverride *sessionState // what a step that is being taken holds, or a job's; nil: Memory's
 }
 
 // Session returns the conversation of that id; it need not exist yet. It goes on
@@ -54,12 +54,12 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("written for version %d, it is at %d", e.Want, e.Have)
 }
 
-// Only returns the same conversation as a session whose writes are refused with a
+// OnlyIf returns the same conversation as a session whose writes are refused with a
 // *VersionError unless the condition holds. A compaction that PrepareStep finds due
 // is refused so too, but is no error of the step: it goes on under the plan in force.
-func (s *Session) Only(when Condition) *Session {
+func (s *Session) OnlyIf(condition Condition) *Session {
 	out := *s
-	out.only = when
+	out.condition = condition
 	return &out
 }
 
@@ -106,8 +106,8 @@ type Prepared struct {
 	// before it stayed.
 	Compacted *plan.Plan
 
-	counted calibration // without Input: what a usage figure for it is compared with
-	refused int         // how often the provider refused the step
+	calibration calibration // without Input: what a usage figure for it is compared with
+	refusals    int         // how often the provider refused the step
 }
 
 // PrepareStep adds the step's messages to the log and returns the prompt to
@@ -118,32 +118,32 @@ type Prepared struct {
 // A compaction that fails never stops the agent: the prompt then is the one without
 // it, and an event says so. Where other writers are always first, the step goes on
 // under the newest plan. The error is that of the stores, of the context, or a
-// *VersionError where the session was made by Only.
+// *VersionError where the session was made by OnlyIf.
 func (s *Session) PrepareStep(ctx context.Context, step Step) (*Prepared, error) {
 	var p *Prepared
-	err := s.step(ctx, "PrepareStep", func(s *Session, l loaded) (err error) {
+	err := s.runLoaded(ctx, "PrepareStep", func(s *Session, l snapshot) (err error) {
 		if l, err = s.append(ctx, l, step.Messages, true); err != nil {
 			return err
 		}
 		step.Messages = nil
-		p, err = s.prepare(ctx, l, step, how{})
+		p, err = s.prepare(ctx, l, step, stepOptions{})
 		return err
 	})
 	return p, err
 }
 
-// turn does something with the conversation, once no other step of it is being taken.
+// runLocked does something with the conversation, once no other step of it is being taken.
 // What is remembered of it stays the same until then, forgotten by Memory or not.
 // An error says by name what was done.
-func (s *Session) turn(ctx context.Context, name string, do func(*Session) error) error {
-	held := *s
-	held.own = s.cached()
+func (s *Session) runLocked(ctx context.Context, name string, do func(*Session) error) error {
+	locked := *s
+	locked.stateOverride = s.state()
 	var err error
 	select {
-	case held.own.turn <- struct{}{}:
-		defer func() { <-held.own.turn }()
-		err = do(&held)
-		s.c.config.Memory.grew(s, held.own)
+	case locked.stateOverride.lock <- struct{}{}:
+		defer func() { <-locked.stateOverride.lock }()
+		err = do(&locked)
+		s.c.config.Memory.updateSize(s, locked.stateOverride)
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -153,9 +153,9 @@ func (s *Session) turn(ctx context.Context, name string, do func(*Session) error
 	return nil
 }
 
-// step is a turn with what the stores hold of the conversation.
-func (s *Session) step(ctx context.Context, name string, do func(*Session, loaded) error) error {
-	return s.turn(ctx, name, func(s *Session) error {
+// runLoaded is a turn with what the stores hold of the conversation.
+func (s *Session) runLoaded(ctx context.Context, name string, do func(*Session, snapshot) error) error {
+	return s.runLocked(ctx, name, func(s *Session) error {
 		l, err := s.load(ctx)
 		if err == nil {
 			err = do(s, l)
@@ -170,12 +170,12 @@ func (s *Session) step(ctx context.Context, name string, do func(*Session, loade
 // a provider that told nothing. A nil p, from a caller who has not kept it, only adds
 // the answer.
 func (s *Session) FinishStep(ctx context.Context, p *Prepared, usage llm.Usage, answer ...thread.Message) error {
-	return s.turn(ctx, "FinishStep", func(s *Session) error { return s.finish(ctx, p, usage, answer) })
+	return s.runLocked(ctx, "FinishStep", func(s *Session) error { return s.finish(ctx, p, usage, answer) })
 }
 
 func (s *Session) finish(ctx context.Context, p *Prepared, usage llm.Usage, answer []thread.Message) error {
-	if p != nil && usage.Known && !usage.Mixed && usage.Input > 0 && p.counted.Tokens > 0 {
-		now := p.counted
+	if p != nil && usage.Known && !usage.Mixed && usage.Input > 0 && p.calibration.Tokens > 0 {
+		now := p.calibration
 		now.Input = usage.Input
 		s.calibrate(ctx, now)
 	}
@@ -187,8 +187,8 @@ func (s *Session) finish(ctx context.Context, p *Prepared, usage llm.Usage, answ
 		l, err = s.append(ctx, l, answer, true)
 	}
 	if err == nil && s.c.config.Jobs != nil && p != nil {
-		if at, err := s.situate(ctx, l, p.Step, how{}); err == nil {
-			s.ahead(ctx, at, p.Step)
+		if situation, err := s.situate(ctx, l, p.Step, stepOptions{}); err == nil {
+			s.enqueueCompaction(ctx, situation, p.Step)
 		}
 	}
 	return err
@@ -205,10 +205,10 @@ type Appended struct {
 // Append adds messages to the log without asking for a prompt.
 func (s *Session) Append(ctx context.Context, messages ...thread.Message) (Appended, error) {
 	var out Appended
-	err := s.step(ctx, "Append", func(s *Session, l loaded) error {
-		l, err := s.append(ctx, l, messages, answersOnly(messages))
+	err := s.runLoaded(ctx, "Append", func(s *Session, l snapshot) error {
+		l, err := s.append(ctx, l, messages, allFromAssistant(messages))
 		if err == nil {
-			out = Appended{Log: l.log, First: l.first, N: len(messages)}
+			out = Appended{Log: l.log, First: l.firstNew, N: len(messages)}
 		}
 		return err
 	})
@@ -227,12 +227,12 @@ func IsOverflow(err error) bool { return llm.IsOverflow(err) }
 // of which only Step is set.
 func (s *Session) Overflowed(ctx context.Context, refused *Prepared) (*Prepared, error) {
 	var next *Prepared
-	err := s.step(ctx, "Overflowed", func(s *Session, l loaded) error {
-		times := refused.refused
+	err := s.runLoaded(ctx, "Overflowed", func(s *Session, l snapshot) error {
+		times := refused.refusals
 		if l.plan != nil && l.plan.ThreadVersion == l.log.Len() {
 			times = max(times, l.plan.Refused) // by another process, or for a client that asks again
 		}
-		p, err := s.prepare(ctx, l, refused.Step, how{forced: true, refused: times + 1})
+		p, err := s.prepare(ctx, l, refused.Step, stepOptions{forced: true, refusals: times + 1})
 		switch {
 		case err != nil:
 			return err
@@ -259,58 +259,58 @@ func (s *Session) Overflowed(ctx context.Context, refused *Prepared) (*Prepared,
 // go on with an answer of their own.
 func (s *Session) CutOff(ctx context.Context, p *Prepared, usage llm.Usage, answer thread.Message) (*Prepared, error) {
 	var next *Prepared
-	err := s.turn(ctx, "CutOff", func(s *Session) (err error) {
+	err := s.runLocked(ctx, "CutOff", func(s *Session) (err error) {
 		next, err = s.cutOff(ctx, p, usage, answer)
 		return err
 	})
 	return next, err
 }
 
-// AfterLength is CutOff for whoever keeps the log himself, as a proxy does: it writes
+// CutOffMessages is CutOff for whoever keeps the log himself, as a proxy does: it writes
 // nothing, and returns what is to be added to the log so that the model goes on after
 // a compaction. An error that wraps ErrMaxTokens says that none is due.
-func (s *Session) AfterLength(ctx context.Context, p *Prepared, answer thread.Message) ([]thread.Message, error) {
+func (s *Session) CutOffMessages(ctx context.Context, p *Prepared, answer thread.Message) ([]thread.Message, error) {
 	kept := policy.DiscardTruncatedCalls(answer)
-	err := s.step(ctx, "AfterLength", func(s *Session, l loaded) (err error) {
+	err := s.runLoaded(ctx, "CutOffMessages", func(s *Session, l snapshot) (err error) {
 		if len(kept.Parts) == 0 {
 			return ErrMaxTokens // nothing is left to go on from
 		}
 		if l.log, err = l.log.Append(kept); err != nil {
 			return err
 		}
-		_, err = s.afterLength(ctx, l, p)
+		_, err = s.situationAfterCutOff(ctx, l, p)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return append([]thread.Message{kept}, afterCut(kept)...), nil
+	return append([]thread.Message{kept}, cutOffNotes(kept)...), nil
 }
 
-// afterLength is the situation after an answer that was cut off. Where no compaction
+// situationAfterCutOff is the situation after an answer that was cut off. Where no compaction
 // is due the error wraps ErrMaxTokens.
-func (s *Session) afterLength(ctx context.Context, l loaded, p *Prepared) (*policy.Situation, error) {
-	at, err := s.situate(ctx, l, p.Step, how{})
+func (s *Session) situationAfterCutOff(ctx context.Context, l snapshot, p *Prepared) (*policy.Situation, error) {
+	situation, err := s.situate(ctx, l, p.Step, stepOptions{})
 	if err == nil {
-		err = policy.AfterLength(s.c.config.Policy, at)
+		err = policy.CheckCutOff(s.c.config.Policy, situation)
 	}
-	return at, err
+	return situation, err
 }
 
-// afterCut is what stands behind an answer that was cut off: the results of its calls,
+// cutOffNotes is what stands behind an answer that was cut off: the results of its calls,
 // which were not run, and a word to go on.
-func afterCut(kept thread.Message) (notes []thread.Message) {
+func cutOffNotes(kept thread.Message) (notes []thread.Message) {
 	for _, call := range kept.Calls() {
 		notes = append(notes, thread.Message{Role: thread.Tool, Kind: thread.Injected, Parts: []thread.Part{thread.ToolResult{
-			CallID: call.ID, Tool: call.Name, Outcome: thread.Failure, Content: []thread.Part{thread.Text{Text: notRun}},
+			CallID: call.ID, Tool: call.Name, Outcome: thread.Failure, Content: []thread.Part{thread.Text{Text: notRunNote}},
 		}}})
 	}
-	return append(notes, thread.Message{Role: thread.User, Kind: thread.Injected, Parts: []thread.Part{thread.Text{Text: goOn}}})
+	return append(notes, thread.Message{Role: thread.User, Kind: thread.Injected, Parts: []thread.Part{thread.Text{Text: continueNote}}})
 }
 
 const (
-	goOn   = "[The answer above reached the limit on the output and was cut off there; tool calls in it were not run. Go on from where it ends, in smaller steps.]"
-	notRun = "[Not run: the answer was cut off behind this call. Call again where that is still needed.]"
+	continueNote = "[The answer above reached the limit on the output and was cut off there; tool calls in it were not run. Go on from where it ends, in smaller steps.]"
+	notRunNote   = "[Not run: the answer was cut off behind this call. Call again where that is still needed.]"
 )
 
 func (s *Session) cutOff(ctx context.Context, p *Prepared, usage llm.Usage, answer thread.Message) (*Prepared, error) {
@@ -322,32 +322,32 @@ func (s *Session) cutOff(ctx context.Context, p *Prepared, usage llm.Usage, answ
 	if err := s.finish(ctx, p, usage, messages); err != nil {
 		return nil, err
 	}
-	s = s.Only(Condition{Plans: s.only.Plans}) // the answer was what the condition is about
+	s = s.OnlyIf(Condition{Plans: s.condition.Plans}) // the answer was what the condition is about
 	l, err := s.load(ctx)
 	if err != nil {
 		return nil, err
 	}
-	at, err := s.afterLength(ctx, l, p)
+	situation, err := s.situationAfterCutOff(ctx, l, p)
 	if err != nil {
 		return nil, err
 	}
 	if len(messages) > 0 {
-		if l, err = s.append(ctx, l, afterCut(kept), true); err != nil {
+		if l, err = s.append(ctx, l, cutOffNotes(kept), true); err != nil {
 			return nil, err
 		}
 	}
-	next, err := s.prepare(ctx, l, p.Step, how{})
+	next, err := s.prepare(ctx, l, p.Step, stepOptions{})
 	switch {
 	case err != nil:
 		return nil, err
-	case next.Tokens >= at.Prompt:
-		return nil, fmt.Errorf("compacting left %d tokens of %d: %w", next.Tokens, at.Prompt, ErrMaxTokens)
+	case next.Tokens >= situation.PromptTokens:
+		return nil, fmt.Errorf("compacting left %d tokens of %d: %w", next.Tokens, situation.PromptTokens, ErrMaxTokens)
 	}
 	return next, nil
 }
 
-// tries bounds how often a write is made again because another one was first.
-const tries = 5
+// maxAttempts bounds how often a write is made again because another one was first.
+const maxAttempts = 5
 
-// conflicted reports whether a write came second, and may be made again.
-func conflicted(err error) bool { return errors.Is(err, store.ErrConflict) }
+// isConflict reports whether a write came second, and may be made again.
+func isConflict(err error) bool { return errors.Is(err, store.ErrConflict) }

@@ -254,7 +254,7 @@ func TestOpenCallKeepsTheTurn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if due, why := w.Soon(&policy.Situation{Thread: th}); due == open {
+		if due, why := w.DueSoon(&policy.Situation{Thread: th}); due == open {
 			t.Errorf("a call waits: %v, due: %v (%s)", open, due, why)
 		}
 	}
@@ -327,35 +327,35 @@ func TestConditions(t *testing.T) {
 	}
 	s, ctx := c.Session("t"), t.Context()
 	at := func(n int) *int { return &n }
-	if _, err := s.Only(palimpsest.Condition{Log: at(0)}).Append(ctx, plain(thread.User, "one")); err != nil {
+	if _, err := s.OnlyIf(palimpsest.Condition{Log: at(0)}).Append(ctx, plain(thread.User, "one")); err != nil {
 		t.Fatal(err)
 	}
 	var stale *palimpsest.VersionError
 	for name, err := range map[string]error{
 		"a log that has grown": func() error {
-			_, err := s.Only(palimpsest.Condition{Log: at(0)}).Append(ctx, plain(thread.User, "two"))
+			_, err := s.OnlyIf(palimpsest.Condition{Log: at(0)}).Append(ctx, plain(thread.User, "two"))
 			return err
 		}(),
 		"a log that is not so long": func() error {
-			_, err := s.Only(palimpsest.Condition{Log: at(9)}).PrepareStep(ctx, palimpsest.Step{Messages: []thread.Message{plain(thread.User, "two")}})
+			_, err := s.OnlyIf(palimpsest.Condition{Log: at(9)}).PrepareStep(ctx, palimpsest.Step{Messages: []thread.Message{plain(thread.User, "two")}})
 			return err
 		}(),
 		"no messages": func() error {
-			_, err := s.Only(palimpsest.Condition{Log: at(9)}).PrepareStep(ctx, palimpsest.Step{})
+			_, err := s.OnlyIf(palimpsest.Condition{Log: at(9)}).PrepareStep(ctx, palimpsest.Step{})
 			return err
 		}(),
 		"another plan in a step": func() error {
-			_, err := s.Only(palimpsest.Condition{Plans: at(3)}).PrepareStep(ctx, palimpsest.Step{Budget: 40, Messages: []thread.Message{plain(thread.Assistant, strings.Repeat("words ", 90)), plain(thread.User, "and?")}})
+			_, err := s.OnlyIf(palimpsest.Condition{Plans: at(3)}).PrepareStep(ctx, palimpsest.Step{Budget: 40, Messages: []thread.Message{plain(thread.Assistant, strings.Repeat("words ", 90)), plain(thread.User, "and?")}})
 			return err
 		}(),
-		"another plan": s.Only(palimpsest.Condition{Plans: at(3)}).Remember(ctx, "a note"),
+		"another plan": s.OnlyIf(palimpsest.Condition{Plans: at(3)}).Remember(ctx, "a note"),
 	} {
 		if !errors.As(err, &stale) || stale.Want == stale.Have {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	// Made again, it changes nothing.
-	if a, err := s.Only(palimpsest.Condition{Log: at(0)}).Append(ctx, plain(thread.User, "one")); err != nil || a.N != 1 || a.First != 0 {
+	if a, err := s.OnlyIf(palimpsest.Condition{Log: at(0)}).Append(ctx, plain(thread.User, "one")); err != nil || a.N != 1 || a.First != 0 {
 		t.Errorf("%+v, %v", a, err)
 	}
 }

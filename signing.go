@@ -19,22 +19,22 @@ const (
 	signingID   = "summary-key"
 )
 
-// signing is the key that summaries are signed with, once it was read.
-type signing struct {
+// signingKey is the key that summaries are signed with, once it was read.
+type signingKey struct {
 	mu  sync.Mutex
 	key string
 }
 
-func (s *signing) known() string {
+func (s *signingKey) get() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.key
 }
 
-// readKey reads the key, or makes it, when it is first needed. Where none is there and none can
+// loadSigningKey reads the key, or makes it, when it is first needed. Where none is there and none can
 // be written, nothing was signed yet: the sessions go on without, and it is tried again.
-func (c *Compactor) readKey(ctx context.Context) error {
-	if !c.config.Sign || c.signing.known() != "" {
+func (c *Compactor) loadSigningKey(ctx context.Context) error {
+	if !c.config.Sign || c.signing.get() != "" {
 		return nil
 	}
 	key, err := store.Secret(ctx, c.config.Documents, signingKind, signingID)
@@ -50,13 +50,13 @@ func (c *Compactor) readKey(ctx context.Context) error {
 	return nil
 }
 
-// authors marks messages in the user's name that nobody certainly wrote, and, where
+// markInjected marks messages in the user's name that nobody certainly wrote, and, where
 // there is a key, those of the user's and the model's that only look like what we write:
 // a tool may have told the model to repeat it. What stands in the system's name is whoever
 // made the request's. What the log holds was judged when it came.
-func (s *Session) authors(messages []thread.Message, before *thread.Message) []thread.Message {
+func (s *Session) markInjected(messages []thread.Message, before *thread.Message) []thread.Message {
 	messages = injected.MarkInjected(messages, before)
-	key := s.c.signing.known()
+	key := s.c.signing.get()
 	if key == "" {
 		return messages
 	}

@@ -19,10 +19,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// how says what a step asks for beside its prompt.
-type how struct {
+// stepOptions says what a step asks for beside its prompt.
+type stepOptions struct {
 	forced       bool         // compact, whether it is due or not
-	refused      int          // how often the provider has refused the step
+	refusals     int          // how often the provider has refused the step
 	instructions string       // what the user wants summaries to keep in mind
 	usage        *calibration // what the provider counted, as a job was told
 
@@ -31,53 +31,53 @@ type how struct {
 
 // situate makes the value that policies decide on: what was loaded, counted as
 // the provider counts, with limits, prices and the time.
-func (s *Session) situate(ctx context.Context, l loaded, step Step, how how) (*policy.Situation, error) {
-	given, err := s.given(ctx, l, step, how)
+func (s *Session) situate(ctx context.Context, l snapshot, step Step, options stepOptions) (*policy.Situation, error) {
+	uncalibrated, err := s.buildSituation(ctx, l, step, options)
 	if err != nil {
 		return nil, err
 	}
-	usage := *cmp.Or(how.usage, &l.usage)
-	at, err := policy.Situate(corrected(given, usage.factor(l.log.Len(), l.version)))
+	usage := *cmp.Or(options.usage, &l.usage)
+	situation, err := policy.Situate(calibrateSituation(uncalibrated, usage.factor(l.log.Len(), l.version)))
 	if err != nil && l.plan != nil {
-		// The plan does not hold for the log any more: it is left aside.
+		// The plan does not hold for the log any more: it is not used.
 		s.emit(ctx, event.Event{Type: event.Failed, Err: event.ErrorClass(err), Details: map[string]any{"fallback": "passthrough"}})
-		given.Current = nil
-		at, err = policy.Situate(corrected(given, usage.factor(l.log.Len(), l.version)))
+		uncalibrated.Current = nil
+		situation, err = policy.Situate(calibrateSituation(uncalibrated, usage.factor(l.log.Len(), l.version)))
 	}
 	if err != nil {
 		return nil, err
 	}
-	if measured, changed := s.measure(ctx, l, at); changed {
-		if at, err = policy.Situate(corrected(given, measured.factor(l.log.Len(), l.version))); err != nil {
+	if measured, changed := s.measure(ctx, l, situation); changed {
+		if situation, err = policy.Situate(calibrateSituation(uncalibrated, measured.factor(l.log.Len(), l.version))); err != nil {
 			return nil, err
 		}
 	}
-	return s.priced(l, at), nil
+	return s.withPrices(l, situation), nil
 }
 
-// given is the situation in the figures of the counter.
-func (s *Session) given(ctx context.Context, l loaded, step Step, how how) (policy.Situation, error) {
+// buildSituation is the situation in the figures of the counter.
+func (s *Session) buildSituation(ctx context.Context, l snapshot, step Step, options stepOptions) (policy.Situation, error) {
 	reach := s.reach(step)
-	sent := s.around(step, l, reach == render.Tools && s.offered())
-	next := s.around(step, l, reach == render.Tools)
-	given, err := s.c.given(ctx, l.log, next, s.profile(step), s.cached().sizes)
+	sent := s.baseRequest(step, l, reach == render.Tools && s.offersTools())
+	next := s.baseRequest(step, l, reach == render.Tools)
+	situation, err := s.c.baseSituation(ctx, l.log, next, s.profile(step), s.state().sizes)
 	if err != nil {
-		return given, err
+		return situation, err
 	}
-	given.Sent, given.SentFixed = sent, s.c.stands.Prompt(sent)
+	situation.SentBase, situation.SentFixed = sent, s.c.tokenMemo.Prompt(sent)
 	if step.Fixed > 0 {
-		given.Fixed, given.SentFixed = step.Fixed, step.Fixed
+		situation.Fixed, situation.SentFixed = step.Fixed, step.Fixed
 	}
-	given.Name = s.c.namer(ctx)
+	situation.Namer = s.c.namer(ctx)
 	if p, ok := policy.As[policy.Caching](s.c.config.Policy); ok {
-		given.CacheRule = p.CacheRule()
+		situation.CacheRule = p.CacheRule()
 	}
-	given.Current, given.Round = l.plan, l.round
-	given.Window, given.Output, given.Budget = step.Window, step.Output, step.Budget
-	given.Forced, given.Harder, given.Instructions = how.forced, how.refused, how.instructions
-	given.Attempt, given.Attempts = how.attempt, how.attempts
-	given.Answers = given.Answers.For(step.Agent)
-	return given, nil
+	situation.Current, situation.Round = l.plan, l.round
+	situation.Window, situation.Output, situation.Budget = step.Window, step.Output, step.Budget
+	situation.Forced, situation.Refusals, situation.Instructions = options.forced, options.refusals, options.instructions
+	situation.Attempt, situation.Attempts = options.attempt, options.attempts
+	situation.Answers = situation.Answers.For(step.Agent)
+	return situation, nil
 }
 
 // reach is how the reader of the step's prompt gets at what was removed: by the
@@ -97,16 +97,16 @@ func (s *Session) reach(step Step) render.Reach {
 // the default, and stay unsaid.
 func (s *Session) profile(step Step) render.Profile {
 	p := step.Profile
-	p.Key = s.c.signing.known()
+	p.Key = s.c.signing.get()
 	if p.Reach = s.reach(step); p.Reach == render.Tools {
 		p.Reach = ""
 	}
 	return p
 }
 
-// around is the request around the messages: the step's, with the memory block
+// baseRequest is the request around the messages: the step's, with the memory block
 // behind its system prompt, and with the tools that reach what was removed.
-func (s *Session) around(step Step, l loaded, offered bool) *prompt.Prompt {
+func (s *Session) baseRequest(step Step, l snapshot, offered bool) *prompt.Prompt {
 	base := *cmp.Or(step.Base, &prompt.Prompt{})
 	base.Messages = nil
 	if l.plan != nil && l.plan.Memory != nil {
@@ -120,19 +120,19 @@ func (s *Session) around(step Step, l loaded, offered bool) *prompt.Prompt {
 	return &base
 }
 
-// given is what a policy needs to know of a log before a request, whoever keeps
+// baseSituation is what a policy needs to know of a log before a request, whoever keeps
 // the log.
-func (c *Compactor) given(ctx context.Context, t *thread.Thread, base *prompt.Prompt, profile render.Profile, sizes *sizes) (policy.Situation, error) {
-	known := sizes.counts(profile, c.config.Counter)
-	changed, plain, err := known.sizes(ctx, t)
+func (c *Compactor) baseSituation(ctx context.Context, t *thread.Thread, base *prompt.Prompt, profile render.Profile, sizes *sizeCache) (policy.Situation, error) {
+	known := sizes.forProfile(profile, c.config.Counter)
+	changed, plain, err := known.messageSizes(ctx, t)
 	if err != nil {
 		return policy.Situation{}, err
 	}
 	return policy.Situation{
 		Thread: t, Memo: &known.memo, Base: base, Profile: profile,
-		Counter: c.config.Counter, Count: c.stands.Message, CountText: c.config.Memory.Summarizer(c.config.Counter).Counter, Estimates: &known.estimates, Fixed: c.stands.Prompt(base),
-		Changed: changed, Plain: plain,
-		Summarizer: c.config.Summarizer, Answers: c.config.Answers, Tools: c.config.Tools, Source: c.source(t), Now: c.config.Now(),
+		Counter: c.config.Counter, Count: c.tokenMemo.Message, CountText: c.config.Memory.Summarizer(c.config.Counter).Counter, Estimates: &known.estimates, Fixed: c.tokenMemo.Prompt(base),
+		ChangedSizes: changed, PlainSizes: plain,
+		Summarizer: c.config.Summarizer, Answers: c.config.Answers, Tools: c.config.Tools, CurrentSource: c.source(t), Now: c.config.Now(),
 	}, nil
 }
 
@@ -149,30 +149,30 @@ func (c *Compactor) namer(ctx context.Context) artifact.Namer {
 	return name
 }
 
-// priced is a situation with what the tokens of its model cost, whether the
+// withPrices is a situation with what the tokens of its model cost, whether the
 // provider has forgotten the prompt since it last read one, and the chance that it
 // will have done so by the next step. With Config.IgnorePrices, or for a model
 // that the table of package token does not hold, there are no prices.
-func (s *Session) priced(l loaded, at *policy.Situation) *policy.Situation {
-	out := *at
-	last := lastRead(l.log, l.first)
+func (s *Session) withPrices(l snapshot, situation *policy.Situation) *policy.Situation {
+	out := *situation
+	last := lastPromptRead(l.log, l.firstNew)
 	out.Cached = !last.IsZero()
-	m, err := token.Models().Find(at.Base.Model)
-	if at.Base.Model == "" || err != nil || s.c.config.IgnorePrices {
+	m, err := token.Models().Find(situation.Base.Model)
+	if situation.Base.Model == "" || err != nil || s.c.config.IgnorePrices {
 		return &out
 	}
-	out.Rates, _ = cost.Of(m, at.Prompt)
+	out.Rates, _ = cost.RatesOf(m, situation.PromptTokens)
 	if ttl := m.Cache.Life(); ttl > 0 {
 		out.CacheLife = ttl
-		out.Cold = out.Cached && at.Now.Sub(last) > ttl
-		out.Expiry = expiryChance(l.log, ttl)
+		out.CacheExpired = out.Cached && situation.Now.Sub(last) > ttl
+		out.ExpiryChance = expiryChance(l.log, ttl)
 	}
 	return &out
 }
 
-// lastRead is when the provider last read a prompt of the log: with the messages
+// lastPromptRead is when the provider last read a prompt of the log: with the messages
 // before those that have just come. Zero where there were none, or nobody knows.
-func lastRead(log *thread.Thread, first int) time.Time {
+func lastPromptRead(log *thread.Thread, first int) time.Time {
 	for i := first - 1; i >= 0; i-- {
 		if uncopied.At(log, i).Role == thread.Assistant {
 			return uncopied.At(log, first-1).Time
@@ -182,10 +182,10 @@ func lastRead(log *thread.Thread, first int) time.Time {
 }
 
 const (
-	// usualRequests: before a conversation has told more, one request of so many is
+	// assumedRequests: before a conversation has told more, one request of so many is
 	// taken to come too late. The agents of the dev split pause for that long three
 	// times in a hundred; one that never does must not wait for it for long.
-	usualRequests = 100
+	assumedRequests = 100
 	// recentMessages bounds how far back pauses are looked for.
 	recentMessages = 1000
 )
@@ -208,70 +208,70 @@ func expiryChance(log *thread.Thread, ttl time.Duration) float64 {
 		}
 		last = before.Time
 	}
-	return float64(late+1) / float64(asked+usualRequests)
+	return float64(late+1) / float64(asked+assumedRequests)
 }
 
-// expect notes what a compaction will save where prices are known: in each step,
+// addExpectedSavings notes what a compaction will save where prices are known: in each step,
 // as tokens of uncached input, and after how many steps that is more than what
 // writing the new prefix costs.
-func expect(details map[string]any, at *policy.Situation, after int) {
-	freed := at.Prompt - after
-	steps := cost.BreakEven(at.Rates, freed, at.Messages, at.Cold)
+func addExpectedSavings(details map[string]any, situation *policy.Situation, after int) {
+	freed := situation.PromptTokens - after
+	steps := cost.BreakEven(situation.Rates, freed, situation.MessageTokens, situation.CacheExpired)
 	if math.IsInf(steps, 1) {
 		return
 	}
-	details["saved_per_step"] = int(at.Rates.Read * float64(freed))
+	details["saved_per_step"] = int(situation.Rates.Read * float64(freed))
 	details["pays_after_steps"] = int(math.Ceil(steps))
 }
 
 // limit is what a request may take, in tokens: what the policy allows, the
 // budget, or what the window leaves beside the answer; 0 where none is known.
-func (s *Session) limit(at *policy.Situation) int {
-	p, window := s.c.config.Policy, at.Window
+func (s *Session) limit(situation *policy.Situation) int {
+	p, window := s.c.config.Policy, situation.Window
 	if w, ok := policy.As[policy.Windowed](p); ok {
-		window = w.WindowOf(at)
+		window = w.ContextWindow(situation)
 	}
-	limit := max(0, window-at.Output)
-	if at.Budget > 0 && (limit == 0 || at.Budget < limit) {
-		limit = at.Budget
+	limit := max(0, window-situation.Output)
+	if situation.Budget > 0 && (limit == 0 || situation.Budget < limit) {
+		limit = situation.Budget
 	}
 	if bounded, ok := policy.As[policy.Bounded](p); ok {
-		if own := bounded.Limit(at); own > 0 && (limit == 0 || own < limit) {
+		if own := bounded.Limit(situation); own > 0 && (limit == 0 || own < limit) {
 			limit = own
 		}
 	}
 	return limit
 }
 
-// bring reads stored content that the agent plainly means, inside what the limit
+// rehydrate reads stored content that the agent plainly means, inside what the limit
 // leaves; a policy that keeps room for it free makes that room with the compaction
 // that is due. What cannot be read is passed over. The events of the rehydrator
 // wait for render, which knows what of it stands in the prompt.
-func (s *Session) bring(ctx context.Context, at *policy.Situation) (*policy.Situation, []render.Rehydrated, error) {
-	k := s.cached()
-	k.brought.take() // of an earlier try
-	if k.rehydrator == nil || at.Current.Empty() {
-		return at, nil, nil
+func (s *Session) rehydrate(ctx context.Context, situation *policy.Situation) (*policy.Situation, []render.Rehydrated, error) {
+	k := s.state()
+	k.pendingEvents.take() // of an earlier try
+	if k.rehydrator == nil || situation.Current.Empty() {
+		return situation, nil, nil
 	}
-	turn := rehydrate.TurnOf(at.Thread, at.Base.Tools)
+	turn := rehydrate.TurnOf(situation.Thread, situation.Base.Tools)
 	reserve := 0
 	if p, ok := policy.As[policy.Reserving](s.c.config.Policy); ok {
-		if reserve, turn.Most = p.Reserve(at); turn.Most == 0 {
-			turn.Most = -1
+		if reserve, turn.MaxArtifacts = p.Reserve(situation); turn.MaxArtifacts == 0 {
+			turn.MaxArtifacts = -1
 		}
 	}
-	if limit := s.limit(at); limit > 0 {
-		turn.Room = max(limit-at.Prompt, reserve)
+	if limit := s.limit(situation); limit > 0 {
+		turn.Room = max(limit-situation.PromptTokens, reserve)
 		if turn.Room <= 0 {
 			turn.Room = -1
 		}
 	}
-	shown, what, err := k.rehydrator.Rehydrate(ctx, s.c.config.Requester, turn, at.Current)
+	shown, what, err := k.rehydrator.Rehydrate(ctx, s.c.config.Requester, turn, situation.Current)
 	if err != nil && ctx.Err() != nil {
 		return nil, nil, ctx.Err()
 	}
 	for i := range shown {
-		shown[i].Reach = at.Profile.Reach
+		shown[i].Reach = situation.Profile.Reach
 	}
-	return at.With(what), shown, nil
+	return situation.WithRehydrated(what), shown, nil
 }

@@ -9,13 +9,13 @@ import (
 )
 
 // source tells what the source of a replayable result looks like now (A8): as
-// Config.Current says, else as the tool's Capture does, else as the newest result
+// Config.CurrentSource says, else as the tool's Capture does, else as the newest result
 // in the log does that was read from it.
 func (c *Compactor) source(t *thread.Thread) func(thread.ToolCall) (thread.Determinism, bool) {
-	if c.config.Current != nil {
-		return c.config.Current
+	if c.config.CurrentSource != nil {
+		return c.config.CurrentSource
 	}
-	newest := sync.OnceValue(func() map[string]thread.Determinism { return newestOf(t) })
+	newest := sync.OnceValue(func() map[string]thread.Determinism { return newestDeterminism(t) })
 	return func(call thread.ToolCall) (thread.Determinism, bool) {
 		if capture := c.config.Tools.Policy(call.Name).Capture; capture != nil {
 			now, err := capture(call)
@@ -26,9 +26,9 @@ func (c *Compactor) source(t *thread.Thread) func(thread.ToolCall) (thread.Deter
 	}
 }
 
-// newestOf is what each source looked like when it was last told. A source that
+// newestDeterminism is what each source looked like when it was last told. A source that
 // was written to since looks like nobody knows what.
-func newestOf(t *thread.Thread) map[string]thread.Determinism {
+func newestDeterminism(t *thread.Thread) map[string]thread.Determinism {
 	newest, calls := map[string]thread.Determinism{}, map[string]thread.ToolCall{}
 	for _, m := range t.All() {
 		for _, call := range m.Calls() {
@@ -47,9 +47,9 @@ func newestOf(t *thread.Thread) map[string]thread.Determinism {
 	return newest
 }
 
-// captured gives the results of tools that can tell what their sources look like
+// captureSources gives the results of tools that can tell what their sources look like
 // what these look like now, where the caller has not said it.
-func (s *Session) captured(log *thread.Thread, messages []thread.Message) {
+func (s *Session) captureSources(log *thread.Thread, messages []thread.Message) {
 	var calls map[string]thread.ToolCall
 	for i := range messages {
 		r, ok := messages[i].Result()

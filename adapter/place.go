@@ -35,7 +35,7 @@ func (s *Sessions[M]) place(ctx context.Context, id string, own []thread.Message
 		var stale *palimpsest.VersionError
 		switch {
 		case same == len(log):
-			_, err := session.Only(palimpsest.Condition{Log: &same}).Append(ctx, own[same:]...)
+			_, err := session.OnlyIf(palimpsest.Condition{Log: &same}).Append(ctx, own[same:]...)
 			if err == nil {
 				return session, nil
 			}

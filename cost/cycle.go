@@ -19,15 +19,15 @@ type Rates struct {
 	Write, Read, Output float64
 }
 
-// Usual are the rates of the providers whose agents are used most, for a model
+// UsualRates are the rates of the providers whose agents are used most, for a model
 // whose own are not known: 1.25 for a write that lives five minutes, a tenth for
 // a read, five for output (models.json of package token, 2026-11).
-func Usual() Rates { return Rates{Write: 1.25, Read: 0.10, Output: 5} }
+func UsualRates() Rates { return Rates{Write: 1.25, Read: 0.10, Output: 5} }
 
-// Of returns the rates of a model for prompts of the given length in tokens, with
+// RatesOf returns the rates of a model for prompts of the given length in tokens, with
 // the shortest time to live that its cache has. It is false when the table holds
 // no price of the model.
-func Of(m token.Model, prompt int) (Rates, bool) {
+func RatesOf(m token.Model, prompt int) (Rates, bool) {
 	p, ok := m.Price(prompt)
 	if !ok || p.Input <= 0 {
 		return Rates{}, false
@@ -52,27 +52,27 @@ type Cycle struct {
 	// compaction leaves as it was, so that the cache still has it: system, tools
 	// and what stands before the first change.
 	After, Kept float64
-	// Made is what making a compaction costs, in units of uncached input: 0
+	// CompactionCost is what making a compaction costs, in units of uncached input: 0
 	// without a model.
-	Made float64
-	// New is what the step that compacts brings and no cache holds yet. It is
+	CompactionCost float64
+	// Uncached is what the step that compacts brings and no cache holds yet. It is
 	// written whether the step compacts or not, so that a large one is a good
 	// occasion. 0 stands for Growth.
-	New float64
-	// Expiry is the chance that the provider has forgotten the prompt at the next
+	Uncached float64
+	// ExpiryChance is the chance that the provider has forgotten the prompt at the next
 	// step, 0 to 1. Compacting costs nothing then, so that waiting for it is worth
 	// something.
-	Expiry float64
+	ExpiryChance float64
 }
 
 // rewrite is A, what a compaction costs beyond the steps that it stands between:
 // the rest of the prompt is written where it would have been read.
 func (c Cycle) rewrite(r Rates) float64 {
-	fresh := c.New
+	fresh := c.Uncached
 	if fresh <= 0 {
 		fresh = c.Growth
 	}
-	return max(0, (r.Write-r.Read)*(c.After-c.Kept-fresh)+c.Made)
+	return max(0, (r.Write-r.Read)*(c.After-c.Kept-fresh)+c.CompactionCost)
 }
 
 // Steps is how many steps there should be between two compactions, and at least
@@ -88,16 +88,16 @@ func (c Cycle) Steps(r Rates) float64 {
 		return math.Inf(1)
 	}
 	a := c.rewrite(r) / (r.Read * c.Growth)
-	if c.Expiry <= 0 {
+	if c.ExpiryChance <= 0 {
 		return max(1, math.Sqrt(2*a))
 	}
-	return max(1, solve(c.Expiry*c.Expiry*a)/c.Expiry)
+	return max(1, solveCycle(c.ExpiryChance*c.ExpiryChance*a)/c.ExpiryChance)
 }
 
-// solve returns the u for which u − 1 + e^(−u) is z, by Newton's method: the
+// solveCycle returns the u for which u − 1 + e^(−u) is z, by Newton's method: the
 // function is convex and the first u is not too small, so that it comes down to
 // it from above.
-func solve(z float64) float64 {
+func solveCycle(z float64) float64 {
 	if z <= 0 {
 		return 0
 	}
@@ -116,11 +116,11 @@ func (c Cycle) Mark(r Rates) float64 { return c.After + (c.Steps(r)-1)*c.Growth 
 // cost: it took `freed` tokens out of a prompt, and what stood behind the first of
 // them was `rest` tokens, the freed ones included. On a cold cache it is 0; when
 // nothing was freed, or reading costs nothing, it is infinite.
-func BreakEven(r Rates, freed, rest int, cold bool) float64 {
+func BreakEven(r Rates, freed, rest int, cacheExpired bool) float64 {
 	switch {
 	case freed <= 0 || r.Read <= 0:
 		return math.Inf(1)
-	case cold:
+	case cacheExpired:
 		return 0
 	}
 	return max(0, (r.Write-r.Read)*float64(rest-freed)/(r.Read*float64(freed)))

@@ -91,15 +91,15 @@ func TestExpiry(t *testing.T) {
 	for _, test := range []struct{ expiry, steps float64 }{
 		{0, 17.94}, {0.001, 18.00}, {0.03, 19.71}, {0.1, 25.30}, {1, 162},
 	} {
-		c := cost.Cycle{Growth: 800, After: 20_000, Kept: 8_000, Expiry: test.expiry}
+		c := cost.Cycle{Growth: 800, After: 20_000, Kept: 8_000, ExpiryChance: test.expiry}
 		near(t, "steps", c.Steps(r), test.steps, 0.001)
 	}
 	// What a step brings is not written once more: with 6,000 of the 12,000 new,
 	// A is 6,900.
-	c := cost.Cycle{Growth: 800, After: 20_000, Kept: 8_000, New: 6_000}
+	c := cost.Cycle{Growth: 800, After: 20_000, Kept: 8_000, Uncached: 6_000}
 	near(t, "steps", c.Steps(r), math.Sqrt(2*6_900/80.0), 1e-9)
 	// Where all of it is new, every step may compact.
-	c.New = 30_000
+	c.Uncached = 30_000
 	if got := c.Steps(r); got != 1 {
 		t.Errorf("with nothing to rewrite: %v steps", got)
 	}
@@ -111,7 +111,7 @@ func TestExpiryIsTheOptimum(t *testing.T) {
 	r := cost.Rates{Write: 1.25, Read: 0.1}
 	for _, growth := range []float64{300, 800, 2_000} {
 		for _, h := range []float64{0.005, 0.02, 0.05, 0.1} {
-			c := cost.Cycle{Growth: growth, After: 20_000, Kept: 8_000, Expiry: h}
+			c := cost.Cycle{Growth: growth, After: 20_000, Kept: 8_000, ExpiryChance: h}
 			rewrite := (r.Write - r.Read) * (c.After - c.Kept - growth)
 			mean := func(n int) float64 {
 				sum, steps, there := 0.0, 0.0, 1.0
@@ -159,18 +159,18 @@ func TestBreakEven(t *testing.T) {
 // without a cache has no cheaper reads.
 func TestRates(t *testing.T) {
 	m := token.Model{Prices: []token.Price{{Input: 4, Output: 20, CacheRead: 0.4, CacheWrite: 5}}, Cache: token.Cache{Match: "breakpoint"}}
-	if r, ok := cost.Of(m, 1_000); !ok || r != (cost.Rates{Write: 1.25, Read: 0.1, Output: 5}) {
+	if r, ok := cost.RatesOf(m, 1_000); !ok || r != (cost.Rates{Write: 1.25, Read: 0.1, Output: 5}) {
 		t.Errorf("%+v, %v", r, ok)
 	}
 	m.Cache = token.Cache{}
-	if r, ok := cost.Of(m, 1_000); !ok || r.Read != 1 {
+	if r, ok := cost.RatesOf(m, 1_000); !ok || r.Read != 1 {
 		t.Errorf("without a cache: %+v, %v", r, ok)
 	}
-	if _, ok := cost.Of(token.Model{}, 1_000); ok {
+	if _, ok := cost.RatesOf(token.Model{}, 1_000); ok {
 		t.Error("a model without prices has rates")
 	}
 	for _, m := range token.Models().All() {
-		if r, ok := cost.Of(m, 1_000); ok && (r.Read <= 0 || r.Read > 1 || r.Write < 1 || r.Output < 1) {
+		if r, ok := cost.RatesOf(m, 1_000); ok && (r.Read <= 0 || r.Read > 1 || r.Write < 1 || r.Output < 1) {
 			t.Errorf("%s: %+v", m.Name, r)
 		}
 	}

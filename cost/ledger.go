@@ -56,14 +56,14 @@ func (b Bill) Cost(r Rates) (input, output float64) {
 //
 // It is not safe for concurrent use.
 type Ledger struct {
-	cache token.Cache
-	ttl   time.Duration
-	until map[uint64]time.Duration // by prefix: when it is forgotten
+	cache  token.Cache
+	ttl    time.Duration
+	expiry map[uint64]time.Duration // by prefix: when it is forgotten
 }
 
 // NewLedger returns a ledger with an empty cache. A ttl of 0 never forgets.
 func NewLedger(c token.Cache, ttl time.Duration) *Ledger {
-	return &Ledger{cache: c, ttl: ttl, until: map[uint64]time.Duration{}}
+	return &Ledger{cache: c, ttl: ttl, expiry: map[uint64]time.Duration{}}
 }
 
 // Bill bills a request and remembers what the provider would.
@@ -94,7 +94,7 @@ func (l *Ledger) Bill(q Request) Bill {
 	}
 	found := -1
 	for _, mark := range marks {
-		found = max(found, l.find(prefixes, mark, q.At))
+		found = max(found, l.findCached(prefixes, mark, q.At))
 	}
 	if found >= 0 {
 		b.Read = sizes[found]
@@ -103,7 +103,7 @@ func (l *Ledger) Bill(q Request) Bill {
 	for _, mark := range marks {
 		if sizes[mark] >= l.cache.Minimum {
 			last = mark
-			l.keep(prefixes[mark], q.At)
+			l.remember(prefixes[mark], q.At)
 		}
 	}
 	if last > found {
@@ -113,23 +113,23 @@ func (l *Ledger) Bill(q Request) Bill {
 	return b
 }
 
-// find returns the last block of the longest prefix that is kept and that a mark
+// findCached returns the last block of the longest prefix that is kept and that a mark
 // finds, or -1.
-func (l *Ledger) find(prefixes []uint64, mark int, now time.Duration) int {
+func (l *Ledger) findCached(prefixes []uint64, mark int, now time.Duration) int {
 	first := 0
 	if l.cache.Lookback > 0 {
 		first = max(0, mark-l.cache.Lookback+1)
 	}
 	for i := mark; i >= first; i-- {
-		if until, kept := l.until[prefixes[i]]; kept && (l.ttl == 0 || now <= until) {
-			l.keep(prefixes[i], now)
+		if until, kept := l.expiry[prefixes[i]]; kept && (l.ttl == 0 || now <= until) {
+			l.remember(prefixes[i], now)
 			return i
 		}
 	}
 	return -1
 }
 
-func (l *Ledger) keep(prefix uint64, now time.Duration) { l.until[prefix] = now + l.ttl }
+func (l *Ledger) remember(prefix uint64, now time.Duration) { l.expiry[prefix] = now + l.ttl }
 
 // offset and prime are those of FNV-1a with 64 bits.
 const (

@@ -45,8 +45,8 @@ func Legal(t *thread.Thread, pairs *thread.Pairing) *Points {
 // Legal reports whether the thread may be cut before message i.
 func (p *Points) Legal(i int) bool { return i >= 0 && i < len(p.legal) && p.legal[i] }
 
-// before returns the last legal point at or before i; 0 is always one.
-func (p *Points) before(i int) int {
+// legalAtOrBefore returns the last legal point at or before i; 0 is always one.
+func (p *Points) legalAtOrBefore(i int) int {
 	for i > 0 && !p.legal[i] {
 		i--
 	}
@@ -68,7 +68,7 @@ type LastMessages struct{ N int }
 
 // Cut implements Policy.
 func (c LastMessages) Cut(p *Points, _ func(int) int) int {
-	return p.before(max(0, p.thread.Len()-max(0, c.N)))
+	return p.legalAtOrBefore(max(0, p.thread.Len()-max(0, c.N)))
 }
 
 // LastTurns keeps the last N turns whole. A turn begins with what a person
@@ -87,7 +87,7 @@ func (c LastTurns) Cut(p *Points, _ func(int) int) int {
 	if left > 0 {
 		n = 0
 	}
-	return p.before(n)
+	return p.legalAtOrBefore(n)
 }
 
 // LastTokens keeps at most N tokens, and always at least the last legal piece

@@ -66,7 +66,7 @@ func gapsOf(s *references.Session, model string) (next func() time.Duration, rec
 // newReplay makes the requests of a session for a model with prices.
 func newReplay(s *references.Session, m token.Model, times string, counter *token.Counter) *replay {
 	r := &replay{Session: s, model: m, ttl: m.Cache.Life()}
-	r.rates, _ = cost.Of(m, 0)
+	r.rates, _ = cost.RatesOf(m, 0)
 	p := references.Profile()
 	sum := 0
 	for i, msg := range uncopied.All(s.Thread) {

@@ -16,28 +16,28 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// byCode is who writes the summary when a model's could not be taken.
-const byCode = "extractive"
+// extractiveName is who writes the summary when a model's could not be taken.
+const extractiveName = "extractive"
 
-// asker asks a policy's model for the summary of one plan, each question once,
+// summaryModel asks a policy's model for the summary of one plan, each question once,
 // and keeps what there is to report.
-type asker struct {
-	s      *Situation
-	model  llm.Generator // nil: nobody is asked
-	trust  Trust
-	report summarize.Report
-	lost   int                // bytes of the model's text that were left out
-	most   int                // bytes that a text which is not checked may take
-	others []summarize.Report // of the situation's summarizer
+type summaryModel struct {
+	situation    *Situation
+	model        llm.Generator // nil: nobody is asked
+	trust        Trust
+	report       summarize.Report
+	lostBytes    int                // bytes of the model's text that were left out
+	maxBytes     int                // bytes that a text which is not checked may take
+	otherReports []summarize.Report // of the situation's summarizer
 }
 
-// written has the model answer, takes of the answer what check lets pass, and has
-// code write where that fails: there is no model, none answered, or (rejected) nothing
-// of the answer could be taken. A failure that is final is the error, and so is every
-// one once ctx is done; any other is told as why code wrote.
-func written[A, T any](ctx context.Context, a *asker, ask func() (A, error), check func(A) (T, error), code func(rejected bool) (T, error), final func(error) bool) (out T, failure, err error) {
+// generateOrFallback asks the model and checks its answer. It calls fallback where there
+// is no model, where the model failed, and, with rejected true, where nothing of the
+// answer passed the check. A failure that is final is the error, and so is every one once
+// ctx is done; any other is returned as the reason for the fallback.
+func generateOrFallback[A, T any](ctx context.Context, a *summaryModel, ask func() (A, error), check func(A) (T, error), fallback func(rejected bool) (T, error), isFinal func(error) bool) (out T, failure, err error) {
 	if a.model == nil {
-		out, err = code(false)
+		out, err = fallback(false)
 		return out, nil, err
 	}
 	answer, failure := ask()
@@ -47,16 +47,16 @@ func written[A, T any](ctx context.Context, a *asker, ask func() (A, error), che
 		if out, failure = check(answer); failure == nil {
 			return out, nil, nil
 		}
-	case ctx.Err() != nil || final != nil && final(failure):
+	case ctx.Err() != nil || isFinal != nil && isFinal(failure):
 		return out, nil, failure
 	}
-	out, err = code(rejected)
+	out, err = fallback(rejected)
 	return out, failure, err
 }
 
-// inPieces gives pieces of a conversation to a model, one after the other. One that
-// is too long for its window is given in the pieces that halve makes of it.
-func inPieces[T any](pieces []T, halve func(T) []T, ask func(T) error) error {
+// askInPieces gives pieces of a conversation to a model, one after the other. A piece
+// that is too long for its window is split by halve.
+func askInPieces[T any](pieces []T, halve func(T) []T, ask func(T) error) error {
 	for len(pieces) > 0 {
 		err := ask(pieces[0])
 		if llm.IsOverflow(err) {
@@ -73,17 +73,17 @@ func inPieces[T any](pieces []T, halve func(T) []T, ask func(T) error) error {
 	return nil
 }
 
-// inParts has a model summarize entries on top of an earlier summary, in halves
+// summarizeInHalves has a model summarize entries on top of an earlier summary, in halves
 // where they are too long for its window, the second on top of what it made of the
 // first.
-func inParts(entries []entry, previous string, summarize func([]entry, string) (string, error)) (string, error) {
+func summarizeInHalves(entries []entry, previous string, summarize func([]entry, string) (string, error)) (string, error) {
 	halve := func(e []entry) [][]entry {
 		if len(e) < 2 {
 			return nil
 		}
 		return [][]entry{e[:len(e)/2], e[len(e)/2:]}
 	}
-	err := inPieces([][]entry{entries}, halve, func(e []entry) (err error) {
+	err := askInPieces([][]entry{entries}, halve, func(e []entry) (err error) {
 		text, err := summarize(e, previous)
 		if err == nil {
 			previous = text
@@ -96,19 +96,19 @@ func inParts(entries []entry, previous string, summarize func([]entry, string) (
 	return previous, nil
 }
 
-// leastChunk is the smallest transcript that is halved, in bytes.
-const leastChunk = 2_000
+// minChunkBytes is the smallest transcript that is halved, in bytes.
+const minChunkBytes = 2_000
 
-func halved(chunk string) []string {
-	if len(chunk) <= leastChunk {
+func splitChunk(chunk string) []string {
+	if len(chunk) <= minChunkBytes {
 		return nil
 	}
-	return chunked([]string{chunk}, utf8.RuneCountInString(chunk)/2+1)
+	return chunkEntries([]string{chunk}, utf8.RuneCountInString(chunk)/2+1)
 }
 
-// chunked joins entries to chunks of at most limit characters. An entry that is
+// chunkEntries joins entries to chunks of at most limit characters. An entry that is
 // longer is cut, between characters as readers see them.
-func chunked(entries []string, limit int) []string {
+func chunkEntries(entries []string, limit int) []string {
 	var chunks []string
 	var b strings.Builder
 	size := 0
@@ -147,10 +147,10 @@ func chunked(entries []string, limit int) []string {
 	return chunks
 }
 
-// instructions is what the user wants this summary to keep in mind, as the end of a
+// instructionBlock is what the user wants this summary to keep in mind, as the end of a
 // request to a model; empty where the user said nothing. It stands outside of
 // all that is data.
-func (s *Situation) instructions() string {
+func (s *Situation) instructionBlock() string {
 	text := strings.TrimSpace(s.Instructions)
 	if text == "" {
 		return ""
@@ -162,9 +162,9 @@ func (s *Situation) instructions() string {
 // says nothing are errors like a failed call; all of them are *llm.APIError where the
 // generator keeps its contract. A text that was cut off at its limit is what it says
 // until there, in whole sentences; anything else that was cut off is an error.
-func (a *asker) generate(ctx context.Context, system prompt.System, user string, o *llm.Options) (*llm.Reply, error) {
+func (a *summaryModel) generate(ctx context.Context, system prompt.System, user string, o *llm.Options) (*llm.Reply, error) {
 	system.Text = strings.TrimSpace(system.Text)
-	if a.s.Attempt > 1 {
+	if a.situation.Attempt > 1 {
 		again := llm.Options{}
 		if o != nil {
 			again = *o
@@ -172,7 +172,7 @@ func (a *asker) generate(ctx context.Context, system prompt.System, user string,
 		again.RetryFailed = true
 		o = &again
 	}
-	reply, err := a.s.Answers.Ask(ctx, a.model, &prompt.Prompt{
+	reply, err := a.situation.Answers.Ask(ctx, a.model, &prompt.Prompt{
 		System:   []prompt.System{system},
 		Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: strings.TrimSpace(user)}}}},
 	}, o)
@@ -180,7 +180,7 @@ func (a *asker) generate(ctx context.Context, system prompt.System, user string,
 		return nil, err
 	}
 	if whole := clip.Sentences(reply.Text, len(reply.Text)-1); reply.Stop == llm.StopLength && (o == nil || o.Schema == nil) && whole != "" {
-		a.leftOut(reply.Text[len(whole):])
+		a.reportCut(reply.Text[len(whole):])
 		cut := *reply
 		cut.Text, cut.Stop = whole, llm.StopEnd
 		if n := len(cut.Attempts); n > 0 {
@@ -189,7 +189,7 @@ func (a *asker) generate(ctx context.Context, system prompt.System, user string,
 		}
 		reply = &cut
 	}
-	if err := unusable(reply); err != nil {
+	if err := replyError(reply); err != nil {
 		if n := len(reply.Attempts); n > 0 {
 			all := slices.Clone(reply.Attempts)
 			all[n-1].Err = err
@@ -201,25 +201,25 @@ func (a *asker) generate(ctx context.Context, system prompt.System, user string,
 	return reply, nil
 }
 
-// leftOut reports the end of a text that was cut off.
-func (a *asker) leftOut(end string) {
+// reportCut reports the end of a text that was cut off.
+func (a *summaryModel) reportCut(end string) {
 	a.report = a.report.With(summarize.Report{By: a.model.Model(), Proposed: 1, Dropped: map[string]int{"cut": 1},
 		Left: []summarize.Left{{Text: clip.Head(strings.TrimSpace(end), 200), Cause: "cut"}}})
 }
 
-// within is a model's text in at most limit tokens: not every model keeps to what it
+// clipAndReport is a model's text in at most limit tokens: not every model keeps to what it
 // is allowed, and not every server makes it.
-func (a *asker) within(text string, limit int) string {
-	cut := a.s.clip(text, limit)
+func (a *summaryModel) clipAndReport(text string, limit int) string {
+	cut := a.situation.clipText(text, limit)
 	if cut != text {
-		a.leftOut(text[len(cut):])
+		a.reportCut(text[len(cut):])
 	}
 	return cut
 }
 
-// clip cuts a text to limit tokens, at the end of a line or a sentence where it
+// clipText cuts a text to limit tokens, at the end of a line or a sentence where it
 // can.
-func (s *Situation) clip(text string, limit int) string {
+func (s *Situation) clipText(text string, limit int) string {
 	for s.Counter.Text(text) > limit && text != "" {
 		most := len(text) * 9 / 10
 		whole := clip.Sentences(text, most)
@@ -231,7 +231,7 @@ func (s *Situation) clip(text string, limit int) string {
 	return text
 }
 
-func unusable(reply *llm.Reply) error {
+func replyError(reply *llm.Reply) error {
 	switch {
 	case reply.Err() != nil:
 		return reply.Err()
@@ -243,8 +243,8 @@ func unusable(reply *llm.Reply) error {
 	return nil
 }
 
-// text has the model answer a text with a text.
-func (a *asker) text(ctx context.Context, system prompt.System, user string, o *llm.Options) (string, error) {
+// generateText has the model answer a text with a text.
+func (a *summaryModel) generateText(ctx context.Context, system prompt.System, user string, o *llm.Options) (string, error) {
 	reply, err := a.generate(ctx, system, user, o)
 	if err != nil {
 		return "", err
@@ -252,47 +252,47 @@ func (a *asker) text(ctx context.Context, system prompt.System, user string, o *
 	return strings.TrimSpace(reply.Text), nil
 }
 
-// fill is a template with its values in place of their names, two arguments each.
-func fill(template string, values ...string) string {
+// fillTemplate is a template with its values in place of their names, two arguments each.
+func fillTemplate(template string, values ...string) string {
 	return strings.NewReplacer(values...).Replace(template)
 }
 
 // inputTag finds whatever a reader could take for one of the tags of our requests.
 var inputTag = pattern.New(`(?i)<(\s*/?\s*(?:context-compaction-input|previous-summary|existing-workstream-state|new-messages|new-entries|blocks))`)
 
-// inTag writes content so that it opens and closes none of the tags; all else
+// escapeTags writes content so that it opens and closes none of the tags; all else
 // stays as it was said.
-func inTag(content string) string { return inputTag().ReplaceAllString(content, "&lt;$1") }
+func escapeTags(content string) string { return inputTag().ReplaceAllString(content, "&lt;$1") }
 
-// summarized is the structured summary of messages that the situation's summarizer
+// summarizeStructured is the structured summary of messages that the situation's summarizer
 // makes, or else code.
-func (a *asker) summarized(ctx context.Context, in summarize.Input) (summary.Summary, error) {
-	summarizer := a.s.Summarizer
+func (a *summaryModel) summarizeStructured(ctx context.Context, in summarize.Input) (summary.Summary, error) {
+	summarizer := a.situation.Summarizer
 	if summarizer == nil {
-		summarizer = &summarize.Extractive{Counter: a.s.Counter.Text}
+		summarizer = &summarize.Extractive{Counter: a.situation.Counter.Text}
 	}
-	in.Answers, in.Instructions = a.s.Answers, a.s.Instructions
+	in.Answers, in.Instructions = a.situation.Answers, a.situation.Instructions
 	out, err := summarizer.Summarize(ctx, in)
 	if out.Report.By != "" {
-		a.others = append(a.others, out.Report)
+		a.otherReports = append(a.otherReports, out.Report)
 	}
 	return out.Summary, err
 }
 
 // reports are those of the plan: who wrote its summary, or, when there is a
 // failure, what took the place of the model.
-func (a *asker) reports(instead string, failure error) []summarize.Report {
+func (a *summaryModel) reports(fallback string, failure error) []summarize.Report {
 	r := a.report
 	if failure != nil {
-		who := byCode
+		who := extractiveName
 		if a.model != nil {
 			who = cmp.Or(r.By, a.model.Model())
 		}
 		r.Failures = append(r.Failures, summarize.Failures(who, failure)...)
-		r.By = instead
+		r.By = fallback
 	}
 	if r.By == "" {
-		return a.others
+		return a.otherReports
 	}
-	return append(a.others, r)
+	return append(a.otherReports, r)
 }

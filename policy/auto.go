@@ -71,9 +71,9 @@ func Favors() []string {
 	return []string{string(FavorQuality), string(FavorBalanced), string(FavorCost)}
 }
 
-// leastWindow is less than any model reads, in tokens: a smaller request was not refused
+// minWindow is less than any model reads, in tokens: a smaller request was not refused
 // for its size.
-const leastWindow = 1_000
+const minWindow = 1_000
 
 const (
 	// balancedMark is the size below which FavorBalanced lets a request be, in
@@ -98,26 +98,26 @@ const (
 	defaultHard    = 0.9
 	defaultTarget  = 0.5
 	defaultWorking = 20_000
-	// leastGain is how much larger than after a compaction the prompt must be
+	// minGain is how much larger than after a compaction the prompt must be
 	// before prices decide for one, as a ratio: what the law says of a few tokens
 	// is not worth a new prefix. A prompt that is forgotten is written anew in any
-	// case, so that there almost any gain will do (leastColdGain; on the dev split
-	// it saves 1.3 % over leastGain, see lab/README.md).
-	leastGain     = 1.2
-	leastColdGain = 1.05
-	// recent is how many messages the growth of a step is taken from. A step counts
+	// case, so that there almost any gain will do (minColdGain; on the dev split
+	// it saves 1.3 % over minGain, see lab/README.md).
+	minGain     = 1.2
+	minColdGain = 1.05
+	// growthMessages is how many messages the growth of a step is taken from. A step counts
 	// as burst tokens at most, and so many steps of the usual growth are added: a
 	// conversation begins with reading, and a large file is no sign that the next
 	// steps bring as much, so that the plain mean puts the mark too high, the first
 	// one most (on the dev split this takes a third of the cost over the best
 	// schedule away, see lab/README.md).
-	recent      = 200
-	burst       = 1_500
-	usualGrowth = 500
-	usualSteps  = 50
-	// harderBy is what the target shrinks by each time that the provider refuses
+	growthMessages = 200
+	maxStepGrowth  = 1_500
+	usualGrowth    = 500
+	usualSteps     = 50
+	// refusalShrink is what the target shrinks by each time that the provider refuses
 	// the request all the same: its own count is larger than ours then.
-	harderBy = 0.7
+	refusalShrink = 0.7
 )
 
 // Name returns "auto".
@@ -127,59 +127,59 @@ func (Auto) Name() string { return "auto" }
 // which it costs more than a compaction.
 func (a Auto) Due(s *Situation) (bool, string) {
 	a = a.Defaults()
-	if hard := s.share(a.Hard); hard > 0 && s.Prompt > hard {
-		return true, fmt.Sprintf("the request takes %d tokens, the mark is %d of %d", s.Prompt, hard, s.Limit())
+	if hard := s.shareOfLimit(a.Hard); hard > 0 && s.PromptTokens > hard {
+		return true, fmt.Sprintf("the request takes %d tokens, the mark is %d of %d", s.PromptTokens, hard, s.Limit())
 	}
-	mark := a.mark(s)
+	mark := a.priceMark(s)
 	switch {
-	case mark == 0 || s.Prompt <= mark:
+	case mark == 0 || s.PromptTokens <= mark:
 		return false, ""
-	case mark == a.least(s):
-		return true, fmt.Sprintf("the request takes %d tokens, the balanced mark is %d", s.Prompt, mark)
-	case s.Cold:
-		return true, fmt.Sprintf("the request takes %d tokens, and the provider has forgotten it", s.Prompt)
+	case mark == a.favorFloor(s):
+		return true, fmt.Sprintf("the request takes %d tokens, the balanced mark is %d", s.PromptTokens, mark)
+	case s.CacheExpired:
+		return true, fmt.Sprintf("the request takes %d tokens, and the provider has forgotten it", s.PromptTokens)
 	}
-	return true, fmt.Sprintf("the request takes %d tokens, beyond %d it costs more than a compaction", s.Prompt, mark)
+	return true, fmt.Sprintf("the request takes %d tokens, beyond %d it costs more than a compaction", s.PromptTokens, mark)
 }
 
-// mark is the size of the request beyond which compacting is cheaper than going
+// priceMark is the size of the request beyond which compacting is cheaper than going
 // on, in tokens, and not below the floor; 0 when prices are not known or do not
 // count.
-func (a Auto) mark(s *Situation) int {
+func (a Auto) priceMark(s *Situation) int {
 	if s.Rates.Read <= 0 || a.Favor == FavorQuality {
 		return 0
 	}
-	growth := s.growth()
-	after := float64(a.target(s) + a.stays(s))
-	mark := leastColdGain * after
-	if !s.Cold {
-		mark = leastGain * after
-		cycle := cost.Cycle{Growth: growth, After: after, Kept: float64(s.Fixed), New: float64(a.fresh(s)), Expiry: s.Expiry}
+	growth := s.stepGrowth()
+	after := float64(a.target(s) + a.unseenExcess(s))
+	mark := minColdGain * after
+	if !s.CacheExpired {
+		mark = minGain * after
+		cycle := cost.Cycle{Growth: growth, After: after, Kept: float64(s.Fixed), Uncached: float64(a.unreadTokens(s)), ExpiryChance: s.ExpiryChance}
 		mark = max(mark, after+cycle.Steps(s.Rates)*growth)
 	}
-	return max(int(min(mark, 1<<40)), a.floor(s), a.target(s)+1)
+	return max(int(min(mark, 1<<40)), a.priceFloor(s), a.target(s)+1)
 }
 
-// stays is what would be left beyond the target, in tokens, if the thread were
+// unseenExcess is what would be left beyond the target, in tokens, if the thread were
 // compacted now: results that the model has not seen stay whole, and one step later
 // a compaction frees them too.
-func (a Auto) stays(s *Situation) int {
+func (a Auto) unseenExcess(s *Situation) int {
 	unseen := 0
 	for _, i := range strategy.Unseen(s.Thread) {
-		unseen += s.Plain[i]
+		unseen += s.PlainSizes[i]
 	}
-	return max(0, unseen-int(mostUnseen*float64(a.target(s)-s.Fixed)))
+	return max(0, unseen-int(maxUnseenShare*float64(a.target(s)-s.Fixed)))
 }
 
-// growth is what a step is expected to add, in tokens: what a message of the
+// stepGrowth is what a step is expected to add, in tokens: what a message of the
 // model's and what came back for it have added lately, without bursts, and what
 // is usual.
-func (s *Situation) growth() float64 {
+func (s *Situation) stepGrowth() float64 {
 	tokens, steps, step := usualGrowth*usualSteps, usualSteps, 0
-	for i := s.Thread.Len() - 1; i >= 0 && i >= s.Thread.Len()-recent; i-- {
-		step += s.Plain[i]
+	for i := s.Thread.Len() - 1; i >= 0 && i >= s.Thread.Len()-growthMessages; i-- {
+		step += s.PlainSizes[i]
 		if uncopied.At(s.Thread, i).Role == thread.Assistant {
-			tokens += min(step, burst)
+			tokens += min(step, maxStepGrowth)
 			steps++
 			step = 0
 		}
@@ -187,9 +187,9 @@ func (s *Situation) growth() float64 {
 	return float64(tokens) / float64(steps)
 }
 
-// fresh is what no provider has read yet, in tokens: the model's last answer and
+// unreadTokens is what no provider has read yet, in tokens: the model's last answer and
 // what came after it.
-func (a Auto) fresh(s *Situation) int {
+func (a Auto) unreadTokens(s *Situation) int {
 	tokens, answered := 0, false
 	for i := s.Thread.Len() - 1; i >= 0; i-- {
 		if assistant := uncopied.At(s.Thread, i).Role == thread.Assistant; answered && !assistant {
@@ -197,7 +197,7 @@ func (a Auto) fresh(s *Situation) int {
 		} else if assistant {
 			answered = true
 		}
-		tokens += s.Plain[i]
+		tokens += s.PlainSizes[i]
 	}
 	return tokens
 }
@@ -205,50 +205,50 @@ func (a Auto) fresh(s *Situation) int {
 // target is what the request may take after a compaction, in tokens.
 func (a Auto) target(s *Situation) int {
 	a = a.Defaults()
-	target := s.share(a.Target)
+	target := s.shareOfLimit(a.Target)
 	if target == 0 {
-		target = int(float64(s.Prompt) * a.Target)
+		target = int(float64(s.PromptTokens) * a.Target)
 	}
 	if s.Rates.Read > 0 && a.Favor != FavorQuality || a.Favor == FavorQuality && a.Working > 0 {
-		left := s.Fixed + max(cmp.Or(a.Working, defaultWorking), wordsShare*s.words())
+		left := s.Fixed + max(cmp.Or(a.Working, defaultWorking), wordsShare*s.userWordTokens())
 		if a.Working == 0 {
-			left = max(left, int(balancedKept*float64(a.least(s))))
+			left = max(left, int(balancedKept*float64(a.favorFloor(s))))
 		}
 		target = min(target, left)
 	}
-	if hard := s.share(a.Hard); hard > 0 && target >= hard {
+	if hard := s.shareOfLimit(a.Hard); hard > 0 && target >= hard {
 		target = hard / 2
 	}
-	if s.Harder > 0 && s.Prompt >= leastWindow {
-		target = min(target, s.Prompt) // the model reads less than it was thought to
+	if s.Refusals > 0 && s.PromptTokens >= minWindow {
+		target = min(target, s.PromptTokens) // the model reads less than it was thought to
 	}
-	for range s.Harder {
-		target = int(float64(target) * harderBy)
+	for range s.Refusals {
+		target = int(float64(target) * refusalShrink)
 	}
 	return target
 }
 
-// words is the larger of the user's first and last message, in tokens. A third of
+// userWordTokens is the larger of the user's first and last message, in tokens. A third of
 // the room is what they may take before they are shortened, so prices must leave
 // three times as much.
-func (s *Situation) words() int {
+func (s *Situation) userWordTokens() int {
 	words := 0
 	for _, i := range s.firstAndLast((*thread.Message).StartsTurn) {
-		words = max(words, s.Plain[i])
+		words = max(words, s.PlainSizes[i])
 	}
 	return words
 }
 
 // firstAndLast are the positions of the first and the last message of a kind; one where
 // they are the same, none where there is none.
-func (s *Situation) firstAndLast(is func(*thread.Message) bool) []int {
+func (s *Situation) firstAndLast(matches func(*thread.Message) bool) []int {
 	messages := uncopied.Messages(s.Thread)
 	for first := range messages {
-		if !is(&messages[first]) {
+		if !matches(&messages[first]) {
 			continue
 		}
 		last := len(messages) - 1
-		for last > first && !is(&messages[last]) {
+		for last > first && !matches(&messages[last]) {
 			last--
 		}
 		return slices.Compact([]int{first, last})
@@ -263,20 +263,20 @@ const wordsShare = 3
 func (a Auto) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	a = a.Defaults()
 	target := a.target(s)
-	if s.Prompt <= target {
-		return nil, fmt.Errorf("policy auto: the request takes %d tokens, the target is %d: %w", s.Prompt, target, ErrNothing)
+	if s.PromptTokens <= target {
+		return nil, fmt.Errorf("policy auto: the request takes %d tokens, the target is %d: %w", s.PromptTokens, target, ErrNothing)
 	}
 	whole := s.Limit()
-	for range s.Harder { // the provider counts more than we do
-		whole = int(float64(whole) * harderBy)
+	for range s.Refusals { // the provider counts more than we do
+		whole = int(float64(whole) * refusalShrink)
 	}
 	f, err := Fit(ctx, s, a.Name(), strategy.Auto(), target, whole)
-	if s.Harder > 0 {
+	if s.Refusals > 0 {
 		return f, err
 	}
 	// What must stay may be more than prices, or the target, would leave.
-	hard := s.share(cmp.Or(a.Hard, defaultHard))
-	for _, more := range []int{s.share(cmp.Or(a.Target, defaultTarget)), (target + hard) / 2, hard} {
+	hard := s.shareOfLimit(cmp.Or(a.Hard, defaultHard))
+	for _, more := range []int{s.shareOfLimit(cmp.Or(a.Target, defaultTarget)), (target + hard) / 2, hard} {
 		if !errors.Is(err, ErrOverBudget) {
 			break
 		}
@@ -287,9 +287,9 @@ func (a Auto) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	return f, err
 }
 
-// share is a part of what the model can read, in tokens; 0 when that is not
+// shareOfLimit is a part of what the model can read, in tokens; 0 when that is not
 // known.
-func (s *Situation) share(ratio float64) int { return int(float64(s.Limit()) * ratio) }
+func (s *Situation) shareOfLimit(ratio float64) int { return int(float64(s.Limit()) * ratio) }
 
 // Limit is what the model can read: the budget, or what its window leaves
 // beside its answer. It is 0 when neither is known.
@@ -335,31 +335,31 @@ type Marks struct {
 // and Hard is at most what the model can read.
 func (a Auto) Marks(s *Situation) Marks {
 	a = a.Defaults()
-	m := Marks{Hard: s.share(a.Hard), Target: a.target(s)}
-	m.Soft, m.Mark = s.share(min(defaultSoft, a.Hard)), m.Hard
-	if priced := a.mark(s); priced > 0 && (m.Hard == 0 || priced < m.Hard) {
+	m := Marks{Hard: s.shareOfLimit(a.Hard), Target: a.target(s)}
+	m.Soft, m.Mark = s.shareOfLimit(min(defaultSoft, a.Hard)), m.Hard
+	if priced := a.priceMark(s); priced > 0 && (m.Hard == 0 || priced < m.Hard) {
 		m.Mark, m.Priced = priced, true
 		m.Soft = min(m.Soft, priced)
 	}
 	return m
 }
 
-// floor is the size below which prices do not decide for a compaction, in tokens.
-func (a Auto) floor(s *Situation) int {
-	floor := a.least(s)
-	if s.Cold {
+// priceFloor is the size below which prices do not decide for a compaction, in tokens.
+func (a Auto) priceFloor(s *Situation) int {
+	floor := a.favorFloor(s)
+	if s.CacheExpired {
 		floor = int(balancedCold * float64(floor))
 	}
 	return floor
 }
 
-// least is what FavorBalanced lets a request be, in tokens; 0 in favor of cost.
-func (a Auto) least(s *Situation) int {
+// favorFloor is what FavorBalanced lets a request be, in tokens; 0 in favor of cost.
+func (a Auto) favorFloor(s *Situation) int {
 	switch {
 	case a.Favor == FavorCost:
 		return 0
 	case s.Limit() > 0:
-		return min(balancedMark, s.share(balancedShare))
+		return min(balancedMark, s.shareOfLimit(balancedShare))
 	}
 	return balancedMark
 }
@@ -368,18 +368,18 @@ func (a Auto) least(s *Situation) int {
 // is made.
 const defaultSoft = 0.75
 
-// Soon reports whether the request has passed the soft mark: in any favor 75 % of
+// DueSoon reports whether the request has passed the soft mark: in any favor 75 % of
 // what the model can read, which is short of every hard mark, or the mark that
 // prices put below that. Where prices decide nothing is prepared before that mark:
 // it would keep less, or cost more, than was asked for, and beyond it the agent
 // need not wait while its tools run.
-func (a Auto) Soon(s *Situation) (bool, string) {
+func (a Auto) DueSoon(s *Situation) (bool, string) {
 	soft := a.Marks(s).Soft
-	if soft == 0 || s.Prompt <= soft {
+	if soft == 0 || s.PromptTokens <= soft {
 		return false, ""
 	}
-	return true, fmt.Sprintf("the request takes %d tokens, the soft mark is %d of %d", s.Prompt, soft, s.Limit())
+	return true, fmt.Sprintf("the request takes %d tokens, the soft mark is %d of %d", s.PromptTokens, soft, s.Limit())
 }
 
-// Patient is false: below the hard mark nobody waits.
-func (Auto) Patient() bool { return false }
+// WaitsForJobs is false: below the hard mark nobody waits.
+func (Auto) WaitsForJobs() bool { return false }

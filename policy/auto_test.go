@@ -61,7 +61,7 @@ func TestUnseen(t *testing.T) {
 
 	s := situation(135_000)
 	if due, why := (policy.Auto{}).Due(s); !due {
-		t.Fatalf("%d tokens are not due: %s", s.Prompt, why)
+		t.Fatalf("%d tokens are not due: %s", s.PromptTokens, why)
 	}
 	f, err := policy.Auto{}.Plan(t.Context(), s)
 	if err != nil || last(f) != whole.Text() || len(f.Plan.Summarizations) == 0 {
@@ -118,14 +118,14 @@ func TestPricesDecide(t *testing.T) {
 			if f.Tokens > 60_000 || s.Rates.Read > 0 && f.Tokens > 20_000+s.Fixed {
 				t.Errorf("%d tokens are left", f.Tokens)
 			}
-			return s.Prompt
+			return s.PromptTokens
 		}
 		t.Fatal("never due")
 		return 0
 	}
 	without := dueAt(func(*policy.Situation) {})
-	with := dueAt(func(s *policy.Situation) { s.Rates = cost.Usual() })
-	cold := dueAt(func(s *policy.Situation) { s.Rates, s.Cold = cost.Usual(), true })
+	with := dueAt(func(s *policy.Situation) { s.Rates = cost.UsualRates() })
+	cold := dueAt(func(s *policy.Situation) { s.Rates, s.CacheExpired = cost.UsualRates(), true })
 	if without < 108_000 || without > 115_000 {
 		t.Errorf("without prices it is due at %d tokens", without)
 	}
@@ -148,10 +148,10 @@ func TestBurst(t *testing.T) {
 			messages = append(messages, callTool(id, "Read", "{}", "Next."), answerTool(id, "Read", buildLog(lines)))
 		}
 		s := stateOf(t, threadOf(t, messages...), nil)
-		s.Window, s.Rates = 200_000, cost.Usual()
+		s.Window, s.Rates = 200_000, cost.UsualRates()
 		yes, _ := policy.Auto{Favor: policy.FavorCost}.Due(s)
-		if lines > 100 && (s.Prompt < 45_000 || s.Prompt > 60_000) {
-			t.Fatalf("the burst is %d tokens", s.Prompt)
+		if lines > 100 && (s.PromptTokens < 45_000 || s.PromptTokens > 60_000) {
+			t.Fatalf("the burst is %d tokens", s.PromptTokens)
 		}
 		return yes
 	}
@@ -179,8 +179,8 @@ func TestWhatIsNew(t *testing.T) {
 		}
 		messages = append(messages, callTool("last", "Read", "{}", "Next."), answerTool("last", "Read", buildLog(lines)))
 		s := stateOf(t, threadOf(t, messages...), nil)
-		s.Window, s.Rates, s.Expiry = 200_000, cost.Usual(), expiry
-		s.Prompt = around
+		s.Window, s.Rates, s.ExpiryChance = 200_000, cost.UsualRates(), expiry
+		s.PromptTokens = around
 		yes, _ := policy.Auto{Favor: policy.FavorCost}.Due(s)
 		return yes
 	}
@@ -206,7 +206,7 @@ func TestPricesNeverForbid(t *testing.T) {
 		speak(thread.User, "Keep to this list: "+buildLog(1_500)), callTool("c", "Read", `{}`, "x"), answerTool("c", "Read", buildLog(4_000)), speak(thread.Assistant, "Done."),
 		speak(thread.User, "And this one: "+buildLog(1_500)),
 	), nil)
-	s.Window, s.Rates, s.Cold = 200_000, cost.Usual(), true
+	s.Window, s.Rates, s.CacheExpired = 200_000, cost.UsualRates(), true
 	if due, _ := (policy.Auto{}).Due(s); !due {
 		t.Fatal("not due")
 	}
@@ -240,13 +240,13 @@ func TestRefusedInALargeWindow(t *testing.T) {
 	}
 	s := withSummarizer(stateOf(t, threadOf(t, messages...), nil))
 	s.Window, s.Budget, s.Forced = 1_000_000, 0, true
-	for s.Harder = 1; s.Harder < 4; s.Harder++ {
+	for s.Refusals = 1; s.Refusals < 4; s.Refusals++ {
 		f, err := policy.Auto{}.Plan(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f.Tokens >= s.Prompt*3/4 {
-			t.Errorf("refused %d times: %d tokens of %d are left", s.Harder, f.Tokens, s.Prompt)
+		if f.Tokens >= s.PromptTokens*3/4 {
+			t.Errorf("refused %d times: %d tokens of %d are left", s.Refusals, f.Tokens, s.PromptTokens)
 		}
 	}
 }
@@ -262,7 +262,7 @@ func TestLargeFixedParts(t *testing.T) {
 	s := withSummarizer(stateOf(t, threadOf(t, messages...), nil))
 	s.Base = &prompt.Prompt{System: []prompt.System{{Text: buildLog(1_200)}}}
 	s.Fixed = s.Counter.Prompt(s.Base)
-	s.Prompt += s.Fixed
+	s.PromptTokens += s.Fixed
 	s.Budget = s.Fixed * 3 / 2
 	if due, _ := (policy.Auto{}).Due(s); !due || s.Fixed <= s.Budget/2 {
 		t.Fatalf("due %v with %d of %d fixed", due, s.Fixed, s.Budget)

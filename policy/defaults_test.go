@@ -18,7 +18,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("%+v, written out %+v", a, b)
 	}
 	for _, tool := range []string{"userQuestions", "proceedInOnboarding", "linear_create", "Bash", "lin", "userQuestion"} {
-		if (Workstream{}).allowed(tool) != (Workstream{}).Defaults().allowed(tool) {
+		if (Workstream{}).isAllowedTool(tool) != (Workstream{}).Defaults().isAllowedTool(tool) {
 			t.Error(tool) // D4
 		}
 	}
@@ -37,7 +37,7 @@ func TestDefaults(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &Situation{Thread: th, Base: &prompt.Prompt{System: []prompt.System{{Text: "You help."}}}}
-		s.Prompt = size
+		s.PromptTokens = size
 		for _, window := range []int{0, 8_000, 128_000, 200_000} {
 			s.Window, s.Output = window, window/10
 			for _, pair := range [][2]Policy{

@@ -60,11 +60,11 @@ func TestTimelineDiagrams(t *testing.T) {
 			th, keep := turns(t), 0
 			s := stateOf(t, th, nil)
 			for i := test.first; i < th.Len(); i++ {
-				keep += s.Changed[i]
+				keep += s.ChangedSizes[i]
 			}
 			s.Profile.CachePoints = 4
 			model := llmtest.Script(test.said...)
-			f, err := policy.Timeline{Model: model, MaxTokens: s.Prompt, KeepRecent: keep, SummaryTokens: 100, PrefixTokens: 60}.Plan(t.Context(), s)
+			f, err := policy.Timeline{Model: model, MaxTokens: s.PromptTokens, KeepRecent: keep, SummaryTokens: 100, PrefixTokens: 60}.Plan(t.Context(), s)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,7 +170,7 @@ func TestWorkstreamRollupMark(t *testing.T) {
 func TestLadderDueAtTheMark(t *testing.T) {
 	l := policy.Ladder{MaxInputTokens: 10_000}
 	for _, over := range []int{0, 1} {
-		s := &policy.Situation{Thread: thread.New("t"), Fixed: 100, Messages: 8_500 - 100 - 500 - 2_000 + over}
+		s := &policy.Situation{Thread: thread.New("t"), Fixed: 100, MessageTokens: 8_500 - 100 - 500 - 2_000 + over}
 		if due, why := l.Due(s); due != (over > 0) {
 			t.Errorf("%d over: due %v %s", over, due, why)
 		}

@@ -15,7 +15,7 @@ import (
 // beginning is a situation in which nothing has been said yet, with the usual
 // prices.
 func beginning(window, output, fixed int) *Situation {
-	return &Situation{Thread: thread.New("t"), Base: &prompt.Prompt{}, Window: window, Output: output, Fixed: fixed, Rates: cost.Usual()}
+	return &Situation{Thread: thread.New("t"), Base: &prompt.Prompt{}, Window: window, Output: output, Fixed: fixed, Rates: cost.UsualRates()}
 }
 
 // TestMarks: when each favor compacts and what it keeps, by window. With usual
@@ -70,7 +70,7 @@ func TestMarksBounds(t *testing.T) {
 	}
 	budget := func(s *Situation) { s.Budget = 40_000 }
 	unpriced := func(s *Situation) { s.Rates = cost.Rates{} }
-	cold := func(s *Situation) { s.Cold = true }
+	cold := func(s *Situation) { s.CacheExpired = true }
 	same := func(*Situation) {}
 	for _, test := range []struct {
 		auto         Auto
@@ -120,7 +120,7 @@ func TestMarksOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := beginning(rapid.IntRange(1_000, 2_000_000).Draw(t, "window"), 0, rapid.IntRange(0, 60_000).Draw(t, "fixed"))
-		s.Thread, s.Plain = th, []int{len(words) / 6 * 2}
+		s.Thread, s.PlainSizes = th, []int{len(words) / 6 * 2}
 		s.Output = rapid.IntRange(0, s.Window/2).Draw(t, "output")
 		if rapid.Bool().Draw(t, "bounded") {
 			s.Budget = rapid.IntRange(1_000, 200_000).Draw(t, "budget")
@@ -128,8 +128,8 @@ func TestMarksOrder(t *testing.T) {
 		if rapid.Bool().Draw(t, "unpriced") {
 			s.Rates = cost.Rates{}
 		}
-		s.Cold = rapid.Bool().Draw(t, "cold")
-		s.Expiry = rapid.Float64Range(0, 1).Draw(t, "expiry")
+		s.CacheExpired = rapid.Bool().Draw(t, "cold")
+		s.ExpiryChance = rapid.Float64Range(0, 1).Draw(t, "expiry")
 		m := a.Marks(s)
 		if !(m.Target < m.Mark && m.Mark <= m.Hard && m.Hard <= s.Limit() && m.Soft <= m.Mark) {
 			t.Fatalf("%+v of %d: %+v", a, s.Limit(), m)
@@ -137,8 +137,8 @@ func TestMarksOrder(t *testing.T) {
 		if written := a.Defaults().Marks(s); written != m {
 			t.Fatalf("%+v, with the defaults written out %+v", m, written)
 		}
-		due := func(prompt int) bool { s.Prompt = prompt; yes, _ := a.Due(s); return yes }
-		soon := func(prompt int) bool { s.Prompt = prompt; yes, _ := a.Soon(s); return yes }
+		due := func(prompt int) bool { s.PromptTokens = prompt; yes, _ := a.Due(s); return yes }
+		soon := func(prompt int) bool { s.PromptTokens = prompt; yes, _ := a.DueSoon(s); return yes }
 		if due(m.Mark) || !due(m.Mark+1) || soon(m.Soft) || !soon(m.Soft+1) {
 			t.Fatalf("%+v is not where it compacts", m)
 		}

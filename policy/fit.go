@@ -57,18 +57,18 @@ func (e *BudgetError) Is(target error) bool { return target == ErrOverBudget }
 func (e *BudgetError) Unwrap() error { return e.Err }
 
 const (
-	// attempts bounds how often a plan is made again because the rendered request
+	// maxFitAttempts bounds how often a plan is made again because the rendered request
 	// came out larger than the planner's sum (repairs of the log add a little).
-	attempts = 5
+	maxFitAttempts = 5
 	// slackStep is what each further attempt leaves free beside, in tokens times
 	// the square of its number: a smaller room can be filled a little differently.
 	slackStep = 4
-	// leastSummary is room in which nearly every stretch finds a summary, in tokens;
+	// minSummaryTokens is room in which nearly every stretch finds a summary, in tokens;
 	// many do with half of it. A refusal is tried before it says so.
-	leastSummary = 340
-	// moreNeeded is what the room for summaries is multiplied with where a plan with so
+	minSummaryTokens = 340
+	// needGrowth is what the room for summaries is multiplied with where a plan with so
 	// much is not found either.
-	moreNeeded = 1.25
+	needGrowth = 1.25
 )
 
 // Fit climbs a ladder until the whole request takes at most budget tokens. The plan
@@ -85,101 +85,101 @@ const (
 // that nearly all of the request has just come, so that no plan makes it smaller.
 // Nothing else is refused, since the last resort needs neither a model nor a store.
 func Fit(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, budget, whole int) (*Fitted, error) {
-	gentle := slices.DeleteFunc(slices.Clone(ladder), func(rung strategy.Strategy) bool { return !s.Returned.Allows(rung.Name()) })
-	if len(gentle) < len(ladder) {
-		if f, err := fitUnseen(ctx, s, name, gentle, budget, whole); err == nil {
+	withoutExternalize := slices.DeleteFunc(slices.Clone(ladder), func(rung strategy.Strategy) bool { return !s.Rehydrated.Allows(rung.Name()) })
+	if len(withoutExternalize) < len(ladder) {
+		if f, err := fitKeepingUnseen(ctx, s, name, withoutExternalize, budget, whole); err == nil {
 			return f, nil
 		}
 	}
-	f, err := fitUnseen(ctx, s, name, ladder, budget, whole)
+	f, err := fitKeepingUnseen(ctx, s, name, ladder, budget, whole)
 	if over, ok := errors.AsType[*BudgetError](err); ok {
-		return nil, over.tried(ctx, s, name, ladder, whole)
+		return nil, over.raiseNeed(ctx, s, name, ladder, whole)
 	}
 	return f, err
 }
 
-// tried raises what a refusal says is needed until there is a plan with so much. No
+// raiseNeed raises what a refusal says is needed until there is a plan with so much. No
 // model is asked for it: what one writes is no larger than what stands in for it.
-func (e *BudgetError) tried(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, whole int) error {
+func (e *BudgetError) raiseNeed(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, whole int) error {
 	plain := *s
 	plain.Summarizer = &summarize.Extractive{Counter: s.Counter.Text}
 	rest := &e.Parts[len(e.Parts)-1]
-	for e.Need < s.Whole() && ctx.Err() == nil {
-		_, err := fitUnseen(ctx, &plain, name, ladder, e.Need, max(whole, e.Need))
+	for e.Need < s.UncompactedTokens() && ctx.Err() == nil {
+		_, err := fitKeepingUnseen(ctx, &plain, name, ladder, e.Need, max(whole, e.Need))
 		if !errors.Is(err, ErrOverBudget) {
 			break
 		}
-		more := int(float64(rest.Tokens) * (moreNeeded - 1))
+		more := int(float64(rest.Tokens) * (needGrowth - 1))
 		rest.Tokens += more
 		e.Need += more
 	}
 	return e
 }
 
-// fitUnseen keeps what the model has not seen yet whole: in the budget, or else in
+// fitKeepingUnseen keeps what the model has not seen yet whole: in the budget, or else in
 // as little more as it takes. It leaves room for the user's words and for a summary
 // of the rest. What does not fit even so is externalized as it arrives; where there is
 // no more room than the budget, rungs do that.
-func fitUnseen(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, budget, whole int) (*Fitted, error) {
-	c := climb{situation: s, name: name, ladder: ladder, unseen: strategy.Unseen(s.Thread)}
+func fitKeepingUnseen(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, budget, whole int) (*Fitted, error) {
+	c := fitter{situation: s, name: name, ladder: ladder, unseen: strategy.Unseen(s.Thread)}
 	for _, more := range []int{budget, (budget + whole) / 2, whole} {
 		if more < budget || len(c.unseen) == 0 || !c.leavesRoom(more-s.Fixed, whole > budget) {
 			continue
 		}
-		f, err := c.grow(ctx, more)
-		if err == nil && f.Tokens >= s.Prompt && s.Prompt <= whole {
-			return nil, fmt.Errorf("policy %s: nearly all of the %d tokens have just come: %w", name, s.Prompt, ErrNothing)
+		f, err := c.fitOnCurrent(ctx, more)
+		if err == nil && f.Tokens >= s.PromptTokens && s.PromptTokens <= whole {
+			return nil, fmt.Errorf("policy %s: nearly all of the %d tokens have just come: %w", name, s.PromptTokens, ErrNothing)
 		}
 		if !errors.Is(err, ErrOverBudget) {
 			return f, err
 		}
 	}
 	if c.unseen = nil; whole > budget {
-		c.aside = strategy.Unseen(s.Thread)
+		c.externalizeFirst = strategy.Unseen(s.Thread)
 	}
-	return c.grow(ctx, budget)
+	return c.fitOnCurrent(ctx, budget)
 }
 
-// What the model has not seen may take mostUnseen of the room, as a ratio, and with
-// the calls that asked for it mostStep. In a
+// What the model has not seen may take maxUnseenShare of the room, as a ratio, and with
+// the calls that asked for it maxStepShare. In a
 // window, which is more than what a compaction aims at, it may take more where
-// leastLeft tokens, or leastShare of a small window, are left for what the user has
+// minRoomLeft tokens, or minShareLeft of a small window, are left for what the user has
 // said and for a summary of the rest.
 const (
-	mostUnseen = 0.35
-	mostStep   = 0.4
-	leastLeft  = 16_000
-	leastShare = 0.25
+	maxUnseenShare = 0.35
+	maxStepShare   = 0.4
+	minRoomLeft    = 16_000
+	minShareLeft   = 0.25
 )
 
-func (c *climb) leavesRoom(room int, window bool) bool {
+func (c *fitter) leavesRoom(room int, window bool) bool {
 	unseen, calls := 0, 0
 	counted := map[int]bool{}
 	for _, i := range c.unseen {
-		unseen += c.situation.Changed[i]
+		unseen += c.situation.ChangedSizes[i]
 		// Its call stays with it, and may be the larger of the two: a file written.
 		if call, ok := c.situation.Pairs().Call(i); ok && !counted[call] {
 			counted[call] = true
-			calls += c.situation.Changed[call]
+			calls += c.situation.ChangedSizes[call]
 		}
 	}
-	left := min(leastLeft, int(leastShare*float64(room)))
-	fits := float64(unseen) <= mostUnseen*float64(room) && float64(unseen+calls) <= mostStep*float64(room)
+	left := min(minRoomLeft, int(minShareLeft*float64(room)))
+	fits := float64(unseen) <= maxUnseenShare*float64(room) && float64(unseen+calls) <= maxStepShare*float64(room)
 	return fits || window && room-unseen-calls >= left
 }
 
-// climb is the way to a plan: which messages stay whole, and which are externalized
+// fitter is the way to a plan: which messages stay whole, and which are externalized
 // before anything else.
-type climb struct {
-	situation     *Situation
-	name          string
-	ladder        strategy.Ladder
-	unseen, aside []int
+type fitter struct {
+	situation                *Situation
+	name                     string
+	ladder                   strategy.Ladder
+	unseen, externalizeFirst []int
 }
 
-// grow tries to keep the summaries of the plan in force, where they leave room
+// fitOnCurrent tries to keep the summaries of the plan in force, where they leave room
 // enough for what has been said since.
-func (c *climb) grow(ctx context.Context, budget int) (*Fitted, error) {
+func (c *fitter) fitOnCurrent(ctx context.Context, budget int) (*Fitted, error) {
 	if current := c.situation.Current; current != nil && len(current.Summarizations) > 0 {
 		f, err := c.fit(ctx, budget, true)
 		if err == nil && len(f.Plan.Drops) == len(current.Drops) {
@@ -192,10 +192,10 @@ func (c *climb) grow(ctx context.Context, budget int) (*Fitted, error) {
 	return c.fit(ctx, budget, false)
 }
 
-// arrived is how many of the newest messages a plan may count as not sent yet: those
+// arrivedCount is how many of the newest messages a plan may count as not sent yet: those
 // since the last change of what was sent, where the plan adds to the one in force
 // nothing but what was externalized on arrival.
-func (s *Situation) arrived(p *plan.Plan) int {
+func (s *Situation) arrivedCount(p *plan.Plan) int {
 	fresh := p.Since(s.Current)
 	held := 0
 	if s.Current != nil {
@@ -206,7 +206,7 @@ func (s *Situation) arrived(p *plan.Plan) int {
 	}
 	for _, r := range fresh {
 		for _, id := range r.Covers().MessageIDs {
-			if i, _ := s.Thread.Index(id); i < s.sentUpTo() {
+			if i, _ := s.Thread.Index(id); i < s.sentCount() {
 				return 0
 			}
 		}
@@ -214,8 +214,8 @@ func (s *Situation) arrived(p *plan.Plan) int {
 	return p.ThreadVersion - s.Current.Rewritten()
 }
 
-// sentUpTo is where the messages begin that no model has been sent yet.
-func (s *Situation) sentUpTo() int {
+// sentCount is where the messages begin that no model has been sent yet.
+func (s *Situation) sentCount() int {
 	i := s.Thread.Len()
 	for i > 0 && uncopied.At(s.Thread, i-1).Role != thread.Assistant {
 		i--
@@ -223,21 +223,21 @@ func (s *Situation) sentUpTo() int {
 	return i
 }
 
-// mostKept is the share of the room, as a ratio, that summaries in force may take
+// maxKeptShare is the share of the room, as a ratio, that summaries in force may take
 // beside a new one. With more the new one is squeezed, and what was done last is
 // lost from it: at 0.8 scripted agents began a part of their task again.
-const mostKept = 0.5
+const maxKeptShare = 0.5
 
-func (c *climb) fit(ctx context.Context, budget int, summaries bool) (*Fitted, error) {
+func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitted, error) {
 	s := c.situation
 	var failed error
-	var leaves *Fitted // the first that fits but leaves something out
-	var asked []summarize.Report
-	given := strategy.Given{
+	var withDrops *Fitted // the first that fits but leaves something out
+	var reports []summarize.Report
+	input := strategy.Given{
 		Thread: s.Thread, Pairs: s.Pairs(), Profile: s.Profile,
-		Count: s.Count, CountText: s.CountText, Sizes: s.Changed,
-		Tools: s.Tools, Current: s.Source, Summarizer: s.Summarizer, Name: s.Name,
-		Answers: s.Answers, Instructions: s.Instructions, Sent: s.sent(),
+		Count: s.Count, CountText: s.CountText, Sizes: s.ChangedSizes,
+		Tools: s.Tools, Current: s.CurrentSource, Summarizer: s.Summarizer, Name: s.Namer,
+		Answers: s.Answers, Instructions: s.Instructions, Sent: s.cachedRequest(),
 	}
 	levels := strategy.Protections()
 	if len(c.unseen) > 0 {
@@ -245,21 +245,21 @@ func (c *climb) fit(ctx context.Context, budget int, summaries bool) (*Fitted, e
 	}
 	for _, level := range levels {
 		room := budget - s.Fixed
-		for n := range attempts {
-			given.Room = room
+		for n := range maxFitAttempts {
+			input.Room = room
 			if room <= 0 {
 				break
 			}
-			v := strategy.NewView(given)
-			v.Keep(s.Current, summaries)
-			if summaries && float64(v.Summarized()) > mostKept*float64(room) {
-				return nil, s.overBudget(budget, nil)
+			v := strategy.NewView(input)
+			v.Keep(s.Current, keepSummaries)
+			if keepSummaries && float64(v.Summarized()) > maxKeptShare*float64(room) {
+				return nil, s.budgetError(budget, nil)
 			}
-			v.ExternalizeLarge(c.aside)
+			v.ExternalizeLarge(c.externalizeFirst)
 			v.Protect(level, c.unseen...)
-			v.Pin(s.pinned()...)
+			v.Pin(s.pinnedPositions()...)
 			fits, err := c.ladder.Climb(ctx, v)
-			asked = append(asked, v.Summaries()...)
+			reports = append(reports, v.Summaries()...)
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
@@ -271,7 +271,7 @@ func (c *climb) fit(ctx context.Context, budget int, summaries bool) (*Fitted, e
 			for _, record := range v.Records() {
 				p.Add(record)
 			}
-			p.Arrived = s.arrived(p)
+			p.Arrived = s.arrivedCount(p)
 			f, err := s.Render(p)
 			if err != nil {
 				return nil, err
@@ -284,40 +284,40 @@ func (c *climb) fit(ctx context.Context, budget int, summaries bool) (*Fitted, e
 			if f.Tokens <= budget {
 				p.CompactedTokens = f.Tokens
 				f.Pinned, f.Tail, f.Proposals = v.PinnedPositions(), v.Tail, v.Proposed()
-				if f.Summaries = asked; len(p.Drops) == 0 {
+				if f.Summaries = reports; len(p.Drops) == 0 {
 					return f, nil
 				}
 				if len(c.unseen) > 0 {
 					break
 				}
-				if leaves == nil {
-					leaves = f
+				if withDrops == nil {
+					withDrops = f
 				}
 				break
 			}
 			room -= f.Tokens - budget + n*n*slackStep
 		}
 	}
-	if leaves != nil {
-		leaves.Summaries = asked
-		return leaves, nil
+	if withDrops != nil {
+		withDrops.Summaries = reports
+		return withDrops, nil
 	}
-	return nil, s.overBudget(budget, failed)
+	return nil, s.budgetError(budget, failed)
 }
 
-// sent is the request under the plan in force, which the provider has cached up
+// cachedRequest is the request under the plan in force, which the provider has cached up
 // to the newest messages; nil where it has not.
-func (s *Situation) sent() *prompt.Prompt {
-	if !s.Cached || s.Cold || s.Shown == nil {
+func (s *Situation) cachedRequest() *prompt.Prompt {
+	if !s.Cached || s.CacheExpired || s.Rendered == nil {
 		return nil
 	}
-	return s.Shown.Prompt
+	return s.Rendered.Prompt
 }
 
-// overBudget lists what must stay: system, tools, calls that wait for their
+// budgetError lists what must stay: system, tools, calls that wait for their
 // results, and a small summary of each stretch between them, which holds the
 // user's words too.
-func (s *Situation) overBudget(budget int, failed error) error {
+func (s *Situation) budgetError(budget int, failed error) error {
 	e := &BudgetError{Budget: budget, Err: failed}
 	add := func(name string, tokens int) {
 		if tokens > 0 {
@@ -341,12 +341,12 @@ func (s *Situation) overBudget(budget int, failed error) error {
 	for i := range s.Thread.Len() {
 		switch {
 		case waits[i]:
-			waiting += s.Changed[i]
+			waiting += s.ChangedSizes[i]
 		case i == 0 || waits[i-1]:
 			stretches++
 		}
 	}
 	add("calls that wait for results", waiting)
-	add("a summary of the rest", max(stretches, 1)*leastSummary)
+	add("a summary of the rest", max(stretches, 1)*minSummaryTokens)
 	return e
 }

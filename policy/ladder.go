@@ -92,7 +92,7 @@ func (l Ladder) Reserve(s *Situation) (tokens, artifacts int) {
 
 // Due reports whether the messages take more than the budget leaves for them.
 func (l Ladder) Due(s *Situation) (bool, string) {
-	room, messages := l.room(s), s.Messages
+	room, messages := l.room(s), s.MessageTokens
 	if messages <= room {
 		return false, ""
 	}
@@ -106,11 +106,11 @@ func (l Ladder) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	budget := s.Fixed + l.room(s)
 	target := s.Fixed + int(float64(budget-s.Fixed)*l.Defaults().Target)
 	if s.Forced { // somebody asked for a request of that size
-		budget = min(budget, s.Prompt*3/4)
+		budget = min(budget, s.PromptTokens*3/4)
 		target = budget
 	}
-	if s.Whole() <= budget {
-		return nil, fmt.Errorf("policy ladder: the request takes %d tokens with nothing hidden, the budget is %d: %w", s.Whole(), budget, ErrNothing)
+	if s.UncompactedTokens() <= budget {
+		return nil, fmt.Errorf("policy ladder: the request takes %d tokens with nothing hidden, the budget is %d: %w", s.UncompactedTokens(), budget, ErrNothing)
 	}
 	f, err := Fit(ctx, s, l.Name(), l.Rungs(), target, budget)
 	// With rungs switched off, or beside long words of the user's, what must stay may be

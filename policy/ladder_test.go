@@ -83,6 +83,6 @@ func TestLadderUnderItsMark(t *testing.T) {
 	f, err := l.Plan(t.Context(), s)
 	room := int(20_000*0.85) - s.Fixed - 2_500
 	if err != nil || f.Tokens-s.Fixed > room || f.Tokens-s.Fixed <= room/2 {
-		t.Fatalf("%d tokens of messages were there, there is room for %d: %+v, %v", s.Messages, room, f, err)
+		t.Fatalf("%d tokens of messages were there, there is room for %d: %+v, %v", s.MessageTokens, room, f, err)
 	}
 }

@@ -61,7 +61,7 @@ func TestLadderReserves(t *testing.T) {
 		{"none", policy.Ladder{SafetyBuffer: -1, RehydrationReserve: -1, MaxRehydrated: -1}, 0, 0, 85_000},
 	} {
 		at := func(messages int) *policy.Situation {
-			return &policy.Situation{Base: &prompt.Prompt{}, Messages: messages}
+			return &policy.Situation{Base: &prompt.Prompt{}, MessageTokens: messages}
 		}
 		tokens, artifacts := tt.ladder.Reserve(at(0))
 		if tokens != tt.tokens || artifacts != tt.artifacts {

@@ -109,7 +109,7 @@ func (l Loop) budget(s *Situation, entries []entry) loopBudget {
 	}
 	b.SystemTokens = system / 4
 	for i := range entries {
-		b.MessageTokens += sizeOf(entries[i].Parts, func(s string) int { return len(s) }, false)/4 + loopOverhead
+		b.MessageTokens += partsSize(entries[i].Parts, func(s string) int { return len(s) }, false)/4 + loopOverhead
 	}
 	room := b.ContextLimit - b.SystemTokens - b.MaxOutputTokens
 	b.Available = room - b.MessageTokens
@@ -129,16 +129,16 @@ func (l Loop) Limit(s *Situation) int { return max(0, l.limit(s)-l.maxOutput(s))
 // limit is the context window. A budget for the request bounds it: with the
 // answer it may take no more.
 func (l Loop) limit(s *Situation) int {
-	limit := l.WindowOf(s)
+	limit := l.ContextWindow(s)
 	if s.Budget > 0 {
 		limit = min(limit, s.Budget+l.maxOutput(s))
 	}
 	return limit
 }
 
-// WindowOf is the model's context window: what LongContext opens goes before what a
+// ContextWindow is the model's context window: what LongContext opens goes before what a
 // table says of the model.
-func (l Loop) WindowOf(s *Situation) int {
+func (l Loop) ContextWindow(s *Situation) int {
 	if l.ContextLimit == 0 && l.LongContext && longContext(s.Base.Model) {
 		return loopLongLimit
 	}
@@ -158,7 +158,7 @@ func (l Loop) maxOutput(s *Situation) int { return cmp.Or(l.MaxOutput, s.Output,
 // Due reports whether the utilization has passed the share (E1).
 func (l Loop) Due(s *Situation) (bool, string) {
 	l = l.Defaults()
-	entries, err := s.visible()
+	entries, err := s.visibleEntries()
 	if err != nil {
 		return false, ""
 	}
@@ -175,29 +175,29 @@ func (l Loop) Due(s *Situation) (bool, string) {
 // not hold, and where ctx is done.
 func (l Loop) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	f, err := l.plan(ctx, s)
-	return f, named(l.Name(), err)
+	return f, withPolicyName(l.Name(), err)
 }
 
 func (l Loop) plan(ctx context.Context, s *Situation) (*Fitted, error) {
-	entries, err := s.visible()
+	entries, err := s.visibleEntries()
 	if err != nil {
 		return nil, err
 	}
-	o, err := s.before(entries, l.split(s, entries))
+	o, err := s.oldPartBefore(entries, l.split(s, entries))
 	if err != nil {
 		return nil, err
 	}
-	sum, extracted := s.extract(ctx, o, extractTokens)
-	model := &asker{s: s, model: l.Model, trust: l.Trust}
-	instead := byCode
-	text, failure, err := written(ctx, model,
-		func() (string, error) { return l.ask(ctx, model, o) },
+	sum, extracted := s.extractSummary(ctx, o, extractTokens)
+	model := &summaryModel{situation: s, model: l.Model, trust: l.Trust}
+	instead := extractiveName
+	text, failure, err := generateOrFallback(ctx, model,
+		func() (string, error) { return l.askModel(ctx, model, o) },
 		func(answer string) (string, error) {
-			taken, err := model.taken(model.check(messagesOf(o.entries), o.previous), answer)
+			taken, err := model.acceptText(model.newGrounds(messagesOf(o.entries), o.previous), answer)
 			if err != nil {
 				return "", err
 			}
-			return joined(taken, userBlock(taken, s.requests(o.end, requestRoom(l.Limit(s)), wordsRoom(l.Limit(s))), sum.Constraints), model.filled(taken, &sum)), nil
+			return joinBlocks(taken, userBlock(taken, s.userRequests(o.end, maxRequestBytes(l.Limit(s)), userWordsBudget(l.Limit(s))), sum.Constraints), model.entriesFromLog(taken, &sum)), nil
 		},
 		func(rejected bool) (string, error) {
 			if extracted == nil && (rejected || l.Model == nil) {
@@ -205,7 +205,7 @@ func (l Loop) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 			}
 			instead = "truncation_note"
 			note := truncationNote(s.Thread, o)
-			return joined(note, userBlock(note, s.requests(o.end, requestRoom(l.Limit(s)), wordsRoom(l.Limit(s))), nil)), nil
+			return joinBlocks(note, userBlock(note, s.userRequests(o.end, maxRequestBytes(l.Limit(s)), userWordsBudget(l.Limit(s))), nil)), nil
 		}, nil)
 	if done := ctx.Err(); done != nil {
 		return nil, done
@@ -217,7 +217,7 @@ func (l Loop) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 		failure = extracted
 	}
 	why := fmt.Sprintf("%d of %d messages go into the summary", len(o.entries), len(entries))
-	f, err := s.replace(l.Name(), o, sum, why,
+	f, err := s.planReplacement(l.Name(), o, sum, why,
 		plan.Replacement{Role: thread.User, Text: summaryMark + strings.TrimRight(text, "\n")},
 		plan.Replacement{Role: thread.Assistant, Text: understood})
 	if err != nil {
@@ -233,41 +233,41 @@ func (l Loop) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 // where two are as near. At least the last message stays.
 func (l Loop) split(s *Situation, entries []entry) int {
 	share := l.Defaults().Preserve
-	for range s.Harder {
+	for range s.Refusals {
 		share /= 2
 	}
 	at := len(entries) - max(1, int(float64(len(entries))*share))
 	legal := cut.Legal(s.Thread, s.Pairs())
 	ok := func(n int) bool {
-		return n > 0 && n < len(entries) && !entries[n].recap() && legal.Legal(entries[n].at)
+		return n > 0 && n < len(entries) && !entries[n].isRecap() && legal.Legal(entries[n].position)
 	}
 	for d := range entries {
 		if ok(at - d) {
-			return entries[at-d].at
+			return entries[at-d].position
 		}
 		if ok(at + d) {
-			return entries[at+d].at
+			return entries[at+d].position
 		}
 	}
 	return 0
 }
 
-// ask has the model write the summary. It reads the messages whole, as the
+// askModel has the model write the summary. It reads the messages whole, as the
 // seed's does, and in parts where its window is too small for all of them.
-func (l Loop) ask(ctx context.Context, model *asker, o *old) (string, error) {
-	return inParts(o.entries, strings.TrimPrefix(o.previous, summaryMark), func(entries []entry, previous string) (string, error) {
-		most := l.maxOutput(model.s)
-		text, err := model.text(ctx, prompt.System{Text: loopSystem},
-			fill(loopUser, "{{previous}}", cmp.Or(previous, noEarlier), "{{messages}}", transcript(entries, cuts{}))+model.s.instructions(),
+func (l Loop) askModel(ctx context.Context, model *summaryModel, o *oldPart) (string, error) {
+	return summarizeInHalves(o.entries, strings.TrimPrefix(o.previous, summaryMark), func(entries []entry, previous string) (string, error) {
+		most := l.maxOutput(model.situation)
+		text, err := model.generateText(ctx, prompt.System{Text: loopSystem},
+			fillTemplate(loopUser, "{{previous}}", cmp.Or(previous, noEarlier), "{{messages}}", transcript(entries, cutLimits{}))+model.situation.instructionBlock(),
 			&llm.Options{MaxOutput: most, Timeout: l.Timeout})
-		return model.within(text, most), err
+		return model.clipAndReport(text, most), err
 	})
 }
 
 // truncationNote stands where no summary could be made (E6). N counts every
 // message of the log behind it; what they were about are the beginnings of what
 // the user said, the first and the latest.
-func truncationNote(t *thread.Thread, o *old) string {
+func truncationNote(t *thread.Thread, o *oldPart) string {
 	var about []string
 	for i, m := range uncopied.All(t) {
 		if i >= o.end {
@@ -277,7 +277,7 @@ func truncationNote(t *thread.Thread, o *old) string {
 		if line = strings.Join(strings.Fields(line), " "); line == "" {
 			continue
 		}
-		about = append(about, harmless(clip.Short(line, topicHead)))
+		about = append(about, neutralText(clip.Short(line, topicHead)))
 	}
 	if n := len(about); n > topics {
 		about = append([]string{about[0], "…"}, about[n-topics+1:]...)
@@ -292,19 +292,19 @@ func truncationNote(t *thread.Thread, o *old) string {
 // not help: the loop ends, for a reason of its own (E2).
 var ErrMaxTokens = errors.New("the answer reached the limit on the output")
 
-// AfterLength is for a loop whose model stopped for length (E2): s has the
+// CheckCutOff is for a loop whose model stopped for length (E2): s has the
 // answer in its thread already, without the calls that were cut off (see
 // DiscardTruncatedCalls). Nil says that a compaction is due, and the loop goes on
 // after it; an error that wraps ErrMaxTokens says that the loop ends.
-func AfterLength(p Policy, s *Situation) error {
+func CheckCutOff(p Policy, s *Situation) error {
 	if due, _ := p.Due(s); due {
 		return nil
 	}
-	why := fmt.Sprintf("the request takes %d tokens and is not due", s.Prompt)
+	why := fmt.Sprintf("the request takes %d tokens and is not due", s.PromptTokens)
 	if l, ok := As[Loop](p); ok {
-		entries, err := s.visible()
+		entries, err := s.visibleEntries()
 		if err != nil {
-			return named(p.Name(), err)
+			return withPolicyName(p.Name(), err)
 		}
 		why = fmt.Sprintf("the messages take %.0f %% of what is left for them", l.budget(s, entries).Utilization*100)
 	}

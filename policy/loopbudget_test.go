@@ -55,7 +55,7 @@ func TestBudget(t *testing.T) {
 		if test.edit != nil {
 			test.edit(s)
 		}
-		entries, err := s.visible()
+		entries, err := s.visibleEntries()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,10 +80,10 @@ func TestUtilization(t *testing.T) {
 // a reason of its own. E2
 func TestAfterLength(t *testing.T) {
 	s := stateOf(t, "", said(thread.User, strings.Repeat("x", 4_000)))
-	if err := AfterLength(Loop{ContextLimit: 2_000, MaxOutput: 1_000}, s); err != nil {
+	if err := CheckCutOff(Loop{ContextLimit: 2_000, MaxOutput: 1_000}, s); err != nil {
 		t.Errorf("a compaction is due: %v", err)
 	}
-	if err := AfterLength(Loop{}, s); !errors.Is(err, ErrMaxTokens) {
+	if err := CheckCutOff(Loop{}, s); !errors.Is(err, ErrMaxTokens) {
 		t.Errorf("nothing is due: %v", err)
 	}
 }
@@ -154,8 +154,8 @@ func TestSplit(t *testing.T) {
 		{"twenty, refused often", []thread.Message{u, a, u, a, u, a, u, a, u, a, u, a, u, a, u, a, u, a, u, a}, 9, 19},
 	} {
 		s := stateOf(t, "", test.log...)
-		s.Harder = test.harder
-		entries, err := s.visible()
+		s.Refusals = test.harder
+		entries, err := s.visibleEntries()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +174,7 @@ func TestTruncationNote(t *testing.T) {
 	}
 	log = append(log, thread.Message{Role: thread.User, Kind: thread.Injected, Parts: []thread.Part{thread.Text{Text: "a reminder"}}})
 	s := stateOf(t, "", log...)
-	o := &old{span: s.Thread.Range(0, s.Thread.Len()), end: s.Thread.Len()}
+	o := &oldPart{span: s.Thread.Range(0, s.Thread.Len()), end: s.Thread.Len()}
 	got := truncationNote(s.Thread, o)
 	want := "[Context truncated. Earlier conversation contained 23 messages about: Help me refactor; …; " +
 		strings.Repeat("go on; ", 6) + "x " + strings.Repeat("é", 39) + "…]"
@@ -182,7 +182,7 @@ func TestTruncationNote(t *testing.T) {
 		t.Errorf("note:\n%s\nwant:\n%s", got, want)
 	}
 	s = stateOf(t, "", said(thread.Assistant, "alone"))
-	got = truncationNote(s.Thread, &old{span: s.Thread.Range(0, 1), end: 1})
+	got = truncationNote(s.Thread, &oldPart{span: s.Thread.Range(0, 1), end: 1})
 	if want := "[Context truncated. Earlier conversation contained 1 messages about: work without a word of the user]"; got != want {
 		t.Errorf("note: %s", got)
 	}
@@ -194,11 +194,11 @@ func TestVisible(t *testing.T) {
 	for _, api := range []string{wire.Anthropic, wire.Chat, wire.Responses, wire.Gemini} {
 		s := stateOf(t, "", said(thread.System, "Be brief."), said(thread.User, "u"), said(thread.System, "It is late."), said(thread.Assistant, "a"))
 		s.Profile = render.For(api)
-		entries, err := s.visible()
-		if err != nil || len(entries) != 2 || entries[0].Text() != "u" || entries[1].at != 3 {
+		entries, err := s.visibleEntries()
+		if err != nil || len(entries) != 2 || entries[0].Text() != "u" || entries[1].position != 3 {
 			t.Errorf("%s: %+v, %v", api, entries, err)
 		}
-		o, err := s.before(entries, 3)
+		o, err := s.oldPartBefore(entries, 3)
 		if err != nil || o.span.Len() != 1 || len(o.entries) != 1 {
 			t.Errorf("%s: %+v, %v", api, o, err)
 		}
@@ -214,7 +214,7 @@ func (a around) Unwrap() Policy { return a.Policy }
 // found; one of another kind is not.
 func TestAfterLengthInside(t *testing.T) {
 	s := stateOf(t, "", said(thread.User, strings.Repeat("x", 4_000)))
-	if err := AfterLength(around{around{Loop{ContextLimit: 2_000, MaxOutput: 1_000}}}, s); err != nil {
+	if err := CheckCutOff(around{around{Loop{ContextLimit: 2_000, MaxOutput: 1_000}}}, s); err != nil {
 		t.Errorf("a compaction is due: %v", err)
 	}
 	if l, ok := As[Loop](around{Loop{ContextLimit: 7}}); !ok || l.ContextLimit != 7 {

@@ -70,7 +70,7 @@ func ownSummaries(t testing.TB, files ...string) []ownSummary {
 					continue
 				}
 				m := tr.Thread.At(at)
-				if m.Kind == thread.Recap && len(m.Text()) > 1500 && at-from > 10 && (from > 0 || sizeOf(tr.Thread.Messages()[:at]) > leastWhole) {
+				if m.Kind == thread.Recap && len(m.Text()) > 1500 && at-from > 10 && (from > 0 || partsSize(tr.Thread.Messages()[:at]) > leastWhole) {
 					all = append(all, ownSummary{fmt.Sprint(filepath.Base(path), " ", n), append(tr.Thread.Messages()[from:at], queued...), ownText(m.Text())})
 				}
 				from = at
@@ -135,7 +135,7 @@ func queuedIn(t testing.TB, path string) []thread.Message {
 // with less before its first compaction begins in the middle of a session.
 const leastWhole = 100_000
 
-func sizeOf(messages []thread.Message) int {
+func partsSize(messages []thread.Message) int {
 	n := 0
 	for i := range messages {
 		n += len(messages[i].Text())

@@ -62,20 +62,20 @@ type Bounded interface {
 // Windowed is implemented by policies that know a model's window better than who
 // asks: where a flag opens a longer one than the table of models has.
 type Windowed interface {
-	// WindowOf is the context window for the step, in tokens.
-	WindowOf(s *Situation) int
+	// ContextWindow is the context window for the step, in tokens.
+	ContextWindow(s *Situation) int
 }
 
-// Early is implemented by policies that let a compaction be prepared beside the
+// Background is implemented by policies that let a compaction be prepared beside the
 // agent, before it must be. Without a queue of jobs it is not asked.
-type Early interface {
-	// Soon reports whether a compaction should be prepared now, and why, in words
+type Background interface {
+	// DueSoon reports whether a compaction should be prepared now, and why, in words
 	// for people.
-	Soon(s *Situation) (soon bool, why string)
-	// Patient reports whether every request of a thread waits for a compaction
+	DueSoon(s *Situation) (soon bool, why string)
+	// WaitsForJobs reports whether every request of a thread waits for a compaction
 	// that is being prepared; otherwise only those do that must not be sent
 	// without one.
-	Patient() bool
+	WaitsForJobs() bool
 }
 
 // Caching is implemented by policies whose rule for cache marks holds from the first
@@ -93,16 +93,16 @@ type Reserving interface {
 }
 
 var (
-	_ Bounded   = Ladder{}
-	_ Bounded   = Session{}
-	_ Bounded   = Timeline{}
-	_ Bounded   = Workstream{}
-	_ Bounded   = Loop{}
-	_ Windowed  = Loop{}
-	_ Early     = Auto{}
-	_ Early     = Workstream{}
-	_ Reserving = Ladder{}
-	_ Caching   = Timeline{}
+	_ Bounded    = Ladder{}
+	_ Bounded    = Session{}
+	_ Bounded    = Timeline{}
+	_ Bounded    = Workstream{}
+	_ Bounded    = Loop{}
+	_ Windowed   = Loop{}
+	_ Background = Auto{}
+	_ Background = Workstream{}
+	_ Reserving  = Ladder{}
+	_ Caching    = Timeline{}
 )
 
 // As returns the policy as a T: itself, or, where it wraps another and says so by
@@ -126,7 +126,7 @@ var ErrNothing = errors.New("nothing to compact")
 
 // Situation is a session before a model call, and everything that a policy may
 // ask. It is built once for a step (see Situate) and never changed after, so that it
-// may be read from several goroutines. Thread, Base, Counter, Count, Changed and Plain
+// may be read from several goroutines. Thread, Base, Counter, Count, ChangedSizes and PlainSizes
 // must be set; the zero value of any other field is a situation without it.
 type Situation struct {
 	Thread *thread.Thread
@@ -138,12 +138,12 @@ type Situation struct {
 	Current *plan.Plan
 	Round   int
 	// Base is the request around the messages as it will be under the next plan;
-	// its messages are not set. Sent is the one around them now, under Current: it
+	// its messages are not set. SentBase is the one around them now, under Current: it
 	// lacks the tools that the first plan brings along. Nil stands for Base. Cached
 	// reports whether the provider was sent it and may still hold it in its cache.
-	Base, Sent *prompt.Prompt
-	Cached     bool
-	Profile    render.Profile
+	Base, SentBase *prompt.Prompt
+	Cached         bool
+	Profile        render.Profile
 	// CacheRule says where cache marks go while no plan says so; nil leaves them to
 	// the caller (see Caching).
 	CacheRule *plan.CacheRule
@@ -155,38 +155,38 @@ type Situation struct {
 	CountText func(string) int
 	// Estimates remembers the estimate of seed B; nil estimates anew each time.
 	Estimates *Estimates
-	// Changed are the tokens of the messages of Thread as the profile sends them
-	// once a plan has changed something, Plain those when none has.
-	Changed, Plain []int
+	// ChangedSizes are the tokens of the messages of Thread as the profile sends them
+	// once a plan has changed something, PlainSizes those when none has.
+	ChangedSizes, PlainSizes []int
 	// Fixed is what system, tools and framing of Base take, in tokens, SentFixed
-	// those of Sent.
+	// those of SentBase.
 	Fixed, SentFixed int
-	// Shown is the request under Current, Prompt what all of it takes, and
-	// Messages what its messages take, in tokens. Situate sets all three.
-	Shown            *Fitted
-	Prompt, Messages int
+	// Rendered is the request under Current, PromptTokens what all of it takes, and
+	// MessageTokens what its messages take, in tokens. Situate sets all three.
+	Rendered                    *Fitted
+	PromptTokens, MessageTokens int
 	// Window is the model's context window and Output what is kept free for its
 	// answer, in tokens. Budget bounds the whole request; 0 leaves it to the
 	// policy and the window.
 	Window, Output, Budget int
 	// Rates are what tokens cost with the model's prompt cache; zero when that is
-	// not known. Cold: the provider has forgotten the prompt, so that it is
-	// written anew whatever is done to it. Expiry is the chance that it will have
+	// not known. CacheExpired: the provider has forgotten the prompt, so that it is
+	// written anew whatever is done to it. ExpiryChance is the chance that it will have
 	// forgotten it at the next step, as far as that is known.
-	Rates  cost.Rates
-	Cold   bool
-	Expiry float64
+	Rates        cost.Rates
+	CacheExpired bool
+	ExpiryChance float64
 	// CacheLife is for how long the provider keeps a prompt in its cache; 0 where that
 	// is not known.
 	CacheLife time.Duration
 
-	// Name gives what is externalized its id; nil is artifact.IDOf.
-	Name artifact.Namer
+	// Namer gives what is externalized its id; nil is artifact.IDOf.
+	Namer artifact.Namer
 
 	// Forced: the provider refused the request as too long, or somebody asked
-	// for a compaction. Harder counts how often this step was refused in a row.
-	Forced bool
-	Harder int
+	// for a compaction. Refusals counts how often this step was refused in a row.
+	Forced   bool
+	Refusals int
 	// Attempt is which attempt of a background job this is, from 1, of Attempts in
 	// all; both are 0 in a step, which has only one. Before the last a summarizer
 	// that fails is a failure of the plan: the job is done again.
@@ -194,10 +194,10 @@ type Situation struct {
 	// Instructions are what the user asks this compaction to keep in mind, in
 	// words; mostly empty.
 	Instructions string
-	// Returned is what was brought back for this turn. A turn that was shown
+	// Rehydrated is what was brought back for this turn. A turn that was shown
 	// stored content again externalizes nothing more (A11), unless nothing else
 	// makes the request fit.
-	Returned rehydrate.TurnContext
+	Rehydrated rehydrate.TurnContext
 
 	// Summarizer makes the summaries of ladders. Policies with a form of their own
 	// ask their own model.
@@ -207,9 +207,9 @@ type Situation struct {
 	Answers *llm.Answers
 	// Tools declares how durable results are; nil holds the built-in declarations.
 	Tools *toolpolicy.Registry
-	// Source says what the source of a replayable result looks like now; nil:
+	// CurrentSource says what the source of a replayable result looks like now; nil:
 	// nobody can tell.
-	Source func(thread.ToolCall) (thread.Determinism, bool)
+	CurrentSource func(thread.ToolCall) (thread.Determinism, bool)
 	// Now is the time of the step.
 	Now time.Time
 
@@ -222,25 +222,25 @@ func Situate(given Situation) (*Situation, error) {
 	s := &given
 	t := given.Thread
 	s.pairs = sync.OnceValue(func() *thread.Pairing { return thread.Pair(t) })
-	if s.Sent == nil {
-		s.Sent, s.SentFixed = s.Base, s.Fixed
+	if s.SentBase == nil {
+		s.SentBase, s.SentFixed = s.Base, s.Fixed
 	}
 	if s.CountText == nil {
 		s.CountText = s.Counter.Text
 	}
-	s.Shown = nil
+	s.Rendered = nil
 	f, err := s.Render(s.Current)
 	if err != nil {
 		return nil, err
 	}
-	s.Shown, s.Prompt, s.Messages = f, f.Tokens, f.Tokens-s.SentFixed
+	s.Rendered, s.PromptTokens, s.MessageTokens = f, f.Tokens, f.Tokens-s.SentFixed
 	return s, nil
 }
 
-// With returns the situation with what was brought back for the turn.
-func (s *Situation) With(returned rehydrate.TurnContext) *Situation {
+// WithRehydrated returns the situation with what was brought back for the turn.
+func (s *Situation) WithRehydrated(returned rehydrate.TurnContext) *Situation {
 	next := *s
-	next.Returned = returned
+	next.Rehydrated = returned
 	return &next
 }
 
@@ -252,27 +252,27 @@ func (s *Situation) Pairs() *thread.Pairing {
 	return s.pairs()
 }
 
-// around is what stands around the messages under a plan, and what it takes.
-func (s *Situation) around(p *plan.Plan) (*prompt.Prompt, int) {
-	if p == s.Current && s.Sent != nil {
-		return s.Sent, s.SentFixed
+// baseRequest is what stands around the messages under a plan, and what it takes.
+func (s *Situation) baseRequest(p *plan.Plan) (*prompt.Prompt, int) {
+	if p == s.Current && s.SentBase != nil {
+		return s.SentBase, s.SentFixed
 	}
 	return s.Base, s.Fixed
 }
 
 // render renders the thread under a plan.
 func (s *Situation) render(p *plan.Plan) (*prompt.Prompt, *render.Manifest, error) {
-	base, _ := s.around(p)
+	base, _ := s.baseRequest(p)
 	if s.Memo != nil && p == s.Current {
 		return s.Memo.Render(s.Thread, p, base, &render.Options{Profile: s.Profile, Cache: s.CacheRule})
 	}
 	return render.Render(s.Thread, p, base, &render.Options{Profile: s.Profile, Pairs: s.Pairs(), Cache: s.CacheRule})
 }
 
-// shown is the request under the plan in force.
-func (s *Situation) shown() (*prompt.Prompt, *render.Manifest, error) {
-	if s.Shown != nil {
-		return s.Shown.Prompt, s.Shown.Manifest, nil
+// currentRequest is the request under the plan in force.
+func (s *Situation) currentRequest() (*prompt.Prompt, *render.Manifest, error) {
+	if s.Rendered != nil {
+		return s.Rendered.Prompt, s.Rendered.Manifest, nil
 	}
 	return s.render(s.Current)
 }
@@ -282,7 +282,7 @@ func (s *Situation) shown() (*prompt.Prompt, *render.Manifest, error) {
 func (s *Situation) Draft(policy string) *plan.Plan {
 	p := &plan.Plan{
 		Schema: plan.SchemaVersion, ThreadID: s.Thread.ID(), ThreadVersion: s.Thread.Version(),
-		CreatedAt: s.Now.UTC(), Round: s.Round + 1, Refused: s.Harder, Policy: policy, Counter: s.Counter.Name(), OriginalTokens: s.Whole(),
+		CreatedAt: s.Now.UTC(), Round: s.Round + 1, Refused: s.Refusals, Policy: policy, Counter: s.Counter.Name(), OriginalTokens: s.UncompactedTokens(),
 		Instructions: s.Instructions,
 	}
 	if s.Current != nil {
@@ -291,8 +291,8 @@ func (s *Situation) Draft(policy string) *plan.Plan {
 	return p
 }
 
-// pinned are the positions of the messages that the user has pinned.
-func (s *Situation) pinned() []int {
+// pinnedPositions are the positions of the messages that the user has pinned.
+func (s *Situation) pinnedPositions() []int {
 	if s.Current == nil {
 		return nil
 	}
@@ -305,11 +305,11 @@ func (s *Situation) pinned() []int {
 	return at
 }
 
-// Whole is what the messages, system and tools take with nothing hidden and
+// UncompactedTokens is what the messages, system and tools take with nothing hidden and
 // nothing put right, in tokens.
-func (s *Situation) Whole() int {
+func (s *Situation) UncompactedTokens() int {
 	total := s.Fixed
-	for _, size := range s.Plain {
+	for _, size := range s.PlainSizes {
 		total += size
 	}
 	return total
@@ -367,8 +367,8 @@ func (f *Fitted) Cache() event.Cache {
 // are in the log are not counted again. A nil plan hides nothing. Neither the prompt
 // nor the sizes must be written to.
 func (s *Situation) Render(p *plan.Plan) (*Fitted, error) {
-	if p == s.Current && s.Shown != nil {
-		return s.Shown, nil
+	if p == s.Current && s.Rendered != nil {
+		return s.Rendered, nil
 	}
 	var overlaps []string
 	if p != nil && p != s.Current {
@@ -380,7 +380,7 @@ func (s *Situation) Render(p *plan.Plan) (*Fitted, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, fixed := s.around(p)
+	_, fixed := s.baseRequest(p)
 	if p == nil {
 		p = s.Draft("")
 	}
@@ -397,9 +397,9 @@ func (s *Situation) Render(p *plan.Plan) (*Fitted, error) {
 		case !ok || o.Record.Action != plan.Include || o.Synthetic:
 			f.Sizes[n] = s.Count(m)
 		case i < rewritten:
-			f.Sizes[n] = s.Changed[i]
+			f.Sizes[n] = s.ChangedSizes[i]
 		case rewritten == 0 || sameParts(m.Parts, uncopied.At(s.Thread, i).Parts):
-			f.Sizes[n] = s.Plain[i]
+			f.Sizes[n] = s.PlainSizes[i]
 		default: // the tool loop that was under way lost its reasoning
 			f.Sizes[n] = s.Count(m)
 		}

@@ -51,14 +51,14 @@ func TestRenderAgain(t *testing.T) {
 	// What the next plan brings along stands around its prompt, and not around the
 	// one that is in force.
 	given := *s
-	given.Sent, given.SentFixed = s.Base, s.Fixed
+	given.SentBase, given.SentFixed = s.Base, s.Fixed
 	given.Base, given.Fixed = &prompt.Prompt{System: []prompt.System{{Text: "Be brief."}}}, s.Fixed+7
 	next, err := policy.Situate(given)
 	if err != nil {
 		t.Fatal(err)
 	}
 	now, err := next.Render(hiding)
-	if err != nil || len(now.Prompt.System) != 0 || now.Tokens != few || next.Prompt != few {
+	if err != nil || len(now.Prompt.System) != 0 || now.Tokens != few || next.PromptTokens != few {
 		t.Errorf("in force: %v, %+v", err, now)
 	}
 	after, err := next.Render(nil)

@@ -13,8 +13,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// inParts cuts messages in so many parts, between which no call waits for its result.
-func inParts(messages []thread.Message, parts int) [][]thread.Message {
+// summarizeInHalves cuts messages in so many parts, between which no call waits for its result.
+func summarizeInHalves(messages []thread.Message, parts int) [][]thread.Message {
 	var all [][]thread.Message
 	open := map[string]bool{}
 	from := 0
@@ -63,7 +63,7 @@ func TestTenRounds(t *testing.T) {
 				var current *plan.Plan
 				var f *policy.Fitted
 				rounds := 0
-				for _, part := range inParts(own.messages, 10) {
+				for _, part := range summarizeInHalves(own.messages, 10) {
 					rounds++
 					log = append(append(log, part...), speak(thread.User, fmt.Sprintf("Round %d: go on with that, please.", rounds)))
 					for range 8 { // the request stands before what is kept whole

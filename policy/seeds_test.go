@@ -18,8 +18,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
-// written writes a prompt for people.
-func written(p *prompt.Prompt) string {
+// generateOrFallback writes a prompt for people.
+func generateOrFallback(p *prompt.Prompt) string {
 	var b strings.Builder
 	for _, s := range p.System {
 		fmt.Fprintf(&b, "## system\n%s\n", s.Text)
@@ -97,9 +97,9 @@ func stateOf(t testing.TB, th *thread.Thread, current *plan.Plan) *policy.Situat
 		Count: counter.Message, Now: fixedNow(), Fixed: counter.Prompt(&prompt.Prompt{}),
 	}
 	for _, m := range th.All() {
-		given.Changed = append(given.Changed, counter.Message(m))
+		given.ChangedSizes = append(given.ChangedSizes, counter.Message(m))
 	}
-	given.Plain = given.Changed
+	given.PlainSizes = given.ChangedSizes
 	s, err := policy.Situate(given)
 	if err != nil {
 		t.Fatal(err)

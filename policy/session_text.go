@@ -26,24 +26,24 @@ const (
 	betweenTurns = "\n\n---\n\n"
 )
 
-// cuts say how much of a message a summarizer reads; 0 is all of it.
-type cuts struct{ result, message int }
+// cutLimits say how much of a message a summarizer reads; 0 is all of it.
+type cutLimits struct{ result, message int }
 
 // sessionCuts are those of seed B.
-var sessionCuts = cuts{resultHead, messageHead}
+var sessionCuts = cutLimits{resultHead, messageHead}
 
 // transcript is B7, for the seed's summarizer: numbered from 0, roles in capitals,
 // parts on lines of their own, calls and results in brackets. Where results are
 // cut the three points stand behind each, whether it was cut or not, as in the
 // seed. Reasoning and media leave nothing.
-func transcript(entries []entry, cut cuts) string {
+func transcript(entries []entry, cut cutLimits) string {
 	var b strings.Builder
 	for n := range entries {
 		m := &entries[n].Message
 		if n > 0 {
 			b.WriteString(betweenTurns)
 		}
-		text := content(m, cut.result)
+		text := messageText(m, cut.result)
 		if cut.message > 0 {
 			head, whole := headUnits(text, cut.message)
 			if text = head; !whole {
@@ -55,7 +55,7 @@ func transcript(entries []entry, cut cuts) string {
 	return b.String()
 }
 
-func content(m *thread.Message, resultCut int) string {
+func messageText(m *thread.Message, resultCut int) string {
 	var lines []string
 	for _, part := range m.Parts {
 		switch part := part.(type) {
@@ -100,8 +100,8 @@ type Estimates struct {
 	sizes  []int
 }
 
-// of returns the estimates of all messages of a log. They must not be written to.
-func (e *Estimates) of(t *thread.Thread) []int {
+// messageEstimates returns the estimates of all messages of a log. They must not be written to.
+func (e *Estimates) messageEstimates(t *thread.Thread) []int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.thread != nil && e.thread.Extends(t) {
@@ -117,21 +117,21 @@ func (e *Estimates) of(t *thread.Thread) []int {
 	return e.sizes[:t.Len():t.Len()]
 }
 
-// estimate is B1's sum over the list as the agent sees it: the system prompt as
+// estimateTokens is B1's sum over the list as the agent sees it: the system prompt as
 // one message, then the others. Messages that stand as in the log are known already.
-func (s *Situation) estimate(entries []entry) int {
+func (s *Situation) estimateTokens(entries []entry) int {
 	total := 0
 	if system := s.Base.System; len(system) > 0 {
 		total = roleTokens + quarter(systemUnits(system))
 	}
 	var known []int
 	if s.Estimates != nil {
-		known = s.Estimates.of(s.Thread)
+		known = s.Estimates.messageEstimates(s.Thread)
 	}
 	for i := range entries {
 		e := &entries[i]
-		if known != nil && e.plain {
-			total += known[e.at]
+		if known != nil && e.isUnchanged {
+			total += known[e.position]
 			continue
 		}
 		total += estimateMessage(&e.Message)
@@ -152,14 +152,14 @@ func estimateMessage(m *thread.Message) int {
 	for _, part := range m.Parts {
 		switch part := part.(type) {
 		case thread.Text:
-			total += quarter(units(part.Text))
+			total += quarter(utf16Units(part.Text))
 		case thread.Opaque:
-			total += quarter(units(part.Text))
+			total += quarter(utf16Units(part.Text))
 		case thread.ToolCall:
-			total += quarter(units(part.Name)) + quarter(units(stringify(part.Arguments)))
+			total += quarter(utf16Units(part.Name)) + quarter(utf16Units(stringify(part.Arguments)))
 		case thread.ToolResult:
 			if part.Structured != "" {
-				total += quarter(units(stringify(part.Structured)))
+				total += quarter(utf16Units(stringify(part.Structured)))
 			} else {
 				total += quarter(quotedUnits(part.Text()))
 			}
@@ -171,7 +171,7 @@ func estimateMessage(m *thread.Message) int {
 func systemUnits(system []prompt.System) int {
 	n := len(system) - 1 // the newlines between the blocks
 	for _, block := range system {
-		n += units(block.Text)
+		n += utf16Units(block.Text)
 	}
 	return n
 }
@@ -181,17 +181,17 @@ func quarter(characters int) int { return (characters + 3) / 4 }
 // Seed B is written in JavaScript: its lengths are those of UTF-16, and values
 // stand in its texts as JSON.stringify writes them.
 
-// units counts the UTF-16 code units of s.
-func units(s string) int {
+// utf16Units counts the UTF-16 code units of s.
+func utf16Units(s string) int {
 	n := 0
 	for _, r := range s {
-		n += unitsOf(r)
+		n += utf16Width(r)
 	}
 	return n
 }
 
-// unitsOf is 2 for the characters that UTF-16 writes as a pair.
-func unitsOf(r rune) int {
+// utf16Width is 2 for the characters that UTF-16 writes as a pair.
+func utf16Width(r rune) int {
 	if r > 0xffff {
 		return 2
 	}
@@ -200,7 +200,7 @@ func unitsOf(r rune) int {
 
 // quotedUnits is units(rawjson.Quote(s)), without writing it.
 func quotedUnits(s string) int {
-	n := units(s) + len(`""`)
+	n := utf16Units(s) + len(`""`)
 	for i := range len(s) {
 		switch c := s[i]; {
 		case c == '"', c == '\\', c == '\n', c == '\t', c == '\r', c == '\b', c == '\f':
@@ -219,7 +219,7 @@ func headUnits(s string, n int) (head string, whole bool) {
 		return s, true
 	}
 	for i, r := range s {
-		if n -= unitsOf(r); n < 0 {
+		if n -= utf16Width(r); n < 0 {
 			return s[:i], false
 		}
 	}

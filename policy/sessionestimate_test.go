@@ -55,7 +55,7 @@ func TestEstimate(t *testing.T) {
 	}
 	system := []prompt.System{{Text: "123"}, {Text: "4567"}}
 	s := &Situation{Base: &prompt.Prompt{System: system}}
-	if got := s.estimate([]entry{{Message: said(thread.User, "1")}}); got != 2+2+3 {
+	if got := s.estimateTokens([]entry{{Message: said(thread.User, "1")}}); got != 2+2+3 {
 		t.Errorf("with system: %d", got)
 	}
 }
@@ -92,14 +92,14 @@ func TestUnits(t *testing.T) {
 	property.Check(t, func(t *rapid.T) {
 		s, n := rapid.String().Draw(t, "s"), rapid.IntRange(0, 20).Draw(t, "n")
 		all := utf16.Encode([]rune(s))
-		if units(s) != len(all) {
-			t.Fatalf("units(%q) = %d, want %d", s, units(s), len(all))
+		if utf16Units(s) != len(all) {
+			t.Fatalf("units(%q) = %d, want %d", s, utf16Units(s), len(all))
 		}
-		if quotedUnits(s) != units(rawjson.Quote(s)) {
+		if quotedUnits(s) != utf16Units(rawjson.Quote(s)) {
 			t.Fatalf("quotedUnits(%q) = %d, written it is %q", s, quotedUnits(s), rawjson.Quote(s))
 		}
 		head, whole := headUnits(s, n)
-		if whole != (len(all) <= n) || !strings.HasPrefix(s, head) || units(head) > n || !whole && units(head) < n-1 {
+		if whole != (len(all) <= n) || !strings.HasPrefix(s, head) || utf16Units(head) > n || !whole && utf16Units(head) < n-1 {
 			t.Fatalf("headUnits(%q, %d) = %q, %v", s, n, head, whole)
 		}
 		if doc := rawjson.Quote(s); stringify(" "+doc) != doc {
@@ -157,7 +157,7 @@ func TestWholeTranscript(t *testing.T) {
 		"[0] TOOL:\n[Result: [\"" + long + "\",1]]": message(thread.Tool, thread.ToolResult{Structured: `["` + long + `", 1]`}),
 		"[0] USER:\n" + long:                        said(thread.User, long),
 	} {
-		if got := transcript([]entry{{Message: m}}, cuts{}); got != want {
+		if got := transcript([]entry{{Message: m}}, cutLimits{}); got != want {
 			t.Errorf("%d characters, want %d", len(got), len(want))
 		}
 	}
@@ -166,7 +166,7 @@ func TestWholeTranscript(t *testing.T) {
 // TestAnswerForm: whatever a model makes of the form, heading, order of the
 // sections and the task are right, and nothing it wrote beside is lost. B6, B9
 func TestAnswerForm(t *testing.T) {
-	form := sessionForm{round: 3, task: "Build a flashcard app.\n# Use SQLite", chained: true}
+	form := sessionForm{round: 3, task: "Build a flashcard app.\n# Use SQLite", isChained: true}
 	const want = `## Session Summary (Compaction Round 3)
 
 ### Original Task
@@ -186,7 +186,7 @@ This summary incorporates context from 2 previous compaction rounds.`
 	// What the answers say was said before.
 	heard := []thread.Message{said(thread.Assistant, "Working on tests, with tables of a b c. Error E1 is fixed. Just prose. An app. A reworded task.")}
 	answered := func(form sessionForm, answer string) string {
-		got, err := form.answered(&asker{}, summarize.NewGrounds(heard, ""), strings.TrimSpace(answer), &summary.Summary{})
+		got, err := form.formatAnswer(&summaryModel{}, summarize.NewGrounds(heard, ""), strings.TrimSpace(answer), &summary.Summary{})
 		if err != nil {
 			t.Error(err)
 		}
@@ -206,7 +206,7 @@ This summary incorporates context from 2 previous compaction rounds.`
 	if got := answered(form, "Just prose."); !strings.Contains(got, "Just prose.") || !strings.Contains(got, form.task) {
 		t.Errorf("an answer without sections is lost:\n%s", got)
 	}
-	form.chained = false
+	form.isChained = false
 	if got := answered(form, want); strings.Contains(got, chainedNote) {
 		t.Errorf("nothing came before:\n%s", got)
 	}
@@ -222,7 +222,7 @@ func BenchmarkEstimate(b *testing.B) {
 	s := &Situation{Base: &prompt.Prompt{}}
 	b.ReportAllocs()
 	for b.Loop() {
-		s.estimate(entries)
+		s.estimateTokens(entries)
 	}
 }
 
@@ -270,11 +270,11 @@ func TestEstimatesAreRemembered(t *testing.T) {
 		for i, m := range uncopied.All(test.log) {
 			entries = append(entries, entry{*m, i, true})
 		}
-		if got := s.estimate(entries); got != test.want {
+		if got := s.estimateTokens(entries); got != test.want {
 			t.Errorf("look %d: %d, want %d", n, got, test.want)
 		}
-		entries[0].Parts, entries[0].plain = nil, false
-		if got := s.estimate(entries); got != test.want-2 {
+		entries[0].Parts, entries[0].isUnchanged = nil, false
+		if got := s.estimateTokens(entries); got != test.want-2 {
 			t.Errorf("look %d, with nothing in its place: %d, want %d", n, got, test.want-2)
 		}
 	}

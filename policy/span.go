@@ -16,22 +16,22 @@ import (
 // entry is a message of the list that the agent sees under the plan in force.
 type entry struct {
 	thread.Message
-	// at is its position in the thread; of what stands for a span, that of the
+	// position is its position in the thread; of what stands for a span, that of the
 	// span's first message.
-	at int
-	// plain: it is the message of that position, with all of its parts.
-	plain bool
+	position int
+	// isUnchanged: it is the message of that position, with all of its parts.
+	isUnchanged bool
 }
 
-// recap reports whether the entry is a summary of earlier messages: what a
+// isRecap reports whether the entry is a summary of earlier messages: what a
 // record of the plan in force put there, or what an importer marked as such. It
 // is told by data, so that a message that only looks like one is none.
-func (e *entry) recap() bool { return e.Kind == thread.Recap }
+func (e *entry) isRecap() bool { return e.Kind == thread.Recap }
 
-// visible is the list as the agent sees it: the messages of the thread under the
+// visibleEntries is the list as the agent sees it: the messages of the thread under the
 // plan in force, without those in the system's role, which are never compacted.
-func (s *Situation) visible() ([]entry, error) {
-	out, manifest, err := s.shown()
+func (s *Situation) visibleEntries() ([]entry, error) {
+	out, manifest, err := s.currentRequest()
 	if err != nil {
 		return nil, fmt.Errorf("the plan in force: %w", err)
 	}
@@ -55,27 +55,27 @@ func (s *Situation) visible() ([]entry, error) {
 	return entries, nil
 }
 
-// old is the part of a thread that a policy hides behind one summary.
-type old struct {
+// oldPart is the part of a thread that a policy hides behind one summary.
+type oldPart struct {
 	span thread.Span
 	// end is the position in the thread of the first message that is kept.
 	end int
 	// entries are what the agent saw of it, without summaries; previous is what
 	// these said, with what code knows of them.
-	entries  []entry
-	previous string
-	known    *summary.Summary
+	entries      []entry
+	previous     string
+	knownSummary *summary.Summary
 }
 
-// before gathers what lies before the position end of the thread. Everything
+// oldPartBefore gathers what lies before the position end of the thread. Everything
 // there goes behind the new summary, what is hidden already included, but for the
 // system's instructions. ErrNothing: nothing new is there.
-func (s *Situation) before(entries []entry, end int) (*old, error) {
-	o := &old{end: end}
+func (s *Situation) oldPartBefore(entries []entry, end int) (*oldPart, error) {
+	o := &oldPart{end: end}
 	for _, e := range entries {
 		switch {
-		case e.at >= end, e.Role == thread.Assistant && e.recap() && e.Text() == understood:
-		case !e.recap():
+		case e.position >= end, e.Role == thread.Assistant && e.isRecap() && e.Text() == understood:
+		case !e.isRecap():
 			o.entries = append(o.entries, e)
 		case o.previous == "":
 			o.previous = ourform.StripSignatures(e.Text())
@@ -87,7 +87,7 @@ func (s *Situation) before(entries []entry, end int) (*old, error) {
 		return nil, fmt.Errorf("all messages are among those that are kept: %w", ErrNothing)
 	}
 	var err error
-	if o.span, _, err = s.stretch(0, end); err != nil {
+	if o.span, _, err = s.spanBefore(0, end); err != nil {
 		return nil, err
 	}
 	if s.Current != nil {
@@ -96,26 +96,26 @@ func (s *Situation) before(entries []entry, end int) (*old, error) {
 				continue
 			}
 			sum := r.Summary
-			if o.known != nil {
-				sum = summary.Merge(*o.known, sum)
+			if o.knownSummary != nil {
+				sum = summary.Merge(*o.knownSummary, sum)
 			}
-			o.known = &sum
+			o.knownSummary = &sum
 		}
 	}
 	return o, nil
 }
 
-// extract makes the structured summary of the old part without a model, in at
+// extractSummary makes the structured summary of the old part without a model, in at
 // most budget tokens where the task allows it.
-func (s *Situation) extract(ctx context.Context, o *old, budget int) (summary.Summary, error) {
+func (s *Situation) extractSummary(ctx context.Context, o *oldPart, budget int) (summary.Summary, error) {
 	all := uncopied.Messages(s.Thread)
-	in := summarize.Input{Log: all[:o.end], Previous: o.known, Context: all[o.end:], Budget: budget, Instructions: s.Instructions}
+	in := summarize.Input{Log: all[:o.end], Previous: o.knownSummary, Context: all[o.end:], Budget: budget, Instructions: s.Instructions}
 	var hidden plan.Actions
 	if s.Current != nil {
 		hidden = s.Current.Actions()
 	}
 	for i, m := range uncopied.All(s.Thread) {
-		if i < o.end && !instructs(m) && hidden[m.ID].Action != plan.Summarize {
+		if i < o.end && !isSystemInstruction(m) && hidden[m.ID].Action != plan.Summarize {
 			in.Messages = append(in.Messages, *m)
 		}
 	}
@@ -128,16 +128,18 @@ func (s *Situation) extract(ctx context.Context, o *old, budget int) (summary.Su
 	return sum.Summary, err
 }
 
-// instructs reports whether a message is the system's own: it is never compacted. A
+// isSystemInstruction reports whether a message is the system's own: it is never compacted. A
 // summary of another tool may stand in the system's role too.
-func instructs(m *thread.Message) bool { return m.Role == thread.System && m.Kind == thread.Plain }
+func isSystemInstruction(m *thread.Message) bool {
+	return m.Role == thread.System && m.Kind == thread.Plain
+}
 
-// stretch is what of the log before the position end goes behind one record: all but
-// the system's instructions. Fresh are the messages of it from a position on.
-func (s *Situation) stretch(from, end int) (span thread.Span, fresh []thread.Message, err error) {
+// spanBefore is what of the log before the position end goes behind one record: all but
+// the system's instructions. fresh are its messages from a position on.
+func (s *Situation) spanBefore(from, end int) (span thread.Span, fresh []thread.Message, err error) {
 	var ids []thread.ID
 	for i, m := range uncopied.Messages(s.Thread)[:end] {
-		if instructs(&m) {
+		if isSystemInstruction(&m) {
 			continue
 		}
 		ids = append(ids, m.ID)
@@ -149,27 +151,27 @@ func (s *Situation) stretch(from, end int) (span thread.Span, fresh []thread.Mes
 	return span, fresh, err
 }
 
-// inForce is the summary of a policy that the plan in force holds, and the first
+// currentSummary is the summary of a policy that the plan in force holds, and the first
 // position after it. A plan of another policy is passed over: the log has everything.
-func (s *Situation) inForce(name string, own func(*plan.Summarization) bool) (*plan.Summarization, int) {
+func (s *Situation) currentSummary(name string, isOwn func(*plan.Summarization) bool) (*plan.Summarization, int) {
 	if s.Current == nil {
 		return nil, 0
 	}
 	for i := range s.Current.Summarizations {
 		r := &s.Current.Summarizations[i]
-		if last, ok := s.Thread.Index(r.Span.Last()); ok && r.Strategy == name && own(r) {
+		if last, ok := s.Thread.Index(r.Span.Last()); ok && r.Strategy == name && isOwn(r) {
 			return r, last + 1
 		}
 	}
 	return nil, 0
 }
 
-// record puts texts in place of a span, and says what that takes.
-func (s *Situation) record(name, why string, span thread.Span, stand ...plan.Replacement) plan.Summarization {
+// newSummarization puts texts in place of a span, and says what that takes.
+func (s *Situation) newSummarization(name, why string, span thread.Span, stand ...plan.Replacement) plan.Summarization {
 	r := plan.Summarization{Span: span, Stand: stand, Origin: plan.Origin{Strategy: name, Reason: why}}
 	for _, id := range span.MessageIDs {
 		i, _ := s.Thread.Index(id)
-		r.TokensBefore += s.Changed[i]
+		r.TokensBefore += s.ChangedSizes[i]
 	}
 	for _, said := range stand {
 		r.SummaryTokens += s.Counter.Text(said.Text)
@@ -178,9 +180,9 @@ func (s *Situation) record(name, why string, span thread.Span, stand ...plan.Rep
 	return r
 }
 
-// replace makes the plan that puts the given messages in place of the old part.
-func (s *Situation) replace(name string, o *old, sum summary.Summary, why string, stand ...plan.Replacement) (*Fitted, error) {
-	record := s.record(name, why, o.span, stand...)
+// planReplacement makes the plan that puts the given messages in place of the old part.
+func (s *Situation) planReplacement(name string, o *oldPart, sum summary.Summary, why string, stand ...plan.Replacement) (*Fitted, error) {
+	record := s.newSummarization(name, why, o.span, stand...)
 	record.Summary, record.TokensAfter = sum, 0
 	first, _ := s.Thread.Index(o.span.First())
 	for _, m := range s.Profile.Replacement(*uncopied.At(s.Thread, first), record, false) {
@@ -188,11 +190,11 @@ func (s *Situation) replace(name string, o *old, sum summary.Summary, why string
 	}
 	p := s.Draft(name)
 	p.Add(record)
-	return s.fitted(p)
+	return s.renderCounted(p)
 }
 
-// fitted renders a plan and notes in it what it comes to.
-func (s *Situation) fitted(p *plan.Plan) (*Fitted, error) {
+// renderCounted renders a plan and notes in it what it comes to.
+func (s *Situation) renderCounted(p *plan.Plan) (*Fitted, error) {
 	f, err := s.Render(p)
 	if err == nil {
 		f.Plan.CompactedTokens = f.Tokens
@@ -200,9 +202,9 @@ func (s *Situation) fitted(p *plan.Plan) (*Fitted, error) {
 	return f, err
 }
 
-// sizeOf is the size of what parts say: texts, reasoning, calls with their names,
+// partsSize is the size of what parts say: texts, reasoning, calls with their names,
 // results; with media also what stands in the log for those.
-func sizeOf(parts []thread.Part, size func(string) int, media bool) int {
+func partsSize(parts []thread.Part, size func(string) int, media bool) int {
 	n := 0
 	for _, part := range parts {
 		switch part := part.(type) {
@@ -219,14 +221,14 @@ func sizeOf(parts []thread.Part, size func(string) int, media bool) int {
 				n += len(part.Data) + size(part.Text) + len(part.URL) + len(part.FileID)
 			}
 		case thread.ToolResult:
-			n += sizeOf(part.Content, size, media)
+			n += partsSize(part.Content, size, media)
 		}
 	}
 	return n
 }
 
-// named is an error with the policy that it is of.
-func named(policy string, err error) error {
+// withPolicyName is an error with the policy that it is of.
+func withPolicyName(policy string, err error) error {
 	if err == nil {
 		return nil
 	}

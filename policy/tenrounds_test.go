@@ -202,7 +202,7 @@ func TestTenRealRounds(t *testing.T) {
 // those that are not.
 func tenRounds(t *testing.T, own ownSummary, name string) (there int, lost []string) {
 	w := &recorded{own: own.text, most: 3_000, spans: map[string][]string{}}
-	tokens := sizeOf(own.messages) / 4
+	tokens := partsSize(own.messages) / 4
 	window := tokens / 6
 	config := palimpsest.Config{}
 	switch name {

@@ -88,8 +88,8 @@ const (
 	// timelineResult how much of one result stands in it, in bytes.
 	timelineChunk  = 60_000
 	timelineResult = 2_000
-	// leastTimeline is what a summary may always take, in tokens.
-	leastTimeline = 40
+	// minTimelineTokens is what a summary may always take, in tokens.
+	minTimelineTokens = 40
 )
 
 //go:embed prompts/timeline.summary.txt
@@ -120,10 +120,10 @@ func (l Timeline) CacheRule() *plan.CacheRule {
 // maximum (C2), or whether blocks have outlived a cache that has gone cold:
 // hiding them costs no cached prefix then, and would at any other time.
 func (l Timeline) Due(s *Situation) (bool, string) {
-	if most := l.Limit(s); most > 0 && float64(s.Prompt) > float64(most)*l.Defaults().Share {
-		return true, fmt.Sprintf("the request takes %d tokens of at most %d", s.Prompt, most)
+	if most := l.Limit(s); most > 0 && float64(s.PromptTokens) > float64(most)*l.Defaults().Share {
+		return true, fmt.Sprintf("the request takes %d tokens of at most %d", s.PromptTokens, most)
 	}
-	if l.cold(s) && len(l.stale(s, 0)) > 0 {
+	if l.isCacheExpired(s) && len(l.expiredPlaceholders(s, 0)) > 0 {
 		return true, "blocks are " + hiddenReason
 	}
 	return false, ""
@@ -137,29 +137,29 @@ func (l Timeline) ttl(s *Situation) time.Duration {
 	return max(l.TTL, 0)
 }
 
-// cold reports whether the provider last read the prompt longer ago than the TTL: when
+// isCacheExpired reports whether the provider last read the prompt longer ago than the TTL: when
 // what the model answered to last was said. The answer itself comes into the log of a
 // proxy with the request after it.
-func (l Timeline) cold(s *Situation) bool {
+func (l Timeline) isCacheExpired(s *Situation) bool {
 	answered := false
 	for i := s.Thread.Len() - 1; i >= 0 && l.ttl(s) > 0; i-- {
 		m := uncopied.At(s.Thread, i)
 		if answered && m.Role != thread.Assistant || m.Role == thread.Assistant && i == 0 {
-			return l.old(s, m)
+			return l.isExpired(s, m)
 		}
 		answered = answered || m.Role == thread.Assistant
 	}
 	return false
 }
 
-func (l Timeline) old(s *Situation, m *thread.Message) bool {
+func (l Timeline) isExpired(s *Situation, m *thread.Message) bool {
 	return !m.Time.IsZero() && s.Now.Sub(m.Time) > l.ttl(s)
 }
 
-// stale are the placeholders of the blocks from a position on that have outlived the
+// expiredPlaceholders are the placeholders of the blocks from a position on that have outlived the
 // TTL and are not hidden yet. What the model has not answered to is not among them,
 // nor its newest words, nor the newest call of a tool: models copy what they see.
-func (l Timeline) stale(s *Situation, from int) []plan.Clearing {
+func (l Timeline) expiredPlaceholders(s *Situation, from int) []plan.Clearing {
 	if l.ttl(s) <= 0 {
 		return nil
 	}
@@ -180,8 +180,8 @@ func (l Timeline) stale(s *Situation, from int) []plan.Clearing {
 		hides := m.Role == thread.Tool && answered || m.Role == thread.Assistant && !newest && len(s.Pairs().Missing(i)) == 0
 		answered = answered || m.Role == thread.Assistant
 		spoken = spoken || m.Role == thread.Assistant && len(calls) == 0
-		if hides && l.old(s, m) && actions[m.ID].Action == plan.Include {
-			if r, saves := l.hidden(s, i); saves {
+		if hides && l.isExpired(s, m) && actions[m.ID].Action == plan.Include {
+			if r, saves := l.placeholder(s, i); saves {
 				out = append(out, r)
 			}
 		}
@@ -193,12 +193,12 @@ func (l Timeline) stale(s *Situation, from int) []plan.Clearing {
 // replacementHead is how much of the model's words stays in a placeholder, in bytes.
 const replacementHead = 240
 
-// hidden is the placeholder of the message at a position, and whether it takes less.
-func (l Timeline) hidden(s *Situation, i int) (r plan.Clearing, saves bool) {
+// placeholder is the placeholder of the message at a position, and whether it takes less.
+func (l Timeline) placeholder(s *Situation, i int) (r plan.Clearing, saves bool) {
 	m := uncopied.At(s.Thread, i)
 	r = plan.Clearing{
 		Span: s.Thread.Range(i, i+1), PreservedFields: thread.Fields{"path": blockPath(m), "hidden": hiddenReason},
-		Origin: plan.Origin{Strategy: l.Name(), Reason: hiddenReason, TokensBefore: s.Changed[i]},
+		Origin: plan.Origin{Strategy: l.Name(), Reason: hiddenReason, TokensBefore: s.ChangedSizes[i]},
 	}
 	switch {
 	case m.Role == thread.Tool:
@@ -218,13 +218,13 @@ func (l Timeline) hidden(s *Situation, i int) (r plan.Clearing, saves bool) {
 // rule for cache points.
 func (l Timeline) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	f, err := l.Defaults().plan(ctx, s)
-	return f, named(l.Name(), err)
+	return f, withPolicyName(l.Name(), err)
 }
 
 func (l Timeline) plan(ctx context.Context, s *Situation) (*Fitted, error) {
-	prev, from := s.inForce(l.Name(), func(r *plan.Summarization) bool { return r.Range != nil })
-	pruned := l.stale(s, from)
-	f, err := s.fitted(l.draft(s, prev, from, pruned))
+	prev, from := s.currentSummary(l.Name(), func(r *plan.Summarization) bool { return r.Range != nil })
+	pruned := l.expiredPlaceholders(s, from)
+	f, err := s.renderCounted(l.draftPlan(s, prev, from, pruned))
 	if err != nil {
 		return nil, err
 	}
@@ -236,32 +236,32 @@ func (l Timeline) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 		}
 		return f, nil
 	}
-	blocks, at := l.cut(s, f, from, limit)
+	blocks, at := l.cutPoint(s, f, from, limit)
 	if at <= from {
-		if f.Tokens < s.Prompt {
+		if f.Tokens < s.PromptTokens {
 			return f, nil
 		}
 		return nil, fmt.Errorf("there is no cut point between the last summary and the newest blocks: %w", ErrNothing)
 	}
-	w := &timelineWriter{Timeline: l, ctx: ctx, pruned: f.Plan, asker: asker{s: s, model: l.Model, trust: l.Trust}}
-	record, err := w.record(prev, blocks, from, at)
+	w := &timelineWriter{Timeline: l, ctx: ctx, prunedPlan: f.Plan, summaryModel: summaryModel{situation: s, model: l.Model, trust: l.Trust}}
+	record, err := w.newRecord(prev, blocks, from, at)
 	if err != nil {
 		return nil, err
 	}
-	f, err = s.fitted(l.draft(s, record, at, slices.DeleteFunc(pruned, func(r plan.Clearing) bool { i, _ := s.Thread.Index(r.Span.First()); return i < at })))
+	f, err = s.renderCounted(l.draftPlan(s, record, at, slices.DeleteFunc(pruned, func(r plan.Clearing) bool { i, _ := s.Thread.Index(r.Span.First()); return i < at })))
 	if err != nil {
 		return nil, err
 	}
-	if f.Tokens >= s.Prompt {
-		return nil, fmt.Errorf("the request would take %d tokens, it takes %d now: %w", f.Tokens, s.Prompt, ErrNothing)
+	if f.Tokens >= s.PromptTokens {
+		return nil, fmt.Errorf("the request would take %d tokens, it takes %d now: %w", f.Tokens, s.PromptTokens, ErrNothing)
 	}
-	f.Tail, f.Summaries = at, w.reports(byCode, w.failure)
+	f.Tail, f.Summaries = at, w.reports(extractiveName, w.failure)
 	return f, nil
 }
 
-// draft is a plan with a summary block, what is hidden from a position on, and
+// draftPlan is a plan with a summary block, what is hidden from a position on, and
 // the cache rule.
-func (l Timeline) draft(s *Situation, record *plan.Summarization, from int, pruned []plan.Clearing) *plan.Plan {
+func (l Timeline) draftPlan(s *Situation, record *plan.Summarization, from int, pruned []plan.Clearing) *plan.Plan {
 	p := s.Draft(l.Name())
 	p.Cache = l.CacheRule()
 	if record != nil {
@@ -280,13 +280,13 @@ func (l Timeline) draft(s *Situation, record *plan.Summarization, from int, prun
 	return p
 }
 
-// cut chooses the message that the retained window begins with. The rules of
+// cutPoint chooses the message that the retained window begins with. The rules of
 // the seed give a block; where that lies inside a message, between a call and
 // its results or among parallel calls, no provider would take what is retained,
 // and the window begins earlier. It keeps less where the result would not get
 // below the mark.
-func (l Timeline) cut(s *Situation, f *Fitted, from, limit int) (blocks []block, at int) {
-	shown := slices.Clone(s.Changed) // hidden blocks count as what stands for them
+func (l Timeline) cutPoint(s *Situation, f *Fitted, from, limit int) (blocks []block, at int) {
+	shown := slices.Clone(s.ChangedSizes) // hidden blocks count as what stands for them
 	for n, o := range f.Manifest.Messages {
 		if i, ok := s.Thread.Index(o.ID); ok && i >= from && o.Record.Action == plan.Clear {
 			shown[i] = f.Sizes[n]
@@ -299,8 +299,8 @@ func (l Timeline) cut(s *Situation, f *Fitted, from, limit int) (blocks []block,
 		keep = min(keep, limit/3)
 	}
 	if s.Forced {
-		limit = min(cmp.Or(limit, s.Prompt), s.Prompt*3/4)
-		keep = min(keep, limit/2) >> min(max(s.Harder-1, 0), 16)
+		limit = min(cmp.Or(limit, s.PromptTokens), s.PromptTokens*3/4)
+		keep = min(keep, limit/2) >> min(max(s.Refusals-1, 0), 16)
 	}
 	at = from
 	for ; ; keep /= 2 {
@@ -308,7 +308,7 @@ func (l Timeline) cut(s *Situation, f *Fitted, from, limit int) (blocks []block,
 		if !ok {
 			return blocks, from
 		}
-		i := blocks[index].at
+		i := blocks[index].position
 		for i > from && !points.Legal(i) {
 			i--
 		}
@@ -327,27 +327,27 @@ func (l Timeline) cut(s *Situation, f *Fitted, from, limit int) (blocks []block,
 type timelineWriter struct {
 	Timeline
 	ctx context.Context
-	asker
-	// pruned is the plan before the compaction, with the blocks in it that were just hidden.
-	pruned *plan.Plan
+	summaryModel
+	// prunedPlan is the plan before the compaction, with the blocks in it that were just hidden.
+	prunedPlan *plan.Plan
 	// failure is why the rule took the model's place, the first time.
 	failure error
 }
 
-// record makes the summary block of everything before at (C6, C7).
-func (w *timelineWriter) record(prev *plan.Summarization, blocks []block, from, at int) (*plan.Summarization, error) {
-	s := w.s
+// newRecord makes the summary block of everything before at (C6, C7).
+func (w *timelineWriter) newRecord(prev *plan.Summarization, blocks []block, from, at int) (*plan.Summarization, error) {
+	s := w.situation
 	messages := uncopied.Messages(s.Thread)
 	history, split := at, ""
 	if at < len(messages) && !messages[at].StartsTurn() {
-		first := slices.IndexFunc(blocks, func(b block) bool { return b.at == at })
+		first := slices.IndexFunc(blocks, func(b block) bool { return b.position == at })
 		history = from // the turn may have begun before the last summary
 		if n := turnStart(blocks, first); n >= 0 {
-			history = blocks[n].at
+			history = blocks[n].position
 		}
 		split = turnID(messages[at].Turn)
 	}
-	span, _, err := s.stretch(at, at)
+	span, _, err := s.spanBefore(at, at)
 	if err != nil {
 		return nil, fmt.Errorf("what is before the cut: %w: %w", err, ErrNothing)
 	}
@@ -368,63 +368,63 @@ func (w *timelineWriter) record(prev *plan.Summarization, blocks []block, from, 
 	}
 	if split == "" || prev == nil || prev.Range.SplitTurn != split {
 		// The turn that was split the last time is whole now.
-		next.Text, err = w.write(summaryTask, w.SummaryTokens, joinContext(next.Text, before), from, history)
+		next.Text, err = w.summarizeRange(summaryTask, w.SummaryTokens, joinContext(next.Text, before), from, history)
 		before = ""
 	}
 	if err == nil && split != "" {
-		next.TurnContext, err = w.write(prefixTask, w.PrefixTokens, before, history, at)
+		next.TurnContext, err = w.summarizeRange(prefixTask, w.PrefixTokens, before, history, at)
 	}
 	if err != nil {
 		return nil, err
 	}
-	sum, err := w.structured(known, messages[from:at], w.SummaryTokens)
+	sum, err := w.structuredSummary(known, messages[from:at], w.SummaryTokens)
 	if err != nil {
 		return nil, err
 	}
 	sum.Span = span
 	if w.Model != nil {
-		next.Text = w.withUser(next, &sum, at, w.SummaryTokens)
+		next.Text = w.addUserWords(next, &sum, at, w.SummaryTokens)
 	}
 	next.Digest = w.digest(prev, &sum, from, at)
 	why := "over the share of the maximum"
 	if s.Forced {
 		why = "forced"
 	}
-	record := s.record(w.Name(), why, span, plan.Replacement{Text: blockText(next)})
+	record := s.newSummarization(w.Name(), why, span, plan.Replacement{Text: blockText(next)})
 	record.Range, record.Summary = next, sum
 	return &record, nil
 }
 
-// write summarizes the messages from position i up to j on top of what is known,
+// summarizeRange summarizes the messages from position i up to j on top of what is known,
 // in at most limit tokens and in no more than what is known and half of the
 // messages take: a summary that is longer than what it stands for helps nobody.
 // The model reads them piece by piece, each time with the summary so far; when
 // it fails the rule takes its place.
-func (w *timelineWriter) write(task string, limit int, known string, i, j int) (string, error) {
-	messages := uncopied.Messages(w.s.Thread)[i:j]
-	room := w.s.Counter.Text(known)
+func (w *timelineWriter) summarizeRange(task string, limit int, known string, i, j int) (string, error) {
+	messages := uncopied.Messages(w.situation.Thread)[i:j]
+	room := w.situation.Counter.Text(known)
 	for k := i; k < j; k++ {
-		room += w.s.Changed[k] / 2
+		room += w.situation.ChangedSizes[k] / 2
 	}
-	limit = min(limit, max(room, leastTimeline))
+	limit = min(limit, max(room, minTimelineTokens))
 	if len(messages) == 0 {
-		return w.s.clip(known, limit), nil
+		return w.situation.clipText(known, limit), nil
 	}
-	text, failure, err := written(w.ctx, &w.asker,
-		func() (string, error) { return w.byModel(task, limit, known, messages) },
+	text, failure, err := generateOrFallback(w.ctx, &w.summaryModel,
+		func() (string, error) { return w.summarizeByModel(task, limit, known, messages) },
 		func(text string) (string, error) { return text, nil },
-		func(bool) (string, error) { return w.byRule(limit, known, messages) }, nil)
+		func(bool) (string, error) { return w.summarizeByRule(limit, known, messages) }, nil)
 	w.failure = cmp.Or(w.failure, failure)
 	return text, err
 }
 
-func (w *timelineWriter) byRule(limit int, known string, messages []thread.Message) (string, error) {
+func (w *timelineWriter) summarizeByRule(limit int, known string, messages []thread.Message) (string, error) {
 	budget := limit
 	if known != "" {
-		known = w.s.clip(known, limit/2)
-		budget -= w.s.Counter.Text(known) + 2
+		known = w.situation.clipText(known, limit/2)
+		budget -= w.situation.Counter.Text(known) + 2
 	}
-	sum, err := w.structured(summary.Summary{}, messages, budget)
+	sum, err := w.structuredSummary(summary.Summary{}, messages, budget)
 	if err != nil {
 		return "", err
 	}
@@ -432,47 +432,47 @@ func (w *timelineWriter) byRule(limit int, known string, messages []thread.Messa
 	if known != "" {
 		text = known + "\n" + text
 	}
-	return w.s.clip(text, limit), nil
+	return w.situation.clipText(text, limit), nil
 }
 
-func (w *timelineWriter) byModel(task string, limit int, known string, messages []thread.Message) (string, error) {
-	system := prompt.System{Text: fill(task, "{{limit}}", strconv.Itoa(limit)), Role: "system"}
-	err := inPieces(chunked(timelineTranscript(messages), timelineChunk), halved, func(chunk string) error {
-		user := fill(strings.TrimSpace(timelineUser), "{{previous}}", inTag(known), "{{blocks}}", inTag(chunk))
-		text, err := w.text(w.ctx, system, user+w.s.instructions(), nil)
+func (w *timelineWriter) summarizeByModel(task string, limit int, known string, messages []thread.Message) (string, error) {
+	system := prompt.System{Text: fillTemplate(task, "{{limit}}", strconv.Itoa(limit)), Role: "system"}
+	err := askInPieces(chunkEntries(timelineTranscript(messages), timelineChunk), splitChunk, func(chunk string) error {
+		user := fillTemplate(strings.TrimSpace(timelineUser), "{{previous}}", escapeTags(known), "{{blocks}}", escapeTags(chunk))
+		text, err := w.generateText(w.ctx, system, user+w.situation.instructionBlock(), nil)
 		if err == nil {
-			text, err = w.taken(w.check(messages, known), text)
+			text, err = w.acceptText(w.newGrounds(messages, known), text)
 		}
 		if err == nil {
-			known = w.within(neutralLines(text), limit)
+			known = w.clipAndReport(neutralizeLines(text), limit)
 		}
 		return err
 	})
 	return known, err
 }
 
-// withUser adds what the user asked for and the rules that a text does not hold, at
+// addUserWords adds what the user asked for and the rules that a text does not hold, at
 // most half of the limit, and what code found where the model's text lost
 // something.
-func (w *timelineWriter) withUser(r *plan.Range, sum *summary.Summary, at, limit int) string {
-	text := joined(r.Text, r.TurnContext)
-	room := limit/2 - w.s.Counter.Text(userBlock(text, nil, sum.Constraints)) - 20
-	block := w.s.clip(userBlock(text, w.s.requests(at, min(limit, requestRoom(w.Limit(w.s))), room), sum.Constraints), limit/2)
+func (w *timelineWriter) addUserWords(r *plan.Range, sum *summary.Summary, at, limit int) string {
+	text := joinBlocks(r.Text, r.TurnContext)
+	room := limit/2 - w.situation.Counter.Text(userBlock(text, nil, sum.Constraints)) - 20
+	block := w.situation.clipText(userBlock(text, w.situation.userRequests(at, min(limit, maxRequestBytes(w.Limit(w.situation))), room), sum.Constraints), limit/2)
 	if block == "" {
 		return r.Text
 	}
-	said := w.s.clip(r.Text, limit-w.s.Counter.Text(block)-2)
-	more := w.filled(text, sum)
-	return joined(block, said, w.s.clip(more, limit-w.s.Counter.Text(block)-w.s.Counter.Text(said)-4))
+	said := w.situation.clipText(r.Text, limit-w.situation.Counter.Text(block)-2)
+	more := w.entriesFromLog(text, sum)
+	return joinBlocks(block, said, w.situation.clipText(more, limit-w.situation.Counter.Text(block)-w.situation.Counter.Text(said)-4))
 }
 
-// structured is the summary by rule. Where not even the task fits, it is empty.
-func (w *timelineWriter) structured(known summary.Summary, messages []thread.Message, budget int) (summary.Summary, error) {
+// structuredSummary is the summary by rule. Where not even the task fits, it is empty.
+func (w *timelineWriter) structuredSummary(known summary.Summary, messages []thread.Message, budget int) (summary.Summary, error) {
 	in := summarize.Input{Messages: messages, Budget: max(budget, 1)}
 	if len(known.Span.MessageIDs) > 0 {
 		in.Previous = &known
 	}
-	sum, err := w.summarized(w.ctx, in)
+	sum, err := w.summarizeStructured(w.ctx, in)
 	if errors.Is(err, summarize.ErrBudget) {
 		return summary.Summary{}, nil
 	}

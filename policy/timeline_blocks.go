@@ -23,7 +23,7 @@ const (
 // block is a piece of a timeline.
 type block struct {
 	kind, author string
-	at           int // the position of its message in the thread; -1 for a summary
+	position     int // the position of its message in the thread; -1 for a summary
 	tokens       int
 }
 
@@ -36,7 +36,7 @@ func blocksOf(messages []thread.Message, from int, tokens []int) []block {
 	for i := from; i < len(messages); i++ {
 		m := &messages[i]
 		first := len(out)
-		add := func(kind, author string) { out = append(out, block{kind: kind, author: author, at: i}) }
+		add := func(kind, author string) { out = append(out, block{kind: kind, author: author, position: i}) }
 		switch {
 		case m.Kind == thread.Recap:
 			add(blockSummary, "system")
@@ -181,7 +181,7 @@ func timelineTranscript(messages []thread.Message) []string {
 	}
 	calling := -1
 	for _, b := range blocksOf(messages, 0, make([]int, len(messages))) {
-		m := &messages[b.at]
+		m := &messages[b.position]
 		switch b.kind {
 		case blockTurn:
 			add(b.kind, turnID(m.Turn))
@@ -189,10 +189,10 @@ func timelineTranscript(messages []thread.Message) []string {
 			r, _ := m.Result()
 			add(b.kind, r.Tool+" ("+string(r.Outcome)+"): "+clip.Middle(r.Text(), timelineResult))
 		case blockCall:
-			if b.at == calling {
+			if b.position == calling {
 				break // all calls of a message are written with the first
 			}
-			calling = b.at
+			calling = b.position
 			for _, c := range m.Calls() {
 				add(b.kind, c.Name+" "+clip.Middle(c.Arguments, timelineResult))
 			}

@@ -53,11 +53,11 @@ func (w timelineWriter) digest(prev *plan.Summarization, sum *summary.Summary, f
 			artifact(plan.DigestArtifact{Path: f.Path, MIME: mimeOf(f.Path), Visibility: "internal"})
 		}
 	}
-	actions := w.pruned.Actions()
+	actions := w.prunedPlan.Actions()
 	for i := from; i < at; i++ {
-		m := uncopied.At(w.s.Thread, i)
+		m := uncopied.At(w.situation.Thread, i)
 		if ref := actions[m.ID]; ref.Action == plan.Clear {
-			shown := w.s.Profile.Replacement(*m, w.pruned.Record(ref), true)[0]
+			shown := w.situation.Profile.Replacement(*m, w.prunedPlan.Record(ref), true)[0]
 			text := shown.Text()
 			if r, ok := shown.Result(); ok {
 				text = r.Text()
@@ -77,23 +77,23 @@ func (w timelineWriter) digest(prev *plan.Summarization, sum *summary.Summary, f
 			if visibility, ok := r.KeyFields["visibility"].(string); ok {
 				a.Visibility = visibility
 			}
-			a.Sources = stringsIn(r.KeyFields["sources_used"])
+			a.Sources = stringList(r.KeyFields["sources_used"])
 			artifact(a)
 		}
 		if searchesMemory(r.Tool) {
-			searches = append(searches, w.search(i, &r))
+			searches = append(searches, w.digestSearch(i, &r))
 		}
 	}
 	for tool, outputs := range tools {
-		tools[tool] = newest(outputs)
+		tools[tool] = newestEntries(outputs)
 	}
 	if len(tools) == 0 {
 		tools = nil
 	}
-	return plan.Digest{Artifacts: newest(artifacts), Tools: tools, Searches: newest(searches), Hidden: newest(hidden)}
+	return plan.Digest{Artifacts: newestEntries(artifacts), Tools: tools, Searches: newestEntries(searches), Hidden: newestEntries(hidden)}
 }
 
-func newest[T any](list []T) []T { return list[max(0, len(list)-digestLimit):] }
+func newestEntries[T any](list []T) []T { return list[max(0, len(list)-digestLimit):] }
 
 func mimeOf(name string) string {
 	name = strings.ToLower(path.Base(name))
@@ -110,12 +110,12 @@ func searchesMemory(tool string) bool {
 	return slices.ContainsFunc([]string{"memsearch", "memorysearch", "searchmemor"}, func(part string) bool { return strings.Contains(name, part) })
 }
 
-// search reads what a memory search asked and found: every "path" or "file_path" in its result,
+// digestSearch reads what a memory search asked and found: every "path" or "file_path" in its result,
 // and as many hits as there are.
-func (w timelineWriter) search(i int, r *thread.ToolResult) plan.DigestSearch {
+func (w timelineWriter) digestSearch(i int, r *thread.ToolResult) plan.DigestSearch {
 	var out plan.DigestSearch
-	if call, ok := w.s.Pairs().Call(i); ok {
-		for _, c := range uncopied.At(w.s.Thread, call).Calls() {
+	if call, ok := w.situation.Pairs().Call(i); ok {
+		for _, c := range uncopied.At(w.situation.Thread, call).Calls() {
 			var arguments struct {
 				Query string `json:"query"`
 			}
@@ -160,7 +160,7 @@ func (w timelineWriter) search(i int, r *thread.ToolResult) plan.DigestSearch {
 	return out
 }
 
-func stringsIn(v any) []string {
+func stringList(v any) []string {
 	var out []string
 	switch v := v.(type) {
 	case []string:

@@ -42,7 +42,7 @@ func TestTimelineDue(t *testing.T) {
 		{prompt: 1 << 30}, // nothing is known of the model
 		{l: policy.Timeline{MaxTokens: 100, Share: 0.5}, prompt: 51, due: true},
 	} {
-		s := &policy.Situation{Thread: thread.New("t"), Prompt: c.prompt, Window: c.window, Output: c.output, Budget: c.budget}
+		s := &policy.Situation{Thread: thread.New("t"), PromptTokens: c.prompt, Window: c.window, Output: c.output, Budget: c.budget}
 		if due, why := c.l.Due(s); due != c.due {
 			t.Errorf("%+v: %v %s", c, due, why)
 		}
@@ -119,7 +119,7 @@ func TestTimelineRounds(t *testing.T) {
 				t.Fatal(err)
 			}
 			fmt.Fprintf(&b, "==== prompt of round %d, %d of %d messages are covered\n%s==== events\n%s\n==== range\n%s\n",
-				seen, r.Span.Len(), log.Len(), written(p.Prompt), strings.Join(told.told(), "\n"), data)
+				seen, r.Span.Len(), log.Len(), generateOrFallback(p.Prompt), strings.Join(told.told(), "\n"), data)
 			sendable(t, log, plans[seen-1])
 			again := &plan.Plan{}
 			if err := json.Unmarshal(must(json.Marshal(plans[seen-1])), again); err != nil || cmp.Diff(r.Range, again.Summarizations[0].Range) != "" || again.Cache == nil {
@@ -131,7 +131,7 @@ func TestTimelineRounds(t *testing.T) {
 		if n > 1 {
 			asked.Prompt.System = nil
 		}
-		fmt.Fprintf(&b, "==== request %d\n%s", n+1, written(asked.Prompt))
+		fmt.Fprintf(&b, "==== request %d\n%s", n+1, generateOrFallback(asked.Prompt))
 	}
 	if seen < 3 {
 		t.Errorf("%d rounds", seen)
@@ -225,7 +225,7 @@ func TestTimelineFailures(t *testing.T) {
 	if _, err := smallTimeline.Plan(ctx, s); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	s.Forced, s.Prompt = false, 10
+	s.Forced, s.PromptTokens = false, 10
 	if _, err := (policy.Timeline{MaxTokens: 1 << 20}).Plan(t.Context(), s); !errors.Is(err, policy.ErrNothing) {
 		t.Error("under the limit:", err)
 	}
@@ -254,7 +254,7 @@ func TestTimelinePruning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(f.Plan.Clearings); n != 5 || len(f.Plan.Summarizations) != 0 || f.Tokens >= s.Prompt {
+	if n := len(f.Plan.Clearings); n != 5 || len(f.Plan.Summarizations) != 0 || f.Tokens >= s.PromptTokens {
 		t.Fatalf("%d results are hidden", n)
 	}
 	if r, _ := f.Prompt.Messages[2].Result(); r.Text() != "[Read: success]\nKey data: {\"hidden\": \"older than the cache\", \"path\": \"tc:turn_1.c1_0.result\"}" {
@@ -350,8 +350,8 @@ func TestTimelineProperty(t *testing.T) {
 			if err := f.Plan.Validate(now); err != nil {
 				rt.Fatal(err)
 			}
-			if f.Tokens >= s.Prompt {
-				rt.Fatalf("%d tokens after %d", f.Tokens, s.Prompt)
+			if f.Tokens >= s.PromptTokens {
+				rt.Fatalf("%d tokens after %d", f.Tokens, s.PromptTokens)
 			}
 			current = f.Plan
 			if got := current.Summarizations[0].Span.Len(); got < covered {
@@ -412,7 +412,7 @@ func TestTimelineHidesEveryKind(t *testing.T) {
 		if want := []int{1, 2, 3, 6}; !slices.Equal(hidden, want) {
 			t.Errorf("%s: hidden are %v, want %v", name, hidden, want)
 		}
-		shown := written(f.Prompt)
+		shown := generateOrFallback(f.Prompt)
 		if !strings.Contains(shown, "[assistant.completion ar:turn_1.assistant.completion: older than the cache]\nFirst, the queue is tidy.") || strings.Contains(shown, "First, the queue is tidy. "+long) {
 			t.Errorf("the words of turn 1 are shown as\n%.600s", f.Prompt.Messages[3].Text())
 		}

@@ -21,7 +21,7 @@ const (
 	// said (summarize.Grounds). It is the default.
 	TrustChecked Trust = "checked"
 	// TrustModel takes a model's text as it comes, as the seeds do. Forged headings
-	// in it are still made harmless, budgets hold, and the user's words are added
+	// in it are still escaped, budgets hold, and the user's words are added
 	// by code.
 	TrustModel Trust = "model"
 )
@@ -29,17 +29,17 @@ const (
 // Trusts lists the values of Trust.
 func Trusts() []string { return []string{string(TrustChecked), string(TrustModel)} }
 
-// check makes what tells the true sentences of the asked model's text: messages
+// newGrounds makes what tells the true sentences of the asked model's text: messages
 // that it may stand on, and the text before. Nil takes all of them.
-func (a *asker) check(messages []thread.Message, previous string) *summarize.Grounds {
+func (a *summaryModel) newGrounds(messages []thread.Message, previous string) *summarize.Grounds {
 	if a.trust == TrustModel {
-		a.most = len(previous)
+		a.maxBytes = len(previous)
 		for i := range messages {
 			for _, c := range messages[i].Calls() {
-				a.most += len(c.Arguments)
+				a.maxBytes += len(c.Arguments)
 			}
 			r, _ := messages[i].Result()
-			a.most += len(messages[i].Text()) + len(r.Text())
+			a.maxBytes += len(messages[i].Text()) + len(r.Text())
 		}
 		return nil
 	}
@@ -49,7 +49,7 @@ func (a *asker) check(messages []thread.Message, previous string) *summarize.Gro
 		shown[messages[i].ID] = true
 	}
 	var log []thread.Message
-	for _, m := range uncopied.All(a.s.Thread) {
+	for _, m := range uncopied.All(a.situation.Thread) {
 		if shown[m.ID] {
 			break
 		}
@@ -60,59 +60,59 @@ func (a *asker) check(messages []thread.Message, previous string) *summarize.Gro
 	return summarize.NewGrounds(messages, previous, log...)
 }
 
-// taken is what is taken of a model's text, written so that none of it passes for a
+// acceptText is what is taken of a model's text, written so that none of it passes for a
 // heading or a role of ours. The report counts the rest.
-func (a *asker) taken(g *summarize.Grounds, text string) (string, error) {
-	if g == nil && len(text) > a.most {
+func (a *summaryModel) acceptText(g *summarize.Grounds, text string) (string, error) {
+	if g == nil && len(text) > a.maxBytes {
 		return "", &summarize.RejectedError{Reason: summarize.Inflated}
 	}
 	if g == nil {
-		return neutralLines(text), nil
+		return neutralizeLines(text), nil
 	}
 	p, err := g.Prose(text)
 	a.report = a.report.With(p.Report)
-	a.lost += max(0, len(text)-len(p.Text))
+	a.lostBytes += max(0, len(text)-len(p.Text))
 	if err != nil {
 		return "", err
 	}
-	return neutralLines(p.Text), nil
+	return neutralizeLines(p.Text), nil
 }
 
-// entries is taken for the entries of a list; todo says that a reader may act on
+// acceptEntries is taken for the entries of a list; todo says that a reader may act on
 // them.
-func (a *asker) entries(g *summarize.Grounds, entries []string, todo bool) []string {
+func (a *summaryModel) acceptEntries(g *summarize.Grounds, entries []string, todo bool) []string {
 	if g == nil {
 		return entries
 	}
 	kept, report := g.Entries(entries, todo)
 	a.report = a.report.With(report)
 	for _, e := range entries {
-		a.lost += len(e)
+		a.lostBytes += len(e)
 	}
 	for _, e := range kept {
-		a.lost -= len(e)
+		a.lostBytes -= len(e)
 	}
 	return kept
 }
 
-// leastLost is how much of a model's text must be lost before code says something
+// minLostBytes is how much of a model's text must be lost before code says something
 // in its place, in bytes.
-const leastLost = 120
+const minLostBytes = 120
 
-// filled is what code found, as much as was lost of the model's text; empty where
+// entriesFromLog is what code found, as much as was lost of the model's text; empty where
 // that is next to nothing.
-func (a *asker) filled(text string, sum *summary.Summary) string {
-	if a.lost < leastLost {
+func (a *summaryModel) entriesFromLog(text string, sum *summary.Summary) string {
+	if a.lostBytes < minLostBytes {
 		return ""
 	}
-	all := entriesOf(summary.Summary{CurrentPlan: sum.CurrentPlan}, summary.Summary{OpenItems: sum.OpenItems}, summary.Summary{Decisions: sum.Decisions},
+	all := renderEntries(summary.Summary{CurrentPlan: sum.CurrentPlan}, summary.Summary{OpenItems: sum.OpenItems}, summary.Summary{Decisions: sum.Decisions},
 		summary.Summary{FailedAttempts: sum.FailedAttempts}, summary.Summary{Conclusions: sum.Conclusions}, summary.Summary{Files: sum.Files},
 		summary.Summary{ToolOutcomes: sum.ToolOutcomes}, summary.Summary{Facts: sum.Facts})
-	room := a.lost
+	room := a.lostBytes
 	var out []string
-	known := folded(text)
+	known := foldText(text)
 	for _, e := range all {
-		if len(e) <= room && !strings.Contains(known, folded(strings.TrimPrefix(e, "- "))) {
+		if len(e) <= room && !strings.Contains(known, foldText(strings.TrimPrefix(e, "- "))) {
 			out = append(out, e)
 			room -= len(e) + 1
 		}
@@ -126,15 +126,15 @@ func (a *asker) filled(text string, sum *summary.Summary) string {
 // userHeading stands above what the user said word for word.
 const userHeading = "The user's words"
 
-// requests are what the user said, word for word and in order, as far as it stands before
+// userRequests are what the user said, word for word and in order, as far as it stands before
 // the position end, where no message shows it any more: the first request and the last,
 // and of the others the newest that all together take at most room, in tokens. What is
 // longer than most bytes, such as pasted material, is cut in its middle first.
-func (s *Situation) requests(end, most, room int) []summary.Item {
+func (s *Situation) userRequests(end, most, room int) []summary.Item {
 	said := func(i int) summary.Item {
 		return summary.Item{Text: clip.Middle(injected.UserWords(uncopied.At(s.Thread, i)), most)}
 	}
-	room >>= min(s.Harder, 16)
+	room >>= min(s.Refusals, 16)
 	var out []summary.Item
 	bounds := s.firstAndLast(func(m *thread.Message) bool { return injected.UserWords(m) != "" })
 	for _, i := range bounds {
@@ -161,37 +161,37 @@ func (s *Situation) requests(end, most, room int) []summary.Item {
 	return slices.Insert(out, 1, between...)
 }
 
-// wordsRoom is what the user's words may take of a request of that many tokens.
-func wordsRoom(limit int) int { return limit / wordsShare }
+// userWordsBudget is what the user's words may take of a request of that many tokens.
+func userWordsBudget(limit int) int { return limit / wordsShare }
 
-// requestRoom is how much of a request of the user's a summary shows at most, in
+// maxRequestBytes is how much of a request of the user's a summary shows at most, in
 // bytes: a sixteenth of what a request to the model may take.
-func requestRoom(limit int) int { return min(max(limit/4, 400), 8_000) }
+func maxRequestBytes(limit int) int { return min(max(limit/4, 400), 8_000) }
 
 // userBlock is what the user asked for and the rules, as far as the text does not
 // hold them word for word.
 func userBlock(text string, requests, rules []summary.Item) string {
-	entries := unsaid(text, slices.Concat(requests, rules))
+	entries := missingEntries(text, slices.Concat(requests, rules))
 	if len(entries) == 0 {
 		return ""
 	}
 	return userHeading + "\n" + strings.Join(entries, "\n")
 }
 
-// unsaid lists the items that a text does not hold word for word, as entries.
-func unsaid(text string, items []summary.Item) []string {
+// missingEntries lists the items that a text does not hold word for word, as entries.
+func missingEntries(text string, items []summary.Item) []string {
 	var missing []string
-	text = folded(text)
+	text = foldText(text)
 	for _, it := range items {
-		if !strings.Contains(text, folded(it.Text)) {
+		if !strings.Contains(text, foldText(it.Text)) {
 			missing = append(missing, it.Text)
-			text += "\n" + folded(it.Text)
+			text += "\n" + foldText(it.Text)
 		}
 	}
 	return neutralEntries(missing)
 }
 
-func folded(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
+func foldText(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
 
 // neutralEntries writes texts as entries of a list, with nothing in them that
 // could pass for a heading, a role or a marker (see package summary).
@@ -205,9 +205,9 @@ func neutralEntries(texts []string) []string {
 	return summary.Lines(items, false)
 }
 
-// neutralLines writes a model's text so that none of its lines passes for a
+// neutralizeLines writes a model's text so that none of its lines passes for a
 // block, a heading or a role of ours.
-func neutralLines(text string) string {
+func neutralizeLines(text string) string {
 	entries := neutralEntries([]string{strings.ReplaceAll(text, splitHeading, "Turn context")})
 	if len(entries) == 0 {
 		return ""
@@ -215,13 +215,13 @@ func neutralLines(text string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(entries[0], "- "), "\n  ", "\n")
 }
 
-// harmless is a text as package summary writes it inside an item.
-func harmless(text string) string {
+// neutralText is a text as package summary writes it inside an item.
+func neutralText(text string) string {
 	return strings.TrimPrefix(summary.Lines([]summary.Item{{Text: text}}, false)[0], "- ")
 }
 
-// entriesOf renders the items of summaries that hold one section each.
-func entriesOf(parts ...summary.Summary) []string {
+// renderEntries renders the items of summaries that hold one section each.
+func renderEntries(parts ...summary.Summary) []string {
 	var entries []string
 	for _, part := range parts {
 		for _, section := range part.Sections() {
@@ -231,8 +231,8 @@ func entriesOf(parts ...summary.Summary) []string {
 	return entries
 }
 
-// joined puts blocks of text behind each other, empty ones left out.
-func joined(blocks ...string) string {
+// joinBlocks puts blocks of text behind each other, empty ones left out.
+func joinBlocks(blocks ...string) string {
 	var out []string
 	for _, b := range blocks {
 		if b = strings.Trim(b, "\n"); b != "" {

@@ -94,11 +94,11 @@ func (w Workstream) Defaults() Workstream {
 }
 
 const (
-	workstreamWindow  = 200_000
-	workstreamHeader  = "Compacted context summary:"
-	charsPerToken     = 3   // seed D, "Assessment"
-	workstreamLeastBy = 500 // tokens that a summary made by rule may always take
-	onlyCalls         = "(tool calls only; nothing was said)"
+	workstreamWindow = 200_000
+	workstreamHeader = "Compacted context summary:"
+	charsPerToken    = 3   // seed D, "Assessment"
+	minRuleTokens    = 500 // tokens that a summary made by rule may always take
+	onlyCallsNote    = "(tool calls only; nothing was said)"
 )
 
 // workstreamTask is what the model is told to do, workstreamRollupTask stands in
@@ -145,11 +145,11 @@ func (w Workstream) Limit(s *Situation) int {
 	return hard
 }
 
-// Soon is Due: the seed compacts in a job at the end of the turn (D2).
-func (w Workstream) Soon(s *Situation) (bool, string) { return w.Due(s) }
+// DueSoon is Due: the seed compacts in a job at the end of the turn (D2).
+func (w Workstream) DueSoon(s *Situation) (bool, string) { return w.Due(s) }
 
-// Patient is true: requests wait while the thread is compacted (D12).
-func (Workstream) Patient() bool { return true }
+// WaitsForJobs is true: requests wait while the thread is compacted (D12).
+func (Workstream) WaitsForJobs() bool { return true }
 
 // Due reports whether the conversation has reached the threshold, where a turn
 // has ended (D2): where the newest message is not the result of a tool, and no call
@@ -159,7 +159,7 @@ func (w Workstream) Due(s *Situation) (bool, string) {
 	threshold, hard := w.marks(s)
 	estimate := w.estimate(s)
 	mark, where := threshold, "the turn has ended"
-	if s.turnGoesOn() {
+	if s.isMidTurn() {
 		mark, where = hard, "the turn goes on"
 	}
 	if estimate < mark {
@@ -168,9 +168,9 @@ func (w Workstream) Due(s *Situation) (bool, string) {
 	return true, fmt.Sprintf("summary and live messages take about %d tokens, the mark is %d; %s", estimate, mark, where)
 }
 
-// turnGoesOn reports whether the agent is in the middle of a turn: a tool has just
+// isMidTurn reports whether the agent is in the middle of a turn: a tool has just
 // answered, or a call of the newest answer still waits.
-func (s *Situation) turnGoesOn() bool {
+func (s *Situation) isMidTurn() bool {
 	n := s.Thread.Len()
 	if n == 0 {
 		return false
@@ -215,33 +215,33 @@ func tokensOf(chars int) int { return (chars + charsPerToken - 1) / charsPerToke
 
 // charsOf counts what a message holds in characters, media as what stands in
 // the log for them.
-func charsOf(m *thread.Message) int { return sizeOf(m.Parts, utf8.RuneCountInString, true) }
+func charsOf(m *thread.Message) int { return partsSize(m.Parts, utf8.RuneCountInString, true) }
 
 // Plan makes one record of everything before the tail: the summary text, the
 // last compacted message (the last of its span) and the merged state change
 // together or not at all (D8). System messages of the log stay as they are.
 func (w Workstream) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	f, err := w.Defaults().plan(ctx, s)
-	return f, named(w.Name(), err)
+	return f, withPolicyName(w.Name(), err)
 }
 
 func (w Workstream) plan(ctx context.Context, s *Situation) (*Fitted, error) {
-	held, from := s.inForce(w.Name(), func(r *plan.Summarization) bool { return r.State != nil && len(r.Stand) > 0 })
-	at := w.boundary(s, from)
-	step := &workstreamStep{Workstream: w, asker: asker{s: s, model: w.Model, trust: w.Trust}, tail: uncopied.Messages(s.Thread)[at:]}
-	if held != nil {
-		text := strings.TrimSpace(strings.TrimPrefix(held.Stand[0].Text, workstreamHeader))
-		step.prev = workstreamNotes{text, held.Summary, *held.State}
+	current, from := s.currentSummary(w.Name(), func(r *plan.Summarization) bool { return r.State != nil && len(r.Stand) > 0 })
+	at := w.tailStart(s, from)
+	step := &workstreamStep{Workstream: w, summaryModel: summaryModel{situation: s, model: w.Model, trust: w.Trust}, tail: uncopied.Messages(s.Thread)[at:]}
+	if current != nil {
+		text := strings.TrimSpace(strings.TrimPrefix(current.Stand[0].Text, workstreamHeader))
+		step.prev = workstreamNotes{text, current.Summary, *current.State}
 	}
 	var span thread.Span
 	var err error
-	if span, step.fresh, err = s.stretch(from, at); len(step.fresh) == 0 {
+	if span, step.newMessages, err = s.spanBefore(from, at); len(step.newMessages) == 0 {
 		return nil, fmt.Errorf("no message stands between the last summary and the tail: %w", ErrNothing)
 	}
 	if err != nil {
 		return nil, err
 	}
-	next, failure, err := written(ctx, &step.asker,
+	next, failure, err := generateOrFallback(ctx, &step.summaryModel,
 		func() (workstreamNotes, error) { return step.byModel(ctx) },
 		func(n workstreamNotes) (workstreamNotes, error) { return n, nil },
 		func(bool) (workstreamNotes, error) { return step.byRule(ctx) },
@@ -252,24 +252,24 @@ func (w Workstream) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 		return nil, err
 	}
 	next.summary.Span = span
-	record := s.record(w.Name(), fmt.Sprintf("everything before the last %d messages", s.Thread.Len()-at), span, plan.Replacement{Role: w.Role, Text: w.shown(next)})
+	record := s.newSummarization(w.Name(), fmt.Sprintf("everything before the last %d messages", s.Thread.Len()-at), span, plan.Replacement{Role: w.Role, Text: w.summaryText(next)})
 	record.Summary, record.State = next.summary, &next.state
 	p := s.Draft(w.Name())
 	p.Add(record)
-	f, err := s.fitted(p)
+	f, err := s.renderCounted(p)
 	if err != nil {
 		return nil, err
 	}
-	f.Tail, f.Summaries = at, step.reports(byCode, failure)
+	f.Tail, f.Summaries = at, step.reports(extractiveName, failure)
 	return f, nil
 }
 
-// boundary is where the tail begins. Where a forced compaction would find
+// tailStart is where the tail begins. Where a forced compaction would find
 // nothing before it, or was not enough the last time, the tail is halved.
-func (w Workstream) boundary(s *Situation, from int) int {
+func (w Workstream) tailStart(s *Situation, from int) int {
 	points := cut.Legal(s.Thread, s.Pairs())
 	n := w.Tail
-	for range s.Harder - 1 {
+	for range s.Refusals - 1 {
 		n = max(1, n/2)
 	}
 	for {
@@ -281,9 +281,9 @@ func (w Workstream) boundary(s *Situation, from int) int {
 	}
 }
 
-// shown is the text of the system message (D9), with the state behind it where that
+// summaryText is the text of the system message (D9), with the state behind it where that
 // is asked for.
-func (w Workstream) shown(n workstreamNotes) string {
+func (w Workstream) summaryText(n workstreamNotes) string {
 	text := workstreamHeader + "\n\n" + n.text
 	if w.ShowState && !n.state.Empty() {
 		text += "\n\nWORKSTREAM STATE:\n" + strings.TrimSuffix(n.state.Render(), "\n")

@@ -47,11 +47,11 @@ func (w Workstream) CompactMemory(ctx context.Context, m state.Memory) (state.Me
 // foldMemory makes the oldest entries part of the summary.
 func (w Workstream) foldMemory(ctx context.Context, m state.Memory, oldest []string) (state.Memory, error) {
 	entries := strings.Join(neutralEntries(oldest), "\n")
-	user := fill(strings.TrimSpace(memoryUser), "{{previous}}", inTag(m.Summary), "{{entries}}", inTag(entries))
-	model := &asker{s: &Situation{}, model: w.Model}
-	folded, _, err := written(ctx, model,
+	user := fillTemplate(strings.TrimSpace(memoryUser), "{{previous}}", escapeTags(m.Summary), "{{entries}}", escapeTags(entries))
+	model := &summaryModel{situation: &Situation{}, model: w.Model}
+	folded, _, err := generateOrFallback(ctx, model,
 		func() (string, error) {
-			return model.text(ctx, prompt.System{Text: memoryTask, Role: "system"}, user, nil)
+			return model.generateText(ctx, prompt.System{Text: memoryTask, Role: "system"}, user, nil)
 		},
 		func(text string) (state.Memory, error) {
 			// The block speaks in the system's role: what the entries do not say has no

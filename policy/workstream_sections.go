@@ -36,8 +36,8 @@ func (s workstreamSections) text() string {
 	return strings.Join(blocks, "\n\n")
 }
 
-// readSections reads what text wrote; other blocks are passed over.
-func readSections(text string) (s workstreamSections) {
+// parseSections reads what text wrote; other blocks are passed over.
+func parseSections(text string) (s workstreamSections) {
 	var list *[]string
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
@@ -58,9 +58,9 @@ func readSections(text string) (s workstreamSections) {
 	return s
 }
 
-// within leaves out entries until the text takes at most limit tokens: first
+// trimTo leaves out entries until the text takes at most limit tokens: first
 // the oldest of the flow, then the oldest open threads and facts.
-func (s workstreamSections) within(limit int) workstreamSections {
+func (s workstreamSections) trimTo(limit int) workstreamSections {
 	for _, list := range []*[]string{&s.ConversationFlow, &s.OpenThreads, &s.KeyFacts} {
 		for len(*list) > 0 && tokensOf(utf8.RuneCountInString(s.text())) > limit {
 			*list = (*list)[max(1, len(*list)/8):]
@@ -69,7 +69,7 @@ func (s workstreamSections) within(limit int) workstreamSections {
 	return s
 }
 
-func (s workstreamSections) structured() summary.Summary {
+func (s workstreamSections) toSummary() summary.Summary {
 	var out summary.Summary
 	for _, t := range s.KeyFacts {
 		out.Facts = append(out.Facts, summary.Item{Text: t})
@@ -83,36 +83,36 @@ func (s workstreamSections) structured() summary.Summary {
 	return out
 }
 
-// bounded is a text with what the user said above it, in no more than the rollup
+// boundWithUser is a text with what the user said above it, in no more than the rollup
 // bound (D6). Where that is too much the most important of it, items, takes a third, and the
 // sections lose their oldest entries.
-func (w Workstream) bounded(text string, said, items []summary.Item) string {
-	whole := joined(userEntries(text, said), text)
+func (w Workstream) boundWithUser(text string, said, items []summary.Item) string {
+	whole := joinBlocks(userEntries(text, said), text)
 	if tokensOf(utf8.RuneCountInString(whole)) <= w.RollupTokens {
 		return whole
 	}
 	third := w.RollupTokens / 3
-	text = readSections(text).within(w.RollupTokens - third - 1).text()
-	return joined(userWithin(text, items, third*charsPerToken), text)
+	text = parseSections(text).trimTo(w.RollupTokens - third - 1).text()
+	return joinBlocks(userEntriesWithin(text, items, third*charsPerToken), text)
 }
 
 // userEntries are the items that a text does not hold, under their heading.
 func userEntries(text string, items []summary.Item) string {
-	entries := unsaid(text, items)
+	entries := missingEntries(text, items)
 	if len(entries) == 0 {
 		return ""
 	}
 	return strings.ToUpper(userHeading) + ":\n" + strings.Join(entries, "\n")
 }
 
-// leastWords is how short a request of the user's is cut before others are left out,
+// minRequestBytes is how short a request of the user's is cut before others are left out,
 // in bytes.
-const leastWords = 60
+const minRequestBytes = 60
 
-// userWithin is userEntries in so many characters. The first two items, which are the
+// userEntriesWithin is userEntries in so many characters. The first two items, which are the
 // user's requests, are cut in their middle where they must be; of the others as many
 // stand as there is room for.
-func userWithin(text string, items []summary.Item, room int) string {
+func userEntriesWithin(text string, items []summary.Item, room int) string {
 	most := room
 	entries := func(n int) string {
 		short := make([]summary.Item, n)
@@ -122,7 +122,7 @@ func userWithin(text string, items []summary.Item, room int) string {
 		return userEntries(text, short)
 	}
 	n := min(2, len(items))
-	for most > leastWords && utf8.RuneCountInString(entries(n)) > room {
+	for most > minRequestBytes && utf8.RuneCountInString(entries(n)) > room {
 		most = most * 3 / 4
 	}
 	for n < len(items) && utf8.RuneCountInString(entries(n+1)) <= room {
@@ -186,14 +186,14 @@ func sectionsOf(s *summary.Summary) workstreamSections {
 		out.OpenThreads = append(out.OpenThreads, o.Description)
 	}
 	for _, step := range s.CurrentPlan {
-		if !done(step.Status) {
+		if !isDone(step.Status) {
 			out.OpenThreads = append(out.OpenThreads, "Planned: "+step.Text)
 		}
 	}
 	return out
 }
 
-func done(status string) bool { return status == "completed" || status == "done" }
+func isDone(status string) bool { return status == "completed" || status == "done" }
 
 // deltaOf reads the state's lists out of a structured summary. Constraints are
 // the user's own words there, so they are pinned.

@@ -30,12 +30,12 @@ func (q proxyQueue) Put(ctx context.Context, j job.Job) (bool, error) {
 // the others make theirs on the way. A request may take longer than such a wait.
 func (t *Transport) setUpJobs() {
 	c := &t.options.Config
-	early, ok := policy.As[policy.Early](c.Policy)
+	early, ok := policy.As[policy.Background](c.Policy)
 	if t.options.Agent != nil {
 		c.Jobs = nil
 		t.options.Deadline = cmp.Or(t.options.Deadline, agentDeadline)
 	}
-	if c.Jobs == nil || !ok || !early.Patient() {
+	if c.Jobs == nil || !ok || !early.WaitsForJobs() {
 		c.Jobs = nil
 		return
 	}
@@ -47,7 +47,7 @@ func (t *Transport) setUpJobs() {
 
 // Work does a job of CompactJob (see palimpsest.Compactor.Work).
 func (t *Transport) Work(ctx context.Context, j job.Job) error {
-	_, id, model, err := palimpsest.JobOf(j)
+	_, id, model, err := palimpsest.ParseJob(j)
 	if err != nil {
 		return fmt.Errorf("proxy.Work: %w", err)
 	}

@@ -38,7 +38,7 @@ func (r *rounds) continueCutOff(a wire.Answer) bool {
 		return false
 	}
 	next, err := runWithin(r.x.request.Context(), r.x.t.options.Deadline, func(ctx context.Context) (continuation, error) {
-		after, err := r.step.session.AfterLength(ctx, r.step.prepared, r.withCallIDs(a.Message, false))
+		after, err := r.step.session.CutOffMessages(ctx, r.step.prepared, r.withCallIDs(a.Message, false))
 		if err != nil {
 			return continuation{}, err
 		}

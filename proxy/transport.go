@@ -278,7 +278,7 @@ func (t *Transport) finished(id string, o thread.Outcome) (seen quality.Metrics)
 	for _, c := range t.allCompactors() {
 		s := c.Session(id)
 		if o != "" {
-			s.Finished(o)
+			s.TaskFinished(o)
 		}
 		if m := s.Quality(); m.Compactions >= seen.Compactions {
 			seen = m

@@ -11,41 +11,41 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// look is what a call looked at, as a hash, so that nothing of the conversation
+// observation is what a call looked at, as a hash, so that nothing of the conversation
 // is kept; of a file also the lines.
-type look struct {
-	what     [sha256.Size]byte
-	class    Class // what it is when done again
-	from, to int   // lines, the end excluded; to 0 is the whole
+type observation struct {
+	target      [sha256.Size]byte
+	repeatClass Class // what it is when done again
+	from, to    int   // lines, the end excluded; to 0 is the whole
 }
 
-func (l look) overlaps(other look) bool {
+func (l observation) overlaps(other observation) bool {
 	if l.to == 0 || other.to == 0 {
 		return true
 	}
 	return l.from < other.to && other.from < l.to
 }
 
-// asides are arguments that change nothing about what is seen.
-var asides = []string{"description", "timeout", "timeout_ms", "yield_time_ms", "run_in_background", "explanation"}
+// ignoredArguments are arguments that change nothing about what is seen.
+var ignoredArguments = []string{"description", "timeout", "timeout_ms", "yield_time_ms", "run_in_background", "explanation"}
 
-// lookOf tells what the call looks at; false for tools that do not look.
-func lookOf(c thread.ToolCall) (look, bool) {
+// observationOf tells what the call looks at; false for tools that do not look.
+func observationOf(c thread.ToolCall) (observation, bool) {
 	class := toolpolicy.ClassOf(c.Name)
 	switch class {
 	case toolpolicy.Read, toolpolicy.Shell, toolpolicy.Search, toolpolicy.List, toolpolicy.Fetch, toolpolicy.Web:
 	default:
-		return look{}, false
+		return observation{}, false
 	}
 	args := arguments(c)
 	if class == toolpolicy.Read {
 		if path := toolpolicy.Path(c); path != "" {
-			l := look{what: hash(class, path), class: Reread}
-			l.from, l.to = lines(args)
+			l := observation{target: hash(class, path), repeatClass: Reread}
+			l.from, l.to = lineRange(args)
 			return l, true
 		}
 	}
-	for _, name := range asides {
+	for _, name := range ignoredArguments {
 		delete(args, name)
 	}
 	what := c.Arguments
@@ -55,14 +55,14 @@ func lookOf(c thread.ToolCall) (look, bool) {
 		}
 	}
 	if what == "" || what == "{}" {
-		return look{}, false
+		return observation{}, false
 	}
-	return look{what: hash(class, what), class: Rerun}, true
+	return observation{target: hash(class, what), repeatClass: Rerun}, true
 }
 
-// changeOf tells whether the call changes a file, and which; the hash is that of
+// changedFile tells whether the call changes a file, and which; the hash is that of
 // a look at it, or zero when the call does not say.
-func changeOf(c thread.ToolCall) (what [sha256.Size]byte, changes bool) {
+func changedFile(c thread.ToolCall) (what [sha256.Size]byte, changes bool) {
 	switch toolpolicy.ClassOf(c.Name) {
 	case toolpolicy.Edit, toolpolicy.Write:
 	default:
@@ -86,8 +86,8 @@ func arguments(c thread.ToolCall) map[string]any {
 	return args
 }
 
-// lines finds the range of lines that a read asks for; 0, 0 is all.
-func lines(args map[string]any) (from, to int) {
+// lineRange finds the range of lines that a read asks for; 0, 0 is all.
+func lineRange(args map[string]any) (from, to int) {
 	number := func(name string) (int, bool) {
 		f, ok := args[name].(float64)
 		return int(f), ok && f >= 0 && f < 1<<30
@@ -106,12 +106,12 @@ func lines(args map[string]any) (from, to int) {
 	return offset, offset + limit
 }
 
-// takenAway finds what the plan takes out of sight that was in sight before,
+// removedObservations finds what the plan takes out of sight that was in sight before,
 // unless looking again says nothing: the same is still to be seen elsewhere, the
 // file was changed since, or, for commands, anything was changed since or the
 // command is one that is run time and again. before has the messages that were
 // out of sight already; now those that are so under the plan.
-func takenAway(t *thread.Thread, p *plan.Plan, before map[thread.ID]bool) (looks []look, now map[thread.ID]bool) {
+func removedObservations(t *thread.Thread, p *plan.Plan, before map[thread.ID]bool) (looks []observation, now map[thread.ID]bool) {
 	now = map[thread.ID]bool{}
 	for _, ref := range p.Refs() {
 		for _, id := range p.Record(ref).Covers().MessageIDs {
@@ -120,38 +120,38 @@ func takenAway(t *thread.Thread, p *plan.Plan, before map[thread.ID]bool) (looks
 	}
 	pairs := thread.Pair(t)
 	var (
-		visible = map[[sha256.Size]byte][]look{}
+		visible = map[[sha256.Size]byte][]observation{}
 		runs    = map[[sha256.Size]byte]int{}
 		changed = map[[sha256.Size]byte]bool{}
 		edited  bool
-		gone    []look
+		gone    []observation
 	)
 	for i := t.Len() - 1; i >= 0; i-- {
 		m := uncopied.At(t, i)
 		for _, c := range m.Calls() {
-			if what, changes := changeOf(c); changes {
+			if what, changes := changedFile(c); changes {
 				changed[what], edited = true, true
 			}
 		}
-		call, ok := answered(t, pairs, i)
+		call, ok := answeredCall(t, pairs, i)
 		if !ok {
 			continue
 		}
-		l, ok := lookOf(call)
+		l, ok := observationOf(call)
 		if !ok {
 			continue
 		}
-		runs[l.what]++
+		runs[l.target]++
 		switch {
 		case !now[m.ID]:
-			visible[l.what] = append(visible[l.what], l)
-		case before[m.ID], l.class == Reread && changed[l.what], l.class == Rerun && edited:
+			visible[l.target] = append(visible[l.target], l)
+		case before[m.ID], l.repeatClass == Reread && changed[l.target], l.repeatClass == Rerun && edited:
 		default:
 			gone = append(gone, l)
 		}
 	}
 	for _, l := range gone {
-		if l.class == Rerun && runs[l.what] > 1 || slices.ContainsFunc(visible[l.what], l.overlaps) {
+		if l.repeatClass == Rerun && runs[l.target] > 1 || slices.ContainsFunc(visible[l.target], l.overlaps) {
 			continue
 		}
 		looks = append(looks, l)
@@ -159,8 +159,8 @@ func takenAway(t *thread.Thread, p *plan.Plan, before map[thread.ID]bool) (looks
 	return looks, now
 }
 
-// answered returns the call that the message at i answers.
-func answered(t *thread.Thread, pairs *thread.Pairing, i int) (thread.ToolCall, bool) {
+// answeredCall returns the call that the message at i answers.
+func answeredCall(t *thread.Thread, pairs *thread.Pairing, i int) (thread.ToolCall, bool) {
 	at, ok := pairs.Call(i)
 	if !ok {
 		return thread.ToolCall{}, false

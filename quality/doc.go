@@ -8,7 +8,7 @@
 //	m := quality.New(threadID, &quality.Options{Events: sink})
 //	m.Message(ctx, msg)        // each message, when it is appended to the log
 //	m.Compacted(thread, plan)  // each compaction, when its plan takes effect
-//	m.Finished(thread.Success) // once
+//	m.TaskFinished(thread.Success) // once
 //	m.Metrics()
 //
 // What was said is judged by phrases, sentence by sentence (see Asks), what was

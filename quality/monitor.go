@@ -32,20 +32,20 @@ type Options struct {
 // keeps hashes and ids, never text. It is safe for concurrent use.
 type Monitor struct {
 	threadID string
-	opt      Options
+	options  Options
 
-	mu      sync.Mutex
-	metrics Metrics
-	turn    int // of the agent
-	last    int // turn of the last compaction
-	gone    map[thread.ID]bool
-	removed []removal
-	asked   []int // turns of messages that asked and count for an alert
+	mu             sync.Mutex
+	metrics        Metrics
+	turn           int // of the agent
+	compactionTurn int // turn of the last compaction
+	hiddenMessages map[thread.ID]bool
+	removed        []removal
+	askTurns       []int // turns of messages that asked and count for an alert
 }
 
 // removal is something that was in sight until the compaction at a turn.
 type removal struct {
-	look
+	observation
 	turn int
 }
 
@@ -91,9 +91,9 @@ type Outcome struct {
 const (
 	defaultAsks  = 3
 	defaultTurns = 10
-	// lookAgain is within how many turns of the agent after something was removed
+	// repeatTurns is within how many turns of the agent after something was removed
 	// looking at it again is noticed.
-	lookAgain = 10
+	repeatTurns = 10
 	// maxAsks and maxRemoved bound the memory of a monitor.
 	maxAsks    = 100
 	maxRemoved = 4096
@@ -103,13 +103,13 @@ const (
 func New(threadID string, o *Options) *Monitor {
 	m := &Monitor{threadID: threadID}
 	if o != nil {
-		m.opt = *o
+		m.options = *o
 	}
-	if m.opt.Asks <= 0 {
-		m.opt.Asks = defaultAsks
+	if m.options.Asks <= 0 {
+		m.options.Asks = defaultAsks
 	}
-	if m.opt.Turns <= 0 {
-		m.opt.Turns = defaultTurns
+	if m.options.Turns <= 0 {
+		m.options.Turns = defaultTurns
 	}
 	return m
 }
@@ -118,7 +118,7 @@ func New(threadID string, o *Options) *Monitor {
 // user's or a tool's; the agent's calls are in its message.
 func (m *Monitor) Message(ctx context.Context, msg thread.Message) {
 	for _, e := range m.message(&msg) {
-		event.Emit(ctx, m.opt.Events, e)
+		event.Emit(ctx, m.options.Events, e)
 	}
 }
 
@@ -137,30 +137,30 @@ func (m *Monitor) message(msg *thread.Message) []event.Event {
 		return nil
 	}
 	if msg.StartsTurn() {
-		if class, ok := match(injected.UserWords(msg), userPhrases); ok {
+		if class, ok := matchPhrases(injected.UserWords(msg), userPhrases); ok {
 			m.metrics.UserRepeats++
-			m.note(msg.ID, class)
+			m.recordAsk(msg.ID, class)
 		}
 		return nil
 	}
-	m.metrics.TurnsSinceCompaction = m.turn - m.last
-	classes := m.signs(msg)
+	m.metrics.TurnsSinceCompaction = m.turn - m.compactionTurn
+	classes := m.findSigns(msg)
 	events := make([]event.Event, 0, len(classes)+1)
 	for _, class := range classes {
-		m.note(msg.ID, class)
-		events = append(events, m.event(event.ContextRequested, map[string]any{
+		m.recordAsk(msg.ID, class)
+		events = append(events, m.newEvent(event.ContextRequested, map[string]any{
 			"message_id": msg.ID, "class": string(class), "turns_since_compaction": m.metrics.TurnsSinceCompaction,
 		}))
 	}
-	if len(classes) > 0 && m.alert() {
+	if len(classes) > 0 && m.countAsk() {
 		m.metrics.Alerts++
-		events = append(events, m.event(event.QualityAlert, map[string]any{"asks": m.opt.Asks, "turns": m.opt.Turns, "message_id": msg.ID}))
+		events = append(events, m.newEvent(event.QualityAlert, map[string]any{"asks": m.options.Asks, "turns": m.options.Turns, "message_id": msg.ID}))
 	}
 	return events
 }
 
-// signs finds the classes of signs in the agent's message, each once, and counts.
-func (m *Monitor) signs(msg *thread.Message) []Class {
+// findSigns finds the classes of signs in the agent's message, each once, and counts.
+func (m *Monitor) findSigns(msg *thread.Message) []Class {
 	var classes []Class
 	sign := func(c Class) {
 		if !slices.Contains(classes, c) {
@@ -176,61 +176,61 @@ func (m *Monitor) signs(msg *thread.Message) []Class {
 			m.metrics.RehydrationRequests++
 			sign(ArtifactRead)
 		}
-		if what, changes := changeOf(c); changes {
+		if what, changes := changedFile(c); changes {
 			// The file is another now, and so is what commands say.
-			m.removed = slices.DeleteFunc(m.removed, func(r removal) bool { return r.class == Rerun || r.what == what })
+			m.removed = slices.DeleteFunc(m.removed, func(r removal) bool { return r.repeatClass == Rerun || r.target == what })
 		}
-		l, ok := lookOf(c)
-		if !ok || !m.lookedAgain(l) {
+		l, ok := observationOf(c)
+		if !ok || !m.isRepeat(l) {
 			continue
 		}
-		if l.class == Reread {
+		if l.repeatClass == Reread {
 			m.metrics.Rereads++
 		} else {
 			m.metrics.Reruns++
 		}
-		sign(l.class)
+		sign(l.repeatClass)
 	}
 	return classes
 }
 
-// lookedAgain reports whether l was removed a short while ago, and forgets it:
+// isRepeat reports whether l was removed a short while ago, and forgets it:
 // it is in sight again.
-func (m *Monitor) lookedAgain(l look) bool {
+func (m *Monitor) isRepeat(l observation) bool {
 	n := len(m.removed)
 	recent := false
 	m.removed = slices.DeleteFunc(m.removed, func(r removal) bool {
-		same := r.what == l.what && r.overlaps(l)
-		recent = recent || same && m.turn-r.turn <= lookAgain
+		same := r.target == l.target && r.overlaps(l)
+		recent = recent || same && m.turn-r.turn <= repeatTurns
 		return same
 	})
 	return recent && len(m.removed) < n
 }
 
-func (m *Monitor) note(id thread.ID, class Class) {
+func (m *Monitor) recordAsk(id thread.ID, class Class) {
 	if len(m.metrics.Asks) >= maxAsks {
 		m.metrics.Asks = slices.Delete(m.metrics.Asks, 0, 1)
 	}
-	m.metrics.Asks = append(m.metrics.Asks, Ask{MessageID: id, Class: class, Turns: m.turn - m.last})
+	m.metrics.Asks = append(m.metrics.Asks, Ask{MessageID: id, Class: class, Turns: m.turn - m.compactionTurn})
 }
 
-// alert counts the message of this turn and reports whether the agent keeps
+// countAsk counts the message of this turn and reports whether the agent keeps
 // asking. A further alert needs as many asks again.
-func (m *Monitor) alert() bool {
-	if m.turn-m.last > m.opt.Turns {
+func (m *Monitor) countAsk() bool {
+	if m.turn-m.compactionTurn > m.options.Turns {
 		return false
 	}
-	m.asked = append(m.asked, m.turn)
-	m.asked = slices.DeleteFunc(m.asked, func(turn int) bool { return m.turn-turn >= m.opt.Turns })
-	if len(m.asked) < m.opt.Asks {
+	m.askTurns = append(m.askTurns, m.turn)
+	m.askTurns = slices.DeleteFunc(m.askTurns, func(turn int) bool { return m.turn-turn >= m.options.Turns })
+	if len(m.askTurns) < m.options.Asks {
 		return false
 	}
-	m.asked = m.asked[:0]
+	m.askTurns = m.askTurns[:0]
 	return true
 }
 
-func (m *Monitor) event(typ event.Type, details map[string]any) event.Event {
-	return event.Event{Type: typ, ThreadID: m.threadID, TenantID: m.opt.TenantID, Policy: m.opt.Policy, Details: details}
+func (m *Monitor) newEvent(typ event.Type, details map[string]any) event.Event {
+	return event.Event{Type: typ, ThreadID: m.threadID, TenantID: m.options.TenantID, Policy: m.options.Policy, Details: details}
 }
 
 // Compacted tells that from here on the thread is shown under the plan. A nil
@@ -240,15 +240,15 @@ func (m *Monitor) Compacted(t *thread.Thread, p *plan.Plan) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.metrics.Compactions++
-	m.last = m.turn
+	m.compactionTurn = m.turn
 	m.metrics.TurnsSinceCompaction = 0
 	m.metrics.AgentAskedForContext = false
 	if t == nil || p == nil {
 		return
 	}
-	looks, gone := takenAway(t, p, m.gone)
-	m.gone = gone
-	m.removed = slices.DeleteFunc(m.removed, func(r removal) bool { return m.turn-r.turn > lookAgain })
+	looks, gone := removedObservations(t, p, m.hiddenMessages)
+	m.hiddenMessages = gone
+	m.removed = slices.DeleteFunc(m.removed, func(r removal) bool { return m.turn-r.turn > repeatTurns })
 	for _, l := range looks[:min(len(looks), maxRemoved)] {
 		m.removed = append(m.removed, removal{l, m.turn})
 	}
@@ -257,8 +257,8 @@ func (m *Monitor) Compacted(t *thread.Thread, p *plan.Plan) {
 	}
 }
 
-// Finished tells how the task ended.
-func (m *Monitor) Finished(o thread.Outcome) {
+// TaskFinished tells how the task ended.
+func (m *Monitor) TaskFinished(o thread.Outcome) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.metrics.Task = o

@@ -211,7 +211,7 @@ func TestMetrics(t *testing.T) {
 	}
 	w.clear().log(says("Let me think."), says("What was the budget again?"), user("I already told you."))
 	w.log(does("1", "read_artifact", `{"id":"art_1"}`)...)
-	w.monitor.Finished(thread.Success)
+	w.monitor.TaskFinished(thread.Success)
 	want := quality.Metrics{
 		Compactions: 1, TurnsSinceCompaction: 3, AgentAskedForContext: true, RehydrationRequests: 1, UserRepeats: 1, Task: thread.Success,
 		Asks: []quality.Ask{
@@ -327,7 +327,7 @@ func TestConcurrentUse(t *testing.T) {
 				m.Message(t.Context(), *th.At(0))
 				m.Compacted(th, p)
 				m.Metrics()
-				m.Finished(thread.Failure)
+				m.TaskFinished(thread.Failure)
 			}
 		})
 	}

@@ -8,8 +8,8 @@ func TestPhrasesCompile(t *testing.T) {
 	for _, phrases := range [][]phrase{agentPhrases, userPhrases} {
 		for _, p := range phrases {
 			p.re()
-			if p.not != nil {
-				p.not()
+			if p.exception != nil {
+				p.exception()
 			}
 		}
 	}

@@ -53,7 +53,7 @@ func Removed(t *thread.Thread, p *plan.Plan) []Entry {
 		return nil
 	}
 	actions := p.Actions()
-	return entriesOf(t, len(actions), func(m *thread.Message, e *Entry) bool {
+	return newEntries(t, len(actions), func(m *thread.Message, e *Entry) bool {
 		ref := actions[m.ID]
 		if ref.Action == plan.Include {
 			return false
@@ -73,15 +73,15 @@ func Removed(t *thread.Thread, p *plan.Plan) []Entry {
 // All lists every message of t that says anything, in thread order: what to search
 // where a whole conversation is asked about, and not only what a prompt lacks.
 func All(t *thread.Thread) []Entry {
-	return entriesOf(t, t.Len(), func(m *thread.Message, e *Entry) bool {
+	return newEntries(t, t.Len(), func(m *thread.Message, e *Entry) bool {
 		e.Text = FullText(m)
 		return e.Text != ""
 	})
 }
 
-// entriesOf makes entries of the messages that admit lets in; it adds their text, and
+// newEntries makes entries of the messages that admit lets in; it adds their text, and
 // what else it knows of them.
-func entriesOf(t *thread.Thread, about int, admit func(*thread.Message, *Entry) bool) []Entry {
+func newEntries(t *thread.Thread, about int, admit func(*thread.Message, *Entry) bool) []Entry {
 	pairs := thread.Pair(t)
 	messages := uncopied.Messages(t)
 	entries := make([]Entry, 0, about)
@@ -94,18 +94,18 @@ func entriesOf(t *thread.Thread, about int, admit func(*thread.Message, *Entry) 
 		var call thread.ToolCall
 		if r, ok := m.Result(); ok {
 			e.Tool = r.Tool
-			call = callOf(messages, pairs, i, r.CallID)
-			e.Call = clip.Line(r.Tool+" "+values(call.Arguments, maxCall, maxValue), maxCall)
+			call = answeredCall(messages, pairs, i, r.CallID)
+			e.Call = clip.Line(r.Tool+" "+argumentValues(call.Arguments, maxCall, maxValue), maxCall)
 		}
-		e.Summary = summarize(m, call)
+		e.Summary = summaryLine(m, call)
 		entries = append(entries, e)
 	}
 	addKeywords(entries)
 	return entries
 }
 
-// callOf returns the call that the result at i answers; zero for an orphan.
-func callOf(messages []thread.Message, pairs *thread.Pairing, i int, id string) thread.ToolCall {
+// answeredCall returns the call that the result at i answers; zero for an orphan.
+func answeredCall(messages []thread.Message, pairs *thread.Pairing, i int, id string) thread.ToolCall {
 	at, ok := pairs.Call(i)
 	if !ok {
 		return thread.ToolCall{}
@@ -126,8 +126,8 @@ const (
 	maxCall, maxValue = 240, 140
 )
 
-// summarize says in one line what the message is.
-func summarize(m *thread.Message, call thread.ToolCall) string {
+// summaryLine says in one line what the message is.
+func summaryLine(m *thread.Message, call thread.ToolCall) string {
 	head, body := "", m.Text()
 	if r, ok := m.Result(); ok {
 		head, body = strings.TrimSpace(r.Tool+" "+argumentsBrief(call.Arguments)), r.Text()
@@ -150,11 +150,11 @@ func summarize(m *thread.Message, call thread.ToolCall) string {
 
 // argumentsBrief are the first values of a call's arguments, without their names.
 func argumentsBrief(arguments string) string {
-	return clip.Line(values(arguments, 3, maxArguments), maxArguments)
+	return clip.Line(argumentValues(arguments, 3, maxArguments), maxArguments)
 }
 
-// values are the first of a call's arguments, of each the first line.
-func values(arguments string, most, each int) string {
+// argumentValues are the first of a call's arguments, of each the first line.
+func argumentValues(arguments string, most, each int) string {
 	if !rawjson.Valid(arguments) {
 		return arguments
 	}

@@ -31,27 +31,27 @@ type Embedder interface {
 type Hybrid struct {
 	Embedder Embedder
 
-	ready sync.Once
-	known *lru.Cache[[32]byte, []float32]
+	initOnce    sync.Once
+	vectorCache *lru.Cache[[32]byte, []float32]
 }
 
 const (
-	// fusion is the constant of reciprocal rank fusion, as its authors give it.
-	fusion = 60
+	// fusionConstant is the constant of reciprocal rank fusion, as its authors give it.
+	fusionConstant = 60
 	// pieceBytes is how much of a text one vector stands for, and maxPieces how
 	// many vectors a text may have.
 	pieceBytes, maxPieces = 2000, 16
-	// batch is how many texts are embedded at once.
-	batch = 64
+	// embedBatch is how many texts are embedded at once.
+	embedBatch = 64
 	// maxVectors bounds what is remembered; beyond it all is forgotten.
 	maxVectors = 50_000
-	// candidates is how many of each ranking are fused.
-	candidates = 100
-	// meantBytes is how much is shown of a text that holds no word of the query.
-	meantBytes = 600
-	// leastCosine is the least similarity that counts as a match at all: below
+	// maxFused is how many of each ranking are fused.
+	maxFused = 100
+	// similarExcerptBytes is how much is shown of a text that holds no word of the query.
+	similarExcerptBytes = 600
+	// minCosine is the least similarity that counts as a match at all: below
 	// it vectors of unrelated texts lie as well.
-	leastCosine = 0.2
+	minCosine = 0.2
 )
 
 // Search is Index.Search with the ranking fused. Score is that of the fusion.
@@ -64,17 +64,17 @@ func (h *Hybrid) Search(ctx context.Context, x *Index, query string, o *Options)
 	if query == "" || x.Len() == 0 {
 		return nil, nil
 	}
-	meant, at, err := h.similar(ctx, x, query, o)
+	similar, at, err := h.similar(ctx, x, query, o)
 	if err != nil {
 		return nil, fmt.Errorf("recall.Search: %w", err)
 	}
 	scores := make([]float64, x.Len())
 	byWords, wordScores, terms, phrases := x.rank(query, o)
-	for n, i := range byWords[:min(len(byWords), candidates)] {
-		scores[i] += 1 / float64(fusion+n+1)
+	for n, i := range byWords[:min(len(byWords), maxFused)] {
+		scores[i] += 1 / float64(fusionConstant+n+1)
 	}
-	for n, i := range meant[:min(len(meant), candidates)] {
-		scores[i] += 1 / float64(fusion+n+1)
+	for n, i := range similar[:min(len(similar), maxFused)] {
+		scores[i] += 1 / float64(fusionConstant+n+1)
 	}
 	var found []int
 	for i, score := range scores {
@@ -82,16 +82,16 @@ func (h *Hybrid) Search(ctx context.Context, x *Index, query string, o *Options)
 			found = append(found, i)
 		}
 	}
-	x.order(found, scores)
-	hits := x.hits(query, found, scores, terms, phrases, o)
+	x.sortByScore(found, scores)
+	hits := x.buildHits(query, found, scores, terms, phrases, o)
 	for n := range hits {
 		for _, i := range found {
 			e := &x.entries[i]
 			if from, ok := at[i]; ok && wordScores[i] == 0 && e.MessageID == hits[n].MessageID && e.ThreadID == hits[n].ThreadID {
 				// No word of the query stands in it: the excerpt shows what was meant.
 				rest := e.Text[from:]
-				hits[n].Excerpt, hits[n].Near = rest[:clip.Boundary(rest, meantBytes)], nil
-				hits[n].place(e.Text, from)
+				hits[n].Excerpt, hits[n].Near = rest[:clip.Boundary(rest, similarExcerptBytes)], nil
+				hits[n].setPosition(e.Text, from)
 				break
 			}
 		}
@@ -106,7 +106,7 @@ func (h *Hybrid) similar(ctx context.Context, x *Index, query string, o *Options
 	type piece struct{ entry, from int }
 	var of []piece
 	for i := range x.entries {
-		if !o.admits(&x.entries[i]) {
+		if !o.matches(&x.entries[i]) {
 			continue
 		}
 		from := 0
@@ -124,7 +124,7 @@ func (h *Hybrid) similar(ctx context.Context, x *Index, query string, o *Options
 	at = map[int]int{}
 	for n, p := range of {
 		c := cosine(vectors[0], vectors[n+1])
-		if old, seen := best[p.entry]; c >= leastCosine && (!seen || c > old) {
+		if old, seen := best[p.entry]; c >= minCosine && (!seen || c > old) {
 			best[p.entry], at[p.entry] = c, p.from
 		}
 	}
@@ -132,7 +132,7 @@ func (h *Hybrid) similar(ctx context.Context, x *Index, query string, o *Options
 		ranked = append(ranked, i)
 	}
 	slices.SortFunc(ranked, func(i, j int) int {
-		return cmp.Or(cmp.Compare(best[j], best[i]), later(&x.entries[i], &x.entries[j]), cmp.Compare(i, j))
+		return cmp.Or(cmp.Compare(best[j], best[i]), compareNewestFirst(&x.entries[i], &x.entries[j]), cmp.Compare(i, j))
 	})
 	return ranked, at, nil
 }
@@ -162,16 +162,16 @@ func (h *Hybrid) vectors(ctx context.Context, texts []string) ([][]float32, erro
 	out := make([][]float32, len(texts))
 	var missing []int
 	keys := make([][32]byte, len(texts))
-	h.ready.Do(func() { h.known = lru.New[[32]byte, []float32](maxVectors) })
+	h.initOnce.Do(func() { h.vectorCache = lru.New[[32]byte, []float32](maxVectors) })
 	for i, text := range texts {
 		keys[i] = sha256.Sum256([]byte(text))
-		if v, ok := h.known.Get(keys[i]); ok {
+		if v, ok := h.vectorCache.Get(keys[i]); ok {
 			out[i] = v
 		} else {
 			missing = append(missing, i)
 		}
 	}
-	for group := range slices.Chunk(missing, batch) {
+	for group := range slices.Chunk(missing, embedBatch) {
 		ask := make([]string, len(group))
 		for n, i := range group {
 			ask[n] = texts[i]
@@ -185,7 +185,7 @@ func (h *Hybrid) vectors(ctx context.Context, texts []string) ([][]float32, erro
 		}
 		for n, i := range group {
 			out[i] = got[n]
-			h.known.Put(keys[i], got[n], 1)
+			h.vectorCache.Put(keys[i], got[n], 1)
 		}
 	}
 	for _, v := range out {

@@ -10,16 +10,16 @@ import (
 // Index finds entries by words. It never changes after NewIndex and is safe for
 // concurrent use.
 type Index struct {
-	entries  []Entry
-	terms    map[string]int32
-	postings [][]posting // per term, in the order of the entries
-	lengths  []int       // tokens per entry
-	mean     float64     // of lengths
-	views    []string    // the texts as they are searched
-	rows     []row       // of all views
-	starts   []int32     // of the rows of each entry
-	holders  [][]int32   // per term, the rows that hold it
-	names    []name      // of all views
+	entries    []Entry
+	terms      map[string]int32
+	postings   [][]posting // per term, in the order of the entries
+	lengths    []int       // tokens per entry
+	meanLength float64     // of lengths
+	views      []string    // the texts as they are searched
+	rows       []row       // of all views
+	rowStarts  []int32     // of the rows of each entry
+	termRows   [][]int32   // per term, the rows that hold it
+	names      []name      // of all views
 	// nameTerms are the terms that the names are made of.
 	nameTerms []int32
 }
@@ -46,7 +46,7 @@ func NewIndexContext(ctx context.Context, entries []Entry) (*Index, error) {
 			return nil, err
 		}
 		e := &entries[i]
-		x.addText(i, view(e.Text))
+		x.addText(i, decodeEscapes(e.Text))
 		x.add(i, e.Tool)
 		x.add(i, e.Call)
 		x.add(i, e.Summary)
@@ -55,7 +55,7 @@ func NewIndexContext(ctx context.Context, entries []Entry) (*Index, error) {
 	if err := x.addNames(ctx); err != nil {
 		return nil, err
 	}
-	x.finish()
+	x.computeMeanLength()
 	return x, nil
 }
 
@@ -66,11 +66,11 @@ func newIndex(entries []Entry) *Index {
 // add indexes a text of entry i; entries come in order.
 func (x *Index) add(i int, text string) {
 	var sc scanner
-	sc.scan(text, func(token []byte, _ grain, _, _ int) { x.post(i, token) })
+	sc.scan(text, func(token []byte, _ grain, _, _ int) { x.countToken(i, token) })
 }
 
-// post counts a token of entry i, and returns its number.
-func (x *Index) post(i int, token []byte) int32 {
+// countToken counts a token of entry i, and returns its number.
+func (x *Index) countToken(i int, token []byte) int32 {
 	id, known := x.terms[string(token)]
 	if !known {
 		id = int32(len(x.postings))
@@ -90,45 +90,45 @@ func (x *Index) post(i int, token []byte) int32 {
 // addText indexes the view of entry i, and where in it the terms stand.
 func (x *Index) addText(i int, text string) {
 	x.views = append(x.views, text)
-	x.starts = append(x.starts, int32(len(x.rows)))
+	x.rowStarts = append(x.rowStarts, int32(len(x.rows)))
 	x.rows = append(x.rows, rowsOf(i, text)...)
-	at := int(x.starts[i])
+	at := int(x.rowStarts[i])
 	var sc scanner
 	sc.scan(text, func(token []byte, _ grain, from, _ int) {
-		id := x.post(i, token)
+		id := x.countToken(i, token)
 		for at+1 < len(x.rows) && int(x.rows[at+1].from) <= from {
 			at++
 		}
-		for at > int(x.starts[i]) && int(x.rows[at].from) > from {
+		for at > int(x.rowStarts[i]) && int(x.rows[at].from) > from {
 			at-- // the parts of a token come after the whole
 		}
-		for int(id) >= len(x.holders) {
-			x.holders = append(x.holders, nil)
+		for int(id) >= len(x.termRows) {
+			x.termRows = append(x.termRows, nil)
 		}
-		if rows := x.holders[id]; len(rows) == 0 || rows[len(rows)-1] < int32(at) {
-			x.holders[id] = append(rows, int32(at))
+		if rows := x.termRows[id]; len(rows) == 0 || rows[len(rows)-1] < int32(at) {
+			x.termRows[id] = append(rows, int32(at))
 		}
 	})
 }
 
 // rowAt is the row of a byte of the view of an entry.
 func (x *Index) rowAt(entry, at int) int {
-	rows := x.rows[x.starts[entry]:]
+	rows := x.rows[x.rowStarts[entry]:]
 	behind := func(n int) bool { return int(rows[n].entry) > entry || int(rows[n].from) > at }
-	return int(x.starts[entry]) + max(0, sort.Search(len(rows), behind)-1)
+	return int(x.rowStarts[entry]) + max(0, sort.Search(len(rows), behind)-1)
 }
 
-// text is what a passage shows.
-func (x *Index) text(s span) string {
+// passageText is what a passage shows.
+func (x *Index) passageText(s span) string {
 	return x.views[x.rows[s.from].entry][x.rows[s.from].from:x.rows[s.to].to]
 }
 
-func (x *Index) finish() {
+func (x *Index) computeMeanLength() {
 	total := 0
 	for _, n := range x.lengths {
 		total += n
 	}
-	x.mean = max(1, float64(total)/float64(max(1, len(x.lengths))))
+	x.meanLength = max(1, float64(total)/float64(max(1, len(x.lengths))))
 }
 
 // Len returns the number of entries.
@@ -150,8 +150,8 @@ func (x *Index) rarity(holders int) float64 {
 	return math.Log(1+(n-df+0.5)/(df+0.5)) * (1 + 1/df)
 }
 
-// weight is the BM25 weight of a term that entry i holds count times, without
+// bm25 is the BM25 weight of a term that entry i holds count times, without
 // the rarity of the term.
-func (x *Index) weight(i int, count float64) float64 {
-	return count * (k1 + 1) / (count + k1*(1-b+b*float64(x.lengths[i])/x.mean))
+func (x *Index) bm25(i int, count float64) float64 {
+	return count * (k1 + 1) / (count + k1*(1-b+b*float64(x.lengths[i])/x.meanLength))
 }

@@ -33,13 +33,13 @@ func addKeywords(entries []Entry) {
 		}
 		x.add(i, entries[i].Summary)
 	}
-	x.finish()
+	x.computeMeanLength()
 	type candidate struct {
 		spelling string
 		count    int
 		score    float64
 	}
-	sc := scanner{wholes: true}
+	sc := scanner{wholesOnly: true}
 	found := map[int32]*candidate{}
 	for i := range entries {
 		clear(found)
@@ -55,7 +55,7 @@ func addKeywords(entries []Entry) {
 						from-- // an absolute path keeps its root
 					}
 					spelling := text[from:to]
-					c = &candidate{spelling: spelling, score: x.rarity(len(x.postings[id])) * naming(spelling)}
+					c = &candidate{spelling: spelling, score: x.rarity(len(x.postings[id])) * nameScore(spelling)}
 					found[id] = c
 				}
 				c.count++
@@ -81,10 +81,10 @@ func addKeywords(entries []Entry) {
 	}
 }
 
-// naming says how much a word looks like the name of something: a path, an
+// nameScore says how much a word looks like the name of something: a path, an
 // identifier or a number of some length count more than prose, hexadecimal and
 // other random strings less.
-func naming(word string) float64 {
+func nameScore(word string) float64 {
 	var digits, capitals, joins int
 	for i := range len(word) {
 		switch c := word[i]; {

@@ -25,7 +25,7 @@ const longestRow = 240
 func rowsOf(entry int, text string) []row {
 	var rows []row
 	put := func(from, to int) {
-		rows = append(rows, row{int32(entry), int32(from), int32(to), int32(estimate(text[from:to]) + 1)})
+		rows = append(rows, row{int32(entry), int32(from), int32(to), int32(estimateTokens(text[from:to]) + 1)})
 	}
 	for from := 0; ; {
 		end := len(text)
@@ -54,49 +54,49 @@ func rowsOf(entry int, text string) []row {
 
 // What was chosen on the dev half of the public transcripts (lab/README.md):
 const (
-	// fade is what each row farther from the middle of a passage counts less, and
+	// neighborFade is what each row farther from the middle of a passage counts less, and
 	// reach how many rows on each side count.
-	fade, reach = 0.7, 6
-	// again is what a term is still worth that a passage shows already.
-	again = 0.2
-	// scarce is the power of the rarity of a term: in a long question, which holds a
+	neighborFade, neighborReach = 0.7, 6
+	// repeatedWorth is what a term is still worth that a passage shows already.
+	repeatedWorth = 0.2
+	// rarityPower is the power of the rarity of a term: in a long question, which holds a
 	// file or a call, the few terms that hardly any row holds say where to look.
-	scarce = 2.5
-	// leastEntry is the weight of a passage in an entry that as a whole hardly
+	rarityPower = 2.5
+	// minEntryWeight is the weight of a passage in an entry that as a whole hardly
 	// matches; results is what the results of tools count more than what was said
 	// about them, and named what the results of calls do that name a path of the
 	// question.
-	leastEntry, results, named = 0.15, 2, 1.3
+	minEntryWeight, resultWeight, namedCallWeight = 0.15, 2, 1.3
 	// seedBytes is how large a passage is at least before the others are chosen.
 	seedBytes = 300
-	// passages is how many places are looked at closely.
-	passages = 400
-	// plentiful is the share of the rows beyond which a term of a long question
+	// maxPlaces is how many places are looked at closely.
+	maxPlaces = 400
+	// commonRowShare is the share of the rows beyond which a term of a long question
 	// says nothing, fewTerms how many terms make it long.
-	plentiful, fewTerms = 0.1, 12
-	// hitTokens is about what an answer says of a message beside its call, moreTokens
+	commonRowShare, fewTerms = 0.1, 12
+	// hitTokens is about what an answer says of a message beside its call, furtherExcerptTokens
 	// what stands around each further excerpt of the same one.
-	hitTokens, moreTokens = 45, 5
-	// wideBytes is how much around a match whoever opens it sees.
-	wideBytes = 5600
+	hitTokens, furtherExcerptTokens = 45, 5
+	// openedBytes is how much around a match whoever opens it sees.
+	openedBytes = 5600
 )
 
-// chooser chooses the rows that are shown for a question: the passages that hold
+// passageChooser chooses the rows that are shown for a question: the passages that hold
 // most of what was asked for, each new one for what those before it lack.
-type chooser struct {
+type passageChooser struct {
 	x *Index
 	// The terms of the question that each row holds are held[first[row]:first[row+1]].
-	held  []int32
-	first []int32
-	worth []float64 // of each term
-	left  []float64 // the same, less what is shown already
-	entry []float64 // the weight of the passages of an entry; 0 for those passed over
-	dense []float64 // by row: what stands there and near it
-	used  []bool
-	spans []int // how many passages each entry has
-	mark  []int // the last count that a term was part of
-	count int
-	room  int // tokens
+	rowTerms       []int32
+	rowTermStarts  []int32
+	termWorth      []float64 // of each term
+	remainingWorth []float64 // the same, less what is shown already
+	entryWeight    []float64 // the weight of the passages of an entry; 0 for those passed over
+	density        []float64 // by row: what stands there and near it
+	usedRows       []bool
+	passagesOf     []int // how many passages each entry has
+	lastCounted    []int // the last count that a term was part of
+	counting       int
+	tokensLeft     int // tokens
 }
 
 // span is a passage: rows of one entry.
@@ -105,35 +105,35 @@ type span struct {
 	score    float64
 }
 
-// chooser weighs the rows for a question. A phrase is a term of its own, worth
+// newChooser weighs the rows for a question. A phrase is a term of its own, worth
 // more than all words together.
-func (x *Index) chooser(entry []float64, terms []term, phrases []string, room int) *chooser {
-	c := &chooser{
-		x: x, entry: entry, room: room, first: make([]int32, len(x.rows)+1), worth: make([]float64, len(terms)),
-		dense: make([]float64, len(x.rows)), used: make([]bool, len(x.rows)), spans: make([]int, len(x.entries)),
+func (x *Index) newChooser(entry []float64, terms []term, phrases []string, room int) *passageChooser {
+	c := &passageChooser{
+		x: x, entryWeight: entry, tokensLeft: room, rowTermStarts: make([]int32, len(x.rows)+1), termWorth: make([]float64, len(terms)),
+		density: make([]float64, len(x.rows)), usedRows: make([]bool, len(x.rows)), passagesOf: make([]int, len(x.entries)),
 	}
 	n := float64(len(x.rows))
 	holders := make([][]int32, len(terms), len(terms)+len(phrases))
 	all := 0.0
 	for k, t := range terms {
 		var rows []int32
-		if int(t.id) < len(x.holders) {
-			rows = x.holders[t.id]
+		if int(t.id) < len(x.termRows) {
+			rows = x.termRows[t.id]
 		}
 		if len(terms) <= fewTerms {
-			rows = x.withHeads(t.id, rows, entry)
+			rows = x.addHeadRows(t.id, rows, entry)
 		}
 		df := float64(len(rows))
-		if df == 0 || len(terms) > fewTerms && df > plentiful*n && df > 20 {
+		if df == 0 || len(terms) > fewTerms && df > commonRowShare*n && df > 20 {
 			continue
 		}
 		holders[k] = rows
 		rarity := math.Log(1 + (n-df+0.5)/(df+0.5))
 		if len(terms) > fewTerms {
-			rarity = math.Pow(rarity, scarce)
+			rarity = math.Pow(rarity, rarityPower)
 		}
-		c.worth[k] = t.share * rarity
-		all += c.worth[k]
+		c.termWorth[k] = t.share * rarity
+		all += c.termWorth[k]
 	}
 	for _, phrase := range phrases {
 		var rows []int32
@@ -146,37 +146,37 @@ func (x *Index) chooser(entry []float64, terms []term, phrases []string, room in
 			}
 		}
 		holders = append(holders, rows)
-		c.worth = append(c.worth, 2*all+1)
+		c.termWorth = append(c.termWorth, 2*all+1)
 	}
 	for _, rows := range holders {
 		for _, r := range rows {
-			c.first[r+1]++
+			c.rowTermStarts[r+1]++
 		}
 	}
 	for i := range x.rows {
-		c.first[i+1] += c.first[i]
+		c.rowTermStarts[i+1] += c.rowTermStarts[i]
 	}
-	c.held = make([]int32, c.first[len(x.rows)])
-	next := slices.Clone(c.first)
+	c.rowTerms = make([]int32, c.rowTermStarts[len(x.rows)])
+	next := slices.Clone(c.rowTermStarts)
 	for k, rows := range holders {
 		for _, r := range rows {
-			c.held[next[r]] = int32(k)
+			c.rowTerms[next[r]] = int32(k)
 			next[r]++
-			c.dense[r] += c.worth[k]
+			c.density[r] += c.termWorth[k]
 		}
 	}
-	c.left, c.mark = slices.Clone(c.worth), make([]int, len(c.worth))
-	c.spread()
+	c.remainingWorth, c.lastCounted = slices.Clone(c.termWorth), make([]int, len(c.termWorth))
+	c.spreadDensity()
 	return c
 }
 
-// withHeads adds the first rows of entries that hold a term in what was asked of a
+// addHeadRows adds the first rows of entries that hold a term in what was asked of a
 // tool, and not in the text: whoever names a file wants what was read of it.
-func (x *Index) withHeads(id int32, rows []int32, entry []float64) []int32 {
+func (x *Index) addHeadRows(id int32, rows []int32, entry []float64) []int32 {
 	var all []int32
 	n := 0
 	for _, p := range x.postings[id] {
-		start := x.starts[p.entry]
+		start := x.rowStarts[p.entry]
 		for n < len(rows) && rows[n] < start {
 			all = append(all, rows[n])
 			n++
@@ -188,68 +188,68 @@ func (x *Index) withHeads(id int32, rows []int32, entry []float64) []int32 {
 	return append(all, rows[n:]...)
 }
 
-// spread lets what stands in a row count for its neighbours.
-func (c *chooser) spread() {
-	above := make([]float64, len(c.dense))
+// spreadDensity lets what stands in a row count for its neighbours.
+func (c *passageChooser) spreadDensity() {
+	above := make([]float64, len(c.density))
 	sum, last := 0.0, int32(-1)
-	for i := range c.dense {
+	for i := range c.density {
 		if e := c.x.rows[i].entry; e != last {
 			sum, last = 0, e
 		}
 		above[i] = sum
-		sum = (sum + c.dense[i]) * fade
+		sum = (sum + c.density[i]) * neighborFade
 	}
 	sum, last = 0, -1
-	for i := len(c.dense) - 1; i >= 0; i-- {
+	for i := len(c.density) - 1; i >= 0; i-- {
 		if e := c.x.rows[i].entry; e != last {
 			sum, last = 0, e
 		}
-		own := c.dense[i]
-		c.dense[i] += above[i] + sum
-		sum = (sum + own) * fade
+		own := c.density[i]
+		c.density[i] += above[i] + sum
+		sum = (sum + own) * neighborFade
 	}
 }
 
-// same reports whether row i is there and of the entry of row of.
-func (c *chooser) same(i, of int) bool {
+// sameEntry reports whether row i is there and of the entry of row of.
+func (c *passageChooser) sameEntry(i, of int) bool {
 	return i >= 0 && i < len(c.x.rows) && c.x.rows[i].entry == c.x.rows[of].entry
 }
 
-// once adds up the terms of a row that were not counted yet.
-func (c *chooser) once(i int, worth []float64) float64 {
+// uncountedWorth adds up the terms of a row that were not counted yet.
+func (c *passageChooser) uncountedWorth(i int, worth []float64) float64 {
 	sum := 0.0
-	for _, k := range c.held[c.first[i]:c.first[i+1]] {
-		if c.mark[k] != c.count {
-			c.mark[k] = c.count
+	for _, k := range c.rowTerms[c.rowTermStarts[i]:c.rowTermStarts[i+1]] {
+		if c.lastCounted[k] != c.counting {
+			c.lastCounted[k] = c.counting
 			sum += worth[k]
 		}
 	}
 	return sum
 }
 
-// value is what a passage around a row would add to those that were chosen.
-func (c *chooser) value(mid int) float64 {
-	if c.used[mid] {
+// passageValue is what a passage around a row would add to those that were chosen.
+func (c *passageChooser) passageValue(mid int) float64 {
+	if c.usedRows[mid] {
 		return 0
 	}
-	c.count++
-	sum := c.once(mid, c.left)
+	c.counting++
+	sum := c.uncountedWorth(mid, c.remainingWorth)
 	weight := 1.0
-	for n := 1; n <= reach; n++ {
-		weight *= fade
+	for n := 1; n <= neighborReach; n++ {
+		weight *= neighborFade
 		for _, i := range [2]int{mid + n, mid - n} {
-			if c.same(i, mid) && !c.used[i] {
-				sum += weight * c.once(i, c.left)
+			if c.sameEntry(i, mid) && !c.usedRows[i] {
+				sum += weight * c.uncountedWorth(i, c.remainingWorth)
 			}
 		}
 	}
-	return sum * c.entry[c.x.rows[mid].entry]
+	return sum * c.entryWeight[c.x.rows[mid].entry]
 }
 
 // choose returns at most limit passages, the best first, and between equals those
 // of the entries that come first in order.
-func (c *chooser) choose(limit int, order []int) []span {
-	rank := make([]int, len(c.entry))
+func (c *passageChooser) choose(limit int, order []int) []span {
+	rank := make([]int, len(c.entryWeight))
 	for n, i := range order {
 		rank[i] = n
 	}
@@ -258,8 +258,8 @@ func (c *chooser) choose(limit int, order []int) []span {
 		value float64 // no less than it is now
 	}
 	var places []place
-	for i, dense := range c.dense {
-		if weight := c.entry[c.x.rows[i].entry]; dense > 0 && weight > 0 {
+	for i, dense := range c.density {
+		if weight := c.entryWeight[c.x.rows[i].entry]; dense > 0 && weight > 0 {
 			places = append(places, place{i, dense * weight})
 		}
 	}
@@ -267,19 +267,19 @@ func (c *chooser) choose(limit int, order []int) []span {
 		x, y := c.x.rows[a.row].entry, c.x.rows[b.row].entry
 		return cmp.Or(cmp.Compare(b.value, a.value), cmp.Compare(rank[x], rank[y]), cmp.Compare(a.row, b.row))
 	})
-	places = places[:min(len(places), max(passages, 4*limit))]
+	places = places[:min(len(places), max(maxPlaces, 4*limit))]
 	for i := range places {
-		places[i].value = c.value(places[i].row)
+		places[i].value = c.passageValue(places[i].row)
 	}
 	var spans []span
-	for len(spans) < limit && c.room > 0 && len(places) > 0 {
+	for len(spans) < limit && c.tokensLeft > 0 && len(places) > 0 {
 		// Values only fall, so that those below the best need not be made anew.
 		best := -1
 		for i := range places {
 			if best >= 0 && places[i].value <= places[best].value {
 				continue
 			}
-			places[i].value = c.value(places[i].row)
+			places[i].value = c.passageValue(places[i].row)
 			if places[i].value > 0 && (best < 0 || places[i].value > places[best].value) {
 				best = i
 			}
@@ -287,70 +287,72 @@ func (c *chooser) choose(limit int, order []int) []span {
 		if best < 0 {
 			break
 		}
-		spans = append(spans, c.seed(places[best].row, places[best].value))
+		spans = append(spans, c.startPassage(places[best].row, places[best].value))
 	}
 	return spans
 }
 
-// seed makes a small passage around a row.
-func (c *chooser) seed(mid int, score float64) span {
+// startPassage makes a small passage around a row.
+func (c *passageChooser) startPassage(mid int, score float64) span {
 	s := span{mid, mid, score}
-	c.use(mid)
-	c.room -= c.frame(int(c.x.rows[mid].entry))
-	c.spans[c.x.rows[mid].entry]++
-	for int(c.x.rows[s.to].to-c.x.rows[s.from].from) < seedBytes && c.grow(&s) {
+	c.useRow(mid)
+	c.tokensLeft -= c.frameTokens(int(c.x.rows[mid].entry))
+	c.passagesOf[c.x.rows[mid].entry]++
+	for int(c.x.rows[s.to].to-c.x.rows[s.from].from) < seedBytes && c.growPassage(&s) {
 	}
-	c.count++
+	c.counting++
 	for i := s.from; i <= s.to; i++ {
-		for _, k := range c.held[c.first[i]:c.first[i+1]] {
-			if c.mark[k] != c.count {
-				c.mark[k] = c.count
-				c.left[k] *= again
+		for _, k := range c.rowTerms[c.rowTermStarts[i]:c.rowTermStarts[i+1]] {
+			if c.lastCounted[k] != c.counting {
+				c.lastCounted[k] = c.counting
+				c.remainingWorth[k] *= repeatedWorth
 			}
 		}
 	}
 	return s
 }
 
-// frame is what is written around one more passage of an entry, in tokens.
-func (c *chooser) frame(entry int) int {
-	if c.spans[entry] > 0 {
-		return moreTokens
+// frameTokens is what is written around one more passage of an entry, in tokens.
+func (c *passageChooser) frameTokens(entry int) int {
+	if c.passagesOf[entry] > 0 {
+		return furtherExcerptTokens
 	}
-	return hitTokens + estimate(c.x.entries[entry].Call)
+	return hitTokens + estimateTokens(c.x.entries[entry].Call)
 }
 
-func (c *chooser) use(i int) {
-	c.used[i] = true
-	c.room -= int(c.x.rows[i].tokens)
+func (c *passageChooser) useRow(i int) {
+	c.usedRows[i] = true
+	c.tokensLeft -= int(c.x.rows[i].tokens)
 }
 
-// grow takes the better row beside a passage into it, if there is room. Between
+// growPassage takes the better row beside a passage into it, if there is room. Between
 // equals it is the one below: what follows a match says more than what leads to
 // it.
-func (c *chooser) grow(s *span) bool {
-	fits := func(i int) bool { return c.same(i, s.from) && !c.used[i] && int(c.x.rows[i].tokens) <= c.room }
+func (c *passageChooser) growPassage(s *span) bool {
+	fits := func(i int) bool {
+		return c.sameEntry(i, s.from) && !c.usedRows[i] && int(c.x.rows[i].tokens) <= c.tokensLeft
+	}
 	up, down := fits(s.from-1), fits(s.to+1)
 	switch {
-	case down && (!up || c.dense[s.to+1] >= c.dense[s.from-1]):
+	case down && (!up || c.density[s.to+1] >= c.density[s.from-1]):
 		s.to++
-		c.use(s.to)
+		c.useRow(s.to)
 	case up:
 		s.from--
-		c.use(s.from)
+		c.useRow(s.from)
 	default:
 		return false
 	}
 	return true
 }
 
-// fill grows the passages by turns until there is no more room. Those that meet
+// growAll grows the passages by turns until there is no more room. Those that meet
 // become one, which leaves room for what would stand around the other.
-func (c *chooser) fill(spans []span) []span {
-	for grown := true; grown && c.room > 0; {
+func (c *passageChooser) growAll(spans []span) []span {
+	for grown := true; grown && c.tokensLeft > 0; {
 		grown = false
 		for i := range spans {
-			grown = c.grow(&spans[i]) || grown
+			grown = c.growPassage(&spans[i]) || grown
 		}
 		for i := 0; i < len(spans); i++ {
 			for j := i + 1; j < len(spans); j++ {
@@ -360,7 +362,7 @@ func (c *chooser) fill(spans []span) []span {
 				}
 				a.from, a.to = min(a.from, b.from), max(a.to, b.to)
 				spans = slices.Delete(spans, j, j+1)
-				c.room += moreTokens
+				c.tokensLeft += furtherExcerptTokens
 				i, grown = -1, true
 				break
 			}
@@ -369,21 +371,21 @@ func (c *chooser) fill(spans []span) []span {
 	return spans
 }
 
-// widest puts first the passage around which most of the question stands within
+// moveWidestFirst puts first the passage around which most of the question stands within
 // what is seen when it is opened.
-func (c *chooser) widest(spans []span) {
+func (c *passageChooser) moveWidestFirst(spans []span) {
 	best, most := 0, 0.0
 	for n, s := range spans {
-		c.count++
+		c.counting++
 		sum := 0.0
 		mid := (c.x.rows[s.from].from + c.x.rows[s.to].to) / 2
-		for i := s.from; c.same(i, s.from) && c.x.rows[i].from < mid+wideBytes/2; i++ {
-			sum += c.once(i, c.worth)
+		for i := s.from; c.sameEntry(i, s.from) && c.x.rows[i].from < mid+openedBytes/2; i++ {
+			sum += c.uncountedWorth(i, c.termWorth)
 		}
-		for i := s.from - 1; c.same(i, s.from) && c.x.rows[i].to > mid-wideBytes/2; i-- {
-			sum += c.once(i, c.worth)
+		for i := s.from - 1; c.sameEntry(i, s.from) && c.x.rows[i].to > mid-openedBytes/2; i-- {
+			sum += c.uncountedWorth(i, c.termWorth)
 		}
-		if sum *= c.entry[c.x.rows[s.from].entry]; sum > most {
+		if sum *= c.entryWeight[c.x.rows[s.from].entry]; sum > most {
 			best, most = n, sum
 		}
 	}

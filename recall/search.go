@@ -69,16 +69,16 @@ type Hit struct {
 // How the weight of a query's term depends on how much it is of what was asked:
 // whoever asks for a path wants the path, then its base name, then anything that
 // shares a word with it.
-var grainWeight = [...]float64{whole: 1, base: 0.8, word: 0.5, piece: 0.35}
+var grainWeight = [...]float64{wholeToken: 1, baseName: 0.8, wordPart: 0.5, identifierPart: 0.35}
 
 const (
 	// prefixWeight is the weight of a word that only begins like one asked for.
 	prefixWeight = 0.5
-	// asWritten is what a text counts more that holds the whole query as it was
+	// exactFactor is what a text counts more that holds the whole query as it was
 	// written, quoted what it counts more for each quoted phrase, and unquoted
 	// what is left of it where it lacks one: whoever quotes wants just that, and
 	// the rest only after it.
-	asWritten, quoted, unquoted = 1.5, 2.0, 0.05
+	exactFactor, phraseFactor, missingPhraseFactor = 1.5, 2.0, 0.05
 )
 
 // term is a word that a search looks for.
@@ -99,77 +99,77 @@ func (x *Index) Search(query string, o *Options) []Hit {
 		o = &Options{}
 	}
 	found, scores, terms, phrases := x.rank(query, o)
-	return x.hits(query, found, scores, terms, phrases, o)
+	return x.buildHits(query, found, scores, terms, phrases, o)
 }
 
 // rank finds the entries that match, best first, with the score of every entry
 // and what an excerpt is to show.
 func (x *Index) rank(query string, o *Options) (found []int, scores []float64, terms []term, phrases []string) {
-	words, phrases := parse(query)
+	words, phrases := parseQuery(query)
 	plain := strings.TrimSpace(strings.ReplaceAll(query, `"`, ""))
 	if plain == "" {
 		return nil, make([]float64, len(x.entries)), nil, nil
 	}
-	terms = x.wanted(words, phrases)
-	scores = x.score(terms)
+	terms = x.queryTerms(words, phrases)
+	scores = x.scoreEntries(terms)
 	if len(plain) > maxPhrased && len(terms) > 0 {
-		return x.found(scores, o), scores, terms, nil
+		return x.matchingEntries(scores, o), scores, terms, nil
 	}
-	holds := x.holding(plain)
+	holds := x.entriesWithPhrase(plain)
 	rare := x.rarity(max(1, len(holds)))
 	for _, i := range holds {
 		if scores[i] == 0 {
-			scores[i] = rare * x.weight(i, 1)
+			scores[i] = rare * x.bm25(i, 1)
 		}
-		scores[i] *= asWritten
+		scores[i] *= exactFactor
 	}
 	for _, phrase := range phrases {
 		if phrase == plain {
 			continue // counted above
 		}
 		for i := range scores {
-			scores[i] *= unquoted
+			scores[i] *= missingPhraseFactor
 		}
-		for _, i := range x.holding(phrase) {
+		for _, i := range x.entriesWithPhrase(phrase) {
 			if scores[i] == 0 {
-				scores[i] = unquoted * rare * x.weight(i, 1)
+				scores[i] = missingPhraseFactor * rare * x.bm25(i, 1)
 			}
-			scores[i] *= quoted / unquoted
+			scores[i] *= phraseFactor / missingPhraseFactor
 		}
 	}
 
-	return x.found(scores, o), scores, terms, append(phrases, plain)
+	return x.matchingEntries(scores, o), scores, terms, append(phrases, plain)
 }
 
-// found lists the entries that match, best first.
-func (x *Index) found(scores []float64, o *Options) []int {
+// matchingEntries lists the entries that match, best first.
+func (x *Index) matchingEntries(scores []float64, o *Options) []int {
 	var found []int
 	for i, score := range scores {
-		if score > 0 && o.admits(&x.entries[i]) {
+		if score > 0 && o.matches(&x.entries[i]) {
 			found = append(found, i)
 		}
 	}
-	x.order(found, scores)
+	x.sortByScore(found, scores)
 	return found
 }
 
-// order sorts entries by score, the best first, and the later first where scores
+// sortByScore sorts entries by score, the best first, and the later first where scores
 // are equal.
-func (x *Index) order(found []int, scores []float64) {
+func (x *Index) sortByScore(found []int, scores []float64) {
 	slices.SortFunc(found, func(i, j int) int {
 		a, b := &x.entries[i], &x.entries[j]
-		return cmp.Or(cmp.Compare(scores[j], scores[i]), later(a, b), cmp.Compare(i, j))
+		return cmp.Or(cmp.Compare(scores[j], scores[i]), compareNewestFirst(a, b), cmp.Compare(i, j))
 	})
 }
 
-func later(a, b *Entry) int {
+func compareNewestFirst(a, b *Entry) int {
 	if a.ThreadID == b.ThreadID {
 		return cmp.Compare(b.Position, a.Position)
 	}
 	return cmp.Or(b.Time.Compare(a.Time), strings.Compare(a.ThreadID, b.ThreadID))
 }
 
-func (o *Options) admits(e *Entry) bool {
+func (o *Options) matches(e *Entry) bool {
 	return (o.ThreadID == "" || o.ThreadID == e.ThreadID) && (o.Tool == "" || o.Tool == e.Tool) && (o.Role == "" || o.Role == e.Role)
 }
 
@@ -178,8 +178,8 @@ func (o *Options) admits(e *Entry) bool {
 // quotes a query has at most that quotes.
 const maxPhrased, maxQuotes = 300, 4
 
-// parse takes the quoted phrases out of a query.
-func parse(query string) (words string, phrases []string) {
+// parseQuery takes the quoted phrases out of a query.
+func parseQuery(query string) (words string, phrases []string) {
 	if len(query) > maxPhrased || strings.Count(query, `"`) > maxQuotes {
 		return strings.ReplaceAll(query, `"`, " "), nil
 	}
@@ -193,9 +193,9 @@ func parse(query string) (words string, phrases []string) {
 	return words, phrases
 }
 
-// wanted finds the terms of the index that a query asks for, each once, with
+// queryTerms finds the terms of the index that a query asks for, each once, with
 // the most weight that the query gives it.
-func (x *Index) wanted(words string, phrases []string) []term {
+func (x *Index) queryTerms(words string, phrases []string) []term {
 	var terms []term
 	at := map[int32]int{}
 	add := func(id int32, share float64) {
@@ -217,7 +217,7 @@ func (x *Index) wanted(words string, phrases []string) []term {
 			if len(words) > maxPhrased {
 				return
 			}
-			for _, id := range x.beginning(stem(string(token))) {
+			for _, id := range x.termsWithPrefix(stem(string(token))) {
 				add(id, grainWeight[g]*prefixWeight)
 			}
 		})
@@ -225,11 +225,11 @@ func (x *Index) wanted(words string, phrases []string) []term {
 	return terms
 }
 
-// maxBeginning is how many terms one unknown word may stand for.
-const maxBeginning = 32
+// maxPrefixTerms is how many terms one unknown word may stand for.
+const maxPrefixTerms = 32
 
-// beginning returns the terms that begin with a word, the shortest first.
-func (x *Index) beginning(stem string) []int32 {
+// termsWithPrefix returns the terms that begin with a word, the shortest first.
+func (x *Index) termsWithPrefix(stem string) []int32 {
 	if len(stem) < 3 {
 		return nil
 	}
@@ -240,8 +240,8 @@ func (x *Index) beginning(stem string) []int32 {
 		}
 	}
 	slices.SortFunc(found, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
-	ids := make([]int32, 0, min(len(found), maxBeginning))
-	for _, t := range found[:min(len(found), maxBeginning)] {
+	ids := make([]int32, 0, min(len(found), maxPrefixTerms))
+	for _, t := range found[:min(len(found), maxPrefixTerms)] {
 		ids = append(ids, x.terms[t])
 	}
 	return ids
@@ -257,16 +257,16 @@ func stem(word string) string {
 	return word
 }
 
-// score sums up the weights of the terms per entry; what holds more of what was
+// scoreEntries sums up the weights of the terms per entry; what holds more of what was
 // asked for counts more.
-func (x *Index) score(terms []term) []float64 {
+func (x *Index) scoreEntries(terms []term) []float64 {
 	scores := make([]float64, len(x.entries))
 	held := make([]float64, len(x.entries))
 	asked := 0.0
 	for _, t := range terms {
 		asked += t.weight
 		for _, p := range x.postings[t.id] {
-			scores[p.entry] += t.weight * x.weight(int(p.entry), float64(p.count))
+			scores[p.entry] += t.weight * x.bm25(int(p.entry), float64(p.count))
 			held[p.entry] += t.weight
 		}
 	}
@@ -278,8 +278,8 @@ func (x *Index) score(terms []term) []float64 {
 	return scores
 }
 
-// holding lists the entries whose text holds a phrase, case folded.
-func (x *Index) holding(phrase string) []int {
+// entriesWithPhrase lists the entries whose text holds a phrase, case folded.
+func (x *Index) entriesWithPhrase(phrase string) []int {
 	var found []int
 	for i := range x.entries {
 		if indexFold(x.entries[i].Text, phrase) >= 0 {
@@ -310,8 +310,8 @@ func indexFold(s, phrase string) int {
 	}
 }
 
-// hits shows the found entries, which come best first, each text once.
-func (x *Index) hits(query string, found []int, scores []float64, terms []term, phrases []string, o *Options) []Hit {
+// buildHits shows the found entries, which come best first, each text once.
+func (x *Index) buildHits(query string, found []int, scores []float64, terms []term, phrases []string, o *Options) []Hit {
 	if len(found) == 0 {
 		return nil
 	}
@@ -334,12 +334,12 @@ func (x *Index) hits(query string, found []int, scores []float64, terms []term, 
 		}
 		said[e.Text] = i
 		shown = append(shown, i)
-		weights[i] = leastEntry + (1-leastEntry)*math.Sqrt(scores[i]/scores[found[0]])
+		weights[i] = minEntryWeight + (1-minEntryWeight)*math.Sqrt(scores[i]/scores[found[0]])
 		if e.Tool != "" {
-			weights[i] *= results
+			weights[i] *= resultWeight
 		}
 		if slices.ContainsFunc(paths, func(path string) bool { return strings.Contains(e.Call, path) }) {
-			weights[i] *= named
+			weights[i] *= namedCallWeight
 		}
 	}
 	share := nameShare
@@ -347,11 +347,11 @@ func (x *Index) hits(query string, found []int, scores []float64, terms []term, 
 		share = nameShareShort
 	}
 	names := int(share * float64(tokens))
-	c := x.chooser(weights, terms, phrases, tokens-names)
+	c := x.newChooser(weights, terms, phrases, tokens-names)
 	spans := c.choose(limit, shown)
 	// What matches by its head alone, or in part of a word, shows its beginning.
 	for _, i := range shown {
-		if len(spans) >= limit || c.room <= 0 && len(spans) > 0 {
+		if len(spans) >= limit || c.tokensLeft <= 0 && len(spans) > 0 {
 			break
 		}
 		if !slices.ContainsFunc(spans, func(s span) bool { return int(x.rows[s.from].entry) == i }) {
@@ -359,12 +359,12 @@ func (x *Index) hits(query string, found []int, scores []float64, terms []term, 
 			if n := len(spans); n > 0 {
 				score = min(score, spans[n-1].score)
 			}
-			spans = append(spans, c.seed(int(x.starts[i]), score))
+			spans = append(spans, c.startPassage(int(x.rowStarts[i]), score))
 		}
 	}
-	spans = c.fill(spans)
-	c.widest(spans)
-	near, others := c.namesNear(query, spans, terms, names+max(0, c.room))
+	spans = c.growAll(spans)
+	c.moveWidestFirst(spans)
+	near, others := c.nearbyNames(query, spans, terms, names+max(0, c.tokensLeft))
 	hits := make([]Hit, len(spans))
 	for n, s := range spans {
 		i := int(x.rows[s.from].entry)
@@ -377,10 +377,10 @@ func (x *Index) hits(query string, found []int, scores []float64, terms []term, 
 		if n == 0 {
 			h.Others = others
 		}
-		h.Excerpt = x.text(s)
+		h.Excerpt = x.passageText(s)
 		from, to := int(x.rows[s.from].from), int(x.rows[s.to].to)
 		h.Lines = 1 + strings.Count(e.Text, "\n")
-		h.place(e.Text, original(e.Text, from))
+		h.setPosition(e.Text, originalOffset(e.Text, from))
 		if text := x.views[i]; from > 0 && text[from-1] != '\n' {
 			h.Excerpt = "…" + h.Excerpt
 		}
@@ -391,8 +391,8 @@ func (x *Index) hits(query string, found []int, scores []float64, terms []term, 
 	return hits
 }
 
-// place says where the excerpt begins, which is byte at of the text.
-func (h *Hit) place(text string, at int) {
+// setPosition says where the excerpt begins, which is byte at of the text.
+func (h *Hit) setPosition(text string, at int) {
 	line := strings.LastIndexByte(text[:at], '\n') + 1
 	h.Line, h.Column = 1+strings.Count(text[:line], "\n"), 0
 	if at > line {

@@ -10,10 +10,10 @@ import (
 type grain uint8
 
 const (
-	whole grain = iota // as it stands between spaces: a path, an identifier, a word
-	base               // the last element of a path
-	word               // between the joiners of a whole one
-	piece              // a part of an identifier in camel or snake case
+	wholeToken     grain = iota // as it stands between spaces: a path, an identifier, a word
+	baseName                    // the last element of a path
+	wordPart                    // between the joiners of a whole one
+	identifierPart              // a part of an identifier in camel or snake case
 )
 
 // The classes of bytes. Joiners hold a token together when they stand inside it
@@ -42,8 +42,8 @@ const maxToken = 96
 // for concurrent use.
 type scanner struct {
 	buf []byte
-	// wholes leaves out the parts of tokens.
-	wholes bool
+	// wholesOnly leaves out the parts of tokens.
+	wholesOnly bool
 }
 
 // scan calls yield for each token of s, case-folded, with its place in s. The
@@ -58,11 +58,11 @@ func (sc *scanner) scan(s string, yield func(token []byte, g grain, start, end i
 			}
 		} else {
 			r, n := utf8.DecodeRuneInString(s[i:])
-			if dense(r) {
+			if isUnspaced(r) {
 				i = sc.pairs(s, i, yield)
 				continue
 			}
-			if !wordRune(r) {
+			if !isWordRune(r) {
 				i += n
 				continue
 			}
@@ -81,7 +81,7 @@ func (sc *scanner) scan(s string, yield func(token []byte, g grain, start, end i
 				continue
 			}
 			r, n := utf8.DecodeRuneInString(s[i:])
-			if !wordRune(r) || dense(r) {
+			if !isWordRune(r) || isUnspaced(r) {
 				break
 			}
 			compound = compound || unicode.IsUpper(r)
@@ -91,8 +91,8 @@ func (sc *scanner) scan(s string, yield func(token []byte, g grain, start, end i
 		if from == to {
 			continue
 		}
-		sc.put(s, from, to, whole, yield)
-		if compound && !sc.wholes {
+		sc.yieldToken(s, from, to, wholeToken, yield)
+		if compound && !sc.wholesOnly {
 			sc.split(s, from, to, yield)
 		}
 	}
@@ -111,7 +111,7 @@ func trimJoiners(s string, from, to int) (int, int) {
 // split yields the base name, the words and the pieces of a whole token.
 func (sc *scanner) split(s string, from, to int, yield func([]byte, grain, int, int)) {
 	if slash := strings.LastIndexAny(s[from:to], `/\`); slash >= 0 {
-		sc.put(s, from+slash+1, to, base, yield)
+		sc.yieldToken(s, from+slash+1, to, baseName, yield)
 	}
 	for i := from; i < to; {
 		end := i
@@ -120,7 +120,7 @@ func (sc *scanner) split(s string, from, to int, yield func([]byte, grain, int, 
 		}
 		if end > i {
 			if i != from || end != to {
-				sc.put(s, i, end, word, yield)
+				sc.yieldToken(s, i, end, wordPart, yield)
 			}
 			sc.pieces(s, i, end, yield)
 		}
@@ -141,7 +141,7 @@ func (sc *scanner) pieces(s string, from, to int, yield func([]byte, grain, int,
 			b--
 		}
 		if a < b && (a != from || b != to) {
-			sc.put(s, a, b, piece, yield)
+			sc.yieldToken(s, a, b, identifierPart, yield)
 		}
 		start = at
 	}
@@ -166,22 +166,22 @@ func (sc *scanner) pairs(s string, i int, yield func([]byte, grain, int, int)) i
 	before, at := -1, i
 	for at < len(s) {
 		r, n := utf8.DecodeRuneInString(s[at:])
-		if !dense(r) {
+		if !isUnspaced(r) {
 			break
 		}
 		if before >= 0 {
-			sc.put(s, before, at+n, whole, yield)
+			sc.yieldToken(s, before, at+n, wholeToken, yield)
 		}
 		before, at = at, at+n
 	}
 	if before == i {
-		sc.put(s, i, at, whole, yield)
+		sc.yieldToken(s, i, at, wholeToken, yield)
 	}
 	return at
 }
 
-func (sc *scanner) put(s string, from, to int, g grain, yield func([]byte, grain, int, int)) {
-	if to-from > maxToken || (to-from < 2 && g != whole) {
+func (sc *scanner) yieldToken(s string, from, to int, g grain, yield func([]byte, grain, int, int)) {
+	if to-from > maxToken || (to-from < 2 && g != wholeToken) {
 		return
 	}
 	sc.buf = sc.buf[:0]
@@ -199,12 +199,12 @@ func (sc *scanner) put(s string, from, to int, g grain, yield func([]byte, grain
 	yield(sc.buf, g, from, to)
 }
 
-func wordRune(r rune) bool {
+func isWordRune(r rune) bool {
 	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r))
 }
 
-// dense reports whether a character belongs to a script that is written without
+// isUnspaced reports whether a character belongs to a script that is written without
 // spaces between words.
-func dense(r rune) bool {
+func isUnspaced(r rune) bool {
 	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }

@@ -13,22 +13,22 @@ import (
 // call with its arguments in JSON, the escapes in it are decoded, so that code in
 // an argument has its own lines and words. Nothing else changes, and nothing
 // changes its place.
-func view(text string) string {
+func decodeEscapes(text string) string {
 	if strings.IndexByte(text, '\\') < 0 {
 		return text
 	}
 	var b strings.Builder
-	decode(text, func(s string, _ int) bool { b.WriteString(s); return true })
+	eachDecoded(text, func(s string, _ int) bool { b.WriteString(s); return true })
 	return b.String()
 }
 
-// original is the place in a text of byte at of its view.
-func original(text string, at int) int {
+// originalOffset is the place in a text of byte at of its view.
+func originalOffset(text string, at int) int {
 	if strings.IndexByte(text, '\\') < 0 {
 		return at
 	}
 	seen, place := 0, len(text)
-	decode(text, func(s string, from int) bool {
+	eachDecoded(text, func(s string, from int) bool {
 		if seen+len(s) > at {
 			place = from
 			if len(s) > 1 && text[from] != '\\' {
@@ -42,16 +42,16 @@ func original(text string, at int) int {
 	return place
 }
 
-// decode yields a view in pieces, each with its place in the text, until yield
+// eachDecoded yields a view in pieces, each with its place in the text, until yield
 // says stop.
-func decode(text string, yield func(s string, from int) bool) {
-	whole := escaped(text)
+func eachDecoded(text string, yield func(s string, from int) bool) {
+	whole := isEscapedJSON(text)
 	for at := 0; at < len(text); {
 		end := len(text)
 		if n := strings.IndexByte(text[at:], '\n'); n >= 0 && !whole {
 			end = at + n + 1
 		}
-		decoding := whole || strings.IndexByte(text[at:end], '\\') >= 0 && escaped(text[at:end])
+		decoding := whole || strings.IndexByte(text[at:end], '\\') >= 0 && isEscapedJSON(text[at:end])
 		for at < end {
 			s, size := text[at:end], end-at
 			if n := strings.IndexByte(s, '\\'); decoding && n > 0 {
@@ -67,8 +67,8 @@ func decode(text string, yield func(s string, from int) bool) {
 	}
 }
 
-// escaped reports whether a text is JSON, or a name and JSON.
-func escaped(text string) bool {
+// isEscapedJSON reports whether a text is JSON, or a name and JSON.
+func isEscapedJSON(text string) bool {
 	at := strings.IndexAny(text, "{[")
 	return at >= 0 && at <= maxToken && strings.IndexByte(text[:at], '\n') < 0 && rawjson.Valid(text[at:])
 }

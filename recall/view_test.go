@@ -18,7 +18,7 @@ func TestView(t *testing.T) {
 		{"", ""},
 	}
 	for _, tt := range tests {
-		got := view(tt.text)
+		got := decodeEscapes(tt.text)
 		if got != tt.want {
 			t.Errorf("%q: got %q, want %q", tt.text, got, tt.want)
 		}
@@ -27,7 +27,7 @@ func TestView(t *testing.T) {
 			if in < 0 {
 				continue
 			}
-			if at := original(tt.text, out); at < in-2 || at > in { // \nvar is read from its escape on
+			if at := originalOffset(tt.text, out); at < in-2 || at > in { // \nvar is read from its escape on
 				t.Errorf("%q: %q stands at %d, got %d", tt.text, word, in, at)
 			}
 		}
@@ -40,13 +40,13 @@ func FuzzView(f *testing.F) {
 	f.Add(`Edit {"a":"\ud83d\ude00\n\u"}`)
 	f.Add("{\"x\":\"\\\\\"}\n[1]\n\\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		got := view(text)
+		got := decodeEscapes(text)
 		if len(got) > len(text) {
 			t.Fatalf("%q became %q", text, got)
 		}
 		last := 0
 		for i := range len(got) + 1 {
-			at := original(text, i)
+			at := originalOffset(text, i)
 			if at < last || at > len(text) {
 				t.Fatalf("byte %d of %q is at %d of %q, the one before at %d", i, got, at, text, last)
 			}

@@ -8,8 +8,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 )
 
-// Shown says in which turn an artifact came back last.
-type Shown struct {
+// ShownArtifact says in which turn an artifact came back last.
+type ShownArtifact struct {
 	ArtifactID string `json:"artifact_id"`
 	Turn       int    `json:"turn"`
 }
@@ -24,32 +24,32 @@ type cooldowns struct {
 	turns int
 
 	mu      sync.Mutex // held from reading to writing
-	threads *lru.Cache[string, []Shown]
+	threads *lru.Cache[string, []ShownArtifact]
 }
 
-// of returns what was shown in the thread.
-func (c *cooldowns) of(threadID string) []Shown {
+// shown returns what was shown in the thread.
+func (c *cooldowns) shown(threadID string) []ShownArtifact {
 	shown, _ := c.threads.Get(threadID)
 	return shown
 }
 
 // set replaces what is remembered of a thread.
-func (c *cooldowns) set(threadID string, shown []Shown) {
+func (c *cooldowns) set(threadID string, shown []ShownArtifact) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.threads.Put(threadID, slices.Clone(shown), 1)
 }
 
-// cools reports whether an artifact that was shown as s says must wait in a
+// isCoolingDown reports whether an artifact that was shown as s says must wait in a
 // turn. In the turn itself it need not; and a later turn than this one is of a
 // history that has been rewritten since.
-func (c *cooldowns) cools(s Shown, turn int) bool {
+func (c *cooldowns) isCoolingDown(s ShownArtifact, turn int) bool {
 	return s.Turn < turn && turn-s.Turn < c.turns
 }
 
-// cooling reports whether the list has the artifact as one that must wait.
-func (c *cooldowns) cooling(shown []Shown, id string, turn int) bool {
-	return slices.ContainsFunc(shown, func(s Shown) bool { return s.ArtifactID == id && c.cools(s, turn) })
+// mustWait reports whether the list has the artifact as one that must wait.
+func (c *cooldowns) mustWait(shown []ShownArtifact, id string, turn int) bool {
+	return slices.ContainsFunc(shown, func(s ShownArtifact) bool { return s.ArtifactID == id && c.isCoolingDown(s, turn) })
 }
 
 // commit notes that ids are shown in a turn. Those that another turn has shown
@@ -57,18 +57,18 @@ func (c *cooldowns) cooling(shown []Shown, id string, turn int) bool {
 func (c *cooldowns) commit(threadID string, turn int, ids []string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	have := c.of(threadID)
-	allowed := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return c.cooling(have, id, turn) })
-	var next []Shown
+	have := c.shown(threadID)
+	allowed := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return c.mustWait(have, id, turn) })
+	var next []ShownArtifact
 	for _, s := range have {
-		if !slices.Contains(allowed, s.ArtifactID) && (s.Turn == turn || c.cools(s, turn)) {
+		if !slices.Contains(allowed, s.ArtifactID) && (s.Turn == turn || c.isCoolingDown(s, turn)) {
 			next = append(next, s)
 		}
 	}
 	for _, id := range allowed {
-		next = append(next, Shown{id, turn})
+		next = append(next, ShownArtifact{id, turn})
 	}
-	slices.SortStableFunc(next, func(a, b Shown) int { return cmp.Compare(a.Turn, b.Turn) })
+	slices.SortStableFunc(next, func(a, b ShownArtifact) int { return cmp.Compare(a.Turn, b.Turn) })
 	c.threads.Put(threadID, next, 1)
 	return allowed
 }

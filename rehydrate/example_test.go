@@ -27,7 +27,7 @@ func Example() {
 	fmt.Println(len(contents), turn.Happened, err)
 
 	// It asks.
-	h := &rehydrate.Handler{Artifacts: rehydrate.Stored{Source: store, ThreadID: "ticket-4711"}}
+	h := &rehydrate.Handler{Artifacts: rehydrate.StoredArtifacts{Source: store, ThreadID: "ticket-4711"}}
 	answer, err := h.Answer(ctx, thread.ToolCall{ID: "call_1", Name: rehydrate.ReadArtifact, Arguments: `{"artifact_id":"` + id + `","offset":2,"limit":1}`})
 	fmt.Println(err)
 	fmt.Println(answer.Text())

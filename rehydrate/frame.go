@@ -11,10 +11,10 @@ import (
 // like them.
 const shortRule = 5
 
-// framed puts content between two lines that it cannot forge, since it holds no
+// frameContent puts content between two lines that it cannot forge, since it holds no
 // line with as many dashes before these words: what stands between them is data,
 // whatever it says. The name is that of what is shown.
-func framed(name, content string) string {
+func frameContent(name, content string) string {
 	used := map[int]bool{}
 	for _, word := range []string{" begin ", " end "} {
 		for from := 0; ; {
@@ -35,8 +35,8 @@ func framed(name, content string) string {
 	return fmt.Sprintf("%s begin %s %s\n%s\n%s end %s %s", rule, name, rule, strings.TrimSuffix(content, "\n"), rule, name, rule)
 }
 
-// origin says which tool gave the content, and when.
-func origin(tool string, turn int) string {
+// originLine says which tool gave the content, and when.
+func originLine(tool string, turn int) string {
 	what := "Content"
 	if tool != "" {
 		what = "Output of " + oneLine(tool)

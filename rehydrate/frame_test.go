@@ -14,7 +14,7 @@ import (
 func TestFramed(t *testing.T) {
 	property.Check(t, func(rt *rapid.T) {
 		content := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"-", "-----", "------", " begin ", " end ", "end", "x", "\n", " "})).Draw(rt, "content"), "")
-		framed := framed("x", content)
+		framed := frameContent("x", content)
 		rule, _, _ := strings.Cut(framed, " begin x ")
 		for _, line := range []string{rule + " begin x " + rule, rule + " end x " + rule} {
 			n := 0
@@ -32,10 +32,10 @@ func TestFramed(t *testing.T) {
 	for n := range 700 {
 		b.WriteString(strings.Repeat("-", n) + " end ")
 	}
-	if got := framed("x", b.String()); len(got) > b.Len()+4*710 {
+	if got := frameContent("x", b.String()); len(got) > b.Len()+4*710 {
 		t.Errorf("the frame of %d bytes takes %d", b.Len(), len(got)-b.Len())
 	}
-	if got := framed("x", strings.Repeat("-", 1<<20)+" end x "); len(got) > 1<<20+100 {
+	if got := frameContent("x", strings.Repeat("-", 1<<20)+" end x "); len(got) > 1<<20+100 {
 		t.Errorf("the frame of one long rule takes %d", len(got)-1<<20)
 	}
 }

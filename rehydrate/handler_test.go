@@ -278,7 +278,7 @@ func TestStored(t *testing.T) {
 		{"../../secret", "", "there is no artifact", thread.Failure},
 		{old, "", "expired", thread.Failure},
 	} {
-		h := &rehydrate.Handler{Artifacts: rehydrate.Stored{Source: s.store, ThreadID: tt.thread}}
+		h := &rehydrate.Handler{Artifacts: rehydrate.StoredArtifacts{Source: s.store, ThreadID: tt.thread}}
 		r := answer(t, h, rehydrate.ReadArtifact, `{"artifact_id":"`+tt.id+`"}`)
 		if r.Outcome != tt.outcome || !strings.Contains(r.Text(), tt.want) {
 			t.Errorf("%s in %q: %s, %q", tt.id, tt.thread, r.Outcome, r.Text())

@@ -52,7 +52,7 @@ func TestLimits(t *testing.T) {
 			turn := at(number, strings.Join(rapid.SliceOf(rapid.SampledFrom(ids)).Draw(rt, "mentions"), " "))
 			if rapid.Bool().Draw(rt, "carried over") { // as a caller that keeps the state does
 				data, err := json.Marshal(r.Shown("t"))
-				var shown []rehydrate.Shown
+				var shown []rehydrate.ShownArtifact
 				if err != nil || json.Unmarshal(data, &shown) != nil {
 					rt.Fatal(err)
 				}

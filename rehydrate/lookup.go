@@ -44,7 +44,7 @@ func Pointers(plans ...*plan.Plan) map[string][]thread.ID {
 // Find returns what an id means, of a message or an artifact: what has it as a whole,
 // else all whose ids begin so, artifacts first.
 func (l *Lookup) Find(id string) []Content {
-	if c := l.whole(id); c != nil {
+	if c := l.findExact(id); c != nil {
 		return []Content{*c}
 	}
 	ids := slices.Sorted(maps.Keys(l.Pointers))
@@ -53,17 +53,17 @@ func (l *Lookup) Find(id string) []Content {
 	}
 	var found []Content
 	for _, whole := range closest.ByID(ids, id, func(id string) string { return id }) {
-		if c := l.whole(whole); c != nil {
+		if c := l.findExact(whole); c != nil {
 			found = append(found, *c)
 		}
 	}
 	return found
 }
 
-// whole is what has an id: the text that the id was made of, else all that the
+// findExact is what has an id: the text that the id was made of, else all that the
 // messages say that it stands for. A summary may name what no plan that is known
 // points to, so the texts of the whole conversation are asked then.
-func (l *Lookup) whole(id string) *Content {
+func (l *Lookup) findExact(id string) *Content {
 	ids, pointed := l.Pointers[id]
 	if !pointed {
 		ids = []thread.ID{thread.ID(id)}
@@ -85,8 +85,8 @@ func (l *Lookup) whole(id string) *Content {
 		named = func(text string) bool { return l.Names(id, l.Thread.ID(), text) }
 	}
 	for _, m := range among {
-		if text, ok := recall.Content(m, named); ok {
-			return l.content(id, text, m)
+		if text, ok := recall.FindContent(m, named); ok {
+			return l.newContent(id, text, m)
 		}
 	}
 	if len(messages) == 0 {
@@ -96,10 +96,10 @@ func (l *Lookup) whole(id string) *Content {
 	for _, m := range messages {
 		texts = append(texts, recall.FullText(m))
 	}
-	return l.content(id, strings.Join(texts, "\n"), messages...)
+	return l.newContent(id, strings.Join(texts, "\n"), messages...)
 }
 
-func (l *Lookup) content(id, text string, messages ...*thread.Message) *Content {
+func (l *Lookup) newContent(id, text string, messages ...*thread.Message) *Content {
 	r, _ := messages[0].Result()
 	c := &Content{ID: id, ThreadID: l.Thread.ID(), Tool: r.Tool, Turn: messages[0].Turn, Text: text}
 	for _, m := range messages {

@@ -16,8 +16,8 @@ type Reason string
 // The reasons, in the order in which they are looked for; see the package
 // comment.
 const (
-	// Again: it was shown earlier in this very turn.
-	Again    Reason = "turn"
+	// SameTurn: it was shown earlier in this very turn.
+	SameTurn Reason = "turn"
 	Mention  Reason = "mention"
 	Argument Reason = "argument"
 	Schema   Reason = "schema"
@@ -37,8 +37,8 @@ func (r *Rehydrator) Needed(turn Turn, p *plan.Plan) []Request {
 	if r.options.Disabled || p == nil || len(p.Externalizations) == 0 {
 		return nil
 	}
-	shown := r.cooldowns.of(turn.ThreadID)
-	known := candidates(p)
+	shown := r.cooldowns.shown(turn.ThreadID)
+	known := artifactIDs(p)
 	var needed []Request
 	// What the arguments of read_artifact name comes back by itself as its result.
 	var asksItself, arguments []string
@@ -52,14 +52,14 @@ func (r *Rehydrator) Needed(turn Turn, p *plan.Plan) []Request {
 	want := func(id string, why Reason) {
 		if slices.ContainsFunc(needed, func(q Request) bool { return q.ArtifactID == id }) ||
 			slices.ContainsFunc(asksItself, func(arg string) bool { return Mentions(arg, id) }) ||
-			r.cooldowns.cooling(shown, id, turn.Number) {
+			r.cooldowns.mustWait(shown, id, turn.Number) {
 			return
 		}
 		needed = append(needed, Request{id, why})
 	}
 	for _, s := range shown {
 		if s.Turn == turn.Number && slices.Contains(known, s.ArtifactID) {
-			want(s.ArtifactID, Again)
+			want(s.ArtifactID, SameTurn)
 		}
 	}
 	for _, id := range known {
@@ -74,21 +74,21 @@ func (r *Rehydrator) Needed(turn Turn, p *plan.Plan) []Request {
 			}
 		}
 	}
-	for _, id := range required(turn.Calls, turn.Tools, known) {
+	for _, id := range requiredBySchema(turn.Calls, turn.Tools, known) {
 		want(id, Schema)
 	}
-	for _, id := range questioned(turn, p, known) {
+	for _, id := range questionedArtifacts(turn, p, known) {
 		want(id, Question)
 	}
 	most := r.options.MaxArtifacts
-	if turn.Most != 0 {
-		most = min(most, max(turn.Most, 0))
+	if turn.MaxArtifacts != 0 {
+		most = min(most, max(turn.MaxArtifacts, 0))
 	}
 	return needed[:min(len(needed), most)]
 }
 
-// candidates are the ids of the plan's artifacts, each once.
-func candidates(p *plan.Plan) []string {
+// artifactIDs are the ids of the plan's artifacts, each once.
+func artifactIDs(p *plan.Plan) []string {
 	var ids []string
 	seen := map[string]bool{"": true}
 	for _, e := range p.Externalizations {
@@ -100,7 +100,7 @@ func candidates(p *plan.Plan) []string {
 	return ids
 }
 
-func questioned(turn Turn, p *plan.Plan, known []string) []string {
+func questionedArtifacts(turn Turn, p *plan.Plan, known []string) []string {
 	var ids []string
 	agent, user := questions(turn.Agent), questions(turn.User)
 	for _, id := range known {
@@ -130,7 +130,7 @@ func questioned(turn Turn, p *plan.Plan, known []string) []string {
 			d.all[term] = name || d.all[term]
 		}
 	}
-	for _, i := range asked(append(agent, user...), descriptions) {
+	for _, i := range matchQuestions(append(agent, user...), descriptions) {
 		ids = append(ids, known[i])
 	}
 	return ids
@@ -140,8 +140,8 @@ func questioned(turn Turn, p *plan.Plan, known []string) []string {
 // be found.
 const minPrefix = 8
 
-// required holds the schema trigger.
-func required(calls []thread.ToolCall, tools []prompt.Tool, known []string) []string {
+// requiredBySchema holds the schema trigger.
+func requiredBySchema(calls []thread.ToolCall, tools []prompt.Tool, known []string) []string {
 	var ids []string
 	for _, c := range calls {
 		i := slices.IndexFunc(tools, func(t prompt.Tool) bool { return t.Name == c.Name })

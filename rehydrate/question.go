@@ -18,7 +18,7 @@ type description struct {
 	hint, all map[string]bool
 }
 
-// asked finds the artifacts that questions are about, at most one for each.
+// matchQuestions finds the artifacts that questions are about, at most one for each.
 //
 // A sentence is a question when it ends with a question mark, or begins as one
 // ("where is", "which file"). It matches an artifact when both share at least
@@ -28,7 +28,7 @@ type description struct {
 // when at most one of the plan's artifacts holds it, or one in five. The artifact
 // that shares most is meant; between equal ones nothing is. Code blocks are no
 // questions, and scripts without spaces between words have no terms.
-func asked(questions []string, descriptions []description) []int {
+func matchQuestions(questions []string, descriptions []description) []int {
 	var found []int
 	frequency := map[string]int{}
 	for _, d := range descriptions {
@@ -110,9 +110,9 @@ func sentences(text string) []string {
 }
 
 var (
-	asking     = words("what which where when who whose why how")
-	auxiliary  = words("is are was were did does do has have had can could would should will")
-	afterWhich = words("file files function method line lines test tests value values error errors version much many")
+	questionWords = wordSet("what which where when who whose why how")
+	auxiliary     = wordSet("is are was were did does do has have had can could would should will")
+	afterWhich    = wordSet("file files function method line lines test tests value values error errors version much many")
 )
 
 // isQuestion holds the rule of asked for one sentence.
@@ -123,7 +123,7 @@ func isQuestion(sentence string) bool {
 	}
 	first, rest, _ := strings.Cut(strings.ToLower(sentence), " ")
 	second, _, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
-	return asking[first] && (auxiliary[second] || afterWhich[second])
+	return questionWords[first] && (auxiliary[second] || afterWhich[second])
 }
 
 // The bounds of a term in bytes.
@@ -139,7 +139,7 @@ func termsOf(text string) map[string]bool {
 		token = strings.Trim(token, "./-\\")
 		lower := strings.ToLower(token)
 		switch {
-		case len(token) > maxTerm || common[lower]:
+		case len(token) > maxTerm || commonWords[lower]:
 		case isName(token):
 			if len(token) >= minName {
 				terms[lower] = true
@@ -168,7 +168,7 @@ func isName(token string) bool {
 	return strings.ContainsAny(token, `_./\`) || strings.ContainsFunc(token, unicode.IsDigit) || strings.ContainsFunc(token[first:], unicode.IsUpper)
 }
 
-func words(list string) map[string]bool {
+func wordSet(list string) map[string]bool {
 	set := map[string]bool{}
 	for w := range strings.FieldsSeq(list) {
 		set[w] = true
@@ -176,10 +176,10 @@ func words(list string) map[string]bool {
 	return set
 }
 
-// common are words that say nothing about which content is meant: those of
+// commonWords are words that say nothing about which content is meant: those of
 // every question, and those of every piece of work on code. Short ones need not
 // be listed.
-var common = words(`
+var commonWords = wordSet(`
 about above after again against already always another answer anything around asked asking because been before being below
 better between build built calls change changed changes check could check checked command complete content contents correct
 could create created didn doesn doing done during either enough error errors every everything exactly expected failed failing

@@ -51,7 +51,7 @@ func TestAsked(t *testing.T) {
 		"Has the pending order been shipped?": nil,
 		"":                                    nil,
 	} {
-		if diff := cmp.Diff(want, asked(questions(text), shelf)); diff != "" {
+		if diff := cmp.Diff(want, matchQuestions(questions(text), shelf)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text, diff)
 		}
 	}
@@ -68,7 +68,7 @@ func TestAskedUnrelated(t *testing.T) {
 		"Which approach do you prefer: a new type, or a function?", "Is there anything else I should look at?",
 		"Should the worker retry when the client times out?", "Have you read the whole file already?",
 	} {
-		if got := asked(questions(text), shelf); got != nil {
+		if got := matchQuestions(questions(text), shelf); got != nil {
 			t.Errorf("%q means %v", text, got)
 		}
 	}
@@ -80,10 +80,10 @@ func TestAskedRare(t *testing.T) {
 	for i := range 20 {
 		many = append(many, describe("", fmt.Sprintf("store/store.go ErrConflict line%d", i)))
 	}
-	if got := asked(questions("Where does store/store.go return ErrConflict?"), many); got != nil {
+	if got := matchQuestions(questions("Where does store/store.go return ErrConflict?"), many); got != nil {
 		t.Errorf("common terms mean %v", got)
 	}
-	if got := asked(questions("Where does store/store.go return ErrConflict at line7 of line7 and zone9?"), many); got != nil {
+	if got := matchQuestions(questions("Where does store/store.go return ErrConflict at line7 of line7 and zone9?"), many); got != nil {
 		t.Errorf("one rare term means %v", got)
 	}
 }
@@ -105,7 +105,7 @@ func FuzzAsked(f *testing.F) {
 	f.Add("\xff? ？x")
 	f.Fuzz(func(t *testing.T, text string) {
 		found := map[int]bool{}
-		for _, i := range asked(questions(text), shelf) {
+		for _, i := range matchQuestions(questions(text), shelf) {
 			if i < 0 || i >= len(shelf) || found[i] {
 				t.Fatalf("%q means %d", text, i)
 			}

@@ -263,7 +263,7 @@ func TestSensitivity(t *testing.T) {
 	if slices.Contains(spy.read, secret) || slices.Contains(spy.read, ids[artifact.Confidential]) {
 		t.Errorf("blocked content was read: %v", spy.read)
 	}
-	h := rehydrate.Handler{Artifacts: rehydrate.Stored{Source: s.store}}
+	h := rehydrate.Handler{Artifacts: rehydrate.StoredArtifacts{Source: s.store}}
 	result, err := h.Answer(t.Context(), call(rehydrate.ReadArtifact, `{"artifact_id":"`+secret+`"}`))
 	if err != nil || result.Outcome != thread.Success || !strings.Contains(result.Text(), "content that is restricted") {
 		t.Errorf("an explicit read gives %q, %v", result.Text(), err)

@@ -47,8 +47,8 @@ type Content struct {
 	Text       string      `json:"text"`
 }
 
-// Of is the content of an artifact that a store holds.
-func Of(m artifact.Metadata, text string) Content {
+// ContentOf is the content of an artifact that a store holds.
+func ContentOf(m artifact.Metadata, text string) Content {
 	return Content{ID: m.ID, ThreadID: m.ThreadID, MessageIDs: m.MessageIDs, Turn: m.Turn, Tool: m.Tool, Text: text}
 }
 
@@ -66,9 +66,9 @@ type Recaller interface {
 	Recall(ctx context.Context, query string, limit int) ([]recall.Hit, error)
 }
 
-// Stored reads the artifacts that one requester may see, of any sensitivity:
+// StoredArtifacts reads the artifacts that one requester may see, of any sensitivity:
 // this is the explicit way (A10).
-type Stored struct {
+type StoredArtifacts struct {
 	Source    Source
 	Requester artifact.Requester
 	// ThreadID keeps reading to the artifacts of one thread; "" reads all.
@@ -77,7 +77,7 @@ type Stored struct {
 
 // Artifact implements Artifacts. An artifact of another thread is as unknown as
 // one of another tenant.
-func (s Stored) Artifact(ctx context.Context, id string) (Content, error) {
+func (s StoredArtifacts) Artifact(ctx context.Context, id string) (Content, error) {
 	m, err := s.Source.Metadata(ctx, s.Requester, id)
 	if err != nil {
 		return Content{}, err
@@ -89,5 +89,5 @@ func (s Stored) Artifact(ctx context.Context, id string) (Content, error) {
 	if err != nil {
 		return Content{}, err
 	}
-	return Of(m, text), nil
+	return ContentOf(m, text), nil
 }

@@ -25,9 +25,9 @@ type Turn struct {
 	// Room is how many tokens the request can still take; what comes back will
 	// not be more. 0 leaves it to Options.TotalTokens; negative is none.
 	Room int
-	// Most is how many artifacts can come back. 0 leaves it to
+	// MaxArtifacts is how many artifacts can come back. 0 leaves it to
 	// Options.MaxArtifacts; negative is none.
-	Most int
+	MaxArtifacts int
 }
 
 // TurnOf reads the turn from the end of a thread: the agent's last message, its

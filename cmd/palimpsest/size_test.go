@@ -22,8 +22,8 @@ import (
 func main() {
 	c, err := palimpsest.New(palimpsest.Config{Recall: &palimpsest.Recall{}})
 	s := c.Session("ticket-4711")
-	fmt.Println(err, c.Compact, c.Render, c.Work, s.PrepareStep, s.FinishStep, s.Overflowed, s.CutOff, s.AfterLength, s.Append,
-		s.Tools, s.Answer, s.Recall, s.Remember, s.Compact, s.Plan, s.Plans, s.Undo, s.Expand, s.Pin, s.Delete, s.Finished, s.Quality)
+	fmt.Println(err, c.Compact, c.Render, c.Work, s.PrepareStep, s.FinishStep, s.Overflowed, s.CutOff, s.CutOffMessages, s.Append,
+		s.Tools, s.Answer, s.Recall, s.Remember, s.Compact, s.Plan, s.Plans, s.Undo, s.Expand, s.Pin, s.Delete, s.TaskFinished, s.Quality)
 }
 `
 

@@ -61,7 +61,7 @@ type Choice struct {
 	models []*guardedModel
 }
 
-// Open finds a policy, by name (see policyfile.Named) or as a file, and makes
+// Open finds a policy, by name (see policyfile.ByName) or as a file, and makes
 // the clients of its models; no model is asked yet. An error wraps ErrUsage,
 // policyfile.ErrInvalid, or is that of reading the file.
 func Open(name string, o *Options) (*Choice, error) {
@@ -109,7 +109,7 @@ func Open(name string, o *Options) (*Choice, error) {
 // Settings finds a policy by name or as a file. What looks like a path is one: it
 // has a separator, or ends in .yaml, .yml or .json, or is there.
 func Settings(name string) (*policyfile.Settings, error) {
-	s, err := policyfile.Named(name)
+	s, err := policyfile.ByName(name)
 	if err == nil {
 		return s, nil
 	}
@@ -151,7 +151,7 @@ func (c *Choice) Config(counter *token.Counter) palimpsest.Config {
 	if len(c.models) == 0 {
 		return config
 	}
-	if c.Settings.Own() {
+	if c.Settings.HasOwnForm() {
 		chain := &chain{models: c.models}
 		config.Policy = withFallback(c.Settings.Policy(chain), c.Settings.Policy(nil), chain.Model())
 		return config
@@ -171,7 +171,7 @@ func (c *Choice) Config(counter *token.Counter) palimpsest.Config {
 
 // HasOwnRules reports whether the policy keeps to its own rules and formats rather than
 // fill a budget.
-func (c *Choice) HasOwnRules() bool { return c.Settings.Own() }
+func (c *Choice) HasOwnRules() bool { return c.Settings.HasOwnForm() }
 
 // Counter is the counter of that name; empty or "auto" is the policy's own. It is
 // nil where that is left to the model.

@@ -149,7 +149,7 @@ func TestGuardedOptions(t *testing.T) {
 		temperature float64
 		output      int
 		want        string
-	}{{policyfile.Own, 0, "0.3 100"}, {policyfile.None, 0, "none 100"}, {0, 7, "0 7"}, {1.5, 0, "1.5 100"}} {
+	}{{policyfile.PromptTemperature, 0, "0.3 100"}, {policyfile.NoTemperature, 0, "none 100"}, {0, 7, "0 7"}, {1.5, 0, "1.5 100"}} {
 		s := policyfile.Default("auto").Summarizer
 		s.Temperature, s.MaxOutput = c.temperature, c.output
 		script := llmtest.Script(llmtest.Say("a"))
@@ -188,8 +188,8 @@ func TestLibraryLoop(t *testing.T) {
 					by[fmt.Sprint(e.Details["summarizer"])]++
 				}
 			})
-			_, early := config.Policy.(policy.Early)
-			if _, plain := s.Policy(nil).(policy.Early); early != plain {
+			_, early := config.Policy.(policy.Background)
+			if _, plain := s.Policy(nil).(policy.Background); early != plain {
 				t.Errorf("prepared early: %v, without models %v", early, plain)
 			}
 			comp, err := palimpsest.New(config)

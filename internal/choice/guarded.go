@@ -91,8 +91,8 @@ func (g *guardedModel) Adjust(o *llm.Options) *llm.Options {
 		out = *o
 	}
 	switch t := g.settings.Temperature; t {
-	case policyfile.Own:
-	case policyfile.None:
+	case policyfile.PromptTemperature:
+	case policyfile.NoTemperature:
 		out.Temperature = nil
 	default:
 		out.Temperature = &t

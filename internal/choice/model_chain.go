@@ -92,7 +92,7 @@ type fallbackPolicy struct {
 // be prepared early still does.
 func withFallback(p, byCode policy.Policy, models string) policy.Policy {
 	r := &fallbackPolicy{p, byCode, models}
-	if early, ok := p.(policy.Early); ok {
+	if early, ok := p.(policy.Background); ok {
 		return earlyFallbackPolicy{r, early}
 	}
 	return r
@@ -100,7 +100,7 @@ func withFallback(p, byCode policy.Policy, models string) policy.Policy {
 
 type earlyFallbackPolicy struct {
 	*fallbackPolicy
-	policy.Early
+	policy.Background
 }
 
 // Unwrap returns the policy that asks the models (see policy.As).

@@ -27,13 +27,13 @@ const (
 // describePolicy says when a policy compacts and what it keeps. Where the window is 0 it
 // is that of each request's model, and the words are about any.
 func describePolicy(s *policyfile.Settings, window int) string {
-	if s.Name() != "auto" || s.Off != (policyfile.Rungs{}) {
-		return "compacts by the policy " + s.Name() + ": " + policyfile.Line(s.Base)
+	if s.Name() != "auto" || s.DisabledRungs != (policyfile.Rungs{}) {
+		return "compacts by the policy " + s.Name() + ": " + policyfile.Description(s.Base)
 	}
 	a := s.Auto.Defaults()
 	hard := strconv.Itoa(int(100*a.Hard+0.5)) + " %"
 	at := func(window int) policy.Marks {
-		return a.Marks(&policy.Situation{Thread: thread.New(""), Window: window, Output: min(defaultAnswerTokens, window/3), Rates: cost.Usual()})
+		return a.Marks(&policy.Situation{Thread: thread.New(""), Window: window, Output: min(defaultAnswerTokens, window/3), Rates: cost.UsualRates()})
 	}
 	m := at(largeWindow)
 	var words string

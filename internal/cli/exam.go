@@ -175,7 +175,7 @@ func newContender(name string, counter *token.Counter, asked *exam.Requests) (ex
 		}
 		return exam.Contender{Name: name, Sized: true, Make: stepByStep(base, counter, window)}, nil
 	}
-	c := exam.Contender{Name: name, Sized: settings.Own(), Make: contenderMaker(base, counter, nil)}
+	c := exam.Contender{Name: name, Sized: settings.HasOwnForm(), Make: contenderMaker(base, counter, nil)}
 	if modelled {
 		c.Make, c.Rehearse = contenderMaker(base, counter, asked), c.Make
 	}

@@ -35,7 +35,7 @@ func policyListCommand(s Streams) *cobra.Command {
 			}
 			var rows []row
 			for i, base := range policyfile.Bases() {
-				rows = append(rows, row{policyfile.Names()[i], policyfile.Line(base)})
+				rows = append(rows, row{policyfile.Names()[i], policyfile.Description(base)})
 			}
 			return writeResult(s.Out, c, rows, func(p *printer) {
 				for _, r := range rows {

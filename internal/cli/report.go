@@ -130,7 +130,7 @@ type savings struct {
 
 // addCacheSavings adds what is saved where the cache holds the prompt.
 func (s *savings) addCacheSavings(m token.Model, p token.Price, res *palimpsest.Result) {
-	rates, ok := cost.Of(m, res.Before)
+	rates, ok := cost.RatesOf(m, res.Before)
 	if !ok || rates.Read >= 1 || res.After >= res.Before {
 		return
 	}

@@ -229,7 +229,7 @@ func (k *tenantStore) findContent(ctx context.Context, id, threadID string) (reh
 
 // getArtifact reads an artifact that is stored by itself.
 func (k *tenantStore) getArtifact(ctx context.Context, id, threadID string) (rehydrate.Content, error) {
-	s := rehydrate.Stored{Source: k.db.artifacts(), Requester: artifact.Requester{TenantID: k.tenantID}, ThreadID: threadID}
+	s := rehydrate.StoredArtifacts{Source: k.db.artifacts(), Requester: artifact.Requester{TenantID: k.tenantID}, ThreadID: threadID}
 	return s.Artifact(ctx, id)
 }
 

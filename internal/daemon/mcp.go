@@ -134,7 +134,7 @@ func (t *threadSessions) Artifact(ctx context.Context, id string) (rehydrate.Con
 	if errors.Is(err, artifact.ErrForbidden) {
 		err = rehydrate.ErrForbidden
 	}
-	return rehydrate.Of(m, text), err
+	return rehydrate.ContentOf(m, text), err
 }
 
 // Compact implements mcp.Sessions.

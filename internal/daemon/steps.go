@@ -285,7 +285,7 @@ func (c *call) outcome(info store.Info, q *quality.Outcome) (any, error) {
 	s := c.tenant.compactor.Session(info.ID)
 	switch q.Task {
 	case thread.Success, thread.Failure, thread.Partial:
-		s.Finished(q.Task)
+		s.TaskFinished(q.Task)
 	case "":
 	default:
 		return nil, atPath("task", problem(api.BadRequest, fmt.Sprintf("task: want success, failure or partial, got %.40q", q.Task)))

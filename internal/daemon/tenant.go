@@ -47,9 +47,9 @@ func (c *call) withCondition(s *palimpsest.Session) *palimpsest.Session {
 	case c.version == api.Any:
 		return s
 	case c.op.IfMatch == "version":
-		return s.Only(palimpsest.Condition{Log: &c.version})
+		return s.OnlyIf(palimpsest.Condition{Log: &c.version})
 	}
-	return s.Only(palimpsest.Condition{Plans: &c.version})
+	return s.OnlyIf(palimpsest.Condition{Plans: &c.version})
 }
 
 // lookupSession is what answers lookups in a thread: for a key that may only read, without
@@ -148,7 +148,7 @@ func (s *Server) runProxyJob(ctx context.Context, j job.Job) error {
 }
 
 func tenantOf(j job.Job) (string, error) {
-	domain, _, _, err := palimpsest.JobOf(j)
+	domain, _, _, err := palimpsest.ParseJob(j)
 	if err != nil {
 		return "", err
 	}

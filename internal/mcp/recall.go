@@ -74,7 +74,7 @@ func (s *Server) recall(ctx context.Context, in recallArgs, tokens int) (string,
 			hits = all[:min(1, len(all))]
 		}
 		page := fixedHits(firstHits(hits, bytes))
-		h := rehydrate.Handler{Recaller: page, From: of.describe, MaxBytes: 4 * bytes}
+		h := rehydrate.Handler{Recaller: page, DescribeThread: of.describe, MaxBytes: 4 * bytes}
 		arguments, err := json.Marshal(map[string]any{"query": in.Query, "limit": max(1, len(page))})
 		if err != nil { // unreachable: a text and a number
 			return ""

@@ -63,7 +63,7 @@ func (e *engine) fitPolicy(p policy.Policy, m *Moment, budget int) *Shown {
 	history := m.Thread.Prefix(m.At)
 	s, err := policy.Situate(policy.Situation{
 		Thread: history, Base: m.Base, Profile: Profile(), Counter: e.counter, Count: e.memo.Message,
-		Changed: m.Sizes[:m.At], Plain: m.Sizes[:m.At], Fixed: e.fixed(m),
+		ChangedSizes: m.Sizes[:m.At], PlainSizes: m.Sizes[:m.At], Fixed: e.fixed(m),
 		Window: budget + e.fixed(m), Budget: budget + e.fixed(m), Forced: true,
 		Summarizer: e.summarizer, Tools: toolpolicy.New(nil), Now: PlanTime(),
 	})

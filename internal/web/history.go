@@ -133,7 +133,7 @@ func (b *runningBill) addRequest(size, kept int, cold bool) float64 {
 }
 
 func ratesOf(m token.Model, size int) (cost.Rates, float64) {
-	r, known := cost.Of(m, size)
+	r, known := cost.RatesOf(m, size)
 	p, priced := m.Price(size)
 	if !known || !priced {
 		return cost.Rates{}, 0

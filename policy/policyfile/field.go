@@ -19,18 +19,18 @@ import (
 // field is one field of a file: where it stands, what it may be, and the setting
 // that it is read into.
 type field struct {
-	path        string // the keys down to it, joined by dots
-	unit, about string
-	kind        kind
-	min, max    float64 // of numbers; of durations in nanoseconds
-	words       []word
-	enum        []string
-	models, not bool
-	setting     reflect.Value
+	path                     string // the keys down to it, joined by dots
+	unit, about              string
+	kind                     kind
+	min, max                 float64 // of numbers; of durations in nanoseconds
+	words                    []namedValue
+	enum                     []string
+	isModelChain, isInverted bool
+	setting                  reflect.Value
 }
 
-// word stands for a number.
-type word struct {
+// namedValue stands for a number.
+type namedValue struct {
 	text  string
 	value float64
 }
@@ -39,24 +39,24 @@ type word struct {
 type kind string
 
 const (
-	whole    kind = "a whole number"
-	number   kind = "a number"
-	truth    kind = "true or false"
-	duration kind = "a duration such as 90s, 5m or 1h30m"
-	text     kind = "a text"
-	texts    kind = "a list of texts"
-	tools    kind = "fields of tools by their names"
+	wholeNumber   kind = "a whole number"
+	number        kind = "a number"
+	boolean       kind = "true or false"
+	duration      kind = "a duration such as 90s, 5m or 1h30m"
+	text          kind = "a text"
+	textList      kind = "a list of texts"
+	toolOverrides kind = "fields of tools by their names"
 )
 
 var kinds = map[reflect.Kind]kind{
-	reflect.Int: whole, reflect.Float64: number, reflect.Bool: truth, reflect.Int64: duration, reflect.String: text, reflect.Slice: texts, reflect.Map: tools,
+	reflect.Int: wholeNumber, reflect.Float64: number, reflect.Bool: boolean, reflect.Int64: duration, reflect.String: text, reflect.Slice: textList, reflect.Map: toolOverrides,
 }
 
-// most is the largest number of anything.
-const most = 100_000_000
+// maxNumber is the largest number of anything.
+const maxNumber = 100_000_000
 
-// automatic is the word for what is not decided in the file.
-const automatic = "auto"
+// autoWord is the word for what is not decided in the file.
+const autoWord = "auto"
 
 // enums are the words that values of a type may be.
 var enums = map[reflect.Type][]string{
@@ -79,27 +79,27 @@ func fieldsOf(base string, at any) []field {
 		}
 		f := field{
 			path: tag.Get("file"), unit: tag.Get("unit"), about: tag.Get("about"),
-			kind: kinds[value.Kind()], not: tag.Get("not") == "true", setting: value,
+			kind: kinds[value.Kind()], isInverted: tag.Get("not") == "true", setting: value,
 		}
 		if low, high, ok := strings.Cut(tag.Get("range"), ".."); ok {
-			f.min, f.max = quantity(low), most
+			f.min, f.max = parseQuantity(low), maxNumber
 			if high != "" {
-				f.max = quantity(high)
+				f.max = parseQuantity(high)
 			}
 		}
 		for pair := range strings.FieldsSeq(tag.Get("words")) {
 			name, value, _ := strings.Cut(pair, "=")
-			f.words = append(f.words, word{name, quantity(value)})
+			f.words = append(f.words, namedValue{name, parseQuantity(value)})
 		}
 		item := value.Type()
-		if f.kind == texts {
+		if f.kind == textList {
 			item = item.Elem()
 		}
 		f.enum = enums[item]
 		switch enum := tag.Get("enum"); enum {
 		case "":
 		case "models":
-			f.models = true
+			f.isModelChain = true
 		default:
 			f.enum = strings.Fields(enum)
 		}
@@ -108,8 +108,8 @@ func fieldsOf(base string, at any) []field {
 	return all
 }
 
-// quantity reads a number or a duration of a tag.
-func quantity(s string) float64 {
+// parseQuantity reads a number or a duration of a tag.
+func parseQuantity(s string) float64 {
 	if d, err := time.ParseDuration(s); err == nil && s != "0" {
 		return float64(d)
 	}
@@ -120,18 +120,18 @@ func quantity(s string) float64 {
 	return x
 }
 
-// want says what the field takes.
-func (f *field) want() string {
+// expectation says what the field takes.
+func (f *field) expectation() string {
 	switch {
-	case f.models:
+	case f.isModelChain:
 		return "extractive, or a list of models such as anthropic:MODEL or openai:MODEL"
-	case f.kind == texts && f.enum != nil:
+	case f.kind == textList && f.enum != nil:
 		return "a list of " + strings.Join(f.enum, ", ")
 	case f.enum != nil:
 		return "one of " + strings.Join(f.enum, ", ")
 	}
 	out := string(f.kind)
-	if limits := f.limits(); limits != "" {
+	if limits := f.rangeText(); limits != "" {
 		if f.kind == duration {
 			out += ","
 		}
@@ -143,21 +143,21 @@ func (f *field) want() string {
 	return out
 }
 
-// limits is the range of a number or a duration.
-func (f *field) limits() string {
+// rangeText is the range of a number or a duration.
+func (f *field) rangeText() string {
 	switch f.kind {
-	case whole, number:
-		return plain(f.min) + " to " + plain(f.max)
+	case wholeNumber, number:
+		return formatNumber(f.min) + " to " + formatNumber(f.max)
 	case duration:
-		return short(time.Duration(f.min)) + " to " + short(time.Duration(f.max))
+		return formatDuration(time.Duration(f.min)) + " to " + formatDuration(time.Duration(f.max))
 	}
 	return ""
 }
 
-func plain(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+func formatNumber(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
-// short writes 2m, where String writes 2m0s.
-func short(d time.Duration) string {
+// formatDuration writes 2m, where String writes 2m0s.
+func formatDuration(d time.Duration) string {
 	return strings.ReplaceAll(strings.ReplaceAll(d.String(), "m0s", "m"), "h0m", "h")
 }
 
@@ -165,18 +165,18 @@ func short(d time.Duration) string {
 // string or []string. It reports whether the field takes it.
 func (f *field) set(value any) bool {
 	name, _ := value.(string)
-	if i := slices.IndexFunc(f.words, func(w word) bool { return w.text == name }); i >= 0 {
+	if i := slices.IndexFunc(f.words, func(w namedValue) bool { return w.text == name }); i >= 0 {
 		f.setting.Set(reflect.ValueOf(f.words[i].value).Convert(f.setting.Type()))
 		return true
 	}
 	ok := false
 	switch f.kind {
-	case truth:
+	case boolean:
 		var b bool
 		if b, ok = value.(bool); ok {
-			f.setting.SetBool(b != f.not)
+			f.setting.SetBool(b != f.isInverted)
 		}
-	case whole:
+	case wholeNumber:
 		var n int64
 		n, ok = value.(int64)
 		ok = ok && f.setInt(n)
@@ -192,10 +192,10 @@ func (f *field) set(value any) bool {
 			f.setting.SetFloat(x + 0) // no negative zero
 		}
 	case text:
-		if ok = f.takes(name); ok {
+		if ok = f.accepts(name); ok {
 			f.setting.SetString(name)
 		}
-	case texts:
+	case textList:
 		list, isList := value.([]string)
 		if name != "" {
 			list, isList = []string{name}, true
@@ -216,15 +216,15 @@ func (f *field) setInt(n int64) bool {
 	return true
 }
 
-// takes reports whether a text may be a value, or one of a list.
-func (f *field) takes(s string) bool {
+// accepts reports whether a text may be a value, or one of a list.
+func (f *field) accepts(s string) bool {
 	return s != "" && (f.enum == nil || slices.Contains(f.enum, s))
 }
 
 func (f *field) setList(list []string) bool {
-	ok := !slices.ContainsFunc(list, func(s string) bool { return !f.takes(s) })
-	if f.models {
-		if list, ok = models(list); ok && len(list) == 0 {
+	ok := !slices.ContainsFunc(list, func(s string) bool { return !f.accepts(s) })
+	if f.isModelChain {
+		if list, ok = parseModels(list); ok && len(list) == 0 {
 			f.setting.SetZero() // code alone, as by default
 			return true
 		}
@@ -249,14 +249,14 @@ func (f *field) get() any {
 		}
 	}
 	switch f.kind {
-	case truth:
-		return v.Bool() != f.not
-	case whole:
+	case boolean:
+		return v.Bool() != f.isInverted
+	case wholeNumber:
 		return max(v.Int(), int64(f.min))
 	case number:
 		return v.Float()
 	case duration:
-		return short(time.Duration(v.Int()))
+		return formatDuration(time.Duration(v.Int()))
 	case text:
 		return v.String()
 	}
@@ -264,7 +264,7 @@ func (f *field) get() any {
 	for i := range list {
 		list[i] = v.Index(i).String()
 	}
-	if f.models && len(list) == 0 {
+	if f.isModelChain && len(list) == 0 {
 		return []string{Extractive}
 	}
 	return list
@@ -273,8 +273,8 @@ func (f *field) get() any {
 // Extractive is the summarizer without a model.
 const Extractive = "extractive"
 
-// models checks a chain of summarizers and returns the models of it.
-func models(list []string) ([]string, bool) {
+// parseModels checks a chain of summarizers and returns the models of it.
+func parseModels(list []string) ([]string, bool) {
 	var out []string
 	for i, s := range list {
 		provider, name, _ := strings.Cut(s, ":")
@@ -294,7 +294,7 @@ func models(list []string) ([]string, bool) {
 // ParseChain reads a chain of summarizers as it is written on a command line:
 // "extractive", or models joined by commas.
 func ParseChain(s string) ([]string, error) {
-	chain, ok := models(strings.Split(s, ","))
+	chain, ok := parseModels(strings.Split(s, ","))
 	if !ok {
 		return nil, fmt.Errorf("%q: want extractive, agent, anthropic:MODEL or openai:MODEL, or several of them joined by commas, extractive last", s)
 	}

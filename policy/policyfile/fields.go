@@ -53,7 +53,7 @@ func (s *Settings) fields() []field {
 	if own := baseOf(s.Base).parts; own != nil {
 		parts = append(parts, own(s)...)
 	} else {
-		parts = append(parts, &s.Auto, &s.Off)
+		parts = append(parts, &s.Auto, &s.DisabledRungs)
 	}
 	if s.Base == "auto" || s.Base == "ladder" { // they externalize results
 		parts = append(parts, (*rehydrationFields)(&s.Rehydration))
@@ -72,5 +72,5 @@ func (f *field) group() string {
 	return group
 }
 
-// overrides is where the settings of single tools stand, by the tool's name.
-const overrides = "tools.overrides"
+// overridesPath is where the settings of single tools stand, by the tool's name.
+const overridesPath = "tools.overrides"

@@ -93,7 +93,7 @@ tools:
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if rungs := got.Rungs(); got.Own() || rungs == nil || len(rungs) > 0 {
+	if rungs := got.Rungs(); got.HasOwnForm() || rungs == nil || len(rungs) > 0 {
 		t.Error("every rung is off:", rungs)
 	}
 	tools := got.Registry()
@@ -212,7 +212,7 @@ func TestProblems(t *testing.T) {
 // TestNamed: the names of the command line.
 func TestNamed(t *testing.T) {
 	for _, name := range []string{"auto", "ladder", "session", "timeline", "workstream", "loop", "last-messages:12", "last-tokens:6000", "last-turns:1", "ratio:0.1"} {
-		s, err := policyfile.Named(name)
+		s, err := policyfile.ByName(name)
 		if err != nil || s.Name() != name || s.Policy(nil).Name() != name {
 			t.Error(name, err)
 		}
@@ -221,7 +221,7 @@ func TestNamed(t *testing.T) {
 		"best": `unknown policy "best"; known are auto, ladder`, "": "unknown policy", "last-messages": "unknown policy", "auto:3": "unknown policy",
 		"last-turns:x": "such as last-turns:10", "last-tokens:999999999999": "want a number", "ratio:1": "between 0 and 1", "ratio:NaN": "between 0 and 1", "timline": "did you mean timeline?",
 	} {
-		if _, err := policyfile.Named(name); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := policyfile.ByName(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

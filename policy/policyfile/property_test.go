@@ -63,7 +63,7 @@ func draw(t *rapid.T, root map[string]any, schema any, at string) any {
 		case pattern != "":
 			return rapid.SampledFrom([]string{"90s", "1m30s", "1h", "2m", "1.5s"}).Draw(t, at)
 		}
-		return word().Draw(t, at)
+		return namedValue().Draw(t, at)
 	case "array":
 		list := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) string {
 			return draw(t, root, s["items"], at).(string)
@@ -78,7 +78,7 @@ func draw(t *rapid.T, root map[string]any, schema any, at string) any {
 			}
 		}
 		if more, ok := s["additionalProperties"].(map[string]any); ok {
-			for _, name := range rapid.SliceOfNDistinct(word(), 0, 3, toolpolicy.Normal).Draw(t, at+" names") {
+			for _, name := range rapid.SliceOfNDistinct(namedValue(), 0, 3, toolpolicy.Normal).Draw(t, at+" names") {
 				if toolpolicy.Normal(name) != "" {
 					out[name] = draw(t, root, more, at+"."+name)
 				}
@@ -106,8 +106,8 @@ func sorted(m map[string]any) []string {
 	return keys
 }
 
-// word draws texts that YAML could take for something else.
-func word() *rapid.Generator[string] {
+// namedValue draws texts that YAML could take for something else.
+func namedValue() *rapid.Generator[string] {
 	return rapid.OneOf(
 		rapid.SampledFrom([]string{"linear", "true", "No", "null", "~", "1e3", "0x10", "12:30:45", "-", "- a", "a: b", "#x", "a #b", "*a", "&a", "!t", "'", `"`, "{}", "[", " a ", "a,b", "ä", "日本", "\u2028", "\t", "a\nb", "\x01", "\U0001F600", "=", "<<", "?", "|", ">", "%x", "@", "`", "2001-01-01", ".inf", "010", "auto", "base"}),
 		rapid.StringN(1, 12, 40).Filter(utf8.ValidString),

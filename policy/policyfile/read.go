@@ -65,7 +65,7 @@ func Read(name string, data []byte) (*Settings, error) {
 	case root == nil:
 		return nil, &Problem{File: name, Message: "it is empty: say at least base: auto"}
 	}
-	s := r.read(root)
+	s := r.readSettings(root)
 	if len(r.problems) == 0 {
 		return s, nil
 	}
@@ -89,7 +89,7 @@ type reader struct {
 	problems []*Problem
 }
 
-func (r *reader) add(n ast.Node, path, format string, args ...any) {
+func (r *reader) addProblem(n ast.Node, path, format string, args ...any) {
 	p := &Problem{File: r.file, Path: path, Message: fmt.Sprintf(format, args...)}
 	if n != nil {
 		if t := n.GetToken(); t != nil && t.Position != nil {
@@ -101,20 +101,20 @@ func (r *reader) add(n ast.Node, path, format string, args ...any) {
 
 // entry is a key with its value.
 type entry struct {
-	key   string
-	at    ast.Node
-	value ast.Node
+	key     string
+	keyNode ast.Node
+	value   ast.Node
 }
 
-// entries lists a mapping; false, and a problem, where the node is none.
-func (r *reader) entries(n ast.Node, path string) ([]entry, bool) {
+// mappingEntries lists a mapping; false, and a problem, where the node is none.
+func (r *reader) mappingEntries(n ast.Node, path string) ([]entry, bool) {
 	values, ok := yamlfile.Pairs(n)
 	if !ok {
 		example := ""
 		if path == "" {
 			example = ", such as base: auto"
 		}
-		r.add(n, path, "want keys with values%s; found %s", example, described(n))
+		r.addProblem(n, path, "want keys with values%s; found %s", example, describeNode(n))
 		return nil, false
 	}
 	var list []entry
@@ -122,11 +122,11 @@ func (r *reader) entries(n ast.Node, path string) ([]entry, bool) {
 	for _, v := range values {
 		key, ok := v.Key.(*ast.StringNode)
 		if !ok {
-			r.add(v.Key, path, "want a plain key, found %s", v.Key.String())
+			r.addProblem(v.Key, path, "want a plain key, found %s", v.Key.String())
 			continue
 		}
 		if seen[key.Value] {
-			r.add(v.Key, joined(path, key.Value), "the key stands there twice")
+			r.addProblem(v.Key, joinPath(path, key.Value), "the key stands there twice")
 			continue
 		}
 		seen[key.Value] = true
@@ -135,20 +135,20 @@ func (r *reader) entries(n ast.Node, path string) ([]entry, bool) {
 	return list, true
 }
 
-func joined(path, key string) string {
+func joinPath(path, key string) string {
 	if path == "" {
 		return key
 	}
 	return path + "." + key
 }
 
-// read reads the base first, since it says which keys there are.
-func (r *reader) read(root ast.Node) *Settings {
-	list, ok := r.entries(root, "")
+// readSettings reads the base first, since it says which keys there are.
+func (r *reader) readSettings(root ast.Node) *Settings {
+	list, ok := r.mappingEntries(root, "")
 	if !ok {
 		return nil
 	}
-	s := Default(automatic)
+	s := Default(autoWord)
 	for _, e := range list {
 		if e.key != "base" {
 			continue
@@ -156,7 +156,7 @@ func (r *reader) read(root ast.Node) *Settings {
 		value, _ := scalar(e.value)
 		name, isText := value.(string)
 		if !isText {
-			r.add(e.value, "base", "want the name of a policy: %s", strings.Join(Bases(), ", "))
+			r.addProblem(e.value, "base", "want the name of a policy: %s", strings.Join(Bases(), ", "))
 			return nil
 		}
 		if slices.Contains(Bases(), name) {
@@ -164,49 +164,49 @@ func (r *reader) read(root ast.Node) *Settings {
 			continue
 		}
 		var err error
-		if s, err = Named(name); err != nil {
-			r.add(e.value, "base", "%v", err)
+		if s, err = ByName(name); err != nil {
+			r.addProblem(e.value, "base", "%v", err)
 			return nil
 		}
 	}
 	r.settings = s
-	r.fields(s.fields(), list, "")
+	r.readFields(s.fields(), list, "")
 	return s
 }
 
-// fields reads the keys under a path.
-func (r *reader) fields(fields []field, list []entry, path string) {
-	known := keys(fields, path)
+// readFields reads the keys under a path.
+func (r *reader) readFields(fields []field, list []entry, path string) {
+	known := keysUnder(fields, path)
 	for _, e := range list {
-		at := joined(path, e.key)
+		at := joinPath(path, e.key)
 		if _, below := yamlfile.Pairs(e.value); at == "summarizer" && !below {
 			at = "summarizer.use" // "summarizer: anthropic:MODEL" says only who
 		}
 		i := slices.IndexFunc(fields, func(f field) bool { return f.path == at })
 		switch {
 		case at == "base":
-		case i >= 0 && fields[i].kind == tools:
-			r.overrides(e.value)
+		case i >= 0 && fields[i].kind == toolOverrides:
+			r.readToolOverrides(e.value)
 		case i >= 0:
-			r.set(&fields[i], at, e.value)
+			r.readValue(&fields[i], at, e.value)
 		case slices.Contains(known, e.key):
-			if below, ok := r.entries(e.value, at); ok {
-				r.fields(fields, below, at)
+			if below, ok := r.mappingEntries(e.value, at); ok {
+				r.readFields(fields, below, at)
 			}
 		default:
-			r.unknown(fields, path, e)
+			r.addUnknownKey(fields, path, e)
 		}
 	}
 }
 
-// keys lists what may stand directly under a path.
-func keys(fields []field, path string) []string {
+// keysUnder lists what may stand directly under a path.
+func keysUnder(fields []field, path string) []string {
 	var list []string
 	if path == "" {
 		list = []string{"base"}
 	}
 	for _, f := range fields {
-		if rest, ok := strings.CutPrefix(f.path, joined(path, "")); ok {
+		if rest, ok := strings.CutPrefix(f.path, joinPath(path, "")); ok {
 			key, _, _ := strings.Cut(rest, ".")
 			list = append(list, key)
 		}
@@ -214,38 +214,38 @@ func keys(fields []field, path string) []string {
 	return slices.Compact(list)
 }
 
-// habits are keys that people write although no letter of them is wrong.
-var habits = map[string]string{"policy": "base", "summarizer.model": "use", "summarizer.models": "use"}
+// commonMistakes are keys that people write although no letter of them is wrong.
+var commonMistakes = map[string]string{"policy": "base", "summarizer.model": "use", "summarizer.models": "use"}
 
-// unknown says what a key that is not there could have been: another one of its
+// addUnknownKey says what a key that is not there could have been: another one of its
 // group, of another policy, or of another group.
-func (r *reader) unknown(fields []field, path string, e entry) {
-	at := joined(path, e.key)
-	known := keys(fields, path)
-	near := cmp.Or(habits[at], closest.Name(e.key, known))
+func (r *reader) addUnknownKey(fields []field, path string, e entry) {
+	at := joinPath(path, e.key)
+	known := keysUnder(fields, path)
+	near := cmp.Or(commonMistakes[at], closest.Name(e.key, known))
 	if path == "tools" && near == "" {
 		near = "overrides." + e.key
 	}
 	says := "known are " + strings.Join(known, ", ")
-	if others := having(at); near != "" {
-		says = "did you mean " + joined(path, near) + "?"
+	if others := basesWithPath(at); near != "" {
+		says = "did you mean " + joinPath(path, near) + "?"
 	} else if len(others) > 0 {
 		says = fmt.Sprintf("it is for %s, the base is %s", strings.Join(others, ", "), r.settings.Base)
 	} else if i := slices.IndexFunc(fields, func(f field) bool { return strings.HasSuffix(f.path, "."+e.key) }); i >= 0 {
 		says = "did you mean " + fields[i].path + "?"
 	}
-	r.add(e.at, at, "unknown key; %s", says)
+	r.addProblem(e.keyNode, at, "unknown key; %s", says)
 }
 
-// having are the bases whose files have a path.
-func having(path string) []string {
+// basesWithPath are the bases whose files have a path.
+func basesWithPath(path string) []string {
 	return slices.DeleteFunc(Bases(), func(base string) bool {
-		return !slices.ContainsFunc(pathsOf()[base], func(p string) bool { return p == path || strings.HasPrefix(p, path+".") })
+		return !slices.ContainsFunc(pathsByBase()[base], func(p string) bool { return p == path || strings.HasPrefix(p, path+".") })
 	})
 }
 
-// pathsOf are the paths of every base.
-var pathsOf = sync.OnceValue(func() map[string][]string {
+// pathsByBase are the paths of every base.
+var pathsByBase = sync.OnceValue(func() map[string][]string {
 	paths := map[string][]string{}
 	for _, base := range Bases() {
 		for _, f := range Default(base).fields() {
@@ -255,16 +255,16 @@ var pathsOf = sync.OnceValue(func() map[string][]string {
 	return paths
 })
 
-// set reads one value.
-func (r *reader) set(f *field, path string, n ast.Node) {
+// readValue reads one value.
+func (r *reader) readValue(f *field, path string, n ast.Node) {
 	value, ok := scalar(n)
-	if list, isList := n.(*ast.SequenceNode); isList && f.kind == texts {
+	if list, isList := n.(*ast.SequenceNode); isList && f.kind == textList {
 		items := make([]string, 0, len(list.Values))
 		for _, v := range list.Values {
 			item, _ := scalar(v)
 			text, isText := item.(string)
 			if !isText {
-				r.add(v, path, "want a text in the list, found %s", described(v))
+				r.addProblem(v, path, "want a text in the list, found %s", describeNode(v))
 				return
 			}
 			items = append(items, text)
@@ -272,7 +272,7 @@ func (r *reader) set(f *field, path string, n ast.Node) {
 		value, ok = items, true
 	}
 	if !ok || !f.set(value) {
-		r.add(n, path, "want %s; found %s", f.want(), described(n))
+		r.addProblem(n, path, "want %s; found %s", f.expectation(), describeNode(n))
 	}
 }
 
@@ -290,7 +290,7 @@ func scalar(n ast.Node) (any, bool) {
 		case int64:
 			return v, true
 		case uint64:
-			if v <= most {
+			if v <= maxNumber {
 				return int64(v), true
 			}
 			return float64(v), true
@@ -299,8 +299,8 @@ func scalar(n ast.Node) (any, bool) {
 	return nil, false
 }
 
-// described is a value as a message shows it.
-func described(n ast.Node) string {
+// describeNode is a value as a message shows it.
+func describeNode(n ast.Node) string {
 	switch n := n.(type) {
 	case nil, *ast.NullNode:
 		return "nothing"
@@ -315,38 +315,38 @@ func described(n ast.Node) string {
 	}
 }
 
-// overrides reads what is said of single tools.
-func (r *reader) overrides(n ast.Node) {
+// readToolOverrides reads what is said of single tools.
+func (r *reader) readToolOverrides(n ast.Node) {
 	if _, ok := n.(*ast.NullNode); ok {
 		return
 	}
-	list, ok := r.entries(n, overrides)
+	list, ok := r.mappingEntries(n, overridesPath)
 	if !ok {
 		return
 	}
 	names := map[string]string{}
 	for _, tool := range list {
-		at := joined(overrides, tool.key)
+		at := joinPath(overridesPath, tool.key)
 		normal := toolpolicy.Normal(tool.key)
 		switch other := names[normal]; {
 		case normal == "":
-			r.add(tool.at, at, "want the name of a tool; default_durability holds for tools that nobody declares")
+			r.addProblem(tool.keyNode, at, "want the name of a tool; default_durability holds for tools that nobody declares")
 			continue
 		case other != "":
-			r.add(tool.at, at, "it is the same tool as %s", other)
+			r.addProblem(tool.keyNode, at, "it is the same tool as %s", other)
 			continue
 		}
 		names[normal] = tool.key
-		list, ok := r.entries(tool.value, at)
+		list, ok := r.mappingEntries(tool.value, at)
 		if !ok {
 			continue
 		}
 		p := new(toolpolicy.Policy)
 		fields := fieldsOf(r.settings.Base, p)
 		for i := range fields {
-			fields[i].path = joined(at, fields[i].path)
+			fields[i].path = joinPath(at, fields[i].path)
 		}
-		r.fields(fields, list, at)
+		r.readFields(fields, list, at)
 		if len(p.PreserveFields) == 0 {
 			p.PreserveFields = nil // both leave what is built in
 		}

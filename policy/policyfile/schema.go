@@ -24,7 +24,7 @@ func Schema() []byte {
 	}
 	cases = append(cases, map[string]any{
 		"if":   map[string]any{"not": map[string]any{"required": []string{"base"}}},
-		"then": map[string]any{"$ref": "#/$defs/" + automatic},
+		"then": map[string]any{"$ref": "#/$defs/" + autoWord},
 	})
 	doc, err := json.MarshalIndent(map[string]any{
 		"$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -34,7 +34,7 @@ func Schema() []byte {
 		"$defs":   defs,
 		"properties": map[string]any{"base": map[string]any{
 			"description": "the policy that the file starts from",
-			"type":        "string", "default": automatic,
+			"type":        "string", "default": autoWord,
 			"anyOf": []any{
 				map[string]any{"enum": Bases()},
 				map[string]any{"pattern": `^last-(messages|tokens|turns):[1-9][0-9]*$`},
@@ -53,7 +53,7 @@ func baseSchema(base string) map[string]any {
 	top := map[string]any{"base": true}
 	for _, f := range Default(base).fields() {
 		schema := f.schema(base)
-		if f.kind != tools {
+		if f.kind != toolOverrides {
 			schema["default"] = f.get()
 		}
 		group, key, nested := strings.Cut(f.path, ".")
@@ -79,15 +79,15 @@ func object(properties map[string]any) map[string]any {
 func (f *field) schema(base string) map[string]any {
 	var one map[string]any
 	switch f.kind {
-	case tools:
+	case toolOverrides:
 		tool := map[string]any{}
 		for _, f := range fieldsOf(base, new(toolpolicy.Policy)) {
 			tool[f.path] = f.schema(base)
 		}
 		one = map[string]any{"type": []string{"object", "null"}, "additionalProperties": object(tool)}
-	case truth:
+	case boolean:
 		one = map[string]any{"type": "boolean"}
-	case whole:
+	case wholeNumber:
 		one = map[string]any{"type": "integer", "minimum": f.min, "maximum": f.max}
 	case number:
 		one = map[string]any{"type": "number", "minimum": f.min, "maximum": f.max}
@@ -96,15 +96,15 @@ func (f *field) schema(base string) map[string]any {
 	default:
 		one = map[string]any{"type": "string", "minLength": 1}
 		switch {
-		case f.models:
+		case f.isModelChain:
 			one["pattern"] = `^(extractive|agent|(anthropic|openai):.+)$`
 		case f.enum != nil:
 			one = map[string]any{"enum": f.enum}
 		}
 	}
-	if f.kind == texts {
+	if f.kind == textList {
 		list := map[string]any{"type": "array", "items": one}
-		if f.models {
+		if f.isModelChain {
 			list["minItems"] = 1
 		}
 		one = map[string]any{"anyOf": []any{one, list}}

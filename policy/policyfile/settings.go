@@ -37,15 +37,15 @@ type Settings struct {
 	// Base is the policy that the file starts from, one of Bases.
 	Base string
 
-	// Auto holds the marks of auto and of the cuts, and Off switches rungs of
+	// Auto holds the marks of auto and of the cuts, and DisabledRungs switches rungs of
 	// their ladders off.
-	Auto       policy.Auto
-	Off        Rungs
-	Ladder     policy.Ladder
-	Session    policy.Session
-	Timeline   policy.Timeline
-	Workstream policy.Workstream
-	Loop       policy.Loop
+	Auto          policy.Auto
+	DisabledRungs Rungs
+	Ladder        policy.Ladder
+	Session       policy.Session
+	Timeline      policy.Timeline
+	Workstream    policy.Workstream
+	Loop          policy.Loop
 	// Messages, Tokens, Turns and Ratio are how much the cut of that name keeps;
 	// SplitTurns lets last-tokens cut inside a turn.
 	Messages   int     `file:"cut.messages" bases:"last-messages" unit:"messages" range:"1.." about:"how many of the newest messages stay"`
@@ -90,7 +90,7 @@ type Summarizer struct {
 	Use []string `file:"summarizer.use" enum:"models" about:"models that write summaries, asked in order: anthropic:MODEL or openai:MODEL; after them, and with extractive alone, code does"`
 	// Timeout bounds each model.
 	Timeout time.Duration `file:"summarizer.timeout" unit:"duration" range:"1ms..1h" about:"bound on each model"`
-	// Temperature is sent with requests: Own leaves it to each prompt, None
+	// Temperature is sent with requests: PromptTemperature leaves it to each prompt, NoTemperature
 	// sends none.
 	Temperature float64 `file:"summarizer.temperature" range:"0..2" words:"auto=-1 none=-2" about:"sent with each request; auto: each prompt's own; none: for models that take none"`
 	// MaxOutput bounds answers in tokens; 0 leaves it to each prompt.
@@ -105,38 +105,38 @@ type Summarizer struct {
 
 // What Summarizer.Temperature may hold beside a temperature.
 const (
-	Own  float64 = -1
-	None float64 = -2
+	PromptTemperature float64 = -1
+	NoTemperature     float64 = -2
 )
 
 // base is a policy a file can start from.
 type base struct {
-	name string
-	line string // what it does: when, where, what, how
+	name        string
+	description string // what it does: when, where, what, how
 	// parts are the tagged structs whose fields a file of it has; nil are those of auto.
 	parts func(*Settings) []any
 	// argument is what its name takes, "" for nothing, amount where that stands, and
 	// rungs the ladder that fills a budget; nil for a policy that has none.
-	argument string
-	amount   func(*Settings) any
-	rungs    func(*Settings) strategy.Ladder
+	argument   string
+	keptAmount func(*Settings) any
+	rungs      func(*Settings) strategy.Ladder
 	// policy makes the policy; nil for one with the marks of auto around rungs.
 	policy func(*Settings, llm.Generator) policy.Policy
 }
 
 var bases = []base{
 	{
-		name: "auto", line: "From 64,000 tokens on where prices say so, else at 90 % of the budget, down to half: results are externalized or cleared by rule, what is older than fits is summarized.",
+		name: "auto", description: "From 64,000 tokens on where prices say so, else at 90 % of the budget, down to half: results are externalized or cleared by rule, what is older than fits is summarized.",
 		rungs: func(*Settings) strategy.Ladder { return strategy.Auto() },
 	},
 	{
-		name: "ladder", line: "Above 85 % of 100,000 tokens: externalize, summarize, clear, drop, in this order; the last 3 turns stay.",
+		name: "ladder", description: "Above 85 % of 100,000 tokens: externalize, summarize, clear, drop, in this order; the last 3 turns stay.",
 		parts:  func(s *Settings) []any { return []any{&s.Ladder} },
 		rungs:  func(s *Settings) strategy.Ladder { return append(strategy.Ladder{}, s.Ladder.Rungs()...) },
 		policy: func(s *Settings, _ llm.Generator) policy.Policy { return s.Ladder },
 	},
 	{
-		name: "session", line: "At 80 % of the window by characters: all but the newest 10 messages become one summary with fixed sections.",
+		name: "session", description: "At 80 % of the window by characters: all but the newest 10 messages become one summary with fixed sections.",
 		parts: func(s *Settings) []any { return []any{&s.Session} },
 		policy: func(s *Settings, model llm.Generator) policy.Policy {
 			p := s.Session
@@ -145,7 +145,7 @@ var bases = []base{
 		},
 	},
 	{
-		name: "timeline", line: "Above 90 % of the window: what lies between the last summary and a cut becomes a new summary block; old results can expire.",
+		name: "timeline", description: "Above 90 % of the window: what lies between the last summary and a cut becomes a new summary block; old results can expire.",
 		parts: func(s *Settings) []any { return []any{&s.Timeline} },
 		policy: func(s *Settings, model llm.Generator) policy.Policy {
 			p := s.Timeline
@@ -154,7 +154,7 @@ var bases = []base{
 		},
 	},
 	{
-		name: "workstream", line: "At 70 % of the window, after a turn: all but the newest 6 messages become a summary in a system message, and a typed state.",
+		name: "workstream", description: "At 70 % of the window, after a turn: all but the newest 6 messages become a summary in a system message, and a typed state.",
 		parts: func(s *Settings) []any { return []any{&s.Workstream, (*stateFields)(&s.Workstream.Limits)} },
 		policy: func(s *Settings, model llm.Generator) policy.Policy {
 			p := s.Workstream
@@ -163,7 +163,7 @@ var bases = []base{
 		},
 	},
 	{
-		name: "loop", line: "Above 80 % of what the window leaves: the older 60 % of the messages become a summary, or a note when none can be made.",
+		name: "loop", description: "Above 80 % of what the window leaves: the older 60 % of the messages become a summary, or a note when none can be made.",
 		parts: func(s *Settings) []any { return []any{&s.Loop} },
 		policy: func(s *Settings, model llm.Generator) policy.Policy {
 			p := s.Loop
@@ -184,7 +184,7 @@ var bases = []base{
 // cutBase is a policy with the marks of auto that summarizes what is before a cut.
 func cutBase(name, line, argument string, amount func(*Settings) any, keep func(*Settings) cut.Policy) base {
 	return base{
-		name: name, line: "At 90 % of the budget, down to 50 %: " + line, argument: argument, amount: amount,
+		name: name, description: "At 90 % of the budget, down to 50 %: " + line, argument: argument, keptAmount: amount,
 		rungs: func(s *Settings) strategy.Ladder { return strategy.Cut(keep(s)) },
 	}
 }
@@ -218,9 +218,9 @@ func Names() []string {
 	return names
 }
 
-// Line says in one line when the policy compacts, where it cuts, and what
+// Description says in one line when the policy compacts, where it cuts, and what
 // becomes of the old part; empty for one that is not in Bases.
-func Line(base string) string { return baseOf(base).line }
+func Description(base string) string { return baseOf(base).description }
 
 // Default returns the settings of a base with nothing overridden.
 func Default(base string) *Settings {
@@ -233,8 +233,8 @@ func Default(base string) *Settings {
 		Workstream: policy.Workstream{}.Defaults(),
 		Loop:       policy.Loop{}.Defaults(),
 		Messages:   10, Tokens: 20_000, Turns: 3, Ratio: 0.3, SplitTurns: true,
-		Counter:    automatic,
-		Summarizer: Summarizer{Timeout: 2 * time.Minute, Temperature: Own, ChunkCharacters: 120_000, Cache: true, Trust: policy.TrustChecked},
+		Counter:    autoWord,
+		Summarizer: Summarizer{Timeout: 2 * time.Minute, Temperature: PromptTemperature, ChunkCharacters: 120_000, Cache: true, Trust: policy.TrustChecked},
 		Rehydration: rehydrate.Options{
 			MaxArtifacts: 3, MaxTokens: 4_000, TotalTokens: 8_000, CooldownTurns: 2,
 			Sensitivities: []artifact.Sensitivity{artifact.Public, artifact.Internal},
@@ -244,13 +244,13 @@ func Default(base string) *Settings {
 	}
 }
 
-// Named returns the settings of a policy by its name: one of Bases, the cuts
+// ByName returns the settings of a policy by its name: one of Bases, the cuts
 // with how much they keep ("last-messages:12"). The error says what is wrong
 // with the name.
-func Named(name string) (*Settings, error) {
+func ByName(name string) (*Settings, error) {
 	base, argument, has := strings.Cut(name, ":")
 	known, s := baseOf(base), Default(base)
-	if known.name == "" || has != (known.amount != nil) {
+	if known.name == "" || has != (known.keptAmount != nil) {
 		hint := ""
 		if near := closest.Name(name, Bases()); near != "" {
 			hint = fmt.Sprintf(" (did you mean %s?)", near)
@@ -260,10 +260,10 @@ func Named(name string) (*Settings, error) {
 	if !has {
 		return s, nil
 	}
-	switch at := known.amount(s).(type) {
+	switch at := known.keptAmount(s).(type) {
 	case *int:
 		n, err := strconv.Atoi(argument)
-		if err != nil || n < 1 || n > most {
+		if err != nil || n < 1 || n > maxNumber {
 			return nil, fmt.Errorf("%s: want a number above 0, such as %s:10", name, base)
 		}
 		*at = n
@@ -281,10 +281,10 @@ func Named(name string) (*Settings, error) {
 // cut with what it keeps.
 func (s *Settings) Name() string {
 	b := baseOf(s.Base)
-	if b.amount == nil {
+	if b.keptAmount == nil {
 		return s.Base
 	}
-	switch at := b.amount(s).(type) {
+	switch at := b.keptAmount(s).(type) {
 	case *float64:
 		return s.Base + ":" + strconv.FormatFloat(*at, 'g', -1, 64)
 	case *int:
@@ -293,9 +293,9 @@ func (s *Settings) Name() string {
 	return s.Base
 }
 
-// Own reports whether the policy keeps to its own rules and formats (B to E)
+// HasOwnForm reports whether the policy keeps to its own rules and formats (B to E)
 // rather than fill a budget with Rungs.
-func (s *Settings) Own() bool { return s.Rungs() == nil }
+func (s *Settings) HasOwnForm() bool { return s.Rungs() == nil }
 
 // Rungs is the ladder that fills a budget, nil for a policy that has none. With
 // every rung switched off it is empty.
@@ -304,7 +304,7 @@ func (s *Settings) Rungs() strategy.Ladder {
 	if rungs == nil {
 		return nil
 	}
-	off := map[string]bool{"externalize": s.Off.Externalize, "clear": s.Off.Clear, "summarize": s.Off.Summarize, "drop": s.Off.Drop}
+	off := map[string]bool{"externalize": s.DisabledRungs.Externalize, "clear": s.DisabledRungs.Clear, "summarize": s.DisabledRungs.Summarize, "drop": s.DisabledRungs.Drop}
 	return slices.DeleteFunc(rungs(s), func(rung strategy.Strategy) bool { return off[rung.Name()] })
 }
 
@@ -314,10 +314,10 @@ func (s *Settings) Policy(model llm.Generator) policy.Policy {
 	if own := baseOf(s.Base).policy; own != nil {
 		return own(s, model)
 	}
-	if s.Base == "auto" && s.Off == (Rungs{}) {
+	if s.Base == "auto" && s.DisabledRungs == (Rungs{}) {
 		return s.Auto
 	}
-	return marks{Auto: s.Auto.Defaults(), name: s.Name(), rungs: s.Rungs()}
+	return markPolicy{Auto: s.Auto.Defaults(), name: s.Name(), rungs: s.Rungs()}
 }
 
 // Registry is what the file declares about tools.

@@ -16,7 +16,7 @@ import (
 // comment on what it is. Read gives the same settings back.
 func (s *Settings) YAML() []byte {
 	var b bytes.Buffer
-	wrap(&b, "", fmt.Sprintf("%s: %s", s.Base, Line(s.Base)))
+	wrap(&b, "", fmt.Sprintf("%s: %s", s.Base, Description(s.Base)))
 	b.WriteString("base: " + s.Base + "\n")
 	group := ""
 	enter := func(path string) (indent, key string) {
@@ -34,12 +34,12 @@ func (s *Settings) YAML() []byte {
 	}
 	for _, f := range s.fields() {
 		indent, key := enter(f.path)
-		if f.kind == tools {
+		if f.kind == toolOverrides {
 			s.writeTools(&b, indent, key, f)
 			continue
 		}
 		wrap(&b, indent, f.comment())
-		b.WriteString(indent + key + ": " + written(f.get()) + "\n")
+		b.WriteString(indent + key + ": " + formatYAML(f.get()) + "\n")
 	}
 	return b.Bytes()
 }
@@ -61,8 +61,8 @@ func (s *Settings) writeTools(b *bytes.Buffer, indent, key string, f field) {
 		p := s.Tools[name]
 		var lines string
 		for _, f := range fieldsOf(s.Base, &p) {
-			if !f.setting.IsZero() && (f.kind != texts || f.setting.Len() > 0) {
-				lines += indent + "    " + f.path + ": " + written(f.get()) + "\n"
+			if !f.setting.IsZero() && (f.kind != textList || f.setting.Len() > 0) {
+				lines += indent + "    " + f.path + ": " + formatYAML(f.get()) + "\n"
 			}
 		}
 		if lines == "" {
@@ -79,7 +79,7 @@ func (f *field) comment() string {
 	if f.unit != "" {
 		facts = append(facts, f.unit)
 	}
-	if limits := f.limits(); limits != "" {
+	if limits := f.rangeText(); limits != "" {
 		facts = append(facts, limits)
 	} else if f.enum != nil {
 		facts = append(facts, strings.Join(f.enum, ", "))
@@ -110,8 +110,8 @@ func wrap(b *bytes.Buffer, indent, text string) {
 	b.WriteString(line + "\n")
 }
 
-// written is a value as YAML.
-func written(value any) string {
+// formatYAML is a value as YAML.
+func formatYAML(value any) string {
 	switch v := value.(type) {
 	case string:
 		if plainText.MatchString(v) && !slices.Contains(keywords, strings.ToLower(v)) {
@@ -121,11 +121,11 @@ func written(value any) string {
 	case []string:
 		out := make([]string, len(v))
 		for i, s := range v {
-			out[i] = written(s)
+			out[i] = formatYAML(s)
 		}
 		return "[" + strings.Join(out, ", ") + "]"
 	case float64:
-		return plain(v)
+		return formatNumber(v)
 	}
 	return fmt.Sprint(value)
 }

@@ -168,7 +168,7 @@ func (c *checker) inLog(log *thread.Thread, x plan.Externalization) bool {
 		if !ok {
 			continue
 		}
-		if _, ok := recall.Content(uncopied.At(log, i), func(content string) bool { return c.names(x.ArtifactID, log.ID(), content) }); ok {
+		if _, ok := recall.FindContent(uncopied.At(log, i), func(content string) bool { return c.names(x.ArtifactID, log.ID(), content) }); ok {
 			return true
 		}
 	}

@@ -77,7 +77,7 @@ func (m *Model) rates(sent *prompt.Prompt, size int) (cost.Rates, bool) {
 	if err != nil || known.Cache.Match == "breakpoint" && !marked(sent) {
 		return cost.Rates{}, false
 	}
-	return cost.Of(known, size)
+	return cost.RatesOf(known, size)
 }
 
 // marked reports whether a request has a cache mark, the caller's or ours.

@@ -47,7 +47,7 @@ func TestSharedRequest(t *testing.T) {
 			sent.Messages[i+2].Parts = in.Messages[i].Parts
 		}
 	}
-	rates := cost.Usual()
+	rates := cost.UsualRates()
 	g := llmtest.Script(llmtest.Say(honest))
 	got, err := (&model.Model{Generator: g, Rates: &rates}).Summarize(t.Context(), in)
 	if err != nil || len(got.Facts) == 0 {

@@ -15,30 +15,30 @@ const (
 	// nameShareShort where the question is short: whoever asks with a few words wants
 	// the text, whoever describes a whole step has forgotten what to ask for.
 	nameShare, nameShareShort = 0.5, 0.25
-	// nameHolders is the power of the number of messages that hold a name, by which
+	// nameHoldersPower is the power of the number of messages that hold a name, by which
 	// it counts less: what stands everywhere need not be told.
-	nameHolders = 0.3
-	// nameUnlike is how much a name counts as like the question that shares nothing
-	// with it, nameAway as surrounded by it where nearly nothing of it is near, of 1
+	nameHoldersPower = 0.3
+	// minNameLikeness is how much a name counts as like the question that shares nothing
+	// with it, minNameNearness as surrounded by it where nearly nothing of it is near, of 1
 	// each.
-	nameUnlike, nameAway = 0.1, 0.01
-	// nameSaid is what a name counts more that the user or the model itself has
+	minNameLikeness, minNameNearness = 0.1, 0.01
+	// spokenNameWeight is what a name counts more that the user or the model itself has
 	// written, and not a tool alone.
-	nameSaid = 2.2
-	// nameID is what an id counts more, and nameNumber what a number does: nobody
+	spokenNameWeight = 2.2
+	// idNameWeight is what an id counts more, and numberNameWeight what a number does: nobody
 	// knows an id by heart, and most numbers are no names.
-	nameID, nameNumber = 7, 0.14
+	idNameWeight, numberNameWeight = 7, 0.14
 	// othersTokens is about what stands around the names of other messages.
 	othersTokens = 30
 )
 
 // name is an identifier of the texts, as package ident finds them.
 type name struct {
-	text   string
-	kind   ident.Type
-	said   bool
-	tokens int     // about
-	rows   []int32 // that it stands in, each once
+	text     string
+	kind     ident.Type
+	isSpoken bool
+	tokens   int     // about
+	rows     []int32 // that it stands in, each once
 	// Its words are Index.nameTerms[from:to].
 	from, to int32
 }
@@ -51,7 +51,7 @@ func (x *Index) addNames(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		row := x.starts[i]
+		row := x.rowStarts[i]
 		ident.Extract(text, func(id ident.Ident) {
 			for int(row)+1 < len(x.rows) && x.rows[row+1].entry == int32(i) && int(x.rows[row+1].from) <= id.At {
 				row++
@@ -67,38 +67,38 @@ func (x *Index) addNames(ctx context.Context) error {
 					}
 				})
 				x.names = append(x.names, name{
-					text: id.Surface, kind: id.Type, tokens: estimate(id.Surface) + 1, from: from, to: int32(len(x.nameTerms)),
+					text: id.Surface, kind: id.Type, tokens: estimateTokens(id.Surface) + 1, from: from, to: int32(len(x.nameTerms)),
 				})
 			}
 			this := &x.names[n]
 			if k := len(this.rows); k == 0 || this.rows[k-1] != row {
 				this.rows = append(this.rows, row)
 			}
-			this.said = this.said || x.entries[i].Tool == ""
+			this.isSpoken = this.isSpoken || x.entries[i].Tool == ""
 		})
 	}
 	return nil
 }
 
-// namesNear chooses the names that are most likely meant, of those that no passage
+// nearbyNames chooses the names that are most likely meant, of those that no passage
 // shows and the question does not hold: whoever has forgotten a name knows it
 // again in a list. near are, for each passage, those that stand in the same
 // message, others those of messages that are not shown.
-func (c *chooser) namesNear(question string, spans []span, terms []term, room int) (near [][]string, others []string) {
+func (c *passageChooser) nearbyNames(question string, spans []span, terms []term, room int) (near [][]string, others []string) {
 	type candidate struct {
 		name, passage int32 // the first passage of a message that holds it, or -1
 		score         float64
 	}
 	asked, most := make([]float64, len(c.x.postings)), 0.0
 	for k, t := range terms {
-		asked[t.id] = c.worth[k]
-		most = max(most, c.worth[k])
+		asked[t.id] = c.termWorth[k]
+		most = max(most, c.termWorth[k])
 	}
 	// The number behind the first passage of each entry.
 	passages := make([]int32, len(c.x.entries))
 	densest := 0.0
-	for i, dense := range c.dense {
-		densest = max(densest, dense*c.entry[c.x.rows[i].entry])
+	for i, dense := range c.density {
+		densest = max(densest, dense*c.entryWeight[c.x.rows[i].entry])
 	}
 	for n, s := range slices.Backward(spans) {
 		passages[c.x.rows[s.from].entry] = int32(n) + 1
@@ -111,13 +111,13 @@ func (c *chooser) namesNear(question string, spans []span, terms []term, room in
 		n := &c.x.names[i]
 		around, holders, last, passage := 0.0, 0, int32(-1), int32(-1)
 		for _, r := range n.rows {
-			if c.used[r] {
+			if c.usedRows[r] {
 				around = 0
 				break
 			}
 			e := c.x.rows[r].entry
-			around = max(around, c.dense[r]*c.entry[e])
-			if e == last || c.entry[e] == 0 {
+			around = max(around, c.density[r]*c.entryWeight[e])
+			if e == last || c.entryWeight[e] == 0 {
 				continue
 			}
 			last = e
@@ -133,19 +133,19 @@ func (c *chooser) namesNear(question string, spans []span, terms []term, room in
 		for _, term := range c.x.nameTerms[n.from:n.to] {
 			alike += asked[term]
 		}
-		around = around/densest + nameAway
-		score := around * math.Sqrt(around) * math.Sqrt(alike/most+nameUnlike) / float64(n.tokens)
+		around = around/densest + minNameNearness
+		score := around * math.Sqrt(around) * math.Sqrt(alike/most+minNameLikeness) / float64(n.tokens)
 		if holders > 1 {
-			score /= math.Pow(float64(holders), nameHolders)
+			score /= math.Pow(float64(holders), nameHoldersPower)
 		}
 		switch n.kind {
 		case ident.ID:
-			score *= nameID
+			score *= idNameWeight
 		case ident.Number, ident.Version:
-			score *= nameNumber
+			score *= numberNameWeight
 		}
-		if n.said {
-			score *= nameSaid
+		if n.isSpoken {
+			score *= spokenNameWeight
 		}
 		candidates = append(candidates, candidate{int32(i), passage, score})
 	}
@@ -180,9 +180,9 @@ func (c *chooser) namesNear(question string, spans []span, terms []term, room in
 	return near, others
 }
 
-// estimate is about how many tokens a text is, most often a few percent more than
+// estimateTokens is about how many tokens a text is, most often a few percent more than
 // o200k counts.
-func estimate(s string) int {
+func estimateTokens(s string) int {
 	n := 0
 	run := func(i int, in func(byte) bool) int {
 		for i++; i < len(s) && in(s[i]); i++ {

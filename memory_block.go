@@ -21,7 +21,7 @@ import (
 // has written. The block is part of the plan in force, so it costs one change of
 // the prompt's beginning; add entries where one is due anyway.
 func (s *Session) Remember(ctx context.Context, entries ...string) error {
-	return s.edit(ctx, "Remember", func(_ *thread.Thread, next *plan.Plan) (err error) {
+	return s.editPlan(ctx, "Remember", func(_ *thread.Thread, next *plan.Plan) (err error) {
 		var memory state.Memory
 		if next.Memory != nil {
 			memory = *next.Memory
@@ -29,14 +29,14 @@ func (s *Session) Remember(ctx context.Context, entries ...string) error {
 		if next.Empty() && next.Policy == "" {
 			next.Policy = "memory"
 		}
-		memory, err = s.folded(ctx, memory.Add(entries...))
+		memory, err = s.foldMemory(ctx, memory.Add(entries...))
 		next.Memory = &memory
 		return err
 	})
 }
 
-// folded is the memory after its own cycle. The error is that of ctx.
-func (s *Session) folded(ctx context.Context, m state.Memory) (state.Memory, error) {
+// foldMemory is the memory after its own cycle. The error is that of ctx.
+func (s *Session) foldMemory(ctx context.Context, m state.Memory) (state.Memory, error) {
 	if _, due := m.Due(); !due {
 		return m, nil
 	}

@@ -19,36 +19,36 @@ import (
 // A conversation takes about 2 KB by itself, its messages about half a kilobyte each
 // and, for each token, four bytes of text, which the log and its rendering both hold.
 const (
-	cachedBytes  = 2 << 10
-	messageBytes = 512
-	tokenBytes   = 8
+	bytesPerSession = 2 << 10
+	bytesPerMessage = 512
+	bytesPerToken   = 8
 )
 
-// cached is what this process remembers of a conversation between steps. Losing
+// sessionState is what this process remembers of a conversation between steps. Losing
 // it costs work, and the cooldowns and quality figures so far; the truth is in
 // the stores.
-type cached struct {
-	turn  chan struct{} // held by the step that is being taken
-	sizes *sizes
-	// weighed is what Memory counts of it, in bytes, beside cachedBytes.
-	weighed atomic.Int64
+type sessionState struct {
+	lock  chan struct{} // held by the step that is being taken
+	sizes *sizeCache
+	// countedBytes is what Memory counts of it, in bytes, beside bytesPerSession.
+	countedBytes atomic.Int64
 
-	calibration stored             // held with the turn
-	step        document[keptStep] // held with the turn
-	rested      time.Time          // until when the provider is not asked for sizes; held with the turn
-	told        int                // the version of the plan that the monitor knows; held with the turn
+	calibration   calibrationState    // guarded by lock
+	step          document[savedStep] // guarded by lock
+	measureAfter  time.Time           // until when the provider is not asked for sizes; guarded by lock
+	monitoredPlan int                 // the version of the plan that the monitor knows; guarded by lock
 
-	removed    removed
-	rehydrator *rehydrate.Rehydrator // nil: nothing comes back by itself
-	brought    pendingEvents         // what the rehydrator has to tell
-	monitor    *quality.Monitor      // nil: nobody watches
+	removedContent removedContent
+	rehydrator     *rehydrate.Rehydrator // nil: nothing comes back by itself
+	pendingEvents  pendingEvents         // events of the rehydrator that render has not emitted yet
+	monitor        *quality.Monitor      // nil: nobody watches
 }
 
 // Delete has remove take the conversation out of the stores, while no step of it is
 // being taken, and gives up what is remembered of it. The error is that of remove,
 // or of ctx.
 func (s *Session) Delete(ctx context.Context, remove func(context.Context) error) error {
-	return s.turn(ctx, "Delete", func(s *Session) error {
+	return s.runLocked(ctx, "Delete", func(s *Session) error {
 		err := remove(ctx)
 		if err == nil {
 			s.forget()
@@ -60,37 +60,37 @@ func (s *Session) Delete(ctx context.Context, remove func(context.Context) error
 // Release gives up what this process remembers of the conversation between steps,
 // unless a step of it is being taken. The next step reads it from the stores.
 func (s *Session) Release() {
-	k, ok := s.c.config.Memory.conversations.Get(s.conversation())
+	k, ok := s.c.config.Memory.conversations.Get(s.conversationKey())
 	if !ok {
 		return
 	}
 	select {
-	case k.turn <- struct{}{}:
+	case k.lock <- struct{}{}:
 		s.forget()
-		<-k.turn
+		<-k.lock
 	default:
 	}
 }
 
 // forget drops what is remembered of the conversation.
 func (s *Session) forget() {
-	r := &s.cached().removed
+	r := &s.state().removedContent
 	r.mu.Lock()
-	r.making = nil
+	r.building = nil
 	r.mu.Unlock()
-	s.c.config.Memory.conversations.Delete(s.conversation())
-	s.c.config.Memory.indexes.Delete(s.conversation())
+	s.c.config.Memory.conversations.Delete(s.conversationKey())
+	s.c.config.Memory.indexes.Delete(s.conversationKey())
 }
 
-// cached returns what is remembered of the session's conversation.
-func (s *Session) cached() *cached {
-	if s.own != nil {
-		return s.own
+// state returns what is remembered of the session's conversation.
+func (s *Session) state() *sessionState {
+	if s.stateOverride != nil {
+		return s.stateOverride
 	}
-	return s.c.config.Memory.conversations.GetOrCreate(s.conversation(), cachedBytes, func() *cached {
-		k := &cached{turn: make(chan struct{}, 1), sizes: &sizes{}}
+	return s.c.config.Memory.conversations.GetOrCreate(s.conversationKey(), bytesPerSession, func() *sessionState {
+		k := &sessionState{lock: make(chan struct{}, 1), sizes: &sizeCache{}}
 		if r := s.c.config.Recall; r != nil {
-			k.rehydrator = s.c.newRehydrator(s.id, r.Rehydrate, &k.brought)
+			k.rehydrator = s.c.newRehydrator(s.id, r.Rehydrate, &k.pendingEvents)
 		}
 		if q := s.c.config.Quality; q != nil {
 			o := *q
@@ -103,47 +103,47 @@ func (s *Session) cached() *cached {
 	})
 }
 
-// beside is the session for a job, which must not wait for the step that waits
+// forJob is the session for a job, which must not wait for the step that waits
 // for it: it shares nothing with the steps but the sizes of messages.
-func (s *Session) beside() *Session {
+func (s *Session) forJob() *Session {
 	out := *s
-	out.own = &cached{sizes: s.cached().sizes}
+	out.stateOverride = &sessionState{sizes: s.state().sizes}
 	return &out
 }
 
-// sizes are the counts of a conversation, by the provider that it is sent to.
-type sizes struct {
-	mu sync.Mutex
-	of map[render.Profile]*counts
+// sizeCache are the counts of a conversation, by the provider that it is sent to.
+type sizeCache struct {
+	mu        sync.Mutex
+	byProfile map[render.Profile]*profileSizes
 }
 
-func (s *sizes) counts(profile render.Profile, counter *token.Counter) *counts {
+func (s *sizeCache) forProfile(profile render.Profile, counter *token.Counter) *profileSizes {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.of == nil {
-		s.of = map[render.Profile]*counts{}
+	if s.byProfile == nil {
+		s.byProfile = map[render.Profile]*profileSizes{}
 	}
-	if s.of[profile] == nil {
-		s.of[profile] = &counts{counter: counter, profile: profile}
+	if s.byProfile[profile] == nil {
+		s.byProfile[profile] = &profileSizes{counter: counter, profile: profile}
 	}
-	return s.of[profile]
+	return s.byProfile[profile]
 }
 
 // bytes is about what the conversation takes in memory, for all providers.
-func (s *sizes) bytes() (n int64) {
+func (s *sizeCache) bytes() (n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, k := range s.of {
+	for _, k := range s.byProfile {
 		k.mu.Lock()
-		n += messageBytes*int64(len(k.plain)) + tokenBytes*k.tokens
+		n += bytesPerMessage*int64(len(k.plain)) + bytesPerToken*k.tokens
 		k.mu.Unlock()
 	}
 	return n
 }
 
-// counts are the sizes of the messages of one log for one provider, and its
+// profileSizes are the sizes of the messages of one log for one provider, and its
 // rendering so far, so that a step costs what the step adds.
-type counts struct {
+type profileSizes struct {
 	counter *token.Counter
 	profile render.Profile
 	memo    render.Memo
@@ -157,13 +157,13 @@ type counts struct {
 	tokens         int64 // of plain, all together
 }
 
-// sizes returns the size of every message of t in tokens, as the profile sends
+// messageSizes returns the size of every message of t in tokens, as the profile sends
 // it once a plan has changed something, and when none has; 0 for one that cannot
 // be sent. Messages are told apart by id, which is chained over their content; a
 // caller who brings ids of his own must not use one twice for different content.
 // The slices must not be written to. The error is that of ctx, which is looked at
 // before each message; what was counted by then is kept.
-func (k *counts) sizes(ctx context.Context, t *thread.Thread) (changed, plain []int, err error) {
+func (k *profileSizes) messageSizes(ctx context.Context, t *thread.Thread) (changed, plain []int, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	n := t.Len()
@@ -172,7 +172,7 @@ func (k *counts) sizes(ctx context.Context, t *thread.Thread) (changed, plain []
 	}
 	messages := uncopied.Messages(t)
 	if !t.Extends(k.thread) {
-		same := k.common(messages)
+		same := k.commonPrefix(messages)
 		for _, size := range k.plain[same:] {
 			k.tokens -= int64(size)
 		}
@@ -196,9 +196,9 @@ func (k *counts) sizes(ctx context.Context, t *thread.Thread) (changed, plain []
 	return k.changed[:n:n], k.plain[:n:n], nil
 }
 
-// common is how many messages at the beginning are those of the thread that was
+// commonPrefix is how many messages at the beginning are those of the thread that was
 // counted.
-func (k *counts) common(messages []thread.Message) int {
+func (k *profileSizes) commonPrefix(messages []thread.Message) int {
 	if k.thread == nil {
 		return 0
 	}
@@ -212,7 +212,7 @@ func (k *counts) common(messages []thread.Message) int {
 	return n
 }
 
-func (k *counts) count(m *thread.Message) int {
+func (k *profileSizes) count(m *thread.Message) int {
 	if len(m.Parts) == 0 {
 		return 0
 	}

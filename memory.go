@@ -16,28 +16,28 @@ import (
 // came back and for figures of quality, which begin anew. It is safe for concurrent
 // use, and may be shared by the compactors of many tenants.
 type Memory struct {
-	conversations *lru.Cache[conversation, *cached]
-	indexes       *lru.Cache[conversation, *index]
-	read          *summarize.Memory
+	conversations    *lru.Cache[conversationKey, *sessionState]
+	indexes          *lru.Cache[conversationKey, *removedIndex]
+	summarizerMemory *summarize.Memory
 
 	mu          sync.Mutex
 	summarizers map[*token.Counter]*summarize.Extractive
 }
 
-// conversation is one that a compactor knows.
-type conversation struct {
-	of *Compactor
-	id string
+// conversationKey is one that a compactor knows.
+type conversationKey struct {
+	compactor *Compactor
+	id        string
 }
 
 // NewMemory returns a Memory of about so many bytes; 0 is DefaultMemory.
 func NewMemory(bytes int) *Memory {
 	bytes = cmp.Or(bytes, DefaultMemory)
 	return &Memory{
-		conversations: lru.New[conversation, *cached](bytes / 2),
-		indexes:       lru.New[conversation, *index](bytes / 4),
-		read:          summarize.NewMemory(bytes / 4),
-		summarizers:   map[*token.Counter]*summarize.Extractive{},
+		conversations:    lru.New[conversationKey, *sessionState](bytes / 2),
+		indexes:          lru.New[conversationKey, *removedIndex](bytes / 4),
+		summarizerMemory: summarize.NewMemory(bytes / 4),
+		summarizers:      map[*token.Counter]*summarize.Extractive{},
 	}
 }
 
@@ -45,7 +45,7 @@ func NewMemory(bytes int) *Memory {
 func (m *Memory) Bytes() int {
 	_, conversations := m.conversations.Stats()
 	_, indexes := m.indexes.Stats()
-	return conversations + indexes + m.read.Bytes()
+	return conversations + indexes + m.summarizerMemory.Bytes()
 }
 
 // Summarizer is the one that needs no model and counts so.
@@ -53,15 +53,15 @@ func (m *Memory) Summarizer(c *token.Counter) *summarize.Extractive {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.summarizers[c] == nil {
-		m.summarizers[c] = &summarize.Extractive{Counter: token.NewLines(c).Text, Memory: m.read}
+		m.summarizers[c] = &summarize.Extractive{Counter: token.NewLines(c).Text, Memory: m.summarizerMemory}
 	}
 	return m.summarizers[c]
 }
 
-// grew counts what k of a session has come to hold, if it is still remembered.
-func (m *Memory) grew(s *Session, k *cached) {
+// updateSize counts what k of a session has come to hold, if it is still remembered.
+func (m *Memory) updateSize(s *Session, k *sessionState) {
 	bytes := k.sizes.bytes()
-	m.conversations.Grow(s.conversation(), int(bytes-k.weighed.Swap(bytes)), func(held *cached) bool { return held == k })
+	m.conversations.Grow(s.conversationKey(), int(bytes-k.countedBytes.Swap(bytes)), func(held *sessionState) bool { return held == k })
 }
 
-func (s *Session) conversation() conversation { return conversation{s.c, s.id} }
+func (s *Session) conversationKey() conversationKey { return conversationKey{s.c, s.id} }

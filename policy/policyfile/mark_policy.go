@@ -1,0 +1,51 @@
+package policyfile
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/strategy"
+)
+
+// markPolicy is a policy with the hard mark of policy.Auto and another ladder.
+type markPolicy struct {
+	policy.Auto
+	name  string
+	rungs strategy.Ladder
+}
+
+// Name returns the name of the settings.
+func (m markPolicy) Name() string { return m.name }
+
+// Due reports whether the request has passed the hard mark. Prices and the size
+// of new results, by which Auto decides beside it, are for its own ladder.
+func (m markPolicy) Due(s *policy.Situation) (bool, string) {
+	limit := s.Limit()
+	hard := int(float64(limit) * m.Hard)
+	if limit <= 0 || s.PromptTokens <= hard {
+		return false, ""
+	}
+	return true, fmt.Sprintf("the request takes %d tokens, the mark is %d of %d", s.PromptTokens, hard, limit)
+}
+
+// refusalShrink is what the target shrinks by each time that the provider refuses
+// the request all the same.
+const refusalShrink = 0.7
+
+// Plan brings the request down to the target.
+func (m markPolicy) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
+	limit := s.Limit()
+	if limit <= 0 {
+		limit = s.PromptTokens
+	}
+	share := m.Target
+	for range s.Refusals {
+		share *= refusalShrink
+	}
+	target := int(float64(limit) * share)
+	if s.UncompactedTokens() <= target {
+		return nil, fmt.Errorf("policy %s: the request takes %d tokens with nothing hidden, the target is %d: %w", m.name, s.UncompactedTokens(), target, policy.ErrNothing)
+	}
+	return policy.Fit(ctx, s, m.name, m.rungs, target, limit)
+}
