@@ -45,7 +45,7 @@ func proxiedWorkstream(t *testing.T, patience, backoff time.Duration) (*gated, *
 	q := job.NewMemory(job.Handlers{proxy.CompactJob: func(ctx context.Context, j job.Job) error { return p.Work(ctx, j) }}, &job.Options{Backoff: backoff})
 	url, made := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{
 		Counter: counter(), Jobs: q, Patience: patience,
-		Policy: policy.Workstream{Model: g, ContextSize: 30_000, OutputReserve: 1000, SafetyMargin: 1000},
+		Policy: policy.Workstream{Model: g, ContextSize: 15_000, OutputReserve: 500, SafetyMargin: 500},
 	}})
 	p = made
 	t.Cleanup(func() {
