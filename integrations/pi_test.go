@@ -83,7 +83,7 @@ func TestPi(t *testing.T) {
 // TestPiWithoutDaemon: whatever is wrong with the daemon, nothing is edited, and one line
 // each time says why.
 func TestPiWithoutDaemon(t *testing.T) {
-	for name, program := range absent(t, 0) {
+	for name, program := range absent(t, 3) {
 		t.Run(name, func(t *testing.T) {
 			var got turned
 			play(t, "pi", integrations.Pi(), "extensions/palimpsest.js", program, 3, &got)

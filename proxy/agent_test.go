@@ -36,6 +36,7 @@ type agent struct {
 	output  int    // tokens
 	stored  bool   // the provider keeps the answers (Responses)
 	native  string // further members of the body, with a comma before each
+	large   bool   // results of twice the size: for limits that do not go down with the window
 }
 
 func newAgent(t testing.TB, api, url string, stream bool) *agent {

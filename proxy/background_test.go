@@ -45,7 +45,7 @@ func proxiedWorkstream(t *testing.T, patience, backoff time.Duration) (*gated, *
 	q := job.NewMemory(job.Handlers{proxy.CompactJob: func(ctx context.Context, j job.Job) error { return p.Work(ctx, j) }}, &job.Options{Backoff: backoff})
 	url, made := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{
 		Counter: counter(), Jobs: q, Patience: patience,
-		Policy: policy.Workstream{Model: g, ContextSize: 30_000, OutputReserve: 1000, SafetyMargin: 1000},
+		Policy: policy.Workstream{Model: g, ContextSize: 15_000, OutputReserve: 500, SafetyMargin: 500},
 	}})
 	p = made
 	t.Cleanup(func() {
@@ -66,7 +66,7 @@ func proxiedWorkstream(t *testing.T, patience, backoff time.Duration) (*gated, *
 func TestRequestsWaitForTheJob(t *testing.T) {
 	g, up, talk, _, p := proxiedWorkstream(t, time.Minute, 0)
 	a := talk("Read all parts.")
-	answered := make(chan said)
+	answered := make(chan said, 1)
 	a.user("And now?")
 	go func() {
 		s, err := a.try()
@@ -75,14 +75,23 @@ func TestRequestsWaitForTheJob(t *testing.T) {
 		}
 		answered <- s
 	}()
-	<-g.asked
+	select {
+	case <-g.asked:
+	case s := <-answered:
+		t.Fatalf("status %d, %s: the model was not asked", s.status, s.action())
+	}
 	other := newAgent(t, wire.Anthropic, a.url, false)
 	other.user("Hello.")
 	if s := other.ask(); s.status != 200 || len(up.Requests()) != 1 {
 		t.Errorf("another conversation: status %d, %d requests upstream: the first one did not wait", s.status, len(up.Requests()))
 	}
-	g.answer <- nil
-	s := <-answered
+	var s said
+	select {
+	case g.answer <- nil:
+		s = <-answered
+	case s = <-answered:
+		t.Fatalf("status %d, %s: it did not wait for the model", s.status, s.action())
+	}
 	requests := up.Requests()
 	if body := string(requests[len(requests)-1].Body); s.action() != proxy.Planned || !strings.Contains(body, "Compacted context summary:") {
 		t.Errorf("%s: the request is not under the plan of the job", s.action())
@@ -99,8 +108,19 @@ func TestRequestsPassWhenTheJobFails(t *testing.T) {
 	g, up, talk, q, _ := proxiedWorkstream(t, time.Minute, time.Hour)
 	a := talk("Read all parts.")
 	a.user("And now?")
-	go func() { <-g.asked; g.answer <- errors.New("no luck") }()
+	answered := make(chan struct{})
+	go func() {
+		select {
+		case <-g.asked:
+			select {
+			case g.answer <- errors.New("no luck"):
+			case <-answered:
+			}
+		case <-answered:
+		}
+	}()
 	s := a.ask()
+	close(answered)
 	if got := s.header.Get(proxy.ReasonHeader); s.status != 200 || s.action() != proxy.Passed || got != "compacting" {
 		t.Errorf("status %d, %s, %s", s.status, s.action(), got)
 	}
@@ -112,11 +132,13 @@ func TestRequestsPassWhenTheJobFails(t *testing.T) {
 		t.Errorf("busy %v, %v, %d requests", busy, err, len(up.Requests()))
 	}
 
-	g, _, talk, _, _ = proxiedWorkstream(t, time.Millisecond, 0)
+	g, _, talk, q, _ = proxiedWorkstream(t, time.Millisecond, 0)
 	a = talk("Read all parts.")
 	a.user("And now?")
 	if s := a.ask(); s.status != 200 || s.action() != proxy.Passed || s.header.Get(proxy.ReasonHeader) != "compacting" {
-		t.Errorf("after a millisecond: status %d, %s", s.status, s.action())
+		t.Fatalf("after a millisecond: status %d, %s", s.status, s.action())
+	} else if busy, err := q.Busy(t.Context(), job.CompactKey("", s.thread())); err != nil || !busy {
+		t.Fatalf("no job makes it: %v", err)
 	}
 	<-g.asked // it is being made
 }

@@ -78,7 +78,7 @@ func (f faultyPolicy) Plan(ctx context.Context, s *policy.Situation) (*policy.Fi
 	if err := f.hurt(ctx, "plan"); err != nil {
 		return nil, err
 	}
-	return policy.Fit(ctx, s, "auto", strategy.Auto(), 30_000, 30_000)
+	return policy.Fit(ctx, s, "auto", strategy.Auto(), window/2, window/2)
 }
 
 func (f *faulty) Emit(ctx context.Context, _ event.Event) { f.hurt(ctx, "sink") }

@@ -127,7 +127,7 @@ func TestBusy(t *testing.T) {
 		}
 		return proxytest.Answer{Text: "ok"}
 	}
-	url, p := start(t, up, proxy.Options{Window: window, Memory: proxy.NewMemory(&proxy.MemoryOptions{Bodies: 300 << 10}), Config: palimpsest.Config{Counter: counter()}})
+	url, p := start(t, up, proxy.Options{Window: window, Memory: proxy.NewMemory(&proxy.MemoryOptions{Bodies: 150 << 10}), Config: palimpsest.Config{Counter: counter()}})
 	a := newAgent(t, wire.Anthropic, url, true)
 	a.grow(0, 24)
 	r, err := http.NewRequest(http.MethodPost, url+a.path(), bytes.NewReader(a.body()))

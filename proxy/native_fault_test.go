@@ -104,6 +104,7 @@ func TestNativeFaults(t *testing.T) {
 		up, url := ignorant(t, o)
 		a := newAgent(t, wire.Anthropic, url, false)
 		a.header = betas(native.BetaCompact)
+		a.large = true
 		a.grow(0, 24)
 		want := a.body()
 		a.native = `,"context_management":{"edits":[{"type":"compact_20260112","trigger":{"type":"input_tokens","value":50000}}]}`

@@ -54,7 +54,7 @@ func TestThresholdTask(t *testing.T) {
 			up, url := ignorant(t, proxy.Options{})
 			up.Model = steps(60, true)
 			a := newAgent(t, wire.Anthropic, url, stream)
-			a.think = true
+			a.think, a.large = true, true
 			a.header = betas(native.BetaCompact, "another-beta")
 			a.native = `,"context_management":{"edits":[{"type":"compact_20260112","trigger":{"type":"input_tokens","value":50000}}]}`
 			runTask(t, a, 60)
@@ -109,11 +109,11 @@ func TestClearedTask(t *testing.T) {
 			a := newAgent(t, wire.Anthropic, url, stream)
 			a.think, a.model = true, "claude-sonnet-5-5"
 			a.header = betas(native.BetaEdits)
-			a.native = `,"context_management":{"edits":[{"type":"clear_thinking_20251015","keep":"all"},{"type":"clear_tool_uses_20250919","trigger":{"type":"input_tokens","value":30000},"keep":{"type":"tool_uses","value":4},"clear_at_least":{"type":"input_tokens","value":5000}}]}`
+			a.native = `,"context_management":{"edits":[{"type":"clear_thinking_20251015","keep":"all"},{"type":"clear_tool_uses_20250919","trigger":{"type":"input_tokens","value":15000},"keep":{"type":"tool_uses","value":4},"clear_at_least":{"type":"input_tokens","value":2500}}]}`
 			runTask(t, a, 40)
 			s := a.peek()
 			applied := a.decoded(s).Get("context_management.applied_edits").Array()
-			if len(applied) != 1 || applied[0].Get("cleared_tool_uses").Int() < 30 || applied[0].Get("cleared_input_tokens").Int() < 50_000 {
+			if len(applied) != 1 || applied[0].Get("cleared_tool_uses").Int() < 30 || applied[0].Get("cleared_input_tokens").Int() < 25_000 {
 				t.Errorf("applied: %v", applied)
 			}
 			if s.action() != proxy.Emulated {
@@ -123,7 +123,7 @@ func TestClearedTask(t *testing.T) {
 				t.Errorf("totals: %+v", totals)
 			}
 			for _, q := range up.Requests() {
-				if q.Refused != "" || q.Tokens > 31_000 || q.Header.Get("Anthropic-Beta") != "" {
+				if q.Refused != "" || q.Tokens > 15_500 || q.Header.Get("Anthropic-Beta") != "" {
 					t.Errorf("request %d: %d tokens, betas %q, %s", q.N, q.Tokens, q.Header.Get("Anthropic-Beta"), q.Refused)
 				}
 			}
@@ -175,6 +175,7 @@ func TestPause(t *testing.T) {
 		up, url := ignorant(t, proxy.Options{})
 		a := newAgent(t, wire.Anthropic, url, stream)
 		a.native = `,"context_management":{"edits":[{"type":"compact_20260112","trigger":{"type":"input_tokens","value":50000},"pause_after_compaction":true,"instructions":"Keep the codes of the parts."}]}`
+		a.large = true
 		a.grow(0, 24)
 		kept := a.history[len(a.history)-2:]
 		s := a.ask()
@@ -357,7 +358,7 @@ func TestBothWays(t *testing.T) {
 				return next(q)
 			}
 			a := newAgent(t, wire.Anthropic, url, stream)
-			a.think = true
+			a.think, a.large = true, true
 			a.header = betas(native.BetaCompact)
 			a.native = `,"context_management":{"edits":[{"type":"compact_20260112","trigger":{"type":"input_tokens","value":50000}}]}`
 			runTask(t, a, 40)
@@ -386,7 +387,9 @@ func TestNativeCompressed(t *testing.T) {
 		up, url := ignorant(t, proxy.Options{})
 		plain := strict(t)
 		a := newAgent(t, wire.Anthropic, url, stream)
+		a.large = true
 		a.grow(0, 24)
+		plain.Window = 0
 		a.url = plain.URL
 		answer := a.peek().raw
 		a.url = url

@@ -86,7 +86,7 @@ func TestTrigger(t *testing.T) {
 					break
 				}
 				a.results(s.calls, partOf)
-				if s.input < 20_000 {
+				if s.input < 10_000 {
 					continue
 				}
 				compactions++
@@ -107,7 +107,7 @@ func TestTrigger(t *testing.T) {
 					t.Fatalf("the upstream got what is ours: %s", q.Body)
 				}
 			}
-			if largest > 30_000 {
+			if largest > 15_000 {
 				t.Errorf("the largest request has %d tokens", largest)
 			}
 			last := up.Requests()[len(up.Requests())-1]
@@ -177,7 +177,7 @@ func TestThreshold(t *testing.T) {
 				up.Model = steps(24, false)
 				url, p := start(t, up, proxy.Options{Window: window, Emulate: []string{"openai"}, Config: palimpsest.Config{Counter: counter()}})
 				a := newAgent(t, wire.Responses, url, stream)
-				a.native = `,"context_management":[{"type":"compaction","compact_threshold":20000}]`
+				a.native = `,"context_management":[{"type":"compaction","compact_threshold":10000}]`
 				a.user("Read all parts.")
 				shown := 0
 				for {
@@ -204,7 +204,7 @@ func TestThreshold(t *testing.T) {
 					t.Errorf("%d compactions, totals %+v", shown, p.Totals())
 				}
 				for _, q := range up.Requests() {
-					if q.Tokens > 25_000 {
+					if q.Tokens > 12_500 {
 						t.Errorf("request %d has %d tokens", q.N, q.Tokens)
 					}
 				}
@@ -227,7 +227,7 @@ func TestThresholdChain(t *testing.T) {
 	up.Model = steps(30, false)
 	url, p := start(t, up, proxy.Options{Window: window, Emulate: []string{"openai"}, Config: palimpsest.Config{Counter: counter()}})
 	c := newChained(t, url, true)
-	c.always = `,"context_management":[{"type":"compaction","compact_threshold":20000}]`
+	c.always = `,"context_management":[{"type":"compaction","compact_threshold":10000}]`
 	c.user("Read all parts.")
 	c.run()
 	refusals(t, up)
@@ -235,7 +235,7 @@ func TestThresholdChain(t *testing.T) {
 		t.Errorf("%d compactions, %+v", c.compactions, p.Totals())
 	}
 	for _, q := range up.Requests() {
-		if q.Tokens > 25_000 {
+		if q.Tokens > 12_500 {
 			t.Errorf("request %d has %d tokens", q.N, q.Tokens)
 		}
 	}

@@ -21,7 +21,7 @@ func (a *agent) grow(from, n int) {
 	for i := from; i < from+n; i++ {
 		c := thread.ToolCall{ID: fmt.Sprintf("call_%04d", i), Name: "read_file", Arguments: fmt.Sprintf(`{"path":"part_%03d.go"}`, i)}
 		a.calls(c)
-		a.results([]thread.ToolCall{c}, func(thread.ToolCall) string { return result(i) })
+		a.results([]thread.ToolCall{c}, func(thread.ToolCall) string { return a.result(i) })
 	}
 }
 

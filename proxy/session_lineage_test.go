@@ -37,6 +37,7 @@ func searching(q *proxytest.Request) proxytest.Answer {
 func summedUp(t *testing.T, api, url, session string) *agent {
 	t.Helper()
 	a := newAgent(t, api, url, false)
+	a.large = true
 	a.header.Set("X-Session-Id", session)
 	a.grow(0, 3)
 	if s := a.peek(); s.status != 200 || s.action() != proxy.Passed {
@@ -49,7 +50,7 @@ func summedUp(t *testing.T, api, url, session string) *agent {
 		t.Fatalf("%s: %.300s", s.action(), s.raw)
 	}
 	b := newAgent(t, api, url, false)
-	b.header = a.header
+	b.header, b.large = a.header, true
 	b.user("What was done: parts 0 to 2 were read. Go on.")
 	b.grow(10, 2)
 	return b
@@ -77,6 +78,7 @@ func TestOwnSummary(t *testing.T) {
 			}
 			other := newAgent(t, api, url, false)
 			other.header.Set("X-Session-Id", "two")
+			other.large = true
 			other.user("What was done elsewhere: parts 0 to 2 were read. Go on.")
 			other.grow(10, 2)
 			if s := other.peek(); s.text != "I cannot look it up." || s.action() != proxy.Passed {
@@ -84,6 +86,7 @@ func TestOwnSummary(t *testing.T) {
 			}
 			tail := newAgent(t, api, url, false)
 			tail.header.Set("X-Session-Id", "one")
+			tail.large = true
 			tail.user("In short: parts were read, and two results are kept.")
 			tail.grow(10, 2)
 			if s := tail.peek(); s.text != "It is K15838." {

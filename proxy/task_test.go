@@ -87,7 +87,9 @@ func refusedBy(up *proxytest.Upstream) (n int) {
 	return n
 }
 
-const window = 60_000
+// window is that of the tests, in tokens. It is small since much of what they take is to
+// make and read requests that fill it; results are as small beside it.
+const window = 30_000
 
 func strict(t testing.TB) *proxytest.Upstream {
 	up := proxytest.New(t)
@@ -106,11 +108,21 @@ func counted() func(*prompt.Prompt) int {
 	}
 }
 
-// result is what a tool of the task gives: 8 KB that hold one fact.
-func result(step int) string {
+// result is what a tool of the task gives: 4 KB that hold one fact.
+func result(step int) string { return resultOf(step, 4<<10) }
+
+// result is result, or of 8 KB.
+func (a *agent) result(step int) string {
+	if a.large {
+		return resultOf(step, 8<<10)
+	}
+	return result(step)
+}
+
+func resultOf(step, size int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "File part_%03d.go\n", step)
-	for n := 0; b.Len() < 8<<10; n++ {
+	for n := 0; b.Len() < size; n++ {
 		fmt.Fprintf(&b, "%4d: func handle%d_%d(ctx context.Context, order Order) error { return queue.Push(ctx, %d, order.ID) }\n", n, step, n, step*31+n*7)
 		if n == 20 {
 			fmt.Fprintf(&b, "  21: // the code of part %d is K%05d\n", step, step*7919%100000)
@@ -222,8 +234,8 @@ func TestLargeFixedParts(t *testing.T) {
 	up.Model = steps(20, true)
 	url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
 	a := newAgent(t, wire.Anthropic, url, true)
-	a.think, a.output = true, 32_000
-	a.system = strings.Repeat("The rule of this house: tests first, then the change, then the notes. ", 900)
+	a.think, a.output = true, window/2
+	a.system = strings.Repeat("The rule of this house: tests first, then the change, then the notes. ", 450)
 	runTask(t, a, 20)
 	for _, q := range up.Requests() {
 		if q.Refused != "" {
@@ -250,7 +262,7 @@ func runTask(t testing.TB, a *agent, n int) {
 			}
 			return
 		}
-		a.results(s.calls, func(thread.ToolCall) string { done++; return result(done - 1) })
+		a.results(s.calls, func(thread.ToolCall) string { done++; return a.result(done - 1) })
 	}
 	t.Fatal("the task has no end")
 }

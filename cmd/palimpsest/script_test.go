@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,25 +11,36 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/palimpsest-ai/palimpsest/internal/cli"
+	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 )
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"palimpsest": main})
 }
 
-// TestScript runs the command as its users do: one process a line, in a
-// directory of its own that holds the sample sessions of the project.
+// TestScript runs the command as its users do, in a directory that holds the sample
+// sessions of the project: "exec palimpsest" is a process of its own, "run palimpsest" is
+// the same command within this one, which need not start and read its tables anew. In a
+// long run each is a process.
 func TestScript(t *testing.T) {
 	sessions, err := filepath.Abs("../../testdata/sessions")
 	if err != nil {
 		t.Fatal(err)
 	}
+	scripts, err := filepath.Abs("testdata/script")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inProcess := newWithin(t)
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 scripts,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
@@ -49,21 +61,80 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "json": isJSON, "columns": columns, "clean": clean, "only": only, "cut": cutFile, "replace": replace,
+			"run": func(ts *testscript.TestScript, neg bool, args []string) {
+				if status := inProcess.run(ts, args); (status != 0) != neg {
+					ts.Fatalf("exit status %d", status)
+				}
+			},
+			"exits": inProcess.exits, "json": isJSON, "columns": columns, "clean": clean, "only": only, "cut": cutFile, "replace": replace,
 		},
 	})
 }
 
-// exits runs a program and wants an exact exit status: exits 4 palimpsest …
-func exits(ts *testscript.TestScript, _ bool, args []string) {
+// within runs commands in this process, one after the other: they share its directory and
+// its environment.
+type within struct{ sync.Mutex }
+
+// scriptVariables are what a command in this process sees of its script's environment. One
+// that depends on another variable is a process.
+var scriptVariables = []string{"HOME", "PATH", "TMPDIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME"}
+
+// newWithin leaves to the test no more of the environment than a script has.
+func newWithin(t *testing.T) *within {
+	t.Helper()
+	t.Chdir(".") // back to it in the end
+	for _, variable := range os.Environ() {
+		name, value, _ := strings.Cut(variable, "=")
+		if !slices.Contains(scriptVariables, name) && name != "PALIMPSEST_LONG" {
+			t.Setenv(name, value) // and that back to what it was
+			os.Unsetenv(name)
+		}
+	}
+	for _, name := range scriptVariables {
+		t.Setenv(name, os.Getenv(name))
+	}
+	return new(within)
+}
+
+// run runs palimpsest and returns its exit status.
+func (w *within) run(ts *testscript.TestScript, args []string) int {
+	if len(args) == 0 || args[0] != "palimpsest" {
+		ts.Fatalf("run runs palimpsest, not %q", args)
+	}
+	if corpus.Long() {
+		return statusOf(ts, args)
+	}
+	w.Lock()
+	defer w.Unlock()
+	ts.Check(os.Chdir(ts.MkAbs(".")))
+	for _, name := range scriptVariables {
+		ts.Check(os.Setenv(name, ts.Getenv(name)))
+	}
+	return cli.Run(context.Background(), args[1:], cli.Streams{In: strings.NewReader(""), Out: ts.Stdout(), Err: ts.Stderr()})
+}
+
+// statusOf runs a program and returns its exit status.
+func statusOf(ts *testscript.TestScript, args []string) int {
+	err := ts.Exec(args[0], args[1:]...)
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return exit.ExitCode()
+	}
+	ts.Check(err)
+	return 0
+}
+
+// exits wants an exact exit status: exits 4 run palimpsest …, or exits 4 exec PROGRAM …
+func (w *within) exits(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	got := 0
-	var exit *exec.ExitError
-	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
-		got = exit.ExitCode()
-	} else {
-		ts.Check(err)
+	var got int
+	switch args[1] {
+	case "exec":
+		got = statusOf(ts, args[2:])
+	case "run":
+		got = w.run(ts, args[2:])
+	default:
+		ts.Fatalf("exits takes run or exec, not %s", args[1])
 	}
 	if got != want {
 		ts.Fatalf("exit status %d, want %d: %s", got, want, strings.Join(args[1:], " "))
