@@ -45,6 +45,9 @@ const (
 	// leastWork is what it may take of a small budget, up to a third; where that is not
 	// three times as much, it gets no more than its share.
 	leastWork = 260
+	// mostWork is the share that it may take of one of several summaries: it is told of all
+	// that they stand for.
+	mostWork = 0.4
 	// fullness is how full the budget is to be when there is material.
 	fullness = 0.97
 	// mostSnippets is the share of the budget that lines of output may take before
@@ -131,11 +134,11 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 		if len(p.Work.Operations) > 0 { // they are all that was done
 			share = operationShare
 		}
-		tokens := int(share * float32(budget))
-		if budget >= 3*leastWork {
-			tokens = max(tokens, min(leastWork, budget/3))
+		tokens := workRoom(budget, share)
+		if p.together > budget {
+			tokens = max(tokens, min(workRoom(p.together, share), int(mostWork*float32(budget))))
 		}
-		s.work = summary.FitWork(p.Work, min(tokens, enoughWork), count)
+		s.work = summary.FitWork(p.Work, tokens, count)
 		s.workTokens = count(summary.RenderWork(s.work))
 	}
 	if budget <= 0 {
@@ -179,6 +182,18 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 		return best, nil
 	}
 	return s.least()
+}
+
+// WorkRoom is what where the work stands may take, in tokens, of summaries that may take
+// so many together.
+func WorkRoom(together int) int { return workRoom(together, workShare) }
+
+func workRoom(budget int, share float32) int {
+	tokens := int(share * float32(budget))
+	if budget >= 3*leastWork {
+		tokens = max(tokens, min(leastWork, budget/3))
+	}
+	return min(tokens, enoughWork)
 }
 
 // small reports whether the budget is a small one.
