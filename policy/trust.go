@@ -57,7 +57,7 @@ func (a *asker) check(messages []thread.Message, previous string) *summarize.Gro
 			log = append(log, *m)
 		}
 	}
-	return summarize.NewGrounds(messages, previous, log...)
+	return summarize.NewGrounds(messages, previous, append(log, summarize.Asked(a.s.Instructions)...)...)
 }
 
 // taken is what is taken of a model's text, written so that none of it passes for a

@@ -51,7 +51,8 @@ type Input struct {
 	Answers *llm.Answers
 	// Instructions are what the user asks this summary to keep in mind, in words;
 	// mostly empty. A model weighs them, and Extractive ranks what holds their
-	// terms higher. They decide what is kept, never what is true.
+	// terms higher. They decide what is kept, and of what is true only
+	// what the user said.
 	Instructions string
 }
 
