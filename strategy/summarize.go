@@ -220,10 +220,11 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Execu
 	record := plan.Summarization{Span: p.Span, Origin: v.origin(s.Name(), p.Reason, at)}
 	refs, keep := v.references(at, s.Pointers)
 	record.Kept = keep
-	most := p.Room / referenceShare
-	if v.Room < smallRoom && !s.Pointers {
-		most /= 2
+	share := v.parts().pointers
+	if s.Pointers {
+		share = largeParts.pointers
 	}
+	most := int(share * float64(p.Room))
 	for len(refs) > 0 && v.referenceTokens(refs) > most {
 		refs = refs[:len(refs)*3/4] // the rest can be found by a search
 	}
@@ -297,10 +298,6 @@ func (v *View) tellOnce() {
 		}
 	}
 }
-
-// referenceShare: pointers may take this part of a summary (one quarter), and half of it in
-// a small room where they are not asked for.
-const referenceShare = 4
 
 func (v *View) referenceTokens(refs []summary.ArtifactReference) int {
 	if len(refs) == 0 {
