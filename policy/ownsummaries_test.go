@@ -32,6 +32,7 @@ type ownSummary struct {
 	name     string
 	messages []thread.Message
 	text     string
+	asked    string // what the user asked the summary to keep in mind
 }
 
 // ownSummaries are those of the exams, and in a long run of the public transcripts
@@ -71,7 +72,7 @@ func ownSummaries(t testing.TB, files ...string) []ownSummary {
 				}
 				m := tr.Thread.At(at)
 				if m.Kind == thread.Recap && len(m.Text()) > 1500 && at-from > 10 && (from > 0 || partsSize(tr.Thread.Messages()[:at]) > leastWhole) {
-					all = append(all, ownSummary{fmt.Sprint(filepath.Base(path), " ", n), append(tr.Thread.Messages()[from:at], queued...), ownText(m.Text())})
+					all = append(all, ownSummary{fmt.Sprint(filepath.Base(path), " ", n), append(tr.Thread.Messages()[from:at], queued...), ownText(m.Text()), askedOf(tr.Thread.Messages()[at+1:])})
 				}
 				from = at
 			}
@@ -97,9 +98,22 @@ func ownSummaries(t testing.TB, files ...string) []ownSummary {
 		if file == nil {
 			continue
 		}
-		all = append(all, ownSummary{"exam " + filepath.Base(filepath.Dir(path)), file.Transcripts[0].Thread.Messages(), ownText(string(text))})
+		all = append(all, ownSummary{"exam " + filepath.Base(filepath.Dir(path)), file.Transcripts[0].Thread.Messages(), ownText(string(text)), ""})
 	}
 	return all
+}
+
+// askedOf are the words behind the command that asked for a summary, which Claude Code
+// notes behind it.
+func askedOf(after []thread.Message) string {
+	for i := range after[:min(len(after), 3)] {
+		text := after[i].Text()
+		if _, args, ok := strings.Cut(text, "<command-args>"); ok && strings.Contains(text, "<command-name>/compact<") {
+			args, _, _ = strings.Cut(args, "</command-args>")
+			return args
+		}
+	}
+	return ""
 }
 
 // queuedIn are the messages that a user of Claude Code typed while the agent worked.
@@ -184,7 +198,7 @@ func statements(text string) []string {
 // evened is a text with its white space made one, and without marks of lists and
 // emphasis, which may be written otherwise.
 func evened(s string) string {
-	s = strings.NewReplacer("**", "", "\\|", "|").Replace(s)
+	s = strings.NewReplacer("**", "", "\\|", "|", "\\#", "#").Replace(s)
 	s = strings.Join(strings.Fields(s), " ")
 	return strings.TrimLeft(s, "-*•> ")
 }
@@ -283,7 +297,7 @@ func through(t testing.TB, own ownSummary, text, short string) map[string]string
 	t.Helper()
 	th := threadOf(t, append(slices.Clone(own.messages), speak(thread.User, "Go on, please."))...)
 	s := stateOf(t, th, nil)
-	s.Forced = true
+	s.Forced, s.Instructions = true, own.asked
 	facts, open := lists(text)
 	object, err := json.Marshal(map[string]any{
 		"summary": map[string]any{"key_facts": facts, "conversation_flow": []string{}, "open_threads": open}, "state_delta": map[string]any{},
@@ -313,7 +327,7 @@ func through(t testing.TB, own ownSummary, text, short string) map[string]string
 			}
 		}
 	}
-	got, err := (&summarize.Verified{Inner: proposes{text}}).Summarize(t.Context(), summarize.Input{Messages: own.messages})
+	got, err := (&summarize.Verified{Inner: proposes{text}}).Summarize(t.Context(), summarize.Input{Messages: own.messages, Instructions: own.asked})
 	if err != nil {
 		t.Fatalf("%s, auto: %v", own.name, err)
 	}

@@ -57,7 +57,7 @@ func (a *summaryModel) newGrounds(messages []thread.Message, previous string) *s
 			log = append(log, *m)
 		}
 	}
-	return summarize.NewGrounds(messages, previous, log...)
+	return summarize.NewGrounds(messages, previous, append(log, summarize.Asked(a.situation.Instructions)...)...)
 }
 
 // acceptText is what is taken of a model's text, written so that none of it passes for a

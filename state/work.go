@@ -6,6 +6,9 @@ import "github.com/palimpsest-ai/palimpsest/thread"
 // it comes from a model. Each entry names the messages that show it. The zero
 // value says nothing.
 type Work struct {
+	// Again says that an earlier summary of the same prompt said where the work stood
+	// then: this is newer.
+	Again bool `json:"again,omitempty"`
 	// Directory is where commands ran last, Branch the branch of git that was seen
 	// last, PullRequest the address of the pull request.
 	Directory   Seen `json:"directory,omitzero"`

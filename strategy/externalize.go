@@ -45,10 +45,6 @@ const (
 	// last step is protected, tightSize and tightStub.
 	oversize, oversizeStub = 0.2, 0.2
 	tightSize, tightStub   = 0.15, 0.15
-	// tailOutputs is the share of the room that the outputs in the protected tail may take
-	// together, where lines of them are chosen: one step can ask for many. In a small room,
-	// where the summary has little enough, it is half of that.
-	tailOutputs = 0.3
 )
 
 // Name returns "externalize".
@@ -101,14 +97,11 @@ func (s Externalize) Analyze(v *View) []Proposal {
 }
 
 // evenShare is the most that each output in the protected tail may take, in tokens, so that
-// together they take no more than tailOutputs of the room: what is smaller leaves its part
+// together they take no more than their part of the room: what is smaller leaves its part
 // to the others.
 func (v *View) evenShare() int {
 	var sizes []int
-	room := v.part(tailOutputs)
-	if v.Room < smallRoom {
-		room /= 2
-	}
+	room := v.part(v.parts().tail)
 	for i := v.Tail; i < len(v.messages); i++ {
 		switch {
 		case !v.output(i):

@@ -44,14 +44,6 @@ func (v *View) drifted(i int, r thread.ToolResult) (changed, known bool) {
 	return known && r.Determinism.Changed(now), known
 }
 
-// heldShare is the part of the room, as a ratio, that lasting results and their
-// calls may take as pointers of their own.
-const heldShare = 0.1
-
-// smallRoom is a room, in tokens, in which the summary needs what there is: it names all
-// lasting results, since a line takes less than a call with its pointer.
-const smallRoom = 6_000
-
 // callShare is how many times as large as their results calls and results may be that
 // are kept as they are: a sub-agent that was started in the background answers a task of a
 // page with a line.
@@ -61,12 +53,12 @@ const callShare = 2
 // keeps their pointers and calls from summaries and drops of this plan, as far as
 // there is room for that. The others go with their span, named by it.
 func (v *View) holdLasting(ctx context.Context, rungs []Strategy) error {
-	may := slices.ContainsFunc(rungs, func(s Strategy) bool { return s.Name() == Externalize{}.Name() })
-	room := v.part(heldShare)
-	if v.Room < smallRoom {
-		room = 0
+	room := v.part(v.parts().lasting)
+	if room == 0 || v.level >= LastStep {
+		return ctx.Err()
 	}
-	for i := v.Tail - 1; i >= 0 && v.level < LastStep; i-- {
+	may := slices.ContainsFunc(rungs, func(s Strategy) bool { return s.Name() == Externalize{}.Name() })
+	for i := v.Tail - 1; i >= 0; i-- {
 		if v.cover[i] >= 0 || !v.lasting(i) {
 			continue
 		}

@@ -107,7 +107,7 @@ func (s Summarize) hold(v *View) {
 
 // divide gives each run its part of the room that is left when all of them go:
 // by size, but a small run beside a large one still gets a quarter of an even
-// part. A run that takes no more as it is than its summary would stays. Where
+// part, and the last one what where the work stands takes, which it tells for all. A run that takes no more as it is than its summary would stays. Where
 // the parts would be too small for summaries, the runs become one.
 func (v *View) divide(runs [][]int) ([][]int, []int) {
 	for {
@@ -116,11 +116,19 @@ func (v *View) divide(runs [][]int) ([][]int, []int) {
 			left += v.sum(v.now, run)
 			all += v.sum(v.Sizes, run)
 		}
+		work := 0
+		if last := len(runs) - 1; last > 0 && !v.summarizedFrom(runs[last][len(runs[last])-1]+1) {
+			work = summarize.WorkRoom(left + v.Summarized())
+			left -= work
+		}
 		room := make([]int, len(runs))
 		stays, small := -1, false
 		for n, run := range runs {
 			floor := left / (4 * len(runs))
 			room[n] = floor + int(float64(left-floor*len(runs))*float64(v.sum(v.Sizes, run))/float64(max(all, 1)))
+			if n == len(runs)-1 {
+				room[n] += work
+			}
 			small = small || room[n] < leastRun
 			if v.sum(v.now, run) <= max(room[n], minSummary) {
 				stays = n
@@ -212,16 +220,22 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Execu
 	record := plan.Summarization{Span: p.Span, Origin: v.origin(s.Name(), p.Reason, at)}
 	refs, keep := v.references(at, s.Pointers)
 	record.Kept = keep
-	most := p.Room / referenceShare
-	if v.Room < smallRoom && !s.Pointers {
-		most /= 2
+	share := v.parts().pointers
+	if s.Pointers {
+		share = largeParts.pointers
 	}
+	most := int(share * float64(p.Room))
 	for len(refs) > 0 && v.referenceTokens(refs) > most {
 		refs = refs[:len(refs)*3/4] // the rest can be found by a search
 	}
 	frame, _ := v.cost(record, at[:1])
 	in.Budget = p.Room - frame - v.referenceTokens(refs)
 	in.Continued = v.summarizedFrom(end)
+	in.Restated = v.toldBefore(at[0])
+	in.Together = p.Room + v.Summarized()
+	for _, i := range at {
+		in.Together -= v.summaryAt(i)
+	}
 	// A summary is counted as text of its own; inside the message it can come
 	// out a few tokens larger.
 	var text string
@@ -255,6 +269,18 @@ func (v *View) summarizedFrom(i int) bool {
 	return slices.ContainsFunc(v.cover[i:], func(c int) bool { return c >= 0 && v.records[c].Action() == plan.Summarize })
 }
 
+// toldBefore reports whether a summary of the plan in force says where the work stood
+// at a place before i: its bytes stay.
+func (v *View) toldBefore(i int) bool {
+	return slices.ContainsFunc(v.cover[:i], func(c int) bool {
+		if c < 0 || c >= v.inForce {
+			return false
+		}
+		r, ok := v.records[c].(plan.Summarization)
+		return ok && !r.Summary.Work.IsZero()
+	})
+}
+
 // tellOnce leaves it to the last summary to say where the work stands: what an earlier one
 // of the same plan said of it would contradict it.
 func (v *View) tellOnce() {
@@ -272,10 +298,6 @@ func (v *View) tellOnce() {
 		}
 	}
 }
-
-// referenceShare: pointers may take this part of a summary (one quarter), and half of it in
-// a small room where they are not asked for.
-const referenceShare = 4
 
 func (v *View) referenceTokens(refs []summary.ArtifactReference) int {
 	if len(refs) == 0 {

@@ -276,12 +276,18 @@ func (v *View) stillCleared(r plan.Clearing) bool {
 // Summarized is how many tokens the summaries decided so far take.
 func (v *View) Summarized() int {
 	total := 0
-	for i, c := range v.cover {
-		if c >= 0 && v.records[c].Action() == plan.Summarize {
-			total += v.now[i]
-		}
+	for i := range v.cover {
+		total += v.summaryAt(i)
 	}
 	return total
+}
+
+// summaryAt is how many tokens a summary takes that stands at i; 0 where none does.
+func (v *View) summaryAt(i int) int {
+	if c := v.cover[i]; c >= 0 && v.records[c].Action() == plan.Summarize {
+		return v.now[i]
+	}
+	return 0
 }
 
 // undo takes a record back.

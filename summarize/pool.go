@@ -37,14 +37,15 @@ type pool struct {
 	// Summary holds all entries of the sections without groups, and the requests in full:
 	// they are trimmed when the budget is known.
 	summary.Summary
-	asking  [][]mention // what each of the requests holds
-	typed   []bool      // which of them are commands with the text that they stand for
-	task    int         // index of the request that is the current task, or -1
-	oldTask string      // the task of the previous summary, where the span has none
-	written bool        // somebody who read the messages wrote items of the previous summary
-	later   bool        // a newer task stands behind the span, in the prompt itself
-	stated  []rule      // for each of the constraints
-	changes []change
+	asking   [][]mention // what each of the requests holds
+	typed    []bool      // which of them are commands with the text that they stand for
+	task     int         // index of the request that is the current task, or -1
+	oldTask  string      // the task of the previous summary, where the span has none
+	written  bool        // somebody who read the messages wrote items of the previous summary
+	later    bool        // a newer task stands behind the span, in the prompt itself
+	together int         // Input.Together
+	stated   []rule      // for each of the constraints
+	changes  []change
 	// groups are the entries of which single pieces may be taken: messages of the
 	// assistant, earlier summaries as facts, and lines of tool output, of edits and of
 	// arguments.
@@ -156,6 +157,7 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 	if in.Previous != nil {
 		b.previous(in.Previous)
 	}
+	b.together = in.Together
 	b.Span, b.asked = spanOf(in), stemsOf(in.Instructions)
 	for i, f := range b.facts {
 		m := &b.messages[i]
@@ -205,6 +207,7 @@ func (b *builder) foldWork(in *Input, of func(*thread.Message) *facts) {
 		}
 		return of(m)
 	})
+	b.Work.Again = in.Restated
 	if slices.ContainsFunc(in.Context, func(m thread.Message) bool { return m.Role == thread.Assistant }) {
 		b.Work.Next = state.Seen{}
 	}

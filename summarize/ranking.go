@@ -72,10 +72,7 @@ func (s *selection) weight(c *candidate) float32 {
 		if len(c.terms) > 0 && s.budget >= roomForCode {
 			return 2 * wordsWeight
 		}
-		if s.small() {
-			return wordsWeight / 2
-		}
-		return wordsWeight
+		return s.shares().changes
 	case secSaid, secFailed:
 		if s.pool.written && c.section == secFailed && c.at < 0 {
 			return ruleWeight

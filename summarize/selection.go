@@ -8,19 +8,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/summary"
 )
 
-// floors are the shares of the budget that each section may fill before the
-// sections compete: without them the most numerous kind would take it all.
-var floors = [sections]float32{
-	secConstraint: 0.08, secPlan: 0.08, secDecision: 0.06, secFailed: 0.14, secSaid: 0.45, secChange: 0.10, secFile: 0.12,
-	secOutcome: 0.05, secFact: 0.05, secOpen: 0.04, secArtifact: 0.05, secSnippet: 0.15,
-}
-
-// smallFloors are those of a small budget: a reader of so little needs the story.
-var smallFloors = [sections]float32{
-	secConstraint: 0.08, secPlan: 0.08, secDecision: 0.06, secFailed: 0.14, secSaid: 0.60, secChange: 0.10, secFile: 0.08,
-	secOutcome: 0.0167, secFact: 0.05, secOpen: 0.04, secArtifact: 0.05, secSnippet: 0.05,
-}
-
 // writtenFloors are those where a model wrote of the messages, in their order: what it
 // understood comes before sentences that code found.
 var writtenFloors = []struct {
@@ -32,10 +19,6 @@ var writtenFloors = []struct {
 }
 
 const (
-	// requestShare is the share of the budget that user messages may take in
-	// full before they are trimmed in the middle; of a small budget smallRequests.
-	requestShare  = 0.30
-	smallRequests = 0.20
 	// workShare is the share of the budget that the state of the work may take, and
 	// operationShare where operations of a system are what was done.
 	operationShare = 0.30
@@ -45,14 +28,11 @@ const (
 	// leastWork is what it may take of a small budget, up to a third; where that is not
 	// three times as much, it gets no more than its share.
 	leastWork = 260
+	// mostWork is the share that it may take of one of several summaries: it is told of all
+	// that they stand for.
+	mostWork = 0.4
 	// fullness is how full the budget is to be when there is material.
 	fullness = 0.97
-	// mostSnippets is the share of the budget that lines of output may take before
-	// all else that there is to say is said.
-	mostSnippets = 0.20
-	// smallBudget is a budget, in tokens, below which lines of output, files and changes
-	// get less (smallFloors).
-	smallBudget = 4000
 	// keptRequest is the length, in bytes, that user messages keep as long as all
 	// of them together stay under mostRequests of the budget: a message cut by
 	// half a line is worse than one line of tool output less.
@@ -131,11 +111,11 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 		if len(p.Work.Operations) > 0 { // they are all that was done
 			share = operationShare
 		}
-		tokens := int(share * float32(budget))
-		if budget >= 3*leastWork {
-			tokens = max(tokens, min(leastWork, budget/3))
+		tokens := workRoom(budget, share)
+		if p.together > budget {
+			tokens = max(tokens, min(workRoom(p.together, share), int(mostWork*float32(budget))))
 		}
-		s.work = summary.FitWork(p.Work, min(tokens, enoughWork), count)
+		s.work = summary.FitWork(p.Work, tokens, count)
 		s.workTokens = count(summary.RenderWork(s.work))
 	}
 	if budget <= 0 {
@@ -144,12 +124,9 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 		return s.build(), nil
 	}
 	limit := int(float32(budget) * fullness)
-	share := float32(requestShare)
-	switch {
-	case p.written:
+	share := s.shares().requests
+	if p.written {
 		share = requestsBeside
-	case s.small():
-		share = smallRequests
 	}
 	var best summary.Summary
 	most := -1 // tokens of the best
@@ -181,8 +158,17 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 	return s.least()
 }
 
-// small reports whether the budget is a small one.
-func (s *selection) small() bool { return s.budget > 0 && s.budget < smallBudget }
+// WorkRoom is what where the work stands may take, in tokens, of summaries that may take
+// so many together.
+func WorkRoom(together int) int { return workRoom(together, workShare) }
+
+func workRoom(budget int, share float32) int {
+	tokens := int(share * float32(budget))
+	if budget >= 3*leastWork {
+		tokens = max(tokens, min(leastWork, budget/3))
+	}
+	return min(tokens, enoughWork)
+}
 
 // least is the smallest summary: the task, trimmed as far as it makes sense.
 func (s *selection) least() (summary.Summary, error) {
@@ -289,11 +275,7 @@ func (s *selection) reset(kept, each int) {
 
 // mostSnippets is how many tokens of lines of output come before all else is said.
 func (s *selection) mostSnippets() int {
-	share := float32(mostSnippets)
-	if s.small() {
-		share /= 2
-	}
-	return int(share * float32(s.budget))
+	return int(s.shares().snippets * float32(s.budget))
 }
 
 // takeFloors fills each section up to its share.
@@ -313,12 +295,9 @@ func (s *selection) takeFloors(limit int) {
 		}
 		return
 	}
-	shares := floors
-	if s.small() {
-		shares = smallFloors
-	}
+	floors := &s.shares().floors
 	for sec := range sections {
-		s.fill(bySection[sec], min(limit, s.spent+int(shares[sec]*float32(room))))
+		s.fill(bySection[sec], min(limit, s.spent+int(floors[sec]*float32(room))))
 	}
 }
 

@@ -22,6 +22,9 @@ type Input struct {
 	// Continued says that another summary, of messages that follow, is made beside
 	// this one: where the work stands is left to it.
 	Continued bool
+	// Restated says that an earlier summary of the prompt says where the work stood at
+	// its end, and stays as it is: this one says that it is newer.
+	Restated bool
 	// Previous is the summary of an earlier compaction that this one replaces:
 	// its items stay or compete for room like those of the span. May be nil.
 	Previous *summary.Summary
@@ -35,6 +38,10 @@ type Input struct {
 	// Budget is what the rendered summary may take, in tokens of the
 	// summarizer's counter; 0 is no limit.
 	Budget int
+	// Together is what all summaries of the prompt may take, this one included, in
+	// tokens: where the work stands is told once, in a share of that. What is less than
+	// Budget stands for Budget.
+	Together int
 	// Sent is the request that the provider of the conversation has cached, but
 	// for its newest messages: a summarizer that asks the same model may go on
 	// from it. Nil where nothing is cached; it changes no answer.
@@ -44,7 +51,8 @@ type Input struct {
 	Answers *llm.Answers
 	// Instructions are what the user asks this summary to keep in mind, in words;
 	// mostly empty. A model weighs them, and Extractive ranks what holds their
-	// terms higher. They decide what is kept, never what is true.
+	// terms higher. They decide what is kept, and of what is true only
+	// what the user said.
 	Instructions string
 }
 

@@ -78,7 +78,7 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 	hear := func(m *thread.Message) {
 		text := m.Text()
 		switch {
-		case text == "":
+		case text == "" && m.Role != thread.Tool:
 			return
 		case m.Kind == thread.Recap:
 			g.user = append(g.user, folded(text))
@@ -91,14 +91,20 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 			heard = text
 			g.about(text)
 		default:
-			return
+			if text = refusedWith(m); text == "" {
+				return
+			}
+			g.user = append(g.user, folded(text))
 		}
 		maps.Copy(g.turns[len(g.turns)-1], stemsOf(text))
 	}
 	read := func(m *thread.Message) {
 		text := injected.UserWords(m)
-		if m.Role == thread.Assistant {
+		switch m.Role {
+		case thread.Assistant:
 			text = m.Text()
+		case thread.Tool:
+			text = refusedWith(m)
 		}
 		if text != "" {
 			all.WriteString(text + "\n")
@@ -129,13 +135,22 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 	return g
 }
 
+// Asked is what the user asks a summary to keep in mind, as a message of the user's: a
+// model that was told it may say so. Nothing stands for no words.
+func Asked(instructions string) []thread.Message {
+	if strings.TrimSpace(instructions) == "" {
+		return nil
+	}
+	return []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: instructions}}}}
+}
+
 // groundsOf are those of an input.
 func groundsOf(in *Input) *grounds {
 	p := in.Previous
 	if p == nil {
-		return newGrounds(in.Messages, earlier{beside: in.UserBeside()})
+		return newGrounds(in.Messages, earlier{beside: in.UserBeside(), log: Asked(in.Instructions)})
 	}
-	before := earlier{beside: in.UserBeside(), text: p.Render(), said: summary.Summary{
+	before := earlier{beside: in.UserBeside(), log: Asked(in.Instructions), text: p.Render(), said: summary.Summary{
 		CurrentTask: p.CurrentTask, Requests: p.Requests, Constraints: p.Constraints, CurrentPlan: p.CurrentPlan,
 		OpenItems: p.OpenItems, Decisions: p.Decisions, Conclusions: p.Conclusions,
 	}.Render(), user: []string{p.CurrentTask}}
@@ -191,7 +206,7 @@ func spoken(m *thread.Message) (all, voice string) {
 			a.WriteString(p.Text + "\n")
 		}
 	}
-	v.WriteString(injected.UserWords(m) + "\n")
+	v.WriteString(injected.UserWords(m) + "\n" + refusedWith(m) + "\n")
 	return a.String(), v.String()
 }
 
@@ -245,6 +260,7 @@ func (g *grounds) fault(s statement) string {
 	text := s.text
 	inIdentifier := make([]bool, len(text))
 	missing, tools, compared := false, false, false
+	named := 0 // identifiers that the span holds: a word each
 	ident.Extract(text, func(x ident.Ident) {
 		switch x.Type {
 		case ident.Quoted, ident.Name, ident.Number:
@@ -257,6 +273,7 @@ func (g *grounds) fault(s statement) string {
 			tools = tools || s.todo && !occurs(g.spoken, x.Surface)
 		}
 		compared = true
+		named++
 		missing = missing || !holdsIdentifier(g.all, x) && !inSentence(g.all, text, x)
 		for i := x.At; i < x.At+len(x.Surface); i++ {
 			inIdentifier[i] = true
@@ -285,10 +302,11 @@ func (g *grounds) fault(s statement) string {
 	if !g.quotes(text, s.user) {
 		return faultQuotation
 	}
+	whole := text
 	text = blanked(text, "`", "`")
 	own := unquoted(text)
 	sentences(own, func(p span) {
-		missing = missing || mentionsUser(own[p.from:p.to]) >= 0 && !g.saidOfUser(text[p.from:p.to])
+		missing = missing || mentionsUser(own[p.from:p.to]) >= 0 && !g.saidOfUser(text[p.from:p.to]) && !g.saidOfUser(whole[p.from:p.to])
 	})
 	if missing {
 		return faultUser
@@ -299,7 +317,7 @@ func (g *grounds) fault(s statement) string {
 			return faultWords
 		}
 	}
-	if 2*found < total {
+	if 2*(found+named) < total+named {
 		return faultWords
 	}
 	if found, total := shared(g.voice, text); tools || s.todo && 2*found < total {

@@ -185,7 +185,7 @@ func (f *workFold) refused(p pendingCall, w *resultWork, by proof) {
 	case w.barred:
 		text += " | by a permission rule"
 	case w.said != "":
-		text += ` | the user said: "` + w.said + `"`
+		text += ` | the user said: "` + clip.Brief(w.said, 2*maxArg) + `"`
 	default:
 		text += " | by the user"
 	}

@@ -153,7 +153,7 @@ const (
 func readResultWork(r *thread.ToolResult, text string) *resultWork {
 	w := &resultWork{}
 	class := toolpolicy.ClassOf(r.Tool)
-	head := strings.TrimSpace(text[:min(len(text), 2000)])
+	head := strings.TrimSpace(text[:min(len(text), maxRejection)])
 	w.readRejection(r, class, head)
 	if w.rejected || w.barred {
 		return w
@@ -205,15 +205,48 @@ func (w *resultWork) readRejection(r *thread.ToolResult, class toolpolicy.Class,
 	w.rejected = w.rejected || flagged && begins("[Request interrupted by user")
 	w.barred = flagged && (begins("Permission to use ") && strings.Contains(head, " has been denied") ||
 		begins("Claude requested permissions to ") && strings.Contains(head, "haven't granted"))
-	for _, mark := range [...]string{"the user said:\n", "the user said: ", "feedback: ", "<feedback>\n"} {
-		if _, rest, ok := strings.Cut(head, mark); ok && w.rejected {
-			rest, _, _ = strings.Cut(rest, "</feedback>")
-			rest, _, _ = strings.Cut(rest, "\n\nNote: The user's next message")
-			w.said = clip.Brief(strings.TrimSpace(rest), 2*maxArg)
-			return
-		}
+	if w.rejected {
+		w.said = saidInstead(head)
 	}
 }
+
+// saidInstead is what the user said in place of letting a call go on, as harnesses hand it
+// on in the call's result; empty where they hand on nothing.
+func saidInstead(head string) string {
+	for _, mark := range [...]string{"the user said:\n", "the user said: ", "feedback: ", "<feedback>\n"} {
+		if _, rest, ok := strings.Cut(head, mark); ok {
+			rest, _, _ = strings.Cut(rest, "</feedback>")
+			rest, _, _ = strings.Cut(rest, "\n\nNote: The user's next message")
+			return strings.TrimSpace(rest)
+		}
+	}
+	return ""
+}
+
+// refusedWith is what the user said in place of letting the call go on that a message
+// answers. What tools say that hand on the words of others is not asked: it can have any
+// form.
+func refusedWith(m *thread.Message) string {
+	r, ok := m.Result()
+	if !ok {
+		return ""
+	}
+	class := toolpolicy.ClassOf(r.Tool)
+	switch class {
+	case toolpolicy.Web, toolpolicy.Fetch, toolpolicy.Other:
+		return ""
+	}
+	if strings.Contains(r.Tool, "__") { // a server's: mcp__files__find
+		return ""
+	}
+	text := r.Text()
+	var w resultWork
+	w.readRejection(&r, class, strings.TrimSpace(text[:min(len(text), maxRejection)]))
+	return w.said
+}
+
+// maxRejection is how much of a result may be a refusal of the user's, in bytes.
+const maxRejection = 2000
 
 // readOutput reads the output of a command.
 func (w *resultWork) readOutput(s string) {

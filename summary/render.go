@@ -65,7 +65,7 @@ func (s Summary) write() (string, []Section) {
 	if s.CurrentTask != "" && !states(s.Requests, s.CurrentTask) { // said once
 		out = section(out, w, headTask, []Item{{Text: s.CurrentTask}}, (*writer).quoted)
 	}
-	out = section(out, w, headWork, workEntries(s.Work), func(w *writer, entry string) { w.raw(strings.TrimPrefix(entry, "- ")) })
+	out = section(out, w, headingOf(s.Work), workEntries(s.Work), func(w *writer, entry string) { w.raw(strings.TrimPrefix(entry, "- ")) })
 	out = section(out, w, headPlan, s.CurrentPlan, (*writer).step)
 	out = section(out, w, headOpen, s.OpenItems, (*writer).openItem)
 	out = section(out, w, headConstraints, s.Constraints, (*writer).quoted)
