@@ -99,6 +99,9 @@ A policy as NAME+model has its summaries written by a model of your choice, and
 --model-written adds that to each policy. Its requests are put into OUT/requests/NN,
 and answered in answer.txt there; the same command, given again, goes on from them.
 
+A policy as NAME@40k goes through the session step by step, as an agent does, in a
+window of that many tokens: its prompt is the last request, after all compactions.
+
 The same files give the same figures. Replay is open-loop: this says what is kept,
 not what is solved.`,
 		Example: `  palimpsest eval ~/.claude/projects

@@ -14,6 +14,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/eval/exam"
+	"github.com/palimpsest-ai/palimpsest/internal/budget"
 	"github.com/palimpsest-ai/palimpsest/internal/choice"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -149,15 +150,30 @@ func (x *examining) tell(p *printer, k *exam.Key) {
 // withModel ends the name of a contender whose summaries a model writes.
 const withModel = "+model"
 
+// atWindow stands between a policy and a context window in the name of a contender
+// that goes through the session step by step.
+const atWindow = "@"
+
 // examinee makes a contender of a policy's name or file, and of one with a model.
 func examinee(name string, counter *token.Counter, asked *exam.Requests) (exam.Contender, error) {
 	if name == exam.OwnSummary {
 		return exam.Contender{Name: name}, nil
 	}
 	base, modelled := strings.CutSuffix(name, withModel)
+	base, size, stepped := strings.Cut(base, atWindow)
 	settings, err := choice.Settings(base)
 	if err != nil {
-		return exam.Contender{}, fmt.Errorf("%w; an exam also knows %s, and each policy as NAME%s", err, exam.OwnSummary, withModel)
+		return exam.Contender{}, fmt.Errorf("%w; an exam also knows %s, and each policy as NAME%s or NAME%sWINDOW", err, exam.OwnSummary, withModel, atWindow)
+	}
+	if stepped {
+		window, _, err := budget.Parse(size)
+		switch {
+		case err != nil:
+			return exam.Contender{}, fmt.Errorf("%w: --contender %s: %w", errUsage, name, err)
+		case window <= 0 || modelled:
+			return exam.Contender{}, fmt.Errorf("%w: --contender %s: want a policy, %s and a context window in tokens, such as auto%s40k", errUsage, name, atWindow, atWindow)
+		}
+		return exam.Contender{Name: name, Sized: true, Make: stepByStep(base, counter, window)}, nil
 	}
 	c := exam.Contender{Name: name, Sized: settings.Own(), Make: maker(base, counter, nil)}
 	if modelled {

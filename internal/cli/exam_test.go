@@ -80,6 +80,31 @@ func examOf(t *testing.T, session string) string {
 	return dir
 }
 
+// TestExamStepByStep: the last request of a session in a window was compacted on
+// the way, and fits what the window leaves beside the answer. A window that is none
+// is refused.
+func TestExamStepByStep(t *testing.T) {
+	dir, out := examOf(t, "fix-retry.claude-code.jsonl"), filepath.Join(t.TempDir(), "out")
+	status, stdout, stderr := run(t, "eval", "--exam", dir, "-o", out, "--budget", "8k", "--contender", "auto@20k", "--json")
+	var k exam.Key
+	if err := json.Unmarshal([]byte(stdout), &k); status != done || err != nil || len(k.Readers) != 1 {
+		t.Fatalf("status %d, %v, %s", status, err, stderr)
+	}
+	r := k.Readers[0]
+	if n, _, _ := strings.Cut(r.Note, " "); n < "2" || !strings.Contains(r.Note, "compactions in a window of 20000 tokens") || r.Size == 0 || r.Size > 16_000 {
+		t.Errorf("%d tokens, %s", r.Size, r.Note)
+	}
+	text, err := os.ReadFile(filepath.Join(out, "readers", r.Number, "prompt.txt"))
+	if err != nil || !strings.Contains(string(text), "## Where the work stands") {
+		t.Errorf("%v: no summary in %.200q", err, text)
+	}
+	for _, name := range []string{"auto@", "auto@10%", "auto@40k+model", "nobody@40k"} {
+		if status, _, stderr := run(t, "eval", "--exam", dir, "-o", out+"2", "--contender", name, "--budget", "8k"); status != usage || stderr == "" {
+			t.Errorf("%s: status %d, %s", name, status, stderr)
+		}
+	}
+}
+
 // TestExamWithModel: what policies ask a model lies in files, word for word and once;
 // answers there go through the product, which says what it made of them, and only
 // then there are prompts.
