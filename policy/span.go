@@ -109,7 +109,7 @@ func (s *Situation) before(entries []entry, end int) (*old, error) {
 // most budget tokens where the task allows it.
 func (s *Situation) extract(ctx context.Context, o *old, budget int) (summary.Summary, error) {
 	all := uncopied.Messages(s.Thread)
-	in := summarize.Input{Log: all[:o.end], Previous: o.known, Context: all[o.end:], Budget: budget, Instructions: s.Instructions}
+	in := summarize.Input{Log: all, Previous: o.known, Context: all[o.end:], Budget: budget, Instructions: s.Instructions}
 	var hidden plan.Actions
 	if s.Current != nil {
 		hidden = s.Current.Actions()

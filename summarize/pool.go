@@ -183,17 +183,18 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 		b.foldWork(in, of)
 	}
 	b.overtake(in.Context, of)
+	b.catchUp(in, of)
 	b.finish()
 	return b.pool
 }
 
-// foldWork says where the work stands at the end of the span. What was said to come
-// next is left out once the prompt shows a later step.
+// foldWork says where the work stands at the end of the log. What was said to come
+// next is left out where the prompt shows it.
 func (b *builder) foldWork(in *Input, of func(*thread.Message) *facts) {
 	var before state.Work
 	log := in.Log
 	if log == nil {
-		log = in.Messages
+		log = slices.Concat(in.Messages, in.Context)
 		if in.Previous != nil {
 			before = in.Previous.Work
 		}
