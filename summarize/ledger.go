@@ -49,7 +49,7 @@ func (b *builder) todo(m *thread.Message, c *callFacts) {
 }
 
 // catchUp takes over how far the agent's list of tasks is at the end of the log. Where
-// another summary follows that list stands there.
+// another summary follows, the list stands there.
 func (b *builder) catchUp(in *Input, of func(*thread.Message) *facts) {
 	calls := map[string]*callFacts{}
 	for i := range in.Context {

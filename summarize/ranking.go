@@ -76,7 +76,7 @@ func (s *selection) weight(c *candidate) float32 {
 			return wordsWeight / 2
 		}
 		return wordsWeight
-	case secSaid, secFailed:
+	case secSaid, secReport, secFailed:
 		if s.pool.written && c.section == secFailed && c.at < 0 {
 			return ruleWeight
 		}

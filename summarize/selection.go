@@ -11,13 +11,13 @@ import (
 // floors are the shares of the budget that each section may fill before the
 // sections compete: without them the most numerous kind would take it all.
 var floors = [sections]float32{
-	secConstraint: 0.08, secPlan: 0.08, secDecision: 0.06, secFailed: 0.14, secSaid: 0.45, secChange: 0.10, secFile: 0.12,
+	secConstraint: 0.08, secPlan: 0.08, secDecision: 0.06, secFailed: 0.14, secSaid: 0.45, secReport: 0.06, secChange: 0.10, secFile: 0.12,
 	secOutcome: 0.05, secFact: 0.05, secOpen: 0.04, secArtifact: 0.05, secSnippet: 0.15,
 }
 
 // smallFloors are those of a small budget: a reader of so little needs the story.
 var smallFloors = [sections]float32{
-	secConstraint: 0.08, secPlan: 0.08, secDecision: 0.06, secFailed: 0.14, secSaid: 0.60, secChange: 0.10, secFile: 0.08,
+	secConstraint: 0.08, secPlan: 0.08, secDecision: 0.06, secFailed: 0.14, secSaid: 0.60, secReport: 0.04, secChange: 0.10, secFile: 0.08,
 	secOutcome: 0.0167, secFact: 0.05, secOpen: 0.04, secArtifact: 0.05, secSnippet: 0.05,
 }
 

@@ -17,7 +17,7 @@ type Input struct {
 	Messages []thread.Message
 	// Log is all that was said so far, also what stays in the prompt, before and after
 	// the span, or is put aside: where the work stands is read off the calls in all of
-	// it. Nil stands for Messages and Context after what Previous knows.
+	// it. Nil stands for Messages after what Previous knows.
 	Log []thread.Message
 	// Continued says that another summary, of messages that follow, is made beside
 	// this one: where the work stands is left to it.
