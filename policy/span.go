@@ -109,7 +109,7 @@ func (s *Situation) oldPartBefore(entries []entry, end int) (*oldPart, error) {
 // most budget tokens where the task allows it.
 func (s *Situation) extractSummary(ctx context.Context, o *oldPart, budget int) (summary.Summary, error) {
 	all := uncopied.Messages(s.Thread)
-	in := summarize.Input{Log: all[:o.end], Previous: o.knownSummary, Context: all[o.end:], Budget: budget, Instructions: s.Instructions}
+	in := summarize.Input{Log: all, Previous: o.knownSummary, Context: all[o.end:], Budget: budget, Instructions: s.Instructions}
 	var hidden plan.Actions
 	if s.Current != nil {
 		hidden = s.Current.Actions()

@@ -213,7 +213,7 @@ func (v *View) runs(end int) [][]int {
 func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Executed, err error) {
 	at := v.positions(p.Span)
 	end := at[len(at)-1] + 1
-	in := summarize.Input{Messages: make([]thread.Message, len(at)), Log: v.messages[:end], Context: v.messages[end:], Shown: v.shown(at), Answers: v.Answers, Instructions: v.Instructions, Sent: v.Sent}
+	in := summarize.Input{Messages: make([]thread.Message, len(at)), Log: v.messages, Context: v.messages[end:], Shown: v.shown(at), Answers: v.Answers, Instructions: v.Instructions, Sent: v.Sent}
 	for n, i := range at {
 		in.Messages[n] = v.messages[i]
 	}

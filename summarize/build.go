@@ -42,6 +42,8 @@ func (s *selection) build() summary.Summary {
 		switch k.section {
 		case secSaid:
 			out.Conclusions = append(out.Conclusions, item)
+		case secReport:
+			out.Reports = append(out.Reports, item)
 		case secFact:
 			out.Facts = append(out.Facts, item)
 		default:

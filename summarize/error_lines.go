@@ -170,15 +170,15 @@ func errorText(r *resultFacts) (string, []mention) {
 
 // reason is what a failed result says about why: its most telling lines, in order.
 func reason(r *resultFacts) (string, []mention) {
+	found := diagnostics(r)
 	best := float32(0)
-	for n := range r.errors {
-		best = max(best, telltale(&r.errors[n]))
+	for _, p := range found {
+		best = max(best, telltale(p))
 	}
 	var lines []string
 	var idents []mention
 	size := 0
-	for n := range r.errors {
-		p := &r.errors[n]
+	for _, p := range found {
 		if telltale(p) < best || exitCode(p.text) >= 0 || slices.Contains(lines, p.text) {
 			continue
 		}
@@ -204,14 +204,50 @@ func reason(r *resultFacts) (string, []mention) {
 	return "", nil
 }
 
+// diagnostics are the lines of a failed output that report an error, and those that a
+// compiler or a linter writes about a column of a file, mostly without any such word, in
+// order.
+func diagnostics(r *resultFacts) []*piece {
+	all := make([]*piece, 0, len(r.errors))
+	for n := range r.errors {
+		all = append(all, &r.errors[n])
+	}
+	if r.source == inSearch || r.source == inRead {
+		return all
+	}
+	for n := range r.keys {
+		if p := &r.keys[n]; p.window == 0 && inColumn(p.text) {
+			all = append(all, p)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *piece) int { return a.line - b.line })
+	return all
+}
+
 // telltale is how much a line of a failed output says about why: more where it names
 // a place in a file.
 func telltale(p *piece) float32 {
 	score := min(p.score, 2)
+	if p.score == 0 && inColumn(p.text) {
+		score = 1
+	}
 	if placed(p.text) {
 		score += 2
 	}
 	return score
+}
+
+// inColumn reports whether a line begins with a column in a file: "a/b.go:12:3: ".
+func inColumn(s string) bool {
+	if !placed(s) {
+		return false
+	}
+	rest := strings.TrimLeft(s[strings.IndexAny(s, ":(")+1:], "0123456789")
+	if rest == "" || rest[0] != ':' && rest[0] != ',' {
+		return false
+	}
+	column := strings.TrimLeft(rest[1:], "0123456789")
+	return len(column) < len(rest)-1 && column != "" && (column[0] == ':' || column[0] == ')')
 }
 
 // placed reports whether a line begins with a place in a file: "a/b.go:12:3: ".

@@ -75,6 +75,7 @@ type resultFacts struct {
 	tasks        map[string]string // of a task list that was shown: the status by id
 	fields       thread.Fields
 	rows         []string // of a JSON document, its records
+	report       []piece  // what a sub-agent answered, in paragraphs
 	text         string   // all of it on one line, where it is next to nothing
 	work         *resultWork
 }
@@ -82,11 +83,12 @@ type resultFacts struct {
 // limits of what one message may contribute, so that a huge one costs no more
 // than it can be worth.
 const (
-	maxLine     = 180  // bytes of one piece of tool output
-	maxSentence = 420  // bytes of one piece of what people and models said
-	maxKeys     = 1500 // lines with identifiers of one result
-	maxErrors   = 24   // error lines of one result
-	maxRules    = 24   // rules of one user message
+	maxLine     = 180      // bytes of one piece of tool output
+	maxSentence = 420      // bytes of one piece of what people and models said
+	maxKeys     = 1500     // lines with identifiers of one result
+	maxErrors   = 24       // error lines of one result
+	maxRules    = 24       // rules of one user message
+	maxReport   = 24 << 10 // bytes of a sub-agent's report
 )
 
 // read extracts the facts of a message. It is pure.
@@ -194,6 +196,9 @@ func readResult(r thread.ToolResult) *resultFacts {
 	}
 	f.exit = exitCode(s)
 	f.work = readResultWork(&r, s)
+	if toolpolicy.ClassOf(r.Tool) == toolpolicy.Agent && r.Outcome != thread.Failure && !(f.work != nil && (f.work.started != "" || f.work.rejected)) {
+		f.report = paragraphs(s[:clip.Boundary(s, min(len(s), maxReport))])
+	}
 	f.rows = jsonrows.Lines(s, false)
 	line := 0 // of those that are not empty: nothing is missing where the others are
 	for n, p := range lineSpans(s) {

@@ -7,6 +7,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
 type task struct {
@@ -44,6 +45,32 @@ func (b *builder) todo(m *thread.Message, c *callFacts) {
 			b.CurrentPlan = append(b.CurrentPlan, summary.Step{Text: clip.Brief(t.text, maxSentence), Status: t.status, Sources: source})
 		}
 		b.listed = true
+	}
+}
+
+// catchUp takes over how far the agent's list of tasks is at the end of the log. Where
+// another summary follows, the list stands there.
+func (b *builder) catchUp(in *Input, of func(*thread.Message) *facts) {
+	calls := map[string]*callFacts{}
+	for i := range in.Context {
+		m := &in.Context[i]
+		f := of(m)
+		for n := range f.calls {
+			if c := &f.calls[n]; c.class == toolpolicy.Todo {
+				calls[c.id] = c
+				b.todo(m, c)
+			}
+		}
+		if f.result == nil {
+			continue
+		}
+		if c := calls[f.result.callID]; c != nil {
+			b.nameTask(c, f.result)
+			b.seeTasks(f.result)
+		}
+	}
+	if in.Continued && len(calls) > 0 {
+		b.tasks, b.CurrentPlan, b.listed = nil, nil, false
 	}
 }
 

@@ -53,9 +53,9 @@ func (c *Memory) facts(m *thread.Message) *facts {
 // size is about what facts take, in bytes.
 func (f *facts) size() int {
 	n := 256 + len(f.user)
-	lists := [][]piece{f.rules, f.said, f.recap, nil, nil}
+	lists := [][]piece{f.rules, f.said, f.recap}
 	if f.result != nil {
-		lists[3], lists[4] = f.result.errors, f.result.keys
+		lists = append(lists, f.result.errors, f.result.keys, f.result.report)
 	}
 	for _, list := range lists {
 		for i := range list {

@@ -83,6 +83,7 @@ func paragraphs(s string) []piece {
 			glued = text
 			if len(glued) > 2*maxGlued {
 				glued = ""
+				line++ // it is missing where the others are
 			}
 		default:
 			at := announcedAt(text)

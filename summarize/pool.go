@@ -22,6 +22,7 @@ const (
 	secDecision
 	secFailed
 	secSaid
+	secReport
 	secOutcome
 	secFact
 	secOpen
@@ -97,9 +98,10 @@ type builder struct {
 	*pool
 	messages []thread.Message
 	facts    []*facts
-	tasks    []task         // of a task list kept by single calls
-	listed   bool           // the agent wrote a whole list of tasks
-	before   []summary.Step // of the plan of the previous summary
+	tasks    []task             // of a task list kept by single calls
+	listed   bool               // the agent wrote a whole list of tasks
+	before   []summary.Step     // of the plan of the previous summary
+	logged   map[thread.ID]bool // summaries of the agent's own: whether the log holds what they sum up
 	calls    map[string]callRef
 	fileAt   map[string]int
 	based    map[string][]string // the paths of files with folders, by their last part
@@ -145,7 +147,7 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 	b.replied, b.agreed = make([]bool, len(b.facts)), make([]bool, len(b.facts))
 	for i, next := len(b.facts)-1, ""; i >= 0; i-- {
 		b.replied[i] = substantial(next) && !answers(next)
-		b.agreed[i] = answers(next) || next != "" && !substantial(next) && !strings.HasSuffix(next, "?")
+		b.agreed[i] = answers(next) || picks(next) || next != "" && !substantial(next) && !strings.HasSuffix(next, "?")
 		if b.messages[i].StartsTurn() {
 			next = b.facts[i].user
 		}
@@ -159,6 +161,9 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 	}
 	b.together = in.Together
 	b.Span, b.asked = spanOf(in), stemsOf(in.Instructions)
+	if b.logged = loggedRecaps(in.Log); in.Log == nil {
+		b.logged = loggedRecaps(in.Messages)
+	}
 	for i, f := range b.facts {
 		m := &b.messages[i]
 		if f.user != "" {
@@ -183,12 +188,15 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 		b.foldWork(in, of)
 	}
 	b.overtake(in.Context, of)
+	if in.Log != nil {
+		b.catchUp(in, of)
+	}
 	b.finish()
 	return b.pool
 }
 
-// foldWork says where the work stands at the end of the span. What was said to come
-// next is left out once the prompt shows a later step.
+// foldWork says where the work stands at the end of the log. What was said to come
+// next is left out where the prompt shows it.
 func (b *builder) foldWork(in *Input, of func(*thread.Message) *facts) {
 	var before state.Work
 	log := in.Log
@@ -333,6 +341,28 @@ func answers(s string) bool {
 	first := strings.ToLower(strings.Trim(firstWord(s), ",.;:!?-—()#"))
 	return answerWords[first] || len(first) == 1 && isDigit(first[0])
 }
+
+// picks reports whether a user message names one of several options by its letter or its
+// number: "I think B, nested in the options".
+func picks(s string) bool {
+	words := strings.Fields(s)
+	for i, w := range words[:min(len(words), optionWords)] {
+		bare := strings.Trim(w, ".,:;!?()*")
+		if len(bare) != 1 {
+			continue
+		}
+		switch c := bare[0]; {
+		case c >= 'B' && c <= 'H', c == 'A' && (i > 0 || len(words) == 1 || w != bare):
+			return true
+		case isDigit(c) && (i == 0 || strings.EqualFold(words[i-1], "option")):
+			return true
+		}
+	}
+	return false
+}
+
+// optionWords is within how many words of a message an option is named.
+const optionWords = 8
 
 func (b *builder) user(i int, m *thread.Message, f *facts) {
 	if b.once('u', f.user) {

@@ -47,6 +47,7 @@ func (b *builder) previous(s *summary.Summary) {
 	}
 	b.previousGroups(secFact, s.Facts, 1)
 	b.previousWords(s.Conclusions)
+	b.previousGroups(secReport, s.Reports, reportWorth)
 	b.previousGroups(secSnippet, s.Identifiers, 0.2)
 }
 

@@ -73,7 +73,7 @@ func (s *selection) weight(c *candidate) float32 {
 			return 2 * wordsWeight
 		}
 		return s.shares().changes
-	case secSaid, secFailed:
+	case secSaid, secReport, secFailed:
 		if s.pool.written && c.section == secFailed && c.at < 0 {
 			return ruleWeight
 		}

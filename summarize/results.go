@@ -50,6 +50,10 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 	}
 	b.outcome(i, m, asked, c, r, class, outcome)
 
+	if c != nil && len(r.report) > 0 {
+		b.report(i, m, c, r)
+		return
+	}
 	base := float32(0.1)
 	switch class {
 	case toolpolicy.Agent, toolpolicy.Question, toolpolicy.Web, toolpolicy.Fetch:

@@ -3,6 +3,7 @@ package summarize
 import (
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -44,6 +45,9 @@ const (
 	// wordsAgreed multiplies the worth of what the user answered, as with "yes, do that":
 	// what was agreed stands there alone.
 	wordsAgreed = 1.5
+	// wordsOffered is what an option is worth that the user chose among: "B" says nothing
+	// without the others.
+	wordsOffered = 5
 	// toldBefore is what is left of words that a failed attempt quotes.
 	toldBefore = 0.02
 	// fullWords is the length, in bytes, below which a piece is worth less: a few words
@@ -93,7 +97,10 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 			b.OpenItems = append(b.OpenItems, summary.OpenItem{Description: p.text, Priority: summary.Medium, Turn: m.Turn, Sources: []thread.ID{m.ID}})
 			b.entry(secOpen, i, 4, p.idents)
 		default:
-			if final && b.agreed[i] {
+			switch {
+			case final && b.agreed[i] && listItem(p.text):
+				base = wordsOffered
+			case final && b.agreed[i]:
 				base *= wordsAgreed
 			}
 			b.piece(secSaid, &g, i, base*age, p).terms = b.terms.add(i, p.terms)
@@ -102,10 +109,46 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 	b.groups[secSaid] = append(b.groups[secSaid], g)
 }
 
+// reportWorth is what a piece of a sub-agent's report is worth by itself.
+const reportWorth = 1.5
+
+// report takes what a sub-agent answered, behind what it was asked for. It reports once:
+// no call brings the same words again.
+func (b *builder) report(i int, m *thread.Message, c *callFacts, r *resultFacts) {
+	asked := c.input
+	if rest, ok := strings.CutPrefix(asked, "description="); ok {
+		asked, _, _ = strings.Cut(rest, " prompt=")
+	}
+	g := group{label: clip.Brief(asked, maxLabel), turn: m.Turn, sources: []thread.ID{m.ID}}
+	if len(r.report) == 1 && len(r.report[0].text) < fullWords {
+		return // it tells that something was started, and nothing more
+	}
+	for n, p := range r.report {
+		if strings.HasPrefix(p.text, "agentId: ") || !p.says() || heading(p.text) && len(p.idents) == 0 || !b.once('t', p.text) {
+			continue
+		}
+		base := float32(reportWorth) * b.age(i) * min(1, float32(len(p.text))/fullWords)
+		switch {
+		case p.code:
+			base *= wordsCode
+		case narration(p.text):
+			base *= wordsAnnounced
+		case n == 0 || p.cues&(decisionCue|choiceCue|failureCue) != 0:
+			base += telling
+		}
+		b.piece(secReport, &g, i, base, p).terms = b.terms.add(i, p.terms)
+	}
+	b.groups[secReport] = append(b.groups[secReport], g)
+}
+
 // recap takes what a summary of the agent's own says, as lines that may be chosen.
 func (b *builder) recap(i int, m *thread.Message, f *facts) {
 	g := group{label: "the agent's earlier summary", turn: m.Turn, sources: []thread.ID{m.ID}}
 	past := b.stepsAfter(i) > freshSteps
+	weight := float32(recapWorth)
+	if b.logged[m.ID] {
+		weight = recapLogged
+	}
 	passed := false // below a heading of what was to be done then
 	for _, p := range f.recap {
 		if heading(p.text) {
@@ -117,7 +160,7 @@ func (b *builder) recap(i int, m *thread.Message, f *facts) {
 		if passed || len(p.text) < 4 || b.quoted(p.text) || !b.once('t', p.text) {
 			continue
 		}
-		base := 1.2 * b.age(i) * min(1, float32(len(p.text))/60)
+		base := weight * b.age(i) * min(1, float32(len(p.text))/60)
 		if p.code || narration(p.text) {
 			base *= 0.2
 		}
@@ -130,6 +173,29 @@ func (b *builder) recap(i int, m *thread.Message, f *facts) {
 			b.entry(secArtifact, i, 6, nil)
 		}
 	}
+}
+
+// What a line of the agent's earlier summary is worth, and where the log holds what it
+// sums up: then the log says it, and also what became of it.
+const (
+	recapWorth  = 1.2
+	recapLogged = 0.05
+)
+
+// loggedRecaps are the summaries of the agent's own whose messages the log holds.
+func loggedRecaps(log []thread.Message) map[thread.ID]bool {
+	all := map[thread.ID]bool{}
+	steps := 0
+	for i := range log {
+		switch m := &log[i]; {
+		case m.Kind == thread.Recap:
+			all[m.ID] = steps > freshSteps
+			steps = 0
+		case m.Role == thread.Assistant:
+			steps++
+		}
+	}
+	return all
 }
 
 // freshSteps is how many steps after a summary of the agent's own what it says of

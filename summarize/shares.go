@@ -15,7 +15,7 @@ type shares struct {
 
 var largeShares = shares{
 	floors: [sections]float32{
-		secConstraint: 0.08, secPlan: 0.08, secDecision: 0.06, secFailed: 0.14, secSaid: 0.45, secChange: 0.10, secFile: 0.12,
+		secConstraint: 0.08, secPlan: 0.08, secDecision: 0.06, secFailed: 0.14, secSaid: 0.45, secReport: 0.06, secChange: 0.10, secFile: 0.12,
 		secOutcome: 0.05, secFact: 0.05, secOpen: 0.04, secArtifact: 0.05, secSnippet: 0.15,
 	},
 	requests: 0.30, snippets: 0.20, changes: wordsWeight,
@@ -24,7 +24,7 @@ var largeShares = shares{
 // smallShares are those of a small budget: a reader of so little needs the story.
 var smallShares = shares{
 	floors: [sections]float32{
-		secConstraint: 0.08, secPlan: 0.08, secDecision: 0.06, secFailed: 0.14, secSaid: 0.60, secChange: 0.10, secFile: 0.08,
+		secConstraint: 0.08, secPlan: 0.08, secDecision: 0.06, secFailed: 0.14, secSaid: 0.60, secReport: 0.04, secChange: 0.10, secFile: 0.08,
 		secOutcome: 0.0167, secFact: 0.05, secOpen: 0.04, secArtifact: 0.05, secSnippet: 0.05,
 	},
 	requests: 0.20, snippets: 0.10, changes: wordsWeight / 2,

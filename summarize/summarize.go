@@ -15,8 +15,8 @@ import (
 type Input struct {
 	// Messages is the span, in thread order, with ids and turns set.
 	Messages []thread.Message
-	// Log is all that was said up to the end of the span, also what stays in the
-	// prompt or is put aside: where the work stands is read off the calls in all of
+	// Log is all that was said so far, also what stays in the prompt, before and after
+	// the span, or is put aside: where the work stands is read off the calls in all of
 	// it. Nil stands for Messages after what Previous knows.
 	Log []thread.Message
 	// Continued says that another summary, of messages that follow, is made beside

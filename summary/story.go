@@ -23,6 +23,7 @@ const (
 	labelAssistant = "assistant"
 	labelFailed    = "failed"
 	labelChanged   = "changed"
+	labelReport    = "sub-agent"
 )
 
 // story puts what was asked, said, tried and changed in the order in which it
@@ -46,6 +47,7 @@ func (s Summary) story() [][]told {
 	add(labelAssistant, s.Conclusions, 0)
 	add(labelFailed, s.FailedAttempts, 0)
 	add(labelChanged, s.Changes, 0)
+	add(labelReport, s.Reports, 0)
 	slices.SortStableFunc(all, func(a, b told) int { return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.at, b.at)) })
 	var turns [][]told
 	for i := range all {

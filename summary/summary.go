@@ -46,6 +46,9 @@ type Summary struct {
 	Changes []Item `json:"changes,omitempty"`
 	// FailedAttempts are what was tried and did not work.
 	FailedAttempts []Item `json:"failed_attempts,omitempty"`
+	// Reports are what sub-agents that the assistant started answered, each behind what
+	// it was asked for.
+	Reports []Item `json:"reports,omitempty"`
 	// Conclusions are what the assistant said at the end of each turn.
 	Conclusions []Item `json:"conclusions,omitempty"`
 	// Identifiers are names, paths, hashes and numbers that later steps are

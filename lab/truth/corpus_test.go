@@ -73,7 +73,7 @@ func judge(t *testing.T, log []thread.Message, budget int) (truth.Report, summar
 		return truth.Report{}, summarize.Result{}, false
 	}
 	var e summarize.Extractive
-	s, err := e.Summarize(context.Background(), summarize.Input{Messages: log[:end], Context: log[end:], Budget: budget})
+	s, err := e.Summarize(context.Background(), summarize.Input{Messages: log[:end], Log: log, Context: log[end:], Budget: budget})
 	if errors.Is(err, summarize.ErrBudget) {
 		return truth.Report{}, summarize.Result{}, false
 	}

@@ -78,7 +78,7 @@ func (j *judge) quotes(s summary.Summary) {
 	for _, it := range s.Facts {
 		j.quote(it)
 	}
-	for _, it := range s.Identifiers {
+	for _, it := range slices.Concat(s.Identifiers, s.Reports) {
 		j.quote(it)
 	}
 	for _, it := range s.Changes {

@@ -85,7 +85,6 @@ func (j *judge) said(s summary.Summary) {
 			j.byAssistant(kindOpenItem, o.Context, o.Turn, o.Sources)
 		}
 	}
-	j.plan(s.CurrentPlan)
 }
 
 func (j *judge) byUser(k Kind, log []thread.Message, words string, turn int, sources []thread.ID) {

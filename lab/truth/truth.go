@@ -157,16 +157,24 @@ func (f Finding) String() string {
 // stand beside the summary: only the current task may be taken from there.
 func Check(log []thread.Message, end int, s summary.Summary) Report {
 	end = min(max(end, 0), len(log))
-	j := &judge{all: log, replay: follow(log[:end]), report: Report{Counts: map[Kind]Count{}}, clean: map[thread.ID][]text{}}
+	j := newJudge(log, end)
 	j.said(s)
 	j.files(s.Files)
 	j.outcomes(s.ToolOutcomes)
 	j.attempts(s.FailedAttempts)
 	j.quotes(s)
-	j.work(s.Work)
 	j.artifacts(s.Artifacts)
+	now := newJudge(log, len(log)) // these are read off all of the log
+	now.plan(s.CurrentPlan)
+	now.work(s.Work)
+	j.report.Add(now.report)
 	slices.SortStableFunc(j.report.Findings, func(a, b Finding) int { return cmp.Compare(a.Kind, b.Kind) })
 	return j.report
+}
+
+// newJudge judges by the first end messages of a log.
+func newJudge(log []thread.Message, end int) *judge {
+	return &judge{all: log, replay: follow(log[:end]), report: Report{Counts: map[Kind]Count{}}, clean: map[thread.ID][]text{}}
 }
 
 // judge collects verdicts.
