@@ -98,8 +98,8 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 			b.entry(secOpen, i, 4, p.idents)
 		default:
 			switch {
-			case final && b.agreed[i] && listItem(p.text):
-				base = wordsOffered
+			case final && b.agreed[i] && offers(p.text):
+				base = wordsOffered * min(1, float32(len(p.text))/fullWords)
 			case final && b.agreed[i]:
 				base *= wordsAgreed
 			}
@@ -108,6 +108,9 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 	}
 	b.groups[secSaid] = append(b.groups[secSaid], g)
 }
+
+// offers reports whether a piece holds an item of a list, perhaps below its heading.
+func offers(s string) bool { return listItem(s[strings.LastIndexByte(s, '\n')+1:]) }
 
 // reportWorth is what a piece of a sub-agent's report is worth by itself.
 const reportWorth = 1.5
