@@ -695,6 +695,7 @@ export type StateState = {
 }
 
 export type StateWork = {
+  again?: boolean
   branch?: StateSeen
   checks?: Array<StateCheck>
   commits?: Array<StateCommit>
@@ -760,11 +761,13 @@ export type SummarySummary = {
   current_plan?: Array<SummaryStep>
   current_task?: string
   decisions?: Array<SummaryDecision>
+  elsewhere?: Array<number>
   facts?: Array<SummaryItem>
   failed_attempts?: Array<SummaryItem>
   files?: Array<SummaryFile>
   identifiers?: Array<SummaryItem>
   open_items?: Array<SummaryOpenItem>
+  reports?: Array<SummaryItem>
   requests?: Array<SummaryItem>
   span: ThreadSpan
   tool_outcomes?: Array<SummaryToolOutcome>
