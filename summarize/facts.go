@@ -200,6 +200,10 @@ func readResult(r thread.ToolResult) *resultFacts {
 		f.report = paragraphs(s[:clip.Boundary(s, min(len(s), maxReport))])
 	}
 	f.rows = jsonrows.Lines(s, false)
+	var worth func(n int, line string) float32
+	if f.source == inRead {
+		worth = worthOfCode(s)
+	}
 	line := 0 // of those that are not empty: nothing is missing where the others are
 	for n, p := range lineSpans(s) {
 		f.lines = n + 1
@@ -221,7 +225,11 @@ func readResult(r thread.ToolResult) *resultFacts {
 			f.errors = appendPieces(f.errors, s, span{p.from, p.from + clip.CutBefore(s[p.from:p.to], maxSentence)}, line, score, true)
 		}
 		if len(f.keys) < maxKeys && f.rows == nil && (score == 0 || f.source == inRead || f.source == inSearch) && !(f.source == inSearch && bareHit(s[p.from:p.to])) {
-			f.keys = appendPieces(f.keys, s, p, line, 0, false)
+			score := float32(0)
+			if worth != nil {
+				score = worth(n, s[p.from:p.to])
+			}
+			f.keys = appendPieces(f.keys, s, p, line, score, score >= reasonWorth)
 		}
 	}
 	for n, row := range f.rows {

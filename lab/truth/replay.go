@@ -187,9 +187,10 @@ func (r *replay) called(at, turn int, tc thread.ToolCall) {
 }
 
 var (
-	shellTool  = regexp.MustCompile(`(?i)bash|shell|exec|terminal|run_command|^run$|^cmd$`)
-	exitCode   = regexp.MustCompile(`(?im)^(?:Exit code|Process exited with code|Command exited with code|exit status|Command failed with exit code|.*"exit_code":)[: ]*(-?\d+)`)
-	rejection  = regexp.MustCompile(`(?i)^(?:\[?Request interrupted by user|The user doesn't want to (?:proceed|take this action)|.{0,40}rejected by (?:the )?user|User (?:rejected|declined|denied|aborted))`)
+	shellTool = regexp.MustCompile(`(?i)bash|shell|exec|terminal|run_command|^run$|^cmd$`)
+	exitCode  = regexp.MustCompile(`(?im)^(?:Exit code|Process exited with code|Command exited with code|exit status|Command failed with exit code|.*"exit_code":)[: ]*(-?\d+)`)
+	rejection = regexp.MustCompile(`(?i)^(?:\[?Request interrupted by user|The user doesn't want to (?:proceed|take this action)|.{0,40}rejected by (?:the )?user|User (?:rejected|declined|denied|aborted)|` +
+		`Permission to use .{1,80} has been denied|Claude requested permissions to .{1,300} haven't granted)`)
 	refusal    = regexp.MustCompile(`(?i)^[\s\[(*#>-]{0,3}(?:errors?\s*[:\])]|error \w+ing\b|error executing|failed to |failure:|exception:|access denied|permission denied|forbidden\b|cannot |could not |unable to |no such |[\w ]{0,30} not found\b|[\w ]{0,40} is not (?:enough|allowed|permitted|available|valid))`)
 	errorField = regexp.MustCompile(`^\s*\{\s*"(?:error|errors)"\s*:\s*("(?:[^"\\]|\\.)+"|\{|\[\s*[^\]\s])`)
 	userSaid   = regexp.MustCompile(`(?s)the user said:\s*(.*)$`)
