@@ -23,7 +23,7 @@
 // their order: said.go takes words and earlier summaries of the agent's own,
 // previous.go the summary that this one replaces, results.go results with their
 // calls, failed_attempts.go what failed and what mended it, changes.go what edits
-// wrote, ledger.go the files and the plan. current.go takes out lines that a later
+// wrote, ledger.go the files and the plan, plan_file.go the plan that stands in a file. current.go takes out lines that a later
 // answer or edit made out of date.
 //
 // 3. Weigh. names.go finds the identifiers, salience.go how likely each is written in

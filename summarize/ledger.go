@@ -243,6 +243,9 @@ func (b *builder) finish() {
 		}
 		base += 0.7 * float32(min(len(f.Sources)-1, 4)) // often touched, soon touched again
 		idents := mentions(nil, f.Path)
+		if f.Path == b.planFile {
+			f.Note = addNote(f.Note, "keeps the plan")
+		}
 		if text := b.small[f.Path]; text != "" {
 			f.Note = addNote(f.Note, holds+text)
 			idents = mentions(idents, text)

@@ -116,6 +116,7 @@ type builder struct {
 	standing map[string]*standing
 	replied  []bool            // by message: whether the user's next words tell what was asked
 	agreed   []bool            // by message: whether the user's next words answer it, and mean nothing without it
+	planFile string            // the file that the agent keeps its plan in
 	small    map[string]string // of files that hold next to nothing: what
 	seen     map[said]struct{} // texts taken, so that nothing is said twice
 	idents   []int32           // storage for candidates
@@ -190,6 +191,9 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 	b.overtake(in.Context, of)
 	if in.Log != nil {
 		b.catchUp(in, of)
+	}
+	if !in.Continued && !b.listed && len(b.tasks) == 0 {
+		b.planInFile(in, of)
 	}
 	b.finish()
 	return b.pool

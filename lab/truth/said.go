@@ -201,6 +201,10 @@ func (j *judge) plan(steps []summary.Step) {
 	for _, s := range steps {
 		statement := "[" + s.Status + "] " + s.Text
 		j.named(s.Sources, statement)
+		if j.ticked(s) {
+			j.isTrue(kindPlan)
+			continue
+		}
 		key := normal(s.Text)
 		var same []todo
 		for _, t := range j.todo {
@@ -244,6 +248,62 @@ func (j *judge) plan(steps []summary.Step) {
 			j.isFalse(kindPlan, Finding{Statement: statement, Reason: "no list and no words of the assistant hold it", Sources: s.Sources})
 		}
 	}
+}
+
+// ticked reports whether a Markdown file holds the step with a box of that status, or its
+// text as a heading over steps of that status.
+func (j *judge) ticked(s summary.Step) bool {
+	text := strings.TrimSuffix(s.Text, "…")
+	if text == "" {
+		return false
+	}
+	for _, f := range j.replay.files {
+		if !strings.HasSuffix(f.path, ".md") || f.deleted || !f.whole || len(f.parts) != 1 {
+			continue
+		}
+		under, done, open := false, 0, 0
+		fenced := false
+		for _, line := range f.parts[0].lines {
+			trimmed := strings.TrimSpace(line)
+			if strings.HasPrefix(trimmed, "```") {
+				fenced = !fenced
+			}
+			if fenced {
+				continue
+			}
+			if strings.HasPrefix(line, "#") {
+				under = strings.HasPrefix(strings.TrimLeft(line, "# "), text)
+			}
+			_, rest, boxed := strings.Cut(trimmed, "[")
+			if !boxed || len(rest) < 3 || rest[1] != ']' {
+				continue
+			}
+			ticked := rest[0] == 'x' || rest[0] == 'X'
+			if strings.HasPrefix(strings.TrimSpace(rest[2:]), text) && ticked == (s.Status == "completed") {
+				return true
+			}
+			if under && ticked {
+				done++
+			} else if under {
+				open++
+			}
+		}
+		switch s.Status {
+		case "completed":
+			if done > 0 && open == 0 {
+				return true
+			}
+		case "in_progress":
+			if done > 0 && open > 0 {
+				return true
+			}
+		case "pending":
+			if done == 0 && open > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // leftOut judges the numbers in the marks of elision.

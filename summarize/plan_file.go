@@ -1,0 +1,224 @@
+package summarize
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
+)
+
+// planFile is a plan that the agent keeps in a Markdown file: headings, and steps with
+// boxes ("- [ ] Write the test"). Agents without a tool for tasks keep their plan so.
+type planFile struct {
+	path    string
+	text    string // of the whole file
+	sources []thread.ID
+}
+
+const (
+	// leastBoxes is how many steps with boxes make a file a plan.
+	leastBoxes = 3
+	// mostOpen is how many sections that are not done are listed, and enoughNext how many
+	// steps to be done are enough: the sections behind them have a line each.
+	mostOpen   = 8
+	enoughNext = 5
+)
+
+var (
+	boxed = regexp.MustCompile(`^\s*(?:[-*+]|\d+[.)])\s+(\[[ xX~-]\])\s+(\S.*)$`)
+	// lineNumber is what file tools write in front of each line.
+	lineNumber = regexp.MustCompile(`(?m)^ *\d+(?:→|\t)`)
+	titled     = regexp.MustCompile(`^#{1,6}\s+(\S.*?)\s*#*$`)
+)
+
+// findPlanFile returns the plan that the agent wrote into a file last, as it stands at
+// the end of the log, or nil. Only a file whose whole text the calls tell counts: one
+// that a command or a patch changed does not, until it is read or written whole.
+func findPlanFile(log []thread.Message, of func(*thread.Message) *facts) *planFile {
+	type asked struct {
+		message *thread.Message
+		call    *callFacts
+	}
+	calls := map[string]asked{}
+	known := map[string]*planFile{}
+	var last *planFile
+	for i := range log {
+		m := &log[i]
+		f := of(m)
+		for n := range f.calls {
+			if c := &f.calls[n]; slices.ContainsFunc(c.files, func(op fileOp) bool { return isMarkdown(op.path) }) {
+				calls[c.id] = asked{m, c}
+			}
+		}
+		if f.result == nil {
+			continue
+		}
+		a, ok := calls[f.result.callID]
+		if !ok || judge(f.result, a.call, a.call.class) == thread.Failure {
+			continue
+		}
+		p := a.call.path()
+		if p == "" {
+			for _, op := range a.call.files {
+				delete(known, op.path)
+			}
+			continue
+		}
+		text, written := textAfter(known[p], m, a.message, a.call)
+		switch {
+		case text == "" && written:
+			delete(known, p)
+		case text != "" && known[p] == nil:
+			known[p] = &planFile{path: p, text: text, sources: []thread.ID{a.message.ID}}
+		case text != "":
+			known[p].text = text
+			known[p].sources = append(known[p].sources[:1:1], a.message.ID)
+		}
+		if written && known[p] != nil {
+			last = known[p]
+		}
+	}
+	if last == nil || known[last.path] != last {
+		return nil
+	}
+	return last
+}
+
+func isMarkdown(p string) bool {
+	switch path.Ext(p) {
+	case ".md", ".mdx", ".markdown":
+		return true
+	}
+	return false
+}
+
+// textAfter is the whole text of a file after a call, and whether the call may have
+// written it; the text is empty where the call does not tell.
+func textAfter(before *planFile, result, message *thread.Message, c *callFacts) (text string, written bool) {
+	switch {
+	case c.class == toolpolicy.Read && c.part, c.class == toolpolicy.Search, c.class == toolpolicy.List:
+		return "", false
+	case c.class == toolpolicy.Read:
+		r, _ := result.Result()
+		return lineNumber.ReplaceAllString(clean(r.Text()), ""), false
+	case c.class != toolpolicy.Edit && c.class != toolpolicy.Write:
+		return "", slices.ContainsFunc(c.files, func(op fileOp) bool { return op.op != "read" })
+	}
+	var old, body []string
+	all := false
+	for _, call := range message.Calls() {
+		if call.ID == c.id {
+			args := gjson.Parse(call.Arguments)
+			all = args.Get("replace_all").Bool()
+			collect(args, "", func(key, s string) {
+				switch {
+				case bodyKeys[key]:
+					body = append(body, s)
+				case oldKeys[key]:
+					old = append(old, s)
+				}
+			})
+		}
+	}
+	switch {
+	case c.class == toolpolicy.Write && len(body) == 1 && len(old) == 0:
+		return body[0], true
+	case before == nil || len(old) != len(body):
+		return "", true
+	}
+	text = before.text
+	for i := range old {
+		switch n := strings.Count(text, old[i]); {
+		case old[i] == "" || n == 0 || n > 1 && !all:
+			return "", true
+		}
+		text = strings.ReplaceAll(text, old[i], body[i])
+	}
+	return text, true
+}
+
+// planInFile takes the plan that the agent keeps in a file.
+func (b *builder) planInFile(in *Input, of func(*thread.Message) *facts) {
+	log := in.Log
+	if log == nil {
+		log = in.Messages
+	}
+	l := findPlanFile(log, of)
+	if l == nil {
+		return
+	}
+	if steps := l.steps(); steps != nil {
+		b.CurrentPlan = steps
+		b.planFile = l.path
+	}
+}
+
+// steps lists the plan: the sections that are done, a line each; the steps of those that
+// come next; the headings of the sections behind them.
+func (l *planFile) steps() []summary.Step {
+	type section struct {
+		title string
+		steps []summary.Step
+		done  int
+	}
+	sections := []section{{}}
+	fenced := false
+	for line := range strings.Lines(l.text) {
+		line = strings.TrimRight(line, "\r\n")
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			fenced = !fenced
+		}
+		if fenced {
+			continue
+		}
+		if m := titled.FindStringSubmatch(line); m != nil {
+			sections = append(sections, section{title: m[1]})
+			continue
+		}
+		m := boxed.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		at := &sections[len(sections)-1]
+		step := summary.Step{Text: clip.Brief(m[2], maxSentence), Status: boxes[m[1]], Sources: l.sources}
+		if step.Status == "completed" {
+			at.done++
+		}
+		at.steps = append(at.steps, step)
+	}
+	var out []summary.Step
+	all, open, next := 0, 0, 0
+	for _, s := range sections {
+		all += len(s.steps)
+		title := summary.Step{Text: clip.Brief(s.title, maxSentence), Status: "pending", Sources: l.sources}
+		switch {
+		case len(s.steps) == 0:
+			continue
+		case s.done == len(s.steps):
+			title.Status = "completed"
+		default:
+			if s.done > 0 {
+				title.Status = "in_progress"
+			}
+			open++
+		}
+		if s.title != "" && open <= mostOpen {
+			out = append(out, title)
+		}
+		if title.Status != "completed" && next < enoughNext || s.title == "" {
+			out = append(out, s.steps...)
+			next += len(s.steps) - s.done
+		}
+	}
+	if all < leastBoxes {
+		return nil
+	}
+	return out
+}
