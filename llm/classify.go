@@ -27,21 +27,11 @@ func Classify(provider string, status int, body []byte) Kind {
 	if status < 400 && !f.said {
 		return ""
 	}
-	switch {
-	case isOverflowMessage(&f):
+	if isOverflowMessage(&f) {
 		return ErrOverflow
-	case f.has(quotaCodes) || matchesAny(f.message, quotaMessages):
-		return ErrQuota
-	case f.has(refusedCodes) || matchesAny(f.message, refusedMessages):
-		return ErrRefused
 	}
-	for _, t := range codeKinds {
-		if f.has(t.codes) {
-			return t.kind
-		}
-	}
-	if matchesAny(f.message, authMessages) {
-		return ErrAuth
+	if k := f.kindIn(anyStatus); k != "" {
+		return k
 	}
 	if n, err := strconv.Atoi(f.code); err == nil && status < 400 && n >= 400 && n < 600 {
 		status = n // an error inside a stream carries the status that it would have had
@@ -52,63 +42,61 @@ func Classify(provider string, status int, body []byte) Kind {
 	if k := statusKind(status, &f); k != "" {
 		return k
 	}
-	for _, t := range messageKinds {
-		if matchesAny(f.message, t.codes) {
-			return t.kind
-		}
-	}
-	return ErrServer
+	return cmp.Or(f.kindIn(noStatus), ErrServer)
 }
 
 func (f *failure) has(codes []string) bool {
 	return slices.Contains(codes, f.code) || slices.Contains(codes, f.kind)
 }
 
-// Codes and words that mean one thing under any status.
-var (
-	quotaCodes = []string{"insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance", "exceeded_current_quota_error", "1113"}
+// sign is what errors of one kind say: a code or type, or words of the message.
+type sign struct {
+	kind         Kind
+	codes, words []string
+}
 
-	quotaMessages = []string{
+// anyStatus holds under any status; the first row that fits decides. Codes that say
+// nothing without their status (invalid_request_error) are left out.
+var anyStatus = []sign{
+	{ErrQuota, []string{
+		"insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance", "exceeded_current_quota_error", "1113",
+	}, []string{
 		"credit balance is too low",                           // Anthropic
 		"exceeded your current quota, please check your plan", // OpenAI, Gemini
 		"insufficient balance",                                // DeepSeek, MiniMax
 		"insufficient credits", "requires more credits",       // OpenRouter
-	}
-
-	// Gemini says so with 400.
-	authMessages = []string{"api key not valid", "api key expired"}
-
-	refusedCodes = []string{"content_filter", "content_policy_violation", "responsibleaipolicyviolation", "invalid_prompt", "data_inspection_failed"}
-
-	refusedMessages = []string{
+	}},
+	{ErrRefused, []string{
+		"content_filter", "content_policy_violation", "responsibleaipolicyviolation", "invalid_prompt", "data_inspection_failed",
+	}, []string{
 		"output blocked by content filtering policy", // Anthropic
 		"content management policy",                  // Azure
 		"flagged as potentially violating",           // OpenAI
-	}
-)
-
-// codeKinds maps the codes and types of errors. What says nothing by itself
-// (invalid_request_error) stands beside its status and is not here.
-var codeKinds = []struct {
-	kind  Kind
-	codes []string
-}{
-	{ErrOverloaded, []string{"overloaded_error", "overloaded", "server_overloaded", "engine_overloaded_error", "unavailable", "serviceunavailableexception", "modelnotreadyexception", "slow_down", "compaction_unavailable"}},
-	{ErrRateLimited, []string{"rate_limit_error", "rate_limit_exceeded", "resource_exhausted", "throttlingexception", "too_many_requests", "rate_limit_reached_error"}},
-	{ErrAuth, []string{"authentication_error", "permission_error", "permission_denied", "unauthenticated", "invalid_api_key", "invalid_authentication_error", "accessdeniedexception", "unrecognizedclientexception"}},
-	{ErrNotFound, []string{"not_found_error", "model_not_found", "resourcenotfoundexception"}},
-	{ErrTimeout, []string{"timeout_error", "deadline_exceeded", "modeltimeoutexception"}},
-	{ErrServer, []string{"api_error", "internal_server_error", "server_error", "internal", "internalserverexception", "modelerrorexception", "modelstreamerrorexception"}},
+	}},
+	{ErrOverloaded, []string{"overloaded_error", "overloaded", "server_overloaded", "engine_overloaded_error", "unavailable", "serviceunavailableexception", "modelnotreadyexception", "slow_down", "compaction_unavailable"}, nil},
+	{ErrRateLimited, []string{"rate_limit_error", "rate_limit_exceeded", "resource_exhausted", "throttlingexception", "too_many_requests", "rate_limit_reached_error"}, nil},
+	{ErrAuth, []string{"authentication_error", "permission_error", "permission_denied", "unauthenticated", "invalid_api_key", "invalid_authentication_error", "accessdeniedexception", "unrecognizedclientexception"},
+		[]string{"api key not valid", "api key expired"}}, // Gemini, with 400
+	{ErrNotFound, []string{"not_found_error", "model_not_found", "resourcenotfoundexception"}, nil},
+	{ErrTimeout, []string{"timeout_error", "deadline_exceeded", "modeltimeoutexception"}, nil},
+	{ErrServer, []string{"api_error", "internal_server_error", "server_error", "internal", "internalserverexception", "modelerrorexception", "modelstreamerrorexception"}, nil},
 }
 
-// messageKinds reads errors of streams that have neither status nor code.
-var messageKinds = []struct {
-	kind  Kind
-	codes []string
-}{
-	{ErrOverloaded, []string{"overloaded", "at capacity", "temporarily unavailable"}},
-	{ErrRateLimited, []string{"rate limit", "too many requests", "throttl", "too many tokens, please wait"}},
-	{ErrTimeout, []string{"timed out", "timeout"}},
+// noStatus is for errors inside streams, which may have neither status nor code.
+var noStatus = []sign{
+	{ErrOverloaded, nil, []string{"overloaded", "at capacity", "temporarily unavailable"}},
+	{ErrRateLimited, nil, []string{"rate limit", "too many requests", "throttl", "too many tokens, please wait"}},
+	{ErrTimeout, nil, []string{"timed out", "timeout"}},
+}
+
+// kindIn returns the kind of the first row that fits, or "".
+func (f *failure) kindIn(table []sign) Kind {
+	for _, s := range table {
+		if f.has(s.codes) || matchesAny(f.message, s.words) {
+			return s.kind
+		}
+	}
+	return ""
 }
 
 func statusKind(status int, f *failure) Kind {

@@ -129,7 +129,7 @@ var floors = map[string]arch.Package{
 	// What the clients of models have in common.
 	"internal/retry":        {Floor: 2},
 	"internal/sse":          {Floor: 2},
-	"llm/internal/exchange": {Floor: 2, Same: []string{"llm", "internal/retry", "internal/sse"}, External: []string{gjson, sjson}},
+	"llm/internal/exchange": {Floor: 2, Same: []string{"llm", "internal/retry"}, External: []string{gjson}},
 
 	// Leaves: implementations, which only programs and tests choose.
 	"artifact/mem":            {Floor: 2, Same: []string{"artifact"}, Leaf: true},

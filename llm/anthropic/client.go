@@ -16,6 +16,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/wire"
 	codec "github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
@@ -125,11 +126,16 @@ func (c *Client) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options)
 }
 
 func (c *Client) ask(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
-	q, err := c.newRequest(p, o)
+	body, forced, err := c.newRequest(p, o)
 	if err != nil {
 		return nil, fmt.Errorf("anthropic: %w", err)
 	}
-	return c.exchange.Ask(ctx, o.Timeout, &exchange.Question{
-		Body: q.body, API: codec.Codec{}, Schema: q.schema, Adjust: q.adjustAnswer,
-	})
+	q := &exchange.Question{Body: body, API: codec.Codec{}, Schema: o.Schema}
+	if forced != "" {
+		q.Adjust = func(a *wire.Answer) error {
+			textOfForced(forced, a)
+			return nil
+		}
+	}
+	return c.exchange.Ask(ctx, o.Timeout, q)
 }

@@ -4,7 +4,6 @@
 package exchange
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -123,7 +122,7 @@ type Read func(*Response) error
 
 // Post sends a body until read has an answer. The error is an *llm.APIError.
 // timeout bounds all of it; see llm.Options.
-func (c *Client) Post(ctx context.Context, timeout time.Duration, body []byte, read Read) error {
+func (c *Client) Post(ctx context.Context, timeout time.Duration, body string, read Read) error {
 	timeout = cmp.Or(timeout, llm.DefaultTimeout)
 	if timeout > 0 {
 		var cancel context.CancelFunc
@@ -149,8 +148,8 @@ func (c *Client) Post(ctx context.Context, timeout time.Duration, body []byte, r
 	return err
 }
 
-func (c *Client) sendOnce(ctx context.Context, body []byte, read Read) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+func (c *Client) sendOnce(ctx context.Context, body string, read Read) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, strings.NewReader(body))
 	if err != nil {
 		return c.connectionError(ctx, nil, err)
 	}
