@@ -170,3 +170,11 @@ func Objects(array gjson.Result, room []gjson.Result) (items []gjson.Result, bad
 	}
 	return items, -1
 }
+
+// Count reads a number of tokens: a whole number above 0, or 0 for anything else.
+func Count(v gjson.Result) int {
+	if v.Type != gjson.Number || v.Num < 1 || v.Num >= 1<<53 {
+		return 0
+	}
+	return int(v.Num)
+}

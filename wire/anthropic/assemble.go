@@ -5,7 +5,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
-	"github.com/palimpsest-ai/palimpsest/wire/internal/frames"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
 // emptyText stands where a message would be left without content, which the
@@ -103,7 +103,7 @@ func (e *encoder) units() []unit {
 	var list []unit
 	for i := 0; i < len(messages); {
 		u := unit{first: i, end: i + 1}
-		if n := frames.WholeFrame(messages[i:], wire.Anthropic); n > 0 {
+		if n := codec.WholeFrame(messages[i:], wire.Anthropic); n > 0 {
 			u.frame, u.end = messages[i].Frame, i+n
 		}
 		list = append(list, u)

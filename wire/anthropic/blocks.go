@@ -7,6 +7,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
 // block is one content block, or a tool, its members found once.
@@ -22,23 +23,12 @@ func readBlock(v gjson.Result) block {
 func newBlock(v gjson.Result, f rawjson.Fields) block { return block{f, v.Raw, f.Str("type")} }
 
 // source is where the block comes from.
-func (b *block) source() thread.Source { return source(b.raw, ttl(b.Get("cache_control"))) }
+func (b *block) source() thread.Source { return source(b.raw, codec.CacheTTL(b.Get("cache_control"))) }
 
 // text returns the text of a member, and whether it is one.
 func (b *block) text(name string) (string, bool) {
 	v := b.Get(name)
 	return v.Str, v.Type == gjson.String
-}
-
-// ttl reads a cache_control member. The provider's default is five minutes.
-func ttl(mark gjson.Result) string {
-	if !mark.IsObject() {
-		return ""
-	}
-	if t := mark.Get("ttl"); t.Type == gjson.String && t.Str != "" {
-		return t.Str
-	}
-	return "5m"
 }
 
 // part reads a block of a message of the given role. A block that its role

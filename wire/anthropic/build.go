@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/media"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -139,10 +140,7 @@ func (e *encoder) content(parts []thread.Part, failed bool) string {
 func textFor(part thread.Part) thread.Part {
 	switch p := part.(type) {
 	case thread.Media:
-		if p.Text != "" {
-			return thread.Text{Text: p.Text}
-		}
-		return thread.Text{Text: missingMediaNote(p)}
+		return thread.Text{Text: media.Placeholder(p)}
 	case thread.Opaque:
 		if isOwn(p.Source) {
 			return thread.Text{Text: p.Text}
@@ -174,7 +172,7 @@ func mediaBlock(p thread.Media, allowed bool) string {
 		kind, src = "document", rawjson.NewTypedObject("url").Str("url", p.URL).String()
 	}
 	if kind == "" {
-		return textBlock(missingMediaNote(p))
+		return textBlock(media.Placeholder(p))
 	}
 	if src == "" {
 		src = new(rawjson.Object).Str("type", "base64").Str("media_type", p.MIME).Str("data", p.Data).String()
@@ -184,14 +182,4 @@ func mediaBlock(p thread.Media, allowed bool) string {
 		o.Str("title", p.Name)
 	}
 	return o.String()
-}
-
-func missingMediaNote(p thread.Media) string {
-	what := []string{string(p.Type)}
-	for _, s := range []string{p.Name, p.MIME, p.URL} {
-		if s != "" && len(s) < 200 {
-			what = append(what, s)
-		}
-	}
-	return "(attachment left out: " + strings.TrimSpace(strings.Join(what, " ")) + ")"
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
 // DefaultMaxTokens is the max_tokens, in tokens, of a body made from a prompt
@@ -43,7 +44,7 @@ func (Codec) Encode(p *prompt.Prompt) ([]byte, error) {
 	e.writeSystem()
 	e.writeTools()
 	e.assemble()
-	e.setMarks(e.chooseMarks(ttl(top.Get("cache_control"))))
+	e.setMarks(e.chooseMarks(codec.CacheTTL(top.Get("cache_control"))))
 	if !e.isSpliced() || p.Model != top.Get("model").Str {
 		top.Set("model", rawjson.Quote(p.Model))
 	}
@@ -51,7 +52,7 @@ func (Codec) Encode(p *prompt.Prompt) ([]byte, error) {
 	if limit <= 0 && !e.isSpliced() {
 		limit = DefaultMaxTokens
 	}
-	if limit > 0 && limit != maxTokens(top) {
+	if limit > 0 && limit != rawjson.Count(top.Get("max_tokens")) {
 		top.Set("max_tokens", strconv.Itoa(limit))
 	}
 	setBlocks(top, "system", e.system)

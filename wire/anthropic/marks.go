@@ -8,6 +8,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
 // maxMarks is how many cache marks a request may carry.
@@ -134,7 +135,7 @@ func marksIn(v gjson.Result, levels int) []string {
 	for inner := range rawjson.Items(b.Get("content")) {
 		list = append(list, marksIn(inner, levels-1)...)
 	}
-	if t := ttl(b.Get("cache_control")); t != "" {
+	if t := codec.CacheTTL(b.Get("cache_control")); t != "" {
 		list = append(list, t)
 	}
 	return list

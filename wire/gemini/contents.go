@@ -6,7 +6,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
-	"github.com/palimpsest-ai/palimpsest/wire/internal/frames"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
 // continuesText stands where a request would begin with the model, or where
@@ -97,7 +97,7 @@ func (w *writer) units(list []thread.Message) []unit {
 	for i := 0; i < len(list); {
 		m := &list[i]
 		u := unit{model: m.Role == thread.Assistant}
-		if n := frames.WholeFrame(list[i:], wire.Gemini); n > 0 {
+		if n := codec.WholeFrame(list[i:], wire.Gemini); n > 0 {
 			u.raw = m.Frame.Raw()
 			for k := range n {
 				u.messages = append(u.messages, &list[i+k])

@@ -9,7 +9,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
-	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // encode writes the body of a prompt: the one it was read from with the
@@ -40,7 +39,7 @@ func writeSystem(blocks []prompt.System, old gjson.Result) string {
 	var parts []string
 	for _, s := range blocks {
 		switch {
-		case s.API == wire.Gemini && s.Raw != "":
+		case isOwn(s.Source):
 			parts = append(parts, s.Raw)
 		case s.Text != "":
 			parts = append(parts, textPart(s.Text))
@@ -69,10 +68,10 @@ func writeTools(tools []prompt.Tool) string {
 	for i := range tools {
 		t := &tools[i]
 		switch {
-		case t.API == wire.Gemini && t.Raw != "" && isBuiltIn(t):
+		case isOwn(t.Source) && isBuiltIn(t):
 			flush()
 			elements = append(elements, t.Raw)
-		case t.API == wire.Gemini && t.Raw != "":
+		case isOwn(t.Source):
 			declarations = append(declarations, t.Raw)
 		case t.API == "" || t.Schema != "":
 			declarations = append(declarations, declaration(t))

@@ -142,7 +142,7 @@ func TestTranslateMedia(t *testing.T) {
 		user(`{"inlineData":{"mimeType":"image/png","data":"AAAA"}},`+
 			`{"inlineData":{"mimeType":"image/webp","data":"BBBB"}},`+
 			`{"fileData":{"mimeType":"application/pdf","fileUri":"https://example.com/a"}},`+
-			`{"text":"notes"},{"text":"[file a.bin]"}`))
+			`{"text":"notes"},{"text":"[file: a.bin]"}`))
 }
 
 func TestTranslateRest(t *testing.T) {

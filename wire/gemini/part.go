@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/media"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -169,25 +170,6 @@ func soleText(name string, only gjson.Result) (string, bool) {
 func decodeMedia(v gjson.Result) (m thread.Media, ok bool) {
 	f := members(v, make(rawjson.Fields, 0, 4))
 	m = thread.Media{MIME: f.Str("mimeType"), Data: f.Str("data"), URL: f.Str("fileUri"), Name: f.Str("displayName")}
-	m.Type = mediaType(m.MIME)
+	m.Type = media.ClassOf(m.MIME)
 	return m, (m.Data == "") != (m.URL == "")
-}
-
-// mediaType returns the class of a MIME type.
-func mediaType(mime string) thread.MediaType {
-	class, _, _ := strings.Cut(mime, "/")
-	switch class {
-	case "image":
-		return thread.Image
-	case "audio":
-		return thread.Audio
-	case "video":
-		return thread.Video
-	case "text":
-		return thread.Document
-	}
-	if mime == "application/pdf" {
-		return thread.Document
-	}
-	return thread.File
 }

@@ -2,8 +2,6 @@ package openai
 
 import (
 	"cmp"
-	"fmt"
-	"strconv"
 
 	"github.com/tidwall/gjson"
 
@@ -12,6 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
 // Chat is the codec of POST /v1/chat/completions, as OpenAI and the many
@@ -49,8 +48,8 @@ func (Chat) API() string { return wire.Chat }
 // fields read here given twice.
 func (Chat) Decode(body []byte) (*prompt.Prompt, error) {
 	doc := string(body)
-	if err := rawjson.Check(doc); err != nil {
-		return nil, chatError("body", "%v", err)
+	if err := chatFormat.Check(doc); err != nil {
+		return nil, err
 	}
 	d, err := chatDocument(doc)
 	if err != nil {
@@ -79,52 +78,42 @@ func (Chat) Decode(body []byte) (*prompt.Prompt, error) {
 // The messages and system blocks are those that Decode would give. The error
 // wraps wire.ErrFormat.
 func DecodeChatMessages(array string) ([]thread.Message, []prompt.System, error) {
-	if err := rawjson.Check(array); err != nil {
-		return nil, nil, chatError("body", "%v", err)
+	if err := chatFormat.Check(array); err != nil {
+		return nil, nil, err
 	}
 	list := gjson.Parse(array)
 	if !list.IsArray() {
-		return nil, nil, chatError("body", "not a JSON array")
+		return nil, nil, chatFormat.Errorf("body", "want an array of messages")
 	}
 	return chatReadMessages(list)
 }
 
-// chatDocument cuts a body that is known to be JSON into its members.
+// chatFormat reports bodies that are not requests of this API.
+const chatFormat = codec.Format("openai chat")
+
+// chatDocument opens a body that is known to be JSON.
 func chatDocument(doc string) (*rawjson.Document, error) {
-	d, ok := rawjson.Open(doc, nil)
-	if !ok {
-		return nil, chatError("body", "not a JSON object")
+	d, err := chatFormat.Open(doc, nil, "model", "messages", "tools", "functions", "max_completion_tokens", "max_tokens")
+	if err == nil && !d.Get("messages").IsArray() {
+		return nil, chatFormat.Errorf("messages", "want an array of messages")
 	}
-	if name := d.FirstDuplicate("model", "messages", "tools", "functions", "max_completion_tokens", "max_tokens"); name != "" {
-		return nil, chatError(name, "given twice; send it once")
-	}
-	if !d.Get("messages").IsArray() {
-		return nil, chatError("messages", "missing or not an array")
-	}
-	return d, nil
+	return d, err
 }
 
 // chatMaxOutput reads max_completion_tokens, or else the older max_tokens.
 func chatMaxOutput(d *rawjson.Document) int {
-	return cmp.Or(chatCount(d.Get("max_completion_tokens")), chatCount(d.Get("max_tokens")))
-}
-
-func chatCount(v gjson.Result) int {
-	if v.Type != gjson.Number || v.Num < 1 || v.Num > 1<<53 {
-		return 0
-	}
-	return int(v.Num)
+	return cmp.Or(rawjson.Count(d.Get("max_completion_tokens")), rawjson.Count(d.Get("max_tokens")))
 }
 
 func chatReadMessages(array gjson.Result) (messages []thread.Message, system []prompt.System, err error) {
 	d := chatReader{names: map[string]string{}}
 	i, leading := -1, true
-	var room rawjson.Fields // of all elements in turn
-	array.ForEach(func(_, v gjson.Result) bool {
+	var room rawjson.Fields // for the members of one element after the other
+	for v := range rawjson.Items(array) {
 		i++
 		e := chatElement{Fields: room[:0]}
-		if err = e.read(v, i); err != nil {
-			return false
+		if err := e.read(v, i); err != nil {
+			return nil, nil, err
 		}
 		room = e.Fields
 		if leading = leading && e.isSystem(); leading {
@@ -135,23 +124,12 @@ func chatReadMessages(array gjson.Result) (messages []thread.Message, system []p
 					from.Cache = cmp.Or(part.From().Cache, from.Cache)
 				}
 				system = append(system, prompt.System{Text: m.Text(), Role: e.role, Source: from})
-				return true
+				continue
 			}
 		}
 		m := d.message(&e)
 		m.Frame = thread.NewFrame(wire.Chat, v.Raw, i-len(system), 1, 1)
 		messages = append(messages, m)
-		return true
-	})
-	if err != nil {
-		return nil, nil, err
 	}
 	return messages, system, nil
 }
-
-// chatError is a format error at a JSON path of the body.
-func chatError(path, format string, args ...any) error {
-	return fmt.Errorf("openai chat: %s: %s: %w", path, fmt.Sprintf(format, args...), wire.ErrFormat)
-}
-
-func chatPath(i int) string { return "messages[" + strconv.Itoa(i) + "]" }

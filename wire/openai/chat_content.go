@@ -3,6 +3,7 @@ package openai
 import (
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/media"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -70,7 +71,7 @@ func chatPieceOf(part thread.Part, role thread.Role) chatPiece {
 				return chatPiece{raw: raw}
 			}
 		}
-		return chatPiece{text: chatMediaText(p)}
+		return chatPiece{text: media.Placeholder(p)}
 	case thread.Opaque:
 		if role == thread.Tool { // a result must say what the tool said
 			return chatPiece{text: p.Text}

@@ -58,7 +58,7 @@ func (Chat) Encode(p *prompt.Prompt) ([]byte, error) {
 	w.setTools(d)
 	if p.MaxOutput != chatMaxOutput(d) {
 		name, limit := "max_completion_tokens", ""
-		if chatCount(d.Get(name)) == 0 && d.Get("max_tokens").Exists() {
+		if rawjson.Count(d.Get(name)) == 0 && d.Get("max_tokens").Exists() {
 			name = "max_tokens"
 		}
 		if p.MaxOutput > 0 {

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
 // chatElement is one element of the messages array, its fields found in one
@@ -23,7 +25,7 @@ type chatElement struct {
 // read finds the fields of an element, in the room of those that are there.
 func (e *chatElement) read(v gjson.Result, i int) error {
 	if !v.IsObject() {
-		return chatError(chatPath(i), "not an object")
+		return chatFormat.Errorf(fmt.Sprintf("messages[%d]", i), "want an object")
 	}
 	e.Fields = rawjson.FieldsOf(v, e.Fields)
 	e.role = e.Str("role")
@@ -42,7 +44,7 @@ func (e *chatElement) read(v gjson.Result, i int) error {
 	case "system", "developer", "user", "assistant", "tool", "function":
 		return nil
 	}
-	return chatError(chatPath(i)+".role", "%q is none of system, developer, user, assistant, tool, function", e.role)
+	return chatFormat.Errorf(fmt.Sprintf("messages[%d].role", i), "%q is none of system, developer, user, assistant, tool, function", e.role)
 }
 
 func (e *chatElement) isSystem() bool { return e.role == "system" || e.role == "developer" }
@@ -72,19 +74,14 @@ func chatReasoning(f rawjson.Field) thread.Part {
 	r := thread.Reasoning{Text: v.Str, Source: chatMemberSource(f)}
 	if v.IsArray() {
 		var texts []string
-		v.ForEach(func(_, d gjson.Result) bool {
+		for d := range rawjson.Items(v) {
 			for _, name := range [...]string{"text", "summary"} {
 				if t := d.Get(name); t.Type == gjson.String {
 					texts = append(texts, t.Str)
 				}
 			}
-			for _, name := range [...]string{"signature", "data"} {
-				if s := d.Get(name); s.Type == gjson.String {
-					r.Signature += s.Str
-				}
-			}
-			return true
-		})
+			r.Signature += d.Get("signature").Str + d.Get("data").Str
+		}
 		r.Text = strings.Join(texts, "\n")
 	}
 	return r
@@ -130,15 +127,12 @@ func (d *chatReader) calls(m *thread.Message, e *chatElement) {
 		d.names[c.ID] = c.Name
 		m.Parts = append(m.Parts, c)
 	}
-	if calls := e.Get("tool_calls"); calls.IsArray() {
-		calls.ForEach(func(_, v gjson.Result) bool {
-			if !v.IsObject() {
-				m.Parts = append(m.Parts, thread.Opaque{Kind: "tool_calls", Source: chatSource(v.Raw)})
-				return true
-			}
+	for v := range rawjson.Items(e.Get("tool_calls")) {
+		if v.IsObject() {
 			add(chatCall(v))
-			return true
-		})
+		} else {
+			m.Parts = append(m.Parts, thread.Opaque{Kind: "tool_calls", Source: chatSource(v.Raw)})
+		}
 	}
 	if call := e.Get("function_call"); call.IsObject() {
 		add(thread.ToolCall{Type: chatLegacy, Name: call.Get("name").Str, Arguments: chatText(call.Get("arguments")), Source: chatSource(call.Raw)})
@@ -190,10 +184,7 @@ func (d *chatReader) result(e *chatElement) thread.ToolResult {
 	if r.CallID == "" {
 		r.CallID = d.answer(e)
 	}
-	r.Tool = d.names[r.CallID]
-	if r.Tool == "" {
-		r.Tool = e.Str("name")
-	}
+	r.Tool = cmp.Or(d.names[r.CallID], e.Str("name"))
 	return r
 }
 
@@ -231,10 +222,9 @@ func chatContent(v gjson.Result) []thread.Part {
 		return []thread.Part{thread.Text{Text: v.Str, Source: chatSource("")}}
 	case v.IsArray():
 		var parts []thread.Part
-		v.ForEach(func(_, part gjson.Result) bool {
+		for part := range rawjson.Items(v) {
 			parts = append(parts, chatPart(part))
-			return true
-		})
+		}
 		return parts
 	}
 	return []thread.Part{chatMember(rawjson.Field{Name: "content", Value: v})}
@@ -248,7 +238,7 @@ func chatPart(v gjson.Result) thread.Part {
 	}
 	f := rawjson.FieldsOf(v, make(rawjson.Fields, 0, 4))
 	kind, text := f.Str("type"), f.Str("text")
-	src.Cache = chatCacheMark(f.Get("cache_control"))
+	src.Cache = codec.CacheTTL(f.Get("cache_control"))
 	switch kind {
 	case "text":
 		if f.Get(kind).Type == gjson.String {
@@ -263,13 +253,4 @@ func chatPart(v gjson.Result) thread.Part {
 		text = f.Str(kind)
 	}
 	return thread.Opaque{Kind: kind, Text: text, Source: src}
-}
-
-// chatCacheMark reads a cache_control member, as Anthropic's models take it through
-// this API. Their default is five minutes.
-func chatCacheMark(mark gjson.Result) string {
-	if !mark.IsObject() {
-		return ""
-	}
-	return cmp.Or(mark.Get("ttl").Str, "5m")
 }

@@ -10,25 +10,22 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
-	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
 // chatReadTools reads the entries of tools, then those of the legacy functions.
 func chatReadTools(d *rawjson.Document) (tools []prompt.Tool) {
 	for _, name := range []string{"tools", "functions"} {
-		if list := d.Get(name); list.IsArray() {
-			list.ForEach(func(_, v gjson.Result) bool {
-				tools = append(tools, chatTool(v))
-				return true
-			})
+		for v := range rawjson.Items(d.Get(name)) {
+			tools = append(tools, chatTool(v))
 		}
 	}
 	return tools
 }
 
 func chatTool(v gjson.Result) prompt.Tool {
-	t := prompt.Tool{Source: thread.Source{API: wire.Chat, Raw: v.Raw}}
+	t := prompt.Tool{Source: chatSource(v.Raw)}
 	if !v.IsObject() {
 		return t
 	}
@@ -39,13 +36,12 @@ func chatTool(v gjson.Result) prompt.Tool {
 	} else if f := v.Get("function"); f.IsObject() {
 		body = f
 	}
-	t.Name = body.Get("name").Str
-	t.Name = cmp.Or(t.Name, kind)
+	t.Name = cmp.Or(body.Get("name").Str, kind)
 	t.Description = body.Get("description").Str
 	if p := body.Get("parameters"); p.IsObject() {
 		t.Schema = p.Raw
 	}
-	t.Cache = chatCacheMark(v.Get("cache_control"))
+	t.Cache = codec.CacheTTL(v.Get("cache_control"))
 	return t
 }
 

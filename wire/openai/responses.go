@@ -2,8 +2,6 @@ package openai
 
 import (
 	"cmp"
-	"fmt"
-	"strconv"
 
 	"github.com/tidwall/gjson"
 
@@ -11,6 +9,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
 // Responses is the codec of OpenAI's Responses API (POST /v1/responses), as it
@@ -59,19 +58,19 @@ func (Responses) API() string { return wire.Responses }
 // copy of the body. The error wraps wire.ErrFormat and names the JSON path.
 func (Responses) Decode(body []byte) (*prompt.Prompt, error) {
 	text := string(body)
-	if err := responsesCheckJSON(text); err != nil {
+	if err := responsesFormat.Check(text); err != nil {
 		return nil, err
 	}
-	d, err := responsesDocument(text)
+	d, err := responsesFormat.Open(text, nil)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range []string{"model", "instructions"} {
 		if v := d.Get(name); v.Type != gjson.String && v.Type != gjson.Null {
-			return nil, responsesError(name, "want a string")
+			return nil, responsesFormat.Errorf(name, "want a string")
 		}
 	}
-	p := &prompt.Prompt{Model: d.Get("model").Str, MaxOutput: responsesInt(d.Get("max_output_tokens"))}
+	p := &prompt.Prompt{Model: d.Get("model").Str, MaxOutput: rawjson.Count(d.Get("max_output_tokens"))}
 	p.Source = &prompt.Source{API: wire.Responses, Body: text}
 	if instructions := d.Get("instructions"); instructions.Type == gjson.String {
 		p.System = append(p.System, prompt.System{Text: instructions.Str, Role: "instructions", Source: responsesSource(instructions.Raw)})
@@ -91,28 +90,18 @@ func (Responses) Decode(body []byte) (*prompt.Prompt, error) {
 // and developer messages at the start of the array. The error wraps
 // wire.ErrFormat.
 func DecodeItems(array string) ([]thread.Message, []prompt.System, error) {
-	if err := responsesCheckJSON(array); err != nil {
+	if err := responsesFormat.Check(array); err != nil {
 		return nil, nil, err
 	}
 	items := gjson.Parse(array)
 	if !items.IsArray() {
-		return nil, nil, responsesError("$", "want an array of items")
+		return nil, nil, responsesFormat.Errorf("input", "want an array of items")
 	}
-	r := responsesReader{text: array, path: "$"}
+	r := responsesReader{text: array}
 	if err := r.read(items); err != nil {
 		return nil, nil, err
 	}
 	return r.messages, r.system, nil
-}
-
-// responsesDocument cuts a body that is known to be JSON into its members. Where it
-// names a field twice, the last one counts, as for JSON parsers at large.
-func responsesDocument(text string) (*rawjson.Document, error) {
-	d, ok := rawjson.Open(text, nil)
-	if !ok {
-		return nil, responsesError("$", "want an object")
-	}
-	return d, nil
 }
 
 func responsesDecodeInput(p *prompt.Prompt, input gjson.Result) error {
@@ -128,9 +117,9 @@ func responsesDecodeInput(p *prompt.Prompt, input gjson.Result) error {
 		p.Source.Elements = 1
 		return nil
 	case !input.IsArray():
-		return responsesError("input", "want a string or an array of items")
+		return responsesFormat.Errorf("input", "want a string or an array of items")
 	}
-	r := responsesReader{text: p.Source.Body, path: "input"}
+	r := responsesReader{text: p.Source.Body}
 	if err := r.read(input); err != nil {
 		return err
 	}
@@ -140,45 +129,24 @@ func responsesDecodeInput(p *prompt.Prompt, input gjson.Result) error {
 	return nil
 }
 
-func responsesTools(tools gjson.Result) ([]prompt.Tool, error) {
-	if tools.Type == gjson.Null {
-		return nil, nil
-	}
-	if !tools.IsArray() {
-		return nil, responsesError("tools", "want an array")
-	}
-	entries, bad := rawjson.Objects(tools, nil)
-	if bad >= 0 {
-		return nil, responsesError("tools["+strconv.Itoa(bad)+"]", "want an object")
-	}
-	var list []prompt.Tool
+func responsesTools(tools gjson.Result) (list []prompt.Tool, err error) {
+	entries, err := responsesFormat.Objects("tools", tools, "an object")
 	for _, tool := range entries {
 		f := rawjson.FieldsOf(tool, make(rawjson.Fields, 0, 8))
 		t := prompt.Tool{Description: f.Str("description"), Source: responsesSource(tool.Raw)}
-		// An MCP server has a label, and what OpenAI runs only a type.
+		// An MCP server has a label, and a tool of OpenAI's own only a type.
 		t.Name = cmp.Or(f.Str("name"), f.Str("server_label"), f.Str("type"))
 		if schema := f.Get("parameters"); schema.IsObject() {
 			t.Schema = schema.Raw
 		}
 		list = append(list, t)
 	}
-	return list, nil
+	return list, err
 }
 
 func responsesSource(raw string) thread.Source {
 	return thread.Source{API: wire.Responses, Raw: raw}
 }
 
-// responsesError is a format error at a JSON path of the body.
-func responsesError(path, problem string) error {
-	return fmt.Errorf("openai responses: %s: %s: %w", path, problem, wire.ErrFormat)
-}
-
-// responsesCheckJSON reports whether text is one JSON document of bearable
-// depth. It is done once for a body; everything later may trust the syntax.
-func responsesCheckJSON(text string) error {
-	if err := rawjson.Check(text); err != nil {
-		return responsesError("$", err.Error())
-	}
-	return nil
-}
+// responsesFormat reports bodies that are not requests of this API.
+const responsesFormat = codec.Format("openai responses")

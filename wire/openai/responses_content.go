@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/media"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -75,7 +76,7 @@ func responsesContentPart(part gjson.Result, source thread.Source) thread.Part {
 
 // responsesDataURL takes a base64 data URL apart; any other stays one.
 func responsesDataURL(url string) (mime, data, other string) {
-	if mime, data, ok := dataURL(url); ok {
+	if mime, data, ok := media.ParseDataURL(url); ok {
 		return mime, data, ""
 	}
 	return "", "", url

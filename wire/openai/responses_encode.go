@@ -24,7 +24,7 @@ func (Responses) Encode(p *prompt.Prompt) ([]byte, error) {
 	spliced := p.Source != nil && p.Source.API == wire.Responses && p.Source.Body != ""
 	if spliced {
 		var err error
-		if d, err = responsesDocument(p.Source.Body); err != nil {
+		if d, err = responsesFormat.Open(p.Source.Body, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -44,7 +44,7 @@ func (Responses) Encode(p *prompt.Prompt) ([]byte, error) {
 	if tools := responsesWriteTools(p.Tools); len(tools) > 0 || d.Get("tools").IsArray() {
 		d.SetArray("tools", tools)
 	}
-	if p.MaxOutput != responsesInt(d.Get("max_output_tokens")) {
+	if p.MaxOutput != rawjson.Count(d.Get("max_output_tokens")) {
 		value := "null"
 		if p.MaxOutput > 0 {
 			value = strconv.Itoa(p.MaxOutput)
@@ -87,13 +87,6 @@ func responsesInstructions(system []prompt.System) (string, []prompt.System) {
 		return "", system[n:]
 	}
 	return rawjson.Quote(strings.Join(texts, "\n\n")), system[n:]
-}
-
-func responsesInt(v gjson.Result) int {
-	if v.Type != gjson.Number {
-		return 0
-	}
-	return int(v.Int())
 }
 
 // isResponsesSource reports whether a part is sent as the item it came from.

@@ -33,7 +33,6 @@ func responsesReadItem(item gjson.Result, room rawjson.Fields) responsesItem {
 // until something else comes.
 type responsesReader struct {
 	text     string // the document that the items are in
-	path     string // of the array
 	messages []thread.Message
 	system   []prompt.System
 	count    int // items seen
@@ -50,7 +49,7 @@ func (r *responsesReader) read(items gjson.Result) error {
 	var room rawjson.Fields // of all items in turn
 	for item := range rawjson.Items(items) {
 		if !item.IsObject() {
-			return responsesError(r.path+"["+strconv.Itoa(r.count)+"]", "want an item object")
+			return responsesFormat.Errorf("input["+strconv.Itoa(r.count)+"]", "want an item object")
 		}
 		it := responsesReadItem(item, room)
 		r.item(it, item.Index)

@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
+	"github.com/palimpsest-ai/palimpsest/internal/media"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -145,7 +146,7 @@ func responsesRepairedPart(part gjson.Result, model bool) string {
 		said = "output_text"
 	}
 	m, _ := responsesContentPart(part, thread.Source{}).(thread.Media)
-	return responsesText(said, responsesMissing(m))
+	return responsesText(said, media.Placeholder(m))
 }
 
 // responsesUniqueIDs gives calls whose id another call had before an id of their

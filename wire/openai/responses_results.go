@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/media"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -120,20 +121,20 @@ func responsesScreenshot(r thread.ToolResult) string {
 // responsesOutput writes the content of a result: a string, or content parts
 // when there is more than text in it.
 func responsesOutput(r thread.ToolResult) string {
-	media := false
+	mixed := false
 	var content []string
 	for _, part := range r.Content {
 		switch part.(type) {
 		case thread.Media:
-			media = true
+			mixed = true
 		case thread.Opaque:
-			media = media || isResponsesSource(part.From())
+			mixed = mixed || isResponsesSource(part.From())
 		}
 		if text := responsesContentText(part, thread.Tool); text != "" {
 			content = append(content, text)
 		}
 	}
-	if !media || len(content) == 0 {
+	if !mixed || len(content) == 0 {
 		return rawjson.Quote(r.Text())
 	}
 	return rawjson.Array(content)
@@ -162,15 +163,12 @@ func responsesContentText(part thread.Part, role thread.Role) string {
 			return responsesText(kind, p.Text)
 		}
 	case thread.Media:
-		if p.Text != "" {
-			return responsesText(kind, p.Text)
-		}
-		if role != thread.Assistant {
+		if role != thread.Assistant && p.Text == "" {
 			if text := responsesMedia(p); text != "" {
 				return text
 			}
 		}
-		return responsesText(kind, responsesMissing(p))
+		return responsesText(kind, media.Placeholder(p))
 	case thread.Opaque:
 		if p.Text != "" && role == thread.Tool {
 			return responsesText(kind, p.Text)
@@ -245,7 +243,7 @@ func responsesMedia(m thread.Media) string {
 		o := rawjson.NewTypedObject("input_file")
 		switch {
 		case m.Data != "": // a name is required beside it
-			return o.Str("filename", cmp.Or(m.Name, "file")).Str("file_data", responsesInline(m, "application/octet-stream")).String()
+			return o.Str("filename", cmp.Or(m.Name, "file")).Str("file_data", media.DataURL(cmp.Or(m.MIME, "application/octet-stream"), m.Data)).String()
 		case responsesFetchable(m.URL):
 			return o.Str("file_url", m.URL).String()
 		case responsesUploaded(m):
@@ -260,17 +258,13 @@ func responsesMedia(m thread.Media) string {
 func responsesImage(m thread.Media) string {
 	switch {
 	case m.Data != "":
-		return `"image_url":` + rawjson.Quote(responsesInline(m, "image/png"))
+		return `"image_url":` + rawjson.Quote(media.DataURL(cmp.Or(m.MIME, "image/png"), m.Data))
 	case responsesFetchable(m.URL):
 		return `"image_url":` + rawjson.Quote(m.URL)
 	case responsesUploaded(m):
 		return `"file_id":` + rawjson.Quote(m.FileID)
 	}
 	return ""
-}
-
-func responsesInline(m thread.Media, otherwise string) string {
-	return "data:" + cmp.Or(m.MIME, otherwise) + ";base64," + m.Data
 }
 
 func responsesFetchable(url string) bool {
@@ -280,17 +274,4 @@ func responsesFetchable(url string) bool {
 // responsesUploaded reports whether a file id is one of OpenAI.
 func responsesUploaded(m thread.Media) bool {
 	return m.FileID != "" && (m.API == wire.Responses || m.API == wire.Chat)
-}
-
-// responsesMissing stands for media that cannot be sent, so that the model
-// knows that something was there.
-func responsesMissing(m thread.Media) string {
-	text := "[" + string(m.Type)
-	if m.Name != "" {
-		text += " " + m.Name
-	}
-	if m.Data != "" {
-		return text + ": not shown]"
-	}
-	return text + ": not available]"
 }

@@ -121,7 +121,7 @@ func (Responses) Validate(body []byte) []wire.Problem {
 	text := string(body)
 	c := responsesChecker{Checker: shape.Checker{Absent: true}}
 	root := gjson.Parse(text)
-	if err := responsesCheckJSON(text); err != nil {
+	if err := rawjson.Check(text); err != nil {
 		c.Refuse(0, "$", "json", "not one JSON document: %v", err)
 	} else if !root.IsObject() {
 		c.Refuse(0, "$", "json", "the body is not an object")

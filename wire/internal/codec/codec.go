@@ -1,0 +1,118 @@
+// Package codec holds what the codecs of all APIs share. The validators do not use it,
+// so that they can find its mistakes.
+package codec
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// Format reports errors about bodies that are not requests of an API. It is the API's
+// name in those errors.
+type Format string
+
+// Errorf is an error about the value at a JSON path. It wraps wire.ErrFormat.
+func (f Format) Errorf(path, format string, args ...any) error {
+	return fmt.Errorf("%s: %s: %s: %w", string(f), path, fmt.Sprintf(format, args...), wire.ErrFormat)
+}
+
+// Check reports what is wrong with a text that should be one JSON document.
+func (f Format) Check(doc string) error {
+	if err := rawjson.Check(doc); err != nil {
+		return f.Errorf("body", "%v", err)
+	}
+	return nil
+}
+
+// Open opens a body that passed Check. A field of once that stands twice is an error:
+// nobody could tell which of the two the provider reads. name spells keys; see
+// rawjson.Open.
+func (f Format) Open(doc string, name func(string) string, once ...string) (*rawjson.Document, error) {
+	d, ok := rawjson.Open(doc, name)
+	if !ok {
+		return nil, f.Errorf("body", "want a JSON object")
+	}
+	if twice := d.FirstDuplicate(once...); twice != "" {
+		return nil, f.Errorf(twice, "given twice; send it once")
+	}
+	return d, nil
+}
+
+// Objects returns the elements of an array of objects; none where it is null or missing.
+// what is the word for an element in errors.
+func (f Format) Objects(path string, array gjson.Result, what string) ([]gjson.Result, error) {
+	if array.Type != gjson.Null && !array.IsArray() {
+		return nil, f.Errorf(path, "want an array")
+	}
+	list, bad := rawjson.Objects(array, nil)
+	if bad >= 0 {
+		return nil, f.Errorf(fmt.Sprintf("%s[%d]", path, bad), "want %s", what)
+	}
+	return list, nil
+}
+
+// WholeFrame returns how many messages at the start of a list are all those that were
+// read from one element of a request of the API, in order. It is 0 where one of them is
+// missing or was replaced: then the element cannot be sent as it was read.
+func WholeFrame(list []thread.Message, api string) int {
+	f := list[0].Frame
+	if f == nil || f.API() != api || f.Raw() == "" || f.Messages() < 1 || f.Messages() > len(list) {
+		return 0
+	}
+	for i := range list[:f.Messages()] {
+		if list[i].Frame != f || list[i].Index != i {
+			return 0
+		}
+	}
+	return f.Messages()
+}
+
+// NoAnswer is an error that wraps wire.ErrAnswer.
+func NoAnswer(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", wire.ErrAnswer, fmt.Errorf(format, args...))
+}
+
+// ParseAnswer parses an answer in one piece. The error wraps wire.ErrAnswer.
+func ParseAnswer(body []byte) (gjson.Result, error) {
+	doc := string(body)
+	if err := rawjson.Check(doc); err != nil {
+		return gjson.Result{}, NoAnswer("%w", err)
+	}
+	return gjson.Parse(doc), nil
+}
+
+// stops are the words of all APIs and servers for why a model stopped, in lower case.
+var stops = map[string]wire.Stop{
+	"stop": wire.StopEnd, "eos": wire.StopEnd, "eos_token": wire.StopEnd, "end_turn": wire.StopEnd, "stop_sequence": wire.StopEnd,
+	"length": wire.StopLength, "max_tokens": wire.StopLength, "model_length": wire.StopLength,
+	"tool_calls": wire.StopTool, "function_call": wire.StopTool, "tool_use": wire.StopTool,
+	"refusal":        wire.StopRefusal,
+	"content_filter": wire.StopFilter, "safety": wire.StopFilter, "recitation": wire.StopFilter, "prohibited_content": wire.StopFilter,
+	"sensitive": wire.StopFilter, "blocklist": wire.StopFilter, "spii": wire.StopFilter, "image_safety": wire.StopFilter,
+	"model_context_window_exceeded": wire.StopContext, // Anthropic, z.ai
+}
+
+// StopOf returns what a provider's word for stopping means. No word is "": a stream that
+// goes on has none yet, and the codecs know what an answer without one means.
+func StopOf(reason string) wire.Stop {
+	if reason == "" {
+		return ""
+	}
+	return cmp.Or(stops[strings.ToLower(reason)], wire.StopOther)
+}
+
+// CacheTTL reads a cache_control member. The default of Anthropic's models, through
+// whichever API they are asked, is five minutes.
+func CacheTTL(mark gjson.Result) string {
+	if !mark.IsObject() {
+		return ""
+	}
+	return cmp.Or(mark.Get("ttl").Str, "5m")
+}
