@@ -205,7 +205,7 @@ type ccUnit struct {
 
 // build makes a conversation of lines in file order.
 func (s *ccSession) build(name string, lines []*ccLine) (Transcript, error) {
-	b := newBuilder(name, s.report)
+	b := s.job.newBuilder(value{name: name})
 	var pending *Compaction
 	restarts := s.restarts
 	for _, u := range moveResultsUp(units(lines)) {
@@ -234,7 +234,8 @@ func (s *ccSession) build(name string, lines []*ccLine) (Transcript, error) {
 			b.addCompaction(*cmp.Or(pending, &Compaction{}), first.kind == thread.Recap)
 			pending = nil
 		}
-		b.add(first.number, first.time, first.kind, messages...)
+		b.at(first.number, first.time)
+		b.add(first.kind, messages...)
 	}
 	if pending != nil {
 		b.addCompaction(*pending, false)

@@ -49,7 +49,7 @@ type ccLine struct {
 // readClaudeCode reads a session of Claude Code. See claudechain.go for how
 // the lines become one conversation.
 func readClaudeCode(j *importJob) ([]Transcript, error) {
-	session := &ccSession{links: map[string]ccLink{}, commands: map[string]bool{}, report: j.report}
+	session := &ccSession{links: map[string]ccLink{}, commands: map[string]bool{}, job: j, report: j.report}
 	if err := j.lines(session.read); err != nil {
 		return nil, err
 	}
@@ -96,6 +96,7 @@ type ccSession struct {
 	commands    map[string]bool // uuids of messages that typed a command to the model
 	restarts    []int           // lines where the context was started afresh, newest first
 	newest      string          // uuid of the last line of the main conversation
+	job         *importJob
 	report      *Report
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
@@ -45,7 +44,7 @@ type codexMark struct {
 var codexOnly = []string{"internal_chat_message_metadata_passthrough", "metadata"}
 
 func readCodex(j *importJob) ([]Transcript, error) {
-	s := &codexSession{builder: newBuilder("", j.report)}
+	s := &codexSession{builder: j.newBuilder(value{})}
 	if err := j.lines(s.read); err != nil {
 		return nil, err
 	}
@@ -113,10 +112,10 @@ func (s *codexSession) item(payload gjson.Result, place codexPlace) {
 		s.report.skip("response_item/" + kind)
 		return
 	}
-	s.add(apiItem(payload.Raw), place)
+	s.addItem(apiItem(payload.Raw), place)
 }
 
-func (s *codexSession) add(item string, place codexPlace) {
+func (s *codexSession) addItem(item string, place codexPlace) {
 	s.items = append(s.items, item)
 	s.places = append(s.places, place)
 }
@@ -161,7 +160,7 @@ func (s *codexSession) readCompaction(payload gjson.Result, place codexPlace) {
 	if recap != "" {
 		mark.recap = true
 		said := rawjson.NewTypedObject("input_text").Str("text", recap).String()
-		s.add(rawjson.NewTypedObject("message").Str("role", "user").Raw("content", "["+said+"]").String(), place)
+		s.addItem(rawjson.NewTypedObject("message").Str("role", "user").Raw("content", "["+said+"]").String(), place)
 	} else {
 		s.report.warn(place.line, "the summary of this compaction cannot be read; the history before it was kept")
 	}
@@ -174,9 +173,7 @@ func (s *codexSession) transcript() ([]Transcript, error) {
 		return nil, &SyntaxError{Line: s.lineOf(err), Path: "payload", Err: err}
 	}
 	b := s.builder
-	if s.instructions != "" {
-		b.System = append(b.System, prompt.System{Text: s.instructions, Role: "instructions"})
-	}
+	b.addSystem("instructions", s.instructions)
 	b.System = append(b.System, system...)
 	marks := s.marks
 	for _, m := range messages {
@@ -192,7 +189,8 @@ func (s *codexSession) transcript() ([]Transcript, error) {
 			}
 			marks = marks[1:]
 		}
-		b.add(s.places[at].line, s.places[at].time, kind, m)
+		b.at(s.places[at].line, s.places[at].time)
+		b.add(kind, m)
 	}
 	for _, mark := range marks {
 		b.addCompaction(mark.compaction, false)

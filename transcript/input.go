@@ -182,6 +182,23 @@ func (in *input) next() ([]byte, int, error) {
 	return in.readChecked()
 }
 
+// hasMore reports whether another line follows.
+func (in *input) hasMore() bool {
+	if len(in.pending) > 0 {
+		return true
+	}
+	line, number, err := in.readChecked()
+	if err == nil {
+		in.unread(line, number)
+		return true
+	}
+	if err != io.EOF {
+		in.failed = err
+		return true
+	}
+	return false
+}
+
 // readChecked is next without the lines that were put back by unread.
 func (in *input) readChecked() ([]byte, int, error) {
 	if in.failed != nil {

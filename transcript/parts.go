@@ -6,6 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
+	"github.com/palimpsest-ai/palimpsest/internal/media"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -17,16 +18,6 @@ func textParts(s string) []thread.Part {
 		return nil
 	}
 	return []thread.Part{thread.Text{Text: s}}
-}
-
-// userMessage makes a user message of a text.
-func userMessage(s string) thread.Message {
-	return thread.Message{Role: thread.User, Parts: textParts(s)}
-}
-
-// toolMessage makes a tool message.
-func toolMessage(r thread.ToolResult) thread.Message {
-	return thread.Message{Role: thread.Tool, Parts: []thread.Part{r}}
 }
 
 // outcomeOf is how a call ended.
@@ -153,53 +144,25 @@ func argumentsJSON(v gjson.Result) string {
 	return strings.TrimSpace(v.Raw)
 }
 
-// dataURL reads a URL that may hold its data itself.
-func dataURL(url string) (mime, data string, ok bool) {
-	rest, ok := strings.CutPrefix(url, "data:")
-	if !ok {
-		return "", "", false
-	}
-	head, data, ok := strings.Cut(rest, ",")
-	if !ok {
-		return "", "", false
-	}
-	mime, encoding, _ := strings.Cut(head, ";")
-	return mime, data, strings.HasSuffix(encoding, "base64")
-}
-
 // mediaPart makes the part of a file from its type, or the class of its type, and
 // where it is: a URL, a data URL or base64.
 func mediaPart(mime, where string) thread.Media {
 	m := thread.Media{MIME: mime}
-	if inURL, data, ok := dataURL(where); ok {
+	if inURL, data, ok := media.ParseDataURL(where); ok {
 		m.Data = data
 		if !strings.Contains(mime, "/") {
 			m.MIME = inURL
 		}
-	} else if strings.Contains(where, "://") {
+	} else if strings.Contains(where, "://") || strings.HasPrefix(where, "data:") {
 		m.URL = where
 	} else {
 		m.Data = where
 	}
-	m.Type = mediaType(m.MIME)
+	m.Type = media.ClassOf(m.MIME)
 	if !strings.Contains(m.MIME, "/") {
 		m.MIME = ""
 	}
 	return m
-}
-
-func mediaType(mime string) thread.MediaType {
-	switch {
-	case strings.HasPrefix(mime, "image"):
-		return thread.Image
-	case strings.HasPrefix(mime, "audio"):
-		return thread.Audio
-	case strings.HasPrefix(mime, "video"):
-		return thread.Video
-	case mime == "application/pdf", strings.HasPrefix(mime, "text/"):
-		return thread.Document
-	}
-	return thread.File
 }
 
 // structuredResult gives a JSON value as the canonical data of a result, and as text.
