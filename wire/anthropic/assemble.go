@@ -71,10 +71,10 @@ func (e *encoder) wholeElement(u unit) element {
 	for i := u.first; i < u.end; i++ {
 		m := &e.p.Messages[i]
 		for _, call := range m.Calls() {
-			e.names.callID(call.ID, true)
+			e.calls.call(call.ID, true)
 		}
 		if r, ok := m.Result(); ok {
-			e.names.resultID(r.CallID)
+			e.calls.result(r.CallID)
 		}
 	}
 	return element{role: e.roleOf(u.first), raw: u.frame.Raw(), first: u.first, end: u.end}

@@ -54,11 +54,11 @@ func (e *encoder) block(part thread.Part, role thread.Role) string {
 		}
 		return mediaBlock(p, role != thread.Assistant)
 	case thread.ToolCall:
-		id := e.names.callID(p.ID, isOwn(p.Source))
+		id := e.calls.call(p.ID, isOwn(p.Source))
 		if isOwn(p.Source) {
 			return p.Raw
 		}
-		return rawjson.NewTypedObject("tool_use").Str("id", id).Str("name", e.tools.nameOf(p.Name)).
+		return rawjson.NewTypedObject("tool_use").Str("id", id).Str("name", e.tools.of(p.Name)).
 			Raw("input", rawjson.AsObject(p.Arguments)).String()
 	case thread.ToolResult:
 		return e.result(p)
@@ -84,7 +84,7 @@ func reasoningBlock(p thread.Reasoning) string {
 }
 
 func (e *encoder) result(p thread.ToolResult) string {
-	id := e.names.resultID(p.CallID)
+	id := e.calls.result(p.CallID)
 	if isOwn(p.Source) && id == p.CallID {
 		return p.Raw
 	}

@@ -85,8 +85,8 @@ func setBlocks(top *rawjson.Document, name string, blocks []string) {
 // encoder holds one encoding.
 type encoder struct {
 	p        *prompt.Prompt
-	names    *naming // call ids
-	tools    *naming // tool names
+	calls    callNames
+	tools    toolNames
 	system   []string
 	schemas  []string // the tools, as JSON
 	elements []element
@@ -96,17 +96,20 @@ type encoder struct {
 }
 
 func newEncoder(p *prompt.Prompt) *encoder {
-	e := &encoder{p: p, names: newNaming("call", 0), tools: newNaming("tool", 128)}
+	e := &encoder{
+		p: p, tools: toolNames{map[string]bool{}},
+		calls: callNames{taken: map[string]bool{}, given: map[string]string{}, pending: map[string][]string{}, last: map[string]int{}},
+	}
 	for i := range p.Tools {
 		if isOwn(p.Tools[i].Source) {
-			e.tools.reserve(p.Tools[i].Name)
+			e.tools.kept[p.Tools[i].Name] = true
 		}
 	}
 	for i := range p.Messages {
 		for _, part := range p.Messages[i].Parts {
 			if call, ok := part.(thread.ToolCall); ok && isOwn(call.Source) {
-				e.names.reserve(call.ID)
-				e.tools.reserve(call.Name)
+				e.calls.reserve(call.ID)
+				e.tools.kept[call.Name] = true
 			}
 		}
 	}
@@ -184,7 +187,7 @@ func (e *encoder) writeTools() {
 		case gjson.Get(schema, "type").Str != "object":
 			schema = withMember(schema, "type", `"object"`)
 		}
-		o := new(rawjson.Object).Str("name", e.tools.nameOf(t.Name))
+		o := new(rawjson.Object).Str("name", e.tools.of(t.Name))
 		if t.Description != "" {
 			o.Str("description", t.Description)
 		}

@@ -45,7 +45,7 @@ func (t *checkedMessage) count(kind string) (n int) {
 func (t *checkedMessage) block(i int) string { return t.path + ".content[" + strconv.Itoa(i) + "]" }
 
 func (c *checker) messageList() {
-	list := c.req["messages"]
+	list := c.Value("messages")
 	if !list.IsArray() {
 		return
 	}

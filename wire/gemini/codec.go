@@ -48,4 +48,4 @@ func (Codec) Encode(p *prompt.Prompt) ([]byte, error) { return encode(p), nil }
 
 // Validate checks a body against the published rules of generateContent. Rules
 // that only Vertex AI or only older models enforce are given as advice.
-func (Codec) Validate(body []byte) []wire.Problem { return validate(string(body)) }
+func (Codec) Validate(body []byte) []wire.Problem { return validate(body) }

@@ -11,6 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
 // chatWriter writes messages from their fields.
@@ -39,7 +40,7 @@ func hasChatFrame(m *thread.Message) bool {
 func newChatWriter(p *prompt.Prompt) *chatWriter {
 	w := &chatWriter{p: p, kept: map[string]bool{}, calls: map[string]chatForm{}}
 	keep := func(s string, limit int) {
-		if !isPlain(s, limit) {
+		if !codec.IsPlain(s, limit) {
 			w.kept[s] = true
 		}
 	}
@@ -258,10 +259,10 @@ const chatMaxID = 40
 // callID returns an id that the API accepts; it depends on id alone, so a call
 // and its result stay a pair.
 func (w *chatWriter) callID(id string) string {
-	if isPlain(id, chatMaxID) || w.kept[id] {
+	if codec.IsPlain(id, chatMaxID) || w.kept[id] {
 		return id
 	}
-	return "call_" + hashName(id, 12)
+	return "call_" + codec.Hash(id, 12)
 }
 
 // toolName returns a name that the API accepts.

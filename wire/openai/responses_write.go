@@ -10,6 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
 // responsesWriter collects the items of a new input.
@@ -174,11 +175,11 @@ func responsesThreadRole(raw string) thread.Role {
 // takes it and it is still free, else a hash that stays the same while the
 // conversation grows.
 func (w *responsesWriter) callID(id string) string {
-	if isPlain(id, responsesMaxID) && !w.used[id] {
+	if codec.IsPlain(id, responsesMaxID) && !w.used[id] {
 		return id
 	}
 	for n := 0; ; n++ {
-		if made := "call_" + hashName(id+"\x00"+strconv.Itoa(n), 12); !w.used[made] {
+		if made := "call_" + codec.Hash(id+"\x00"+strconv.Itoa(n), 12); !w.used[made] {
 			return made
 		}
 	}
