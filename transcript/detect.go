@@ -35,7 +35,7 @@ func detect(in *input) (Format, error) {
 		format = sniff(gjson.ParseBytes(line))
 	}
 	if format == "" {
-		return "", fmt.Errorf("%w: the file starts with %s; name the format if it is one of %s", ErrUnknownFormat, describeValue(gjson.ParseBytes(in.pending[0].line)), knownFormats())
+		return "", fmt.Errorf("%w: the file starts with %s; name the format if it is one of %s", ErrUnknownFormat, describeValue(gjson.ParseBytes(in.pending[0].line)), joinFormats(Formats()))
 	}
 	return format, nil
 }

@@ -189,12 +189,12 @@ func Read(r io.Reader, o *Options) (*File, error) {
 			return nil, err
 		}
 	}
-	read, ok := readers[file.Format]
-	if !ok {
-		return nil, fmt.Errorf("format %q: %w; known are %s", opt.Format, ErrUnknownFormat, knownFormats())
+	at := slices.Index(Formats(), file.Format)
+	if at < 0 {
+		return nil, fmt.Errorf("format %q: %w; known are %s", opt.Format, ErrUnknownFormat, joinFormats(Formats()))
 	}
 	job := &importJob{in: in, name: opt.Name, report: &file.Report, format: file.Format}
-	if file.Transcripts, err = read(job); err != nil {
+	if file.Transcripts, err = formats[at].read(job); err != nil {
 		return nil, err
 	}
 	file.Report.Lines = in.number

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
@@ -188,23 +189,21 @@ func (m *Message) Exact(parts []thread.Part) (thread.Message, bool) {
 // where the message stands in its request. The error is a *FieldError.
 func (m *Message) Value(path string) (thread.Message, error) {
 	out, known := m.Exact(nil)
-	switch out.Role {
-	case thread.System, thread.User, thread.Assistant, thread.Tool:
-	default:
-		return out, fieldErrorf(path+".role", "want system, user, assistant or tool, got %.40q", m.Role)
+	if err := oneOf(path+".role", m.Role, "system", "user", "assistant", "tool"); err != nil {
+		return out, err
 	}
 	switch {
 	case !known:
 		return out, fieldErrorf(path+".kind", "want injected, recap or nothing, got %.40q", m.Kind)
-	case m.Parts == nil: // an empty list is what a message says that says nothing
+	case m.Parts == nil:
 		return out, fieldErrorf(path+".parts", "a message has parts; [] stands for none")
 	case out.Role == thread.Tool && len(m.Parts) != 1:
 		return out, fieldErrorf(path+".parts", "a tool message holds exactly one tool_result; send each result as a message of its own")
 	}
 	for i := range m.Parts {
 		at := fmt.Sprintf("%s.parts[%d]", path, i)
-		if !slices.Contains(allowedParts(out.Role), m.Parts[i].Type) {
-			return out, fieldErrorf(at+".type", "a %s message may hold %v, got %.40q", m.Role, allowedParts(out.Role), m.Parts[i].Type)
+		if allowed := allowedParts[out.Role]; !slices.Contains(allowed, m.Parts[i].Type) {
+			return out, fieldErrorf(at+".type", "a %s message may hold %v, got %.40q", m.Role, allowed, m.Parts[i].Type)
 		}
 		p, err := m.Parts[i].value(at)
 		if err != nil {
@@ -215,15 +214,21 @@ func (m *Message) Value(path string) (thread.Message, error) {
 	return out, nil
 }
 
-// allowedParts lists the types of parts that a message of the role may hold.
-func allowedParts(role thread.Role) []string {
-	switch role {
-	case thread.Assistant:
-		return []string{TextPart, ReasoningPart, MediaPart, ToolCallPart, OpaquePart}
-	case thread.Tool:
-		return []string{ToolResultPart}
+// allowedParts are the types of parts that a message of a role may hold.
+var allowedParts = map[thread.Role][]string{
+	thread.System:    {TextPart, MediaPart, OpaquePart},
+	thread.User:      {TextPart, MediaPart, OpaquePart},
+	thread.Assistant: {TextPart, ReasoningPart, MediaPart, ToolCallPart, OpaquePart},
+	thread.Tool:      {ToolResultPart},
+}
+
+// oneOf returns an error unless a field has one of the values.
+func oneOf(path, got string, want ...string) error {
+	if slices.Contains(want, got) {
+		return nil
 	}
-	return []string{TextPart, MediaPart, OpaquePart}
+	last := len(want) - 1
+	return fieldErrorf(path, "want %s or %s, got %.40q", strings.Join(want[:last], ", "), want[last], got)
 }
 
 // Exact makes a part of a message as it is written, with content that was made of
@@ -266,7 +271,7 @@ func (p *Part) value(path string) (thread.Part, error) {
 	case ToolResultPart:
 		for i := range p.Content {
 			at := fmt.Sprintf("%s.content[%d]", path, i)
-			if t := p.Content[i].Type; t != TextPart && t != MediaPart && t != OpaquePart {
+			if t := p.Content[i].Type; !slices.Contains(allowedParts[thread.User], t) {
 				return nil, fieldErrorf(at+".type", "a result may hold text, media and opaque parts, got %.40q", t)
 			}
 			v, err := p.Content[i].value(at)
@@ -298,8 +303,8 @@ func (p *Part) check(path string) error {
 			return fieldErrorf(path+".api", "say whose block raw is: anthropic, openai, responses or gemini")
 		}
 	case MediaPart:
-		if !slices.Contains([]thread.MediaType{thread.Image, thread.Document, thread.Audio, thread.Video, thread.File}, thread.MediaType(p.Media)) {
-			return fieldErrorf(path+".media", "want image, document, audio, video or file, got %.40q", p.Media)
+		if err := oneOf(path+".media", p.Media, "image", "document", "audio", "video", "file"); err != nil {
+			return err
 		}
 		n := 0
 		for _, s := range []string{p.Data, p.URL, p.FileID, p.Text} {
@@ -318,18 +323,16 @@ func (p *Part) check(path string) error {
 		if p.CallID == "" {
 			return fieldErrorf(path+".call_id", "a tool_result names the call that it answers")
 		}
-		switch thread.Outcome(p.Outcome) {
-		case "", thread.Success, thread.Failure, thread.Partial:
-		default:
-			return fieldErrorf(path+".outcome", "want success, failure or partial, got %.40q", p.Outcome)
+		if p.Outcome != "" {
+			if err := oneOf(path+".outcome", p.Outcome, "success", "failure", "partial"); err != nil {
+				return err
+			}
 		}
-		switch thread.Durability(p.Durability) {
-		case "", thread.Ephemeral, thread.Anchoring, thread.Replayable, thread.NonReplayable:
-		default:
-			return fieldErrorf(path+".durability", "want ephemeral, anchoring, replayable or non_replayable, got %.40q", p.Durability)
+		if p.Durability != "" {
+			return oneOf(path+".durability", p.Durability, "ephemeral", "anchoring", "replayable", "non_replayable")
 		}
 	default:
-		return fieldErrorf(path+".type", "want text, reasoning, media, tool_call, tool_result or opaque, got %.40q", p.Type)
+		return oneOf(path+".type", p.Type, "text", "reasoning", "media", "tool_call", "tool_result", "opaque")
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package neutral
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -77,13 +78,9 @@ func (p *Prompt) Value(path string) (*prompt.Prompt, error) {
 		return nil, fieldErrorf(path+".max_output", "want a number of tokens, 0 or more")
 	}
 	for i, s := range p.System {
-		switch s.Role {
-		case "", "system", "developer", "instructions":
-		default:
-			return nil, fieldErrorf(fmt.Sprintf("%s.system[%d].role", path, i), "want system, developer or instructions, got %.40q", s.Role)
-		}
-		if s.Role == "" {
-			s.Role = string(thread.System)
+		s.Role = cmp.Or(s.Role, string(thread.System))
+		if err := oneOf(fmt.Sprintf("%s.system[%d].role", path, i), s.Role, "system", "developer", "instructions"); err != nil {
+			return nil, err
 		}
 		out.System = append(out.System, prompt.System{Text: s.Text, Role: s.Role})
 	}
