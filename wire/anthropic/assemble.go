@@ -53,7 +53,7 @@ func (e *encoder) assemble() {
 // startWithUser gives a translated conversation the user message that the API
 // wants first.
 func (e *encoder) startWithUser() {
-	if len(e.elements) == 0 || e.elements[0].role != "assistant" || e.isSpliced() {
+	if len(e.elements) == 0 || e.elements[0].role != "assistant" || e.spliced {
 		return
 	}
 	for _, part := range e.p.Messages[0].Parts {
@@ -63,8 +63,6 @@ func (e *encoder) startWithUser() {
 	}
 	e.elements = slices.Insert(e.elements, 0, element{role: "user", blocks: []piece{{textBlock(emptyText), -1}}})
 }
-
-func (e *encoder) isSpliced() bool { return e.p.Source != nil && e.p.Source.API == wire.Anthropic }
 
 // wholeElement sends a frame on as it is.
 func (e *encoder) wholeElement(u unit) element {

@@ -32,24 +32,18 @@ const DefaultMaxTokens = 4096
 // all; the marks that the caller's blocks carry come first. The error wraps
 // wire.ErrFormat when the body behind the prompt cannot be read.
 func (Codec) Encode(p *prompt.Prompt) ([]byte, error) {
-	e := newEncoder(p)
-	top, _ := rawjson.Open("{}", nil)
-	if e.isSpliced() {
-		var err error
-		if top, err = openDocument(p.Source.Body); err != nil {
-			return nil, err
-		}
+	top, spliced, err := codec.Base(p, wire.Anthropic, openDocument)
+	if err != nil {
+		return nil, err
 	}
+	e := newEncoder(p, spliced)
 	e.midSystem = e.holdsSystem(top.Get("messages"))
 	e.writeSystem()
 	e.writeTools()
 	e.assemble()
 	e.setMarks(e.chooseMarks(codec.CacheTTL(top.Get("cache_control"))))
-	if !e.isSpliced() || p.Model != top.Get("model").Str {
-		top.Set("model", rawjson.Quote(p.Model))
-	}
 	limit := p.MaxOutput
-	if limit <= 0 && !e.isSpliced() {
+	if limit <= 0 && !e.spliced {
 		limit = DefaultMaxTokens
 	}
 	if limit > 0 && limit != rawjson.Count(top.Get("max_tokens")) {
@@ -85,6 +79,7 @@ func setBlocks(top *rawjson.Document, name string, blocks []string) {
 // encoder holds one encoding.
 type encoder struct {
 	p        *prompt.Prompt
+	spliced  bool // into the body that the prompt was read from
 	calls    callNames
 	tools    toolNames
 	system   []string
@@ -95,9 +90,9 @@ type encoder struct {
 	midSystem bool
 }
 
-func newEncoder(p *prompt.Prompt) *encoder {
+func newEncoder(p *prompt.Prompt, spliced bool) *encoder {
 	e := &encoder{
-		p: p, tools: toolNames{map[string]bool{}},
+		p: p, spliced: spliced, tools: toolNames{map[string]bool{}},
 		calls: callNames{taken: map[string]bool{}, given: map[string]string{}, pending: map[string][]string{}, last: map[string]int{}},
 	}
 	for i := range p.Tools {
@@ -121,7 +116,7 @@ func isOwn(s thread.Source) bool { return s.API == wire.Anthropic && s.Raw != ""
 
 // holdsSystem looks for system messages in the body, where it matters.
 func (e *encoder) holdsSystem(messages gjson.Result) bool {
-	if !e.isSpliced() || !slices.ContainsFunc(e.p.Messages, func(m thread.Message) bool { return m.Role == thread.System }) {
+	if !e.spliced || !slices.ContainsFunc(e.p.Messages, func(m thread.Message) bool { return m.Role == thread.System }) {
 		return false
 	}
 	for v := range rawjson.Items(messages) {
@@ -153,7 +148,7 @@ func (e *encoder) writeSystem() {
 			e.system = append(e.system, textBlock(s.Text))
 		}
 	}
-	if !e.isSpliced() {
+	if !e.spliced {
 		for i := range e.system {
 			e.system[i] = asBlock(e.system[i])
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
 // Encode writes a request body.
@@ -43,16 +44,9 @@ import (
 // when Source.Body is no chat request.
 func (Chat) Encode(p *prompt.Prompt) ([]byte, error) {
 	w := newChatWriter(p)
-	d, _ := rawjson.Open("{}", nil)
-	spliced := p.Source != nil && p.Source.API == wire.Chat
-	if spliced {
-		var err error
-		if d, err = chatDocument(p.Source.Body); err != nil {
-			return nil, err
-		}
-	}
-	if !spliced || p.Model != d.Get("model").Str {
-		d.Set("model", rawjson.Quote(p.Model))
+	d, _, err := codec.Base(p, wire.Chat, chatDocument)
+	if err != nil {
+		return nil, err
 	}
 	d.SetArray("messages", w.messages())
 	w.setTools(d)

@@ -61,7 +61,7 @@ func (Responses) Decode(body []byte) (*prompt.Prompt, error) {
 	if err := responsesFormat.Check(text); err != nil {
 		return nil, err
 	}
-	d, err := responsesFormat.Open(text, nil)
+	d, err := responsesDocument(text)
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +102,12 @@ func DecodeItems(array string) ([]thread.Message, []prompt.System, error) {
 		return nil, nil, err
 	}
 	return r.messages, r.system, nil
+}
+
+// responsesDocument opens a body that is known to be JSON. Where it names a field twice,
+// the last one counts.
+func responsesDocument(text string) (*rawjson.Document, error) {
+	return responsesFormat.Open(text, nil)
 }
 
 func responsesDecodeInput(p *prompt.Prompt, input gjson.Result) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
 // Encode writes the body of a request. A prompt that was read from a Responses
@@ -20,16 +21,9 @@ import (
 // store it. Source.Body is trusted to be JSON, as Decode left it; the error,
 // possible only when it is no object, wraps wire.ErrFormat.
 func (Responses) Encode(p *prompt.Prompt) ([]byte, error) {
-	d, _ := rawjson.Open("{}", nil)
-	spliced := p.Source != nil && p.Source.API == wire.Responses && p.Source.Body != ""
-	if spliced {
-		var err error
-		if d, err = responsesFormat.Open(p.Source.Body, nil); err != nil {
-			return nil, err
-		}
-	}
-	if !spliced || p.Model != d.Get("model").Str {
-		d.Set("model", rawjson.Quote(p.Model))
+	d, spliced, err := codec.Base(p, wire.Responses, responsesDocument)
+	if err != nil {
+		return nil, err
 	}
 	instructions, rest := responsesInstructions(p.System)
 	if old := d.Get("instructions"); instructions != old.Raw && (instructions != "" || old.Type == gjson.String) {

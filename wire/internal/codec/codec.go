@@ -12,6 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -45,6 +46,20 @@ func (f Format) Open(doc string, name func(string) string, once ...string) (*raw
 		return nil, f.Errorf(twice, "given twice; send it once")
 	}
 	return d, nil
+}
+
+// Base returns the body that a prompt was read from, for its changed members to be set,
+// or an empty object for a prompt of another API. It sets the model.
+func Base(p *prompt.Prompt, api string, open func(body string) (*rawjson.Document, error)) (d *rawjson.Document, spliced bool, err error) {
+	if spliced = p.Source != nil && p.Source.API == api; spliced {
+		d, err = open(p.Source.Body)
+	} else {
+		d, _ = rawjson.Open("{}", nil)
+	}
+	if err == nil && (!spliced || p.Model != d.Get("model").Str) {
+		d.Set("model", rawjson.Quote(p.Model))
+	}
+	return d, spliced, err
 }
 
 // Objects returns the elements of an array of objects; none where it is null or missing.
