@@ -35,7 +35,7 @@ func (e *encoder) blocks(i int) []piece {
 	return list
 }
 
-// block writes one part, or nothing where the API has no place for it.
+// block writes one part; "" if the API has no place for it.
 func (e *encoder) block(part thread.Part, role thread.Role) string {
 	switch p := part.(type) {
 	case thread.Text:
@@ -102,9 +102,8 @@ func (e *encoder) result(p thread.ToolResult) string {
 	return o.String()
 }
 
-// content writes what a tool gave back: a string for a single text, else
-// blocks. It is empty when there is nothing to send. A failed result may hold
-// text only.
+// content writes the content of a result: a string for a single text, else blocks; "" when
+// there is nothing to send. A failed result may hold text only.
 func (e *encoder) content(parts []thread.Part, failed bool) string {
 	var blocks []string
 	for _, part := range parts {
@@ -136,7 +135,7 @@ func (e *encoder) content(parts []thread.Part, failed bool) string {
 	return rawjson.Array(blocks)
 }
 
-// textFor puts words in place of what is no text.
+// textFor turns media and opaque parts into text.
 func textFor(part thread.Part) thread.Part {
 	switch p := part.(type) {
 	case thread.Media:
@@ -152,9 +151,8 @@ func textFor(part thread.Part) thread.Part {
 // imageTypes are the image formats of the API.
 var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 
-// mediaBlock writes an image or document of another API, or a note in its place
-// where this one has no form for it: the model should know that something was
-// there.
+// mediaBlock writes an image or document of another API, or a placeholder if this one has
+// no form for it.
 func mediaBlock(p thread.Media, allowed bool) string {
 	var kind, src string
 	web := strings.HasPrefix(p.URL, "https://") || strings.HasPrefix(p.URL, "http://")

@@ -2,9 +2,8 @@
 // API (POST /v1/messages and /v1/messages/count_tokens), checks them against its
 // published rules, and reads its answers.
 //
-// Decoding keeps the exact bytes of every block, so that a body that nobody
-// touched is encoded to the same bytes, and one in which a message was replaced
-// differs in that message only. The validator knows nothing of the codec.
+// Decoding keeps the exact bytes of every block. An untouched body is encoded to the same
+// bytes, and one with a replaced message differs in that message only.
 package anthropic
 
 import (
@@ -21,8 +20,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
-// Codec is the wire.Codec of the Messages API. The zero value is ready; it has
-// no state and is safe for concurrent use.
+// Codec is the wire.Codec of the Messages API. The zero value is ready to use and safe for
+// concurrent use.
 type Codec struct{}
 
 var _ wire.Codec = Codec{}
@@ -30,10 +29,10 @@ var _ wire.Codec = Codec{}
 // API returns "anthropic".
 func (Codec) API() string { return wire.Anthropic }
 
-// Decode reads a request body. Each tool_result block of a user message becomes
-// a tool message of its own, the blocks between them user messages; all
-// messages cut from one share a frame. Blocks that are not known, or that lack
-// what their type demands, become opaque parts.
+// Decode reads a request body. Each tool_result block of a user message becomes a tool
+// message of its own, and the blocks between them become user messages; all of them share
+// one frame. Unknown blocks, and blocks that lack what their type demands, become opaque
+// parts.
 //
 // The error wraps wire.ErrFormat and names the JSON path.
 func (Codec) Decode(body []byte) (*prompt.Prompt, error) {
@@ -67,9 +66,9 @@ func (Codec) Decode(body []byte) (*prompt.Prompt, error) {
 	return p, nil
 }
 
-// DecodeMessage reads one element of the messages array, as transcripts hold
-// them. The names of the tools that results answer are not known here and left
-// empty. The error wraps wire.ErrFormat.
+// DecodeMessage reads one element of the messages array, as transcripts hold it. Results
+// have no tool name, because their calls are not known here. The error wraps
+// wire.ErrFormat.
 func DecodeMessage(raw string) ([]thread.Message, error) {
 	if err := format.Check(raw); err != nil {
 		return nil, err

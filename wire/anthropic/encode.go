@@ -14,23 +14,22 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
-// DefaultMaxTokens is the max_tokens, in tokens, of a body made from a prompt
-// that names none: the API demands one.
+// DefaultMaxTokens is the max_tokens of a new body whose prompt sets none, because the API
+// demands one.
 const DefaultMaxTokens = 4096
 
 // Encode writes a request body.
 //
-// A prompt that was decoded from a body of this API is spliced into that body:
-// only the members that differ are written anew, and in them every untouched
-// message, block and tool keeps its bytes. Any other prompt makes a full body
-// with model, max_tokens, system, tools and messages. What only another API can
-// read (its reasoning, its opaque blocks, uploads) is left out, a system
-// message in mid conversation is lowered to marked user text, ids and names are
-// rewritten where the API would refuse them.
+// A prompt that was decoded from a body of this API is spliced into that body: only the
+// members that differ are written anew, and in them every untouched message, block and
+// tool keeps its bytes. Any other prompt makes a full body with model, max_tokens, system,
+// tools and messages. Content that only another API can read (its reasoning, opaque
+// blocks, uploads) is left out, system messages in mid conversation become marked user
+// text, and ids and names are changed where the API would refuse them.
 //
-// Cache points are set where the block may carry a mark, up to four marks in
-// all; the marks that the caller's blocks carry come first. The error wraps
-// wire.ErrFormat when the body behind the prompt cannot be read.
+// Cache points become marks on blocks that may carry one, up to four in all; marks that
+// the caller's blocks already carry count first. The error wraps wire.ErrFormat when the
+// body behind the prompt cannot be read.
 func (Codec) Encode(p *prompt.Prompt) ([]byte, error) {
 	top, spliced, err := codec.Base(p, wire.Anthropic, openDocument)
 	if err != nil {
@@ -55,8 +54,8 @@ func (Codec) Encode(p *prompt.Prompt) ([]byte, error) {
 	return top.Bytes(), nil
 }
 
-// setBlocks sets a list that is left out where it is empty. A system of one string
-// stays a string.
+// setBlocks sets a list, or removes it if it is empty. A system of one string stays a
+// string.
 func setBlocks(top *rawjson.Document, name string, blocks []string) {
 	old := top.Get(name)
 	switch {
@@ -85,8 +84,8 @@ type encoder struct {
 	system   []string
 	schemas  []string // the tools, as JSON
 	elements []element
-	// midSystem says that the body holds system messages in mid conversation,
-	// so the model takes them.
+	// midSystem means that the body holds system messages in mid conversation, so the
+	// model accepts them.
 	midSystem bool
 }
 
@@ -111,7 +110,7 @@ func newEncoder(p *prompt.Prompt, spliced bool) *encoder {
 	return e
 }
 
-// isOwn reports whether a part carries bytes of this API.
+// isOwn reports whether s holds JSON of this API.
 func isOwn(s thread.Source) bool { return s.API == wire.Anthropic && s.Raw != "" }
 
 // holdsSystem looks for system messages in the body, where it matters.
@@ -155,15 +154,14 @@ func (e *encoder) writeSystem() {
 	}
 }
 
-// noArguments is the schema of a tool that came without one, freeText that of
-// a tool whose argument is plain text.
+// noArguments is the schema of a tool that has none, freeText that of a tool whose
+// argument is plain text.
 const (
 	noArguments = `{"type":"object","properties":{}}`
 	freeText    = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`
 )
 
-// writeTools writes the tools. One that another provider runs itself cannot be
-// translated and is left out.
+// writeTools writes the tools, without those that another provider runs itself.
 func (e *encoder) writeTools() {
 	for _, t := range e.p.Tools {
 		if isOwn(t.Source) {

@@ -15,9 +15,9 @@ type Body struct {
 	Members map[string]gjson.Result
 }
 
-// Open reads the members of a body under the names that spell gives their keys, nil for
-// the keys as they are. It is false for what is no JSON object, and reports that. twice
-// is called for each member whose name stood before; it may be nil.
+// Open reads the members of a body. It reports a body that is no JSON object, and returns
+// false. spell, if not nil, turns keys into names. twice, if not nil, is called for each
+// member whose name was there before.
 func (b *Body) Open(body []byte, spell func(key string) string, twice func(name string, v gjson.Result)) bool {
 	doc := string(body)
 	root := gjson.Parse(doc)
