@@ -16,7 +16,7 @@ import (
 // https://docs.anthropic.com/en/api/overview (request size limits)
 const maxBody = 32 << 20
 
-// What parts of the body have to be.
+// The shapes of parts of the body.
 var (
 	// https://docs.anthropic.com/en/api/messages (tools)
 	customTool = shape.Members(shape.Required("input_schema", &shape.Shape{
@@ -27,7 +27,7 @@ var (
 	}))
 	toolName = nameShape(128, "tool-name", "the name of a tool has 1 to 128 of the characters a-z, A-Z, 0-9, _ and -")
 
-	// The edits that the provider should make.
+	// The edits that a request may ask the provider to make.
 	// https://docs.anthropic.com/en/docs/build-with-claude/context-editing
 	edits = map[string]*shape.Shape{
 		"clear_thinking_20251015": {Rules: []shape.Rule{shape.Must("keep", "context-keep", "keep at least one thinking turn", func(v gjson.Result) bool {
@@ -38,25 +38,25 @@ var (
 		"compact_20260112":         {Rules: []shape.Rule{shape.Must("trigger", "context-trigger", "compaction triggers at 50000 input tokens or more", hasTrigger(50000, "input_tokens"))}},
 	}
 
-	// A request of a message thread, whose history the provider holds.
+	// The thread member, of requests whose history the provider holds.
 	// https://docs.anthropic.com/en/api/messages (thread)
 	messageThread = &shape.Shape{Is: shape.Object, Rule: "thread", Say: "thread is {\"type\":\"create\"} or {\"type\":\"continue\",\"previous_message_id\":\"msg_...\"}", Rules: []shape.Rule{
-		shape.Must("", "thread", "thread has the type create, or continue with the previous_message_id of the answer that it goes on with", func(v gjson.Result) bool {
+		shape.Must("", "thread", "thread has the type create, or continue with the previous_message_id of the answer that it continues", func(v gjson.Result) bool {
 			id := v.Get("previous_message_id")
 			return v.Get("type").Str == "create" || v.Get("type").Str == "continue" && id.Type == gjson.String && id.Str != ""
 		}),
 	}}
 )
 
-// nameShape is a name of so many of the usual characters.
+// nameShape is a name of at most so many characters.
 func nameShape(most int, rule, say string) *shape.Shape {
 	return &shape.Shape{Is: shape.String, Rule: rule, Say: say, Rules: []shape.Rule{
 		shape.Must("", rule, say, func(v gjson.Result) bool { return shape.IsName(v.Str, most) }),
 	}}
 }
 
-// hasTrigger holds for edits whose trigger, if they have one, is of these units and
-// not too small.
+// hasTrigger holds for edits without a trigger, or with one in these units that is not too
+// small.
 func hasTrigger(least float64, units ...string) func(gjson.Result) bool {
 	return func(v gjson.Result) bool {
 		t := v.Get("trigger")
@@ -265,13 +265,13 @@ func (c *checker) toolChoice() {
 	c.RefuseIf(c.usesThinking() && (kind == "any" || kind == "tool"), "tool_choice", "thinking-tool-choice", "thinking cannot be enabled while a tool is forced")
 }
 
-// cacheMark is a cache_control member where the prompt has it.
+// cacheMark is a cache_control member.
 type cacheMark struct {
 	at        int
 	path, ttl string
 }
 
-// cacheMark notes the mark of a block. It must be called in the order of the
+// cacheMark checks and records the mark of a block. It must be called in the order of the
 // prompt: tools, system, messages.
 func (c *checker) cacheMark(b checkedBlock, path string) {
 	mark := b.Get("cache_control")
@@ -297,7 +297,7 @@ func (c *checker) cacheMark(b checkedBlock, path string) {
 func (c *checker) cacheRules() {
 	marks := c.marks
 	if r := c.Value("cache_control"); r.IsObject() {
-		// A mark on the request itself stands for one on its last block.
+		// A mark on the request itself means one on its last block.
 		marks = append(marks, cacheMark{r.Index, "cache_control", r.Get("ttl").Str})
 	}
 	short := ""

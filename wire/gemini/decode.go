@@ -108,8 +108,8 @@ func decodeTools(v gjson.Result) (tools []prompt.Tool, err error) {
 	return tools, nil
 }
 
-// reader cuts contents into messages and finds the calls that responses
-// without an id answer.
+// reader splits contents into messages and finds the calls that responses without an id
+// answer.
 type reader struct {
 	messages []thread.Message
 	seen     map[string]bool // ids of all calls so far
@@ -171,7 +171,7 @@ func (r *reader) content(v gjson.Result, position int) error {
 		for _, part := range list {
 			r.userPart(part, first)
 		}
-		if len(r.messages) == first { // no parts: the content keeps its place all the same
+		if len(r.messages) == first { // an empty content keeps its place
 			r.messages = append(r.messages, thread.Message{Role: thread.User})
 		}
 	default:
@@ -201,8 +201,8 @@ func (r *reader) modelPart(v gjson.Result) thread.Part {
 	return call
 }
 
-// userPart appends a part of a user's content: a response as a message of its
-// own, anything else to the user message that it continues.
+// userPart appends a part of a user's content: a response as a message of its own, any
+// other part to the current user message.
 func (r *reader) userPart(v gjson.Result, first int) {
 	part := decodePart(v, false)
 	if result, ok := part.(thread.ToolResult); ok {
@@ -217,9 +217,9 @@ func (r *reader) userPart(v gjson.Result, first int) {
 	r.messages = append(r.messages, thread.Message{Role: thread.User, Parts: []thread.Part{part}})
 }
 
-// answer finds the id of the call that a response answers: its own where a call
-// has it, else that of the first open call of the same name. A response to
-// nothing keeps its own id, or gets one that no call has.
+// answer returns the id of the call that a response answers: its own if a call has it, else
+// that of the first open call with the same name. A response without a call keeps its own
+// id, or gets one that no call has.
 func (r *reader) answer(id, name string) string {
 	at := -1
 	for i, c := range r.open {

@@ -6,8 +6,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
-// nameLength is the longest function name that every version of the API takes,
-// in characters; the newest takes wideLength and colons besides.
+// nameLength is the length limit of function names in every version of the API, in
+// characters; the newest allows wideLength, and colons.
 const (
 	nameLength = 64
 	wideLength = 128

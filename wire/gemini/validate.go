@@ -35,7 +35,7 @@ const (
 	ruleDeclaration = "declaration"
 )
 
-// What parts of the body have to be.
+// The shapes of parts of the body.
 var (
 	filled = shape.Shape{Is: shape.String, Filled: true}
 	some   = shape.Shape{Is: shape.Array, Filled: true}

@@ -14,11 +14,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// skipSignature is the documented value (Gemini API, "Thought signatures") for
-// a call that no Gemini model made: without any signature Gemini 3 refuses the
-// first call of a step of the current turn. Those of earlier turns get it too: a
-// value that went away with the turn would change the prefix that the provider
-// keeps in its cache.
+// skipSignature is the documented value (Gemini API, "Thought signatures") for a call that
+// no Gemini model made: Gemini 3 refuses an unsigned first call of a step in the current
+// turn. Calls of earlier turns get it too, because dropping it when the turn ends would
+// change the cached prefix.
 const skipSignature = "skip_thought_signature_validator"
 
 // writer writes messages as contents.
@@ -40,7 +39,7 @@ func (w *writer) hasContent(m *thread.Message) bool {
 	return slices.ContainsFunc(m.Parts, isSendable)
 }
 
-// isSendable reports whether part writes something for a part.
+// isSendable reports whether a part can be sent.
 func isSendable(part thread.Part) bool {
 	if isOwn(part.From()) {
 		return true
@@ -54,9 +53,8 @@ func isSendable(part thread.Part) bool {
 	return false
 }
 
-// part appends the JSON of a part. What was read from this API goes back as it
-// came; another provider's reasoning and opaque parts have no meaning here, and
-// thoughts that were made elsewhere need not be returned.
+// part appends the JSON of a part. A part that was read from this API keeps its bytes;
+// another provider's reasoning and opaque parts are left out.
 func (w *writer) part(parts []string, part thread.Part) []string {
 	if !isSendable(part) {
 		return parts
@@ -109,9 +107,8 @@ func (w *writer) call(c thread.ToolCall, signed bool) string {
 	return call.String()
 }
 
-// result writes the answer to a call. The structured form goes out where it
-// says what the content says; content that was shortened or cleared since wins
-// over it.
+// result writes the response to a call. The structured form is sent if it says the same as
+// the content; content that was shortened or cleared since then counts more.
 func (w *writer) result(r thread.ToolResult) string {
 	name, ok := w.names[r.CallID]
 	if !ok {
@@ -136,8 +133,8 @@ func (w *writer) result(r thread.ToolResult) string {
 	return new(rawjson.Object).Raw("functionResponse", o.String()).String()
 }
 
-// sameContent reports whether the structured form of a result can be sent in place
-// of its text: an object that says the same, and fails where the result does.
+// sameContent reports whether the structured form of a result can be sent in place of its
+// text: it is an object that says the same, and is a failure if the result is one.
 func sameContent(r thread.ToolResult, text string) bool {
 	if !rawjson.IsObject(r.Structured) {
 		return false
@@ -154,8 +151,7 @@ func sameContent(r thread.ToolResult, text string) bool {
 	return ok && said == structured
 }
 
-// nestedMedia writes the media inside a result. The field takes inline data and
-// files, nothing else.
+// nestedMedia writes the media inside a result: inline data and files, nothing else.
 func nestedMedia(content []thread.Part) (parts []string) {
 	for _, part := range content {
 		m, ok := part.(thread.Media)
