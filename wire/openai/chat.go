@@ -13,27 +13,26 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
-// Chat is the codec of POST /v1/chat/completions, as OpenAI and the many
-// compatible servers take it. It implements wire.Codec. The zero value is
-// ready to use and safe for concurrent use.
+// Chat is the codec of POST /v1/chat/completions, for OpenAI and the many compatible
+// servers. It implements wire.Codec. The zero value is ready to use and safe for
+// concurrent use.
 //
 // How a body maps to a prompt:
-//   - The leading run of system and developer messages is Prompt.System, up to a
-//     summary of ours (policy workstream says it in that role); later ones are
-//     messages of role thread.System. Every other element is one
-//     message. Frame.Position() counts from the first element that is not in
-//     Prompt.System, whose length is Source.System.
-//   - A part has Source.Raw where it has JSON of its own: the parts of a content
-//     array and the entries of tool_calls. Content that is a plain string, and a
-//     tool message's result, have none.
-//   - Fields of an assistant message that are no content (reasoning_content,
-//     reasoning, reasoning_details of compatible servers; refusal; audio) become
-//     Reasoning and Opaque parts whose Raw is an object with that one member.
+//   - The leading system and developer messages become Prompt.System, up to a summary of
+//     ours (policy workstream sends it in that role); later ones are messages of role
+//     thread.System. Every other element is one message. Frame.Position() counts from
+//     the first element that is not in Prompt.System; Source.System is how many are.
+//   - A part has Source.Raw if it has JSON of its own: parts of a content array and
+//     entries of tool_calls do; plain string content and the result of a tool message
+//     do not.
+//   - Other fields of an assistant message (reasoning_content, reasoning,
+//     reasoning_details of compatible servers; refusal; audio) become Reasoning and
+//     Opaque parts whose Raw is an object with that one member.
 //   - Empty strings make no part.
-//   - Calls without an id, above all the legacy function_call, get
-//     thread.LocalID(n), n counting such calls from 0.
-//   - A call of a type unknown here is still a ToolCall, with that Type, because a
-//     tool message answers it; its Arguments are the object named after the type.
+//   - Calls without an id, mostly the legacy function_call, get thread.LocalID(n), n
+//     counting such calls from 0.
+//   - A call of unknown type is still a ToolCall, with that Type, because a tool message
+//     answers it; its Arguments are the object named after the type.
 //   - The API has no error flag, so every tool result is a Success.
 type Chat struct{}
 
@@ -42,10 +41,9 @@ var _ wire.Codec = Chat{}
 // API returns wire.Chat.
 func (Chat) API() string { return wire.Chat }
 
-// Decode reads a request body. The error wraps wire.ErrFormat and names the
-// JSON path: no valid JSON object, nested deeper than 1000 levels, no messages
-// array, an element that is no object or has an unknown role, or one of the
-// fields read here given twice.
+// Decode reads a request body. The error wraps wire.ErrFormat and names the JSON path: the
+// body is no valid JSON object or nests deeper than 1000 levels, messages is no array, an
+// element is no object or has an unknown role, or a field read here is given twice.
 func (Chat) Decode(body []byte) (*prompt.Prompt, error) {
 	doc := string(body)
 	if err := chatFormat.Check(doc); err != nil {
@@ -73,10 +71,8 @@ func (Chat) Decode(body []byte) (*prompt.Prompt, error) {
 	return p, nil
 }
 
-// DecodeChatMessages reads an array of chat messages that stands alone, as
-// transcripts hold it: the messages field of a request without the request.
-// The messages and system blocks are those that Decode would give. The error
-// wraps wire.ErrFormat.
+// DecodeChatMessages reads an array of chat messages without a request around it, as
+// transcripts hold it. It returns what Decode would. The error wraps wire.ErrFormat.
 func DecodeChatMessages(array string) ([]thread.Message, []prompt.System, error) {
 	if err := chatFormat.Check(array); err != nil {
 		return nil, nil, err

@@ -118,8 +118,8 @@ func (s *chatStream) member(name string, v gjson.Result) {
 	}
 }
 
-// callPiece adds to a call. Pieces belong together by their index; servers
-// without one, or with the same for all, begin a new call with a new id.
+// callPiece adds to a call. The index says which; servers that send none, or always the
+// same, begin a new call with a new id.
 func (s *chatStream) callPiece(v gjson.Result) {
 	index, id := v.Get("index"), v.Get("id").Str
 	c := s.byIndex[index.Int()]

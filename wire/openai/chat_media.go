@@ -12,8 +12,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// chatReadMedia reads the payload of an image_url, input_audio or file part.
-// It is false when the payload does not say what it holds.
+// chatReadMedia reads the payload of an image_url, input_audio or file part. It is false if
+// the payload has no content.
 func chatReadMedia(kind string, v gjson.Result) (m thread.Media, ok bool) {
 	switch kind {
 	case "image_url":
@@ -49,9 +49,9 @@ func chatReadMedia(kind string, v gjson.Result) (m thread.Media, ok bool) {
 	return m, m.Data != "" || m.URL != "" || m.FileID != ""
 }
 
-// chatMedia writes a media part for a user message, the only place where the API
-// takes media. It is "" where the API has no form for it: other providers' file ids,
-// videos, documents by URL, audio other than wav and mp3.
+// chatMedia writes a media part for a user message, the only place for media in this API. It
+// is "" if the API has no form for it: other providers' file ids, videos, documents by URL,
+// audio other than wav and mp3.
 func chatMedia(m thread.Media) string {
 	ours := m.API == wire.Chat || m.API == wire.Responses || m.API == ""
 	file := m.Type == thread.Document || m.Type == thread.File

@@ -14,15 +14,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
-// chatElement is one element of the messages array, its fields found in one
-// pass.
+// chatElement is an element of the messages array, with its fields.
 type chatElement struct {
 	rawjson.Fields
 	role             string
 	reasoning, other []thread.Part // from fields beside content
 }
 
-// read finds the fields of an element, in the room of those that are there.
+// read reads the fields of an element into e, reusing the memory of e.Fields.
 func (e *chatElement) read(v gjson.Result, i int) error {
 	if !v.IsObject() {
 		return chatFormat.Errorf(fmt.Sprintf("messages[%d]", i), "want an object")
@@ -49,9 +48,8 @@ func (e *chatElement) read(v gjson.Result, i int) error {
 
 func (e *chatElement) isSystem() bool { return e.role == "system" || e.role == "developer" }
 
-// chatMember makes the opaque part of a message field. Its kind is the field's
-// name and its Raw an object with only that field, so that it can be told from
-// a content part, which has a type.
+// chatMember makes an opaque part of a message field. Its Kind is the field's name and its
+// Raw an object with only that field, which unlike a content part has no type.
 func chatMember(f rawjson.Field) thread.Opaque {
 	text := f.Value.Str
 	if f.Value.IsObject() {
@@ -66,9 +64,8 @@ func chatMemberSource(f rawjson.Field) thread.Source {
 
 func chatSource(raw string) thread.Source { return thread.Source{API: wire.Chat, Raw: raw} }
 
-// chatReasoning reads the thinking that compatible servers return and want
-// back: reasoning_content (DeepSeek, Qwen, vLLM), reasoning and
-// reasoning_details (OpenRouter).
+// chatReasoning reads the thinking that compatible servers return and expect back:
+// reasoning_content (DeepSeek, Qwen, vLLM), reasoning and reasoning_details (OpenRouter).
 func chatReasoning(f rawjson.Field) thread.Part {
 	v := f.Value
 	r := thread.Reasoning{Text: v.Str, Source: chatMemberSource(f)}
@@ -87,8 +84,8 @@ func chatReasoning(f rawjson.Field) thread.Part {
 	return r
 }
 
-// chatReader turns elements into messages; it remembers the calls, because a
-// result does not name its tool and a legacy result not even its call.
+// chatReader turns elements into messages. It remembers the calls, because a result does
+// not name its tool, and a legacy result not even its call.
 type chatReader struct {
 	names       map[string]string // call id → tool
 	local       []thread.ToolCall // calls without id of the last assistant message, unanswered
@@ -142,9 +139,8 @@ func (d *chatReader) calls(m *thread.Message, e *chatElement) {
 // chatLegacy is the type of calls of the deprecated functions interface.
 const chatLegacy = "function_call"
 
-// chatCall reads an entry of tool_calls. A call of a type unknown here keeps
-// its type and, as arguments, the object named after the type; it stays a call
-// because a tool message answers it.
+// chatCall reads an entry of tool_calls. A call of unknown type is still a call, because a
+// tool message answers it; its arguments are the object named after the type.
 func chatCall(v gjson.Result) thread.ToolCall {
 	f := rawjson.FieldsOf(v, make(rawjson.Fields, 0, 4))
 	kind := f.Str("type")
@@ -188,9 +184,9 @@ func (d *chatReader) result(e *chatElement) thread.ToolResult {
 	return r
 }
 
-// answer finds the call that a result without an id belongs to: for function
-// messages the latest open call of that name, for tool messages the first open
-// one, since servers without ids answer in order.
+// answer returns the id of the call that a result without an id belongs to: for function
+// messages the latest open call of that name, for tool messages the first open call, since
+// servers without ids answer in order.
 func (d *chatReader) answer(e *chatElement) string {
 	if e.role == "tool" {
 		if len(d.local) == 0 {
@@ -209,8 +205,8 @@ func (d *chatReader) answer(e *chatElement) string {
 	return ""
 }
 
-// chatContent reads a content field: a string, an array of parts, or null.
-// Anything else is kept as an opaque part.
+// chatContent reads a content field: a string, an array of parts, or null. Anything else
+// becomes an opaque part.
 func chatContent(v gjson.Result) []thread.Part {
 	switch {
 	case v.Type == gjson.Null: // absent as well

@@ -48,13 +48,12 @@ func chatTool(v gjson.Result) prompt.Tool {
 // chatNoParameters is the schema of a function without arguments.
 const chatNoParameters = `{"type":"object","properties":{}}`
 
-// chatGeminiType finds the types of Gemini's schemas, which are JSON schemas but
-// for the capitals. Inside a string the quotes would be escaped, so only members
-// named type match.
+// chatGeminiType finds the types of Gemini's schemas, which are JSON schemas except for
+// their capitals. Inside a string the quotes would be escaped, so only members named type
+// match.
 var chatGeminiType = regexp.MustCompile(`"type"\s*:\s*"(STRING|NUMBER|INTEGER|BOOLEAN|ARRAY|OBJECT|NULL)"`)
 
-// tool writes a tool from its fields; "" for one that another provider runs itself:
-// there is nothing here that could.
+// tool writes a tool from its fields; "" for one that another provider runs itself.
 func (w *chatWriter) tool(t *prompt.Tool, legacy bool) string {
 	if isChatSource(t.Source) {
 		return t.Raw
@@ -87,9 +86,9 @@ func (w *chatWriter) tool(t *prompt.Tool, legacy bool) string {
 	return rawjson.NewTypedObject("function").Raw("function", o.String()).String()
 }
 
-// setTools sets tools and legacy functions where they are not those of the body. New
-// ones follow the field that the body uses. Without any, what chooses among them
-// goes too.
+// setTools sets tools and legacy functions if they differ from those of the body. New ones
+// go into the field that the body uses. If there are none, the members that choose among
+// them are removed too.
 func (w *chatWriter) setTools(d *rawjson.Document) {
 	if slices.EqualFunc(chatReadTools(d), w.p.Tools, func(held, t prompt.Tool) bool { return t.API == wire.Chat && held.Raw == t.Raw }) {
 		return

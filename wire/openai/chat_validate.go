@@ -11,7 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/internal/shape"
 )
 
-// What parts of the body have to be.
+// The shapes of parts of the body.
 var (
 	anyText = &shape.Shape{Is: shape.String}
 	text    = &shape.Shape{Is: shape.String, Filled: true}
@@ -19,7 +19,7 @@ var (
 	chatFunctionName = &shape.Shape{Is: shape.String, Filled: true, Rules: []shape.Rule{
 		shape.Must("", "name", "want at most 64 letters, digits, _ and -", func(v gjson.Result) bool { return shape.IsName(v.Str, 64) }),
 	}}
-	// What tools of either type and legacy functions declare.
+	// The declaration in tools of either type, and a legacy function.
 	chatDefinition = shape.Members(
 		shape.Required("name", chatFunctionName),
 		shape.Optional("description", anyText),
@@ -40,7 +40,7 @@ var (
 		shape.Must("", "id", "at most 40 characters are allowed", func(v gjson.Result) bool { return utf8.RuneCountInString(v.Str) <= 40 }),
 	}}
 
-	// Of a file there is an id, or its data with a name.
+	// A file has an id, or data with a name.
 	chatFile       = shape.Members(shape.Required("file", chatFileInline)).Explain("type", "want an object")
 	chatFileInline = (&shape.Shape{Is: shape.Object, Members: []shape.Member{shape.Optional("file_id", text)}, Rules: []shape.Rule{
 		shape.Must("file_data", "required", "give a file_id, or the data", func(v gjson.Result) bool { return v.Get("file_id").Exists() || v.Get("file_data").Str != "" }),
@@ -71,10 +71,9 @@ var (
 	chatSpeakers = map[string]string{"refusal": "assistant", "image_url": "user", "input_audio": "user", "file": "user"}
 )
 
-// Validate checks a body against the rules of OpenAI's Chat Completions
-// endpoint, as its reference and its error messages give them. Compatible
-// servers are often more lenient, so a body that one of them takes can fail
-// here. The rules, by the name that Problem.Rule gives:
+// Validate checks a body against the rules in the reference and the error messages of
+// OpenAI's Chat Completions endpoint. Compatible servers are often more lenient, so a body
+// that one of them accepts may fail here. The rules, by the name in Problem.Rule:
 //
 //	json          one JSON object, not nested deeper than 1000 levels
 //	required      a field that must be there is
@@ -94,8 +93,7 @@ var (
 //	last-message  (advice) the request does not end with the model's own turn
 //	duplicate     (advice) no field of the body is given twice
 //
-// Fields that are not named here are not looked at. Within messages the
-// problems stand in the order of the messages they point to.
+// Fields that are not named here are not checked. Problems are in the order of the body.
 func (Chat) Validate(body []byte) []wire.Problem {
 	v := &chatValidator{tools: map[string]bool{}}
 	if v.Open(body, nil, func(name string, value gjson.Result) {

@@ -12,41 +12,38 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
-// Responses is the codec of OpenAI's Responses API (POST /v1/responses), as it
-// is spoken by Codex, the OpenAI SDKs, the AI SDK, opencode, pi and others. The
-// zero value is ready to use and safe for concurrent use.
+// Responses is the codec of OpenAI's Responses API (POST /v1/responses), which Codex, the
+// OpenAI SDKs, the AI SDK, opencode, pi and others speak. The zero value is ready to use
+// and safe for concurrent use.
 //
 // # Reading
 //
-// All the items that one model response is made of (reasoning, messages, calls,
-// built-in calls, …) become one assistant message, whose frame is the text from
-// the first of them to the last. Every *_output item is a tool message of its
-// own. System and developer messages at the start of the input, and the field
-// instructions, become prompt.System, up to a summary of ours (policy workstream says it
-// in that role); later ones are system messages.
+// All items of one model response (reasoning, messages, calls, built-in calls, …) become
+// one assistant message, whose frame is the text from the first item to the last. Every
+// *_output item is a tool message of its own. The field instructions, and system and
+// developer messages at the start of the input, become prompt.System, up to a summary of
+// ours (policy workstream sends it in that role); later ones are system messages.
 //
-// A part's Source.Raw is the whole item that it was read from. Where a message
-// item has several content parts, the item goes with the first of them, and
-// each of the others carries its own content part.
+// A part's Source.Raw is the whole item that it was read from. If a message item has
+// several content parts, the first of them has the item, and each of the others its own
+// content part.
 //
-// A body with previous_response_id or conversation holds only the new end of a
-// history that OpenAI keeps. It is read like any other; results then answer
-// calls that are not in it, and nothing of the hidden part can be taken away.
+// A body with previous_response_id or conversation holds only the new end of a history
+// that OpenAI keeps. It is read like any other, but results may answer calls that are not
+// in it, and nothing can be removed from the hidden part.
 //
 // # Writing
 //
-// A message with a Frame of this API is sent as it was read; whoever changes a
-// message makes a new one without a frame. Such a message is written part by
-// part: a part with a Source of this API as its item, any other translated.
-// Text of the assistant is a message item with output_text content. Reasoning
-// is only sent together with the very item that followed it, and items whose
-// reasoning is gone are sent without their ids, because OpenAI refuses one half
-// of such a pair (built-in calls, which cannot be without id, then go too).
-// Reasoning and opaque parts of other APIs are left out. Cache points are
-// ignored: OpenAI finds prefixes by itself.
+// A message with a Frame of this API is sent as it was read; whoever changes a message
+// makes a new one without a frame. Such a message is written part by part: a part with a
+// Source of this API as its item, any other translated. Text of the assistant is a message
+// item with output_text content. Reasoning is sent only together with the item that
+// followed it, and items whose reasoning is gone lose their ids, because OpenAI refuses
+// one half of such a pair; built-in calls, which need an id, are then left out too.
+// Reasoning and opaque parts of other APIs are left out. Cache points are ignored: OpenAI
+// finds prefixes by itself.
 //
-// Messages are never put in another order: that results follow their calls is
-// the caller's duty.
+// Messages keep their order: the caller must see to it that results follow their calls.
 type Responses struct{}
 
 var _ wire.Codec = Responses{}
@@ -54,8 +51,8 @@ var _ wire.Codec = Responses{}
 // API returns wire.Responses.
 func (Responses) API() string { return wire.Responses }
 
-// Decode reads the body of a request. The texts of the prompt are parts of one
-// copy of the body. The error wraps wire.ErrFormat and names the JSON path.
+// Decode reads the body of a request. The error wraps wire.ErrFormat and names the JSON
+// path.
 func (Responses) Decode(body []byte) (*prompt.Prompt, error) {
 	text := string(body)
 	if err := responsesFormat.Check(text); err != nil {
@@ -85,10 +82,9 @@ func (Responses) Decode(body []byte) (*prompt.Prompt, error) {
 	return p, nil
 }
 
-// DecodeItems reads a bare array of input items, as the agents that speak this
-// API keep them in their transcripts. It returns the messages and the system
-// and developer messages at the start of the array. The error wraps
-// wire.ErrFormat.
+// DecodeItems reads an array of input items without a request around it, as transcripts
+// hold it. It returns the messages, and the system and developer messages at the start of
+// the array. The error wraps wire.ErrFormat.
 func DecodeItems(array string) ([]thread.Message, []prompt.System, error) {
 	if err := responsesFormat.Check(array); err != nil {
 		return nil, nil, err

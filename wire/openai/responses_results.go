@@ -13,10 +13,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// responsesFlat finds the calls that cannot be written as calls any more: those
-// of the computer tool whose screenshot was taken away (the API wants a
-// picture), and requests for approval that were changed (the API wants the
-// server's name). Their call and result are told in words instead.
+// responsesFlat returns the calls that can no longer be written as calls: calls of the
+// computer tool without their screenshot (the API demands a picture), and changed approval
+// requests (the API demands the server's name). Call and result become text instead.
 func responsesFlat(messages []thread.Message) map[string]bool {
 	flat, computer := map[string]bool{}, map[string]bool{}
 	for i := range messages {
@@ -69,7 +68,7 @@ func (w *responsesWriter) tool(m *thread.Message) {
 		return
 	}
 	answer, asked := w.calls[r.CallID]
-	if !asked { // the call is in the part of the history that OpenAI keeps, or nowhere
+	if !asked { // OpenAI keeps the part of the history with the call, or there is none
 		answer.id = r.CallID
 		if !w.spliced {
 			answer.id = w.callID(r.CallID)
@@ -107,8 +106,7 @@ func (w *responsesWriter) tool(m *thread.Message) {
 	w.add(o.String())
 }
 
-// responsesScreenshot returns the field that names the picture of a result, ""
-// when it has none.
+// responsesScreenshot returns the field with the picture of a result; "" if it has none.
 func responsesScreenshot(r thread.ToolResult) string {
 	for _, part := range r.Content {
 		if m, ok := part.(thread.Media); ok && m.Type == thread.Image {
@@ -118,8 +116,8 @@ func responsesScreenshot(r thread.ToolResult) string {
 	return ""
 }
 
-// responsesOutput writes the content of a result: a string, or content parts
-// when there is more than text in it.
+// responsesOutput writes the content of a result: a string, or content parts if it holds
+// more than text.
 func responsesOutput(r thread.ToolResult) string {
 	mixed := false
 	var content []string
@@ -148,8 +146,8 @@ func responsesIsContent(kind string) bool {
 	return false
 }
 
-// responsesContentText writes one content part for a message of the given role;
-// "" when there is nothing that this API could be told.
+// responsesContentText writes one content part for a message of the given role; "" if there
+// is nothing to send to this API.
 func responsesContentText(part thread.Part, role thread.Role) string {
 	kind, source := responsesTextKind(role), part.From()
 	if isResponsesSource(source) {
@@ -177,8 +175,8 @@ func responsesContentText(part thread.Part, role thread.Role) string {
 	return ""
 }
 
-// responsesOwnContent returns the content part in a source of this API when it
-// may stand in a message of the role: that of a message item, or a bare one.
+// responsesOwnContent returns the content part in a source of this API (a message item, or
+// a content part itself) if a message of the role may hold it.
 func responsesOwnContent(raw string, role thread.Role) string {
 	if strings.HasPrefix(raw, `"`) {
 		return responsesContentString(raw, role)
@@ -253,8 +251,7 @@ func responsesMedia(m thread.Media) string {
 	return ""
 }
 
-// responsesImage returns the field that names a picture; "" when OpenAI could
-// not see it.
+// responsesImage returns the field with a picture; "" if OpenAI could not see it.
 func responsesImage(m thread.Media) string {
 	switch {
 	case m.Data != "":

@@ -9,9 +9,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/internal/shape"
 )
 
-// What parts of the body have to be. Fields that the published schema wants but
-// real clients leave out and OpenAI does not miss (ids and states of its own
-// items) are not among them.
+// The shapes of parts of the body. Fields that the published schema demands but OpenAI does
+// without (ids and states of its own items, which real clients leave out) are not required.
 var (
 	anything  = &shape.Shape{}
 	anyArray  = &shape.Shape{Is: shape.Array}
@@ -77,8 +76,7 @@ var (
 		shape.Must("call_id", "call-id", "longer than 64 characters", func(v gjson.Result) bool { return len(v.Get("call_id").Str) <= 64 }),
 	}}
 
-	// The types of content parts. Those of the model's own messages stand nowhere
-	// else, and the others not there.
+	// The types of content parts in the model's own messages, and in all others.
 	responsesSaidParts = map[string]*shape.Shape{
 		"output_text": shape.Members(shape.Required("text", anyText)),
 		"refusal":     shape.Members(shape.Required("refusal", anyText)),
@@ -114,10 +112,9 @@ func responsesHas(names ...string) func(gjson.Result) bool {
 	}
 }
 
-// Validate checks a body against the published rules of the Responses API and
-// those that its error messages give away. A history that OpenAI keeps
-// (previous_response_id, conversation) cannot be seen: then pairs of calls and
-// results are not checked.
+// Validate checks a body against the rules in the reference and the error messages of the
+// Responses API. If OpenAI keeps the history (previous_response_id, conversation), pairs of
+// calls and results are not checked.
 func (Responses) Validate(body []byte) []wire.Problem {
 	c := responsesChecker{Body: shape.Body{Checker: shape.Checker{Absent: true}}}
 	if c.Open(body, nil, nil) {
@@ -271,7 +268,7 @@ func (c *responsesChecker) part(at int, path string, part gjson.Result, role str
 	case may[kind] != nil:
 		c.Check(at, path, part, may[kind])
 	case not[kind] != nil:
-		c.Refuse(at, path+".type", "content-type", "%s cannot stand in a message of the role %s", kind, role)
+		c.Refuse(at, path+".type", "content-type", "%s is not allowed in a message of the role %s", kind, role)
 	case kind == "text" || kind == "image_url" || kind == "file": // the types of Chat Completions
 		c.Refuse(at, path+".type", "content-type", "%q is not a type of this API; want input_… or output_text", kind)
 	default:
