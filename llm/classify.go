@@ -12,15 +12,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
-// Classify tells what kind of failure a provider's answer is, from its status
-// and body; the body may also be an error event of a stream that began with 200.
-// The result is "" when nothing says that it is a failure: a status below 400
-// and no error in the body.
+// Classify returns the kind of failure that a provider's answer is, from its status and body;
+// the body may also be an error event of a stream that began with 200. It is "" if nothing
+// says that it is a failure: the status is below 400 and the body holds no error.
 //
-// It looks at the words first, because statuses lie: a request that does not fit
-// comes as 400, 413, 422, 429 or 500, and from some servers as 400 without a
-// word. What it takes for an overflow is worth one try with a smaller request.
-// provider is the name of the API where it is known ("anthropic", "openai",
+// The words count before the status, because statuses lie: a request that does not fit gets
+// 400, 413, 422, 429 or 500, and from some servers 400 without a word. An overflow is worth
+// one try with a smaller request. provider is the name of the API ("anthropic", "openai",
 // "gemini", …) and may be empty. The function is pure.
 func Classify(provider string, status int, body []byte) Kind {
 	f := readFailure(string(body))
@@ -37,7 +35,7 @@ func Classify(provider string, status int, body []byte) Kind {
 		status = n // an error inside a stream carries the status that it would have had
 	}
 	if f.empty && status == 400 && provider != "anthropic" {
-		return ErrOverflow // Cerebras, Mistral and gateways cut off requests that are too long without a word
+		return ErrOverflow // Cerebras, Mistral and gateways refuse requests that are too long without a word
 	}
 	if k := statusKind(status, &f); k != "" {
 		return k
@@ -133,7 +131,7 @@ func statusKind(status int, f *failure) Kind {
 	return ""
 }
 
-// failure is what an error body says, in lower case.
+// failure is an error body, in lower case.
 type failure struct {
 	kind, code, message string
 	raw                 string // the message as it was written
@@ -142,12 +140,11 @@ type failure struct {
 	empty               bool // the body holds nothing
 }
 
-// maxErrorJSON bounds what is read as JSON, in bytes: real errors have a few
+// maxErrorJSON is the largest body that is read as JSON, in bytes: real errors have a few
 // hundred, and the reader recurses.
 const maxErrorJSON = 256 << 10
 
-// maxWords bounds how much of a body without structure is read for its words,
-// in bytes.
+// maxWords is how much of other bodies is searched for words, in bytes.
 const maxWords = 4 << 10
 
 // readFailure finds type, code and message in the shapes that providers use:
@@ -224,7 +221,7 @@ func (f *failure) object(e gjson.Result) {
 	}
 	message := e.Get("message").String()
 	if raw := e.Get("metadata.raw"); raw.Type == gjson.String && raw.Str != "" {
-		// OpenRouter hands on what the provider behind it said.
+		// OpenRouter passes on the error of the provider behind it.
 		message += ": " + clipWords(raw.Str)
 	}
 	f.set(kind, code, message)
@@ -236,8 +233,8 @@ func (f *failure) set(kind, code, message string) {
 	f.rawCode = cmp.Or(f.rawCode, kind)
 }
 
-// detail reads FastAPI's detail: a text, or a list of broken rules, of which the
-// input that they echo is left out.
+// detail reads FastAPI's detail: a text, or a list of broken rules. The input that those echo
+// is left out.
 func detail(v gjson.Result) string {
 	if !v.IsArray() {
 		if m := v.Get("message"); m.Type == gjson.String {
@@ -264,9 +261,8 @@ func clipWords(s string) string {
 // maxMessage bounds the message of an error, in bytes.
 const maxMessage = 600
 
-// Failure makes the error for a provider's answer: Kind by Classify, and the
-// code and message that the body holds. It is nil when Classify finds no
-// failure.
+// Failure returns the error for a provider's answer, with its Kind from Classify and the code
+// and message of the body. It is nil if Classify finds no failure.
 func Failure(provider string, status int, body []byte) *APIError {
 	kind := Classify(provider, status, body)
 	if kind == "" {

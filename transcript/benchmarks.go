@@ -15,9 +15,8 @@ import (
 // The files of benchmarks and evaluation frameworks hold messages much like
 // those of the chat API, each with its own way to write calls and results.
 
-// chatLists are the members that hold the messages: of a sample of inspect_ai, of a
-// simulation of tau2-bench, and of a trajectory of SWE-agent, whose steps in
-// "trajectory" say the same again.
+// chatLists are the members that hold the messages: of an inspect_ai sample, of a tau2-bench
+// simulation, and of a SWE-agent trajectory, whose steps in "trajectory" repeat them.
 var chatLists = map[Format]string{Inspect: "messages", Tau2: "messages", SWEAgent: "history"}
 
 // readChatLike reads the lists of messages in each value, or the list that it is.
@@ -110,8 +109,8 @@ func (b *builder) chatLike(m gjson.Result) {
 	}
 }
 
-// readToolBench reads an answer of ToolBench: the last list of messages that
-// the search was trained on, which is the path that it took in the end.
+// readToolBench reads an answer of ToolBench: the last list of messages that the search was
+// trained on, which is its final path.
 func readToolBench(j *importJob) ([]Transcript, error) {
 	return j.eachValue(func(v value) ([]Transcript, error) {
 		lists := v.Get("answer_generation.train_messages").Array()

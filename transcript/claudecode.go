@@ -14,7 +14,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// claudeSilent are the line types of Claude Code that carry no message.
+// claudeSilent are the line types of Claude Code without a message.
 var claudeSilent = map[string]bool{
 	"progress": true, "file-history-snapshot": true, "file-history-delta": true, "queue-operation": true,
 	"system": true, "summary": true, "custom-title": true, "ai-title": true, "agent-name": true,
@@ -26,7 +26,7 @@ var claudeSilent = map[string]bool{
 	"attribution-snapshot": true, "speculation-accept": true, "task-summary": true,
 }
 
-// ccLine is what is kept of a line of a Claude Code session.
+// ccLine is a line of a Claude Code session.
 type ccLine struct {
 	uuid, parent string
 	number       int
@@ -39,7 +39,7 @@ type ccLine struct {
 	side         bool
 	kind         thread.Kind
 	partial      bool // the tool was interrupted
-	spoken       bool // there are blocks beside the results
+	spoken       bool // there are other blocks than results
 	calls        []string
 	results      []string
 	trigger      string // of a boundary
@@ -81,7 +81,7 @@ func readClaudeCode(j *importJob) ([]Transcript, error) {
 	return []Transcript{t}, nil
 }
 
-// ccLink is the place of any line, with a message or not, in the tree.
+// ccLink is the place of a line, with a message or not, in the tree.
 type ccLink struct {
 	parent string
 	number int
@@ -100,7 +100,7 @@ type ccSession struct {
 	report      *Report
 }
 
-// read takes one line in.
+// read reads one line.
 func (s *ccSession) read(v gjson.Result, number int) {
 	f := rawjson.FieldsOf(v, make(rawjson.Fields, 0, 24))
 	own := func(name string) string { return strings.Clone(f.Str(name)) } // the line itself is not kept
@@ -131,7 +131,7 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		case f.Get("isCompactSummary").Bool():
 			l.kind = thread.Recap
 		case f.Get("isMeta").Bool() && s.commands[l.parent]:
-			// The command's own text, which the model took for the user's words.
+			// The text of a typed command, which the model took as the user's words.
 		case f.Get("isMeta").Bool(), f.Get("isApiErrorMessage").Bool(), l.model == "<synthetic>":
 			l.kind = thread.Injected
 		}
@@ -172,7 +172,7 @@ func (s *ccSession) read(v gjson.Result, number int) {
 	s.keep(l)
 }
 
-// message takes over what an API message says.
+// message reads an API message into l.
 func (s *ccSession) message(l *ccLine, message gjson.Result) {
 	content := message.Get("content")
 	l.content = strings.Clone(content.Raw)
@@ -196,14 +196,14 @@ func (s *ccSession) message(l *ccLine, message gjson.Result) {
 			l.spoken = true
 		}
 	}
-	if blank { // the client keeps it and does not send it; the API would refuse it
+	if blank { // the client does not send it, because the API would refuse it
 		s.report.skip("blank text")
 		l.content = ""
 	}
 }
 
-// keep adds a line to the session, unless it is a copy of one that is there: a
-// session that was resumed may repeat its lines.
+// keep adds a line to the session, unless it is a copy: a session that was resumed may repeat
+// its lines.
 func (s *ccSession) keep(l *ccLine) {
 	if l.uuid != "" {
 		if twin, held := s.links[l.uuid]; held {
@@ -227,8 +227,8 @@ func (s *ccSession) keep(l *ccLine) {
 	}
 }
 
-// renderedBlocks turns the texts that the client made of an attachment into
-// the blocks that it sends.
+// renderedBlocks returns the blocks that the client sends for the rendered texts of an
+// attachment.
 func renderedBlocks(rendered gjson.Result) string {
 	var blocks []string
 	for r := range rawjson.Items(rendered) {
@@ -242,19 +242,19 @@ func renderedBlocks(rendered gjson.Result) string {
 	return rawjson.Array(blocks)
 }
 
-// arrayElements gives the elements of a JSON array as they were written.
+// arrayElements returns the elements of a JSON array as they were written.
 func arrayElements(array string) string {
 	array = strings.TrimSpace(array)
 	return strings.TrimSpace(array[1 : len(array)-1])
 }
 
-// plainName is what the API takes as the id of a call and as the name of a tool.
+// plainName matches call ids and tool names that the API accepts.
 var plainName = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
-// dropForeignBytes takes the bytes of the API from what the API itself could not have
-// made: Claude Code talks to servers of other makers too, whose thinking has no
-// signature and whose calls have ids that Anthropic refuses. Encoders then make
-// such a call anew, and leave such thinking out.
+// dropForeignBytes removes the bytes of parts that the API itself could not have made: Claude
+// Code also talks to servers of other makers, whose thinking has no signature and whose
+// calls have ids that Anthropic refuses. Encoders then write such calls anew and leave such
+// thinking out.
 func dropForeignBytes(messages []thread.Message) {
 	foreign := false
 	for i := range messages {

@@ -14,9 +14,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
-// codexSession is a Codex rollout while it is read. The response items are the
-// conversation; the events say most of it again for the screen. What stood
-// before a compaction stays in the file, so that the items are the full history.
+// codexSession reads a Codex rollout. The response items are the conversation; the events repeat
+// most of it for the screen. The file keeps the items from before a compaction, so they are
+// the full history.
 type codexSession struct {
 	*builder
 	instructions string
@@ -39,8 +39,7 @@ type codexMark struct {
 	compaction Compaction
 }
 
-// codexOnly are members that the client adds to items for itself. The API would
-// refuse them.
+// codexOnly are members that the client adds to items for itself; the API would refuse them.
 var codexOnly = []string{"internal_chat_message_metadata_passthrough", "metadata"}
 
 func readCodex(j *importJob) ([]Transcript, error) {
@@ -130,8 +129,7 @@ func apiItem(raw string) string {
 	return strings.Clone(raw)
 }
 
-// withoutKeys writes an object again without some of its members, all others as
-// they were.
+// withoutKeys writes an object without some of its members.
 func withoutKeys(v gjson.Result, keys []string) string {
 	var o rawjson.Object
 	for name, f := range rawjson.Members(v) {
@@ -142,9 +140,9 @@ func withoutKeys(v gjson.Result, keys []string) string {
 	return o.String()
 }
 
-// readCompaction notes a compaction. The summary is in the line itself or the last
-// recap among the messages that replaced the history; one that the provider
-// made is encrypted, and stays in the file.
+// readCompaction records a compaction. The summary is in the line itself, or is the last recap in
+// the messages that replaced the history. A summary that the provider made is encrypted and
+// cannot be read.
 func (s *codexSession) readCompaction(payload gjson.Result, place codexPlace) {
 	recap := payload.Get("message").Str
 	for item := range rawjson.Items(payload.Get("replacement_history")) {
@@ -198,8 +196,7 @@ func (s *codexSession) transcript() ([]Transcript, error) {
 	return b.transcripts()
 }
 
-// lineOf gives the line of the item that an error of the codec names, or the
-// first one.
+// lineOf returns the line of the item that an error of the codec names, or else 1.
 func (s *codexSession) lineOf(err error) int {
 	_, rest, _ := strings.Cut(err.Error(), "[")
 	n := 0

@@ -1,6 +1,6 @@
 package transcript
 
-// Format names what a file holds.
+// Format is the format of a file.
 type Format string
 
 // The formats. Session files of agents come first, then request bodies and

@@ -70,7 +70,7 @@ func (b *builder) openCodeUser(parts gjson.Result) {
 	}
 }
 
-// openCodeSilent are the parts that no model is shown.
+// openCodeSilent are the parts that no model sees.
 var openCodeSilent = map[string]bool{
 	"step-start": true, "step-finish": true, "snapshot": true, "patch": true, "agent": true, "subtask": true, "retry": true, "compaction": true,
 }

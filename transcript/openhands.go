@@ -85,8 +85,8 @@ func isOpenHandsEvent(v gjson.Result) bool {
 		(v.Get("action").Type == gjson.String && v.Get("args").Exists() || v.Get("observation").Type == gjson.String && v.Get("content").Exists())
 }
 
-// isOpenHands reports whether a value is an event, or a list of events, or holds one. A
-// few of them tell: an event of a later version may come first.
+// isOpenHands reports whether a value is an event, or is or holds a list of events. It looks at
+// a few, because an event of a later version may come first.
 func isOpenHands(v gjson.Result) bool {
 	if isOpenHandsEvent(v) {
 		return true
@@ -106,8 +106,8 @@ func isOpenHands(v gjson.Result) bool {
 	return false
 }
 
-// openHandsKinds are the kinds of events of the agent SDK; true for all of them. Those
-// that event does not read are shown to no model.
+// openHandsKinds are the kinds of events of the agent SDK. No model sees those that the method
+// event does not read.
 var openHandsKinds = map[string]bool{
 	"SystemPromptEvent": true, "MessageEvent": true, "ActionEvent": true, "ObservationEvent": true, "AgentErrorEvent": true,
 	"UserRejectObservation": true, "Condensation": true, "CondensationRequest": true, "CondensationSummaryEvent": true,
@@ -117,7 +117,7 @@ var openHandsKinds = map[string]bool{
 	"ConversationIterationLimitEvent": true, "SecurityAnalysisEvent": true, "SecurityAnalyzerConfigurationEvent": true,
 }
 
-// event takes one event in.
+// event reads one event.
 func (s *openHandsLog) event(line int, e gjson.Result) {
 	s.at(line, openHandsTime(e.Get("timestamp").Str))
 	switch kind := e.Get("kind").Str; {
@@ -165,7 +165,7 @@ func (s *openHandsLog) event(line int, e gjson.Result) {
 	}
 }
 
-// setPrompt takes over the system prompt and the tools.
+// setPrompt reads the system prompt and the tools.
 func (s *openHandsLog) setPrompt(e gjson.Result) {
 	s.report.skip("SystemPromptEvent")
 	s.addSystem("system", e.Get("system_prompt.text").Str)
@@ -173,7 +173,7 @@ func (s *openHandsLog) setPrompt(e gjson.Result) {
 	s.setTools(e.Get("tools"))
 }
 
-// setTools takes over tools that are written as the chat API has them.
+// setTools reads tools in the form of the chat API.
 func (s *openHandsLog) setTools(tools gjson.Result) {
 	for t := range rawjson.Items(tools) {
 		if f := t.Get("function"); f.Get("name").Str != "" {
@@ -246,15 +246,15 @@ func (s *openHandsLog) addCondensation(summary string) {
 	}
 }
 
-// openHandsSilent are the actions and observations of before the agent SDK that no
-// model is shown as such.
+// openHandsSilent are the actions and observations from before the agent SDK that no model sees
+// as such.
 var openHandsSilent = map[string]bool{
 	"change_agent_state": true, "agent_state_changed": true, "recall": true, "null": true, "condensation_request": true,
 	"pause": true, "resume": true, "stop": true, "start": true, "initialize": true, "loop_recovery": true,
 }
 
-// action reads an action of before the agent SDK. One without the provider's own call
-// was written as text; its event's name stands for the tool.
+// action reads an action from before the agent SDK. If it has no call of the provider, the model
+// wrote it as text, and its event's name stands for the tool.
 func (s *openHandsLog) action(e gjson.Result) {
 	args, metadata := e.Get("args"), e.Get("tool_call_metadata")
 	response := metadata.Get("model_response")
@@ -304,7 +304,7 @@ func (s *openHandsLog) action(e gjson.Result) {
 	}
 }
 
-// observation reads an observation of before the agent SDK.
+// observation reads an observation from before the agent SDK.
 func (s *openHandsLog) observation(e gjson.Result) {
 	kind, content := e.Get("observation").Str, textParts(e.Get("content").Str)
 	id := cmp.Or(e.Get("tool_call_metadata.tool_call_id").Str, s.causes[e.Get("cause").String()])
@@ -322,8 +322,8 @@ func (s *openHandsLog) observation(e gjson.Result) {
 	}
 }
 
-// openHandsArguments are the arguments of a call: as the model wrote them, or as they
-// were understood.
+// openHandsArguments are the arguments of a call as the model wrote them, or else as OpenHands
+// parsed them.
 func openHandsArguments(e gjson.Result) string {
 	for _, key := range []string{"tool_call.arguments", "tool_call.function.arguments"} {
 		if a := e.Get(key); a.Exists() {
@@ -346,8 +346,8 @@ func openHandsThoughts(v gjson.Result) []thread.Part {
 			thought = append(thought, opaquePart(block))
 		}
 	}
-	// Of an item of the Responses API what can be read: it is sealed for a prompt that
-	// nobody has any more.
+	// Of an item of the Responses API only the text is of use: it is encrypted for a prompt
+	// that nobody has any more.
 	for _, key := range []string{"reasoning_content", "responses_reasoning_item.summary", "responses_reasoning_item.content"} {
 		var said []string
 		v.Get(key).ForEach(func(_, t gjson.Result) bool {
@@ -361,7 +361,7 @@ func openHandsThoughts(v gjson.Result) []thread.Part {
 	return thought
 }
 
-// openHandsOutput is what an observation says that holds no list of contents.
+// openHandsOutput is the text of an observation without a list of contents.
 func openHandsOutput(o gjson.Result) []thread.Part {
 	if said := firstText(o, "output", "text", "error", "message"); said != "" {
 		return textParts(said)
@@ -372,7 +372,7 @@ func openHandsOutput(o gjson.Result) []thread.Part {
 	return nil
 }
 
-// openHandsTime reads a time stamp, which has no zone: it is taken for UTC.
+// openHandsTime reads a time stamp; one without a zone counts as UTC.
 func openHandsTime(stamp string) time.Time {
 	return cmp.Or(parseTime(stamp), parseTime(strings.TrimSpace(stamp)+"Z"))
 }

@@ -40,7 +40,7 @@ func geminiContents(array string) ([]thread.Message, []prompt.System, error) {
 	return m, nil, err
 }
 
-// anthropicMessages reads a list as the body that holds it.
+// anthropicMessages reads a list through a body that holds it.
 func anthropicMessages(array string) ([]thread.Message, []prompt.System, error) {
 	p, err := anthropic.Codec{}.Decode([]byte(`{"messages":` + array + `}`))
 	if err != nil {

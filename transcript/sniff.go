@@ -10,8 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// sniff tells the format from one line, or from the document; "" when it does
-// not show.
+// sniff returns the format that a line or a document shows, or "".
 func sniff(v gjson.Result) Format {
 	if isOpenHands(v) {
 		return OpenHands
@@ -91,8 +90,8 @@ func bodyFormat(v gjson.Result) Format {
 	return ""
 }
 
-// listFormat recognises an array of messages by the first one that is not written the
-// same way everywhere.
+// listFormat recognises an array of messages by the first one that is not the same in all
+// formats.
 func listFormat(v gjson.Result) (format Format) {
 	for m := range rawjson.Items(v) {
 		if told := messageFormat(m); told != "" {
@@ -172,8 +171,7 @@ func messageFormat(m gjson.Result) Format {
 	return ""
 }
 
-// tellingParts are the types of parts that only one format has, but for what their
-// members tell.
+// tellingParts are the types of parts that show the format.
 var tellingParts = map[string]Format{
 	"tool_use": Anthropic, "tool_result": Anthropic, "thinking": Anthropic, "redacted_thinking": Anthropic,
 	"document": Anthropic, "server_tool_use": Anthropic,
@@ -182,7 +180,7 @@ var tellingParts = map[string]Format{
 	"image_url": OpenAIChat, "input_audio": OpenAIChat, "refusal": OpenAIChat,
 }
 
-// isResponseItem tells the item types of the Responses API.
+// isResponseItem reports whether kind is an item type of the Responses API.
 func isResponseItem(kind string) bool {
 	switch kind {
 	case "message", "reasoning", "item_reference", "compaction":
@@ -211,8 +209,8 @@ func isClaudeCode(v gjson.Result, kind string) bool {
 		claudeSilent[kind] && v.Get("sessionId").Exists()
 }
 
-// isCodex recognises a line of a Codex rollout, in the older form too, whose
-// first line is the session and whose others are bare items.
+// isCodex recognises a line of a Codex rollout, also in the older form: the session in the first
+// line, and items without a wrapper in the others.
 func isCodex(v gjson.Result, kind string) bool {
 	switch kind {
 	case "session_meta", "response_item", "event_msg", "turn_context", "compacted":

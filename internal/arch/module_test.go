@@ -146,17 +146,17 @@ var floors = map[string]arch.Package{
 
 	// 1: pure functions. The renderer takes the names of the APIs from wire and
 	// knows no codec.
-	"cost":                 {Floor: 1, Same: []string{"token"}},
-	"token":                {Floor: 1, External: []string{tiktoken}},
-	"cut":                  {Floor: 1, Same: []string{"token"}},
-	"render":               {Floor: 1, Same: []string{"token", "wire"}, External: []string{gjson}},
-	"wire":                 {Floor: 1},
-	"wire/anthropic":       {Floor: 1, Same: []string{"wire", "wire/internal/codec", "wire/internal/shape"}, External: []string{gjson}},
-	"wire/gemini":          {Floor: 1, Same: []string{"wire", "wire/internal/codec", "wire/internal/shape"}, External: []string{gjson}},
-	"wire/openai":          {Floor: 1, Same: []string{"wire", "wire/internal/codec", "wire/internal/shape"}, External: []string{gjson}},
-	"wire/text":            {Floor: 1, Same: []string{"wire"}},
-	"wire/internal/codec":  {Floor: 1, Same: []string{"wire"}, External: []string{gjson}},
-	"wire/internal/shape":  {Floor: 1, Same: []string{"wire"}, External: []string{gjson}},
+	"cost":                {Floor: 1, Same: []string{"token"}},
+	"token":               {Floor: 1, External: []string{tiktoken}},
+	"cut":                 {Floor: 1, Same: []string{"token"}},
+	"render":              {Floor: 1, Same: []string{"token", "wire"}, External: []string{gjson}},
+	"wire":                {Floor: 1},
+	"wire/anthropic":      {Floor: 1, Same: []string{"wire", "wire/internal/codec", "wire/internal/shape"}, External: []string{gjson}},
+	"wire/gemini":         {Floor: 1, Same: []string{"wire", "wire/internal/codec", "wire/internal/shape"}, External: []string{gjson}},
+	"wire/openai":         {Floor: 1, Same: []string{"wire", "wire/internal/codec", "wire/internal/shape"}, External: []string{gjson}},
+	"wire/text":           {Floor: 1, Same: []string{"wire"}},
+	"wire/internal/codec": {Floor: 1, Same: []string{"wire"}, External: []string{gjson}},
+	"wire/internal/shape": {Floor: 1, Same: []string{"wire"}, External: []string{gjson}},
 	// What a message, a call or a result is about, in a few words.
 	"internal/brief":    {Floor: 1, External: []string{gjson}},
 	"internal/injected": {Floor: 1},

@@ -27,8 +27,8 @@ func requestID(h http.Header) string {
 	return ""
 }
 
-// bodyRequestID reads Anthropic's request_id from an error's body, where a
-// gateway took the header away.
+// bodyRequestID reads Anthropic's request_id from an error's body, in case a gateway removed the
+// header.
 func bodyRequestID(body []byte) string {
 	id := gjson.GetBytes(body, "request_id").Str
 	return id[:min(len(id), maxID)]

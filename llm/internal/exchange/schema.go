@@ -12,8 +12,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 )
 
-// CheckOptions reports what is wrong with the temperature or the schema before anything
-// is sent. The error about a schema is an *llm.APIError of kind ErrInvalid.
+// CheckOptions checks the temperature and the schema before anything is sent. The error about a
+// schema is an *llm.APIError of kind ErrInvalid.
 func CheckOptions(provider string, o *llm.Options) error {
 	if t := o.Temperature; t != nil && (math.IsNaN(*t) || math.IsInf(*t, 0)) {
 		return errors.New("the temperature is not a number")
