@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -22,23 +23,15 @@ func sniff(v gjson.Result) Format {
 		return ""
 	}
 	kind := v.Get("type").Str
-	switch {
-	case isClaudeCode(v, kind):
+	if isClaudeCode(v, kind) {
 		return ClaudeCode
-	case isCodex(v, kind):
-		return Codex
-	case isPi(v, kind):
-		return Pi
-	case isKimi(v, kind):
-		return KimiCode
-	case v.Get("info").IsObject() && v.Get("messages.0.info.role").Exists():
-		return OpenCode
-	case v.Get("history").IsArray() && v.Get("history.0.role").Exists():
-		return SWEAgent
-	case v.Get("answer_generation.train_messages").IsArray():
-		return ToolBench
-	case v.Get("simulations").IsArray():
-		return Tau2
+	}
+	for _, s := range signs {
+		if (s.kinds == nil || slices.Contains(s.kinds, kind)) && hasAll(v, s.has) {
+			return s.Format
+		}
+	}
+	switch {
 	case v.Get("traj").IsArray():
 		return listFormat(v.Get("traj"))
 	case v.Get("body").Exists():
@@ -53,6 +46,29 @@ func sniff(v gjson.Result) Format {
 		}
 	}
 	return bodyFormat(v)
+}
+
+// signs show the format of a line or document: its type is one of kinds, nil for any, and it
+// has all of these paths.
+var signs = []struct {
+	Format
+	kinds, has []string
+}{
+	{Codex, []string{"session_meta", "response_item", "event_msg", "turn_context", "compacted"}, []string{"payload"}},
+	{Codex, []string{""}, []string{"record_type"}}, // the older form, whose other lines are bare items
+	{Codex, []string{""}, []string{"id", "timestamp", "instructions"}},
+	{Pi, []string{"session"}, []string{"cwd", "timestamp"}},
+	{Pi, []string{"message"}, []string{"message.role", "timestamp"}},
+	{KimiCode, []string{"metadata"}, []string{"protocol_version"}},
+	{KimiCode, []string{"context.append_message"}, []string{"message"}},
+	{OpenCode, nil, []string{"info", "messages.0.info.role"}},
+	{SWEAgent, nil, []string{"history.0.role"}},
+	{ToolBench, nil, []string{"answer_generation.train_messages.#"}},
+	{Tau2, nil, []string{"simulations.#"}},
+}
+
+func hasAll(v gjson.Result, paths []string) bool {
+	return !slices.ContainsFunc(paths, func(path string) bool { return !v.Get(path).Exists() })
 }
 
 // unwrap reads a body that is kept as a JSON text inside a string.
@@ -207,39 +223,4 @@ func isClaudeCode(v gjson.Result, kind string) bool {
 	}
 	return v.Get("parentUuid").Exists() && v.Get("uuid").Exists() ||
 		claudeSilent[kind] && v.Get("sessionId").Exists()
-}
-
-// isCodex recognises a line of a Codex rollout, also in the older form: the session in the first
-// line, and items without a wrapper in the others.
-func isCodex(v gjson.Result, kind string) bool {
-	switch kind {
-	case "session_meta", "response_item", "event_msg", "turn_context", "compacted":
-		return v.Get("payload").Exists()
-	case "":
-		return v.Get("record_type").Exists() ||
-			v.Get("id").Exists() && v.Get("timestamp").Exists() && v.Get("instructions").Exists()
-	}
-	return false
-}
-
-// isPi recognises a line of a pi session.
-func isPi(v gjson.Result, kind string) bool {
-	switch kind {
-	case "session":
-		return v.Get("cwd").Exists() && v.Get("timestamp").Exists()
-	case "message":
-		return v.Get("message.role").Exists() && v.Get("timestamp").Exists()
-	}
-	return false
-}
-
-// isKimi recognises a line of Kimi Code's wire log.
-func isKimi(v gjson.Result, kind string) bool {
-	switch kind {
-	case "metadata":
-		return v.Get("protocol_version").Exists()
-	case "context.append_message":
-		return v.Get("message").Exists()
-	}
-	return false
 }

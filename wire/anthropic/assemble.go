@@ -93,39 +93,28 @@ func (e *encoder) isLowered(m *thread.Message) bool {
 	return m.Role == thread.System && !e.midSystem && !slices.ContainsFunc(m.Parts, func(p thread.Part) bool { return isOwn(p.From()) })
 }
 
-// units splits the messages into whole frames and single messages.
-func (e *encoder) units() []unit {
+// groups divides the messages into units, and joins those that the API wants in one message:
+// the results of one batch and the user text after them.
+func (e *encoder) groups() (list [][]unit) {
 	messages := e.p.Messages
-	var list []unit
 	for i := 0; i < len(messages); {
 		u := unit{first: i, end: i + 1}
 		if n := codec.WholeFrame(messages[i:], wire.Anthropic); n > 0 {
 			u.frame, u.end = messages[i].Frame, i+n
 		}
-		list = append(list, u)
+		if n := len(list); n > 0 && e.canJoin(list[n-1], u) {
+			list[n-1] = append(list[n-1], u)
+		} else {
+			list = append(list, []unit{u})
+		}
 		i = u.end
 	}
 	return list
 }
 
-// groups joins the units that the API wants in one message: the results of one batch and
-// the user text after them.
-func (e *encoder) groups() [][]unit {
-	var list [][]unit
-	for _, u := range e.units() {
-		n := len(list)
-		if n > 0 && e.canJoin(list, u) {
-			list[n-1] = append(list[n-1], u)
-			continue
-		}
-		list = append(list, []unit{u})
-	}
-	return list
-}
-
-func (e *encoder) canJoin(list [][]unit, next unit) bool {
+// canJoin reports whether the API wants a unit in one message with the group before it.
+func (e *encoder) canJoin(group []unit, next unit) bool {
 	messages := e.p.Messages
-	group := list[len(list)-1]
 	last := group[len(group)-1]
 	before, after := &messages[last.end-1], &messages[next.first]
 	kept := last.frame != nil && next.frame != nil
