@@ -51,29 +51,6 @@ type Config struct {
 	Limit  int64 // bytes of an answer; 0 stands for DefaultLimit
 }
 
-// Headers returns headers, given as names and values, without empty ones. The extra headers of
-// the caller replace them.
-func Headers(extra http.Header, own ...string) http.Header {
-	h := http.Header{}
-	for i := 0; i < len(own); i += 2 {
-		if own[i+1] != "" {
-			h.Set(own[i], own[i+1])
-		}
-	}
-	maps.Copy(h, extra.Clone())
-	return h
-}
-
-// Bearer is the value of an Authorization header; empty without a token.
-func Bearer(token string) string {
-	if token == "" {
-		return ""
-	}
-	return bearer + token
-}
-
-const bearer = "Bearer "
-
 // New returns a client. The error says what is wrong with the address, without secrets that it
 // may hold.
 func New(c Config) (*Client, error) {
