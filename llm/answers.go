@@ -16,40 +16,39 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Cache keeps bytes by key; a store.Answers is one. It forgets what it likes, and
-// one that fails has nothing. Implementations are safe for concurrent use.
+// Cache keeps bytes by key; a store.Answers is one. It may forget anything, and one that
+// fails acts as if it were empty. Implementations are safe for concurrent use.
 type Cache interface {
 	Get(ctx context.Context, key string) ([]byte, bool)
 	Put(ctx context.Context, key string, value []byte)
 }
 
-// Answers asks a model each question once. A question is all that a model is
-// sent: its name, the prompt, the schema and the options that change an answer
-// (A15). Who asks what is being asked waits for that answer.
+// Answers asks a model each question once. A question is everything that a model is sent: its
+// name, the prompt, the schema and the options that change an answer. A caller whose
+// question is already being asked waits for that answer.
 //
-// A full answer of the shape that was asked for is kept in the cache. What else a
-// model says to a question (that it does not fit, a refusal, an answer that was
-// cut off) is remembered here, so the same process does not ask again. A failure
-// that may pass is not remembered.
+// A complete answer of the requested shape goes into the cache. Other outcomes (an overflow,
+// a refusal, an answer that was cut off) are remembered in memory, so that the same process
+// does not ask again. Temporary failures are not remembered.
 //
 // A nil *Answers asks every time. Safe for concurrent use.
 type Answers struct {
 	*sharedAnswers
-	agent Generator // whom Agent stands for; nil where nobody is at hand
+	agent Generator // the model that Agent stands for, or nil
 }
 
-// sharedAnswers is what all Answers of one origin share.
+// sharedAnswers is what an Answers shares with those that its For returns.
 type sharedAnswers struct {
 	cache Cache
 	meter Meter // nil bounds nothing
 
 	mu          sync.Mutex
 	inFlight    map[string]*inFlightAnswer
-	uncacheable *lru.Cache[string, outcome] // what is no answer to be kept
+	uncacheable *lru.Cache[string, outcome] // outcomes that do not go into the cache
 }
 
-// NewAnswers returns Answers that keeps in a cache; nil keeps in memory. Answers
-// of one tenant must not be those of another, so each has its own.
+// NewAnswers returns an Answers with a cache; nil stands for one in memory. Tenants must not
+// see each other's answers, so each needs its own.
 func NewAnswers(c Cache) *Answers {
 	if c == nil {
 		c = memoryCache{lru.New[string, []byte](maxCachedReplies)}
@@ -57,23 +56,22 @@ func NewAnswers(c Cache) *Answers {
 	return &Answers{sharedAnswers: &sharedAnswers{cache: c, inFlight: map[string]*inFlightAnswer{}, uncacheable: lru.New[string, outcome](maxUncacheable)}}
 }
 
-// Meter bounds what models are asked. Implementations are safe for concurrent use.
+// Meter limits the use of models. Implementations are safe for concurrent use.
 type Meter interface {
-	// Begin says that a model is about to be asked something of about so many tokens,
-	// with the answer, or why it may not be. end is called with what was used.
+	// Begin is called before a request of about so many tokens, including the answer. An
+	// error forbids it. Otherwise end is called afterwards with the tokens used.
 	Begin(tokens int) (end func(used int), err error)
 }
 
-// NewMetered is NewAnswers whose questions are asked as far as a Meter lets them: the
-// error of one that is not is an *APIError of the kind ErrRateLimited. What is known
-// is answered in any case.
+// NewMetered is NewAnswers with a Meter. A question that the Meter forbids fails with an
+// *APIError of kind ErrRateLimited. Known answers are not metered.
 func NewMetered(c Cache, m Meter) *Answers {
 	a := NewAnswers(c)
 	a.meter = m
 	return a
 }
 
-// withMeter asks as far as the meter lets it.
+// withMeter wraps ask with the meter, if there is one.
 func (a *Answers) withMeter(p *prompt.Prompt, o *Options, ask func(context.Context) (*Reply, error)) func(context.Context) (*Reply, error) {
 	if a == nil || a.meter == nil {
 		return ask
@@ -94,7 +92,7 @@ func (a *Answers) withMeter(p *prompt.Prompt, o *Options, ask func(context.Conte
 	}
 }
 
-// estimateTokens is about how many tokens a prompt has.
+// estimateTokens estimates the size of a prompt.
 func estimateTokens(p *prompt.Prompt) int {
 	bytes := 0
 	for _, s := range p.System {
@@ -106,33 +104,33 @@ func estimateTokens(p *prompt.Prompt) int {
 	return bytes / 4
 }
 
-// outcome is what came of a question.
+// outcome is the result of a question.
 type outcome struct {
 	reply *Reply
 	err   error
 }
 
-// inFlightAnswer is a question that is being asked; done is closed when there is an
-// outcome, or when whoever asked has gone without one.
+// inFlightAnswer is a question that is being asked. done is closed when there is an outcome,
+// or when the caller that asked gave up.
 type inFlightAnswer struct {
 	done chan struct{}
 	outcome
 	abandoned bool
 }
 
-// maxUncacheable is how many outcomes that are no answers are remembered.
+// maxUncacheable bounds the outcomes that are remembered in memory.
 const maxUncacheable = 256
 
-// Ask asks g, unless the answer is known; then Reply.Cached is set, and nothing
-// was used. The error is that of g, or a *RepeatedError with it when the model was
-// not asked again.
+// Ask asks g, unless the answer is known; then Reply.Cached is set and Usage is zero. The
+// error is that of g, or a *RepeatedError around an earlier one if the model was not asked
+// again.
 func (a *Answers) Ask(ctx context.Context, g Generator, p *prompt.Prompt, o *Options) (*Reply, error) {
 	g = a.GeneratorFor(g)
 	return a.AskWith(ctx, g, p, o, func(ctx context.Context) (*Reply, error) { return g.Generate(ctx, p, o) })
 }
 
-// AskWith is Ask for a question that may be put in other words than p: ask gets the
-// answer, p and o say what the question is.
+// AskWith is Ask for a question that may be asked in other words than p: ask gets the answer,
+// and p and o identify the question.
 func (a *Answers) AskWith(ctx context.Context, g Generator, p *prompt.Prompt, o *Options, ask func(context.Context) (*Reply, error)) (*Reply, error) {
 	real := Options{}
 	if o != nil {
@@ -171,7 +169,7 @@ func (a *Answers) AskWith(ctx context.Context, g Generator, p *prompt.Prompt, o 
 	}
 }
 
-// ask gets the answer from the cache or the model, and hands it to who waits.
+// ask gets the answer from the cache or the model, and passes it to those who wait.
 func (a *Answers) ask(ctx context.Context, key string, mine *inFlightAnswer, g Generator, o *Options, ask func(context.Context) (*Reply, error)) (*Reply, error) {
 	defer func() { // also when a generator panics
 		a.mu.Lock()
@@ -191,13 +189,13 @@ func (a *Answers) ask(ctx context.Context, key string, mine *inFlightAnswer, g G
 	reply, err := ask(ctx)
 	mine.outcome, mine.abandoned = outcome{reply, err}, err != nil && ctx.Err() != nil
 	if err == nil && isComplete(reply, o) {
-		// The answer is paid for, whether or not anybody waits for it.
+		// The answer is paid for, even if nobody waits for it any more.
 		a.cache.Put(context.WithoutCancel(ctx), key, encodeReply(reply, g.Model()))
 	}
 	return reply, err
 }
 
-// withoutAsking is the outcome for a caller who did not ask the model itself.
+// withoutAsking is the outcome for a caller that did not ask the model itself.
 func (o outcome) withoutAsking() (*Reply, error) {
 	if o.err != nil {
 		return nil, &RepeatedError{o.err}
@@ -207,8 +205,8 @@ func (o outcome) withoutAsking() (*Reply, error) {
 	return &again, nil
 }
 
-// isUncacheable reports whether the outcome is no answer to be kept, and asking again would
-// give no other.
+// isUncacheable reports whether the outcome cannot go into the cache, but asking again would
+// not change it.
 func (o outcome) isUncacheable(asked *Options) bool {
 	if o.err != nil {
 		return isPermanent(o.err)
@@ -221,7 +219,7 @@ func (o outcome) isUncacheable(asked *Options) bool {
 	return !isComplete(o.reply, asked)
 }
 
-// isPermanent reports whether the same request will fail in the same way again.
+// isPermanent reports whether the same request would fail in the same way again.
 func isPermanent(err error) bool {
 	if again, ok := errors.AsType[*RepeatedError](err); ok {
 		err = again.Err
@@ -237,7 +235,7 @@ func isPermanent(err error) bool {
 	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrOverflow) || errors.Is(err, ErrRefused) || errors.Is(err, ErrTruncated)
 }
 
-// isComplete reports whether a reply is a whole answer of the shape that was asked for.
+// isComplete reports whether a reply is a complete answer of the requested shape.
 func isComplete(r *Reply, o *Options) bool {
 	if o.Schema != nil {
 		if _, ok := FindJSON(cmp.Or(r.JSON, r.Text)); !ok {
@@ -247,7 +245,7 @@ func isComplete(r *Reply, o *Options) bool {
 	return (r.Stop == StopEnd || r.Stop == "") && len(r.Message.Calls()) == 0 && strings.TrimSpace(r.Text+r.JSON) != ""
 }
 
-// cachedReply is an answer as the cache has it.
+// cachedReply is the form of an answer in the cache.
 type cachedReply struct {
 	Text  string `json:"text,omitempty"`
 	JSON  string `json:"json,omitempty"`
@@ -261,7 +259,7 @@ func encodeReply(r *Reply, by string) []byte {
 	}
 	value, err := json.Marshal(cachedReply{r.Text, r.JSON, r.Model, by})
 	if err != nil {
-		return nil // texts and nothing else: it does not fail
+		return nil // cannot happen: strings can always be written
 	}
 	return value
 }
@@ -277,8 +275,7 @@ func decodeReply(value []byte) (*Reply, bool) {
 	}, true
 }
 
-// cacheKey is a hash of what a model is asked. The length in front of each field
-// keeps two from passing as others.
+// cacheKey is a hash of a question. A length before each field keeps fields apart.
 func cacheKey(model string, p *prompt.Prompt, o *Options) string {
 	h := sha256.New()
 	field := func(texts ...string) {
@@ -307,7 +304,7 @@ func cacheKey(model string, p *prompt.Prompt, o *Options) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// waitError is the error of a caller who waited too long.
+// waitError is the error of a caller whose context ended while it waited.
 func waitError(err error) error {
 	kind := ErrCanceled
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -316,7 +313,7 @@ func waitError(err error) error {
 	return &APIError{Kind: kind, Message: "waiting for an answer to the same question", Err: err}
 }
 
-// maxCachedReplies is how many answers are kept in memory.
+// maxCachedReplies bounds the answers in a memoryCache.
 const maxCachedReplies = 1024
 
 // memoryCache is a Cache that lasts as long as the process.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Attempt is a model that was asked, and why it gave no answer; nil when it did.
+// Attempt is a model that was asked, and its failure; nil if it answered.
 type Attempt struct {
 	Model string
 	Err   error
@@ -33,8 +33,8 @@ func (e *AttemptsError) Unwrap() []error {
 	return errs
 }
 
-// AttemptsOf tells which models were asked, for an error of asking model: those
-// that the error names, or that model alone.
+// AttemptsOf returns the models that were asked, for an error of asking model: those that the
+// error names, or only that model.
 func AttemptsOf(model string, err error) []Attempt {
 	if all, ok := errors.AsType[*AttemptsError](err); ok {
 		return all.Attempts
@@ -42,8 +42,7 @@ func AttemptsOf(model string, err error) []Attempt {
 	return []Attempt{{model, err}}
 }
 
-// RepeatedError is a failure that is known from before: the model was not asked
-// again.
+// RepeatedError is an earlier failure of the same question; the model was not asked again.
 type RepeatedError struct{ Err error }
 
 // Error says that the model was not asked again.

@@ -12,103 +12,89 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
-// Classify tells what kind of failure a provider's answer is, from its status
-// and body; the body may also be an error event of a stream that began with 200.
-// The result is "" when nothing says that it is a failure: a status below 400
-// and no error in the body.
+// Classify returns the kind of failure that a provider's answer is, from its status and body;
+// the body may also be an error event of a stream that began with 200. It is "" if nothing
+// says that it is a failure: the status is below 400 and the body holds no error.
 //
-// It looks at the words first, because statuses lie: a request that does not fit
-// comes as 400, 413, 422, 429 or 500, and from some servers as 400 without a
-// word. What it takes for an overflow is worth one try with a smaller request.
-// provider is the name of the API where it is known ("anthropic", "openai",
+// The words count before the status, because statuses lie: a request that does not fit gets
+// 400, 413, 422, 429 or 500, and from some servers 400 without a word. An overflow is worth
+// one try with a smaller request. provider is the name of the API ("anthropic", "openai",
 // "gemini", …) and may be empty. The function is pure.
 func Classify(provider string, status int, body []byte) Kind {
 	f := readFailure(string(body))
 	if status < 400 && !f.said {
 		return ""
 	}
-	switch {
-	case isOverflowMessage(&f):
+	if isOverflowMessage(&f) {
 		return ErrOverflow
-	case f.has(quotaCodes) || matchesAny(f.message, quotaMessages):
-		return ErrQuota
-	case f.has(refusedCodes) || matchesAny(f.message, refusedMessages):
-		return ErrRefused
 	}
-	for _, t := range codeKinds {
-		if f.has(t.codes) {
-			return t.kind
-		}
-	}
-	if matchesAny(f.message, authMessages) {
-		return ErrAuth
+	if k := f.kindIn(anyStatus); k != "" {
+		return k
 	}
 	if n, err := strconv.Atoi(f.code); err == nil && status < 400 && n >= 400 && n < 600 {
 		status = n // an error inside a stream carries the status that it would have had
 	}
 	if f.empty && status == 400 && provider != "anthropic" {
-		return ErrOverflow // Cerebras, Mistral and gateways cut off requests that are too long without a word
+		return ErrOverflow // Cerebras, Mistral and gateways refuse requests that are too long without a word
 	}
 	if k := statusKind(status, &f); k != "" {
 		return k
 	}
-	for _, t := range messageKinds {
-		if matchesAny(f.message, t.codes) {
-			return t.kind
-		}
-	}
-	return ErrServer
+	return cmp.Or(f.kindIn(noStatus), ErrServer)
 }
 
 func (f *failure) has(codes []string) bool {
 	return slices.Contains(codes, f.code) || slices.Contains(codes, f.kind)
 }
 
-// Codes and words that mean one thing under any status.
-var (
-	quotaCodes = []string{"insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance", "exceeded_current_quota_error", "1113"}
+// sign is what errors of one kind say: a code or type, or words of the message.
+type sign struct {
+	kind         Kind
+	codes, words []string
+}
 
-	quotaMessages = []string{
+// anyStatus holds under any status; the first row that fits decides. Codes that say
+// nothing without their status (invalid_request_error) are left out.
+var anyStatus = []sign{
+	{ErrQuota, []string{
+		"insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance", "exceeded_current_quota_error", "1113",
+	}, []string{
 		"credit balance is too low",                           // Anthropic
 		"exceeded your current quota, please check your plan", // OpenAI, Gemini
 		"insufficient balance",                                // DeepSeek, MiniMax
 		"insufficient credits", "requires more credits",       // OpenRouter
-	}
-
-	// Gemini says so with 400.
-	authMessages = []string{"api key not valid", "api key expired"}
-
-	refusedCodes = []string{"content_filter", "content_policy_violation", "responsibleaipolicyviolation", "invalid_prompt", "data_inspection_failed"}
-
-	refusedMessages = []string{
+	}},
+	{ErrRefused, []string{
+		"content_filter", "content_policy_violation", "responsibleaipolicyviolation", "invalid_prompt", "data_inspection_failed",
+	}, []string{
 		"output blocked by content filtering policy", // Anthropic
 		"content management policy",                  // Azure
 		"flagged as potentially violating",           // OpenAI
-	}
-)
-
-// codeKinds maps the codes and types of errors. What says nothing by itself
-// (invalid_request_error) stands beside its status and is not here.
-var codeKinds = []struct {
-	kind  Kind
-	codes []string
-}{
-	{ErrOverloaded, []string{"overloaded_error", "overloaded", "server_overloaded", "engine_overloaded_error", "unavailable", "serviceunavailableexception", "modelnotreadyexception", "slow_down", "compaction_unavailable"}},
-	{ErrRateLimited, []string{"rate_limit_error", "rate_limit_exceeded", "resource_exhausted", "throttlingexception", "too_many_requests", "rate_limit_reached_error"}},
-	{ErrAuth, []string{"authentication_error", "permission_error", "permission_denied", "unauthenticated", "invalid_api_key", "invalid_authentication_error", "accessdeniedexception", "unrecognizedclientexception"}},
-	{ErrNotFound, []string{"not_found_error", "model_not_found", "resourcenotfoundexception"}},
-	{ErrTimeout, []string{"timeout_error", "deadline_exceeded", "modeltimeoutexception"}},
-	{ErrServer, []string{"api_error", "internal_server_error", "server_error", "internal", "internalserverexception", "modelerrorexception", "modelstreamerrorexception"}},
+	}},
+	{ErrOverloaded, []string{"overloaded_error", "overloaded", "server_overloaded", "engine_overloaded_error", "unavailable", "serviceunavailableexception", "modelnotreadyexception", "slow_down", "compaction_unavailable"}, nil},
+	{ErrRateLimited, []string{"rate_limit_error", "rate_limit_exceeded", "resource_exhausted", "throttlingexception", "too_many_requests", "rate_limit_reached_error"}, nil},
+	{ErrAuth, []string{"authentication_error", "permission_error", "permission_denied", "unauthenticated", "invalid_api_key", "invalid_authentication_error", "accessdeniedexception", "unrecognizedclientexception"},
+		[]string{"api key not valid", "api key expired"}}, // Gemini, with 400
+	{ErrNotFound, []string{"not_found_error", "model_not_found", "resourcenotfoundexception"}, nil},
+	{ErrTimeout, []string{"timeout_error", "deadline_exceeded", "modeltimeoutexception"}, nil},
+	{ErrServer, []string{"api_error", "internal_server_error", "server_error", "internal", "internalserverexception", "modelerrorexception", "modelstreamerrorexception"}, nil},
 }
 
-// messageKinds reads errors of streams that have neither status nor code.
-var messageKinds = []struct {
-	kind  Kind
-	codes []string
-}{
-	{ErrOverloaded, []string{"overloaded", "at capacity", "temporarily unavailable"}},
-	{ErrRateLimited, []string{"rate limit", "too many requests", "throttl", "too many tokens, please wait"}},
-	{ErrTimeout, []string{"timed out", "timeout"}},
+// noStatus is for errors inside streams, which may have neither status nor code.
+var noStatus = []sign{
+	{ErrOverloaded, nil, []string{"overloaded", "at capacity", "temporarily unavailable"}},
+	{ErrRateLimited, nil, []string{"rate limit", "too many requests", "throttl", "too many tokens, please wait"}},
+	{ErrTimeout, nil, []string{"timed out", "timeout"}},
+}
+
+// kindIn returns the kind of the first row that fits, or "".
+func (f *failure) kindIn(table []sign) Kind {
+	for _, s := range table {
+		if f.has(s.codes) || matchesAny(f.message, s.words) {
+			return s.kind
+		}
+	}
+	return ""
 }
 
 func statusKind(status int, f *failure) Kind {
@@ -145,7 +131,7 @@ func statusKind(status int, f *failure) Kind {
 	return ""
 }
 
-// failure is what an error body says, in lower case.
+// failure is an error body, in lower case.
 type failure struct {
 	kind, code, message string
 	raw                 string // the message as it was written
@@ -154,12 +140,11 @@ type failure struct {
 	empty               bool // the body holds nothing
 }
 
-// maxErrorJSON bounds what is read as JSON, in bytes: real errors have a few
+// maxErrorJSON is the largest body that is read as JSON, in bytes: real errors have a few
 // hundred, and the reader recurses.
 const maxErrorJSON = 256 << 10
 
-// maxWords bounds how much of a body without structure is read for its words,
-// in bytes.
+// maxWords is how much of other bodies is searched for words, in bytes.
 const maxWords = 4 << 10
 
 // readFailure finds type, code and message in the shapes that providers use:
@@ -236,7 +221,7 @@ func (f *failure) object(e gjson.Result) {
 	}
 	message := e.Get("message").String()
 	if raw := e.Get("metadata.raw"); raw.Type == gjson.String && raw.Str != "" {
-		// OpenRouter hands on what the provider behind it said.
+		// OpenRouter passes on the error of the provider behind it.
 		message += ": " + clipWords(raw.Str)
 	}
 	f.set(kind, code, message)
@@ -248,8 +233,8 @@ func (f *failure) set(kind, code, message string) {
 	f.rawCode = cmp.Or(f.rawCode, kind)
 }
 
-// detail reads FastAPI's detail: a text, or a list of broken rules, of which the
-// input that they echo is left out.
+// detail reads FastAPI's detail: a text, or a list of broken rules. The input that those echo
+// is left out.
 func detail(v gjson.Result) string {
 	if !v.IsArray() {
 		if m := v.Get("message"); m.Type == gjson.String {
@@ -276,9 +261,8 @@ func clipWords(s string) string {
 // maxMessage bounds the message of an error, in bytes.
 const maxMessage = 600
 
-// Failure makes the error for a provider's answer: Kind by Classify, and the
-// code and message that the body holds. It is nil when Classify finds no
-// failure.
+// Failure returns the error for a provider's answer, with its Kind from Classify and the code
+// and message of the body. It is nil if Classify finds no failure.
 func Failure(provider string, status int, body []byte) *APIError {
 	kind := Classify(provider, status, body)
 	if kind == "" {

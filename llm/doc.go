@@ -1,17 +1,15 @@
-// Package llm is the contract for asking a model: one request, one answer.
-// Summarizers use it, and whatever else needs a model on the side. The clients
-// are llm/anthropic and llm/openai (which also speaks to Ollama, vLLM,
-// OpenRouter and Gemini's compatible endpoint); llm/llmtest has fakes and the
-// tests that every implementation passes.
+// Package llm is the contract for asking a model: one request, one answer. Summarizers and
+// others that need a model on the side use it. The clients are llm/anthropic and llm/openai
+// (which also speaks to Ollama, vLLM, OpenRouter and Gemini's compatible endpoint);
+// llm/llmtest has fakes and the tests that every implementation passes.
 //
 //	reply, err := g.Generate(ctx, &prompt.Prompt{
 //		System:   []prompt.System{{Text: "You summarise."}},
 //		Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: log}}}},
 //	}, &llm.Options{MaxOutput: 2000, Schema: schema})
 //
-// What a model says is an answer, also when it refuses or stops for length:
-// look at Reply.Stop, or ask Reply.Err. What a provider or the network says
-// instead of an answer is an *APIError, and errors.Is tells its kind
-// (ErrOverflow, ErrRateLimited, …). Classify, the table behind it, is pure and
-// serves the proxy as well.
+// A model's answer is a Reply, even when it refuses or stops for length: see Reply.Stop and
+// Reply.Err. A failure of the provider or the network is an *APIError, whose kind (such as
+// ErrOverflow or ErrRateLimited) errors.Is finds. Classify, which decides the kind, is a
+// pure function that the proxy uses too.
 package llm

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Kind is what went wrong. Each kind is an error of its own, so that
-// errors.Is(err, llm.ErrOverflow) asks for it.
+// Kind is what went wrong. Each kind is an error, so that errors.Is(err, llm.ErrOverflow)
+// works.
 type Kind string
 
 // The kinds of failure.
@@ -32,7 +32,7 @@ const (
 // Error returns the kind in words.
 func (k Kind) Error() string { return string(k) }
 
-// APIError is an answer that did not come. It never holds a key.
+// APIError is the failure of a request. It never contains a key.
 type APIError struct {
 	// Provider names the API: "anthropic", "openai", …
 	Provider string
@@ -40,20 +40,19 @@ type APIError struct {
 	Kind Kind
 	// Status is the HTTP status, 0 when there was no response.
 	Status int
-	// Code and Message are the provider's own, or ours where it gave none.
+	// Code and Message are the provider's, or ours if it sent none.
 	Code, Message string
-	// RequestID is the provider's name for the request; it may be empty.
+	// RequestID is the provider's id of the request; it may be empty.
 	RequestID string
-	// RetryAfter is how long the provider asked to wait; 0 when it did not say.
+	// RetryAfter is how long the provider asked to wait; 0 if it did not.
 	RetryAfter time.Duration
-	// NoRetry is set when the provider said that asking again is of no use, whatever
-	// the kind.
+	// NoRetry is set if the provider said that a retry is no use, whatever the kind.
 	NoRetry bool
-	// Err is the cause where there is one, such as context.Canceled.
+	// Err is the cause, such as context.Canceled; may be nil.
 	Err error
 }
 
-// Error names the provider, the kind, and what is known beside them.
+// Error names the provider, the kind, and the other facts that are known.
 func (e *APIError) Error() string {
 	var b strings.Builder
 	if e.Provider != "" {
@@ -97,6 +96,6 @@ func (e *APIError) Temporary() bool {
 	return false
 }
 
-// IsOverflow reports whether a request failed because it does not fit into the
-// model's context window, or into what the provider takes at once.
+// IsOverflow reports whether a request failed because it does not fit into the model's context
+// window, or is larger than the provider accepts.
 func IsOverflow(err error) bool { return errors.Is(err, ErrOverflow) }

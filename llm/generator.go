@@ -12,26 +12,25 @@ import (
 type Generator interface {
 	// Model returns the name of the model, as cache keys and events use it.
 	Model() string
-	// Generate sends the prompt to the model and returns its answer. The prompt
-	// is not changed; its Model does not count, the generator's own does. A nil
-	// o is the zero Options. The error is an *APIError, except where the request
-	// could not be made at all. A call whose context ends returns promptly and
-	// leaves nothing running.
+	// Generate sends the prompt to the generator's own model (not the prompt's) and returns
+	// its answer. It does not change the prompt. A nil o is the zero Options. The error is
+	// an *APIError, unless the request could not be made at all. When the context ends,
+	// the call returns promptly and leaves nothing running.
 	Generate(ctx context.Context, p *prompt.Prompt, o *Options) (*Reply, error)
 }
 
-// Adjuster is a Generator that asks with options of its own: Adjust returns what
-// it makes of o, so that its answers are kept for what it really asks.
+// Adjuster is a Generator that changes the options: Adjust returns those that it really uses,
+// so that answers are cached under the right key.
 type Adjuster interface {
 	Adjust(o *Options) *Options
 }
 
-// TokenCounter asks a provider how many tokens a request is, by an endpoint of its
-// own that generates nothing (A13). Implementations are safe for concurrent use.
+// TokenCounter asks a provider's counting endpoint how many tokens a request has.
+// Implementations are safe for concurrent use.
 type TokenCounter interface {
-	// CountTokens returns the tokens of the prompt with its system and tools. The
-	// model is the counter's own. The error is an *APIError, except where the
-	// request could not be made at all.
+	// CountTokens returns the tokens of the prompt, system and tools included, for the
+	// counter's own model. The error is an *APIError, unless the request could not be made
+	// at all.
 	CountTokens(ctx context.Context, p *prompt.Prompt) (int, error)
 }
 
@@ -40,26 +39,22 @@ type TokenCounter interface {
 type Options struct {
 	// Schema asks for a JSON answer of this shape; nil for text.
 	Schema *Schema
-	// Temperature is sent when it is not nil. Models that think refuse most
-	// values.
+	// Temperature is sent if it is not nil. Models that think refuse most values.
 	Temperature *float64
-	// MaxOutput is the largest answer in tokens; 0 takes the prompt's own
-	// MaxOutput, or else the provider's default. A model that thinks spends
-	// its thinking from it.
+	// MaxOutput limits the answer, in tokens; 0 takes the prompt's own MaxOutput, or else
+	// the provider's default. Thinking counts too.
 	MaxOutput int
-	// Timeout bounds the whole call, waits and retries included; 0 stands for
-	// DefaultTimeout, a negative value for no bound but the context's.
+	// Timeout bounds the whole call, with waits and retries; 0 stands for DefaultTimeout, a
+	// negative value for no bound but the context's.
 	Timeout time.Duration
-	// Fresh has the model asked even where its answer is known (see Answers).
-	// Generators pass over it.
+	// Fresh asks the model even if its answer is known (see Answers). Generators ignore it.
 	Fresh bool
-	// RetryFailed asks a model again that failed a moment ago, by those who would leave
-	// it alone for a while: whoever asks has waited himself. Generators pass over it.
+	// RetryFailed asks a model again although it failed a moment ago, because the caller has
+	// waited itself. Generators ignore it.
 	RetryFailed bool
 }
 
-// DefaultTimeout is how long a call may take when nobody said otherwise: the
-// default of the providers' own SDKs.
+// DefaultTimeout is the default of Options.Timeout, as in the providers' own SDKs.
 const DefaultTimeout = 10 * time.Minute
 
 // Schema is the shape of a structured answer.
@@ -72,6 +67,6 @@ type Schema struct {
 	JSON string
 }
 
-// Retry says how often and how long a client asks again after a failure that
-// may pass; see its fields for the defaults.
+// Retry says how often and how long a client retries after temporary failures. The zero
+// value has the defaults.
 type Retry = retry.Policy

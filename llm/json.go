@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// FindJSON finds the JSON object in what a model wrote when it was asked for
-// one: the text itself, or in a code fence, between sentences, behind a block of
-// thinking; of several objects the longest. Commas before a closing bracket are
-// taken out when nothing is found with them. Anything else is not repaired: an
-// answer that was guessed at is worse than none. It is false when there is no
-// object; the object is valid JSON and not checked against any schema.
+// FindJSON finds the JSON object in a model's answer: the text itself, or part of it, in a code
+// fence, between sentences or after a block of thinking. Of several objects it takes the
+// longest. If there is none, it tries again without commas before closing brackets. It
+// repairs nothing else, because a guessed answer is worse than none. The object is valid
+// JSON, but not checked against any schema.
 func FindJSON(text string) (object string, ok bool) {
 	text = strings.TrimSpace(strings.TrimPrefix(text, "\ufeff"))
 	if object, ok = longestObject(afterThinking(text)); ok {
@@ -23,9 +22,9 @@ func FindJSON(text string) (object string, ok bool) {
 	return "", false
 }
 
-// afterThinking cuts off the thinking that some servers leave in the text
-// (DeepSeek and Qwen models behind servers without a reasoning parser). The
-// template may have opened it, so only the end need be there.
+// afterThinking cuts off the thinking that servers without a reasoning parser leave in the text
+// of DeepSeek and Qwen models. Only its end must be there, because the template may have
+// opened it.
 func afterThinking(text string) string {
 	const end = "</think>"
 	if i := strings.LastIndex(text, end); i >= 0 {
@@ -36,10 +35,9 @@ func afterThinking(text string) string {
 	return text
 }
 
-// longestObject tries every brace that is not inside an object already read.
-// Where an object breaks off, the search goes on behind the break: what stands
-// before it was part of something larger and is no answer. So every byte is
-// read about once.
+// longestObject tries every brace outside of the objects found so far. If an object breaks off,
+// the search goes on after the break: objects before it are parts of something larger, and
+// no answer. So every byte is read about once.
 func longestObject(text string) (object string, ok bool) {
 	for i := 0; i < len(text); {
 		next := strings.IndexByte(text[i:], '{')
@@ -68,15 +66,14 @@ func longestObject(text string) (object string, ok bool) {
 	return object, object != ""
 }
 
-// opensObject reports whether what stands behind a brace can begin an object,
-// which spares most braces a decoder.
+// opensObject reports whether the text after a brace can begin an object, which saves a decoder
+// for most braces.
 func opensObject(rest string) bool {
 	rest = strings.TrimLeft(rest, " \t\r\n")
 	return rest != "" && (rest[0] == '"' || rest[0] == '}')
 }
 
-// withoutTrailingCommas takes out commas that only white space parts from a
-// closing bracket, outside strings.
+// withoutTrailingCommas removes commas before closing brackets, outside strings.
 func withoutTrailingCommas(text string) string {
 	var b strings.Builder
 	inString := false
@@ -98,6 +95,5 @@ func withoutTrailingCommas(text string) string {
 	return b.String() + text[from:]
 }
 
-// maxGap is how much white space may stand between the comma and the bracket,
-// in bytes.
+// maxGap is how much white space may be between the comma and the bracket, in bytes.
 const maxGap = 256

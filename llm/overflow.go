@@ -23,9 +23,9 @@ var overflowCodes = []string{
 	"input_too_long", "input_is_too_long", // gateways in front of Bedrock
 }
 
-// overflowMessages are what providers say when a request does not fit, in lower
-// case; a star stands for any text. They are matched against the message of the
-// error alone, never the whole body, because servers echo input.
+// overflowMessages are the words of providers for a request that does not fit, in lower case; a
+// star stands for any text. They are matched only against the message of the error, never
+// the whole body, because servers echo input.
 var overflowMessages = []string{
 	"prompt is too long",                               // Anthropic, Fireworks, Vertex
 	"input length and `max_tokens` exceed",             // Anthropic: input plus output
@@ -83,8 +83,7 @@ var overflowMessages = []string{
 	"request entity too large",                         // nginx, likewise
 }
 
-// notOverflow are messages about the rate of tokens, which some of the above
-// could be taken for.
+// notOverflow are messages about the rate of tokens, which some of the above also match.
 var notOverflow = []string{
 	"too many tokens, please wait",                    // Bedrock throttling
 	"throttl",                                         // Bedrock
@@ -99,8 +98,8 @@ var notOverflow = []string{
 	"maximum number of images", "many-image requests", // too many pictures, not too much text
 }
 
-// tooLargeForever wins over notOverflow: the request is larger than what a whole
-// minute allows, so waiting never helps.
+// tooLargeForever counts more than notOverflow: the request exceeds the limit of a whole
+// minute, so waiting never helps.
 var tooLargeForever = []string{
 	"request too large for", "reduce your message size", "required for long context requests",
 }

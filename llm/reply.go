@@ -7,35 +7,33 @@ import (
 
 // Reply is a model's answer.
 type Reply struct {
-	// Message is the answer with role assistant: reasoning, text and tool calls,
-	// each part with the bytes it came as, ready to be appended to a thread.
-	// A structured answer is a text part, however the provider was asked for it.
+	// Message is the answer with role assistant: reasoning, text and tool calls, each with
+	// its original bytes, ready to be appended to a thread. A structured answer is a text
+	// part, however the provider was asked for it.
 	Message thread.Message
 	// Text is the text of the message.
 	Text string
-	// JSON is the structured answer: one valid JSON object with the members that
-	// the schema requires, not checked further. It is empty when no Schema was
-	// asked for, and when Stop is not StopEnd.
+	// JSON is the structured answer: a valid JSON object with the members that the schema
+	// requires, not checked further. It is empty without a Schema, and if Stop is not
+	// StopEnd.
 	JSON string
 	// Stop is why the model stopped.
 	Stop Stop
 	// Usage is what the provider counted.
 	Usage Usage
-	// RequestID is the provider's name for the request, for its support; it may
-	// be empty.
+	// RequestID is the provider's id of the request, for its support; it may be empty.
 	RequestID string
 	// Model is the model that answered, which may be a version of the one asked.
 	Model string
-	// Attempts are the models that were asked, in order, where a generator has
-	// several: those that failed, and last the one that gave this reply. Nil where
-	// there is only the one.
+	// Attempts are the models that were asked, if the generator has several: first those
+	// that failed, last the one that gave this reply.
 	Attempts []Attempt
-	// Cached: the answer was known, and no model was asked (see Answers).
+	// Cached means that the answer was known and no model was asked (see Answers).
 	Cached bool
 }
 
-// Err returns an error when the model gave no full answer, and nil for StopEnd
-// and StopTool. errors.Is tells ErrRefused, ErrOverflow and ErrTruncated apart.
+// Err returns an error if the model gave no complete answer, and nil for StopEnd and StopTool.
+// Its kind is ErrRefused, ErrOverflow, ErrTruncated or ErrResponse.
 func (r *Reply) Err() error {
 	e := &APIError{RequestID: r.RequestID, Message: "the model stopped: " + string(r.Stop)}
 	switch r.Stop {

@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"strings"
-	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -12,28 +11,25 @@ import (
 )
 
 // readAISDK reads messages of Vercel's AI SDK: the ModelMessages that are sent
-// (CoreMessages of version 4, too) and the UIMessages that applications keep.
-// They stand in a list, in an object's "messages", or one on a line.
+// (CoreMessages in version 4) and the UIMessages that applications keep. They come as a
+// list, in an object's "messages", or one on a line.
 func readAISDK(j *importJob) ([]Transcript, error) {
-	alone := newBuilder(j.name, j.report) // collects messages that stand one on a line
-	found, err := j.eachValue(func(v value) ([]Transcript, error) {
+	alone := j.newBuilder(value{name: j.name}) // for messages that come one on a line
+	found, err := j.eachConversation(func(b *builder, v value) {
 		list := v.Result
 		if v.Get("messages").IsArray() {
 			list = v.Get("messages")
 		}
 		if !list.IsArray() {
-			alone.aiSDK(v.line, v.Result)
-			return nil, nil
+			alone.line = v.line
+			alone.aiSDK(v.Result)
+			return
 		}
-		b := newBuilder(v.name, j.report)
 		b.Model = v.Get("model").String()
-		if s := v.Get("system").Str; s != "" {
-			b.System = append(b.System, prompt.System{Text: s, Role: "system"})
-		}
+		b.addSystem("system", v.Get("system").Str)
 		for m := range rawjson.Items(list) {
-			b.aiSDK(v.line, m)
+			b.aiSDK(m)
 		}
-		return b.transcripts()
 	})
 	if err != nil {
 		return nil, err
@@ -42,9 +38,9 @@ func readAISDK(j *importJob) ([]Transcript, error) {
 	return append(found, last...), err
 }
 
-// aiSDK adds a message: an answer of several steps becomes several.
-func (b *builder) aiSDK(line int, m gjson.Result) {
-	at := parseTime(m.Get("createdAt").String())
+// aiSDK adds a message. An answer of several steps becomes several.
+func (b *builder) aiSDK(m gjson.Result) {
+	b.time = parseTime(m.Get("createdAt").String())
 	content := m.Get("parts")
 	if !content.IsArray() {
 		content = m.Get("content")
@@ -52,18 +48,18 @@ func (b *builder) aiSDK(line int, m gjson.Result) {
 	switch role := thread.Role(m.Get("role").Str); role {
 	case thread.Assistant, thread.Tool:
 		if content.Type == gjson.String {
-			b.addPart(line, at, textParts(content.Str)...)
+			b.addPart(textParts(content.Str)...)
 		}
 		for p := range rawjson.Items(content) {
-			b.aiPart(line, at, p)
+			b.aiPart(p)
 		}
 		if !m.Get("parts").IsArray() {
 			for p := range rawjson.Items(m.Get("toolInvocations")) {
-				b.aiInvocation(line, at, p, p.Get("toolName").Str)
+				b.aiInvocation(p, p.Get("toolName").Str)
 			}
 		}
 		if len(b.step.parts) == 0 && len(b.step.results) == 0 {
-			b.add(line, at, thread.Plain, thread.Message{Role: role}) // it is counted
+			b.say(role, thread.Plain) // only to count it
 		}
 		b.flush()
 	case thread.System, thread.User:
@@ -80,14 +76,13 @@ func (b *builder) aiSDK(line int, m gjson.Result) {
 			b.System = append(b.System, prompt.System{Text: said.Text(), Role: string(role)})
 			return
 		}
-		b.add(line, at, thread.Plain, said)
+		b.add(thread.Plain, said)
 	default:
-		b.report.unknown("role " + string(role))
-		b.report.warn(line, "a message of the unknown role %q was left out", role)
+		b.unknownRole(string(role))
 	}
 }
 
-// aiSilent counts a part that no model is shown.
+// aiSilent counts a part that no model sees, and reports whether it is one.
 func (b *builder) aiSilent(kind string) bool {
 	silent := kind == "step-start" || strings.HasPrefix(kind, "data-") || strings.HasPrefix(kind, "source-")
 	if silent {
@@ -97,7 +92,7 @@ func (b *builder) aiSilent(kind string) bool {
 }
 
 // aiPart adds a part of an answer.
-func (b *builder) aiPart(line int, at time.Time, p gjson.Result) {
+func (b *builder) aiPart(p gjson.Result) {
 	kind := p.Get("type").Str
 	name, tool := strings.CutPrefix(kind, "tool-")
 	// What a model says after the results of its calls is another answer.
@@ -106,56 +101,55 @@ func (b *builder) aiPart(line int, at time.Time, p gjson.Result) {
 	}
 	switch {
 	case kind == "tool-call":
-		b.addPart(line, at, b.aiCall(p, p.Get("toolName").Str))
+		b.aiCall(p, p.Get("toolName").Str)
 	case kind == "tool-result":
-		b.aiResult(line, at, p)
+		b.aiResult(p)
 	case kind == "tool-invocation":
-		b.aiInvocation(line, at, p.Get("toolInvocation"), p.Get("toolInvocation.toolName").Str)
+		b.aiInvocation(p.Get("toolInvocation"), p.Get("toolInvocation.toolName").Str)
 	case kind == "dynamic-tool":
-		b.aiInvocation(line, at, p, p.Get("toolName").Str)
+		b.aiInvocation(p, p.Get("toolName").Str)
 	case tool && p.Get("toolCallId").Exists() && p.Get("state").Exists():
-		b.aiInvocation(line, at, p, name)
+		b.aiInvocation(p, name)
 	case !b.aiSilent(kind):
-		b.addPart(line, at, readParts(p)...)
+		b.addPart(readParts(p)...)
 	}
 }
 
-func (b *builder) aiCall(p gjson.Result, name string) thread.ToolCall {
+// aiCall adds a call and returns its id.
+func (b *builder) aiCall(p gjson.Result, name string) string {
 	input := p.Get("input")
 	if !input.Exists() {
 		input = p.Get("args")
 	}
-	return b.newCall(p.Get("toolCallId").Str, name, argumentsJSON(input))
+	return b.addCall(p.Get("toolCallId").Str, name, argumentsJSON(input))
 }
 
-// aiResult reads a tool-result part.
-func (b *builder) aiResult(line int, at time.Time, p gjson.Result) {
+// aiResult adds a tool-result part.
+func (b *builder) aiResult(p gjson.Result) {
 	r := thread.ToolResult{CallID: b.openCallID(p.Get("toolCallId").Str), Tool: p.Get("toolName").Str}
 	out := p.Get("output")
-	kind, value := out.Get("type").Str, out.Get("value")
+	kind, data := out.Get("type").Str, out.Get("value")
 	r.Outcome = outcomeOf(p.Get("isError").Bool() || kind == "error-text" || kind == "error-json" || kind == "execution-denied")
 	switch kind {
-	case "text", "json", "error-text", "error-json":
+	case "text", "json", "error-text", "error-json", "content":
 	case "execution-denied":
-		value = out.Get("reason")
-	case "content":
-		r.Content = readParts(value)
-		b.addResult(line, at, toolMessage(r))
-		return
+		data = out.Get("reason")
 	default:
-		if value = p.Get("result"); !value.Exists() {
-			value = out
+		if data = p.Get("result"); !data.Exists() {
+			data = out
 		}
 	}
-	r.Structured, r.Content = structuredResult(value)
-	b.addResult(line, at, toolMessage(r))
+	if kind == "content" {
+		r.Content = readParts(data)
+	} else {
+		r.Structured, r.Content = structuredResult(data)
+	}
+	b.addResult(r)
 }
 
-// aiInvocation reads a call and its result in one, as applications keep them.
-func (b *builder) aiInvocation(line int, at time.Time, p gjson.Result, name string) {
-	call := b.aiCall(p, name)
-	b.addPart(line, at, call)
-	r := thread.ToolResult{CallID: call.ID, Tool: name, Outcome: thread.Success}
+// aiInvocation adds a call and its result, which applications keep in one part.
+func (b *builder) aiInvocation(p gjson.Result, name string) {
+	r := thread.ToolResult{CallID: b.aiCall(p, name), Outcome: thread.Success}
 	switch p.Get("state").Str {
 	case "output-available":
 		r.Structured, r.Content = structuredResult(p.Get("output"))
@@ -171,5 +165,5 @@ func (b *builder) aiInvocation(line int, at time.Time, p gjson.Result, name stri
 	default: // the call is still open
 		return
 	}
-	b.addResult(line, at, toolMessage(r))
+	b.addResult(r)
 }

@@ -15,9 +15,8 @@ import (
 // The files of benchmarks and evaluation frameworks hold messages much like
 // those of the chat API, each with its own way to write calls and results.
 
-// chatLists are the members that hold the messages: of a sample of inspect_ai, of a
-// simulation of tau2-bench, and of a trajectory of SWE-agent, whose steps in
-// "trajectory" say the same again.
+// chatLists are the members that hold the messages: of an inspect_ai sample, of a tau2-bench
+// simulation, and of a SWE-agent trajectory, whose steps in "trajectory" repeat them.
 var chatLists = map[Format]string{Inspect: "messages", Tau2: "messages", SWEAgent: "history"}
 
 // readChatLike reads the lists of messages in each value, or the list that it is.
@@ -31,19 +30,19 @@ func readChatLike(j *importJob) ([]Transcript, error) {
 		if j.format == Tau2 && !found[0].IsArray() {
 			found = v.Get("simulations.#.messages").Array()
 		}
-		// What is said of the whole value is looked for once: a file may hold many lists.
+		// Read once for the whole value: a file may hold many lists.
 		model, title := v.Get("model").String(), firstName(v.Result, "sample", "id", "task_id")
 		if !v.Get("model").Exists() {
 			model = v.Get("info.agent_info.llm").String()
 		}
 		for n, list := range found {
-			b := newBuilder(v.name, j.report)
+			b := j.newBuilder(v)
 			if len(found) > 1 {
 				b.Name += "/" + strconv.Itoa(n+1)
 			}
 			b.Model, b.Title = model, title
 			for m := range rawjson.Items(list) {
-				b.chatLike(v.line, m)
+				b.chatLike(m)
 			}
 			t, err := b.build()
 			if err != nil {
@@ -60,28 +59,28 @@ func readChatLike(j *importJob) ([]Transcript, error) {
 }
 
 // chatLike adds one message.
-func (b *builder) chatLike(line int, m gjson.Result) {
-	at := parseTime(m.Get("timestamp").String())
+func (b *builder) chatLike(m gjson.Result) {
+	b.time = parseTime(m.Get("timestamp").String())
 	content := readParts(m.Get("content"))
 	switch role := m.Get("role").Str; role {
 	case "system", "developer":
-		if len(b.messages) == 0 {
-			for _, p := range content {
-				if t, ok := p.(thread.Text); ok {
-					b.System = append(b.System, prompt.System{Text: t.Text, Role: role})
-				}
-			}
+		if len(b.messages) > 0 {
+			b.say(thread.System, thread.Plain, content...)
 			return
 		}
-		b.add(line, at, thread.Plain, thread.Message{Role: thread.System, Parts: content})
+		for _, p := range content {
+			if t, ok := p.(thread.Text); ok {
+				b.addSystem(role, t.Text)
+			}
+		}
 	case "user":
 		kind := thread.Plain
-		if b.actedInText { // what the action gave back
+		if b.actedInText { // the result of the action
 			kind = thread.Injected
 		}
-		b.add(line, at, kind, thread.Message{Role: thread.User, Parts: content})
+		b.say(thread.User, kind, content...)
 	case "assistant":
-		msg := thread.Message{Role: thread.Assistant, Parts: content}
+		calls := 0
 		for c := range rawjson.Items(m.Get("tool_calls")) {
 			name, args := c.Get("function"), c.Get("arguments")
 			switch {
@@ -90,28 +89,28 @@ func (b *builder) chatLike(line int, m gjson.Result) {
 			case !name.Exists():
 				name = c.Get("name")
 			}
-			msg.Parts = append(msg.Parts, b.newCall(c.Get("id").Str, name.Str, argumentsJSON(args)))
+			content = append(content, b.newCall(c.Get("id").Str, name.Str, argumentsJSON(args)))
+			calls++
 		}
-		b.actedInText = m.Get("action").Exists() && len(msg.Calls()) == 0
-		b.add(line, at, thread.Plain, msg)
+		b.actedInText = m.Get("action").Exists() && calls == 0
+		b.say(thread.Assistant, thread.Plain, content...)
 	case "tool":
-		r := thread.ToolResult{Tool: m.Get("function").Str, Outcome: thread.Success, Content: content}
+		r := thread.ToolResult{Tool: m.Get("function").Str, Content: content}
 		r.CallID = b.openCallID(firstText(m, "tool_call_id", "tool_call_ids.0", "id"))
 		if e := m.Get("error"); e.Type == gjson.True || e.IsObject() {
 			r.Outcome = thread.Failure
-			if message := e.Get("message").Str; message != "" && len(r.Content) == 0 {
-				r.Content = textParts(message)
+			if len(r.Content) == 0 {
+				r.Content = textParts(e.Get("message").Str)
 			}
 		}
-		b.add(line, at, thread.Plain, toolMessage(r))
+		b.answer(r)
 	default:
-		b.report.unknown("role " + role)
-		b.report.warn(line, "a message of the unknown role %q was left out", role)
+		b.unknownRole(role)
 	}
 }
 
-// readToolBench reads an answer of ToolBench: the last list of messages that
-// the search was trained on, which is the path that it took in the end.
+// readToolBench reads an answer of ToolBench: the last list of messages that the search was
+// trained on, which is its final path.
 func readToolBench(j *importJob) ([]Transcript, error) {
 	return j.eachValue(func(v value) ([]Transcript, error) {
 		lists := v.Get("answer_generation.train_messages").Array()

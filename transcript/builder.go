@@ -8,14 +8,19 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// builder collects one conversation.
+// builder collects one conversation. Readers say with at which entry of the file they
+// read; what they then add gets its line and its time.
 type builder struct {
 	Transcript
 	report    *Report
-	keepEmpty bool // empty messages are kept too
+	keepEmpty bool // keep messages without parts
+
+	line int       // of the entry that is being read
+	time time.Time // of that entry
 
 	messages    []thread.Message
 	calls       map[string]string // tool by call id
@@ -28,56 +33,88 @@ type builder struct {
 	step        step
 }
 
-// step is an answer that is put together: what the model said, and the results of
-// its calls, which come behind it.
+// step is an answer that is put together from several entries: what the model said, and
+// the results of its calls, which come after it.
 type step struct {
-	line    int
-	at      time.Time
+	line    int       // of its first entry
+	time    time.Time // of its first entry
 	kind    thread.Kind
 	parts   []thread.Part
 	results []thread.Message
 }
 
-// addPart adds to the answer that is put together; the first piece says where and when
-// it began.
-func (b *builder) addPart(line int, at time.Time, parts ...thread.Part) {
-	b.beginStep(line, at)
+// newBuilder returns a builder for the conversation in v.
+func (j *importJob) newBuilder(v value) *builder {
+	return &builder{
+		Transcript: Transcript{Name: v.name}, report: j.report, line: v.line,
+		calls: map[string]string{}, answered: map[string]bool{}, asked: map[string]time.Time{},
+	}
+}
+
+// at moves to an entry of the file.
+func (b *builder) at(line int, t time.Time) { b.line, b.time = line, t }
+
+// addSystem adds a block of instructions, unless it is empty.
+func (b *builder) addSystem(role, text string) {
+	if text != "" {
+		b.System = append(b.System, prompt.System{Text: text, Role: role})
+	}
+}
+
+// addPart adds to the answer that is put together.
+func (b *builder) addPart(parts ...thread.Part) {
+	b.beginStep()
 	b.step.parts = append(b.step.parts, parts...)
 }
 
-// addResult adds a result of the answer that is put together.
-func (b *builder) addResult(line int, at time.Time, result thread.Message) {
-	b.beginStep(line, at)
-	b.step.results = append(b.step.results, result)
+// addCall adds a call to the answer that is put together, and returns its id.
+func (b *builder) addCall(id, tool, arguments string) string {
+	call := b.newCall(id, tool, arguments)
+	b.addPart(call)
+	return call.ID
 }
 
-func (b *builder) beginStep(line int, at time.Time) {
+// addResult adds a result to the answer that is put together.
+func (b *builder) addResult(r thread.ToolResult) {
+	b.beginStep()
+	b.step.results = append(b.step.results, b.toolMessage(r))
+}
+
+func (b *builder) beginStep() {
 	if len(b.step.parts) == 0 && len(b.step.results) == 0 {
-		b.step.line, b.step.at = line, at
+		b.step.line, b.step.time = b.line, b.time
 	}
 }
 
 // flush adds the answer that was put together, and its results.
 func (b *builder) flush() {
-	s := b.step
+	s, line, now := b.step, b.line, b.time
 	b.step = step{}
+	b.at(s.line, s.time)
 	if len(s.parts) > 0 {
-		b.add(s.line, s.at, s.kind, thread.Message{Role: thread.Assistant, Parts: s.parts})
+		b.say(thread.Assistant, s.kind, s.parts...)
 	}
-	b.add(s.line, s.at, thread.Plain, s.results...)
+	b.add(thread.Plain, s.results...)
+	b.at(line, now)
 }
 
-func newBuilder(name string, report *Report) *builder {
-	return &builder{
-		Transcript: Transcript{Name: name}, report: report,
-		calls: map[string]string{}, answered: map[string]bool{}, asked: map[string]time.Time{},
-	}
+// say adds a message.
+func (b *builder) say(role thread.Role, kind thread.Kind, parts ...thread.Part) {
+	b.add(kind, thread.Message{Role: role, Parts: parts})
 }
 
-// add appends messages that were read from one place. Messages without any part
-// are counted and left out. A kind other than Plain is taken as it is; for
-// plain user messages the text decides.
-func (b *builder) add(line int, at time.Time, kind thread.Kind, messages ...thread.Message) {
+// answer adds a result that stands alone.
+func (b *builder) answer(r thread.ToolResult) { b.add(thread.Plain, b.toolMessage(r)) }
+
+// toolMessage is the message of a result. Its time is when the tool completed, or else
+// that of the entry.
+func (b *builder) toolMessage(r thread.ToolResult) thread.Message {
+	return thread.Message{Role: thread.Tool, Time: cmp.Or(r.Completed, b.time), Parts: []thread.Part{r}}
+}
+
+// add adds messages of one entry. Messages without parts are counted and left out. A
+// kind other than Plain holds; the kind of plain user messages depends on their text.
+func (b *builder) add(kind thread.Kind, messages ...thread.Message) {
 	if kind == thread.Plain {
 		var before *thread.Message
 		if n := len(b.messages); n > 0 {
@@ -90,9 +127,7 @@ func (b *builder) add(line int, at time.Time, kind thread.Kind, messages ...thre
 			b.report.skip("empty " + string(m.Role) + " message")
 			continue
 		}
-		if m.Time.IsZero() {
-			m.Time = at
-		}
+		m.Time = cmp.Or(m.Time, b.time)
 		switch m.Role {
 		case thread.User, thread.Assistant:
 			if kind != thread.Plain {
@@ -100,21 +135,27 @@ func (b *builder) add(line int, at time.Time, kind thread.Kind, messages ...thre
 			}
 			for _, c := range m.Calls() {
 				if _, twice := b.calls[c.ID]; twice && !b.answered[c.ID] {
-					b.report.warn(line, "the call %s stands in the file twice", c.ID)
+					b.report.warn(b.line, "the call %s stands in the file twice", c.ID)
 				}
 				b.calls[c.ID], b.asked[c.ID] = c.Name, m.Time
 				delete(b.answered, c.ID)
 			}
 		case thread.Tool:
 			m.Parts = slices.Clone(m.Parts)
-			b.completeResult(line, &m)
+			b.completeResult(&m)
 		}
 		b.messages = append(b.messages, m)
 	}
 }
 
+// unknownRole counts a message that is left out, as nobody knows who speaks in it.
+func (b *builder) unknownRole(role string) {
+	b.report.unknown("role " + role)
+	b.report.warn(b.line, "a message of the unknown role %q was left out", role)
+}
+
 // completeResult completes a tool message from the call that it answers.
-func (b *builder) completeResult(line int, m *thread.Message) {
+func (b *builder) completeResult(m *thread.Message) {
 	for i, p := range m.Parts {
 		r, ok := p.(thread.ToolResult)
 		if !ok {
@@ -123,9 +164,9 @@ func (b *builder) completeResult(line int, m *thread.Message) {
 		tool, known := b.calls[r.CallID]
 		switch {
 		case !known:
-			b.report.warn(line, "the result %s answers no call in the file", r.CallID)
+			b.report.warn(b.line, "the result %s answers no call in the file", r.CallID)
 		case b.answered[r.CallID]:
-			b.report.warn(line, "the call %s has a second result", r.CallID)
+			b.report.warn(b.line, "the call %s has a second result", r.CallID)
 		}
 		b.answered[r.CallID] = true
 		r.Tool = cmp.Or(r.Tool, tool)
@@ -135,16 +176,15 @@ func (b *builder) completeResult(line int, m *thread.Message) {
 	}
 }
 
-// addCompaction notes that the agent compacted before the next message. Where
-// recap is true, that message is the summary.
+// addCompaction records that the agent compacted before the next message, which is the
+// summary when recap is true.
 func (b *builder) addCompaction(c Compaction, recap bool) {
 	c.At = len(b.messages)
 	b.Compactions = append(b.Compactions, c)
 	b.recaps = append(b.recaps, recap)
 }
 
-// newCall makes the part of a tool call, with an id of ours where the file has
-// none.
+// newCall makes the part of a tool call, with an id of ours where the file has none.
 func (b *builder) newCall(id, name, arguments string) thread.ToolCall {
 	if id == "" {
 		id = thread.LocalID(b.local)
@@ -154,9 +194,8 @@ func (b *builder) newCall(id, name, arguments string) thread.ToolCall {
 	return thread.ToolCall{ID: id, Name: name, Arguments: arguments}
 }
 
-// openCallID gives the id of the call that a result without an id answers: the
-// oldest one that is still open. A result that nothing asked for gets an id of
-// its own.
+// openCallID returns the id of the call that a result answers. A result without one
+// answers the oldest call that is still open, or gets an id of its own.
 func (b *builder) openCallID(id string) string {
 	if id != "" {
 		return id
@@ -185,7 +224,7 @@ func (b *builder) build() (Transcript, error) {
 	return b.Transcript, nil
 }
 
-// transcripts are the transcript, or none where it holds nothing.
+// transcripts returns the transcript, or none if it is empty.
 func (b *builder) transcripts() ([]Transcript, error) {
 	b.flush()
 	t, err := b.build()

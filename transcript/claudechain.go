@@ -12,13 +12,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
-// A session of Claude Code is a tree over all its lines, by parentUuid. The
-// conversation is the way from the newest message up to the root, with three
-// additions. Calls that ran in parallel make small side branches, since each
-// result hangs on its own call: lines of an API message on the way belong to
-// the conversation, and so do the results of its calls. A compaction starts a
-// new root, whose logicalParentUuid leads on to what it replaced. Where the
-// parent of a root is unknown or gone, the way goes on at the message before.
+// A session of Claude Code is a tree over all its lines, by parentUuid. The conversation is the
+// path from the newest message up to the root, with three additions. Parallel calls make
+// small side branches, since the parent of each result is its own call: all lines of an API
+// message on the path belong to the conversation, and so do the results of its calls. A
+// compaction starts a new root, whose logicalParentUuid leads to the history that it
+// replaced. If the parent of a root is unknown or missing, the path goes on at the message
+// before.
 
 // ccChain is a run of lines beside the main conversation.
 type ccChain struct {
@@ -96,7 +96,7 @@ func (s *ccSession) mainPath() map[string]bool {
 	return on
 }
 
-// linkRoot notes that the path goes on at the message before a root.
+// linkRoot reports that the path goes on at the message before a root.
 func (s *ccSession) linkRoot(root ccLink, parent string) {
 	if parent != "" {
 		s.report.warn(root.number, "its parent %s is not in the file; it was joined to the message before it", parent)
@@ -110,8 +110,8 @@ func (s *ccSession) linkRoot(root ccLink, parent string) {
 	s.restarts = append(s.restarts, root.number)
 }
 
-// lastMainBefore gives the position of the last message of the main conversation among
-// the first n lines, or -1.
+// lastMainBefore returns the position of the last message of the main conversation in the first
+// n lines, or -1.
 func (s *ccSession) lastMainBefore(n int) int {
 	for i := n - 1; i >= 0; i-- {
 		if l := s.lines[i]; !l.side && (l.role == "user" || l.role == "assistant") {
@@ -127,8 +127,8 @@ func (s *ccSession) lastMainBeforeLine(number int) int {
 	return s.lastMainBefore(n)
 }
 
-// addParallelLines adds the lines that parallel calls put beside the way, with the
-// harness's notes on them, and attachments that hang on it.
+// addParallelLines adds the lines that parallel calls put beside the path, the harness's notes
+// on them, and the attachments of lines on the path.
 func (s *ccSession) addParallelLines(on map[string]bool) {
 	added := map[string]bool{}
 	add := func(l *ccLine) {
@@ -170,8 +170,8 @@ func (s *ccSession) addParallelLines(on map[string]bool) {
 	}
 }
 
-// rootOf finds the highest line above l that is not on the way. It remembers the
-// roots of all lines that it passes, so that a long branch is walked once.
+// rootOf returns the highest line above l that is not on the path. It remembers the root of
+// every line that it passes, so that a long branch is walked once.
 func (s *ccSession) rootOf(l *ccLine, on map[string]bool, known map[string]string) string {
 	var passed []string
 	var root string
@@ -205,7 +205,7 @@ type ccUnit struct {
 
 // build makes a conversation of lines in file order.
 func (s *ccSession) build(name string, lines []*ccLine) (Transcript, error) {
-	b := newBuilder(name, s.report)
+	b := s.job.newBuilder(value{name: name})
 	var pending *Compaction
 	restarts := s.restarts
 	for _, u := range moveResultsUp(units(lines)) {
@@ -234,7 +234,8 @@ func (s *ccSession) build(name string, lines []*ccLine) (Transcript, error) {
 			b.addCompaction(*cmp.Or(pending, &Compaction{}), first.kind == thread.Recap)
 			pending = nil
 		}
-		b.add(first.number, first.time, first.kind, messages...)
+		b.at(first.number, first.time)
+		b.add(first.kind, messages...)
 	}
 	if pending != nil {
 		b.addCompaction(*pending, false)
@@ -280,9 +281,9 @@ func (u *ccUnit) join(l *ccLine) {
 	}
 }
 
-// moveResultsUp moves the results of a message's calls up behind the message, where
-// reminders or a person's words came between them, as the client does before
-// it sends them. A result that has words beside it comes last.
+// moveResultsUp moves the results of a message's calls directly after it, if reminders or a
+// person's words came between, as the client does before it sends them. A result with words
+// beside it comes last.
 func moveResultsUp(all []*ccUnit) []*ccUnit {
 	var out []*ccUnit
 	for i := 0; i < len(all); {
@@ -314,8 +315,7 @@ func moveResultsUp(all []*ccUnit) []*ccUnit {
 	return out
 }
 
-// raw gives the API message that the lines make up, each block as it was
-// written.
+// raw returns the API message that the lines make up, with the bytes of its blocks.
 func (u *ccUnit) raw() string {
 	first := u.lines[0]
 	if first.role != "assistant" {

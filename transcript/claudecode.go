@@ -14,7 +14,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// claudeSilent are the line types of Claude Code that carry no message.
+// claudeSilent are the line types of Claude Code without a message.
 var claudeSilent = map[string]bool{
 	"progress": true, "file-history-snapshot": true, "file-history-delta": true, "queue-operation": true,
 	"system": true, "summary": true, "custom-title": true, "ai-title": true, "agent-name": true,
@@ -26,7 +26,7 @@ var claudeSilent = map[string]bool{
 	"attribution-snapshot": true, "speculation-accept": true, "task-summary": true,
 }
 
-// ccLine is what is kept of a line of a Claude Code session.
+// ccLine is a line of a Claude Code session.
 type ccLine struct {
 	uuid, parent string
 	number       int
@@ -39,7 +39,7 @@ type ccLine struct {
 	side         bool
 	kind         thread.Kind
 	partial      bool // the tool was interrupted
-	spoken       bool // there are blocks beside the results
+	spoken       bool // there are other blocks than results
 	calls        []string
 	results      []string
 	trigger      string // of a boundary
@@ -49,7 +49,7 @@ type ccLine struct {
 // readClaudeCode reads a session of Claude Code. See claudechain.go for how
 // the lines become one conversation.
 func readClaudeCode(j *importJob) ([]Transcript, error) {
-	session := &ccSession{links: map[string]ccLink{}, commands: map[string]bool{}, report: j.report}
+	session := &ccSession{links: map[string]ccLink{}, commands: map[string]bool{}, job: j, report: j.report}
 	if err := j.lines(session.read); err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func readClaudeCode(j *importJob) ([]Transcript, error) {
 	return []Transcript{t}, nil
 }
 
-// ccLink is the place of any line, with a message or not, in the tree.
+// ccLink is the place of a line, with a message or not, in the tree.
 type ccLink struct {
 	parent string
 	number int
@@ -96,10 +96,11 @@ type ccSession struct {
 	commands    map[string]bool // uuids of messages that typed a command to the model
 	restarts    []int           // lines where the context was started afresh, newest first
 	newest      string          // uuid of the last line of the main conversation
+	job         *importJob
 	report      *Report
 }
 
-// read takes one line in.
+// read reads one line.
 func (s *ccSession) read(v gjson.Result, number int) {
 	f := rawjson.FieldsOf(v, make(rawjson.Fields, 0, 24))
 	own := func(name string) string { return strings.Clone(f.Str(name)) } // the line itself is not kept
@@ -130,7 +131,7 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		case f.Get("isCompactSummary").Bool():
 			l.kind = thread.Recap
 		case f.Get("isMeta").Bool() && s.commands[l.parent]:
-			// The command's own text, which the model took for the user's words.
+			// The text of a typed command, which the model took as the user's words.
 		case f.Get("isMeta").Bool(), f.Get("isApiErrorMessage").Bool(), l.model == "<synthetic>":
 			l.kind = thread.Injected
 		}
@@ -171,7 +172,7 @@ func (s *ccSession) read(v gjson.Result, number int) {
 	s.keep(l)
 }
 
-// message takes over what an API message says.
+// message reads an API message into l.
 func (s *ccSession) message(l *ccLine, message gjson.Result) {
 	content := message.Get("content")
 	l.content = strings.Clone(content.Raw)
@@ -195,14 +196,14 @@ func (s *ccSession) message(l *ccLine, message gjson.Result) {
 			l.spoken = true
 		}
 	}
-	if blank { // the client keeps it and does not send it; the API would refuse it
+	if blank { // the client does not send it, because the API would refuse it
 		s.report.skip("blank text")
 		l.content = ""
 	}
 }
 
-// keep adds a line to the session, unless it is a copy of one that is there: a
-// session that was resumed may repeat its lines.
+// keep adds a line to the session, unless it is a copy: a session that was resumed may repeat
+// its lines.
 func (s *ccSession) keep(l *ccLine) {
 	if l.uuid != "" {
 		if twin, held := s.links[l.uuid]; held {
@@ -226,8 +227,8 @@ func (s *ccSession) keep(l *ccLine) {
 	}
 }
 
-// renderedBlocks turns the texts that the client made of an attachment into
-// the blocks that it sends.
+// renderedBlocks returns the blocks that the client sends for the rendered texts of an
+// attachment.
 func renderedBlocks(rendered gjson.Result) string {
 	var blocks []string
 	for r := range rawjson.Items(rendered) {
@@ -241,19 +242,19 @@ func renderedBlocks(rendered gjson.Result) string {
 	return rawjson.Array(blocks)
 }
 
-// arrayElements gives the elements of a JSON array as they were written.
+// arrayElements returns the elements of a JSON array as they were written.
 func arrayElements(array string) string {
 	array = strings.TrimSpace(array)
 	return strings.TrimSpace(array[1 : len(array)-1])
 }
 
-// plainName is what the API takes as the id of a call and as the name of a tool.
+// plainName matches call ids and tool names that the API accepts.
 var plainName = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
-// dropForeignBytes takes the bytes of the API from what the API itself could not have
-// made: Claude Code talks to servers of other makers too, whose thinking has no
-// signature and whose calls have ids that Anthropic refuses. Encoders then make
-// such a call anew, and leave such thinking out.
+// dropForeignBytes removes the bytes of parts that the API itself could not have made: Claude
+// Code also talks to servers of other makers, whose thinking has no signature and whose
+// calls have ids that Anthropic refuses. Encoders then write such calls anew and leave such
+// thinking out.
 func dropForeignBytes(messages []thread.Message) {
 	foreign := false
 	for i := range messages {

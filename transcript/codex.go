@@ -10,14 +10,13 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
-// codexSession is a Codex rollout while it is read. The response items are the
-// conversation; the events say most of it again for the screen. What stood
-// before a compaction stays in the file, so that the items are the full history.
+// codexSession reads a Codex rollout. The response items are the conversation; the events repeat
+// most of it for the screen. The file keeps the items from before a compaction, so they are
+// the full history.
 type codexSession struct {
 	*builder
 	instructions string
@@ -40,12 +39,11 @@ type codexMark struct {
 	compaction Compaction
 }
 
-// codexOnly are members that the client adds to items for itself. The API would
-// refuse them.
+// codexOnly are members that the client adds to items for itself; the API would refuse them.
 var codexOnly = []string{"internal_chat_message_metadata_passthrough", "metadata"}
 
 func readCodex(j *importJob) ([]Transcript, error) {
-	s := &codexSession{builder: newBuilder("", j.report)}
+	s := &codexSession{builder: j.newBuilder(value{})}
 	if err := j.lines(s.read); err != nil {
 		return nil, err
 	}
@@ -113,10 +111,10 @@ func (s *codexSession) item(payload gjson.Result, place codexPlace) {
 		s.report.skip("response_item/" + kind)
 		return
 	}
-	s.add(apiItem(payload.Raw), place)
+	s.addItem(apiItem(payload.Raw), place)
 }
 
-func (s *codexSession) add(item string, place codexPlace) {
+func (s *codexSession) addItem(item string, place codexPlace) {
 	s.items = append(s.items, item)
 	s.places = append(s.places, place)
 }
@@ -131,8 +129,7 @@ func apiItem(raw string) string {
 	return strings.Clone(raw)
 }
 
-// withoutKeys writes an object again without some of its members, all others as
-// they were.
+// withoutKeys writes an object without some of its members.
 func withoutKeys(v gjson.Result, keys []string) string {
 	var o rawjson.Object
 	for name, f := range rawjson.Members(v) {
@@ -143,9 +140,9 @@ func withoutKeys(v gjson.Result, keys []string) string {
 	return o.String()
 }
 
-// readCompaction notes a compaction. The summary is in the line itself or the last
-// recap among the messages that replaced the history; one that the provider
-// made is encrypted, and stays in the file.
+// readCompaction records a compaction. The summary is in the line itself, or is the last recap in
+// the messages that replaced the history. A summary that the provider made is encrypted and
+// cannot be read.
 func (s *codexSession) readCompaction(payload gjson.Result, place codexPlace) {
 	recap := payload.Get("message").Str
 	for item := range rawjson.Items(payload.Get("replacement_history")) {
@@ -161,7 +158,7 @@ func (s *codexSession) readCompaction(payload gjson.Result, place codexPlace) {
 	if recap != "" {
 		mark.recap = true
 		said := rawjson.NewTypedObject("input_text").Str("text", recap).String()
-		s.add(rawjson.NewTypedObject("message").Str("role", "user").Raw("content", "["+said+"]").String(), place)
+		s.addItem(rawjson.NewTypedObject("message").Str("role", "user").Raw("content", "["+said+"]").String(), place)
 	} else {
 		s.report.warn(place.line, "the summary of this compaction cannot be read; the history before it was kept")
 	}
@@ -174,9 +171,7 @@ func (s *codexSession) transcript() ([]Transcript, error) {
 		return nil, &SyntaxError{Line: s.lineOf(err), Path: "payload", Err: err}
 	}
 	b := s.builder
-	if s.instructions != "" {
-		b.System = append(b.System, prompt.System{Text: s.instructions, Role: "instructions"})
-	}
+	b.addSystem("instructions", s.instructions)
 	b.System = append(b.System, system...)
 	marks := s.marks
 	for _, m := range messages {
@@ -192,7 +187,8 @@ func (s *codexSession) transcript() ([]Transcript, error) {
 			}
 			marks = marks[1:]
 		}
-		b.add(s.places[at].line, s.places[at].time, kind, m)
+		b.at(s.places[at].line, s.places[at].time)
+		b.add(kind, m)
 	}
 	for _, mark := range marks {
 		b.addCompaction(mark.compaction, false)
@@ -200,8 +196,7 @@ func (s *codexSession) transcript() ([]Transcript, error) {
 	return b.transcripts()
 }
 
-// lineOf gives the line of the item that an error of the codec names, or the
-// first one.
+// lineOf returns the line of the item that an error of the codec names, or else 1.
 func (s *codexSession) lineOf(err error) int {
 	_, rest, _ := strings.Cut(err.Error(), "[")
 	n := 0

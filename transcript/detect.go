@@ -11,11 +11,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
-// detectLines is how many lines are looked at before the format is given up.
+// detectLines is how many lines are searched for the format.
 const detectLines = 200
 
-// detect finds the format from the first line that tells it. The lines it read
-// are held to be read again.
+// detect finds the format from the first line that shows it, and puts the lines back.
 func detect(in *input) (Format, error) {
 	first, number, err := in.next()
 	if err != nil {
@@ -35,12 +34,12 @@ func detect(in *input) (Format, error) {
 		format = sniff(gjson.ParseBytes(line))
 	}
 	if format == "" {
-		return "", fmt.Errorf("%w: the file starts with %s; name the format if it is one of %s", ErrUnknownFormat, describeValue(gjson.ParseBytes(in.pending[0].line)), knownFormats())
+		return "", fmt.Errorf("%w: the file starts with %s; name the format if it is one of %s", ErrUnknownFormat, describeValue(gjson.ParseBytes(in.pending[0].line)), joinFormats(Formats()))
 	}
 	return format, nil
 }
 
-// describeValue describes a JSON value for a person who wonders why it is not known.
+// describeValue describes a JSON value in messages about unknown content.
 func describeValue(v gjson.Result) string {
 	switch {
 	case v.IsArray() && v.Get("#").Int() == 0:

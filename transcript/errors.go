@@ -10,14 +10,14 @@ import (
 var (
 	// ErrEmpty is wrapped by errors about a file without any conversation.
 	ErrEmpty = errors.New("no messages")
-	// ErrBinary is wrapped by errors about a file that is no text.
+	// ErrBinary is wrapped by errors about a file that is not text.
 	ErrBinary = errors.New("not a text file")
 	// ErrTooLong is wrapped by errors about a line over Options.MaxLine.
 	ErrTooLong = errors.New("line too long")
 	// ErrTooDeep is wrapped by errors about JSON nested over 1,000 levels.
 	ErrTooDeep = rawjson.ErrDepth
-	// ErrUnknownFormat is wrapped by errors about a file that looks like none
-	// of the known formats. The message lists them.
+	// ErrUnknownFormat is wrapped by errors about a file in none of the known formats. The
+	// message lists them.
 	ErrUnknownFormat = errors.New("unknown transcript format")
 )
 
@@ -25,8 +25,7 @@ var (
 type SyntaxError struct {
 	// Line counts from 1.
 	Line int
-	// Path is where in the line's JSON, such as history[3]; empty for the line
-	// as a whole.
+	// Path is a path in the line's JSON, such as history[3]; empty for the whole line.
 	Path string
 	Err  error
 }

@@ -1,6 +1,6 @@
 package transcript
 
-// Format names what a file holds.
+// Format is the format of a file.
 type Format string
 
 // The formats. Session files of agents come first, then request bodies and
@@ -26,36 +26,23 @@ const (
 	ToolBench Format = "toolbench"
 )
 
+// formats are all formats, in the order in which people should be shown them.
+var formats = []struct {
+	Format
+	read func(*importJob) ([]Transcript, error)
+}{
+	{ClaudeCode, readClaudeCode}, {Codex, readCodex}, {Pi, readPi}, {OpenCode, readOpenCode},
+	{GeminiCLI, readGeminiCLI}, {KimiCode, readKimiCode}, {OpenHands, readOpenHands},
+	{OpenAIChat, readRequests}, {Anthropic, readRequests}, {Responses, readRequests}, {Gemini, readRequests}, {AISDK, readAISDK},
+	{Inspect, readChatLike}, {SWEAgent, readChatLike}, {Tau2, readChatLike}, {ToolBench, readToolBench},
+}
+
 // Formats returns every format that can be read, in the order in which people
 // should be shown them.
 func Formats() []Format {
-	return []Format{
-		ClaudeCode, Codex, Pi, OpenCode, GeminiCLI, KimiCode, OpenHands,
-		OpenAIChat, Anthropic, Responses, Gemini, AISDK,
-		Inspect, SWEAgent, Tau2, ToolBench,
+	list := make([]Format, len(formats))
+	for i, f := range formats {
+		list[i] = f.Format
 	}
-}
-
-// readers read the formats. The map is never written to.
-var readers = map[Format]func(*importJob) ([]Transcript, error){
-	ClaudeCode: readClaudeCode,
-	Codex:      readCodex,
-	Pi:         readPi,
-	OpenCode:   readOpenCode,
-	KimiCode:   readKimiCode,
-	OpenHands:  readOpenHands,
-	AISDK:      readAISDK,
-	Responses:  readRequests,
-	GeminiCLI:  readGeminiCLI,
-	Inspect:    readChatLike,
-	Tau2:       readChatLike,
-	SWEAgent:   readChatLike,
-	ToolBench:  readToolBench,
-	OpenAIChat: readRequests,
-	Anthropic:  readRequests,
-	Gemini:     readRequests,
-}
-
-func knownFormats() string {
-	return joinFormats(Formats())
+	return list
 }

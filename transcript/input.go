@@ -16,20 +16,19 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
-// input gives the lines of a file, one after the other, each of them valid JSON
-// in valid UTF-8.
+// input reads the lines of a file. Each is valid JSON in valid UTF-8.
 type input struct {
 	r       *bufio.Reader
 	maxLine int
 	report  *Report
 	number  int          // lines read so far
-	buf     []byte       // the bytes of the current line, used again for the next
-	pending []unreadLine // lines read for detection and not yet handed out
+	buf     []byte       // the current line; reused for the next
+	pending []unreadLine // lines that were put back
 	ended   bool
 	failed  error // found when looking ahead
 }
 
-// unreadLine is a line that was looked at and is to be read again.
+// unreadLine is a line that was put back.
 type unreadLine struct {
 	line   []byte
 	number int
@@ -64,7 +63,7 @@ func newInput(r io.Reader, maxLine int, report *Report) (*input, error) {
 	return in, in.start()
 }
 
-// describeBinary says what a file that is no UTF-8 text looks like, or "".
+// describeBinary says what a binary file looks like; "" for text.
 func describeBinary(head []byte) string {
 	for _, k := range []struct{ magic, name string }{
 		{"PK\x03\x04", "a zip archive (unpack it first; an inspect .eval file is one)"},
@@ -91,17 +90,17 @@ func describeBinary(head []byte) string {
 // isTruncated reports whether a compressed stream ended before its end.
 func isTruncated(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }
 
-// isCorrupt reports whether compressed data is not what was packed.
+// isCorrupt reports whether compressed data is damaged.
 func isCorrupt(err error) bool {
 	var corrupt flate.CorruptInputError
 	return errors.Is(err, gzip.ErrChecksum) || errors.As(err, &corrupt)
 }
 
-// maxUnpackedLines is how many of the longest lines a compressed file may come to: a
-// small one can hold a thousand times its size.
+// maxUnpackedLines limits the size of an unpacked file to so many of the longest lines: a small
+// file can unpack to a thousand times its size.
 const maxUnpackedLines = 8
 
-// unpackedReader reads what was compressed, so many bytes of it.
+// unpackedReader reads at most so many unpacked bytes.
 type unpackedReader struct {
 	r    io.Reader
 	left int64
@@ -120,8 +119,8 @@ func (u *unpackedReader) Read(p []byte) (int, error) {
 
 var errUnpacked = errors.New("the compressed file holds too much; unpack it first")
 
-// readRaw reads the next line that is not blank, without checking it. The bytes
-// are valid until the next call. At the end it returns io.EOF.
+// readRaw returns the next line that is not blank, unchecked, or io.EOF. The bytes are valid
+// until the next call.
 func (in *input) readRaw() ([]byte, error) {
 	for {
 		in.buf = in.buf[:0]
@@ -134,8 +133,8 @@ func (in *input) readRaw() ([]byte, error) {
 				return nil, &SyntaxError{Line: in.number + 1, Err: fmt.Errorf("over %d bytes: %w", in.maxLine, ErrTooLong)}
 			}
 			if need := len(in.buf) + len(part); need > cap(in.buf) {
-				// Doubling, but never past the limit: a huge line must not leave
-				// many outgrown buffers behind.
+				// Double, but never beyond the limit: a huge line must not leave many
+				// outgrown buffers behind.
 				in.buf = slices.Grow(in.buf, min(max(2*cap(in.buf), need), max(in.maxLine, need))-len(in.buf))
 			}
 			in.buf = append(in.buf, part...)
@@ -170,9 +169,9 @@ func (in *input) readRaw() ([]byte, error) {
 	}
 }
 
-// next gives the next line as checked JSON, and its number. The bytes are valid
-// until the next call. At the end it returns io.EOF. A last line that was cut
-// off ends the file with a warning; a broken line before that is an error.
+// next returns the next line, which is valid JSON, and its number, or io.EOF. The bytes are
+// valid until the next call. A last line that was cut off ends the file with a warning; a
+// broken line before that is an error.
 func (in *input) next() ([]byte, int, error) {
 	if len(in.pending) > 0 {
 		h := in.pending[0]
@@ -180,6 +179,23 @@ func (in *input) next() ([]byte, int, error) {
 		return h.line, h.number, nil
 	}
 	return in.readChecked()
+}
+
+// hasMore reports whether another line follows.
+func (in *input) hasMore() bool {
+	if len(in.pending) > 0 {
+		return true
+	}
+	line, number, err := in.readChecked()
+	if err == nil {
+		in.unread(line, number)
+		return true
+	}
+	if err != io.EOF {
+		in.failed = err
+		return true
+	}
+	return false
 }
 
 // readChecked is next without the lines that were put back by unread.
@@ -206,8 +222,8 @@ func (in *input) readChecked() ([]byte, int, error) {
 	return nil, 0, io.EOF
 }
 
-// start finds out whether the file is written by lines or is one document over
-// several lines, and holds the first line or the document.
+// start finds out whether each line of the file is a document or all lines are one, and puts
+// the first document back.
 func (in *input) start() error {
 	line, err := in.readRaw()
 	if err == io.EOF {
@@ -255,8 +271,8 @@ func (in *input) start() error {
 	return nil
 }
 
-// locate gives the error of a broken document the line on which it breaks.
-// Blank lines were not kept, so that the line may be a little early.
+// locate adds the line to the error of a broken document. Blank lines were not kept, so the
+// line may be a little early.
 func (in *input) locate(doc []byte, number int, err error) error {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		at := min(int(syntax.Offset), len(bytes.TrimSpace(doc)))
@@ -266,7 +282,7 @@ func (in *input) locate(doc []byte, number int, err error) error {
 	return err
 }
 
-// check makes sure that a line is JSON that can be worked with.
+// check returns the line, in valid UTF-8, if it is valid JSON.
 func (in *input) check(line []byte, number int) ([]byte, error) {
 	if !utf8.Valid(line) {
 		in.report.warn(number, "bytes that are not UTF-8 were replaced")
@@ -281,8 +297,7 @@ func (in *input) check(line []byte, number int) ([]byte, error) {
 	return line, nil
 }
 
-// whyInvalid gives the reason that the strict reader of the standard library
-// finds; it is only asked about text known to be wrong.
+// whyInvalid returns the standard library's error for a line that is not valid JSON.
 func whyInvalid(line []byte) error {
 	var any json.RawMessage
 	err := json.Unmarshal(line, &any)
@@ -292,7 +307,7 @@ func whyInvalid(line []byte) error {
 	return err
 }
 
-// unread puts a copy of a line back, to be read again after those already held.
+// unread puts a copy of a line back, after those already put back.
 func (in *input) unread(line []byte, number int) {
 	in.pending = append(in.pending, unreadLine{bytes.Clone(line), number})
 }

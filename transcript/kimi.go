@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"cmp"
-	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -10,10 +9,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// readKimiCode reads a wire log of Kimi Code: what the context gained, in order, with
-// the answers of the model in pieces.
+// readKimiCode reads a wire log of Kimi Code: what was added to the context, in order,
+// with the answers of the model in pieces.
 func readKimiCode(j *importJob) ([]Transcript, error) {
-	b := newBuilder(j.name, j.report)
+	b := j.newBuilder(value{name: j.name})
 	if err := j.lines(b.kimi); err != nil {
 		return nil, err
 	}
@@ -21,7 +20,7 @@ func readKimiCode(j *importJob) ([]Transcript, error) {
 }
 
 func (b *builder) kimi(v gjson.Result, number int) {
-	at := millisTime(v.Get("time").Int())
+	b.at(number, millisTime(v.Get("time").Int()))
 	switch kind := v.Get("type").Str; kind {
 	case "config.update":
 		b.report.skip(kind)
@@ -33,24 +32,23 @@ func (b *builder) kimi(v gjson.Result, number int) {
 		b.Model = cmp.Or(v.Get("model").Str, b.Model)
 	case "context.append_message":
 		b.flush()
-		m, origin := v.Get("message"), v.Get("message.origin.kind").Str
 		how := thread.Plain
-		if origin != "" && origin != "user" {
+		if origin := v.Get("message.origin.kind").Str; origin != "" && origin != "user" {
 			how = thread.Injected
 		}
-		role := thread.Role(m.Get("role").Str)
-		if role != thread.User && role != thread.Assistant && role != thread.System {
+		switch role := thread.Role(v.Get("message.role").Str); role {
+		case thread.User, thread.Assistant, thread.System:
+			b.say(role, how, readParts(v.Get("message.content"))...)
+		default:
 			b.report.unknown(kind + "/" + string(role))
-			return
 		}
-		b.add(number, at, how, thread.Message{Role: role, Parts: readParts(m.Get("content"))})
 	case "context.append_loop_event":
-		b.kimiEvent(v.Get("event"), number, at)
+		b.kimiEvent(v.Get("event"))
 	case "context.apply_compaction":
 		b.flush()
 		summary := firstText(v, "contextSummary", "summary")
 		b.addCompaction(Compaction{TokensBefore: int(v.Get("tokensBefore").Int())}, summary != "")
-		b.add(number, at, thread.Recap, userMessage(summary))
+		b.say(thread.User, thread.Recap, textParts(summary)...)
 	case "metadata", "tools.set_active_tools", "turn.prompt", "llm.tools_snapshot", "usage.record",
 		"permission.record_approval_result", "plan_mode.enter", "plan_mode.exit",
 		"full_compaction.begin", "full_compaction.complete":
@@ -60,7 +58,7 @@ func (b *builder) kimi(v gjson.Result, number int) {
 	}
 }
 
-func (b *builder) kimiEvent(e gjson.Result, number int, at time.Time) {
+func (b *builder) kimiEvent(e gjson.Result) {
 	switch kind := e.Get("type").Str; kind {
 	case "step.begin", "step.end":
 		b.report.skip(kind)
@@ -68,19 +66,18 @@ func (b *builder) kimiEvent(e gjson.Result, number int, at time.Time) {
 			b.flush()
 		}
 	case "content.part":
-		b.addPart(number, at, readParts(e.Get("part"))...)
+		b.addPart(readParts(e.Get("part"))...)
 	case "tool.call":
-		b.addPart(number, at, b.newCall(e.Get("toolCallId").Str, e.Get("name").Str, argumentsJSON(e.Get("args"))))
+		b.addCall(e.Get("toolCallId").Str, e.Get("name").Str, argumentsJSON(e.Get("args")))
 	case "tool.result":
 		b.flush()
-		result := e.Get("result")
-		r := thread.ToolResult{CallID: b.openCallID(e.Get("toolCallId").Str), Outcome: outcomeOf(result.Get("isError").Bool())}
-		if out := result.Get("output"); out.IsArray() {
+		r := thread.ToolResult{CallID: b.openCallID(e.Get("toolCallId").Str), Outcome: outcomeOf(e.Get("result.isError").Bool())}
+		if out := e.Get("result.output"); out.IsArray() {
 			r.Content = readParts(out)
 		} else {
 			r.Structured, r.Content = structuredResult(out)
 		}
-		b.add(number, at, thread.Plain, toolMessage(r))
+		b.answer(r)
 	default:
 		b.report.unknown("event/" + kind)
 	}

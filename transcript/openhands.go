@@ -13,12 +13,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// openHandsLog is an OpenHands conversation while it is read. Its log is of events, not of
-// messages: the calls of one answer are events of their own, and their results may
-// stand between them.
+// openHandsLog reads an OpenHands conversation. Its log holds events, not messages: each
+// call of an answer is an event of its own, and results may come between the calls.
 type openHandsLog struct {
 	*builder
-	response string            // the answer that is put together, as the provider named it
+	response string            // the provider's id of the answer that is put together
 	causes   map[string]string // call ids by the ids of their events
 	remote   []openHandsACP    // calls of another agent since the last message
 }
@@ -27,13 +26,13 @@ type openHandsLog struct {
 // line; those of the agent SDK (with a kind) and those before it (with an action or an
 // observation).
 func readOpenHands(j *importJob) ([]Transcript, error) {
-	lines := j.openHands(j.name) // collects events that stand one on a line
+	lines := j.openHands(value{name: j.name}) // collects events that stand one on a line
 	found, err := j.eachValue(func(v value) ([]Transcript, error) {
 		if v.IsObject() && !openHandsEvents(v.Result).IsArray() {
 			lines.event(v.line, v.Result)
 			return nil, nil
 		}
-		s := j.openHands(v.name)
+		s := j.openHands(v)
 		s.Title = v.Get("instance_id").String()
 		for e := range rawjson.Items(openHandsEvents(v.Result)) {
 			if !e.IsArray() {
@@ -52,8 +51,8 @@ func readOpenHands(j *importJob) ([]Transcript, error) {
 	return append(all, found...), err
 }
 
-func (j *importJob) openHands(name string) *openHandsLog {
-	return &openHandsLog{builder: newBuilder(name, j.report), causes: map[string]string{}}
+func (j *importJob) openHands(v value) *openHandsLog {
+	return &openHandsLog{builder: j.newBuilder(v), causes: map[string]string{}}
 }
 
 func (s *openHandsLog) finish() ([]Transcript, error) {
@@ -86,8 +85,8 @@ func isOpenHandsEvent(v gjson.Result) bool {
 		(v.Get("action").Type == gjson.String && v.Get("args").Exists() || v.Get("observation").Type == gjson.String && v.Get("content").Exists())
 }
 
-// isOpenHands reports whether a value is an event, or a list of events, or holds one. A
-// few of them tell: an event of a later version may come first.
+// isOpenHands reports whether a value is an event, or is or holds a list of events. It looks at
+// a few, because an event of a later version may come first.
 func isOpenHands(v gjson.Result) bool {
 	if isOpenHandsEvent(v) {
 		return true
@@ -107,8 +106,8 @@ func isOpenHands(v gjson.Result) bool {
 	return false
 }
 
-// openHandsKinds are the kinds of events of the agent SDK; true for all of them. Those
-// that event does not read are shown to no model.
+// openHandsKinds are the kinds of events of the agent SDK. No model sees those that the method
+// event does not read.
 var openHandsKinds = map[string]bool{
 	"SystemPromptEvent": true, "MessageEvent": true, "ActionEvent": true, "ObservationEvent": true, "AgentErrorEvent": true,
 	"UserRejectObservation": true, "Condensation": true, "CondensationRequest": true, "CondensationSummaryEvent": true,
@@ -118,18 +117,18 @@ var openHandsKinds = map[string]bool{
 	"ConversationIterationLimitEvent": true, "SecurityAnalysisEvent": true, "SecurityAnalyzerConfigurationEvent": true,
 }
 
-// event takes one event in.
+// event reads one event.
 func (s *openHandsLog) event(line int, e gjson.Result) {
-	at := openHandsTime(e.Get("timestamp").Str)
+	s.at(line, openHandsTime(e.Get("timestamp").Str))
 	switch kind := e.Get("kind").Str; {
 	case kind == "SystemPromptEvent":
 		s.setPrompt(e)
 	case kind == "MessageEvent":
-		s.message(line, at, e)
+		s.message(e)
 	case kind == "ActionEvent":
 		name := e.Get("tool_name").Str
 		call := s.newCall(e.Get("tool_call_id").Str, name, openHandsArguments(e))
-		s.addCall(line, at, e.Get("llm_response_id").Str, append(openHandsThoughts(e), readParts(e.Get("thought"))...), call)
+		s.call(e.Get("llm_response_id").Str, append(openHandsThoughts(e), readParts(e.Get("thought"))...), call)
 	case kind == "ObservationEvent":
 		o := e.Get("observation")
 		r := thread.ToolResult{CallID: e.Get("tool_call_id").Str, Tool: e.Get("tool_name").Str, Content: readParts(o.Get("content"))}
@@ -137,47 +136,44 @@ func (s *openHandsLog) event(line int, e gjson.Result) {
 			r.Content = openHandsOutput(o)
 		}
 		r.Content = append(r.Content, readParts(e.Get("extended_content"))...)
-		s.result(line, at, r, o.Get("is_error").Bool() || o.Get("exit_code").Int() > 0)
+		s.result(r, o.Get("is_error").Bool() || o.Get("exit_code").Int() > 0)
 	case kind == "AgentErrorEvent", kind == "UserRejectObservation":
 		why := e.Get("error").Str
 		if reason := e.Get("rejection_reason").Str; reason != "" {
 			why = "Action rejected: " + reason // as the model is told
 		}
 		r := thread.ToolResult{CallID: e.Get("tool_call_id").Str, Tool: e.Get("tool_name").Str, Content: textParts(why)}
-		s.result(line, at, r, true)
+		s.result(r, true)
 	case kind == "ACPToolCallEvent":
-		s.acp(line, at, e)
+		s.acp(e)
 	case kind == "UnknownEvent" && e.Get("original_data.kind").Str != kind && e.Get("original_data").IsObject():
 		s.event(line, e.Get("original_data")) // of a tool that the program did not know any more
 	case kind == "Condensation":
-		s.addCondensation(line, at, e.Get("summary").Str)
+		s.addCondensation(e.Get("summary").Str)
 	case kind == "CondensationSummaryEvent" && !s.summarizedAs(e.Get("summary").Str):
-		s.addCondensation(line, at, e.Get("summary").Str)
+		s.addCondensation(e.Get("summary").Str)
 	case openHandsKinds[kind]:
 		s.report.skip(kind)
 	case kind != "" && !e.Get("action").Exists() && !e.Get("observation").Exists():
 		s.report.unknown(kind)
 	case e.Get("action").Type == gjson.String:
-		s.action(line, at, e)
+		s.action(e)
 	case e.Get("observation").Type == gjson.String:
-		s.observation(line, at, e)
+		s.observation(e)
 	default:
 		s.report.unknown("event without a kind")
 	}
 }
 
-// setPrompt takes over the system prompt and the tools.
+// setPrompt reads the system prompt and the tools.
 func (s *openHandsLog) setPrompt(e gjson.Result) {
 	s.report.skip("SystemPromptEvent")
-	for _, key := range []string{"system_prompt.text", "dynamic_context.text"} {
-		if t := e.Get(key).Str; t != "" {
-			s.System = append(s.System, prompt.System{Text: t, Role: "system"})
-		}
-	}
+	s.addSystem("system", e.Get("system_prompt.text").Str)
+	s.addSystem("system", e.Get("dynamic_context.text").Str)
 	s.setTools(e.Get("tools"))
 }
 
-// setTools takes over tools that are written as the chat API has them.
+// setTools reads tools in the form of the chat API.
 func (s *openHandsLog) setTools(tools gjson.Result) {
 	for t := range rawjson.Items(tools) {
 		if f := t.Get("function"); f.Get("name").Str != "" {
@@ -186,82 +182,80 @@ func (s *openHandsLog) setTools(tools gjson.Result) {
 	}
 }
 
-// message adds what somebody said. What the harness adds to a user's words is a
-// message of its own.
-func (s *openHandsLog) message(line int, at time.Time, e gjson.Result) {
+// message adds a message. What the harness adds to a user's words is a message of its
+// own.
+func (s *openHandsLog) message(e gjson.Result) {
 	s.flush()
 	m := e.Get("llm_message")
 	said := readParts(m.Get("content"))
 	if m.Get("role").Str == "assistant" || m.Get("role").Str == "" && e.Get("source").Str == "agent" {
-		s.add(line, at, thread.Plain, thread.Message{Role: thread.Assistant, Parts: append(openHandsThoughts(m), said...)})
+		s.say(thread.Assistant, thread.Plain, append(openHandsThoughts(m), said...)...)
 		return
 	}
 	kind := thread.Plain
 	if e.Get("source").Str != "user" {
 		kind = thread.Injected
 	}
-	s.add(line, at, kind, thread.Message{Role: thread.User, Parts: said})
+	s.say(thread.User, kind, said...)
 	if added := readParts(e.Get("extended_content")); len(added) > 0 {
-		s.add(line, at, thread.Injected, thread.Message{Role: thread.User, Parts: added})
+		s.say(thread.User, thread.Injected, added...)
 	}
 }
 
-// addCall adds a call to the answer that it belongs to, or begins one.
-func (s *openHandsLog) addCall(line int, at time.Time, response string, thought []thread.Part, call thread.ToolCall) {
+// call adds a call to the answer that it belongs to, or begins one.
+func (s *openHandsLog) call(response string, thought []thread.Part, call thread.ToolCall) {
 	if response == "" || response != s.response || len(s.step.parts) == 0 {
 		s.flush()
 		s.response = response
-		s.addPart(line, at, thought...)
+		s.addPart(thought...)
 	}
-	s.addPart(line, at, call)
+	s.addPart(call)
 }
 
-// result adds the result of a call behind the answer that asked for it.
-func (s *openHandsLog) result(line int, at time.Time, r thread.ToolResult, failed bool) {
+// result adds the result of a call after the answer that asked for it.
+func (s *openHandsLog) result(r thread.ToolResult, failed bool) {
 	r.Outcome = outcomeOf(failed)
-	m := toolMessage(r)
-	m.Time = at
 	asked := thread.Message{Parts: s.step.parts}
 	if slices.ContainsFunc(asked.Calls(), func(c thread.ToolCall) bool { return c.ID == r.CallID }) {
-		s.addResult(line, at, m)
+		s.addResult(r)
 		return
 	}
 	s.flush()
-	s.add(line, at, thread.Plain, m)
+	s.answer(r)
 }
 
-// flush adds the answer that was put together, and what another agent did.
+// flush adds the answer that was put together, and the calls of another agent.
 func (s *openHandsLog) flush() {
 	s.flushACP()
 	s.builder.flush()
 	s.response = ""
 }
 
-// summarizedAs reports whether the last summary is this one: it may be told of twice.
+// summarizedAs reports whether this is the last summary: a file may hold one twice.
 func (s *openHandsLog) summarizedAs(summary string) bool {
 	n := len(s.messages)
 	return n > 0 && s.messages[n-1].Kind == thread.Recap && s.messages[n-1].Text() == summary
 }
 
-// addCondensation notes that the agent lost sight of earlier events.
-func (s *openHandsLog) addCondensation(line int, at time.Time, summary string) {
+// addCondensation adds a compaction, and its summary where there is one.
+func (s *openHandsLog) addCondensation(summary string) {
 	s.flush()
 	s.addCompaction(Compaction{}, summary != "")
 	if summary != "" {
-		s.add(line, at, thread.Recap, userMessage(summary))
+		s.say(thread.User, thread.Recap, textParts(summary)...)
 	}
 }
 
-// openHandsSilent are the actions and observations of before the agent SDK that no
-// model is shown as such.
+// openHandsSilent are the actions and observations from before the agent SDK that no model sees
+// as such.
 var openHandsSilent = map[string]bool{
 	"change_agent_state": true, "agent_state_changed": true, "recall": true, "null": true, "condensation_request": true,
 	"pause": true, "resume": true, "stop": true, "start": true, "initialize": true, "loop_recovery": true,
 }
 
-// action reads an action of before the agent SDK. One without the provider's own call
-// was written as text; its event's name stands for the tool.
-func (s *openHandsLog) action(line int, at time.Time, e gjson.Result) {
+// action reads an action from before the agent SDK. If it has no call of the provider, the model
+// wrote it as text, and its event's name stands for the tool.
+func (s *openHandsLog) action(e gjson.Result) {
 	args, metadata := e.Get("args"), e.Get("tool_call_metadata")
 	response := metadata.Get("model_response")
 	s.Model = cmp.Or(response.Get("model").Str, s.Model)
@@ -273,28 +267,26 @@ func (s *openHandsLog) action(line int, at time.Time, e gjson.Result) {
 	switch kind := e.Get("action").Str; {
 	case kind == "system":
 		s.report.skip("action/system")
-		s.System = append(s.System, prompt.System{Text: args.Get("content").Str, Role: "system"})
+		s.addSystem("system", args.Get("content").Str)
 		s.setTools(args.Get("tools"))
 	case kind == "message":
 		s.flush()
-		m := thread.Message{Role: thread.User, Parts: textParts(args.Get("content").Str)}
-		if e.Get("source").Str == "agent" {
-			m.Role = thread.Assistant
-		}
-		m.Parts = append(m.Parts, imageParts(args.Get("image_urls"))...)
-		how := thread.Plain
-		if e.Get("source").Str == "environment" {
+		role, how := thread.User, thread.Plain
+		switch e.Get("source").Str {
+		case "agent":
+			role = thread.Assistant
+		case "environment":
 			how = thread.Injected
 		}
-		s.add(line, at, how, m)
+		s.say(role, how, append(textParts(args.Get("content").Str), imageParts(args.Get("image_urls"))...)...)
 	case kind == "finish": // nothing answers it
 		s.flush()
 		if last := firstText(args, "final_thought", "outputs.content", "thought"); last != "" {
 			thought = textParts(last)
 		}
-		s.add(line, at, thread.Plain, thread.Message{Role: thread.Assistant, Parts: thought})
+		s.say(thread.Assistant, thread.Plain, thought...)
 	case kind == "condensation":
-		s.addCondensation(line, at, args.Get("summary").Str)
+		s.addCondensation(args.Get("summary").Str)
 	case openHandsSilent[kind]:
 		s.report.skip("action/" + kind)
 	case e.Get("source").Str != "agent":
@@ -308,12 +300,12 @@ func (s *openHandsLog) action(line int, at time.Time, e gjson.Result) {
 		}
 		call := s.newCall(id, name, arguments)
 		s.causes[e.Get("id").String()] = call.ID
-		s.addCall(line, at, response.Get("id").Str, thought, call)
+		s.call(response.Get("id").Str, thought, call)
 	}
 }
 
-// observation reads an observation of before the agent SDK.
-func (s *openHandsLog) observation(line int, at time.Time, e gjson.Result) {
+// observation reads an observation from before the agent SDK.
+func (s *openHandsLog) observation(e gjson.Result) {
 	kind, content := e.Get("observation").Str, textParts(e.Get("content").Str)
 	id := cmp.Or(e.Get("tool_call_metadata.tool_call_id").Str, s.causes[e.Get("cause").String()])
 	switch {
@@ -321,17 +313,17 @@ func (s *openHandsLog) observation(line int, at time.Time, e gjson.Result) {
 		s.report.skip("observation/" + kind)
 	case id != "":
 		failed := kind == "error" || kind == "user_rejected" || e.Get("extras.metadata.exit_code").Int() > 0 || e.Get("extras.exit_code").Int() > 0
-		s.result(line, at, thread.ToolResult{CallID: id, Content: content}, failed)
+		s.result(thread.ToolResult{CallID: id, Content: content}, failed)
 	case kind == "error":
 		s.flush()
-		s.add(line, at, thread.Injected, thread.Message{Role: thread.User, Parts: content})
+		s.say(thread.User, thread.Injected, content...)
 	default:
 		s.report.skip("observation/" + kind + " of no call")
 	}
 }
 
-// openHandsArguments are the arguments of a call: as the model wrote them, or as they
-// were understood.
+// openHandsArguments are the arguments of a call as the model wrote them, or else as OpenHands
+// parsed them.
 func openHandsArguments(e gjson.Result) string {
 	for _, key := range []string{"tool_call.arguments", "tool_call.function.arguments"} {
 		if a := e.Get(key); a.Exists() {
@@ -354,8 +346,8 @@ func openHandsThoughts(v gjson.Result) []thread.Part {
 			thought = append(thought, opaquePart(block))
 		}
 	}
-	// Of an item of the Responses API what can be read: it is sealed for a prompt that
-	// nobody has any more.
+	// Of an item of the Responses API only the text is of use: it is encrypted for a prompt
+	// that nobody has any more.
 	for _, key := range []string{"reasoning_content", "responses_reasoning_item.summary", "responses_reasoning_item.content"} {
 		var said []string
 		v.Get(key).ForEach(func(_, t gjson.Result) bool {
@@ -369,7 +361,7 @@ func openHandsThoughts(v gjson.Result) []thread.Part {
 	return thought
 }
 
-// openHandsOutput is what an observation says that holds no list of contents.
+// openHandsOutput is the text of an observation without a list of contents.
 func openHandsOutput(o gjson.Result) []thread.Part {
 	if said := firstText(o, "output", "text", "error", "message"); said != "" {
 		return textParts(said)
@@ -380,7 +372,7 @@ func openHandsOutput(o gjson.Result) []thread.Part {
 	return nil
 }
 
-// openHandsTime reads a time stamp, which has no zone: it is taken for UTC.
+// openHandsTime reads a time stamp; one without a zone counts as UTC.
 func openHandsTime(stamp string) time.Time {
 	return cmp.Or(parseTime(stamp), parseTime(strings.TrimSpace(stamp)+"Z"))
 }

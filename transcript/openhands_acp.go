@@ -12,37 +12,35 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// openHandsACP is a call that another agent made, whom OpenHands talks to over the
-// Agent Client Protocol. It is told of in several events of one id, each with what is
-// known by then.
+// openHandsACP is a call of another agent, which OpenHands runs over the Agent Client
+// Protocol. Several events with one id report it, each with what is known by then.
 type openHandsACP struct {
-	line int
-	at   time.Time // of the first event
-	end  time.Time // of the last
+	line       int
+	start, end time.Time // of the first and the last event
 	gjson.Result
 }
 
-// acp takes in an event of such a call. Those that a sub-agent made are no part of the
+// acp takes in an event of such a call. Calls of a sub-agent are no part of the
 // conversation.
-func (s *openHandsLog) acp(line int, at time.Time, e gjson.Result) {
+func (s *openHandsLog) acp(e gjson.Result) {
 	if e.Get("parent_tool_call_id").Str != "" {
 		s.report.skip("ACPToolCallEvent of a sub-agent")
 		return
 	}
 	id := e.Get("tool_call_id").Str
 	if n := slices.IndexFunc(s.remote, func(c openHandsACP) bool { return c.Get("tool_call_id").Str == id }); n >= 0 {
-		s.remote[n].Result, s.remote[n].end = e, at
+		s.remote[n].Result, s.remote[n].end = e, s.time
 		return
 	}
 	if len(s.remote) == 0 {
 		s.flush()
 	}
-	s.remote = append(s.remote, openHandsACP{line, at, at, e})
+	s.remote = append(s.remote, openHandsACP{s.line, s.time, s.time, e})
 }
 
-// flushACP adds the calls that were told of since the last message, each with its
-// result, where there is one yet.
+// flushACP adds the calls since the last message, each with its result if there is one.
 func (s *openHandsLog) flushACP() {
+	line, now := s.line, s.time
 	for _, c := range s.remote {
 		name := cmp.Or(c.Get("tool_kind").Str, "tool")
 		input := "{}"
@@ -55,8 +53,9 @@ func (s *openHandsLog) flushACP() {
 			input = `{"title":` + c.Get("title").Raw + `}`
 		}
 		call := s.newCall(c.Get("tool_call_id").Str, name, input)
-		s.add(c.line, c.at, thread.Plain, thread.Message{Role: thread.Assistant, Parts: []thread.Part{call}})
-		r := thread.ToolResult{CallID: call.ID, Tool: name, Outcome: thread.Success, Content: acpContent(c.Get("content"))}
+		s.at(c.line, c.start)
+		s.say(thread.Assistant, thread.Plain, call)
+		r := thread.ToolResult{CallID: call.ID, Completed: c.end, Content: acpContent(c.Get("content"))}
 		if output := c.Get("raw_output"); len(r.Content) == 0 {
 			r.Structured, r.Content = structuredResult(output)
 		}
@@ -66,9 +65,10 @@ func (s *openHandsLog) flushACP() {
 		} else if len(r.Content) == 0 && status != "completed" {
 			continue // it was still running
 		}
-		s.add(c.line, c.end, thread.Plain, toolMessage(r))
+		s.answer(r)
 	}
 	s.remote = nil
+	s.at(line, now)
 }
 
 // acpContent are the contents of a call: texts and media, alone or wrapped, and

@@ -6,27 +6,18 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
+	"github.com/palimpsest-ai/palimpsest/internal/media"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// textParts makes the parts of a text; none when it is empty.
+// textParts makes the parts of a text; none if it is empty.
 func textParts(s string) []thread.Part {
 	if s == "" {
 		return nil
 	}
 	return []thread.Part{thread.Text{Text: s}}
-}
-
-// userMessage makes a user message of a text.
-func userMessage(s string) thread.Message {
-	return thread.Message{Role: thread.User, Parts: textParts(s)}
-}
-
-// toolMessage makes a tool message.
-func toolMessage(r thread.ToolResult) thread.Message {
-	return thread.Message{Role: thread.Tool, Parts: []thread.Part{r}}
 }
 
 // outcomeOf is how a call ended.
@@ -37,7 +28,7 @@ func outcomeOf(failed bool) thread.Outcome {
 	return thread.Success
 }
 
-// firstText is the first of the members that is a text and not empty.
+// firstText is the first member that is a text and not empty.
 func firstText(v gjson.Result, paths ...string) string {
 	for _, path := range paths {
 		if s := v.Get(path).Str; s != "" {
@@ -47,8 +38,7 @@ func firstText(v gjson.Result, paths ...string) string {
 	return ""
 }
 
-// firstName is the first of the members that is a text or a number: what such files call a
-// conversation.
+// firstName is the first member that is a text or a number, for the name of a conversation.
 func firstName(v gjson.Result, keys ...string) string {
 	for _, key := range keys {
 		if f := v.Get(key); f.Type == gjson.String || f.Type == gjson.Number {
@@ -58,8 +48,8 @@ func firstName(v gjson.Result, keys ...string) string {
 	return ""
 }
 
-// readParts reads a text, a block or a list of them. The formats name their blocks so
-// much alike that one reader serves them; what a block is not read as stays as it is.
+// readParts reads a text, a block or a list of them. One reader serves all formats, because
+// their blocks are so alike. Unknown blocks become opaque parts.
 func readParts(v gjson.Result) (all []thread.Part) {
 	switch {
 	case v.Type == gjson.String:
@@ -85,14 +75,14 @@ func readParts(v gjson.Result) (all []thread.Part) {
 	return []thread.Part{opaquePart(v)}
 }
 
-// isFile are the types of blocks that hold a file.
+// isFile has the types of blocks that hold a file.
 var isFile = map[string]bool{
 	"image": true, "audio": true, "video": true, "file": true, "media": true,
 	"image-data": true, "file-data": true, "image-url": true, "file-url": true,
 }
 
-// fileMedia reads a block that holds a file. Where it does not say the type of the file,
-// the block's own tells the class.
+// fileMedia reads a block that holds a file. If it has no type of the file, the type of the
+// block shows the class.
 func fileMedia(v gjson.Result) thread.Media {
 	kind := v.Get("type").Str
 	mime := firstText(v, "mediaType", "mimeType", "mime", "inlineData.mimeType", "fileData.mimeType")
@@ -124,7 +114,7 @@ func readReasoning(v gjson.Result) thread.Reasoning {
 	}
 }
 
-// signedReasoning reads a block of thinking that Anthropic signed, if it is signed.
+// signedReasoning reads a block of thinking, which Anthropic signed if it is signed.
 func signedReasoning(v gjson.Result) thread.Reasoning {
 	r := readReasoning(v)
 	if r.Signature != "" {
@@ -133,7 +123,7 @@ func signedReasoning(v gjson.Result) thread.Reasoning {
 	return r
 }
 
-// opaquePart keeps a block that is not understood, with whatever in it can be read.
+// opaquePart keeps a block that is not understood, with its text.
 func opaquePart(block gjson.Result) thread.Part {
 	return thread.Opaque{
 		Kind: block.Get("type").String(), Text: block.Get("text").String(),
@@ -141,8 +131,7 @@ func opaquePart(block gjson.Result) thread.Part {
 	}
 }
 
-// argumentsJSON gives the JSON of a call's arguments, which some write as a JSON
-// text inside a string.
+// argumentsJSON returns the arguments of a call as JSON; some formats have JSON inside a string.
 func argumentsJSON(v gjson.Result) string {
 	switch {
 	case !v.Exists() || v.Type == gjson.Null:
@@ -153,56 +142,28 @@ func argumentsJSON(v gjson.Result) string {
 	return strings.TrimSpace(v.Raw)
 }
 
-// dataURL reads a URL that may hold its data itself.
-func dataURL(url string) (mime, data string, ok bool) {
-	rest, ok := strings.CutPrefix(url, "data:")
-	if !ok {
-		return "", "", false
-	}
-	head, data, ok := strings.Cut(rest, ",")
-	if !ok {
-		return "", "", false
-	}
-	mime, encoding, _ := strings.Cut(head, ";")
-	return mime, data, strings.HasSuffix(encoding, "base64")
-}
-
 // mediaPart makes the part of a file from its type, or the class of its type, and
 // where it is: a URL, a data URL or base64.
 func mediaPart(mime, where string) thread.Media {
 	m := thread.Media{MIME: mime}
-	if inURL, data, ok := dataURL(where); ok {
+	if inURL, data, ok := media.ParseDataURL(where); ok {
 		m.Data = data
 		if !strings.Contains(mime, "/") {
 			m.MIME = inURL
 		}
-	} else if strings.Contains(where, "://") {
+	} else if strings.Contains(where, "://") || strings.HasPrefix(where, "data:") {
 		m.URL = where
 	} else {
 		m.Data = where
 	}
-	m.Type = mediaType(m.MIME)
+	m.Type = media.ClassOf(m.MIME)
 	if !strings.Contains(m.MIME, "/") {
 		m.MIME = ""
 	}
 	return m
 }
 
-func mediaType(mime string) thread.MediaType {
-	switch {
-	case strings.HasPrefix(mime, "image"):
-		return thread.Image
-	case strings.HasPrefix(mime, "audio"):
-		return thread.Audio
-	case strings.HasPrefix(mime, "video"):
-		return thread.Video
-	case mime == "application/pdf", strings.HasPrefix(mime, "text/"):
-		return thread.Document
-	}
-	return thread.File
-}
-
-// structuredResult gives a JSON value as the canonical data of a result, and as text.
+// structuredResult returns a JSON value as the canonical data of a result, and as text.
 func structuredResult(v gjson.Result) (data string, content []thread.Part) {
 	if v.Type == gjson.String {
 		return "", textParts(v.Str)

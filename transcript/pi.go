@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -13,7 +12,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// piRecap opens the message in which pi passes a summary on to the model.
+// piRecap begins the message in which pi gives the model a summary.
 const piRecap = "The conversation history before this point was compacted into the following summary:\n\n<summary>\n"
 
 // piEntry is a line of a pi session.
@@ -23,9 +22,9 @@ type piEntry struct {
 	id, parent string
 }
 
-// readPi reads a session of pi. Older sessions are a list; from version 2 on
-// they are a tree by parentId, of which the way from the newest entry to the
-// root is the conversation and the rest are branches that the user left.
+// readPi reads a session of pi. Older sessions are a list; from version 2 on they are a
+// tree by parentId, in which the path from the newest entry to the root is the
+// conversation and the rest are branches that the user left.
 func readPi(j *importJob) ([]Transcript, error) {
 	name, model, dir := j.name, "", ""
 	var entries []piEntry
@@ -72,8 +71,8 @@ func readPi(j *importJob) ([]Transcript, error) {
 	return []Transcript{t}, nil
 }
 
-// piBranches divides the entries into those on the way to the newest one, and
-// the branches beside it.
+// piBranches divides the entries into those on the path to the newest one, and the
+// branches beside it.
 func (j *importJob) piBranches(entries []piEntry, places map[string]int) (main []piEntry, side [][]piEntry) {
 	if len(entries) == 0 || entries[len(entries)-1].id == "" {
 		return entries, nil
@@ -114,21 +113,20 @@ func (j *importJob) piBranches(entries []piEntry, places map[string]int) (main [
 
 // piThread makes a conversation of entries.
 func (j *importJob) piThread(name, model string, entries []piEntry) (Transcript, error) {
-	b := newBuilder(name, j.report)
+	b := j.newBuilder(value{name: name})
 	b.Model = model
 	for _, e := range entries {
-		at := parseTime(e.Get("timestamp").Str)
+		b.at(e.line, parseTime(e.Get("timestamp").Str))
 		switch kind := e.Get("type").Str; kind {
 		case "message":
-			b.pi(e, at)
+			b.pi(e.Get("message"))
 		case "compaction":
 			b.addCompaction(Compaction{TokensBefore: int(e.Get("tokensBefore").Int())}, true)
-			b.add(e.line, at, thread.Recap, userMessage(piRecap+e.Get("summary").Str+"\n</summary>"))
+			b.say(thread.User, thread.Recap, textParts(piRecap+e.Get("summary").Str+"\n</summary>")...)
 		case "branch_summary":
-			b.add(e.line, at, thread.Recap, userMessage(e.Get("summary").Str))
+			b.say(thread.User, thread.Recap, textParts(e.Get("summary").Str)...)
 		case "custom_message":
-			m := thread.Message{Role: thread.User, Parts: piParts(e.Get("content"), "")}
-			b.add(e.line, at, thread.Injected, m)
+			b.say(thread.User, thread.Injected, piParts(e.Get("content"), "")...)
 		case "session_info":
 			b.Title = e.Get("name").String()
 			b.report.skip(kind)
@@ -145,36 +143,34 @@ func (j *importJob) piThread(name, model string, entries []piEntry) (Transcript,
 }
 
 // pi adds the message of an entry.
-func (b *builder) pi(e piEntry, at time.Time) {
-	m := e.Get("message")
+func (b *builder) pi(m gjson.Result) {
 	said := piParts(m.Get("content"), m.Get("api").Str)
 	switch role := m.Get("role").Str; role {
 	case "user":
-		b.add(e.line, at, thread.Plain, thread.Message{Role: thread.User, Parts: said})
+		b.say(thread.User, thread.Plain, said...)
 	case "assistant":
 		if model := m.Get("model").Str; model != "" {
 			b.Model, b.Provider = model, m.Get("provider").Str
 		}
-		b.add(e.line, at, thread.Plain, thread.Message{Role: thread.Assistant, Parts: said})
+		b.say(thread.Assistant, thread.Plain, said...)
 	case "toolResult":
-		r := thread.ToolResult{CallID: m.Get("toolCallId").Str, Tool: m.Get("toolName").Str, Outcome: outcomeOf(m.Get("isError").Bool()), Content: said}
-		b.add(e.line, at, thread.Plain, toolMessage(r))
+		b.answer(thread.ToolResult{CallID: m.Get("toolCallId").Str, Tool: m.Get("toolName").Str, Outcome: outcomeOf(m.Get("isError").Bool()), Content: said})
 	case "bashExecution":
 		if m.Get("excludeFromContext").Bool() {
 			b.report.skip("bashExecution kept from the model")
 			return
 		}
-		b.add(e.line, at, thread.Injected, userMessage(piShell(m)))
+		b.say(thread.User, thread.Injected, textParts(piShell(m))...)
 	case "custom", "hookMessage":
-		b.add(e.line, at, thread.Injected, thread.Message{Role: thread.User, Parts: said})
+		b.say(thread.User, thread.Injected, said...)
 	case "branchSummary", "compactionSummary":
-		b.add(e.line, at, thread.Recap, userMessage(m.Get("summary").Str))
+		b.say(thread.User, thread.Recap, textParts(m.Get("summary").Str)...)
 	default:
 		b.report.unknown("message/" + role)
 	}
 }
 
-// piShell gives the text of a command that the user ran beside the agent.
+// piShell is the text about a command that the user ran beside the agent.
 func piShell(m gjson.Result) string {
 	var b strings.Builder
 	b.WriteString("Ran `" + m.Get("command").Str + "`\n")
@@ -215,8 +211,8 @@ func piParts(content gjson.Result, api string) []thread.Part {
 	return all
 }
 
-// piThinking reads a block of reasoning. Its seal is worth something to the API
-// that set it: for Anthropic the signature, for the Responses API the item.
+// piThinking reads a block of reasoning. Its signature is of use only to the API that
+// made it: Anthropic's is a text, that of the Responses API a whole item.
 func piThinking(block gjson.Result, api string) thread.Reasoning {
 	r := readReasoning(block)
 	switch {

@@ -5,7 +5,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -17,17 +16,15 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
-// The four request APIs are read alike. A value of the file, which is a line or
-// the whole document, is one of: a request body; an object that holds one in
-// "body"; an object with the list of messages in "messages" or "traj"; the list
-// alone. Or every line is one message of a single conversation.
+// The request formats of the four APIs are read alike. A value of the file, which is a
+// line or the whole document, is a request body, an object with one in "body", an object
+// with a list of messages in "messages" or "traj", or the list alone. Or each line is one
+// message of a single conversation.
 
-// provider reads the pieces of one API.
+// provider reads the requests of one API.
 type provider struct {
-	codec wire.Codec
-	// list is the name of the body's list of messages.
-	list string
-	// messages reads such a list where it stands alone.
+	codec    wire.Codec
+	list     string // the field of a body that holds the messages
 	messages func(array string) ([]thread.Message, []prompt.System, error)
 }
 
@@ -43,7 +40,7 @@ func geminiContents(array string) ([]thread.Message, []prompt.System, error) {
 	return m, nil, err
 }
 
-// anthropicMessages reads a list as the body that holds it.
+// anthropicMessages reads a list through a body that holds it.
 func anthropicMessages(array string) ([]thread.Message, []prompt.System, error) {
 	p, err := anthropic.Codec{}.Decode([]byte(`{"messages":` + array + `}`))
 	if err != nil {
@@ -82,21 +79,13 @@ func (j *importJob) eachValue(read func(value) ([]Transcript, error)) ([]Transcr
 	}
 }
 
-// hasMore reports whether another line follows.
-func (in *input) hasMore() bool {
-	if len(in.pending) > 0 {
-		return true
-	}
-	line, number, err := in.readChecked()
-	if err == nil {
-		in.unread(line, number)
-		return true
-	}
-	if err != io.EOF {
-		in.failed = err
-		return true
-	}
-	return false
+// eachConversation reads every value of the file as a conversation.
+func (j *importJob) eachConversation(read func(*builder, value)) ([]Transcript, error) {
+	return j.eachValue(func(v value) ([]Transcript, error) {
+		b := j.newBuilder(v)
+		read(b, v)
+		return b.transcripts()
+	})
 }
 
 // readRequests reads the formats of the providers' APIs.
@@ -155,11 +144,10 @@ func (j *importJob) body(api provider, v value, path string, doc gjson.Result) (
 	if err != nil {
 		return Transcript{}, &SyntaxError{Line: v.line, Path: path, Err: err}
 	}
-	b := newBuilder(v.name, j.report)
+	b := j.newBuilder(v)
 	b.keepEmpty = true
-	b.Model, b.System, b.Tools = p.Model, p.System, p.Tools
-	b.add(v.line, time.Time{}, thread.Plain, p.Messages...)
-	b.Prompt = p
+	b.Model, b.System, b.Tools, b.Prompt = p.Model, p.System, p.Tools, p
+	b.add(thread.Plain, p.Messages...)
 	return b.build()
 }
 
@@ -169,9 +157,8 @@ func (j *importJob) messages(api provider, v value, path, array string) (Transcr
 	if err != nil {
 		return Transcript{}, &SyntaxError{Line: v.line, Path: path, Err: fmt.Errorf("as %s: %w", j.format, err)}
 	}
-	b := newBuilder(v.name, j.report)
-	b.Model = v.Get("model").String()
-	b.System = system
-	b.add(v.line, time.Time{}, thread.Plain, messages...)
+	b := j.newBuilder(v)
+	b.Model, b.System = v.Get("model").String(), system
+	b.add(thread.Plain, messages...)
 	return b.build()
 }

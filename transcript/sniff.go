@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -10,8 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// sniff tells the format from one line, or from the document; "" when it does
-// not show.
+// sniff returns the format that a line or a document shows, or "".
 func sniff(v gjson.Result) Format {
 	if isOpenHands(v) {
 		return OpenHands
@@ -23,23 +23,15 @@ func sniff(v gjson.Result) Format {
 		return ""
 	}
 	kind := v.Get("type").Str
-	switch {
-	case isClaudeCode(v, kind):
+	if isClaudeCode(v, kind) {
 		return ClaudeCode
-	case isCodex(v, kind):
-		return Codex
-	case isPi(v, kind):
-		return Pi
-	case isKimi(v, kind):
-		return KimiCode
-	case v.Get("info").IsObject() && v.Get("messages.0.info.role").Exists():
-		return OpenCode
-	case v.Get("history").IsArray() && v.Get("history.0.role").Exists():
-		return SWEAgent
-	case v.Get("answer_generation.train_messages").IsArray():
-		return ToolBench
-	case v.Get("simulations").IsArray():
-		return Tau2
+	}
+	for _, s := range signs {
+		if (s.kinds == nil || slices.Contains(s.kinds, kind)) && hasAll(v, s.has) {
+			return s.Format
+		}
+	}
+	switch {
 	case v.Get("traj").IsArray():
 		return listFormat(v.Get("traj"))
 	case v.Get("body").Exists():
@@ -54,6 +46,29 @@ func sniff(v gjson.Result) Format {
 		}
 	}
 	return bodyFormat(v)
+}
+
+// signs show the format of a line or document: its type is one of kinds, nil for any, and it
+// has all of these paths.
+var signs = []struct {
+	Format
+	kinds, has []string
+}{
+	{Codex, []string{"session_meta", "response_item", "event_msg", "turn_context", "compacted"}, []string{"payload"}},
+	{Codex, []string{""}, []string{"record_type"}}, // the older form, whose other lines are bare items
+	{Codex, []string{""}, []string{"id", "timestamp", "instructions"}},
+	{Pi, []string{"session"}, []string{"cwd", "timestamp"}},
+	{Pi, []string{"message"}, []string{"message.role", "timestamp"}},
+	{KimiCode, []string{"metadata"}, []string{"protocol_version"}},
+	{KimiCode, []string{"context.append_message"}, []string{"message"}},
+	{OpenCode, nil, []string{"info", "messages.0.info.role"}},
+	{SWEAgent, nil, []string{"history.0.role"}},
+	{ToolBench, nil, []string{"answer_generation.train_messages.#"}},
+	{Tau2, nil, []string{"simulations.#"}},
+}
+
+func hasAll(v gjson.Result, paths []string) bool {
+	return !slices.ContainsFunc(paths, func(path string) bool { return !v.Get(path).Exists() })
 }
 
 // unwrap reads a body that is kept as a JSON text inside a string.
@@ -91,8 +106,8 @@ func bodyFormat(v gjson.Result) Format {
 	return ""
 }
 
-// listFormat recognises an array of messages by the first one that is not written the
-// same way everywhere.
+// listFormat recognises an array of messages by the first one that is not the same in all
+// formats.
 func listFormat(v gjson.Result) (format Format) {
 	for m := range rawjson.Items(v) {
 		if told := messageFormat(m); told != "" {
@@ -172,8 +187,7 @@ func messageFormat(m gjson.Result) Format {
 	return ""
 }
 
-// tellingParts are the types of parts that only one format has, but for what their
-// members tell.
+// tellingParts are the types of parts that show the format.
 var tellingParts = map[string]Format{
 	"tool_use": Anthropic, "tool_result": Anthropic, "thinking": Anthropic, "redacted_thinking": Anthropic,
 	"document": Anthropic, "server_tool_use": Anthropic,
@@ -182,7 +196,7 @@ var tellingParts = map[string]Format{
 	"image_url": OpenAIChat, "input_audio": OpenAIChat, "refusal": OpenAIChat,
 }
 
-// isResponseItem tells the item types of the Responses API.
+// isResponseItem reports whether kind is an item type of the Responses API.
 func isResponseItem(kind string) bool {
 	switch kind {
 	case "message", "reasoning", "item_reference", "compaction":
@@ -209,39 +223,4 @@ func isClaudeCode(v gjson.Result, kind string) bool {
 	}
 	return v.Get("parentUuid").Exists() && v.Get("uuid").Exists() ||
 		claudeSilent[kind] && v.Get("sessionId").Exists()
-}
-
-// isCodex recognises a line of a Codex rollout, in the older form too, whose
-// first line is the session and whose others are bare items.
-func isCodex(v gjson.Result, kind string) bool {
-	switch kind {
-	case "session_meta", "response_item", "event_msg", "turn_context", "compacted":
-		return v.Get("payload").Exists()
-	case "":
-		return v.Get("record_type").Exists() ||
-			v.Get("id").Exists() && v.Get("timestamp").Exists() && v.Get("instructions").Exists()
-	}
-	return false
-}
-
-// isPi recognises a line of a pi session.
-func isPi(v gjson.Result, kind string) bool {
-	switch kind {
-	case "session":
-		return v.Get("cwd").Exists() && v.Get("timestamp").Exists()
-	case "message":
-		return v.Get("message.role").Exists() && v.Get("timestamp").Exists()
-	}
-	return false
-}
-
-// isKimi recognises a line of Kimi Code's wire log.
-func isKimi(v gjson.Result, kind string) bool {
-	switch kind {
-	case "metadata":
-		return v.Get("protocol_version").Exists()
-	case "context.append_message":
-		return v.Get("message").Exists()
-	}
-	return false
 }

@@ -1,12 +1,11 @@
-// Package transcript reads the session files that real agents leave behind, and
-// the request bodies that they send, into the log. The format is detected, the
-// file may be gzip, and session files are read a line at a time.
+// Package transcript reads the session files of agents, and the request bodies that they send,
+// into threads; and it writes session files. It detects the format, reads gzip, and reads
+// session files line by line.
 //
-// Nothing is lost silently: lines that carry no message are counted by type,
-// lines of unknown types too, and everything doubtful is a Warning with its
-// line. What stands in the file after a compaction of the agent's own follows
-// what it replaced: the thread holds the full original history, and the
-// agent's summary in it is a message of kind Recap.
+// Nothing is lost silently: lines without a message and lines of unknown type are counted by
+// type, and everything doubtful is a Warning with its line. Where the agent itself
+// compacted, the thread holds the full history, and the agent's summary in it is a message
+// of kind Recap.
 //
 // All functions are safe for concurrent use.
 package transcript
@@ -26,24 +25,23 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// defaultMaxLine is the greatest length of a line, in bytes, unless Options
-// says otherwise: above any request that a provider accepts.
+// defaultMaxLine is the default of Options.MaxLine: more than any request that a provider
+// accepts.
 const defaultMaxLine = 128 << 20
 
 // Options say how to read. A nil *Options and the zero value are the defaults.
 type Options struct {
-	// Format is what the file holds; empty to find out.
+	// Format is the format of the file; empty detects it.
 	Format Format
-	// Name names the threads when the file itself gives no session id. Open
-	// takes the file's name.
+	// Name names the threads if the file has no session id. The default is the file's name
+	// in Open, and "transcript" in Read.
 	Name string
-	// MaxLine is the greatest length of a line in bytes, and of a document that
-	// is not written by lines; 0 stands for 128 MiB. A compressed file may come to
-	// eight times as much.
+	// MaxLine limits a line, or a document over several lines, in bytes; 0 stands for 128
+	// MiB. A compressed file may unpack to eight times as much.
 	MaxLine int
 }
 
-// File is what a file held.
+// File is the content of a file.
 type File struct {
 	Format Format
 	// Transcripts are the conversations, in file order; never empty.
@@ -53,54 +51,54 @@ type File struct {
 
 // Transcript is one conversation.
 type Transcript struct {
-	// Name is the session id, or made from the name of the file and the
-	// number of the conversation in it. It is the thread's id too.
+	// Name is the session id, or else the name of the file and the number of the
+	// conversation in it. It is also the id of Thread.
 	Name string
 	// Title is the short name that the agent or its user gave, or empty.
 	Title string
-	// Model is the model that spoke last, as the provider names it, or empty.
+	// Model is the last model that spoke, by the provider's name, or empty.
 	Model string
-	// Provider is who serves that model, as the agent names it, or empty.
+	// Provider serves that model, by the agent's name for it, or empty.
 	Provider string
 	// Dir is the directory that the agent worked in, or empty.
 	Dir    string
 	System []prompt.System
 	Tools  []prompt.Tool
-	// Thread holds the whole history, ids chained.
+	// Thread holds the whole history, with chained ids.
 	Thread *thread.Thread
-	// Prompt is set for request bodies: the decoded request, from which the
-	// codec gives back the same bytes.
+	// Prompt is set for request bodies: the decoded request, which the codec encodes to the
+	// same bytes.
 	Prompt *prompt.Prompt
-	// Side are conversations beside the main one: those of sub-agents, and
-	// branches that were left when the user went back.
+	// Side are other conversations of the session: those of sub-agents, and branches that
+	// the user left by going back.
 	Side []Transcript
 	// Compactions are the places where the agent itself compacted, in order.
 	Compactions []Compaction
 }
 
-// Compaction is a place where the agent lost sight of what stood before.
+// Compaction is a place where the agent itself compacted its context.
 type Compaction struct {
-	// At is the position in Thread of the first message after it: the recap,
-	// where there is one.
+	// At is the position in Thread of the first message after it, which is the recap if
+	// there is one.
 	At int
 	// Summary is the recap's id; empty when none was written.
 	Summary thread.ID
-	// TokensBefore is the size before it as the agent counted; 0 when unknown.
+	// TokensBefore is the size before it, as the agent counted; 0 if unknown.
 	TokensBefore int
 	// Trigger is the agent's word for the cause: "auto", "manual", "clear"
 	// (the user started afresh within the session); empty when unknown.
 	Trigger string
 }
 
-// Report says what of a file did not become messages.
+// Report counts what did not become messages.
 type Report struct {
 	// Lines counts the lines read, blank ones included.
 	Lines int
-	// Skipped counts, by type, what is known to carry no message.
+	// Skipped counts entries that are known to hold no message, by type.
 	Skipped map[string]int
-	// Unknown counts, by type, what was not recognised.
+	// Unknown counts entries that were not recognised, by type.
 	Unknown map[string]int
-	// Warnings are doubtful places, in file order.
+	// Warnings are the doubtful places, in file order.
 	Warnings []Warning
 }
 
@@ -158,7 +156,7 @@ func Open(path string, o *Options) (*File, error) {
 	return file, nil
 }
 
-// baseName is the file's name without the endings that only say how it is kept.
+// baseName is the file's name without its extensions.
 func baseName(path string) string {
 	name := filepath.Base(path)
 	for _, ext := range []string{".gz", ".jsonl", ".ndjson", ".json", ".traj"} {
@@ -189,12 +187,12 @@ func Read(r io.Reader, o *Options) (*File, error) {
 			return nil, err
 		}
 	}
-	read, ok := readers[file.Format]
-	if !ok {
-		return nil, fmt.Errorf("format %q: %w; known are %s", opt.Format, ErrUnknownFormat, knownFormats())
+	at := slices.Index(Formats(), file.Format)
+	if at < 0 {
+		return nil, fmt.Errorf("format %q: %w; known are %s", opt.Format, ErrUnknownFormat, joinFormats(Formats()))
 	}
 	job := &importJob{in: in, name: opt.Name, report: &file.Report, format: file.Format}
-	if file.Transcripts, err = read(job); err != nil {
+	if file.Transcripts, err = formats[at].read(job); err != nil {
 		return nil, err
 	}
 	file.Report.Lines = in.number
@@ -213,7 +211,7 @@ type importJob struct {
 	report *Report
 }
 
-// lines calls read with every line, and returns what ended the file early.
+// lines calls read with every line.
 func (j *importJob) lines(read func(v gjson.Result, number int)) error {
 	for {
 		line, number, err := j.in.next()

@@ -22,43 +22,43 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// Session is what a session's file says beside the conversation.
+// Session is what a session file holds besides the conversation.
 type Session struct {
-	// ID is what the agent calls the session: a UUID that no other session has. The
-	// ids of its lines are made from it.
+	// ID is the agent's id of the session: a UUID that no other session has. The ids of
+	// lines are derived from it.
 	ID string
 	// Dir is the directory that the agent works in.
 	Dir string
-	// Time is when the file is written; messages without a time are given the one
-	// before, or this.
+	// Time is when the file is written; messages without a time get that of the one before,
+	// or this.
 	Time time.Time
-	// Model and Provider are those that the agent is to go on with, as it names them.
-	// Formats that need a provider take it from the model's name where it is empty.
+	// Model and Provider are those that the agent should continue with, by its own names.
+	// Formats that need a provider guess an empty one from the model's name.
 	Model, Provider string
-	// Title is what the agent's list of sessions shows; empty leaves it to the agent.
+	// Title is shown in the agent's list of sessions; empty leaves it to the agent.
 	Title string
 }
 
 // Written is a conversation as a session file of an agent.
 type Written struct {
-	// ID is what the agent calls the session: Session.ID, but for opencode, whose ids
-	// have a form of their own.
+	// ID is the agent's id of the session: Session.ID, except for opencode, whose ids have
+	// their own form.
 	ID string
 	// Path is where the agent looks for the file, below its folder of sessions, with
 	// slashes. opencode keeps no files: its path is a name to import it under.
 	Path string
 	Data []byte
-	// Lost counts the parts that the format has no place for, by what they are.
+	// Lost counts the parts that the format has no place for, by type.
 	Lost map[string]int
 }
 
 // Writers are the agents whose session files can be written.
 func Writers() []Format { return []Format{ClaudeCode, Codex, Pi, OpenCode} }
 
-// Write makes a session file of an agent out of the messages of a prompt, so that the
-// agent goes on after them. System prompt and tools are left out: the agent makes its
-// own. The same arguments give the same bytes. The error wraps ErrUnknownFormat for a
-// format that is none of Writers.
+// Write makes a session file of an agent from the messages of a prompt, so that the agent can
+// continue after them. System prompt and tools are left out, because the agent has its own.
+// The same arguments give the same bytes. The error wraps ErrUnknownFormat for a format that
+// is not in Writers.
 func Write(f Format, p *prompt.Prompt, s Session) (*Written, error) {
 	messages := slices.DeleteFunc(slices.Clone(p.Messages), isBlank)
 	w := &writer{session: s, last: s.Time.UTC().Truncate(time.Millisecond), out: &Written{ID: s.ID, Lost: map[string]int{}}}
@@ -88,7 +88,7 @@ func Write(f Format, p *prompt.Prompt, s Session) (*Written, error) {
 	return w.out, nil
 }
 
-// isBlank reports whether a message says nothing. Encoders of whole requests leave such
+// isBlank reports whether a message has no content. Encoders of whole requests leave such
 // messages out, or join them to their neighbours.
 func isBlank(m thread.Message) bool {
 	return !slices.ContainsFunc(m.Parts, func(p thread.Part) bool {
@@ -116,7 +116,7 @@ func (w *writer) timeOf(m *thread.Message) time.Time {
 	return w.last
 }
 
-// hash is what the ids of line n are made of.
+// hash is the source of the ids of line n.
 func (w *writer) hash(n int) [sha256.Size]byte {
 	return sha256.Sum256([]byte(w.session.ID + " " + strconv.Itoa(n)))
 }
@@ -156,7 +156,7 @@ func (w *writer) countLost(p thread.Part) {
 	}
 }
 
-// elements are what a message is in a provider's array of messages, without the cache
+// elements are the elements of a message in a provider's array of messages, without the cache
 // marks of an earlier request.
 func (w *writer) elements(c wire.Codec, array string, m *thread.Message) []gjson.Result {
 	body, err := c.Encode(&prompt.Prompt{Messages: []thread.Message{*m}})
@@ -164,11 +164,11 @@ func (w *writer) elements(c wire.Codec, array string, m *thread.Message) []gjson
 	return gjson.ParseBytes(cacheMark.ReplaceAll(body, nil)).Get(array).Array()
 }
 
-// cacheMark is the member of a block that asks a provider for a cache. Inside a text
-// its quotes are escaped, so that it is not found there.
+// cacheMark matches a cache mark on a block. Inside a text its quotes are escaped, so it does not
+// match there.
 var cacheMark = regexp.MustCompile(`,"cache_control":\{[^{}]*\}`)
 
-// flatFolderName is a directory as a name of a folder.
+// flatFolderName turns a directory into the name of one folder.
 func flatFolderName(dir string, replaced func(r rune) bool) string {
 	return strings.Map(func(r rune) rune {
 		if replaced(r) {
@@ -197,7 +197,7 @@ func (w *writer) provider() string {
 	return "anthropic"
 }
 
-// inlineImage is the data of a part, where it stands in the part itself and is an image.
+// inlineImage returns the data of an image that is in the part itself.
 func inlineImage(m thread.Media) (mime, data string, ok bool) {
 	if m.Data == "" || m.Type != thread.Image {
 		return "", "", false
@@ -220,8 +220,7 @@ func argumentsObject(arguments string) json.RawMessage {
 	return b
 }
 
-// resultsByCall are the positions of the tool messages by the ids of their calls, from a
-// message on up to the next one of the assistant.
+// resultsByCall returns the results up to the next message of the assistant, by call id.
 func resultsByCall(messages []thread.Message) map[string]thread.ToolResult {
 	found := map[string]thread.ToolResult{}
 	for i := range messages {

@@ -8,7 +8,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
-// claudeCodeVersion is the version that what is written here was tried with.
+// claudeCodeVersion is the version that these files were tried with.
 const claudeCodeVersion = "2.1.329"
 
 // ccOutputLine is a line of a session of Claude Code.
@@ -27,8 +27,8 @@ type ccOutputLine struct {
 	Timestamp string  `json:"timestamp"`
 }
 
-// claudeCode writes a session of Claude Code: one line for each message, each with
-// the one before for its parent.
+// claudeCode writes a session of Claude Code: one line for each message, whose parent is the one
+// before.
 func (w *writer) claudeCode(messages []thread.Message) {
 	letter := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
@@ -47,7 +47,7 @@ func (w *writer) claudeCode(messages []thread.Message) {
 		at := timestamp(w.timeOf(m))
 		for _, element := range w.elements(anthropic.Codec{}, "messages", m) {
 			if m.Role == thread.Assistant && element.Get("role").Str != "assistant" {
-				continue // what the encoder of a whole request puts before an answer that comes first
+				continue // the user message that the encoder puts before a first answer
 			}
 			uuid := w.uuid(w.lines)
 			line := ccOutputLine{
@@ -65,7 +65,7 @@ func (w *writer) claudeCode(messages []thread.Message) {
 	}
 }
 
-// ccAnswer is an answer as the API gave it. Where it was made here its id is too.
+// ccAnswer is an answer in the form of the API, with an id of ours.
 func (w *writer) ccAnswer(m *thread.Message, content json.RawMessage) any {
 	if len(content) > 0 && content[0] == '"' {
 		content = json.RawMessage(`[{"type":"text","text":` + string(content) + `}]`)

@@ -8,7 +8,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
-// codexVersion is the version that what is written here was tried with.
+// codexVersion is the version that these files were tried with.
 const codexVersion = "0.169.0"
 
 // codexLine is a line of a rollout.
@@ -18,9 +18,8 @@ type codexLine struct {
 	Payload   any    `json:"payload"`
 }
 
-// codex writes a rollout: what the session is, and the items of the conversation.
-// Instructions and environment are not written; Codex puts them in front of its next
-// request itself, as it does after a compaction of its own.
+// codex writes a rollout: the session, and the items of the conversation. Codex adds instructions
+// and environment to its next request itself, as it does after its own compaction.
 func (w *writer) codex(messages []thread.Message) {
 	begun := w.session.Time.UTC()
 	w.out.Path = begun.Format("2006/01/02/") + "rollout-" + begun.Format("2006-01-02T15-04-05") + "-" + w.session.ID + ".jsonl"

@@ -10,11 +10,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// openCodeVersion is the version that what is written here was tried with.
+// openCodeVersion is the version that these files were tried with.
 const openCodeVersion = "1.18.33"
 
-// openCode writes what `opencode import` reads: one object in the form of `opencode
-// export`. The project and the directory are set anew when it is imported.
+// openCode writes a file for `opencode import`: one object in the form of `opencode export`. The
+// import sets the project and the directory anew.
 func (w *writer) openCode(messages []thread.Message) {
 	begun := w.session.Time.UTC()
 	w.out.ID = w.openCodeID("ses", ^begun.UnixMilli())
@@ -66,8 +66,8 @@ func openCodeFinish(m *thread.Message) string {
 	return "stop"
 }
 
-// openCodeID is the next id of a kind: a time in its upper bits, which puts ids in
-// order, a count below it, and what makes it differ from those of other sessions.
+// openCodeID is the next id of a kind: a time in its upper bits, which keeps ids in order, then a
+// count, and a hash that no other session has.
 func (w *writer) openCodeID(kind string, millis int64) string {
 	sum := w.hash(w.lines)
 	id := fmt.Sprintf("%s_%012x%s", kind, uint64(millis<<12+int64(w.lines))&(1<<48-1), hex.EncodeToString(sum[:7]))
@@ -75,8 +75,8 @@ func (w *writer) openCodeID(kind string, millis int64) string {
 	return id
 }
 
-// openCodeParts are the parts of a message. An answer's calls have their results in
-// them: an interrupted one is a failure there.
+// openCodeParts writes the parts of a message. The calls of an answer hold their results; an
+// interrupted call is a failure there.
 func (w *writer) openCodeParts(m *thread.Message, at time.Time, answered map[string]thread.ToolResult) []map[string]any {
 	parts := []map[string]any{}
 	span := map[string]int64{"start": at.UnixMilli(), "end": at.UnixMilli()}

@@ -1,8 +1,7 @@
-// Package wire is the border to the providers' formats: lossless codecs of
-// requests, readers of answers, and strict validators, one sub-package per
-// provider. The codecs know prompts and threads and nothing of plans or rendering;
-// the validators are written from the providers' rules and know nothing of the
-// codecs.
+// Package wire translates between prompts and the providers' formats. Each sub-package
+// has, for one provider, a lossless codec of requests, a reader of answers, and a strict
+// validator. The codecs know prompts and threads but not plans or rendering. The
+// validators follow the providers' rules and share nothing with the codecs.
 package wire
 
 import (
@@ -13,7 +12,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 )
 
-// The APIs. The names stand in thread.Source.API and on the command line.
+// The APIs. thread.Source.API and the command line use these names.
 const (
 	Anthropic = "anthropic" // POST /v1/messages
 	Chat      = "openai"    // POST /v1/chat/completions
@@ -21,8 +20,8 @@ const (
 	Gemini    = "gemini"    // POST …:generateContent
 )
 
-// APIOf tells the API from the path that a request is sent to, with or without a query;
-// empty for the paths of no API. Gateways put their own segments in front.
+// APIOf returns the API that a request path belongs to, or "". The path may have a query,
+// and a gateway's own segments in front.
 func APIOf(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	switch {
@@ -43,15 +42,15 @@ func APIOf(path string) string {
 type Codec interface {
 	// API returns the name of the API, one of the constants above.
 	API() string
-	// Decode reads a request body. Whatever it does not understand inside a
-	// message is kept as opaque parts. The error wraps ErrFormat.
+	// Decode reads a request body. Content that it does not understand becomes opaque
+	// parts. The error wraps ErrFormat.
 	Decode(body []byte) (*prompt.Prompt, error)
-	// Encode writes a request body. A prompt as Decode returned it gives back
-	// the same bytes; where messages were replaced, every untouched message
-	// keeps its bytes. A prompt from another API is translated.
+	// Encode writes a request body. A prompt that Decode returned gives the same bytes
+	// back; where messages were replaced, all others keep their bytes. A prompt from
+	// another API is translated.
 	Encode(p *prompt.Prompt) ([]byte, error)
-	// Validate checks a body against the provider's published rules and
-	// returns what it would refuse, in document order; nil when it is valid.
+	// Validate checks a body against the provider's published rules. It returns the
+	// problems in document order; nil means that the body is valid.
 	Validate(body []byte) []Problem
 }
 
@@ -61,14 +60,14 @@ var ErrFormat = errors.New("not a request of this API")
 
 // Problem is one broken rule of a provider.
 type Problem struct {
-	// Path is where, as a JSON path such as messages[3].content[0].
+	// Path is a JSON path such as messages[3].content[0].
 	Path string
 	// Rule is the short name of the rule, such as "tool-pairing".
 	Rule string
-	// Message says what is wrong and what to do.
+	// Message says what is wrong and how to fix it.
 	Message string
-	// Advice marks what the provider accepts although it is likely a mistake,
-	// such as a request that ends with the model's own turn.
+	// Advice means that the provider accepts it, but it is likely a mistake, such as a
+	// request that ends with the model's own turn.
 	Advice bool
 }
 

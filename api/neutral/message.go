@@ -1,7 +1,6 @@
-// Package neutral is the JSON form of messages and prompts that belongs to no
-// provider: what the daemon takes and gives where a caller speaks none of their
-// APIs. It says all that a message holds but the bytes it came from, which only
-// its own provider can read.
+// Package neutral is the JSON form of messages and prompts that belongs to no provider. The
+// daemon uses it for callers that speak none of the providers' APIs. It holds all of a
+// message except the bytes that it was read from, which only its own provider can read.
 //
 //	m := neutral.MessageOf(log.At(0))       // to JSON
 //	v, err := m.Value("messages[0]")        // and back, checked
@@ -12,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
@@ -21,39 +21,38 @@ import (
 // Message is one message of a conversation in neutral form. A message with role
 // "tool" holds exactly one part, a tool result.
 type Message struct {
-	// ID is chained over the history when it is empty. An id that the caller
-	// brings must be new in the thread; sending the same message with the same id
-	// again changes nothing.
+	// ID may be empty; then it is computed from the history. An id that the caller sets
+	// must be new in the thread; sending the same message with the same id again changes
+	// nothing.
 	ID string `json:"id,omitempty"`
 	// Role is system, user, assistant or tool.
 	Role string `json:"role"`
-	// Kind is injected for text that a harness put in the user's name, and recap
-	// for a summary of an earlier compaction; empty for what was really said.
+	// Kind is injected for text that a harness sent in the user's name, and recap for the
+	// summary of an earlier compaction; empty for a real message.
 	Kind string `json:"kind,omitempty"`
-	// Name is the participant's name, where a provider carries one.
+	// Name is the participant's name, for providers that have one.
 	Name string `json:"name,omitempty"`
 	// Turn is set by the daemon.
 	Turn int `json:"turn,omitempty"`
-	// Time is when the message was made, where that is known.
+	// Time is when the message was made, if known.
 	Time time.Time `json:"time,omitzero"`
-	// Parts are what the message says, in order; [] for nothing.
+	// Parts are the content of the message, in order; [] for none.
 	Parts []Part `json:"parts"`
 }
 
-// Part is a piece of a message. Type says which of the other fields count.
+// Part is a piece of a message. Type decides which of the other fields count.
 type Part struct {
 	// Type is text, reasoning, media, tool_call, tool_result or opaque.
 	Type string `json:"type"`
-	// Text is the text itself; of opaque parts what a person can read in it, of
-	// documents their text.
+	// Text is the text itself, the readable text of an opaque part, or the text of a
+	// document.
 	Text string `json:"text,omitempty"`
 
-	// Signature is a provider's seal on reasoning or a call.
+	// Signature is a provider's signature on reasoning or a call.
 	Signature string `json:"signature,omitempty"`
 
 	// Media is the class of a media part: image, document, audio, video or file.
-	// One of Data (base64), URL, FileID and Text says what it holds; none where nobody
-	// kept it.
+	// One of Data (base64), URL, FileID and Text has the content; none if nobody kept it.
 	Media string `json:"media,omitempty"`
 	// MIME is the media type, such as image/png.
 	MIME string `json:"mime,omitempty"`
@@ -68,8 +67,8 @@ type Part struct {
 	// FileID names a file that was uploaded to the provider.
 	FileID string `json:"file_id,omitempty"`
 
-	// CallID pairs a call with its result. A call without it or without Tool, which
-	// no provider takes, is refused.
+	// CallID pairs a call with its result. A call without it or without Tool is refused, as
+	// no provider accepts one.
 	CallID string `json:"call_id,omitempty"`
 	// Tool is the name of the tool. A result may leave it out when the thread
 	// holds the call.
@@ -77,14 +76,14 @@ type Part struct {
 	// Arguments is the JSON that the model wrote, as a string, or the free text
 	// of a custom tool.
 	Arguments string `json:"arguments,omitempty"`
-	// CallType is the provider's type of call when it is not a plain function.
+	// CallType is the provider's type of a call that is not a plain function.
 	CallType string `json:"call_type,omitempty"`
 
 	// Outcome of a result is success (also when empty), failure or partial.
 	Outcome string `json:"outcome,omitempty"`
-	// Content of a result is what the model saw: text, media and opaque parts.
+	// Content is what the model saw of a result: text, media and opaque parts.
 	Content []Part `json:"content,omitempty"`
-	// Structured is the content of a result as JSON, where the tool gave data.
+	// Structured is the content of a result as JSON, if the tool returned data.
 	Structured json.RawMessage `json:"structured,omitempty"`
 	// KeyFields of a result survive compaction.
 	KeyFields thread.Fields `json:"key_fields,omitempty"`
@@ -99,8 +98,8 @@ type Part struct {
 
 	// Kind of an opaque part is the provider's type name.
 	Kind string `json:"kind,omitempty"`
-	// API and Raw are the provider and the exact JSON that an opaque part or
-	// reasoning was read from; it is sent to that provider only.
+	// API and Raw are the provider and the exact JSON of an opaque part or reasoning; it is
+	// sent to that provider only.
 	API string `json:"api,omitempty"`
 	Raw string `json:"raw,omitempty"`
 }
@@ -164,8 +163,8 @@ func partOf(p thread.Part) Part {
 	return Part{}
 }
 
-// FieldError says which field of a request cannot be used, and why. Path is a
-// JSON path such as messages[2].parts[0].type.
+// FieldError says which field of a request is wrong, and why. Path is a JSON path such as
+// messages[2].parts[0].type.
 type FieldError struct {
 	Path, Reason string
 }
@@ -177,34 +176,32 @@ func fieldErrorf(path, format string, args ...any) error {
 	return &FieldError{Path: path, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Exact makes a message of a thread as it is written, of parts that were made of
-// its own. It checks nothing, and is false where the kind is not known.
+// Exact returns the message of a thread with these parts, which the caller made from
+// m.Parts. It checks nothing; it is false if the kind is not known.
 func (m *Message) Exact(parts []thread.Part) (thread.Message, bool) {
 	kind := slices.Index(kinds[:], m.Kind)
 	return thread.Message{ID: thread.ID(m.ID), Role: thread.Role(m.Role), Kind: thread.Kind(max(kind, 0)), Name: m.Name, Time: m.Time, Parts: parts}, kind >= 0
 }
 
-// Value makes a message of a thread of the neutral form, and checks it. path is
-// where the message stands in its request. The error is a *FieldError.
+// Value checks the message and returns it as a message of a thread. path is the JSON path of
+// the message in its request. The error is a *FieldError.
 func (m *Message) Value(path string) (thread.Message, error) {
 	out, known := m.Exact(nil)
-	switch out.Role {
-	case thread.System, thread.User, thread.Assistant, thread.Tool:
-	default:
-		return out, fieldErrorf(path+".role", "want system, user, assistant or tool, got %.40q", m.Role)
+	if err := oneOf(path+".role", m.Role, "system", "user", "assistant", "tool"); err != nil {
+		return out, err
 	}
 	switch {
 	case !known:
 		return out, fieldErrorf(path+".kind", "want injected, recap or nothing, got %.40q", m.Kind)
-	case m.Parts == nil: // an empty list is what a message says that says nothing
+	case m.Parts == nil:
 		return out, fieldErrorf(path+".parts", "a message has parts; [] stands for none")
 	case out.Role == thread.Tool && len(m.Parts) != 1:
 		return out, fieldErrorf(path+".parts", "a tool message holds exactly one tool_result; send each result as a message of its own")
 	}
 	for i := range m.Parts {
 		at := fmt.Sprintf("%s.parts[%d]", path, i)
-		if !slices.Contains(allowedParts(out.Role), m.Parts[i].Type) {
-			return out, fieldErrorf(at+".type", "a %s message may hold %v, got %.40q", m.Role, allowedParts(out.Role), m.Parts[i].Type)
+		if allowed := allowedParts[out.Role]; !slices.Contains(allowed, m.Parts[i].Type) {
+			return out, fieldErrorf(at+".type", "a %s message may hold %v, got %.40q", m.Role, allowed, m.Parts[i].Type)
 		}
 		p, err := m.Parts[i].value(at)
 		if err != nil {
@@ -215,20 +212,25 @@ func (m *Message) Value(path string) (thread.Message, error) {
 	return out, nil
 }
 
-// allowedParts lists the types of parts that a message of the role may hold.
-func allowedParts(role thread.Role) []string {
-	switch role {
-	case thread.Assistant:
-		return []string{TextPart, ReasoningPart, MediaPart, ToolCallPart, OpaquePart}
-	case thread.Tool:
-		return []string{ToolResultPart}
-	}
-	return []string{TextPart, MediaPart, OpaquePart}
+// allowedParts are the types of parts that a message of a role may hold.
+var allowedParts = map[thread.Role][]string{
+	thread.System:    {TextPart, MediaPart, OpaquePart},
+	thread.User:      {TextPart, MediaPart, OpaquePart},
+	thread.Assistant: {TextPart, ReasoningPart, MediaPart, ToolCallPart, OpaquePart},
+	thread.Tool:      {ToolResultPart},
 }
 
-// Exact makes a part of a message as it is written, with content that was made of
-// its own and the source given. It checks nothing, and is false where the type is
-// not known.
+// oneOf returns an error unless a field has one of the values.
+func oneOf(path, got string, want ...string) error {
+	if slices.Contains(want, got) {
+		return nil
+	}
+	last := len(want) - 1
+	return fieldErrorf(path, "want %s or %s, got %.40q", strings.Join(want[:last], ", "), want[last], got)
+}
+
+// Exact returns the part of a message with this source, and this content, which the caller
+// made from p.Content. It checks nothing; it is false if the type is not known.
 func (p *Part) Exact(content []thread.Part, from thread.Source) (part thread.Part, known bool) {
 	switch p.Type {
 	case TextPart:
@@ -266,7 +268,7 @@ func (p *Part) value(path string) (thread.Part, error) {
 	case ToolResultPart:
 		for i := range p.Content {
 			at := fmt.Sprintf("%s.content[%d]", path, i)
-			if t := p.Content[i].Type; t != TextPart && t != MediaPart && t != OpaquePart {
+			if t := p.Content[i].Type; !slices.Contains(allowedParts[thread.User], t) {
 				return nil, fieldErrorf(at+".type", "a result may hold text, media and opaque parts, got %.40q", t)
 			}
 			v, err := p.Content[i].value(at)
@@ -288,7 +290,7 @@ func (p *Part) value(path string) (thread.Part, error) {
 func (p *Part) check(path string) error {
 	switch p.Type {
 	case TextPart:
-	case ReasoningPart, OpaquePart: // what is sent on as it is must be JSON
+	case ReasoningPart, OpaquePart: // raw is sent unchanged, so it must be JSON
 		switch {
 		case p.Raw == "" && p.Type == OpaquePart:
 			return fieldErrorf(path+".raw", "an opaque part is the JSON of its block, as a string, and api says whose")
@@ -298,8 +300,8 @@ func (p *Part) check(path string) error {
 			return fieldErrorf(path+".api", "say whose block raw is: anthropic, openai, responses or gemini")
 		}
 	case MediaPart:
-		if !slices.Contains([]thread.MediaType{thread.Image, thread.Document, thread.Audio, thread.Video, thread.File}, thread.MediaType(p.Media)) {
-			return fieldErrorf(path+".media", "want image, document, audio, video or file, got %.40q", p.Media)
+		if err := oneOf(path+".media", p.Media, "image", "document", "audio", "video", "file"); err != nil {
+			return err
 		}
 		n := 0
 		for _, s := range []string{p.Data, p.URL, p.FileID, p.Text} {
@@ -307,7 +309,7 @@ func (p *Part) check(path string) error {
 				n++
 			}
 		}
-		if n > 1 { // none is what a log holds of a picture whose content nobody kept
+		if n > 1 { // a log may have none, of a picture that nobody kept
 			return fieldErrorf(path, "a media part has one of data, url, file_id and text, got %d", n)
 		}
 	case ToolCallPart:
@@ -318,18 +320,16 @@ func (p *Part) check(path string) error {
 		if p.CallID == "" {
 			return fieldErrorf(path+".call_id", "a tool_result names the call that it answers")
 		}
-		switch thread.Outcome(p.Outcome) {
-		case "", thread.Success, thread.Failure, thread.Partial:
-		default:
-			return fieldErrorf(path+".outcome", "want success, failure or partial, got %.40q", p.Outcome)
+		if p.Outcome != "" {
+			if err := oneOf(path+".outcome", p.Outcome, "success", "failure", "partial"); err != nil {
+				return err
+			}
 		}
-		switch thread.Durability(p.Durability) {
-		case "", thread.Ephemeral, thread.Anchoring, thread.Replayable, thread.NonReplayable:
-		default:
-			return fieldErrorf(path+".durability", "want ephemeral, anchoring, replayable or non_replayable, got %.40q", p.Durability)
+		if p.Durability != "" {
+			return oneOf(path+".durability", p.Durability, "ephemeral", "anchoring", "replayable", "non_replayable")
 		}
 	default:
-		return fieldErrorf(path+".type", "want text, reasoning, media, tool_call, tool_result or opaque, got %.40q", p.Type)
+		return oneOf(path+".type", p.Type, "text", "reasoning", "media", "tool_call", "tool_result", "opaque")
 	}
 	return nil
 }

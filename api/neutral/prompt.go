@@ -1,6 +1,7 @@
 package neutral
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -17,26 +18,26 @@ type Prompt struct {
 	System []System `json:"system,omitempty"`
 	// Tools are what the model may call.
 	Tools []Tool `json:"tools,omitempty"`
-	// Messages are not used where a prompt is the base of a step.
+	// Messages must be empty in a prompt that is the base of a step.
 	Messages []Message `json:"messages,omitempty"`
 	// MaxOutput is the largest answer asked for, in tokens.
 	MaxOutput int `json:"max_output,omitempty"`
-	// CachePoints are the positions of the messages behind which a provider
-	// should end a cached prefix; -1 stands for the end of system and tools.
+	// CachePoints are the positions of the messages after which a cached prefix should end;
+	// -1 stands for the end of system and tools.
 	CachePoints []int `json:"cache_points,omitempty"`
 }
 
 // System is one block of instructions.
 type System struct {
-	// Text is what the block says.
+	// Text is the text of the block.
 	Text string `json:"text"`
-	// Role is system, developer or instructions, as the provider was given it.
+	// Role is system, developer or instructions.
 	Role string `json:"role,omitempty"`
 }
 
 // Tool is a tool that the model may call.
 type Tool struct {
-	// Name is what the model calls it by.
+	// Name is the name that the model calls.
 	Name string `json:"name"`
 	// Description tells the model what it is for.
 	Description string `json:"description,omitempty"`
@@ -66,8 +67,8 @@ func PromptOf(p *prompt.Prompt) *Prompt {
 	return out
 }
 
-// Value makes the base of a step of the neutral form. path is where the prompt
-// stands in its request. The error is a *FieldError.
+// Value checks the prompt and returns it as the base of a step. path is the JSON path of the
+// prompt in its request. The error is a *FieldError.
 func (p *Prompt) Value(path string) (*prompt.Prompt, error) {
 	out := &prompt.Prompt{Model: p.Model, MaxOutput: p.MaxOutput}
 	if len(p.Messages) > 0 || len(p.CachePoints) > 0 {
@@ -77,13 +78,9 @@ func (p *Prompt) Value(path string) (*prompt.Prompt, error) {
 		return nil, fieldErrorf(path+".max_output", "want a number of tokens, 0 or more")
 	}
 	for i, s := range p.System {
-		switch s.Role {
-		case "", "system", "developer", "instructions":
-		default:
-			return nil, fieldErrorf(fmt.Sprintf("%s.system[%d].role", path, i), "want system, developer or instructions, got %.40q", s.Role)
-		}
-		if s.Role == "" {
-			s.Role = string(thread.System)
+		s.Role = cmp.Or(s.Role, string(thread.System))
+		if err := oneOf(fmt.Sprintf("%s.system[%d].role", path, i), s.Role, "system", "developer", "instructions"); err != nil {
+			return nil, err
 		}
 		out.System = append(out.System, prompt.System{Text: s.Text, Role: s.Role})
 	}
@@ -108,15 +105,14 @@ type Usage struct {
 	Output int `json:"output"`
 }
 
-// Edit is what is done with one message of the thread. InsertBefore may stand beside
-// one of the others.
+// Edit is a change to one message of the thread. InsertBefore may go with Omit or Content.
 type Edit struct {
-	// MessageID is the message; empty, in the last edit, is the end of them all.
+	// MessageID is the message; in the last edit it may be empty, for the end of the thread.
 	MessageID string `json:"message_id,omitempty"`
-	// InsertBefore are messages that come before it: summaries, and what is shown again.
+	// InsertBefore are messages to insert before it: summaries, and restored content.
 	InsertBefore []Message `json:"insert_before,omitempty"`
-	// Omit: the message is left out.
+	// Omit removes the message.
 	Omit bool `json:"omit,omitempty"`
-	// Content stands in place of what the message says.
+	// Content replaces the content of the message.
 	Content []Part `json:"content,omitempty"`
 }

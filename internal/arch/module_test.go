@@ -129,7 +129,7 @@ var floors = map[string]arch.Package{
 	// What the clients of models have in common.
 	"internal/retry":        {Floor: 2},
 	"internal/sse":          {Floor: 2},
-	"llm/internal/exchange": {Floor: 2, Same: []string{"llm", "internal/retry", "internal/sse"}, External: []string{gjson, sjson}},
+	"llm/internal/exchange": {Floor: 2, Same: []string{"llm", "internal/retry"}, External: []string{gjson}},
 
 	// Leaves: implementations, which only programs and tests choose.
 	"artifact/mem":            {Floor: 2, Same: []string{"artifact"}, Leaf: true},
@@ -146,17 +146,17 @@ var floors = map[string]arch.Package{
 
 	// 1: pure functions. The renderer takes the names of the APIs from wire and
 	// knows no codec.
-	"cost":                 {Floor: 1, Same: []string{"token"}},
-	"token":                {Floor: 1, External: []string{tiktoken}},
-	"cut":                  {Floor: 1, Same: []string{"token"}},
-	"render":               {Floor: 1, Same: []string{"token", "wire"}, External: []string{gjson}},
-	"wire":                 {Floor: 1},
-	"wire/anthropic":       {Floor: 1, Same: []string{"wire", "wire/internal/frames", "wire/internal/shape"}, External: []string{gjson, sjson}},
-	"wire/gemini":          {Floor: 1, Same: []string{"wire", "wire/internal/frames", "wire/internal/shape"}, External: []string{gjson, sjson}},
-	"wire/openai":          {Floor: 1, Same: []string{"wire", "wire/internal/shape"}, External: []string{gjson, sjson}},
-	"wire/text":            {Floor: 1, Same: []string{"wire"}},
-	"wire/internal/frames": {Floor: 1},
-	"wire/internal/shape":  {Floor: 1, Same: []string{"wire"}, External: []string{gjson}},
+	"cost":                {Floor: 1, Same: []string{"token"}},
+	"token":               {Floor: 1, External: []string{tiktoken}},
+	"cut":                 {Floor: 1, Same: []string{"token"}},
+	"render":              {Floor: 1, Same: []string{"token", "wire"}, External: []string{gjson}},
+	"wire":                {Floor: 1},
+	"wire/anthropic":      {Floor: 1, Same: []string{"wire", "wire/internal/codec", "wire/internal/shape"}, External: []string{gjson}},
+	"wire/gemini":         {Floor: 1, Same: []string{"wire", "wire/internal/codec", "wire/internal/shape"}, External: []string{gjson}},
+	"wire/openai":         {Floor: 1, Same: []string{"wire", "wire/internal/codec", "wire/internal/shape"}, External: []string{gjson}},
+	"wire/text":           {Floor: 1, Same: []string{"wire"}},
+	"wire/internal/codec": {Floor: 1, Same: []string{"wire"}, External: []string{gjson}},
+	"wire/internal/shape": {Floor: 1, Same: []string{"wire"}, External: []string{gjson}},
 	// What a message, a call or a result is about, in a few words.
 	"internal/brief":    {Floor: 1, External: []string{gjson}},
 	"internal/injected": {Floor: 1},
@@ -188,6 +188,7 @@ var floors = map[string]arch.Package{
 	"internal/rawjson":   {Floor: 0, External: []string{gjson}},
 	"internal/jsonedit":  {Floor: 0, External: []string{sjson}},
 	"internal/lru":       {Floor: 0},
+	"internal/media":     {Floor: 0, Same: []string{"thread"}},
 	"internal/pattern":   {Floor: 0},
 	"internal/bucket":    {Floor: 0, Same: []string{"internal/lru"}},
 	"internal/permit":    {Floor: 0},

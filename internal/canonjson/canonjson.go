@@ -1,6 +1,6 @@
-// Package canonjson writes JSON in one canonical form: object keys sorted, no
-// insignificant white space, numbers as they were written, nothing escaped
-// that need not be. Equal documents have equal bytes, so hashes of them agree.
+// Package canonjson writes JSON in one canonical form: sorted keys, no insignificant white
+// space, numbers as written, no needless escapes. Equal documents have equal bytes, and so
+// equal hashes.
 package canonjson
 
 import (
@@ -10,13 +10,12 @@ import (
 	"strings"
 )
 
-// Canonical returns the canonical form of a JSON document. When doc is not one
-// valid document (or nests deeper than encoding/json allows), it returns doc
-// itself and false, so that callers can still hash what they have.
+// Canonical returns the canonical form of a JSON document. If doc is not one valid document
+// (or nests deeper than encoding/json allows), it returns doc itself and false, so that
+// callers still have something to hash.
 func Canonical(doc string) (string, bool) { return Without(doc) }
 
-// Without is Canonical with every object member of the given names left out,
-// at any depth. Codecs use it to keep volatile fields out of identities.
+// Without is Canonical without the object members of the given names, at any depth.
 func Without(doc string, names ...string) (string, bool) {
 	d := json.NewDecoder(strings.NewReader(doc))
 	d.UseNumber()
@@ -31,9 +30,8 @@ func Without(doc string, names ...string) (string, bool) {
 	return marshal(v), true
 }
 
-// Spaced writes a Go value as JSON with a space after commas and colons, the
-// way people expect to read it inside a prompt. A value that JSON cannot hold
-// is written as null.
+// Spaced writes a Go value as JSON with a space after commas and colons, for reading inside
+// a prompt. A value that JSON cannot hold becomes null.
 func Spaced(v any) string {
 	var b strings.Builder
 	doc := marshal(v)

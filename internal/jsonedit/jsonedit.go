@@ -1,12 +1,11 @@
-// Package jsonedit changes single members of JSON that was read before. It stands apart
-// from rawjson so that the root package does not carry sjson.
+// Package jsonedit changes single values in JSON that is known to be valid. It is not part
+// of rawjson so that the root package does not depend on sjson.
 package jsonedit
 
 import "github.com/tidwall/sjson"
 
-// Set is a document with a value, JSON itself, at a path as sjson reads it. The
-// document is JSON that was read before and the path the caller's own: should one be
-// wrong all the same, the document stays as it is.
+// Set returns a document with a JSON value at an sjson path. If the path does not fit, it
+// returns the document unchanged.
 func Set(doc, path, value string) string {
 	if out, err := sjson.SetRaw(doc, path, value); err == nil {
 		return out
@@ -14,7 +13,7 @@ func Set(doc, path, value string) string {
 	return doc
 }
 
-// Delete is a document without what stands at a path; see Set.
+// Delete returns a document without the value at a path; see Set.
 func Delete(doc, path string) string {
 	if out, err := sjson.Delete(doc, path); err == nil {
 		return out

@@ -1,6 +1,5 @@
-// Package jsonrows writes JSON documents as short lines for readers that pay by
-// the token: a line per object, without the punctuation, so that what belongs
-// together stands together.
+// Package jsonrows writes JSON documents as short lines, for readers that pay by the token:
+// one line per object, without punctuation.
 package jsonrows
 
 import (
@@ -13,16 +12,16 @@ import (
 )
 
 const (
-	// maxDepth bounds how deep a document is read; what lies deeper stands as it is.
+	// maxDepth bounds how deep a document is read; what is deeper stays JSON.
 	maxDepth = 12
-	// inline is the length in bytes up to which an object or list of plain values
-	// stands on the line of the object that holds it.
+	// inline is the length, in bytes, up to which an object or list of plain values goes on
+	// the line of the object that holds it.
 	inline = 90
 )
 
-// Lines writes a document. With tables, the objects of a list that have the same
-// keys as the one before them name only their values, in the same order. The
-// result is nil when the text is no JSON object or list.
+// Lines writes a document. With tables, an object in a list that has the same keys as the
+// one before it shows only its values, in the same order. The result is nil if the text is
+// no JSON object or list.
 func Lines(text string, tables bool) []string {
 	text = strings.TrimSpace(text)
 	if len(text) < 2 || text[0] != '{' && text[0] != '[' || !rawjson.Valid(text) {
@@ -38,8 +37,7 @@ type writer struct {
 	tables bool
 }
 
-// value writes what stands under a label. The keys of an object come back, so
-// that the next of a list need not repeat them.
+// value writes a value under a label.
 func (w *writer) value(label string, v gjson.Result, depth int) {
 	switch {
 	case depth == 0 || !v.IsObject() && !v.IsArray():
@@ -67,7 +65,8 @@ func (w *writer) list(label string, items []gjson.Result, depth int) {
 	}
 }
 
-// object writes the plain members on one line and the others below it.
+// object writes the plain members on one line and the others below it. It returns the keys
+// on that line; before are those of the object before it in a list.
 func (w *writer) object(label string, v gjson.Result, before []string, depth int) (keys []string) {
 	type member struct {
 		key   string
@@ -110,7 +109,7 @@ func (w *writer) line(label, text string) {
 	w.lines = append(w.lines, text)
 }
 
-// inlineText writes a value that has room on the line of its object.
+// inlineText writes a value for the line of its object. It is false if there is no room.
 func inlineText(v gjson.Result, key string) (string, bool) {
 	switch {
 	case v.IsArray():

@@ -1,16 +1,15 @@
-// Package messagejson writes messages of the log as stores and exports keep them:
-// the neutral form of package api/neutral, and beside it the bytes that a message
-// came from. Nothing is lost: what is read is what was written, so ids made from it
-// are the same.
+// Package messagejson writes messages of the log as JSON, for stores and exports: the
+// neutral form of package api/neutral, and the bytes that a message was read from. Nothing
+// is lost, so the ids of a message that is read back are the same.
 //
-// A message that shares its frame with an earlier one says how many messages
-// back that one stands, instead of holding the frame again. The bytes of a part
-// are a piece of the frame, most of the time, and then only their place is
-// written. Turn numbers are not written; appending to a thread counts them anew.
+// A message that shares its frame with an earlier one holds the distance to that message
+// instead of the frame. The bytes of a part are mostly a piece of the frame, and then only
+// their place is written. Turn numbers are not written; appending to a thread counts them
+// anew.
 //
-// Texts that are not valid UTF-8, which JSON cannot hold, stand beside the others
-// under "bytes", in base64, by the name of their field. Key fields of results are
-// JSON values; inside of them such texts are not kept exactly.
+// Texts that are not valid UTF-8, which JSON cannot hold, are kept under "bytes", in base64,
+// by the name of their field. Inside the key fields of results, which are JSON values, such
+// texts are not kept exactly.
 package messagejson
 
 import (
@@ -31,12 +30,11 @@ import (
 // version of this module.
 var ErrVersion = errors.New("written by a newer version")
 
-// version is that of the form. Readers refuse later ones. In version 1 calls and
-// results had their call's id under "id" and the tool under "name".
+// version is the version of the form. Readers refuse later ones. In version 1, calls and
+// results had the call's id under "id" and the tool under "name".
 const version = 2
 
-// message is the neutral form of a message and what it takes to make it the same
-// again, byte for byte.
+// message is the neutral form of a message, and what is needed to restore it byte for byte.
 type message struct {
 	V int `json:"v"`
 	neutral.Message
@@ -110,8 +108,8 @@ func eachText(form reflect.Value, do func(name string, text reflect.Value)) {
 
 func fields(form any) reflect.Value { return reflect.ValueOf(form).Elem() }
 
-// FrameDistance returns how many messages before position i of a thread the nearest one
-// stands that shares its frame; 0 when none does.
+// FrameDistance returns how many messages before position i of a thread is the nearest one
+// with the same frame; 0 if there is none.
 func FrameDistance(t *thread.Thread, i int) int {
 	f := uncopied.At(t, i).Frame
 	if f == nil {
@@ -125,8 +123,8 @@ func FrameDistance(t *thread.Thread, i int) int {
 	return 0
 }
 
-// Marshal writes a message. back is what Back gives for it. The error names
-// what JSON cannot hold: a number that is not finite, a time of no real year.
+// Marshal writes a message. back is its FrameDistance. The error names what JSON cannot
+// hold: a number that is not finite, a time of no real year.
 func Marshal(m *thread.Message, back int) ([]byte, error) {
 	out := message{V: version, Message: neutral.MessageOf(m), Back: back, Index: m.Index}
 	out.Turn = 0
@@ -159,11 +157,11 @@ func rawOf(f *thread.Frame) string {
 	return f.Raw()
 }
 
-// minFramePiece is the length of the shortest piece of a frame that is worth its
-// place, in bytes.
+// minFramePiece is the length, in bytes, from which on a piece is written as a place in the
+// frame.
 const minFramePiece = 24
 
-// encodeParts writes the parts of a message beside their neutral form.
+// encodeParts adds to the neutral form of parts what is needed to restore them.
 func encodeParts(list []thread.Part, plain []neutral.Part, whole string) ([]part, error) {
 	out := make([]part, len(list))
 	for n, p := range list {
@@ -190,8 +188,8 @@ func encodeParts(list []thread.Part, plain []neutral.Part, whole string) ([]part
 	return out, nil
 }
 
-// Unmarshal reads what Marshal wrote. frame gives the frame of the message that
-// stands so many positions before this one, nil when there is none.
+// Unmarshal reads what Marshal wrote. frame returns the frame of the message so many
+// positions before this one, or nil.
 func Unmarshal(data []byte, frame func(back int) *thread.Frame) (m thread.Message, err error) {
 	var in message
 	if err := json.Unmarshal(data, &in); err != nil {

@@ -6,25 +6,24 @@ import (
 	"math/bits"
 )
 
-// MaxDepth is how deep a document may nest that comes from outside: requests,
-// arguments and results of tools, answers, transcripts, what is stored. It is
-// Python's limit for its JSON reader, a tenth of encoding/json's, and real requests
-// stay below 30. A larger one would buy nothing, and cost time: whoever goes into a
-// document level by level steps over the rest of it at each of them.
+// MaxDepth is how deep a document from outside may nest: requests, arguments and results of
+// tools, answers, transcripts, stored data. It is the limit of Python's JSON reader and a
+// tenth of encoding/json's; real requests stay below 30. A higher limit would only cost
+// time, because reading a document level by level scans the rest of it at each level.
 const MaxDepth = 1000
 
 var (
 	// ErrDepth is wrapped by errors about a document that nests too deep.
 	ErrDepth = errors.New("the JSON nests too deep")
-	// ErrSyntax is wrapped by errors about what is not one JSON document.
+	// ErrSyntax is wrapped by errors about text that is not one JSON document.
 	ErrSyntax = errors.New("not valid JSON")
 )
 
 // text is a document in memory: checking either form copies nothing.
 type text interface{ ~string | ~[]byte }
 
-// Check reports what is wrong with a text that should be one JSON document, and
-// where. A text that passes can be given to readers that recurse.
+// Check reports what is wrong with a text that should be one JSON document, and where. A
+// text that passes is safe for readers that recurse.
 func Check[T text](doc T) error {
 	at, err := check(doc, MaxDepth)
 	switch err {
@@ -36,24 +35,24 @@ func Check[T text](doc T) error {
 	return fmt.Errorf("%w at byte %d", ErrSyntax, at)
 }
 
-// Valid reports whether a text is one JSON document that nests at most MaxDepth
-// deep. It takes no memory.
+// Valid reports whether a text is one JSON document that nests at most MaxDepth deep. It
+// allocates nothing.
 func Valid[T text](doc T) bool {
 	_, err := check(doc, MaxDepth)
 	return err == nil
 }
 
-// TooDeep reports whether a document nests deeper than so many levels, of at most
-// MaxDepth. What is no JSON is judged up to where it breaks.
+// TooDeep reports whether a document nests deeper than levels, or than MaxDepth. Invalid
+// JSON counts up to where it breaks.
 func TooDeep[T text](doc T, levels int) bool {
 	_, err := check(doc, min(levels, MaxDepth))
 	return err == ErrDepth
 }
 
-// check reads a document in a loop, without recursion. The error is ErrDepth or
-// ErrSyntax, as it is, with the byte at which it was found.
+// check reads a document in a loop, without recursion. It returns ErrDepth or ErrSyntax
+// unwrapped, and the byte where it found that.
 func check[T text](doc T, levels int) (int, error) {
-	// A bit for each open bracket says that it is that of an object.
+	// One bit for each open bracket: 1 for an object.
 	var objects [MaxDepth/64 + 1]uint64
 	depth, object := 0, false
 	i := skipSpace(doc, 0)
@@ -77,7 +76,7 @@ func check[T text](doc T, levels int) (int, error) {
 			depth++
 			i = skipSpace(doc, i+1)
 			if i < len(doc) && doc[i] == c+2 { // the bracket that closes it
-				break // below it is taken for the end of what came before
+				break // the loop below closes it like any other
 			}
 			if object {
 				if i, ok = skipName(doc, i); !ok {
@@ -99,7 +98,7 @@ func check[T text](doc T, levels int) (int, error) {
 		if !ok {
 			return i, ErrSyntax
 		}
-		// Here a value has ended, and with it perhaps what holds it.
+		// Here a value has ended, and perhaps the arrays and objects around it.
 		for {
 			if i = skipSpace(doc, i); depth == 0 {
 				if i < len(doc) {
@@ -151,10 +150,9 @@ func skipString[T text](doc T, i int) (int, bool) {
 		}
 	}
 	for {
-		// Eight bytes at once: in found the top bit of each stands that a string
-		// cannot have as it is. A byte that is below what is taken off borrows from
-		// that bit; what the borrow does to those behind it does not matter, as the
-		// first one counts.
+		// Eight bytes at once: found has the top bit of each byte that a string cannot
+		// hold unescaped. A subtraction that goes below zero borrows from that bit. The
+		// borrow may spoil later bytes, but only the first one counts.
 		for i+8 <= len(doc) {
 			s := doc[i : i+8]
 			x := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
@@ -209,8 +207,7 @@ func skipWord[T text](doc T, i int, want string) (int, bool) {
 	return i + len(want), true
 }
 
-// skipNumber steps over a number, which has no white space or plus before it and no
-// zero before other digits.
+// skipNumber steps over a number, which has no plus and no leading zeros.
 func skipNumber[T text](doc T, i int) (int, bool) {
 	if i < len(doc) && doc[i] == '-' {
 		i++
@@ -244,7 +241,7 @@ func skipDigits[T text](doc T, i int) int {
 	return i
 }
 
-// skipSpace returns the position of the first byte from i on that is no white space.
+// skipSpace steps over white space.
 func skipSpace[T text](doc T, i int) int {
 	for i < len(doc) && doc[i] <= ' ' && (doc[i] == ' ' || doc[i] == '\n' || doc[i] == '\t' || doc[i] == '\r') {
 		i++

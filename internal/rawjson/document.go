@@ -7,26 +7,25 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Document is a JSON object in which members are exchanged. Whatever is not
-// exchanged keeps its bytes and its place.
+// Document is a JSON object whose members can be replaced. All others keep their bytes and
+// their place.
 type Document struct {
 	doc     string
 	members []member
 }
 
-// member is a member of the object, and what is to stand in its place.
+// member is a member of the object, and its new value if it is changed.
 type member struct {
 	name     string
 	key, end int          // where the member begins and ends
-	value    gjson.Result // as it was read; none where the member is new
+	value    gjson.Result // that was read; none if the member is new
 	changed  bool
 	text     string
-	items    []string // of an array, in place of the text
+	items    []string // in place of text, for an array
 }
 
-// Open finds the members of a document that Check has passed; it is false when that
-// is no object. name gives the names of keys that may be spelled in more than one
-// way; nil for keys as they are.
+// Open reads the members of a document that passed Check. It is false if that is no object.
+// name, if not nil, turns keys into names, for keys with more than one spelling.
 func Open(doc string, name func(key string) string) (*Document, bool) {
 	root := gjson.Parse(doc)
 	if !root.IsObject() {
@@ -52,8 +51,8 @@ func (d *Document) find(name string) int {
 	return -1
 }
 
-// Get returns the value of a member as it was read, the last one where the name
-// stands twice. Its Index is its place in the document.
+// Get returns the value of a member as it was read; of two with one name, the last. Its
+// Index is its place in the document.
 func (d *Document) Get(name string) gjson.Result {
 	if i := d.find(name); i >= 0 {
 		return d.members[i].value
@@ -61,7 +60,7 @@ func (d *Document) Get(name string) gjson.Result {
 	return gjson.Result{}
 }
 
-// FirstDuplicate returns the first of the names that stands twice; "" when none does.
+// FirstDuplicate returns the first of the names that the document has twice; "" for none.
 func (d *Document) FirstDuplicate(names ...string) string {
 	seen := map[string]bool{}
 	for _, m := range d.members {
@@ -73,12 +72,11 @@ func (d *Document) FirstDuplicate(names ...string) string {
 	return ""
 }
 
-// Set gives a member a value, and adds it at the end where there is none of that
-// name. "" leaves the member out.
+// Set sets the value of a member, and adds a missing one at the end. The value "" removes
+// the member.
 func (d *Document) Set(name, value string) { d.set(member{name: name, text: value}) }
 
-// SetArray gives a member an array of values. One that holds just these stays as it
-// is.
+// SetArray sets a member to an array of values. An array of the same values keeps its bytes.
 func (d *Document) SetArray(name string, values []string) {
 	switch {
 	case IsArrayOf(d.Get(name), values):
@@ -98,14 +96,14 @@ func (d *Document) set(to member) {
 	}
 	to.key, to.end, to.value = d.members[i].key, d.members[i].end, d.members[i].value
 	d.members[i] = to
-	for k := range d.members[:i] { // those before it that say something else
+	for k := range d.members[:i] { // earlier ones of that name would contradict it
 		if m := &d.members[k]; m.name == to.name {
 			m.changed, m.text, m.items = true, "", nil
 		}
 	}
 }
 
-// IsArrayOf reports whether a value is an array of just these values.
+// IsArrayOf reports whether a value is an array of exactly these values.
 func IsArrayOf(array gjson.Result, values []string) bool {
 	if !array.IsArray() {
 		return false
@@ -119,7 +117,7 @@ func IsArrayOf(array gjson.Result, values []string) bool {
 	return same && n == len(values)
 }
 
-// Bytes returns the document with what was set.
+// Bytes returns the document with the new values.
 func (d *Document) Bytes() []byte {
 	size := len(d.doc)
 	for i := range d.members {
@@ -142,7 +140,7 @@ func (d *Document) Bytes() []byte {
 			b = append(append(b, Quote(m.name)...), ':')
 		case written || !skipped:
 			b = append(b, d.doc[at:m.value.Index]...)
-		default: // all before it are gone
+		default: // all before it were removed
 			b = append(b, d.doc[m.key:m.value.Index]...)
 		}
 		switch {

@@ -11,16 +11,16 @@ import (
 // Object writes a JSON object member by member. The zero value is empty.
 type Object struct{ b []byte }
 
-// NewTypedObject begins an object with its type, as most blocks have one.
+// NewTypedObject begins an object with a member "type".
 func NewTypedObject(kind string) *Object { return new(Object).Str("type", kind) }
 
-// Reset empties the object, to write another one in its memory.
+// Reset empties the object, to reuse its memory for another one.
 func (o *Object) Reset() *Object {
 	o.b = o.b[:0]
 	return o
 }
 
-// Raw adds a member whose value is JSON already; one without a value is left out.
+// Raw adds a member whose value is JSON; "" adds nothing.
 func (o *Object) Raw(name, value string) *Object {
 	if value != "" {
 		o.key(name, len(value))
@@ -29,7 +29,7 @@ func (o *Object) Raw(name, value string) *Object {
 	return o
 }
 
-// Str adds a member whose value is a text.
+// Str adds a member whose value is a string.
 func (o *Object) Str(name, value string) *Object {
 	o.key(name, quotedSize(value))
 	o.b = appendQuoted(o.b, value)
@@ -46,7 +46,7 @@ func (o *Object) key(name string, size int) {
 	o.b = append(appendQuoted(append(o.b, c), name), ':')
 }
 
-// String ends the object and returns it; after that it can only be emptied.
+// String ends the object and returns it. After that only Reset may be called.
 func (o *Object) String() string {
 	if len(o.b) == 0 {
 		return "{}"
@@ -70,7 +70,7 @@ func Array(values []string) string {
 	return b.String()
 }
 
-// ArrayOf writes what is made of the items of a list as an array.
+// ArrayOf writes the values of a list's items as an array.
 func ArrayOf[T any](list []T, value func(T) string) string {
 	values := make([]string, len(list))
 	for i, item := range list {
@@ -92,9 +92,9 @@ func IsObject(doc string) bool {
 	return strings.HasPrefix(strings.TrimLeft(doc, " \t\r\n"), "{") && Valid(doc)
 }
 
-// AsObject is a text as a JSON object, such as the arguments of a call: itself, without
-// white space around it, where it is one, and {} where it is blank; else an object whose
-// member "input" holds it, as JSON where it is that.
+// AsObject turns a text, such as the arguments of a call, into a JSON object. An object
+// stays one, without white space around it, and blank text becomes {}. Anything else
+// becomes an object whose member "input" holds it, as JSON if it is JSON.
 func AsObject(text string) string {
 	bare := strings.TrimSpace(text)
 	switch {
@@ -108,7 +108,7 @@ func AsObject(text string) string {
 	return new(Object).Str("input", text).String()
 }
 
-// Fields are the members of an object, found in one pass.
+// Fields are the members of an object.
 type Fields []Field
 
 // Field is a member of an object.
@@ -117,8 +117,8 @@ type Field struct {
 	Value gjson.Result
 }
 
-// FieldsOf finds the members of an object. They are appended to into, which saves an
-// allocation where it has room.
+// FieldsOf appends the members of an object to into, which saves an allocation if it has
+// room.
 func FieldsOf(object gjson.Result, into Fields) Fields {
 	object.ForEach(func(key, value gjson.Result) bool {
 		into = append(into, Field{key.Str, value})
@@ -127,7 +127,7 @@ func FieldsOf(object gjson.Result, into Fields) Fields {
 	return into
 }
 
-// Get returns the value of a member, the last one where the name stands twice.
+// Get returns the value of a member; of two with one name, the last.
 func (f Fields) Get(name string) gjson.Result {
 	for i := len(f) - 1; i >= 0; i-- {
 		if f[i].Name == name {
@@ -137,10 +137,10 @@ func (f Fields) Get(name string) gjson.Result {
 	return gjson.Result{}
 }
 
-// Str returns the text of a member, and "" where it is none.
+// Str returns the value of a string member; "" for anything else.
 func (f Fields) Str(name string) string { return f.Get(name).Str }
 
-// Items are the elements of an array. What is no array has none.
+// Items are the elements of an array. Anything else has none.
 func Items(array gjson.Result) iter.Seq[gjson.Result] {
 	return func(yield func(gjson.Result) bool) {
 		if array.IsArray() {
@@ -149,7 +149,7 @@ func Items(array gjson.Result) iter.Seq[gjson.Result] {
 	}
 }
 
-// Members are those of an object, by their names. What is no object has none.
+// Members are the members of an object, by name. Anything else has none.
 func Members(object gjson.Result) iter.Seq2[string, gjson.Result] {
 	return func(yield func(string, gjson.Result) bool) {
 		if object.IsObject() {
@@ -158,8 +158,8 @@ func Members(object gjson.Result) iter.Seq2[string, gjson.Result] {
 	}
 }
 
-// Objects returns the items of an array of objects, in the room given where they fit.
-// bad is the position of the first item that is none, and -1 where all are.
+// Objects returns the items of an array of objects, in the memory of room if they fit. bad
+// is the position of the first item that is no object, or -1.
 func Objects(array gjson.Result, room []gjson.Result) (items []gjson.Result, bad int) {
 	items = room[:0]
 	for item := range Items(array) {
@@ -169,4 +169,12 @@ func Objects(array gjson.Result, room []gjson.Result) (items []gjson.Result, bad
 		items = append(items, item)
 	}
 	return items, -1
+}
+
+// Count reads a number of tokens: a whole number above 0, or 0 for anything else.
+func Count(v gjson.Result) int {
+	if v.Type != gjson.Number || v.Num < 1 || v.Num >= 1<<53 {
+		return 0
+	}
+	return int(v.Num)
 }

@@ -1,13 +1,12 @@
-// Package rawjson works on JSON as text, where bytes have to stay as they are: it
-// checks documents that come from outside, exchanges members in them, and writes
-// strings, objects and arrays.
+// Package rawjson works on JSON as text, so that bytes stay as they are. It checks
+// documents from outside, replaces members in them, and writes strings, objects and
+// arrays.
 package rawjson
 
 import "unicode/utf8"
 
-// Quote writes s as a JSON string with nothing escaped that need not be: no HTML
-// escapes, all scripts as they are. A byte that is no UTF-8 becomes U+FFFD, as JSON
-// cannot hold it.
+// Quote writes s as a JSON string and escapes only what JSON demands: no HTML characters
+// and no scripts. Invalid UTF-8 becomes U+FFFD.
 func Quote(s string) string { return string(appendQuoted(make([]byte, 0, quotedSize(s)), s)) }
 
 // quotedSize guesses the length of a text as a JSON string.

@@ -7,14 +7,15 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Of a path to what nests too deep an error shows so many steps, of so many bytes.
+// An error shows so many steps of the path to JSON that nests too deep, each in so many
+// bytes.
 const (
 	shownSteps = 6
 	shownName  = 24
 )
 
-// deepPath says where a document that nests too deep leaves the path that people know,
-// as ", in messages[2].content…"; empty where that cannot be said.
+// deepPath says where a document nests too deep, as ", in messages[2].content…"; "" if that
+// cannot be found.
 func deepPath(doc string) string {
 	path, at, found := "", gjson.Parse(doc), true
 	for n := 0; found && n < shownSteps; n++ {
@@ -39,7 +40,7 @@ func deepPath(doc string) string {
 	return ", in " + strings.TrimPrefix(path, ".") + "…"
 }
 
-// shortName is the name of a member, where it is a plain word: others may be content.
+// shortName returns the name of a member if it is a plain word; others may be content.
 func shortName(name string) string {
 	if len(name) > shownName || strings.ContainsFunc(name, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-')

@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// maxRetryAfter is the most that RetryAfter returns: a date in the next century is a
-// broken clock, and says no more than "not soon".
+// maxRetryAfter is the most that RetryAfter returns: a date in the next century is a broken
+// clock.
 const maxRetryAfter = 24 * time.Hour
 
-// RetryAfter reads how long a server asks to wait: retry-after-ms (OpenAI, Azure),
-// else Retry-After as seconds, with or without a fraction, or as an HTTP date
-// relative to now (RFC 9110, section 10.2.3). It is 0 when the header says
-// nothing that can be read, or a moment that has passed.
+// RetryAfter returns how long a server asks to wait: Retry-After-Ms (OpenAI, Azure), or else
+// Retry-After in seconds, which may have a fraction, or as an HTTP date relative to now (RFC
+// 9110, section 10.2.3). It is 0 if the headers are missing, unreadable or in the past.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	if d, ok := parseDelay(h.Get("Retry-After-Ms"), time.Millisecond); ok {
 		return d

@@ -1,7 +1,6 @@
-// Package retry asks again after failures that may pass: exponential waits with
+// Package retry repeats operations after temporary failures, with exponential backoff and
 // full jitter (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/),
-// bounded in attempts and in time, and never against what the server said in
-// Retry-After.
+// within bounds of attempts and time. It respects Retry-After.
 package retry
 
 import (
@@ -20,12 +19,12 @@ type Policy struct {
 	// Base is the longest wait before the second try; it doubles with every
 	// further one. 0 stands for 500 ms.
 	Base time.Duration
-	// Max is the longest wait of our own choosing; 0 stands for 20 s. A server
-	// may ask for more in Retry-After.
+	// Max is the longest wait that backoff chooses; 0 stands for 20 s. A server may ask
+	// for more in Retry-After.
 	Max time.Duration
-	// Total bounds the time from the first try to the beginning of the last; 0
-	// stands for 2 minutes. A wait that would pass it, or the deadline of the
-	// context, is not begun: the failure is returned at once.
+	// Total bounds the time from the first try to the beginning of the last; 0 stands for
+	// 2 minutes. Instead of a wait beyond it, or beyond the context's deadline, the
+	// failure is returned at once.
 	Total time.Duration
 	// Sleep waits for d or until ctx is done, and then returns its error; nil
 	// waits on a timer.
@@ -38,15 +37,14 @@ type Policy struct {
 
 // Decision is what to do after a failure.
 type Decision struct {
-	// Retry says that the failure may pass.
+	// Retry means that the failure is temporary.
 	Retry bool
 	// After is how long the server asked to wait, 0 when it did not say.
 	After time.Duration
 }
 
-// Do calls op until it succeeds, decide says no, or a bound is reached, and
-// returns the last error of op; it is never nil with a done context and an op
-// that fails.
+// Do calls op until it succeeds, decide says no, or a bound is reached. It returns the last
+// error of op.
 func (p Policy) Do(ctx context.Context, op func(ctx context.Context) error, decide func(err error) Decision) error {
 	p = p.withDefaults()
 	start := p.Now()
@@ -73,9 +71,8 @@ func (p Policy) Do(ctx context.Context, op func(ctx context.Context) error, deci
 	}
 }
 
-// delay is the time to wait before the try after the given one. What the server asked
-// for is the least; a little jitter on top keeps clients apart that were all
-// told the same moment.
+// delay is the time to wait after the given attempt. It is at least what the server asked
+// for, with a little jitter on top to spread clients that were all told the same moment.
 func (p Policy) delay(attempt int, after time.Duration) time.Duration {
 	longest := p.Base
 	for n := 1; n < attempt && longest < p.Max; n++ {

@@ -1,7 +1,7 @@
 // Package sse reads server-sent events, the form in which model providers
 // stream their answers (https://html.spec.whatwg.org/multipage/server-sent-events.html,
-// section 9.2.6). Reconnection times are not read: whoever can resume decides for
-// himself when. A line ends with LF, or CR and LF; no provider ends one with CR alone.
+// section 9.2.6). Reconnection times are ignored: callers decide when to resume. A line
+// ends with LF or CRLF; no provider ends one with CR alone.
 package sse
 
 import (
@@ -13,9 +13,8 @@ import (
 	"strings"
 )
 
-// DefaultLimit is the largest event, in bytes, that a reader takes when none is
-// given. Providers send pieces of a few hundred bytes; a whole block at once
-// (compaction, inline images) can have some megabytes.
+// DefaultLimit is the default limit of an event, in bytes. Most events have a few hundred; a
+// whole block at once (compaction, inline images) can have some megabytes.
 const DefaultLimit = 16 << 20
 
 // ErrTooLarge says that an event is larger than the limit.
@@ -25,17 +24,15 @@ var ErrTooLarge = errors.New("event too large")
 type Event struct {
 	// Name is the event field, or empty.
 	Name string
-	// ID is the id field, or empty; of this event alone, not the last of the
-	// stream. Providers send none.
+	// ID is the id field of this event, or empty. Providers send none.
 	ID string
 	// Data is the data lines, joined by newlines. A comment has none.
 	Data string
-	// Raw is the event as it came.
+	// Raw is the event as received.
 	Raw []byte
 }
 
-// WithData is the event with other data, as bytes: those that it came as where the data
-// is the same.
+// WithData returns the bytes of the event with other data: Raw if the data is the same.
 func (e Event) WithData(data string) []byte {
 	if data == e.Data && e.Raw != nil {
 		return e.Raw
@@ -48,8 +45,8 @@ func (e Event) WithData(data string) []byte {
 	return b.Bytes()
 }
 
-// Reader reads events from a stream, and loses no byte of it. It is not safe for
-// concurrent use.
+// Reader reads events from a stream without losing a byte. It is not safe for concurrent
+// use.
 type Reader struct {
 	r       *bufio.Reader
 	limit   int
@@ -65,27 +62,26 @@ func NewReader(r io.Reader, limit int) *Reader {
 	return &Reader{r: bufio.NewReaderSize(r, 16<<10), limit: limit}
 }
 
-// Rest is what was not read yet.
+// Rest returns a reader of everything after the last event.
 func (r *Reader) Rest() io.Reader { return r.r }
 
-// HasEvent reports whether Next gives an event without reading from the stream, as far as that
-// is seen at once: it has come whole, with lines that end in LF.
+// HasEvent reports whether Next would not block: a whole event is buffered. It knows only
+// lines that end in LF.
 func (r *Reader) HasEvent() bool {
 	held, err := r.r.Peek(r.r.Buffered())
 	return err == nil && (bytes.HasPrefix(held, []byte("\n")) || bytes.Contains(held, []byte("\n\n")))
 }
 
-// HasBlankLine reports whether the next event has come and is an empty line.
+// HasBlankLine reports whether an empty line is next in the buffer.
 func (r *Reader) HasBlankLine() bool {
 	held, err := r.r.Peek(min(1, r.r.Buffered()))
 	return err == nil && string(held) == "\n"
 }
 
-// Next returns the next event. With an error it returns what came of one before it:
-// some servers never send the empty line that closes the last event. The error is
-// io.EOF at the end of the stream, else what the stream returned. For an event over
-// the limit it is ErrTooLarge, and Raw is what was read of it; reading can go on
-// behind that.
+// Next returns the next event. The error is io.EOF at the end of the stream, or the error
+// of the stream; the event then holds what was read before, because some servers never send
+// the empty line that closes the last event. For an event over the limit the error wraps
+// ErrTooLarge, and Raw is what was read of it; the caller may go on reading after that.
 func (r *Reader) Next() (Event, error) {
 	var e Event
 	var data []string

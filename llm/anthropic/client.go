@@ -1,6 +1,6 @@
-// Package anthropic is the client of the Anthropic Messages API
-// (https://docs.anthropic.com/en/api/messages) and of servers that speak it. It
-// stands on the lossless codec wire/anthropic and on net/http.
+// Package anthropic is a client of the Anthropic Messages API
+// (https://docs.anthropic.com/en/api/messages) and of servers that speak it. It uses the
+// lossless codec wire/anthropic and net/http.
 package anthropic
 
 import (
@@ -16,13 +16,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/wire"
 	codec "github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
 // DefaultBaseURL is where Anthropic's own API is.
 const DefaultBaseURL = "https://api.anthropic.com"
 
-// DefaultVersion is the API version that is asked for.
+// DefaultVersion is the API version that requests ask for.
 const DefaultVersion = "2023-06-01"
 
 // provider is the name in errors.
@@ -64,7 +65,7 @@ type Client struct {
 	model         string
 	exchange      *exchange.Client
 	countExchange *exchange.Client // the endpoint that counts
-	// noTemperature: the model was found to refuse a temperature, as the newest do.
+	// noTemperature is set once the model has refused a temperature, as the newest do.
 	noTemperature *atomic.Bool
 }
 
@@ -109,8 +110,8 @@ func (c *Client) Model() string { return c.model }
 // String names the client and its model.
 func (c *Client) String() string { return provider + ":" + c.model }
 
-// Generate asks the model; see llm.Generator. A model that refuses the
-// temperature is asked again without, and from then on.
+// Generate asks the model; see llm.Generator. After a model refuses the temperature, it is
+// asked again, and from then on, without one.
 func (c *Client) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
 	if o == nil {
 		o = &llm.Options{}
@@ -125,11 +126,16 @@ func (c *Client) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options)
 }
 
 func (c *Client) ask(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
-	q, err := c.newRequest(p, o)
+	body, forced, err := c.newRequest(p, o)
 	if err != nil {
 		return nil, fmt.Errorf("anthropic: %w", err)
 	}
-	return c.exchange.Ask(ctx, o.Timeout, &exchange.Question{
-		Body: q.body, API: codec.Codec{}, Schema: q.schema, Adjust: q.adjustAnswer,
-	})
+	q := &exchange.Question{Body: body, API: codec.Codec{}, Schema: o.Schema}
+	if forced != "" {
+		q.Adjust = func(a *wire.Answer) error {
+			textOfForced(forced, a)
+			return nil
+		}
+	}
+	return c.exchange.Ask(ctx, o.Timeout, q)
 }

@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/tidwall/gjson"
@@ -15,26 +14,20 @@ import (
 
 var _ llm.TokenCounter = (*Client)(nil)
 
-// countedMembers are the members of a request that the counting endpoint takes; it
-// refuses others, such as max_tokens.
+// countedMembers are the only members that the counting endpoint accepts.
 // https://docs.anthropic.com/en/api/messages-count-tokens
 var countedMembers = [...]string{"messages", "system", "tools", "tool_choice", "thinking"}
 
-// CountTokens asks /v1/messages/count_tokens; see llm.TokenCounter. It is free of
-// charge and has rate limits of its own.
+// CountTokens asks /v1/messages/count_tokens; see llm.TokenCounter. The
+// endpoint is free and has its own rate limits.
 func (c *Client) CountTokens(ctx context.Context, p *prompt.Prompt) (int, error) {
 	body, err := codec.Codec{}.Encode(p)
 	if err != nil {
 		return 0, fmt.Errorf("anthropic: %w", err)
 	}
-	ask := map[string]json.RawMessage{"model": json.RawMessage(rawjson.Quote(c.model))}
-	for _, member := range countedMembers {
-		if v := gjson.GetBytes(body, member); v.Exists() {
-			ask[member] = json.RawMessage(v.Raw)
-		}
+	ask := new(rawjson.Object).Str("model", c.model)
+	for _, name := range countedMembers {
+		ask.Raw(name, gjson.GetBytes(body, name).Raw)
 	}
-	if body, err = json.Marshal(ask); err != nil {
-		return 0, fmt.Errorf("anthropic: %w", err)
-	}
-	return c.countExchange.Count(ctx, body, "input_tokens")
+	return c.countExchange.Count(ctx, ask.String(), "input_tokens")
 }

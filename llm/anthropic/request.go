@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
@@ -15,56 +16,49 @@ import (
 	codec "github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
-// messageRequest is one request.
-type messageRequest struct {
-	body []byte
-	// forced is the tool that stands for a structured answer, or empty.
-	forced string
-	schema *llm.Schema // nil for text
-}
-
-func (c *Client) newRequest(p *prompt.Prompt, o *llm.Options) (*messageRequest, error) {
-	q := &messageRequest{schema: o.Schema}
+// newRequest writes the body of a request. forced is the tool whose arguments are the
+// structured answer; it is empty where none is forced.
+func (c *Client) newRequest(p *prompt.Prompt, o *llm.Options) (body, forced string, err error) {
+	thinks := hasThinking(p)
 	ask := *p
 	ask.Model = c.model
 	if o.MaxOutput > 0 {
 		ask.MaxOutput = o.MaxOutput
-		if hasThinking(p) {
-			// What is thought counts as output, and its budget must be below the limit.
+		if thinks {
+			// Thinking counts as output, and its budget must be below the limit.
 			ask.MaxOutput += int(gjson.Get(p.Source.Body, "thinking.budget_tokens").Int())
 		}
 	}
 	if err := exchange.CheckOptions(provider, o); err != nil {
-		return nil, err
+		return "", "", err
 	}
-	if o.Schema != nil && !hasThinking(p) { // with thinking on the API lets no tool be forced
-		q.forced = freeName(o.Schema.Name, p.Tools)
+	if o.Schema != nil && !thinks { // with thinking on, the API does not let a tool be forced
+		forced = freeName(o.Schema.Name, p.Tools)
 		ask.Tools = append(slices.Clone(p.Tools), prompt.Tool{
-			Name: q.forced, Description: o.Schema.Description, Schema: o.Schema.JSON,
+			Name: forced, Description: o.Schema.Description, Schema: o.Schema.JSON,
 		})
 	}
-	body, err := codec.Codec{}.Encode(&ask)
+	encoded, err := codec.Codec{}.Encode(&ask)
 	if err != nil {
-		return nil, err
+		return "", "", err
 	}
-	e := exchange.Editor{Body: body}
+	body = string(encoded)
 	switch {
-	case q.forced != "":
-		e.Set("tool_choice", `{"type":"tool","name":`+rawjson.Quote(q.forced)+`,"disable_parallel_tool_use":true}`)
-	case q.schema != nil:
-		e.Set("output_config.format", `{"type":"json_schema","schema":`+o.Schema.JSON+`}`)
+	case forced != "":
+		body = jsonedit.Set(body, "tool_choice", `{"type":"tool","name":`+rawjson.Quote(forced)+`,"disable_parallel_tool_use":true}`)
+	case o.Schema != nil:
+		body = jsonedit.Set(body, "output_config.format", `{"type":"json_schema","schema":`+o.Schema.JSON+`}`)
 	}
-	if o.Temperature != nil && !hasThinking(p) && !c.noTemperature.Load() {
-		e.Set("temperature", fmt.Sprint(*o.Temperature))
+	if o.Temperature != nil && !thinks && !c.noTemperature.Load() {
+		body = jsonedit.Set(body, "temperature", fmt.Sprint(*o.Temperature))
 	}
-	if gjson.GetBytes(e.Body, "stream").Exists() {
-		e.Set("stream", "false")
+	if gjson.Get(body, "stream").Exists() {
+		body = jsonedit.Set(body, "stream", "false")
 	}
-	q.body = e.Body
-	return q, e.Err
+	return body, forced, nil
 }
 
-// hasThinking reports whether the prompt's own request has thinking on.
+// hasThinking reports whether the request behind the prompt has thinking on.
 func hasThinking(p *prompt.Prompt) bool {
 	if p.Source == nil || p.Source.API != (codec.Codec{}).API() {
 		return false
@@ -85,21 +79,16 @@ func freeName(name string, tools []prompt.Tool) string {
 	return name
 }
 
-// adjustAnswer turns the call of the tool that stands for a structured answer into the
-// text that it is.
-func (q *messageRequest) adjustAnswer(a *wire.Answer) error {
-	if q.forced == "" {
-		return nil
-	}
+// textOfForced puts the arguments of the forced call into a text part in its place.
+func textOfForced(forced string, a *wire.Answer) {
 	found := false
 	for i, p := range a.Message.Parts {
-		if call, ok := p.(thread.ToolCall); ok && call.Name == q.forced {
+		if call, ok := p.(thread.ToolCall); ok && call.Name == forced {
 			a.Message.Parts[i] = thread.Text{Text: call.Arguments}
 			found = true
 		}
 	}
 	if found && a.Stop == wire.StopTool && len(a.Message.Calls()) == 0 {
-		a.Stop = wire.StopEnd // nobody is to run the tool
+		a.Stop = wire.StopEnd // nobody has to run the tool
 	}
-	return nil
 }

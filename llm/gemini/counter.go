@@ -1,12 +1,11 @@
-// Package gemini asks Google's API how many tokens a request is
-// (https://ai.google.dev/api/tokens). Answers of Gemini models come by way of its
-// OpenAI-compatible endpoint and package llm/openai.
+// Package gemini asks Google's API how many tokens a request has
+// (https://ai.google.dev/api/tokens). To get answers from Gemini models, use package
+// llm/openai with Gemini's OpenAI-compatible endpoint.
 package gemini
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -83,23 +82,18 @@ func New(c Config) (*Counter, error) {
 // String names the counter and its model.
 func (c *Counter) String() string { return provider + ":" + c.model }
 
-// countedMembers are the members of a request that decide its size.
+// countedMembers are the members of a request that count towards its size.
 var countedMembers = [...]string{"contents", "systemInstruction", "tools", "toolConfig"}
 
-// CountTokens asks models.countTokens; see llm.TokenCounter. It is free of charge.
+// CountTokens asks models.countTokens; see llm.TokenCounter. The endpoint is free.
 func (c *Counter) CountTokens(ctx context.Context, p *prompt.Prompt) (int, error) {
 	body, err := wire.Codec{}.Encode(p)
 	if err != nil {
 		return 0, fmt.Errorf("gemini: %w", err)
 	}
-	request := map[string]json.RawMessage{"model": json.RawMessage(rawjson.Quote("models/" + c.model))}
-	for _, member := range countedMembers {
-		if v := gjson.GetBytes(body, member); v.Exists() {
-			request[member] = json.RawMessage(v.Raw)
-		}
+	request := new(rawjson.Object).Str("model", "models/"+c.model)
+	for _, name := range countedMembers {
+		request.Raw(name, gjson.GetBytes(body, name).Raw)
 	}
-	if body, err = json.Marshal(map[string]any{"generateContentRequest": request}); err != nil {
-		return 0, fmt.Errorf("gemini: %w", err)
-	}
-	return c.exchange.Count(ctx, body, "totalTokens")
+	return c.exchange.Count(ctx, new(rawjson.Object).Raw("generateContentRequest", request.String()).String(), "totalTokens")
 }

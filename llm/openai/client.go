@@ -1,13 +1,13 @@
 // Package openai is the client of the Chat Completions API
 // (https://platform.openai.com/docs/api-reference/chat), which most providers
 // and local servers speak: OpenAI, Azure, Ollama, vLLM, llama.cpp, LM Studio,
-// OpenRouter, Groq, DeepSeek, Gemini's compatible endpoint; and, when it is
-// told to, of OpenAI's Responses API. It stands on the lossless codecs of
-// wire/openai and on net/http.
+// OpenRouter, Groq, DeepSeek, Gemini's compatible endpoint. With Config.Responses it
+// speaks OpenAI's Responses API instead. It uses the lossless codecs of wire/openai
+// and net/http.
 //
-// Those servers differ in what they take. The client asks for the best first
-// and steps down when a server refuses a field by name; it remembers that for
-// the following requests.
+// Those servers differ in the fields they accept. The client tries the best form first,
+// steps down when a server refuses a field by name, and remembers that for later
+// requests.
 package openai
 
 import (
@@ -75,14 +75,14 @@ type Client struct {
 
 var _ llm.Generator = (*Client)(nil)
 
-// api is what differs between the two APIs.
+// api holds what differs between the two APIs.
 type api struct {
 	path  string
 	codec interface {
 		wire.Codec
 		wire.Answers
 	}
-	finish func(e *editor, o *llm.Options, limit int, w requestForm)
+	finish func(body string, o *llm.Options, limit int, w requestForm) string
 }
 
 var (
@@ -154,7 +154,7 @@ func (c *Client) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options)
 		o = &llm.Options{}
 	}
 	if timeout := cmp.Or(o.Timeout, llm.DefaultTimeout); timeout > 0 {
-		// All the steps down share the time of one call.
+		// One timeout covers all the steps down.
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
@@ -165,23 +165,14 @@ func (c *Client) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.provider, err)
 		}
-		reply, err := c.ask(ctx, body, o)
-		if err == nil {
-			return reply, nil
-		}
-		if !c.stepDown(err, w, o) {
-			return nil, err
+		reply, err := c.exchange.Ask(ctx, -1, &exchange.Question{Body: body, API: c.api.codec, Schema: o.Schema, Adjust: adjustAnswer})
+		if err == nil || !c.stepDown(err, w, o) {
+			return reply, err
 		}
 	}
 }
 
-func (c *Client) ask(ctx context.Context, body []byte, o *llm.Options) (*llm.Reply, error) {
-	return c.exchange.Ask(ctx, -1, &exchange.Question{
-		Body: body, API: c.api.codec, Schema: o.Schema, Adjust: adjustAnswer,
-	})
-}
-
-// adjustAnswer finds the reasons to stop that are failures of the provider.
+// adjustAnswer returns an error for the stop reasons that are failures of the provider.
 func adjustAnswer(a *wire.Answer) error {
 	switch strings.ToLower(a.Reason) {
 	case "error", "network_error": // OpenRouter, z.ai

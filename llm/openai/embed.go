@@ -19,8 +19,8 @@ type Embedder struct {
 	client *Client
 }
 
-// NewEmbedder returns an Embedder. What Config says of answers does nothing. The
-// error says which part of the configuration is missing or wrong.
+// NewEmbedder returns an Embedder. The fields of Config that are about answers have no
+// effect. The error says which part of the configuration is missing or wrong.
 func NewEmbedder(c Config) (*Embedder, error) {
 	client, err := newClient(c, api{path: "/embeddings"})
 	if err != nil {
@@ -29,7 +29,7 @@ func NewEmbedder(c Config) (*Embedder, error) {
 	return &Embedder{client}, nil
 }
 
-// String names the model and whom it is asked of.
+// String names the provider and the model.
 func (e *Embedder) String() string { return e.client.String() }
 
 // Embed returns one vector for each text, in their order. The error is an
@@ -43,7 +43,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 		return nil, fmt.Errorf("openai: %w", err)
 	}
 	vectors := make([][]float32, len(texts))
-	err = e.client.exchange.Post(ctx, llm.DefaultTimeout, body, func(r *exchange.Response) error {
+	err = e.client.exchange.Post(ctx, llm.DefaultTimeout, string(body), func(r *exchange.Response) error {
 		whole, err := exchange.ReadObject(e.client.provider, r)
 		if err != nil {
 			return err

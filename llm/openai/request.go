@@ -8,20 +8,21 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 )
 
-// requestForm is how requests are put, as far as it was found out what the server takes.
+// requestForm is what was found out about the fields that the server accepts.
 type requestForm struct {
 	schema        schemaMode
 	oldMaxTokens  bool // max_tokens in place of max_completion_tokens
 	noTemperature bool // temperature is refused
 }
 
-// schemaMode is how a JSON answer is asked for: what not every server takes comes first.
+// schemaMode is how a JSON answer is asked for, the most demanding way first.
 type schemaMode int
 
 const (
@@ -37,52 +38,54 @@ func (c *Client) currentForm() requestForm {
 	return c.form
 }
 
-func (c *Client) requestBody(p *prompt.Prompt, o *llm.Options, w requestForm) ([]byte, error) {
+func (c *Client) requestBody(p *prompt.Prompt, o *llm.Options, w requestForm) (string, error) {
 	ask := *p
 	ask.Model = c.model
 	if o.MaxOutput > 0 {
 		ask.MaxOutput = o.MaxOutput
 	}
 	if err := exchange.CheckOptions(c.provider, o); err != nil {
-		return nil, err
+		return "", err
 	}
 	if o.Schema != nil && w.schema > looseSchema {
 		ask.System = append(slices.Clone(p.System), prompt.System{Role: "system", Text: instruction(o.Schema)})
 	}
-	body, err := c.api.codec.Encode(&ask)
+	encoded, err := c.api.codec.Encode(&ask)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	e := editor{exchange.Editor{Body: body}}
+	body := jsonedit.Delete(jsonedit.Delete(string(encoded), "stream"), "stream_options")
 	if o.Temperature != nil && !w.noTemperature {
-		e.Set("temperature", fmt.Sprint(*o.Temperature))
+		body = jsonedit.Set(body, "temperature", fmt.Sprint(*o.Temperature))
 	}
-	e.Remove("stream")
-	e.Remove("stream_options")
-	c.api.finish(&e, o, ask.MaxOutput, w)
-	return e.Body, e.Err
+	return c.api.finish(body, o, ask.MaxOutput, w), nil
 }
 
-// finishChat sets what only Chat Completions has.
-func finishChat(e *editor, o *llm.Options, limit int, w requestForm) {
-	if o.Schema != nil {
-		e.setFormat("response_format", "json_schema", o.Schema, w.schema)
+// finishChat sets the members that only Chat Completions has.
+func finishChat(body string, o *llm.Options, limit int, w requestForm) string {
+	body = setFormat(body, "response_format", "json_schema", o.Schema, w.schema)
+	from, to := "max_tokens", "max_completion_tokens"
+	if w.oldMaxTokens {
+		from, to = to, from
 	}
-	e.setLimit(limit, w.oldMaxTokens)
+	body = jsonedit.Delete(body, from)
+	if limit > 0 {
+		body = jsonedit.Set(body, to, fmt.Sprint(limit))
+	}
+	return body
 }
 
-// finishResponses sets what only the Responses API has.
-func finishResponses(e *editor, o *llm.Options, _ int, w requestForm) {
-	if o.Schema != nil {
-		e.setFormat("text.format", "", o.Schema, w.schema)
+// finishResponses sets the members that only the Responses API has.
+func finishResponses(body string, o *llm.Options, _ int, w requestForm) string {
+	body = setFormat(body, "text.format", "", o.Schema, w.schema)
+	if !gjson.Get(body, "store").Exists() {
+		body = jsonedit.Set(body, "store", "false")
 	}
-	if !gjson.GetBytes(e.Body, "store").Exists() {
-		e.Set("store", "false")
-	}
+	return body
 }
 
-// instruction tells the model of the schema where the server cannot. It holds
-// the word JSON, without which json_object is refused.
+// instruction is the system prompt that asks for the schema where the server has no
+// field for it. It must hold the word JSON, or servers refuse json_object.
 func instruction(s *llm.Schema) string {
 	text := "Answer with one JSON object that follows this JSON schema, and with nothing else:\n" + s.JSON
 	if s.Description != "" {
@@ -91,47 +94,34 @@ func instruction(s *llm.Schema) string {
 	return text
 }
 
-// editor changes members of a body.
-type editor struct{ exchange.Editor }
-
-// setFormat asks for a structured answer in the member at path. The schema stands
-// in the member inner, or beside the type when inner is empty.
-func (e *editor) setFormat(path, inner string, s *llm.Schema, how schemaMode) {
+// setFormat asks for a structured answer in the member at path, unless s is nil. The
+// schema goes into the member inner, or beside the type when inner is empty.
+func setFormat(body, path, inner string, s *llm.Schema, how schemaMode) string {
+	if s == nil {
+		return body
+	}
 	switch how {
-	case strictSchema, looseSchema:
-		schema := `"name":` + rawjson.Quote(s.Name)
-		if s.Description != "" {
-			schema += `,"description":` + rawjson.Quote(s.Description)
-		}
-		schema += `,"schema":` + s.JSON
-		if how == strictSchema {
-			schema += `,"strict":true`
-		}
-		if inner != "" {
-			schema = `"` + inner + `":{` + schema + "}"
-		}
-		e.Set(path, `{"type":"json_schema",`+schema+"}")
 	case jsonObject:
-		e.Set(path, `{"type":"json_object"}`)
-	default:
-		e.Remove(path)
+		return jsonedit.Set(body, path, `{"type":"json_object"}`)
+	case instructed:
+		return jsonedit.Delete(body, path)
 	}
+	format := new(rawjson.Object).Str("name", s.Name)
+	if s.Description != "" {
+		format.Str("description", s.Description)
+	}
+	format.Raw("schema", s.JSON)
+	if how == strictSchema {
+		format.Raw("strict", "true")
+	}
+	if inner != "" {
+		return jsonedit.Set(body, path, rawjson.NewTypedObject("json_schema").Raw(inner, format.String()).String())
+	}
+	return jsonedit.Set(body, path, `{"type":"json_schema",`+format.String()[1:])
 }
 
-// setLimit names the limit on the output as the server knows it.
-func (e *editor) setLimit(n int, old bool) {
-	from, to := "max_tokens", "max_completion_tokens"
-	if old {
-		from, to = to, from
-	}
-	e.Remove(from)
-	if n > 0 {
-		e.Set(to, fmt.Sprint(n))
-	}
-}
-
-// stepDown learns from a refusal. It reports whether the request can be put
-// another way: each way is left only once, so the steps come to an end.
+// stepDown learns from a refusal and reports whether the request can be put another
+// way. Each way is given up only once, so the steps come to an end.
 func (c *Client) stepDown(err error, w requestForm, o *llm.Options) bool {
 	e, ok := errors.AsType[*llm.APIError](err)
 	if !ok || e.Kind != llm.ErrInvalid && e.Kind != llm.ErrServer && e.Kind != llm.ErrNotFound {

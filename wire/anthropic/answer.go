@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -11,64 +10,47 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
 var _ wire.Answers = Codec{}
 
 // DecodeAnswer reads a message in one piece; see wire.Answers.
 func (Codec) DecodeAnswer(body []byte) (wire.Answer, error) {
-	doc := string(body)
-	if err := rawjson.Check(doc); err != nil {
-		return wire.Answer{}, fmt.Errorf("%w: %v", wire.ErrAnswer, err)
+	v, err := codec.ParseAnswer(body)
+	if err != nil {
+		return wire.Answer{}, err
 	}
-	v := gjson.Parse(doc)
 	content := v.Get("content")
 	if !content.IsArray() {
-		return wire.Answer{}, fmt.Errorf("%w: it has no content", wire.ErrAnswer)
+		return wire.Answer{}, codec.NoAnswer("it has no content")
 	}
 	var u counts
 	u.add(v)
-	reason := v.Get("stop_reason").Str
-	a := wire.Answer{ID: v.Get("id").Str, Model: v.Get("model").Str, Stop: stopOf(reason), Reason: reason, Usage: u.usage()}
-	var err error
+	a := wire.Answer{ID: v.Get("id").Str, Model: v.Get("model").Str, Reason: v.Get("stop_reason").Str, Usage: u.usage()}
+	a.Stop = cmp.Or(codec.StopOf(a.Reason), wire.StopOther)
 	a.Message, err = decodeContent(content.Raw)
 	return a, err
 }
 
-// decodeContent reads the content of an answer as the message that later requests
-// hold.
+// decodeContent reads the content of an answer as the message that stands for it in
+// later requests.
 func decodeContent(content string) (thread.Message, error) {
 	list, err := DecodeMessage(`{"role":"assistant","content":` + content + `}`)
 	if err != nil {
-		return thread.Message{}, fmt.Errorf("%w: %v", wire.ErrAnswer, err)
+		return thread.Message{}, codec.NoAnswer("%w", err)
 	}
 	return list[0], nil
 }
 
-func stopOf(reason string) wire.Stop {
-	switch reason {
-	case "end_turn", "stop_sequence":
-		return wire.StopEnd
-	case "max_tokens":
-		return wire.StopLength
-	case "tool_use":
-		return wire.StopTool
-	case "refusal":
-		return wire.StopRefusal
-	case "model_context_window_exceeded":
-		return wire.StopContext
-	}
-	return wire.StopOther
-}
-
-// counts takes what several events say of the usage. The counts of a message only
+// counts adds up the usage that several events report. The counts of a message only
 // grow, and some gateways send zeros in one of the events, so the largest counts.
 type counts struct {
 	input, output, read, write, thinking int
 	mixed                                bool
 }
 
-// add takes in a message, or an event that has its usage.
+// add reads the usage of a message or of an event.
 func (c *counts) add(of gjson.Result) {
 	used := of.Get("usage")
 	before := c.prompt()
@@ -79,18 +61,16 @@ func (c *counts) add(of gjson.Result) {
 		{&c.input, "input_tokens"}, {&c.output, "output_tokens"}, {&c.read, "cache_read_input_tokens"},
 		{&c.write, "cache_creation_input_tokens"}, {&c.thinking, "output_tokens_details.thinking_tokens"},
 	} {
-		if v := used.Get(n.from); v.Type == gjson.Number && v.Num > 0 && v.Num < 1<<53 {
-			*n.to = max(*n.to, int(v.Num))
-		}
+		*n.to = max(*n.to, rawjson.Count(used.Get(n.from)))
 	}
-	c.mixed = c.mixed || before > 0 && c.prompt() > before || // what the provider's own tools brought
+	c.mixed = c.mixed || before > 0 && c.prompt() > before || // results of the provider's own tools
 		used.Get("iterations.#").Int() > 1 || of.Get("context_management.applied_edits.#").Int() > 0
 	for _, n := range rawjson.Members(used.Get("server_tool_use")) {
 		c.mixed = c.mixed || n.Num > 0
 	}
 }
 
-// prompt is the whole prompt: input_tokens leaves the cache out.
+// prompt is the size of the whole prompt: input_tokens does not include the cache.
 func (c *counts) prompt() int { return c.input + c.read + c.write }
 
 func (c *counts) usage() wire.Usage {
@@ -104,19 +84,19 @@ func (c *counts) usage() wire.Usage {
 // (https://docs.anthropic.com/en/docs/build-with-claude/streaming).
 func (Codec) NewStream() wire.Stream { return &stream{index: map[int64]*partialBlock{}} }
 
-// stream adds a message up from its events.
+// stream collects a message from its events.
 type stream struct {
-	id, model, reason string
-	counts            counts
-	blocks            []*partialBlock // in the order they came
-	index             map[int64]*partialBlock
-	started           bool
+	answer  wire.Answer // without its message and usage
+	counts  counts
+	blocks  []*partialBlock // in the order they came
+	index   map[int64]*partialBlock
+	started bool
 }
 
-// partialBlock is a content block that is being written. What an event of an unknown
-// type adds is not known, and left out.
+// partialBlock is a content block that is still growing. Deltas of unknown types are
+// left out.
 type partialBlock struct {
-	start                           string // as content_block_start had it
+	start                           string // the block in content_block_start
 	text, thinking, signature, args strings.Builder
 	citations                       []string
 	compaction                      gjson.Result // the compaction_delta, which replaces the block's members
@@ -128,36 +108,30 @@ func (s *stream) Event(data string) (now wire.Progress, err error) {
 	switch v.Get("type").Str {
 	case "message_start":
 		m := v.Get("message")
-		s.started, s.id, s.model = true, m.Get("id").Str, m.Get("model").Str
+		s.started, s.answer.ID, s.answer.Model = true, m.Get("id").Str, m.Get("model").Str
 		s.counts.add(m)
 	case "content_block_start":
 		err = s.begin(v.Get("index").Int(), v.Get("content_block"))
 	case "content_block_delta":
 		b := s.index[v.Get("index").Int()]
 		if b == nil {
-			return now, fmt.Errorf("%w: a piece of the stream belongs to no block", wire.ErrAnswer)
+			return now, codec.NoAnswer("the stream adds to a block that it did not begin")
 		}
 		b.grow(v.Get("delta"))
 	case "message_delta":
-		s.reason = cmp.Or(v.Get("delta.stop_reason").Str, s.reason)
+		s.answer.Reason = cmp.Or(v.Get("delta.stop_reason").Str, s.answer.Reason)
+		s.answer.Stop = codec.StopOf(s.answer.Reason)
 		s.counts.add(v)
 	case "message_stop":
 		now.Done = true
 	}
-	now.Stop, now.Usage = s.stop(), s.counts.usage()
+	now.Stop, now.Usage = s.answer.Stop, s.counts.usage()
 	return now, err
-}
-
-func (s *stream) stop() wire.Stop {
-	if s.reason == "" {
-		return ""
-	}
-	return stopOf(s.reason)
 }
 
 func (s *stream) begin(index int64, start gjson.Result) error {
 	if s.index[index] != nil || !start.IsObject() {
-		return fmt.Errorf("%w: the stream begins a block that is none, or begins it twice", wire.ErrAnswer)
+		return codec.NoAnswer("the stream begins a block twice, or begins something that is no block")
 	}
 	b := &partialBlock{start: start.Raw}
 	s.blocks = append(s.blocks, b)
@@ -187,10 +161,11 @@ func (b *partialBlock) grow(d gjson.Result) {
 // Answer reads the blocks as an answer in one piece would hold them; see
 // wire.Stream.
 func (s *stream) Answer() (wire.Answer, error) {
-	if !s.started && len(s.blocks) == 0 && s.reason == "" {
-		return wire.Answer{}, fmt.Errorf("%w: the stream holds no message", wire.ErrAnswer)
+	a := s.answer
+	if !s.started && len(s.blocks) == 0 && a.Reason == "" {
+		return a, codec.NoAnswer("the stream holds no message")
 	}
-	a := wire.Answer{ID: s.id, Model: s.model, Stop: s.stop(), Reason: s.reason, Usage: s.counts.usage()}
+	a.Usage = s.counts.usage()
 	blocks := make([]string, len(s.blocks))
 	broken := map[int]string{}
 	for i, b := range s.blocks {
@@ -205,8 +180,7 @@ func (s *stream) Answer() (wire.Answer, error) {
 	}
 	for i, args := range broken {
 		if call, ok := a.Message.Parts[i].(thread.ToolCall); ok {
-			// The arguments are kept as far as they came, and the block is not one
-			// that could be sent back.
+			// The arguments are kept as far as they came; the block cannot be sent back.
 			call.Arguments, call.Source = args, thread.Source{}
 			a.Message.Parts[i], a.Message.Frame = call, nil
 		}
@@ -214,8 +188,8 @@ func (s *stream) Answer() (wire.Answer, error) {
 	return a, nil
 }
 
-// block returns the JSON of the block, and false when its arguments are no object;
-// then the block has none.
+// block returns the JSON of the block. It is not whole when its arguments are no object;
+// then they are left empty.
 func (b *partialBlock) block() (raw string, whole bool) {
 	raw = b.start
 	set := func(name, value string) { raw = jsonedit.Set(raw, name, value) }

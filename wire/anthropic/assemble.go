@@ -5,15 +5,14 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
-	"github.com/palimpsest-ai/palimpsest/wire/internal/frames"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
-// emptyText stands where a message would be left without content, which the
-// API refuses.
+// emptyText is the content of a message that has none left: the API refuses empty ones.
 const emptyText = "(empty)"
 
-// unit is a run of messages that are written together: a whole frame, or one
-// message that was made or changed.
+// unit is a run of messages that are written together: a whole frame, or one message
+// without a whole frame.
 type unit struct {
 	first, end int
 	frame      *thread.Frame // nil unless the frame is whole
@@ -31,7 +30,7 @@ func (e *encoder) assemble() {
 		}
 		el := element{first: g[0].first, end: g[len(g)-1].end}
 		el.role = e.roleOf(el.first)
-		// The results of a batch come first, whatever stood before them.
+		// The API wants the results of a batch first.
 		var results, rest []piece
 		for i := el.first; i < el.end; i++ {
 			blocks := e.blocks(i)
@@ -50,10 +49,10 @@ func (e *encoder) assemble() {
 	e.startWithUser()
 }
 
-// startWithUser gives a translated conversation the user message that the API
-// wants first.
+// startWithUser adds the user message that the API wants first to a translated
+// conversation that lacks one.
 func (e *encoder) startWithUser() {
-	if len(e.elements) == 0 || e.elements[0].role != "assistant" || e.isSpliced() {
+	if len(e.elements) == 0 || e.elements[0].role != "assistant" || e.spliced {
 		return
 	}
 	for _, part := range e.p.Messages[0].Parts {
@@ -64,25 +63,22 @@ func (e *encoder) startWithUser() {
 	e.elements = slices.Insert(e.elements, 0, element{role: "user", blocks: []piece{{textBlock(emptyText), -1}}})
 }
 
-func (e *encoder) isSpliced() bool { return e.p.Source != nil && e.p.Source.API == wire.Anthropic }
-
 // wholeElement sends a frame on as it is.
 func (e *encoder) wholeElement(u unit) element {
 	for i := u.first; i < u.end; i++ {
 		m := &e.p.Messages[i]
 		for _, call := range m.Calls() {
-			e.names.callID(call.ID, true)
+			e.calls.call(call.ID, true)
 		}
 		if r, ok := m.Result(); ok {
-			e.names.resultID(r.CallID)
+			e.calls.result(r.CallID)
 		}
 	}
 	return element{role: e.roleOf(u.first), raw: u.frame.Raw(), first: u.first, end: u.end}
 }
 
-// roleOf returns the role that a message is sent with. System messages that
-// this API did not hold before are lowered to the user's role: not every model
-// takes them in mid conversation.
+// roleOf returns the role that a message is sent with. System messages from elsewhere are
+// lowered to the user's role, because not every model accepts them in mid conversation.
 func (e *encoder) roleOf(i int) string {
 	switch m := &e.p.Messages[i]; {
 	case m.Role == thread.Assistant:
@@ -97,44 +93,33 @@ func (e *encoder) isLowered(m *thread.Message) bool {
 	return m.Role == thread.System && !e.midSystem && !slices.ContainsFunc(m.Parts, func(p thread.Part) bool { return isOwn(p.From()) })
 }
 
-// units splits the messages into whole frames and single messages.
-func (e *encoder) units() []unit {
+// groups divides the messages into units, and joins those that the API wants in one message:
+// the results of one batch and the user text after them.
+func (e *encoder) groups() (list [][]unit) {
 	messages := e.p.Messages
-	var list []unit
 	for i := 0; i < len(messages); {
 		u := unit{first: i, end: i + 1}
-		if n := frames.WholeFrame(messages[i:], wire.Anthropic); n > 0 {
+		if n := codec.WholeFrame(messages[i:], wire.Anthropic); n > 0 {
 			u.frame, u.end = messages[i].Frame, i+n
 		}
-		list = append(list, u)
+		if n := len(list); n > 0 && e.canJoin(list[n-1], u) {
+			list[n-1] = append(list[n-1], u)
+		} else {
+			list = append(list, []unit{u})
+		}
 		i = u.end
 	}
 	return list
 }
 
-// groups joins the units that the API wants in one message: the results of one
-// batch with each other and with the user text after them.
-func (e *encoder) groups() [][]unit {
-	var list [][]unit
-	for _, u := range e.units() {
-		n := len(list)
-		if n > 0 && e.canJoin(list, u) {
-			list[n-1] = append(list[n-1], u)
-			continue
-		}
-		list = append(list, []unit{u})
-	}
-	return list
-}
-
-func (e *encoder) canJoin(list [][]unit, next unit) bool {
+// canJoin reports whether the API wants a unit in one message with the group before it.
+func (e *encoder) canJoin(group []unit, next unit) bool {
 	messages := e.p.Messages
-	group := list[len(list)-1]
 	last := group[len(group)-1]
 	before, after := &messages[last.end-1], &messages[next.first]
 	kept := last.frame != nil && next.frame != nil
 	if kept && last.frame.Position()+last.frame.Elements() == next.frame.Position() {
-		// They stood side by side in a request that the API took.
+		// They were neighbours in a request that the API accepted.
 		return false
 	}
 	switch {
@@ -164,8 +149,8 @@ func isAnswerTo(messages []thread.Message, i int, m *thread.Message) bool {
 	return slices.ContainsFunc(messages[i-1].Calls(), func(c thread.ToolCall) bool { return c.ID == r.CallID })
 }
 
-// placeholderBlock is the block for an element that was left without content: what could
-// be read in what was left out, or a placeholder.
+// placeholderBlock is the block for an element without content: the readable text of what
+// was left out, or else emptyText.
 func (e *encoder) placeholderBlock(el element) string {
 	for i := el.first; i < el.end; i++ {
 		for _, part := range e.p.Messages[i].Parts {

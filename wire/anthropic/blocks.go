@@ -7,9 +7,10 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
-// block is one content block, or a tool, its members found once.
+// block is a content block or a tool, with its members.
 type block struct {
 	rawjson.Fields
 	raw, kind string
@@ -22,29 +23,18 @@ func readBlock(v gjson.Result) block {
 func newBlock(v gjson.Result, f rawjson.Fields) block { return block{f, v.Raw, f.Str("type")} }
 
 // source is where the block comes from.
-func (b *block) source() thread.Source { return source(b.raw, ttl(b.Get("cache_control"))) }
+func (b *block) source() thread.Source { return source(b.raw, codec.CacheTTL(b.Get("cache_control"))) }
 
-// text returns the text of a member, and whether it is one.
+// text returns a member that is a string, and whether it is one.
 func (b *block) text(name string) (string, bool) {
 	v := b.Get(name)
 	return v.Str, v.Type == gjson.String
 }
 
-// ttl reads a cache_control member. The provider's default is five minutes.
-func ttl(mark gjson.Result) string {
-	if !mark.IsObject() {
-		return ""
-	}
-	if t := mark.Get("ttl"); t.Type == gjson.String && t.Str != "" {
-		return t.Str
-	}
-	return "5m"
-}
-
-// part reads a block of a message of the given role. A block that its role
-// cannot have is opaque: it is kept where it is and means nothing to us.
+// part reads a block of a message of the given role. A block that the role cannot have is
+// opaque.
 func (d *decoder) part(v gjson.Result, role thread.Role) thread.Part {
-	taken := len(d.room) // by the block that this one is in
+	taken := len(d.room) // by the block that contains this one
 	d.room = rawjson.FieldsOf(v, d.room)
 	defer func() { d.room = d.room[:taken] }()
 	b := newBlock(v, d.room[taken:])
@@ -120,12 +110,11 @@ func (b *block) media() (thread.Media, bool) {
 	return m, field.Type == gjson.String
 }
 
-// opaque keeps a block as it is, with the text that a person could read in it.
+// opaque keeps a block as it is, with its readable text.
 func (b *block) opaque() thread.Opaque {
 	var words []string
 	if input := b.Get("input"); input.IsObject() {
-		// A call that the provider runs itself: its name and arguments are what
-		// there is to search for.
+		// A call of the provider's own tool: its name and arguments are worth finding.
 		words = append(words, strings.TrimSpace(b.Str("name")+" "+input.Raw))
 	} else {
 		collect(&words, gjson.Parse(b.raw), readLevels)
@@ -133,21 +122,20 @@ func (b *block) opaque() thread.Opaque {
 	return thread.Opaque{Kind: b.kind, Text: strings.Join(words, "\n"), Source: b.source()}
 }
 
-// readableMembers are the members of vendor blocks that hold text for people. Data of
-// a source is text only when the source says so; ids, seals and encrypted
-// content are never text.
+// readableMembers are the members of vendor blocks that hold text for people. The data of
+// a source is text only if the source says so; ids, signatures and encrypted content
+// never are.
 var readableMembers = map[string]bool{
 	"text": true, "title": true, "content": true, "stdout": true, "stderr": true,
 	"tool_name": true, "error_code": true, "url": true, "name": true, "tool": true,
 	"source": true, "lines": true, "results": true,
 }
 
-// readLevels is how deep a block is gone into. Real ones hold blocks that hold a
-// list; at each level the rest of the block is stepped over again.
+// readLevels is how deep nested blocks are read. Real ones have a few levels, and each
+// level costs another scan of the block.
 const readLevels = 32
 
-// collect gathers the readable strings of a block, in document order, so many
-// levels deep.
+// collect appends the readable strings of a block, in document order.
 func collect(words *[]string, v gjson.Result, levels int) {
 	switch {
 	case levels == 0:

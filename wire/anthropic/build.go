@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/media"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -34,7 +35,7 @@ func (e *encoder) blocks(i int) []piece {
 	return list
 }
 
-// block writes one part, or nothing where the API has no place for it.
+// block writes one part; "" if the API has no place for it.
 func (e *encoder) block(part thread.Part, role thread.Role) string {
 	switch p := part.(type) {
 	case thread.Text:
@@ -53,11 +54,11 @@ func (e *encoder) block(part thread.Part, role thread.Role) string {
 		}
 		return mediaBlock(p, role != thread.Assistant)
 	case thread.ToolCall:
-		id := e.names.callID(p.ID, isOwn(p.Source))
+		id := e.calls.call(p.ID, isOwn(p.Source))
 		if isOwn(p.Source) {
 			return p.Raw
 		}
-		return rawjson.NewTypedObject("tool_use").Str("id", id).Str("name", e.tools.nameOf(p.Name)).
+		return rawjson.NewTypedObject("tool_use").Str("id", id).Str("name", e.tools.of(p.Name)).
 			Raw("input", rawjson.AsObject(p.Arguments)).String()
 	case thread.ToolResult:
 		return e.result(p)
@@ -83,7 +84,7 @@ func reasoningBlock(p thread.Reasoning) string {
 }
 
 func (e *encoder) result(p thread.ToolResult) string {
-	id := e.names.resultID(p.CallID)
+	id := e.calls.result(p.CallID)
 	if isOwn(p.Source) && id == p.CallID {
 		return p.Raw
 	}
@@ -101,9 +102,8 @@ func (e *encoder) result(p thread.ToolResult) string {
 	return o.String()
 }
 
-// content writes what a tool gave back: a string for a single text, else
-// blocks. It is empty when there is nothing to send. A failed result may hold
-// text only.
+// content writes the content of a result: a string for a single text, else blocks; "" when
+// there is nothing to send. A failed result may hold text only.
 func (e *encoder) content(parts []thread.Part, failed bool) string {
 	var blocks []string
 	for _, part := range parts {
@@ -135,14 +135,11 @@ func (e *encoder) content(parts []thread.Part, failed bool) string {
 	return rawjson.Array(blocks)
 }
 
-// textFor puts words in place of what is no text.
+// textFor turns media and opaque parts into text.
 func textFor(part thread.Part) thread.Part {
 	switch p := part.(type) {
 	case thread.Media:
-		if p.Text != "" {
-			return thread.Text{Text: p.Text}
-		}
-		return thread.Text{Text: missingMediaNote(p)}
+		return thread.Text{Text: media.Placeholder(p)}
 	case thread.Opaque:
 		if isOwn(p.Source) {
 			return thread.Text{Text: p.Text}
@@ -154,9 +151,8 @@ func textFor(part thread.Part) thread.Part {
 // imageTypes are the image formats of the API.
 var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 
-// mediaBlock writes an image or document of another API, or a note in its place
-// where this one has no form for it: the model should know that something was
-// there.
+// mediaBlock writes an image or document of another API, or a placeholder if this one has
+// no form for it.
 func mediaBlock(p thread.Media, allowed bool) string {
 	var kind, src string
 	web := strings.HasPrefix(p.URL, "https://") || strings.HasPrefix(p.URL, "http://")
@@ -174,7 +170,7 @@ func mediaBlock(p thread.Media, allowed bool) string {
 		kind, src = "document", rawjson.NewTypedObject("url").Str("url", p.URL).String()
 	}
 	if kind == "" {
-		return textBlock(missingMediaNote(p))
+		return textBlock(media.Placeholder(p))
 	}
 	if src == "" {
 		src = new(rawjson.Object).Str("type", "base64").Str("media_type", p.MIME).Str("data", p.Data).String()
@@ -184,14 +180,4 @@ func mediaBlock(p thread.Media, allowed bool) string {
 		o.Str("title", p.Name)
 	}
 	return o.String()
-}
-
-func missingMediaNote(p thread.Media) string {
-	what := []string{string(p.Type)}
-	for _, s := range []string{p.Name, p.MIME, p.URL} {
-		if s != "" && len(s) < 200 {
-			what = append(what, s)
-		}
-	}
-	return "(attachment left out: " + strings.TrimSpace(strings.Join(what, " ")) + ")"
 }

@@ -2,13 +2,13 @@
 // API (POST /v1/messages and /v1/messages/count_tokens), checks them against its
 // published rules, and reads its answers.
 //
-// Decoding keeps the exact bytes of every block, so that a body that nobody
-// touched is encoded to the same bytes, and one in which a message was replaced
-// differs in that message only. The validator knows nothing of the codec.
+// Decoding keeps the exact bytes of every block. An untouched body is encoded to the same
+// bytes, and one with a replaced message differs in that message only.
 package anthropic
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -17,10 +17,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
-// Codec is the wire.Codec of the Messages API. The zero value is ready; it has
-// no state and is safe for concurrent use.
+// Codec is the wire.Codec of the Messages API. The zero value is ready to use and safe for
+// concurrent use.
 type Codec struct{}
 
 var _ wire.Codec = Codec{}
@@ -28,22 +29,22 @@ var _ wire.Codec = Codec{}
 // API returns "anthropic".
 func (Codec) API() string { return wire.Anthropic }
 
-// Decode reads a request body. Each tool_result block of a user message becomes
-// a tool message of its own, the blocks between them user messages; all
-// messages cut from one share a frame. Blocks that are not known, or that lack
-// what their type demands, become opaque parts.
+// Decode reads a request body. Each tool_result block of a user message becomes a tool
+// message of its own, and the blocks between them become user messages; all of them share
+// one frame. Unknown blocks, and blocks that lack what their type demands, become opaque
+// parts.
 //
 // The error wraps wire.ErrFormat and names the JSON path.
 func (Codec) Decode(body []byte) (*prompt.Prompt, error) {
 	doc := string(body)
-	if err := rawjson.Check(doc); err != nil {
-		return nil, fmt.Errorf("anthropic: %w: %w", wire.ErrFormat, err)
+	if err := format.Check(doc); err != nil {
+		return nil, err
 	}
 	top, err := openDocument(doc)
 	if err != nil {
 		return nil, err
 	}
-	p := &prompt.Prompt{Model: top.Get("model").Str, MaxOutput: maxTokens(top)}
+	p := &prompt.Prompt{Model: top.Get("model").Str, MaxOutput: rawjson.Count(top.Get("max_tokens"))}
 	if p.System, err = decodeSystem(top.Get("system")); err != nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func (Codec) Decode(body []byte) (*prompt.Prompt, error) {
 	p.Messages = make([]thread.Message, 0, len(elements)+len(elements)/2)
 	for i, element := range elements {
 		if p.Messages, err = d.message(p.Messages, element, i); err != nil {
-			return nil, fmt.Errorf("messages[%d]%w", i, err)
+			return nil, err
 		}
 	}
 	p.Source = &prompt.Source{
@@ -65,85 +66,51 @@ func (Codec) Decode(body []byte) (*prompt.Prompt, error) {
 	return p, nil
 }
 
-// DecodeMessage reads one element of the messages array, as transcripts hold
-// them. The names of the tools that results answer are not known here and left
-// empty. The error wraps wire.ErrFormat.
+// DecodeMessage reads one element of the messages array, as transcripts hold it. Results
+// have no tool name, because their calls are not known here. The error wraps
+// wire.ErrFormat.
 func DecodeMessage(raw string) ([]thread.Message, error) {
-	if err := rawjson.Check(raw); err != nil {
-		return nil, fmt.Errorf("anthropic: message: %w: %w", wire.ErrFormat, err)
+	if err := format.Check(raw); err != nil {
+		return nil, err
 	}
 	d := decoder{names: map[string]string{}}
-	messages, err := d.message(nil, gjson.Parse(strings.TrimSpace(raw)), 0)
-	if err != nil {
-		return nil, fmt.Errorf("message%w", err)
-	}
-	return messages, nil
+	return d.message(nil, gjson.Parse(strings.TrimSpace(raw)), 0)
 }
 
-// openDocument cuts a body that is known to be JSON into its members.
+// format reports bodies that are not requests of this API.
+const format = codec.Format("anthropic")
+
+// openDocument opens a body that is known to be JSON.
 func openDocument(doc string) (*rawjson.Document, error) {
-	top, ok := rawjson.Open(doc, nil)
-	switch {
-	case !ok:
-		return nil, fmt.Errorf("anthropic: %w: the body is not a JSON object", wire.ErrFormat)
-	case !top.Get("messages").IsArray():
-		return nil, fmt.Errorf("anthropic: messages: %w: the array of messages is missing", wire.ErrFormat)
+	top, err := format.Open(doc, nil, "model", "max_tokens", "system", "tools", "messages")
+	if err == nil && !top.Get("messages").IsArray() {
+		return nil, format.Errorf("messages", "want an array of messages")
 	}
-	if name := top.FirstDuplicate("model", "max_tokens", "system", "tools", "messages"); name != "" {
-		return nil, fmt.Errorf("anthropic: %s: %w: the body has it twice", name, wire.ErrFormat)
-	}
-	return top, nil
+	return top, err
 }
 
-func maxTokens(top *rawjson.Document) int {
-	v := top.Get("max_tokens")
-	if v.Type != gjson.Number || v.Num != float64(int(v.Num)) || v.Num < 0 {
-		return 0
-	}
-	return int(v.Num)
-}
-
-func decodeSystem(v gjson.Result) ([]prompt.System, error) {
-	switch {
-	case !v.Exists() || v.Type == gjson.Null:
-		return nil, nil
-	case v.Type == gjson.String:
+func decodeSystem(v gjson.Result) (list []prompt.System, err error) {
+	if v.Type == gjson.String {
 		return []prompt.System{{Text: v.Str, Role: "system", Source: source(v.Raw, "")}}, nil
-	case !v.IsArray():
-		return nil, fmt.Errorf("anthropic: system: %w: neither text nor an array of blocks", wire.ErrFormat)
 	}
-	blocks, bad := rawjson.Objects(v, nil)
-	if bad >= 0 {
-		return nil, fmt.Errorf("anthropic: system[%d]: %w: not a block", bad, wire.ErrFormat)
-	}
-	var list []prompt.System
+	blocks, err := format.Objects("system", v, "a block")
 	for _, v := range blocks {
 		b := readBlock(v)
 		list = append(list, prompt.System{Text: b.Str("text"), Role: "system", Source: b.source()})
 	}
-	return list, nil
+	return list, err
 }
 
-func decodeTools(v gjson.Result) ([]prompt.Tool, error) {
-	switch {
-	case !v.Exists() || v.Type == gjson.Null:
-		return nil, nil
-	case !v.IsArray():
-		return nil, fmt.Errorf("anthropic: tools: %w: not an array", wire.ErrFormat)
-	}
-	tools, bad := rawjson.Objects(v, nil)
-	if bad >= 0 {
-		return nil, fmt.Errorf("anthropic: tools[%d]: %w: not a tool", bad, wire.ErrFormat)
-	}
-	var list []prompt.Tool
+func decodeTools(v gjson.Result) (list []prompt.Tool, err error) {
+	tools, err := format.Objects("tools", v, "a tool")
 	for _, tool := range tools {
 		b := readBlock(tool)
 		list = append(list, prompt.Tool{Name: b.Str("name"), Description: b.Str("description"), Schema: b.Get("input_schema").Raw, Source: b.source()})
 	}
-	return list, nil
+	return list, err
 }
 
-// decoder cuts messages; it remembers the names of the tools that were called.
+// decoder splits elements into messages and remembers the names of the tools called.
 type decoder struct {
 	names map[string]string // of tools, by the ids of their calls
 	room  rawjson.Fields    // for the members of the blocks that are being read
@@ -151,59 +118,52 @@ type decoder struct {
 	blocks []gjson.Result
 }
 
-// message appends the messages cut from one element. Its errors begin with the
-// path below the element.
+// message appends the messages that one element holds.
 func (d *decoder) message(to []thread.Message, element gjson.Result, position int) ([]thread.Message, error) {
+	fail := func(below, problem string) error {
+		return format.Errorf("messages["+strconv.Itoa(position)+"]"+below, "%s", problem)
+	}
 	if !element.IsObject() {
-		return nil, fmt.Errorf(": %w: not a message", wire.ErrFormat)
+		return nil, fail("", "want a message")
 	}
 	f := rawjson.FieldsOf(element, make(rawjson.Fields, 0, 8))
-	role, content := f.Str("role"), f.Get("content")
-	switch thread.Role(role) {
-	case thread.User, thread.Assistant, thread.System:
-	default:
-		return nil, fmt.Errorf(".role: %w: %q is not user, assistant or system", wire.ErrFormat, role)
+	role, content := thread.Role(f.Str("role")), f.Get("content")
+	if role != thread.User && role != thread.Assistant && role != thread.System {
+		return nil, fail(".role", fmt.Sprintf("want user, assistant or system, have %q", role))
 	}
-	first := len(to)
-	add := func(role thread.Role, parts []thread.Part) {
-		to = append(to, thread.Message{Role: role, Parts: parts, Index: len(to) - first})
+	if content.Type != gjson.String && !content.IsArray() {
+		return nil, fail(".content", "want text or an array of blocks")
 	}
-	framed := func() []thread.Message {
-		frame := thread.NewFrame(wire.Anthropic, element.Raw, position, 1, len(to)-first)
-		for i := range to[first:] {
-			to[first+i].Frame = frame
-		}
-		return to
-	}
-	switch {
-	case content.Type == gjson.String:
-		add(thread.Role(role), []thread.Part{thread.Text{Text: content.Str, Source: source(content.Raw, "")}})
-		return framed(), nil
-	case !content.IsArray():
-		return nil, fmt.Errorf(".content: %w: neither text nor an array of blocks", wire.ErrFormat)
-	}
-
 	blocks, bad := rawjson.Objects(content, d.blocks)
 	if d.blocks = blocks; bad >= 0 {
-		return nil, fmt.Errorf(".content[%d]: %w: not a block", bad, wire.ErrFormat)
+		return nil, fail(fmt.Sprintf(".content[%d]", bad), "want a block")
 	}
+	first := len(to)
 	var parts []thread.Part
+	if content.Type == gjson.String {
+		parts = []thread.Part{thread.Text{Text: content.Str, Source: source(content.Raw, "")}}
+	}
 	for _, block := range blocks {
-		part := d.part(block, thread.Role(role))
-		if result, ok := part.(thread.ToolResult); ok {
-			if len(parts) > 0 {
-				add(thread.User, parts)
-				parts = nil
-			}
-			add(thread.Tool, []thread.Part{result})
+		part := d.part(block, role)
+		result, ok := part.(thread.ToolResult)
+		if !ok {
+			parts = append(parts, part)
 			continue
 		}
-		parts = append(parts, part)
+		if len(parts) > 0 {
+			to = append(to, thread.Message{Role: thread.User, Parts: parts})
+			parts = nil
+		}
+		to = append(to, thread.Message{Role: thread.Tool, Parts: []thread.Part{result}})
 	}
 	if len(parts) > 0 || len(to) == first {
-		add(thread.Role(role), parts)
+		to = append(to, thread.Message{Role: role, Parts: parts})
 	}
-	return framed(), nil
+	frame := thread.NewFrame(wire.Anthropic, element.Raw, position, 1, len(to)-first)
+	for i := range to[first:] {
+		to[first+i].Frame, to[first+i].Index = frame, i
+	}
+	return to, nil
 }
 
 func source(raw, cache string) thread.Source {

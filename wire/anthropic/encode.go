@@ -11,47 +11,41 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
-// DefaultMaxTokens is the max_tokens, in tokens, of a body made from a prompt
-// that names none: the API demands one.
+// DefaultMaxTokens is the max_tokens of a new body whose prompt sets none, because the API
+// demands one.
 const DefaultMaxTokens = 4096
 
 // Encode writes a request body.
 //
-// A prompt that was decoded from a body of this API is spliced into that body:
-// only the members that differ are written anew, and in them every untouched
-// message, block and tool keeps its bytes. Any other prompt makes a full body
-// with model, max_tokens, system, tools and messages. What only another API can
-// read (its reasoning, its opaque blocks, uploads) is left out, a system
-// message in mid conversation is lowered to marked user text, ids and names are
-// rewritten where the API would refuse them.
+// A prompt that was decoded from a body of this API is spliced into that body: only the
+// members that differ are written anew, and in them every untouched message, block and
+// tool keeps its bytes. Any other prompt makes a full body with model, max_tokens, system,
+// tools and messages. Content that only another API can read (its reasoning, opaque
+// blocks, uploads) is left out, system messages in mid conversation become marked user
+// text, and ids and names are changed where the API would refuse them.
 //
-// Cache points are set where the block may carry a mark, up to four marks in
-// all; the marks that the caller's blocks carry come first. The error wraps
-// wire.ErrFormat when the body behind the prompt cannot be read.
+// Cache points become marks on blocks that may carry one, up to four in all; marks that
+// the caller's blocks already carry count first. The error wraps wire.ErrFormat when the
+// body behind the prompt cannot be read.
 func (Codec) Encode(p *prompt.Prompt) ([]byte, error) {
-	e := newEncoder(p)
-	top, _ := rawjson.Open("{}", nil)
-	if e.isSpliced() {
-		var err error
-		if top, err = openDocument(p.Source.Body); err != nil {
-			return nil, err
-		}
+	top, spliced, err := codec.Base(p, wire.Anthropic, openDocument)
+	if err != nil {
+		return nil, err
 	}
+	e := newEncoder(p, spliced)
 	e.midSystem = e.holdsSystem(top.Get("messages"))
 	e.writeSystem()
 	e.writeTools()
 	e.assemble()
-	e.setMarks(e.chooseMarks(ttl(top.Get("cache_control"))))
-	if !e.isSpliced() || p.Model != top.Get("model").Str {
-		top.Set("model", rawjson.Quote(p.Model))
-	}
+	e.setMarks(e.chooseMarks(codec.CacheTTL(top.Get("cache_control"))))
 	limit := p.MaxOutput
-	if limit <= 0 && !e.isSpliced() {
+	if limit <= 0 && !e.spliced {
 		limit = DefaultMaxTokens
 	}
-	if limit > 0 && limit != maxTokens(top) {
+	if limit > 0 && limit != rawjson.Count(top.Get("max_tokens")) {
 		top.Set("max_tokens", strconv.Itoa(limit))
 	}
 	setBlocks(top, "system", e.system)
@@ -60,8 +54,8 @@ func (Codec) Encode(p *prompt.Prompt) ([]byte, error) {
 	return top.Bytes(), nil
 }
 
-// setBlocks sets a list that is left out where it is empty. A system of one string
-// stays a string.
+// setBlocks sets a list, or removes it if it is empty. A system of one string stays a
+// string.
 func setBlocks(top *rawjson.Document, name string, blocks []string) {
 	old := top.Get(name)
 	switch {
@@ -84,40 +78,44 @@ func setBlocks(top *rawjson.Document, name string, blocks []string) {
 // encoder holds one encoding.
 type encoder struct {
 	p        *prompt.Prompt
-	names    *naming // call ids
-	tools    *naming // tool names
+	spliced  bool // into the body that the prompt was read from
+	calls    callNames
+	tools    toolNames
 	system   []string
 	schemas  []string // the tools, as JSON
 	elements []element
-	// midSystem says that the body holds system messages in mid conversation,
-	// so the model takes them.
+	// midSystem means that the body holds system messages in mid conversation, so the
+	// model accepts them.
 	midSystem bool
 }
 
-func newEncoder(p *prompt.Prompt) *encoder {
-	e := &encoder{p: p, names: newNaming("call", 0), tools: newNaming("tool", 128)}
+func newEncoder(p *prompt.Prompt, spliced bool) *encoder {
+	e := &encoder{
+		p: p, spliced: spliced, tools: toolNames{map[string]bool{}},
+		calls: callNames{taken: map[string]bool{}, given: map[string]string{}, pending: map[string][]string{}, last: map[string]int{}},
+	}
 	for i := range p.Tools {
 		if isOwn(p.Tools[i].Source) {
-			e.tools.reserve(p.Tools[i].Name)
+			e.tools.kept[p.Tools[i].Name] = true
 		}
 	}
 	for i := range p.Messages {
 		for _, part := range p.Messages[i].Parts {
 			if call, ok := part.(thread.ToolCall); ok && isOwn(call.Source) {
-				e.names.reserve(call.ID)
-				e.tools.reserve(call.Name)
+				e.calls.reserve(call.ID)
+				e.tools.kept[call.Name] = true
 			}
 		}
 	}
 	return e
 }
 
-// isOwn reports whether a part carries bytes of this API.
+// isOwn reports whether s holds JSON of this API.
 func isOwn(s thread.Source) bool { return s.API == wire.Anthropic && s.Raw != "" }
 
 // holdsSystem looks for system messages in the body, where it matters.
 func (e *encoder) holdsSystem(messages gjson.Result) bool {
-	if !e.isSpliced() || !slices.ContainsFunc(e.p.Messages, func(m thread.Message) bool { return m.Role == thread.System }) {
+	if !e.spliced || !slices.ContainsFunc(e.p.Messages, func(m thread.Message) bool { return m.Role == thread.System }) {
 		return false
 	}
 	for v := range rawjson.Items(messages) {
@@ -149,22 +147,21 @@ func (e *encoder) writeSystem() {
 			e.system = append(e.system, textBlock(s.Text))
 		}
 	}
-	if !e.isSpliced() {
+	if !e.spliced {
 		for i := range e.system {
 			e.system[i] = asBlock(e.system[i])
 		}
 	}
 }
 
-// noArguments is the schema of a tool that came without one, freeText that of
-// a tool whose argument is plain text.
+// noArguments is the schema of a tool that has none, freeText that of a tool whose
+// argument is plain text.
 const (
 	noArguments = `{"type":"object","properties":{}}`
 	freeText    = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`
 )
 
-// writeTools writes the tools. One that another provider runs itself cannot be
-// translated and is left out.
+// writeTools writes the tools, without those that another provider runs itself.
 func (e *encoder) writeTools() {
 	for _, t := range e.p.Tools {
 		if isOwn(t.Source) {
@@ -183,7 +180,7 @@ func (e *encoder) writeTools() {
 		case gjson.Get(schema, "type").Str != "object":
 			schema = withMember(schema, "type", `"object"`)
 		}
-		o := new(rawjson.Object).Str("name", e.tools.nameOf(t.Name))
+		o := new(rawjson.Object).Str("name", e.tools.of(t.Name))
 		if t.Description != "" {
 			o.Str("description", t.Description)
 		}

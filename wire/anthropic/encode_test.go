@@ -202,7 +202,7 @@ func TestMessages(t *testing.T) {
 			}
 			m[2] = made(thread.Tool, r)
 			return m[:4]
-		}, []string{first, second, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"(attachment left out: image image/png)"},{"type":"text","text":"page"},{"type":"text","text":"u"}],"is_error":true},{"tool_use_id":"b","type":"tool_result"}]}`}},
+		}, []string{first, second, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"[image: image/png, 0 bytes]"},{"type":"text","text":"page"},{"type":"text","text":"u"}],"is_error":true},{"tool_use_id":"b","type":"tool_result"}]}`}},
 		{"thinking with a seal but no bytes", func(m []thread.Message) []thread.Message {
 			m[1] = made(thread.Assistant, thread.Reasoning{Text: "hm", Signature: "s", Source: thread.Source{API: wire.Anthropic}}, thread.Reasoning{Text: "unsealed", Source: thread.Source{API: wire.Anthropic}}, words("a\x00\t\"\\"))
 			return append(m[:2], made(thread.User, words("b")))
@@ -363,13 +363,13 @@ func TestForeignParts(t *testing.T) {
 		},
 	}
 	want := `{"model":"m","max_tokens":9,"system":[{"type":"text","text":"S"}],"tools":[` +
-		`{"name":"a_b","description":"d","input_schema":{"properties":{},"type":"object"}},` +
+		`{"name":"a_b_2e7336dc","description":"d","input_schema":{"properties":{},"type":"object"}},` +
 		`{"name":"free","input_schema":{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}}],"messages":[` + strings.Join([]string{
 		`{"role":"user","content":[{"type":"text","text":"<system>\nrule\n</system>"}]}`,
-		`{"role":"user","content":[{"type":"text","text":"(attachment left out: image image/bmp)"},{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"x"},"title":"a.pdf"}]}`,
+		`{"role":"user","content":[{"type":"text","text":"[image: image/bmp, 0 bytes]"},{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"x"},"title":"a.pdf"}]}`,
 		`{"role":"assistant","content":[{"type":"text","text":"seen"}]}`,
-		`{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://x/y.png"}},{"type":"text","text":"(attachment left out: file n)"}]}`,
-		`{"role":"assistant","content":[{"type":"text","text":"ok"},{"type":"tool_use","id":"1","name":"a_b","input":{}}]}`,
+		`{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://x/y.png"}},{"type":"text","text":"[file: n]"}]}`,
+		`{"role":"assistant","content":[{"type":"text","text":"ok"},{"type":"tool_use","id":"1","name":"a_b_2e7336dc","input":{}}]}`,
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"r"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"x"}}]}]}`,
 	}, ",") + `]}`
 	got := encode(t, p)

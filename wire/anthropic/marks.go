@@ -8,6 +8,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
 // maxMarks is how many cache marks a request may carry.
@@ -15,13 +16,13 @@ import (
 const maxMarks = 4
 
 // markableBlocks are the blocks that may carry a cache mark. Thinking never may, and
-// vendor blocks with a seal may refuse it.
+// signed vendor blocks may refuse it.
 var markableBlocks = map[string]bool{
 	"text": true, "image": true, "document": true, "tool_use": true, "tool_result": true, "search_result": true,
 }
 
-// place is where a mark stands: tools, then system, then the blocks of the
-// messages, in document order.
+// place is the position of a mark. In document order, tools come first, then system, then
+// the blocks of the messages.
 type place struct {
 	list  int // 0 tools, 1 system, 2 and up the elements
 	block int // -1 for the element's string content
@@ -37,9 +38,8 @@ type mark struct {
 	ttl string
 }
 
-// chooseMarks decides which of the prompt's cache points get a mark. The marks that
-// are there already count first; whole is the time to live of one on the request
-// itself, or empty.
+// chooseMarks decides which of the prompt's cache points get a mark. Marks that are already
+// there count first. whole is the time to live of a mark on the request itself, or empty.
 func (e *encoder) chooseMarks(whole string) []mark {
 	if len(e.p.CachePoints) == 0 {
 		return nil
@@ -63,10 +63,10 @@ func (e *encoder) chooseMarks(whole string) []mark {
 	return added
 }
 
-// fittingTTL returns the time to live for a mark among the others. Longer ones
-// must come before shorter ones; so a long one after a short one is shortened,
-// and a short one before a long one is lengthened, which costs nothing: what
-// the later mark covers is stored for the longer time anyway.
+// fittingTTL returns the time to live for a mark among the others. The API wants longer
+// ones before shorter ones. So a long one after a short one is shortened, and a short one
+// before a long one is lengthened; that costs nothing, because the later mark stores the
+// same prefix for the longer time anyway.
 func fittingTTL(marks []mark, at place, ttl string) string {
 	for _, m := range marks {
 		switch long := m.ttl == "1h"; {
@@ -104,8 +104,8 @@ func (e *encoder) existingMarks() []mark {
 	return list
 }
 
-// pieces are the blocks of an element, with the messages that they belong to. A frame
-// has one block for each part of its messages; one whose content is a string has none.
+// pieces returns the blocks of an element and the messages they belong to. A frame has one
+// block for each part of its messages, and none if its content is a string.
 func (e *encoder) pieces(el *element) []piece {
 	content := gjson.Get(el.raw, "content")
 	if el.raw == "" || !content.IsArray() {
@@ -134,7 +134,7 @@ func marksIn(v gjson.Result, levels int) []string {
 	for inner := range rawjson.Items(b.Get("content")) {
 		list = append(list, marksIn(inner, levels-1)...)
 	}
-	if t := ttl(b.Get("cache_control")); t != "" {
+	if t := codec.CacheTTL(b.Get("cache_control")); t != "" {
 		list = append(list, t)
 	}
 	return list
@@ -182,8 +182,8 @@ func canMark(raw string) bool {
 	if strings.HasPrefix(raw, `"`) {
 		return !isBlank(gjson.Parse(raw).Str)
 	}
-	// Most texts show in their first byte that they are not blank; the whole of one is
-	// unescaped before it can be asked.
+	// The first byte of most texts shows that they are not blank, which saves unescaping
+	// the whole text.
 	if text, ok := strings.CutPrefix(raw, `{"type":"text","text":"`); ok && text[0] > ' ' && text[0] < 0x7f && text[0] != '"' && text[0] != '\\' {
 		return true
 	}

@@ -1,12 +1,13 @@
 package anthropic
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/internal/shape"
 )
@@ -15,7 +16,7 @@ import (
 // https://docs.anthropic.com/en/api/overview (request size limits)
 const maxBody = 32 << 20
 
-// What parts of the body have to be.
+// The shapes of parts of the body.
 var (
 	// https://docs.anthropic.com/en/api/messages (tools)
 	customTool = shape.Members(shape.Required("input_schema", &shape.Shape{
@@ -26,7 +27,7 @@ var (
 	}))
 	toolName = nameShape(128, "tool-name", "the name of a tool has 1 to 128 of the characters a-z, A-Z, 0-9, _ and -")
 
-	// The edits that the provider should make.
+	// The edits that a request may ask the provider to make.
 	// https://docs.anthropic.com/en/docs/build-with-claude/context-editing
 	edits = map[string]*shape.Shape{
 		"clear_thinking_20251015": {Rules: []shape.Rule{shape.Must("keep", "context-keep", "keep at least one thinking turn", func(v gjson.Result) bool {
@@ -37,38 +38,25 @@ var (
 		"compact_20260112":         {Rules: []shape.Rule{shape.Must("trigger", "context-trigger", "compaction triggers at 50000 input tokens or more", hasTrigger(50000, "input_tokens"))}},
 	}
 
-	// A request of a message thread, whose history the provider holds.
+	// The thread member, of requests whose history the provider holds.
 	// https://docs.anthropic.com/en/api/messages (thread)
 	messageThread = &shape.Shape{Is: shape.Object, Rule: "thread", Say: "thread is {\"type\":\"create\"} or {\"type\":\"continue\",\"previous_message_id\":\"msg_...\"}", Rules: []shape.Rule{
-		shape.Must("", "thread", "thread has the type create, or continue with the previous_message_id of the answer that it goes on with", func(v gjson.Result) bool {
+		shape.Must("", "thread", "thread has the type create, or continue with the previous_message_id of the answer that it continues", func(v gjson.Result) bool {
 			id := v.Get("previous_message_id")
 			return v.Get("type").Str == "create" || v.Get("type").Str == "continue" && id.Type == gjson.String && id.Str != ""
 		}),
 	}}
-
-	// What cannot stand beside a request for a summary.
-	// https://docs.anthropic.com/en/docs/build-with-claude/compaction
-	besideSummary = []struct {
-		path   string
-		stands func(gjson.Result) bool
-	}{
-		{"context_management", gjson.Result.IsObject},
-		{"stop_sequences", gjson.Result.IsArray},
-		{"output_config.format", gjson.Result.IsObject},
-		{"tool_choice", func(v gjson.Result) bool { return v.Get("type").Str == "any" || v.Get("type").Str == "tool" }},
-		{"max_tokens", func(v gjson.Result) bool { return v.Type == gjson.Number && v.Num == 0 }},
-	}
 )
 
-// nameShape is a name of so many of the usual characters.
+// nameShape is a name of at most so many characters.
 func nameShape(most int, rule, say string) *shape.Shape {
 	return &shape.Shape{Is: shape.String, Rule: rule, Say: say, Rules: []shape.Rule{
 		shape.Must("", rule, say, func(v gjson.Result) bool { return shape.IsName(v.Str, most) }),
 	}}
 }
 
-// hasTrigger holds for edits whose trigger, if they have one, is of these units and
-// not too small.
+// hasTrigger holds for edits without a trigger, or with one in these units that is not too
+// small.
 func hasTrigger(least float64, units ...string) func(gjson.Result) bool {
 	return func(v gjson.Result) bool {
 		t := v.Get("trigger")
@@ -76,34 +64,30 @@ func hasTrigger(least float64, units ...string) func(gjson.Result) bool {
 	}
 }
 
-// Validate checks a body against the rules of the Messages API. It walks the
-// body by itself and shares nothing with Decode and Encode but what package
-// rawjson knows of JSON, so that a mistake there is seen here. Unknown fields and
-// block types are no problem: the API grows.
+// Validate checks a body against the rules of the Messages API. It reads the body by
+// itself and shares nothing with Decode and Encode but package rawjson, so that it can
+// find their mistakes. Unknown fields and block types are no problem: the API grows.
 //
-// A body for count_tokens has no max_tokens, which Validate reports, as it
-// cannot know where the body goes.
+// A body for count_tokens has no max_tokens, which Validate reports: it does not know
+// where the body goes.
 func (Codec) Validate(body []byte) []wire.Problem {
-	c := &checker{req: map[string]gjson.Result{}, callPaths: map[string]string{}}
+	c := &checker{callPaths: map[string]string{}}
 	if len(body) > maxBody {
 		c.Refuse(0, "body", "size", "%d bytes are more than the 32 MB that the API reads: send less, or upload files", len(body))
 	}
-	doc := string(body)
-	top := gjson.Parse(doc)
-	if err := rawjson.Check(doc); err != nil {
-		c.Refuse(0, "body", "json", "%v", err)
-	} else if !top.IsObject() {
-		c.Refuse(0, "body", "json", "the body is not a JSON object")
-	} else {
-		c.request(top)
+	if c.Open(body, nil, func(name string, v gjson.Result) {
+		if slices.Contains(checkedMembers, name) {
+			c.Refuse(v.Index, name, "duplicate-member", "the body has %s twice", name)
+		}
+	}) {
+		c.request()
 	}
 	return c.Problems()
 }
 
 // checker collects the problems of one body.
 type checker struct {
-	shape.Checker
-	req map[string]gjson.Result // the members of the body
+	shape.Body
 
 	marks     []cacheMark       // in the order of the prompt, not of the body
 	callPaths map[string]string // tool_use ids, and where they were first used
@@ -111,20 +95,20 @@ type checker struct {
 	sealed    []string          // paths of signed compaction blocks
 }
 
-// members are those that rules look at.
-var members = []string{
+// checkedMembers are the members that rules look at.
+var checkedMembers = []string{
 	"model", "max_tokens", "system", "tools", "messages", "thinking", "tool_choice", "context_management", "compaction", "stop_sequences",
 	"output_config", "anthropic_version", "thread", "cache_control", "temperature", "top_p", "top_k",
 }
 
-func (c *checker) request(top gjson.Result) {
-	for name, value := range rawjson.Members(top) {
-		if c.req[name].Exists() && slices.Contains(members, name) {
-			c.Refuse(value.Index, name, "duplicate-member", "the body has %s twice", name)
-		}
-		c.req[name] = value
-	}
-	c.required()
+func (c *checker) request() {
+	// The clouds name the model in the URL, and the version in the body.
+	version, model, limit := c.Value("anthropic_version").Str, c.Value("model"), c.Value("max_tokens")
+	cloud := strings.HasPrefix(version, "bedrock-") || strings.HasPrefix(version, "vertex-")
+	c.RefuseIf(model.Str == "" && (model.Exists() || !cloud), "model", "required", "name the model")
+	c.RefuseIf(!shape.IsWhole(limit) || limit.Num < 0, "max_tokens", "required", "give the largest answer in tokens as a whole number (only count_tokens goes without)")
+	c.RefuseIf(!c.Value("messages").IsArray(), "messages", "required", "give an array of messages")
+
 	c.thread()
 	c.toolList()
 	c.systemBlocks()
@@ -132,47 +116,30 @@ func (c *checker) request(top gjson.Result) {
 	c.toolChoice()
 	c.sampling()
 	c.contextManagement()
-	c.compactionRequest()
+	c.summaryRequest()
 	c.cacheRules()
 }
 
 // usesThinking reports whether the model thinks with a fixed budget. With adaptive
 // thinking the rules on where thinking stands do not apply.
-func (c *checker) usesThinking() bool { return c.req["thinking"].Get("type").Str == "enabled" }
+func (c *checker) usesThinking() bool { return c.Kind("thinking") == "enabled" }
 
-func (c *checker) required() {
-	// The clouds name the model in the URL, and the version in the body.
-	version := c.req["anthropic_version"].Str
-	cloud := strings.HasPrefix(version, "bedrock-") || strings.HasPrefix(version, "vertex-")
-	if m := c.req["model"]; !(m.Type == gjson.String && m.Str != "") && !(cloud && !m.Exists()) {
-		c.Refuse(m.Index, "model", "required", "name the model")
-	}
-	if n := c.req["max_tokens"]; !shape.IsWhole(n) || n.Num < 0 {
-		c.Refuse(n.Index, "max_tokens", "required", "give the largest answer in tokens as a whole number (only count_tokens goes without)")
-	}
-	if m := c.req["messages"]; !m.IsArray() {
-		c.Refuse(m.Index, "messages", "required", "give an array of messages")
-	}
-}
-
-// isContinuation reports whether the request goes on with a thread: the messages are the
-// end of a conversation then.
-func (c *checker) isContinuation() bool { return c.req["thread"].Get("type").Str == "continue" }
+// isContinuation reports whether the request continues a thread: then its messages are
+// only the end of a conversation.
+func (c *checker) isContinuation() bool { return c.Kind("thread") == "continue" }
 
 func (c *checker) thread() {
-	t := c.req["thread"]
-	if t.Type == gjson.Null || !c.Check(t.Index, "thread", t, messageThread) || !c.isContinuation() {
+	t := c.Value("thread")
+	if t.Type == gjson.Null || !c.Check(t.Index, "thread", t, messageThread) {
 		return
 	}
 	for _, name := range []string{"system", "tools"} {
-		if v := c.req[name]; v.Exists() {
-			c.Refuse(v.Index, name, "thread-fields", "%s is that of the request that began the thread: leave it out", name)
-		}
+		c.RefuseIf(c.isContinuation() && c.Value(name).Exists(), name, "thread-fields", name+" is set by the request that began the thread: leave it out")
 	}
 }
 
 func (c *checker) systemBlocks() {
-	s := c.req["system"]
+	s := c.Value("system")
 	if s.Exists() {
 		c.Check(s.Index, "system", s, (&shape.Shape{Is: shape.String | shape.Array}).Explain("block", "system is text or an array of text blocks"))
 	}
@@ -188,38 +155,35 @@ func (c *checker) systemBlocks() {
 }
 
 func (c *checker) sampling() {
-	number := func(name string, holds func(n float64) bool, rule, say string) {
-		if v := c.req[name]; v.Type == gjson.Number && !holds(v.Num) {
-			c.Refuse(v.Index, name, rule, "%s", say)
-		}
+	is := func(name string, holds func(n float64) bool) bool {
+		v := c.Value(name)
+		return v.Type == gjson.Number && holds(v.Num)
 	}
-	number("temperature", func(n float64) bool { return n >= 0 && n <= 1 }, "sampling", "temperature must lie between 0 and 1")
+	c.RefuseIf(is("temperature", func(n float64) bool { return n < 0 || n > 1 }), "temperature", "sampling", "temperature must lie between 0 and 1")
 	if !c.usesThinking() {
 		return
 	}
-	number("temperature", func(n float64) bool { return n == 1 }, "thinking-sampling", "with thinking enabled temperature may only be 1: leave it out")
-	number("top_k", func(float64) bool { return false }, "thinking-sampling", "top_k cannot be set with thinking enabled")
-	number("top_p", func(n float64) bool { return n >= 0.95 }, "thinking-sampling", "with thinking enabled top_p must be at least 0.95")
-	at, limit := c.req["thinking"].Index, c.req["max_tokens"]
-	switch budget := c.req["thinking"].Get("budget_tokens"); {
-	case !shape.IsWhole(budget) || budget.Num < 1024:
-		c.Refuse(at, "thinking.budget_tokens", "thinking-budget", "the thinking budget must be at least 1024 tokens")
-	case shape.IsWhole(limit) && budget.Num >= limit.Num:
-		// Interleaved thinking, which a header turns on, may go beyond it.
-		c.Advise(at, "thinking.budget_tokens", "thinking-budget", "the thinking budget should be smaller than max_tokens")
-	}
+	c.RefuseIf(is("temperature", func(n float64) bool { return n != 1 }), "temperature", "thinking-sampling", "with thinking enabled temperature may only be 1: leave it out")
+	c.RefuseIf(is("top_k", func(float64) bool { return true }), "top_k", "thinking-sampling", "top_k cannot be set with thinking enabled")
+	c.RefuseIf(is("top_p", func(n float64) bool { return n < 0.95 }), "top_p", "thinking-sampling", "with thinking enabled top_p must be at least 0.95")
+
+	budget, limit := c.Value("thinking.budget_tokens"), c.Value("max_tokens")
+	enough := shape.IsWhole(budget) && budget.Num >= 1024
+	c.RefuseIf(!enough, "thinking.budget_tokens", "thinking-budget", "the thinking budget must be at least 1024 tokens")
+	// Interleaved thinking, which a header turns on, may go beyond the limit.
+	c.AdviseIf(enough && shape.IsWhole(limit) && budget.Num >= limit.Num, "thinking.budget_tokens", "thinking-budget", "the thinking budget should be smaller than max_tokens")
 }
 
 func (c *checker) contextManagement() {
-	at := c.req["context_management"].Index
+	at := c.Value("context_management").Index
 	first := true
-	shape.Each(c.req["context_management"].Get("edits"), "context_management.edits", func(path string, v gjson.Result) {
+	shape.Each(c.Value("context_management.edits"), "context_management.edits", func(path string, v gjson.Result) {
 		kind := v.Get("type").Str
 		if kind == "clear_thinking_20251015" {
 			if !first {
 				c.Refuse(at, path, "context-order", "clear_thinking_20251015 must be the first edit")
 			}
-			if thinks := c.req["thinking"].Get("type").Str; thinks != "enabled" && thinks != "adaptive" {
+			if thinks := c.Kind("thinking"); thinks != "enabled" && thinks != "adaptive" {
 				c.Refuse(at, path, "context-thinking", "clear_thinking_20251015 needs thinking to be enabled or adaptive")
 			}
 		}
@@ -230,34 +194,31 @@ func (c *checker) contextManagement() {
 	})
 }
 
-// compactionRequest checks a request for a summary, and what cannot stand
-// beside the block that an earlier one gave.
-func (c *checker) compactionRequest() {
-	if edits := c.req["context_management"]; len(c.sealed) > 0 && edits.IsObject() {
-		c.Refuse(edits.Index, "context_management", "compaction-combination", "context_management cannot be combined with a signed compaction block")
-	}
-	asked := c.req["compaction"]
-	if asked.Get("type").Str != "summarize" {
+// summaryRequest checks a request for a summary, and what cannot go with the block that
+// an earlier one returned.
+// https://docs.anthropic.com/en/docs/build-with-claude/compaction
+func (c *checker) summaryRequest() {
+	managed := c.Value("context_management").IsObject()
+	c.RefuseIf(managed && len(c.sealed) > 0, "context_management", "compaction-combination", "context_management cannot be combined with a signed compaction block")
+	if c.Kind("compaction") != "summarize" {
 		return
 	}
-	for _, other := range besideSummary {
-		name, below, _ := strings.Cut(other.path, ".")
-		v := c.req[name]
-		if below != "" {
-			v = v.Get(below)
-		}
-		if other.stands(v) {
-			c.Refuse(c.req[name].Index, other.path, "compaction-combination", "%s cannot be combined with a request for a summary", other.path)
-		}
+	limit, choice := c.Value("max_tokens"), c.Kind("tool_choice")
+	beside := func(given bool, path string) {
+		c.RefuseIf(given, path, "compaction-combination", path+" cannot be combined with a request for a summary")
 	}
-	if text := asked.Get("instructions").Str; len([]rune(text)) > 16384 {
-		c.Refuse(asked.Index, "compaction.instructions", "compaction-instructions", "the instructions may have 16384 characters")
-	}
+	beside(managed, "context_management")
+	beside(c.Value("stop_sequences").IsArray(), "stop_sequences")
+	beside(c.Value("output_config.format").IsObject(), "output_config.format")
+	beside(choice == "any" || choice == "tool", "tool_choice")
+	beside(limit.Type == gjson.Number && limit.Num == 0, "max_tokens")
+	long := utf8.RuneCountInString(c.Value("compaction.instructions").Str) > 16384
+	c.RefuseIf(long, "compaction.instructions", "compaction-instructions", "the instructions may have 16384 characters")
 }
 
 // toolList checks the declared tools.
 func (c *checker) toolList() {
-	tools := c.req["tools"]
+	tools := c.Value("tools")
 	if tools.Type != gjson.Null {
 		c.Check(tools.Index, "tools", tools, (&shape.Shape{Is: shape.Array}).Explain("tool", "tools is an array"))
 	}
@@ -284,38 +245,33 @@ func (c *checker) toolList() {
 }
 
 func (c *checker) toolChoice() {
-	tools, choice := c.req["tools"], c.req["tool_choice"]
-	declared := tools.IsArray() && tools.Get("#").Int() > 0
 	if c.isContinuation() {
-		return // they are those of the thread
+		return // the tools are those of the thread
 	}
+	tools, choice := c.Value("tools"), c.Value("tool_choice")
+	declared := tools.IsArray() && tools.Get("#").Int() > 0
 	if c.toolUsed && !declared {
-		c.Advise(c.req["messages"].Index, "tools", "tools-missing", "the messages hold tool blocks and no tool is declared: Bedrock refuses that")
+		c.Advise(c.Value("messages").Index, "tools", "tools-missing", "the messages hold tool blocks and no tool is declared: Bedrock refuses that")
 	}
 	if !choice.IsObject() {
 		return
 	}
 	kind, name := choice.Get("type").Str, choice.Get("name").Str
-	if !declared && kind != "none" {
-		c.Refuse(choice.Index, "tool_choice", "tool-choice", "tool_choice needs tools")
-	}
-	if kind == "tool" && declared && !slices.ContainsFunc(tools.Array(), func(t gjson.Result) bool {
+	known := slices.ContainsFunc(tools.Array(), func(t gjson.Result) bool {
 		return t.Get("name").Str == name || t.Get("type").Str == "mcp_toolset"
-	}) {
-		c.Refuse(choice.Index, "tool_choice.name", "tool-choice", "no tool is called %q", name)
-	}
-	if c.usesThinking() && (kind == "any" || kind == "tool") {
-		c.Refuse(choice.Index, "tool_choice", "thinking-tool-choice", "thinking cannot be enabled while a tool is forced")
-	}
+	})
+	c.RefuseIf(!declared && kind != "none", "tool_choice", "tool-choice", "tool_choice needs tools")
+	c.RefuseIf(declared && kind == "tool" && !known, "tool_choice.name", "tool-choice", fmt.Sprintf("no tool is called %q", name))
+	c.RefuseIf(c.usesThinking() && (kind == "any" || kind == "tool"), "tool_choice", "thinking-tool-choice", "thinking cannot be enabled while a tool is forced")
 }
 
-// cacheMark is a cache_control member where the prompt has it.
+// cacheMark is a cache_control member.
 type cacheMark struct {
 	at        int
 	path, ttl string
 }
 
-// cacheMark notes the mark of a block. It must be called in the order of the
+// cacheMark checks and records the mark of a block. It must be called in the order of the
 // prompt: tools, system, messages.
 func (c *checker) cacheMark(b checkedBlock, path string) {
 	mark := b.Get("cache_control")
@@ -340,8 +296,8 @@ func (c *checker) cacheMark(b checkedBlock, path string) {
 // https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching
 func (c *checker) cacheRules() {
 	marks := c.marks
-	if r := c.req["cache_control"]; r.IsObject() {
-		// A mark on the request itself stands for one on its last block.
+	if r := c.Value("cache_control"); r.IsObject() {
+		// A mark on the request itself means one on its last block.
 		marks = append(marks, cacheMark{r.Index, "cache_control", r.Get("ttl").Str})
 	}
 	short := ""

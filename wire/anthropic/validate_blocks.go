@@ -8,7 +8,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/internal/shape"
 )
 
-// What blocks have to be, by their type.
+// The shapes of blocks, by their type.
 var (
 	callID     = nameShape(1<<16, "tool-id", "the id of a call has the characters a-z, A-Z, 0-9, _ and - only")
 	serverCall = &shape.Shape{Rules: []shape.Rule{
@@ -81,7 +81,7 @@ func sourceOf(block string, sources map[string][]shape.Rule) *shape.Shape {
 	return s
 }
 
-// speakers are the roles of the blocks that only one role may send.
+// speakers are the blocks that only one role may send.
 var speakers = map[string]string{
 	"tool_use": "assistant", "thinking": "assistant", "redacted_thinking": "assistant",
 	"server_tool_use": "assistant", "mcp_tool_use": "assistant", "mcp_tool_result": "assistant", "compaction": "assistant",
@@ -101,7 +101,7 @@ func (c *checker) content(t *checkedMessage, last bool) {
 			continue
 		}
 		if role := speakers[b.kind]; role != "" && t.role != role && (t.role == "user" || t.role == "assistant") {
-			c.Refuse(b.Index, path, "block-role", "%s blocks stand in %s messages only", b.kind, role)
+			c.Refuse(b.Index, path, "block-role", "%s blocks are allowed in %s messages only", b.kind, role)
 		}
 		c.blockRules(b, path)
 	}

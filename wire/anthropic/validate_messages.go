@@ -24,7 +24,7 @@ func readItem(v gjson.Result) checkedBlock {
 	return checkedBlock{v, v.Get("type").Str}
 }
 
-// checkedMessage is a message as the rules between messages see it.
+// checkedMessage is what the rules across messages need to know of one.
 type checkedMessage struct {
 	at     int
 	path   string
@@ -45,14 +45,14 @@ func (t *checkedMessage) count(kind string) (n int) {
 func (t *checkedMessage) block(i int) string { return t.path + ".content[" + strconv.Itoa(i) + "]" }
 
 func (c *checker) messageList() {
-	list := c.req["messages"]
+	list := c.Value("messages")
 	if !list.IsArray() {
 		return
 	}
 	var turns []checkedMessage
 	shape.Each(list, "messages", func(path string, v gjson.Result) { turns = append(turns, c.message(path, v)) })
 	if len(turns) == 0 && c.isContinuation() {
-		return // the model goes on with a turn that it has paused
+		return // the model continues a turn that it paused
 	}
 	if len(turns) == 0 {
 		c.Refuse(list.Index, "messages", "required", "a request needs at least one message")
@@ -77,7 +77,7 @@ func (c *checker) message(path string, v gjson.Result) checkedMessage {
 	}
 	content := v.Get("content")
 	if !c.Check(v.Index, t.path+".content", content, (&shape.Shape{Is: shape.String | shape.Array}).Explain("block", "content is text or an array of blocks")) {
-		content = gjson.Result{Type: gjson.String, Str: "?"} // nothing more can be said about it
+		content = gjson.Result{Type: gjson.String, Str: "?"} // reported once is enough
 	}
 	if content.Type == gjson.String {
 		t.text = content
@@ -86,8 +86,8 @@ func (c *checker) message(path string, v gjson.Result) checkedMessage {
 	return t
 }
 
-// start checks who speaks first. The block of an earlier compaction stands for
-// the messages that it replaced, so the model's message with it may be first.
+// start checks who speaks first. A compaction block replaces earlier messages, so the
+// model's message that holds it may come first.
 func (c *checker) start(turns []checkedMessage) {
 	first := &turns[0]
 	if first.role == "user" || c.isContinuation() || first.role == "assistant" && first.count("compaction") > 0 {
@@ -115,8 +115,8 @@ func (c *checker) ending(last *checkedMessage) {
 	c.Advise(last.at, last.path, "prefill", "the request ends with the model's own turn: newer models refuse to continue it")
 }
 
-// pairing checks that every call is answered in the very next message, by one
-// result each, before anything else there, and that nothing else is answered.
+// pairing checks that each call has one result in the very next message, before any other
+// block there, and that each result has a call.
 // https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/implement-tool-use
 func (c *checker) pairing(turns []checkedMessage) {
 	open := map[string]string{} // calls of the message before, and their paths
@@ -141,7 +141,7 @@ func (c *checker) pairing(turns []checkedMessage) {
 					c.Refuse(b.Index, t.block(k), "tool-order", "results must come before everything else in their message")
 				}
 			case i == 0 && c.isContinuation():
-				// The call is in the part of the conversation that the provider keeps.
+				// The provider keeps the part of the conversation with the call.
 			default:
 				c.Refuse(b.Index, t.block(k), "tool-orphan", "result for %q, which the message before does not call", id)
 			}
@@ -184,10 +184,9 @@ func (c *checker) calls(t *checkedMessage) map[string]string {
 	return open
 }
 
-// serverTools checks that what the provider ran itself stands with its result.
-// A call may stay open where a turn was paused, and where code that runs at the
-// provider waits for a tool of the client; then the next assistant message has
-// the result.
+// serverTools checks that calls of the provider's own tools have their results beside
+// them. A call may stay open where a turn was paused, and where code that runs at the
+// provider waits for a tool of the client: then the next assistant message has the result.
 func (c *checker) serverTools(turns []checkedMessage) {
 	type call struct {
 		at   int
@@ -221,9 +220,8 @@ func (c *checker) serverTools(turns []checkedMessage) {
 	}
 }
 
-// compactionBlocks checks the blocks of the provider's own compaction. One with
-// a signature stands for the start of the conversation; one without may stand
-// anywhere.
+// compactionBlocks checks the blocks of the provider's own compaction. One with a signature
+// replaces the start of the conversation; one without may be anywhere.
 func (c *checker) compactionBlocks(turns []checkedMessage) {
 	for i := range turns {
 		t := &turns[i]
@@ -246,18 +244,17 @@ func (c *checker) compactionBlocks(turns []checkedMessage) {
 				c.Refuse(b.Index, path, "compaction-single", "a request holds one signed compaction block, the newest")
 			}
 			if len(b.Map()) != 3 {
-				c.Refuse(b.Index, path, "compaction-fields", "a signed compaction block has type, content and signature, as it was given, and nothing else")
+				c.Refuse(b.Index, path, "compaction-fields", "a signed compaction block has type, content and signature, unchanged, and nothing else")
 			}
 		}
 	}
 }
 
-// loopThinking checks the open tool loop: the assistant messages since the user
-// last said something, when the request ends with results. With thinking
-// enabled the provider takes them for one turn that must begin with thinking.
-// A model without interleaved thinking thinks only at the start of the turn, so
-// later messages may have none. Where no message of the loop has thinking, the
-// provider turns thinking off for the turn, which is accepted.
+// loopThinking checks the open tool loop: the assistant messages since the last user text,
+// if the request ends with results. With thinking enabled they are one turn, which must
+// begin with thinking. A model without interleaved thinking thinks only at the start of
+// the turn, so later messages may have none. If no message of the loop has thinking, the
+// provider turns thinking off for the turn, and accepts that.
 // https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking
 func (c *checker) loopThinking(turns []checkedMessage) {
 	if !c.usesThinking() || turns[len(turns)-1].count("tool_result") == 0 {
@@ -280,7 +277,7 @@ func (c *checker) loopThinking(turns []checkedMessage) {
 		thought = true
 		for k := range t.blocks[:at] {
 			if t.blocks[k].kind == "tool_use" {
-				c.Refuse(t.at, t.block(k), "thinking-first", "thinking stands after the call that it led to: send the blocks in the order they came")
+				c.Refuse(t.at, t.block(k), "thinking-first", "thinking comes after the call that it led to: keep the order of the blocks")
 				break
 			}
 		}

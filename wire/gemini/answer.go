@@ -2,7 +2,6 @@ package gemini
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -11,29 +10,29 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
 var _ wire.Answers = Codec{}
 
-// DecodeAnswer reads a response of generateContent, its first candidate; see
+// DecodeAnswer reads the first candidate of a generateContent response; see
 // wire.Answers.
 func (Codec) DecodeAnswer(body []byte) (wire.Answer, error) {
-	doc := string(body)
-	if err := rawjson.Check(doc); err != nil {
-		return wire.Answer{}, fmt.Errorf("%w: %v", wire.ErrAnswer, err)
+	v, err := codec.ParseAnswer(body)
+	if err != nil {
+		return wire.Answer{}, err
 	}
-	v := gjson.Parse(doc)
 	s := &stream{}
 	s.chunk(v)
 	switch content := v.Get("candidates.0.content"); {
 	case content.Type != gjson.Null && !content.IsObject():
-		return wire.Answer{}, fmt.Errorf("%w: its content is no object", wire.ErrAnswer)
+		return wire.Answer{}, codec.NoAnswer("its content is no object")
 	case content.Get("role").Str == "model":
-		s.content = content.Raw // its bytes are what goes back
+		s.content = content.Raw // later requests send these bytes
 	}
 	a, err := s.Answer()
-	if err == nil && a.Stop == "" {
-		a.Stop = wire.StopOther
+	if err == nil {
+		a.Stop = cmp.Or(a.Stop, wire.StopOther)
 	}
 	return a, err
 }
@@ -41,51 +40,45 @@ func (Codec) DecodeAnswer(body []byte) (wire.Answer, error) {
 // NewStream returns the reader of a streamed answer; see wire.Answers.
 func (Codec) NewStream() wire.Stream { return &stream{} }
 
-// stream adds an answer up from responses that each hold a piece.
+// stream collects an answer from responses that each hold a piece.
 type stream struct {
-	id, model, reason string
-	parts             []*partialPart
-	content           string // as it came whole; empty for a stream
-	usage             wire.Usage
-	started           bool
+	answer  wire.Answer // without its message
+	parts   []*partialPart
+	content string // of an answer in one piece; empty for a stream
+	started bool
 }
 
 // Event takes a response; see wire.Stream. No event says that it is the last.
 func (s *stream) Event(data string) (wire.Progress, error) {
 	s.chunk(gjson.Parse(data))
-	return wire.Progress{Stop: s.stop(), Usage: s.usage}, nil
+	return wire.Progress{Stop: s.answer.Stop, Usage: s.answer.Usage}, nil
 }
 
 func (s *stream) chunk(v gjson.Result) {
-	s.id, s.model = cmp.Or(v.Get("responseId").Str, s.id), cmp.Or(v.Get("modelVersion").Str, s.model)
-	s.count(v.Get("usageMetadata"))
-	candidate := v.Get("candidates.0")
-	s.reason = cmp.Or(candidate.Get("finishReason").Str, v.Get("promptFeedback.blockReason").Str, s.reason)
-	s.started = s.started || candidate.IsObject() || s.reason != ""
+	a, candidate := &s.answer, v.Get("candidates.0")
+	a.ID, a.Model = cmp.Or(v.Get("responseId").Str, a.ID), cmp.Or(v.Get("modelVersion").Str, a.Model)
+	a.Reason = cmp.Or(candidate.Get("finishReason").Str, v.Get("promptFeedback.blockReason").Str, a.Reason)
+	a.Stop = codec.StopOf(a.Reason)
+	a.Usage = addUsage(a.Usage, v.Get("usageMetadata"))
+	s.started = s.started || candidate.IsObject() || a.Reason != ""
 	for part := range rawjson.Items(candidate.Get("content.parts")) {
 		s.part(part)
 	}
 }
 
-// count takes in a usage; what a later one counts is the whole.
-func (s *stream) count(v gjson.Result) {
-	n := func(name string, before int) int {
-		if c := v.Get(name); c.Type == gjson.Number && c.Num > 0 && c.Num < 1<<53 {
-			return int(c.Num)
-		}
-		return before
-	}
-	u := s.usage
+// addUsage updates the usage with the counts of a response, each of which is a total.
+func addUsage(u wire.Usage, v gjson.Result) wire.Usage {
+	n := func(name string, before int) int { return cmp.Or(rawjson.Count(v.Get(name)), before) }
 	written := n("candidatesTokenCount", u.Output-u.Reasoning)
 	u.Reasoning = n("thoughtsTokenCount", u.Reasoning)
 	u.Input, u.CacheRead, u.Output = n("promptTokenCount", u.Input), n("cachedContentTokenCount", u.CacheRead), written+u.Reasoning
 	u.Known = u.Input > 0 || u.Output > 0
 	u.Mixed = u.Known && (u.Mixed || n("toolUsePromptTokenCount", 0) > 0)
-	s.usage = u
+	return u
 }
 
-// part adds a part. The pieces of one text are put together, which streams cut
-// where they like; what carries a signature stays a part of its own.
+// part adds a part. Streams cut a text anywhere, so its pieces are joined again; a piece
+// with a signature stays a part of its own.
 func (s *stream) part(v gjson.Result) {
 	if last := len(s.parts) - 1; last >= 0 && isPlainText(v) {
 		if before := s.parts[last].first; isPlainText(before) && before.Get("thought").Bool() == v.Get("thought").Bool() {
@@ -96,7 +89,7 @@ func (s *stream) part(v gjson.Result) {
 	s.parts = append(s.parts, &partialPart{first: v})
 }
 
-// partialPart is a part, and the texts that were put to it.
+// partialPart is a part and the texts that later pieces add to it.
 type partialPart struct {
 	first gjson.Result
 	more  strings.Builder
@@ -115,39 +108,25 @@ func isPlainText(part gjson.Result) bool {
 
 // Answer reads the parts that came; see wire.Stream.
 func (s *stream) Answer() (wire.Answer, error) {
+	a := s.answer
 	if !s.started {
-		return wire.Answer{}, fmt.Errorf("%w: it has no candidate", wire.ErrAnswer)
-	}
-	a := wire.Answer{ID: s.id, Model: s.model, Reason: s.reason, Usage: s.usage, Stop: s.stop()}
-	content := s.content
-	if content == "" && len(s.parts) > 0 {
-		content = `{"role":"model","parts":` + rawjson.ArrayOf(s.parts, (*partialPart).whole) + `}`
+		return a, codec.NoAnswer("it has no candidate")
 	}
 	a.Message.Role = thread.Assistant
-	if content == "" {
+	raw := s.content
+	if raw == "" && len(s.parts) > 0 {
+		raw = `{"role":"model","parts":` + rawjson.ArrayOf(s.parts, (*partialPart).whole) + `}`
+	}
+	if raw == "" {
 		return a, nil // blocked, or nothing said
 	}
-	list, err := DecodeContents("[" + content + "]")
+	list, err := DecodeContents("[" + raw + "]")
 	if err != nil {
-		return a, fmt.Errorf("%w: %v", wire.ErrAnswer, err)
+		return a, codec.NoAnswer("%w", err)
 	}
 	a.Message = list[0]
 	if a.Stop == wire.StopEnd && len(a.Message.Calls()) > 0 {
 		a.Stop = wire.StopTool // the API says STOP
 	}
 	return a, nil
-}
-
-func (s *stream) stop() wire.Stop {
-	switch s.reason {
-	case "":
-		return ""
-	case "STOP":
-		return wire.StopEnd
-	case "MAX_TOKENS":
-		return wire.StopLength
-	case "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY":
-		return wire.StopFilter
-	}
-	return wire.StopOther
 }

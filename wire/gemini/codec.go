@@ -1,12 +1,11 @@
 // Package gemini reads, writes and checks requests of Gemini's generateContent
 // (the public API and Vertex AI), and reads its answers.
 //
-// A content of the request becomes one message, except that every function
-// response in it becomes a tool message of its own. Field names are read in
-// both spellings that clients send (functionCall, function_call) and written in
-// the first. The model is named in the URL and not in the body, so that
-// Prompt.Model stays empty; Gemini has no cache marks, so that cache points
-// are ignored.
+// A content of the request becomes one message, except that each function response in it
+// becomes a tool message of its own. Field names are read in both spellings that clients
+// send (functionCall, function_call) and written in the first. Prompt.Model stays empty,
+// because the URL names the model, and cache points are ignored, because Gemini has no
+// cache marks.
 package gemini
 
 import (
@@ -14,8 +13,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// Codec reads, writes and checks generateContent requests. The zero value is
-// ready, and safe for concurrent use.
+// Codec reads, writes and checks generateContent requests. The zero value is ready to use
+// and safe for concurrent use.
 type Codec struct{}
 
 var _ wire.Codec = Codec{}
@@ -23,29 +22,26 @@ var _ wire.Codec = Codec{}
 // API returns wire.Gemini.
 func (Codec) API() string { return wire.Gemini }
 
-// Decode reads a request body. The error wraps wire.ErrFormat and names the
-// JSON path at which the body stops being a generateContent request. Blocks of
-// unknown type are kept as opaque parts, fields of unknown name in the body
-// that Prompt.Source holds.
+// Decode reads a request body. The error wraps wire.ErrFormat and names the JSON path of
+// what is wrong. Parts of unknown type become opaque parts; unknown fields stay in the
+// body that Prompt.Source holds.
 func (Codec) Decode(body []byte) (*prompt.Prompt, error) { return decode(string(body)) }
 
-// Encode writes a request body. What Decode returned comes back byte for byte.
-// Where messages were replaced, every other content keeps its bytes, with one
-// exception: a content that stands beside a rewritten one of the same role is
-// merged with it, because Gemini wants the roles to alternate; then its parts
-// keep their bytes. The same holds for calls that come to stand directly after
-// another content of the model, because what stood between was left out.
+// Encode writes a request body. A prompt that Decode returned comes back byte for byte.
+// Where messages were replaced, every other content keeps its bytes, with one exception: a
+// content next to a rewritten one of the same role is merged with it, because Gemini wants
+// the roles to alternate; then only its parts keep their bytes. Calls that follow another
+// content of the model, because what was between them is gone, are merged too.
 //
-// The answers to a batch of calls stand alone in the content after it, in the
-// order of the calls; a user's words that follow become a content of their own,
-// unless they shared a content with an answer in the request that was read.
+// The responses to a batch of calls are a content of their own after it, in the order of
+// the calls. The user's text after them becomes another content, unless it shared one with
+// a response in the request that was read.
 //
-// A prompt of another API is translated: reasoning, opaque parts and tools that
-// the other provider defines are left out, names are made to fit, and the first
-// call of every step gets the value with which Gemini 3 accepts calls that it has
-// not signed. Encode returns no error.
+// A prompt of another API is translated: its reasoning, opaque parts and provider-defined
+// tools are left out, names are made to fit, and the first call of each step gets the value
+// with which Gemini 3 accepts calls that it has not signed. Encode returns no error.
 func (Codec) Encode(p *prompt.Prompt) ([]byte, error) { return encode(p), nil }
 
-// Validate checks a body against the published rules of generateContent. Rules
-// that only Vertex AI or only older models enforce are given as advice.
-func (Codec) Validate(body []byte) []wire.Problem { return validate(string(body)) }
+// Validate checks a body against the published rules of generateContent. Rules that only
+// Vertex AI or older models enforce are reported as advice.
+func (Codec) Validate(body []byte) []wire.Problem { return validate(body) }

@@ -6,24 +6,23 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
-	"github.com/palimpsest-ai/palimpsest/wire/internal/frames"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
-// continuesText stands where a request would begin with the model, or where
-// nothing of a conversation can be said here: the API wants a user first.
+// continuesText is the first user content of a request that would begin with the model, or
+// have no content at all: the API wants the user first.
 const continuesText = "(conversation continues)"
 
-// unit is what one content is made from: a content that was read and is
-// whole, or one message.
+// unit is a content that was read and is still whole, or one message to be written.
 type unit struct {
 	messages []*thread.Message
 	raw      string // the content's bytes, "" for a message to be written
 	model    bool   // who speaks
 }
 
-// layoutContents returns the contents of a prompt, one JSON text each. It looks at one
-// run of units of the same speaker after the other: a run of nothing but whole
-// contents stays as it is, any other is written anew.
+// layoutContents returns the contents of a prompt as JSON. It goes through the runs of
+// units of one speaker: a run of only whole contents stays as it is, any other is written
+// anew.
 func layoutContents(p *prompt.Prompt) []string {
 	w := writer{names: map[string]string{}}
 	units := w.units(p.Messages)
@@ -59,9 +58,9 @@ func layoutContents(p *prompt.Prompt) []string {
 	return out
 }
 
-// isSpliced reports whether the contents go into a body that was read. There a
-// content that was read may come first whoever speaks in it: bytes are kept,
-// and what may be taken away from before it is for the renderer to know.
+// isSpliced reports whether the contents go into a body that was read. There any content
+// that was read may come first, whoever speaks in it: its bytes are kept, and the renderer
+// answers for what it removed before.
 func isSpliced(p *prompt.Prompt) bool { return p.Source != nil && p.Source.API == wire.Gemini }
 
 // isWhole reports whether a run consists of contents as they were read.
@@ -69,10 +68,10 @@ func isWhole(run []unit) bool {
 	return !slices.ContainsFunc(run, func(u unit) bool { return u.raw == "" })
 }
 
-// isRefused reports whether a run of the model's contents has become one that
-// every version of the API refuses: calls after another model content, which
-// did not stand there when they were read. What only Vertex AI may refuse,
-// two contents of one role in a row, is no reason to change bytes.
+// isRefused reports whether every version of the API would refuse a run of the model's
+// contents, because calls now follow another model content that was not there when they
+// were read. Two contents of one role in a row, which only Vertex AI may refuse, are no
+// reason to change bytes.
 func isRefused(run []unit) bool {
 	for i := 1; i < len(run) && run[0].model; i++ {
 		before, after := run[i-1].messages[0].Frame, run[i].messages[0].Frame
@@ -90,14 +89,14 @@ func messages(run []unit) (all []*thread.Message) {
 	return all
 }
 
-// units cuts the messages into units. Messages that leave nothing to send,
-// such as another provider's reasoning alone, make none.
+// units divides the messages into units, without those that have nothing to send, such as
+// only another provider's reasoning.
 func (w *writer) units(list []thread.Message) []unit {
 	var units []unit
 	for i := 0; i < len(list); {
 		m := &list[i]
 		u := unit{model: m.Role == thread.Assistant}
-		if n := frames.WholeFrame(list[i:], wire.Gemini); n > 0 {
+		if n := codec.WholeFrame(list[i:], wire.Gemini); n > 0 {
 			u.raw = m.Frame.Raw()
 			for k := range n {
 				u.messages = append(u.messages, &list[i+k])
@@ -115,8 +114,8 @@ func (w *writer) units(list []thread.Message) []unit {
 	return units
 }
 
-// noteCalls notes the names of the calls that the answers after them will name. An
-// id may be used again later for another call.
+// noteCalls records the names of calls for the responses after them. A later call may use
+// the same id.
 func (w *writer) noteCalls(list []*thread.Message) {
 	for _, m := range list {
 		for _, c := range m.Calls() {
@@ -141,10 +140,9 @@ func (w *writer) model(list []*thread.Message) (parts []string) {
 	return parts
 }
 
-// user writes a run of the user's messages. Answers come first, in the order
-// of the calls, in a content of their own; the other parts follow in a second
-// one. Only where both stood together in the content that they were read from
-// they stay together.
+// user writes a run of the user's messages. Responses come first, in the order of the
+// calls, in a content of their own, and the other parts follow in a second one. They stay
+// together only if they were read from one content.
 func (w *writer) user(run []unit, calls []*thread.Message) []string {
 	var answers, others []*thread.Message
 	for _, m := range messages(run) {
@@ -202,8 +200,8 @@ func isMixed(answers, others []*thread.Message) bool {
 	return false
 }
 
-// rawOf returns the bytes of the whole contents that a group consists of; nil
-// when it holds any other message.
+// rawOf returns the bytes of the whole contents that make up a group; nil if it holds any
+// other message.
 func rawOf(run []unit, group []*thread.Message) (raw []string) {
 	for len(group) > 0 {
 		at := slices.IndexFunc(run, func(u unit) bool { return u.messages[0] == group[0] })

@@ -9,30 +9,20 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
-// decodeError makes an error of Decode.
-func decodeError(path, problem string) error {
-	return fmt.Errorf("gemini: %s: %s: %w", path, problem, wire.ErrFormat)
-}
+// format reports bodies that are not requests of this API.
+const format = codec.Format("gemini")
 
-// openDocument cuts a body that is known to be JSON into its members, by their names in
-// camel case. One of those read here that stands twice is refused: it would be
-// unclear which of the two the provider reads.
+// openDocument opens a body that is known to be JSON, its names in camel case.
 func openDocument(body string) (*rawjson.Document, error) {
-	d, ok := rawjson.Open(body, camel)
-	if !ok {
-		return nil, decodeError("body", "want one JSON object; send the body of a generateContent request")
-	}
-	if name := d.FirstDuplicate("contents", "systemInstruction", "tools", "generationConfig"); name != "" {
-		return nil, decodeError(name, "stands twice; send it once")
-	}
-	return d, nil
+	return format.Open(body, camel, "contents", "systemInstruction", "tools", "generationConfig")
 }
 
 func decode(body string) (*prompt.Prompt, error) {
-	if !rawjson.Valid(body) {
-		return nil, decodeError("body", fmt.Sprintf("want one JSON object that nests at most %d deep", rawjson.MaxDepth))
+	if err := format.Check(body); err != nil {
+		return nil, err
 	}
 	d, err := openDocument(body)
 	if err != nil {
@@ -60,11 +50,11 @@ func maxOutput(d *rawjson.Document) int {
 	return int(field(d.Get("generationConfig"), "maxOutputTokens").Int())
 }
 
-// DecodeContents reads an array of contents by itself, as importers of
-// recorded sessions have it. The error wraps wire.ErrFormat.
+// DecodeContents reads an array of contents that stands alone, as session files hold it.
+// The error wraps wire.ErrFormat.
 func DecodeContents(array string) ([]thread.Message, error) {
-	if !rawjson.Valid(array) {
-		return nil, decodeError("contents", fmt.Sprintf("want one JSON array that nests at most %d deep", rawjson.MaxDepth))
+	if err := format.Check(array); err != nil {
+		return nil, err
 	}
 	messages, _, err := decodeContents(gjson.Parse(array))
 	return messages, err
@@ -72,40 +62,30 @@ func DecodeContents(array string) ([]thread.Message, error) {
 
 // decodeSystem reads the parts of the system instruction, one block each.
 func decodeSystem(v gjson.Result) (blocks []prompt.System, err error) {
-	if !v.Exists() || v.Type == gjson.Null {
+	if v.Type == gjson.Null {
 		return nil, nil
 	}
 	if !v.IsObject() {
-		return nil, decodeError("systemInstruction", "want an object with parts")
+		return nil, format.Errorf("systemInstruction", "want an object with parts")
 	}
-	parts := field(v, "parts")
-	if parts.Exists() && !parts.IsArray() {
-		return nil, decodeError("systemInstruction.parts", "want an array")
-	}
-	list, bad := rawjson.Objects(parts, nil)
-	if bad >= 0 {
-		return nil, decodeError(fmt.Sprintf("systemInstruction.parts[%d]", bad), "want an object")
-	}
+	list, err := format.Objects("systemInstruction.parts", field(v, "parts"), "an object")
 	for _, part := range list {
 		blocks = append(blocks, prompt.System{Text: field(part, "text").Str, Role: "instructions", Source: sourceOf(part.Raw)})
 	}
-	return blocks, nil
+	return blocks, err
 }
 
 func sourceOf(raw string) thread.Source { return thread.Source{API: wire.Gemini, Raw: raw} }
 
+// isOwn reports whether s holds JSON of this API.
+func isOwn(s thread.Source) bool { return s.API == wire.Gemini && s.Raw != "" }
+
 // decodeTools reads the declarations of all functions, and the tools that the
 // provider runs itself, each under its field name.
 func decodeTools(v gjson.Result) (tools []prompt.Tool, err error) {
-	if !v.Exists() || v.Type == gjson.Null {
-		return nil, nil
-	}
-	if !v.IsArray() {
-		return nil, decodeError("tools", "want an array")
-	}
-	elements, bad := rawjson.Objects(v, nil)
-	if bad >= 0 {
-		return nil, decodeError(fmt.Sprintf("tools[%d]", bad), "want an object")
+	elements, err := format.Objects("tools", v, "an object")
+	if err != nil {
+		return nil, err
 	}
 	for n, element := range elements {
 		for _, f := range rawjson.FieldsOf(element, nil) {
@@ -114,7 +94,7 @@ func decodeTools(v gjson.Result) (tools []prompt.Tool, err error) {
 				continue
 			}
 			if !f.Value.IsArray() {
-				return nil, decodeError(fmt.Sprintf("tools[%d].functionDeclarations", n), "want an array")
+				return nil, format.Errorf(fmt.Sprintf("tools[%d].functionDeclarations", n), "want an array")
 			}
 			for d := range rawjson.Items(f.Value) {
 				schema := field(d, "parametersJsonSchema")
@@ -128,8 +108,8 @@ func decodeTools(v gjson.Result) (tools []prompt.Tool, err error) {
 	return tools, nil
 }
 
-// reader cuts contents into messages and finds the calls that responses
-// without an id answer.
+// reader splits contents into messages and finds the calls that responses without an id
+// answer.
 type reader struct {
 	messages []thread.Message
 	seen     map[string]bool // ids of all calls so far
@@ -143,7 +123,7 @@ type openCall struct{ id, name string }
 
 func decodeContents(v gjson.Result) ([]thread.Message, int, error) {
 	if !v.IsArray() {
-		return nil, 0, decodeError("contents", "want an array of contents")
+		return nil, 0, format.Errorf("contents", "want an array of contents")
 	}
 	r := reader{seen: map[string]bool{}}
 	n := 0
@@ -159,7 +139,7 @@ func decodeContents(v gjson.Result) ([]thread.Message, int, error) {
 // content appends the messages of one content.
 func (r *reader) content(v gjson.Result, position int) error {
 	fail := func(below, problem string) error {
-		return decodeError(fmt.Sprintf("contents[%d]%s", position, below), problem)
+		return format.Errorf(fmt.Sprintf("contents[%d]%s", position, below), "%s", problem)
 	}
 	if !v.IsObject() {
 		return fail("", "want an object with role and parts")
@@ -172,11 +152,11 @@ func (r *reader) content(v gjson.Result, position int) error {
 	if parts.Exists() && !parts.IsArray() {
 		return fail(".parts", "want an array")
 	}
-	first := len(r.messages)
 	list, bad := rawjson.Objects(parts, nil)
 	if bad >= 0 {
 		return fail(fmt.Sprintf(".parts[%d]", bad), "want an object")
 	}
+	first := len(r.messages)
 	switch who := role.Str; who {
 	case "model":
 		if !r.model {
@@ -191,7 +171,7 @@ func (r *reader) content(v gjson.Result, position int) error {
 		for _, part := range list {
 			r.userPart(part, first)
 		}
-		if len(r.messages) == first { // no parts: the content keeps its place all the same
+		if len(r.messages) == first { // an empty content keeps its place
 			r.messages = append(r.messages, thread.Message{Role: thread.User})
 		}
 	default:
@@ -221,8 +201,8 @@ func (r *reader) modelPart(v gjson.Result) thread.Part {
 	return call
 }
 
-// userPart appends a part of a user's content: a response as a message of its
-// own, anything else to the user message that it continues.
+// userPart appends a part of a user's content: a response as a message of its own, any
+// other part to the current user message.
 func (r *reader) userPart(v gjson.Result, first int) {
 	part := decodePart(v, false)
 	if result, ok := part.(thread.ToolResult); ok {
@@ -237,9 +217,9 @@ func (r *reader) userPart(v gjson.Result, first int) {
 	r.messages = append(r.messages, thread.Message{Role: thread.User, Parts: []thread.Part{part}})
 }
 
-// answer finds the id of the call that a response answers: its own where a call
-// has it, else that of the first open call of the same name. A response to
-// nothing keeps its own id, or gets one that no call has.
+// answer returns the id of the call that a response answers: its own if a call has it, else
+// that of the first open call with the same name. A response without a call keeps its own
+// id, or gets one that no call has.
 func (r *reader) answer(id, name string) string {
 	at := -1
 	for i, c := range r.open {

@@ -9,11 +9,10 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
-	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// encode writes the body of a prompt: the one it was read from with the
-// members exchanged that differ, or a new one.
+// encode writes the body of a prompt: a new one, or the one it was read from with the
+// members that differ replaced.
 func encode(p *prompt.Prompt) []byte {
 	d := openMember(gjson.Result{})
 	if isSpliced(p) {
@@ -40,7 +39,7 @@ func writeSystem(blocks []prompt.System, old gjson.Result) string {
 	var parts []string
 	for _, s := range blocks {
 		switch {
-		case s.API == wire.Gemini && s.Raw != "":
+		case isOwn(s.Source):
 			parts = append(parts, s.Raw)
 		case s.Text != "":
 			parts = append(parts, textPart(s.Text))
@@ -54,10 +53,9 @@ func writeSystem(blocks []prompt.System, old gjson.Result) string {
 	return string(d.Bytes())
 }
 
-// writeTools writes the declarations of functions that follow each other into
-// one element, and each tool of the provider into one of its own. Tools that
-// another provider defines have no schema that could be declared and are left
-// out.
+// writeTools writes consecutive function declarations into one element, and each tool of
+// the provider into its own. Tools that another provider defines have no schema to declare
+// and are left out.
 func writeTools(tools []prompt.Tool) string {
 	var elements, declarations []string
 	flush := func() {
@@ -69,10 +67,10 @@ func writeTools(tools []prompt.Tool) string {
 	for i := range tools {
 		t := &tools[i]
 		switch {
-		case t.API == wire.Gemini && t.Raw != "" && isBuiltIn(t):
+		case isOwn(t.Source) && isBuiltIn(t):
 			flush()
 			elements = append(elements, t.Raw)
-		case t.API == wire.Gemini && t.Raw != "":
+		case isOwn(t.Source):
 			declarations = append(declarations, t.Raw)
 		case t.API == "" || t.Schema != "":
 			declarations = append(declarations, declaration(t))
@@ -85,8 +83,8 @@ func writeTools(tools []prompt.Tool) string {
 	return rawjson.Array(elements)
 }
 
-// isBuiltIn reports whether a tool of ours was read from a field of its own, and
-// not from the function declarations.
+// isBuiltIn reports whether a tool of this API was read from a field of its own, not from
+// the function declarations.
 func isBuiltIn(t *prompt.Tool) bool {
 	for first := range rawjson.Members(gjson.Parse(t.Raw)) {
 		return first == t.Name && t.Schema == ""
@@ -94,8 +92,8 @@ func isBuiltIn(t *prompt.Tool) bool {
 	return false
 }
 
-// declaration declares a function. Its schema goes into the field that takes
-// JSON schema as it is, because the older one knows only a part of it.
+// declaration declares a function. Its schema goes into the field that accepts any JSON
+// schema; the older field supports only a part.
 func declaration(t *prompt.Tool) string {
 	o := new(rawjson.Object).Str("name", functionName(t.Name))
 	if t.Description != "" {
@@ -107,8 +105,7 @@ func declaration(t *prompt.Tool) string {
 	return o.String()
 }
 
-// writeMaxOutput sets the output limit among the other settings, or takes it
-// out when it is 0.
+// writeMaxOutput sets the output limit among the other settings, or removes it if it is 0.
 func writeMaxOutput(old gjson.Result, limit int) string {
 	d, value := openMember(old), ""
 	if limit > 0 {
@@ -118,7 +115,7 @@ func writeMaxOutput(old gjson.Result, limit int) string {
 	return string(d.Bytes())
 }
 
-// openMember opens a member of the body, to exchange what is in it.
+// openMember opens a member of the body to change what is in it.
 func openMember(old gjson.Result) *rawjson.Document {
 	d, ok := rawjson.Open(old.Raw, camel)
 	if !ok {

@@ -70,12 +70,12 @@ func TestTranslateCalls(t *testing.T) {
 		`{"role":"user","parts":[{"text":"go"}]}`,
 		`{"role":"model","parts":[{"text":"I go."},`+
 			`{"functionCall":{"id":"c1","name":"read","args":{"n": 12345678901234567890}},`+skip+`},`+
-			`{"functionCall":{"name":"mcp_read_file_ced71ffe","args":{"input":"free \"text\""}}},`+
+			`{"functionCall":{"name":"mcp_read_file_5326b771","args":{"input":"free \"text\""}}},`+
 			`{"functionCall":{"id":"c3","name":"read","args":{"input":[1]}}},`+
 			`{"functionCall":{"id":"c4","name":"read","args":{}}}]}`,
 		`{"role":"user","parts":[`+
 			`{"functionResponse":{"id":"c1","name":"read","response":{"error":"no"}}},`+
-			`{"functionResponse":{"name":"mcp_read_file_ced71ffe","response":{"output":"two"}}},`+
+			`{"functionResponse":{"name":"mcp_read_file_5326b771","response":{"output":"two"}}},`+
 			`{"functionResponse":{"id":"c3","name":"read","response":{"b":1, "a":2},"parts":[{"inlineData":{"mimeType":"image/png","data":"AAAA"}}]}},`+
 			`{"functionResponse":{"id":"c4","name":"read","response":{"output":"four"}}}]}`,
 	)
@@ -142,7 +142,7 @@ func TestTranslateMedia(t *testing.T) {
 		user(`{"inlineData":{"mimeType":"image/png","data":"AAAA"}},`+
 			`{"inlineData":{"mimeType":"image/webp","data":"BBBB"}},`+
 			`{"fileData":{"mimeType":"application/pdf","fileUri":"https://example.com/a"}},`+
-			`{"text":"notes"},{"text":"[file a.bin]"}`))
+			`{"text":"notes"},{"text":"[file: a.bin]"}`))
 }
 
 func TestTranslateRest(t *testing.T) {

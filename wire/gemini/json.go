@@ -8,8 +8,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
-// camel returns a field name in the spelling of the REST reference. Google's
-// JSON parser takes the names of the protocol definition (snake case) as well.
+// camel returns a field name in the spelling of the REST reference. Google's JSON parser
+// also accepts the names of the protocol definition, in snake case.
 func camel(name string) string {
 	if !strings.Contains(name, "_") {
 		return name
@@ -28,7 +28,7 @@ func camel(name string) string {
 	return string(b)
 }
 
-// members finds the members of an object, by their names in camel case.
+// members returns the members of an object, with their names in camel case.
 func members(object gjson.Result, into rawjson.Fields) rawjson.Fields {
 	into = rawjson.FieldsOf(object, into)
 	for i := range into {
@@ -37,8 +37,8 @@ func members(object gjson.Result, into rawjson.Fields) rawjson.Fields {
 	return into
 }
 
-// field returns the member of an object by its camel-case name, in either
-// spelling. Where a name stands twice the last one counts, as for most parsers.
+// field returns the member of an object with this camel-case name, in either spelling. If
+// there are two, the last one counts, as for most parsers.
 func field(object gjson.Result, name string) gjson.Result {
 	if !object.IsObject() {
 		return gjson.Result{}

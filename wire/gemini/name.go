@@ -1,13 +1,13 @@
 package gemini
 
 import (
-	"fmt"
-	"hash/fnv"
 	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
-// nameLength is the longest function name that every version of the API takes,
-// in characters; the newest takes wideLength and colons besides.
+// nameLength is the length limit of function names in every version of the API, in
+// characters; the newest allows wideLength, and colons.
 const (
 	nameLength = 64
 	wideLength = 128
@@ -41,24 +41,5 @@ func isName(name string, limit int) bool {
 	return name != "" && len(name) <= limit
 }
 
-// functionName makes a tool's name fit. A name that had to change ends with a
-// hash of the original, so that different tools stay different; the same tool
-// gets the same name in its declaration, its calls and its results.
-func functionName(name string) string {
-	if isPlainName(name) {
-		return name
-	}
-	h := fnv.New32a()
-	h.Write([]byte(name))
-	tail := fmt.Sprintf("_%08x", h.Sum32())
-	b := []byte(name)
-	for i, c := range b {
-		if !nameChar(c, false) {
-			b[i] = '_'
-		}
-	}
-	if len(b) == 0 || !nameChar(b[0], true) {
-		b = append([]byte{'_'}, b...)
-	}
-	return string(b[:min(len(b), nameLength-len(tail))]) + tail
-}
+// functionName returns a tool's name as every version of the API accepts it.
+func functionName(name string) string { return codec.FitName(name, nameLength, nameChar) }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/media"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -19,8 +20,8 @@ type fields struct {
 	unknown   string // the first field that is neither data nor known
 }
 
-// isData are the fields of which a part has exactly one ("data" is a union in the
-// API's definition), and beside those that may stand beside it.
+// A part has exactly one of the fields in isData (a union in the API's definition), and may
+// also have those in beside.
 var (
 	isData = map[string]bool{
 		"text": true, "inlineData": true, "fileData": true, "functionCall": true, "functionResponse": true,
@@ -29,8 +30,8 @@ var (
 	beside = map[string]bool{"videoMetadata": true, "mediaResolution": true, "partMetadata": true}
 )
 
-// cutPart reads the members of a part. A member that is null counts as absent,
-// as for every parser of protocol messages.
+// cutPart reads the members of a part. A null member counts as absent, as in every parser
+// of protocol messages.
 func cutPart(part gjson.Result) (f fields) {
 	for _, m := range rawjson.FieldsOf(part, make(rawjson.Fields, 0, 4)) {
 		switch name := camel(m.Name); {
@@ -49,9 +50,8 @@ func cutPart(part gjson.Result) (f fields) {
 	return f
 }
 
-// decodePart reads one part. Calls come only from models, responses only from
-// users; on the wrong side they are kept as opaque parts. A call or response
-// without an id has an empty one.
+// decodePart reads one part. Calls come only from models and responses only from users; on
+// the wrong side they become opaque parts. The id of a call or response may be empty.
 func decodePart(v gjson.Result, model bool) thread.Part {
 	source := sourceOf(v.Raw)
 	f := cutPart(v)
@@ -114,8 +114,8 @@ func decodeResponse(v gjson.Result, source thread.Source) thread.ToolResult {
 	}
 	for part := range rawjson.Items(f.Get("parts")) {
 		if field(part, "functionResponse").Exists() {
-			// The API takes media here. A result in a result stays as it is, or
-			// each level would be read once more for the ones around it.
+			// Only media are expected here. A result inside a result stays opaque, or
+			// each level would be read again for every level around it.
 			r.Content = append(r.Content, thread.Opaque{Kind: "functionResponse", Source: sourceOf(part.Raw)})
 			continue
 		}
@@ -124,11 +124,9 @@ func decodeResponse(v gjson.Result, source thread.Source) thread.ToolResult {
 	return r
 }
 
-// readResponse returns what a person would read in a function's response: the
-// text where it is an object around nothing but a text (the API leaves the name
-// of that member to the client), the items of content that MCP servers give
-// where all of them are text, else the JSON. A response with a member "error"
-// tells of a failure.
+// readResponse returns the readable form of a function's response: the text of an object
+// with one text member (whose name the API leaves to the client), the joined texts of an
+// MCP server's content, or else the JSON. A member "error" means a failure.
 func readResponse(response gjson.Result) (text string, failed bool) {
 	if response.Type == gjson.String {
 		return response.Str, false
@@ -146,7 +144,7 @@ func readResponse(response gjson.Result) (text string, failed bool) {
 	return response.Raw, failed
 }
 
-// soleText reads the only member of a response; false when it is no text.
+// soleText reads the only member of a response. It is false if that is not text.
 func soleText(name string, only gjson.Result) (string, bool) {
 	if only.Type == gjson.String {
 		return only.Str, true
@@ -169,25 +167,6 @@ func soleText(name string, only gjson.Result) (string, bool) {
 func decodeMedia(v gjson.Result) (m thread.Media, ok bool) {
 	f := members(v, make(rawjson.Fields, 0, 4))
 	m = thread.Media{MIME: f.Str("mimeType"), Data: f.Str("data"), URL: f.Str("fileUri"), Name: f.Str("displayName")}
-	m.Type = mediaType(m.MIME)
+	m.Type = media.ClassOf(m.MIME)
 	return m, (m.Data == "") != (m.URL == "")
-}
-
-// mediaType returns the class of a MIME type.
-func mediaType(mime string) thread.MediaType {
-	class, _, _ := strings.Cut(mime, "/")
-	switch class {
-	case "image":
-		return thread.Image
-	case "audio":
-		return thread.Audio
-	case "video":
-		return thread.Video
-	case "text":
-		return thread.Document
-	}
-	if mime == "application/pdf" {
-		return thread.Document
-	}
-	return thread.File
 }

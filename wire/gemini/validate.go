@@ -6,7 +6,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/internal/shape"
 )
@@ -36,7 +35,7 @@ const (
 	ruleDeclaration = "declaration"
 )
 
-// What parts of the body have to be.
+// The shapes of parts of the body.
 var (
 	filled = shape.Shape{Is: shape.String, Filled: true}
 	some   = shape.Shape{Is: shape.Array, Filled: true}
@@ -59,10 +58,9 @@ var (
 		})).Explain(ruleDeclaration, "want an object"),
 	}
 
-	// The fields of a request beside those that are checked: the public API's and
-	// those of Vertex AI.
+	// The fields of a request, those of the public API and of Vertex AI.
 	known = map[string]bool{
-		"model": true, "toolConfig": true, "safetySettings": true, "generationConfig": true, "cachedContent": true,
+		"contents": true, "systemInstruction": true, "tools": true, "model": true, "toolConfig": true, "safetySettings": true, "generationConfig": true, "cachedContent": true,
 		"labels": true, "modelArmorConfig": true, "serviceTier": true, "store": true,
 	}
 )
@@ -70,47 +68,37 @@ var (
 func objectOrNothing(v gjson.Result) bool { return v.Type == gjson.Null || v.IsObject() }
 
 // checker collects problems.
-type checker struct{ shape.Checker }
+type checker struct{ shape.Body }
 
-func validate(body string) []wire.Problem {
-	c := checker{shape.Checker{Absent: true, Get: field}}
-	if !utf8.ValidString(body) {
-		c.Refuse(0, "", ruleJSON, "the body is not UTF-8; encode it anew")
+func validate(body []byte) []wire.Problem {
+	c := checker{shape.Body{Checker: shape.Checker{Absent: true, Get: field}}}
+	if !utf8.Valid(body) {
+		c.Refuse(0, "body", ruleJSON, "the body is not UTF-8; encode it anew")
 	}
-	root := gjson.Parse(body)
-	switch {
-	case !rawjson.Valid(body):
-		c.Refuse(0, "", ruleJSON, "the body is not valid JSON, or nests deeper than %d", rawjson.MaxDepth)
-	case !root.IsObject():
-		c.Refuse(0, "", ruleJSON, "the body is not a JSON object")
-	default:
-		c.body(root)
+	if c.Open(body, camel, func(name string, v gjson.Result) {
+		c.Refuse(v.Index, name, ruleField, "the field stands twice; send it once")
+	}) {
+		c.body()
 	}
 	return c.Problems()
 }
 
-func (c *checker) body(root gjson.Result) {
-	cached := field(root, "cachedContent").Str != ""
-	seen := map[string]bool{}
-	for key, value := range rawjson.Members(root) {
-		name := camel(key)
-		if seen[name] {
-			c.Refuse(value.Index, name, ruleField, "the field stands twice; send it once")
-		}
-		seen[name] = true
-		switch {
-		case name == "contents":
-			c.contents(value, cached)
-		case name == "systemInstruction" && value.Type != gjson.Null:
-			c.system(value)
-		case name == "tools" && value.Type != gjson.Null:
-			c.tools(value)
-		case name != "systemInstruction" && name != "tools" && !known[name]:
-			c.Advise(value.Index, name, ruleField, "unknown field; Vertex AI refuses it")
+func (c *checker) body() {
+	for name, v := range c.Members {
+		if !known[name] {
+			c.Advise(v.Index, name, ruleField, "unknown field; Vertex AI refuses it")
 		}
 	}
-	if !seen["contents"] {
+	if v := c.Value("contents"); v.Exists() {
+		c.contents(v, c.Value("cachedContent").Str != "")
+	} else {
 		c.Refuse(math.MaxInt, "contents", ruleContents, "contents are missing; send at least one user content")
+	}
+	if v := c.Value("systemInstruction"); v.Type != gjson.Null {
+		c.system(v)
+	}
+	if v := c.Value("tools"); v.Type != gjson.Null {
+		c.tools(v)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 var (
 	filledMedia = func(say string) *shape.Shape { return filled.Explain(ruleMedia, say) }
 
-	// The fields of which a part has exactly one, and what they have to be; a text
-	// is looked at by itself.
+	// The fields of which a part has exactly one, and their shapes; checker.text checks
+	// texts.
 	dataShapes = map[string]*shape.Shape{
 		"text": {},
 		"inlineData": shape.Members(
@@ -28,16 +28,16 @@ var (
 		"toolCall":            shape.Members(),
 		"toolResponse":        shape.Members(),
 	}
-	// Those that may stand beside it.
+	// The fields that a part may also have.
 	besideData = map[string]bool{"thought": true, "thoughtSignature": true, "videoMetadata": true, "mediaResolution": true, "partMetadata": true}
 )
 
-// checkedContent is what the rules of order need to know of a content.
+// checkedContent is what the rules across contents need to know of one.
 type checkedContent struct {
 	at        int
 	path      string
 	model     bool
-	bad       bool // not readable: nothing is said about its neighbours
+	bad       bool // not readable: its neighbours are not checked against it
 	calls     []checkedCall
 	responses []checkedCall
 	words     bool // parts other than responses
@@ -51,8 +51,8 @@ type checkedCall struct {
 	path      string
 }
 
-// contents checks the contents: each by itself, then their order. cached says
-// that the conversation began in cached content.
+// contents checks each content by itself, then their order. cached means that the
+// conversation began in cached content.
 func (c *checker) contents(v gjson.Result, cached bool) {
 	c.Check(v.Index, "contents", v, contentsShape)
 	var turns []checkedContent
@@ -131,12 +131,11 @@ func (c *checker) pair(calls, responses *checkedContent) {
 	}
 }
 
-// missingSignatures tells which contents lack a thought signature. Gemini 3
-// checks the current turn only, which begins at the user's last words, and
-// wants one on the first call of every step in it. A request can be known to
-// be for a signing model only by the signatures that its other calls have;
-// values that stand for "no signature" do not count. Models before Gemini 3 sign
-// the first part of a step, whatever it is, and check nothing.
+// missingSignatures returns the contents that lack a thought signature. Gemini 3 checks
+// only the current turn, which begins at the last user text, and wants a signature on the
+// first call of every step in it. Only the signatures of other calls show that a request is
+// for a model that signs; values that mean "no signature" do not count. Models before
+// Gemini 3 sign the first part of a step, whatever it is, and check nothing.
 func missingSignatures(turns []checkedContent) map[int]bool {
 	signing := slices.ContainsFunc(turns, func(t checkedContent) bool {
 		return slices.ContainsFunc(t.calls, func(call checkedCall) bool { return isSeal(call.signature) })
@@ -156,9 +155,9 @@ func missingSignatures(turns []checkedContent) map[int]bool {
 	return missing
 }
 
-// isSeal reports whether a signature was made by a model: it is none of the two
-// values that the guide gives for calls that no model signed, and not the first
-// of them in base64, in which form some clients send it.
+// isSeal reports whether a model made a signature. It is false for the two values that the
+// guide gives for unsigned calls, and for the first of them in base64, as some clients
+// send it.
 func isSeal(signature string) bool {
 	switch signature {
 	case "", "skip_thought_signature_validator", "context_engineering_is_the_way_to_go",
@@ -208,8 +207,8 @@ type checkedPart struct {
 	unknown   string // the first field that may not stand there
 }
 
-// readPart finds the members of a part. One that is null counts as absent, as for
-// every parser of protocol messages.
+// readPart reads the members of a part. A null member counts as absent, as in every parser
+// of protocol messages.
 func readPart(v gjson.Result) (p checkedPart) {
 	for key, value := range rawjson.Members(v) {
 		name := camel(key)
@@ -227,7 +226,7 @@ func readPart(v gjson.Result) (p checkedPart) {
 	return p
 }
 
-// part checks one part and notes in t what the rules of order need.
+// part checks one part and records in t what the rules across contents need.
 func (c *checker) part(t *checkedContent, v gjson.Result, path string) {
 	if !c.Check(t.at, path, v, shape.Members().Explain(rulePart, "want an object")) {
 		return
@@ -273,7 +272,7 @@ func (c *checker) text(t *checkedContent, p checkedPart, path string) {
 	}
 }
 
-// noteCall notes a call or a response.
+// noteCall checks and records a call or a response.
 func (c *checker) noteCall(t *checkedContent, p checkedPart, path string) {
 	n := checkedCall{id: field(p.data, "id").Str, name: field(p.data, "name").Str, signature: p.signature, path: path}
 	switch p.kind {

@@ -37,8 +37,8 @@ func TestRules(t *testing.T) {
 		rule, path string
 		bad, good  string
 	}{
-		{"json", "", `{"contents":[`, request(hello)},
-		{"json", "", "{\"contents\":[{\"parts\":[{\"text\":\"\xff\"}]}]}", request(user(`{"text":"\ufffd"}`))},
+		{"json", "body", `{"contents":[`, request(hello)},
+		{"json", "body", "{\"contents\":[{\"parts\":[{\"text\":\"\xff\"}]}]}", request(user(`{"text":"\ufffd"}`))},
 		{"contents", "contents", `{}`, request(hello)},
 		{"contents", "contents", `{"contents":[]}`, request(hello)},
 		{"contents", "contents", `{"contents":"hello"}`, request(hello)},

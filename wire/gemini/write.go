@@ -1,22 +1,23 @@
 package gemini
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
+	"github.com/palimpsest-ai/palimpsest/internal/media"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// skipSignature is the documented value (Gemini API, "Thought signatures") for
-// a call that no Gemini model made: without any signature Gemini 3 refuses the
-// first call of a step of the current turn. Those of earlier turns get it too: a
-// value that went away with the turn would change the prefix that the provider
-// keeps in its cache.
+// skipSignature is the documented value (Gemini API, "Thought signatures") for a call that
+// no Gemini model made: Gemini 3 refuses an unsigned first call of a step in the current
+// turn. Calls of earlier turns get it too, because dropping it when the turn ends would
+// change the cached prefix.
 const skipSignature = "skip_thought_signature_validator"
 
 // writer writes messages as contents.
@@ -38,9 +39,9 @@ func (w *writer) hasContent(m *thread.Message) bool {
 	return slices.ContainsFunc(m.Parts, isSendable)
 }
 
-// isSendable reports whether part writes something for a part.
+// isSendable reports whether a part can be sent.
 func isSendable(part thread.Part) bool {
-	if from := part.From(); from.API == wire.Gemini && from.Raw != "" {
+	if isOwn(part.From()) {
 		return true
 	}
 	switch part := part.(type) {
@@ -52,14 +53,13 @@ func isSendable(part thread.Part) bool {
 	return false
 }
 
-// part appends the JSON of a part. What was read from this API goes back as it
-// came; another provider's reasoning and opaque parts have no meaning here, and
-// thoughts that were made elsewhere need not be returned.
+// part appends the JSON of a part. A part that was read from this API keeps its bytes;
+// another provider's reasoning and opaque parts are left out.
 func (w *writer) part(parts []string, part thread.Part) []string {
 	if !isSendable(part) {
 		return parts
 	}
-	if from := part.From(); from.API == wire.Gemini && from.Raw != "" {
+	if from := part.From(); isOwn(from) {
 		return append(parts, from.Raw)
 	}
 	switch part := part.(type) {
@@ -77,7 +77,7 @@ func (w *writer) part(parts []string, part thread.Part) []string {
 
 // wireName returns the name that a call is sent with.
 func wireName(c thread.ToolCall) string {
-	if c.API == wire.Gemini && c.Raw != "" {
+	if isOwn(c.Source) {
 		return c.Name
 	}
 	return functionName(c.Name)
@@ -85,7 +85,7 @@ func wireName(c thread.ToolCall) string {
 
 // call writes a call; signed asks for a signature on it.
 func (w *writer) call(c thread.ToolCall, signed bool) string {
-	if c.API == wire.Gemini && c.Raw != "" {
+	if isOwn(c.Source) {
 		return c.Raw
 	}
 	o := new(rawjson.Object)
@@ -107,9 +107,8 @@ func (w *writer) call(c thread.ToolCall, signed bool) string {
 	return call.String()
 }
 
-// result writes the answer to a call. The structured form goes out where it
-// says what the content says; content that was shortened or cleared since wins
-// over it.
+// result writes the response to a call. The structured form is sent if it says the same as
+// the content; content that was shortened or cleared since then counts more.
 func (w *writer) result(r thread.ToolResult) string {
 	name, ok := w.names[r.CallID]
 	if !ok {
@@ -128,14 +127,14 @@ func (w *writer) result(r thread.ToolResult) string {
 	default:
 		o.Raw("response", new(rawjson.Object).Str("output", text).String())
 	}
-	if media := nestedMedia(r.Content); len(media) > 0 {
-		o.Raw("parts", rawjson.Array(media))
+	if nested := nestedMedia(r.Content); len(nested) > 0 {
+		o.Raw("parts", rawjson.Array(nested))
 	}
 	return new(rawjson.Object).Raw("functionResponse", o.String()).String()
 }
 
-// sameContent reports whether the structured form of a result can be sent in place
-// of its text: an object that says the same, and fails where the result does.
+// sameContent reports whether the structured form of a result can be sent in place of its
+// text: it is an object that says the same, and is a failure if the result is one.
 func sameContent(r thread.ToolResult, text string) bool {
 	if !rawjson.IsObject(r.Structured) {
 		return false
@@ -152,15 +151,14 @@ func sameContent(r thread.ToolResult, text string) bool {
 	return ok && said == structured
 }
 
-// nestedMedia writes the media inside a result. The field takes inline data and
-// files, nothing else.
+// nestedMedia writes the media inside a result: inline data and files, nothing else.
 func nestedMedia(content []thread.Part) (parts []string) {
 	for _, part := range content {
 		m, ok := part.(thread.Media)
 		if !ok || m.Text != "" {
 			continue
 		}
-		if m.API == wire.Gemini && m.Raw != "" {
+		if isOwn(m.Source) {
 			parts = append(parts, m.Raw)
 		} else if written := mediaPart(m); !strings.HasPrefix(written, `{"text":`) {
 			parts = append(parts, written)
@@ -169,16 +167,10 @@ func nestedMedia(content []thread.Part) (parts []string) {
 	return parts
 }
 
-// mediaPart writes media. A file that only another provider holds becomes a
-// note of what stood there.
+// mediaPart writes media, or a placeholder for a file that only another provider holds.
 func mediaPart(m thread.Media) string {
-	if m.Data == "" && strings.HasPrefix(m.URL, "data:") {
-		if head, data, ok := strings.Cut(m.URL[len("data:"):], ","); ok && strings.HasSuffix(head, ";base64") {
-			m.Data, m.URL = data, ""
-			if m.MIME == "" {
-				m.MIME, _, _ = strings.Cut(head, ";")
-			}
-		}
+	if mime, data, ok := media.ParseDataURL(m.URL); ok && m.Data == "" {
+		m.Data, m.URL, m.MIME = data, "", cmp.Or(m.MIME, mime)
 	}
 	o := new(rawjson.Object).Str("mimeType", mimeOf(m))
 	switch {
@@ -186,31 +178,16 @@ func mediaPart(m thread.Media) string {
 		return new(rawjson.Object).Raw("inlineData", o.Str("data", m.Data).String()).String()
 	case m.URL != "":
 		return new(rawjson.Object).Raw("fileData", o.Str("fileUri", m.URL).String()).String()
-	case m.Text != "":
-		return textPart(m.Text)
 	}
-	note := "[" + string(m.Type)
-	if m.Name != "" {
-		note += " " + m.Name
-	}
-	return textPart(note + "]")
+	return textPart(media.Placeholder(m))
 }
 
-// mimeOf returns the MIME type, which the API demands, or the commonest one of
-// the class where the source named none.
+// commonMIME is the most common MIME type of each class.
+var commonMIME = map[thread.MediaType]string{
+	thread.Image: "image/png", thread.Document: "application/pdf", thread.Audio: "audio/wav", thread.Video: "video/mp4",
+}
+
+// mimeOf returns the MIME type, which the API demands.
 func mimeOf(m thread.Media) string {
-	if m.MIME != "" {
-		return m.MIME
-	}
-	switch m.Type {
-	case thread.Image:
-		return "image/png"
-	case thread.Document:
-		return "application/pdf"
-	case thread.Audio:
-		return "audio/wav"
-	case thread.Video:
-		return "video/mp4"
-	}
-	return "application/octet-stream"
+	return cmp.Or(m.MIME, commonMIME[m.Type], "application/octet-stream")
 }

@@ -1,8 +1,7 @@
 package openai
 
 import (
-	"fmt"
-	"strings"
+	"cmp"
 
 	"github.com/tidwall/gjson"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
 var (
@@ -17,26 +17,16 @@ var (
 	_ wire.Answers = Responses{}
 )
 
-// answerBody parses an answer in one piece.
-func answerBody(body []byte) (gjson.Result, error) {
-	doc := string(body)
-	if err := rawjson.Check(doc); err != nil {
-		return gjson.Result{}, fmt.Errorf("%w: %v", wire.ErrAnswer, err)
-	}
-	return gjson.Parse(doc), nil
-}
-
-// oneMessage takes what a codec read for one message of the model. Whatever else
-// is among it, such as the result of a tool that the provider ran, cannot be
-// answered for.
+// oneMessage takes what a decoder returned for one message of the model. Anything else
+// in it, such as the result of a tool that the provider ran, is an error.
 func oneMessage(list []thread.Message, system []prompt.System, err error) (thread.Message, error) {
 	switch {
 	case err != nil:
-		return thread.Message{}, fmt.Errorf("%w: %v", wire.ErrAnswer, err)
+		return thread.Message{}, codec.NoAnswer("%w", err)
 	case len(list) == 0 && len(system) == 0:
 		return thread.Message{Role: thread.Assistant}, nil
 	case len(list) > 1 || len(system) > 0 || list[0].Role != thread.Assistant:
-		return thread.Message{}, fmt.Errorf("%w: it is not one message of the model", wire.ErrAnswer)
+		return thread.Message{}, codec.NoAnswer("it is not one message of the model")
 	}
 	return list[0], nil
 }
@@ -45,8 +35,8 @@ func oneMessage(list []thread.Message, system []prompt.System, err error) (threa
 func usageOf(v gjson.Result) wire.Usage {
 	n := func(paths ...string) int {
 		for _, path := range paths {
-			if c := v.Get(path); c.Type == gjson.Number && c.Num > 0 && c.Num < 1<<53 {
-				return int(c.Num)
+			if c := rawjson.Count(v.Get(path)); c > 0 {
+				return c
 			}
 		}
 		return 0
@@ -67,35 +57,17 @@ func usageOf(v gjson.Result) wire.Usage {
 	return u
 }
 
-// stopOf reads the reason to stop.
-func stopOf(reason string) wire.Stop {
-	switch strings.ToLower(reason) {
-	case "stop", "eos", "eos_token", "end_turn", "stop_sequence", "":
-		return wire.StopEnd
-	case "length", "max_tokens", "model_length":
-		return wire.StopLength
-	case "tool_calls", "function_call", "tool_use":
-		return wire.StopTool
-	case "refusal":
-		return wire.StopRefusal
-	case "content_filter", "safety", "recitation", "prohibited_content", "sensitive":
-		return wire.StopFilter
-	case "model_context_window_exceeded":
-		return wire.StopContext // z.ai
-	}
-	return wire.StopOther
-}
-
-// stopped is why the model stopped, where the reason alone does not tell.
-func stopped(a *wire.Answer, refused bool) wire.Stop {
-	stop := stopOf(a.Reason)
+// stopOf is why the model stopped. The reason alone does not tell: refusals come with
+// "stop", and so do calls from Ollama and Gemini.
+func stopOf(a *wire.Answer, refused bool) wire.Stop {
+	stop := cmp.Or(codec.StopOf(a.Reason), wire.StopEnd)
 	switch {
 	case stop != wire.StopEnd:
 		return stop
 	case refused:
 		return wire.StopRefusal
 	case len(a.Message.Calls()) > 0:
-		return wire.StopTool // Ollama and Gemini say "stop"
+		return wire.StopTool
 	}
 	return stop
 }

@@ -3,14 +3,15 @@ package openai
 import (
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/media"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// chatPiece is a piece of content: text, or a part that has JSON already.
+// chatPiece is a piece of content: text, or the JSON of a part.
 type chatPiece struct{ text, raw string }
 
-// chatContentJSON is what a message holds as content: a text, or an array of parts.
+// chatContentJSON is the content of a message: a text, or an array of parts.
 type chatContentJSON struct{ text, array string }
 
 func (c chatContentJSON) empty() bool { return c == chatContentJSON{} }
@@ -23,8 +24,8 @@ func (c chatContentJSON) writeTo(o *rawjson.Object) *rawjson.Object {
 	return o.Str("content", c.text)
 }
 
-// chatContentOf is what a message of the role may hold: a text when everything is
-// text, else an array of parts.
+// chatContentOf is the content of a message of the role: a text if all parts are text, else
+// an array.
 func chatContentOf(parts []thread.Part, role thread.Role) chatContentJSON {
 	var pieces []chatPiece
 	array := false
@@ -70,7 +71,7 @@ func chatPieceOf(part thread.Part, role thread.Role) chatPiece {
 				return chatPiece{raw: raw}
 			}
 		}
-		return chatPiece{text: chatMediaText(p)}
+		return chatPiece{text: media.Placeholder(p)}
 	case thread.Opaque:
 		if role == thread.Tool { // a result must say what the tool said
 			return chatPiece{text: p.Text}

@@ -2,19 +2,18 @@ package openai
 
 import (
 	"cmp"
-	"encoding/base64"
-	"fmt"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/media"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// chatReadMedia reads the payload of an image_url, input_audio or file part.
-// It is false when the payload does not say what it holds.
+// chatReadMedia reads the payload of an image_url, input_audio or file part. It is false if
+// the payload has no content.
 func chatReadMedia(kind string, v gjson.Result) (m thread.Media, ok bool) {
 	switch kind {
 	case "image_url":
@@ -23,7 +22,7 @@ func chatReadMedia(kind string, v gjson.Result) (m thread.Media, ok bool) {
 		if v.IsObject() {
 			url, m.Detail = v.Get("url").Str, v.Get("detail").Str
 		}
-		if m.MIME, m.Data, ok = dataURL(url); !ok {
+		if m.MIME, m.Data, ok = media.ParseDataURL(url); !ok {
 			m.URL = url
 		}
 	case "input_audio":
@@ -39,7 +38,7 @@ func chatReadMedia(kind string, v gjson.Result) (m thread.Media, ok bool) {
 		m.Name, m.FileID = v.Get("filename").Str, v.Get("file_id").Str
 		if m.FileID == "" {
 			data := v.Get("file_data").Str
-			if m.MIME, m.Data, ok = dataURL(data); !ok {
+			if m.MIME, m.Data, ok = media.ParseDataURL(data); !ok {
 				m.Data = data
 			}
 		}
@@ -50,24 +49,9 @@ func chatReadMedia(kind string, v gjson.Result) (m thread.Media, ok bool) {
 	return m, m.Data != "" || m.URL != "" || m.FileID != ""
 }
 
-// dataURL takes a base64 data URL apart.
-func dataURL(url string) (mime, data string, ok bool) {
-	rest, ok := strings.CutPrefix(url, "data:")
-	if !ok {
-		return "", "", false
-	}
-	head, data, _ := strings.Cut(rest, ",")
-	mime, ok = strings.CutSuffix(head, ";base64")
-	if !ok || data == "" {
-		return "", "", false
-	}
-	mime, _, _ = strings.Cut(mime, ";")
-	return mime, data, true
-}
-
-// chatMedia writes a media part for a user message, the only place where the API
-// takes media. It is "" where the API has no form for it: other providers' file ids,
-// videos, documents by URL, audio other than wav and mp3.
+// chatMedia writes a media part for a user message, the only place for media in this API. It
+// is "" if the API has no form for it: other providers' file ids, videos, documents by URL,
+// audio other than wav and mp3.
 func chatMedia(m thread.Media) string {
 	ours := m.API == wire.Chat || m.API == wire.Responses || m.API == ""
 	file := m.Type == thread.Document || m.Type == thread.File
@@ -75,7 +59,7 @@ func chatMedia(m thread.Media) string {
 	switch {
 	case m.Type == thread.Image && (m.URL != "" || m.Data != "" && strings.HasPrefix(m.MIME, "image/")):
 		kind = "image_url"
-		o.Str("url", cmp.Or(m.URL, "data:"+m.MIME+";base64,"+m.Data))
+		o.Str("url", cmp.Or(m.URL, media.DataURL(m.MIME, m.Data)))
 		if m.Detail == "auto" || m.Detail == "low" || m.Detail == "high" {
 			o.Str("detail", m.Detail)
 		}
@@ -84,7 +68,7 @@ func chatMedia(m thread.Media) string {
 		o.Str("data", m.Data).Str("format", chatAudioFormat(m.MIME))
 	case file && m.Data != "" && m.MIME != "":
 		// OpenAI refuses file_data without a name.
-		o.Str("filename", cmp.Or(m.Name, "file")).Str("file_data", "data:"+m.MIME+";base64,"+m.Data)
+		o.Str("filename", cmp.Or(m.Name, "file")).Str("file_data", media.DataURL(m.MIME, m.Data))
 	case file && m.FileID != "" && ours:
 		o.Str("file_id", m.FileID)
 	default:
@@ -101,27 +85,4 @@ func chatAudioFormat(mime string) string {
 		return "mp3"
 	}
 	return ""
-}
-
-// chatMediaText is what stands for media where the API takes only text: the
-// content of a plain-text document, else a placeholder such as
-// "[image: image/png, 5120 bytes]".
-func chatMediaText(m thread.Media) string {
-	if m.Text != "" {
-		return m.Text
-	}
-	var facts []string
-	for _, fact := range []string{m.Name, m.MIME, m.URL} {
-		if fact != "" && !strings.HasPrefix(fact, "data:") {
-			facts = append(facts, fact)
-		}
-	}
-	if m.Data != "" {
-		size := base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(m.Data, "=")))
-		facts = append(facts, fmt.Sprintf("%d bytes", size))
-	}
-	if len(facts) == 0 {
-		return "[" + string(m.Type) + "]"
-	}
-	return "[" + string(m.Type) + ": " + strings.Join(facts, ", ") + "]"
 }

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,20 +11,20 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
-// chatElement is one element of the messages array, its fields found in one
-// pass.
+// chatElement is an element of the messages array, with its fields.
 type chatElement struct {
 	rawjson.Fields
 	role             string
 	reasoning, other []thread.Part // from fields beside content
 }
 
-// read finds the fields of an element, in the room of those that are there.
+// read reads the fields of an element into e, reusing the memory of e.Fields.
 func (e *chatElement) read(v gjson.Result, i int) error {
 	if !v.IsObject() {
-		return chatError(chatPath(i), "not an object")
+		return chatFormat.Errorf(fmt.Sprintf("messages[%d]", i), "want an object")
 	}
 	e.Fields = rawjson.FieldsOf(v, e.Fields)
 	e.role = e.Str("role")
@@ -42,14 +43,13 @@ func (e *chatElement) read(v gjson.Result, i int) error {
 	case "system", "developer", "user", "assistant", "tool", "function":
 		return nil
 	}
-	return chatError(chatPath(i)+".role", "%q is none of system, developer, user, assistant, tool, function", e.role)
+	return chatFormat.Errorf(fmt.Sprintf("messages[%d].role", i), "%q is none of system, developer, user, assistant, tool, function", e.role)
 }
 
 func (e *chatElement) isSystem() bool { return e.role == "system" || e.role == "developer" }
 
-// chatMember makes the opaque part of a message field. Its kind is the field's
-// name and its Raw an object with only that field, so that it can be told from
-// a content part, which has a type.
+// chatMember makes an opaque part of a message field. Its Kind is the field's name and its
+// Raw an object with only that field, which unlike a content part has no type.
 func chatMember(f rawjson.Field) thread.Opaque {
 	text := f.Value.Str
 	if f.Value.IsObject() {
@@ -64,34 +64,28 @@ func chatMemberSource(f rawjson.Field) thread.Source {
 
 func chatSource(raw string) thread.Source { return thread.Source{API: wire.Chat, Raw: raw} }
 
-// chatReasoning reads the thinking that compatible servers return and want
-// back: reasoning_content (DeepSeek, Qwen, vLLM), reasoning and
-// reasoning_details (OpenRouter).
+// chatReasoning reads the thinking that compatible servers return and expect back:
+// reasoning_content (DeepSeek, Qwen, vLLM), reasoning and reasoning_details (OpenRouter).
 func chatReasoning(f rawjson.Field) thread.Part {
 	v := f.Value
 	r := thread.Reasoning{Text: v.Str, Source: chatMemberSource(f)}
 	if v.IsArray() {
 		var texts []string
-		v.ForEach(func(_, d gjson.Result) bool {
+		for d := range rawjson.Items(v) {
 			for _, name := range [...]string{"text", "summary"} {
 				if t := d.Get(name); t.Type == gjson.String {
 					texts = append(texts, t.Str)
 				}
 			}
-			for _, name := range [...]string{"signature", "data"} {
-				if s := d.Get(name); s.Type == gjson.String {
-					r.Signature += s.Str
-				}
-			}
-			return true
-		})
+			r.Signature += d.Get("signature").Str + d.Get("data").Str
+		}
 		r.Text = strings.Join(texts, "\n")
 	}
 	return r
 }
 
-// chatReader turns elements into messages; it remembers the calls, because a
-// result does not name its tool and a legacy result not even its call.
+// chatReader turns elements into messages. It remembers the calls, because a result does
+// not name its tool, and a legacy result not even its call.
 type chatReader struct {
 	names       map[string]string // call id → tool
 	local       []thread.ToolCall // calls without id of the last assistant message, unanswered
@@ -130,15 +124,12 @@ func (d *chatReader) calls(m *thread.Message, e *chatElement) {
 		d.names[c.ID] = c.Name
 		m.Parts = append(m.Parts, c)
 	}
-	if calls := e.Get("tool_calls"); calls.IsArray() {
-		calls.ForEach(func(_, v gjson.Result) bool {
-			if !v.IsObject() {
-				m.Parts = append(m.Parts, thread.Opaque{Kind: "tool_calls", Source: chatSource(v.Raw)})
-				return true
-			}
+	for v := range rawjson.Items(e.Get("tool_calls")) {
+		if v.IsObject() {
 			add(chatCall(v))
-			return true
-		})
+		} else {
+			m.Parts = append(m.Parts, thread.Opaque{Kind: "tool_calls", Source: chatSource(v.Raw)})
+		}
 	}
 	if call := e.Get("function_call"); call.IsObject() {
 		add(thread.ToolCall{Type: chatLegacy, Name: call.Get("name").Str, Arguments: chatText(call.Get("arguments")), Source: chatSource(call.Raw)})
@@ -148,9 +139,8 @@ func (d *chatReader) calls(m *thread.Message, e *chatElement) {
 // chatLegacy is the type of calls of the deprecated functions interface.
 const chatLegacy = "function_call"
 
-// chatCall reads an entry of tool_calls. A call of a type unknown here keeps
-// its type and, as arguments, the object named after the type; it stays a call
-// because a tool message answers it.
+// chatCall reads an entry of tool_calls. A call of unknown type is still a call, because a
+// tool message answers it; its arguments are the object named after the type.
 func chatCall(v gjson.Result) thread.ToolCall {
 	f := rawjson.FieldsOf(v, make(rawjson.Fields, 0, 4))
 	kind := f.Str("type")
@@ -190,16 +180,13 @@ func (d *chatReader) result(e *chatElement) thread.ToolResult {
 	if r.CallID == "" {
 		r.CallID = d.answer(e)
 	}
-	r.Tool = d.names[r.CallID]
-	if r.Tool == "" {
-		r.Tool = e.Str("name")
-	}
+	r.Tool = cmp.Or(d.names[r.CallID], e.Str("name"))
 	return r
 }
 
-// answer finds the call that a result without an id belongs to: for function
-// messages the latest open call of that name, for tool messages the first open
-// one, since servers without ids answer in order.
+// answer returns the id of the call that a result without an id belongs to: for function
+// messages the latest open call of that name, for tool messages the first open call, since
+// servers without ids answer in order.
 func (d *chatReader) answer(e *chatElement) string {
 	if e.role == "tool" {
 		if len(d.local) == 0 {
@@ -218,8 +205,8 @@ func (d *chatReader) answer(e *chatElement) string {
 	return ""
 }
 
-// chatContent reads a content field: a string, an array of parts, or null.
-// Anything else is kept as an opaque part.
+// chatContent reads a content field: a string, an array of parts, or null. Anything else
+// becomes an opaque part.
 func chatContent(v gjson.Result) []thread.Part {
 	switch {
 	case v.Type == gjson.Null: // absent as well
@@ -231,10 +218,9 @@ func chatContent(v gjson.Result) []thread.Part {
 		return []thread.Part{thread.Text{Text: v.Str, Source: chatSource("")}}
 	case v.IsArray():
 		var parts []thread.Part
-		v.ForEach(func(_, part gjson.Result) bool {
+		for part := range rawjson.Items(v) {
 			parts = append(parts, chatPart(part))
-			return true
-		})
+		}
 		return parts
 	}
 	return []thread.Part{chatMember(rawjson.Field{Name: "content", Value: v})}
@@ -248,7 +234,7 @@ func chatPart(v gjson.Result) thread.Part {
 	}
 	f := rawjson.FieldsOf(v, make(rawjson.Fields, 0, 4))
 	kind, text := f.Str("type"), f.Str("text")
-	src.Cache = chatCacheMark(f.Get("cache_control"))
+	src.Cache = codec.CacheTTL(f.Get("cache_control"))
 	switch kind {
 	case "text":
 		if f.Get(kind).Type == gjson.String {
@@ -263,13 +249,4 @@ func chatPart(v gjson.Result) thread.Part {
 		text = f.Str(kind)
 	}
 	return thread.Opaque{Kind: kind, Text: text, Source: src}
-}
-
-// chatCacheMark reads a cache_control member, as Anthropic's models take it through
-// this API. Their default is five minutes.
-func chatCacheMark(mark gjson.Result) string {
-	if !mark.IsObject() {
-		return ""
-	}
-	return cmp.Or(mark.Get("ttl").Str, "5m")
 }

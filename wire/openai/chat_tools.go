@@ -10,25 +10,22 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
-	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
 // chatReadTools reads the entries of tools, then those of the legacy functions.
 func chatReadTools(d *rawjson.Document) (tools []prompt.Tool) {
 	for _, name := range []string{"tools", "functions"} {
-		if list := d.Get(name); list.IsArray() {
-			list.ForEach(func(_, v gjson.Result) bool {
-				tools = append(tools, chatTool(v))
-				return true
-			})
+		for v := range rawjson.Items(d.Get(name)) {
+			tools = append(tools, chatTool(v))
 		}
 	}
 	return tools
 }
 
 func chatTool(v gjson.Result) prompt.Tool {
-	t := prompt.Tool{Source: thread.Source{API: wire.Chat, Raw: v.Raw}}
+	t := prompt.Tool{Source: chatSource(v.Raw)}
 	if !v.IsObject() {
 		return t
 	}
@@ -39,26 +36,24 @@ func chatTool(v gjson.Result) prompt.Tool {
 	} else if f := v.Get("function"); f.IsObject() {
 		body = f
 	}
-	t.Name = body.Get("name").Str
-	t.Name = cmp.Or(t.Name, kind)
+	t.Name = cmp.Or(body.Get("name").Str, kind)
 	t.Description = body.Get("description").Str
 	if p := body.Get("parameters"); p.IsObject() {
 		t.Schema = p.Raw
 	}
-	t.Cache = chatCacheMark(v.Get("cache_control"))
+	t.Cache = codec.CacheTTL(v.Get("cache_control"))
 	return t
 }
 
 // chatNoParameters is the schema of a function without arguments.
 const chatNoParameters = `{"type":"object","properties":{}}`
 
-// chatGeminiType finds the types of Gemini's schemas, which are JSON schemas but
-// for the capitals. Inside a string the quotes would be escaped, so only members
-// named type match.
+// chatGeminiType finds the types of Gemini's schemas, which are JSON schemas except for
+// their capitals. Inside a string the quotes would be escaped, so only members named type
+// match.
 var chatGeminiType = regexp.MustCompile(`"type"\s*:\s*"(STRING|NUMBER|INTEGER|BOOLEAN|ARRAY|OBJECT|NULL)"`)
 
-// tool writes a tool from its fields; "" for one that another provider runs itself:
-// there is nothing here that could.
+// tool writes a tool from its fields; "" for one that another provider runs itself.
 func (w *chatWriter) tool(t *prompt.Tool, legacy bool) string {
 	if isChatSource(t.Source) {
 		return t.Raw
@@ -91,9 +86,9 @@ func (w *chatWriter) tool(t *prompt.Tool, legacy bool) string {
 	return rawjson.NewTypedObject("function").Raw("function", o.String()).String()
 }
 
-// setTools sets tools and legacy functions where they are not those of the body. New
-// ones follow the field that the body uses. Without any, what chooses among them
-// goes too.
+// setTools sets tools and legacy functions if they differ from those of the body. New ones
+// go into the field that the body uses. If there are none, the members that choose among
+// them are removed too.
 func (w *chatWriter) setTools(d *rawjson.Document) {
 	if slices.EqualFunc(chatReadTools(d), w.p.Tools, func(held, t prompt.Tool) bool { return t.API == wire.Chat && held.Raw == t.Raw }) {
 		return

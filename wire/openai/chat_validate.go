@@ -7,12 +7,11 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/internal/shape"
 )
 
-// What parts of the body have to be.
+// The shapes of parts of the body.
 var (
 	anyText = &shape.Shape{Is: shape.String}
 	text    = &shape.Shape{Is: shape.String, Filled: true}
@@ -20,7 +19,7 @@ var (
 	chatFunctionName = &shape.Shape{Is: shape.String, Filled: true, Rules: []shape.Rule{
 		shape.Must("", "name", "want at most 64 letters, digits, _ and -", func(v gjson.Result) bool { return shape.IsName(v.Str, 64) }),
 	}}
-	// What tools of either type and legacy functions declare.
+	// The declaration in tools of either type, and a legacy function.
 	chatDefinition = shape.Members(
 		shape.Required("name", chatFunctionName),
 		shape.Optional("description", anyText),
@@ -41,7 +40,7 @@ var (
 		shape.Must("", "id", "at most 40 characters are allowed", func(v gjson.Result) bool { return utf8.RuneCountInString(v.Str) <= 40 }),
 	}}
 
-	// Of a file there is an id, or its data with a name.
+	// A file has an id, or data with a name.
 	chatFile       = shape.Members(shape.Required("file", chatFileInline)).Explain("type", "want an object")
 	chatFileInline = (&shape.Shape{Is: shape.Object, Members: []shape.Member{shape.Optional("file_id", text)}, Rules: []shape.Rule{
 		shape.Must("file_data", "required", "give a file_id, or the data", func(v gjson.Result) bool { return v.Get("file_id").Exists() || v.Get("file_data").Str != "" }),
@@ -63,14 +62,18 @@ var (
 		).Explain("type", "want an object"))),
 		"file": chatFile,
 	}
+	chatList    = &shape.Shape{Is: shape.Array, Filled: true}
+	chatMembers = []shape.Member{
+		shape.Required("model", text), shape.Required("messages", chatList), shape.Optional("tools", chatList), shape.Optional("functions", chatList),
+	}
+
 	// The parts that only one role may have.
 	chatSpeakers = map[string]string{"refusal": "assistant", "image_url": "user", "input_audio": "user", "file": "user"}
 )
 
-// Validate checks a body against the rules of OpenAI's Chat Completions
-// endpoint, as its reference and its error messages give them. Compatible
-// servers are often more lenient, so a body that one of them takes can fail
-// here. The rules, by the name that Problem.Rule gives:
+// Validate checks a body against the rules in the reference and the error messages of
+// OpenAI's Chat Completions endpoint. Compatible servers are often more lenient, so a body
+// that one of them accepts may fail here. The rules, by the name in Problem.Rule:
 //
 //	json          one JSON object, not nested deeper than 1000 levels
 //	required      a field that must be there is
@@ -90,100 +93,59 @@ var (
 //	last-message  (advice) the request does not end with the model's own turn
 //	duplicate     (advice) no field of the body is given twice
 //
-// Fields that are not named here are not looked at. Within messages the
-// problems stand in the order of the messages they point to.
+// Fields that are not named here are not checked. Problems are in the order of the body.
 func (Chat) Validate(body []byte) []wire.Problem {
-	doc := string(body)
-	v := &chatValidator{seen: map[string]gjson.Result{}}
-	root := gjson.Parse(doc)
-	if err := rawjson.Check(doc); err != nil {
-		v.Refuse(0, "", "json", "%v", err)
-	} else if !root.IsObject() {
-		v.Refuse(0, "", "json", "not a JSON object")
-	} else {
-		v.body(root)
+	v := &chatValidator{tools: map[string]bool{}}
+	if v.Open(body, nil, func(name string, value gjson.Result) {
+		v.Advise(value.Index, name, "duplicate", "given twice; servers take one of them")
+	}) {
+		v.body()
 	}
 	return v.Problems()
 }
 
 type chatValidator struct {
-	shape.Checker
-	seen  map[string]gjson.Result // the members of the body
-	tools map[string]bool         // declared names
+	shape.Body
+	tools map[string]bool // declared names
 	open  chatOpen
 }
 
-func (v *chatValidator) given(name string) bool { return v.seen[name].Exists() }
-
-func (v *chatValidator) body(root gjson.Result) {
-	for name, value := range rawjson.Members(root) {
-		if v.given(name) {
-			v.Advise(value.Index, name, "duplicate", "given twice; servers take one of them")
+func (v *chatValidator) body() {
+	for _, m := range chatMembers {
+		value := v.Members[m.Name]
+		if value.Exists() {
+			v.Check(value.Index, m.Name, value, m.Shape)
+		} else if m.Required {
+			v.Refuse(math.MaxInt, m.Name, "required", "this field is missing")
 		}
-		v.seen[name] = value
 	}
-	v.tools = map[string]bool{}
-	shape.Each(v.seen["tools"], "", func(_ string, tool gjson.Result) {
+	v.definitions("tools", func(path string, tool gjson.Result) string {
+		v.typed(v.Members["tools"].Index, path, tool, chatTools)
 		name, _ := chatToolName(tool)
 		v.tools[name] = true
+		return name
 	})
-	for name, value := range rawjson.Members(root) {
-		v.member(name, value)
+	v.definitions("functions", func(path string, entry gjson.Result) string {
+		v.Check(v.Members["functions"].Index, path, entry, chatDefinition)
+		return entry.Get("name").Str
+	})
+	tools, functions := v.Value("tools").Exists(), v.Value("functions").Exists()
+	v.RefuseIf(tools && functions, "functions", "tools", "functions and tools are not allowed together; keep tools")
+	v.RefuseIf(!tools && v.Value("tool_choice").Exists(), "tool_choice", "tools", "only allowed when tools are given")
+	v.RefuseIf(!tools && v.Value("parallel_tool_calls").Exists(), "parallel_tool_calls", "tools", "only allowed when tools are given")
+	v.RefuseIf(!functions && v.Value("function_call").Exists(), "function_call", "tools", "only allowed when functions are given")
+	if tools && v.Value("tool_choice").Exists() {
+		v.toolChoice(v.Value("tool_choice"))
 	}
-	for _, name := range [...]string{"model", "messages"} {
-		if !v.given(name) {
-			v.Refuse(math.MaxInt, name, "required", "this field is missing")
+	for _, name := range []string{"max_tokens", "max_completion_tokens"} {
+		if limit := v.Value(name); limit.Type != gjson.Null {
+			whole := limit.Type == gjson.Number && !strings.ContainsAny(limit.Raw, ".eE")
+			v.RefuseIf(!whole, name, "type", "want a whole number, have "+limit.Raw)
+			v.RefuseIf(whole && limit.Num < 1, name, "limit", "want at least 1, have "+limit.Raw)
 		}
 	}
-}
-
-// member checks a member of the body.
-func (v *chatValidator) member(name string, value gjson.Result) {
-	at := value.Index
-	alone := func(beside string) {
-		if !v.given(beside) {
-			v.Refuse(at, name, "tools", "only allowed when %s are given", beside)
-		}
-	}
-	switch name {
-	case "model":
-		v.Check(at, name, value, text)
-	case "messages":
-		v.messages(value)
-	case "tools":
-		v.definitions(name, value, v.tool)
-	case "functions":
-		v.definitions(name, value, func(path string, entry gjson.Result) string {
-			v.Check(at, path, entry, chatDefinition)
-			return entry.Get("name").Str
-		})
-		if v.given("tools") {
-			v.Refuse(at, name, "tools", "functions and tools are not allowed together; keep tools")
-		}
-	case "tool_choice":
-		v.toolChoice(value)
-	case "parallel_tool_calls":
-		alone("tools")
-	case "function_call":
-		alone("functions")
-	case "max_tokens", "max_completion_tokens":
-		v.outputLimit(name, value)
-	}
-}
-
-func (v *chatValidator) outputLimit(name string, value gjson.Result) {
-	at := value.Index
-	switch {
-	case value.Type == gjson.Null:
-		return
-	case value.Type != gjson.Number || strings.ContainsAny(value.Raw, ".eE"):
-		v.Refuse(at, name, "type", "want a whole number, have %s", value.Raw)
-	case value.Num < 1:
-		v.Refuse(at, name, "limit", "want at least 1, have %s", value.Raw)
-	}
-	if other := v.seen["max_completion_tokens"]; name == "max_tokens" && other.Type != gjson.Null {
-		v.Refuse(at, name, "limit", "not allowed beside max_completion_tokens; keep that one")
-	}
+	v.RefuseIf(v.Given("max_tokens") && v.Given("max_completion_tokens"), "max_tokens", "limit", "not allowed beside max_completion_tokens; keep that one")
+	v.messages(v.Value("messages"))
 }
 
 // typed checks an object by its type against the shape of that type.
@@ -210,9 +172,9 @@ func chatToolName(tool gjson.Result) (name, kind string) {
 // chatMaxTools is the provider's limit on tools and on functions.
 const chatMaxTools = 128
 
-// definitions walks an array of tools or functions; check returns the name of one.
-func (v *chatValidator) definitions(path string, list gjson.Result, check func(path string, entry gjson.Result) string) {
-	v.Check(list.Index, path, list, &shape.Shape{Is: shape.Array, Filled: true})
+// definitions checks an array of tools or functions; check returns the name of one.
+func (v *chatValidator) definitions(path string, check func(path string, entry gjson.Result) string) {
+	list := v.Value(path)
 	first := map[string]string{}
 	shape.Each(list, path, func(path string, entry gjson.Result) {
 		name := check(path, entry)
@@ -227,25 +189,15 @@ func (v *chatValidator) definitions(path string, list gjson.Result, check func(p
 	}
 }
 
-func (v *chatValidator) tool(path string, tool gjson.Result) string {
-	v.typed(v.seen["tools"].Index, path, tool, chatTools)
-	name, _ := chatToolName(tool)
-	return name
-}
-
-func (v *chatValidator) toolChoice(value gjson.Result) {
-	const path = "tool_choice"
-	at := value.Index
-	name, kind := chatToolName(value)
+func (v *chatValidator) toolChoice(choice gjson.Result) {
+	name, kind := chatToolName(choice)
 	switch {
-	case !v.given("tools"):
-		v.Refuse(at, path, "tools", "only allowed when tools are given")
-	case !value.IsObject():
-		v.Check(at, path, value, shape.OneOf("none", "auto", "required"))
+	case !choice.IsObject():
+		v.Check(choice.Index, "tool_choice", choice, shape.OneOf("none", "auto", "required"))
 	case kind == "allowed_tools":
 	case chatTools[kind] == nil:
-		v.Refuse(at, path+".type", "value", "%q is none of function, custom, allowed_tools", kind)
+		v.Refuse(choice.Index, "tool_choice.type", "value", "%q is none of function, custom, allowed_tools", kind)
 	case !v.tools[name]:
-		v.Refuse(at, path+"."+kind+".name", "tools", "%q is not among the tools", name)
+		v.Refuse(choice.Index, "tool_choice."+kind+".name", "tools", "%q is not among the tools", name)
 	}
 }

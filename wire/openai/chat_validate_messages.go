@@ -12,7 +12,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/internal/shape"
 )
 
-// chatOpen are the calls that the messages now read may answer.
+// chatOpen are the calls that the next tool messages may answer.
 type chatOpen struct {
 	at     int // of their message
 	path   string
@@ -27,9 +27,6 @@ type chatOpenCall struct {
 }
 
 func (v *chatValidator) messages(list gjson.Result) {
-	if !v.Check(list.Index, "messages", list, &shape.Shape{Is: shape.Array, Filled: true}) {
-		return
-	}
 	var last, role string
 	shape.Each(list, "messages", func(path string, m gjson.Result) { last, role = path, v.message(path, m) })
 	v.closeCalls("the request ends with " + last)
@@ -38,7 +35,7 @@ func (v *chatValidator) messages(list gjson.Result) {
 	}
 }
 
-// closeCalls reports the calls that nothing answered.
+// closeCalls reports the calls without an answer. instead says what came in its place.
 func (v *chatValidator) closeCalls(instead string) {
 	for j, call := range v.open.calls {
 		if !call.answered {
@@ -109,9 +106,8 @@ func (v *chatValidator) part(at int, path string, part gjson.Result, role string
 	v.Check(at, path, part, chatPartShapes[kind])
 }
 
-// participant checks the optional name of who speaks against the pattern that
-// the provider's errors give since 2025, ^[^\s<|\\/>]+$ (before, it was that of
-// function names).
+// participant checks the optional name of the speaker against the pattern in the provider's
+// errors since 2025, ^[^\s<|\\/>]+$ (before, it was that of function names).
 func (v *chatValidator) participant(at int, path string, m gjson.Result) {
 	name := m.Get("name")
 	path += ".name"
@@ -152,8 +148,8 @@ func (v *chatValidator) calls(at int, message string, list gjson.Result) {
 	path := message + ".tool_calls"
 	v.Check(at, path, list, &shape.Shape{Is: shape.Array, Filled: true})
 	v.open.at, v.open.path, v.open.byID = at, message, map[string]int{}
-	// Every entry takes a place, so that positions are right; one that cannot be
-	// answered counts as answered, its own problem is enough.
+	// Every entry takes a place, so that positions are right. One that cannot be answered
+	// counts as answered: its own problem is enough.
 	shape.Each(list, path, func(path string, call gjson.Result) { v.open.calls = append(v.open.calls, v.call(at, path, call)) })
 }
 

@@ -178,7 +178,7 @@ func TestChatValidateBody(t *testing.T) {
 		})
 	}
 	for body, want := range map[string]string{
-		`{`: " json", `[]`: " json", `{"model":"m"}`: "messages required", `{"model":"m","messages":{}}`: "messages type",
+		`{`: "body json", `[]`: "body json", `{"model":"m"}`: "messages required", `{"model":"m","messages":{}}`: "messages type",
 	} {
 		if got := chatProblems(body); len(got) != 1 || got[0] != want {
 			t.Errorf("%s: %q, want %q", body, got, want)

@@ -11,27 +11,28 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
 // chatWriter writes messages from their fields.
 type chatWriter struct {
 	p *prompt.Prompt
-	// kept are ids and names that the API would refuse and that stand in JSON
-	// which is sent on as it is; renaming the other half of a pair would part it.
+	// kept are ids and names that the API would refuse, in JSON that keeps its bytes. The
+	// other half of such a pair must keep them too.
 	kept map[string]bool
-	// calls are the forms of calls that are not answered by a plain tool message.
+	// calls are the calls that a plain tool message does not answer.
 	calls map[string]chatForm
-	// object is the memory of the message that is being written.
+	// object is reused for each message.
 	object rawjson.Object
 }
 
 // chatForm says how a call is answered.
 type chatForm struct {
 	legacy string // the name that a function message must give
-	noID   bool   // the call or its result is sent on without an id, so neither gets one
+	noID   bool   // the call or its result keeps bytes without an id, so neither gets one
 }
 
-// hasChatFrame reports whether the message is sent on as it was read.
+// hasChatFrame reports whether the message is sent as it was read.
 func hasChatFrame(m *thread.Message) bool {
 	return m.Frame != nil && m.Frame.API() == wire.Chat && m.Frame.Messages() <= 1
 }
@@ -39,7 +40,7 @@ func hasChatFrame(m *thread.Message) bool {
 func newChatWriter(p *prompt.Prompt) *chatWriter {
 	w := &chatWriter{p: p, kept: map[string]bool{}, calls: map[string]chatForm{}}
 	keep := func(s string, limit int) {
-		if !isPlain(s, limit) {
+		if !codec.IsPlain(s, limit) {
 			w.kept[s] = true
 		}
 	}
@@ -78,7 +79,7 @@ func newChatWriter(p *prompt.Prompt) *chatWriter {
 	return w
 }
 
-// keepNoID notes that one half of a pair is sent on without an id.
+// keepNoID records that one half of a pair is sent without an id.
 func (w *chatWriter) keepNoID(id, raw string) {
 	if _, known := w.calls[id]; known || !thread.IsLocalID(id) {
 		return
@@ -106,7 +107,7 @@ func (w *chatWriter) message(m *thread.Message) string {
 	return content.writeTo(w.begin(string(m.Role), m.Name)).String()
 }
 
-// begin begins a message. A participant's name stands where the API allows it.
+// begin begins a message, with the participant's name if the API allows it.
 func (w *chatWriter) begin(role, name string) *rawjson.Object {
 	o := w.object.Reset().Str("role", role)
 	refused := strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`<|\/>`, r) })
@@ -118,7 +119,7 @@ func (w *chatWriter) begin(role, name string) *rawjson.Object {
 
 func (w *chatWriter) assistant(m *thread.Message) string {
 	o := w.begin("assistant", m.Name)
-	var after []rawjson.Field // refusal and the like, which stand behind the content
+	var after []rawjson.Field // refusal and the like, which follow the content
 	content := chatContentOf(m.Parts, thread.Assistant)
 	for _, part := range m.Parts {
 		member, ok := chatMemberOf(part)
@@ -181,8 +182,8 @@ func chatMemberOf(part thread.Part) (member rawjson.Field, ok bool) {
 	return rawjson.FieldsOf(gjson.Parse(src.Raw), nil)[0], true
 }
 
-// chatIsLegacy reports whether a call is written as function_call: one that
-// was read so, changed or not.
+// chatIsLegacy reports whether a call is written as function_call, because it was read from
+// one.
 func chatIsLegacy(c thread.ToolCall) bool {
 	return c.Type == chatLegacy && (c.API == wire.Chat || c.API == "")
 }
@@ -258,10 +259,10 @@ const chatMaxID = 40
 // callID returns an id that the API accepts; it depends on id alone, so a call
 // and its result stay a pair.
 func (w *chatWriter) callID(id string) string {
-	if isPlain(id, chatMaxID) || w.kept[id] {
+	if codec.IsPlain(id, chatMaxID) || w.kept[id] {
 		return id
 	}
-	return "call_" + hashName(id, 12)
+	return "call_" + codec.Hash(id, 12)
 }
 
 // toolName returns a name that the API accepts.

@@ -2,8 +2,6 @@ package openai
 
 import (
 	"cmp"
-	"fmt"
-	"strconv"
 
 	"github.com/tidwall/gjson"
 
@@ -11,43 +9,41 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
-// Responses is the codec of OpenAI's Responses API (POST /v1/responses), as it
-// is spoken by Codex, the OpenAI SDKs, the AI SDK, opencode, pi and others. The
-// zero value is ready to use and safe for concurrent use.
+// Responses is the codec of OpenAI's Responses API (POST /v1/responses), which Codex, the
+// OpenAI SDKs, the AI SDK, opencode, pi and others speak. The zero value is ready to use
+// and safe for concurrent use.
 //
 // # Reading
 //
-// All the items that one model response is made of (reasoning, messages, calls,
-// built-in calls, …) become one assistant message, whose frame is the text from
-// the first of them to the last. Every *_output item is a tool message of its
-// own. System and developer messages at the start of the input, and the field
-// instructions, become prompt.System, up to a summary of ours (policy workstream says it
-// in that role); later ones are system messages.
+// All items of one model response (reasoning, messages, calls, built-in calls, …) become
+// one assistant message, whose frame is the text from the first item to the last. Every
+// *_output item is a tool message of its own. The field instructions, and system and
+// developer messages at the start of the input, become prompt.System, up to a summary of
+// ours (policy workstream sends it in that role); later ones are system messages.
 //
-// A part's Source.Raw is the whole item that it was read from. Where a message
-// item has several content parts, the item goes with the first of them, and
-// each of the others carries its own content part.
+// A part's Source.Raw is the whole item that it was read from. If a message item has
+// several content parts, the first of them has the item, and each of the others its own
+// content part.
 //
-// A body with previous_response_id or conversation holds only the new end of a
-// history that OpenAI keeps. It is read like any other; results then answer
-// calls that are not in it, and nothing of the hidden part can be taken away.
+// A body with previous_response_id or conversation holds only the new end of a history
+// that OpenAI keeps. It is read like any other, but results may answer calls that are not
+// in it, and nothing can be removed from the hidden part.
 //
 // # Writing
 //
-// A message with a Frame of this API is sent as it was read; whoever changes a
-// message makes a new one without a frame. Such a message is written part by
-// part: a part with a Source of this API as its item, any other translated.
-// Text of the assistant is a message item with output_text content. Reasoning
-// is only sent together with the very item that followed it, and items whose
-// reasoning is gone are sent without their ids, because OpenAI refuses one half
-// of such a pair (built-in calls, which cannot be without id, then go too).
-// Reasoning and opaque parts of other APIs are left out. Cache points are
-// ignored: OpenAI finds prefixes by itself.
+// A message with a Frame of this API is sent as it was read; whoever changes a message
+// makes a new one without a frame. Such a message is written part by part: a part with a
+// Source of this API as its item, any other translated. Text of the assistant is a message
+// item with output_text content. Reasoning is sent only together with the item that
+// followed it, and items whose reasoning is gone lose their ids, because OpenAI refuses
+// one half of such a pair; built-in calls, which need an id, are then left out too.
+// Reasoning and opaque parts of other APIs are left out. Cache points are ignored: OpenAI
+// finds prefixes by itself.
 //
-// Messages are never put in another order: that results follow their calls is
-// the caller's duty.
+// Messages keep their order: the caller must see to it that results follow their calls.
 type Responses struct{}
 
 var _ wire.Codec = Responses{}
@@ -55,11 +51,11 @@ var _ wire.Codec = Responses{}
 // API returns wire.Responses.
 func (Responses) API() string { return wire.Responses }
 
-// Decode reads the body of a request. The texts of the prompt are parts of one
-// copy of the body. The error wraps wire.ErrFormat and names the JSON path.
+// Decode reads the body of a request. The error wraps wire.ErrFormat and names the JSON
+// path.
 func (Responses) Decode(body []byte) (*prompt.Prompt, error) {
 	text := string(body)
-	if err := responsesCheckJSON(text); err != nil {
+	if err := responsesFormat.Check(text); err != nil {
 		return nil, err
 	}
 	d, err := responsesDocument(text)
@@ -68,10 +64,10 @@ func (Responses) Decode(body []byte) (*prompt.Prompt, error) {
 	}
 	for _, name := range []string{"model", "instructions"} {
 		if v := d.Get(name); v.Type != gjson.String && v.Type != gjson.Null {
-			return nil, responsesError(name, "want a string")
+			return nil, responsesFormat.Errorf(name, "want a string")
 		}
 	}
-	p := &prompt.Prompt{Model: d.Get("model").Str, MaxOutput: responsesInt(d.Get("max_output_tokens"))}
+	p := &prompt.Prompt{Model: d.Get("model").Str, MaxOutput: rawjson.Count(d.Get("max_output_tokens"))}
 	p.Source = &prompt.Source{API: wire.Responses, Body: text}
 	if instructions := d.Get("instructions"); instructions.Type == gjson.String {
 		p.System = append(p.System, prompt.System{Text: instructions.Str, Role: "instructions", Source: responsesSource(instructions.Raw)})
@@ -86,33 +82,28 @@ func (Responses) Decode(body []byte) (*prompt.Prompt, error) {
 	return p, nil
 }
 
-// DecodeItems reads a bare array of input items, as the agents that speak this
-// API keep them in their transcripts. It returns the messages and the system
-// and developer messages at the start of the array. The error wraps
-// wire.ErrFormat.
+// DecodeItems reads an array of input items without a request around it, as transcripts
+// hold it. It returns the messages, and the system and developer messages at the start of
+// the array. The error wraps wire.ErrFormat.
 func DecodeItems(array string) ([]thread.Message, []prompt.System, error) {
-	if err := responsesCheckJSON(array); err != nil {
+	if err := responsesFormat.Check(array); err != nil {
 		return nil, nil, err
 	}
 	items := gjson.Parse(array)
 	if !items.IsArray() {
-		return nil, nil, responsesError("$", "want an array of items")
+		return nil, nil, responsesFormat.Errorf("input", "want an array of items")
 	}
-	r := responsesReader{text: array, path: "$"}
+	r := responsesReader{text: array}
 	if err := r.read(items); err != nil {
 		return nil, nil, err
 	}
 	return r.messages, r.system, nil
 }
 
-// responsesDocument cuts a body that is known to be JSON into its members. Where it
-// names a field twice, the last one counts, as for JSON parsers at large.
+// responsesDocument opens a body that is known to be JSON. Where it names a field twice,
+// the last one counts.
 func responsesDocument(text string) (*rawjson.Document, error) {
-	d, ok := rawjson.Open(text, nil)
-	if !ok {
-		return nil, responsesError("$", "want an object")
-	}
-	return d, nil
+	return responsesFormat.Open(text, nil)
 }
 
 func responsesDecodeInput(p *prompt.Prompt, input gjson.Result) error {
@@ -128,9 +119,9 @@ func responsesDecodeInput(p *prompt.Prompt, input gjson.Result) error {
 		p.Source.Elements = 1
 		return nil
 	case !input.IsArray():
-		return responsesError("input", "want a string or an array of items")
+		return responsesFormat.Errorf("input", "want a string or an array of items")
 	}
-	r := responsesReader{text: p.Source.Body, path: "input"}
+	r := responsesReader{text: p.Source.Body}
 	if err := r.read(input); err != nil {
 		return err
 	}
@@ -140,45 +131,24 @@ func responsesDecodeInput(p *prompt.Prompt, input gjson.Result) error {
 	return nil
 }
 
-func responsesTools(tools gjson.Result) ([]prompt.Tool, error) {
-	if tools.Type == gjson.Null {
-		return nil, nil
-	}
-	if !tools.IsArray() {
-		return nil, responsesError("tools", "want an array")
-	}
-	entries, bad := rawjson.Objects(tools, nil)
-	if bad >= 0 {
-		return nil, responsesError("tools["+strconv.Itoa(bad)+"]", "want an object")
-	}
-	var list []prompt.Tool
+func responsesTools(tools gjson.Result) (list []prompt.Tool, err error) {
+	entries, err := responsesFormat.Objects("tools", tools, "an object")
 	for _, tool := range entries {
 		f := rawjson.FieldsOf(tool, make(rawjson.Fields, 0, 8))
 		t := prompt.Tool{Description: f.Str("description"), Source: responsesSource(tool.Raw)}
-		// An MCP server has a label, and what OpenAI runs only a type.
+		// An MCP server has a label, and a tool of OpenAI's own only a type.
 		t.Name = cmp.Or(f.Str("name"), f.Str("server_label"), f.Str("type"))
 		if schema := f.Get("parameters"); schema.IsObject() {
 			t.Schema = schema.Raw
 		}
 		list = append(list, t)
 	}
-	return list, nil
+	return list, err
 }
 
 func responsesSource(raw string) thread.Source {
 	return thread.Source{API: wire.Responses, Raw: raw}
 }
 
-// responsesError is a format error at a JSON path of the body.
-func responsesError(path, problem string) error {
-	return fmt.Errorf("openai responses: %s: %s: %w", path, problem, wire.ErrFormat)
-}
-
-// responsesCheckJSON reports whether text is one JSON document of bearable
-// depth. It is done once for a body; everything later may trust the syntax.
-func responsesCheckJSON(text string) error {
-	if err := rawjson.Check(text); err != nil {
-		return responsesError("$", err.Error())
-	}
-	return nil
-}
+// responsesFormat reports bodies that are not requests of this API.
+const responsesFormat = codec.Format("openai responses")

@@ -6,13 +6,14 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/media"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// responsesContent reads the content of a message item or the output of a
-// result: a string, or an array of content parts. The first part carries raw,
-// the others the text of their own content part.
+// responsesContent reads the content of a message item or the output of a result: a string,
+// or an array of content parts. The first part gets raw as its source, the others their own
+// content part.
 func responsesContent(content gjson.Result, raw string) []thread.Part {
 	switch {
 	case content.Type == gjson.Null:
@@ -73,9 +74,9 @@ func responsesContentPart(part gjson.Result, source thread.Source) thread.Part {
 	return thread.Opaque{Kind: cmp.Or(kind, "unknown"), Text: text, Source: source}
 }
 
-// responsesDataURL takes a base64 data URL apart; any other stays one.
+// responsesDataURL splits a base64 data URL; any other URL is returned as other.
 func responsesDataURL(url string) (mime, data, other string) {
-	if mime, data, ok := dataURL(url); ok {
+	if mime, data, ok := media.ParseDataURL(url); ok {
 		return mime, data, ""
 	}
 	return "", "", url
@@ -112,9 +113,8 @@ func responsesShellOutput(output gjson.Result) []thread.Part {
 	return parts
 }
 
-// responsesOutputObject reads an output that is an object: a screenshot, or the
-// form {content, success} of old Codex transcripts. It reports whether the
-// object says that the call failed.
+// responsesOutputObject reads an output that is an object: a screenshot, or the form
+// {content, success} of old Codex transcripts, which may say that the call failed.
 func responsesOutputObject(output gjson.Result) (part thread.Part, failed bool) {
 	source := responsesSource(output.Raw)
 	if output.Get("type").Str == "computer_screenshot" {

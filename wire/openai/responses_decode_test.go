@@ -241,9 +241,9 @@ func TestResponsesDecodeErrorsNameThePath(t *testing.T) {
 		`{"input":[{"role":"user"},3]}`:         "input[1]",
 		`{"tools":{}}`:                          "tools",
 		`{"tools":[{},"x"]}`:                    "tools[1]",
-		`{"input":[}`:                           "$",
-		`[]`:                                    "$",
-		`{"input":` + strings.Repeat("[", 5000): "$",
+		`{"input":[}`:                           "body",
+		`[]`:                                    "body",
+		`{"input":` + strings.Repeat("[", 5000): "body",
 	} {
 		_, err := (Responses{}).Decode([]byte(body))
 		if !errors.Is(err, wire.ErrFormat) || !strings.HasPrefix(err.Error(), "openai responses: "+path+": ") {

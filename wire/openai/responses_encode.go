@@ -11,25 +11,18 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
-// Encode writes the body of a request. A prompt that was read from a Responses
-// body gives that body back with only what differs replaced: model,
-// instructions, input, tools and max_output_tokens; what was taken away there
-// becomes null. Any other prompt is translated; the request asks OpenAI not to
-// store it. Source.Body is trusted to be JSON, as Decode left it; the error,
-// possible only when it is no object, wraps wire.ErrFormat.
+// Encode writes the body of a request. A prompt that was read from a Responses body gives
+// that body back, with model, instructions, input, tools and max_output_tokens replaced
+// where they differ; what was removed there becomes null. Any other prompt is translated,
+// and the request asks OpenAI not to store it. The error wraps wire.ErrFormat if
+// Source.Body is no object.
 func (Responses) Encode(p *prompt.Prompt) ([]byte, error) {
-	d, _ := rawjson.Open("{}", nil)
-	spliced := p.Source != nil && p.Source.API == wire.Responses && p.Source.Body != ""
-	if spliced {
-		var err error
-		if d, err = responsesDocument(p.Source.Body); err != nil {
-			return nil, err
-		}
-	}
-	if !spliced || p.Model != d.Get("model").Str {
-		d.Set("model", rawjson.Quote(p.Model))
+	d, spliced, err := codec.Base(p, wire.Responses, responsesDocument)
+	if err != nil {
+		return nil, err
 	}
 	instructions, rest := responsesInstructions(p.System)
 	if old := d.Get("instructions"); instructions != old.Raw && (instructions != "" || old.Type == gjson.String) {
@@ -44,7 +37,7 @@ func (Responses) Encode(p *prompt.Prompt) ([]byte, error) {
 	if tools := responsesWriteTools(p.Tools); len(tools) > 0 || d.Get("tools").IsArray() {
 		d.SetArray("tools", tools)
 	}
-	if p.MaxOutput != responsesInt(d.Get("max_output_tokens")) {
+	if p.MaxOutput != rawjson.Count(d.Get("max_output_tokens")) {
 		value := "null"
 		if p.MaxOutput > 0 {
 			value = strconv.Itoa(p.MaxOutput)
@@ -57,7 +50,7 @@ func (Responses) Encode(p *prompt.Prompt) ([]byte, error) {
 	return d.Bytes(), nil
 }
 
-// responsesItems are the items of an input; one that is a plain string is one.
+// responsesItems are the items of an input. A plain string is one item.
 func responsesItems(input gjson.Result) (items []string) {
 	if input.Type == gjson.String {
 		return []string{input.Raw}
@@ -68,9 +61,9 @@ func responsesItems(input gjson.Result) (items []string) {
 	return items
 }
 
-// responsesInstructions returns the JSON value of the field instructions ("" for
-// none) and the blocks that go into the input. Only blocks at the start become
-// instructions, since the field stands before everything else.
+// responsesInstructions returns the JSON value of the field instructions ("" for none) and
+// the blocks that go into the input. Only leading blocks become instructions, since the
+// field comes before everything else.
 func responsesInstructions(system []prompt.System) (string, []prompt.System) {
 	n := 0
 	var texts []string
@@ -89,14 +82,7 @@ func responsesInstructions(system []prompt.System) (string, []prompt.System) {
 	return rawjson.Quote(strings.Join(texts, "\n\n")), system[n:]
 }
 
-func responsesInt(v gjson.Result) int {
-	if v.Type != gjson.Number {
-		return 0
-	}
-	return int(v.Int())
-}
-
-// isResponsesSource reports whether a part is sent as the item it came from.
+// isResponsesSource reports whether s holds JSON of this API.
 func isResponsesSource(s thread.Source) bool { return s.API == wire.Responses && s.Raw != "" }
 
 func responsesWriteTools(tools []prompt.Tool) (list []string) {
@@ -110,8 +96,8 @@ func responsesWriteTools(tools []prompt.Tool) (list []string) {
 	return list
 }
 
-// responsesTool translates a tool of another API; "" for tools that the other
-// provider runs or defines itself, which mean nothing here.
+// responsesTool translates a tool of another API; "" for tools that the other provider runs
+// or defines itself.
 func responsesTool(t prompt.Tool) string {
 	kind := gjson.Get(t.Raw, "type").Str
 	named := func(kind string) *rawjson.Object {

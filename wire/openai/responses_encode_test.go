@@ -334,7 +334,7 @@ func TestResponsesTranslation(t *testing.T) {
 	want := []string{
 		`{"type":"message","role":"system","content":"s2"}`,
 		`{"type":"message","role":"developer","content":"s3"}`,
-		`{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"},{"type":"input_text","text":"plain"},{"type":"input_text","text":"[video v.mp4: not available]"}]}`,
+		`{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"},{"type":"input_text","text":"plain"},{"type":"input_text","text":"[video: v.mp4, gs://b/v]"}]}`,
 		`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"},{"type":"output_text","text":"b"}]}`,
 		`{"type":"function_call","call_id":"toolu_1","name":"` + fittedName("ns:f") + `","arguments":"{\"a\":1}"}`,
 		`{"type":"function_call","call_id":"` + long + `","name":"f","arguments":"{}"}`,
@@ -364,15 +364,15 @@ func TestResponsesContentOfOtherAPIs(t *testing.T) {
 		`{"type":"input_image","image_url":"data:image/png;base64,AA","detail":"high"}`:                 thread.Media{Type: thread.Image, Data: "AA", Detail: "high"},
 		`{"type":"input_image","image_url":"https://x/y"}`:                                              thread.Media{Type: thread.Image, URL: "https://x/y", Detail: "ultra"},
 		`{"type":"input_image","file_id":"file-1"}`:                                                     thread.Media{Type: thread.Image, FileID: "file-1", Source: chat},
-		`{"type":"input_text","text":"[image: not available]"}`:                                         thread.Media{Type: thread.Image, URL: "gs://bucket/a"},
+		`{"type":"input_text","text":"[image: gs://bucket/a]"}`:                                         thread.Media{Type: thread.Image, URL: "gs://bucket/a"},
 		`{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,AA"}`:         thread.Media{Type: thread.Document, MIME: "application/pdf", Name: "a.pdf", Data: "AA"},
 		`{"type":"input_file","filename":"file","file_data":"data:application/octet-stream;base64,AA"}`: thread.Media{Type: thread.File, Data: "AA"},
 		`{"type":"input_file","file_url":"https://x/a.pdf"}`:                                            thread.Media{Type: thread.Document, Name: "a.pdf", URL: "https://x/a.pdf"},
 		`{"type":"input_file","file_id":"file-2"}`:                                                      thread.Media{Type: thread.File, FileID: "file-2", Source: chat},
-		`{"type":"input_text","text":"[file b.txt: not available]"}`:                                    thread.Media{Type: thread.File, Name: "b.txt", FileID: "file_2", Source: thread.Source{API: "anthropic", Raw: `{}`}},
+		`{"type":"input_text","text":"[file: b.txt]"}`:                                                  thread.Media{Type: thread.File, Name: "b.txt", FileID: "file_2", Source: thread.Source{API: "anthropic", Raw: `{}`}},
 		`{"type":"input_audio","input_audio":{"data":"AA","format":"wav"}}`:                             thread.Media{Type: thread.Audio, MIME: "audio/wav", Data: "AA"},
-		`{"type":"input_text","text":"[audio: not shown]"}`:                                             thread.Media{Type: thread.Audio, MIME: "audio/ogg", Data: "AAAA"},
-		`{"type":"input_text","text":"[image shot: not available]"}`:                                    thread.Media{Type: thread.Image, Name: "shot"},
+		`{"type":"input_text","text":"[audio: audio/ogg, 3 bytes]"}`:                                    thread.Media{Type: thread.Audio, MIME: "audio/ogg", Data: "AAAA"},
+		`{"type":"input_text","text":"[image: shot]"}`:                                                  thread.Media{Type: thread.Image, Name: "shot"},
 		`{"type":"input_text","text":"kept \u00e9"}`:                                                    thread.Text{Text: "kept é", Source: thread.Source{API: "responses", Raw: `"kept \u00e9"`}},
 		`{"type":"input_text","text":"of an item"}`:                                                     thread.Text{Text: "of an item", Source: thread.Source{API: "responses", Raw: `{"role":"user","content":"of an item"}`}},
 		`{"type":"input_text","text":"said by the model"}`:                                              thread.Text{Text: "said by the model", Source: thread.Source{API: "responses", Raw: `{"type":"output_text","text":"said by the model"}`}},
@@ -397,7 +397,7 @@ func TestResponsesContentOfOtherAPIs(t *testing.T) {
 		}},
 		{Role: thread.User, Parts: []thread.Part{thread.Text{}}},
 	}})
-	want := `[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"[image: not shown]"},{"type":"output_text","text":"asked"},{"type":"output_text","text":"kept","annotations":[]}]},{"type":"message","role":"user","content":""}]`
+	want := `[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"[image: 3 bytes]"},{"type":"output_text","text":"asked"},{"type":"output_text","text":"kept","annotations":[]}]},{"type":"message","role":"user","content":""}]`
 	if got := gjson.Get(body, "input").Raw; got != want {
 		t.Errorf("want %s\n got %s", want, got)
 	}

@@ -14,13 +14,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// responsesItem is an input item, its members found in one pass.
+// responsesItem is an input item, with its members.
 type responsesItem struct {
 	rawjson.Fields
 	raw, typ string
 }
 
-// responsesReadItem finds the members of an item, in the room that is given.
+// responsesReadItem reads the members of an item into room.
 func responsesReadItem(item gjson.Result, room rawjson.Fields) responsesItem {
 	it := responsesItem{rawjson.FieldsOf(item, room[:0]), item.Raw, ""}
 	if it.typ = it.Str("type"); it.typ == "" && it.Str("role") != "" {
@@ -29,11 +29,10 @@ func responsesReadItem(item gjson.Result, room rawjson.Fields) responsesItem {
 	return it
 }
 
-// responsesReader turns items into messages. Items of the model are collected
-// until something else comes.
+// responsesReader turns items into messages. It collects items of the model until another
+// item comes.
 type responsesReader struct {
 	text     string // the document that the items are in
-	path     string // of the array
 	messages []thread.Message
 	system   []prompt.System
 	count    int // items seen
@@ -50,7 +49,7 @@ func (r *responsesReader) read(items gjson.Result) error {
 	var room rawjson.Fields // of all items in turn
 	for item := range rawjson.Items(items) {
 		if !item.IsObject() {
-			return responsesError(r.path+"["+strconv.Itoa(r.count)+"]", "want an item object")
+			return responsesFormat.Errorf("input["+strconv.Itoa(r.count)+"]", "want an item object")
 		}
 		it := responsesReadItem(item, room)
 		r.item(it, item.Index)
@@ -82,7 +81,7 @@ func (r *responsesReader) item(it responsesItem, at int) {
 		}
 		return
 	case "compaction_trigger":
-		// The client asks for a compaction: nobody said it and it opens no turn.
+		// The client asks for a compaction: this is nobody's message and begins no turn.
 		r.addMessage(it, thread.System, []thread.Part{responsesOpaque(it, "")})
 		return
 	}
@@ -174,8 +173,8 @@ func (r *responsesReader) result(it responsesItem) thread.ToolResult {
 	return res
 }
 
-// responsesCallArguments returns the field that says what a call of this type
-// does, and whether the type is one that an *_output item answers.
+// responsesCallArguments returns the arguments of a call. It is false for items that no
+// *_output item answers.
 func responsesCallArguments(it responsesItem) (gjson.Result, bool) {
 	switch it.typ {
 	case "function_call", "mcp_approval_request":
@@ -195,7 +194,7 @@ func responsesCallArguments(it responsesItem) (gjson.Result, bool) {
 	return gjson.Result{}, false
 }
 
-// responsesModelPart reads an item that the model made and that is no message.
+// responsesModelPart reads an item of the model that is no message.
 func responsesModelPart(it responsesItem) thread.Part {
 	if it.typ == "reasoning" {
 		text := cmp.Or(responsesPlain(it.Get("summary")), responsesPlain(it.Get("content")))
@@ -223,15 +222,15 @@ func responsesModelPart(it responsesItem) thread.Part {
 	return call
 }
 
-// responsesNamespaceMark stands between a namespace and a function's name in
-// thread.ToolCall.Name. OpenAI allows no point in a function's name.
+// responsesNamespaceMark separates a namespace and a function's name in
+// thread.ToolCall.Name. OpenAI allows no dot in a function's name.
 const responsesNamespaceMark = "."
 
 func responsesOpaque(it responsesItem, text string) thread.Opaque {
 	return thread.Opaque{Kind: cmp.Or(it.typ, "unknown"), Text: text, Source: responsesSource(it.raw)}
 }
 
-// responsesSays are the paths to what a person could read in a built-in call.
+// responsesSays are the paths to the readable text of built-in calls.
 var responsesSays = map[string][]string{
 	"web_search_call":       {"action.query", "action.queries", "action.url"},
 	"file_search_call":      {"queries", "results.#.text"},
@@ -252,7 +251,7 @@ func responsesReadable(it responsesItem) string {
 	}
 	var lines []string
 	for _, path := range paths {
-		// A text, or a list of texts: either is gone through.
+		// ForEach takes a text as well as a list of texts.
 		gjson.Get(it.raw, path).ForEach(func(_, v gjson.Result) bool {
 			if v.Str != "" {
 				lines = append(lines, v.Str)

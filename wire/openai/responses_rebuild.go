@@ -74,9 +74,9 @@ func (w *responsesWriter) assistant(m *thread.Message) {
 	}
 }
 
-// responsesKept is the item that the first of the parts was read from, with those of
-// its content parts that are still there, and how many parts that takes. It is whole
-// where they are all there.
+// responsesKept returns the item that the first of the parts was read from, with those of
+// its content parts that are still there, and how many parts they are. It is whole if all
+// are there.
 func responsesKept(parts []thread.Part) (item string, n int, whole bool) {
 	raw := parts[0].From().Raw
 	content := gjson.Get(raw, "content")
@@ -97,9 +97,8 @@ func responsesKept(parts []thread.Part) (item string, n int, whole bool) {
 	return jsonedit.Set(raw, "content", rawjson.Array(kept)), len(kept), false
 }
 
-// pair keeps reasoning and what it belongs to together. OpenAI refuses a
-// reasoning item without the item that followed it, and an item with an id
-// whose reasoning is missing.
+// pair keeps reasoning and its item together. OpenAI refuses a reasoning item without the
+// item that followed it, and an item with an id whose reasoning is missing.
 func (w *responsesWriter) pair(entries []responsesEntry) {
 	sent := map[string]bool{} // reasoning items that stay
 	for i := len(entries) - 1; i >= 0; i-- {
@@ -115,7 +114,7 @@ func (w *responsesWriter) pair(entries []responsesEntry) {
 			sent[e.text] = true
 		}
 	}
-	last := "" // the reasoning that stays and stands before the entry
+	last := "" // the last reasoning before the entry that stays
 	for i := range entries {
 		e := &entries[i]
 		if e.reasoning {
@@ -151,8 +150,8 @@ func (w *responsesWriter) position(text string) (int, bool) {
 	return at, ok
 }
 
-// reasoningOf finds the reasoning that an item of the body was made after, ""
-// for none. It is false when the item is not in the body.
+// reasoningOf returns the reasoning before an item of the body, "" for none. It is false if
+// the item is not in the body.
 func (w *responsesWriter) reasoningOf(text string) (string, bool) {
 	at, ok := w.position(text)
 	if !ok {
@@ -208,7 +207,7 @@ func (w *responsesWriter) call(c thread.ToolCall) responsesEntry {
 	return responsesEntry{text: o.String()}
 }
 
-// responsesObject returns arguments that must be an object or a list as such.
+// responsesObject returns arguments that are an object or a list, and {} for others.
 func responsesObject(arguments string) string {
 	if v := gjson.Parse(arguments); (v.IsObject() || v.IsArray()) && rawjson.Valid(arguments) {
 		return arguments
@@ -216,7 +215,7 @@ func responsesObject(arguments string) string {
 	return "{}"
 }
 
-// namespace splits the name of a function of a namespace that is among the tools.
+// namespace splits the name of a function if its namespace is among the tools.
 func (w *responsesWriter) namespace(name string) (space, local string, ok bool) {
 	at := strings.LastIndex(name, responsesNamespaceMark)
 	if at < 0 {

@@ -8,19 +8,17 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
+	"github.com/palimpsest-ai/palimpsest/internal/media"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// repairItems returns one or more recorded items, parted by commas, as OpenAI takes
-// them. Clients keep items in files that no request ever held: pictures without
-// an address, ids of their own making or used twice, objects as outputs. Such an
-// id goes, and words stand for what cannot be shown. It is for items that come
-// from a file; those of a request stay as the caller sent them.
+// repairItems makes recorded items, separated by commas, fit for the API. Clients keep
+// items in files that no request ever held: pictures without an address, made-up or
+// repeated ids, objects as outputs. Such ids are removed, and a placeholder stands for
+// what cannot be shown. Items of a request are never repaired: they stay as the caller
+// sent them.
 func (w *responsesWriter) repairItems(text string) string {
-	if !slices.ContainsFunc(responsesSuspicious, func(mark string) bool { return strings.Contains(text, mark) }) {
-		return text
-	}
 	var items []string
 	changed := false
 	for item := range rawjson.Items(gjson.Parse("[" + text + "]")) {
@@ -34,11 +32,7 @@ func (w *responsesWriter) repairItems(text string) string {
 	return strings.Join(items, ",")
 }
 
-// responsesSuspicious is what stands in all items that may need repair.
-var responsesSuspicious = []string{`"id"`, `"input_image"`, `"input_file"`, `"output":{`, `"assistant"`, `"name"`, `"tool_search_call"`}
-
-// responsesIDs are what ids begin with, and responsesNeedID the items of a request
-// that do not go without.
+// responsesIDs are the prefixes of ids, and responsesNeedID the items that must have one.
 var (
 	responsesIDs    = map[string]string{"message": "msg", "function_call": "fc", "reasoning": "rs"}
 	responsesNeedID = []string{
@@ -93,8 +87,8 @@ func (w *responsesWriter) repairedItem(item gjson.Result) string {
 	return out
 }
 
-// responsesSpoken is the field of a call that says what is asked for, and what an
-// empty one holds; "" for items that are no calls.
+// responsesSpoken returns the field that holds the arguments of a call, and their value
+// when there are none; "" for items that are no calls.
 func responsesSpoken(kind string) (field, empty string) {
 	switch kind {
 	case "function_call":
@@ -107,8 +101,8 @@ func responsesSpoken(kind string) (field, empty string) {
 	return "", ""
 }
 
-// responsesSaid is what an object in place of an output says: OpenAI takes a
-// string or a list.
+// responsesSaid is the text of an output that is an object: OpenAI takes only a string or
+// a list.
 func responsesSaid(output gjson.Result) string {
 	for _, name := range []string{"text", "content"} {
 		if v := output.Get(name); v.Type == gjson.String {
@@ -118,9 +112,9 @@ func responsesSaid(output gjson.Result) string {
 	return output.Raw
 }
 
-// responsesRepairedPart is what stands in place of a content part that OpenAI
-// would refuse: a picture or a file without anything to show, or any input in
-// what the model said. It is "" for all others.
+// responsesRepairedPart returns what to send for a content part that OpenAI would refuse:
+// a picture or a file without content, or any input part in a message of the model. It
+// is "" for all others.
 func responsesRepairedPart(part gjson.Result, model bool) string {
 	kind, said := part.Get("type").Str, "input_text"
 	refused := model
@@ -145,11 +139,11 @@ func responsesRepairedPart(part gjson.Result, model bool) string {
 		said = "output_text"
 	}
 	m, _ := responsesContentPart(part, thread.Source{}).(thread.Media)
-	return responsesText(said, responsesMissing(m))
+	return responsesText(said, media.Placeholder(m))
 }
 
-// responsesUniqueIDs gives calls whose id another call had before an id of their
-// own, with the results that follow them. Only recordings hold such calls.
+// responsesUniqueIDs gives a new id to each call whose id an earlier call has, and to the
+// results that follow it. Only recordings hold such calls.
 func responsesUniqueIDs(messages []thread.Message) []thread.Message {
 	used, renamed := map[string]bool{}, map[string]string{}
 	out := messages

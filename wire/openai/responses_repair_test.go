@@ -44,11 +44,11 @@ func TestResponsesRepair(t *testing.T) {
 	}
 	responsesNoProblems(t, string(sent))
 	want := []string{
-		`{"type":"message","id":"msg-a","role":"user","content":[{"type":"input_text","text":"What is on it?"},{"type":"input_text","text":"[image: not available]"},{"type":"input_text","text":"[document plan.pdf: not available]"}]}`,
+		`{"type":"message","id":"msg-a","role":"user","content":[{"type":"input_text","text":"What is on it?"},{"type":"input_text","text":"[image: not available]"},{"type":"input_text","text":"[document: plan.pdf]"}]}`,
 		`{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"e1"}`,
 		`{"type":"function_call","call_id":"c1","name":"look","arguments":"{\"id\":\"7\"}"}`,
 		`{"type":"function_call_output","id":"out-1","call_id":"c1","output":[{"type":"input_text","text":"[image: not available]"},{"type":"input_image","image_url":"https://example.org/a.png"}]}`,
-		`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"A cat."},{"type":"output_text","text":"[image: not available]"}]}`,
+		`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"A cat."},{"type":"output_text","text":"[image: https://example.org/b.png]"}]}`,
 		`{"type":"function_call","call_id":"c2","name":"ls","arguments":"{}"}`,
 		`{"type":"function_call_output","call_id":"c2","output":"a.txt"}`,
 		`{"type":"custom_tool_call","call_id":"c3","name":"sh__323b66bd","input":"ls"}`,

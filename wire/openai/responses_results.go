@@ -7,15 +7,15 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/media"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// responsesFlat finds the calls that cannot be written as calls any more: those
-// of the computer tool whose screenshot was taken away (the API wants a
-// picture), and requests for approval that were changed (the API wants the
-// server's name). Their call and result are told in words instead.
+// responsesFlat returns the calls that can no longer be written as calls: calls of the
+// computer tool without their screenshot (the API demands a picture), and changed approval
+// requests (the API demands the server's name). Call and result become text instead.
 func responsesFlat(messages []thread.Message) map[string]bool {
 	flat, computer := map[string]bool{}, map[string]bool{}
 	for i := range messages {
@@ -68,7 +68,7 @@ func (w *responsesWriter) tool(m *thread.Message) {
 		return
 	}
 	answer, asked := w.calls[r.CallID]
-	if !asked { // the call is in the part of the history that OpenAI keeps, or nowhere
+	if !asked { // OpenAI keeps the part of the history with the call, or there is none
 		answer.id = r.CallID
 		if !w.spliced {
 			answer.id = w.callID(r.CallID)
@@ -106,8 +106,7 @@ func (w *responsesWriter) tool(m *thread.Message) {
 	w.add(o.String())
 }
 
-// responsesScreenshot returns the field that names the picture of a result, ""
-// when it has none.
+// responsesScreenshot returns the field with the picture of a result; "" if it has none.
 func responsesScreenshot(r thread.ToolResult) string {
 	for _, part := range r.Content {
 		if m, ok := part.(thread.Media); ok && m.Type == thread.Image {
@@ -117,23 +116,23 @@ func responsesScreenshot(r thread.ToolResult) string {
 	return ""
 }
 
-// responsesOutput writes the content of a result: a string, or content parts
-// when there is more than text in it.
+// responsesOutput writes the content of a result: a string, or content parts if it holds
+// more than text.
 func responsesOutput(r thread.ToolResult) string {
-	media := false
+	mixed := false
 	var content []string
 	for _, part := range r.Content {
 		switch part.(type) {
 		case thread.Media:
-			media = true
+			mixed = true
 		case thread.Opaque:
-			media = media || isResponsesSource(part.From())
+			mixed = mixed || isResponsesSource(part.From())
 		}
 		if text := responsesContentText(part, thread.Tool); text != "" {
 			content = append(content, text)
 		}
 	}
-	if !media || len(content) == 0 {
+	if !mixed || len(content) == 0 {
 		return rawjson.Quote(r.Text())
 	}
 	return rawjson.Array(content)
@@ -147,8 +146,8 @@ func responsesIsContent(kind string) bool {
 	return false
 }
 
-// responsesContentText writes one content part for a message of the given role;
-// "" when there is nothing that this API could be told.
+// responsesContentText writes one content part for a message of the given role; "" if there
+// is nothing to send to this API.
 func responsesContentText(part thread.Part, role thread.Role) string {
 	kind, source := responsesTextKind(role), part.From()
 	if isResponsesSource(source) {
@@ -162,15 +161,12 @@ func responsesContentText(part thread.Part, role thread.Role) string {
 			return responsesText(kind, p.Text)
 		}
 	case thread.Media:
-		if p.Text != "" {
-			return responsesText(kind, p.Text)
-		}
-		if role != thread.Assistant {
+		if role != thread.Assistant && p.Text == "" {
 			if text := responsesMedia(p); text != "" {
 				return text
 			}
 		}
-		return responsesText(kind, responsesMissing(p))
+		return responsesText(kind, media.Placeholder(p))
 	case thread.Opaque:
 		if p.Text != "" && role == thread.Tool {
 			return responsesText(kind, p.Text)
@@ -179,8 +175,8 @@ func responsesContentText(part thread.Part, role thread.Role) string {
 	return ""
 }
 
-// responsesOwnContent returns the content part in a source of this API when it
-// may stand in a message of the role: that of a message item, or a bare one.
+// responsesOwnContent returns the content part in a source of this API (a message item, or
+// a content part itself) if a message of the role may hold it.
 func responsesOwnContent(raw string, role thread.Role) string {
 	if strings.HasPrefix(raw, `"`) {
 		return responsesContentString(raw, role)
@@ -245,7 +241,7 @@ func responsesMedia(m thread.Media) string {
 		o := rawjson.NewTypedObject("input_file")
 		switch {
 		case m.Data != "": // a name is required beside it
-			return o.Str("filename", cmp.Or(m.Name, "file")).Str("file_data", responsesInline(m, "application/octet-stream")).String()
+			return o.Str("filename", cmp.Or(m.Name, "file")).Str("file_data", media.DataURL(cmp.Or(m.MIME, "application/octet-stream"), m.Data)).String()
 		case responsesFetchable(m.URL):
 			return o.Str("file_url", m.URL).String()
 		case responsesUploaded(m):
@@ -255,22 +251,17 @@ func responsesMedia(m thread.Media) string {
 	return ""
 }
 
-// responsesImage returns the field that names a picture; "" when OpenAI could
-// not see it.
+// responsesImage returns the field with a picture; "" if OpenAI could not see it.
 func responsesImage(m thread.Media) string {
 	switch {
 	case m.Data != "":
-		return `"image_url":` + rawjson.Quote(responsesInline(m, "image/png"))
+		return `"image_url":` + rawjson.Quote(media.DataURL(cmp.Or(m.MIME, "image/png"), m.Data))
 	case responsesFetchable(m.URL):
 		return `"image_url":` + rawjson.Quote(m.URL)
 	case responsesUploaded(m):
 		return `"file_id":` + rawjson.Quote(m.FileID)
 	}
 	return ""
-}
-
-func responsesInline(m thread.Media, otherwise string) string {
-	return "data:" + cmp.Or(m.MIME, otherwise) + ";base64," + m.Data
 }
 
 func responsesFetchable(url string) bool {
@@ -280,17 +271,4 @@ func responsesFetchable(url string) bool {
 // responsesUploaded reports whether a file id is one of OpenAI.
 func responsesUploaded(m thread.Media) bool {
 	return m.FileID != "" && (m.API == wire.Responses || m.API == wire.Chat)
-}
-
-// responsesMissing stands for media that cannot be sent, so that the model
-// knows that something was there.
-func responsesMissing(m thread.Media) string {
-	text := "[" + string(m.Type)
-	if m.Name != "" {
-		text += " " + m.Name
-	}
-	if m.Data != "" {
-		return text + ": not shown]"
-	}
-	return text + ": not available]"
 }

@@ -1,19 +1,16 @@
 package openai
 
 import (
-	"maps"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/internal/shape"
 )
 
-// What parts of the body have to be. Fields that the published schema wants but
-// real clients leave out and OpenAI does not miss (ids and states of its own
-// items) are not among them.
+// The shapes of parts of the body. Fields that the published schema demands but OpenAI does
+// without (ids and states of its own items, which real clients leave out) are not required.
 var (
 	anything  = &shape.Shape{}
 	anyArray  = &shape.Shape{Is: shape.Array}
@@ -79,8 +76,7 @@ var (
 		shape.Must("call_id", "call-id", "longer than 64 characters", func(v gjson.Result) bool { return len(v.Get("call_id").Str) <= 64 }),
 	}}
 
-	// The types of content parts. Those of the model's own messages stand nowhere
-	// else, and the others not there.
+	// The types of content parts in the model's own messages, and in all others.
 	responsesSaidParts = map[string]*shape.Shape{
 		"output_text": shape.Members(shape.Required("text", anyText)),
 		"refusal":     shape.Members(shape.Required("refusal", anyText)),
@@ -92,6 +88,9 @@ var (
 		"input_audio": shape.Members(shape.Required("input_audio", anyObject)),
 	}
 
+	responsesMembers = []shape.Member{
+		shape.Optional("instructions", anyText), shape.Optional("previous_response_id", anyText), shape.Optional("context_management", responsesManagement), shape.Optional("tools", anyArray),
+	}
 	responsesManagement = &shape.Shape{Is: shape.Array, Items: &shape.Shape{Rules: []shape.Rule{
 		shape.Must("type", "required", "name the type, such as compaction", responsesHas("type")),
 		shape.Must("compact_threshold", "compact-threshold", "want at least 1000 tokens", func(v gjson.Result) bool {
@@ -113,63 +112,42 @@ func responsesHas(names ...string) func(gjson.Result) bool {
 	}
 }
 
-// Validate checks a body against the published rules of the Responses API and
-// those that its error messages give away. A history that OpenAI keeps
-// (previous_response_id, conversation) cannot be seen: then pairs of calls and
-// results are not checked.
+// Validate checks a body against the rules in the reference and the error messages of the
+// Responses API. If OpenAI keeps the history (previous_response_id, conversation), pairs of
+// calls and results are not checked.
 func (Responses) Validate(body []byte) []wire.Problem {
-	text := string(body)
-	c := responsesChecker{Checker: shape.Checker{Absent: true}}
-	root := gjson.Parse(text)
-	if err := responsesCheckJSON(text); err != nil {
-		c.Refuse(0, "$", "json", "not one JSON document: %v", err)
-	} else if !root.IsObject() {
-		c.Refuse(0, "$", "json", "the body is not an object")
-	} else {
-		c.fields = maps.Collect(rawjson.Members(root))
+	c := responsesChecker{Body: shape.Body{Checker: shape.Checker{Absent: true}}}
+	if c.Open(body, nil, nil) {
 		c.body()
 	}
 	return c.Problems()
 }
 
 type responsesChecker struct {
-	shape.Checker
-	fields map[string]gjson.Result
-
+	shape.Body
 	items  []responsesChecked
 	remote bool // part of the history is kept by OpenAI
 	stored bool // the client does not say store: false
 }
 
-func (c *responsesChecker) given(name string) bool { return c.fields[name].Type != gjson.Null }
-
 func (c *responsesChecker) body() {
-	model := c.fields["model"]
-	if !(model.Type == gjson.String && model.Str != "") && !(model.Type == gjson.Null && c.given("prompt")) {
-		c.Refuse(model.Index, "model", "required", "name the model, or a prompt that names it")
-	}
-	c.remote = c.given("previous_response_id") || c.given("conversation")
-	c.stored = c.fields["store"].Type != gjson.False
-	if c.given("previous_response_id") && c.given("conversation") {
-		c.Refuse(c.fields["conversation"].Index, "conversation", "one-history", "previous_response_id and conversation exclude each other; send one of them")
-	}
-	for name, s := range map[string]*shape.Shape{"instructions": anyText, "previous_response_id": anyText, "context_management": responsesManagement} {
-		if v := c.fields[name]; c.given(name) {
-			c.Check(v.Index, name, v, s)
+	model := c.Value("model")
+	c.RefuseIf(model.Str == "" && (c.Given("model") || !c.Given("prompt")), "model", "required", "name the model, or a prompt that names it")
+	c.remote = c.Given("previous_response_id") || c.Given("conversation")
+	c.stored = c.Value("store").Type != gjson.False
+	c.RefuseIf(c.Given("previous_response_id") && c.Given("conversation"), "conversation", "one-history", "previous_response_id and conversation exclude each other; send one of them")
+	for _, m := range responsesMembers {
+		if v := c.Value(m.Name); c.Given(m.Name) {
+			c.Check(v.Index, m.Name, v, m.Shape)
 		}
 	}
-	if v := c.fields["max_output_tokens"]; v.Type != gjson.Null {
-		switch {
-		case v.Type != gjson.Number || strings.ContainsAny(v.Raw, ".eE") || v.Int() < 1:
-			c.Refuse(v.Index, "max_output_tokens", "max-output", "want a whole number of tokens, at least 1")
-		case v.Int() < 16:
-			c.Advise(v.Index, "max_output_tokens", "max-output", "most models refuse less than 16")
-		}
+	if limit := c.Value("max_output_tokens"); c.Given("max_output_tokens") {
+		whole := limit.Type == gjson.Number && !strings.ContainsAny(limit.Raw, ".eE") && limit.Int() >= 1
+		c.RefuseIf(!whole, "max_output_tokens", "max-output", "want a whole number of tokens, at least 1")
+		c.AdviseIf(whole && limit.Int() < 16, "max_output_tokens", "max-output", "most models refuse less than 16")
 	}
-	if tools := c.fields["tools"]; c.given("tools") && c.Check(tools.Index, "tools", tools, anyArray) {
-		c.tools(tools, "tools")
-	}
-	c.input(c.fields["input"])
+	c.tools(c.Value("tools"), "tools")
+	c.input(c.Value("input"))
 }
 
 func (c *responsesChecker) tools(tools gjson.Result, path string) {
@@ -205,7 +183,7 @@ func (c *responsesChecker) input(input gjson.Result) {
 		c.Check(input.Index, "input", input, &shape.Shape{Is: shape.String | shape.Array})
 		return
 	}
-	if len(c.items) == 0 && !c.remote && !c.given("prompt") {
+	if len(c.items) == 0 && !c.remote && !c.Given("prompt") {
 		c.Refuse(input.Index, "input", "required", "%s", nothing)
 	}
 	c.order()
@@ -290,7 +268,7 @@ func (c *responsesChecker) part(at int, path string, part gjson.Result, role str
 	case may[kind] != nil:
 		c.Check(at, path, part, may[kind])
 	case not[kind] != nil:
-		c.Refuse(at, path+".type", "content-type", "%s cannot stand in a message of the role %s", kind, role)
+		c.Refuse(at, path+".type", "content-type", "%s is not allowed in a message of the role %s", kind, role)
 	case kind == "text" || kind == "image_url" || kind == "file": // the types of Chat Completions
 		c.Refuse(at, path+".type", "content-type", "%q is not a type of this API; want input_… or output_text", kind)
 	default:

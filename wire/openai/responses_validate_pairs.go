@@ -8,11 +8,11 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// responsesPrefixes are what the ids of items begin with; OpenAI says so when
-// it refuses others ("Expected an ID that begins with 'fc'").
+// responsesPrefixes are the prefixes of item ids, from OpenAI's errors ("Expected an ID that
+// begins with 'fc'").
 var responsesPrefixes = map[string]string{"message": "msg", "function_call": "fc", "reasoning": "rs"}
 
-// responsesChecked is what the checks across items need to know of one.
+// responsesChecked is what the rules across items need to know of one.
 type responsesChecked struct {
 	at                    int
 	typ, role, callID, id string
@@ -58,7 +58,7 @@ var responsesAnswers = map[string][]string{
 	"mcp_approval_request": {"mcp_approval_response"},
 }
 
-// order checks what must stand where.
+// order checks the places of items, and that ids are unique.
 func (c *responsesChecker) order() {
 	ids := map[string]bool{}
 	for i, it := range c.items {
@@ -77,12 +77,12 @@ func (c *responsesChecker) order() {
 			ids[it.id] = true
 		}
 		if last && it.model() && it.typ != "reasoning" && responsesAnswers[it.typ] == nil {
-			c.Advise(it.at, path, "ends-with-assistant", "the input ends with what the model said; it goes on as if nothing was asked")
+			c.Advise(it.at, path, "ends-with-assistant", "the input ends with the model's own words; it goes on as if nothing was asked")
 		}
 	}
 }
 
-// pairs checks that each call has one result, of the right type and behind it.
+// pairs checks that each call has one result of the right type after it.
 func (c *responsesChecker) pairs() {
 	type asked struct {
 		item     int

@@ -20,8 +20,8 @@ func TestResponsesRules(t *testing.T) {
 	)
 	long := strings.Repeat("x", 65)
 	tests := []struct{ rule, path, bad, good string }{
-		{"json", "$", `{"model":"m","input":"a",}`, `{"model":"m","input":"a"}`},
-		{"json", "$", `"a"`, `{"model":"m","input":"a"}`},
+		{"json", "body", `{"model":"m","input":"a",}`, `{"model":"m","input":"a"}`},
+		{"json", "body", `"a"`, `{"model":"m","input":"a"}`},
 		{"required", "model", `{"input":"a"}`, `{"prompt":{"id":"pmpt_1"},"input":"a"}`},
 		{"required", "model", `{"model":"","input":"a"}`, `{"model":"m","input":"a"}`},
 		{"required", "input", `{"model":"m"}`, `{"model":"m","previous_response_id":"resp_1"}`},

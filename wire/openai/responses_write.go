@@ -10,27 +10,28 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
 // responsesWriter collects the items of a new input.
 type responsesWriter struct {
 	spliced bool           // the items go into a body that was read
 	items   []string       // of that body
-	index   map[string]int // their positions by their text, made when needed
-	pieces  []string       // each is one or more items of the new input
+	index   map[string]int // the positions of items by their text; nil until needed
+	pieces  []string       // the new input; each piece is one or more items
 	tools   []prompt.Tool
 
-	flat  map[string]bool            // calls that can only be told in words
-	calls map[string]responsesAnswer // what answers the calls written so far, by the id in the prompt
+	flat  map[string]bool            // calls that are written as text
+	calls map[string]responsesAnswer // how to answer the calls written so far, by the id in the prompt
 	used  map[string]bool            // call ids in the output
 	ids   map[string]bool            // ids of recorded items in the output
 }
 
-// responsesAnswer is how a result must look: the id that was written, and the
-// type of the call.
+// responsesAnswer is what a result needs to know of its call: the id that was written, and
+// the type.
 type responsesAnswer struct{ id, typ string }
 
-// add appends items. Those that go into no body may be those of a file, and are
+// add appends items. Those that do not go into a body may come from a file, so they are
 // repaired.
 func (w *responsesWriter) add(text string) {
 	if !w.spliced {
@@ -87,7 +88,7 @@ func (w *responsesWriter) noteCall(id, written, typ string) {
 	w.used[written] = true
 }
 
-// isUntouched reports whether the pieces are what the input of the body holds.
+// isUntouched reports whether the pieces are the items that the input of the body holds.
 func (w *responsesWriter) isUntouched(input gjson.Result) bool {
 	rest, between := input.Raw, " \t\r\n,"
 	switch {
@@ -155,8 +156,7 @@ func responsesMessage(role, content string) string {
 
 func responsesRole(raw string) string { return gjson.Get(raw, "role").Str }
 
-// responsesThreadRole is the role of the message that an item makes, "" for
-// items that are no messages.
+// responsesThreadRole is the role of a message item; "" for other items.
 func responsesThreadRole(raw string) thread.Role {
 	switch role := responsesRole(raw); role {
 	case "system", "developer":
@@ -170,19 +170,18 @@ func responsesThreadRole(raw string) thread.Role {
 	return ""
 }
 
-// responsesCallID is the id for a call of another API: its own where OpenAI
-// takes it and it is still free, else a hash that stays the same while the
-// conversation grows.
+// callID returns the id for a call of another API: its own if OpenAI accepts it and no other
+// call has it, else a hash that stays the same while the conversation grows.
 func (w *responsesWriter) callID(id string) string {
-	if isPlain(id, responsesMaxID) && !w.used[id] {
+	if codec.IsPlain(id, responsesMaxID) && !w.used[id] {
 		return id
 	}
 	for n := 0; ; n++ {
-		if made := "call_" + hashName(id+"\x00"+strconv.Itoa(n), 12); !w.used[made] {
+		if made := "call_" + codec.Hash(id+"\x00"+strconv.Itoa(n), 12); !w.used[made] {
 			return made
 		}
 	}
 }
 
-// responsesMaxID is the longest id of a call or an item, in characters.
+// responsesMaxID is the length limit of the ids of calls and items, in characters.
 const responsesMaxID = 64

@@ -1,5 +1,5 @@
-// Package text writes a prompt as plain text that people can read, search and
-// compare. It is no wire format: there is no way back and nothing to validate.
+// Package text writes a prompt as plain text for people to read, search and compare. It
+// is not a wire format: nothing reads it back.
 //
 // The text is a list of blocks, each under a heading:
 //
@@ -12,11 +12,10 @@
 //	==> call NAME CALL_ID
 //	==> result NAME CALL_ID (failure)
 //
-// What a block holds can never be taken for a heading, nor for one of the lines
-// in brackets that stand for media: a line of content that begins like one,
-// behind any number of backslashes, gets one backslash more. Taking one
-// backslash away from such lines gives the content back. Markdown headings and
-// rules are not ours and stay as they are.
+// A line of content that looks like a heading, or like a line in brackets that stands for
+// media, gets a backslash in front (one more, if it begins with backslashes). Removing
+// one backslash from such lines gives the content back. Markdown headings and rules are
+// left alone.
 package text
 
 import (
@@ -30,9 +29,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Encode writes a prompt as text in UTF-8. The same prompt gives the same bytes,
-// always. Everything said is in it; of media and of sealed reasoning only a
-// note of what stood there.
+// Encode writes a prompt as text in UTF-8. The same prompt always gives the same bytes.
+// All text is in it; media and sealed reasoning become a one-line note.
 func Encode(p *prompt.Prompt) []byte {
 	w := &writer{}
 	for _, s := range p.System {
@@ -62,7 +60,7 @@ func (w *writer) heading(line string) {
 
 func (w *writer) line(line string) { w.b = append(append(w.b, line...), '\n') }
 
-// content writes text under the heading; every text ends its last line.
+// content writes text under the heading, and ends its last line.
 func (w *writer) content(text string) {
 	if text == "" {
 		return
@@ -77,7 +75,7 @@ func (w *writer) message(m *thread.Message) {
 	if m.Role != thread.Tool {
 		w.heading("=== " + quoteLabel(string(m.Role)) + headingDetails(m))
 	}
-	open := m.Role != thread.Tool // texts may go under the message's own heading
+	open := m.Role != thread.Tool // text may follow under the current heading
 	for _, part := range m.Parts {
 		switch part := part.(type) {
 		case thread.ToolCall:
@@ -103,7 +101,7 @@ func (w *writer) message(m *thread.Message) {
 	}
 }
 
-// openBlock opens a block for text that comes after one of another kind.
+// openBlock begins a block for text that follows one of another kind.
 func (w *writer) openBlock(open bool) bool {
 	if !open {
 		w.heading("==> text")
@@ -111,7 +109,7 @@ func (w *writer) openBlock(open bool) bool {
 	return true
 }
 
-// headingDetails says whose message it is and when, as far as that is known.
+// headingDetails returns the participant's name, the turn and the kind, if known.
 func headingDetails(m *thread.Message) string {
 	name := ""
 	if m.Name != "" {
@@ -134,15 +132,14 @@ func headingDetails(m *thread.Message) string {
 }
 
 func (w *writer) result(r thread.ToolResult) {
-	outcome := r.Outcome
-	outcome = cmp.Or(outcome, thread.Success)
+	outcome := cmp.Or(r.Outcome, thread.Success)
 	w.heading("==> result " + quoteLabel(r.Tool) + " " + quoteLabel(r.CallID) + " (" + string(outcome) + ")")
 	for _, part := range r.Content {
 		w.part(part)
 	}
 }
 
-// part writes text, or a line that stands for what is not text.
+// part writes text, or a line that stands for media and opaque parts.
 func (w *writer) part(part thread.Part) {
 	switch part := part.(type) {
 	case thread.Text:
@@ -181,7 +178,7 @@ func mediaDetails(m thread.Media) []string {
 	return words
 }
 
-// decodedLen returns how many bytes a base64 text stands for.
+// decodedLen returns the length of base64 data after decoding.
 func decodedLen(base64 string) int {
 	return len(strings.TrimRight(base64, "=")) * 3 / 4
 }
@@ -198,8 +195,8 @@ func size(n int) string {
 	return strconv.FormatFloat(float64(n)/(kb*kb), 'f', 1, 64) + " MB"
 }
 
-// quoteLabel makes a name fit for a heading: quoted where it is empty or holds
-// anything but printable characters without space.
+// quoteLabel makes a name fit for a heading: it quotes one that is empty, or holds space
+// or unprintable characters.
 func quoteLabel(s string) string {
 	odd := func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) || r == utf8.RuneError }
 	if s == "" || strings.HasPrefix(s, `"`) || strings.ContainsFunc(s, odd) {
@@ -208,8 +205,8 @@ func quoteLabel(s string) string {
 	return s
 }
 
-// appendEscaped writes content with a backslash before every line that could
-// be taken for one of ours. Invalid UTF-8 becomes the replacement character.
+// appendEscaped writes content with a backslash before every line that looks like a
+// marker. Invalid UTF-8 becomes the replacement character.
 func appendEscaped(b []byte, text string) []byte {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	for text != "" {
@@ -223,8 +220,8 @@ func appendEscaped(b []byte, text string) []byte {
 	return b
 }
 
-// lineBreak finds the end of the first line and the width of its break. All
-// characters count that an editor may show as the end of a line.
+// lineBreak finds the end of the first line and the width of its break. It knows every
+// character that an editor may show as a line break.
 func lineBreak(text string) (at, width int) {
 	for i, r := range text {
 		switch r {
@@ -235,8 +232,8 @@ func lineBreak(text string) (at, width int) {
 	return len(text), 0
 }
 
-// isMarkerLine reports whether a line could be taken for a heading or for a line that
-// stands for media, backslashes before it aside.
+// isMarkerLine reports whether a line, without backslashes before it, looks like a heading
+// or like a line that stands for media.
 func isMarkerLine(line string) bool {
 	line = strings.TrimLeft(line, `\`)
 	if strings.HasPrefix(line, "=== ") || strings.HasPrefix(line, "==> ") {

@@ -10,15 +10,15 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// Question is a request for an answer. Schema and Adjust may be nil.
+// Question is a request for an answer.
 type Question struct {
-	Body []byte
+	Body string
 	// API reads the answer.
 	API wire.Answers
 	// Schema is the shape of a structured answer; nil for text.
 	Schema *llm.Schema
-	// Adjust changes the answer before the reply is made of it, or says why there
-	// is none.
+	// Adjust may change the answer before it becomes a reply, or return why it cannot
+	// become one. It may be nil.
 	Adjust func(*wire.Answer) error
 }
 
@@ -57,9 +57,9 @@ func (q *Question) Reply(provider string, r *Response) (*llm.Reply, error) {
 	return reply, nil
 }
 
-// Count sends a request for a number of tokens, which the answer has as a member
-// of that name.
-func (c *Client) Count(ctx context.Context, body []byte, member string) (n int, err error) {
+// Count sends a token-counting request and returns the number that the answer holds in
+// member.
+func (c *Client) Count(ctx context.Context, body, member string) (n int, err error) {
 	err = c.Post(ctx, 0, body, func(r *Response) error {
 		whole, err := ReadObject(c.provider, r)
 		if err != nil {

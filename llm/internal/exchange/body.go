@@ -11,9 +11,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 )
 
-// ReadObject reads an answer that is one JSON object. A body that is something else
-// gives an error that shows its beginning; one that says it is an error gives
-// that.
+// ReadObject reads an answer that is one JSON object. An object that is an error becomes that
+// error. For anything else the error shows how the body begins.
 func ReadObject(provider string, r *Response) (string, error) {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -29,8 +28,8 @@ func ReadObject(provider string, r *Response) (string, error) {
 	return body, nil
 }
 
-// failure is the error that a body or an event says it is; nil for none. OpenRouter
-// has it in the choice when the provider behind it failed.
+// failure returns the error in a body, or nil. If the provider behind OpenRouter failed, the
+// error is in the choice.
 func failure(provider string, status int, doc string) error {
 	if e := llm.Failure(provider, status, []byte(doc)); e != nil {
 		return e
@@ -56,10 +55,9 @@ func UnreadableError(r *Response, what, body string) error {
 	return &llm.APIError{Kind: llm.ErrResponse, Status: r.Status, RequestID: r.RequestID, Message: what}
 }
 
-// setReplyJSON sets the reply's JSON from its text when a schema was asked for.
-// Where the model stopped before it was done there need be none; where it said
-// it was done, an answer without an object, or without a member that the schema
-// requires, is unreadable: it may be a part of what was asked for.
+// setReplyJSON sets the reply's JSON from its text if there is a schema. A model that stopped
+// early may have none. If it said that it was done, an answer without an object, or without
+// a required member, is unreadable: it may be incomplete.
 func setReplyJSON(r *Response, reply *llm.Reply, s *llm.Schema) error {
 	if s == nil || reply.Stop != llm.StopEnd {
 		return nil

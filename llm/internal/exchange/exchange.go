@@ -1,10 +1,8 @@
-// Package exchange is what the model clients have in common: one POST with
-// retries, limits on what is read, and errors that say what happened without
-// ever showing a key. It knows nothing of what the bodies mean.
+// Package exchange is shared by the clients of models: one POST with retries, limits on the
+// answer, and errors that say what happened without showing a key.
 package exchange
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -33,51 +31,28 @@ type Client struct {
 	provider string
 	url      string
 	http     *http.Client
-	header   func() http.Header // as a value it would be shown with a client that is printed
+	header   func() http.Header // a function, so that printing a client shows no key
 	redact   *strings.Replacer
 	retry    retry.Policy
 	limit    int64
 }
 
-// Config says where and how to send. All but HTTP, Retry and Limit is required.
+// Config says where and how to send. HTTP, Retry and Limit are optional.
 type Config struct {
 	Provider string
 	URL      string
 	// HTTP sends the requests; nil stands for a client with the default
 	// transport. Redirects are never followed: they would carry keys elsewhere.
 	HTTP *http.Client
-	// Header is sent with every request. The values of those that may hold
-	// credentials are taken out of every message.
+	// Header is sent with every request. Values that may be credentials are removed from
+	// all error messages.
 	Header http.Header
 	Retry  retry.Policy
 	Limit  int64 // bytes of an answer; 0 stands for DefaultLimit
 }
 
-// Headers are some headers, given as name and value, and the caller's extra ones, which
-// count more. What has no value is left out.
-func Headers(extra http.Header, own ...string) http.Header {
-	h := http.Header{}
-	for i := 0; i < len(own); i += 2 {
-		if own[i+1] != "" {
-			h.Set(own[i], own[i+1])
-		}
-	}
-	maps.Copy(h, extra.Clone())
-	return h
-}
-
-// Bearer is the value of an Authorization header; empty without a token.
-func Bearer(token string) string {
-	if token == "" {
-		return ""
-	}
-	return bearer + token
-}
-
-const bearer = "Bearer "
-
-// New returns a client. The error names what is wrong with the address, without
-// what may be secret in it.
+// New returns a client. The error says what is wrong with the address, without secrets that it
+// may hold.
 func New(c Config) (*Client, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
@@ -105,25 +80,24 @@ func New(c Config) (*Client, error) {
 	return client, nil
 }
 
-// minSecretLength is what is worth hiding, in bytes. Local servers take any word
-// for a key ("none", "ollama"), and it may stand in a message for other reasons.
+// minSecretLength is the length of the shortest key worth hiding, in bytes. Local servers accept
+// any word ("none", "ollama"), which may be in a message for other reasons.
 const minSecretLength = 8
 
 // Response is an answer with a status below 300.
 type Response struct {
-	// Body is what came, up to the limit.
+	// Body is the answer, up to the limit.
 	Body      io.Reader
 	Status    int
 	RequestID string
 }
 
-// Read takes an answer in. An error that is not an *llm.APIError is taken for a broken
-// connection.
+// Read reads an answer. An error that is no *llm.APIError counts as a broken connection.
 type Read func(*Response) error
 
-// Post sends a body until read has an answer. The error is an *llm.APIError.
-// timeout bounds all of it; see llm.Options.
-func (c *Client) Post(ctx context.Context, timeout time.Duration, body []byte, read Read) error {
+// Post sends a body, with retries, until read succeeds. The error is an *llm.APIError. timeout
+// bounds the whole call; see llm.Options.
+func (c *Client) Post(ctx context.Context, timeout time.Duration, body string, read Read) error {
 	timeout = cmp.Or(timeout, llm.DefaultTimeout)
 	if timeout > 0 {
 		var cancel context.CancelFunc
@@ -149,8 +123,8 @@ func (c *Client) Post(ctx context.Context, timeout time.Duration, body []byte, r
 	return err
 }
 
-func (c *Client) sendOnce(ctx context.Context, body []byte, read Read) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+func (c *Client) sendOnce(ctx context.Context, body string, read Read) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, strings.NewReader(body))
 	if err != nil {
 		return c.connectionError(ctx, nil, err)
 	}
@@ -176,7 +150,7 @@ func (c *Client) sendOnce(ctx context.Context, body []byte, read Read) error {
 	return e
 }
 
-// statusError reads the error that a status stands for.
+// statusError returns the error of an answer with a bad status.
 func (c *Client) statusError(ctx context.Context, res *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(res.Body, errorLimit))
 	if err != nil && ctx.Err() != nil {
@@ -193,18 +167,18 @@ func (c *Client) statusError(ctx context.Context, res *http.Response) error {
 	return e
 }
 
-// addHeaders adds what the response's headers say to an error.
+// addHeaders adds the facts in the response's headers to an error.
 func (c *Client) addHeaders(e *llm.APIError, res *http.Response) {
 	e.Provider = c.provider
 	e.Status = cmp.Or(e.Status, res.StatusCode)
 	e.RequestID = cmp.Or(requestID(res.Header), e.RequestID)
 	e.RetryAfter = retry.RetryAfter(res.Header, c.now())
-	// The providers' own SDKs obey this header of theirs.
+	// The providers' own SDKs obey this header too.
 	e.NoRetry = strings.EqualFold(res.Header.Get("X-Should-Retry"), "false")
 	c.redactError(e)
 }
 
-// connectionError makes the error for an answer that did not come, or not whole.
+// connectionError returns the error for an answer that did not arrive, or not completely.
 func (c *Client) connectionError(ctx context.Context, res *http.Response, err error) error {
 	e := &llm.APIError{Provider: c.provider, Kind: llm.ErrConnection}
 	if res != nil {
@@ -237,7 +211,7 @@ func withoutURL(err error) string {
 	return err.Error()
 }
 
-// redactError takes the keys out of an error.
+// redactError removes the keys from an error.
 func (c *Client) redactError(e *llm.APIError) {
 	for _, s := range []*string{&e.Message, &e.Code, &e.RequestID} {
 		*s = c.redact.Replace(*s)

@@ -31,7 +31,7 @@ func post(t *testing.T, handle http.HandlerFunc, c exchange.Config, read exchang
 	if err != nil {
 		t.Fatal(err)
 	}
-	return x.Post(t.Context(), -1, []byte("{}"), read)
+	return x.Post(t.Context(), -1, "{}", read)
 }
 
 // An answer of exactly the limit is read, one of a byte more is not.

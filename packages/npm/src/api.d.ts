@@ -290,49 +290,49 @@ export type ArtifactMetadata = {
   turn: number
 }
 
-/** Edit is what is done with one message of the thread. InsertBefore may stand beside one of the others. */
+/** Edit is a change to one message of the thread. InsertBefore may go with Omit or Content. */
 export type Edit = {
-  /** Content stands in place of what the message says. */
+  /** Content replaces the content of the message. */
   content?: Array<Part>
-  /** InsertBefore are messages that come before it: summaries, and what is shown again. */
+  /** InsertBefore are messages to insert before it: summaries, and restored content. */
   insert_before?: Array<Message>
-  /** MessageID is the message; empty, in the last edit, is the end of them all. */
+  /** MessageID is the message; in the last edit it may be empty, for the end of the thread. */
   message_id?: string
-  /** Omit: the message is left out. */
+  /** Omit removes the message. */
   omit?: boolean
 }
 
 /** Message is one message of a conversation in neutral form. A message with role "tool" holds exactly one part, a tool result. */
 export type Message = {
-  /** ID is chained over the history when it is empty. An id that the caller brings must be new in the thread; sending the same message with the same id again changes nothing. */
+  /** ID may be empty; then it is computed from the history. An id that the caller sets must be new in the thread; sending the same message with the same id again changes nothing. */
   id?: string
-  /** Kind is injected for text that a harness put in the user's name, and recap for a summary of an earlier compaction; empty for what was really said. */
+  /** Kind is injected for text that a harness sent in the user's name, and recap for the summary of an earlier compaction; empty for a real message. */
   kind?: string
-  /** Name is the participant's name, where a provider carries one. */
+  /** Name is the participant's name, for providers that have one. */
   name?: string
-  /** Parts are what the message says, in order; [] for nothing. */
+  /** Parts are the content of the message, in order; [] for none. */
   parts: Array<Part> | null
   /** Role is system, user, assistant or tool. */
   role: string
-  /** Time is when the message was made, where that is known. */
+  /** Time is when the message was made, if known. */
   time?: string
   /** Turn is set by the daemon. */
   turn?: number
 }
 
-/** Part is a piece of a message. Type says which of the other fields count. */
+/** Part is a piece of a message. Type decides which of the other fields count. */
 export type Part = {
-  /** API and Raw are the provider and the exact JSON that an opaque part or reasoning was read from; it is sent to that provider only. */
+  /** API and Raw are the provider and the exact JSON of an opaque part or reasoning; it is sent to that provider only. */
   api?: string
   /** Arguments is the JSON that the model wrote, as a string, or the free text of a custom tool. */
   arguments?: string
-  /** CallID pairs a call with its result. A call without it or without Tool, which no provider takes, is refused. */
+  /** CallID pairs a call with its result. A call without it or without Tool is refused, as no provider accepts one. */
   call_id?: string
-  /** CallType is the provider's type of call when it is not a plain function. */
+  /** CallType is the provider's type of a call that is not a plain function. */
   call_type?: string
   /** Started and Completed say when the tool ran. */
   completed?: string
-  /** Content of a result is what the model saw: text, media and opaque parts. */
+  /** Content is what the model saw of a result: text, media and opaque parts. */
   content?: Array<Part>
   /** Data is the content of a media part in base64. */
   data?: string
@@ -348,7 +348,7 @@ export type Part = {
   key_fields?: { [name: string]: unknown }
   /** Kind of an opaque part is the provider's type name. */
   kind?: string
-  /** Media is the class of a media part: image, document, audio, video or file. One of Data (base64), URL, FileID and Text says what it holds; none where nobody kept it. */
+  /** Media is the class of a media part: image, document, audio, video or file. One of Data (base64), URL, FileID and Text has the content; none if nobody kept it. */
   media?: string
   /** MIME is the media type, such as image/png. */
   mime?: string
@@ -356,15 +356,15 @@ export type Part = {
   name?: string
   /** Outcome of a result is success (also when empty), failure or partial. */
   outcome?: string
-  /** API and Raw are the provider and the exact JSON that an opaque part or reasoning was read from; it is sent to that provider only. */
+  /** API and Raw are the provider and the exact JSON of an opaque part or reasoning; it is sent to that provider only. */
   raw?: string
-  /** Signature is a provider's seal on reasoning or a call. */
+  /** Signature is a provider's signature on reasoning or a call. */
   signature?: string
   /** Started and Completed say when the tool ran. */
   started?: string
-  /** Structured is the content of a result as JSON, where the tool gave data. */
+  /** Structured is the content of a result as JSON, if the tool returned data. */
   structured?: unknown
-  /** Text is the text itself; of opaque parts what a person can read in it, of documents their text. */
+  /** Text is the text itself, the readable text of an opaque part, or the text of a document. */
   text?: string
   /** Tool is the name of the tool. A result may leave it out when the thread holds the call. */
   tool?: string
@@ -376,11 +376,11 @@ export type Part = {
 
 /** Prompt is what a model is asked, in neutral form. */
 export type Prompt = {
-  /** CachePoints are the positions of the messages behind which a provider should end a cached prefix; -1 stands for the end of system and tools. */
+  /** CachePoints are the positions of the messages after which a cached prefix should end; -1 stands for the end of system and tools. */
   cache_points?: Array<number>
   /** MaxOutput is the largest answer asked for, in tokens. */
   max_output?: number
-  /** Messages are not used where a prompt is the base of a step. */
+  /** Messages must be empty in a prompt that is the base of a step. */
   messages?: Array<Message>
   /** Model is the model's name. */
   model?: string
@@ -392,9 +392,9 @@ export type Prompt = {
 
 /** System is one block of instructions. */
 export type System = {
-  /** Role is system, developer or instructions, as the provider was given it. */
+  /** Role is system, developer or instructions. */
   role?: string
-  /** Text is what the block says. */
+  /** Text is the text of the block. */
   text: string
 }
 
@@ -402,7 +402,7 @@ export type System = {
 export type Tool = {
   /** Description tells the model what it is for. */
   description?: string
-  /** Name is what the model calls it by. */
+  /** Name is the name that the model calls. */
   name: string
   /** Schema is the JSON schema of its arguments. */
   schema?: unknown

@@ -1,6 +1,6 @@
-// Package shape checks JSON against shapes that are written down as data: types,
-// required members, allowed values. The validators of package wire are made of it.
-// Rules between messages are their own code, which reports to the same Checker.
+// Package shape checks JSON against shapes, which are data: types, required members,
+// allowed values. The validators of package wire are built from it. Rules across messages
+// are code of their own, which reports to the same Checker.
 //
 // It shares nothing with the codecs, so that one can find the other's mistakes.
 package shape
@@ -30,23 +30,22 @@ const (
 	Object
 )
 
-// Shape is what a value has to be. The zero value takes anything.
+// Shape describes a value. The zero value accepts anything.
 type Shape struct {
-	// Is are the types that it may have; 0 for all.
+	// Is are the types that the value may have; 0 for all.
 	Is Type
-	// Filled: a string or an array must not be empty.
+	// Filled means that a string or an array must not be empty.
 	Filled bool
-	// OneOf is what a string may be; nil for anything.
+	// OneOf are the values that a string may have; nil for any.
 	OneOf []string
-	// Members are those of an object that are looked at, in the order of their
-	// problems.
+	// Members are the members of an object to check, in this order.
 	Members []Member
-	// Items are those of an array.
+	// Items is the shape of an array's elements.
 	Items *Shape
-	// Rules hold where all of the above does.
+	// Rules are checked where all of the above is right.
 	Rules []Rule
-	// Rule and Say name what is broken here, in place of the general "required",
-	// "type", "empty" and "value".
+	// Rule and Say are reported in place of the general rules "required", "type",
+	// "empty" and "value".
 	Rule, Say string
 }
 
@@ -54,32 +53,34 @@ type Shape struct {
 type Member struct {
 	Name     string
 	Shape    *Shape
-	Required bool // it must be there
+	Required bool
 }
 
-// Rule is a condition on a value. At is the member that a problem points to, or
-// empty for the value itself.
+// Rule is a condition on a value. At is the member that a problem points to; empty for the
+// value itself.
 type Rule struct {
 	At, Rule, Say string
 	Holds         func(gjson.Result) bool
 }
 
-// Required is a member that must be there, Optional one that need not.
+// Required is a member that must be there.
 func Required(name string, s *Shape) Member { return Member{name, s, true} }
+
+// Optional is a member that may be missing.
 func Optional(name string, s *Shape) Member { return Member{name, s, false} }
 
-// Members is an object with these.
+// Members is an object with these members, and perhaps others.
 func Members(list ...Member) *Shape { return &Shape{Is: Object, Members: list} }
 
-// OneOf is a string that is one of these.
+// OneOf is a string with one of these values.
 func OneOf(values ...string) *Shape { return &Shape{Is: String, OneOf: values} }
 
-// Must is a rule, here for the member at, or for the value itself.
+// Must is a Rule.
 func Must(at, rule, say string, holds func(gjson.Result) bool) Rule {
 	return Rule{At: at, Rule: rule, Say: say, Holds: holds}
 }
 
-// Explain returns the shape with its own rule and message for whatever is wrong.
+// Explain returns the shape with its own rule and message for every problem.
 func (s Shape) Explain(rule, say string) *Shape {
 	s.Rule, s.Say = rule, say
 	return &s
@@ -87,9 +88,9 @@ func (s Shape) Explain(rule, say string) *Shape {
 
 // Checker collects problems.
 type Checker struct {
-	// Absent says that a member that is null counts as one that is not there.
+	// Absent means that a null member counts as missing.
 	Absent bool
-	// Get finds a member of an object; nil for its exact name.
+	// Get finds a member of an object; nil looks for its exact name.
 	Get func(object gjson.Result, name string) gjson.Result
 
 	found []found
@@ -100,18 +101,18 @@ type found struct {
 	wire.Problem
 }
 
-// Refuse reports a broken rule. at is the byte that orders the problems.
+// Refuse reports a broken rule. Problems are sorted by at, a byte position.
 func (c *Checker) Refuse(at int, path, rule, format string, args ...any) {
 	c.found = append(c.found, found{at, wire.Problem{Path: path, Rule: rule, Message: fmt.Sprintf(format, args...)}})
 }
 
-// Advise reports what is accepted and likely a mistake.
+// Advise reports something that is accepted but likely a mistake.
 func (c *Checker) Advise(at int, path, rule, format string, args ...any) {
 	c.Refuse(at, path, rule, format, args...)
 	c.found[len(c.found)-1].Advice = true
 }
 
-// Problems are those that were reported, in the order of the document.
+// Problems returns the problems in the order of the document.
 func (c *Checker) Problems() []wire.Problem {
 	slices.SortStableFunc(c.found, func(a, b found) int { return cmp.Compare(a.at, b.at) })
 	var list []wire.Problem
@@ -121,7 +122,7 @@ func (c *Checker) Problems() []wire.Problem {
 	return list
 }
 
-// Check reports what is wrong with a value, and whether nothing is.
+// Check reports what is wrong with a value. It returns true if nothing is.
 func (c *Checker) Check(at int, path string, v gjson.Result, s *Shape) bool {
 	before := len(c.found)
 	switch is := TypeOf(v); {
@@ -169,7 +170,7 @@ func (c *Checker) members(at int, path string, v gjson.Result, s *Shape) {
 	}
 }
 
-// Member is a member of an object, as the shapes see it.
+// Member returns a member of an object, subject to Absent and Get.
 func (c *Checker) Member(v gjson.Result, name string) gjson.Result {
 	var got gjson.Result
 	if c.Get != nil {
@@ -199,7 +200,8 @@ func Join(path, name string) string {
 	return path + "." + name
 }
 
-// Each goes through an array with the path of each item. What is no array has none.
+// Each calls each for every element of an array, with its path. Anything else has no
+// elements.
 func Each(list gjson.Result, path string, each func(path string, item gjson.Result)) {
 	if !list.IsArray() {
 		return
@@ -212,7 +214,7 @@ func Each(list gjson.Result, path string, each func(path string, item gjson.Resu
 	})
 }
 
-// TypeOf is the type of a value; 0 for what is not there.
+// TypeOf returns the type of a value; 0 for a missing one.
 func TypeOf(v gjson.Result) Type {
 	switch {
 	case !v.Exists():
@@ -247,8 +249,7 @@ func (t Type) String() string {
 // IsWhole reports whether a value is a number without a fraction.
 func IsWhole(v gjson.Result) bool { return v.Type == gjson.Number && v.Num == float64(int64(v.Num)) }
 
-// IsName reports whether a text has only the characters a-z, A-Z, 0-9, _ and -, and
-// so many of them at most.
+// IsName reports whether s has 1 to most of the characters a-z, A-Z, 0-9, _ and -.
 func IsName(s string, most int) bool {
 	return s != "" && len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-')

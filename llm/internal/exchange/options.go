@@ -3,7 +3,6 @@ package exchange
 import (
 	"errors"
 	"math"
-	"net/http"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -12,8 +11,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 )
 
-// CheckOptions reports what is wrong with the temperature or the schema before anything
-// is sent. The error about a schema is an *llm.APIError of kind ErrInvalid.
+// CheckOptions checks the temperature and the schema before anything is sent. The error about a
+// schema is an *llm.APIError of kind ErrInvalid.
 func CheckOptions(provider string, o *llm.Options) error {
 	if t := o.Temperature; t != nil && (math.IsNaN(*t) || math.IsInf(*t, 0)) {
 		return errors.New("the temperature is not a number")
@@ -34,19 +33,4 @@ func CheckOptions(provider string, o *llm.Options) error {
 		return invalid("the schema must be a JSON schema of type object")
 	}
 	return nil
-}
-
-// secrets returns the values of headers that may hold credentials.
-func secrets(h http.Header) []string {
-	var list []string
-	for name, values := range h {
-		name = strings.ToLower(name)
-		for _, word := range []string{"auth", "key", "token", "secret", "cookie"} {
-			if strings.Contains(name, word) {
-				list = append(list, values...)
-				break
-			}
-		}
-	}
-	return list
 }
