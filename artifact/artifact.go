@@ -5,7 +5,7 @@
 // A Store holds every guarantee once, whatever keeps the bytes: ids that follow
 // from the content, one copy of the same content, expiry, tenants that never
 // see each other, classes of sensitivity, limits of size and rate, encryption
-// where a Sealer is given, and a check that what comes back is what was put in.
+// where a keyring is given, and a check that what comes back is what was put in.
 // A Backend only keeps records; package artifacttest proves one.
 //
 //	s := artifact.NewStore(mem.New(), nil)

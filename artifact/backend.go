@@ -16,8 +16,8 @@ var (
 	ErrTooLarge = errors.New("content is too large to be stored")
 	// ErrCorrupt says that what the backend holds is not what was put in.
 	ErrCorrupt = errors.New("stored artifact is damaged")
-	// ErrSealed says that content is encrypted and could not be opened. The error
-	// of the Sealer is wrapped with it, where there is one.
+	// ErrSealed says that content is encrypted and could not be opened. The error of
+	// the keyring, if there is one, is wrapped with it.
 	ErrSealed = errors.New("artifact is encrypted and does not open")
 	// ErrConflict says that another content has the id already.
 	ErrConflict = errors.New("another content has this id")

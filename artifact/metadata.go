@@ -56,7 +56,7 @@ type Metadata struct {
 	Sensitivity     Sensitivity `json:"sensitivity"`
 	// Digest is the SHA-256 of content that is kept in the clear under an id that
 	// does not follow from it, as from a store with keyed ids; else it is "". It
-	// proves such content only to a Store without a Sealer.
+	// proves such content only to a Store without keys.
 	Digest string `json:"digest,omitempty"`
 
 	// MessageIDs are the messages whose content it is; several when they said

@@ -10,30 +10,6 @@ import (
 	"fmt"
 )
 
-// Sealer encrypts content before it reaches the backend; *keyring.Keyring is one.
-// It is safe for concurrent use.
-type Sealer interface {
-	// Seal encrypts text of a tenant, bound to the tenant and to aad, and names
-	// the tenant's key that it used.
-	Seal(ctx context.Context, tenant string, aad, plaintext []byte) (sealed []byte, keyID string, err error)
-	// Open decrypts what Seal returned for the same tenant and aad, under any key
-	// that the tenant ever had, and fails for everything else.
-	Open(ctx context.Context, tenant string, aad, sealed []byte) (plaintext []byte, err error)
-}
-
-// TenantKeys is what a Sealer may be able to do besides: Reseal and Erase of a
-// Store need it, and so do keyed ids.
-type TenantKeys interface {
-	// Current returns the id of the key that Seal uses now, "" when there is none
-	// yet.
-	Current(ctx context.Context, tenant string) (keyID string, err error)
-	// Secret returns bytes that belong to a tenant and a purpose and are always
-	// the same, whatever key seals.
-	Secret(ctx context.Context, tenant, purpose string) ([]byte, error)
-	// Erase forgets the tenant's keys for good.
-	Erase(ctx context.Context, tenant string) error
-}
-
 // Namer names content of a scope (a thread), as IDOf does.
 type Namer func(scope, content string) string
 
@@ -56,11 +32,10 @@ func (s *Store) Namer(ctx context.Context, tenantID string) (name Namer, err err
 	if !s.keyed {
 		return IDOf, nil
 	}
-	keys, ok := s.sealer.(TenantKeys)
-	if !ok {
-		return nil, errors.New("keyed ids need a Sealer with TenantKeys")
+	if s.keys == nil {
+		return nil, errors.New("keyed ids need a keyring")
 	}
-	secret, err := keys.Secret(ctx, tenantID, "artifact ids")
+	secret, err := s.keys.Secret(ctx, tenantID, "artifact ids")
 	if err != nil {
 		return nil, err
 	}
@@ -79,11 +54,10 @@ func (s *Store) Namer(ctx context.Context, tenantID string) (name Namer, err err
 func (s *Store) Names(ctx context.Context, tenantID string) (names func(id, scope, content string) bool, err error) {
 	defer wrap(&err, "Names", tenantID)
 	plain := func(id, scope, content string) bool { return id == IDOf(scope, content) }
-	keys, ok := s.sealer.(TenantKeys)
-	if !s.keyed || !ok {
+	if !s.keyed || s.keys == nil {
 		return plain, nil
 	}
-	current, err := keys.Current(ctx, tenantID)
+	current, err := s.keys.Current(ctx, tenantID)
 	if err != nil || current == "" {
 		return plain, err
 	}
@@ -111,20 +85,20 @@ func (s *Store) name(ctx context.Context, m Metadata, content string) (string, e
 	return id, nil
 }
 
-// bound ties sealed content to what it is and to its id, so that it opens in no
-// other record. The Sealer ties it to the tenant.
+// bound is the additional data of sealed content. It ties the content to its id, so
+// that it opens in no other record; the keyring ties it to the tenant.
 func bound(id string) []byte { return []byte("artifact\x00" + id) }
 
-// write seals content where there is a Sealer, and keeps it if what is held may be
+// write seals content where there are keys, and keeps it if what is held may be
 // replaced, as Backend.Put does.
 func (s *Store) write(ctx context.Context, m Metadata, content string, may func(held Metadata, there bool) bool) (done bool, err error) {
 	data := []byte(content)
 	m.EncryptionKeyID, m.Digest = "", ""
-	if s.sealer == nil && IDOf(m.ThreadID, content) != m.ID {
+	if s.keys == nil && IDOf(m.ThreadID, content) != m.ID {
 		m.Digest = digest(content)
 	}
-	if s.sealer != nil {
-		data, m.EncryptionKeyID, err = s.sealer.Seal(ctx, m.TenantID, bound(m.ID), data)
+	if s.keys != nil {
+		data, m.EncryptionKeyID, err = s.keys.Seal(ctx, m.TenantID, bound(m.ID), data)
 		if err != nil {
 			return false, err
 		}
@@ -141,23 +115,23 @@ func (s *Store) open(ctx context.Context, m Metadata, id string, data []byte) (s
 		return "", fmt.Errorf("the record of %s holds %s: %w", id, m.ID, ErrCorrupt)
 	}
 	sealed := m.EncryptionKeyID != ""
-	if !sealed || s.sealer == nil {
+	if !sealed || s.keys == nil {
 		content := string(data)
 		got := IDOf(m.ThreadID, content)
 		switch {
 		case got == id:
 			return content, nil
-		case s.sealer == nil && !sealed && m.Digest != "" && m.Digest == digest(content):
+		case s.keys == nil && !sealed && m.Digest != "" && m.Digest == digest(content):
 			// Not where there are keys: who can write to the backend could put
 			// content of his own in the place of what was sealed.
 			return content, nil
 		case sealed:
 			return "", fmt.Errorf("under %s, and no keys were given: %w", m.EncryptionKeyID, ErrSealed)
-		case s.sealer == nil:
+		case s.keys == nil:
 			return "", fmt.Errorf("the content has the id %s: %w", got, ErrCorrupt)
 		}
 	}
-	content, err := s.sealer.Open(ctx, m.TenantID, bound(id), data)
+	content, err := s.keys.Open(ctx, m.TenantID, bound(id), data)
 	switch {
 	case err == nil:
 		return string(content), nil

@@ -8,6 +8,8 @@ import (
 	"iter"
 	"sync"
 	"time"
+
+	"github.com/palimpsest-ai/palimpsest/keyring"
 )
 
 // DefaultMaxBytes is the size limit of one artifact where Options set none:
@@ -18,12 +20,12 @@ const DefaultMaxBytes = 64 << 20
 type Options struct {
 	// MaxBytes limits the content of one artifact. 0 is DefaultMaxBytes.
 	MaxBytes int
-	// Sealer encrypts content before it reaches the backend. Nil keeps it as it
-	// is. What was stored before it was given stays readable, and Reseal
-	// encrypts it.
-	Sealer Sealer
+	// Keyring encrypts content before it reaches the backend. Nil stores it as it
+	// is. Content that was stored without a keyring stays readable with one, and
+	// Reseal encrypts it.
+	Keyring *keyring.Keyring
 	// KeyedIDs makes ids that nobody can guess who knows the content; see
-	// Store.Namer. It needs a Sealer with TenantKeys, and whoever makes pointers
+	// Store.Namer. It needs a Keyring, and whoever makes pointers
 	// must take their ids from Namer.
 	KeyedIDs bool
 	// Limits bound how much each requester reads. The zero value bounds nothing.
@@ -40,7 +42,7 @@ type Store struct {
 	backend Backend
 	max     int
 	now     func() time.Time
-	sealer  Sealer
+	keys    *keyring.Keyring // nil: nothing is encrypted
 	keyed   bool
 	limiter *limiter
 	// locks keep changes of the same artifact apart: each reads and then writes.
@@ -63,7 +65,7 @@ func NewStore(b Backend, o *Options) *Store {
 	if o.Now != nil {
 		s.now = o.Now
 	}
-	s.sealer, s.keyed = o.Sealer, o.KeyedIDs
+	s.keys, s.keyed = o.Keyring, o.KeyedIDs
 	s.limiter = newLimiter(o.Limits, s.now)
 	return s
 }
@@ -80,7 +82,7 @@ func (s *Store) lock(tenant, id string) (unlock func()) {
 // thread. The same content of the same thread is kept once: putting it again adds
 // its messages to the metadata, and may lengthen its life and raise its
 // sensitivity, never the other way. The error wraps ErrTooLarge, names a field
-// of the metadata that cannot be kept, or is that of the backend or the Sealer.
+// of the metadata that cannot be kept, or is that of the backend or the keyring.
 func (s *Store) Put(ctx context.Context, m Metadata, content string) (id string, err error) {
 	defer wrap(&err, "Put", m.ThreadID)
 	if len(content) > s.max {
@@ -101,7 +103,7 @@ func (s *Store) Put(ctx context.Context, m Metadata, content string) (id string,
 		switch {
 		case err == nil:
 			merged, changed := seen.merge(m)
-			if !changed && (s.sealer == nil || seen.EncryptionKeyID != "") {
+			if !changed && (s.keys == nil || seen.EncryptionKeyID != "") {
 				return true, nil
 			}
 			next = merged

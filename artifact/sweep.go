@@ -54,14 +54,13 @@ func (s *Store) each(ctx context.Context, who Requester, pick func(m Metadata, e
 // replaced by the same content, so it can be read at every moment, and after a
 // crash Reseal goes on where it was. What has expired and is not swept is sealed
 // anew too. What does not open is named in the error and does not stop the others.
-// It needs a Sealer with TenantKeys.
+// It needs a keyring.
 func (s *Store) Reseal(ctx context.Context, who Requester) (n int, err error) {
 	defer wrap(&err, "Reseal", who.TenantID)
-	keys, ok := s.sealer.(TenantKeys)
-	if !ok {
+	if s.keys == nil {
 		return 0, errors.New("there are no keys to seal with")
 	}
-	current, err := keys.Current(ctx, who.TenantID)
+	current, err := s.keys.Current(ctx, who.TenantID)
 	if err != nil {
 		return 0, err
 	}
@@ -87,13 +86,13 @@ func needsSealing(m Metadata, current string) bool {
 }
 
 // Erase removes everything of the requester's tenant and returns how many
-// artifacts that were. Where the Sealer has TenantKeys, the keys go first: from
+// artifacts that were. Where there are keys they go first: from
 // then on nothing can be read, not even from copies of the backend, and nothing
 // can be stored for the tenant again. After an error call it again.
 func (s *Store) Erase(ctx context.Context, who Requester) (n int, err error) {
 	defer wrap(&err, "Erase", who.TenantID)
-	if keys, ok := s.sealer.(TenantKeys); ok {
-		if err := keys.Erase(ctx, who.TenantID); err != nil {
+	if s.keys != nil {
+		if err := s.keys.Erase(ctx, who.TenantID); err != nil {
 			return 0, err
 		}
 	}
@@ -131,7 +130,7 @@ func (s *Store) dump(ctx context.Context, tenantID, id string) (Metadata, string
 
 // Restore keeps what Dump returned, of this store or of another, under the id
 // that it has: pointers to it stay true, also where this store would name the
-// content otherwise. It is encrypted where there is a Sealer. What is there already
+// content otherwise. It is encrypted where there are keys. What is there already
 // stays as it is, and what is there and differs is an error that wraps ErrConflict.
 func (s *Store) Restore(ctx context.Context, m Metadata, content string) (err error) {
 	defer wrap(&err, "Restore", m.ID)

@@ -102,8 +102,8 @@ type Options struct {
 	// readable. The zero value encrypts nothing. Artifacts are encrypted by
 	// artifact.Store.
 	Masters keyring.Masters
-	// Sealer encrypts in place of Masters; nil for none.
-	Sealer Sealer
+	// Keyring encrypts in place of Masters, with data keys that are kept elsewhere.
+	Keyring *keyring.Keyring
 	// CacheBytes is about how much of loaded threads stays in memory, as stored;
 	// in memory they take about twice that. 0 stands for DefaultCacheBytes, a
 	// negative number for nothing.
@@ -218,30 +218,8 @@ type Prober interface {
 	Damage(ctx context.Context) ([]string, error)
 }
 
-// Sealer encrypts what a store writes: messages, plans, answers, documents and
-// the details of events. Ids, counts and times stay clear. The additional data
-// binds a sealed value to its place; opening it anywhere else fails. Safe for
-// concurrent use.
-type Sealer = artifact.Sealer
-
-// SealedHead is how much of a sealed text tells KeySealer.Stale what sealed it,
-// in bytes.
-const SealedHead = 64
-
-// KeySealer is a Sealer whose keys change; *keyring.Keyring is one. With one,
-// stores can seal anew what is under an older key, and know of tenants whose keys
-// were erased.
-type KeySealer interface {
-	Sealer
-	// Stale reports whether text was sealed with an older key than Seal uses now.
-	// Its first SealedHead bytes are enough.
-	Stale(ctx context.Context, tenant string, sealed []byte) (bool, error)
-	// Erased reports whether the keys of the tenant were erased.
-	Erased(ctx context.Context, tenant string) (bool, error)
-}
-
-// Sealed is what a DB can do besides that encrypts what it keeps. Without a
-// KeySealer there is nothing to seal with, and nobody is erased.
+// Sealed is implemented by a DB that can encrypt what it keeps. One that was opened
+// without keys has nothing to encrypt with, and no tenant of it is erased.
 type Sealed interface {
 	// Reseal seals anew, under the tenant's newest key, all records that are under
 	// an older one or in the clear, and returns how many they were. Artifacts are

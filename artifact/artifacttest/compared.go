@@ -55,7 +55,7 @@ func processes(b tested) {
 	ctx, ring := b.Context(), newRing(b)
 	var stores []*artifact.Store
 	for range 4 {
-		stores = append(stores, artifact.NewStore(b.Backend, &artifact.Options{Sealer: ring}))
+		stores = append(stores, artifact.NewStore(b.Backend, &artifact.Options{Keyring: ring}))
 	}
 	first := over{stores[0], b}
 	for round := range 10 {

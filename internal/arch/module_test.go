@@ -109,7 +109,7 @@ var floors = map[string]arch.Package{
 	"rehydrate": {Floor: 3, External: []string{gjson}},
 
 	// 2: contracts and portable types.
-	"artifact":   {Floor: 2},
+	"artifact":   {Floor: 2, Same: []string{"keyring"}},
 	"transcript": {Floor: 2, External: []string{gjson}},
 	"recall":     {Floor: 2, Same: []string{"artifact"}, External: []string{gjson}},
 	"store":      {Floor: 2, Same: []string{"apikey", "artifact", "event", "keyring"}},

@@ -112,7 +112,7 @@ func TestReseal(t *testing.T) {
 	}
 	ring := keyring.New(masters, &keyring.Memory{}, nil)
 	plain := put(t, artifact.NewStore(db.Artifacts(), nil), "a", "from before", 0)
-	s := artifact.NewStore(db.Artifacts(), &artifact.Options{Sealer: ring})
+	s := artifact.NewStore(db.Artifacts(), &artifact.Options{Keyring: ring})
 	sealed := put(t, s, "a", "sealed", 0)
 	key, err := ring.Rotate(t.Context(), "a")
 	if err != nil {
@@ -149,12 +149,12 @@ func TestRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	ring := keyring.New(masters, &keyring.Memory{}, nil)
-	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "p.db"), &sqlite.Options{Sealer: ring})
+	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "p.db"), &sqlite.Options{Keyring: ring})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	s := artifact.NewStore(db.Artifacts(), &artifact.Options{Sealer: ring})
+	s := artifact.NewStore(db.Artifacts(), &artifact.Options{Keyring: ring})
 	for _, tenant := range []string{"a", "b"} {
 		id, err := s.Put(ctx, artifact.Metadata{TenantID: tenant, ThreadID: "t", TTLSeconds: 1, CreatedAt: time.Unix(0, 0)}, "long over")
 		if err != nil {

@@ -13,8 +13,8 @@ import (
 )
 
 // Content columns begin with a byte that says what follows: the checksum (CRC-32C,
-// four bytes, big-endian) and the text of what is kept in the clear, or what a
-// Sealer made.
+// four bytes, big-endian) and the text of what is kept in the clear, or what the
+// keyring made.
 const (
 	inClear = 1
 	sealed  = 2
@@ -46,25 +46,14 @@ func unsealed(_, plain []byte) ([]byte, error) {
 	return append(out, plain...), nil
 }
 
-// reserver is a Sealer that can be asked beforehand; *keyring.Keyring is one.
-type reserver interface {
-	Reserve(ctx context.Context, tenant string, n int) (func(aad, plain []byte) ([]byte, error), error)
-}
-
 // reserve returns what seals so many contents of the tenant and waits for nobody.
 func (t *tenant) reserve(ctx context.Context, contents int) (sealer, error) {
-	if t.db.sealer == nil {
+	if t.db.ring == nil {
 		return unsealed, nil
 	}
-	seal := func(at, plain []byte) ([]byte, error) {
-		data, _, err := t.db.sealer.Seal(ctx, t.id, at, plain)
-		return data, err
-	}
-	if r, ok := t.db.sealer.(reserver); ok {
-		var err error
-		if seal, err = r.Reserve(ctx, t.id, contents); err != nil {
-			return nil, err
-		}
+	seal, err := t.db.ring.Reserve(ctx, t.id, contents)
+	if err != nil {
+		return nil, err
 	}
 	return func(at, plain []byte) ([]byte, error) {
 		data, err := seal(at, plain)
@@ -75,7 +64,7 @@ func (t *tenant) reserve(ctx context.Context, contents int) (sealer, error) {
 	}, nil
 }
 
-// open gives back what a sealer was given.
+// open returns the content that was sealed.
 func (t *tenant) open(ctx context.Context, at, data []byte) (plain []byte, err error) {
 	switch {
 	case len(data) >= 5 && data[0] == inClear:
@@ -84,10 +73,10 @@ func (t *tenant) open(ctx context.Context, at, data []byte) (plain []byte, err e
 		}
 	case len(data) == 0 || data[0] != sealed:
 		err = errDamaged
-	case t.db.sealer == nil:
+	case t.db.ring == nil:
 		err = store.ErrSealed
 	default:
-		plain, err = t.db.sealer.Open(ctx, t.id, at, data[1:])
+		plain, err = t.db.ring.Open(ctx, t.id, at, data[1:])
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", at, err)

@@ -99,9 +99,8 @@ type Dialect struct {
 type DB struct {
 	write, read, keys *sql.DB
 	dialect           Dialect
-	ring              *keyring.Keyring // nil without master keys
-	sealer            store.Sealer
-	masters           []string // ids of the master keys
+	ring              *keyring.Keyring // nil: nothing is encrypted
+	masters           []string         // ids of the master keys that wrap the data keys of this database
 	now               func() time.Time
 	step              func(string)
 	threads           cache
@@ -135,7 +134,7 @@ func New(ctx context.Context, pools Pools, d Dialect, o *store.Options, step fun
 	}
 	db := &DB{
 		write: pools.Write, read: pools.Read, keys: pools.Keys, dialect: d,
-		sealer: o.Sealer, now: o.Now, step: step, threads: newCache(o.CacheBytes), quota: newQuota(o.TenantBytes),
+		ring: o.Keyring, now: o.Now, step: step, threads: newCache(o.CacheBytes), quota: newQuota(o.TenantBytes),
 	}
 	if db.now == nil {
 		db.now = time.Now
@@ -144,8 +143,7 @@ func New(ctx context.Context, pools Pools, d Dialect, o *store.Options, step fun
 		db.step = crash.Point
 	}
 	if len(o.Masters.IDs()) > 0 {
-		db.ring = keyring.New(o.Masters, db.DataKeys(), nil)
-		db.sealer, db.masters = db.ring, o.Masters.IDs()
+		db.ring, db.masters = keyring.New(o.Masters, db.DataKeys(), nil), o.Masters.IDs()
 	}
 	if err := db.migrate(ctx); err != nil {
 		return nil, d.Explain(err)

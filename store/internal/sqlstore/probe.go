@@ -43,7 +43,7 @@ func (db *DB) Probe(ctx context.Context) (err error) {
 // keyed reports keys that are missing: all data keys must be wrapped by one of the
 // master keys, and where there are none there must be no data keys.
 func (db *DB) keyed(ctx context.Context) error {
-	if db.ring == nil {
+	if len(db.masters) == 0 {
 		return db.inTheClear(ctx, db.read)
 	}
 	ids, err := column[string](ctx, db.read, `SELECT DISTINCT master FROM data_keys`)
@@ -58,7 +58,7 @@ func (db *DB) keyed(ctx context.Context) error {
 // inTheClear refuses to write what nothing encrypts where there are data keys, or
 // were some.
 func (db *DB) inTheClear(ctx context.Context, q querier) error {
-	if db.sealer != nil {
+	if db.ring != nil {
 		return nil
 	}
 	var keyed bool

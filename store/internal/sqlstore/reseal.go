@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/keyring"
 )
 
 // How much is looked at, and sealed anew in one transaction: others wait for it.
@@ -18,9 +18,9 @@ const (
 )
 
 // headBytes is how much of a content is read to see what sealed it.
-const headBytes = 1 + store.SealedHead
+const headBytes = 1 + keyring.Overhead
 
-// sealedTable is a table with contents that a Sealer seals.
+// sealedTable is a table with contents that are sealed where there are keys.
 type sealedTable struct {
 	table string
 	// key names a row; the first of it is the number of a thread, or the tenant.
@@ -43,11 +43,10 @@ func (s sealedTable) ofThread() bool { return s.key[0] == "thread" }
 // thread, so nobody waits for the whole of it.
 func (db *DB) Reseal(ctx context.Context, tenantID string) (n int, err error) {
 	defer db.fail(&err, "Reseal", tenantID)
-	keys, ok := db.sealer.(store.KeySealer)
-	if !ok {
+	if db.ring == nil {
 		return 0, errors.New("there are no keys to seal with")
 	}
-	r := &resealer{tenant: &tenant{db: db, id: tenantID}, keys: keys}
+	r := &resealer{tenant: &tenant{db: db, id: tenantID}}
 	err = r.all(ctx)
 	if r.n > 0 {
 		// What was there before stands in the journal until it is written over.
@@ -58,17 +57,15 @@ func (db *DB) Reseal(ctx context.Context, tenantID string) (n int, err error) {
 
 // Erased implements store.Sealed.
 func (db *DB) Erased(ctx context.Context, tenantID string) (bool, error) {
-	keys, ok := db.sealer.(store.KeySealer)
-	if !ok {
+	if db.ring == nil {
 		return false, nil
 	}
-	return keys.Erased(ctx, tenantID)
+	return db.ring.Erased(ctx, tenantID)
 }
 
 type resealer struct {
 	*tenant
-	keys store.KeySealer
-	n    int
+	n int
 	// failed are the first contents that do not open.
 	failed []error
 }
@@ -169,7 +166,7 @@ func (r *resealer) stale(ctx context.Context, head []byte) bool {
 	if head[0] != sealed {
 		return true
 	}
-	stale, err := r.keys.Stale(ctx, r.id, head[1:])
+	stale, err := r.db.ring.Stale(ctx, r.id, head[1:])
 	return stale || err != nil
 }
 
