@@ -202,7 +202,6 @@ var floors = map[string]arch.Package{
 	"internal/longwork":     {Support: true},
 	"internal/hostile":      {Support: true, External: []string{gjson, zstd, ws}},
 	"internal/threadgen":    {Support: true},
-	"internal/plangen":      {Support: true},
 	"internal/property":     {Support: true},
 	"apikey/apikeytest":     {Support: true},
 	"artifact/artifacttest": {Support: true},
