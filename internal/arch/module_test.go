@@ -54,8 +54,6 @@ var floors = map[string]arch.Package{
 	// 7: names, files and environment become a policy with its models.
 	"internal/choice": {Floor: 7, External: []string{gjson}},
 
-	// 6: what a store needs now and then, as jobs.
-	"internal/upkeep": {Floor: 6},
 	// Files for other programs.
 	"integrations": {Floor: 6},
 	// It starts programs and asks them over HTTP.
@@ -133,7 +131,7 @@ var floors = map[string]arch.Package{
 
 	// Leaves: implementations, which only programs and tests choose.
 	"artifact/mem":            {Floor: 2, Same: []string{"artifact"}, Leaf: true},
-	"store/care":              {Floor: 2, Same: []string{"store", "artifact", "event", "recall"}},
+	"store/care":              {Floor: 2, Same: []string{"store", "artifact", "event", "job", "recall"}},
 	"event/slogsink":          {Floor: 2, Same: []string{"event"}, Leaf: true},
 	"event/otelsink":          {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
 	"job/river":               {Floor: 2, Same: []string{"job"}, External: []string{river, pgx}, Leaf: true},
