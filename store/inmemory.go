@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/internal/permit"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -102,16 +102,16 @@ func (s *Memory) Append(_ context.Context, id string, version int, messages []th
 
 // Current implements Plans.
 func (s *Memory) Current(ctx context.Context, id string) (*plan.Plan, int, error) {
-	p, version, err := s.CurrentUncopied(ctx, id, permit.Key{})
+	p, version, err := s.CurrentUncopied(ctx, id, uncopied.Key{})
 	return p.Clone(), version, err
 }
 
 // Itself tells a store from one that embeds it; see CurrentUncopied.
-func (s *Memory) Itself(permit.Key) any { return s }
+func (s *Memory) Itself(uncopied.Key) any { return s }
 
 // CurrentUncopied is Current for code of this module, which does not write to
 // plans.
-func (s *Memory) CurrentUncopied(_ context.Context, id string, _ permit.Key) (*plan.Plan, int, error) {
+func (s *Memory) CurrentUncopied(_ context.Context, id string, _ uncopied.Key) (*plan.Plan, int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	plans := s.thread(id).plans

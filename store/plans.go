@@ -7,8 +7,8 @@ import (
 	"fmt"
 
 	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/internal/permit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -70,10 +70,10 @@ type Plans interface {
 // CurrentUncopied is Plans.Current without the copy, where the store can. It is
 // for code of this module, which asks at each step and does not write to plans;
 // no other code can make the key.
-func CurrentUncopied(ctx context.Context, plans Plans, threadID string, key permit.Key) (*plan.Plan, int, error) {
+func CurrentUncopied(ctx context.Context, plans Plans, threadID string, key uncopied.Key) (*plan.Plan, int, error) {
 	s, ok := plans.(interface {
-		CurrentUncopied(ctx context.Context, id string, key permit.Key) (*plan.Plan, int, error)
-		Itself(key permit.Key) any
+		CurrentUncopied(ctx context.Context, id string, key uncopied.Key) (*plan.Plan, int, error)
+		Itself(key uncopied.Key) any
 	})
 	if ok && s.Itself(key) == any(plans) { // and not a store that embeds it, whose Current may be another
 		return s.CurrentUncopied(ctx, threadID, key)

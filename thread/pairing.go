@@ -25,7 +25,7 @@ func Pair(t *Thread) *Pairing {
 // the calls there: it may be a late one, of a call before. It panics if from is
 // negative or greater than the length of the thread.
 func PairFrom(t *Thread, from int) (*Pairing, bool) {
-	messages := t.messages()[from:]
+	messages := t.messages[from:]
 	whole := true
 	p := &Pairing{
 		from:    from,

@@ -35,14 +35,14 @@ func NewSpan(t *Thread, ids ...ID) (Span, error) {
 // Range makes the span of the messages from position i up to, not including, j.
 // It panics unless 0 <= i < j <= t.Len().
 func (t *Thread) Range(i, j int) Span {
-	if i < 0 || i >= j || j > t.n {
-		panic(fmt.Sprintf("thread: range %d:%d of %d", i, j, t.n))
+	if i < 0 || i >= j || j > len(t.messages) {
+		panic(fmt.Sprintf("thread: range %d:%d of %d", i, j, len(t.messages)))
 	}
 	ids := make([]ID, 0, j-i)
-	for _, m := range t.messages()[i:j] {
+	for _, m := range t.messages[i:j] {
 		ids = append(ids, m.ID)
 	}
-	return Span{MessageIDs: ids, FirstTurn: t.at(i).Turn, LastTurn: t.at(j - 1).Turn}
+	return Span{MessageIDs: ids, FirstTurn: t.messages[i].Turn, LastTurn: t.messages[j-1].Turn}
 }
 
 // Check reports whether the span is one of t: not empty, in order, all ids
@@ -87,5 +87,5 @@ func (s Span) Without(gone func(ID) bool) Span {
 func (s Span) turns(t *Thread) (first, last int) {
 	i, _ := t.Index(s.First())
 	j, _ := t.Index(s.Last())
-	return t.at(i).Turn, t.at(j).Turn
+	return t.messages[i].Turn, t.messages[j].Turn
 }

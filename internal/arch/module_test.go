@@ -171,7 +171,7 @@ var floors = map[string]arch.Package{
 	"proxy/internal/identify": {Floor: 1, Same: []string{"wire", "internal/injected"}, External: []string{gjson, sjson}},
 
 	// 0: values.
-	"thread":             {Floor: 0, Same: []string{"internal/canonjson", "internal/permit"}},
+	"thread":             {Floor: 0, Same: []string{"internal/canonjson", "internal/uncopied"}},
 	"prompt":             {Floor: 0, Same: []string{"thread"}},
 	"state":              {Floor: 0, Same: []string{"thread"}},
 	"summary":            {Floor: 0, Same: []string{"thread", "state"}},
@@ -187,9 +187,8 @@ var floors = map[string]arch.Package{
 	"internal/jsonedit":  {Floor: 0, External: []string{sjson}},
 	"internal/lru":       {Floor: 0},
 	"internal/pattern":   {Floor: 0},
+	"internal/uncopied":  {Floor: 0},
 	"internal/bucket":    {Floor: 0, Same: []string{"internal/lru"}},
-	"internal/permit":    {Floor: 0},
-	"internal/uncopied":  {Floor: 0, Same: []string{"thread", "internal/permit"}},
 
 	// For tests.
 	"internal/arch":         {Support: true},

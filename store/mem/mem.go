@@ -15,7 +15,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	artifactmem "github.com/palimpsest-ai/palimpsest/artifact/mem"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
-	"github.com/palimpsest-ai/palimpsest/internal/permit"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
@@ -49,7 +49,7 @@ type tenant struct {
 }
 
 // Itself is what store.CurrentUncopied asks for.
-func (t *tenant) Itself(permit.Key) any { return t }
+func (t *tenant) Itself(uncopied.Key) any { return t }
 
 // Delete also deletes the artifacts of the thread.
 func (t *tenant) Delete(ctx context.Context, threadID string) error {

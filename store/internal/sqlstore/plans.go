@@ -9,7 +9,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/palimpsest-ai/palimpsest/internal/permit"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -17,15 +17,15 @@ import (
 
 // Current implements store.Plans.
 func (t *tenant) Current(ctx context.Context, id string) (*plan.Plan, int, error) {
-	p, version, err := t.CurrentUncopied(ctx, id, permit.Key{})
+	p, version, err := t.CurrentUncopied(ctx, id, uncopied.Key{})
 	return p.Clone(), version, err
 }
 
 // Itself is what store.CurrentUncopied asks for.
-func (t *tenant) Itself(permit.Key) any { return t }
+func (t *tenant) Itself(uncopied.Key) any { return t }
 
 // CurrentUncopied is what store.CurrentUncopied asks for.
-func (t *tenant) CurrentUncopied(ctx context.Context, id string, _ permit.Key) (_ *plan.Plan, version int, err error) {
+func (t *tenant) CurrentUncopied(ctx context.Context, id string, _ uncopied.Key) (_ *plan.Plan, version int, err error) {
 	defer t.db.fail(&err, "Current", id)
 	if err := t.usable(ctx, id); err != nil {
 		return nil, 0, err
