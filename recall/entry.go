@@ -94,7 +94,7 @@ func newEntries(t *thread.Thread, about int, admit func(*thread.Message, *Entry)
 		var call thread.ToolCall
 		if r, ok := m.Result(); ok {
 			e.Tool = r.Tool
-			call = answeredCall(messages, pairs, i, r.CallID)
+			call, _ = pairs.Answered(i)
 			e.Call = clip.Line(r.Tool+" "+argumentValues(call.Arguments, maxCall, maxValue), maxCall)
 		}
 		e.Summary = summaryLine(m, call)
@@ -102,20 +102,6 @@ func newEntries(t *thread.Thread, about int, admit func(*thread.Message, *Entry)
 	}
 	addKeywords(entries)
 	return entries
-}
-
-// answeredCall returns the call that the result at i answers; zero for an orphan.
-func answeredCall(messages []thread.Message, pairs *thread.Pairing, i int, id string) thread.ToolCall {
-	at, ok := pairs.Call(i)
-	if !ok {
-		return thread.ToolCall{}
-	}
-	for _, c := range messages[at].Calls() {
-		if c.ID == id {
-			return c
-		}
-	}
-	return thread.ToolCall{}
 }
 
 const (

@@ -4,12 +4,13 @@ package thread
 // once per thread version and safe for concurrent reading. One that PairFrom
 // made must not be asked about messages before its position.
 type Pairing struct {
-	from    int           // position of the first message that was looked at
-	call    []int         // per message from there on: position of the message whose call it answers, or -1
-	results map[int][]int // per message with calls: positions of its results, in log order
-	extra   map[int]bool  // tool messages that answer a call answered before
-	missing map[int][]ToolCall
-	tail    int // position of the last assistant message if nothing but results follows it, else -1
+	from     int           // position of the first message that was looked at
+	messages []Message     // from there on
+	call     []int         // per message from there on: position of the message whose call it answers, or -1
+	results  map[int][]int // per message with calls: positions of its results, in log order
+	extra    map[int]bool  // tool messages that answer a call answered before
+	missing  map[int][]ToolCall
+	tail     int // position of the last assistant message if nothing but results follows it, else -1
 }
 
 // Pair finds the pairs. A call is answered by the first later tool message with
@@ -28,7 +29,7 @@ func PairFrom(t *Thread, from int) (*Pairing, bool) {
 	messages := t.messages[from:]
 	whole := true
 	p := &Pairing{
-		from:    from,
+		from: from, messages: messages,
 		call:    make([]int, len(messages)),
 		results: map[int][]int{},
 		extra:   map[int]bool{},
@@ -87,6 +88,22 @@ func dropCall(calls []ToolCall, id string) []ToolCall {
 // Call returns the position of the message whose call the tool message at i
 // answers. It is false for orphans and for messages that are no results.
 func (p *Pairing) Call(i int) (int, bool) { return p.call[i-p.from], p.call[i-p.from] >= 0 }
+
+// Answered returns the call that the tool message at i answers. It is false for
+// orphans and for messages that are no results.
+func (p *Pairing) Answered(i int) (ToolCall, bool) {
+	at, ok := p.Call(i)
+	if !ok {
+		return ToolCall{}, false
+	}
+	result, _ := p.messages[i-p.from].Result()
+	for _, part := range p.messages[at-p.from].Parts {
+		if c, isCall := part.(ToolCall); isCall && c.ID == result.CallID {
+			return c, true
+		}
+	}
+	return ToolCall{}, false
+}
 
 // Results returns the positions of the messages that answer calls of the
 // message at i, in log order, duplicates included.

@@ -101,12 +101,8 @@ func MessageAt(t *thread.Thread, pairs *thread.Pairing, i int) string {
 	if !ok {
 		return Message(m)
 	}
-	if at, ok := pairs.Call(i); ok {
-		for _, c := range uncopied.At(t, at).Calls() {
-			if c.ID == r.CallID {
-				return Call(c)
-			}
-		}
+	if c, ok := pairs.Answered(i); ok {
+		return Call(c)
 	}
 	return r.Tool
 }
