@@ -229,12 +229,12 @@ type stuck struct {
 
 var errFull = errors.New("disk full")
 
-func (s *stuck) Put(ctx context.Context, m artifact.Metadata, content []byte, may func(artifact.Metadata, bool) bool) (bool, error) {
+func (s *stuck) Put(ctx context.Context, m artifact.Metadata, content []byte, c artifact.Condition) (bool, error) {
 	if s.left == 0 {
 		return false, errFull
 	}
 	s.left--
-	return s.Backend.Put(ctx, m, content, may)
+	return s.Backend.Put(ctx, m, content, c)
 }
 
 // TestResealGoesOn: what a fault interrupted is done by the next call, and at
@@ -472,9 +472,9 @@ type meanwhile struct {
 	other func()
 }
 
-func (b meanwhile) Delete(ctx context.Context, tenant, id string, may func(artifact.Metadata) bool) (bool, error) {
+func (b meanwhile) Delete(ctx context.Context, tenant, id string, c artifact.Condition) (bool, error) {
 	b.other()
-	return b.Backend.Delete(ctx, tenant, id, may)
+	return b.Backend.Delete(ctx, tenant, id, c)
 }
 
 // TestSweepAndPut: what another process puts again just before it is swept stays.

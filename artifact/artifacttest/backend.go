@@ -22,7 +22,7 @@ import (
 func TestBackend(t *testing.T, open func(testing.TB) artifact.Backend) {
 	for name, proves := range map[string]func(tested){
 		"records": records, "listing": listing, "tenants": tenants, "content": contents, "cancelled": cancelled,
-		"concurrent": concurrent, "compared": compared, "processes": processes, "store": store, "expiry": expiry, "sealed": sealed,
+		"concurrent": concurrent, "conditions": conditions, "processes": processes, "store": store, "expiry": expiry, "sealed": sealed,
 	} {
 		t.Run(name, func(t *testing.T) { proves(tested{t, open(t)}) })
 	}

@@ -33,28 +33,27 @@ func checkArtifact(tenant, thread, id string) error {
 	return errors.Join(store.CheckName("tenant", tenant), store.CheckName("thread", thread), store.CheckName("artifact", id))
 }
 
-// artifactRow is what a row says of an artifact. What cannot be read is nothing that anybody
-// has seen.
+// artifactRow is the row of an artifact, without its content.
 type artifactRow struct {
-	there, readable bool
-	metadata        artifact.Metadata
-	body            string // the file of its content; "" where that is in the row
+	there    bool
+	metadata *artifact.Metadata // nil if it cannot be read
+	body     string             // the file of its content; "" if that is in the row
 }
 
-// held reads what is known of an artifact, and keeps others from changing it.
-func (b backend) held(ctx context.Context, tx *sql.Tx, tenant, id string) (h artifactRow, err error) {
+// lock reads the row of an artifact and keeps others from changing it.
+func (b backend) lock(ctx context.Context, tx *sql.Tx, tenant, id string) (r artifactRow, err error) {
 	var metadata []byte
-	h.there, err = one(ctx, tx, []any{&metadata, &h.body}, `SELECT metadata, body FROM artifacts WHERE tenant = $1 AND id = $2`+b.db.dialect.ForUpdate, tenant, id)
-	if h.there {
-		var damage error
-		h.metadata, damage = parseMetadata(metadata)
-		h.readable = damage == nil
+	r.there, err = one(ctx, tx, []any{&metadata, &r.body}, `SELECT metadata, body FROM artifacts WHERE tenant = $1 AND id = $2`+b.db.dialect.ForUpdate, tenant, id)
+	if r.there {
+		if m, damage := parseMetadata(metadata); damage == nil {
+			r.metadata = &m
+		}
 	}
-	return h, err
+	return r, err
 }
 
 // Put implements artifact.Backend.
-func (b backend) Put(ctx context.Context, m artifact.Metadata, content []byte, may func(held artifact.Metadata, there bool) bool) (done bool, err error) {
+func (b backend) Put(ctx context.Context, m artifact.Metadata, content []byte, c artifact.Condition) (done bool, err error) {
 	defer b.db.fail(&err, "PutArtifact", m.ID)
 	if err := errors.Join(ctx.Err(), checkArtifact(m.TenantID, m.ThreadID, m.ID)); err != nil {
 		return false, err
@@ -85,13 +84,13 @@ func (b backend) Put(ctx context.Context, m artifact.Metadata, content []byte, m
 	// no row names is removed by Vacuum.
 	err = b.db.removing(ctx, "artifact", func(tx *sql.Tx) ([]string, error) {
 		done = false
-		before, err := b.held(ctx, tx, m.TenantID, m.ID)
-		if err != nil || may != nil && !may(before.metadata, before.readable) {
+		before, err := b.lock(ctx, tx, m.TenantID, m.ID)
+		if err != nil || c != nil && !c(before.metadata) {
 			return []string{body}, err
 		}
-		// What another puts first is its, where there was nothing to lock.
+		// Without a row there was nothing to lock: another process may insert it first.
 		onConflict := ` ON CONFLICT DO NOTHING`
-		if before.there || may == nil {
+		if before.there || c == nil {
 			onConflict = ` ON CONFLICT (tenant, id) DO UPDATE SET thread = excluded.thread, metadata = excluded.metadata, checksum = excluded.checksum, body = excluded.body, content = excluded.content`
 		}
 		result, err := tx.ExecContext(ctx, `INSERT INTO artifacts (tenant, id, thread, metadata, checksum, body, content) VALUES (`+marks(1, 7)+`)`+onConflict,
@@ -251,16 +250,15 @@ func (b backend) page(ctx context.Context, f artifact.Filter, after string) ([]l
 }
 
 // Delete implements artifact.Backend.
-func (b backend) Delete(ctx context.Context, tenant, id string, may func(held artifact.Metadata) bool) (done bool, err error) {
+func (b backend) Delete(ctx context.Context, tenant, id string, c artifact.Condition) (done bool, err error) {
 	defer b.db.fail(&err, "DeleteArtifact", id)
 	if checkArtifact(tenant, "", id) != nil {
 		return false, nil // there is none
 	}
 	err = b.db.removing(ctx, "artifact delete", func(tx *sql.Tx) ([]string, error) {
 		done = false
-		before, err := b.held(ctx, tx, tenant, id)
-		// What cannot be read goes where nobody asks.
-		if err != nil || !before.there || may != nil && !(before.readable && may(before.metadata)) {
+		before, err := b.lock(ctx, tx, tenant, id)
+		if err != nil || !before.there || c != nil && !c(before.metadata) {
 			return nil, err
 		}
 		done = true
