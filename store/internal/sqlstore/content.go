@@ -12,9 +12,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// Content columns begin with a byte that says what follows: the checksum (CRC-32C,
-// four bytes, big-endian) and the text of what is kept in the clear, or what the
-// keyring made.
+// Content columns begin with a byte that says what follows: a checksum (CRC-32C, four
+// bytes, big-endian) and plain text, or what the keyring returned.
 const (
 	inClear = 1
 	sealed  = 2
@@ -24,8 +23,8 @@ var errDamaged = errors.New("the stored content is damaged")
 
 func checksum(data []byte) uint32 { return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)) }
 
-// place names the row that content belongs to, so that sealed content cannot be
-// moved to another. Lengths keep two places from looking the same.
+// place identifies the row of content; encrypted content opens in no other row. The
+// lengths keep two places from having the same bytes.
 func place(table string, keys ...any) []byte {
 	var b strings.Builder
 	b.WriteString(table)
@@ -36,17 +35,18 @@ func place(table string, keys ...any) []byte {
 	return []byte(b.String())
 }
 
-// sealer seals contents.
+// sealer encrypts contents, or adds a checksum.
 type sealer func(at, plain []byte) ([]byte, error)
 
-// unsealed keeps contents as they are, behind a checksum.
+// unsealed is a sealer without encryption.
 func unsealed(_, plain []byte) ([]byte, error) {
 	out := append(make([]byte, 0, 5+len(plain)), inClear)
 	out = binary.BigEndian.AppendUint32(out, checksum(plain))
 	return append(out, plain...), nil
 }
 
-// reserve returns what seals so many contents of the tenant and waits for nobody.
+// reserve returns a sealer for at most so many contents of the tenant. It never waits for
+// the database.
 func (t *tenant) reserve(ctx context.Context, contents int) (sealer, error) {
 	if t.db.ring == nil {
 		return unsealed, nil
