@@ -1,8 +1,7 @@
 package thread
 
-// Pairing tells which tool messages answer which calls of a thread. It is made
-// once per thread version and safe for concurrent reading. One that PairFrom
-// made must not be asked about messages before its position.
+// Pairing knows which tool messages answer which calls of a thread. It is safe for concurrent
+// use. One from PairFrom must not be asked about messages before its position.
 type Pairing struct {
 	from     int           // position of the first message that was looked at
 	messages []Message     // from there on
@@ -13,18 +12,17 @@ type Pairing struct {
 	tail     int // position of the last assistant message if nothing but results follows it, else -1
 }
 
-// Pair finds the pairs. A call is answered by the first later tool message with
-// its id before the id is used again; later ones are duplicates. A result that
-// no call asked for is an orphan.
+// Pair pairs calls and results. A call is answered by the first later tool message with its
+// id, before another call has the id; further ones are duplicates. A result without a call is
+// an orphan.
 func Pair(t *Thread) *Pairing {
 	p, _ := PairFrom(t, 0)
 	return p
 }
 
-// PairFrom finds the pairs among the messages from a position on, for callers
-// who know the pairs before it. It is false when a result there answers none of
-// the calls there: it may be a late one, of a call before. It panics if from is
-// negative or greater than the length of the thread.
+// PairFrom pairs the messages from a position on, for callers that know the pairs before it.
+// It is false if a result there answers none of the calls there: it may be a late one of an
+// earlier call. It panics if from is negative or greater than the length of the thread.
 func PairFrom(t *Thread, from int) (*Pairing, bool) {
 	messages := t.messages[from:]
 	whole := true
@@ -116,7 +114,7 @@ func (p *Pairing) Duplicate(i int) bool { return p.extra[i] }
 // Missing returns the calls of the message at i that no message answers.
 func (p *Pairing) Missing(i int) []ToolCall { return p.missing[i] }
 
-// Open reports whether the message at i has a call whose result may still
-// come: an unanswered call of the last assistant message, with nothing but
-// results after it. Unanswered calls further back were aborted.
+// Open reports whether the message at i has a call whose result may still come: an unanswered
+// call of the last assistant message, followed only by results. Earlier unanswered calls were
+// aborted.
 func (p *Pairing) Open(i int) bool { return i == p.tail && len(p.missing[i]) > 0 }

@@ -11,18 +11,15 @@ import (
 )
 
 var (
-	// ErrDuplicateID is wrapped by errors about a message id that the thread
-	// holds already.
+	// ErrDuplicateID is wrapped by errors about a message id that the thread already has.
 	ErrDuplicateID = errors.New("message id is already in the thread")
-	// ErrUnknownID is wrapped by errors about a message id that the thread does
-	// not hold.
+	// ErrUnknownID is wrapped by errors about a message id that the thread does not have.
 	ErrUnknownID = errors.New("message id is not in the thread")
 )
 
-// Thread is an append-only log of messages. A Thread value never changes:
-// Append returns a new one that shares the messages of the old, and nobody
-// outside can write to them: what is appended is copied, and so is what is
-// handed out. The zero value is not usable; start with New.
+// Thread is an append-only log of messages. A Thread never changes: Append returns a new one,
+// which shares the messages of the old. Callers cannot change them, because Append copies what
+// it gets, and methods return copies. The zero value is not usable; start with New.
 type Thread struct {
 	id       string
 	turn     int
@@ -39,19 +36,18 @@ type log struct {
 	index    map[ID]int // also of messages behind the end of a thread
 }
 
-// New returns an empty thread. The id names it in plans and stores.
+// New returns an empty thread. The id identifies it in plans and stores.
 func New(id string) *Thread {
 	return &Thread{id: id, log: &log{index: map[ID]int{}}}
 }
 
-// ID returns the thread's name.
+// ID returns the id of the thread.
 func (t *Thread) ID() string { return t.id }
 
 // Len returns the number of messages.
 func (t *Thread) Len() int { return len(t.messages) }
 
-// Version returns the position up to which the log is known: the number of
-// messages. A plan records the version that it was made for.
+// Version returns the number of messages, as the version of the log for which a plan is made.
 func (t *Thread) Version() int { return len(t.messages) }
 
 // Turns returns the number of the last turn.
@@ -80,11 +76,11 @@ func (t *Thread) All() iter.Seq2[int, *Message] {
 	}
 }
 
-// Uncopied returns the messages of the log themselves. It is for code of this
-// module, which does not write to them; no other code can make the key.
+// Uncopied returns the messages without copying them. It is for code of this module, which
+// does not write to them.
 func (t *Thread) Uncopied(uncopied.Key) []Message { return t.messages }
 
-// Last returns the id of the last message, or "" when there is none.
+// Last returns the id of the last message, or "" if there is none.
 func (t *Thread) Last() ID {
 	if len(t.messages) == 0 {
 		return ""
@@ -100,9 +96,8 @@ func (t *Thread) Index(id ID) (int, bool) {
 	return i, ok && i < len(t.messages)
 }
 
-// Extends reports whether t is known to be earlier with messages added, or the
-// same. It compares no messages: false may also mean that the two were read
-// into memory apart.
+// Extends reports whether t was made from earlier by appending, or is the same. It does not
+// compare messages: it is false if the two were loaded separately.
 func (t *Thread) Extends(earlier *Thread) bool {
 	return earlier != nil && t.log == earlier.log && t.id == earlier.id && earlier.Len() <= t.Len()
 }
@@ -120,13 +115,11 @@ func (t *Thread) Prefix(n int) *Thread {
 	return &Thread{id: t.id, turn: turn, messages: t.messages[:n:n], log: t.log}
 }
 
-// Append returns a thread with copies of the messages added. It sets their turn
-// numbers, and chained ids where the id is empty. t itself stays as it is; appending to
-// the same thread twice gives two forks. The cost is that of the new messages,
-// except for the first append to a fork, which copies the log once.
+// Append returns a thread with copies of the messages added. It sets their turns, and computes
+// ids that are empty. t itself does not change; appending to it twice makes two forks. The cost
+// is that of the new messages, except for the first append to a fork, which copies the log.
 //
-// An id that the thread holds already is an error that wraps ErrDuplicateID;
-// then nothing was appended.
+// If the thread already has an id, the error wraps ErrDuplicateID.
 func (t *Thread) Append(messages ...Message) (*Thread, error) {
 	if len(messages) == 0 {
 		return t, nil
