@@ -25,7 +25,7 @@ func keyed(t *testing.T, b artifact.Backend) *artifact.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return artifact.NewStore(b, &artifact.Options{Sealer: keyring.New(masters, &keyring.Memory{}, nil), KeyedIDs: true})
+	return artifact.NewStore(b, &artifact.Options{Keyring: keyring.New(masters, &keyring.Memory{}, nil), KeyedIDs: true})
 }
 
 // TestKeyedIDs: with keyed ids no pointer of a plan follows from its content

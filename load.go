@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/internal/permit"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -37,7 +36,7 @@ func (s *Session) load(ctx context.Context) (l snapshot, err error) {
 		return l, err
 	}
 	l.firstNew = l.log.Len()
-	if l.plan, l.version, err = store.CurrentUncopied(ctx, s.c.config.Plans, s.id, permit.Key{}); err != nil {
+	if l.plan, l.version, err = store.CurrentUncopied(ctx, s.c.config.Plans, s.id, uncopied.Key{}); err != nil {
 		return l, err
 	}
 	l.round = roundOf(l.plan, l.version)

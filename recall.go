@@ -11,7 +11,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/internal/permit"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/recall"
@@ -86,7 +86,7 @@ func (r *removedContent) add(p *plan.Plan) {
 // prompts already. There are none without Config.Recall and before the first
 // plan that removes something; from then on they stay and never change.
 func (s *Session) Tools(ctx context.Context) ([]prompt.Tool, error) {
-	_, version, err := store.CurrentUncopied(ctx, s.c.config.Plans, s.id, permit.Key{})
+	_, version, err := store.CurrentUncopied(ctx, s.c.config.Plans, s.id, uncopied.Key{})
 	if err == nil {
 		err = s.readPlans(ctx, version)
 	}
@@ -155,7 +155,7 @@ type logSource struct {
 // ownArtifact is what the thread itself has of that id.
 func (f logSource) ownArtifact(ctx context.Context, id string) (rehydrate.Content, error) {
 	s := f.session
-	_, version, err := store.CurrentUncopied(ctx, s.c.config.Plans, s.id, permit.Key{})
+	_, version, err := store.CurrentUncopied(ctx, s.c.config.Plans, s.id, uncopied.Key{})
 	if err == nil {
 		err = s.readPlans(ctx, version)
 	}
@@ -250,7 +250,7 @@ func (s *Session) recall(ctx context.Context, query string, o recall.Options) ([
 	if err != nil {
 		return nil, err
 	}
-	current, version, err := store.CurrentUncopied(ctx, s.c.config.Plans, s.id, permit.Key{})
+	current, version, err := store.CurrentUncopied(ctx, s.c.config.Plans, s.id, uncopied.Key{})
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ func TestRehydratedOnMention(t *testing.T) {
 // full is a backend whose disk is full.
 type full struct{ artifact.Backend }
 
-func (full) Put(context.Context, artifact.Metadata, []byte, func(artifact.Metadata, bool) bool) (bool, error) {
+func (full) Put(context.Context, artifact.Metadata, []byte, artifact.Condition) (bool, error) {
 	return false, errors.New("disk full")
 }
 

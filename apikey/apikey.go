@@ -1,6 +1,6 @@
-// Package apikey is the bearer keys of the daemon: each opens the data of one
-// tenant with some rights. A key is shown once, when it is made; what is kept is
-// a hash, from which it cannot be had back.
+// Package apikey manages the daemon's bearer keys. Each gives access to the data of one
+// tenant with some rights. A key is shown once, when it is created; only its hash is
+// stored.
 //
 //	keys := apikey.New(store, nil)
 //	token, key, err := keys.Add(ctx, apikey.Grant{Tenant: "acme", Rights: apikey.Read | apikey.Write})
@@ -10,11 +10,10 @@
 //
 // # Why no slow hash
 //
-// A key's secret is 256 random bits, and what is kept is SHA-256 of the whole
-// key. Slow, salted hashes (bcrypt, Argon2) make guessing of passwords dear,
-// because people choose them from a small set. Nobody guesses 256 random bits,
-// however fast each guess is, and two keys never have the same secret, so a slow
-// hash would cost every request and protect nothing.
+// A key has 256 random bits, and its SHA-256 is stored. Slow, salted hashes (bcrypt,
+// Argon2) protect passwords, which people choose from a small set. Nobody guesses 256
+// random bits, however fast the hash is, so a slow one would cost every request and
+// protect nothing.
 package apikey
 
 import (
@@ -25,80 +24,77 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
-	"io"
+
 	"iter"
 	"strings"
 	"time"
 )
 
 var (
-	// ErrUnauthorized says that a token is no valid key. Which part of it is
-	// wrong is not told, for the client may be guessing.
+	// ErrUnauthorized says that a token is not a valid key. It does not say why, because
+	// the client may be guessing.
 	ErrUnauthorized = errors.New("not a valid API key")
-	// ErrRevoked says that the key was taken back. It is told only to who has its
-	// secret, and wraps ErrUnauthorized.
+	// ErrRevoked says that a key was revoked. It wraps ErrUnauthorized, and is returned
+	// only for a token with the right secret.
 	ErrRevoked = fmt.Errorf("%w any more: it was revoked", ErrUnauthorized)
-	// ErrExpired says that the key has ended, in the same way.
-	ErrExpired = fmt.Errorf("%w any more: its time is over", ErrUnauthorized)
-	// ErrNotFound says that there is no key with an id.
+	// ErrExpired says that a key has expired. Otherwise it is like ErrRevoked.
+	ErrExpired = fmt.Errorf("%w any more: it has expired", ErrUnauthorized)
+	// ErrNotFound says that no key has the id.
 	ErrNotFound = errors.New("no such API key")
-	// ErrExists says that there is a key with the id already.
-	ErrExists = errors.New("there is an API key with this id")
+	// ErrExists says that the id is taken.
+	ErrExists = errors.New("an API key with this id exists")
 )
 
-// Grant is what a key is for.
+// Grant says what a key gives access to.
 type Grant struct {
-	// Tenant is whose data the key opens; "" on a machine without tenants.
+	// Tenant is the tenant whose data the key gives access to.
 	Tenant string
-	// Rights is what it may do there. It must not be empty.
+	// Rights must not be empty.
 	Rights Rights
 	// Name tells people what the key is used for; at most 200 bytes.
 	Name string
-	// Expires is when the key ends; the zero time is never.
+	// Expires is when the key expires; the zero time is never.
 	Expires time.Time
 }
 
-// Key is what is known of a key: never its secret.
+// Key is the stored part of a key, without its secret.
 type Key struct {
-	// ID is the part of the key that may be shown and logged.
+	// ID is the part of the token that may be shown and logged.
 	ID string
 	Grant
 	Created time.Time
-	// Revoked is when the key was taken back; zero when it was not.
+	// Revoked is when the key was revoked; zero if it was not.
 	Revoked time.Time
-	// Hash is SHA-256 of the whole key.
+	// Hash is the SHA-256 of the whole token.
 	Hash [sha256.Size]byte
 }
 
-// Store keeps keys. Implementations are safe for concurrent use; package
-// apikeytest proves one.
+// Store stores keys. Implementations are safe for concurrent use; package apikeytest tests
+// them.
 type Store interface {
-	// Add keeps a new key. The error wraps ErrExists when its id is taken.
+	// Add stores a new key. The error wraps ErrExists if its id is taken.
 	Add(ctx context.Context, k Key) error
-	// Get returns a key, revoked ones too. The error wraps ErrNotFound.
+	// Get returns a key, also a revoked one. The error wraps ErrNotFound.
 	Get(ctx context.Context, id string) (Key, error)
-	// List yields all keys ordered by id, revoked ones too. One that cannot be
-	// read comes as an error in its place, and the listing goes on.
+	// List yields all keys ordered by id, also revoked ones. A key that cannot be read is
+	// yielded as an error, and the listing goes on.
 	List(ctx context.Context) iter.Seq2[Key, error]
-	// Revoke takes a key back, for all that ask after it returns. Of a key that
-	// was revoked before, the first time stays. The error wraps ErrNotFound.
+	// Revoke marks a key as revoked, effective when it returns. A revoked key keeps its
+	// first time. The error wraps ErrNotFound.
 	Revoke(ctx context.Context, id string, at time.Time) error
 }
 
-// Options tune Keys; nil or the zero value holds the defaults.
+// Options configure Keys; nil or the zero value holds the defaults.
 type Options struct {
-	// Now is the clock that dates and expires keys. Nil is time.Now.
+	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// Random is where secrets come from. Nil is crypto/rand.
-	Random io.Reader
 }
 
-// Keys makes and checks keys. It is safe for concurrent use, and holds no key in
-// memory: what Revoke does in one process holds at once in all.
+// Keys creates and checks keys. It is safe for concurrent use, and caches nothing: a key
+// that is revoked in one process is revoked in all.
 type Keys struct {
-	store  Store
-	now    func() time.Time
-	random io.Reader
+	store Store
+	now   func() time.Time
 }
 
 // New returns the keys in a store. It panics if the store is nil.
@@ -106,18 +102,16 @@ func New(s Store, o *Options) *Keys {
 	if s == nil {
 		panic("apikey: New needs a store")
 	}
-	k := &Keys{store: s, now: time.Now, random: rand.Reader}
+	k := &Keys{store: s, now: time.Now}
 	if o != nil && o.Now != nil {
 		k.now = o.Now
 	}
-	if o != nil && o.Random != nil {
-		k.random = o.Random
-	}
+
 	return k
 }
 
-// The form of a token: prefix, id, "_", secret. The alphabet is that of base32
-// in small letters, so that a double click takes the whole.
+// A token is the prefix, the id, "_" and the secret. The alphabet is base32 in lower case,
+// so that a double click selects all of it.
 const (
 	prefix      = "plk_"
 	idBytes     = 10
@@ -130,24 +124,21 @@ const (
 
 var encoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// Add makes a key and returns its token, which is "plk_", the id and 256 random
-// bits. The token is not kept and cannot be had again.
+// Add creates a key and returns its token, which is not stored.
 func (k *Keys) Add(ctx context.Context, g Grant) (token string, _ Key, err error) {
 	defer wrap(&err, "Add", g.Tenant)
 	switch now := k.now(); {
 	case !g.Rights.valid():
 		return "", Key{}, fmt.Errorf("a key needs rights: some of %s", all)
 	case len(g.Name) > maxName:
-		return "", Key{}, fmt.Errorf("the name has %d bytes, at most %d are kept", len(g.Name), maxName)
+		return "", Key{}, fmt.Errorf("the name has %d bytes, the limit is %d", len(g.Name), maxName)
 	case len(g.Tenant) > maxTenant:
-		return "", Key{}, fmt.Errorf("the tenant has %d bytes, at most %d are kept", len(g.Tenant), maxTenant)
+		return "", Key{}, fmt.Errorf("the tenant has %d bytes, the limit is %d", len(g.Tenant), maxTenant)
 	case !g.Expires.IsZero() && !g.Expires.After(now):
-		return "", Key{}, fmt.Errorf("the key would end at %s, which is past", g.Expires.Format(time.RFC3339))
+		return "", Key{}, fmt.Errorf("the key would expire at %s, which is in the past", g.Expires.Format(time.RFC3339))
 	}
 	var random [idBytes + secretBytes]byte
-	if _, err := io.ReadFull(k.random, random[:]); err != nil {
-		return "", Key{}, err
-	}
+	rand.Read(random[:]) // never fails
 	id := encoding.EncodeToString(random[:idBytes])
 	token = prefix + id + "_" + encoding.EncodeToString(random[idBytes:])
 	g.Expires = when(g.Expires)
@@ -158,7 +149,7 @@ func (k *Keys) Add(ctx context.Context, g Grant) (token string, _ Key, err error
 	return token, key, nil
 }
 
-// when is a time as every store keeps it: UTC, whole seconds.
+// when returns a time as all stores keep it: UTC, whole seconds.
 func when(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}
@@ -166,9 +157,9 @@ func when(t time.Time) time.Time {
 	return t.UTC().Truncate(time.Second)
 }
 
-// Check returns the key of a token. The error wraps ErrUnauthorized, or is the
-// store's: then nobody knows whether the token is valid. It never holds the
-// token. The hash is compared in constant time, also when there is no such id.
+// Check returns the key of a token. The error wraps ErrUnauthorized or is that of the
+// store; it never contains the token. The hash is compared in constant time, also if the
+// id does not exist.
 func (k *Keys) Check(ctx context.Context, token string) (_ Key, err error) {
 	defer wrap(&err, "Check", "")
 	id, ok := idOf(token)
@@ -193,7 +184,7 @@ func (k *Keys) Check(ctx context.Context, token string) (_ Key, err error) {
 	return key, nil
 }
 
-// idOf finds the id in a token of the right form.
+// idOf returns the id in a token of the right form.
 func idOf(token string) (string, bool) {
 	rest, ok := strings.CutPrefix(token, prefix)
 	if !ok || len(rest) != idLen+1+secretLen || rest[idLen] != '_' {
@@ -202,19 +193,18 @@ func idOf(token string) (string, bool) {
 	return rest[:idLen], IsID(rest[:idLen]) && inAlphabet(rest[idLen+1:])
 }
 
-// IsID reports whether s has the form of a key's id. Such an id is safe as a
-// file name.
+// IsID reports whether s has the form of a key's id.
 func IsID(s string) bool { return len(s) == idLen && inAlphabet(s) }
 
 func inAlphabet(s string) bool {
 	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }
 
-// List yields all keys ordered by id, revoked and expired ones too.
+// List yields all keys ordered by id, also revoked and expired ones.
 func (k *Keys) List(ctx context.Context) iter.Seq2[Key, error] { return k.store.List(ctx) }
 
-// Revoke takes a key back at once. Revoking it again changes nothing. The error
-// wraps ErrNotFound.
+// Revoke revokes a key at once. Revoking it again changes nothing. The error wraps
+// ErrNotFound.
 func (k *Keys) Revoke(ctx context.Context, id string) (err error) {
 	defer wrap(&err, "Revoke", id)
 	if !IsID(id) {

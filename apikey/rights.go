@@ -5,20 +5,18 @@ import (
 	"strings"
 )
 
-// Rights is a set of what a key may do. None follows from another: a key that
-// may only write cannot read. The zero value is nothing.
+// Rights is a set of rights. None includes another: a key that may only write cannot read.
 type Rights uint8
 
 // The rights there are.
 const (
-	// Read is reading threads, plans, prompts and artifacts of the tenant. It spends
-	// nothing: no model is asked and no work is begun for it.
+	// Read allows to read the tenant's threads, plans, prompts and artifacts. It never
+	// calls a model or starts a job.
 	Read Rights = 1 << iota
-	// Write is changing them: by itself appending, and together with Read what answers
-	// with what was said: steps, compacting, undoing. Nothing that was said is lost by
-	// it.
+	// Write allows to append; together with Read also calls that return content: steps,
+	// compacting, undoing. Nothing in the log can be lost by it.
 	Write
-	// Admin is what is lost for good: deleting threads.
+	// Admin allows to delete threads.
 	Admin
 
 	all = Read | Write | Admin
@@ -45,8 +43,8 @@ func (r Rights) String() string {
 	return strings.Join(names, ",")
 }
 
-// ParseRights reads names with commas between them. The error names what is no
-// right; no right at all is an error too.
+// ParseRights reads names separated by commas. The error names an unknown right; an empty
+// text is an error too.
 func ParseRights(s string) (Rights, error) {
 	var r Rights
 next:
@@ -57,7 +55,7 @@ next:
 				continue next
 			}
 		}
-		return 0, fmt.Errorf("apikey.ParseRights: %q is no right: want some of %s", name, all)
+		return 0, fmt.Errorf("apikey.ParseRights: %q is not a right: want some of %s", name, all)
 	}
 	return r, nil
 }

@@ -1,12 +1,11 @@
-// Package artifact is content that was taken out of prompts and can be read
-// back: its ids, what is known about it, and the store that keeps it (seed A,
-// "Security Considerations for ArtifactStore"; A20).
+// Package artifact stores content that was taken out of prompts, so that it can be
+// read back.
 //
-// A Store holds every guarantee once, whatever keeps the bytes: ids that follow
-// from the content, one copy of the same content, expiry, tenants that never
-// see each other, classes of sensitivity, limits of size and rate, encryption
-// where a Sealer is given, and a check that what comes back is what was put in.
-// A Backend only keeps records; package artifacttest proves one.
+// A Store gives all guarantees, whatever its Backend is: ids that follow from the
+// content, one copy of equal content, expiry, separate tenants, classes of
+// sensitivity, limits of size and rate, encryption if it has a keyring, and a check
+// that content comes back as it was stored. A Backend only keeps records; package
+// artifacttest tests one.
 //
 //	s := artifact.NewStore(mem.New(), nil)
 //	id, err := s.Put(ctx, artifact.Metadata{ThreadID: "t", Tool: "Bash"}, output)
@@ -20,15 +19,15 @@ import (
 	"strings"
 )
 
-// idPrefix begins every artifact id, so that one is told from a message id.
+// idPrefix tells artifact ids from message ids.
 const idPrefix = "art_"
 
-// idDigits is how many hexadecimal digits follow the prefix.
+// idDigits is the number of hexadecimal digits behind the prefix.
 const idDigits = 16
 
-// IDOf names content by what it is and where it belongs: the same content of
-// the same scope (a thread) is one artifact. Who knows the content can know the
-// id; see Store.Namer for ids that cannot be guessed.
+// IDOf returns the id of content in a scope (a thread): a hash of both, so that equal
+// content of one thread is one artifact. Anybody who knows the content can compute it;
+// see Store.Namer for ids that cannot be guessed.
 func IDOf(scope, content string) string {
 	h := sha256.New()
 	h.Write([]byte(scope))
@@ -39,7 +38,7 @@ func IDOf(scope, content string) string {
 
 func idFrom(h hash.Hash) string { return idPrefix + hex.EncodeToString(h.Sum(nil)[:idDigits/2]) }
 
-// IsID reports whether s has the form that IDOf gives: "art_" and 16 lower-case
+// IsID reports whether s has the form of an artifact id: "art_" and 16 lower-case
 // hexadecimal digits. Such an id is safe as a file name.
 func IsID(s string) bool {
 	digits, ok := strings.CutPrefix(s, idPrefix)

@@ -7,19 +7,19 @@ import (
 )
 
 var (
-	// ErrNotFound says that there is no such artifact, or none of the
-	// requester's tenant: which of both is not told.
+	// ErrNotFound says that the requester's tenant has no such artifact. Whether
+	// another tenant has it is not told.
 	ErrNotFound = errors.New("no such artifact")
-	// ErrExpired says that the artifact's time to live is over.
+	// ErrExpired says that the artifact is past its time to live.
 	ErrExpired = errors.New("artifact has expired")
-	// ErrTooLarge says that content is over the store's limit.
+	// ErrTooLarge says that content exceeds Options.MaxBytes.
 	ErrTooLarge = errors.New("content is too large to be stored")
-	// ErrCorrupt says that what the backend holds is not what was put in.
+	// ErrCorrupt says that a stored record is not as it was written.
 	ErrCorrupt = errors.New("stored artifact is damaged")
-	// ErrSealed says that content is encrypted and could not be opened. The error
-	// of the Sealer is wrapped with it, where there is one.
+	// ErrSealed says that content is encrypted and could not be opened. The error of
+	// the keyring, if there is one, is wrapped with it.
 	ErrSealed = errors.New("artifact is encrypted and does not open")
-	// ErrConflict says that another content has the id already.
+	// ErrConflict says that other content is stored under the id.
 	ErrConflict = errors.New("another content has this id")
 	// ErrForbidden says that the artifact is more sensitive than the requester
 	// may read.
@@ -28,27 +28,31 @@ var (
 	ErrLimited = errors.New("too many reads of artifacts")
 )
 
-// Backend keeps records, and knows nothing of what they mean. A record is named
-// by tenant and id together: two tenants may hold the same id. All methods are
-// safe for concurrent use. Package artifacttest holds what a backend must do.
+// Backend stores records: metadata and bytes under a tenant and an id. Two tenants may
+// have the same id. All methods are safe for concurrent use. Package artifacttest tests
+// implementations.
 type Backend interface {
-	// Put keeps a record in place of the one of the same tenant and id, if may says
-	// yes to what is held, so that of several processes none overwrites what it has
-	// not seen; there is false where nothing is, or nothing that can be read. A nil
-	// may says yes. After it returns, the record survives a crash, as far as the
-	// backend keeps things at all; before, no reader sees half of it.
-	Put(ctx context.Context, m Metadata, content []byte, may func(held Metadata, there bool) bool) (done bool, err error)
-	// Get returns a record. The error wraps ErrNotFound when there is none and
-	// ErrCorrupt when it cannot be read as it was written.
+	// Put writes a record, or replaces the one of the same tenant and id. It does
+	// nothing if the condition refuses the stored record, so that no process
+	// overwrites what it has not seen. When Put has returned, the record survives a
+	// crash if the backend is durable; no reader ever sees half of a record.
+	Put(ctx context.Context, m Metadata, content []byte, c Condition) (done bool, err error)
+	// Get returns a record. The error wraps ErrNotFound, or ErrCorrupt if the record
+	// is damaged.
 	Get(ctx context.Context, tenant, id string) (Metadata, []byte, error)
-	// List yields the metadata of the records that match, ordered by id, without
-	// reading content. What cannot be read comes as an error in its place, with
-	// the id in the metadata as far as it is known, and the listing goes on.
+	// List yields the metadata of the records that match, ordered by id. A record that
+	// cannot be read is yielded as an error, with its id in the metadata if that is
+	// known, and the listing goes on.
 	List(ctx context.Context, f Filter) iter.Seq2[Metadata, error]
-	// Delete removes a record if may says yes to what is held; a nil may says yes.
-	// Where nothing is, it is not asked, and nothing is done, which is no error.
-	Delete(ctx context.Context, tenant, id string, may func(held Metadata) bool) (done bool, err error)
+	// Delete removes a record if the condition admits the stored one. A record that
+	// does not exist is not an error.
+	Delete(ctx context.Context, tenant, id string, c Condition) (done bool, err error)
 }
+
+// Condition decides from the stored record whether it may be replaced or deleted. It
+// gets nil if there is no record, or none that can be read. A nil Condition is always
+// true.
+type Condition func(stored *Metadata) bool
 
 // Filter selects records of one tenant.
 type Filter struct {

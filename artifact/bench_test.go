@@ -16,7 +16,7 @@ func BenchmarkStore(b *testing.B) {
 	for _, mode := range []string{"plain", "sealed", "keyed"} {
 		o := &artifact.Options{KeyedIDs: mode == "keyed"}
 		if mode != "plain" {
-			o.Sealer = newRing(b)
+			o.Keyring = newRing(b)
 		}
 		s := artifact.NewStore(mem.New(), o)
 		ids := make([]string, 0, 64)

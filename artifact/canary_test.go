@@ -76,7 +76,7 @@ func TestCanary(t *testing.T) {
 		t: t, ctx: t.Context(), random: rand.New(rand.NewPCG(1, 2)), now: time.Date(2025, 5, 12, 9, 0, 0, 0, time.UTC),
 		backend: db.Artifacts(), ring: db.Keyring(), done: map[string]int{},
 	}
-	c.store = artifact.NewStore(c.backend, &artifact.Options{Sealer: c.ring, KeyedIDs: true, Now: func() time.Time { return c.now }})
+	c.store = artifact.NewStore(c.backend, &artifact.Options{Keyring: c.ring, KeyedIDs: true, Now: func() time.Time { return c.now }})
 	for n, name := range []string{"", "acme", "acme/..", "Acme", "ε"} {
 		c.add(n, name)
 	}

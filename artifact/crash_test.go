@@ -28,7 +28,7 @@ func openSealed(t *testing.T, path, master string) (*artifact.Store, *keyring.Ke
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	return artifact.NewStore(db.Artifacts(), &artifact.Options{Sealer: db.Keyring(), KeyedIDs: true}), db.Keyring()
+	return artifact.NewStore(db.Artifacts(), &artifact.Options{Keyring: db.Keyring(), KeyedIDs: true}), db.Keyring()
 }
 
 // TestKilled kills pairs of processes while they put, rotate and reseal in one

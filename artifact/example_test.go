@@ -18,7 +18,7 @@ func ExampleOptions_sealer() {
 		panic(err)
 	}
 	ring := keyring.New(masters, &keyring.Memory{}, nil)
-	s := artifact.NewStore(mem.New(), &artifact.Options{Sealer: ring})
+	s := artifact.NewStore(mem.New(), &artifact.Options{Keyring: ring})
 
 	id, err := s.Put(ctx, artifact.Metadata{ThreadID: "t", TenantID: "acme", Sensitivity: artifact.Restricted}, "the door code is 4711")
 	fmt.Println(id, err)

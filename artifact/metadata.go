@@ -12,10 +12,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Sensitivity says how far content may go (A20). The zero value is Internal.
+// Sensitivity is the class of content that decides who may read it. The zero value is
+// Internal.
 type Sensitivity string
 
-// The classes of sensitivity, the least first.
+// The classes, least sensitive first.
 const (
 	Public       Sensitivity = "public"
 	Internal     Sensitivity = "internal"
@@ -23,8 +24,8 @@ const (
 	Restricted   Sensitivity = "restricted"
 )
 
-// above reports whether s is more sensitive than what the clearance allows. What
-// is no class is above all when it is stored, and allows nothing.
+// above reports whether s is more sensitive than the clearance allows. An unknown class
+// is above every clearance, and an unknown clearance allows nothing.
 func (s Sensitivity) above(clearance Sensitivity) bool {
 	if clearance == "" {
 		return false
@@ -35,50 +36,45 @@ func (s Sensitivity) above(clearance Sensitivity) bool {
 
 var sensitivities = []Sensitivity{Public, Internal, Confidential, Restricted}
 
-// Metadata is what is known about an artifact without reading it. Its JSON
-// names are those of seed A.
+// Metadata describes an artifact. It is never encrypted.
 type Metadata struct {
-	// ID, Bytes, EncryptionKeyID and Digest are set by the Store. To Put, ID may be given:
-	// the one that a pointer to the content has already.
+	// ID, Bytes, EncryptionKeyID and Digest are set by the Store. A caller of Put may
+	// give the ID that a pointer to the content already has.
 	ID string `json:"artifact_id"`
-	// ThreadID is the thread that the content comes from; it is the scope of
-	// the id. It is required.
+	// ThreadID is the thread of the content, and the scope of its id. It is required.
 	ThreadID string `json:"thread_id"`
-	// TenantID is whose content it is; "" on a machine of one owner.
+	// TenantID is the owner; "" where there are no tenants.
 	TenantID string `json:"tenant_id,omitempty"`
-	// CreatedAt is set by the Store when it is zero.
+	// CreatedAt is set by the Store if it is zero.
 	CreatedAt time.Time `json:"created_at"`
-	// TTLSeconds is how long the content may be read; 0 is for ever.
+	// TTLSeconds is how long the content may be read; 0 is forever.
 	TTLSeconds int `json:"ttl_seconds,omitempty"`
-	// EncryptionKeyID is the tenant's key that sealed the content; "" when it is
-	// not encrypted. What is known about it never is.
+	// EncryptionKeyID is the data key that the content is encrypted with; "" if it is
+	// not encrypted.
 	EncryptionKeyID string      `json:"encryption_key_id,omitempty"`
 	Sensitivity     Sensitivity `json:"sensitivity"`
-	// Digest is the SHA-256 of content that is kept in the clear under an id that
-	// does not follow from it, as from a store with keyed ids; else it is "". It
-	// proves such content only to a Store without a Sealer.
+	// Digest is the SHA-256 of unencrypted content whose id is not IDOf of it, as after
+	// Restore from a store with keyed ids; else it is "". A Store with a keyring does
+	// not trust it.
 	Digest string `json:"digest,omitempty"`
 
-	// MessageIDs are the messages whose content it is; several when they said
-	// the same.
+	// MessageIDs are the messages that have the content.
 	MessageIDs []thread.ID `json:"message_ids,omitempty"`
-	// Tool is the tool that made the content, "" when none did.
+	// Tool is the tool whose result the content is, or "".
 	Tool string `json:"tool,omitempty"`
 	Turn int    `json:"turn"`
 	// Bytes is the length of the content.
 	Bytes int `json:"bytes"`
-	// MediaType is "text/plain; charset=utf-8" when it is empty.
+	// MediaType defaults to "text/plain; charset=utf-8".
 	MediaType string `json:"media_type"`
 }
 
-// defaultMediaType is that of all content which strategies externalize.
 const defaultMediaType = "text/plain; charset=utf-8"
 
-// maxTTL bounds TTLSeconds, so that no sum of times overflows: 1,000 years.
+// maxTTL is 1,000 years: no sum of times overflows.
 const maxTTL = 1000 * 366 * 24 * 60 * 60
 
-// Expires returns the time from which the content may not be read any more; it
-// is false when there is none.
+// Expires returns when the content expires. It is false if it never does.
 func (m Metadata) Expires() (time.Time, bool) {
 	if m.TTLSeconds <= 0 {
 		return time.Time{}, false
@@ -92,20 +88,20 @@ func (m Metadata) expired(now time.Time) bool {
 	return ok && !now.Before(at)
 }
 
-// same reports whether two say the same, in the form in which they are kept.
-func (m Metadata) same(other Metadata) bool {
-	a, errA := json.Marshal(m)
+// same reports whether two have the same JSON.
+func (m *Metadata) same(other Metadata) bool {
+	a, errA := json.Marshal(m) // of nil: null
 	b, errB := json.Marshal(other)
 	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
-// complete fills in what the caller left out and refuses what cannot be kept.
+// complete fills in defaults and refuses invalid values.
 func (m Metadata) complete(content string, now time.Time) (Metadata, error) {
 	if m.ThreadID == "" {
-		return m, errors.New("metadata has no thread id, which is the scope of the artifact's id")
+		return m, errors.New("metadata has no thread id")
 	}
 	if m.TTLSeconds < 0 || m.TTLSeconds > maxTTL {
-		return m, fmt.Errorf("time to live of %d seconds is not between 0 (for ever) and %d", m.TTLSeconds, maxTTL)
+		return m, fmt.Errorf("time to live of %d seconds is not between 0 (forever) and %d", m.TTLSeconds, maxTTL)
 	}
 	m.Sensitivity = cmp.Or(m.Sensitivity, Internal)
 	if !slices.Contains(sensitivities, m.Sensitivity) {
@@ -121,9 +117,8 @@ func (m Metadata) complete(content string, now time.Time) (Metadata, error) {
 	return m, nil
 }
 
-// merge adds to the metadata of an artifact what another caller says of the
-// same content: all messages, the longer life, the stricter sensitivity.
-// It reports whether anything is new.
+// merge combines the metadata of two Puts of the same content: all messages, the longer
+// life, the stricter sensitivity. It reports whether m has changed.
 func (m Metadata) merge(other Metadata) (Metadata, bool) {
 	changed := false
 	ids := slices.Clone(m.MessageIDs)

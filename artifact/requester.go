@@ -7,35 +7,33 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/bucket"
 )
 
-// Requester is who asks (seed A, SecurityContext). The zero value is the owner
-// of a machine without tenants, who may read everything.
+// Requester is who asks for artifacts. The zero value is for a machine without
+// tenants, and may read everything.
 type Requester struct {
-	// TenantID is the tenant whose artifacts may be seen.
+	// TenantID is the tenant whose artifacts the requester sees.
 	TenantID string
-	// ID tells the requesters of a tenant apart, such as the id of an API key;
-	// each has rate limits of its own.
+	// ID tells requesters of a tenant apart, such as the id of an API key. Each has
+	// its own rate limits.
 	ID string
-	// Clearance is the most sensitive class whose content may be read; "" is
-	// Restricted, all. Metadata may be read of all, so that a caller can say why
-	// the content may not.
+	// Clearance is the most sensitive class whose content may be read; "" allows all.
+	// Metadata can always be read, so that a caller can say why content is refused.
 	Clearance Sensitivity
 }
 
 // Limits bound how much one requester reads. The zero value bounds nothing.
 type Limits struct {
-	// ReadsPerMinute counts every call of Get, Metadata and List, found or not,
-	// so that ids cannot be tried out. 0 is no limit.
+	// ReadsPerMinute counts calls of Get, Metadata and List, also those that find
+	// nothing, so that ids cannot be guessed. 0 is no limit.
 	ReadsPerMinute int
-	// BytesPerMinute counts content that was given out. Content is given whole:
-	// it may exceed what is left, and then nothing more is until that is made up
-	// for. 0 is no limit.
+	// BytesPerMinute counts content that was returned. A read may exceed what is left;
+	// further reads then wait until that is made up for. 0 is no limit.
 	BytesPerMinute int
 }
 
-// LimitError says when to try again. It matches ErrLimited.
+// LimitError is returned when a requester exceeds its limits. It matches ErrLimited.
 type LimitError struct{ RetryAfter time.Duration }
 
-// Error names the time to wait.
+// Error says when to try again.
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("%v; try again in %s", ErrLimited, e.RetryAfter.Round(time.Millisecond))
 }
@@ -43,7 +41,7 @@ func (e *LimitError) Error() string {
 // Is makes every LimitError match ErrLimited.
 func (e *LimitError) Is(target error) bool { return target == ErrLimited }
 
-// limiter bounds what each requester reads.
+// limiter applies Limits to each requester.
 type limiter struct{ reads, bytes *bucket.Buckets[caller] }
 
 type caller struct{ tenant, id string }
@@ -55,7 +53,7 @@ func newLimiter(limits Limits, now func() time.Time) *limiter {
 	}
 }
 
-// admit takes one read, or says when there will be one.
+// admit counts one read, or returns a *LimitError.
 func (l *limiter) admit(who Requester) error {
 	c := caller{who.TenantID, who.ID}
 	wait := l.bytes.Wait(c, 1)
@@ -68,7 +66,7 @@ func (l *limiter) admit(who Requester) error {
 	return nil
 }
 
-// charge takes the bytes that were given.
+// charge counts bytes that were returned.
 func (l *limiter) charge(who Requester, n int) {
 	l.bytes.Give(caller{who.TenantID, who.ID}, -float64(n))
 }

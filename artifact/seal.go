@@ -10,57 +10,28 @@ import (
 	"fmt"
 )
 
-// Sealer encrypts content before it reaches the backend; *keyring.Keyring is one.
-// It is safe for concurrent use.
-type Sealer interface {
-	// Seal encrypts text of a tenant, bound to the tenant and to aad, and names
-	// the tenant's key that it used.
-	Seal(ctx context.Context, tenant string, aad, plaintext []byte) (sealed []byte, keyID string, err error)
-	// Open decrypts what Seal returned for the same tenant and aad, under any key
-	// that the tenant ever had, and fails for everything else.
-	Open(ctx context.Context, tenant string, aad, sealed []byte) (plaintext []byte, err error)
-}
-
-// TenantKeys is what a Sealer may be able to do besides: Reseal and Erase of a
-// Store need it, and so do keyed ids.
-type TenantKeys interface {
-	// Current returns the id of the key that Seal uses now, "" when there is none
-	// yet.
-	Current(ctx context.Context, tenant string) (keyID string, err error)
-	// Secret returns bytes that belong to a tenant and a purpose and are always
-	// the same, whatever key seals.
-	Secret(ctx context.Context, tenant, purpose string) ([]byte, error)
-	// Erase forgets the tenant's keys for good.
-	Erase(ctx context.Context, tenant string) error
-}
-
-// Namer names content of a scope (a thread), as IDOf does.
+// Namer returns the id of content in a scope (a thread), as IDOf does.
 type Namer func(scope, content string) string
 
-// Namer returns the function that gives a tenant's content its id; it is pure,
-// so that a plan can hold the id before the content is stored. It is IDOf unless
+// Namer returns the function that gives a tenant's content its id. It is pure, so that
+// a plan can hold the id before the content is stored. It is IDOf unless
 // Options.KeyedIDs is set.
 //
-// An id is no key. Artifacts are looked up by tenant and id, so the id of another
-// tenant's artifact finds nothing, and a Put or Get is answered alike whether
-// another tenant has the same content or not. Still an id stands in file names,
-// columns and logs, and IDOf is a plain hash: who reads ids at rest and guesses
-// content (a name, a number of four digits) can see whether the guess was right,
-// and text in a prompt can name content that it knows. Keyed ids are the first 64
-// bits of an HMAC-SHA256 under a secret of the tenant. They are as deterministic:
-// same tenant, scope and content, same id, on every machine, after a restart and
-// after a change of keys. Nobody without the secret can make one or tell one from
-// chance, and the 64 bits can only be tried against the Store, with its limits.
+// An id gives no access: artifacts are looked up by tenant and id. But ids appear in
+// file names, columns and logs, and IDOf is a plain hash. Whoever reads ids and guesses
+// content (a name, a number of four digits) can check the guess. Keyed ids are the first
+// 64 bits of an HMAC-SHA256 under a secret of the tenant: the same tenant, scope and
+// content always have the same id, also after a change of keys, and nobody without the
+// secret can compute it.
 func (s *Store) Namer(ctx context.Context, tenantID string) (name Namer, err error) {
 	defer wrap(&err, "Namer", tenantID)
 	if !s.keyed {
 		return IDOf, nil
 	}
-	keys, ok := s.sealer.(TenantKeys)
-	if !ok {
-		return nil, errors.New("keyed ids need a Sealer with TenantKeys")
+	if s.keys == nil {
+		return nil, errors.New("keyed ids need a keyring")
 	}
-	secret, err := keys.Secret(ctx, tenantID, "artifact ids")
+	secret, err := s.keys.Secret(ctx, tenantID, "artifact ids")
 	if err != nil {
 		return nil, err
 	}
@@ -73,17 +44,15 @@ func (s *Store) Namer(ctx context.Context, tenantID string) (name Namer, err err
 	}, nil
 }
 
-// Names returns the function that reports whether an id names content of a scope,
-// as one of the tenant's ids or as IDOf. Unlike Namer it makes no key where there
-// is none yet.
+// Names returns the function that reports whether an id is that of content in a scope,
+// by the tenant's Namer or by IDOf. Unlike Namer it never creates a key.
 func (s *Store) Names(ctx context.Context, tenantID string) (names func(id, scope, content string) bool, err error) {
 	defer wrap(&err, "Names", tenantID)
 	plain := func(id, scope, content string) bool { return id == IDOf(scope, content) }
-	keys, ok := s.sealer.(TenantKeys)
-	if !s.keyed || !ok {
+	if !s.keyed || s.keys == nil {
 		return plain, nil
 	}
-	current, err := keys.Current(ctx, tenantID)
+	current, err := s.keys.Current(ctx, tenantID)
 	if err != nil || current == "" {
 		return plain, err
 	}
@@ -94,8 +63,8 @@ func (s *Store) Names(ctx context.Context, tenantID string) (names func(id, scop
 	return func(id, scope, content string) bool { return id == name(scope, content) || plain(id, scope, content) }, nil
 }
 
-// name gives content its id, or checks the one that the caller has. The plain
-// hash will do too: plans from before ids were keyed point with it.
+// name returns the id of content, or checks the one that the caller gave. It accepts
+// the plain hash too: older plans point with it.
 func (s *Store) name(ctx context.Context, m Metadata, content string) (string, error) {
 	if m.ID != "" && m.ID == IDOf(m.ThreadID, content) {
 		return m.ID, nil
@@ -111,53 +80,52 @@ func (s *Store) name(ctx context.Context, m Metadata, content string) (string, e
 	return id, nil
 }
 
-// bound ties sealed content to what it is and to its id, so that it opens in no
-// other record. The Sealer ties it to the tenant.
+// bound is the additional data of sealed content. It ties the content to its id, so
+// that it opens in no other record; the keyring ties it to the tenant.
 func bound(id string) []byte { return []byte("artifact\x00" + id) }
 
-// write seals content where there is a Sealer, and keeps it if what is held may be
-// replaced, as Backend.Put does.
-func (s *Store) write(ctx context.Context, m Metadata, content string, may func(held Metadata, there bool) bool) (done bool, err error) {
+// write encrypts content if there are keys, and puts it into the backend.
+func (s *Store) write(ctx context.Context, m Metadata, content string, c Condition) (done bool, err error) {
 	data := []byte(content)
 	m.EncryptionKeyID, m.Digest = "", ""
-	if s.sealer == nil && IDOf(m.ThreadID, content) != m.ID {
+	if s.keys == nil && IDOf(m.ThreadID, content) != m.ID {
 		m.Digest = digest(content)
 	}
-	if s.sealer != nil {
-		data, m.EncryptionKeyID, err = s.sealer.Seal(ctx, m.TenantID, bound(m.ID), data)
+	if s.keys != nil {
+		data, m.EncryptionKeyID, err = s.keys.Seal(ctx, m.TenantID, bound(m.ID), data)
 		if err != nil {
 			return false, err
 		}
 	}
-	return s.backend.Put(ctx, m, data, may)
+	return s.backend.Put(ctx, m, data, c)
 }
 
-// open checks what the backend gave, and decrypts it. A backend may keep content
-// and metadata one after the other, so for a moment, or after a crash, the
-// metadata may speak of the content before: what the content is decides. Plain
-// content proves itself by IDOf, sealed content by opening for its id.
+// open checks and decrypts a record. A backend may write content and metadata one after
+// the other, so after a crash the metadata may be that of the content before. So the
+// content decides: plain content proves itself by IDOf, encrypted content by opening for
+// its id.
 func (s *Store) open(ctx context.Context, m Metadata, id string, data []byte) (string, error) {
 	if m.ID != id {
 		return "", fmt.Errorf("the record of %s holds %s: %w", id, m.ID, ErrCorrupt)
 	}
 	sealed := m.EncryptionKeyID != ""
-	if !sealed || s.sealer == nil {
+	if !sealed || s.keys == nil {
 		content := string(data)
 		got := IDOf(m.ThreadID, content)
 		switch {
 		case got == id:
 			return content, nil
-		case s.sealer == nil && !sealed && m.Digest != "" && m.Digest == digest(content):
-			// Not where there are keys: who can write to the backend could put
-			// content of his own in the place of what was sealed.
+		case s.keys == nil && !sealed && m.Digest != "" && m.Digest == digest(content):
+			// Not where there are keys: whoever can write to the backend could replace
+			// encrypted content with text of their own.
 			return content, nil
 		case sealed:
 			return "", fmt.Errorf("under %s, and no keys were given: %w", m.EncryptionKeyID, ErrSealed)
-		case s.sealer == nil:
+		case s.keys == nil:
 			return "", fmt.Errorf("the content has the id %s: %w", got, ErrCorrupt)
 		}
 	}
-	content, err := s.sealer.Open(ctx, m.TenantID, bound(id), data)
+	content, err := s.keys.Open(ctx, m.TenantID, bound(id), data)
 	switch {
 	case err == nil:
 		return string(content), nil

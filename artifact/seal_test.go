@@ -3,6 +3,7 @@ package artifact_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"strings"
@@ -26,7 +27,7 @@ func newRing(t testing.TB) *keyring.Keyring {
 // restarts and changes of keys, and is not the plain hash; without KeyedIDs it is. A20
 func TestNamer(t *testing.T) {
 	ring, b := newRing(t), mem.New()
-	s := artifact.NewStore(b, &artifact.Options{Sealer: ring, KeyedIDs: true})
+	s := artifact.NewStore(b, &artifact.Options{Keyring: ring, KeyedIDs: true})
 	name := func(s *artifact.Store, tenant string) artifact.Namer {
 		t.Helper()
 		n, err := s.Namer(t.Context(), tenant)
@@ -42,13 +43,13 @@ func TestNamer(t *testing.T) {
 	if _, err := ring.Rotate(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
-	again := artifact.NewStore(b, &artifact.Options{Sealer: ring, KeyedIDs: true})
+	again := artifact.NewStore(b, &artifact.Options{Keyring: ring, KeyedIDs: true})
 	if got := name(again, "a")("t", "4711"); got != id {
 		t.Errorf("after a change of keys %s, want %s", got, id)
 	}
 	for _, other := range []string{
 		artifact.IDOf("t", "4711"), name(s, "b")("t", "4711"), name(s, "a")("u", "4711"), name(s, "a")("t4", "711"),
-		name(artifact.NewStore(b, &artifact.Options{Sealer: newRing(t), KeyedIDs: true}), "a")("t", "4711"),
+		name(artifact.NewStore(b, &artifact.Options{Keyring: newRing(t), KeyedIDs: true}), "a")("t", "4711"),
 	} {
 		if other == id {
 			t.Error("something else has the same id")
@@ -57,7 +58,7 @@ func TestNamer(t *testing.T) {
 	if got := name(artifact.NewStore(b, nil), "a")("t", "4711"); got != artifact.IDOf("t", "4711") {
 		t.Errorf("without keys %s", got)
 	}
-	if got := name(artifact.NewStore(b, &artifact.Options{Sealer: ring}), "a")("t", "4711"); got != artifact.IDOf("t", "4711") {
+	if got := name(artifact.NewStore(b, &artifact.Options{Keyring: ring}), "a")("t", "4711"); got != artifact.IDOf("t", "4711") {
 		t.Errorf("without KeyedIDs %s", got)
 	}
 	if _, err := artifact.NewStore(b, &artifact.Options{KeyedIDs: true}).Put(t.Context(), artifact.Metadata{ThreadID: "t"}, "x"); err == nil {
@@ -72,7 +73,7 @@ func TestNamer(t *testing.T) {
 // TestGivenID: Put takes the id that a plan points with, and only if it is one
 // of the content.
 func TestGivenID(t *testing.T) {
-	s := artifact.NewStore(mem.New(), &artifact.Options{Sealer: newRing(t), KeyedIDs: true})
+	s := artifact.NewStore(mem.New(), &artifact.Options{Keyring: newRing(t), KeyedIDs: true})
 	plain := artifact.IDOf("t", "x")
 	name, err := s.Namer(t.Context(), "")
 	if err != nil {
@@ -98,7 +99,7 @@ func TestGivenID(t *testing.T) {
 // tenant or another. A20
 func TestMovedContent(t *testing.T) {
 	ctx, b := t.Context(), mem.New()
-	s := artifact.NewStore(b, &artifact.Options{Sealer: newRing(t)})
+	s := artifact.NewStore(b, &artifact.Options{Keyring: newRing(t)})
 	ids := map[string]string{}
 	for _, tenant := range []string{"a", "b"} {
 		for _, content := range []string{"one", "two"} {
@@ -157,7 +158,7 @@ func TestHalfWritten(t *testing.T) {
 	ctx, ring := t.Context(), newRing(t)
 	for _, sealedFirst := range []bool{false, true} {
 		b := mem.New()
-		plain, sealed := artifact.NewStore(b, nil), artifact.NewStore(b, &artifact.Options{Sealer: ring})
+		plain, sealed := artifact.NewStore(b, nil), artifact.NewStore(b, &artifact.Options{Keyring: ring})
 		first, then := plain, sealed
 		if sealedFirst {
 			first, then = sealed, plain
@@ -192,7 +193,7 @@ func TestHalfWritten(t *testing.T) {
 // does not open, with all that was known about it.
 func TestPutSealsAndHeals(t *testing.T) {
 	ctx, b := t.Context(), mem.New()
-	s := artifact.NewStore(b, &artifact.Options{Sealer: newRing(t)})
+	s := artifact.NewStore(b, &artifact.Options{Keyring: newRing(t)})
 	m := artifact.Metadata{ThreadID: "t", ID: artifact.IDOf("t", "x"), MessageIDs: ids("m1")}
 	if _, err := artifact.NewStore(b, nil).Put(ctx, m, "x"); err != nil {
 		t.Fatal(err)
@@ -228,12 +229,12 @@ type stuck struct {
 
 var errFull = errors.New("disk full")
 
-func (s *stuck) Put(ctx context.Context, m artifact.Metadata, content []byte, may func(artifact.Metadata, bool) bool) (bool, error) {
+func (s *stuck) Put(ctx context.Context, m artifact.Metadata, content []byte, c artifact.Condition) (bool, error) {
 	if s.left == 0 {
 		return false, errFull
 	}
 	s.left--
-	return s.Backend.Put(ctx, m, content, may)
+	return s.Backend.Put(ctx, m, content, c)
 }
 
 // TestResealGoesOn: what a fault interrupted is done by the next call, and at
@@ -241,7 +242,7 @@ func (s *stuck) Put(ctx context.Context, m artifact.Metadata, content []byte, ma
 func TestResealGoesOn(t *testing.T) {
 	ctx, ring := t.Context(), newRing(t)
 	b := &stuck{mem.New(), 10}
-	s := artifact.NewStore(b, &artifact.Options{Sealer: ring})
+	s := artifact.NewStore(b, &artifact.Options{Keyring: ring})
 	var all []string
 	for n := range 10 {
 		id, err := s.Put(ctx, artifact.Metadata{ThreadID: "t"}, fmt.Sprint(n))
@@ -389,23 +390,28 @@ func TestSweepLeavesTheLive(t *testing.T) {
 	}
 }
 
-// fixed is a Sealer whose secrets do not change.
-type fixed struct{ *keyring.Keyring }
-
-func (fixed) Secret(_ context.Context, tenant, purpose string) ([]byte, error) {
-	return []byte(tenant + "|" + purpose), nil
-}
-
 // TestIDsStay: plans hold ids, so the way they are made may not change.
 func TestIDsStay(t *testing.T) {
 	if got := artifact.IDOf("thread", "content"); got != "art_2732dead24e1c9e2" {
 		t.Errorf("plain %s", got)
 	}
-	name, err := artifact.NewStore(mem.New(), &artifact.Options{Sealer: fixed{newRing(t)}, KeyedIDs: true}).Namer(t.Context(), "acme")
+	masters, err := keyring.ParseMasters(strings.Repeat("07", 32))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := name("thread", "content"); got != "art_d726770f32f33bfc" {
+	wrapped, err := base64.StdEncoding.DecodeString("h6msN8ar3bS7bTaJtD/Xw7ixfVbFYHcWrU1wQQiGftYD8xjlpVuZOqdu+kGfafXn3+R91Vw024FBc8g+")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := &keyring.Memory{}
+	if err := keys.Put(t.Context(), keyring.Wrapped{Tenant: "acme", Version: 1, Revision: 1, Master: "mk-bfde789bdca249b1", Sealed: wrapped}); err != nil {
+		t.Fatal(err)
+	}
+	name, err := artifact.NewStore(mem.New(), &artifact.Options{Keyring: keyring.New(masters, keys, nil), KeyedIDs: true}).Namer(t.Context(), "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := name("thread", "content"); got != "art_8888d8d33af45d72" {
 		t.Errorf("keyed %s", got)
 	}
 }
@@ -447,7 +453,7 @@ func TestForeignIDs(t *testing.T) {
 	if _, err := backend.Put(ctx, held, []byte("content"), nil); err != nil {
 		t.Fatal(err)
 	}
-	sealed := artifact.NewStore(backend, &artifact.Options{Sealer: newRing(t), KeyedIDs: true})
+	sealed := artifact.NewStore(backend, &artifact.Options{Keyring: newRing(t), KeyedIDs: true})
 	if _, content, err := sealed.Get(ctx, who, id); !errors.Is(err, artifact.ErrCorrupt) {
 		t.Errorf("in the clear, to a store with keys: %q, %v", content, err)
 	}
@@ -466,9 +472,9 @@ type meanwhile struct {
 	other func()
 }
 
-func (b meanwhile) Delete(ctx context.Context, tenant, id string, may func(artifact.Metadata) bool) (bool, error) {
+func (b meanwhile) Delete(ctx context.Context, tenant, id string, c artifact.Condition) (bool, error) {
 	b.other()
-	return b.Backend.Delete(ctx, tenant, id, may)
+	return b.Backend.Delete(ctx, tenant, id, c)
 }
 
 // TestSweepAndPut: what another process puts again just before it is swept stays.

@@ -8,42 +8,42 @@ import (
 	"iter"
 	"sync"
 	"time"
+
+	"github.com/palimpsest-ai/palimpsest/keyring"
 )
 
-// DefaultMaxBytes is the size limit of one artifact where Options set none:
-// 64 MiB, many times what any model can read.
+// DefaultMaxBytes is the default of Options.MaxBytes: 64 MiB, many times what any model
+// can read.
 const DefaultMaxBytes = 64 << 20
 
 // Options tune a Store; nil or the zero value holds the defaults.
 type Options struct {
 	// MaxBytes limits the content of one artifact. 0 is DefaultMaxBytes.
 	MaxBytes int
-	// Sealer encrypts content before it reaches the backend. Nil keeps it as it
-	// is. What was stored before it was given stays readable, and Reseal
-	// encrypts it.
-	Sealer Sealer
-	// KeyedIDs makes ids that nobody can guess who knows the content; see
-	// Store.Namer. It needs a Sealer with TenantKeys, and whoever makes pointers
-	// must take their ids from Namer.
+	// Keyring encrypts content before it reaches the backend. Nil stores it as it
+	// is. Content that was stored without a keyring stays readable with one, and
+	// Reseal encrypts it.
+	Keyring *keyring.Keyring
+	// KeyedIDs makes ids that cannot be guessed from the content; see Store.Namer. It
+	// needs a Keyring, and pointers must take their ids from Namer.
 	KeyedIDs bool
-	// Limits bound how much each requester reads. The zero value bounds nothing.
+	// Limits bound how much each requester reads.
 	Limits Limits
-	// Now is the clock that dates and expires artifacts. Nil is time.Now.
+	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
 
-// Store keeps artifacts in a backend and holds what must be true of all of
-// them. It is safe for concurrent use. When several processes change what is
-// known about the same artifact at the same moment (Put of the same content,
-// Sweep, Reseal), each goes on from what the other left.
+// Store keeps artifacts in a backend. It is safe for concurrent use, also by several
+// processes: when two change one artifact at the same time (Put of the same content,
+// Sweep, Reseal), no change is lost.
 type Store struct {
 	backend Backend
 	max     int
 	now     func() time.Time
-	sealer  Sealer
+	keys    *keyring.Keyring // nil: nothing is encrypted
 	keyed   bool
 	limiter *limiter
-	// locks keep changes of the same artifact apart: each reads and then writes.
+	// locks serialize changes of one artifact: each reads and then writes.
 	locks [64]sync.Mutex
 	seed  maphash.Seed
 }
@@ -63,24 +63,23 @@ func NewStore(b Backend, o *Options) *Store {
 	if o.Now != nil {
 		s.now = o.Now
 	}
-	s.sealer, s.keyed = o.Sealer, o.KeyedIDs
+	s.keys, s.keyed = o.Keyring, o.KeyedIDs
 	s.limiter = newLimiter(o.Limits, s.now)
 	return s
 }
 
-// lock keeps others from changing an artifact until the function is called that
-// it returns. Artifacts may share a lock.
+// lock keeps other goroutines from changing an artifact until unlock is called.
+// Artifacts may share a lock.
 func (s *Store) lock(tenant, id string) (unlock func()) {
 	mu := &s.locks[maphash.Comparable(s.seed, [2]string{tenant, id})%uint64(len(s.locks))]
 	mu.Lock()
 	return mu.Unlock
 }
 
-// Put stores content and returns its id, which the tenant's Namer gives for the
-// thread. The same content of the same thread is kept once: putting it again adds
-// its messages to the metadata, and may lengthen its life and raise its
-// sensitivity, never the other way. The error wraps ErrTooLarge, names a field
-// of the metadata that cannot be kept, or is that of the backend or the Sealer.
+// Put stores content and returns its id. Equal content of one thread is stored once:
+// putting it again adds its messages to the metadata, and may lengthen its life and
+// raise its sensitivity, never the other way round. The error wraps ErrTooLarge, names
+// an invalid field of the metadata, or is that of the backend or the keyring.
 func (s *Store) Put(ctx context.Context, m Metadata, content string) (id string, err error) {
 	defer wrap(&err, "Put", m.ThreadID)
 	if len(content) > s.max {
@@ -101,29 +100,29 @@ func (s *Store) Put(ctx context.Context, m Metadata, content string) (id string,
 		switch {
 		case err == nil:
 			merged, changed := seen.merge(m)
-			if !changed && (s.sealer == nil || seen.EncryptionKeyID != "") {
+			if !changed && (s.keys == nil || seen.EncryptionKeyID != "") {
 				return true, nil
 			}
 			next = merged
 		case errors.Is(err, ErrSealed):
 			next, _ = seen.merge(m)
 		case errors.Is(err, ErrNotFound), errors.Is(err, ErrExpired), damaged:
-			// What is gone or damaged is written anew.
+			// It is gone or damaged, and is written again.
 			seen = Metadata{}
 		default:
 			return false, err
 		}
-		return s.write(ctx, next, content, func(held Metadata, there bool) bool {
+		return s.write(ctx, next, content, func(stored *Metadata) bool {
 			if seen.ID != "" {
-				return there && held.same(seen)
+				return stored.same(seen)
 			}
-			return !there || damaged || s.readable(who, held) != nil
+			return stored == nil || damaged || s.readable(who, *stored) != nil
 		})
 	})
 }
 
-// change makes a change of an artifact, which reads and then writes, until it is done:
-// another process may be faster.
+// change calls try, which reads an artifact and then writes it, until it is done: another
+// process may have changed the artifact in between.
 func (s *Store) change(tenant, id string, try func() (done bool, err error)) error {
 	defer s.lock(tenant, id)()
 	for range attempts {
@@ -131,16 +130,14 @@ func (s *Store) change(tenant, id string, try func() (done bool, err error)) err
 			return err
 		}
 	}
-	return fmt.Errorf("others have changed it %d times meanwhile; try again", attempts)
+	return fmt.Errorf("it was changed by others %d times in between; try again", attempts)
 }
 
-// attempts bounds how often a change is made anew that another process was
-// faster than.
+// attempts bounds how often change tries.
 const attempts = 100
 
-// Metadata returns what is known about an artifact without reading it, so that
-// the caller can decide whether to. The error wraps ErrNotFound, ErrExpired or
-// ErrCorrupt, is a *LimitError, or is the backend's.
+// Metadata returns the metadata of an artifact without reading its content. The error
+// wraps ErrNotFound, ErrExpired or ErrCorrupt, is a *LimitError, or is the backend's.
 func (s *Store) Metadata(ctx context.Context, who Requester, id string) (m Metadata, err error) {
 	defer wrap(&err, "Metadata", id)
 	if err := s.limiter.admit(who); err != nil {
@@ -156,7 +153,7 @@ func (s *Store) Metadata(ctx context.Context, who Requester, id string) (m Metad
 	return m, err
 }
 
-// find asks the backend for metadata alone.
+// find reads metadata from the backend.
 func (s *Store) find(ctx context.Context, who Requester, id string) (Metadata, error) {
 	if !IsID(id) {
 		return Metadata{}, ErrNotFound
@@ -187,7 +184,7 @@ func (s *Store) Get(ctx context.Context, who Requester, id string) (m Metadata, 
 	return m, content, nil
 }
 
-// read returns an artifact; with ErrSealed it returns what is known about it.
+// read returns an artifact; with ErrSealed it still returns the metadata.
 func (s *Store) read(ctx context.Context, who Requester, id string) (Metadata, string, error) {
 	if !IsID(id) {
 		return Metadata{}, "", ErrNotFound
@@ -200,13 +197,13 @@ func (s *Store) read(ctx context.Context, who Requester, id string) (Metadata, s
 		return Metadata{}, "", err
 	}
 	if m.Sensitivity.above(who.Clearance) {
-		return Metadata{}, "", fmt.Errorf("it is %s and the requester may read up to %s: %w", m.Sensitivity, who.Clearance, ErrForbidden)
+		return Metadata{}, "", fmt.Errorf("it is %s, and the requester may read up to %s: %w", m.Sensitivity, who.Clearance, ErrForbidden)
 	}
 	content, err := s.open(ctx, m, id, data)
 	return m, content, err
 }
 
-// readable holds tenancy and expiry, whatever the backend gave.
+// readable checks tenant and expiry, whatever the backend returned.
 func (s *Store) readable(who Requester, m Metadata) error {
 	if m.TenantID != who.TenantID {
 		return ErrNotFound
@@ -218,9 +215,9 @@ func (s *Store) readable(who Requester, m Metadata) error {
 	return nil
 }
 
-// List yields the artifacts of the requester's tenant that can be read, ordered
-// by id. A damaged one comes as an error in its place, and the listing goes on.
-// The tenant of the filter is not used.
+// List yields the artifacts of the requester's tenant that have not expired, ordered by
+// id. A damaged one is yielded as an error, and the listing goes on. Filter.TenantID is
+// ignored.
 func (s *Store) List(ctx context.Context, who Requester, f Filter) iter.Seq2[Metadata, error] {
 	f.TenantID = who.TenantID
 	return func(yield func(Metadata, error) bool) {
@@ -241,8 +238,8 @@ func (s *Store) List(ctx context.Context, who Requester, f Filter) iter.Seq2[Met
 	}
 }
 
-// Delete removes an artifact of the requester's tenant. Removing one that is
-// not there is no error.
+// Delete removes an artifact of the requester's tenant. One that does not exist is not
+// an error.
 func (s *Store) Delete(ctx context.Context, who Requester, id string) (err error) {
 	defer wrap(&err, "Delete", id)
 	if !IsID(id) {

@@ -10,36 +10,34 @@ import (
 	"time"
 )
 
-// Counters is a sink that adds up what it is told (A24). The zero value is
-// ready; it is safe for concurrent use and must not be copied.
+// Counters is a sink that counts events. The zero value is ready to use; it is safe for
+// concurrent use and must not be copied.
 type Counters struct {
 	mu sync.Mutex
 	s  Snapshot
 }
 
-// Snapshot is what Counters has added up since it was made.
+// Snapshot has the sums of Counters since it was created.
 type Snapshot struct {
-	// Checks counts how often it was looked whether to compact; Compactions
-	// those completed, Failures those that failed, by class of error.
+	// Checks counts how often it was checked whether to compact, Compactions the completed
+	// compactions, Failures the failed ones by class of error.
 	Checks      int64            `json:"checks"`
 	Compactions int64            `json:"compactions"`
 	Failures    map[string]int64 `json:"failures,omitempty"`
-	// Fallbacks counts, by what was done instead, the completed compactions on
-	// the way of which something failed.
+	// Fallbacks counts completed compactions in which something failed, by what was done
+	// instead.
 	Fallbacks map[string]int64 `json:"fallbacks,omitempty"`
-	// TokensFreed is the sum over the completed compactions, in tokens.
+	// TokensFreed is the sum over completed compactions.
 	TokensFreed int64 `json:"tokens_freed"`
-	// Prompts counts those that were handed out, and TokensSpared what all of them
-	// together were smaller by than their conversations as they were said.
+	// Prompts counts the prompts that were handed out, and TokensSpared by how many tokens
+	// they were smaller than their conversations.
 	Prompts      int64 `json:"prompts"`
 	TokensSpared int64 `json:"tokens_spared"`
-	// Strategies counts the records that each strategy had in plans, and
-	// StrategyTokens what these freed, in tokens. Records by strategies that
-	// gave no name stand under the type of their event.
+	// Strategies counts the records of plans by strategy, and StrategyTokens the tokens that
+	// they freed. Records without a strategy are counted by the type of their event.
 	Strategies     map[string]int64 `json:"strategies,omitempty"`
 	StrategyTokens map[string]int64 `json:"strategy_tokens,omitempty"`
-	// Latency is over completed and failed compactions that said how long they
-	// took.
+	// Latency is the duration of completed and failed compactions.
 	Latency     Histogram `json:"latency"`
 	CacheHits   int64     `json:"cache_hits"`
 	CacheMisses int64     `json:"cache_misses"`
@@ -48,29 +46,29 @@ type Snapshot struct {
 	Blocked      int64 `json:"rehydrations_blocked"`
 	Conflicts    int64 `json:"plan_conflicts"`
 	Overflows    int64 `json:"overflows_recovered"`
-	// Sentences counts those that models wrote in summaries, LeftOut those of them
-	// that were not taken, by cause (see Asked).
+	// Sentences counts the sentences of models in summaries, LeftOut those that were not
+	// used, by cause (see Asked).
 	Sentences int64            `json:"summary_sentences"`
 	LeftOut   map[string]int64 `json:"summary_left_out,omitempty"`
-	// ContextRequests counts how often agents asked for what was removed,
-	// Alerts how often one kept asking (A22).
+	// ContextRequests counts how often agents asked for what was removed, Alerts how often
+	// one kept asking.
 	ContextRequests int64 `json:"context_requests"`
 	Alerts          int64 `json:"quality_alerts"`
 }
 
-// Histogram counts durations by upper bound. The bounds reach from a plan
-// without a model (milliseconds) to a slow model's summary (a minute).
+// Histogram counts durations by upper bound.
 type Histogram struct {
 	// Bounds are the upper bounds, inclusive, in seconds.
 	Bounds []float64 `json:"bounds_seconds"`
-	// Counts has one more than Bounds: the last is what lies above all. The
-	// counts are not cumulative.
+	// Counts has one element more than Bounds, for what is above all bounds. The counts are
+	// not cumulative.
 	Counts []int64 `json:"counts"`
 	// Sum is in seconds.
 	Sum   float64 `json:"sum_seconds"`
 	Count int64   `json:"count"`
 }
 
+// latencyBounds reach from a plan without a model to the summary of a slow one, in seconds.
 var latencyBounds = [...]float64{0.001, 0.005, 0.025, 0.1, 0.25, 1, 2.5, 5, 10, 30, 60}
 
 func (h *Histogram) add(d time.Duration) {
@@ -83,8 +81,8 @@ func (h *Histogram) add(d time.Duration) {
 	h.Count++
 }
 
-// maxNames bounds the names that are counted one by one: a caller's names must
-// not fill the memory. More of them are counted as "other".
+// maxNames bounds the names that are counted one by one, because callers choose them. Further
+// ones are counted as "other".
 const maxNames = 64
 
 func bump(m *map[string]int64, key string, by int64) {
@@ -97,7 +95,7 @@ func bump(m *map[string]int64, key string, by int64) {
 	(*m)[key] += by
 }
 
-// Emit adds the event up.
+// Emit implements Sink.
 func (c *Counters) Emit(_ context.Context, e Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,8 +150,8 @@ func (c *Counters) Emit(_ context.Context, e Event) {
 	}
 }
 
-// Lookups is how often a cache had what was asked of it, and how often it had not:
-// details cache_hits and cache_misses where one event tells of several, else Cache.
+// Lookups returns the hits and misses of a cache that an event reports: details cache_hits and
+// cache_misses if it reports several, else Cache.
 func (e Event) Lookups() (hits, misses int64) {
 	h, several := e.Details["cache_hits"].(int)
 	m, also := e.Details["cache_misses"].(int)
@@ -168,7 +166,7 @@ func (e Event) Lookups() (hits, misses int64) {
 	return 0, 0
 }
 
-// Snapshot returns the sums of now; it shares nothing with the counters.
+// Snapshot returns the current sums.
 func (c *Counters) Snapshot() Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()

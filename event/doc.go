@@ -1,19 +1,16 @@
-// Package event says what happened to a thread's context, to whoever wants to
-// watch: a log, metrics, a page, a hook of the caller's.
+// Package event reports what happens to the context of a thread: to logs, metrics, a page,
+// or hooks of the caller.
 //
-// There is one contract, Sink, and one way to call it, Emit. Whoever does
-// something emits; whoever watches is a Sink. Func makes one of a function,
-// Multi fans out, Queue puts a slow one behind a buffer, Counters adds up.
+// Whoever acts calls Emit; whoever watches implements Sink. Func makes a sink of a function,
+// Multi fans out, Counters adds up.
 //
 // # No content
 //
-// An event never carries what a conversation said. It has ids, counts, sizes
-// and names, and what an event writes (its JSON form, its Attrs, and every sink
-// of this module) goes through one gate: a text among the Details that is not
-// shaped like an id or a name, because it is long or holds white space, is
-// replaced by its length, and a value of another type by that type. An error is
-// named by its class (ErrorClass), never by its text, because providers quote
-// prompts in theirs.
+// An event never contains text of a conversation. It has ids, counts, sizes and names. In
+// everything that is written of an event (its JSON, its Attrs, and so every sink of this
+// module), a text that does not look like an id or a name, because it is long or has white
+// space, is replaced by its length, and a value of an unexpected type by the type. Errors are
+// written as their class (ErrorClass), because providers quote prompts in error texts.
 //
 // # A compaction, event by event
 //
@@ -27,7 +24,6 @@
 //	session_start                   source "compact"
 //	compact_boundary                where the visible log begins now
 //
-// A caller's hooks are sinks that look at the type: the hook before a compaction
-// is pre_compact (tokens before), the one after it is compaction_completed
-// (tokens before, after, and freed).
+// Hooks of a caller are sinks that look at the type: pre_compact comes before a compaction,
+// compaction_completed after it.
 package event

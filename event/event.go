@@ -16,8 +16,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Event is one thing that happened. Only Type is always set; zero fields say
-// nothing. An event is a value: sinks must not write to what it points at.
+// Event is one thing that happened. Only Type is always set; zero fields are unknown. Sinks
+// must not change what an event points to.
 type Event struct {
 	Type Type
 	// Time is when it happened, or ended. Emit sets it when it is zero.
@@ -26,12 +26,12 @@ type Event struct {
 	TenantID string
 	Policy   string
 
-	// TokensBefore and TokensAfter are the whole request in tokens, BudgetLimit
-	// is what it must fit. For a single record, before and after are its own.
+	// TokensBefore and TokensAfter are the sizes of the whole request, BudgetLimit its
+	// limit, in tokens. For a record of a plan they are the sizes of its messages.
 	TokensBefore, TokensAfter, BudgetLimit int
 
-	// Strategy is who did it, Span what it was done to, TokensFreed its gain in
-	// tokens, negative when the request grew.
+	// Strategy is who did it, Span to which messages, TokensFreed the gain in tokens,
+	// negative if the request grew.
 	Strategy    string
 	Span        *thread.Span
 	TokensFreed int
@@ -42,15 +42,14 @@ type Event struct {
 	// Err is the class of an error as ErrorClass finds it, never its text.
 	Err string
 
-	// Details are more ids, counts and names. Values may be bool, numbers,
-	// time.Duration, and texts or lists of texts without white space and of at
-	// most 128 bytes; anything else is replaced when the event is written.
+	// Details are more ids, counts and names. Values are bools, numbers, time.Duration, and
+	// texts or lists of texts without white space, of at most 128 bytes each; anything else
+	// is replaced when the event is written.
 	Details map[string]any
 }
 
-// OfRecord makes the event of a record of a plan: what was done, by which
-// strategy, to which span, and what it freed. The record's reason and summary
-// stay in the plan, since they may quote the conversation.
+// OfRecord returns the event of a record of a plan, without its reason and summary, which
+// may quote the conversation.
 func OfRecord(r plan.Record) Event {
 	span, made := r.Covers(), r.Made()
 	e := Event{
@@ -72,9 +71,9 @@ func OfRecord(r plan.Record) Event {
 	return e
 }
 
-// ErrorClass names an error without its text: "canceled", "deadline_exceeded",
-// what a method Class() string of it says, else the type of the first error in
-// the chain that has one of its own, else "error". It is empty for nil.
+// ErrorClass returns a name for an error, without its text: "canceled", "deadline_exceeded",
+// the result of its method Class() string, the first specific type in its chain, or "error".
+// It is empty for nil.
 func ErrorClass(err error) string {
 	switch {
 	case err == nil:
@@ -99,7 +98,7 @@ func ErrorClass(err error) string {
 	return "error"
 }
 
-// typeOf is the first type in the chain that says more than "an error".
+// typeOf returns the first type in the chain that is not only a generic wrapper.
 func typeOf(err error) string {
 	for err != nil {
 		name := strings.TrimPrefix(fmt.Sprintf("%T", err), "*")
@@ -122,8 +121,8 @@ func typeOf(err error) string {
 	return ""
 }
 
-// maxName is the greatest length in bytes of a text that is written as it is:
-// room for ids, paths of metrics and names of models, not for sentences.
+// maxName is the longest text, in bytes, that is written as it is: enough for ids and names
+// of metrics and models, not for sentences.
 const maxName = 128
 
 func isName(s string) bool {
@@ -132,7 +131,7 @@ func isName(s string) bool {
 	})
 }
 
-// name gives a text that may be written.
+// name returns a text that may be written.
 func name(s string) string {
 	if isName(s) {
 		return s
@@ -140,7 +139,7 @@ func name(s string) string {
 	return fmt.Sprintf("[%d_bytes]", len(s))
 }
 
-// value gives what may be written of a detail.
+// value returns what may be written of a detail.
 func value(v any) any {
 	switch v := v.(type) {
 	case nil, bool, int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64:
@@ -161,7 +160,7 @@ func value(v any) any {
 		return names(v)
 	case []thread.ID:
 		return names(v)
-	case []any: // what a stored event is read back as
+	case []any: // from a stored event
 		out := make([]any, len(v))
 		for i, one := range v {
 			if _, deeper := one.([]any); deeper {
@@ -175,12 +174,12 @@ func value(v any) any {
 	return kind(v)
 }
 
-// kind stands for a value that is not written.
+// kind returns the type of a value that is not written.
 func kind(v any) string { return "[" + strings.ReplaceAll(fmt.Sprintf("%T", v), " ", "") + "]" }
 
-// number keeps what JSON can hold.
+// number returns what JSON can represent.
 func number(f float64) any {
-	if f-f != 0 { // an infinity, or no number
+	if f-f != 0 { // an infinity or NaN
 		return strconv.FormatFloat(f, 'g', -1, 64)
 	}
 	return f
@@ -224,8 +223,8 @@ type stored struct {
 	Details      map[string]any `json:"details,omitempty"`
 }
 
-// MarshalJSON writes the stable form: the seed's field names, details sorted,
-// the duration in whole microseconds, and no content.
+// MarshalJSON writes the stable form: details sorted, the duration in microseconds, and no
+// content.
 func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(stored{
 		Type: Type(name(string(e.Type))), Time: e.Time.UTC(), ThreadID: name(e.ThreadID), TenantID: name(e.TenantID), Policy: name(e.Policy),
@@ -235,8 +234,8 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote. Fields and types of later
-// versions are let pass; numbers among the details become float64.
+// UnmarshalJSON reads what MarshalJSON wrote. It ignores fields of later versions; numbers in
+// the details become float64.
 func (e *Event) UnmarshalJSON(data []byte) error {
 	var s stored
 	if err := json.Unmarshal(data, &s); err != nil {
@@ -255,9 +254,8 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Attrs gives the event as flat attributes in a fixed order, without its type
-// and time, without zero fields, and without content: of a span its ends, its
-// turns and its length, the details last, sorted, under "details.".
+// Attrs returns the event as flat attributes in a fixed order, without type, time, zero fields
+// and content. Details are last, sorted, with the prefix "details.".
 func (e Event) Attrs() []slog.Attr {
 	var out []slog.Attr
 	text := func(key, v string) {

@@ -5,16 +5,14 @@ import (
 	"time"
 )
 
-// Sink is told what happens. Emit is called from the agent's path, often by
-// several goroutines at once: it must not block, cannot fail, and must be safe
-// for concurrent use.
+// Sink receives events. Emit is called while an agent waits, often by several goroutines at
+// once: it must not block, and must be safe for concurrent use.
 type Sink interface {
 	Emit(ctx context.Context, e Event)
 }
 
-// Emit hands the event to the sink, sets its time if it has none, and lets
-// nothing that the sink does wrong reach the caller: a panic of the sink ends
-// here, and is gone. A nil sink does nothing.
+// Emit passes an event to a sink, and sets its time if it has none. It recovers from a panic
+// of the sink. A nil sink does nothing.
 func Emit(ctx context.Context, s Sink, e Event) {
 	if s == nil {
 		return
@@ -36,8 +34,8 @@ func (f Func) Emit(ctx context.Context, e Event) {
 	}
 }
 
-// Multi gives each event to every sink in turn. One that panics harms neither
-// the caller nor those after it; nil ones are passed over.
+// Multi returns a sink that passes each event to all sinks in turn. Nil sinks are skipped, and
+// one that panics does not affect the others.
 func Multi(sinks ...Sink) Sink { return multi(append([]Sink(nil), sinks...)) }
 
 type multi []Sink

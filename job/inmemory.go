@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// Memory does jobs in this process and forgets them with it. It is for stores
-// in memory and for one process alone.
+// Memory is a Queue in memory: jobs are lost when the process ends. Make one with
+// NewMemory.
 type Memory struct {
 	handlers Handlers
 	options  Options
 
-	ctx  context.Context // ends when running jobs are to be interrupted
+	ctx  context.Context // of running jobs; ends to interrupt them
 	stop context.CancelFunc
 	jobs sync.WaitGroup
-	slot chan struct{} // held by each job that runs
+	slot chan struct{} // has an element for each running job
 
 	mu      sync.Mutex
-	closed  chan struct{}       // closed when no more jobs are taken
+	closed  chan struct{}       // closed by Stop
 	waiting map[string]*pending // by key
 }
 
 // pending is a job that waits or runs.
 type pending struct {
-	over    chan struct{} // closed when the job is over
-	resting chan struct{} // closed while its next attempt is not soon
+	over    chan struct{} // closed when the job has ended
+	resting chan struct{} // closed while its next attempt is later than Soon
 }
 
 var _ Queue = (*Memory)(nil)
 
-// NewMemory returns a queue that works until it is stopped.
+// NewMemory returns a queue that runs until it is stopped.
 func NewMemory(h Handlers, o *Options) *Memory {
 	options := o.Defaults()
 	ctx, stop := context.WithCancel(context.Background())
@@ -75,7 +75,7 @@ func (q *Memory) work(j Job, p *pending) {
 		select {
 		case q.slot <- struct{}{}:
 		case <-q.closed:
-			return // it has not begun
+			return // it was not started
 		}
 		j.Attempt, j.Attempts = attempt, q.options.Attempts
 		err := q.handlers.Do(q.ctx, j, q.options.Timeout)
@@ -94,8 +94,7 @@ func (q *Memory) work(j Job, p *pending) {
 	}
 }
 
-// pause lets a job rest between two attempts, and reports whether the queue is still
-// open after it.
+// pause waits between two attempts. It returns false if the queue was stopped.
 func (q *Memory) pause(p *pending, d time.Duration) bool {
 	sleep := func(d time.Duration) bool {
 		select {
@@ -145,7 +144,7 @@ func (q *Memory) Wait(ctx context.Context, key string) error {
 	}
 }
 
-// Stop implements Queue. Jobs that have not begun are forgotten.
+// Stop implements Queue. Jobs that were not started are dropped.
 func (q *Memory) Stop(ctx context.Context) error {
 	q.mu.Lock()
 	select {

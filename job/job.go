@@ -1,10 +1,9 @@
-// Package job is work that is done in the background, once, by whoever is free:
-// compacting a thread before it must be, sweeping what has expired. Queue is the
-// contract; Memory does the work in this process, and the leaf package river does
-// it from a database, by any number of processes.
+// Package job is a queue for background work: compacting a thread early, deleting what has
+// expired. Memory runs jobs in this process; package river runs them from a database, in
+// any number of processes.
 //
-// A job may be interrupted and done again, so a handler must not mind a second
-// time. Compactions do not: a plan is committed for a version, and only once.
+// A job may be interrupted and run again, so handlers must be idempotent. Compactions are:
+// a plan is committed for a version, and only once.
 //
 //	q := job.NewMemory(job.Handlers{"compact": work}, nil)
 //	defer q.Stop(ctx)
@@ -12,6 +11,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,40 +23,38 @@ import (
 
 // Job is one piece of work.
 type Job struct {
-	// Kind names the handler.
+	// Kind selects the handler.
 	Kind string
-	// Key names the work: as long as a job with the key waits or runs, another
-	// is not added. A finished one does not stand in the way of the next (D11).
+	// Key identifies the work: while a job with the key waits or runs, no other is added.
 	Key string
-	// Args are the handler's.
+	// Args are the arguments of the handler.
 	Args json.RawMessage
 
-	// Attempt is which attempt this is, from 1, of Attempts in all. The queue says
-	// so to the handler; who puts a job leaves both at 0.
+	// Attempt is the number of the attempt, from 1, and Attempts how many there may be. The
+	// queue sets both for the handler.
 	Attempt, Attempts int
 }
 
-// CompactKey is the key of a thread's compaction, "compact:{domain}:{id}" (D11).
+// CompactKey returns the key of a thread's compaction, "compact:{domain}:{id}".
 func CompactKey(domain, id string) string { return "compact:" + domain + ":" + id }
 
-// Handler does a job. An error means that it is to be tried again, as far as
-// Options.Attempts allow.
+// Handler runs a job. After an error it is tried again, up to Options.Attempts.
 type Handler func(ctx context.Context, j Job) error
 
-// Handlers are found by the kind of job.
+// Handlers are the handlers by kind of job.
 type Handlers map[string]Handler
 
-// ErrStopped is wrapped by errors about a queue that takes no more jobs.
+// ErrStopped is wrapped by errors of Put after Stop.
 var ErrStopped = errors.New("the queue has been stopped")
 
-// ErrAbandoned is wrapped by the error of waiting for a job whose process seems to be
-// dead: who needs the work had better do it.
-var ErrAbandoned = errors.New("nobody seems to do the job any more")
+// ErrAbandoned is wrapped by the error of Wait for a job whose process seems to be dead.
+// Whoever needs the work should do it.
+var ErrAbandoned = errors.New("the process that runs the job seems to be dead")
 
-// ErrUnknownKind is wrapped by errors about a job that no handler is for.
+// ErrUnknownKind is wrapped by errors about a job without a handler.
 var ErrUnknownKind = errors.New("no handler for this kind of job")
 
-// Check says what is wrong with a job, for implementations.
+// Check returns an error for an invalid job. It is for implementations.
 func (h Handlers) Check(j Job) error {
 	switch {
 	case j.Key == "":
@@ -69,70 +67,56 @@ func (h Handlers) Check(j Job) error {
 	return nil
 }
 
-// Queue takes jobs and does them. Implementations are safe for concurrent use.
+// Queue runs jobs. Implementations are safe for concurrent use.
 type Queue interface {
-	// Put adds a job. It is false when one with its key waits or runs already.
+	// Put adds a job. It returns false if one with the same key waits or runs.
 	Put(ctx context.Context, j Job) (added bool, err error)
 	// Busy reports whether a job with the key waits or runs.
 	Busy(ctx context.Context, key string) (bool, error)
-	// Wait returns when no job with the key waits or runs, or with the error of
-	// the context. Whether the job succeeded is not told. A job that has failed and
-	// is not tried again within Soon is not waited for, though it is busy. The
-	// error wraps ErrAbandoned where whoever does the job has not said so for
-	// Options.Lease.
+	// Wait returns when no job with the key waits or runs, whether it succeeded or not.
+	// It does not wait for a failed job whose next attempt is later than Soon. The error
+	// is that of the context, or wraps ErrAbandoned if the process that runs the job has
+	// given no sign of life for Options.Lease.
 	Wait(ctx context.Context, key string) error
-	// Stop takes no more jobs and returns when those that run are done. When ctx
-	// ends before, they are interrupted, which leaves a durable queue to do them
-	// again later. Stopping twice is once.
+	// Stop stops the queue and returns when running jobs are done. If ctx ends before, they
+	// are interrupted; a durable queue runs them again later. It may be called again.
 	Stop(ctx context.Context) error
 }
 
-// Soon is how near the next attempt of a job that has failed must be for others to
-// wait for it: whoever needs the work has done it himself by then.
+// Soon is how near the next attempt of a failed job must be for Wait to wait for it. In a
+// longer time, whoever needs the work has done it.
 const Soon = 2 * time.Second
 
-// Options say how jobs are done; nil or the zero value holds the defaults, which
-// are those of seed D (D11).
+// Options configure a queue; nil or the zero value holds the defaults.
 type Options struct {
 	// Workers is how many jobs run at a time. 0 is 2.
 	Workers int
 	// Timeout is how long one attempt may take. 0 is 5 minutes.
 	Timeout time.Duration
-	// Attempts is how often a job is tried in all. 0 is 2.
+	// Attempts is how often a job is tried. 0 is 2.
 	Attempts int
 	// Backoff is the pause before the second attempt; it doubles with each
 	// further one. 0 is 3 seconds.
 	Backoff time.Duration
-	// Lease is how long others wait for a job whose process has not said that it is
-	// at it, which it does four times as often. After 15 times that another process
-	// takes the job up: one that is only slow must not have its work done twice. 0 is
-	// 2 seconds. A queue in one process has no use for it.
+	// Lease is how long Wait waits for a process that gives no sign of life; a live one
+	// gives four in that time. After 15 times the lease another process takes the job over.
+	// 0 is 2 seconds. Memory ignores it.
 	Lease time.Duration
-	// Failed is told when the last attempt of a job has failed. Nil tells nobody.
+	// Failed is called when the last attempt of a job has failed. It may be nil.
 	Failed func(j Job, err error)
 }
 
-// Defaults returns the options with nothing left at zero, for implementations.
+// Defaults returns the options with all defaults filled in. It is for implementations.
 func (o *Options) Defaults() Options {
 	d := Options{}
 	if o != nil {
 		d = *o
 	}
-	if d.Workers <= 0 {
-		d.Workers = 2
-	}
-	if d.Timeout <= 0 {
-		d.Timeout = 5 * time.Minute
-	}
-	if d.Attempts <= 0 {
-		d.Attempts = 2
-	}
-	if d.Backoff <= 0 {
-		d.Backoff = 3 * time.Second
-	}
-	if d.Lease <= 0 {
-		d.Lease = 2 * time.Second
-	}
+	d.Workers = cmp.Or(max(d.Workers, 0), 2)
+	d.Timeout = cmp.Or(max(d.Timeout, 0), 5*time.Minute)
+	d.Attempts = cmp.Or(max(d.Attempts, 0), 2)
+	d.Backoff = cmp.Or(max(d.Backoff, 0), 3*time.Second)
+	d.Lease = cmp.Or(max(d.Lease, 0), 2*time.Second)
 	if d.Failed == nil {
 		d.Failed = func(Job, error) {}
 	}
@@ -142,8 +126,7 @@ func (o *Options) Defaults() Options {
 // maxBackoff bounds the pause between two attempts.
 const maxBackoff = time.Hour
 
-// Pause is how long to wait after an attempt, counted from 1, has failed: the
-// backoff, doubled each time (D11).
+// Pause returns how long to wait after an attempt, counted from 1, has failed.
 func (o Options) Pause(attempt int) time.Duration {
 	pause := o.Backoff
 	for range attempt - 1 {
@@ -154,8 +137,8 @@ func (o Options) Pause(attempt int) time.Duration {
 	return pause
 }
 
-// Do runs one attempt of a job: bounded in time, and a panic is an error. It is
-// for implementations.
+// Do runs one attempt of a job, with a timeout; a panic becomes an error. It is for
+// implementations.
 func (h Handlers) Do(ctx context.Context, j Job, timeout time.Duration) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

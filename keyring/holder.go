@@ -10,49 +10,47 @@ import (
 	"time"
 )
 
-// dataKey is a data key as it is used.
+// dataKey is an unwrapped data key.
 type dataKey struct {
 	wrapped Wrapped
 	key     []byte
 	aead    cipher.AEAD
-	err     error  // why it cannot be used; nil when it can
-	left    uint64 // messages that are reserved and not sealed
+	err     error  // why it cannot be used, or nil
+	left    uint64 // messages that are reserved and not yet sealed
 }
 
 // holder holds the unwrapped keys of one tenant.
 type holder struct {
 	tenant string
 
-	// changing is held while Keys is written to, so that of many who need a change
-	// one makes it. Who opens never waits for it: Keys may be a table of the
-	// database whose contents are opened, where a writer waits for transactions and
-	// these open.
+	// changing is held while Keys is written, so that of many goroutines that need a
+	// change one makes it. Open never waits for it: Keys may be a table of the database
+	// whose contents are opened, where a writer waits for transactions that call Open.
 	changing sync.Mutex
 
-	// mu is held while Keys is read, so that many who need the same keys ask once.
+	// mu is held while Keys is read, so that many goroutines read it once.
 	mu     sync.Mutex
-	loaded time.Time // zero: must be loaded
+	loaded time.Time // zero: not loaded
 	keys   []*dataKey
 	block  uint64 // how many messages to reserve next
 }
 
-// Blocks of messages that are reserved: small at first, because what a short
-// process reserves and does not use is lost, then larger, because each block is a
-// write to Keys. A key allows four million first blocks.
+// The number of messages that are reserved at once: small at first, because a process that
+// ends loses what it has not used, then larger, because each block is a write to Keys.
 const (
 	firstBlock = 1 << 10
 	maxBlock   = 1 << 20
 )
 
-// attempts bounds how often a change of Keys is tried when others are faster.
+// attempts bounds how often a change of Keys is tried when other processes are faster.
 const attempts = 100
 
-// holder returns that of a tenant.
+// holder returns the holder of a tenant.
 func (r *Keyring) holder(tenant string) *holder {
 	return r.held.GetOrCreate(tenant, 1, func() *holder { return &holder{tenant: tenant, block: firstBlock} })
 }
 
-// load makes the keys of a holder, whose lock is held, those of Keys.
+// load reads the keys of a holder, whose lock is held, from Keys.
 func (r *Keyring) load(ctx context.Context, h *holder) error {
 	h.loaded = time.Time{}
 	now := r.now()
@@ -99,8 +97,7 @@ func (r *Keyring) refresh(ctx context.Context, h *holder) error {
 	return r.load(ctx, h)
 }
 
-// find returns one key of a tenant. The error wraps ErrOpen when there is none of
-// the number.
+// find returns one key of a tenant. The error wraps ErrOpen if it does not exist.
 func (r *Keyring) find(ctx context.Context, tenant string, version int) (dataKey, error) {
 	h := r.holder(tenant)
 	h.mu.Lock()
@@ -108,7 +105,7 @@ func (r *Keyring) find(ctx context.Context, tenant string, version int) (dataKey
 	if err := r.refresh(ctx, h); err != nil {
 		return dataKey{}, err
 	}
-	if version > len(h.keys) { // perhaps another process has made it
+	if version > len(h.keys) { // another process may have added it
 		if err := r.load(ctx, h); err != nil {
 			return dataKey{}, err
 		}
@@ -120,14 +117,13 @@ func (r *Keyring) find(ctx context.Context, tenant string, version int) (dataKey
 	return *k, k.err
 }
 
-// share is a number of messages that may be sealed with a key.
+// share is a key and a number of messages that may be sealed with it.
 type share struct {
 	dataKey
 	n uint64
 }
 
-// take returns the newest keys of a tenant for n messages together, and counts
-// them.
+// take reserves n messages of a tenant's newest keys.
 func (r *Keyring) take(ctx context.Context, tenant string, n uint64) (shares []share, err error) {
 	h := r.holder(tenant)
 	for try := 0; try < attempts; try++ {
@@ -148,7 +144,7 @@ func (r *Keyring) take(ctx context.Context, tenant string, n uint64) (shares []s
 	return nil, ErrConflict
 }
 
-// reserved takes what is reserved of the newest key, at most n.
+// reserved takes up to n messages from those that this process has reserved.
 func (r *Keyring) reserved(ctx context.Context, h *holder, n uint64) (share, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -167,9 +163,9 @@ func (r *Keyring) reserved(ctx context.Context, h *holder, n uint64) (share, err
 	return share{*k, got}, nil
 }
 
-// reserve gets a block of messages for the newest key, of n or more where the key
-// allows so many, or makes the next key when there is none or it has reached its
-// limit. When somebody else was faster it only loads what there is.
+// reserve reserves a block of messages of the newest key: n or more, if the key has so many
+// left. It adds the next key if there is none or the newest is used up. If another process
+// was faster, it only loads the keys.
 func (r *Keyring) reserve(ctx context.Context, h *holder, n uint64) error {
 	h.changing.Lock()
 	defer h.changing.Unlock()
@@ -184,15 +180,15 @@ func (r *Keyring) reserve(ctx context.Context, h *holder, n uint64) error {
 	h.block = min(2*h.block, maxBlock)
 	h.mu.Unlock()
 	if newest.left > 0 {
-		return nil // somebody has reserved meanwhile
+		return nil // another goroutine has just reserved a block
 	}
 	w.Revision++
 	w.Used += block
 	return r.put(ctx, h, w, block)
 }
 
-// add makes the next key of a tenant, with its first block of messages. The
-// caller holds the lock for changes.
+// add creates the next key of a tenant, with a first block of messages. The caller holds
+// h.changing.
 func (r *Keyring) add(ctx context.Context, h *holder, n uint64) error {
 	h.mu.Lock()
 	version := len(h.keys) + 1
@@ -205,8 +201,8 @@ func (r *Keyring) add(ctx context.Context, h *holder, n uint64) error {
 	return r.put(ctx, h, r.masters.wrap(w, randomBytes(keyBytes)), w.Used)
 }
 
-// put writes a key to Keys, with a block of messages for this process, or loads
-// what is there when somebody else was faster.
+// put writes a key with a block of messages for this process, or loads the keys if another
+// process was faster.
 func (r *Keyring) put(ctx context.Context, h *holder, w Wrapped, block uint64) error {
 	err := r.keys.Put(ctx, w)
 	h.mu.Lock()
@@ -219,9 +215,9 @@ func (r *Keyring) put(ctx context.Context, h *holder, w Wrapped, block uint64) e
 	case len(h.keys) == w.Version-1:
 		h.keys = append(h.keys, r.unwrap(w))
 	case len(h.keys) < w.Version:
-		return nil // forgotten meanwhile, and the block with it
+		return nil // the keys were forgotten, and the block with them
 	}
-	// Others may have loaded the keys meanwhile, this one or a later revision.
+	// Another goroutine may have loaded this revision or a later one.
 	k := h.keys[w.Version-1]
 	if k.wrapped.Revision < w.Revision {
 		k.wrapped = w

@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// Memory is Keys that are lost when the program ends, with everything sealed
-// under them. The zero value is ready to use.
+// Memory is Keys in memory: when the program ends they are lost, with everything that was
+// sealed with them. The zero value is ready to use.
 type Memory struct {
 	mu      sync.Mutex
-	tenants map[string][]Wrapped // nil for an erased one
+	tenants map[string][]Wrapped // nil after Erase
 }
 
 // Load implements Keys.
@@ -74,7 +74,7 @@ func (m *Memory) Erase(ctx context.Context, tenant string) error {
 	return nil
 }
 
-// Tenants implements Keys. It yields those that were there when it began.
+// Tenants implements Keys.
 func (m *Memory) Tenants(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		m.mu.Lock()

@@ -15,11 +15,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 )
 
-// MaxMessages is how many messages one data key seals: NIST SP 800-38D, section
-// 8.3, for random nonces of 96 bits.
+// MaxMessages is how many messages one data key may seal with random nonces of 96 bits
+// (NIST SP 800-38D, section 8.3).
 const MaxMessages = 1 << 32
 
-// The form of sealed text; see the package comment.
+// The format of sealed text; see the package comment.
 const (
 	form        = 1
 	headerBytes = 5
@@ -27,25 +27,24 @@ const (
 	tagBytes    = 16
 )
 
-// Overhead is how many bytes sealed text is longer than what it holds.
+// Overhead is by how many bytes sealed text is longer than the plain text.
 const Overhead = headerBytes + nonceBytes + tagBytes
 
-// Options tune a Keyring; nil or the zero value holds the defaults.
+// Options configure a Keyring; nil or the zero value holds the defaults.
 type Options struct {
-	// MaxMessages limits the messages of one data key; when it is reached the
-	// tenant gets the next key. 0, and all above, is MaxMessages.
+	// MaxMessages limits the messages of one data key; at the limit the tenant gets the
+	// next one. 0 is the constant MaxMessages, which is also the most.
 	MaxMessages uint64
-	// Tenants is of how many tenants unwrapped keys are held in memory, those
-	// used last. 0 is 1024.
+	// Tenants is for how many tenants unwrapped keys are held in memory. 0 is 1024.
 	Tenants int
-	// Fresh is how long they are held before Keys is asked again: so long may
-	// another process take to notice an Erase or Rotate. 0 is a minute.
+	// Fresh is how long they are held before Keys is read again, and so how long
+	// another process may take to notice Erase or Rotate. 0 is a minute.
 	Fresh time.Duration
-	// Now is the clock. Nil is time.Now.
+	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
 
-// Keyring seals and opens. It is safe for concurrent use.
+// Keyring encrypts and decrypts the data of tenants. It is safe for concurrent use.
 type Keyring struct {
 	masters Masters
 	keys    Keys
@@ -56,7 +55,7 @@ type Keyring struct {
 	held *lru.Cache[string, *holder] // by tenant
 }
 
-// New returns a keyring. It panics if there is no master key or Keys is nil.
+// New returns a keyring. It panics if there is no master key, or keys is nil.
 func New(masters Masters, keys Keys, o *Options) *Keyring {
 	if len(masters.list) == 0 || keys == nil {
 		panic("keyring: New needs a master key and Keys")
@@ -83,9 +82,9 @@ func New(masters Masters, keys Keys, o *Options) *Keyring {
 	return r
 }
 
-// Seal encrypts text of a tenant under its newest data key, which is made when
-// there is none. It returns the sealed text and the id of the key. The error
-// wraps ErrErased or ErrNoMaster, or is that of Keys.
+// Seal encrypts text of a tenant with its newest data key, and creates the first one. It
+// returns the sealed text and the id of the key. The error wraps ErrErased or ErrNoMaster,
+// or is that of Keys.
 func (r *Keyring) Seal(ctx context.Context, tenant string, aad, plaintext []byte) (sealed []byte, keyID string, err error) {
 	defer wrapErr(&err, "Seal", tenant)
 	shares, err := r.take(ctx, tenant, 1)
@@ -95,9 +94,8 @@ func (r *Keyring) Seal(ctx context.Context, tenant string, aad, plaintext []byte
 	return shares[0].seal(aad, plaintext), nameOf(shares[0].wrapped.Version), nil
 }
 
-// Reserve is for n calls of Seal that must not wait for Keys, such as those inside
-// a transaction of the database that keeps them: they are counted now, and seal
-// makes them. More are an error. seal is for one goroutine.
+// Reserve returns a function like Seal that does not access Keys, for use inside a
+// transaction of the database that Keys is in. It may be called n times, by one goroutine.
 func (r *Keyring) Reserve(ctx context.Context, tenant string, n int) (seal func(aad, plaintext []byte) ([]byte, error), err error) {
 	defer wrapErr(&err, "Reserve", tenant)
 	shares, err := r.take(ctx, tenant, uint64(max(n, 0)))
@@ -141,13 +139,12 @@ func (r *Keyring) Open(ctx context.Context, tenant string, aad, sealed []byte) (
 	body := sealed[headerBytes+nonceBytes:]
 	plaintext, err = k.aead.Open(nil, sealed[headerBytes:headerBytes+nonceBytes], body, bind(sealed[:headerBytes], tenant, aad))
 	if err != nil {
-		return nil, ErrOpen // the cause says no more
+		return nil, ErrOpen // the cause has no more information
 	}
 	return plaintext, nil
 }
 
-// bind joins all that sealed text is tied to, so that no two different bindings
-// are the same bytes.
+// bind encodes the additional data of sealed text, without ambiguity.
 func bind(header []byte, tenant string, aad []byte) []byte {
 	b := make([]byte, 0, len(header)+8+len(tenant)+len(aad))
 	b = append(b, header...)
@@ -156,8 +153,8 @@ func bind(header []byte, tenant string, aad []byte) []byte {
 	return append(b, aad...)
 }
 
-// KeyID returns the id of the key that sealed text was sealed with. The error
-// wraps ErrOpen when it is no sealed text.
+// KeyID returns the id of the key of sealed text. The error wraps ErrOpen if it is not
+// sealed text.
 func KeyID(sealed []byte) (string, error) {
 	version, err := versionOf(sealed)
 	if err != nil {
@@ -179,9 +176,8 @@ func versionOf(sealed []byte) (int, error) {
 	return int(version), nil
 }
 
-// Secret returns 32 bytes that belong to the tenant and a purpose, always the
-// same until the tenant is erased. It is for keyed hashes of what must not be
-// guessed, such as ids. The error is as that of Seal.
+// Secret returns 32 secret bytes of the tenant for a purpose, such as keyed hashes. They
+// are always the same, until the tenant is erased. The error is as that of Seal.
 func (r *Keyring) Secret(ctx context.Context, tenant, purpose string) (secret []byte, err error) {
 	defer wrapErr(&err, "Secret", tenant)
 	k, err := r.find(ctx, tenant, 1)
@@ -196,12 +192,11 @@ func (r *Keyring) Secret(ctx context.Context, tenant, purpose string) (secret []
 	return derive(k.key, "secret\x00"+purpose), nil
 }
 
-// derive makes the keys for different uses out of a data key, so that none says
-// anything of another (HKDF, RFC 5869).
+// derive returns an independent key for one use of a data key (HKDF, RFC 5869).
 func derive(key []byte, use string) []byte {
 	out, err := hkdf.Key(sha256.New, key, nil, "palimpsest "+use, keyBytes)
 	if err != nil {
-		panic(err) // only for lengths that are not asked for
+		panic(err) // only for other lengths
 	}
 	return out
 }

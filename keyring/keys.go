@@ -9,39 +9,37 @@ import (
 )
 
 var (
-	// ErrOpen says that sealed text does not open: it was sealed for another
-	// tenant or record, or is damaged, or is no sealed text.
-	ErrOpen = errors.New("sealed text does not open: it is damaged, or not of this tenant and record")
-	// ErrErased says that the tenant's keys were erased, with everything that
-	// was sealed for it. It is final: the name cannot be used again.
+	// ErrOpen says that sealed text cannot be decrypted: it belongs to another tenant or
+	// record, is damaged, or is not sealed text.
+	ErrOpen = errors.New("sealed text cannot be decrypted: it is damaged, or not of this tenant and record")
+	// ErrErased says that the tenant's keys were erased. It is final: the name of the
+	// tenant cannot be used again.
 	ErrErased = errors.New("the tenant's keys were erased")
-	// ErrNoMaster says that the master key of a data key is not among those
-	// given.
+	// ErrNoMaster says that the master key of a data key was not given.
 	ErrNoMaster = errors.New("master key is missing; give the old one too, before the new one")
-	// ErrConflict says that another writer of Keys was faster. Seal and Rotate
-	// try again by themselves.
-	ErrConflict = errors.New("somebody else has changed the tenant's keys")
+	// ErrConflict says that another writer of Keys was faster. Seal and Rotate try again
+	// by themselves.
+	ErrConflict = errors.New("the tenant's keys were changed by another process")
 )
 
-// Wrapped is a data key as it is kept: encrypted by a master key.
+// Wrapped is a stored data key, encrypted by a master key.
 type Wrapped struct {
 	Tenant string
 	// Version is the number of the tenant's key, from 1.
 	Version int
 	// Revision counts the changes of this record, from 1.
 	Revision int
-	// Master is the id of the master key that wraps.
+	// Master is the id of the master key.
 	Master string
-	// Sealed is nonce, encrypted data key and tag.
+	// Sealed is the nonce, the encrypted data key and the tag.
 	Sealed []byte
-	// Used is how many messages may have been sealed with the key: those that
-	// were reserved by all who use it.
+	// Used is how many messages were reserved by all users of the key.
 	Used    uint64
 	Created time.Time
 }
 
-// Follows reports whether Put may keep w where these are the keys of its tenant. It
-// is for implementations of Keys; the error is ErrConflict.
+// Follows returns ErrConflict if Put must refuse w for a tenant with these keys. It is for
+// implementations of Keys.
 func (w Wrapped) Follows(held []Wrapped) error {
 	i := w.Version - 1
 	first := w.Revision == 1 && i == len(held)
@@ -51,29 +49,26 @@ func (w Wrapped) Follows(held []Wrapped) error {
 	return nil
 }
 
-// Keys keeps wrapped data keys. Implementations are safe for concurrent use;
-// package keyringtest proves one. Memory is here.
+// Keys stores wrapped data keys. Implementations are safe for concurrent use; package
+// keyringtest tests them. Memory is here.
 type Keys interface {
-	// Load returns the keys of a tenant, version 1 first; none when it has none
-	// yet. The error wraps ErrErased after Erase.
+	// Load returns the keys of a tenant by version, or none if it has none yet. The
+	// error wraps ErrErased after Erase.
 	Load(ctx context.Context, tenant string) ([]Wrapped, error)
-	// Put keeps w in place of the revision before: the one that is there must be
-	// w.Revision-1, where 0 stands for none. A first revision must also have the
-	// version behind the tenant's newest. Otherwise nothing changes and the error
-	// wraps ErrConflict, or ErrErased. What Put has kept survives a crash.
+	// Put stores w: either a new version, behind the tenant's newest and of revision 1,
+	// or the next revision of a version. Otherwise the error wraps ErrConflict, or
+	// ErrErased, and nothing changes. Stored keys survive a crash.
 	Put(ctx context.Context, w Wrapped) error
-	// Erase deletes the keys of a tenant for good, and remembers that it did.
-	// Erasing again, or what was never there, is no error.
+	// Erase deletes the keys of a tenant for good, and remembers that. It may be called
+	// again, and for a tenant without keys.
 	Erase(ctx context.Context, tenant string) error
-	// Tenants yields the tenants that have keys, ordered, without erased ones.
-	// A tenant that cannot be read comes as an error in its place, and the
-	// listing goes on.
+	// Tenants yields the tenants with keys, sorted. A tenant that cannot be read is
+	// yielded as an error, and the listing goes on.
 	Tenants(ctx context.Context) iter.Seq2[string, error]
 }
 
-// Settler is what Keys can do besides that do not write over what they replace:
-// take it out of their files. RotateMaster calls it in the end, so that an older
-// master key opens nothing there.
+// Settler is implemented by Keys whose files keep what was replaced for a while. Settle
+// removes it. RotateMaster calls it at the end, so that an old master key opens nothing.
 type Settler interface {
 	Settle(ctx context.Context) error
 }
@@ -86,7 +81,7 @@ func (ms Masters) wrap(w Wrapped, key []byte) Wrapped {
 	return w
 }
 
-// unwrap gives the data key back.
+// unwrap decrypts a data key.
 func (ms Masters) unwrap(w Wrapped) ([]byte, error) {
 	m, err := ms.byID(w.Master)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 // keyBytes is the length of every key: AES-256.
 const keyBytes = 32
 
-// Masters are the master keys, the newest last: it wraps, all open. The zero
-// value holds none. It never shows its keys, however it is printed.
+// Masters are the master keys, newest last: the newest wraps, all unwrap. The zero value
+// has none. Printing it shows only ids.
 type Masters struct{ list []*master }
 
 type master struct {
@@ -25,10 +25,9 @@ type master struct {
 	aead cipher.AEAD
 }
 
-// ParseMasters reads master keys, the newest last, with spaces, commas or line
-// ends between them. Each is 32 bytes, as 64 hexadecimal digits or in base64. A
-// line that begins with # is a comment. The error names the place of a bad key
-// and never holds it.
+// ParseMasters reads master keys, newest last, separated by white space or commas. Each is
+// 32 bytes in hexadecimal or base64. A line that begins with # is a comment. The error
+// says which key is invalid, but never contains it.
 func ParseMasters(text string) (Masters, error) {
 	var ms Masters
 	for line := range strings.Lines(text) {
@@ -68,18 +67,17 @@ func decodeKey(s string) ([]byte, error) {
 	return key, nil
 }
 
-// NewMaster returns a fresh random master key, as ParseMasters reads it.
+// NewMaster returns a new random master key for ParseMasters.
 func NewMaster() string { return hex.EncodeToString(randomBytes(keyBytes)) }
 
-// newMaster names a key by its hash, so that no two keys have one id, and the id
-// of a key is the same wherever it is used. Of 256 random bits the hash tells
-// nothing.
+// newMaster derives the id of a key from its hash, so that a key has the same id
+// everywhere. A hash of 256 random bits reveals nothing.
 func newMaster(key []byte) *master {
 	sum := sha256.Sum256(append([]byte("palimpsest master key\x00"), key...))
 	return &master{id: "mk-" + hex.EncodeToString(sum[:8]), aead: newAEAD(key)}
 }
 
-// IDs returns the ids of the keys, the newest last. They may be shown.
+// IDs returns the ids of the keys, newest last. They are not secret.
 func (ms Masters) IDs() []string {
 	ids := make([]string, len(ms.list))
 	for i, m := range ms.list {
@@ -88,7 +86,7 @@ func (ms Masters) IDs() []string {
 	return ids
 }
 
-// Format shows the ids of the keys, whatever the verb.
+// Format prints the ids of the keys for every verb.
 func (ms Masters) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "%v", ms.IDs()) }
 
 func (ms Masters) newest() *master { return ms.list[len(ms.list)-1] }
@@ -99,10 +97,10 @@ func (ms Masters) byID(id string) (*master, error) {
 			return m, nil
 		}
 	}
-	return nil, fmt.Errorf("it is wrapped by %s, and there are %v: %w", id, ms.IDs(), ErrNoMaster)
+	return nil, fmt.Errorf("it is wrapped by %s, but the master keys are %v: %w", id, ms.IDs(), ErrNoMaster)
 }
 
-// newAEAD is AES-256-GCM; the key must have keyBytes.
+// newAEAD returns AES-256-GCM; the key must have keyBytes.
 func newAEAD(key []byte) cipher.AEAD {
 	block, err := aes.NewCipher(key)
 	if err == nil {
@@ -111,7 +109,7 @@ func newAEAD(key []byte) cipher.AEAD {
 			return aead
 		}
 	}
-	panic(err) // a key of another length, which no caller has
+	panic(err) // only for keys of another length
 }
 
 func randomBytes(n int) []byte {

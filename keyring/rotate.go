@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Current returns the id of the key that Seal uses for a tenant, "" when it has
-// none yet.
+// Current returns the id of a tenant's newest key, or "" if it has none yet.
 func (r *Keyring) Current(ctx context.Context, tenant string) (keyID string, err error) {
 	defer wrapErr(&err, "Current", tenant)
 	version, err := r.newest(ctx, tenant)
@@ -23,9 +22,8 @@ func (r *Keyring) newest(ctx context.Context, tenant string) (int, error) {
 	return r.count(ctx, r.holder(tenant), r.refresh)
 }
 
-// Stale reports whether text was sealed with an older key than Seal uses now, so
-// that a job should seal it anew. The error wraps ErrOpen when it is no sealed
-// text.
+// Stale reports whether text was sealed with an older key than Seal uses now. The first
+// Overhead bytes are enough. The error wraps ErrOpen if it is not sealed text.
 func (r *Keyring) Stale(ctx context.Context, tenant string, sealed []byte) (stale bool, err error) {
 	defer wrapErr(&err, "Stale", tenant)
 	version, err := versionOf(sealed)
@@ -46,9 +44,9 @@ func (r *Keyring) Erased(ctx context.Context, tenant string) (erased bool, err e
 	return false, err
 }
 
-// Rotate gives a tenant its next data key and returns the key's id. What was
-// sealed before still opens. Of several calls at the same time one may do for
-// all. Other processes seal with it after Options.Fresh.
+// Rotate gives a tenant its next data key and returns the key's id. What was sealed before
+// still opens. Concurrent calls may add one key together. Other processes use it after
+// Options.Fresh at the latest.
 func (r *Keyring) Rotate(ctx context.Context, tenant string) (keyID string, err error) {
 	defer wrapErr(&err, "Rotate", tenant)
 	h := r.holder(tenant)
@@ -83,11 +81,10 @@ func (r *Keyring) count(ctx context.Context, h *holder, look func(context.Contex
 // Tenants yields the tenants that have keys, as Keys.Tenants does.
 func (r *Keyring) Tenants(ctx context.Context) iter.Seq2[string, error] { return r.keys.Tenants(ctx) }
 
-// RotateMaster wraps every data key of every tenant with the newest master key,
-// and returns how many it changed. Data keys and what they sealed stay the same.
-// When there is no error, the older master keys are not needed any more. A
-// tenant whose keys cannot be wrapped does not stop the others; the error names
-// each. It may be called again, and while others use the keys.
+// RotateMaster wraps every data key with the newest master key, and returns how many it
+// changed. Data keys and sealed text stay the same. After it has returned no error, older
+// master keys are no longer needed. The error names each tenant that failed; the others
+// are done. It may be called again, and while the keys are in use.
 func (r *Keyring) RotateMaster(ctx context.Context) (n int, err error) {
 	var failed error
 	for tenant, err := range r.keys.Tenants(ctx) {
@@ -96,7 +93,7 @@ func (r *Keyring) RotateMaster(ctx context.Context) (n int, err error) {
 			changed, err = r.rewrap(ctx, tenant)
 			n += changed
 		}
-		if err != nil && !errors.Is(err, ErrErased) { // erased meanwhile: nothing to do
+		if err != nil && !errors.Is(err, ErrErased) { // just erased: nothing to do
 			failed = errors.Join(failed, fmt.Errorf("tenant %q: %w", tenant, err))
 		}
 		if ctx.Err() != nil {
@@ -112,8 +109,7 @@ func (r *Keyring) RotateMaster(ctx context.Context) (n int, err error) {
 	return n, failed
 }
 
-// rewrap does one tenant. It begins again when somebody else was faster, until
-// it finds nothing to do.
+// rewrap does one tenant. It starts again if another process was faster.
 func (r *Keyring) rewrap(ctx context.Context, tenant string) (n int, err error) {
 	for range attempts {
 		wrapped, err := r.keys.Load(ctx, tenant)
@@ -146,9 +142,9 @@ func (r *Keyring) rewrap(ctx context.Context, tenant string) (n int, err error) 
 	return n, ErrConflict
 }
 
-// Erase forgets the keys of a tenant for good: whatever was sealed for it cannot
-// be read any more, and nothing can be sealed for it again. Other processes that
-// hold the keys in memory forget them after Options.Fresh.
+// Erase deletes the keys of a tenant for good: nothing that was sealed for it can be read
+// any more, and nothing can be sealed for it again. Other processes that hold the keys in
+// memory drop them after Options.Fresh.
 func (r *Keyring) Erase(ctx context.Context, tenant string) (err error) {
 	defer wrapErr(&err, "Erase", tenant)
 	h := r.holder(tenant)

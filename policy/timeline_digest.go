@@ -114,14 +114,12 @@ func searchesMemory(tool string) bool {
 // and as many hits as there are.
 func (w timelineWriter) digestSearch(i int, r *thread.ToolResult) plan.DigestSearch {
 	var out plan.DigestSearch
-	if call, ok := w.situation.Pairs().Call(i); ok {
-		for _, c := range uncopied.At(w.situation.Thread, call).Calls() {
-			var arguments struct {
-				Query string `json:"query"`
-			}
-			if c.ID == r.CallID && json.Unmarshal([]byte(c.Arguments), &arguments) == nil {
-				out.Query = arguments.Query
-			}
+	if c, ok := w.situation.Pairs().Answered(i); ok {
+		var arguments struct {
+			Query string `json:"query"`
+		}
+		if json.Unmarshal([]byte(c.Arguments), &arguments) == nil {
+			out.Query = arguments.Query
 		}
 	}
 	text := r.Structured

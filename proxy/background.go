@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/internal/permit"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -55,14 +55,14 @@ func (t *Transport) Work(ctx context.Context, j job.Job) error {
 	if err != nil {
 		return fmt.Errorf("proxy.Work: %w", err)
 	}
-	_, before, err := store.CurrentUncopied(ctx, t.plans, id, permit.Key{})
+	_, before, err := store.CurrentUncopied(ctx, t.plans, id, uncopied.Key{})
 	if err == nil {
 		err = c.Work(ctx, j)
 	}
 	if err != nil {
 		return err
 	}
-	if _, after, err := store.CurrentUncopied(ctx, t.plans, id, permit.Key{}); err == nil && after > before {
+	if _, after, err := store.CurrentUncopied(ctx, t.plans, id, uncopied.Key{}); err == nil && after > before {
 		t.compactions.Add(1)
 	}
 	return nil

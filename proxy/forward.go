@@ -3,7 +3,7 @@ package proxy
 import (
 	"context"
 
-	"github.com/palimpsest-ai/palimpsest/internal/permit"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
@@ -24,7 +24,7 @@ func (x *exchange) mustShrinkSummary(ctx context.Context, r *parsedRequest) (boo
 		return false, err
 	}
 	if about.Thread != nil {
-		current, _, err := store.CurrentUncopied(ctx, x.t.plans, about.Thread.ID(), permit.Key{})
+		current, _, err := store.CurrentUncopied(ctx, x.t.plans, about.Thread.ID(), uncopied.Key{})
 		if err != nil || !current.Empty() {
 			return true, err
 		}

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/internal/permit"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
@@ -168,7 +168,7 @@ func (x *exchange) encodePrepared(ctx context.Context, s *step, made *palimpsest
 	next := *s
 	next.prepared = made
 	d := decision{action: Planned, parsed: s.parsed, step: &next, tokensBefore: made.Before, tokensSent: made.Tokens}
-	current, _, err := store.CurrentUncopied(ctx, x.t.plans, s.logID, permit.Key{})
+	current, _, err := store.CurrentUncopied(ctx, x.t.plans, s.logID, uncopied.Key{})
 	if err != nil {
 		return d, err
 	}
@@ -218,7 +218,7 @@ func (x *exchange) prepareCount(ctx context.Context) (decision, error) {
 	if err != nil || at.Thread == nil || at.Fork {
 		return x.countUncompacted(r, err)
 	}
-	current, _, err := store.CurrentUncopied(ctx, x.t.plans, at.Log, permit.Key{})
+	current, _, err := store.CurrentUncopied(ctx, x.t.plans, at.Log, uncopied.Key{})
 	if err != nil || current.Empty() {
 		return x.countUncompacted(r, err)
 	}

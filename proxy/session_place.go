@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
-	"github.com/palimpsest-ai/palimpsest/internal/permit"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
@@ -91,7 +90,7 @@ func (t *Transport) forkLog(ctx context.Context, id string, parent *thread.Threa
 	if err != nil {
 		return err
 	}
-	_, version, err := store.CurrentUncopied(ctx, t.plans, parent.ID(), permit.Key{})
+	_, version, err := store.CurrentUncopied(ctx, t.plans, parent.ID(), uncopied.Key{})
 	for ; err == nil && version > 0; version-- {
 		var p *plan.Plan
 		if p, err = t.plans.Plan(ctx, parent.ID(), version); err != nil {

@@ -133,7 +133,7 @@ func removedObservations(t *thread.Thread, p *plan.Plan, before map[thread.ID]bo
 				changed[what], edited = true, true
 			}
 		}
-		call, ok := answeredCall(t, pairs, i)
+		call, ok := pairs.Answered(i)
 		if !ok {
 			continue
 		}
@@ -157,19 +157,4 @@ func removedObservations(t *thread.Thread, p *plan.Plan, before map[thread.ID]bo
 		looks = append(looks, l)
 	}
 	return looks, now
-}
-
-// answeredCall returns the call that the message at i answers.
-func answeredCall(t *thread.Thread, pairs *thread.Pairing, i int) (thread.ToolCall, bool) {
-	at, ok := pairs.Call(i)
-	if !ok {
-		return thread.ToolCall{}, false
-	}
-	result, _ := uncopied.At(t, i).Result()
-	for _, c := range uncopied.At(t, at).Calls() {
-		if c.ID == result.CallID {
-			return c, true
-		}
-	}
-	return thread.ToolCall{}, false
 }

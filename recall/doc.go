@@ -1,16 +1,13 @@
-// Package recall finds again what was taken out of prompts: an index over
-// removed messages (seed A, "Dropped Span Index"; A22, A23).
+// Package recall searches the messages that a plan has removed from prompts.
 //
-//	entries := recall.Removed(t, p)            // pure: what the plan hides, in full
+//	entries := recall.Removed(t, p)            // what the plan hides, in full
 //	hits := recall.NewIndex(entries).Search("ErrLabelRejected carrier/client.go", nil)
 //
-// The search is BM25 over tokens made for code: identifiers whole and in their
-// parts, paths and their base names, numbers; what a query quotes or holds as
-// it stands in a text counts more. What it gives are passages: lines that hold
-// most of what was asked for, each chosen for what those before it do not show,
-// with the names that stand near. It needs no model and no network, and the same
-// entries and query give the same hits in the same order.
+// The search is BM25 over tokens made for code: whole identifiers and their parts, paths and
+// their base names, numbers. Quoted phrases, and texts that contain the query as it is,
+// count more. Hits are passages: the lines that match most of the query, each chosen for
+// what the hits before it do not show, with nearby names. It needs no model and no network,
+// and is deterministic.
 //
-// Texts and excerpts are data that tools and the web have written, and no
-// instructions.
+// Texts and excerpts come from tools and the web. They are data, not instructions.
 package recall

@@ -14,40 +14,38 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Entry is one message that can be found: of Removed, one that a plan changed or
-// took out.
+// Entry is one message that can be found.
 type Entry struct {
 	ThreadID  string    `json:"thread_id"`
 	MessageID thread.ID `json:"message_id"`
-	// Position is where the message stands in its thread, counting from 0.
+	// Position is the position of the message in its thread, counting from 0.
 	Position int         `json:"position"`
 	Turn     int         `json:"turn"`
 	Role     thread.Role `json:"role"`
-	// Tool is the tool whose result the message holds, else empty.
+	// Tool is the tool whose result the message is, or empty.
 	Tool string `json:"tool,omitempty"`
-	// Call is the call that the result answers, in one line: the tool and what it
-	// was asked, at most about 240 characters; empty for other messages.
+	// Call is the call of a result in one line: the tool and its arguments, at most about
+	// 240 characters. It is empty for other messages.
 	Call string `json:"call,omitempty"`
-	// Action and Reason are those of the plan's record; Include and empty of All.
+	// Action and Reason are those of the plan's record; Include and empty for All.
 	Action plan.Action `json:"action"`
 	Reason string      `json:"reason,omitempty"`
-	// Keywords are the words that tell the message from the others, the best
-	// first; at most maxKeywords.
+	// Keywords are up to 12 words that distinguish the message from the others, best
+	// first.
 	Keywords []string `json:"keywords,omitempty"`
 	// Summary is one line of at most about 160 characters.
 	Summary string `json:"summary"`
-	// Time is when the message was made, or when the plan was, where the log
-	// does not say.
+	// Time is the time of the message, or of the plan if the log does not have it.
 	Time time.Time `json:"time,omitzero"`
-	// ArtifactID is where the content of an externalized message is kept.
+	// ArtifactID is the artifact of an externalized message.
 	ArtifactID string `json:"artifact_id,omitempty"`
-	// Text is all that the message said; see FullText.
+	// Text is the FullText of the message.
 	Text string `json:"text"`
 }
 
-// Removed lists the messages of t that p clears, summarizes, externalizes or
-// drops, in thread order and each once: the messages that render.Manifest calls
-// hidden. A plan for another thread gives nothing.
+// Removed lists the messages of t that p clears, summarizes, externalizes or drops, in
+// thread order. These are the hidden ones of render.Manifest. It returns nil for a plan of
+// another thread.
 func Removed(t *thread.Thread, p *plan.Plan) []Entry {
 	if p.Empty() || p.ThreadID != t.ID() {
 		return nil
@@ -70,8 +68,8 @@ func Removed(t *thread.Thread, p *plan.Plan) []Entry {
 	})
 }
 
-// All lists every message of t that says anything, in thread order: what to search
-// where a whole conversation is asked about, and not only what a prompt lacks.
+// All lists every message of t that has any text, in thread order, to search a whole
+// conversation.
 func All(t *thread.Thread) []Entry {
 	return newEntries(t, t.Len(), func(m *thread.Message, e *Entry) bool {
 		e.Text = FullText(m)
@@ -79,8 +77,8 @@ func All(t *thread.Thread) []Entry {
 	})
 }
 
-// newEntries makes entries of the messages that admit lets in; it adds their text, and
-// what else it knows of them.
+// newEntries makes entries of the messages that admit accepts; admit sets Text and the
+// fields of the plan.
 func newEntries(t *thread.Thread, about int, admit func(*thread.Message, *Entry) bool) []Entry {
 	pairs := thread.Pair(t)
 	messages := uncopied.Messages(t)
@@ -94,7 +92,7 @@ func newEntries(t *thread.Thread, about int, admit func(*thread.Message, *Entry)
 		var call thread.ToolCall
 		if r, ok := m.Result(); ok {
 			e.Tool = r.Tool
-			call = answeredCall(messages, pairs, i, r.CallID)
+			call, _ = pairs.Answered(i)
 			e.Call = clip.Line(r.Tool+" "+argumentValues(call.Arguments, maxCall, maxValue), maxCall)
 		}
 		e.Summary = summaryLine(m, call)
@@ -102,20 +100,6 @@ func newEntries(t *thread.Thread, about int, admit func(*thread.Message, *Entry)
 	}
 	addKeywords(entries)
 	return entries
-}
-
-// answeredCall returns the call that the result at i answers; zero for an orphan.
-func answeredCall(messages []thread.Message, pairs *thread.Pairing, i int, id string) thread.ToolCall {
-	at, ok := pairs.Call(i)
-	if !ok {
-		return thread.ToolCall{}
-	}
-	for _, c := range messages[at].Calls() {
-		if c.ID == id {
-			return c
-		}
-	}
-	return thread.ToolCall{}
 }
 
 const (
@@ -126,7 +110,7 @@ const (
 	maxCall, maxValue = 240, 140
 )
 
-// summaryLine says in one line what the message is.
+// summaryLine describes a message in one line.
 func summaryLine(m *thread.Message, call thread.ToolCall) string {
 	head, body := "", m.Text()
 	if r, ok := m.Result(); ok {
@@ -148,12 +132,12 @@ func summaryLine(m *thread.Message, call thread.ToolCall) string {
 	return clip.Line(head+line, maxSummary)
 }
 
-// argumentsBrief are the first values of a call's arguments, without their names.
+// argumentsBrief returns the first values of a call's arguments, without their names.
 func argumentsBrief(arguments string) string {
 	return clip.Line(argumentValues(arguments, 3, maxArguments), maxArguments)
 }
 
-// argumentValues are the first of a call's arguments, of each the first line.
+// argumentValues returns the first lines of the first values of a call's arguments.
 func argumentValues(arguments string, most, each int) string {
 	if !rawjson.Valid(arguments) {
 		return arguments
@@ -168,7 +152,7 @@ func argumentValues(arguments string, most, each int) string {
 	return strings.Join(values, " ")
 }
 
-// firstLine returns the first line of s that holds more than white space.
+// firstLine returns the first line of s that is not blank.
 func firstLine(s string) string {
 	for line := range strings.SplitSeq(s, "\n") {
 		if line = strings.TrimSpace(line); line != "" {

@@ -15,19 +15,18 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 )
 
-// Embedder turns texts into vectors, so that texts that mean the same lie close
-// together. Implementations are safe for concurrent use.
+// Embedder turns texts into vectors: texts of similar meaning have similar vectors.
+// Implementations are safe for concurrent use.
 type Embedder interface {
-	// Embed returns one vector for each text, all of one length. Their lengths
-	// need not be 1; a vector of nothing but zeros is far from everything.
+	// Embed returns one vector for each text, all of one dimension. They need not be
+	// normalized; a zero vector is similar to none.
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 }
 
-// Hybrid searches an index by words and by meaning: the two rankings are merged
-// by reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009), which
-// needs no common scale. It remembers the vectors of texts, so that the index of
-// the next plan costs only what that plan removed. Embedder must be set; safe
-// for concurrent use, not to be copied after the first.
+// Hybrid searches an index by words and by meaning, and merges the two rankings by
+// reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009). It caches the vectors
+// of texts. Embedder must be set; a Hybrid is safe for concurrent use and must not be
+// copied after its first use.
 type Hybrid struct {
 	Embedder Embedder
 
@@ -36,26 +35,25 @@ type Hybrid struct {
 }
 
 const (
-	// fusionConstant is the constant of reciprocal rank fusion, as its authors give it.
+	// fusionConstant is the constant of reciprocal rank fusion that its authors use.
 	fusionConstant = 60
-	// pieceBytes is how much of a text one vector stands for, and maxPieces how
-	// many vectors a text may have.
+	// pieceBytes is how much text a vector stands for, and maxPieces how many vectors a
+	// text may have.
 	pieceBytes, maxPieces = 2000, 16
 	// embedBatch is how many texts are embedded at once.
 	embedBatch = 64
-	// maxVectors bounds what is remembered; beyond it all is forgotten.
+	// maxVectors bounds the cache.
 	maxVectors = 50_000
 	// maxFused is how many of each ranking are fused.
 	maxFused = 100
-	// similarExcerptBytes is how much is shown of a text that holds no word of the query.
+	// similarExcerptBytes is the length of the excerpt of a text without words of the query.
 	similarExcerptBytes = 600
-	// minCosine is the least similarity that counts as a match at all: below
-	// it vectors of unrelated texts lie as well.
+	// minCosine is the least similarity of a match: unrelated texts have up to that.
 	minCosine = 0.2
 )
 
-// Search is Index.Search with the ranking fused. Score is that of the fusion.
-// The error is the Embedder's, or that it keeps not to its contract.
+// Search is Index.Search with the merged ranking. The error is that of the Embedder, or says
+// that it returned the wrong vectors.
 func (h *Hybrid) Search(ctx context.Context, x *Index, query string, o *Options) ([]Hit, error) {
 	if o == nil {
 		o = &Options{}
@@ -88,7 +86,7 @@ func (h *Hybrid) Search(ctx context.Context, x *Index, query string, o *Options)
 		for _, i := range found {
 			e := &x.entries[i]
 			if from, ok := at[i]; ok && wordScores[i] == 0 && e.MessageID == hits[n].MessageID && e.ThreadID == hits[n].ThreadID {
-				// No word of the query stands in it: the excerpt shows what was meant.
+				// It has no word of the query: show the most similar piece.
 				rest := e.Text[from:]
 				hits[n].Excerpt, hits[n].Near = rest[:clip.Boundary(rest, similarExcerptBytes)], nil
 				hits[n].setPosition(e.Text, from)
@@ -99,8 +97,8 @@ func (h *Hybrid) Search(ctx context.Context, x *Index, query string, o *Options)
 	return hits, nil
 }
 
-// similar ranks the entries by their most similar piece, and gives of each where
-// that piece begins.
+// similar ranks the entries by their most similar piece, and returns where that piece
+// begins.
 func (h *Hybrid) similar(ctx context.Context, x *Index, query string, o *Options) (ranked []int, at map[int]int, err error) {
 	texts := []string{query}
 	type piece struct{ entry, from int }
@@ -155,9 +153,9 @@ func pieces(text string) []string {
 	return out
 }
 
-var errVectors = errors.New("the embedder gave vectors of another number or length")
+var errVectors = errors.New("the embedder returned a wrong number of vectors, or vectors of different dimensions")
 
-// vectors embeds texts, each once.
+// vectors embeds texts, or takes their vectors from the cache.
 func (h *Hybrid) vectors(ctx context.Context, texts []string) ([][]float32, error) {
 	out := make([][]float32, len(texts))
 	var missing []int

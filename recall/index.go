@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Index finds entries by words. It never changes after NewIndex and is safe for
-// concurrent use.
+// Index searches entries. It never changes and is safe for concurrent use.
 type Index struct {
 	entries    []Entry
 	terms      map[string]int32
@@ -29,16 +28,14 @@ type posting struct {
 	count int32
 }
 
-// NewIndex indexes entries: their text, and beside it tool, call, summary and
-// keywords, so that a result is found by the path that its call named. The
-// entries are kept and must not be written to.
+// NewIndex indexes the text, tool, call, summary and keywords of entries, so that a result
+// is also found by the path in its call. The entries must not be changed afterwards.
 func NewIndex(entries []Entry) *Index {
 	x, _ := NewIndexContext(context.Background(), entries)
 	return x
 }
 
-// NewIndexContext is NewIndex for somebody who may leave before a long log is
-// indexed: it stops at the next entry when the context ends, with its error.
+// NewIndexContext is NewIndex, but returns the error of the context when it ends.
 func NewIndexContext(ctx context.Context, entries []Entry) (*Index, error) {
 	x := newIndex(entries)
 	for i := range entries {
@@ -69,7 +66,7 @@ func (x *Index) add(i int, text string) {
 	sc.scan(text, func(token []byte, _ grain, _, _ int) { x.countToken(i, token) })
 }
 
-// countToken counts a token of entry i, and returns its number.
+// countToken counts a token of entry i, and returns the number of its term.
 func (x *Index) countToken(i int, token []byte) int32 {
 	id, known := x.terms[string(token)]
 	if !known {
@@ -87,7 +84,7 @@ func (x *Index) countToken(i int, token []byte) int32 {
 	return id
 }
 
-// addText indexes the view of entry i, and where in it the terms stand.
+// addText indexes the view of entry i, and the rows of its terms.
 func (x *Index) addText(i int, text string) {
 	x.views = append(x.views, text)
 	x.rowStarts = append(x.rowStarts, int32(len(x.rows)))
@@ -100,7 +97,7 @@ func (x *Index) addText(i int, text string) {
 			at++
 		}
 		for at > int(x.rowStarts[i]) && int(x.rows[at].from) > from {
-			at-- // the parts of a token come after the whole
+			at-- // the parts of a token are scanned after the whole
 		}
 		for int(id) >= len(x.termRows) {
 			x.termRows = append(x.termRows, nil)
@@ -111,14 +108,14 @@ func (x *Index) addText(i int, text string) {
 	})
 }
 
-// rowAt is the row of a byte of the view of an entry.
+// rowAt returns the row of byte `at` in the view of an entry.
 func (x *Index) rowAt(entry, at int) int {
 	rows := x.rows[x.rowStarts[entry]:]
 	behind := func(n int) bool { return int(rows[n].entry) > entry || int(rows[n].from) > at }
 	return int(x.rowStarts[entry]) + max(0, sort.Search(len(rows), behind)-1)
 }
 
-// passageText is what a passage shows.
+// passageText returns the text of a passage.
 func (x *Index) passageText(s span) string {
 	return x.views[x.rows[s.from].entry][x.rows[s.from].from:x.rows[s.to].to]
 }
@@ -134,24 +131,22 @@ func (x *Index) computeMeanLength() {
 // Len returns the number of entries.
 func (x *Index) Len() int { return len(x.entries) }
 
-// The constants of BM25 as Robertson and Zaragoza give them ("The Probabilistic
-// Relevance Framework", 2009): how soon repetition stops to count, and how much
-// length is held against a text.
+// The constants of BM25 as in Robertson and Zaragoza, "The Probabilistic Relevance
+// Framework" (2009): how fast repetition stops to count, and how much long texts are
+// penalized.
 const (
 	k1 = 1.2
 	b  = 0.75
 )
 
-// rarity is the weight of a term that so many entries hold: the idf of BM25,
-// never negative, and more for a term that only one or a few hold, since in a
-// log of code such a term is a name.
+// rarity is the weight of a term in so many entries: the idf of BM25, never negative, and
+// more for a term of one or a few entries, because in logs of code such a term is a name.
 func (x *Index) rarity(holders int) float64 {
 	n, df := float64(len(x.entries)), float64(holders)
 	return math.Log(1+(n-df+0.5)/(df+0.5)) * (1 + 1/df)
 }
 
-// bm25 is the BM25 weight of a term that entry i holds count times, without
-// the rarity of the term.
+// bm25 is the BM25 weight of a term that occurs count times in entry i, without its rarity.
 func (x *Index) bm25(i int, count float64) float64 {
 	return count * (k1 + 1) / (count + k1*(1-b+b*float64(x.lengths[i])/x.meanLength))
 }

@@ -12,13 +12,13 @@ const (
 	maxKeywords = 12
 	// minKeyword and maxKeyword bound their length, in bytes.
 	minKeyword, maxKeyword = 3, 64
-	// keywordText is how much of a text is looked at for keywords, in bytes, half
-	// from its beginning and half from its end: the index holds all of it anyway.
+	// keywordText is how much of a text is searched for keywords, in bytes: half at its
+	// beginning and half at its end. The index has all of it anyway.
 	keywordText = 32 << 10
 )
 
-// addKeywords gives each entry the words that tell it from the others: those
-// that it repeats and few others hold, names and paths before plain words.
+// addKeywords gives each entry the words that distinguish it from the others: those that it
+// repeats and few others have, names and paths before plain words.
 func addKeywords(entries []Entry) {
 	x := newIndex(entries)
 	ends := func(text string) []string {
@@ -81,9 +81,8 @@ func addKeywords(entries []Entry) {
 	}
 }
 
-// nameScore says how much a word looks like the name of something: a path, an
-// identifier or a number of some length count more than prose, hexadecimal and
-// other random strings less.
+// nameScore says how much a word looks like a name: paths, identifiers and longer numbers
+// count more than prose, random strings less.
 func nameScore(word string) float64 {
 	var digits, capitals, joins int
 	for i := range len(word) {

@@ -11,24 +11,23 @@ import (
 )
 
 const (
-	// nameShare is the part of an answer that names beside the excerpts may take,
-	// nameShareShort where the question is short: whoever asks with a few words wants
-	// the text, whoever describes a whole step has forgotten what to ask for.
+	// nameShare is the share of an answer for names beside the excerpts, nameShareShort
+	// that for short questions: a few words ask for text, while a description of a whole
+	// step means that its author has forgotten the names.
 	nameShare, nameShareShort = 0.5, 0.25
-	// nameHoldersPower is the power of the number of messages that hold a name, by which
-	// it counts less: what stands everywhere need not be told.
+	// nameHoldersPower: a name counts less by this power of the number of messages that
+	// have it. What is everywhere need not be listed.
 	nameHoldersPower = 0.3
-	// minNameLikeness is how much a name counts as like the question that shares nothing
-	// with it, minNameNearness as surrounded by it where nearly nothing of it is near, of 1
-	// each.
+	// minNameLikeness is the likeness, of 1, of a name that shares nothing with the question,
+	// minNameNearness the nearness of one with nothing of the question around it.
 	minNameLikeness, minNameNearness = 0.1, 0.01
-	// spokenNameWeight is what a name counts more that the user or the model itself has
-	// written, and not a tool alone.
+	// spokenNameWeight is how much more a name counts that the user or the model has
+	// written, and not only a tool.
 	spokenNameWeight = 2.2
-	// idNameWeight is what an id counts more, and numberNameWeight what a number does: nobody
-	// knows an id by heart, and most numbers are no names.
+	// Ids count more, because nobody knows them by heart, and numbers less, because most of
+	// them are no names.
 	idNameWeight, numberNameWeight = 7, 0.14
-	// othersTokens is about what stands around the names of other messages.
+	// othersTokens is about the size of the text around the names of other messages.
 	othersTokens = 30
 )
 
@@ -38,7 +37,7 @@ type name struct {
 	kind     ident.Type
 	isSpoken bool
 	tokens   int     // about
-	rows     []int32 // that it stands in, each once
+	rows     []int32 // that contain it
 	// Its words are Index.nameTerms[from:to].
 	from, to int32
 }
@@ -80,10 +79,10 @@ func (x *Index) addNames(ctx context.Context) error {
 	return nil
 }
 
-// nearbyNames chooses the names that are most likely meant, of those that no passage
-// shows and the question does not hold: whoever has forgotten a name knows it
-// again in a list. near are, for each passage, those that stand in the same
-// message, others those of messages that are not shown.
+// nearbyNames chooses the names that are most likely meant, among those that neither a
+// passage nor the question contains: whoever has forgotten a name recognizes it in a list.
+// near has, for each passage, names of the same message; others are names of messages that
+// are not shown.
 func (c *passageChooser) nearbyNames(question string, spans []span, terms []term, room int) (near [][]string, others []string) {
 	type candidate struct {
 		name, passage int32 // the first passage of a message that holds it, or -1
@@ -180,8 +179,7 @@ func (c *passageChooser) nearbyNames(question string, spans []span, terms []term
 	return near, others
 }
 
-// estimateTokens is about how many tokens a text is, most often a few percent more than
-// o200k counts.
+// estimateTokens estimates the tokens of a text, usually a few percent above o200k.
 func estimateTokens(s string) int {
 	n := 0
 	run := func(i int, in func(byte) bool) int {

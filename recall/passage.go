@@ -10,15 +10,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 )
 
-// A row is a line of the view of an entry, or a part of a long one: what an
-// excerpt is made of.
+// row is a line of the view of an entry, or a part of a long line. Excerpts are made of rows.
 type row struct {
 	entry    int32
 	from, to int32 // in the view
 	tokens   int32 // about
 }
 
-// longestRow is the length of a row, in bytes, beyond which it is cut.
+// longestRow is the length in bytes beyond which a line is cut into several rows.
 const longestRow = 240
 
 // rowsOf cuts a text into rows.
@@ -52,51 +51,50 @@ func rowsOf(entry int, text string) []row {
 	}
 }
 
-// What was chosen on the dev half of the public transcripts (lab/README.md):
+// These values were tuned on the dev half of the public transcripts (lab/README.md).
 const (
-	// neighborFade is what each row farther from the middle of a passage counts less, and
-	// reach how many rows on each side count.
+	// neighborFade is the factor by which rows count less with each step from the middle of
+	// a passage, and neighborReach how many rows on each side count.
 	neighborFade, neighborReach = 0.7, 6
-	// repeatedWorth is what a term is still worth that a passage shows already.
+	// repeatedWorth is the factor for terms that a passage already shows.
 	repeatedWorth = 0.2
-	// rarityPower is the power of the rarity of a term: in a long question, which holds a
-	// file or a call, the few terms that hardly any row holds say where to look.
+	// rarityPower is the power of the rarity of a term in a long question, which may contain
+	// a file or a call: there the few terms of hardly any rows say where to look.
 	rarityPower = 2.5
-	// minEntryWeight is the weight of a passage in an entry that as a whole hardly
-	// matches; results is what the results of tools count more than what was said
-	// about them, and named what the results of calls do that name a path of the
-	// question.
+	// minEntryWeight is the weight of a passage in an entry that hardly matches as a whole.
+	// Results of tools count more than what was said about them by resultWeight, and results
+	// of calls that name a path of the question by namedCallWeight.
 	minEntryWeight, resultWeight, namedCallWeight = 0.15, 2, 1.3
-	// seedBytes is how large a passage is at least before the others are chosen.
+	// seedBytes is the least size of a passage before the next one is chosen.
 	seedBytes = 300
-	// maxPlaces is how many places are looked at closely.
+	// maxPlaces is how many places are examined closely.
 	maxPlaces = 400
-	// commonRowShare is the share of the rows beyond which a term of a long question
-	// says nothing, fewTerms how many terms make it long.
+	// A question of more than fewTerms terms is long. Of a long question, terms in more than
+	// commonRowShare of the rows are ignored.
 	commonRowShare, fewTerms = 0.1, 12
-	// hitTokens is about what an answer says of a message beside its call, furtherExcerptTokens
-	// what stands around each further excerpt of the same one.
+	// hitTokens is about the size of a hit without call and excerpt, furtherExcerptTokens the
+	// text around each further excerpt of the same message.
 	hitTokens, furtherExcerptTokens = 45, 5
-	// openedBytes is how much around a match whoever opens it sees.
+	// openedBytes is how much is seen around a match when it is opened.
 	openedBytes = 5600
 )
 
-// passageChooser chooses the rows that are shown for a question: the passages that hold
-// most of what was asked for, each new one for what those before it lack.
+// passageChooser chooses the passages that are shown for a question: those that match most
+// of it, each for what the passages before it lack.
 type passageChooser struct {
 	x *Index
-	// The terms of the question that each row holds are held[first[row]:first[row+1]].
+	// The terms of the question in a row are rowTerms[rowTermStarts[row]:rowTermStarts[row+1]].
 	rowTerms       []int32
 	rowTermStarts  []int32
 	termWorth      []float64 // of each term
-	remainingWorth []float64 // the same, less what is shown already
-	entryWeight    []float64 // the weight of the passages of an entry; 0 for those passed over
-	density        []float64 // by row: what stands there and near it
+	remainingWorth []float64 // of each term, less what is already shown
+	entryWeight    []float64 // weight of the passages of an entry; 0 to skip it
+	density        []float64 // by row: worth of the terms in it and near it
 	usedRows       []bool
-	passagesOf     []int // how many passages each entry has
-	lastCounted    []int // the last count that a term was part of
+	passagesOf     []int // number of passages of each entry
+	lastCounted    []int // by term: the last counting that included it
 	counting       int
-	tokensLeft     int // tokens
+	tokensLeft     int
 }
 
 // span is a passage: rows of one entry.
@@ -105,8 +103,8 @@ type span struct {
 	score    float64
 }
 
-// newChooser weighs the rows for a question. A phrase is a term of its own, worth
-// more than all words together.
+// newChooser weighs the rows for a question. A phrase is a term that is worth more than all
+// words together.
 func (x *Index) newChooser(entry []float64, terms []term, phrases []string, room int) *passageChooser {
 	c := &passageChooser{
 		x: x, entryWeight: entry, tokensLeft: room, rowTermStarts: make([]int32, len(x.rows)+1), termWorth: make([]float64, len(terms)),
@@ -170,8 +168,8 @@ func (x *Index) newChooser(entry []float64, terms []term, phrases []string, room
 	return c
 }
 
-// addHeadRows adds the first rows of entries that hold a term in what was asked of a
-// tool, and not in the text: whoever names a file wants what was read of it.
+// addHeadRows adds the first rows of entries that have a term in their call, and not in the
+// text: whoever names a file wants what was read from it.
 func (x *Index) addHeadRows(id int32, rows []int32, entry []float64) []int32 {
 	var all []int32
 	n := 0
@@ -188,7 +186,7 @@ func (x *Index) addHeadRows(id int32, rows []int32, entry []float64) []int32 {
 	return append(all, rows[n:]...)
 }
 
-// spreadDensity lets what stands in a row count for its neighbours.
+// spreadDensity lets the worth of a row count for its neighbors.
 func (c *passageChooser) spreadDensity() {
 	above := make([]float64, len(c.density))
 	sum, last := 0.0, int32(-1)
@@ -210,12 +208,12 @@ func (c *passageChooser) spreadDensity() {
 	}
 }
 
-// sameEntry reports whether row i is there and of the entry of row of.
+// sameEntry reports whether row i exists and belongs to the entry of row of.
 func (c *passageChooser) sameEntry(i, of int) bool {
 	return i >= 0 && i < len(c.x.rows) && c.x.rows[i].entry == c.x.rows[of].entry
 }
 
-// uncountedWorth adds up the terms of a row that were not counted yet.
+// uncountedWorth adds up the worth of the terms in a row that were not counted yet.
 func (c *passageChooser) uncountedWorth(i int, worth []float64) float64 {
 	sum := 0.0
 	for _, k := range c.rowTerms[c.rowTermStarts[i]:c.rowTermStarts[i+1]] {
@@ -227,7 +225,7 @@ func (c *passageChooser) uncountedWorth(i int, worth []float64) float64 {
 	return sum
 }
 
-// passageValue is what a passage around a row would add to those that were chosen.
+// passageValue is what a passage around a row would add to the chosen ones.
 func (c *passageChooser) passageValue(mid int) float64 {
 	if c.usedRows[mid] {
 		return 0
@@ -273,7 +271,7 @@ func (c *passageChooser) choose(limit int, order []int) []span {
 	}
 	var spans []span
 	for len(spans) < limit && c.tokensLeft > 0 && len(places) > 0 {
-		// Values only fall, so that those below the best need not be made anew.
+		// Values only fall, so those below the best need not be computed again.
 		best := -1
 		for i := range places {
 			if best >= 0 && places[i].value <= places[best].value {
@@ -292,7 +290,7 @@ func (c *passageChooser) choose(limit int, order []int) []span {
 	return spans
 }
 
-// startPassage makes a small passage around a row.
+// startPassage begins a passage around a row.
 func (c *passageChooser) startPassage(mid int, score float64) span {
 	s := span{mid, mid, score}
 	c.useRow(mid)
@@ -312,7 +310,7 @@ func (c *passageChooser) startPassage(mid int, score float64) span {
 	return s
 }
 
-// frameTokens is what is written around one more passage of an entry, in tokens.
+// frameTokens is the size of the text around one more passage of an entry, in tokens.
 func (c *passageChooser) frameTokens(entry int) int {
 	if c.passagesOf[entry] > 0 {
 		return furtherExcerptTokens
@@ -325,9 +323,8 @@ func (c *passageChooser) useRow(i int) {
 	c.tokensLeft -= int(c.x.rows[i].tokens)
 }
 
-// growPassage takes the better row beside a passage into it, if there is room. Between
-// equals it is the one below: what follows a match says more than what leads to
-// it.
+// growPassage adds the better of the two rows next to a passage, if there is room. Of equal
+// ones it adds the row below: what follows a match is more useful than what leads to it.
 func (c *passageChooser) growPassage(s *span) bool {
 	fits := func(i int) bool {
 		return c.sameEntry(i, s.from) && !c.usedRows[i] && int(c.x.rows[i].tokens) <= c.tokensLeft
@@ -346,8 +343,8 @@ func (c *passageChooser) growPassage(s *span) bool {
 	return true
 }
 
-// growAll grows the passages by turns until there is no more room. Those that meet
-// become one, which leaves room for what would stand around the other.
+// growAll grows the passages in turns until there is no more room, and joins those that
+// meet.
 func (c *passageChooser) growAll(spans []span) []span {
 	for grown := true; grown && c.tokensLeft > 0; {
 		grown = false
@@ -371,8 +368,8 @@ func (c *passageChooser) growAll(spans []span) []span {
 	return spans
 }
 
-// moveWidestFirst puts first the passage around which most of the question stands within
-// what is seen when it is opened.
+// moveWidestFirst moves to the front the passage that shows most of the question when it is
+// opened.
 func (c *passageChooser) moveWidestFirst(spans []span) {
 	best, most := 0, 0.0
 	for n, s := range spans {

@@ -7,11 +7,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// FullText writes all that a message said: its text and reasoning, its calls
-// with their arguments, the text of its result, and what is readable of vendor
-// blocks, or their JSON where nothing is. Media are named, with their address
-// where they have one; their bytes stay in the log alone. A message that holds
-// one text, or one result of nothing but text, gives exactly that text.
+// FullText returns everything in a message as text: its text and reasoning, its calls with
+// their arguments, the text of its result, and vendor blocks, by their readable text or else
+// their JSON. Media are described, without their bytes. A message of one text, or of one
+// result with only text, gives exactly that text.
 func FullText(m *thread.Message) string {
 	if len(m.Parts) == 1 {
 		return partText(m.Parts[0])
@@ -46,8 +45,8 @@ func partText(p thread.Part) string {
 	return ""
 }
 
-// resultText joins the parts of a result as thread.ToolResult.Text does, so
-// that a result of text alone reads the same here and in its artifact.
+// resultText joins the parts of a result as thread.ToolResult.Text does, so that a result of
+// only text is the same here and in its artifact.
 func resultText(r thread.ToolResult) string {
 	texts := make([]string, 0, len(r.Content)+1)
 	for _, p := range r.Content {
@@ -78,4 +77,20 @@ func mediaText(m thread.Media) string {
 		text += "\n" + m.Text
 	}
 	return text
+}
+
+// FindContent returns the text of a message for which has is true: that of its result, its
+// own, or FullText. It is for artifact ids: has compares artifact.IDOf, or calls the
+// function of artifact.Store.Names, which knows keyed ids too.
+func FindContent(m *thread.Message, has func(content string) bool) (string, bool) {
+	contents := []string{m.Text(), FullText(m)}
+	if r, ok := m.Result(); ok {
+		contents = append([]string{r.Text()}, contents...)
+	}
+	for _, content := range contents {
+		if has(content) {
+			return content, true
+		}
+	}
+	return "", false
 }

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// grain says how much of what was written a token is.
+// grain says which part of the written text a token is.
 type grain uint8
 
 const (
@@ -16,8 +16,7 @@ const (
 	identifierPart              // a part of an identifier in camel or snake case
 )
 
-// The classes of bytes. Joiners hold a token together when they stand inside it
-// and fall off at its ends.
+// The classes of bytes. Joiners belong to a token inside it, but not at its ends.
 const (
 	gap uint8 = iota
 	letter
@@ -34,21 +33,20 @@ func classOf(c byte) uint8 {
 	return gap
 }
 
-// maxToken bounds a token, in bytes: what is longer is no word that anybody
-// asks for (encoded data), and only its parts up to this length are indexed.
+// maxToken bounds a token, in bytes. Nobody asks for a longer one (encoded data); only its
+// parts up to this length are indexed.
 const maxToken = 96
 
-// scanner cuts texts into tokens. It holds a buffer for reuse and is not safe
-// for concurrent use.
+// scanner cuts texts into tokens. It reuses a buffer and is not safe for concurrent use.
 type scanner struct {
 	buf []byte
 	// wholesOnly leaves out the parts of tokens.
 	wholesOnly bool
 }
 
-// scan calls yield for each token of s, case-folded, with its place in s. The
-// bytes are valid until yield returns. Texts that are written without spaces
-// give pairs of neighbouring characters.
+// scan calls yield for each token of s, in lower case, with its place in s. The bytes are
+// valid until yield returns. In scripts without spaces, tokens are pairs of neighboring
+// characters.
 func (sc *scanner) scan(s string, yield func(token []byte, g grain, start, end int)) {
 	for i := 0; i < len(s); {
 		if c := s[i]; c < utf8.RuneSelf {
@@ -160,8 +158,8 @@ func (sc *scanner) pieces(s string, from, to int, yield func([]byte, grain, int,
 	cut(to)
 }
 
-// pairs yields the neighbouring pairs of a run of characters that are written
-// without spaces, or the character itself when it stands alone.
+// pairs yields the pairs of neighboring characters in a run of a script without spaces, or a
+// single character.
 func (sc *scanner) pairs(s string, i int, yield func([]byte, grain, int, int)) int {
 	before, at := -1, i
 	for at < len(s) {

@@ -9,10 +9,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
-// A view is a text as it is searched and shown: where a line of it is JSON, or a
-// call with its arguments in JSON, the escapes in it are decoded, so that code in
-// an argument has its own lines and words. Nothing else changes, and nothing
-// changes its place.
+// decodeEscapes returns the view of a text, which is searched and shown instead of it: in a
+// line that is JSON, or a call with JSON arguments, escapes are decoded, so that code in an
+// argument has its own lines and words. Nothing else changes.
 func decodeEscapes(text string) string {
 	if strings.IndexByte(text, '\\') < 0 {
 		return text
@@ -22,7 +21,7 @@ func decodeEscapes(text string) string {
 	return b.String()
 }
 
-// originalOffset is the place in a text of byte at of its view.
+// originalOffset returns the place in a text of byte `at` of its view.
 func originalOffset(text string, at int) int {
 	if strings.IndexByte(text, '\\') < 0 {
 		return at
@@ -42,8 +41,8 @@ func originalOffset(text string, at int) int {
 	return place
 }
 
-// eachDecoded yields a view in pieces, each with its place in the text, until yield
-// says stop.
+// eachDecoded yields a view in pieces, with their places in the text, until yield returns
+// false.
 func eachDecoded(text string, yield func(s string, from int) bool) {
 	whole := isEscapedJSON(text)
 	for at := 0; at < len(text); {
@@ -73,7 +72,7 @@ func isEscapedJSON(text string) bool {
 	return at >= 0 && at <= maxToken && strings.IndexByte(text[:at], '\n') < 0 && rawjson.Valid(text[at:])
 }
 
-// unescape reads the escape that a text begins with, and says how long it is.
+// unescape decodes the escape at the beginning of a text, and returns its length.
 func unescape(text string) (string, int) {
 	if len(text) < 2 {
 		return text, len(text)

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/internal/plangen"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -52,7 +51,7 @@ func realRequest(t *testing.T, c wire.Codec, body []byte) {
 		accounted(t, th, &plan.Plan{}, same, manifest)
 	}
 	for seed := range 4 {
-		p := plangen.Plan(th).Example(seed)
+		p := drawnPlan(th).Example(seed)
 		out, manifest, err := render.Render(th, p, source, o)
 		if err != nil {
 			t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/palimpsest-ai/palimpsest/internal/plangen"
 	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -26,7 +25,7 @@ func TestMemo(t *testing.T) {
 				for n < th.Len() {
 					var p *plan.Plan
 					if rapid.Bool().Draw(rt, "with a plan") {
-						p = plangen.Plan(th.Prefix(n)).Draw(rt, "plan")
+						p = drawnPlan(th.Prefix(n)).Draw(rt, "plan")
 					}
 					for range rapid.IntRange(1, 6).Draw(rt, "steps under it") {
 						n = min(th.Len(), n+rapid.IntRange(0, 4).Draw(rt, "messages"))

@@ -9,7 +9,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/palimpsest-ai/palimpsest/internal/plangen"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -139,7 +138,7 @@ func textsOnce(t rapid.TB, p *plan.Plan, body []byte) {
 	}
 	shown := 0
 	for n := 1; n <= len(p.Refs()); n++ {
-		shown += bytes.Count(body, []byte(plangen.Fact(n)))
+		shown += bytes.Count(body, []byte(planFact(n)))
 	}
 	if want := len(p.Summarizations) + len(p.Externalizations); shown > want {
 		t.Fatalf("%d texts in the body for %d records", shown, want)

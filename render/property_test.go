@@ -9,7 +9,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/palimpsest-ai/palimpsest/internal/plangen"
 	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -50,7 +49,7 @@ func TestRenderAnyPlan(t *testing.T) {
 		t.Run(api, func(t *testing.T) {
 			property.Check(t, func(rt *rapid.T) {
 				th := threadgen.Thread().Draw(rt, "thread")
-				p := plangen.Plan(th).Draw(rt, "plan")
+				p := drawnPlan(th).Draw(rt, "plan")
 				o := &render.Options{Profile: render.For(api)}
 				var back []render.Rehydrated
 				if rapid.IntRange(0, 3).Draw(rt, "rehydrate") == 0 {

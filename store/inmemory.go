@@ -7,21 +7,21 @@ import (
 	"sync"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/internal/permit"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Memory keeps what one tenant keeps in memory: for tests, and for agents whose
-// conversations need not outlive the process. It implements Log, Plans, Catalog,
-// Events and Documents; it has no artifacts. The zero value is empty and ready
-// to use; it is safe for concurrent use and must not be copied.
+// Memory stores the data of one tenant in memory: for tests, and for agents whose
+// conversations need not outlive the process. It implements Log, Plans, Catalog, Events
+// and Documents. The zero value is empty and ready to use; it is safe for concurrent use
+// and must not be copied.
 type Memory struct {
-	// Now is the clock that dates threads. Nil is time.Now.
+	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 
 	mu        sync.Mutex
-	threads   map[string]*remembered
+	threads   map[string]*threadData
 	documents map[[2]string]Document
 }
 
@@ -33,8 +33,8 @@ var (
 	_ Documents = (*Memory)(nil)
 )
 
-// remembered is all about a thread. One without Created was never written to.
-type remembered struct {
+// threadData is all data of a thread. Its info.Created is zero until the first write.
+type threadData struct {
 	info   Info
 	log    *thread.Thread
 	plans  []*plan.Plan
@@ -42,16 +42,16 @@ type remembered struct {
 	events [][]byte
 }
 
-// thread returns what is kept of a thread, or nothing.
-func (s *Memory) thread(id string) *remembered {
+// thread returns the data of a thread, or that of an empty one.
+func (s *Memory) thread(id string) *threadData {
 	if r := s.threads[id]; r != nil {
 		return r
 	}
-	return &remembered{info: Info{ID: id}, log: thread.New(id)}
+	return &threadData{info: Info{ID: id}, log: thread.New(id)}
 }
 
-// keep is called when r has changed.
-func (s *Memory) keep(r *remembered) {
+// changed updates the info of a thread after a write.
+func (s *Memory) changed(r *threadData) {
 	now := time.Now
 	if s.Now != nil {
 		now = s.Now
@@ -64,7 +64,7 @@ func (s *Memory) keep(r *remembered) {
 	}
 	r.info.Messages, r.info.Plans, r.info.Events = r.log.Len(), len(r.plans), len(r.events)
 	if s.threads == nil {
-		s.threads = map[string]*remembered{}
+		s.threads = map[string]*threadData{}
 	}
 	s.threads[r.info.ID] = r
 }
@@ -96,22 +96,22 @@ func (s *Memory) Append(_ context.Context, id string, version int, messages []th
 		return next, err
 	}
 	r.log = next
-	s.keep(r)
+	s.changed(r)
 	return next, nil
 }
 
 // Current implements Plans.
 func (s *Memory) Current(ctx context.Context, id string) (*plan.Plan, int, error) {
-	p, version, err := s.CurrentUncopied(ctx, id, permit.Key{})
+	p, version, err := s.CurrentUncopied(ctx, id, uncopied.Key{})
 	return p.Clone(), version, err
 }
 
-// Itself tells a store from one that embeds it; see CurrentUncopied.
-func (s *Memory) Itself(permit.Key) any { return s }
+// Itself returns s. A type that embeds Memory promotes it, which tells the two apart; see
+// CurrentUncopied.
+func (s *Memory) Itself(uncopied.Key) any { return s }
 
-// CurrentUncopied is Current for code of this module, which does not write to
-// plans.
-func (s *Memory) CurrentUncopied(_ context.Context, id string, _ permit.Key) (*plan.Plan, int, error) {
+// CurrentUncopied implements the function CurrentUncopied.
+func (s *Memory) CurrentUncopied(_ context.Context, id string, _ uncopied.Key) (*plan.Plan, int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	plans := s.thread(id).plans
@@ -158,12 +158,12 @@ func (s *Memory) Commit(_ context.Context, id string, expected int, c Commit) (i
 	r.plans = append(r.plans, c.Plan.Clone())
 	r.events = append(r.events, encoded...)
 	r.mark(c.Plan)
-	s.keep(r)
+	s.changed(r)
 	return expected + 1, nil
 }
 
-// mark sets the marks of a plan that was just added.
-func (r *remembered) mark(p *plan.Plan) {
+// mark updates the marks for a plan that was just added.
+func (r *threadData) mark(p *plan.Plan) {
 	marks := map[thread.ID]int{}
 	for id := range p.Actions() {
 		if _, held := r.log.Index(id); !held {

@@ -49,8 +49,7 @@ func (s *Memory) Delete(_ context.Context, id string) error {
 	return nil
 }
 
-// encode turns events into the form that is kept, so that nothing stays in
-// memory that would not be written.
+// encode returns the JSON of events: like every store, Memory must not keep content.
 func encode(events []event.Event) ([][]byte, error) {
 	out := make([][]byte, len(events))
 	for n, e := range events {
@@ -78,7 +77,7 @@ func (s *Memory) Record(_ context.Context, events ...event.Event) error {
 	for n, e := range events {
 		r := s.thread(e.ThreadID)
 		r.events = append(r.events, encoded[n])
-		s.keep(r)
+		s.changed(r)
 	}
 	return nil
 }
@@ -125,8 +124,8 @@ func (s *Memory) Put(_ context.Context, d Document) (int, error) {
 	return s.put(d), nil
 }
 
-// expect reports the first document that is not at the version it was written
-// for. Removed ones count as version 0.
+// expect returns a *ConflictError for the first document that does not have the version
+// that it is written for. Removed ones count as version 0.
 func (s *Memory) expect(documents []Document) error {
 	for _, d := range documents {
 		held := s.documents[[2]string{d.Kind, d.ID}]

@@ -3,6 +3,7 @@ package store_test
 import (
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/mem"
 	"github.com/palimpsest-ai/palimpsest/store/storetest"
@@ -15,5 +16,5 @@ func TestInMemory(t *testing.T) {
 // TestTenantsInMemory: no tenant is ever told of another. A20
 func TestTenantsInMemory(t *testing.T) {
 	db := mem.New()
-	storetest.TestCanary(t, func(testing.TB, store.Sealer) store.DB { return db }, 5_000)
+	storetest.TestCanary(t, func(testing.TB, *keyring.Keyring) store.DB { return db }, 5_000)
 }

@@ -9,13 +9,13 @@ import (
 	"fmt"
 )
 
-// secretTries is how often a secret is looked for that another process has just made.
+// secretTries bounds how often Secret tries when other processes create or remove the
+// secret at the same time.
 const secretTries = 4
 
-// Secret returns the random key, of 256 bits, that stands among the documents under a
-// kind and an id. The first who needs it writes it, and who comes second reads that: all
-// processes over one store have the same. It is sealed where the store seals. The error
-// is that of the documents.
+// Secret returns the random 256-bit key in the document of a kind and id, and creates it
+// if it does not exist, so that all processes with one store share it. The error is that
+// of Documents.
 func Secret(ctx context.Context, documents Documents, kind, id string) ([]byte, error) {
 	version := 0
 	for range secretTries {
@@ -36,7 +36,7 @@ func Secret(ctx context.Context, documents Documents, kind, id string) ([]byte, 
 		var conflict *ConflictError
 		switch {
 		case errors.As(err, &conflict):
-			version = conflict.Have // another process has made it, or had it removed
+			version = conflict.Have // another process has created or removed it
 		case err != nil:
 			return nil, err
 		}

@@ -1,16 +1,15 @@
-// Package store is where threads and plans are kept, and what belongs to them:
-// the contracts, and what holds for every implementation. Memory is here;
-// implementations that keep things longer are leaf packages (store/sqlite,
-// store/postgres). storetest proves them all.
+// Package store defines where threads, plans and their data are stored. Memory is here;
+// durable stores are in store/sqlite and store/postgres. Package storetest tests them
+// all.
 //
-// A log only grows, and a plan only follows another: both writes name the
-// position they were made for and are refused when somebody was faster. The
-// caller then loads what is there and decides anew; nothing is lost.
+// A log only grows, and a plan only follows another. Both writes name the version that
+// they were made for, and are refused if somebody else was faster. The caller then loads
+// the current state and decides again; nothing is lost.
 //
 // # Tenants
 //
-// A DB holds several tenants. What one of them keeps is reached through its
-// Tenant alone, so no call can forget whose rows it means:
+// A DB holds several tenants. Their data is reached only through a Tenant, so that no
+// call can forget whose rows it means:
 //
 //	db, err := dsn.Open(ctx, "sqlite:palimpsest.db", nil)   // store/dsn
 //	t := db.Tenant("acme")
@@ -22,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -33,46 +33,44 @@ import (
 )
 
 var (
-	// ErrNotFound is wrapped by errors about a plan, a thread or a document that
-	// does not exist. To Load, a thread that was never written to is empty, not
-	// missing.
+	// ErrNotFound is wrapped by errors about a plan, a thread or a document that does
+	// not exist. Load does not return it: a thread that was never written to is empty.
 	ErrNotFound = errors.New("not found")
 	// ErrConflict is wrapped by every *ConflictError.
-	ErrConflict = errors.New("it was changed meanwhile")
-	// ErrName is wrapped by errors about a name (of a thread, a tenant, a
-	// document, a message) that not every store can hold.
-	ErrName = errors.New("not a name that can be stored")
-	// ErrSealed is wrapped by errors about content that was encrypted, when the
-	// store was opened without its key, and by those of writes to a store that has
-	// data keys, when it was opened without master keys.
+	ErrConflict = errors.New("it was changed in the meantime")
+	// ErrName is wrapped by errors about a name (of a thread, a tenant, a document, a
+	// message) that not every store can hold.
+	ErrName = errors.New("the name cannot be stored")
+	// ErrSealed is wrapped by errors of a store that was opened without its keys:
+	// when it reads encrypted content, and when it writes.
 	ErrSealed = errors.New("the content is encrypted; open the store with its key")
 	// ErrGone is wrapped by errors of writes to a database whose file was removed or
-	// replaced: what is written there nobody would find again.
-	ErrGone = errors.New("the store's file was removed or replaced since it was opened; put it back, or start again")
+	// replaced: nobody would find what is written there.
+	ErrGone = errors.New("the store's file was removed or replaced since it was opened; put it back, or restart")
 	// ErrErased is wrapped by errors about a tenant whose keys were erased.
-	ErrErased = errors.New("the tenant's keys were erased: nothing of it can be read or written any more")
-	// ErrNewer is wrapped by the error of opening a database that a later version
-	// of this module has changed. Nothing was written to it.
+	ErrErased = errors.New("the tenant's keys were erased: its data can no longer be read or written")
+	// ErrNewer is wrapped by the error of opening a database that a later version of
+	// this module has migrated. Nothing was written to it.
 	ErrNewer = errors.New("the database was made by a newer version; use that version")
-	// ErrFull is wrapped by errors of writes that found no room. What was
-	// acknowledged before is still there, and the write can be made again.
-	ErrFull = errors.New("no room is left on the disk; free some and try again")
-	// ErrQuota is wrapped by errors of writes of a tenant that keeps as much as it may.
-	// Deleting makes room.
-	ErrQuota = errors.New("the tenant keeps as much as it may; delete threads that nobody needs")
-	// ErrReadOnly is wrapped by errors of writes without the right to write.
-	ErrReadOnly = errors.New("the store may not be written to; look at the rights of its files and directory, or of the database's user")
-	// ErrUnavailable is wrapped by errors of a database that cannot be reached,
-	// or whose connection was lost. Whether a write that was under way is there
-	// is not known; making it again is safe.
+	// ErrFull is wrapped by errors of writes to a full disk. Earlier writes are still
+	// there, and the write can be tried again.
+	ErrFull = errors.New("the disk is full; free some space and try again")
+	// ErrQuota is wrapped by errors of writes of a tenant that has used up its quota
+	// (Options.TenantBytes).
+	ErrQuota = errors.New("the tenant has used up its quota; delete threads that are no longer needed")
+	// ErrReadOnly is wrapped by errors of writes without permission.
+	ErrReadOnly = errors.New("no permission to write to the store; check the permissions of its files and directory, or of the database user")
+	// ErrUnavailable is wrapped by errors of a database that cannot be reached, or
+	// whose connection was lost. It is not known whether a write in progress was made;
+	// repeating it is safe.
 	ErrUnavailable = errors.New("the database cannot be reached")
 )
 
-// ConflictError says that a write was made for another version than the one
-// that is there. Nothing was written.
+// ConflictError says that a write was made for another version than the stored one.
+// Nothing was written.
 type ConflictError struct {
-	// ThreadID is the thread, or empty when a document was in the way. Document
-	// then is its kind and id.
+	// ThreadID is the thread. It is empty for a conflict about a document, whose kind
+	// and id, as "kind/id", are in Document.
 	ThreadID, Document string
 	Want, Have         int
 }
@@ -89,55 +87,51 @@ func (e *ConflictError) Error() string {
 // Is makes every ConflictError match ErrConflict.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// DefaultCacheBytes is how much of loaded threads stays in memory where Options say
-// nothing.
+// DefaultCacheBytes is the default of Options.CacheBytes.
 const DefaultCacheBytes = 64 << 20
 
-// Options tune a store that outlives the process; nil or the zero value holds the
-// defaults.
+// Options configure a durable store; nil or the zero value holds the defaults.
 type Options struct {
-	// Masters encrypt contents: messages, plans, summaries, documents and events.
-	// The data keys that they wrap are kept in the database, and Keyed.Keyring has
-	// them; a connection of its own reads them. What was written without a key stays
-	// readable. The zero value encrypts nothing. Artifacts are encrypted by
-	// artifact.Store.
+	// Masters encrypt the content of messages, plans, answers, documents and events.
+	// The data keys that they wrap are stored in the database; Keyed.Keyring returns
+	// them. Content that was written without keys stays readable. The zero value
+	// encrypts nothing. Artifacts are encrypted by artifact.Store.
 	Masters keyring.Masters
-	// Sealer encrypts in place of Masters; nil for none.
-	Sealer Sealer
-	// CacheBytes is about how much of loaded threads stays in memory, as stored;
-	// in memory they take about twice that. 0 stands for DefaultCacheBytes, a
-	// negative number for nothing.
+	// Keyring encrypts instead of Masters, with data keys that are stored elsewhere.
+	Keyring *keyring.Keyring
+	// CacheBytes bounds the threads that are kept in memory, in bytes as stored; in
+	// memory they take about twice that. 0 is DefaultCacheBytes, and a negative number
+	// turns the cache off.
 	CacheBytes int
-	// TenantBytes is how much each tenant may keep, as stored, in bytes: writes beyond it
-	// wrap ErrQuota, from one write to a minute late where other processes write
-	// too. 0 bounds nothing.
+	// TenantBytes is the quota of each tenant, in bytes as stored. Writes beyond it wrap
+	// ErrQuota; where other processes write too, up to a minute late. 0 is no limit.
 	TenantBytes int64
 	// Now is the clock that dates rows. Nil is time.Now.
 	Now func() time.Time
-	// Existing refuses to make a file that is not there, so that a mistyped name
-	// makes none; the error then wraps fs.ErrNotExist. It is of files alone.
+	// Existing opens only a file that exists, so that a mistyped name does not create
+	// one; the error wraps fs.ErrNotExist. It applies to files only.
 	Existing bool
-	// Readable opens a file that cannot be written to, for want of room or of rights,
-	// for reading alone: every write, and Prober.Probe, then gives the error that
-	// opening it would have given.
+	// Readable opens a file that cannot be written (full disk, no permission) read-only:
+	// every write, and Prober.Probe, then returns the error that Open would have
+	// returned.
 	Readable bool
 }
 
 // DB is a store of several tenants. Implementations are safe for concurrent use.
 type DB interface {
-	// Tenant returns what the tenant keeps. It need not exist yet and costs
-	// nothing; "" is the owner of a machine without tenants.
+	// Tenant returns the data of a tenant, which need not exist yet. "" is the tenant
+	// of a machine that has only one.
 	Tenant(id string) Tenant
-	// Tenants yields the tenants that keep threads, documents or artifacts, by
-	// id. An error ends it.
+	// Tenants yields the tenants that have threads, documents or artifacts, ordered by
+	// id. It ends at the first error.
 	Tenants(ctx context.Context) iter.Seq2[string, error]
 	// Artifacts is the backend of an artifact.Store for all tenants.
 	Artifacts() artifact.Backend
-	// Close gives everything back. What was acknowledged is kept.
+	// Close releases all resources.
 	Close() error
 }
 
-// Tenant is what one tenant keeps.
+// Tenant is the data of one tenant.
 type Tenant struct {
 	Log       Log
 	Plans     Plans
@@ -147,126 +141,98 @@ type Tenant struct {
 	Answers   Answers
 }
 
-// Log keeps threads. Implementations are safe for concurrent use.
+// Log stores threads. Implementations are safe for concurrent use.
 type Log interface {
-	// Load returns a thread as it is now; a thread that was never written to is
-	// empty. Loading a thread again costs what was added since.
+	// Load returns a thread; one that was never written to is empty. Loading it again
+	// reads only what was added since.
 	Load(ctx context.Context, threadID string) (*thread.Thread, error)
-	// Append adds messages to the thread that has `version` messages, and
-	// returns it with them. Messages that stand there already, by id and in the
-	// same place, are skipped, so that a repeated call changes nothing. A thread
-	// that has grown otherwise is a *ConflictError.
+	// Append adds messages to a thread of `version` messages and returns the new
+	// thread. It skips messages that are already there, with the same id at the same
+	// position, so that it can be repeated. If the thread has grown otherwise, the error
+	// is a *ConflictError.
 	Append(ctx context.Context, threadID string, version int, messages []thread.Message) (*thread.Thread, error)
 }
 
-// Info is what is known of a thread without loading it.
+// Info describes a thread without loading it.
 type Info struct {
 	ID string
-	// Messages and Plans are the versions of the log and of its plan; Events is
-	// the position of the last event.
+	// Messages and Plans are the versions of the log and of its plan; Events is the
+	// position of the last event.
 	Messages, Plans, Events int
-	// Created is when the thread was first written to, Changed when it was last.
+	// Created and Changed are the times of the first and the last write.
 	Created, Changed time.Time
 }
 
-// Catalog knows which threads there are. Implementations are safe for concurrent
-// use.
+// Catalog lists threads. Implementations are safe for concurrent use.
 type Catalog interface {
-	// Thread tells of one thread. The error wraps ErrNotFound.
+	// Thread describes one thread. The error wraps ErrNotFound.
 	Thread(ctx context.Context, threadID string) (Info, error)
-	// Threads lists, by id, the threads that follow `after`; at most limit, and
-	// 0 stands for DefaultLimit. The last id is the cursor of the next page.
+	// Threads lists the threads whose ids follow `after`, ordered by id: at most limit,
+	// where 0 stands for DefaultLimit. The last id is the cursor of the next page.
 	Threads(ctx context.Context, after string, limit int) ([]Info, error)
-	// Delete forgets a thread: its log, plans, events, artifacts, and the
-	// documents that have its id. One that is not there is no error.
+	// Delete removes a thread: its log, plans, events, artifacts, and the documents that
+	// have its id. A thread that does not exist is not an error.
 	Delete(ctx context.Context, threadID string) error
 }
 
-// Answers is a cache of what models answered (A15): what package llm calls a
-// Cache. It forgets what it likes, the oldest first, and one that fails has
-// nothing. Nobody writes to a value that was put in or got. Implementations are
-// safe for concurrent use.
+// Answers caches the answers of models; it is an llm.Cache. It evicts the oldest first,
+// and after a failure it has no entry. Values must not be written to after Put or Get.
+// Implementations are safe for concurrent use.
 type Answers interface {
 	Get(ctx context.Context, key string) ([]byte, bool)
 	Put(ctx context.Context, key string, value []byte)
 }
 
-// MaxAnswers is how many answers are kept for a tenant; a store may keep some
-// more until it next looks.
+// MaxAnswers is how many answers are kept for a tenant. A store may exceed it for a
+// while.
 const MaxAnswers = 4096
 
-// Keyed is what a DB can do besides that keeps keys.
+// Keyed is implemented by a DB that also stores keys.
 type Keyed interface {
-	// APIKeys keeps the keys that let clients of a daemon in, as hashes.
+	// APIKeys stores the API keys of a daemon's clients, as hashes.
 	APIKeys() apikey.Store
-	// DataKeys keeps the keys that encrypt, each wrapped by a master key.
+	// DataKeys stores the data keys that encrypt content, wrapped by a master key.
 	DataKeys() keyring.Keys
-	// Keyring seals with them. It is nil where the store was opened without master
-	// keys.
+	// Keyring encrypts with them. It is nil if the store was opened without keys.
 	Keyring() *keyring.Keyring
 }
 
-// Prober is what a DB can do besides that can lose the place that it writes to, its
-// room, its rights or its keys.
+// Prober is implemented by a DB that can become unable to write: because of its disk,
+// its permissions or its keys.
 type Prober interface {
-	// Probe proves that what is written now is kept: it writes some kilobytes and
-	// takes them away again. The error wraps ErrFull, ErrReadOnly, ErrGone,
-	// ErrUnavailable, ErrSealed or keyring.ErrNoMaster.
+	// Probe checks that writing works: it writes some kilobytes and removes them. The
+	// error wraps ErrFull, ErrReadOnly, ErrGone, ErrUnavailable, ErrSealed or
+	// keyring.ErrNoMaster.
 	Probe(ctx context.Context) error
-	// Damage looks for damage that reading everything would not show, such as a
-	// broken index, and returns a line for each. It takes as long as reading all.
+	// Damage looks for damage that reading everything would not find, such as a broken
+	// index, and returns a line for each. It takes as long as reading everything.
 	Damage(ctx context.Context) ([]string, error)
 }
 
-// Sealer encrypts what a store writes: messages, plans, answers, documents and
-// the details of events. Ids, counts and times stay clear. The additional data
-// binds a sealed value to its place; opening it anywhere else fails. Safe for
-// concurrent use.
-type Sealer = artifact.Sealer
-
-// SealedHead is how much of a sealed text tells KeySealer.Stale what sealed it,
-// in bytes.
-const SealedHead = 64
-
-// KeySealer is a Sealer whose keys change; *keyring.Keyring is one. With one,
-// stores can seal anew what is under an older key, and know of tenants whose keys
-// were erased.
-type KeySealer interface {
-	Sealer
-	// Stale reports whether text was sealed with an older key than Seal uses now.
-	// Its first SealedHead bytes are enough.
-	Stale(ctx context.Context, tenant string, sealed []byte) (bool, error)
-	// Erased reports whether the keys of the tenant were erased.
-	Erased(ctx context.Context, tenant string) (bool, error)
-}
-
-// Sealed is what a DB can do besides that encrypts what it keeps. Without a
-// KeySealer there is nothing to seal with, and nobody is erased.
+// Sealed is implemented by a DB that can encrypt what it keeps. One that was opened
+// without keys has nothing to encrypt with, and no tenant of it is erased.
 type Sealed interface {
-	// Reseal seals anew, under the tenant's newest key, all records that are under
-	// an older one or in the clear, and returns how many they were. Artifacts are
-	// those of artifact.Store. Each record is replaced by the same, so it can be
-	// read at every moment, and after a crash Reseal goes on where it was. When it
-	// returns no error, nothing that was there when it began is under an older key.
-	// Records that do not open are named in the error and do not stop the others.
+	// Reseal encrypts, under the tenant's newest data key, all records that are under an
+	// older one or not encrypted, and returns their number; for artifacts see
+	// artifact.Store.Reseal. Records can be read at any time, and after a crash Reseal
+	// may be called again. Records that cannot be decrypted are named in the error and
+	// do not stop the others.
 	Reseal(ctx context.Context, tenant string) (n int, err error)
-	// Erased reports whether the keys of a tenant were erased. What is left of it
-	// can be deleted, and nothing else: all else wraps ErrErased.
+	// Erased reports whether the keys of a tenant were erased. Its data can then only be
+	// deleted; all other calls wrap ErrErased.
 	Erased(ctx context.Context, tenant string) (bool, error)
-	// Erase removes everything that a tenant keeps, artifacts too, whether it can
-	// be read or not. Erasing again, or what was never there, is no error; after an
-	// error call it again.
+	// Erase removes all data of a tenant, artifacts too, whether it can be read or not.
+	// It may be called again, also after an error.
 	Erase(ctx context.Context, tenant string) error
 }
 
-// DefaultLimit is how many entries a page of a list holds where no limit is
-// given, MaxLimit the most that it ever holds.
+// DefaultLimit is the size of a page of a list if no limit is given, MaxLimit the largest.
 const (
 	DefaultLimit = 100
 	MaxLimit     = 1000
 )
 
-// AllThreads lists the threads of a tenant, by id, page after page.
+// AllThreads lists all threads of a tenant, ordered by id.
 func AllThreads(ctx context.Context, c Catalog) (all []Info, err error) {
 	for after := ""; ; after = all[len(all)-1].ID {
 		page, err := c.Threads(ctx, after, MaxLimit)
@@ -277,8 +243,7 @@ func AllThreads(ctx context.Context, c Catalog) (all []Info, err error) {
 	}
 }
 
-// Limit returns the size of a page for the limit that was asked for. It is for
-// implementations.
+// Limit returns the size of a page for a given limit. It is for implementations.
 func Limit(limit int) int {
 	if limit <= 0 {
 		return DefaultLimit
@@ -286,30 +251,27 @@ func Limit(limit int) int {
 	return min(limit, MaxLimit)
 }
 
-// maxName is the length of the longest name, in bytes. Indexes of databases hold
-// about 2,700 bytes, and several names share a key.
+// maxName is the longest name, in bytes. An index of PostgreSQL holds about 2,700 bytes,
+// and a key has several names.
 const maxName = 512
 
-// CheckName reports whether every store can hold a name: valid UTF-8 without
-// zero bytes, of at most 512 bytes. What says which name it is, such as "thread".
-// It is for implementations.
+// CheckName returns an error for a name that not every store can hold. A name is valid
+// UTF-8 of at most 512 bytes without zero bytes. what says in the error which name it
+// is, such as "thread". It is for implementations.
 func CheckName(what, name string) error {
 	switch {
 	case len(name) > maxName:
 		return fmt.Errorf("%s %q…: %d bytes, the limit is %d: %w", what, name[:32], len(name), maxName, ErrName)
 	case !utf8.ValidString(name):
 		return fmt.Errorf("%s %q: not valid UTF-8: %w", what, name, ErrName)
-	}
-	for i := range len(name) {
-		if name[i] == 0 {
-			return fmt.Errorf("%s %q: holds a zero byte: %w", what, name, ErrName)
-		}
+	case strings.Contains(name, "\x00"):
+		return fmt.Errorf("%s %q: contains a zero byte: %w", what, name, ErrName)
 	}
 	return nil
 }
 
-// CheckThread is CheckName for the name of a thread, which must not be empty. It
-// is for implementations.
+// CheckThread is CheckName for the id of a thread, which must not be empty. It is for
+// implementations.
 func CheckThread(name string) error {
 	if name == "" {
 		return fmt.Errorf("a thread without a name: %w", ErrName)
@@ -317,10 +279,10 @@ func CheckThread(name string) error {
 	return CheckName("thread", name)
 }
 
-// Skip returns the messages that the thread, which is longer than version, does
-// not hold yet: the whole rest when a repeated append already wrote the
-// beginning. It is for implementations; the error is a *ConflictError, or wraps
-// ErrName when a message has an id that cannot be stored.
+// Skip returns those of the messages for position `version` that the thread does not
+// have yet: an earlier try of the same Append may have written some or all of them. It
+// is for implementations. The error is a *ConflictError, or wraps ErrName if the id of a
+// message cannot be stored.
 func Skip(t *thread.Thread, version int, messages []thread.Message) ([]thread.Message, error) {
 	if version < 0 || version > t.Len() {
 		return nil, &ConflictError{ThreadID: t.ID(), Want: version, Have: t.Len()}

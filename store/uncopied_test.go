@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/internal/permit"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
@@ -25,12 +25,12 @@ func TestCurrentUncopied(t *testing.T) {
 	if _, err := s.Commit(t.Context(), "t", 0, store.Commit{Plan: &plan.Plan{ThreadID: "t"}}); err != nil {
 		t.Fatal(err)
 	}
-	one, _, err := store.CurrentUncopied(t.Context(), s, "t", permit.Key{})
-	two, _, _ := store.CurrentUncopied(t.Context(), s, "t", permit.Key{})
+	one, _, err := store.CurrentUncopied(t.Context(), s, "t", uncopied.Key{})
+	two, _, _ := store.CurrentUncopied(t.Context(), s, "t", uncopied.Key{})
 	if err != nil || one == nil || one != two {
 		t.Errorf("%p, %p, %v", one, two, err)
 	}
-	if _, _, err := store.CurrentUncopied(t.Context(), overriding{s}, "t", permit.Key{}); !errors.Is(err, errOverridden) {
+	if _, _, err := store.CurrentUncopied(t.Context(), overriding{s}, "t", uncopied.Key{}); !errors.Is(err, errOverridden) {
 		t.Error("the embedded store was asked")
 	}
 }

@@ -152,14 +152,10 @@ func (v *View) inPlace(i int) bool {
 // call returns the call that the tool message at i answers; the zero call for
 // an orphan.
 func (v *View) call(i int) thread.ToolCall {
-	r, _ := v.messages[i].Result()
-	if at, ok := v.Pairs.Call(i); ok {
-		for _, c := range v.messages[at].Calls() {
-			if c.ID == r.CallID {
-				return c
-			}
-		}
+	if c, ok := v.Pairs.Answered(i); ok {
+		return c
 	}
+	r, _ := v.messages[i].Result()
 	return thread.ToolCall{Name: r.Tool}
 }
 

@@ -12,15 +12,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
 )
 
-// volatile are fields of provider blocks that come and go without changing
-// what was said: cache marks move with every request.
+// volatile are fields of provider blocks that change without the content: cache marks move
+// with every request.
 var volatile = []string{"cache_control"}
 
-// ChainID computes the id of a message from the id of the message before it
-// ("" for the first) and its own canonical content: role, name and parts.
-// Turn, time, kind, durability and the bytes it came from do not count, so the
-// same history read from another client has the same ids, and a client that
-// rewrites history forks at the first difference.
+// ChainID computes the id of a message from the id of the message before it ("" for the
+// first) and its canonical content: role, name and parts. Turn, time, kind, durability and
+// the bytes of the provider do not count. So the same history from another client has the
+// same ids, and a rewritten history has different ones from the first difference on.
 func ChainID(parent ID, m *Message) ID {
 	h := sha256.New()
 	w := hasher{h: h}
@@ -31,8 +30,8 @@ func ChainID(parent ID, m *Message) ID {
 	return ID(hex.EncodeToString(h.Sum(nil)[:16]))
 }
 
-// hasher writes fields with their length in front, so that no two different
-// messages give the same bytes.
+// hasher writes fields with their lengths, so that different messages never give the same
+// bytes.
 type hasher struct {
 	h   hash.Hash
 	buf [9]byte
@@ -93,9 +92,8 @@ func (w *hasher) parts(parts []Part) {
 	}
 }
 
-// Fingerprint is a hash of all that a message says, each part as it stands: for what
-// is remembered of a message while a process runs. Of equal messages it is equal
-// under one seed.
+// Fingerprint returns a hash of the content of a message, for caches of one process. Equal
+// messages have equal fingerprints under one seed.
 func (m *Message) Fingerprint(seed maphash.Seed) uint64 {
 	return fingerprint(seed, maphash.Comparable(seed, [3]string{string(m.Role), m.Name, strconv.Itoa(int(m.Kind))}), m.Parts)
 }

@@ -12,11 +12,9 @@ func clone(messages []Message) []Message {
 	return out
 }
 
-// Own makes the messages of a list share nothing with others that could be
-// written to: not the parts, nor the content, key fields and metadata of results.
-// It writes to the list, which has to be the caller's own. Frames are shared,
-// since they never change. The parts are kept in one array, where no append to
-// one message's reaches those of the next.
+// Own replaces everything that the messages of a list may share with other messages by
+// copies: parts, and the content, key fields and metadata of results. Frames stay shared,
+// because they never change. The list itself must be the caller's own.
 func Own(messages []Message) {
 	n := 0
 	for i := range messages {
@@ -28,7 +26,7 @@ func Own(messages []Message) {
 	}
 }
 
-// size is the number of parts with those in results.
+// size counts parts, including those in results.
 func size(parts []Part) int {
 	n := len(parts)
 	for _, p := range parts {
@@ -39,8 +37,7 @@ func size(parts []Part) int {
 	return n
 }
 
-// copied writes copies of parts into the room and returns them and the room that
-// is left. Empty lists stay as they are.
+// copied writes copies of parts into room, and returns them and the rest of room.
 func copied(parts, room []Part) (out, left []Part) {
 	if len(parts) == 0 {
 		return slices.Clip(parts), room
@@ -62,13 +59,13 @@ func copied(parts, room []Part) (out, left []Part) {
 	return out, left
 }
 
-// shares reports whether a copy of the result shares memory with it.
+// shares reports whether a plain copy of the result would share memory with it.
 func (r *ToolResult) shares() bool {
 	return len(r.Content) > 0 || r.KeyFields != nil || r.Determinism != nil
 }
 
-// maxDepth is how deep the values of key fields may nest, as deep as
-// encoding/json allows. What lies deeper, such as a map that holds itself, is nil.
+// maxDepth is how deep the values of key fields may nest, as in encoding/json. Deeper values,
+// such as a map that contains itself, become nil.
 const maxDepth = 10_000
 
 func (f Fields) clone() Fields {
@@ -86,8 +83,7 @@ func cloneMap(m map[string]any, depth int) map[string]any {
 	return out
 }
 
-// cloneValue copies a JSON value. Anything else becomes what JSON makes of it,
-// or nil.
+// cloneValue copies a JSON value. Other values are converted by encoding/json, or become nil.
 func cloneValue(v any, depth int) any {
 	if depth > maxDepth {
 		return nil

@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/internal/messagejson"
-	"github.com/palimpsest-ai/palimpsest/internal/permit"
 	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
@@ -22,7 +22,7 @@ func written(t *rapid.T, th *thread.Thread) string {
 	var b strings.Builder
 	parent := thread.ID("")
 	for i := range th.Len() {
-		m := &th.Uncopied(permit.Key{})[i]
+		m := &th.Uncopied(uncopied.Key{})[i]
 		line, err := messagejson.Marshal(m, messagejson.FrameDistance(th, i))
 		if err != nil {
 			t.Fatal(err)

@@ -1,34 +1,33 @@
 package thread
 
-// Pairing tells which tool messages answer which calls of a thread. It is made
-// once per thread version and safe for concurrent reading. One that PairFrom
-// made must not be asked about messages before its position.
+// Pairing knows which tool messages answer which calls of a thread. It is safe for concurrent
+// use. One from PairFrom must not be asked about messages before its position.
 type Pairing struct {
-	from    int           // position of the first message that was looked at
-	call    []int         // per message from there on: position of the message whose call it answers, or -1
-	results map[int][]int // per message with calls: positions of its results, in log order
-	extra   map[int]bool  // tool messages that answer a call answered before
-	missing map[int][]ToolCall
-	tail    int // position of the last assistant message if nothing but results follows it, else -1
+	from     int           // position of the first message that was looked at
+	messages []Message     // from there on
+	call     []int         // per message from there on: position of the message whose call it answers, or -1
+	results  map[int][]int // per message with calls: positions of its results, in log order
+	extra    map[int]bool  // tool messages that answer a call answered before
+	missing  map[int][]ToolCall
+	tail     int // position of the last assistant message if nothing but results follows it, else -1
 }
 
-// Pair finds the pairs. A call is answered by the first later tool message with
-// its id before the id is used again; later ones are duplicates. A result that
-// no call asked for is an orphan.
+// Pair pairs calls and results. A call is answered by the first later tool message with its
+// id, before another call has the id; further ones are duplicates. A result without a call is
+// an orphan.
 func Pair(t *Thread) *Pairing {
 	p, _ := PairFrom(t, 0)
 	return p
 }
 
-// PairFrom finds the pairs among the messages from a position on, for callers
-// who know the pairs before it. It is false when a result there answers none of
-// the calls there: it may be a late one, of a call before. It panics if from is
-// negative or greater than the length of the thread.
+// PairFrom pairs the messages from a position on, for callers that know the pairs before it.
+// It is false if a result there answers none of the calls there: it may be a late one of an
+// earlier call. It panics if from is negative or greater than the length of the thread.
 func PairFrom(t *Thread, from int) (*Pairing, bool) {
-	messages := t.messages()[from:]
+	messages := t.messages[from:]
 	whole := true
 	p := &Pairing{
-		from:    from,
+		from: from, messages: messages,
 		call:    make([]int, len(messages)),
 		results: map[int][]int{},
 		extra:   map[int]bool{},
@@ -88,6 +87,22 @@ func dropCall(calls []ToolCall, id string) []ToolCall {
 // answers. It is false for orphans and for messages that are no results.
 func (p *Pairing) Call(i int) (int, bool) { return p.call[i-p.from], p.call[i-p.from] >= 0 }
 
+// Answered returns the call that the tool message at i answers. It is false for
+// orphans and for messages that are no results.
+func (p *Pairing) Answered(i int) (ToolCall, bool) {
+	at, ok := p.Call(i)
+	if !ok {
+		return ToolCall{}, false
+	}
+	result, _ := p.messages[i-p.from].Result()
+	for _, part := range p.messages[at-p.from].Parts {
+		if c, isCall := part.(ToolCall); isCall && c.ID == result.CallID {
+			return c, true
+		}
+	}
+	return ToolCall{}, false
+}
+
 // Results returns the positions of the messages that answer calls of the
 // message at i, in log order, duplicates included.
 func (p *Pairing) Results(i int) []int { return p.results[i] }
@@ -99,7 +114,7 @@ func (p *Pairing) Duplicate(i int) bool { return p.extra[i] }
 // Missing returns the calls of the message at i that no message answers.
 func (p *Pairing) Missing(i int) []ToolCall { return p.missing[i] }
 
-// Open reports whether the message at i has a call whose result may still
-// come: an unanswered call of the last assistant message, with nothing but
-// results after it. Unanswered calls further back were aborted.
+// Open reports whether the message at i has a call whose result may still come: an unanswered
+// call of the last assistant message, followed only by results. Earlier unanswered calls were
+// aborted.
 func (p *Pairing) Open(i int) bool { return i == p.tail && len(p.missing[i]) > 0 }

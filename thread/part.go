@@ -5,51 +5,51 @@ import (
 	"strings"
 )
 
-// Part is one piece of a message: Text, Reasoning, Media, ToolCall, ToolResult
-// or Opaque. The set is closed; switch on the type.
+// Part is a piece of a message: Text, Reasoning, Media, ToolCall, ToolResult or Opaque. The
+// set is closed; switch on the type.
 type Part interface {
-	// From says where the part came from; zero when it was made here.
+	// From returns where the part was read from; zero if it was made here.
 	From() Source
 	part()
 }
 
-// Source is where a part came from. It takes no part in a message's identity.
+// Source is where a part was read from. It is not part of a message's identity.
 type Source struct {
 	// API names the codec that read the part, such as "anthropic".
 	API string
-	// Raw is the exact JSON of the provider's block or item. An encoder of the
-	// same API sends it on as it is.
+	// Raw is the exact JSON of the provider's block or item. An encoder of the same API
+	// sends it unchanged.
 	Raw string
-	// Cache is the time to live of a prompt-cache mark that the caller set on
-	// the block ("5m", "1h"), or empty.
+	// Cache is the time to live of the caller's prompt-cache mark on the block ("5m", "1h"),
+	// or empty.
 	Cache string
 }
 
-// From returns the source itself; it is promoted to every part.
+// From returns the source. Every part promotes it.
 func (s Source) From() Source { return s }
 
 func (Source) part() {}
 
-// Text is text that a person or a model said.
+// Text is text of a person or a model.
 type Text struct {
 	Text string
 	Source
 }
 
-// Reasoning is a model's thinking. It cannot be edited: a provider checks the
-// signature, and some bind it to everything that stood before it.
+// Reasoning is a model's thinking. It cannot be edited: providers check the signature, and
+// some bind it to everything before it.
 type Reasoning struct {
 	// Text is the readable part, or a summary of it; it may be empty.
 	Text string
-	// Signature is the provider's seal, or the encrypted content itself.
+	// Signature is the provider's signature, or the encrypted content itself.
 	Signature string
 	Source
 }
 
-// MediaType is the class of a media part; it selects the size formula.
+// MediaType is the type of a media part. It selects the formula for its tokens.
 type MediaType string
 
-// The classes of media.
+// The types of media.
 const (
 	Image    MediaType = "image"
 	Document MediaType = "document"
@@ -58,8 +58,8 @@ const (
 	File     MediaType = "file"
 )
 
-// Media is an image, a document or another file, inline or by reference.
-// Exactly one of Data, URL, FileID and Text says what it holds.
+// Media is an image, a document or another file, inline or by reference. Exactly one of Data,
+// URL, FileID and Text is set.
 type Media struct {
 	Type   MediaType
 	MIME   string
@@ -74,38 +74,36 @@ type Media struct {
 
 // ToolCall is a model's request to run a tool.
 type ToolCall struct {
-	// ID pairs the call with its result. Where a provider has none, the codec
-	// makes one with LocalID.
+	// ID pairs the call with its result. For a provider without ids the codec makes one with
+	// LocalID.
 	ID   string
 	Name string
 	// Arguments is JSON as the model wrote it, or free text for custom tools.
 	Arguments string
-	// Type is the provider's type of call when it is not a plain function:
-	// "custom", "local_shell", "computer", "function_call" (legacy), …
+	// Type is the provider's type of a call that is not a plain function: "custom",
+	// "local_shell", "computer", "function_call" (legacy), …
 	Type string
-	// Signature is a provider's seal on the call (Gemini), or empty.
+	// Signature is the provider's signature of the call (Gemini), or empty.
 	Signature string
 	Source
 }
 
-// Opaque is a vendor block that has no portable meaning (server tools, search
-// results, compaction blocks, anything unknown). It is kept as bytes, always
-// inside its message, and is sent only to the API that it came from.
+// Opaque is a vendor block without a portable meaning (server tools, search results,
+// compaction blocks, anything unknown). It is kept as bytes, and sent only to the API that it
+// came from.
 type Opaque struct {
 	// Kind is the provider's type name.
 	Kind string
-	// Text is what a person could read in it, for search and for texts made
-	// from the log; it may be empty.
+	// Text is its readable part, for search and summaries; it may be empty.
 	Text string
 	Source
 }
 
-// localPrefix marks ids that a codec made up for a provider that has none. It
-// uses only characters that every API accepts in an id.
+// localPrefix marks ids that a codec made for a provider without ids. Every API accepts its
+// characters in an id.
 const localPrefix = "local_"
 
-// LocalID makes the id of the n-th call of a conversation whose provider gives
-// calls no ids. It stays the same while the conversation grows.
+// LocalID returns the id of the n-th call of a conversation whose provider has no call ids.
 func LocalID(n int) string { return localPrefix + strconv.Itoa(n) }
 
 // IsLocalID reports whether an id was made by LocalID, so that an encoder of an

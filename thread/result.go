@@ -16,47 +16,46 @@ import (
 // Outcome is how a tool call ended.
 type Outcome string
 
-// The outcomes of seed A. Where a provider only flags errors, no flag means
-// Success.
+// The outcomes. If a provider only flags errors, no flag means Success.
 const (
 	Success Outcome = "success"
 	Failure Outcome = "failure"
 	Partial Outcome = "partial"
 )
 
-// Durability says what may happen to a tool result when room is needed.
+// Durability says what a compaction may do to a tool result.
 type Durability string
 
 const (
 	// Ephemeral results may be cleared entirely.
 	Ephemeral Durability = "ephemeral"
-	// Anchoring results keep a summary and their key fields. It is the default.
+	// Anchoring results keep a summary and their key fields. This is the default.
 	Anchoring Durability = "anchoring"
-	// Replayable results may be cleared only while their determinism metadata
-	// verifies: the tool would give the same again.
+	// Replayable results may be cleared only while their determinism metadata shows that
+	// the tool would return the same again.
 	Replayable Durability = "replayable"
 	// NonReplayable results are externalized or kept.
 	NonReplayable Durability = "non_replayable"
 )
 
-// Fields are named values that must survive compaction: ids, paths, errors.
-// Values are JSON values (string, float64, int, bool, nil, []any, map[string]any).
+// Fields are named values that survive compaction: ids, paths, errors. They are JSON values
+// (string, float64, int, bool, nil, []any, map[string]any).
 type Fields map[string]any
 
-// ToolResult is the envelope of everything a tool gave back.
+// ToolResult is the result of a tool call.
 type ToolResult struct {
 	CallID  string
 	Tool    string
 	Outcome Outcome
 	// Content is what the model saw: text, media and opaque parts.
 	Content []Part
-	// Structured is the content as JSON where the tool gave data, else empty.
+	// Structured is the content as JSON if the tool returned data, else empty.
 	Structured string
 	// KeyFields survive clearing.
 	KeyFields Fields
-	// Durability is empty when nobody declared one; see the tool registry.
+	// Durability is empty if nobody declared one; see package toolpolicy.
 	Durability Durability
-	// Determinism is what the source looked like when the tool read it.
+	// Determinism describes the source when the tool read it.
 	Determinism        *Determinism
 	Started, Completed time.Time
 	Source
@@ -82,13 +81,10 @@ func (r ToolResult) Text() string {
 	return strings.Join(texts, "\n")
 }
 
-// Cleared renders the minimal placeholder of the result (seed A): the tool and
-// its outcome, and the key fields together with extra, sorted by name, when
-// there are any. Where both name a field, extra wins.
+// Cleared returns the placeholder of a cleared result: the tool and its outcome, and its key
+// fields together with extra, sorted by name. For a field in both, extra wins.
 func (r ToolResult) Cleared(extra Fields) string {
-	outcome := r.Outcome
-	outcome = cmp.Or(outcome, Success)
-	head := "[" + r.Tool + ": " + string(outcome) + "]"
+	head := "[" + r.Tool + ": " + string(cmp.Or(r.Outcome, Success)) + "]"
 	if len(r.KeyFields)+len(extra) == 0 {
 		return head
 	}
@@ -98,8 +94,8 @@ func (r ToolResult) Cleared(extra Fields) string {
 	return head + "\nKey data: " + fields.String()
 }
 
-// String writes the fields as JSON, sorted by name, with a space after commas
-// and colons. A value that JSON cannot hold is written as null.
+// String returns the fields as JSON, sorted by name, with a space after commas and colons. A
+// value that JSON cannot represent becomes null.
 func (f Fields) String() string {
 	var b strings.Builder
 	b.WriteByte('{')
@@ -115,7 +111,7 @@ func (f Fields) String() string {
 	return b.String()
 }
 
-// UnmarshalJSON reads numbers as float64, and as int where only that is exact.
+// UnmarshalJSON reads numbers as float64, or as int if only that is exact.
 func (f *Fields) UnmarshalJSON(data []byte) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -128,7 +124,7 @@ func (f *Fields) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// number turns the numbers of a JSON value into those of Go, in place.
+// number converts the json.Numbers in a JSON value, in place.
 func number(v any) (any, error) {
 	switch v := v.(type) {
 	case json.Number:
@@ -157,8 +153,8 @@ func number(v any) (any, error) {
 	return v, nil
 }
 
-// Determinism is what the source of a replayable result looked like, so that
-// it can be told later whether running the tool again would give the same.
+// Determinism describes the source of a replayable result, so that a later comparison shows
+// whether running the tool again would return the same.
 type Determinism struct {
 	ContentHash string  `json:"content_hash,omitempty"`
 	ETag        string  `json:"etag,omitempty"`
@@ -166,9 +162,9 @@ type Determinism struct {
 	Version     string  `json:"version,omitempty"`
 }
 
-// Changed reports whether the source has drifted since d was captured. It
-// compares the first of content hash, ETag, modification time and version that
-// both sides have; with nothing to compare the answer is true (fail safe).
+// Changed reports whether the source has changed since d was captured. It compares the first
+// of content hash, ETag, modification time and version that both have. If there is none, it
+// returns true.
 func (d Determinism) Changed(current Determinism) bool {
 	switch {
 	case d.ContentHash != "" && current.ContentHash != "":

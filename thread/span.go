@@ -6,23 +6,22 @@ import (
 	"slices"
 )
 
-// ErrEmptySpan is wrapped by errors about a span that lists no message.
-var ErrEmptySpan = errors.New("span lists no message")
+// ErrEmptySpan is wrapped by errors about a span without messages.
+var ErrEmptySpan = errors.New("span has no messages")
 
-// ErrSpanOrder is wrapped by errors about a span that lists messages out of
-// thread order, or one twice.
+// ErrSpanOrder is wrapped by errors about a span whose messages are not in thread order, or
+// not unique.
 var ErrSpanOrder = errors.New("span is not in thread order")
 
-// Span is a list of messages, by explicit ids and never only by its ends, so
-// that it means the same whatever is appended later. The turns are for display.
+// Span is a list of messages. It has all their ids and not only its ends, so that its meaning
+// never changes. The turns are for display.
 type Span struct {
 	MessageIDs []ID `json:"message_ids"`
 	FirstTurn  int  `json:"first_turn"`
 	LastTurn   int  `json:"last_turn"`
 }
 
-// NewSpan makes the span of the given messages of t. It must list at least one,
-// in thread order, all of them in the thread; the error names the id that fails.
+// NewSpan returns the span of messages of t. The error is that of Check.
 func NewSpan(t *Thread, ids ...ID) (Span, error) {
 	s := Span{MessageIDs: slices.Clone(ids)}
 	if err := s.Check(t); err != nil {
@@ -32,21 +31,21 @@ func NewSpan(t *Thread, ids ...ID) (Span, error) {
 	return s, nil
 }
 
-// Range makes the span of the messages from position i up to, not including, j.
-// It panics unless 0 <= i < j <= t.Len().
+// Range returns the span of the messages from position i up to, not including, j. It panics
+// unless 0 <= i < j <= t.Len().
 func (t *Thread) Range(i, j int) Span {
-	if i < 0 || i >= j || j > t.n {
-		panic(fmt.Sprintf("thread: range %d:%d of %d", i, j, t.n))
+	if i < 0 || i >= j || j > len(t.messages) {
+		panic(fmt.Sprintf("thread: range %d:%d of %d", i, j, len(t.messages)))
 	}
 	ids := make([]ID, 0, j-i)
-	for _, m := range t.messages()[i:j] {
+	for _, m := range t.messages[i:j] {
 		ids = append(ids, m.ID)
 	}
-	return Span{MessageIDs: ids, FirstTurn: t.at(i).Turn, LastTurn: t.at(j - 1).Turn}
+	return Span{MessageIDs: ids, FirstTurn: t.messages[i].Turn, LastTurn: t.messages[j-1].Turn}
 }
 
-// Check reports whether the span is one of t: not empty, in order, all ids
-// existing. The error wraps ErrEmptySpan, ErrUnknownID or ErrSpanOrder.
+// Check returns an error unless the span is one of t: not empty, in thread order, with known
+// ids. It wraps ErrEmptySpan, ErrUnknownID or ErrSpanOrder.
 func (s Span) Check(t *Thread) error {
 	if len(s.MessageIDs) == 0 {
 		return ErrEmptySpan
@@ -77,8 +76,8 @@ func (s Span) Last() ID { return s.MessageIDs[len(s.MessageIDs)-1] }
 // Contains reports whether the span lists the message.
 func (s Span) Contains(id ID) bool { return slices.Contains(s.MessageIDs, id) }
 
-// Without returns the span with the listed messages taken out; it may be empty.
-// The turns stay as they are: they say what the record was made for.
+// Without returns the span without the messages for which gone is true; it may be empty. The
+// turns stay the same: they say what the span was made for.
 func (s Span) Without(gone func(ID) bool) Span {
 	s.MessageIDs = slices.DeleteFunc(slices.Clone(s.MessageIDs), gone)
 	return s
@@ -87,5 +86,5 @@ func (s Span) Without(gone func(ID) bool) Span {
 func (s Span) turns(t *Thread) (first, last int) {
 	i, _ := t.Index(s.First())
 	j, _ := t.Index(s.Last())
-	return t.at(i).Turn, t.at(j).Turn
+	return t.messages[i].Turn, t.messages[j].Turn
 }

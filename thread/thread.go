@@ -4,54 +4,51 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 
-	"github.com/palimpsest-ai/palimpsest/internal/permit"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 )
 
 var (
-	// ErrDuplicateID is wrapped by errors about a message id that the thread
-	// holds already.
+	// ErrDuplicateID is wrapped by errors about a message id that the thread already has.
 	ErrDuplicateID = errors.New("message id is already in the thread")
-	// ErrUnknownID is wrapped by errors about a message id that the thread does
-	// not hold.
+	// ErrUnknownID is wrapped by errors about a message id that the thread does not have.
 	ErrUnknownID = errors.New("message id is not in the thread")
 )
 
-// Thread is an append-only log of messages. A Thread value never changes:
-// Append returns a new one that shares the messages of the old, and nobody
-// outside can write to them: what is appended is copied, and so is what is
-// handed out. The zero value is not usable; start with New.
+// Thread is an append-only log of messages. A Thread never changes: Append returns a new one,
+// which shares the messages of the old. Callers cannot change them, because Append copies what
+// it gets, and methods return copies. The zero value is not usable; start with New.
 type Thread struct {
-	id   string
-	n    int
-	turn int
-	log  *log
+	id       string
+	turn     int
+	messages []Message // never written to; the array is that of the log
+	log      *log
 }
 
-// log is the storage shared by a thread and the threads appended to it. Only
-// the thread that ends where the log ends may extend it; any other gets a copy,
-// which makes it a fork.
+// log is the storage that a thread shares with those appended to it. Only the thread
+// that ends where the log ends may extend it. Any other gets a copy, which makes it a
+// fork.
 type log struct {
 	mu       sync.RWMutex
 	messages []Message
-	index    map[ID]int
+	index    map[ID]int // also of messages behind the end of a thread
 }
 
-// New returns an empty thread. The id names it in plans and stores.
+// New returns an empty thread. The id identifies it in plans and stores.
 func New(id string) *Thread {
 	return &Thread{id: id, log: &log{index: map[ID]int{}}}
 }
 
-// ID returns the thread's name.
+// ID returns the id of the thread.
 func (t *Thread) ID() string { return t.id }
 
 // Len returns the number of messages.
-func (t *Thread) Len() int { return t.n }
+func (t *Thread) Len() int { return len(t.messages) }
 
-// Version returns the position up to which the log is known: the number of
-// messages. A plan records the version that it was made for.
-func (t *Thread) Version() int { return t.n }
+// Version returns the number of messages, as the version of the log for which a plan is made.
+func (t *Thread) Version() int { return len(t.messages) }
 
 // Turns returns the number of the last turn.
 func (t *Thread) Turns() int { return t.turn }
@@ -59,18 +56,19 @@ func (t *Thread) Turns() int { return t.turn }
 // At returns a copy of the i-th message, counting from 0. It panics if i is out
 // of range.
 func (t *Thread) At(i int) *Message {
-	out := []Message{*t.at(i)}
-	Own(out)
-	return &out[0]
+	if i < 0 || i >= len(t.messages) {
+		panic(fmt.Sprintf("thread: message %d of %d", i, len(t.messages)))
+	}
+	return &clone(t.messages[i : i+1])[0]
 }
 
 // Messages returns copies of the messages, in order.
-func (t *Thread) Messages() []Message { return clone(t.messages()) }
+func (t *Thread) Messages() []Message { return clone(t.messages) }
 
 // All iterates over positions and copies of the messages.
 func (t *Thread) All() iter.Seq2[int, *Message] {
 	return func(yield func(int, *Message) bool) {
-		for i := range t.n {
+		for i := range t.messages {
 			if !yield(i, t.At(i)) {
 				return
 			}
@@ -78,29 +76,16 @@ func (t *Thread) All() iter.Seq2[int, *Message] {
 	}
 }
 
-// Uncopied returns the messages of the log themselves. It is for code of this
-// module, which does not write to them; no other code can make the key.
-func (t *Thread) Uncopied(permit.Key) []Message { return t.messages() }
+// Uncopied returns the messages without copying them. It is for code of this module, which
+// does not write to them.
+func (t *Thread) Uncopied(uncopied.Key) []Message { return t.messages }
 
-func (t *Thread) messages() []Message {
-	t.log.mu.RLock()
-	defer t.log.mu.RUnlock()
-	return t.log.messages[:t.n:t.n]
-}
-
-func (t *Thread) at(i int) *Message {
-	if i < 0 || i >= t.n {
-		panic(fmt.Sprintf("thread: message %d of %d", i, t.n))
-	}
-	return &t.messages()[i]
-}
-
-// Last returns the id of the last message, or "" when there is none.
+// Last returns the id of the last message, or "" if there is none.
 func (t *Thread) Last() ID {
-	if t.n == 0 {
+	if len(t.messages) == 0 {
 		return ""
 	}
-	return t.at(t.n - 1).ID
+	return t.messages[len(t.messages)-1].ID
 }
 
 // Index returns the position of a message.
@@ -108,36 +93,33 @@ func (t *Thread) Index(id ID) (int, bool) {
 	t.log.mu.RLock()
 	defer t.log.mu.RUnlock()
 	i, ok := t.log.index[id]
-	return i, ok && i < t.n
+	return i, ok && i < len(t.messages)
 }
 
-// Extends reports whether t is known to be earlier with messages added, or the
-// same. It compares no messages: false may also mean that the two were read
-// into memory apart.
+// Extends reports whether t was made from earlier by appending, or is the same. It does not
+// compare messages: it is false if the two were loaded separately.
 func (t *Thread) Extends(earlier *Thread) bool {
-	return earlier != nil && t.log == earlier.log && t.id == earlier.id && earlier.n <= t.n
+	return earlier != nil && t.log == earlier.log && t.id == earlier.id && earlier.Len() <= t.Len()
 }
 
 // Prefix returns the thread as it was when it had n messages. It panics if n
 // is negative or greater than Len.
 func (t *Thread) Prefix(n int) *Thread {
-	if n < 0 || n > t.n {
-		panic(fmt.Sprintf("thread: prefix %d of %d", n, t.n))
+	if n < 0 || n > len(t.messages) {
+		panic(fmt.Sprintf("thread: prefix %d of %d", n, len(t.messages)))
 	}
 	turn := 0
 	if n > 0 {
-		turn = t.at(n - 1).Turn
+		turn = t.messages[n-1].Turn
 	}
-	return &Thread{id: t.id, n: n, turn: turn, log: t.log}
+	return &Thread{id: t.id, turn: turn, messages: t.messages[:n:n], log: t.log}
 }
 
-// Append returns a thread with copies of the messages added. It sets their turn
-// numbers, and chained ids where the id is empty. t itself stays as it is; appending to
-// the same thread twice gives two forks. The cost is that of the new messages,
-// except for the first append to a fork, which copies the log once.
+// Append returns a thread with copies of the messages added. It sets their turns, and computes
+// ids that are empty. t itself does not change; appending to it twice makes two forks. The cost
+// is that of the new messages, except for the first append to a fork, which copies the log.
 //
-// An id that the thread holds already is an error that wraps ErrDuplicateID;
-// then nothing was appended.
+// If the thread already has an id, the error wraps ErrDuplicateID.
 func (t *Thread) Append(messages ...Message) (*Thread, error) {
 	if len(messages) == 0 {
 		return t, nil
@@ -160,8 +142,8 @@ func (t *Thread) Append(messages ...Message) (*Thread, error) {
 	l := t.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.messages) != t.n {
-		l = l.fork(t.n)
+	if len(l.messages) != len(t.messages) {
+		l = fork(t.messages)
 	}
 	for i, m := range added {
 		at, held := l.index[m.ID]
@@ -169,22 +151,20 @@ func (t *Thread) Append(messages ...Message) (*Thread, error) {
 			for _, undo := range added[:i] {
 				delete(l.index, undo.ID)
 			}
-			return nil, fmt.Errorf("thread.Append(%s): message %d, id %s, first seen at %d: %w", t.id, t.n+i, m.ID, at, ErrDuplicateID)
+			return nil, fmt.Errorf("thread.Append(%s): message %d, id %s, first seen at %d: %w", t.id, len(t.messages)+i, m.ID, at, ErrDuplicateID)
 		}
-		l.index[m.ID] = t.n + i
+		l.index[m.ID] = len(t.messages) + i
 	}
 	l.messages = append(l.messages, added...)
-	next.log, next.n = l, len(l.messages)
+	next.log, next.messages = l, slices.Clip(l.messages)
 	return next, nil
 }
 
-// fork copies the first n messages. The caller holds the lock of l; the copy is
-// not shared yet and needs none.
-func (l *log) fork(n int) *log {
-	c := &log{messages: make([]Message, n, n+16), index: make(map[ID]int, n+16)}
-	copy(c.messages, l.messages)
-	for i := range c.messages {
-		c.index[c.messages[i].ID] = i
+// fork returns a log of its own for messages.
+func fork(messages []Message) *log {
+	l := &log{messages: slices.Clone(messages), index: make(map[ID]int, len(messages)+16)}
+	for i := range messages {
+		l.index[messages[i].ID] = i
 	}
-	return c
+	return l
 }

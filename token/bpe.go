@@ -11,11 +11,10 @@ import (
 // encoding counts the tokens of one byte-pair encoding exactly. It is read-only
 // once built.
 //
-// The vocabulary is OpenAI's, in files that a test reads out of
-// github.com/tiktoken-go/tokenizer and compares with it: to build that library's maps
-// in each process takes six times as long. Splitting and merging are our own, because
-// the library's regular expression costs most of the time (docs/tokens.md has the
-// numbers).
+// The vocabulary is OpenAI's, in files that a test compares with
+// github.com/tiktoken-go/tokenizer: building the maps of that library takes six times as long
+// in each process. Splitting and merging are our own, because the library spends most of its
+// time in a regular expression (docs/tokens.md has the numbers).
 type encoding struct {
 	split   splitter
 	classes *classTable
@@ -33,14 +32,13 @@ type encoding struct {
 
 type slot struct{ hash, id uint32 }
 
-// A vocabulary holds no text: all tokens of more than one byte are two earlier ones
-// put together. The first 256 bytes are the tokens of one byte, by id. Then come two
-// bits for each further id, four ids a byte, and then the ids of its two tokens, bit
-// after bit, the lowest first: shortBits of an id where its bit is 0, else as many
-// as the id of the whole takes. An id that no token has (a few special ones) names itself.
-// Behind the last id are eight bytes that may be read with it. That is smaller than the
-// texts compressed, and read in about a third of the time that it takes to decompress
-// them.
+// A vocabulary file has no text: every token of more than one byte is two earlier tokens
+// joined. The first 256 bytes are the tokens of one byte, by id. Then there are two bits for
+// each further id, four ids a byte, and then the ids of its two parts, bit by bit, lowest
+// first: shortBits bits of a part whose bit is 0, else as many as the id itself needs. An id
+// without a token (a few special ones) has itself as a part. Eight bytes of padding follow,
+// which may be read with the last id. The file is smaller than the compressed texts, and is
+// read in about a third of the time of decompressing them.
 var (
 	//go:embed o200k.vocab
 	o200kVocabulary string
@@ -48,14 +46,14 @@ var (
 	cl100kVocabulary string
 )
 
-// How many ids they have.
+// The numbers of ids.
 const (
 	o200kTokens  = 200_000
 	cl100kTokens = 100_256
 )
 
-// An encoding takes about 10 ms to build and 7 MB to hold, so each is built on
-// first use and shared by all counters; it is never written again.
+// An encoding takes about 10 ms to build and 7 MB of memory, so each is built on first use and
+// shared by all counters.
 var (
 	o200k  = sync.OnceValue(func() *encoding { return newEncoding(o200kVocabulary, o200kTokens, splitO200k) })
 	cl100k = sync.OnceValue(func() *encoding { return newEncoding(cl100kVocabulary, cl100kTokens, splitCl100k) })
@@ -64,7 +62,7 @@ var (
 const (
 	singles   = 256 // tokens of one byte
 	shortBits = 10  // of the ids of the most frequent parts
-	meanToken = 8   // bytes, more than tokens have on the mean
+	meanToken = 8   // bytes; more than the mean length of tokens
 )
 
 func newEncoding(vocabulary string, tokens int, split splitter) *encoding {
@@ -93,7 +91,7 @@ func newEncoding(vocabulary string, tokens int, split splitter) *encoding {
 				continue
 			}
 			from, to := start[part], start[part+1]
-			if to-from <= 8 { // most: what is moved beyond the end is written over next
+			if to-from <= 8 { // most tokens: bytes that are copied beyond the end are overwritten next
 				*(*[8]byte)(text[at:]) = [8]byte(text[from:])
 			} else {
 				copy(text[at:], text[from:to])
@@ -172,8 +170,8 @@ func hashBytes(s string) uint32 {
 	return uint32(h>>32) ^ uint32(h>>7)
 }
 
-// count returns the number of tokens of s. Invalid bytes count as U+FFFD each,
-// which is what a JSON encoder sends in their place.
+// count returns the number of tokens of s. Each invalid byte counts as U+FFFD, which a JSON
+// encoder sends in its place.
 func (e *encoding) count(s string) int {
 	if !utf8.ValidString(s) {
 		s = string([]rune(s))
@@ -191,7 +189,7 @@ func (e *encoding) count(s string) int {
 	return n
 }
 
-// merge returns the number of tokens of a piece that is none itself.
+// merge returns the number of tokens of a piece that is not a token itself.
 func (e *encoding) merge(piece string) int {
 	if len(piece) <= shortPiece {
 		return e.mergeShort(piece)
@@ -199,8 +197,8 @@ func (e *encoding) merge(piece string) int {
 	return e.mergeLong(piece)
 }
 
-// shortPiece is the longest piece, in bytes, whose merges are found by looking
-// at all of them each time; a longer one gets a heap.
+// shortPiece is the longest piece, in bytes, whose merges are found by a linear search. Longer
+// ones use a heap.
 const shortPiece = 64
 
 // mergeShort merges the leftmost pair of lowest rank again and again.

@@ -2,19 +2,18 @@ package token
 
 import "github.com/palimpsest-ai/palimpsest/prompt"
 
-// Budget is how many tokens of a request are left for conversation messages
-// once everything else that is sent has been paid for (A12). All counts are
-// tokens.
+// Budget says how many tokens of a request are left for conversation messages after
+// everything else. All counts are tokens.
 //
-// In MaxInput, Soft, Safety, RehydrationReserve and MaxRehydrated the zero value
-// takes the default; a negative number means none at all.
+// For MaxInput, Soft, Safety, RehydrationReserve and MaxRehydrated, 0 is the default and a
+// negative number means none.
 type Budget struct {
 	// MaxInput is the largest request; default 100,000.
 	MaxInput int
-	// Soft is the part of MaxInput that may be filled, 0 to 1; default 0.85.
+	// Soft is the share of MaxInput that may be filled, 0 to 1; default 0.85.
 	Soft float64
-	// System, ToolSchemas and Formatting are what instructions, tool
-	// definitions and the provider's wrapping take.
+	// System, ToolSchemas and Formatting are the sizes of instructions, tool definitions and
+	// the provider's wrapping.
 	System, ToolSchemas, Formatting int
 	// Safety is kept free for the answer and for errors of estimates; default 500.
 	Safety int
@@ -23,7 +22,7 @@ type Budget struct {
 	RehydrationReserve, MaxRehydrated int
 }
 
-// The defaults of the budget (A12, seed "Configuration").
+// The defaults of Budget.
 const (
 	defaultMaxInput           = 100_000
 	defaultSoft               = 0.85
@@ -32,9 +31,8 @@ const (
 	defaultMaxRehydrated      = 3
 )
 
-// Resolved returns the budget with the defaults written out and negative
-// numbers as 0. Resolving twice is not the same as once: what was negative
-// would become the default.
+// Resolved returns the budget with defaults filled in and negative numbers as 0. Do not call
+// it twice: numbers that were negative would become the default.
 func (b Budget) Resolved() Budget {
 	b.MaxInput = orDefault(b.MaxInput, defaultMaxInput)
 	b.Soft = orDefault(b.Soft, defaultSoft)
@@ -55,15 +53,14 @@ func orDefault[N int | float64](n, fallback N) N {
 //
 //	int(MaxInput × Soft) − (System + ToolSchemas + Formatting + Safety + RehydrationReserve)
 //
-// It is negative when the rest alone does not fit.
+// It is negative if the rest alone does not fit.
 func (b Budget) Available() int {
 	b = b.Resolved()
 	return int(float64(b.MaxInput)*b.Soft) - (b.System + b.ToolSchemas + b.Formatting + b.Safety + b.RehydrationReserve)
 }
 
-// Measured returns the budget with System, ToolSchemas and Formatting counted
-// from a prompt, so that the prompt keeps to the budget exactly when its
-// messages together take at most Available.
+// Measured returns the budget with System, ToolSchemas and Formatting counted from a prompt.
+// The prompt then fits the budget exactly if its messages take at most Available.
 func (b Budget) Measured(c *Counter, p *prompt.Prompt) Budget {
 	b.System, b.ToolSchemas, b.Formatting = c.System(p.System), c.Tools(p.Tools), c.Overhead()
 	return b

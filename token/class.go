@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// class is what the splitting rules of the OpenAI encodings ask of a character.
+// class is the class of a character in the splitting rules of the OpenAI encodings.
 type class uint8
 
 const (
@@ -35,8 +35,7 @@ func (c class) in(set uint) bool { return set>>c&1 != 0 }
 // classTable holds the class of every character of the basic plane.
 type classTable [1 << 16]class
 
-// classes is built on first use, because 64 KB of table are read faster than
-// written into the program, and never changes afterwards.
+// classes is built on first use, which is faster than a table of 64 KB in the program.
 var classes = sync.OnceValue(func() *classTable {
 	t := new(classTable)
 	for _, g := range classGroups {

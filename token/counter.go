@@ -13,16 +13,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// ErrUnknownCounter is wrapped by errors about a counter name that New does not
-// know.
+// ErrUnknownCounter is wrapped by errors about an unknown name of a counter.
 var ErrUnknownCounter = errors.New("unknown token counter")
 
-// Counter tells how many tokens a text, a message or a whole request has for
-// one family of models (A13). One counter serves trigger, planner, meter and
-// page, so that they never disagree.
+// Counter counts the tokens of a text, a message or a whole request for one family of models.
 //
-// Make one with New or ForModel; the zero value is not usable. A Counter never
-// changes and is safe for concurrent use.
+// Make one with New or ForModel; the zero value is not usable. A Counter never changes and is
+// safe for concurrent use.
 type Counter struct {
 	name   string
 	text   func(string) int
@@ -35,17 +32,16 @@ type Counter struct {
 	factor float64
 }
 
-// Options adjust a counter; nil and the zero value take what the counter's name
-// stands for.
+// Options adjust a counter; nil and the zero value hold the defaults of its name.
 type Options struct {
-	// Family is the provider whose overhead of roles and tools is added:
-	// "openai", "anthropic", "gemini" or "none".
+	// Family is the provider whose overhead for roles and tools is added: "openai",
+	// "anthropic", "gemini" or "none".
 	Family string
 	// Images is the formula for the size of images; see Model.Images.
 	Images string
 }
 
-// counters are the names that New knows, besides chars/N and bytes/N.
+// counters are the counters by name, except chars/N and bytes/N.
 var counters = []struct {
 	name           string
 	text           func(string) int
@@ -65,13 +61,13 @@ func countCl100k(s string) int { return cl100k().count(s) }
 // New returns the counter of the given name:
 //
 //   - "o200k", "cl100k": the exact byte-pair encodings of OpenAI's models;
-//   - "claude", "claude-4.7", "gemini": estimates by content class, calibrated
-//     on recorded usage (docs/tokens.md); "claude-4.7" is the tokenizer that
-//     Anthropic introduced with Opus 4.7;
+//   - "claude", "claude-4.7", "gemini": estimates by class of content, calibrated on
+//     recorded usage (docs/tokens.md); "claude-4.7" is for the tokenizer that Anthropic
+//     introduced with Opus 4.7;
 //   - "chars/4", "bytes/3.5", …: a plain ratio, rounded up.
 //
-// The error for any other name wraps ErrUnknownCounter and lists the names; an
-// unknown family or image formula in the options is an error too.
+// For any other name the error wraps ErrUnknownCounter and lists the names. An unknown family
+// or image formula is an error too.
 func New(name string, o *Options) (*Counter, error) {
 	if o == nil {
 		o = &Options{}
@@ -112,9 +108,8 @@ func newCounter(name string, text func(string) int, band float64, familyName, im
 	return &Counter{name: name, text: text, band: band, family: f, images: images}, nil
 }
 
-// ForModel returns the counter for a model: its tokenizer, or the estimate of
-// it, with its provider's overhead and its formula for images. The error says
-// which field of the model is not known.
+// ForModel returns the counter of a model, with its provider's overhead and its formula for
+// images. The error says which field of the model is unknown.
 func ForModel(m Model) (*Counter, error) {
 	c, err := New(m.Counter, &Options{Family: familyOf(m.Provider), Images: m.Images})
 	if err != nil {
@@ -126,9 +121,9 @@ func ForModel(m Model) (*Counter, error) {
 	return c, nil
 }
 
-// Scaled returns a counter that gives factor times what c gives, each count
-// rounded up: for a provider that was seen to count more than c, or less. It is
-// an estimate, whatever c is. A factor that is not above 0 is 1.
+// Scaled returns a counter whose counts are those of c times factor, rounded up: for a provider
+// that is known to count more or less than c. It is always an estimate. A factor that is not
+// above 0 counts as 1.
 func (c *Counter) Scaled(factor float64) *Counter {
 	if c.base != nil {
 		c, factor = c.base, factor*c.factor
@@ -141,29 +136,24 @@ func (c *Counter) Scaled(factor float64) *Counter {
 
 func (c *Counter) scale(n int) int { return int(math.Ceil(float64(n)*c.factor - 1e-9)) }
 
-// Name returns the name that New made the counter for; of a scaled one, with
-// the factor.
+// Name returns the name of the counter as for New; for a scaled one, with the factor.
 func (c *Counter) Name() string { return c.name }
 
-// Exact reports whether Text gives the provider's own number. Message, Tools
-// and Prompt add overhead that providers publish roughly or not at all, so they
-// are close for an exact counter, never guaranteed.
+// Exact reports whether Text returns the provider's own number. Message, Tools and Prompt add
+// overhead that providers hardly document, so even for an exact counter they are only close.
 func (c *Counter) Exact() bool { return c.band == 0 }
 
-// Band returns how far below the truth an estimate may lie over a conversation,
-// as a ratio of the truth (0.15 is 15 percent); 0 for an exact counter. Estimates
-// lean to the other side: they are rather too high, and for scripts other than
-// Latin they may be far too high.
+// Band returns how far below the truth an estimate may be over a conversation, as a share of
+// the truth (0.15 is 15 percent); 0 for an exact counter. Estimates are usually too high, for
+// scripts other than Latin perhaps by far.
 func (c *Counter) Band() float64 { return c.band }
 
-// Text returns the tokens of a text. It is 0 only for the empty text. Text that
-// looks like a special token is plain text, and a byte that is not valid UTF-8
-// counts as the replacement character U+FFFD, which a JSON encoder sends in its
-// place (for bytes/N as the one byte it is).
+// Text returns the tokens of a text. It is 0 only for the empty text. Text that looks like a
+// special token is plain text, and an invalid byte counts as the replacement character U+FFFD,
+// which a JSON encoder sends in its place (for bytes/N it is one byte).
 //
-// Two texts joined cost at most a few tokens more than apart. Only of an estimate
-// they may cost more: where the letters and digits at the seam come to look like
-// base64 or a hash, each of them counts as such.
+// Two texts joined have at most a few tokens more than separately. With an estimate they may
+// have more, if the letters and digits at the seam look like base64 or a hash.
 func (c *Counter) Text(s string) int {
 	switch {
 	case s == "":
@@ -174,7 +164,7 @@ func (c *Counter) Text(s string) int {
 	return max(1, c.text(s))
 }
 
-// Message returns the tokens of a message, the overhead of its role included.
+// Message returns the tokens of a message, including the overhead of its role.
 func (c *Counter) Message(m *thread.Message) int {
 	if c.base != nil {
 		return c.scale(c.base.Message(m))
@@ -201,7 +191,7 @@ func (c *Counter) System(blocks []prompt.System) int {
 	return n
 }
 
-// Overhead returns the tokens that every request has, whatever is in it.
+// Overhead returns the tokens that every request has in addition.
 func (c *Counter) Overhead() int {
 	if c.base != nil {
 		return c.scale(c.base.Overhead())

@@ -2,13 +2,12 @@ package token
 
 import "unicode/utf8"
 
-// estimate counts by content class in one pass and without memory: a text is a
-// row of runs (words, digits, punctuation, white space, other scripts), and a
-// run costs so much to begin and so much for each character. Costs are in
-// thousandths of a token.
+// estimate counts by class of content in one pass: a text is a sequence of runs (words, digits,
+// punctuation, white space, other scripts), and a run has a cost for its beginning and for each
+// character. Costs are in thousandths of a token.
 //
-// Base64, hashes and keys show by themselves: runs of letters and digits in
-// which the kind of character changes all the time.
+// Base64, hashes and keys are recognized as runs of letters and digits in which the kind of
+// character changes all the time.
 type estimate struct {
 	word      int64 // a run of ASCII letters of one case, a capital first allowed
 	wordChar  int64 // each letter after the fourth
@@ -115,8 +114,8 @@ func (e *estimate) alnum(s string, i int) (cost int64, end int) {
 	return e.whole(cost, i-start, parts), i
 }
 
-// whole raises the cost of a run that changes between letters, digits and cases
-// every three characters or more often.
+// whole raises the cost of a run that changes between letters, digits and cases at least every
+// three characters.
 func (e *estimate) whole(cost int64, length, parts int) int64 {
 	if length >= denseLength && parts*3 >= length {
 		return max(cost, int64(length)*e.dense)
@@ -150,7 +149,7 @@ func (e *estimate) rune(r rune) int64 {
 	return e.symbol
 }
 
-// The estimates (A13; the measurements are in docs/tokens.md).
+// The estimates. The measurements are in docs/tokens.md.
 //
 // Known: fitted was found by robust least squares on the growth of 1,396
 // requests that Claude Opus 4.5, Opus 4.6 and Sonnet 4.5 answered without
@@ -171,8 +170,8 @@ var (
 	gemini   = claude.scaledBy(900).digits(1000)
 )
 
-// digits returns the estimate with another cost of a digit: Gemini's vocabulary
-// has no numbers of more than one.
+// digits returns the estimate with another cost of a digit: Gemini's vocabulary has no numbers
+// of more than one digit.
 func (e estimate) digits(cost int64) estimate {
 	e.digit = cost
 	return e
@@ -187,9 +186,8 @@ func (e estimate) scaledBy(k int64) estimate {
 	return e
 }
 
-// The bands: how far below the truth an estimate may lie over a conversation.
-// The first was measured (sessions lie between 4 percent under and 13 over);
-// the others have the uncertainty of what they assume on top.
+// The bands of the estimates; see Counter.Band. The first was measured (sessions are between 4
+// percent below and 13 above); the others add the uncertainty of their assumptions.
 const (
 	claudeBand   = 0.15
 	claude47Band = 0.20

@@ -7,8 +7,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/closest"
 )
 
-// forms returns the spellings under which a model may be in the table, the
-// given one first and then with less and less around it.
+// forms returns the names under which a model may be in the table: the given one, and then with
+// more and more prefixes and suffixes removed.
 func forms(name string) []string {
 	name = strings.ToLower(strings.TrimSpace(name))
 	list := []string{name}

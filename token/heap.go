@@ -1,14 +1,14 @@
 package token
 
-// part is a piece's part in the list of parts that mergeLong keeps: it starts at
-// its index and ends at next.
+// part is a part of a piece, in the linked list of mergeLong: it starts at its index and ends at
+// next.
 type part struct {
 	prev, next int32
-	rank       uint32 // of this part and the next joined, or none
+	rank       uint32 // of this part and the next joined, or noRank
 }
 
-// mergeLong does what mergeShort does in O(n log n), for pieces such as a
-// megabyte of one character.
+// mergeLong does the same as mergeShort in O(n log n), for pieces such as a megabyte of one
+// character.
 func (e *encoding) mergeLong(piece string) int {
 	n := len(piece)
 	parts := make([]part, n)
@@ -32,7 +32,7 @@ func (e *encoding) mergeLong(piece string) int {
 		i := int32(top & (1<<32 - 1))
 		p := &parts[i]
 		if p.rank != uint32(top>>32) {
-			continue // out of date: one of the two was merged since
+			continue // out of date: one of the two parts was merged since
 		}
 		gone := &parts[p.next]
 		gone.rank = noRank

@@ -10,11 +10,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// imageFormula is a provider's rule for the tokens of an image of w x h pixels,
-// both greater than 0. The detail is the fidelity that the caller asked for.
+// imageFormula is a provider's rule for the tokens of an image of w x h pixels, both greater
+// than 0, and the caller's detail setting.
 type imageFormula struct {
 	size    func(w, h int, detail string) int
-	unknown int // when the size cannot be read: a large screenshot
+	unknown int // if the size cannot be read: that of a large screenshot
 }
 
 // imageFormulas are named in the model table. Sources, read in November 2026:
@@ -40,8 +40,8 @@ var imageFormulas = map[string]imageFormula{
 	"fixed-1600":         {func(int, int, string) int { return 1600 }, 1600},
 }
 
-// patches scales the image down until its long edge is at most edge (0: any) and
-// it has at most most squares of side pixels, and charges factor for each.
+// patches scales the image down until its long edge is at most edge (0: any) and it has at most
+// `most` squares of side pixels, and charges factor for each square.
 func patches(side, edge, most int, factor float64) func(w, h int, detail string) int {
 	return func(w, h int, detail string) int {
 		x, y := float64(w), float64(h)
@@ -53,7 +53,7 @@ func patches(side, edge, most int, factor float64) func(w, h int, detail string)
 		if detail == "low" && edge == 0 {
 			limit = min(limit, 256) // 512 x 512 pixels
 		}
-		// Squares are counted whole, so the last of the way is gone in small steps.
+		// Partial squares count as whole ones, so the rest is scaled in small steps.
 		for shrink := math.Sqrt(limit * float64(side*side) / (x * y)); squares() > limit; shrink = 0.995 {
 			x, y = max(1, x*min(1, shrink)), max(1, y*min(1, shrink))
 		}
@@ -61,8 +61,8 @@ func patches(side, edge, most int, factor float64) func(w, h int, detail string)
 	}
 }
 
-// tiles scales the image into 2048 x 2048, then its short side down to 768, and
-// charges base once and tile for each 512 x 512; low detail costs base alone.
+// tiles scales the image to fit 2048 x 2048, then its short side to 768, and charges base once
+// and tile for each 512 x 512. Low detail costs only base.
 func tiles(base, tile int) func(w, h int, detail string) int {
 	return func(w, h int, detail string) int {
 		if detail == "low" {
@@ -79,8 +79,8 @@ func tiles(base, tile int) func(w, h int, detail string) int {
 	}
 }
 
-// geminiTiles charges 258 for an image of at most 384 pixels a side, else for
-// each tile of 768.
+// geminiTiles charges 258 for an image of at most 384 x 384 pixels, else for each tile of 768 x
+// 768.
 func geminiTiles(w, h int, _ string) int {
 	if w <= 384 && h <= 384 {
 		return 258
@@ -88,7 +88,7 @@ func geminiTiles(w, h int, _ string) int {
 	return 258 * ((w + 767) / 768) * ((h + 767) / 768)
 }
 
-// geminiBudget is the media resolution setting of Gemini 3; unset is high.
+// geminiBudget charges by the media resolution setting of Gemini 3; the default is high.
 func geminiBudget(_, _ int, detail string) int {
 	switch strings.ToLower(strings.TrimPrefix(strings.ToUpper(detail), "MEDIA_RESOLUTION_")) {
 	case "low":
@@ -101,10 +101,9 @@ func geminiBudget(_, _ int, detail string) int {
 	return 1120
 }
 
-// Defaults for media whose size cannot be read. A page of a PDF costs its text
-// and a picture of it: 1,500 to 3,000 tokens (Anthropic, "PDF support"); audio
-// and video are charged by length (Gemini: 32 and 263 tokens a second), which
-// the data does not show cheaply, so a minute is assumed.
+// Defaults for media of unknown size. A page of a PDF costs its text and an image of it: 1,500
+// to 3,000 tokens (Anthropic, "PDF support"). Audio and video are charged by length (Gemini: 32
+// and 263 tokens a second), which is expensive to find out, so a minute is assumed.
 const (
 	pageTokens   = 3000
 	pagesUnknown = 10
@@ -113,8 +112,7 @@ const (
 	fileTokens   = 3000
 )
 
-// media counts what a provider charges for a media part. The length of base64
-// says nothing about it and is never counted as text.
+// media counts a media part as providers charge it. Base64 is never counted as text.
 func (c *Counter) media(m thread.Media) int {
 	if m.Text != "" {
 		return c.Text(m.Text)
@@ -140,9 +138,7 @@ func (c *Counter) media(m thread.Media) int {
 				return c.Text(string(text))
 			}
 		}
-		pages := pdfPages(data)
-		pages = cmp.Or(pages, pagesUnknown)
-		return pages * pageTokens
+		return cmp.Or(pdfPages(data), pagesUnknown) * pageTokens
 	case thread.Audio:
 		return audioTokens
 	case thread.Video:
@@ -151,8 +147,8 @@ func (c *Counter) media(m thread.Media) int {
 	return fileTokens
 }
 
-// decodePrefix decodes at most n bytes from the start of base64 data, padded or
-// not, and stops where it is not valid.
+// decodePrefix decodes about n bytes from the start of base64 data, padded or not. It stops at
+// invalid data.
 func decodePrefix(data string, n int) []byte {
 	if most := (n + 2) / 3 * 4; len(data) > most {
 		data = data[:most]
@@ -165,8 +161,7 @@ func decodePrefix(data string, n int) []byte {
 // headerBytes is enough for the headers of PNG, GIF and WebP.
 const headerBytes = 48
 
-// imageSize reads width and height from the header of a PNG, JPEG, GIF or WebP
-// image in base64. It decodes no more than it needs.
+// imageSize reads width and height from the header of a PNG, JPEG, GIF or WebP image in base64.
 func imageSize(data string) (w, h int, ok bool) {
 	b := decodePrefix(data, headerBytes)
 	switch {
@@ -177,13 +172,12 @@ func imageSize(data string) (w, h int, ok bool) {
 	case len(b) >= 30 && string(b[:4]) == "RIFF" && string(b[8:12]) == "WEBP":
 		w, h = webpSize(b)
 	case len(b) >= 3 && string(b[:3]) == "\xff\xd8\xff":
-		// The size stands behind the metadata, which is seldom longer than this.
+		// The size is behind the metadata, which is seldom longer than this.
 		if w, h = jpegSize(decodePrefix(data, 64<<10)); w == 0 {
 			w, h = jpegSize(decodePrefix(data, len(data)))
 		}
 	}
-	// No provider takes images of a million pixels a side: such a header is
-	// broken, and must not overflow a formula.
+	// A header with a million pixels a side is broken, and must not overflow a formula.
 	const most = 1 << 20
 	return w, h, w > 0 && h > 0 && w < most && h < most
 }
@@ -201,7 +195,7 @@ func webpSize(b []byte) (w, h int) {
 	return 0, 0
 }
 
-// jpegSize walks over the segments to the frame header.
+// jpegSize skips segments up to the frame header.
 func jpegSize(b []byte) (w, h int) {
 	for i := 2; i+9 <= len(b); {
 		if b[i] != 0xff {
@@ -225,8 +219,8 @@ func jpegSize(b []byte) (w, h int) {
 	return 0, 0
 }
 
-// pdfPages counts the page objects of a PDF in base64; 0 when it is none, or
-// keeps them in compressed streams.
+// pdfPages counts the page objects of a PDF in base64. It is 0 for other data, and if they are
+// in compressed streams.
 func pdfPages(data string) int {
 	if !strings.HasPrefix(data, "JVBER") { // %PDF
 		return 0

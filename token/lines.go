@@ -5,36 +5,34 @@ import (
 	"sync"
 )
 
-// Lines counts texts that have most of their lines in common, such as the same
-// summary with a few lines more, at the cost of the lines that are new. It counts
-// exactly as Counter.Text does.
+// Lines counts texts that share most of their lines, such as growing versions of a summary, and
+// only pays for new lines. It counts exactly as Counter.Text does.
 //
-// The byte-pair encodings cut a text before they merge bytes, and always cut it
-// where a line ends and the next begins with a visible character that is no slash,
-// blanks or not; so their count is the sum over such pieces, and those are
-// remembered. Estimates are no sums: they are counted whole.
+// The byte-pair encodings split a text before they merge bytes, always also where a line ends
+// and the next begins with a visible character other than a slash, with or without blanks
+// before it. So the count of a text is the sum over such pieces, which are cached. Estimates are
+// not sums, and are not cached.
 //
-// It holds about 16 MB at most, and forgets what was not asked for longest. Safe
-// for concurrent use.
+// It takes about 16 MB at most. It is safe for concurrent use.
 type Lines struct {
 	counter *Counter
-	raw     func(string) int // nil: not a sum of lines
+	raw     func(string) int // nil: counts are not sums over lines
 
 	mu       sync.Mutex
 	now, old map[string]int
-	bytes    int // about what now takes
+	bytes    int // about the size of now
 }
 
 const (
-	// maxLines is what the younger half of the lines may take, in bytes, each with
-	// lineFrame for its place in the map.
+	// maxLines is the size of the younger half of the cache, in bytes, with lineFrame for each
+	// entry of the map.
 	maxLines  = 8 << 20
 	lineFrame = 64
 	// shortText is the length in bytes up to which a text is counted directly.
 	shortText = 512
 )
 
-// NewLines returns a Lines that remembers nothing yet.
+// NewLines returns an empty Lines.
 func NewLines(c *Counter) *Lines {
 	l := &Lines{counter: c, now: map[string]int{}}
 	base := c
@@ -79,13 +77,13 @@ func (l *Lines) line(s string) int {
 	if l.bytes > maxLines {
 		l.now, l.old, l.bytes = map[string]int{}, l.now, 0
 	}
-	l.now[strings.Clone(s)] = n // s is a part of a long text
+	l.now[strings.Clone(s)] = n // s keeps a long text alive
 	l.bytes += len(s) + lineFrame
 	return n
 }
 
-// lineEnd returns the end of the first piece of s that the encodings never join
-// with what follows.
+// lineEnd returns the end of the first piece of s that the encodings never join with what
+// follows.
 func lineEnd(s string) int {
 	for from := 0; ; {
 		i := strings.IndexByte(s[from:], '\n')

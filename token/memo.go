@@ -8,16 +8,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Memo remembers the counts of messages, so that counting a conversation again
-// costs only what was added to it. It counts exactly as its counter does.
+// Memo caches the counts of messages, so that counting a conversation again costs only what was
+// added. It counts exactly as its counter does.
 //
-// A count is found by the message's id together with a fingerprint of its
-// content: ids are unique only inside one thread, and a cleared or shortened
-// form of a message keeps the id of the whole one. Fingerprinting runs at
-// memory speed, some hundred times faster than counting.
+// The key is the id of a message and a fingerprint of its content: ids are unique only inside
+// one thread, and a cleared or shortened message keeps its id. A fingerprint takes about a
+// hundredth of the time of counting.
 //
-// It holds at most as many as NewMemo was told, about 200 bytes each, and forgets
-// what was not asked for longest. Safe for concurrent use.
+// An entry takes about 200 bytes. It is safe for concurrent use.
 type Memo struct {
 	counter *Counter
 	seed    maphash.Seed
@@ -32,8 +30,7 @@ type memoKey struct {
 // defaultMemoLimit holds two dozen of the longest sessions seen.
 const defaultMemoLimit = 32_768
 
-// NewMemo returns an empty memo for the counter. A limit of 0 or less stands
-// for 32,768 messages.
+// NewMemo returns an empty memo of at most limit messages. 0 or less is 32,768.
 func NewMemo(c *Counter, limit int) *Memo {
 	if limit <= 0 {
 		limit = defaultMemoLimit
@@ -41,7 +38,7 @@ func NewMemo(c *Counter, limit int) *Memo {
 	return &Memo{counter: c, seed: maphash.MakeSeed(), known: lru.New[memoKey, int](limit)}
 }
 
-// Counter returns the counter that the memo remembers for.
+// Counter returns the counter of the memo.
 func (o *Memo) Counter() *Counter { return o.counter }
 
 // Message returns what the counter's Message returns.
@@ -49,7 +46,7 @@ func (o *Memo) Message(m *thread.Message) int {
 	return o.countOnce(memoKey{m.ID, m.Fingerprint(o.seed)}, func() int { return o.counter.Message(m) })
 }
 
-// countOnce returns what is remembered under the key, or else what count returns.
+// countOnce returns the cached count, or calls count.
 func (o *Memo) countOnce(key memoKey, count func() int) int {
 	n, ok := o.known.Get(key)
 	if !ok {

@@ -12,75 +12,71 @@ import (
 	"time"
 )
 
-// ErrUnknownModel is wrapped by errors about a model that is in no table.
+// ErrUnknownModel is wrapped by errors about a model that is not in the table.
 var ErrUnknownModel = errors.New("unknown model")
 
-// Model is what has to be known of a model to keep a request inside its limits
-// and to tell what it costs. A zero number means not known.
+// Model has the limits and prices of a model. A zero number means unknown.
 type Model struct {
 	Name     string   `json:"name"`
 	Provider string   `json:"provider"`
 	Aliases  []string `json:"aliases,omitempty"`
 
-	// Window is the context window, MaxInput the largest input where it is
-	// limited apart from the window, MaxOutput the longest answer; tokens.
+	// Window is the context window, MaxInput the largest input if it has a limit of its own,
+	// MaxOutput the longest answer; in tokens.
 	Window    int `json:"window,omitempty"`
 	MaxInput  int `json:"max_input,omitempty"`
 	MaxOutput int `json:"max_output,omitempty"`
 
-	// Counter is the name for New. Estimated says that the counter is that of
-	// another model, for want of an offline tokenizer of this one.
+	// Counter is the name for New. Estimated says that it is the counter of another model,
+	// because this one has no offline tokenizer.
 	Counter   string `json:"counter"`
 	Estimated bool   `json:"estimated,omitempty"`
-	// Images names the formula for the size of images; empty takes the
-	// counter's own.
+	// Images is the formula for the size of images; empty is that of the counter.
 	Images string `json:"images,omitempty"`
 
-	// Prices are by prompt length, shortest first; none when not known.
+	// Prices are by prompt length, shortest first; none if unknown.
 	Prices []Price `json:"prices,omitempty"`
 	Cache  Cache   `json:"cache,omitzero"`
-	// BindsThinking says that the provider rejects a thinking block when
-	// anything before it has changed.
+	// BindsThinking says that the provider rejects a thinking block if anything before it has
+	// changed.
 	BindsThinking bool `json:"binds_thinking,omitempty"`
 
-	// Date is the day the row was checked, Source where its numbers are from.
+	// Date is when the row was checked, Source where its numbers are from.
 	Date   string `json:"date"`
 	Source string `json:"source"`
 }
 
 // Price is in US dollars for a million tokens.
 type Price struct {
-	// Above is the prompt length, in tokens, beyond which the price holds for
-	// the whole request.
+	// Above is the prompt length, in tokens, beyond which the price applies to the whole
+	// request.
 	Above  int     `json:"above,omitempty"`
 	Input  float64 `json:"input"`
 	Output float64 `json:"output"`
-	// CacheRead is for input read from the prompt cache; 0 means no discount
-	// is known. CacheWrite and CacheWrite1h are for input written to it, for
-	// the short and the hour's time to live; 0 means the price of input.
+	// CacheRead is for input read from the prompt cache; 0 means no known discount.
+	// CacheWrite and CacheWrite1h are for input written to it, with the short time to live and
+	// that of an hour; 0 means the price of input.
 	CacheRead    float64 `json:"cache_read,omitempty"`
 	CacheWrite   float64 `json:"cache_write,omitempty"`
 	CacheWrite1h float64 `json:"cache_write_1h,omitempty"`
 }
 
-// Cache is how a provider's prompt cache finds what it has seen before.
+// Cache describes a provider's prompt cache.
 type Cache struct {
-	// Match is "breakpoint" where only marked positions are found, "prefix"
-	// where the longest common prefix is; empty when there is no cache.
+	// Match is "breakpoint" if only marked positions are found, "prefix" if the longest
+	// common prefix is; empty if there is no cache.
 	Match string `json:"match,omitempty"`
-	// Minimum is the shortest prefix that is kept, in tokens.
+	// Minimum is the shortest prefix that is cached, in tokens.
 	Minimum int `json:"minimum,omitempty"`
-	// TTLs are the times to live that can be asked for or hold by themselves,
-	// such as "5m", "1h"; none when nothing is promised.
+	// TTLs are the times to live, such as "5m", "1h", the default first; none if unknown.
 	TTLs []string `json:"ttls,omitempty"`
-	// Marks is the largest number of marks in a request, Lookback how many
-	// blocks before a mark are searched; 0 when there is no limit.
+	// Marks is the largest number of marks in a request, Lookback how many blocks before a
+	// mark are searched; 0 is no limit.
 	Marks    int `json:"marks,omitempty"`
 	Lookback int `json:"lookback,omitempty"`
 }
 
-// Life is how long a prompt stays in the cache that is not asked to keep it longer; 0
-// where that is not known.
+// Life returns the default time to live; 0 if unknown.
 func (c Cache) Life() time.Duration {
 	if len(c.TTLs) == 0 {
 		return 0
@@ -92,8 +88,7 @@ func (c Cache) Life() time.Duration {
 	return life
 }
 
-// Price returns the price that holds for a prompt of the given length in
-// tokens, and whether one is known.
+// Price returns the price for a prompt of the given length in tokens, and whether it is known.
 func (m Model) Price(prompt int) (Price, bool) {
 	for _, p := range slices.Backward(m.Prices) {
 		if prompt > p.Above || p.Above == 0 {
@@ -103,8 +98,8 @@ func (m Model) Price(prompt int) (Price, bool) {
 	return Price{}, false
 }
 
-// ModelSet is a table of models. The zero value is empty and usable; a set never
-// changes and is safe for concurrent use.
+// ModelSet is a table of models. The zero value is empty. A set never changes and is safe for
+// concurrent use.
 type ModelSet struct {
 	rows   []Model
 	byName map[string]int
@@ -121,14 +116,13 @@ var builtinModels = sync.OnceValue(func() ModelSet {
 	return s
 })
 
-// Models returns the table that is part of this release. Prices and limits
-// change: each row has its date and source, and With replaces rows by those of
-// a file of the user's.
+// Models returns the table of this release. Prices and limits change: each row has its date and
+// source, and With replaces rows.
 func Models() ModelSet { return builtinModels() }
 
-// ParseModels reads a table in the form of models.json: {"models": [...]} with
-// the fields of Model. An unknown field, a name used twice, a negative number or
-// an unknown counter is an error that names the row.
+// ParseModels reads a table in the form of models.json: {"models": [...]} with the fields of
+// Model. Unknown fields, duplicate names, negative numbers and unknown counters are errors that
+// name the row.
 func ParseModels(data []byte) (ModelSet, error) {
 	var file struct {
 		Comment string  `json:"comment"`
@@ -182,11 +176,10 @@ func (m Model) check() error {
 	return err
 }
 
-// All returns the rows in the order of the table. The slice is the caller's.
+// All returns a copy of the rows in the order of the table.
 func (s ModelSet) All() []Model { return slices.Clone(s.rows) }
 
-// With returns the table with rows of other in place of those of the same name,
-// and the rest of other after them.
+// With returns the table with the rows of other, which replace rows of the same name.
 func (s ModelSet) With(other ModelSet) (ModelSet, error) {
 	rows := slices.Clone(s.rows)
 	for _, m := range other.rows {
@@ -200,12 +193,10 @@ func (s ModelSet) With(other ModelSet) (ModelSet, error) {
 	return newModelSet(rows)
 }
 
-// Find returns the row of a model by its name or an alias, in any case. Where
-// there is none, it tries the name without what clouds and gateways put around
-// it: a provider in front ("anthropic/", "us.anthropic.", "models/"), a version,
-// date or variant behind ("-20250929", "@20250929", "-v1:0", ":thinking",
-// "[1m]", "-latest"). The error wraps ErrUnknownModel and lists the nearest
-// names.
+// Find returns a model by its name or an alias, in any case, also with what clouds and gateways
+// add: a provider in front ("anthropic/", "us.anthropic.", "models/"), a version, date or variant
+// behind ("-20250929", "@20250929", "-v1:0", ":thinking", "[1m]", "-latest"). The error wraps
+// ErrUnknownModel and lists the nearest names.
 func (s ModelSet) Find(name string) (Model, error) {
 	for _, form := range forms(name) {
 		if i, ok := s.byName[form]; ok {
@@ -215,8 +206,8 @@ func (s ModelSet) Find(name string) (Model, error) {
 	return Model{}, &unknownModel{strings.Clone(name), s}
 }
 
-// unknownModel looks for the nearest names only when it is printed: that takes
-// longer than all other work for a request, and most callers can do without the row.
+// unknownModel finds the nearest names only when it is printed: that takes longer than all other
+// work for a request, and most callers ignore the error.
 type unknownModel struct {
 	name string
 	set  ModelSet

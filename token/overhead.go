@@ -7,8 +7,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// family is the overhead that a provider adds to the text, in tokens. Providers
-// publish little of it; each number says where it is from.
+// family is the overhead that a provider adds to text, in tokens. Providers document little of
+// it; the sources are below.
 type family struct {
 	request     int // once
 	message     int // per message
@@ -19,8 +19,8 @@ type family struct {
 	result      int // per tool result, beyond its content
 	tools       int // once, when there are tools
 	tool        int // per tool, beyond name, description and schema
-	// sealed says that hidden reasoning is paid by its sealed form even where a
-	// readable summary stands beside it, or a call carries it.
+	// sealed says that hidden reasoning is charged by its encrypted form, also if there is a
+	// readable summary, or a call carries it.
 	sealed bool
 }
 
@@ -43,8 +43,8 @@ var families = map[string]family{
 	"none": {},
 }
 
-// familyOf maps a model's provider to the family whose format it speaks. For all
-// others it is the family of the counter, which for most of them is OpenAI's.
+// familyOf returns the family of a provider. It is "", the family of the counter, for providers
+// without one of their own; most of them use OpenAI's format.
 func familyOf(provider string) string {
 	switch provider {
 	case "anthropic", "openai":
@@ -55,9 +55,8 @@ func familyOf(provider string) string {
 	return ""
 }
 
-// Tools returns the tokens of the tool definitions. OpenAI shows them to the
-// model as TypeScript declarations, which are shorter than their JSON schemas;
-// all families are counted by the JSON, which leans to the safe side.
+// Tools returns the tokens of tool definitions. OpenAI shows them to the model as TypeScript
+// declarations, which are shorter than the JSON schemas that are counted here.
 func (c *Counter) Tools(tools []prompt.Tool) int {
 	if c.base != nil {
 		return c.scale(c.base.Tools(tools))
@@ -69,15 +68,15 @@ func (c *Counter) Tools(tools []prompt.Tool) int {
 	for _, t := range tools {
 		n += c.family.tool + c.Text(t.Name) + c.Text(t.Description) + c.Text(t.Schema)
 		if t.Schema == "" && t.Description == "" {
-			// A tool that the provider defines: its text is the provider's.
+			// The provider defines the tool, and its text.
 			n += c.Text(t.Raw)
 		}
 	}
 	return n
 }
 
-// reasoning counts thinking by its text. Where only the sealed form is there,
-// or it is what the provider bills, that is counted by its length.
+// reasoning counts thinking by its text, or by the length of its encrypted form, if there is only
+// that or the provider charges for it.
 func (c *Counter) reasoning(r thread.Reasoning) int {
 	n := c.Text(r.Text)
 	if r.Text == "" || c.family.sealed {
@@ -86,19 +85,17 @@ func (c *Counter) reasoning(r thread.Reasoning) int {
 	return n
 }
 
-// sealedTokens is the size of hidden reasoning by the length of its encrypted
-// form in base64: three quarters of it are bytes, about 650 of them are the
-// seal, and a token is about four bytes. Codex reckons the same way. A seal with
-// nothing in it, such as the value that tells Gemini to skip the check, is no
-// token.
+// sealedTokens estimates hidden reasoning from the length of its encrypted form in base64: three
+// quarters of it are bytes, about 650 of them are overhead, and a token is about four bytes, as in
+// Codex. An empty signature, such as the value that tells Gemini to skip the check, has no tokens.
 func sealedTokens(length int) int { return max(0, (length*3/4-650)/4) }
 
-// sealedLength is the shortest string, in bytes, that is taken for encrypted
-// content inside an opaque block.
+// sealedLength is the least length, in bytes, of a string in an opaque block that is taken for
+// encrypted content.
 const sealedLength = 512
 
-// raw counts the JSON of an opaque block. Long strings of base64 in it are
-// sealed content (encrypted results, compaction blocks, signatures).
+// raw counts the JSON of an opaque block. Long base64 strings in it are encrypted content
+// (results, compaction blocks, signatures).
 func (c *Counter) raw(s string) int {
 	n, from := 0, 0
 	for i := 0; i < len(s); {

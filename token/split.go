@@ -1,10 +1,8 @@
 package token
 
-// The OpenAI encodings first cut a text into pieces by a regular expression and
-// then merge bytes inside each piece. The two functions below are those
-// expressions by hand: one pass, no backtracking beyond the run in hand, so the
-// cost is linear whatever the text. That they cut exactly as the expressions do
-// is shown by the tests against the reference tokenizer.
+// The OpenAI encodings first split a text into pieces by a regular expression, and then merge
+// bytes inside each piece. The two functions below are those expressions written by hand: one
+// pass, with linear cost for any text. Tests compare them with the reference tokenizer.
 
 // splitter returns the end of the piece that starts at s[i].
 type splitter func(t *classTable, s string, i int) int
@@ -29,20 +27,20 @@ func splitO200k(t *classTable, s string, i int) int {
 	case number:
 		return digits(t, s, i)
 	case other:
-		return slashes(t, s, t.run(s, i, symbols))
+		return slashes(s, t.run(s, i, symbols))
 	}
 	if s[i] == ' ' && i+1 < len(s) {
 		if end := t.run(s, i+1, symbols); end > i+1 {
-			return slashes(t, s, end)
+			return slashes(s, end)
 		}
 	}
 	return blankRun(t, s, i)
 }
 
-// wordO200k returns the end of the word at s[i], or i when there is none. A word
-// is upper-case letters, then lower-case ones; letters without case and marks
-// belong to both. When no lower-case letter follows the first run, it must end
-// in a caseless one if it has any, because the first alternative is tried first.
+// wordO200k returns the end of the word at s[i], or i if there is none. A word is upper-case
+// letters, then lower-case ones; letters without case and marks belong to both. If no lower-case
+// letter follows the first run, it must end in a caseless one if it has any, because the first
+// alternative is tried first.
 func wordO200k(t *classTable, s string, i int) int {
 	caseless, j := -1, i
 	for j < len(s) {
@@ -64,8 +62,8 @@ func wordO200k(t *classTable, s string, i int) int {
 	return j
 }
 
-// slashes extends a run of symbols over the newlines and slashes that follow.
-func slashes(t *classTable, s string, i int) int {
+// slashes extends a run of symbols over following newlines and slashes.
+func slashes(s string, i int) int {
 	for i < len(s) && (s[i] == '\r' || s[i] == '\n' || s[i] == '/') {
 		i++
 	}
@@ -113,9 +111,8 @@ func digits(t *classTable, s string, i int) int {
 	return i
 }
 
-// blankRun ends a run of white space: after its last newline if it has one;
-// else before its last character, which then leads the next word, unless the
-// text ends here or there is only that one.
+// blankRun ends a run of white space: after its last newline if it has one; else before its last
+// character, which belongs to the next word, unless the text ends here or the run has only one.
 func blankRun(t *classTable, s string, i int) int {
 	line, last, j := -1, i, i
 	for j < len(s) {

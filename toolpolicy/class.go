@@ -2,11 +2,11 @@ package toolpolicy
 
 import "strings"
 
-// Class says what kind of work a tool does. Names differ between agents, the
-// dozen things that their tools do hardly differ.
+// Class is the kind of work that a tool does. Agents have different names for tools that do much
+// the same.
 type Class string
 
-// The classes. Other is a tool that the table does not know.
+// The classes. Other is for unknown tools.
 const (
 	Read     Class = "read"     // a file, or a part of one
 	Search   Class = "search"   // lines or names that match a pattern
@@ -24,7 +24,7 @@ const (
 	Other    Class = ""
 )
 
-// named are the normalised names of the tools of each class: those of Claude Code, Codex,
+// named are the normalized names of the tools of each class: those of Claude Code, Codex,
 // opencode, pi, Gemini CLI, SWE-agent, OpenHands, goose, crush, Roo and Cline, VS Code
 // Copilot, of the MCP reference servers and GitHub's, and of Anthropic's text editor.
 var named = map[Class]string{
@@ -61,7 +61,7 @@ var named = map[Class]string{
 	Recall:   "readartifact recall",
 }
 
-// classes is the class of each name.
+// classes are the classes by name.
 var classes = func() map[string]Class {
 	all := map[string]Class{}
 	for class, names := range named {
@@ -72,9 +72,8 @@ var classes = func() map[string]Class {
 	return all
 }()
 
-// Normal returns the form of a tool name in which tables are searched: lower
-// case letters and digits only, the prefix of an MCP server cut off
-// ("mcp__files__read_file" and "functions.Read-File" are "readfile").
+// Normal returns the normalized name of a tool: lower-case letters and digits, without the prefix
+// of an MCP server ("mcp__files__read_file" and "functions.Read-File" are "readfile").
 func Normal(name string) string {
 	if i := strings.LastIndex(name, "__"); i >= 0 && i+2 < len(name) {
 		name = name[i+2:]
@@ -104,7 +103,5 @@ func Normal(name string) string {
 	return string(out)
 }
 
-// ClassOf returns what a tool does, found by its name alone, or Other. A
-// server's tool of an unknown name stays Other even if it sounds like one of
-// ours.
+// ClassOf returns the class of a tool by its name, or Other.
 func ClassOf(name string) Class { return classes[Normal(name)] }

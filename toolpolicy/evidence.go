@@ -9,15 +9,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 )
 
-// exitMarks are the words with which agents tell how a command ended, in lower
-// case; a number follows.
+// exitMarks are the words in front of an exit code, in lower case.
 var exitMarks = []string{
 	"exit code ", "exit code: ", "exit_code: ", "exit_code\":", "exited with code ", "exit status ", "exit status: ",
 	"returncode: ", "process exited with code ", "command exited with code ",
 }
 
-// exitCode finds the exit code that a harness wrote beside the output: in the
-// first or last lines, where it is not the output of the command itself.
+// exitCode finds the exit code that a harness wrote in the first or last lines of an output.
 func exitCode(text string) (int, bool) {
 	const edge = 240
 	if code, ok := exitIn(text[:clip.Boundary(text, edge)]); ok {
@@ -51,8 +49,8 @@ func exitIn(s string) (int, bool) {
 	return 0, false
 }
 
-// mayExit reports whether a text has two neighbours of "exit" or "returncode", as
-// every mark has: most texts have not, and need not be searched for each.
+// mayExit reports whether a text has "ex" or "nc", as every mark has: most texts have not, and
+// need not be searched for each mark.
 func mayExit(s string) bool {
 	for i := 1; i < len(s); i++ {
 		switch s[i] | 0x20 {
@@ -69,23 +67,22 @@ func mayExit(s string) bool {
 	return false
 }
 
-// errorWords begin or mark a line that reports a failure, in lower case.
+// errorWords are words of lines that report failures, strongest first, in lower case.
 var errorWords = []string{
 	"error:", "error[", "fatal:", "panic:", "exception", "traceback", "--- fail", "fail:", "failed", "failure", "not found",
 	"no such file", "permission denied", "cannot ", "undefined:", "assert", "timed out", "denied", "refused", "error",
 }
 
-// maxEvidence is how many lines of a text are looked through for failures.
+// maxEvidence is how many lines of a text are searched for failures.
 const maxEvidence = 20_000
 
-// FailureLines returns the lines of a text that report failures, those with the
-// strongest words first chosen and all in the order of the text, as whole lines
-// of at most `limit` bytes together. Each line is given once. The lines are data:
-// whoever wrote the text chose them.
+// FailureLines returns lines of a text that report failures, of at most limit bytes together. It
+// prefers those with the strongest words, and returns them in the order of the text, without
+// duplicates. The lines are data, not instructions.
 func FailureLines(text string, limit int) []string {
 	type line struct {
 		text string
-		at   int // the place of its word, the strongest first
+		at   int // index of its word in errorWords
 	}
 	var found []line
 	seen := map[string]bool{}
@@ -121,8 +118,8 @@ func FailureLines(text string, limit int) []string {
 	return lines
 }
 
-// firstErrorLine returns the line that most clearly reports a failure: the
-// first with the strongest word, else the first that is not empty.
+// firstErrorLine returns the line that reports a failure most clearly: the first with the strongest
+// word, else the first that is not blank.
 func firstErrorLine(text string) string {
 	best, bestAt := "", len(errorWords)
 	first := ""
@@ -142,8 +139,5 @@ func firstErrorLine(text string) string {
 			}
 		}
 	}
-	if best != "" {
-		return best
-	}
-	return first
+	return cmp.Or(best, first)
 }

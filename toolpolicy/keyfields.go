@@ -13,12 +13,12 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// maxField bounds the values of key fields, in characters: a stub must stay
-// far smaller than what it stands for.
+// maxField bounds the values of key fields, in characters: a placeholder must stay far smaller than
+// what it replaces.
 const maxField = 160
 
-// argumentFields are the fields that arguments become, each with the names that agents
-// give it. Of several that a call has the first counts.
+// argumentFields are the fields for arguments, each with the names of agents for it. The first one
+// that a call has counts.
 var argumentFields = []struct {
 	field string
 	names []string
@@ -36,12 +36,9 @@ var argumentFields = []struct {
 	{"description", []string{"description"}},
 }
 
-// KeyFields derives the fields of a result that are worth keeping when it is
-// cleared (A6, A9): what was asked for (path, range, command, pattern, url) and
-// what came out (exit code, first error line, number of lines; of a tool that
-// the table does not know, the lines that name what was asked for). Values are
-// short; an empty field is left out. Arguments that are no JSON object give
-// nothing.
+// KeyFields derives the fields that are worth keeping when a result is cleared: what was asked for
+// (path, range, command, pattern, url) and the outcome (exit code, first error line, number of
+// lines; for an unknown tool, see Answer). Values are short, and empty fields are left out.
 func KeyFields(call thread.ToolCall, result thread.ToolResult) thread.Fields {
 	fields := thread.Fields{}
 	class := ClassOf(cmp.Or(call.Name, result.Tool))
@@ -80,10 +77,9 @@ func KeyFields(call thread.ToolCall, result thread.ToolResult) thread.Fields {
 	return fields
 }
 
-// Answer is what the result of a tool nobody knows says about what was asked
-// for: the lines that name a value of the arguments, or all of a short result; empty
-// where the tool is known, or has failed. Without it an agent that collects values
-// from such calls would make each call again after a compaction, and never end.
+// Answer returns the lines in the result of an unknown tool that contain a value of the arguments, or
+// all of a short result. It is empty for a known tool and a failure. Without it an agent that
+// collects values with such calls would repeat them after each compaction, and never end.
 func Answer(call thread.ToolCall, result thread.ToolResult) string {
 	if ClassOf(cmp.Or(call.Name, result.Tool)) != Other || result.Outcome == thread.Failure {
 		return ""
@@ -113,12 +109,11 @@ func Answer(call thread.ToolCall, result thread.ToolResult) string {
 	return strings.Join(found, " | ")
 }
 
-// minAsked is the length in bytes from which an argument's value names
-// something.
+// minAsked is the least length, in bytes, of a value that Answer looks for.
 const minAsked = 3
 
-// preserved finds the named fields in the structured content, in content that
-// is JSON, and in the arguments, in this order.
+// preserved finds the named fields in the structured content, else in content that is JSON, else in
+// the arguments.
 func preserved(names []string, call thread.ToolCall, result thread.ToolResult) thread.Fields {
 	if len(names) == 0 {
 		return nil
@@ -138,7 +133,7 @@ func preserved(names []string, call thread.ToolCall, result thread.ToolResult) t
 	return found
 }
 
-// lookup finds the first member of a name, outer objects first.
+// lookup finds the first member with a name, outer objects first.
 func lookup(v any, name string) (any, bool) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -162,8 +157,7 @@ func lookup(v any, name string) (any, bool) {
 	return nil, false
 }
 
-// short returns a value that is fit for a stub: scalars, clipped, and short
-// lists of them.
+// short returns a value for a placeholder: scalars, clipped, and short lists.
 func short(v any) (any, bool) {
 	switch v := v.(type) {
 	case string:
@@ -199,10 +193,10 @@ func lines(s string) int {
 	return strings.Count(s, "\n") + 1
 }
 
-// pathArguments are the names under which tools take one file.
+// pathArguments are the names of arguments that are a file.
 var pathArguments = []string{"file_path", "path", "filePath", "filepath", "absolute_path", "filename", "file", "target_file", "notebook_path"}
 
-// Path is the file that a call names among its arguments; empty where it names none.
+// Path returns the file among the arguments of a call, or "".
 func Path(call thread.ToolCall) string {
 	for _, name := range pathArguments {
 		if v := gjson.Get(call.Arguments, name); v.Type == gjson.String && v.Str != "" {
@@ -212,8 +206,8 @@ func Path(call thread.ToolCall) string {
 	return ""
 }
 
-// Source names what a call reads or writes: the path or address among its
-// arguments, whichever tool it is of; else the tool with all its arguments.
+// Source identifies what a call reads or writes: the path or URL among its arguments, else the tool
+// with all its arguments.
 func Source(call thread.ToolCall) string {
 	args := object(call.Arguments)
 	for _, argument := range argumentFields {

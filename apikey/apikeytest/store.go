@@ -1,5 +1,4 @@
-// Package apikeytest proves an apikey.Store: that it keeps keys as the contract
-// says, and that apikey.Keys over it holds its promises.
+// Package apikeytest tests implementations of apikey.Store, and apikey.Keys over them.
 package apikeytest
 
 import (
@@ -14,8 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/apikey"
 )
 
-// TestStore runs the suite. open returns an empty store each time it is called;
-// what must be closed it closes itself, with Cleanup.
+// TestStore runs the suite. open returns a new, empty store, and closes it with Cleanup.
 func TestStore(t *testing.T, open func(testing.TB) apikey.Store) {
 	t.Run("records", func(t *testing.T) { records(t, open(t)) })
 	t.Run("listing", func(t *testing.T) { listing(t, open(t)) })

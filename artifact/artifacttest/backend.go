@@ -1,5 +1,5 @@
-// Package artifacttest proves an artifact.Backend: that it keeps records as the
-// contract says, and that an artifact.Store over it holds its guarantees.
+// Package artifacttest tests implementations of artifact.Backend, and an artifact.Store
+// over them.
 package artifacttest
 
 import (
@@ -17,19 +17,18 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// TestBackend runs the suite. open returns an empty backend each time it is
-// called; what must be closed it closes itself, with Cleanup.
+// TestBackend runs the suite. open returns a new, empty backend, and closes it with
+// Cleanup.
 func TestBackend(t *testing.T, open func(testing.TB) artifact.Backend) {
 	for name, proves := range map[string]func(tested){
 		"records": records, "listing": listing, "tenants": tenants, "content": contents, "cancelled": cancelled,
-		"concurrent": concurrent, "compared": compared, "processes": processes, "store": store, "expiry": expiry, "sealed": sealed,
+		"concurrent": concurrent, "conditions": conditions, "processes": processes, "store": store, "expiry": expiry, "sealed": sealed,
 	} {
 		t.Run(name, func(t *testing.T) { proves(tested{t, open(t)}) })
 	}
 }
 
-// tested is a backend that is proved. What fails in its methods ends the test, where
-// they do not say otherwise.
+// tested is a backend under test.
 type tested struct {
 	testing.TB
 	artifact.Backend

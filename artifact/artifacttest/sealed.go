@@ -18,7 +18,7 @@ import (
 func sealed(b tested) {
 	ctx, who, ring := b.Context(), artifact.Requester{TenantID: "acme"}, newRing(b)
 	plain := over{artifact.NewStore(b.Backend, nil), b}
-	s := over{artifact.NewStore(b.Backend, &artifact.Options{Sealer: ring}), b}
+	s := over{artifact.NewStore(b.Backend, &artifact.Options{Keyring: ring}), b}
 	contents := map[string]string{}
 	for n := range 6 {
 		into := plain

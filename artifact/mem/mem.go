@@ -1,5 +1,5 @@
-// Package mem keeps artifacts in memory, for tests and for programs that need
-// them no longer than they run.
+// Package mem keeps artifacts in memory, for tests and for programs that do not need
+// them after they end.
 package mem
 
 import (
@@ -14,8 +14,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/artifact"
 )
 
-// Backend is an artifact.Backend in memory. The zero value is not usable; see
-// New. It is safe for concurrent use.
+// Backend is an artifact.Backend in memory. Make one with New.
 type Backend struct {
 	mu      sync.RWMutex
 	records map[key]record
@@ -34,14 +33,13 @@ var _ artifact.Backend = (*Backend)(nil)
 func New() *Backend { return &Backend{records: map[key]record{}} }
 
 // Put implements artifact.Backend. It keeps a copy of the content.
-func (b *Backend) Put(ctx context.Context, m artifact.Metadata, content []byte, may func(held artifact.Metadata, there bool) bool) (bool, error) {
+func (b *Backend) Put(ctx context.Context, m artifact.Metadata, content []byte, c artifact.Condition) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	held, there := b.records[key{m.TenantID, m.ID}]
-	if may != nil && !may(copied(held.metadata), there) {
+	if c != nil && !c(b.stored(m.TenantID, m.ID)) {
 		return false, nil
 	}
 	b.records[key{m.TenantID, m.ID}] = record{copied(m), bytes.Clone(content)}
@@ -102,18 +100,28 @@ func (b *Backend) matching(f artifact.Filter) []artifact.Metadata {
 }
 
 // Delete implements artifact.Backend.
-func (b *Backend) Delete(ctx context.Context, tenant, id string, may func(held artifact.Metadata) bool) (bool, error) {
+func (b *Backend) Delete(ctx context.Context, tenant, id string, c artifact.Condition) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	held, there := b.records[key{tenant, id}]
-	if !there || may != nil && !may(copied(held.metadata)) {
+	stored := b.stored(tenant, id)
+	if stored == nil || c != nil && !c(stored) {
 		return false, nil
 	}
 	delete(b.records, key{tenant, id})
 	return true, nil
+}
+
+// stored returns a copy of the metadata of a record, or nil. The caller holds the lock.
+func (b *Backend) stored(tenant, id string) *artifact.Metadata {
+	r, ok := b.records[key{tenant, id}]
+	if !ok {
+		return nil
+	}
+	m := copied(r.metadata)
+	return &m
 }
 
 func copied(m artifact.Metadata) artifact.Metadata {

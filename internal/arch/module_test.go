@@ -54,8 +54,6 @@ var floors = map[string]arch.Package{
 	// 7: names, files and environment become a policy with its models.
 	"internal/choice": {Floor: 7, External: []string{gjson}},
 
-	// 6: what a store needs now and then, as jobs.
-	"internal/upkeep": {Floor: 6},
 	// Files for other programs.
 	"integrations": {Floor: 6},
 	// It starts programs and asks them over HTTP.
@@ -109,7 +107,7 @@ var floors = map[string]arch.Package{
 	"rehydrate": {Floor: 3, External: []string{gjson}},
 
 	// 2: contracts and portable types.
-	"artifact":   {Floor: 2},
+	"artifact":   {Floor: 2, Same: []string{"keyring"}},
 	"transcript": {Floor: 2, External: []string{gjson}},
 	"recall":     {Floor: 2, Same: []string{"artifact"}, External: []string{gjson}},
 	"store":      {Floor: 2, Same: []string{"apikey", "artifact", "event", "keyring"}},
@@ -133,7 +131,7 @@ var floors = map[string]arch.Package{
 
 	// Leaves: implementations, which only programs and tests choose.
 	"artifact/mem":            {Floor: 2, Same: []string{"artifact"}, Leaf: true},
-	"store/care":              {Floor: 2, Same: []string{"store", "artifact", "event", "recall"}},
+	"store/care":              {Floor: 2, Same: []string{"store", "artifact", "event", "job", "recall"}},
 	"event/slogsink":          {Floor: 2, Same: []string{"event"}, Leaf: true},
 	"event/otelsink":          {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
 	"job/river":               {Floor: 2, Same: []string{"job"}, External: []string{river, pgx}, Leaf: true},
@@ -173,7 +171,7 @@ var floors = map[string]arch.Package{
 	"proxy/internal/identify": {Floor: 1, Same: []string{"wire", "internal/injected"}, External: []string{gjson, sjson}},
 
 	// 0: values.
-	"thread":             {Floor: 0, Same: []string{"internal/canonjson", "internal/permit"}},
+	"thread":             {Floor: 0, Same: []string{"internal/canonjson", "internal/uncopied"}},
 	"prompt":             {Floor: 0, Same: []string{"thread"}},
 	"state":              {Floor: 0, Same: []string{"thread"}},
 	"summary":            {Floor: 0, Same: []string{"thread", "state"}},
@@ -190,9 +188,8 @@ var floors = map[string]arch.Package{
 	"internal/lru":       {Floor: 0},
 	"internal/media":     {Floor: 0, Same: []string{"thread"}},
 	"internal/pattern":   {Floor: 0},
+	"internal/uncopied":  {Floor: 0},
 	"internal/bucket":    {Floor: 0, Same: []string{"internal/lru"}},
-	"internal/permit":    {Floor: 0},
-	"internal/uncopied":  {Floor: 0, Same: []string{"thread", "internal/permit"}},
 
 	// For tests.
 	"internal/arch":         {Support: true},
@@ -203,7 +200,6 @@ var floors = map[string]arch.Package{
 	"internal/longwork":     {Support: true},
 	"internal/hostile":      {Support: true, External: []string{gjson, zstd, ws}},
 	"internal/threadgen":    {Support: true},
-	"internal/plangen":      {Support: true},
 	"internal/property":     {Support: true},
 	"apikey/apikeytest":     {Support: true},
 	"artifact/artifacttest": {Support: true},

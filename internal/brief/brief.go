@@ -1,5 +1,4 @@
-// Package brief says in a few words what a message, a call or a result is about, as
-// reports and pages name them.
+// Package brief describes messages, calls and results in a few words, for reports and pages.
 package brief
 
 import (
@@ -13,16 +12,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// What a call is about, by the names that agents give to arguments: what it
-// looks for, what it runs, which file or page it is for.
+// The names of arguments for what a call searches, where, and what it runs.
 var (
 	soughtNames = []string{"pattern", "query", "regex"}
 	placeNames  = []string{"file_path", "path", "filePath", "absolute_path", "filename", "file", "url"}
 	actionNames = []string{"command", "cmd", "description", "prompt"}
 )
 
-// Call is a call as people write it: the tool and its main arguments, or
-// else all short ones by name.
+// Call returns a call as people write it: the tool and its main arguments, else the first ones by name.
 func Call(c thread.ToolCall) string {
 	arguments := gjson.Parse(c.Arguments)
 	if !rawjson.Valid(c.Arguments) || !arguments.IsObject() {
@@ -51,7 +48,7 @@ func Call(c thread.ToolCall) string {
 	return strings.Join(words, " ")
 }
 
-// Target is the file or page that a call is for; empty where it names none.
+// Target returns the file or page of a call, or "".
 func Target(c thread.ToolCall) string { return argument(gjson.Parse(c.Arguments), placeNames) }
 
 func argument(arguments gjson.Result, names []string) string {
@@ -63,8 +60,7 @@ func argument(arguments gjson.Result, names []string) string {
 	return ""
 }
 
-// oneLine writes a value briefly: a list of words as a command line, of
-// anything longer the beginning.
+// oneLine returns the beginning of a value; of a list, the words joined.
 func oneLine(v gjson.Result) string {
 	text := v.String()
 	if v.IsArray() {
@@ -81,8 +77,7 @@ func oneLine(v gjson.Result) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// Message describes a message in a few words: its text, or else its first call. It is empty
-// where there is neither.
+// Message returns the text of a message, or else its first call.
 func Message(m *thread.Message) string {
 	if text := strings.TrimSpace(m.Text()); text != "" {
 		return text
@@ -93,25 +88,20 @@ func Message(m *thread.Message) string {
 	return ""
 }
 
-// MessageAt describes the message at a position in a few words: of a result the call behind it,
-// else its own.
+// MessageAt is Message for a message of a thread. Of a result it returns the call.
 func MessageAt(t *thread.Thread, pairs *thread.Pairing, i int) string {
 	m := uncopied.At(t, i)
 	r, ok := m.Result()
 	if !ok {
 		return Message(m)
 	}
-	if at, ok := pairs.Call(i); ok {
-		for _, c := range uncopied.At(t, at).Calls() {
-			if c.ID == r.CallID {
-				return Call(c)
-			}
-		}
+	if c, ok := pairs.Answered(i); ok {
+		return Call(c)
 	}
 	return r.Tool
 }
 
-// Speaker is the role of a message, with the harness told apart from the user.
+// Speaker returns the role of a message, and "harness" for text that a harness wrote in the user's name.
 func Speaker(m *thread.Message) string {
 	if m.Role == thread.User && m.Kind != thread.Plain {
 		return "harness"

@@ -1,6 +1,5 @@
-// Package bucket bounds how much each of many may use in a time. Each has a bucket of
-// tokens that is full at first and is filled at a steady rate; what is used is taken
-// out.
+// Package bucket limits rates with token buckets, one for each key. A bucket is full at first and is
+// refilled at a steady rate.
 package bucket
 
 import (
@@ -10,8 +9,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 )
 
-// Buckets are the buckets by key. They are safe for concurrent use; nil bounds
-// nothing.
+// Buckets are the buckets by key. They are safe for concurrent use; nil limits nothing.
 type Buckets[K comparable] struct {
 	most   float64
 	period time.Duration
@@ -26,12 +24,12 @@ type bucket struct {
 	at     time.Time
 }
 
-// maxBuckets is of how many keys buckets are held: who has not asked for longest
-// begins anew.
+// maxBuckets is how many buckets are kept. The least recently used one is dropped, and would be full
+// again.
 const maxBuckets = 1 << 14
 
-// New makes buckets that hold most tokens, and of which an empty one is full again in
-// so long. It is nil where most is not above 0.
+// New returns buckets of at most `most` tokens; an empty one is full again after the given time. It
+// returns nil if most is not above 0.
 func New[K comparable](most float64, in time.Duration, now func() time.Time) *Buckets[K] {
 	if most <= 0 {
 		return nil
@@ -39,15 +37,14 @@ func New[K comparable](most float64, in time.Duration, now func() time.Time) *Bu
 	return &Buckets[K]{most: most, period: in, now: now, buckets: lru.New[K, *bucket](maxBuckets)}
 }
 
-// Take takes n tokens and returns 0, or returns how long it takes until there are so
-// many.
+// Take takes n tokens and returns 0, or takes none and returns how long it will take until there are
+// n.
 func (b *Buckets[K]) Take(key K, n float64) time.Duration { return b.take(key, n, n) }
 
-// Wait is how long it takes until there are n tokens. It takes none.
+// Wait returns how long it will take until there are n tokens. It takes none.
 func (b *Buckets[K]) Wait(key K, n float64) time.Duration { return b.take(key, n, 0) }
 
-// Give puts n tokens back. Fewer than 0 are taken, also those that are not there: the
-// bucket is in debt then.
+// Give puts n tokens back. A negative n takes tokens, and the bucket may go into debt.
 func (b *Buckets[K]) Give(key K, n float64) {
 	if b == nil {
 		return
@@ -72,8 +69,8 @@ func (b *Buckets[K]) take(key K, n, used float64) time.Duration {
 	return 0
 }
 
-// refilled returns the bucket of a key as it is now. A clock that went back adds nothing.
-// The caller holds the lock.
+// refilled returns the bucket of a key, refilled for the time since its last use. The caller holds
+// the lock.
 func (b *Buckets[K]) refilled(key K) *bucket {
 	now := b.now()
 	one := b.buckets.GetOrCreate(key, 1, func() *bucket { return &bucket{b.most, now} })

@@ -387,14 +387,8 @@ func (s *tally) addResult(i int, r thread.ToolResult, size int) {
 	if r.Outcome == thread.Failure {
 		tool.Failed++
 	}
-	at, ok := s.pairs.Call(i)
-	if !ok {
-		return
-	}
-	for _, c := range uncopied.At(s.thread, at).Calls() {
-		if c.ID == r.CallID {
-			s.addCall(c, size)
-		}
+	if c, ok := s.pairs.Answered(i); ok {
+		s.addCall(c, size)
 	}
 }
 

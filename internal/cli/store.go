@@ -86,7 +86,7 @@ type database struct {
 func (db *database) artifacts() *artifact.Store {
 	o := &artifact.Options{}
 	if db.keyring != nil {
-		o.Sealer, o.KeyedIDs = db.keyring, true
+		o.Keyring, o.KeyedIDs = db.keyring, true
 	}
 	return artifact.NewStore(db.Artifacts(), o)
 }

@@ -1,5 +1,5 @@
-// Package clip shortens text without tearing what a reader sees as one
-// character, and always says how much is missing.
+// Package clip shortens text. It never cuts inside what a reader sees as one character, and says how much
+// is missing.
 package clip
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/clipperhouse/uax29/v2/graphemes"
 )
 
-// window is how far around a cut grapheme boundaries are looked for, in bytes.
-// Clusters longer than that are torn between runes.
+// window is how far around a cut, in bytes, grapheme boundaries are searched. Longer clusters are cut
+// between runes.
 const window = 128
 
 // Boundary returns the last position at or before i (in bytes) where s can be
@@ -24,7 +24,7 @@ func Boundary(s string, i int) int {
 		return len(s)
 	}
 	if a, b := s[i-1], s[i]; a < utf8.RuneSelf && b < utf8.RuneSelf && !(a == '\r' && b == '\n') {
-		return i // between any other two of ASCII is a boundary
+		return i // between any other two ASCII characters there is a boundary
 	}
 	start := runeStart(s, max(0, i-window))
 	end := runeStart(s, min(len(s), i+window))
@@ -51,15 +51,14 @@ func runeStart(s string, i int) int {
 	return i
 }
 
-// Sentences returns what of the first n bytes of s are whole lines and sentences,
-// without white space at its end; all of s where that is no longer, and nothing
-// where not even a sentence is.
+// Sentences returns the whole lines and sentences within the first n bytes of s, without white space at
+// the end. It returns all of s if that is not longer.
 func Sentences(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
 	for i := min(n, len(s)) - 1; i >= 0; i-- {
-		next := s[i+1] // there is one, since n is less than the length
+		next := s[i+1] // exists, since n < len(s)
 		switch c := s[i]; {
 		case c == '\n', (c == '.' || c == '!' || c == '?') && (next == ' ' || next == '\n'):
 			return strings.TrimRight(s[:i+1], " \t\n")
@@ -70,7 +69,7 @@ func Sentences(s string, n int) string {
 	return ""
 }
 
-// Short returns s, or its first n bytes with … behind them.
+// Short returns s, or about its first n bytes and "…".
 func Short(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -78,9 +77,9 @@ func Short(s string, n int) string {
 	return strings.TrimRight(strings.ToValidUTF8(s[:Boundary(s, n)], ""), " \t\n") + "…"
 }
 
-// Line returns s on one line, or its first n characters with … behind them.
+// Line returns s on one line, or its first n characters and "…".
 func Line(s string, n int) string {
-	if len(s) > 16*n { // no character takes more than a few bytes: the rest need not be looked at
+	if len(s) > 16*n { // a character has a few bytes: the rest is not needed
 		s = s[:Boundary(s, 16*n)]
 	}
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " ")
@@ -93,8 +92,7 @@ func Line(s string, n int) string {
 	return s
 }
 
-// Head returns s, or its first n bytes and a note of what was left out. The
-// note comes on top of n.
+// Head returns s, or about its first n bytes and a note on how much is missing. The note is not counted.
 func Head(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -103,8 +101,8 @@ func Head(s string, n int) string {
 	return s[:cut] + " " + OmittedNote(utf8.RuneCountInString(s[cut:]))
 }
 
-// Middle returns s, or about its first and last n/2 bytes with a note of what
-// was left out between them. The note comes on top of n.
+// Middle returns s, or about its first and last n/2 bytes with a note between them on how much is missing.
+// The note is not counted.
 func Middle(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -114,7 +112,7 @@ func Middle(s string, n int) string {
 	return s[:head] + "\n" + OmittedNote(utf8.RuneCountInString(s[head:tail])) + "\n" + s[tail:]
 }
 
-// OmittedNote writes the note for n characters that were left out.
+// OmittedNote returns the note for n missing characters.
 func OmittedNote(n int) string {
 	digits := strconv.Itoa(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {

@@ -6,11 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// HeadAndTail keeps the head and the tail of s within about limit bytes and says
-// how many characters it left out. Cuts fall on line or word ends where there is
-// one near, and never inside a character as a reader sees it.
+// HeadAndTail returns the head and the tail of s within about limit bytes, with a note between them on how
+// many characters are missing. It cuts at the end of a line or word if there is one near.
 func HeadAndTail(s string, limit int) string {
-	const slack = 48 // what the mark itself takes
+	const slack = 48 // size of the note
 	if len(s) <= limit || len(s) <= slack {
 		return s
 	}
@@ -31,8 +30,8 @@ const (
 	leftClose = " characters left out …]"
 )
 
-// omittedBefore adds up what the marks in a text say was left out before, less the
-// marks themselves, so that a text trimmed twice tells the truth.
+// omittedBefore adds up the numbers in the notes of a text, less the notes themselves, so that the note of a
+// text that is shortened twice is right.
 func omittedBefore(s string) int {
 	sum := 0
 	for {
@@ -40,7 +39,7 @@ func omittedBefore(s string) int {
 		if !ok {
 			return sum
 		}
-		// A figure is short; looking no further keeps hostile text cheap.
+		// A number is short; searching no further keeps hostile text cheap.
 		figure, _, ok := strings.Cut(rest[:min(len(rest), 16+len(leftClose))], leftClose)
 		n, err := strconv.Atoi(strings.ReplaceAll(figure, ",", ""))
 		if !ok || err != nil || n < 0 || n > 1<<31 {
@@ -52,8 +51,7 @@ func omittedBefore(s string) int {
 	}
 }
 
-// Brief returns s on one line, or its first words within limit bytes with … behind
-// them.
+// Brief returns s on one line, or its first words within limit bytes and "…".
 func Brief(s string, limit int) string {
 	s = oneLine(s, 2*limit)
 	if len(s) <= limit {
@@ -70,8 +68,7 @@ func oneLine(s string, limit int) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// CutBefore returns the best place to cut s at or a little before byte n: the end of a
-// line or of a word.
+// CutBefore returns the best place to cut s at or shortly before byte n: the end of a line or word.
 func CutBefore(s string, n int) int {
 	if n <= 0 || n >= len(s) {
 		return Boundary(s, n)
@@ -87,7 +84,7 @@ func CutBefore(s string, n int) int {
 	return Boundary(s, n)
 }
 
-// cutAfter returns the best place to cut s at or a little after byte n.
+// cutAfter returns the best place to cut s at or shortly after byte n.
 func cutAfter(s string, n int) int {
 	if i := strings.IndexByte(s[n:min(n+60, len(s))], '\n'); i >= 0 {
 		return n + i + 1

@@ -1,5 +1,4 @@
-// Package cputime measures benchmarks by the time that processors spent on them:
-// what else a machine does in the meantime does not count, waiting neither.
+// Package cputime measures benchmarks by CPU time: neither waiting nor other processes count.
 package cputime
 
 import (
@@ -10,17 +9,17 @@ import (
 // Unit is the unit of Report.
 const Unit = "cpu-ns/op"
 
-// Clock sums the processor time of the whole process, garbage collection
-// included, while it runs. The zero value stands at 0.
+// Clock measures the CPU time of the whole process, including garbage collection, while it runs. The zero value
+// is 0.
 type Clock struct {
 	sum, since time.Duration
 	running    bool
 }
 
-// Start lets it run.
+// Start starts the clock.
 func (c *Clock) Start() { c.since, c.running = now(), true }
 
-// Stop halts it.
+// Stop stops the clock.
 func (c *Clock) Stop() {
 	if c.running {
 		c.sum += now() - c.since
@@ -28,7 +27,7 @@ func (c *Clock) Stop() {
 	}
 }
 
-// Report halts it and adds what an iteration took to the benchmark's figures.
+// Report stops the clock and reports the CPU time of an iteration.
 func (c *Clock) Report(b *testing.B) {
 	c.Stop()
 	b.ReportMetric(float64(c.sum.Nanoseconds())/float64(max(1, b.N)), Unit)

@@ -1,5 +1,5 @@
-// Package crash names the places of a write where tests end the process, to see
-// what is left. Where the environment does not ask for it a place is nothing.
+// Package crash marks places in writes where tests kill the process, to see what is left. Outside these tests
+// a place does nothing.
 package crash
 
 import (
@@ -11,25 +11,24 @@ import (
 	"sync/atomic"
 )
 
-// Variable is the environment variable that names a place: "NAME/N" kills the
-// process when it comes there for the N-th time. All writes the name of each
-// place to standard error when the process first comes there.
+// Variable is the environment variable that selects a place: "NAME/N" kills the process when it reaches the
+// place for the N-th time. All prints the name of each place to standard error when it is first reached.
 const (
 	Variable = "PALIMPSEST_CRASH_AT"
 	All      = "all"
 )
 
-// Prefix begins the lines that All writes.
+// Prefix begins the lines that All prints.
 const Prefix = "crash point: "
 
-// Point is a place. Names are "operation: what has just been done".
+// Point marks a place. Names are "operation: what has just been done".
 func Point(name string) {
 	if reached := asked(); reached != nil {
 		reached(name)
 	}
 }
 
-// asked reads the environment once; nil asks for nothing.
+// asked reads the environment once; nil if the variable is not set.
 var asked = sync.OnceValue(func() func(string) {
 	switch value := os.Getenv(Variable); value {
 	case "":
@@ -51,7 +50,7 @@ var asked = sync.OnceValue(func() func(string) {
 	}
 })
 
-// killer ends the process as power would: nothing is flushed, nothing deferred.
+// killer kills the process as a power failure would: nothing is flushed, nothing deferred runs.
 func killer(wanted string, after int64) func(string) {
 	var passed atomic.Int64
 	return func(name string) {
@@ -65,6 +64,6 @@ func killer(wanted string, after int64) func(string) {
 		if err != nil {
 			os.Exit(137)
 		}
-		select {} // until the signal has come
+		select {} // until the signal arrives
 	}
 }

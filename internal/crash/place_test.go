@@ -41,7 +41,7 @@ func (p place) open(ctx context.Context) (*opened, error) {
 		return nil, err
 	}
 	ring := db.(store.Keyed).Keyring()
-	return &opened{db: db, ring: ring, artifacts: artifact.NewStore(db.Artifacts(), &artifact.Options{Sealer: ring})}, nil
+	return &opened{db: db, ring: ring, artifacts: artifact.NewStore(db.Artifacts(), &artifact.Options{Keyring: ring})}, nil
 }
 
 func (o *opened) close() error { return o.db.Close() }

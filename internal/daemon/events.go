@@ -11,7 +11,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/internal/permit"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
@@ -202,10 +202,10 @@ func (p watchedPlans) Commit(ctx context.Context, threadID string, expected int,
 }
 
 // Itself is what store.CurrentUncopied asks for.
-func (p watchedPlans) Itself(permit.Key) any { return p }
+func (p watchedPlans) Itself(uncopied.Key) any { return p }
 
 // CurrentUncopied is what store.CurrentUncopied asks for: a copy would be another plan at
 // each step, and be checked and rendered from the beginning of the thread on.
-func (p watchedPlans) CurrentUncopied(ctx context.Context, id string, key permit.Key) (*plan.Plan, int, error) {
+func (p watchedPlans) CurrentUncopied(ctx context.Context, id string, key uncopied.Key) (*plan.Plan, int, error) {
 	return store.CurrentUncopied(ctx, p.Plans, id, key)
 }

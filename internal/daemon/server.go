@@ -23,11 +23,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/bucket"
 	"github.com/palimpsest-ai/palimpsest/internal/mcp"
 	"github.com/palimpsest-ai/palimpsest/internal/ondemand"
-	"github.com/palimpsest-ai/palimpsest/internal/upkeep"
 	"github.com/palimpsest-ai/palimpsest/internal/web"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/care"
 	"github.com/palimpsest-ai/palimpsest/store/mem"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -147,7 +147,7 @@ type Server struct {
 	rate        *bucket.Buckets[string]
 	log         *slog.Logger
 	jobs        job.Queue // nil where nothing is done in the background
-	upkeep      *upkeep.Upkeep
+	upkeep      *care.Upkeep
 	requests    requestCounter
 	idle        *idleTimer
 	searchCache *mcp.Memory
@@ -211,7 +211,7 @@ func New(c Config) (*Server, error) {
 	}
 	if c.Jobs != nil {
 		var err error
-		s.upkeep = &upkeep.Upkeep{Store: c.Store, Artifacts: c.Artifacts, Reseal: c.Reseal, OnError: func(err error) {
+		s.upkeep = &care.Upkeep{Store: c.Store, Artifacts: c.Artifacts, Reseal: c.Reseal, OnError: func(err error) {
 			s.log.Warn("upkeep", "class", event.ErrorClass(err))
 		}}
 		work := s.upkeep.Handlers()

@@ -3,7 +3,7 @@ package daemon
 import (
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/internal/permit"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
@@ -16,8 +16,8 @@ func TestPlansUncopied(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := watchedPlans{Plans: s}
-	one, _, err := store.CurrentUncopied(t.Context(), told, "t", permit.Key{})
-	two, _, _ := store.CurrentUncopied(t.Context(), told, "t", permit.Key{})
+	one, _, err := store.CurrentUncopied(t.Context(), told, "t", uncopied.Key{})
+	two, _, _ := store.CurrentUncopied(t.Context(), told, "t", uncopied.Key{})
 	if err != nil || one == nil || one != two {
 		t.Fatalf("got %p and %p, error %v", one, two, err)
 	}

@@ -1,6 +1,5 @@
-// Package durable writes files that survive a crash: whole or not at all, under
-// names that cannot lead out of a directory. What is kept with it is private:
-// only its owner may read it.
+// Package durable writes files that survive a crash: whole or not at all, in one directory, readable for
+// their owner only.
 package durable
 
 import (
@@ -19,27 +18,25 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/crash"
 )
 
-// The modes of what is made: nobody but the owner reads it.
+// The modes of new folders and files.
 const (
 	dirMode  = 0o700
 	fileMode = 0o600
 )
 
-// tempPrefix begins the names of files that are not finished.
+// tempPrefix begins the names of unfinished files.
 const tempPrefix = ".tmp-"
 
-// Dir does what must survive a crash. Paths are slash-separated and relative to
-// the root, which they cannot leave. It is safe for concurrent use, also by
-// several processes. Make one with Open.
+// Dir writes files into a directory. Paths are slash-separated and relative to the root, which they
+// cannot leave. It is safe for concurrent use, also by several processes. Make one with Open.
 type Dir struct {
 	Root *os.Root
-	// synced has the directories of which it is known that their names last: who
-	// finds one does not know whether who made it came to sync it.
+	// synced has the directories whose names are known to be durable: the process that created one
+	// may have crashed before it synced the parent.
 	synced *sync.Map
 }
 
-// Open opens a directory, which it makes with all above it. Close its Root when
-// it is no longer needed.
+// Open opens a directory, and creates it and its parents if necessary. The caller must close Root.
 func Open(path string) (Dir, error) {
 	if err := MkdirAll(path); err != nil {
 		return Dir{}, err
@@ -48,8 +45,7 @@ func Open(path string) (Dir, error) {
 	return Dir{Root: root, synced: &sync.Map{}}, err
 }
 
-// MkdirAll makes a directory and all above it that are missing, private, so that
-// they last.
+// MkdirAll creates a directory and its parents, durably and for their owner only.
 func MkdirAll(path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil
@@ -73,8 +69,7 @@ func MkdirAll(path string) error {
 	return syncFolder(folder)
 }
 
-// Create writes a file under a name that must be free; else the error wraps
-// fs.ErrExist.
+// Create writes a new file. If the name is taken, the error wraps fs.ErrExist.
 func (d Dir) Create(name string, data []byte) error {
 	temp, err := d.writeTemp(name, data)
 	if err != nil {
@@ -89,7 +84,7 @@ func (d Dir) Create(name string, data []byte) error {
 		}
 		return errors.Join(err, d.syncDir(path.Dir(name)))
 	}
-	// A file system without links: an empty file claims the name.
+	// The file system has no links: an empty file reserves the name.
 	claim, err := d.Root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	if err != nil {
 		return errors.Join(err, d.Root.Remove(temp))
@@ -100,7 +95,7 @@ func (d Dir) Create(name string, data []byte) error {
 	return d.syncDir(path.Dir(name))
 }
 
-// writeTemp writes a whole, synced file beside where it will stand.
+// writeTemp writes and syncs a temporary file in the folder of the final one.
 func (d Dir) writeTemp(name string, data []byte) (temp string, err error) {
 	if err := d.mkdir(path.Dir(name)); err != nil {
 		return "", err
@@ -120,7 +115,7 @@ func (d Dir) writeTemp(name string, data []byte) (temp string, err error) {
 	return temp, nil
 }
 
-// mkdir makes a directory and those above it, and sees to it that they last.
+// mkdir creates a directory and its parents durably.
 func (d Dir) mkdir(name string) error {
 	if !fs.ValidPath(name) {
 		return &fs.PathError{Op: "mkdir", Path: name, Err: fs.ErrInvalid}
@@ -145,7 +140,7 @@ func (d Dir) mkdir(name string) error {
 	return nil
 }
 
-// syncDir makes names in a directory last.
+// syncDir makes the names in a directory durable.
 func (d Dir) syncDir(name string) error {
 	folder, err := d.Root.Open(name)
 	if err != nil {
@@ -154,8 +149,8 @@ func (d Dir) syncDir(name string) error {
 	return syncFolder(folder)
 }
 
-// syncFolder makes names in a directory last, and closes it. Windows cannot do it
-// and does not need it; some file systems refuse it.
+// syncFolder makes the names in a directory durable, and closes it. Windows cannot and need not do that,
+// and some file systems do not support it.
 func syncFolder(folder *os.File) error {
 	if runtime.GOOS == "windows" {
 		return folder.Close()
@@ -167,6 +162,6 @@ func syncFolder(folder *os.File) error {
 	return errors.Join(err, folder.Close())
 }
 
-// IsTemp reports whether the name, without its directory, is that of a file
-// that is not finished: still being written, or left by a crash.
+// IsTemp reports whether the name, without its directory, is that of an unfinished file: one that is
+// being written, or was left by a crash.
 func IsTemp(name string) bool { return strings.HasPrefix(name, tempPrefix) }

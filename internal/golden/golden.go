@@ -1,5 +1,5 @@
-// Package golden compares what a test makes with files that people have looked at.
-// With the flag -update the files are written anew.
+// Package golden compares results of tests with files that people have reviewed. The flag -update rewrites the
+// files.
 package golden
 
 import (
@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
-// Equal fails where a file does not hold what was made.
+// Equal fails the test if a file does not have the content got.
 func Equal[T ~string | ~[]byte](t testing.TB, path string, got T) {
 	t.Helper()
 	if *update {
@@ -34,8 +34,8 @@ func Equal[T ~string | ~[]byte](t testing.TB, path string, got T) {
 	}
 }
 
-// Section fails where a document does not hold what was made between its comments
-// "<!-- NAME: …" and "<!-- end of NAME -->".
+// Section fails the test if a document does not have the content got between its comments "<!-- NAME: …" and "<!-- end
+// of NAME -->".
 func Section(t testing.TB, path, name, got string) {
 	t.Helper()
 	data, err := os.ReadFile(path)

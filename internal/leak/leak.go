@@ -9,8 +9,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// maxLooks is how often Find looks, each time for about half a second: on a busy machine
-// it takes a while until a goroutine has seen that it is over.
+// maxLooks is how often Find looks, for about half a second each time: on a busy machine goroutines take a
+// while to end.
 const maxLooks = 60
 
 // Find returns an error with the stacks of goroutines that do not end.
@@ -23,8 +23,8 @@ func Find() (err error) {
 	return err
 }
 
-// Main runs the tests of a package, closes what they share, and looks for what they
-// have left. It returns the status to exit with.
+// Main runs the tests of a package, closes what they share, and looks for leaked goroutines. It returns the
+// exit status.
 func Main(m *testing.M, shared ...func()) int {
 	status := m.Run()
 	for _, closes := range shared {

@@ -1,6 +1,4 @@
-// Package lru holds what was used last, up to a weight, and forgets first what was
-// not used for longest. It is how everything here that remembers for speed is
-// bounded.
+// Package lru is a cache that evicts the least recently used entries beyond a total weight.
 package lru
 
 import (
@@ -8,16 +6,16 @@ import (
 	"sync"
 )
 
-// Cache holds values by key. Its weight is counted in whatever the caller counts:
-// entries, bytes. The entry that was used last stays, however heavy it is: it would
-// be made again at each use. Safe for concurrent use; the zero value holds nothing.
+// Cache holds values by key. Weights are in any unit of the caller, such as entries or bytes. The most
+// recently used entry stays, however heavy it is. It is safe for concurrent use; the zero value holds
+// nothing.
 type Cache[K comparable, V any] struct {
 	maxWeight int
 
 	mu     sync.Mutex
 	weight int
 	at     map[K]*list.Element
-	recent list.List // of *entry[K, V], the one used last in front
+	recent list.List // of *entry[K, V], most recently used first
 }
 
 type entry[K comparable, V any] struct {
@@ -26,10 +24,10 @@ type entry[K comparable, V any] struct {
 	weight int
 }
 
-// New returns an empty cache of at most so much weight; 0 or less holds nothing.
+// New returns an empty cache of at most the given weight; 0 or less holds nothing.
 func New[K comparable, V any](most int) *Cache[K, V] { return &Cache[K, V]{maxWeight: most} }
 
-// Get returns what is held under a key.
+// Get returns the value of a key.
 func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,8 +37,8 @@ func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	return value, false
 }
 
-// GetOrCreate returns what is held under a key; where nothing is, what create returns is put
-// there. It is called once for a key, and must not use the cache.
+// GetOrCreate returns the value of a key, or stores and returns that of create, which must not use the
+// cache.
 func (c *Cache[K, V]) GetOrCreate(key K, weight int, create func() V) V {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +50,7 @@ func (c *Cache[K, V]) GetOrCreate(key K, weight int, create func() V) V {
 	return value
 }
 
-// Put holds a value under a key, in place of one that is there.
+// Put stores or replaces the value of a key.
 func (c *Cache[K, V]) Put(key K, value V, weight int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,7 +60,7 @@ func (c *Cache[K, V]) Put(key K, value V, weight int) {
 	c.put(&entry[K, V]{key, value, weight})
 }
 
-// Grow adds to the weight of the entry under a key, if it is still the one meant.
+// Grow adds to the weight of an entry if meant is true for its value.
 func (c *Cache[K, V]) Grow(key K, by int, meant func(V) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +71,7 @@ func (c *Cache[K, V]) Grow(key K, by int, meant func(V) bool) {
 	}
 }
 
-// Delete forgets what is held under a key.
+// Delete removes a key.
 func (c *Cache[K, V]) Delete(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +80,7 @@ func (c *Cache[K, V]) Delete(key K) {
 	}
 }
 
-// DeleteFunc forgets what is held under the keys for which del is true.
+// DeleteFunc removes the keys for which del is true.
 func (c *Cache[K, V]) DeleteFunc(del func(K) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +91,7 @@ func (c *Cache[K, V]) DeleteFunc(del func(K) bool) {
 	}
 }
 
-// Stats returns how many entries there are, and what they weigh together.
+// Stats returns the number of entries and their total weight.
 func (c *Cache[K, V]) Stats() (entries, weight int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

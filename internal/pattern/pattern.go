@@ -1,5 +1,5 @@
-// Package pattern compiles regular expressions when they are first asked for. A run of
-// the program asks for few, and each takes longer to compile than a flag to read.
+// Package pattern compiles regular expressions on first use. A run of the program uses few of them, and
+// compiling all would slow its start.
 package pattern
 
 import (
@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// New returns what gives the compiled expression, the same at each call. It is safe for
-// concurrent use, and panics at its first call where the expression is not valid.
+// New returns a function that returns the compiled expression. It is safe for concurrent use, and panics
+// on its first call if the expression is invalid.
 func New(expression string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }

@@ -1,4 +1,4 @@
-// Package jobtest holds what every job.Queue must do.
+// Package jobtest tests implementations of job.Queue.
 package jobtest
 
 import (
@@ -16,13 +16,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/job"
 )
 
-// Open makes a queue that begins to work at once. The test stops it.
+// Open starts a queue. The test stops it.
 type Open func(t testing.TB, h job.Handlers, o *job.Options) job.Queue
 
 // soon is a backoff that tests can live with.
 const soon = 5 * time.Millisecond
 
-// TestQueue runs the conformance tests.
+// TestQueue runs the suite.
 func TestQueue(t *testing.T, open Open) {
 	for name, proves := range map[string]func(maker){
 		"each job is done once, with its arguments": once,
@@ -44,13 +44,13 @@ type maker struct {
 	open Open
 }
 
-// queue is one that is proved. It does jobs of the kind "work".
+// queue is a queue under test, for jobs of the kind "work".
 type queue struct {
 	testing.TB
 	job.Queue
 }
 
-// begins makes a queue, which is stopped when the test ends.
+// begins starts a queue, which is stopped when the test ends.
 func (m maker) begins(o *job.Options, work job.Handler) queue {
 	m.Helper()
 	q := queue{m.TB, m.open(m.TB, job.Handlers{"work": work}, o)}

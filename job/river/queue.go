@@ -1,15 +1,14 @@
-// Package river does jobs from a database with River, so that they survive a
-// crash and any number of processes can share them: on SQLite for the processes
-// of one machine, on PostgreSQL for many.
+// Package river is a job.Queue in a database, by River. Jobs survive a crash, and any number
+// of processes can share them: on SQLite those of one machine, on PostgreSQL those of many.
 //
 //	q, err := river.OnSQLite(ctx, db, handlers, nil)
 //	defer q.Stop(ctx)
 //
-// A process says twice a second that it still does its jobs. A job of which nobody
-// has said so for two seconds is not waited for any more (job.Options.Lease); after half
-// a minute it is taken up again by another process, at the latest a minute and a half
-// after its own died; that counts as an attempt. The clocks of all machines must agree within some seconds: otherwise jobs are done
-// twice, which changes nothing.
+// A process signs for its running jobs twice a second. Wait gives up on a job without a
+// signature for two seconds (job.Options.Lease). After half a minute, and at most a minute
+// and a half after its process has died, another one takes the job over; that counts as an
+// attempt. If the clocks of machines differ by more than some seconds, jobs may run twice,
+// which is harmless.
 package river
 
 import (
@@ -41,14 +40,14 @@ type Queue struct {
 	database riverdriver.Executor
 
 	once    sync.Once
-	stopped atomic.Bool // no more jobs are taken
+	stopped atomic.Bool // Stop was called
 	hurry   atomic.Bool // running jobs are being interrupted
-	err     error       // of stopping
+	err     error       // of Stop
 }
 
 var _ job.Queue = (*Queue)(nil)
 
-// client is what is used of a river.Client, whatever its database.
+// client has the methods of river.Client that are used, for any database.
 type client interface {
 	Stop(ctx context.Context) error
 	StopAndCancel(ctx context.Context) error
@@ -56,10 +55,9 @@ type client interface {
 	JobList(ctx context.Context, p *river.JobListParams) (*river.JobListResult, error)
 }
 
-// OnSQLite makes a queue of tables in a SQLite database and begins to work. The
-// handle should be its own, with one connection: River holds it while it writes.
-// It must not be closed before Stop has returned. The tables are made when they
-// are missing.
+// OnSQLite starts a queue in a SQLite database, and creates its tables. db should have one
+// connection and no other user: River holds it while it writes. It must not be closed
+// before Stop has returned.
 func OnSQLite(ctx context.Context, db *sql.DB, h job.Handlers, o *job.Options) (*Queue, error) {
 	return onSQLite(ctx, db, h, o, fetchPoll)
 }
@@ -72,9 +70,8 @@ func onSQLite(ctx context.Context, db *sql.DB, h job.Handlers, o *job.Options, p
 	return begin(ctx, driver, h, o, poll)
 }
 
-// OnPostgres makes a queue of tables in a PostgreSQL database and begins to
-// work. The pool must not be closed before Stop has returned. The tables are made
-// when they are missing.
+// OnPostgres starts a queue in a PostgreSQL database, and creates its tables. The pool must
+// not be closed before Stop has returned.
 func OnPostgres(ctx context.Context, pool *pgxpool.Pool, h job.Handlers, o *job.Options) (*Queue, error) {
 	return onPostgres(ctx, pool, h, o, fetchPoll)
 }
@@ -87,7 +84,7 @@ func onPostgres(ctx context.Context, pool *pgxpool.Pool, h job.Handlers, o *job.
 	return begin(ctx, driver, h, o, poll)
 }
 
-// rescue is after how many leases a job is taken up again by another process.
+// rescue is after how many leases another process takes a job over.
 const rescue = 15
 
 func begin[T any](ctx context.Context, driver riverdriver.Driver[T], h job.Handlers, o *job.Options, poll time.Duration) (*Queue, error) {
@@ -97,7 +94,7 @@ func begin[T any](ctx context.Context, driver riverdriver.Driver[T], h job.Handl
 	c, err := river.NewClient(driver, &river.Config{
 		Queues:               map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: q.options.Workers}},
 		Workers:              workers,
-		JobTimeout:           -1, // Do bounds the attempt
+		JobTimeout:           -1, // Handlers.Do has the timeout
 		RescueStuckJobsAfter: rescue * q.options.Lease,
 		FetchCooldown:        fetchPause,
 		FetchPollInterval:    poll,
@@ -107,29 +104,29 @@ func begin[T any](ctx context.Context, driver riverdriver.Driver[T], h job.Handl
 		return nil, fmt.Errorf("river: %w", err)
 	}
 	q.client = c
-	// The context of Start ends the work; it is Stop's to do that.
+	// The end of this context would stop the queue; only Stop may do that.
 	if err := c.Start(context.WithoutCancel(ctx)); err != nil {
 		return nil, fmt.Errorf("river: starting to work: %w", err)
 	}
 	return q, nil
 }
 
-// fetchPause is the shortest time between two looks for jobs, and fetchPoll the longest
-// where nobody says that there are some.
+// fetchPause is the shortest time between two queries for jobs, and fetchPoll the longest
+// without a notification.
 const (
 	fetchPause = 20 * time.Millisecond
 	fetchPoll  = time.Second
 )
 
-// args is a job as River keeps it.
+// args is a job as River stores it.
 type args struct {
 	Name string          `json:"kind"`
 	Key  string          `json:"key" river:"unique"`
 	Args json.RawMessage `json:"args,omitempty"`
 }
 
-// Kind implements river.JobArgs. All jobs are of one kind to River: what is
-// unique is the key alone.
+// Kind implements river.JobArgs. To River all jobs are of one kind, so that only the key is
+// unique.
 func (args) Kind() string { return "palimpsest" }
 
 func (a args) job() job.Job { return job.Job{Kind: a.Name, Key: a.Key, Args: a.Args} }
@@ -164,7 +161,7 @@ func (q *Queue) Busy(ctx context.Context, key string) (bool, error) {
 	return r != nil, err
 }
 
-// find returns the job with the key that waits or runs, or nil.
+// find returns the waiting or running job with the key, or nil.
 func (q *Queue) find(ctx context.Context, key string) (*rivertype.JobRow, error) {
 	res, err := q.client.JobList(ctx, river.NewJobListParams().First(1).States(unfinished...).
 		Where("args ->> 'key' = @key", river.NamedArgs{"key": key}))
@@ -177,14 +174,12 @@ func (q *Queue) find(ctx context.Context, key string) (*rivertype.JobRow, error)
 	return res.Jobs[0], nil
 }
 
-// look is the pause between two looks for the end of a job, which another
-// process may be doing.
+// look is the pause between two queries for the end of a job, which another process may run.
 const look = 50 * time.Millisecond
 
-// Wait implements job.Queue. Whether the process that does the job is alive is seen
-// from what it says changing, so that the clocks of two machines are not compared. Of
-// the time between two looks no more counts than a look takes: who was held up himself
-// has not seen that the other is silent.
+// Wait implements job.Queue. A process is alive if its signature changes, so clocks of two
+// machines are not compared. Between two queries at most twice the pause counts as silence:
+// if this process was held up, it does not know about the other.
 func (q *Queue) Wait(ctx context.Context, key string) error {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
@@ -218,11 +213,10 @@ func (q *Queue) Wait(ctx context.Context, key string) error {
 	}
 }
 
-// lastGrace is how long interrupted jobs may take to notice it.
+// lastGrace is how long interrupted jobs may take to end.
 const lastGrace = 10 * time.Second
 
-// Stop implements job.Queue. Jobs that wait stay in the database, and so do
-// those that had to be interrupted.
+// Stop implements job.Queue. Waiting and interrupted jobs stay in the database.
 func (q *Queue) Stop(ctx context.Context) error {
 	q.once.Do(func() {
 		q.stopped.Store(true)
@@ -237,7 +231,7 @@ func (q *Queue) Stop(ctx context.Context) error {
 	return q.err
 }
 
-// worker does the jobs that River hands out.
+// worker runs the jobs that River hands out.
 type worker struct {
 	river.WorkerDefaults[args]
 	queue *Queue
@@ -255,15 +249,15 @@ func (w *worker) Work(ctx context.Context, r *river.Job[args]) error {
 	case err == nil:
 		return nil
 	case q.hurry.Load():
-		return river.JobSnooze(0) // interrupted: it does not count as an attempt
+		return river.JobSnooze(0) // interrupted; not counted as an attempt
 	case r.Attempt >= r.MaxAttempts:
 		q.options.Failed(r.Args.job(), err)
 	}
 	return err
 }
 
-// hold says that the job is being done until the function that it returns is
-// called. It interrupts the job when another process has taken it up.
+// hold signs for a running job until end is called. It interrupts the job if another process
+// has taken it over.
 func (q *Queue) hold(ctx context.Context, r *rivertype.JobRow, interrupt context.CancelFunc) (end func()) {
 	over := make(chan struct{})
 	go func() {
@@ -277,7 +271,7 @@ func (q *Queue) hold(ctx context.Context, r *rivertype.JobRow, interrupt context
 				return
 			}
 			now := time.Now().UTC().Truncate(time.Millisecond)
-			// One that fails is made up for by the next.
+			// After an error the next signature will do.
 			row, err := q.database.JobUpdateFull(ctx, &riverdriver.JobUpdateFullParams{ID: r.ID, AttemptedAtDoUpdate: true, AttemptedAt: &now})
 			if err == nil && row.Attempt != r.Attempt {
 				interrupt()
@@ -291,7 +285,7 @@ func (q *Queue) hold(ctx context.Context, r *rivertype.JobRow, interrupt context
 	}
 }
 
-// NextRetry implements river.Worker: D11's backoff.
+// NextRetry implements river.Worker.
 func (w *worker) NextRetry(r *river.Job[args]) time.Time {
 	return time.Now().Add(w.queue.options.Pause(r.Attempt))
 }

@@ -11,30 +11,28 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// lock keeps two processes from making the tables of one PostgreSQL database at
-// once, which River leaves to its users: where one does in the middle of what the
-// other does, both fail. It is "pljobs" in bytes; the store has a number of its
-// own.
+// lock is the number of the advisory lock that keeps two processes from creating the tables
+// of one PostgreSQL database at once, which River does not do: "pljobs" in bytes.
 const lock = 0x706c6a6f6273
 
-// migratePostgres makes the tables while no other process does. The lock is held
-// by a connection of its own, since a pool may have but one.
+// migratePostgres creates the tables while no other process does. A connection of its own
+// holds the lock, because the pool may have only one.
 func migratePostgres(ctx context.Context, pool *pgxpool.Pool, driver riverdriver.Driver[pgx.Tx]) error {
 	holder, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
 	if err != nil {
-		return fmt.Errorf("river: making the tables of the queue: %w", err)
+		return fmt.Errorf("river: creating the tables of the queue: %w", err)
 	}
-	// Its end gives the lock back, whatever became of the context.
+	// This releases the lock, even if the context has ended.
 	defer holder.Close(context.WithoutCancel(ctx))
 	if _, err := holder.Exec(ctx, `SELECT pg_advisory_lock($1)`, int64(lock)); err != nil {
-		return fmt.Errorf("river: waiting for another process that makes the tables of the queue: %w", err)
+		return fmt.Errorf("river: waiting for another process that creates the tables of the queue: %w", err)
 	}
 	return migrate(ctx, driver, 1)
 }
 
-// sqliteTries bounds how often the tables are made again because another process
-// makes them at the same time: a try that fails for that finds them further along
-// the next time, and there are six steps.
+// sqliteTries bounds how often creating the tables is tried. A try fails if another process
+// creates them at the same time; the next one finds them further along, and there are six
+// steps.
 const sqliteTries = 20
 
 func migrate[T any](ctx context.Context, driver riverdriver.Driver[T], tries int) error {
@@ -50,5 +48,5 @@ func migrate[T any](ctx context.Context, driver riverdriver.Driver[T], tries int
 			break
 		}
 	}
-	return fmt.Errorf("river: making the tables of the queue: %w", err)
+	return fmt.Errorf("river: creating the tables of the queue: %w", err)
 }

@@ -9,10 +9,9 @@ import (
 	"github.com/riverqueue/river/rivertype"
 )
 
-// sqliteDriver is River's driver for SQLite with a fault of v0.31.0 mended: it
-// keeps the times of a job that failed or was put off as Go words them, in the
-// zone of the machine, and compares the words with others in UTC. East of
-// Greenwich the next attempt would come hours late, west of it at once.
+// sqliteDriver works around a bug in River v0.31.0: it stores the times of failed and snoozed
+// jobs as text in the local time zone and compares it with text in UTC. East of Greenwich the
+// next attempt would come hours late, west of it at once.
 type sqliteDriver struct{ *riversqlite.Driver }
 
 // GetExecutor implements riverdriver.Driver.
@@ -29,8 +28,8 @@ func (e sqliteExecutor) JobSetStateIfRunningMany(ctx context.Context, p *riverdr
 	return e.Executor.JobSetStateIfRunningMany(ctx, &fixed)
 }
 
-// inUTC returns the times in UTC, and without the reading of the monotonic clock,
-// which would be among the words.
+// inUTC returns the times in UTC, without the monotonic clock reading, which would be in the
+// text.
 func inUTC(times []*time.Time) []*time.Time {
 	out := make([]*time.Time, len(times))
 	for i, at := range times {

@@ -1,5 +1,5 @@
-// Package keyringtest proves keyring.Keys: that they keep wrapped keys as the
-// contract says, and that a keyring.Keyring over them holds its promises.
+// Package keyringtest tests implementations of keyring.Keys, and a keyring.Keyring over
+// them.
 package keyringtest
 
 import (
@@ -16,8 +16,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/keyring"
 )
 
-// TestKeys runs the suite. open returns empty Keys each time it is called; what
-// must be closed it closes itself, with Cleanup.
+// TestKeys runs the suite. open returns new, empty Keys, and closes them with Cleanup.
 func TestKeys(t *testing.T, open func(testing.TB) keyring.Keys) {
 	t.Run("records", func(t *testing.T) { records(t, open(t)) })
 	t.Run("tenants", func(t *testing.T) { tenants(t, open(t)) })

@@ -61,7 +61,7 @@ func TestForgedText(t *testing.T) {
 	}
 }
 
-// TestPointers: one that leads nowhere is told; one whose content is still in
+// TestPointers: a broken one is reported; one whose content is still in
 // the log is none.
 func TestPointers(t *testing.T) {
 	ctx := t.Context()
@@ -79,7 +79,7 @@ func TestPointers(t *testing.T) {
 		}
 	}
 	_, problems := check(t, db)
-	if len(problems) != 1 || problems[0].Where != "plan 2" || !strings.Contains(problems[0].Reason, "leads nowhere") {
+	if len(problems) != 1 || problems[0].Where != "plan 2" || !strings.Contains(problems[0].Reason, "is broken") {
 		t.Errorf("%v", problems)
 	}
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Problem is something in a store that does not fit together.
+// Problem is an inconsistency in a store.
 type Problem struct {
 	Tenant string `json:"tenant,omitempty"`
 	Thread string `json:"thread,omitempty"`
-	// Where names the message, plan, event, document or artifact.
+	// Where is the message, plan, event, document or artifact.
 	Where  string `json:"where,omitempty"`
 	Reason string `json:"reason"`
 }
@@ -39,7 +39,7 @@ func (p Problem) String() string {
 	return text + p.Reason
 }
 
-// checker carries what Check finds.
+// checker is the state of Check.
 type checker struct {
 	db       store.DB
 	contents *artifact.Store
@@ -48,14 +48,12 @@ type checker struct {
 	names    func(id, scope, content string) bool // of the tenant
 }
 
-// Check reads everything and tells what does not fit together: messages whose
-// ids do not follow from their content and those before, plans that do not hold
-// for their thread, marks that do not say what the plans say, pointers that lead
-// nowhere, contents that are not what was put in, what the engine of the database
-// finds damaged by itself, and whatever cannot be read.
-// Tenants whose keys were erased are counted and passed over. It changes nothing,
-// and what is written meanwhile does no harm. The error is that of a store that
-// cannot be read at all.
+// Check reads everything and calls tell for each problem: messages whose ids do not follow
+// from their content and the messages before, plans that are not valid for their thread,
+// marks that do not match the plans, pointers to missing content, changed content, damage
+// that the database engine reports, and whatever cannot be read. Tenants whose keys were
+// erased are counted and skipped. Check changes nothing, and other processes may write at
+// the same time. The error is that of a store that cannot be read at all.
 func Check(ctx context.Context, db store.DB, tell func(Problem), o *Options) (_ Counts, err error) {
 	defer wrap(&err, "Check")
 	c := &checker{db: db, contents: o.artifacts(db), tell: tell}
@@ -99,7 +97,7 @@ func (c *checker) thread(ctx context.Context, tenant string, info store.Info) er
 		return nil
 	}
 	if log.Len() < info.Messages {
-		tell("the log", "%d messages where %d were written", log.Len(), info.Messages)
+		tell("the log", "it has %d messages, %d were written", log.Len(), info.Messages)
 	}
 	c.messages(log, tell)
 	pairs := thread.Pair(log)
@@ -139,7 +137,7 @@ func (c *checker) messages(log *thread.Thread, tell func(string, string, ...any)
 		switch want := thread.ChainID(parent, m); {
 		case m.ID == want:
 		case chained.MatchString(string(m.ID)):
-			tell(fmt.Sprintf("message %d, %s", i, m.ID), "its content and the messages before it give the id %s: one of them is not what was written", want)
+			tell(fmt.Sprintf("message %d, %s", i, m.ID), "its content and the messages before it give the id %s: one of them was changed", want)
 		default:
 			c.counts.Brought++
 		}
@@ -147,21 +145,19 @@ func (c *checker) messages(log *thread.Thread, tell func(string, string, ...any)
 	}
 }
 
-// pointers looks for the content that the plan's pointers mean: in the
-// artifacts, or in the log, which still has all that was said.
+// pointers looks for the content that the plan points to, in the log and in the artifacts.
 func (c *checker) pointers(ctx context.Context, tenant string, log *thread.Thread, p *plan.Plan, tell func(string, ...any)) {
 	for _, x := range p.Externalizations {
 		if c.inLog(log, x) {
 			continue
 		}
 		if _, _, err := c.contents.Dump(ctx, tenant, x.ArtifactID); err != nil {
-			tell("its pointer %s leads nowhere: %v", x.ArtifactID, err)
+			tell("its pointer %s is broken: %v", x.ArtifactID, err)
 		}
 	}
 }
 
-// inLog reports whether one of the messages of the span holds just the content
-// that the pointer names.
+// inLog reports whether one of the messages of the span has the content of the pointer.
 func (c *checker) inLog(log *thread.Thread, x plan.Externalization) bool {
 	for _, id := range x.Span.MessageIDs {
 		i, ok := log.Index(id)
@@ -175,8 +171,8 @@ func (c *checker) inLog(log *thread.Thread, x plan.Externalization) bool {
 	return false
 }
 
-// marks compares the marks with what the newest plan covers, unless a newer one
-// came meanwhile.
+// marks compares the marks with what the newest plan covers, unless it has just been
+// replaced.
 func (c *checker) marks(ctx context.Context, s store.Tenant, log *thread.Thread, info store.Info, tell func(string, string, ...any)) {
 	marks, err := s.Plans.Compacted(ctx, info.ID)
 	if err != nil {
@@ -185,7 +181,7 @@ func (c *checker) marks(ctx context.Context, s store.Tenant, log *thread.Thread,
 	}
 	p, version, err := s.Plans.Current(ctx, info.ID)
 	if err != nil || version != info.Plans {
-		return // told with the plans, or another plan
+		return // reported with the plans, or a newer plan
 	}
 	covered := 0
 	for id := range cmp.Or(p, &plan.Plan{}).Actions() {
@@ -208,7 +204,7 @@ func (c *checker) artifact(ctx context.Context, tenant string, m artifact.Metada
 	if err == nil {
 		_, content, err = c.contents.Dump(ctx, tenant, m.ID)
 	}
-	if err != nil && !errors.Is(err, artifact.ErrNotFound) { // deleted meanwhile
+	if err != nil && !errors.Is(err, artifact.ErrNotFound) { // just deleted
 		c.tell(Problem{Tenant: tenant, Thread: m.ThreadID, Where: "artifact " + m.ID, Reason: err.Error()})
 	}
 	c.counts.ArtifactBytes += int64(len(content))

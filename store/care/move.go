@@ -18,15 +18,15 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// ErrFormat is wrapped by errors about what Import was given to read.
+// ErrFormat is wrapped by errors about the input of Import.
 var ErrFormat = errors.New("not an export that this version can read")
 
 // exportVersion is the version of the format.
 const exportVersion = 1
 
-// record is one line of an export. The first has Export, the last End; each of
-// the others has a tenant, and one of the rest. The records of a thread stand
-// together: messages, plans, events.
+// record is one line of an export. The first line has Export, the last End; each of the
+// others has Tenant and one of the rest. The records of a thread follow each other:
+// messages, plans, events.
 type record struct {
 	Export int `json:"palimpsest_export,omitempty"`
 
@@ -43,20 +43,19 @@ type record struct {
 	End *Counts `json:"end,omitempty"`
 }
 
-// document has its body as a text, so that it stays as it is byte for byte.
+// document has its body as a string, so that it stays the same byte for byte.
 type document struct {
 	Kind string `json:"kind"`
 	ID   string `json:"id"`
 	Body string `json:"body"`
 }
 
-// Export writes all that a store keeps as lines of JSON, one record a line, in
-// the clear whether the store is encrypted or not. Cached summaries are left out,
-// and so are tenants whose keys were erased. The last line counts the others, so
-// that an export that was cut off is told from a whole one.
+// Export writes all data of a store as JSON lines, decrypted. It leaves out cached answers
+// and tenants whose keys were erased. The last line counts the others, so that Import
+// notices an export that was cut off.
 //
-// One thread at a time is in memory. What is written meanwhile may be in the
-// export or not, but each thread is as it was at one moment.
+// One thread at a time is in memory. Concurrent writes may be in the export or not, but
+// each thread is consistent.
 func Export(ctx context.Context, db store.DB, w io.Writer, o *Options) (_ Counts, err error) {
 	defer wrap(&err, "Export")
 	e := &exporter{db: db, contents: o.artifacts(db), w: bufio.NewWriter(w)}
@@ -64,11 +63,11 @@ func Export(ctx context.Context, db store.DB, w io.Writer, o *Options) (_ Counts
 	return e.counts, err
 }
 
-// tally counts records as they come: those of a thread stand together.
+// tally counts records; those of a thread follow each other.
 type tally struct {
 	counts         Counts
 	tenants        map[string]bool
-	tenant, thread string // of the last that was of a thread
+	tenant, thread string // of the last record of a thread
 }
 
 // add counts a record, and reports whether it is the first of a thread.
@@ -114,7 +113,7 @@ func (e *exporter) write(r record) error {
 	return j.Encode(r)
 }
 
-// put writes what the store keeps.
+// put counts and writes a record of the store.
 func (e *exporter) put(r record, err error) error {
 	if err != nil {
 		return err
@@ -139,7 +138,7 @@ func (e *exporter) export(ctx context.Context) error {
 				m, content, err = e.contents.Dump(ctx, tenant, m.ID)
 			}
 			if errors.Is(err, artifact.ErrNotFound) {
-				return nil // deleted meanwhile
+				return nil // just deleted
 			}
 			return e.put(record{Tenant: tenant, Artifact: &m, Content: []byte(content)}, err)
 		},
@@ -159,7 +158,7 @@ func (e *exporter) log(ctx context.Context, tenant string, info store.Info) erro
 	if err != nil {
 		return err
 	}
-	// Plans that came after the log was looked up may need what it has since.
+	// A plan may have been committed since info was read, for messages that were added since.
 	for i := range log.Len() {
 		data, err := messagejson.Marshal(uncopied.At(log, i), messagejson.FrameDistance(log, i))
 		if err := e.put(record{Tenant: tenant, Thread: info.ID, Message: data}, err); err != nil {
@@ -184,11 +183,10 @@ func (e *exporter) log(ctx context.Context, tenant string, info store.Info) erro
 	return nil
 }
 
-// Import reads what Export wrote into a store. Ids, positions and versions of
-// threads are those of the export. What the store has already is passed over, so
-// an import that was cut off can be run again; what differs from it is an error
-// that wraps store.ErrConflict. The error names the line, and what stands before
-// it is in the store.
+// Import reads an export into a store, with the same ids, positions and versions. It skips
+// data that the store already has, so an import that was cut off can be repeated; if the
+// store has other data in its place, the error wraps store.ErrConflict. The error names
+// the line; everything before it is in the store.
 func Import(ctx context.Context, db store.DB, r io.Reader, o *Options) (Counts, error) {
 	i := &importer{db: db, contents: o.artifacts(db)}
 	err := i.read(ctx, r)
@@ -204,17 +202,16 @@ type importer struct {
 	line     int
 	tally
 
-	// Of the thread that is being read: what the store has, what was read, and what of
-	// it is not written yet.
+	// The current thread: what the store has, what was read, and what is not yet written.
 	info          store.Info
 	frames        []*thread.Frame
 	batch         []thread.Message
-	happened      []event.Event
+	newEvents     []event.Event
 	plans, events int
 }
 
-// batchSize is how many messages are appended at once, about: those that share
-// a frame stay together.
+// batchSize is about how many messages are appended at once. Messages that share a frame
+// stay together.
 const batchSize = 500
 
 func (i *importer) read(ctx context.Context, r io.Reader) error {
@@ -224,7 +221,7 @@ func (i *importer) read(ctx context.Context, r io.Reader) error {
 		var x record
 		if err := in.Decode(&x); err != nil {
 			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-				return fmt.Errorf("it ends before its end; what was read is kept: %w", ErrFormat)
+				return fmt.Errorf("it is cut off; what was read is in the store: %w", ErrFormat)
 			}
 			return fmt.Errorf("%w: %w", ErrFormat, err)
 		}
@@ -232,16 +229,16 @@ func (i *importer) read(ctx context.Context, r io.Reader) error {
 		case i.line == 1 && x.Export == exportVersion:
 			continue
 		case i.line == 1 && x.Export > exportVersion:
-			return fmt.Errorf("it is of version %d, this program reads version %d: %w", x.Export, exportVersion, ErrFormat)
+			return fmt.Errorf("its version is %d, this program reads version %d: %w", x.Export, exportVersion, ErrFormat)
 		case i.line == 1:
-			return fmt.Errorf("it does not begin as an export does: %w", ErrFormat)
+			return fmt.Errorf("it does not begin like an export: %w", ErrFormat)
 		case x.End != nil:
 			if err := i.flush(ctx); err != nil {
 				return err
 			}
 			i.counts.Erased = x.End.Erased
 			if got := i.counts; got != *x.End {
-				return fmt.Errorf("%+v was read where %+v was written: %w", got, *x.End, ErrFormat)
+				return fmt.Errorf("%+v was read, but %+v was written: %w", got, *x.End, ErrFormat)
 			}
 			return nil
 		}
@@ -262,7 +259,7 @@ func (i *importer) take(ctx context.Context, x record) error {
 		x.Artifact.TenantID = x.Tenant
 		return i.artifact(ctx, *x.Artifact, x.Content)
 	case x.Message == nil && x.Plan == nil && x.Event == nil:
-		return fmt.Errorf("it holds nothing that is known: %w", ErrFormat)
+		return fmt.Errorf("the record is of no known kind: %w", ErrFormat)
 	}
 	if x.Tenant != i.tenant || x.Thread != i.thread {
 		if err := i.flush(ctx); err != nil { // of the thread before
@@ -316,11 +313,11 @@ func (i *importer) flush(ctx context.Context) error {
 		}
 		i.batch = nil
 	}
-	if len(i.happened) > 0 {
-		if err := s.Events.Record(ctx, i.happened...); err != nil {
+	if len(i.newEvents) > 0 {
+		if err := s.Events.Record(ctx, i.newEvents...); err != nil {
 			return err
 		}
-		i.happened = nil
+		i.newEvents = nil
 	}
 	return nil
 }
@@ -349,8 +346,8 @@ func (i *importer) event(ctx context.Context, s store.Tenant, e event.Event) err
 	i.events++
 	e.ThreadID = i.thread
 	if i.events > i.info.Events {
-		i.happened = append(i.happened, e)
-		if len(i.happened) < batchSize {
+		i.newEvents = append(i.newEvents, e)
+		if len(i.newEvents) < batchSize {
 			return nil
 		}
 		return i.flush(ctx)
@@ -377,7 +374,7 @@ func (i *importer) document(ctx context.Context, s store.Tenant, d document) err
 	return same(fmt.Sprintf("document %s/%s", d.Kind, d.ID), string(held.Body), d.Body)
 }
 
-// artifact keeps an artifact under the id that it has.
+// artifact stores an artifact under its id.
 func (i *importer) artifact(ctx context.Context, m artifact.Metadata, content []byte) error {
 	err := i.contents.Restore(ctx, m, string(content))
 	if errors.Is(err, artifact.ErrConflict) {
@@ -386,7 +383,7 @@ func (i *importer) artifact(ctx context.Context, m artifact.Metadata, content []
 	return err
 }
 
-// same compares what the store has with what would be written over it.
+// same compares the data of the store with that of the export.
 func same(what string, held, want any) error {
 	a, aErr := json.Marshal(held)
 	b, bErr := json.Marshal(want)
@@ -394,7 +391,7 @@ func same(what string, held, want any) error {
 		return err
 	}
 	if !bytes.Equal(a, b) {
-		return fmt.Errorf("%s is another in the store; import into an empty one: %w", what, store.ErrConflict)
+		return fmt.Errorf("%s differs from that in the store; import into an empty one: %w", what, store.ErrConflict)
 	}
 	return nil
 }

@@ -8,20 +8,19 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// Resealed is what Reseal has done.
+// Resealed counts what Reseal has done.
 type Resealed struct {
 	Tenants   int `json:"tenants"`
 	Records   int `json:"records"`
 	Artifacts int `json:"artifacts"`
-	// Erased counts tenants whose keys were erased and what was left of them was
-	// removed.
+	// Erased counts tenants whose keys were erased. Their remaining data was removed.
 	Erased int `json:"erased_tenants"`
 }
 
-// Reseal seals anew, under the newest key of each tenant, what is under an older one
-// or in the clear, and removes what is left of tenants whose keys were erased. It
-// needs Options.Artifacts with keys. What fails does not stop the rest, and after a
-// crash Reseal goes on where it was.
+// Reseal encrypts, under the newest data key of each tenant, all data that is under an
+// older one or not encrypted, and removes the data of tenants whose keys were erased. It
+// needs Options.Artifacts with keys. An error does not stop the rest, and after a crash it
+// may be called again.
 func Reseal(ctx context.Context, db store.DB, o *Options) (r Resealed, err error) {
 	defer wrap(&err, "Reseal")
 	contents := o.artifacts(db)
@@ -39,9 +38,8 @@ func Reseal(ctx context.Context, db store.DB, o *Options) (r Resealed, err error
 	return r, err
 }
 
-// Sweep deletes artifacts whose time is over, but for those that a plan in force
-// still points to, and removes what is left of tenants whose keys were erased. What
-// fails does not stop the rest.
+// Sweep deletes expired artifacts that no current plan points to, and removes the data of
+// tenants whose keys were erased. An error does not stop the rest.
 func Sweep(ctx context.Context, db store.DB, o *Options) (err error) {
 	defer wrap(&err, "Sweep")
 	contents := o.artifacts(db)
@@ -54,7 +52,7 @@ func Sweep(ctx context.Context, db store.DB, o *Options) (err error) {
 				var err error
 				if ids, err = pointers(ctx, db.Tenant(tenant).Plans, m.ThreadID); err != nil {
 					failed = errors.Join(failed, err)
-					return true // nobody knows
+					return true // it may be pointed to
 				}
 				pointed[m.ThreadID] = ids
 			}
@@ -65,7 +63,7 @@ func Sweep(ctx context.Context, db store.DB, o *Options) (err error) {
 	return err
 }
 
-// pointers are the artifacts that a thread's plan in force points to.
+// pointers returns the artifacts that the current plan of a thread points to.
 func pointers(ctx context.Context, plans store.Plans, threadID string) (map[string]bool, error) {
 	p, _, err := plans.Current(ctx, threadID)
 	if err != nil || p == nil {
@@ -78,9 +76,8 @@ func pointers(ctx context.Context, plans store.Plans, threadID string) (map[stri
 	return ids, nil
 }
 
-// each does something for every tenant, and removes what is left of those whose keys
-// were erased: nobody can read it, and nothing can be added to it. One that fails
-// does not stop the others.
+// each calls do for every tenant, and removes the data of those whose keys were erased,
+// which nobody can read. An error does not stop the rest.
 func each(ctx context.Context, db store.DB, do func(tenant string) error) (removed int, err error) {
 	for t, failed := range tenants(ctx, db) {
 		switch {

@@ -1,6 +1,5 @@
-// Package care looks after the data of a store: it checks that all of it fits
-// together, moves it from any store to any other, encrypts it anew and takes out
-// what is over. It needs nothing but the contracts of package store.
+// Package care maintains the data of any store: it checks its consistency, exports and
+// imports it, encrypts it again under new keys, and deletes what has expired.
 package care
 
 import (
@@ -14,11 +13,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// Options tune what is done with a store; nil or the zero value holds the defaults.
+// Options are shared by all functions; nil or the zero value holds the defaults.
 type Options struct {
-	// Artifacts holds what is true of artifacts over the store's own backend, with
-	// the keys where contents are encrypted. Nil is one without keys, to which
-	// encrypted contents are closed: Check cannot look into them, and Export fails.
+	// Artifacts reads the artifacts of the store, with a keyring if they are encrypted.
+	// Nil has no keyring: with encrypted artifacts Check reports problems, and Export
+	// fails.
 	Artifacts *artifact.Store
 }
 
@@ -29,42 +28,41 @@ func (o *Options) artifacts(db store.DB) *artifact.Store {
 	return artifact.NewStore(db.Artifacts(), nil)
 }
 
-// wrap says which function an error is of.
+// wrap adds the name of a function to an error.
 func wrap(err *error, function string) {
 	if *err != nil {
 		*err = fmt.Errorf("care.%s: %w", function, *err)
 	}
 }
 
-// visitor is what is done on a walk.
+// visitor has the functions that a walk calls.
 type visitor struct {
-	// tenant comes before all that the tenant keeps; it may be nil.
+	// tenant is called before the data of the tenant. It may be nil.
 	tenant func(tenant string) error
 	thread func(tenant string, info store.Info) error
-	// An error is about what cannot be read: a kind of documents, an artifact. The
-	// walk goes on unless it is returned.
+	// These get an error for a kind of documents, or an artifact, that cannot be read.
+	// The walk goes on unless they return it.
 	document func(tenant string, d store.Document, err error) error
 	artifact func(tenant string, m artifact.Metadata, err error) error
 }
 
-// walk goes through all that a store keeps, without loading threads and contents,
-// and passes over tenants whose keys were erased. It returns how many tenants it
-// came to and how many it passed over.
-func walk(ctx context.Context, db store.DB, v visitor) (came, passed int, err error) {
+// walk visits all data of a store without loading threads and contents. It skips tenants
+// whose keys were erased, and returns how many tenants it visited and skipped.
+func walk(ctx context.Context, db store.DB, v visitor) (visited, skipped int, err error) {
 	for t, err := range tenants(ctx, db) {
 		if err == nil && t.erased {
-			passed++
+			skipped++
 			continue
 		}
 		if err == nil {
-			came++
+			visited++
 			err = v.visit(ctx, db, t.name)
 		}
 		if err != nil {
-			return came, passed, err
+			return visited, skipped, err
 		}
 	}
-	return came, passed, nil
+	return visited, skipped, nil
 }
 
 func (v visitor) visit(ctx context.Context, db store.DB, tenant string) error {
@@ -112,13 +110,13 @@ type owner struct {
 	erased bool
 }
 
-// tenants yields those of a store. One of which it is not known whether its keys were
-// erased comes with the error.
+// tenants yields the tenants of a store, with an error if it cannot be known whether the
+// keys of one were erased.
 func tenants(ctx context.Context, db store.DB) iter.Seq2[owner, error] {
 	return func(yield func(owner, error) bool) {
 		for name, err := range db.Tenants(ctx) {
 			t := owner{name: name}
-			if k, ok := db.(store.Sealed); ok && err == nil { // else keys cannot be erased at all
+			if k, ok := db.(store.Sealed); ok && err == nil { // otherwise keys cannot be erased
 				t.erased, err = k.Erased(ctx, name)
 			}
 			if !yield(t, err) {
@@ -128,8 +126,8 @@ func tenants(ctx context.Context, db store.DB) iter.Seq2[owner, error] {
 	}
 }
 
-// pages yields what next returns behind the last that it returned, until there is no
-// more. An error ends it.
+// pages yields the values of all pages of a list; next returns the page behind a value. It
+// ends at the first error.
 func pages[T any](next func(after T) ([]T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none, last T
@@ -152,8 +150,7 @@ func pages[T any](next func(after T) ([]T, error)) iter.Seq2[T, error] {
 	}
 }
 
-// events yields all events of a thread, up to those that there were when it was
-// looked up. An error is about the one that would have been next.
+// events yields the events of a thread that info counts. An error is about the next one.
 func events(ctx context.Context, s store.Tenant, info store.Info) iter.Seq2[event.Event, error] {
 	last := 0
 	return pages(func(event.Event) ([]event.Event, error) {
@@ -169,7 +166,7 @@ func events(ctx context.Context, s store.Tenant, info store.Info) iter.Seq2[even
 	})
 }
 
-// Counts are how much of each kind there is.
+// Counts are the numbers of records by kind.
 type Counts struct {
 	Tenants   int `json:"tenants"`
 	Threads   int `json:"threads"`
@@ -178,17 +175,16 @@ type Counts struct {
 	Events    int `json:"events"`
 	Documents int `json:"documents"`
 	Artifacts int `json:"artifacts"`
-	// ArtifactBytes is the length of all contents of artifacts.
+	// ArtifactBytes is the total size of artifacts.
 	ArtifactBytes int64 `json:"artifact_bytes"`
-	// Erased counts tenants whose keys were erased: nothing of them can be read,
-	// and what is left of them is in none of the other counts.
+	// Erased counts tenants whose keys were erased. Their data is in no other count.
 	Erased int `json:"erased_tenants,omitempty"`
-	// Brought counts messages whose id was given by a caller, so that it says
-	// nothing about their content.
+	// Brought counts messages whose id was given by a caller, so that Check cannot
+	// compare it with their content.
 	Brought int `json:"brought_ids,omitempty"`
 }
 
-// Count counts without reading contents, but for those of documents.
+// Count counts records without reading contents, except those of documents.
 func Count(ctx context.Context, db store.DB) (c Counts, err error) {
 	defer wrap(&err, "Count")
 	c.Tenants, c.Erased, err = walk(ctx, db, visitor{

@@ -1,9 +1,9 @@
 // Package dsn opens a store by its name, as a flag or a configuration gives it:
 //
 //	FILE, sqlite:FILE                    one SQLite file, for one machine
-//	FOLDER/                              palimpsest.db in it; the slash may be left out where the folder is there
+//	FOLDER/                              palimpsest.db in it; the slash may be left out if the folder exists
 //	postgres://USER:PASSWORD@HOST/NAME   PostgreSQL 15 or later, for several
-//	memory:                              nothing outlives the process
+//	memory:                              lost when the process ends
 package dsn
 
 import (
@@ -26,16 +26,15 @@ import (
 // File is the name of the database in a folder.
 const File = "palimpsest.db"
 
-// ErrSyntax is wrapped by the error of Open for a name that is none of those of
-// the package comment.
+// ErrSyntax is wrapped by the error of Open for a name in no known form.
 var ErrSyntax = errors.New("want FILE, sqlite:FILE, memory: or postgres://USER:PASSWORD@HOST/NAME")
 
-// Options tune a store; memory: has none.
+// Options configure a store; memory: ignores them.
 type Options = store.Options
 
-// Open opens the store, and makes the folder of a name that ends in a slash. Its
-// dynamic type is *sqlite.DB, *postgres.DB or *mem.DB. The error wraps ErrSyntax,
-// or is that of the store; it never holds a password.
+// Open opens a store, and creates the folder of a name that ends in a slash. It returns a
+// *sqlite.DB, *postgres.DB or *mem.DB. The error wraps ErrSyntax or is that of the store;
+// it never contains a password.
 func Open(ctx context.Context, name string, o *Options) (store.DB, error) {
 	engine, rest, named := strings.Cut(name, ":")
 	if !named {
@@ -45,7 +44,7 @@ func Open(ctx context.Context, name string, o *Options) (store.DB, error) {
 	switch engine {
 	case "memory":
 		if rest != "" {
-			return nil, fmt.Errorf("dsn.Open: memory: has no name behind it: %w", ErrSyntax)
+			return nil, fmt.Errorf("dsn.Open: memory: takes no name: %w", ErrSyntax)
 		}
 		return mem.New(), nil
 	case "postgres", "postgresql":
@@ -69,25 +68,25 @@ func Open(ctx context.Context, name string, o *Options) (store.DB, error) {
 	return db, nil
 }
 
-// scheme is what a name begins with that is none of a file: two letters or more, as
+// scheme matches the start of a name that is not a file: two letters or more, because
 // drives have one.
 var scheme = regexp.MustCompile(`^([[:alpha:]][[:alnum:]+-]+):`)
 
-// fileOf finds the file that a name means, and makes the folder of one that is
-// not there unless it must be.
+// fileOf returns the file that a name means. It creates the folder of a new one, unless
+// the file must exist.
 func fileOf(name string, existing bool) (string, error) {
 	if file, ok := strings.CutPrefix(name, "sqlite:"); ok {
-		// sqlite:///var/x.db and sqlite://x.db are what people write for files.
+		// People also write sqlite:///var/x.db and sqlite://x.db.
 		if file = strings.TrimPrefix(file, "//"); file == "" {
 			return "", fmt.Errorf("sqlite: names no file: %w", ErrSyntax)
 		}
 		return file, nil
 	}
 	if name == "" {
-		return "", fmt.Errorf("no store was named: %w", ErrSyntax)
+		return "", fmt.Errorf("the name of the store is empty: %w", ErrSyntax)
 	}
-	if match := scheme.FindStringSubmatch(name); match != nil { // The whole of it may hold a password.
-		return "", fmt.Errorf("%q is not a scheme that is known: %w", match[1], ErrSyntax)
+	if match := scheme.FindStringSubmatch(name); match != nil { // the whole name may contain a password
+		return "", fmt.Errorf("%q is not a known scheme: %w", match[1], ErrSyntax)
 	}
 	info, err := os.Stat(name)
 	if there := err == nil && info.IsDir(); !there && !os.IsPathSeparator(name[len(name)-1]) {
@@ -98,7 +97,7 @@ func fileOf(name string, existing bool) (string, error) {
 		return file, nil
 	}
 	if readme, err := os.ReadFile(filepath.Join(name, "README.txt")); err == nil && strings.HasPrefix(string(readme), "palimpsest store, format 1\n") {
-		return "", fmt.Errorf("%s holds a store of plain files, which an earlier revision made and this one does not read: name another place, or move its files away and compact the conversations again", name)
+		return "", fmt.Errorf("%s contains a store of plain files from an earlier version, which this one does not read: name another place, or move its files away and compact the conversations again", name)
 	}
 	if existing {
 		return file, nil

@@ -82,7 +82,7 @@ func TestBadNames(t *testing.T) {
 		is   error
 		says string
 	}{
-		{"", dsn.ErrSyntax, "no store was named"},
+		{"", dsn.ErrSyntax, "the name of the store is empty"},
 		{"mysql://u:" + secret + "@h/d", dsn.ErrSyntax, `"mysql"`},
 		{"sqlite:", dsn.ErrSyntax, "names no file"},
 		{"memory:x", dsn.ErrSyntax, "memory:"},
@@ -90,7 +90,7 @@ func TestBadNames(t *testing.T) {
 		{"postgres://u:" + secret + "@h:port/d", nil, "cannot be read"},
 		{"postgres://u:" + secret + "%zz@h/d", nil, "cannot be read"},
 		{"postgres://u:" + secret + "@" + closed.Addr().String() + "/d?sslmode=disable", store.ErrUnavailable, closed.Addr().String()},
-		{"sqlite:" + filepath.Join(folder, "none", "p.db"), nil, "there is no folder"},
+		{"sqlite:" + filepath.Join(folder, "none", "p.db"), nil, "does not exist; create it first"},
 		{"sqlite:" + filepath.Join(text, "p.db"), nil, "not a folder"},
 		{"sqlite:" + folder, nil, "it is a folder"},
 		{"sqlite:" + text, nil, "not a SQLite database"},

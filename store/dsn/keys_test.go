@@ -43,7 +43,7 @@ func sealed(t *testing.T, name string, masters keyring.Masters) (store.DB, *arti
 	}
 	t.Cleanup(func() { db.Close() })
 	ring := db.(store.Keyed).Keyring()
-	return db, artifact.NewStore(db.Artifacts(), &artifact.Options{Sealer: ring, KeyedIDs: true}), ring
+	return db, artifact.NewStore(db.Artifacts(), &artifact.Options{Keyring: ring, KeyedIDs: true}), ring
 }
 
 func parsed(t *testing.T, text string) keyring.Masters {

@@ -57,7 +57,7 @@ func openKept(t *testing.T, name string, sealed bool) kept {
 	})
 	if sealed {
 		k.ring = db.(store.Keyed).Keyring()
-		ao.Sealer, ao.KeyedIDs = k.ring, true
+		ao.Keyring, ao.KeyedIDs = k.ring, true
 	}
 	k.DB, k.artifacts = db, artifact.NewStore(db.Artifacts(), ao)
 	return k

@@ -1,5 +1,5 @@
-// Package mem is a store.DB in memory: for tests, and for programs that need
-// nothing to outlive them.
+// Package mem is a store.DB in memory: for tests, and for programs whose data need not
+// outlive them.
 package mem
 
 import (
@@ -15,13 +15,12 @@ import (
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	artifactmem "github.com/palimpsest-ai/palimpsest/artifact/mem"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
-	"github.com/palimpsest-ai/palimpsest/internal/permit"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// DB keeps everything in memory. Make one with New; it is safe for concurrent
-// use.
+// DB stores everything in memory. Make one with New; it is safe for concurrent use.
 type DB struct {
 	mu        sync.Mutex
 	tenants   map[string]*tenant
@@ -40,7 +39,7 @@ func New() *DB {
 	return &DB{tenants: map[string]*tenant{}, artifacts: artifactmem.New()}
 }
 
-// tenant adds to a store.Memory what it does not have.
+// tenant is a store.Memory with artifacts and answers.
 type tenant struct {
 	store.Memory
 	id        string
@@ -48,8 +47,8 @@ type tenant struct {
 	answers   answers
 }
 
-// Itself is what store.CurrentUncopied asks for.
-func (t *tenant) Itself(permit.Key) any { return t }
+// Itself lets store.CurrentUncopied use the method of store.Memory.
+func (t *tenant) Itself(uncopied.Key) any { return t }
 
 // Delete also deletes the artifacts of the thread.
 func (t *tenant) Delete(ctx context.Context, threadID string) error {
@@ -125,7 +124,7 @@ func (db *DB) DataKeys() keyring.Keys { return &db.dataKeys }
 // Keyring implements store.Keyed: nothing is encrypted in memory.
 func (db *DB) Keyring() *keyring.Keyring { return nil }
 
-// Close implements store.DB. What was kept goes when nobody uses it any more.
+// Close implements store.DB.
 func (db *DB) Close() error { return nil }
 
 type answers struct{ held *lru.Cache[string, []byte] }

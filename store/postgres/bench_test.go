@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/postgres"
 	"github.com/palimpsest-ai/palimpsest/store/postgres/pgtest"
@@ -25,7 +26,7 @@ func Benchmark(b *testing.B) {
 		}
 	})
 	made := 0
-	storetest.Benchmark(b, func(tb testing.TB, cold bool, sealer store.Sealer) store.DB {
+	storetest.Benchmark(b, func(tb testing.TB, cold bool, ring *keyring.Keyring) store.DB {
 		made++
 		schema := fmt.Sprint("bench_", made)
 		conn, err := pgx.Connect(tb.Context(), s.Address("postgres"))
@@ -36,7 +37,7 @@ func Benchmark(b *testing.B) {
 		if _, err := conn.Exec(tb.Context(), "CREATE SCHEMA "+schema); err != nil {
 			tb.Fatal(err)
 		}
-		o := &postgres.Options{Sealer: sealer}
+		o := &postgres.Options{Keyring: ring}
 		if cold {
 			o.CacheBytes = -1
 		}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/postgres"
 	"github.com/palimpsest-ai/palimpsest/store/postgres/pgtest"
@@ -24,8 +25,8 @@ func TestTenants(t *testing.T) {
 	}
 	address := pgtest.Database(t)
 	var last *postgres.DB
-	word := storetest.TestCanary(t, func(tb testing.TB, sealer store.Sealer) store.DB {
-		last = open(tb, address, &postgres.Options{Sealer: sealer})
+	word := storetest.TestCanary(t, func(tb testing.TB, ring *keyring.Keyring) store.DB {
+		last = open(tb, address, &postgres.Options{Keyring: ring})
 		return last
 	}, operations)
 	if _, err := last.Pool().Exec(t.Context(), `CHECKPOINT`); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/postgres"
@@ -230,12 +231,12 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestCanary: with a sealer no column of any table holds what was said. A20
+// TestCanary: with keys no column of any table holds what was said. A20
 func TestCanary(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	for _, sealer := range []store.Sealer{nil, storetest.Sealer{}} {
-		db := open(t, pgtest.Database(t), &postgres.Options{Sealer: sealer})
+	for _, ring := range []*keyring.Keyring{nil, storetest.NewRing(t)} {
+		db := open(t, pgtest.Database(t), &postgres.Options{Keyring: ring})
 		storetest.Fill(t, db, "acme", "canary")
 		rows, err := db.Pool().Query(ctx, `SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = current_schema()`)
 		if err != nil {
@@ -260,11 +261,11 @@ func TestCanary(t *testing.T) {
 			}
 		}
 		for _, table := range []string{"messages", "plans", "events", "documents", "summaries"} {
-			if sealer == nil && found[table] == 0 {
-				t.Errorf("without a sealer it is not found in %s: the test looks in the wrong place", table)
+			if ring == nil && found[table] == 0 {
+				t.Errorf("without keys it is not found in %s: the test looks in the wrong place", table)
 			}
 		}
-		if sealer != nil && len(found) > 0 {
+		if ring != nil && len(found) > 0 {
 			t.Errorf("found in %v", found)
 		}
 	}

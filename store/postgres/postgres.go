@@ -1,12 +1,10 @@
-// Package postgres keeps threads, plans and all that belongs to them in
-// PostgreSQL 15 or later, for several machines.
+// Package postgres is a store in PostgreSQL 15 or later, for several machines.
 //
 //	db, err := postgres.Open(ctx, "postgres://palimpsest@db.example.com/palimpsest", nil)
 //
-// Any number of processes may use one database at once. The tables are made in
-// the schema that the connection names (search_path), else in public. The user
-// must be allowed to create tables there when a new version of this module is
-// started for the first time.
+// Any number of processes may use one database. The tables are in the schema of the
+// connection (search_path), by default public. The user needs permission to create tables
+// there when a new version of this module starts for the first time.
 package postgres
 
 import (
@@ -31,8 +29,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Options tune a DB. With Masters it takes a connection more than pool_max_conns
-// says.
+// Options configure a DB. With Masters it has one connection more than pool_max_conns.
 type Options = store.Options
 
 // DB is a store in a PostgreSQL database. It is safe for concurrent use.
@@ -47,17 +44,17 @@ var _ store.DB = (*DB)(nil)
 // oldest is the first version of PostgreSQL that is tested.
 const oldest = 150000
 
-// lock keeps two processes from making tables at once. It is "palimpse" in
-// bytes; advisory locks of a database share their numbers.
+// lock is the number of the advisory lock that keeps two processes from migrating at
+// once: "palimpse" in bytes.
 const lock = 0x70616c696d707365
 
-// Open connects to a database and makes its tables, or brings them up to date.
-// The address is a URL (postgres://user:password@host:5432/name?sslmode=require)
-// or a list of key=value, as libpq knows them; what it does not say is taken from
-// PGHOST, PGUSER, PGPASSWORD and so on. pool_max_conns bounds the connections.
+// Open connects to a database and creates or migrates its tables. The address is a URL
+// (postgres://user:password@host:5432/name?sslmode=require) or a list of key=value, as in
+// libpq; what it leaves out is taken from PGHOST, PGUSER, PGPASSWORD and so on.
+// pool_max_conns limits the connections.
 //
-// The error wraps store.ErrUnavailable, store.ErrNewer or store.ErrReadOnly
-// where it is one of these. No error holds the password.
+// The error may wrap store.ErrUnavailable, store.ErrNewer or store.ErrReadOnly. No error
+// contains the password.
 func Open(ctx context.Context, address string, o *Options) (*DB, error) {
 	return open(ctx, address, o, nil)
 }
@@ -65,7 +62,7 @@ func Open(ctx context.Context, address string, o *Options) (*DB, error) {
 func open(ctx context.Context, address string, o *Options, step func(string)) (_ *DB, err error) {
 	config, err := pgxpool.ParseConfig(address)
 	if err != nil {
-		// The error of the parser quotes the address.
+		// The parser's error quotes the address.
 		return nil, errors.New("postgres.Open: the address cannot be read; want postgres://user:password@host:5432/name, with % and the like escaped as in any URL, or key=value")
 	}
 	c := config.ConnConfig
@@ -93,7 +90,7 @@ func open(ctx context.Context, address string, o *Options, step func(string)) (_
 		return nil, err
 	}
 	if version < oldest {
-		return nil, fmt.Errorf("it is PostgreSQL %d, version %d or later is needed", version/10000, oldest/10000)
+		return nil, fmt.Errorf("it is PostgreSQL %d; version %d or later is needed", version/10000, oldest/10000)
 	}
 	if o != nil && len(o.Masters.IDs()) > 0 {
 		one := config.Copy()
@@ -111,7 +108,7 @@ func open(ctx context.Context, address string, o *Options, step func(string)) (_
 		Renew:    pool.Reset,
 		Again:    gaveUp,
 		Tidy:     []string{`VACUUM (ANALYZE) threads, messages, plans, marks, events, documents, summaries, artifacts, key_owners, data_keys, api_keys, probes`},
-		// The rows of before stand in the file until it is written anew. It is small.
+		// The old rows are in the file until the table is rewritten. It is small.
 		SettleKeys: []string{`VACUUM FULL data_keys`},
 		Size:       `SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() AND c.relkind = 'r'`,
 	}, o, step)
@@ -121,11 +118,11 @@ func open(ctx context.Context, address string, o *Options, step func(string)) (_
 	return db, nil
 }
 
-// Pool is the pool of connections, for those who keep tables of their own in the
-// same database.
+// Pool returns the pool of connections, for callers with tables of their own in the same
+// database.
 func (db *DB) Pool() *pgxpool.Pool { return db.pool }
 
-// Close gives all connections back. It waits for those that are in use.
+// Close closes all connections. It waits for those in use.
 func (db *DB) Close() error {
 	err := db.DB.Close()
 	db.closePools()
@@ -139,8 +136,8 @@ func (db *DB) closePools() {
 	}
 }
 
-// hide takes a password out of an error, should it ever be in there. The error
-// then is nothing but its text.
+// hide removes a password from the text of an error, should it ever contain one. The error
+// then wraps nothing.
 func hide(err error, password string) error {
 	if err == nil || password == "" || !strings.Contains(err.Error(), password) {
 		return err
@@ -148,15 +145,15 @@ func hide(err error, password string) error {
 	return errors.New(strings.ReplaceAll(err.Error(), password, "xxxxx"))
 }
 
-// gaveUp reports whether the server ended a transaction so that another could go
-// on: serialization_failure or deadlock_detected.
+// gaveUp reports whether the server aborted a transaction in favor of another:
+// serialization_failure or deadlock_detected.
 func gaveUp(err error) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")
 }
 
-// explain says what an error of PostgreSQL, or of the way there, means. The
-// codes are those of its manual, appendix A.
+// explain wraps an error of PostgreSQL, or of the network, in the sentinel that says what it
+// means. The codes are those of appendix A of the manual.
 func explain(err error) error {
 	switch {
 	case err == nil, errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrFull), errors.Is(err, store.ErrReadOnly):

@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/postgres"
 	"github.com/palimpsest-ai/palimpsest/store/postgres/pgtest"
@@ -46,8 +47,8 @@ func TestDurable(t *testing.T) {
 	t.Parallel()
 	storetest.TestDurable(t, func(tb testing.TB) storetest.Open {
 		address := pgtest.Database(tb)
-		return func(tb testing.TB, sealer store.Sealer) store.DB {
-			return open(tb, address, &postgres.Options{Sealer: sealer})
+		return func(tb testing.TB, ring *keyring.Keyring) store.DB {
+			return open(tb, address, &postgres.Options{Keyring: ring})
 		}
 	})
 }

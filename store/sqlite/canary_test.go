@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 	"github.com/palimpsest-ai/palimpsest/store/storetest"
@@ -22,8 +23,8 @@ func TestTenants(t *testing.T) {
 	}
 	folder := t.TempDir()
 	path := filepath.Join(folder, "p.db")
-	word := storetest.TestCanary(t, func(tb testing.TB, sealer store.Sealer) store.DB {
-		return open(tb, path, &sqlite.Options{Sealer: sealer})
+	word := storetest.TestCanary(t, func(tb testing.TB, ring *keyring.Keyring) store.DB {
+		return open(tb, path, &sqlite.Options{Keyring: ring})
 	}, operations)
 	journal := false
 	for name, data := range contents(t, folder) {
@@ -84,7 +85,7 @@ func TestEncryptedLater(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	keyed := open(t, path, &sqlite.Options{Sealer: storetest.NewRing(t)})
+	keyed := open(t, path, &sqlite.Options{Keyring: storetest.NewRing(t)})
 	for _, tenant := range []string{"acme", "b"} {
 		if _, err := keyed.Reseal(t.Context(), tenant); err != nil {
 			t.Fatal(err)

@@ -86,7 +86,7 @@ func TestMove(t *testing.T) {
 	folder := t.TempDir()
 	for name, db := range map[string]store.DB{
 		"mem": mem.New(), "sqlite": open(t, filepath.Join(folder, "a.db"), nil),
-		"sealed": open(t, filepath.Join(folder, "b.db"), &sqlite.Options{Sealer: storetest.Sealer{}, CacheBytes: -1}),
+		"sealed": open(t, filepath.Join(folder, "b.db"), &sqlite.Options{Keyring: storetest.NewRing(t), CacheBytes: -1}),
 	} {
 		for range 2 { // the second time there is nothing left to do
 			got, err := care.Import(ctx, db, bytes.NewReader(first.Bytes()), nil)
@@ -134,8 +134,8 @@ func firstDifference(a, b string) (string, string) {
 func TestCareTellsSealedDamage(t *testing.T) {
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), "p.db")
 	ring := storetest.NewRing(t)
-	db := open(t, path, &sqlite.Options{Sealer: ring, CacheBytes: -1})
-	s := artifact.NewStore(db.Artifacts(), &artifact.Options{Sealer: ring})
+	db := open(t, path, &sqlite.Options{Keyring: ring, CacheBytes: -1})
+	s := artifact.NewStore(db.Artifacts(), &artifact.Options{Keyring: ring})
 	m := artifact.Metadata{TenantID: "acme", ThreadID: "t"}
 	id, err := s.Put(ctx, m, "one")
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 	"github.com/palimpsest-ai/palimpsest/store/storetest"
@@ -22,12 +23,12 @@ func user(text string) []thread.Message {
 	return []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: text}}}}
 }
 
-// TestCanary: with a sealer no file holds what was said; without one they do, so
+// TestCanary: with keys no file holds what was said; without them they do, so
 // that it is known where to look. A20
 func TestCanary(t *testing.T) {
-	for _, sealer := range []store.Sealer{nil, storetest.Sealer{}} {
+	for _, ring := range []*keyring.Keyring{nil, storetest.NewRing(t)} {
 		folder := t.TempDir()
-		db, err := sqlite.Open(t.Context(), filepath.Join(folder, "p.db"), &sqlite.Options{Sealer: sealer})
+		db, err := sqlite.Open(t.Context(), filepath.Join(folder, "p.db"), &sqlite.Options{Keyring: ring})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,8 +53,8 @@ func TestCanary(t *testing.T) {
 			t.Fatal(err)
 		}
 		look()
-		if sealer == nil && found == 0 || sealer != nil && found != 0 {
-			t.Errorf("sealer %v: found %d times", sealer, found)
+		if ring == nil && found == 0 || ring != nil && found != 0 {
+			t.Errorf("encrypted: %v, found %d times", ring != nil, found)
 		}
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// readOnlyFS is the error of a file system that is mounted for reading.
+// readOnlyFS is the error of a file system that is mounted read-only.
 var readOnlyFS error = syscall.EROFS
 
-// explainFile says what an error of the file system means.
+// explainFile wraps an error of the file system in the sentinel that says what it means.
 func explainFile(err error) error {
 	switch {
 	case errors.Is(err, store.ErrFull), errors.Is(err, store.ErrReadOnly):

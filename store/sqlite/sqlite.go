@@ -1,22 +1,21 @@
-// Package sqlite keeps threads, plans and all that belongs to them in one file,
-// for one machine: the store to begin with.
+// Package sqlite is a store in one SQLite file, for one machine. It is the store to begin
+// with.
 //
 //	db, err := sqlite.Open(ctx, "palimpsest.db", nil)
 //	defer db.Close()
 //	t := db.Tenant("")
 //	c, err := palimpsest.New(palimpsest.Config{Log: t.Log, Plans: t.Plans})
 //
-// Beside the file stand those of its journal (FILE-wal, FILE-shm) and a folder
-// for large contents of artifacts (FILE-artifacts). They belong together: copy
-// them all, while nobody writes, or use `palimpsest db export`.
+// Next to the file are its journal (FILE-wal, FILE-shm) and a folder for large artifacts
+// (FILE-artifacts). They belong together: copy all of them while nobody writes, or use
+// `palimpsest db export`.
 //
-// What was deleted or written over is gone from the file, and from the journal
-// when that is written over (secure_delete).
+// Deleted and overwritten data is gone from the file (secure_delete), and from the journal
+// when that is overwritten.
 //
-// What was acknowledged survives the end of the process and of the power (WAL,
-// synchronous=FULL). Several processes of one machine may use one file: one of
-// them writes at a time, the others wait for it, and readers wait for nobody. Do
-// not put it on a network file system.
+// Acknowledged writes survive a crash of the process and a power failure (WAL,
+// synchronous=FULL). Several processes of one machine may use one file: writers wait for
+// each other, readers wait for nobody. Do not put it on a network file system.
 package sqlite
 
 import (
@@ -56,12 +55,12 @@ type DB struct {
 
 var _ store.DB = (*DB)(nil)
 
-// wait is how long a write waits for that of another process, in milliseconds.
+// wait is how long a write waits for another process, in milliseconds.
 const wait = 10_000
 
-// Open opens the store in a file, which it makes when it is not there; the
-// folder must be. The error wraps store.ErrNewer, store.ErrReadOnly or
-// store.ErrFull, or says what is wrong with the file.
+// Open opens the store in a file, or creates the file; its folder must exist. The error
+// wraps store.ErrNewer, store.ErrReadOnly or store.ErrFull, or says what is wrong with
+// the file.
 func Open(ctx context.Context, path string, o *Options) (*DB, error) {
 	return open(ctx, path, o, nil)
 }
@@ -86,16 +85,16 @@ func open(ctx context.Context, path string, o *Options, step func(string)) (*DB,
 	return db, nil
 }
 
-// The parameters of connections that write and that read. None makes a file: one that
+// The parameters of connections that write and that read. Neither creates a file: one that
 // was removed would come back empty.
 const (
 	writing = "mode=rw&_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(1)"
 	reading = "mode=rw&_pragma=query_only(1)"
 )
 
-// unwritable are the parameters of connections to a file that nobody here can write
-// to. SQLite reads one that a crash left a journal beside with that, and else needs to
-// be told that it makes none.
+// unwritable returns the parameters of connections to a file that cannot be written. If a
+// crash has left a journal, SQLite reads that too; otherwise it must be told not to create
+// one.
 func unwritable(path string) string {
 	const reading = "mode=ro&_pragma=query_only(1)"
 	if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 {
@@ -104,8 +103,7 @@ func unwritable(path string) string {
 	return reading + "&immutable=1"
 }
 
-// openTo opens the store to read and write, or, where there is a reason why not to
-// write, to read.
+// openTo opens the store for reading and writing, or read-only if why is an error.
 func openTo(ctx context.Context, path string, o *Options, step func(string), why error) (_ *DB, err error) {
 	writing, reading := writing, reading
 	if why != nil {
@@ -152,14 +150,14 @@ func openTo(ctx context.Context, path string, o *Options, step func(string), why
 	return db, nil
 }
 
-// place is where a store was opened. What is written to files that were removed or
-// replaced meanwhile is gone when the last connection to them is.
+// place is where a store was opened. Writes to files that were removed or replaced since
+// are lost when the last connection to them closes.
 type place struct {
-	why   error // why nothing can be written; nil where it can
+	why   error // why nothing can be written, or nil
 	files map[string]os.FileInfo
 }
 
-// remember remembers files as they are now, those that are there.
+// remember records the files that exist now.
 func (p *place) remember(paths ...string) {
 	p.files = map[string]os.FileInfo{}
 	for _, path := range paths {
@@ -169,7 +167,7 @@ func (p *place) remember(paths ...string) {
 	}
 }
 
-// refuse reports why nothing may be written.
+// refuse returns an error if nothing may be written.
 func (p *place) refuse() error {
 	if p.why != nil {
 		return p.why
@@ -185,22 +183,22 @@ func (p *place) refuse() error {
 	return nil
 }
 
-// prepare makes the file, for its owner alone, and says what is in the way.
+// prepare creates the file, readable for its owner only.
 func prepare(path string, existing bool) error {
 	if path == "" {
-		return errors.New("no file was named")
+		return errors.New("the file name is empty")
 	}
 	folder := filepath.Dir(path)
 	switch info, err := os.Stat(folder); {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no folder %s; make it first: %w", folder, err)
+		return fmt.Errorf("the folder %s does not exist; create it first: %w", folder, err)
 	case err != nil:
 		return err
 	case !info.IsDir():
 		return fmt.Errorf("%s is not a folder", folder)
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return errors.New("it is a folder, and a file is wanted; without sqlite: in front it names palimpsest.db in the folder")
+		return errors.New("it is a folder, not a file; without the prefix sqlite: it names palimpsest.db in the folder")
 	}
 	flags := os.O_RDWR
 	if !existing {
@@ -208,7 +206,7 @@ func prepare(path string, existing bool) error {
 	}
 	f, err := os.OpenFile(path, flags, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no store %s: %w", path, fs.ErrNotExist)
+		return fmt.Errorf("the store %s does not exist: %w", path, fs.ErrNotExist)
 	}
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, readOnlyFS) {
 		return fmt.Errorf("%w: %w", store.ErrReadOnly, err)
@@ -219,7 +217,7 @@ func prepare(path string, existing bool) error {
 	return f.Close()
 }
 
-// pool has connections to a file, none of them made yet.
+// pool returns a pool of connections to a file, none of them opened yet.
 func pool(file, params string, conns int) *sql.DB {
 	file = filepath.ToSlash(file)
 	if !strings.HasPrefix(file, "/") {
@@ -228,16 +226,16 @@ func pool(file, params string, conns int) *sql.DB {
 	name := url.URL{Scheme: "file", Path: file, RawQuery: fmt.Sprintf("_pragma=busy_timeout(%d)&%s", wait, params)}
 	db, err := sql.Open("sqlite", name.String())
 	if err != nil {
-		panic(err) // there is no driver of this name, and this package imports it
+		panic(err) // only for an unknown driver, and this package imports it
 	}
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
 	return db
 }
 
-// ready makes the first connection. SQLite does not wait for others while it
-// changes the kind of journal, which each of several processes that make a file
-// at the same time tries; so it is tried again, for as long as a write waits.
+// ready opens the first connection. It tries for as long as a write waits: when several
+// processes create a file at the same time, each sets the journal mode, and SQLite does
+// not wait for a lock there.
 func ready(ctx context.Context, db *sql.DB) error {
 	limited, cancel := context.WithTimeout(ctx, wait*time.Millisecond)
 	defer cancel()
@@ -257,21 +255,21 @@ func ready(ctx context.Context, db *sql.DB) error {
 	}
 }
 
-// SQL is the pool that writes, of one connection, for those who keep tables of
-// their own in the same file. Their transactions wait for those of the store and
-// the other way round: keep them short, and never call the store inside of one.
+// SQL returns the pool that writes, which has one connection, for callers with tables of
+// their own in the same file. Their transactions and those of the store wait for each
+// other: keep them short, and never call the store inside one.
 func (db *DB) SQL() *sql.DB { return db.write }
 
-// Close gives the file back.
+// Close closes the file.
 func (db *DB) Close() error {
 	return errors.Join(db.DB.Close(), db.bodies.Root.Close())
 }
 
-// explain says what an error of SQLite means.
+// explain wraps an error of SQLite in the sentinel that says what it means.
 func explain(err error) error {
 	var e *sqlite.Error
 	switch {
-	case errors.Is(err, store.ErrFull), errors.Is(err, store.ErrReadOnly): // it was, further down
+	case errors.Is(err, store.ErrFull), errors.Is(err, store.ErrReadOnly): // already explained
 		return err
 	case !errors.As(err, &e):
 		return explainFile(err)
@@ -282,18 +280,18 @@ func explain(err error) error {
 	case codes.SQLITE_READONLY, codes.SQLITE_PERM:
 		return fmt.Errorf("%w: %w", store.ErrReadOnly, err)
 	case codes.SQLITE_IOERR:
-		// No room for the index of the journal; a quota, or a limit on files.
+		// No space for the index of the journal; or a quota, or a limit on file sizes.
 		if e.Code() == codes.SQLITE_IOERR_SHMSIZE || e.Code() == codes.SQLITE_IOERR_WRITE {
 			return fmt.Errorf("%w: %w", store.ErrFull, err)
 		}
 	case codes.SQLITE_CANTOPEN:
 		return fmt.Errorf("%w: %w", store.ErrReadOnly, err)
 	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED:
-		return fmt.Errorf("another process has been writing for %d seconds; is one of them stuck? %w", wait/1000, err)
+		return fmt.Errorf("another process has been writing for %d seconds; is it stuck? %w", wait/1000, err)
 	case codes.SQLITE_NOTADB:
 		return fmt.Errorf("the file is not a SQLite database: %w", err)
 	case codes.SQLITE_CORRUPT:
-		return fmt.Errorf("the file is damaged; restore a copy, or try to save what can be read with `sqlite3 FILE .recover`: %w", err)
+		return fmt.Errorf("the file is damaged; restore a backup, or save what can be read with `sqlite3 FILE .recover`: %w", err)
 	}
 	return err
 }

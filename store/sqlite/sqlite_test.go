@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/internal/leak"
+	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 	"github.com/palimpsest-ai/palimpsest/store/storetest"
@@ -47,8 +48,8 @@ func TestDurable(t *testing.T) {
 	t.Parallel()
 	storetest.TestDurable(t, func(tb testing.TB) storetest.Open {
 		path := filepath.Join(tb.TempDir(), "p.db")
-		return func(tb testing.TB, sealer store.Sealer) store.DB {
-			return open(tb, path, &sqlite.Options{Sealer: sealer})
+		return func(tb testing.TB, ring *keyring.Keyring) store.DB {
+			return open(tb, path, &sqlite.Options{Keyring: ring})
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -13,9 +14,9 @@ import (
 // kB: appending one message, a batch of a hundred, and loading a thread of 5,000
 // messages that is not in memory, or is; and what an encrypted store costs to be
 // looked through for what is under an older key, and to be sealed anew. open opens
-// an empty store, one that is cold keeps no threads in memory, and the sealer may
+// an empty store, one that is cold keeps no threads in memory, and the keyring may
 // be nil.
-func Benchmark(b *testing.B, open func(tb testing.TB, cold bool, sealer store.Sealer) store.DB) {
+func Benchmark(b *testing.B, open func(tb testing.TB, cold bool, ring *keyring.Keyring) store.DB) {
 	text := strings.Repeat("0123456789", 100)
 	many := func(from, n int) []thread.Message {
 		list := make([]thread.Message, n)

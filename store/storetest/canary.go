@@ -29,7 +29,7 @@ func TestCanary(t *testing.T, open Open, operations int) (word string) {
 	db := open(t, ring)
 	c := &canaries{
 		db: db, ring: ring, random: rand.New(rand.NewPCG(5, 6)),
-		artifacts: artifact.NewStore(db.Artifacts(), &artifact.Options{Sealer: ring}),
+		artifacts: artifact.NewStore(db.Artifacts(), &artifact.Options{Keyring: ring}),
 	}
 	// Names that SQL, paths and folding of case might take for each other.
 	for n, name := range []string{"", "acme", "Acme", "acme%", "ac_me", "acme/..", "acme ", "ε"} {

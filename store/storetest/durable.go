@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,17 +10,18 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // Open opens a store that was made before, as another process does; what it
-// opened is closed with Cleanup. A nil sealer is for none.
-type Open func(testing.TB, store.Sealer) store.DB
+// opened is closed with Cleanup. Without a keyring nothing is encrypted.
+type Open func(testing.TB, *keyring.Keyring) store.DB
 
 // of opens a store for one of its tenants.
-func (open Open) of(t *testing.T, sealer store.Sealer, name string) tenant {
-	return tenant{open(t, sealer).Tenant(name), test{t}}
+func (open Open) of(t *testing.T, ring *keyring.Keyring, name string) tenant {
+	return tenant{open(t, ring).Tenant(name), test{t}}
 }
 
 // TestDurable runs the suite of stores that outlive a process and are used by
@@ -29,7 +29,7 @@ func (open Open) of(t *testing.T, sealer store.Sealer, name string) tenant {
 func TestDurable(t *testing.T, create func(testing.TB) Open) {
 	for name, proves := range map[string]func(*testing.T, Open){
 		"opened again":                  func(t *testing.T, open Open) { openedAgain(t, open, nil) },
-		"encrypted and opened again":    func(t *testing.T, open Open) { openedAgain(t, open, Sealer{}) },
+		"encrypted and opened again":    func(t *testing.T, open Open) { openedAgain(t, open, NewRing(t)) },
 		"without the key":               withoutKey,
 		"sealed anew":                   sealedAnew,
 		"records that do not open":      unreadable,
@@ -42,48 +42,16 @@ func TestDurable(t *testing.T, create func(testing.TB) Open) {
 	}
 }
 
-// Sealer is a store.Sealer for tests: it hides texts, binds them to tenant and
-// place, and keeps no secret.
-type Sealer struct{}
-
-var _ store.Sealer = Sealer{}
-
-func (Sealer) bind(tenant string, aad []byte) []byte {
-	return fmt.Appendf(nil, "%d:%s:%d:%s:", len(tenant), tenant, len(aad), aad)
-}
-
-// Seal implements store.Sealer.
-func (s Sealer) Seal(_ context.Context, tenant string, aad, plain []byte) ([]byte, string, error) {
-	return invert(append(s.bind(tenant, aad), plain...)), "test", nil
-}
-
-// Open implements store.Sealer.
-func (s Sealer) Open(_ context.Context, tenant string, aad, sealed []byte) ([]byte, error) {
-	plain, ok := bytes.CutPrefix(invert(sealed), s.bind(tenant, aad))
-	if !ok {
-		return nil, errors.New("sealed for another place")
-	}
-	return plain, nil
-}
-
-func invert(data []byte) []byte {
-	out := make([]byte, len(data))
-	for i, b := range data {
-		out[i] = ^b
-	}
-	return out
-}
-
-func openedAgain(t *testing.T, open Open, sealer store.Sealer) {
+func openedAgain(t *testing.T, open Open, ring *keyring.Keyring) {
 	ctx := t.Context()
 	const text = "canary-text-of-a-message"
-	Fill(t, open(t, sealer), "acme", text)
+	Fill(t, open(t, ring), "acme", text)
 	content := string(bytes.Repeat([]byte("large "), 50_000))
-	id, err := artifact.NewStore(open(t, sealer).Artifacts(), nil).Put(ctx, artifact.Metadata{TenantID: "acme", ThreadID: "t"}, content)
+	id, err := artifact.NewStore(open(t, ring).Artifacts(), nil).Put(ctx, artifact.Metadata{TenantID: "acme", ThreadID: "t"}, content)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := open.of(t, sealer, "acme")
+	s := open.of(t, ring, "acme")
 	want, err := thread.New("t").Append(append(everything(), say(thread.User, text))...)
 	s.need(err)
 	got := s.holds("t", texts(want)...)
@@ -105,7 +73,7 @@ func openedAgain(t *testing.T, open Open, sealer store.Sealer) {
 	if v, ok := s.Answers.Get(ctx, "key"); !ok || string(v) != text {
 		t.Errorf("answer %q, %v", v, ok) // A15
 	}
-	contents := artifact.NewStore(open(t, sealer).Artifacts(), nil)
+	contents := artifact.NewStore(open(t, ring).Artifacts(), nil)
 	if _, again, err := contents.Get(ctx, artifact.Requester{TenantID: "acme"}, id); err != nil || again != content {
 		t.Errorf("artifact of %d bytes, %v", len(again), err) // A20
 	}
@@ -114,12 +82,12 @@ func openedAgain(t *testing.T, open Open, sealer store.Sealer) {
 // withoutKey: what was encrypted is an error that says so, and what was not
 // stays readable when a key is set later.
 func withoutKey(t *testing.T, open Open) {
-	ctx := t.Context()
+	ctx, ring := t.Context(), NewRing(t)
 	Fill(t, open(t, nil), "plain", "in the clear")
-	if th, err := open.of(t, Sealer{}, "plain").Log.Load(ctx, "t"); err != nil || th.Len() == 0 {
+	if th, err := open.of(t, ring, "plain").Log.Load(ctx, "t"); err != nil || th.Len() == 0 {
 		t.Errorf("what was there before the key: %v", err)
 	}
-	Fill(t, open(t, Sealer{}), "acme", "secret")
+	Fill(t, open(t, ring), "acme", "secret")
 	s := open.of(t, nil, "acme")
 	_, loadErr := s.Log.Load(ctx, "t")
 	_, _, planErr := s.Plans.Current(ctx, "t")

@@ -14,30 +14,32 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store/care"
 )
 
-// newest is a Sealer that opens nothing that is under an older key.
-type newest struct{ *keyring.Keyring }
-
-var errOlder = errors.New("it is under an older key")
-
-func (s newest) Open(ctx context.Context, tenant string, aad, sealed []byte) ([]byte, error) {
-	stale, err := s.Stale(ctx, tenant, sealed)
-	if err == nil && stale {
-		err = errOlder
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s.Keyring.Open(ctx, tenant, aad, sealed)
-}
-
 // NewRing is a keyring whose keys are in memory. It sees changes at once.
 func NewRing(tb testing.TB) *keyring.Keyring {
+	tb.Helper()
+	ring, _ := newRings(tb)
+	return ring
+}
+
+// newRings are a keyring and one that has lost all but the newest key of each tenant.
+func newRings(tb testing.TB) (ring, newest *keyring.Keyring) {
 	tb.Helper()
 	masters, err := keyring.ParseMasters(keyring.NewMaster())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return keyring.New(masters, &keyring.Memory{}, &keyring.Options{Fresh: time.Nanosecond})
+	keys, o := &keyring.Memory{}, &keyring.Options{Fresh: time.Nanosecond}
+	return keyring.New(masters, keys, o), keyring.New(masters, newestKeys{keys}, o)
+}
+
+type newestKeys struct{ keyring.Keys }
+
+func (k newestKeys) Load(ctx context.Context, tenant string) ([]keyring.Wrapped, error) {
+	keys, err := k.Keys.Load(ctx, tenant)
+	for i := range len(keys) - 1 {
+		keys[i].Sealed = nil
+	}
+	return keys, err
 }
 
 func export(tb testing.TB, db store.DB) string {
@@ -54,7 +56,7 @@ func export(tb testing.TB, db store.DB) string {
 // and nothing needs an older key then. A20
 func sealedAnew(t *testing.T, open Open) {
 	ctx := t.Context()
-	ring := NewRing(t)
+	ring, newest := newRings(t)
 	Fill(t, open(t, nil), "plain", "from before the key")
 	FillAll(t, open(t, ring))
 	want := export(t, open(t, ring))
@@ -70,11 +72,11 @@ func sealedAnew(t *testing.T, open Open) {
 		t.Fatalf("%T encrypts and is no store.Sealed", db)
 	}
 	s := tenant{db.Tenant("acme"), test{t}}
-	if v, ok := open(t, newest{ring}).Tenant("acme").Answers.Get(ctx, "key"); ok {
+	if v, ok := open(t, newest).Tenant("acme").Answers.Get(ctx, "key"); ok {
 		t.Errorf("before: the answer %q is under the newest key", v)
 	}
-	_, err := open(t, newest{ring}).Tenant("acme").Log.Load(ctx, "t")
-	s.is(errOlder, err)
+	_, err := open(t, newest).Tenant("acme").Log.Load(ctx, "t")
+	s.is(keyring.ErrOpen, err)
 
 	done, stop := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -105,11 +107,11 @@ func sealedAnew(t *testing.T, open Open) {
 		if n, err := r.Reseal(ctx, tenant); n != 0 || err != nil {
 			t.Errorf("tenant %q: %d sealed anew for the second time, %v", tenant, n, err)
 		}
-		if v, ok := open(t, newest{ring}).Tenant(tenant).Answers.Get(ctx, "key"); !ok || len(v) == 0 {
+		if v, ok := open(t, newest).Tenant(tenant).Answers.Get(ctx, "key"); !ok || len(v) == 0 {
 			t.Errorf("tenant %q: answer %q, %v", tenant, v, ok)
 		}
 	}
-	if got := export(t, open(t, newest{ring})); got != want {
+	if got := export(t, open(t, newest)); got != want {
 		t.Errorf("the export is another: %d bytes, before %d", len(got), len(want))
 	}
 	if n, err := open(t, nil).(store.Sealed).Reseal(ctx, "acme"); err == nil {
@@ -121,7 +123,8 @@ func sealedAnew(t *testing.T, open Open) {
 // from being sealed anew.
 func unreadable(t *testing.T, open Open) {
 	ctx := t.Context()
-	lost, ring := NewRing(t), NewRing(t)
+	lost := NewRing(t)
+	ring, newest := newRings(t)
 	Fill(t, open(t, lost), "acme", "under keys that are lost")
 	open.of(t, ring, "acme").append("z", 0, "one")
 	if _, err := ring.Rotate(ctx, "acme"); err != nil {
@@ -131,7 +134,7 @@ func unreadable(t *testing.T, open Open) {
 	if n != 1 || !errors.Is(err, keyring.ErrOpen) {
 		t.Errorf("%d sealed anew, %v", n, err)
 	}
-	open.of(t, newest{ring}, "acme").holds("z", "one")
+	open.of(t, newest, "acme").holds("z", "one")
 }
 
 // erased: when the keys of a tenant are erased, nothing of it can be read or

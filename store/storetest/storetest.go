@@ -1,6 +1,5 @@
-// Package storetest proves that a store keeps what package store promises. Run
-// it from the tests of an implementation: Test for a whole store.DB, TestTenant for
-// what one tenant keeps.
+// Package storetest tests implementations of package store: Test for a whole store.DB, TestTenant for the data of
+// one tenant, and TestDurable for stores that outlive a process.
 package storetest
 
 import (
@@ -15,8 +14,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// Test runs all suites; open gives an empty store each time it is called. What
-// must be closed it closes itself, with Cleanup.
+// Test runs all suites. open returns a new, empty store, and closes it with Cleanup.
 func Test(t *testing.T, open func(testing.TB) store.DB) {
 	TestTenant(t, func(tb testing.TB) store.Tenant { return open(tb).Tenant("acme") })
 	group(t, "tenants", func(t *testing.T) { tenants(t, open(t)) })
@@ -38,8 +36,7 @@ func Test(t *testing.T, open func(testing.TB) store.DB) {
 	})
 }
 
-// TestTenant runs the suites of what one tenant keeps; open gives an empty one each
-// time.
+// TestTenant runs the suites for one tenant. open returns a new, empty one.
 func TestTenant(t *testing.T, open func(testing.TB) store.Tenant) {
 	for _, suite := range []struct {
 		name  string
@@ -56,8 +53,7 @@ func TestTenant(t *testing.T, open func(testing.TB) store.Tenant) {
 	}
 }
 
-// group runs tests beside those of other groups: most of them wait for the disk or a
-// server.
+// group runs tests in parallel with other groups: most of them wait for the disk or a server.
 func group(t *testing.T, name string, run func(*testing.T)) {
 	t.Run(name, func(t *testing.T) {
 		t.Parallel()

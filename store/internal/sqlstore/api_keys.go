@@ -25,7 +25,7 @@ func (s apiKeys) Add(ctx context.Context, k apikey.Key) (err error) {
 		return err
 	}
 	if !apikey.IsID(k.ID) {
-		return fmt.Errorf("%q is no id of an API key", k.ID)
+		return fmt.Errorf("%q is not the id of an API key", k.ID)
 	}
 	return s.db.tx(ctx, "api key", func(tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx, `INSERT INTO api_keys (`+keyColumns+`) VALUES (`+marks(1, 8)+`) ON CONFLICT DO NOTHING`,
@@ -34,7 +34,7 @@ func (s apiKeys) Add(ctx context.Context, k apikey.Key) (err error) {
 	})
 }
 
-// changed gives the error none where a statement has changed nothing.
+// changed returns the error none if a statement has changed no row.
 func changed(result sql.Result, err, none error) error {
 	if err != nil {
 		return err
@@ -45,8 +45,7 @@ func changed(result sql.Result, err, none error) error {
 	return nil
 }
 
-// readKey is a key, or why what stands in its row cannot be one; then it has its id
-// alone.
+// readKey is a key, or only its id and the reason why its row is damaged.
 type readKey struct {
 	apikey.Key
 	damage error
@@ -61,17 +60,17 @@ func scanKey(scan scan) (k readKey, err error) {
 	}
 	k.Rights, err = apikey.ParseRights(rights)
 	if len(hash) != sha256.Size {
-		err = errors.Join(err, errors.New("its hash has another length"))
+		err = errors.Join(err, errors.New("its hash has the wrong length"))
 	}
 	if err != nil {
-		return readKey{apikey.Key{ID: k.ID}, fmt.Errorf("key %s: %w; %w: revoke it, and make another", k.ID, errDamaged, err)}, nil
+		return readKey{apikey.Key{ID: k.ID}, fmt.Errorf("key %s: %w; %w: revoke it and create another", k.ID, errDamaged, err)}, nil
 	}
 	k.Name, k.Hash = string(name), [sha256.Size]byte(hash)
 	k.Created, k.Expires, k.Revoked = fromSecond(created), fromSecond(expires), fromSecond(revoked)
 	return k, nil
 }
 
-// second is a time as it is kept: 0 for none.
+// second is a time as it is stored: 0 for the zero time.
 func second(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -17,14 +17,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// inline is the size of the largest content that is kept in a row, in bytes,
-// where there is a place for larger ones: SQLite reads such blobs about as fast
-// as files, and larger ones slower.
+// inline is the largest content, in bytes, that is stored in its row if the engine has
+// files for larger ones. SQLite reads such blobs about as fast as files, and larger ones
+// more slowly.
 const inline = 100_000
 
-// backend implements artifact.Backend. Content that is not in its row is in a
-// file with a name of its own, written before the row says so and removed after
-// no row does: a crash leaves at most a file that nobody needs.
+// backend implements artifact.Backend. Content that is not in its row is in a file of a
+// unique name, which is written before the row and removed after it: a crash leaves at
+// most a file that no row names.
 type backend struct{ db *DB }
 
 var _ artifact.Backend = backend{}
@@ -33,28 +33,27 @@ func checkArtifact(tenant, thread, id string) error {
 	return errors.Join(store.CheckName("tenant", tenant), store.CheckName("thread", thread), store.CheckName("artifact", id))
 }
 
-// artifactRow is what a row says of an artifact. What cannot be read is nothing that anybody
-// has seen.
+// artifactRow is the row of an artifact, without its content.
 type artifactRow struct {
-	there, readable bool
-	metadata        artifact.Metadata
-	body            string // the file of its content; "" where that is in the row
+	there    bool
+	metadata *artifact.Metadata // nil if it cannot be read
+	body     string             // the file of its content; "" if that is in the row
 }
 
-// held reads what is known of an artifact, and keeps others from changing it.
-func (b backend) held(ctx context.Context, tx *sql.Tx, tenant, id string) (h artifactRow, err error) {
+// lock reads the row of an artifact and keeps others from changing it.
+func (b backend) lock(ctx context.Context, tx *sql.Tx, tenant, id string) (r artifactRow, err error) {
 	var metadata []byte
-	h.there, err = one(ctx, tx, []any{&metadata, &h.body}, `SELECT metadata, body FROM artifacts WHERE tenant = $1 AND id = $2`+b.db.dialect.ForUpdate, tenant, id)
-	if h.there {
-		var damage error
-		h.metadata, damage = parseMetadata(metadata)
-		h.readable = damage == nil
+	r.there, err = one(ctx, tx, []any{&metadata, &r.body}, `SELECT metadata, body FROM artifacts WHERE tenant = $1 AND id = $2`+b.db.dialect.ForUpdate, tenant, id)
+	if r.there {
+		if m, damage := parseMetadata(metadata); damage == nil {
+			r.metadata = &m
+		}
 	}
-	return h, err
+	return r, err
 }
 
 // Put implements artifact.Backend.
-func (b backend) Put(ctx context.Context, m artifact.Metadata, content []byte, may func(held artifact.Metadata, there bool) bool) (done bool, err error) {
+func (b backend) Put(ctx context.Context, m artifact.Metadata, content []byte, c artifact.Condition) (done bool, err error) {
 	defer b.db.fail(&err, "PutArtifact", m.ID)
 	if err := errors.Join(ctx.Err(), checkArtifact(m.TenantID, m.ThreadID, m.ID)); err != nil {
 		return false, err
@@ -65,7 +64,7 @@ func (b backend) Put(ctx context.Context, m artifact.Metadata, content []byte, m
 			return false, err
 		}
 	}
-	if err := errors.Join(b.db.refuse(), of.roomFor(ctx, m.ID)); err != nil { // before a file is made
+	if err := errors.Join(b.db.refuse(), of.roomFor(ctx, m.ID)); err != nil { // before the file is written
 		return false, err
 	}
 	metadata, err := json.Marshal(m)
@@ -81,17 +80,17 @@ func (b backend) Put(ctx context.Context, m artifact.Metadata, content []byte, m
 		b.db.step("artifact: file")
 		content = nil
 	}
-	// Whether the row was written is not always known where this fails. A file that
-	// no row names is removed by Vacuum.
+	// After an error it is not always known whether the row was written. Vacuum removes
+	// a file that no row names.
 	err = b.db.removing(ctx, "artifact", func(tx *sql.Tx) ([]string, error) {
 		done = false
-		before, err := b.held(ctx, tx, m.TenantID, m.ID)
-		if err != nil || may != nil && !may(before.metadata, before.readable) {
+		before, err := b.lock(ctx, tx, m.TenantID, m.ID)
+		if err != nil || c != nil && !c(before.metadata) {
 			return []string{body}, err
 		}
-		// What another puts first is its, where there was nothing to lock.
+		// Without a row there was nothing to lock: another process may insert it first.
 		onConflict := ` ON CONFLICT DO NOTHING`
-		if before.there || may == nil {
+		if before.there || c == nil {
 			onConflict = ` ON CONFLICT (tenant, id) DO UPDATE SET thread = excluded.thread, metadata = excluded.metadata, checksum = excluded.checksum, body = excluded.body, content = excluded.content`
 		}
 		result, err := tx.ExecContext(ctx, `INSERT INTO artifacts (tenant, id, thread, metadata, checksum, body, content) VALUES (`+marks(1, 7)+`)`+onConflict,
@@ -116,12 +115,12 @@ func (b backend) Put(ctx context.Context, m artifact.Metadata, content []byte, m
 
 func bodyName() string {
 	var raw [16]byte
-	_, _ = rand.Read(raw[:]) // it never fails
+	_, _ = rand.Read(raw[:]) // never fails
 	name := hex.EncodeToString(raw[:])
 	return path.Join(name[:2], name)
 }
 
-// removeBody removes a file that no row names any more.
+// removeBody removes a file that no row names.
 func (db *DB) removeBody(name string) error {
 	if db.dialect.Bodies == nil {
 		return nil
@@ -141,7 +140,7 @@ func (b backend) Get(ctx context.Context, tenant, id string) (m artifact.Metadat
 	}
 	for try := 0; ; try++ {
 		m, content, err = b.get(ctx, tenant, id)
-		// Another writer may just have put another content in its place.
+		// Another writer may just have replaced the content.
 		if !errors.Is(err, fs.ErrNotExist) || try == 2 {
 			return m, content, err
 		}
@@ -165,7 +164,7 @@ func (b backend) get(ctx context.Context, tenant, id string) (m artifact.Metadat
 		}
 	}
 	if err == nil && int64(checksum(content)) != sum {
-		err = fmt.Errorf("the checksum is another: %w", artifact.ErrCorrupt)
+		err = fmt.Errorf("the checksum does not match: %w", artifact.ErrCorrupt)
 	}
 	if err != nil {
 		return artifact.Metadata{}, nil, err
@@ -178,7 +177,7 @@ func (b backend) get(ctx context.Context, tenant, id string) (m artifact.Metadat
 
 func (b backend) body(name string) ([]byte, error) {
 	if b.db.dialect.Bodies == nil {
-		return nil, errors.New("the content is in a file, and this store has none")
+		return nil, errors.New("the content is in a file, and this store has no files")
 	}
 	return b.db.dialect.Bodies.Root.ReadFile(name)
 }
@@ -191,12 +190,11 @@ func parseMetadata(data []byte) (artifact.Metadata, error) {
 	return m, nil
 }
 
-// artifactPage is how many artifacts are read at once, so that no connection is held
-// while a caller looks at them.
+// artifactPage is how many artifacts are read at once. No connection is held while the
+// caller of List handles them.
 const artifactPage = 500
 
-// listed is a row of a list; one that cannot be read has its id alone, and what is
-// wrong with it.
+// listed is a row of a list. One that cannot be read has only its id and the damage.
 type listed struct {
 	id       string
 	metadata artifact.Metadata
@@ -229,8 +227,7 @@ func (b backend) List(ctx context.Context, f artifact.Filter) iter.Seq2[artifact
 	}
 }
 
-// page lists the artifacts that follow an id; "" is before all, and no artifact has
-// it.
+// page lists the artifacts behind an id; "" is in front of all.
 func (b backend) page(ctx context.Context, f artifact.Filter, after string) ([]listed, error) {
 	query := `SELECT id, metadata FROM artifacts WHERE tenant = $1 AND id >= $2 AND substr(id, 1, $3) = $2 AND id > $4`
 	args := []any{f.TenantID, f.Prefix, utf8.RuneCountInString(f.Prefix), after, artifactPage}
@@ -251,16 +248,15 @@ func (b backend) page(ctx context.Context, f artifact.Filter, after string) ([]l
 }
 
 // Delete implements artifact.Backend.
-func (b backend) Delete(ctx context.Context, tenant, id string, may func(held artifact.Metadata) bool) (done bool, err error) {
+func (b backend) Delete(ctx context.Context, tenant, id string, c artifact.Condition) (done bool, err error) {
 	defer b.db.fail(&err, "DeleteArtifact", id)
 	if checkArtifact(tenant, "", id) != nil {
 		return false, nil // there is none
 	}
 	err = b.db.removing(ctx, "artifact delete", func(tx *sql.Tx) ([]string, error) {
 		done = false
-		before, err := b.held(ctx, tx, tenant, id)
-		// What cannot be read goes where nobody asks.
-		if err != nil || !before.there || may != nil && !(before.readable && may(before.metadata)) {
+		before, err := b.lock(ctx, tx, tenant, id)
+		if err != nil || !before.there || c != nil && !c(before.metadata) {
 			return nil, err
 		}
 		done = true

@@ -10,7 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// row is what the table of threads holds.
+// row is a row of the table of threads.
 type row struct {
 	number                  int64
 	messages, plans, events int
@@ -23,14 +23,14 @@ func (r *row) scanned() []any {
 	return []any{&r.number, &r.messages, &r.plans, &r.events, &r.created, &r.changed}
 }
 
-// find reads the row of a thread; it is false when there is none.
+// find reads the row of a thread; it is false if there is none.
 func (t *tenant) find(ctx context.Context, q querier, id, lock string) (r row, there bool, err error) {
 	there, err = one(ctx, q, r.scanned(), `SELECT `+rowColumns+` FROM threads WHERE tenant = $1 AND name = $2`+lock, t.id, id)
 	return r, there, err
 }
 
-// lock reads the row of a thread and keeps others from writing to the thread.
-// It makes the row when there is none.
+// lock reads the row of a thread, or creates it, and keeps others from writing to the
+// thread.
 func (t *tenant) lock(ctx context.Context, tx *sql.Tx, id string) (row, error) {
 	for {
 		r, ok, err := t.find(ctx, tx, id, t.db.dialect.ForUpdate)
@@ -44,7 +44,7 @@ func (t *tenant) lock(ctx context.Context, tx *sql.Tx, id string) (row, error) {
 	}
 }
 
-// touch writes the counts of a thread. Its time never goes back.
+// touch writes the counts of a thread and when it changed. Its time never goes back.
 func (t *tenant) touch(ctx context.Context, tx *sql.Tx, r row) error {
 	r.changed = max(r.changed, t.db.now().UnixNano())
 	return exec(ctx, tx, []any{r.messages, r.plans, r.events, r.changed, r.number}, `UPDATE threads SET messages = $1, plans = $2, events = $3, changed = $4 WHERE number = $5`)
@@ -123,9 +123,9 @@ func (db *DB) Erase(ctx context.Context, tenantID string) (err error) {
 	})
 }
 
-// forget deletes threads, with all that goes by their numbers.
+// forget deletes threads, with their messages, plans, marks and events.
 func (db *DB) forget(ctx context.Context, tx *sql.Tx, which string, args ...any) error {
-	// Whoever writes to a thread has its row first.
+	// Every write locks the row of its thread first.
 	if _, err := column[int64](ctx, tx, `SELECT number FROM threads WHERE `+which+` ORDER BY name`+db.dialect.ForUpdate, args...); err != nil {
 		return err
 	}
@@ -136,8 +136,8 @@ func (db *DB) forget(ctx context.Context, tx *sql.Tx, which string, args ...any)
 	return exec(ctx, tx, args, append(statements, `DELETE FROM threads WHERE `+which)...)
 }
 
-// removing is tx for an f that takes rows of artifacts away, and returns the files
-// that they named: these go when no row names them any more.
+// removing is tx for an f that deletes rows of artifacts and returns the files that they
+// named. The files are removed after the commit.
 func (db *DB) removing(ctx context.Context, name string, f func(*sql.Tx) (files []string, err error)) error {
 	var files []string
 	err := db.tx(ctx, name, func(tx *sql.Tx) (err error) {

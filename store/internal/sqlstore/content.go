@@ -12,9 +12,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// Content columns begin with a byte that says what follows: the checksum (CRC-32C,
-// four bytes, big-endian) and the text of what is kept in the clear, or what a
-// Sealer made.
+// Content columns begin with a byte that says what follows: a checksum (CRC-32C, four
+// bytes, big-endian) and plain text, or what the keyring returned.
 const (
 	inClear = 1
 	sealed  = 2
@@ -24,8 +23,8 @@ var errDamaged = errors.New("the stored content is damaged")
 
 func checksum(data []byte) uint32 { return crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)) }
 
-// place names the row that content belongs to, so that sealed content cannot be
-// moved to another. Lengths keep two places from looking the same.
+// place identifies the row of content; encrypted content opens in no other row. The
+// lengths keep two places from having the same bytes.
 func place(table string, keys ...any) []byte {
 	var b strings.Builder
 	b.WriteString(table)
@@ -36,35 +35,25 @@ func place(table string, keys ...any) []byte {
 	return []byte(b.String())
 }
 
-// sealer seals contents.
+// sealer encrypts contents, or adds a checksum.
 type sealer func(at, plain []byte) ([]byte, error)
 
-// unsealed keeps contents as they are, behind a checksum.
+// unsealed is a sealer without encryption.
 func unsealed(_, plain []byte) ([]byte, error) {
 	out := append(make([]byte, 0, 5+len(plain)), inClear)
 	out = binary.BigEndian.AppendUint32(out, checksum(plain))
 	return append(out, plain...), nil
 }
 
-// reserver is a Sealer that can be asked beforehand; *keyring.Keyring is one.
-type reserver interface {
-	Reserve(ctx context.Context, tenant string, n int) (func(aad, plain []byte) ([]byte, error), error)
-}
-
-// reserve returns what seals so many contents of the tenant and waits for nobody.
+// reserve returns a sealer for at most so many contents of the tenant. It never waits for
+// the database.
 func (t *tenant) reserve(ctx context.Context, contents int) (sealer, error) {
-	if t.db.sealer == nil {
+	if t.db.ring == nil {
 		return unsealed, nil
 	}
-	seal := func(at, plain []byte) ([]byte, error) {
-		data, _, err := t.db.sealer.Seal(ctx, t.id, at, plain)
-		return data, err
-	}
-	if r, ok := t.db.sealer.(reserver); ok {
-		var err error
-		if seal, err = r.Reserve(ctx, t.id, contents); err != nil {
-			return nil, err
-		}
+	seal, err := t.db.ring.Reserve(ctx, t.id, contents)
+	if err != nil {
+		return nil, err
 	}
 	return func(at, plain []byte) ([]byte, error) {
 		data, err := seal(at, plain)
@@ -75,7 +64,7 @@ func (t *tenant) reserve(ctx context.Context, contents int) (sealer, error) {
 	}, nil
 }
 
-// open gives back what a sealer was given.
+// open returns the content that was sealed.
 func (t *tenant) open(ctx context.Context, at, data []byte) (plain []byte, err error) {
 	switch {
 	case len(data) >= 5 && data[0] == inClear:
@@ -84,10 +73,10 @@ func (t *tenant) open(ctx context.Context, at, data []byte) (plain []byte, err e
 		}
 	case len(data) == 0 || data[0] != sealed:
 		err = errDamaged
-	case t.db.sealer == nil:
+	case t.db.ring == nil:
 		err = store.ErrSealed
 	default:
-		plain, err = t.db.sealer.Open(ctx, t.id, at, data[1:])
+		plain, err = t.db.ring.Open(ctx, t.id, at, data[1:])
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", at, err)

@@ -26,13 +26,12 @@ var (
 	_ keyring.Settler = dataKeys{}
 )
 
-// dataKeys implements keyring.Keys. Each tenant has a row of its own, which every
-// change locks and which outlives its keys: it says that they were erased.
+// dataKeys implements keyring.Keys. Each tenant has a row in key_owners, which every
+// change locks. It outlives the keys and records that they were erased.
 type dataKeys struct{ db *DB }
 
-// Load implements keyring.Keys. It reads over a connection that nothing else uses:
-// contents are opened inside of transactions, and all other connections may be in
-// some that wait for a key.
+// Load implements keyring.Keys. It has a connection of its own: content is decrypted
+// inside transactions, so all other connections may be waiting for a key.
 func (k dataKeys) Load(ctx context.Context, tenant string) (keys []keyring.Wrapped, err error) {
 	defer k.db.fail(&err, "LoadKeys", tenant)
 	if err := errors.Join(ctx.Err(), store.CheckName("tenant", tenant)); err != nil {
@@ -41,7 +40,7 @@ func (k dataKeys) Load(ctx context.Context, tenant string) (keys []keyring.Wrapp
 	return k.load(ctx, k.db.keys, tenant)
 }
 
-// load reads both tables at once: keys that are erased just then are not half there.
+// load reads both tables in one query, so that it never sees half of an erasure.
 func (k dataKeys) load(ctx context.Context, q querier, tenant string) ([]keyring.Wrapped, error) {
 	keys, err := list(ctx, q, func(scan scan) (keyring.Wrapped, error) {
 		var erased bool
@@ -58,18 +57,18 @@ func (k dataKeys) load(ctx context.Context, q querier, tenant string) ([]keyring
 	}, `SELECT o.erased, k.version, k.revision, k.master, k.sealed, k.used, k.created
 		FROM key_owners o LEFT JOIN data_keys k ON k.tenant = o.tenant WHERE o.tenant = $1 ORDER BY k.version`, tenant)
 	if len(keys) == 1 && keys[0].Version == 0 {
-		keys = nil // the tenant has a row, and no keys
+		keys = nil // the tenant has a row, but no keys
 	}
 	return keys, err
 }
 
-// change runs f in a transaction that has the row of the tenant.
+// change runs f in a transaction that has locked the row of the tenant.
 func (k dataKeys) change(ctx context.Context, name, tenant string, f func(tx *sql.Tx) error) error {
 	if err := errors.Join(ctx.Err(), store.CheckName("tenant", tenant)); err != nil {
 		return err
 	}
 	return k.db.tx(ctx, name, func(tx *sql.Tx) error {
-		// An update of nothing locks, as no insert does where the row is.
+		// An update that changes nothing locks an existing row; a plain insert does not.
 		err := exec(ctx, tx, []any{tenant},
 			`INSERT INTO key_owners (tenant, erased) VALUES ($1, FALSE) ON CONFLICT (tenant) DO UPDATE SET erased = key_owners.erased`)
 		if err != nil {
@@ -118,7 +117,7 @@ func (k dataKeys) Tenants(ctx context.Context) iter.Seq2[string, error] {
 	return k.db.names(ctx, "KeyTenants", `SELECT DISTINCT tenant FROM data_keys ORDER BY tenant`)
 }
 
-// names yields the names that a query selects, which is over when the first comes.
+// names yields the names that a query selects. The query has ended before the first.
 func (db *DB) names(ctx context.Context, op, query string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		all, err := column[string](ctx, db.read, query)

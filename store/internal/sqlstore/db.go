@@ -1,38 +1,35 @@
-// Package sqlstore is the store in a SQL database: what store/sqlite and
-// store/postgres have in common. The statements are the same for both; what
-// differs is a Dialect.
+// Package sqlstore is a store in a SQL database: the common part of store/sqlite and
+// store/postgres. The statements are the same for both; a Dialect holds what differs.
 //
 // # Tables
 //
-//	threads    one row a thread: its name, and how many messages, plans and events it has
+//	threads    one row for each thread: its name, and its numbers of messages, plans and events
 //	messages   (thread, position): id and content of a message
 //	plans      (thread, version)
 //	marks      (thread, position): since which version all plans cover the message
 //	events     (thread, position)
 //	documents  (tenant, kind, id)
-//	summaries  (tenant, key): a cache of what models answered
+//	summaries  (tenant, key): cached answers of models
 //	artifacts  (tenant, id)
 //	data_keys  (tenant, version): wrapped by a master key; key_owners says whose were erased
 //	api_keys   (id)
 //
-// Threads have a number of their own, which is never given twice, so that a
-// thread that was deleted and begun anew is told from the one before. All other
-// tables of threads go by that number, and the number is only ever found by
-// tenant and name.
+// Threads have a number that is never reused, so that a thread that was deleted and
+// created again is told from the one before. The other tables refer to threads by number,
+// and the number is found only by tenant and name.
 //
 // # Writing
 //
-// Every write is one transaction that first locks the row of its thread, so the
-// writers of a thread follow each other and the counts in that row are its
-// versions. Threads that were loaded stay in memory: they only grow, so loading
-// one again reads the rows behind what is known.
+// Every write is one transaction that first locks the row of its thread. So the writers
+// of a thread take turns, and the counts in that row are its versions. Loaded threads stay
+// in memory: they only grow, so loading one again reads only the new rows.
 //
 // # Keys
 //
-// Data keys are kept in the same database as what they seal. So that no
-// transaction waits for another of the same process, what is to be sealed inside
-// of one is counted before it begins, and keys are loaded over a connection of
-// their own.
+// Data keys are stored in the same database as the content. So that no transaction waits
+// for another one of the same process, the keyring is asked before a transaction begins
+// for as many encryptions as it will need, and keys are read over a connection of their
+// own.
 package sqlstore
 
 import (
@@ -52,46 +49,43 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// Dialect is what one engine does differently.
+// Dialect holds what differs between engines.
 type Dialect struct {
-	// Name begins errors, such as "sqlite".
+	// Name is the prefix of errors, such as "sqlite".
 	Name string
-	// Migrations has a folder of the name with files in their order, and Versions makes the table of those that
-	// were made, where it is not there: the one that goose would make, which did it
-	// once.
+	// Migrations has the files migrations/*.sql. Versions creates the table of the
+	// migrations that were made, in the form of goose, which older versions used.
 	Migrations fs.FS
 	Versions   string
-	// OneWriter says that one connection writes at a time: tenants take turns.
+	// OneWriter says that only one connection can write at a time: tenants take turns.
 	OneWriter bool
-	// Alone begins a transaction that no other that begins so runs beside.
+	// Alone begins a transaction that excludes others of its kind.
 	Alone []string
-	// ForUpdate ends a query whose rows are locked.
+	// ForUpdate ends a query that locks its rows.
 	ForUpdate string
-	// Explain adds to an error of the engine what it means, as a sentinel of
-	// package store, and what to do.
+	// Explain wraps an error of the engine in the sentinel of package store that says
+	// what it means.
 	Explain func(error) error
-	// Renew drops connections that may be dead; nil where there are none.
+	// Renew drops connections that may be dead. It may be nil.
 	Renew func()
-	// Again reports whether a transaction was given up for another, so that the
-	// same may be made again; nil where that does not happen.
+	// Again reports whether the engine aborted a transaction in favor of another, so
+	// that it may be tried again. It may be nil.
 	Again func(error) bool
-	// Bodies is where large contents of artifacts are kept; nil for the database.
+	// Bodies holds large contents of artifacts; nil puts them into the database.
 	Bodies *durable.Dir
-	// Tidy gives back the room of what was deleted.
+	// Tidy returns the space of deleted rows to the system.
 	Tidy []string
-	// Settle takes what was written over out of the journal, where there is one
-	// that holds it.
+	// Settle removes overwritten rows from the journal.
 	Settle []string
-	// SettleKeys takes keys that were erased or replaced out of the files.
+	// SettleKeys removes erased and replaced keys from the files.
 	SettleKeys []string
-	// Size is the query of how many bytes the database takes.
+	// Size is the query for the size of the database in bytes.
 	Size string
-	// Refuse reports why nothing may be written: what is acknowledged now would not
-	// be there after a restart. It is asked before and behind each transaction; nil
-	// where that does not happen.
+	// Refuse returns an error if writes would be lost, such as to a file that was
+	// removed. It is called before and after each transaction. It may be nil.
 	Refuse func() error
-	// Integrity is the query of what the engine finds damaged, a line each, or "ok";
-	// empty where there is none.
+	// Integrity is the query for damage that the engine finds: a line for each, or "ok".
+	// Empty if there is none.
 	Integrity string
 }
 
@@ -99,15 +93,14 @@ type Dialect struct {
 type DB struct {
 	write, read, keys *sql.DB
 	dialect           Dialect
-	ring              *keyring.Keyring // nil without master keys
-	sealer            store.Sealer
-	masters           []string // ids of the master keys
+	ring              *keyring.Keyring // nil: nothing is encrypted
+	masters           []string         // ids of the master keys that wrap the data keys of this database
 	now               func() time.Time
 	step              func(string)
 	threads           cache
 	quota             quota
 	turns             writeQueue
-	answered          atomic.Int64 // answers written, for when it is looked whether there are too many
+	answered          atomic.Int64 // number of answers written
 }
 
 var (
@@ -117,25 +110,23 @@ var (
 	_ store.Prober = (*DB)(nil)
 )
 
-// Pools are the connections to one database. Those to write and to read may be
-// the same. That for keys has one connection, which nothing else uses; it may be that
-// to read where there are no master keys.
+// Pools are the connections to one database. Write and Read may be the same. Keys has one
+// connection that nothing else uses; without master keys it may be Read.
 type Pools struct{ Write, Read, Keys *sql.DB }
 
 // Close closes all of them.
 func (p Pools) Close() error { return errors.Join(p.Write.Close(), p.Read.Close(), p.Keys.Close()) }
 
-// New returns the store in a database, whose tables it makes or brings up to
-// date. The error wraps store.ErrNewer when the database was made by a later
-// version. step is called with the name of each step of a write, for tests that do
-// harm there; nil is crash.Point.
+// New returns the store in a database, after it has created or migrated the tables. The
+// error wraps store.ErrNewer if a later version has migrated them. step is called with the
+// name of each step of a write, for tests that cause failures; nil is crash.Point.
 func New(ctx context.Context, pools Pools, d Dialect, o *store.Options, step func(name string)) (*DB, error) {
 	if o == nil {
 		o = &store.Options{}
 	}
 	db := &DB{
 		write: pools.Write, read: pools.Read, keys: pools.Keys, dialect: d,
-		sealer: o.Sealer, now: o.Now, step: step, threads: newCache(o.CacheBytes), quota: newQuota(o.TenantBytes),
+		ring: o.Keyring, now: o.Now, step: step, threads: newCache(o.CacheBytes), quota: newQuota(o.TenantBytes),
 	}
 	if db.now == nil {
 		db.now = time.Now
@@ -144,8 +135,7 @@ func New(ctx context.Context, pools Pools, d Dialect, o *store.Options, step fun
 		db.step = crash.Point
 	}
 	if len(o.Masters.IDs()) > 0 {
-		db.ring = keyring.New(o.Masters, db.DataKeys(), nil)
-		db.sealer, db.masters = db.ring, o.Masters.IDs()
+		db.ring, db.masters = keyring.New(o.Masters, db.DataKeys(), nil), o.Masters.IDs()
 	}
 	if err := db.migrate(ctx); err != nil {
 		return nil, d.Explain(err)
@@ -171,7 +161,7 @@ func (db *DB) Artifacts() artifact.Backend { return backend{db} }
 // Close implements store.DB.
 func (db *DB) Close() error { return Pools{db.write, db.read, db.keys}.Close() }
 
-// tenant implements the contracts of what one tenant keeps.
+// tenant implements the interfaces of store.Tenant.
 type tenant struct {
 	db *DB
 	id string
@@ -185,7 +175,7 @@ var (
 	_ store.Documents = (*tenant)(nil)
 )
 
-// check reports names that cannot be kept.
+// check returns an error for names that cannot be stored.
 func (t *tenant) check(threadID string) error {
 	if err := store.CheckName("tenant", t.id); err != nil {
 		return err
@@ -193,8 +183,8 @@ func (t *tenant) check(threadID string) error {
 	return store.CheckThread(threadID)
 }
 
-// usable is check, and reports a tenant whose keys were erased. Threads in memory
-// are in the clear, and must not outlive the keys.
+// usable is check, and returns an error if the tenant's keys were erased. Threads in the
+// cache are not encrypted, and must not outlive the keys.
 func (t *tenant) usable(ctx context.Context, threadID string) error {
 	if err := t.check(threadID); err != nil {
 		return err
@@ -211,17 +201,16 @@ func (t *tenant) living(ctx context.Context) error {
 	return err
 }
 
-// tries bounds how often a transaction is made that the engine gave up for
-// another.
+// tries bounds how often a transaction is tried that the engine aborts.
 const tries = 4
 
-// tx runs f in a transaction, which is committed when f gives no error. f may
-// run several times. The name is that of its steps.
+// tx runs f in a transaction, which is committed if f returns nil. f may run several
+// times. The name is the prefix of its steps.
 func (db *DB) tx(ctx context.Context, name string, f func(*sql.Tx) error) error {
 	return db.again(func() error { return db.once(ctx, name, f) })
 }
 
-// sealing is DB.tx for what seals so many contents of a tenant at most.
+// sealing is DB.tx for an f that seals at most so many contents of the tenant.
 func (t *tenant) sealing(ctx context.Context, name string, contents int, f func(*sql.Tx, sealer) error) error {
 	if t.db.dialect.OneWriter {
 		end, err := t.db.turns.take(ctx, t.id)
@@ -259,7 +248,7 @@ func (db *DB) once(ctx context.Context, name string, f func(*sql.Tx) error) erro
 	}
 	tx, err := db.write.BeginTx(ctx, nil)
 	if err != nil && db.dialect.Renew != nil && errors.Is(db.dialect.Explain(err), store.ErrUnavailable) {
-		// A connection that died while nobody used it; nothing has been done yet.
+		// An idle connection had died; nothing has been done yet.
 		db.dialect.Renew()
 		tx, err = db.write.BeginTx(ctx, nil)
 	}
@@ -268,7 +257,7 @@ func (db *DB) once(ctx context.Context, name string, f func(*sql.Tx) error) erro
 	}
 	db.step(name + ": begun")
 	if err := f(tx); err != nil {
-		// What went wrong first is what matters.
+		// The first error is the one that matters.
 		_ = tx.Rollback()
 		return err
 	}
@@ -287,13 +276,13 @@ func (db *DB) refuse() error {
 	return db.dialect.Refuse()
 }
 
-// fail says what failed. Conflicts and the like come through as they are.
+// fail adds the operation and its subject to an error.
 func (db *DB) fail(err *error, op, subject string) {
 	if *err == nil {
 		return
 	}
 	*err = db.dialect.Explain(*err)
-	// A connection that was made since meets whatever is in the place now.
+	// A new connection would have opened whatever file is there now.
 	if gone := db.refuse(); errors.Is(gone, store.ErrGone) && !errors.Is(*err, store.ErrGone) {
 		*err = fmt.Errorf("%w: %w", gone, *err)
 	}

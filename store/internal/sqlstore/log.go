@@ -36,8 +36,7 @@ func (t *tenant) Load(ctx context.Context, id string) (_ *thread.Thread, err err
 	}
 }
 
-// grow reads the rows of a thread behind what is known. The caller holds the
-// lock of k.
+// grow reads the rows of a thread that are not in k yet. The caller holds the lock of k.
 func (t *tenant) grow(ctx context.Context, q querier, k *cachedThread, id string, r row) (*thread.Thread, error) {
 	k.about(r.number)
 	if k.thread == nil || k.thread.Len() > r.messages {
@@ -150,8 +149,8 @@ func (t *tenant) Append(ctx context.Context, id string, version int, messages []
 	return next, nil
 }
 
-// insert writes the messages of a thread behind those that it has, and returns
-// how many bytes they took.
+// insert writes the messages of next that r does not count yet, and returns their size as
+// stored.
 func insert(ctx context.Context, tx *sql.Tx, seal sealer, r row, next *thread.Thread) (size int, err error) {
 	rows := inserter{q: tx, table: "messages", columns: []string{"thread", "position", "id", "content"}}
 	for i := r.messages; i < next.Len(); i++ {

@@ -9,14 +9,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// migrate brings the tables up to date, all migrations that are missing or none.
-// The n-th file makes version n.
+// migrate makes all missing migrations, or none. The n-th file makes version n.
 func (db *DB) migrate(ctx context.Context) error {
 	files, err := fs.Glob(db.dialect.Migrations, "migrations/*.sql")
 	if err != nil {
 		return err
 	}
-	// Most of the time there is nothing to do, and nobody needs to be kept away.
+	// Most of the time there is nothing to do, and no lock is needed.
 	if at, err := version(ctx, db.read); err == nil && at >= len(files) {
 		return newer(at, len(files))
 	}
@@ -39,8 +38,8 @@ func (db *DB) migrate(ctx context.Context) error {
 	return nil
 }
 
-// upgrade begins the transaction that all migrations are made in, while no other
-// process makes some, and makes them.
+// upgrade begins a transaction that excludes the migrations of other processes, and makes
+// all missing ones. The caller ends it.
 func (db *DB) upgrade(ctx context.Context, conn *sql.Conn, files []string) error {
 	if err := exec(ctx, conn, nil, db.dialect.Alone...); err != nil {
 		return err
@@ -70,8 +69,7 @@ func (db *DB) upgrade(ctx context.Context, conn *sql.Conn, files []string) error
 	return nil
 }
 
-// version reads which migration was made last; the error may be that there are
-// no tables yet.
+// version reads the number of the last migration. It fails if there are no tables yet.
 func version(ctx context.Context, q querier) (at int, err error) {
 	err = q.QueryRowContext(ctx, `SELECT coalesce(max(version_id), 0) FROM palimpsest_schema`).Scan(&at)
 	return at, err
@@ -81,5 +79,5 @@ func newer(at, known int) error {
 	if at <= known {
 		return nil
 	}
-	return fmt.Errorf("it is of version %d, this program knows %d: %w", at, known, store.ErrNewer)
+	return fmt.Errorf("its version is %d, this program knows up to %d: %w", at, known, store.ErrNewer)
 }

@@ -9,7 +9,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/palimpsest-ai/palimpsest/internal/permit"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -17,15 +17,15 @@ import (
 
 // Current implements store.Plans.
 func (t *tenant) Current(ctx context.Context, id string) (*plan.Plan, int, error) {
-	p, version, err := t.CurrentUncopied(ctx, id, permit.Key{})
+	p, version, err := t.CurrentUncopied(ctx, id, uncopied.Key{})
 	return p.Clone(), version, err
 }
 
-// Itself is what store.CurrentUncopied asks for.
-func (t *tenant) Itself(permit.Key) any { return t }
+// Itself is for store.CurrentUncopied.
+func (t *tenant) Itself(uncopied.Key) any { return t }
 
-// CurrentUncopied is what store.CurrentUncopied asks for.
-func (t *tenant) CurrentUncopied(ctx context.Context, id string, _ permit.Key) (_ *plan.Plan, version int, err error) {
+// CurrentUncopied is for store.CurrentUncopied.
+func (t *tenant) CurrentUncopied(ctx context.Context, id string, _ uncopied.Key) (_ *plan.Plan, version int, err error) {
 	defer t.db.fail(&err, "Current", id)
 	if err := t.usable(ctx, id); err != nil {
 		return nil, 0, err
@@ -66,7 +66,7 @@ func (t *tenant) Plan(ctx context.Context, id string, version int) (_ *plan.Plan
 	return p, err
 }
 
-// plan reads one plan and says how many bytes it took.
+// plan reads one plan, and returns its size as stored.
 func (t *tenant) plan(ctx context.Context, id string, number int64, version int) (*plan.Plan, int, error) {
 	var data []byte
 	there, err := one(ctx, t.db.read, []any{&data}, `SELECT content FROM plans WHERE thread = $1 AND version = $2`, number, version)
@@ -100,7 +100,7 @@ func (t *tenant) Commit(ctx context.Context, id string, expected int, c store.Co
 	if err != nil {
 		return 0, fmt.Errorf("plan: %w", err)
 	}
-	// Everybody locks documents in the same order.
+	// All transactions lock documents in the same order.
 	documents := slices.Clone(c.Documents)
 	slices.SortFunc(documents, func(a, b store.Document) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
@@ -153,8 +153,7 @@ func (t *tenant) Commit(ctx context.Context, id string, expected int, c store.Co
 	return k.version, nil
 }
 
-// mark writes the marks of a new plan: those of messages that were covered
-// before stay as they are.
+// mark writes the marks of a new plan. Messages that were covered before keep theirs.
 func (t *tenant) mark(ctx context.Context, tx *sql.Tx, r row, th *thread.Thread, p *plan.Plan) error {
 	covered := map[int]bool{}
 	for id := range p.Actions() {
@@ -166,7 +165,7 @@ func (t *tenant) mark(ctx context.Context, tx *sql.Tx, r row, th *thread.Thread,
 	if err != nil {
 		return err
 	}
-	// What is not covered any more mostly stands together, and goes in one statement.
+	// Marks that go are mostly next to each other: one statement deletes each run.
 	stale := slices.DeleteFunc(slices.Clone(marked), func(position int) bool { return covered[position] })
 	for from, to := 0, 0; from < len(stale); from = to {
 		for to = from + 1; to < len(stale) && stale[to] == stale[to-1]+1; {

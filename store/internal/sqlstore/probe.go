@@ -11,11 +11,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// probeBytes is how much a probe writes: about what a step of an agent adds.
+// probeBytes is how much a probe writes: about as much as a step of an agent.
 const probeBytes = 64 << 10
 
-// Probe implements store.Prober: it writes as others do, takes it away again, and
-// writes a file where contents are files.
+// Probe implements store.Prober: it writes a row, and a file if contents are in files, and
+// removes them.
 func (db *DB) Probe(ctx context.Context) (err error) {
 	defer db.fail(&err, "Probe", "")
 	if err := db.keyed(ctx); err != nil {
@@ -29,7 +29,7 @@ func (db *DB) Probe(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// All of them: those that a crash has left, too.
+	// All rows, also those that a crash has left.
 	err = db.tx(ctx, "probe", func(tx *sql.Tx) error { return exec(ctx, tx, nil, `DELETE FROM probes`) })
 	if files := db.dialect.Bodies; err == nil && files != nil {
 		name := bodyName()
@@ -40,31 +40,30 @@ func (db *DB) Probe(ctx context.Context) (err error) {
 	return err
 }
 
-// keyed reports keys that are missing: all data keys must be wrapped by one of the
-// master keys, and where there are none there must be no data keys.
+// keyed returns an error if a master key is missing: every data key must be wrapped by one
+// that was given.
 func (db *DB) keyed(ctx context.Context) error {
-	if db.ring == nil {
+	if len(db.masters) == 0 {
 		return db.inTheClear(ctx, db.read)
 	}
 	ids, err := column[string](ctx, db.read, `SELECT DISTINCT master FROM data_keys`)
 	for _, id := range ids {
 		if !slices.Contains(db.masters, id) {
-			return fmt.Errorf("data keys are wrapped by %s, and there are %v: %w", id, db.masters, keyring.ErrNoMaster)
+			return fmt.Errorf("data keys are wrapped by %s, but the master keys are %v: %w", id, db.masters, keyring.ErrNoMaster)
 		}
 	}
 	return err
 }
 
-// inTheClear refuses to write what nothing encrypts where there are data keys, or
-// were some.
+// inTheClear returns an error if nothing encrypts, but the database has or had data keys.
 func (db *DB) inTheClear(ctx context.Context, q querier) error {
-	if db.sealer != nil {
+	if db.ring != nil {
 		return nil
 	}
 	var keyed bool
 	err := q.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM key_owners)`).Scan(&keyed)
 	if err == nil && keyed {
-		err = fmt.Errorf("nothing is written in the clear where there are data keys: %w", store.ErrSealed)
+		err = fmt.Errorf("the database has data keys, so nothing may be written unencrypted: %w", store.ErrSealed)
 	}
 	return err
 }

@@ -15,10 +15,10 @@ type querier interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// scan reads the columns of the row that a query is at.
+// scan reads the columns of the current row.
 type scan func(into ...any) error
 
-// list collects what is made of the rows of a query.
+// list collects the rows of a query.
 func list[T any](ctx context.Context, q querier, read func(scan) (T, error), query string, args ...any) ([]T, error) {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -44,7 +44,7 @@ func column[T any](ctx context.Context, q querier, query string, args ...any) ([
 	}, query, args...)
 }
 
-// one reads the row of a query; it is false when there is none.
+// one reads the only row of a query; it is false if there is none.
 func one(ctx context.Context, q querier, into []any, query string, args ...any) (bool, error) {
 	err := q.QueryRowContext(ctx, query, args...).Scan(into...)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -53,7 +53,7 @@ func one(ctx context.Context, q querier, into []any, query string, args ...any) 
 	return err == nil, err
 }
 
-// exec runs statements with the same arguments, one after the other.
+// exec runs statements in turn, all with the same arguments.
 func exec(ctx context.Context, q querier, args []any, statements ...string) error {
 	for _, statement := range statements {
 		if _, err := q.ExecContext(ctx, statement, args...); err != nil {
@@ -63,8 +63,8 @@ func exec(ctx context.Context, q querier, args []any, statements ...string) erro
 	return nil
 }
 
-// chunk is how many rows one statement inserts at most: fewer round trips, and
-// far from the number of parameters that engines allow.
+// chunk is how many rows one statement inserts at most, far below the number of parameters
+// that engines allow.
 const chunk = 64
 
 // inserter collects rows for a table and inserts many at once.
@@ -96,7 +96,7 @@ func (i *inserter) flush(ctx context.Context) error {
 	return err
 }
 
-// marks names n parameters of a statement, from that number on.
+// marks lists n numbered parameters of a statement, such as "$3, $4".
 func marks(from, n int) string {
 	all := make([]string, n)
 	for i := range all {

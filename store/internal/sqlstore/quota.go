@@ -11,13 +11,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// quota knows about how much tenants keep, and how much each may; 0 bounds nothing.
+// quota limits how many bytes each tenant stores; most 0 is no limit.
 type quota struct {
 	most int64
 	held *lru.Cache[string, tenantUsage]
 }
 
-// tenantUsage is what a tenant keeps: as it was measured, and what was written since.
+// tenantUsage is the size of a tenant: as it was measured, plus what was written since.
 type tenantUsage struct {
 	bytes    int64
 	measured time.Time
@@ -25,14 +25,13 @@ type tenantUsage struct {
 
 func newQuota(most int64) quota { return quota{most: most, held: lru.New[string, tenantUsage](10_000)} }
 
-// How long a measure holds: of who has room left, since other processes write too, and
-// of who has not, since what was deleted makes room.
+// How long a measurement is valid: other processes write too, and deleting makes room.
 const (
 	measureEvery = time.Minute
 	measureFull  = time.Second
 )
 
-// room reports that the tenant keeps as much as it may.
+// room returns an error that wraps store.ErrQuota if the tenant has used up its quota.
 func (t *tenant) room(ctx context.Context) error {
 	q := t.db.quota
 	if q.most <= 0 {
@@ -53,13 +52,12 @@ func (t *tenant) room(ctx context.Context) error {
 		q.held.Put(t.id, k, 1)
 	}
 	if k.bytes >= q.most {
-		return fmt.Errorf("tenant %q: %d bytes of %d: %w", t.id, k.bytes, q.most, store.ErrQuota)
+		return fmt.Errorf("tenant %q: %d of %d bytes: %w", t.id, k.bytes, q.most, store.ErrQuota)
 	}
 	return nil
 }
 
-// roomFor is room for an artifact; one that is there is replaced in any case, as it is
-// when it is sealed anew.
+// roomFor is room for an artifact. An existing one may always be replaced, as Reseal does.
 func (t *tenant) roomFor(ctx context.Context, artifactID string) error {
 	full := t.room(ctx)
 	if !errors.Is(full, store.ErrQuota) {
@@ -73,19 +71,19 @@ func (t *tenant) roomFor(ctx context.Context, artifactID string) error {
 	return full
 }
 
-// wrote adds what was written to what the tenant keeps.
+// wrote adds what was written to the size of the tenant.
 func (t *tenant) wrote(bytes int64) {
 	if t.db.quota.most <= 0 {
 		return
 	}
-	// Of two that write at once one may not be counted until it is measured again.
+	// Of two concurrent writes one may not be counted until the next measurement.
 	if k, known := t.db.quota.held.Get(t.id); known {
 		k.bytes += bytes
 		t.db.quota.held.Put(t.id, k, 1)
 	}
 }
 
-// keeping is sealing for what adds to what a tenant keeps, as far as it may.
+// keeping is sealing for writes that count against the quota.
 func (t *tenant) keeping(ctx context.Context, name string, contents int, f func(*sql.Tx, sealer) error) error {
 	if err := t.room(ctx); err != nil {
 		return err
@@ -105,7 +103,7 @@ func (t *tenant) keeping(ctx context.Context, name string, contents int, f func(
 	return err
 }
 
-// stored adds up what the tenant keeps: contents, not names and indexes.
+// stored measures a tenant: contents, without names and indexes.
 func (t *tenant) stored(ctx context.Context) (all int64, err error) {
 	for _, s := range sealedTables {
 		query := `SELECT coalesce(sum(length(content)), 0) FROM ` + s.table + ` WHERE tenant = $1`

@@ -27,7 +27,7 @@ func (t *tenant) Record(ctx context.Context, events ...event.Event) (err error) 
 		byThread[e.ThreadID] = append(byThread[e.ThreadID], e)
 	}
 	return t.keeping(ctx, "record", len(events), func(tx *sql.Tx, seal sealer) error {
-		// Everybody locks threads in the same order.
+		// All transactions lock threads in the same order.
 		for _, id := range slices.Sorted(maps.Keys(byThread)) {
 			r, err := t.lock(ctx, tx, id)
 			if err == nil {
@@ -44,7 +44,7 @@ func (t *tenant) Record(ctx context.Context, events ...event.Event) (err error) 
 	})
 }
 
-// record adds events to a thread that is locked.
+// record adds events to a thread whose row is locked.
 func record(ctx context.Context, tx *sql.Tx, seal sealer, id string, r *row, events []event.Event) error {
 	rows := inserter{q: tx, table: "events", columns: []string{"thread", "position", "at", "content"}}
 	for _, e := range events {
@@ -92,12 +92,12 @@ func (t *tenant) Events(ctx context.Context, id string, after, limit int) (_ []e
 	}, `SELECT e.position, e.content FROM threads t JOIN events e ON e.thread = t.number WHERE t.tenant = $1 AND t.name = $2 AND e.position > $3 ORDER BY e.position LIMIT $4`, t.id, id, next, store.Limit(limit))
 }
 
-// puttable reports a document that cannot be kept, or not any more.
+// puttable returns an error for a document that cannot be stored, or no longer.
 func (t *tenant) puttable(ctx context.Context, d store.Document) error {
 	return errors.Join(d.Check(), store.CheckName("tenant", t.id), t.living(ctx))
 }
 
-// document reads one of a kind.
+// document reads a document of a kind.
 func (t *tenant) document(ctx context.Context, kind string, scan scan) (store.Document, error) {
 	d := store.Document{Kind: kind}
 	var data []byte
@@ -138,7 +138,7 @@ func (t *tenant) Put(ctx context.Context, d store.Document) (version int, err er
 }
 
 func (t *tenant) put(ctx context.Context, tx *sql.Tx, seal sealer, d store.Document) (int, error) {
-	// A row of version 0 is there to be locked; nobody has ever read it.
+	// A row of version 0 only serves as a lock; no reader sees it.
 	if err := exec(ctx, tx, []any{t.id, d.Kind, d.ID, []byte{}}, `INSERT INTO documents (tenant, kind, id, version, content) VALUES ($1, $2, $3, 0, $4) ON CONFLICT DO NOTHING`); err != nil {
 		return 0, err
 	}
@@ -180,8 +180,8 @@ func (t *tenant) Kinds(ctx context.Context) (_ []string, err error) {
 	return column[string](ctx, t.db.read, `SELECT DISTINCT kind FROM documents WHERE tenant = $1 AND length(content) > 0 ORDER BY kind`, t.id)
 }
 
-// answers is a cache: what fails is not there. Its table is called summaries, as
-// it was when that was all it held.
+// answers implements store.Answers. Its table is called summaries, after all that it once
+// held.
 type answers struct{ t *tenant }
 
 var _ store.Answers = answers{}
@@ -197,8 +197,7 @@ func (a answers) Get(ctx context.Context, key string) ([]byte, bool) {
 	return plain, err == nil
 }
 
-// evictEvery is how many answers are written before it is looked whether there
-// are too many.
+// evictEvery is after how many writes surplus answers are deleted.
 const evictEvery = 64
 
 // Put implements store.Answers.
@@ -215,7 +214,7 @@ func (a answers) Put(ctx context.Context, key string, value []byte) {
 	if err != nil {
 		return
 	}
-	// A cache that cannot be written to has nothing: the contract has no error.
+	// The interface returns no errors: a failed write is a missing entry.
 	_ = exec(ctx, db.write, []any{a.t.id, key, db.now().UnixNano(), data}, `INSERT INTO summaries (tenant, name, created, content) VALUES ($1, $2, $3, $4) ON CONFLICT (tenant, name) DO UPDATE SET created = excluded.created, content = excluded.content`)
 	if db.answered.Add(1)%evictEvery == 0 { // the oldest go
 		_ = exec(ctx, db.write, []any{a.t.id, store.MaxAnswers}, `DELETE FROM summaries WHERE tenant = $1 AND name NOT IN (SELECT name FROM summaries WHERE tenant = $1 ORDER BY created DESC, name LIMIT $2)`)

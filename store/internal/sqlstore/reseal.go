@@ -8,24 +8,25 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/keyring"
 )
 
-// How much is looked at, and sealed anew in one transaction: others wait for it.
+// How many rows are read at once, and how many bytes are encrypted in one transaction,
+// which others wait for.
 const (
 	resealPage  = 500
 	resealBytes = 1 << 20
 )
 
-// headBytes is how much of a content is read to see what sealed it.
-const headBytes = 1 + store.SealedHead
+// headBytes is how much of a content is read to find its key.
+const headBytes = 1 + keyring.Overhead
 
-// sealedTable is a table with contents that a Sealer seals.
+// sealedTable is a table with contents that are encrypted if there are keys.
 type sealedTable struct {
 	table string
-	// key names a row; the first of it is the number of a thread, or the tenant.
+	// key identifies a row; its first column is the number of a thread, or the tenant.
 	key []string
-	// also is a column that the place of the content holds besides, or ''.
+	// also is a further column in the place of the content, or ''.
 	also string
 }
 
@@ -39,18 +40,17 @@ var sealedTables = []sealedTable{
 
 func (s sealedTable) ofThread() bool { return s.key[0] == "thread" }
 
-// Reseal implements store.Sealed. It locks one row after the other, never a
-// thread, so nobody waits for the whole of it.
+// Reseal implements store.Sealed. It locks rows one by one, and never a thread, so that
+// nobody waits long.
 func (db *DB) Reseal(ctx context.Context, tenantID string) (n int, err error) {
 	defer db.fail(&err, "Reseal", tenantID)
-	keys, ok := db.sealer.(store.KeySealer)
-	if !ok {
-		return 0, errors.New("there are no keys to seal with")
+	if db.ring == nil {
+		return 0, errors.New("the store was opened without keys")
 	}
-	r := &resealer{tenant: &tenant{db: db, id: tenantID}, keys: keys}
+	r := &resealer{tenant: &tenant{db: db, id: tenantID}}
 	err = r.all(ctx)
 	if r.n > 0 {
-		// What was there before stands in the journal until it is written over.
+		// The old rows are in the journal until it is overwritten.
 		err = errors.Join(err, exec(ctx, db.write, nil, db.dialect.Settle...))
 	}
 	return r.n, err
@@ -58,22 +58,20 @@ func (db *DB) Reseal(ctx context.Context, tenantID string) (n int, err error) {
 
 // Erased implements store.Sealed.
 func (db *DB) Erased(ctx context.Context, tenantID string) (bool, error) {
-	keys, ok := db.sealer.(store.KeySealer)
-	if !ok {
+	if db.ring == nil {
 		return false, nil
 	}
-	return keys.Erased(ctx, tenantID)
+	return db.ring.Erased(ctx, tenantID)
 }
 
 type resealer struct {
 	*tenant
-	keys store.KeySealer
-	n    int
-	// failed are the first contents that do not open.
+	n int
+	// failed are the errors of the first contents that could not be decrypted.
 	failed []error
 }
 
-// maxFailed is how many contents that do not open an error names.
+// maxFailed bounds failed.
 const maxFailed = 10
 
 func (r *resealer) all(ctx context.Context) error {
@@ -103,9 +101,8 @@ func (r *resealer) all(ctx context.Context) error {
 	return errors.Join(r.failed...)
 }
 
-// tables seals anew what needs it among the rows whose key begins with first, in
-// the tables of threads or the others. Their places begin with the name of the
-// thread, where they are of one.
+// tables encrypts stale rows whose key begins with first, in the tables of threads or in
+// the others. In the former, name is the name of the thread, with which places begin.
 func (r *resealer) tables(ctx context.Context, ofThread bool, first any, name ...any) error {
 	for _, s := range sealedTables {
 		if s.ofThread() != ofThread {
@@ -133,13 +130,13 @@ func (r *resealer) tables(ctx context.Context, ofThread bool, first any, name ..
 	return ctx.Err()
 }
 
-// resealRow is a row as it was when it was looked at.
+// resealRow is a row as it was when it was listed.
 type resealRow struct {
 	key   []any
 	stale bool
 }
 
-// page lists rows behind a key.
+// page lists the rows behind a key.
 func (r *resealer) page(ctx context.Context, s sealedTable, first any, after []any) ([]resealRow, error) {
 	rest := strings.Join(s.key[1:], ", ")
 	query := fmt.Sprintf(`SELECT %s, substr(content, 1, %d) FROM %s WHERE %s = $1`, rest, headBytes, s.table, s.key[0])
@@ -160,8 +157,8 @@ func (r *resealer) page(ctx context.Context, s sealedTable, first any, after []a
 	}, fmt.Sprintf(`%s ORDER BY %s LIMIT %d`, query, rest, resealPage), append([]any{first}, after...)...)
 }
 
-// stale reports whether content, or the head of it, is not under the newest key.
-// What is no sealed text is, so that opening it says what is wrong.
+// stale reports whether content, of which the head is enough, is not under the newest key.
+// Damaged content is stale too, so that opening it returns the error.
 func (r *resealer) stale(ctx context.Context, head []byte) bool {
 	if len(head) == 0 {
 		return false // a document that was removed
@@ -169,12 +166,12 @@ func (r *resealer) stale(ctx context.Context, head []byte) bool {
 	if head[0] != sealed {
 		return true
 	}
-	stale, err := r.keys.Stale(ctx, r.id, head[1:])
+	stale, err := r.db.ring.Stale(ctx, r.id, head[1:])
 	return stale || err != nil
 }
 
-// batch seals rows anew in one transaction, as many as are not too much for one, and
-// returns how many it came to.
+// batch encrypts rows in one transaction, up to resealBytes, and returns how many it
+// handled.
 func (r *resealer) batch(ctx context.Context, s sealedTable, rows []resealRow, name []any) (done int, err error) {
 	var n int
 	var failed []error
@@ -204,8 +201,8 @@ func (r *resealer) batch(ctx context.Context, s sealedTable, rows []resealRow, n
 	return done, nil
 }
 
-// row seals one row anew, and returns the size of its content; 0 where there was
-// nothing to do. Damage is why it does not open.
+// row encrypts one row again and returns the size of its content, or 0 if there was nothing
+// to do. damage is the error if the content could not be decrypted.
 func (r *resealer) row(ctx context.Context, tx *sql.Tx, seal sealer, s sealedTable, key, name []any) (bytes int, damage, err error) {
 	var where []string
 	for i, column := range s.key {
@@ -216,7 +213,7 @@ func (r *resealer) row(ctx context.Context, tx *sql.Tx, seal sealer, s sealedTab
 	var also string
 	there, err := one(ctx, tx, []any{&data, &also}, `SELECT content, `+s.also+` FROM `+which+r.db.dialect.ForUpdate, key...)
 	if err != nil || !there || !r.stale(ctx, data) {
-		return 0, nil, err // deleted meanwhile, or sealed by somebody else
+		return 0, nil, err // deleted, or encrypted by another process
 	}
 	keys := slices.Concat(name, key[1:])
 	if also != "" {

@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// writeQueue parts the only connection that writes among tenants: each in its turn has one
-// write, however many of another's wait. The zero value has nobody writing.
+// writeQueue shares the only connection that writes between tenants. They take turns, so
+// that a tenant with many waiting writes does not block the others. The zero value is
+// ready to use.
 type writeQueue struct {
 	mu      sync.Mutex
 	taken   bool
-	line    []string                   // tenants of which some wait, the next one first
-	waiting map[string][]chan struct{} // of each, in the order in which they came
+	line    []string                   // tenants with waiting writes, the next one first
+	waiting map[string][]chan struct{} // by tenant, the first to come first
 }
 
-// take waits for a turn of the tenant, and returns what ends it. The error is that of
-// the context.
+// take waits for a turn of the tenant; end gives it up. The error is that of ctx.
 func (t *writeQueue) take(ctx context.Context, tenant string) (end func(), err error) {
 	t.mu.Lock()
 	if !t.taken {
@@ -38,13 +38,13 @@ func (t *writeQueue) take(ctx context.Context, tenant string) (end func(), err e
 		return t.next, nil
 	case <-ctx.Done():
 	}
-	if !t.leave(tenant, mine) { // it was given in the same moment
+	if !t.leave(tenant, mine) { // the turn was given at the same moment
 		t.next()
 	}
 	return nil, ctx.Err()
 }
 
-// next gives the turn to the tenant that waits for longest.
+// next gives the turn to the next tenant in line.
 func (t *writeQueue) next() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,7 +64,7 @@ func (t *writeQueue) next() {
 	}
 }
 
-// leave takes one that waits out of the line. It is false where it waits no more.
+// leave removes a waiting write. It is false if the write is no longer waiting.
 func (t *writeQueue) leave(tenant string, mine chan struct{}) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

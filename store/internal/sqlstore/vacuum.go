@@ -11,15 +11,15 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/durable"
 )
 
-// keepAnswers is how long an answer stays in the cache.
+// keepAnswers is how long answers stay in the cache.
 const keepAnswers = 30 * 24 * time.Hour
 
-// leftover is how old a file that no row names must be to be removed: another
-// process may just be writing its row.
+// leftover is the age at which a file that no row names is removed. Before that another
+// process may still be writing its row.
 const leftover = time.Hour
 
-// Vacuum removes cached answers of more than 30 days and files that a crash
-// has left, and gives back the room of what was deleted.
+// Vacuum removes cached answers that are older than 30 days and files that a crash has
+// left, and returns the space of deleted rows to the system.
 func (db *DB) Vacuum(ctx context.Context) (err error) {
 	defer db.fail(&err, "Vacuum", "")
 	if err := exec(ctx, db.write, []any{db.now().Add(-keepAnswers).UnixNano()}, `DELETE FROM summaries WHERE created < $1`); err != nil {
@@ -27,7 +27,7 @@ func (db *DB) Vacuum(ctx context.Context) (err error) {
 	}
 	left, err := db.leftovers(ctx)
 	for _, f := range left {
-		// The clock of the file system, not that of rows.
+		// By the clock of the file system, not by db.now.
 		if err == nil && time.Since(f.made) > leftover {
 			err = db.removeBody(f.name)
 		}
@@ -38,16 +38,15 @@ func (db *DB) Vacuum(ctx context.Context) (err error) {
 	return exec(ctx, db.write, nil, db.dialect.Tidy...)
 }
 
-// Bytes is how much room the database takes, in bytes, without large contents of
-// artifacts that are in files.
+// Bytes returns the size of the database, without artifacts that are in files.
 func (db *DB) Bytes(ctx context.Context) (n int64, err error) {
 	defer db.fail(&err, "Bytes", "")
 	err = db.read.QueryRowContext(ctx, db.dialect.Size).Scan(&n)
 	return n, err
 }
 
-// Leftovers lists the files beside the database that no row names, whatever
-// their age: those of other processes that are writing now are among them.
+// Leftovers lists the artifact files that no row names, also those whose rows other
+// processes are just writing.
 func (db *DB) Leftovers(ctx context.Context) (names []string, err error) {
 	defer db.fail(&err, "Leftovers", "")
 	left, err := db.leftovers(ctx)
@@ -67,7 +66,7 @@ func (db *DB) leftovers(ctx context.Context) (left []file, err error) {
 	if bodies == nil {
 		return nil, nil
 	}
-	// Files first: one whose row comes later is not old.
+	// Files before rows: a file whose row comes later is not old.
 	err = fs.WalkDir(bodies.Root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -77,7 +76,7 @@ func (db *DB) leftovers(ctx context.Context) (left []file, err error) {
 			left = append(left, file{name, info.ModTime()})
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it was removed just now
+			return nil // it was just removed
 		}
 		return err
 	})

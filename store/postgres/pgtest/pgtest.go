@@ -1,11 +1,10 @@
-// Package pgtest starts a PostgreSQL server for tests: a private one, in a
-// directory of its own, that listens on a socket there and is gone when the tests
-// are.
+// Package pgtest starts a private PostgreSQL server for tests. It has a temporary
+// directory, listens on a socket there, and stops with the tests.
 //
 //	func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 //
 //	func Test(t *testing.T) {
-//		address := pgtest.Database(t) // empty, and only of this test
+//		address := pgtest.Database(t) // empty, and for this test only
 //		…
 //	}
 package pgtest
@@ -33,27 +32,26 @@ const Require = "PALIMPSEST_REQUIRE_POSTGRES"
 // Server is a running server. Make one with Start.
 type Server struct {
 	dir, bin string
-	owner    *owner // nil: who runs the tests
+	owner    *owner // nil: the user who runs the tests
 	sync     bool
 }
 
-// Options tune a Server; nil or the zero value holds the defaults.
+// Options configure a Server; nil or the zero value holds the defaults.
 type Options struct {
-	// Sync waits for the disk as a server of real data does. Tests need not: what
-	// the server has written survives its own end, only not that of the machine.
+	// Sync waits for the disk, as a production server does. Without it writes survive
+	// a crash of the server, but not of the machine.
 	Sync bool
 }
 
-// running is the server of this test binary, why there is none, and the number
-// of its last database. Main sets the first two before any test runs.
+// running is the server of this test binary, or the reason why there is none, and the
+// number of the last schema. Main sets the first two before any test runs.
 var running struct {
 	server *Server
 	reason error
 	last   atomic.Int64
 }
 
-// Main starts the server, runs the tests and stops it. It returns the status to
-// exit with.
+// Main starts the server, runs the tests and stops it. It returns the exit status.
 func Main(m *testing.M) int {
 	running.server, running.reason = Start(nil)
 	if s := running.server; s != nil {
@@ -62,9 +60,8 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// Database makes an empty schema and returns the address that leads there. It
-// skips the test, and says why, when there is no server, unless
-// PALIMPSEST_REQUIRE_POSTGRES is 1.
+// Database creates an empty schema and returns its address. Without a server it skips the
+// test, or fails it if PALIMPSEST_REQUIRE_POSTGRES is 1.
 func Database(tb testing.TB) string {
 	tb.Helper()
 	s := running.server
@@ -79,16 +76,16 @@ func Database(tb testing.TB) string {
 	return s.Address("postgres") + "&search_path=" + name
 }
 
-// Current is the server that Main started; nil when there is none.
+// Current is the server that Main started, or nil.
 func Current() *Server { return running.server }
 
-// Address is that of one of the server's databases.
+// Address returns the address of one of the server's databases.
 func (s *Server) Address(database string) string {
 	return fmt.Sprintf("postgres://tester@/%s?host=%s&sslmode=disable", database, url.QueryEscape(s.dir))
 }
 
-// Socket is the path of the socket that the server listens on. A port of the loopback
-// would be free when it is looked for, and another program's when the server comes.
+// Socket is the path of the socket that the server listens on. A free TCP port might be
+// taken by another program before the server starts.
 func (s *Server) Socket() string { return filepath.Join(s.dir, ".s.PGSQL.5432") }
 
 func (s *Server) exec(tb testing.TB, statement string) {
@@ -104,7 +101,7 @@ func (s *Server) exec(tb testing.TB, statement string) {
 	}
 }
 
-// Start starts a server. The error says what is missing.
+// Start starts a server.
 func Start(o *Options) (_ *Server, err error) {
 	s := &Server{sync: o != nil && o.Sync}
 	if s.bin, err = binaries(); err != nil {
@@ -133,7 +130,7 @@ func Start(o *Options) (_ *Server, err error) {
 	return s, s.Resume()
 }
 
-// Resume starts a server that was stopped, with the data that it had.
+// Resume starts a server again that was halted.
 func (s *Server) Resume() error {
 	options := fmt.Sprintf("-c listen_addresses= -c port=5432 -c unix_socket_directories=%s -c max_connections=200", s.dir)
 	if !s.sync {
@@ -147,11 +144,10 @@ func (s *Server) Halt() error {
 	return s.run("pg_ctl", "--pgdata="+s.data(), "--mode=immediate", "--wait", patience, "stop")
 }
 
-// patience is how long the server may take to start or stop, in seconds, however busy
-// the machine is.
+// patience is how long the server may take to start or stop on a busy machine.
 const patience = "--timeout=600"
 
-// Stop stops the server and removes all that it had.
+// Stop stops the server and removes its data.
 func (s *Server) Stop() error { return errors.Join(s.Halt(), os.RemoveAll(s.dir)) }
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
@@ -163,7 +159,7 @@ func (s *Server) run(program string, args ...string) error {
 	if s.owner != nil {
 		s.owner.start(cmd)
 	}
-	// The server inherits what its starter writes to: a pipe would never end.
+	// The server inherits the output of pg_ctl: a pipe would never be closed.
 	out, err := os.CreateTemp("", "pgtest-out")
 	if err != nil {
 		return err
@@ -182,7 +178,7 @@ func (s *Server) run(program string, args ...string) error {
 // Directory holds all files of the server: its data, journal and log.
 func (s *Server) Directory() string { return s.dir }
 
-// Folder makes a folder beside the server's data; it goes with the server.
+// Folder creates a folder beside the server's data. Stop removes it.
 func (s *Server) Folder(tb testing.TB, name string) string {
 	tb.Helper()
 	folder := filepath.Join(s.dir, name)
@@ -231,7 +227,7 @@ func binaries() (string, error) {
 // owner is the account that a server runs as.
 type owner struct{ uid, gid int }
 
-// otherOwner is an account other than root's.
+// otherOwner finds an account other than root.
 func otherOwner() (*owner, error) {
 	var failed error
 	for _, name := range []string{"postgres", "nobody"} {
@@ -245,5 +241,5 @@ func otherOwner() (*owner, error) {
 		}
 		failed = errors.Join(failed, err)
 	}
-	return nil, fmt.Errorf("no account to run it as: %w", failed)
+	return nil, fmt.Errorf("no account to run the server as: %w", failed)
 }

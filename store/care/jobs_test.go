@@ -1,4 +1,4 @@
-package upkeep_test
+package care_test
 
 import (
 	"context"
@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
-	"github.com/palimpsest-ai/palimpsest/internal/upkeep"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/care"
 	"github.com/palimpsest-ai/palimpsest/store/mem"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -65,7 +65,7 @@ func TestSweep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := mem.New()
 		s := artifact.NewStore(db.Artifacts(), nil)
-		u := &upkeep.Upkeep{Store: db, Artifacts: s, OnError: func(err error) { t.Error(err) }}
+		u := &care.Upkeep{Store: db, Artifacts: s, OnError: func(err error) { t.Error(err) }}
 		q := job.NewMemory(u.Handlers(), nil)
 		kept, live := put(t, s, "a", "kept", 0), put(t, s, "a", "live", time.Minute)
 		short, long, other := put(t, s, "a", "short", time.Minute), put(t, s, "a", "long", 90*time.Minute), put(t, s, "b", "other", time.Minute)
@@ -112,15 +112,15 @@ func TestReseal(t *testing.T) {
 	}
 	ring := keyring.New(masters, &keyring.Memory{}, nil)
 	plain := put(t, artifact.NewStore(db.Artifacts(), nil), "a", "from before", 0)
-	s := artifact.NewStore(db.Artifacts(), &artifact.Options{Sealer: ring})
+	s := artifact.NewStore(db.Artifacts(), &artifact.Options{Keyring: ring})
 	sealed := put(t, s, "a", "sealed", 0)
 	key, err := ring.Rotate(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := &upkeep.Upkeep{Store: db, Artifacts: s, Reseal: true}
+	u := &care.Upkeep{Store: db, Artifacts: s, Reseal: true}
 	for range 2 { // a second time changes nothing
-		if err := u.Handlers()[upkeep.ResealJob](t.Context(), job.Job{}); err != nil {
+		if err := u.Handlers()[care.ResealJob](t.Context(), job.Job{}); err != nil {
 			t.Fatal(err)
 		}
 		for id, m := range ids(t, db, "a") {
@@ -134,8 +134,8 @@ func TestReseal(t *testing.T) {
 			t.Errorf("%q, %v", got, err)
 		}
 	}
-	u.Reseal = false
-	if err := u.Handlers()[upkeep.ResealJob](t.Context(), job.Job{}); err == nil {
+	u.Artifacts = artifact.NewStore(db.Artifacts(), nil)
+	if err := u.Handlers()[care.ResealJob](t.Context(), job.Job{}); err == nil {
 		t.Error("no keys, and no error")
 	}
 }
@@ -149,12 +149,12 @@ func TestRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	ring := keyring.New(masters, &keyring.Memory{}, nil)
-	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "p.db"), &sqlite.Options{Sealer: ring})
+	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "p.db"), &sqlite.Options{Keyring: ring})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	s := artifact.NewStore(db.Artifacts(), &artifact.Options{Sealer: ring})
+	s := artifact.NewStore(db.Artifacts(), &artifact.Options{Keyring: ring})
 	for _, tenant := range []string{"a", "b"} {
 		id, err := s.Put(ctx, artifact.Metadata{TenantID: tenant, ThreadID: "t", TTLSeconds: 1, CreatedAt: time.Unix(0, 0)}, "long over")
 		if err != nil {
@@ -165,14 +165,14 @@ func TestRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	u := &upkeep.Upkeep{Store: db, Artifacts: s, Reseal: true}
+	u := &care.Upkeep{Store: db, Artifacts: s, Reseal: true}
 	do := func(kind string) {
 		t.Helper()
 		if err := u.Handlers()[kind](ctx, job.Job{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	do(upkeep.ResealJob)
+	do(care.ResealJob)
 	for _, tenant := range []string{"a", "b"} {
 		if n, err := db.Reseal(ctx, tenant); n != 0 || err != nil {
 			t.Errorf("tenant %s: %d records were left, %v", tenant, n, err)
@@ -186,7 +186,7 @@ func TestRecords(t *testing.T) {
 	if err := ring.Erase(ctx, "a"); err != nil {
 		t.Fatal(err)
 	}
-	do(upkeep.SweepJob)
+	do(care.SweepJob)
 	var left []string
 	for tenant, err := range db.Tenants(ctx) {
 		if err != nil {
@@ -197,7 +197,7 @@ func TestRecords(t *testing.T) {
 	if len(left) != 1 || left[0] != "b" || len(ids(t, db, "a")) != 0 || len(ids(t, db, "b")) != 1 {
 		t.Errorf("left: tenants %q, %d artifacts of a, %d of b", left, len(ids(t, db, "a")), len(ids(t, db, "b")))
 	}
-	do(upkeep.ResealJob)
+	do(care.ResealJob)
 }
 
 // blind are plans that cannot be read.
@@ -224,8 +224,8 @@ func TestUnknown(t *testing.T) {
 		put(t, s, "a", fmt.Sprint(n), time.Minute)
 	}
 	now = now.Add(time.Hour)
-	u := &upkeep.Upkeep{Store: blind{db}, Artifacts: s}
-	if err := u.Handlers()[upkeep.SweepJob](t.Context(), job.Job{}); !errors.Is(err, errBlind) {
+	u := &care.Upkeep{Store: blind{db}, Artifacts: s}
+	if err := u.Handlers()[care.SweepJob](t.Context(), job.Job{}); !errors.Is(err, errBlind) {
 		t.Errorf("%v", err)
 	}
 	if n := len(ids(t, db, "a")); n != 3 {

@@ -13,29 +13,29 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// compared: a record is changed only as it was seen.
-func compared(b tested) {
+// conditions: a record is changed only if it is still the one that was seen.
+func conditions(b tested) {
 	ctx, m := b.Context(), metadata("", "t", "one")
-	put := func(want bool, content string, may func(artifact.Metadata, bool) bool) {
+	put := func(want bool, content string, c artifact.Condition) {
 		b.Helper()
-		if done, err := b.Put(ctx, m, []byte(content), may); done != want || err != nil {
+		if done, err := b.Put(ctx, m, []byte(content), c); done != want || err != nil {
 			b.Errorf("Put: %v, %v, want %v", done, err, want)
 		}
 	}
 	large := strings.Repeat("x", 200_000)
-	put(false, large, func(_ artifact.Metadata, there bool) bool { return there })
-	if done, err := b.Delete(ctx, "", m.ID, func(artifact.Metadata) bool { b.Error("it was asked"); return true }); done || err != nil {
+	put(false, large, func(stored *artifact.Metadata) bool { return stored != nil })
+	if done, err := b.Delete(ctx, "", m.ID, func(*artifact.Metadata) bool { b.Error("it was asked"); return true }); done || err != nil {
 		b.Errorf("Delete of nothing: %v, %v", done, err)
 	}
-	put(true, large, func(_ artifact.Metadata, there bool) bool { return !there })
+	put(true, large, func(stored *artifact.Metadata) bool { return stored == nil })
 	m.Turn++
-	put(false, "two", func(held artifact.Metadata, there bool) bool { return !there || held.Turn == m.Turn })
+	put(false, "two", func(stored *artifact.Metadata) bool { return stored == nil || stored.Turn == m.Turn })
 	if held := b.holds("", m.ID, large); held.Turn != m.Turn-1 {
 		b.Errorf("%+v", held)
 	}
-	put(true, "two", func(held artifact.Metadata, there bool) bool { return there && held.Turn == m.Turn-1 })
+	put(true, "two", func(stored *artifact.Metadata) bool { return stored != nil && stored.Turn == m.Turn-1 })
 	for _, may := range []bool{false, true} {
-		if done, err := b.Delete(ctx, "", m.ID, func(held artifact.Metadata) bool { return may && held.Turn == m.Turn }); done != may || err != nil {
+		if done, err := b.Delete(ctx, "", m.ID, func(stored *artifact.Metadata) bool { return may && stored.Turn == m.Turn }); done != may || err != nil {
 			b.Errorf("Delete: %v, %v, want %v", done, err, may)
 		}
 	}
@@ -55,7 +55,7 @@ func processes(b tested) {
 	ctx, ring := b.Context(), newRing(b)
 	var stores []*artifact.Store
 	for range 4 {
-		stores = append(stores, artifact.NewStore(b.Backend, &artifact.Options{Sealer: ring}))
+		stores = append(stores, artifact.NewStore(b.Backend, &artifact.Options{Keyring: ring}))
 	}
 	first := over{stores[0], b}
 	for round := range 10 {

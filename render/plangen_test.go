@@ -1,9 +1,4 @@
-// Package plangen draws random valid plans for property tests: summaries,
-// pointers and drops over spans between legal cuts, with pinned messages left
-// out of them and results taken by a record of their own; placeholders
-// anywhere; texts in the place of results whose calls stay, several of them
-// under one record.
-package plangen
+package render_test
 
 import (
 	"fmt"
@@ -18,10 +13,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Plan draws a plan that is valid for the thread.
-func Plan(th *thread.Thread) *rapid.Generator[*plan.Plan] {
+// drawnPlan draws a plan that is valid for the thread: summaries, pointers and drops over
+// spans between legal cuts, with pinned messages left out and results replaced by a record
+// of their own; placeholders anywhere; texts in place of results whose calls stay, several
+// of them under one record.
+func drawnPlan(th *thread.Thread) *rapid.Generator[*plan.Plan] {
 	return rapid.Custom(func(t *rapid.T) *plan.Plan {
-		g := &generator{t: t, th: th, pairs: thread.Pair(th), free: make([]bool, th.Len())}
+		g := &planGenerator{t: t, th: th, pairs: thread.Pair(th), free: make([]bool, th.Len())}
 		g.plan = &plan.Plan{Schema: plan.SchemaVersion, ThreadID: th.ID()}
 		for i := range g.free {
 			g.free[i] = !g.pairs.Open(i)
@@ -43,11 +41,11 @@ func Plan(th *thread.Thread) *rapid.Generator[*plan.Plan] {
 	})
 }
 
-// Fact is the text of the n-th record of a plan, counted from 1; placeholders
+// planFact is the text of the n-th record of a plan, counted from 1; placeholders
 // and drops have none.
-func Fact(n int) string { return fmt.Sprintf("what record %d. stands for", n) }
+func planFact(n int) string { return fmt.Sprintf("what record %d. stands for", n) }
 
-type generator struct {
+type planGenerator struct {
 	t     *rapid.T
 	th    *thread.Thread
 	pairs *thread.Pairing
@@ -59,7 +57,7 @@ type generator struct {
 var removals = []plan.Action{plan.Summarize, plan.Externalize, plan.Drop}
 
 // remove takes stretches between legal cuts away.
-func (g *generator) remove() {
+func (g *planGenerator) remove() {
 	points := cut.Legal(g.th, g.pairs)
 	var cuts []int
 	for i := range g.th.Len() + 1 {
@@ -87,13 +85,13 @@ func (g *generator) remove() {
 }
 
 // paired reports whether the message has calls with results, or is one.
-func (g *generator) paired(i int) bool {
+func (g *planGenerator) paired(i int) bool {
 	_, answers := g.pairs.Call(i)
 	return answers || len(g.pairs.Results(i)) > 0
 }
 
 // inPlace replaces results whose calls stay, one or several to a record.
-func (g *generator) inPlace() {
+func (g *planGenerator) inPlace() {
 	var at []int
 	for i := range g.free {
 		if call, ok := g.pairs.Call(i); ok && g.free[i] && g.free[call] && rapid.IntRange(0, 3).Draw(g.t, "in place") == 0 {
@@ -107,7 +105,7 @@ func (g *generator) inPlace() {
 	}
 }
 
-func (g *generator) clear() {
+func (g *planGenerator) clear() {
 	var at []int
 	for i := range g.free {
 		if g.free[i] && rapid.IntRange(0, 4).Draw(g.t, "clear") == 0 {
@@ -121,7 +119,7 @@ func (g *generator) clear() {
 	}
 }
 
-func (g *generator) record(action plan.Action, at []int) {
+func (g *planGenerator) record(action plan.Action, at []int) {
 	if len(at) == 0 {
 		return
 	}
@@ -135,7 +133,7 @@ func (g *generator) record(action plan.Action, at []int) {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	sum := summary.Summary{Facts: []summary.Item{{Text: Fact(g.made)}}}
+	sum := summary.Summary{Facts: []summary.Item{{Text: planFact(g.made)}}}
 	switch action {
 	case plan.Clear:
 		fields := rapid.SampledFrom([]thread.Fields{nil, {"exit_code": 1.0, "path": "a\"b\n"}}).Draw(g.t, "fields")

@@ -1,0 +1,156 @@
+package recall
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Hit is a passage that a query found. One message may have several.
+type Hit struct {
+	ThreadID   string      `json:"thread_id"`
+	MessageID  thread.ID   `json:"message_id"`
+	Turn       int         `json:"turn"`
+	Role       thread.Role `json:"role"`
+	Tool       string      `json:"tool,omitempty"`
+	Action     plan.Action `json:"action"`
+	ArtifactID string      `json:"artifact_id,omitempty"`
+	Time       time.Time   `json:"time,omitzero"`
+	// Call is Entry.Call.
+	Call    string `json:"call,omitempty"`
+	Summary string `json:"summary"`
+	// Excerpt has the lines of the text around the match, or a part of a long line, with an
+	// ellipsis where the line goes on. Escapes in JSON are decoded. Line is the number of its
+	// first line in the full text, counting from 1, and Lines the number of lines of the
+	// text. Column is the character of that line that the excerpt begins with, counting from
+	// 1, if it is not the first.
+	Excerpt string `json:"excerpt"`
+	Line    int    `json:"line"`
+	Lines   int    `json:"lines"`
+	Column  int    `json:"column,omitempty"`
+	// Near are names of the same message that no excerpt shows. Others, which only the best
+	// hit has, are names of messages without a hit. Both have the most likely ones first.
+	Near   []string `json:"near,omitempty"`
+	Others []string `json:"others,omitempty"`
+	Score  float64  `json:"score"`
+	// Also are other messages with the same text, latest first.
+	Also []thread.ID `json:"also,omitempty"`
+}
+
+// buildHits makes hits of the found entries, which are sorted best first.
+func (x *Index) buildHits(query string, found []int, scores []float64, terms []term, phrases []string, o *Options) []Hit {
+	if len(found) == 0 {
+		return nil
+	}
+	limit, tokens := cmp.Or(max(o.Limit, 0), DefaultLimit), o.Tokens
+	if tokens <= 0 {
+		tokens = max(limit, 3) * DefaultTokens / DefaultLimit
+	}
+	weights := make([]float64, len(x.entries))
+	paths := pathsIn(query)
+	said := map[string]int{}
+	also := map[int][]thread.ID{}
+	var shown []int
+	for _, i := range found {
+		e := &x.entries[i]
+		if n, same := said[e.Text]; same && e.Text != "" {
+			if x.entries[n].MessageID != e.MessageID && !slices.Contains(also[n], e.MessageID) {
+				also[n] = append(also[n], e.MessageID)
+			}
+			continue
+		}
+		said[e.Text] = i
+		shown = append(shown, i)
+		weights[i] = minEntryWeight + (1-minEntryWeight)*math.Sqrt(scores[i]/scores[found[0]])
+		if e.Tool != "" {
+			weights[i] *= resultWeight
+		}
+		if slices.ContainsFunc(paths, func(path string) bool { return strings.Contains(e.Call, path) }) {
+			weights[i] *= namedCallWeight
+		}
+	}
+	share := nameShare
+	if len(terms) <= fewTerms {
+		share = nameShareShort
+	}
+	names := int(share * float64(tokens))
+	c := x.newChooser(weights, terms, phrases, tokens-names)
+	spans := c.choose(limit, shown)
+	// Entries that match only by their call, or in part of a word, show their beginning.
+	for _, i := range shown {
+		if len(spans) >= limit || c.tokensLeft <= 0 && len(spans) > 0 {
+			break
+		}
+		if !slices.ContainsFunc(spans, func(s span) bool { return int(x.rows[s.from].entry) == i }) {
+			score := scores[i]
+			if n := len(spans); n > 0 {
+				score = min(score, spans[n-1].score)
+			}
+			spans = append(spans, c.startPassage(int(x.rowStarts[i]), score))
+		}
+	}
+	spans = c.growAll(spans)
+	c.moveWidestFirst(spans)
+	near, others := c.nearbyNames(query, spans, terms, names+max(0, c.tokensLeft))
+	hits := make([]Hit, len(spans))
+	for n, s := range spans {
+		i := int(x.rows[s.from].entry)
+		e := &x.entries[i]
+		h := &hits[n]
+		*h = Hit{
+			ThreadID: e.ThreadID, MessageID: e.MessageID, Turn: e.Turn, Role: e.Role, Tool: e.Tool, Action: e.Action,
+			ArtifactID: e.ArtifactID, Time: e.Time, Call: e.Call, Summary: e.Summary, Score: s.score, Near: near[n], Also: also[i],
+		}
+		if n == 0 {
+			h.Others = others
+		}
+		h.Excerpt = x.passageText(s)
+		from, to := int(x.rows[s.from].from), int(x.rows[s.to].to)
+		h.Lines = 1 + strings.Count(e.Text, "\n")
+		h.setPosition(e.Text, originalOffset(e.Text, from))
+		if text := x.views[i]; from > 0 && text[from-1] != '\n' {
+			h.Excerpt = "…" + h.Excerpt
+		}
+		if text := x.views[i]; to < len(text) && text[to] != '\n' {
+			h.Excerpt += "…"
+		}
+	}
+	return hits
+}
+
+// setPosition sets Line and Column for an excerpt that begins at byte `at` of the text.
+func (h *Hit) setPosition(text string, at int) {
+	line := strings.LastIndexByte(text[:at], '\n') + 1
+	h.Line, h.Column = 1+strings.Count(text[:line], "\n"), 0
+	if at > line {
+		h.Column = 1 + utf8.RuneCountInString(text[line:at])
+	}
+}
+
+const (
+	// shortestPath and longestPath are the lengths in bytes of a path that identifies a file,
+	// and maxPaths is how many paths of a question count.
+	shortestPath, longestPath = 11, 199
+	maxPaths                  = 64
+)
+
+// pathsIn lists the paths in a question. A path has at least two slashes; many other words
+// have one.
+func pathsIn(query string) []string {
+	var paths []string
+	for field := range strings.FieldsFuncSeq(query, func(r rune) bool { return strings.ContainsRune(" \n\t\"'`(),;:", r) }) {
+		if len(field) < shortestPath || len(field) > longestPath || strings.Count(field, "/") < 2 || slices.Contains(paths, field) {
+			continue
+		}
+		if paths = append(paths, field); len(paths) == maxPaths {
+			break
+		}
+	}
+	return paths
+}
