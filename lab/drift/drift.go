@@ -10,9 +10,8 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/eval"
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
-	"github.com/palimpsest-ai/palimpsest/internal/references"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/recall"
@@ -25,11 +24,11 @@ import (
 // Options tune Measure; nil and the zero value measure all long sessions.
 type Options struct {
 	// Split is the half to measure on; empty for all.
-	Split eval.Split
+	Split references.Split
 	// Contenders are the names of the policies to run; none for all.
 	Contenders []string
 	// Progress is told how many sessions are done.
-	Progress eval.Progress
+	Progress references.Progress
 }
 
 // The chain of compactions: so many, each into driftBudget tokens of messages,
@@ -57,10 +56,8 @@ func chainFails(err error) bool {
 // the beginning: references that the agent uses again at the end, and canaries
 // that are planted there. When the context ends first, the report is about the
 // conversations done so far, nil for none, and the error wraps that of the context.
-func Measure(ctx context.Context, set *eval.Set, o *Options) (*Report, error) {
-	if o == nil {
-		o = &Options{}
-	}
+func Measure(ctx context.Context, set *references.Set, o *Options) (*Report, error) {
+	o = cmp.Or(o, &Options{})
 	var chosen []policy.Policy
 	for _, p := range references.Policies() {
 		if len(o.Contenders) == 0 || slices.Contains(o.Contenders, p.Name()) {
@@ -72,42 +69,41 @@ func Measure(ctx context.Context, set *eval.Set, o *Options) (*Report, error) {
 	}
 	sessions := slices.DeleteFunc(references.LargestFirst(set.OfSplit(o.Split, longEnough)), func(s *references.Session) bool { return len(s.Steps) < 2*(driftRounds+1) })
 	if len(sessions) == 0 {
-		return nil, fmt.Errorf("drift.Measure: no conversation of %d has 50,000 tokens and %d steps: too short for %d compactions", set.Len(), 2*(driftRounds+1), driftRounds)
+		return nil, fmt.Errorf("drift.Measure: no conversation of %d has 50,000 tokens and %d steps: too short for %d compactions", len(set.Sessions), 2*(driftRounds+1), driftRounds)
 	}
-	parts := make([][]*drifted, len(sessions))
-	err := references.Each(ctx, len(sessions), o.Progress, func(i int) error {
-		p, err := newPlanted(sessions[i], set.Counter())
+	type part struct {
+		session *references.Session
+		drifted []*drifted // by policy
+	}
+	parts, err := references.Map(ctx, sessions, o.Progress, func(s *references.Session) (part, error) {
+		p, err := newPlanted(s, set.Counter)
 		if err != nil {
-			return err
+			return part{}, err
 		}
-		var all []*drifted
+		one := part{session: s}
 		for _, pol := range chosen {
-			d, err := p.drift(ctx, pol, set.Counter())
+			d, err := p.drift(ctx, pol, set.Counter)
 			if err != nil {
-				return fmt.Errorf("%s, %s: %w", p.Name, pol.Name(), err)
+				return part{}, fmt.Errorf("%s, %s: %w", p.Name, pol.Name(), err)
 			}
-			all = append(all, d)
+			one.drifted = append(one.drifted, d)
 		}
-		parts[i] = all
-		return nil
+		return one, nil
 	})
 	if err != nil {
 		err = fmt.Errorf("drift.Measure: %w", err)
 	}
-	all := len(parts)
-	var measured []*references.Session
-	for i, s := range sessions {
-		if parts[i] != nil {
-			measured = append(measured, s)
-		}
-	}
-	parts = slices.DeleteFunc(parts, func(d []*drifted) bool { return d == nil })
 	if len(parts) == 0 || err != nil && !references.IsCanceled(ctx, err) {
 		return nil, err
 	}
-	r := newReport(chosen, parts)
+	var all [][]*drifted
+	var measured []*references.Session
+	for _, p := range parts {
+		all, measured = append(all, p.drifted), append(measured, p.session)
+	}
+	r := newReport(chosen, all)
 	r.Corpus = references.CorpusHash(slices.Values(measured))
-	r.Split, r.Left = cmp.Or(o.Split, eval.All), all-len(parts)
+	r.Split, r.Left = cmp.Or(o.Split, references.All), len(sessions)-len(parts)
 	return r, err
 }
 
@@ -163,7 +159,7 @@ func newPlanted(s *references.Session, counter *token.Counter) (*planted, error)
 	}
 	last := p.cuts[driftRounds-1]
 	begin := p.Steps[first]
-	for _, n := range p.MomentTo(last, len(p.Steps)).Refs {
+	for _, n := range p.MomentTo(last, len(p.Steps)).Needs {
 		between := func(x references.Sighting) bool { return x.Pos >= begin && x.Pos < p.Steps[n.Step] }
 		if n.Seen[0].Pos >= begin {
 			continue
@@ -300,8 +296,8 @@ func (p *planted) chain(ctx context.Context, pol policy.Policy, counter *token.C
 		if err != nil {
 			return nil, err
 		}
-		m := &references.Moment{Session: p.Session, At: at, Tail: at, Refs: p.facts, Entries: p.entries}
-		s := m.Show(m.Plain())
+		m := &references.Moment{Session: p.Session, At: at, Tail: at, Needs: p.facts, Entries: p.entries}
+		s := m.Whole()
 		if plan != nil {
 			history := p.Thread.Prefix(at)
 			res, err := compactor.Render(plan, palimpsest.Request{Thread: history, Base: &base, Profile: references.Profile()})

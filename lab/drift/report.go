@@ -2,18 +2,18 @@ package drift
 
 import (
 	"fmt"
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"io"
 	"math"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/eval"
 	"github.com/palimpsest-ai/palimpsest/policy"
 )
 
 // Report is what is left of facts after many compactions in a row.
 type Report struct {
-	Split    eval.Split `json:"split"`
-	Sessions int        `json:"sessions"`
+	Split    references.Split `json:"split"`
+	Sessions int              `json:"sessions"`
 	// Corpus is a hash over what was measured on, as in Report.
 	Corpus string `json:"corpus"`
 	// Left are the conversations that were not measured since the run was broken

@@ -16,9 +16,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/eval"
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/internal/references"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -27,9 +26,9 @@ import (
 
 // Report says how far estimates of tokens are off, by class of content.
 type Report struct {
-	Split    eval.Split `json:"split"`
-	Sessions int        `json:"sessions"`
-	Corpus   string     `json:"corpus"`
+	Split    references.Split `json:"split"`
+	Sessions int              `json:"sessions"`
+	Corpus   string           `json:"corpus"`
 	// Real names the exact counter that the estimates are held against. For models
 	// whose tokenizer is not public it is a stand-in; how the estimates for them
 	// compare with recorded usage stands in docs/tokens.md.
@@ -56,9 +55,9 @@ type Row struct {
 // Options tune Measure; nil and the zero value take everything.
 type Options struct {
 	// Split is the half to measure on; empty for all.
-	Split eval.Split
+	Split references.Split
 	// Progress is told how many sessions are done.
-	Progress eval.Progress
+	Progress references.Progress
 }
 
 // The classes of content, in the order of the report.
@@ -85,11 +84,9 @@ const (
 // Measure holds the estimates of token counts against the exact counter of the
 // set, over the texts of its conversations by class of content. It is the same for
 // the same set and options; the error wraps that of the context.
-func Measure(ctx context.Context, set *eval.Set, o *Options) (*Report, error) {
-	if o == nil {
-		o = &Options{}
-	}
-	real := set.Counter()
+func Measure(ctx context.Context, set *references.Set, o *Options) (*Report, error) {
+	o = cmp.Or(o, &Options{})
+	real := set.Counter
 	if !real.Exact() {
 		return nil, fmt.Errorf("estimators.Measure: the counter %s is an estimate itself; take o200k or cl100k", real.Name())
 	}
@@ -120,7 +117,7 @@ func Measure(ctx context.Context, set *eval.Set, o *Options) (*Report, error) {
 			o.Progress(i+1, len(sessions))
 		}
 	}
-	r := &Report{Split: cmp.Or(o.Split, eval.All), Sessions: len(sessions), Corpus: references.CorpusHash(slices.Values(sessions)), Real: real.Name()}
+	r := &Report{Split: cmp.Or(o.Split, references.All), Sessions: len(sessions), Corpus: references.CorpusHash(slices.Values(sessions)), Real: real.Name()}
 	for _, class := range contentClasses {
 		all := sum[class]
 		made := all == nil || all.texts < fewestTexts
@@ -220,22 +217,12 @@ func codeReads(t *thread.Thread) map[string]bool {
 	reads := map[string]bool{}
 	for _, m := range uncopied.All(t) {
 		for _, c := range m.Calls() {
-			if toolpolicy.ClassOf(c.Name) == toolpolicy.Read && slices.Contains(codeEndings, path.Ext(file(gjson.Parse(c.Arguments)))) {
+			if toolpolicy.ClassOf(c.Name) == toolpolicy.Read && slices.Contains(codeEndings, path.Ext(references.FileOf(gjson.Parse(c.Arguments)))) {
 				reads[c.ID] = true
 			}
 		}
 	}
 	return reads
-}
-
-// file is the file that arguments name, "" for none.
-func file(arguments gjson.Result) string {
-	for _, key := range []string{"file_path", "path", "filePath", "filename"} {
-		if v := arguments.Get(key); v.Type == gjson.String && v.Str != "" {
-			return v.Str
-		}
-	}
-	return ""
 }
 
 // marked is the class of a text that shows by its characters, or empty.

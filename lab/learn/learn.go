@@ -8,8 +8,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/palimpsest-ai/palimpsest/eval"
-	"github.com/palimpsest-ai/palimpsest/internal/references"
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 )
@@ -40,7 +39,7 @@ const (
 
 // Learn fits the table to the sessions of a split. The same sessions give the same
 // table.
-func Learn(ctx context.Context, set *eval.Set, split eval.Split) (*Odds, error) {
+func Learn(ctx context.Context, set *references.Set, split references.Split) (*Odds, error) {
 	var all []sample
 	o := &Odds{}
 	for _, s := range set.OfSplit(split, shortest) {
@@ -68,7 +67,7 @@ type sample struct {
 
 func samples(m *references.Moment) []sample {
 	used := map[string]bool{}
-	for _, n := range m.Refs {
+	for _, n := range m.Needs {
 		used[n.Norm] = true
 	}
 	messages := uncopied.Messages(m.Thread)

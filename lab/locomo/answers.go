@@ -2,16 +2,14 @@ package locomo
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 	"unicode"
 
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"github.com/palimpsest-ai/palimpsest/recall"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
-	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -95,7 +93,7 @@ func (d *dialogue) answers(ctx context.Context, f *fit, weights map[string]float
 			k.answers = 1
 		}
 		if !is && index != nil {
-			brought, err := lookUp(ctx, index, q.text, counter)
+			brought, _, err := references.Lookup(ctx, index, q.text, counter)
 			if err != nil {
 				return err
 			}
@@ -110,38 +108,6 @@ func (d *dialogue) answers(ctx context.Context, f *fit, weights map[string]float
 		out.byCategory[q.category].add(k)
 	}
 	return nil
-}
-
-// lookupTokens is the most that one lookup may bring.
-const lookupTokens = 2000
-
-// asked searches an index for the whole question, which the tool would cut off.
-type asked struct {
-	index    *recall.Index
-	question string
-}
-
-// Recall implements rehydrate.Recaller.
-func (a *asked) Recall(_ context.Context, _ string, limit int) ([]recall.Hit, error) {
-	return a.index.Search(a.question, &recall.Options{Limit: limit}), nil
-}
-
-// lookUp is what the tool recall answers to a question, of at most lookupTokens.
-func lookUp(ctx context.Context, index *recall.Index, question string, counter *token.Counter) (string, error) {
-	tool := rehydrate.Handler{Recaller: &asked{index: index, question: question}}
-	arguments, err := json.Marshal(map[string]string{"query": question})
-	if err != nil {
-		return "", err
-	}
-	answer, err := tool.Answer(ctx, thread.ToolCall{Name: rehydrate.Recall, Arguments: string(arguments)})
-	if err != nil {
-		return "", err
-	}
-	text := answer.Text()
-	if n := counter.Text(text); n > lookupTokens {
-		text = text[:len(text)*lookupTokens/n]
-	}
-	return text, nil
 }
 
 // normal is a text in small letters, without punctuation and articles, its words

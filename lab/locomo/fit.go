@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/budget"
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
-	"github.com/palimpsest-ai/palimpsest/internal/references"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -50,16 +50,16 @@ func fitted(ctx context.Context, talk *thread.Thread, size string, counter *toke
 	if tokens == 0 {
 		tokens = int(share * float64(m.Size+s.Fixed))
 	}
-	e, err := references.NewEngine(ctx, counter)
+	contenders, err := references.Contenders(ctx, counter)
 	if err != nil {
 		return nil, err
 	}
 	known := map[string][]references.Contender{}
-	for _, c := range append(references.SimpleContenders(counter), e.Contenders()...) {
+	for _, c := range contenders {
 		known[c.Name] = []references.Contender{c}
 	}
 	for seed := range uint64(references.RandomDraws) {
-		known[references.RandomName] = append(known[references.RandomName], references.Random(counter, seed))
+		known[references.RandomName] = append(known[references.RandomName], references.Random(seed))
 	}
 	var out []fit
 	for _, name := range references.ContenderOrder {
@@ -70,7 +70,7 @@ func fitted(ctx context.Context, talk *thread.Thread, size string, counter *toke
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			shown := c.Render(m, tokens)
+			shown := c.Fit(m, tokens)
 			var b strings.Builder
 			for _, i := range shown.Kept {
 				b.WriteString(s.Texts[i] + "\n")

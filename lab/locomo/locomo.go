@@ -9,11 +9,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"os"
 	"regexp"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/eval"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -157,7 +157,7 @@ type Options struct {
 	// for 40%, 20% and 10%.
 	Budgets []string
 	// Progress is told how many conversations are done.
-	Progress eval.Progress
+	Progress references.Progress
 }
 
 // Measure compacts the conversations of files into budgets without knowing the

@@ -15,7 +15,7 @@ import (
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
-	"github.com/palimpsest-ai/palimpsest/internal/references"
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -131,7 +131,7 @@ func (p *Program) ask(q *question) (*answer, error) {
 func (p *Program) Contenders() []references.Contender {
 	var all []references.Contender
 	for _, name := range p.names {
-		all = append(all, references.Contender{Name: name, Render: func(m *references.Moment, budget int) *references.Shown { return p.fit(name, m, budget) }})
+		all = append(all, references.Contender{Name: name, Fit: func(m *references.Moment, budget int) *references.Shown { return p.fit(name, m, budget) }})
 	}
 	return all
 }

@@ -1,0 +1,84 @@
+package eval
+
+import (
+	"context"
+	"slices"
+
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
+	"github.com/palimpsest-ai/palimpsest/recall"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+// What a lookup is taken to cost: the call and what it brings, in tokens. A call
+// that reads the source again is as long, and brings the message that first held
+// what is missed.
+const (
+	callTokens  = 100
+	replyTokens = 500
+)
+
+// billLookups bills what the agent must look up or read again: references that do not
+// stand in the prompt cost a lookup where one finds them, and reading their
+// source again where none does. What was fetched stays in sight for as many steps
+// as a moment looks ahead.
+func (r *replay) billLookups(ctx context.Context, s *sessionCost, entries []recall.Entry, counter *token.Counter) error {
+	asked := make([]int, len(r.Steps)) // the request of each step
+	for k, a := range r.requests {
+		for step := a.step; step < len(asked); step++ {
+			asked[step] = k
+		}
+	}
+	type call struct{ step, source int }
+	seen := map[int32]int{}
+	for _, c := range s.cuts {
+		until := len(r.Steps)
+		if c.until < len(r.requests) {
+			until = r.requests[c.until].step
+		}
+		if r.requests[c.k].step == 0 {
+			continue
+		}
+		m := r.MomentTo(r.requests[c.k].step, until)
+		m.Needs = slices.DeleteFunc(m.Needs, func(n references.Need) bool {
+			fetched, ok := seen[n.ID]
+			return ok && n.Step < fetched+references.Horizon
+		})
+		if len(m.Needs) == 0 {
+			continue
+		}
+		m.Entries = entries
+		out := m.Scan(c.shown)
+		if err := m.Lookups(ctx, c.shown, out, counter); err != nil {
+			return err
+		}
+		calls := map[call]bool{}
+		for i, n := range m.Needs {
+			s.refs++
+			// A reference without what tells what it is stands there all the same.
+			if out[i].Direct {
+				s.direct++
+				continue
+			}
+			found := out[i].Lookup
+			if found {
+				s.found++
+			}
+			seen[n.ID] = n.Step
+			source := call{n.Step, n.Seen[0].Pos}
+			if calls[source] {
+				continue
+			}
+			calls[source] = true
+			size := float64(s.sizes[asked[n.Step]])
+			reply := float64(replyTokens)
+			if found {
+				s.lookups++
+			} else {
+				s.rereads++
+				reply = float64(r.sizes[n.Seen[0].Pos])
+			}
+			s.extra += r.rates.Read*size + r.rates.Write*(callTokens+reply) + r.rates.Output*callTokens
+		}
+	}
+	return nil
+}
