@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -47,7 +46,7 @@ func (s *Server) identifyCaller(r *http.Request) (identity, error) {
 		return ownerIdentity(), checkLocalOrigin(r)
 	}
 	if token == "" {
-		return identity{}, problem(api.Unauthorized, "send a key: Authorization: Bearer KEY ("+s.keyHint()+")")
+		return identity{}, problem(api.Unauthorized, "send a key: Authorization: Bearer KEY (%s)", s.keyHint())
 	}
 	return s.identifyToken(r.Context(), token)
 }
@@ -80,7 +79,7 @@ func (s *Server) identifyToken(ctx context.Context, token string) (identity, err
 		return ownerIdentity(), nil
 	}
 	if s.config.Keys == nil {
-		return identity{}, problem(api.Unauthorized, "the key is not that of this daemon, which has another one each time it starts ("+s.keyHint()+")")
+		return identity{}, problem(api.Unauthorized, "the key is not that of this daemon, which has another one each time it starts (%s)", s.keyHint())
 	}
 	key, err := s.config.Keys.Check(ctx, token)
 	switch {
@@ -127,5 +126,5 @@ func (who identity) require(right apikey.Rights) error {
 	if who.rights.Has(right) {
 		return nil
 	}
-	return problem(api.Forbidden, fmt.Sprintf("the key does not give the right to %s; `palimpsest keys add` makes one that does", right&^who.rights))
+	return problem(api.Forbidden, "the key does not give the right to %s; `palimpsest keys add` makes one that does", right&^who.rights)
 }

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	runtimemetrics "runtime/metrics"
@@ -50,7 +49,7 @@ func (s *Server) beginRequest(tenant string) (end func(), err error) {
 	end, ok := s.requests.begin(tenant)
 	if !ok {
 		s.metrics.refused.WithLabelValues("requests").Inc()
-		return nil, retryLater(api.TooManyRequests, fmt.Sprintf("%d requests of the tenant are at work, as many as it may have; ask again", s.requests.limit))
+		return nil, retryLater(api.TooManyRequests, "%d requests of the tenant are at work, as many as it may have; ask again", s.requests.limit)
 	}
 	return end, nil
 }
@@ -76,8 +75,8 @@ func (s *Server) answerProblem(w http.ResponseWriter, r *http.Request, p *api.Pr
 }
 
 // retryLater is a problem that is over in a while.
-func retryLater(kind, detail string) *api.Problem {
-	p := problem(kind, detail)
+func retryLater(kind, format string, args ...any) *api.Problem {
+	p := problem(kind, format, args...)
 	p.RetryAfter = 1
 	return p
 }

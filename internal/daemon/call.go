@@ -87,7 +87,7 @@ func (c *call) authorizeAndHandle(h handler) (any, error) {
 			if len(c.op.Query) > 0 {
 				known = strings.Join(c.op.Query, ", ")
 			}
-			return nil, problem(api.BadRequest, fmt.Sprintf("unknown query parameter %.40q; known: %s", name, known))
+			return nil, problem(api.BadRequest, "unknown query parameter %.40q; known: %s", name, known)
 		}
 	}
 	if c.tenant, err = c.s.tenant(who.tenant); err != nil {
@@ -148,7 +148,7 @@ func (c *call) readIfMatch() error {
 	tag, err := strconv.Unquote(header)
 	version, numeric := strconv.Atoi(tag)
 	if err != nil || numeric != nil || version < 0 {
-		return problem(api.BadRequest, fmt.Sprintf("If-Match is the %s in double quotes, such as \"12\"; got %.40q", c.op.IfMatch, header))
+		return problem(api.BadRequest, "If-Match is the %s in double quotes, such as \"12\"; got %.40q", c.op.IfMatch, header)
 	}
 	c.version = version
 	return nil
@@ -182,7 +182,7 @@ func (c *call) decodeJSON(v any) error {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return problem(api.TooLarge, fmt.Sprintf("the body is over %d bytes; append the messages in several calls", limits.Body))
+		return problem(api.TooLarge, "the body is over %d bytes; append the messages in several calls", limits.Body)
 	case errors.Is(err, errNoBodyRoom):
 		c.s.metrics.refused.WithLabelValues("bodies").Inc()
 		return retryLater(api.Unavailable, "too many large requests are at work; ask again")
@@ -194,7 +194,7 @@ func (c *call) decodeJSON(v any) error {
 		return problem(api.BadRequest, "the body is not UTF-8")
 	}
 	if rawjson.TooDeep(body, limits.Depth) {
-		return problem(api.TooDeep, fmt.Sprintf("the JSON nests deeper than %d levels", limits.Depth))
+		return problem(api.TooDeep, "the JSON nests deeper than %d levels", limits.Depth)
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
@@ -213,15 +213,15 @@ func decodeProblem(err error) error {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &syntax):
-		return problem(api.BadRequest, fmt.Sprintf("not valid JSON at byte %d", syntax.Offset))
+		return problem(api.BadRequest, "not valid JSON at byte %d", syntax.Offset)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return problem(api.BadRequest, "not valid JSON: it ends before its time")
 	case errors.As(err, &kind):
 		path := cmp.Or(kind.Field, "body")
-		return atPath(path, problem(api.BadRequest, fmt.Sprintf("%s: want %s, got %s", path, jsonKind(kind.Type.Kind().String()), kind.Value)))
+		return badField(path, "want %s, got %s", jsonKind(kind.Type.Kind().String()), kind.Value)
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return problem(api.BadRequest, fmt.Sprintf("unknown field %.60s; /openapi.json has those that are known", name))
+		return problem(api.BadRequest, "unknown field %.60s; /openapi.json has those that are known", name)
 	}
 	return problem(api.BadRequest, "the body is not what the operation takes")
 }
@@ -241,17 +241,29 @@ func jsonKind(kind string) string {
 	return "a " + kind
 }
 
+// queryNumber reads a number from low to high in the query; without one it is missing.
+func (c *call) queryNumber(name string, missing, low, high int) (int, error) {
+	text := c.r.URL.Query().Get(name)
+	if text == "" {
+		return missing, nil
+	}
+	n, err := strconv.Atoi(text)
+	switch {
+	case err == nil && low <= n && n <= high:
+		return n, nil
+	case high == math.MaxInt:
+		return 0, badField(name, "want a number, %d or more; got %.40q", low, text)
+	}
+	return 0, badField(name, "want a number from %d to %d, got %.40q", low, high, text)
+}
+
 // pageQuery reads cursor and limit. The cursor is what cursorAfter made, for the same list.
 func (c *call) pageQuery() (after string, limit int, err error) {
-	query := c.r.URL.Query()
-	limit = min(100, c.s.config.Limits.Page)
-	if text := query.Get("limit"); text != "" {
-		limit, err = strconv.Atoi(text)
-		if err != nil || limit < 1 || limit > c.s.config.Limits.Page {
-			return "", 0, problem(api.BadRequest, fmt.Sprintf("limit: want a number from 1 to %d, got %.40q", c.s.config.Limits.Page, text))
-		}
+	most := c.s.config.Limits.Page
+	if limit, err = c.queryNumber("limit", min(100, most), 1, most); err != nil {
+		return "", 0, err
 	}
-	cursor := query.Get("cursor")
+	cursor := c.r.URL.Query().Get("cursor")
 	if cursor == "" {
 		return "", limit, nil
 	}

@@ -104,13 +104,13 @@ func (c *call) events(info store.Info) (any, error) {
 			return nil, problem(api.BadRequest, "Last-Event-ID is the id of an event of this stream, a number; 0 begins with the first event")
 		}
 		if n > info.Events {
-			return nil, problem(api.BadRequest, fmt.Sprintf("Last-Event-ID is ahead of the thread, which has %d events: was it deleted and begun anew? 0 begins with the first event", info.Events))
+			return nil, problem(api.BadRequest, "Last-Event-ID is ahead of the thread, which has %d events: was it deleted and begun anew? 0 begins with the first event", info.Events)
 		}
 		after = n
 	}
 	wake := c.tenant.hub.watch(info.ID, c.s.config.Limits.Streams)
 	if wake == nil {
-		return nil, retryLater(api.TooManyRequests, fmt.Sprintf("more than %d open streams of events; close some", c.s.config.Limits.Streams))
+		return nil, retryLater(api.TooManyRequests, "more than %d open streams of events; close some", c.s.config.Limits.Streams)
 	}
 	defer c.tenant.hub.unwatch(info.ID, wake)
 	c.s.metrics.streams.Inc()

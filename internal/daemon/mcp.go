@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -74,13 +73,13 @@ func checkBody(w http.ResponseWriter, r *http.Request, depth int) error {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return problem(api.TooLarge, fmt.Sprintf("the body is over %d bytes", mcp.MaxMessage))
+		return problem(api.TooLarge, "the body is over %d bytes", mcp.MaxMessage)
 	case err != nil:
 		return problem(api.BadRequest, "the body ended before its time")
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	if rawjson.TooDeep(body, depth) {
-		return problem(api.TooDeep, fmt.Sprintf("the JSON nests deeper than %d levels", depth))
+		return problem(api.TooDeep, "the JSON nests deeper than %d levels", depth)
 	}
 	if !rawjson.Valid(body) {
 		return problem(api.BadRequest, "the body is not one JSON document")

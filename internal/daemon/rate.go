@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"fmt"
 	"math"
 	"net"
 	"net/http"
@@ -21,7 +20,7 @@ func (s *Server) countRequest(r *http.Request, who identity, err error) error {
 		return err
 	}
 	wait := max(1, int(math.Ceil(until.Round(time.Millisecond).Seconds())))
-	p := problem(api.TooManyRequests, fmt.Sprintf("more than %d requests in a second; wait %d s", s.config.Limits.Rate, wait))
+	p := problem(api.TooManyRequests, "more than %d requests in a second; wait %d s", s.config.Limits.Rate, wait)
 	p.RetryAfter = wait
 	return p
 }

@@ -63,7 +63,7 @@ var errStopping = errors.New("stopping")
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if err := s.checkReady(r.Context()); err != nil {
-		writeProblem(w, requestID(r.Context()), problem(api.Unavailable, unreadyDetail(err)))
+		writeProblem(w, requestID(r.Context()), problem(api.Unavailable, "%s", unreadyDetail(err)))
 		return
 	}
 	s.health(w, r)

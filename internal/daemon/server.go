@@ -299,7 +299,7 @@ func (s *Server) serveUnrouted(w http.ResponseWriter, r *http.Request) {
 	for _, method := range allowed {
 		w.Header().Add("Allow", method)
 	}
-	writeProblem(w, requestID(r.Context()), problem(api.NotAllowed, fmt.Sprintf("the address takes %s, not %s", strings.Join(allowed, ", "), r.Method)))
+	writeProblem(w, requestID(r.Context()), problem(api.NotAllowed, "the address takes %s, not %s", strings.Join(allowed, ", "), r.Method))
 }
 
 // isUpgrade reports whether a request would become a WebSocket, which the proxy

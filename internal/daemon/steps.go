@@ -30,21 +30,21 @@ func (c *call) readStep(q *api.Step, path string) (palimpsest.Step, error) {
 	out := palimpsest.Step{Base: &prompt.Prompt{}, Window: q.Window, Output: q.Output, Budget: q.Budget}
 	for name, n := range map[string]int{"window": q.Window, "output": q.Output, "budget": q.Budget} {
 		if n < 0 {
-			return out, atPath(path+name, problem(api.BadRequest, path+name+": want a number of tokens, 0 or more"))
+			return out, badField(path+name, "want a number of tokens, 0 or more")
 		}
 	}
 	if q.Force && c.op.ID != "prepare" {
-		return out, atPath(path+"force", problem(api.BadRequest, path+"force: only prepare takes it; compact is what compacts now"))
+		return out, badField(path+"force", "only prepare takes it; compact is what compacts now")
 	}
 	if q.Instructions != "" && !q.Force && c.op.ID != "compact" && c.op.ID != "preview" {
-		return out, atPath(path+"instructions", problem(api.BadRequest, path+"instructions: only compact takes them, and prepare with force"))
+		return out, badField(path+"instructions", "only compact takes them, and prepare with force")
 	}
 	if q.API != "" && codecs()[q.API] == nil {
 		return out, unknownAPI(q.API)
 	}
 	switch {
 	case len(q.Body) > 0 && q.Base != nil:
-		return out, atPath(path+"base", problem(api.BadRequest, path+"base: send body or base, not both"))
+		return out, badField(path+"base", "send body or base, not both")
 	case len(q.Body) > 0:
 		p, err := decodeBody(q.API, q.Body)
 		if err != nil {
@@ -184,7 +184,7 @@ func (c *call) planAt(id string, version int) (*plan.Plan, error) {
 	}
 	p, err := c.tenant.Plans.Plan(c.r.Context(), id, version)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, problem(api.NotFound, fmt.Sprintf("the thread has no plan %d; GET …/plans lists those that it has", version))
+		return nil, problem(api.NotFound, "the thread has no plan %d; GET …/plans lists those that it has", version)
 	}
 	return p, err
 }
@@ -196,7 +196,7 @@ func readAnswer(q *api.Answer) (messages []thread.Message, usage llm.Usage, err 
 	}
 	if len(q.Response) > 0 || q.API != "" {
 		if len(messages) > 0 {
-			return nil, usage, atPath("messages", problem(api.BadRequest, "messages: send response or messages, not both"))
+			return nil, usage, badField("messages", "send response or messages, not both")
 		}
 		var told *neutral.Usage
 		if messages, told, err = decodeResponse(q.API, q.Response); err != nil {
@@ -209,7 +209,7 @@ func readAnswer(q *api.Answer) (messages []thread.Message, usage llm.Usage, err 
 	}
 	for i := range messages {
 		if messages[i].Role != thread.Assistant {
-			return nil, usage, atPath(fmt.Sprintf("messages[%d].role", i), problem(api.BadRequest, "the answer of a model has the role assistant; send what came after it with the next step"))
+			return nil, usage, badField(fmt.Sprintf("messages[%d].role", i), "the answer of a model has the role assistant; send what came after it with the next step")
 		}
 	}
 	if u := q.Usage; u != nil {
@@ -244,7 +244,7 @@ func (c *call) cutOff(info store.Info, q *api.CutOff) (any, error) {
 		return nil, err
 	}
 	if len(messages) > 1 {
-		return nil, atPath("messages", problem(api.BadRequest, "messages: an answer that was cut off is one message"))
+		return nil, badField("messages", "an answer that was cut off is one message")
 	}
 	step, err := c.readPreparedStep(&q.Step, "step.")
 	if err != nil {
@@ -264,7 +264,7 @@ func (c *call) cutOff(info store.Info, q *api.CutOff) (any, error) {
 func (c *call) readPreparedStep(q *api.Step, path string) (palimpsest.Step, error) {
 	step, err := c.readStep(q, path)
 	if err == nil && len(step.Messages) > 0 {
-		err = atPath(path+"messages", problem(api.BadRequest, path+"messages: the step's messages are in the thread already; send the step without them"))
+		err = badField(path+"messages", "the step's messages are in the thread already; send the step without them")
 	}
 	return step, err
 }
@@ -288,7 +288,7 @@ func (c *call) outcome(info store.Info, q *quality.Outcome) (any, error) {
 		s.TaskFinished(q.Task)
 	case "":
 	default:
-		return nil, atPath("task", problem(api.BadRequest, fmt.Sprintf("task: want success, failure or partial, got %.40q", q.Task)))
+		return nil, badField("task", "want success, failure or partial, got %.40q", q.Task)
 	}
 	figures := s.Quality()
 	if c.s.config.Proxy != nil { // the thread may be one that an agent has with its provider
@@ -349,11 +349,11 @@ func (c *call) render(info store.Info, q *api.Render) (any, error) {
 		return nil, err
 	}
 	if len(step.Messages) > 0 {
-		return nil, atPath("step.messages", problem(api.BadRequest, "rendering adds no messages; send the step without them"))
+		return nil, badField("step.messages", "rendering adds no messages; send the step without them")
 	}
 	version := *cmp.Or(q.PlanVersion, &info.Plans)
 	if version < 0 {
-		return nil, atPath("plan_version", problem(api.BadRequest, "plan_version: want the version of a plan, or 0 for none"))
+		return nil, badField("plan_version", "want the version of a plan, or 0 for none")
 	}
 	p, err := c.planAt(info.ID, version)
 	if err != nil {

@@ -123,7 +123,7 @@ func checkID(id string) error {
 	bad := slices.Contains([]string{".", "..", "/"}, id) || // no address leads to them
 		!utf8.ValidString(id) || utf8.RuneCountInString(id) > maxID || strings.ContainsFunc(id, unicode.IsControl)
 	if bad || store.CheckName("thread", id) != nil {
-		return atPath("id", problem(api.BadRequest, fmt.Sprintf("id: want 1 to %d characters and no control characters; \".\", \"..\" and \"/\" are not allowed", maxID)))
+		return badField("id", "want 1 to %d characters and no control characters; \".\", \"..\" and \"/\" are not allowed", maxID)
 	}
 	return nil
 }
@@ -131,11 +131,11 @@ func checkID(id string) error {
 func checkLabels(labels map[string]string) error {
 	const most, longest = 32, 200
 	if len(labels) > most {
-		return atPath("labels", problem(api.BadRequest, fmt.Sprintf("labels: at most %d", most)))
+		return badField("labels", "at most %d", most)
 	}
 	for name, value := range labels {
 		if name == "" || len(name) > longest || len(value) > longest {
-			return atPath("labels", problem(api.BadRequest, fmt.Sprintf("labels: a name has 1 to %d bytes, a value at most %d", longest, longest)))
+			return badField("labels", "a name has 1 to %d bytes, a value at most %d", longest, longest)
 		}
 	}
 	return nil
@@ -176,7 +176,7 @@ func (c *call) threads() (any, error) {
 	case "yes":
 		about = true
 	default:
-		return nil, problem(api.BadRequest, fmt.Sprintf("about: want yes, or leave it out; got %.40q", word))
+		return nil, badField("about", "want yes, or leave it out; got %.40q", word)
 	}
 	page := api.Threads{Items: []api.Thread{}}
 	for _, info := range infos {

@@ -3,9 +3,8 @@ package daemon
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest"
@@ -25,7 +24,7 @@ const maxViewPlans = 60
 
 // view is the thread to be looked at, under the plan in force or another.
 func (c *call) view(info store.Info) (any, error) {
-	version, err := c.queryNumber("plan", info.Plans)
+	version, err := c.queryNumber("plan", info.Plans, 0, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
@@ -35,19 +34,6 @@ func (c *call) view(info store.Info) (any, error) {
 	}
 	c.setETag(shown.Thread.Version(), info.Plans)
 	return web.View(*shown), nil
-}
-
-// queryNumber is a number in the query, or what stands for it.
-func (c *call) queryNumber(name string, otherwise int) (int, error) {
-	text := c.r.URL.Query().Get(name)
-	if text == "" {
-		return otherwise, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		return 0, problem(api.BadRequest, fmt.Sprintf("%s: want a number, 0 or more; got %.40q", name, text))
-	}
-	return n, nil
 }
 
 // readPlanAndRequest reads the plan of a version, and the request that it is rendered in.
@@ -148,16 +134,16 @@ func (c *call) text(info store.Info) (any, error) {
 		}
 		i, ok := log.Index(thread.ID(id))
 		if !ok {
-			return nil, atPath("message", problem(api.NotFound, "message: the thread has no message with this id"))
+			return nil, problemAt(api.NotFound, "message", "the thread has no message with this id")
 		}
 		answer.content = web.Text(uncopied.At(log, i))
 		return answer, nil
 	}
-	part, err := c.queryNumber("part", -1)
+	part, err := c.queryNumber("part", -1, 0, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
-	version, err := c.queryNumber("plan", info.Plans)
+	version, err := c.queryNumber("plan", info.Plans, 0, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +157,7 @@ func (c *call) text(info store.Info) (any, error) {
 	}
 	var ok bool
 	if answer.content, ok = web.PartText(web.Input{Result: res, UnstoredTokens: step.Fixed}, part); !ok {
-		return nil, atPath("part", problem(api.NotFound, "part: want the id of a message as message, or a position in the prompt as part"))
+		return nil, problemAt(api.NotFound, "part", "want the id of a message as message, or a position in the prompt as part")
 	}
 	return answer, nil
 }
@@ -213,18 +199,18 @@ func (c *call) compactorFor(q *api.Compact) (*palimpsest.Compactor, error) {
 		return c.tenant.compactor, nil
 	}
 	if c.s.config.Policies == nil {
-		return nil, atPath("policy", problem(api.BadRequest, "policy: this daemon keeps to the policy that it was started with"))
+		return nil, badField("policy", "this daemon keeps to the policy that it was started with")
 	}
 	name := cmp.Or(q.Policy, "auto")
 	if !slices.Contains(policyfile.Bases(), name) {
-		return nil, atPath("policy", problem(api.BadRequest, fmt.Sprintf("policy: want one of %s; got %.40q", strings.Join(policyfile.Bases(), ", "), q.Policy)))
+		return nil, badField("policy", "want one of %s; got %.40q", strings.Join(policyfile.Bases(), ", "), q.Policy)
 	}
 	if q.Favor != "" && (name != "auto" || !slices.Contains(policy.Favors(), q.Favor)) {
-		return nil, atPath("favor", problem(api.BadRequest, fmt.Sprintf("favor: want one of %s, with the policy auto; got %.40q", strings.Join(policy.Favors(), ", "), q.Favor)))
+		return nil, badField("favor", "want one of %s, with the policy auto; got %.40q", strings.Join(policy.Favors(), ", "), q.Favor)
 	}
 	chosen, err := c.s.config.Policies(name, q.Favor)
 	if err != nil {
-		return nil, atPath("policy", problem(api.BadRequest, "policy: it cannot be used here: it needs what the daemon was not started with"))
+		return nil, badField("policy", "it cannot be used here: it needs what the daemon was not started with")
 	}
 	config := c.tenant.config
 	config.Policy, config.Ladder, config.Name = chosen.Policy, chosen.Ladder, chosen.Name
@@ -238,7 +224,7 @@ func (c *call) compactorFor(q *api.Compact) (*palimpsest.Compactor, error) {
 // pin keeps a message from every plan that follows, or gives it free.
 func (c *call) pin(info store.Info, q *view.Pin) (any, error) {
 	if q.MessageID == "" {
-		return nil, atPath("message_id", problem(api.BadRequest, "message_id: want the id of a message"))
+		return nil, badField("message_id", "want the id of a message")
 	}
 	return c.changePlan(info.ID, func(ctx context.Context, s *palimpsest.Session) error {
 		return s.Pin(ctx, thread.ID(q.MessageID), !q.Free)
