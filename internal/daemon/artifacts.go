@@ -27,7 +27,7 @@ func (c *call) artifacts(info store.Info) (any, error) {
 			if ctxErr := c.r.Context().Err(); ctxErr != nil {
 				return nil, ctxErr
 			}
-			continue // damaged: asking for it says so
+			continue // it is damaged; a request for it says so
 		}
 		if m.ID <= after {
 			continue
@@ -76,8 +76,7 @@ func (c *call) artifactContent() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// It is what tools have written: a browser that finds a page in it must not
-	// show it as one.
+	// Tools wrote it: a browser must not show it as a page.
 	c.w.Header().Set("Content-Security-Policy", "sandbox")
 	c.w.Header().Set("Content-Disposition", "attachment")
 	return textAnswer{content: content, mediaType: m.MediaType}, nil

@@ -69,7 +69,7 @@ func TestBadInput(t *testing.T) {
 		status                   int
 		kind, says               string
 	}{
-		{"no JSON", "POST", "/v1/threads", `{"id":`, nil, 400, api.BadRequest, "ends before its time"},
+		{"no JSON", "POST", "/v1/threads", `{"id":`, nil, 400, api.BadRequest, "ends too early"},
 		{"broken JSON", "POST", "/v1/threads", `{"id":x}`, nil, 400, api.BadRequest, "byte 7"},
 		{"two documents", "POST", "/v1/threads", `{} {}`, nil, 400, api.BadRequest, "more than one"},
 		{"an array", "POST", "/v1/threads", `[]`, nil, 400, api.BadRequest, "want an object"},

@@ -16,7 +16,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// answerCurrentPlan is the plan in force with its version.
+// answerCurrentPlan answers with the plan in force and its version.
 func (c *call) answerCurrentPlan(id string) (any, error) {
 	p, version, err := c.tenant.Plans.Current(c.r.Context(), id)
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *call) plan(info store.Info) (any, error) {
 	if name == "current" {
 		answer, err := c.answerCurrentPlan(info.ID)
 		if p, ok := answer.(api.Plan); ok && p.Plan == nil {
-			return nil, problem(api.NotFound, "no plan is in force: everything is shown as it was said")
+			return nil, problem(api.NotFound, "no plan is in force: the model gets every message as it was said")
 		}
 		return answer, err
 	}
@@ -137,7 +137,7 @@ func (c *call) remember(info store.Info, q *api.Remember) (any, error) {
 	return c.changePlan(info.ID, func(ctx context.Context, s *palimpsest.Session) error { return s.Remember(ctx, q.Entries...) })
 }
 
-// changePlan changes the plan in force, and answers with the new one.
+// changePlan has a session change the plan in force, and answers with the new one.
 func (c *call) changePlan(id string, do func(context.Context, *palimpsest.Session) error) (any, error) {
 	return c.changePlanBy(id, c.session(id), do)
 }

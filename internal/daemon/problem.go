@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"strconv"
@@ -22,7 +23,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// problemKind is what all problems of a kind have in common.
+// problemKind is what the problems of one kind share.
 type problemKind struct {
 	name   string
 	status int
@@ -73,6 +74,13 @@ func problemAt(kind, path, format string, args ...any) *api.Problem {
 // badField is a field or query parameter that cannot be used.
 func badField(path, format string, args ...any) *api.Problem {
 	return problemAt(api.BadRequest, path, format, args...)
+}
+
+// retryLater is a problem that passes: the caller should try again in a second.
+func retryLater(kind, format string, args ...any) *api.Problem {
+	p := problem(kind, format, args...)
+	p.RetryAfter = 1
+	return p
 }
 
 // errorProblems are the problems of errors that need no more than a fixed text. Where
@@ -167,11 +175,26 @@ func budgetDetail(over *palimpsest.BudgetError) string {
 	return text
 }
 
+// answerError answers with what an error means to the caller.
+func (s *Server) answerError(w http.ResponseWriter, r *http.Request, err error) {
+	p := problemOf(err)
+	requestOf(r.Context()).setProblem(p, err)
+	// A connection that ends while the request is still being sent is a network error to
+	// the caller: one who should try again, or send less, must be able to read that.
+	if p.RetryAfter > 0 || p.Kind() == api.TooLarge {
+		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, s.config.Limits.Body))
+	}
+	if p.Kind() == api.OverQuota {
+		s.metrics.refused.WithLabelValues("disk").Inc()
+	}
+	writeProblem(w, requestID(r.Context()), p)
+}
+
 // writeProblem answers with the problem.
 func writeProblem(w http.ResponseWriter, requestID string, p *api.Problem) {
 	answer := *p
 	answer.Instance = requestID
-	// What they quote of a request may be as long as the request.
+	// They may quote the request, at any length.
 	answer.Detail, answer.Path = clip.Short(p.Detail, 1200), clip.Short(p.Path, 400)
 	data, err := json.Marshal(answer)
 	if err != nil { // unreachable: a problem has only texts and numbers

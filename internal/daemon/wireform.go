@@ -50,8 +50,8 @@ func decodeBody(name string, body json.RawMessage) (*prompt.Prompt, error) {
 	return p, nil
 }
 
-// decodeResponse reads the answer out of a provider's response body, and what it
-// says that it used; nil where it says nothing, or nothing of the prompt alone.
+// decodeResponse reads a provider's response body: the answer, and the usage, which is
+// nil where it is missing or does not count the prompt alone.
 func decodeResponse(name string, body json.RawMessage) ([]thread.Message, *neutral.Usage, error) {
 	codec := codecs()[name]
 	if codec == nil {
