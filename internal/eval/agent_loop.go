@@ -21,14 +21,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// agentLoop goes on with a session as an agent's loop does, step by step, with a
-// clock that shows the time of the record.
+// agentLoop replays a session through a policy as an agent's loop does, step by step,
+// by the clock of the record.
 type agentLoop struct {
 	*replay
 	ctx       context.Context
 	memo      *token.Memo
 	policy    policy.Policy
-	tools     int // what the tools that reach what was removed take, in tokens
+	tools     int // size of the recall tools, in tokens
 	compactor *palimpsest.Compactor
 	thread    *palimpsest.Session
 	plans     store.Memory
@@ -101,7 +101,7 @@ func withoutTimes(messages []thread.Message) []thread.Message {
 	return out
 }
 
-// shownHistory is what a plan leaves of the history before a request.
+// shownHistory is what a plan leaves of the history of a request.
 func (h *agentLoop) shownHistory(k int, p *plan.Plan) (*references.Shown, error) {
 	history := h.replay.Thread.Prefix(h.requests[k].at)
 	res, err := h.compactor.Render(p, palimpsest.Request{Thread: history, Base: &h.base, Profile: references.Profile()})
@@ -112,8 +112,8 @@ func (h *agentLoop) shownHistory(k int, p *plan.Plan) (*references.Shown, error)
 	return m.ShownBy(history, res.Prompt, res.Manifest, res.After), nil
 }
 
-// sizesAfter measures what the policy leaves of the whole request when it compacts at
-// each step, all that came before being there.
+// sizesAfter is, for each step, the size of the whole request if the policy compacts the
+// uncompacted history there.
 func (h *agentLoop) sizesAfter() ([]int, error) {
 	messages := uncopied.Messages(h.replay.Thread)
 	out := make([]int, len(h.requests))
@@ -136,7 +136,7 @@ func (h *agentLoop) sizesAfter() ([]int, error) {
 	return out, nil
 }
 
-// block is a message of a prompt; plain when it stands as it is in the log.
+// block is a message of a prompt; plain says that it is unchanged from the log.
 func (h *agentLoop) block(m *thread.Message) (b cost.Block, plain bool) {
 	if i, ok := h.replay.Thread.Index(m.ID); ok {
 		if own := uncopied.At(h.replay.Thread, i).Parts; len(own) == len(m.Parts) && len(own) > 0 && &own[0] == &m.Parts[0] {

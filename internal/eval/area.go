@@ -12,11 +12,12 @@ import (
 // curveBudgets are the budgets of the area under the curve, Options.Curve.
 var curveBudgets = []string{"2k", "4k", "8k", "16k", "32k", "5%", "10%", "20%", "40%"}
 
-// minBudgets is from how many budgets of a kind an area is reckoned: two are a
-// line, whose mean says nothing that its ends do not say.
+// minBudgets is how many budgets of a kind an area needs: the mean of two says no more
+// than the two.
 const minBudgets = 3
 
-// areas are those of tokens and of shares, where there are enough budgets.
+// areas are the area over budgets in tokens and the one over shares, where there are
+// enough of them.
 func areas(columns []*column) []Column {
 	var all []Column
 	for _, size := range []func(c *column) float64{
@@ -40,7 +41,7 @@ func areas(columns []*column) []Column {
 	return all
 }
 
-// area integrates over columns in the order of their places on the axis.
+// area integrates over columns; at are their positions on the axis, in order.
 func area(columns []*column, at []float64) Column {
 	var a Column
 	// places are where a session stands in each column.

@@ -12,8 +12,8 @@ type Interval struct {
 	High float64 `json:"high"`
 }
 
-// MeanOf is the mean of values and its interval, from 10,000 resamplings of them
-// with a fixed seed.
+// MeanOf is the mean of values and its interval, by 10,000 resamplings with a fixed
+// seed.
 func MeanOf(x []float64) Interval {
 	low, high := newBootstrap(len(x)).interval(x)
 	return Interval{mean(x), low, high}
@@ -59,7 +59,7 @@ func (b *bootstrap) interval(x []float64) (low, high float64) {
 	return means[len(means)*25/1000], means[len(means)*975/1000]
 }
 
-// difference is that of two contenders in the same sessions.
+// difference is the mean difference of two contenders over the same sessions.
 func (b *bootstrap) difference(x, y []float64) Interval {
 	diff := make([]float64, len(x))
 	for i := range x {

@@ -19,8 +19,7 @@ type CostReport struct {
 	Counter  string           `json:"counter"`
 	Sessions int              `json:"sessions"`
 	Requests int              `json:"requests"`
-	// Left are the conversations that were not measured since the run was broken
-	// off.
+	// Left counts the conversations that were not measured because the run was canceled.
 	Left int `json:"left,omitempty"`
 	// Model, Date and Source say whose prices and cache rules these are.
 	Model  string `json:"model"`
@@ -33,8 +32,8 @@ type CostReport struct {
 	// Corpus is a hash over what was measured on, as in Report.
 	Corpus string    `json:"corpus"`
 	Rows   []CostRow `json:"rows"`
-	// Iso names, for each line of contenders that reaches it, the cheapest that
-	// recalls at least 0.95 with lookups, fetches in the cost; the cheapest first.
+	// Iso names the cheapest contender of each line that recalls at least 0.95 with
+	// lookups, whose cost counts; the cheapest first.
 	Iso []string `json:"iso_recall"`
 	// Traces show the largest session request by request.
 	Traces []Trace `json:"traces"`
@@ -56,11 +55,11 @@ const isoRecall = 0.95
 // CostRow is a contender, as means over sessions.
 type CostRow struct {
 	Contender string `json:"contender"`
-	// Line names what is done alike by contenders that differ in a size alone; empty
-	// for schedules and bounds, which send nothing.
+	// Line is shared by contenders that differ only in a size; empty for schedules and
+	// bounds, which send nothing.
 	Line string `json:"line,omitempty"`
-	// Size is what it differs in: tokens that are left or from which it acts, or the
-	// results that are kept; empty where nothing does.
+	// Size is that size: tokens that are left, tokens from which it acts, or results that
+	// are kept; empty for none.
 	Size string `json:"size,omitempty"`
 	// Input is what the prompts cost, over what they cost without compaction in
 	// the same cache; Low and High are its 95 percent interval, by session. All
@@ -71,7 +70,7 @@ type CostRow struct {
 	All   float64 `json:"with_fetches,omitempty"`
 	Total float64 `json:"with_output,omitempty"`
 	// Regret is Input over that of the best schedule of the same renderer, as the
-	// mean of the sessions' ratios; 0 where no schedule was reckoned.
+	// mean of the sessions' ratios; 0 where no schedule was computed.
 	Regret float64 `json:"regret,omitempty"`
 	// Bound is Input over the lower bound, as the mean of the sessions' ratios.
 	Bound float64 `json:"over_bound"`
@@ -93,9 +92,9 @@ type CostRow struct {
 	// Mean and Peak are prompt sizes in tokens; Peak is the mean of the largest.
 	Mean float64 `json:"mean_prompt,omitempty"`
 	Peak float64 `json:"peak_prompt,omitempty"`
-	// Refs are the references to what stood before a compaction, over all sessions,
-	// Direct the share of them that stood in the prompt, Recall with those that one
-	// lookup brought. Lookups and Rereads are calls for a session.
+	// Refs counts the references to content before a compaction, over all sessions. Direct
+	// is the share of them that is in the prompt, Recall with those that one lookup
+	// brings. Lookups and Rereads are calls per session.
 	Refs    int     `json:"references"`
 	Direct  float64 `json:"direct"`
 	Recall  float64 `json:"recall"`
@@ -174,8 +173,8 @@ func newCostReport(set *references.Set, parts []*costs, m token.Model, o *CostOp
 	return r
 }
 
-// order is that of the rows: the known ones first, those of other sizes behind the
-// last of their line.
+// order is that of the rows: the known ones first, and other sizes after the last of
+// their line.
 func (c *costs) order() []string {
 	names := slices.DeleteFunc(slices.Clone(costOrder), func(name string) bool { return c.spent[name] == nil })
 	for _, name := range c.names {

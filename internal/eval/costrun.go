@@ -19,34 +19,34 @@ type CostOptions struct {
 	Split references.Split
 	// Model gives prices, cache rules and window. Nil is defaultCostModel.
 	Model *token.Model
-	// Around is what system and tools are taken to be where a record holds none,
-	// in tokens: agents send them and mostly do not record them.
+	// Around is the size of system and tools where a record has none, in tokens: agents
+	// send them and mostly do not record them.
 	Around int
-	// Gaps says how long requests are apart, which decides what a cache has forgotten:
+	// Gaps says how far apart requests are, which decides when a cache expires:
 	// RecordedGaps, FixedGaps or LognormalGaps; empty is the first.
 	Gaps string
 	// Curve runs the contenders that have a size at several, for lines of recall
 	// over cost. It takes several times as long.
 	Curve bool
-	// Contenders are the names of those to run; none for all. No compaction, the
-	// best schedules of those that run and the lower bound are always there.
+	// Contenders are the names of those to run; none for all. No compaction, the best
+	// schedules of those that run, and the lower bound are always measured.
 	Contenders []string
 	// Progress is told how many sessions are done.
 	Progress references.Progress
 }
 
-// The models of the time between requests. Recorded times are 20 seconds where the
-// record tells none; the others leave what is recorded aside.
+// The kinds of times between requests. Recorded times are 20 seconds where the record
+// has none; the others ignore the record.
 const (
 	RecordedGaps  = "recorded"
 	FixedGaps     = "fixed"
 	LognormalGaps = "lognormal"
 )
 
-// minCostTokens is the size from which a session is worth compacting at all, in tokens.
+// minCostTokens is the size of the smallest session that is worth compacting.
 const minCostTokens = 50_000
 
-// defaultCostModel is a model that the recorded agents used.
+// defaultCostModel is a model that recorded agents used.
 const defaultCostModel = "claude-sonnet-4-5"
 
 // autoLeft is the size that auto leaves in favor of cost (policy.Auto.Working), in
@@ -118,24 +118,24 @@ func withSystemTokens(s *references.Session, around int, counter *token.Counter)
 	return &same
 }
 
-// costs is what one session came to, by contender.
+// costs are the costs of one session, by contender.
 type costs struct {
 	session *references.Session
 	whole   float64 // the input without compaction
 	names   []string
 	spent   map[string]*sessionCost
-	// lines and sizes are of those that were sent.
+	// lines and sizes are of the contenders that send requests.
 	lines, sizes map[string]string
 }
 
-// policyContender is a contender that is a policy. Those of one line are auto.
+// policyContender is a policy as a contender.
 type policyContender struct {
 	name, line, size string
 	policy           policy.Policy
 }
 
-// policyContenders are the policies, auto in its other favors and, for a curve, auto by what
-// it leaves.
+// policyContenders are the policies, auto with its other favors and, for a curve, auto
+// with other sizes.
 func policyContenders(curve bool) (all []policyContender) {
 	for _, p := range references.Policies() {
 		all = append(all, policyContender{name: p.Name(), line: p.Name(), policy: p})
@@ -154,7 +154,7 @@ func policyContenders(curve bool) (all []policyContender) {
 }
 
 func costsOf(ctx context.Context, counter *token.Counter, s *references.Session, m token.Model, o *CostOptions) (*costs, error) {
-	// A line is wanted with the contender that it belongs to.
+	// The other sizes of a line run with the contender that it belongs to.
 	lines := map[string]bool{}
 	wanted := func(name, line string) bool {
 		is := len(o.Contenders) == 0 || name == noneName || slices.Contains(o.Contenders, name) || lines[line] && !slices.Contains(costOrder, name)

@@ -9,18 +9,16 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// What a lookup is taken to cost: the call and what it brings, in tokens. A call
-// that reads the source again is as long, and brings the message that first held
-// what is missed.
+// What a lookup costs: the call and its result, in tokens. A call that reads the source
+// again is as long, and its result is the message that first held what is missing.
 const (
 	callTokens  = 100
 	replyTokens = 500
 )
 
-// billLookups bills what the agent must look up or read again: references that do not
-// stand in the prompt cost a lookup where one finds them, and reading their
-// source again where none does. What was fetched stays in sight for as many steps
-// as a moment looks ahead.
+// billLookups bills what the agent must fetch: a reference that is not in the prompt
+// costs a lookup where one finds it, and reading its source again where none does. What
+// was fetched counts as known for as many steps as a moment looks ahead.
 func (r *replay) billLookups(ctx context.Context, s *sessionCost, entries []recall.Entry, counter *token.Counter) error {
 	asked := make([]int, len(r.Steps)) // the request of each step
 	for k, a := range r.requests {
@@ -54,7 +52,7 @@ func (r *replay) billLookups(ctx context.Context, s *sessionCost, entries []reca
 		calls := map[call]bool{}
 		for i, n := range m.Needs {
 			s.refs++
-			// A reference without what tells what it is stands there all the same.
+			// Direct counts here: the agent need not look up what is in front of it.
 			if out[i].Direct {
 				s.direct++
 				continue

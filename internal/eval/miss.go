@@ -21,15 +21,15 @@ type Miss struct {
 	Value   string `json:"value"`
 	Origin  string `json:"origin"`
 	Age     int    `json:"age"`
-	// Mentions is how often it was seen before, LastRole and LastTool where last.
+	// Mentions is how often it was seen before; LastRole and LastTool say where last.
 	Mentions int    `json:"mentions"`
 	LastRole string `json:"last_role"`
 	LastTool string `json:"last_tool,omitempty"`
-	// Direct: it is in the prompt, without what tells what it is. Lookup: one
+	// Direct: it is in the prompt, without a word that tells what it is. Lookup: one
 	// search brings it.
 	Direct bool `json:"direct"`
 	Lookup bool `json:"lookup"`
-	// Line is where it last stood before the moment.
+	// Line is the text around its last mention before the moment.
 	Line string `json:"line"`
 }
 
@@ -61,8 +61,8 @@ func missOf(m *references.Moment, n references.Need, f references.Found, budget 
 	return x
 }
 
-// WriteMisses writes what auto lost, the most frequent kinds first, with a few
-// examples of each.
+// WriteMisses writes what auto lost by kind, the most frequent kinds first, with a few
+// examples.
 func (r *Report) WriteMisses(w io.Writer) error {
 	type kind struct {
 		name     string

@@ -132,7 +132,7 @@ func (b budgetSetting) moments(s *references.Session, at func(step int) *referen
 		}
 		last = k
 		m := at(steps[k])
-		// A tail that leaves no room for anything measures nothing.
+		// A tail that leaves no room measures nothing.
 		if len(m.Needs) > 0 && m.Rest <= b.budgetFor(s, m.Size)*3/4 {
 			chosen = append(chosen, m)
 		}

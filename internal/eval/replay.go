@@ -20,8 +20,8 @@ type replay struct {
 	rates    cost.Rates
 	ttl      time.Duration
 	requests []modelRequest
-	// sizes are the tokens of the messages as they are sent, before those of all
-	// messages before each, blocks what the cache tells them apart by.
+	// sizes are the tokens of the messages as they are sent, before the sum of those
+	// before each, and blocks the messages as the prompt cache sees them.
 	sizes, before []int
 	blocks        []cost.Block
 }
@@ -35,24 +35,24 @@ type modelRequest struct {
 	// answered is when the answer was there, output its tokens.
 	answered time.Duration
 	output   int
-	// cold: the provider has forgotten the request before.
+	// cold: the provider's cache of the request before has expired.
 	cold bool
 }
 
-// defaultGap is the time between two requests where the record tells none.
+// defaultGap is the time between two requests where the record has none.
 const defaultGap = 20 * time.Second
 
-// The lognormal times between requests have the median of the recorded ones, and
-// as many of more than five minutes, which is what a cache forgets: of 3,836 gaps
-// of the public sessions' dev split the median is 7.0 seconds, and 3.0 % are longer
-// than five minutes.
+// The lognormal times between requests have the median of the recorded ones, and the
+// same share above the five minutes after which a cache expires: of 3,836 gaps of the
+// public sessions' dev split the median is 7.0 seconds, and 3.0 % are longer than five
+// minutes.
 const (
 	medianGap = 7 * time.Second
 	sigmaGap  = 2.0
 )
 
-// gaps gives the time before the next request, and whether that of the record
-// goes before it. The same session has the same gaps.
+// gapsOf returns the times between requests, the same for the same session, and whether
+// recorded times replace them.
 func gapsOf(s *references.Session, model string) (next func() time.Duration, recorded bool) {
 	if model != LognormalGaps {
 		return func() time.Duration { return defaultGap }, model != FixedGaps
@@ -86,7 +86,7 @@ func newReplay(s *references.Session, m token.Model, times string, counter *toke
 	return r
 }
 
-// What a block holds stands in the lowest byte of its hash.
+// The kinds of blocks, in the lowest byte of their hashes.
 const (
 	headBlock = 1 + iota
 	plainBlock
@@ -97,7 +97,7 @@ const (
 func (r *replay) request(times string) {
 	start := uncopied.At(r.Thread, 0).Time
 	wait, recorded := gapsOf(r.Session, times)
-	// since is the time of a message, or that of the one before and a while.
+	// since is the time of a message, or, where it is not known, some time after the last.
 	since := func(i int, last time.Duration, wait time.Duration) time.Duration {
 		t := uncopied.At(r.Thread, i).Time
 		if !recorded || t.IsZero() || start.IsZero() {
@@ -111,7 +111,7 @@ func (r *replay) request(times string) {
 			continue // a greeting that nobody asked for
 		}
 		if n := len(r.requests); n > 0 && r.requests[n-1].end == at {
-			// What goes on from an answer belongs to it.
+			// Several messages of the model in a row are one answer.
 			r.requests[n-1].end = at + 1
 			r.requests[n-1].output += r.Session.Sizes[at]
 			continue
@@ -126,7 +126,7 @@ func (r *replay) request(times string) {
 	}
 }
 
-// uncachedCost is what the requests cost where nothing is compacted or cached.
+// uncachedCost is what the requests cost when nothing is compacted or cached.
 func (r *replay) uncachedCost() float64 {
 	sum := 0.0
 	for k := range r.requests {
@@ -138,7 +138,7 @@ func (r *replay) uncachedCost() float64 {
 // historyTokens is the size of the history before a request, in tokens.
 func (r *replay) historyTokens(k int) int { return r.before[r.requests[k].at] }
 
-// growth is what a request has added on the mean, up to the k-th.
+// growth is how much the history has grown per request, up to the k-th.
 func (r *replay) growth(k int) float64 {
 	return float64(r.historyTokens(k)) / float64(k+1)
 }
@@ -153,8 +153,8 @@ func (r *replay) firstUserMessage() int {
 	return -1
 }
 
-// newestStart chooses what the user asked first and the newest messages, so many
-// tokens in all. It returns where the newest part begins.
+// newestStart returns where the newest messages begin that fit so many tokens, together
+// with the user's first message.
 func (r *replay) newestStart(at, tokens int) (from int) {
 	if first := r.firstUserMessage(); first >= 0 && first < at {
 		tokens -= r.sizes[first]
@@ -164,7 +164,7 @@ func (r *replay) newestStart(at, tokens int) (from int) {
 		tokens -= r.sizes[from-1]
 		from--
 	}
-	// What answers a call that is not there cannot be sent.
+	// A result cannot be sent without its call.
 	for from < at-1 && uncopied.At(r.Thread, from).Role == thread.Tool {
 		from++
 	}

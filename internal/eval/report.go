@@ -9,25 +9,23 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 )
 
-// Report is what a run found.
+// Report is the result of Run.
 type Report struct {
 	Split    references.Split `json:"split"`
 	Counter  string           `json:"counter"`
 	Sessions int              `json:"sessions"`
-	// Read are the conversations of the split, measured or not.
+	// Read counts the conversations of the split, measured or not.
 	Read int `json:"read"`
-	// Left are the conversations that were not measured since the run was broken
-	// off.
+	// Left counts the conversations that were not measured because the run was canceled.
 	Left int `json:"left,omitempty"`
-	// Corpus is a hash over what was measured on: the same conversations give the
-	// same one, in whatever order and files they were found.
+	// Corpus is a hash over the conversations, whatever their order and files.
 	Corpus  string   `json:"corpus"`
 	Columns []Column `json:"columns"`
 	// Areas are recall over all budgets of one kind, tokens or shares of the history,
-	// for runs of three and more: the area under the curve of recall over the
+	// where there are three or more: the area under the curve of recall over the
 	// logarithm of the budget, over the length of that axis, so that Bound and Lookup
-	// are a mean recall. They are of the sessions that have moments at each of the
-	// budgets, which are fewer than at one of them; what is none of recall is zero.
+	// are a mean recall. They are over the sessions that have moments at each of the
+	// budgets. Fields that are not recall are zero.
 	Areas []Column `json:"areas,omitempty"`
 	// Misses are what auto lost, in the order of the sessions.
 	Misses []Miss `json:"misses"`
@@ -38,7 +36,7 @@ type Column struct {
 	Name     string `json:"name"`
 	Sessions int    `json:"sessions"`
 	Moments  int    `json:"moments"`
-	// Eligible are the references that can be lost, Used all identifiers that the
+	// Eligible counts the references that can be lost, Used all identifiers that the
 	// agent wrote within the horizon.
 	Eligible int `json:"eligible"`
 	Used     int `json:"used"`
@@ -47,32 +45,33 @@ type Column struct {
 	Scores []Score `json:"scores"`
 }
 
-// Score is what a contender reached, as means over sessions.
+// Score is what a contender reached, as means over sessions. A reference is direct when
+// the identifier stands in the prompt, and bound when it stands beside a word that tells
+// what it is.
 type Score struct {
-	Contender string `json:"contender"`
-	// Direct: the identifier stands in the prompt. Bound: and with what tells what
-	// it is. Lookup: or one search brings it. First: by the best hit alone.
-	Direct float64 `json:"direct"`
-	Bound  float64 `json:"bound"`
-	// Strict: with what told what it is where it was first mentioned.
+	Contender string  `json:"contender"`
+	Direct    float64 `json:"direct"`
+	Bound     float64 `json:"bound"`
+	// Strict: bound by a word that stood beside it at its first mention.
 	Strict float64 `json:"strict"`
+	// Lookup: bound, or one search brings it. First: bound, or the best hit shows it.
 	Lookup float64 `json:"lookup"`
 	First  float64 `json:"lookup_first"`
-	// Pointer: bound, or something in the prompt points at a message that holds it:
-	// what an ideal user of pointers would reach.
+	// Pointer: bound, or something in the prompt points at a message that holds it,
+	// which is what an ideal user of pointers would reach.
 	Pointer float64 `json:"pointer"`
 	// Said is Bound for what the agent says in its answers, End for all its later
-	// calls; Answers and Ends are these references.
+	// calls; Answers and Ends count these references.
 	Said    float64 `json:"said"`
 	Answers int     `json:"said_references"`
 	End     float64 `json:"to_the_end"`
 	Ends    int     `json:"to_the_end_references"`
-	// Stale is the share of the values that changed with time of which the prompt
-	// shows an old one alone; Values are all of which it shows any.
+	// Stale is the share of the changed values of which the prompt shows only an old one,
+	// among the Values of which it shows any.
 	Stale  float64 `json:"stale"`
 	Values int     `json:"changed_values"`
-	// StaleLines is the share of lines that are gone among the Lines which files lost
-	// at some time and which the prompt shows in text of its own making.
+	// StaleLines is the share of lines that are gone from their file, among the Lines that
+	// a file lost at some time and that summaries in the prompt quote.
 	StaleLines float64 `json:"stale_lines"`
 	Lines      int     `json:"lost_lines"`
 	// Low and High are the 95 percent interval of Bound, BestLow and BestHigh
@@ -89,27 +88,26 @@ type Score struct {
 	// sliding window to the oracle.
 	Adjusted float64 `json:"adjusted"`
 	Gap      float64 `json:"gap_closed"`
-	// Trail is the F1 of the files and what last became of them.
-	// Files is the number of sessions that touched any.
+	// Trail is the F1 of the files and their last state, over the Files sessions that
+	// touched any.
 	Trail float64 `json:"trail_f1"`
 	Files int     `json:"trail_sessions"`
-	// TrailPrecision is the share of what is told of files that is right,
-	// TrailRecall the share of the files whose last state is told.
+	// TrailPrecision is the share of right ones among the states in the prompt, TrailRecall
+	// the share of the files whose last state is there.
 	TrailPrecision float64 `json:"trail_precision"`
 	TrailRecall    float64 `json:"trail_recall"`
-	// StaleFiles is the share of the files told of that are told in another state
-	// than their last.
+	// StaleFiles is the share of wrong ones among the states in the prompt.
 	StaleFiles float64 `json:"stale_files"`
-	// Full is how much of the budget was used, Over the share of prompts beyond
-	// it, Worst the most that one was beyond it, as a share of it, Failed the share
-	// that was not made.
+	// Full is the share of the budget that was used, Over the share of prompts over it,
+	// Worst the largest excess as a share of it, and Failed the share of prompts that were
+	// not made.
 	Full   float64 `json:"budget_used"`
 	Over   float64 `json:"over_budget"`
 	Worst  float64 `json:"worst_overshoot"`
 	Failed float64 `json:"failed"`
-	// Strata are bound recall by type, age, origin and state, over all references.
-	// A reference is superseded when all that tells it is out of date: an old value,
-	// or a reading of a file that was read or changed again since.
+	// Strata are recall by type, age, origin and state, over all references. A reference
+	// is superseded when every mention of it is out of date: an old value, or a reading
+	// of a file that was read or changed again since.
 	Strata map[string]Stratum `json:"strata,omitempty"`
 }
 
@@ -146,17 +144,18 @@ func (c *column) report() Column {
 	for _, name := range c.order() {
 		t := c.tallies[name]
 		b := ratios(t, bound)
+		mean := func(f func(tally) float64) float64 { return mean(ratios(t, f)) }
 		s := Score{
 			Contender: name,
-			Direct:    mean(ratios(t, func(t tally) float64 { return t.direct / t.needs })),
-			Bound:     mean(b),
-			Strict:    mean(ratios(t, func(t tally) float64 { return t.strict / t.needs })),
-			Lookup:    mean(ratios(t, func(t tally) float64 { return t.lookup / t.needs })),
-			First:     mean(ratios(t, func(t tally) float64 { return t.first / t.needs })),
-			Pointer:   mean(ratios(t, func(t tally) float64 { return t.pointer / t.needs })),
-			Full:      mean(ratios(t, func(t tally) float64 { return t.tokens / t.budget })),
-			Over:      mean(ratios(t, func(t tally) float64 { return t.over / t.prompts })),
-			Failed:    mean(ratios(t, func(t tally) float64 { return t.failed / t.prompts })),
+			Direct:    mean(func(t tally) float64 { return t.direct / t.needs }),
+			Bound:     mean(bound),
+			Strict:    mean(func(t tally) float64 { return t.strict / t.needs }),
+			Lookup:    mean(func(t tally) float64 { return t.lookup / t.needs }),
+			First:     mean(func(t tally) float64 { return t.first / t.needs }),
+			Pointer:   mean(func(t tally) float64 { return t.pointer / t.needs }),
+			Full:      mean(func(t tally) float64 { return t.tokens / t.budget }),
+			Over:      mean(func(t tally) float64 { return t.over / t.prompts }),
+			Failed:    mean(func(t tally) float64 { return t.failed / t.prompts }),
 			Strata:    map[string]Stratum{},
 		}
 		s.addOptionalMeasures(t)
@@ -190,8 +189,8 @@ func (c *column) report() Column {
 	return out
 }
 
-// addOptionalMeasures sets the measures that not every session has, as means over those that
-// have; staleness is over all values, since most sessions have few.
+// addOptionalMeasures sets the measures that only some sessions have, as means over
+// those. Staleness is over all values, since most sessions have few.
 func (s *Score) addOptionalMeasures(t []tally) {
 	var said, ends []float64
 	var stale, lines, files references.Freshness
@@ -215,7 +214,7 @@ func (s *Score) addOptionalMeasures(t []tally) {
 	s.Stale, s.Values = stale.Rate(), int(stale.Old+stale.Current+0.5)
 }
 
-// Score is that of a contender; the zero value where it did not run.
+// Score returns the score of a contender, and whether it ran.
 func (c *Column) Score(contender string) (s Score, ran bool) {
 	i := slices.IndexFunc(c.Scores, func(s Score) bool { return s.Contender == contender })
 	if i < 0 {
@@ -224,7 +223,7 @@ func (c *Column) Score(contender string) (s Score, ran bool) {
 	return c.Scores[i], true
 }
 
-// Contenders are those of all columns, in the order in which they first stand there.
+// Contenders are the names in all columns, in the order of their first appearance.
 func (r *Report) Contenders() (names []string) {
 	for _, c := range r.Columns {
 		for _, s := range c.Scores {

@@ -2,9 +2,9 @@ package eval
 
 import "github.com/palimpsest-ai/palimpsest/cost"
 
-// cheapestSchedule is the cheapest schedule of a renderer that leaves after(k) tokens of the
-// whole request when it compacts at the k-th: its cost in input, and how often
-// it compacts. A compaction keeps system and tools in the cache and no more.
+// cheapestSchedule finds the best requests to compact at, for a renderer that leaves
+// after(k) tokens of the k-th: the cost of the input, and how often it compacts. Only
+// system and tools stay in the cache through a compaction.
 func (r *replay) cheapestSchedule(after func(k int) int) (input float64, compactions int) {
 	n := len(r.requests)
 	left := make([]float64, n)
@@ -34,9 +34,8 @@ func (r *replay) cheapestSchedule(after func(k int) int) (input float64, compact
 	return least, len(compact)
 }
 
-// lowerBound is a bound that no renderer can beat: each message is sent as long as
-// a later step still needs it and not once longer, written or plain, whichever is
-// cheaper, and what stands before it costs nothing.
+// lowerBound is a cost that no renderer can beat: each message is sent until the last
+// step that needs it, cached or not, whichever is cheaper.
 func (r *replay) lowerBound() float64 {
 	last := make([]int, r.Thread.Len()) // the last request that needs each message
 	first := make([]int, r.Thread.Len())

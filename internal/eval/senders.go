@@ -22,17 +22,17 @@ const (
 	maskKeeps   = 10
 )
 
-// The further sizes of a run over many (CostOptions.Curve): what is left, in
-// tokens, when results are cleared, in tokens, and how many are kept.
+// The further sizes of a curve (CostOptions.Curve): tokens that are left, tokens at which
+// results are cleared, and results that are kept.
 var (
 	curveLeft  = []int{8_000, 12_000, 16_000, 32_000, 48_000}
-	curveMore  = []int{64_000, 96_000, 128_000} // what auto leaves besides
+	curveMore  = []int{64_000, 96_000, 128_000} // for auto, besides
 	curveClear = []int{32_000, 50_000, 150_000}
 	curveMasks = []int{3, 30}
 )
 
-// costContender is a contender in what sessions cost. Those of one line do the same with
-// another size.
+// costContender is a contender of Cost that needs no compactor. Those of one line differ
+// in their size.
 type costContender struct {
 	name, line, size string
 	make             func(r *replay) sender
@@ -72,7 +72,7 @@ func (r *replay) plain(k int) request {
 	return request{head: r.head(), body: r.blocks[:r.requests[k].at:r.requests[k].at]}
 }
 
-// costContenders are the contenders that need no engine, with curve at several sizes.
+// costContenders are the contenders that need no compactor, with curve at several sizes.
 func costContenders(counter *token.Counter, curve bool) []costContender {
 	placeholder := counter.Text(references.Cleared)
 	above := func(mark int) func(r *replay) sender {
@@ -112,10 +112,10 @@ func costContenders(counter *token.Counter, curve bool) []costContender {
 
 func thousand(n int) string { return fmt.Sprintf("%dk", n/1000) }
 
-// autoOf is the name of auto where it leaves another size than its own.
+// autoOf is the name of auto with another size than its own.
 func autoOf(left int) string { return "auto, " + thousand(left) + " left" }
 
-// maskingSender puts a placeholder for all but the newest results, at every step.
+// maskingSender replaces all but the newest results by placeholders, at every step.
 func maskingSender(keep, placeholder int) func(r *replay) sender {
 	return func(r *replay) sender {
 		return func(k int) (request, error) {
@@ -140,7 +140,7 @@ func slidingSender(room int) func(r *replay) sender {
 	}
 }
 
-// clearingSender puts placeholders for all but the newest results where a request is
+// clearingSender replaces all but the newest results by placeholders when a request is
 // larger than the mark.
 func clearingSender(mark, placeholder int) func(r *replay) sender {
 	return func(r *replay) sender {
@@ -162,7 +162,7 @@ func clearingSender(mark, placeholder int) func(r *replay) sender {
 	}
 }
 
-// unchangedMessages are the messages that stand in a request as they were.
+// unchangedMessages are the messages of a request that are as they were in the log.
 func unchangedMessages(body []cost.Block) *references.Shown {
 	s := &references.Shown{}
 	for _, b := range body {
@@ -173,7 +173,7 @@ func unchangedMessages(body []cost.Block) *references.Shown {
 	return s
 }
 
-// clearResults puts a placeholder for all but the newest results.
+// clearResults replaces all but the newest results by placeholders.
 func (r *replay) clearResults(body []cost.Block, keep, placeholder int) (out []cost.Block, changed bool) {
 	out = slices.Clone(body)
 	for i := len(out) - 1; i >= 0; i-- {
@@ -188,14 +188,13 @@ func (r *replay) clearResults(body []cost.Block, keep, placeholder int) (out []c
 	return out, changed
 }
 
-// resultTokens is what of a message is the content of its result, in tokens: all but
-// a few for its frame.
+// resultTokens is the size of the content of a result, without its frame.
 func (r *replay) resultTokens(i int) int { return max(0, r.sizes[i]-resultFrameTokens) }
 
-// resultFrameTokens is about what a result takes beside its content, in tokens.
+// resultFrameTokens is about what a result takes beside its content.
 const resultFrameTokens = 8
 
-// newestBlocks is what the user asked first, and the messages from a position on.
+// newestBlocks are the user's first message, and the messages from a position on.
 func (r *replay) newestBlocks(at, from int) []cost.Block {
 	first := r.firstUserMessage()
 	if first < 0 || first >= from {
@@ -204,8 +203,8 @@ func (r *replay) newestBlocks(at, from int) []cost.Block {
 	return append([]cost.Block{r.blocks[first]}, r.blocks[from:at]...)
 }
 
-// batchSender leaves so many tokens whenever due says so of the step and of the
-// size that the request would have.
+// batchSender cuts the history down to so many tokens whenever due says so, of the step
+// and the size of its request.
 func (r *replay) batchSender(room int, due func(k, size int) bool) sender {
 	var left []cost.Block
 	cut := 0
@@ -224,7 +223,7 @@ func (r *replay) batchSender(room int, due func(k, size int) bool) sender {
 	}
 }
 
-// fittingBlocks is what the user asked first and the newest messages that fit.
+// fittingBlocks are the user's first message and the newest others that fit.
 func (r *replay) fittingBlocks(at, room int) []cost.Block {
 	first := r.firstUserMessage()
 	if first >= 0 && first < at {
@@ -245,7 +244,7 @@ func (r *replay) fittingBlocks(at, room int) []cost.Block {
 	return out
 }
 
-// squareRootLaw is the square-root law with what has been seen of the session's growth.
+// squareRootLaw compacts by the square-root law, with the growth of the session so far.
 func (r *replay) squareRootLaw(cold bool, room int) func(k, size int) bool {
 	return func(k, size int) bool {
 		g := r.growth(k)
@@ -258,11 +257,11 @@ func (r *replay) squareRootLaw(cold bool, room int) func(k, size int) bool {
 	}
 }
 
-// leastShrink is how much larger than after a compaction a forgotten prompt must
-// be for one, as a ratio.
+// leastShrink is how much larger than after a compaction a prompt must be, as a ratio,
+// to be compacted when its cache has expired.
 const leastShrink = 1.1
 
-// recordedSender compacts where the agent did, to its own summary.
+// recordedSender compacts where the recorded agent did, to its own summary.
 func (r *replay) recordedSender() sender {
 	done := 0
 	return func(k int) (request, error) {

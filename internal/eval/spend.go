@@ -15,37 +15,34 @@ type request struct {
 	// frozen is how many blocks of the body a compaction left, to be sent unchanged
 	// until the next one.
 	frozen int
-	// compacted: the history was cut down for this request; shown is what was left
-	// of it.
+	// compacted: the history was compacted for this request, and shown is what was left.
 	compacted bool
 	shown     *references.Shown
-	// read and wrote are what making the compaction took of a model: input that
-	// stood in its cache, and output, in tokens.
+	// read and wrote are the tokens that a model used to make the compaction: cached input,
+	// and output.
 	read, wrote int
 }
 
-// sender decides step by step what is sent. It is called for 0, 1, 2 and so on.
+// sender makes the requests of a session one after the other, from k = 0 on.
 type sender func(k int) (request, error)
 
-// sessionCost is what a session came to.
+// sessionCost is the cost of a session under one contender.
 type sessionCost struct {
 	bill cost.Bill
 	// input and output are in units of one token of uncached input.
 	input, output float64
-	// refs are the references to what stood before a compaction, direct those that
-	// stood in the prompt, found those that a lookup brought; lookups and rereads
-	// are the calls that the others took, extra is what they cost.
+	// refs counts the references to content before a compaction, direct those in the
+	// prompt, found those that a lookup brings. lookups and rereads count the calls for
+	// the rest, extra is what these cost.
 	refs, direct, found, lookups, rereads, extra float64
 
 	requests    int
 	compactions int
 	peak, sum   int // of the prompts, in tokens
-	// same is what of a prompt stands unchanged at the beginning of the next one,
-	// next the prompts that there is a next one of, in tokens; rewrites are the
-	// requests that change what the one before had sent.
+	// same is the size of the prefixes that prompts share with the next one, next that of
+	// all prompts with a next one; rewrites counts the requests that change the prefix.
 	same, next, rewrites int
-	// freed is what requests that change the prefix are smaller than with all that
-	// the one before had sent, again what of that they write once more, in tokens.
+	// freed is how many tokens rewrites save, again how many old ones they write once more.
 	freed, again int
 
 	sizes []int     // of each prompt
@@ -53,15 +50,15 @@ type sessionCost struct {
 	cuts  []compactionResult
 }
 
-// compactionResult is what a compaction left, and for which requests it stood.
+// compactionResult is what a compaction left for the requests k ≤ i < until.
 type compactionResult struct {
 	k, until int
 	shown    *references.Shown
 }
 
-// spend sends a session through a contender and bills it. The marks stand where
-// a careful client puts them: behind system and tools, behind what a compaction
-// froze, at the last mark of the request before, and at the end.
+// spend sends a session through a contender and bills it. The cache marks stand where a
+// careful client puts them: after system and tools, after what a compaction froze, at
+// the last mark of the request before, and at the end.
 func (r *replay) spend(send sender) (sessionCost, error) {
 	var s sessionCost
 	ledger := cost.NewLedger(r.model.Cache, r.ttl)

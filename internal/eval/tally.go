@@ -2,22 +2,23 @@ package eval
 
 import "github.com/palimpsest-ai/palimpsest/internal/eval/references"
 
-// tally counts the needs of a session and those that were met.
+// tally counts the needs of a session, and those that a contender met.
 type tally struct {
 	needs, direct, bound, strict, lookup, first, pointer float64
-	// said counts the needs of the agent's answers, ends those up to the end of
-	// the session; in each, those that stand bound.
+	// said counts the needs of the agent's answers, ends those up to the end of the
+	// session, each with those that are bound.
 	said, saidBound, ends, endsBound float64
-	// tokens and budget give how full the prompts were; over counts prompts
-	// beyond their budget, failed those that were not made, prompts all.
+	// tokens and budget tell how full the prompts were. over counts prompts over their
+	// budget, failed those that were not made, prompts all.
 	tokens, budget float64
-	// right, told and files count files for the trail.
+	// files counts files, told those of which the prompt tells a state, right the right
+	// ones.
 	right, told, files    float64
 	over, failed, prompts float64
 	// worst is the largest overshoot, as a share of the budget.
 	worst float64
 	stale references.Freshness
-	// lines counts the lines that files lost, as told.
+	// lines counts the lines that files lost and the prompt quotes.
 	lines references.Freshness
 }
 
@@ -74,7 +75,7 @@ func (t *tally) addFound(f references.Found) {
 	count(&t.pointer, f.Bound || f.Pointer)
 }
 
-// numbers are all that adds up; the worst overshoot does not.
+// numbers are the fields that add up: all but worst.
 func (t *tally) numbers() []*float64 {
 	return []*float64{&t.needs, &t.direct, &t.bound, &t.strict, &t.lookup, &t.first, &t.tokens, &t.budget, &t.over, &t.failed, &t.prompts, &t.right, &t.told, &t.files,
 		&t.pointer, &t.said, &t.saidBound, &t.ends, &t.endsBound, &t.stale.Current, &t.stale.Old, &t.lines.Current, &t.lines.Old}

@@ -26,8 +26,7 @@ import (
 // refuse of them.
 type ValidityReport struct {
 	Sessions int `json:"sessions"`
-	// Left are the conversations that were not replayed since the run was broken
-	// off.
+	// Left counts the conversations that were not replayed because the run was canceled.
 	Left int           `json:"left,omitempty"`
 	Rows []ValidityRow `json:"rows"`
 	// Problems are the first of what was refused.
@@ -46,7 +45,7 @@ type ValidityRow struct {
 	Over    int `json:"over_budget"`
 }
 
-// maxProblems bounds what is told of problems.
+// maxProblems bounds the problems of a report.
 const maxProblems = 20
 
 // ValidityOptions tune Validity; nil and the zero value replay everything.
@@ -68,10 +67,10 @@ func (o *ValidityOptions) messageBudget(s *references.Session) int {
 	return max(4_000, s.Total/3)
 }
 
-// Validity replays every conversation through our policies for every API, with
-// a budget of a third of it so that all long ones compact, and holds each prompt to
-// the rules of the API. When the context ends first, the report is about the
-// conversations done so far, and the error wraps that of the context.
+// Validity replays every conversation through our policies for every API, with a budget
+// of a third of it so that all long ones compact, and checks each prompt by the rules of
+// the API. When the context ends first, the report is about the conversations done so
+// far, and the error wraps that of the context.
 func Validity(ctx context.Context, set *references.Set, o *ValidityOptions) (*ValidityReport, error) {
 	o = cmp.Or(o, &ValidityOptions{})
 	codecs := []wire.Codec{anthropic.Codec{}, openai.Chat{}, openai.Responses{}, gemini.Codec{}}

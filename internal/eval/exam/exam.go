@@ -1,11 +1,10 @@
 // Package exam measures what a reader still knows from a compacted prompt. Write
-// makes a prompt for each session, contender and budget, and lays them out in
-// folders whose names tell nothing; a reader (a language model, or a person)
-// answers the questions of a session from one of them. Sheets puts the answers to
-// each question side by side without names, for graders who hold them against the
-// key. Fold adds the grades up.
+// makes a prompt for each session, contender and budget, each in a numbered folder; a
+// reader (a language model, or a person) answers the questions of a session from one of
+// them. Sheets puts the answers to each question side by side without names, for graders
+// who compare them with the key. Fold adds the grades up.
 //
-// No model is asked here: who reads and who grades is the user's choice.
+// The package asks no model: the user chooses readers and graders.
 package exam
 
 import (
@@ -22,19 +21,18 @@ import (
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
-// ErrInvalid is wrapped by errors of what users, readers and graders wrote: an
-// exam, answers or grades that cannot be used as they are. They name the file.
+// ErrInvalid is wrapped by errors about files that users, readers or graders wrote: an
+// exam, answers or grades that cannot be used. The error names the file.
 var ErrInvalid = errors.New("the input is not valid")
 
-// Question asks for something that the session said.
+// Question asks about the session.
 type Question struct {
 	ID string `json:"id"`
 	// Type groups questions in reports, such as intent, decision, state, failure,
 	// fact or current.
 	Type     string `json:"type"`
 	Question string `json:"question"`
-	// Key says what a right answer holds, and what half of one does. Readers never
-	// see it.
+	// Key says what a full answer must hold, and what half of one. Readers never see it.
 	Key string `json:"key"`
 }
 
@@ -44,14 +42,13 @@ type Session struct {
 	// Name is that of the folder.
 	Name      string
 	Questions []Question
-	// Own is the summary that the agent's own model wrote there; empty for none.
+	// Own is the summary that the agent's own model wrote at the end; empty for none.
 	Own        string
 	Transcript *transcript.Transcript
 }
 
-// Open reads a folder: the history (history.json, .jsonl or another ending, plain
-// or gzip, in any format of package transcript), exam.json, and own-summary.txt
-// where there is one.
+// Open reads a folder: the history (history.*, plain or gzip, in any format of package
+// transcript), exam.json, and perhaps own-summary.txt.
 func Open(dir string) (*Session, error) {
 	s := &Session{Name: filepath.Base(filepath.Clean(dir))}
 	var err error
@@ -81,7 +78,7 @@ func Open(dir string) (*Session, error) {
 	return s, nil
 }
 
-// escapeGlob is a folder's name as filepath.Glob takes it for itself.
+// escapeGlob is the pattern of filepath.Glob that matches just this folder.
 func escapeGlob(dir string) string {
 	return strings.NewReplacer(`*`, `[*]`, `?`, `[?]`, `[`, `[[]`).Replace(dir)
 }
@@ -115,8 +112,7 @@ func questions(path string) ([]Question, error) {
 	return all, nil
 }
 
-// lastExchange is where the last exchange begins: the last step of the model, and what
-// answered it.
+// lastExchange is where the last step of the model begins, with its results.
 func (s *Session) lastExchange() int {
 	t := s.Transcript.Thread
 	i := t.Len()
@@ -129,7 +125,7 @@ func (s *Session) lastExchange() int {
 	return i
 }
 
-// ownPrompt is the agent's own summary with the last exchange behind it.
+// ownPrompt is the agent's own summary, followed by the last exchange.
 func (s *Session) ownPrompt() *prompt.Prompt {
 	messages := []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: s.Own}}}}
 	return &prompt.Prompt{Messages: append(messages, uncopied.Messages(s.Transcript.Thread)[s.lastExchange():]...)}

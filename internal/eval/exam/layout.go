@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// What lies in the folder of an exam. The key and the labels are the operator's:
-// readers and graders get folders of their own.
+// The files of an exam. The key and the labels are for the user alone: readers and
+// graders get folders of their own.
 const (
 	keyFile    = "key.json"
 	labelFile  = "labels.json"
@@ -26,7 +26,7 @@ const (
 	gradesFile       = "grades.json"
 )
 
-// Key says who made which prompt.
+// Key says which contender made which prompt.
 type Key struct {
 	Counter  string       `json:"counter"`
 	Seed     uint64       `json:"seed"`
@@ -50,15 +50,15 @@ type Reader struct {
 	Number    string `json:"number"`
 	Session   string `json:"session"`
 	Contender string `json:"contender"`
-	// Budget is as it was written, Limit what it is in tokens, Size what the prompt
-	// takes. A contender that keeps to a size of its own may be over its budget.
+	// Budget is as the user wrote it, Limit the same in tokens, Size the size of the prompt.
+	// A contender with a size of its own may be over the budget.
 	Budget string `json:"budget"`
 	Limit  int    `json:"limit"`
 	Size   int    `json:"size"`
 	Over   bool   `json:"over,omitempty"`
 	// Reading counts the readers of the same prompt, from 1.
 	Reading int `json:"reading"`
-	// Note is what the contender said of the prompt.
+	// Note is what the contender says about the prompt.
 	Note string `json:"note,omitempty"`
 }
 
@@ -108,7 +108,7 @@ func (k *Key) readersOf(session string) []Reader {
 	return all
 }
 
-// readJSON reads a file. Models like to put a fence around JSON; it is taken off.
+// readJSON reads a file. Models like to put JSON into a Markdown fence, which is cut off.
 func readJSON(path string, v any) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -124,7 +124,7 @@ func readJSON(path string, v any) error {
 	return nil
 }
 
-// writeJSON writes a file for people to read too.
+// writeJSON writes a file, indented for people.
 func writeJSON(path string, v any) error {
 	var b strings.Builder
 	e := json.NewEncoder(&b)

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Report is what the readers of an exam knew.
+// Report says what the readers of an exam knew.
 type Report struct {
 	Counter  string `json:"counter"`
 	Readings int    `json:"readings"`
@@ -16,7 +16,7 @@ type Report struct {
 	Types    []string `json:"types"`
 	Sessions []string `json:"sessions"`
 	Rows     []Row    `json:"rows"`
-	// Missing are the prompts that were not made; a row with one is about the others.
+	// Missing are the prompts that were not made; rows are about the others.
 	Missing []Missing `json:"not_made,omitempty"`
 }
 
@@ -32,15 +32,15 @@ type Row struct {
 	Tally
 	// Scores are those of the readings, each over all sessions.
 	Scores []float64 `json:"readings"`
-	// ByType and BySession hold what each type of question and each session came to.
+	// ByType and BySession are the results by type of question and by session.
 	ByType    map[string]*Tally `json:"by_type"`
 	BySession map[string]*Cell  `json:"by_session"`
 
 	readings []Tally // by reading, over all sessions
 }
 
-// Cell is a contender in one session: points of one reading, out of Questions, as
-// the mean and the ends of the readings.
+// Cell is a contender in one session: the points of a reading, out of Questions, as the
+// mean, lowest and highest of the readings.
 type Cell struct {
 	Mean      float64 `json:"mean"`
 	Low       float64 `json:"low"`
@@ -70,10 +70,10 @@ func (t *Tally) add(g grade) {
 	t.Score = t.Points / float64(t.N)
 }
 
-// spread is how far the readings lie apart.
+// spread is the lowest and the highest score of the readings.
 func (r *Row) spread() (low, high float64) { return slices.Min(r.Scores), slices.Max(r.Scores) }
 
-// Fold adds up the grades of an exam. An error names every grade that is missing or
+// Fold adds up the grades of an exam. The error names every grade that is missing or
 // cannot be used.
 func Fold(out string) (*Report, error) {
 	k, err := readKey(out)
@@ -108,7 +108,7 @@ func Fold(out string) (*Report, error) {
 	return foldGrades(k, grades), nil
 }
 
-// typeOrder is the order of the types that exams usually have.
+// typeOrder is the order of the usual types in reports.
 var typeOrder = []string{"intent", "decision", "state", "failure", "fact", "current"}
 
 // foldGrades adds up grades by session, question and reader.

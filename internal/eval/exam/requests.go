@@ -23,7 +23,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/text"
 )
 
-// The files of a request to a model. Who answers writes the last one.
+// The files of a request to a model. The last one is for the answer.
 const (
 	requestKey    = "key.json"
 	requestSystem = "system.txt"
@@ -33,19 +33,19 @@ const (
 	requestAnswer = "answer.txt"
 )
 
-// Requests are the requests that policies send to a model, in numbered folders. One
-// that was answered there is not asked again. Safe for concurrent use.
+// Requests are the requests of policies to a model, as numbered folders in which answers
+// can be written. It is safe for concurrent use.
 type Requests struct {
 	dir string
 
 	mu    sync.Mutex
 	known map[string]string // the folder's name by the hash of the request
 	last  int
-	open  []string // folders that wait for an answer, as far as they were asked for
+	open  []string // folders of this run that wait for an answer
 }
 
-// OpenRequests finds the requests of an earlier run; a folder that is not there yet
-// has none. The error wraps ErrInvalid where one of them cannot be read.
+// OpenRequests finds the requests of earlier runs in a folder, which need not exist. The
+// error wraps ErrInvalid when one cannot be read.
 func OpenRequests(dir string) (*Requests, error) {
 	r := &Requests{dir: dir, known: map[string]string{}}
 	entries, err := os.ReadDir(dir)
@@ -71,8 +71,8 @@ func OpenRequests(dir string) (*Requests, error) {
 	return r, nil
 }
 
-// answer is what was written for a request; false while nothing is, and then the
-// request lies in the folder.
+// answer returns the answer to a request. Without one it is false, and the request is
+// written to a folder.
 func (r *Requests) answer(p *prompt.Prompt, o *llm.Options) (string, bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +100,7 @@ func (r *Requests) answer(p *prompt.Prompt, o *llm.Options) (string, bool, error
 	return "", false, nil
 }
 
-// writeRequest writes a request word for word.
+// writeRequest writes the folder of a request.
 func (r *Requests) writeRequest(name, hash string, p *prompt.Prompt, o *llm.Options) error {
 	dir := filepath.Join(r.dir, name)
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -134,7 +134,7 @@ func (r *Requests) writeRequest(name, hash string, p *prompt.Prompt, o *llm.Opti
 	return nil
 }
 
-// requestHash tells requests apart by all that changes an answer.
+// requestHash identifies a request by everything that may change the answer.
 func requestHash(p *prompt.Prompt, o *llm.Options) string {
 	h := sha256.New()
 	h.Write(text.Encode(p))
@@ -145,7 +145,8 @@ func requestHash(p *prompt.Prompt, o *llm.Options) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Waiting says which requests wait, and what to do. It wraps ErrWaiting.
+// Waiting is the error that names the open requests and says what to do. It wraps
+// ErrWaiting.
 func (r *Requests) Waiting() error {
 	open := "1 open request"
 	if n := len(r.open); n != 1 {
@@ -155,9 +156,9 @@ func (r *Requests) Waiting() error {
 		open, r.dir, strings.Join(slices.Sorted(slices.Values(r.open)), " "), ErrWaiting)
 }
 
-// FileModel is the model whose answers lie in files, for one prompt. At the first
-// request that has none it stops the work: what a policy asks next depends on the
-// answer. It is safe for concurrent use.
+// FileModel is a model whose answers are read from files, for one prompt. At the first
+// request without an answer it stops the work, since the next request depends on it. It
+// is safe for concurrent use.
 type FileModel struct {
 	requests *Requests
 	stop     context.CancelFunc
@@ -166,7 +167,7 @@ type FileModel struct {
 	err error
 }
 
-// Model answers from the files; stop ends the work that waits for one.
+// Model is a model that answers from the folders; stop cancels the work that uses it.
 func (r *Requests) Model(stop context.CancelFunc) *FileModel {
 	return &FileModel{requests: r, stop: stop}
 }
@@ -196,7 +197,7 @@ func (m *FileModel) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Optio
 	return reply, nil
 }
 
-// Failed is why the work was stopped; nil when it was not.
+// Failed returns why the work was stopped; nil when it was not.
 func (m *FileModel) Failed() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// gradeSheet is what a grader sees of a session: all answers to each question side by
-// side, under letters that stand for other readers with each question.
+// gradeSheet is what a grader sees of a session: all answers to each question, under
+// letters. A letter stands for another reader in each question.
 type gradeSheet struct {
 	Questions []sheetQuestion `json:"questions"`
 }
@@ -27,12 +27,12 @@ type sheetQuestion struct {
 	Answers map[string]string `json:"answers"`
 }
 
-// labels say which reader a label stands for, by session and question.
+// labels say which reader a letter stands for, by session and question.
 type labels map[string]map[string]map[string]string
 
 // Sheets reads the answers of all readers and writes a sheet for each session, with
-// rules for who grades it. It returns how many sheets there are. An error names
-// every answer that is missing or cannot be used.
+// rules for its grader. It returns the number of sheets. The error names every answer
+// that is missing or cannot be used.
 func Sheets(out string) (int, error) {
 	k, err := readKey(out)
 	if err != nil {
@@ -81,7 +81,7 @@ func graderDir(out string, session int) string {
 	return filepath.Join(out, gradersDir, fmt.Sprintf("%02d", session+1))
 }
 
-// shuffled is an order that depends on the seed and on what it is for.
+// shuffled is an order of n that depends on the seed and on what it is for.
 func shuffled(seed uint64, what string, n int) []int {
 	h := fnv.New64a()
 	h.Write([]byte(what))
@@ -97,7 +97,7 @@ func letterLabel(n int) string {
 	return name
 }
 
-// readSubmission reads the file that a reader or grader was to write into a folder.
+// readSubmission reads the file that a reader or grader should have written.
 func readSubmission(path string, v any, by, want string) error {
 	err := readJSON(path, v)
 	switch {
@@ -109,7 +109,8 @@ func readSubmission(path string, v any, by, want string) error {
 	return nil
 }
 
-// readAnswers reads what a reader wrote, and lists all that is wrong with it.
+// readAnswers reads the answers of a reader, and returns everything that is wrong with
+// them.
 func readAnswers(dir string, s *KeySession) (map[string]string, []error) {
 	path := filepath.Join(dir, answersFile)
 	var raw map[string]json.RawMessage
@@ -137,7 +138,7 @@ func readAnswers(dir string, s *KeySession) (map[string]string, []error) {
 	return answers, bad
 }
 
-// grade is what a grader says of an answer.
+// grade is the grade of an answer.
 type grade struct {
 	// Score is 1, 0.5 or 0.
 	Score float64
@@ -187,10 +188,10 @@ func readGrades(out string, at int, s *KeySession, who map[string]map[string]str
 	return grades, bad
 }
 
-// compareLabels sorts labels as they were given: Z before AA.
+// compareLabels sorts labels in the order of letterLabel: Z before AA.
 func compareLabels(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) }
 
-// readLabels reads which reader stands behind which label.
+// readLabels reads which readers the labels stand for.
 func readLabels(out string) (labels, error) {
 	var who labels
 	err := readJSON(filepath.Join(out, labelFile), &who)

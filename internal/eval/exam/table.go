@@ -68,7 +68,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	return err
 }
 
-// text is the cell in a table; a contender that was not made there has none.
+// text is the cell in a table; nil when there was no prompt.
 func (c *Cell) text(several bool) string {
 	switch {
 	case c == nil:
@@ -79,7 +79,7 @@ func (c *Cell) text(several bool) string {
 	return fmt.Sprintf("%.1f of %d", c.Mean, c.Questions)
 }
 
-// rangeText writes a range, or the one number that it is.
+// rangeText writes a range, or a single number.
 func rangeText(low, high int) string {
 	if low == high {
 		return fmt.Sprint(low)

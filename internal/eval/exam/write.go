@@ -17,37 +17,35 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/text"
 )
 
-// Own is the budget that is the size of the agent's own summary with the last
-// exchange behind it; OwnSummary is the contender that these two make.
+// OwnSummary is the contender whose prompt is the agent's own summary, followed by the
+// last exchange. Own is the budget of its size.
 const (
 	Own        = "own"
 	OwnSummary = "own-summary"
 )
 
-// ErrWaiting is wrapped by the error of a contender that cannot go on before a
-// question of its own is answered.
+// ErrWaiting is wrapped by the error of a contender whose request to a model has no
+// answer yet.
 var ErrWaiting = errors.New("a question waits for its answer")
 
 // Contender makes prompts. All but OwnSummary are the caller's.
 type Contender struct {
 	Name string
-	// Sized contenders keep to a size of their own; what they leave over the budget
-	// is written as it is. The others are asked again with less until the text of
-	// the prompt fits.
+	// Sized contenders have a size of their own, and their prompts may be over the budget.
+	// The others are asked again with less until the text of the prompt fits.
 	Sized bool
-	// Make compacts a session into a budget in tokens. Errors that wrap
-	// palimpsest.ErrOverBudget or policy.ErrNothing say that there is no such prompt.
+	// Make makes the prompt. Errors that wrap palimpsest.ErrOverBudget or
+	// policy.ErrNothing say that there is none for this budget.
 	Make Make
-	// Rehearse is Make without what is dear in it: it finds out how much less has to
-	// be asked for. Nil for Make.
+	// Rehearse is Make without its expensive part, to find out how much less to ask for.
+	// Nil for Make.
 	Rehearse Make
 }
 
 // Make compacts a session into a budget in tokens.
 type Make func(ctx context.Context, s *Session, budget int) (*Made, error)
 
-// Made is a prompt. Note is for the key, such as who wrote its summaries; it may be
-// empty.
+// Made is a prompt, and perhaps a note for the key, such as who wrote its summaries.
 type Made struct {
 	Prompt *prompt.Prompt
 	Note   string
@@ -55,20 +53,20 @@ type Made struct {
 
 // Options tune Write. The zero value of each field is its default.
 type Options struct {
-	// Contenders are who makes the prompts. OwnSummary needs no Make; it is passed
-	// over where the session has none.
+	// Contenders make the prompts. OwnSummary needs no Make; sessions without one go
+	// without it.
 	Contenders []Contender
-	// Budgets are own, tokens such as 8k, or shares of the history such as 10%. None:
-	// own where the agent left its own summary, 16k elsewhere.
+	// Budgets are own, tokens such as 8k, or shares of the history such as 10%. Empty:
+	// own for sessions with a summary of the agent, 16k for others.
 	Budgets []string
 	// Readings is how many readers see the same prompt; 0 is 1.
 	Readings int
-	// Seed is for the order of the numbers.
+	// Seed decides the order of the readers' numbers.
 	Seed uint64
 	// Counter measures the text of prompts; nil counts characters / 4, which is the
 	// same for every model.
 	Counter *token.Counter
-	// Progress is told how many prompts are made; nil for nobody.
+	// Progress is told how many prompts are made; it may be nil.
 	Progress func(done, total int)
 }
 
@@ -80,9 +78,9 @@ type task struct {
 	limit     int
 }
 
-// Write makes the prompts and lays the exam out in a folder, which holds none yet.
-// The same input gives the same bytes. While contenders wait for answers nothing is
-// written, and the error wraps ErrWaiting.
+// Write makes the prompts and writes the exam to a folder, which must hold none. The
+// same input gives the same bytes. While contenders wait for answers it writes nothing,
+// and the error wraps ErrWaiting.
 func Write(ctx context.Context, out string, sessions []*Session, o *Options) (*Key, error) {
 	if _, err := os.Stat(filepath.Join(out, readersDir)); err == nil {
 		return nil, fmt.Errorf("%s holds an exam already, with the folder %s; take another folder, or remove that one", out, readersDir)
@@ -136,7 +134,7 @@ func Write(ctx context.Context, out string, sessions []*Session, o *Options) (*K
 	return k, k.writeReaders(out, texts)
 }
 
-// plan lists what is to be made, session by session.
+// plan lists the prompts to make, session by session.
 func plan(k *Key, sessions []*Session, o *Options, counter *token.Counter) ([]task, error) {
 	var tasks []task
 	for _, s := range sessions {
@@ -191,14 +189,14 @@ func measure(p *prompt.Prompt, counter *token.Counter) int {
 	return counter.Text(string(text.Encode(p)))
 }
 
-// fittedText is the text of a prompt with its size, and the budget that was asked for.
+// fittedText is the text of a prompt, its size, and the budget that it was made for.
 type fittedText struct {
 	text, note    string
 	size, askedOf int
 }
 
-// makePrompt makes the text of the prompt. Its headings and marks count too, so that all
-// contenders are measured by what the reader sees.
+// makePrompt makes the text of the prompt, whose headings and marks count: what the
+// reader sees must fit.
 func (t *task) makePrompt(ctx context.Context, counter *token.Counter) (*fittedText, error) {
 	budget := t.limit
 	if t.contender.Rehearse != nil && !t.contender.Sized {
@@ -213,9 +211,8 @@ func (t *task) makePrompt(ctx context.Context, counter *token.Counter) (*fittedT
 	return t.fitToBudget(ctx, t.contender.Make, budget, counter)
 }
 
-// maxFitTries bounds how often a contender is asked for less: each time it is asked for as
-// much less as the text was too long, and from the second on for more, so a few are
-// enough.
+// maxFitTries bounds how often a contender is asked for less. Each time the excess is
+// taken off, from the second time on a bit more, so a few tries are enough.
 const maxFitTries = 8
 
 // fitToBudget asks for less and less until the text fits.
@@ -240,8 +237,7 @@ func (t *task) fitToBudget(ctx context.Context, ask Make, budget int, counter *t
 	return nil, fmt.Errorf("as text the prompt takes %d tokens, the budget is %d: %w", size, t.limit, palimpsest.ErrOverBudget)
 }
 
-// assignNumbers gives readers their numbers, in an order that tells nothing, and sorts them
-// and their texts by it.
+// assignNumbers gives readers random numbers, and sorts them and their texts by number.
 func (k *Key) assignNumbers(texts []string) {
 	order := rand.New(rand.NewPCG(k.Seed, uint64(len(texts)))).Perm(len(texts))
 	width := max(2, len(fmt.Sprint(len(texts))))
@@ -254,8 +250,8 @@ func (k *Key) assignNumbers(texts []string) {
 	copy(texts, moved)
 }
 
-// writeReaders lays the readers' folders out. The key comes last, so that an exam that has
-// one is whole.
+// writeReaders writes the readers' folders and then the key, so that an exam with a key
+// is complete.
 func (k *Key) writeReaders(out string, texts []string) error {
 	for i, r := range k.Readers {
 		dir := filepath.Join(out, readersDir, r.Number)

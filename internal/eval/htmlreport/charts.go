@@ -12,8 +12,8 @@ type whisker struct {
 	name             string
 	value, low, high float64
 	strong           bool
-	over             bool // beyond its budget, so that the value is not one of it
-	failed           bool // not made at all, mostly
+	over             bool // most prompts are over the budget
+	failed           bool // most prompts were not made
 }
 
 // forestPlot draws one line for each contender: its value and its interval.
@@ -58,7 +58,7 @@ type trace struct {
 }
 
 // linePlot draws traces, each with a colour and dashes of its own and its name below.
-// A positive top cuts off what is above it.
+// A positive top cuts off higher values.
 func linePlot(name, title, across, up string, top float64, traces []trace) markup {
 	d := &drawing{width: phoneWidth, height: 400 + 18*float64((len(traces)+1)/2)}
 	longest, most := 1.0, 0.0
@@ -77,7 +77,7 @@ func linePlot(name, title, across, up string, top float64, traces []trace) marku
 	for i, t := range traces {
 		class := "s1"
 		if !t.strong {
-			// The second colour is that of the trace that the plot points out.
+			// The second colour is for the trace that the plot points out.
 			class = fmt.Sprintf("s%d", []int{0, 2, 3, 4, 5, 6, 7}[other%(traceColours-1)])
 			other++
 		}
@@ -96,10 +96,10 @@ func linePlot(name, title, across, up string, top float64, traces []trace) marku
 	return d.finish(name, title)
 }
 
-// traceColours is how many the page has for traces.
+// traceColours is how many colours the page has for traces.
 const traceColours = 8
 
-// group is a named group of bars of the same kinds.
+// group is a named group of bars, one for each kind.
 type group struct {
 	name   string
 	values []float64

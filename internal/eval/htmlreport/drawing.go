@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// drawing is a picture in SVG. Colours come from the classes of the page, so
-// that it follows its light and its dark dress.
+// drawing is a picture in SVG. Its colours are classes of the page, which has a light
+// and a dark theme.
 type drawing struct {
 	body          strings.Builder
 	width, height float64
 }
 
-// finish is the picture with a title for those who do not see it. The name
-// makes the ids of the page unique.
+// finish is the picture, with a title for readers who do not see it. The name must be
+// unique on the page.
 func (d *drawing) finish(name, title string) markup {
 	class := "whole"
 	if d.width > phoneWidth {
@@ -30,7 +30,7 @@ func (d *drawing) line(class string, x1, y1, x2, y2 float64) {
 	fmt.Fprintf(&d.body, `<line class="%s" x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f"/>`, class, x1, y1, x2, y2)
 }
 
-// mark is a point, told by its words where a pointer rests on it.
+// mark draws a point; its words show under the pointer.
 func (d *drawing) mark(class string, x, y, radius float64, words string) {
 	fmt.Fprintf(&d.body, `<circle class="%s" cx="%.1f" cy="%.1f" r="%.1f"><title>%s</title></circle>`, class, x, y, radius, html.EscapeString(words))
 }
@@ -44,7 +44,7 @@ func (d *drawing) text(class, anchor string, x, y float64, words string) {
 	fmt.Fprintf(&d.body, `<text class="%s" text-anchor="%s" x="%.1f" y="%.1f">%s</text>`, class, anchor, x, y, html.EscapeString(words))
 }
 
-// path joins points by straight lines.
+// path joins points with straight lines.
 func (d *drawing) path(class string, points []point, words string) {
 	d.body.WriteString(`<path class="` + class + `" d="`)
 	for i, p := range points {
@@ -59,10 +59,10 @@ func (d *drawing) path(class string, points []point, words string) {
 
 type point struct{ x, y float64 }
 
-// axis maps values to places.
+// axis maps values to positions.
 type axis struct {
 	low, high float64 // values
-	from, to  float64 // places
+	from, to  float64 // positions
 }
 
 func (a axis) at(v float64) float64 {
@@ -72,7 +72,7 @@ func (a axis) at(v float64) float64 {
 	return a.from + (v-a.low)/(a.high-a.low)*(a.to-a.from)
 }
 
-// ticks are round values on the axis, about so many.
+// ticks are about so many round values on the axis.
 func (a axis) ticks(about int) []float64 {
 	span := a.high - a.low
 	if !(span > 0) || math.IsInf(span, 0) {
@@ -92,7 +92,7 @@ func (a axis) ticks(about int) []float64 {
 	return all
 }
 
-// tickText writes a number as briefly as a tick wants it.
+// tickText writes a number briefly, for a tick.
 func tickText(v float64) string {
 	switch {
 	case v >= 1e6:

@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// spot is a contender at one size.
+// spot is one size of a contender.
 type spot struct {
-	name string // of the size, empty for one that has none
+	name string // of the size; empty for a contender without sizes
 	x, y float64
 	at   point
 }
@@ -19,9 +19,9 @@ type curve struct {
 	spots  []spot
 }
 
-// frontierPlot draws recall against cost, a line for each way that has a size and a
-// point for each other. Cost is on a logarithmic axis: some ways cost ten times as
-// much as others.
+// frontierPlot draws recall against cost, a line for each way to compact that has sizes
+// and a point for each other. The axis of cost is logarithmic: some ways cost ten times
+// as much as others.
 func frontierPlot(name, title, across, up string, curves []curve) markup {
 	d := &drawing{width: 760, height: 500}
 	low, high, least := 0.5, 1.5, 1.0
@@ -86,7 +86,7 @@ func frontierPlot(name, title, across, up string, curves []curve) markup {
 			d.path("trace "+class[i], points, c.name)
 		}
 	}
-	// Ours last, so that it lies on top; its words first, so that they have room.
+	// Ours is drawn last, to be on top, and labelled first, to have room.
 	for _, strong := range []bool{false, true} {
 		for i, c := range curves {
 			for _, s := range c.spots {
@@ -101,7 +101,7 @@ func frontierPlot(name, title, across, up string, curves []curve) markup {
 			if c.strong != strong || len(c.spots) == 0 {
 				continue
 			}
-			// The name stands where there is room next to the line.
+			// The name goes where there is room next to the line.
 			best, lead := p.placeNear(c.spots[0].at, c.name), c.spots[0].at
 			for _, s := range c.spots[1:] {
 				if other := p.placeNear(s.at, c.name); other.steps < best.steps {
@@ -128,7 +128,7 @@ func frontierPlot(name, title, across, up string, curves []curve) markup {
 	return d.finish(name, title)
 }
 
-// shape draws a mark that differs by its form as well as by its colour.
+// shape draws a mark that has a form as well as a colour of its class.
 func (d *drawing) shape(class string, at point, words string) {
 	form := func(points ...float64) {
 		all := make([]point, 0, len(points)/2)

@@ -9,7 +9,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/eval"
 )
 
-// leadSentences is what the page shows, in a few sentences.
+// leadSentences sum the page up.
 func (d *Data) leadSentences() []string {
 	var all []string
 	if c := d.leadColumn(); c != nil {
@@ -43,7 +43,7 @@ func (d *Data) leadSentences() []string {
 	return all
 }
 
-// conversations is how many the page is about.
+// conversations is how many conversations the page is about.
 func (d *Data) conversations() int {
 	switch {
 	case d.Recall != nil:
@@ -56,8 +56,7 @@ func (d *Data) conversations() int {
 	return 0
 }
 
-// leadColumn is the budget that the first words are about: a fifth of the history,
-// or the first one.
+// leadColumn is the budget of the summary: a fifth of the history, or the first one.
 func (d *Data) leadColumn() *eval.Column {
 	if d.Recall == nil || len(d.Recall.Columns) == 0 {
 		return nil
@@ -73,7 +72,7 @@ func budgetWords(name string) string {
 	return name + " tokens"
 }
 
-// cutWords say what a budget is.
+// cutWords say what a budget is, in a title.
 func cutWords(name string) string {
 	switch {
 	case name == "own summary":

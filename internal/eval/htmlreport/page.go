@@ -10,9 +10,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/eval"
 )
 
-// What is the same on every page. What stands between is written by code: templates
-// of the standard library call methods by name, and a program that uses them keeps
-// every method of every type, a tenth of its size.
+// The beginning and the end of every page. Code writes the rest: templates of the
+// standard library call methods by name, and so keep every method of every type in the
+// program, a tenth of its size.
 var (
 	//go:embed head.html
 	head string
@@ -46,13 +46,13 @@ func Write(w io.Writer, d *Data) error {
 	return nil
 }
 
-// markup is HTML as it is; all other text is escaped where it comes onto a page.
+// markup is HTML; all other text is escaped when it is written.
 type markup string
 
-// page is what is written of one.
+// page is a page that is being written.
 type page struct{ strings.Builder }
 
-// printf writes a format that is markup, with arguments of which strings are escaped.
+// printf writes a format, which is markup, and escapes strings among its arguments.
 func (p *page) printf(format string, args ...any) {
 	for i, arg := range args {
 		switch arg := arg.(type) {
@@ -66,10 +66,10 @@ func (p *page) printf(format string, args ...any) {
 	fmt.Fprintf(p, format, args...)
 }
 
-// quoted is a cell with words of a conversation.
+// quoted is a cell with a text of a conversation.
 type quoted string
 
-// table writes a table with a row for each of rows, of which strong ones stand out.
+// table writes a table with a row for each of rows; strong ones stand out.
 func table[R any](p *page, heads []string, rows []R, cells func(R) (strong bool, cells []any)) {
 	p.printf("<div class=\"wide\"><table>\n<thead><tr>")
 	for _, h := range heads {
@@ -95,7 +95,7 @@ func table[R any](p *page, heads []string, rows []R, cells func(R) (strong bool,
 	p.printf("</tbody></table></div>\n")
 }
 
-// plot writes a picture under what it says.
+// plot writes a picture with a caption above it.
 func (p *page) plot(caption, picture markup) {
 	p.printf("<figure><figcaption>%s</figcaption><div class=\"wide\">%s</div></figure>\n", caption, picture)
 }
@@ -220,7 +220,7 @@ know from the old part of the history alone. It is <em>bound</em> when it stands
 	p.printf("</details>\n")
 }
 
-// atBudget is the recall of a contender at a budget, a dash where it did not run.
+// atBudget is the recall of a contender at a budget; a dash when it did not run.
 func atBudget(s eval.Score, ran bool) string {
 	switch {
 	case !ran:
@@ -316,7 +316,7 @@ func plural(n int, noun string) string {
 	return thousands(n) + " " + noun
 }
 
-// figureOrDash is a figure, or a dash for none.
+// figureOrDash is a figure, or a dash for 0.
 func figureOrDash(format string, x float64) string {
 	if x == 0 {
 		return "–"

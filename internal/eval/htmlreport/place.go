@@ -2,28 +2,27 @@ package htmlreport
 
 import "math"
 
-// box is a place that something takes.
+// box is the place of something.
 type box struct{ x1, y1, x2, y2 float64 }
 
 func (b box) overlaps(c box) bool { return b.x1 < c.x2 && c.x1 < b.x2 && b.y1 < c.y2 && c.y1 < b.y2 }
 
-// placer puts words where they cover nothing.
+// placer places words where they cover nothing.
 type placer struct {
 	width, height float64
 	taken         []box
 }
 
-// reserve keeps later words off a place.
+// reserve keeps words off a place.
 func (p *placer) reserve(b box) { p.taken = append(p.taken, b) }
 
-// letter is about the mean width of a letter of a label, size the height of a line.
+// letter is about the mean width of a letter in labels, size the height of a line.
 const (
 	letter = 6.4
 	size   = 13
 )
 
-// labelPlace is a place for words. Steps tells how far it is from its point; at some,
-// a line should lead to it.
+// labelPlace is a place for words, so many steps away from their point.
 type labelPlace struct {
 	anchor string
 	x, y   float64
@@ -31,15 +30,15 @@ type labelPlace struct {
 	box    box
 }
 
-// farthest is how many steps away words may stand; leadFrom is from how many on a
-// line leads to them.
+// farthest is how many steps away words may be; from leadFrom steps on a line leads to
+// them.
 const (
 	farthest = 40
 	leadFrom = 2
 )
 
-// placeNear finds a place for words beside a point: as near as can be, to the right
-// first. It is not yet taken.
+// placeNear finds a free place for words, as near to a point as possible, to the right
+// first. It does not reserve it.
 func (p *placer) placeNear(at point, words string) labelPlace {
 	wide := letter * float64(len([]rune(words)))
 	for step := 0; ; step++ {

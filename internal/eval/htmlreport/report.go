@@ -1,7 +1,6 @@
 // Package htmlreport writes what package eval measured as one HTML page: plots,
-// tables and how each figure was made. The page stands alone: its pictures are
-// SVG in it, it needs no network and no script, and it has a light and a dark
-// dress. The same data give the same bytes.
+// tables, and how each figure was made. The page needs no other file, network or script,
+// and has a light and a dark theme. The same data give the same bytes.
 package htmlreport
 
 import (
@@ -14,8 +13,8 @@ import (
 
 // Data is what a page shows. Parts that are nil are left out.
 type Data struct {
-	// Command is what made it, as a user would type it; Note what the reader must
-	// know first, such as that the work was broken off.
+	// Command is the command that made it, Note what the reader must know first, such as
+	// that the run was canceled.
 	Command string
 	Note    string
 	Recall  *eval.Report
@@ -24,14 +23,13 @@ type Data struct {
 	Validity *eval.ValidityReport
 }
 
-// auto is the contender that the plots point out, best the one beside it.
+// auto is the contender that the plots point out, best the one to compare it with.
 const (
 	auto = "auto"
 	best = "best simple"
 )
 
-// thousands writes a whole number with a narrow space, which no line is broken at,
-// at each thousand.
+// thousands writes a whole number with a narrow no-break space at each thousand.
 func thousands(n int) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -86,7 +84,7 @@ func (d *Data) costPlot() markup {
 	return frontierPlot("cost", "Recall with lookups against cost, for each way to compact", "cost of the input, lookups and re-reads in it, over that without compaction (log scale)", "recall with lookups", curves)
 }
 
-// tracedContenders are the contenders whose steps are drawn: more would hide each other.
+// tracedContenders are the contenders whose steps are drawn; more would hide each other.
 var tracedContenders = []string{"no compaction", "mask all but 10 at every step", "sliding window of 20k", "clear all but 3 at 100k", "the agent as it ran", "20k left by the law, and when cold", auto}
 
 // sizePlot are the prompts of one session, step by step.
@@ -100,8 +98,8 @@ func (d *Data) sizePlot() markup {
 	}))
 }
 
-// spendingPlot is what they cost up to each step. What costs far more than no
-// compaction leaves the picture.
+// spendingPlot is the cost up to each step. What costs far more than no compaction leaves
+// the picture.
 func (d *Data) spendingPlot() markup {
 	top := 0.0
 	for _, t := range d.Cost.Traces {

@@ -22,8 +22,8 @@ type kind struct {
 	name               string
 	needs              int
 	best, auto, lookup float64
-	// missed are the references that auto did not keep bound, share those of all
-	// that it missed.
+	// missed counts the references that auto did not keep bound, share is their share of
+	// all that it missed.
 	missed int
 	share  float64
 }
@@ -36,13 +36,13 @@ var kindWords = map[string]string{
 	"type": "type of identifier", "age": "steps since it was last mentioned", "origin": "who brought it up", "state": "whether it is out of date",
 }
 
-// kindNames are clearer than what a report calls a kind.
+// kindNames are clearer names of kinds than those of a report.
 var kindNames = map[string]string{
 	"origin call": "the agent, in a call", "origin tool": "a tool's result", "origin user": "the user",
 	"state current": "current", "state superseded": "out of date",
 }
 
-// keptByKind says what was kept by type, age, origin and state, over all budgets.
+// keptByKind is what was kept, by type, age, origin and state, over all budgets.
 func (d *Data) keptByKind() []kinds {
 	type sums struct{ needs, best, auto, lookup float64 }
 	of := map[string]map[string]*sums{}
@@ -108,7 +108,7 @@ func (d *Data) keptByKind() []kinds {
 // shownMisses bounds the examples of a page.
 const shownMisses = 40
 
-// exampleMisses are some of what auto lost, one of each session and kind in turn.
+// exampleMisses are examples of what auto lost, one for each session, type and origin.
 func (d *Data) exampleMisses() []eval.Miss {
 	seen := map[string]bool{}
 	var out []eval.Miss

@@ -34,7 +34,7 @@ var meanings = []term{
 	{"lower bound", "each message is sent until its last use and not once longer: nobody reaches it"},
 }
 
-// terms are the contenders of the page that need a word.
+// terms are the contenders of the page.
 func (d *Data) terms() []term {
 	there := map[string]bool{}
 	if d.Recall != nil {

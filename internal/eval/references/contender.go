@@ -184,7 +184,7 @@ type changedForms struct{ counter *token.Counter }
 // Cleared is the placeholder for results.
 const Cleared = "[cleared]"
 
-// maskResults leaves the newest results and puts a placeholder for the others.
+// maskResults keeps the newest results and replaces the others by placeholders.
 func (f changedForms) maskResults(m *Moment, keep int, noReasoning bool) []item {
 	items := m.plain()
 	results := 0
@@ -205,9 +205,9 @@ func (f changedForms) maskResults(m *Moment, keep int, noReasoning bool) []item 
 	return items
 }
 
-// pruneMessages does what the AI SDK documents for pruneMessages: reasoning goes before
-// the last message, calls and their results before the last keep messages, and
-// messages that are empty then go too.
+// pruneMessages does what the AI SDK documents for its function of that name: it removes
+// reasoning before the last message, calls and results before the last keep messages,
+// and messages that are empty then.
 func (f changedForms) pruneMessages(m *Moment, keep int) []item {
 	items := m.plain()
 	for i := range m.Tail {
@@ -238,8 +238,8 @@ func (f changedForms) change(it *item, msg *thread.Message, parts []thread.Part)
 	it.size = f.counter.Message(&changed)
 }
 
-// selectOracle knows what will be needed: it takes the smallest lines that hold it,
-// the cheapest first, until the budget is used up.
+// selectOracle knows what will be needed, and takes the smallest pieces of text that
+// hold it, the cheapest first, until the budget is used up.
 func (f changedForms) selectOracle(m *Moment, budget int) *Shown {
 	var pieces []string
 	sizes := map[string]int{}
@@ -282,7 +282,7 @@ func (f changedForms) selectOracle(m *Moment, budget int) *Shown {
 	return s
 }
 
-// smallestBinding is the smallest piece around an identifier that says what it is.
+// smallestBinding is the smallest piece around an identifier that binds it.
 func (m *Moment) smallestBinding(n *Need, text string, at, end int) (piece string) {
 	for within := 8; within <= 256; within *= 2 {
 		from, to := max(0, at-min(within, bindWithin)), min(len(text), end+min(within, bindWithin))

@@ -17,7 +17,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// PlanTime dates every plan, so that the same input gives the same output.
+// PlanTime is the date of every plan, so that the same input gives the same output.
 func PlanTime() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
 // Profile is a provider that has no rules of its own by which content would go.
@@ -89,12 +89,12 @@ func (m *Moment) ShownBy(history *thread.Thread, made *prompt.Prompt, manifest *
 	return s
 }
 
-// Policies are our own, auto in favor of cost.
+// Policies are our own policies, with auto in favor of cost.
 func Policies() []policy.Policy {
 	return []policy.Policy{policy.Ladder{}, policy.Session{}, policy.Timeline{}, policy.Workstream{}, policy.Loop{}, policy.Auto{Favor: policy.FavorCost}}
 }
 
-// RefusalReason says why a provider would refuse a prompt; empty when it would not.
+// RefusalReason is the first rule of its API that a prompt breaks; empty for none.
 func RefusalReason(codec wire.Codec, p *prompt.Prompt) string {
 	body, err := codec.Encode(p)
 	if err != nil {

@@ -1,21 +1,21 @@
 package references
 
 // finder finds many strings in a text at once, at word boundaries only ("12" is
-// not in "312", but "bar.go" is in "foo/bar.go"). Candidates are looked up by the
-// first word in them, so that a text is read once.
+// not in "312", but "bar.go" is in "foo/bar.go"). Candidates are looked up by their
+// first word, so that a text is read once.
 type finder struct {
 	byWord map[string][]candidate
 }
 
 type candidate struct {
-	ref     int32 // what the caller knows it by
-	before  int32 // bytes in front of its first word
+	ref     int32 // of the caller
+	before  int32 // bytes before its first word
 	surface string
 }
 
 func newFinder() *finder { return &finder{byWord: map[string][]candidate{}} }
 
-// Add makes the finder look for a surface form of the identifier ref.
+// Add adds a form in which the identifier ref is written.
 func (f *finder) Add(ref int32, surface string) {
 	start := 0
 	for start < len(surface) && !isWordByte[surface[start]] {
@@ -32,8 +32,7 @@ func (f *finder) Add(ref int32, surface string) {
 	f.byWord[key] = append(f.byWord[key], candidate{ref, int32(start), surface})
 }
 
-// Find calls found for every place where a candidate stands. Texts that overlap
-// are all found.
+// Find calls found for every occurrence of a candidate, overlapping ones too.
 func (f *finder) Find(text string, found func(ref int32, at, end int)) {
 	for i := 0; i < len(text); {
 		if !isWordByte[text[i]] {
@@ -54,14 +53,14 @@ func (f *finder) Find(text string, found func(ref int32, at, end int)) {
 	}
 }
 
-// atWordBoundaries reports whether the piece of text begins and ends at word boundaries;
-// a number is not parted at its decimal point.
+// atWordBoundaries reports whether a piece of the text begins and ends at word
+// boundaries. The decimal point of a number is none.
 func atWordBoundaries(text string, at, end int) bool {
 	if at > 0 && isWordByte[text[at]] {
 		if isWordByte[text[at-1]] && (at < 3 || text[at-3] != symbolLead) {
 			return false
 		}
-		if at > 1 && text[at-1] == '.' && figure(text[at]) && figure(text[at-2]) {
+		if at > 1 && text[at-1] == '.' && isDigit(text[at]) && isDigit(text[at-2]) {
 			return false
 		}
 	}
@@ -69,14 +68,14 @@ func atWordBoundaries(text string, at, end int) bool {
 		if isWordByte[text[end]] {
 			return false
 		}
-		if end+1 < len(text) && text[end] == '.' && figure(text[end-1]) && figure(text[end+1]) {
+		if end+1 < len(text) && text[end] == '.' && isDigit(text[end-1]) && isDigit(text[end+1]) {
 			return false
 		}
 	}
 	return true
 }
 
-func figure(c byte) bool { return c >= '0' && c <= '9' }
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // isWordByte marks the bytes of words.
 var isWordByte = func() (is [256]bool) {
@@ -86,10 +85,10 @@ var isWordByte = func() (is [256]bool) {
 	return is
 }()
 
-// symbolLead begins the punctuation from U+2000 on, three bytes each.
+// symbolLead is the first byte of the punctuation from U+2000 on, three bytes each.
 const symbolLead = 0xE2
 
-// next is the place behind the byte or symbol at i, which is part of no word.
+// next is the position after the byte or symbol at i, which belongs to no word.
 func next(text string, i int) int {
 	if text[i] == symbolLead {
 		return min(i+3, len(text))

@@ -104,7 +104,7 @@ func Lookup(ctx context.Context, index *recall.Index, question string, counter *
 	return text, q.hits, nil
 }
 
-// Entries lists all messages of a session as if all were removed.
+// Entries are the search entries of all messages, as if all were removed.
 func (s *Session) Entries() []recall.Entry {
 	all := plan.Plan{ThreadID: s.Thread.ID(), ThreadVersion: s.Thread.Version()}
 	all.Drops = []plan.Removal{{Span: s.Thread.Range(0, s.Thread.Len())}}
@@ -144,7 +144,7 @@ func (m *Moment) Lookups(ctx context.Context, s *Shown, out []Found, counter *to
 	return nil
 }
 
-// Removed are the entries of what a contender took out.
+// Removed are the search entries of what a contender removed.
 func (m *Moment) Removed(s *Shown) []recall.Entry {
 	var out []recall.Entry
 	for _, e := range m.Entries {
@@ -155,10 +155,10 @@ func (m *Moment) Removed(s *Shown) []recall.Entry {
 	return out
 }
 
-// unescaper decodes the escapes of JSON strings, as they are in what a prompt shows.
+// unescaper decodes the escapes of JSON strings.
 var unescaper = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\"`, `"`, `\\`, `\`)
 
-// openedPart is the part of a text that opening it at a hit shows.
+// openedPart is what the agent sees when it opens a text at a hit.
 func openedPart(text string, h *recall.Hit) string {
 	at := 0
 	for range h.Line - 1 {
@@ -173,7 +173,8 @@ func openedPart(text string, h *recall.Hit) string {
 	return shown + "\n" + unescaper.Replace(shown)
 }
 
-// lookupQuery is the query of a lookup, without the identifier itself.
+// lookupQuery is the question of a lookup: the calls and words of the step that needs
+// the identifier and the user's last message, without the identifier itself.
 func (m *Moment) lookupQuery(n Need) string {
 	if n.Ask != "" {
 		return n.Ask

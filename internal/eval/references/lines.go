@@ -10,26 +10,26 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// fileLines are the lines of files that a session saw, with when each of them was
-// known to be in a file and when it was known to be gone: after a successful edit
-// that took it out, or a file written anew without it.
+// fileLines follows the lines of files through a session: when each was known to be in a
+// file, and when it was known to be gone, after an edit that removed it or a rewrite
+// without it. It holds the lines that went at some time.
 type fileLines struct {
 	sights map[string][]lineSight // by line
 	known  map[string][]string    // by file, its lines so far
 }
 
-// lineSight is a message that shows that a line is in a file, or is not.
+// lineSight is a message that shows that a line is in a file, or is not there.
 type lineSight struct {
 	pos   int
 	file  string
 	there bool
 }
 
-// shortestLine is the least length of a line that is told apart from others, in
-// bytes; shorter ones stand in a file several times.
+// shortestLine is the least length of a line that is followed, in bytes; shorter ones
+// stand in a file several times.
 const shortestLine = 16
 
-// linesOf follows the lines of files.
+// linesOf follows the lines of files through the results of a session.
 func linesOf(all []answer) *fileLines {
 	l := &fileLines{sights: map[string][]lineSight{}, known: map[string][]string{}}
 	for _, a := range all {
@@ -38,10 +38,10 @@ func linesOf(all []answer) *fileLines {
 		}
 		switch toolpolicy.ClassOf(a.call.Name) {
 		case toolpolicy.Read:
-			l.is(a, a.result.Text())
+			l.noteThere(a, a.result.Text())
 		case toolpolicy.Write:
 			l.noteGone(a, l.known[a.file], a.args.Get("content").String())
-			l.is(a, a.args.Get("content").String())
+			l.noteThere(a, a.args.Get("content").String())
 		case toolpolicy.Edit:
 			edits := []gjson.Result{a.args}
 			if list := a.args.Get("edits"); list.IsArray() {
@@ -50,13 +50,13 @@ func linesOf(all []answer) *fileLines {
 			for _, e := range edits {
 				before, after := firstOf(e, "old_string", "oldText", "old_str"), firstOf(e, "new_string", "newText", "new_str")
 				l.noteGone(a, linesIn(before), after)
-				l.is(a, after)
+				l.noteThere(a, after)
 			}
 		}
 	}
 	for line, sights := range l.sights {
 		if !slices.ContainsFunc(sights, func(s lineSight) bool { return !s.there }) {
-			delete(l.sights, line) // it never went
+			delete(l.sights, line) // it never left
 		}
 	}
 	l.known = nil
@@ -72,8 +72,8 @@ func firstOf(v gjson.Result, keys ...string) string {
 	return ""
 }
 
-// linesIn are the lines of a text that can be told apart, without the white space
-// and the line numbers around them.
+// linesIn are the lines of a text that are long enough to follow, without white space
+// and line numbers around them.
 func linesIn(text string) []string {
 	var all []string
 	for line := range strings.Lines(text) {
@@ -84,14 +84,15 @@ func linesIn(text string) []string {
 	return all
 }
 
-func (l *fileLines) is(a answer, text string) {
+// noteThere notes that the lines of a text are in a file.
+func (l *fileLines) noteThere(a answer, text string) {
 	for _, line := range linesIn(text) {
 		l.sights[line] = append(l.sights[line], lineSight{a.pos, a.file, true})
 		l.known[a.file] = append(l.known[a.file], line)
 	}
 }
 
-// noteGone notes lines of a file that are not in a new text.
+// noteGone notes that lines are gone from a file, but for those in a new text.
 func (l *fileLines) noteGone(a answer, lines []string, text string) {
 	stays := map[string]bool{}
 	for _, line := range linesIn(text) {
@@ -104,8 +105,8 @@ func (l *fileLines) noteGone(a answer, lines []string, text string) {
 	}
 }
 
-// contains reports whether a line is in a file at a moment, as far as is known, and
-// whether it was in any before.
+// contains reports whether a line is known to be in some file at a moment, and whether it
+// ever was.
 func (l *fileLines) contains(line string, at int) (there, told bool) {
 	last := map[string]bool{}
 	for _, s := range l.sights[line] {
@@ -120,9 +121,8 @@ func (l *fileLines) contains(line string, at int) (there, told bool) {
 	return there, told
 }
 
-// Outdated says of the lines that files lost at some time which the prompt shows in
-// text of its own making: those that are there again or elsewhere as current, those
-// that are gone as old.
+// Outdated counts the lines that files lost at some time and that the prompt quotes in
+// text of its own: those that are in a file now as current, the others as old.
 func (m *Moment) Outdated(s *Shown) Freshness {
 	var f Freshness
 	counted := map[string]bool{}

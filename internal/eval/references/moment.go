@@ -38,14 +38,14 @@ type Need struct {
 	Ask string
 }
 
-// Horizon is how many steps after a moment count.
+// Horizon is how many steps after a moment count for its needs.
 const Horizon = 20
 
-// commonInHistory is the share of the messages of a history beyond which an
-// identifier cannot be lost.
+// commonInHistory is the share of the messages of a history above which an identifier is
+// too common to be lost.
 const commonInHistory = 0.30
 
-// Moment looks at the session before the step of the given index.
+// Moment is the moment before a step.
 func (s *Session) Moment(step int) *Moment {
 	m := s.MomentTo(step, step+Horizon)
 	m.Said, _ = m.needs(s.says, step, step+Horizon)
@@ -53,7 +53,8 @@ func (s *Session) Moment(step int) *Moment {
 	return m
 }
 
-// MomentTo is a moment whose horizon ends before the step until.
+// MomentTo is the moment before a step, with the calls up to another step as its horizon.
+// It has no Said and ToEnd.
 func (s *Session) MomentTo(step, until int) *Moment {
 	m := &Moment{Session: s, At: s.Steps[step], Tail: s.Steps[max(0, step-1)]}
 	for i := range m.At {
@@ -66,7 +67,7 @@ func (s *Session) MomentTo(step, until int) *Moment {
 	return m
 }
 
-// needs are the references that the steps use first, up to one step.
+// needs are the references whose first use after the moment is before the step until.
 func (m *Moment) needs(uses [][]int32, step, until int) (all []Need, used int) {
 	taken := map[int32]bool{}
 	for j := step; j < min(until, len(m.Steps)); j++ {
@@ -84,8 +85,8 @@ func (m *Moment) needs(uses [][]int32, step, until int) (all []Need, used int) {
 	return all, used
 }
 
-// isEligible reports whether an identifier that is written at position used could
-// be known from the old part of the history alone.
+// isEligible reports whether an identifier that the agent writes at position used could
+// be known only from the part of the history before the tail.
 func (m *Moment) isEligible(r *Reference, used, step int) (age int, ok bool) {
 	if r.Origin == "" || r.Origin == "system" || len(r.Seen) == 0 || r.Seen[0].Pos >= m.Tail {
 		return 0, false
@@ -112,15 +113,16 @@ func (m *Moment) isEligible(r *Reference, used, step int) (age int, ok bool) {
 	return step - lastStep, true
 }
 
-// AgeRange is how many steps ago a reference was last mentioned.
+// AgeRange is a range of steps since the last mention of a reference.
 type AgeRange struct {
 	upTo int
 	Name string
 }
 
-// Ages are the strata by steps since the last mention.
+// Ages are the age ranges of reports.
 var Ages = []AgeRange{{5, "1-5"}, {10, "6-10"}, {20, "11-20"}, {40, "21-40"}, {1 << 30, "over 40"}}
 
+// AgeName is the name of the range that the need's age is in.
 func (n Need) AgeName() string {
 	for _, a := range Ages {
 		if n.Age <= a.upTo {

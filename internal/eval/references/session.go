@@ -16,11 +16,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
-// Session is one conversation with all that is known of its identifiers, made
-// once and read by every cut and contender.
+// Session is one conversation with all that is known of its identifiers, which all
+// moments and contenders read. Make it with NewSession, and then Link it.
 type Session struct {
 	Name, Family string
-	// Key decides the split: runs of one task share it.
+	// Key decides the split; runs of one task share it.
 	Key    string
 	Thread *thread.Thread
 	Base   *prompt.Prompt
@@ -33,14 +33,15 @@ type Session struct {
 	Steps  []int // the positions of the model's messages
 	Recaps []Recap
 
-	norms map[string]bool // every identifier of the session; gone after the filter
-	used  [][]ident.Ident // by step, from the arguments of its calls
-	said  [][]ident.Ident // by step, from the answers that it ends a turn with
-	surf  map[string][]string
+	// What Link makes the references from; nil afterwards.
+	norms map[string]bool     // every identifier of the session
+	used  [][]ident.Ident     // by step, from the arguments of its calls
+	said  [][]ident.Ident     // by step, from an answer that ends a turn
+	surf  map[string][]string // by identifier, the forms in which it is written
 
 	Refs []Reference
-	Uses [][]int32 // by step, into refs
-	says [][]int32 // the same, of the answers
+	Uses [][]int32 // by step, the references in its calls
+	says [][]int32 // by step, those in an answer
 	Find *finder
 
 	trail    *trail
@@ -55,26 +56,28 @@ type Recap struct {
 	Size int // tokens
 }
 
-// Reference is an identifier that the agent writes in a call.
+// Reference is an identifier that the agent writes in a call or an answer.
 type Reference struct {
 	ident.Ident
 	// Seen lists the messages that hold it, in order.
 	Seen []Sighting
-	// Near are the rarest words beside it where it first stands, also those beside
-	// it at its later mentions, acts the words that truly say what was done to it.
+	// Near are the rarest words beside its first mention, also those beside later ones.
+	// Acts are, for a file, the words that truly say what was done to it. Any of them
+	// beside the identifier binds it.
 	Near, also, Acts []string
-	Origin           string // "user", "tool" or "call"
+	// Origin says where it came up first: "user", "tool", "call" or "system".
+	Origin string
 }
 
-// Sighting is a message that holds an identifier. Strict: what stands beside it
-// there is what stood beside it first.
+// Sighting is a message that holds an identifier. Strict: one of the words of its first
+// mention stands beside it there.
 type Sighting struct {
 	Pos    int
 	Strict bool
 }
 
-// NewSession reads a conversation. Summaries that the agent's own compaction put
-// in are no part of it.
+// NewSession reads a conversation. The summaries of the agent's own compactions are not
+// part of its thread but become Recaps.
 func NewSession(tr *transcript.Transcript, family, key string, counter *token.Counter) (*Session, error) {
 	s := &Session{
 		Name: tr.Name, Family: family, Key: key,
@@ -157,8 +160,8 @@ func NewSession(tr *transcript.Transcript, family, key string, counter *token.Co
 	return s, nil
 }
 
-// Link finds where the used identifiers stand, but for those that common says
-// are too common to tell anything.
+// Link finds all mentions of the identifiers that the agent uses, but for those that are
+// too common to tell anything.
 func (s *Session) Link(common func(ident.Ident) bool) {
 	index := map[string]int32{}
 	s.Find = newFinder()
@@ -212,7 +215,7 @@ func (s *Session) Link(common func(ident.Ident) bool) {
 			if n := len(ref.Seen); n > 0 && ref.Seen[n-1].Pos == i {
 				ref.Seen[n-1].Strict = ref.Seen[n-1].Strict || strict
 				if ref.Origin == "" && at >= s.calls[i] {
-					ref.Origin = "call" // said and written in the same step
+					ref.Origin = "call" // said and then written in the same step
 				}
 				return
 			}
@@ -245,17 +248,15 @@ func (s *Session) rarity() map[string]int {
 	return count
 }
 
-// shortestWord is the least length of a word that may bind, in bytes; bindWithin
-// is how near it must be, in bytes.
+// What binds an identifier.
 const (
-	shortestWord = 3
-	bindWithin   = 200
-	bindBy       = 3
-	// mostAlso bounds the words of later mentions.
-	mostAlso = 6
+	shortestWord = 3   // bytes of a word that may bind
+	bindWithin   = 200 // bytes between the word and the identifier, at most
+	bindBy       = 3   // words of the first mention, the rarest
+	mostAlso     = 6   // words of later mentions
 )
 
-// eachWord calls each for the words of a text until it says stop.
+// eachWord calls each for the words of a text until it returns false.
 func eachWord(text string, each func(string) bool) {
 	for i := 0; i < len(text); {
 		if !isWordByte[text[i]] {
@@ -301,9 +302,9 @@ func neighbours(text string, at, end int, rarity map[string]int) []string {
 	return nil
 }
 
-// isBoundAt reports whether the identifier at a place of a text stands with what
-// tells what it is: with a word that stood beside it at one of its mentions, or,
-// strict, at its first. Where nothing stood beside it, nothing is asked.
+// isBoundAt reports whether a word stands beside an occurrence of the identifier that
+// tells what it is: one of those beside any of its mentions or, strict, beside its first.
+// An identifier that stood alone is always bound.
 func (r *Reference) isBoundAt(text string, at, end int) (bound, strict bool) {
 	if len(r.Near) == 0 && len(r.Acts) == 0 {
 		return true, true
@@ -320,14 +321,14 @@ func (r *Reference) isBoundAt(text string, at, end int) (bound, strict bool) {
 	return bound, strict
 }
 
-// The words that say what was done to a file.
+// ActWords are the words that say what was done to a file.
 var ActWords = map[toolpolicy.Class][]string{
 	toolpolicy.Read:  {"read", "reads", "viewed", "view"},
 	toolpolicy.Edit:  {"edit", "edited", "edits", "modified", "updated", "changed"},
 	toolpolicy.Write: {"write", "wrote", "written", "created", "create", "edited", "modified", "updated"},
 }
 
-// findActs finds out what was done to the files that are referred to.
+// findActs sets the Acts of files by the calls that name them.
 func (s *Session) findActs() {
 	byNorm := map[string]int{}
 	for i := range s.Refs {
@@ -351,12 +352,12 @@ func (s *Session) findActs() {
 	}
 }
 
-// answer is a result and the call that asked for it.
+// answer is a result with its call.
 type answer struct {
 	pos    int // of the result
 	call   thread.ToolCall
 	args   gjson.Result
-	file   string // that the arguments name; "" for none
+	file   string // in the arguments; "" for none
 	result thread.ToolResult
 }
 

@@ -1,11 +1,11 @@
-// Package references reads recorded conversations and finds what their agents
-// refer to later: the identifiers that a later step writes and that only the old
-// part of the history tells. It says what of them a prompt shows or a lookup
-// brings, for the ways to compact that package eval and the module lab compare.
+// Package references reads recorded conversations and finds what their agents refer to
+// later: the identifiers that a later step writes and that only the old part of the
+// history holds. It measures, for the ways to compact that package eval and the module
+// lab compare, which of them a prompt shows or a lookup brings.
 //
-// A Session is a conversation, a Moment a place where it is compacted, a Need a
-// reference after it, a Contender a way to compact, Shown what it leaves and Found
-// what of a need is in that.
+// A Session is a conversation and a Moment a place where it is compacted. A Need is a
+// reference after the moment. A Contender is a way to compact, Shown is what it leaves,
+// and Found says how far that gives a Need.
 package references
 
 import (
@@ -63,9 +63,8 @@ type Progress func(done, total int)
 // cannot be read is named in Skipped; it is an error only when nothing is left.
 // A nil counter counts o200k tokens, progress may be nil.
 //
-// Conversations below one folder are a family; whether an identifier is common
-// is asked of the family, or, for one of few conversations, of all small
-// families together.
+// The conversations of one folder are a family. Whether an identifier is common is
+// decided within the family; all small families count as one.
 func Load(ctx context.Context, paths []string, counter *token.Counter, progress Progress) (*Set, error) {
 	if counter == nil {
 		var err error
@@ -120,7 +119,7 @@ func Load(ctx context.Context, paths []string, counter *token.Counter, progress 
 // file is a transcript and the folder that names its family.
 type file struct{ path, family string }
 
-// endings are those of files that may be transcripts.
+// endings are the endings of files that may be transcripts.
 var endings = []string{".json", ".jsonl", ".traj", ".eval"}
 
 // listFiles finds the files below the paths, sorted, and the folders that cannot be
@@ -150,8 +149,7 @@ func listFiles(paths []string) (files []file, skipped []error, err error) {
 	return files, skipped, nil
 }
 
-// trailingNumber is the number at the end of the name of one of several records of the
-// same work.
+// trailingNumber ends the names of several records of the same work.
 var trailingNumber = regexp.MustCompile(`-\d+$`)
 
 func open(f file, counter *token.Counter) ([]*Session, error) {
@@ -194,7 +192,7 @@ func firstUserText(tr *transcript.Transcript) string {
 	return tr.Name
 }
 
-// MinFamilySessions is the number of sessions from which a family is a corpus of its own.
+// MinFamilySessions is how many sessions make a family a corpus of its own.
 const MinFamilySessions = 20
 
 func (s *Set) corpora() [][]*Session {
@@ -226,7 +224,7 @@ const (
 	Test Split = "test"
 )
 
-// String is the split as a table says it.
+// String is the split in the words of a table.
 func (s Split) String() string {
 	if s == "" || s == All {
 		return "both splits"
@@ -234,8 +232,8 @@ func (s Split) String() string {
 	return string(s) + " split"
 }
 
-// split is that of a session: by a hash of what its work is called, so that
-// records of one work never part, and more sessions change none of those before.
+// split is the split of a session, by a hash of its key: records of the same work are in
+// the same split, and new sessions move no others.
 func (s *Session) split() Split {
 	h := fnv.New32a()
 	h.Write([]byte(s.Key))
@@ -245,9 +243,8 @@ func (s *Session) split() Split {
 	return Test
 }
 
-// tooCommon makes the filter by sessions: identifiers that stand in more than
-// 30 % of them, and numbers, dates and versions in more than 5 %, tell nothing
-// about this one.
+// tooCommon makes a filter of identifiers that tell nothing about one session: those in
+// more than 30 % of the sessions, for numbers, dates and versions 5 %.
 func tooCommon(sessions []*Session) func(ident.Ident) bool {
 	count := map[string]int{}
 	for _, s := range sessions {
@@ -266,8 +263,8 @@ func tooCommon(sessions []*Session) func(ident.Ident) bool {
 	}
 }
 
-// CorpusHash commits to conversations: the last id of a thread is chained over all
-// that stands before it.
+// CorpusHash is a hash over conversations: the last id of a thread is a hash chained
+// over all its messages.
 func CorpusHash(sessions iter.Seq[*Session]) string {
 	var ids []string
 	for s := range sessions {

@@ -11,9 +11,8 @@ import (
 )
 
 // MessageLines is what a message shows a model, as lines of plain text: escapes are
-// decoded, and the values of one JSON object stand on one line with their keys,
-// so that what belongs together can be told by lines. The calls come last, from
-// byte calls on.
+// decoded, and the values of one JSON object stand with their keys on one line, so that
+// a line holds what belongs together. The calls come last, from byte calls on.
 func MessageLines(m *thread.Message) (text string, calls int) {
 	var words, args strings.Builder
 	for _, p := range m.Parts {
@@ -54,8 +53,8 @@ func say(b *strings.Builder, p thread.Part) {
 	}
 }
 
-// values are the values of a call's arguments, one per line, without their keys.
-// Those that a key says are names stand in names.
+// values are the values in the arguments of a call, one per line, without keys; names are
+// those whose key says that they are names.
 func values(arguments string) (text string, names []string) {
 	if !rawjson.Valid(arguments) {
 		return arguments, nil
@@ -91,7 +90,7 @@ func namesKey(key string) bool {
 	return false
 }
 
-// flatten writes a text as lines; a JSON document as one line per object.
+// flatten writes a text, a JSON document as one line per object.
 func flatten(b *strings.Builder, text string) {
 	t := strings.TrimSpace(text)
 	if len(t) > 1 && (t[0] == '{' || t[0] == '[') && rawjson.Valid(t) {
@@ -102,11 +101,11 @@ func flatten(b *strings.Builder, text string) {
 	b.WriteByte('\n')
 }
 
-// maxDepth bounds the walk; what is deeper stays as it is written.
+// maxDepth bounds the walk of a JSON document; deeper values stay as they are written.
 const maxDepth = 200
 
-// writeValue writes a value: scalars of an object on its line, objects and arrays in it
-// on lines of their own.
+// writeValue writes the scalars of an object or array on one line, and the objects and
+// arrays in it on lines of their own.
 func writeValue(b *strings.Builder, v gjson.Result, depth int) {
 	if depth > maxDepth {
 		b.WriteString(v.Raw)

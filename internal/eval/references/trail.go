@@ -12,11 +12,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// fileState is what last became of a file.
+// fileState is the last state of a file.
 type fileState uint8
 
-// The states. Written is what a call that writes a whole file says where nothing
-// is known of before: created or edited.
+// The states. wasWritten stands for created or edited, when a call writes a whole file
+// and nothing is known of it before.
 const (
 	untouched fileState = iota
 	wasRead
@@ -34,23 +34,23 @@ var stateWords = map[string]fileState{
 	"deleted": wasDeleted, "removed": wasDeleted, "rm": wasDeleted,
 }
 
-// fileOp is what a call does to a file.
+// fileOp is the operation of a call on a file.
 type fileOp struct {
 	file  int32
 	class toolpolicy.Class
 }
 
-// shellDeletes stands for the class of a command that deletes.
+// shellDeletes is the class of a command that deletes files.
 const shellDeletes = toolpolicy.Class("delete")
 
-// trail is the files of a session and what each message did to them.
+// trail are the files of a session and the operations of each message on them.
 type trail struct {
 	files []string
 	index map[string]int32
 	ops   [][]fileOp
 	when  [][]int // by file: the positions of the calls, in order
 	find  *finder
-	// readings are the files that results show, by their positions.
+	// readings are the files that results show, by the position of the result.
 	readings map[int]int32
 }
 
@@ -71,8 +71,8 @@ func newTrail(t *thread.Thread, all []answer) *trail {
 	return r
 }
 
-// addNames makes the finder look for the files by their paths and by every end of
-// them that means one file alone: people and models shorten paths.
+// addNames adds to the finder the path of each file and every end of it that means this
+// file alone: people and models shorten paths.
 func (r *trail) addNames() {
 	count := map[string]int{}
 	each := func(file string, do func(form string)) {
@@ -95,8 +95,8 @@ func (r *trail) addNames() {
 	}
 }
 
-// opsOf are the file operations in the calls of a message. With learn, files that
-// are new are added, else they are passed over.
+// opsOf are the file operations in the calls of a message. With learn it adds new files;
+// without, it passes over them.
 func (r *trail) opsOf(m *thread.Message, learn bool) []fileOp {
 	var ops []fileOp
 	add := func(name string, class toolpolicy.Class) {
@@ -144,7 +144,8 @@ func FileOf(arguments gjson.Result) string {
 	return ""
 }
 
-// apply replays operations over what is known.
+// apply replays operations. Whole says that they are all of the session's, so that a
+// file that was never touched is not there.
 func apply(state map[int32]fileState, ops []fileOp, whole bool) {
 	for _, op := range ops {
 		old := state[op.file]
@@ -172,8 +173,8 @@ func apply(state map[int32]fileState, ops []fileOp, whole bool) {
 	}
 }
 
-// Trails counts the files whose last state what is shown tells rightly, those it
-// tells anything of, and all that there were.
+// Trails counts the files whose last state the prompt tells right, those of which it
+// tells any state, and all files.
 func (m *Moment) Trails(s *Shown) (right, told, all float64) {
 	truth := map[int32]fileState{}
 	for i := range m.At {
@@ -182,7 +183,7 @@ func (m *Moment) Trails(s *Shown) (right, told, all float64) {
 	if len(truth) == 0 {
 		return 0, 0, 0
 	}
-	// What made text says of a file: all states that stand on its line.
+	// said are the states on the lines of a file in text that the contender made.
 	said := map[int32][]fileState{}
 	claims := map[int32]fileState{}
 	for i := range s.Other {

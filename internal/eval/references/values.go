@@ -12,8 +12,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// Freshness counts values that changed with time: those that a prompt shows as
-// they are now, and those of which it shows an old value alone.
+// Freshness counts values that changed: those that a prompt shows as they are now, and
+// those of which it shows only an old one.
 type Freshness struct{ Current, Old float64 }
 
 func (f *Freshness) Add(x Freshness) {
@@ -21,7 +21,7 @@ func (f *Freshness) Add(x Freshness) {
 	f.Old += x.Old
 }
 
-// Rate is the share of old values; 0 where there is none of either.
+// Rate is the share of old values; 0 for none.
 func (f Freshness) Rate() float64 {
 	if f.Old == 0 {
 		return 0
@@ -29,12 +29,12 @@ func (f Freshness) Rate() float64 {
 	return f.Old / (f.Old + f.Current)
 }
 
-// changingValue is a value that a source told differently at different times. The
-// source is a call with its arguments: what it returned later is true now.
+// changingValue is a value that results of the same call told differently at different
+// times; the last one is true.
 type changingValue struct {
 	key string
-	// about are words of the arguments, of which one must stand beside a value that
-	// is told in other words.
+	// about are words of the arguments. In other text one of them must stand beside the
+	// value.
 	about []string
 	told  []toldValue // in order
 }
@@ -45,12 +45,11 @@ type toldValue struct {
 	value string
 }
 
-// The bounds of what counts as a value of a key: longer texts are no values, and
-// a source with more keys is a text.
+// The bounds of what counts as the value of a key.
 const (
-	longestValue = 80
-	mostKeys     = 1000
-	leastAbout   = 4
+	longestValue = 80   // bytes
+	mostKeys     = 1000 // a result with more is plain text
+	leastAbout   = 4    // bytes of a word of the arguments
 )
 
 // changingValues finds the values of a session that change: keys that stand once in the
@@ -83,12 +82,12 @@ func changingValues(all []answer) []changingValue {
 	return slices.DeleteFunc(out, func(c changingValue) bool { return !c.differs(c.told[0].value) })
 }
 
-// differs reports whether another value was told than this.
+// differs reports whether any other value was told.
 func (c *changingValue) differs(value string) bool {
 	return slices.ContainsFunc(c.told, func(t toldValue) bool { return t.value != value })
 }
 
-// valueBefore is the value as it was told before a position.
+// valueBefore is the value with only what was told before a position.
 func (c changingValue) valueBefore(at int) changingValue {
 	n, _ := slices.BinarySearchFunc(c.told, at, func(t toldValue, at int) int { return cmp.Compare(t.pos, at) })
 	c.told = c.told[:n]
@@ -137,8 +136,7 @@ func fieldsOf(r thread.ToolResult) []field {
 	return slices.DeleteFunc(all, func(f field) bool { return count[f.key] > 1 })
 }
 
-// withoutLineNumber is a line without the number that tools that read files put before
-// it.
+// withoutLineNumber is a line without the number that tools put before lines of files.
 func withoutLineNumber(line string) string {
 	rest := strings.TrimLeft(line, " ")
 	figures := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
@@ -153,8 +151,8 @@ func withoutLineNumber(line string) string {
 	return line
 }
 
-// entityOf is the name of what a result is about: the id at the head of a JSON
-// object. Any call that returns the same object tells its values.
+// entityOf is the id at the head of a JSON object, which names what a result is about:
+// any call that returns the same object tells its values.
 func entityOf(r thread.ToolResult) (entity string, ok bool) {
 	for _, p := range r.Content {
 		text, is := p.(thread.Text)
@@ -199,7 +197,7 @@ func isPlainKey(key string) bool {
 	return true
 }
 
-// tellingWords are the telling words of arguments: values of several letters.
+// tellingWords are the values in the arguments that are neither short nor long.
 func tellingWords(arguments string) []string {
 	text, _ := values(arguments)
 	var all []string
@@ -211,10 +209,10 @@ func tellingWords(arguments string) []string {
 	return all
 }
 
-// Freshness says of the values that changed before the moment what the prompt
-// shows of them. A result that is kept is known by its place; in other text a
-// value counts that follows its key, in a text that names what it is about. Where
-// old and current value both stand, the reader can tell them by their order.
+// Freshness counts the values that changed before the moment by what the prompt shows of
+// them. Kept results count by their position; in other text a value counts that follows
+// its key, in a message that names what it is about. Where the old and the current value
+// are both there, their order tells, and it counts as current.
 func (m *Moment) Freshness(s *Shown) Freshness {
 	var f Freshness
 	var texts []string
@@ -255,8 +253,8 @@ func (m *Moment) Freshness(s *Shown) Freshness {
 	return f
 }
 
-// hasValue reports whether a text gives the key this value: the value follows the
-// key, with nothing but signs between them.
+// hasValue reports whether a text gives the key this value: the value follows the key,
+// with nothing but punctuation between them.
 func hasValue(text, key, value string) bool {
 	for at := 0; ; {
 		i := strings.Index(text[at:], key)
@@ -275,9 +273,8 @@ func hasValue(text, key, value string) bool {
 	}
 }
 
-// Superseded reports whether all that tells an identifier before the moment is out
-// of date: each place is an old value, or a reading of a file that was read or
-// changed again since.
+// Superseded reports whether every mention of an identifier before the moment is out of
+// date: an old value, or a reading of a file that was read or changed again since.
 func (m *Moment) Superseded(r *Reference) bool {
 	if m.isOldValue(r.Norm) {
 		return true
@@ -299,8 +296,8 @@ func (m *Moment) Superseded(r *Reference) bool {
 	return true
 }
 
-// isOldValue reports whether a value that changed before the moment is this one, and
-// no value that is true then.
+// isOldValue reports whether this was the value of something that changed before the
+// moment, and is no current value.
 func (m *Moment) isOldValue(value string) bool {
 	old := false
 	for _, c := range m.changing {
