@@ -124,7 +124,8 @@ func TestBestSchedule(t *testing.T) {
 	left := func(k int) int {
 		return r.Fixed + tokens(r.fittingBlocks(r.requests[k].at, batchLeft))
 	}
-	least, compactions := r.cheapestSchedule(left)
+	best := r.cheapestSchedule(left)
+	least, compactions := best.input, best.compactions
 	if compactions == 0 || r.lowerBound() >= least {
 		t.Fatalf("best %.0f with %d compactions, bound %.0f", least, compactions, r.lowerBound())
 	}
@@ -202,7 +203,7 @@ func TestBestScheduleOfAuto(t *testing.T) {
 			t.Errorf("request %d: %d tokens are left of %d", k, left, whole)
 		}
 	}
-	best, _ := r.cheapestSchedule(func(k int) int { return after[k] })
+	best := r.cheapestSchedule(func(k int) int { return after[k] }).input
 	if x.input < 0.99*best {
 		t.Errorf("auto costs %.0f, its best schedule %.0f", x.input, best)
 	}

@@ -138,7 +138,11 @@ type policyContender struct {
 // with other sizes.
 func policyContenders(curve bool) (all []policyContender) {
 	for _, p := range references.Policies() {
-		all = append(all, policyContender{name: p.Name(), line: p.Name(), policy: p})
+		size := ""
+		if p.Name() == references.AutoName {
+			size = thousand(autoLeft)
+		}
+		all = append(all, policyContender{p.Name(), p.Name(), size, p})
 	}
 	auto := func(name, size string, p policy.Auto) {
 		all = append(all, policyContender{name, references.AutoName, size, p})
@@ -176,28 +180,23 @@ func costsOf(ctx context.Context, counter *token.Counter, s *references.Session,
 			return err
 		}
 		x.cuts = nil
-		c.spent[name], c.lines[name], c.sizes[name] = &x, line, size
-		c.names = append(c.names, name)
+		c.lines[name], c.sizes[name] = line, size
+		c.add(name, &x)
 		return nil
 	}
-	for _, sp := range costContenders(counter, o.Curve) {
-		if !wanted(sp.name, sp.line) {
+	for _, x := range costContenders(counter, o.Curve) {
+		if !wanted(x.name, x.line) {
 			continue
 		}
-		if err := run(sp.name, sp.line, sp.size, sp.make(r)); err != nil {
+		if err := run(x.name, x.line, x.size, x.make(r)); err != nil {
 			return nil, err
 		}
 	}
 	c.whole = c.spent[noneName].input
-	planned := func(name string, input float64, compactions int) {
-		c.spent[name] = &sessionCost{input: input, compactions: compactions}
-		c.names = append(c.names, name)
-	}
-	planned(noCacheName, r.uncachedCost(), 0)
-	input, n := r.cheapestSchedule(func(k int) int {
+	c.add(noCacheName, &sessionCost{input: r.uncachedCost()})
+	c.add(bestName, r.cheapestSchedule(func(k int) int {
 		return r.Fixed + tokens(r.fittingBlocks(r.requests[k].at, batchLeft))
-	})
-	planned(bestName, input, n)
+	}))
 	for _, p := range policyContenders(o.Curve) {
 		if !wanted(p.name, p.line) {
 			continue
@@ -205,9 +204,6 @@ func costsOf(ctx context.Context, counter *token.Counter, s *references.Session,
 		h, err := r.agentLoop(ctx, p.policy, counter)
 		if err != nil {
 			return nil, err
-		}
-		if p.name == references.AutoName {
-			p.size = thousand(autoLeft)
 		}
 		if err := run(p.name, p.line, p.size, h.send); err != nil {
 			return nil, err
@@ -219,9 +215,13 @@ func costsOf(ctx context.Context, counter *token.Counter, s *references.Session,
 		if err != nil {
 			return nil, err
 		}
-		input, n := h.cheapestSchedule(func(k int) int { return after[k] })
-		planned(autoBestName, input, n)
+		c.add(autoBestName, h.cheapestSchedule(func(k int) int { return after[k] }))
 	}
-	planned(boundName, r.lowerBound(), 0)
+	c.add(boundName, &sessionCost{input: r.lowerBound()})
 	return c, nil
+}
+
+func (c *costs) add(name string, x *sessionCost) {
+	c.spent[name] = x
+	c.names = append(c.names, name)
 }

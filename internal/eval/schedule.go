@@ -5,7 +5,7 @@ import "github.com/palimpsest-ai/palimpsest/cost"
 // cheapestSchedule finds the best requests to compact at, for a renderer that leaves
 // after(k) tokens of the k-th: the cost of the input, and how often it compacts. Only
 // system and tools stay in the cache through a compaction.
-func (r *replay) cheapestSchedule(after func(k int) int) (input float64, compactions int) {
+func (r *replay) cheapestSchedule(after func(k int) int) *sessionCost {
 	n := len(r.requests)
 	left := make([]float64, n)
 	for k := range left {
@@ -31,7 +31,7 @@ func (r *replay) cheapestSchedule(after func(k int) int) (input float64, compact
 		sum[i] += r.rates.Read*read + r.rates.Write*(size-read)
 		return sum[i]
 	})
-	return least, len(compact)
+	return &sessionCost{input: least, compactions: len(compact)}
 }
 
 // lowerBound is a cost that no renderer can beat: each message is sent until the last

@@ -106,9 +106,17 @@ func NewSession(tr *transcript.Transcript, family, key string, counter *token.Co
 	}
 	all := answers(s.Thread)
 	s.trail, s.changing, s.lines = newTrail(s.Thread, all), changingValues(all), linesOf(all)
+	s.around = flatBase(s.Base)
+	s.collectForms(s.readMessages(counter))
+	return s, nil
+}
+
+// readMessages measures and flattens the messages, and collects the identifiers that the
+// model's steps use, which it returns too.
+func (s *Session) readMessages(counter *token.Counter) (used map[string]bool) {
 	n := s.Thread.Len()
 	s.Sizes, s.Texts, s.calls = make([]int, n), make([]string, n), make([]int, n)
-	used := map[string]bool{}
+	used = map[string]bool{}
 	for i, m := range uncopied.All(s.Thread) {
 		s.Sizes[i] = counter.Message(m)
 		s.Total += s.Sizes[i]
@@ -117,7 +125,7 @@ func NewSession(tr *transcript.Transcript, family, key string, counter *token.Co
 			continue
 		}
 		s.Steps = append(s.Steps, i)
-		var uses []ident.Ident
+		var uses, says []ident.Ident
 		for _, c := range m.Calls() {
 			text, names := values(c.Arguments)
 			uses = append(uses, ident.All(text)...)
@@ -125,25 +133,33 @@ func NewSession(tr *transcript.Transcript, family, key string, counter *token.Co
 				uses = append(uses, ident.Ident{Type: ident.Name, Norm: name, Surface: name})
 			}
 		}
-		var says []ident.Ident
-		if len(uses) == 0 && len(m.Calls()) == 0 {
+		if len(m.Calls()) == 0 {
 			says = ident.All(m.Text())
 		}
-		for _, x := range append(slices.Clip(uses), says...) {
+		for _, x := range slices.Concat(uses, says) {
 			used[x.Norm] = true
 		}
-		s.used = append(s.used, uses)
-		s.said = append(s.said, says)
+		s.used, s.said = append(s.used, uses), append(s.said, says)
 	}
-	var around strings.Builder
-	for _, b := range s.Base.System {
-		flatten(&around, b.Text)
+	return used
+}
+
+// flatBase is the text of system prompt and tools.
+func flatBase(base *prompt.Prompt) string {
+	var b strings.Builder
+	for _, block := range base.System {
+		flatten(&b, block.Text)
 	}
-	for _, t := range s.Base.Tools {
-		around.WriteString(t.Name + "\n" + t.Description + "\n")
-		flatten(&around, t.Schema)
+	for _, t := range base.Tools {
+		b.WriteString(t.Name + "\n" + t.Description + "\n")
+		flatten(&b, t.Schema)
 	}
-	s.around = around.String()
+	return b.String()
+}
+
+// collectForms collects the identifiers of all messages, and the forms in which those
+// that are used are written.
+func (s *Session) collectForms(used map[string]bool) {
 	for _, text := range s.Texts {
 		ident.Extract(text, func(x ident.Ident) {
 			s.norms[x.Norm] = true
@@ -157,7 +173,6 @@ func NewSession(tr *transcript.Transcript, family, key string, counter *token.Co
 			s.norms[x.Norm] = true
 		}
 	}
-	return s, nil
 }
 
 // Link finds all mentions of the identifiers that the agent uses, but for those that are
@@ -199,37 +214,38 @@ func (s *Session) Link(common func(ident.Ident) bool) {
 	rarity := s.rarity()
 	s.findActs()
 	for i, text := range s.Texts {
-		role := uncopied.At(s.Thread, i).Role
-		s.Find.Find(text, func(r int32, at, end int) {
-			ref := &s.Refs[r]
-			if len(ref.Seen) == 0 {
-				switch {
-				case role != thread.Assistant:
-					ref.Origin = string(role)
-				case at >= s.calls[i]:
-					ref.Origin = "call"
-				}
-				ref.Near = neighbours(text, at, end, rarity)
-			}
-			_, strict := ref.isBoundAt(text, at, end)
-			if n := len(ref.Seen); n > 0 && ref.Seen[n-1].Pos == i {
-				ref.Seen[n-1].Strict = ref.Seen[n-1].Strict || strict
-				if ref.Origin == "" && at >= s.calls[i] {
-					ref.Origin = "call" // said and then written in the same step
-				}
-				return
-			}
-			if len(ref.Seen) > 0 && len(ref.also) < mostAlso {
-				for _, w := range neighbours(text, at, end, rarity) {
-					if !slices.Contains(ref.also, w) {
-						ref.also = append(ref.also, w)
-					}
-				}
-			}
-			ref.Seen = append(ref.Seen, Sighting{i, strict})
-		})
+		s.Find.Find(text, func(r int32, at, end int) { s.noteMention(&s.Refs[r], i, at, end, rarity) })
 	}
 	s.Find.Find(s.around, func(r int32, _, _ int) { s.Refs[r].Origin = "system" })
+}
+
+// noteMention adds a mention of a reference, at a place of a message.
+func (s *Session) noteMention(ref *Reference, message, at, end int, rarity map[string]int) {
+	text, inCall := s.Texts[message], at >= s.calls[message]
+	if len(ref.Seen) == 0 {
+		if role := uncopied.At(s.Thread, message).Role; role != thread.Assistant {
+			ref.Origin = string(role)
+		} else if inCall {
+			ref.Origin = "call"
+		}
+		ref.Near = neighbours(text, at, end, rarity)
+	}
+	_, strict := ref.isBoundAt(text, at, end)
+	if n := len(ref.Seen); n > 0 && ref.Seen[n-1].Pos == message {
+		ref.Seen[n-1].Strict = ref.Seen[n-1].Strict || strict
+		if ref.Origin == "" && inCall {
+			ref.Origin = "call" // said and then written in the same step
+		}
+		return
+	}
+	if len(ref.Seen) > 0 && len(ref.also) < mostAlso {
+		for _, w := range neighbours(text, at, end, rarity) {
+			if !slices.Contains(ref.also, w) {
+				ref.also = append(ref.also, w)
+			}
+		}
+	}
+	ref.Seen = append(ref.Seen, Sighting{message, strict})
 }
 
 // rarity counts in how many messages each word stands.
