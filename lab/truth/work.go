@@ -11,58 +11,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-var pullRequest = regexp.MustCompile(`https?://[^\s"'<>()]+/(?:pull|merge_requests|pulls)/\d+`)
+var pullRequestURL = regexp.MustCompile(`https?://[^\s"'<>()]+/(?:pull|merge_requests|pulls)/\d+`)
 
 // work judges where the work is said to stand.
 func (j *judge) work(w state.Work) {
-	if s := w.Directory; s.Text != "" {
-		st := j.claim(s.Text, s.Sources)
-		last := seen{at: -1}
-		for _, d := range j.dirs {
-			if d.at >= last.at {
-				last = d
-			}
-		}
-		switch {
-		case last.at < 0 && j.cwd == "" || last.vague && tail(s.Text, last.text):
-			j.cannotTell(kindDirectory)
-		case last.at < 0:
-			j.say(kindDirectory, s.Text == j.cwd, st, "the log says "+j.cwd)
-		default:
-			j.say(kindDirectory, s.Text == last.text, st, "commands ran last in "+last.text, last.at)
-		}
-	}
-	if s := w.Branch; s.Text != "" {
-		st := j.claim(s.Text, s.Sources)
-		if n := len(j.branch); n == 0 {
-			j.isFalse(kindBranch, st, "the log shows no branch")
-		} else {
-			last := j.branch[n-1]
-			j.say(kindBranch, s.Text == last.text, st, "the branch that was seen last is "+last.text, last.at)
-		}
-	}
-	if s := w.PullRequest; s.Text != "" {
-		st := j.claim(s.Text, s.Sources)
-		last, at, found := "", -1, false
-		for i := range j.log {
-			for _, t := range j.sourceTexts(i) {
-				found = found || strings.Contains(t.raw, s.Text)
-			}
-			if c := j.ended[i]; c != nil && c.end == succeeded && strings.Contains(c.line, "gh pr create") {
-				if m := pullRequest.FindString(c.out); m != "" {
-					last, at = m, i
-				}
-			}
-		}
-		switch {
-		case !found:
-			j.isFalse(kindPullRequest, st, "it stands nowhere in the log")
-		case last != "":
-			j.say(kindPullRequest, s.Text == last, st, "the last that was made is "+last, at)
-		default:
-			j.isTrue(kindPullRequest)
-		}
-	}
+	j.directory(w.Directory)
+	j.onBranch(w.Branch)
+	j.pullRequest(w.PullRequest)
 	lastCommit := j.commit(w.Commits)
 	for _, e := range w.Edited {
 		st := j.claim(e.Path+": "+e.Operation, e.Sources)
@@ -97,6 +52,69 @@ func (j *judge) work(w state.Work) {
 	}
 	for _, o := range w.Operations {
 		j.operation(o)
+	}
+}
+
+// directory judges the folder that commands run in.
+func (j *judge) directory(s state.Seen) {
+	if s.Text == "" {
+		return
+	}
+	st := j.claim(s.Text, s.Sources)
+	last := seen{at: -1}
+	for _, d := range j.dirs {
+		if d.at >= last.at {
+			last = d
+		}
+	}
+	switch {
+	case last.at < 0 && j.cwd == "" || last.vague && tail(s.Text, last.text):
+		j.cannotTell(kindDirectory)
+	case last.at < 0:
+		j.say(kindDirectory, s.Text == j.cwd, st, "the log says "+j.cwd)
+	default:
+		j.say(kindDirectory, s.Text == last.text, st, "commands ran last in "+last.text, last.at)
+	}
+}
+
+// onBranch judges the branch of git.
+func (j *judge) onBranch(s state.Seen) {
+	if s.Text == "" {
+		return
+	}
+	st := j.claim(s.Text, s.Sources)
+	if n := len(j.branch); n == 0 {
+		j.isFalse(kindBranch, st, "the log shows no branch")
+	} else {
+		last := j.branch[n-1]
+		j.say(kindBranch, s.Text == last.text, st, "the branch that was seen last is "+last.text, last.at)
+	}
+}
+
+// pullRequest judges the last pull request.
+func (j *judge) pullRequest(s state.Seen) {
+	if s.Text == "" {
+		return
+	}
+	st := j.claim(s.Text, s.Sources)
+	last, at, found := "", -1, false
+	for i := range j.log {
+		for _, t := range j.sourceTexts(i) {
+			found = found || strings.Contains(t.raw, s.Text)
+		}
+		if c := j.ended[i]; c != nil && c.end == succeeded && strings.Contains(c.line, "gh pr create") {
+			if m := pullRequestURL.FindString(c.out); m != "" {
+				last, at = m, i
+			}
+		}
+	}
+	switch {
+	case !found:
+		j.isFalse(kindPullRequest, st, "it stands nowhere in the log")
+	case last != "":
+		j.say(kindPullRequest, s.Text == last, st, "the last that was made is "+last, at)
+	default:
+		j.isTrue(kindPullRequest)
 	}
 }
 
