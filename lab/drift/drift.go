@@ -31,9 +31,9 @@ type Options struct {
 	Progress references.Progress
 }
 
-// The chain of compactions: so many, each into driftBudget tokens of messages,
-// with a twentieth of what follows the facts between them. At some of the rounds
-// lookups are asked too.
+// The chain of compactions: driftRounds of them, each into driftBudget tokens of
+// messages, evenly spread over what follows the facts. At askedRounds lookups are asked
+// too.
 const (
 	driftRounds = 20
 	driftBudget = 16_000
@@ -42,11 +42,12 @@ const (
 
 var askedRounds = []int{1, 5, 10, 15, 20}
 
-// fewCuts is the number of compactions of the chain whose outcome is held against
-// that of one compaction.
+// fewCuts is the number of compactions in the chain that is compared with one
+// compaction.
 const fewCuts = 5
 
-// chainFails says why a round of a chain made no plan; the one before then stays.
+// chainFails reports whether an error means that a round makes no plan, so that the one
+// before stays in force.
 func chainFails(err error) bool {
 	return errors.Is(err, policy.ErrNothing) || errors.Is(err, palimpsest.ErrNoRoom) || errors.Is(err, palimpsest.ErrOverBudget)
 }
@@ -112,8 +113,8 @@ type planted struct {
 	*references.Session
 	cuts  []int // the step before which each round compacts
 	facts []references.Need
-	// trace is how many of the facts are of the session itself, the first ones,
-	// unseen those of them that do not come up between the cuts.
+	// trace counts the facts of the session itself, which come first; unseen those of them
+	// that do not come up between the cuts.
 	trace, unseen int
 	canaries
 	entries []recall.Entry
@@ -180,8 +181,8 @@ type drifted struct {
 	trace, canaries, unseen int // how many facts there are
 	rounds                  [driftRounds]survival
 	told, mutated, failed   int
-	// alike is what the chains of one and of five compactions both keep, either
-	// what at least one of them keeps.
+	// alike counts the facts that the chains of one and of five compactions both keep,
+	// either those that at least one of them keeps.
 	alike, either int
 	kinds         [canaryKinds]survival // after the last round
 }
@@ -192,7 +193,7 @@ type survival struct {
 	traceTotal, canariesTotal int // or brought by one lookup
 	asked                     bool
 	all                       int
-	prompt, state             int // tokens of all, and of what is not as it was said
+	prompt, state             int // tokens of the prompt, and of what the policy wrote in it
 }
 
 // drift runs the chains.
@@ -269,8 +270,8 @@ func (x *survival) count(bound *int, isBound bool, total *int, isTotal bool) {
 	}
 }
 
-// chain compacts at some of the rounds' cuts, and tells what each left. It
-// returns what is found after the last.
+// chain compacts at the cuts of some rounds, and calls each after every one. It returns
+// what is found after the last.
 func (p *planted) chain(ctx context.Context, pol policy.Policy, counter *token.Counter, rounds []int, each func(n int, m *references.Moment, s *references.Shown, out []references.Found) error) ([]references.Found, error) {
 	var plans store.Memory
 	compactor, err := palimpsest.New(palimpsest.Config{Policy: pol, Counter: counter, Log: &plans, Plans: &plans, Recall: &palimpsest.Recall{}, Now: references.PlanTime})

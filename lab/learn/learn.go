@@ -1,6 +1,5 @@
 // Package learn learns the table of chances of package summarize from recorded
-// conversations: how likely an identifier is to be written again, by what is known
-// of it.
+// conversations: how likely the agent is to write an identifier again, by its traits.
 package learn
 
 import (
@@ -19,8 +18,8 @@ import (
 type Odds struct {
 	Base float64
 	Bins [][]float64
-	// Seen counts the identifiers that fell into each bin, Moments, Identifiers and
-	// Used what the table was learned from.
+	// Seen counts the identifiers in each bin. Moments, Identifiers and Used say how much
+	// the table was learned from.
 	Seen                       [][]int
 	Moments, Identifiers, Used int
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// enoughWords is the share of the weight of a turn's words that must stand in a
-// prompt for the turn to be there.
+// enoughWords is the share of the weight of a turn's words that must be in a prompt for
+// the turn to count as there.
 const enoughWords = 0.8
 
 // answered is what one contender kept of one conversation, by category of the
@@ -25,8 +25,8 @@ type answered struct {
 	prompts, over float64
 }
 
-// kept counts questions: evidence is the sum of the shares of their turns that are
-// there, answers those whose answer is there, found those with one lookup.
+// kept counts questions. evidence is the sum of the shares of their turns that are in
+// the prompt, answers counts those whose answer is, found with one lookup.
 type kept struct{ questions, evidence, answers, found float64 }
 
 func (k *kept) add(x kept) {
@@ -45,8 +45,8 @@ func (a *answered) all() kept {
 	return sum
 }
 
-// weights are the inverse document frequencies of the words of a conversation, its
-// turns being the documents.
+// weights are the inverse document frequencies of the words of a conversation, with its
+// turns as documents.
 func (d *dialogue) weights() map[string]float64 {
 	count := map[string]int{}
 	for _, text := range d.texts {
@@ -110,8 +110,7 @@ func (d *dialogue) answers(ctx context.Context, f *fit, weights map[string]float
 	return nil
 }
 
-// normal is a text in small letters, without punctuation and articles, its words
-// one blank apart.
+// normal is a text in lower case, without punctuation and articles, with single spaces.
 func normal(text string) string {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	kept := words[:0]

@@ -24,15 +24,15 @@ type fit struct {
 	Over bool
 }
 
-// notForTalk are the contenders that need calls or references to do anything of
-// their own; in a talk between people they are the sliding window.
+// notForTalk are the contenders that need calls or references; on a talk between people
+// they do the same as the sliding window.
 var notForTalk = map[string]bool{
 	references.OracleName: true, "mask 10, recency": true, "clear tool uses keep 3, recency": true, "AI SDK prune 20, recency": true, references.BestSimple: true,
 }
 
 // fitted compacts a talk without calls into a budget, written as for eval, by every
-// contender that has a way of its own to do so, in the order of reports; the last
-// exchange is always kept. Of random there are several, one after another.
+// contender but those of notForTalk, in the order of reports. The last exchange is
+// always kept. There are several draws of random, one after another.
 func fitted(ctx context.Context, talk *thread.Thread, size string, counter *token.Counter) ([]fit, error) {
 	tokens, share, err := budget.Parse(size)
 	if err != nil {

@@ -1,12 +1,11 @@
-// Package truth checks summaries against the log they were made from:
-// nothing that a summary says of the log may be untrue. It replays the log on its
-// own and shares no code with what makes summaries.
+// Package truth checks summaries against the log that they were made from: nothing that
+// a summary says about the log may be untrue. It replays the log by itself and shares no
+// code with what makes summaries.
 //
-// A statement is judged where the log can tell. It is false when the log refutes
-// it, and unproved when the log neither shows nor refutes what only a proof
-// would allow to say, such as that a line is gone from a file. Where the log
-// cannot tell, as with a file that a script may have written, it is counted and
-// not judged.
+// A statement is false when the log refutes it. It is unproved when it would need a
+// proof that the log does not hold, such as that a line is gone from a file. Where the
+// log cannot tell, as with a file that a script may have written, it is counted and not
+// judged.
 package truth
 
 import (
@@ -62,8 +61,7 @@ const (
 	kindLine        Kind = "line"  // a quoted line stands in its source
 	kindGone        Kind = "gone line"
 
-	// Places where lines of one item were left out, of what was said and of what
-	// was quoted: a line "…" must mark them.
+	// Places where lines of an item were left out: a line "…" must mark them.
 	kindLeftOut  Kind = "characters left out" // as many as the mark says
 	kindWordsGap Kind = "gap in words"
 	kindLinesGap Kind = "gap in lines"
@@ -95,8 +93,8 @@ type Finding struct {
 	Unproved  bool
 	Statement string
 	Reason    string
-	// Refuting are the messages that show it, as far as they can be named; Sources
-	// are those that the statement names.
+	// Refuting are messages that refute it, where known; Sources are those that the
+	// statement names.
 	Refuting, Sources []thread.ID
 }
 
