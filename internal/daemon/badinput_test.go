@@ -242,7 +242,7 @@ func TestHead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := h.http.Transport.(*checked).next.RoundTrip(r)
+	answer, err := h.http.Transport.(*checkingTransport).next.RoundTrip(r)
 	if err != nil || answer.StatusCode != 200 {
 		t.Fatalf("%v: %v", answer, err)
 	}

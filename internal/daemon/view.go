@@ -36,8 +36,9 @@ func (c *call) view(info store.Info) (any, error) {
 	return web.View(*shown), nil
 }
 
-// readPlanAndRequest reads a version of the plans, and the request to render it in.
-func (c *call) readPlanAndRequest(id string, version int) (*plan.Plan, palimpsest.Request, palimpsest.Step, error) {
+// renderVersion renders the thread under a version of its plans, within the request that
+// it also returns.
+func (c *call) renderVersion(id string, version int) (*palimpsest.Result, palimpsest.Request, palimpsest.Step, error) {
 	var q palimpsest.Request
 	p, err := c.planAt(id, version)
 	if err != nil {
@@ -48,7 +49,12 @@ func (c *call) readPlanAndRequest(id string, version int) (*plan.Plan, palimpses
 		return nil, q, palimpsest.Step{}, err
 	}
 	step, err := c.stepOrLast(id, &api.Step{})
-	return p, renderRequest(log, step), step, err
+	if err != nil {
+		return nil, q, step, err
+	}
+	q = renderRequest(log, step)
+	res, err := c.renderPlan(p, q)
+	return res, q, step, err
 }
 
 func renderRequest(log *thread.Thread, step palimpsest.Step) palimpsest.Request {
@@ -57,29 +63,26 @@ func renderRequest(log *thread.Thread, step palimpsest.Step) palimpsest.Request 
 
 // viewInput is the input of a view: the thread under a version of its plans.
 func (c *call) viewInput(info store.Info, version int) (*web.Input, error) {
-	p, q, step, err := c.readPlanAndRequest(info.ID, version)
+	res, q, step, err := c.renderVersion(info.ID, version)
 	if err != nil {
 		return nil, err
 	}
-	shown := &web.Input{Thread: q.Thread, Version: version, Counter: c.tenant.config.Counter, Window: step.Window, Budget: step.Budget, UnstoredTokens: step.Fixed}
+	shown := &web.Input{Thread: q.Thread, Result: res, Version: version, Counter: c.tenant.config.Counter, Window: step.Window, Budget: step.Budget, UnstoredTokens: step.Fixed}
 	if step.Base != nil {
 		shown.Model, _ = c.s.config.Models.Find(step.Base.Model) // unknown models have no prices
 	}
-	if shown.Result, err = c.renderPlan(p, q); err != nil {
-		return nil, err
-	}
 	for v := max(1, info.Plans-maxViewPlans+1); v <= info.Plans; v++ {
-		was, err := c.planAt(info.ID, v)
-		if err != nil {
-			return nil, err
-		}
-		res := shown.Result
+		under := res
 		if v != version {
-			if res, err = c.renderPlan(was, q); err != nil {
+			p, err := c.planAt(info.ID, v)
+			if err != nil {
+				return nil, err
+			}
+			if under, err = c.renderPlan(p, q); err != nil {
 				continue // it no longer fits the log
 			}
 		}
-		shown.Plans = append(shown.Plans, web.PlanResult{Version: v, Result: res})
+		shown.Plans = append(shown.Plans, web.PlanResult{Version: v, Result: under})
 	}
 	return shown, nil
 }
@@ -147,11 +150,7 @@ func (c *call) text(info store.Info) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, q, step, err := c.readPlanAndRequest(info.ID, version)
-	if err != nil {
-		return nil, err
-	}
-	res, err := c.renderPlan(p, q)
+	res, _, step, err := c.renderVersion(info.ID, version)
 	if err != nil {
 		return nil, err
 	}
