@@ -20,8 +20,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Client talks to a daemon. It is safe for concurrent use and never tries a
-// request again by itself. Errors of the daemon are *Problem.
+// Client talks to a daemon. It is safe for concurrent use and never repeats a request by
+// itself. Errors of the daemon are *Problem.
 type Client struct {
 	base   *url.URL
 	key    string
@@ -36,7 +36,7 @@ type Options struct {
 	HTTP *http.Client
 }
 
-// Any stands for a call that names no version: it is made whatever is there.
+// Any in place of a version makes a call whatever the current version is.
 const Any = -1
 
 // NewClient returns a client of the daemon at an address such as
@@ -61,8 +61,8 @@ func (c *Client) CreateThread(ctx context.Context, q NewThread) (*Thread, error)
 	return call[Thread](ctx, c, "POST", c.address(nil), Any, q)
 }
 
-// Threads returns a page of threads, of at most limit, beginning with cursor. 0
-// and "" stand for the daemon's limit and the first page.
+// Threads returns a page of at most limit threads, which begins at cursor. 0 and ""
+// stand for the daemon's limit and the first page.
 func (c *Client) Threads(ctx context.Context, cursor string, limit int) (*Threads, error) {
 	return call[Threads](ctx, c, "GET", c.address(pageQuery(cursor, limit)), Any, nil)
 }
@@ -86,9 +86,9 @@ func (c *Client) Log(ctx context.Context, threadID, cursor string, limit int) (*
 	return call[Log](ctx, c, "GET", c.address(pageQuery(cursor, limit), threadID, "messages"), Any, nil)
 }
 
-// Append adds messages to the log that has `version` messages, or to its end
-// (Any). Messages that stand there already are skipped; a log that has grown
-// otherwise is a Problem of kind Stale.
+// Append adds messages to a log that has version messages, or to its end (Any).
+// Messages that are there already are skipped; a log that has grown otherwise is a
+// Problem of kind Stale.
 func (c *Client) Append(ctx context.Context, threadID string, version int, q Append) (*Appended, error) {
 	return call[Appended](ctx, c, "POST", c.address(nil, threadID, "messages"), version, q)
 }
@@ -110,8 +110,8 @@ func (c *Client) Answer(ctx context.Context, threadID string, toolCall neutral.P
 	return call[neutral.Message](ctx, c, "POST", c.address(nil, threadID, "answer"), Any, toolCall)
 }
 
-// Overflowed compacts harder, after the provider refused the prompt of the step
-// as too long. The step's messages are in the log already: its own must be empty.
+// Overflowed compacts harder, after the provider refused the prompt of the step as too
+// long. The step must bring no messages: they are in the log already.
 func (c *Client) Overflowed(ctx context.Context, threadID string, q Step) (*Prepared, error) {
 	return call[Prepared](ctx, c, "POST", c.address(nil, threadID, "overflowed"), Any, q)
 }
@@ -129,8 +129,8 @@ func (c *Client) Remember(ctx context.Context, threadID string, planVersion int,
 	return call[Plan](ctx, c, "POST", c.address(nil, threadID, "memory"), planVersion, Remember{Entries: entries})
 }
 
-// Outcome says how the task of the thread ended, and returns how the thread fared
-// under compaction. An empty outcome only asks.
+// Outcome says how the task of the thread ended, and returns how the thread did under
+// compaction. An empty outcome only asks.
 func (c *Client) Outcome(ctx context.Context, threadID string, task thread.Outcome) (*quality.Metrics, error) {
 	return call[quality.Metrics](ctx, c, "POST", c.address(nil, threadID, "outcome"), Any, quality.Outcome{Task: task})
 }
@@ -142,8 +142,8 @@ func (c *Client) Compact(ctx context.Context, threadID string, planVersion int, 
 	return call[Plan](ctx, c, "POST", c.address(nil, threadID, "compact"), planVersion, q)
 }
 
-// View returns the thread to be looked at, under a version of the plans, or the one in
-// force (Any). It holds no texts; see Text.
+// View returns the thread for display, under a version of the plans or the one in force
+// (Any). It holds no texts; see Text.
 func (c *Client) View(ctx context.Context, threadID string, planVersion int) (*view.View, error) {
 	query := url.Values{}
 	if planVersion != Any {
@@ -157,13 +157,13 @@ func (c *Client) Text(ctx context.Context, threadID, messageID string) (string, 
 	return c.getText(ctx, c.address(url.Values{"message": {messageID}}, threadID, "text"))
 }
 
-// Preview returns the thread to be looked at under the plan that Compact would make.
+// Preview returns the thread for display under the plan that Compact would make.
 func (c *Client) Preview(ctx context.Context, threadID string, q Compact) (*view.View, error) {
 	return call[view.View](ctx, c, "POST", c.address(nil, threadID, "preview"), Any, q)
 }
 
-// Pin shows a message as it was said, in the plan in force and in all that follow,
-// or gives it free again. planVersion is as in Undo.
+// Pin keeps a message as it was said, in the plan in force and all later ones, or
+// releases it. planVersion is as in Undo.
 func (c *Client) Pin(ctx context.Context, threadID string, planVersion int, q view.Pin) (*Plan, error) {
 	return call[Plan](ctx, c, "POST", c.address(nil, threadID, "pin"), planVersion, q)
 }
@@ -173,8 +173,8 @@ func (c *Client) Sessions(ctx context.Context) (*view.Sessions, error) {
 	return call[view.Sessions](ctx, c, "GET", c.sessionsAddress(), Any, nil)
 }
 
-// SessionView returns a session to be looked at, under the plan that compact would
-// make of it.
+// SessionView returns a session for display under the plan that compact would make of
+// it.
 func (c *Client) SessionView(ctx context.Context, id string, q Compact) (*view.View, error) {
 	return call[view.View](ctx, c, "POST", c.sessionsAddress()+"/"+url.PathEscape(id)+"/view", Any, q)
 }
@@ -212,8 +212,8 @@ func (c *Client) Diff(ctx context.Context, threadID string, from, to int) (*Diff
 	return call[Diff](ctx, c, "GET", c.address(query, threadID, "diff"), Any, nil)
 }
 
-// Undo puts version n of the plans in force again; 0 is no plan. planVersion is
-// the version that must be in force, or Any.
+// Undo puts version n of the plans back in force; 0 is no plan. planVersion is the
+// version that must be in force, or Any.
 func (c *Client) Undo(ctx context.Context, threadID string, planVersion, n int) (*Plan, error) {
 	return call[Plan](ctx, c, "POST", c.address(nil, threadID, "undo"), planVersion, Undo{Version: &n})
 }
@@ -291,7 +291,7 @@ func pageQuery(cursor string, limit int) url.Values {
 	return query
 }
 
-// address is the address of a thread, or of something of it.
+// address is the URL of a thread, or of something in it.
 func (c *Client) address(query url.Values, segments ...string) string {
 	address := strings.TrimSuffix(c.base.String(), "/") + Root
 	for _, s := range segments {
@@ -323,7 +323,7 @@ func (c *Client) do(ctx context.Context, method, address string, version int, q 
 	if q != nil {
 		var data bytes.Buffer
 		e := json.NewEncoder(&data)
-		e.SetEscapeHTML(false) // bodies of providers stay as they are
+		e.SetEscapeHTML(false) // bodies for providers stay as they are
 		if err := e.Encode(q); err != nil {
 			return nil, fmt.Errorf("api: %s %s: %w", method, address, err)
 		}
@@ -357,7 +357,7 @@ func (c *Client) send(r *http.Request) (*http.Response, error) {
 	return nil, problemOf(answer)
 }
 
-// maxProblem bounds what is read of an answer that is not a success, in bytes.
+// maxProblem bounds the body of an error answer, in bytes.
 const maxProblem = 1 << 20
 
 func problemOf(answer *http.Response) error {
@@ -368,7 +368,7 @@ func problemOf(answer *http.Response) error {
 	}
 	if err != nil || p.Status == 0 {
 		return errors.Join(&Problem{Type: "about:blank", Title: answer.Status, Status: answer.StatusCode,
-			Detail: "the answer is not one of the daemon; is something between it and the client?"}, err)
+			Detail: "the answer is not from the daemon; is there something between it and the client?"}, err)
 	}
 	return p
 }

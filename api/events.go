@@ -13,17 +13,17 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 )
 
-// StreamedEvent is an event of a thread with the id to resume behind.
+// StreamedEvent is an event of a thread, with its id in the stream.
 type StreamedEvent struct {
-	// ID is to be given to Events as the last one seen.
+	// ID resumes the stream after this event: give it to Events.
 	ID string
 	// Event is what happened. It never holds content.
 	Event event.Event
 }
 
-// Events yields what happens to a thread from now on, or after the event with
-// the id `last`. It ends with the context, with the connection, and when the
-// daemon stops; whoever wants to go on calls again with the id of the last event.
+// Events yields the events of a thread from now on, or after the one with the id last.
+// It ends with the context, with the connection, and when the daemon stops. To go on,
+// call it again with the id of the last event.
 func (c *Client) Events(ctx context.Context, threadID, last string) iter.Seq2[StreamedEvent, error] {
 	return func(yield func(StreamedEvent, error) bool) {
 		r, err := http.NewRequestWithContext(ctx, "GET", c.address(nil, threadID, "events"), nil)

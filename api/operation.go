@@ -11,15 +11,15 @@ import (
 	"github.com/palimpsest-ai/palimpsest/quality"
 )
 
-// Root is the address that the operations on threads begin with, SessionsRoot that of
-// those on the sessions that agents left on the daemon's machine.
+// Root begins the paths of operations on threads, SessionsRoot those on the sessions that
+// agents left on the daemon's machine.
 const (
 	Root         = "/v1/threads"
 	SessionsRoot = "/v1/sessions"
 )
 
-// Operation is one thing that can be asked of the daemon. The daemon serves
-// exactly those of Operations, and the OpenAPI document describes them.
+// Operation is one operation of the API. The daemon serves exactly those of Operations,
+// and the OpenAPI document describes them.
 type Operation struct {
 	// ID is unique, such as "prepare".
 	ID string
@@ -36,46 +36,44 @@ type Operation struct {
 	IfMatch string
 	// Status is that of success.
 	Status int
-	// Request and Response are zero values of the types of the bodies; nil for
-	// none, which for a Response goes with status 204. A string stands for plain text, an event.Event for a stream of
-	// server-sent events.
+	// Request and Response are zero values of the types of the bodies; nil for none. A
+	// Response of a string is plain text, of an event.Event a stream of server-sent events.
 	Request, Response any
 }
 
-// Streams reports whether the answer is a stream of events, which goes on for as long
-// as somebody listens.
+// Streams reports whether the answer is a stream of events, which has no end.
 func (o Operation) Streams() bool {
 	_, ok := o.Response.(event.Event)
 	return ok
 }
 
-// Operations lists everything that can be asked.
+// Operations lists the operations.
 func Operations() []Operation {
 	const (
 		threads = Root
 		one     = Root + "/{thread}"
-		// What answers with anything that was said, or a plan, is reading, and what may
-		// ask a model is spending.
+		// For operations that write and answer with content or a plan, or that may spend on
+		// a model.
 		both = apikey.Read | apikey.Write
 	)
 	page := []string{"cursor", "limit"}
 	return []Operation{
 		{ID: "create", Method: "POST", Path: threads, Right: apikey.Write, Status: 201, Request: NewThread{}, Response: Thread{},
-			Summary: "Create a thread. Writing to a thread that does not exist is refused, so that a slip in an id is seen."},
+			Summary: "Create a thread. Writing to a thread that does not exist is refused, so that a mistyped id is noticed."},
 		{ID: "list", Method: "GET", Path: threads, Right: apikey.Read, Status: 200, Query: append([]string{"about"}, page...), Response: Threads{},
 			Summary: "List the threads, ordered by id."},
 		{ID: "get", Method: "GET", Path: one, Right: apikey.Read, Status: 200, Response: Thread{},
 			Summary: "Get what is known of a thread, without its content."},
 		{ID: "delete", Method: "DELETE", Path: one, Right: apikey.Admin, Status: 204,
-			Summary: "Delete a thread for good: its messages, plans, events and artifacts, and what the proxy remembers of it. A compaction that runs is waited for."},
+			Summary: "Delete a thread for good: its messages, plans, events and artifacts, and what the proxy remembers of it. It waits for a running compaction."},
 		{ID: "log", Method: "GET", Path: one + "/messages", Right: apikey.Read, Status: 200, Query: page, Response: Log{},
 			Summary: "Read the messages as they were said."},
 		{ID: "append", Method: "POST", Path: one + "/messages", Right: apikey.Write, Status: 200, IfMatch: "version", Request: Append{}, Response: Appended{},
-			Summary: "Add messages without asking for a prompt. With If-Match, repeating the same call changes nothing."},
+			Summary: "Add messages without preparing a prompt. With If-Match, repeating the same call changes nothing."},
 		{ID: "prepare", Method: "POST", Path: one + "/prepare", Right: both, Status: 200, IfMatch: "version", Request: Step{}, Response: Prepared{},
-			Summary: "Before each call of the model: add what is new, compact when it is due, and get the request to send."},
+			Summary: "Before each call of the model: add the new messages, compact when it is due, and get the request to send."},
 		{ID: "finish", Method: "POST", Path: one + "/finish", Right: apikey.Write, Status: 200, IfMatch: "version", Request: Answer{}, Response: Appended{},
-			Summary: "After each call of the model: add its answer, and say what it used."},
+			Summary: "After each call of the model: add its answer and its usage."},
 		{ID: "answer", Method: "POST", Path: one + "/answer", Right: apikey.Read, Status: 200, Request: neutral.Part{}, Response: neutral.Message{},
 			Summary: "Answer a model's call of read_artifact or recall, which prompts offer where the daemon's setting recall is tools. The result goes into the next step."},
 		{ID: "overflowed", Method: "POST", Path: one + "/overflowed", Right: both, Status: 200, Request: Step{}, Response: Prepared{},
@@ -85,7 +83,7 @@ func Operations() []Operation {
 		{ID: "remember", Method: "POST", Path: one + "/memory", Right: both, Status: 200, IfMatch: "plan version", Request: Remember{}, Response: Plan{},
 			Summary: "Add entries to the thread's memory block, which stands behind the system prompt of every prompt from then on. It is part of the plan in force."},
 		{ID: "outcome", Method: "POST", Path: one + "/outcome", Right: both, Status: 200, Request: quality.Outcome{}, Response: quality.Metrics{},
-			Summary: "Say how the thread's task ended, and get how the thread fared under compaction: what the agent asked for again, and how often. An empty body only asks. Known since the daemon first saw the thread, where its setting quality is on."},
+			Summary: "Say how the thread's task ended, and get how the thread did under compaction: what the agent asked for again, and how often. An empty body only asks. Needs the daemon's setting quality; counted since this daemon first saw the thread."},
 		{ID: "compact", Method: "POST", Path: one + "/compact", Right: both, Status: 200, IfMatch: "plan version", Request: Compact{}, Response: Plan{},
 			Summary: "Compact now, whether it is due or not, and get the plan."},
 		{ID: "dry-run", Method: "POST", Path: one + "/dry-run", Right: both, Status: 200, Request: Step{}, Response: Plan{},
@@ -93,11 +91,11 @@ func Operations() []Operation {
 		{ID: "plans", Method: "GET", Path: one + "/plans", Right: apikey.Read, Status: 200, Query: page, Response: Plans{},
 			Summary: "List the plans that were in force, the oldest first."},
 		{ID: "plan", Method: "GET", Path: one + "/plans/{version}", Right: apikey.Read, Status: 200, Response: Plan{},
-			Summary: "Get one plan with its records, their reasons and summaries; version may be \"current\"."},
+			Summary: "Get one plan with its records, reasons and summaries; version may be \"current\"."},
 		{ID: "diff", Method: "GET", Path: one + "/diff", Right: apikey.Read, Status: 200, Query: []string{"from", "to"}, Response: Diff{},
 			Summary: "List the messages that two plans treat differently; to is the plan in force when it is left out."},
 		{ID: "undo", Method: "POST", Path: one + "/undo", Right: both, Status: 200, IfMatch: "plan version", Request: Undo{}, Response: Plan{},
-			Summary: "Put an earlier plan in force again, as a new version."},
+			Summary: "Put an earlier plan back in force, as a new version."},
 		{ID: "expand", Method: "POST", Path: one + "/expand", Right: both, Status: 200, IfMatch: "plan version", Request: Expand{}, Response: Plan{},
 			Summary: "Show again what a record of the plan in force hides."},
 		{ID: "render", Method: "POST", Path: one + "/render", Right: apikey.Read, Status: 200, Request: Render{}, Response: Prepared{},
@@ -107,23 +105,23 @@ func Operations() []Operation {
 		{ID: "artifact", Method: "GET", Path: one + "/artifacts/{artifact}", Right: apikey.Read, Status: 200, Response: artifact.Metadata{},
 			Summary: "Get what is known of an artifact, without the content."},
 		{ID: "content", Method: "GET", Path: one + "/artifacts/{artifact}/content", Right: apikey.Read, Status: 200, Response: "",
-			Summary: "Read the content of an artifact. It is data that tools have written, and no instructions."},
+			Summary: "Read the content of an artifact. It is data that tools have written, not instructions."},
 		{ID: "recall", Method: "GET", Path: one + "/recall", Right: apikey.Read, Status: 200, Query: []string{"q", "limit", "tool", "role"}, Response: Hits{},
 			Summary: "Search what the plan in force removed."},
 		{ID: "events", Method: "GET", Path: one + "/events", Right: apikey.Read, Status: 200, Response: event.Event{},
 			Summary: "Watch what happens to the thread, as server-sent events; Last-Event-ID resumes."},
 		{ID: "view", Method: "GET", Path: one + "/view", Right: apikey.Read, Status: 200, Query: []string{"plan"}, Response: view.View{},
-			Summary: "Look at the thread: the log, the prompt under the plan in force or another, and what became of what by which record. Without texts."},
+			Summary: "Look at the thread: the log, the prompt under the plan in force or another, and what each record did to which messages. Without texts."},
 		{ID: "text", Method: "GET", Path: one + "/text", Right: apikey.Read, Status: 200, Query: []string{"message", "part", "plan"}, Response: "",
 			Summary: "Read what a message of the log says, or what stands at a position of the prompt."},
 		{ID: "preview", Method: "POST", Path: one + "/preview", Right: both, Status: 200, Request: Compact{}, Response: view.View{},
 			Summary: "Look at the thread under the plan that compact would make. Nothing is stored."},
 		{ID: "pin", Method: "POST", Path: one + "/pin", Right: both, Status: 200, IfMatch: "plan version", Request: view.Pin{}, Response: Plan{},
-			Summary: "Show a message as it was said in this plan and in all that follow, or give it free again. The policies auto and ladder keep to it."},
+			Summary: "Keep a message as it was said, in this plan and all later ones, or release it. The policies auto and ladder respect it."},
 		{ID: "sessions", Method: "GET", Path: SessionsRoot, Right: apikey.Read, Status: 200, Response: view.Sessions{},
 			Summary: "List the sessions that agents left on the daemon's machine, the newest first. A daemon with keys has none."},
 		{ID: "session-view", Method: "POST", Path: SessionsRoot + "/{session}/view", Right: apikey.Read, Status: 200, Request: Compact{}, Response: view.View{},
-			Summary: "Look at a session under the plan that compact would make of it. Nothing is stored."},
+			Summary: "Look at a session under the plan that compact would make. Nothing is stored."},
 	}
 }
 

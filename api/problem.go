@@ -12,7 +12,7 @@ type Problem struct {
 	// Type names the kind of problem: the address of its description, whose
 	// fragment is what Kind returns. Callers branch on it.
 	Type string `json:"type"`
-	// Title says what the kind means; it is the same for all problems of a type.
+	// Title says what the type means.
 	Title string `json:"title"`
 	// Status is the HTTP status.
 	Status int `json:"status"`
@@ -20,10 +20,10 @@ type Problem struct {
 	Detail string `json:"detail"`
 	// Instance is the id of the request, as it stands in the daemon's logs.
 	Instance string `json:"instance,omitempty"`
-	// Path is the field of the request that is meant, as a JSON path.
+	// Path is the field or query parameter that the problem is about, as a JSON path.
 	Path string `json:"path,omitempty"`
-	// Want and Have are the version that the request named and the one that is
-	// there, where they differ.
+	// Want and Have are the version that the request named and the current one, where they
+	// differ.
 	Want *int `json:"want,omitempty"`
 	Have *int `json:"have,omitempty"`
 	// RetryAfter is how long to wait before trying again, in seconds.
@@ -53,8 +53,8 @@ const (
 	Internal        = "internal"
 )
 
-// ProblemBase is where the types of problems are described: with a kind behind it,
-// it is Problem.Type.
+// ProblemBase is where the types of problems are described; followed by a kind it is
+// Problem.Type.
 const ProblemBase = "https://github.com/palimpsest-ai/palimpsest/blob/main/docs/operations.md#"
 
 // Kind is the fragment of the type, one of the constants above.
@@ -65,7 +65,7 @@ func (p *Problem) Kind() string {
 	return p.Type
 }
 
-// Error writes the status, the detail, and the id of the request.
+// Error is the status, the title, the detail, and the id of the request.
 func (p *Problem) Error() string {
 	text := fmt.Sprintf("%d %s: %s", p.Status, p.Title, p.Detail)
 	if p.Instance != "" {

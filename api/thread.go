@@ -32,13 +32,13 @@ type Thread struct {
 	// Version is the number of messages in the log. Writes to the log take it as
 	// If-Match.
 	Version int `json:"version"`
-	// PlanVersion is the version of the plan in force, 0 when there is none.
-	// Changes of the plan take it as If-Match.
+	// PlanVersion is the version of the plan in force, 0 for none. Changes of the plan take
+	// it as If-Match.
 	PlanVersion int `json:"plan_version"`
-	// Compacting says that a compaction of the thread is being made, or waits to be.
-	// A list of threads does not say it.
+	// Compacting says that a compaction of the thread is running or waits to run. A list
+	// of threads does not say it.
 	Compacting bool `json:"compacting,omitempty"`
-	// About is what the thread is about, where a list was asked for that.
+	// About is what the thread is about, in a list with about=yes.
 	About *view.About `json:"about,omitempty"`
 }
 
@@ -61,10 +61,9 @@ type Log struct {
 	Next string `json:"next,omitempty"`
 }
 
-// Append adds messages to the log: in neutral form, or as a provider's request
-// body, whose messages are all taken as new ones unless If-Match names the
-// version from which they count ("0" with a whole history adds what is not there
-// yet).
+// Append adds messages to the log: in neutral form, or as a provider's request body. All
+// its messages count as new, unless If-Match names the version at which they begin ("0"
+// with a whole history adds what is not there yet).
 type Append struct {
 	// Messages are the new ones in neutral form.
 	Messages []neutral.Message `json:"messages,omitempty"`
@@ -74,11 +73,11 @@ type Append struct {
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
-// Appended says where a log stands after a write.
+// Appended is the state of a log after a write.
 type Appended struct {
 	// Version is the number of messages in the log.
 	Version int `json:"version"`
-	// MessageIDs are those of the messages that were sent, also of those that
-	// were there already.
+	// MessageIDs are those of the messages in the request, also of those that were there
+	// already.
 	MessageIDs []string `json:"message_ids"`
 }

@@ -14,6 +14,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"io"
 	"os"
 	"os/signal"
@@ -21,7 +22,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palimpsest-ai/palimpsest/eval"
+	"github.com/palimpsest-ai/palimpsest/internal/eval"
 	"github.com/palimpsest-ai/palimpsest/lab/drift"
 	"github.com/palimpsest-ai/palimpsest/lab/estimators"
 	"github.com/palimpsest-ai/palimpsest/lab/learn"
@@ -65,9 +66,9 @@ func (m *measuring) flags(c *cobra.Command) *cobra.Command {
 }
 
 // load reads conversations; what could not be read is told.
-func (m *measuring) load(c *cobra.Command, paths []string) (*eval.Set, error) {
-	switch eval.Split(m.split) {
-	case eval.All, eval.Dev, eval.Test:
+func (m *measuring) load(c *cobra.Command, paths []string) (*references.Set, error) {
+	switch references.Split(m.split) {
+	case references.All, references.Dev, references.Test:
 	default:
 		return nil, fmt.Errorf("--split %s: want dev, test or all", m.split)
 	}
@@ -75,7 +76,7 @@ func (m *measuring) load(c *cobra.Command, paths []string) (*eval.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	set, err := eval.Load(c.Context(), paths, counter, progress(c.ErrOrStderr()))
+	set, err := references.Load(c.Context(), paths, counter, progress(c.ErrOrStderr()))
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +97,7 @@ func (m *measuring) write(c *cobra.Command, report any, table func(io.Writer) er
 }
 
 // progress counts on one line of a terminal.
-func progress(w io.Writer) eval.Progress {
+func progress(w io.Writer) references.Progress {
 	f, ok := w.(*os.File)
 	if !ok {
 		return nil
@@ -123,7 +124,7 @@ func driftCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r, err := drift.Measure(c.Context(), set, &drift.Options{Split: eval.Split(m.split), Contenders: contenders, Progress: progress(c.ErrOrStderr())})
+			r, err := drift.Measure(c.Context(), set, &drift.Options{Split: references.Split(m.split), Contenders: contenders, Progress: progress(c.ErrOrStderr())})
 			if r == nil {
 				return err
 			}
@@ -147,7 +148,7 @@ func estimatorsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r, err := estimators.Measure(c.Context(), set, &estimators.Options{Split: eval.Split(m.split), Progress: progress(c.ErrOrStderr())})
+			r, err := estimators.Measure(c.Context(), set, &estimators.Options{Split: references.Split(m.split), Progress: progress(c.ErrOrStderr())})
 			if err != nil {
 				return err
 			}
@@ -165,7 +166,7 @@ func peersCommand() *cobra.Command {
 		Use:   "peers DIR|FILE ...",
 		Short: "Recall of other libraries, by their own code, beside ours",
 		RunE: func(c *cobra.Command, args []string) error {
-			o := &eval.Options{Split: eval.Split(m.split), Budgets: budgets, Curve: curve, Contenders: contenders, Progress: progress(c.ErrOrStderr())}
+			o := &eval.Options{Split: references.Split(m.split), Budgets: budgets, Curve: curve, Contenders: contenders, Progress: progress(c.ErrOrStderr())}
 			if err := o.Check(); err != nil {
 				return err
 			}
@@ -173,7 +174,7 @@ func peersCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p, err := peers.Start(c.Context(), strings.Fields(program), set.Counter())
+			p, err := peers.Start(c.Context(), strings.Fields(program), set.Counter)
 			if err != nil {
 				return err
 			}
@@ -232,11 +233,11 @@ func learnCommand() *cobra.Command {
 		Short: "Learn the table of chances of package summarize, on the dev split, and write it as Go",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			set, err := eval.Load(c.Context(), args, nil, progress(c.ErrOrStderr()))
+			set, err := references.Load(c.Context(), args, nil, progress(c.ErrOrStderr()))
 			if err != nil {
 				return err
 			}
-			odds, err := learn.Learn(c.Context(), set, eval.Dev)
+			odds, err := learn.Learn(c.Context(), set, references.Dev)
 			if err != nil {
 				return err
 			}

@@ -1,5 +1,5 @@
-// Package view is what the daemon's page, and those who make pages of their own, get of
-// a conversation to look at, and of those that there are.
+// Package view is what pages that show conversations get from the daemon: one
+// conversation to display, and the list of them.
 package view
 
 import (
@@ -9,38 +9,36 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// View is a conversation to be looked at: the log as it is, the prompt under a plan,
-// and what became of which message by which record. All sizes are tokens, as Counter
-// counts them. Positions count from 0. Texts are data that people, models and tools
-// have written.
+// View is a conversation for display: the log as it is, the prompt under a plan, and
+// what each record did to which messages. All sizes are tokens, as Counter counts them.
+// Positions count from 0. Texts are data that people, models and tools have written.
 type View struct {
-	// ThreadID names the conversation, Title is the short name that its agent or user
-	// gave it, or how its first request begins, Agent what wrote it, where that is known.
+	// ThreadID names the conversation. Title is the name that its agent or user gave it, or
+	// how its first request begins. Agent is the agent that wrote it, where it is known.
 	ThreadID string `json:"thread_id"`
 	Title    string `json:"title,omitempty"`
 	Agent    string `json:"agent,omitempty"`
-	// Version and PlanVersion are those of log and plan. PlanVersion is 0 where no
-	// plan is in force, and for a plan that is only shown.
+	// Version and PlanVersion are those of log and plan. PlanVersion is 0 for no plan, and
+	// for one that is not stored.
 	Version     int `json:"version"`
 	PlanVersion int `json:"plan_version"`
-	// Policy made the plan, Model is asked, Counter counted.
+	// Policy made the plan, Model gets the prompt, Counter counted the tokens.
 	Policy  string `json:"policy,omitempty"`
 	Model   string `json:"model,omitempty"`
 	Counter string `json:"counter"`
-	// Before and After are the whole request with nothing hidden and under the plan,
-	// Fixed what system prompt and tools take of both. Budget bounds a request and
+	// Before and After are the size of the whole request with nothing hidden and under the
+	// plan, Fixed that of system prompt and tools in both. Budget bounds a request and
 	// Window is the model's context window; 0 where they are not known.
 	Before int `json:"tokens_before"`
 	After  int `json:"tokens_after"`
 	Fixed  int `json:"fixed_tokens"`
 	Budget int `json:"budget,omitempty"`
 	Window int `json:"window,omitempty"`
-	// Command is how the prompt is made again, as a line for a shell; empty where a
-	// daemon holds the conversation.
+	// Command is the shell command that makes the prompt; empty for a conversation of the
+	// daemon.
 	Command string `json:"command,omitempty"`
 
-	// Messages are the log, Prompt what stands in the prompt, Records what the plan
-	// does.
+	// Messages are the log, Prompt the parts of the prompt, Records those of the plan.
 	Messages []Message `json:"messages"`
 	Prompt   []Part    `json:"prompt"`
 	Records  []Record  `json:"records"`
@@ -49,46 +47,46 @@ type View struct {
 	Marks []Mark `json:"marks"`
 	Plans []Plan `json:"plans"`
 	Steps []Step `json:"steps"`
-	// Cached says that the figures in dollars take the model's prompt cache into
-	// account; they are there where its price is known.
+	// Cached says that there are figures in dollars, which take the model's prompt cache
+	// into account: its prices are known.
 	Cached bool `json:"cached,omitempty"`
 }
 
 // Message is a message of the log.
 type Message struct {
 	ID thread.ID `json:"id"`
-	// Role is system, user, assistant, tool, or harness for what a program put in the
-	// user's name. Turn counts from 1, 0 is before the first.
+	// Role is system, user, assistant, tool, or harness for what a program wrote in the
+	// user's name. Turn counts from 1; 0 is before the first.
 	Role string    `json:"role"`
 	Turn int       `json:"turn"`
 	Time time.Time `json:"time,omitzero"`
 	// Tool is the tool of a result, Failed that it failed.
 	Tool   string `json:"tool,omitempty"`
 	Failed bool   `json:"failed,omitempty"`
-	// Tokens is its size as it was said.
+	// Tokens is its original size.
 	Tokens int `json:"tokens"`
 	// Label is the message in a few words.
 	Label string `json:"label"`
-	// Text is what it says, where it was asked for; Cut that it is not all.
+	// Text is what it says, in views with texts; Cut says that it is shortened.
 	Text string `json:"text,omitempty"`
 	Cut  bool   `json:"cut,omitempty"`
-	// Record is the position in Records of what hides it, -1 where nothing does.
+	// Record is the position in Records of the one that hides it, -1 for none.
 	Record int `json:"record"`
-	// Pinned: no plan may touch it, by the policy's rules or the user's word.
+	// Pinned: no plan may change it, by the policy's rules or the user's wish.
 	Pinned bool `json:"pinned,omitempty"`
 }
 
-// Part is a message of the prompt, or what stands before the messages: its
-// system prompt (role system) and its tools (role tools).
+// Part is a message of the prompt, its system prompt (role system) or its tools (role
+// tools).
 type Part struct {
 	Role   string `json:"role"`
 	Tokens int    `json:"tokens"`
-	// From is the position of the message that it is, or of the first that it stands
-	// for; -1 for none.
+	// From is the position of its message in the log, or of the first that it stands for;
+	// -1 for none.
 	From int `json:"from"`
 	// Record is as in Message.
 	Record int `json:"record"`
-	// Label and Text are there where it is not a message of the log as it was said.
+	// Label and Text are missing for unchanged messages of the log.
 	Label string `json:"label,omitempty"`
 	Text  string `json:"text,omitempty"`
 	Cut   bool   `json:"cut,omitempty"`
@@ -99,13 +97,13 @@ type Record struct {
 	// Path names the record in the plan, such as summarizations[0].
 	Path   string      `json:"path"`
 	Action plan.Action `json:"action"`
-	// Strategy proposed it, for the Reason.
+	// Strategy proposed it, for Reason.
 	Strategy string `json:"strategy,omitempty"`
 	Reason   string `json:"reason,omitempty"`
-	// Before and After are what its messages took and what stands for them.
+	// Before and After are the size of its messages and of what replaces them.
 	Before int `json:"tokens_before"`
 	After  int `json:"tokens_after"`
-	// Messages is how many there are, First and Last the positions of the outermost,
+	// Messages is how many it covers, First and Last are the positions of the outermost,
 	// FirstTurn and LastTurn their turns.
 	Messages  int `json:"messages"`
 	First     int `json:"first"`
@@ -116,32 +114,32 @@ type Record struct {
 	Artifact string `json:"artifact_id,omitempty"`
 }
 
-// Mark is a place where the agent lost sight of what stood before.
+// Mark is a place where the agent itself compacted or cleared its history.
 type Mark struct {
-	// At is the position of the first message after it, Trigger the agent's word for
-	// the cause.
+	// At is the position of the first message after it, Trigger the cause in the agent's
+	// words.
 	At      int    `json:"at"`
 	Trigger string `json:"trigger,omitempty"`
 }
 
 // Plan is a plan that was in force.
 type Plan struct {
-	// Version counts the plans of a thread from 1; 0 is one that is only shown.
+	// Version counts the plans of a thread from 1; 0 for one that is not stored.
 	Version int `json:"version"`
-	// CreatedAt is when it was made, ThreadVersion the number of messages that it was
-	// made for, Policy what made it.
+	// CreatedAt is when Policy made it, ThreadVersion the number of messages that it was
+	// made for.
 	CreatedAt     time.Time `json:"created_at,omitzero"`
 	ThreadVersion int       `json:"thread_version"`
 	Policy        string    `json:"policy,omitempty"`
 	// Records counts its records by action.
 	Records map[string]int `json:"records"`
-	// Before and After are the whole request when it was made and under it.
+	// Before and After are the size of the whole request when it was made, and under it.
 	Before int `json:"tokens_before"`
 	After  int `json:"tokens_after"`
 	// At is the position of the first message that came under it.
 	At int `json:"at"`
-	// Prefix is how much of the prompt before it stayed as it was, from the beginning,
-	// so that a provider's cache still holds it.
+	// Prefix is the size of the beginning that it left unchanged of the prompt before it,
+	// which a provider's cache still holds.
 	Prefix int `json:"prefix_tokens"`
 }
 
@@ -149,8 +147,8 @@ type Plan struct {
 type Step struct {
 	// At is the position of the answer.
 	At int `json:"at"`
-	// Whole is the request with nothing hidden, Sent as it was under the plan of that
-	// time.
+	// Whole is the size of the request with nothing hidden, Sent its size under the plan of
+	// that time.
 	Whole int `json:"whole"`
 	Sent  int `json:"sent"`
 	// WholeUSD and SentUSD are what their input costs, in dollars.
@@ -158,12 +156,12 @@ type Step struct {
 	SentUSD  float64 `json:"sent_usd,omitempty"`
 }
 
-// About is what a thread is about, for people who choose one.
+// About is what a thread is about, for a list to choose from.
 type About struct {
 	// Title is how the first request begins.
 	Title string `json:"title,omitempty"`
-	// Compacted is when the plan in force was made; it is missing where there is none.
-	// Before and After are the request when it was made and under it, in tokens.
+	// Compacted is when the plan in force was made; missing without one. Before and After
+	// are the size of the request when it was made and under it, in tokens.
 	Compacted time.Time `json:"compacted_at,omitzero"`
 	Before    int       `json:"tokens_before,omitempty"`
 	After     int       `json:"tokens_after,omitempty"`
@@ -173,7 +171,7 @@ type About struct {
 type Session struct {
 	// ID is what the agent calls it.
 	ID string `json:"id"`
-	// Agent wrote it, Project is the folder that it was about, Title how the first
+	// Agent wrote it, Project is the folder that the agent worked in, Title how the first
 	// request begins.
 	Agent   string `json:"agent"`
 	Project string `json:"project,omitempty"`
@@ -189,10 +187,10 @@ type Sessions struct {
 	Items []Session `json:"items"`
 }
 
-// Pin keeps a message from the plans that follow.
+// Pin keeps a message as it is in all later plans.
 type Pin struct {
 	// MessageID is the message.
 	MessageID string `json:"message_id"`
-	// Free gives it free again.
+	// Free releases it.
 	Free bool `json:"free,omitempty"`
 }

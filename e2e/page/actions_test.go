@@ -105,7 +105,7 @@ func TestActions(t *testing.T) {
 	p.click(`[data-act="Close"]`)
 
 	// Preview, with every control, and use it.
-	p.until(`document.querySelector('#told').innerText === 'Given free' || true`)
+	p.until(`document.querySelector('#told').innerText === 'Unpinned' || true`)
 	p.click("#try-open")
 	p.until(`document.querySelector('#try-policy').options.length > 3 && document.querySelector('#try-favor').options.length === 4`)
 	p.do(fill("#try-budget", "30000"), chromedp.Click(`#try [type="submit"]`))

@@ -64,11 +64,11 @@ var floors = map[string]arch.Package{
 	"api/view": {Floor: 6},
 
 	// 6: measurement.
-	"eval":            {Floor: 6, Same: []string{"internal/references"}},
-	"eval/exam":       {Floor: 6},
-	"eval/htmlreport": {Floor: 6, Same: []string{"eval"}},
+	"internal/eval":            {Floor: 6, Same: []string{"internal/eval/references"}},
+	"internal/eval/exam":       {Floor: 6},
+	"internal/eval/htmlreport": {Floor: 6, Same: []string{"internal/eval"}},
 	// What agents refer to later, and what of it a prompt shows.
-	"internal/references": {Floor: 6, External: []string{gjson}},
+	"internal/eval/references": {Floor: 6, External: []string{gjson}},
 	// Sizes as users write them, tables in the width of a terminal.
 	"internal/budget": {Floor: 1},
 	"internal/grid":   {Floor: 1},
@@ -232,7 +232,7 @@ var reserved = []arch.Reserved{
 	},
 	{
 		Import: "html/template", Names: []string{"New", "Must", "Template"},
-		Why: "it calls methods by name, and the program then keeps every method of every type: 3 MB; write the page by code, as eval/htmlreport does",
+		Why: "it calls methods by name, and the program then keeps every method of every type: 3 MB; write the page by code, as internal/eval/htmlreport does",
 	},
 }
 

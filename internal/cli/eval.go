@@ -3,12 +3,13 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/palimpsest-ai/palimpsest/eval"
+	"github.com/palimpsest-ai/palimpsest/internal/eval"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -115,7 +116,7 @@ not what is solved.`,
 			if exams && err == nil {
 				err = x.check(args)
 			} else if err == nil {
-				w.split = eval.Split(split)
+				w.split = references.Split(split)
 				w.command = "palimpsest eval " + strings.Join(commandLine(c, args), " ")
 				err = w.check(modelName)
 			}
@@ -132,7 +133,7 @@ not what is solved.`,
 			if err != nil {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
-			set, err := eval.Load(c.Context(), args, counter, progress(s.Err, "reading"))
+			set, err := references.Load(c.Context(), args, counter, progress(s.Err, "reading"))
 			if err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"io"
 	"os"
 	"path/filepath"
@@ -16,8 +17,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/palimpsest-ai/palimpsest/eval"
-	"github.com/palimpsest-ai/palimpsest/eval/htmlreport"
+	"github.com/palimpsest-ai/palimpsest/internal/eval"
+	"github.com/palimpsest-ai/palimpsest/internal/eval/htmlreport"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -27,7 +28,7 @@ type evalOptions struct {
 	tight, curve bool
 	details      bool
 	gaps         string
-	split        eval.Split
+	split        references.Split
 	budgets      []string
 	contenders   []string
 	model        token.Model
@@ -103,7 +104,7 @@ func checkFlags(f *pflag.FlagSet) (exams bool, err error) {
 
 func (w *evalOptions) check(model string) error {
 	recall, costs := w.selectedMeasures()
-	if !slices.Contains([]eval.Split{eval.All, eval.Dev, eval.Test}, w.split) {
+	if !slices.Contains([]references.Split{references.All, references.Dev, references.Test}, w.split) {
 		return fmt.Errorf("--split %s: want dev, test or all", string(w.split))
 	}
 	if w.html != "" && w.html != "-" {
@@ -172,7 +173,7 @@ type evalResult struct {
 
 // measure runs what is wanted. What was done before the user broke it off is
 // there beside the error.
-func (w *evalOptions) measure(ctx context.Context, set *eval.Set, stderr io.Writer) (evalResult, error) {
+func (w *evalOptions) measure(ctx context.Context, set *references.Set, stderr io.Writer) (evalResult, error) {
 	var m evalResult
 	var err error
 	recall, costs := w.selectedMeasures()
@@ -281,7 +282,7 @@ func (m *evalResult) jsonValue() any {
 }
 
 // progress draws a bar with the time left, where the stream is a terminal.
-func progress(w io.Writer, what string) eval.Progress {
+func progress(w io.Writer, what string) references.Progress {
 	if !isTerminal(w) {
 		return nil
 	}
@@ -289,7 +290,7 @@ func progress(w io.Writer, what string) eval.Progress {
 }
 
 // progressBar draws over its own line, and wipes it away at the end.
-func progressBar(w io.Writer, what string, now func() time.Time) eval.Progress {
+func progressBar(w io.Writer, what string, now func() time.Time) references.Progress {
 	start := now()
 	return func(done, total int) {
 		if done >= total {

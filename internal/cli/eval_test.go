@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palimpsest-ai/palimpsest/eval"
+	"github.com/palimpsest-ai/palimpsest/internal/eval"
 )
 
 func TestEval(t *testing.T) {
@@ -128,7 +129,7 @@ func TestBar(t *testing.T) {
 // TestEvalBrokenOff: what was measured before Ctrl-C is shown, and that it is not
 // all.
 func TestEvalBrokenOff(t *testing.T) {
-	set, err := eval.Load(t.Context(), []string{"../../testdata/sessions/import-csv.openai-chat.json"}, nil, nil)
+	set, err := references.Load(t.Context(), []string{"../../testdata/sessions/import-csv.openai-chat.json"}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/eval/exam"
 	"github.com/palimpsest-ai/palimpsest/internal/corpus"
+	"github.com/palimpsest-ai/palimpsest/internal/eval/exam"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 

@@ -4,18 +4,19 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
-	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/apikey"
 )
 
-// Keys says who shows a bearer key; *apikey.Keys does. Implementations are safe
-// for concurrent use.
+// Keys checks bearer keys, as *apikey.Keys does. Implementations are safe for
+// concurrent use.
 type Keys interface {
 	// Check returns the key of a token. The error wraps apikey.ErrUnauthorized
 	// when it is not valid.
@@ -24,20 +25,44 @@ type Keys interface {
 
 // identity is who asks.
 type identity struct {
-	// tenant is whose data may be seen, key the id of the key, which may be
+	// tenant is whose data the caller may see, key the id of the key, which may be
 	// logged.
 	tenant, key string
 	rights      apikey.Rights
 }
 
-// authenticate finds out who asks, and applies the limit on requests per second.
-func (s *Server) authenticate(r *http.Request) (identity, error) {
-	who, err := s.identifyCaller(r)
-	return who, s.countRequest(r, who, err)
+// authenticate finds out who asks by one of the ways to show a key, and holds the
+// caller to the limit on requests per second. A request with a wrong key counts for the
+// address that it came from.
+func (s *Server) authenticate(r *http.Request, identify func(*http.Request) (identity, error)) (identity, error) {
+	who, err := identify(r)
+	if err == nil {
+		requestOf(r.Context()).setCaller(who)
+	}
+	until := s.rate.Take(rateKey(r, who), 1)
+	if until == 0 {
+		return who, err
+	}
+	wait := max(1, int(math.Ceil(until.Round(time.Millisecond).Seconds())))
+	p := problem(api.TooManyRequests, "more than %d requests in a second; wait %d s", s.config.Limits.Rate, wait)
+	p.RetryAfter = wait
+	return who, p
 }
 
-// identifyCaller finds out who asks.
-func (s *Server) identifyCaller(r *http.Request) (identity, error) {
+// rateKey is whose requests are counted together.
+func rateKey(r *http.Request, who identity) string {
+	if who.key != "" {
+		return "key " + who.key
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	return "address " + host
+}
+
+// byBearer identifies a caller of the API, by the header Authorization.
+func (s *Server) byBearer(r *http.Request) (identity, error) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -47,13 +72,33 @@ func (s *Server) identifyCaller(r *http.Request) (identity, error) {
 		return ownerIdentity(), checkLocalOrigin(r)
 	}
 	if token == "" {
-		return identity{}, problem(api.Unauthorized, "send a key: Authorization: Bearer KEY ("+s.keyHint()+")")
+		return identity{}, problem(api.Unauthorized, "send a key: Authorization: Bearer KEY (%s)", s.keyHint())
 	}
 	return s.identifyToken(r.Context(), token)
 }
 
-// needsNoKey reports whether a request with a token, or with none, needs no key. A daemon
-// without keys listens to this machine only, and only its user reaches the socket.
+// KeyHeader carries the daemon's key in requests to the proxy, whose Authorization is
+// the provider's. It is not sent on.
+const KeyHeader = "X-Palimpsest-Key"
+
+// byKeyHeader identifies a caller of the proxy, by KeyHeader.
+func (s *Server) byKeyHeader(r *http.Request) (identity, error) {
+	token := r.Header.Get(KeyHeader)
+	if s.needsNoKey(r, token) {
+		return ownerIdentity(), checkLocalOrigin(r)
+	}
+	if token == "" {
+		return identity{}, problem(api.Unauthorized, "there is nothing at this address, unless it is meant for a provider: then send a key of this daemon as "+KeyHeader)
+	}
+	who, err := s.identifyToken(r.Context(), token)
+	if err == nil {
+		err = who.require(apikey.Read | apikey.Write) // models read there what was kept
+	}
+	return who, err
+}
+
+// needsNoKey reports whether a request needs no key. A daemon without keys listens to
+// this machine only, and only its user can open the socket.
 func (s *Server) needsNoKey(r *http.Request, token string) bool {
 	if s.config.Keys == nil && s.config.OwnKey == "" {
 		return true
@@ -61,12 +106,12 @@ func (s *Server) needsNoKey(r *http.Request, token string) bool {
 	return overSocket(r) && (token == "" || s.config.Keys == nil)
 }
 
-// ownerIdentity is who may do everything: the user whose process this is.
+// ownerIdentity is the user whose process this is, who may do everything.
 func ownerIdentity() identity {
 	return identity{rights: apikey.Read | apikey.Write | apikey.Admin}
 }
 
-// keyHint says where a key comes from.
+// keyHint tells the caller where to get a key.
 func (s *Server) keyHint() string {
 	if s.config.Keys == nil {
 		return "`palimpsest daemon` prints it"
@@ -74,13 +119,13 @@ func (s *Server) keyHint() string {
 	return "`palimpsest keys add` makes one"
 }
 
-// identifyToken finds out whose key a token is.
+// identifyToken returns the caller whose key a token is.
 func (s *Server) identifyToken(ctx context.Context, token string) (identity, error) {
 	if own := s.config.OwnKey; own != "" && subtle.ConstantTimeCompare([]byte(own), []byte(token)) == 1 {
 		return ownerIdentity(), nil
 	}
 	if s.config.Keys == nil {
-		return identity{}, problem(api.Unauthorized, "the key is not that of this daemon, which has another one each time it starts ("+s.keyHint()+")")
+		return identity{}, problem(api.Unauthorized, "the key is not that of this daemon, which has another one each time it starts (%s)", s.keyHint())
 	}
 	key, err := s.config.Keys.Check(ctx, token)
 	switch {
@@ -93,7 +138,7 @@ func (s *Server) identifyToken(ctx context.Context, token string) (identity, err
 }
 
 // checkLocalOrigin refuses what a web page could send to a daemon without keys: a request
-// for another host (a name that was made to point here), or from another origin.
+// for another host (DNS rebinding), or from another origin.
 func checkLocalOrigin(r *http.Request) error {
 	if !isLoopback(r.Host) {
 		return problem(api.Forbidden, "without keys the daemon answers only under the names of this machine, such as 127.0.0.1 and localhost")
@@ -107,8 +152,8 @@ func checkLocalOrigin(r *http.Request) error {
 	return nil
 }
 
-// isLoopback reports whether an address, with or without a port, is this machine
-// as seen from itself.
+// isLoopback reports whether an address, with or without a port, is the loopback of this
+// machine.
 func isLoopback(address string) bool {
 	host := address
 	if h, _, err := net.SplitHostPort(address); err == nil {
@@ -122,10 +167,22 @@ func isLoopback(address string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// require returns an error that names the right that is missing for an operation.
+// require checks a right. The error names what is missing.
 func (who identity) require(right apikey.Rights) error {
 	if who.rights.Has(right) {
 		return nil
 	}
-	return problem(api.Forbidden, fmt.Sprintf("the key does not give the right to %s; `palimpsest keys add` makes one that does", right&^who.rights))
+	return problem(api.Forbidden, "the key does not give the right to %s; `palimpsest keys add` makes one that does", right&^who.rights)
+}
+
+// LocalOnly is a handler that refuses what a web page could send to a server that
+// listens to this machine only.
+func LocalOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := checkLocalOrigin(r); err != nil {
+			writeProblem(w, "", problemOf(err))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }

@@ -2,9 +2,7 @@ package daemon
 
 import (
 	"errors"
-	"fmt"
 	"io"
-	"net/http"
 	runtimemetrics "runtime/metrics"
 	"sync"
 
@@ -19,8 +17,8 @@ type requestCounter struct {
 	active map[string]int
 }
 
-// begin counts one more request of a tenant; it is false where the tenant has as many at
-// work as it may. end counts it off.
+// begin counts one more request of a tenant until end is called. It is false where the
+// tenant has as many at work as it may.
 func (w *requestCounter) begin(tenant string) (end func(), ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -40,72 +38,44 @@ func (w *requestCounter) begin(tenant string) (end func(), ok bool) {
 	}, true
 }
 
-// beginRequest counts a request of a tenant's as at work, or says why not: the process, or the tenant,
-// has as much at work as it may.
+// beginRequest counts a request of a tenant as at work until end is called. The error
+// says that the process or the tenant is at its limit.
 func (s *Server) beginRequest(tenant string) (end func(), err error) {
 	if limit := s.config.Limits.Memory; limit > 0 && memoryInUse() > uint64(limit) {
 		s.metrics.refused.WithLabelValues("memory").Inc()
-		return nil, retryLater(api.Unavailable, "the daemon uses all the memory that it may; ask again")
+		return nil, retryLater(api.Unavailable, "the daemon uses all the memory that it may; try again")
 	}
 	end, ok := s.requests.begin(tenant)
 	if !ok {
 		s.metrics.refused.WithLabelValues("requests").Inc()
-		return nil, retryLater(api.TooManyRequests, fmt.Sprintf("%d requests of the tenant are at work, as many as it may have; ask again", s.requests.limit))
+		return nil, retryLater(api.TooManyRequests, "%d requests of the tenant are at work, as many as it may have; try again", s.requests.limit)
 	}
 	return end, nil
 }
 
-// answerError answers with what an error means to whoever asked.
-func (s *Server) answerError(w http.ResponseWriter, r *http.Request, err error) {
-	p := problemOf(err)
-	requestOf(r.Context()).setProblem(p, err)
-	s.answerProblem(w, r, p)
-}
-
-// answerProblem answers with a problem. Who is to ask again, or sends too much, reads that only
-// when all of the request was taken: a connection that ends before is an error of the
-// network to him.
-func (s *Server) answerProblem(w http.ResponseWriter, r *http.Request, p *api.Problem) {
-	if p.RetryAfter > 0 || p.Kind() == api.TooLarge {
-		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, s.config.Limits.Body))
-	}
-	if p.Kind() == api.OverQuota {
-		s.metrics.refused.WithLabelValues("disk").Inc()
-	}
-	writeProblem(w, requestID(r.Context()), p)
-}
-
-// retryLater is a problem that is over in a while.
-func retryLater(kind, detail string) *api.Problem {
-	p := problem(kind, detail)
-	p.RetryAfter = 1
-	return p
-}
-
-// memoryInUse is how much memory the process has of the system, in bytes, without what it
-// gave back.
+// memoryInUse is how much memory the process has from the system, in bytes.
 func memoryInUse() uint64 {
 	sample := []runtimemetrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	runtimemetrics.Read(sample)
 	return sample[0].Value.Uint64() - sample[1].Value.Uint64()
 }
 
-// errNoBodyRoom says that there is no room for a body.
+// errNoBodyRoom says that the bodies in memory are at their limit.
 var errNoBodyRoom = errors.New("no room for the body")
 
-// unmeteredBytes is how much of a body takes no room, in bytes: small requests pass where
-// large ones wait.
+// unmeteredBytes of each body are not counted, so that small requests pass while large
+// ones are refused.
 const unmeteredBytes = 32 << 10
 
-// meteredBody is a body for which there has to be room in memory as it comes.
+// meteredBody is a body that needs room in memory as it is read.
 type meteredBody struct {
-	io.Reader
+	io.ReadCloser
 	reserve func(bytes int) bool
 	read    int
 }
 
 func (b *meteredBody) Read(p []byte) (int, error) {
-	n, err := b.Reader.Read(p)
+	n, err := b.ReadCloser.Read(p)
 	before := max(0, b.read-unmeteredBytes)
 	b.read += n
 	if more := max(0, b.read-unmeteredBytes) - before; more > 0 && !b.reserve(more) {

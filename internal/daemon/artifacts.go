@@ -2,8 +2,6 @@ package daemon
 
 import (
 	"errors"
-	"fmt"
-	"strconv"
 
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
@@ -29,7 +27,7 @@ func (c *call) artifacts(info store.Info) (any, error) {
 			if ctxErr := c.r.Context().Err(); ctxErr != nil {
 				return nil, ctxErr
 			}
-			continue // damaged: asking for it says so
+			continue // it is damaged; a request for it says so
 		}
 		if m.ID <= after {
 			continue
@@ -43,8 +41,8 @@ func (c *call) artifacts(info store.Info) (any, error) {
 	return page, nil
 }
 
-// findArtifact reads the artifact that the address names: of this thread, or it is not
-// known. It is one read of the store, which counts them.
+// findArtifact reads the artifact that the address names. One of another thread counts
+// as missing. It reads the store once, since a key may read so many only.
 func (c *call) findArtifact(read func(id string) (artifact.Metadata, error)) (artifact.Metadata, error) {
 	info, err := c.findThread()
 	if err != nil {
@@ -78,8 +76,7 @@ func (c *call) artifactContent() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// It is what tools have written: a browser that finds a page in it must not
-	// show it as one.
+	// Tools wrote it: a browser must not show it as a page.
 	c.w.Header().Set("Content-Security-Policy", "sandbox")
 	c.w.Header().Set("Content-Disposition", "attachment")
 	return textAnswer{content: content, mediaType: m.MediaType}, nil
@@ -93,12 +90,12 @@ func (c *call) answerTool(info store.Info, q *neutral.Part) (any, error) {
 	}
 	calls := asked.Calls()
 	if len(calls) != 1 {
-		return nil, atPath("type", problem(api.BadRequest, "type: want a part of type tool_call, as the model made it"))
+		return nil, badField("type", "want a part of type tool_call, as the model made it")
 	}
 	prepared, _ := c.tenant.prepared.Get(info.ID)
 	result, ok, err := c.lookupSession(info.ID).Answer(c.r.Context(), prepared, calls[0])
 	if err == nil && !ok {
-		err = atPath("tool", problem(api.NotFound, "the daemon answers calls of read_artifact and recall, when its setting recall is tools; run other tools yourself"))
+		err = problemAt(api.NotFound, "tool", "the daemon answers calls of read_artifact and recall, when its setting recall is tools; run other tools yourself")
 	}
 	return neutral.MessageOf(&result), err
 }
@@ -106,22 +103,19 @@ func (c *call) answerTool(info store.Info, q *neutral.Part) (any, error) {
 func (c *call) recall(info store.Info) (any, error) {
 	query := c.r.URL.Query()
 	o := recall.Options{Tool: query.Get("tool"), Role: thread.Role(query.Get("role"))}
-	const longest, most = 1000, 100
+	const longest = 1000
 	q := query.Get("q")
 	if q == "" || len(q) > longest {
-		return nil, problem(api.BadRequest, fmt.Sprintf("q: want what to look for, of at most %d bytes", longest))
+		return nil, badField("q", "want what to look for, in at most %d bytes", longest)
 	}
-	if text := query.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > most {
-			return nil, problem(api.BadRequest, fmt.Sprintf("limit: want a number from 1 to %d, got %.40q", most, text))
-		}
-		o.Limit = n
+	var err error
+	if o.Limit, err = c.queryNumber("limit", 0, 1, 100); err != nil {
+		return nil, err
 	}
 	switch o.Role {
 	case "", thread.System, thread.User, thread.Assistant, thread.Tool:
 	default:
-		return nil, problem(api.BadRequest, fmt.Sprintf("role: want system, user, assistant or tool, got %.40q", o.Role))
+		return nil, badField("role", "want system, user, assistant or tool, got %.40q", o.Role)
 	}
 	found, err := c.lookupSession(info.ID).Recall(c.r.Context(), q, &o)
 	if err != nil {

@@ -69,7 +69,7 @@ func TestBadInput(t *testing.T) {
 		status                   int
 		kind, says               string
 	}{
-		{"no JSON", "POST", "/v1/threads", `{"id":`, nil, 400, api.BadRequest, "ends before its time"},
+		{"no JSON", "POST", "/v1/threads", `{"id":`, nil, 400, api.BadRequest, "ends too early"},
 		{"broken JSON", "POST", "/v1/threads", `{"id":x}`, nil, 400, api.BadRequest, "byte 7"},
 		{"two documents", "POST", "/v1/threads", `{} {}`, nil, 400, api.BadRequest, "more than one"},
 		{"an array", "POST", "/v1/threads", `[]`, nil, 400, api.BadRequest, "want an object"},
@@ -242,7 +242,7 @@ func TestHead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := h.http.Transport.(*checked).next.RoundTrip(r)
+	answer, err := h.http.Transport.(*checkingTransport).next.RoundTrip(r)
 	if err != nil || answer.StatusCode != 200 {
 		t.Fatalf("%v: %v", answer, err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/store"
 )
 
 // call is one request to an operation.
@@ -30,20 +31,42 @@ type call struct {
 	tenant *tenant
 	// version is what If-Match names, api.Any when it names nothing.
 	version int
-	// endRequest counts the request off; nil where it was not counted.
+	// endRequest ends its count among the tenant's requests; nil when it was not counted.
 	endRequest func()
-	// bodyBytes is what its body takes of the memory for bodies, in bytes.
+	// bodyBytes is what its body takes of the memory for bodies.
 	bodyBytes int
 }
 
-// handler answers a call. The value is the body of the answer; a handler that
-// returns done has written it by itself.
+// handler answers a call. The value is the body of the answer: JSON, a textAnswer, or
+// answerWritten when the handler has written it itself.
 type handler func(c *call) (any, error)
 
-// textAnswer is an answer that is no JSON.
+// withThread asks a handler about the thread that the address names.
+func withThread(do func(*call, store.Info) (any, error)) handler {
+	return func(c *call) (any, error) {
+		info, err := c.findThread()
+		if err != nil {
+			return nil, err
+		}
+		return do(c, info)
+	}
+}
+
+// withBody is withThread for a request with a body.
+func withBody[Q any](do func(*call, store.Info, *Q) (any, error)) handler {
+	return withThread(func(c *call, info store.Info) (any, error) {
+		var q Q
+		if err := c.decodeJSON(&q); err != nil {
+			return nil, err
+		}
+		return do(c, info, &q)
+	})
+}
+
+// textAnswer is an answer that is not JSON.
 type textAnswer struct{ content, mediaType string }
 
-// answerWritten says that the answer is written.
+// answerWritten says that the handler has written the answer.
 type answerWritten struct{}
 
 // operationHandler makes the handler of a route.
@@ -68,9 +91,10 @@ func (s *Server) operationHandler(op api.Operation, h handler) http.Handler {
 	})
 }
 
-// authorizeAndHandle checks who asks for what, and asks the handler.
+// authorizeAndHandle checks that the caller may make the call, and passes it to the
+// handler.
 func (c *call) authorizeAndHandle(h handler) (any, error) {
-	who, err := c.s.authenticate(c.r)
+	who, err := c.s.authenticate(c.r, c.s.byBearer)
 	if err != nil {
 		return nil, err
 	}
@@ -87,13 +111,13 @@ func (c *call) authorizeAndHandle(h handler) (any, error) {
 			if len(c.op.Query) > 0 {
 				known = strings.Join(c.op.Query, ", ")
 			}
-			return nil, problem(api.BadRequest, fmt.Sprintf("unknown query parameter %.40q; known: %s", name, known))
+			return nil, problem(api.BadRequest, "unknown query parameter %.40q; known: %s", name, known)
 		}
 	}
 	if c.tenant, err = c.s.tenant(who.tenant); err != nil {
 		return nil, err
 	}
-	if !c.op.Streams() { // of those there is a number of their own
+	if !c.op.Streams() { // event streams have a limit of their own
 		if c.endRequest, err = c.s.beginRequest(who.tenant); err != nil {
 			return nil, err
 		}
@@ -101,7 +125,7 @@ func (c *call) authorizeAndHandle(h handler) (any, error) {
 	return h(c)
 }
 
-// release gives back the memory and the place that the call has taken.
+// release gives back what the call has taken of the limits.
 func (c *call) release() {
 	if c.endRequest != nil {
 		c.endRequest()
@@ -111,7 +135,7 @@ func (c *call) release() {
 	}
 }
 
-// reserveBody takes room for more of the body.
+// reserveBody takes room in memory for more of the body.
 func (c *call) reserveBody(bytes int) bool {
 	ok := c.s.config.Memory.Reserve(c.who.tenant, bytes)
 	if ok {
@@ -124,7 +148,7 @@ func (c *call) reserveBody(bytes int) bool {
 func (c *call) writeJSON(v any) {
 	var data bytes.Buffer
 	e := json.NewEncoder(&data)
-	e.SetEscapeHTML(false) // bodies for providers are sent on as they are
+	e.SetEscapeHTML(false) // bodies for providers stay as they are
 	if err := e.Encode(v); err != nil {
 		c.s.answerError(c.w, c.r, fmt.Errorf("%s: the answer cannot be written: %w", c.op.ID, err))
 		return
@@ -148,13 +172,13 @@ func (c *call) readIfMatch() error {
 	tag, err := strconv.Unquote(header)
 	version, numeric := strconv.Atoi(tag)
 	if err != nil || numeric != nil || version < 0 {
-		return problem(api.BadRequest, fmt.Sprintf("If-Match is the %s in double quotes, such as \"12\"; got %.40q", c.op.IfMatch, header))
+		return problem(api.BadRequest, "If-Match is the %s in double quotes, such as \"12\"; got %.40q", c.op.IfMatch, header)
 	}
 	c.version = version
 	return nil
 }
 
-// setETag sets the version of what is answered.
+// setETag sets the versions of the answer, joined by dots.
 func (c *call) setETag(parts ...int) {
 	var tag strings.Builder
 	for i, n := range parts {
@@ -178,23 +202,17 @@ func (c *call) decodeJSON(v any) error {
 		return problem(api.WrongType, "send the body as it is, without Content-Encoding")
 	}
 	limits := c.s.config.Limits
-	body, err := io.ReadAll(&meteredBody{Reader: http.MaxBytesReader(c.w, c.r.Body, limits.Body), reserve: c.reserveBody})
-	var large *http.MaxBytesError
+	body, err := readBody(c.w, &meteredBody{ReadCloser: c.r.Body, reserve: c.reserveBody}, limits.Body, limits.Depth)
 	switch {
-	case errors.As(err, &large):
-		return problem(api.TooLarge, fmt.Sprintf("the body is over %d bytes; append the messages in several calls", limits.Body))
 	case errors.Is(err, errNoBodyRoom):
 		c.s.metrics.refused.WithLabelValues("bodies").Inc()
-		return retryLater(api.Unavailable, "too many large requests are at work; ask again")
+		return retryLater(api.Unavailable, "too many large requests are at work; try again")
 	case err != nil:
-		return problem(api.BadRequest, "the body ended before its time")
+		return err
 	case len(bytes.TrimSpace(body)) == 0:
 		return nil
 	case !utf8.Valid(body):
 		return problem(api.BadRequest, "the body is not UTF-8")
-	}
-	if rawjson.TooDeep(body, limits.Depth) {
-		return problem(api.TooDeep, fmt.Sprintf("the JSON nests deeper than %d levels", limits.Depth))
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
@@ -207,21 +225,37 @@ func (c *call) decodeJSON(v any) error {
 	return nil
 }
 
+// readBody reads a body of at most so many bytes, as JSON that nests at most so deep.
+// Whether it is JSON is not checked.
+func readBody(w http.ResponseWriter, r io.ReadCloser, most int64, depth int) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r, most))
+	large, isLarge := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case isLarge:
+		return nil, problem(api.TooLarge, "the body is over %d bytes; send it in several calls", large.Limit)
+	case errors.Is(err, errNoBodyRoom):
+		return nil, err
+	case err != nil:
+		return nil, problem(api.BadRequest, "the body ended too early")
+	case rawjson.TooDeep(body, depth):
+		return nil, problem(api.TooDeep, "the JSON nests deeper than %d levels", depth)
+	}
+	return body, nil
+}
+
 // decodeProblem says why a body is not what the operation takes, without quoting it.
 func decodeProblem(err error) error {
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
-		return problem(api.BadRequest, fmt.Sprintf("not valid JSON at byte %d", syntax.Offset))
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return problem(api.BadRequest, "not valid JSON: it ends before its time")
-	case errors.As(err, &kind):
-		path := cmp.Or(kind.Field, "body")
-		return atPath(path, problem(api.BadRequest, fmt.Sprintf("%s: want %s, got %s", path, jsonKind(kind.Type.Kind().String()), kind.Value)))
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return problem(api.BadRequest, "not valid JSON at byte %d", syntax.Offset)
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return problem(api.BadRequest, "not valid JSON: it ends too early")
+	}
+	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return badField(cmp.Or(kind.Field, "body"), "want %s, got %s", jsonKind(kind.Type.Kind().String()), kind.Value)
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return problem(api.BadRequest, fmt.Sprintf("unknown field %.60s; /openapi.json has those that are known", name))
+		return problem(api.BadRequest, "unknown field %.60s; /openapi.json has those that are known", name)
 	}
 	return problem(api.BadRequest, "the body is not what the operation takes")
 }
@@ -241,17 +275,29 @@ func jsonKind(kind string) string {
 	return "a " + kind
 }
 
+// queryNumber reads a number from low to high in the query; without one it is missing.
+func (c *call) queryNumber(name string, missing, low, high int) (int, error) {
+	text := c.r.URL.Query().Get(name)
+	if text == "" {
+		return missing, nil
+	}
+	n, err := strconv.Atoi(text)
+	switch {
+	case err == nil && low <= n && n <= high:
+		return n, nil
+	case high == math.MaxInt:
+		return 0, badField(name, "want a number, %d or more; got %.40q", low, text)
+	}
+	return 0, badField(name, "want a number from %d to %d, got %.40q", low, high, text)
+}
+
 // pageQuery reads cursor and limit. The cursor is what cursorAfter made, for the same list.
 func (c *call) pageQuery() (after string, limit int, err error) {
-	query := c.r.URL.Query()
-	limit = min(100, c.s.config.Limits.Page)
-	if text := query.Get("limit"); text != "" {
-		limit, err = strconv.Atoi(text)
-		if err != nil || limit < 1 || limit > c.s.config.Limits.Page {
-			return "", 0, problem(api.BadRequest, fmt.Sprintf("limit: want a number from 1 to %d, got %.40q", c.s.config.Limits.Page, text))
-		}
+	most := c.s.config.Limits.Page
+	if limit, err = c.queryNumber("limit", min(100, most), 1, most); err != nil {
+		return "", 0, err
 	}
-	cursor := query.Get("cursor")
+	cursor := c.r.URL.Query().Get("cursor")
 	if cursor == "" {
 		return "", limit, nil
 	}
@@ -263,8 +309,8 @@ func (c *call) pageQuery() (after string, limit int, err error) {
 	return after, limit, nil
 }
 
-// pageRange is the page of a list of n things that are counted, from the position from up to
-// but not with to, and the cursor of the next page.
+// pageRange is the page of a list of n things: positions from ≤ i < to, and the cursor
+// of the next page.
 func (c *call) pageRange(n int) (from, to int, next string, err error) {
 	text, limit, err := c.pageQuery()
 	if err != nil {
@@ -282,10 +328,10 @@ func (c *call) pageRange(n int) (from, to int, next string, err error) {
 }
 
 func badCursor() error {
-	return problem(api.BadCursor, "the cursor is not one that this list gave as next; begin again without one")
+	return problem(api.BadCursor, "the cursor is not one that this list gave as next; start again without one")
 }
 
-// cursorAfter is the cursor of the page behind an item of the list.
+// cursorAfter is the cursor of the page that follows an item of the list.
 func (c *call) cursorAfter(after string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(c.listName() + "\n" + after))
 }

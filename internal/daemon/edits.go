@@ -12,8 +12,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// preparedAsEdits is a prompt as changes to the messages of a thread, with what stands around
-// them in neutral form.
+// preparedAsEdits writes a prompt as edits of the messages of a thread, and the request
+// around them in neutral form.
 func preparedAsEdits(name string, log *thread.Thread, p *prompt.Prompt, m *render.Manifest, out *api.Prepared) *api.Prepared {
 	out.API, out.Edits = name, editsOf(name, log, p.Messages, m.Messages)
 	around := *p
@@ -22,21 +22,21 @@ func preparedAsEdits(name string, log *thread.Thread, p *prompt.Prompt, m *rende
 	return out
 }
 
-// editsOf makes the messages of a prompt of those of a thread: what is the same message
-// at the same place stays, all else is left out there and put in where the prompt has
+// editsOf turns the messages of a thread into those of a prompt. A message that stands
+// in both in the same order stays; any other is omitted, or inserted where the prompt has
 // it.
 func editsOf(name string, log *thread.Thread, messages []thread.Message, origins []render.Origin) []neutral.Edit {
 	var all []neutral.Edit
-	var waiting []neutral.Message // stand before the next message that stays
-	next := 0                     // the first message of the thread that is not dealt with
+	var waiting []neutral.Message // to insert before the next message that stays
+	next := 0                     // the first message of the thread not dealt with yet
 	for i := range messages {
 		m := &messages[i]
 		at, ok := log.Index(origins[i].ID)
-		// A pointer stands where the content was: a call keeps its result.
+		// A placeholder stands where the content was, so that a call keeps its result.
 		synthetic := origins[i].Synthetic && origins[i].Record.Action != plan.Externalize
 		if !ok || synthetic || at < next || uncopied.At(log, at).Role != m.Role {
 			added := neutral.MessageOf(m)
-			added.ID = "" // it is no message of the thread
+			added.ID = "" // it is not a message of the thread
 			waiting = append(waiting, added)
 			continue
 		}
@@ -46,8 +46,8 @@ func editsOf(name string, log *thread.Thread, messages []thread.Message, origins
 		next++
 		e := neutral.Edit{MessageID: string(origins[i].ID), InsertBefore: waiting}
 		waiting = nil
-		// A host that names no API sends its messages itself: what only some provider
-		// could read is left to it.
+		// A host that names no API sends its messages itself: parts that only some
+		// providers read are left to it.
 		if name != "" || origins[i].Record.Action != plan.Include {
 			if said, own := neutral.MessageOf(m), neutral.MessageOf(uncopied.At(log, at)); !reflect.DeepEqual(said.Parts, own.Parts) {
 				e.Content = said.Parts

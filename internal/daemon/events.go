@@ -16,7 +16,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// hub wakes those who watch threads when there is something new in the store.
+// hub wakes the event streams of a thread when the store has something new for them.
 type hub struct {
 	mu       sync.Mutex
 	watchers map[string]map[chan struct{}]bool
@@ -25,8 +25,8 @@ type hub struct {
 
 func newHub() *hub { return &hub{watchers: map[string]map[chan struct{}]bool{}} }
 
-// watch returns a channel that has something when the thread has. It is nil when
-// there are too many watchers already.
+// watch returns a channel that receives when the thread has something new, or nil when
+// there are too many watchers.
 func (h *hub) watch(threadID string, most int) chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,7 +58,7 @@ func (h *hub) notify(threadID string) {
 	for wake := range h.watchers[threadID] {
 		select {
 		case wake <- struct{}{}:
-		default: // it is awake
+		default: // it is awake already
 		}
 	}
 }
@@ -66,18 +66,16 @@ func (h *hub) notify(threadID string) {
 // recordTimeout bounds how long a step waits for an event to be written.
 const recordTimeout = 2 * time.Second
 
-// recordEvent keeps an event and wakes who watches. It writes before it returns, so
-// that events stand in the order in which things happened; an event that cannot
-// be written is lost, and what it tells of is not. Those that a plan's commit
-// wrote in one step with the plan are there already. What comes with every step,
-// and with every record on the way to a plan, is only counted.
+// recordEvent stores an event and wakes the streams of its thread. It writes before it
+// returns, so that events are stored in the order in which they happened. An event that
+// cannot be written is lost.
 func (t *tenant) recordEvent(ctx context.Context, e event.Event) {
 	switch e.Type {
 	case event.CheckStarted, event.ProposalGenerated, event.Asked, event.PromptPrepared:
-		return
+		return // they come with every step, and are only counted
 	case event.Externalized, event.Summarized, event.Cleared, event.Retrieved, event.Dropped,
 		event.PlanCommitted, event.Completed, event.SessionStart, event.Boundary:
-		return
+		return // the commit of a plan stores them with it
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
@@ -87,15 +85,15 @@ func (t *tenant) recordEvent(ctx context.Context, e event.Event) {
 }
 
 const (
-	// heartbeat is how often a silent stream says that it is alive, and looks for
-	// events that another daemon wrote.
+	// heartbeat is how often a silent stream sends a comment, and looks for events that
+	// another daemon wrote.
 	heartbeat = 2 * time.Second
-	// writeTimeout is how long a reader of a stream may be slow.
+	// writeTimeout is how long the reader of a stream may take for one write.
 	writeTimeout = 30 * time.Second
 )
 
-// events streams what happens to a thread. The id of an event is its position in
-// the store, so that any daemon over the store can go on with a stream.
+// events streams the events of a thread. The id of an event is its position in the
+// store, so that any daemon over the store can resume a stream.
 func (c *call) events(info store.Info) (any, error) {
 	after := info.Events
 	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
@@ -104,13 +102,13 @@ func (c *call) events(info store.Info) (any, error) {
 			return nil, problem(api.BadRequest, "Last-Event-ID is the id of an event of this stream, a number; 0 begins with the first event")
 		}
 		if n > info.Events {
-			return nil, problem(api.BadRequest, fmt.Sprintf("Last-Event-ID is ahead of the thread, which has %d events: was it deleted and begun anew? 0 begins with the first event", info.Events))
+			return nil, problem(api.BadRequest, "Last-Event-ID is ahead of the thread, which has %d events: was it deleted and created again? 0 begins with the first event", info.Events)
 		}
 		after = n
 	}
 	wake := c.tenant.hub.watch(info.ID, c.s.config.Limits.Streams)
 	if wake == nil {
-		return nil, retryLater(api.TooManyRequests, fmt.Sprintf("more than %d open streams of events; close some", c.s.config.Limits.Streams))
+		return nil, retryLater(api.TooManyRequests, "more than %d open streams of events; close some", c.s.config.Limits.Streams)
 	}
 	defer c.tenant.hub.unwatch(info.ID, wake)
 	c.s.metrics.streams.Inc()
@@ -129,7 +127,7 @@ func (c *call) events(info store.Info) (any, error) {
 	for {
 		n, err := c.sendEvents(&s, info.ID, after)
 		if err != nil {
-			return answerWritten{}, nil // the reader is gone, or goes on elsewhere
+			return answerWritten{}, nil // the reader is gone
 		}
 		if after += n; n > 0 {
 			continue
@@ -151,7 +149,7 @@ func (c *call) events(info store.Info) (any, error) {
 	}
 }
 
-// sendEvents writes the events behind a position and says how many they were.
+// sendEvents writes the events after a position and returns how many there were.
 func (c *call) sendEvents(s *eventStream, id string, after int) (int, error) {
 	page, err := c.tenant.Events.Events(c.r.Context(), id, after, 0)
 	if err != nil {
@@ -169,15 +167,15 @@ func (c *call) sendEvents(s *eventStream, id string, after int) (int, error) {
 	return len(page), nil
 }
 
-// eventStream writes server-sent events; a reader that is too slow is cut off, and
-// comes back with Last-Event-ID.
+// eventStream writes server-sent events. A reader that is too slow is cut off; it can
+// resume with Last-Event-ID.
 type eventStream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 }
 
 func (s *eventStream) write(text string) error {
-	// Writers of tests know no deadlines.
+	// Only the writers of tests have no deadlines.
 	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := s.w.Write([]byte(text)); err != nil {
 		return err
@@ -185,8 +183,8 @@ func (s *eventStream) write(text string) error {
 	return s.control.Flush()
 }
 
-// watchedPlans are the plans of a tenant as the front door is given them: who watches a
-// thread is told of a new one.
+// watchedPlans are the plans of a tenant, which wake the streams of a thread when it gets
+// a new one.
 type watchedPlans struct {
 	store.Plans
 	hub *hub
@@ -204,8 +202,8 @@ func (p watchedPlans) Commit(ctx context.Context, threadID string, expected int,
 // Itself is what store.CurrentUncopied asks for.
 func (p watchedPlans) Itself(uncopied.Key) any { return p }
 
-// CurrentUncopied is what store.CurrentUncopied asks for: a copy would be another plan at
-// each step, and be checked and rendered from the beginning of the thread on.
+// CurrentUncopied is what store.CurrentUncopied asks for. A copy would be a new plan to the
+// compactor at each step, which it would check and render from the start of the thread.
 func (p watchedPlans) CurrentUncopied(ctx context.Context, id string, key uncopied.Key) (*plan.Plan, int, error) {
 	return store.CurrentUncopied(ctx, p.Plans, id, key)
 }

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// defaultArrivalTimeout is how long a request may take to arrive once its header is there, and
-// how long a reader may take for what is written to it at once.
+// defaultArrivalTimeout is how long the body of a request may take to arrive, and a
+// caller to read each piece of the answer.
 const defaultArrivalTimeout = 2 * time.Minute
 
-// HTTPServer is a server for a handler that agents are pointed at. A request has so
-// long to arrive, and a reader as long for each piece of an answer; 0 is two minutes.
-// One that says in two ways where its body ends is refused.
+// HTTPServer is a server for a handler that agents are pointed at. The body of a request
+// has arrivalTimeout to arrive, and the caller as long to read each piece of the answer;
+// 0 is two minutes. Serve it with a listener of CheckHeaders.
 func HTTPServer(h http.Handler, arrivalTimeout time.Duration) *http.Server {
 	arrivalTimeout = cmp.Or(max(arrivalTimeout, 0), defaultArrivalTimeout)
 	s := &http.Server{
@@ -25,7 +25,7 @@ func HTTPServer(h http.Handler, arrivalTimeout time.Duration) *http.Server {
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
-		// What net/http has to say quotes addresses and requests.
+		// The errors that net/http logs quote addresses and requests.
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}
 	s.ConnState = func(c net.Conn, state http.ConnState) {
@@ -36,11 +36,11 @@ func HTTPServer(h http.Handler, arrivalTimeout time.Duration) *http.Server {
 	return s
 }
 
-// withDeadlines sets the deadlines of each request. That of the body ends with the body: what
-// takes long to answer would else be taken for a caller who is gone.
+// withDeadlines sets the deadlines of each request. The read deadline is lifted at the
+// end of the body: net/http would take it, during a long answer, for a caller who left.
 func withDeadlines(next http.Handler, arrivalTimeout time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Writers that know no deadlines are those of tests.
+		// Only the writers of tests have no deadlines.
 		control := http.NewResponseController(w)
 		_ = control.SetWriteDeadline(time.Now().Add(arrivalTimeout))
 		if r.ContentLength != 0 {
@@ -50,11 +50,11 @@ func withDeadlines(next http.Handler, arrivalTimeout time.Duration) http.Handler
 			r = &own
 		}
 		next.ServeHTTP(&deadlineWriter{ResponseWriter: w, control: control, timeout: arrivalTimeout}, r)
-		_ = control.SetWriteDeadline(time.Now().Add(arrivalTimeout)) // for what was not sent yet
+		_ = control.SetWriteDeadline(time.Now().Add(arrivalTimeout)) // for what is still buffered
 	})
 }
 
-// deadlineBody is a body with a deadline.
+// deadlineBody lifts the read deadline at its end.
 type deadlineBody struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -68,7 +68,7 @@ func (b *deadlineBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// deadlineWriter is an answer, each piece of which has a deadline.
+// deadlineWriter gives each piece of an answer a deadline.
 type deadlineWriter struct {
 	http.ResponseWriter
 	control             *http.ResponseController
@@ -102,8 +102,8 @@ func (w *deadlineWriter) SetWriteDeadline(t time.Time) error {
 // Unwrap is for http.ResponseController.
 func (w *deadlineWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// CheckHeaders is a listener for an HTTPServer: it looks at the headers of requests before
-// anybody reads them.
+// CheckHeaders is a listener for an HTTPServer. It breaks connections off whose requests
+// name both a length and a transfer encoding.
 func CheckHeaders(l net.Listener) net.Listener { return headerListener{l} }
 
 type headerListener struct{ net.Listener }
@@ -116,15 +116,15 @@ func (l headerListener) Accept() (net.Conn, error) {
 	return &headerConn{Conn: c, inHeader: true}, nil
 }
 
-// headerConn is a connection that breaks off where the header of a request names both a
-// length and a transfer encoding. net/http takes such a request by its encoding; who
-// stands before it may have taken it by its length, and what is the rest for the one
-// is a request of somebody else's for the other.
+// headerConn breaks off when the header of a request names both a length and a transfer
+// encoding. net/http goes by the encoding; a proxy in front of it may have gone by the
+// length, and the two would disagree on where the next caller's request begins (request
+// smuggling).
 type headerConn struct {
 	net.Conn
 
 	mu          sync.Mutex
-	inHeader    bool // a header is read
+	inHeader    bool // a header is being read
 	line        []byte
 	hasLength   bool
 	hasEncoding bool

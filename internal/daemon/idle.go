@@ -8,14 +8,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/job"
 )
 
-// idleTimer notices when a daemon had no request and no job for a while.
+// idleTimer notices when the daemon had no request and no job for a while.
 type idleTimer struct {
-	after   time.Duration // 0 is never
-	expired chan struct{} // closed then
+	after   time.Duration // 0 for never
+	expired chan struct{} // closed when the time is over
 
 	mu        sync.Mutex
-	active    int       // requests and jobs that are under way
-	idleSince time.Time // when there were none any more
+	active    int // requests and jobs at work
+	idleSince time.Time
 	timer     *time.Timer
 }
 
@@ -23,7 +23,7 @@ func newIdleTimer(after time.Duration) *idleTimer {
 	return &idleTimer{after: after, expired: make(chan struct{})}
 }
 
-// start begins to wait.
+// start starts the timer.
 func (i *idleTimer) start() {
 	if i.after <= 0 {
 		return
@@ -34,14 +34,13 @@ func (i *idleTimer) start() {
 	i.timer = time.AfterFunc(i.after, i.check)
 }
 
-// check ends the wait when the time is over, and sets the timer again when something
-// was asked meanwhile.
+// check ends the wait, or sets the timer again when there was a request meanwhile.
 func (i *idleTimer) check() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch rest := i.after - time.Since(i.idleSince); {
-	case i.after <= 0: // it was stopped
-	case i.active > 0: // the end of it waits
+	case i.after <= 0: // stopped
+	case i.active > 0: // its end sets the timer
 	case rest > 0:
 		i.timer.Reset(rest)
 	default:
@@ -50,7 +49,7 @@ func (i *idleTimer) check() {
 	}
 }
 
-// stop waits no longer.
+// stop stops the timer for good.
 func (i *idleTimer) stop() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -60,7 +59,7 @@ func (i *idleTimer) stop() {
 	}
 }
 
-// begin counts a request or job as under way, until end is called.
+// begin counts a request or job as at work until end is called.
 func (i *idleTimer) begin() (end func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -77,7 +76,7 @@ func (i *idleTimer) end() {
 	}
 }
 
-// trackJob keeps the daemon from ending while a job runs.
+// trackJob counts the runs of a job as use of the daemon.
 func (i *idleTimer) trackJob(do job.Handler) job.Handler {
 	return func(ctx context.Context, j job.Job) error {
 		defer i.begin()()

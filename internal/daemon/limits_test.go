@@ -28,24 +28,6 @@ func twoTenants(t *testing.T, c daemon.Config) (h *host, a, b string) {
 	return h, a, b
 }
 
-// metric is a line of /metrics.
-func (h *host) metric(t *testing.T, token, name string) string {
-	t.Helper()
-	_, page := h.do(t, "GET", "/metrics", "", "Authorization", "Bearer "+token)
-	for line := range strings.Lines(page) {
-		if value, ok := strings.CutPrefix(line, name+" "); ok {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
-}
-
-func (h *host) get(t *testing.T, token, path string) *http.Response {
-	t.Helper()
-	answer, _ := h.do(t, "GET", path, "", "Authorization", "Bearer "+token)
-	return answer
-}
-
 // TestTenantRequests: a tenant with as many requests at work as it may have gets 429
 // for more, another one is answered meanwhile, and when they have ended so is the first.
 func TestTenantRequests(t *testing.T) {

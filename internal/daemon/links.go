@@ -9,11 +9,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// linkToLog ties messages that come alone to the log behind which they go: a codec
-// that reads only the end of a conversation cannot know the calls before it. What
-// it leaves out is the tool of a result, and where a provider gives calls no ids
-// their number (thread.LocalID) and which of them a result answers. The messages
-// come out as if the codec had read the whole conversation.
+// linkToLog completes messages that a codec read without the log before them. Such a
+// codec cannot know the tool of a result and, where a provider gives calls no ids, their
+// number (thread.LocalID) and which of them a result answers. The messages come out as
+// if the codec had read the whole conversation.
 func linkToLog(log *thread.Thread, messages []thread.Message) []thread.Message {
 	l := linker{log: log, unread: log.Len(), ids: map[string]string{}, tools: map[string]string{}}
 	out := slices.Clone(messages)
@@ -33,20 +32,21 @@ func linkToLog(log *thread.Thread, messages []thread.Message) []thread.Message {
 
 type linker struct {
 	log *thread.Thread
-	// ids are the numbers that calls among the messages got in place of theirs.
+	// ids maps local ids of calls among the messages to those that they got here.
 	ids map[string]string
 	// nextNumber is the number of the next call without an id, unanswered are such calls
-	// in the log without a result; scanned says that both were read from the log.
+	// of the log that have no result. scanned says that both were read from the log.
 	nextNumber int
 	unanswered []thread.ToolCall
 	scanned    bool
-	// tools are the names of tools by the id of a call, the last one's where
-	// several have it. Messages of the log before the position unread are not in it yet.
+	// tools are the names of tools by the id of the call; the last call counts where
+	// several share an id. The log is read backwards, and the messages before the position
+	// unread are still to come.
 	tools  map[string]string
 	unread int
 }
 
-// scanLog reads what the log has of calls without ids.
+// scanLog reads the calls without ids from the log.
 func (l *linker) scanLog() {
 	if l.scanned {
 		return
@@ -92,8 +92,8 @@ func (l *linker) linkResult(r thread.ToolResult) thread.ToolResult {
 	return r
 }
 
-// toolName is the tool of a call: among the messages, else the last in the log with
-// the id.
+// toolName is the tool of the call with an id: one of the messages, else the last one in
+// the log.
 func (l *linker) toolName(id string) string {
 	for ; l.tools[id] == "" && l.unread > 0; l.unread-- {
 		for _, c := range uncopied.At(l.log, l.unread-1).Calls() {
@@ -103,8 +103,7 @@ func (l *linker) toolName(id string) string {
 	return l.tools[id]
 }
 
-// linkToThread completes messages that go behind the log of a thread with what only
-// the log can tell of them (see linkToLog).
+// linkToThread completes messages that are to follow the log of a thread (see linkToLog).
 func (c *call) linkToThread(id string, messages []thread.Message) ([]thread.Message, error) {
 	if len(messages) == 0 {
 		return nil, nil

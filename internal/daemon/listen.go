@@ -7,12 +7,12 @@ import (
 	"net"
 )
 
-// ErrOpen is wrapped by the error about an address that others could reach while
-// there are no keys.
+// ErrOpen is wrapped by the error of Listen when other machines could reach the address
+// while there are no keys.
 var ErrOpen = errors.New("without keys the daemon listens to this machine only")
 
-// Listen opens the address to serve on. Without keys it must be one that only
-// this machine reaches; the check is made on what was opened, not on the name.
+// Listen opens the address to serve on. Without keys only this machine may reach it; the
+// address that was opened is checked, not its name.
 func (s *Server) Listen(ctx context.Context, address string) (net.Listener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)
@@ -27,11 +27,11 @@ func (s *Server) Listen(ctx context.Context, address string) (net.Listener, erro
 	return listener, nil
 }
 
-// Serve answers requests until ctx is done, a caller at the socket stops it, or nobody
-// has asked for anything for Config.Idle. Then nothing new is taken, streams of
-// events end, and requests may finish; those that have not within Config.Drain
-// are cut off, and the error says so. The listeners are closed when it returns. They
-// are those of Listen and of ondemand.Listen, whose requests need no key.
+// Serve answers requests on listeners of Listen and of ondemand.Listen, whose requests
+// need no key. It ends when ctx is done, when a caller at the socket stops it, or after
+// Config.Idle without a request: it accepts no more, ends event streams, and lets
+// requests finish. Those that take longer than Config.Drain are cut off, and the error
+// says so. It closes the listeners.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	server := HTTPServer(s, s.config.Limits.ArrivalTimeout)
 	if s.config.TLS != nil {
@@ -39,9 +39,9 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		server.TLSConfig.NextProtos = []string{"h2", "http/1.1"}
 	}
 	s.running.Store(s.runningAt(listeners))
-	_ = s.checkReady(ctx) // it is logged; what can be read is served all the same
+	_ = s.checkReady(ctx) // a failure is logged; reads may work all the same
 	failed := make(chan error, len(listeners))
-	listening := make([]net.Listener, len(listeners)) // all are made before one is served, which changes the server
+	listening := make([]net.Listener, len(listeners)) // made before any is served: serving changes server.TLSConfig
 	for i, l := range listeners {
 		listening[i] = headerListener{l}
 		if s.config.TLS != nil && !isSocket(l.Addr()) {
@@ -71,8 +71,8 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		server.Close()
 		return fmt.Errorf("daemon.Serve: %w", err)
 	case <-s.idle.expired:
-		s.log.Info("nobody has asked for anything", "for", s.config.Idle)
-	case <-s.stop: // it was told to
+		s.log.Info("no requests", "for", s.config.Idle)
+	case <-s.stop: // by a caller at the socket
 	case <-ctx.Done():
 	}
 	s.Stop()
@@ -88,12 +88,12 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		<-failed
 	}
 	if s.jobs != nil {
-		// Jobs that are not done by then are left to whoever comes after.
+		// Jobs that are not done by then are left to the next process.
 		err = errors.Join(err, s.jobs.Stop(last))
 	}
 	return err
 }
 
-// Stop ends the streams of events and makes /readyz say that the daemon stops.
-// Serve calls it; who serves by other means calls it before closing.
+// Stop ends the event streams and makes /readyz say that the daemon is stopping. Serve
+// calls it; without Serve, call it before closing the server.
 func (s *Server) Stop() { s.closeStop() }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -23,21 +22,21 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// MCP is what agents may do by the Model Context Protocol.
+// MCP says what agents may do by the Model Context Protocol.
 type MCP int
 
-// What agents may do. Writing wants the right of the key too.
+// The values of MCP. To write, an agent needs the right of its key too.
 const (
 	NoMCP MCP = iota
 	ReadMCP
 	WriteMCP
 )
 
-// searchCacheBytes is how much of threads is remembered between searches, in bytes, for
-// all tenants together.
+// searchCacheBytes bounds what is kept of threads between searches, for all tenants
+// together.
 const searchCacheBytes = 64 << 20
 
-// answerMCP answers an agent. Who may ask is decided as for every operation.
+// answerMCP answers an agent, whose key is checked as for any operation.
 func (s *Server) answerMCP(w http.ResponseWriter, r *http.Request) {
 	if err := s.serveMCP(w, r); err != nil {
 		s.answerError(w, r, err)
@@ -45,16 +44,21 @@ func (s *Server) answerMCP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) error {
-	who, err := s.authenticate(r)
+	who, err := s.authenticate(r, s.byBearer)
 	if err != nil {
 		return err
 	}
 	if err := who.require(apikey.Read); err != nil {
 		return err
 	}
-	if err := checkBody(w, r, s.config.Limits.Depth); err != nil {
+	body, err := readBody(w, r.Body, mcp.MaxMessage, s.config.Limits.Depth)
+	if err != nil {
 		return err
 	}
+	if !rawjson.Valid(body) {
+		return problem(api.BadRequest, "the body is not one JSON document")
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	t, err := s.tenant(who.tenant)
 	if err != nil {
 		return err
@@ -67,35 +71,14 @@ func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// checkBody refuses a body that is too large, nests too deep, or is no JSON: whoever
-// reads it next has no such bounds.
-func checkBody(w http.ResponseWriter, r *http.Request, depth int) error {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mcp.MaxMessage))
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return problem(api.TooLarge, fmt.Sprintf("the body is over %d bytes", mcp.MaxMessage))
-	case err != nil:
-		return problem(api.BadRequest, "the body ended before its time")
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	if rawjson.TooDeep(body, depth) {
-		return problem(api.TooDeep, fmt.Sprintf("the JSON nests deeper than %d levels", depth))
-	}
-	if !rawjson.Valid(body) {
-		return problem(api.BadRequest, "the body is not one JSON document")
-	}
-	return nil
-}
-
-// threadSessions are a tenant's threads. They implement mcp.Sessions.
+// threadSessions are the threads of a tenant, as mcp.Sessions.
 type threadSessions struct {
 	s      *Server
 	tenant *tenant
 	who    artifact.Requester
 }
 
-// publicError is an error as whoever asks may see it.
+// publicError is an error as the caller may see it.
 func publicError(err error) error {
 	if err == nil {
 		return nil
@@ -128,7 +111,7 @@ func (t *threadSessions) Open(ctx context.Context, id string) (*mcp.Conversation
 	return c, publicError(err)
 }
 
-// Artifact implements mcp.Sessions. A read counts for the key, as any does.
+// Artifact implements mcp.Sessions. It counts as a read of the key.
 func (t *threadSessions) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
 	m, text, err := t.s.config.Artifacts.Get(ctx, t.who, id)
 	if errors.Is(err, artifact.ErrForbidden) {

@@ -17,8 +17,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/proxy"
 )
 
-// metrics are what /metrics shows. No label holds a tenant, a thread or a key, so
-// that their number does not grow with use.
+// metrics are what /metrics shows. No label holds a tenant, a thread or a key, so the
+// number of series does not grow with use.
 type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
@@ -82,7 +82,7 @@ func (m *metrics) observe(route string, status int, took time.Duration) {
 	m.duration.WithLabelValues(route).Observe(took.Seconds())
 }
 
-// countJobs returns the handlers of jobs with their attempts counted.
+// countJobs wraps the handlers of jobs so that their attempts are counted.
 func (m *metrics) countJobs(work job.Handlers) job.Handlers {
 	out := job.Handlers{}
 	for kind, do := range work {
@@ -99,12 +99,12 @@ func (m *metrics) countJobs(work job.Handlers) job.Handlers {
 	return out
 }
 
-// metricsPage serves the metrics: to everybody on this machine where there are no
-// keys, else to every key.
+// metricsPage serves the metrics to every key; without keys, to everybody on this
+// machine.
 func (s *Server) metricsPage() http.Handler {
 	page := promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := s.authenticate(r); err != nil {
+		if _, err := s.authenticate(r, s.byBearer); err != nil {
 			s.answerError(w, r, err)
 			return
 		}
@@ -112,11 +112,11 @@ func (s *Server) metricsPage() http.Handler {
 	})
 }
 
-// collector shows what event.Counters has added up (A24).
+// collector exports the sums of event.Counters.
 type collector struct{ counters *event.Counters }
 
-// Describe implements prometheus.Collector. It says nothing: the metrics are checked
-// each time they are collected.
+// Describe implements prometheus.Collector. It describes nothing, which has the registry
+// check the metrics when they are collected.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.

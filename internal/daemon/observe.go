@@ -17,8 +17,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/pattern"
 )
 
-// requestRecord is what is known of a request for the log: never its content, its key,
-// or an error's text that may quote either.
+// requestRecord is what the log says of a request: never its content, its key, or the
+// text of an error that may quote either.
 type requestRecord struct {
 	id string
 
@@ -49,16 +49,15 @@ func (r *requestRecord) setProblem(p *api.Problem, cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.kind = p.Kind()
-	if p.Status >= http.StatusInternalServerError && p.RetryAfter == 0 && p.Kind() != api.OverQuota { // those are limits that were set
+	if p.Status >= http.StatusInternalServerError && p.RetryAfter == 0 && p.Kind() != api.OverQuota { // not for limits that somebody set
 		r.cause = cause
 	}
 }
 
-// requestIDForm is the form of a request id that is taken from the caller.
+// requestIDForm is the form that the request id of a caller must have to be used.
 var requestIDForm = pattern.New(`^[A-Za-z0-9._-]{1,64}$`)
 
-// serveObserved gives a request its id, catches panics, counts it and writes one
-// record of it.
+// serveObserved gives a request its id, catches panics, and counts and logs it.
 func (s *Server) serveObserved(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
 	start := s.config.Now()
 	seen := &requestRecord{id: r.Header.Get("X-Request-Id")}
@@ -81,7 +80,7 @@ func (s *Server) serveObserved(w http.ResponseWriter, r *http.Request, next http
 			// The value of a panic may quote what was sent; the stack does not.
 			s.log.ErrorContext(ctx, "panic", "request", seen.id, "route", route, "stack", string(debug.Stack()))
 			if written.status == 0 {
-				written.Header().Set("X-Request-Id", seen.id) // a proxied request lost it
+				written.Header().Set("X-Request-Id", seen.id) // it is taken off proxied requests
 				s.answerError(written, r.WithContext(ctx), errPanic)
 			}
 		}
@@ -90,7 +89,7 @@ func (s *Server) serveObserved(w http.ResponseWriter, r *http.Request, next http
 	next(written, r.WithContext(ctx))
 }
 
-// errPanic stands for a panic where an error is wanted.
+// errPanic is the error of a request that panicked.
 var errPanic = &panicError{}
 
 type panicError struct{}
@@ -120,8 +119,8 @@ func (s *Server) logRequest(ctx context.Context, r *http.Request, route string, 
 	s.log.LogAttrs(ctx, level, "request", attrs...)
 }
 
-// causeOf is an error's text for the log, without anything in quotes: our errors
-// quote ids and what callers sent, and need neither to be understood.
+// causeOf is the text of an error for the log, without what stands in quotes: ids, and
+// what callers sent.
 func causeOf(err error) string {
 	const most = 300
 	return clip.Short(quotedText().ReplaceAllString(err.Error(), `"…"`), most)
@@ -129,7 +128,7 @@ func causeOf(err error) string {
 
 var quotedText = pattern.New(`(?s)"(?:[^"\\]|\\.)*"?` + "|`[^`]*`?")
 
-// knownMethod keeps what callers make up out of the log.
+// knownMethod keeps methods that callers make up out of the log.
 func knownMethod(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
@@ -138,7 +137,7 @@ func knownMethod(m string) string {
 	return "other"
 }
 
-// responseRecorder remembers what was answered.
+// responseRecorder remembers status and size of an answer.
 type responseRecorder struct {
 	http.ResponseWriter
 	status int

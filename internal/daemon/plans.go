@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -15,7 +16,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// answerCurrentPlan is the plan in force with its version.
+// answerCurrentPlan answers with the plan in force and its version.
 func (c *call) answerCurrentPlan(id string) (any, error) {
 	p, version, err := c.tenant.Plans.Current(c.r.Context(), id)
 	if err != nil {
@@ -58,7 +59,7 @@ func (c *call) plan(info store.Info) (any, error) {
 	if name == "current" {
 		answer, err := c.answerCurrentPlan(info.ID)
 		if p, ok := answer.(api.Plan); ok && p.Plan == nil {
-			return nil, problem(api.NotFound, "no plan is in force: everything is shown as it was said")
+			return nil, problem(api.NotFound, "no plan is in force: the model gets every message as it was said")
 		}
 		return answer, err
 	}
@@ -75,29 +76,30 @@ func (c *call) plan(info store.Info) (any, error) {
 }
 
 func (c *call) diff(info store.Info) (any, error) {
-	versions := map[string]int{"from": 0, "to": info.Plans}
-	plans := map[string]*plan.Plan{}
-	for name := range versions {
-		if text := c.r.URL.Query().Get(name); text != "" {
-			n, err := strconv.Atoi(text)
-			if err != nil || n < 0 {
-				return nil, problem(api.BadRequest, fmt.Sprintf("%s: want the version of a plan, or 0 for none; got %.40q", name, text))
-			}
-			versions[name] = n
-		}
-		p, err := c.planAt(info.ID, versions[name])
-		if err != nil {
-			return nil, err
-		}
-		plans[name] = cmp.Or(p, &plan.Plan{})
+	from, old, err := c.queryPlan(info.ID, "from", 0)
+	if err != nil {
+		return nil, err
 	}
-	changes := append([]plan.Change{}, plan.Diff(plans["from"], plans["to"])...)
-	return api.Diff{From: versions["from"], To: versions["to"], Changes: changes}, nil
+	to, new, err := c.queryPlan(info.ID, "to", info.Plans)
+	if err != nil {
+		return nil, err
+	}
+	return api.Diff{From: from, To: to, Changes: append([]plan.Change{}, plan.Diff(old, new)...)}, nil
+}
+
+// queryPlan reads the version of a plan in the query, and the plan: an empty one for 0.
+func (c *call) queryPlan(id, name string, missing int) (int, *plan.Plan, error) {
+	version, err := c.queryNumber(name, missing, 0, math.MaxInt)
+	if err != nil {
+		return 0, nil, err
+	}
+	p, err := c.planAt(id, version)
+	return version, cmp.Or(p, &plan.Plan{}), err
 }
 
 func (c *call) undo(info store.Info, q *api.Undo) (any, error) {
 	if q.Version == nil || *q.Version < 0 {
-		return nil, atPath("version", problem(api.BadRequest, "version: want the version of the plan to go back to, or 0 for none"))
+		return nil, badField("version", "want the version of the plan to go back to, or 0 for none")
 	}
 	if _, err := c.planAt(info.ID, *q.Version); err != nil {
 		return nil, err
@@ -107,11 +109,11 @@ func (c *call) undo(info store.Info, q *api.Undo) (any, error) {
 
 func (c *call) expand(info store.Info, q *api.Expand) (any, error) {
 	if q.MessageID == "" {
-		return nil, atPath("message_id", problem(api.BadRequest, "message_id: want the id of a message that the plan in force hides"))
+		return nil, badField("message_id", "want the id of a message that the plan in force hides")
 	}
 	answer, err := c.changePlan(info.ID, func(ctx context.Context, s *palimpsest.Session) error { return s.Expand(ctx, thread.ID(q.MessageID)) })
 	if errors.Is(err, store.ErrNotFound) {
-		err = atPath("message_id", problem(api.NotFound, "message_id: the plan in force hides no message with this id"))
+		err = problemAt(api.NotFound, "message_id", "the plan in force hides no message with this id")
 	}
 	return answer, err
 }
@@ -124,18 +126,18 @@ const (
 
 func (c *call) remember(info store.Info, q *api.Remember) (any, error) {
 	if len(q.Entries) < 1 || len(q.Entries) > maxEntries {
-		return nil, atPath("entries", problem(api.BadRequest, fmt.Sprintf("entries: want 1 to %d", maxEntries)))
+		return nil, badField("entries", "want 1 to %d", maxEntries)
 	}
 	for i, entry := range q.Entries {
 		if strings.TrimSpace(entry) == "" || len(entry) > maxEntry {
 			path := fmt.Sprintf("entries[%d]", i)
-			return nil, atPath(path, problem(api.BadRequest, fmt.Sprintf("%s: want a text of at most %d bytes", path, maxEntry)))
+			return nil, badField(path, "want a text of at most %d bytes", maxEntry)
 		}
 	}
 	return c.changePlan(info.ID, func(ctx context.Context, s *palimpsest.Session) error { return s.Remember(ctx, q.Entries...) })
 }
 
-// changePlan changes the plan in force, and answers with the new one.
+// changePlan has a session change the plan in force, and answers with the new one.
 func (c *call) changePlan(id string, do func(context.Context, *palimpsest.Session) error) (any, error) {
 	return c.changePlanBy(id, c.session(id), do)
 }

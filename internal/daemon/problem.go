@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"strconv"
@@ -22,7 +23,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// problemKind is what all problems of a kind have in common.
+// problemKind is what the problems of one kind share.
 type problemKind struct {
 	name   string
 	status int
@@ -52,91 +53,113 @@ var problemKinds = []problemKind{
 	{api.Unavailable, http.StatusServiceUnavailable, "The daemon cannot answer now"},
 }
 
-// problem makes a problem of a kind. It panics for a kind that the table does not
-// know.
-func problem(name, detail string) *api.Problem {
+// problem makes a problem of a kind, which the table must have. Its detail is formatted
+// as by fmt.Sprintf.
+func problem(kind, format string, args ...any) *api.Problem {
 	for _, k := range problemKinds {
-		if k.name == name {
-			return &api.Problem{Type: api.ProblemBase + k.name, Title: k.title, Status: k.status, Detail: detail}
+		if k.name == kind {
+			return &api.Problem{Type: api.ProblemBase + k.name, Title: k.title, Status: k.status, Detail: fmt.Sprintf(format, args...)}
 		}
 	}
-	panic("daemon: unknown kind of problem " + name)
+	panic("daemon: unknown kind of problem " + kind)
 }
 
-// atPath sets the place in the request that the problem is about.
-func atPath(path string, p *api.Problem) *api.Problem {
+// problemAt is a problem with one field of the request, or one query parameter.
+func problemAt(kind, path, format string, args ...any) *api.Problem {
+	p := problem(kind, "%s: %s", path, fmt.Sprintf(format, args...))
 	p.Path = path
 	return p
 }
 
-// problemOf says what an error means to whoever asked. Errors that it does not
-// know are ours: their text is for the log.
+// badField is a field or query parameter that cannot be used.
+func badField(path, format string, args ...any) *api.Problem {
+	return problemAt(api.BadRequest, path, format, args...)
+}
+
+// retryLater is a problem that passes: the caller should try again in a second.
+func retryLater(kind, format string, args ...any) *api.Problem {
+	p := problem(kind, format, args...)
+	p.RetryAfter = 1
+	return p
+}
+
+// errorProblems are the problems of errors that need no more than a fixed text. Where
+// an error wraps several of them, the first one is told.
+var errorProblems = []struct {
+	is           error
+	kind, detail string
+}{
+	{store.ErrUnavailable, api.Unavailable, "the daemon's store cannot be reached; try again. A write may have been made all the same: with the same If-Match, or ids, making it again changes nothing"},
+	{store.ErrQuota, api.OverQuota, "the tenant's storage is full, and nothing was changed; delete threads that nobody needs, or have its quota raised (tenant-disk)"},
+	{store.ErrFull, api.Unavailable, ""}, // see unreadyDetail
+	{store.ErrReadOnly, api.Unavailable, ""},
+	{store.ErrGone, api.Unavailable, ""},
+	{store.ErrSealed, api.Unavailable, ""},
+	{keyring.ErrNoMaster, api.Unavailable, ""},
+	{store.ErrName, api.BadRequest, "a name in the request cannot be stored: an id has at most 512 bytes, and no zero byte"},
+	{store.ErrConflict, api.Conflict, "others kept writing to the thread; try again"},
+	{thread.ErrDuplicateID, api.Exists, "a message with one of the ids is in the thread already, with other content or at another place; leave the ids out, or send new ones"},
+	{thread.ErrUnknownID, api.NotFound, "what the request names does not exist here"},
+	{store.ErrNotFound, api.NotFound, "what the request names does not exist here"},
+	{artifact.ErrNotFound, api.NotFound, "what the request names does not exist here"},
+	{artifact.ErrExpired, api.Gone, "the artifact has expired; its content cannot be read any more"},
+	{artifact.ErrForbidden, api.Forbidden, "the artifact is more sensitive than the key may read"},
+	{artifact.ErrTooLarge, api.TooLarge, "the content is over the store's limit for one artifact"},
+	{palimpsest.ErrMaxTokens, api.NothingToDo, "the answer is in the thread, but compacting would give the model no more room to answer: end the loop, or raise the limit on the output"},
+	{policy.ErrNothing, api.NothingToDo, "there is nothing to compact: the thread stays as it is"},
+	{palimpsest.ErrOverBudget, api.OverBudget, "what must stay does not fit the budget; raise it"},
+	{palimpsest.ErrNoRoom, api.OverBudget, "compacting harder made the request no smaller; sent again, it would be refused again"},
+	{plan.ErrInvalid, api.Conflict, "the plan does not fit the thread as it is now; choose another version"},
+	{context.DeadlineExceeded, api.Unavailable, "the request took too long, or the daemon is stopping; try again"},
+	{context.Canceled, api.Unavailable, "the request took too long, or the daemon is stopping; try again"},
+}
+
+// problemOf is what an error means to the caller. The texts of errors that it does not
+// know are for the log alone.
 func problemOf(err error) *api.Problem {
-	var ready *api.Problem
-	var wrong *neutral.FieldError
-	var conflict *store.ConflictError
-	var stale *palimpsest.VersionError
-	var limited *artifact.LimitError
-	var over *palimpsest.BudgetError
-	switch {
-	case errors.As(err, &ready):
-		return ready
-	case errors.As(err, &wrong):
-		return atPath(wrong.Path, problem(api.BadRequest, wrong.Error()))
-	case errors.As(err, &stale):
-		return versionProblem(true, stale.Want, stale.Have)
-	case errors.As(err, &conflict):
-		return versionProblem(false, conflict.Want, conflict.Have)
-	case errors.Is(err, store.ErrUnavailable):
-		return problem(api.Unavailable, "the daemon's store cannot be reached; try again. A write may have been made all the same: with the same If-Match, or ids, making it again changes nothing")
-	case errors.Is(err, store.ErrQuota):
-		return problem(api.OverQuota, "the tenant keeps as much as it may, and nothing was changed; delete threads that nobody needs, or have its quota raised (tenant-disk)")
-	case errors.Is(err, store.ErrFull), errors.Is(err, store.ErrReadOnly), errors.Is(err, store.ErrGone), errors.Is(err, store.ErrSealed), errors.Is(err, keyring.ErrNoMaster):
-		return problem(api.Unavailable, unreadyDetail(err)+". Nothing was changed; whoever runs the daemon has to see to it")
-	case errors.Is(err, store.ErrName):
-		return problem(api.BadRequest, "a name in the request cannot be stored: an id has at most 512 bytes, and no zero byte")
-	case errors.Is(err, store.ErrConflict):
-		return problem(api.Conflict, "others kept writing to the thread; try again")
-	case errors.Is(err, wire.ErrFormat):
-		return problem(api.BadRequest, "body: "+err.Error())
-	case errors.Is(err, thread.ErrDuplicateID):
-		return problem(api.Exists, "a message with one of the ids is in the thread already, and says something else or stands elsewhere; leave the ids out, or bring new ones")
-	case errors.Is(err, thread.ErrUnknownID), errors.Is(err, store.ErrNotFound), errors.Is(err, artifact.ErrNotFound):
-		return problem(api.NotFound, "what the request names does not exist here")
-	case errors.Is(err, artifact.ErrExpired):
-		return problem(api.Gone, "the artifact's time to live is over; its content cannot be read any more")
-	case errors.Is(err, artifact.ErrForbidden):
-		return problem(api.Forbidden, "the artifact is more sensitive than the key may read")
-	case errors.As(err, &limited):
+	if p, ok := errors.AsType[*api.Problem](err); ok {
+		return p
+	}
+	if wrong, ok := errors.AsType[*neutral.FieldError](err); ok {
+		return badField(wrong.Path, "%s", wrong.Reason)
+	}
+	if stale, ok := errors.AsType[*palimpsest.VersionError](err); ok {
+		return versionProblem(api.Stale, stale.Want, stale.Have)
+	}
+	if conflict, ok := errors.AsType[*store.ConflictError](err); ok {
+		return versionProblem(api.Conflict, conflict.Want, conflict.Have)
+	}
+	if errors.Is(err, wire.ErrFormat) {
+		return problem(api.BadRequest, "body: %s", err)
+	}
+	if limited, ok := errors.AsType[*artifact.LimitError](err); ok {
 		p := problem(api.TooManyRequests, "the key has read as many artifacts as it may for now")
 		p.RetryAfter = max(1, int(math.Ceil(limited.RetryAfter.Seconds())))
 		return p
-	case errors.Is(err, artifact.ErrTooLarge):
-		return problem(api.TooLarge, "the content is over the store's limit for one artifact")
-	case errors.Is(err, palimpsest.ErrMaxTokens):
-		return problem(api.NothingToDo, "the answer is in the thread, but compacting would give the model no more room to answer: end the loop, or raise the limit on the output")
-	case errors.Is(err, policy.ErrNothing):
-		return problem(api.NothingToDo, "there is nothing to compact: the thread stays as it is")
-	case errors.As(err, &over):
-		return problem(api.OverBudget, budgetDetail(over))
-	case errors.Is(err, palimpsest.ErrNoRoom):
-		return problem(api.OverBudget, "compacting harder gave no smaller request; to send it again would only be refused again")
-	case errors.Is(err, plan.ErrInvalid):
-		return problem(api.Conflict, "the plan does not hold for the thread as it is now; choose another version")
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return problem(api.Unavailable, "the request took too long, or the daemon is stopping; try again")
 	}
-	return problem(api.Internal, "nothing was changed that the request did not get an answer for; the daemon's log has the cause under the id of this request")
+	for _, e := range errorProblems {
+		if !errors.Is(err, e.is) {
+			continue
+		}
+		over, isBudget := errors.AsType[*palimpsest.BudgetError](err)
+		switch {
+		case e.detail == "":
+			return problem(e.kind, "%s. Nothing was changed; whoever runs the daemon has to see to it", unreadyDetail(err))
+		case e.is == palimpsest.ErrOverBudget && isBudget:
+			return problem(e.kind, "%s", budgetDetail(over))
+		}
+		return problem(e.kind, "%s", e.detail)
+	}
+	return problem(api.Internal, "the daemon failed; its log has the cause under the id of this request")
 }
 
-// versionProblem is the problem of a write for another version than the one there is:
-// stale where the request named it, else a conflict.
-func versionProblem(named bool, want, have int) *api.Problem {
-	name, detail := api.Conflict, fmt.Sprintf("written for version %d, but it is at %d: read what came between, and try again", want, have)
-	if named {
-		name, detail = api.Stale, fmt.Sprintf("If-Match names version %d, but it is at %d: read what came between, and send the request again with If-Match: \"%d\"", want, have, have)
+// versionProblem is the problem of a write for another version than there is: Stale
+// where the request named the version, else Conflict.
+func versionProblem(kind string, want, have int) *api.Problem {
+	p := problem(kind, "written for version %d, but it is at %d: read what came between, and try again", want, have)
+	if kind == api.Stale {
+		p = problem(kind, "If-Match names version %d, but it is at %d: read what came between, and send the request again with If-Match: \"%d\"", want, have, have)
 	}
-	p := problem(name, detail)
 	p.Want, p.Have = &want, &have
 	return p
 }
@@ -152,11 +175,26 @@ func budgetDetail(over *palimpsest.BudgetError) string {
 	return text
 }
 
+// answerError answers with what an error means to the caller.
+func (s *Server) answerError(w http.ResponseWriter, r *http.Request, err error) {
+	p := problemOf(err)
+	requestOf(r.Context()).setProblem(p, err)
+	// A connection that ends while the request is still being sent is a network error to
+	// the caller: one who should try again, or send less, must be able to read that.
+	if p.RetryAfter > 0 || p.Kind() == api.TooLarge {
+		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, s.config.Limits.Body))
+	}
+	if p.Kind() == api.OverQuota {
+		s.metrics.refused.WithLabelValues("disk").Inc()
+	}
+	writeProblem(w, requestID(r.Context()), p)
+}
+
 // writeProblem answers with the problem.
 func writeProblem(w http.ResponseWriter, requestID string, p *api.Problem) {
 	answer := *p
 	answer.Instance = requestID
-	// What they quote of a request may be as long as the request.
+	// They may quote the request, at any length.
 	answer.Detail, answer.Path = clip.Short(p.Detail, 1200), clip.Short(p.Path, 400)
 	data, err := json.Marshal(answer)
 	if err != nil { // unreachable: a problem has only texts and numbers

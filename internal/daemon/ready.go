@@ -13,14 +13,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// readyTimeout is how long a store may take to answer before it counts as gone.
+// readyTimeout is how long a store may take to answer before it counts as unreachable.
 const readyTimeout = 5 * time.Second
 
-// probeInterval is how long an answer of the store holds: anybody may ask, and a probe
+// probeInterval is how long the result of a probe is reused: anybody may ask, and a probe
 // writes.
 const probeInterval = time.Second
 
-// storeProbe asks a store whether it keeps what is written to it.
+// storeProbe returns the check whether a store keeps what is written to it.
 func storeProbe(db store.DB, now func() time.Time) func(context.Context) error {
 	p, ok := db.(store.Prober)
 	if !ok {
@@ -35,7 +35,7 @@ func storeProbe(db store.DB, now func() time.Time) func(context.Context) error {
 		if age := now().Sub(at); !at.IsZero() && age >= 0 && age < probeInterval {
 			return last
 		}
-		// Whoever asks may go away; the answer is for others too.
+		// The caller may leave; the result is for others too.
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
 		defer cancel()
 		last, at = p.Probe(limited), now()
@@ -43,7 +43,7 @@ func storeProbe(db store.DB, now func() time.Time) func(context.Context) error {
 	}
 }
 
-// checkReady is why the daemon cannot work, nil where it can.
+// checkReady returns why the daemon cannot work; nil when it can.
 func (s *Server) checkReady(ctx context.Context) error {
 	select {
 	case <-s.stop:
@@ -63,20 +63,21 @@ var errStopping = errors.New("stopping")
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if err := s.checkReady(r.Context()); err != nil {
-		writeProblem(w, requestID(r.Context()), problem(api.Unavailable, unreadyDetail(err)))
+		writeProblem(w, requestID(r.Context()), problem(api.Unavailable, "%s", unreadyDetail(err)))
 		return
 	}
 	s.health(w, r)
 }
 
-// unreadyDetail says what keeps the daemon from working, without the names of places.
+// unreadyDetail says for callers what keeps the daemon from working, without paths and
+// addresses.
 func unreadyDetail(err error) string {
 	for _, why := range []struct {
 		is   error
 		says string
 	}{
 		{errStopping, "the daemon is stopping"},
-		// A file that is gone cannot be opened again: that error may be wrapped in this one.
+		// First: it may wrap the error of opening the file again.
 		{store.ErrGone, "the file of the daemon's store was removed or replaced; it takes no writes until the daemon is started again"},
 		{store.ErrFull, "the daemon's store has no room left, and takes no writes; what is there can be read"},
 		{store.ErrReadOnly, "the daemon may not write to its store; what is there can be read"},
@@ -88,5 +89,5 @@ func unreadyDetail(err error) string {
 			return why.says
 		}
 	}
-	return "the daemon's store does not answer as it should; the daemon's log says more"
+	return "the daemon's store does not work; the daemon's log says more"
 }

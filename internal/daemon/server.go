@@ -4,9 +4,6 @@
 package daemon
 
 import (
-	"cmp"
-	"context"
-	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -18,7 +15,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
-	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/bucket"
 	"github.com/palimpsest-ai/palimpsest/internal/mcp"
@@ -26,122 +22,12 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/web"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/proxy"
-	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/care"
-	"github.com/palimpsest-ai/palimpsest/store/mem"
-	"github.com/palimpsest-ai/palimpsest/token"
 )
-
-// Config is what a daemon is made of. The zero value keeps everything in memory,
-// has no keys, and holds the default limits.
-type Config struct {
-	// Store keeps everything; nil keeps it until the process ends. Whoever opened
-	// it closes it, after Serve has returned.
-	Store store.DB
-	// Artifacts holds what is true of all artifacts over Store.Artifacts; nil is
-	// one with the default options.
-	Artifacts *artifact.Store
-	// Keys open the daemon; nil lets everybody on this machine in, and nobody
-	// else.
-	Keys Keys
-	// OwnKey is a key of this run: requests to the port that show it are the user's of
-	// this process, and who has no key is let in at the socket alone. Empty is none.
-	OwnKey string
-	// Compactor is how threads are compacted. Its stores, artifacts, jobs and
-	// requester are set for each tenant; a sink given here is told as well.
-	Compactor palimpsest.Config
-	// Models are the known models; the zero value is the built-in table.
-	Models *token.ModelSet
-	// Window is the context window of models that nobody knows, in tokens; 0
-	// leaves such threads to the policy's own limits.
-	Window int
-	// Counters add up what happens for /metrics, so that others can be told of
-	// what they do beside the daemon; nil is one of the daemon's own.
-	Counters *event.Counters
-	// Jobs makes the queue that does background work with the handlers and options
-	// it is given; the daemon stops it. Nil compacts within PrepareStep only.
-	Jobs func(job.Handlers, *job.Options) (job.Queue, error)
-	// Reseal says that Artifacts has keys, so that what is sealed under an older
-	// one is sealed anew as a job.
-	Reseal bool
-	// Proxy gives the handler of a tenant's requests that are none of the API's:
-	// those that agents send to a provider. Nil refuses them.
-	Proxy func(tenant string) (http.Handler, error)
-	// Policies are the policy, ladder and name for a policy's name and what it is to
-	// favour, empty for its own, so that a plan of another one can be looked at and
-	// used. Nil: there is only that of Compactor.
-	Policies func(name, favor string) (palimpsest.Config, error)
-	// Sessions are those that agents left on this machine; nil shows none, and so do
-	// Keys.
-	Sessions Sessions
-	// MCP offers threads to agents at /mcp, by the Model Context Protocol; the zero
-	// value does not.
-	MCP MCP
-	// Version is what the daemon calls itself there.
-	Version string
-	// Memory is what the proxies remember, and the room for bodies of requests, those of
-	// the API too; nil is one of the daemon's own.
-	Memory *proxy.Memory
-	// Ready reports why the daemon cannot work; nil asks the store whether it keeps
-	// what is written to it, at most once a second.
-	Ready func(context.Context) error
-	// Spending bounds what models are asked for each tenant; nil counts it.
-	Spending *Spending
-	// TLS is what connections are secured with, as TLS makes it; nil speaks plain
-	// HTTP.
-	TLS *tls.Config
-	// Limits bound what callers may do.
-	Limits Limits
-	// Drain is how long requests may take to finish when Serve stops; 0 is half a
-	// minute.
-	Drain time.Duration
-	// Idle ends Serve when there was no request and no background job for so long; 0
-	// never does.
-	Idle time.Duration
-	// Logger is told of every request, without content and keys; nil for nobody.
-	Logger *slog.Logger
-	// Now is the clock; nil is time.Now.
-	Now func() time.Time
-}
-
-// Limits bound what callers may do. Zero fields hold the defaults.
-type Limits struct {
-	// Body is the largest request, in bytes; default 64 MiB, twice what a
-	// provider takes.
-	Body int64
-	// Depth is how deep its JSON may nest; default 200, at most 1000.
-	Depth int
-	// Rate is how many requests a key, or an address without keys, may make per
-	// second, and Burst how many at once; defaults 200 and 400.
-	Rate, Burst int
-	// ArrivalTimeout is how long a request may take to arrive, and a caller to read each piece
-	// of an answer; default two minutes.
-	ArrivalTimeout time.Duration
-	// Page is the largest page of a list; default 500.
-	Page int
-	// Memory is how much memory the process may have of the system, in bytes, before
-	// requests are refused; 0 for any amount.
-	Memory int64
-	// Requests is how many requests of a tenant may be at work at once; 0 for any number.
-	Requests int
-	// Streams is how many event streams a tenant may hold open; default 100.
-	Streams int
-}
-
-func (l Limits) withDefaults() Limits {
-	l.Body = cmp.Or(max(l.Body, 0), 64<<20)
-	l.Depth = cmp.Or(max(l.Depth, 0), 200)
-	l.Rate = cmp.Or(max(l.Rate, 0), 200)
-	l.Burst = cmp.Or(max(l.Burst, 0), 2*l.Rate)
-	l.Page = cmp.Or(max(l.Page, 0), 500)
-	l.Streams = cmp.Or(max(l.Streams, 0), 100)
-	return l
-}
 
 // Server answers requests. It is safe for concurrent use.
 type Server struct {
 	config      Config
-	models      token.ModelSet
 	mux         *http.ServeMux
 	metrics     *metrics
 	rate        *bucket.Buckets[string]
@@ -155,7 +41,7 @@ type Server struct {
 	mu      sync.Mutex
 	tenants map[string]*tenant
 
-	// running is what is told at the socket, nil where nothing is served at one.
+	// running describes the daemon to callers at the socket; nil without one.
 	running atomic.Pointer[ondemand.Running]
 	// stop is closed when the daemon stops, so that streams end; closeStop closes it
 	// once.
@@ -166,43 +52,18 @@ type Server struct {
 // New returns a server. The error names the part of the configuration that cannot
 // be used.
 func New(c Config) (*Server, error) {
-	if c.Store == nil {
-		c.Store = mem.New()
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("daemon.New: %w", err)
 	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
-	if c.Artifacts == nil {
-		c.Artifacts = artifact.NewStore(c.Store.Artifacts(), &artifact.Options{Now: c.Now})
-	}
-	if c.Compactor.Counter == nil {
-		counter, err := token.New("o200k", nil)
-		if err != nil {
-			return nil, fmt.Errorf("daemon.New: %w", err)
-		}
-		c.Compactor.Counter = counter
-	}
-	c.Drain = cmp.Or(max(c.Drain, 0), 30*time.Second)
-	c.Counters = cmp.Or(c.Counters, &event.Counters{})
-	c.Spending = cmp.Or(c.Spending, NewSpending(0, c.Now))
-	c.Memory = cmp.Or(c.Memory, proxy.NewMemory(nil))
-	c.Limits = c.Limits.withDefaults()
-	if c.Ready == nil {
-		c.Ready = storeProbe(c.Store, c.Now)
-	}
-	c.Compactor.Memory = cmp.Or(c.Compactor.Memory, palimpsest.NewMemory(0)) // one for all tenants
 	s := &Server{
-		config: c, mux: http.NewServeMux(), log: c.Logger,
-		rate: bucket.New[string](float64(c.Limits.Burst), time.Second*time.Duration(c.Limits.Burst)/time.Duration(c.Limits.Rate), c.Now), tenants: map[string]*tenant{}, stop: make(chan struct{}),
+		config: c, mux: http.NewServeMux(), log: c.Logger, tenants: map[string]*tenant{}, stop: make(chan struct{}),
+		rate:     bucket.New[string](float64(c.Limits.Burst), time.Second*time.Duration(c.Limits.Burst)/time.Duration(c.Limits.Rate), c.Now),
 		requests: requestCounter{limit: c.Limits.Requests}, idle: newIdleTimer(c.Idle), searchCache: mcp.NewMemory(searchCacheBytes),
+		metrics: newMetrics(c.Counters, c.Memory, c.Compactor.Memory, c.Spending),
 	}
 	s.closeStop = sync.OnceFunc(func() { close(s.stop) })
-	if s.models = token.Models(); c.Models != nil {
-		s.models = *c.Models
-	}
-	s.metrics = newMetrics(c.Counters, c.Memory, c.Compactor.Memory, c.Spending)
-	// What cannot be used is told now and not at the first request.
+	// Fail now rather than at the first request.
 	if _, err := palimpsest.New(c.Compactor); err != nil {
 		return nil, fmt.Errorf("daemon.New: %w", err)
 	}
@@ -215,7 +76,7 @@ func New(c Config) (*Server, error) {
 			s.log.Warn("upkeep", "class", event.ErrorClass(err))
 		}}
 		work := s.upkeep.Handlers()
-		// The sweep that comes round is no use of the daemon.
+		// The hourly upkeep does not count as use of the daemon.
 		work[palimpsest.CompactJob] = s.idle.trackJob(s.runJob)
 		if c.Proxy != nil {
 			work[proxy.CompactJob] = s.idle.trackJob(s.runProxyJob)
@@ -227,13 +88,13 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// jobFailed tells of a job that is given up. What it was for is tried again when
-// it comes up the next time.
+// jobFailed logs a job that is given up. Its work is tried again when it comes up the
+// next time.
 func (s *Server) jobFailed(j job.Job, err error) {
 	s.log.Error("job", "kind", j.Kind, "class", event.ErrorClass(err), "cause", causeOf(err))
 }
 
-// routes puts every operation and everything beside them in its place.
+// routes registers the operations and everything beside them.
 func (s *Server) routes() error {
 	handlers := s.handlers()
 	for _, op := range api.Operations() {
@@ -263,6 +124,44 @@ func (s *Server) routes() error {
 	return nil
 }
 
+// handlers answer the operations of package api.
+func (s *Server) handlers() map[string]handler {
+	return map[string]handler{
+		"create":       (*call).create,
+		"list":         (*call).threads,
+		"get":          withThread((*call).get),
+		"delete":       withThread((*call).remove),
+		"log":          withThread((*call).log),
+		"append":       withBody((*call).append),
+		"prepare":      withBody((*call).prepare),
+		"finish":       withBody((*call).finish),
+		"answer":       withBody((*call).answerTool),
+		"overflowed":   withBody((*call).overflowed),
+		"cut-off":      withBody((*call).cutOff),
+		"remember":     withBody((*call).remember),
+		"outcome":      withBody((*call).outcome),
+		"compact":      withBody((*call).compact),
+		"dry-run":      withBody((*call).dryRun),
+		"plans":        withThread((*call).plans),
+		"plan":         withThread((*call).plan),
+		"diff":         withThread((*call).diff),
+		"undo":         withBody((*call).undo),
+		"expand":       withBody((*call).expand),
+		"render":       withBody((*call).render),
+		"artifacts":    withThread((*call).artifacts),
+		"artifact":     (*call).artifact,
+		"content":      (*call).artifactContent,
+		"recall":       withThread((*call).recall),
+		"events":       withThread((*call).events),
+		"view":         withThread((*call).view),
+		"text":         withThread((*call).text),
+		"preview":      withBody((*call).preview),
+		"pin":          withBody((*call).pin),
+		"sessions":     (*call).sessions,
+		"session-view": (*call).sessionView,
+	}
+}
+
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.idle.begin()()
@@ -275,8 +174,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// serveUnrouted answers what no route fits: it names the methods that would, or hands
-// the request on to the proxy.
+// serveUnrouted answers a request that fits no route: it goes to the proxy, or the
+// answer names the methods that the address takes.
 func (s *Server) serveUnrouted(w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
@@ -293,21 +192,48 @@ func (s *Server) serveUnrouted(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if len(allowed) == 0 {
-		writeProblem(w, requestID(r.Context()), problem(api.NotFound, "there is nothing at this address; /openapi.json describes what there is, and only the paths of the providers' APIs are sent on"))
+		writeProblem(w, requestID(r.Context()), problem(api.NotFound, "there is nothing at this address; /openapi.json describes what there is, and only the paths of the providers' APIs are passed on"))
 		return
 	}
 	for _, method := range allowed {
 		w.Header().Add("Allow", method)
 	}
-	writeProblem(w, requestID(r.Context()), problem(api.NotAllowed, fmt.Sprintf("the address takes %s, not %s", strings.Join(allowed, ", "), r.Method)))
+	writeProblem(w, requestID(r.Context()), problem(api.NotAllowed, "the address takes %s, not %s", strings.Join(allowed, ", "), r.Method))
 }
 
-// isUpgrade reports whether a request would become a WebSocket, which the proxy
-// refuses in its own way.
+// serveProxied hands a request to the proxy of the caller's tenant.
+func (s *Server) serveProxied(w http.ResponseWriter, r *http.Request) {
+	handler, end, err := s.beginProxied(r)
+	if err != nil {
+		s.answerError(w, r, err)
+		return
+	}
+	defer end()
+	r.Header.Del(KeyHeader)
+	// These say what the provider says.
+	w.Header().Del("X-Request-Id")
+	w.Header().Del("X-Content-Type-Options")
+	handler.ServeHTTP(w, r)
+}
+
+func (s *Server) beginProxied(r *http.Request) (handler http.Handler, end func(), err error) {
+	who, err := s.authenticate(r, s.byKeyHeader)
+	if err != nil {
+		return nil, nil, err
+	}
+	if handler, err = s.config.Proxy(who.tenant); err != nil {
+		return nil, nil, err
+	}
+	end, err = s.beginRequest(who.tenant)
+	return handler, end, err
+}
+
+// isUpgrade reports whether a request asks for a WebSocket, which the proxy refuses in
+// its own way.
 func isUpgrade(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }
 
-// isAPIPath reports whether an address could only be meant for the API: what is sent
-// there by mistake goes to no provider.
+// isAPIPath reports whether an address can only be meant for the API. A mistake in it
+// must not be sent to a provider.
 func isAPIPath(address string) bool {
 	clean := path.Clean("/"+address) + "/"
 	return strings.HasPrefix(clean, api.Root+"/") || strings.HasPrefix(clean, api.SessionsRoot+"/")

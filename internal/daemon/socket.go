@@ -13,14 +13,14 @@ import (
 // isSocket reports whether an address is that of a Unix socket.
 func isSocket(a net.Addr) bool { return a != nil && a.Network() == "unix" }
 
-// overSocket reports whether a request came over the socket, which only the user of
-// this process can open.
+// overSocket reports whether a request came by the socket, which only the user of this
+// process can open.
 func overSocket(r *http.Request) bool {
 	at, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	return isSocket(at)
 }
 
-// runningAt is what is told at the socket, nil where there is none.
+// runningAt describes the daemon to callers at the socket; nil without a socket.
 func (s *Server) runningAt(listeners []net.Listener) *ondemand.Running {
 	r := &ondemand.Running{Key: s.config.OwnKey, Version: s.config.Version, API: ondemand.API, PID: os.Getpid()}
 	scheme := "http://"
@@ -40,10 +40,10 @@ func (s *Server) runningAt(listeners []net.Listener) *ondemand.Running {
 	return r
 }
 
-// socketOnly is a handler that there is at the socket only.
+// socketOnly is a handler that answers at the socket only.
 func (s *Server) socketOnly(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		err := error(problem(api.NotFound, "this is answered at the daemon's socket alone"))
+		err := error(problem(api.NotFound, "this is answered at the daemon's socket only"))
 		if overSocket(r) {
 			err = checkLocalOrigin(r)
 		}
@@ -55,11 +55,11 @@ func (s *Server) socketOnly(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// serveRunning says what this daemon is, with the key to its port.
+// serveRunning describes this daemon, with the key to its port.
 func (s *Server) serveRunning(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(s.running.Load()) // who asked may be gone
+	_ = json.NewEncoder(w).Encode(s.running.Load()) // the caller may be gone
 }
 
 // serveStop ends Serve.

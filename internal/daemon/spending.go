@@ -10,10 +10,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// Spending bounds the tokens that models are asked for each tenant, for summaries and
-// decisions: so many at once, and so many more each hour. Beyond that they are made
-// without a model. It is safe for concurrent use; make one with NewSpending. Nil
-// bounds nothing.
+// Spending bounds the tokens that each tenant spends on models for summaries and
+// decisions: so many at once, and as many more each hour. Beyond that they are made
+// without a model. Make one with NewSpending; nil bounds nothing. It is safe for
+// concurrent use.
 type Spending struct {
 	hourly  int
 	tenants *bucket.Buckets[string]
@@ -21,8 +21,8 @@ type Spending struct {
 	denied  atomic.Int64
 }
 
-// NewSpending lets each tenant spend so many tokens an hour; 0 any number. A nil clock
-// is time.Now.
+// NewSpending lets each tenant spend so many tokens an hour; 0 for any number. A nil
+// clock is time.Now.
 func NewSpending(tokens int, now func() time.Time) *Spending {
 	if now == nil {
 		now = time.Now
@@ -30,7 +30,8 @@ func NewSpending(tokens int, now func() time.Time) *Spending {
 	return &Spending{hourly: tokens, tenants: bucket.New[string](float64(tokens), time.Hour, now)}
 }
 
-// Answers are what models answered a tenant before, and asks what it may.
+// Answers are the stored answers of models to a tenant, which count and bound what it
+// spends on new ones.
 func (s *Spending) Answers(tenant string, kept store.Answers) *llm.Answers {
 	if s == nil {
 		return llm.NewAnswers(kept)
@@ -44,12 +45,12 @@ type tenantMeter struct {
 	tenant string
 }
 
-// Begin implements llm.Meter. It takes what the question may use, and gives back what
-// it did not.
+// Begin implements llm.Meter. It takes the most that a request may use, and gives back
+// what it did not use.
 func (p tenantMeter) Begin(tokens int) (end func(used int), err error) {
 	if p.tenants.Take(p.tenant, float64(tokens)) > 0 {
 		p.denied.Add(1)
-		return nil, fmt.Errorf("the tenant has asked models as much as it may for now (%d tokens an hour)", p.hourly)
+		return nil, fmt.Errorf("the tenant has spent what it may on models for now (%d tokens an hour)", p.hourly)
 	}
 	return func(used int) {
 		p.used.Add(int64(used))

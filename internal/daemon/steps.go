@@ -21,30 +21,30 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// maxOutput is the most that is kept free for an answer where the step does not
-// say, in tokens: agents that do well reserve up to 20,000 of a large limit.
+// maxOutput is the most that is kept free for an answer when the step does not say, in
+// tokens: good agents reserve up to 20,000 of a larger limit.
 const maxOutput = 20_000
 
-// readStep reads a step of the wire. api and path say where it stands in its request.
+// readStep reads a step of a request; path stands before its fields in problems.
 func (c *call) readStep(q *api.Step, path string) (palimpsest.Step, error) {
 	out := palimpsest.Step{Base: &prompt.Prompt{}, Window: q.Window, Output: q.Output, Budget: q.Budget}
 	for name, n := range map[string]int{"window": q.Window, "output": q.Output, "budget": q.Budget} {
 		if n < 0 {
-			return out, atPath(path+name, problem(api.BadRequest, path+name+": want a number of tokens, 0 or more"))
+			return out, badField(path+name, "want a number of tokens, 0 or more")
 		}
 	}
 	if q.Force && c.op.ID != "prepare" {
-		return out, atPath(path+"force", problem(api.BadRequest, path+"force: only prepare takes it; compact is what compacts now"))
+		return out, badField(path+"force", "only prepare takes it; compact is what compacts now")
 	}
 	if q.Instructions != "" && !q.Force && c.op.ID != "compact" && c.op.ID != "preview" {
-		return out, atPath(path+"instructions", problem(api.BadRequest, path+"instructions: only compact takes them, and prepare with force"))
+		return out, badField(path+"instructions", "only compact takes them, and prepare with force")
 	}
 	if q.API != "" && codecs()[q.API] == nil {
 		return out, unknownAPI(q.API)
 	}
 	switch {
 	case len(q.Body) > 0 && q.Base != nil:
-		return out, atPath(path+"base", problem(api.BadRequest, path+"base: send body or base, not both"))
+		return out, badField(path+"base", "send body or base, not both")
 	case len(q.Body) > 0:
 		p, err := decodeBody(q.API, q.Body)
 		if err != nil {
@@ -69,16 +69,16 @@ func (c *call) readStep(q *api.Step, path string) (palimpsest.Step, error) {
 	}
 	out.Profile = render.For(q.API)
 	if c.s.config.Compactor.Recall == nil || len(out.Base.Tools) == 0 {
-		// A client that offers its model no tools is not taken to run ours.
+		// A client that offers its model no tools cannot be expected to run ours.
 		out.Profile.Reach = render.Nowhere
 	}
 	c.fillModelLimits(&out)
 	return out, nil
 }
 
-// fillModelLimits fills in what is known of the model.
+// fillModelLimits completes a step with the limits of its model.
 func (c *call) fillModelLimits(step *palimpsest.Step) {
-	m, err := c.s.models.Find(step.Base.Model)
+	m, err := c.s.config.Models.Find(step.Base.Model)
 	if err == nil {
 		step.Profile.BoundReasoning = m.BindsThinking
 	}
@@ -113,8 +113,8 @@ func (c *call) prepare(info store.Info, q *api.Step) (any, error) {
 	return c.answerPrepared(info.ID, q, made)
 }
 
-// dropLogged leaves out the messages whose ids the log has. A host that made earlier
-// edits sends what is left of its history, which stands nowhere in the log as it is.
+// dropLogged leaves out the messages whose ids the log has. A host that applied earlier
+// edits sends the rest of its history, which is not a part of the log as it stands.
 func (c *call) dropLogged(id string, messages []thread.Message) ([]thread.Message, error) {
 	log, err := c.tenant.Log.Load(c.r.Context(), id)
 	if err != nil {
@@ -126,9 +126,10 @@ func (c *call) dropLogged(id string, messages []thread.Message) ([]thread.Messag
 	}), nil
 }
 
-// forceCompact adds the step's messages and compacts, to half where that is less than the policy
-// keeps; where nothing can be taken out all stays as it is. It returns the session that the
-// step goes on with: the condition of the request has been kept.
+// forceCompact adds the step's messages and compacts: to what the policy keeps or, when
+// the conversation takes less, to half of it. When nothing can be removed it changes
+// nothing. It returns the session that the step goes on with, without the condition of
+// the request, which has been checked.
 func (c *call) forceCompact(session *palimpsest.Session, id string, step palimpsest.Step, instructions string) (*palimpsest.Session, error) {
 	ctx, unconditional := c.r.Context(), c.tenant.compactor.Session(id)
 	_, err := session.Compact(ctx, step, instructions)
@@ -148,8 +149,8 @@ func (c *call) forceCompact(session *palimpsest.Session, id string, step palimps
 	return unconditional, nil
 }
 
-// answerPrepared is the answer with a prompt that the front door handed out. The list of
-// what is hidden stays out: it grows with the history, and a step must not.
+// answerPrepared answers with a prompt that a session prepared. It leaves out the list of
+// hidden messages, which grows with the history.
 func (c *call) answerPrepared(id string, q *api.Step, made *palimpsest.Prepared) (*api.Prepared, error) {
 	c.tenant.prepared.Put(id, made, 1)
 	c.setETag(made.Version)
@@ -166,7 +167,7 @@ func (c *call) answerPrepared(id string, q *api.Step, made *palimpsest.Prepared)
 	return preparedAsEdits(q.API, log, made.Prompt, made.Manifest, out), nil
 }
 
-// encodePrepared writes a prompt in the form that was asked for.
+// encodePrepared writes a prompt in the form of an API, or in neutral form.
 func encodePrepared(name string, p *prompt.Prompt, out *api.Prepared) (*api.Prepared, error) {
 	if name == "" {
 		out.Prompt = neutral.PromptOf(p)
@@ -184,7 +185,7 @@ func (c *call) planAt(id string, version int) (*plan.Plan, error) {
 	}
 	p, err := c.tenant.Plans.Plan(c.r.Context(), id, version)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, problem(api.NotFound, fmt.Sprintf("the thread has no plan %d; GET …/plans lists those that it has", version))
+		return nil, problem(api.NotFound, "the thread has no plan %d; GET …/plans lists those that it has", version)
 	}
 	return p, err
 }
@@ -196,7 +197,7 @@ func readAnswer(q *api.Answer) (messages []thread.Message, usage llm.Usage, err 
 	}
 	if len(q.Response) > 0 || q.API != "" {
 		if len(messages) > 0 {
-			return nil, usage, atPath("messages", problem(api.BadRequest, "messages: send response or messages, not both"))
+			return nil, usage, badField("messages", "send response or messages, not both")
 		}
 		var told *neutral.Usage
 		if messages, told, err = decodeResponse(q.API, q.Response); err != nil {
@@ -209,7 +210,7 @@ func readAnswer(q *api.Answer) (messages []thread.Message, usage llm.Usage, err 
 	}
 	for i := range messages {
 		if messages[i].Role != thread.Assistant {
-			return nil, usage, atPath(fmt.Sprintf("messages[%d].role", i), problem(api.BadRequest, "the answer of a model has the role assistant; send what came after it with the next step"))
+			return nil, usage, badField(fmt.Sprintf("messages[%d].role", i), "an answer of a model has the role assistant; send later messages with the next step")
 		}
 	}
 	if u := q.Usage; u != nil {
@@ -230,7 +231,7 @@ func (c *call) finish(info store.Info, q *api.Answer) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The answer stands in the log: what follows is about the prompt before it.
+	// The answer is in the log; FinishStep learns what the prompt before it used.
 	prepared, _ := c.tenant.prepared.Get(info.ID)
 	if err := c.tenant.compactor.Session(info.ID).FinishStep(c.r.Context(), prepared, usage); err != nil {
 		return nil, err
@@ -244,7 +245,7 @@ func (c *call) cutOff(info store.Info, q *api.CutOff) (any, error) {
 		return nil, err
 	}
 	if len(messages) > 1 {
-		return nil, atPath("messages", problem(api.BadRequest, "messages: an answer that was cut off is one message"))
+		return nil, badField("messages", "an answer that was cut off is one message")
 	}
 	step, err := c.readPreparedStep(&q.Step, "step.")
 	if err != nil {
@@ -260,11 +261,11 @@ func (c *call) cutOff(info store.Info, q *api.CutOff) (any, error) {
 	return c.answerPrepared(info.ID, &q.Step, made)
 }
 
-// readPreparedStep reads the step that the daemon, or another one, has prepared before.
+// readPreparedStep reads a step that this daemon or another one has prepared.
 func (c *call) readPreparedStep(q *api.Step, path string) (palimpsest.Step, error) {
 	step, err := c.readStep(q, path)
 	if err == nil && len(step.Messages) > 0 {
-		err = atPath(path+"messages", problem(api.BadRequest, path+"messages: the step's messages are in the thread already; send the step without them"))
+		err = badField(path+"messages", "the step's messages are in the thread already; send the step without them")
 	}
 	return step, err
 }
@@ -288,7 +289,7 @@ func (c *call) outcome(info store.Info, q *quality.Outcome) (any, error) {
 		s.TaskFinished(q.Task)
 	case "":
 	default:
-		return nil, atPath("task", problem(api.BadRequest, fmt.Sprintf("task: want success, failure or partial, got %.40q", q.Task)))
+		return nil, badField("task", "want success, failure or partial, got %.40q", q.Task)
 	}
 	figures := s.Quality()
 	if c.s.config.Proxy != nil { // the thread may be one that an agent has with its provider
@@ -311,7 +312,7 @@ func (c *call) compact(info store.Info, q *api.Compact) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if compactor != c.tenant.compactor { // the page asks, and knows of the request what the daemon does
+	if compactor != c.tenant.compactor { // the page asks, which knows no more of the request than the daemon
 		if step, err = c.stepOrLast(info.ID, &q.Step); err != nil {
 			return nil, err
 		}
@@ -334,7 +335,7 @@ func (c *call) dryRun(info store.Info, q *api.Step) (any, error) {
 	return api.Plan{Plan: p}, nil
 }
 
-// readStepOnly reads a step that adds no messages.
+// readStepOnly reads a step that must bring no messages.
 func (c *call) readStepOnly(q *api.Step) (palimpsest.Step, error) {
 	step, err := c.readStep(q, "")
 	if err == nil && len(step.Messages) > 0 {
@@ -349,11 +350,11 @@ func (c *call) render(info store.Info, q *api.Render) (any, error) {
 		return nil, err
 	}
 	if len(step.Messages) > 0 {
-		return nil, atPath("step.messages", problem(api.BadRequest, "rendering adds no messages; send the step without them"))
+		return nil, badField("step.messages", "rendering adds no messages; send the step without them")
 	}
 	version := *cmp.Or(q.PlanVersion, &info.Plans)
 	if version < 0 {
-		return nil, atPath("plan_version", problem(api.BadRequest, "plan_version: want the version of a plan, or 0 for none"))
+		return nil, badField("plan_version", "want the version of a plan, or 0 for none")
 	}
 	p, err := c.planAt(info.ID, version)
 	if err != nil {

@@ -16,28 +16,26 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// tenant is what the daemon holds for a tenant: its stores, its compactor, and
-// the threads that were used last.
+// tenant is what the daemon holds for a tenant: its stores, its compactor, and the
+// prompts of its threads.
 type tenant struct {
 	store.Tenant
 	name      string
-	requester artifact.Requester
 	compactor *palimpsest.Compactor
-	offline   *palimpsest.Compactor // for who may not spend: it asks no provider
-	config    palimpsest.Config     // what it is made of
+	offline   *palimpsest.Compactor // for keys that may not spend: it asks no provider
+	config    palimpsest.Config     // of compactor
 	hub       *hub
 
-	// prepared are the prompts that were handed out last, by thread. Losing one loses
-	// only what the next request can tell again.
+	// prepared are the last prompts, by thread. Losing one loses only what the next
+	// request tells again.
 	prepared *lru.Cache[string, *palimpsest.Prepared]
 }
 
-// maxPrepared is how many threads of a tenant have their last prompt kept. One
-// holds a step's request, of some kilobytes to a megabyte.
+// maxPrepared is for how many threads of a tenant the last prompt is kept, which takes
+// some kilobytes to a megabyte.
 const maxPrepared = 256
 
-// session is the conversation of a thread, for writes that are made for the
-// version that If-Match names.
+// session is the conversation of a thread, whose writes keep to the version in If-Match.
 func (c *call) session(id string) *palimpsest.Session {
 	return c.withCondition(c.tenant.compactor.Session(id))
 }
@@ -52,8 +50,8 @@ func (c *call) withCondition(s *palimpsest.Session) *palimpsest.Session {
 	return s.OnlyIf(palimpsest.Condition{Plans: &c.version})
 }
 
-// lookupSession is what answers lookups in a thread: for a key that may only read, without
-// asking a provider.
+// lookupSession is the session that answers lookups in a thread. For a key that may only
+// read it asks no provider.
 func (c *call) lookupSession(id string) *palimpsest.Session {
 	if c.who.rights.Has(apikey.Write) {
 		return c.tenant.compactor.Session(id)
@@ -61,8 +59,8 @@ func (c *call) lookupSession(id string) *palimpsest.Session {
 	return c.tenant.offline.Session(id)
 }
 
-// lastPrepared is the prompt that was handed out last for a thread; where this process
-// knows of none, one that says only what step it was for.
+// lastPrepared is the last prompt of a thread; when this process has none, one that holds
+// the step alone.
 func (t *tenant) lastPrepared(id string, step palimpsest.Step) *palimpsest.Prepared {
 	if p, ok := t.prepared.Get(id); ok {
 		return p
@@ -77,12 +75,12 @@ func (s *Server) tenant(name string) (*tenant, error) {
 		return t, nil
 	}
 	t := &tenant{
-		Tenant: s.config.Store.Tenant(name), name: name, requester: artifact.Requester{TenantID: name},
+		Tenant: s.config.Store.Tenant(name), name: name,
 		hub: newHub(), prepared: lru.New[string, *palimpsest.Prepared](maxPrepared),
 	}
 	c := s.config.Compactor
 	c.Log, c.Plans, c.Answers = t.Log, watchedPlans{t.Plans, t.hub}, s.config.Spending.Answers(name, t.Answers)
-	c.Documents, c.Artifacts, c.Requester = t.Documents, s.config.Artifacts, t.requester
+	c.Documents, c.Artifacts, c.Requester = t.Documents, s.config.Artifacts, artifact.Requester{TenantID: name}
 	c.Jobs, c.Domain = s.jobs, Domain(name)
 	c.Events = event.Func(func(ctx context.Context, e event.Event) {
 		event.Multi(s.config.Counters, event.Func(t.recordEvent), s.config.Compactor.Events).Emit(ctx, e)
@@ -106,18 +104,17 @@ func (s *Server) tenant(name string) (*tenant, error) {
 	return t, nil
 }
 
-// forget gives up what is remembered of a thread that was deleted, and ends its
-// streams of events.
+// forget drops what is kept of a deleted thread, and ends its event streams.
 func (t *tenant) forget(id string) {
 	t.prepared.Delete(id)
 	t.hub.notify(id)
 }
 
-// Domain is the tenant in the keys of jobs: without a colon, which stands
-// between domain and thread.
+// Domain is the tenant's name in the keys of jobs, where a colon stands between domain
+// and thread.
 func Domain(tenant string) string { return url.QueryEscape(tenant) }
 
-// runJob does a job for the tenant that it is of.
+// runJob does a compaction in the background.
 func (s *Server) runJob(ctx context.Context, j job.Job) error {
 	name, err := tenantOf(j)
 	if err != nil {
@@ -130,7 +127,7 @@ func (s *Server) runJob(ctx context.Context, j job.Job) error {
 	return t.compactor.Work(ctx, j)
 }
 
-// runProxyJob does a job of the proxy of the tenant that it is of.
+// runProxyJob does a compaction of a proxied conversation in the background.
 func (s *Server) runProxyJob(ctx context.Context, j job.Job) error {
 	name, err := tenantOf(j)
 	if err != nil {

@@ -29,45 +29,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// handlers are what answers the operations of package api.
-func (s *Server) handlers() map[string]handler {
-	return map[string]handler{
-		"create": (*call).create, "list": (*call).threads, "get": withThread((*call).get), "delete": withThread((*call).remove), "log": withThread((*call).log), "append": withBody((*call).append),
-		"prepare": withBody((*call).prepare), "finish": withBody((*call).finish), "answer": withBody((*call).answerTool), "overflowed": withBody((*call).overflowed),
-		"cut-off": withBody((*call).cutOff), "remember": withBody((*call).remember),
-		"outcome": withBody((*call).outcome),
-		"compact": withBody((*call).compact), "dry-run": withBody((*call).dryRun), "plans": withThread((*call).plans), "plan": withThread((*call).plan),
-		"diff": withThread((*call).diff), "undo": withBody((*call).undo), "expand": withBody((*call).expand), "render": withBody((*call).render),
-		"artifacts": withThread((*call).artifacts), "artifact": (*call).artifact, "content": (*call).artifactContent, "recall": withThread((*call).recall),
-		"events": withThread((*call).events),
-		"view":   withThread((*call).view), "text": withThread((*call).text), "preview": withBody((*call).preview), "pin": withBody((*call).pin),
-		"sessions": (*call).sessions, "session-view": (*call).sessionView,
-	}
-}
-
-// withThread asks a handler about the thread that the address names.
-func withThread(do func(*call, store.Info) (any, error)) handler {
-	return func(c *call) (any, error) {
-		info, err := c.findThread()
-		if err != nil {
-			return nil, err
-		}
-		return do(c, info)
-	}
-}
-
-// withBody is withThread for a request with a body.
-func withBody[Q any](do func(*call, store.Info, *Q) (any, error)) handler {
-	return withThread(func(c *call, info store.Info) (any, error) {
-		var q Q
-		if err := c.decodeJSON(&q); err != nil {
-			return nil, err
-		}
-		return do(c, info, &q)
-	})
-}
-
-// labelsKind is the kind of the document that holds what a thread was created with.
+// labelsKind is the kind of document that holds what a thread was created with.
 const labelsKind = "thread"
 
 type threadLabels struct {
@@ -75,7 +37,7 @@ type threadLabels struct {
 	Created time.Time         `json:"created_at"`
 }
 
-// threadCreated is the first event of a thread that was asked for.
+// threadCreated is the first event of a thread that was created by a call.
 const threadCreated event.Type = "thread_created"
 
 func (c *call) create() (any, error) {
@@ -123,7 +85,7 @@ func checkID(id string) error {
 	bad := slices.Contains([]string{".", "..", "/"}, id) || // no address leads to them
 		!utf8.ValidString(id) || utf8.RuneCountInString(id) > maxID || strings.ContainsFunc(id, unicode.IsControl)
 	if bad || store.CheckName("thread", id) != nil {
-		return atPath("id", problem(api.BadRequest, fmt.Sprintf("id: want 1 to %d characters and no control characters; \".\", \"..\" and \"/\" are not allowed", maxID)))
+		return badField("id", "want 1 to %d characters and no control characters; \".\", \"..\" and \"/\" are not allowed", maxID)
 	}
 	return nil
 }
@@ -131,18 +93,18 @@ func checkID(id string) error {
 func checkLabels(labels map[string]string) error {
 	const most, longest = 32, 200
 	if len(labels) > most {
-		return atPath("labels", problem(api.BadRequest, fmt.Sprintf("labels: at most %d", most)))
+		return badField("labels", "at most %d", most)
 	}
 	for name, value := range labels {
 		if name == "" || len(name) > longest || len(value) > longest {
-			return atPath("labels", problem(api.BadRequest, fmt.Sprintf("labels: a name has 1 to %d bytes, a value at most %d", longest, longest)))
+			return badField("labels", "a name has 1 to %d bytes, a value at most %d", longest, longest)
 		}
 	}
 	return nil
 }
 
-// findThread returns the thread that the address names. One of another tenant is not
-// known, just as one that is not there.
+// findThread returns the thread that the address names. One of another tenant does not
+// exist for the caller.
 func (c *call) findThread() (store.Info, error) {
 	id := c.r.PathValue("thread")
 	missing := problem(api.NotFound, "there is no such thread; POST /v1/threads creates one")
@@ -151,7 +113,7 @@ func (c *call) findThread() (store.Info, error) {
 	}
 	info, err := c.tenant.Catalog.Thread(c.r.Context(), id)
 	if errors.Is(err, store.ErrNotFound) {
-		// A thread that was created while the power went has only its document.
+		// A crash while the thread was created may have left its document only.
 		if _, err = c.tenant.Documents.Document(c.r.Context(), labelsKind, id); errors.Is(err, store.ErrNotFound) {
 			return info, missing
 		}
@@ -176,7 +138,7 @@ func (c *call) threads() (any, error) {
 	case "yes":
 		about = true
 	default:
-		return nil, problem(api.BadRequest, fmt.Sprintf("about: want yes, or leave it out; got %.40q", word))
+		return nil, badField("about", "want yes, or leave it out; got %.40q", word)
 	}
 	page := api.Threads{Items: []api.Thread{}}
 	for _, info := range infos {
@@ -201,7 +163,7 @@ func (c *call) describe(ctx context.Context, info store.Info) (*api.Thread, erro
 	t := &api.Thread{ID: info.ID, CreatedAt: info.Created, ChangedAt: info.Changed, Version: info.Messages, PlanVersion: info.Plans}
 	d, err := c.tenant.Documents.Document(ctx, labelsKind, info.ID)
 	if errors.Is(err, store.ErrNotFound) {
-		return t, nil // it was made by a first message, without labels
+		return t, nil // it began with a message, without labels
 	}
 	var made threadLabels
 	if err == nil {
@@ -251,8 +213,8 @@ func (c *call) get(info store.Info) (any, error) {
 	return t, nil
 }
 
-// remove deletes a thread. A step and a compaction that are being made are waited
-// for: what they write comes before.
+// remove deletes a thread. It waits for a step or compaction at work, whose writes would
+// come after it otherwise.
 func (c *call) remove(info store.Info) (any, error) {
 	err := c.tenant.compactor.Session(info.ID).Delete(c.r.Context(), func(ctx context.Context) error {
 		if c.s.jobs != nil {
@@ -260,16 +222,16 @@ func (c *call) remove(info store.Info) (any, error) {
 			defer cancel()
 			err := c.s.jobs.Wait(waiting, job.CompactKey(Domain(c.tenant.name), info.ID))
 			if errors.Is(err, job.ErrAbandoned) {
-				err = nil // what a dead process did is not waited for
+				err = nil // its process is dead
 			}
 			if err != nil && waiting.Err() != nil && ctx.Err() == nil {
-				return problem(api.Conflict, "a compaction of the thread is being made; try again")
+				return problem(api.Conflict, "a compaction of the thread is at work; try again")
 			}
 			if err != nil {
 				return err
 			}
 		}
-		// The thread goes last, so that a call that fails can be made again.
+		// The thread goes last, so that a call that failed can be repeated.
 		if err := proxy.Forget(ctx, c.tenant.Documents, info.ID); err != nil {
 			return err
 		}
@@ -283,8 +245,8 @@ func (c *call) remove(info store.Info) (any, error) {
 	return answerWritten{}, nil
 }
 
-// removeTimeout is how long a deletion waits for a compaction that runs: as long
-// as a step does.
+// removeTimeout is how long a deletion waits for a running compaction: as long as a step
+// does.
 const removeTimeout = 30 * time.Second
 
 func (c *call) log(info store.Info) (any, error) {
@@ -329,7 +291,7 @@ func (c *call) append(info store.Info, q *api.Append) (any, error) {
 	return c.answerAppended(appended), nil
 }
 
-// answerAppended says where the messages of a write stand.
+// answerAppended answers with the ids of the messages that were appended.
 func (c *call) answerAppended(a palimpsest.Appended) api.Appended {
 	out := api.Appended{Version: a.Log.Version(), MessageIDs: make([]string, a.N)}
 	for i := range a.N {
@@ -339,7 +301,7 @@ func (c *call) answerAppended(a palimpsest.Appended) api.Appended {
 	return out
 }
 
-// messagesOf reads messages of the neutral form.
+// messagesOf reads messages in neutral form.
 func messagesOf(messages []neutral.Message, path string) ([]thread.Message, error) {
 	var out []thread.Message
 	for i := range messages {

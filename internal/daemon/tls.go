@@ -11,11 +11,10 @@ import (
 	"time"
 )
 
-// TLS makes the configuration for Config.TLS from the files of a certificate (with
-// those of its issuers behind it) and of its key, both PEM. They are read anew when
-// they have changed, so that a certificate can be renewed while the daemon runs;
-// where the new ones cannot be used the old one stays. The error says which file
-// cannot be used now.
+// TLS makes the configuration for Config.TLS from the PEM files of a certificate (with
+// those of its issuers after it) and of its key. Changed files are read again, so that a
+// certificate can be renewed while the daemon runs; when they cannot be used, the old
+// one stays. The error says which file cannot be used.
 func TLS(certFile, keyFile string) (*tls.Config, error) {
 	p := &certificateFiles{paths: [2]string{certFile, keyFile}}
 	if _, err := p.certificate(nil); err != nil {
@@ -29,7 +28,7 @@ type certificateFiles struct {
 	paths [2]string
 
 	mu     sync.Mutex
-	tried  [2]fileStamp // of the files as they were tried last
+	tried  [2]fileStamp // of the files when they were last read
 	loaded *tls.Certificate
 }
 
@@ -45,7 +44,7 @@ func (p *certificateFiles) certificate(*tls.ClientHelloInfo) (*tls.Certificate, 
 	defer p.mu.Unlock()
 	var now [2]fileStamp
 	for n, file := range p.paths {
-		// One that is not there has the zero stamp, and loading says so.
+		// A missing file has the zero stamp; loading it gives the error.
 		if info, err := os.Stat(file); err == nil {
 			now[n] = fileStamp{info.ModTime(), info.Size()}
 		}
@@ -67,8 +66,9 @@ func (p *certificateFiles) certificate(*tls.ClientHelloInfo) (*tls.Certificate, 
 // handshakeTimeout is how long a connection may take to become one under TLS.
 const handshakeTimeout = 10 * time.Second
 
-// secureListener is a listener whose connections are under TLS already. Those that speak
-// HTTP/1 are looked at as plain ones are; HTTP/2 has one way to say where a body ends.
+// secureListener is a listener whose connections have completed the TLS handshake, so
+// that headers can be checked as those of plain connections are. HTTP/2 needs no check:
+// it has one way to say where a body ends.
 func secureListener(l net.Listener, config *tls.Config) net.Listener {
 	s := &securedListener{Listener: l, config: config, ready: make(chan acceptResult), closed: make(chan struct{})}
 	go s.acceptAll()
@@ -104,8 +104,8 @@ func (s *securedListener) Close() error {
 	return s.Listener.Close()
 }
 
-// acceptAll takes connections until the listener is closed. None waits for the handshake
-// of another.
+// acceptAll accepts connections until the listener is closed. None waits for the
+// handshake of another.
 func (s *securedListener) acceptAll() {
 	for {
 		conn, err := s.Listener.Accept()
@@ -114,7 +114,7 @@ func (s *securedListener) acceptAll() {
 			continue
 		}
 		select {
-		case s.ready <- acceptResult{err: err}: // the server waits a while, and then asks again
+		case s.ready <- acceptResult{err: err}: // the server waits a while, and accepts again
 		case <-s.closed:
 			return
 		}

@@ -3,9 +3,8 @@ package daemon
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest"
@@ -23,9 +22,9 @@ import (
 // maxViewPlans is how many plans a view shows over time, the newest of them.
 const maxViewPlans = 60
 
-// view is the thread to be looked at, under the plan in force or another.
+// view shows the thread under the plan in force or another.
 func (c *call) view(info store.Info) (any, error) {
-	version, err := c.queryNumber("plan", info.Plans)
+	version, err := c.queryNumber("plan", info.Plans, 0, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
@@ -37,21 +36,9 @@ func (c *call) view(info store.Info) (any, error) {
 	return web.View(*shown), nil
 }
 
-// queryNumber is a number in the query, or what stands for it.
-func (c *call) queryNumber(name string, otherwise int) (int, error) {
-	text := c.r.URL.Query().Get(name)
-	if text == "" {
-		return otherwise, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		return 0, problem(api.BadRequest, fmt.Sprintf("%s: want a number, 0 or more; got %.40q", name, text))
-	}
-	return n, nil
-}
-
-// readPlanAndRequest reads the plan of a version, and the request that it is rendered in.
-func (c *call) readPlanAndRequest(id string, version int) (*plan.Plan, palimpsest.Request, palimpsest.Step, error) {
+// renderVersion renders the thread under a version of its plans, within the request that
+// it also returns.
+func (c *call) renderVersion(id string, version int) (*palimpsest.Result, palimpsest.Request, palimpsest.Step, error) {
 	var q palimpsest.Request
 	p, err := c.planAt(id, version)
 	if err != nil {
@@ -62,43 +49,45 @@ func (c *call) readPlanAndRequest(id string, version int) (*plan.Plan, palimpses
 		return nil, q, palimpsest.Step{}, err
 	}
 	step, err := c.stepOrLast(id, &api.Step{})
-	return p, renderRequest(log, step), step, err
+	if err != nil {
+		return nil, q, step, err
+	}
+	q = renderRequest(log, step)
+	res, err := c.renderPlan(p, q)
+	return res, q, step, err
 }
 
 func renderRequest(log *thread.Thread, step palimpsest.Step) palimpsest.Request {
 	return palimpsest.Request{Thread: log, Base: step.Base, Fixed: step.Fixed, Profile: step.Profile}
 }
 
-// viewInput is what a view is made of: the thread under a version of its plans.
+// viewInput is the input of a view: the thread under a version of its plans.
 func (c *call) viewInput(info store.Info, version int) (*web.Input, error) {
-	p, q, step, err := c.readPlanAndRequest(info.ID, version)
+	res, q, step, err := c.renderVersion(info.ID, version)
 	if err != nil {
 		return nil, err
 	}
-	shown := &web.Input{Thread: q.Thread, Version: version, Counter: c.tenant.config.Counter, Window: step.Window, Budget: step.Budget, UnstoredTokens: step.Fixed}
+	shown := &web.Input{Thread: q.Thread, Result: res, Version: version, Counter: c.tenant.config.Counter, Window: step.Window, Budget: step.Budget, UnstoredTokens: step.Fixed}
 	if step.Base != nil {
-		shown.Model, _ = c.s.models.Find(step.Base.Model) // one that is not known has no prices
-	}
-	if shown.Result, err = c.renderPlan(p, q); err != nil {
-		return nil, err
+		shown.Model, _ = c.s.config.Models.Find(step.Base.Model) // unknown models have no prices
 	}
 	for v := max(1, info.Plans-maxViewPlans+1); v <= info.Plans; v++ {
-		was, err := c.planAt(info.ID, v)
-		if err != nil {
-			return nil, err
-		}
-		res := shown.Result
+		under := res
 		if v != version {
-			if res, err = c.renderPlan(was, q); err != nil {
-				continue // it does not hold for the log as it is now
+			p, err := c.planAt(info.ID, v)
+			if err != nil {
+				return nil, err
+			}
+			if under, err = c.renderPlan(p, q); err != nil {
+				continue // it no longer fits the log
 			}
 		}
-		shown.Plans = append(shown.Plans, web.PlanResult{Version: v, Result: res})
+		shown.Plans = append(shown.Plans, web.PlanResult{Version: v, Result: under})
 	}
 	return shown, nil
 }
 
-// renderPlan is the thread under a plan; nil hides nothing.
+// renderPlan renders the thread under a plan; nil hides nothing.
 func (c *call) renderPlan(p *plan.Plan, q palimpsest.Request) (*palimpsest.Result, error) {
 	res, err := c.tenant.compactor.Render(p, q)
 	if err != nil {
@@ -113,9 +102,9 @@ func (c *call) renderPlan(p *plan.Plan, q palimpsest.Request) (*palimpsest.Resul
 	return res, nil
 }
 
-// stepOrLast is the request around a thread's messages: what is asked for, and of the rest
-// what the agent last said. Another process than the one that heard it, and one that
-// heard it as a proxy, knows of system and tools only their size.
+// stepOrLast is the request around a thread's messages: what the caller sets, and the
+// agent's last request for the rest. Of system and tools another process than the one
+// that got the request, or a proxy, knows only the size.
 func (c *call) stepOrLast(id string, q *api.Step) (palimpsest.Step, error) {
 	step, err := c.readStepOnly(q)
 	if err != nil {
@@ -136,7 +125,7 @@ func (c *call) stepOrLast(id string, q *api.Step) (palimpsest.Step, error) {
 	return step, nil
 }
 
-// text is what a message says, or what stands at a place of the prompt.
+// text answers with a message of the log, or with a part of the prompt.
 func (c *call) text(info store.Info) (any, error) {
 	query := c.r.URL.Query()
 	answer := textAnswer{mediaType: "text/plain; charset=utf-8"}
@@ -148,35 +137,31 @@ func (c *call) text(info store.Info) (any, error) {
 		}
 		i, ok := log.Index(thread.ID(id))
 		if !ok {
-			return nil, atPath("message", problem(api.NotFound, "message: the thread has no message with this id"))
+			return nil, problemAt(api.NotFound, "message", "the thread has no message with this id")
 		}
 		answer.content = web.Text(uncopied.At(log, i))
 		return answer, nil
 	}
-	part, err := c.queryNumber("part", -1)
+	part, err := c.queryNumber("part", -1, 0, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
-	version, err := c.queryNumber("plan", info.Plans)
+	version, err := c.queryNumber("plan", info.Plans, 0, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
-	p, q, step, err := c.readPlanAndRequest(info.ID, version)
-	if err != nil {
-		return nil, err
-	}
-	res, err := c.renderPlan(p, q)
+	res, _, step, err := c.renderVersion(info.ID, version)
 	if err != nil {
 		return nil, err
 	}
 	var ok bool
 	if answer.content, ok = web.PartText(web.Input{Result: res, UnstoredTokens: step.Fixed}, part); !ok {
-		return nil, atPath("part", problem(api.NotFound, "part: want the id of a message as message, or a position in the prompt as part"))
+		return nil, problemAt(api.NotFound, "part", "want the id of a message as message, or a position in the prompt as part")
 	}
 	return answer, nil
 }
 
-// preview is the view under the plan that compact would make. Nothing is stored.
+// preview shows the thread under the plan that compact would make. Nothing is stored.
 func (c *call) preview(info store.Info, q *api.Compact) (any, error) {
 	step, err := c.stepOrLast(info.ID, &q.Step)
 	if err != nil {
@@ -199,7 +184,7 @@ func (c *call) preview(info store.Info, q *api.Compact) (any, error) {
 	}
 	shown.Version, shown.Budget, shown.UnstoredTokens = 0, step.Budget, step.Fixed
 	shown.Plans = append(shown.Plans, web.PlanResult{Result: shown.Result})
-	shown.MaxTextBytes = maxPreviewTexts // the plan is nowhere, so its texts cannot be asked for
+	shown.MaxTextBytes = maxPreviewTexts // the plan is not stored, so its texts cannot be asked for later
 	return web.View(*shown), nil
 }
 
@@ -213,40 +198,40 @@ func (c *call) compactorFor(q *api.Compact) (*palimpsest.Compactor, error) {
 		return c.tenant.compactor, nil
 	}
 	if c.s.config.Policies == nil {
-		return nil, atPath("policy", problem(api.BadRequest, "policy: this daemon keeps to the policy that it was started with"))
+		return nil, badField("policy", "this daemon uses only the policy that it was started with")
 	}
 	name := cmp.Or(q.Policy, "auto")
 	if !slices.Contains(policyfile.Bases(), name) {
-		return nil, atPath("policy", problem(api.BadRequest, fmt.Sprintf("policy: want one of %s; got %.40q", strings.Join(policyfile.Bases(), ", "), q.Policy)))
+		return nil, badField("policy", "want one of %s; got %.40q", strings.Join(policyfile.Bases(), ", "), q.Policy)
 	}
 	if q.Favor != "" && (name != "auto" || !slices.Contains(policy.Favors(), q.Favor)) {
-		return nil, atPath("favor", problem(api.BadRequest, fmt.Sprintf("favor: want one of %s, with the policy auto; got %.40q", strings.Join(policy.Favors(), ", "), q.Favor)))
+		return nil, badField("favor", "want one of %s, with the policy auto; got %.40q", strings.Join(policy.Favors(), ", "), q.Favor)
 	}
 	chosen, err := c.s.config.Policies(name, q.Favor)
 	if err != nil {
-		return nil, atPath("policy", problem(api.BadRequest, "policy: it cannot be used here: it needs what the daemon was not started with"))
+		return nil, badField("policy", "it needs something that the daemon was started without")
 	}
 	config := c.tenant.config
 	config.Policy, config.Ladder, config.Name = chosen.Policy, chosen.Ladder, chosen.Name
 	if config.Summarizer == nil {
 		config.Summarizer = config.Memory.Summarizer(config.Counter)
 	}
-	config.Memory = nil // nobody asks this one again for what it remembers
+	config.Memory = nil // it is used once
 	return palimpsest.New(config)
 }
 
-// pin keeps a message from every plan that follows, or gives it free.
+// pin protects a message from all later plans, or releases it.
 func (c *call) pin(info store.Info, q *view.Pin) (any, error) {
 	if q.MessageID == "" {
-		return nil, atPath("message_id", problem(api.BadRequest, "message_id: want the id of a message"))
+		return nil, badField("message_id", "want the id of a message")
 	}
 	return c.changePlan(info.ID, func(ctx context.Context, s *palimpsest.Session) error {
 		return s.Pin(ctx, thread.ID(q.MessageID), !q.Free)
 	})
 }
 
-// sessions are the sessions that agents left on this machine. They are for its own
-// user: where there are keys, others may ask.
+// sessions lists the sessions that agents left on this machine. They are for its user
+// alone, so a daemon with keys has none.
 func (c *call) sessions() (any, error) {
 	all, err := c.localSessions()
 	if err != nil {
@@ -259,7 +244,7 @@ func (c *call) sessions() (any, error) {
 	return view.Sessions{Items: append([]view.Session{}, items...)}, nil
 }
 
-// sessionView is a session of this machine under the plan that compact would make.
+// sessionView shows a session of this machine under the plan that compact would make.
 func (c *call) sessionView() (any, error) {
 	all, err := c.localSessions()
 	if err != nil {
@@ -278,7 +263,7 @@ func (c *call) sessionView() (any, error) {
 
 func (c *call) localSessions() (Sessions, error) {
 	if c.s.config.Keys != nil || c.s.config.Sessions == nil {
-		return nil, problem(api.NotFound, "sessions of agents are shown on a machine of one's own only: by a daemon without keys")
+		return nil, problem(api.NotFound, "only a daemon without keys shows the sessions of agents, to the user of its machine")
 	}
 	return c.s.config.Sessions, nil
 }
@@ -288,7 +273,7 @@ func (c *call) localSessions() (Sessions, error) {
 type Sessions interface {
 	// List lists them, the newest first.
 	List(ctx context.Context) ([]view.Session, error)
-	// View shows one under the plan that compact would make. An id that is not known
+	// View shows one under the plan that compact would make. The error of an unknown id
 	// is an *api.Problem.
 	View(ctx context.Context, id string, q *api.Compact) (*view.View, error)
 }

@@ -2,9 +2,7 @@ package daemon
 
 import (
 	"encoding/json"
-	"fmt"
 
-	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -32,7 +30,7 @@ func codecs() map[string]codec {
 }
 
 func unknownAPI(name string) error {
-	return atPath("api", problem(api.BadRequest, fmt.Sprintf("api: want anthropic, openai, responses or gemini, got %.40q", name)))
+	return badField("api", "want anthropic, openai, responses or gemini, got %.40q", name)
 }
 
 // decodeBody reads a provider's request body.
@@ -42,18 +40,18 @@ func decodeBody(name string, body json.RawMessage) (*prompt.Prompt, error) {
 	case codec == nil:
 		return nil, unknownAPI(name)
 	case len(body) == 0:
-		return nil, atPath("body", problem(api.BadRequest, "body: send a request body of the api that is named"))
+		return nil, badField("body", "send a request body of the api that is named")
 	}
 	p, err := codec.Decode(body)
 	if err != nil {
-		return nil, atPath("body", problem(api.BadRequest, "body: "+err.Error()))
+		return nil, badField("body", "%s", err)
 	}
 	p.Messages = injected.MarkKinds(p.Messages, nil)
 	return p, nil
 }
 
-// decodeResponse reads the answer out of a provider's response body, and what it
-// says that it used; nil where it says nothing, or nothing of the prompt alone.
+// decodeResponse reads a provider's response body: the answer, and the usage, which is
+// nil where it is missing or does not count the prompt alone.
 func decodeResponse(name string, body json.RawMessage) ([]thread.Message, *neutral.Usage, error) {
 	codec := codecs()[name]
 	if codec == nil {
@@ -61,7 +59,7 @@ func decodeResponse(name string, body json.RawMessage) ([]thread.Message, *neutr
 	}
 	a, err := codec.DecodeAnswer(body)
 	if err != nil {
-		return nil, nil, atPath("response", problem(api.BadRequest, "response: "+err.Error()+"; send the whole response body as the provider gave it, of a stream what it adds up to"))
+		return nil, nil, badField("response", "%s; send the whole response body as the provider gave it; of a stream, what it adds up to", err)
 	}
 	var usage *neutral.Usage
 	if u := a.Usage; u.Known && !u.Mixed {

@@ -12,8 +12,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// history shows how the requests of the thread grew, and what became of them under the
-// plans that were in force. cached tells that the money is known.
+// history is how the requests of the thread grew, without plans and under those that
+// were in force. cached says that their prices are known.
 func history(s Input) (plans []view.Plan, steps []view.Step, cached bool) {
 	plans, steps = []view.Plan{}, []view.Step{}
 	none := &palimpsest.Result{Manifest: s.Result.Manifest, Before: s.Result.Before, After: s.Result.Before, Fixed: s.Result.Fixed}
@@ -33,7 +33,7 @@ func history(s Input) (plans []view.Plan, steps []view.Step, cached bool) {
 		before = p.Result
 	}
 	messages := uncopied.Messages(s.Thread)
-	behind := make([]int, len(messages)+1) // what the messages from i on take
+	behind := make([]int, len(messages)+1) // tokens of the messages from i on
 	for i := len(messages) - 1; i >= 0; i-- {
 		behind[i] = behind[i+1] + s.Result.Sizes[i]
 	}
@@ -41,22 +41,21 @@ func history(s Input) (plans []view.Plan, steps []view.Step, cached bool) {
 	whole.rates, whole.price = ratesOf(s.Model, s.Result.Before)
 	sent.rates, sent.price = whole.rates, whole.price
 	lifetime := s.Model.Cache.Life()
-	force := 0 // how many plans are in force by now
+	inForce := 0 // how many plans were put in force so far
 	var last time.Time
-	for i := 0; i <= len(messages); i++ { // the last is the request that comes next
+	for i := 0; i <= len(messages); i++ { // the last is the next request
 		if i < len(messages) && (messages[i].Role != thread.Assistant || i > 0 && messages[i-1].Role == thread.Assistant) {
 			continue
 		}
-		kept := -1 // of the prompt before, where a plan changed it
-		for force < len(plans) && plans[force].At <= i {
-			if kept < 0 || plans[force].Prefix < kept {
-				kept = plans[force].Prefix
+		kept := -1 // tokens of the last prompt's prefix, when a plan changed it
+		for ; inForce < len(plans) && plans[inForce].At <= i; inForce++ {
+			if kept < 0 || plans[inForce].Prefix < kept {
+				kept = plans[inForce].Prefix
 			}
-			force++
 		}
 		under := none
-		if force > 0 {
-			under = s.Plans[force-1].Result
+		if inForce > 0 {
+			under = s.Plans[inForce-1].Result
 		}
 		step := view.Step{At: i, Whole: s.Result.Before - behind[i], Sent: max(under.After-behind[i], s.Result.Fixed)}
 		cold := false
@@ -71,7 +70,7 @@ func history(s Input) (plans []view.Plan, steps []view.Step, cached bool) {
 	return plans, steps, whole.price > 0
 }
 
-// firstMessageUnder is the position of the first message that came under a plan.
+// firstMessageUnder is the position of the first message after a plan came into force.
 func firstMessageUnder(t *thread.Thread, p *plan.Plan) int {
 	at := p.ThreadVersion
 	for at < t.Len() && !uncopied.At(t, at).Time.IsZero() && uncopied.At(t, at).Time.Before(p.CreatedAt) {
@@ -80,8 +79,8 @@ func firstMessageUnder(t *thread.Thread, p *plan.Plan) int {
 	return at
 }
 
-// commonPrefixTokens is what two prompts of the thread have in common from the beginning, in
-// tokens. A nil prompt is the log itself.
+// commonPrefixTokens is the size of the prefix that two prompts of the thread share. A
+// nil prompt is the log itself.
 func commonPrefixTokens(s Input, a, b *palimpsest.Result) int {
 	common := s.Result.Fixed
 	for n := range b.Prompt.Messages {
@@ -99,8 +98,8 @@ func commonPrefixTokens(s Input, a, b *palimpsest.Result) int {
 	return common
 }
 
-// sameMessage reports whether two prompts have the same message at a position. Two that
-// are no message of the log are compared by what they say.
+// sameMessage reports whether two prompts have the same message at a position. Messages
+// that are not from the log are compared by their text.
 func sameMessage(a, b *palimpsest.Result, n int) bool {
 	x, y := a.Manifest.Messages[n], b.Manifest.Messages[n]
 	if x.ID != y.ID || x.Synthetic != y.Synthetic || x.Record.Action != y.Record.Action {
@@ -109,16 +108,16 @@ func sameMessage(a, b *palimpsest.Result, n int) bool {
 	return x.Record.Action == plan.Include && !x.Synthetic || Text(&a.Prompt.Messages[n]) == Text(&b.Prompt.Messages[n])
 }
 
-// runningBill adds up what the requests of a conversation cost where the provider keeps
-// each one in its cache until the next.
+// runningBill is what the requests of a conversation cost when the provider caches each
+// one for the next.
 type runningBill struct {
 	rates cost.Rates
 	price float64 // of one token of uncached input, in dollars
 	last  int     // the size of the request before
 }
 
-// addRequest returns what the input of a request costs. kept is how much of the one before
-// still stands at its beginning, -1 for all of it.
+// addRequest returns what the input of a request costs. kept is how much of the last
+// request it begins with, -1 for all of it; cold says that the cache has expired.
 func (b *runningBill) addRequest(size, kept int, cold bool) float64 {
 	read := min(b.last, size)
 	if kept >= 0 {

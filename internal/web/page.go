@@ -40,11 +40,10 @@ func pageScript() string {
 	return b.String()
 }
 
-// contentPolicy lets the page load its own two files and ask its own daemon, and
-// nothing else.
+// contentPolicy lets the page load its own files and ask its own daemon, nothing else.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Handler serves the page and its two files.
+// Handler serves the page and its files.
 func Handler() http.Handler {
 	type answer struct{ kind, body string }
 	answers := map[string]answer{
@@ -65,12 +64,11 @@ func Handler() http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-cache")
-		_, _ = io.WriteString(w, a.body) // a reader who is gone needs no answer
+		_, _ = io.WriteString(w, a.body) // the reader may be gone
 	})
 }
 
-// choicesJSON are the policies that a preview can be made with, and what the policy auto
-// can favour.
+// choicesJSON are the policies for previews, and what the policy auto can favor.
 func choicesJSON() string {
 	data, err := json.Marshal(map[string][]string{"policies": policyfile.Bases(), "favors": policy.Favors()})
 	if err != nil {
@@ -79,16 +77,16 @@ func choicesJSON() string {
 	return string(data)
 }
 
-// Paths are what Handler answers.
+// Paths are the patterns that Handler answers.
 func Paths() []string { return []string{"/{$}", "/page.css", "/page.js", "/page.json"} }
 
-// The places of page.html that differ between the two forms.
+// The places in page.html that differ between the served page and the file.
 const (
 	headPlace = "<!-- head -->"
 	dataPlace = "<!-- data -->"
 )
 
-// pageWith is page.html with both filled in. What is put in is not looked through.
+// pageWith is page.html with both places filled in.
 func pageWith(head, data string) string {
 	return strings.NewReplacer(headPlace, head, dataPlace, data).Replace(pageFile("page.html"))
 }
@@ -109,7 +107,7 @@ func Write(w io.Writer, v *view.View) error {
 	return err
 }
 
-// contentHash is how a policy names an element by its content.
+// contentHash names an element by its content in a Content-Security-Policy.
 func contentHash(content string) string {
 	sum := sha256.Sum256([]byte(content))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])

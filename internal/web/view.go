@@ -1,7 +1,7 @@
-// Package web is the page on which a conversation is looked at: what was said, what
-// the model gets, and which record of the plan made the difference. The page is one
-// HTML file with a style sheet and a script, served by the daemon or written with its
-// data into one file; it loads nothing from anywhere else.
+// Package web is the page that shows a conversation: what was said, what the model gets,
+// and which record of the plan made the difference. The page is an HTML file with a
+// style sheet and a script, served by the daemon or written with its data into one file;
+// it loads nothing from anywhere else.
 package web
 
 import (
@@ -20,17 +20,17 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// Input is a conversation that a view is made of.
+// Input is what a view is made of.
 type Input struct {
 	Thread *thread.Thread
-	// Result is the thread under the plan that is looked at.
+	// Result is the thread under the plan that the view shows.
 	Result *palimpsest.Result
-	// Version is that of the plan; 0 where none is in force.
+	// Version is that of the plan; 0 for none.
 	Version int
-	// Counter counts what stands around the messages.
+	// Counter counts system prompt and tools.
 	Counter *token.Counter
-	// Plans are those that were in force, the oldest first, each with the prompt that
-	// the whole thread has under it.
+	// Plans are those that were in force, the oldest first, each with the result for the
+	// whole thread.
 	Plans []PlanResult
 	// Model has the prices; the zero value has none.
 	Model token.Model
@@ -38,11 +38,11 @@ type Input struct {
 	Title, Agent, Command string
 	Budget, Window        int
 	Marks                 []view.Mark
-	// UnstoredTokens is what system prompt and tools take, in tokens, where only their size is
-	// known; 0 where Result has them.
+	// UnstoredTokens is the size of system prompt and tools when nothing else is known of
+	// them; 0 when Result has them.
 	UnstoredTokens int
-	// MaxTextBytes is how many bytes the texts of the messages may take together; 0 leaves
-	// them out, for a page that asks for each.
+	// MaxTextBytes bounds the texts of all messages together; 0 leaves them out, for a page
+	// that asks for each.
 	MaxTextBytes int
 }
 
@@ -52,10 +52,10 @@ type PlanResult struct {
 	Result  *palimpsest.Result
 }
 
-// labelLength is how long the words for a message are, in characters.
+// labelLength is the length of a message's label, in characters.
 const labelLength = 140
 
-// View builds a view. It is a pure function of what it is given.
+// View makes a view. It is a pure function.
 func View(s Input) *view.View {
 	v := &view.View{
 		ThreadID: s.Thread.ID(), Title: s.Title, Agent: s.Agent, Version: s.Thread.Version(), PlanVersion: s.Version,
@@ -150,9 +150,9 @@ func promptParts(s Input, at map[plan.Ref]int, limit int) []view.Part {
 }
 
 // unstoredText stands for a system prompt and tools of which only the size is known.
-const unstoredText = "System prompt and tools. Only their size is kept; what they say is known again with the next request."
+const unstoredText = "System prompt and tools. Only their size is kept; their text comes again with the next request."
 
-// PartText is what stands at a position of the View.Prompt of what is shown, whole.
+// PartText is the whole text of the part at a position of View.Prompt.
 func PartText(s Input, position int) (string, bool) {
 	r, head := s.Result, ""
 	if s.UnstoredTokens > 0 {
@@ -189,8 +189,7 @@ func toolsText(tools []prompt.Tool) string {
 	return strings.TrimSpace(b.String())
 }
 
-// Text is a message as a person reads it: what was said, thought, called and given
-// back, in order.
+// Text is a message for people: its texts, reasoning, calls and results, in order.
 func Text(m *thread.Message) string {
 	var pieces []string
 	add := func(text string) {
@@ -244,8 +243,8 @@ const (
 	minTextBytes = 200
 )
 
-// textLimit is how many bytes of each text stay, so that all of them take no more than
-// MaxTextBytes together; 0 where there are to be none.
+// textLimit is how many bytes of each text to keep, so that all together stay within
+// MaxTextBytes; 0 for no texts.
 func textLimit(s Input) int {
 	if s.MaxTextBytes <= 0 {
 		return 0
@@ -261,7 +260,7 @@ func textLimit(s Input) int {
 	}
 	slices.Sort(lengths)
 	left := s.MaxTextBytes
-	for i, n := range lengths { // the short ones stay whole, the long ones share the rest
+	for i, n := range lengths { // short texts stay whole, long ones share the rest
 		if share := left / (len(lengths) - i); n > share {
 			return min(max(share, minTextBytes), maxTextBytes)
 		}

@@ -6,16 +6,15 @@ import (
 	"math/rand/v2"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
-	"github.com/palimpsest-ai/palimpsest/internal/references"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// canaries are facts that are planted in a conversation: in each group a rule of
-// the user's, a decision with its reason, a value in a tool's result, and a file
-// that was edited.
+// canaries are facts that are planted in a conversation, in groups of a rule of the
+// user, a decision with its reason, a value in a tool's result, and an edited file.
 type canaries struct{ list []canary }
 
 // canary is one fact.
@@ -35,7 +34,7 @@ const (
 
 var canaryNames = [canaryKinds]string{"rule of the user", "decision and reason", "value in a result", "edited file"}
 
-// Words of canaries, so made that no conversation holds them.
+// canaryWords are words that no conversation holds.
 var canaryWords = []string{"kestrel", "bandicoot", "osprey", "heron", "gannet", "lapwing", "dunlin", "siskin", "tapir", "ocelot", "quoll", "numbat", "jerboa"}
 
 // newCanaries makes the canaries of a session; the same name gives the same.
@@ -123,9 +122,8 @@ func (c *canaries) plant(s *references.Session) []references.Need {
 
 func (c *canaries) kindOf(i int) int { return i % canaryKinds }
 
-// mutated counts the canaries that made text tells, once for each place, and those
-// of them that it tells with another figure than was planted, behind the key of a
-// value or in a name.
+// mutated counts the places in text of the policy where a canary stands, and those where
+// it has another number than was planted, after the key of a value or in a name.
 func (c *canaries) mutated(s *references.Shown) (told, mutated int) {
 	for i := range s.Other {
 		text, _ := references.MessageLines(&s.Other[i])
@@ -151,8 +149,7 @@ func (c *canaries) mutated(s *references.Shown) (told, mutated int) {
 	return told, mutated
 }
 
-// lead is the beginning by which a canary is known wherever it stands, and what
-// must follow it.
+// lead is the text that a canary is recognized by, and the number that must follow it.
 func (x *canary) lead() (lead, value string) {
 	if len(x.near) > 0 && strings.HasPrefix(x.near[0], "limit_") {
 		return x.near[0], x.value

@@ -10,9 +10,8 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/eval"
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
-	"github.com/palimpsest-ai/palimpsest/internal/references"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/recall"
@@ -25,16 +24,16 @@ import (
 // Options tune Measure; nil and the zero value measure all long sessions.
 type Options struct {
 	// Split is the half to measure on; empty for all.
-	Split eval.Split
+	Split references.Split
 	// Contenders are the names of the policies to run; none for all.
 	Contenders []string
 	// Progress is told how many sessions are done.
-	Progress eval.Progress
+	Progress references.Progress
 }
 
-// The chain of compactions: so many, each into driftBudget tokens of messages,
-// with a twentieth of what follows the facts between them. At some of the rounds
-// lookups are asked too.
+// The chain of compactions: driftRounds of them, each into driftBudget tokens of
+// messages, evenly spread over what follows the facts. At askedRounds lookups are asked
+// too.
 const (
 	driftRounds = 20
 	driftBudget = 16_000
@@ -43,11 +42,12 @@ const (
 
 var askedRounds = []int{1, 5, 10, 15, 20}
 
-// fewCuts is the number of compactions of the chain whose outcome is held against
-// that of one compaction.
+// fewCuts is the number of compactions in the chain that is compared with one
+// compaction.
 const fewCuts = 5
 
-// chainFails says why a round of a chain made no plan; the one before then stays.
+// chainFails reports whether an error means that a round makes no plan, so that the one
+// before stays in force.
 func chainFails(err error) bool {
 	return errors.Is(err, policy.ErrNothing) || errors.Is(err, palimpsest.ErrNoRoom) || errors.Is(err, palimpsest.ErrOverBudget)
 }
@@ -57,10 +57,8 @@ func chainFails(err error) bool {
 // the beginning: references that the agent uses again at the end, and canaries
 // that are planted there. When the context ends first, the report is about the
 // conversations done so far, nil for none, and the error wraps that of the context.
-func Measure(ctx context.Context, set *eval.Set, o *Options) (*Report, error) {
-	if o == nil {
-		o = &Options{}
-	}
+func Measure(ctx context.Context, set *references.Set, o *Options) (*Report, error) {
+	o = cmp.Or(o, &Options{})
 	var chosen []policy.Policy
 	for _, p := range references.Policies() {
 		if len(o.Contenders) == 0 || slices.Contains(o.Contenders, p.Name()) {
@@ -72,42 +70,41 @@ func Measure(ctx context.Context, set *eval.Set, o *Options) (*Report, error) {
 	}
 	sessions := slices.DeleteFunc(references.LargestFirst(set.OfSplit(o.Split, longEnough)), func(s *references.Session) bool { return len(s.Steps) < 2*(driftRounds+1) })
 	if len(sessions) == 0 {
-		return nil, fmt.Errorf("drift.Measure: no conversation of %d has 50,000 tokens and %d steps: too short for %d compactions", set.Len(), 2*(driftRounds+1), driftRounds)
+		return nil, fmt.Errorf("drift.Measure: no conversation of %d has 50,000 tokens and %d steps: too short for %d compactions", len(set.Sessions), 2*(driftRounds+1), driftRounds)
 	}
-	parts := make([][]*drifted, len(sessions))
-	err := references.Each(ctx, len(sessions), o.Progress, func(i int) error {
-		p, err := newPlanted(sessions[i], set.Counter())
+	type part struct {
+		session *references.Session
+		drifted []*drifted // by policy
+	}
+	parts, err := references.Map(ctx, sessions, o.Progress, func(s *references.Session) (part, error) {
+		p, err := newPlanted(s, set.Counter)
 		if err != nil {
-			return err
+			return part{}, err
 		}
-		var all []*drifted
+		one := part{session: s}
 		for _, pol := range chosen {
-			d, err := p.drift(ctx, pol, set.Counter())
+			d, err := p.drift(ctx, pol, set.Counter)
 			if err != nil {
-				return fmt.Errorf("%s, %s: %w", p.Name, pol.Name(), err)
+				return part{}, fmt.Errorf("%s, %s: %w", p.Name, pol.Name(), err)
 			}
-			all = append(all, d)
+			one.drifted = append(one.drifted, d)
 		}
-		parts[i] = all
-		return nil
+		return one, nil
 	})
 	if err != nil {
 		err = fmt.Errorf("drift.Measure: %w", err)
 	}
-	all := len(parts)
-	var measured []*references.Session
-	for i, s := range sessions {
-		if parts[i] != nil {
-			measured = append(measured, s)
-		}
-	}
-	parts = slices.DeleteFunc(parts, func(d []*drifted) bool { return d == nil })
 	if len(parts) == 0 || err != nil && !references.IsCanceled(ctx, err) {
 		return nil, err
 	}
-	r := newReport(chosen, parts)
+	var all [][]*drifted
+	var measured []*references.Session
+	for _, p := range parts {
+		all, measured = append(all, p.drifted), append(measured, p.session)
+	}
+	r := newReport(chosen, all)
 	r.Corpus = references.CorpusHash(slices.Values(measured))
-	r.Split, r.Left = cmp.Or(o.Split, eval.All), all-len(parts)
+	r.Split, r.Left = cmp.Or(o.Split, references.All), len(sessions)-len(parts)
 	return r, err
 }
 
@@ -116,8 +113,8 @@ type planted struct {
 	*references.Session
 	cuts  []int // the step before which each round compacts
 	facts []references.Need
-	// trace is how many of the facts are of the session itself, the first ones,
-	// unseen those of them that do not come up between the cuts.
+	// trace counts the facts of the session itself, which come first; unseen those of them
+	// that do not come up between the cuts.
 	trace, unseen int
 	canaries
 	entries []recall.Entry
@@ -163,7 +160,7 @@ func newPlanted(s *references.Session, counter *token.Counter) (*planted, error)
 	}
 	last := p.cuts[driftRounds-1]
 	begin := p.Steps[first]
-	for _, n := range p.MomentTo(last, len(p.Steps)).Refs {
+	for _, n := range p.MomentTo(last, len(p.Steps)).Needs {
 		between := func(x references.Sighting) bool { return x.Pos >= begin && x.Pos < p.Steps[n.Step] }
 		if n.Seen[0].Pos >= begin {
 			continue
@@ -184,8 +181,8 @@ type drifted struct {
 	trace, canaries, unseen int // how many facts there are
 	rounds                  [driftRounds]survival
 	told, mutated, failed   int
-	// alike is what the chains of one and of five compactions both keep, either
-	// what at least one of them keeps.
+	// alike counts the facts that the chains of one and of five compactions both keep,
+	// either those that at least one of them keeps.
 	alike, either int
 	kinds         [canaryKinds]survival // after the last round
 }
@@ -196,7 +193,7 @@ type survival struct {
 	traceTotal, canariesTotal int // or brought by one lookup
 	asked                     bool
 	all                       int
-	prompt, state             int // tokens of all, and of what is not as it was said
+	prompt, state             int // tokens of the prompt, and of what the policy wrote in it
 }
 
 // drift runs the chains.
@@ -273,8 +270,8 @@ func (x *survival) count(bound *int, isBound bool, total *int, isTotal bool) {
 	}
 }
 
-// chain compacts at some of the rounds' cuts, and tells what each left. It
-// returns what is found after the last.
+// chain compacts at the cuts of some rounds, and calls each after every one. It returns
+// what is found after the last.
 func (p *planted) chain(ctx context.Context, pol policy.Policy, counter *token.Counter, rounds []int, each func(n int, m *references.Moment, s *references.Shown, out []references.Found) error) ([]references.Found, error) {
 	var plans store.Memory
 	compactor, err := palimpsest.New(palimpsest.Config{Policy: pol, Counter: counter, Log: &plans, Plans: &plans, Recall: &palimpsest.Recall{}, Now: references.PlanTime})
@@ -300,8 +297,8 @@ func (p *planted) chain(ctx context.Context, pol policy.Policy, counter *token.C
 		if err != nil {
 			return nil, err
 		}
-		m := &references.Moment{Session: p.Session, At: at, Tail: at, Refs: p.facts, Entries: p.entries}
-		s := m.Show(m.Plain())
+		m := &references.Moment{Session: p.Session, At: at, Tail: at, Needs: p.facts, Entries: p.entries}
+		s := m.Whole()
 		if plan != nil {
 			history := p.Thread.Prefix(at)
 			res, err := compactor.Render(plan, palimpsest.Request{Thread: history, Base: &base, Profile: references.Profile()})

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"github.com/palimpsest-ai/palimpsest/internal/grid"
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
 	"github.com/palimpsest-ai/palimpsest/internal/longwork"
-	"github.com/palimpsest-ai/palimpsest/internal/references"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/transcript"
@@ -41,7 +41,7 @@ func TestDrift(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := func() *Report {
-		set := references.NewSet(counter, worked(t, counter))
+		set := &references.Set{Counter: counter, Sessions: []*references.Session{worked(t, counter)}}
 		r, err := Measure(t.Context(), set, &Options{Contenders: []string{references.AutoName, "workstream"}})
 		if err != nil {
 			t.Fatal(err)
@@ -105,7 +105,7 @@ func TestPlanted(t *testing.T) {
 		if !strings.Contains(p.Texts[pos], n.Norm) || pos >= p.Steps[p.cuts[0]] {
 			t.Errorf("%s is said to stand in %q", n.Norm, p.Texts[pos])
 		}
-		if out := (&references.Moment{Session: p.Session, At: pos + 1, Refs: []references.Need{n}}).Scan(&references.Shown{Other: []thread.Message{*p.Thread.At(pos)}}); !out[0].Bound {
+		if out := (&references.Moment{Session: p.Session, At: pos + 1, Needs: []references.Need{n}}).Scan(&references.Shown{Other: []thread.Message{*p.Thread.At(pos)}}); !out[0].Bound {
 			t.Errorf("%s is not bound in its own message %q", n.Norm, p.Texts[pos])
 		}
 	}

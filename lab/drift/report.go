@@ -2,28 +2,27 @@ package drift
 
 import (
 	"fmt"
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"io"
 	"math"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/eval"
 	"github.com/palimpsest-ai/palimpsest/policy"
 )
 
-// Report is what is left of facts after many compactions in a row.
+// Report says what is left of facts after many compactions in a row.
 type Report struct {
-	Split    eval.Split `json:"split"`
-	Sessions int        `json:"sessions"`
-	// Corpus is a hash over what was measured on, as in Report.
+	Split    references.Split `json:"split"`
+	Sessions int              `json:"sessions"`
+	// Corpus is a hash over the conversations, as in eval.Report.
 	Corpus string `json:"corpus"`
-	// Left are the conversations that were not measured since the run was broken
-	// off.
+	// Left counts the conversations that were not measured because the run was canceled.
 	Left int `json:"left,omitempty"`
-	// Rounds are compactions, Budget is what each leaves of messages, in tokens.
+	// Rounds counts the compactions, Budget is what each leaves of messages, in tokens.
 	Rounds int `json:"rounds"`
 	Budget int `json:"budget"`
-	// Trace are the facts that the sessions themselves need again, Unseen those of
-	// them that do not come up between, Canaries those that were planted.
+	// Trace counts the facts that the sessions themselves need again, Unseen those of them
+	// that do not come up in between, Canaries those that were planted.
 	Trace    int   `json:"trace_facts"`
 	Unseen   int   `json:"trace_facts_unseen"`
 	Canaries int   `json:"canaries"`
@@ -45,21 +44,22 @@ type Row struct {
 	HalfLife float64 `json:"half_life"`
 	// Kinds are the canaries in the prompt after the last round, by kind.
 	Kinds map[string]float64 `json:"canary_kinds"`
-	// Mutated are canaries that stood with another value than was planted, over all
-	// rounds, Told all of which any value stood in text that was made, MutationRate
-	// the one over the other. Failed are the rounds that made no plan.
+	// Told counts the values of canaries in text that the policy wrote, over all rounds,
+	// Mutated those that differ from the planted one, MutationRate the latter over the
+	// former. Failed counts the rounds that made no plan.
 	Mutated      int     `json:"mutated"`
 	Told         int     `json:"told"`
 	MutationRate float64 `json:"mutation_rate"`
 	Failed       int     `json:"failed"`
-	// Prompt and State are the tokens of the messages and of those of them that are
-	// not as they were said, after each round, as means over sessions.
+	// Prompt and State are the tokens of the messages, and of those of them that the
+	// policy wrote, after each round, as means over sessions.
 	Prompt []float64 `json:"prompt"`
 	State  []float64 `json:"state"`
-	// Growth is what State grew by in each round of the second half, on the mean: it
-	// must not go on growing.
+	// Growth is the mean growth of State per round in the second half; it must not keep
+	// growing.
 	Growth float64 `json:"state_growth"`
-	// Alike is what one compaction and five keep both, of what any of them keeps.
+	// Alike is the share of facts that one compaction and five both keep, among those that
+	// either keeps.
 	Alike float64 `json:"order_jaccard"`
 }
 
@@ -119,14 +119,14 @@ func newReport(policies []policy.Policy, parts [][]*drifted) *Report {
 	return r
 }
 
-// both is the share of all facts that stands after a round.
+// both is the share of all facts that are left after a round.
 func (row *Row) both(r *Report, n int) float64 {
 	all := float64(max(1, r.Trace+r.Canaries))
 	return (row.Trace[n]*float64(r.Trace) + row.Canaries[n]*float64(r.Canaries)) / all
 }
 
-// halfLife is that of a share that fell from first to last in so many rounds,
-// each keeping as much of what was left.
+// halfLife is the half-life of a share that fell exponentially from first to last in so
+// many rounds.
 func halfLife(first, last float64, rounds int) float64 {
 	if first <= 0 || last >= first {
 		return 0

@@ -16,9 +16,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/eval"
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/internal/references"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -27,12 +26,12 @@ import (
 
 // Report says how far estimates of tokens are off, by class of content.
 type Report struct {
-	Split    eval.Split `json:"split"`
-	Sessions int        `json:"sessions"`
-	Corpus   string     `json:"corpus"`
-	// Real names the exact counter that the estimates are held against. For models
-	// whose tokenizer is not public it is a stand-in; how the estimates for them
-	// compare with recorded usage stands in docs/tokens.md.
+	Split    references.Split `json:"split"`
+	Sessions int              `json:"sessions"`
+	Corpus   string           `json:"corpus"`
+	// Real names the exact counter that the estimates are compared with. It is a stand-in
+	// for models whose tokenizer is not public; docs/tokens.md compares the estimates for
+	// them with recorded usage.
 	Real string `json:"real"`
 	Rows []Row  `json:"rows"`
 }
@@ -42,10 +41,10 @@ type Report struct {
 type Row struct {
 	Estimator string `json:"estimator"`
 	Class     string `json:"class"`
-	// Made: the conversations hold no such texts, or too few; these were made.
+	// Made: the conversations hold too few such texts; these are artificial.
 	Made  bool `json:"made,omitempty"`
 	Texts int  `json:"texts"`
-	// Tokens are the real ones, Whole the error over all of them together.
+	// Tokens are the real ones, Whole the error over all of them.
 	Tokens int     `json:"tokens"`
 	Whole  float64 `json:"whole"`
 	P1     float64 `json:"p1"`
@@ -56,9 +55,9 @@ type Row struct {
 // Options tune Measure; nil and the zero value take everything.
 type Options struct {
 	// Split is the half to measure on; empty for all.
-	Split eval.Split
+	Split references.Split
 	// Progress is told how many sessions are done.
-	Progress eval.Progress
+	Progress references.Progress
 }
 
 // The classes of content, in the order of the report.
@@ -75,21 +74,19 @@ var contentClasses = []string{proseClass, codeClass, jsonClass, base64Class, cjk
 // The estimators that are measured.
 var estimators = []string{"chars/4", "bytes/3.5", "claude", "gemini"}
 
-// A text is measured from fewestTokens on: of a few tokens one more is half. A class
-// of fewer than fewestTexts is made.
+// Texts below fewestTokens are not measured: one token more is a large error there. For a
+// class of fewer than fewestTexts, artificial texts are measured.
 const (
 	fewestTokens = 50
 	fewestTexts  = 100
 )
 
-// Measure holds the estimates of token counts against the exact counter of the
-// set, over the texts of its conversations by class of content. It is the same for
-// the same set and options; the error wraps that of the context.
-func Measure(ctx context.Context, set *eval.Set, o *Options) (*Report, error) {
-	if o == nil {
-		o = &Options{}
-	}
-	real := set.Counter()
+// Measure compares the estimates of token counts with the exact counter of the set, over
+// the texts of its conversations by class of content. It is the same for the same set
+// and options; the error wraps that of the context.
+func Measure(ctx context.Context, set *references.Set, o *Options) (*Report, error) {
+	o = cmp.Or(o, &Options{})
+	real := set.Counter
 	if !real.Exact() {
 		return nil, fmt.Errorf("estimators.Measure: the counter %s is an estimate itself; take o200k or cl100k", real.Name())
 	}
@@ -120,7 +117,7 @@ func Measure(ctx context.Context, set *eval.Set, o *Options) (*Report, error) {
 			o.Progress(i+1, len(sessions))
 		}
 	}
-	r := &Report{Split: cmp.Or(o.Split, eval.All), Sessions: len(sessions), Corpus: references.CorpusHash(slices.Values(sessions)), Real: real.Name()}
+	r := &Report{Split: cmp.Or(o.Split, references.All), Sessions: len(sessions), Corpus: references.CorpusHash(slices.Values(sessions)), Real: real.Name()}
 	for _, class := range contentClasses {
 		all := sum[class]
 		made := all == nil || all.texts < fewestTexts
@@ -143,7 +140,7 @@ func Measure(ctx context.Context, set *eval.Set, o *Options) (*Report, error) {
 	return r, nil
 }
 
-// misjudged are the errors of all estimators over texts.
+// misjudged are the errors of all estimators over some texts.
 type misjudged struct {
 	texts, tokens int
 	estimated     []int       // in all, by estimator
@@ -179,10 +176,10 @@ func (x *misjudged) row(k int) Row {
 	}
 }
 
-// classified calls each for the texts of a message that are of one class: prose is
-// what people and models say, but for what they quote in fences; code is what was
-// read from files that hold it; the other classes show by their characters. What
-// is of none, such as what commands print, is left out.
+// classified calls each for the texts of a message that are of one class. Prose is what
+// people and models say, unless it has fences; code is what was read from code files;
+// the other classes are told by their characters. Other texts, such as the output of
+// commands, are left out.
 func classified(m *thread.Message, reads map[string]bool, each func(class, text string)) {
 	for _, p := range m.Parts {
 		switch p := p.(type) {
@@ -220,7 +217,7 @@ func codeReads(t *thread.Thread) map[string]bool {
 	reads := map[string]bool{}
 	for _, m := range uncopied.All(t) {
 		for _, c := range m.Calls() {
-			if toolpolicy.ClassOf(c.Name) == toolpolicy.Read && slices.Contains(codeEndings, path.Ext(file(gjson.Parse(c.Arguments)))) {
+			if toolpolicy.ClassOf(c.Name) == toolpolicy.Read && slices.Contains(codeEndings, path.Ext(references.FileOf(gjson.Parse(c.Arguments)))) {
 				reads[c.ID] = true
 			}
 		}
@@ -228,17 +225,7 @@ func codeReads(t *thread.Thread) map[string]bool {
 	return reads
 }
 
-// file is the file that arguments name, "" for none.
-func file(arguments gjson.Result) string {
-	for _, key := range []string{"file_path", "path", "filePath", "filename"} {
-		if v := arguments.Get(key); v.Type == gjson.String && v.Str != "" {
-			return v.Str
-		}
-	}
-	return ""
-}
-
-// marked is the class of a text that shows by its characters, or empty.
+// marked is the class of a text by its characters; empty for none.
 func marked(text string) string {
 	trimmed := strings.TrimSpace(text)
 	if len(trimmed) < 2 {
@@ -271,12 +258,12 @@ func marked(text string) string {
 	return ""
 }
 
-// longestWordLike is from how many letters and figures in a row a text is no word
-// but base64 and the like.
+// longestWordLike is how many letters and digits in a row a word may have; longer runs
+// are base64 and the like.
 const longestWordLike = 60
 
-// madeTexts are texts of a class, the same each time. Of classes that cannot be
-// made by rule there are none.
+// madeTexts are artificial texts of a class, the same each time; none for classes that
+// cannot be made by rule.
 func madeTexts(class string) []string {
 	rng := rand.New(rand.NewPCG(6, 4))
 	var all []string

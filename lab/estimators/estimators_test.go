@@ -2,10 +2,10 @@ package estimators
 
 import (
 	"bytes"
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"strings"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/eval"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -13,7 +13,7 @@ import (
 // TestMeasure: every estimator has a row for each class, the quantiles are in
 // order, and a ratio is far too low for East Asian text (benchmarks 6d).
 func TestMeasure(t *testing.T) {
-	set, err := eval.Load(t.Context(), []string{"../../testdata/sessions"}, nil, nil)
+	set, err := references.Load(t.Context(), []string{"../../testdata/sessions"}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestMeasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if set, err = eval.Load(t.Context(), []string{"../../testdata/sessions"}, rough, nil); err != nil {
+	if set, err = references.Load(t.Context(), []string{"../../testdata/sessions"}, rough, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Measure(t.Context(), set, nil); err == nil {

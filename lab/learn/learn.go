@@ -1,6 +1,5 @@
 // Package learn learns the table of chances of package summarize from recorded
-// conversations: how likely an identifier is to be written again, by what is known
-// of it.
+// conversations: how likely the agent is to write an identifier again, by its traits.
 package learn
 
 import (
@@ -8,8 +7,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/palimpsest-ai/palimpsest/eval"
-	"github.com/palimpsest-ai/palimpsest/internal/references"
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 )
@@ -20,8 +18,8 @@ import (
 type Odds struct {
 	Base float64
 	Bins [][]float64
-	// Seen counts the identifiers that fell into each bin, Moments, Identifiers and
-	// Used what the table was learned from.
+	// Seen counts the identifiers in each bin. Moments, Identifiers and Used say how much
+	// the table was learned from.
 	Seen                       [][]int
 	Moments, Identifiers, Used int
 }
@@ -40,7 +38,7 @@ const (
 
 // Learn fits the table to the sessions of a split. The same sessions give the same
 // table.
-func Learn(ctx context.Context, set *eval.Set, split eval.Split) (*Odds, error) {
+func Learn(ctx context.Context, set *references.Set, split references.Split) (*Odds, error) {
 	var all []sample
 	o := &Odds{}
 	for _, s := range set.OfSplit(split, shortest) {
@@ -68,7 +66,7 @@ type sample struct {
 
 func samples(m *references.Moment) []sample {
 	used := map[string]bool{}
-	for _, n := range m.Refs {
+	for _, n := range m.Needs {
 		used[n.Norm] = true
 	}
 	messages := uncopied.Messages(m.Thread)

@@ -2,12 +2,12 @@ package learn
 
 import (
 	"context"
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"math"
 	"path/filepath"
 	"reflect"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/eval"
 	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 )
 
@@ -41,15 +41,15 @@ func TestLearn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := eval.Load(t.Context(), files, nil, nil)
+	set, err := references.Load(t.Context(), files, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := Learn(context.Background(), set, eval.All)
+	o, err := Learn(context.Background(), set, references.All)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := Learn(context.Background(), set, eval.All)
+	again, err := Learn(context.Background(), set, references.All)
 	if err != nil {
 		t.Fatal(err)
 	}

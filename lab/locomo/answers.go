@@ -2,21 +2,19 @@ package locomo
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 	"unicode"
 
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"github.com/palimpsest-ai/palimpsest/recall"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
-	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// enoughWords is the share of the weight of a turn's words that must stand in a
-// prompt for the turn to be there.
+// enoughWords is the share of the weight of a turn's words that must be in a prompt for
+// the turn to count as there.
 const enoughWords = 0.8
 
 // answered is what one contender kept of one conversation, by category of the
@@ -27,8 +25,8 @@ type answered struct {
 	prompts, over float64
 }
 
-// kept counts questions: evidence is the sum of the shares of their turns that are
-// there, answers those whose answer is there, found those with one lookup.
+// kept counts questions. evidence is the sum of the shares of their turns that are in
+// the prompt, answers counts those whose answer is, found with one lookup.
 type kept struct{ questions, evidence, answers, found float64 }
 
 func (k *kept) add(x kept) {
@@ -47,8 +45,8 @@ func (a *answered) all() kept {
 	return sum
 }
 
-// weights are the inverse document frequencies of the words of a conversation, its
-// turns being the documents.
+// weights are the inverse document frequencies of the words of a conversation, with its
+// turns as documents.
 func (d *dialogue) weights() map[string]float64 {
 	count := map[string]int{}
 	for _, text := range d.texts {
@@ -95,7 +93,7 @@ func (d *dialogue) answers(ctx context.Context, f *fit, weights map[string]float
 			k.answers = 1
 		}
 		if !is && index != nil {
-			brought, err := lookUp(ctx, index, q.text, counter)
+			brought, _, err := references.Lookup(ctx, index, q.text, counter)
 			if err != nil {
 				return err
 			}
@@ -112,40 +110,7 @@ func (d *dialogue) answers(ctx context.Context, f *fit, weights map[string]float
 	return nil
 }
 
-// lookupTokens is the most that one lookup may bring.
-const lookupTokens = 2000
-
-// asked searches an index for the whole question, which the tool would cut off.
-type asked struct {
-	index    *recall.Index
-	question string
-}
-
-// Recall implements rehydrate.Recaller.
-func (a *asked) Recall(_ context.Context, _ string, limit int) ([]recall.Hit, error) {
-	return a.index.Search(a.question, &recall.Options{Limit: limit}), nil
-}
-
-// lookUp is what the tool recall answers to a question, of at most lookupTokens.
-func lookUp(ctx context.Context, index *recall.Index, question string, counter *token.Counter) (string, error) {
-	tool := rehydrate.Handler{Recaller: &asked{index: index, question: question}}
-	arguments, err := json.Marshal(map[string]string{"query": question})
-	if err != nil {
-		return "", err
-	}
-	answer, err := tool.Answer(ctx, thread.ToolCall{Name: rehydrate.Recall, Arguments: string(arguments)})
-	if err != nil {
-		return "", err
-	}
-	text := answer.Text()
-	if n := counter.Text(text); n > lookupTokens {
-		text = text[:len(text)*lookupTokens/n]
-	}
-	return text, nil
-}
-
-// normal is a text in small letters, without punctuation and articles, its words
-// one blank apart.
+// normal is a text in lower case, without punctuation and articles, with single spaces.
 func normal(text string) string {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	kept := words[:0]

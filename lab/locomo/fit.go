@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/budget"
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
-	"github.com/palimpsest-ai/palimpsest/internal/references"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -24,15 +24,15 @@ type fit struct {
 	Over bool
 }
 
-// notForTalk are the contenders that need calls or references to do anything of
-// their own; in a talk between people they are the sliding window.
+// notForTalk are the contenders that need calls or references; on a talk between people
+// they do the same as the sliding window.
 var notForTalk = map[string]bool{
 	references.OracleName: true, "mask 10, recency": true, "clear tool uses keep 3, recency": true, "AI SDK prune 20, recency": true, references.BestSimple: true,
 }
 
 // fitted compacts a talk without calls into a budget, written as for eval, by every
-// contender that has a way of its own to do so, in the order of reports; the last
-// exchange is always kept. Of random there are several, one after another.
+// contender but those of notForTalk, in the order of reports. The last exchange is
+// always kept. There are several draws of random, one after another.
 func fitted(ctx context.Context, talk *thread.Thread, size string, counter *token.Counter) ([]fit, error) {
 	tokens, share, err := budget.Parse(size)
 	if err != nil {
@@ -50,16 +50,16 @@ func fitted(ctx context.Context, talk *thread.Thread, size string, counter *toke
 	if tokens == 0 {
 		tokens = int(share * float64(m.Size+s.Fixed))
 	}
-	e, err := references.NewEngine(ctx, counter)
+	contenders, err := references.Contenders(ctx, counter)
 	if err != nil {
 		return nil, err
 	}
 	known := map[string][]references.Contender{}
-	for _, c := range append(references.SimpleContenders(counter), e.Contenders()...) {
+	for _, c := range contenders {
 		known[c.Name] = []references.Contender{c}
 	}
 	for seed := range uint64(references.RandomDraws) {
-		known[references.RandomName] = append(known[references.RandomName], references.Random(counter, seed))
+		known[references.RandomName] = append(known[references.RandomName], references.Random(seed))
 	}
 	var out []fit
 	for _, name := range references.ContenderOrder {
@@ -70,7 +70,7 @@ func fitted(ctx context.Context, talk *thread.Thread, size string, counter *toke
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			shown := c.Render(m, tokens)
+			shown := c.Fit(m, tokens)
 			var b strings.Builder
 			for _, i := range shown.Kept {
 				b.WriteString(s.Texts[i] + "\n")

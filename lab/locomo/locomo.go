@@ -1,7 +1,7 @@
 // Package locomo measures what compaction leaves of the conversations of the LoCoMo
 // benchmark (Maharana et al. 2024, arXiv 2402.17753), without a model: whether the
-// turns that the answers to its questions stand in are still there. It is no LoCoMo
-// accuracy, which is about what a model answers.
+// turns that hold the answers to its questions are still there. This is not the accuracy
+// that LoCoMo reports, which is about what a model answers.
 package locomo
 
 import (
@@ -9,11 +9,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"os"
 	"regexp"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/eval"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -27,7 +27,7 @@ type dialogue struct {
 	questions []question
 }
 
-// question asks about turns that stand in the conversation.
+// question asks about turns of the conversation.
 type question struct {
 	text, answer string
 	evidence     []int // positions
@@ -94,8 +94,8 @@ func open(path string) ([]*dialogue, error) {
 	return all, nil
 }
 
-// newDialogue makes a thread of the sessions: the first speaker is the user, the
-// other the assistant. Each session begins with its date.
+// newDialogue makes a thread of the sessions. The first speaker is the user, the other
+// the assistant; each session begins with its date.
 func newDialogue(name string, sessions map[string]json.RawMessage) (*dialogue, error) {
 	type turn struct {
 		Speaker string `json:"speaker"`
@@ -157,13 +157,13 @@ type Options struct {
 	// for 40%, 20% and 10%.
 	Budgets []string
 	// Progress is told how many conversations are done.
-	Progress eval.Progress
+	Progress references.Progress
 }
 
 // Measure compacts the conversations of files into budgets without knowing the
-// questions, and asks what is left of the turns that the answers stand in. It is
-// the same for the same files and options. The files are as their authors publish
-// them, such as locomo10.json.
+// questions, and checks what is left of the turns that hold the answers. It is the same
+// for the same files and options. The files are as their authors publish them, such as
+// locomo10.json.
 func Measure(ctx context.Context, paths []string, o *Options) (*Report, error) {
 	if o == nil {
 		o = &Options{}

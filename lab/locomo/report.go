@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/eval"
+	"github.com/palimpsest-ai/palimpsest/internal/eval"
 	"github.com/palimpsest-ai/palimpsest/internal/grid"
 )
 

@@ -1,5 +1,5 @@
-// Package peers runs other libraries, by their own code, as contenders of package
-// eval: a program beside this one that answers with what a library leaves.
+// Package peers runs other libraries, by their own code, as contenders of package eval:
+// it asks a program what a library leaves of a history.
 package peers
 
 import (
@@ -15,7 +15,7 @@ import (
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
-	"github.com/palimpsest-ai/palimpsest/internal/references"
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -23,16 +23,16 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
-// Program is a running program with contenders of its own. It writes one line with their
-// names, then answers each line of its input with one line of output:
+// Program is a running program with contenders. It writes one line with their names, and
+// then answers each line of its input with one line:
 //
 //	<- {"contenders":["NAME", ...]}
 //	-> {"contender":"NAME","budget":8000,"messages":[...],"tokens":[...]}
 //	<- {"messages":[...]}  or  {"error":"..."}
 //
-// Messages are in the neutral form of package api/neutral; tokens says what each
-// takes. A message of the answer that has the id of a message that was sent is
-// that message, changed or not.
+// Messages are in the neutral form of package api/neutral; tokens are their sizes. A
+// message of the answer with the id of a message that was sent is that message, changed
+// or not.
 type Program struct {
 	names   []string
 	counter *token.Counter
@@ -98,7 +98,7 @@ func Start(ctx context.Context, command []string, counter *token.Counter) (*Prog
 	return p, nil
 }
 
-// Stop ends the program. The error holds what it wrote about its end.
+// Stop ends the program. The error holds what it wrote to stderr.
 func (p *Program) Stop() error { return p.stop() }
 
 func (p *Program) read(v any) error {
@@ -131,14 +131,14 @@ func (p *Program) ask(q *question) (*answer, error) {
 func (p *Program) Contenders() []references.Contender {
 	var all []references.Contender
 	for _, name := range p.names {
-		all = append(all, references.Contender{Name: name, Render: func(m *references.Moment, budget int) *references.Shown { return p.fit(name, m, budget) }})
+		all = append(all, references.Contender{Name: name, Fit: func(m *references.Moment, budget int) *references.Shown { return p.fit(name, m, budget) }})
 	}
 	return all
 }
 
-// fit asks for a prompt and holds it to the rules of OpenAI's Chat Completions,
-// the strictest about calls and their answers. A prompt that breaks them is
-// scored as it is and counts as failed; nothing is repaired.
+// fit asks for a prompt and checks it by the rules of OpenAI's Chat Completions, the
+// strictest about calls and results. A prompt that breaks them is scored as it is and
+// counts as failed.
 func (p *Program) fit(name string, m *references.Moment, budget int) *references.Shown {
 	q := &question{Contender: name, Budget: budget, Tokens: m.Sizes[:m.At]}
 	for i := range m.At {
@@ -185,9 +185,8 @@ func same(a, b *neutral.Message) bool {
 	return err1 == nil && err2 == nil && bytes.Equal(x, y)
 }
 
-// unanswered are the calls of the history that nothing in it answers: the user broke
-// them off, or the moment lies between calls that were made at once. What a
-// library does is not judged by them.
+// unanswered are the calls of the history without a result: the user interrupted them,
+// or the moment lies between parallel calls. They are no fault of a library.
 func unanswered(m *references.Moment) map[string]bool {
 	open := map[string]bool{}
 	for i := range m.At {
@@ -201,7 +200,7 @@ func unanswered(m *references.Moment) map[string]bool {
 	return open
 }
 
-// answers are results for those of the calls of a message that are open.
+// answers are results for the open calls of a message.
 func answers(msg *thread.Message, open map[string]bool) []thread.Message {
 	var all []thread.Message
 	for _, c := range msg.Calls() {

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
-	"github.com/palimpsest-ai/palimpsest/eval"
-	"github.com/palimpsest-ai/palimpsest/internal/references"
+	"github.com/palimpsest-ai/palimpsest/internal/eval"
+	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 )
 
 // TestMain lets the test program be the program that TestPeers asks.
@@ -78,11 +78,11 @@ func TestPeers(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PALIMPSEST_TEST_PEER", "good")
-	set, err := eval.Load(t.Context(), []string{"../../testdata/sessions/fix-retry.claude-code.jsonl"}, nil, nil)
+	set, err := references.Load(t.Context(), []string{"../../testdata/sessions/fix-retry.claude-code.jsonl"}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := Start(t.Context(), []string{self}, set.Counter())
+	program, err := Start(t.Context(), []string{self}, set.Counter)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,10 +111,10 @@ func TestPeers(t *testing.T) {
 		t.Errorf("a result without its call: %v failed", s.Failed)
 	}
 	t.Setenv("PALIMPSEST_TEST_PEER", "mute")
-	if _, err := Start(t.Context(), []string{self}, set.Counter()); err == nil || !strings.Contains(err.Error(), "no such library") {
+	if _, err := Start(t.Context(), []string{self}, set.Counter); err == nil || !strings.Contains(err.Error(), "no such library") {
 		t.Errorf("a program that does not speak: %v", err)
 	}
-	if _, err := Start(t.Context(), []string{filepath.Join(t.TempDir(), "none")}, set.Counter()); err == nil {
+	if _, err := Start(t.Context(), []string{filepath.Join(t.TempDir(), "none")}, set.Counter); err == nil {
 		t.Error("no program and no error")
 	}
 }

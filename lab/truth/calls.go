@@ -140,12 +140,12 @@ func (j *judge) outcomes(all []summary.ToolOutcome) {
 		if o.Outcome != "" && o.Outcome != thread.Success {
 			statement += " => " + string(o.Outcome)
 		}
-		at := j.named(o.Sources, statement)
+		st := j.claim(statement, o.Sources)
 		if statement == "" {
 			j.cannotTell(kindCallInput)
 			continue
 		}
-		calls := j.callsOf(o.Tool, o.Input, o.Turn, at)
+		calls := j.callsOf(o.Tool, o.Input, o.Turn, st.at)
 		var c *call
 		for _, x := range calls {
 			if x.takes(o.Input) && (o.Turn == 0 || x.turn == o.Turn) {
@@ -157,10 +157,10 @@ func (j *judge) outcomes(all []summary.ToolOutcome) {
 			if len(calls) > 0 {
 				c = calls[len(calls)-1]
 				reason = fmt.Sprintf("the call that it names is %s %s, of turn %d", c.Name, clip(normal(c.said), 160), c.turn)
-				j.isFalse(kindCallInput, Finding{Statement: statement, Reason: reason, Sources: o.Sources, Refuting: j.ids(c.at)})
+				j.isFalse(kindCallInput, st, reason, c.at)
 				continue
 			}
-			j.isFalse(kindCallInput, Finding{Statement: statement, Reason: reason, Sources: o.Sources})
+			j.isFalse(kindCallInput, st, reason)
 			continue
 		}
 		j.isTrue(kindCallInput)
@@ -168,22 +168,22 @@ func (j *judge) outcomes(all []summary.ToolOutcome) {
 			j.cannotTell(kindCallOutcome)
 		} else {
 			ok, reason := c.outcome(o.Outcome)
-			j.say(kindCallOutcome, ok, statement, reason, o.Sources, c.result)
+			j.say(kindCallOutcome, ok, st, reason, c.result)
 			if ok && o.Outcome == thread.Success && c.masked() {
-				j.say(kindMasked, !failing.MatchString(c.out) || passing.MatchString(c.out) && !strings.Contains(c.out, "FAIL"), statement, "its exit code is that of another command, and its output says: "+clip(strings.TrimSpace(failing.FindString(c.out)), 120), o.Sources, c.result)
+				j.say(kindMasked, !failing.MatchString(c.out) || passing.MatchString(c.out) && !strings.Contains(c.out, "FAIL"), st, "its exit code is that of another command, and its output says: "+clip(strings.TrimSpace(failing.FindString(c.out)), 120), c.result)
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(o.KeyFields)) {
 			v := o.KeyFields[name]
 			if name == "runs" {
-				j.runs(c, v, statement, o)
+				j.runs(c, v, st, o.Input)
 				continue
 			}
 			ok, reason := j.field(c, name, v)
-			j.say(kindCallField, ok, fmt.Sprintf("%s | %s=%v", statement, name, v), reason, o.Sources, c.result)
+			j.say(kindCallField, ok, st.and(fmt.Sprintf(" | %s=%v", name, v)), reason, c.result)
 		}
 		if o.Error != "" {
-			j.say(kindCallError, c.shows(o.Error), statement+" | error: "+o.Error, "its result does not say so", o.Sources, c.result)
+			j.say(kindCallError, c.shows(o.Error), st.and(" | error: "+o.Error), "its result does not say so", c.result)
 		}
 	}
 }
@@ -274,14 +274,14 @@ func (c *call) shows(words string) bool {
 
 // runs judges how often a call was made: with the same arguments, or with the same
 // ones of those that are told.
-func (j *judge) runs(c *call, v any, statement string, o summary.ToolOutcome) {
+func (j *judge) runs(c *call, v any, st claim, input string) {
 	said, err := strconv.Atoi(fmt.Sprint(v))
 	if f, ok := v.(float64); ok {
 		said, err = int(f), nil
 	}
 	var told []string
 	for name, v := range c.args {
-		if text := normal(strings.Join(leaves(v), " ")); len(text) > 1 && holds(normal(o.Input), text) || holds(text, strings.TrimSpace(o.Input)) {
+		if text := normal(strings.Join(leaves(v), " ")); len(text) > 1 && holds(normal(input), text) || holds(text, strings.TrimSpace(input)) {
 			told = append(told, name)
 		}
 	}
@@ -318,7 +318,7 @@ func (j *judge) runs(c *call, v any, statement string, o summary.ToolOutcome) {
 		counts[made], counts[answered], counts[calm], counts[alike] = true, true, true, true
 		all = max(all, made)
 	}
-	j.say(kindCallRuns, err == nil && counts[said], fmt.Sprintf("%s | runs=%v", statement, v), fmt.Sprintf("it was called %d times", all), o.Sources, last.at)
+	j.say(kindCallRuns, err == nil && counts[said], st.and(fmt.Sprintf(" | runs=%v", v)), fmt.Sprintf("it was called %d times", all), last.at)
 }
 
 // field judges a key field.
@@ -379,9 +379,9 @@ var later = regexp.MustCompile(`^it succeeded later(?:, in turn (\d+))?$`)
 // words | it succeeded later, in turn N".
 func (j *judge) attempts(items []summary.Item) {
 	for _, it := range items {
-		at := j.named(it.Sources, it.Text)
+		st := j.claim(it.Text, it.Sources)
 		var calls []*call
-		for _, c := range j.callsOf("", "", it.Turn, at) {
+		for _, c := range j.callsOf("", "", it.Turn, st.at) {
 			if strings.HasPrefix(it.Text, c.Name) {
 				calls = append(calls, c)
 			}
@@ -402,24 +402,24 @@ func (j *judge) attempts(items []summary.Item) {
 			}
 		}
 		if c == nil {
-			j.isFalse(kindAttempt, Finding{Statement: it.Text, Reason: "the messages that it names hold no such call", Sources: it.Sources})
+			j.isFalse(kindAttempt, st, "the messages that it names hold no such call")
 			continue
 		}
 		ok, reason := c.outcome(thread.Failure)
 		if ok && it.Turn > 0 && it.Turn != c.turn {
 			ok, reason = false, fmt.Sprintf("the call is of turn %d", c.turn)
 		}
-		j.say(kindAttempt, ok, it.Text, reason, it.Sources, c.at, c.result)
+		j.say(kindAttempt, ok, st, reason, c.at, c.result)
 		for i, part := range strings.Split(rest, " | ") {
 			switch {
 			case i == 0:
-				j.say(kindAttemptQuote, c.shows(part), it.Text, "its result does not say so", it.Sources, c.result)
+				j.say(kindAttemptQuote, c.shows(part), st, "its result does not say so", c.result)
 			case strings.HasPrefix(part, "then the assistant: "):
-				j.after(c, strings.TrimPrefix(part, "then the assistant: "), it)
+				j.after(c, strings.TrimPrefix(part, "then the assistant: "), st)
 			case strings.HasPrefix(part, "edited next: "):
-				j.say(kindAttemptEdit, j.editedAfter(c, strings.TrimPrefix(part, "edited next: ")), it.Text, "no later call that succeeded edits the file so", it.Sources, c.at)
+				j.say(kindAttemptEdit, j.editedAfter(c, strings.TrimPrefix(part, "edited next: ")), st, "no later call that succeeded edits the file so", c.at)
 			case later.MatchString(part):
-				j.later(c, later.FindStringSubmatch(part)[1], it)
+				j.later(c, later.FindStringSubmatch(part)[1], st)
 			}
 		}
 	}
@@ -450,7 +450,7 @@ func (j *judge) editedAfter(c *call, words string) bool {
 }
 
 // after judges the words of the assistant after a failure.
-func (j *judge) after(c *call, words string, it summary.Item) {
+func (j *judge) after(c *call, words string, st claim) {
 	for i := c.at + 1; i < len(j.log); i++ {
 		if j.log[i].Role != thread.Assistant {
 			continue
@@ -463,9 +463,9 @@ func (j *judge) after(c *call, words string, it summary.Item) {
 		}
 	}
 	// A sentence may hold the mark between parts.
-	if strings.Contains(it.Text, " | ") {
+	if strings.Contains(st.text, " | ") {
 		for i := c.at + 1; i < len(j.log); i++ {
-			if _, rest, ok := strings.Cut(it.Text, "then the assistant: "); ok && j.log[i].Role == thread.Assistant {
+			if _, rest, ok := strings.Cut(st.text, "then the assistant: "); ok && j.log[i].Role == thread.Assistant {
 				for _, t := range j.texts(&j.log[i]) {
 					if holds(t.norm, strings.TrimSuffix(later2.ReplaceAllString(rest, ""), " | ")) {
 						j.isTrue(kindAttemptThen)
@@ -475,7 +475,7 @@ func (j *judge) after(c *call, words string, it summary.Item) {
 			}
 		}
 	}
-	j.isFalse(kindAttemptThen, Finding{Statement: it.Text, Reason: "no later message of the assistant holds these words", Sources: it.Sources})
+	j.isFalse(kindAttemptThen, st, "no later message of the assistant holds these words")
 }
 
 var later2 = regexp.MustCompile(` \| it succeeded later.*$`)
@@ -513,7 +513,7 @@ func (j *judge) again(c, x *call) bool {
 	return x.path() != "" && x.path() == c.path() && j.fileTool(x) == j.fileTool(c)
 }
 
-func (j *judge) later(c *call, turn string, it summary.Item) {
+func (j *judge) later(c *call, turn string, st claim) {
 	ok, maybe := false, false
 	at := -1
 	for _, x := range j.calls {
@@ -532,12 +532,12 @@ func (j *judge) later(c *call, turn string, it summary.Item) {
 		}
 	}
 	if !ok && maybe {
-		j.unproved(kindAttemptLater, Finding{Statement: it.Text, Reason: "the exit code of the later run is that of another command, and its output does not tell", Sources: it.Sources, Refuting: j.ids(at)})
+		j.unproved(kindAttemptLater, st, "the exit code of the later run is that of another command, and its output does not tell", at)
 		return
 	}
 	reason := "the same call did not succeed later"
 	if at >= 0 {
 		reason = "the same call did not succeed in that turn"
 	}
-	j.say(kindAttemptLater, ok, it.Text, reason, it.Sources, at)
+	j.say(kindAttemptLater, ok, st, reason, at)
 }

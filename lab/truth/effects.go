@@ -60,92 +60,8 @@ func (r *replay) ran(c *call) {
 			}
 			continue
 		}
-		op := operation{at: c.result, turn: c.turn, call: c}
-		sure := !cmd.orElse && !complains(c.out, name)
-		switch name {
-		case "rm", "unlink", "rmdir":
-			for _, w := range args {
-				if w.dynamic || !sure {
-					r.vagueFile(c, w, known)
-					continue
-				}
-				r.removed(known(w), op)
-			}
-		case "mv":
-			if len(args) < 2 {
-				break
-			}
-			to := args[len(args)-1]
-			for _, w := range args[:len(args)-1] {
-				if w.dynamic || to.dynamic || !sure {
-					r.vagueFile(c, w, known)
-					r.vagueFile(c, to, known)
-					continue
-				}
-				r.moved(known(w), known(to), len(args) > 2 || strings.HasSuffix(to.text, "/"), op)
-			}
-		case "cp":
-			if len(args) >= 2 && sure {
-				to := known(args[len(args)-1])
-				for _, w := range args[:len(args)-1] {
-					if w.dynamic || strings.HasSuffix(args[len(args)-1].text, "/") || len(args) > 2 {
-						r.vague = append(r.vague, vague{at: c.result, turn: c.turn, line: c.line})
-						continue
-					}
-					f := r.file(to)
-					o := op
-					o.what, o.known = "created", f.seen
-					f.doubt(c.result, true)
-					f.did(o)
-				}
-			}
-		case "touch", "tee":
-			for _, w := range args {
-				if w.dynamic {
-					continue
-				}
-				f := r.file(known(w))
-				o := op
-				o.what, o.known = "created", f.seen
-				if name == "tee" {
-					f.doubt(c.result, true)
-					if cmd.option("-a") && f.seen {
-						o.what = "edited"
-					}
-				}
-				f.did(o)
-			}
-		default:
-			if readers.MatchString(name) && !(name == "sed" && inPlace(cmd)) {
-				r.shellRead(c, i, cmd, name, args, known, op)
-			}
-		}
-		for _, to := range cmd.redirect {
-			if to.op == "<" || strings.HasPrefix(to.op, "<") || strings.HasPrefix(to.op, "2") || to.to.text == "/dev/null" || strings.HasPrefix(to.op, "&") {
-				continue
-			}
-			if to.to.dynamic {
-				r.vague = append(r.vague, vague{at: c.result, turn: c.turn, line: c.line})
-				continue
-			}
-			f := r.file(known(to.to))
-			o := op
-			o.what, o.known = "created", f.seen
-			if to.op == ">>" && f.seen {
-				o.what = "edited"
-			}
-			switch {
-			case to.op == ">" && name == "cat" && cmd.document != "" && len(args) == 0:
-				o.size.add(nil, fileLines(cmd.document), true)
-				f.rewrite(fileLines(cmd.document), c.result)
-			case to.op == ">":
-				f.doubt(c.result, true)
-				f.whole = false
-			default:
-				f.doubt(c.result, false)
-			}
-			f.did(o)
-		}
+		r.operate(c, i, name, args, known)
+		r.redirected(c, cmd, name, args, known)
 		r.disturb(c, cmd)
 	}
 	r.git(c)
@@ -157,6 +73,102 @@ func (r *replay) ran(c *call) {
 		if d := strings.TrimSpace(c.out); path.IsAbs(d) && !strings.Contains(d, "\n") {
 			r.dirs = append(r.dirs, seen{text: d, at: c.result})
 		}
+	}
+}
+
+// operate replays what the i-th command of a line does to the files that it names.
+func (r *replay) operate(c *call, i int, name string, args []word, known func(word) string) {
+	op := operation{at: c.result, turn: c.turn, call: c}
+	cmd := c.commands[i]
+	sure := !cmd.orElse && !complains(c.out, name)
+	switch name {
+	case "rm", "unlink", "rmdir":
+		for _, w := range args {
+			if w.dynamic || !sure {
+				r.vagueFile(c, w, known)
+				continue
+			}
+			r.removed(known(w), op)
+		}
+	case "mv":
+		if len(args) < 2 {
+			return
+		}
+		to := args[len(args)-1]
+		for _, w := range args[:len(args)-1] {
+			if w.dynamic || to.dynamic || !sure {
+				r.vagueFile(c, w, known)
+				r.vagueFile(c, to, known)
+				continue
+			}
+			r.moved(known(w), known(to), len(args) > 2 || strings.HasSuffix(to.text, "/"), op)
+		}
+	case "cp":
+		if len(args) >= 2 && sure {
+			to := known(args[len(args)-1])
+			for _, w := range args[:len(args)-1] {
+				if w.dynamic || strings.HasSuffix(args[len(args)-1].text, "/") || len(args) > 2 {
+					r.vague = append(r.vague, vague{at: c.result, turn: c.turn, line: c.line})
+					continue
+				}
+				f := r.file(to)
+				o := op
+				o.what, o.known = "created", f.seen
+				f.doubt(c.result, true)
+				f.did(o)
+			}
+		}
+	case "touch", "tee":
+		for _, w := range args {
+			if w.dynamic {
+				continue
+			}
+			f := r.file(known(w))
+			o := op
+			o.what, o.known = "created", f.seen
+			if name == "tee" {
+				f.doubt(c.result, true)
+				if cmd.option("-a") && f.seen {
+					o.what = "edited"
+				}
+			}
+			f.did(o)
+		}
+	default:
+		if readers.MatchString(name) && !(name == "sed" && inPlace(cmd)) {
+			r.shellRead(c, i, cmd, name, args, known, op)
+		}
+	}
+}
+
+// redirected replays the redirections of a command.
+func (r *replay) redirected(c *call, cmd command, name string, args []word, known func(word) string) {
+	op := operation{at: c.result, turn: c.turn, call: c}
+	for _, to := range cmd.redirect {
+		if to.op == "<" || strings.HasPrefix(to.op, "<") || strings.HasPrefix(to.op, "2") || to.to.text == "/dev/null" || strings.HasPrefix(to.op, "&") {
+			continue
+		}
+		if to.to.dynamic {
+			r.vague = append(r.vague, vague{at: c.result, turn: c.turn, line: c.line})
+			continue
+		}
+		f := r.file(known(to.to))
+		o := op
+		o.what, o.known = "created", f.seen
+		if to.op == ">>" && f.seen {
+			o.what = "edited"
+		}
+		switch {
+		case to.op == ">" && name == "cat" && cmd.document != "" && len(args) == 0:
+			o.size.add(nil, fileLines(cmd.document), true)
+			f.rewrite(fileLines(cmd.document), c.result)
+		case to.op == ">":
+			f.doubt(c.result, true)
+			f.whole = false
+		default:
+			f.doubt(c.result, false)
+		}
+		f.did(o)
 	}
 }
 

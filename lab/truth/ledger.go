@@ -19,15 +19,15 @@ func (j *judge) files(all []summary.File) {
 		if f.Turn > 0 {
 			statement += fmt.Sprintf(" (turn %d)", f.Turn)
 		}
-		j.named(f.Sources, statement)
+		st := j.claim(statement, f.Sources)
 		found := j.lookup(f.Path)
 		for _, o := range f.Operations {
-			j.fileDid(f, o, found, statement)
+			j.fileDid(f, o, found, st)
 		}
-		j.lastTouch(f, found, statement)
+		j.lastTouch(f, found, st)
 		for note := range strings.SplitSeq(f.Note, ", ") {
 			if note = strings.TrimSpace(note); note != "" {
-				j.fileNote(f, note, found, statement+" | "+note)
+				j.fileNote(f, note, found, st.and(" | "+note))
 			}
 		}
 	}
@@ -53,10 +53,10 @@ func (j *judge) mayHave(p string, turn int) bool {
 	return false
 }
 
-func (j *judge) fileDid(f summary.File, what string, found []*file, statement string) {
+func (j *judge) fileDid(f summary.File, what string, found []*file, st claim) {
 	k, ok := fileKinds[what]
 	if !ok {
-		j.isFalse(kindFileRead, Finding{Statement: statement, Reason: fmt.Sprintf("%q is no operation", what), Sources: f.Sources})
+		j.isFalse(kindFileRead, st, fmt.Sprintf("%q is no operation", what))
 		return
 	}
 	reason := "the log has no such operation that succeeded"
@@ -114,7 +114,7 @@ func (j *judge) fileDid(f summary.File, what string, found []*file, statement st
 		j.cannotTell(k)
 		return
 	}
-	j.isFalse(k, Finding{Statement: statement, Reason: what + ": " + reason, Sources: f.Sources, Refuting: j.ids(refuting...)})
+	j.isFalse(k, st, what+": "+reason, refuting...)
 }
 
 // readByShell reports whether a command line names a file.
@@ -127,7 +127,7 @@ func (j *judge) readByShell(p string) bool {
 	return false
 }
 
-func (j *judge) lastTouch(f summary.File, found []*file, statement string) {
+func (j *judge) lastTouch(f summary.File, found []*file, st claim) {
 	if f.Turn == 0 {
 		return
 	}
@@ -157,7 +157,7 @@ func (j *judge) lastTouch(f summary.File, found []*file, statement string) {
 	case last == 0:
 		j.cannotTell(kindFileTurn)
 	default:
-		j.isFalse(kindFileTurn, Finding{Statement: statement, Reason: fmt.Sprintf("it was changed last, or read where nothing changed it, in turn %d", last), Sources: f.Sources, Refuting: j.ids(at)})
+		j.isFalse(kindFileTurn, st, fmt.Sprintf("it was changed last, or read where nothing changed it, in turn %d", last), at)
 	}
 }
 
@@ -184,7 +184,7 @@ var (
 	noteMoved = regexp.MustCompile(`^moved (from|to) (.+)$`)
 )
 
-func (j *judge) fileNote(f summary.File, note string, found []*file, statement string) {
+func (j *judge) fileNote(f summary.File, note string, found []*file, st claim) {
 	switch {
 	case noteRange.MatchString(note):
 		m := noteRange.FindStringSubmatch(note)
@@ -223,7 +223,7 @@ func (j *judge) fileNote(f summary.File, note string, found []*file, statement s
 			j.cannotTell(kindFileNote)
 			return
 		}
-		j.isFalse(kindFileNote, Finding{Statement: statement, Reason: reason, Sources: f.Sources})
+		j.isFalse(kindFileNote, st, reason)
 	case noteFrom.MatchString(note):
 		from, _ := strconv.Atoi(noteFrom.FindStringSubmatch(note)[1])
 		for _, x := range found {
@@ -234,7 +234,7 @@ func (j *judge) fileNote(f summary.File, note string, found []*file, statement s
 				}
 			}
 		}
-		j.isFalse(kindFileNote, Finding{Statement: statement, Reason: "no read begins at that line", Sources: f.Sources})
+		j.isFalse(kindFileNote, st, "no read begins at that line")
 	case noteMoved.MatchString(note):
 		m := noteMoved.FindStringSubmatch(note)
 		for _, x := range found {
@@ -249,7 +249,7 @@ func (j *judge) fileNote(f summary.File, note string, found []*file, statement s
 			j.cannotTell(kindFileNote)
 			return
 		}
-		j.isFalse(kindFileNote, Finding{Statement: statement, Reason: "the log has no such move", Sources: f.Sources})
+		j.isFalse(kindFileNote, st, "the log has no such move")
 	default:
 		j.cannotTell(kindFileNote)
 	}

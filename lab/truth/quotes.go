@@ -95,33 +95,33 @@ func splitLabel(s string) (label, body string) {
 }
 
 func (j *judge) quote(it summary.Item) {
-	at := j.named(it.Sources, it.Text)
+	st := j.claim(it.Text, it.Sources)
 	if len(it.Sources) == 0 {
 		for i := range j.log {
 			if m := &j.log[i]; (it.Turn == 0 || m.Turn == it.Turn) && (m.Role == thread.Tool || m.Role == thread.Assistant || m.Kind == thread.Recap) {
-				at = append(at, i)
+				st.at = append(st.at, i)
 			}
 		}
 	}
 	label, body := splitLabel(it.Text)
 	if label != "" {
-		j.label(label, it, at)
+		j.label(label, st)
 	}
 	lines := quotedLines(body)
 	if len(lines) == 0 {
 		return
 	}
 	if file, ok := strings.CutPrefix(label, goneLabel); ok {
-		j.goneLines(file, lines, it, at)
+		j.goneLines(file, lines, st)
 	}
-	j.stand(kindLine, it, lines, at)
+	j.stand(kindLine, st, lines)
 }
 
 // stand judges whether the lines of an item stand in what it names, and whether
 // the places where lines were left out are marked.
-func (j *judge) stand(k Kind, it summary.Item, lines []quoted, at []int) {
+func (j *judge) stand(k Kind, st claim, lines []quoted) {
 	best, bestGap, bestAt := -1, "", -1
-	for _, i := range at {
+	for _, i := range st.at {
 		for _, t := range j.sourceTexts(i) {
 			if n, gap, ok := inOrder(t.norm, lines); ok && (best < 0 || n < best) {
 				best, bestGap, bestAt = n, gap, i
@@ -133,7 +133,7 @@ func (j *judge) stand(k Kind, it summary.Item, lines []quoted, at []int) {
 			j.isTrue(k)
 		}
 		if len(lines) > 1 {
-			j.say(kindLinesGap, best == 0, it.Text, fmt.Sprintf("lines between these were left out, and nothing marks it (%d such places):\n%s", best, bestGap), it.Sources, bestAt)
+			j.say(kindLinesGap, best == 0, st, fmt.Sprintf("lines between these were left out, and nothing marks it (%d such places):\n%s", best, bestGap), bestAt)
 		}
 		return
 	}
@@ -146,7 +146,7 @@ func (j *judge) stand(k Kind, it summary.Item, lines []quoted, at []int) {
 			end++
 		}
 		run := lines[n:end]
-		g, gap := j.run(k, it, run, at)
+		g, gap := j.run(k, st, run)
 		if g < 0 {
 			whole = false
 		} else if total += g; firstGap == "" {
@@ -155,15 +155,15 @@ func (j *judge) stand(k Kind, it summary.Item, lines []quoted, at []int) {
 		n = end
 	}
 	if len(lines) > 1 && whole {
-		j.say(kindLinesGap, total == 0, it.Text, fmt.Sprintf("lines between these were left out, and nothing marks it (%d such places):\n%s", total, firstGap), it.Sources)
+		j.say(kindLinesGap, total == 0, st, fmt.Sprintf("lines between these were left out, and nothing marks it (%d such places):\n%s", total, firstGap))
 	}
 }
 
 // run judges lines that are said to stand together. It returns the gaps between
 // them, or -1 when they do not all stand there.
-func (j *judge) run(k Kind, it summary.Item, run []quoted, at []int) (gaps int, gap string) {
+func (j *judge) run(k Kind, st claim, run []quoted) (gaps int, gap string) {
 	best := -1
-	for _, i := range at {
+	for _, i := range st.at {
 		for _, t := range j.sourceTexts(i) {
 			if n, g, ok := inOrder(t.norm, run); ok && (best < 0 || n < best) {
 				best, gap = n, g
@@ -180,7 +180,7 @@ func (j *judge) run(k Kind, it summary.Item, run []quoted, at []int) (gaps int, 
 	complete, flat := true, false
 	for _, l := range run {
 		verbatim, one, anywhere := -1, false, false
-		for _, i := range at {
+		for _, i := range st.at {
 			texts := j.sourceTexts(i)
 			for n := range texts {
 				t := &texts[n]
@@ -212,16 +212,16 @@ func (j *judge) run(k Kind, it summary.Item, run []quoted, at []int) (gaps int, 
 			flat = true
 		case anywhere:
 			complete = false
-			j.isFalse(k, Finding{Statement: it.Text, Reason: "fields of different records stand side by side: " + clip(l.text, 160), Sources: it.Sources})
+			j.isFalse(k, st, "fields of different records stand side by side: "+clip(l.text, 160))
 		default:
 			complete = false
 			reason := "no message that it names holds the line: "
 			if i := j.elsewhere(l.text); i >= 0 {
 				reason = "another message than those that it names holds the line: "
-				j.isFalse(k, Finding{Statement: it.Text, Reason: reason + clip(l.text, 160), Sources: it.Sources, Refuting: j.ids(i)})
+				j.isFalse(k, st, reason+clip(l.text, 160), i)
 				continue
 			}
-			j.isFalse(k, Finding{Statement: it.Text, Reason: reason + clip(l.text, 160), Sources: it.Sources})
+			j.isFalse(k, st, reason+clip(l.text, 160))
 		}
 	}
 	if !complete {
@@ -245,18 +245,18 @@ func (j *judge) elsewhere(line string) int {
 }
 
 // label judges what lines are said to be from.
-func (j *judge) label(label string, it summary.Item, at []int) {
+func (j *judge) label(label string, st claim) {
 	if strings.HasPrefix(label, recapLabel) {
 		ok := false
-		for _, i := range at {
+		for _, i := range st.at {
 			ok = ok || j.log[i].Kind == thread.Recap
 		}
-		j.say(kindLabel, ok, it.Text, "none of the messages that it names is a summary of the agent", it.Sources, at...)
+		j.say(kindLabel, ok, st, "none of the messages that it names is a summary of the agent", st.at...)
 		return
 	}
 	name := strings.TrimPrefix(label, goneLabel)
 	called := false
-	for _, i := range at {
+	for _, i := range st.at {
 		calls := j.at[i]
 		if c := j.ended[i]; c != nil {
 			calls = append([]*call{c}, calls...)
@@ -289,15 +289,15 @@ func (j *judge) label(label string, it summary.Item, at []int) {
 		j.cannotTell(kindLabel)
 		return
 	}
-	j.isFalse(kindLabel, Finding{Statement: it.Text, Reason: "no call that it names has to do with " + label, Sources: it.Sources, Refuting: j.ids(at...)})
+	j.isFalse(kindLabel, st, "no call that it names has to do with "+label, st.at...)
 }
 
 func rest0(s string) string { return strings.TrimSpace(strings.TrimPrefix(s, "…")) }
 
 // goneLines judges lines that a file is said to have lost.
-func (j *judge) goneLines(name string, lines []quoted, it summary.Item, at []int) {
+func (j *judge) goneLines(name string, lines []quoted, st claim) {
 	var files []*file
-	for _, i := range at {
+	for _, i := range st.at {
 		c := j.ended[i]
 		if c == nil && len(j.at[i]) > 0 {
 			c = j.at[i][0]
@@ -314,7 +314,7 @@ func (j *judge) goneLines(name string, lines []quoted, it summary.Item, at []int
 	}
 	if len(files) == 0 {
 		for range lines {
-			j.unproved(kindGone, Finding{Statement: it.Text, Reason: "nothing is known of the file " + name, Sources: it.Sources})
+			j.unproved(kindGone, st, "nothing is known of the file "+name)
 		}
 		return
 	}
@@ -327,22 +327,18 @@ func (j *judge) goneLines(name string, lines []quoted, it summary.Item, at []int
 				out, doubtful = max(out, f.operations[len(f.operations)-1].at), false
 			}
 		}
-		f := Finding{Statement: it.Text, Sources: it.Sources}
+		line := clip(l.text, 160)
 		switch {
 		case there >= 0:
-			f.Reason, f.Refuting = "the file still has the line: "+clip(l.text, 160), j.ids(there)
-			j.isFalse(kindGone, f)
+			j.isFalse(kindGone, st, "the file still has the line: "+line, there)
 		case out >= 0 && !doubtful:
 			j.isTrue(kindGone)
 		case out < 0 && doubtful:
-			f.Reason = "it was there, and the file changed later in a way that cannot be followed: " + clip(l.text, 160)
-			j.unproved(kindGone, f)
+			j.unproved(kindGone, st, "it was there, and the file changed later in a way that cannot be followed: "+line)
 		case out >= 0:
-			f.Reason = "it was taken out, and the file changed later in a way that cannot be followed: " + clip(l.text, 160)
-			j.unproved(kindGone, f)
+			j.unproved(kindGone, st, "it was taken out, and the file changed later in a way that cannot be followed: "+line)
 		default:
-			f.Reason = "nothing shows that it was taken out: " + clip(l.text, 160)
-			j.unproved(kindGone, f)
+			j.unproved(kindGone, st, "nothing shows that it was taken out: "+line)
 		}
 	}
 }
@@ -353,14 +349,14 @@ var told = regexp.MustCompile(`(?s)^(created|edited|deleted) (\S+)(?:, (moved (?
 
 // change judges lines that say what an edit changed.
 func (j *judge) change(it summary.Item) {
-	at := j.named(it.Sources, it.Text)
+	st := j.claim(it.Text, it.Sources)
 	if m := told.FindStringSubmatch(it.Text); m != nil {
-		j.told(it, at, m)
+		j.told(it, st, m)
 		return
 	}
 	label, body := splitLabel(it.Text)
 	var calls []*call
-	for _, i := range at {
+	for _, i := range st.at {
 		calls = append(calls, j.at[i]...)
 		if c := j.ended[i]; c != nil {
 			calls = append(calls, c)
@@ -388,11 +384,11 @@ func (j *judge) change(it summary.Item) {
 		texts = append(texts, newText(c.said))
 	}
 	if !ok {
-		j.isFalse(kindChange, Finding{Statement: it.Text, Reason: reason, Sources: it.Sources, Refuting: j.ids(at...)})
+		j.isFalse(kindChange, st, reason, st.at...)
 		return
 	}
 	if label != "" {
-		j.label(label, it, at)
+		j.label(label, st)
 	}
 	for _, l := range quotedLines(body) {
 		found := false
@@ -413,18 +409,18 @@ func (j *judge) change(it summary.Item) {
 				break
 			}
 		}
-		j.say(kindChange, found, it.Text, "the arguments of the call do not hold: "+clip(l.text, 160), it.Sources, at...)
+		j.say(kindChange, found, st, "the arguments of the call do not hold: "+clip(l.text, 160), st.at...)
 	}
 }
 
 // told judges a change in the form of the same name.
-func (j *judge) told(it summary.Item, at []int, m []string) {
+func (j *judge) told(it summary.Item, st claim, m []string) {
 	what, file, move, rest := m[1], m[2], m[3], m[6]
 	if m[7] != "" { // what it took out
 		rest = strings.TrimPrefix(rest+" ; "+m[7], " ; ")
 	}
 	named := func(o operation) bool {
-		return (it.Turn == 0 || o.turn == it.Turn) && (len(at) == 0 || o.call != nil && (slices.Contains(at, o.call.at) || slices.Contains(at, o.call.result)))
+		return (it.Turn == 0 || o.turn == it.Turn) && (len(st.at) == 0 || o.call != nil && (slices.Contains(st.at, o.call.at) || slices.Contains(st.at, o.call.result)))
 	}
 	var did []operation
 	var last operation
@@ -464,15 +460,15 @@ func (j *judge) told(it summary.Item, at []int, m []string) {
 		j.cannotTell(kindChange)
 		return
 	}
-	j.say(kindChange, ok, it.Text, reason, it.Sources, failedAt...)
+	j.say(kindChange, ok, st, reason, failedAt...)
 	if !ok {
 		return
 	}
 	if move != "" {
-		j.say(kindChange, moved, it.Text, "the log has no such move", it.Sources)
+		j.say(kindChange, moved, st, "the log has no such move")
 	}
 	if m[4]+m[5] != "" {
-		j.changedLines(it, did, m[4], m[5])
+		j.changedLines(st, did, m[4], m[5])
 	}
 	if rest == "" {
 		return
@@ -507,14 +503,14 @@ func (j *judge) told(it summary.Item, at []int, m []string) {
 			j.isTrue(kindChangeWords)
 			continue
 		}
-		j.isFalse(kindChangeWords, Finding{Statement: it.Text, Reason: "the arguments of the calls do not hold: " + clip(parts[i], 160), Sources: it.Sources, Refuting: j.ids(at...)})
+		j.isFalse(kindChangeWords, st, "the arguments of the calls do not hold: "+clip(parts[i], 160), st.at...)
 	}
 }
 
 var moreTold = regexp.MustCompile(`^… ?\d+ more$`)
 
 // changedLines judges how many lines were added and taken.
-func (j *judge) changedLines(it summary.Item, did []operation, added, removed string) {
+func (j *judge) changedLines(st claim, did []operation, added, removed string) {
 	a, _ := strconv.Atoi(added)
 	r, _ := strconv.Atoi(removed)
 	var sum change
@@ -530,5 +526,5 @@ func (j *judge) changedLines(it summary.Item, did []operation, added, removed st
 			return
 		}
 	}
-	j.isFalse(kindChangeLines, Finding{Statement: it.Text, Reason: fmt.Sprintf("the calls added %d lines and took %d", sum[0].added, sum[0].removed), Sources: it.Sources})
+	j.isFalse(kindChangeLines, st, fmt.Sprintf("the calls added %d lines and took %d", sum[0].added, sum[0].removed))
 }

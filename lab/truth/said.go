@@ -88,7 +88,7 @@ func (j *judge) said(s summary.Summary) {
 }
 
 func (j *judge) byUser(k Kind, log []thread.Message, words string, turn int, sources []thread.ID) {
-	j.named(sources, words)
+	st := j.claim(words, sources)
 	lines := quotedLines(words)
 	var elsewhere []int
 	bestGaps, bestGap := -1, ""
@@ -103,7 +103,7 @@ func (j *judge) byUser(k Kind, log []thread.Message, words string, turn int, sou
 			}
 			if holds(t.norm, words) {
 				j.isTrue(k)
-				j.leftOut(t.raw, words, sources, i)
+				j.leftOut(t.raw, words, st, i)
 				return
 			}
 			if n, gap, ok := inOrder(t.norm, lines); ok && (bestGaps < 0 || n < bestGaps) {
@@ -113,7 +113,7 @@ func (j *judge) byUser(k Kind, log []thread.Message, words string, turn int, sou
 	}
 	if bestGaps >= 0 {
 		j.isTrue(k)
-		j.say(kindWordsGap, bestGaps == 0, words, "words of the user between these lines were left out, and nothing marks it:\n"+bestGap, sources)
+		j.say(kindWordsGap, bestGaps == 0, st, "words of the user between these lines were left out, and nothing marks it:\n"+bestGap)
 		return
 	}
 	reason := "no message of the user holds these words"
@@ -123,11 +123,11 @@ func (j *judge) byUser(k Kind, log []thread.Message, words string, turn int, sou
 	if len(elsewhere) > 0 {
 		reason += "; they stand in another turn"
 	}
-	j.isFalse(k, Finding{Statement: words, Reason: reason, Sources: sources, Refuting: j.ids(elsewhere...)})
+	j.isFalse(k, st, reason, elsewhere...)
 }
 
 func (j *judge) byAssistant(k Kind, words string, turn int, sources []thread.ID) {
-	j.named(sources, words)
+	st := j.claim(words, sources)
 	if label, body := splitLabel(words); label == "proposed plan" {
 		words = body
 	}
@@ -169,7 +169,7 @@ func (j *judge) byAssistant(k Kind, words string, turn int, sources []thread.ID)
 	if gaps >= 0 {
 		j.isTrue(k)
 		if len(lines) > 1 {
-			j.say(kindWordsGap, gaps == 0, words, fmt.Sprintf("words between these lines were left out, and nothing marks it (%d such places):\n%s", gaps, gap), sources, from)
+			j.say(kindWordsGap, gaps == 0, st, fmt.Sprintf("words between these lines were left out, and nothing marks it (%d such places):\n%s", gaps, gap), from)
 		}
 		return
 	}
@@ -193,14 +193,14 @@ func (j *judge) byAssistant(k Kind, words string, turn int, sources []thread.ID)
 	if len(elsewhere) > 0 {
 		reason += "; they stand in another turn"
 	}
-	j.isFalse(k, Finding{Statement: words, Reason: reason, Sources: sources, Refuting: j.ids(elsewhere...)})
+	j.isFalse(k, st, reason, elsewhere...)
 }
 
 // plan judges the agent's list of things to do.
 func (j *judge) plan(steps []summary.Step) {
 	for _, s := range steps {
 		statement := "[" + s.Status + "] " + s.Text
-		j.named(s.Sources, statement)
+		st := j.claim(statement, s.Sources)
 		if j.ticked(s) {
 			j.isTrue(kindPlan)
 			continue
@@ -218,7 +218,7 @@ func (j *judge) plan(steps []summary.Step) {
 				ok = ok || t.status == s.Status
 			}
 			last := same[len(same)-1]
-			j.say(kindPlan, ok, statement, fmt.Sprintf("its status is %q", last.status), s.Sources, last.at)
+			j.say(kindPlan, ok, st, fmt.Sprintf("its status is %q", last.status), last.at)
 			continue
 		}
 		earlier := -1
@@ -241,11 +241,11 @@ func (j *judge) plan(steps []summary.Step) {
 			if len(j.todo) > 0 {
 				at = j.todo[len(j.todo)-1].at
 			}
-			j.isFalse(kindPlan, Finding{Statement: statement, Reason: "the agent's last list does not hold it any more", Sources: s.Sources, Refuting: j.ids(earlier, at)})
+			j.isFalse(kindPlan, st, "the agent's last list does not hold it any more", earlier, at)
 		case words || earlier >= 0:
 			j.isTrue(kindPlan)
 		default:
-			j.isFalse(kindPlan, Finding{Statement: statement, Reason: "no list and no words of the assistant hold it", Sources: s.Sources})
+			j.isFalse(kindPlan, st, "no list and no words of the assistant hold it")
 		}
 	}
 }
@@ -307,7 +307,7 @@ func (j *judge) ticked(s summary.Step) bool {
 }
 
 // leftOut judges the numbers in the marks of elision.
-func (j *judge) leftOut(raw, words string, sources []thread.ID, from int) {
+func (j *judge) leftOut(raw, words string, st claim, from int) {
 	marks := countedOut.FindAllStringSubmatchIndex(words, -1)
 	start := 0
 	for n, m := range marks {
@@ -342,7 +342,7 @@ func (j *judge) leftOut(raw, words string, sources []thread.ID, from int) {
 			j.cannotTell(kindLeftOut)
 			continue
 		}
-		j.say(kindLeftOut, ok, words, fmt.Sprintf("%d characters were left out", close), sources, from)
+		j.say(kindLeftOut, ok, st, fmt.Sprintf("%d characters were left out", close), from)
 	}
 }
 

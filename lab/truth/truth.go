@@ -1,12 +1,11 @@
-// Package truth checks summaries against the log they were made from:
-// nothing that a summary says of the log may be untrue. It replays the log on its
-// own and shares no code with what makes summaries.
+// Package truth checks summaries against the log that they were made from: nothing that
+// a summary says about the log may be untrue. It replays the log by itself and shares no
+// code with what makes summaries.
 //
-// A statement is judged where the log can tell. It is false when the log refutes
-// it, and unproved when the log neither shows nor refutes what only a proof
-// would allow to say, such as that a line is gone from a file. Where the log
-// cannot tell, as with a file that a script may have written, it is counted and
-// not judged.
+// A statement is false when the log refutes it. It is unproved when it would need a
+// proof that the log does not hold, such as that a line is gone from a file. Where the
+// log cannot tell, as with a file that a script may have written, it is counted and not
+// judged.
 package truth
 
 import (
@@ -62,8 +61,7 @@ const (
 	kindLine        Kind = "line"  // a quoted line stands in its source
 	kindGone        Kind = "gone line"
 
-	// Places where lines of one item were left out, of what was said and of what
-	// was quoted: a line "…" must mark them.
+	// Places where lines of an item were left out: a line "…" must mark them.
 	kindLeftOut  Kind = "characters left out" // as many as the mark says
 	kindWordsGap Kind = "gap in words"
 	kindLinesGap Kind = "gap in lines"
@@ -95,8 +93,8 @@ type Finding struct {
 	Unproved  bool
 	Statement string
 	Reason    string
-	// Refuting are the messages that show it, as far as they can be named; Sources
-	// are those that the statement names.
+	// Refuting are messages that refute it, where known; Sources are those that the
+	// statement names.
 	Refuting, Sources []thread.ID
 }
 
@@ -195,25 +193,28 @@ func (j *judge) isTrue(k Kind) { j.count(k, func(c *Count) { c.Judged++ }) }
 
 func (j *judge) cannotTell(k Kind) { j.count(k, func(c *Count) { c.Unjudged++ }) }
 
-func (j *judge) isFalse(k Kind, f Finding) {
+func (j *judge) isFalse(k Kind, c claim, reason string, refuting ...int) {
 	j.count(k, func(c *Count) { c.Judged++; c.False++ })
-	f.Kind = k
-	j.report.Findings = append(j.report.Findings, f)
+	j.find(Finding{Kind: k, Statement: c.text, Reason: reason, Sources: c.sources}, refuting)
 }
 
-func (j *judge) unproved(k Kind, f Finding) {
+func (j *judge) unproved(k Kind, c claim, reason string, refuting ...int) {
 	j.count(k, func(c *Count) { c.Judged++; c.Unproved++ })
-	f.Kind, f.Unproved = k, true
+	j.find(Finding{Kind: k, Unproved: true, Statement: c.text, Reason: reason, Sources: c.sources}, refuting)
+}
+
+func (j *judge) find(f Finding, refuting []int) {
+	f.Refuting = j.ids(refuting...)
 	j.report.Findings = append(j.report.Findings, f)
 }
 
 // say is isTrue or isFalse.
-func (j *judge) say(k Kind, ok bool, statement, reason string, sources []thread.ID, refuting ...int) {
+func (j *judge) say(k Kind, ok bool, c claim, reason string, refuting ...int) {
 	if ok {
 		j.isTrue(k)
 		return
 	}
-	j.isFalse(k, Finding{Statement: statement, Reason: reason, Sources: sources, Refuting: j.ids(refuting...)})
+	j.isFalse(k, c, reason, refuting...)
 }
 
 func (j *judge) ids(at ...int) []thread.ID {
@@ -226,16 +227,28 @@ func (j *judge) ids(at ...int) []thread.ID {
 	return out
 }
 
-// named returns the positions of the messages that an item names, and counts
-// those that are not there.
-func (j *judge) named(sources []thread.ID, statement string) []int {
-	var at []int
+// claim is a statement of a summary, and the messages that it names.
+type claim struct {
+	text    string
+	sources []thread.ID
+	at      []int // positions of the sources that are in the log
+}
+
+// and is the claim with more words.
+func (c claim) and(words string) claim {
+	c.text += words
+	return c
+}
+
+// claim makes a claim, and judges whether the log has the messages that it names.
+func (j *judge) claim(text string, sources []thread.ID) claim {
+	c := claim{text: text, sources: sources}
 	for _, id := range sources {
 		i, ok := j.index[id]
-		j.say(kindSource, ok, statement, fmt.Sprintf("the log up to the end of the span has no message %s", id), sources)
+		j.say(kindSource, ok, c, fmt.Sprintf("the log up to the end of the span has no message %s", id))
 		if ok {
-			at = append(at, i)
+			c.at = append(c.at, i)
 		}
 	}
-	return at
+	return c
 }

@@ -11,62 +11,16 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-var pullRequest = regexp.MustCompile(`https?://[^\s"'<>()]+/(?:pull|merge_requests|pulls)/\d+`)
+var pullRequestURL = regexp.MustCompile(`https?://[^\s"'<>()]+/(?:pull|merge_requests|pulls)/\d+`)
 
 // work judges where the work is said to stand.
 func (j *judge) work(w state.Work) {
-	if s := w.Directory; s.Text != "" {
-		j.named(s.Sources, s.Text)
-		last := seen{at: -1}
-		for _, d := range j.dirs {
-			if d.at >= last.at {
-				last = d
-			}
-		}
-		switch {
-		case last.at < 0 && j.cwd == "" || last.vague && tail(s.Text, last.text):
-			j.cannotTell(kindDirectory)
-		case last.at < 0:
-			j.say(kindDirectory, s.Text == j.cwd, s.Text, "the log says "+j.cwd, s.Sources)
-		default:
-			j.say(kindDirectory, s.Text == last.text, s.Text, "commands ran last in "+last.text, s.Sources, last.at)
-		}
-	}
-	if s := w.Branch; s.Text != "" {
-		j.named(s.Sources, s.Text)
-		if n := len(j.branch); n == 0 {
-			j.isFalse(kindBranch, Finding{Statement: s.Text, Reason: "the log shows no branch", Sources: s.Sources})
-		} else {
-			last := j.branch[n-1]
-			j.say(kindBranch, s.Text == last.text, s.Text, "the branch that was seen last is "+last.text, s.Sources, last.at)
-		}
-	}
-	if s := w.PullRequest; s.Text != "" {
-		j.named(s.Sources, s.Text)
-		last, at, found := "", -1, false
-		for i := range j.log {
-			for _, t := range j.sourceTexts(i) {
-				found = found || strings.Contains(t.raw, s.Text)
-			}
-			if c := j.ended[i]; c != nil && c.end == succeeded && strings.Contains(c.line, "gh pr create") {
-				if m := pullRequest.FindString(c.out); m != "" {
-					last, at = m, i
-				}
-			}
-		}
-		switch {
-		case !found:
-			j.isFalse(kindPullRequest, Finding{Statement: s.Text, Reason: "it stands nowhere in the log", Sources: s.Sources})
-		case last != "":
-			j.say(kindPullRequest, s.Text == last, s.Text, "the last that was made is "+last, s.Sources, at)
-		default:
-			j.isTrue(kindPullRequest)
-		}
-	}
+	j.directory(w.Directory)
+	j.onBranch(w.Branch)
+	j.pullRequest(w.PullRequest)
 	lastCommit := j.commit(w.Commits)
 	for _, e := range w.Edited {
-		statement := e.Path + ": " + e.Operation
-		j.named(e.Sources, statement)
+		st := j.claim(e.Path+": "+e.Operation, e.Sources)
 		what, when, turn := j.changedAfter(e.Path, lastCommit)
 		ok := when >= 0 && (what == e.Operation || e.Operation == "deleted" && what == "moved to" || e.Operation == "edited" && what == "created" || e.Operation == "created" && (what == "moved from" || j.wasCreated(e.Path, lastCommit))) && (e.Turn == 0 || e.Turn == turn)
 		if !ok && j.mayHave(e.Path, e.Turn) {
@@ -77,21 +31,20 @@ func (j *judge) work(w state.Work) {
 		if when >= 0 {
 			reason = fmt.Sprintf("its last change is: %s, in turn %d", what, turn)
 		}
-		j.say(kindEdited, ok, statement, reason, e.Sources, when)
+		j.say(kindEdited, ok, st, reason, when)
 	}
 	for _, c := range w.Checks {
 		j.check(c)
 	}
 	for _, s := range w.Refused {
-		j.named(s.Sources, s.Text)
+		st := j.claim(s.Text, s.Sources)
 		ok := false
 		for _, stop := range j.stops {
 			ok = ok || s.Turn == 0 || j.log[stop.at].Turn == s.Turn || j.log[stop.at].Turn+1 == s.Turn
 		}
-		j.say(kindRefused, ok, s.Text, "the user stopped nothing in that turn", s.Sources)
+		j.say(kindRefused, ok, st, "the user stopped nothing in that turn")
 	}
 	for _, s := range w.Running {
-		j.named(s.Sources, s.Text)
 		j.running(s)
 	}
 	if s := w.Next; s.Text != "" {
@@ -99,6 +52,69 @@ func (j *judge) work(w state.Work) {
 	}
 	for _, o := range w.Operations {
 		j.operation(o)
+	}
+}
+
+// directory judges the folder that commands run in.
+func (j *judge) directory(s state.Seen) {
+	if s.Text == "" {
+		return
+	}
+	st := j.claim(s.Text, s.Sources)
+	last := seen{at: -1}
+	for _, d := range j.dirs {
+		if d.at >= last.at {
+			last = d
+		}
+	}
+	switch {
+	case last.at < 0 && j.cwd == "" || last.vague && tail(s.Text, last.text):
+		j.cannotTell(kindDirectory)
+	case last.at < 0:
+		j.say(kindDirectory, s.Text == j.cwd, st, "the log says "+j.cwd)
+	default:
+		j.say(kindDirectory, s.Text == last.text, st, "commands ran last in "+last.text, last.at)
+	}
+}
+
+// onBranch judges the branch of git.
+func (j *judge) onBranch(s state.Seen) {
+	if s.Text == "" {
+		return
+	}
+	st := j.claim(s.Text, s.Sources)
+	if n := len(j.branch); n == 0 {
+		j.isFalse(kindBranch, st, "the log shows no branch")
+	} else {
+		last := j.branch[n-1]
+		j.say(kindBranch, s.Text == last.text, st, "the branch that was seen last is "+last.text, last.at)
+	}
+}
+
+// pullRequest judges the last pull request.
+func (j *judge) pullRequest(s state.Seen) {
+	if s.Text == "" {
+		return
+	}
+	st := j.claim(s.Text, s.Sources)
+	last, at, found := "", -1, false
+	for i := range j.log {
+		for _, t := range j.sourceTexts(i) {
+			found = found || strings.Contains(t.raw, s.Text)
+		}
+		if c := j.ended[i]; c != nil && c.end == succeeded && strings.Contains(c.line, "gh pr create") {
+			if m := pullRequestURL.FindString(c.out); m != "" {
+				last, at = m, i
+			}
+		}
+	}
+	switch {
+	case !found:
+		j.isFalse(kindPullRequest, st, "it stands nowhere in the log")
+	case last != "":
+		j.say(kindPullRequest, s.Text == last, st, "the last that was made is "+last, at)
+	default:
+		j.isTrue(kindPullRequest)
 	}
 }
 
@@ -116,8 +132,7 @@ func (j *judge) wasCreated(p string, after int) bool {
 // commit judges commits and returns the message of the last one that was made.
 func (j *judge) commit(all []state.Commit) int {
 	for _, c := range all {
-		statement := strings.TrimSpace(c.Hash + " " + c.Subject)
-		j.named(c.Sources, statement)
+		st := j.claim(strings.TrimSpace(c.Hash+" "+c.Subject), c.Sources)
 		var made *commit
 		for i := range j.commits {
 			m := &j.commits[i]
@@ -126,7 +141,7 @@ func (j *judge) commit(all []state.Commit) int {
 				made = m
 			}
 		}
-		j.say(kindCommit, made != nil, statement, "the log shows no such commit", c.Sources)
+		j.say(kindCommit, made != nil, st, "the log shows no such commit")
 		if made == nil || !c.Pushed {
 			continue
 		}
@@ -136,7 +151,7 @@ func (j *judge) commit(all []state.Commit) int {
 				pushed = p
 			}
 		}
-		j.say(kindPushed, pushed >= 0, statement, "no push that succeeded follows it", c.Sources)
+		j.say(kindPushed, pushed >= 0, st, "no push that succeeded follows it")
 	}
 	for i := len(j.commits) - 1; i >= 0; i-- {
 		if !j.commits[i].elsewhere {
@@ -148,8 +163,7 @@ func (j *judge) commit(all []state.Commit) int {
 
 // check judges how a check is said to have gone. Its command may say where it ran.
 func (j *judge) check(c state.Check) {
-	statement := fmt.Sprintf("%s => %s", c.Command, c.Outcome)
-	j.named(c.Sources, statement)
+	st := j.claim(fmt.Sprintf("%s => %s", c.Command, c.Outcome), c.Sources)
 	command, dir := c.Command, ""
 	if i := strings.LastIndex(command, " (in "); i >= 0 && strings.HasSuffix(command, ")") {
 		command, dir = command[:i], command[i+len(" (in "):len(command)-1]
@@ -161,7 +175,7 @@ func (j *judge) check(c state.Check) {
 		}
 	}
 	if last == nil {
-		j.isFalse(kindCheck, Finding{Statement: statement, Reason: "the log has no such command", Sources: c.Sources})
+		j.isFalse(kindCheck, st, "the log has no such command")
 		return
 	}
 	ok, reason := true, ""
@@ -185,9 +199,9 @@ func (j *judge) check(c state.Check) {
 	}
 	switch {
 	case ok && c.Outcome == thread.Success && masked && !passing.MatchString(last.out) && !last.silent():
-		j.unproved(kindCheck, Finding{Statement: statement, Reason: "its exit code is that of another command, and its output does not tell", Sources: c.Sources, Refuting: j.ids(last.result)})
+		j.unproved(kindCheck, st, "its exit code is that of another command, and its output does not tell", last.result)
 	default:
-		j.say(kindCheck, ok, statement, reason, c.Sources, last.result)
+		j.say(kindCheck, ok, st, reason, last.result)
 	}
 	for _, p := range c.Since {
 		_, when, turn := j.changedAfter(p, last.result)
@@ -195,7 +209,7 @@ func (j *judge) check(c state.Check) {
 			j.cannotTell(kindSince)
 			continue
 		}
-		j.say(kindSince, when >= 0, statement+" | since then: "+p, fmt.Sprintf("it was not changed after the last run, in turn %d", turn), c.Sources, last.result)
+		j.say(kindSince, when >= 0, st.and(" | since then: "+p), fmt.Sprintf("it was not changed after the last run, in turn %d", turn), last.result)
 	}
 }
 
@@ -219,6 +233,7 @@ func (j *judge) ranIn(c *call, dir string) bool {
 }
 
 func (j *judge) running(s state.Seen) {
+	st := j.claim(s.Text, s.Sources)
 	ended, at := false, -1
 	text := normal(s.Text)
 	for _, x := range j.started {
@@ -247,7 +262,7 @@ func (j *judge) running(s state.Seen) {
 		j.cannotTell(kindRunning)
 		return
 	}
-	j.isFalse(kindRunning, Finding{Statement: s.Text, Reason: reason, Sources: s.Sources, Refuting: j.ids(at)})
+	j.isFalse(kindRunning, st, reason, at)
 }
 
 // inBackground reports whether a command line puts a process there.
@@ -262,16 +277,15 @@ func (j *judge) inBackground(s string) bool {
 }
 
 func (j *judge) operation(o state.Operation) {
-	statement := strings.TrimSpace(o.Tool + " " + o.Input)
-	at := j.named(o.Sources, statement)
+	st := j.claim(strings.TrimSpace(o.Tool+" "+o.Input), o.Sources)
 	var c *call
-	for _, x := range j.callsOf(o.Tool, o.Input, o.Turn, at) {
+	for _, x := range j.callsOf(o.Tool, o.Input, o.Turn, st.at) {
 		if x.takes(o.Input) {
 			c = x
 		}
 	}
 	if c == nil {
-		j.isFalse(kindOperation, Finding{Statement: statement, Reason: "the log has no such call", Sources: o.Sources})
+		j.isFalse(kindOperation, st, "the log has no such call")
 		return
 	}
 	ok, reason := c.outcome(o.Outcome)
@@ -287,13 +301,13 @@ func (j *judge) operation(o state.Operation) {
 		one = one || c.refused && o.Reason == "the user did not allow it"
 		ok, reason = one, "its result does not say: "+o.Reason
 	}
-	j.say(kindOperation, ok, statement+" => "+string(o.Outcome), reason, o.Sources, c.result)
+	j.say(kindOperation, ok, st.and(" => "+string(o.Outcome)), reason, c.result)
 }
 
 // artifacts judges pointers that the log shows.
 func (j *judge) artifacts(all []summary.ArtifactReference) {
 	for _, a := range all {
-		j.named(a.Sources, a.ArtifactID)
+		j.claim(a.ArtifactID, a.Sources)
 		found := false
 		for i := range j.log {
 			for _, t := range j.sourceTexts(i) {

@@ -30,9 +30,7 @@ function make(tag, props, ...children) {
   for (const [name, value] of Object.entries(props || {})) {
     if (value === undefined || value === false || value === null) continue;
     if (name === 'class') el.className = value;
-    else if (name === 'kind') el.style.setProperty('--kind', 'var(--' + value + ')');
     else if (name.startsWith('on')) el.addEventListener(name.slice(2), value);
-    else if (name === 'disabled') el.disabled = !!value;
     else el.setAttribute(name, value === true ? '' : value);
   }
   for (const child of children.flat()) if (child !== null && child !== undefined && child !== false) el.append(child);

@@ -99,7 +99,7 @@ const live = (() => {
       return p;
     } catch (err) {
       failed(err);
-      if (err.type.endsWith('stale')) await load();
+      if (/(stale-version|version-conflict)$/.test(err.type)) await load().catch(failed);
     }
   }
   const chosen = () => {
@@ -301,11 +301,10 @@ const live = (() => {
   return {
     served, can,
     start: route,
-    pinned: () => true,
     text: (msg) => text('m' + msg.id, '/text?message=' + encodeURIComponent(msg.id), msg.text),
     partText: (part, n) => text('p' + n, '/text?part=' + n + '&plan=' + state.view.plan_version, part.text),
     artifact: (id) => ask('GET', at(source.id) + '/artifacts/' + encodeURIComponent(id) + '/content').catch(async (err) => {
-      if (err.status !== 404) throw err; // it is not kept apart from the log: what was said is all of it
+      if (err.status !== 404) throw err; // it was not stored apart: the log has it all
       const r = state.view.records.findIndex((x) => x.artifact_id === id);
       return (await Promise.all(state.m.members[r].map((i) => live.text(state.view.messages[i])))).join('\n\n');
     }).catch((err) => err.message),
@@ -326,7 +325,7 @@ const live = (() => {
     },
     pin: async () => {
       const msg = chosen();
-      if (msg) await changed('/pin', { message_id: msg.id, free: !!msg.pinned }, msg.pinned ? 'Given free' : 'Pinned: no plan takes it away');
+      if (msg) await changed('/pin', { message_id: msg.id, free: !!msg.pinned }, msg.pinned ? 'Unpinned' : 'Pinned: no plan takes it away');
     },
     filterHome: showHome,
     keys: () => source.kind !== 'thread' ? { v: openTry } : {

@@ -41,7 +41,7 @@ const panel = (() => {
       msg && msg.time && fact('at', new Date(msg.time).toLocaleString()));
     const acts = make('div', { class: 'acts' });
     if (record && live.can('write')) acts.append(act('Show again', 'e', () => live.expand()));
-    if (msg && live.can('write')) acts.append(msg.pinned && live.pinned(msg.id) ? act('Unpin', 'p', () => live.pin()) : act('Pin', 'p', () => live.pin()));
+    if (msg && live.can('write')) acts.append(act(msg.pinned ? 'Unpin' : 'Pin', 'p', () => live.pin()));
     if (record && record.artifact_id && live.can('read')) acts.append(act('Open artifact', 'o', () => artifact(record.artifact_id)));
     if (record && record.messages > 1) acts.append(act(state.record === item.record ? 'All messages' : 'Only these messages', 'f', () => only()));
     if (msg) acts.append(act('Copy text', 'c', async () => copy(await live.text(msg, i), 'Text')));

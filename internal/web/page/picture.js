@@ -1,5 +1,5 @@
 // The picture: the log on the left and the prompt on the right, in the same scale of
-// tokens, and between them a band for what became of what.
+// tokens, and between them bands that say what became of each message.
 const picture = (() => {
   const canvas = $('picture'), ctx = canvas.getContext('2d');
   const top = 4, foot = 18, role = 12, gap = 3, fate = 16;
@@ -14,7 +14,7 @@ const picture = (() => {
   const fateColour = (action) => colours[colourOf(action)];
   const y = (tokens) => top + tokens * scale;
 
-  // link puts together what goes side by side from left to right.
+  // link makes the bands from the log to the prompt, and joins neighbours.
   function link(v, m) {
     links = [];
     const seen = new Map();
@@ -58,7 +58,7 @@ const picture = (() => {
     c.fillStyle = fateColour(k.action);
     c.globalAlpha = alpha;
     c.beginPath();
-    if (k.b0 === null) { // it ends on the way
+    if (k.b0 === null) { // nothing of it is in the prompt
       const end = x0 + (x1 - x0) * 0.34, c0 = (a0 + a1) / 2;
       const fade = c.createLinearGradient(x0, 0, end, 0);
       fade.addColorStop(0, fateColour(k.action));
@@ -206,7 +206,7 @@ const picture = (() => {
     }
   }
 
-  function outline(v, m, side, n, strong) {
+  function outline(v, m, side, n) {
     const t = tied(side, n);
     const rects = [];
     for (const i of t.messages) rects.push(['a', m.at[i], m.at[i + 1]]);
@@ -224,7 +224,6 @@ const picture = (() => {
       if (col === 'a') { if (from + size - lastA < 1) continue; ctx.fillRect(left - 3, from, 2, size); lastA = from + size; }
       else { if (from + size - lastB < 1) continue; ctx.fillRect(width - role - gap - fate - 4, from, 2, size); lastB = from + size; }
     }
-    if (strong) return;
   }
 
   function paint() {
@@ -237,8 +236,8 @@ const picture = (() => {
     ctx.clearRect(0, 0, canvas.width, canvas.height);
     ctx.drawImage(still, 0, 0);
     ctx.restore();
-    if (state.chosen >= 0) outline(state.view, state.m, state.side, state.chosen, true);
-    if (state.hover) outline(state.view, state.m, state.hover.side, state.hover.n, false);
+    if (state.chosen >= 0) outline(state.view, state.m, state.side, state.chosen);
+    if (state.hover) outline(state.view, state.m, state.hover.side, state.hover.n);
     // what the lists show now
     ctx.fillStyle = colours.faint;
     for (const [list, rows, start, x] of [[lists.log, state.logRows, state.m.at, left - 1], [lists.prompt, state.promptRows, state.m.from, width - role - gap - fate - 2]]) {

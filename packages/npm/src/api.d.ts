@@ -1,18 +1,18 @@
 // Written by generate.mjs from api/openapi.json; change that and run it.
 
-/** Answer is what the model said, in one of two forms. */
+/** Answer is the model's answer, in one of two forms. */
 export type Answer = {
   /** API names the form of Response. */
   api?: string
   /** Messages are the answer in neutral form. */
   messages?: Array<Message>
-  /** Response is the provider's response body (of a stream, what it adds up to). Its usage is taken too. */
+  /** Response is the provider's response body (of a stream, what it adds up to), with its usage. */
   response?: unknown
-  /** Usage is what the provider counted; it goes before that in Response. */
+  /** Usage is what the provider counted; it replaces that in Response. */
   usage?: Usage
 }
 
-/** Append adds messages to the log: in neutral form, or as a provider's request body, whose messages are all taken as new ones unless If-Match names the version from which they count ("0" with a whole history adds what is not there yet). */
+/** Append adds messages to the log: in neutral form, or as a provider's request body. All its messages count as new, unless If-Match names the version at which they begin ("0" with a whole history adds what is not there yet). */
 export type Append = {
   /** API names the form of Body: anthropic, openai, responses or gemini. */
   api?: string
@@ -22,9 +22,9 @@ export type Append = {
   messages?: Array<Message>
 }
 
-/** Appended says where a log stands after a write. */
+/** Appended is the state of a log after a write. */
 export type Appended = {
-  /** MessageIDs are those of the messages that were sent, also of those that were there already. */
+  /** MessageIDs are those of the messages in the request, also of those that were there already. */
   message_ids: Array<string>
   /** Version is the number of messages in the log. */
   version: number
@@ -42,29 +42,29 @@ export type Artifacts = {
 export type Compact = {
   /** API names the provider's form: anthropic, openai, responses or gemini. The answer holds a request body of it. Empty asks for a neutral prompt. */
   api?: string
-  /** Base is the request around the messages in neutral form. Not both. */
+  /** Base is the request around the messages in neutral form. Send Body or Base, not both. */
   base?: Prompt
-  /** Body is a request body of that API: the request around the messages, and in it the messages that came since the last step. */
+  /** Body is a request body of that API, whose messages are those since the last step. */
   body?: unknown
-  /** Budget bounds the whole request in tokens, where it should be smaller than the window. */
+  /** Budget bounds the whole request in tokens, if it should be smaller than the window. */
   budget?: number
-  /** Edits asks for the answer as changes to the messages of the thread, for hosts that hold the messages themselves and know them by the ids that they brought. */
+  /** Edits asks for the prompt as edits of the messages of the thread, for hosts that hold the messages themselves, with the ids that they sent. */
   edits?: boolean
-  /** Policy makes the plan in place of the daemon's own, by its name. Favor is what the policy auto favours: quality, balanced or cost. */
+  /** Policy names another policy than the daemon's to make the plan. Favor is what the policy auto favors: quality, balanced or cost. */
   favor?: string
-  /** Force has prepare compact now, for hosts that say themselves when: to what the policy keeps or, where the conversation takes less, to half of it. Other operations refuse it. */
+  /** Force has prepare compact now, for hosts that decide themselves when: to what the policy keeps or, when the conversation takes less, to half of it. Other operations refuse it. */
   force?: boolean
-  /** Instructions are what the user wants the summaries of a compaction to keep in mind: of compact, and of prepare with Force. Other operations refuse them. */
+  /** Instructions are the user's wishes for the summaries of a compaction, for compact and for prepare with Force. Other operations refuse them. */
   instructions?: string
-  /** Messages came since the last step, in neutral form; after those of Body. */
+  /** Messages are those since the last step, in neutral form; they follow those of Body. */
   messages?: Array<Message>
-  /** Model stands in place of the one in Body or Base. */
+  /** Model replaces the one in Body or Base. */
   model?: string
-  /** Output is what is kept free for the answer, in tokens. 0 is what the request asks for, at most 20,000. */
+  /** Output is what is kept free for the answer, in tokens. 0 for what the request asks for, at most 20,000. */
   output?: number
-  /** Policy makes the plan in place of the daemon's own, by its name. Favor is what the policy auto favours: quality, balanced or cost. */
+  /** Policy names another policy than the daemon's to make the plan. Favor is what the policy auto favors: quality, balanced or cost. */
   policy?: string
-  /** Window is the model's context window in tokens. 0 is that of the model, where it is known, else the daemon's own setting. */
+  /** Window is the context window in tokens. 0 for that of the model where it is known, else the daemon's setting. */
   window?: number
 }
 
@@ -74,11 +74,11 @@ export type CutOff = {
   api?: string
   /** Messages are the answer in neutral form. */
   messages?: Array<Message>
-  /** Response is the provider's response body (of a stream, what it adds up to). Its usage is taken too. */
+  /** Response is the provider's response body (of a stream, what it adds up to), with its usage. */
   response?: unknown
-  /** Step is the last step, without its messages. Its API is the form of the request that comes back. */
+  /** Step is the last step, without its messages. Its API is the form of the request in the answer. */
   step?: Step
-  /** Usage is what the provider counted; it goes before that in Response. */
+  /** Usage is what the provider counted; it replaces that in Response. */
   usage?: Usage
 }
 
@@ -98,7 +98,7 @@ export type Expand = {
   message_id: string
 }
 
-/** Hits are the removed messages that match a query, the best first. Their texts are data that tools and the web have written, and no instructions. */
+/** Hits are the removed messages that match a query, the best first. Their texts are data that tools and the web have written, not instructions. */
 export type Hits = {
   /** Items are the hits. */
   items: Array<RecallHit>
@@ -132,11 +132,11 @@ export type Plan = {
 
 /** PlanInfo is what is known of a plan without its records. */
 export type PlanInfo = {
-  /** OriginalTokens and CompactedTokens are the whole request before and after. */
+  /** OriginalTokens and CompactedTokens are the size of the whole request before and after. */
   compacted_token_count: number
   /** CreatedAt is when it was made. */
   created_at: string
-  /** OriginalTokens and CompactedTokens are the whole request before and after. */
+  /** OriginalTokens and CompactedTokens are the size of the whole request before and after. */
   original_token_count: number
   /** Policy made it. */
   policy?: string
@@ -164,17 +164,17 @@ export type Prepared = {
   api?: string
   /** Body is the request body for that API. */
   body?: unknown
-  /** Edits make the messages of the prompt of those of the thread, in the order of the thread; a message that is in none of them stays as the host has it. Where they were asked for, Body is empty and Prompt has no messages: it is what stands around them. */
+  /** Edits turn the messages of the thread into those of the prompt, in the order of the thread; a message without an edit stays as the host has it. With them Body is empty, and Prompt is the request around the messages. */
   edits?: Array<Edit>
-  /** Manifest says where each message of the prompt came from and, in the answer of render, what was hidden by which record. A step leaves that list empty: it grows with the history. */
+  /** Manifest says where each message of the prompt comes from and, in the answer of render, which records hide which messages. The other operations leave that list empty: it grows with the history. */
   manifest: RenderManifest
-  /** Version and PlanVersion are those that the prompt was made from. */
+  /** Version and PlanVersion are those of the log and the plan that the prompt was made from. */
   plan_version: number
   /** Prompt is the request in neutral form, where no API was named. */
   prompt?: Prompt
   /** Tokens is the size of the whole request. */
   tokens: number
-  /** Version and PlanVersion are those that the prompt was made from. */
+  /** Version and PlanVersion are those of the log and the plan that the prompt was made from. */
   version: number
 }
 
@@ -182,33 +182,33 @@ export type Prepared = {
 export type Problem = {
   /** Detail says what is wrong with this request and what to do. */
   detail: string
-  /** Want and Have are the version that the request named and the one that is there, where they differ. */
+  /** Want and Have are the version that the request named and the current one, where they differ. */
   have?: number
   /** Instance is the id of the request, as it stands in the daemon's logs. */
   instance?: string
-  /** Path is the field of the request that is meant, as a JSON path. */
+  /** Path is the field or query parameter that the problem is about, as a JSON path. */
   path?: string
   /** RetryAfter is how long to wait before trying again, in seconds. */
   retry_after?: number
   /** Status is the HTTP status. */
   status: number
-  /** Title says what the kind means; it is the same for all problems of a type. */
+  /** Title says what the type means. */
   title: string
   /** Type names the kind of problem: the address of its description, whose fragment is what Kind returns. Callers branch on it. */
   type: string
-  /** Want and Have are the version that the request named and the one that is there, where they differ. */
+  /** Want and Have are the version that the request named and the current one, where they differ. */
   want?: number
 }
 
 /** Remember adds to the memory block of a thread. */
 export type Remember = {
-  /** Entries are short notes, 1 to 100 of at most 4,000 bytes each. They speak in the system's role: nothing that a tool or the web has written belongs there. */
+  /** Entries are short notes, 1 to 100 of at most 4,000 bytes each. They have the role of the system: nothing that a tool or the web has written belongs there. */
   entries: Array<string>
 }
 
-/** Render asks for the prompt as it is, or was, under a plan. Nothing is stored. */
+/** Render asks for the prompt under a plan. Nothing is stored. */
 export type Render = {
-  /** PlanVersion is the plan; nil is the one in force, 0 is none. */
+  /** PlanVersion is the plan; empty for the one in force, 0 for none. */
   plan_version?: number
   /** Step gives the request around the messages; its messages must be empty. */
   step?: Step
@@ -218,35 +218,35 @@ export type Render = {
 export type Step = {
   /** API names the provider's form: anthropic, openai, responses or gemini. The answer holds a request body of it. Empty asks for a neutral prompt. */
   api?: string
-  /** Base is the request around the messages in neutral form. Not both. */
+  /** Base is the request around the messages in neutral form. Send Body or Base, not both. */
   base?: Prompt
-  /** Body is a request body of that API: the request around the messages, and in it the messages that came since the last step. */
+  /** Body is a request body of that API, whose messages are those since the last step. */
   body?: unknown
-  /** Budget bounds the whole request in tokens, where it should be smaller than the window. */
+  /** Budget bounds the whole request in tokens, if it should be smaller than the window. */
   budget?: number
-  /** Edits asks for the answer as changes to the messages of the thread, for hosts that hold the messages themselves and know them by the ids that they brought. */
+  /** Edits asks for the prompt as edits of the messages of the thread, for hosts that hold the messages themselves, with the ids that they sent. */
   edits?: boolean
-  /** Force has prepare compact now, for hosts that say themselves when: to what the policy keeps or, where the conversation takes less, to half of it. Other operations refuse it. */
+  /** Force has prepare compact now, for hosts that decide themselves when: to what the policy keeps or, when the conversation takes less, to half of it. Other operations refuse it. */
   force?: boolean
-  /** Instructions are what the user wants the summaries of a compaction to keep in mind: of compact, and of prepare with Force. Other operations refuse them. */
+  /** Instructions are the user's wishes for the summaries of a compaction, for compact and for prepare with Force. Other operations refuse them. */
   instructions?: string
-  /** Messages came since the last step, in neutral form; after those of Body. */
+  /** Messages are those since the last step, in neutral form; they follow those of Body. */
   messages?: Array<Message>
-  /** Model stands in place of the one in Body or Base. */
+  /** Model replaces the one in Body or Base. */
   model?: string
-  /** Output is what is kept free for the answer, in tokens. 0 is what the request asks for, at most 20,000. */
+  /** Output is what is kept free for the answer, in tokens. 0 for what the request asks for, at most 20,000. */
   output?: number
-  /** Window is the model's context window in tokens. 0 is that of the model, where it is known, else the daemon's own setting. */
+  /** Window is the context window in tokens. 0 for that of the model where it is known, else the daemon's setting. */
   window?: number
 }
 
 /** Thread is what is known of a thread without its content. Its ETag is its version, a dot, and its plan version, such as "12.3". */
 export type Thread = {
-  /** About is what the thread is about, where a list was asked for that. */
+  /** About is what the thread is about, in a list with about=yes. */
   about?: ViewAbout
   /** CreatedAt is when the thread was created, ChangedAt when it was last written to. */
   changed_at?: string
-  /** Compacting says that a compaction of the thread is being made, or waits to be. A list of threads does not say it. */
+  /** Compacting says that a compaction of the thread is running or waits to run. A list of threads does not say it. */
   compacting?: boolean
   /** CreatedAt is when the thread was created, ChangedAt when it was last written to. */
   created_at: string
@@ -254,7 +254,7 @@ export type Thread = {
   id: string
   /** Labels are the caller's own. */
   labels?: { [name: string]: string }
-  /** PlanVersion is the version of the plan in force, 0 when there is none. Changes of the plan take it as If-Match. */
+  /** PlanVersion is the version of the plan in force, 0 for none. Changes of the plan take it as If-Match. */
   plan_version: number
   /** Version is the number of messages in the log. Writes to the log take it as If-Match. */
   version: number
@@ -268,9 +268,9 @@ export type Threads = {
   next?: string
 }
 
-/** Undo puts an earlier plan in force again. */
+/** Undo puts an earlier plan back in force. */
 export type Undo = {
-  /** Version is that of the plan; 0 stands for no plan, so that everything is shown as it was said. */
+  /** Version is that of the plan; 0 for no plan, so that every message is sent as it was said. */
   version: number
 }
 
@@ -797,72 +797,72 @@ export type ThreadSpan = {
   message_ids: Array<string> | null
 }
 
-/** About is what a thread is about, for people who choose one. */
+/** About is what a thread is about, for a list to choose from. */
 export type ViewAbout = {
-  /** Compacted is when the plan in force was made; it is missing where there is none. Before and After are the request when it was made and under it, in tokens. */
+  /** Compacted is when the plan in force was made; missing without one. Before and After are the size of the request when it was made and under it, in tokens. */
   compacted_at?: string
   /** Title is how the first request begins. */
   title?: string
-  /** Compacted is when the plan in force was made; it is missing where there is none. Before and After are the request when it was made and under it, in tokens. */
+  /** Compacted is when the plan in force was made; missing without one. Before and After are the size of the request when it was made and under it, in tokens. */
   tokens_after?: number
-  /** Compacted is when the plan in force was made; it is missing where there is none. Before and After are the request when it was made and under it, in tokens. */
+  /** Compacted is when the plan in force was made; missing without one. Before and After are the size of the request when it was made and under it, in tokens. */
   tokens_before?: number
 }
 
-/** Mark is a place where the agent lost sight of what stood before. */
+/** Mark is a place where the agent itself compacted or cleared its history. */
 export type ViewMark = {
-  /** At is the position of the first message after it, Trigger the agent's word for the cause. */
+  /** At is the position of the first message after it, Trigger the cause in the agent's words. */
   at: number
-  /** At is the position of the first message after it, Trigger the agent's word for the cause. */
+  /** At is the position of the first message after it, Trigger the cause in the agent's words. */
   trigger?: string
 }
 
 /** Message is a message of the log. */
 export type ViewMessage = {
-  /** Text is what it says, where it was asked for; Cut that it is not all. */
+  /** Text is what it says, in views with texts; Cut says that it is shortened. */
   cut?: boolean
   /** Tool is the tool of a result, Failed that it failed. */
   failed?: boolean
   id: string
   /** Label is the message in a few words. */
   label: string
-  /** Pinned: no plan may touch it, by the policy's rules or the user's word. */
+  /** Pinned: no plan may change it, by the policy's rules or the user's wish. */
   pinned?: boolean
-  /** Record is the position in Records of what hides it, -1 where nothing does. */
+  /** Record is the position in Records of the one that hides it, -1 for none. */
   record: number
-  /** Role is system, user, assistant, tool, or harness for what a program put in the user's name. Turn counts from 1, 0 is before the first. */
+  /** Role is system, user, assistant, tool, or harness for what a program wrote in the user's name. Turn counts from 1; 0 is before the first. */
   role: string
-  /** Text is what it says, where it was asked for; Cut that it is not all. */
+  /** Text is what it says, in views with texts; Cut says that it is shortened. */
   text?: string
-  /** Role is system, user, assistant, tool, or harness for what a program put in the user's name. Turn counts from 1, 0 is before the first. */
+  /** Role is system, user, assistant, tool, or harness for what a program wrote in the user's name. Turn counts from 1; 0 is before the first. */
   time?: string
-  /** Tokens is its size as it was said. */
+  /** Tokens is its original size. */
   tokens: number
   /** Tool is the tool of a result, Failed that it failed. */
   tool?: string
-  /** Role is system, user, assistant, tool, or harness for what a program put in the user's name. Turn counts from 1, 0 is before the first. */
+  /** Role is system, user, assistant, tool, or harness for what a program wrote in the user's name. Turn counts from 1; 0 is before the first. */
   turn: number
 }
 
-/** Part is a message of the prompt, or what stands before the messages: its system prompt (role system) and its tools (role tools). */
+/** Part is a message of the prompt, its system prompt (role system) or its tools (role tools). */
 export type ViewPart = {
-  /** Label and Text are there where it is not a message of the log as it was said. */
+  /** Label and Text are missing for unchanged messages of the log. */
   cut?: boolean
-  /** From is the position of the message that it is, or of the first that it stands for; -1 for none. */
+  /** From is the position of its message in the log, or of the first that it stands for; -1 for none. */
   from: number
-  /** Label and Text are there where it is not a message of the log as it was said. */
+  /** Label and Text are missing for unchanged messages of the log. */
   label?: string
   /** Record is as in Message. */
   record: number
   role: string
-  /** Label and Text are there where it is not a message of the log as it was said. */
+  /** Label and Text are missing for unchanged messages of the log. */
   text?: string
   tokens: number
 }
 
-/** Pin keeps a message from the plans that follow. */
+/** Pin keeps a message as it is in all later plans. */
 export type ViewPin = {
-  /** Free gives it free again. */
+  /** Free releases it. */
   free?: boolean
   /** MessageID is the message. */
   message_id: string
@@ -872,21 +872,21 @@ export type ViewPin = {
 export type ViewPlan = {
   /** At is the position of the first message that came under it. */
   at: number
-  /** CreatedAt is when it was made, ThreadVersion the number of messages that it was made for, Policy what made it. */
+  /** CreatedAt is when Policy made it, ThreadVersion the number of messages that it was made for. */
   created_at?: string
-  /** CreatedAt is when it was made, ThreadVersion the number of messages that it was made for, Policy what made it. */
+  /** CreatedAt is when Policy made it, ThreadVersion the number of messages that it was made for. */
   policy?: string
-  /** Prefix is how much of the prompt before it stayed as it was, from the beginning, so that a provider's cache still holds it. */
+  /** Prefix is the size of the beginning that it left unchanged of the prompt before it, which a provider's cache still holds. */
   prefix_tokens: number
   /** Records counts its records by action. */
   records: { [name: string]: number } | null
-  /** CreatedAt is when it was made, ThreadVersion the number of messages that it was made for, Policy what made it. */
+  /** CreatedAt is when Policy made it, ThreadVersion the number of messages that it was made for. */
   thread_version: number
-  /** Before and After are the whole request when it was made and under it. */
+  /** Before and After are the size of the whole request when it was made, and under it. */
   tokens_after: number
-  /** Before and After are the whole request when it was made and under it. */
+  /** Before and After are the size of the whole request when it was made, and under it. */
   tokens_before: number
-  /** Version counts the plans of a thread from 1; 0 is one that is only shown. */
+  /** Version counts the plans of a thread from 1; 0 for one that is not stored. */
   version: number
 }
 
@@ -896,31 +896,31 @@ export type ViewRecord = {
   action: string
   /** Artifact names the content that was externalized. */
   artifact_id?: string
-  /** Messages is how many there are, First and Last the positions of the outermost, FirstTurn and LastTurn their turns. */
+  /** Messages is how many it covers, First and Last are the positions of the outermost, FirstTurn and LastTurn their turns. */
   first: number
-  /** Messages is how many there are, First and Last the positions of the outermost, FirstTurn and LastTurn their turns. */
+  /** Messages is how many it covers, First and Last are the positions of the outermost, FirstTurn and LastTurn their turns. */
   first_turn: number
-  /** Messages is how many there are, First and Last the positions of the outermost, FirstTurn and LastTurn their turns. */
+  /** Messages is how many it covers, First and Last are the positions of the outermost, FirstTurn and LastTurn their turns. */
   last: number
-  /** Messages is how many there are, First and Last the positions of the outermost, FirstTurn and LastTurn their turns. */
+  /** Messages is how many it covers, First and Last are the positions of the outermost, FirstTurn and LastTurn their turns. */
   last_turn: number
-  /** Messages is how many there are, First and Last the positions of the outermost, FirstTurn and LastTurn their turns. */
+  /** Messages is how many it covers, First and Last are the positions of the outermost, FirstTurn and LastTurn their turns. */
   messages: number
   /** Path names the record in the plan, such as summarizations[0]. */
   path: string
-  /** Strategy proposed it, for the Reason. */
+  /** Strategy proposed it, for Reason. */
   reason?: string
-  /** Strategy proposed it, for the Reason. */
+  /** Strategy proposed it, for Reason. */
   strategy?: string
-  /** Before and After are what its messages took and what stands for them. */
+  /** Before and After are the size of its messages and of what replaces them. */
   tokens_after: number
-  /** Before and After are what its messages took and what stands for them. */
+  /** Before and After are the size of its messages and of what replaces them. */
   tokens_before: number
 }
 
 /** Session is a session that an agent left on the daemon's machine. */
 export type ViewSession = {
-  /** Agent wrote it, Project is the folder that it was about, Title how the first request begins. */
+  /** Agent wrote it, Project is the folder that the agent worked in, Title how the first request begins. */
   agent: string
   /** ChangedAt is when it was last written to, Bytes the size of its file. */
   bytes: number
@@ -928,9 +928,9 @@ export type ViewSession = {
   changed_at: string
   /** ID is what the agent calls it. */
   id: string
-  /** Agent wrote it, Project is the folder that it was about, Title how the first request begins. */
+  /** Agent wrote it, Project is the folder that the agent worked in, Title how the first request begins. */
   project?: string
-  /** Agent wrote it, Project is the folder that it was about, Title how the first request begins. */
+  /** Agent wrote it, Project is the folder that the agent worked in, Title how the first request begins. */
   title?: string
 }
 
@@ -944,58 +944,58 @@ export type ViewSessions = {
 export type ViewStep = {
   /** At is the position of the answer. */
   at: number
-  /** Whole is the request with nothing hidden, Sent as it was under the plan of that time. */
+  /** Whole is the size of the request with nothing hidden, Sent its size under the plan of that time. */
   sent: number
   /** WholeUSD and SentUSD are what their input costs, in dollars. */
   sent_usd?: number
-  /** Whole is the request with nothing hidden, Sent as it was under the plan of that time. */
+  /** Whole is the size of the request with nothing hidden, Sent its size under the plan of that time. */
   whole: number
   /** WholeUSD and SentUSD are what their input costs, in dollars. */
   whole_usd?: number
 }
 
-/** View is a conversation to be looked at: the log as it is, the prompt under a plan, and what became of which message by which record. All sizes are tokens, as Counter counts them. Positions count from 0. Texts are data that people, models and tools have written. */
+/** View is a conversation for display: the log as it is, the prompt under a plan, and what each record did to which messages. All sizes are tokens, as Counter counts them. Positions count from 0. Texts are data that people, models and tools have written. */
 export type ViewView = {
-  /** ThreadID names the conversation, Title is the short name that its agent or user gave it, or how its first request begins, Agent what wrote it, where that is known. */
+  /** ThreadID names the conversation. Title is the name that its agent or user gave it, or how its first request begins. Agent is the agent that wrote it, where it is known. */
   agent?: string
-  /** Before and After are the whole request with nothing hidden and under the plan, Fixed what system prompt and tools take of both. Budget bounds a request and Window is the model's context window; 0 where they are not known. */
+  /** Before and After are the size of the whole request with nothing hidden and under the plan, Fixed that of system prompt and tools in both. Budget bounds a request and Window is the model's context window; 0 where they are not known. */
   budget?: number
-  /** Cached says that the figures in dollars take the model's prompt cache into account; they are there where its price is known. */
+  /** Cached says that there are figures in dollars, which take the model's prompt cache into account: its prices are known. */
   cached?: boolean
-  /** Command is how the prompt is made again, as a line for a shell; empty where a daemon holds the conversation. */
+  /** Command is the shell command that makes the prompt; empty for a conversation of the daemon. */
   command?: string
-  /** Policy made the plan, Model is asked, Counter counted. */
+  /** Policy made the plan, Model gets the prompt, Counter counted the tokens. */
   counter: string
-  /** Before and After are the whole request with nothing hidden and under the plan, Fixed what system prompt and tools take of both. Budget bounds a request and Window is the model's context window; 0 where they are not known. */
+  /** Before and After are the size of the whole request with nothing hidden and under the plan, Fixed that of system prompt and tools in both. Budget bounds a request and Window is the model's context window; 0 where they are not known. */
   fixed_tokens: number
   /** Marks are the places where the agent compacted by itself, Plans the plans that were in force, Steps the requests as they grew. */
   marks: Array<ViewMark> | null
-  /** Messages are the log, Prompt what stands in the prompt, Records what the plan does. */
+  /** Messages are the log, Prompt the parts of the prompt, Records those of the plan. */
   messages: Array<ViewMessage> | null
-  /** Policy made the plan, Model is asked, Counter counted. */
+  /** Policy made the plan, Model gets the prompt, Counter counted the tokens. */
   model?: string
-  /** Version and PlanVersion are those of log and plan. PlanVersion is 0 where no plan is in force, and for a plan that is only shown. */
+  /** Version and PlanVersion are those of log and plan. PlanVersion is 0 for no plan, and for one that is not stored. */
   plan_version: number
   /** Marks are the places where the agent compacted by itself, Plans the plans that were in force, Steps the requests as they grew. */
   plans: Array<ViewPlan> | null
-  /** Policy made the plan, Model is asked, Counter counted. */
+  /** Policy made the plan, Model gets the prompt, Counter counted the tokens. */
   policy?: string
-  /** Messages are the log, Prompt what stands in the prompt, Records what the plan does. */
+  /** Messages are the log, Prompt the parts of the prompt, Records those of the plan. */
   prompt: Array<ViewPart> | null
-  /** Messages are the log, Prompt what stands in the prompt, Records what the plan does. */
+  /** Messages are the log, Prompt the parts of the prompt, Records those of the plan. */
   records: Array<ViewRecord> | null
   /** Marks are the places where the agent compacted by itself, Plans the plans that were in force, Steps the requests as they grew. */
   steps: Array<ViewStep> | null
-  /** ThreadID names the conversation, Title is the short name that its agent or user gave it, or how its first request begins, Agent what wrote it, where that is known. */
+  /** ThreadID names the conversation. Title is the name that its agent or user gave it, or how its first request begins. Agent is the agent that wrote it, where it is known. */
   thread_id: string
-  /** ThreadID names the conversation, Title is the short name that its agent or user gave it, or how its first request begins, Agent what wrote it, where that is known. */
+  /** ThreadID names the conversation. Title is the name that its agent or user gave it, or how its first request begins. Agent is the agent that wrote it, where it is known. */
   title?: string
-  /** Before and After are the whole request with nothing hidden and under the plan, Fixed what system prompt and tools take of both. Budget bounds a request and Window is the model's context window; 0 where they are not known. */
+  /** Before and After are the size of the whole request with nothing hidden and under the plan, Fixed that of system prompt and tools in both. Budget bounds a request and Window is the model's context window; 0 where they are not known. */
   tokens_after: number
-  /** Before and After are the whole request with nothing hidden and under the plan, Fixed what system prompt and tools take of both. Budget bounds a request and Window is the model's context window; 0 where they are not known. */
+  /** Before and After are the size of the whole request with nothing hidden and under the plan, Fixed that of system prompt and tools in both. Budget bounds a request and Window is the model's context window; 0 where they are not known. */
   tokens_before: number
-  /** Version and PlanVersion are those of log and plan. PlanVersion is 0 where no plan is in force, and for a plan that is only shown. */
+  /** Version and PlanVersion are those of log and plan. PlanVersion is 0 for no plan, and for one that is not stored. */
   version: number
-  /** Before and After are the whole request with nothing hidden and under the plan, Fixed what system prompt and tools take of both. Budget bounds a request and Window is the model's context window; 0 where they are not known. */
+  /** Before and After are the size of the whole request with nothing hidden and under the plan, Fixed that of system prompt and tools in both. Budget bounds a request and Window is the model's context window; 0 where they are not known. */
   window?: number
 }

@@ -1,0 +1,190 @@
+package daemon_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/api"
+)
+
+// checkingTransport checks every answer by the OpenAPI document.
+type checkingTransport struct {
+	t        *testing.T
+	next     http.RoundTripper
+	document document
+}
+
+func (c *checkingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := c.next.RoundTrip(r)
+	if err != nil || strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") || answer.Header.Get("X-Provider") != "" || r.URL.Path == "/mcp" && answer.StatusCode < 400 {
+		return answer, err
+	}
+	data, err := io.ReadAll(answer.Body)
+	answer.Body.Close()
+	answer.Body = io.NopCloser(bytes.NewReader(data))
+	if err != nil {
+		return answer, err
+	}
+	for _, problem := range c.document.check(r, answer, data) {
+		c.t.Errorf("%s %s: %d: %s", r.Method, r.URL.Path, answer.StatusCode, problem)
+	}
+	if answer.Header.Get("X-Request-Id") == "" {
+		c.t.Errorf("%s %s: no request id", r.Method, r.URL.Path)
+	}
+	return answer, nil
+}
+
+// document is as much of OpenAPI as the daemon's document uses.
+type document struct {
+	Paths map[string]map[string]struct {
+		Responses map[string]struct {
+			Content map[string]struct{ Schema schema }
+		}
+	}
+	Components struct{ Schemas map[string]schema }
+}
+
+type schema struct {
+	Ref                  string `json:"$ref"`
+	Type                 any
+	Properties           map[string]schema
+	Required             []string
+	Items                *schema
+	AdditionalProperties *schema
+}
+
+func readDocument(t *testing.T) document {
+	t.Helper()
+	var d document
+	if err := json.Unmarshal(api.Document(), &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// pathMatches reports whether a path fits one of the document, such as
+// /v1/threads/{thread}.
+func pathMatches(pattern, path string) bool {
+	wants, has := strings.Split(pattern, "/"), strings.Split(path, "/")
+	return slices.EqualFunc(wants, has, func(want, is string) bool {
+		before, variable, _ := strings.Cut(want, "{")
+		_, after, any := strings.Cut(variable, "}")
+		if !any {
+			return want == is
+		}
+		return len(is) > len(before)+len(after) && strings.HasPrefix(is, before) && strings.HasSuffix(is, after)
+	})
+}
+
+// check lists how an answer differs from the document.
+func (d document) check(r *http.Request, answer *http.Response, data []byte) []string {
+	kind, _, _ := strings.Cut(answer.Header.Get("Content-Type"), ";")
+	if answer.StatusCode >= 400 {
+		if kind != "application/problem+json" {
+			return []string{"a problem has the type " + kind}
+		}
+		return d.checkJSON(schema{Ref: "#/components/schemas/Problem"}, data)
+	}
+	for path, methods := range d.Paths {
+		op, ok := methods[strings.ToLower(r.Method)]
+		if !ok || !pathMatches(path, r.URL.EscapedPath()) {
+			continue
+		}
+		success, ok := op.Responses[strconv.Itoa(answer.StatusCode)]
+		if !ok {
+			return []string{"the document does not know this status"}
+		}
+		if _, any := success.Content["*/*"]; any {
+			return nil
+		}
+		if len(success.Content) == 0 && len(data) == 0 {
+			return nil
+		}
+		content, ok := success.Content[kind]
+		if !ok {
+			return []string{"the document does not know the type " + kind}
+		}
+		if strings.HasPrefix(kind, "text/") {
+			return nil
+		}
+		return d.checkJSON(content.Schema, data)
+	}
+	return []string{"the document does not know this address"}
+}
+
+func (d document) checkJSON(s schema, data []byte) []string {
+	var v any
+	if err := json.Unmarshal(data, &v); err != nil {
+		return []string{err.Error()}
+	}
+	var problems []string
+	d.value("body", s, v, &problems)
+	return problems
+}
+
+func (d document) value(path string, s schema, v any, problems *[]string) {
+	if name, ok := strings.CutPrefix(s.Ref, "#/components/schemas/"); ok {
+		known, ok := d.Components.Schemas[name]
+		if !ok {
+			*problems = append(*problems, path+": there is no schema "+name)
+		}
+		s = known
+	}
+	kind := typeOf(v)
+	if s.Type == "number" && kind == "integer" {
+		kind = "number"
+	}
+	if s.Type != nil && !strings.Contains(fmt.Sprint(s.Type), kind) {
+		*problems = append(*problems, fmt.Sprintf("%s: want %v, got %s", path, s.Type, typeOf(v)))
+		return
+	}
+	switch v := v.(type) {
+	case []any:
+		for i, item := range v {
+			if s.Items != nil {
+				d.value(fmt.Sprintf("%s[%d]", path, i), *s.Items, item, problems)
+			}
+		}
+	case map[string]any:
+		for _, name := range s.Required {
+			if _, ok := v[name]; !ok {
+				*problems = append(*problems, path+": "+name+" is missing")
+			}
+		}
+		for name, member := range v {
+			if property, ok := s.Properties[name]; ok {
+				d.value(path+"."+name, property, member, problems)
+			} else if s.AdditionalProperties != nil {
+				d.value(path+"."+name, *s.AdditionalProperties, member, problems)
+			} else if s.Properties != nil {
+				*problems = append(*problems, path+": the schema has no "+name)
+			}
+		}
+	}
+}
+
+func typeOf(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	case float64:
+		if v == float64(int64(v)) {
+			return "integer"
+		}
+		return "number"
+	}
+	return "object"
+}
