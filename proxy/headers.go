@@ -67,3 +67,16 @@ func acceptReadable(out *http.Request) {
 		out.Header.Set("Accept-Encoding", "identity")
 	}
 }
+
+// acceptsOnlyReadable reports whether every encoding that a client accepts can be read here.
+func acceptsOnlyReadable(h http.Header) bool {
+	for encoding := range strings.SplitSeq(h.Get("Accept-Encoding"), ",") {
+		name, _, _ := strings.Cut(encoding, ";")
+		switch strings.ToLower(strings.TrimSpace(name)) {
+		case "", "identity", "gzip", "x-gzip", "deflate":
+		default:
+			return false
+		}
+	}
+	return true
+}

@@ -2,15 +2,12 @@ package proxy
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
@@ -141,75 +138,6 @@ func NewTransport(o *Options) (*Transport, error) {
 		return nil, fmt.Errorf("proxy.NewTransport: %w", err)
 	}
 	return t, nil
-}
-
-// RoundTrip sends a request on its way, smaller where it has to be. It returns
-// what the provider answered; errors are those of the connection to it.
-func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	e := endpointOf(r.URL.Path)
-	if c := conversationChangeOf(r); c.kind != "" {
-		return t.forwardConversationChange(withoutOurHeaders(r), c)
-	}
-	if r.Method != http.MethodPost || e.task == other {
-		return t.options.Base.RoundTrip(t.requestForProvider(withoutOurHeaders(r)))
-	}
-	if r.Body == nil {
-		r = withoutOurHeaders(r)
-		r.Body = http.NoBody
-	}
-	room := t.newReservation()
-	x := &exchange{t: t, request: r, endpoint: e, start: time.Now()}
-	body, whole, err := readBody[string](r.Body, t.options.MaxBody, room.reserve)
-	if err == nil && whole {
-		x.body = body
-		x.plainBody, x.decompressErr = decompress(r.Header, body, t.options.MaxBody, room.reserve)
-	}
-	if errors.Is(err, errBusy) || errors.Is(x.decompressErr, errBusy) {
-		room.release()
-		// Who is cut off while he sends reads no answer.
-		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, t.options.MaxBody))
-		r.Body.Close()
-		return busyAnswer(r), nil
-	}
-	if err != nil {
-		room.release()
-		return nil, err
-	}
-	var res *http.Response
-	if whole {
-		r.Body.Close()
-		res, err = x.runWithEmulation()
-	} else {
-		out := withoutOurHeaders(r)
-		out.Body = rejoinBody(body, nil, r.Body, r.Body)
-		res, err = t.options.Base.RoundTrip(out)
-	}
-	if err != nil {
-		room.release()
-		return nil, err
-	}
-	res.Body = &releasingBody{res.Body, room}
-	return res, nil
-}
-
-// releasingBody is the body of an answer, which gives back the room of its request.
-type releasingBody struct {
-	io.ReadCloser
-	reserved *reservation
-}
-
-func (b *releasingBody) Close() error {
-	b.reserved.release()
-	return b.ReadCloser.Close()
-}
-
-// busyAnswer answers a request for which there is no room now.
-func busyAnswer(r *http.Request) *http.Response {
-	res := newAnswer(r, http.StatusServiceUnavailable, jsonKind, errorBody(http.StatusServiceUnavailable, "overloaded_error", "too many large requests are at work: ask again"))
-	res.Header.Set("Retry-After", "1")
-	res.Header.Set(ActionHeader, Passed)
-	res.Header.Set(ReasonHeader, "busy")
-	return res
 }
 
 // CloseIdleConnections closes the connections to providers that nobody uses.
