@@ -129,7 +129,7 @@ func (r *rounds) answerWhole(res *http.Response) (*http.Response, error) {
 		}
 		what := r.takeAnswer(said)
 		if what == roundCutOff {
-			bodies[len(bodies)-1] = withoutCalls(d.API(), body)
+			bodies[len(bodies)-1] = d.withoutCalls(body)
 		} else if what != roundLookups {
 			if what == roundFinal && len(bodies) == 1 && !bytes.Contains(body, []byte(ourToolMark)) {
 				r.logRounds()

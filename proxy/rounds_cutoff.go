@@ -9,8 +9,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -70,21 +68,6 @@ func beginsCall(e sse.Event) bool {
 	return v.Get("choices.0.delta.tool_calls.0").Exists() || len(v.Get("candidates.0.content.parts.#.functionCall").Array()) > 0
 }
 
-// withoutCalls is an answer in one piece without the calls of tools in it.
-func withoutCalls(api string, body []byte) []byte {
-	path, call := "content", func(v gjson.Result) bool { return v.Get("type").Str == "tool_use" }
-	switch api {
-	case wire.Chat:
-		return []byte(jsonedit.Delete(string(body), "choices.0.message.tool_calls"))
-	case wire.Responses:
-		path, call = "output", func(v gjson.Result) bool { return strings.HasSuffix(v.Get("type").Str, "_call") }
-	case wire.Gemini:
-		path, call = "candidates.0.content.parts", func(v gjson.Result) bool { return v.Get("functionCall").Exists() }
-	}
-	kept := rawElementsWhere(gjson.GetBytes(body, path), func(v gjson.Result) bool { return !call(v) })
-	return []byte(jsonedit.Set(string(body), path, rawjson.Array(kept)))
-}
-
 // heldBackCalls are calls that wait for the end of their round: what is not whole when an
 // answer ends for length is not for the client where another round follows, and of what
 // is, nothing was run.
@@ -103,7 +86,7 @@ func (w *heldBackCalls) holdOrPass(e sse.Event, out []byte) []byte {
 }
 
 // startAtCall withholds from the first call of a round on.
-func (w *heldBackCalls) startAtCall(e sse.Event, t streamRewinder) {
+func (w *heldBackCalls) startAtCall(e sse.Event, t translator) {
 	if !w.holding && beginsCall(e) {
 		w.holding = true
 		t.savePosition()

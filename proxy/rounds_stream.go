@@ -113,7 +113,7 @@ func (s *lookupStream) takeEvent(e sse.Event) {
 		s.isBroken = s.isBroken || err != nil
 	}
 	if s.canContinue {
-		s.calls.startAtCall(e, s.translator.(streamRewinder))
+		s.calls.startAtCall(e, s.translator)
 	}
 	s.out, s.atRoundEnd = s.translator.takeEvent(e)
 	s.out = s.calls.holdOrPass(e, s.out)
@@ -143,10 +143,10 @@ func (s *lookupStream) finishRound(tail []byte, err error) {
 	switch what {
 	case roundCutOff:
 		if s.calls.holding {
-			s.translator.(streamRewinder).rewind()
+			s.translator.rewind()
 			s.calls = heldBackCalls{}
 		}
-		s.startRound(s.translator.(streamRewinder).heldContent())
+		s.startRound(s.translator.heldContent())
 		return
 	case roundLookups:
 		s.startRound(s.calls.release())

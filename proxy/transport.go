@@ -55,7 +55,7 @@ type Transport struct {
 // countRequest counts a request that asks a model.
 func (t *Transport) countRequest(e endpoint) {
 	t.asked.Add(1)
-	t.byVendor[e.vendor()].Add(1)
+	t.byVendor[e.dialect.vendor].Add(1)
 }
 
 // maxProviderIDs bounds the responses that have another id for the client.
