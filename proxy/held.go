@@ -252,5 +252,5 @@ func (x *exchange) unknownHistoryAnswer(res *http.Response) *http.Response {
 
 // responseNotFound is the refusal on which clients send their history themselves.
 func (x *exchange) responseNotFound(id string) *http.Response {
-	return refusalAnswer(x.request, &native.ResponsesRefusal{Param: "previous_response_id", Code: "previous_response_not_found", Message: "Previous response with id '" + id + "' not found."})
+	return refusalAnswer(x.request, &native.Refusal{API: wire.Responses, Param: "previous_response_id", Code: "previous_response_not_found", Message: "Previous response with id '" + id + "' not found."})
 }

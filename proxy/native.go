@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -19,8 +20,8 @@ import (
 // things has its own.
 type emulator interface {
 	// apply reads the exchange's request. Where the upstream compacts by itself, only
-	// compactions that were made here are replaced by what they stand for. An error is a
-	// fault of ours.
+	// compactions that were made here are replaced by what they stand for. A *native.Refusal is
+	// the answer; any other error is a fault of ours.
 	apply(ctx context.Context) (emulation, error)
 	// fallback is sent if apply fails: the request without compactions of ours, and without
 	// what the upstream does not know.
@@ -112,6 +113,9 @@ func (x *exchange) emulate() (next *exchange, answer *http.Response) {
 	}
 	ctx := x.request.Context()
 	m, err := runWithin(ctx, x.t.options.Deadline, e.apply)
+	if refusal, ok := errors.AsType[*native.Refusal](err); ok {
+		m, err = emulation{answer: refusalAnswer(x.request, refusal)}, nil
+	}
 	if err != nil {
 		x.emitFault("native", err, nil)
 		// The request would be refused without this, however short the deadline is.
@@ -160,6 +164,10 @@ func newAnswer(r *http.Request, status int, kind, body string) *http.Response {
 		Body:          io.NopCloser(strings.NewReader(body)),
 		ContentLength: int64(len(body)),
 	}
+}
+
+func refusalAnswer(r *http.Request, why *native.Refusal) *http.Response {
+	return newAnswer(r, http.StatusBadRequest, jsonKind, why.Body())
 }
 
 // The types of content of answers.

@@ -26,7 +26,7 @@ func (n nativeResponses) compactNow(ctx context.Context, a *responsesRequest) (*
 		return nil, err
 	}
 	if len(r.IDs) == 0 {
-		return refusalAnswer(n.request, &native.ResponsesRefusal{Param: "input", Message: "there is nothing to compact: the input holds no message"}), nil
+		return refusalAnswer(n.request, &native.Refusal{API: wire.Responses, Param: "input", Message: "there is nothing to compact: the input holds no message"}), nil
 	}
 	s, _, err := n.beginStep(ctx, r)
 	if err != nil {

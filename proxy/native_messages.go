@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -39,20 +38,17 @@ func (n nativeMessages) apply(ctx context.Context) (emulation, error) {
 	if err == nil {
 		err = m.Expand(n.tokenOpener(ctx, wire.Anthropic), emulated)
 	}
-	var out emulation
 	switch {
 	case err != nil:
+		return emulation{}, err
 	case emulated && (m.Managed || m.OnDemand):
-		out, err = n.applyEdits(ctx, m)
+		return n.applyEdits(ctx, m)
 	case m.Changed():
-		out = n.forUpstream(m)
+		return n.forUpstream(m), nil
 	case emulated:
-		out = n.withoutBetaHeader()
+		return n.withoutBetaHeader(), nil
 	}
-	if refusal, ok := errors.AsType[*native.Refusal](err); ok {
-		return emulation{answer: newAnswer(n.request, http.StatusBadRequest, jsonKind, refusal.Body())}, nil
-	}
-	return out, err
+	return emulation{}, nil
 }
 
 // withoutBetaHeader takes the emulated betas off a request that asks for nothing.
@@ -224,7 +220,7 @@ func (n nativeMessages) compactConversation(ctx context.Context, m *native.Messa
 // answerWithSummary answers a request for a summary alone.
 func (n nativeMessages) answerWithSummary(ctx context.Context, m *native.Messages) (emulation, error) {
 	if m.NothingToSummarize() {
-		return emulation{}, &native.Refusal{Code: "compaction_nothing_to_summarize", Message: "messages: there is nothing to summarize"}
+		return emulation{}, &native.Refusal{API: wire.Anthropic, Code: "compaction_nothing_to_summarize", Message: "messages: there is nothing to summarize"}
 	}
 	if err := m.Validate(); err != nil {
 		return emulation{}, err

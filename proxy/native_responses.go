@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -32,19 +31,18 @@ type responsesRequest struct {
 
 // apply implements emulator.
 func (n nativeResponses) apply(ctx context.Context) (emulation, error) {
-	refuse := func(why *native.ResponsesRefusal) (emulation, error) {
-		return emulation{answer: refusalAnswer(n.request, why)}, nil
-	}
 	r, err := native.ParseResponses(n.plainBody)
-	if refusal, ok := errors.AsType[*native.ResponsesRefusal](err); ok && (n.emulated() || strings.Contains(n.plainBody, native.Prefix)) {
-		return refuse(refusal)
-	}
 	if err != nil {
+		if n.emulated() || strings.Contains(n.plainBody, native.Prefix) {
+			if refusal, ok := errors.AsType[*native.Refusal](err); ok {
+				return emulation{}, refusal
+			}
+		}
 		return emulation{}, nil // the provider says what is wrong
 	}
 	a := &responsesRequest{Responses: r, items: r.Items, held: heldByResponses(r)}
-	if refusal := n.resolveHistory(ctx, a); refusal != nil {
-		return refuse(refusal)
+	if err := n.resolveHistory(ctx, a); err != nil {
+		return emulation{}, err
 	}
 	switch {
 	case !n.asksCompaction(r):
@@ -52,7 +50,7 @@ func (n nativeResponses) apply(ctx context.Context) (emulation, error) {
 	case r.Previous != "" && !a.held.known:
 		return emulation{answer: n.responseNotFound(r.Previous)}, nil
 	case r.Conversation:
-		return refuse(&native.ResponsesRefusal{Param: "conversation", Message: "a conversation that the provider holds cannot be compacted here: send its items as the input"})
+		return emulation{}, &native.Refusal{API: wire.Responses, Param: "conversation", Message: "a conversation that the provider holds cannot be compacted here: send its items as the input"}
 	}
 	answer, err := n.compactNow(ctx, a)
 	if err != nil && ctx.Err() == nil {
@@ -97,13 +95,13 @@ func (n nativeResponses) asksCompaction(r *native.Responses) bool {
 	return n.emulated() && (n.endpoint.task == compaction || n.endpoint.task == generate && r.Trigger)
 }
 
-// resolveHistory makes of a request one that any provider can answer.
-func (n nativeResponses) resolveHistory(ctx context.Context, a *responsesRequest) *native.ResponsesRefusal {
+// resolveHistory makes of a request one that any provider can answer. The error is a refusal.
+func (n nativeResponses) resolveHistory(ctx context.Context, a *responsesRequest) error {
 	h := a.held
 	logged := n.resolveHeld(ctx, a)
-	rebuilt, refusal := n.expandCompaction(ctx, a, logged)
-	if refusal != nil {
-		return refusal
+	rebuilt, err := n.expandCompaction(ctx, a, logged)
+	if err != nil {
+		return err
 	}
 	var gone []string
 	if n.emulated() && a.Managed {
@@ -156,7 +154,7 @@ func (n nativeResponses) resolveHeld(ctx context.Context, a *responsesRequest) l
 // expandCompaction puts the history that our newest compaction stands for in place of the items
 // before it, except for what the client may have added there. It returns nil if there is
 // none, or a newer one of the provider's.
-func (n nativeResponses) expandCompaction(ctx context.Context, a *responsesRequest, logged loggedHistory) (*rebuiltRequest, *native.ResponsesRefusal) {
+func (n nativeResponses) expandCompaction(ctx context.Context, a *responsesRequest, logged loggedHistory) (*rebuiltRequest, error) {
 	newest, content := -1, ""
 	for i, item := range slices.Backward(a.items) {
 		if c, ok := native.CompactionContent(item); ok {
@@ -178,7 +176,7 @@ func (n nativeResponses) expandCompaction(ctx context.Context, a *responsesReque
 	}
 	token, err := n.openToken(ctx, content)
 	if err != nil {
-		return nil, &native.ResponsesRefusal{Code: "invalid_encrypted_content", Message: "The encrypted content " + clipToken(content) + " could not be verified."}
+		return nil, &native.Refusal{API: wire.Responses, Code: "invalid_encrypted_content", Message: "The encrypted content " + clipToken(content) + " could not be verified."}
 	}
 	var kept []string
 	for _, item := range a.items[:newest] {
@@ -233,10 +231,6 @@ func clipToken(s string) string {
 		return s
 	}
 	return s[:4] + "..." + s[len(s)-4:]
-}
-
-func refusalAnswer(r *http.Request, why *native.ResponsesRefusal) *http.Response {
-	return newAnswer(r, http.StatusBadRequest, jsonKind, why.Body())
 }
 
 // withRecapItems returns items with the summaries of our compactions in their place.
