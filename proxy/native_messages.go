@@ -103,18 +103,7 @@ func namesBetas(h http.Header, betas ...string) bool {
 
 // withoutBetas returns headers that do not name some betas.
 func withoutBetas(h http.Header, betas ...string) http.Header {
-	out := h.Clone()
-	var left []string
-	for beta := range strings.SplitSeq(strings.Join(h.Values(betaHeader), ","), ",") {
-		if beta = strings.TrimSpace(beta); beta != "" && !slices.Contains(betas, beta) {
-			left = append(left, beta)
-		}
-	}
-	out.Del(betaHeader)
-	if len(left) > 0 {
-		out.Set(betaHeader, strings.Join(left, ","))
-	}
-	return out
+	return withoutListed(h, betaHeader, func(beta string) bool { return slices.Contains(betas, beta) })
 }
 
 // applyEdits does what the request asks for.
