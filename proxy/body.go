@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
@@ -212,17 +213,20 @@ func setPlainLength(res *http.Response, length int64) {
 // maxAnswer bounds an answer that is read as a whole, in bytes. A larger one passes as it is.
 const maxAnswer = 64 << 20
 
-// readAnswer reads the body of an answer, which can be read again afterwards. It is false if the body
-// is too long or breaks off.
-func readAnswer(res *http.Response) ([]byte, bool) {
-	read, all, err := readBody[[]byte](res.Body, maxAnswer, nil)
-	if err != nil || !all {
-		res.Body = rejoinBody(read, err, res.Body, res.Body)
-		return nil, false
+// errLong says that an answer is too long to be read.
+var errLong = fmt.Errorf("the answer has more than %d bytes", maxAnswer)
+
+// readAnswer reads and decompresses the body of an answer. The body can be read again afterwards, also
+// after an error.
+func readAnswer(res *http.Response) (plain []byte, err error) {
+	raw, whole, err := readBody[[]byte](res.Body, maxAnswer, nil)
+	if err != nil || !whole {
+		res.Body = rejoinBody(raw, err, res.Body, res.Body)
+		return nil, cmp.Or(err, errLong)
 	}
 	res.Body.Close()
-	setBody(res, read)
-	return read, true
+	setBody(res, raw)
+	return decompress(res.Header, raw, maxAnswer, nil)
 }
 
 // setBody gives an answer another body.

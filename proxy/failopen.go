@@ -51,9 +51,10 @@ func (x *exchange) decideOrForward(ctx context.Context, what string, f func(cont
 	return forward(reasonFault)
 }
 
-// bestEffort does something that the answer does not depend on. It reports whether that
-// succeeded.
-func (x *exchange) bestEffort(ctx context.Context, what string, s *step, f func(context.Context) error) bool {
+// bestEffort does something that the answer does not depend on, also if the client is gone. It reports
+// whether that succeeded.
+func (x *exchange) bestEffort(what string, s *step, f func(context.Context) error) bool {
+	ctx := context.WithoutCancel(x.request.Context())
 	_, err := runWithin(ctx, x.t.options.Deadline, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
 	if err != nil {
 		x.emitFault(what, err, s)

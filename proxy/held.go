@@ -138,7 +138,7 @@ func (x *exchange) saveAnswer(d decision, a providerAnswer) {
 	}
 	x.recordLink(d.step, h.conversation(), func(ctx context.Context) error { return x.saveResponse(ctx, d, a) })
 	if h.conversation() != "" && d.action != Passed && d.retry != retryWholeHistory {
-		x.bestEffort(context.WithoutCancel(x.request.Context()), "conversation", d.step, func(ctx context.Context) error {
+		x.bestEffort("conversation", d.step, func(ctx context.Context) error {
 			return x.addToConversation(ctx, h.name, slices.Concat(h.newMessages[h.addedBefore:], a.messages))
 		})
 	}
@@ -147,7 +147,7 @@ func (x *exchange) saveAnswer(d decision, a providerAnswer) {
 // recordLink stores which answer continues which. A conversation for which that fails is not
 // known any more; conversation is empty if none is continued.
 func (x *exchange) recordLink(s *step, conversation string, f func(context.Context) error) {
-	if !x.bestEffort(context.WithoutCancel(x.request.Context()), "link", s, f) && conversation != "" {
+	if !x.bestEffort("link", s, f) && conversation != "" {
 		x.t.lostConversations.Put(conversation, true, 1)
 	}
 }

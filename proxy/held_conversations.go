@@ -75,10 +75,8 @@ func (t *Transport) forwardConversationChange(r *http.Request, c conversationCha
 		return res, err
 	}
 	if c.kind == conversationCreated {
-		if raw, all := readAnswer(res); all {
-			if body, err := decompress(res.Header, raw, maxAnswer, nil); err == nil {
-				c.id = gjson.GetBytes(body, "id").Str
-			}
+		if body, err := readAnswer(res); err == nil {
+			c.id = gjson.GetBytes(body, "id").Str
 		}
 	}
 	x := &exchange{t: t, request: r, start: time.Now()}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
@@ -80,13 +79,9 @@ func (r *rounds) resumeLookups() {
 // answerWhole joins the answers of all rounds into one body.
 func (r *rounds) answerWhole(res *http.Response) (*http.Response, error) {
 	d := r.x.endpoint.dialect
-	raw, all := readAnswer(res)
-	if !all {
-		r.keepForRetry()
-		return res, nil
-	}
-	body, err := decompress(res.Header, raw, maxAnswer, nil)
+	body, err := readAnswer(res)
 	if err != nil {
+		r.keepForRetry()
 		return res, nil // perhaps the client can read it
 	}
 	bodies := [][]byte{body}
@@ -95,12 +90,12 @@ func (r *rounds) answerWhole(res *http.Response) (*http.Response, error) {
 		if err != nil {
 			r.x.emitFault("answer", err, r.step)
 			r.keepForRetry()
-			return setBody(res, raw), nil
+			return res, nil
 		}
 		end := r.takeAnswer(said)
 		if end == roundFinal && len(bodies) == 1 && !bytes.Contains(body, []byte(ourToolMark)) {
 			r.logRounds()
-			return setBody(res, raw), nil
+			return res, nil
 		}
 		if end == roundCutOff {
 			bodies[len(bodies)-1] = d.withoutCalls(body)
@@ -109,16 +104,7 @@ func (r *rounds) answerWhole(res *http.Response) (*http.Response, error) {
 		}
 		err = r.sendRound(func(further *http.Response) (err error) {
 			res = further
-			read, all, err := readBody[[]byte](res.Body, maxAnswer, nil)
-			if err != nil {
-				return err
-			}
-			res.Body.Close()
-			if !all {
-				return errLong
-			}
-			raw = read
-			body, err = decompress(res.Header, raw, maxAnswer, nil)
+			body, err = readAnswer(res)
 			return err
 		})
 		var f *failure
@@ -138,9 +124,6 @@ func (r *rounds) answerWhole(res *http.Response) (*http.Response, error) {
 
 // ourToolMark is in every answer that repeats our tools.
 const ourToolMark = `"` + rehydrate.ReadArtifact + `"`
-
-// errLong says that the answer of a round is too long to be read.
-var errLong = fmt.Errorf("the answer has more than %d bytes", maxAnswer)
 
 // takeAnswer takes the model's answer in a round, and answers the calls of our tools.
 func (r *rounds) takeAnswer(a wire.Answer) roundEnd {
@@ -262,7 +245,7 @@ func (r *rounds) logRounds() {
 		return
 	}
 	s, news := r.step, r.unloggedMessages()
-	r.x.bestEffort(context.WithoutCancel(r.x.request.Context()), "rounds", s, func(ctx context.Context) error {
+	r.x.bestEffort("rounds", s, func(ctx context.Context) error {
 		return s.session.FinishStep(ctx, s.prepared, llm.Usage{}, news...)
 	})
 }

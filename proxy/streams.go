@@ -101,16 +101,12 @@ func (x *exchange) rewriteAnswer(res *http.Response, whole func(body string) str
 		}
 		return
 	}
-	raw, all := readAnswer(res)
-	if !all {
-		return
-	}
-	body, err := decompress(res.Header, raw, maxAnswer, nil)
+	plain, err := readAnswer(res)
 	if err != nil {
 		return
 	}
-	now := orOnPanic(string(body), x.emitStreamFault, func() string { return whole(string(body)) })
-	if now != string(body) {
+	body := string(plain)
+	if now := orOnPanic(body, x.emitStreamFault, func() string { return whole(body) }); now != body {
 		setPlainLength(res, int64(len(now)))
 		setBody(res, []byte(now))
 	}

@@ -52,7 +52,7 @@ func (x *exchange) model(ctx context.Context, name string) token.Model {
 // saveWindow keeps the window that the provider named when it refused the request.
 func (x *exchange) saveWindow(model string, window int) {
 	upstream := x.request.URL.Host
-	x.bestEffort(x.request.Context(), "window", nil, func(ctx context.Context) error {
+	x.bestEffort("window", nil, func(ctx context.Context) error {
 		id := identify.Digest(upstream, model)
 		was, _ := x.t.windows.get(ctx, id) // one that cannot be read is written again
 		if w := was.value; w != nil && w.Window == window && time.Since(w.Seen) < windowLifetime/2 {
