@@ -18,21 +18,15 @@ import (
 
 const threadsBeta = "message-threads-2026-08-12"
 
-// threaded is an agent that runs over a message thread, as the official SDKs do: what is
-// new goes out alone, system and tools with the first request, and on a refusal of the
-// thread's the whole history in a new one.
-type threaded struct {
-	*agent
-	whole    []string // the history of the client's own
-	previous string
-	actions  map[string]int
-	replays  int
-}
+// threaded is an agent that runs over a message thread, as the official SDKs do: it sends only what is
+// new, system and tools with the first request, and if the thread is refused the whole history in
+// a new one.
+type threaded struct{ *heldClient }
 
 func newThreaded(t testing.TB, url string, stream bool) *threaded {
 	a := newAgent(t, wire.Anthropic, url, stream)
 	a.header = http.Header{"Anthropic-Beta": {"another-beta", threadsBeta}}
-	return &threaded{agent: a, actions: map[string]int{}}
+	return &threaded{newHeldClient(a)}
 }
 
 // told is an answer, read whole.
@@ -90,52 +84,29 @@ func (c *threaded) ask() said {
 
 func (c *threaded) run() { c.toEnd(c.ask) }
 
-// TestThread: a message thread passes as it is below the mark; above it the whole
-// conversation is put together here, the provider gets an ordinary request that fits,
-// and the client goes on with its thread, of which it never sends more than what is new.
+// TestThread: the beta of threads is named with the requests that the provider continues a thread for, and
+// with no other.
 func TestThread(t *testing.T) {
-	for _, stream := range []bool{false, true} {
-		t.Run(fmt.Sprintf("stream %t", stream), func(t *testing.T) {
-			t.Parallel()
-			up := plainUpstream(t)
-			up.Model = steps(40, false)
-			url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
-			c := newThreaded(t, url, stream)
-			c.user("Read all parts.")
-			c.run()
-			refusals(t, up)
-			totals := p.Totals()
-			if totals.Faults != 0 || totals.Compactions < 1 || c.actions[proxy.Passed] < 3 || c.actions[proxy.Planned] < 3 || c.replays != 0 {
-				t.Errorf("totals %+v, actions %v, %d replays", totals, c.actions, c.replays)
-			}
-			passed, whole := 0, 0
-			for _, q := range up.Requests() {
-				beta := strings.Join(q.Header.Values("Anthropic-Beta"), ",")
-				switch thread := gjson.GetBytes(q.Body, "thread"); {
-				case thread.Exists() && strings.Contains(beta, threadsBeta):
-					passed++
-				case !thread.Exists() && beta == "another-beta":
-					whole++
-				default:
-					t.Errorf("request %d: betas %q, thread %s", q.N, beta, thread.Raw)
-				}
-			}
-			if passed < 3 || whole < 3 {
-				t.Errorf("%d requests went on with the thread, %d held all", passed, whole)
-			}
-			last := up.Requests()[len(up.Requests())-1]
-			if body := string(last.Body); !strings.Contains(body, "Read all parts.") || !strings.Contains(body, "part_039.go") ||
-				!strings.Contains(body, "You are a careful agent.") || !strings.Contains(body, `"name":"read_file"`) {
-				t.Errorf("the last request: %.500s", body)
-			}
-		})
+	up := heldUpstream(t, 40)
+	url, _ := start(t, up, smallWindow())
+	c := newThreaded(t, url, false)
+	c.user("Read all parts.")
+	c.run()
+	refusals(t, up)
+	for _, q := range up.Requests() {
+		want := "another-beta"
+		if gjson.GetBytes(q.Body, "thread").Exists() {
+			want += "," + threadsBeta
+		}
+		if beta := strings.Join(q.Header.Values("Anthropic-Beta"), ","); beta != want {
+			t.Errorf("request %d: betas %q, want %q", q.N, beta, want)
+		}
 	}
 }
 
 // TestThreadUsage: the client is told what the provider counted of what was really sent.
 func TestThreadUsage(t *testing.T) {
-	up := plainUpstream(t)
-	up.Model = steps(30, false)
+	up := heldUpstream(t, 30)
 	url, _ := start(t, up, proxy.Options{NoTools: true, Window: window, Config: palimpsest.Config{Counter: counter()}})
 	c := newThreaded(t, url, true)
 	c.user("Read all parts.")
@@ -155,80 +126,12 @@ func TestThreadUsage(t *testing.T) {
 	}
 }
 
-// TestThreadRestart: a new proxy over the same store goes on with a thread whose
-// beginning it has not seen.
-func TestThreadRestart(t *testing.T) {
-	up := plainUpstream(t)
-	up.Model = steps(40, false)
-	again := restarts(t, up)
-	c := newThreaded(t, again(), true)
-	c.user("Read all parts.")
-	for range 5 {
-		c.results(c.ask().calls, partOf)
-	}
-	c.url = again()
-	for range 12 {
-		c.results(c.ask().calls, partOf)
-	}
-	c.url = again()
-	c.run()
-	refusals(t, up)
-	if c.actions[proxy.Compacted] == 0 || c.replays != 0 {
-		t.Errorf("actions %v, %d replays", c.actions, c.replays)
-	}
-}
-
-// TestThreadElsewhere: a provider that knows no threads, or has forgotten one, gets the
-// whole conversation, and the client goes on as if it held them.
-func TestThreadElsewhere(t *testing.T) {
-	for name, forgets := range map[string]func(*proxytest.Upstream){
-		"holds nothing": func(up *proxytest.Upstream) {
-			up.Chains = false
-			up.Refuse = func(body []byte) string {
-				if gjson.GetBytes(body, "thread").Exists() {
-					return "thread: Extra inputs are not permitted"
-				}
-				return ""
-			}
-		},
-		"has forgotten": func(*proxytest.Upstream) {},
-	} {
-		for _, stream := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, stream %t", name, stream), func(t *testing.T) {
-				t.Parallel()
-				up := plainUpstream(t)
-				up.Model = steps(24, false)
-				forgets(up)
-				url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
-				c := newThreaded(t, url, stream)
-				c.user("Read all parts.")
-				c.results(c.ask().calls, partOf)
-				c.results(c.ask().calls, partOf)
-				up.ForgetResponses()
-				c.run()
-				refused := refusedBy(up)
-				if refused != 1 || p.Totals().Faults != 0 || c.replays != 0 {
-					t.Errorf("%d requests were refused, %+v, %d replays", refused, p.Totals(), c.replays)
-				}
-				sent := up.Requests()
-				for _, q := range sent[5:] {
-					// The client marks the end of each of its requests, and means that of the conversation.
-					messages := gjson.GetBytes(q.Body, "messages").Array()
-					if end := messages[len(messages)-1].Raw; !strings.Contains(end, "cache_control") {
-						t.Errorf("request %d: no mark at the end: %.300s", q.N, end)
-					}
-				}
-			})
-		}
-	}
-}
-
 // TestThreadUnknown: a thread that nobody here has seen passes untouched; where it has grown
 // too long, the client is told on which it sends its history in a new thread, and
 // that is held here.
 func TestThreadUnknown(t *testing.T) {
 	up := plainUpstream(t)
-	url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	url, _ := start(t, up, smallWindow())
 	c := newThreaded(t, up.URL, false)
 	c.user(strings.Repeat(result(1), 8))
 	c.ask()
@@ -251,43 +154,10 @@ func TestThreadUnknown(t *testing.T) {
 	}
 }
 
-// TestThreadFork: two requests may go on with the same message, also where the
-// provider lets only one do so.
-func TestThreadFork(t *testing.T) {
-	up := plainUpstream(t)
-	up.Model = func(q *proxytest.Request) proxytest.Answer { return proxytest.Answer{Text: fmt.Sprint("answer ", q.N)} }
-	url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
-	c := newThreaded(t, url, false)
-	for n := range 4 {
-		c.user(result(n))
-		c.ask()
-	}
-	at, whole := c.previous, c.whole
-	for _, way := range []string{"left", "right"} {
-		c.previous, c.whole = at, whole
-		for n := range 24 {
-			c.user(way + " " + result(100+n))
-			if s := c.ask(); s.status != 200 {
-				t.Fatalf("%d: %.300s", s.status, s.raw)
-			}
-		}
-		sent := up.Requests()
-		other := map[string]string{"left": "right part_", "right": "left File"}[way]
-		full, _ := sjson.Delete(string(sent[len(sent)-1].Body), "tools")
-		if strings.Contains(full, other) || !strings.Contains(full, way+" File") {
-			t.Errorf("%s: the last request is of the other way", way)
-		}
-	}
-	if totals := p.Totals(); totals.Faults != 0 || totals.Compactions == 0 || c.replays != 0 {
-		t.Errorf("%+v, %d replays", totals, c.replays)
-	}
-}
-
 // TestThreadCount: a request to count tokens names a thread of ours, and counts what
 // would be sent: providers take no thread there.
 func TestThreadCount(t *testing.T) {
-	up := plainUpstream(t)
-	up.Model = steps(30, false)
+	up := heldUpstream(t, 30)
 	url, _ := start(t, up, proxy.Options{NoTools: true, Window: window, Config: palimpsest.Config{Counter: counter()}})
 	c := newThreaded(t, url, false)
 	c.user("Read all parts.")
@@ -313,14 +183,8 @@ func TestThreadCount(t *testing.T) {
 // TestThreadPaused: nothing new goes on with an answer that the provider has paused.
 func TestThreadPaused(t *testing.T) {
 	up := plainUpstream(t)
-	up.Chains = false
-	up.Refuse = func(body []byte) string {
-		if gjson.GetBytes(body, "thread").Exists() {
-			return "thread: Extra inputs are not permitted"
-		}
-		return ""
-	}
-	url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	holdNothing(up)
+	url, _ := start(t, up, smallWindow())
 	paused := `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}],"stop_reason":"pause_turn","usage":{"input_tokens":1,"output_tokens":1}}`
 	up.Model = func(q *proxytest.Request) proxytest.Answer {
 		if strings.Contains(string(q.Body), "server_tool_use") {
