@@ -13,7 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/wiretest"
 )
 
-// withoutMarks leaves out cache marks, which bind nothing.
+// withoutMarks drops the cache marks of a list of blocks.
 func withoutMarks(raw string) string {
 	if !strings.Contains(raw, "cache_control") {
 		return raw
