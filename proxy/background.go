@@ -71,7 +71,6 @@ func (t *Transport) Work(ctx context.Context, j job.Job) error {
 // Work does a job of CompactJob (see palimpsest.Compactor.Work).
 func (p *Proxy) Work(ctx context.Context, j job.Job) error { return p.transport.Work(ctx, j) }
 
-// isCompacting reports whether the conversation is being compacted.
 func (x *exchange) isCompacting(ctx context.Context, id string) bool {
 	c := &x.t.options.Config
 	if c.Jobs == nil {

@@ -17,7 +17,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// errBusy says that there is no room for a body.
 var errBusy = errors.New("no room for the body")
 
 // readBody reads a body up to a limit, piece by piece: the length that it claims reserves nothing.
@@ -76,12 +75,10 @@ func rejoinBody[T string | []byte](read T, err error, rest io.Reader, body io.Cl
 	}{io.MultiReader(strings.NewReader(string(read)), rest), body}
 }
 
-// errorReader returns the error that a body broke off with.
 type errorReader struct{ err error }
 
 func (f errorReader) Read([]byte) (int, error) { return 0, f.err }
 
-// errEncoding says that a body is compressed in a way that is not read here.
 var errEncoding = errors.New("unsupported content encoding")
 
 // A decompressed body may be maxRatio times as large, and minDecompressed in any case. Text
@@ -213,7 +210,6 @@ func setPlainLength(res *http.Response, length int64) {
 // maxAnswer bounds an answer that is read as a whole, in bytes. A larger one passes as it is.
 const maxAnswer = 64 << 20
 
-// errLong says that an answer is too long to be read.
 var errLong = fmt.Errorf("the answer has more than %d bytes", maxAnswer)
 
 // readAnswer reads and decompresses the body of an answer. The body can be read again afterwards, also
@@ -229,7 +225,6 @@ func readAnswer(res *http.Response) (plain []byte, err error) {
 	return decompress(res.Header, raw, maxAnswer, nil)
 }
 
-// setBody gives an answer another body.
 func setBody(res *http.Response, b []byte) *http.Response {
 	res.Body = io.NopCloser(bytes.NewReader(b))
 	return res

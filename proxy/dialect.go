@@ -47,7 +47,6 @@ type codec interface {
 	wire.Answers
 }
 
-// translator joins streams of answers.
 func (d *dialect) translator() translator { return d.newTranslator(streamJoiner{dialect: d}) }
 
 // isShown reports whether the client is shown an element of the list: not the calls of our tools,
@@ -96,7 +95,6 @@ func (d *dialect) withoutToolStop(doc, path string) string {
 	return jsonedit.Set(doc, path, rawjson.Quote(d.endStop))
 }
 
-// withoutCalls is an answer without its calls of tools.
 func (d *dialect) withoutCalls(body []byte) []byte {
 	kept := rawElementsWhere(gjson.GetBytes(body, d.list), func(v gjson.Result) bool { _, isCall := d.call(v); return !isCall })
 	return []byte(jsonedit.Set(string(body), d.list, rawjson.Array(kept)))
@@ -163,14 +161,12 @@ func (j *streamJoiner) startRound(counted bool) {
 
 func (j *streamJoiner) isComplete() bool { return j.complete }
 
-// totalUsage is that of all rounds so far.
 func (j *streamJoiner) totalUsage() string {
 	return j.dialect.usageFields.joinUsage(j.earlierUsage, j.roundUsage)
 }
 
 func (j *streamJoiner) holdBack(e sse.Event) { j.heldEvents = append(j.heldEvents, e) }
 
-// end implements translator.
 func (j *streamJoiner) end(end streamEnd) (out []byte) {
 	d := j.dialect
 	if v := gjson.Parse(end.providerError); v.Get("error").Exists() && (d.errorEvent == "" || v.Get("type").Str == d.errorEvent) {
@@ -224,10 +220,8 @@ func (p *blockIndexes) shownIndex(index int64) (to int64, shown bool) {
 	return to, to >= 0 || to == index
 }
 
-// startRound begins another round.
 func (p *blockIndexes) startRound() { p.shownAs, p.base, p.hidden = nil, p.next, 0 }
 
-// rawElementsWhere are the elements of a list that keep selects, as JSON.
 func rawElementsWhere(list gjson.Result, keep func(gjson.Result) bool) (raw []string) {
 	for v := range rawjson.Items(list) {
 		if keep(v) {

@@ -44,7 +44,6 @@ func iterations(usage string) []string {
 	return []string{iteration + "}"}
 }
 
-// messageStream joins streams of the Messages API.
 type messageStream struct{ streamJoiner }
 
 func (m *messageStream) takeEvent(e sse.Event) (out []byte, last bool) {

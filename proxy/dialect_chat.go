@@ -69,7 +69,6 @@ func withBlankLine(s string) string {
 	return s + "\n\n"
 }
 
-// chatStream joins streams of chat completion chunks.
 type chatStream struct {
 	streamJoiner
 	id           string          // of the client's answer, as JSON

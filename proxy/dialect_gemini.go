@@ -37,7 +37,6 @@ var geminiAPI = &dialect{
 
 const partsPath = "candidates.0.content.parts"
 
-// contentStream joins streams of generateContent responses.
 type contentStream struct{ streamJoiner }
 
 func (m *contentStream) takeEvent(e sse.Event) (out []byte, last bool) {

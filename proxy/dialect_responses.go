@@ -46,7 +46,6 @@ func withoutOurTools(response string) string {
 	return jsonedit.Set(response, "tools", rawjson.Array(theirs))
 }
 
-// responseStream joins streams of response events.
 type responseStream struct {
 	streamJoiner
 	firstID  string   // of the first response, as JSON: that of the client's

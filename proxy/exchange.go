@@ -141,7 +141,6 @@ func (b *releasingBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// busyAnswer refuses a request that there is no room for now.
 func busyAnswer(r *http.Request) *http.Response {
 	res := newAnswer(r, http.StatusServiceUnavailable, jsonKind, errorBody(http.StatusServiceUnavailable, "overloaded_error", busyMessage))
 	res.Header.Set("Retry-After", "1")
@@ -152,7 +151,6 @@ func busyAnswer(r *http.Request) *http.Response {
 
 const busyMessage = "too many large requests are at work: ask again"
 
-// run answers the request.
 func (x *exchange) run() (*http.Response, error) {
 	x, answer := x.emulate()
 	if answer != nil {
@@ -257,7 +255,6 @@ func (x *exchange) sendWithRetry(ctx context.Context, d decision) (decision, *ht
 	return d, res, refusal{}, err
 }
 
-// send sends what was decided on.
 func (x *exchange) send(d decision) (*http.Response, error) {
 	size, body := len(d.body), func() io.Reader { return bytes.NewReader(d.body) }
 	if d.action == Passed {

@@ -62,7 +62,6 @@ func (x *exchange) bestEffort(what string, s *step, f func(context.Context) erro
 	return err == nil
 }
 
-// emitFault reports a failure of ours; the request goes on without that.
 func (x *exchange) emitFault(what string, err error, s *step) {
 	x.t.faults.Add(1)
 	e := event.Event{
@@ -78,5 +77,4 @@ func (x *exchange) emitFault(what string, err error, s *step) {
 	event.Emit(context.WithoutCancel(x.request.Context()), x.t.options.Config.Events, e)
 }
 
-// emitStreamFault reports a failure to change an answer while it passes.
 func (x *exchange) emitStreamFault(err error) { x.emitFault("stream", err, nil) }

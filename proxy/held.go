@@ -152,7 +152,6 @@ func (x *exchange) recordLink(s *step, conversation string, f func(context.Conte
 	}
 }
 
-// saveResponse stores what is behind an answer, for a later request that names it.
 func (x *exchange) saveResponse(ctx context.Context, d decision, a providerAnswer) error {
 	h := x.emulation.held
 	switch {

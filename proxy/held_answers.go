@@ -141,7 +141,6 @@ func (l *responseLog) listOnce(ctx context.Context) error {
 	return err
 }
 
-// heldChain is the conversation behind a stored response.
 type heldChain struct {
 	loggedHistory
 	system, items []string

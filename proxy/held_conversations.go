@@ -23,7 +23,6 @@ type conversationChange struct {
 	kind conversationChangeKind // empty for requests that change nothing
 }
 
-// conversationChangeKind is how a conversation changes.
 type conversationChangeKind string
 
 const (

@@ -34,10 +34,8 @@ type rebuiltRequest struct {
 	fallback []string
 }
 
-// errHistoryChanged says that a log no longer holds the history that a request continues.
 var errHistoryChanged = errors.New("the log no longer holds the history that the request continues")
 
-// loadHistory returns the messages of a history.
 func (t *Transport) loadHistory(ctx context.Context, h loggedHistory) ([]thread.Message, error) {
 	if h.Log == "" {
 		return nil, nil

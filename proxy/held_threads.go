@@ -18,7 +18,6 @@ import (
 // https://docs.anthropic.com/en/api/messages (thread)
 type messageThreads struct{ nativeMessages }
 
-// apply implements emulator.
 func (n messageThreads) apply(ctx context.Context) (emulation, error) {
 	m, err := native.ReadMessages(n.plainBody)
 	if err != nil {

@@ -101,7 +101,6 @@ func (r *reservation) reserve(bytes int) bool {
 	return ok
 }
 
-// release gives back all of it.
 func (r *reservation) release() { r.memory.Release(r.tenant, int(r.held.Swap(0))) }
 
 // Bodies is how many bytes of request bodies are at work.
@@ -117,7 +116,6 @@ func (m *Memory) Bodies() (all int) {
 // Bytes is about how much memory the known requests take.
 func (m *Memory) Bytes() int { return m.index.Bytes() }
 
-// counter is the counter of a name.
 func (m *Memory) counter(name string) (*token.Counter, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

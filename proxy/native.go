@@ -95,7 +95,6 @@ func (x *exchange) emulator() emulator {
 	return nativeMessages{x}
 }
 
-// mayAskCompaction reports whether a body may ask for native compaction.
 func mayAskCompaction(body string) bool {
 	return strings.Contains(body, `_management"`) || strings.Contains(body, `mpaction`) && strings.Contains(body, `"compaction`)
 }
@@ -142,7 +141,6 @@ func (x *exchange) emulate() (next *exchange, answer *http.Response) {
 	return &changed, nil
 }
 
-// withoutEncoding is a request whose body is not compressed any more.
 func withoutEncoding(r *http.Request) *http.Request {
 	h := r.Header.Clone()
 	h.Del("Content-Encoding")

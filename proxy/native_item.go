@@ -35,7 +35,6 @@ func (n nativeResponses) insertItem(res *http.Response, item string, onComplete 
 	}, inserter.insertInto)
 }
 
-// prependItem puts an item at the head of a list.
 func prependItem(doc, path, item string) string {
 	return jsonedit.Set(doc, path, rawjson.Array(append([]string{item}, rawElements(gjson.Get(doc, path))...)))
 }
@@ -71,7 +70,6 @@ func (s *itemInserter) insertInto(e sse.Event) (out []byte) {
 	return append(out, e.WithData(data)...)
 }
 
-// itemEvents are the events of the compaction, before the model's first.
 func (s *itemInserter) itemEvents(first gjson.Result) (out []byte) {
 	n := first.Get("sequence_number").Int()
 	for _, kind := range []string{"response.output_item.added", "response.output_item.done"} {

@@ -22,7 +22,6 @@ import (
 // https://docs.anthropic.com/en/docs/build-with-claude/compaction
 type nativeMessages struct{ *exchange }
 
-// apply implements emulator.
 func (n nativeMessages) apply(ctx context.Context) (emulation, error) {
 	emulated := n.emulated()
 	if emulated && !mayAskCompaction(n.plainBody) {
@@ -63,7 +62,6 @@ func (n nativeMessages) withoutBetaHeader() emulation {
 	return out
 }
 
-// fallback implements emulator.
 func (n nativeMessages) fallback() emulation {
 	m, err := native.ReadMessages(n.plainBody)
 	if err != nil {
@@ -114,7 +112,7 @@ func (n nativeMessages) applyEdits(ctx context.Context, m *native.Messages) (emu
 	case m.OnDemand:
 		return n.answerWithSummary(ctx, m)
 	}
-	memo, err := n.tokenMemo(m.Model)
+	memo, err := n.t.memo(m.Model)
 	if err != nil {
 		return emulation{}, err
 	}
@@ -181,15 +179,11 @@ func (n nativeMessages) addToAnswer(res *http.Response, add *native.Addition) {
 	})
 }
 
-// compactConversation puts a summary in place of the whole conversation, unless that saves less
-// than half of it.
+// compactConversation puts a summary in place of the whole conversation, unless that saves less than half
+// of it.
 func (n nativeMessages) compactConversation(ctx context.Context, m *native.Messages, e native.Edit, add *native.Addition) error {
-	p, err := decodedPrompt(ctx, m.Body())
-	if err != nil {
-		return err
-	}
-	made, size, err := n.makeReplacement(ctx, p, m, e.Instructions)
-	if err != nil || 2*made.tokens > size {
+	made, err := n.makeReplacement(ctx, m, e.Instructions)
+	if err != nil || 2*made.tokens > made.before {
 		return err
 	}
 	if e.Pause {
@@ -197,7 +191,7 @@ func (n nativeMessages) compactConversation(ctx context.Context, m *native.Messa
 			return err // no upstream will look at the request
 		}
 	}
-	token, err := n.signReplacement(ctx, m, native.BetaCompact, made, size)
+	token, err := n.signReplacement(ctx, m, native.BetaCompact, made)
 	if err != nil {
 		return err
 	}
@@ -214,15 +208,11 @@ func (n nativeMessages) answerWithSummary(ctx context.Context, m *native.Message
 	if err := m.Validate(); err != nil {
 		return emulation{}, err
 	}
-	p, err := decodedPrompt(ctx, m.Body())
+	made, err := n.makeReplacement(ctx, m, m.Instructions)
 	if err != nil {
 		return emulation{}, err
 	}
-	made, size, err := n.makeReplacement(ctx, p, m, m.Instructions)
-	if err != nil {
-		return emulation{}, err
-	}
-	token, err := n.signReplacement(ctx, m, native.BetaOnDemand, made, size)
+	token, err := n.signReplacement(ctx, m, native.BetaOnDemand, made)
 	if err != nil {
 		return emulation{}, err
 	}
@@ -238,30 +228,14 @@ func (n nativeMessages) compactionAnswer(m *native.Messages, add *native.Additio
 	return newAnswer(n.request, http.StatusOK, jsonKind, add.Answer(id, m.Model))
 }
 
-// decodedPrompt decodes a request.
 func decodedPrompt(ctx context.Context, body string) (*prompt.Prompt, error) {
 	return identify.Decode(anthropic.Codec{}, []byte(body), ctx.Err)
 }
 
-// makeReplacement makes the text that stands for the conversation, and counts the tokens of
-// that.
-func (n nativeMessages) makeReplacement(ctx context.Context, p *prompt.Prompt, m *native.Messages, instructions string) (replacement, int, error) {
-	memo, err := n.tokenMemo(m.Model)
-	if err != nil {
-		return replacement{}, 0, err
-	}
-	size := 0
-	for i := range p.Messages {
-		size += memo.Message(&p.Messages[i])
-	}
-	made, err := n.replacementOf(ctx, p, m.Previous, instructions)
-	return made, size, err
-}
-
-// signReplacement makes the token for a text that stands for size tokens of conversation.
-func (n nativeMessages) signReplacement(ctx context.Context, m *native.Messages, kind string, made replacement, size int) (string, error) {
+// signReplacement makes the token for a text in place of the conversation.
+func (n nativeMessages) signReplacement(ctx context.Context, m *native.Messages, kind string, made replacement) (string, error) {
 	return n.sealToken(ctx, native.Token{
-		API: wire.Anthropic, Kind: kind, Thread: n.logConversation(ctx, m.Body(), size, made.tokens),
+		API: wire.Anthropic, Kind: kind, Thread: n.logConversation(ctx, m.Body(), made),
 		Digest: native.Digest(made.text), Structured: &made.summary,
 	})
 }

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
+	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -29,7 +29,8 @@ type replacement struct {
 	// summary is of all messages, for the next compaction: the newest are then left in text
 	// only.
 	summary summary.Summary
-	tokens  int // of text
+	before  int // the tokens of the conversation
+	tokens  int // those of text
 }
 
 // The text may take an eighth of the conversation, within bounds: enough for the task and the
@@ -41,16 +42,20 @@ const (
 	shortestPart                   = 200 // bytes that are left of a shortened message
 )
 
-// replacementOf makes the text that stands for all messages of a request. previous is the
-// summary behind an earlier such text, which is a Recap among the messages; nil if there is
-// none. instructions are the client's, for the summary.
+// makeReplacement makes the text that stands for all messages of a request; instructions are the client's,
+// for the summary. An earlier such text is a Recap among the messages, and m.Previous its summary.
 //
 // The text quotes tools. Give it the user's role in a request, never a higher one.
-func (n nativeMessages) replacementOf(ctx context.Context, p *prompt.Prompt, previous *summary.Summary, instructions string) (replacement, error) {
-	memo, err := n.tokenMemo(cmp.Or(n.endpoint.model, p.Model))
+func (n nativeMessages) makeReplacement(ctx context.Context, m *native.Messages, instructions string) (replacement, error) {
+	p, err := decodedPrompt(ctx, m.Body())
 	if err != nil {
 		return replacement{}, err
 	}
+	memo, err := n.t.memo(m.Model)
+	if err != nil {
+		return replacement{}, err
+	}
+	previous := m.Previous
 	counter := memo.Counter()
 	log, err := thread.New("native").Append(p.Messages...)
 	if err != nil {
@@ -63,11 +68,11 @@ func (n nativeMessages) replacementOf(ctx context.Context, p *prompt.Prompt, pre
 			messages[i].Turn += previous.Span.LastTurn // turns go on being counted
 		}
 	}
-	total := 0
+	var out replacement
 	for i := range messages {
-		total += memo.Message(&messages[i])
+		out.before += memo.Message(&messages[i])
 	}
-	room := min(max(total/replacementShare, minReplacement), maxReplacement)
+	room := min(max(out.before/replacementShare, minReplacement), maxReplacement)
 	keep := cut.LastTokens{N: room / newestShare, SplitTurns: true}
 	at := keep.Cut(cut.Legal(log, thread.Pair(log)), func(i int) int { return memo.Message(&messages[i]) })
 	for i := at; i < len(messages); i++ {
@@ -85,7 +90,6 @@ func (n nativeMessages) replacementOf(ctx context.Context, p *prompt.Prompt, pre
 	if maker == nil || len(older) == 0 {
 		maker = code
 	}
-	var out replacement
 	var texts []string
 	if len(older) > 0 || previous != nil {
 		made, err := maker.Summarize(ctx, summarize.Input{
@@ -113,24 +117,6 @@ func (n nativeMessages) replacementOf(ctx context.Context, p *prompt.Prompt, pre
 	out.text = strings.Join(texts, "\n\n")
 	out.tokens = counter.Text(out.text)
 	return out, nil
-}
-
-// tokenMemo counts as a model does, and remembers its counts.
-func (n nativeMessages) tokenMemo(model string) (*token.Memo, error) {
-	t := n.t
-	c := t.options.Config.Counter
-	if c == nil {
-		var err error
-		if c, err = t.options.Memory.counter(cmp.Or(t.model(model).Counter, "o200k")); err != nil {
-			return nil, err
-		}
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.memos[c] == nil {
-		t.memos[c] = token.NewMemo(c, 0)
-	}
-	return t.memos[c], nil
 }
 
 // verbatimText writes messages as text of at most room tokens: long ones are shortened in their
@@ -177,12 +163,12 @@ func shortenParts(parts []thread.Part, limit int) []thread.Part {
 	return out
 }
 
-// logConversation logs the conversation that a text will stand for, and reports the compaction.
-// It returns the id of the log. That is empty for a request that is not logged, or if the
-// store fails: the text does not depend on it.
-func (n nativeMessages) logConversation(ctx context.Context, body string, before, after int) string {
+// logConversation logs the conversation that a text stands for, and reports the compaction. It returns the
+// id of the log. That is empty for a request that is not logged, or if the store fails: the text
+// does not depend on it.
+func (n nativeMessages) logConversation(ctx context.Context, body string, made replacement) string {
 	n.t.compactions.Add(1)
-	e := event.Event{Type: event.Completed, Policy: "native", TokensBefore: before, TokensAfter: after, Duration: time.Since(n.start), Details: map[string]any{"trigger": "native"}}
+	e := event.Event{Type: event.Completed, Policy: "native", TokensBefore: made.before, TokensAfter: made.tokens, Duration: time.Since(n.start), Details: map[string]any{"trigger": "native"}}
 	defer func() { event.Emit(ctx, n.t.options.Config.Events, e) }()
 	own := *n.exchange
 	own.body, own.plainBody, own.request = body, body, withoutEncoding(n.request)

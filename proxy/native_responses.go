@@ -29,7 +29,6 @@ type responsesRequest struct {
 	body string
 }
 
-// apply implements emulator.
 func (n nativeResponses) apply(ctx context.Context) (emulation, error) {
 	r, err := native.ParseResponses(n.plainBody)
 	if err != nil {
@@ -60,7 +59,6 @@ func (n nativeResponses) apply(ctx context.Context) (emulation, error) {
 	return emulation{answer: answer}, err
 }
 
-// fallback implements emulator.
 func (n nativeResponses) fallback() emulation {
 	r, err := native.ParseResponses(n.plainBody)
 	if err != nil {

@@ -137,14 +137,13 @@ func answerUnreachable(w http.ResponseWriter, r *http.Request, err error) {
 	refuseHere(w, status, "api_error", "the provider gave no answer: "+connectionTrouble(err))
 }
 
-// refuseHere answers with an error of ours.
 func refuseHere(w http.ResponseWriter, status int, kind, message string) {
 	w.Header().Set("Content-Type", jsonKind)
 	w.WriteHeader(status)
 	io.WriteString(w, errorBody(status, kind, message))
 }
 
-// errorBody is the body of an error of ours, in a form that the SDKs of all providers read.
+// errorBody is an error of ours, in a form that the SDKs of all providers read.
 func errorBody(status int, kind, message string) string {
 	return fmt.Sprintf(`{"type":"error","error":{"type":%s,"code":%d,"message":%s}}`, rawjson.Quote(kind), status, rawjson.Quote("palimpsest: "+message))
 }

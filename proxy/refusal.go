@@ -107,7 +107,6 @@ func (x *exchange) refusalInStream(res *http.Response) (why refusal) {
 	return why
 }
 
-// isError reports whether an event tells of an error.
 func isError(e sse.Event) bool {
 	if v := gjson.Get(e.Data, "error"); v.Exists() && v.Type != gjson.Null {
 		return true

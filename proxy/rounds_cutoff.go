@@ -92,7 +92,6 @@ func (w *heldBackCalls) startAtCall(e sse.Event, t translator) {
 	}
 }
 
-// release returns what was held back.
 func (w *heldBackCalls) release() []byte {
 	out := w.out
 	*w = heldBackCalls{}

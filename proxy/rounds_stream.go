@@ -59,7 +59,6 @@ func (s *lookupStream) Close() error {
 	return s.body.Close()
 }
 
-// markDone notes that no round is under way.
 func (s *lookupStream) markDone() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +76,6 @@ func (s *lookupStream) switchBody(body io.ReadCloser) {
 	}
 }
 
-// readEvent reads one event.
 func (s *lookupStream) readEvent() {
 	defer func() {
 		if p := recover(); p != nil {

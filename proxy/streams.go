@@ -77,7 +77,6 @@ func (s *rewrittenBody) readEvent() {
 // Close gives the connection back.
 func (s *rewrittenBody) Close() error { return s.body.Close() }
 
-// isStream reports whether an answer is a stream of events.
 func isStream(res *http.Response) bool {
 	return strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream")
 }

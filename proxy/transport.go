@@ -43,8 +43,8 @@ type Transport struct {
 	lineage           lineage
 
 	mu         sync.Mutex
-	compactors map[string]*palimpsest.Compactor // by the name of the counter
-	memos      map[*token.Counter]*token.Memo   // of native compaction
+	compactors map[compactorKey]*palimpsest.Compactor
+	memos      map[*token.Counter]*token.Memo // of native compaction
 
 	byVendor [vendors]atomic.Int64 // of requests
 
@@ -82,7 +82,7 @@ func NewTransport(o *Options) (*Transport, error) {
 	}
 	t := &Transport{
 		options: *o, models: token.Models(), retry: o.retry,
-		compactors: map[string]*palimpsest.Compactor{}, memos: map[*token.Counter]*token.Memo{},
+		compactors: map[compactorKey]*palimpsest.Compactor{}, memos: map[*token.Counter]*token.Memo{},
 		openLookups:       openLookups{logs: lru.New[string, bool](maxSessions)},
 		providerIDs:       lru.New[string, string](maxProviderIDs),
 		lostConversations: lru.New[string, bool](maxProviderIDs),
@@ -159,35 +159,59 @@ func (t *Transport) Totals() Totals {
 	}
 }
 
-// compactor returns the compactor that counts as the model does. offers says that it offers the tools to
-// read again what was removed.
+// compactorKey says which models share a compactor: those that count alike, and that are offered the tools
+// to read again what was removed, or not.
+type compactorKey struct {
+	counter *token.Counter
+	offers  bool
+}
+
+// counter counts as a model does.
+func (t *Transport) counter(m token.Model) (*token.Counter, error) {
+	if c := t.options.Config.Counter; c != nil {
+		return c, nil
+	}
+	return t.options.Memory.counter(cmp.Or(m.Counter, "o200k"))
+}
+
 func (t *Transport) compactor(m token.Model, offers bool) (*palimpsest.Compactor, error) {
-	name := cmp.Or(m.Counter, "o200k")
-	key := fmt.Sprint(name, offers)
+	counter, err := t.counter(m)
+	if err != nil {
+		return nil, err
+	}
+	key := compactorKey{counter, offers}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if c := t.compactors[key]; c != nil {
 		return c, nil
 	}
 	config := t.options.Config
+	config.Counter = counter
 	switch {
 	case !offers:
 		config.Recall = nil
 	case config.Recall == nil:
 		config.Recall = &palimpsest.Recall{Rehydrate: rehydrate.Options{Disabled: true}} // which would change the prefix for one prompt
 	}
-	if config.Counter == nil {
-		counter, err := t.options.Memory.counter(name)
-		if err != nil {
-			return nil, err
-		}
-		config.Counter = counter
-	}
 	c, err := palimpsest.New(config)
 	if err == nil {
 		t.compactors[key] = c
 	}
 	return c, err
+}
+
+// memo counts as a model does, and remembers its counts.
+func (t *Transport) memo(model string) (*token.Memo, error) {
+	c, err := t.counter(t.model(model))
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.memos[c] == nil {
+		t.memos[c] = token.NewMemo(c, 0)
+	}
+	return t.memos[c], nil
 }
 
 // releaseSession frees what the compactors remember of a conversation.

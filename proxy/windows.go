@@ -30,7 +30,7 @@ const (
 	windowLifetime = 30 * 24 * time.Hour
 )
 
-// windowsIn are the windows, by upstream and model.
+// windowsIn are the known windows, by upstream and model.
 func windowsIn(documents store.Documents) records[knownWindow] {
 	return records[knownWindow]{documents: documents, kind: "proxy-window", cache: lru.New[string, record[knownWindow]](maxWindows)}
 }

@@ -30,7 +30,6 @@ func recap(text, mark string) message {
 	return message{raw: `{"role":"user","content":[` + block + `}]}`, role: "user", recap: true}
 }
 
-// compactionBlock is a compaction block and its place.
 type compactionBlock struct {
 	i, k  int // message, block
 	block gjson.Result
@@ -40,7 +39,6 @@ func (c compactionBlock) path() string {
 	return "messages." + strconv.Itoa(c.i) + ".content." + strconv.Itoa(c.k)
 }
 
-// signed reports whether the block was asked for on demand.
 func (c compactionBlock) signed() bool { return c.block.Get("signature").Type == gjson.String }
 
 // opaque is the block's token, the provider's or ours.
@@ -162,7 +160,6 @@ func (m *Messages) expand(found []compactionBlock, newest int) {
 	m.changed = true
 }
 
-// withBlocks is the message with other blocks.
 func (x message) withBlocks(blocks []gjson.Result) message {
 	return x.withContent(rawjson.ArrayOf(blocks, raw))
 }

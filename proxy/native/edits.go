@@ -202,13 +202,11 @@ func keepsThinking(model string) bool {
 // clearedResult stands in place of a tool result.
 const clearedResult = `"[The result of this call was cleared to make room. Call the tool again if it is needed.]"`
 
-// toolUse is a call of a tool with its result.
 type toolUse struct {
 	id, name     string
 	call, result compactionBlock // places; result.i is -1 where there is none
 }
 
-// toolUses lists the calls of the client's tools, in order.
 func (m *Messages) toolUses() []toolUse {
 	var list []toolUse
 	at := map[string]int{}

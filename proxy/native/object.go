@@ -9,7 +9,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
-// object is a JSON object with each value as it was written. It is immutable.
+// object is an immutable JSON object, each value as it was written.
 type object struct{ rawjson.Fields }
 
 func readObject(body string) (object, error) {

@@ -48,7 +48,6 @@ func Unavailable() string {
 	return errorBody("overloaded_error", "no summary can be made now: ask again", "compaction_unavailable")
 }
 
-// errorBody is an error of the Anthropic API.
 func errorBody(kind, message, code string) string {
 	details := ""
 	if code != "" {
@@ -57,12 +56,10 @@ func errorBody(kind, message, code string) string {
 	return `{"type":"error","error":{"type":"` + kind + `","message":` + rawjson.Quote(message) + details + `}}`
 }
 
-// refuse is a refusal of the Anthropic API.
 func refuse(code, format string, args ...any) *Refusal {
 	return &Refusal{API: wire.Anthropic, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// refuseParam is a refusal of the Responses API.
 func refuseParam(param, code, message string) *Refusal {
 	return &Refusal{API: wire.Responses, Param: param, Code: code, Message: message}
 }

@@ -25,7 +25,6 @@ func withoutMarks(raw string) string {
 	return raw
 }
 
-// answerOf is the answer to a request.
 func answerOf(q *Request, body gjson.Result, a Answer) *wiretest.ModelAnswer {
 	s := &wiretest.ModelAnswer{
 		Serial: strconv.Itoa(q.N), Model: body.Get("model").Str, Reasoning: a.Thinking, Seal: "sealed " + a.Thinking, Text: a.Text, Calls: a.Calls,

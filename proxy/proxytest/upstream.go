@@ -122,7 +122,6 @@ var codecs = map[string]wire.Codec{
 	wire.Anthropic: anthropic.Codec{}, wire.Chat: openai.Chat{}, wire.Responses: openai.Responses{}, wire.Gemini: gemini.Codec{},
 }
 
-// apiOf is the API of a path; empty if it does not ask a model.
 func apiOf(path string) string {
 	switch {
 	case path == "/v1/messages":
@@ -269,7 +268,6 @@ func cutArguments(events []string) []string {
 	return events
 }
 
-// write sends an answer, whole or as a stream.
 func (u *Upstream) write(w http.ResponseWriter, r *http.Request, q *Request, body gjson.Result, a Answer) {
 	for name, values := range a.Header {
 		w.Header()[http.CanonicalHeaderKey(name)] = values

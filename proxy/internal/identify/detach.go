@@ -57,7 +57,6 @@ func constantRole(r thread.Role) thread.Role {
 	return thread.Role(strings.Clone(string(r)))
 }
 
-// copiedText is text that was copied out of a request.
 type copiedText string
 
 // copyOf returns a copy of a text: a substring of the copied one if it is in that.

@@ -152,7 +152,6 @@ func (r *Request) sharesFirstElement(body string) bool {
 	return r.frameEnds[0] <= len(body) && body[r.messagesStart:r.frameEnds[0]] == r.Body[r.messagesStart:r.frameEnds[0]]
 }
 
-// commonPrefix is the length of the common prefix of two texts.
 func commonPrefix(a, b string) int {
 	const chunk = 4 << 10
 	n, limit := 0, min(len(a), len(b))

@@ -73,7 +73,6 @@ func forbidsTools(r *Request) bool {
 	return choice.Str == "none" || choice.Get("type").Str == "none" || r.memberAt("toolConfig.functionCallingConfig.mode").Str == "NONE"
 }
 
-// modelTurns counts the model's messages.
 func modelTurns(messages []thread.Message) int {
 	n := 0
 	for i := range messages {

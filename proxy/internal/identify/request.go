@@ -118,7 +118,6 @@ func ChainIDs(known []thread.ID, messages []thread.Message, canceled Canceled) (
 	return ids, nil
 }
 
-// memberAt is a member of the body, by its path.
 func (r *Request) memberAt(path string) gjson.Result {
 	first, rest, deeper := strings.Cut(path, ".")
 	if !deeper {

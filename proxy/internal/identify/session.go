@@ -94,7 +94,6 @@ func withoutChanging(system string) string {
 	return changingDigits().ReplaceAllString(system, "0")
 }
 
-// systemDigest is a digest of system and tools.
 func systemDigest(p *prompt.Prompt) string {
 	var parts []string
 	for _, s := range p.System {

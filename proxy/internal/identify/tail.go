@@ -85,7 +85,6 @@ func frames(messages []thread.Message) iter.Seq[*thread.Frame] {
 	}
 }
 
-// shiftFrames moves the frames of messages so many elements further back.
 func shiftFrames(messages []thread.Message, by int) {
 	var from, to *thread.Frame
 	for i := range messages {
@@ -196,7 +195,6 @@ func wireID(part string) (id string) {
 	return id
 }
 
-// countNumbered counts the calls that have numbers for ids.
 func countNumbered(messages []thread.Message) int {
 	n := 0
 	for i := range messages {
