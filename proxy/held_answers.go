@@ -13,9 +13,8 @@ import (
 
 // storedResponse is what is kept of an answer that the provider keeps (of OpenAI's API unless
 // store is false, of Anthropic's in a message thread), so that a request which names it can
-// be put together here once it has to be made smaller. A conversation of OpenAI's has one
-// without output: Previous is its last response, and Input what the client has put into it
-// since.
+// be rebuilt once it has to be made smaller. A conversation of OpenAI's has one without
+// output: Previous is its last response, and Input what the client has added since.
 type storedResponse struct {
 	// The history of the response's request, if it stands in a log; else Previous, the
 	// response before it, and Input, the items of the request.
@@ -83,7 +82,7 @@ func (l *responseLog) update(ctx context.Context, id string, next func(now *stor
 	return l.writeBounded(ctx, id, func() (record[storedResponse], int, error) { return l.change(ctx, id, next) })
 }
 
-// writeBounded writes a response, and forgets the oldest where there are too many.
+// writeBounded writes a response, and forgets the oldest if there are too many.
 func (l *responseLog) writeBounded(ctx context.Context, id string, write func() (record[storedResponse], int, error)) error {
 	if err := l.listOnce(ctx); err != nil {
 		return err

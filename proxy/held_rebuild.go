@@ -19,7 +19,7 @@ type loggedHistory struct {
 	Last thread.ID `json:"last,omitempty"`
 }
 
-// rebuiltRequest is a request whose conversation was put together here.
+// rebuiltRequest is a request with its history put back in, from the log and from stored answers.
 type rebuiltRequest struct {
 	loggedHistory
 	// body is the request, with what follows the logged history as its input.
@@ -50,7 +50,7 @@ func (t *Transport) loadHistory(ctx context.Context, h loggedHistory) ([]thread.
 	return uncopied.Messages(log)[:h.At:h.At], nil
 }
 
-// parseRebuilt is parseRequest for a request that was put together here.
+// parseRebuilt is parseRequest for a rebuilt request.
 func (x *exchange) parseRebuilt(ctx context.Context, from *rebuiltRequest) (*parsedRequest, error) {
 	p, err := identify.Decode(x.endpoint.dialect, []byte(from.body), ctx.Err)
 	if err != nil {

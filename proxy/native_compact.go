@@ -68,7 +68,7 @@ func (n nativeResponses) compactionItem(ctx context.Context, log string, r *pars
 		return "", h, err
 	}
 	if system := instructions(r.Prompt); len(system) > 0 {
-		// A client may drop what stands before the item, instructions included.
+		// A client may drop everything before the item, its instructions too.
 		if err := n.t.responses.save(ctx, itemID(content), &storedResponse{Made: n.start.UnixNano(), loggedHistory: h, System: system}); err != nil {
 			n.emitFault("link", err, &step{logID: log})
 		}

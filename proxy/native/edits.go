@@ -204,7 +204,7 @@ const clearedResult = `"[The result of this call was cleared to make room. Call 
 
 type toolUse struct {
 	id, name     string
-	call, result compactionBlock // places; result.i is -1 where there is none
+	call, result compactionBlock // places; result.i is -1 if there is none
 }
 
 func (m *Messages) toolUses() []toolUse {

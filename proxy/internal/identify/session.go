@@ -17,7 +17,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Client is what a request says of where it comes from.
+// Client is what a request says of its client.
 type Client struct {
 	// API and Model are what the request asks, the model as the table of models names it.
 	API, Model string

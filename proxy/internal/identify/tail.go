@@ -19,7 +19,7 @@ import (
 //
 // same is the length of the common prefix of the two bodies.
 func (r *Request) extend(codec wire.Codec, body string, same int, canceled Canceled) *Request {
-	tail := len(r.Body) - r.messagesEnd // what stands behind the messages
+	tail := len(r.Body) - r.messagesEnd // behind the messages
 	if len(r.frameEnds) == 0 || len(body) < tail+r.messagesStart || body[len(body)-tail:] != r.Body[r.messagesEnd:] {
 		return nil
 	}
