@@ -113,7 +113,10 @@ type translator interface {
 	startRound(counted bool)
 	// end returns what was held back, or what stands in its place.
 	end(e streamEnd) []byte
+}
 
+// streamRewinder takes back the end of a round. Every translator is one.
+type streamRewinder interface {
 	// savePosition remembers what the client was given. rewind goes back there: the client
 	// never gets what came since, and the round is over.
 	savePosition()

@@ -85,7 +85,7 @@ func (w *heldBackCalls) holdOrPass(e sse.Event, out []byte) []byte {
 }
 
 // startAtCall starts to hold back at the first call of a round.
-func (w *heldBackCalls) startAtCall(e sse.Event, t translator) {
+func (w *heldBackCalls) startAtCall(e sse.Event, t streamRewinder) {
 	if !w.holding && beginsCall(e) {
 		w.holding = true
 		t.savePosition()

@@ -111,11 +111,13 @@ func (s *lookupStream) takeEvent(e sse.Event) {
 		s.isBroken = s.isBroken || err != nil
 	}
 	if s.canContinue {
-		s.calls.startAtCall(e, s.translator)
+		s.calls.startAtCall(e, s.rewinder())
 	}
 	s.out, s.atRoundEnd = s.translator.takeEvent(e)
 	s.out = s.calls.holdOrPass(e, s.out)
 }
+
+func (s *lookupStream) rewinder() streamRewinder { return s.translator.(streamRewinder) }
 
 // roundAnswer is the model's answer in this round; it is false before the end of the round.
 func (s *lookupStream) roundAnswer() (wire.Answer, bool) {
@@ -140,10 +142,10 @@ func (s *lookupStream) finishRound(tail []byte, err error) {
 	switch how {
 	case roundCutOff:
 		if s.calls.holding {
-			s.translator.rewind()
+			s.rewinder().rewind()
 			s.calls = heldBackCalls{}
 		}
-		s.startRound(s.translator.heldContent())
+		s.startRound(s.rewinder().heldContent())
 		return
 	case roundLookups:
 		s.startRound(s.calls.release())
