@@ -8,11 +8,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 )
 
-// agentDeadline is how long a request may wait for a summary that the agent's own model
-// writes: longer than a summarizer is waited for, and less than clients wait.
+// agentDeadline bounds how long a request waits for a summary by the agent's own model: more than
+// summarizers take, and less than clients wait.
 const agentDeadline = 3 * time.Minute
 
-// agentModel is a client of the model that the request asks; nil where that is not used.
+// agentModel is a client of the model that the request asks; nil without Options.Agent.
 func (x *exchange) agentModel(r *parsedRequest) llm.Generator {
 	if x.t.options.Agent == nil {
 		return nil
@@ -26,8 +26,8 @@ func (x *exchange) agentModel(r *parsedRequest) llm.Generator {
 	return g
 }
 
-// agentTransport sends requests to where the agent's request goes, as the agent: with its
-// headers, its credentials among them, which are read from it each time and kept nowhere.
+// agentTransport sends requests to the agent's provider, with the headers of the agent's request. Its
+// credentials are read from that each time, and kept nowhere.
 type agentTransport struct{ x *exchange }
 
 // RoundTrip implements http.RoundTripper.
@@ -35,7 +35,7 @@ func (b agentTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	own := withoutOurHeaders(b.x.request)
 	out := r.Clone(r.Context())
 	address := *own.URL
-	address.Path = strings.TrimSuffix(address.Path, "/compact") // what asks for a compaction stands below what asks the model
+	address.Path = strings.TrimSuffix(address.Path, "/compact") // a request for a compaction goes below the model's path
 	address.RawPath = ""
 	out.URL, out.Host = &address, own.Host
 	out.Header = own.Header.Clone()

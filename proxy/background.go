@@ -12,12 +12,12 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// CompactJob is the kind of the jobs that compact conversations of a proxy, on the
-// queue of its Config. Their handler is Transport.Work, or Proxy.Work.
+// CompactJob is the kind of the jobs that compact a proxy's conversations, on the queue of its Config.
+// Their handler is Transport.Work, or Proxy.Work.
 const CompactJob = "compact-proxied"
 
-// proxyQueue is a queue on which the jobs of compactors are those of a proxy. Their
-// keys are the same: of a conversation there is one compaction at a time.
+// proxyQueue gives the jobs of compactors the kind CompactJob. Their keys stay: a conversation has one
+// compaction at a time.
 type proxyQueue struct{ job.Queue }
 
 // Put implements job.Queue.
@@ -26,8 +26,8 @@ func (q proxyQueue) Put(ctx context.Context, j job.Job) (bool, error) {
 	return q.Queue.Put(ctx, j)
 }
 
-// setUpJobs makes compactions jobs where the policy has its requests wait for them;
-// the others make theirs on the way. A request may take longer than such a wait.
+// setUpJobs makes compactions jobs if the policy has its requests wait for them, and gives requests a
+// deadline beyond that wait. Otherwise requests compact on the way.
 func (t *Transport) setUpJobs() {
 	c := &t.options.Config
 	early, ok := policy.As[policy.Background](c.Policy)
@@ -71,11 +71,6 @@ func (t *Transport) Work(ctx context.Context, j job.Job) error {
 // Work does a job of CompactJob (see palimpsest.Compactor.Work).
 func (p *Proxy) Work(ctx context.Context, j job.Job) error { return p.transport.Work(ctx, j) }
 
-// reasonCompacting is the reason where a compaction is being made and the request did not wait
-// for it any longer.
-const reasonCompacting = "compacting"
-
-// isCompacting reports whether the conversation is being compacted.
 func (x *exchange) isCompacting(ctx context.Context, id string) bool {
 	c := &x.t.options.Config
 	if c.Jobs == nil {

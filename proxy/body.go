@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
@@ -9,19 +10,19 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
 )
 
-// errBusy says that there is no room for a body.
 var errBusy = errors.New("no room for the body")
 
-// readBody reads a body up to a limit, as it comes: what it says of its length reserves
-// nothing. It is whole when nothing was left. take, where it is not nil, is asked for
-// room for each piece but the first; the error is errBusy where there is none, else
-// that of the connection. What came before it is there.
+// readBody reads a body up to a limit, piece by piece: the length that it claims reserves nothing.
+// whole says that nothing was left. A take that is not nil is asked for room for each piece but
+// the first. The error is errBusy if there is none, else that of the connection; what was read
+// before it is returned too.
 func readBody[T string | []byte](r io.Reader, limit int64, take func(bytes int) bool) (body T, whole bool, err error) {
 	if r == nil {
 		return body, true, nil
@@ -57,13 +58,13 @@ func readBody[T string | []byte](r io.Reader, limit int64, take func(bytes int) 
 	return T(b.String()), err == nil && int64(size) <= limit, err
 }
 
-// The pieces in which bodies are read are used again.
+// Bodies are read in pieces, which are reused.
 const pieceSize = 32 << 10
 
 var piecePool = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
-// rejoinBody puts what was read of a body in front of the rest again: behind it come the error
-// that reading ended with or, without one, what was not read yet.
+// rejoinBody puts what was read of a body before the rest again: behind it comes the error that
+// reading ended with or, without one, what was not read yet.
 func rejoinBody[T string | []byte](read T, err error, rest io.Reader, body io.Closer) io.ReadCloser {
 	if err != nil {
 		rest = errorReader{err}
@@ -74,22 +75,20 @@ func rejoinBody[T string | []byte](read T, err error, rest io.Reader, body io.Cl
 	}{io.MultiReader(strings.NewReader(string(read)), rest), body}
 }
 
-// errorReader gives the error that a body broke off with, in its place.
 type errorReader struct{ err error }
 
 func (f errorReader) Read([]byte) (int, error) { return 0, f.err }
 
-// errEncoding says that a body is compressed in a way that is not read here.
-var errEncoding = errors.New("content encoding that is not read here")
+var errEncoding = errors.New("unsupported content encoding")
 
-// A body may be so many times as large without its compression, beyond some bytes that
-// every body may have. Text is packed ten times, hardly ever a hundred times.
+// A decompressed body may be maxRatio times as large, and minDecompressed in any case. Text
+// compresses ten times, hardly ever a hundred times.
 const (
 	maxRatio        = 200
 	minDecompressed = 4 << 20
 )
 
-// decompress returns a body without its compression; see readBody for take.
+// decompress returns a decompressed body; see readBody for take.
 func decompress[T string | []byte](h http.Header, body T, limit int64, take func(bytes int) bool) (T, error) {
 	r, err := newDecompressor(h, strings.NewReader(string(body)))
 	if err != nil || r == nil {
@@ -99,39 +98,54 @@ func decompress[T string | []byte](h http.Header, body T, limit int64, take func
 	limit = min(limit, minDecompressed+maxRatio*int64(len(body)))
 	out, whole, err := readBody[T](r, limit, take)
 	if err == nil && !whole {
-		err = fmt.Errorf("the body has more than %d bytes without its compression", limit)
+		err = fmt.Errorf("the decompressed body has more than %d bytes", limit)
 	}
 	return out, err
 }
 
-// newDecompressor undoes a Content-Encoding; nil where there is none. To close it does not
-// close r. Brotli is not read: no library for it is among the dependencies, and
-// no client sends it.
-func newDecompressor(h http.Header, r io.Reader) (io.ReadCloser, error) {
-	switch encoding := strings.ToLower(strings.TrimSpace(h.Get("Content-Encoding"))); encoding {
-	case "", "identity":
-		return nil, nil
-	case "gzip", "x-gzip":
-		return gzip.NewReader(r)
-	case "deflate":
-		return inflate(r)
-	case "zstd":
+// decompressors undo the values of Content-Encoding. Brotli is not among them: no library for it is
+// among the dependencies, and no client sends it.
+var decompressors = map[string]func(io.Reader) (io.ReadCloser, error){
+	"gzip":    gunzip,
+	"x-gzip":  gunzip,
+	"deflate": inflate,
+	"zstd": func(r io.Reader) (io.ReadCloser, error) {
 		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow))
 		if err != nil {
 			return nil, err
 		}
 		return z.IOReadCloser(), nil
-	default:
-		return nil, fmt.Errorf("%q: %w", encoding, errEncoding)
-	}
+	},
 }
 
-// maxZstdWindow is the largest window that a receiver should have to keep, in
-// bytes (RFC 9659, section 3).
+func gunzip(r io.Reader) (io.ReadCloser, error) { return gzip.NewReader(r) }
+
+// contentEncoding is how a body is compressed; empty for not at all.
+func contentEncoding(h http.Header) string {
+	encoding := strings.ToLower(strings.TrimSpace(h.Get("Content-Encoding")))
+	if encoding == "identity" {
+		return ""
+	}
+	return encoding
+}
+
+// newDecompressor undoes a Content-Encoding; nil if there is none. Closing it does not close r.
+func newDecompressor(h http.Header, r io.Reader) (io.ReadCloser, error) {
+	encoding := contentEncoding(h)
+	if encoding == "" {
+		return nil, nil
+	}
+	open := decompressors[encoding]
+	if open == nil {
+		return nil, fmt.Errorf("%q: %w", encoding, errEncoding)
+	}
+	return open(r)
+}
+
+// maxZstdWindow is the largest window, in bytes, that a receiver must support (RFC 9659, section 3).
 const maxZstdWindow = 8 << 20
 
-// inflate reads deflate as RFC 9110 means it, with zlib's frame, and as some
-// servers send it, without.
+// inflate reads deflate with zlib's frame, as RFC 9110 has it, and without, as some servers send it.
 func inflate(r io.Reader) (io.ReadCloser, error) {
 	var first [2]byte
 	n, err := io.ReadFull(r, first[:])
@@ -145,25 +159,26 @@ func inflate(r io.Reader) (io.ReadCloser, error) {
 	return flate.NewReader(r), nil
 }
 
-// lazyDecompressor undoes the compression of a stream. It begins to read when it is
-// read: the first bytes can be long in coming.
+// lazyDecompressor decompresses a stream. It reads nothing before it is read: the first bytes can
+// take long.
 type lazyDecompressor struct {
 	header http.Header
 	from   io.ReadCloser
 	z      io.ReadCloser
 }
 
-// decompressStream takes the compression off a stream; it is false where it cannot be read here.
+// decompressStream takes the compression off a stream; it is false if that cannot be read here.
 func decompressStream(res *http.Response) bool {
-	switch strings.ToLower(strings.TrimSpace(res.Header.Get("Content-Encoding"))) {
-	case "", "identity":
-		return true
-	case "gzip", "x-gzip", "deflate", "zstd":
-		res.Body = &lazyDecompressor{header: res.Header.Clone(), from: res.Body}
-		setPlainLength(res, -1)
+	encoding := contentEncoding(res.Header)
+	if encoding == "" {
 		return true
 	}
-	return false
+	if decompressors[encoding] == nil {
+		return false
+	}
+	res.Body = &lazyDecompressor{header: res.Header.Clone(), from: res.Body}
+	setPlainLength(res, -1)
+	return true
 }
 
 func (u *lazyDecompressor) Read(p []byte) (int, error) {
@@ -177,5 +192,40 @@ func (u *lazyDecompressor) Read(p []byte) (int, error) {
 	return u.z.Read(p)
 }
 
-// Close closes the connection alone: somebody may be reading.
+// Close closes only the connection: another goroutine may be reading.
 func (u *lazyDecompressor) Close() error { return u.from.Close() }
+
+// setPlainLength corrects the headers of an answer whose body is not compressed any more; a
+// negative length is unknown.
+func setPlainLength(res *http.Response, length int64) {
+	res.Header.Del("Content-Encoding")
+	res.Header.Del("Content-Length")
+	res.ContentLength = length
+	res.Uncompressed = true
+	if length >= 0 {
+		res.Header.Set("Content-Length", strconv.FormatInt(length, 10))
+	}
+}
+
+// maxAnswer bounds an answer that is read as a whole, in bytes. A larger one passes as it is.
+const maxAnswer = 64 << 20
+
+var errLong = fmt.Errorf("the answer has more than %d bytes", maxAnswer)
+
+// readAnswer reads and decompresses the body of an answer. The body can be read again afterwards, also
+// after an error.
+func readAnswer(res *http.Response) (plain []byte, err error) {
+	raw, whole, err := readBody[[]byte](res.Body, maxAnswer, nil)
+	if err != nil || !whole {
+		res.Body = rejoinBody(raw, err, res.Body, res.Body)
+		return nil, cmp.Or(err, errLong)
+	}
+	res.Body.Close()
+	setBody(res, raw)
+	return decompress(res.Header, raw, maxAnswer, nil)
+}
+
+func setBody(res *http.Response, b []byte) *http.Response {
+	res.Body = io.NopCloser(bytes.NewReader(b))
+	return res
+}

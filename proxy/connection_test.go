@@ -128,7 +128,7 @@ func TestCancellation(t *testing.T) {
 		up.Model = func(*proxytest.Request) proxytest.Answer {
 			return proxytest.Answer{Text: "a b c", Hold: make(chan struct{})}
 		}
-		url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+		url, _ := start(t, up, smallWindow())
 		a := newAgent(t, wire.Anthropic, url, true)
 		n := 2
 		if edited {
@@ -160,7 +160,7 @@ func TestResets(t *testing.T) {
 				up.Model = func(*proxytest.Request) proxytest.Answer {
 					return proxytest.Answer{Text: strings.Repeat("all is well ", 40), Reset: at}
 				}
-				url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+				url, _ := start(t, up, smallWindow())
 				a := newAgent(t, wire.Chat, url, stream)
 				n := 2
 				if edited {
@@ -224,7 +224,7 @@ func TestCompressedRequests(t *testing.T) {
 		t.Run(encoding, func(t *testing.T) {
 			t.Parallel()
 			up := strict(t)
-			url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+			url, p := start(t, up, smallWindow())
 			header := http.Header{"Content-Encoding": {encoding}}
 			a := newAgent(t, wire.Chat, url, false)
 			a.grow(0, 24)
@@ -378,7 +378,7 @@ func TestSlowReader(t *testing.T) {
 	up := strict(t)
 	long := strings.Repeat("word ", 100_000)
 	up.Model = func(*proxytest.Request) proxytest.Answer { return proxytest.Answer{Text: long} }
-	url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	url, _ := start(t, up, smallWindow())
 	for _, n := range []int{2, 24} {
 		a := newAgent(t, wire.Responses, url, true)
 		a.grow(0, n)

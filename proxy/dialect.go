@@ -12,10 +12,33 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// dialect is what an exchange must know of an API: its requests and its answers.
+// dialect is what an exchange must know of an API: how to read its requests and answers, and
+// where in an answer things are.
 type dialect struct {
 	codec
-	answerForm
+	vendor vendor
+	// canReadAnswer reports whether the answer to a request comes in a form that is read here.
+	canReadAnswer func(r *http.Request, body map[string]gjson.Result) bool
+
+	// list is the path of an answer's blocks, items, parts or calls, and call says which of them
+	// call a tool, and which tool.
+	list string
+	call func(element gjson.Result) (tool string, isCall bool)
+	// usage is the path of the usage, in an answer and in the events of a stream.
+	usage       string
+	usageFields usageFields
+	// stop is the path of the reason for which an answer ends, and eventStop that in a stream. If
+	// nothing is left of the calls for which it ends, toolStop becomes endStop. Empty for APIs
+	// that do not name calls as the reason.
+	stop, eventStop, toolStop, endStop string
+
+	// finishJoined makes the joined answer of several rounds whole; nil if it is.
+	finishJoined  func(joined string, rounds [][]byte) string
+	newTranslator func(streamJoiner) translator
+	// errorEvent is the name and the type of the event that ends a stream with an error, and
+	// errorForm its data, with %s for the message. Empty if events have no names, or are made
+	// otherwise.
+	errorEvent, errorForm string
 }
 
 // codec reads and writes the requests of an API, and reads its answers.
@@ -24,28 +47,69 @@ type codec interface {
 	wire.Answers
 }
 
-// answerForm makes one answer of several.
-type answerForm interface {
-	// canReadAnswer reports whether the answer to a request comes in a form that is
-	// read here.
-	canReadAnswer(r *http.Request, body map[string]gjson.Result) bool
-	// joinAnswers makes one answer of those of several rounds, without the calls that
-	// are ours.
-	joinAnswers(rounds [][]byte) []byte
-	// translator does the same for streams.
-	translator() translator
+func (d *dialect) translator() translator { return d.newTranslator(streamJoiner{dialect: d}) }
+
+// isShown reports whether the client is shown an element of the list: not the calls of our tools,
+// and of the thinking only that of the first round, which alone is bound to what the client
+// knows.
+func (d *dialect) isShown(element gjson.Result, round int) bool {
+	if tool, _ := d.call(element); isOurTool(tool) {
+		return false
+	}
+	kind := element.Get("type").Str
+	return round == 0 || kind != "thinking" && kind != "redacted_thinking"
 }
 
-// translator makes one stream of those of several rounds. It holds back the
-// events that end a round until it is known whether another one follows.
+// joinAnswers makes one answer of those of several rounds: the shown elements of all, and the
+// rest of the last.
+func (d *dialect) joinAnswers(rounds [][]byte) []byte {
+	var shown []string
+	used, calls := "", false
+	for n, body := range rounds {
+		for v := range rawjson.Items(gjson.GetBytes(body, d.list)) {
+			if d.isShown(v, n) {
+				_, isCall := d.call(v)
+				shown, calls = append(shown, v.Raw), calls || isCall
+			}
+		}
+		used = d.usageFields.joinUsage(used, gjson.GetBytes(body, d.usage).Raw)
+	}
+	out := jsonedit.Set(string(rounds[len(rounds)-1]), d.list, rawjson.Array(shown))
+	if used != "" {
+		out = jsonedit.Set(out, d.usage, used)
+	}
+	if !calls {
+		out = d.withoutToolStop(out, d.stop)
+	}
+	if d.finishJoined != nil {
+		out = d.finishJoined(out, rounds)
+	}
+	return []byte(out)
+}
+
+// withoutToolStop corrects the reason at a path, for an answer that is left without calls.
+func (d *dialect) withoutToolStop(doc, path string) string {
+	if path == "" || gjson.Get(doc, path).Str != d.toolStop {
+		return doc
+	}
+	return jsonedit.Set(doc, path, rawjson.Quote(d.endStop))
+}
+
+func (d *dialect) withoutCalls(body []byte) []byte {
+	kept := rawElementsWhere(gjson.GetBytes(body, d.list), func(v gjson.Result) bool { _, isCall := d.call(v); return !isCall })
+	return []byte(jsonedit.Set(string(body), d.list, rawjson.Array(kept)))
+}
+
+// translator makes one stream of those of several rounds. It holds back the events that end a
+// round until it is known whether another one follows.
 type translator interface {
-	// takeEvent takes an event; it returns what the client gets for it, and whether
-	// it is the last of its round.
+	// takeEvent takes an event; it returns what the client gets for it, and whether it is the
+	// last of its round.
 	takeEvent(e sse.Event) (out []byte, last bool)
 	// isComplete reports whether the round has come to its end.
 	isComplete() bool
-	// startRound begins another round. counted says that the one before came to its
-	// end, so that its usage counts.
+	// startRound begins another round. counted says that the one before came to its end, so
+	// that its usage counts.
 	startRound(counted bool)
 	// end returns what was held back, or what stands in its place.
 	end(e streamEnd) []byte
@@ -53,11 +117,12 @@ type translator interface {
 
 // streamRewinder takes back the end of a round. Every translator is one.
 type streamRewinder interface {
-	// savePosition remembers what the client was given, rewind goes back there: what came
-	// since never reaches the client, and the round is over.
+	// savePosition remembers what the client was given. rewind goes back there: the client
+	// never gets what came since, and the round is over.
 	savePosition()
 	rewind()
-	// heldContent is what of the answer itself came with the events that end the round.
+	// heldContent is the part of the answer itself that came with the events that end the
+	// round.
 	heldContent() []byte
 }
 
@@ -65,20 +130,20 @@ type streamRewinder interface {
 type streamEnd struct {
 	// callsRemoved says that nothing is left of the calls for which the model stopped.
 	callsRemoved bool
-	// failure says why the answer goes no further; empty when it is whole.
+	// failure says why the answer breaks off; empty if it is whole.
 	failure string
-	// providerError is the failure as the provider wrote it, as JSON on one line; empty
-	// where it wrote nothing of the kind.
+	// providerError is the failure as the provider wrote it, as JSON on one line; empty if it
+	// wrote none.
 	providerError string
 }
 
 // streamJoiner is what the translators have in common.
 type streamJoiner struct {
-	usageFields  usageFields
+	dialect      *dialect
 	round        int
 	indexes      blockIndexes // of blocks, calls or items
-	earlierUsage string       // usage of the earlier rounds
-	roundUsage   string       // usage of this one
+	earlierUsage string       // of the earlier rounds
+	roundUsage   string       // of this one
 	heldEvents   []sse.Event
 	complete     bool // this round came to its end
 	savedNext    int64
@@ -99,43 +164,42 @@ func (j *streamJoiner) startRound(counted bool) {
 
 func (j *streamJoiner) isComplete() bool { return j.complete }
 
-// totalUsage is that of all rounds so far.
 func (j *streamJoiner) totalUsage() string {
-	return j.usageFields.joinUsage(j.earlierUsage, j.roundUsage)
+	return j.dialect.usageFields.joinUsage(j.earlierUsage, j.roundUsage)
 }
 
 func (j *streamJoiner) holdBack(e sse.Event) { j.heldEvents = append(j.heldEvents, e) }
 
-// releaseHeld gives what was held back, with what change makes of its data.
-func (j *streamJoiner) releaseHeld(change func(data string) string) (out []byte) {
+func (j *streamJoiner) end(end streamEnd) (out []byte) {
+	d := j.dialect
+	if v := gjson.Parse(end.providerError); v.Get("error").Exists() && (d.errorEvent == "" || v.Get("type").Str == d.errorEvent) {
+		return sse.Event{Name: d.errorEvent}.WithData(end.providerError)
+	}
+	if end.failure != "" {
+		return sse.Event{Name: d.errorEvent}.WithData(fmt.Sprintf(d.errorForm, rawjson.Quote(end.failure)))
+	}
 	for _, e := range j.heldEvents {
-		out = append(out, e.WithData(change(e.Data))...)
+		data := e.Data
+		if j.round > 0 && gjson.Get(data, d.usage).IsObject() {
+			data = jsonedit.Set(data, d.usage, j.totalUsage())
+		}
+		if end.callsRemoved {
+			data = d.withoutToolStop(data, d.eventStop)
+		}
+		out = append(out, e.WithData(data)...)
 	}
 	j.heldEvents = nil
 	return out
 }
 
-// failureEvent is the event that ends a stream with a failure: what the provider wrote of it, where
-// that has a member, else the sentence in the API's form. It is nil where there is none.
-func (end streamEnd) failureEvent(name, member, form string) []byte {
-	switch {
-	case gjson.Get(end.providerError, member).Exists():
-		return sse.Event{Name: name}.WithData(end.providerError)
-	case end.failure != "":
-		return sse.Event{Name: name}.WithData(fmt.Sprintf(form, rawjson.Quote(end.failure)))
-	}
-	return nil
-}
-
-// blockIndexes says under which index the client is shown what a round numbers for
-// itself: as the provider does, without what is ours and behind the earlier
-// rounds.
+// blockIndexes maps the indexes of a round to those that the client is shown: behind the earlier
+// rounds, and without what is ours.
 type blockIndexes struct {
 	shownAs            map[int64]int64 // -1 for what the client is not shown
 	base, hidden, next int64
 }
 
-// assign gives the next index of the client to one of this round, if it is shown.
+// assign gives an index of this round the client's next one, if it is shown.
 func (p *blockIndexes) assign(index int64, shown bool) {
 	if p.shownAs == nil {
 		p.shownAs = map[int64]int64{}
@@ -150,7 +214,7 @@ func (p *blockIndexes) assign(index int64, shown bool) {
 	p.next = max(p.next, to+1)
 }
 
-// shownIndex is the index under which the client knows one of this round; one that nobody announced keeps its own.
+// shownIndex is the client's index for one of this round. One that was never assigned stays.
 func (p *blockIndexes) shownIndex(index int64) (to int64, shown bool) {
 	to, known := p.shownAs[index]
 	if !known {
@@ -159,26 +223,8 @@ func (p *blockIndexes) shownIndex(index int64) (to int64, shown bool) {
 	return to, to >= 0 || to == index
 }
 
-// startRound begins another round.
 func (p *blockIndexes) startRound() { p.shownAs, p.base, p.hidden = nil, p.next, 0 }
 
-// joinLists makes one answer of those of several rounds: the elements of a list that are shown,
-// of all of them, and the rest of the last.
-func joinLists(rounds [][]byte, list, usage string, f usageFields, shown func(v gjson.Result, round int) bool) string {
-	var all []string
-	used := ""
-	for n, body := range rounds {
-		all = append(all, rawElementsWhere(gjson.GetBytes(body, list), func(v gjson.Result) bool { return shown(v, n) })...)
-		used = f.joinUsage(used, gjson.GetBytes(body, usage).Raw)
-	}
-	out := jsonedit.Set(string(rounds[len(rounds)-1]), list, rawjson.Array(all))
-	if used != "" {
-		out = jsonedit.Set(out, usage, used)
-	}
-	return out
-}
-
-// rawElementsWhere are the elements of a list that keep selects, as JSON.
 func rawElementsWhere(list gjson.Result, keep func(gjson.Result) bool) (raw []string) {
 	for v := range rawjson.Items(list) {
 		if keep(v) {

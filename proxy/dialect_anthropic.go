@@ -8,60 +8,42 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
+	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
-// messages is the Anthropic Messages API.
-type messages struct{}
-
-func (messages) canReadAnswer(*http.Request, map[string]gjson.Result) bool { return true }
-
-// joinAnswers shows the blocks of all rounds, but of the thinking only the first
-// round's: it alone is bound to what the client knows.
-func (messages) joinAnswers(rounds [][]byte) []byte {
-	calls := false
-	out := joinLists(rounds, "content", "usage", messagesUsage, func(b gjson.Result, n int) bool {
-		shown := isShownBlock(b, n)
-		calls = calls || shown && b.Get("type").Str == "tool_use"
-		return shown
-	})
-	if !calls && gjson.Get(out, "stop_reason").Str == "tool_use" {
-		out = jsonedit.Set(out, "stop_reason", `"end_turn"`)
-	}
-	return []byte(out)
+// anthropicAPI is the Anthropic Messages API.
+var anthropicAPI = &dialect{
+	codec: anthropic.Codec{}, vendor: anthropicVendor,
+	canReadAnswer: func(*http.Request, map[string]gjson.Result) bool { return true },
+	list:          "content",
+	call: func(block gjson.Result) (string, bool) {
+		if block.Get("type").Str != "tool_use" {
+			return "", false
+		}
+		return block.Get("name").Str, true
+	},
+	usage: "usage", usageFields: usageFields{written: []string{"output_tokens", "output_tokens_details", "server_tool_use"}, rounds: true},
+	stop: "stop_reason", eventStop: "delta.stop_reason", toolStop: "tool_use", endStop: "end_turn",
+	newTranslator: func(j streamJoiner) translator { return &messageStream{j} },
+	errorEvent:    "error", errorForm: `{"type":"error","error":{"type":"api_error","message":%s}}`,
 }
 
-// iterations are the passes of a usage: those that it lists, else itself.
+// iterations are those that a usage lists, or the usage itself as one.
 func iterations(usage string) []string {
 	v := gjson.Parse(usage)
 	list := rawElements(v.Get("iterations"))
 	if list != nil || !v.IsObject() {
 		return list
 	}
-	pass := `{"type":"message"`
+	iteration := `{"type":"message"`
 	for _, name := range []string{"input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "cache_creation", "output_tokens"} {
 		if n := v.Get(name); n.Exists() {
-			pass += `,"` + name + `":` + n.Raw
+			iteration += `,"` + name + `":` + n.Raw
 		}
 	}
-	return []string{pass + "}"}
+	return []string{iteration + "}"}
 }
 
-// isShownBlock reports whether the client is shown a block of round n.
-func isShownBlock(block gjson.Result, n int) bool {
-	switch block.Get("type").Str {
-	case "tool_use":
-		return !isOurTool(block.Get("name").Str)
-	case "thinking", "redacted_thinking":
-		return n == 0
-	}
-	return true
-}
-
-func (messages) translator() translator {
-	return &messageStream{streamJoiner{usageFields: messagesUsage}}
-}
-
-// messageStream joins streams of the Messages API.
 type messageStream struct{ streamJoiner }
 
 func (m *messageStream) takeEvent(e sse.Event) (out []byte, last bool) {
@@ -73,7 +55,7 @@ func (m *messageStream) takeEvent(e sse.Event) (out []byte, last bool) {
 			return nil, false
 		}
 	case "content_block_start":
-		m.indexes.assign(v.Get("index").Int(), isShownBlock(v.Get("content_block"), m.round))
+		m.indexes.assign(v.Get("index").Int(), m.dialect.isShown(v.Get("content_block"), m.round))
 		return m.withShownIndex(e, v), false
 	case "content_block_delta", "content_block_stop":
 		return m.withShownIndex(e, v), false
@@ -103,25 +85,4 @@ func (m *messageStream) withShownIndex(e sse.Event, v gjson.Result) []byte {
 		return e.Raw
 	}
 	return e.WithData(jsonedit.Set(e.Data, "index", strconv.FormatInt(to, 10)))
-}
-
-func (m *messageStream) end(end streamEnd) []byte {
-	if gjson.Get(end.providerError, "type").Str != "error" {
-		end.providerError = ""
-	}
-	if out := end.failureEvent("error", "error", `{"type":"error","error":{"type":"api_error","message":%s}}`); out != nil {
-		return out
-	}
-	return m.releaseHeld(func(data string) string {
-		if gjson.Get(data, "type").Str != "message_delta" {
-			return data
-		}
-		if m.round > 0 {
-			data = jsonedit.Set(data, "usage", m.totalUsage())
-		}
-		if end.callsRemoved {
-			data = jsonedit.Set(data, "delta.stop_reason", `"end_turn"`)
-		}
-		return data
-	})
 }

@@ -11,60 +11,57 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
+	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
-// chat is OpenAI's Chat Completions API, and that of the many servers that speak
-// it.
-type chat struct{}
-
-// canReadAnswer is false where several answers were asked for, and for the form of
-// tools that came before today's.
-func (chat) canReadAnswer(_ *http.Request, body map[string]gjson.Result) bool {
-	return body["n"].Int() <= 1 && !body["functions"].Exists()
+// chatAPI is OpenAI's Chat Completions API, and that of the many servers that speak it.
+var chatAPI = &dialect{
+	codec: openai.Chat{}, vendor: openaiVendor,
+	// Not read are several answers to one request, and the functions that were before tools.
+	canReadAnswer: func(_ *http.Request, body map[string]gjson.Result) bool {
+		return body["n"].Int() <= 1 && !body["functions"].Exists()
+	},
+	list:  "choices.0.message.tool_calls",
+	call:  func(c gjson.Result) (string, bool) { return c.Get("function.name").Str, true },
+	usage: "usage", usageFields: usageFields{
+		written: []string{"completion_tokens", "completion_tokens_details", "cost", "cost_details"},
+		output:  []string{"completion_tokens"}, total: "total_tokens",
+	},
+	stop: "choices.0.finish_reason", eventStop: "choices.0.finish_reason", toolStop: "tool_calls", endStop: "stop",
+	finishJoined: withAllTexts,
+	newTranslator: func(j streamJoiner) translator {
+		return &chatStream{streamJoiner: j, earlierTexts: map[string]bool{}, roundTexts: map[string]bool{}}
+	},
+	errorForm: `{"error":{"message":%s,"type":"server_error","code":null}}`,
 }
 
 // textMembers are the members of a message that grow as text.
 var textMembers = []string{"content", "reasoning_content", "reasoning", "refusal"}
 
-func (chat) joinAnswers(rounds [][]byte) []byte {
-	last := string(rounds[len(rounds)-1])
-	said, used := map[string]string{}, ""
-	var calls []string
-	for _, body := range rounds {
-		m := gjson.GetBytes(body, "choices.0.message")
-		for _, name := range textMembers {
-			if s := m.Get(name).Str; s != "" {
-				said[name] = withBlankLine(said[name]) + s
+// withAllTexts puts the texts of all rounds into the joined answer.
+func withAllTexts(joined string, rounds [][]byte) string {
+	const message = "choices.0.message"
+	for _, name := range textMembers {
+		text := ""
+		for _, body := range rounds {
+			if s := gjson.GetBytes(body, message+"."+name).Str; s != "" {
+				text = withBlankLine(text) + s
 			}
 		}
-		calls = append(calls, rawElementsWhere(m.Get("tool_calls"), func(c gjson.Result) bool { return !isOurTool(c.Get("function.name").Str) })...)
-		used = chatUsage.joinUsage(used, gjson.GetBytes(body, "usage").Raw)
-	}
-	m := gjson.Get(last, "choices.0.message").Raw
-	for _, name := range textMembers {
-		if said[name] != "" {
-			m = jsonedit.Set(m, name, rawjson.Quote(said[name]))
+		if text != "" {
+			joined = jsonedit.Set(joined, message+"."+name, rawjson.Quote(text))
 		}
 	}
-	if len(calls) > 0 {
-		m = jsonedit.Set(m, "tool_calls", rawjson.Array(calls))
-	} else {
-		m = jsonedit.Delete(m, "tool_calls")
-		if gjson.Get(last, "choices.0.finish_reason").Str == "tool_calls" {
-			last = jsonedit.Set(last, "choices.0.finish_reason", `"stop"`)
-		}
-		if gjson.Get(m, "content").Type == gjson.Null {
-			m = jsonedit.Set(m, "content", `""`)
+	if gjson.Get(joined, message+".tool_calls.#").Int() == 0 {
+		joined = jsonedit.Delete(joined, message+".tool_calls")
+		if gjson.Get(joined, message+".content").Type == gjson.Null {
+			joined = jsonedit.Set(joined, message+".content", `""`)
 		}
 	}
-	last = jsonedit.Set(last, "choices.0.message", m)
-	if used != "" {
-		last = jsonedit.Set(last, "usage", used)
-	}
-	return []byte(last)
+	return joined
 }
 
-// withBlankLine puts an empty line behind what was said before, if anything was.
+// withBlankLine ends a text with an empty line, unless it is empty.
 func withBlankLine(s string) string {
 	if s == "" {
 		return ""
@@ -72,15 +69,10 @@ func withBlankLine(s string) string {
 	return s + "\n\n"
 }
 
-func (chat) translator() translator {
-	return &chatStream{streamJoiner: streamJoiner{usageFields: chatUsage}, earlierTexts: map[string]bool{}, roundTexts: map[string]bool{}}
-}
-
-// chatStream joins streams of chat completion chunks.
 type chatStream struct {
 	streamJoiner
 	id           string          // of the client's answer, as JSON
-	earlierTexts map[string]bool // the fields in which earlier rounds said something
+	earlierTexts map[string]bool // the members in which earlier rounds wrote text
 	roundTexts   map[string]bool // those in which this one does
 }
 
@@ -114,8 +106,8 @@ func (m *chatStream) takeEvent(e sse.Event) (out []byte, last bool) {
 	return e.WithData(data), false
 }
 
-// withFirstID gives a chunk of a further round the id of the first: the official SDK
-// takes no chunk of another answer.
+// withFirstID gives a chunk of a further round the id of the first round: the official SDK takes
+// no chunk of another answer.
 func (m *chatStream) withFirstID(data string, id gjson.Result) string {
 	switch {
 	case id.Str == "" || id.Raw == m.id:
@@ -129,8 +121,8 @@ func (m *chatStream) withFirstID(data string, id gjson.Result) string {
 	return jsonedit.Set(data, "id", m.id)
 }
 
-// shownDelta takes in what a chunk adds, and returns the chunk as the client gets it,
-// and whether nothing is left of it.
+// shownDelta takes in what a chunk adds. It returns the chunk as the client gets it, and whether
+// nothing is left of it.
 func (m *chatStream) shownDelta(data string, d gjson.Result) (chunk string, gone bool) {
 	if !d.IsObject() {
 		return data, false
@@ -177,7 +169,7 @@ func (m *chatStream) shownDelta(data string, d gjson.Result) (chunk string, gone
 	return data, isEmptyChunk(data)
 }
 
-// isEmptyChunk reports whether a chunk says nothing to anybody.
+// isEmptyChunk reports whether a chunk holds nothing of an answer.
 func isEmptyChunk(data string) bool {
 	for _, x := range rawjson.Members(gjson.Get(data, "choices.0.delta")) {
 		if x.Type != gjson.Null && (x.Type != gjson.String || x.Str != "") {
@@ -198,19 +190,4 @@ func (m *chatStream) heldContent() (out []byte) {
 		}
 	}
 	return out
-}
-
-func (m *chatStream) end(end streamEnd) []byte {
-	if out := end.failureEvent("", "error", `{"error":{"message":%s,"type":"server_error","code":null}}`); out != nil {
-		return out
-	}
-	return m.releaseHeld(func(data string) string {
-		if m.round > 0 && gjson.Get(data, "usage").IsObject() {
-			data = jsonedit.Set(data, "usage", m.totalUsage())
-		}
-		if end.callsRemoved && gjson.Get(data, "choices.0.finish_reason").Str == "tool_calls" {
-			data = jsonedit.Set(data, "choices.0.finish_reason", `"stop"`)
-		}
-		return data
-	})
 }

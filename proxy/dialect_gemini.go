@@ -9,32 +9,34 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
+	"github.com/palimpsest-ai/palimpsest/wire/gemini"
 )
 
-// contents is Gemini's generateContent.
-type contents struct{}
-
-// canReadAnswer is false for streams that are one JSON array, and where several
-// answers were asked for.
-func (contents) canReadAnswer(r *http.Request, body map[string]gjson.Result) bool {
-	if strings.HasSuffix(r.URL.Path, ":streamGenerateContent") && r.URL.Query().Get("alt") != "sse" {
-		return false
-	}
-	return body["generationConfig"].Get("candidateCount").Int() <= 1
+// geminiAPI is Gemini's generateContent.
+var geminiAPI = &dialect{
+	codec: gemini.Codec{}, vendor: geminiVendor,
+	// Not read are streams that are one JSON array, and several answers to one request.
+	canReadAnswer: func(r *http.Request, body map[string]gjson.Result) bool {
+		if strings.HasSuffix(r.URL.Path, ":streamGenerateContent") && r.URL.Query().Get("alt") != "sse" {
+			return false
+		}
+		return body["generationConfig"].Get("candidateCount").Int() <= 1
+	},
+	list: partsPath,
+	call: func(part gjson.Result) (string, bool) {
+		c := part.Get("functionCall")
+		return c.Get("name").Str, c.Exists()
+	},
+	usage: "usageMetadata", usageFields: usageFields{
+		written: []string{"candidatesTokenCount", "thoughtsTokenCount"},
+		output:  []string{"candidatesTokenCount", "thoughtsTokenCount"}, total: "totalTokenCount",
+	},
+	newTranslator: func(j streamJoiner) translator { return &contentStream{j} },
+	errorForm:     `{"error":{"code":500,"message":%s,"status":"INTERNAL"}}`,
 }
 
-// isShownPart reports whether the client is shown a part: any but a call of one of our tools.
-func isShownPart(part gjson.Result) bool { return !isOurTool(part.Get("functionCall.name").Str) }
+const partsPath = "candidates.0.content.parts"
 
-func (contents) joinAnswers(rounds [][]byte) []byte {
-	return []byte(joinLists(rounds, "candidates.0.content.parts", "usageMetadata", contentsUsage, func(p gjson.Result, _ int) bool { return isShownPart(p) }))
-}
-
-func (contents) translator() translator {
-	return &contentStream{streamJoiner{usageFields: contentsUsage}}
-}
-
-// contentStream joins streams of generateContent responses.
 type contentStream struct{ streamJoiner }
 
 func (m *contentStream) takeEvent(e sse.Event) (out []byte, last bool) {
@@ -45,8 +47,8 @@ func (m *contentStream) takeEvent(e sse.Event) (out []byte, last bool) {
 	candidate := v.Get("candidates.0")
 	parts := candidate.Get("content.parts")
 	data := e.Data
-	if shown := rawElementsWhere(parts, isShownPart); int64(len(shown)) < parts.Get("#").Int() {
-		data = jsonedit.Set(data, "candidates.0.content.parts", rawjson.Array(shown))
+	if shown := rawElementsWhere(parts, func(p gjson.Result) bool { return m.dialect.isShown(p, m.round) }); int64(len(shown)) < parts.Get("#").Int() {
+		data = jsonedit.Set(data, partsPath, rawjson.Array(shown))
 		if len(shown) == 0 && !candidate.Get("finishReason").Exists() && !m.complete {
 			return nil, false
 		}
@@ -66,23 +68,11 @@ func (m *contentStream) takeEvent(e sse.Event) (out []byte, last bool) {
 
 func (m *contentStream) heldContent() (out []byte) {
 	for _, e := range m.heldEvents {
-		parts := rawElementsWhere(gjson.Get(e.Data, "candidates.0.content.parts"), func(p gjson.Result) bool { return !p.Get("functionCall").Exists() })
+		parts := rawElementsWhere(gjson.Get(e.Data, partsPath), func(p gjson.Result) bool { return !p.Get("functionCall").Exists() })
 		if len(parts) > 0 {
-			data := jsonedit.Set(jsonedit.Delete(e.Data, "candidates.0.finishReason"), "candidates.0.content.parts", rawjson.Array(parts))
+			data := jsonedit.Set(jsonedit.Delete(e.Data, "candidates.0.finishReason"), partsPath, rawjson.Array(parts))
 			out = append(out, e.WithData(data)...)
 		}
 	}
 	return out
-}
-
-func (m *contentStream) end(end streamEnd) []byte {
-	if out := end.failureEvent("", "error", `{"error":{"code":500,"message":%s,"status":"INTERNAL"}}`); out != nil {
-		return out
-	}
-	return m.releaseHeld(func(data string) string {
-		if m.round > 0 && gjson.Get(data, "usageMetadata").IsObject() {
-			data = jsonedit.Set(data, "usageMetadata", m.totalUsage())
-		}
-		return data
-	})
 }

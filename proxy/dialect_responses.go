@@ -4,28 +4,39 @@ import (
 	"cmp"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
+	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
-// responses is OpenAI's Responses API.
-type responses struct{}
-
-// canReadAnswer is false for answers that are fetched later.
-func (responses) canReadAnswer(_ *http.Request, body map[string]gjson.Result) bool {
-	return !body["background"].Bool()
+// responsesAPI is OpenAI's Responses API. Of several responses the provider holds all under the id
+// of the last, which is therefore that of the joined one.
+var responsesAPI = &dialect{
+	codec: openai.Responses{}, vendor: openaiVendor,
+	// Not read are answers that are fetched later.
+	canReadAnswer: func(_ *http.Request, body map[string]gjson.Result) bool { return !body["background"].Bool() },
+	list:          "output",
+	call: func(item gjson.Result) (string, bool) {
+		kind := item.Get("type").Str
+		if kind != "function_call" {
+			return "", strings.HasSuffix(kind, "_call")
+		}
+		return item.Get("name").Str, true
+	},
+	usage: "usage", usageFields: usageFields{
+		written: []string{"output_tokens", "output_tokens_details", "cost", "cost_details"},
+		output:  []string{"output_tokens"}, total: "total_tokens",
+	},
+	finishJoined:  func(joined string, _ [][]byte) string { return withoutOurTools(joined) },
+	newTranslator: func(j streamJoiner) translator { return &responseStream{streamJoiner: j} },
 }
 
-// isOurCall reports whether an item of the output is a call of one of our tools.
-func isOurCall(item gjson.Result) bool {
-	return item.Get("type").Str == "function_call" && isOurTool(item.Get("name").Str)
-}
-
-// withoutOurTools leaves our tools out of what a response says of its request.
+// withoutOurTools takes our tools out of those that a response repeats from its request.
 func withoutOurTools(response string) string {
 	declared := gjson.Get(response, "tools")
 	theirs := rawElementsWhere(declared, func(tool gjson.Result) bool { return !isOurTool(tool.Get("name").Str) })
@@ -35,24 +46,14 @@ func withoutOurTools(response string) string {
 	return jsonedit.Set(response, "tools", rawjson.Array(theirs))
 }
 
-// joinAnswers is the last response, by whose id the provider holds all of them.
-func (responses) joinAnswers(rounds [][]byte) []byte {
-	return []byte(withoutOurTools(joinLists(rounds, "output", "usage", responsesUsage, func(item gjson.Result, _ int) bool { return !isOurCall(item) })))
-}
-
-func (responses) translator() translator {
-	return &responseStream{streamJoiner: streamJoiner{usageFields: responsesUsage}}
-}
-
-// responseStream joins streams of response events.
 type responseStream struct {
 	streamJoiner
 	firstID  string   // of the first response, as JSON: that of the client's
 	lastID   string   // of this round's
 	items    int      // of this round
-	shown    []string // of all rounds, as the client was shown them
-	sequence int64    // the client's next number
-	saved    struct { // what was so at the mark
+	shown    []string // the items of all rounds, as the client was shown them
+	sequence int64    // the client's next sequence number
+	saved    struct { // by savePosition
 		shown    int
 		sequence int64
 	}
@@ -85,11 +86,11 @@ func (m *responseStream) takeEvent(e sse.Event) (out []byte, last bool) {
 			return nil, false
 		}
 	case "response.output_item.added":
-		m.indexes.assign(v.Get("output_index").Int(), !isOurCall(v.Get("item")))
+		m.indexes.assign(v.Get("output_index").Int(), m.dialect.isShown(v.Get("item"), m.round))
 	case "response.output_item.done":
 		item := v.Get("item")
 		m.items++
-		if !isOurCall(item) {
+		if m.dialect.isShown(item, m.round) {
 			m.shown = append(m.shown, item.Raw)
 		}
 	case "response.completed", "response.incomplete":
@@ -111,8 +112,8 @@ func (m *responseStream) takeEvent(e sse.Event) (out []byte, last bool) {
 	return m.withNextNumber(e, data), false
 }
 
-// withFirstResponse is an event as the client's response has it: with the id under which that
-// began, and without our tools.
+// withFirstResponse is an event as one of the client's response: with the id of the first, and
+// without our tools.
 func (m *responseStream) withFirstResponse(data string) string {
 	response := gjson.Get(data, "response")
 	if !response.IsObject() {

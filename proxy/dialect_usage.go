@@ -12,37 +12,23 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
-// usageFields says which members of a usage are of what the model wrote, and which is
-// their sum with the prompt's.
+// usageFields says which members of a usage count what the model wrote. Clients take the input of
+// an answer for the size of their context, so a sum over rounds would mislead them: only what
+// was written is summed, with money and the calls of tools that the provider runs.
 type usageFields struct {
-	// written are summed over the rounds of a request; everything else is that of
-	// the last round.
+	// written are summed over the rounds; everything else is that of the last round.
 	written []string
-	// output are those of written that count tokens of the answer, and total what
-	// holds them beside the prompt's; empty where the API has none.
+	// output are those of written that count tokens of the answer, and total is their sum with
+	// the prompt's; empty if the API has none.
 	output []string
 	total  string
-	// rounds says that the API lists the passes of one request.
+	// rounds says that the API lists the rounds of a request (usage.iterations). The clients of
+	// the others may refuse a member that they do not know.
 	rounds bool
 }
 
-// The figures of each API. An agent takes the input of an answer for the size of
-// its context, so that a sum over rounds would look like a multiple of it. Money,
-// and the calls of tools that the provider runs, were spent in every round.
-var (
-	messagesUsage  = usageFields{written: []string{"output_tokens", "output_tokens_details", "server_tool_use"}, rounds: true}
-	chatUsage      = usageFields{written: []string{"completion_tokens", "completion_tokens_details", "cost", "cost_details"}, output: []string{"completion_tokens"}, total: "total_tokens"}
-	responsesUsage = usageFields{written: []string{"output_tokens", "output_tokens_details", "cost", "cost_details"}, output: []string{"output_tokens"}, total: "total_tokens"}
-	contentsUsage  = usageFields{written: []string{"candidatesTokenCount", "thoughtsTokenCount"}, output: []string{"candidatesTokenCount", "thoughtsTokenCount"}, total: "totalTokenCount"}
-)
-
-// joinUsage is the usage that a client is told of several rounds: used is that of the
-// earlier ones, joined, now that of one more. Where one of them says nothing, it is
-// the other.
-//
-// Only Anthropic's API has a place for the rounds themselves (usage.iterations). For
-// the others they are left out: there are clients that refuse members which they do
-// not know.
+// joinUsage joins the usage of the earlier rounds, itself joined, with that of one more. If one of
+// them is missing it is the other.
 func (f usageFields) joinUsage(used, now string) string {
 	earlier, last := gjson.Parse(used), gjson.Parse(now)
 	switch {
@@ -65,11 +51,11 @@ func (f usageFields) joinUsage(used, now string) string {
 	return out
 }
 
-// countLevels is how deep counts are gone through. Providers nest them twice.
+// countLevels bounds how deep counts may be nested. Providers nest them twice.
 const countLevels = 8
 
-// addCounts adds the counts of an earlier object, as far as they are summed: numbers are added,
-// objects gone through; anything else is that of the later one, where it has it.
+// addCounts adds the summed counts of an earlier object to a later one, objects within them
+// included. Anything else is the later one's, if it has it.
 func addCounts(earlier, later gjson.Result, levels int, summed func(name string) bool) string {
 	out := later.Raw
 	for name, before := range rawjson.Members(earlier) {
@@ -89,8 +75,7 @@ func addCounts(earlier, later gjson.Result, levels int, summed func(name string)
 	return out
 }
 
-// mergeMembers puts the members of b over those of a: what a stream counts last is the
-// whole.
+// mergeMembers sets the members of b in a: the last counts of a stream are the whole.
 func mergeMembers(a, b string) string {
 	counts := gjson.Parse(b)
 	if !counts.IsObject() {

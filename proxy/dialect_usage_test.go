@@ -6,7 +6,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -30,7 +29,7 @@ func TestUsageOfRounds(t *testing.T) {
 					asked++
 					return lookup(q)
 				}
-				url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+				url, p := start(t, up, smallWindow())
 				a := newAgent(t, api, url, stream)
 				a.grow(0, 24)
 				s := a.ask()

@@ -2,8 +2,8 @@ package proxy
 
 import (
 	"bytes"
-	"cmp"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -11,65 +11,151 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// exchange is one request on its way:
+// exchange is one request on its way to the provider and back:
 //
-//	parseRequest      reads the body and names its client (read.go)
-//	findConversation  finds the log that it goes on with, or makes a fork (session_place.go)
-//	prepare           appends what is new, compacts, renders and encodes (prepare.go)
-//	sendWithRetry     sends it, and what is refused in another way (refusal.go)
-//	answerLookups     passes the answer on, and answers calls of our tools (rounds.go)
-//	recordAnswer      keeps an answer that later requests name (providerstate.go)
-//	setHeaders        says what was done
+//	RoundTrip            reads the body
+//	emulate              does what the provider cannot do itself (native.go)
+//	decide               chooses what to send, from here on:
+//	    parseRequest         decodes the body and names its client (read.go)
+//	    findConversation     finds the log it continues, or forks one (session_place.go)
+//	    beginStep            appends new messages, compacts and renders (prepare.go)
+//	    encodePrepared       encodes the rendered prompt (prepare.go)
+//	sendWithRetry        sends it, and sends a refused request in another way (refusal.go)
+//	answerLookups        passes the answer on, and answers calls of our tools (rounds.go)
+//	recordAnswer         keeps an answer that a later request may name (held.go)
+//	setHeaders           says what was done
 //
-// Where our own part fails, decideOrForward sends the client's own bytes (failopen.go).
+// If our own part fails, decideOrForward sends the client's own bytes (failopen.go).
 //
-// Nothing in an exchange changes once it was made. What is found out on the way is a value
-// that is handed on: the decision above all.
+// An exchange does not change once it is made. What a stage finds out, it hands on: the
+// decision above all.
 type exchange struct {
 	t             *Transport
 	request       *http.Request
 	endpoint      endpoint
 	body          string // as it came, compressed if it was
-	plainBody     string // without compression
+	plainBody     string // decompressed
 	decompressErr error  // why there is no plainBody
 	start         time.Time
-	similar       identify.Similar // plainBody beside the step before
-	emulation     emulation        // what native compaction made of the request
+	similar       identify.Similar // plainBody compared with the step before
+	emulation     emulation        // what emulate made of the request
 }
 
 // decision is what goes to the provider, and why.
 type decision struct {
-	action, reason           string
-	parsed                   *parsedRequest // nil when the request was not looked into
-	step                     *step          // nil when its conversation was not looked at
+	action, reason           string         // the values of ActionHeader and ReasonHeader
+	parsed                   *parsedRequest // nil if the body was not decoded
+	step                     *step          // nil if the conversation was not looked up
 	body                     []byte         // empty for the client's own
-	retry                    retryKind      // what it is sent for, after a refusal
-	tokensBefore, tokensSent int            // 0 when nobody counted
+	retry                    retryKind      // why it is sent again
+	tokensBefore, tokensSent int            // 0 if not counted
 }
 
-// step is a request whose conversation is known. A further request for the same
-// answer has a step of its own.
+// The reasons that code depends on.
+const (
+	reasonBelowMark  = "below-mark"
+	reasonCompacting = "compacting" // a compaction is under way, and the request stopped waiting for it
+	reasonFault      = "fault"
+	reasonNative     = "native"
+	reasonRefused    = "refused" // the provider found our request invalid
+)
+
+// step is a request whose conversation is known. Each further request for the same answer
+// has a step of its own.
 type step struct {
 	logID        string
 	session      *palimpsest.Session
 	input        palimpsest.Step
 	parsed       *parsedRequest
 	toolsOffered bool // the model was offered our tools
-	// openLookups are the lookups of an earlier try that the log ends with.
+	// openLookups are the lookups of an interrupted try, at the end of the log.
 	openLookups []*thread.Message
-	// earlierLogs are the logs that the conversation goes on from.
+	// earlierLogs are the logs that the conversation continues.
 	earlierLogs []string
-	// prepared is what was last rendered; nil where nothing was.
+	// prepared is the last rendering; nil before the first.
 	prepared *palimpsest.Prepared
 }
 
-// run answers the request.
+// RoundTrip sends a request on its way, smaller if it has to be. It returns the provider's
+// answer; errors are those of the connection.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	e := endpointOf(r.URL.Path)
+	if c := conversationChangeOf(r); c.kind != "" {
+		return t.forwardConversationChange(withoutOurHeaders(r), c)
+	}
+	if r.Method != http.MethodPost || e.task == other {
+		return t.options.Base.RoundTrip(t.requestForProvider(withoutOurHeaders(r)))
+	}
+	if r.Body == nil {
+		r = withoutOurHeaders(r)
+		r.Body = http.NoBody
+	}
+	room := t.newReservation()
+	x := &exchange{t: t, request: r, endpoint: e, start: time.Now()}
+	body, whole, err := readBody[string](r.Body, t.options.MaxBody, room.reserve)
+	if err == nil && whole {
+		x.body = body
+		x.plainBody, x.decompressErr = decompress(r.Header, body, t.options.MaxBody, room.reserve)
+	}
+	if errors.Is(err, errBusy) || errors.Is(x.decompressErr, errBusy) {
+		room.release()
+		// A client that is cut off while it sends reads no answer.
+		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, t.options.MaxBody))
+		r.Body.Close()
+		return busyAnswer(r), nil
+	}
+	var res *http.Response
+	switch {
+	case err != nil:
+	case whole:
+		r.Body.Close()
+		res, err = x.run()
+	default: // too large to be looked at
+		out := withoutOurHeaders(r)
+		out.Body = rejoinBody(body, nil, r.Body, r.Body)
+		res, err = t.options.Base.RoundTrip(out)
+	}
+	if err != nil {
+		room.release()
+		return nil, err
+	}
+	res.Body = &releasingBody{res.Body, room}
+	return res, nil
+}
+
+// releasingBody is the body of an answer. It keeps the room of the request's body reserved
+// until it is closed.
+type releasingBody struct {
+	io.ReadCloser
+	reserved *reservation
+}
+
+func (b *releasingBody) Close() error {
+	b.reserved.release()
+	return b.ReadCloser.Close()
+}
+
+func busyAnswer(r *http.Request) *http.Response {
+	res := newAnswer(r, http.StatusServiceUnavailable, jsonKind, errorBody(http.StatusServiceUnavailable, "overloaded_error", busyMessage))
+	res.Header.Set("Retry-After", "1")
+	res.Header.Set(ActionHeader, Passed)
+	res.Header.Set(ReasonHeader, "busy")
+	return res
+}
+
+const busyMessage = "too many large requests are at work: ask again"
+
 func (x *exchange) run() (*http.Response, error) {
+	x, answer := x.emulate()
+	if answer != nil {
+		return answer, nil
+	}
 	ctx := x.request.Context()
 	if x.endpoint.task == generate {
 		x.t.countRequest(x.endpoint)
@@ -92,18 +178,21 @@ func (x *exchange) run() (*http.Response, error) {
 		}
 	}
 	x.setHeaders(res, d)
+	if reshape := x.emulation.reshape; reshape != nil && res.StatusCode == http.StatusOK {
+		reshape(res)
+	}
 	return res, nil
 }
 
-// decide reads a request and says what goes to the provider: the client's own bytes, or ours.
+// decide chooses what to send: the client's own bytes, or ours.
 func (x *exchange) decide(ctx context.Context) (decision, error) {
 	switch {
 	case x.endpoint.task == count:
 		return x.prepareCount(ctx)
 	case x.endpoint.task == compaction || x.emulation.edited:
-		return forward("native"), nil
+		return forward(reasonNative), nil
 	case x.isSmall(ctx):
-		return forward("below-mark"), nil
+		return forward(reasonBelowMark), nil
 	}
 	r, reason, err := x.parseRequest(ctx)
 	if err != nil {
@@ -129,22 +218,22 @@ func (x *exchange) decide(ctx context.Context) (decision, error) {
 	return d, nil
 }
 
-// prepare finds the conversation of a request, adds what is new to its log, and renders. forced
-// says that the provider has refused the request already.
-func (x *exchange) prepare(ctx context.Context, r *parsedRequest, forced bool) (decision, error) {
+// prepare finds the conversation of a request, appends what is new to its log, and renders.
+// overflowed says that the provider has refused the request as too long already.
+func (x *exchange) prepare(ctx context.Context, r *parsedRequest, overflowed bool) (decision, error) {
 	s, changed, err := x.beginStep(ctx, r)
 	if err != nil {
 		return decision{step: s}, err
 	}
-	if forced && s.prepared.Compacted == nil {
+	if overflowed && s.prepared.Compacted == nil {
 		return x.compactMore(ctx, s)
 	}
 	return x.encodePrepared(ctx, s, s.prepared, changed)
 }
 
-// sendWithRetry sends what was decided upon. What the provider refuses for a reason that can be
-// mended here is sent again in another way. It returns the decision that was answered, and why that
-// was refused.
+// sendWithRetry sends a request, and sends it again in another way if the provider refuses it
+// for a reason that can be mended here. It returns the decision that was answered, and why
+// that was refused.
 func (x *exchange) sendWithRetry(ctx context.Context, d decision) (decision, *http.Response, refusal, error) {
 	res, err := x.send(d)
 	for err == nil && x.endpoint.task == generate {
@@ -152,13 +241,12 @@ func (x *exchange) sendWithRetry(ctx context.Context, d decision) (decision, *ht
 		if d.retry == retrySmaller && why.kind == "" && res.StatusCode == http.StatusOK {
 			x.t.recovered.Add(1)
 		}
-		next := x.nextTry(ctx, d, res, why)
-		if next.retry == d.retry || next.action == Passed && next.retry != retryOriginal {
-			if next.retry == retrySmaller && d.retry != retrySmaller {
-				d.reason = cmp.Or(next.reason, d.reason)
+		next, again := x.nextTry(ctx, d, res, why)
+		if !again {
+			if why.kind == llm.ErrOverflow {
 				res = x.unknownHistoryAnswer(res)
 			}
-			return d, res, why, nil
+			return next, res, why, nil
 		}
 		res.Body.Close()
 		d = next
@@ -167,7 +255,6 @@ func (x *exchange) sendWithRetry(ctx context.Context, d decision) (decision, *ht
 	return d, res, refusal{}, err
 }
 
-// send sends what was decided upon.
 func (x *exchange) send(d decision) (*http.Response, error) {
 	size, body := len(d.body), func() io.Reader { return bytes.NewReader(d.body) }
 	if d.action == Passed {
@@ -176,11 +263,11 @@ func (x *exchange) send(d decision) (*http.Response, error) {
 	}
 	out := withBody(x.request, size, body)
 	if d.action != Passed || x.isNearWindow(d) || d.fellBack() || x.isAnswerStored() && !acceptsOnlyReadable(out.Header) {
-		acceptReadable(out) // it is read here, or may be refused as too long, and that must be read then
+		acceptReadable(out) // the answer is read here, or it may be an overflow that has to be read
 	}
 	if d.action != Passed {
 		out.Header.Del("Content-Encoding")
-		if x.emulation.providerState != nil {
+		if x.emulation.held != nil {
 			out.Header = withoutBetas(out.Header, native.BetaThreads)
 		}
 	}
@@ -191,22 +278,22 @@ func (x *exchange) send(d decision) (*http.Response, error) {
 	return res, err
 }
 
-// keepOpenLookups leaves the lookups of an earlier try to the next one.
+// keepOpenLookups leaves the lookups of an interrupted try to the next one.
 func (x *exchange) keepOpenLookups(d decision) {
 	if d.step != nil && len(d.step.openLookups) > 0 {
 		x.t.openLookups.add(d.step.logID)
 	}
 }
 
-// fellBack reports whether the client's own bytes go out where we had others.
+// fellBack reports whether the client's own bytes go out in place of ours.
 func (d decision) fellBack() bool {
-	return d.step != nil && (d.reason == "refused" || d.reason == "fault")
+	return d.step != nil && (d.reason == reasonRefused || d.reason == reasonFault)
 }
 
 // isNearWindow reports whether a request comes near the model's window.
 func (x *exchange) isNearWindow(d decision) bool {
 	if d.step == nil {
-		return x.emulation.reshape != nil // and it is read in any case then
+		return x.emulation.reshape != nil // whose answer is read in any case
 	}
 	return d.step.input.Window == 0 || 2*d.tokensBefore > d.step.input.Window
 }
@@ -216,25 +303,31 @@ func (x *exchange) setHeaders(res *http.Response, d decision) {
 	if res.Header == nil {
 		res.Header = http.Header{}
 	}
-	res.Header.Set(ActionHeader, d.action)
-	if d.reason != "" {
-		res.Header.Set(ReasonHeader, d.reason)
+	set := func(name, value string) {
+		if value != "" && value != "0" {
+			res.Header.Set(name, value)
+		}
 	}
+	if set(ActionHeader, d.action); d.action == Passed && x.emulation.body != "" {
+		set(ActionHeader, Emulated)
+	}
+	set(ReasonHeader, d.reason)
 	if d.step != nil {
-		res.Header.Set(ThreadHeader, d.step.logID)
+		set(ThreadHeader, d.step.logID)
 	}
-	if d.tokensBefore > 0 {
-		res.Header.Set(BeforeHeader, strconv.Itoa(d.tokensBefore))
-	}
-	if d.tokensSent > 0 {
-		res.Header.Set(SentHeader, strconv.Itoa(d.tokensSent))
-	}
+	set(BeforeHeader, strconv.Itoa(d.tokensBefore))
+	set(SentHeader, strconv.Itoa(d.tokensSent))
 }
 
-// addTotals adds the request to the totals. What it would have taken was counted where
-// its plan is the first of the conversation; else the bytes that it lost tell.
+// addTotals adds the request to the totals. Its size before compaction was counted if its
+// plan is the first of the conversation; later the bytes that were removed tell.
 func (x *exchange) addTotals(d decision) {
 	if d.action == Passed {
+		if x.emulation.edited {
+			x.t.edited.Add(1)
+			x.t.tokensBefore.Add(int64(x.emulation.bytesBefore) / bytesPerToken)
+			x.t.tokensSent.Add(int64(len(x.emulation.body)) / bytesPerToken)
+		}
 		return
 	}
 	x.t.edited.Add(1)
@@ -246,3 +339,6 @@ func (x *exchange) addTotals(d decision) {
 		x.t.tokensBefore.Add(int64(float64(d.tokensSent) * float64(d.parsed.bytes) / float64(len(d.body))))
 	}
 }
+
+// bytesPerToken is about how many bytes a token has, for totals that nobody counted.
+const bytesPerToken = 4

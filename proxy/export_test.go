@@ -19,6 +19,6 @@ func (o *Options) Waiting() bool { return o.retry.Sleep == nil }
 
 // JoinedUsage is what a client of an API is told of two rounds.
 func JoinedUsage(api, first, second string) string {
-	f := map[string]usageFields{wire.Anthropic: messagesUsage, wire.Chat: chatUsage, wire.Responses: responsesUsage, wire.Gemini: contentsUsage}[api]
-	return f.joinUsage(first, second)
+	d := map[string]*dialect{wire.Anthropic: anthropicAPI, wire.Chat: chatAPI, wire.Responses: responsesAPI, wire.Gemini: geminiAPI}[api]
+	return d.usageFields.joinUsage(first, second)
 }

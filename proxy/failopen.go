@@ -11,9 +11,9 @@ import (
 
 var errPanic = errors.New("panic")
 
-// runWithin runs our own code within a deadline: a panic is an error. What it has not
-// finished in time ends when it next looks at its context, which counting and
-// summarizing do before each message, and its result is nobody's.
+// runWithin runs f within a deadline, and turns a panic into an error. An f that is late ends
+// when it next looks at its context, as counting and summarizing do before each message; its
+// result is dropped.
 func runWithin[T any](ctx context.Context, deadline time.Duration, f func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
@@ -40,19 +40,21 @@ func runWithin[T any](ctx context.Context, deadline time.Duration, f func(contex
 	}
 }
 
-// decideOrForward is where a request fails open: what f decides is sent, and whatever goes wrong in
-// it, the client's own bytes.
+// decideOrForward is where a request fails open: it is what f decides, or if f fails, the
+// client's own bytes.
 func (x *exchange) decideOrForward(ctx context.Context, what string, f func(context.Context) (decision, error)) decision {
 	d, err := runWithin(ctx, x.t.options.Deadline, f)
 	if err == nil {
 		return d
 	}
 	x.emitFault(what, err, d.step)
-	return forward("fault")
+	return forward(reasonFault)
 }
 
-// bestEffort does what the answer does not depend on. It reports whether that went well.
-func (x *exchange) bestEffort(ctx context.Context, what string, s *step, f func(context.Context) error) bool {
+// bestEffort does something that the answer does not depend on, also if the client is gone. It reports
+// whether that succeeded.
+func (x *exchange) bestEffort(what string, s *step, f func(context.Context) error) bool {
+	ctx := context.WithoutCancel(x.request.Context())
 	_, err := runWithin(ctx, x.t.options.Deadline, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
 	if err != nil {
 		x.emitFault(what, err, s)
@@ -60,7 +62,6 @@ func (x *exchange) bestEffort(ctx context.Context, what string, s *step, f func(
 	return err == nil
 }
 
-// emitFault says that something of ours failed and that the request goes on as it came.
 func (x *exchange) emitFault(what string, err error, s *step) {
 	x.t.faults.Add(1)
 	e := event.Event{
@@ -76,5 +77,4 @@ func (x *exchange) emitFault(what string, err error, s *step) {
 	event.Emit(context.WithoutCancel(x.request.Context()), x.t.options.Config.Events, e)
 }
 
-// emitStreamFault is emitFault where an answer is changed while it passes.
 func (x *exchange) emitStreamFault(err error) { x.emitFault("stream", err, nil) }

@@ -9,11 +9,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// Forget removes what the documents hold of a conversation under other ids than
-// the log's: the responses that go on with it, and that it begins with a message. It
-// is for whoever deletes the log, and comes before that: a store forgets the documents
-// of the log's own id by itself. Doing it twice is once; the error is that of the
-// documents.
+// Forget removes what the documents hold of a conversation under other ids than its log's: the
+// responses that continue it, and its first message. Call it before deleting the log; the store
+// removes documents under the log's own id by itself. Forgetting twice does no harm. The error is
+// that of the documents.
 func Forget(ctx context.Context, documents store.Documents, log string) error {
 	err := forgetResponses(ctx, responsesIn(documents), log)
 	if err == nil {
@@ -29,7 +28,7 @@ func forgetResponses(ctx context.Context, responses records[storedResponse], log
 	all := map[string]record[storedResponse]{}
 	err := responses.each(ctx, func(id string, found record[storedResponse], _ int) error {
 		k := storedResponse{}
-		if found.value != nil { // one that cannot be read leads nowhere
+		if found.value != nil { // nil: it cannot be read
 			k.Log, k.Previous = found.value.Log, found.value.Previous
 		}
 		all[id] = record[storedResponse]{&k, found.version}
@@ -38,7 +37,7 @@ func forgetResponses(ctx context.Context, responses records[storedResponse], log
 	if err != nil {
 		return err
 	}
-	// leads says whose log stands behind a response that names only the one before.
+	// leads reports whether the log is behind a response, which may name only the one before it.
 	leads := func(id string) bool {
 		for range maxChain {
 			k, known := all[id]
@@ -60,8 +59,7 @@ func forgetResponses(ctx context.Context, responses records[storedResponse], log
 	return nil
 }
 
-// forgetBeginning takes a conversation out of the lists of those that begin with a
-// message.
+// forgetBeginning takes a conversation out of the lists by first message.
 func forgetBeginning(ctx context.Context, beginnings records[[]string], log string) error {
 	return beginnings.each(ctx, func(id string, found record[[]string], _ int) error {
 		if found.value == nil || !slices.Contains(*found.value, log) {

@@ -8,16 +8,15 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// This file says when a request is sent on as it came. What fails passes too (failopen.go), and so
-// does what encodePrepared finds below its policy's mark.
+// This file says which requests are forwarded without a look at their conversation. Failures
+// forward them too (failopen.go), and so does encodePrepared below its policy's mark.
 
 // forward is the decision to send the client's own bytes.
 func forward(reason string) decision { return decision{action: Passed, reason: reason} }
 
-// mustShrinkSummary reports whether a request in which the client has its own history summed
-// up must be made smaller: its conversation is under a plan, or the history comes near
-// the window (the client keeps all that we have removed, and may not know). Else it
-// passes as it is.
+// mustShrinkSummary reports whether a client's request for a summary of its own history must be
+// made smaller: the conversation has a plan, or the history comes near the window. The client
+// has all that we removed, and cannot know how long its history is.
 func (x *exchange) mustShrinkSummary(ctx context.Context, r *parsedRequest) (bool, error) {
 	about, err := x.findSummarized(ctx, r)
 	if err != nil {
@@ -32,16 +31,16 @@ func (x *exchange) mustShrinkSummary(ctx context.Context, r *parsedRequest) (boo
 	return r.model.Window > 0 && r.bytes/minBytesPerToken+outputReserve(r.model, r.Prompt) >= maxRequestTokens(r.model), nil
 }
 
-// isSmall reports whether a request is too small for any policy. Where the window is
-// not known the automatic policy waits for the provider to refuse.
+// isSmall reports whether a request is too small for any policy. With an unknown window the
+// automatic policy waits for the provider to refuse.
 func (x *exchange) isSmall(ctx context.Context) bool {
 	if x.request.Header.Get("Content-Encoding") != "" || x.request.Header.Get(ThreadHeader) != "" {
 		return false
 	}
-	if a := x.emulation.responses; a != nil && a.emulated {
+	if x.emulation.compacts {
 		return false
 	}
-	if h := x.emulation.providerState; h != nil && h.rebuilt != nil {
+	if h := x.emulation.held; h != nil && h.rebuilt != nil {
 		return !h.rebuilt.mustReplaceBody && h.rebuilt.Log == "" && len(h.rebuilt.body) < alwaysSmall
 	}
 	if len(x.body) < alwaysSmall {

@@ -7,33 +7,31 @@ import (
 	"strings"
 )
 
-// The headers of our own. ThreadHeader may name the conversation in a request;
-// all of them stand in answers.
+// Our own headers, which answers have. ThreadHeader may also be in a request.
 const (
-	// ThreadHeader is the conversation: in a request its name, in an answer the
-	// id of the log.
+	// ThreadHeader is the conversation: in a request its name, in an answer the id of its log.
 	ThreadHeader = "X-Palimpsest-Thread"
 	// ActionHeader says what was done: one of the Action constants.
 	ActionHeader = "X-Palimpsest-Action"
-	// BeforeHeader and SentHeader are the tokens of the request, by our count,
-	// under the plan before and as it was sent.
+	// BeforeHeader and SentHeader are the tokens of the request, by our count: under the plan so far,
+	// and as it was sent.
 	BeforeHeader = "X-Palimpsest-Tokens-Before"
 	SentHeader   = "X-Palimpsest-Tokens-Sent"
-	// ReasonHeader says why a request passed as it is.
+	// ReasonHeader says why a request passed as it came.
 	ReasonHeader = "X-Palimpsest-Reason"
 )
 
 // The values of ActionHeader.
 const (
 	Passed    = "passed"    // the client's own bytes
-	Planned   = "planned"   // under a plan that was in force already
+	Planned   = "planned"   // under a plan that existed before
 	Compacted = "compacted" // under a new plan
 	Recovered = "recovered" // the provider refused it first
-	Emulated  = "emulated"  // native compaction that the client asked for was done here
+	Emulated  = "emulated"  // with native compaction done here
 )
 
-// withoutOurHeaders returns the request without our headers. A RoundTripper may not
-// change the request that it was given.
+// withoutOurHeaders returns a copy of the request without our headers. A RoundTripper may not change the
+// request that it was given.
 func withoutOurHeaders(r *http.Request) *http.Request {
 	out := *r
 	if r.Header.Get(ThreadHeader) != "" {
@@ -55,7 +53,23 @@ func withBody(r *http.Request, size int, body func() io.Reader) *http.Request {
 	return out
 }
 
-// acceptReadable asks for an answer that can be read here: compressed by gzip at most.
+// withoutListed returns headers of which one, a list, has no elements that gone selects.
+func withoutListed(h http.Header, name string, gone func(element string) bool) http.Header {
+	out := h.Clone()
+	var left []string
+	for element := range strings.SplitSeq(strings.Join(h.Values(name), ","), ",") {
+		if element = strings.TrimSpace(element); element != "" && !gone(element) {
+			left = append(left, element)
+		}
+	}
+	out.Del(name)
+	if len(left) > 0 {
+		out.Set(name, strings.Join(left, ","))
+	}
+	return out
+}
+
+// acceptReadable has the provider compress its answer by gzip at most, so that it can be read here.
 func acceptReadable(out *http.Request) {
 	out.Header = out.Header.Clone()
 	accepted := out.Header.Get("Accept-Encoding")
@@ -66,4 +80,17 @@ func acceptReadable(out *http.Request) {
 	default:
 		out.Header.Set("Accept-Encoding", "identity")
 	}
+}
+
+// acceptsOnlyReadable reports whether every encoding that a client accepts can be read here.
+func acceptsOnlyReadable(h http.Header) bool {
+	for encoding := range strings.SplitSeq(h.Get("Accept-Encoding"), ",") {
+		name, _, _ := strings.Cut(encoding, ";")
+		switch strings.ToLower(strings.TrimSpace(name)) {
+		case "", "identity", "gzip", "x-gzip", "deflate":
+		default:
+			return false
+		}
+	}
+	return true
 }

@@ -10,41 +10,40 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// Memory bounds what proxies hold. It is safe for concurrent use, and may be shared by
-// the proxies of many tenants.
+// Memory bounds what proxies hold in memory. It is safe for concurrent use, and the proxies of many
+// tenants may share one.
 //
-// What they remember of conversations makes a step cost what it adds. What goes beyond
-// the bound is forgotten, the conversation that was used last at the end; its next step
-// takes longer, and is found and sent as it would have been. Requests at work are not
-// forgotten: where there are too many at once, further ones are answered with 503 and
-// Retry-After, on which clients ask again.
+// Conversations are remembered so that a step costs what it adds. Beyond the bound the least recently
+// used are forgotten; their next step takes longer, with the same result. Requests at work
+// cannot be forgotten: if there are too many, further ones are answered with 503 and Retry-After,
+// on which clients ask again.
 type Memory struct {
 	index *identify.Index
 
 	sessions *palimpsest.Memory
 
 	mu              sync.Mutex
-	freeBodyBytes   int            // for bodies of requests, in bytes
-	tenantBodyBytes int            // for those of one tenant
-	bodyBytes       map[string]int // by tenant, where it is not 0
+	freeBodyBytes   int            // for all request bodies
+	tenantBodyBytes int            // the bound for one tenant
+	bodyBytes       map[string]int // reserved, by tenant
 	counters        map[string]*token.Counter
 }
 
-// MemoryOptions are the bounds of a Memory, in bytes. Zero fields hold the defaults.
+// MemoryOptions are the bounds of a Memory, in bytes. Zero fields are the defaults.
 type MemoryOptions struct {
-	// All bounds what is remembered of conversations, Tenant what is of those of one
-	// proxy; 256 MB and 128 MB.
+	// All bounds what is remembered of conversations, by default 256 MB, and Tenant what one
+	// proxy may have of that, by default 128 MB.
 	All, Tenant int
-	// Bodies bounds the bodies of the requests that are at work, TenantBodies those of
-	// one tenant (Options.Config.Requester); 512 MB, and as much. A request takes several
-	// times its body while it is looked into.
+	// Bodies bounds the bodies of requests at work, by default 512 MB, and TenantBodies those of
+	// one tenant (Options.Config.Requester), by default as many. A request takes several times
+	// its body while it is decoded.
 	Bodies, TenantBodies int
-	// Sessions is what compactions remember between steps, for proxies whose Config
-	// has none; nil is one of palimpsest.DefaultMemory.
+	// Sessions is what compactions remember between steps, for proxies whose Config has none; nil
+	// is one of palimpsest.DefaultMemory.
 	Sessions *palimpsest.Memory
 }
 
-// NewMemory returns a Memory with these bounds.
+// NewMemory returns a Memory with these bounds; nil options are the defaults.
 func NewMemory(o *MemoryOptions) *Memory {
 	if o == nil {
 		o = &MemoryOptions{}
@@ -60,8 +59,8 @@ func NewMemory(o *MemoryOptions) *Memory {
 	}
 }
 
-// Reserve reserves room for a part of a body of a tenant's; it is false where there is none.
-// What was taken is given back with Release.
+// Reserve reserves room for a part of a tenant's request body, and reports whether there was room. Give
+// it back with Release.
 func (m *Memory) Reserve(tenant string, bytes int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,7 +72,7 @@ func (m *Memory) Reserve(tenant string, bytes int) bool {
 	return true
 }
 
-// Release gives it back.
+// Release gives back reserved room.
 func (m *Memory) Release(tenant string, bytes int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,7 +82,7 @@ func (m *Memory) Release(tenant string, bytes int) {
 	}
 }
 
-// reservation is what one body takes of a Memory. It is safe for concurrent use.
+// reservation is the room that one body has in a Memory. It is safe for concurrent use.
 type reservation struct {
 	memory *Memory
 	tenant string
@@ -102,10 +101,9 @@ func (r *reservation) reserve(bytes int) bool {
 	return ok
 }
 
-// release gives back all that was taken.
 func (r *reservation) release() { r.memory.Release(r.tenant, int(r.held.Swap(0))) }
 
-// Bodies is how many bytes of bodies are at work.
+// Bodies is how many bytes of request bodies are at work.
 func (m *Memory) Bodies() (all int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,10 +113,9 @@ func (m *Memory) Bodies() (all int) {
 	return all
 }
 
-// Bytes is about what is remembered of conversations to find them again.
+// Bytes is about how much memory the known requests take.
 func (m *Memory) Bytes() int { return m.index.Bytes() }
 
-// counter is the counter of that name.
 func (m *Memory) counter(name string) (*token.Counter, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -14,57 +15,67 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// emulator does what a request asks of its provider's own compaction, where the
-// provider cannot. There is one for each API that has such a thing.
+// emulator does what a request asks of its provider beside an answer: to compact the
+// conversation, or to continue a history that the provider holds. Each API that has such
+// things has its own.
 type emulator interface {
-	// apply reads a request. emulated says
-	// that the upstream cannot compact; where it can, only items of ours are
-	// replaced by what they stand for. An error is a fault of ours.
-	apply(ctx context.Context, body string, emulated bool) (emulation, error)
-	// fallback is the request without what the upstream does not know and without
-	// items of ours: what is sent where apply has failed.
-	fallback(body string, emulated bool) emulation
+	// apply reads the exchange's request. Where the upstream compacts by itself, only
+	// compactions that were made here are replaced by what they stand for. A *native.Refusal is
+	// the answer; any other error is a fault of ours.
+	apply(ctx context.Context) (emulation, error)
+	// fallback is sent if apply fails: the request without compactions of ours, and without
+	// what the upstream does not know.
+	fallback() emulation
 }
 
-// emulation is what became of a request. The zero value leaves it as it is.
+// emulation is what an emulator made of a request. The zero value leaves it as it is.
 type emulation struct {
-	// answer is the whole answer, where the upstream is not asked.
+	// answer is the whole answer, if the upstream need not be asked.
 	answer *http.Response
-	// body and header go to the upstream in place of the client's; empty and nil keep
-	// them.
+	// body and header go to the upstream in place of the client's; empty and nil keep those.
 	body   string
 	header http.Header
-	// responses is what a request of the Responses API asks beside; nil for others.
-	responses *responsesRequest
-	// providerState is the history that the provider holds for the client; nil where the request
-	// has its own.
-	providerState *providerState
-	// edited says that the request was made smaller as the client asked, so that
-	// the policy leaves it alone unless it is refused as too long.
+	// bytesBefore is the size of the client's body, decompressed.
+	bytesBefore int
+	// compacts says that a request of the Responses API has its provider compact by itself,
+	// and that this is done here. threshold is from how many tokens on; 0 leaves it to the
+	// policy.
+	compacts  bool
+	threshold int
+	// held is the history that the provider holds for the client; nil if the request has its
+	// own.
+	held *heldHistory
+	// edited says that the edits which the client asked for made the request smaller. The
+	// policy then leaves it alone, unless the provider refuses it as too long.
 	edited bool
-	// reshape gives the upstream's answer, of status 200, the form that the client waits for; nil
-	// leaves it as it is.
+	// reshape gives the upstream's answer, of status 200, the form that the client expects;
+	// nil leaves it as it is.
 	reshape func(*http.Response)
 }
 
-// The marks of requests that go on with a history which the provider holds. A search for a text
-// is fast where that begins with a rare letter.
+// The marks of requests that continue a history which the provider holds. A search is fast
+// for a text that begins with a rare letter.
 const (
 	threadMark       = `"thread"`
 	responseMark     = `_response_id"`
 	conversationMark = `"conversation"`
 	conversationEnd  = `versation"`
-	longestMark      = 32 // bytes; native.Prefix and those of mayAskCompaction have less
+	longestMark      = 32 // bytes; native.Prefix and the marks of mayAskCompaction are shorter
 )
 
-// emulatorOf is the emulator of a request that may need one; nil where a look at
-// the bytes shows that it does not. Only those are searched that the step before did not have.
-func (x *exchange) emulatorOf() (e emulator, emulated bool) {
-	api := x.endpoint.dialect.API()
+// emulated reports whether native compaction of the request's API is done here, since its
+// upstream cannot.
+func (x *exchange) emulated() bool {
+	return slices.Contains(x.t.options.Emulate, x.endpoint.dialect.API())
+}
+
+// emulator returns the one for the request; nil if a look at the bytes shows that it needs none.
+// Bytes that the step before had too are not searched again: it sets x.similar.
+func (x *exchange) emulator() emulator {
+	api, emulated := x.endpoint.dialect.API(), x.emulated()
 	if api != wire.Anthropic && api != wire.Responses {
-		return nil, false
+		return nil
 	}
-	emulated = slices.Contains(x.t.options.Emulate, api)
 	x.similar = x.t.requests.Similar(api, x.plainBody)
 	body := x.similar.Unsearched(longestMark)
 	ours, asks := strings.Contains(body, native.Prefix), emulated && mayAskCompaction(body)
@@ -73,40 +84,42 @@ func (x *exchange) emulatorOf() (e emulator, emulated bool) {
 	x.similar.Unmarked = !ours && !asks && !held
 	switch {
 	case held && api == wire.Responses:
-		return nativeResponses{x}, emulated
+		return nativeResponses{x}
 	case held && gjson.Get(x.plainBody, "thread").IsObject():
-		return messageThreads{x}, emulated
-	case !ours && !asks && !(emulated && (x.endpoint.task == compaction || namesBetas(x.request.Header))):
-		return nil, false
+		return messageThreads{nativeMessages{x}}
+	case !ours && !asks && !(emulated && (x.endpoint.task == compaction || namesBetas(x.request.Header, emulatedBetas...))):
+		return nil
 	case api == wire.Responses:
-		return nativeResponses{x}, emulated
+		return nativeResponses{x}
 	}
-	return nativeMessages{x}, emulated
+	return nativeMessages{x}
 }
 
-// mayAskCompaction reports whether a body may ask for native compaction.
 func mayAskCompaction(body string) bool {
 	return strings.Contains(body, `_management"`) || strings.Contains(body, `mpaction`) && strings.Contains(body, `"compaction`)
 }
 
-// runWithEmulation answers the request, with the emulation of what its API can do where
-// the upstream cannot.
-func (x *exchange) runWithEmulation() (*http.Response, error) {
+// emulate returns the exchange to go on with, or the answer if the provider need not be asked.
+func (x *exchange) emulate() (next *exchange, answer *http.Response) {
 	if x.decompressErr != nil {
-		return x.run()
+		return x, nil
 	}
-	body := x.plainBody
-	e, emulated := x.emulatorOf()
+	own := *x
+	x = &own
+	e := x.emulator()
 	if e == nil {
-		return x.run()
+		return x, nil
 	}
 	ctx := x.request.Context()
-	m, err := runWithin(ctx, x.t.options.Deadline, func(ctx context.Context) (emulation, error) { return e.apply(ctx, body, emulated) })
+	m, err := runWithin(ctx, x.t.options.Deadline, e.apply)
+	if refusal, ok := errors.AsType[*native.Refusal](err); ok {
+		m, err = emulation{answer: refusalAnswer(x.request, refusal)}, nil
+	}
 	if err != nil {
 		x.emitFault("native", err, nil)
-		// What goes out without this is refused: it takes its time, however short the deadline is.
+		// The request would be refused without this, however short the deadline is.
 		patience := max(x.t.options.Deadline, defaultDeadline)
-		m, err = runWithin(ctx, patience, func(context.Context) (emulation, error) { return e.fallback(body, emulated), nil })
+		m, err = runWithin(ctx, patience, func(context.Context) (emulation, error) { return e.fallback(), nil })
 		if err != nil {
 			x.emitFault("native", err, nil)
 		}
@@ -114,39 +127,20 @@ func (x *exchange) runWithEmulation() (*http.Response, error) {
 	if m.answer != nil {
 		x.t.countRequest(x.endpoint)
 		m.answer.Header.Set(ActionHeader, Emulated)
-		return m.answer, nil
+		return nil, m.answer
 	}
-	next := *x
-	next.emulation = m
+	changed := *x // the emulator may still be at work on x
+	m.bytesBefore = len(x.plainBody)
+	changed.emulation = m
 	if m.header != nil {
-		next.request = withHeader(next.request, m.header)
+		changed.request = withHeader(changed.request, m.header)
 	}
 	if m.body != "" {
-		next.body, next.plainBody, next.request = m.body, m.body, withoutEncoding(next.request)
+		changed.body, changed.plainBody, changed.request = m.body, m.body, withoutEncoding(changed.request)
 	}
-	res, err := next.run()
-	if err != nil {
-		return nil, err
-	}
-	if m.body != "" && res.Header.Get(ActionHeader) == Passed {
-		res.Header.Set(ActionHeader, Emulated)
-		if m.edited && x.endpoint.task == generate {
-			x.t.edited.Add(1)
-			x.t.tokensBefore.Add(int64(len(body)) / bytesPerToken)
-			x.t.tokensSent.Add(int64(len(m.body)) / bytesPerToken)
-		}
-	}
-	if m.reshape != nil && res.StatusCode == http.StatusOK {
-		m.reshape(res)
-	}
-	return res, nil
+	return &changed, nil
 }
 
-// bytesPerToken is about how many bytes a token has, for totals of what nobody has
-// counted.
-const bytesPerToken = 4
-
-// withoutEncoding is a request whose body has no compression any more.
 func withoutEncoding(r *http.Request) *http.Request {
 	h := r.Header.Clone()
 	h.Del("Content-Encoding")
@@ -159,7 +153,7 @@ func withHeader(r *http.Request, h http.Header) *http.Request {
 	return &out
 }
 
-// newAnswer is an answer that was made here.
+// newAnswer is an answer of our own.
 func newAnswer(r *http.Request, status int, kind, body string) *http.Response {
 	return &http.Response{
 		Status: strconv.Itoa(status) + " " + http.StatusText(status), StatusCode: status,
@@ -168,6 +162,10 @@ func newAnswer(r *http.Request, status int, kind, body string) *http.Response {
 		Body:          io.NopCloser(strings.NewReader(body)),
 		ContentLength: int64(len(body)),
 	}
+}
+
+func refusalAnswer(r *http.Request, why *native.Refusal) *http.Response {
+	return newAnswer(r, http.StatusBadRequest, jsonKind, why.Body())
 }
 
 // The types of content of answers.

@@ -19,23 +19,23 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// compactNow makes the compaction that the client asks for.
+// compactNow answers a request for a compaction.
 func (n nativeResponses) compactNow(ctx context.Context, a *responsesRequest) (*http.Response, error) {
-	r, err := n.parseRebuilt(ctx, a.rebuilt)
+	r, err := n.parseRebuilt(ctx, a.held.rebuilt)
 	if err != nil {
 		return nil, err
 	}
 	if len(r.IDs) == 0 {
-		return refusalAnswer(n.request, &native.ResponsesRefusal{Param: "input", Message: "there is nothing to compact: the input holds no message"}), nil
+		return refusalAnswer(n.request, &native.Refusal{API: wire.Responses, Param: "input", Message: "there is nothing to compact: the input holds no message"}), nil
 	}
-	s, _, err := n.exchange.beginStep(ctx, r)
+	s, _, err := n.beginStep(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	if s.prepared.Compacted == nil {
-		ask := s.prepared.Step
-		ask.Budget = s.prepared.Tokens
-		_, err = s.session.Compact(ctx, ask, "")
+		input := s.prepared.Step
+		input.Budget = s.prepared.Tokens
+		_, err = s.session.Compact(ctx, input, "")
 		if err != nil && !errors.Is(err, policy.ErrNothing) && !errors.Is(err, palimpsest.ErrOverBudget) {
 			return nil, err
 		}
@@ -53,8 +53,7 @@ func (n nativeResponses) compactNow(ctx context.Context, a *responsesRequest) (*
 	return n.compactedAnswer(a, r.Prompt.Messages, item), nil
 }
 
-// compactionItem is the item that stands for everything that a log holds up to the end of
-// a request.
+// compactionItem is the item that stands for a log up to the end of a request.
 func (n nativeResponses) compactionItem(ctx context.Context, log string, r *parsedRequest) (item string, h loggedHistory, err error) {
 	h, messages, err := n.t.logPosition(ctx, log, r)
 	if err != nil {
@@ -69,7 +68,7 @@ func (n nativeResponses) compactionItem(ctx context.Context, log string, r *pars
 		return "", h, err
 	}
 	if system := instructions(r.Prompt); len(system) > 0 {
-		// A client may drop what stands before the item, its instructions as well.
+		// A client may drop everything before the item, its instructions too.
 		if err := n.t.responses.save(ctx, itemID(content), &storedResponse{Made: n.start.UnixNano(), loggedHistory: h, System: system}); err != nil {
 			n.emitFault("link", err, &step{logID: log})
 		}
@@ -77,11 +76,10 @@ func (n nativeResponses) compactionItem(ctx context.Context, log string, r *pars
 	return native.CompactionItem(itemID(content), content), h, nil
 }
 
-// itemID is the id of the item with a token.
+// itemID is the id of the item that holds a token.
 func itemID(content string) string { return "cmp_" + identify.Digest(content) }
 
-// instructions are the system and developer messages at the beginning of a
-// request's input.
+// instructions are the system and developer messages at the beginning of a request's input.
 func instructions(p *prompt.Prompt) []json.RawMessage {
 	var list []json.RawMessage
 	for _, s := range p.System {
@@ -92,7 +90,7 @@ func instructions(p *prompt.Prompt) []json.RawMessage {
 	return list
 }
 
-// logPosition is where a request ends in its log.
+// logPosition is where a request ends in its log, and the messages up to there.
 func (t *Transport) logPosition(ctx context.Context, id string, r *parsedRequest) (loggedHistory, []thread.Message, error) {
 	log, err := t.log.Load(ctx, id)
 	if err != nil {
@@ -123,13 +121,13 @@ func (n nativeResponses) compactedAnswer(a *responsesRequest, messages []thread.
 	return newAnswer(n.request, http.StatusOK, jsonKind, answer.Response(a.Responses))
 }
 
-// responseID is the id of a response that was made here.
+// responseID is the id of a response of ours.
 func (n nativeResponses) responseID(item string) string {
 	return "resp_" + identify.Digest(item, n.start.String())
 }
 
-// retainedMessages are the user's messages of the whole conversation, as the answer to
-// /responses/compact repeats them; nil messages are those of the request.
+// retainedMessages are the user's messages of the conversation, as the answer to
+// /responses/compact repeats them. Without messages they are those of the request.
 func retainedMessages(a *responsesRequest, messages []thread.Message) []string {
 	if messages == nil {
 		return native.RetainedMessages(a.items)
@@ -148,12 +146,12 @@ func retainedMessages(a *responsesRequest, messages []thread.Message) []string {
 	return native.RetainedMessages(items)
 }
 
-// compactWithoutLog makes a compaction that needs no log: it holds a summary of the
+// compactWithoutLog answers with a compaction that needs no log: it holds a summary of the
 // request.
 func (n nativeResponses) compactWithoutLog(ctx context.Context, a *responsesRequest) (*http.Response, error) {
 	items := a.items
-	if a.rebuilt != nil && a.rebuilt.fallback != nil {
-		items = a.rebuilt.fallback
+	if r := a.held.rebuilt; r != nil && r.fallback != nil {
+		items = r.fallback
 	}
 	p, err := identify.Decode(n.endpoint.dialect, []byte(a.Body(items)), ctx.Err)
 	if err != nil {
@@ -177,8 +175,7 @@ func (n nativeResponses) compactWithoutLog(ctx context.Context, a *responsesRequ
 	return n.compactedAnswer(a, nil, native.CompactionItem(itemID(content), content)), nil
 }
 
-// summaryText is a summary of messages, for whoever has nothing else of them. No model
-// is asked for it.
+// summaryText summarizes messages without asking a model; empty if the budget is too small.
 func summaryText(ctx context.Context, messages []thread.Message, budget int) (string, error) {
 	s, err := (&summarize.Extractive{}).Summarize(ctx, summarize.Input{Messages: messages, Budget: budget})
 	if errors.Is(err, summarize.ErrBudget) {
@@ -187,6 +184,6 @@ func summaryText(ctx context.Context, messages []thread.Message, budget int) (st
 	return s.Render(), err
 }
 
-// summaryBudget is what the readable summary in a compaction may take beside its
-// log, in tokens of four bytes. Clients count the item by its length.
+// summaryBudget bounds the summary in a compaction that has a log, in tokens of four bytes.
+// Clients count the item by its length.
 const summaryBudget = 1_500

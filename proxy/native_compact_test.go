@@ -38,7 +38,7 @@ func TestForgedCompaction(t *testing.T) {
 	a := compactedAgent(t, url, 3)
 	last := len(a.history) - 1
 	good := a.history[last]
-	other, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	other, _ := start(t, up, smallWindow())
 	for name, c := range map[string]struct{ url, item string }{
 		"changed":       {url, strings.Replace(good, "palimpsest.c1.", "palimpsest.c1.AA", 1)},
 		"another proxy": {other, good},

@@ -12,17 +12,17 @@ import (
 )
 
 // itemInserter changes a stream of the Responses API: the compaction that was made for it
-// stands first in its output, and once it is whole it is remembered, before the client
-// has the end of it.
+// comes first in its output.
 type itemInserter struct {
-	item       string // the compaction; empty where there is none
+	item       string // the compaction; empty for none
 	onComplete func(response string)
-	shift      int64 // how many events stand before those of the provider
+	shift      int64 // how many events were put before those of the provider
 }
 
-// insertItem hands an answer on with the compaction in it.
-func (n nativeResponses) insertItem(res *http.Response, item string, whole func(response string)) {
-	first := &itemInserter{item: item, onComplete: whole}
+// insertItem puts a compaction first in an answer. onComplete gets the whole response before
+// the client gets the end of it.
+func (n nativeResponses) insertItem(res *http.Response, item string, onComplete func(response string)) {
+	inserter := &itemInserter{item: item, onComplete: onComplete}
 	n.rewriteAnswer(res, func(body string) string {
 		if !rawjson.Valid(body) {
 			return body
@@ -30,12 +30,11 @@ func (n nativeResponses) insertItem(res *http.Response, item string, whole func(
 		if item != "" {
 			body = prependItem(body, "output", item)
 		}
-		whole(body)
+		onComplete(body)
 		return body
-	}, first.insertInto)
+	}, inserter.insertInto)
 }
 
-// prependItem puts an item before the others of a list.
 func prependItem(doc, path, item string) string {
 	return jsonedit.Set(doc, path, rawjson.Array(append([]string{item}, rawElements(gjson.Get(doc, path))...)))
 }
@@ -71,7 +70,6 @@ func (s *itemInserter) insertInto(e sse.Event) (out []byte) {
 	return append(out, e.WithData(data)...)
 }
 
-// itemEvents are the events of the compaction, before the first thing that the model said.
 func (s *itemInserter) itemEvents(first gjson.Result) (out []byte) {
 	n := first.Get("sequence_number").Int()
 	for _, kind := range []string{"response.output_item.added", "response.output_item.done"} {

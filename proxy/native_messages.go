@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,11 +22,12 @@ import (
 // https://docs.anthropic.com/en/docs/build-with-claude/compaction
 type nativeMessages struct{ *exchange }
 
-func (n nativeMessages) apply(ctx context.Context, body string, emulated bool) (emulation, error) {
-	if emulated && !mayAskCompaction(body) {
+func (n nativeMessages) apply(ctx context.Context) (emulation, error) {
+	emulated := n.emulated()
+	if emulated && !mayAskCompaction(n.plainBody) {
 		return n.withoutBetaHeader(), nil
 	}
-	m, err := native.ReadMessages(body)
+	m, err := native.ReadMessages(n.plainBody)
 	if err != nil {
 		return emulation{}, nil // the provider says it better
 	}
@@ -37,100 +37,82 @@ func (n nativeMessages) apply(ctx context.Context, body string, emulated bool) (
 	if err == nil {
 		err = m.Expand(n.tokenOpener(ctx, wire.Anthropic), emulated)
 	}
-	var done emulation
-	if err == nil && emulated && (m.Managed || m.OnDemand) {
-		done, err = n.applyEdits(ctx, m)
-	} else if err == nil && m.Changed() {
-		done = n.forUpstream(m, emulated)
-	} else if err == nil && emulated {
-		done = n.withoutBetaHeader()
+	switch {
+	case err != nil:
+		return emulation{}, err
+	case emulated && (m.Managed || m.OnDemand):
+		return n.applyEdits(ctx, m)
+	case m.Changed():
+		return n.forUpstream(m), nil
+	case emulated:
+		return n.withoutBetaHeader(), nil
 	}
-	if refusal, ok := errors.AsType[*native.Refusal](err); ok {
-		return emulation{answer: newAnswer(n.request, http.StatusBadRequest, jsonKind, refusal.Body())}, nil
-	}
-	return done, err
+	return emulation{}, nil
 }
 
-// withoutBetaHeader takes the betas off a request that names them and asks for nothing.
+// withoutBetaHeader takes the emulated betas off a request that asks for nothing.
 func (n nativeMessages) withoutBetaHeader() emulation {
-	if !namesBetas(n.request.Header) {
+	if !namesBetas(n.request.Header, emulatedBetas...) {
 		return emulation{}
 	}
 	out := emulation{header: withoutBetas(n.request.Header, emulatedBetas...)}
-	if n.endpoint.task == generate && namesCompactBeta(n.request.Header) {
+	if n.endpoint.task == generate && namesBetas(n.request.Header, native.BetaCompact) {
 		out.reshape = func(res *http.Response) { n.addToAnswer(res, &native.Addition{Iterations: true}) }
 	}
 	return out
 }
 
-// namesCompactBeta reports whether a client names the beta under which the usage of every
-// answer is told by iterations.
-func namesCompactBeta(h http.Header) bool {
-	return strings.Contains(strings.Join(h.Values(betaHeader), ","), native.BetaCompact)
-}
-
-func (n nativeMessages) fallback(body string, emulated bool) emulation {
-	m, err := native.ReadMessages(body)
+func (n nativeMessages) fallback() emulation {
+	m, err := native.ReadMessages(n.plainBody)
 	if err != nil {
 		return emulation{}
 	}
-	if emulated && m.ReadCompaction() == nil && m.OnDemand && n.endpoint.task == generate {
+	if n.emulated() && m.ReadCompaction() == nil && m.OnDemand && n.endpoint.task == generate {
 		return emulation{answer: newAnswer(n.request, 529, jsonKind, native.Unavailable())}
 	}
-	if err := m.Expand(nil, emulated); err != nil {
+	if err := m.Expand(nil, n.emulated()); err != nil {
 		return emulation{}
 	}
-	return n.forUpstream(m, emulated)
+	return n.forUpstream(m)
 }
 
 // forUpstream is the request as it is now, without what the upstream does not know.
-func (n nativeMessages) forUpstream(m *native.Messages, emulated bool) emulation {
+func (n nativeMessages) forUpstream(m *native.Messages) emulation {
 	out := emulation{body: m.Body()}
-	if emulated {
+	if n.emulated() {
 		out.header = withoutBetas(n.request.Header, emulatedBetas...)
 	}
 	return out
 }
 
-// emulatedBetas are those that are done here.
+// emulatedBetas are the betas that are done here. Under native.BetaCompact every answer tells
+// its usage by iterations.
 var emulatedBetas = []string{native.BetaEdits, native.BetaCompact, native.BetaOnDemand}
 
-// betaHeader is where a client names betas, in lists or several times.
+// betaHeader is where a client names betas, in one list or several.
 const betaHeader = "Anthropic-Beta"
 
-// namesBetas reports whether a client names one of them; it does so with every
-// request, also where it asks for nothing.
-func namesBetas(h http.Header) bool {
-	return slices.ContainsFunc(emulatedBetas, func(beta string) bool { return strings.Contains(strings.Join(h.Values(betaHeader), ","), beta) })
+// namesBetas reports whether a client names one of some betas. Clients do so with every
+// request, even one that asks for nothing.
+func namesBetas(h http.Header, betas ...string) bool {
+	named := strings.Join(h.Values(betaHeader), ",")
+	return slices.ContainsFunc(betas, func(beta string) bool { return strings.Contains(named, beta) })
 }
 
-// withoutBetas are headers that do not name some betas.
-func withoutBetas(h http.Header, gone ...string) http.Header {
-	out := h.Clone()
-	var left []string
-	for _, line := range h.Values(betaHeader) {
-		for beta := range strings.SplitSeq(line, ",") {
-			if beta = strings.TrimSpace(beta); beta != "" && !slices.Contains(gone, beta) {
-				left = append(left, beta)
-			}
-		}
-	}
-	out.Del(betaHeader)
-	if len(left) > 0 {
-		out.Set(betaHeader, strings.Join(left, ","))
-	}
-	return out
+// withoutBetas returns headers that do not name some betas.
+func withoutBetas(h http.Header, betas ...string) http.Header {
+	return withoutListed(h, betaHeader, func(beta string) bool { return slices.Contains(betas, beta) })
 }
 
-// applyEdits does what is asked for.
+// applyEdits does what the request asks for.
 func (n nativeMessages) applyEdits(ctx context.Context, m *native.Messages) (emulation, error) {
 	switch {
 	case m.OnDemand && n.endpoint.task == count:
-		return n.forUpstream(m, true), nil // it counts the conversation as it was sent
+		return n.forUpstream(m), nil // the count is of the conversation as it was sent
 	case m.OnDemand:
 		return n.answerWithSummary(ctx, m)
 	}
-	memo, err := n.tokenMemo(m.Model)
+	memo, err := n.t.memo(m.Model)
 	if err != nil {
 		return emulation{}, err
 	}
@@ -139,11 +121,11 @@ func (n nativeMessages) applyEdits(ctx context.Context, m *native.Messages) (emu
 	if slices.ContainsFunc(m.Edits, func(e native.Edit) bool { return e.Trigger > 0 && !e.ByUses && m.Size() > e.Trigger }) {
 		p, err := decodedPrompt(ctx, m.Body())
 		if err != nil {
-			return n.forUpstream(m, true), nil // the provider says what is wrong with it
+			return n.forUpstream(m), nil // the provider says what is wrong with it
 		}
 		tokens = memo.Prompt(p)
 	}
-	add := &native.Addition{Managed: true, Iterations: namesCompactBeta(n.request.Header)}
+	add := &native.Addition{Managed: true, Iterations: namesBetas(n.request.Header, native.BetaCompact)}
 	paused := false
 	for _, e := range m.Edits {
 		var done native.Applied
@@ -173,13 +155,13 @@ func (n nativeMessages) applyEdits(ctx context.Context, m *native.Messages) (emu
 	if m.Edited() && n.t.model(m.Model).BindsThinking {
 		m.ClearBoundThinking()
 	}
-	out := n.forUpstream(m, true)
+	out := n.forUpstream(m)
 	out.edited = m.Edited()
 	out.reshape = func(res *http.Response) { n.addToAnswer(res, add) }
 	return out, nil
 }
 
-// addToAnswer adds to an answer what it says of native compaction.
+// addToAnswer adds to an answer what the API says of compaction.
 func (n nativeMessages) addToAnswer(res *http.Response, add *native.Addition) {
 	whole := add.AddToAnswer
 	if n.endpoint.task == count {
@@ -197,23 +179,19 @@ func (n nativeMessages) addToAnswer(res *http.Response, add *native.Addition) {
 	})
 }
 
-// compactConversation puts a summary in place of the whole conversation. Where that would
-// save less than half of it nothing is done.
+// compactConversation puts a summary in place of the whole conversation, unless that saves less than half
+// of it.
 func (n nativeMessages) compactConversation(ctx context.Context, m *native.Messages, e native.Edit, add *native.Addition) error {
-	p, err := decodedPrompt(ctx, m.Body())
-	if err != nil {
-		return err
-	}
-	made, size, err := n.makeReplacement(ctx, p, m, e.Instructions)
-	if err != nil || 2*made.tokens > size {
+	made, err := n.makeReplacement(ctx, m, e.Instructions)
+	if err != nil || 2*made.tokens > made.before {
 		return err
 	}
 	if e.Pause {
 		if err := m.Validate(); err != nil {
-			return err // nobody else will look at the request
+			return err // no upstream will look at the request
 		}
 	}
-	token, err := n.signReplacement(ctx, m, native.BetaCompact, made, size)
+	token, err := n.signReplacement(ctx, m, native.BetaCompact, made)
 	if err != nil {
 		return err
 	}
@@ -222,30 +200,26 @@ func (n nativeMessages) compactConversation(ctx context.Context, m *native.Messa
 	return nil
 }
 
-// answerWithSummary answers a request for nothing but a summary.
+// answerWithSummary answers a request for a summary alone.
 func (n nativeMessages) answerWithSummary(ctx context.Context, m *native.Messages) (emulation, error) {
 	if m.NothingToSummarize() {
-		return emulation{}, &native.Refusal{Code: "compaction_nothing_to_summarize", Message: "messages: there is nothing to summarize"}
+		return emulation{}, &native.Refusal{API: wire.Anthropic, Code: "compaction_nothing_to_summarize", Message: "messages: there is nothing to summarize"}
 	}
 	if err := m.Validate(); err != nil {
 		return emulation{}, err
 	}
-	p, err := decodedPrompt(ctx, m.Body())
+	made, err := n.makeReplacement(ctx, m, m.Instructions)
 	if err != nil {
 		return emulation{}, err
 	}
-	made, size, err := n.makeReplacement(ctx, p, m, m.Instructions)
-	if err != nil {
-		return emulation{}, err
-	}
-	token, err := n.signReplacement(ctx, m, native.BetaOnDemand, made, size)
+	token, err := n.signReplacement(ctx, m, native.BetaOnDemand, made)
 	if err != nil {
 		return emulation{}, err
 	}
 	return emulation{answer: n.compactionAnswer(m, &native.Addition{Block: native.SignedBlock(made.text, token)})}, nil
 }
 
-// compactionAnswer is an answer with nothing but the block.
+// compactionAnswer is an answer that holds only the compaction block.
 func (n nativeMessages) compactionAnswer(m *native.Messages, add *native.Addition) *http.Response {
 	id := "msg_" + identify.Digest("native", add.Block)
 	if m.Stream {
@@ -254,31 +228,14 @@ func (n nativeMessages) compactionAnswer(m *native.Messages, add *native.Additio
 	return newAnswer(n.request, http.StatusOK, jsonKind, add.Answer(id, m.Model))
 }
 
-// decodedPrompt decodes a request as far as a summary needs it.
 func decodedPrompt(ctx context.Context, body string) (*prompt.Prompt, error) {
 	return identify.Decode(anthropic.Codec{}, []byte(body), ctx.Err)
 }
 
-// makeReplacement makes the text that stands for the conversation, and counts what it
-// stands for.
-func (n nativeMessages) makeReplacement(ctx context.Context, p *prompt.Prompt, m *native.Messages, instructions string) (replacement, int, error) {
-	memo, err := n.tokenMemo(m.Model)
-	if err != nil {
-		return replacement{}, 0, err
-	}
-	size := 0
-	for i := range p.Messages {
-		size += memo.Message(&p.Messages[i])
-	}
-	made, err := n.replacementOf(ctx, p, m.Previous, instructions)
-	return made, size, err
-}
-
-// signReplacement makes the opaque value of a text that stands for a request of so many
-// tokens.
-func (n nativeMessages) signReplacement(ctx context.Context, m *native.Messages, kind string, made replacement, size int) (string, error) {
+// signReplacement makes the token for a text in place of the conversation.
+func (n nativeMessages) signReplacement(ctx context.Context, m *native.Messages, kind string, made replacement) (string, error) {
 	return n.sealToken(ctx, native.Token{
-		API: wire.Anthropic, Kind: kind, Thread: n.logConversation(ctx, m.Body(), size, made.tokens),
+		API: wire.Anthropic, Kind: kind, Thread: n.logConversation(ctx, m.Body(), made),
 		Digest: native.Digest(made.text), Structured: &made.summary,
 	})
 }

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
+	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -22,38 +22,40 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/text"
 )
 
-// replacement is a text that stands for a whole conversation: a summary of the older
-// part, and the newest messages word for word.
+// replacement is a text that stands for a whole conversation: a summary of the older part, and
+// the newest messages word for word.
 type replacement struct {
 	text string
-	// summary is of all the messages, for the next compaction: text is all that is
-	// left of the newest ones then.
+	// summary is of all messages, for the next compaction: the newest are then left in text
+	// only.
 	summary summary.Summary
-	tokens  int // of text
+	before  int // the tokens of the conversation
+	tokens  int // those of text
 }
 
-// The room for a text that stands for a conversation of n tokens is an eighth of
-// it, within bounds that hold the task and what was found at one end, and cost no
-// more than a long answer at the other. A third is for the newest messages.
+// The text may take an eighth of the conversation, within bounds: enough for the task and the
+// findings, and no more than a long answer. A third of that is for the newest messages.
 const (
 	replacementShare               = 8
 	minReplacement, maxReplacement = 2_000, 16_000
 	newestShare                    = 3
-	shortestPart                   = 200 // bytes that are left of a message that is shortened
+	shortestPart                   = 200 // bytes that are left of a shortened message
 )
 
-// replacementOf makes the text that stands for all messages of a request. previous is
-// the summary that an earlier text was made from, which stands in the request as
-// a Recap; nil where there is none. instructions are what the client wants it to
-// keep in mind.
+// makeReplacement makes the text that stands for all messages of a request; instructions are the client's,
+// for the summary. An earlier such text is a Recap among the messages, and m.Previous its summary.
 //
-// Whoever puts the text into a request gives it the user's role, never a higher
-// one: it quotes tools.
-func (n nativeMessages) replacementOf(ctx context.Context, p *prompt.Prompt, previous *summary.Summary, instructions string) (replacement, error) {
-	memo, err := n.tokenMemo(cmp.Or(n.endpoint.model, p.Model))
+// The text quotes tools. Give it the user's role in a request, never a higher one.
+func (n nativeMessages) makeReplacement(ctx context.Context, m *native.Messages, instructions string) (replacement, error) {
+	p, err := decodedPrompt(ctx, m.Body())
 	if err != nil {
 		return replacement{}, err
 	}
+	memo, err := n.t.memo(m.Model)
+	if err != nil {
+		return replacement{}, err
+	}
+	previous := m.Previous
 	counter := memo.Counter()
 	log, err := thread.New("native").Append(p.Messages...)
 	if err != nil {
@@ -66,16 +68,16 @@ func (n nativeMessages) replacementOf(ctx context.Context, p *prompt.Prompt, pre
 			messages[i].Turn += previous.Span.LastTurn // turns go on being counted
 		}
 	}
-	total := 0
+	var out replacement
 	for i := range messages {
-		total += memo.Message(&messages[i])
+		out.before += memo.Message(&messages[i])
 	}
-	room := min(max(total/replacementShare, minReplacement), maxReplacement)
+	room := min(max(out.before/replacementShare, minReplacement), maxReplacement)
 	keep := cut.LastTokens{N: room / newestShare, SplitTurns: true}
 	at := keep.Cut(cut.Legal(log, thread.Pair(log)), func(i int) int { return memo.Message(&messages[i]) })
 	for i := at; i < len(messages); i++ {
 		if messages[i].Kind == thread.Recap {
-			at = i + 1 // a summary is no message to be shown word for word
+			at = i + 1 // a summary is not quoted word for word
 		}
 	}
 	older, newest := messages[:at], messages[at:]
@@ -88,7 +90,6 @@ func (n nativeMessages) replacementOf(ctx context.Context, p *prompt.Prompt, pre
 	if maker == nil || len(older) == 0 {
 		maker = code
 	}
-	var out replacement
 	var texts []string
 	if len(older) > 0 || previous != nil {
 		made, err := maker.Summarize(ctx, summarize.Input{
@@ -118,26 +119,8 @@ func (n nativeMessages) replacementOf(ctx context.Context, p *prompt.Prompt, pre
 	return out, nil
 }
 
-// tokenMemo counts as a model does, and remembers what it counted.
-func (n nativeMessages) tokenMemo(model string) (*token.Memo, error) {
-	t := n.t
-	c := t.options.Config.Counter
-	if c == nil {
-		var err error
-		if c, err = t.options.Memory.counter(cmp.Or(t.model(model).Counter, "o200k")); err != nil {
-			return nil, err
-		}
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.memos[c] == nil {
-		t.memos[c] = token.NewMemo(c, 0)
-	}
-	return t.memos[c], nil
-}
-
-// verbatimText writes messages as text of at most so many tokens: long ones are
-// shortened in their middle, and reasoning is left out.
+// verbatimText writes messages as text of at most room tokens: long ones are shortened in their
+// middle, and reasoning is left out.
 func verbatimText(messages []thread.Message, room int, counter *token.Counter) string {
 	for limit := room * 4; ; limit /= 2 {
 		var short []thread.Message
@@ -156,7 +139,7 @@ func verbatimText(messages []thread.Message, room int, counter *token.Counter) s
 	}
 }
 
-// shortenParts cuts the texts of the parts of a message to so many bytes.
+// shortenParts cuts the texts of a message to limit bytes each.
 func shortenParts(parts []thread.Part, limit int) []thread.Part {
 	var out []thread.Part
 	for _, part := range parts {
@@ -180,12 +163,12 @@ func shortenParts(parts []thread.Part, limit int) []thread.Part {
 	return out
 }
 
-// logConversation keeps the conversation that a text will stand for, and tells of the
-// compaction. It returns the id of the log; empty where the request is none that
-// is kept, or the store fails: the text does not depend on it.
-func (n nativeMessages) logConversation(ctx context.Context, body string, before, after int) string {
+// logConversation logs the conversation that a text stands for, and reports the compaction. It returns the
+// id of the log. That is empty for a request that is not logged, or if the store fails: the text
+// does not depend on it.
+func (n nativeMessages) logConversation(ctx context.Context, body string, made replacement) string {
 	n.t.compactions.Add(1)
-	e := event.Event{Type: event.Completed, Policy: "native", TokensBefore: before, TokensAfter: after, Duration: time.Since(n.start), Details: map[string]any{"trigger": "native"}}
+	e := event.Event{Type: event.Completed, Policy: "native", TokensBefore: made.before, TokensAfter: made.tokens, Duration: time.Since(n.start), Details: map[string]any{"trigger": "native"}}
 	defer func() { event.Emit(ctx, n.t.options.Config.Events, e) }()
 	own := *n.exchange
 	own.body, own.plainBody, own.request = body, body, withoutEncoding(n.request)
@@ -208,7 +191,7 @@ func (n nativeMessages) logConversation(ctx context.Context, body string, before
 	return e.ThreadID
 }
 
-// appendToLog writes to a log what it does not hold of a request.
+// appendToLog appends to a log what is new in a request.
 func (n nativeMessages) appendToLog(ctx context.Context, r *parsedRequest, at identify.Place) error {
 	log, err := n.t.log.Load(ctx, at.Log)
 	if news := identify.Detach(r.Prompt.Messages[at.Logged:], r.IDs[at.Logged:]); err == nil && len(news) > 0 {

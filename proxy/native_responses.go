@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -16,48 +15,41 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// responsesRequest is what a request of the Responses API asks beside a question to the
-// model: a compaction in the provider's own way, or to go on with a history that
+// nativeResponses emulates the compaction of the Responses API, and continues histories that
 // the provider holds.
+type nativeResponses struct{ *exchange }
+
+// responsesRequest is a request of the Responses API while its history is put together.
 type responsesRequest struct {
 	*native.Responses
-	*providerState
-	// items are the conversation as far as the body of what goes out holds it.
+	held *heldHistory
+	// items are the conversation as far as the outgoing body holds it.
 	items []string
-	// emulated: the compaction that the client manages is made here.
-	emulated bool
-	// body goes to the provider in place of the client's; empty keeps it.
+	// body goes to the provider in place of the client's; empty keeps that.
 	body string
 }
 
-// nativeResponses emulates the compaction of the Responses API, and goes on with
-// histories that the provider holds.
-type nativeResponses struct{ *exchange }
-
-// apply implements emulator.
-func (n nativeResponses) apply(ctx context.Context, body string, emulated bool) (emulation, error) {
-	refuse := func(why *native.ResponsesRefusal) (emulation, error) {
-		return emulation{answer: refusalAnswer(n.request, why)}, nil
-	}
-	r, err := native.ParseResponses(body)
-	var invalid *native.ResponsesRefusal
-	switch {
-	case errors.As(err, &invalid) && (emulated || strings.Contains(body, native.Prefix)):
-		return refuse(invalid)
-	case err != nil:
+func (n nativeResponses) apply(ctx context.Context) (emulation, error) {
+	r, err := native.ParseResponses(n.plainBody)
+	if err != nil {
+		if n.emulated() || strings.Contains(n.plainBody, native.Prefix) {
+			if refusal, ok := errors.AsType[*native.Refusal](err); ok {
+				return emulation{}, refusal
+			}
+		}
 		return emulation{}, nil // the provider says what is wrong
 	}
-	a := &responsesRequest{Responses: r, items: r.Items, providerState: n.responseState(r)}
-	if invalid = n.resolveHistory(ctx, a, emulated); invalid != nil {
-		return refuse(invalid)
+	a := &responsesRequest{Responses: r, items: r.Items, held: heldByResponses(r)}
+	if err := n.resolveHistory(ctx, a); err != nil {
+		return emulation{}, err
 	}
 	switch {
-	case !n.asksCompaction(a, emulated):
-		return emulation{responses: a, providerState: a.providerState, body: a.body}, nil
-	case a.Previous != "" && !a.known:
-		return emulation{answer: n.unknownResponse(a.Previous)}, nil
-	case a.Conversation:
-		return refuse(&native.ResponsesRefusal{Param: "conversation", Message: "a conversation that the provider holds cannot be compacted here: send its items as the input"})
+	case !n.asksCompaction(r):
+		return emulation{compacts: n.emulated() && r.Managed, threshold: r.Threshold, held: a.held, body: a.body}, nil
+	case r.Previous != "" && !a.held.known:
+		return emulation{answer: n.responseNotFound(r.Previous)}, nil
+	case r.Conversation:
+		return emulation{}, &native.Refusal{API: wire.Responses, Param: "conversation", Message: "a conversation that the provider holds cannot be compacted here: send its items as the input"}
 	}
 	answer, err := n.compactNow(ctx, a)
 	if err != nil && ctx.Err() == nil {
@@ -67,93 +59,100 @@ func (n nativeResponses) apply(ctx context.Context, body string, emulated bool) 
 	return emulation{answer: answer}, err
 }
 
-// fallback implements emulator.
-func (n nativeResponses) fallback(body string, emulated bool) emulation {
-	r, err := native.ParseResponses(body)
+func (n nativeResponses) fallback() emulation {
+	r, err := native.ParseResponses(n.plainBody)
 	if err != nil {
 		return emulation{}
 	}
-	a := &responsesRequest{Responses: r, items: withRecapItems(r.Items), providerState: n.responseState(r)}
-	if n.asksCompaction(a, emulated) {
+	a := &responsesRequest{Responses: r, items: withRecapItems(r.Items), held: heldByResponses(r)}
+	if n.asksCompaction(r) {
 		if answer, err := n.compactWithoutLog(n.request.Context(), a); err == nil {
 			return emulation{answer: answer}
 		}
 	}
 	switch {
-	case emulated:
-		return emulation{body: a.Body(a.items, "context_management")}
-	case !strings.Contains(body, native.Prefix):
+	case n.emulated():
+		return emulation{body: r.Body(a.items, "context_management")}
+	case !strings.Contains(n.plainBody, native.Prefix):
 		return emulation{}
-	case a.Trigger:
-		a.items = append(a.items, trigger)
 	}
-	return emulation{body: a.Body(a.items)}
+	return emulation{body: r.Body(slices.Concat(a.items, n.trigger(r)))}
 }
 
-// trigger is the item that asks for a compaction.
-const trigger = `{"type":"compaction_trigger"}`
-
-// asksCompaction reports whether a request asks for nothing but a compaction, which is
-// made here.
-func (n nativeResponses) asksCompaction(a *responsesRequest, emulated bool) bool {
-	return emulated && (n.endpoint.task == compaction || n.endpoint.task == generate && a.Trigger)
+// trigger is the item that asks for a compaction, as far as the provider is to see it.
+func (n nativeResponses) trigger(r *native.Responses) []string {
+	if !r.Trigger || n.emulated() {
+		return nil
+	}
+	return []string{`{"type":"compaction_trigger"}`}
 }
 
-// resolveHistory makes of a request one that any provider can answer.
-func (n nativeResponses) resolveHistory(ctx context.Context, a *responsesRequest, emulated bool) *native.ResponsesRefusal {
-	var h loggedHistory
-	if gone, _ := n.t.lostConversations.Get(a.conversation); a.name != "" && !gone {
-		c, err := n.t.responses.resolve(ctx, a.name)
-		if err != nil {
-			n.emitFault("link", err, nil) // as one that nobody knows
-		}
-		if c != nil {
-			a.known, a.incomplete, h = true, c.incomplete, c.loggedHistory
-			a.items = slices.Concat(c.system, c.items, a.Items)
-			if a.conversation != "" {
-				a.previous, a.newMessages, a.addedBefore = c.last.Previous, slices.Concat(rawStrings(c.last.Input), a.Items), len(c.last.Input)
-			}
-		}
-	}
-	own, invalid := n.expandCompaction(ctx, a, h)
-	if invalid != nil {
-		return invalid
+// asksCompaction reports whether a request asks for nothing but a compaction, which is made
+// here.
+func (n nativeResponses) asksCompaction(r *native.Responses) bool {
+	return n.emulated() && (n.endpoint.task == compaction || n.endpoint.task == generate && r.Trigger)
+}
+
+// resolveHistory makes of a request one that any provider can answer. The error is a refusal.
+func (n nativeResponses) resolveHistory(ctx context.Context, a *responsesRequest) error {
+	h := a.held
+	logged := n.resolveHeld(ctx, a)
+	rebuilt, err := n.expandCompaction(ctx, a, logged)
+	if err != nil {
+		return err
 	}
 	var gone []string
-	a.emulated = emulated && a.Managed
-	if a.emulated {
+	if n.emulated() && a.Managed {
 		gone = append(gone, "context_management")
 		a.body = a.Body(a.Items, gone...)
 	}
-	triggered := n.asksCompaction(a, emulated)
-	if own == nil && (a.known || triggered) {
-		own = &rebuiltRequest{loggedHistory: h, mustReplaceBody: a.incomplete || triggered}
+	asksCompaction := n.asksCompaction(a.Responses)
+	if rebuilt == nil && (h.known || asksCompaction) {
+		rebuilt = &rebuiltRequest{loggedHistory: logged, mustReplaceBody: h.incomplete || asksCompaction}
 	}
-	if own == nil {
+	if rebuilt == nil {
 		return nil
 	}
-	var tail []string
-	if a.Trigger && !emulated {
-		tail = append(tail, trigger)
-	}
-	own.body = a.Body(slices.Concat(a.items, tail), append(gone, stateMembers...)...)
-	if own.fallback != nil {
-		if a.known {
-			gone = append(gone, stateMembers...)
+	rebuilt.body = a.Body(slices.Concat(a.items, n.trigger(a.Responses)), append(gone, historyMembers...)...)
+	if rebuilt.fallback != nil {
+		if h.known {
+			gone = append(gone, historyMembers...)
 		}
-		a.body = a.Body(slices.Concat(own.fallback, tail), gone...)
+		a.body = a.Body(slices.Concat(rebuilt.fallback, n.trigger(a.Responses)), gone...)
 	}
-	a.rebuilt = own
+	h.rebuilt = rebuilt
 	return nil
 }
 
-// stateMembers are those that name what a request goes on with.
-var stateMembers = []string{"previous_response_id", "conversation"}
+// historyMembers are the members that name the history which a request continues.
+var historyMembers = []string{"previous_response_id", "conversation"}
 
-// expandCompaction finds our own compaction among the items. The history that it stands
-// for takes the place of everything before it but what the client may have added
-// there. It is nil where there is none, or a newer one of the provider's.
-func (n nativeResponses) expandCompaction(ctx context.Context, a *responsesRequest, h loggedHistory) (*rebuiltRequest, *native.ResponsesRefusal) {
+// resolveHeld puts the history that the provider holds before the items of the request, but for
+// the part that is in a log, which it returns.
+func (n nativeResponses) resolveHeld(ctx context.Context, a *responsesRequest) loggedHistory {
+	h := a.held
+	if lost, _ := n.t.lostConversations.Get(h.conversation()); h.name == "" || lost {
+		return loggedHistory{}
+	}
+	c, err := n.t.responses.resolve(ctx, h.name)
+	if err != nil {
+		n.emitFault("link", err, nil)
+	}
+	if c == nil {
+		return loggedHistory{}
+	}
+	h.known, h.incomplete = true, c.incomplete
+	a.items = slices.Concat(c.system, c.items, a.Items)
+	if h.kind == heldConversation {
+		h.previous, h.newMessages, h.addedBefore = c.last.Previous, slices.Concat(rawStrings(c.last.Input), a.Items), len(c.last.Input)
+	}
+	return c.loggedHistory
+}
+
+// expandCompaction puts the history that our newest compaction stands for in place of the items
+// before it, except for what the client may have added there. It returns nil if there is
+// none, or a newer one of the provider's.
+func (n nativeResponses) expandCompaction(ctx context.Context, a *responsesRequest, logged loggedHistory) (*rebuiltRequest, error) {
 	newest, content := -1, ""
 	for i, item := range slices.Backward(a.items) {
 		if c, ok := native.CompactionContent(item); ok {
@@ -165,20 +164,17 @@ func (n nativeResponses) expandCompaction(ctx context.Context, a *responsesReque
 		return nil, nil
 	}
 	if !native.IsToken(content) {
-		// What stands before the provider's may go, and what is ours must.
-		foreign := slices.DeleteFunc(slices.Clone(a.items), func(item string) bool {
-			content, ok := native.CompactionContent(item)
-			return ok && native.IsToken(content)
-		})
+		// Our compactions before the provider's have to go.
+		foreign := slices.DeleteFunc(slices.Clone(a.items), isOurCompaction)
 		if len(foreign) == len(a.items) {
 			return nil, nil
 		}
 		a.items = foreign
-		return &rebuiltRequest{loggedHistory: h, mustReplaceBody: true, fallback: foreign}, nil
+		return &rebuiltRequest{loggedHistory: logged, mustReplaceBody: true, fallback: foreign}, nil
 	}
 	token, err := n.openToken(ctx, content)
 	if err != nil {
-		return nil, &native.ResponsesRefusal{Code: "invalid_encrypted_content", Message: "The encrypted content " + clipToken(content) + " could not be verified."}
+		return nil, &native.Refusal{API: wire.Responses, Code: "invalid_encrypted_content", Message: "The encrypted content " + clipToken(content) + " could not be verified."}
 	}
 	var kept []string
 	for _, item := range a.items[:newest] {
@@ -188,23 +184,30 @@ func (n nativeResponses) expandCompaction(ctx context.Context, a *responsesReque
 		}
 	}
 	after := a.items[newest+1:]
-	r := &rebuiltRequest{loggedHistory: loggedHistory{token.Thread, token.At, thread.ID(token.Last)}, mustReplaceBody: true, retained: len(kept) - native.CountInstructions(kept)}
+	instructions := native.CountInstructions(kept)
+	r := &rebuiltRequest{loggedHistory: loggedHistory{token.Thread, token.At, thread.ID(token.Last)}, mustReplaceBody: true, retained: len(kept) - instructions}
 	r.fallback = slices.Concat(kept, []string{recapItem(token.Summary)}, after)
 	a.items = slices.Concat(kept, after)
-	if native.CountInstructions(kept) == 0 {
+	if instructions == 0 {
 		if k, err := n.t.responses.get(ctx, itemID(content)); err == nil && k.value != nil {
 			a.items = slices.Concat(rawStrings(k.value.System), a.items)
 			r.fallback = slices.Concat(rawStrings(k.value.System), r.fallback)
 		}
 	}
 	if _, err := n.t.loadHistory(ctx, r.loggedHistory); token.Thread == "" || errors.Is(err, errHistoryChanged) {
-		r.loggedHistory, r.retained, a.items = loggedHistory{}, 0, r.fallback // words are all there is
+		r.loggedHistory, r.retained, a.items = loggedHistory{}, 0, r.fallback // the summary is all there is
 	}
 	return r, nil
 }
 
-// openToken reads a compaction of ours. Where the key cannot be had, its summary is
-// all that counts: it is the client's word then.
+// isOurCompaction reports whether an item is a compaction that was made here.
+func isOurCompaction(item string) bool {
+	content, ok := native.CompactionContent(item)
+	return ok && native.IsToken(content)
+}
+
+// openToken verifies a compaction of ours. Without the key only its summary counts, as the
+// client's own words.
 func (n nativeResponses) openToken(ctx context.Context, content string) (native.Token, error) {
 	key, err := n.t.tokenSecret.load(ctx, &n.t.options)
 	token, forged := native.Open(key, wire.Responses, content)
@@ -215,7 +218,7 @@ func (n nativeResponses) openToken(ctx context.Context, content string) (native.
 	return token, forged
 }
 
-// recapItem is a user message that says in words what a compaction stands for.
+// recapItem is a user message with the summary of a compaction.
 func recapItem(summary string) string {
 	return `{"type":"message","role":"user","content":[{"type":"input_text","text":` + rawjson.Quote("[What happened before, in short; the messages themselves are not here any more.]\n"+summary) + `}]}`
 }
@@ -228,37 +231,32 @@ func clipToken(s string) string {
 	return s[:4] + "..." + s[len(s)-4:]
 }
 
-func refusalAnswer(r *http.Request, why *native.ResponsesRefusal) *http.Response {
-	return newAnswer(r, http.StatusBadRequest, jsonKind, why.Body())
-}
-
-// withRecapItems returns items with words in the place of our own compactions.
+// withRecapItems returns items with the summaries of our compactions in their place.
 func withRecapItems(items []string) []string {
-	var list []string
-	for _, item := range items {
+	list := slices.Clone(items)
+	for i, item := range list {
 		if content, ok := native.CompactionContent(item); ok && native.IsToken(content) {
 			token, _ := native.Open(nil, wire.Responses, content)
-			item = recapItem(token.Summary)
+			list[i] = recapItem(token.Summary)
 		}
-		list = append(list, item)
 	}
 	return list
 }
 
-// clientBudget is what bounds a request whose compaction the client manages, in tokens;
-// 0 where nothing but the window does. A policy compacts at nine tenths of it.
-func (m emulation) clientBudget(ask *palimpsest.Step) int {
-	if m.responses == nil || !m.responses.emulated || m.responses.Threshold == 0 {
+// clientBudget is the budget, in tokens, of a request that has its provider compact from a
+// threshold on; 0 if only the window bounds it. A policy compacts at nine tenths of it.
+func (m emulation) clientBudget(input *palimpsest.Step) int {
+	if !m.compacts || m.threshold == 0 {
 		return 0
 	}
-	budget := m.responses.Threshold * 10 / 9
-	if room := ask.Window - ask.Output; room > 0 {
+	budget := m.threshold * 10 / 9
+	if room := input.Window - input.Output; room > 0 {
 		budget = min(budget, room)
 	}
 	return budget
 }
 
-// compactionOf makes the compaction item of a step; empty where something failed.
+// compactionOf makes the compaction item of a step; empty if that fails.
 func (n nativeResponses) compactionOf(s *step) string {
 	item, err := runWithin(n.request.Context(), n.t.options.Deadline, func(ctx context.Context) (string, error) {
 		item, _, err := n.compactionItem(ctx, s.logID, s.parsed)

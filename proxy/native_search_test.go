@@ -48,7 +48,7 @@ func newExchange(tb testing.TB, api string, emulate ...string) *exchange {
 // readStep has a step read, so that the next one is known to go on with it.
 func (x *exchange) readStep(tb testing.TB, body string) emulator {
 	x.plainBody = body
-	e, _ := x.emulatorOf()
+	e := x.emulator()
 	if _, reason, err := x.parseRequest(tb.Context()); err != nil || reason != "" {
 		tb.Fatal(reason, err)
 	}
@@ -78,7 +78,7 @@ func TestEmulatorOfNextStep(t *testing.T) {
 		step := func(items string) string { return first + items + "]" + tools + c.tail + "}" }
 		for n, body := range []string{step("," + c.item), step("," + c.item + `,{"role":"user","content":"and on"}`)} {
 			x.plainBody = body
-			if e, _ := x.emulatorOf(); fmt.Sprintf("%T", e) != c.want {
+			if e := x.emulator(); fmt.Sprintf("%T", e) != c.want {
 				t.Errorf("%s, %s, step %d: %T, want %s", c.api, c.name, n, e, c.want)
 			}
 			_, _, _ = x.parseRequest(t.Context())
@@ -86,9 +86,9 @@ func TestEmulatorOfNextStep(t *testing.T) {
 	}
 }
 
-// BenchmarkEmulatorOf is what it takes to see that a request needs no emulator: for one that
+// BenchmarkEmulator is what it takes to see that a request needs no emulator: for one that
 // was never seen, and for the next step of one that was.
-func BenchmarkEmulatorOf(b *testing.B) {
+func BenchmarkEmulator(b *testing.B) {
 	for _, api := range []string{wire.Anthropic, wire.Responses} {
 		body := sourceBody(b, api, 4<<20, "")
 		next := body[:len(body)-2] + `,{"role":"user","content":"go on"}]}`
@@ -97,14 +97,14 @@ func BenchmarkEmulatorOf(b *testing.B) {
 				x := newExchange(b, api)
 				if known {
 					x.plainBody = body
-					x.emulatorOf()
+					x.emulator()
 					if _, err := x.t.requests.Read(x.endpoint.dialect, x.similar, b.Context().Err); err != nil {
 						b.Fatal(err)
 					}
 				}
 				x.plainBody = next
 				for b.Loop() {
-					x.emulatorOf()
+					x.emulator()
 				}
 			})
 		}

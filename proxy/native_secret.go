@@ -10,9 +10,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// secret is the key that opaque values are signed with: the one of the options,
-// else one that is kept among the documents (sealed where the store seals), else
-// one of this process.
+// secret is the key that tokens are signed with: that of the options, else one kept in the
+// documents (sealed if the store seals), else one of this process.
 type secret struct {
 	mu  sync.Mutex
 	key []byte
@@ -24,8 +23,8 @@ const (
 	secretID   = "native-compaction-key"
 )
 
-// load returns the key. It is read, or made, when it is first needed; a store that
-// fails is asked again the next time.
+// load returns the key, which is read or made when it is first needed. After an error the store
+// is asked again the next time.
 func (s *secret) load(ctx context.Context, o *Options) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +52,7 @@ func NewSecret() []byte {
 	return key
 }
 
-// tokenOpener verifies tokens of an API.
+// tokenOpener returns a function that verifies tokens of an API.
 func (x *exchange) tokenOpener(ctx context.Context, api string) native.Opener {
 	return func(value string) (native.Token, error) {
 		if !native.IsToken(value) {

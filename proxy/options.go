@@ -15,69 +15,64 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// Options say where requests go and how conversations are kept. The zero value
-// goes to the providers themselves and keeps everything in memory.
+// Options say where requests go and how conversations are kept. The zero value sends them to the
+// providers and keeps everything in memory.
 type Options struct {
-	// Anthropic, OpenAI and Gemini are the upstreams, written as the providers'
-	// SDKs take them: Anthropic without /v1, OpenAI with it, Gemini without a
-	// version. Empty is the provider's own. A Transport does not use them: its
-	// requests name their server.
+	// Anthropic, OpenAI and Gemini are the upstreams, as the providers' SDKs take them: Anthropic
+	// without /v1, OpenAI with it, Gemini without a version. Empty is the provider itself. A
+	// Transport does not use them: its requests name their server.
 	Anthropic, OpenAI, Gemini string
 
-	// Config is what conversations are compacted with. Where its Counter is nil,
-	// each model is counted with its own. Its Events are told of faults as well.
+	// Config is what conversations are compacted with. If its Counter is nil, each model is counted
+	// with its own. Its Events get faults as well.
 	Config palimpsest.Config
-	// Models is the table of windows; nil is token.Models. Window is the context
-	// window in tokens of every model; 0 leaves it to the table, and DefaultWindow is
-	// that of models which the table does not hold. A model of which nothing is known is
-	// compacted only when the provider refuses a request.
+	// Models is the table of models; nil is token.Models. Window is the context window of every
+	// model, in tokens; 0 leaves it to the table, and DefaultWindow is that of models which the
+	// table does not have. Conversations with a model whose window is unknown are compacted only
+	// once the provider refuses a request.
 	Models                *token.ModelSet
 	Window, DefaultWindow int
 
-	// Emulate names the APIs whose upstreams cannot compact by themselves, as
-	// native.APIs reads them: wire.Anthropic and wire.Responses ("openai" too).
-	// What a request asks of native compaction is done here then. Elsewhere it
-	// passes to the provider, and only what was made here before is replaced by
-	// what it stands for.
+	// Emulate names the APIs whose upstreams cannot compact by themselves, as native.APIs reads
+	// them: wire.Anthropic and wire.Responses (or "openai"). The native compaction that their
+	// requests ask for is then done here. Other APIs leave it to the provider, and only
+	// compactions that were made here before are replaced by what they stand for.
 	Emulate []string
-	// Secret signs what emulated compactions give the client. Where it is empty a
-	// key is made once and kept in Documents; where that is nil too, it is one of
-	// this process, and what an earlier one signed cannot be verified.
+	// Secret signs the tokens that emulated compactions give the client. If it is empty a key is
+	// made once and kept in Documents. If that is nil too, the key is of this process, and tokens
+	// of an earlier one cannot be verified.
 	Secret []byte
-	// Documents keeps what has to outlive the process beside logs and plans: that
-	// key, the windows that providers named when they refused a request, responses
-	// that they hold, which conversation goes on from which, and what a provider
-	// last counted of one (where Config has no Documents of its own). Nil keeps it
-	// in memory. Forget is for who deletes a log.
+	// Documents keeps what has to outlive the process beside logs and plans: that key, the windows
+	// that providers named in refusals, responses that they hold, which conversation continues
+	// which, and a provider's last count of each (unless Config has Documents of its own). Nil
+	// keeps them in memory. See Forget for deleting a log.
 	Documents store.Documents
 
-	// Memory bounds what is remembered of conversations between their steps, and may
-	// be shared by the proxies of several tenants. Nil is one of its own, with the
-	// default bounds.
+	// Memory bounds what is remembered of conversations between steps; the proxies of several
+	// tenants may share one. Nil is one of its own, with the default bounds.
 	Memory *Memory
 
 	// NoTools offers the model no tools to read again what was removed.
 	NoTools bool
-	// Rounds is how many requests one request of the client's may become while
-	// the model reads again what was removed; 0 is 8. A model that asks for more
-	// is told in one further request that it has to do with what it has.
+	// Rounds is how many requests one request of the client's may become while the model reads
+	// again what was removed; 0 is 8. A model that asks for more is told in one last request to do
+	// with what it has.
 	Rounds int
-	// MaxBody is the largest request that is looked into, in bytes; a larger one
-	// passes untouched. 0 is 64 MB.
+	// MaxBody is the largest request that is read, in bytes; a larger one passes untouched. 0 is
+	// 64 MB.
 	MaxBody int64
-	// Agent makes the client that asks the agent's own model, by its API and name, over
-	// connections that carry the credentials of the agent's request: for a Config whose
-	// summarizers are the agent's (llm.Agent). Compactions are made on the way then, since a
-	// job has no request. Nil where the model is not used so.
+	// Agent makes a client of the agent's own model, by its API and name, over connections that
+	// carry the credentials of the agent's request: for a Config whose summarizers are the agent's
+	// (llm.Agent). Compactions are then made on the way, since a job has no request. Nil if the
+	// model is not used so.
 	Agent func(api, model string, over *http.Client) (llm.Generator, error)
-	// Deadline bounds the time that a request waits for its compaction; beyond it
-	// the request goes on as it is. 0 is 30 seconds, or three minutes with Agent.
+	// Deadline bounds how long a request waits for its compaction; after it the request goes on as
+	// it is. 0 is 30 seconds, or three minutes with Agent.
 	Deadline time.Duration
-	// Base sends the requests. Nil is a transport of its own that leaves
-	// compressed answers as they are.
+	// Base sends the requests. Nil is a transport of its own that leaves answers compressed.
 	Base http.RoundTripper
 
-	retry retry.Policy // of rounds; tests wait on no clock
+	retry retry.Policy // of rounds; tests set its clock
 }
 
 // The providers' own addresses.

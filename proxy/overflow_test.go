@@ -157,7 +157,7 @@ func TestServerSideHistory(t *testing.T) {
 		}
 		return proxytest.Answer{Text: "ok"}
 	}
-	url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	url, _ := start(t, up, smallWindow())
 	long := strings.Repeat("read this too; ", 2000)
 	thread := []byte(`{"model":"m","max_tokens":10,"thread":{"type":"continue","previous_message_id":"msg_1"},"messages":[{"role":"user","content":"` + long + `"}]}`)
 	previous := []byte(`{"model":"m","previous_response_id":"resp_1","input":"` + long + `"}`)

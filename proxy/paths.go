@@ -7,23 +7,21 @@ import (
 	"strings"
 )
 
-// resource is an address of a provider's API, and the methods that it takes.
+// resource is a path of a provider's API, and the methods that it takes.
 type resource struct {
-	// path is what stands behind the version, segment by segment; "*" is any one
-	// segment.
+	// path is what follows the version; "*" is any one segment.
 	path string
-	// methods are those of the address itself, below those of all that stands below it; empty
-	// where there is no such address.
+	// methods are those of the path itself, and below those of all paths below it; empty if there
+	// are none.
 	methods, below string
-	// vendor has it alone; several have those of shared, and headers decide.
-	vendor vendor
+	vendor         vendor
 }
 
-// severalVendors says that more than one provider has a place.
+// severalVendors says that several providers have a path; headers then decide.
 const severalVendors vendor = -1
 
-// The methods of most collections and of what is in them. HEAD goes wherever GET
-// does, and OPTIONS anywhere: browsers ask with it what they may do.
+// The methods of most collections and their members. HEAD is allowed with GET, and OPTIONS everywhere:
+// browsers ask with it what they may do.
 const (
 	get     = "GET"
 	post    = "POST"
@@ -33,9 +31,9 @@ const (
 	edited  = "GET POST PATCH PUT DELETE"
 )
 
-// resources are the addresses of the providers' public APIs, and those that their
-// agents ask for under the same base URL. What is not here goes nowhere: a browser
-// that looks for a page, or a mistyped address, is no provider's business.
+// resources are the paths of the providers' public APIs, and those that their agents request under the
+// same base URL. Other paths are refused: a browser's look for a page, or a typing error, is not
+// sent to a provider.
 var resources = []resource{
 	// Anthropic
 	{"messages", post, "", anthropicVendor},
@@ -105,10 +103,9 @@ var resources = []resource{
 	{"auth_tokens", post, "", geminiVendor},
 }
 
-// unversionedPaths are addresses without a version that agents ask for under a base URL, by
-// how they begin.
+// unversionedPaths are paths without a version that agents request under a base URL.
 var unversionedPaths = []resource{
-	// Claude Code: whether somebody is there, its telemetry, its account.
+	// Claude Code: its check of the connection, telemetry, account.
 	{"api/hello", get, "", anthropicVendor},
 	{"api/event_logging", "", post, anthropicVendor},
 	{"api/claude_code", "", edited, anthropicVendor},
@@ -132,15 +129,14 @@ var unversionedPaths = []resource{
 	{"v1internal", "", listed, geminiVendor},
 }
 
-// pathMethods is what is known of an address.
+// pathMethods is what is known of a path.
 type pathMethods struct {
 	vendor  vendor
-	methods []string // none where the address is not known
+	methods []string // nil if the path is not known
 }
 
-// lookUpPath finds the methods that an address takes. Gateways put their own segments
-// in front, so that for what asks a model or counts the end of the path decides; of
-// the rest, what stands behind a version.
+// lookUpPath finds the methods that a path takes. Gateways put their own segments in front, so the end of
+// the path decides for an endpoint, and otherwise what follows a version.
 func lookUpPath(path string) pathMethods {
 	segments := strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 	if slices.Contains(segments, "..") || slices.Contains(segments, ".") {
@@ -174,16 +170,15 @@ func (f *pathMethods) addFrom(table []resource, segments []string) {
 	}
 }
 
-// versionlessPaths are the beginnings that need no version in front: clients whose base URL has
-// none ask for them so.
+// versionlessPaths are the first segments that need no version before them: some clients have a base URL
+// without one.
 var versionlessPaths = []string{
 	"messages", "chat", "responses", "conversations", "completions", "embeddings", "rerank", "moderations", "models",
 	"files", "uploads", "batches", "audio", "images", "realtime", "vector_stores", "memories", "alpha",
 }
 
-// afterVersion is what follows the version in a path (v1, v1beta); of the paths of
-// Azure, what follows the deployment. Without either it is the whole, if that begins
-// like an endpoint.
+// afterVersion is what follows the version in a path (v1, v1beta), or the deployment in a path of Azure.
+// Without either it is the whole path, if that needs no version.
 func afterVersion(segments []string) []string {
 	for i, s := range segments {
 		switch {
@@ -205,7 +200,7 @@ func afterVersion(segments []string) []string {
 	return segments
 }
 
-// methodsAt are the methods of an address, as far as the resource has it.
+// methodsAt are the methods of a path; empty if it is not the resource's.
 func (p resource) methodsAt(segments []string) string {
 	n := 0
 	for want := range strings.SplitSeq(p.path, "/") {
@@ -220,7 +215,7 @@ func (p resource) methodsAt(segments []string) string {
 	return p.below
 }
 
-// allows reports whether a method is one of those, or goes with them.
+// allows reports whether a path takes a method.
 func (f pathMethods) allows(method string) bool {
 	switch method {
 	case http.MethodOptions:
@@ -231,15 +226,14 @@ func (f pathMethods) allows(method string) bool {
 	return slices.Contains(f.methods, method)
 }
 
-// Methods are the methods that an address of a provider's API takes, as far as a
-// Proxy sends them on; nil for an address that it does not know, which it refuses
-// with 404. HEAD and OPTIONS are not listed.
+// Methods are the methods of a path that a Proxy forwards to a provider; nil for a path that it does not
+// know, and refuses with 404. HEAD and OPTIONS are not listed.
 func Methods(path string) []string { return lookUpPath(path).methods }
 
-// Takes reports whether a Proxy sends a method on to an address.
+// Takes reports whether a Proxy forwards a method and path to a provider.
 func Takes(method, path string) bool { return lookUpPath(path).allows(method) }
 
-// refuseUnknown answers for an address, or a method, that no provider has.
+// refuseUnknown refuses a path or a method that no provider has.
 func refuseUnknown(w http.ResponseWriter, r *http.Request) {
 	status, kind := http.StatusNotFound, "not_found_error"
 	say := fmt.Sprintf("there is nothing at %s; only the paths of the Anthropic, OpenAI and Gemini APIs are sent on", r.URL.Path)

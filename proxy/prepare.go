@@ -18,7 +18,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// asSummary is the request as one that the conversation never sees.
+// asSummary is the request as a question for a summary, which its conversation never sees.
 func (r *parsedRequest) asSummary() *parsedRequest {
 	out := *r
 	out.isSummary = true
@@ -28,8 +28,9 @@ func (r *parsedRequest) asSummary() *parsedRequest {
 // minBytesPerToken is about how many bytes a token has in dense text, code and JSON.
 const minBytesPerToken = 3
 
-// beginStep finds the place of a request, and takes the step there. changed says that the log
-// holds what the client does not.
+// beginStep finds the conversation of a request, appends what is new to its log, and has its
+// session compact and render. changed says that the log holds messages that the client does
+// not have.
 func (x *exchange) beginStep(ctx context.Context, r *parsedRequest) (s *step, changed bool, err error) {
 	compactor, err := x.t.compactor(r.model, x.canOfferTools(r))
 	if err != nil {
@@ -44,7 +45,7 @@ func (x *exchange) beginStep(ctx context.Context, r *parsedRequest) (s *step, ch
 		if err == nil {
 			changed = at.HasHidden
 			s.logID, s.openLookups = at.Log, at.OpenLookups
-			s.earlierLogs, _ = x.earlierLogs(ctx, r, at) // where it cannot be read less is found, and nothing else is wrong
+			s.earlierLogs, _ = x.earlierLogs(ctx, r, at) // without them the model can recall less, and that is all
 			s.input.Messages = identify.Detach(r.Prompt.Messages[at.Logged:], r.IDs[at.Logged:])
 			s.session = compactor.Session(s.logID, s.earlierLogs...)
 			s.prepared, err = s.session.PrepareStep(ctx, s.input)
@@ -59,25 +60,24 @@ func (x *exchange) beginStep(ctx context.Context, r *parsedRequest) (s *step, ch
 	}
 }
 
-// maxTries bounds how often a log is looked at again because another request of the same
-// conversation has written to it meanwhile.
+// maxTries bounds the tries to append to a log that other requests of the same conversation
+// write to as well.
 const maxTries = 8
 
 func isConflict(err error) bool {
 	return errors.Is(err, store.ErrConflict) || errors.Is(err, thread.ErrDuplicateID)
 }
 
-// renderProfile is what the provider's API demands of a prompt. Models that are known not
-// to bind their thinking to what stands before it keep it; of one that is not
-// known it is not believed.
+// renderProfile is what the provider's API demands of a prompt. Only models that are known not
+// to bind their thinking to the messages before it keep it.
 func (x *exchange) renderProfile(m token.Model) render.Profile {
 	p := render.For(x.endpoint.dialect.API())
-	p.LastUser = true // models of other providers, behind the same API, refuse it as well
+	p.LastUser = true // models of other providers behind the same API demand it too
 	p.BoundReasoning = p.BoundReasoning && (m.BindsThinking || m.Source == "")
 	return p
 }
 
-// maxRequestTokens is the largest request that the model takes, answer included, in tokens.
+// maxRequestTokens is the largest request that the model takes, answer included.
 func maxRequestTokens(m token.Model) int {
 	if m.MaxInput > 0 && m.MaxInput < m.Window {
 		return m.MaxInput
@@ -85,11 +85,11 @@ func maxRequestTokens(m token.Model) int {
 	return m.Window
 }
 
-// outputReserve is the room that is kept free for the answer: what the request asks
-// for, else enough for a long one, and never more than a third of the window. It is
-// less where system and tools are so large that less than a third of the window
-// would be left for the conversation: agents ask for the longest answer that any
-// model gives, and a conversation without room cannot be compacted.
+// outputReserve is the room in tokens that is kept free for the answer: what the request asks
+// for, else enough for a long one, and never more than a third of the window. It is less if
+// system and tools would leave the conversation less than a third of the window: agents ask
+// for the longest answer that any model gives, and a conversation without room cannot be
+// compacted.
 func outputReserve(m token.Model, p *prompt.Prompt) int {
 	asked := p.MaxOutput
 	if asked == 0 {
@@ -102,11 +102,10 @@ func outputReserve(m token.Model, p *prompt.Prompt) int {
 	return min(asked, m.Window/3, max(left, m.Window/8))
 }
 
-// defaultOutput is the room for an answer of a request that names no limit, in
-// tokens.
+// defaultOutput is the room for the answer to a request that names no limit, in tokens.
 const defaultOutput = 16_000
 
-// systemTokens is about what system and tools take, in tokens of three bytes.
+// systemTokens is about what system and tools take.
 func systemTokens(p *prompt.Prompt) int {
 	bytes := 0
 	for i := range p.System {
@@ -118,19 +117,14 @@ func systemTokens(p *prompt.Prompt) int {
 	return bytes / minBytesPerToken
 }
 
-// compactAfterOverflow makes a smaller request of one that the provider refused as too
-// long.
+// compactAfterOverflow makes a smaller request of one that was refused as too long.
 func (x *exchange) compactAfterOverflow(ctx context.Context, d decision) (decision, error) {
 	if d.step != nil {
 		return x.compactMore(ctx, d.step)
 	}
-	r := d.parsed
+	r, reason, err := x.parsedOr(ctx, d.parsed)
 	if r == nil {
-		read, reason, err := x.parseRequest(ctx)
-		if err != nil || read == nil {
-			return forward(reason), err
-		}
-		r = read
+		return forward(reason), err
 	}
 	switch r.kind {
 	case identify.Step:
@@ -139,14 +133,14 @@ func (x *exchange) compactAfterOverflow(ctx context.Context, d decision) (decisi
 	default:
 		return decision{action: Passed, reason: string(r.kind), parsed: r}, nil
 	}
-	d, err := x.prepare(ctx, r, true)
+	d, err = x.prepare(ctx, r, true)
 	if d.action != Passed && err == nil {
 		d.action = Recovered
 	}
 	return d, err
 }
 
-// compactMore compacts more than the last time.
+// compactMore compacts further than the last rendering.
 func (x *exchange) compactMore(ctx context.Context, s *step) (decision, error) {
 	made, err := s.session.Overflowed(ctx, s.prepared)
 	if errors.Is(err, palimpsest.ErrNoRoom) {
@@ -162,8 +156,8 @@ func (x *exchange) compactMore(ctx context.Context, s *step) (decision, error) {
 	return d, err
 }
 
-// encodePrepared encodes what was rendered. A rendering without a plan is the client's
-// own request, unless changed says that the log holds what the client does not.
+// encodePrepared encodes a rendering. Without a plan it is the client's own request, unless
+// changed says that the log holds messages that the client does not have.
 func (x *exchange) encodePrepared(ctx context.Context, s *step, made *palimpsest.Prepared, changed bool) (decision, error) {
 	next := *s
 	next.prepared = made
@@ -179,14 +173,14 @@ func (x *exchange) encodePrepared(ctx context.Context, s *step, made *palimpsest
 		d.reason = reasonCompacting
 	}
 	if current.Empty() && !changed && !x.emulation.mustReplaceBody() && (len(s.earlierLogs) == 0 || !x.canOfferTools(s.parsed)) {
-		d.action, d.reason = Passed, cmp.Or(d.reason, "below-mark")
+		d.action, d.reason = Passed, cmp.Or(d.reason, reasonBelowMark)
 		return d, nil
 	}
 	log, err := x.t.log.Load(ctx, s.logID)
 	if err != nil {
 		return d, err
 	}
-	rendered := x.emulation.providerState.withCachePoint(withCurrentBytes(made.Prompt, log, s.parsed))
+	rendered := x.emulation.held.withCachePoint(withCurrentBytes(made.Prompt, log, s.parsed))
 	next.toolsOffered = x.canOfferTools(s.parsed) && slices.ContainsFunc(rendered.Tools, isOurDeclaration)
 	if d.body, err = x.endpoint.dialect.Encode(rendered); err != nil {
 		return d, fmt.Errorf("encode: %w", err)
@@ -194,8 +188,8 @@ func (x *exchange) encodePrepared(ctx context.Context, s *step, made *palimpsest
 	return d, nil
 }
 
-// canOfferTools reports whether the model may be offered our tools: where the client
-// offers some, none of them by our names, and where the answer can be read.
+// canOfferTools reports whether the model may be offered our tools: if the client offers some,
+// none by our names, and the answer can be read.
 func (x *exchange) canOfferTools(r *parsedRequest) bool {
 	tools := r.Prompt.Tools
 	return !x.t.options.NoTools && len(tools) > 0 && !slices.ContainsFunc(tools, isOurDeclaration) && x.endpoint.dialect.canReadAnswer(x.request, r.Members)
@@ -203,12 +197,11 @@ func (x *exchange) canOfferTools(r *parsedRequest) bool {
 
 func isOurDeclaration(t prompt.Tool) bool { return isOurTool(t.Name) }
 
-// isOurTool reports whether a tool of that name is answered here.
+// isOurTool reports whether calls of a tool are answered here.
 func isOurTool(name string) bool { return name == rehydrate.ReadArtifact || name == rehydrate.Recall }
 
-// prepareCount makes of a request to count tokens one about what would be sent. A
-// count writes nothing: of a conversation that is not known it is the client's
-// own.
+// prepareCount makes a request to count tokens count what would be sent. It writes nothing: an
+// unknown conversation is counted as it is.
 func (x *exchange) prepareCount(ctx context.Context) (decision, error) {
 	r, reason, err := x.parseRequest(ctx)
 	if err != nil || r == nil || len(r.IDs) == 0 {
@@ -253,8 +246,8 @@ func (x *exchange) prepareCount(ctx context.Context) (decision, error) {
 	return decision{action: Planned, parsed: r, step: s, body: body, tokensBefore: res.Before, tokensSent: res.After}, nil
 }
 
-// countUncompacted counts what nothing was removed from: as the client has it, or the whole
-// of a history that the provider would not know.
+// countUncompacted counts a conversation without a plan: as the client sent it, or with the
+// history that the provider holds put back in.
 func (x *exchange) countUncompacted(r *parsedRequest, err error) (decision, error) {
 	if err != nil || !x.emulation.mustReplaceBody() {
 		return forward("count"), err

@@ -28,7 +28,7 @@ type Proxy struct {
 	reverse   *httputil.ReverseProxy
 }
 
-// New returns a proxy. The error says which of the options cannot be used.
+// New returns a proxy; nil options are the zero value. The error says which option is invalid.
 func New(o *Options) (*Proxy, error) {
 	if o == nil {
 		o = &Options{}
@@ -52,11 +52,9 @@ func New(o *Options) (*Proxy, error) {
 	return p, nil
 }
 
-// ServeHTTP forwards a request, by way of the Transport. A WebSocket for responses, as
-// Codex opens, is spoken here; one for a question to another API is refused with 426, on which
-// clients go on over HTTP.
-// What is no path of a provider's is answered here, with 404 or 405; one that is
-// written with empty segments is sent on without them.
+// ServeHTTP forwards a request through the Transport. It answers a WebSocket for responses, as Codex
+// opens, and refuses one for another API with 426, on which clients go on over HTTP. Paths that
+// are no provider's get 404 or 405. Empty segments of a path are dropped.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if e := endpointOf(r.URL.Path); r.Header.Get("Upgrade") != "" && e.task == generate {
 		if e.dialect.API() == wire.Responses && strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
@@ -68,9 +66,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuseHere(w, http.StatusUpgradeRequired, "invalid_request_error", "no WebSocket here, use HTTP")
 		return
 	}
-	if clean := path.Clean("/" + r.URL.Path); r.URL.RawPath == "" && strings.Contains(r.URL.Path, "//") {
+	if r.URL.RawPath == "" && strings.Contains(r.URL.Path, "//") {
 		own, u := *r, *r.URL
-		u.Path, own.URL = clean, &u
+		u.Path, own.URL = path.Clean("/"+r.URL.Path), &u
 		r = &own
 	}
 	if !Takes(r.Method, r.URL.Path) {
@@ -80,21 +78,20 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.reverse.ServeHTTP(w, r)
 }
 
-// Totals are what was done since the proxy was made.
+// Totals are the sums since the proxy was made.
 func (p *Proxy) Totals() Totals { return p.transport.Totals() }
 
 // Upstream is a provider that a Proxy sends requests to.
 type Upstream struct {
-	// Name is that of the provider: "Anthropic", "OpenAI" or "Gemini".
+	// Name is "Anthropic", "OpenAI" or "Gemini".
 	Name string
 	// URL is where its requests go, without a password.
 	URL string
-	// Requests counts those that asked a model, as Totals does.
+	// Requests counts the requests that asked a model, as Totals does.
 	Requests int64
 }
 
-// Upstreams are the providers of a proxy, and how many requests each had so far.
-// Together these are Totals.Requests.
+// Upstreams are the providers of a proxy. Their requests add up to Totals.Requests.
 func (p *Proxy) Upstreams() []Upstream {
 	var all []Upstream
 	for _, u := range []struct {
@@ -106,16 +103,14 @@ func (p *Proxy) Upstreams() []Upstream {
 	return all
 }
 
-// Finished tells how the task of a conversation ended, for Config.Quality, and returns
-// how it fared under compaction since this process first saw it (see
-// palimpsest.Session.Quality). The thread is that of ThreadHeader; an empty outcome only
-// asks.
+// Finished records how the task of a conversation ended, for Config.Quality, and returns how it fared
+// under compaction since this process first saw it (see palimpsest.Session.Quality). The thread is
+// that of ThreadHeader. With an empty outcome it records nothing.
 func (p *Proxy) Finished(thread string, o thread.Outcome) quality.Metrics {
 	return p.transport.finished(thread, o)
 }
 
-// proxyHeaders are headers that a reverse proxy takes away, and that a provider's
-// gateway may count on.
+// proxyHeaders are headers that httputil.ReverseProxy removes, and that a provider's gateway may need.
 var proxyHeaders = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
 
 func routeUpstream(r *httputil.ProxyRequest, upstreams map[vendor]*url.URL) {
@@ -129,8 +124,8 @@ func routeUpstream(r *httputil.ProxyRequest, upstreams map[vendor]*url.URL) {
 	}
 }
 
-// answerUnreachable answers for an upstream that gave no answer, in the form that all
-// the providers' SDKs read and try again after.
+// answerUnreachable answers for an upstream that did not, in a form on which the SDKs of all providers
+// try again.
 func answerUnreachable(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		panic(http.ErrAbortHandler) // the client is gone
@@ -142,20 +137,19 @@ func answerUnreachable(w http.ResponseWriter, r *http.Request, err error) {
 	refuseHere(w, status, "api_error", "the provider gave no answer: "+connectionTrouble(err))
 }
 
-// refuseHere answers with an error of ours.
 func refuseHere(w http.ResponseWriter, status int, kind, message string) {
 	w.Header().Set("Content-Type", jsonKind)
 	w.WriteHeader(status)
 	io.WriteString(w, errorBody(status, kind, message))
 }
 
-// errorBody is the body of an error of ours, in the form that all the providers' SDKs read.
+// errorBody is an error of ours, in a form that the SDKs of all providers read.
 func errorBody(status int, kind, message string) string {
 	return fmt.Sprintf(`{"type":"error","error":{"type":%s,"code":%d,"message":%s}}`, rawjson.Quote(kind), status, rawjson.Quote("palimpsest: "+message))
 }
 
-// connectionTrouble says what is wrong with a connection, without its address: that may be
-// nobody's business but of who runs the proxy.
+// connectionTrouble says what is wrong with a connection, but not its address, which clients need not
+// know.
 func connectionTrouble(err error) string {
 	var named *net.DNSError
 	var tlsRecord tls.RecordHeaderError

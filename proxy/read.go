@@ -10,22 +10,22 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// parsedRequest is a request that was looked into.
+// parsedRequest is a request whose body was decoded.
 type parsedRequest struct {
 	*identify.Request
 	kind   identify.Kind
 	client identify.Client
 	model  token.Model
 	base   string // the id of its conversation, before any fork
-	bytes  int    // with its whole conversation, in bytes
-	// isSummary says that the client has its history summed up: the conversation will
-	// not go on with what is asked here.
+	bytes  int    // with its whole conversation
+	// isSummary says that the client asks for a summary of its own history. The conversation
+	// does not continue with this question.
 	isSummary bool
 }
 
-// parseRequest looks into the request. It is nil where that cannot be done, for the reason.
+// parseRequest decodes the request. It is nil if that cannot be done, for the reason.
 func (x *exchange) parseRequest(ctx context.Context) (r *parsedRequest, reason string, err error) {
-	if h := x.emulation.providerState; h != nil && h.rebuilt != nil {
+	if h := x.emulation.held; h != nil && h.rebuilt != nil {
 		r, err := x.parseRebuilt(ctx, h.rebuilt)
 		return r, "", err
 	}
@@ -48,7 +48,7 @@ func (x *exchange) parseRequest(ctx context.Context) (r *parsedRequest, reason s
 	return r, string(r.kind), nil
 }
 
-// identifyRequest says whose request it is.
+// identifyRequest names the client and the conversation of a request.
 func (x *exchange) identifyRequest(ctx context.Context, r *identify.Request, size int) *parsedRequest {
 	model := x.model(ctx, cmp.Or(x.endpoint.model, r.Prompt.Model))
 	out := &parsedRequest{Request: r, model: model, bytes: size}
@@ -59,8 +59,17 @@ func (x *exchange) identifyRequest(ctx context.Context, r *identify.Request, siz
 	return out
 }
 
-// modelName is the model that the request asks for, which need not have been looked
-// into.
+// parsedOr returns r, or parses the request if r is nil. The result is nil if that cannot be
+// done, with the reason or an error.
+func (x *exchange) parsedOr(ctx context.Context, r *parsedRequest) (*parsedRequest, string, error) {
+	if r != nil {
+		return r, "", nil
+	}
+	return x.parseRequest(ctx)
+}
+
+// modelName is the model that the request asks for. Without a parsed request the body is
+// searched.
 func (x *exchange) modelName(r *parsedRequest) string {
 	switch {
 	case x.endpoint.model != "":

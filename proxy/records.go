@@ -9,24 +9,24 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// records are what outlives the process beside logs and plans: values by their ids, in
-// documents of one kind. They are safe for concurrent use.
+// records are values that outlive the process beside logs and plans, by id, in documents of one kind.
+// They are safe for concurrent use.
 type records[T any] struct {
 	documents store.Documents
 	kind      string
-	// maxBytes bounds a value, in bytes of its document; a larger one is not kept. 0 bounds none.
+	// maxBytes bounds the document of a value; a larger one is not kept. 0 is no bound.
 	maxBytes int
-	// cache are those that were used last; nil remembers none.
+	// cache holds those that were used last; nil holds none.
 	cache *lru.Cache[string, record[T]]
 }
 
-// record is a value as its document has it; nil, of version 0, where there is none.
+// record is a value with the version of its document; nil and 0 if there is none.
 type record[T any] struct {
 	value   *T
 	version int
 }
 
-// get returns a record. What cannot be the id of a document has none.
+// get returns a record. An id that no document can have has none.
 func (r records[T]) get(ctx context.Context, id string) (found record[T], err error) {
 	if store.CheckName(r.kind, id) != nil {
 		return found, nil
@@ -49,8 +49,8 @@ func (r records[T]) get(ctx context.Context, id string) (found record[T], err er
 	return found, err
 }
 
-// put puts a value in place of a record, and returns its new one with its size in bytes; nil
-// forgets it. The error is store.ErrConflict where somebody else has written meanwhile.
+// put replaces the value of a record, and returns the new one with its size in bytes; a nil value
+// forgets it. The error is store.ErrConflict if another writer was faster.
 func (r records[T]) put(ctx context.Context, id string, before record[T], value *T) (after record[T], size int, err error) {
 	if store.CheckName(r.kind, id) != nil {
 		return after, 0, nil
@@ -69,7 +69,7 @@ func (r records[T]) put(ctx context.Context, id string, before record[T], value 
 	}
 	after = record[T]{value, before.version}
 	if r.cache != nil {
-		r.cache.Put(id, after, 1) // known here, even where the store fails
+		r.cache.Put(id, after, 1) // known here, even if the store fails
 	}
 	after.version, err = r.documents.Put(ctx, store.Document{Kind: r.kind, ID: id, Version: before.version, Body: body})
 	if r.cache != nil && errors.Is(err, store.ErrConflict) {
@@ -80,8 +80,8 @@ func (r records[T]) put(ctx context.Context, id string, before record[T], value 
 	return after, len(body), err
 }
 
-// change puts another value in place of the one of now, which is nil where there is none.
-// Somebody else who writes at the same time is waited for.
+// change replaces a value by what next makes of it, nil for none. It tries again if another writer was
+// faster.
 func (r records[T]) change(ctx context.Context, id string, next func(now *T) *T) (after record[T], size int, err error) {
 	for n := 1; ; n++ {
 		before, err := r.get(ctx, id)
@@ -102,8 +102,7 @@ func (r records[T]) change(ctx context.Context, id string, next func(now *T) *T)
 // recordsPage is how many documents are read at a time: each may be half a megabyte.
 const recordsPage = 50
 
-// each calls f for every record, with its size in bytes. The value of one that cannot be read
-// is nil.
+// each calls f for every record, with its size in bytes. The value of one that cannot be read is nil.
 func (r records[T]) each(ctx context.Context, f func(id string, found record[T], size int) error) error {
 	for after := ""; ; {
 		page, err := r.documents.Documents(ctx, r.kind, after, recordsPage)

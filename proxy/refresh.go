@@ -8,16 +8,15 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// withCurrentBytes is a rendered prompt with the client's own bytes of now, where the
-// log holds those of an earlier request: what is volatile in them (cache marks
-// above all) counts as the client sent it last. What was rendered may be remembered
-// for the next step, and is not written to.
+// withCurrentBytes is a rendered prompt with messages as the client sent them in this request, not as
+// the log holds them from an earlier one: cache marks change from request to request. The
+// rendered prompt is not changed, since it may be remembered for the next step.
 func withCurrentBytes(rendered *prompt.Prompt, log *thread.Thread, r *parsedRequest) *prompt.Prompt {
 	p := *rendered
 	p.Messages = slices.Clone(rendered.Messages)
 	messages, ids := r.Prompt.Messages, r.IDs
 	var now map[thread.ID]*thread.Message
-	next := 0 // where in the log the next message stands, mostly
+	next := 0 // the likely place of the next message in the log
 	for k := range p.Messages {
 		m := &p.Messages[k]
 		at, logged := next, next < log.Len() && uncopied.At(log, next).ID == m.ID
@@ -31,7 +30,7 @@ func withCurrentBytes(rendered *prompt.Prompt, log *thread.Thread, r *parsedRequ
 		var fresh *thread.Message
 		switch {
 		case at < len(ids) && ids[at] == m.ID:
-			fresh = &messages[at] // the log holds what the client sent, and nothing beside it
+			fresh = &messages[at] // up to here the log holds just what the client sent
 		case now == nil:
 			now = make(map[thread.ID]*thread.Message, len(ids))
 			for i, id := range ids {
@@ -63,14 +62,12 @@ func withCurrentBytes(rendered *prompt.Prompt, log *thread.Thread, r *parsedRequ
 	return &p
 }
 
-// isUnchanged reports whether the renderer passed a message on as it stands in the
-// log.
+// isUnchanged reports whether the renderer kept a message of the log as it is.
 func isUnchanged(m, was *thread.Message) bool {
 	return m.Frame != nil && was.Frame != nil && m.Index == was.Index && m.Frame.Raw() == was.Frame.Raw() && len(m.Parts) == len(was.Parts)
 }
 
-// currentPart is the part as the client sent it last, where it is one of the
-// message's own.
+// currentPart is a part as the client sent it now, if the renderer kept it as it is.
 func currentPart(part thread.Part, was, fresh *thread.Message) thread.Part {
 	raw := part.From().Raw
 	if raw == "" {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -14,8 +15,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/render"
 )
 
-// refusal is why a provider refused a request. The kind is empty when it did not, or
-// when there is nothing to do about it; said is what it wrote.
+// refusal is why a provider refused a request. The kind is empty if it did not, or if nothing
+// can be done about it; text is what the provider wrote.
 type refusal struct {
 	kind llm.Kind
 	text string
@@ -24,8 +25,7 @@ type refusal struct {
 // maxRefusal bounds what is read of an error, in bytes.
 const maxRefusal = 1 << 20
 
-// readRefusal reads why a provider refused a request. The answer can still be read
-// afterwards.
+// readRefusal reads why a provider refused a request. The answer can still be read afterwards.
 func (x *exchange) readRefusal(res *http.Response, d decision) refusal {
 	if res.StatusCode < 400 {
 		return x.earlyRefusal(res, d)
@@ -42,7 +42,7 @@ func (x *exchange) readRefusal(res *http.Response, d decision) refusal {
 			return refusal{}
 		}
 	}
-	why := refusal{llm.Classify(x.endpoint.dialect.API(), res.StatusCode, []byte(text)), text}
+	why := x.classify(res, text)
 	if why.kind == llm.ErrOverflow {
 		if window := windowInRefusal(text); window > 0 {
 			x.saveWindow(x.modelName(d.parsed), window)
@@ -51,12 +51,16 @@ func (x *exchange) readRefusal(res *http.Response, d decision) refusal {
 	return why
 }
 
-// minStreamCheck is the size of a body, in bytes, from which a stream is looked
-// into for a refusal: a smaller one fits every window.
+func (x *exchange) classify(res *http.Response, text string) refusal {
+	return refusal{llm.Classify(x.endpoint.dialect.API(), res.StatusCode, []byte(text)), text}
+}
+
+// minStreamCheck is the size of a body, in bytes, from which its stream is checked for a
+// refusal: a smaller one fits every window.
 const minStreamCheck = 64 << 10
 
-// earlyRefusal finds a refusal at the beginning of an answer whose status says that all
-// is well. The answer can still be read from its beginning afterwards.
+// earlyRefusal finds a refusal at the beginning of an answer with status 200. The answer can
+// still be read from its beginning afterwards.
 func (x *exchange) earlyRefusal(res *http.Response, d decision) refusal {
 	if res.StatusCode != http.StatusOK || d.step == nil && len(x.body) < minStreamCheck || res.Header.Get("Content-Encoding") != "" {
 		return refusal{}
@@ -66,21 +70,20 @@ func (x *exchange) earlyRefusal(res *http.Response, d decision) refusal {
 	case strings.HasPrefix(kind, "text/event-stream"):
 		return x.refusalInStream(res)
 	case strings.HasPrefix(kind, "application/json") && res.ContentLength < maxError:
-		// Gateways hand on what a provider behind them said.
+		// Gateways pass on the error of a provider behind them.
 		said, err := io.ReadAll(io.LimitReader(res.Body, maxError))
 		res.Body = rejoinBody(said, err, res.Body, res.Body)
 		if len(said) < maxError && gjson.GetBytes(said, "error").IsObject() {
-			return refusal{llm.Classify(x.endpoint.dialect.API(), res.StatusCode, said), string(said)}
+			return x.classify(res, string(said))
 		}
 	}
 	return refusal{}
 }
 
-// maxError is the size of a body, in bytes, up to which it can be nothing but an
-// error.
+// maxError is the largest body, in bytes, that is taken for an error.
 const maxError = 8 << 10
 
-// refusalInStream looks at the first event that says anything.
+// refusalInStream looks at the first event that is more than a prelude.
 func (x *exchange) refusalInStream(res *http.Response) (why refusal) {
 	stream := sse.NewReader(res.Body, 0)
 	var seen []byte
@@ -96,7 +99,7 @@ func (x *exchange) refusalInStream(res *http.Response) (why refusal) {
 			continue
 		}
 		if isError(e) {
-			why = refusal{llm.Classify(x.endpoint.dialect.API(), res.StatusCode, []byte(e.Data)), e.Data}
+			why = x.classify(res, e.Data)
 		}
 		break
 	}
@@ -104,7 +107,6 @@ func (x *exchange) refusalInStream(res *http.Response) (why refusal) {
 	return why
 }
 
-// isError reports whether an event says that the answer has failed.
 func isError(e sse.Event) bool {
 	if v := gjson.Get(e.Data, "error"); v.Exists() && v.Type != gjson.Null {
 		return true
@@ -112,7 +114,7 @@ func isError(e sse.Event) bool {
 	return e.Name == "error" || gjson.Get(e.Data, "response.error").IsObject()
 }
 
-// isPrelude reports whether an event comes before the model has begun to answer.
+// isPrelude reports whether an event comes before anything that the model wrote.
 func isPrelude(e sse.Event) bool {
 	switch gjson.Get(e.Data, "type").Str {
 	case "response.created", "response.in_progress", "response.queued", "ping":
@@ -121,23 +123,23 @@ func isPrelude(e sse.Event) bool {
 	return strings.TrimSpace(e.Data) == ""
 }
 
-// retryKind is how a refused request is sent again. Each is tried once, in this order.
+// retryKind is how a refused request is sent again. Each way is tried once, in this order.
 type retryKind int
 
 const (
 	noRetry               retryKind = iota
-	retryWholeHistory               // in the place of its name, which the provider does not know
-	retrySmaller                    // of what was too long
-	retryOriginal                   // the client's, where the provider finds ours invalid; their answer counts, whatever it is
-	retryWithoutReasoning           // reasoning that was made for a prompt of ours does not hold for the client's
+	retryWholeHistory               // the provider does not know the history that the request names
+	retrySmaller                    // the request was too long
+	retryOriginal                   // the provider found ours invalid: the client's own bytes, whatever the answer
+	retryWithoutReasoning           // reasoning that was made for our prompt is not valid in the client's
 )
 
-// reasoningRefusal finds out whether a refusal is about reasoning.
+// reasoningRefusal matches refusals that are about reasoning.
 var reasoningRefusal = pattern.New(`(?i)thinking|signature|encrypted|reasoning`)
 
-// nextTry decides what is sent after a refusal: the same decision where nothing helps, and one that
-// passes where it failed.
-func (x *exchange) nextTry(ctx context.Context, d decision, res *http.Response, why refusal) (next decision) {
+// nextTry decides what to send after a refusal. again is false if nothing helps; the
+// decision is then the refused one.
+func (x *exchange) nextTry(ctx context.Context, d decision, res *http.Response, why refusal) (next decision, again bool) {
 	invalid := why.kind == llm.ErrInvalid
 	switch {
 	case d.retry < retryWholeHistory && x.isHistoryRefused(res, d, why):
@@ -145,26 +147,30 @@ func (x *exchange) nextTry(ctx context.Context, d decision, res *http.Response, 
 		next.retry = retryWholeHistory
 	case d.retry < retrySmaller && why.kind == llm.ErrOverflow:
 		next = x.decideOrForward(ctx, "overflow", func(ctx context.Context) (decision, error) { return x.compactAfterOverflow(ctx, d) })
+		if next.action == Passed {
+			d.reason = cmp.Or(next.reason, d.reason)
+		}
 		next.retry = retrySmaller
 	case d.retry < retryOriginal && invalid && d.action != Passed:
 		x.emitFault("invalid", llm.ErrInvalid, d.step)
-		next = decision{action: Passed, reason: "refused", parsed: d.parsed, step: d.step, retry: retryOriginal}
-	case d.retry < retryWithoutReasoning && invalid && (d.step != nil || d.reason == "fault" || d.reason == "native") && reasoningRefusal().MatchString(why.text):
+		return decision{action: Passed, reason: reasonRefused, parsed: d.parsed, step: d.step, retry: retryOriginal}, true
+	case d.retry < retryWithoutReasoning && invalid && (d.step != nil || d.reason == reasonFault || d.reason == reasonNative) && reasoningRefusal().MatchString(why.text):
 		next = x.decideOrForward(ctx, "reasoning", func(ctx context.Context) (decision, error) { return x.withoutReasoning(ctx, d.parsed) })
 		next.retry = retryWithoutReasoning
 	default:
-		return d
+		return d, false
 	}
-	return next
+	if next.action == Passed {
+		return d, false // nothing better than what was refused could be made
+	}
+	return next, true
 }
 
+// withoutReasoning is the request without any reasoning of the model.
 func (x *exchange) withoutReasoning(ctx context.Context, r *parsedRequest) (decision, error) {
+	r, reason, err := x.parsedOr(ctx, r)
 	if r == nil {
-		var reason string
-		var err error
-		if r, reason, err = x.parseRequest(ctx); err != nil || r == nil {
-			return forward(reason), err
-		}
+		return forward(reason), err
 	}
 	profile := render.For(x.endpoint.dialect.API())
 	profile.BoundReasoning = true

@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
-	"strconv"
 
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/llm"
@@ -17,33 +14,33 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// rounds are the requests that one request of the client's became, because the
-// model asked for what was removed.
+// rounds are the requests that one request of the client's became, because the model called our
+// tools.
 type rounds struct {
 	x           *exchange
 	step        *step
-	hidden      []thread.Message // what the log gets, the client's own calls included
+	hidden      []thread.Message // for the log: all messages of the rounds, the client's calls included
 	loggedCount int              // how many of them the log holds
-	number      int
-	// canContinue says that an answer which ended for length may be gone on with, continuation
-	// is the request that does so.
+	number      int              // of the current round, from 0
+	// canContinue says that an answer which is cut off may be continued. continuation is the
+	// request that does so.
 	canContinue  bool
 	continuation *decision
 }
 
-// roundEnd is what a round came to.
+// roundEnd is how a round ended.
 type roundEnd int
 
 const (
-	roundFinal           roundEnd = iota // nothing for us
-	roundLookups                         // only our tools were called: another round
-	roundCutOff                          // it ended for length: another round, and nothing of its calls
-	roundMixed                           // the client's tools were called as well
-	roundLookupsExceeded                 // only our tools were called, though the model was told to stop
+	roundFinal           roundEnd = iota // without calls of our tools
+	roundLookups                         // with calls of our tools alone: another round follows
+	roundCutOff                          // cut off for length: another round follows, without its calls
+	roundMixed                           // with calls of the client's tools as well
+	roundLookupsExceeded                 // with calls of our tools alone, though the model was told to stop
 )
 
-// answerLookups reads an answer for calls of our tools, whole or as it streams, and answers them in
-// further requests.
+// answerLookups finds calls of our tools in an answer, and answers them in further requests. It
+// returns the answer for the client, whole or as a stream.
 func (x *exchange) answerLookups(res *http.Response, d decision) (*http.Response, error) {
 	if d.step == nil {
 		return res, nil
@@ -57,7 +54,7 @@ func (x *exchange) answerLookups(res *http.Response, d decision) (*http.Response
 		return r.answerWhole(res)
 	}
 	if !decompressStream(res) {
-		return res, nil // nobody here can read it: the client may
+		return res, nil // perhaps the client can read it
 	}
 	setPlainLength(res, -1)
 	ctx, cancel := context.WithCancel(x.request.Context())
@@ -68,7 +65,7 @@ func (x *exchange) answerLookups(res *http.Response, d decision) (*http.Response
 	return res, nil
 }
 
-// resumeLookups takes up the rounds of an earlier try.
+// resumeLookups takes up the rounds of an interrupted try.
 func (r *rounds) resumeLookups() {
 	for _, m := range r.step.openLookups {
 		r.hidden = append(r.hidden, *m)
@@ -79,45 +76,13 @@ func (r *rounds) resumeLookups() {
 	r.loggedCount = len(r.hidden)
 }
 
-// setPlainLength corrects the headers of an answer whose body has no compression any more.
-func setPlainLength(res *http.Response, length int64) {
-	res.Header.Del("Content-Encoding")
-	res.Header.Del("Content-Length")
-	res.ContentLength = length
-	res.Uncompressed = true
-	if length >= 0 {
-		res.Header.Set("Content-Length", strconv.FormatInt(length, 10))
-	}
-}
-
-// maxAnswer bounds an answer that is read as a whole, in bytes. A larger one
-// passes as it is.
-const maxAnswer = 64 << 20
-
-// readAnswer reads the body of an answer, which can be read again afterwards. It
-// is false where that is too long or broke off.
-func readAnswer(res *http.Response) ([]byte, bool) {
-	read, all, err := readBody[[]byte](res.Body, maxAnswer, nil)
-	if err != nil || !all {
-		res.Body = rejoinBody(read, err, res.Body, res.Body)
-		return nil, false
-	}
-	res.Body.Close()
-	setBody(res, read)
-	return read, true
-}
-
-// answerWhole answers with one body for all rounds.
+// answerWhole joins the answers of all rounds into one body.
 func (r *rounds) answerWhole(res *http.Response) (*http.Response, error) {
 	d := r.x.endpoint.dialect
-	raw, all := readAnswer(res)
-	if !all {
-		r.keepForRetry()
-		return res, nil
-	}
-	body, err := decompress(res.Header, raw, maxAnswer, nil)
+	body, err := readAnswer(res)
 	if err != nil {
-		return res, nil // nobody here can read it: the client may
+		r.keepForRetry()
+		return res, nil // perhaps the client can read it
 	}
 	bodies := [][]byte{body}
 	for {
@@ -125,30 +90,21 @@ func (r *rounds) answerWhole(res *http.Response) (*http.Response, error) {
 		if err != nil {
 			r.x.emitFault("answer", err, r.step)
 			r.keepForRetry()
-			return setBody(res, raw), nil
+			return res, nil
 		}
-		what := r.takeAnswer(said)
-		if what == roundCutOff {
-			bodies[len(bodies)-1] = withoutCalls(d.API(), body)
-		} else if what != roundLookups {
-			if what == roundFinal && len(bodies) == 1 && !bytes.Contains(body, []byte(ourToolMark)) {
-				r.logRounds()
-				return setBody(res, raw), nil
-			}
+		end := r.takeAnswer(said)
+		if end == roundFinal && len(bodies) == 1 && !bytes.Contains(body, []byte(ourToolMark)) {
+			r.logRounds()
+			return res, nil
+		}
+		if end == roundCutOff {
+			bodies[len(bodies)-1] = d.withoutCalls(body)
+		} else if end != roundLookups {
 			break
 		}
 		err = r.sendRound(func(further *http.Response) (err error) {
 			res = further
-			read, all, err := readBody[[]byte](res.Body, maxAnswer, nil)
-			if err != nil {
-				return err
-			}
-			res.Body.Close()
-			if !all {
-				return errLong
-			}
-			raw = read
-			body, err = decompress(res.Header, raw, maxAnswer, nil)
+			body, err = readAnswer(res)
 			return err
 		})
 		var f *failure
@@ -166,20 +122,10 @@ func (r *rounds) answerWhole(res *http.Response) (*http.Response, error) {
 	return setBody(res, body), nil
 }
 
-// ourToolMark stands in every answer that may show our tools to the client.
+// ourToolMark is in every answer that repeats our tools.
 const ourToolMark = `"` + rehydrate.ReadArtifact + `"`
 
-// setBody gives an answer another body.
-func setBody(res *http.Response, b []byte) *http.Response {
-	res.Body = io.NopCloser(bytes.NewReader(b))
-	return res
-}
-
-// errLong says that the answer of a round is longer than what is read.
-var errLong = fmt.Errorf("the answer has more than %d bytes", maxAnswer)
-
-// takeAnswer looks at what the model said in a round, and answers the calls that are
-// ours.
+// takeAnswer takes the model's answer in a round, and answers the calls of our tools.
 func (r *rounds) takeAnswer(a wire.Answer) roundEnd {
 	if r.continueCutOff(a) {
 		return roundCutOff
@@ -202,7 +148,7 @@ func (r *rounds) takeAnswer(a wire.Answer) roundEnd {
 		return roundFinal
 	}
 	ctx := r.x.request.Context()
-	left := r.x.t.options.Rounds - 1 - r.number // requests that may follow; then comes one in which the model is told so
+	left := r.x.t.options.Rounds - 1 - r.number // rounds that may follow; then comes a last one in which the model is told so
 	for _, c := range m.Calls() {
 		if !isOurTool(c.Name) {
 			continue
@@ -225,10 +171,9 @@ func (r *rounds) takeAnswer(a wire.Answer) roundEnd {
 	return roundLookups
 }
 
-// noMoreLookups is told to a model that looks things up without end. It is the result of
-// its calls, not a tool choice: to forbid calls would forbid the client's tools as
-// well, is refused beside thinking by some, and changes what a prompt cache
-// goes by.
+// noMoreLookups is the result of calls of a model that looks things up without end. A tool choice
+// that forbids calls would forbid the client's tools as well, is refused beside thinking by some
+// providers, and changes the key of the prompt cache.
 const noMoreLookups = "Nothing more can be looked up in this turn. Go on with what you have: answer, or use another tool."
 
 // failedResult is the result of a call that is not answered.
@@ -238,9 +183,9 @@ func failedResult(c thread.ToolCall, why string) thread.Message {
 	}}}
 }
 
-// withCallIDs gives the calls of an API without ids such ids as no other call of the
-// conversation has; the client's own calls get those that they will have when the
-// client sends them back.
+// withCallIDs gives calls without ids (Gemini's) ids that no other call of the conversation has. In
+// the last round the client's calls get those that they will have when the client sends them
+// back.
 func (r *rounds) withCallIDs(m thread.Message, last bool) thread.Message {
 	m.Parts = append([]thread.Part(nil), m.Parts...)
 	m.Frame = nil
@@ -269,22 +214,21 @@ func (r *rounds) withCallIDs(m thread.Message, last bool) thread.Message {
 	return m
 }
 
-// hiddenCalls is where the numbers of calls begin that no client has seen.
+// hiddenCalls is the number from which calls are numbered that the client does not see.
 const hiddenCalls = 1_000_000
 
-// prepareRound writes the rounds so far to the log, and renders the request of the
-// next from it.
+// prepareRound appends the rounds so far to the log, and renders the request of the next one.
 func (r *rounds) prepareRound(ctx context.Context) (decision, error) {
-	ask := r.step.input
-	ask.Messages = r.unloggedMessages()
-	made, err := r.step.session.PrepareStep(ctx, ask)
+	input := r.step.input
+	input.Messages = r.unloggedMessages()
+	made, err := r.step.session.PrepareStep(ctx, input)
 	if err != nil {
 		return decision{step: r.step}, err
 	}
 	return r.x.encodePrepared(ctx, r.step, made, true)
 }
 
-// unloggedMessages are the messages of the rounds that the log does not hold yet.
+// unloggedMessages are the messages of the rounds that are not in the log yet.
 func (r *rounds) unloggedMessages() []thread.Message {
 	last := r.step.parsed.IDs[len(r.step.parsed.IDs)-1]
 	var ids []thread.ID
@@ -294,14 +238,14 @@ func (r *rounds) unloggedMessages() []thread.Message {
 	return identify.Detach(r.hidden[r.loggedCount:], ids)
 }
 
-// logRounds writes the rounds to the log before the client hears of their end. A store
-// that fails costs no more than the knowledge of them.
+// logRounds writes the rounds to the log before the client gets the end of the answer. If the store
+// fails the conversation goes on without them.
 func (r *rounds) logRounds() {
 	if len(r.hidden) == 0 {
 		return
 	}
 	s, news := r.step, r.unloggedMessages()
-	r.x.bestEffort(context.WithoutCancel(r.x.request.Context()), "rounds", s, func(ctx context.Context) error {
+	r.x.bestEffort("rounds", s, func(ctx context.Context) error {
 		return s.session.FinishStep(ctx, s.prepared, llm.Usage{}, news...)
 	})
 }

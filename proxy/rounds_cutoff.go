@@ -9,30 +9,28 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// canContinueCutOff reports whether an answer that ends for length is gone on with here where
-// that helps: where the policy is that of an agent loop which does so.
+// canContinueCutOff reports whether an answer that is cut off for length may be continued here: if
+// the policy is that of an agent loop which does so.
 func (x *exchange) canContinueCutOff(d decision) bool {
 	_, loop := policy.As[policy.Loop](x.t.options.Config.Policy)
 	return loop && d.step.prepared != nil && x.endpoint.dialect.canReadAnswer(x.request, d.step.parsed.Members)
 }
 
-// continuation is a further request after an answer that ended for length.
+// continuation is a further request after an answer that was cut off.
 type continuation struct {
 	decision
 	hidden []thread.Message
 }
 
-// continueCutOff takes an answer that ended for length, and reports whether another round
-// follows: where a compaction is due with the answer, and makes the request smaller.
-// Else the answer is the client's, as it came.
+// continueCutOff reports whether another round follows an answer that was cut off for length: if a
+// compaction is due with it, and makes the request smaller. Else the client gets the answer as it
+// came.
 func (r *rounds) continueCutOff(a wire.Answer) bool {
 	if !r.canContinue || a.Stop != wire.StopLength && a.Stop != wire.StopContext || r.number >= r.x.t.options.Rounds-1 {
 		return false
@@ -58,8 +56,7 @@ func (r *rounds) continueCutOff(a wire.Answer) bool {
 	return true
 }
 
-// beginsCall reports whether an event of a stream begins a call of a tool, or is a part
-// of one.
+// beginsCall reports whether an event of a stream begins a tool call, or is a part of one.
 func beginsCall(e sse.Event) bool {
 	v := gjson.Parse(e.Data)
 	for _, path := range []string{"content_block.type", "item.type"} {
@@ -70,24 +67,9 @@ func beginsCall(e sse.Event) bool {
 	return v.Get("choices.0.delta.tool_calls.0").Exists() || len(v.Get("candidates.0.content.parts.#.functionCall").Array()) > 0
 }
 
-// withoutCalls is an answer in one piece without the calls of tools in it.
-func withoutCalls(api string, body []byte) []byte {
-	path, call := "content", func(v gjson.Result) bool { return v.Get("type").Str == "tool_use" }
-	switch api {
-	case wire.Chat:
-		return []byte(jsonedit.Delete(string(body), "choices.0.message.tool_calls"))
-	case wire.Responses:
-		path, call = "output", func(v gjson.Result) bool { return strings.HasSuffix(v.Get("type").Str, "_call") }
-	case wire.Gemini:
-		path, call = "candidates.0.content.parts", func(v gjson.Result) bool { return v.Get("functionCall").Exists() }
-	}
-	kept := rawElementsWhere(gjson.GetBytes(body, path), func(v gjson.Result) bool { return !call(v) })
-	return []byte(jsonedit.Set(string(body), path, rawjson.Array(kept)))
-}
-
-// heldBackCalls are calls that wait for the end of their round: what is not whole when an
-// answer ends for length is not for the client where another round follows, and of what
-// is, nothing was run.
+// heldBackCalls are tool calls that wait for the end of their round. If the answer is cut off and
+// another round follows, the client does not get them: the last one is not whole, and none was
+// run.
 type heldBackCalls struct {
 	holding bool
 	out     []byte
@@ -102,7 +84,7 @@ func (w *heldBackCalls) holdOrPass(e sse.Event, out []byte) []byte {
 	return nil
 }
 
-// startAtCall withholds from the first call of a round on.
+// startAtCall starts to hold back at the first call of a round.
 func (w *heldBackCalls) startAtCall(e sse.Event, t streamRewinder) {
 	if !w.holding && beginsCall(e) {
 		w.holding = true
@@ -110,7 +92,6 @@ func (w *heldBackCalls) startAtCall(e sse.Event, t streamRewinder) {
 	}
 }
 
-// release gives what was withheld.
 func (w *heldBackCalls) release() []byte {
 	out := w.out
 	*w = heldBackCalls{}

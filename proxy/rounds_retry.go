@@ -12,15 +12,15 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 )
 
-// maxRetryTime is how long a round is asked for again, in all: less than the
-// clients wait for the next byte of a stream (Codex 300 s, the SDKs 600 s).
+// maxRetryTime bounds the tries of a round: less than clients wait for the next byte of a stream
+// (Codex 300 s, the SDKs 600 s).
 const maxRetryTime = time.Minute
 
-// failure is a round that was not answered.
+// failure is the error of a round without an answer.
 type failure struct {
 	llm.APIError
-	res          *http.Response // the refusal, to be read; nil where there is none
-	providerText []byte         // what the provider wrote of it
+	res          *http.Response // the refusal, still readable; nil for none
+	providerText []byte         // what the provider wrote
 }
 
 // Unwrap gives errors.As and errors.Is the error of the API.
@@ -32,11 +32,10 @@ func (f *failure) closeBody() {
 	}
 }
 
-// sendRound sends a further request and has its answer read. What may pass is tried
-// again, as a good client would, so that a moment's trouble does not cost the
-// rounds before it; read fails only while nothing of the answer has reached the
-// client. When ask fails the rounds so far are left for the client's next try.
-// Where something of ours fails the client's own request takes the round's place.
+// sendRound sends a further request and has read read its answer. read may only fail before any of
+// it has reached the client. Failures that may pass are retried, as a good client would, so that
+// they do not cost the rounds before. In the end those are left for the client's next try. If
+// our own part fails, the client's own request takes the place of the round.
 func (r *rounds) sendRound(read func(*http.Response) error) error {
 	r.number++
 	ctx := r.x.request.Context()
@@ -67,8 +66,8 @@ func (r *rounds) sendRound(read func(*http.Response) error) error {
 	return nil
 }
 
-// sendOnce sends the request once; where it is too long or not valid, what becomes of
-// it is what is sent from then on.
+// sendOnce sends the request once. If it had to be changed (too long, or invalid), the changed one
+// is sent from then on.
 func (r *rounds) sendOnce(ctx context.Context, d *decision, read func(*http.Response) error) error {
 	d.retry = noRetry
 	now, res, why, err := r.x.sendWithRetry(ctx, *d)
@@ -82,7 +81,7 @@ func (r *rounds) sendOnce(ctx context.Context, d *decision, read func(*http.Resp
 	return r.brokenRound(res, read(res))
 }
 
-// refusedRound is the failure of an answer that says so.
+// refusedRound is the failure of a round that the provider refused.
 func (r *rounds) refusedRound(res *http.Response, why refusal) *failure {
 	api := r.x.endpoint.dialect.API()
 	f := &failure{res: res, providerText: []byte(why.text)}
@@ -91,12 +90,11 @@ func (r *rounds) refusedRound(res *http.Response, why refusal) *failure {
 	}
 	f.Kind = cmp.Or(why.kind, f.Kind, llm.ErrResponse)
 	f.RetryAfter = retry.RetryAfter(res.Header, time.Now())
-	// What the official SDKs go by.
-	f.NoRetry = res.Header.Get("X-Should-Retry") == "false"
+	f.NoRetry = res.Header.Get("X-Should-Retry") == "false" // as the official SDKs read it
 	return f
 }
 
-// brokenRound is the failure of an answer that began and did not come to its end.
+// brokenRound is the failure of an answer that broke off.
 func (r *rounds) brokenRound(res *http.Response, err error) error {
 	var f *failure
 	if err == nil || errors.As(err, &f) {
@@ -119,14 +117,14 @@ func retryableFailure(err error) retry.Decision {
 	return retry.Decision{Retry: f.Temporary(), After: f.RetryAfter}
 }
 
-// keepForRetry has the client's next try go on from the rounds that are in the log.
+// keepForRetry lets the client's next try continue from the rounds in the log.
 func (r *rounds) keepForRetry() {
 	if r.loggedCount > 0 {
 		r.x.t.openLookups.add(r.step.logID)
 	}
 }
 
-// sentence tells of a failure in one sentence, without what could be a secret.
+// sentence is the failure in one sentence, without anything secret.
 func (f *failure) sentence() string {
 	if f.Message != "" {
 		return f.Message

@@ -95,7 +95,7 @@ var troubles = map[string]func(q *proxytest.Request) proxytest.Answer{
 
 // waiting is an agent whose conversation has grown, behind a proxy that waits so.
 func waiting(t *testing.T, up *proxytest.Upstream, api string, stream bool, wait func(context.Context, time.Duration) error) (*agent, *proxy.Proxy) {
-	o := proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}}
+	o := smallWindow()
 	o.Waits(wait)
 	url, p := start(t, up, o)
 	a := newAgent(t, api, url, stream)

@@ -18,36 +18,36 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// lookupStream is the body of an answer that is read for calls of our tools while it
-// passes. It is read by one goroutine, and may be closed by another.
+// lookupStream is the body of an answer, read for calls of our tools while it passes. It is read by
+// one goroutine, and may be closed by another.
 type lookupStream struct {
 	*rounds
 	translator translator
-	answer     wire.Stream // of the round that is read now
-	isBroken   bool        // it does not add up
+	answer     wire.Stream // of the current round
+	isBroken   bool        // the events are not a valid answer
 	events     *sse.Reader
 	pendingOutput
 	calls       heldBackCalls
-	atRoundEnd  bool      // out goes up to the last event of the round
-	tail        sse.Event // what came behind the last event, with
+	atRoundEnd  bool      // out ends with the last event of the round
+	tail        sse.Event // behind that event, with
 	tailErr     error     // its error
-	passThrough bool      // the client was told all: the rest passes as it comes
+	passThrough bool      // the rest passes as it comes
 	cancel      context.CancelFunc
 
 	mu             sync.Mutex
-	body           io.ReadCloser // of the round that is read now
-	inFurtherRound bool          // that is a further one, and has not come to its end
+	body           io.ReadCloser // of the current round
+	inFurtherRound bool          // that is not the first, and has not come to its end
 	closed         bool
 }
 
-// Read gives the client the next bytes. An event may be the end of a round, behind which
-// another one is asked for: what comes before it does not wait for that.
+// Read gives the client the next bytes. An event may end a round, and the next round takes time:
+// what comes before the event does not wait for that.
 func (s *lookupStream) Read(p []byte) (int, error) {
 	return s.readPending(p, s.readEvent, func() bool { return !s.atRoundEnd && s.events.HasBlankLine() })
 }
 
-// Close ends the round that is read now, and the wait for the next one. A client
-// that asks again has the lookups that were made.
+// Close ends the current round, and the wait for the next one. A client that asks again gets the
+// lookups that were made.
 func (s *lookupStream) Close() error {
 	s.cancel()
 	s.mu.Lock()
@@ -59,14 +59,13 @@ func (s *lookupStream) Close() error {
 	return s.body.Close()
 }
 
-// markDone says that the rounds have come to an end, whichever.
 func (s *lookupStream) markDone() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.inFurtherRound = false
 }
 
-// switchBody takes the body of another round in place of the one before.
+// switchBody continues with the body of another round.
 func (s *lookupStream) switchBody(body io.ReadCloser) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +76,6 @@ func (s *lookupStream) switchBody(body io.ReadCloser) {
 	}
 }
 
-// readEvent takes one event.
 func (s *lookupStream) readEvent() {
 	defer func() {
 		if p := recover(); p != nil {
@@ -101,10 +99,10 @@ func (s *lookupStream) readEvent() {
 	}
 }
 
-// takeEvent takes an event into the round, and gives the client what it is to get.
+// takeEvent takes an event into the round, and puts out what the client gets for it.
 func (s *lookupStream) takeEvent(e sse.Event) {
 	if e.Data != "" && strings.TrimSpace(e.Data) != "[DONE]" && !rawjson.Valid(e.Data) {
-		// Nobody here understands the stream: from now on it passes as it comes.
+		// The stream cannot be read here: from now on it passes as it comes.
 		s.out, s.passThrough = slices.Concat(s.calls.release(), s.translator.end(streamEnd{}), e.Raw), true
 		return
 	}
@@ -113,14 +111,15 @@ func (s *lookupStream) takeEvent(e sse.Event) {
 		s.isBroken = s.isBroken || err != nil
 	}
 	if s.canContinue {
-		s.calls.startAtCall(e, s.translator.(streamRewinder))
+		s.calls.startAtCall(e, s.rewinder())
 	}
 	s.out, s.atRoundEnd = s.translator.takeEvent(e)
 	s.out = s.calls.holdOrPass(e, s.out)
 }
 
-// roundAnswer is what the model said in this round; it is false before the round has come
-// to its end.
+func (s *lookupStream) rewinder() streamRewinder { return s.translator.(streamRewinder) }
+
+// roundAnswer is the model's answer in this round; it is false before the end of the round.
 func (s *lookupStream) roundAnswer() (wire.Answer, bool) {
 	if s.isBroken || !s.translator.isComplete() {
 		return wire.Answer{}, false
@@ -129,8 +128,8 @@ func (s *lookupStream) roundAnswer() (wire.Answer, bool) {
 	return a, err == nil
 }
 
-// finishRound decides at the end of a round. Without an end that was understood
-// everything passes as it came.
+// finishRound decides what follows a round. If the end of the answer could not be read, everything
+// passes as it came.
 func (s *lookupStream) finishRound(tail []byte, err error) {
 	a, whole := s.roundAnswer()
 	if !whole {
@@ -139,14 +138,14 @@ func (s *lookupStream) finishRound(tail []byte, err error) {
 		s.out, s.err, s.passThrough = slices.Concat(s.out, s.calls.release(), s.translator.end(streamEnd{}), tail), err, true
 		return
 	}
-	what := s.takeAnswer(a)
-	switch what {
+	how := s.takeAnswer(a)
+	switch how {
 	case roundCutOff:
 		if s.calls.holding {
-			s.translator.(streamRewinder).rewind()
+			s.rewinder().rewind()
 			s.calls = heldBackCalls{}
 		}
-		s.startRound(s.translator.(streamRewinder).heldContent())
+		s.startRound(s.rewinder().heldContent())
 		return
 	case roundLookups:
 		s.startRound(s.calls.release())
@@ -155,11 +154,11 @@ func (s *lookupStream) finishRound(tail []byte, err error) {
 	s.markDone()
 	s.logRounds()
 	s.recordProviderID()
-	s.out = slices.Concat(s.out, s.calls.release(), s.translator.end(streamEnd{callsRemoved: what == roundLookupsExceeded}), tail)
+	s.out = slices.Concat(s.out, s.calls.release(), s.translator.end(streamEnd{callsRemoved: how == roundLookupsExceeded}), tail)
 	s.err, s.passThrough = err, true
 }
 
-// startRound goes on with another round, behind what is still to be given of this one.
+// startRound begins another round, behind the last output of this one.
 func (s *lookupStream) startRound(before []byte) {
 	counted := true
 	err := s.sendRound(func(res *http.Response) error {
@@ -180,7 +179,7 @@ func (s *lookupStream) startRound(before []byte) {
 	s.out, s.err = append(before, s.translator.end(end)...), io.EOF
 }
 
-// providerErrorJSON is what the provider wrote of a failure, as JSON; empty when it is none.
+// providerErrorJSON is what the provider wrote of a failure, if that is a JSON object; else empty.
 func (s *lookupStream) providerErrorJSON(f *failure) string {
 	if v := gjson.ParseBytes(f.providerText); rawjson.Valid(f.providerText) && v.IsObject() {
 		return v.Get("@ugly").Raw
@@ -188,8 +187,8 @@ func (s *lookupStream) providerErrorJSON(f *failure) string {
 	return ""
 }
 
-// beginRound reads a round up to the first bytes for the client. Where it fails before
-// them nobody has seen anything of it, and it can be asked for again.
+// beginRound reads a round up to the first bytes for the client. Before those it may fail, and the
+// round can be asked for again.
 func (s *lookupStream) beginRound(res *http.Response) error {
 	if !decompressStream(res) {
 		res.Body.Close()
@@ -202,11 +201,11 @@ func (s *lookupStream) beginRound(res *http.Response) error {
 	for s.out = nil; len(s.out) == 0 && !s.atRoundEnd && !s.passThrough; {
 		e, err := nextEvent(s.events)
 		if _, whole := s.roundAnswer(); err != nil && whole {
-			s.atRoundEnd, s.tail, s.tailErr = true, e, err // a stream without an event that ends it
+			s.atRoundEnd, s.tail, s.tailErr = true, e, err // a stream without a final event
 			break
 		}
 		if err != nil {
-			return fmt.Errorf("the answer of the provider broke off: %w", err)
+			return fmt.Errorf("the provider's answer broke off: %w", err)
 		}
 		if isError(e) {
 			f := &failure{providerText: []byte(e.Data)}

@@ -92,7 +92,7 @@ func TestToolsInTheProxy(t *testing.T) {
 				up := strict(t)
 				model := &curious{t: t, inner: steps(60, true), think: true}
 				up.Model = model.answer
-				url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+				url, p := start(t, up, smallWindow())
 				a := newAgent(t, api, url, stream)
 				a.think = api == wire.Anthropic
 				runTask(t, a, 60)
@@ -132,7 +132,7 @@ func TestAgainAfterRounds(t *testing.T) {
 				}
 				return proxytest.Answer{Text: "ok"}
 			}
-			url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+			url, p := start(t, up, smallWindow())
 			a := newAgent(t, api, url, false)
 			a.grow(0, 24)
 			const times = 5
@@ -158,7 +158,7 @@ func TestOneStream(t *testing.T) {
 		}
 		return proxytest.Answer{Text: "ok"}
 	}
-	url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	url, _ := start(t, up, smallWindow())
 	a := newAgent(t, wire.Chat, url, true)
 	a.grow(0, 24)
 	s := a.peek()

@@ -4,14 +4,9 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-
-	"github.com/palimpsest-ai/palimpsest/wire"
-	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
-	"github.com/palimpsest-ai/palimpsest/wire/gemini"
-	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
-// vendor is whose API a request is for, where the path alone decides.
+// vendor is whose API a request is for.
 type vendor int
 
 const (
@@ -25,7 +20,7 @@ const (
 type task int
 
 const (
-	other      task = iota // nothing that we know of: forwarded as it is
+	other      task = iota // not known: forwarded as it is
 	generate               // asks the model
 	count                  // counts the tokens of a request
 	compaction             // compacts a conversation
@@ -35,45 +30,45 @@ const (
 type endpoint struct {
 	task    task
 	dialect *dialect // nil for other
-	model   string   // where the path names it
+	model   string   // if the path names it
 }
 
-// endpointOf reads a path. Gateways put their own segments in front, so that the
-// end of the path decides.
+// endpoints are the paths that ask a model, by how they end: gateways put segments of their own
+// in front. Those of whole are the path itself, for base URLs without a version.
+var endpoints = []struct {
+	suffix, whole string
+	endpoint      endpoint
+}{
+	{"/v1/messages", "/messages", endpoint{task: generate, dialect: anthropicAPI}},
+	{"/v1/messages/count_tokens", "/messages/count_tokens", endpoint{task: count, dialect: anthropicAPI}},
+	{suffix: "/chat/completions", endpoint: endpoint{task: generate, dialect: chatAPI}},
+	{suffix: "/responses", endpoint: endpoint{task: generate, dialect: responsesAPI}},
+	{suffix: "/responses/compact", endpoint: endpoint{task: compaction, dialect: responsesAPI}},
+	{suffix: "/responses/input_tokens", endpoint: endpoint{task: count, dialect: responsesAPI}},
+}
+
+// geminiTasks are those of Gemini's paths, models/NAME:METHOD.
+var geminiTasks = map[string]task{"generateContent": generate, "streamGenerateContent": generate, "countTokens": count}
+
+// endpointOf reads a path.
 func endpointOf(path string) endpoint {
-	switch {
-	case strings.HasSuffix(path, "/v1/messages") || path == "/messages":
-		return endpoint{task: generate, dialect: &dialect{anthropic.Codec{}, messages{}}}
-	case strings.HasSuffix(path, "/v1/messages/count_tokens") || path == "/messages/count_tokens":
-		return endpoint{task: count, dialect: &dialect{anthropic.Codec{}, messages{}}}
-	case strings.HasSuffix(path, "/chat/completions"):
-		return endpoint{task: generate, dialect: &dialect{openai.Chat{}, chat{}}}
-	case strings.HasSuffix(path, "/responses"):
-		return endpoint{task: generate, dialect: &dialect{openai.Responses{}, responses{}}}
-	case strings.HasSuffix(path, "/responses/compact"):
-		return endpoint{task: compaction, dialect: &dialect{openai.Responses{}, responses{}}}
-	case strings.HasSuffix(path, "/responses/input_tokens"):
-		return endpoint{task: count, dialect: &dialect{openai.Responses{}, responses{}}}
+	for _, e := range endpoints {
+		if strings.HasSuffix(path, e.suffix) || e.whole != "" && path == e.whole {
+			return e.endpoint
+		}
 	}
-	head, method, found := strings.Cut(path, ":")
-	if !found {
-		return endpoint{}
-	}
-	model := head[strings.LastIndexByte(head, '/')+1:]
-	switch method {
-	case "generateContent", "streamGenerateContent":
-		return endpoint{task: generate, dialect: &dialect{gemini.Codec{}, contents{}}, model: model}
-	case "countTokens":
-		return endpoint{task: count, dialect: &dialect{gemini.Codec{}, contents{}}, model: model}
+	head, method, _ := strings.Cut(path, ":")
+	if task := geminiTasks[method]; task != other {
+		return endpoint{task: task, dialect: geminiAPI, model: head[strings.LastIndexByte(head, '/')+1:]}
 	}
 	return endpoint{}
 }
 
-// vendorOf tells whose request it is, by its path where that is enough and by
-// the credentials' header where it is not (/v1/models and the like: see resources).
+// vendorOf tells whose API a request is for: by its path, or where several have the path (such
+// as /v1/models; see resources) by the header of its credentials.
 func vendorOf(r *http.Request) vendor {
 	if e := endpointOf(r.URL.Path); e.dialect != nil {
-		return e.vendor()
+		return e.dialect.vendor
 	}
 	if v := lookUpPath(r.URL.Path).vendor; v != severalVendors {
 		return v
@@ -87,19 +82,8 @@ func vendorOf(r *http.Request) vendor {
 	return openaiVendor
 }
 
-// vendor is whose API an endpoint with a dialect is of.
-func (e endpoint) vendor() vendor {
-	switch e.dialect.API() {
-	case wire.Anthropic:
-		return anthropicVendor
-	case wire.Gemini:
-		return geminiVendor
-	}
-	return openaiVendor
-}
-
-// upstreamURL puts the path of a request behind an upstream's. The query stays as
-// the client wrote it.
+// upstreamURL appends the path of a request to an upstream's. The query stays as the client wrote
+// it.
 func upstreamURL(v vendor, upstream *url.URL, r *url.URL) *url.URL {
 	out := *r
 	out.Scheme, out.Host, out.User = upstream.Scheme, upstream.Host, upstream.User

@@ -11,29 +11,28 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// lineage knows which logs go on from others, so that what a client took out of
-// its own history can be reached in the log where it stood before. It is safe for
-// concurrent use.
+// lineage knows which logs continue others, so that what a client took out of its own history can be
+// found in the log where it stood before. It is safe for concurrent use.
 type lineage struct {
-	origins records[[]string] // by log, what it goes on from, the latest first
+	origins records[[]string] // by log, the logs that it continues, the latest first
 
-	mu       sync.Mutex // of what is in sessions
+	mu       sync.Mutex // guards the values in sessions
 	sessions *lru.Cache[string, *clientSession]
 }
 
-// clientSession is what happened last in what a client calls a session.
+// clientSession is the latest state of what a client calls a session.
 type clientSession struct {
-	logs      map[string]string // by model, system and tools, the log that was gone on with
-	stepBytes int               // of the last step, in bytes
-	// summarized says that the history was sent to be summed up since.
+	logs      map[string]string // the last log, by model, system and tools
+	stepBytes int               // the size of the last step
+	// summarized says that the client has asked for a summary of the history since.
 	summarized bool
 }
 
 const (
-	// maxSessions bounds what is remembered of sessions, and of origins.
+	// maxSessions bounds the sessions, and the origins, that are remembered.
 	maxSessions = 1_000
-	// maxEarlier bounds how many logs one log goes on from: the client has
-	// compacted that often, and the search goes through all of them.
+	// maxEarlier bounds how many logs one log continues. That is how often the client has
+	// compacted, and recall searches all of them.
 	maxEarlier = 16
 )
 
@@ -48,9 +47,8 @@ func (l *lineage) session(id string) *clientSession {
 	return l.sessions.GetOrCreate(id, 1, func() *clientSession { return &clientSession{logs: map[string]string{}} })
 }
 
-// noteSideRequest notes a request beside the conversation. One that is nearly as large as
-// the last step holds the history, and asks for a summary of it: what it is
-// called, or how it is put, differs from client to client.
+// noteSideRequest notes a request beside the conversation. One that is nearly as large as the last step
+// holds the history, and asks for a summary of it, however the client words that.
 func (l *lineage) noteSideRequest(session string, kind identify.Kind, size int) {
 	if session == "" {
 		return
@@ -63,16 +61,16 @@ func (l *lineage) noteSideRequest(session string, kind identify.Kind, size int) 
 	}
 }
 
-// lastLog is the log that a session went on with before; empty where nobody knows.
+// lastLog is the log of a session's last step; empty if it is not known.
 func (l *lineage) lastLog(id, kind string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.session(id).logs[kind]
 }
 
-// noteStep notes that a session goes on with a log, and returns what that log goes on
-// from, the latest first: the log before it, where the client had its history
-// summed up, or where the new history shows that it goes on from the old.
+// noteStep notes that a session continues in a log, and returns the logs that this one continues, the
+// latest first: the session's log before, if the client had its history summarized, or if the new
+// history shows that it continues the old (shown).
 func (l *lineage) noteStep(ctx context.Context, id, kind, log string, size int, shown bool) ([]string, error) {
 	earlier, err := l.origin(ctx, log)
 	if err != nil || id == "" {
@@ -94,8 +92,8 @@ func (l *lineage) noteStep(ctx context.Context, id, kind, log string, size int, 
 	return earlier, err
 }
 
-// switchLog returns the log that a session went on with before, when it goes on with
-// another because its history was made shorter; else it is empty.
+// switchLog sets a session's log. It returns the one before, if that is another because the client
+// made its history shorter; else it is empty.
 func (l *lineage) switchLog(id, kind, log string, size int, shown bool) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +107,7 @@ func (l *lineage) switchLog(id, kind, log string, size int, shown bool) string {
 	return last
 }
 
-// origin is what is known of a log; nil for nothing.
+// origin returns the logs that a log continues; nil if that is not known.
 func (l *lineage) origin(ctx context.Context, log string) ([]string, error) {
 	found, err := l.origins.get(ctx, log)
 	if err != nil || found.value == nil {
@@ -118,7 +116,7 @@ func (l *lineage) origin(ctx context.Context, log string) ([]string, error) {
 	return *found.value, nil
 }
 
-// earlierLogs are the logs that a request goes on from, the latest first.
+// earlierLogs are the logs that the log of a request continues, the latest first.
 func (x *exchange) earlierLogs(ctx context.Context, r *parsedRequest, at identify.Place) ([]string, error) {
 	if r.isSummary {
 		return nil, nil

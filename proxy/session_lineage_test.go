@@ -114,7 +114,7 @@ func TestShortened(t *testing.T) {
 			t.Parallel()
 			up := strict(t)
 			up.Model = searching
-			url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+			url, p := start(t, up, smallWindow())
 			a := newAgent(t, api, url, false)
 			a.grow(0, 5)
 			if s := a.peek(); s.text != "I cannot look it up." {
@@ -149,7 +149,7 @@ func TestRoundsAreListed(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		up := strict(t)
 		up.Model = searching
-		url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+		url, _ := start(t, up, smallWindow())
 		a := summedUp(t, wire.Anthropic, url, "one")
 		a.stream = stream
 		before := len(up.Requests())

@@ -14,8 +14,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// findConversation finds where a request goes on (see package identify), and makes the fork that
-// it begins.
+// findConversation finds the place in a log that a request continues (see package identify), and makes
+// the fork that it begins.
 func (x *exchange) findConversation(ctx context.Context, r *parsedRequest) (identify.Place, error) {
 	if r.isSummary {
 		return x.findSummaryFork(ctx, r)
@@ -35,7 +35,7 @@ func (x *exchange) findConversation(ctx context.Context, r *parsedRequest) (iden
 	return at, nil
 }
 
-// findSummaryFork is the place of a request for a summary: in a fork of its own.
+// findSummaryFork is the place of a request for a summary, in a fork of its own.
 func (x *exchange) findSummaryFork(ctx context.Context, r *parsedRequest) (identify.Place, error) {
 	id := identify.SummaryLog(r.base, r.IDs)
 	log, err := x.t.log.Load(ctx, id)
@@ -55,9 +55,8 @@ func (x *exchange) findSummaryFork(ctx context.Context, r *parsedRequest) (ident
 	return at, err
 }
 
-// findSummarized is the place of the conversation that a request for a summary is about. A client
-// that leaves out its last turns, so that its question fits, still asks about the
-// same.
+// findSummarized is the place of the conversation that a request for a summary is about, also if the
+// client left out its last turns to make the question fit.
 func (x *exchange) findSummarized(ctx context.Context, r *parsedRequest) (identify.Place, error) {
 	n := len(r.IDs) - 1
 	if n == 0 {
@@ -70,11 +69,11 @@ func (x *exchange) logLoader(ctx context.Context) func(string) (*thread.Thread, 
 	return func(id string) (*thread.Thread, error) { return x.t.log.Load(ctx, id) }
 }
 
-// knownLogs are what is asked of the store to find a place; takeUp says that lookups which
-// wait for the model may be taken up.
-func (x *exchange) knownLogs(ctx context.Context, r *parsedRequest, takeUp bool) identify.Logs {
+// knownLogs is the access to the store that finds a place. claim says that open lookups at the place
+// are taken up.
+func (x *exchange) knownLogs(ctx context.Context, r *parsedRequest, claim bool) identify.Logs {
 	logs := identify.Logs{Load: x.logLoader(ctx)}
-	if takeUp {
+	if claim {
 		logs.ClaimLookups = x.t.openLookups.claim
 	}
 	if r.client.Thread == "" {
@@ -83,10 +82,10 @@ func (x *exchange) knownLogs(ctx context.Context, r *parsedRequest, takeUp bool)
 	return logs
 }
 
-// forkLog begins a log with what two histories share, and with the newest plan of
-// the parent that still holds for it, so that the prefix stays as it is.
-func (t *Transport) forkLog(ctx context.Context, id string, parent *thread.Thread, kept int) error {
-	log, err := t.log.Append(ctx, id, 0, uncopied.Messages(parent)[:kept])
+// forkLog begins a log with the first messages of its parent, and with the newest plan of the parent
+// that is valid for them, so that the prefix stays as it is.
+func (t *Transport) forkLog(ctx context.Context, id string, parent *thread.Thread, shared int) error {
+	log, err := t.log.Append(ctx, id, 0, uncopied.Messages(parent)[:shared])
 	if err != nil {
 		return err
 	}
@@ -110,17 +109,17 @@ func (t *Transport) forkLog(ctx context.Context, id string, parent *thread.Threa
 	return err
 }
 
-// maxBeginnings bounds how many conversations are known that begin with one message.
+// maxBeginnings bounds the conversations that are known by one first message.
 const maxBeginnings = 8
 
-// beginningsIn list the conversations which begin with a message, the latest first, by what
-// identify.Client.Beginning says.
+// beginningsIn are the conversations by their first message (identify.Client.Beginning), the latest
+// first.
 func beginningsIn(documents store.Documents) records[[]string] {
 	return records[[]string]{documents: documents, kind: "proxy-beginning"}
 }
 
-// basesWithBeginning are the bases of conversations with a beginning, the latest first. Where they
-// cannot be read there are none: the conversation is a new one then.
+// basesWithBeginning are the bases of conversations with a beginning, the latest first. If they cannot
+// be read there are none, and the conversation is a new one.
 func (t *Transport) basesWithBeginning(ctx context.Context, beginning string) []string {
 	found, err := t.beginnings.get(ctx, beginning)
 	if err != nil || found.value == nil {
@@ -129,8 +128,8 @@ func (t *Transport) basesWithBeginning(ctx context.Context, beginning string) []
 	return *found.value
 }
 
-// noteBeginning notes the first message of a conversation. Where that fails a client that changes its
-// system prompt on the way is not known again; nothing else depends on it.
+// noteBeginning notes the first message of a conversation. If that fails, a client that changes its
+// system prompt is not recognised, and nothing else is wrong.
 func (t *Transport) noteBeginning(ctx context.Context, beginning, base string) {
 	_, _, _ = t.beginnings.change(ctx, beginning, func(now *[]string) *[]string {
 		bases := []string{base}
@@ -145,9 +144,9 @@ func (t *Transport) noteBeginning(ctx context.Context, beginning, base string) {
 	})
 }
 
-// openLookups are the logs that end with lookups whose answer did not reach the client,
-// and that nobody works on. It is known in this process alone: elsewhere the same
-// request begins anew, in a fork.
+// openLookups are the logs that end with lookups whose answer did not reach the client, and that no
+// request is at work on. Only this process knows them: elsewhere the same request begins again, in
+// a fork.
 type openLookups struct {
 	mu   sync.Mutex
 	logs *lru.Cache[string, bool]
@@ -155,7 +154,7 @@ type openLookups struct {
 
 func (w *openLookups) add(log string) { w.logs.Put(log, true, 1) }
 
-// claim takes a log, for one request alone.
+// claim takes a log, for one request only.
 func (w *openLookups) claim(log string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -19,7 +19,7 @@ func TestThreads(t *testing.T) {
 		t.Run(api, func(t *testing.T) {
 			t.Parallel()
 			up := strict(t)
-			url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+			url, p := start(t, up, smallWindow())
 			a := newAgent(t, api, url, false)
 			a.header.Set("X-Session-Id", "ses_1")
 			a.grow(0, 24)
@@ -116,7 +116,7 @@ func (s said) action() string { return s.header.Get(proxy.ActionHeader) }
 // TestNamedThread: the header names the log, and nothing of it goes upstream.
 func TestNamedThread(t *testing.T) {
 	up := strict(t)
-	url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	url, _ := start(t, up, smallWindow())
 	a := newAgent(t, wire.Chat, url, false)
 	a.header.Set(proxy.ThreadHeader, "ticket-4711")
 	a.grow(0, 2)
@@ -167,7 +167,7 @@ func TestRestart(t *testing.T) {
 			memory := &store.Memory{}
 			run := func(restart bool) []*proxytest.Request {
 				up := strict(t)
-				o := proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}}
+				o := smallWindow()
 				kept := &store.Memory{}
 				if restart {
 					kept = memory
@@ -200,7 +200,7 @@ func TestRestart(t *testing.T) {
 // TestCounts: a request to count tokens is about what would be sent.
 func TestCounts(t *testing.T) {
 	up := strict(t)
-	url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	url, _ := start(t, up, smallWindow())
 	a := newAgent(t, wire.Anthropic, url, false)
 	a.grow(0, 24)
 	if s := a.peek(); s.action() != proxy.Compacted {

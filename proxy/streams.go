@@ -10,8 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 )
 
-// nextEvent reads an event of a stream. One that is too large passes in pieces, which nobody
-// looks into.
+// nextEvent reads an event of a stream. One that is too large passes in pieces without data.
 func nextEvent(r *sse.Reader) (sse.Event, error) {
 	e, err := r.Next()
 	if errors.Is(err, sse.ErrTooLarge) {
@@ -20,15 +19,14 @@ func nextEvent(r *sse.Reader) (sse.Event, error) {
 	return e, err
 }
 
-// pendingOutput is what the client is to get next.
+// pendingOutput is what the client gets next.
 type pendingOutput struct {
 	out []byte
 	err error // at the end of out
 }
 
-// readPending is io.Reader's Read; more makes more due, and ready says that it need not wait for
-// that: what is given at once is sent at once, so that a million short events are not a
-// million packets.
+// readPending implements io.Reader. more adds output, and ready reports whether that needs no wait: as
+// much as there is is returned at once, so that a million short events are not a million packets.
 func (d *pendingOutput) readPending(p []byte, more func(), ready func() bool) (int, error) {
 	for len(d.out) == 0 && d.err == nil {
 		more()
@@ -47,8 +45,8 @@ func (d *pendingOutput) readPending(p []byte, more func(), ready func() bool) (i
 	}
 }
 
-// rewrittenBody is the body of a stream whose events are looked at, and changed, while they
-// pass. Where that fails, the rest passes as it comes. It is read by one goroutine.
+// rewrittenBody is the body of a stream whose events are changed while they pass. If that fails, the
+// rest passes as it comes. It is read by one goroutine.
 type rewrittenBody struct {
 	body        io.Closer
 	events      *sse.Reader
@@ -79,12 +77,12 @@ func (s *rewrittenBody) readEvent() {
 // Close gives the connection back.
 func (s *rewrittenBody) Close() error { return s.body.Close() }
 
-// isStream reports whether an answer is a stream of events.
 func isStream(res *http.Response) bool {
 	return strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream")
 }
 
-// rewriteEvents changes the events of a stream while it passes on; it is false where nobody here can read it.
+// rewriteEvents changes the events of a stream while it passes; it is false if the stream cannot be
+// read here.
 func (x *exchange) rewriteEvents(res *http.Response, change func(sse.Event) []byte) bool {
 	if !decompressStream(res) {
 		return false
@@ -93,8 +91,8 @@ func (x *exchange) rewriteEvents(res *http.Response, change func(sse.Event) []by
 	return true
 }
 
-// rewriteAnswer changes an answer: as a whole, or event by event while it passes on. One that
-// cannot be read here stays as it is.
+// rewriteAnswer changes an answer: as a whole, or event by event while it passes. One that cannot be
+// read here stays as it is.
 func (x *exchange) rewriteAnswer(res *http.Response, whole func(body string) string, change func(sse.Event) []byte) {
 	if isStream(res) {
 		if x.rewriteEvents(res, change) {
@@ -102,22 +100,18 @@ func (x *exchange) rewriteAnswer(res *http.Response, whole func(body string) str
 		}
 		return
 	}
-	raw, all := readAnswer(res)
-	if !all {
-		return
-	}
-	body, err := decompress(res.Header, raw, maxAnswer, nil)
+	plain, err := readAnswer(res)
 	if err != nil {
 		return
 	}
-	now := orOnPanic(string(body), x.emitStreamFault, func() string { return whole(string(body)) })
-	if now != string(body) {
+	body := string(plain)
+	if now := orOnPanic(body, x.emitStreamFault, func() string { return whole(body) }); now != body {
 		setPlainLength(res, int64(len(now)))
 		setBody(res, []byte(now))
 	}
 }
 
-// orOnPanic returns what f returns, and otherwise where f panics.
+// orOnPanic returns what f returns, or otherwise if f panics.
 func orOnPanic[T any](otherwise T, failed func(error), f func() T) (out T) {
 	defer func() {
 		if p := recover(); p != nil {

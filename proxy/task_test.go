@@ -87,6 +87,11 @@ func refusedBy(up *proxytest.Upstream) (n int) {
 	return n
 }
 
+// smallWindow are options of a proxy for models with that window.
+func smallWindow() proxy.Options {
+	return proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}}
+}
+
 // window is that of the tests, in tokens. It is small since much of what they take is to
 // make and read requests that fill it; results are as small beside it.
 const window = 30_000
@@ -206,7 +211,7 @@ func TestLongTask(t *testing.T) {
 				t.Parallel()
 				up := strict(t)
 				up.Model = steps(60, true)
-				url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+				url, p := start(t, up, smallWindow())
 				a := newAgent(t, api, url, stream)
 				a.think = api == wire.Anthropic
 				runTask(t, a, 60)
@@ -232,7 +237,7 @@ func TestLongTask(t *testing.T) {
 func TestLargeFixedParts(t *testing.T) {
 	up := strict(t)
 	up.Model = steps(20, true)
-	url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	url, p := start(t, up, smallWindow())
 	a := newAgent(t, wire.Anthropic, url, true)
 	a.think, a.output = true, window/2
 	a.system = strings.Repeat("The rule of this house: tests first, then the change, then the notes. ", 450)

@@ -2,15 +2,12 @@ package proxy
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
@@ -25,8 +22,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// Transport is the exchange of a Proxy as an http.RoundTripper, for the
-// http.Client of an SDK in one process. It is safe for concurrent use.
+// Transport is a Proxy as an http.RoundTripper, for the http.Client of an SDK in the same process. It is
+// safe for concurrent use.
 type Transport struct {
 	options     Options
 	models      token.ModelSet
@@ -35,20 +32,19 @@ type Transport struct {
 	requests    *identify.Tenant
 	openLookups openLookups
 	providerIDs *lru.Cache[string, string] // the provider's ids of responses, by the client's
-	// lostConversations are conversations of which something could not be kept, so that what the
-	// documents say of them is not true any more.
+	// lostConversations are conversations of which something could not be stored, so that the
+	// documents are wrong about them.
 	lostConversations *lru.Cache[string, bool]
 	windows           records[knownWindow]
-	// beginnings list conversations by the message that they begin with.
-	beginnings  records[[]string]
-	retry       retry.Policy // of further requests for an answer
-	tokenSecret secret
-	responses   responseLog
-	lineage     lineage
+	beginnings        records[[]string] // conversations by their first message
+	retry             retry.Policy      // of further requests for an answer
+	tokenSecret       secret
+	responses         responseLog
+	lineage           lineage
 
 	mu         sync.Mutex
-	compactors map[string]*palimpsest.Compactor // by the name of the counter
-	memos      map[*token.Counter]*token.Memo   // of native compaction
+	compactors map[compactorKey]*palimpsest.Compactor
+	memos      map[*token.Counter]*token.Memo // of native compaction
 
 	byVendor [vendors]atomic.Int64 // of requests
 
@@ -58,41 +54,47 @@ type Transport struct {
 // countRequest counts a request that asks a model.
 func (t *Transport) countRequest(e endpoint) {
 	t.asked.Add(1)
-	t.byVendor[e.vendor()].Add(1)
+	t.byVendor[e.dialect.vendor].Add(1)
 }
 
-// maxProviderIDs bounds the responses that have another id for the client.
+// maxProviderIDs bounds the responses that have another id for the client, and the conversations that
+// are lost.
 const maxProviderIDs = 10_000
 
 // Totals are sums over the requests that ask a model.
 type Totals struct {
-	// Requests counts them, Edited those that did not go on as they came.
+	// Requests counts them, and Edited those that did not pass as they came.
 	Requests, Edited int64
-	// Compactions counts new plans, Recovered how often a provider took a request
-	// that it had refused as too long, further requests that no client sees
-	// included.
+	// Compactions counts new plans. Recovered counts requests that the provider took after it had
+	// refused them as too long, also those that the client does not see.
 	Compactions, Recovered int64
-	// Faults counts requests that passed untouched because something failed here.
+	// Faults counts failures of our own part.
 	Faults int64
-	// TokensBefore is what the edited requests would have taken as they came,
-	// about, and TokensSent what they took, with the further requests that the
-	// client does not see.
+	// TokensBefore is about what the edited requests would have taken as they came, and TokensSent
+	// what they took, with the further requests that the client does not see.
 	TokensBefore, TokensSent int64
 }
 
-// NewTransport returns a Transport. The error says which of the options cannot
-// be used.
+// NewTransport returns a Transport. The error says which option is invalid.
 func NewTransport(o *Options) (*Transport, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	t := &Transport{options: *o, compactors: map[string]*palimpsest.Compactor{}, memos: map[*token.Counter]*token.Memo{}}
+	t := &Transport{
+		options: *o, models: token.Models(), retry: o.retry,
+		compactors: map[compactorKey]*palimpsest.Compactor{}, memos: map[*token.Counter]*token.Memo{},
+		openLookups:       openLookups{logs: lru.New[string, bool](maxSessions)},
+		providerIDs:       lru.New[string, string](maxProviderIDs),
+		lostConversations: lru.New[string, bool](maxProviderIDs),
+	}
+	if o.Models != nil {
+		t.models = *o.Models
+	}
+	t.retry.Total = cmp.Or(t.retry.Total, maxRetryTime)
 	t.options.Rounds = cmp.Or(o.Rounds, defaultRounds)
 	t.options.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
 	t.setUpJobs()
 	t.options.Deadline = cmp.Or(t.options.Deadline, defaultDeadline)
-	t.retry = o.retry
-	t.retry.Total = cmp.Or(t.retry.Total, maxRetryTime)
 	if o.Base == nil {
 		base := http.DefaultTransport.(*http.Transport).Clone()
 		base.DisableCompression = true
@@ -104,21 +106,25 @@ func NewTransport(o *Options) (*Transport, error) {
 		t.options.Memory = NewMemory(nil)
 	}
 	t.requests = t.options.Memory.index.Tenant(t.releaseSession)
-	t.models = token.Models()
-	if o.Models != nil {
-		t.models = *o.Models
-	}
 	var err error
 	if t.options.Emulate, err = native.APIs(o.Emulate); err != nil {
 		return nil, fmt.Errorf("proxy.NewTransport: emulate: %w", err)
 	}
-	c := &t.options.Config
-	kept := &store.Memory{}
+	t.setUpStores()
+	if _, err := palimpsest.New(t.options.Config); err != nil {
+		return nil, fmt.Errorf("proxy.NewTransport: %w", err)
+	}
+	return t, nil
+}
+
+// setUpStores puts a store in memory in place of those that the options do not have.
+func (t *Transport) setUpStores() {
+	c, inMemory := &t.options.Config, &store.Memory{}
 	if c.Log == nil {
-		c.Log = kept
+		c.Log = inMemory
 	}
 	if c.Plans == nil {
-		c.Plans = kept
+		c.Plans = inMemory
 	}
 	if c.Memory == nil {
 		c.Memory = t.options.Memory.sessions
@@ -126,100 +132,25 @@ func NewTransport(o *Options) (*Transport, error) {
 	if c.Answers == nil {
 		c.Answers = llm.NewAnswers(nil) // one for all counters
 	}
-	t.log, t.plans = c.Log, c.Plans
 	if c.Documents == nil {
-		c.Documents = o.Documents
+		c.Documents = t.options.Documents
 	}
-	documents := o.Documents
+	documents := t.options.Documents
 	if documents == nil {
-		documents = kept
+		documents = inMemory
 	}
+	t.log, t.plans = c.Log, c.Plans
 	t.responses.records, t.beginnings, t.windows, t.lineage = responsesIn(documents), beginningsIn(documents), windowsIn(documents), lineageIn(documents)
-	t.lostConversations = lru.New[string, bool](maxProviderIDs)
-	t.openLookups.logs, t.providerIDs = lru.New[string, bool](maxSessions), lru.New[string, string](maxProviderIDs)
-	if _, err := palimpsest.New(t.options.Config); err != nil {
-		return nil, fmt.Errorf("proxy.NewTransport: %w", err)
-	}
-	return t, nil
 }
 
-// RoundTrip sends a request on its way, smaller where it has to be. It returns
-// what the provider answered; errors are those of the connection to it.
-func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	e := endpointOf(r.URL.Path)
-	if c := conversationChangeOf(r); c.kind != "" {
-		return t.forwardConversationChange(withoutOurHeaders(r), c)
-	}
-	if r.Method != http.MethodPost || e.task == other {
-		return t.options.Base.RoundTrip(t.requestForProvider(withoutOurHeaders(r)))
-	}
-	if r.Body == nil {
-		r = withoutOurHeaders(r)
-		r.Body = http.NoBody
-	}
-	room := t.newReservation()
-	x := &exchange{t: t, request: r, endpoint: e, start: time.Now()}
-	body, whole, err := readBody[string](r.Body, t.options.MaxBody, room.reserve)
-	if err == nil && whole {
-		x.body = body
-		x.plainBody, x.decompressErr = decompress(r.Header, body, t.options.MaxBody, room.reserve)
-	}
-	if errors.Is(err, errBusy) || errors.Is(x.decompressErr, errBusy) {
-		room.release()
-		// Who is cut off while he sends reads no answer.
-		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, t.options.MaxBody))
-		r.Body.Close()
-		return busyAnswer(r), nil
-	}
-	if err != nil {
-		room.release()
-		return nil, err
-	}
-	var res *http.Response
-	if whole {
-		r.Body.Close()
-		res, err = x.runWithEmulation()
-	} else {
-		out := withoutOurHeaders(r)
-		out.Body = rejoinBody(body, nil, r.Body, r.Body)
-		res, err = t.options.Base.RoundTrip(out)
-	}
-	if err != nil {
-		room.release()
-		return nil, err
-	}
-	res.Body = &releasingBody{res.Body, room}
-	return res, nil
-}
-
-// releasingBody is the body of an answer, which gives back the room of its request.
-type releasingBody struct {
-	io.ReadCloser
-	reserved *reservation
-}
-
-func (b *releasingBody) Close() error {
-	b.reserved.release()
-	return b.ReadCloser.Close()
-}
-
-// busyAnswer answers a request for which there is no room now.
-func busyAnswer(r *http.Request) *http.Response {
-	res := newAnswer(r, http.StatusServiceUnavailable, jsonKind, errorBody(http.StatusServiceUnavailable, "overloaded_error", "too many large requests are at work: ask again"))
-	res.Header.Set("Retry-After", "1")
-	res.Header.Set(ActionHeader, Passed)
-	res.Header.Set(ReasonHeader, "busy")
-	return res
-}
-
-// CloseIdleConnections closes the connections to providers that nobody uses.
+// CloseIdleConnections closes idle connections to providers.
 func (t *Transport) CloseIdleConnections() {
 	if c, ok := t.options.Base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// Totals are what was done since the transport was made.
+// Totals are the sums since the transport was made.
 func (t *Transport) Totals() Totals {
 	return Totals{
 		Requests: t.asked.Load(), Edited: t.edited.Load(), Compactions: t.compactions.Load(),
@@ -228,29 +159,39 @@ func (t *Transport) Totals() Totals {
 	}
 }
 
-// compactor returns the compactor that counts as the model does, and that offers
-// what was removed or does not.
+// compactorKey says which models share a compactor: those that count alike, and that are offered the tools
+// to read again what was removed, or not.
+type compactorKey struct {
+	counter *token.Counter
+	offers  bool
+}
+
+// counter counts as a model does.
+func (t *Transport) counter(m token.Model) (*token.Counter, error) {
+	if c := t.options.Config.Counter; c != nil {
+		return c, nil
+	}
+	return t.options.Memory.counter(cmp.Or(m.Counter, "o200k"))
+}
+
 func (t *Transport) compactor(m token.Model, offers bool) (*palimpsest.Compactor, error) {
-	name := cmp.Or(m.Counter, "o200k")
-	key := fmt.Sprint(name, offers)
+	counter, err := t.counter(m)
+	if err != nil {
+		return nil, err
+	}
+	key := compactorKey{counter, offers}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if c := t.compactors[key]; c != nil {
 		return c, nil
 	}
 	config := t.options.Config
+	config.Counter = counter
 	switch {
 	case !offers:
 		config.Recall = nil
 	case config.Recall == nil:
-		config.Recall = &palimpsest.Recall{Rehydrate: rehydrate.Options{Disabled: true}} // what came back by itself would change the prefix for one prompt
-	}
-	if config.Counter == nil {
-		counter, err := t.options.Memory.counter(name)
-		if err != nil {
-			return nil, err
-		}
-		config.Counter = counter
+		config.Recall = &palimpsest.Recall{Rehydrate: rehydrate.Options{Disabled: true}} // which would change the prefix for one prompt
 	}
 	c, err := palimpsest.New(config)
 	if err == nil {
@@ -259,7 +200,21 @@ func (t *Transport) compactor(m token.Model, offers bool) (*palimpsest.Compactor
 	return c, err
 }
 
-// releaseSession gives up what the compactors hold of a conversation beside the stores.
+// memo counts as a model does, and remembers its counts.
+func (t *Transport) memo(model string) (*token.Memo, error) {
+	c, err := t.counter(t.model(model))
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.memos[c] == nil {
+		t.memos[c] = token.NewMemo(c, 0)
+	}
+	return t.memos[c], nil
+}
+
+// releaseSession frees what the compactors remember of a conversation.
 func (t *Transport) releaseSession(log string) {
 	for _, c := range t.allCompactors() {
 		c.Session(log).Release()
@@ -272,8 +227,8 @@ func (t *Transport) allCompactors() []*palimpsest.Compactor {
 	return slices.Collect(maps.Values(t.compactors))
 }
 
-// finished is Finished of all compactors. One of them has had the conversation; the
-// others have nothing to tell of it.
+// finished is Proxy.Finished. One of the compactors had the conversation; the others have no metrics of
+// it.
 func (t *Transport) finished(id string, o thread.Outcome) (seen quality.Metrics) {
 	for _, c := range t.allCompactors() {
 		s := c.Session(id)
@@ -287,8 +242,7 @@ func (t *Transport) finished(id string, o thread.Outcome) (seen quality.Metrics)
 	return seen
 }
 
-// model finds what the table and the options say of a model; the name alone where
-// they say nothing.
+// model is what the table and the options say of a model; only its name if they say nothing.
 func (t *Transport) model(name string) token.Model {
 	m, err := t.models.Find(name)
 	if err != nil {

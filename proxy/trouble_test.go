@@ -41,7 +41,7 @@ func TestTrouble(t *testing.T) {
 					}
 					return work.answer(q)
 				}
-				url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+				url, p := start(t, up, smallWindow())
 				a := newAgent(t, api, url, stream)
 				a.think = api == wire.Anthropic
 				a.user("Read all parts in order and tell me when you are done.")
@@ -86,7 +86,7 @@ func (a *agent) persist(failures *int) said {
 // hedge or that are impatient send them, are all answered.
 func TestParallel(t *testing.T) {
 	up := strict(t)
-	url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	url, p := start(t, up, smallWindow())
 	a := newAgent(t, wire.Anthropic, url, false)
 	for n := 0; n < 40; n += 4 {
 		a.grow(n, 4)

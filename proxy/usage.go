@@ -13,9 +13,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// watchUsage reads an answer, while it passes, for what the provider counted of
-// the request: that corrects the counter for the thread. What stays far below
-// every mark is not looked into.
+// watchUsage reads an answer, while it passes, for the provider's count of the request, which corrects
+// our own counts in this conversation. Requests far below the mark are not watched.
 func (x *exchange) watchUsage(res *http.Response, d decision) {
 	if d.step == nil || res.StatusCode != http.StatusOK || d.fellBack() || d.action == Passed && !x.isNearWindow(d) || d.step.parsed.hasProviderContext() {
 		return
@@ -38,15 +37,14 @@ func (x *exchange) watchUsage(res *http.Response, d decision) {
 	}}
 }
 
-// hasProviderContext reports whether the provider puts into the prompt what the request does
-// not hold, so that its count is of something else: Gemini's caches, OpenAI's stored
-// prompts.
+// hasProviderContext reports whether the provider adds to the prompt, so that it counts more than the
+// request: Gemini's caches, OpenAI's stored prompts.
 func (r *parsedRequest) hasProviderContext() bool {
 	return r.Has("cachedContent") || r.Has("prompt")
 }
 
-// usageWatcher saves the usage before the client is given the bytes that tell of it, so that no
-// further request can be there first.
+// usageWatcher saves the usage before the client gets its bytes, so that it is saved before the next
+// request.
 type usageWatcher struct {
 	x      *exchange
 	step   *step
@@ -54,8 +52,8 @@ type usageWatcher struct {
 	saved  bool
 }
 
-// inspectedBody is the body of an answer in one piece, which is looked at as a whole when its
-// reading begins. What is longer than anybody's answer passes.
+// inspectedBody is the body of an answer in one piece, inspected as a whole when reading begins. One
+// that is too long is not.
 type inspectedBody struct {
 	io.ReadCloser
 	inspect func(raw []byte)
@@ -73,10 +71,9 @@ func (b *inspectedBody) Read(p []byte) (int, error) {
 	return b.rest.Read(p)
 }
 
-// event takes in an event that may tell of usage. It is saved at the end of the
-// answer, when all is known that could speak against it; Chat tells of it in an
-// event of its own. Where the rest of the answer is left out, not every piece of it
-// fits.
+// event takes an event that may hold usage. That is saved at the end of the answer, when all that may
+// speak against it is known; Chat has an event of its own for it. Since the other events are
+// left out, some of these do not decode.
 func (m *usageWatcher) event(e sse.Event) []byte {
 	if m.saved || !strings.Contains(e.Data, `"usage`) {
 		return e.Raw
@@ -88,12 +85,11 @@ func (m *usageWatcher) event(e sse.Event) []byte {
 	return e.Raw
 }
 
-// saveUsageTimeout bounds how long an answer waits until its usage is saved: somebody
-// else may be at work on the thread.
+// saveUsageTimeout bounds how long an answer waits for its usage to be saved: another request of the
+// conversation may hold it up.
 const saveUsageTimeout = time.Second
 
-// save tells the thread what the provider counted, if it was of the prompt that
-// the thread handed out last.
+// save tells the session what the provider counted.
 func (m *usageWatcher) save(used wire.Usage) {
 	if m.saved = true; used.Mixed || used.Input == 0 {
 		return
@@ -102,7 +98,7 @@ func (m *usageWatcher) save(used wire.Usage) {
 	_, err := runWithin(context.WithoutCancel(m.x.request.Context()), saveUsageTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.session.FinishStep(ctx, of, llm.Usage{Input: used.Input, Known: true})
 	})
-	// One that comes too late is of no harm: the next answer tells of its own.
+	// Being late does no harm: the next answer has its own.
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		m.x.emitFault("usage", err, s)
 	}

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
@@ -40,7 +39,7 @@ func TestUsage(t *testing.T) {
 				up := dense(t, factor)
 				model := &curious{t: t, inner: steps(60, false)}
 				up.Model = model.answer
-				url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+				url, p := start(t, up, smallWindow())
 				a := newAgent(t, api, url, stream)
 				a.user("Read all parts in order and tell me when you are done. Never change a file.")
 				done, near := 0, 0
@@ -93,7 +92,7 @@ func TestUsageOfSomethingElse(t *testing.T) {
 			sent := func(body string) string {
 				up := strict(t)
 				up.Model = func(*proxytest.Request) proxytest.Answer { return proxytest.Answer{Body: body} }
-				url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+				url, _ := start(t, up, smallWindow())
 				a := newAgent(t, wire.Anthropic, url, false)
 				a.grow(0, 10)
 				a.ask()

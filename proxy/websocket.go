@@ -22,45 +22,44 @@ import (
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 )
 
-// socket is a WebSocket on which a client asks for responses, as Codex does: each text
-// message is a request, and its answer the events of a stream, one message each. A request
-// that names the response before it sends what is new alone, whether the provider keeps
-// responses or not: what stands before is held here, as long as the connection. The provider is
-// asked over HTTP, with the whole.
+// socket is a WebSocket on which a client asks for responses, as Codex does. Each text message is a
+// request, and is answered with the events of a stream, one message each. A request that names the
+// response before it sends only what is new, whether the provider keeps responses or not: the
+// connection holds what came before. The provider is asked over HTTP, with the whole.
 // https://platform.openai.com/docs/guides/websocket-mode
 type socket struct {
 	proxy   *Proxy
-	request *http.Request // that became the WebSocket
+	request *http.Request // the one that became the WebSocket
 	conn    *websocket.Conn
-	// id is the last response, and items the input and output up to its end.
+	// id is the last response, and items are input and output up to its end.
 	id       string
 	items    []string
 	reserved *reservation // of the items
 }
 
 const (
-	// socketLife bounds a connection; clients open another when told, as after the
-	// provider's own hour.
+	// socketLife bounds a connection. Clients then open another, as they do after the provider's own
+	// hour.
 	socketLife = time.Hour
-	// socketWriteTimeout bounds how long a reader takes for one event.
+	// socketWriteTimeout bounds how long a client takes to read one event.
 	socketWriteTimeout = 2 * time.Minute
 )
 
-// socketMessage is a message of the client's; busy says that there was no room for it.
+// socketMessage is a message of the client; busy says that there was no room for it.
 type socketMessage struct {
 	text     string
 	reserved *reservation
 	busy     bool
 }
 
-// serveSocket answers a request to become a WebSocket, until the client goes.
+// serveSocket serves a WebSocket until the client leaves.
 func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request) {
-	conn, err := websocket.Accept(w, r, nil) // pages of another origin are refused
+	conn, err := websocket.Accept(w, r, nil) // refuses pages of another origin
 	if err != nil {
-		return // and answered
+		return // Accept has answered
 	}
 	defer conn.CloseNow()
-	conn.SetReadLimit(-1) // read has one
+	conn.SetReadLimit(-1) // s.read has its own
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), socketLife)
 	defer cancel()
 	s := &socket{proxy: p, request: r, conn: conn, reserved: p.transport.newReservation()}
@@ -70,7 +69,7 @@ func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request) {
 	defer func() { cancel(); conn.CloseNow(); <-read }()
 	go func() {
 		defer close(read)
-		defer cancel() // who is gone waits for no answer
+		defer cancel() // without the client no answer is needed
 		for {
 			a, err := s.read(ctx)
 			if err != nil {
@@ -99,7 +98,7 @@ func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// read reads the next message, for which there has to be room.
+// read reads the next message, if there is room for it.
 func (s *socket) read(ctx context.Context) (a socketMessage, err error) {
 	kind, r, err := s.conn.Reader(ctx)
 	if err != nil {
@@ -125,10 +124,10 @@ func (s *socket) read(ctx context.Context) (a socketMessage, err error) {
 	return a, err
 }
 
-// answer answers a message. The error is that of the connection to the client.
+// answer answers a message. The error is that of the client's connection.
 func (s *socket) answer(ctx context.Context, a socketMessage) error {
 	if a.busy {
-		return s.refuse(ctx, http.StatusServiceUnavailable, "overloaded_error", "palimpsest: too many large requests are at work: ask again")
+		return s.refuse(ctx, http.StatusServiceUnavailable, "overloaded_error", "palimpsest: "+busyMessage)
 	}
 	var r *native.Responses
 	err := rawjson.Check(a.text)
@@ -137,7 +136,7 @@ func (s *socket) answer(ctx context.Context, a socketMessage) error {
 		case "response.create":
 			r, err = native.ParseResponses(a.text)
 		case "response.processed":
-			return nil // it tells what nobody here asks
+			return nil // an acknowledgement
 		default:
 			err = fmt.Errorf("type %q: it must be response.create", kind)
 		}
@@ -150,7 +149,7 @@ func (s *socket) answer(ctx context.Context, a socketMessage) error {
 		items, gone = slices.Concat(s.items, r.Items), append(gone, "previous_response_id")
 	}
 	if gjson.Get(a.text, "generate").Type == gjson.False {
-		// It asks for no words, and only puts what later ones go on with.
+		// It only adds items, for later requests to continue.
 		now := time.Now()
 		made := native.ResponsesAnswer{ID: "resp_" + identify.Digest("socket", s.request.RemoteAddr, now.String()), Created: now.Unix()}
 		return s.relay(ctx, strings.NewReader(made.Events(r)), items)
@@ -158,7 +157,7 @@ func (s *socket) answer(ctx context.Context, a socketMessage) error {
 	return s.askProvider(ctx, items, jsonedit.Set(r.Body(items, gone...), "stream", "true"))
 }
 
-// askProvider asks the provider, by way of the exchange that every request takes.
+// askProvider asks the provider, through the Transport.
 func (s *socket) askProvider(ctx context.Context, items []string, body string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -174,7 +173,7 @@ func (s *socket) askProvider(ctx context.Context, items []string, body string) e
 	return s.relay(ctx, res.Body, items)
 }
 
-// relay writes the events of an answer, and holds what they and the items before them come to.
+// relay writes the events of an answer, and keeps its output behind items.
 func (s *socket) relay(ctx context.Context, answer io.Reader, items []string) error {
 	stream := sse.NewReader(answer, 0)
 	for {
@@ -193,12 +192,12 @@ func (s *socket) relay(ctx context.Context, answer io.Reader, items []string) er
 			return nil
 		}
 		if err != nil {
-			return err // on a closed connection clients ask again
+			return err // clients ask again when the connection closes
 		}
 	}
 }
 
-// outgoing is a request of the WebSocket as one over HTTP, with its headers.
+// outgoing is a message of the WebSocket as a request over HTTP, with the headers of the WebSocket.
 func (s *socket) outgoing(ctx context.Context, body string) *http.Request {
 	out := s.request.Clone(ctx)
 	out.Method, out.RequestURI = http.MethodPost, ""
@@ -210,13 +209,8 @@ func (s *socket) outgoing(ctx context.Context, body string) *http.Request {
 	for _, name := range []string{"Connection", "Upgrade", "Accept-Encoding", "Origin"} {
 		out.Header.Del(name)
 	}
-	if betas := strings.Split(out.Header.Get("Openai-Beta"), ","); strings.Contains(out.Header.Get("Openai-Beta"), "responses_websockets") {
-		betas = slices.DeleteFunc(betas, func(beta string) bool { return strings.Contains(beta, "responses_websockets") })
-		if out.Header.Set("Openai-Beta", strings.Join(betas, ",")); len(betas) == 0 {
-			out.Header.Del("Openai-Beta")
-		}
-	}
-	// What changes from request to request stands in the body, in the place of headers.
+	out.Header = withoutListed(out.Header, "Openai-Beta", func(beta string) bool { return strings.Contains(beta, "responses_websockets") })
+	// Headers that change from request to request are in the body.
 	for name, v := range rawjson.Members(gjson.Get(body, "client_metadata")) {
 		if strings.HasPrefix(name, "x-codex-") && v.Type == gjson.String && !strings.ContainsAny(v.Str, "\r\n\x00") {
 			out.Header.Set(name, v.Str)
@@ -229,7 +223,7 @@ func (s *socket) outgoing(ctx context.Context, body string) *http.Request {
 	return withBody(out, len(body), func() io.Reader { return strings.NewReader(body) })
 }
 
-// keepItems holds what a next request may go on with, if there is room.
+// keepItems keeps what the next request may continue, if there is room.
 func (s *socket) keepItems(id string, items []string) {
 	s.forgetItems()
 	size := 0
@@ -246,7 +240,7 @@ func (s *socket) forgetItems() {
 	s.id, s.items = "", nil
 }
 
-// relayRefusal says what the provider answered in place of a stream.
+// relayRefusal passes on the provider's answer in place of a stream.
 func (s *socket) relayRefusal(ctx context.Context, res *http.Response, said string) error {
 	if why := gjson.Get(said, "error"); rawjson.Valid(said) && why.IsObject() {
 		return s.writeError(ctx, res.StatusCode, why.Raw, res.Header)
@@ -258,7 +252,7 @@ func (s *socket) refuse(ctx context.Context, status int, code, message string) e
 	return s.writeError(ctx, status, `{"type":`+rawjson.Quote(code)+`,"code":`+rawjson.Quote(code)+`,"message":`+rawjson.Quote(message)+`,"param":null}`, nil)
 }
 
-// writeError tells of an error as the API does on a WebSocket.
+// writeError writes an error as the API does on a WebSocket.
 func (s *socket) writeError(ctx context.Context, status int, why string, h http.Header) error {
 	headers := ""
 	for _, name := range []string{"Retry-After", "X-Request-Id", ActionHeader, ReasonHeader} {

@@ -11,7 +11,6 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
-	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -92,7 +91,7 @@ func (c *socketed) ask(members ...string) (calls []thread.ToolCall) {
 func TestSocket(t *testing.T) {
 	up := plainUpstream(t)
 	up.Model = steps(40, false)
-	url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	url, p := start(t, up, smallWindow())
 	c := newSocketed(t, url)
 	c.user("Read all parts.")
 	c.ask("generate=false", `client_metadata={"x-codex-turn-metadata":"{}"}`) // as Codex warms its connection
@@ -133,7 +132,7 @@ func TestSocketErrors(t *testing.T) {
 		}
 		return proxytest.Answer{Text: "ok"}
 	}
-	url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	url, _ := start(t, up, smallWindow())
 	c := newSocketed(t, url)
 	c.user("Hello.")
 	e := c.send()

@@ -23,23 +23,23 @@ type knownWindow struct {
 }
 
 const (
-	// maxWindows bounds the models that windows are remembered of.
+	// maxWindows bounds the models whose windows are remembered.
 	maxWindows = 1000
-	// windowLifetime is how long a window is believed: providers and servers change
-	// theirs, and a refusal tells it anew.
+	// windowLifetime is how long a window is trusted: providers change theirs, and the next
+	// refusal names it again.
 	windowLifetime = 30 * 24 * time.Hour
 )
 
-// windowsIn are the windows, by upstream and model.
+// windowsIn are the known windows, by upstream and model.
 func windowsIn(documents store.Documents) records[knownWindow] {
 	return records[knownWindow]{documents: documents, kind: "proxy-window", cache: lru.New[string, record[knownWindow]](maxWindows)}
 }
 
-// model is what is known of the model that the request goes to: what its provider
-// named counts more than the table.
+// model is what is known of a model. The window that its provider named takes precedence over the
+// table.
 func (x *exchange) model(ctx context.Context, name string) token.Model {
 	m := x.t.model(name)
-	// A store that fails costs no more than a refusal that could have been known.
+	// A store that fails costs no more than a refusal.
 	if known, err := x.t.windows.get(ctx, identify.Digest(x.request.URL.Host, name)); err == nil && known.value != nil {
 		w := known.value.Window
 		if time.Since(known.value.Seen) <= windowLifetime && w > 0 && (x.t.options.Window == 0 || w < x.t.options.Window) {
@@ -52,22 +52,21 @@ func (x *exchange) model(ctx context.Context, name string) token.Model {
 // saveWindow keeps the window that the provider named when it refused the request.
 func (x *exchange) saveWindow(model string, window int) {
 	upstream := x.request.URL.Host
-	x.bestEffort(x.request.Context(), "window", nil, func(ctx context.Context) error {
+	x.bestEffort("window", nil, func(ctx context.Context) error {
 		id := identify.Digest(upstream, model)
-		was, _ := x.t.windows.get(ctx, id) // one that cannot be read now is named anew
+		was, _ := x.t.windows.get(ctx, id) // one that cannot be read is written again
 		if w := was.value; w != nil && w.Window == window && time.Since(w.Seen) < windowLifetime/2 {
 			return nil
 		}
 		_, _, err := x.t.windows.put(ctx, id, was, &knownWindow{Upstream: upstream, Model: model, Window: window, Seen: time.Now().UTC().Truncate(time.Second)})
 		if errors.Is(err, store.ErrConflict) {
-			return nil // what another process wrote is as good
+			return nil // another process has written it
 		}
 		return err
 	})
 }
 
-// windowPatterns are the places in which providers name the model's window when they
-// refuse a request.
+// windowPatterns find the model's window in the refusals of providers.
 var windowPatterns = []*regexp.Regexp{
 	regexp.MustCompile(`tokens? > ([0-9]{4,8}) maximum`),                          // Anthropic
 	regexp.MustCompile(`maximum context length is ([0-9]{4,8})`),                  // OpenAI and most compatible servers
@@ -75,7 +74,7 @@ var windowPatterns = []*regexp.Regexp{
 	regexp.MustCompile(`context (?:window|size)[^0-9]{0,20}([0-9]{4,8})`),         // llama.cpp and others
 }
 
-// windowInRefusal finds the window in a refusal; 0 where it names none.
+// windowInRefusal finds the window in a refusal; 0 if it names none.
 func windowInRefusal(refusal string) int {
 	refusal = strings.ToLower(refusal)
 	for _, re := range windowPatterns {

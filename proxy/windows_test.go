@@ -54,7 +54,7 @@ func TestRecoveredInRounds(t *testing.T) {
 			}
 			return proxytest.Answer{Text: "Done."}
 		}
-		url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+		url, p := start(t, up, smallWindow())
 		a := newAgent(t, wire.Anthropic, url, stream)
 		a.grow(0, 24)
 		s := a.ask()
@@ -73,7 +73,7 @@ func TestThinkingStays(t *testing.T) {
 			up := strict(t)
 			up.BindThinking = binds
 			up.Model = steps(40, true)
-			url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+			url, p := start(t, up, smallWindow())
 			a := newAgent(t, wire.Anthropic, url, false)
 			a.think, a.model = true, model
 			a.user("Read all parts in order and tell me when you are done.")

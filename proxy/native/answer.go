@@ -11,35 +11,32 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
-// Addition is what an answer of the Messages API says of native compaction, beside
-// what the upstream says. The zero value adds nothing. It is used by one
-// goroutine.
+// Addition is what native compaction adds to the upstream's answer, in the Messages API. The zero
+// value adds nothing. It is used by one goroutine.
 type Addition struct {
 	// Block is the compaction block that the answer begins with; empty for none.
 	Block string
-	// Managed says that the request had edits, so that the answer tells what they
-	// did; Applied is what.
+	// Managed says that the request had context_management. Applied is what its edits did.
 	Managed bool
 	Applied []Applied
-	// Iterations says that the usage is told by iterations, as it is wherever the
-	// request may compact. Making the block took nothing of the client's.
+	// Iterations says that the usage lists iterations, as it does wherever the request may
+	// compact. That of the block is all zeros: no model was asked with the client's key.
 	Iterations bool
 
 	usage string // of the stream so far
 }
 
-// ThresholdBlock is the block of a compaction that a threshold set off, with its
-// opaque value.
+// ThresholdBlock is the block of a compaction that a threshold triggered, with its token.
 func ThresholdBlock(text, token string) string {
 	return `{"type":"compaction","content":` + rawjson.Quote(text) + `,"encrypted_content":` + rawjson.Quote(token) + `}`
 }
 
-// SignedBlock is the block of a summary on demand, with its opaque value.
+// SignedBlock is the block of a summary on demand, with its token.
 func SignedBlock(text, token string) string {
 	return `{"type":"compaction","content":` + rawjson.Quote(text) + `,"signature":` + rawjson.Quote(token) + `}`
 }
 
-// Answer is an answer that holds nothing but the block.
+// Answer is an answer that holds only the block.
 func (a *Addition) Answer(id, model string) string {
 	out := `{"id":` + rawjson.Quote(id) + `,"type":"message","role":"assistant","model":` + rawjson.Quote(model) + `,"content":[` + a.Block +
 		`],"stop_reason":"compaction","stop_sequence":null`
@@ -49,7 +46,7 @@ func (a *Addition) Answer(id, model string) string {
 	return out + `,"usage":{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"iterations":[` + compactionIteration + `]}}`
 }
 
-// AnswerEvents is that answer as events.
+// AnswerEvents is Answer as a stream.
 func (a *Addition) AnswerEvents(id, model string) string {
 	var out strings.Builder
 	write := func(data string) {
@@ -74,8 +71,8 @@ func (a *Addition) AnswerEvents(id, model string) string {
 	return out.String()
 }
 
-// blockEvents are the events of the block: that of a threshold comes as one delta,
-// that on demand whole.
+// blockEvents are the events of the block: one delta after a threshold, and the whole block on
+// demand.
 func (a *Addition) blockEvents() []string {
 	start := `{"type":"content_block_start","index":0,"content_block":`
 	block := gjson.Parse(a.Block)
@@ -103,12 +100,10 @@ func (a *Addition) management() string {
 	return `{"applied_edits":[` + strings.Join(list, ",") + `]}`
 }
 
-// compactionIteration is the iteration that made the block: no model was asked with the
-// client's key.
+// compactionIteration is the iteration that made the block.
 const compactionIteration = `{"type":"compaction","input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"cache_creation":{"ephemeral_5m_input_tokens":0,"ephemeral_1h_input_tokens":0}}`
 
-// iterations are those of an answer with a usage of the upstream's. The usage
-// itself stays what it is: it does not count what made the block.
+// iterations are those of an answer with a usage of the upstream's.
 func (a *Addition) iterations(usage string) string {
 	message := `{"type":"message"}`
 	for _, name := range []string{"input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "cache_creation"} {
@@ -122,18 +117,15 @@ func (a *Addition) iterations(usage string) string {
 	return "[" + compactionIteration + "," + message + "]"
 }
 
-// AddToAnswer adds to an answer in one piece. What is no message stays as it is.
+// AddToAnswer adds to an answer in one piece. Anything but a message stays as it is.
 func (a *Addition) AddToAnswer(answer string) string {
 	v := gjson.Parse(answer)
 	if !v.Get("content").IsArray() || !v.Get("usage").IsObject() {
 		return answer
 	}
 	if a.Block != "" {
-		blocks := []string{a.Block}
-		for _, b := range v.Get("content").Array() {
-			blocks = append(blocks, b.Raw)
-		}
-		answer = jsonedit.Set(answer, "content", rawjson.Array(blocks))
+		blocks := append([]gjson.Result{gjson.Parse(a.Block)}, v.Get("content").Array()...)
+		answer = jsonedit.Set(answer, "content", rawjson.ArrayOf(blocks, raw))
 	}
 	if a.Managed {
 		answer = jsonedit.Set(answer, "context_management", a.management())
@@ -144,8 +136,8 @@ func (a *Addition) AddToAnswer(answer string) string {
 	return answer
 }
 
-// AddToEvent adds to an event of a stream: it returns what stands in its place, the
-// same text alone where nothing is to be changed.
+// AddToEvent adds to an event of a stream. It returns the events to send in its place; that is the
+// same text if nothing is to be added.
 func (a *Addition) AddToEvent(data string) []string {
 	v := gjson.Parse(data)
 	switch v.Get("type").Str {
@@ -178,8 +170,7 @@ func (a *Addition) AddToEvent(data string) []string {
 	return []string{data}
 }
 
-// AddToCount adds to the answer of count_tokens what the request took before its
-// edits.
+// AddToCount adds to the answer of count_tokens the size of the request before its edits.
 func (a *Addition) AddToCount(answer string) string {
 	n := gjson.Get(answer, "input_tokens")
 	if !a.Managed || n.Type != gjson.Number {

@@ -9,13 +9,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// apisByName are the APIs with a compaction of their own, as people write them. Chat
-// Completions, which wire calls openai, has none, so that openai means Responses.
+// apisByName are the APIs with a compaction of their own, as people write them. Chat Completions
+// has none, so openai means Responses.
 var apisByName = map[string]string{wire.Anthropic: wire.Anthropic, wire.Responses: wire.Responses, "openai": wire.Responses}
 
-// APIs reads the names of APIs whose providers compact: anthropic, and responses
-// or openai. It returns those of package wire, each once, in order. Empty names are passed
-// over. The error says what an unknown name may have meant.
+// APIs reads names of APIs whose providers compact: anthropic, and responses or openai. It returns
+// the names of package wire, sorted and each once, and skips empty ones. The error suggests what
+// an unknown name may mean.
 func APIs(given []string) ([]string, error) {
 	var list []string
 	for _, name := range given {

@@ -8,7 +8,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
 // The edits of context_management.
@@ -18,7 +17,7 @@ const (
 	Compact       = "compact_20260112"
 )
 
-// The documented defaults: tokens, and uses of tools.
+// The documented defaults, in tokens and tool uses.
 const (
 	clearTrigger   = 100_000
 	compactTrigger = 150_000
@@ -29,23 +28,22 @@ const (
 type Edit struct {
 	// Type is ClearTools, ClearThinking or Compact.
 	Type string
-	// Trigger is when to act: so many input tokens, or with ByUses so many uses of
-	// tools. Always 0 for ClearThinking.
+	// Trigger is when to act: from so many input tokens, or tool uses if ByUses is set. It is 0
+	// for ClearThinking.
 	Trigger int
 	ByUses  bool
-	// Keep is how many of the newest uses of tools, or turns with thinking, stay;
-	// All keeps every turn.
+	// Keep is how many of the newest tool uses, or turns with thinking, stay. All keeps every
+	// turn.
 	Keep int
 	All  bool
-	// AtLeast is how many tokens must go, or nothing goes.
+	// AtLeast is how many tokens the edit must clear to be worth it.
 	AtLeast int
-	// Exclude names tools whose uses stay. Inputs says that the calls' arguments go
-	// too: of the tools named in InputsOf, or of all where that is nil.
+	// Exclude names tools whose uses stay. Inputs clears the arguments of calls too: those of
+	// the tools in InputsOf, or of all if that is nil.
 	Exclude  []string
 	Inputs   bool
 	InputsOf []string
-	// Pause answers with the compaction alone. Instructions are what its summary
-	// should keep in mind.
+	// Pause answers with the compaction alone. Instructions are for its summary.
 	Pause        bool
 	Instructions string
 }
@@ -53,12 +51,12 @@ type Edit struct {
 // Applied is what an edit did.
 type Applied struct {
 	Type string
-	// Cleared are uses of tools, or turns with thinking; Tokens what they took.
+	// Cleared counts tool uses, or turns with thinking; Tokens is what they took.
 	Cleared, Tokens int
 }
 
-// readEdits reads context_management. Rules that the validator of package
-// wire/anthropic knows (order, thresholds) are checked there.
+// readEdits reads context_management. The validator of package wire/anthropic checks order and
+// thresholds.
 func readEdits(context gjson.Result, model string) ([]Edit, error) {
 	edits := context.Get("edits")
 	switch {
@@ -91,11 +89,10 @@ func readEdit(v gjson.Result, path, model string) (Edit, error) {
 		r.amount("keep", &e.Keep, 0, "tool_uses")
 		r.amount("clear_at_least", &e.AtLeast, 0, "input_tokens")
 		e.Exclude = r.names("exclude_tools")
-		switch inputs := v.Get("clear_tool_inputs"); {
-		case inputs.IsArray():
+		if v.Get("clear_tool_inputs").IsArray() {
 			e.InputsOf = r.names("clear_tool_inputs")
 			e.Inputs = len(e.InputsOf) > 0
-		default:
+		} else {
 			e.Inputs = r.boolean("clear_tool_inputs")
 		}
 	case ClearThinking:
@@ -128,7 +125,7 @@ func readEdit(v gjson.Result, path, model string) (Edit, error) {
 
 func isAbsent(v gjson.Result) bool { return !v.Exists() || v.Type == gjson.Null }
 
-// editReader reads the members of an edit and keeps what was wrong first.
+// editReader reads the members of an edit, and keeps the first error.
 type editReader struct {
 	v    gjson.Result
 	path string
@@ -141,7 +138,7 @@ func (r *editReader) fail(name, what string) {
 	}
 }
 
-// amount reads {type, value} and returns the type.
+// amount reads {type, value} into to, and returns the type.
 func (r *editReader) amount(name string, to *int, least int, units ...string) string {
 	v := r.v.Get(name)
 	if isAbsent(v) {
@@ -182,9 +179,8 @@ func (r *editReader) names(name string) []string {
 	return list
 }
 
-// keepsThinking is the documented default of clear_thinking_20251015: models from
-// Opus 4.5 and Sonnet 4.6 on keep all thinking, older ones and Haiku that of the
-// last turn.
+// keepsThinking is the documented default of clear_thinking_20251015: models from Opus 4.5 and
+// Sonnet 4.6 on keep all thinking, older ones and Haiku that of the last turn.
 // https://docs.anthropic.com/en/docs/build-with-claude/context-editing
 func keepsThinking(model string) bool {
 	fields := strings.FieldsFunc(model, func(c rune) bool { return c < '0' || c > '9' && c < 'a' || c > 'z' })
@@ -203,16 +199,14 @@ func keepsThinking(model string) bool {
 	return from != nil && slices.Compare(version[:2], from) >= 0
 }
 
-// clearedResult stands in place of what a tool answered.
+// clearedResult stands in place of a tool result.
 const clearedResult = `"[The result of this call was cleared to make room. Call the tool again if it is needed.]"`
 
-// toolUse is a call of a tool with its result.
 type toolUse struct {
 	id, name     string
-	call, result compactionBlock // places; result.i is -1 where there is none
+	call, result compactionBlock // places; result.i is -1 if there is none
 }
 
-// toolUses lists the calls of the client's tools, in order.
 func (m *Messages) toolUses() []toolUse {
 	var list []toolUse
 	at := map[string]int{}
@@ -232,8 +226,8 @@ func (m *Messages) toolUses() []toolUse {
 	return list
 }
 
-// ClearToolUses applies ClearTools to a request of so many tokens. count tells how many
-// tokens a piece of JSON has. It is false where nothing was to be done.
+// ClearToolUses applies ClearTools to a request of so many tokens; count counts those of a piece of
+// JSON. It returns false if nothing was cleared.
 func (m *Messages) ClearToolUses(e Edit, tokens int, count func(string) int) (Applied, bool) {
 	if !e.ByUses && tokens <= e.Trigger {
 		return Applied{}, false
@@ -273,22 +267,19 @@ func (m *Messages) ClearToolUses(e Edit, tokens int, count func(string) int) (Ap
 		return Applied{}, false
 	}
 	for i, blocks := range edited {
-		raw := make([]string, len(m.messages[i].blocks))
-		for k, b := range m.messages[i].blocks {
-			raw[k] = b.Raw
-			if blocks[k] != "" {
-				raw[k] = blocks[k]
-			}
+		list := slices.Clone(m.messages[i].blocks)
+		for k, text := range blocks {
+			list[k] = gjson.Parse(text)
 		}
-		m.messages[i] = m.messages[i].withContent(rawjson.Array(raw))
+		m.messages[i] = m.messages[i].withBlocks(list)
 		m.noteEdit(i)
 	}
 	return done, true
 }
 
-// ClearThinking applies the edit of that name: of the turns that have thinking,
-// the newest keep it. A turn goes on through the calls of tools, so that the loop
-// that is under way keeps all of its thinking or none.
+// ClearThinking applies the edit of that name: the newest turns keep their thinking. A turn
+// includes its tool calls, so that the loop under way keeps all of its thinking or none. It
+// returns false if nothing was cleared.
 func (m *Messages) ClearThinking(e Edit, count func(string) int) (Applied, bool) {
 	if e.All {
 		return Applied{}, false
@@ -327,8 +318,8 @@ func (m *Messages) ClearThinking(e Edit, count func(string) int) (Applied, bool)
 	return done, done.Cleared > 0
 }
 
-// ClearBoundThinking takes the thinking out of all that stands behind the first edit: the
-// newest models refuse thinking before which anything is different.
+// ClearBoundThinking drops all thinking after the first edit: the newest models refuse thinking if
+// anything before it has changed.
 func (m *Messages) ClearBoundThinking() {
 	if m.firstEdited < 0 {
 		return
@@ -338,8 +329,7 @@ func (m *Messages) ClearBoundThinking() {
 	}
 }
 
-// dropThinking takes the thinking out of a message; not where nothing else is in it,
-// for a message cannot be empty.
+// dropThinking takes the thinking out of a message, unless that would leave the message empty.
 func (m *Messages) dropThinking(i int, count func(string) int) (tokens int, ok bool) {
 	x := m.messages[i]
 	if x.role != "assistant" || !slices.ContainsFunc(x.blocks, isThinking) {

@@ -9,7 +9,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
-// object is a JSON object, each value as it was written. It is not changed.
+// object is an immutable JSON object, each value as it was written.
 type object struct{ rawjson.Fields }
 
 func readObject(body string) (object, error) {
@@ -27,7 +27,7 @@ func (o object) without(names ...string) object {
 	return object{slices.DeleteFunc(slices.Clone(o.Fields), func(f rawjson.Field) bool { return slices.Contains(names, f.Name) })}
 }
 
-// with is the object with a member in its place, or at the end.
+// with sets a member, in its place or at the end.
 func (o object) with(name, raw string) object {
 	value := rawjson.Field{Name: name, Value: gjson.Parse(raw)}
 	if i := slices.IndexFunc(o.Fields, func(f rawjson.Field) bool { return f.Name == name }); i >= 0 {

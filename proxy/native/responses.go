@@ -10,22 +10,20 @@ import (
 )
 
 // Responses is a request of OpenAI's Responses API (POST /v1/responses and
-// /v1/responses/compact), with what it asks of the provider's own compaction and
-// of the history that the provider keeps.
+// /v1/responses/compact), with what it says of the provider's own compaction and of a history
+// that the provider keeps.
 type Responses struct {
-	// Items are the input, each as the client wrote it and without the trigger. An
-	// input that is a text is one message.
+	// Items are the input without the trigger, each as the client wrote it. A text is one
+	// message.
 	Items []string
 	// Trigger: the input ends with the item compaction_trigger.
 	Trigger bool
-	// Threshold is context_management's compact_threshold, in tokens; 0 when the
-	// request names none.
+	// Managed: context_management asks for compaction. Threshold is its compact_threshold, in
+	// tokens; 0 if it names none.
+	Managed   bool
 	Threshold int
-	// Managed: context_management asks for compaction, whatever its threshold.
-	Managed bool
-	// Previous is previous_response_id. Conversation says that the provider holds
-	// the history in a conversation, and ConversationID which; that is empty where the
-	// body does not say it.
+	// Previous is previous_response_id. Conversation says that the provider holds the history in
+	// a conversation; ConversationID is empty if the body does not name it.
 	Previous       string
 	Conversation   bool
 	ConversationID string
@@ -35,8 +33,8 @@ type Responses struct {
 	top object
 }
 
-// ParseResponses reads a body. An error of type *ResponsesRefusal is the provider's answer
-// to a request that it finds invalid; any other says that the body is no request.
+// ParseResponses reads a body. A *Refusal is the provider's answer to an invalid request; any
+// other error says that the body is no request.
 func ParseResponses(body string) (*Responses, error) {
 	top, err := readObject(body)
 	if err != nil {
@@ -61,7 +59,7 @@ func (r *Responses) readItems(input gjson.Result) error {
 	}
 	for item := range rawjson.Items(input) {
 		if r.Trigger {
-			return invalid("input["+strconv.Itoa(len(r.Items))+"]", "", "compaction_trigger must be the final input item")
+			return refuseParam("input["+strconv.Itoa(len(r.Items))+"]", "", "compaction_trigger must be the final input item")
 		}
 		if r.Trigger = item.Get("type").Str == "compaction_trigger"; !r.Trigger {
 			r.Items = append(r.Items, item.Raw)
@@ -70,8 +68,7 @@ func (r *Responses) readItems(input gjson.Result) error {
 	return nil
 }
 
-// leastThreshold is the smallest compact_threshold, in tokens, as the published
-// schema has it.
+// leastThreshold is the smallest compact_threshold of the published schema, in tokens.
 const leastThreshold = 1000
 
 func (r *Responses) readManagement(list gjson.Result) error {
@@ -79,12 +76,12 @@ func (r *Responses) readManagement(list gjson.Result) error {
 		return nil
 	}
 	if !list.IsArray() {
-		return invalid("context_management", "", "want an array")
+		return refuseParam("context_management", "", "want an array")
 	}
 	for n, entry := range list.Array() {
 		at := "context_management[" + strconv.Itoa(n) + "]"
 		if kind := entry.Get("type"); kind.Str != "compaction" {
-			return invalid(at+".type", "", "invalid value: '"+kind.Str+"'; supported is 'compaction'")
+			return refuseParam(at+".type", "", "invalid value: '"+kind.Str+"'; supported is 'compaction'")
 		}
 		r.Managed = true
 		v := entry.Get("compact_threshold")
@@ -92,15 +89,14 @@ func (r *Responses) readManagement(list gjson.Result) error {
 			continue
 		}
 		if v.Type != gjson.Number || v.Num != float64(v.Int()) || v.Num < leastThreshold {
-			return invalid(at+".compact_threshold", "integer_below_min_value", "expected a whole number of at least "+strconv.Itoa(leastThreshold))
+			return refuseParam(at+".compact_threshold", "integer_below_min_value", "expected a whole number of at least "+strconv.Itoa(leastThreshold))
 		}
 		r.Threshold = int(v.Int())
 	}
 	return nil
 }
 
-// CompactionContent is the encrypted content of an item, when it is one that a compaction
-// made.
+// CompactionContent is the encrypted content of a compaction item; ok is false for other items.
 func CompactionContent(item string) (content string, ok bool) {
 	switch gjson.Get(item, "type").Str {
 	case "compaction", "compaction_summary":
@@ -109,18 +105,13 @@ func CompactionContent(item string) (content string, ok bool) {
 	return "", false
 }
 
-// Body is the request with another input, and without the members named.
-// Everything else keeps its bytes.
+// Body is the request with another input and without some members. Everything else keeps its
+// bytes.
 func (r *Responses) Body(items []string, without ...string) string {
 	return r.top.without(without...).with("input", rawjson.Array(items)).String()
 }
 
-// member is the value of a member of the body, as the client wrote it; empty
-// when it is not there. Of a name that stands there twice the last one counts.
-func (r *Responses) member(name string) string { return r.top.Get(name).Raw }
-
-// CountInstructions counts the instructions at the beginning of the items: system and
-// developer messages.
+// CountInstructions counts the system and developer messages at the beginning of the items.
 func CountInstructions(items []string) int {
 	for n, item := range items {
 		if role := gjson.Get(item, "role").Str; role != "system" && role != "developer" {
@@ -128,28 +119,4 @@ func CountInstructions(items []string) int {
 		}
 	}
 	return len(items)
-}
-
-// ResponsesRefusal is a request that the provider would refuse, with its documented code.
-// It implements error.
-type ResponsesRefusal struct {
-	Param, Code, Message string
-}
-
-func invalid(param, code, message string) *ResponsesRefusal {
-	return &ResponsesRefusal{param, code, message}
-}
-
-// Error names the parameter.
-func (r *ResponsesRefusal) Error() string { return r.Param + ": " + r.Message }
-
-// Body is the answer, of status 400.
-func (r *ResponsesRefusal) Body() string {
-	orNull := func(s string) string {
-		if s == "" {
-			return "null"
-		}
-		return rawjson.Quote(s)
-	}
-	return `{"error":{"message":` + rawjson.Quote(r.Message) + `,"type":"invalid_request_error","param":` + orNull(r.Param) + `,"code":` + orNull(r.Code) + `}}`
 }

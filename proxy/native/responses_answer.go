@@ -14,18 +14,15 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
-// ResponsesAnswer is the answer to a request that asks for nothing but a
-// compaction.
+// ResponsesAnswer is the answer to a request for a compaction alone. Its usage is nothing: no
+// model was asked with the client's key.
 type ResponsesAnswer struct {
-	// ID is of the response, Created when it was made in seconds since 1970.
+	// ID is that of the response. Created is in seconds since 1970.
 	ID      string
 	Created int64
-	// Items are the output: for a trigger the compaction alone, for
-	// /responses/compact what is retained before it.
+	// Items are the output: the compaction, and for /responses/compact what is retained before
+	// it.
 	Items []string
-	// InputTokens and Output are the tokens that models took for it: none where no model
-	// was asked.
-	InputTokens, OutputTokens int
 }
 
 // CompactionItem is the output item that stands for everything before it.
@@ -33,8 +30,8 @@ func CompactionItem(id, content string) string {
 	return `{"id":` + rawjson.Quote(id) + `,"type":"compaction","encrypted_content":` + rawjson.Quote(content) + `}`
 }
 
-// RetainedMessages are the items that stand beside a compaction in the output of
-// /responses/compact: all messages of the user's, in their order.
+// RetainedMessages are the user's messages among the items. They stand before the compaction in
+// the output of /responses/compact.
 func RetainedMessages(items []string) []string {
 	var list []string
 	for _, item := range items {
@@ -46,11 +43,11 @@ func RetainedMessages(items []string) []string {
 	return list
 }
 
-// outputMessage gives a message the form that messages have in an output.
+// outputMessage gives an input message, the n-th, the form of an output message.
 func outputMessage(item string, n int) string {
 	v := gjson.Parse(item)
 	content := v.Get("content")
-	text := cmp.Or(content.Raw, "[]") // one without is kept as one that says nothing
+	text := cmp.Or(content.Raw, "[]")
 	if content.Type == gjson.String {
 		text = `[{"type":"input_text","text":` + content.Raw + `}]`
 	}
@@ -59,52 +56,49 @@ func outputMessage(item string, n int) string {
 	}
 	id := v.Get("id").Raw
 	if id == "" {
-		sum := sha256.Sum256([]byte(strconv.Itoa(n) + item)) // a provider refuses an id twice in one input
+		sum := sha256.Sum256([]byte(strconv.Itoa(n) + item)) // a provider refuses the same id twice in one input
 		id = `"msg_` + hex.EncodeToString(sum[:12]) + `"`
 	}
 	return `{"id":` + id + `,"type":"message","status":"completed","role":"user","content":` + text + `}`
 }
 
-func (a ResponsesAnswer) usage() string {
-	return `{"input_tokens":` + strconv.Itoa(a.InputTokens) + `,"input_tokens_details":{"cached_tokens":0},"output_tokens":` + strconv.Itoa(a.OutputTokens) +
-		`,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":` + strconv.Itoa(a.InputTokens+a.OutputTokens) + `}`
-}
+const noUsage = `{"input_tokens":0,"input_tokens_details":{"cached_tokens":0},"output_tokens":0,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":0}`
 
-// CompactedBody is the body that answers POST /v1/responses/compact.
+// CompactedBody answers POST /v1/responses/compact.
 func (a ResponsesAnswer) CompactedBody() string {
 	return `{"id":` + rawjson.Quote(a.ID) + `,"object":"response.compaction","created_at":` + strconv.FormatInt(a.Created, 10) +
-		`,"output":[` + strings.Join(a.Items, ",") + `],"usage":` + a.usage() + `}`
+		`,"output":[` + strings.Join(a.Items, ",") + `],"usage":` + noUsage + `}`
 }
 
-// repeatedMembers are the members of a request that its response repeats, with what they
-// are where the request does not name them.
+// repeatedMembers are the members of a request that its response repeats, with the values of
+// absent ones.
 var repeatedMembers = []struct{ name, fallback string }{
 	{"instructions", "null"}, {"max_output_tokens", "null"}, {"metadata", "{}"}, {"model", `""`},
 	{"parallel_tool_calls", "true"}, {"previous_response_id", "null"}, {"reasoning", "null"}, {"store", "true"},
 	{"temperature", "null"}, {"tool_choice", `"auto"`}, {"tools", "[]"}, {"top_p", "null"}, {"truncation", `"disabled"`},
 }
 
-// response is the response object of a trigger.
+// response is the response to a trigger.
 func (a ResponsesAnswer) response(r *Responses, status string) string {
 	var b strings.Builder
 	b.WriteString(`{"id":` + rawjson.Quote(a.ID) + `,"object":"response","created_at":` + strconv.FormatInt(a.Created, 10) +
 		`,"status":"` + status + `","background":false,"error":null,"incomplete_details":null`)
 	for _, e := range repeatedMembers {
 		var value bytes.Buffer // an event is one line
-		if json.Compact(&value, []byte(r.member(e.name))) != nil {
+		if json.Compact(&value, []byte(r.top.Get(e.name).Raw)) != nil {
 			value.WriteString(e.fallback)
 		}
 		b.WriteString(`,"` + e.name + `":` + value.String())
 	}
 	if status == "completed" {
-		b.WriteString(`,"output":[` + strings.Join(a.Items, ",") + `],"usage":` + a.usage() + `}`)
+		b.WriteString(`,"output":[` + strings.Join(a.Items, ",") + `],"usage":` + noUsage + `}`)
 	} else {
 		b.WriteString(`,"output":[],"usage":null}`)
 	}
 	return b.String()
 }
 
-// Response is the body that answers a trigger without a stream.
+// Response answers a trigger without a stream.
 func (a ResponsesAnswer) Response(r *Responses) string { return a.response(r, "completed") }
 
 // Events is the stream that answers a trigger.

@@ -10,13 +10,12 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
-// BetaThreads is the beta of message threads, which is named with a request that holds
-// its conversation itself no more.
+// BetaThreads is the beta of message threads. A request that holds its own conversation may not
+// name it.
 const BetaThreads = "message-threads-2026-08-12"
 
-// Thread is the message that a request of a message thread goes on with, empty where
-// it begins the thread; false where the request is of no thread, or of a form that is not
-// known here.
+// Thread returns the message that a request continues in a message thread, empty if it begins the
+// thread. ok is false if it has no thread, or one of an unknown form.
 func (m *Messages) Thread() (previous string, ok bool) {
 	switch t := m.top.Get("thread"); t.Get("type").Str {
 	case "create":
@@ -28,10 +27,10 @@ func (m *Messages) Thread() (previous string, ok bool) {
 	return "", false
 }
 
-// firstRequestMembers are the members that the first request of a thread has, and no other.
+// firstRequestMembers are members that only the first request of a thread has.
 var firstRequestMembers = []string{"system", "tools"}
 
-// ThreadMembers are the members of the body that hold for the whole thread, as an object.
+// ThreadMembers are the members that hold for the whole thread, as an object.
 func (m *Messages) ThreadMembers() string {
 	var out object
 	for _, name := range firstRequestMembers {
@@ -42,13 +41,12 @@ func (m *Messages) ThreadMembers() string {
 	return out.String()
 }
 
-// WithHistory is the request with other messages, as one that holds its conversation itself:
-// around are the members of the request that began the thread, which count where this
-// one has none.
-func (m *Messages) WithHistory(around string, messages []string) string {
+// WithHistory is the request with other messages and without a thread. threadMembers are those of
+// the request that began the thread; members of this one take precedence.
+func (m *Messages) WithHistory(threadMembers string, messages []string) string {
 	out := m.top.without("thread", "messages")
 	for _, name := range firstRequestMembers {
-		if v := gjson.Get(around, name); v.Exists() && !m.top.Get(name).Exists() {
+		if v := gjson.Get(threadMembers, name); v.Exists() && !m.top.Get(name).Exists() {
 			out = out.with(name, v.Raw)
 		}
 	}
@@ -56,24 +54,23 @@ func (m *Messages) WithHistory(around string, messages []string) string {
 }
 
 // WithoutCacheMarks are the messages without their cache marks: a request may have few, and a
-// conversation that is put together of many requests would have those of all. marked is
-// the time to live of the last of them, empty for the provider's default; nil where there was none.
-func (m *Messages) WithoutCacheMarks() (messages []string, marked *string) {
+// conversation put together of many requests would have those of all. lastTTL is the time to live
+// of the last mark, empty for the provider's default; nil if there was none.
+func (m *Messages) WithoutCacheMarks() (messages []string, lastTTL *string) {
 	for _, v := range m.top.Get("messages").Array() {
 		raw := v.Raw
 		if strings.Contains(raw, `"cache_control"`) {
 			var ttl *string
 			if raw, ttl = dropCacheMarks(raw, "content", 2); ttl != nil {
-				marked = ttl
+				lastTTL = ttl
 			}
 		}
 		messages = append(messages, raw)
 	}
-	return messages, marked
+	return messages, lastTTL
 }
 
-// dropCacheMarks takes the cache marks out of the blocks of a list, and out of the blocks in
-// these.
+// dropCacheMarks takes the cache marks out of the blocks of a list, and of the blocks in them.
 func dropCacheMarks(doc, list string, levels int) (out string, ttl *string) {
 	for i, block := range gjson.Get(doc, list).Array() {
 		at := list + "." + strconv.Itoa(i)

@@ -16,64 +16,61 @@ import (
 	"github.com/palimpsest-ai/palimpsest/summary"
 )
 
-// Prefix begins every token. No provider's opaque value begins like it. Its first
-// character is rare, because every request is searched for it: that takes 0.05 ms
-// for a body of 1 MB, and twenty times as long for one that begins with a letter.
+// Prefix begins every token, and no opaque value of a provider. Every request is searched for it,
+// so its first character is rare: that takes 0.05 ms for a body of 1 MB, and twenty times as long
+// for a letter.
 const Prefix = "~palimpsest.c1."
 
-// Token is the opaque value of a compaction that was made here. It says where the
-// conversation is kept, and holds what the client must not lose: the summary, or
-// where the client has it in the clear, a digest of it. A client keeps it as it
-// keeps a provider's own value, and sends it back.
+// Token is the opaque value of a compaction that was made here. It says where the conversation is
+// kept, and holds the summary, or a digest of it if the client has it in the clear. A client
+// keeps it like a provider's own value, and sends it back.
 type Token struct {
-	// API is the name of the API in package wire; a token of one is none of another.
+	// API is the name of the API in package wire. Another API does not take the token.
 	API string `json:"a"`
-	// Kind is what asked for it: one of the names that the provider gives its
-	// ways to compact.
+	// Kind is the provider's name of the way to compact that was asked for.
 	Kind string `json:"k,omitempty"`
-	// Thread is the log that the conversation was in; empty where there is none.
+	// Thread is the log of the conversation; empty for none.
 	Thread string `json:"t,omitempty"`
-	// At is how many messages of the log it stands for, Last the id of the last of
-	// them; 0 and empty where it stands for its summary alone.
+	// At is how many messages of the log it stands for, and Last the id of the last of them; 0
+	// and empty if it stands for its summary alone.
 	At   int    `json:"n,omitempty"`
 	Last string `json:"l,omitempty"`
-	// Summary is the readable text that stands for what was removed. Digest is
-	// Digest(text) in its place, where the client keeps the text itself.
+	// Summary is the text that stands for what was removed. If the client keeps the text itself,
+	// Digest is its digest instead.
 	Summary string `json:"s,omitempty"`
 	Digest  string `json:"d,omitempty"`
-	// Structured is what the text says of the older messages, in its parts: the next
-	// compaction goes on from it. Nil where the text alone is known.
+	// Structured is the summary behind the text, for the next compaction; nil if only the text is
+	// known.
 	Structured *summary.Summary `json:"r,omitempty"`
 }
 
 // The errors of Open.
 var (
-	// ErrForeign says that a value is none of ours, but a provider's.
+	// ErrForeign says that a value is not ours, but a provider's.
 	ErrForeign = errors.New("not a value of this proxy")
-	// ErrForged says that a value looks like ours, but was not signed with this
-	// key: it is damaged, or of another proxy.
+	// ErrForged says that a value looks like ours, but was not signed with this key: it is
+	// damaged, or another proxy's.
 	ErrForged = errors.New("the signature does not match: the value is damaged, or was made by another proxy, or with another key")
 )
 
-// maxToken bounds what a value may hold, in bytes: what comes from outside is
-// unpacked before anybody knows who has signed it.
+// maxToken bounds what a token may hold, in bytes: it is decompressed before its signature is
+// checked.
 const maxToken = 1 << 20
 
 // IsToken reports whether a value has the form of a token, whoever signed it.
 func IsToken(value string) bool { return strings.HasPrefix(value, Prefix) }
 
-// Digest is what a token holds of a text that the client keeps itself.
+// Digest is the digest of a text, for Token.Digest.
 func Digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
 
-// Seal writes a token, signed with a key. The same token and key give the same
-// text.
+// Seal writes a token, signed with a key. The result is deterministic.
 func Seal(key []byte, t Token) string {
 	plain, err := json.Marshal(t)
 	if err != nil {
-		panic(err) // values that always can be written
+		panic(err) // a Token can always be encoded
 	}
 	var body bytes.Buffer
 	w, _ := flate.NewWriter(&body, flate.BestCompression) // the level is a known one
@@ -83,9 +80,8 @@ func Seal(key []byte, t Token) string {
 	return text + "." + base64.RawURLEncoding.EncodeToString(mac(key, text))
 }
 
-// Open reads what Seal wrote for an API. The error wraps ErrForeign or ErrForged.
-// A forged token is returned as far as it can be read, for its summary: it is
-// the client's word then, no more.
+// Open reads what Seal wrote for an API. The error wraps ErrForeign or ErrForged. A forged token is
+// returned as far as it can be read, for its summary, which is then the client's own words.
 func Open(key []byte, api, value string) (Token, error) {
 	rest, ours := strings.CutPrefix(value, Prefix)
 	if !ours {
@@ -114,8 +110,8 @@ func Open(key []byte, api, value string) (Token, error) {
 	return t, nil
 }
 
-// mac signs a text. The purpose goes in first, so that a key which is used for
-// something else too gives no signatures of this kind.
+// mac signs a text. It begins with the purpose, so that another use of the same key gives no
+// signature of this kind.
 func mac(key []byte, text string) []byte {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte("palimpsest native compaction\x00"))

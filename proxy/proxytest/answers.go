@@ -13,7 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/wiretest"
 )
 
-// withoutMarks leaves out cache marks, which bind nothing.
+// withoutMarks drops the cache marks of a list of blocks.
 func withoutMarks(raw string) string {
 	if !strings.Contains(raw, "cache_control") {
 		return raw
@@ -25,7 +25,6 @@ func withoutMarks(raw string) string {
 	return raw
 }
 
-// answerOf is the answer to a request.
 func answerOf(q *Request, body gjson.Result, a Answer) *wiretest.ModelAnswer {
 	s := &wiretest.ModelAnswer{
 		Serial: strconv.Itoa(q.N), Model: body.Get("model").Str, Reasoning: a.Thinking, Seal: "sealed " + a.Thinking, Text: a.Text, Calls: a.Calls,

@@ -11,8 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
-// compaction names what a request says of the providers' own compaction; empty
-// where it says nothing.
+// compaction names what a request has of the providers' own compaction; empty for nothing.
 func compaction(q *Request, body gjson.Result) string {
 	for _, name := range []string{"context_management", "compaction"} {
 		if body.Get(name).Exists() {
@@ -41,8 +40,7 @@ func compaction(q *Request, body gjson.Result) string {
 	return ""
 }
 
-// answerCount answers a request to count the tokens of an Anthropic request, where
-// there is a Count.
+// answerCount answers a request to count tokens of an Anthropic request, if there is a Count.
 func (u *Upstream) answerCount(w http.ResponseWriter, q *Request) bool {
 	if u.Count == nil || !strings.HasPrefix(q.Path, "/v1/messages/count_tokens") {
 		return false

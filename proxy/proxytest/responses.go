@@ -12,16 +12,15 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// chainStore are the answers that an upstream holds, so that later requests can go on
-// with them: the whole input and output of each, by its id; of a message of a thread,
-// its system and tools before that.
+// chainStore holds answers for later requests to continue: the whole input and output of each by its id;
+// for a message of a thread, its system and tools before that.
 type chainStore struct {
 	mu        sync.Mutex
 	items     map[string][]string
 	continued map[string]bool // messages of threads
 }
 
-// withHistory is the body with the history that stands behind its previous_response_id.
+// withHistory is the body with the history that it names.
 func (k *chainStore) withHistory(body []byte) (full []byte, status int, said string) {
 	previous := gjson.GetBytes(body, "previous_response_id").Str
 	conversation := conversationID(body)
@@ -43,7 +42,7 @@ func (k *chainStore) withHistory(body []byte) (full []byte, status int, said str
 	return full, 0, ""
 }
 
-// keepResponse holds a response, unless the client asks not to.
+// keepResponse holds a response, unless the client says store: false.
 func (k *chainStore) keepResponse(id, conversation string, full []byte, output []string) {
 	if conversation != "" {
 		k.put(conversation, append(inputItems(full), output...))
@@ -100,7 +99,7 @@ func (k *chainStore) conversations(w http.ResponseWriter, q *Request) bool {
 		delete(k.items, id)
 		k.mu.Unlock()
 		fmt.Fprintf(w, `{"id":%q,"object":"conversation.deleted","deleted":true}`, id)
-	case q.Method == http.MethodDelete: // the last one, whichever is named
+	case q.Method == http.MethodDelete: // of an item: it deletes the last one
 		k.put(id, items[:len(items)-1])
 		fmt.Fprintf(w, `{"id":%q,"object":"conversation","created_at":1,"metadata":{}}`, id)
 	default:
@@ -125,9 +124,5 @@ func inputItems(body []byte) []string {
 	if input.Type == gjson.String {
 		return []string{`{"role":"user","content":` + input.Raw + `}`}
 	}
-	var items []string
-	for _, item := range input.Array() {
-		items = append(items, item.Raw)
-	}
-	return items
+	return elements(input)
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
-// threadsBeta has to be named with every request of a thread.
+// threadsBeta must be named with every request of a thread.
 const threadsBeta = "message-threads-2026-08-12"
 
-// withThread is the body with the history of its thread, which a message of it has once only.
+// withThread is the body with the history of its thread. A message can be continued only once.
 func (k *chainStore) withThread(header http.Header, body []byte) (full []byte, status int, said string) {
 	of := gjson.GetBytes(body, "thread")
 	named := strings.Contains(strings.Join(header.Values("Anthropic-Beta"), ","), threadsBeta)
@@ -64,7 +64,7 @@ func threadError(kind, code string) string {
 	return fmt.Sprintf(`{"type":"error","error":{"type":%q,"message":"thread: previous_message_id: %s","details":{"error_code":%q}}}`, kind, code, code)
 }
 
-// keepThread holds the thread of an answer, where the client asked for it.
+// keepThread holds the thread of an answer, if the request has one.
 func (k *chainStore) keepThread(id string, body, full []byte, answer string) {
 	if !gjson.GetBytes(body, "thread").IsObject() {
 		return
@@ -72,7 +72,7 @@ func (k *chainStore) keepThread(id string, body, full []byte, answer string) {
 	items := []string{gjson.GetBytes(full, "system").Raw, gjson.GetBytes(full, "tools").Raw}
 	for _, m := range elements(gjson.GetBytes(full, "messages")) {
 		if content := gjson.Get(m, "content"); content.IsArray() {
-			m, _ = sjson.SetRaw(m, "content", withoutMarks(content.Raw)) // they are of the request that had them
+			m, _ = sjson.SetRaw(m, "content", withoutMarks(content.Raw)) // which are of that request only
 		}
 		items = append(items, m)
 	}

@@ -1,6 +1,5 @@
-// Package proxytest has the provider that a proxy is tested against: a real HTTP
-// server that speaks the four APIs, streams as the providers do, and refuses all
-// that they refuse. Only tests import it.
+// Package proxytest has a provider for tests of proxies: an HTTP server that speaks the four APIs, streams
+// as the providers do, and refuses what they refuse. Only tests import it.
 package proxytest
 
 import (
@@ -28,7 +27,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/wiretest"
 )
 
-// Request is what an Upstream got.
+// Request is a request that an Upstream received.
 type Request struct {
 	N      int // counting from 1
 	API    string
@@ -36,30 +35,29 @@ type Request struct {
 	Path   string // with the query
 	Header http.Header
 	Body   []byte
-	Prompt *prompt.Prompt // nil for what is no question to a model
+	Prompt *prompt.Prompt // nil if it does not ask a model
 	Stream bool
 	// Tokens is what the upstream counts.
 	Tokens int
-	// Refused says why the request was refused; empty when it was not.
+	// Refused says why the request was refused; empty if it was not.
 	Refused string
 }
 
-// Answer is what the model says.
+// Answer is the model's answer.
 type Answer struct {
 	Text, Thinking string
 	Calls          []thread.ToolCall
-	// Cut says that the answer ended at the limit on the output. A stream of Anthropic's
-	// then lacks the end of the last call's arguments.
+	// Cut says that the answer was cut off at the output limit. A stream of Anthropic's then lacks the
+	// end of the last call's arguments.
 	Cut bool
-	// Status and Body answer in place of the model; Stream is sent as a stream of
-	// status 200 instead.
+	// Status and Body answer in place of the model; Stream does as a stream of status 200.
 	Status int
 	Body   string
 	Stream string
 	Header http.Header
-	// Reset breaks the connection after so many bytes; 0 never.
+	// Reset breaks the connection after so many bytes; 0 does not.
 	Reset int
-	// Hold waits after the first piece until it is closed or the client is gone.
+	// Hold delays the rest after the first piece, until it is closed or the client leaves.
 	Hold <-chan struct{}
 }
 
@@ -67,26 +65,23 @@ type Answer struct {
 type Upstream struct {
 	// URL is its address without a path.
 	URL string
-	// Window is what the model takes, in tokens as Count counts; 0 takes all.
+	// Window is the model's, in tokens as Count counts; 0 takes everything.
 	Window int
 	Count  func(*prompt.Prompt) int
-	// BindThinking refuses a thinking block before which anything has changed, as
-	// the newest Anthropic models do.
+	// BindThinking refuses a thinking block if anything before it has changed, as the newest Anthropic
+	// models do.
 	BindThinking bool
-	// Chains is a provider that holds responses, conversations and message threads: a
-	// request goes on with one of those by previous_response_id, conversation or thread,
-	// and with no other.
+	// Chains holds responses, conversations and message threads, which requests continue by
+	// previous_response_id, conversation or thread.
 	Chains bool
-	// NoCompaction refuses whatever belongs to the providers' own compaction, as
-	// servers do that know nothing of it.
+	// NoCompaction refuses everything of the providers' own compaction, as servers do that do not
+	// know it.
 	NoCompaction bool
-	// Refuse says why a body is refused, beside all that is checked; nil refuses
-	// nothing.
+	// Refuse says why a body is refused, in addition to all other checks; empty for not at all.
 	Refuse func(body []byte) string
-	// Model says what the model answers; nil says "ok". It may be called from
-	// several goroutines.
+	// Model answers; nil answers "ok". It may be called from several goroutines.
 	Model func(*Request) Answer
-	// Gone gets a value for each client that went away while an answer was held.
+	// Gone gets a value for each client that left during Hold.
 	Gone chan struct{}
 
 	http     *httptest.Server
@@ -96,8 +91,7 @@ type Upstream struct {
 	chains   chainStore
 }
 
-// New starts an upstream that is closed when the test ends. Its fields may be set
-// before the first request.
+// New starts an upstream, which is closed when the test ends. Set its fields before the first request.
 func New(tb testing.TB) *Upstream {
 	u := &Upstream{closed: make(chan struct{}), Gone: make(chan struct{}, 100)}
 	u.http = httptest.NewServer(u)
@@ -110,11 +104,11 @@ func New(tb testing.TB) *Upstream {
 	return u
 }
 
-// Requests returns what was received so far, in order.
+// Requests returns the requests so far, in order.
 func (u *Upstream) Requests() []*Request {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return append([]*Request(nil), u.requests...)
+	return slices.Clone(u.requests)
 }
 
 // Forget forgets the requests so far.
@@ -128,7 +122,6 @@ var codecs = map[string]wire.Codec{
 	wire.Anthropic: anthropic.Codec{}, wire.Chat: openai.Chat{}, wire.Responses: openai.Responses{}, wire.Gemini: gemini.Codec{},
 }
 
-// apiOf tells which API a path is of; empty where it asks no model.
 func apiOf(path string) string {
 	switch {
 	case path == "/v1/messages":
@@ -147,7 +140,7 @@ func apiOf(path string) string {
 func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the client went away
+		return // the client left
 	}
 	q := &Request{API: apiOf(r.URL.Path), Method: r.Method, Path: r.URL.RequestURI(), Header: r.Header.Clone(), Body: body}
 	q.Header.Set("Host", r.Host)
@@ -218,7 +211,7 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	u.write(w, r, q, gjson.ParseBytes(plain), a)
 }
 
-// check refuses what a provider refuses.
+// check returns the status and body of a refusal; 0 if a provider would take the request.
 func (u *Upstream) check(q *Request, body []byte) (status int, said string) {
 	codec := codecs[q.API]
 	v := gjson.ParseBytes(body)
@@ -249,7 +242,7 @@ func (u *Upstream) check(q *Request, body []byte) (status int, said string) {
 	if u.Window > 0 && q.Tokens > u.Window {
 		api := q.API
 		if api == wire.Responses {
-			api = wire.Chat // whose words name the window
+			api = wire.Chat // whose refusal names the window
 		}
 		return http.StatusBadRequest, llmtest.Overflow(api, q.Tokens, u.Window).Body
 	}
@@ -265,7 +258,7 @@ func refusal(api, message string) string {
 	return llmtest.Fault(api, http.StatusBadRequest, "", message).Body
 }
 
-// cutArguments leaves out the last piece of a call's arguments in Anthropic's API.
+// cutArguments drops the last piece of a call's arguments in Anthropic's API.
 func cutArguments(events []string) []string {
 	for n := range slices.Backward(events) {
 		if strings.Contains(events[n], `"input_json_delta"`) {
@@ -275,7 +268,6 @@ func cutArguments(events []string) []string {
 	return events
 }
 
-// write sends an answer, whole or as a stream.
 func (u *Upstream) write(w http.ResponseWriter, r *http.Request, q *Request, body gjson.Result, a Answer) {
 	for name, values := range a.Header {
 		w.Header()[http.CanonicalHeaderKey(name)] = values

@@ -9,9 +9,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Detach copies messages for a log: with the given ids, and with strings of their own, since a message that is kept must not keep the request that it was read from. The
-// bytes of a frame are copied once, and what its parts hold of them is a part of the
-// copy.
+// Detach copies messages for a log, with the given ids and with strings of their own: a message that is
+// kept must not keep alive the request that it was read from. The bytes of a frame are copied
+// once, and the strings of its parts are substrings of the copy.
 func Detach(messages []thread.Message, ids []thread.ID) []thread.Message {
 	out := make([]thread.Message, len(messages))
 	var from, to *thread.Frame
@@ -30,8 +30,8 @@ func Detach(messages []thread.Message, ids []thread.ID) []thread.Message {
 	return out
 }
 
-// detachPrompt copies what stands around the messages out of the request: a
-// conversation keeps that longer than the request.
+// detachPrompt copies everything but the messages out of the request: a conversation keeps that longer
+// than the request.
 func detachPrompt(p *prompt.Prompt) *prompt.Prompt {
 	out := *p
 	out.Model = strings.Clone(p.Model)
@@ -47,7 +47,7 @@ func detachPrompt(p *prompt.Prompt) *prompt.Prompt {
 	return &out
 }
 
-// constantRole is the same role, as a constant.
+// constantRole is the same role as a constant, which holds no memory of the request.
 func constantRole(r thread.Role) thread.Role {
 	for _, known := range []thread.Role{thread.User, thread.Assistant, thread.Tool, thread.System} {
 		if r == known {
@@ -57,10 +57,9 @@ func constantRole(r thread.Role) thread.Role {
 	return thread.Role(strings.Clone(string(r)))
 }
 
-// copiedText is a text that was copied out of a request.
 type copiedText string
 
-// copyOf returns a copy of a text: a part of what was copied where it stands in it.
+// copyOf returns a copy of a text: a substring of the copied one if it is in that.
 func (c copiedText) copyOf(s string) string {
 	if s == "" {
 		return ""
@@ -71,7 +70,7 @@ func (c copiedText) copyOf(s string) string {
 	return strings.Clone(s)
 }
 
-// detach puts copies in place of the texts in a value that can be set.
+// detach replaces the strings in a settable value by copies.
 func (c copiedText) detach(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:

@@ -8,30 +8,26 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// Index remembers the requests that were read last, by their bytes, so that the next
-// step of a conversation costs what the step adds. It is bounded in bytes, over all
-// tenants and for each of them; what was not used for longest goes first. What it has
-// forgotten is read from the whole body again, and the conversation is found in the
-// store as before. It is safe for concurrent use.
+// Index remembers the requests that were read last, by their bytes, so that the next step of a
+// conversation costs what the step adds. It is bounded in bytes, over all tenants and for each, and
+// forgets the least recently used. It is safe for concurrent use.
 type Index struct {
 	maxBytes, maxTenantBytes int
 
 	mu      sync.Mutex
 	bytes   int
-	recent  list.List // of *entry, the one used last in front
-	entries uint64    // how many there were so far
+	recent  list.List // of *entry, the most recently used first
+	entries uint64    // the number of the last entry
 }
 
-// NewIndex returns an index that holds about so many bytes, over all tenants and for
-// each of them.
+// NewIndex returns an index of about so many bytes, over all tenants and for each.
 func NewIndex(all, each int) *Index { return &Index{maxBytes: all, maxTenantBytes: min(all, each)} }
 
-// maxRequests bounds the requests of a tenant: each is looked at to find the one that
-// a body goes on with.
+// maxRequests bounds the requests of a tenant: all are compared to find the one that a body continues.
 const maxRequests = 256
 
-// What a request takes is its body, about twice as much decoded, the messages
-// themselves, and, once its log is known, what the log and its last rendering hold.
+// A request takes its body, about twice as much decoded, its messages and, once its log is known, the
+// memory of the log and its last rendering.
 const (
 	decodedFactor = 2
 	messageBytes  = 512
@@ -44,43 +40,43 @@ type Tenant struct {
 	onEvict func(log string)
 
 	bytes   int
-	entries []*entry // the one used last behind
+	entries []*entry // the most recently used last
 }
 
 type entry struct {
 	number  uint64 // counting from 1
 	tenant  *Tenant
 	request *Request
-	log     string // that the request was found to go on with
+	log     string // that the request continues; empty if not known yet
 	bytes   int
 	element *list.Element
 }
 
-// Tenant returns the part of a tenant; onEvict is called for the log of each request
-// that is forgotten, so that who holds more of the conversation can give it up.
+// Tenant returns the part of a new tenant. onEvict is called with the log of each request that is
+// forgotten, so that its owner can forget more of the conversation.
 func (x *Index) Tenant(onEvict func(log string)) *Tenant { return &Tenant{index: x, onEvict: onEvict} }
 
-// Bytes is about what the index holds.
+// Bytes is about how much memory the index holds.
 func (x *Index) Bytes() int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.bytes
 }
 
-// Similar is a body beside the request that it has most in common with, if there is one.
-// It holds nothing of that request.
+// Similar is a body compared with the request that it has most in common with, if there is one. It does
+// not keep that request.
 type Similar struct {
 	// Body is the body itself.
 	Body string
-	// Unmarked says that the body was searched for the caller's marks and holds none.
+	// Unmarked says that the caller has searched the body for its marks, and found none.
 	Unmarked bool
 
 	entry    uint64 // its number; 0 for none
 	same     int    // bytes that both begin with
-	searched int    // how many of them hold no mark
+	searched int    // how many of them are known to hold no mark
 }
 
-// Similar looks for the request that a body has most in common with.
+// Similar finds the request that a body has most in common with.
 func (t *Tenant) Similar(api, body string) Similar {
 	s := Similar{Body: body}
 	if before, same := t.mostSimilar(api, body); before != nil {
@@ -92,12 +88,12 @@ func (t *Tenant) Similar(api, body string) Similar {
 	return s
 }
 
-// Unsearched is the part of the body in which marks of at most so many bytes can stand:
-// not where the request before had the same bytes and no mark in them.
+// Unsearched is the part of the body in which there can be marks of at most so many bytes: that which
+// the request before did not have, or had with marks.
 func (s Similar) Unsearched(longest int) string { return s.Body[max(0, s.searched-longest+1):] }
 
-// Read reads a body: by what it adds to the request that it has most in common with,
-// if there is one. The error says that it is no request of the API, or is that of canceled.
+// Read reads a body, by what it adds to the most similar request if there is one. The error says that it
+// is no request of the API, or is that of canceled.
 func (t *Tenant) Read(codec wire.Codec, s Similar, canceled Canceled) (*Request, error) {
 	before, same := t.numbered(s.entry), s.same
 	if before == nil {
@@ -119,7 +115,7 @@ func (t *Tenant) Read(codec wire.Codec, s Similar, canceled Canceled) (*Request,
 	return r, nil
 }
 
-// numbered is the entry with a number; nil where it is there no more.
+// numbered is the entry with a number; nil if it is forgotten.
 func (t *Tenant) numbered(number uint64) *entry {
 	t.index.mu.Lock()
 	defer t.index.mu.Unlock()
@@ -129,8 +125,8 @@ func (t *Tenant) numbered(number uint64) *entry {
 	return nil
 }
 
-// mostSimilar returns the request that has most in common with a body, and how much that is
-// in bytes: nil where there is none with the same first message.
+// mostSimilar returns the request with the longest common prefix with a body, in bytes; nil if none has
+// the same first message.
 func (t *Tenant) mostSimilar(api, body string) (best *entry, most int) {
 	t.index.mu.Lock()
 	entries := slices.Clone(t.entries)
@@ -150,14 +146,12 @@ func (t *Tenant) mostSimilar(api, body string) (best *entry, most int) {
 	return best, most
 }
 
-// sharesFirstElement reports whether a body has the first element where this one has it.
-// Conversations mostly have system and tools in common, and part in their first
-// message.
+// sharesFirstElement reports whether a body has the same first message in the same place. Conversations
+// mostly share system and tools, and differ from their first message on.
 func (r *Request) sharesFirstElement(body string) bool {
 	return r.frameEnds[0] <= len(body) && body[r.messagesStart:r.frameEnds[0]] == r.Body[r.messagesStart:r.frameEnds[0]]
 }
 
-// commonPrefix is the length of what two texts have in common at their beginning.
 func commonPrefix(a, b string) int {
 	const chunk = 4 << 10
 	n, limit := 0, min(len(a), len(b))
@@ -170,7 +164,7 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// remember remembers a request, in place of the one that it goes on with.
+// remember adds a request, in place of the one that it continues.
 func (t *Tenant) remember(r *Request, before *entry) {
 	e := &entry{tenant: t, request: r}
 	t.index.update(func() []*entry {
@@ -183,8 +177,7 @@ func (t *Tenant) remember(r *Request, before *entry) {
 	})
 }
 
-// SetLog notes the log that a request goes on with, so that it is told of when the
-// request is forgotten.
+// SetLog notes the log that a request continues, for onEvict.
 func (t *Tenant) SetLog(r *Request, log string) {
 	t.index.update(func() []*entry {
 		e := &entry{tenant: t, request: r}
@@ -198,7 +191,7 @@ func (t *Tenant) SetLog(r *Request, log string) {
 	})
 }
 
-// update makes a change, and then tells of what it has pushed out.
+// update makes a change, and then calls onEvict for what it evicted.
 func (x *Index) update(f func() []*entry) {
 	x.mu.Lock()
 	evicted := f()
@@ -236,7 +229,7 @@ func (e *entry) remove() {
 	t.index.bytes -= e.bytes
 }
 
-// evict takes out what is too much: of this tenant but for its last, and then of all.
+// evict removes what is too much: of this tenant, except its last, and then of all.
 func (t *Tenant) evict() (evicted []*entry) {
 	for len(t.entries) > maxRequests || t.bytes > t.index.maxTenantBytes && len(t.entries) > 1 {
 		evicted = append(evicted, t.entries[0])

@@ -16,17 +16,15 @@ const (
 	Step Kind = ""
 	// Empty has no message.
 	Empty Kind = "no-messages"
-	// SideRequest stands beside the conversation: a title, a summary of text, a question
-	// without a history.
+	// SideRequest is beside the conversation: a title, a summary of text, a question without a history.
 	SideRequest Kind = "side-request"
-	// ServerSide goes on with a history that the provider holds: there is nothing here to
-	// make smaller.
+	// ServerSide continues a history that the provider holds: it cannot be made smaller.
 	ServerSide Kind = "server-side-history"
-	// OwnCompaction is a request in which a client has its own history summed up.
+	// OwnCompaction asks for a summary of the client's own history.
 	OwnCompaction Kind = "own-compaction"
 )
 
-// serverSideMembers are the members of a body whose history the provider holds.
+// serverSideMembers are the members that name a history which the provider holds.
 var serverSideMembers = []string{"previous_response_id", "conversation", "thread"}
 
 // KindOf tells what a request is; header gives its headers.
@@ -45,20 +43,18 @@ func KindOf(r *Request, header func(name string) string) Kind {
 	return Step
 }
 
-// What a request for a summary says: of what, and that no tool is to be used.
+// The words of a request for a summary: of what, and without tools.
 var (
 	summaryWords = pattern.New(`(?i)\bsummar(y|i[sz]e|i[sz]ing|i[sz]ation)\b|\bhandoff\b|\bcheckpoint\b`)
 	historyWords = pattern.New(`(?i)\b(conversation|session|history|context)\b`)
 	noToolWords  = pattern.New(`(?i)\b(do not|don't|never|must not|without|no)\b[^.!?\n]{0,30}\btools?\b|\btext only\b`)
 )
 
-// asksForSummary recognises a client that has its history summarised in the
-// conversation itself, its tools declared as ever, as Claude Code does: no header
-// says so. At the end of a history stands a text of the user's that asks for a
-// summary of it, and no tool is to be called, by the request's own tool choice or
-// by the text's words, though tools are declared. A user can say the same, and
-// nothing is lost then: the answer is made in a fork, and the conversation goes on
-// with both in its log.
+// asksForSummary recognises a client that asks for a summary within the conversation, as Claude Code does:
+// no header says so, and its tools are declared as ever. The history ends with a user's text that
+// asks for a summary of it, and the tool choice or the text forbids tools. If it was the user who
+// said that nothing is lost: the answer is made in a fork, and the conversation continues with
+// both in its log.
 func asksForSummary(r *Request) bool {
 	last := &r.Prompt.Messages[len(r.Prompt.Messages)-1]
 	if last.Role != thread.User || modelTurns(r.Prompt.Messages) < 2 {
@@ -71,13 +67,12 @@ func asksForSummary(r *Request) bool {
 	return noToolWords().MatchString(text) || forbidsTools(r)
 }
 
-// forbidsTools reports whether the request lets no tool be called.
+// forbidsTools reports whether the tool choice allows no tool.
 func forbidsTools(r *Request) bool {
 	choice := r.Members["tool_choice"]
 	return choice.Str == "none" || choice.Get("type").Str == "none" || r.memberAt("toolConfig.functionCallingConfig.mode").Str == "NONE"
 }
 
-// modelTurns counts the turns of the model's.
 func modelTurns(messages []thread.Message) int {
 	n := 0
 	for i := range messages {

@@ -7,16 +7,16 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// A history can go on from another log than its own: the client has summed it up, or
-// has cut its old results. What it lost can be reached there.
+// A history can continue another log than its own: its client has summarized it, or cut its old results.
+// What the history lost can be found there.
 
-// HasRecap reports whether a history begins with a summary of the client's.
+// HasRecap reports whether a history begins with a summary by the client.
 func HasRecap(messages []thread.Message) bool {
 	return slices.ContainsFunc(messages[:min(len(messages), 3)], func(m thread.Message) bool { return m.Kind == thread.Recap })
 }
 
-// RepeatsResult reports whether what is new in a history stood in another log already: a
-// client that sums up its history keeps the last results behind the summary.
+// RepeatsResult reports whether new messages have a tool result that another log has: a client that
+// summarizes its history keeps the last results behind the summary.
 func RepeatsResult(old *thread.Thread, news []thread.Message) bool {
 	calls := map[string]bool{}
 	for i := range news {
@@ -35,8 +35,7 @@ func RepeatsResult(old *thread.Thread, news []thread.Message) bool {
 	return false
 }
 
-// isShortened reports whether the history holds the result at which it parts from a log
-// in another form: the client has cut it.
+// isShortened reports whether a history parts from a log at a result that the client has cut.
 func isShortened(log *thread.Thread, m match, messages []thread.Message) bool {
 	if m.shared >= log.Len() || m.logged >= len(messages) {
 		return false

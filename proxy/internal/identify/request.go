@@ -14,13 +14,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// Request is a request that was read. It is not changed afterwards, and may be used
-// from several goroutines.
+// Request is a request that was read. It is immutable.
 type Request struct {
 	Body   string
 	Prompt *prompt.Prompt
-	// IDs are the chained ids of its messages: the client's history, whatever stands
-	// in our log beside it.
+	// IDs are the chained ids of its messages, as the client has them; the log may have more.
 	IDs []thread.ID
 	// Members are those of the body, without the messages.
 	Members map[string]gjson.Result
@@ -28,19 +26,17 @@ type Request struct {
 	SystemDigest string
 
 	unmarked                   bool  // see Similar
-	decodedBytes               int   // about what the messages hold beside the body, in bytes
-	messagesStart, messagesEnd int   // the messages array: behind its bracket, and at the closing one
-	frameEnds                  []int // the ends of the frames, as offsets into Body
+	decodedBytes               int   // about what the messages take beside the body
+	messagesStart, messagesEnd int   // of the messages array in Body, without its brackets
+	frameEnds                  []int // the ends of the frames in Body
 	messagesUpTo               []int // how many messages there are up to each of them
 }
 
-// Canceled says whether nobody waits for an answer any more, and why: the Err of a
-// context. It is asked between the steps of reading a body, none of which takes
+// Canceled is the Err of a context. It is called between the steps of reading a body, none of which takes
 // longer than decoding it.
 type Canceled func() error
 
-// Decode decodes a body, and knows in it our own summaries and what a harness wrote
-// in the user's name.
+// Decode decodes a body, and marks our own summaries and what a harness wrote in the user's name.
 func Decode(codec wire.Codec, body []byte, canceled Canceled) (*prompt.Prompt, error) {
 	if err := canceled(); err != nil {
 		return nil, err
@@ -55,11 +51,11 @@ func Decode(codec wire.Codec, body []byte, canceled Canceled) (*prompt.Prompt, e
 	return p, nil
 }
 
-// cancelStride is how many messages are looked into between two questions whether anybody
-// waits.
+// cancelStride is how many messages are handled between two calls of Canceled.
 const cancelStride = 64
 
-// markKinds is injected.MarkKinds in stretches. Messages of one element stay together.
+// markKinds is injected.MarkKinds in stretches that can be canceled. Messages of one element stay
+// together.
 func markKinds(messages []thread.Message, before *thread.Message, canceled Canceled) ([]thread.Message, error) {
 	var out []thread.Message
 	for len(messages) > 0 {
@@ -87,7 +83,7 @@ func Read(codec wire.Codec, body string, canceled Canceled) (*Request, error) {
 		return nil, err
 	}
 	if p.Source.Body == body {
-		body = p.Source.Body // the same bytes, which need not be kept twice
+		body = p.Source.Body // not to keep the same bytes twice
 	}
 	r := locateMessages(body, p, members(body))
 	if r.IDs, err = ChainIDs(nil, r.Prompt.Messages, canceled); err != nil {
@@ -96,13 +92,13 @@ func Read(codec wire.Codec, body string, canceled Canceled) (*Request, error) {
 	return r, nil
 }
 
-// Assembled is a request whose conversation was put together from several places: the
-// body holds only a part of it.
+// Assembled is a request whose conversation was put together from several places; the body holds a part
+// of it.
 func Assembled(body string, p *prompt.Prompt, ids []thread.ID) *Request {
 	return &Request{Body: body, Prompt: p, IDs: ids, Members: members(body), SystemDigest: systemDigest(p)}
 }
 
-// ChainIDs are the chained ids of messages, the first of which are known.
+// ChainIDs are the chained ids of messages; those of the first are known.
 func ChainIDs(known []thread.ID, messages []thread.Message, canceled Canceled) ([]thread.ID, error) {
 	ids := make([]thread.ID, len(messages))
 	n := copy(ids, known)
@@ -122,7 +118,6 @@ func ChainIDs(known []thread.ID, messages []thread.Message, canceled Canceled) (
 	return ids, nil
 }
 
-// memberAt is a member of the body, or of an object in it.
 func (r *Request) memberAt(path string) gjson.Result {
 	first, rest, deeper := strings.Cut(path, ".")
 	if !deeper {
@@ -137,8 +132,7 @@ func (r *Request) Has(member string) bool {
 	return v.Exists() && v.Type != gjson.Null
 }
 
-// members are those of a body, found in one pass: there is one for each question,
-// and most bodies are long.
+// members are those of a body, found in one pass: most bodies are long.
 func members(body string) map[string]gjson.Result {
 	return maps.Collect(rawjson.Members(gjson.Parse(body)))
 }
@@ -146,7 +140,7 @@ func members(body string) map[string]gjson.Result {
 // messagesMember are the members that hold the messages.
 var messagesMember = map[string]string{wire.Anthropic: "messages", wire.Chat: "messages", wire.Responses: "input", wire.Gemini: "contents"}
 
-// locateMessages finds the places of the messages in a body that was decoded.
+// locateMessages finds the messages of a decoded body in its bytes.
 func locateMessages(body string, p *prompt.Prompt, members map[string]gjson.Result) *Request {
 	p = detachPrompt(p)
 	r := &Request{Body: body, Prompt: p, Members: members, SystemDigest: systemDigest(p), decodedBytes: decodedFactor * len(body)}
@@ -155,7 +149,7 @@ func locateMessages(body string, p *prompt.Prompt, members map[string]gjson.Resu
 	if !there || !array.IsArray() || array.Index == 0 {
 		return r
 	}
-	delete(members, name) // it is long, and nobody asks for it
+	delete(members, name) // it is long, and not needed
 	r.messagesStart, r.messagesEnd = array.Index+1, array.Index+len(array.Raw)-1
 	if !r.locateFrames(r.messagesStart, p.Messages, 0) {
 		r.frameEnds, r.messagesUpTo = nil, nil
@@ -163,8 +157,8 @@ func locateMessages(body string, p *prompt.Prompt, members map[string]gjson.Resu
 	return r
 }
 
-// locateFrames finds the frames of messages in the body from an offset on; before them stand
-// so many messages. It is false where one is not there.
+// locateFrames finds the frames of messages in the body from an offset on, behind so many other messages.
+// It is false if one is not there.
 func (r *Request) locateFrames(at int, messages []thread.Message, before int) bool {
 	for i := range messages {
 		f := messages[i].Frame
@@ -185,10 +179,8 @@ func (r *Request) locateFrames(at int, messages []thread.Message, before int) bo
 	return true
 }
 
-// WithoutMessages is the prompt without its messages, for what goes on after it: a conversation
-// that waits for its next step must not keep the whole of this one. Where the encoder
-// writes the same without them, they are taken out of the body behind it as well, and
-// the encoder need not go through them.
+// WithoutMessages is the prompt without its messages, to be kept by the conversation. If the encoder does
+// not need them, they are taken out of the prompt's source as well.
 func (r *Request) WithoutMessages() *prompt.Prompt {
 	out := *r.Prompt
 	out.Messages = nil
@@ -201,15 +193,14 @@ func (r *Request) WithoutMessages() *prompt.Prompt {
 	return &out
 }
 
-// isSeparable reports whether an encoder that writes the messages anew looks at nothing
-// but them.
+// isSeparable reports whether an encoder that writes new messages needs nothing of those in the source.
 func (r *Request) isSeparable() bool {
 	switch api := r.Prompt.Source.API; {
 	case len(r.frameEnds) == 0:
 		return false
-	case api == wire.Anthropic: // system messages in the body say whether the model takes such
+	case api == wire.Anthropic: // a system message in the body says that the model takes some
 		return !slices.ContainsFunc(r.Prompt.Messages, func(m thread.Message) bool { return m.Role == thread.System })
-	case api == wire.Chat, api == wire.Gemini: // what stands between two elements stays there
+	case api == wire.Chat, api == wire.Gemini: // the encoder keeps what is between two elements
 		size := -1
 		for i := range r.Prompt.System {
 			if api == wire.Chat {

@@ -17,21 +17,19 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Client is what a request says of whom it comes from.
+// Client is what a request says of its client.
 type Client struct {
-	// API and Model are what is asked, the model as the table of models names it.
+	// API and Model are what the request asks, the model as the table of models names it.
 	API, Model string
-	// Thread is the name that the client gives the conversation for us; empty for
-	// none.
+	// Thread is the client's name of the conversation, for us; empty for none.
 	Thread string
-	// Session is what the client calls its session, in pairs of name and value. None
-	// of these is a conversation by itself: titles, side requests and restarted
-	// histories share it.
+	// Session is the client's name of its session, in pairs of name and value. It is not a
+	// conversation by itself: titles, side requests and restarted histories share it.
 	Session []string
 }
 
-// sessionHeaders are the headers in which clients name a session: Claude Code,
-// Codex, opencode, pi. sessionFields are the members of a body that do.
+// sessionHeaders and sessionFields are the headers and the members of a body in which clients name a
+// session: Claude Code, Codex, opencode, pi.
 var (
 	sessionHeaders = []string{
 		"X-Claude-Code-Session-Id", "Session-Id", "Session_id", "Thread-Id", "X-Codex-Window-Id",
@@ -40,7 +38,7 @@ var (
 	sessionFields = []string{"metadata.user_id", "metadata.session_id", "prompt_cache_key", "conversation", "session_id"}
 )
 
-// ClientOf reads what a request says of its client; header gives its headers.
+// ClientOf reads what a request says of its client; header returns its headers.
 func ClientOf(r *Request, header func(name string) string, model, thread string) Client {
 	c := Client{API: r.Prompt.Source.API, Model: model, Thread: thread}
 	for _, name := range sessionHeaders {
@@ -56,14 +54,12 @@ func ClientOf(r *Request, header func(name string) string, model, thread string)
 	return c
 }
 
-// logIDPattern is what the name of a conversation must look like to be the id of the log
-// itself; any other name is hashed.
+// logIDPattern is the form of names that can be the id of a log; other names are hashed.
 var logIDPattern = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
 
-// Base is the id of the conversation before any fork of it: the caller's own name, or
-// a hash of all that the client says of itself together with model, system, tools and
-// the first message. The same request gives the same id after a restart and on every
-// machine.
+// Base is the id of the conversation before any fork: the client's own name, or a hash of all that it says
+// of itself with model, system, tools and the first message. It is the same after a restart and on
+// every machine.
 func (c Client) Base(r *Request) string {
 	switch {
 	case logIDPattern().MatchString(c.Thread):
@@ -75,11 +71,11 @@ func (c Client) Base(r *Request) string {
 	return "px-" + Digest(slices.Concat(parts, c.Session, []string{r.SystemDigest})...)
 }
 
-// Beginning names the first message of a request, for a model: what conversations
-// have in common whose system prompt, tools or session have changed on the way.
+// Beginning names the first message of a request, for a model. It stays the same for a conversation whose
+// system prompt, tools or session change on the way.
 func (c Client) Beginning(r *Request) string { return Digest(c.API, c.Model, string(r.IDs[0])) }
 
-// SessionID names what the client calls its session; empty where it says nothing.
+// SessionID names the client's session; empty if the client names none.
 func (c Client) SessionID() string {
 	if len(c.Session) == 0 {
 		return ""
@@ -87,8 +83,8 @@ func (c Client) SessionID() string {
 	return Digest(slices.Concat(c.Session, []string{c.API})...)
 }
 
-// changingDigits are what changes in a system prompt from request to request: dates, times,
-// counters, builds.
+// changingDigits are what changes in a system prompt from request to request: dates, times, counters,
+// builds.
 var changingDigits = pattern.New(`[0-9]+`)
 
 func withoutChanging(system string) string {
@@ -98,7 +94,6 @@ func withoutChanging(system string) string {
 	return changingDigits().ReplaceAllString(system, "0")
 }
 
-// systemDigest is a digest of system and tools.
 func systemDigest(p *prompt.Prompt) string {
 	var parts []string
 	for _, s := range p.System {
@@ -110,7 +105,7 @@ func systemDigest(p *prompt.Prompt) string {
 	return Digest(parts...)
 }
 
-// Digest is a short name for what several texts say together.
+// Digest is a short name for several texts together.
 func Digest(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {
@@ -120,52 +115,48 @@ func Digest(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 
-// Logs are what Find asks of the store.
+// Logs is the access to the store that Find needs.
 type Logs struct {
-	// Load returns a log, which is empty where there is none.
+	// Load returns a log; an empty one if there is none.
 	Load func(id string) (*thread.Thread, error)
-	// BasesWithBeginning are the bases of other conversations that begin with the same message,
-	// the latest first; nil for none.
+	// BasesWithBeginning returns the bases of other conversations that begin with the same message,
+	// the latest first. Nil returns none.
 	BasesWithBeginning func() []string
-	// ClaimLookups reports whether somebody may take up the lookups that a log ends with,
-	// and takes them up; nil for nobody.
+	// ClaimLookups takes up the lookups that a log ends with, and reports whether that is allowed.
+	// Nil does not allow it.
 	ClaimLookups func(log string) bool
 }
 
-// Place is where a request goes on.
+// Place is the place in a log that a request continues.
 type Place struct {
-	// Log is the id of the log; Base is that of the conversation which it is, or is
-	// a fork of.
+	// Log is the id of the log, and Base that of its conversation, before any fork.
 	Log, Base string
-	// Thread is the log, and Shared how many of its messages belong to the request's
-	// history. Where Fork is set, Log is not there yet and begins with those messages of
-	// Thread, which is another. Thread is nil for a conversation that nobody has seen.
+	// Thread is the log, and Shared how many of its messages belong to the request's history. With
+	// Fork, Log does not exist yet, and begins with those messages of Thread, which is another log.
+	// Thread is nil for a new conversation.
 	Thread *thread.Thread
 	Shared int
 	Fork   bool
-	// Logged is how many messages of the request the log holds: those behind them are
-	// to be added to it.
+	// Logged is how many messages of the request the log holds; the others are new.
 	Logged int
 	// HasHidden says that the log holds messages that the client has never seen.
 	HasHidden bool
 	// OpenLookups are lookups at the end of the log that wait for the model.
 	OpenLookups []*thread.Message
-	// Shortened are the logs from which the history parts because the client has cut
-	// a result, Ancestors those that the log is a fork of; the latest first.
+	// Shortened are the logs from which the history parts because the client has cut a result, and
+	// Ancestors those that the log is a fork of; the latest first.
 	Shortened, Ancestors []string
 }
 
-// maxForks bounds how often one request looks further where its history parts from a
-// log.
+// maxForks bounds how many forks a request is followed through.
 const maxForks = 64
 
 var errTooManyForks = errors.New("the history has too many forks")
 
-// Find finds the log that a history goes on with, and writes nothing. Where the
-// history parts from what is there, the rest is a fork: its id follows from the place,
-// so that the same history finds it again. A conversation that is not there under its
-// base is looked for under others that begin with the same message: the client's
-// system prompt, tools or session have changed since.
+// Find finds the log that a history continues, and writes nothing. If the history parts from the log, the
+// rest is a fork, whose id follows from the place, so that the same history finds it again. A
+// conversation that is not found under its base is looked for under others that begin with the
+// same message: the client's system prompt, tools or session may have changed.
 func Find(base string, messages []thread.Message, ids []thread.ID, logs Logs) (Place, error) {
 	found, err := findFrom(base, messages, ids, logs)
 	if err != nil || found.Thread != nil || logs.BasesWithBeginning == nil {
@@ -177,7 +168,7 @@ func Find(base string, messages []thread.Message, ids []thread.ID, logs Logs) (P
 		if err != nil {
 			return Place{}, err
 		}
-		if p.Logged > max(best.Logged, 1) { // one that only greets in the same words is another
+		if p.Logged > max(best.Logged, 1) { // more than the same greeting
 			best = p
 		}
 	}
@@ -187,7 +178,7 @@ func Find(base string, messages []thread.Message, ids []thread.ID, logs Logs) (P
 	return findFrom(best.Base, messages, ids, logs)
 }
 
-// findFrom goes from a base through its forks.
+// findFrom follows the forks of a base.
 func findFrom(base string, messages []thread.Message, ids []thread.ID, logs Logs) (Place, error) {
 	p := Place{Log: base, Base: base}
 	for range maxForks {
@@ -221,9 +212,9 @@ func findFrom(base string, messages []thread.Message, ids []thread.ID, logs Logs
 	return Place{}, errTooManyForks
 }
 
-// forkID names the fork of a log at a place. A history that ends where the log goes
-// on (a rewind, or the same request once more) has no message of its own there, so
-// that the name and the length of the log tell one such fork from the next.
+// forkID names the fork of a log at a place. A history that ends before the log does (a rewind, or the
+// same request again) has no message of its own there: the id and the length of the log tell one
+// such fork from the next.
 func forkID(base string, log *thread.Thread, m match, ids []thread.ID) string {
 	if m.logged < len(ids) {
 		return base + "." + shortDigest(ids[m.logged])
@@ -231,15 +222,15 @@ func forkID(base string, log *thread.Thread, m match, ids []thread.ID) string {
 	return fmt.Sprintf("%s.r%d-%s", base, log.Len(), shortDigest(thread.ID(log.ID())+ids[len(ids)-1]))
 }
 
-// SummaryLog is the id of the log in which a client has the history of a conversation
-// summed up: beside the conversation, which never sees the question.
+// SummaryLog is the id of the log for a client's request to summarize a conversation, which never sees
+// that request.
 func SummaryLog(base string, ids []thread.ID) string {
 	return base + ".s" + shortDigest(ids[len(ids)-1])
 }
 
 func shortDigest(id thread.ID) string { return Digest(string(id))[:12] }
 
-// match is how far a history and a log go together.
+// match is how far a history and a log are the same.
 type match struct {
 	logged int // the messages of the history that the log holds
 	shared int // where in the log they end
@@ -247,20 +238,19 @@ type match struct {
 	canAppend bool
 	// hasHidden says that the log holds lookups that the client has not seen.
 	hasHidden bool
-	// openLookups are lookups at the end of the log that wait for the model, where the
-	// history ends before them.
+	// openLookups are lookups at the end of the log that wait for the model; the history ends before
+	// them.
 	openLookups []*thread.Message
 }
 
-// matchLog walks a history and a log together. Lookups that the client has not seen
-// stand in the log behind the message that they answered, and stand for the answer
-// that the client was given.
+// matchLog compares a history with a log. In the log, lookups that the client has not seen are in the
+// place of the one answer that it was given.
 func matchLog(log *thread.Thread, messages []thread.Message, ids []thread.ID) match {
 	var p match
 	var lookups []*thread.Message
 	for p.shared < log.Len() {
 		m := uncopied.At(log, p.shared)
-		told := p.logged < len(ids) && ids[p.logged] == m.ID // of a history that was read from the log
+		told := p.logged < len(ids) && ids[p.logged] == m.ID // the history was read from the log
 		p.hasHidden = p.hasHidden || isHidden(m.ID)
 		if isHidden(m.ID) && !told {
 			lookups = append(lookups, m)
@@ -269,7 +259,7 @@ func matchLog(log *thread.Thread, messages []thread.Message, ids []thread.ID) ma
 		}
 		switch {
 		case p.logged == len(ids):
-			return p // the client went back
+			return p // a rewind
 		case m.ID == ids[p.logged]:
 			p.logged, p.shared = p.logged+1, p.shared+1
 			lookups = nil
@@ -293,27 +283,25 @@ func matchLog(log *thread.Thread, messages []thread.Message, ids []thread.ID) ma
 	return p
 }
 
-// withoutLookups is the place before the last lookups, which do not belong to this history.
+// withoutLookups is the place before lookups that do not belong to the history.
 func (p match) withoutLookups(lookups []*thread.Message) match {
 	p.shared -= len(lookups)
 	return p
 }
 
-// hiddenPrefix begins the ids of messages that the client has not seen.
+// hiddenPrefix begins the ids of messages that the client does not see.
 const hiddenPrefix = "hidden:"
 
-// isHidden reports whether a message is one that the client has not seen.
 func isHidden(id thread.ID) bool { return strings.HasPrefix(string(id), hiddenPrefix) }
 
-// HiddenID is the id of the n-th message that the client does not see behind another.
+// HiddenID is the id of the n-th message behind another that the client does not see.
 func HiddenID(behind thread.ID, n int) thread.ID {
 	return thread.ID(fmt.Sprintf("%s%s-%d", hiddenPrefix, Digest(string(behind)), n))
 }
 
-// matchesShown reports whether lookups that were answered here are what the client has
-// seen as one message: the calls that it has to answer are the same, or, without
-// calls, the words. A client whose first try broke off was told those of the last
-// lookups alone.
+// matchesShown reports whether the client has seen lookups as this one message: its calls are among theirs
+// or, without calls, its text is the same. A client whose first try broke off has only the text
+// of the last lookups.
 func matchesShown(lookups []*thread.Message, m *thread.Message) bool {
 	if m.Role != thread.Assistant {
 		return false
@@ -345,11 +333,10 @@ func matchesShown(lookups []*thread.Message, m *thread.Message) bool {
 	return false
 }
 
-// withoutSpace leaves out white space: clients trim and join what they were sent.
+// withoutSpace drops white space: clients trim and join texts.
 func withoutSpace(s string) string { return strings.Join(strings.Fields(s), "") }
 
-// isOpen reports whether lookups wait for the model: the last of them holds
-// nothing but answers to calls that have all been answered here.
+// isOpen reports whether lookups wait for the model: all calls of the last one have been answered here.
 func isOpen(lookups []*thread.Message) bool {
 	answered := map[string]bool{}
 	for _, m := range slices.Backward(lookups) {

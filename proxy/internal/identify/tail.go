@@ -13,20 +13,20 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// extend reads a body that goes on where a known one ends: everything around the
-// messages is the same, and so are most of them. Only the rest is decoded. It is nil
-// where that cannot be done, and then the whole has to be, or where nobody waits.
+// extend reads a body that continues this one: everything around the messages is the same, and so are most
+// of them. Only the rest is decoded. It returns nil if it was canceled, or if the whole has to be
+// decoded.
 //
-// same is how much the two have in common at their beginning, in bytes.
+// same is the length of the common prefix of the two bodies.
 func (r *Request) extend(codec wire.Codec, body string, same int, canceled Canceled) *Request {
-	tail := len(r.Body) - r.messagesEnd // what stands behind the messages
+	tail := len(r.Body) - r.messagesEnd // behind the messages
 	if len(r.frameEnds) == 0 || len(body) < tail+r.messagesStart || body[len(body)-tail:] != r.Body[r.messagesEnd:] {
 		return nil
 	}
 	same = min(same, r.messagesEnd, len(body)-tail)
 	n := len(r.frameEnds)
 	for n > 0 && (r.frameEnds[n-1] > same || r.Prompt.Messages[r.messagesUpTo[n-1]-1].Role == thread.Assistant) {
-		n-- // a run of the model's items could go on
+		n-- // the model's items could continue
 	}
 	if n == 0 {
 		return nil
@@ -85,7 +85,6 @@ func frames(messages []thread.Message) iter.Seq[*thread.Frame] {
 	}
 }
 
-// shiftFrames puts the frames of messages so many elements further back.
 func shiftFrames(messages []thread.Message, by int) {
 	var from, to *thread.Frame
 	for i := range messages {
@@ -98,14 +97,14 @@ func shiftFrames(messages []thread.Message, by int) {
 	}
 }
 
-// decodeTail reads elements of a messages array that stand behind others.
+// decodeTail decodes elements of a messages array that follow other messages.
 func decodeTail(codec wire.Codec, elements string, before []thread.Message) ([]thread.Message, bool) {
 	if strings.TrimSpace(elements) == "" {
 		return nil, true
 	}
 	p, err := codec.Decode([]byte(`{"` + messagesMember[codec.API()] + `":[` + elements + `]}`))
 	if err != nil || len(p.System) > 0 || len(p.Messages) == 0 {
-		return nil, false // instructions at the beginning are none in the middle
+		return nil, false // instructions at the beginning would not be instructions here
 	}
 	if codec.API() == wire.Gemini {
 		return p.Messages, numberCalls(p.Messages, before)
@@ -135,7 +134,7 @@ func decodeTail(codec wire.Codec, elements string, before []thread.Message) ([]t
 	return p.Messages, true
 }
 
-// toolOfCall is the name of the tool that the last call with an id was for.
+// toolOfCall is the tool of the last call with an id.
 func toolOfCall(messages []thread.Message, id string) string {
 	for i := len(messages) - 1; i >= 0; i-- {
 		for _, part := range slices.Backward(messages[i].Parts) {
@@ -147,10 +146,9 @@ func toolOfCall(messages []thread.Message, id string) string {
 	return ""
 }
 
-// numberCalls gives Gemini's calls that have no ids of their own the numbers that they
-// have behind others, and the results of these calls with them. It is false where
-// that cannot be told without those before: where results come first, or name a call
-// that is not here.
+// numberCalls gives Gemini's calls without ids, and their results, the numbers that they have behind other
+// messages. It is false if the numbers depend on those messages: if results come first, or name a
+// call that is not here.
 func numberCalls(news, before []thread.Message) bool {
 	if news[0].Role != thread.Assistant {
 		return false
@@ -166,7 +164,7 @@ func numberCalls(news, before []thread.Message) bool {
 					continue
 				}
 				if wireID(p.Raw) != "" {
-					return false // it only looks like a number
+					return false // an id on the wire that looks like ours
 				}
 				if first < 0 {
 					first = countNumbered(before)
@@ -187,7 +185,7 @@ func numberCalls(news, before []thread.Message) bool {
 	return true
 }
 
-// wireID is the id that a call or a response has on the wire.
+// wireID is the id of a call or a response on the wire.
 func wireID(part string) (id string) {
 	for _, v := range rawjson.Members(gjson.Parse(part)) {
 		if own := v.Get("id"); v.IsObject() && own.Exists() {
@@ -197,7 +195,6 @@ func wireID(part string) (id string) {
 	return id
 }
 
-// countNumbered is how many calls have numbers for ids.
 func countNumbered(messages []thread.Message) int {
 	n := 0
 	for i := range messages {

@@ -9,38 +9,33 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// loggedHistory is what stands before the items of a request that do not hold their
-// conversation from the beginning: a compaction of ours stands for it, or the
-// provider holds it.
+// loggedHistory is the part of a conversation that a request does not send: a compaction of
+// ours stands for it, or the provider holds it.
 type loggedHistory struct {
-	// Log is the thread, At how many of its messages belong to the history, Last
-	// the id of the last of them. Without a log the body holds everything.
+	// Log is the id of the log, At how many of its messages belong to the history, and Last
+	// the id of the last of them. Without a log the request holds everything.
 	Log  string    `json:"log,omitempty"`
 	At   int       `json:"at,omitempty"`
 	Last thread.ID `json:"last,omitempty"`
 }
 
-// rebuiltRequest is a request whose conversation was put together here.
+// rebuiltRequest is a request with its history put back in, from the log and from stored answers.
 type rebuiltRequest struct {
 	loggedHistory
-	// body is the request, with what follows the history as its input.
+	// body is the request, with what follows the logged history as its input.
 	body string
-	// mustReplaceBody says that the client's own bytes are nothing that the provider could
-	// answer, so that what is rendered goes out in any case.
+	// mustReplaceBody says that the provider could not answer the client's own bytes, so that
+	// the rendering goes out in any case.
 	mustReplaceBody bool
 	// retained is how many messages at the beginning of the body stood before the
-	// compaction: those of them that the log holds are not new.
+	// compaction. Those that the log holds are not new.
 	retained int
-	// fallback are the items of a request that needs no log; nil where the client's
-	// own will do.
+	// fallback are the items of a request that needs no log; nil if the client's own will do.
 	fallback []string
 }
 
-// errHistoryChanged says that a log does not hold the history any more that a request
-// goes on with.
-var errHistoryChanged = errors.New("the log does not hold the history that the request goes on with")
+var errHistoryChanged = errors.New("the log no longer holds the history that the request continues")
 
-// loadHistory returns the messages of a history.
 func (t *Transport) loadHistory(ctx context.Context, h loggedHistory) ([]thread.Message, error) {
 	if h.Log == "" {
 		return nil, nil
@@ -55,7 +50,7 @@ func (t *Transport) loadHistory(ctx context.Context, h loggedHistory) ([]thread.
 	return uncopied.Messages(log)[:h.At:h.At], nil
 }
 
-// parseRebuilt reads a request whose conversation was put together here.
+// parseRebuilt is parseRequest for a rebuilt request.
 func (x *exchange) parseRebuilt(ctx context.Context, from *rebuiltRequest) (*parsedRequest, error) {
 	p, err := identify.Decode(x.endpoint.dialect, []byte(from.body), ctx.Err)
 	if err != nil {
@@ -85,7 +80,7 @@ func (x *exchange) parseRebuilt(ctx context.Context, from *rebuiltRequest) (*par
 	return r, nil
 }
 
-// withoutKnown leaves out of the first n messages those that the history holds.
+// withoutKnown drops those of the first n messages that the history holds.
 func withoutKnown(before, messages []thread.Message, n int) []thread.Message {
 	if n == 0 || len(before) == 0 {
 		return messages
@@ -107,7 +102,7 @@ func withoutKnown(before, messages []thread.Message, n int) []thread.Message {
 	return news
 }
 
-// withToolNames gives results the names of the tools whose calls stand in the history.
+// withToolNames gives results the tool names of their calls in the history.
 func withToolNames(before, news []thread.Message) []thread.Message {
 	var names map[string]string
 	for i := range news {

@@ -16,21 +16,22 @@ import (
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 )
 
-// conversationChange is a request about a conversation of OpenAI's that changes what is in it.
+// conversationChange is a request that changes what a conversation of OpenAI's holds.
 // https://platform.openai.com/docs/api-reference/conversations
 type conversationChange struct {
-	id   string // empty for a new one
-	kind string // how it changes; empty for requests that change nothing
+	id   string                 // empty for a new conversation
+	kind conversationChangeKind // empty for requests that change nothing
 }
 
-// The ways in which a conversation changes.
+type conversationChangeKind string
+
 const (
-	conversationCreated   = "begun"
-	conversationExtended  = "grown"   // by items
-	conversationShortened = "cutdown" // items were deleted, or all of it
+	conversationCreated   conversationChangeKind = "created"
+	conversationExtended  conversationChangeKind = "extended"  // by items
+	conversationShortened conversationChangeKind = "shortened" // items were deleted, or all of it
 )
 
-// conversationChangeOf reads what a request does to a conversation.
+// conversationChangeOf says what a request does to a conversation.
 func conversationChangeOf(r *http.Request) conversationChange {
 	path := afterVersion(strings.FieldsFunc(r.URL.Path, func(c rune) bool { return c == '/' }))
 	if len(path) == 0 || path[0] != "conversations" {
@@ -47,8 +48,8 @@ func conversationChangeOf(r *http.Request) conversationChange {
 	return conversationChange{}
 }
 
-// forwardConversationChange sends a request about a conversation on, and remembers what the conversation
-// holds from then on. What cannot be read is not known any more.
+// forwardConversationChange forwards a request that changes a conversation, and remembers what
+// the conversation then holds. A change that cannot be read makes it unknown.
 func (t *Transport) forwardConversationChange(r *http.Request, c conversationChange) (*http.Response, error) {
 	var items []string
 	known := c.kind != conversationShortened
@@ -66,18 +67,15 @@ func (t *Transport) forwardConversationChange(r *http.Request, c conversationCha
 		}
 	}
 	if c.kind == conversationCreated {
-		acceptReadable(r) // its id is in the answer
+		acceptReadable(r) // the answer has the id
 	}
 	res, err := t.options.Base.RoundTrip(r)
 	if err != nil || res.StatusCode != http.StatusOK {
 		return res, err
 	}
 	if c.kind == conversationCreated {
-		if raw, all := readAnswer(res); all {
-			body, err := decompress(res.Header, raw, maxAnswer, nil)
-			if c.id = gjson.GetBytes(body, "id").Str; err != nil {
-				c.id = ""
-			}
+		if body, err := readAnswer(res); err == nil {
+			c.id = gjson.GetBytes(body, "id").Str
 		}
 	}
 	x := &exchange{t: t, request: r, start: time.Now()}
@@ -100,9 +98,9 @@ func (t *Transport) forwardConversationChange(r *http.Request, c conversationCha
 // maxItems is how many items a conversation takes at once.
 const maxItems = 20
 
-// addToConversation puts into a conversation what the provider would have put there by itself, had it
-// been asked for the answer in the conversation's name: the client can list it then, and the provider
-// holds the whole whatever becomes of us.
+// addToConversation puts items into a conversation that the provider would have put there by
+// itself, had the request named the conversation. The client can then list them, and the
+// provider holds the whole without us.
 func (x *exchange) addToConversation(ctx context.Context, id string, items []string) error {
 	items = slices.DeleteFunc(slices.Clone(items), func(item string) bool { return strings.Contains(item, native.Prefix) })
 	for some := range slices.Chunk(items, maxItems) {
@@ -110,7 +108,7 @@ func (x *exchange) addToConversation(ctx context.Context, id string, items []str
 		r.URL.Path = strings.TrimSuffix(r.URL.Path, "/responses") + "/conversations/" + id + "/items"
 		r.URL.RawPath = ""
 		r.Header.Del("Content-Encoding")
-		r.Header.Del("Idempotency-Key") // that of the answer
+		r.Header.Del("Idempotency-Key") // it is that of the request for the answer
 		r.Header.Set("Content-Type", jsonKind)
 		body := []byte(`{"items":[` + strings.Join(some, ",") + `]}`)
 		res, err := x.t.options.Base.RoundTrip(withBody(r, len(body), func() io.Reader { return bytes.NewReader(body) }))
@@ -120,7 +118,7 @@ func (x *exchange) addToConversation(ctx context.Context, id string, items []str
 		_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxAnswer)) // so that the connection can be used again
 		res.Body.Close()
 		if res.StatusCode != http.StatusOK {
-			return fmt.Errorf("conversation %s: its provider did not take %d items: status %d", id, len(some), res.StatusCode)
+			return fmt.Errorf("conversation %s: the provider answered %d items with status %d", id, len(some), res.StatusCode)
 		}
 	}
 	return nil

@@ -9,8 +9,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -31,7 +29,7 @@ func TestOneResponse(t *testing.T) {
 					}
 					return proxytest.Answer{Text: "ok"}
 				}
-				url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+				url, _ := start(t, up, smallWindow())
 				a := newAgent(t, wire.Responses, url, stream)
 				a.grow(0, 24)
 				s := a.ask()

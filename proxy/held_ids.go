@@ -11,11 +11,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// A stream of several responses has for the client one id, that of the first. What
-// the provider holds of the whole, it holds under that of the last: requests that
-// name the first must name the last. This is known to the process alone.
+// A stream that several responses were joined into has one id for the client, that of the
+// first. The provider holds the whole under the id of the last, so that requests which name
+// the first must name the last. Only this process knows which is which.
 
-// recordProviderID notes the provider's id of a response under the client's.
+// recordProviderID remembers the provider's id of a response under the client's.
 func (s *lookupStream) recordProviderID() {
 	m, ok := s.translator.(*responseStream)
 	if !ok || m.firstID == m.lastID {
@@ -24,15 +24,14 @@ func (s *lookupStream) recordProviderID() {
 	s.x.t.providerIDs.Put(gjson.Parse(m.firstID).Str, gjson.Parse(m.lastID).Str, 1)
 }
 
-// providerID is the provider's id of a response that the client names; empty where it
-// is the same.
+// providerID is the provider's id of a response that the client names; empty if it is the
+// same.
 func (t *Transport) providerID(id string) string {
 	last, _ := t.providerIDs.Get(id)
 	return last
 }
 
-// bodyForProvider is the client's body, which names the response that it goes on with by the
-// provider's id.
+// bodyForProvider is the client's body, with the previous response named by the provider's id.
 func (x *exchange) bodyForProvider() string {
 	if x.endpoint.dialect.API() != wire.Responses || x.request.Header.Get("Content-Encoding") != "" {
 		return x.body

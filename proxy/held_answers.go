@@ -11,45 +11,43 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// storedResponse is what is kept of an answer that the provider holds (of OpenAI's API where
-// store is not false, of Anthropic's in a message thread), so that a request which goes
-// on with it by its id can be put together here once it has to be made smaller. What
-// is kept of a conversation of OpenAI's is one without output: Prev is its last response,
-// and Input what the client has put into it since.
+// storedResponse is what is kept of an answer that the provider keeps (of OpenAI's API unless
+// store is false, of Anthropic's in a message thread), so that a request which names it can
+// be rebuilt once it has to be made smaller. A conversation of OpenAI's has one without
+// output: Previous is its last response, and Input what the client has added since.
 type storedResponse struct {
-	// The history of the response's request, where it stands in a log; else Prev,
-	// the response before it, and Input, the items of the request.
+	// The history of the response's request, if it stands in a log; else Previous, the
+	// response before it, and Input, the items of the request.
 	loggedHistory
 	Previous string            `json:"prev,omitempty"`
 	Input    []json.RawMessage `json:"input,omitempty"`
 	// System are the instructions in the input, which no log holds.
 	System []json.RawMessage `json:"system,omitempty"`
-	// ThreadMembers are the members that the first request of a message thread has alone; of
-	// a response that names one before it, that has them.
+	// ThreadMembers are the members that only the first request of a message thread has. A
+	// response with a Previous leaves them to that.
 	ThreadMembers json.RawMessage `json:"around,omitempty"`
 	// Output is what the client was answered.
 	Output []json.RawMessage `json:"output,omitempty"`
-	// Incomplete: the provider does not know the whole conversation behind the response,
-	// because it was sent less.
+	// Incomplete: the provider was sent less than the whole conversation.
 	Incomplete bool `json:"part,omitempty"`
-	// Made is when, in nanoseconds since 1970, so that the oldest can be told after
-	// a restart.
+	// Made is when, in nanoseconds since 1970, so that the oldest can be found after a
+	// restart.
 	Made int64 `json:"made"`
 }
 
 const (
-	// maxResponses and maxResponsesBytes bound how many responses are remembered. An agent names the last
-	// one, hardly ever one before it.
+	// maxResponses and maxResponsesBytes bound the responses that are kept. An agent names the
+	// last one, hardly ever an earlier one.
 	maxResponses      = 5_000
 	maxResponsesBytes = 128 << 20
-	// maxResponse bounds one, in bytes; a larger one is not remembered.
+	// maxResponse bounds one, in bytes; a larger one is not kept.
 	maxResponse = 512 << 10
-	// maxChain bounds how many responses are gone back through.
+	// maxChain bounds how many responses a history is followed back through.
 	maxChain = 1_000
 )
 
-// responseLog keeps what is behind responses. It is safe for concurrent use; no lock is held
-// while a store is asked.
+// responseLog keeps stored responses, within bounds. It is safe for concurrent use, and holds no
+// lock while a store is asked.
 type responseLog struct {
 	records[storedResponse]
 
@@ -70,7 +68,7 @@ func responsesIn(documents store.Documents) records[storedResponse] {
 	return records[storedResponse]{documents: documents, kind: "proxy-response", maxBytes: maxResponse}
 }
 
-// save saves a response, which is made once.
+// save stores a new response.
 func (l *responseLog) save(ctx context.Context, id string, k *storedResponse) error {
 	err := l.writeBounded(ctx, id, func() (record[storedResponse], int, error) { return l.put(ctx, id, record[storedResponse]{}, k) })
 	if errors.Is(err, store.ErrConflict) {
@@ -79,12 +77,12 @@ func (l *responseLog) save(ctx context.Context, id string, k *storedResponse) er
 	return err
 }
 
-// update saves another state of what a name stands for; see records.change.
+// update changes what is stored under a name; see records.change.
 func (l *responseLog) update(ctx context.Context, id string, next func(now *storedResponse) *storedResponse) error {
 	return l.writeBounded(ctx, id, func() (record[storedResponse], int, error) { return l.change(ctx, id, next) })
 }
 
-// writeBounded writes a response, and forgets the oldest where there are too many.
+// writeBounded writes a response, and forgets the oldest if there are too many.
 func (l *responseLog) writeBounded(ctx context.Context, id string, write func() (record[storedResponse], int, error)) error {
 	if err := l.listOnce(ctx); err != nil {
 		return err
@@ -102,7 +100,7 @@ func (l *responseLog) writeBounded(ctx context.Context, id string, write func() 
 	return nil
 }
 
-// note notes a response, and returns those that are to be forgotten.
+// note adds a response to the list, and returns those to be forgotten.
 func (l *responseLog) note(n responseName) (old []responseName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,7 +114,7 @@ func (l *responseLog) note(n responseName) (old []responseName) {
 	return old
 }
 
-// listOnce finds out, once, which responses there are from before, and notes the oldest first.
+// listOnce lists, once, the responses of processes before this one.
 func (l *responseLog) listOnce(ctx context.Context) error {
 	l.mu.Lock()
 	listed := l.listed
@@ -142,19 +140,17 @@ func (l *responseLog) listOnce(ctx context.Context) error {
 	return err
 }
 
-// responseChain is the conversation behind a response.
-type responseChain struct {
+type heldChain struct {
 	loggedHistory
 	system, items []string
 	threadMembers string
 	incomplete    bool
-	last          *storedResponse // what the name itself stands for
+	last          *storedResponse // stored under the name itself
 }
 
-// resolve puts together the conversation behind a response; it is nil where a part
-// of it is not known.
-func (l *responseLog) resolve(ctx context.Context, id string) (*responseChain, error) {
-	c := &responseChain{}
+// resolve puts together the conversation behind a response; nil if a part of it is not known.
+func (l *responseLog) resolve(ctx context.Context, id string) (*heldChain, error) {
+	c := &heldChain{}
 	var back [][]string // the items of the responses, the newest first
 	for range maxChain {
 		found, err := l.get(ctx, id)
@@ -165,17 +161,15 @@ func (l *responseLog) resolve(ctx context.Context, id string) (*responseChain, e
 		if c.last == nil {
 			c.last = k
 		}
-		back = append(back, rawStrings(k.Output))
+		back = append(back, rawStrings(k.Output), rawStrings(k.Input))
 		c.incomplete = c.incomplete || k.Incomplete
 		if k.Log != "" || k.Previous == "" {
 			c.loggedHistory, c.system, c.threadMembers = k.loggedHistory, rawStrings(k.System), string(k.ThreadMembers)
-			back = append(back, rawStrings(k.Input))
 			for _, items := range slices.Backward(back) {
 				c.items = append(c.items, items...)
 			}
 			return c, nil
 		}
-		back = append(back, rawStrings(k.Input))
 		id = k.Previous
 	}
 	return nil, nil

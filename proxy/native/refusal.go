@@ -1,0 +1,65 @@
+package native
+
+import (
+	"fmt"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// Refusal is the documented answer, of status 400, to a request that its provider would refuse.
+// It is an error.
+type Refusal struct {
+	// API is the name of the API in package wire.
+	API string
+	// Param is the member that is wrong, in the Responses API. The messages of the other begin
+	// with it.
+	Param string
+	// Code is the provider's code, such as "compaction_block_misplaced"; empty for none.
+	Code    string
+	Message string
+}
+
+// Error says what is wrong, and where.
+func (r *Refusal) Error() string {
+	if r.Param != "" {
+		return r.Param + ": " + r.Message
+	}
+	return r.Message
+}
+
+// Body is the refusal as the API writes it.
+func (r *Refusal) Body() string {
+	if r.API == wire.Anthropic {
+		return errorBody("invalid_request_error", r.Message, r.Code)
+	}
+	orNull := func(s string) string {
+		if s == "" {
+			return "null"
+		}
+		return rawjson.Quote(s)
+	}
+	return `{"error":{"message":` + rawjson.Quote(r.Message) + `,"type":"invalid_request_error","param":` + orNull(r.Param) + `,"code":` + orNull(r.Code) + `}}`
+}
+
+// Unavailable is the body of the documented answer, of status 529, to a request for a summary
+// that cannot be made now: the client keeps its history and asks again.
+func Unavailable() string {
+	return errorBody("overloaded_error", "no summary can be made now: ask again", "compaction_unavailable")
+}
+
+func errorBody(kind, message, code string) string {
+	details := ""
+	if code != "" {
+		details = `,"details":{"error_code":` + rawjson.Quote(code) + `}`
+	}
+	return `{"type":"error","error":{"type":"` + kind + `","message":` + rawjson.Quote(message) + details + `}}`
+}
+
+func refuse(code, format string, args ...any) *Refusal {
+	return &Refusal{API: wire.Anthropic, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+func refuseParam(param, code, message string) *Refusal {
+	return &Refusal{API: wire.Responses, Param: param, Code: code, Message: message}
+}
