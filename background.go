@@ -111,7 +111,7 @@ const (
 
 // waitForJob waits for a compaction of the thread that is being prepared, for as long as
 // Config.Patience allows. Requests below the hard mark do not wait, unless the policy
-// is patient (D12): then one is prepared where one is due, as the queue's job, which is
+// is patient: then one is prepared where one is due, as the queue's job, which is
 // tried again where it fails, and not by the request itself. A request does the work
 // itself where it cannot be sent without, and where whoever does the job is gone.
 func (s *Session) waitForJob(ctx context.Context, situation *policy.Situation, due bool, step Step) waitOutcome {

@@ -13,7 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// emitCheck tells whether a compaction was found due (A18).
+// emitCheck tells whether a compaction was found due.
 func (s *Session) emitCheck(ctx context.Context, situation *policy.Situation, due dueCheck) {
 	s.emit(ctx, event.Event{Type: event.CheckStarted, TokensBefore: situation.PromptTokens, BudgetLimit: s.limit(situation), Details: due.eventDetails("due", due.isDue)})
 }
@@ -43,7 +43,7 @@ func (s *Session) emitProposals(ctx context.Context, situation *policy.Situation
 	}
 }
 
-// compactionEvents is what a compaction has to tell (A18, C11, E4): of the records that
+// compactionEvents is what a compaction has to tell: of the records that
 // are new, and of the whole. The store keeps it in one step with the plan, so that
 // neither is there without the other.
 func (s *Session) compactionEvents(l snapshot, situation *policy.Situation, d decision, attempt int) []event.Event {
@@ -160,7 +160,7 @@ func (s *Session) emitPrepared(ctx context.Context, situation *policy.Situation,
 	s.emit(ctx, event.Event{Type: event.PromptPrepared, TokensBefore: whole, TokensAfter: tokens, TokensFreed: whole - tokens, BudgetLimit: s.limit(situation)})
 }
 
-// TaskFinished tells how the task of the conversation ended, for Quality (A22). Without
+// TaskFinished tells how the task of the conversation ended, for Quality. Without
 // Config.Quality it does nothing.
 func (s *Session) TaskFinished(o thread.Outcome) {
 	if m := s.state().monitor; m != nil {
@@ -169,7 +169,7 @@ func (s *Session) TaskFinished(o thread.Outcome) {
 }
 
 // Quality says how the conversation fared under compaction since this process
-// first used it (A22). It is zero without Config.Quality.
+// first used it. It is zero without Config.Quality.
 func (s *Session) Quality() quality.Metrics {
 	if m := s.state().monitor; m != nil {
 		return m.Metrics()

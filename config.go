@@ -38,7 +38,7 @@ type Config struct {
 	// reports (FinishStep) corrects it, session by session.
 	Counter *token.Counter
 	// Measure asks the provider for the size of a request that Counter estimates
-	// (A13): of one that takes half of its limit or more, once under each plan,
+	//: of one that takes half of its limit or more, once under each plan,
 	// until FinishStep tells. Where it cannot be reached the estimate holds, and it
 	// is left alone for a minute. Nil: Counter alone.
 	Measure llm.TokenCounter
@@ -82,7 +82,7 @@ type Config struct {
 	// Recall gives agents back what plans removed. Nil: they never see it again.
 	Recall *Recall
 	// Quality watches each session for an agent that misses what was removed
-	// (A22). Nil does not. Where its Events are nil, Events is told.
+	//. Nil does not. Where its Events are nil, Events is told.
 	Quality *quality.Options
 	// Events is told what happens; nil for nobody.
 	Events event.Sink
@@ -104,12 +104,12 @@ type Config struct {
 // (Session.Answer answers their calls), and shows content that was externalized
 // again for one turn when the agent names it without asking for it.
 type Recall struct {
-	// Rehydrate tunes what comes back without being asked for (A10, A11). Where
+	// Rehydrate tunes what comes back without being asked for. Where
 	// its Events are nil, those of Config are told.
 	Rehydrate rehydrate.Options
 	// Inject is how many tokens of removed messages that match the user's last
 	// message are shown at the end of the prompt, as quoted data, and never more
-	// than the limit of the request leaves (A23). 0 shows none.
+	// than the limit of the request leaves. 0 shows none.
 	Inject int
 	// Embedder lets searches find by meaning beside words. May be nil.
 	Embedder recall.Embedder

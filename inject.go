@@ -28,7 +28,7 @@ type injection struct {
 const maxInjected = 3
 
 // inject finds what the plan removed that the user's last message is about
-// (A23). The room is what the limit leaves, in tokens; negative where there is none.
+// . The room is what the limit leaves, in tokens; negative where there is none.
 func (s *Session) inject(ctx context.Context, l snapshot, situation *policy.Situation, p *plan.Plan, room int) []render.Rehydrated {
 	r := s.c.config.Recall
 	if r == nil || r.Inject <= 0 || p.Empty() {

@@ -10,7 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Remember adds entries to the memory block of the session (D10), which stands
+// Remember adds entries to the memory block of the session, which stands
 // behind the system prompt of every prompt from then on, whatever is compacted.
 // Undo brings back the block as it was with the plan that it puts in force. As long
 // as there are 15 entries the oldest 10 are folded into the block's own summary: by the

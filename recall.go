@@ -121,7 +121,7 @@ func (s *Session) withTools(tools []prompt.Tool) []prompt.Tool {
 // read_artifact takes the id of any pointer that a plan of the session ever showed,
 // the id of a message (of both the beginning will do where it means one alone), and
 // the path of a timeline's summary, for which it gives the digest of what was
-// compacted (C10). What cannot be found or read is said in the result; the error is
+// compacted. What cannot be found or read is said in the result; the error is
 // that of ctx.
 func (s *Session) Answer(ctx context.Context, p *Prepared, call thread.ToolCall) (result thread.Message, ok bool, err error) {
 	if s.c.config.Recall == nil {

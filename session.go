@@ -246,7 +246,7 @@ func (s *Session) Overflowed(ctx context.Context, refused *Prepared) (*Prepared,
 	return next, err
 }
 
-// CutOff is for an answer to p that ended at the limit on the output (E2), in place
+// CutOff is for an answer to p that ended at the limit on the output, in place
 // of FinishStep: it adds the answer to the log without the tool calls that are not whole, compacts
 // when that is due, and returns the prompt to go on with. Where it is not due,
 // or frees nothing, compacting would not help: the error wraps ErrMaxTokens, and

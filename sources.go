@@ -8,7 +8,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// source tells what the source of a replayable result looks like now (A8): as
+// source tells what the source of a replayable result looks like now: as
 // Config.CurrentSource says, else as the tool's Capture does, else as the newest result
 // in the log does that was read from it.
 func (c *Compactor) source(t *thread.Thread) func(thread.ToolCall) (thread.Determinism, bool) {

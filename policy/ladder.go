@@ -13,7 +13,7 @@ import (
 
 // Ladder is the system of seed A: externalize, summarize, clear, drop, under the
 // budget formula of its "Provider-Aware Token Budgeting" and with the defaults of
-// its configuration table (A12, A17, A19). The zero value is the seed's, but for
+// its configuration table. The zero value is the seed's, but for
 // Target.
 //
 // The seed has one mark, where a compaction begins; it does not say where one ends.
@@ -84,7 +84,7 @@ func (l Ladder) Limit(s *Situation) int {
 	return limit
 }
 
-// Reserve is RehydrationReserve and MaxRehydrated (A12).
+// Reserve is RehydrationReserve and MaxRehydrated.
 func (l Ladder) Reserve(s *Situation) (tokens, artifacts int) {
 	b := l.budget(s).Resolved()
 	return b.RehydrationReserve, b.MaxRehydrated

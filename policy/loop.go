@@ -23,9 +23,9 @@ import (
 )
 
 // Loop is the system of seed E: before each call, when the messages take more
-// than 80 % of what the window leaves for them (E1), the older ones become one
-// summary and about 40 % of them stay (E5). A summarizer that fails is no
-// failure: a note stands in place of the summary, and the loop goes on (E6, E8).
+// than 80 % of what the window leaves for them, the older ones become one
+// summary and about 40 % of them stay. A summarizer that fails is no
+// failure: a note stands in place of the summary, and the loop goes on.
 // The zero value is the seed's, without a model.
 //
 // The seed puts a model's text, whatever it says, into the user's mouth. Here
@@ -42,14 +42,14 @@ type Loop struct {
 
 	// ContextLimit is the model's context window in tokens. 0 takes 1,000,000 where
 	// LongContext is set and the model can: the Sonnet models, and those of
-	// token.Models with such a window; else the window of the step, else 200,000 (E3).
+	// token.Models with such a window; else the window of the step, else 200,000.
 	ContextLimit int  `file:"trigger.context_limit" unit:"tokens" range:"1.." words:"auto=0" about:"the context window; auto: the model's, or else 200000"`
 	LongContext  bool `file:"trigger.long_context" about:"take 1000000 for models that have such a window, whatever the table of models says"`
 	// MaxOutput is what is kept free for the answer, in tokens; 0 takes what the
-	// step says, else 16,384 (E3).
+	// step says, else 16,384.
 	MaxOutput int `file:"trigger.max_output" unit:"tokens" range:"1.." words:"auto=0" about:"kept free for the answer; auto: the model's limit, or else 16384"`
 	// Utilization is the share beyond which the thread is compacted, default 0.80
-	// (E1). Preserve is the share of the messages that stays, default 0.40 (E5); a
+	//. Preserve is the share of the messages that stays, default 0.40; a
 	// provider that refuses the request as too long halves it each time.
 	Utilization float64 `file:"trigger.utilization" unit:"ratio" range:"0.001..1" about:"share of what the window leaves above which the thread is compacted"`
 	Preserve    float64 `file:"cut.preserve" unit:"ratio" range:"0.001..1" about:"share of the messages that stays"`
@@ -88,7 +88,7 @@ var loopSystem string
 //go:embed prompts/loop.user.txt
 var loopUser string
 
-// loopBudget is seed E's account of a request, in tokens (E3).
+// loopBudget is seed E's account of a request, in tokens.
 type loopBudget struct {
 	ContextLimit    int
 	SystemTokens    int // a quarter of the system prompt's bytes
@@ -155,7 +155,7 @@ func longContext(model string) bool {
 
 func (l Loop) maxOutput(s *Situation) int { return cmp.Or(l.MaxOutput, s.Output, loopOutput) }
 
-// Due reports whether the utilization has passed the share (E1).
+// Due reports whether the utilization has passed the share.
 func (l Loop) Due(s *Situation) (bool, string) {
 	l = l.Defaults()
 	entries, err := s.visibleEntries()
@@ -170,7 +170,7 @@ func (l Loop) Due(s *Situation) (bool, string) {
 		b.MessageTokens, b.Utilization*100, l.Utilization*100)
 }
 
-// Plan puts a summary and a word of assent in place of the older messages (E7).
+// Plan puts a summary and a word of assent in place of the older messages.
 // It fails only where there is nothing to compact, where the plan in force does
 // not hold, and where ctx is done.
 func (l Loop) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
@@ -264,7 +264,7 @@ func (l Loop) askModel(ctx context.Context, model *summaryModel, o *oldPart) (st
 	})
 }
 
-// truncationNote stands where no summary could be made (E6). N counts every
+// truncationNote stands where no summary could be made. N counts every
 // message of the log behind it; what they were about are the beginnings of what
 // the user said, the first and the latest.
 func truncationNote(t *thread.Thread, o *oldPart) string {
@@ -289,10 +289,10 @@ func truncationNote(t *thread.Thread, o *oldPart) string {
 }
 
 // ErrMaxTokens says that a model's answer was cut off and that compacting would
-// not help: the loop ends, for a reason of its own (E2).
+// not help: the loop ends, for a reason of its own.
 var ErrMaxTokens = errors.New("the answer reached the limit on the output")
 
-// CheckCutOff is for a loop whose model stopped for length (E2): s has the
+// CheckCutOff is for a loop whose model stopped for length: s has the
 // answer in its thread already, without the calls that were cut off (see
 // DiscardTruncatedCalls). Nil says that a compaction is due, and the loop goes on
 // after it; an error that wraps ErrMaxTokens says that the loop ends.
@@ -312,7 +312,7 @@ func CheckCutOff(p Policy, s *Situation) error {
 }
 
 // DiscardTruncatedCalls returns an answer that was cut off for length without
-// the tool calls that are not whole (E2): those whose arguments are no complete
+// the tool calls that are not whole: those whose arguments are no complete
 // JSON, and, as the last part of the answer, one that has no arguments yet or
 // takes free text, where nobody can tell. The message is returned as it is when
 // all calls are whole; it may be left without parts.

@@ -195,7 +195,7 @@ type Situation struct {
 	// words; mostly empty.
 	Instructions string
 	// Rehydrated is what was brought back for this turn. A turn that was shown
-	// stored content again externalizes nothing more (A11), unless nothing else
+	// stored content again externalizes nothing more, unless nothing else
 	// makes the request fit.
 	Rehydrated rehydrate.TurnContext
 

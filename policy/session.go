@@ -25,9 +25,9 @@ import (
 )
 
 // Session is the system of seed B: before a step the messages are estimated by
-// their characters (B1), and when they reach the threshold (B2) all but the last
+// their characters, and when they reach the threshold all but the last
 // ten become one summary with fixed sections, which each later round takes over
-// and goes on with (B5, B9). The zero value is the seed's, without a model.
+// and goes on with. The zero value is the seed's, without a model.
 //
 // The system prompt counts as one message whether there is one or not, and is
 // never compacted; nor is any message in the system's role.
@@ -54,17 +54,17 @@ type Session struct {
 	Trust Trust
 
 	// ContextLimit is the model's context window in tokens. 0 takes the window of
-	// the step, else the row of the model in a table, else 128,000 (B3).
+	// the step, else the row of the model in a table, else 128,000.
 	ContextLimit int `file:"trigger.context_limit" unit:"tokens" range:"1.." words:"auto=0" about:"the context window; auto: the model's, or else 128000"`
 	// SystemReserve, OutputReserve and SafetyBuffer are what is not for messages,
 	// in tokens; defaults 2,000, 4,000 and 5,000. ThresholdPercent is the share of
-	// the rest at which the thread is compacted, default 0.80 (B2).
+	// the rest at which the thread is compacted, default 0.80.
 	SystemReserve    int     `file:"trigger.system_reserve" unit:"tokens" range:"1.." about:"kept free for the system prompt"`
 	OutputReserve    int     `file:"trigger.output_reserve" unit:"tokens" range:"1.." about:"kept free for the answer"`
 	SafetyBuffer     int     `file:"trigger.safety_buffer" unit:"tokens" range:"1.." about:"kept free for errors of the estimate"`
 	ThresholdPercent float64 `file:"trigger.threshold_percent" unit:"ratio" range:"0.001..1" about:"share of the rest at which the thread is compacted"`
 	// Keep is how many of the newest messages stay as they are, default 10; more
-	// where fewer would part a result from its call (B4, B5). A provider that
+	// where fewer would part a result from its call. A provider that
 	// refuses the request as too long halves it each time.
 	Keep int `file:"cut.keep" unit:"messages" range:"1.." about:"how many of the newest messages stay"`
 }
@@ -84,9 +84,9 @@ const (
 	sessionLimit = 128_000
 	// summaryTokens is what the model's answer may take, also where the server does
 	// not hold it to that, and what code keeps to where the task leaves it the room;
-	// the prompt asks for 800 (B6).
+	// the prompt asks for 800.
 	summaryTokens = 1_000
-	// summaryTemperature is low, since a summary reports facts (B6).
+	// summaryTemperature is low, since a summary reports facts.
 	summaryTemperature = 0.3
 	// longTaskTokens is the size from which the model is not asked to write the task
 	// out, since its answer would be cut off: code puts it in. In tokens of B1.
@@ -96,7 +96,7 @@ const (
 	unknownTask    = "Unknown task"
 )
 
-// sessionLimits are the rows of the seed's table, in tokens (B3). They come
+// sessionLimits are the rows of the seed's table, in tokens. They come
 // before the table of package token, which knows the models of today.
 var sessionLimits = map[string]int{
 	"gpt-4o":                     128_000,
@@ -117,7 +117,7 @@ func (p Session) Limit(s *Situation) int { return max(0, p.limit(s)-p.Defaults()
 
 // limit is the context limit of the model, in tokens: the policy's own setting,
 // the step's window, the seed's row of the model, the row of token.Models, or
-// 128,000 (B3). A budget for the request bounds it: with the answer it may take
+// 128,000. A budget for the request bounds it: with the answer it may take
 // no more.
 func (p Session) limit(s *Situation) int {
 	limit := cmp.Or(p.ContextLimit, s.Window, sessionLimits[s.Base.Model])
@@ -142,7 +142,7 @@ func (p Session) threshold(limit int) int {
 }
 
 // Due reports whether the list has more than keep+1 messages, the system prompt
-// counted as one, and its estimate has reached the threshold (B4, B2).
+// counted as one, and its estimate has reached the threshold.
 func (p Session) Due(s *Situation) (bool, string) {
 	entries, err := s.visibleEntries()
 	if err != nil || p.isTooShort(s, entries) {
@@ -157,7 +157,7 @@ func (p Session) Due(s *Situation) (bool, string) {
 
 // Plan puts one summary in place of everything but the newest messages. Where
 // the model makes none the error says why, and the agent goes on with the
-// messages as they are (B10). Only when the provider has refused these as too
+// messages as they are. Only when the provider has refused these as too
 // long is the summary written by code instead, since the agent could not go on
 // otherwise.
 func (p Session) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
@@ -273,7 +273,7 @@ func taskInSummary(summary string) string {
 	return text
 }
 
-// sessionForm is the form of a summary of seed B (B6).
+// sessionForm is the form of a summary of seed B.
 type sessionForm struct {
 	round     int
 	task      string

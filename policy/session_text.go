@@ -15,7 +15,7 @@ import (
 )
 
 // How much of a message the summarizer of seed B reads, in UTF-16 code units
-// (B7).
+// .
 const (
 	// hugeResult bounds the text of a result before anything is done with it: no
 	// more can ever show, and no megabyte is quoted to keep 500 characters.

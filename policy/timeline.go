@@ -24,11 +24,11 @@ import (
 
 // Timeline is the system of seed C: a hard ceiling. Above 0.9 of the maximum, or
 // when the provider refused the request, everything between the last summary and
-// a cut point becomes a new summary block (C1–C12). The zero value has the
+// a cut point becomes a new summary block. The zero value has the
 // seed's constants and works without a model.
 //
 // What is visible begins with the latest summary; the log keeps all blocks, so
-// the seed's rule for loading (C8) needs no deletion. The new summary takes the
+// the seed's rule for loading needs no deletion. The new summary takes the
 // place of the old one, whose text is given to the model: by the seed's letter,
 // "between the last summary and the cut", the older turns would be forgotten at
 // the second compaction.
@@ -39,31 +39,31 @@ import (
 //
 // A model that fails does not matter: the summary is made by rule then, for a
 // ceiling must hold. The only errors are those of the context, and ErrNothing.
-// Events before and after (C11) are told by the front door.
+// Events before and after are told by the front door.
 type Timeline struct {
 	// Model writes the summaries. Nil: they are made by rule.
 	Model llm.Generator
 	// Trust says how much of what the model writes is taken; empty is TrustChecked.
 	Trust Trust
 	// MaxTokens bounds the request; by default Situation.Budget, or what Situation.Window
-	// leaves beside the answer. Share of it is the trigger; default 0.9 (C2).
+	// leaves beside the answer. Share of it is the trigger; default 0.9.
 	MaxTokens int     `file:"trigger.max_tokens" unit:"tokens" range:"1.." words:"auto=0" about:"the largest request; auto: the budget, or what the window leaves beside the answer"`
 	Share     float64 `file:"trigger.share" unit:"ratio" range:"0.001..1" about:"share of max_tokens above which the thread is compacted"`
 	// KeepRecent is the budget of recent tokens. The seed gives no figure; the
 	// default is 20,000 and at most three tenths of the maximum.
 	KeepRecent int `file:"cut.keep_recent" unit:"tokens" range:"1.." words:"auto=0" about:"how much of the newest part stays; auto: 20000, at most a third of the mark"`
 	// SummaryTokens and PrefixTokens bound the summary of whole turns and that of
-	// the beginning of a split turn; defaults 800 and 400 (C7).
+	// the beginning of a split turn; defaults 800 and 400.
 	SummaryTokens int `file:"summary.tokens" unit:"tokens" range:"1.." about:"bound on the summary of whole turns"`
 	PrefixTokens  int `file:"summary.prefix_tokens" unit:"tokens" range:"1.." about:"bound on the summary of the beginning of a split turn"`
-	// TTL is the age at which blocks are hidden behind replacement text (C12):
+	// TTL is the age at which blocks are hidden behind replacement text:
 	// results of tools, long arguments of calls, and what the model said at the end
 	// of a turn, but for its newest words. The user's words and the notes of a harness
 	// stay. 0 is the life of the provider's cache (Situation.CacheLife), less than 0
 	// hides none. Messages without a time have no age.
 	TTL time.Duration `file:"expire.ttl" unit:"duration" range:"1s..8760h" words:"auto=0 off=-1" about:"the age at which blocks are hidden; auto: the life of the provider's cache, as far as it is known"`
 	// CacheOffset is how many rounds stand behind the second cache point,
-	// CacheMinRounds the fewest with which there is one; defaults 4 and 5 (C9).
+	// CacheMinRounds the fewest with which there is one; defaults 4 and 5.
 	CacheOffset    int `file:"cache_points.offset" unit:"rounds" range:"1.." about:"how many rounds stand behind the second cache point"`
 	CacheMinRounds int `file:"cache_points.min_rounds" unit:"rounds" range:"1.." words:"auto=0" about:"the fewest rounds with a second cache point; auto: offset + 1"`
 }
@@ -82,7 +82,7 @@ func (l Timeline) Defaults() Timeline {
 const (
 	timelineKeep = 20_000
 	hiddenReason = "older than the cache"
-	// splitHeading stands above the summary of the beginning of a turn (C6).
+	// splitHeading stands above the summary of the beginning of a turn.
 	splitHeading = "Turn Context (split turn)"
 	// timelineChunk is the largest transcript of one request, in characters, and
 	// timelineResult how much of one result stands in it, in bytes.
@@ -110,14 +110,14 @@ func (l Timeline) Limit(s *Situation) int {
 }
 
 // CacheRule is where cache marks go: the end of the turn before, the end of round
-// N−4, and the tail (C9).
+// N−4, and the tail.
 func (l Timeline) CacheRule() *plan.CacheRule {
 	l = l.Defaults()
 	return &plan.CacheRule{Offset: l.CacheOffset, MinRounds: cmp.Or(l.CacheMinRounds, l.CacheOffset+1)}
 }
 
 // Due reports whether system and visible blocks are over the share of the
-// maximum (C2), or whether blocks have outlived a cache that has gone cold:
+// maximum, or whether blocks have outlived a cache that has gone cold:
 // hiding them costs no cached prefix then, and would at any other time.
 func (l Timeline) Due(s *Situation) (bool, string) {
 	if most := l.Limit(s); most > 0 && float64(s.PromptTokens) > float64(most)*l.Defaults().Share {
@@ -214,7 +214,7 @@ func (l Timeline) placeholder(s *Situation, i int) (r plan.Clearing, saves bool)
 }
 
 // Plan prunes first and compacts when that was not enough, or when it is forced
-// (C3). The plan holds the latest summary, the hidden results behind it, and the
+// . The plan holds the latest summary, the hidden results behind it, and the
 // rule for cache points.
 func (l Timeline) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	f, err := l.Defaults().plan(ctx, s)
@@ -334,7 +334,7 @@ type timelineWriter struct {
 	failure error
 }
 
-// newRecord makes the summary block of everything before at (C6, C7).
+// newRecord makes the summary block of everything before at.
 func (w *timelineWriter) newRecord(prev *plan.Summarization, blocks []block, from, at int) (*plan.Summarization, error) {
 	s := w.situation
 	messages := uncopied.Messages(s.Thread)

@@ -9,7 +9,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// The types of blocks (C1).
+// The types of blocks.
 const (
 	blockUser    = "user.prompt"
 	blockSaid    = "assistant.completion"
@@ -70,7 +70,7 @@ func blocksOf(messages []thread.Message, from int, tokens []int) []block {
 	return out
 }
 
-// isCutPoint is the seed's rule for candidates (C4), word for word.
+// isCutPoint is the seed's rule for candidates, word for word.
 func (b block) isCutPoint() bool {
 	switch b.kind {
 	case blockResult, blockSummary:
@@ -90,7 +90,7 @@ func (b block) startsTurn() bool {
 	return b.kind == blockTurn || b.kind == blockUser || b.author == "user"
 }
 
-// cutIndex chooses where the retained window begins (C5): walk back over message
+// cutIndex chooses where the retained window begins: walk back over message
 // blocks until keep tokens are reached, take the first candidate at or after,
 // and go back to a message boundary or just after a summary, so that what stands
 // between two messages stays with the later one. When all blocks together hold

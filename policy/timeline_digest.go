@@ -33,7 +33,7 @@ var mimes = map[string]string{
 }
 
 // digest lists what the positions from up to at held, behind what the last
-// digest lists (C10).
+// digest lists.
 func (w timelineWriter) digest(prev *plan.Summarization, sum *summary.Summary, from, at int) plan.Digest {
 	var d plan.Digest
 	if prev != nil {

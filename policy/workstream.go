@@ -20,12 +20,12 @@ import (
 
 // Workstream is the system of seed D: everything but the last messages becomes
 // one replacement summary in a system message, and what was decided, asked and
-// promised is merged into a structured state with limits (D1–D10). The zero
+// promised is merged into a structured state with limits. The zero
 // value holds the seed's constants and works without a model.
 //
 // The summary stands in the system's role, as the seed has it, and is made from
 // what anybody said in the conversation. Containment: only what user and
-// assistant said is summarized, and of tools only those on the allow-list (D4);
+// assistant said is summarized, and of tools only those on the allow-list;
 // every entry is written so that it cannot begin a line, a heading or a role of
 // its own; of a model's answer only what stands on the messages is taken (see
 // Trust); what the user said and the rules are added word for
@@ -45,25 +45,25 @@ type Workstream struct {
 	Trust Trust
 	// ContextSize is the model's window in tokens: by default Situation.Window, or
 	// else 200,000. Share, OutputReserve and SafetyMargin make the threshold;
-	// defaults 0.7, 32,000 and 8,000 (D1).
+	// defaults 0.7, 32,000 and 8,000.
 	ContextSize   int     `file:"trigger.context_size" unit:"tokens" range:"1.." words:"auto=0" about:"the context window; auto: the model's, or else 200000"`
 	Share         float64 `file:"trigger.share" unit:"ratio" range:"0.001..1" about:"share of the window at which the thread is compacted"`
 	OutputReserve int     `file:"trigger.output_reserve" unit:"tokens" range:"1.." about:"kept free for the answer"`
 	SafetyMargin  int     `file:"trigger.safety_margin" unit:"tokens" range:"1.." about:"kept free for errors of the estimate"`
-	// Tail is how many of the newest messages stay verbatim; default 6 (D3).
+	// Tail is how many of the newest messages stay verbatim; default 6.
 	Tail int `file:"cut.tail" unit:"messages" range:"1.." about:"how many of the newest messages stay"`
 	// ToolNames and ToolPrefixes are the tools whose calls and results are part
-	// of the transcript. Nil is the seed's list; empty is none (D4).
+	// of the transcript. Nil is the seed's list; empty is none.
 	ToolNames    []string `file:"transcript.tool_names" about:"tools that are part of what is summarized"`
 	ToolPrefixes []string `file:"transcript.tool_prefixes" about:"as tool_names, by the beginning of the name"`
 	// ChunkChars is the largest transcript of one request, in characters;
 	// default 120,000. RollupTokens is the largest summary, in tokens; default
-	// 80,000 (D6).
+	// 80,000.
 	ChunkChars   int `file:"transcript.chunk_chars" unit:"characters" range:"2000.." about:"the largest transcript of one request"`
 	RollupTokens int `file:"summary.rollup_tokens" unit:"tokens" range:"1.." about:"bound on the summary; above it, it is rolled up"`
-	// Limits bound the state; the zero value is the seed's table (D7).
+	// Limits bound the state; the zero value is the seed's table.
 	Limits state.Limits
-	// Role is who says the summary; default thread.System (D9).
+	// Role is who says the summary; default thread.System.
 	Role thread.Role `file:"summary.role" about:"who says the summary"`
 	// ShowState adds the merged state behind the summary. The seed keeps it as
 	// data only.
@@ -120,7 +120,7 @@ var (
 )
 
 // marks returns the threshold min(share × context, context − output − safety)
-// (D1) and the size above which no answer fits any more, in tokens. In a window
+// and the size above which no answer fits any more, in tokens. In a window
 // that is not larger than the reserves the second term of the threshold would
 // make every turn compact; only the share counts there.
 func (w Workstream) marks(s *Situation) (threshold, hard int) {
@@ -145,14 +145,14 @@ func (w Workstream) Limit(s *Situation) int {
 	return hard
 }
 
-// DueSoon is Due: the seed compacts in a job at the end of the turn (D2).
+// DueSoon is Due: the seed compacts in a job at the end of the turn.
 func (w Workstream) DueSoon(s *Situation) (bool, string) { return w.Due(s) }
 
-// WaitsForJobs is true: requests wait while the thread is compacted (D12).
+// WaitsForJobs is true: requests wait while the thread is compacted.
 func (Workstream) WaitsForJobs() bool { return true }
 
 // Due reports whether the conversation has reached the threshold, where a turn
-// has ended (D2): where the newest message is not the result of a tool, and no call
+// has ended: where the newest message is not the result of a tool, and no call
 // waits for one. Inside a turn the thread is let be until no answer would
 // fit, since that turn would end with an error of the provider.
 func (w Workstream) Due(s *Situation) (bool, string) {
@@ -219,7 +219,7 @@ func charsOf(m *thread.Message) int { return partsSize(m.Parts, utf8.RuneCountIn
 
 // Plan makes one record of everything before the tail: the summary text, the
 // last compacted message (the last of its span) and the merged state change
-// together or not at all (D8). System messages of the log stay as they are.
+// together or not at all. System messages of the log stay as they are.
 func (w Workstream) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	f, err := w.Defaults().plan(ctx, s)
 	return f, withPolicyName(w.Name(), err)
@@ -281,7 +281,7 @@ func (w Workstream) tailStart(s *Situation, from int) int {
 	}
 }
 
-// summaryText is the text of the system message (D9), with the state behind it where that
+// summaryText is the text of the system message, with the state behind it where that
 // is asked for.
 func (w Workstream) summaryText(n workstreamNotes) string {
 	text := workstreamHeader + "\n\n" + n.text

@@ -24,7 +24,7 @@ var memoryUser string
 const memoryChars = 8_000
 
 // CompactMemory folds the oldest 10 entries of a memory block into its summary
-// as long as there are 15 (D10); below that the memory comes back as it is. Render of
+// as long as there are 15; below that the memory comes back as it is. Render of
 // the result is what belongs into the agent's system prompt. Of a model's text
 // only the sentences that stand on the entries stay; without a model, and where
 // none stays, the entries are appended to the summary, which loses its oldest

@@ -43,14 +43,14 @@ func (w Workstream) isAllowedTool(tool string) bool {
 		slices.ContainsFunc(w.ToolPrefixes, func(p string) bool { return strings.HasPrefix(tool, p) })
 }
 
-// workstreamAnswer is the structured answer (D5).
+// workstreamAnswer is the structured answer.
 type workstreamAnswer struct {
 	Summary workstreamSections `json:"summary"`
 	Delta   state.Delta        `json:"state_delta"`
 }
 
 // byModel gives the transcript to the model, chunk by chunk, each with the
-// summary and the state of the last (D6).
+// summary and the state of the last.
 func (w *workstreamStep) byModel(ctx context.Context) (workstreamNotes, error) {
 	next := w.prev
 	ask := func(task, chunk string) error {
@@ -103,7 +103,7 @@ func (w *workstreamStep) askModel(ctx context.Context, task string, n workstream
 // constraint is the user's when the user said it in these words, and pinned then;
 // whatever the model pinned does not count.
 //
-// What the model reads leaves out most tools (D4), but a statement stands on all
+// What the model reads leaves out most tools, but a statement stands on all
 // messages.
 func (w *workstreamStep) applyAnswer(n workstreamNotes, a *workstreamAnswer) (workstreamNotes, error) {
 	g := w.newGrounds(w.newMessages, n.text)
@@ -171,7 +171,7 @@ func saidByUser(messages []thread.Message, text string) bool {
 	return false
 }
 
-// transcript writes what is extracted of the messages (D4), numbered. Lines
+// transcript writes what is extracted of the messages, numbered. Lines
 // after the first are indented, so that no message can pass for two.
 func (w Workstream) transcript(messages []thread.Message) []string {
 	var entries []string
@@ -208,7 +208,7 @@ func (w Workstream) transcript(messages []thread.Message) []string {
 }
 
 // byRule makes summary and delta without a model, from the structured summary
-// of what may be extracted (D4): the user's and the assistant's words, and the
+// of what may be extracted: the user's and the assistant's words, and the
 // allowed tools.
 func (w *workstreamStep) byRule(ctx context.Context) (workstreamNotes, error) {
 	threshold, _ := w.marks(w.situation)

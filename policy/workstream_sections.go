@@ -84,7 +84,7 @@ func (s workstreamSections) toSummary() summary.Summary {
 }
 
 // boundWithUser is a text with what the user said above it, in no more than the rollup
-// bound (D6). Where that is too much the most important of it, items, takes a third, and the
+// bound. Where that is too much the most important of it, items, takes a third, and the
 // sections lose their oldest entries.
 func (w Workstream) boundWithUser(text string, said, items []summary.Item) string {
 	whole := joinBlocks(userEntries(text, said), text)

@@ -1,6 +1,6 @@
 // Package quality notices when compaction took away too much: an agent that
 // asks for what it was told, says it cannot see what was there, or looks again
-// at what it had looked at (A22). Removed content that is missed is the canary
+// at what it had looked at. Removed content that is missed is the canary
 // of every compaction.
 //
 // A Monitor watches one thread:

@@ -28,7 +28,7 @@ type Options struct {
 }
 
 // Monitor watches one thread for signs that a compaction removed what the agent
-// needs (A22). Tell it of every message and every compaction, in log order. It
+// needs. Tell it of every message and every compaction, in log order. It
 // keeps hashes and ids, never text. It is safe for concurrent use.
 type Monitor struct {
 	threadID string

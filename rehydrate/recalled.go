@@ -9,7 +9,7 @@ import (
 
 // FromHits makes of what a search found content that stands in one prompt: the
 // excerpts, quoted as data, the best first, as many as take at most limit tokens
-// together (A23). count gives the tokens of a text.
+// together. count gives the tokens of a text.
 func FromHits(hits []recall.Hit, count func(string) int, limit int) []render.Rehydrated {
 	var out []render.Rehydrated
 	for _, hit := range hits {

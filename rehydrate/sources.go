@@ -67,7 +67,7 @@ type Recaller interface {
 }
 
 // StoredArtifacts reads the artifacts that one requester may see, of any sensitivity:
-// this is the explicit way (A10).
+// this is the explicit way.
 type StoredArtifacts struct {
 	Source    Source
 	Requester artifact.Requester

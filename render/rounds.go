@@ -6,7 +6,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// roundPoints puts cache marks by turns and rounds (C9). Where the provider
+// roundPoints puts cache marks by turns and rounds. Where the provider
 // takes fewer than three, the one at the end comes first, then the one before
 // the current turn.
 func (r *renderer) roundPoints(rule plan.CacheRule) []prompt.CachePoint {

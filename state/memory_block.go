@@ -13,7 +13,7 @@ type Memory struct {
 	Entries []string `json:"entries,omitempty"`
 }
 
-// The cycle of the memory block: at 15 entries the oldest 10 are folded (D10).
+// The cycle of the memory block: at 15 entries the oldest 10 are folded.
 const (
 	MemoryTrigger = 15
 	MemoryFold    = 10

@@ -90,7 +90,7 @@ type list struct {
 }
 
 // lists pairs the fields of state, delta and limits. The limits are the table
-// of seed D (D7).
+// of seed D.
 func lists(s *State, d *Delta, l Limits) []list {
 	limit := func(n, fallback int) int {
 		if n == 0 {
@@ -109,7 +109,7 @@ func lists(s *State, d *Delta, l Limits) []list {
 	}
 }
 
-// Apply merges a delta under the seed's limits (D7). In each list, what the
+// Apply merges a delta under the seed's limits. In each list, what the
 // delta removes goes first, unless it sets it too; what it sets comes to the end, as the newest. Then
 // the limit holds: the oldest items that are not pinned go first, and only when
 // pinned ones alone are too many does the oldest of those. Items without text

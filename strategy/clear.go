@@ -16,7 +16,7 @@ import (
 var ErrNoGain = errors.New("nothing would be freed")
 
 // Clear replaces tool results by their placeholder: tool, outcome and key
-// fields. What the durability of the tool forbids is left alone (A7). The calls
+// fields. What the durability of the tool forbids is left alone. The calls
 // keep their arguments, unless Arguments is set.
 type Clear struct {
 	// Arguments also shortens the long arguments of old, completed calls, but

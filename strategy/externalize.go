@@ -20,7 +20,7 @@ import (
 // Externalize takes large tool results out of the prompt: a pointer and a short summary stay
 // in the result's place, and the call keeps its answer. Results that may not be
 // cleared, because nothing verifies that their tool would give the same again
-// (A7), are externalized whatever their size, as soon as that saves anything.
+// , are externalized whatever their size, as soon as that saves anything.
 type Externalize struct {
 	// Threshold is the size in tokens from which a result is externalized, where its
 	// tool declares none; 0 is 1,000.

@@ -12,7 +12,7 @@ import (
 )
 
 // Some results no tool gives a second time: what a search of the web found, what a
-// sub-agent reported, what the user answered. They are externalized or kept (A7).
+// sub-agent reported, what the user answered. They are externalized or kept.
 // So before any rung summarizes or drops their span, what they say is externalized: a
 // pointer stands in their place at first, and later, when a summary takes the
 // pointer too, the summary names it.
@@ -35,7 +35,7 @@ func (v *View) lasting(i int) bool {
 }
 
 // drifted reports whether the source of the replayable result at i has changed since
-// (A8), as far as that is known.
+// , as far as that is known.
 func (v *View) drifted(i int, r thread.ToolResult) (changed, known bool) {
 	if r.Determinism == nil || v.Current == nil {
 		return false, false

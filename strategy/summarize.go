@@ -27,7 +27,7 @@ type Summarize struct {
 	Ratio float64
 	// Pointers has a summary name whatever was externalized of its span, and not only
 	// what no tool gives a second time: as much as there is room for, the newest first
-	// (A5).
+	//.
 	Pointers bool
 
 	// exact: what lies before the cut is summarized, all of it, also where there would

@@ -268,7 +268,7 @@ func (v *View) Keep(p *plan.Plan, summaries bool) {
 	v.inForce = len(v.records)
 }
 
-// stillCleared reports whether the results that a record clears may be (A7).
+// stillCleared reports whether the results that a record clears may be.
 func (v *View) stillCleared(r plan.Clearing) bool {
 	return !slices.ContainsFunc(v.positions(r.Span), func(i int) bool { return v.messages[i].Role == thread.Tool && !v.clearable(i) })
 }

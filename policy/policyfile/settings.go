@@ -59,7 +59,7 @@ type Settings struct {
 	Summarizer  Summarizer
 	Rehydration rehydrate.Options
 	Retrieval   Retrieval
-	// Durability holds for tools that nobody declares (A9), Tools are overrides
+	// Durability holds for tools that nobody declares, Tools are overrides
 	// by name.
 	Durability thread.Durability            `file:"tools.default_durability" bases:"auto ladder last-messages last-tokens last-turns ratio" about:"holds for tools that nobody declares"`
 	Tools      map[string]toolpolicy.Policy `file:"tools.overrides" bases:"auto ladder last-messages last-tokens last-turns ratio" about:"by the name of a tool; what is not said of it is as built in"`
@@ -95,11 +95,11 @@ type Summarizer struct {
 	Temperature float64 `file:"summarizer.temperature" range:"0..2" words:"auto=-1 none=-2" about:"sent with each request; auto: each prompt's own; none: for models that take none"`
 	// MaxOutput bounds answers in tokens; 0 leaves it to each prompt.
 	MaxOutput int `file:"summarizer.max_output" unit:"tokens" range:"1.." words:"auto=0" about:"bound on each answer, thinking included; auto: each prompt's own"`
-	// ChunkCharacters is the most of a span that is sent at once (D6).
+	// ChunkCharacters is the most of a span that is sent at once.
 	ChunkCharacters int `file:"summarizer.chunk_characters" bases:"auto ladder last-messages last-tokens last-turns ratio" unit:"characters" range:"1000.." about:"the most of a span that is sent at once"`
 	// Trust says how much of what a model writes is taken.
 	Trust policy.Trust `file:"summarizer.trust" about:"how much of what a model writes is taken: the sentences that stand on the messages (checked), or all of it, as the seeds do (model)"`
-	// Cache keeps answers, so that the same question is asked once (A15).
+	// Cache keeps answers, so that the same question is asked once.
 	Cache bool `file:"summarizer.cache" about:"ask the same question only once"`
 }
 
