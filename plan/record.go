@@ -140,6 +140,7 @@ func (r Summarization) Covers() thread.Span   { return r.Span }
 func (r Externalization) Covers() thread.Span { return r.Span }
 func (r Removal) Covers() thread.Span         { return r.Span }
 
+// Action returns what the record does.
 func (Clearing) Action() Action        { return Clear }
 func (Summarization) Action() Action   { return Summarize }
 func (Externalization) Action() Action { return Externalize }
