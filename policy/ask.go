@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -31,27 +32,30 @@ type summaryModel struct {
 	otherReports []summarize.Report // of the situation's summarizer
 }
 
-// generateOrFallback asks the model and checks its answer. It calls fallback where there
-// is no model, where the model failed, and, with rejected true, where nothing of the
-// answer passed the check. A failure that is final is the error, and so is every one once
-// ctx is done; any other is returned as the reason for the fallback.
-func generateOrFallback[A, T any](ctx context.Context, a *summaryModel, ask func() (A, error), check func(A) (T, error), fallback func(rejected bool) (T, error), isFinal func(error) bool) (out T, failure, err error) {
-	if a.model == nil {
-		out, err = fallback(false)
+// writeOrFallback has a model write something. fallback writes it where there is no model,
+// where the model failed, and where nothing of its text could be taken (a
+// *summarize.RejectedError); failure is the reason. A failure that isFinal names, and any
+// once ctx is done, is the error instead.
+func writeOrFallback[T any](ctx context.Context, model llm.Generator, write func() (T, error), fallback func(failure error) (T, error), isFinal func(error) bool) (out T, failure, err error) {
+	if model == nil {
+		out, err = fallback(nil)
 		return out, nil, err
 	}
-	answer, failure := ask()
-	rejected := failure == nil
+	out, failure = write()
 	switch {
-	case rejected:
-		if out, failure = check(answer); failure == nil {
-			return out, nil, nil
-		}
-	case ctx.Err() != nil || isFinal != nil && isFinal(failure):
+	case failure == nil:
+		return out, nil, nil
+	case ctx.Err() != nil, !isRejected(failure) && isFinal != nil && isFinal(failure):
 		return out, nil, failure
 	}
-	out, err = fallback(rejected)
+	out, err = fallback(failure)
 	return out, failure, err
+}
+
+// isRejected reports whether a model answered, but nothing of its answer could be taken.
+func isRejected(err error) bool {
+	_, ok := errors.AsType[*summarize.RejectedError](err)
+	return ok
 }
 
 // askInPieces gives pieces of a conversation to a model, one after the other. A piece

@@ -3,7 +3,6 @@ package policy
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -270,21 +269,12 @@ func (a Auto) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	for range s.Refusals { // the provider counts more than we do
 		whole = int(float64(whole) * refusalShrink)
 	}
-	f, err := Fit(ctx, s, a.Name(), strategy.Auto(), target, whole)
-	if s.Refusals > 0 {
-		return f, err
+	budgets := []int{target}
+	if s.Refusals == 0 { // what must stay may be more than prices, or the target, would leave
+		hard := s.shareOfLimit(a.Hard)
+		budgets = append(budgets, s.shareOfLimit(a.Target), (target+hard)/2, hard)
 	}
-	// What must stay may be more than prices, or the target, would leave.
-	hard := s.shareOfLimit(cmp.Or(a.Hard, defaultHard))
-	for _, more := range []int{s.shareOfLimit(cmp.Or(a.Target, defaultTarget)), (target + hard) / 2, hard} {
-		if !errors.Is(err, ErrOverBudget) {
-			break
-		}
-		if more > target {
-			f, err = Fit(ctx, s, a.Name(), strategy.Auto(), more, whole)
-		}
-	}
-	return f, err
+	return fitSmallest(ctx, s, a.Name(), strategy.Auto(), whole, budgets...)
 }
 
 // shareOfLimit is a part of what the model can read, in tokens; 0 when that is not

@@ -98,6 +98,20 @@ func Fit(ctx context.Context, s *Situation, name string, ladder strategy.Ladder,
 	return f, err
 }
 
+// fitSmallest is Fit with the first of several budgets that can be met. Of those after the
+// first only larger ones are tried.
+func fitSmallest(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, whole int, budgets ...int) (f *Fitted, err error) {
+	for i, budget := range budgets {
+		if i > 0 && budget <= budgets[0] {
+			continue
+		}
+		if f, err = Fit(ctx, s, name, ladder, budget, whole); !errors.Is(err, ErrOverBudget) {
+			break
+		}
+	}
+	return f, err
+}
+
 // raiseNeed raises what a refusal says is needed until there is a plan with so much. No
 // model is asked for it: what one writes is no larger than what stands in for it.
 func (e *BudgetError) raiseNeed(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, whole int) error {

@@ -3,7 +3,6 @@ package policy
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/palimpsest-ai/palimpsest/cut"
@@ -112,18 +111,9 @@ func (l Ladder) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	if s.UncompactedTokens() <= budget {
 		return nil, fmt.Errorf("policy ladder: the request takes %d tokens with nothing hidden, the budget is %d: %w", s.UncompactedTokens(), budget, ErrNothing)
 	}
-	f, err := Fit(ctx, s, l.Name(), l.Rungs(), target, budget)
-	// With rungs switched off, or beside long words of the user's, what must stay may be
+	// With rungs switched off, or beside long messages of the user's, what must stay may be
 	// more than the target: the seed asks for the budget alone.
-	for _, more := range []int{(target + budget) / 2, budget} {
-		if !errors.Is(err, ErrOverBudget) {
-			break
-		}
-		if more > target {
-			f, err = Fit(ctx, s, l.Name(), l.Rungs(), more, budget)
-		}
-	}
-	return f, err
+	return fitSmallest(ctx, s, l.Name(), l.Rungs(), budget, target, (target+budget)/2, budget)
 }
 
 // Rungs is the ladder with the policy's settings, gentlest rung first. The order is

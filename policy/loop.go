@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/cut"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -173,12 +171,8 @@ func (l Loop) Due(s *Situation) (bool, string) {
 // Plan puts a summary and a word of assent in place of the older messages.
 // It fails only where there is nothing to compact, where the plan in force does
 // not hold, and where ctx is done.
-func (l Loop) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
-	f, err := l.plan(ctx, s)
-	return f, withPolicyName(l.Name(), err)
-}
-
-func (l Loop) plan(ctx context.Context, s *Situation) (*Fitted, error) {
+func (l Loop) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) {
+	defer namePolicy(l.Name(), &err)
 	entries, err := s.visibleEntries()
 	if err != nil {
 		return nil, err
@@ -189,23 +183,27 @@ func (l Loop) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	}
 	sum, extracted := s.extractSummary(ctx, o, extractTokens)
 	model := &summaryModel{situation: s, model: l.Model, trust: l.Trust}
+	requests := s.userRequests(o.end, maxRequestBytes(l.Limit(s)), userWordsBudget(l.Limit(s)))
 	instead := extractiveName
-	text, failure, err := generateOrFallback(ctx, model,
-		func() (string, error) { return l.askModel(ctx, model, o) },
-		func(answer string) (string, error) {
+	text, failure, err := writeOrFallback(ctx, l.Model,
+		func() (string, error) {
+			answer, err := l.askModel(ctx, model, o)
+			if err != nil {
+				return "", err
+			}
 			taken, err := model.acceptText(model.newGrounds(messagesOf(o.entries), o.previous), answer)
 			if err != nil {
 				return "", err
 			}
-			return joinBlocks(taken, userBlock(taken, s.userRequests(o.end, maxRequestBytes(l.Limit(s)), userWordsBudget(l.Limit(s))), sum.Constraints), model.entriesFromLog(taken, &sum)), nil
+			return joinBlocks(taken, userBlock(userHeading, taken, requests, sum.Constraints), model.entriesFromLog(taken, &sum)), nil
 		},
-		func(rejected bool) (string, error) {
-			if extracted == nil && (rejected || l.Model == nil) {
+		func(failure error) (string, error) {
+			if extracted == nil && (failure == nil || isRejected(failure)) {
 				return sum.Render(), nil
 			}
 			instead = "truncation_note"
 			note := truncationNote(s.Thread, o)
-			return joinBlocks(note, userBlock(note, s.userRequests(o.end, maxRequestBytes(l.Limit(s)), userWordsBudget(l.Limit(s))), nil)), nil
+			return joinBlocks(note, userBlock(userHeading, note, requests)), nil
 		}, nil)
 	if done := ctx.Err(); done != nil {
 		return nil, done
@@ -217,7 +215,7 @@ func (l Loop) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 		failure = extracted
 	}
 	why := fmt.Sprintf("%d of %d messages go into the summary", len(o.entries), len(entries))
-	f, err := s.planReplacement(l.Name(), o, sum, why,
+	f, err = s.planReplacement(l.Name(), o, sum, why,
 		plan.Replacement{Role: thread.User, Text: summaryMark + strings.TrimRight(text, "\n")},
 		plan.Replacement{Role: thread.Assistant, Text: understood})
 	if err != nil {
@@ -286,57 +284,4 @@ func truncationNote(t *thread.Thread, o *oldPart) string {
 		about = []string{"work without a word of the user"}
 	}
 	return fmt.Sprintf("[Context truncated. Earlier conversation contained %d messages about: %s]", o.span.Len(), strings.Join(about, "; "))
-}
-
-// ErrMaxTokens says that a model's answer was cut off and that compacting would
-// not help: the loop ends, for a reason of its own.
-var ErrMaxTokens = errors.New("the answer reached the limit on the output")
-
-// CheckCutOff is for a loop whose model stopped for length: s has the
-// answer in its thread already, without the calls that were cut off (see
-// DiscardTruncatedCalls). Nil says that a compaction is due, and the loop goes on
-// after it; an error that wraps ErrMaxTokens says that the loop ends.
-func CheckCutOff(p Policy, s *Situation) error {
-	if due, _ := p.Due(s); due {
-		return nil
-	}
-	why := fmt.Sprintf("the request takes %d tokens and is not due", s.PromptTokens)
-	if l, ok := As[Loop](p); ok {
-		entries, err := s.visibleEntries()
-		if err != nil {
-			return withPolicyName(p.Name(), err)
-		}
-		why = fmt.Sprintf("the messages take %.0f %% of what is left for them", l.budget(s, entries).Utilization*100)
-	}
-	return fmt.Errorf("policy %s: %s, so compacting would not help: %w", p.Name(), why, ErrMaxTokens)
-}
-
-// DiscardTruncatedCalls returns an answer that was cut off for length without
-// the tool calls that are not whole: those whose arguments are no complete
-// JSON, and, as the last part of the answer, one that has no arguments yet or
-// takes free text, where nobody can tell. The message is returned as it is when
-// all calls are whole; it may be left without parts.
-func DiscardTruncatedCalls(m thread.Message) thread.Message {
-	truncated := func(n int) bool {
-		call, ok := m.Parts[n].(thread.ToolCall)
-		last := n == len(m.Parts)-1
-		switch {
-		case !ok:
-			return false
-		case call.Type == "custom" || call.Arguments == "":
-			return last
-		}
-		return !rawjson.Valid(call.Arguments)
-	}
-	var parts []thread.Part
-	for n, part := range m.Parts {
-		if !truncated(n) {
-			parts = append(parts, part)
-		}
-	}
-	if len(parts) == len(m.Parts) {
-		return m
-	}
-	m.Parts, m.Frame, m.Index = parts, nil, 0
-	return m
 }

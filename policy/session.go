@@ -160,12 +160,8 @@ func (p Session) Due(s *Situation) (bool, string) {
 // messages as they are. Only when the provider has refused these as too
 // long is the summary written by code instead, since the agent could not go on
 // otherwise.
-func (p Session) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
-	f, err := p.plan(ctx, s)
-	return f, withPolicyName(p.Name(), err)
-}
-
-func (p Session) plan(ctx context.Context, s *Situation) (*Fitted, error) {
+func (p Session) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) {
+	defer namePolicy(p.Name(), &err)
 	entries, err := s.visibleEntries()
 	if err != nil {
 		return nil, err
@@ -186,21 +182,28 @@ func (p Session) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	if err != nil {
 		return nil, err
 	}
-	form := sessionForm{round: s.roundsSoFar(o.previous) + 1, task: firstTask(s.Thread), isChained: o.previous != "", latestRequests: s.userRequests(o.end, maxRequestBytes(p.Limit(s)), 0), requests: s.userRequests(o.end, maxRequestBytes(p.Limit(s)), userWordsBudget(p.Limit(s)))}
+	limit := p.Limit(s)
+	form := sessionForm{
+		round: s.roundsSoFar(o.previous) + 1, task: firstTask(s.Thread), isChained: o.previous != "",
+		latestRequests: s.userRequests(o.end, maxRequestBytes(limit), 0), requests: s.userRequests(o.end, maxRequestBytes(limit), userWordsBudget(limit)),
+	}
 	model := &summaryModel{situation: s, model: p.Model, trust: p.Trust}
-	text, failure, err := generateOrFallback(ctx, model,
-		func() (string, error) { return p.askModel(ctx, model, o, form) },
-		func(answer string) (string, error) {
+	text, failure, err := writeOrFallback(ctx, p.Model,
+		func() (string, error) {
+			answer, err := p.askModel(ctx, model, o, form)
+			if err != nil {
+				return "", err
+			}
 			return form.formatAnswer(model, model.newGrounds(messagesOf(o.entries), o.previous), answer, &sum)
 		},
-		func(bool) (string, error) { return form.formatExtracted(&sum), nil },
+		func(error) (string, error) { return form.format(form.sectionBodies(&sum)), nil },
 		func(error) bool { return s.Refusals == 0 })
 	if err != nil {
 		return nil, fmt.Errorf("summary of round %d: %w", form.round, err)
 	}
 	why := fmt.Sprintf("round %d: the messages take about %d tokens, %d of them go into the summary",
 		form.round, s.estimateTokens(entries), len(o.entries))
-	f, err := s.planReplacement(p.Name(), o, sum, why, plan.Replacement{Role: thread.Assistant, Text: text})
+	f, err = s.planReplacement(p.Name(), o, sum, why, plan.Replacement{Role: thread.Assistant, Text: text})
 	if err != nil {
 		return nil, err
 	}
@@ -376,13 +379,8 @@ func stripCodeFence(s string) string {
 	return s
 }
 
-// formatExtracted writes what code found into the form. What it quotes of tools and
-// of messages is escaped by package summary, except the task itself.
-func (f sessionForm) formatExtracted(sum *summary.Summary) string {
-	return f.format(f.sectionBodies(sum))
-}
-
-// sectionBodies are the sections as code writes them.
+// sectionBodies are the sections as code writes them, from what it found. Quotations of
+// tools and messages are escaped by package summary, except the task itself.
 func (f sessionForm) sectionBodies(sum *summary.Summary) []string {
 	work := workTable
 	for _, file := range sum.Files {

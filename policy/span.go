@@ -227,12 +227,11 @@ func partsSize(parts []thread.Part, size func(string) int, media bool) int {
 	return n
 }
 
-// withPolicyName is an error with the policy that it is of.
-func withPolicyName(policy string, err error) error {
-	if err == nil {
-		return nil
+// namePolicy puts the name of the policy before an error.
+func namePolicy(policy string, err *error) {
+	if *err != nil {
+		*err = fmt.Errorf("policy %s: %w", policy, *err)
 	}
-	return fmt.Errorf("policy %s: %w", policy, err)
 }
 
 func messagesOf(entries []entry) []thread.Message {

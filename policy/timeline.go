@@ -216,15 +216,12 @@ func (l Timeline) placeholder(s *Situation, i int) (r plan.Clearing, saves bool)
 // Plan prunes first and compacts when that was not enough, or when it is forced
 // . The plan holds the latest summary, the hidden results behind it, and the
 // rule for cache points.
-func (l Timeline) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
-	f, err := l.Defaults().plan(ctx, s)
-	return f, withPolicyName(l.Name(), err)
-}
-
-func (l Timeline) plan(ctx context.Context, s *Situation) (*Fitted, error) {
+func (l Timeline) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) {
+	defer namePolicy(l.Name(), &err)
+	l = l.Defaults()
 	prev, from := s.currentSummary(l.Name(), func(r *plan.Summarization) bool { return r.Range != nil })
 	pruned := l.expiredPlaceholders(s, from)
-	f, err := s.renderCounted(l.draftPlan(s, prev, from, pruned))
+	f, err = s.renderCounted(l.draftPlan(s, prev, from, pruned))
 	if err != nil {
 		return nil, err
 	}
@@ -243,8 +240,8 @@ func (l Timeline) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 		}
 		return nil, fmt.Errorf("there is no cut point between the last summary and the newest blocks: %w", ErrNothing)
 	}
-	w := &timelineWriter{Timeline: l, ctx: ctx, prunedPlan: f.Plan, summaryModel: summaryModel{situation: s, model: l.Model, trust: l.Trust}}
-	record, err := w.newRecord(prev, blocks, from, at)
+	w := &timelineWriter{Timeline: l, prunedPlan: f.Plan, summaryModel: summaryModel{situation: s, model: l.Model, trust: l.Trust}}
+	record, err := w.newRecord(ctx, prev, blocks, from, at)
 	if err != nil {
 		return nil, err
 	}
@@ -326,7 +323,6 @@ func (l Timeline) cutPoint(s *Situation, f *Fitted, from, limit int) (blocks []b
 // timelineWriter makes the texts of one compaction.
 type timelineWriter struct {
 	Timeline
-	ctx context.Context
 	summaryModel
 	// prunedPlan is the plan before the compaction, with the blocks in it that were just hidden.
 	prunedPlan *plan.Plan
@@ -335,7 +331,7 @@ type timelineWriter struct {
 }
 
 // newRecord makes the summary block of everything before at.
-func (w *timelineWriter) newRecord(prev *plan.Summarization, blocks []block, from, at int) (*plan.Summarization, error) {
+func (w *timelineWriter) newRecord(ctx context.Context, prev *plan.Summarization, blocks []block, from, at int) (*plan.Summarization, error) {
 	s := w.situation
 	messages := uncopied.Messages(s.Thread)
 	history, split := at, ""
@@ -368,16 +364,16 @@ func (w *timelineWriter) newRecord(prev *plan.Summarization, blocks []block, fro
 	}
 	if split == "" || prev == nil || prev.Range.SplitTurn != split {
 		// The turn that was split the last time is whole now.
-		next.Text, err = w.summarizeRange(summaryTask, w.SummaryTokens, joinContext(next.Text, before), from, history)
+		next.Text, err = w.summarizeRange(ctx, summaryTask, w.SummaryTokens, joinContext(next.Text, before), from, history)
 		before = ""
 	}
 	if err == nil && split != "" {
-		next.TurnContext, err = w.summarizeRange(prefixTask, w.PrefixTokens, before, history, at)
+		next.TurnContext, err = w.summarizeRange(ctx, prefixTask, w.PrefixTokens, before, history, at)
 	}
 	if err != nil {
 		return nil, err
 	}
-	sum, err := w.structuredSummary(known, messages[from:at], w.SummaryTokens)
+	sum, err := w.structuredSummary(ctx, known, messages[from:at], w.SummaryTokens)
 	if err != nil {
 		return nil, err
 	}
@@ -400,7 +396,7 @@ func (w *timelineWriter) newRecord(prev *plan.Summarization, blocks []block, fro
 // messages take: a summary that is longer than what it stands for helps nobody.
 // The model reads them piece by piece, each time with the summary so far; when
 // it fails the rule takes its place.
-func (w *timelineWriter) summarizeRange(task string, limit int, known string, i, j int) (string, error) {
+func (w *timelineWriter) summarizeRange(ctx context.Context, task string, limit int, known string, i, j int) (string, error) {
 	messages := uncopied.Messages(w.situation.Thread)[i:j]
 	room := w.situation.Counter.Text(known)
 	for k := i; k < j; k++ {
@@ -410,21 +406,20 @@ func (w *timelineWriter) summarizeRange(task string, limit int, known string, i,
 	if len(messages) == 0 {
 		return w.situation.clipText(known, limit), nil
 	}
-	text, failure, err := generateOrFallback(w.ctx, &w.summaryModel,
-		func() (string, error) { return w.summarizeByModel(task, limit, known, messages) },
-		func(text string) (string, error) { return text, nil },
-		func(bool) (string, error) { return w.summarizeByRule(limit, known, messages) }, nil)
+	text, failure, err := writeOrFallback(ctx, w.Model,
+		func() (string, error) { return w.summarizeByModel(ctx, task, limit, known, messages) },
+		func(error) (string, error) { return w.summarizeByRule(ctx, limit, known, messages) }, nil)
 	w.failure = cmp.Or(w.failure, failure)
 	return text, err
 }
 
-func (w *timelineWriter) summarizeByRule(limit int, known string, messages []thread.Message) (string, error) {
+func (w *timelineWriter) summarizeByRule(ctx context.Context, limit int, known string, messages []thread.Message) (string, error) {
 	budget := limit
 	if known != "" {
 		known = w.situation.clipText(known, limit/2)
 		budget -= w.situation.Counter.Text(known) + 2
 	}
-	sum, err := w.structuredSummary(summary.Summary{}, messages, budget)
+	sum, err := w.structuredSummary(ctx, summary.Summary{}, messages, budget)
 	if err != nil {
 		return "", err
 	}
@@ -435,11 +430,11 @@ func (w *timelineWriter) summarizeByRule(limit int, known string, messages []thr
 	return w.situation.clipText(text, limit), nil
 }
 
-func (w *timelineWriter) summarizeByModel(task string, limit int, known string, messages []thread.Message) (string, error) {
+func (w *timelineWriter) summarizeByModel(ctx context.Context, task string, limit int, known string, messages []thread.Message) (string, error) {
 	system := prompt.System{Text: fillTemplate(task, "{{limit}}", strconv.Itoa(limit)), Role: "system"}
 	err := askInPieces(chunkEntries(timelineTranscript(messages), timelineChunk), splitChunk, func(chunk string) error {
 		user := fillTemplate(strings.TrimSpace(timelineUser), "{{previous}}", escapeTags(known), "{{blocks}}", escapeTags(chunk))
-		text, err := w.generateText(w.ctx, system, user+w.situation.instructionBlock(), nil)
+		text, err := w.generateText(ctx, system, user+w.situation.instructionBlock(), nil)
 		if err == nil {
 			text, err = w.acceptText(w.newGrounds(messages, known), text)
 		}
@@ -456,8 +451,8 @@ func (w *timelineWriter) summarizeByModel(task string, limit int, known string, 
 // something.
 func (w *timelineWriter) addUserWords(r *plan.Range, sum *summary.Summary, at, limit int) string {
 	text := joinBlocks(r.Text, r.TurnContext)
-	room := limit/2 - w.situation.Counter.Text(userBlock(text, nil, sum.Constraints)) - 20
-	block := w.situation.clipText(userBlock(text, w.situation.userRequests(at, min(limit, maxRequestBytes(w.Limit(w.situation))), room), sum.Constraints), limit/2)
+	room := limit/2 - w.situation.Counter.Text(userBlock(userHeading, text, sum.Constraints)) - 20
+	block := w.situation.clipText(userBlock(userHeading, text, w.situation.userRequests(at, min(limit, maxRequestBytes(w.Limit(w.situation))), room), sum.Constraints), limit/2)
 	if block == "" {
 		return r.Text
 	}
@@ -467,12 +462,12 @@ func (w *timelineWriter) addUserWords(r *plan.Range, sum *summary.Summary, at, l
 }
 
 // structuredSummary is the summary by rule. Where not even the task fits, it is empty.
-func (w *timelineWriter) structuredSummary(known summary.Summary, messages []thread.Message, budget int) (summary.Summary, error) {
+func (w *timelineWriter) structuredSummary(ctx context.Context, known summary.Summary, messages []thread.Message, budget int) (summary.Summary, error) {
 	in := summarize.Input{Messages: messages, Budget: max(budget, 1)}
 	if len(known.Span.MessageIDs) > 0 {
 		in.Previous = &known
 	}
-	sum, err := w.summarizeStructured(w.ctx, in)
+	sum, err := w.summarizeStructured(ctx, in)
 	if errors.Is(err, summarize.ErrBudget) {
 		return summary.Summary{}, nil
 	}

@@ -168,14 +168,14 @@ func userWordsBudget(limit int) int { return limit / wordsShare }
 // bytes: a sixteenth of what a request to the model may take.
 func maxRequestBytes(limit int) int { return min(max(limit/4, 400), 8_000) }
 
-// userBlock is what the user asked for and the rules, as far as the text does not
-// hold them word for word.
-func userBlock(text string, requests, rules []summary.Item) string {
-	entries := missingEntries(text, slices.Concat(requests, rules))
+// userBlock lists, under a heading, what the user said that the text does not hold word
+// for word.
+func userBlock(heading, text string, said ...[]summary.Item) string {
+	entries := missingEntries(text, slices.Concat(said...))
 	if len(entries) == 0 {
 		return ""
 	}
-	return userHeading + "\n" + strings.Join(entries, "\n")
+	return heading + "\n" + strings.Join(entries, "\n")
 }
 
 // missingEntries lists the items that a text does not hold word for word, as entries.

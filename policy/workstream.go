@@ -14,7 +14,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/state"
-	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -220,12 +219,9 @@ func charsOf(m *thread.Message) int { return partsSize(m.Parts, utf8.RuneCountIn
 // Plan makes one record of everything before the tail: the summary text, the
 // last compacted message (the last of its span) and the merged state change
 // together or not at all. System messages of the log stay as they are.
-func (w Workstream) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
-	f, err := w.Defaults().plan(ctx, s)
-	return f, withPolicyName(w.Name(), err)
-}
-
-func (w Workstream) plan(ctx context.Context, s *Situation) (*Fitted, error) {
+func (w Workstream) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) {
+	defer namePolicy(w.Name(), &err)
+	w = w.Defaults()
 	current, from := s.currentSummary(w.Name(), func(r *plan.Summarization) bool { return r.State != nil && len(r.Stand) > 0 })
 	at := w.tailStart(s, from)
 	step := &workstreamStep{Workstream: w, summaryModel: summaryModel{situation: s, model: w.Model, trust: w.Trust}, tail: uncopied.Messages(s.Thread)[at:]}
@@ -233,20 +229,19 @@ func (w Workstream) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 		text := strings.TrimSpace(strings.TrimPrefix(current.Stand[0].Text, workstreamHeader))
 		step.prev = workstreamNotes{text, current.Summary, *current.State}
 	}
-	var span thread.Span
-	var err error
-	if span, step.newMessages, err = s.spanBefore(from, at); len(step.newMessages) == 0 {
-		return nil, fmt.Errorf("no message stands between the last summary and the tail: %w", ErrNothing)
-	}
-	if err != nil {
+	span, fresh, err := s.spanBefore(from, at)
+	switch {
+	case len(fresh) == 0:
+		return nil, fmt.Errorf("there is no message between the last summary and the tail: %w", ErrNothing)
+	case err != nil:
 		return nil, err
 	}
-	next, failure, err := generateOrFallback(ctx, &step.summaryModel,
+	step.newMessages = fresh
+	next, failure, err := writeOrFallback(ctx, w.Model,
 		func() (workstreamNotes, error) { return step.byModel(ctx) },
-		func(n workstreamNotes) (workstreamNotes, error) { return n, nil },
-		func(bool) (workstreamNotes, error) { return step.byRule(ctx) },
-		func(failure error) bool { // what was cut off once is cut off at each step
-			return !s.Forced && !errors.Is(failure, summarize.Ungrounded) && !errors.Is(failure, llm.ErrTruncated)
+		func(error) (workstreamNotes, error) { return step.byRule(ctx) },
+		func(failure error) bool { // an answer that was cut off once is cut off at each step
+			return !s.Forced && !errors.Is(failure, llm.ErrTruncated)
 		})
 	if err != nil {
 		return nil, err
@@ -256,7 +251,7 @@ func (w Workstream) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	record.Summary, record.State = next.summary, &next.state
 	p := s.Draft(w.Name())
 	p.Add(record)
-	f, err := s.renderCounted(p)
+	f, err = s.renderCounted(p)
 	if err != nil {
 		return nil, err
 	}

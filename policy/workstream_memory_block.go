@@ -49,11 +49,12 @@ func (w Workstream) foldMemory(ctx context.Context, m state.Memory, oldest []str
 	entries := strings.Join(neutralEntries(oldest), "\n")
 	user := fillTemplate(strings.TrimSpace(memoryUser), "{{previous}}", escapeTags(m.Summary), "{{entries}}", escapeTags(entries))
 	model := &summaryModel{situation: &Situation{}, model: w.Model}
-	folded, _, err := generateOrFallback(ctx, model,
-		func() (string, error) {
-			return model.generateText(ctx, prompt.System{Text: memoryTask, Role: "system"}, user, nil)
-		},
-		func(text string) (state.Memory, error) {
+	folded, _, err := writeOrFallback(ctx, w.Model,
+		func() (state.Memory, error) {
+			text, err := model.generateText(ctx, prompt.System{Text: memoryTask, Role: "system"}, user, nil)
+			if err != nil {
+				return m, err
+			}
 			// The block speaks in the system's role: what the entries do not say has no
 			// place in it.
 			said := []thread.Message{{ID: "entries", Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: strings.Join(oldest, "\n")}}}}
@@ -63,7 +64,7 @@ func (w Workstream) foldMemory(ctx context.Context, m state.Memory, oldest []str
 			}
 			return m.Folded(kept.Text, len(oldest)), err
 		},
-		func(bool) (state.Memory, error) {
+		func(error) (state.Memory, error) {
 			text := strings.TrimSpace(m.Summary + "\n" + entries)
 			if over := len(text) - memoryChars; over > 0 {
 				text = text[clip.Boundary(text, over):]

@@ -17,8 +17,10 @@ type workstreamSections struct {
 	OpenThreads      []string `json:"open_threads"`
 }
 
-// workstreamHeadings stand above the sections, in their order.
+// workstreamHeadings are the headings of the sections, in their order.
 var workstreamHeadings = []string{"KEY FACTS", "CONVERSATION FLOW", "OPEN THREADS"}
+
+const workstreamUserHeading = "THE USER'S WORDS:"
 
 // lists are the entries of the sections, in their order.
 func (s *workstreamSections) lists() []*[]string {
@@ -87,7 +89,7 @@ func (s workstreamSections) toSummary() summary.Summary {
 // bound. Where that is too much the most important of it, items, takes a third, and the
 // sections lose their oldest entries.
 func (w Workstream) boundWithUser(text string, said, items []summary.Item) string {
-	whole := joinBlocks(userEntries(text, said), text)
+	whole := joinBlocks(userBlock(workstreamUserHeading, text, said), text)
 	if tokensOf(utf8.RuneCountInString(whole)) <= w.RollupTokens {
 		return whole
 	}
@@ -96,20 +98,11 @@ func (w Workstream) boundWithUser(text string, said, items []summary.Item) strin
 	return joinBlocks(userEntriesWithin(text, items, third*charsPerToken), text)
 }
 
-// userEntries are the items that a text does not hold, under their heading.
-func userEntries(text string, items []summary.Item) string {
-	entries := missingEntries(text, items)
-	if len(entries) == 0 {
-		return ""
-	}
-	return strings.ToUpper(userHeading) + ":\n" + strings.Join(entries, "\n")
-}
-
 // minRequestBytes is how short a request of the user's is cut before others are left out,
 // in bytes.
 const minRequestBytes = 60
 
-// userEntriesWithin is userEntries in so many characters. The first two items, which are the
+// userEntriesWithin is the block of the user's words in so many characters. The first two items, which are the
 // user's requests, are cut in their middle where they must be; of the others as many
 // stand as there is room for.
 func userEntriesWithin(text string, items []summary.Item, room int) string {
@@ -119,7 +112,7 @@ func userEntriesWithin(text string, items []summary.Item, room int) string {
 		for i := range short {
 			short[i] = summary.Item{Text: clip.Middle(items[i].Text, most)}
 		}
-		return userEntries(text, short)
+		return userBlock(workstreamUserHeading, text, short)
 	}
 	n := min(2, len(items))
 	for most > minRequestBytes && utf8.RuneCountInString(entries(n)) > room {
