@@ -12,11 +12,9 @@ import (
 // Action is what happens to a message when the prompt is rendered.
 type Action uint8
 
-// The actions, in the order of their precedence: where records overlap, the
-// later one in this list wins.
+// The actions, by precedence: where records overlap, the later action in this list
+// wins.
 const (
-	// The actions, by precedence: where records overlap, the later action in this list
-	// wins.
 	Include Action = iota
 	Clear
 	Summarize

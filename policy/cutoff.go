@@ -8,14 +8,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// ErrMaxTokens says that a model's answer was cut off and that compacting would
-// not help: the loop ends, for a reason of its own.
+// ErrMaxTokens says that a model's answer was cut off and that compacting would not help:
+// the loop should end.
 var ErrMaxTokens = errors.New("the answer reached the limit on the output")
 
-// CheckCutOff is for a loop whose model stopped for length: s has the
-// answer in its thread already, without the calls that were cut off (see
-// DiscardTruncatedCalls). Nil says that a compaction is due, and the loop goes on
-// after it; an error that wraps ErrMaxTokens says that the loop ends.
+// CheckCutOff is for a loop whose model stopped for length. The thread of s already has
+// the answer, without the calls that were cut off (see DiscardTruncatedCalls). Nil says
+// that a compaction is due, and the loop continues after it; an error that wraps
+// ErrMaxTokens says that the loop should end.
 func CheckCutOff(p Policy, s *Situation) error {
 	if due, _ := p.Due(s); due {
 		return nil
@@ -31,11 +31,10 @@ func CheckCutOff(p Policy, s *Situation) error {
 	return fmt.Errorf("policy %s: %s, so compacting would not help: %w", p.Name(), why, ErrMaxTokens)
 }
 
-// DiscardTruncatedCalls returns an answer that was cut off for length without
-// the tool calls that are not whole: those whose arguments are no complete
-// JSON, and, as the last part of the answer, one that has no arguments yet or
-// takes free text, where nobody can tell. The message is returned as it is when
-// all calls are whole; it may be left without parts.
+// DiscardTruncatedCalls returns an answer that was cut off for length without its
+// incomplete tool calls: those whose arguments are no complete JSON and, as the last part
+// of the answer, one that has no arguments yet or takes free text, where nobody can tell.
+// The result may have no parts.
 func DiscardTruncatedCalls(m thread.Message) thread.Message {
 	truncated := func(n int) bool {
 		call, ok := m.Parts[n].(thread.ToolCall)
