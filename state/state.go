@@ -78,7 +78,13 @@ type Delta struct {
 // Limits are how many items each list may hold; 0 is the default, a negative
 // number none at all.
 type Limits struct {
-	KeyDecisions, ActiveConstraints, Tasks, OpenQuestions, Risks, Artifacts, AgentContributions int
+	KeyDecisions       int `file:"state.key_decisions" unit:"items" range:"0.." about:"how many decisions are kept"`
+	ActiveConstraints  int `file:"state.active_constraints" unit:"items" range:"0.." about:"how many constraints are kept"`
+	Tasks              int `file:"state.tasks" unit:"items" range:"0.." about:"how many tasks are kept"`
+	OpenQuestions      int `file:"state.open_questions" unit:"items" range:"0.." about:"how many open questions are kept"`
+	Risks              int `file:"state.risks" unit:"items" range:"0.." about:"how many risks are kept"`
+	Artifacts          int `file:"state.artifacts" unit:"items" range:"0.." about:"how many artifacts are kept"`
+	AgentContributions int `file:"state.agent_contributions" unit:"items" range:"0.." about:"how many contributions of agents are kept"`
 }
 
 // list describes one of the seven lists.

@@ -300,3 +300,48 @@ func ParseChain(s string) ([]string, error) {
 	}
 	return chain, nil
 }
+
+// A field of a file is a tagged field of Settings, of a policy, or of what these hold:
+//
+//	file    the keys down to the field; without it the field is in no file
+//	bases   the policies that have it, where not all of its struct do
+//	unit, about   what it means
+//	range   from..to of a number or a duration; without an end to the largest number.
+//	        A whole number may be 0 where that means none: the setting is then -1,
+//	        since 0 is its default
+//	words   word=value pairs that stand for values outside the range
+//	enum    the words that it may be, where its type does not say; "models" for a
+//	        chain of summarizers
+//	not     true: the setting is the opposite of the field
+
+// groups are the first keys of files, in the order in which they are written.
+var groups = []string{"trigger", "cut", "ladder", "summary", "transcript", "state", "expire", "cache_points", "counter", "summarizer", "rehydration", "retrieval", "tools"}
+
+// fields are those that a file with the base of the settings has, each bound to its
+// setting.
+func (s *Settings) fields() []field {
+	parts := []any{s, &s.Summarizer, &s.Retrieval}
+	if own := baseOf(s.Base).parts; own != nil {
+		parts = append(parts, own(s)...)
+	} else {
+		parts = append(parts, &s.Auto, &s.DisabledRungs)
+	}
+	if s.Base == "auto" || s.Base == "ladder" { // they externalize results
+		parts = append(parts, &s.Rehydration)
+	}
+	var all []field
+	for _, part := range parts {
+		all = append(all, fieldsOf(s.Base, part)...)
+	}
+	slices.SortStableFunc(all, func(a, b field) int { return slices.Index(groups, a.group()) - slices.Index(groups, b.group()) })
+	return all
+}
+
+// group is the first key.
+func (f *field) group() string {
+	group, _, _ := strings.Cut(f.path, ".")
+	return group
+}
+
+// overridesPath is where the settings of single tools stand, by the tool's name.
+const overridesPath = "tools.overrides"

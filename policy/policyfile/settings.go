@@ -115,11 +115,10 @@ type base struct {
 	description string // what it does: when, where, what, how
 	// parts are the tagged structs whose fields a file of it has; nil are those of auto.
 	parts func(*Settings) []any
-	// argument is what its name takes, "" for nothing, amount where that stands, and
-	// rungs the ladder that fills a budget; nil for a policy that has none.
-	argument   string
-	keptAmount func(*Settings) any
-	rungs      func(*Settings) strategy.Ladder
+	// argument is what its name takes, "" for nothing, and amount the field that it sets.
+	argument, amount string
+	// rungs is the ladder that fills a budget; nil for a policy that has none.
+	rungs func(*Settings) strategy.Ladder
 	// policy makes the policy; nil for one with the marks of auto around rungs.
 	policy func(*Settings, llm.Generator) policy.Policy
 }
@@ -155,7 +154,7 @@ var bases = []base{
 	},
 	{
 		name: "workstream", description: "At 70 % of the window, after a turn: all but the newest 6 messages become a summary in a system message, and a typed state.",
-		parts: func(s *Settings) []any { return []any{&s.Workstream, (*stateFields)(&s.Workstream.Limits)} },
+		parts: func(s *Settings) []any { return []any{&s.Workstream, &s.Workstream.Limits} },
 		policy: func(s *Settings, model llm.Generator) policy.Policy {
 			p := s.Workstream
 			p.Model, p.Trust = model, s.Summarizer.Trust
@@ -171,20 +170,20 @@ var bases = []base{
 			return p
 		},
 	},
-	cutBase("last-messages", "everything before the newest N messages is summarized.", "N", func(s *Settings) any { return &s.Messages },
+	cutBase("last-messages", "everything before the newest N messages is summarized.", "N", "cut.messages",
 		func(s *Settings) cut.Policy { return cut.LastMessages{N: s.Messages} }),
-	cutBase("last-tokens", "everything before the newest N tokens is summarized.", "N", func(s *Settings) any { return &s.Tokens },
+	cutBase("last-tokens", "everything before the newest N tokens is summarized.", "N", "cut.tokens",
 		func(s *Settings) cut.Policy { return cut.LastTokens{N: s.Tokens, SplitTurns: s.SplitTurns} }),
-	cutBase("last-turns", "everything before the newest N turns is summarized.", "N", func(s *Settings) any { return &s.Turns },
+	cutBase("last-turns", "everything before the newest N turns is summarized.", "N", "cut.turns",
 		func(s *Settings) cut.Policy { return cut.LastTurns{N: s.Turns} }),
-	cutBase("ratio", "of the tokens only the newest SHARE stays as it is.", "SHARE", func(s *Settings) any { return &s.Ratio },
+	cutBase("ratio", "of the tokens only the newest SHARE stays as it is.", "SHARE", "cut.ratio",
 		func(s *Settings) cut.Policy { return cut.Ratio{Keep: s.Ratio} }),
 }
 
 // cutBase is a policy with the marks of auto that summarizes what is before a cut.
-func cutBase(name, line, argument string, amount func(*Settings) any, keep func(*Settings) cut.Policy) base {
+func cutBase(name, line, argument, amount string, keep func(*Settings) cut.Policy) base {
 	return base{
-		name: name, description: "At 90 % of the budget, down to 50 %: " + line, argument: argument, keptAmount: amount,
+		name: name, description: "At 90 % of the budget, down to 50 %: " + line, argument: argument, amount: amount,
 		rungs: func(s *Settings) strategy.Ladder { return strategy.Cut(keep(s)) },
 	}
 }
@@ -250,45 +249,38 @@ func Default(base string) *Settings {
 func ByName(name string) (*Settings, error) {
 	base, argument, has := strings.Cut(name, ":")
 	known, s := baseOf(base), Default(base)
-	if known.name == "" || has != (known.keptAmount != nil) {
+	if known.name == "" || has != (known.amount != "") {
 		hint := ""
 		if near := closest.Name(name, Bases()); near != "" {
 			hint = fmt.Sprintf(" (did you mean %s?)", near)
 		}
 		return nil, fmt.Errorf("unknown policy %q; known are %s%s", name, strings.Join(Names(), ", "), hint)
 	}
-	if !has {
-		return s, nil
-	}
-	switch at := known.keptAmount(s).(type) {
-	case *int:
-		n, err := strconv.Atoi(argument)
-		if err != nil || n < 1 || n > maxNumber {
-			return nil, fmt.Errorf("%s: want a number above 0, such as %s:10", name, base)
+	if has {
+		var value any
+		if n, err := strconv.ParseInt(argument, 10, 64); err == nil {
+			value = n
+		} else if share, err := strconv.ParseFloat(argument, 64); err == nil {
+			value = share
 		}
-		*at = n
-	case *float64:
-		share, err := strconv.ParseFloat(argument, 64)
-		if err != nil || !(share >= 0.001 && share < 1) {
-			return nil, fmt.Errorf("%s: want a share between 0 and 1, such as ratio:0.3", name)
+		if f := s.field(known.amount); !f.set(value) {
+			return nil, fmt.Errorf("%s: want %s after the colon, such as %s:%v", name, f.expectation(), base, f.get())
 		}
-		*at = share
 	}
 	return s, nil
+}
+
+// field is the one with that path.
+func (s *Settings) field(path string) *field {
+	fields := s.fields()
+	return &fields[slices.IndexFunc(fields, func(f field) bool { return f.path == path })]
 }
 
 // Name is the name of the policy in plans and reports: that of the base, for a
 // cut with what it keeps.
 func (s *Settings) Name() string {
-	b := baseOf(s.Base)
-	if b.keptAmount == nil {
-		return s.Base
-	}
-	switch at := b.keptAmount(s).(type) {
-	case *float64:
-		return s.Base + ":" + strconv.FormatFloat(*at, 'g', -1, 64)
-	case *int:
-		return s.Base + ":" + strconv.Itoa(*at)
+	if amount := baseOf(s.Base).amount; amount != "" {
+		return fmt.Sprintf("%s:%v", s.Base, s.field(amount).get())
 	}
 	return s.Base
 }
