@@ -121,7 +121,7 @@ func (w *workstreamStep) applyAnswer(n workstreamNotes, a *workstreamAnswer) (wo
 	if sections.text() == "" {
 		return workstreamNotes{}, &summarize.RejectedError{Reason: summarize.Ungrounded}
 	}
-	return workstreamNotes{text: sections.text(), summary: sections.toSummary(), state: n.state.ApplyWithin(d, w.Limits)}, nil
+	return workstreamNotes{text: sections.text(), summary: sections.toSummary(), state: n.state.Apply(d, w.Limits)}, nil
 }
 
 // addUserWords adds the user's task and rules, word for word: to the text where it lacks
@@ -141,7 +141,7 @@ func (w *workstreamStep) addUserWords(ctx context.Context, next workstreamNotes)
 		words = append(words, it)
 		delta.ActiveConstraints.Set = append(delta.ActiveConstraints.Set, state.Item{Text: it.Text, By: "user", Pinned: true})
 	}
-	next.state = next.state.ApplyWithin(delta, w.Limits)
+	next.state = next.state.Apply(delta, w.Limits)
 	next.text = w.boundWithUser(next.text, words, items)
 	if more := joinBlocks(next.text, w.entriesFromLog(next.text, &sum.Summary)); tokensOf(utf8.RuneCountInString(more)) <= w.RollupTokens {
 		next.text = more
@@ -220,7 +220,7 @@ func (w *workstreamStep) byRule(ctx context.Context) (workstreamNotes, error) {
 	text := cmp.Or(sectionsOf(&sum).text(), "KEY FACTS:\n- Only tool calls came before; nothing was said.")
 	said, items := w.userWords()
 	return workstreamNotes{
-		text: w.boundWithUser(text, said, items), summary: sum, state: w.prev.state.ApplyWithin(deltaOf(&sum), w.Limits),
+		text: w.boundWithUser(text, said, items), summary: sum, state: w.prev.state.Apply(deltaOf(&sum), w.Limits),
 	}, nil
 }
 
