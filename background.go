@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/event"
@@ -14,20 +13,18 @@ import (
 
 const (
 	// CompactJob is the kind of the jobs that prepare compactions. Their handler is
-	// Compactor.Work; when one is due the policy says (policy.Background, of auto in
-	// policy/auto.go).
+	// Compactor.Work. The policy says when one is due (policy.Background).
 	CompactJob = "compact"
 
-	// DefaultPatience bounds how long a step waits for a compaction that runs. The
-	// seed that waits has no bound; an agent that waits for ever has failed.
+	// DefaultPatience bounds how long a step waits for a compaction in the background.
+	// Seed D has no bound; but an agent must not wait for ever.
 	DefaultPatience = 30 * time.Second
 
-	// DefaultMemory is what a Compactor remembers at most where Config.Memory is nil,
-	// in bytes.
+	// DefaultMemory is the size of a Compactor's own Memory, in bytes.
 	DefaultMemory = 128 << 20
 )
 
-// compactArgs are the arguments of a job: the step that it is prepared for.
+// compactArgs are the arguments of a job: the step to prepare a compaction for.
 type compactArgs struct {
 	Domain string `json:"domain"`
 	Thread string `json:"thread"`
@@ -36,38 +33,39 @@ type compactArgs struct {
 	Usage *calibration `json:"usage,omitempty"`
 }
 
-// ParseJob says what a job of CompactJob is for: the domain, by which a worker who serves
-// several Compactors finds the right one, the conversation, and the model, which may be
-// empty.
+// ParseJob reads what a job of CompactJob is for: the domain, by which a worker that
+// serves several Compactors finds the right one, the conversation, and the model, which
+// may be empty.
 func ParseJob(j job.Job) (domain, session, model string, err error) {
 	var a compactArgs
-	if err := json.Unmarshal(j.Args, &a); err != nil {
-		return "", "", "", fmt.Errorf("palimpsest.ParseJob(%s): %w", j.Key, err)
-	}
-	return a.Domain, a.Thread, a.Model, nil
+	err = json.Unmarshal(j.Args, &a)
+	nameCall(&err, "ParseJob", j.Key)
+	return a.Domain, a.Thread, a.Model, err
 }
 
-// Work does a job of CompactJob: it makes the plan that the policy would make
-// now and puts it in force, unless somebody has done so or nothing is to be done
-// any more. Doing a job twice changes nothing. The error is that of the stores,
-// of the policy, or of the context; the thread then goes on as it is.
-func (c *Compactor) Work(ctx context.Context, j job.Job) error {
+// Work is the handler of CompactJob: it makes the plan that the policy would make now and
+// puts it in force, unless none is due any more. Doing a job twice changes nothing. The
+// error is that of the stores, the policy or the context; the thread then continues
+// unchanged.
+func (c *Compactor) Work(ctx context.Context, j job.Job) (err error) {
+	defer nameCall(&err, "Work", j.Key)
 	var a compactArgs
 	if err := json.Unmarshal(j.Args, &a); err != nil {
-		return fmt.Errorf("palimpsest.Work(%s): %w", j.Key, err)
+		return err
 	}
 	s := c.Session(a.Thread).forJob()
 	l, err := s.load(ctx)
-	if err == nil {
-		_, err = s.compactNow(ctx, l, a.step(), stepOptions{usage: a.Usage, attempt: j.Attempt, attempts: j.Attempts}, c.checkDueSoon)
+	if err != nil {
+		return err
 	}
-	if err != nil && !errors.Is(err, policy.ErrNothing) {
-		return fmt.Errorf("palimpsest.Work(%s): %w", j.Key, err)
+	_, err = s.compactNow(ctx, l, a.step(), stepOptions{usage: a.Usage, attempt: j.Attempt, attempts: j.Attempts}, c.checkDueSoon)
+	if errors.Is(err, policy.ErrNothing) {
+		return nil
 	}
-	return nil
+	return err
 }
 
-// checkDueSoon says whether the policy wants a compaction prepared, or made, and why.
+// checkDueSoon says whether the policy wants a compaction made or prepared, and why.
 func (c *Compactor) checkDueSoon(situation *policy.Situation) dueCheck {
 	yes, why := c.config.Policy.Due(situation)
 	if early, ok := c.config.Policy.(policy.Background); ok && !yes {
@@ -78,9 +76,8 @@ func (c *Compactor) checkDueSoon(situation *policy.Situation) dueCheck {
 
 func (s *Session) jobKey() string { return job.CompactKey(s.c.config.Domain, s.id) }
 
-// enqueueCompaction has a compaction prepared when the policy wants one soon, and reports whether
-// one is being prepared. A queue that fails does not stop the agent: the compaction is
-// then made when it is due.
+// enqueueCompaction enqueues a compaction when the policy wants one soon, and reports
+// whether it did. When the queue fails, the compaction is made when it is due.
 func (s *Session) enqueueCompaction(ctx context.Context, situation *policy.Situation, step Step) bool {
 	if s.c.config.Jobs == nil || !s.c.checkDueSoon(situation).isDue {
 		return false
@@ -100,20 +97,20 @@ func (s *Session) enqueueCompaction(ctx context.Context, situation *policy.Situa
 	return err == nil
 }
 
-// waitOutcome says how a step has waited for a compaction that is prepared beside it.
+// waitOutcome says how a step waited for a compaction in the background.
 type waitOutcome int
 
 const (
-	notWaited     waitOutcome = iota // it has not
-	waitedOnce                       // it has, and goes on with what is there now
-	waitedMaySend                    // it has, and goes on without a compaction where the request can be sent
+	notWaited     waitOutcome = iota // there is none to wait for
+	waitedOnce                       // look again at what is there now
+	waitedMaySend                    // look again, and send the request uncompacted if it fits
 )
 
-// waitForJob waits for a compaction of the thread that is being prepared, for as long as
-// Config.Patience allows. Requests below the hard mark do not wait, unless the policy
-// is patient (D12): then one is prepared where one is due, as the queue's job, which is
-// tried again where it fails, and not by the request itself. A request does the work
-// itself where it cannot be sent without, and where whoever does the job is gone.
+// waitForJob waits for a compaction of the thread that is being prepared, at most for
+// Config.Patience. Requests below the hard mark do not wait, unless the policy says so;
+// for such a policy a due compaction is made by the queue, which retries, and not by the
+// step. A step compacts by itself where its request cannot be sent otherwise, or where the
+// job's worker is gone.
 func (s *Session) waitForJob(ctx context.Context, situation *policy.Situation, due bool, step Step) waitOutcome {
 	if s.c.config.Jobs == nil {
 		return notWaited
@@ -135,7 +132,7 @@ func (s *Session) waitForJob(ctx context.Context, situation *policy.Situation, d
 			out = waitedMaySend
 		}
 		if limited.Err() != nil || errors.Is(err, job.ErrAbandoned) {
-			err = nil // long enough: the step goes on by itself
+			err = nil // the step continues by itself
 		}
 	}
 	if err != nil {
@@ -144,7 +141,7 @@ func (s *Session) waitForJob(ctx context.Context, situation *policy.Situation, d
 	return out
 }
 
-// waitsForJobs reports whether the policy has its requests wait for jobs.
+// waitsForJobs reports whether the policy's requests wait for jobs.
 func (s *Session) waitsForJobs() bool {
 	early, ok := policy.As[policy.Background](s.c.config.Policy)
 	return ok && early.WaitsForJobs()

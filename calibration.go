@@ -10,34 +10,32 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// calibration is the size of a prompt by the counter, and what a provider counted of
-// it, as jobs and documents keep it.
+// calibration compares the counter's figure for a prompt with the provider's. Jobs and
+// documents store it.
 type calibration struct {
-	// Position is how many messages the log had, Version that of the plan in force.
+	// Position is the number of messages in the log, Version that of the plan in force.
 	Position int `json:"position"`
 	Version  int `json:"version"`
-	// Tokens are the counter's figure, uncorrected, Input is the provider's; 0 where it
-	// told none.
+	// Tokens is the counter's figure, uncorrected; Input is the provider's, 0 for none.
 	Tokens float64 `json:"tokens"`
 	Input  int     `json:"input"`
 }
 
 const (
-	// minCalibrated is the smallest prompt that a factor is taken from, in
-	// tokens: below it the frame of the request decides.
+	// minCalibrated is the smallest prompt that a factor is taken from, in tokens: in a
+	// smaller one the framing of the request decides.
 	minCalibrated = 400
-	// calibrationStep is what factors are rounded to, so that counts do not
-	// tremble from step to step.
+	// calibrationStep is what factors are rounded to, so that counts do not change with
+	// every step.
 	calibrationStep = 1.0 / 64
-	// minFactor and maxFactor bound a factor. Beyond them the figure is not
-	// about this prompt: a provider that counts something else, or nothing.
+	// minFactor and maxFactor bound a factor. A figure beyond them is not about this
+	// prompt.
 	minFactor, maxFactor = 0.25, 4
 )
 
-// factor is what the counter's figures are to be multiplied by. A figure says
-// something only about the plan that it was counted under: after a compaction
-// what made the counter wrong may be gone, and an old figure must not set off
-// another.
+// factor corrects the counter's figures. It is valid only under the plan that it was
+// measured under: after a compaction, whatever made the counter wrong may be gone, and an
+// old figure must not trigger another compaction.
 func (c calibration) factor(length, version int) float64 {
 	if c.Input == 0 || c.Version != version || c.Position > length || c.Tokens < minCalibrated {
 		return 1
@@ -49,60 +47,53 @@ func (c calibration) factor(length, version int) float64 {
 	return math.Round(f/calibrationStep) * calibrationStep
 }
 
-// initialFactor is the factor right behind the prompt that it was taken from.
+// initialFactor is the factor of the prompt it was measured with.
 func (c calibration) initialFactor() float64 { return c.factor(c.Position, c.Version) }
 
-// calibrationKind is the kind of the documents that hold the calibrations of
-// conversations, by id.
+// calibrationKind is the kind of the documents that store calibrations, by conversation.
 const calibrationKind = "calibration"
 
-// calibrationState is the newest calibration, and the document that keeps one.
+// calibrationState is the newest calibration, and the stored one.
 type calibrationState struct {
 	newest calibration
 	document[calibration]
 }
 
-// calibration is the newest that is known, from a process before this one too.
-// Documents that cannot be read are asked again by the next step; this one counts
-// without a correction. The lock is held.
+// calibration is the newest one, of an earlier process too. If the document cannot be
+// read, the next step tries again and this one counts without a correction. The lock is
+// held.
 func (s *Session) calibration(ctx context.Context) calibration {
-	c, documents := &s.state().calibration, s.c.config.Documents
-	if documents == nil || c.isLoaded || c.load(ctx, documents, calibrationKind, s.id) != nil {
-		return c.newest
-	}
-	if c.newest.Input == 0 {
+	c := &s.state().calibration
+	if !c.isLoaded && c.load(ctx, s, calibrationKind) == nil && c.newest.Input == 0 {
 		c.newest = c.value
 	}
 	return c.newest
 }
 
-// calibrate takes in what a provider counted, unless it has counted a later
-// prompt already. It is kept when it corrects otherwise than the one that is
-// kept: most steps do not. Where that fails, a process that comes after counts
-// less well until its first step.
+// calibrate takes over what a provider counted, unless it has already counted a later
+// prompt. It is stored only when the factor changes, which it rarely does.
 func (s *Session) calibrate(ctx context.Context, now calibration) {
 	last := s.calibration(ctx)
 	if last.Version == now.Version && last.Position > now.Position {
 		return
 	}
-	c, documents := &s.state().calibration, s.c.config.Documents
+	c := &s.state().calibration
 	c.newest = now
-	if documents == nil || c.isLoaded && now.Version == c.value.Version && now.initialFactor() == c.value.initialFactor() {
-		return
+	if !c.isLoaded || now.Version != c.value.Version || now.initialFactor() != c.value.initialFactor() {
+		c.save(ctx, s, calibrationKind, now)
 	}
-	c.save(ctx, documents, calibrationKind, s.id, now)
 }
 
 const (
-	// measureTimeout bounds how long a provider is asked for a size, and measurePause
-	// is how long it is left alone after a failure.
+	// measureTimeout bounds the call for a size; measurePause is how long to wait after
+	// one that failed.
 	measureTimeout = 10 * time.Second
 	measurePause   = time.Minute
 )
 
-// measure asks the provider how large the request is, where the counter only
-// estimates, nothing of this plan was counted yet, and the request is so large
-// that the difference may matter. It reports whether there is a new figure.
+// measure asks the provider for the size of the request, where the counter only estimates,
+// nothing under this plan was counted yet, and the request is so large that the difference
+// may matter. It reports whether the figure is new.
 func (s *Session) measure(ctx context.Context, l snapshot, situation *policy.Situation) (calibration, bool) {
 	counter, now, k := s.c.config.Measure, s.c.config.Now, s.state()
 	known := l.usage.Input > 0 && l.usage.Version == l.version && l.usage.Position <= l.log.Len()
@@ -121,8 +112,8 @@ func (s *Session) measure(ctx context.Context, l snapshot, situation *policy.Sit
 	return found, found.factor(l.log.Len(), l.version) != 1
 }
 
-// calibrateSituation is a situation with all its figures times a factor, so that trigger,
-// planner and meter count alike.
+// calibrateSituation multiplies all figures of a situation with a factor, so that trigger,
+// planner and meter agree.
 func calibrateSituation(situation policy.Situation, factor float64) policy.Situation {
 	if factor == 1 {
 		return situation
@@ -147,8 +138,7 @@ func scaledAll(sizes []int, factor float64) []int {
 	return out
 }
 
-// scaledBudgetSummarizer gives a summarizer, which counts uncorrected, budgets that it
-// understands.
+// scaledBudgetSummarizer translates budgets for a summarizer, which counts uncorrected.
 type scaledBudgetSummarizer struct {
 	summarize.Summarizer
 	factor float64

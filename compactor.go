@@ -19,22 +19,19 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// Compactor makes plans and prompts, of sessions and of single requests. New makes
-// one; the zero value is of no use. It is safe for concurrent use. The counts of
-// messages are kept between calls, so that planning again after one more step counts
-// only the step.
+// Compactor makes plans and prompts, for sessions and for single requests. New makes one.
+// It is safe for concurrent use. It remembers the token counts of messages, so that
+// planning after one more step counts only the new messages.
 type Compactor struct {
 	config Config
 	search *recall.Hybrid // nil without an Embedder
-	// tokenMemo remembers the counts of what stands in place of messages: most of
-	// it is the same in the next plan.
+	// tokenMemo remembers the counts of replacements: most of them are the same in the
+	// next plan.
 	tokenMemo *token.Memo
-	// signing is the key of signatures.
-	signing signingKey
+	signing   signingKey
 }
 
-// New returns a Compactor. The error says which part of the configuration
-// cannot be used.
+// New returns a Compactor. The error says which part of the configuration cannot be used.
 func New(c Config) (*Compactor, error) {
 	if c.Counter == nil {
 		counter, err := token.New("o200k", nil)
@@ -70,88 +67,91 @@ func New(c Config) (*Compactor, error) {
 // Request is one compaction. Thread and Budget are required.
 type Request struct {
 	Thread *thread.Thread
-	// Base gives model, system, tools and the request around them; its messages
-	// are not used. May be nil.
+	// Base gives model, system, tools and the other request parameters; its messages are
+	// not used. May be nil.
 	Base *prompt.Prompt
 	// Budget bounds the whole request (system, tools and messages), in tokens.
 	Budget int
-	// Fixed is what system and tools take, in tokens, where Base does not hold them; 0
-	// where it does.
+	// Fixed is what system and tools take, in tokens, where Base does not hold them; else
+	// 0.
 	Fixed int
-	// Profile is the provider that will read the prompt.
+	// Profile describes the provider that will read the prompt.
 	Profile render.Profile
 }
 
-// Result is a compaction that fits.
+// Result is a compaction that fits its budget.
 type Result struct {
 	// Plan is empty when the thread fits as it is.
 	Plan     *plan.Plan
 	Prompt   *prompt.Prompt
 	Manifest *render.Manifest
-	// Before and After are the tokens of the whole request; Fixed is the part
-	// of both that no plan can change: system, tools and what frames them.
+	// Before and After are the tokens of the whole request. Fixed is the part of both that
+	// no plan can change: system, tools and framing.
 	Before, After, Fixed int
-	// Sizes are the tokens of each message of the thread when it is sent as it
-	// is, PromptSizes those of each message of the prompt.
+	// Sizes are the tokens of each message of the thread, sent as it is; PromptSizes those
+	// of each message of the prompt.
 	Sizes, PromptSizes []int
-	// Pinned are the positions of the messages that the plan was not allowed to
-	// touch, Tail is where the protected newest part begins; nil and 0 when
-	// nothing had to be planned.
+	// Pinned are the positions of the messages that the plan had to leave alone. Tail is
+	// where the protected newest part begins. Both are zero when no plan was needed.
 	Pinned []int
 	Tail   int
-	// Summaries are the reports of the summaries that were asked for; more may be
-	// made than the plan holds.
+	// Summaries are the reports of all summaries that were asked for, also of those that
+	// the plan does not use.
 	Summaries []summarize.Report
 }
 
-// Compact plans how the thread fits the budget and renders the prompt. A thread
-// that fits is rendered under an empty plan. An error that wraps ErrOverBudget
-// is a *BudgetError and names the parts that do not fit; nothing else is
-// refused, since the last resort needs neither a model nor a store.
-func (c *Compactor) Compact(ctx context.Context, q Request) (*Result, error) {
-	var situation *policy.Situation
+// Compact plans how the thread fits the budget, and renders the prompt. A thread that fits
+// is rendered under an empty plan. An error that wraps ErrOverBudget is a *BudgetError and
+// names the parts that do not fit.
+func (c *Compactor) Compact(ctx context.Context, q Request) (_ *Result, err error) {
+	defer nameCall(&err, "Compact", q.Thread.ID())
 	uncounted, err := c.requestSituation(ctx, q)
-	if err == nil {
-		uncounted.Namer, uncounted.Budget = c.namer(ctx), q.Budget
-		situation, err = policy.Situate(uncounted)
-	}
-	var fitted *policy.Fitted
-	if err == nil {
-		fitted = situation.Rendered
-	}
-	if err == nil && situation.PromptTokens > q.Budget {
-		fitted, err = policy.Fit(ctx, situation, c.config.Name, c.config.Ladder, q.Budget, q.Budget)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("palimpsest.Compact(%s): %w", q.Thread.ID(), err)
+		return nil, err
 	}
-	if fitted == situation.Rendered {
-		fitted = &policy.Fitted{Plan: situation.Draft(c.config.Name), Prompt: fitted.Prompt, Manifest: fitted.Manifest, Sizes: fitted.Sizes, Tokens: fitted.Tokens}
+	uncounted.Namer, uncounted.Budget = c.namer(ctx), q.Budget
+	situation, err := policy.Situate(uncounted)
+	if err != nil {
+		return nil, err
+	}
+	fitted := new(*situation.Rendered)
+	if situation.PromptTokens <= q.Budget {
+		fitted.Plan = situation.Draft(c.config.Name)
+	} else if fitted, err = policy.Fit(ctx, situation, c.config.Name, c.config.Ladder, q.Budget, q.Budget); err != nil {
+		return nil, err
 	}
 	fitted.Plan.Round, fitted.Plan.OriginalTokens, fitted.Plan.CompactedTokens = 0, situation.PromptTokens, fitted.Tokens
 	return newResult(situation, situation.Rendered, fitted), nil
 }
 
-// Render renders the thread under a plan that was made before, for this or a
-// shorter version of it, and counts the request. A nil plan hides nothing.
-func (c *Compactor) Render(p *plan.Plan, q Request) (*Result, error) {
-	situation, err := c.requestSituation(context.Background(), q) // which never ends
+// Render renders the thread under a plan that was made for it, or for a shorter version of
+// it, and counts the request. A nil plan hides nothing.
+func (c *Compactor) Render(p *plan.Plan, q Request) (_ *Result, err error) {
+	defer nameCall(&err, "Render", q.Thread.ID())
+	situation, err := c.requestSituation(context.Background(), q)
 	if err != nil {
 		return nil, err
 	}
 	whole, err := policy.Situate(situation)
-	fitted := whole
-	if err == nil && p != nil {
-		situation.Current = p
-		fitted, err = policy.Situate(situation)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("palimpsest.Render(%s): %w", q.Thread.ID(), err)
+		return nil, err
 	}
-	return newResult(whole, whole.Rendered, fitted.Rendered), nil
+	situation.Current = p
+	under, err := policy.Situate(situation)
+	if err != nil {
+		return nil, err
+	}
+	return newResult(whole, whole.Rendered, under.Rendered), nil
 }
 
-// requestSituation is the situation of one request, without a session.
+// nameCall puts the call that failed before an error.
+func nameCall(err *error, call, id string) {
+	if *err != nil {
+		*err = fmt.Errorf("palimpsest.%s(%s): %w", call, id, *err)
+	}
+}
+
+// requestSituation is the situation of a single request, without a session.
 func (c *Compactor) requestSituation(ctx context.Context, q Request) (policy.Situation, error) {
 	base := *cmp.Or(q.Base, &prompt.Prompt{})
 	base.Messages = nil

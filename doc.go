@@ -1,13 +1,19 @@
-// Package palimpsest keeps LLM agents inside their context window without
-// losing the conversation.
+// The files in the order of a step: session.go (what an agent loop calls), step.go (the
+// step from top to bottom), load.go, situate.go, calibration.go, prices.go, rehydrate.go,
+// commit.go, events.go, cutoff.go. Then what is done beside steps: plans.go, recall.go,
+// removed.go, background.go; and what is kept: documents.go, memory.go, sizes.go,
+// signing.go, sources.go. A single request needs only compactor.go.
+
+// Package palimpsest keeps LLM agents inside their context window without losing the
+// conversation.
 //
-// A thread (package thread) is an immutable log. A plan (package plan) is pure
-// data that says what to hide and what stands in its place. A prompt is a pure
-// function of the two (package render). A policy (package policy) decides when
-// a plan is made and how; none needs a model for it.
+// A thread (package thread) is an immutable log. A plan (package plan) is pure data that
+// says what to hide and what to show in its place. A prompt is a pure function of the two
+// (package render). A policy (package policy) decides when to make a plan, and how; no
+// policy needs a model for it.
 //
-// An agent loop goes on with a Session: PrepareStep gives the prompt to send,
-// FinishStep takes the answer, Overflowed and CutOff help after a refusal.
+// An agent loop uses a Session: PrepareStep returns the prompt to send, FinishStep takes
+// the answer, Overflowed and CutOff help after a refusal.
 //
 //	c, err := palimpsest.New(palimpsest.Config{})
 //	s := c.Session("ticket-4711")

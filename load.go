@@ -1,12 +1,10 @@
 package palimpsest
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 
-	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -16,9 +14,9 @@ import (
 // snapshot is what the stores hold of a conversation.
 type snapshot struct {
 	log *thread.Thread
-	// firstNew is where the messages that came last begin.
+	// firstNew is the position of the first message of this step.
 	firstNew int
-	// plan is in force, nil for none; version is its version, round counts the
+	// plan is in force, nil for none. version is its version, and round counts the
 	// compactions up to it.
 	plan           *plan.Plan
 	version, round int
@@ -26,8 +24,7 @@ type snapshot struct {
 	usage calibration
 }
 
-// load reads log, plan in force and usage. A plan that does not hold for the log
-// any more is not used, and an event says so.
+// load reads log, plan and usage.
 func (s *Session) load(ctx context.Context) (l snapshot, err error) {
 	if err = s.c.loadSigningKey(ctx); err != nil {
 		return l, err
@@ -53,8 +50,8 @@ func (s *Session) load(ctx context.Context) (l snapshot, err error) {
 	return l, nil
 }
 
-// roundOf is how many compactions there were up to a plan. Plans of earlier
-// versions of this module do not say it; of these each was one.
+// roundOf counts the compactions up to a plan. Plans of earlier versions of this module do
+// not say it; each of those was one.
 func roundOf(p *plan.Plan, version int) int {
 	switch {
 	case p == nil:
@@ -65,10 +62,9 @@ func roundOf(p *plan.Plan, version int) int {
 	return p.Round
 }
 
-// append adds messages behind what was loaded, or behind whatever was added
-// meanwhile. Messages that stand there already are not added again: those that
-// are known by their ids, and, where they may be a step's that is made again, those
-// that the log ends with.
+// append appends messages to the log, after whatever was added meanwhile. Messages that
+// are there already are not added again: those with a known id, and, where mayRepeat says
+// that a step may be prepared again, those that the log ends with.
 func (s *Session) append(ctx context.Context, l snapshot, messages []thread.Message, mayRepeat bool) (snapshot, error) {
 	if len(messages) == 0 {
 		if want := s.condition.Log; want != nil && *want != l.log.Version() {
@@ -103,15 +99,14 @@ func (s *Session) append(ctx context.Context, l snapshot, messages []thread.Mess
 	return l, fmt.Errorf("after %d tries: %w", maxAttempts, store.ErrConflict)
 }
 
-// allFromAssistant reports whether all messages are a model's: the same answer twice,
-// with nothing in between, is one that was added again. A person may say the same
-// twice.
+// allFromAssistant reports whether all messages are a model's. The same answer twice in a
+// row was appended again by mistake; a person may say the same thing twice.
 func allFromAssistant(messages []thread.Message) bool {
 	return !slices.ContainsFunc(messages, func(m thread.Message) bool { return m.Role != thread.Assistant })
 }
 
-// stampMessages returns new messages as the log takes them: those without a time get the
-// time of their arrival, and those in the user's name that a program wrote are marked.
+// stampMessages returns new messages as the log stores them: those without a time get the
+// time of arrival, and those in the user's name that a program wrote are marked.
 func (s *Session) stampMessages(log *thread.Thread, messages []thread.Message) []thread.Message {
 	now := s.c.config.Now().UTC()
 	out := slices.Clone(messages)
@@ -123,7 +118,7 @@ func (s *Session) stampMessages(log *thread.Thread, messages []thread.Message) [
 	return s.markInjected(out, lastMessage(log))
 }
 
-// lastMessage is the last message of a log, nil where there is none.
+// lastMessage is the last message of a log, nil where it is empty.
 func lastMessage(log *thread.Thread) *thread.Message {
 	if log.Len() == 0 {
 		return nil
@@ -131,8 +126,8 @@ func lastMessage(log *thread.Thread) *thread.Message {
 	return uncopied.At(log, log.Len()-1)
 }
 
-// appendPosition is where messages go in the log: behind the version that the condition
-// names, where the log has them already, or at the end.
+// appendPosition is where messages go in the log: at the version that the condition names,
+// where the log has them already, or at the end.
 func (s *Session) appendPosition(log *thread.Thread, messages []thread.Message, mayRepeat bool) int {
 	if s.condition.Log != nil {
 		return *s.condition.Log
@@ -164,13 +159,7 @@ func (s *Session) monitorMessages(ctx context.Context, log *thread.Thread, from 
 	}
 }
 
-func (s *Session) emit(ctx context.Context, e event.Event) {
-	e.ThreadID, e.TenantID = s.id, s.c.config.Requester.TenantID
-	e.Policy = cmp.Or(e.Policy, s.c.config.Policy.Name())
-	event.Emit(ctx, s.c.config.Events, e)
-}
-
-// reload loads again after a conflict. The step's own new messages keep their position.
+// reload loads again after a conflict. firstNew stays.
 func (s *Session) reload(ctx context.Context, l snapshot) (snapshot, error) {
 	next, err := s.load(ctx)
 	next.firstNew = l.firstNew

@@ -2,19 +2,24 @@ package palimpsest
 
 import (
 	"cmp"
+	"context"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
+	"github.com/palimpsest-ai/palimpsest/quality"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// Memory bounds what compactors remember of conversations between steps: half of it
-// for the sizes and renderings of messages, a quarter for the texts that are ready for
-// searches, and a quarter for what summaries without a model found in messages. What goes beyond is forgotten, the conversation used last at the end: its
-// next step reads it from the stores again and is the same, but for cooldowns of what
-// came back and for figures of quality, which begin anew. It is safe for concurrent
-// use, and may be shared by the compactors of many tenants.
+// Memory bounds what compactors keep in memory of conversations between steps: half of it
+// for sizes and renderings, a quarter for search indexes, a quarter for what the
+// extractive summarizer found in messages. The conversations used least recently are
+// evicted; their next step reads the stores again and gives the same prompt, except that
+// cooldowns and quality figures begin anew. It is safe for concurrent use and may be
+// shared by the compactors of many tenants.
 type Memory struct {
 	conversations    *lru.Cache[conversationKey, *sessionState]
 	indexes          *lru.Cache[conversationKey, *removedIndex]
@@ -24,13 +29,13 @@ type Memory struct {
 	summarizers map[*token.Counter]*summarize.Extractive
 }
 
-// conversationKey is one that a compactor knows.
+// conversationKey is a conversation of a compactor.
 type conversationKey struct {
 	compactor *Compactor
 	id        string
 }
 
-// NewMemory returns a Memory of about so many bytes; 0 is DefaultMemory.
+// NewMemory returns a Memory of about that many bytes; 0 is DefaultMemory.
 func NewMemory(bytes int) *Memory {
 	bytes = cmp.Or(bytes, DefaultMemory)
 	return &Memory{
@@ -41,14 +46,14 @@ func NewMemory(bytes int) *Memory {
 	}
 }
 
-// Bytes is about what is remembered.
+// Bytes is about how much is in use.
 func (m *Memory) Bytes() int {
 	_, conversations := m.conversations.Stats()
 	_, indexes := m.indexes.Stats()
 	return conversations + indexes + m.summarizerMemory.Bytes()
 }
 
-// Summarizer is the one that needs no model and counts so.
+// Summarizer is the extractive summarizer for a counter.
 func (m *Memory) Summarizer(c *token.Counter) *summarize.Extractive {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -58,10 +63,103 @@ func (m *Memory) Summarizer(c *token.Counter) *summarize.Extractive {
 	return m.summarizers[c]
 }
 
-// updateSize counts what k of a session has come to hold, if it is still remembered.
+// updateSize accounts for what k has grown by, if it is still in memory.
 func (m *Memory) updateSize(s *Session, k *sessionState) {
 	bytes := k.sizes.bytes()
 	m.conversations.Grow(s.conversationKey(), int(bytes-k.countedBytes.Swap(bytes)), func(held *sessionState) bool { return held == k })
 }
 
 func (s *Session) conversationKey() conversationKey { return conversationKey{s.c, s.id} }
+
+// The cost of a conversation in memory: about 2 KB by itself, half a kilobyte for each
+// message and, for each token, four bytes of text in the log and four in the
+// rendering.
+const (
+	bytesPerSession = 2 << 10
+	bytesPerMessage = 512
+	bytesPerToken   = 8
+)
+
+// sessionState is what this process remembers of a conversation between steps. Losing it
+// costs work, cooldowns and quality figures; everything else is in the stores.
+type sessionState struct {
+	lock  chan struct{} // held by the running step
+	sizes *sizeCache
+	// countedBytes is what Memory has accounted for beyond bytesPerSession.
+	countedBytes atomic.Int64
+
+	calibration   calibrationState    // guarded by lock
+	step          document[savedStep] // guarded by lock
+	measureAfter  time.Time           // no request for sizes before; guarded by lock
+	monitoredPlan int                 // the plan version that the monitor knows; guarded by lock
+
+	removedContent removedContent
+	rehydrator     *rehydrate.Rehydrator // may be nil
+	pendingEvents  pendingEvents         // of the rehydrator, for render
+	monitor        *quality.Monitor      // may be nil
+}
+
+// Delete calls remove, which deletes the conversation from the stores, while no step of it
+// is running, and then forgets it. The error is that of remove, or of ctx.
+func (s *Session) Delete(ctx context.Context, remove func(context.Context) error) error {
+	return s.runLocked(ctx, "Delete", func(s *Session) error {
+		err := remove(ctx)
+		if err == nil {
+			s.forget()
+		}
+		return err
+	})
+}
+
+// Release forgets what this process holds of the conversation in memory, unless a step is
+// running. The next step reads it from the stores.
+func (s *Session) Release() {
+	k, ok := s.c.config.Memory.conversations.Get(s.conversationKey())
+	if !ok {
+		return
+	}
+	select {
+	case k.lock <- struct{}{}:
+		s.forget()
+		<-k.lock
+	default:
+	}
+}
+
+func (s *Session) forget() {
+	r := &s.state().removedContent
+	r.mu.Lock()
+	r.building = nil
+	r.mu.Unlock()
+	s.c.config.Memory.conversations.Delete(s.conversationKey())
+	s.c.config.Memory.indexes.Delete(s.conversationKey())
+}
+
+// state returns what is remembered of the conversation.
+func (s *Session) state() *sessionState {
+	if s.stateOverride != nil {
+		return s.stateOverride
+	}
+	return s.c.config.Memory.conversations.GetOrCreate(s.conversationKey(), bytesPerSession, func() *sessionState {
+		k := &sessionState{lock: make(chan struct{}, 1), sizes: &sizeCache{}}
+		if r := s.c.config.Recall; r != nil {
+			k.rehydrator = s.c.newRehydrator(s.id, r.Rehydrate, &k.pendingEvents)
+		}
+		if q := s.c.config.Quality; q != nil {
+			o := *q
+			o.Events = cmp.Or(o.Events, s.c.config.Events)
+			o.TenantID = cmp.Or(o.TenantID, s.c.config.Requester.TenantID)
+			o.Policy = cmp.Or(o.Policy, s.c.config.Policy.Name())
+			k.monitor = quality.New(s.id, &o)
+		}
+		return k
+	})
+}
+
+// forJob is the session for a job, which must not wait for the step that waits for it: it
+// shares only the sizes of messages with the steps.
+func (s *Session) forJob() *Session {
+	out := *s
+	out.stateOverride = &sessionState{sizes: s.state().sizes}
+	return &out
+}

@@ -9,14 +9,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Compact compacts now, whether it is due or not, and returns the plan that is
-// in force after it. Instructions, mostly "", are what the user wants its
-// summaries to keep in mind: models are told, other summarizers rank what holds
-// its terms higher, and the plan records them. An error that wraps
+// Compact compacts now, due or not, and returns the plan in force after it. Instructions,
+// mostly "", are what the user wants summaries to keep in mind: models are told, other
+// summarizers rank matching content higher, and the plan records them. An error that wraps
 // policy.ErrNothing says that there was nothing to compact.
 func (s *Session) Compact(ctx context.Context, step Step, instructions string) (*plan.Plan, error) {
 	var p *plan.Plan
@@ -31,9 +31,9 @@ func (s *Session) Compact(ctx context.Context, step Step, instructions string) (
 	return p, err
 }
 
-// Plan is a dry run of Compact: the plan that would be made, with its records
-// and reasons. Nothing is stored, the step's messages included; what models answer on
-// the way is (Config.Answers).
+// Plan is a dry run of Compact: it returns the plan that would be made, with its records
+// and reasons. Nothing is stored, not even the step's messages; only answers of models are
+// cached (Config.Answers).
 func (s *Session) Plan(ctx context.Context, step Step) (*plan.Plan, error) {
 	var p *plan.Plan
 	err := s.runLoaded(ctx, "Plan", func(s *Session, l snapshot) (err error) {
@@ -54,24 +54,24 @@ func (s *Session) Plan(ctx context.Context, step Step) (*plan.Plan, error) {
 }
 
 // Plans returns every plan that was in force, the oldest first.
-func (s *Session) Plans(ctx context.Context) ([]*plan.Plan, error) {
+func (s *Session) Plans(ctx context.Context) (_ []*plan.Plan, err error) {
+	defer nameCall(&err, "Plans", s.id)
 	_, n, err := s.c.config.Plans.Current(ctx, s.id)
 	if err != nil {
-		return nil, fmt.Errorf("palimpsest.Plans(%s): %w", s.id, err)
+		return nil, err
 	}
 	plans := make([]*plan.Plan, n)
 	for v := range plans {
 		if plans[v], err = s.c.config.Plans.Plan(ctx, s.id, v+1); err != nil {
-			return nil, fmt.Errorf("palimpsest.Plans(%s): %w", s.id, err)
+			return nil, err
 		}
 	}
 	return plans, nil
 }
 
-// Undo puts version n of the plans in force again, with the memory block as it
-// was then; 0 stands for no plan, so that everything is shown as it was said and
-// there is no memory block. It is itself a new version, so that it can be undone in
-// turn, and no compaction: rounds are counted on from where they were.
+// Undo puts version n of the plans in force again, with the memory block of that time; 0
+// stands for no plan and no memory block, so that everything is shown as it was said. That
+// is a new version, so it can be undone too, but no compaction: the count of rounds stays.
 func (s *Session) Undo(ctx context.Context, n int) error {
 	return s.editPlan(ctx, "Undo", func(_ *thread.Thread, next *plan.Plan) error {
 		created := next.CreatedAt
@@ -88,9 +88,9 @@ func (s *Session) Undo(ctx context.Context, n int) error {
 	})
 }
 
-// Expand takes the record that covers a message out of the plan in force, so
-// that its whole span is shown as it was said. A message that is shown already
-// is an error that wraps store.ErrNotFound.
+// Expand removes the record that covers a message from the plan in force, so that its
+// whole span is shown as it was said. For a message that is shown already the error wraps
+// store.ErrNotFound.
 func (s *Session) Expand(ctx context.Context, id thread.ID) error {
 	return s.editPlan(ctx, "Expand", func(_ *thread.Thread, next *plan.Plan) error {
 		ref := next.Actions()[id]
@@ -102,12 +102,11 @@ func (s *Session) Expand(ctx context.Context, id thread.ID) error {
 	})
 }
 
-// Pin shows a message as it was said, in this plan and in all that follow; where a
-// record covers it, its whole span is shown until the next compaction. With pinned
-// false the message is given free again. The ladders of policy.Auto and policy.Ladder
-// keep to it; a policy with a form of its own decides without it, and a plan of such a
-// policy that hides the message is refused. An id that is not in the log is an error
-// that wraps thread.ErrUnknownID.
+// Pin shows a message as it was said, now and in all following plans; where a record
+// covers it, its whole span is shown until the next compaction. With pinned false it
+// releases the message. policy.Auto and policy.Ladder keep pinned messages; a plan of
+// another policy that hides one is refused. For an id that is not in the log the error
+// wraps thread.ErrUnknownID.
 func (s *Session) Pin(ctx context.Context, id thread.ID, pinned bool) error {
 	return s.editPlan(ctx, "Pin", func(log *thread.Thread, next *plan.Plan) error {
 		if _, ok := log.Index(id); !ok {
@@ -141,14 +140,13 @@ func withoutIndex[T any](records []T, ref plan.Ref, action plan.Action) []T {
 	return slices.Delete(slices.Clone(records), ref.Index, ref.Index+1)
 }
 
-// editPlan puts in force what change makes of the plan in force, or of an empty one where
-// there is none. The plan must hold for the thread. No change is a compaction, so the
-// rounds go on as they were.
+// editPlan puts in force what change makes of the plan in force, or of an empty one. The
+// result must be valid for the thread. An edit is no compaction, so the round stays.
 func (s *Session) editPlan(ctx context.Context, name string, change func(log *thread.Thread, next *plan.Plan) error) error {
 	return s.runLoaded(ctx, name, func(s *Session, l snapshot) (err error) {
 		for range maxAttempts {
 			if want := s.condition.Plans; want != nil && *want != l.version {
-				return &VersionError{*want, l.version} // before anything is made for nothing
+				return &VersionError{*want, l.version}
 			}
 			next := *cmp.Or(l.plan, &plan.Plan{Schema: plan.SchemaVersion, ThreadID: s.id})
 			next.CreatedAt = s.c.config.Now().UTC()
@@ -171,4 +169,45 @@ func (s *Session) editPlan(ctx context.Context, name string, change func(log *th
 		}
 		return fmt.Errorf("after %d tries: %w", maxAttempts, store.ErrConflict)
 	})
+}
+
+// Remember adds entries to the session's memory block, which follows the system prompt in
+// every prompt from then on, whatever is compacted. Undo brings back the block of the plan
+// it chooses. At 15 entries the oldest 10 are folded into the block's own summary: by the
+// model of a policy.Workstream, else by rule. When a model fails the entries stay, an
+// event reports it, and the next entry tries again.
+//
+// Entries speak in the system's role: add nothing that a tool or the web has written. The
+// block is part of the plan, so adding to it changes the beginning of the prompt once; do
+// it where a change is due anyway.
+func (s *Session) Remember(ctx context.Context, entries ...string) error {
+	return s.editPlan(ctx, "Remember", func(_ *thread.Thread, next *plan.Plan) (err error) {
+		var memory state.Memory
+		if next.Memory != nil {
+			memory = *next.Memory
+		}
+		if next.Empty() && next.Policy == "" {
+			next.Policy = "memory"
+		}
+		memory, err = s.foldMemory(ctx, memory.Add(entries...))
+		next.Memory = &memory
+		return err
+	})
+}
+
+// foldMemory folds the oldest entries of a full memory block. The error is that of ctx.
+func (s *Session) foldMemory(ctx context.Context, m state.Memory) (state.Memory, error) {
+	if _, due := m.Due(); !due {
+		return m, nil
+	}
+	w, _ := policy.As[policy.Workstream](s.c.config.Policy)
+	out, err := w.CompactMemory(ctx, m)
+	if err == nil {
+		return out, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return m, err
+	}
+	s.emit(ctx, event.Event{Type: event.Failed, Policy: w.Name(), Err: event.ErrorClass(err), Details: map[string]any{"fallback": "earlier_memory"}})
+	return out, nil
 }

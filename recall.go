@@ -5,36 +5,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
-	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
-	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
-	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// removedContent is what is known of all plans of a conversation, so that whatever one of
-// them pointed to can be read: an agent may have noted a pointer long ago.
-type removedContent struct {
-	mu          sync.Mutex
-	plansRead   int                    // the plans up to this version were read
-	hasRemovals bool                   // one of them removed something
-	pointers    map[string][]thread.ID // the messages that hold what was externalized, by artifact
-	digests     map[string]*plan.Range // of timelines, by path
-	building    *removedIndex          // being built; nil for none
-	injected    injection
-}
-
-// offersTools reports whether the tools that reach what was removed are in the
-// prompt: from the first plan on that removes something.
+// offersTools reports whether prompts offer the recall tools: as soon as a plan has
+// removed something.
 func (s *Session) offersTools() bool {
 	if s.c.config.Recall == nil {
 		return false
@@ -45,61 +28,19 @@ func (s *Session) offersTools() bool {
 	return r.hasRemovals || len(s.earlier) > 0
 }
 
-// readPlans reads the plans up to a version that were not read yet.
-func (s *Session) readPlans(ctx context.Context, version int) error {
-	if s.c.config.Recall == nil {
-		return nil
-	}
-	r := &s.state().removedContent
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if version < r.plansRead { // the thread was deleted, and begun anew
-		r.plansRead, r.hasRemovals, r.pointers, r.digests, r.building = 0, false, nil, nil, nil
-		s.c.config.Memory.indexes.Delete(s.conversationKey())
-	}
-	for r.plansRead < version {
-		p, err := s.c.config.Plans.Plan(ctx, s.id, r.plansRead+1)
-		if err != nil {
-			return err
-		}
-		r.add(p)
-		r.plansRead++
-	}
-	return nil
-}
-
-func (r *removedContent) add(p *plan.Plan) {
-	if r.pointers == nil {
-		r.pointers, r.digests = map[string][]thread.ID{}, map[string]*plan.Range{}
-	}
-	r.hasRemovals = r.hasRemovals || !p.Empty()
-	maps.Copy(r.pointers, rehydrate.Pointers(p))
-	for i := range p.Summarizations {
-		if s := p.Summarizations[i].Range; s != nil {
-			r.digests[s.Path] = s
-		}
-	}
-}
-
-// Tools returns the tools that reach what plans removed, for callers who make
-// the request around the prompts themselves: PrepareStep puts them into its
-// prompts already. There are none without Config.Recall and before the first
-// plan that removes something; from then on they stay and never change.
-func (s *Session) Tools(ctx context.Context) ([]prompt.Tool, error) {
-	_, version, err := store.CurrentUncopied(ctx, s.c.config.Plans, s.id, uncopied.Key{})
-	if err == nil {
-		err = s.readPlans(ctx, version)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("palimpsest.Tools(%s): %w", s.id, err)
-	}
-	if !s.offersTools() {
-		return nil, nil
+// Tools returns the tools that reach what plans removed, for callers that build the
+// request around the prompts themselves; PrepareStep puts them into its prompts. There are
+// none without Config.Recall and before the first plan that removes something; after that
+// they never change.
+func (s *Session) Tools(ctx context.Context) (_ []prompt.Tool, err error) {
+	defer nameCall(&err, "Tools", s.id)
+	if err := s.readAllPlans(ctx); err != nil || !s.offersTools() {
+		return nil, err
 	}
 	return s.handler(0).Tools(), nil
 }
 
-// withTools adds the tools that the caller has none of the same name of.
+// withTools adds the recall tools, except those whose names the caller uses.
 func (s *Session) withTools(tools []prompt.Tool) []prompt.Tool {
 	if s.c.config.Recall == nil {
 		return tools
@@ -113,16 +54,15 @@ func (s *Session) withTools(tools []prompt.Tool) []prompt.Tool {
 	return out
 }
 
-// Answer answers a call that the model made in answer to p: of the tools
-// read_artifact and recall, from the session's own log and the earlier ones. The
-// result is a message for the next Step. For a call of any other tool, or without
-// Config.Recall, ok is false. p says how much the window can take; nil will do.
+// Answer answers a call of read_artifact or recall that the model made in answer to p,
+// from the session's own log and the earlier ones. The result is a message for the next
+// Step. For any other tool, or without Config.Recall, ok is false. p tells how much the
+// window can take; it may be nil.
 //
-// read_artifact takes the id of any pointer that a plan of the session ever showed,
-// the id of a message (of both the beginning will do where it means one alone), and
-// the path of a timeline's summary, for which it gives the digest of what was
-// compacted (C10). What cannot be found or read is said in the result; the error is
-// that of ctx.
+// read_artifact accepts the id of any pointer that a plan of the session ever showed, the
+// id of a message, an unambiguous beginning of either, and the path of a timeline's
+// summary, which gives the digest of what was compacted. Problems with the id are told in
+// the result; the error is that of ctx.
 func (s *Session) Answer(ctx context.Context, p *Prepared, call thread.ToolCall) (result thread.Message, ok bool, err error) {
 	if s.c.config.Recall == nil {
 		return thread.Message{}, false, nil
@@ -149,17 +89,13 @@ func (s *Session) handler(tokens int) *rehydrate.Handler {
 // logSource reads and searches what the plans of a thread removed.
 type logSource struct {
 	session *Session
-	tokens  int // how much one search may bring
+	tokens  int // bounds one search
 }
 
-// ownArtifact is what the thread itself has of that id.
+// ownArtifact is what the thread itself has under that id.
 func (f logSource) ownArtifact(ctx context.Context, id string) (rehydrate.Content, error) {
 	s := f.session
-	_, version, err := store.CurrentUncopied(ctx, s.c.config.Plans, s.id, uncopied.Key{})
-	if err == nil {
-		err = s.readPlans(ctx, version)
-	}
-	if err != nil {
+	if err := s.readAllPlans(ctx); err != nil {
 		return rehydrate.Content{}, err
 	}
 	if digest := s.state().removedContent.digest(id); digest != nil {
@@ -193,28 +129,13 @@ func (f logSource) find(ctx context.Context, who artifact.Requester, id string) 
 	return rehydrate.Pick(id, l.Find(id))
 }
 
-// digest is that of a timeline's path, nil for none.
-func (r *removedContent) digest(path string) *plan.Range {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.digests[path]
-}
-
-// copyPointers are the pointers so far.
-func (r *removedContent) copyPointers() map[string][]thread.ID {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return maps.Clone(r.pointers)
-}
-
 // Metadata implements rehydrate.Source.
 func (f logSource) Metadata(ctx context.Context, who artifact.Requester, id string) (artifact.Metadata, error) {
 	m, _, err := f.Get(ctx, who, id)
 	return m, err
 }
 
-// Get implements rehydrate.Source: what a pointer of a plan, or the id of a
-// message, stands for.
+// Get implements rehydrate.Source: the content behind a pointer or a message id.
 func (f logSource) Get(ctx context.Context, who artifact.Requester, id string) (artifact.Metadata, string, error) {
 	s := f.session
 	c, err := f.find(ctx, who, id)
@@ -226,26 +147,19 @@ func (f logSource) Get(ctx context.Context, who artifact.Requester, id string) (
 	}
 	meta := artifact.Metadata{ID: id, ThreadID: s.id, TenantID: who.TenantID, Sensitivity: s.c.config.Sensitivity, MessageIDs: c.MessageIDs, Turn: c.Turn, Bytes: len(c.Text)}
 	s.describeArtifact(&meta, c.Tool)
-	meta.TTLSeconds = 0 // the log keeps it
+	meta.TTLSeconds = 0 // the log does not expire
 	return meta, c.Text, nil
 }
 
 // Recall implements rehydrate.Recaller.
 func (f logSource) Recall(ctx context.Context, query string, limit int) ([]recall.Hit, error) {
-	return f.session.recall(ctx, query, recall.Options{Limit: limit, Tokens: f.tokens})
+	return f.session.Recall(ctx, query, &recall.Options{Limit: limit, Tokens: f.tokens})
 }
 
-// Recall searches what the plan in force removed, and what the earlier
-// conversations hold. A nil o is the zero Options. It needs no Config.Recall.
-func (s *Session) Recall(ctx context.Context, query string, o *recall.Options) ([]recall.Hit, error) {
-	hits, err := s.recall(ctx, query, *cmp.Or(o, &recall.Options{}))
-	if err != nil {
-		return nil, fmt.Errorf("palimpsest.Recall(%s): %w", s.id, err)
-	}
-	return hits, nil
-}
-
-func (s *Session) recall(ctx context.Context, query string, o recall.Options) ([]recall.Hit, error) {
+// Recall searches what the plan in force removed, and the earlier conversations. A nil o
+// is the zero Options. It works without Config.Recall.
+func (s *Session) Recall(ctx context.Context, query string, o *recall.Options) (_ []recall.Hit, err error) {
+	defer nameCall(&err, "Recall", s.id)
 	log, err := s.c.config.Log.Load(ctx, s.id)
 	if err != nil {
 		return nil, err
@@ -254,14 +168,13 @@ func (s *Session) recall(ctx context.Context, query string, o recall.Options) ([
 	if err != nil {
 		return nil, err
 	}
-	return s.search(ctx, log, current, version, query, o)
+	return s.search(ctx, log, current, version, query, *cmp.Or(o, &recall.Options{}))
 }
 
-// answerTokens is how much one search may bring, in tokens: less than usual where
-// the window is so small that a few answers would fill it.
+// answerTokens bounds the answer to one search, in tokens: less than usual where the
+// window is so small that a few answers would fill it.
 func answerTokens(step Step) int {
-	room := step.Budget
-	room = cmp.Or(room, step.Window-step.Output)
+	room := cmp.Or(step.Budget, step.Window-step.Output)
 	if room <= 0 {
 		return recall.DefaultTokens
 	}
@@ -269,74 +182,21 @@ func answerTokens(step Step) int {
 }
 
 const (
-	answersPerWindow = 30  // of the room: one answer's part
+	answersPerWindow = 30  // one answer may take this part of the room
 	minAnswerTokens  = 400 // tokens
 )
 
-// search finds removed messages by words, and by meaning where there is an
-// Embedder. One that fails leaves the words.
-func (s *Session) search(ctx context.Context, log *thread.Thread, p *plan.Plan, version int, query string, o recall.Options) ([]recall.Hit, error) {
-	index, err := s.indexFor(ctx, log, p, version)
-	if err != nil {
-		return nil, err
-	}
-	if s.c.search != nil {
-		hits, err := s.c.search.Search(ctx, index, query, &o)
-		if err == nil || ctx.Err() != nil {
-			return hits, ctx.Err()
+// Artifact implements rehydrate.Artifacts: from the thread itself, else from the earlier
+// ones.
+func (f logSource) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
+	c, err := f.ownArtifact(ctx, id)
+	for _, earlier := range f.session.earlier {
+		if !errors.Is(err, artifact.ErrNotFound) {
+			return c, err
+		}
+		if found, failed := (logSource{session: f.session.c.Session(earlier)}).ownArtifact(ctx, id); !errors.Is(failed, artifact.ErrNotFound) {
+			return found, failed
 		}
 	}
-	return index.Search(query, &o), nil
-}
-
-func (c *Compactor) newRehydrator(id string, o rehydrate.Options, events event.Sink) *rehydrate.Rehydrator {
-	if o.Disabled {
-		return nil
-	}
-	o.Events = events
-	var source rehydrate.Source = logSource{session: c.Session(id)}
-	if c.config.Artifacts != nil {
-		source = c.config.Artifacts
-	}
-	return rehydrate.New(source, c.config.Counter.Text, &o)
-}
-
-// pendingEvents are events of contents that may not stand in the prompt yet.
-type pendingEvents struct {
-	mu     sync.Mutex
-	events []event.Event
-}
-
-// Emit keeps an event.
-func (w *pendingEvents) Emit(_ context.Context, e event.Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.events = append(w.events, e)
-}
-
-// take returns what was kept, and keeps it no longer.
-func (w *pendingEvents) take() []event.Event {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	out := w.events
-	w.events = nil
-	return out
-}
-
-// emitRehydrated emits the events of contents that came back; one that found no room in
-// the prompt was blocked.
-func (s *Session) emitRehydrated(ctx context.Context, shown []render.Rehydrated) {
-	to := s.c.config.Events
-	if r := s.c.config.Recall; r != nil && r.Rehydrate.Events != nil {
-		to = r.Rehydrate.Events
-	}
-	for _, e := range s.state().pendingEvents.take() {
-		if e.Type == event.Rehydrated && !slices.ContainsFunc(shown, func(r render.Rehydrated) bool { return r.ArtifactID == e.Details["artifact"] }) {
-			e.Type, e.TokensAfter = event.Blocked, 0
-			e.Details["reason"] = "no_room"
-			delete(e.Details, "tokens")
-		}
-		e.Policy = s.c.config.Policy.Name()
-		event.Emit(ctx, to, e)
-	}
+	return c, err
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// The document that holds the key of signatures.
+// The document that holds the signing key.
 const (
 	signingKind = "signing"
 	signingID   = "summary-key"
 )
 
-// signingKey is the key that summaries are signed with, once it was read.
+// signingKey is the key of signatures, once it was read.
 type signingKey struct {
 	mu  sync.Mutex
 	key string
@@ -31,8 +31,9 @@ func (s *signingKey) get() string {
 	return s.key
 }
 
-// loadSigningKey reads the key, or makes it, when it is first needed. Where none is there and none can
-// be written, nothing was signed yet: the sessions go on without, and it is tried again.
+// loadSigningKey reads the key, or makes it when it is first needed. Where there is none
+// and none can be written, nothing was signed yet: sessions continue without a key, and
+// the next load tries again.
 func (c *Compactor) loadSigningKey(ctx context.Context) error {
 	if !c.config.Sign || c.signing.get() != "" {
 		return nil
@@ -42,7 +43,7 @@ func (c *Compactor) loadSigningKey(ctx context.Context) error {
 		if _, missing := c.config.Documents.Document(ctx, signingKind, signingID); errors.Is(missing, store.ErrNotFound) {
 			return nil
 		}
-		return fmt.Errorf("the key of signatures: %w", err)
+		return fmt.Errorf("read the signing key: %w", err)
 	}
 	c.signing.mu.Lock()
 	defer c.signing.mu.Unlock()
@@ -50,10 +51,10 @@ func (c *Compactor) loadSigningKey(ctx context.Context) error {
 	return nil
 }
 
-// markInjected marks messages in the user's name that nobody certainly wrote, and, where
-// there is a key, those of the user's and the model's that only look like what we write:
-// a tool may have told the model to repeat it. What stands in the system's name is whoever
-// made the request's. What the log holds was judged when it came.
+// markInjected marks messages in the user's name that no person wrote and, where there is
+// a key, messages that only look like our summaries: a tool may have told the model to
+// repeat one. System messages are left alone, since they come from whoever makes the
+// request.
 func (s *Session) markInjected(messages []thread.Message, before *thread.Message) []thread.Message {
 	messages = injected.MarkInjected(messages, before)
 	key := s.c.signing.get()

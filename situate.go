@@ -3,23 +3,17 @@ package palimpsest
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
-	"time"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
-	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// stepOptions says what a step asks for beside its prompt.
+// stepOptions say how a plan is asked for.
 type stepOptions struct {
 	forced       bool         // compact, whether it is due or not
 	refusals     int          // how often the provider has refused the step
@@ -29,33 +23,36 @@ type stepOptions struct {
 	attempt, attempts int // of a job; both 0 in a step
 }
 
-// situate makes the value that policies decide on: what was loaded, counted as
-// the provider counts, with limits, prices and the time.
+// situate makes the value that policies decide on: what was loaded, counted as the
+// provider counts, with limits, prices and the time.
 func (s *Session) situate(ctx context.Context, l snapshot, step Step, options stepOptions) (*policy.Situation, error) {
 	uncalibrated, err := s.buildSituation(ctx, l, step, options)
 	if err != nil {
 		return nil, err
 	}
+	situateBy := func(usage calibration) (*policy.Situation, error) {
+		return policy.Situate(calibrateSituation(uncalibrated, usage.factor(l.log.Len(), l.version)))
+	}
 	usage := *cmp.Or(options.usage, &l.usage)
-	situation, err := policy.Situate(calibrateSituation(uncalibrated, usage.factor(l.log.Len(), l.version)))
+	situation, err := situateBy(usage)
 	if err != nil && l.plan != nil {
 		// The plan does not hold for the log any more: it is not used.
 		s.emit(ctx, event.Event{Type: event.Failed, Err: event.ErrorClass(err), Details: map[string]any{"fallback": "passthrough"}})
 		uncalibrated.Current = nil
-		situation, err = policy.Situate(calibrateSituation(uncalibrated, usage.factor(l.log.Len(), l.version)))
+		situation, err = situateBy(usage)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if measured, changed := s.measure(ctx, l, situation); changed {
-		if situation, err = policy.Situate(calibrateSituation(uncalibrated, measured.factor(l.log.Len(), l.version))); err != nil {
+		if situation, err = situateBy(measured); err != nil {
 			return nil, err
 		}
 	}
 	return s.withPrices(l, situation), nil
 }
 
-// buildSituation is the situation in the figures of the counter.
+// buildSituation is the situation in the counter's own figures.
 func (s *Session) buildSituation(ctx context.Context, l snapshot, step Step, options stepOptions) (policy.Situation, error) {
 	reach := s.reach(step)
 	sent := s.baseRequest(step, l, reach == render.Tools && s.offersTools())
@@ -80,8 +77,8 @@ func (s *Session) buildSituation(ctx context.Context, l snapshot, step Step, opt
 	return situation, nil
 }
 
-// reach is how the reader of the step's prompt gets at what was removed: by the
-// tools of Config.Recall, unless the step's profile says otherwise.
+// reach says how the reader of the prompt gets at what was removed: by the tools of
+// Config.Recall, unless the step's profile says otherwise.
 func (s *Session) reach(step Step) render.Reach {
 	switch reach := step.Profile.Reach; {
 	case s.c.config.Recall != nil && reach == "":
@@ -93,8 +90,8 @@ func (s *Session) reach(step Step) render.Reach {
 	}
 }
 
-// profile is the step's, with how the reader gets at what was removed. Tools are
-// the default, and stay unsaid.
+// profile is the step's profile with key and reach. Tools are the default reach and stay
+// unsaid.
 func (s *Session) profile(step Step) render.Profile {
 	p := step.Profile
 	p.Key = s.c.signing.get()
@@ -104,8 +101,8 @@ func (s *Session) profile(step Step) render.Profile {
 	return p
 }
 
-// baseRequest is the request around the messages: the step's, with the memory block
-// behind its system prompt, and with the tools that reach what was removed.
+// baseRequest is the request around the messages: the step's, with the memory block after
+// its system prompt, and with the recall tools where they are offered.
 func (s *Session) baseRequest(step Step, l snapshot, offered bool) *prompt.Prompt {
 	base := *cmp.Or(step.Base, &prompt.Prompt{})
 	base.Messages = nil
@@ -120,8 +117,7 @@ func (s *Session) baseRequest(step Step, l snapshot, offered bool) *prompt.Promp
 	return &base
 }
 
-// baseSituation is what a policy needs to know of a log before a request, whoever keeps
-// the log.
+// baseSituation is the part of a situation that needs no session.
 func (c *Compactor) baseSituation(ctx context.Context, t *thread.Thread, base *prompt.Prompt, profile render.Profile, sizes *sizeCache) (policy.Situation, error) {
 	known := sizes.forProfile(profile, c.config.Counter)
 	changed, plain, err := known.messageSizes(ctx, t)
@@ -136,8 +132,8 @@ func (c *Compactor) baseSituation(ctx context.Context, t *thread.Thread, base *p
 	}, nil
 }
 
-// namer gives ids to what plans externalize. Where the keys that it needs are not
-// there ids are plain ones; such a plan fails where its contents are to be kept.
+// namer gives ids to what plans externalize. Where its keys cannot be read it is nil: ids
+// are plain ones then, and saving the contents will fail.
 func (c *Compactor) namer(ctx context.Context) artifact.Namer {
 	if c.config.Artifacts == nil {
 		return nil
@@ -149,83 +145,8 @@ func (c *Compactor) namer(ctx context.Context) artifact.Namer {
 	return name
 }
 
-// withPrices is a situation with what the tokens of its model cost, whether the
-// provider has forgotten the prompt since it last read one, and the chance that it
-// will have done so by the next step. With Config.IgnorePrices, or for a model
-// that the table of package token does not hold, there are no prices.
-func (s *Session) withPrices(l snapshot, situation *policy.Situation) *policy.Situation {
-	out := *situation
-	last := lastPromptRead(l.log, l.firstNew)
-	out.Cached = !last.IsZero()
-	m, err := token.Models().Find(situation.Base.Model)
-	if situation.Base.Model == "" || err != nil || s.c.config.IgnorePrices {
-		return &out
-	}
-	out.Rates, _ = cost.RatesOf(m, situation.PromptTokens)
-	if ttl := m.Cache.Life(); ttl > 0 {
-		out.CacheLife = ttl
-		out.CacheExpired = out.Cached && situation.Now.Sub(last) > ttl
-		out.ExpiryChance = expiryChance(l.log, ttl)
-	}
-	return &out
-}
-
-// lastPromptRead is when the provider last read a prompt of the log: with the messages
-// before those that have just come. Zero where there were none, or nobody knows.
-func lastPromptRead(log *thread.Thread, first int) time.Time {
-	for i := first - 1; i >= 0; i-- {
-		if uncopied.At(log, i).Role == thread.Assistant {
-			return uncopied.At(log, first-1).Time
-		}
-	}
-	return time.Time{}
-}
-
-const (
-	// assumedRequests: before a conversation has told more, one request of so many is
-	// taken to come too late. The agents of the dev split pause for that long three
-	// times in a hundred; one that never does must not wait for it for long.
-	assumedRequests = 100
-	// recentMessages bounds how far back pauses are looked for.
-	recentMessages = 1000
-)
-
-// expiryChance is the chance that the next request comes too late for a cache that
-// keeps a prompt for so long, from the pauses between requests so far.
-func expiryChance(log *thread.Thread, ttl time.Duration) float64 {
-	asked, late := 0, 0
-	var last time.Time
-	for i := max(1, log.Len()-recentMessages); i < log.Len(); i++ {
-		m, before := uncopied.At(log, i), uncopied.At(log, i-1)
-		if m.Role != thread.Assistant || before.Role == thread.Assistant || before.Time.IsZero() {
-			continue
-		}
-		if !last.IsZero() {
-			asked++
-			if before.Time.Sub(last) > ttl {
-				late++
-			}
-		}
-		last = before.Time
-	}
-	return float64(late+1) / float64(asked+assumedRequests)
-}
-
-// addExpectedSavings notes what a compaction will save where prices are known: in each step,
-// as tokens of uncached input, and after how many steps that is more than what
-// writing the new prefix costs.
-func addExpectedSavings(details map[string]any, situation *policy.Situation, after int) {
-	freed := situation.PromptTokens - after
-	steps := cost.BreakEven(situation.Rates, freed, situation.MessageTokens, situation.CacheExpired)
-	if math.IsInf(steps, 1) {
-		return
-	}
-	details["saved_per_step"] = int(situation.Rates.Read * float64(freed))
-	details["pays_after_steps"] = int(math.Ceil(steps))
-}
-
-// limit is what a request may take, in tokens: what the policy allows, the
-// budget, or what the window leaves beside the answer; 0 where none is known.
+// limit is how large a request may be, in tokens: the smallest of the policy's limit, the
+// budget, and what the window leaves beside the answer; 0 where none is known.
 func (s *Session) limit(situation *policy.Situation) int {
 	p, window := s.c.config.Policy, situation.Window
 	if w, ok := policy.As[policy.Windowed](p); ok {
@@ -241,37 +162,4 @@ func (s *Session) limit(situation *policy.Situation) int {
 		}
 	}
 	return limit
-}
-
-// rehydrate reads stored content that the agent plainly means, inside what the limit
-// leaves; a policy that keeps room for it free makes that room with the compaction
-// that is due. What cannot be read is passed over. The events of the rehydrator
-// wait for render, which knows what of it stands in the prompt.
-func (s *Session) rehydrate(ctx context.Context, situation *policy.Situation) (*policy.Situation, []render.Rehydrated, error) {
-	k := s.state()
-	k.pendingEvents.take() // of an earlier try
-	if k.rehydrator == nil || situation.Current.Empty() {
-		return situation, nil, nil
-	}
-	turn := rehydrate.TurnOf(situation.Thread, situation.Base.Tools)
-	reserve := 0
-	if p, ok := policy.As[policy.Reserving](s.c.config.Policy); ok {
-		if reserve, turn.MaxArtifacts = p.Reserve(situation); turn.MaxArtifacts == 0 {
-			turn.MaxArtifacts = -1
-		}
-	}
-	if limit := s.limit(situation); limit > 0 {
-		turn.Room = max(limit-situation.PromptTokens, reserve)
-		if turn.Room <= 0 {
-			turn.Room = -1
-		}
-	}
-	shown, what, err := k.rehydrator.Rehydrate(ctx, s.c.config.Requester, turn, situation.Current)
-	if err != nil && ctx.Err() != nil {
-		return nil, nil, ctx.Err()
-	}
-	for i := range shown {
-		shown[i].Reach = situation.Profile.Reach
-	}
-	return situation.WithRehydrated(what), shown, nil
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// source tells what the source of a replayable result looks like now (A8): as
-// Config.CurrentSource says, else as the tool's Capture does, else as the newest result
-// in the log does that was read from it.
+// source returns the function that describes the source of a replayable result as it is
+// now: Config.CurrentSource, else the tool's Capture, else the newest result in the log
+// that was read from it.
 func (c *Compactor) source(t *thread.Thread) func(thread.ToolCall) (thread.Determinism, bool) {
 	if c.config.CurrentSource != nil {
 		return c.config.CurrentSource
@@ -26,8 +26,8 @@ func (c *Compactor) source(t *thread.Thread) func(thread.ToolCall) (thread.Deter
 	}
 }
 
-// newestDeterminism is what each source looked like when it was last told. A source that
-// was written to since looks like nobody knows what.
+// newestDeterminism is what each source looked like when it was last read. After a write
+// nobody knows.
 func newestDeterminism(t *thread.Thread) map[string]thread.Determinism {
 	newest, calls := map[string]thread.Determinism{}, map[string]thread.ToolCall{}
 	for _, m := range t.All() {
@@ -47,8 +47,8 @@ func newestDeterminism(t *thread.Thread) map[string]thread.Determinism {
 	return newest
 }
 
-// captureSources gives the results of tools that can tell what their sources look like
-// what these look like now, where the caller has not said it.
+// captureSources fills in what the source of a result looks like now, where its tool can
+// tell and the caller has not.
 func (s *Session) captureSources(log *thread.Thread, messages []thread.Message) {
 	var calls map[string]thread.ToolCall
 	for i := range messages {
@@ -77,8 +77,8 @@ func (s *Session) captureSources(log *thread.Thread, messages []thread.Message) 
 	}
 }
 
-// callsOf are the calls that messages may answer, by id: those of the log's last
-// step, and their own.
+// callsOf are the calls that messages may answer, by id: those of the last step of the
+// log, and their own.
 func callsOf(log *thread.Thread, messages []thread.Message) map[string]thread.ToolCall {
 	calls := map[string]thread.ToolCall{}
 	add := func(m *thread.Message) {

@@ -9,11 +9,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/render"
-	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// prepare takes a step from the loaded log to the prompt: situate, decide, commit,
-// render. After a conflict with another writer it reloads and decides again, at most
+// prepare takes a step from the loaded log to the prompt: situate, decide, commit, render.
+// After a conflict with another writer it loads again and decides again, at most
 // maxAttempts times; then it renders under the newest plan.
 func (s *Session) prepare(ctx context.Context, loaded snapshot, step Step, options stepOptions) (*Prepared, error) {
 	waited := notWaited
@@ -62,8 +61,7 @@ func (s *Session) prepare(ctx context.Context, loaded snapshot, step Step, optio
 	}
 }
 
-// compactNow makes the plan that is asked for, by a person or a job, and puts it
-// in force.
+// compactNow makes the plan that a person or a job asked for, and puts it in force.
 func (s *Session) compactNow(ctx context.Context, loaded snapshot, step Step, options stepOptions, checkDue func(*policy.Situation) dueCheck) (*plan.Plan, error) {
 	for attempt := 1; ; attempt++ {
 		situation, err := s.situate(ctx, loaded, step, options)
@@ -87,7 +85,7 @@ func (s *Session) compactNow(ctx context.Context, loaded snapshot, step Step, op
 	}
 }
 
-// dueCheck says whether a plan is to be made, and why.
+// dueCheck says whether a plan should be made, and why.
 type dueCheck struct {
 	isDue   bool
 	trigger string // "auto" or "manual"
@@ -119,7 +117,7 @@ type decision struct {
 	duration time.Duration
 }
 
-// decide asks the policy for a plan, and emits events before and after.
+// decide asks the policy for a plan, with events before and after.
 func (s *Session) decide(ctx context.Context, situation *policy.Situation, due dueCheck, attempt int) decision {
 	if attempt == 1 {
 		s.emit(ctx, event.Event{Type: event.PreCompact, TokensBefore: situation.PromptTokens, BudgetLimit: s.limit(situation), Details: due.eventDetails("trigger", due.trigger)})
@@ -134,81 +132,8 @@ func (s *Session) decide(ctx context.Context, situation *policy.Situation, due d
 	return d
 }
 
-// commit saves what the plan externalizes, then the plan together with its events. A
-// decision without a plan, and a plan that could not be stored, are the error, and an
-// event says so.
-func (s *Session) commit(ctx context.Context, loaded snapshot, situation *policy.Situation, d decision, attempt int) error {
-	err := d.err
-	if err == nil {
-		err = s.validateAgainstLog(ctx, situation, d.fitted.Plan)
-	}
-	if err == nil {
-		err = s.saveArtifacts(ctx, situation.Thread, d.fitted.Plan)
-	}
-	if err == nil {
-		err = s.commitWithEvents(ctx, loaded, situation, d, attempt)
-	}
-	if err == nil || errors.Is(err, policy.ErrNothing) {
-		return err // that is no failure: the thread goes on as it is
-	}
-	if isConflict(err) {
-		s.emit(ctx, event.Event{Type: event.PlanConflict, Details: map[string]any{"version": loaded.version + 1, "attempt": attempt}})
-		if attempt < maxAttempts && ctx.Err() == nil {
-			return err // it is made again, and ends then
-		}
-	}
-	fallback := "passthrough"
-	if !situation.Current.Empty() {
-		fallback = "earlier_plan"
-	}
-	s.emit(ctx, event.Event{
-		Type: event.Failed, TokensBefore: situation.PromptTokens, BudgetLimit: s.limit(situation), Err: event.ErrorClass(err), Duration: d.duration,
-		Details: map[string]any{"fallback": fallback},
-	})
-	return err
-}
-
-// commitWithEvents stores the plan with its events, and emits them.
-func (s *Session) commitWithEvents(ctx context.Context, loaded snapshot, situation *policy.Situation, d decision, attempt int) error {
-	events := s.compactionEvents(loaded, situation, d, attempt)
-	if err := s.commitPlan(ctx, loaded.version, store.Commit{Plan: d.fitted.Plan, Events: events}); err != nil {
-		return err
-	}
-	if k := s.state(); k.monitor != nil {
-		k.monitoredPlan = loaded.version + 1
-		k.monitor.Compacted(situation.Thread, d.fitted.Plan)
-	}
-	for _, e := range events {
-		s.emit(ctx, e)
-	}
-	return nil
-}
-
-// commitPlan commits a plan, provided that the condition holds.
-func (s *Session) commitPlan(ctx context.Context, version int, c store.Commit) error {
-	if want := s.condition.Plans; want != nil && *want != version {
-		return &VersionError{*want, version}
-	}
-	_, err := s.c.config.Plans.Commit(ctx, s.id, version, c)
-	return err
-}
-
-// validateAgainstLog reports whether a plan holds for the messages that came while it was
-// made; they are shown as they are. A late result for a call that the plan hides
-// is a conflict, and the plan is to be made anew.
-func (s *Session) validateAgainstLog(ctx context.Context, situation *policy.Situation, p *plan.Plan) error {
-	log, err := s.c.config.Log.Load(ctx, s.id)
-	if err != nil || log.Version() == situation.Thread.Version() {
-		return err
-	}
-	if err := p.Validate(log); err != nil {
-		return &store.ConflictError{ThreadID: s.id, Want: situation.Thread.Version(), Have: log.Version()}
-	}
-	return nil
-}
-
-// render makes the prompt under a plan. Rehydrated and injected content goes to its
-// end, as far as the limit leaves room.
+// render makes the prompt under a plan. Rehydrated and recalled content goes to its end,
+// as far as the limit leaves room.
 func (s *Session) render(ctx context.Context, loaded snapshot, situation *policy.Situation, p *plan.Plan, rehydrated []render.Rehydrated, step Step, options stepOptions) (*Prepared, error) {
 	f, err := situation.Render(p)
 	if err != nil {

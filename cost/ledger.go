@@ -8,7 +8,7 @@ import (
 
 // Block is a piece of a prompt that a cache keeps or loses as a whole.
 type Block struct {
-	// Hash tells blocks apart by their content.
+	// Hash identifies the content.
 	Hash   uint64
 	Tokens int
 }
@@ -17,8 +17,8 @@ type Block struct {
 type Request struct {
 	// Blocks are system, tools and messages in the provider's order.
 	Blocks []Block
-	// Marks are the positions of the blocks that carry a cache mark, in order.
-	// Providers that match prefixes need none.
+	// Marks are the positions of the blocks that carry a cache mark, in order. Providers
+	// that match prefixes need none.
 	Marks []int
 	// Output is the length of the answer in tokens.
 	Output int
@@ -28,17 +28,15 @@ type Request struct {
 
 // Bill is what a request is billed as, in tokens.
 type Bill struct {
-	// Read was found in the cache, Write is put into it, Plain is the rest of the
-	// input.
+	// Read was found in the cache, Write is put into it, Plain is the rest of the input.
 	Read, Write, Plain int
 	Output             int
 }
 
-// Input is what the request held.
+// Input is the whole input of the request.
 func (b Bill) Input() int { return b.Read + b.Write + b.Plain }
 
-// Cost is the bill in units of uncached input; without output it is what the
-// prompt alone costs.
+// Cost is the bill in units of uncached input.
 func (b Bill) Cost(r Rates) (input, output float64) {
 	return float64(b.Read)*r.Read + float64(b.Write)*r.Write + float64(b.Plain), float64(b.Output) * r.Output
 }
@@ -113,8 +111,7 @@ func (l *Ledger) Bill(q Request) Bill {
 	return b
 }
 
-// findCached returns the last block of the longest prefix that is kept and that a mark
-// finds, or -1.
+// findCached returns the last block of the longest cached prefix that a mark finds, or -1.
 func (l *Ledger) findCached(prefixes []uint64, mark int, now time.Duration) int {
 	first := 0
 	if l.cache.Lookback > 0 {
@@ -137,7 +134,7 @@ const (
 	prime  = 1099511628211
 )
 
-// chain adds a block to the hash of what stands before it.
+// chain adds a block to the hash of what precedes it.
 func chain(prefix, block uint64) uint64 {
 	for range 8 {
 		prefix = (prefix ^ block&0xff) * prime

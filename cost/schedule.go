@@ -2,14 +2,13 @@ package cost
 
 import "math"
 
-// Schedule finds when to compact a conversation of n steps at the least cost,
-// knowing all of it: segment(i, j) is the cost of the steps from i up to and
-// without j when step i begins with a compaction, or for i = 0 with nothing
-// compacted. It returns the steps that compact, without the first, and the cost.
-// It asks for n(n+1)/2 segments.
+// Schedule finds when to compact a conversation of n steps at the least cost, knowing all
+// of it: segment(i, j) is the cost of the steps from i up to and without j when step i
+// begins with a compaction, or for i = 0 with nothing compacted. It returns the steps that
+// compact, without the first, and the cost. It calls segment n(n+1)/2 times.
 //
-// No policy that makes its compactions in the same way can do better, so the
-// ratio of its cost to this one is its regret.
+// No policy that makes the same kind of compactions can do better, so the ratio of its
+// cost to this one is its regret.
 func Schedule(n int, segment func(i, j int) float64) (compact []int, least float64) {
 	best := make([]float64, n+1) // of the steps before
 	from := make([]int, n+1)

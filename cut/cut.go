@@ -1,7 +1,7 @@
-// Package cut decides where the old part of a thread ends. Cuts are made only
-// at legal points: no tool call is parted from its results, no batch of
-// parallel calls is torn, a call that waits for its result stays with what
-// follows, and an aborted call stays together with a result that came late.
+// Package cut decides where the old part of a thread ends. Cuts are made only at legal
+// points: no tool call is parted from its results, no batch of parallel calls is torn, a
+// call that waits for its result stays with what follows, and an aborted call stays
+// together with a late result.
 package cut
 
 import (
@@ -9,9 +9,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Points are the legal cut points of a thread, in one pass. Index i stands for
-// a cut before message i; 0 and Len are always legal, unless a call waits for
-// its result.
+// Points are the legal cut points of a thread. Index i stands for a cut before message i;
+// 0 and Len are always legal, unless a call waits for its result.
 type Points struct {
 	thread *thread.Thread
 	legal  []bool
@@ -53,17 +52,16 @@ func (p *Points) legalAtOrBefore(i int) int {
 	return i
 }
 
-// Policy says how much of the newest part is kept. Implementations are the four
-// types of this package; all are plain values.
+// Policy says how much of the newest part is kept. The four types of this package
+// implement it; all are plain values.
 type Policy interface {
-	// Cut returns the position before which messages are old; the others are kept.
-	// tokens gives the size of a message in tokens; it is not called by policies
-	// that do not count.
+	// Cut returns the position before which messages are old. tokens gives the size of a
+	// message in tokens; policies that do not count do not call it.
 	Cut(p *Points, tokens func(i int) int) int
 }
 
-// LastMessages keeps at least N messages: where the cut would be illegal it
-// moves back and keeps more.
+// LastMessages keeps at least N messages: from an illegal cut it moves back and keeps
+// more.
 type LastMessages struct{ N int }
 
 // Cut implements Policy.
@@ -71,8 +69,7 @@ func (c LastMessages) Cut(p *Points, _ func(int) int) int {
 	return p.legalAtOrBefore(max(0, p.thread.Len()-max(0, c.N)))
 }
 
-// LastTurns keeps the last N turns whole. A turn begins with what a person
-// said.
+// LastTurns keeps the last N turns whole. A turn begins with what a person said.
 type LastTurns struct{ N int }
 
 // Cut implements Policy.
@@ -90,9 +87,9 @@ func (c LastTurns) Cut(p *Points, _ func(int) int) int {
 	return p.legalAtOrBefore(n)
 }
 
-// LastTokens keeps at most N tokens, and always at least the last legal piece
-// even when that alone is larger. Turns are kept whole unless SplitTurns is
-// set; the last turn is split in any case when it alone is larger than N.
+// LastTokens keeps at most N tokens, but at least the last legal piece, even when that
+// alone is larger. Turns are kept whole unless SplitTurns is set; the last turn is split
+// in any case when it alone is larger than N.
 type LastTokens struct {
 	N          int
 	SplitTurns bool

@@ -2,9 +2,9 @@ package plan
 
 import "reflect"
 
-// copyOf returns a copy that shares no list, map or pointer with v, which is pure
-// data: structs, lists, maps and pointers of exported fields. What lies in
-// unexported fields is shared; a time.Time has nothing else and cannot be written to.
+// copyOf returns a deep copy of v, which is pure data: structs, lists, maps and pointers
+// of exported fields. Unexported fields are shared; only time.Time has any, and it is
+// immutable.
 func copyOf[T any](v T) T {
 	var out T
 	write(reflect.ValueOf(&out).Elem(), reflect.ValueOf(&v).Elem())
@@ -61,5 +61,5 @@ func write(to, from reflect.Value) {
 	}
 }
 
-// plain reports whether the values of a type hold nothing that could be written to.
+// plain reports whether values of the type cannot be modified through a copy.
 func plain(t reflect.Type) bool { return t.Kind() <= reflect.Complex128 || t.Kind() == reflect.String }

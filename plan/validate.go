@@ -3,10 +3,44 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
+
+// Normalize returns the plan with every message in at most one record, and describes what
+// it changed. Where records overlap, the precedence Drop > Externalize > Summarize > Clear
+// decides, then the earlier record. The other record's span loses the message, and a
+// record without any message left is removed. What remains of a span is rendered once, at
+// its first remaining message. Normalizing again changes nothing.
+func (p Plan) Normalize() (Plan, []string) {
+	actions := p.Actions()
+	owner := make(map[thread.ID]Ref, len(actions))
+	var warnings []string
+	out := p
+	out.Clearings = slices.Clone(p.Clearings)
+	out.Summarizations = slices.Clone(p.Summarizations)
+	out.Externalizations = slices.Clone(p.Externalizations)
+	out.Drops = slices.Clone(p.Drops)
+	for ref, s := range out.spans() {
+		*s = s.Without(func(id thread.ID) bool {
+			winner := actions[id]
+			if winner != ref {
+				warnings = append(warnings, fmt.Sprintf("message %s is in both %s and %s; %s takes precedence", id, ref, winner, winner))
+				return true
+			}
+			_, twice := owner[id]
+			owner[id] = ref
+			return twice
+		})
+	}
+	out.Clearings = slices.DeleteFunc(out.Clearings, func(r Clearing) bool { return r.Span.Len() == 0 })
+	out.Summarizations = slices.DeleteFunc(out.Summarizations, func(r Summarization) bool { return r.Span.Len() == 0 })
+	out.Externalizations = slices.DeleteFunc(out.Externalizations, func(r Externalization) bool { return r.Span.Len() == 0 })
+	out.Drops = slices.DeleteFunc(out.Drops, func(r Removal) bool { return r.Span.Len() == 0 })
+	return out, warnings
+}
 
 // ErrInvalid is wrapped by every error of Validate.
 var ErrInvalid = errors.New("plan does not hold for the thread")
@@ -37,16 +71,16 @@ func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 // Unwrap returns the cause, so that thread.ErrUnknownID and its like match.
 func (e *InvalidError) Unwrap() error { return e.Err }
 
-// Validate checks that the plan can be rendered over t, or over any longer
-// version of it: the thread is the plan's own, every span is one of the thread,
-// every message has one action, no call is parted from its results, and no call
-// that still waits for its result is touched. A plan that fails is an error and
-// never repaired: whoever made it did not see the thread as it is.
+// Validate checks that the plan can be rendered over t, or over any longer version of it:
+// the plan was made for this thread, every span is in it, every message has one action, no
+// call is parted from its results, and no call that still waits for its result is touched.
+// A plan that fails is an error and never repaired: whoever made it did not see the thread
+// as it is.
 func (p *Plan) Validate(t *thread.Thread) error {
 	return p.ValidatePairs(t, thread.Pair(t))
 }
 
-// ValidatePairs is Validate for callers who have the pairing of t already.
+// ValidatePairs is Validate for callers who already have the pairing of t.
 func (p *Plan) ValidatePairs(t *thread.Thread, pairs *thread.Pairing) error {
 	if p.ThreadID != t.ID() {
 		return fmt.Errorf("plan.Validate: it was made for thread %q, not for %q: %w", p.ThreadID, t.ID(), ErrInvalid)
@@ -65,33 +99,26 @@ func (p *Plan) ValidatePairs(t *thread.Thread, pairs *thread.Pairing) error {
 
 func (p *Plan) checkSpans(t *thread.Thread) error {
 	owner := make(map[thread.ID]Ref)
-	var failed error
-	p.each(func(ref Ref, s *thread.Span, _ *Origin) {
-		if failed != nil {
-			return
-		}
+	for ref, s := range p.spans() {
 		if err := s.Check(t); err != nil {
-			failed = &InvalidError{Record: ref, Err: err}
-			return
+			return &InvalidError{Record: ref, Err: err}
 		}
 		for _, id := range s.MessageIDs {
 			if other, twice := owner[id]; twice {
-				failed = &InvalidError{Record: ref, ID: id, Reason: fmt.Sprintf("is in %s too; normalize the plan first", other)}
-				return
+				return &InvalidError{Record: ref, ID: id, Reason: fmt.Sprintf("is in %s too; normalize the plan first", other)}
 			}
 			owner[id] = ref
 			if i, _ := t.Index(id); i >= p.ThreadVersion {
-				failed = &InvalidError{Record: ref, ID: id, Reason: fmt.Sprintf("stands at position %d, after the version %d that the plan was made for", i, p.ThreadVersion)}
-				return
+				return &InvalidError{Record: ref, ID: id, Reason: fmt.Sprintf("stands at position %d, after the version %d that the plan was made for", i, p.ThreadVersion)}
 			}
 		}
-	})
-	return failed
+	}
+	return nil
 }
 
-// checkCalls holds the two rules of tool pairs. A result may be replaced in its
-// place by a pointer, a summary or a placeholder while its call stays; it may
-// not be dropped then. Where the call goes, its results go.
+// checkCalls checks the two rules of tool pairs. While a call stays, its result may be
+// replaced in place by a pointer, a summary or a placeholder, but not dropped. Where the
+// call is removed, its results are removed too.
 func (p *Plan) checkCalls(t *thread.Thread, pairs *thread.Pairing) error {
 	actions := p.Actions()
 	messages := uncopied.Messages(t)

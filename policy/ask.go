@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -16,11 +17,12 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// extractiveName is who writes the summary when a model's could not be taken.
+// extractiveName names the summarizer that takes over when a model's summary could not be
+// used.
 const extractiveName = "extractive"
 
-// summaryModel asks a policy's model for the summary of one plan, each question once,
-// and keeps what there is to report.
+// summaryModel asks a policy's model for the summary of one plan, and collects the
+// reports.
 type summaryModel struct {
 	situation    *Situation
 	model        llm.Generator // nil: nobody is asked
@@ -31,30 +33,33 @@ type summaryModel struct {
 	otherReports []summarize.Report // of the situation's summarizer
 }
 
-// generateOrFallback asks the model and checks its answer. It calls fallback where there
-// is no model, where the model failed, and, with rejected true, where nothing of the
-// answer passed the check. A failure that is final is the error, and so is every one once
-// ctx is done; any other is returned as the reason for the fallback.
-func generateOrFallback[A, T any](ctx context.Context, a *summaryModel, ask func() (A, error), check func(A) (T, error), fallback func(rejected bool) (T, error), isFinal func(error) bool) (out T, failure, err error) {
-	if a.model == nil {
-		out, err = fallback(false)
+// writeOrFallback has a model write something. fallback writes it where there is no model,
+// where the model failed, and where nothing of its answer could be used (a
+// *summarize.RejectedError); failure is the reason. The error is a failure that isFinal
+// selects, any failure once ctx is done, or that of fallback.
+func writeOrFallback[T any](ctx context.Context, model llm.Generator, write func() (T, error), fallback func(failure error) (T, error), isFinal func(error) bool) (out T, failure, err error) {
+	if model == nil {
+		out, err = fallback(nil)
 		return out, nil, err
 	}
-	answer, failure := ask()
-	rejected := failure == nil
+	out, failure = write()
 	switch {
-	case rejected:
-		if out, failure = check(answer); failure == nil {
-			return out, nil, nil
-		}
-	case ctx.Err() != nil || isFinal != nil && isFinal(failure):
+	case failure == nil:
+		return out, nil, nil
+	case ctx.Err() != nil, !isRejected(failure) && isFinal != nil && isFinal(failure):
 		return out, nil, failure
 	}
-	out, err = fallback(rejected)
+	out, err = fallback(failure)
 	return out, failure, err
 }
 
-// askInPieces gives pieces of a conversation to a model, one after the other. A piece
+// isRejected reports whether a model answered, but nothing of its answer could be used.
+func isRejected(err error) bool {
+	_, ok := errors.AsType[*summarize.RejectedError](err)
+	return ok
+}
+
+// askInPieces gives the pieces of a conversation to a model, one after the other. A piece
 // that is too long for its window is split by halve.
 func askInPieces[T any](pieces []T, halve func(T) []T, ask func(T) error) error {
 	for len(pieces) > 0 {
@@ -73,9 +78,9 @@ func askInPieces[T any](pieces []T, halve func(T) []T, ask func(T) error) error 
 	return nil
 }
 
-// summarizeInHalves has a model summarize entries on top of an earlier summary, in halves
-// where they are too long for its window, the second on top of what it made of the
-// first.
+// summarizeInHalves has a model summarize entries on top of an earlier summary. Where they
+// are too long for its window it summarizes the first half and then, on top of that, the
+// second.
 func summarizeInHalves(entries []entry, previous string, summarize func([]entry, string) (string, error)) (string, error) {
 	halve := func(e []entry) [][]entry {
 		if len(e) < 2 {
@@ -96,7 +101,7 @@ func summarizeInHalves(entries []entry, previous string, summarize func([]entry,
 	return previous, nil
 }
 
-// minChunkBytes is the smallest transcript that is halved, in bytes.
+// minChunkBytes is the smallest transcript that is split, in bytes.
 const minChunkBytes = 2_000
 
 func splitChunk(chunk string) []string {
@@ -106,8 +111,8 @@ func splitChunk(chunk string) []string {
 	return chunkEntries([]string{chunk}, utf8.RuneCountInString(chunk)/2+1)
 }
 
-// chunkEntries joins entries to chunks of at most limit characters. An entry that is
-// longer is cut, between characters as readers see them.
+// chunkEntries joins entries to chunks of at most limit characters. A longer entry is cut,
+// never inside a character as readers see it.
 func chunkEntries(entries []string, limit int) []string {
 	var chunks []string
 	var b strings.Builder
@@ -147,9 +152,8 @@ func chunkEntries(entries []string, limit int) []string {
 	return chunks
 }
 
-// instructionBlock is what the user wants this summary to keep in mind, as the end of a
-// request to a model; empty where the user said nothing. It stands outside of
-// all that is data.
+// instructionBlock is the end of a request to a model: what the user wants this summary to
+// keep in mind, outside of all data; mostly empty.
 func (s *Situation) instructionBlock() string {
 	text := strings.TrimSpace(s.Instructions)
 	if text == "" {
@@ -158,10 +162,10 @@ func (s *Situation) instructionBlock() string {
 	return "\n\n## The user asks you to weigh this for the summary\n" + text
 }
 
-// generate has the model answer. A refusal, an answer that calls tools and one that
-// says nothing are errors like a failed call; all of them are *llm.APIError where the
-// generator keeps its contract. A text that was cut off at its limit is what it says
-// until there, in whole sentences; anything else that was cut off is an error.
+// generate has the model answer. A refusal, a tool call and an empty answer are errors
+// like a failed call; all of them are *llm.APIError, where the generator keeps its
+// contract. Of a text that was cut off at its limit the whole sentences count; any other
+// answer that was cut off is an error.
 func (a *summaryModel) generate(ctx context.Context, system prompt.System, user string, o *llm.Options) (*llm.Reply, error) {
 	system.Text = strings.TrimSpace(system.Text)
 	if a.situation.Attempt > 1 {
@@ -207,8 +211,8 @@ func (a *summaryModel) reportCut(end string) {
 		Left: []summarize.Left{{Text: clip.Head(strings.TrimSpace(end), 200), Cause: "cut"}}})
 }
 
-// clipAndReport is a model's text in at most limit tokens: not every model keeps to what it
-// is allowed, and not every server makes it.
+// clipAndReport cuts a model's text to limit tokens: not every model keeps to its limit,
+// and not every server enforces it.
 func (a *summaryModel) clipAndReport(text string, limit int) string {
 	cut := a.situation.clipText(text, limit)
 	if cut != text {
@@ -217,8 +221,7 @@ func (a *summaryModel) clipAndReport(text string, limit int) string {
 	return cut
 }
 
-// clipText cuts a text to limit tokens, at the end of a line or a sentence where it
-// can.
+// clipText cuts a text to limit tokens, at the end of a line or sentence if possible.
 func (s *Situation) clipText(text string, limit int) string {
 	for s.Counter.Text(text) > limit && text != "" {
 		most := len(text) * 9 / 10
@@ -252,20 +255,19 @@ func (a *summaryModel) generateText(ctx context.Context, system prompt.System, u
 	return strings.TrimSpace(reply.Text), nil
 }
 
-// fillTemplate is a template with its values in place of their names, two arguments each.
+// fillTemplate replaces names in a template by their values, given in pairs.
 func fillTemplate(template string, values ...string) string {
 	return strings.NewReplacer(values...).Replace(template)
 }
 
-// inputTag finds whatever a reader could take for one of the tags of our requests.
+// inputTag finds what a reader could take for one of the tags of our requests.
 var inputTag = pattern.New(`(?i)<(\s*/?\s*(?:context-compaction-input|previous-summary|existing-workstream-state|new-messages|new-entries|blocks))`)
 
-// escapeTags writes content so that it opens and closes none of the tags; all else
-// stays as it was said.
+// escapeTags writes content so that it opens and closes none of these tags.
 func escapeTags(content string) string { return inputTag().ReplaceAllString(content, "&lt;$1") }
 
-// summarizeStructured is the structured summary of messages that the situation's summarizer
-// makes, or else code.
+// summarizeStructured has the situation's summarizer, or else code, make the structured
+// summary of messages.
 func (a *summaryModel) summarizeStructured(ctx context.Context, in summarize.Input) (summary.Summary, error) {
 	summarizer := a.situation.Summarizer
 	if summarizer == nil {
@@ -279,8 +281,8 @@ func (a *summaryModel) summarizeStructured(ctx context.Context, in summarize.Inp
 	return out.Summary, err
 }
 
-// reports are those of the plan: who wrote its summary, or, when there is a
-// failure, what took the place of the model.
+// reports are those of the plan. After a failure, fallback is who wrote the summary in
+// place of the model.
 func (a *summaryModel) reports(fallback string, failure error) []summarize.Report {
 	r := a.report
 	if failure != nil {

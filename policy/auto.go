@@ -3,7 +3,6 @@ package policy
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -13,83 +12,77 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Auto is our own default. It compacts in batches, so that the prompt's prefix
-// stays the same in between: the newest part stays whole, what is older is
-// summarized (strategy.Auto).
+// Auto is our own default. It compacts in batches, so that the prompt's prefix stays the
+// same in between: the newest part stays whole, older messages are summarized
+// (strategy.Auto).
 //
-// When: as Favor says. Where the prices of the model are known, as soon as a longer
-// prompt would cost more than the compaction (package cost: the square-root law,
-// from what the steps add, what this one brings and how often the cache expires);
-// when the provider's cache has gone cold, as soon as that saves something; but not
-// below the size that FavorBalanced lets a request be. In any case at the hard mark.
-// Without prices, and with FavorQuality, the hard mark alone decides.
+// When to compact is up to Favor. Where the prices of the model are known, Auto compacts
+// as soon as a longer prompt would cost more than the compaction (package cost has the
+// square-root law) or, when the provider's cache has expired, as soon as that saves
+// something; but never below the size that FavorBalanced tolerates. At the hard mark it
+// compacts in any case. Without prices, and with FavorQuality, the hard mark alone
+// decides.
 //
-// What the model has not seen yet, the results of the last step, stays whole. Only
-// what cannot fit beside the user's words and a summary of the rest, within what the
-// model can read, is externalized as it arrives: its beginning, its end and the lines
-// that report failures stay, with a pointer. Where neither window nor budget is known
-// nothing is externalized so.
+// The results of the last step, which the model has not seen yet, stay whole. Only a
+// result that does not fit beside the user's words and a summary of the rest is
+// externalized as it arrives: its beginning, its end and the lines that report failures
+// stay, with a pointer. Where neither window nor budget is known, none is.
 type Auto struct {
-	// Favor says when a session is compacted and how much is kept, as long as the
-	// fields below do not. Default FavorBalanced.
+	// Favor says when a session is compacted and how much is kept, unless the fields below
+	// do. Default FavorBalanced.
 	Favor Favor `file:"trigger.favor" bases:"auto" about:"when the thread is compacted and how much is kept: near the window (quality), from 64000 tokens or 45 % of a small window on (balanced), or where it costs least (cost)"`
-	// Hard is the share of what the model can read at which the session is
-	// compacted, Target the largest share that is left afterwards where the newest
-	// results allow it, as ratios. The defaults, 0.9 and 0.5, are where the better agents have settled; with
-	// FavorQuality they are 0.8 and half of Hard. A target that is not below the
-	// hard mark is taken for half of it.
+	// Hard is the share of what the model can read at which the session is compacted;
+	// Target is the largest share that is left afterwards, if the newest results allow it.
+	// The defaults are 0.9 and 0.5; with FavorQuality 0.8 and half of Hard. A target that
+	// is not below the hard mark counts as half of it.
 	Hard   float64 `file:"trigger.hard" unit:"ratio" range:"0.001..1" words:"auto=0" about:"share of the budget at which the thread is compacted; auto: 0.9, or as the favor says"`
 	Target float64 `file:"trigger.target" unit:"ratio" range:"0.001..1" words:"auto=0" about:"share of the budget that is left afterwards; auto: 0.5, or as the favor says"`
-	// Working is what the messages take after a compaction that prices decided, in
-	// tokens. Default 20,000 and, with FavorBalanced, as much more as it keeps of
-	// the whole request. With FavorQuality it counts only when it is set.
+	// Working is what the messages take after a compaction that prices decided, in tokens.
+	// Default 20,000; with FavorBalanced as much more as it keeps of the whole request.
+	// With FavorQuality it counts only when set.
 	Working int `file:"trigger.working" bases:"auto" unit:"tokens" range:"1.." words:"auto=0" about:"what the messages take after a compaction that prices decided; auto: 20000, or what the balanced favor keeps"`
 }
 
-// Favor says what Auto gives way to: when it compacts, and how much it keeps.
-// The zero value, and any word that is not one of the three, is FavorBalanced.
+// Favor is what Auto optimizes for. The zero value, and any unknown word, is
+// FavorBalanced.
 type Favor string
 
 const (
-	// FavorQuality compacts only near the window: at 80 % of what the model can
-	// read beside its answer, and keeps half of that. Prices and a cold cache do
-	// not count.
+	// FavorQuality compacts only near the window: at 80 % of what the model can read
+	// beside its answer, and keeps half of that. Prices and an expired cache do not count.
 	FavorQuality Favor = "quality"
-	// FavorBalanced compacts by prices as FavorCost does, but not before the
-	// request takes 64,000 tokens, or 45 % of a smaller window, and keeps at least
-	// half of that. Where the provider has forgotten the prompt, so that it is
-	// written anew in any case, three quarters of that size are enough.
+	// FavorBalanced compacts by prices like FavorCost, but not before the request takes
+	// 64,000 tokens, or 45 % of a smaller window, and keeps at least half of that. Where
+	// the provider has forgotten the prompt, three quarters of that size are enough.
 	FavorBalanced Favor = "balanced"
-	// FavorCost compacts as soon as a longer prompt would cost more than the
-	// compaction, which with the usual prices is at about 35,000 tokens, and keeps
-	// 20,000 of messages.
+	// FavorCost compacts as soon as a longer prompt would cost more than the compaction,
+	// with usual prices at about 35,000 tokens, and keeps 20,000 of messages.
 	FavorCost Favor = "cost"
 )
 
-// Favors are the words that a Favor may be, the one that keeps most first.
+// Favors lists the values of Favor, the one that keeps most first.
 func Favors() []string {
 	return []string{string(FavorQuality), string(FavorBalanced), string(FavorCost)}
 }
 
-// minWindow is less than any model reads, in tokens: a smaller request was not refused
-// for its size.
+// minWindow is less than any model reads, in tokens: a smaller request was not refused for
+// its size.
 const minWindow = 1_000
 
 const (
-	// balancedMark is the size below which FavorBalanced lets a request be, in
-	// tokens, and balancedShare what it is of a window in which that would be more,
-	// as a ratio. balancedKept is the share of it that stays at least, balancedCold
-	// the share from which a forgotten prompt is compacted: on the dev split, from
-	// three quarters on costs 8 % less than from the whole on, with 3.4 compactions
-	// of a session for 3.0; as soon as it saves anything, 14 % less with 5.1. The curve
-	// of cost over recall that the figures are taken from stands in docs/evaluation.md.
+	// balancedMark is the size below which FavorBalanced does not compact, in tokens;
+	// balancedShare takes its place in small windows, as a ratio. balancedKept is the
+	// share of it that stays at least, balancedCold the share from which a forgotten
+	// prompt is compacted. On the dev split three quarters cost 8 % less than the whole,
+	// with 3.4 compactions per session for 3.0; compacting as soon as it saves anything
+	// costs 14 % less, with 5.1. docs/evaluation.md has the curve of cost over recall.
 	balancedMark  = 64_000
 	balancedShare = 0.45
 	balancedKept  = 0.5
 	balancedCold  = 0.75
 
-	// qualityHard and qualityKept are the hard mark of FavorQuality as a share of
-	// what the model can read, and the share of the mark that stays.
+	// qualityHard and qualityKept are the hard mark of FavorQuality, as a share of what
+	// the model can read, and the share of the mark that stays.
 	qualityHard = 0.8
 	qualityKept = 0.5
 )
@@ -98,33 +91,31 @@ const (
 	defaultHard    = 0.9
 	defaultTarget  = 0.5
 	defaultWorking = 20_000
-	// minGain is how much larger than after a compaction the prompt must be
-	// before prices decide for one, as a ratio: what the law says of a few tokens
-	// is not worth a new prefix. A prompt that is forgotten is written anew in any
-	// case, so that there almost any gain will do (minColdGain; on the dev split
-	// it saves 1.3 % over minGain, see lab/README.md).
+	// minGain is how much larger than after a compaction the prompt must be before prices
+	// decide for one, as a ratio: a few tokens are not worth a new prefix. A forgotten
+	// prompt is written anew anyway, so almost any gain will do (minColdGain; on the dev
+	// split it saves 1.3 % over minGain, see lab/README.md).
 	minGain     = 1.2
 	minColdGain = 1.05
-	// growthMessages is how many messages the growth of a step is taken from. A step counts
-	// as burst tokens at most, and so many steps of the usual growth are added: a
-	// conversation begins with reading, and a large file is no sign that the next
-	// steps bring as much, so that the plain mean puts the mark too high, the first
-	// one most (on the dev split this takes a third of the cost over the best
-	// schedule away, see lab/README.md).
+	// growthMessages is how many messages the growth of a step is averaged over. A step
+	// counts as maxStepGrowth tokens at most, and usualSteps steps of usualGrowth are
+	// added: a conversation begins with reading, and a large file is no sign that the next
+	// steps bring as much. On the dev split this removes a third of the cost over the best
+	// schedule, see lab/README.md.
 	growthMessages = 200
 	maxStepGrowth  = 1_500
 	usualGrowth    = 500
 	usualSteps     = 50
-	// refusalShrink is what the target shrinks by each time that the provider refuses
-	// the request all the same: its own count is larger than ours then.
+	// refusalShrink is the factor on the target for each refusal by the provider: its own
+	// count is larger than ours then.
 	refusalShrink = 0.7
 )
 
 // Name returns "auto".
 func (Auto) Name() string { return "auto" }
 
-// Due reports whether the request has passed the hard mark, or the mark beyond
-// which it costs more than a compaction.
+// Due reports whether the request has passed the hard mark, or the size beyond which it
+// costs more than a compaction.
 func (a Auto) Due(s *Situation) (bool, string) {
 	a = a.Defaults()
 	if hard := s.shareOfLimit(a.Hard); hard > 0 && s.PromptTokens > hard {
@@ -142,9 +133,8 @@ func (a Auto) Due(s *Situation) (bool, string) {
 	return true, fmt.Sprintf("the request takes %d tokens, beyond %d it costs more than a compaction", s.PromptTokens, mark)
 }
 
-// priceMark is the size of the request beyond which compacting is cheaper than going
-// on, in tokens, and not below the floor; 0 when prices are not known or do not
-// count.
+// priceMark is the size of the request beyond which compacting is cheaper than going on,
+// in tokens, at least the floor; 0 where prices are unknown or do not count.
 func (a Auto) priceMark(s *Situation) int {
 	if s.Rates.Read <= 0 || a.Favor == FavorQuality {
 		return 0
@@ -161,8 +151,8 @@ func (a Auto) priceMark(s *Situation) int {
 }
 
 // unseenExcess is what would be left beyond the target, in tokens, if the thread were
-// compacted now: results that the model has not seen stay whole, and one step later
-// a compaction frees them too.
+// compacted now: results that the model has not seen stay whole, and one step later they
+// would be freed too.
 func (a Auto) unseenExcess(s *Situation) int {
 	unseen := 0
 	for _, i := range strategy.Unseen(s.Thread) {
@@ -171,9 +161,8 @@ func (a Auto) unseenExcess(s *Situation) int {
 	return max(0, unseen-int(maxUnseenShare*float64(a.target(s)-s.Fixed)))
 }
 
-// stepGrowth is what a step is expected to add, in tokens: what a message of the
-// model's and what came back for it have added lately, without bursts, and what
-// is usual.
+// stepGrowth is what a step is expected to add, in tokens: the recent average of an answer
+// and the results for it, without bursts.
 func (s *Situation) stepGrowth() float64 {
 	tokens, steps, step := usualGrowth*usualSteps, usualSteps, 0
 	for i := s.Thread.Len() - 1; i >= 0 && i >= s.Thread.Len()-growthMessages; i-- {
@@ -228,9 +217,9 @@ func (a Auto) target(s *Situation) int {
 	return target
 }
 
-// userWordTokens is the larger of the user's first and last message, in tokens. A third of
-// the room is what they may take before they are shortened, so prices must leave
-// three times as much.
+// userWordTokens is the larger of the user's first and last message, in tokens. They are
+// shortened when they take more than a third of the room, so prices must leave three times
+// as much.
 func (s *Situation) userWordTokens() int {
 	words := 0
 	for _, i := range s.firstAndLast((*thread.Message).StartsTurn) {
@@ -239,7 +228,7 @@ func (s *Situation) userWordTokens() int {
 	return words
 }
 
-// firstAndLast are the positions of the first and the last message of a kind; one where
+// firstAndLast are the positions of the first and the last message that match; one where
 // they are the same, none where there is none.
 func (s *Situation) firstAndLast(matches func(*thread.Message) bool) []int {
 	messages := uncopied.Messages(s.Thread)
@@ -258,8 +247,8 @@ func (s *Situation) firstAndLast(matches func(*thread.Message) bool) []int {
 
 const wordsShare = 3
 
-// Plan brings the request down to the target. What the model has not seen yet stays
-// whole while the request fits what the model can read.
+// Plan brings the request down to the target. What the model has not seen yet stays whole
+// while the request fits what the model can read.
 func (a Auto) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	a = a.Defaults()
 	target := a.target(s)
@@ -270,29 +259,19 @@ func (a Auto) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	for range s.Refusals { // the provider counts more than we do
 		whole = int(float64(whole) * refusalShrink)
 	}
-	f, err := Fit(ctx, s, a.Name(), strategy.Auto(), target, whole)
-	if s.Refusals > 0 {
-		return f, err
+	budgets := []int{target}
+	if s.Refusals == 0 { // what must stay may be more than prices, or the target, would leave
+		hard := s.shareOfLimit(a.Hard)
+		budgets = append(budgets, s.shareOfLimit(a.Target), (target+hard)/2, hard)
 	}
-	// What must stay may be more than prices, or the target, would leave.
-	hard := s.shareOfLimit(cmp.Or(a.Hard, defaultHard))
-	for _, more := range []int{s.shareOfLimit(cmp.Or(a.Target, defaultTarget)), (target + hard) / 2, hard} {
-		if !errors.Is(err, ErrOverBudget) {
-			break
-		}
-		if more > target {
-			f, err = Fit(ctx, s, a.Name(), strategy.Auto(), more, whole)
-		}
-	}
-	return f, err
+	return fitSmallest(ctx, s, a.Name(), strategy.Auto(), whole, budgets...)
 }
 
-// shareOfLimit is a part of what the model can read, in tokens; 0 when that is not
-// known.
+// shareOfLimit is a share of what the model can read, in tokens; 0 when that is unknown.
 func (s *Situation) shareOfLimit(ratio float64) int { return int(float64(s.Limit()) * ratio) }
 
-// Limit is what the model can read: the budget, or what its window leaves
-// beside its answer. It is 0 when neither is known.
+// Limit is what the model can read, in tokens: the budget, or what its window leaves
+// beside its answer; 0 when neither is known.
 func (s *Situation) Limit() int {
 	if s.Budget > 0 {
 		return s.Budget
@@ -300,9 +279,8 @@ func (s *Situation) Limit() int {
 	return max(0, s.Window-s.Output)
 }
 
-// Defaults returns the policy with what its favor says written into the fields that
-// are not set, for those who show it. It decides as before. Working stays 0 where
-// the balanced mark has a say in it too.
+// Defaults returns the policy with the defaults of its favor filled in, for display. It
+// decides the same. Working stays 0 where the balanced mark also counts.
 func (a Auto) Defaults() Auto {
 	hard, target := defaultHard, defaultTarget
 	switch a.Favor {
@@ -320,19 +298,19 @@ func (a Auto) Defaults() Auto {
 
 // Marks are sizes of the whole request, in tokens.
 type Marks struct {
-	// Mark is where the thread is compacted, 0 where nothing is known to go by.
-	// Soft is where a compaction is prepared beside the agent, where there is a
-	// queue of jobs, and Hard the most that a request may be before it is compacted,
-	// whatever tokens cost; both are 0 where the window is not known.
+	// Mark is where the thread is compacted, 0 if unknown. Soft is where a compaction is
+	// prepared in the background, given a queue of jobs. Hard is the largest request
+	// before a compaction, whatever tokens cost. Soft and Hard are 0 where the window is
+	// unknown.
 	Soft, Mark, Hard int
 	// Target is what the request may take afterwards, at most.
 	Target int
-	// Priced: the mark is where prices put it, and not the hard one.
+	// Priced says that prices decided Mark.
 	Priced bool
 }
 
-// Marks says when the policy compacts and what it leaves: Target < Mark ≤ Hard,
-// and Hard is at most what the model can read.
+// Marks says when the policy compacts and what it leaves: Target < Mark ≤ Hard, and Hard
+// is at most what the model can read.
 func (a Auto) Marks(s *Situation) Marks {
 	a = a.Defaults()
 	m := Marks{Hard: s.shareOfLimit(a.Hard), Target: a.target(s)}
@@ -353,7 +331,8 @@ func (a Auto) priceFloor(s *Situation) int {
 	return floor
 }
 
-// favorFloor is what FavorBalanced lets a request be, in tokens; 0 in favor of cost.
+// favorFloor is the size below which FavorBalanced does not compact, in tokens; 0 with
+// FavorCost.
 func (a Auto) favorFloor(s *Situation) int {
 	switch {
 	case a.Favor == FavorCost:
@@ -364,15 +343,13 @@ func (a Auto) favorFloor(s *Situation) int {
 	return balancedMark
 }
 
-// defaultSoft leaves the agent a few large results of room while the next plan
-// is made.
+// defaultSoft leaves room for a few large results while the next plan is made.
 const defaultSoft = 0.75
 
-// DueSoon reports whether the request has passed the soft mark: in any favor 75 % of
-// what the model can read, which is short of every hard mark, or the mark that
-// prices put below that. Where prices decide nothing is prepared before that mark:
-// it would keep less, or cost more, than was asked for, and beyond it the agent
-// need not wait while its tools run.
+// DueSoon reports whether the request has passed the soft mark: 75 % of what the model can
+// read, which is below every hard mark, or the price mark below that. Before the price
+// mark nothing is prepared, since that would keep less, or cost more, than the favor asks
+// for.
 func (a Auto) DueSoon(s *Situation) (bool, string) {
 	soft := a.Marks(s).Soft
 	if soft == 0 || s.PromptTokens <= soft {

@@ -15,23 +15,19 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// ErrOverBudget is wrapped by the error of a compaction that cannot meet its
-// budget.
+// ErrOverBudget is wrapped by the error of a compaction that cannot meet its budget.
 var ErrOverBudget = errors.New("the budget cannot be met")
 
-// BudgetError says what does not fit, and how large each of the parts is that
-// no plan can take away.
+// BudgetError lists the parts of a request that no plan can remove, and their sizes.
 type BudgetError struct {
-	// Budget and Need are tokens of the whole request. Need is a budget that
-	// can be met.
+	// Budget and Need are tokens of the whole request. Need is a budget that can be met.
 	Budget, Need int
 	Parts        []Part
-	// Err holds what the rungs of the ladder reported; may be nil.
+	// Err is what the rungs of the ladder reported; may be nil.
 	Err error
 }
 
-// errNothingLeft is why a plan that fits is not taken: every provider wants a
-// message.
+// errNothingLeft refuses a plan that fits: every provider wants a message.
 var errNothingLeft = errors.New("no message would be left")
 
 // Part is a piece of a request that must stay.
@@ -57,33 +53,29 @@ func (e *BudgetError) Is(target error) bool { return target == ErrOverBudget }
 func (e *BudgetError) Unwrap() error { return e.Err }
 
 const (
-	// maxFitAttempts bounds how often a plan is made again because the rendered request
-	// came out larger than the planner's sum (repairs of the log add a little).
+	// maxFitAttempts bounds how often a plan is made again because the rendered request is
+	// larger than the planner's sum (repairs of the log add a little).
 	maxFitAttempts = 5
-	// slackStep is what each further attempt leaves free beside, in tokens times
-	// the square of its number: a smaller room can be filled a little differently.
+	// slackStep is what each further attempt leaves free, in tokens times the square of
+	// its number: a smaller room can be filled a little differently.
 	slackStep = 4
-	// minSummaryTokens is room in which nearly every stretch finds a summary, in tokens;
-	// many do with half of it. A refusal is tried before it says so.
+	// minSummaryTokens is room in which nearly every stretch fits a summary, in tokens;
+	// many need only half. A refusal is tried with it.
 	minSummaryTokens = 340
-	// needGrowth is what the room for summaries is multiplied with where a plan with so
-	// much is not found either.
+	// needGrowth is the factor on the room for summaries while no plan is found.
 	needGrowth = 1.25
 )
 
-// Fit climbs a ladder until the whole request takes at most budget tokens. The plan
-// grows out of the one in force: its records stay as they are and new ones are
-// added. Its summaries are made anew, from the log, where they would take more than
-// half of the room or where it does not fit otherwise. What the model has not seen
-// yet stays whole: the request may then take more than budget, up to whole tokens, the
-// largest that there may be. 0 for whole stands for budget. Fit tries the levels of
-// protection, the most generous first. Less of the newest part is better than
-// messages that leave no trace, so a plan that drops some is taken only when no
-// level does without.
+// Fit climbs a ladder until the whole request takes at most budget tokens. The plan grows
+// out of the one in force: it keeps that one's records and adds new ones. Its summaries
+// are made anew, from the log, where they would take more than half of the room or where
+// the request does not fit otherwise. What the model has not seen yet stays whole, for
+// which the request may take more than budget, up to whole tokens (0 stands for budget).
+// Fit tries the levels of protection, the most generous first; a plan that drops messages
+// is taken only when no level does without.
 //
-// An error that wraps ErrOverBudget is a *BudgetError. One that wraps ErrNothing says
-// that nearly all of the request has just come, so that no plan makes it smaller.
-// Nothing else is refused, since the last resort needs neither a model nor a store.
+// An error that wraps ErrOverBudget is a *BudgetError. One that wraps ErrNothing says that
+// nearly all of the request has just arrived, so that no plan makes it smaller.
 func Fit(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, budget, whole int) (*Fitted, error) {
 	withoutExternalize := slices.DeleteFunc(slices.Clone(ladder), func(rung strategy.Strategy) bool { return !s.Rehydrated.Allows(rung.Name()) })
 	if len(withoutExternalize) < len(ladder) {
@@ -98,8 +90,22 @@ func Fit(ctx context.Context, s *Situation, name string, ladder strategy.Ladder,
 	return f, err
 }
 
-// raiseNeed raises what a refusal says is needed until there is a plan with so much. No
-// model is asked for it: what one writes is no larger than what stands in for it.
+// fitSmallest is Fit with the first of several budgets that can be met. Of those after the
+// first only larger ones are tried.
+func fitSmallest(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, whole int, budgets ...int) (f *Fitted, err error) {
+	for i, budget := range budgets {
+		if i > 0 && budget <= budgets[0] {
+			continue
+		}
+		if f, err = Fit(ctx, s, name, ladder, budget, whole); !errors.Is(err, ErrOverBudget) {
+			break
+		}
+	}
+	return f, err
+}
+
+// raiseNeed raises what a refusal says is needed until there is a plan for it. The
+// extractive summarizer stands in for models here: theirs are no larger.
 func (e *BudgetError) raiseNeed(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, whole int) error {
 	plain := *s
 	plain.Summarizer = &summarize.Extractive{Counter: s.Counter.Text}
@@ -117,9 +123,9 @@ func (e *BudgetError) raiseNeed(ctx context.Context, s *Situation, name string, 
 }
 
 // fitKeepingUnseen keeps what the model has not seen yet whole: in the budget, or else in
-// as little more as it takes. It leaves room for the user's words and for a summary
-// of the rest. What does not fit even so is externalized as it arrives; where there is
-// no more room than the budget, rungs do that.
+// as little more as it takes. It leaves room for the user's words and for a summary of the
+// rest. What does not fit even so is externalized first; where there is no more room than
+// the budget, rungs do that.
 func fitKeepingUnseen(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, budget, whole int) (*Fitted, error) {
 	c := fitter{situation: s, name: name, ladder: ladder, unseen: strategy.Unseen(s.Thread)}
 	for _, more := range []int{budget, (budget + whole) / 2, whole} {
@@ -140,11 +146,10 @@ func fitKeepingUnseen(ctx context.Context, s *Situation, name string, ladder str
 	return c.fitOnCurrent(ctx, budget)
 }
 
-// What the model has not seen may take maxUnseenShare of the room, as a ratio, and with
-// the calls that asked for it maxStepShare. In a
-// window, which is more than what a compaction aims at, it may take more where
-// minRoomLeft tokens, or minShareLeft of a small window, are left for what the user has
-// said and for a summary of the rest.
+// What the model has not seen may take maxUnseenShare of the room, as a ratio, and
+// maxStepShare together with the calls that asked for it. In a window, which is more
+// than a compaction aims at, it may take more if minRoomLeft tokens, or minShareLeft
+// of a small window, are left for what the user said and for a summary of the rest.
 const (
 	maxUnseenShare = 0.35
 	maxStepShare   = 0.4
@@ -168,7 +173,7 @@ func (c *fitter) leavesRoom(room int, window bool) bool {
 	return fits || window && room-unseen-calls >= left
 }
 
-// fitter is the way to a plan: which messages stay whole, and which are externalized
+// fitter makes a plan: it knows which messages stay whole, and which are externalized
 // before anything else.
 type fitter struct {
 	situation                *Situation
@@ -177,8 +182,8 @@ type fitter struct {
 	unseen, externalizeFirst []int
 }
 
-// fitOnCurrent tries to keep the summaries of the plan in force, where they leave room
-// enough for what has been said since.
+// fitOnCurrent tries to keep the summaries of the plan in force, if they leave enough room
+// for what has been said since.
 func (c *fitter) fitOnCurrent(ctx context.Context, budget int) (*Fitted, error) {
 	if current := c.situation.Current; current != nil && len(current.Summarizations) > 0 {
 		f, err := c.fit(ctx, budget, true)
@@ -192,9 +197,8 @@ func (c *fitter) fitOnCurrent(ctx context.Context, budget int) (*Fitted, error) 
 	return c.fit(ctx, budget, false)
 }
 
-// arrivedCount is how many of the newest messages a plan may count as not sent yet: those
-// since the last change of what was sent, where the plan adds to the one in force
-// nothing but what was externalized on arrival.
+// arrivedCount is plan.Plan's Arrived: the messages since the last change of what was
+// sent, where the plan only adds records for messages that no model has been sent.
 func (s *Situation) arrivedCount(p *plan.Plan) int {
 	fresh := p.Since(s.Current)
 	held := 0
@@ -214,7 +218,7 @@ func (s *Situation) arrivedCount(p *plan.Plan) int {
 	return p.ThreadVersion - s.Current.Rewritten()
 }
 
-// sentCount is where the messages begin that no model has been sent yet.
+// sentCount is how many messages a model has been sent.
 func (s *Situation) sentCount() int {
 	i := s.Thread.Len()
 	for i > 0 && uncopied.At(s.Thread, i-1).Role != thread.Assistant {
@@ -224,8 +228,8 @@ func (s *Situation) sentCount() int {
 }
 
 // maxKeptShare is the share of the room, as a ratio, that summaries in force may take
-// beside a new one. With more the new one is squeezed, and what was done last is
-// lost from it: at 0.8 scripted agents began a part of their task again.
+// beside a new one. With more, the new one is squeezed and loses what was done last: at
+// 0.8 scripted agents began a part of their task again.
 const maxKeptShare = 0.5
 
 func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitted, error) {
@@ -305,8 +309,8 @@ func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitt
 	return nil, s.budgetError(budget, failed)
 }
 
-// cachedRequest is the request under the plan in force, which the provider has cached up
-// to the newest messages; nil where it has not.
+// cachedRequest is the request under the plan in force, if the provider still has it in
+// its cache; else nil.
 func (s *Situation) cachedRequest() *prompt.Prompt {
 	if !s.Cached || s.CacheExpired || s.Rendered == nil {
 		return nil
@@ -314,9 +318,8 @@ func (s *Situation) cachedRequest() *prompt.Prompt {
 	return s.Rendered.Prompt
 }
 
-// budgetError lists what must stay: system, tools, calls that wait for their
-// results, and a small summary of each stretch between them, which holds the
-// user's words too.
+// budgetError lists what must stay: system, tools, calls that wait for their results, and
+// a small summary of each stretch between them, which also holds the user's words.
 func (s *Situation) budgetError(budget int, failed error) error {
 	e := &BudgetError{Budget: budget, Err: failed}
 	add := func(name string, tokens int) {

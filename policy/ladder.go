@@ -3,7 +3,6 @@ package policy
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/palimpsest-ai/palimpsest/cut"
@@ -11,46 +10,44 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// Ladder is the system of seed A: externalize, summarize, clear, drop, under the
-// budget formula of its "Provider-Aware Token Budgeting" and with the defaults of
-// its configuration table (A12, A17, A19). The zero value is the seed's, but for
-// Target.
+// Ladder is seed A: externalize, summarize, clear, drop, with the budget formula of its
+// "Provider-Aware Token Budgeting" and the defaults of its configuration table. The zero
+// value is the seed's, except for Target.
 //
-// The seed has one mark, where a compaction begins; it does not say where one ends.
-// Here one goes down to half of the room for messages (Target), so that the prefix
-// stays the same for more than a step.
+// The seed has one mark, where a compaction begins, and does not say where it ends. Here
+// it goes down to half of the room for messages (Target), so that the prefix stays the
+// same for more than a step.
 type Ladder struct {
 	// MaxInputTokens and SoftThreshold give the budget; defaults 100,000 and 0.85.
 	MaxInputTokens int     `file:"trigger.max_input_tokens" unit:"tokens" range:"1.." about:"the largest request"`
 	SoftThreshold  float64 `file:"trigger.soft_threshold_percent" unit:"ratio" range:"0.001..1" about:"share of max_input_tokens that may be filled"`
-	// SafetyBuffer is kept free for errors of the count, RehydrationReserve for
-	// content that is brought back, in tokens; MaxRehydrated is how many artifacts
-	// may be brought back at a time. Defaults 500, 2,000 and 3; negative is none.
+	// SafetyBuffer is kept free for errors of the count, RehydrationReserve for content
+	// that is brought back, in tokens; MaxRehydrated is how many artifacts may be brought
+	// back at a time. Defaults 500, 2,000 and 3; negative is none.
 	SafetyBuffer       int `file:"trigger.safety_buffer_tokens" unit:"tokens" range:"0.." about:"kept free for errors of the count"`
 	RehydrationReserve int `file:"trigger.rehydration_reserve_tokens" unit:"tokens" range:"0.." about:"kept free for content that is brought back"`
 	MaxRehydrated      int `file:"trigger.max_rehydration_artifacts" unit:"artifacts" range:"0.." about:"how many artifacts may be brought back at a time"`
-	// DisableExternalization and its like switch rungs off; all are on by default.
+	// DisableExternalization and the others switch rungs off; all are on by default.
 	DisableExternalization bool `file:"ladder.enable_externalization" not:"true" about:"store large results outside of the prompt and leave a pointer"`
 	DisableSummarization   bool `file:"ladder.enable_summarization" not:"true" about:"summarize older spans"`
 	DisableClearing        bool `file:"ladder.enable_clearing" not:"true" about:"replace results by a placeholder"`
 	DisableDropping        bool `file:"ladder.enable_dropping" not:"true" about:"leave messages out, as the last resort"`
-	// ExternalizeThreshold is in tokens, default 1,000; SummarizeTargetRatio is
-	// the share of a span that its summary may take, default 0.25;
-	// PreserveRecentTurns is default 3.
+	// ExternalizeThreshold is in tokens, default 1,000; SummarizeTargetRatio is the share
+	// of a span that its summary may take, default 0.25; PreserveRecentTurns is default 3.
 	ExternalizeThreshold int     `file:"ladder.externalize_threshold_tokens" unit:"tokens" range:"1.." about:"from what size a result is externalized"`
 	SummarizeTargetRatio float64 `file:"ladder.summarize_target_ratio" unit:"ratio" range:"0.001..1" about:"share of a span that its summary may take"`
 	PreserveRecentTurns  int     `file:"cut.preserve_recent_turns" unit:"turns" range:"1.." about:"how many of the newest turns are not summarized"`
-	// Target is the share of the room for messages that a compaction goes down to,
-	// as a ratio; 0 is 0.5. At 1, by the letter of the seed, nearly every step
-	// compacts again and changes the prefix.
+	// Target is the share of the room for messages that a compaction goes down to, default
+	// 0.5. At 1, to the letter of the seed, nearly every step compacts again and changes
+	// the prefix.
 	Target float64 `file:"trigger.target" unit:"ratio" range:"0.001..1" about:"share of what is available for messages that a compaction goes down to"`
 }
 
 // Name returns "ladder".
 func (Ladder) Name() string { return "ladder" }
 
-// Defaults returns the policy with its defaults written out, for those who show
-// it. It decides as before.
+// Defaults returns the policy with its defaults filled in, for display. It decides the
+// same.
 func (l Ladder) Defaults() Ladder {
 	budget := token.Budget{MaxInput: l.MaxInputTokens, Soft: l.SoftThreshold}.Resolved()
 	l.MaxInputTokens, l.SoftThreshold = budget.MaxInput, budget.Soft
@@ -60,7 +57,7 @@ func (l Ladder) Defaults() Ladder {
 	return l
 }
 
-// budget is A12's budget of the policy and the step.
+// budget is the seed's budget for the step.
 func (l Ladder) budget(s *Situation) token.Budget {
 	b := token.Budget{
 		MaxInput: l.MaxInputTokens, Soft: l.SoftThreshold, System: s.Fixed,
@@ -72,7 +69,7 @@ func (l Ladder) budget(s *Situation) token.Budget {
 	return b
 }
 
-// room is A12's "available for messages".
+// room is what the seed calls "available for messages".
 func (l Ladder) room(s *Situation) int { return l.budget(s).Available() }
 
 // Limit is MaxInputTokens, or a smaller budget of the step.
@@ -84,7 +81,7 @@ func (l Ladder) Limit(s *Situation) int {
 	return limit
 }
 
-// Reserve is RehydrationReserve and MaxRehydrated (A12).
+// Reserve is RehydrationReserve and MaxRehydrated.
 func (l Ladder) Reserve(s *Situation) (tokens, artifacts int) {
 	b := l.budget(s).Resolved()
 	return b.RehydrationReserve, b.MaxRehydrated
@@ -99,9 +96,8 @@ func (l Ladder) Due(s *Situation) (bool, string) {
 	return true, fmt.Sprintf("the messages take %d tokens, %d are available", messages, room)
 }
 
-// Plan climbs the ladder until the messages take at most Target of the room for
-// them. A request that was forced (Situation.Forced) becomes a quarter smaller at
-// least.
+// Plan climbs the ladder until the messages take at most Target of their room. A forced
+// compaction (Situation.Forced) makes the request at least a quarter smaller.
 func (l Ladder) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	budget := s.Fixed + l.room(s)
 	target := s.Fixed + int(float64(budget-s.Fixed)*l.Defaults().Target)
@@ -112,22 +108,13 @@ func (l Ladder) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	if s.UncompactedTokens() <= budget {
 		return nil, fmt.Errorf("policy ladder: the request takes %d tokens with nothing hidden, the budget is %d: %w", s.UncompactedTokens(), budget, ErrNothing)
 	}
-	f, err := Fit(ctx, s, l.Name(), l.Rungs(), target, budget)
-	// With rungs switched off, or beside long words of the user's, what must stay may be
+	// With rungs switched off, or beside long messages of the user's, what must stay may be
 	// more than the target: the seed asks for the budget alone.
-	for _, more := range []int{(target + budget) / 2, budget} {
-		if !errors.Is(err, ErrOverBudget) {
-			break
-		}
-		if more > target {
-			f, err = Fit(ctx, s, l.Name(), l.Rungs(), more, budget)
-		}
-	}
-	return f, err
+	return fitSmallest(ctx, s, l.Name(), l.Rungs(), budget, target, (target+budget)/2, budget)
 }
 
-// Rungs is the ladder with the policy's settings, gentlest rung first. The order is
-// that of the aggressiveness of its rungs (strategy/rung_order.go).
+// Rungs is the ladder with the policy's settings. strategy/ladder.go has the order of the
+// rungs.
 func (l Ladder) Rungs() strategy.Ladder {
 	l = l.Defaults()
 	externalize := strategy.Externalize{Threshold: l.ExternalizeThreshold}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/cut"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -22,35 +20,33 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// Loop is the system of seed E: before each call, when the messages take more
-// than 80 % of what the window leaves for them (E1), the older ones become one
-// summary and about 40 % of them stay (E5). A summarizer that fails is no
-// failure: a note stands in place of the summary, and the loop goes on (E6, E8).
-// The zero value is the seed's, without a model.
+// Loop is seed E: before each call, when the messages take more than 80 % of what the
+// window leaves for them, the older ones become one summary and about 40 % of them stay. A
+// failed summarizer is no failure: a note takes the place of the summary, and the loop
+// continues. The zero value is the seed's, without a model.
 //
-// The seed puts a model's text, whatever it says, into the user's mouth. Here
-// only what stands on the messages stays of it (see Trust), and what the user
-// said and the rules are added word for word; code writes in place of
-// what was left out.
+// The seed puts a model's text, whatever it says, into the user's mouth. Here only
+// sentences that the messages back are used (see Trust); code adds what the user said and
+// the rules, word for word, and fills in for what was rejected.
 type Loop struct {
-	// Model writes the summaries. Nil: they are what summarize.Extractive finds.
+	// Model writes the summaries. Nil: summarize.Extractive does.
 	Model llm.Generator
-	// Timeout bounds the call of the model; 0 is llm.DefaultTimeout.
+	// Timeout bounds each call of the model; 0 is llm.DefaultTimeout.
 	Timeout time.Duration
-	// Trust says how much of what the model writes is taken; empty is TrustChecked.
+	// Trust says how much of the model's text is used; empty is TrustChecked.
 	Trust Trust
 
-	// ContextLimit is the model's context window in tokens. 0 takes 1,000,000 where
-	// LongContext is set and the model can: the Sonnet models, and those of
-	// token.Models with such a window; else the window of the step, else 200,000 (E3).
+	// ContextLimit is the model's context window in tokens. 0 is 1,000,000 where
+	// LongContext is set and the model can (the Sonnet models, and those of token.Models
+	// with such a window), else the window of the step, else 200,000.
 	ContextLimit int  `file:"trigger.context_limit" unit:"tokens" range:"1.." words:"auto=0" about:"the context window; auto: the model's, or else 200000"`
 	LongContext  bool `file:"trigger.long_context" about:"take 1000000 for models that have such a window, whatever the table of models says"`
-	// MaxOutput is what is kept free for the answer, in tokens; 0 takes what the
-	// step says, else 16,384 (E3).
+	// MaxOutput is what is kept free for the answer, in tokens; 0 is what the step says,
+	// else 16,384.
 	MaxOutput int `file:"trigger.max_output" unit:"tokens" range:"1.." words:"auto=0" about:"kept free for the answer; auto: the model's limit, or else 16384"`
-	// Utilization is the share beyond which the thread is compacted, default 0.80
-	// (E1). Preserve is the share of the messages that stays, default 0.40 (E5); a
-	// provider that refuses the request as too long halves it each time.
+	// Utilization is the share beyond which the thread is compacted, default 0.80.
+	// Preserve is the share of the messages that stays, default 0.40; each refusal by the
+	// provider halves it.
 	Utilization float64 `file:"trigger.utilization" unit:"ratio" range:"0.001..1" about:"share of what the window leaves above which the thread is compacted"`
 	Preserve    float64 `file:"cut.preserve" unit:"ratio" range:"0.001..1" about:"share of the messages that stays"`
 }
@@ -58,8 +54,8 @@ type Loop struct {
 // Name returns "loop".
 func (Loop) Name() string { return "loop" }
 
-// Defaults returns the policy with those defaults written out that do not depend
-// on the step, for those who show it. It decides as before.
+// Defaults returns the policy with the defaults filled in that do not depend on the step,
+// for display. It decides the same.
 func (l Loop) Defaults() Loop {
 	l.Utilization, l.Preserve = cmp.Or(l.Utilization, 0.80), cmp.Or(l.Preserve, 0.40)
 	return l
@@ -71,14 +67,14 @@ const (
 	loopOutput    = 16_384
 	// loopOverhead is added for each message, in tokens.
 	loopOverhead = 4
-	// extractTokens is what a summary that code writes may take, in tokens.
+	// extractTokens bounds a summary that code writes, in tokens.
 	extractTokens = 2_000
 
 	summaryMark = "[COMPACT SUMMARY]\n"
 	understood  = "Understood."
 	noEarlier   = "None."
-	// topicHead bounds what a note says of one message, in bytes, topics how many
-	// messages it names.
+	// topicHead is how much a note quotes of one message, in bytes; topics is how many it
+	// quotes.
 	topicHead, topics = 80, 8
 )
 
@@ -88,7 +84,7 @@ var loopSystem string
 //go:embed prompts/loop.user.txt
 var loopUser string
 
-// loopBudget is seed E's account of a request, in tokens (E3).
+// loopBudget is seed E's account of a request, in tokens.
 type loopBudget struct {
 	ContextLimit    int
 	SystemTokens    int // a quarter of the system prompt's bytes
@@ -96,8 +92,8 @@ type loopBudget struct {
 	MaxOutputTokens int
 	// Available is what is left beside all of them; it may be negative.
 	Available int
-	// Utilization is MessageTokens over what the limit leaves beside system and
-	// output; infinite where that is nothing.
+	// Utilization is MessageTokens over what the limit leaves beside system and output;
+	// infinite where that is nothing.
 	Utilization float64
 }
 
@@ -126,8 +122,7 @@ func (l Loop) budget(s *Situation, entries []entry) loopBudget {
 // Limit is the window without what is kept free for the answer.
 func (l Loop) Limit(s *Situation) int { return max(0, l.limit(s)-l.maxOutput(s)) }
 
-// limit is the context window. A budget for the request bounds it: with the
-// answer it may take no more.
+// limit is the context window, or less where a budget bounds request and answer.
 func (l Loop) limit(s *Situation) int {
 	limit := l.ContextWindow(s)
 	if s.Budget > 0 {
@@ -136,8 +131,7 @@ func (l Loop) limit(s *Situation) int {
 	return limit
 }
 
-// ContextWindow is the model's context window: what LongContext opens goes before what a
-// table says of the model.
+// ContextWindow is the model's context window. LongContext overrides the table of models.
 func (l Loop) ContextWindow(s *Situation) int {
 	if l.ContextLimit == 0 && l.LongContext && longContext(s.Base.Model) {
 		return loopLongLimit
@@ -155,7 +149,7 @@ func longContext(model string) bool {
 
 func (l Loop) maxOutput(s *Situation) int { return cmp.Or(l.MaxOutput, s.Output, loopOutput) }
 
-// Due reports whether the utilization has passed the share (E1).
+// Due reports whether the utilization is beyond the share.
 func (l Loop) Due(s *Situation) (bool, string) {
 	l = l.Defaults()
 	entries, err := s.visibleEntries()
@@ -170,15 +164,11 @@ func (l Loop) Due(s *Situation) (bool, string) {
 		b.MessageTokens, b.Utilization*100, l.Utilization*100)
 }
 
-// Plan puts a summary and a word of assent in place of the older messages (E7).
-// It fails only where there is nothing to compact, where the plan in force does
-// not hold, and where ctx is done.
-func (l Loop) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
-	f, err := l.plan(ctx, s)
-	return f, withPolicyName(l.Name(), err)
-}
-
-func (l Loop) plan(ctx context.Context, s *Situation) (*Fitted, error) {
+// Plan puts a summary and a word of assent in place of the older messages. It fails only
+// where there is nothing to compact, where the plan in force does not hold, and where ctx
+// is done.
+func (l Loop) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) {
+	defer namePolicy(l.Name(), &err)
 	entries, err := s.visibleEntries()
 	if err != nil {
 		return nil, err
@@ -189,23 +179,27 @@ func (l Loop) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	}
 	sum, extracted := s.extractSummary(ctx, o, extractTokens)
 	model := &summaryModel{situation: s, model: l.Model, trust: l.Trust}
+	requests := s.userRequests(o.end, maxRequestBytes(l.Limit(s)), userWordsBudget(l.Limit(s)))
 	instead := extractiveName
-	text, failure, err := generateOrFallback(ctx, model,
-		func() (string, error) { return l.askModel(ctx, model, o) },
-		func(answer string) (string, error) {
+	text, failure, err := writeOrFallback(ctx, l.Model,
+		func() (string, error) {
+			answer, err := l.askModel(ctx, model, o)
+			if err != nil {
+				return "", err
+			}
 			taken, err := model.acceptText(model.newGrounds(messagesOf(o.entries), o.previous), answer)
 			if err != nil {
 				return "", err
 			}
-			return joinBlocks(taken, userBlock(taken, s.userRequests(o.end, maxRequestBytes(l.Limit(s)), userWordsBudget(l.Limit(s))), sum.Constraints), model.entriesFromLog(taken, &sum)), nil
+			return joinBlocks(taken, userBlock(userHeading, taken, requests, sum.Constraints), model.entriesFromLog(taken, &sum)), nil
 		},
-		func(rejected bool) (string, error) {
-			if extracted == nil && (rejected || l.Model == nil) {
+		func(failure error) (string, error) {
+			if extracted == nil && (failure == nil || isRejected(failure)) {
 				return sum.Render(), nil
 			}
 			instead = "truncation_note"
 			note := truncationNote(s.Thread, o)
-			return joinBlocks(note, userBlock(note, s.userRequests(o.end, maxRequestBytes(l.Limit(s)), userWordsBudget(l.Limit(s))), nil)), nil
+			return joinBlocks(note, userBlock(userHeading, note, requests)), nil
 		}, nil)
 	if done := ctx.Err(); done != nil {
 		return nil, done
@@ -217,7 +211,7 @@ func (l Loop) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 		failure = extracted
 	}
 	why := fmt.Sprintf("%d of %d messages go into the summary", len(o.entries), len(entries))
-	f, err := s.planReplacement(l.Name(), o, sum, why,
+	f, err = s.planReplacement(l.Name(), o, sum, why,
 		plan.Replacement{Role: thread.User, Text: summaryMark + strings.TrimRight(text, "\n")},
 		plan.Replacement{Role: thread.Assistant, Text: understood})
 	if err != nil {
@@ -227,10 +221,10 @@ func (l Loop) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	return f, nil
 }
 
-// split is the position in the thread of the first message that stays. It walks
-// back from the end over the share of the list that is preserved, and from there
-// to the nearest place where no call is parted from its results, the earlier one
-// where two are as near. At least the last message stays.
+// split is the position in the thread of the first message that stays. It walks back from
+// the end over the preserved share of the list, and from there to the nearest place where
+// no call is parted from its results, the earlier one of two. At least the last message
+// stays.
 func (l Loop) split(s *Situation, entries []entry) int {
 	share := l.Defaults().Preserve
 	for range s.Refusals {
@@ -252,8 +246,8 @@ func (l Loop) split(s *Situation, entries []entry) int {
 	return 0
 }
 
-// askModel has the model write the summary. It reads the messages whole, as the
-// seed's does, and in parts where its window is too small for all of them.
+// askModel has the model write the summary. It reads the messages whole, as the seed's
+// does, in parts where its window is too small for all.
 func (l Loop) askModel(ctx context.Context, model *summaryModel, o *oldPart) (string, error) {
 	return summarizeInHalves(o.entries, strings.TrimPrefix(o.previous, summaryMark), func(entries []entry, previous string) (string, error) {
 		most := l.maxOutput(model.situation)
@@ -264,9 +258,9 @@ func (l Loop) askModel(ctx context.Context, model *summaryModel, o *oldPart) (st
 	})
 }
 
-// truncationNote stands where no summary could be made (E6). N counts every
-// message of the log behind it; what they were about are the beginnings of what
-// the user said, the first and the latest.
+// truncationNote takes the place of a summary that could not be made. It counts every
+// message of the log that it hides and quotes the beginnings of what the user said, the
+// first and the latest.
 func truncationNote(t *thread.Thread, o *oldPart) string {
 	var about []string
 	for i, m := range uncopied.All(t) {
@@ -286,57 +280,4 @@ func truncationNote(t *thread.Thread, o *oldPart) string {
 		about = []string{"work without a word of the user"}
 	}
 	return fmt.Sprintf("[Context truncated. Earlier conversation contained %d messages about: %s]", o.span.Len(), strings.Join(about, "; "))
-}
-
-// ErrMaxTokens says that a model's answer was cut off and that compacting would
-// not help: the loop ends, for a reason of its own (E2).
-var ErrMaxTokens = errors.New("the answer reached the limit on the output")
-
-// CheckCutOff is for a loop whose model stopped for length (E2): s has the
-// answer in its thread already, without the calls that were cut off (see
-// DiscardTruncatedCalls). Nil says that a compaction is due, and the loop goes on
-// after it; an error that wraps ErrMaxTokens says that the loop ends.
-func CheckCutOff(p Policy, s *Situation) error {
-	if due, _ := p.Due(s); due {
-		return nil
-	}
-	why := fmt.Sprintf("the request takes %d tokens and is not due", s.PromptTokens)
-	if l, ok := As[Loop](p); ok {
-		entries, err := s.visibleEntries()
-		if err != nil {
-			return withPolicyName(p.Name(), err)
-		}
-		why = fmt.Sprintf("the messages take %.0f %% of what is left for them", l.budget(s, entries).Utilization*100)
-	}
-	return fmt.Errorf("policy %s: %s, so compacting would not help: %w", p.Name(), why, ErrMaxTokens)
-}
-
-// DiscardTruncatedCalls returns an answer that was cut off for length without
-// the tool calls that are not whole (E2): those whose arguments are no complete
-// JSON, and, as the last part of the answer, one that has no arguments yet or
-// takes free text, where nobody can tell. The message is returned as it is when
-// all calls are whole; it may be left without parts.
-func DiscardTruncatedCalls(m thread.Message) thread.Message {
-	truncated := func(n int) bool {
-		call, ok := m.Parts[n].(thread.ToolCall)
-		last := n == len(m.Parts)-1
-		switch {
-		case !ok:
-			return false
-		case call.Type == "custom" || call.Arguments == "":
-			return last
-		}
-		return !rawjson.Valid(call.Arguments)
-	}
-	var parts []thread.Part
-	for n, part := range m.Parts {
-		if !truncated(n) {
-			parts = append(parts, part)
-		}
-	}
-	if len(parts) == len(m.Parts) {
-		return m
-	}
-	m.Parts, m.Frame, m.Index = parts, nil, 0
-	return m
 }

@@ -1,15 +1,13 @@
-// Package policy says when a thread is compacted, where it is cut, what happens
-// to the old part and how the result looks. A policy is a plain value: its
-// fields are its constants, and its zero value holds the documented defaults.
+// Package policy decides when a thread is compacted, where it is cut, what happens to the
+// old part, and how the result looks. A policy is a plain value: its fields are its
+// constants, and its zero value has the documented defaults.
 //
-// A policy is asked once for a step. It sees one Situation, a value that is never
-// changed, and answers with nothing or with a plan that follows the one in force; who
-// asked puts that into force. Policies keep nothing between steps and may be used by
-// many sessions at once.
+// A policy is asked once per step. It gets a Situation, which never changes, and answers
+// with nothing or with a plan that follows the one in force; the caller puts that plan
+// into force. Policies keep nothing between steps, and many sessions may share one.
 //
-// Auto is our own default. Ladder, Session, Timeline, Workstream and Loop keep to
-// the rules of five other systems, the seeds A to E of this module; comments
-// name them, and their requirements by number.
+// Auto is our own default. Ladder, Session, Timeline, Workstream and Loop follow the rules
+// of five other systems, called seeds A to E in comments.
 package policy
 
 import (
@@ -34,61 +32,58 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// Policy decides about one step of one session. Implementations are safe for
-// concurrent use.
+// Policy decides about one step of one session. Implementations are safe for concurrent
+// use.
 type Policy interface {
-	// Name is the name on the command line and in plans.
+	// Name is the policy's name on the command line and in plans.
 	Name() string
-	// Due reports whether the session must be compacted before the model is
-	// called, and why, in words for people; they hold nothing of what the
-	// conversation said, since events carry them.
+	// Due reports whether the session must be compacted before the model is called, and
+	// why, in a sentence for people. The sentence goes into events, so it must not contain
+	// anything of the conversation.
 	Due(s *Situation) (due bool, why string)
-	// Plan makes the plan that follows s.Current. It may ask a model for summaries,
-	// and does nothing else that can be seen from outside. An error that wraps
-	// ErrNothing says that there is nothing to compact: the step goes on under
-	// s.Current. Any other error is told as a failure, and the step goes on all the
-	// same.
+	// Plan makes the plan that follows s.Current. It may ask a model for summaries, and
+	// has no other side effects. An error that wraps ErrNothing says that there is nothing
+	// to compact: the step continues under s.Current. So it does after any other error,
+	// which is reported as a failure.
 	Plan(ctx context.Context, s *Situation) (*Fitted, error)
 }
 
-// Bounded is implemented by policies that bound a request themselves, whatever
-// the model's window.
+// Bounded is implemented by policies with a limit of their own on requests, whatever the
+// model's window.
 type Bounded interface {
-	// Limit is the largest request that the policy allows, in tokens; 0 leaves it
-	// to the step's budget and window.
+	// Limit is the largest request that the policy allows, in tokens; 0 leaves it to the
+	// step's budget and window.
 	Limit(s *Situation) int
 }
 
-// Windowed is implemented by policies that know a model's window better than who
-// asks: where a flag opens a longer one than the table of models has.
+// Windowed is implemented by policies that know the model's window better than the caller,
+// such as one with a flag for a longer window.
 type Windowed interface {
 	// ContextWindow is the context window for the step, in tokens.
 	ContextWindow(s *Situation) int
 }
 
-// Background is implemented by policies that let a compaction be prepared beside the
-// agent, before it must be. Without a queue of jobs it is not asked.
+// Background is implemented by policies that let a compaction be prepared in the
+// background before it is due. It is used only with a queue of jobs.
 type Background interface {
-	// DueSoon reports whether a compaction should be prepared now, and why, in words
+	// DueSoon reports whether a compaction should be prepared now, and why, in a sentence
 	// for people.
 	DueSoon(s *Situation) (soon bool, why string)
-	// WaitsForJobs reports whether every request of a thread waits for a compaction
-	// that is being prepared; otherwise only those do that must not be sent
-	// without one.
+	// WaitsForJobs reports whether every request of a thread waits for a compaction in the
+	// background. Otherwise only requests wait that must not be sent without one.
 	WaitsForJobs() bool
 }
 
-// Caching is implemented by policies whose rule for cache marks holds from the first
-// request on, before there is a plan.
+// Caching is implemented by policies whose rule for cache marks also holds before the
+// first plan.
 type Caching interface {
 	CacheRule() *plan.CacheRule
 }
 
-// Reserving is implemented by policies that keep room free for content that is
-// brought back.
+// Reserving is implemented by policies that reserve room for content that is brought back.
 type Reserving interface {
-	// Reserve is that room in tokens, and how many artifacts may be brought back
-	// at a time; 0 is none of either.
+	// Reserve is that room in tokens, and how many artifacts may be brought back at a
+	// time; 0 is none.
 	Reserve(s *Situation) (tokens, artifacts int)
 }
 
@@ -105,8 +100,8 @@ var (
 	_ Caching    = Timeline{}
 )
 
-// As returns the policy as a T: itself, or, where it wraps another and says so by
-// a method Unwrap() Policy, the first inside that is one.
+// As finds a T in the policy: the policy itself or, where it wraps another one and has a
+// method Unwrap() Policy, the first inside it.
 func As[T any](p Policy) (found T, ok bool) {
 	for p != nil {
 		if found, ok = p.(T); ok {
@@ -124,91 +119,85 @@ func As[T any](p Policy) (found T, ok bool) {
 // ErrNothing is wrapped by errors of Plan when there is nothing to compact.
 var ErrNothing = errors.New("nothing to compact")
 
-// Situation is a session before a model call, and everything that a policy may
-// ask. It is built once for a step (see Situate) and never changed after, so that it
-// may be read from several goroutines. Thread, Base, Counter, Count, ChangedSizes and PlainSizes
-// must be set; the zero value of any other field is a situation without it.
+// Situation is a session before a model call: everything that a policy may ask. It is
+// built once per step (see Situate) and never changed after, so it may be read from
+// several goroutines. Thread, Base, Counter, Count, ChangedSizes and PlainSizes are
+// required.
 type Situation struct {
 	Thread *thread.Thread
-	// Memo renders the thread under Current as render.Render does, at the cost of
-	// what is new; nil renders it whole.
+	// Memo renders the thread under Current like render.Render, but only what is new; nil
+	// renders all of it.
 	Memo *render.Memo
-	// Current is the plan in force, nil when there is none. Round counts the
-	// compactions so far, and not the plans: undoing one is none.
+	// Current is the plan in force, nil for none. Round counts the compactions so far; an
+	// undo is none.
 	Current *plan.Plan
 	Round   int
-	// Base is the request around the messages as it will be under the next plan;
-	// its messages are not set. SentBase is the one around them now, under Current: it
-	// lacks the tools that the first plan brings along. Nil stands for Base. Cached
-	// reports whether the provider was sent it and may still hold it in its cache.
+	// Base is the request around the messages under the next plan, without messages.
+	// SentBase is the one under Current: it lacks the tools that come with the first plan.
+	// Nil stands for Base. Cached reports whether the provider was sent it and may still
+	// have it in its cache.
 	Base, SentBase *prompt.Prompt
 	Cached         bool
 	Profile        render.Profile
-	// CacheRule says where cache marks go while no plan says so; nil leaves them to
-	// the caller (see Caching).
+	// CacheRule says where cache marks go while no plan does (see Caching); nil leaves
+	// them to the caller.
 	CacheRule *plan.CacheRule
 
 	Counter *token.Counter
-	// Count is Counter.Message, and may remember what it counted.
+	// Count is Counter.Message with a memory.
 	Count func(*thread.Message) int
-	// CountText is Counter.Text, and may remember what it counted; nil is Counter.Text.
+	// CountText is Counter.Text with a memory; nil is Counter.Text.
 	CountText func(string) int
-	// Estimates remembers the estimate of seed B; nil estimates anew each time.
+	// Estimates remembers the estimates of Session; nil estimates anew each time.
 	Estimates *Estimates
-	// ChangedSizes are the tokens of the messages of Thread as the profile sends them
-	// once a plan has changed something, PlainSizes those when none has.
+	// ChangedSizes are the tokens of the thread's messages as the profile sends them once
+	// a plan has changed something, PlainSizes those under no plan.
 	ChangedSizes, PlainSizes []int
-	// Fixed is what system, tools and framing of Base take, in tokens, SentFixed
-	// those of SentBase.
+	// Fixed is what system, tools and framing of Base take, in tokens; SentFixed is that
+	// of SentBase.
 	Fixed, SentFixed int
-	// Rendered is the request under Current, PromptTokens what all of it takes, and
-	// MessageTokens what its messages take, in tokens. Situate sets all three.
+	// Rendered is the request under Current, PromptTokens its size, and MessageTokens that
+	// of its messages, in tokens. Situate sets all three.
 	Rendered                    *Fitted
 	PromptTokens, MessageTokens int
-	// Window is the model's context window and Output what is kept free for its
-	// answer, in tokens. Budget bounds the whole request; 0 leaves it to the
-	// policy and the window.
+	// Window is the model's context window, and Output what is kept free for its answer,
+	// in tokens. Budget bounds the whole request; 0 leaves it to policy and window.
 	Window, Output, Budget int
-	// Rates are what tokens cost with the model's prompt cache; zero when that is
-	// not known. CacheExpired: the provider has forgotten the prompt, so that it is
-	// written anew whatever is done to it. ExpiryChance is the chance that it will have
-	// forgotten it at the next step, as far as that is known.
+	// Rates are the token prices with the model's prompt cache; zero if unknown.
+	// CacheExpired says that the provider has forgotten the prompt, so it will be written
+	// anew in any case. ExpiryChance is the chance that it will have forgotten it by the
+	// next step.
 	Rates        cost.Rates
 	CacheExpired bool
 	ExpiryChance float64
-	// CacheLife is for how long the provider keeps a prompt in its cache; 0 where that
-	// is not known.
+	// CacheLife is how long the provider caches a prompt; 0 if unknown.
 	CacheLife time.Duration
 
-	// Namer gives what is externalized its id; nil is artifact.IDOf.
+	// Namer makes the ids of externalized content; nil is artifact.IDOf.
 	Namer artifact.Namer
 
-	// Forced: the provider refused the request as too long, or somebody asked
-	// for a compaction. Refusals counts how often this step was refused in a row.
+	// Forced says that the provider refused the request as too long, or that somebody
+	// asked for a compaction. Refusals counts how often this step was refused in a row.
 	Forced   bool
 	Refusals int
-	// Attempt is which attempt of a background job this is, from 1, of Attempts in
-	// all; both are 0 in a step, which has only one. Before the last a summarizer
-	// that fails is a failure of the plan: the job is done again.
+	// Attempt is the attempt of a background job, from 1, out of Attempts; both are 0 in a
+	// step. Before the last attempt a failed summarizer fails the plan, and the job runs
+	// again.
 	Attempt, Attempts int
-	// Instructions are what the user asks this compaction to keep in mind, in
-	// words; mostly empty.
+	// Instructions are what the user asks this compaction to keep in mind; mostly empty.
 	Instructions string
-	// Rehydrated is what was brought back for this turn. A turn that was shown
-	// stored content again externalizes nothing more (A11), unless nothing else
-	// makes the request fit.
+	// Rehydrated is what was brought back for this turn. Such a turn externalizes nothing,
+	// unless nothing else makes the request fit.
 	Rehydrated rehydrate.TurnContext
 
-	// Summarizer makes the summaries of ladders. Policies with a form of their own
-	// ask their own model.
+	// Summarizer writes the summaries of ladders. The other policies ask their own model.
 	Summarizer summarize.Summarizer
-	// Answers has what models answered before, so that none is asked the same
-	// twice; nil asks every time.
+	// Answers caches what models answered; nil asks every time.
 	Answers *llm.Answers
 	// Tools declares how durable results are; nil holds the built-in declarations.
 	Tools *toolpolicy.Registry
-	// CurrentSource says what the source of a replayable result looks like now; nil:
-	// nobody can tell.
+	// CurrentSource describes the source of a replayable result as it is now; nil if
+	// unknown.
 	CurrentSource func(thread.ToolCall) (thread.Determinism, bool)
 	// Now is the time of the step.
 	Now time.Time
@@ -216,8 +205,8 @@ type Situation struct {
 	pairs func() *thread.Pairing // nil: found each time
 }
 
-// Situate completes a situation with the request under the plan in force: what it
-// is, and what it takes. The error says that this plan does not hold for the thread.
+// Situate completes a situation with the request under the plan in force, and its size.
+// The error says that this plan does not hold for the thread.
 func Situate(given Situation) (*Situation, error) {
 	s := &given
 	t := given.Thread
@@ -252,7 +241,7 @@ func (s *Situation) Pairs() *thread.Pairing {
 	return s.pairs()
 }
 
-// baseRequest is what stands around the messages under a plan, and what it takes.
+// baseRequest is the request around the messages under a plan, and its size.
 func (s *Situation) baseRequest(p *plan.Plan) (*prompt.Prompt, int) {
 	if p == s.Current && s.SentBase != nil {
 		return s.SentBase, s.SentFixed
@@ -277,8 +266,8 @@ func (s *Situation) currentRequest() (*prompt.Prompt, *render.Manifest, error) {
 	return s.render(s.Current)
 }
 
-// Draft returns an empty plan for the situation, dated and named: the next round,
-// with the memory block of the plan in force.
+// Draft returns an empty plan for the next round, dated, named, and with the memory block
+// and pins of the plan in force.
 func (s *Situation) Draft(policy string) *plan.Plan {
 	p := &plan.Plan{
 		Schema: plan.SchemaVersion, ThreadID: s.Thread.ID(), ThreadVersion: s.Thread.Version(),
@@ -305,8 +294,7 @@ func (s *Situation) pinnedPositions() []int {
 	return at
 }
 
-// UncompactedTokens is what the messages, system and tools take with nothing hidden and
-// nothing put right, in tokens.
+// UncompactedTokens is the size of the request with nothing hidden, in tokens.
 func (s *Situation) UncompactedTokens() int {
 	total := s.Fixed
 	for _, size := range s.PlainSizes {
@@ -315,34 +303,32 @@ func (s *Situation) UncompactedTokens() int {
 	return total
 }
 
-// Fitted is a plan and what it comes to.
+// Fitted is a plan and the prompt it gives.
 type Fitted struct {
 	Plan     *plan.Plan
 	Prompt   *prompt.Prompt
 	Manifest *render.Manifest
-	// Sizes are the tokens of the messages of Prompt, Tokens those of the whole
-	// request.
+	// Sizes are the tokens of the messages of Prompt, Tokens those of the whole request.
 	Sizes  []int
 	Tokens int
-	// Pinned are the positions of the messages of the thread that the plan was
-	// not allowed to touch, Tail is where the protected newest part begins; nil
-	// and 0 where the policy pins nothing.
+	// Pinned are the positions of the messages that the plan had to leave alone. Tail is
+	// where the protected newest part begins. Both are zero where the policy pins nothing.
 	Pinned []int
 	Tail   int
-	// Summaries are the reports of the summaries that were asked for on the way to
-	// the plan, in order; more may be made than the plan holds.
+	// Summaries are the reports of all summaries that were asked for, in order, also of
+	// those that the plan does not use.
 	Summaries []summarize.Report
-	// Overlaps say which messages several records wanted, and which of these holds
-	// (plan.Normalize); empty for plans of our own policies.
+	// Overlaps describe which messages several records wanted (plan.Normalize); empty for
+	// plans of our own policies.
 	Overlaps []string
-	// Proposals are what a ladder proposed on the way to the plan, executed or
-	// not; nil for policies whose records are their proposals.
+	// Proposals are what a ladder proposed, executed or not; nil for policies whose
+	// records are their proposals.
 	Proposals []strategy.Proposal
 }
 
-// Fallback names who wrote a summary because somebody else could not ("extractive",
-// "truncation_note", or another model), and why that one failed: the first of the
-// plan's summaries of which that is true. It is empty where there is none.
+// Fallback names who wrote a summary in place of another ("extractive", "truncation_note",
+// or another model), and why that one failed, for the first of the summaries that has a
+// fallback.
 func (f *Fitted) Fallback() (by string, failure error) {
 	for _, r := range f.Summaries {
 		if len(r.Failures) > 0 {
@@ -352,8 +338,8 @@ func (f *Fitted) Fallback() (by string, failure error) {
 	return "", nil
 }
 
-// Cache says whether all answers of models that the plan took were known: Miss
-// when one was asked, empty where none had to be.
+// Cache says whether all answers of models were cached: Miss when one was not, empty where
+// no model was needed.
 func (f *Fitted) Cache() event.Cache {
 	var all summarize.Report
 	for _, r := range f.Summaries {
@@ -362,10 +348,10 @@ func (f *Fitted) Cache() event.Cache {
 	return all.Cache
 }
 
-// Render renders a plan over the thread, and counts. Where records overlap, the one of
-// higher precedence holds, and Fitted.Overlaps says so. Messages that stand as they
-// are in the log are not counted again. A nil plan hides nothing. Neither the prompt
-// nor the sizes must be written to.
+// Render renders a plan over the thread, and counts. Where records overlap, precedence
+// decides and Fitted.Overlaps says so. Messages that are sent as they are in the log are
+// not counted again. A nil plan hides nothing. Neither the prompt nor the sizes may be
+// modified.
 func (s *Situation) Render(p *plan.Plan) (*Fitted, error) {
 	if p == s.Current && s.Rendered != nil {
 		return s.Rendered, nil
@@ -411,6 +397,5 @@ func (s *Situation) Render(p *plan.Plan) (*Fitted, error) {
 	return f, nil
 }
 
-// sameParts reports whether the parts of a message are those of another, and not
-// only like them.
+// sameParts reports whether two messages share their parts, not only equal ones.
 func sameParts(a, b []thread.Part) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }

@@ -18,8 +18,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
-// generateOrFallback writes a prompt for people.
-func generateOrFallback(p *prompt.Prompt) string {
+// promptText writes a prompt for people.
+func promptText(p *prompt.Prompt) string {
 	var b strings.Builder
 	for _, s := range p.System {
 		fmt.Fprintf(&b, "## system\n%s\n", s.Text)

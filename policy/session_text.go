@@ -14,11 +14,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// How much of a message the summarizer of seed B reads, in UTF-16 code units
-// (B7).
+// How much of a message the summarizer of seed B reads, in UTF-16 code units.
+// hugeResult bounds the text of a result before anything else is done with it: no more
+// can ever show.
 const (
-	// hugeResult bounds the text of a result before anything is done with it: no
-	// more can ever show, and no megabyte is quoted to keep 500 characters.
 	hugeResult   = 10_000
 	resultHead   = 500
 	messageHead  = 2_000
@@ -26,16 +25,16 @@ const (
 	betweenTurns = "\n\n---\n\n"
 )
 
-// cutLimits say how much of a message a summarizer reads; 0 is all of it.
+// cutLimits say how much of a result and of a message a summarizer reads; 0 is all of it.
 type cutLimits struct{ result, message int }
 
 // sessionCuts are those of seed B.
 var sessionCuts = cutLimits{resultHead, messageHead}
 
-// transcript is B7, for the seed's summarizer: numbered from 0, roles in capitals,
-// parts on lines of their own, calls and results in brackets. Where results are
-// cut the three points stand behind each, whether it was cut or not, as in the
-// seed. Reasoning and media leave nothing.
+// transcript writes messages for the seed's summarizer: numbered from 0, roles in
+// capitals, parts on lines of their own, calls and results in brackets. Where results are
+// cut, three points follow each, cut or not, as in the seed. Reasoning and media leave
+// nothing.
 func transcript(entries []entry, cut cutLimits) string {
 	var b strings.Builder
 	for n := range entries {
@@ -91,16 +90,17 @@ func resultJSON(r thread.ToolResult, limit int) string {
 	return head + "..."
 }
 
-// Estimates remembers what the messages of a log take by the estimate of seed B, so
-// that a step costs what it adds. The zero value is ready to use; it is safe for
-// concurrent use and must not be copied.
+// Estimates remembers the estimates of the messages of a log, so that a step costs what it
+// adds. The zero value is ready to use; it is safe for concurrent use and must not be
+// copied.
 type Estimates struct {
 	mu     sync.Mutex
 	thread *thread.Thread
 	sizes  []int
 }
 
-// messageEstimates returns the estimates of all messages of a log. They must not be written to.
+// messageEstimates returns the estimates of all messages of a log. They must not be
+// modified.
 func (e *Estimates) messageEstimates(t *thread.Thread) []int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -117,8 +117,8 @@ func (e *Estimates) messageEstimates(t *thread.Thread) []int {
 	return e.sizes[:t.Len():t.Len()]
 }
 
-// estimateTokens is B1's sum over the list as the agent sees it: the system prompt as
-// one message, then the others. Messages that stand as in the log are known already.
+// estimateTokens is the seed's estimate of the list that the agent sees: the system prompt
+// as one message, then the others.
 func (s *Situation) estimateTokens(entries []entry) int {
 	total := 0
 	if system := s.Base.System; len(system) > 0 {
@@ -142,11 +142,10 @@ func (s *Situation) estimateTokens(entries []entry) int {
 // roleTokens is what the seed adds for the role of a message.
 const roleTokens = 2
 
-// estimateMessage is B1 for one message: 2 for its role, and a quarter of the
-// characters, rounded up, of each text, of the name and the arguments of each
-// call, and of each result as JSON. Characters are UTF-16 code units, which is
-// what the length of a JavaScript string counts. Reasoning and media take
-// nothing, as in the seed.
+// estimateMessage is the seed's estimate of one message: 2 for its role, and a quarter of
+// the characters, rounded up, of each text, of the name and the arguments of each call,
+// and of each result as JSON. Characters are UTF-16 code units, as JavaScript counts them.
+// Reasoning and media count nothing.
 func estimateMessage(m *thread.Message) int {
 	total := roleTokens
 	for _, part := range m.Parts {
@@ -178,10 +177,8 @@ func systemUnits(system []prompt.System) int {
 
 func quarter(characters int) int { return (characters + 3) / 4 }
 
-// Seed B is written in JavaScript: its lengths are those of UTF-16, and values
-// stand in its texts as JSON.stringify writes them.
-
-// utf16Units counts the UTF-16 code units of s.
+// utf16Units counts UTF-16 code units. Seed B is written in JavaScript: its lengths are
+// those of UTF-16, and values stand in its texts as JSON.stringify writes them.
 func utf16Units(s string) int {
 	n := 0
 	for _, r := range s {
@@ -198,7 +195,7 @@ func utf16Width(r rune) int {
 	return 1
 }
 
-// quotedUnits is units(rawjson.Quote(s)), without writing it.
+// quotedUnits is utf16Units(rawjson.Quote(s)), without writing it.
 func quotedUnits(s string) int {
 	n := utf16Units(s) + len(`""`)
 	for i := range len(s) {
@@ -212,8 +209,8 @@ func quotedUnits(s string) int {
 	return n
 }
 
-// headUnits returns the first n code units of s and whether that is all of it. A
-// pair is never torn: where the cut falls inside one it is left out.
+// headUnits returns the first n code units of s and whether that is all of it. A pair at
+// the end is left out rather than torn.
 func headUnits(s string, n int) (head string, whole bool) {
 	if len(s) <= n {
 		return s, true
@@ -228,10 +225,9 @@ func headUnits(s string, n int) (head string, whole bool) {
 
 var jsonString = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 
-// stringify writes a JSON document as JSON.stringify writes its value: without
-// white space between, and strings without needless escapes. Members keep their
-// order and numbers their digits. What is no JSON, the arguments of a custom
-// tool, is a string.
+// stringify writes a JSON document as JSON.stringify writes its value: without white
+// space, and strings without needless escapes. Members keep their order and numbers their
+// digits. What is no JSON, such as the arguments of a custom tool, is a string.
 func stringify(doc string) string {
 	var compact bytes.Buffer
 	if json.Compact(&compact, []byte(doc)) != nil {

@@ -16,20 +16,20 @@ import (
 // entry is a message of the list that the agent sees under the plan in force.
 type entry struct {
 	thread.Message
-	// position is its position in the thread; of what stands for a span, that of the
-	// span's first message.
+	// position is its position in the thread; for a replacement, that of the span's first
+	// message.
 	position int
-	// isUnchanged: it is the message of that position, with all of its parts.
+	// isUnchanged says that it is the message at that position, with all of its parts.
 	isUnchanged bool
 }
 
-// isRecap reports whether the entry is a summary of earlier messages: what a
-// record of the plan in force put there, or what an importer marked as such. It
-// is told by data, so that a message that only looks like one is none.
+// isRecap reports whether the entry is a summary of earlier messages: a replacement of the
+// plan in force, or a message that an importer marked as one. Text that only looks like a
+// summary does not count.
 func (e *entry) isRecap() bool { return e.Kind == thread.Recap }
 
-// visibleEntries is the list as the agent sees it: the messages of the thread under the
-// plan in force, without those in the system's role, which are never compacted.
+// visibleEntries is the list as the agent sees it: the thread under the plan in force,
+// without system messages, which are never compacted.
 func (s *Situation) visibleEntries() ([]entry, error) {
 	out, manifest, err := s.currentRequest()
 	if err != nil {
@@ -55,21 +55,21 @@ func (s *Situation) visibleEntries() ([]entry, error) {
 	return entries, nil
 }
 
-// oldPart is the part of a thread that a policy hides behind one summary.
+// oldPart is the part of a thread that a policy replaces by one summary.
 type oldPart struct {
 	span thread.Span
 	// end is the position in the thread of the first message that is kept.
 	end int
-	// entries are what the agent saw of it, without summaries; previous is what
-	// these said, with what code knows of them.
+	// entries are what the agent saw of it, without summaries. previous is the text of
+	// these summaries, knownSummary the structured form of the same.
 	entries      []entry
 	previous     string
 	knownSummary *summary.Summary
 }
 
-// oldPartBefore gathers what lies before the position end of the thread. Everything
-// there goes behind the new summary, what is hidden already included, but for the
-// system's instructions. ErrNothing: nothing new is there.
+// oldPartBefore gathers what lies before the position end. All of it goes behind the new
+// summary, including what is hidden already, except for system messages. ErrNothing: there
+// is nothing new.
 func (s *Situation) oldPartBefore(entries []entry, end int) (*oldPart, error) {
 	o := &oldPart{end: end}
 	for _, e := range entries {
@@ -105,8 +105,8 @@ func (s *Situation) oldPartBefore(entries []entry, end int) (*oldPart, error) {
 	return o, nil
 }
 
-// extractSummary makes the structured summary of the old part without a model, in at
-// most budget tokens where the task allows it.
+// extractSummary makes the structured summary of the old part without a model, in at most
+// budget tokens if the task allows it.
 func (s *Situation) extractSummary(ctx context.Context, o *oldPart, budget int) (summary.Summary, error) {
 	all := uncopied.Messages(s.Thread)
 	in := summarize.Input{Log: all, Previous: o.knownSummary, Context: all[o.end:], Budget: budget, Instructions: s.Instructions}
@@ -128,14 +128,14 @@ func (s *Situation) extractSummary(ctx context.Context, o *oldPart, budget int) 
 	return sum.Summary, err
 }
 
-// isSystemInstruction reports whether a message is the system's own: it is never compacted. A
-// summary of another tool may stand in the system's role too.
+// isSystemInstruction reports whether a message is a system instruction, which is never
+// compacted. A summary of another tool may have the system's role too.
 func isSystemInstruction(m *thread.Message) bool {
 	return m.Role == thread.System && m.Kind == thread.Plain
 }
 
-// spanBefore is what of the log before the position end goes behind one record: all but
-// the system's instructions. fresh are its messages from a position on.
+// spanBefore is the part of the log before the position end that goes behind one record:
+// all but system instructions. fresh are its messages from a position on.
 func (s *Situation) spanBefore(from, end int) (span thread.Span, fresh []thread.Message, err error) {
 	var ids []thread.ID
 	for i, m := range uncopied.Messages(s.Thread)[:end] {
@@ -151,8 +151,8 @@ func (s *Situation) spanBefore(from, end int) (span thread.Span, fresh []thread.
 	return span, fresh, err
 }
 
-// currentSummary is the summary of a policy that the plan in force holds, and the first
-// position after it. A plan of another policy is passed over: the log has everything.
+// currentSummary is the summary in the plan in force that the named policy made, and the
+// first position after it. Plans of other policies are ignored: the log has everything.
 func (s *Situation) currentSummary(name string, isOwn func(*plan.Summarization) bool) (*plan.Summarization, int) {
 	if s.Current == nil {
 		return nil, 0
@@ -166,7 +166,7 @@ func (s *Situation) currentSummary(name string, isOwn func(*plan.Summarization) 
 	return nil, 0
 }
 
-// newSummarization puts texts in place of a span, and says what that takes.
+// newSummarization replaces a span by texts, and counts both.
 func (s *Situation) newSummarization(name, why string, span thread.Span, stand ...plan.Replacement) plan.Summarization {
 	r := plan.Summarization{Span: span, Stand: stand, Origin: plan.Origin{Strategy: name, Reason: why}}
 	for _, id := range span.MessageIDs {
@@ -180,7 +180,7 @@ func (s *Situation) newSummarization(name, why string, span thread.Span, stand .
 	return r
 }
 
-// planReplacement makes the plan that puts the given messages in place of the old part.
+// planReplacement makes the plan that replaces the old part by the given messages.
 func (s *Situation) planReplacement(name string, o *oldPart, sum summary.Summary, why string, stand ...plan.Replacement) (*Fitted, error) {
 	record := s.newSummarization(name, why, o.span, stand...)
 	record.Summary, record.TokensAfter = sum, 0
@@ -193,7 +193,7 @@ func (s *Situation) planReplacement(name string, o *oldPart, sum summary.Summary
 	return s.renderCounted(p)
 }
 
-// renderCounted renders a plan and notes in it what it comes to.
+// renderCounted renders a plan and notes its size in it.
 func (s *Situation) renderCounted(p *plan.Plan) (*Fitted, error) {
 	f, err := s.Render(p)
 	if err == nil {
@@ -202,8 +202,8 @@ func (s *Situation) renderCounted(p *plan.Plan) (*Fitted, error) {
 	return f, err
 }
 
-// partsSize is the size of what parts say: texts, reasoning, calls with their names,
-// results; with media also what stands in the log for those.
+// partsSize adds up the sizes of texts, reasoning, calls with their names, and results;
+// with media also of what stands in the log for those.
 func partsSize(parts []thread.Part, size func(string) int, media bool) int {
 	n := 0
 	for _, part := range parts {
@@ -227,12 +227,11 @@ func partsSize(parts []thread.Part, size func(string) int, media bool) int {
 	return n
 }
 
-// withPolicyName is an error with the policy that it is of.
-func withPolicyName(policy string, err error) error {
-	if err == nil {
-		return nil
+// namePolicy puts the name of the policy before an error.
+func namePolicy(policy string, err *error) {
+	if *err != nil {
+		*err = fmt.Errorf("policy %s: %w", policy, *err)
 	}
-	return fmt.Errorf("policy %s: %w", policy, err)
 }
 
 func messagesOf(entries []entry) []thread.Message {

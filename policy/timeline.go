@@ -22,48 +22,45 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Timeline is the system of seed C: a hard ceiling. Above 0.9 of the maximum, or
-// when the provider refused the request, everything between the last summary and
-// a cut point becomes a new summary block (C1–C12). The zero value has the
-// seed's constants and works without a model.
+// Timeline is seed C: a hard ceiling. Above 0.9 of the maximum, or when the provider
+// refused the request, everything between the last summary and a cut point becomes a new
+// summary block. The zero value has the seed's constants and works without a model.
 //
-// What is visible begins with the latest summary; the log keeps all blocks, so
-// the seed's rule for loading (C8) needs no deletion. The new summary takes the
-// place of the old one, whose text is given to the model: by the seed's letter,
-// "between the last summary and the cut", the older turns would be forgotten at
-// the second compaction.
+// The visible part begins with the latest summary. The log keeps all blocks, so the seed's
+// rule for loading needs no deletion. The new summary replaces the old one, whose text is
+// given to the model: to the seed's letter, "between the last summary and the cut", the
+// older turns would be forgotten at the second compaction.
 //
-// The seed takes a model's text as it comes. Here only what stands on the
-// messages stays of it (see Trust), and what the user said and
-// the rules are added word for word, within the same limit.
+// The seed uses a model's text as it comes. Here only sentences that the messages back are
+// used (see Trust); what the user said and the rules are added word for word, within the
+// same limit.
 //
-// A model that fails does not matter: the summary is made by rule then, for a
-// ceiling must hold. The only errors are those of the context, and ErrNothing.
-// Events before and after (C11) are told by the front door.
+// When a model fails, the summary is made by rule, for a ceiling must hold. The only
+// errors are those of the context, and ErrNothing.
 type Timeline struct {
 	// Model writes the summaries. Nil: they are made by rule.
 	Model llm.Generator
-	// Trust says how much of what the model writes is taken; empty is TrustChecked.
+	// Trust says how much of the model's text is used; empty is TrustChecked.
 	Trust Trust
-	// MaxTokens bounds the request; by default Situation.Budget, or what Situation.Window
-	// leaves beside the answer. Share of it is the trigger; default 0.9 (C2).
+	// MaxTokens bounds the request; default Situation.Budget, or what Situation.Window
+	// leaves beside the answer. Share of it is the trigger; default 0.9.
 	MaxTokens int     `file:"trigger.max_tokens" unit:"tokens" range:"1.." words:"auto=0" about:"the largest request; auto: the budget, or what the window leaves beside the answer"`
 	Share     float64 `file:"trigger.share" unit:"ratio" range:"0.001..1" about:"share of max_tokens above which the thread is compacted"`
-	// KeepRecent is the budget of recent tokens. The seed gives no figure; the
-	// default is 20,000 and at most three tenths of the maximum.
+	// KeepRecent is the budget of recent tokens. The seed gives no figure; the default is
+	// 20,000, and at most three tenths of the maximum.
 	KeepRecent int `file:"cut.keep_recent" unit:"tokens" range:"1.." words:"auto=0" about:"how much of the newest part stays; auto: 20000, at most a third of the mark"`
-	// SummaryTokens and PrefixTokens bound the summary of whole turns and that of
-	// the beginning of a split turn; defaults 800 and 400 (C7).
+	// SummaryTokens and PrefixTokens bound the summary of whole turns and that of the
+	// beginning of a split turn; defaults 800 and 400.
 	SummaryTokens int `file:"summary.tokens" unit:"tokens" range:"1.." about:"bound on the summary of whole turns"`
 	PrefixTokens  int `file:"summary.prefix_tokens" unit:"tokens" range:"1.." about:"bound on the summary of the beginning of a split turn"`
-	// TTL is the age at which blocks are hidden behind replacement text (C12):
-	// results of tools, long arguments of calls, and what the model said at the end
-	// of a turn, but for its newest words. The user's words and the notes of a harness
-	// stay. 0 is the life of the provider's cache (Situation.CacheLife), less than 0
-	// hides none. Messages without a time have no age.
+	// TTL is the age at which blocks are replaced by placeholders: tool results, long
+	// arguments of calls, and what the model said at the end of a turn, except for its
+	// newest words. The user's words and the notes of a harness stay. 0 is the life of the
+	// provider's cache (Situation.CacheLife), negative hides none. Messages without a time
+	// have no age.
 	TTL time.Duration `file:"expire.ttl" unit:"duration" range:"1s..8760h" words:"auto=0 off=-1" about:"the age at which blocks are hidden; auto: the life of the provider's cache, as far as it is known"`
-	// CacheOffset is how many rounds stand behind the second cache point,
-	// CacheMinRounds the fewest with which there is one; defaults 4 and 5 (C9).
+	// CacheOffset is how many rounds follow the second cache point, CacheMinRounds the
+	// fewest rounds with which there is one; defaults 4 and 5.
 	CacheOffset    int `file:"cache_points.offset" unit:"rounds" range:"1.." about:"how many rounds stand behind the second cache point"`
 	CacheMinRounds int `file:"cache_points.min_rounds" unit:"rounds" range:"1.." words:"auto=0" about:"the fewest rounds with a second cache point; auto: offset + 1"`
 }
@@ -71,8 +68,8 @@ type Timeline struct {
 // Name returns "timeline".
 func (Timeline) Name() string { return "timeline" }
 
-// Defaults returns the policy with those defaults written out that do not depend
-// on the step, for those who show it. It decides as before.
+// Defaults returns the policy with the defaults filled in that do not depend on the step,
+// for display. It decides the same.
 func (l Timeline) Defaults() Timeline {
 	l.Share, l.CacheOffset = cmp.Or(l.Share, 0.9), cmp.Or(l.CacheOffset, 4)
 	l.SummaryTokens, l.PrefixTokens = cmp.Or(l.SummaryTokens, 800), cmp.Or(l.PrefixTokens, 400)
@@ -82,10 +79,10 @@ func (l Timeline) Defaults() Timeline {
 const (
 	timelineKeep = 20_000
 	hiddenReason = "older than the cache"
-	// splitHeading stands above the summary of the beginning of a turn (C6).
+	// splitHeading is the heading of the summary of the beginning of a turn.
 	splitHeading = "Turn Context (split turn)"
 	// timelineChunk is the largest transcript of one request, in characters, and
-	// timelineResult how much of one result stands in it, in bytes.
+	// timelineResult how much of one result it contains, in bytes.
 	timelineChunk  = 60_000
 	timelineResult = 2_000
 	// minTimelineTokens is what a summary may always take, in tokens.
@@ -109,16 +106,16 @@ func (l Timeline) Limit(s *Situation) int {
 	return s.Limit()
 }
 
-// CacheRule is where cache marks go: the end of the turn before, the end of round
-// N−4, and the tail (C9).
+// CacheRule puts cache marks at the end of the turn before, at the end of round N−4, and
+// at the tail.
 func (l Timeline) CacheRule() *plan.CacheRule {
 	l = l.Defaults()
 	return &plan.CacheRule{Offset: l.CacheOffset, MinRounds: cmp.Or(l.CacheMinRounds, l.CacheOffset+1)}
 }
 
-// Due reports whether system and visible blocks are over the share of the
-// maximum (C2), or whether blocks have outlived a cache that has gone cold:
-// hiding them costs no cached prefix then, and would at any other time.
+// Due reports whether the request is over its share of the maximum, or whether blocks have
+// expired together with the cache: hiding them costs no cached prefix then, as it would at
+// any other time.
 func (l Timeline) Due(s *Situation) (bool, string) {
 	if most := l.Limit(s); most > 0 && float64(s.PromptTokens) > float64(most)*l.Defaults().Share {
 		return true, fmt.Sprintf("the request takes %d tokens of at most %d", s.PromptTokens, most)
@@ -137,9 +134,9 @@ func (l Timeline) ttl(s *Situation) time.Duration {
 	return max(l.TTL, 0)
 }
 
-// isCacheExpired reports whether the provider last read the prompt longer ago than the TTL: when
-// what the model answered to last was said. The answer itself comes into the log of a
-// proxy with the request after it.
+// isCacheExpired reports whether the provider last read the prompt longer ago than the
+// TTL: at the time of the message before the model's last answer. In a proxy's log the
+// answer itself only arrives with the next request.
 func (l Timeline) isCacheExpired(s *Situation) bool {
 	answered := false
 	for i := s.Thread.Len() - 1; i >= 0 && l.ttl(s) > 0; i-- {
@@ -156,9 +153,9 @@ func (l Timeline) isExpired(s *Situation, m *thread.Message) bool {
 	return !m.Time.IsZero() && s.Now.Sub(m.Time) > l.ttl(s)
 }
 
-// expiredPlaceholders are the placeholders of the blocks from a position on that have outlived the
-// TTL and are not hidden yet. What the model has not answered to is not among them,
-// nor its newest words, nor the newest call of a tool: models copy what they see.
+// expiredPlaceholders are the placeholders of the blocks from a position on that have
+// expired and are not hidden yet. What the model has not answered yet stays, and so do its
+// newest words and the newest call of each tool, since models copy what they see.
 func (l Timeline) expiredPlaceholders(s *Situation, from int) []plan.Clearing {
 	if l.ttl(s) <= 0 {
 		return nil
@@ -193,7 +190,7 @@ func (l Timeline) expiredPlaceholders(s *Situation, from int) []plan.Clearing {
 // replacementHead is how much of the model's words stays in a placeholder, in bytes.
 const replacementHead = 240
 
-// placeholder is the placeholder of the message at a position, and whether it takes less.
+// placeholder is the placeholder of the message at a position, and whether it is smaller.
 func (l Timeline) placeholder(s *Situation, i int) (r plan.Clearing, saves bool) {
 	m := uncopied.At(s.Thread, i)
 	r = plan.Clearing{
@@ -213,18 +210,14 @@ func (l Timeline) placeholder(s *Situation, i int) (r plan.Clearing, saves bool)
 	return r, r.TokensAfter < r.TokensBefore && (len(m.Calls()) == 0 || !slices.Equal(stands.Calls(), m.Calls()))
 }
 
-// Plan prunes first and compacts when that was not enough, or when it is forced
-// (C3). The plan holds the latest summary, the hidden results behind it, and the
-// rule for cache points.
-func (l Timeline) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
-	f, err := l.Defaults().plan(ctx, s)
-	return f, withPolicyName(l.Name(), err)
-}
-
-func (l Timeline) plan(ctx context.Context, s *Situation) (*Fitted, error) {
+// Plan prunes first and compacts when that was not enough, or when it is forced. The plan
+// holds the latest summary, the hidden results after it, and the rule for cache points.
+func (l Timeline) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) {
+	defer namePolicy(l.Name(), &err)
+	l = l.Defaults()
 	prev, from := s.currentSummary(l.Name(), func(r *plan.Summarization) bool { return r.Range != nil })
 	pruned := l.expiredPlaceholders(s, from)
-	f, err := s.renderCounted(l.draftPlan(s, prev, from, pruned))
+	f, err = s.renderCounted(l.draftPlan(s, prev, from, pruned))
 	if err != nil {
 		return nil, err
 	}
@@ -243,8 +236,8 @@ func (l Timeline) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 		}
 		return nil, fmt.Errorf("there is no cut point between the last summary and the newest blocks: %w", ErrNothing)
 	}
-	w := &timelineWriter{Timeline: l, ctx: ctx, prunedPlan: f.Plan, summaryModel: summaryModel{situation: s, model: l.Model, trust: l.Trust}}
-	record, err := w.newRecord(prev, blocks, from, at)
+	w := &timelineWriter{Timeline: l, prunedPlan: f.Plan, summaryModel: summaryModel{situation: s, model: l.Model, trust: l.Trust}}
+	record, err := w.newRecord(ctx, prev, blocks, from, at)
 	if err != nil {
 		return nil, err
 	}
@@ -259,8 +252,8 @@ func (l Timeline) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	return f, nil
 }
 
-// draftPlan is a plan with a summary block, what is hidden from a position on, and
-// the cache rule.
+// draftPlan is a plan with a summary block, what is hidden from a position on, and the
+// cache rule.
 func (l Timeline) draftPlan(s *Situation, record *plan.Summarization, from int, pruned []plan.Clearing) *plan.Plan {
 	p := s.Draft(l.Name())
 	p.Cache = l.CacheRule()
@@ -280,11 +273,10 @@ func (l Timeline) draftPlan(s *Situation, record *plan.Summarization, from int, 
 	return p
 }
 
-// cutPoint chooses the message that the retained window begins with. The rules of
-// the seed give a block; where that lies inside a message, between a call and
-// its results or among parallel calls, no provider would take what is retained,
-// and the window begins earlier. It keeps less where the result would not get
-// below the mark.
+// cutPoint chooses the first message of the retained window. The seed's rules give a
+// block; where it lies inside a message, between a call and its results or among parallel
+// calls, no provider would accept the window, so it begins earlier. It keeps less where
+// the result would not get below the mark.
 func (l Timeline) cutPoint(s *Situation, f *Fitted, from, limit int) (blocks []block, at int) {
 	shown := slices.Clone(s.ChangedSizes) // hidden blocks count as what stands for them
 	for n, o := range f.Manifest.Messages {
@@ -323,19 +315,18 @@ func (l Timeline) cutPoint(s *Situation, f *Fitted, from, limit int) (blocks []b
 	}
 }
 
-// timelineWriter makes the texts of one compaction.
+// timelineWriter writes the texts of one compaction.
 type timelineWriter struct {
 	Timeline
-	ctx context.Context
 	summaryModel
-	// prunedPlan is the plan before the compaction, with the blocks in it that were just hidden.
+	// prunedPlan is the plan before the compaction, with the newly hidden blocks.
 	prunedPlan *plan.Plan
-	// failure is why the rule took the model's place, the first time.
+	// failure is the model's first one.
 	failure error
 }
 
-// newRecord makes the summary block of everything before at (C6, C7).
-func (w *timelineWriter) newRecord(prev *plan.Summarization, blocks []block, from, at int) (*plan.Summarization, error) {
+// newRecord makes the summary block of everything before at.
+func (w *timelineWriter) newRecord(ctx context.Context, prev *plan.Summarization, blocks []block, from, at int) (*plan.Summarization, error) {
 	s := w.situation
 	messages := uncopied.Messages(s.Thread)
 	history, split := at, ""
@@ -368,16 +359,16 @@ func (w *timelineWriter) newRecord(prev *plan.Summarization, blocks []block, fro
 	}
 	if split == "" || prev == nil || prev.Range.SplitTurn != split {
 		// The turn that was split the last time is whole now.
-		next.Text, err = w.summarizeRange(summaryTask, w.SummaryTokens, joinContext(next.Text, before), from, history)
+		next.Text, err = w.summarizeRange(ctx, summaryTask, w.SummaryTokens, joinContext(next.Text, before), from, history)
 		before = ""
 	}
 	if err == nil && split != "" {
-		next.TurnContext, err = w.summarizeRange(prefixTask, w.PrefixTokens, before, history, at)
+		next.TurnContext, err = w.summarizeRange(ctx, prefixTask, w.PrefixTokens, before, history, at)
 	}
 	if err != nil {
 		return nil, err
 	}
-	sum, err := w.structuredSummary(known, messages[from:at], w.SummaryTokens)
+	sum, err := w.structuredSummary(ctx, known, messages[from:at], w.SummaryTokens)
 	if err != nil {
 		return nil, err
 	}
@@ -396,11 +387,10 @@ func (w *timelineWriter) newRecord(prev *plan.Summarization, blocks []block, fro
 }
 
 // summarizeRange summarizes the messages from position i up to j on top of what is known,
-// in at most limit tokens and in no more than what is known and half of the
-// messages take: a summary that is longer than what it stands for helps nobody.
-// The model reads them piece by piece, each time with the summary so far; when
-// it fails the rule takes its place.
-func (w *timelineWriter) summarizeRange(task string, limit int, known string, i, j int) (string, error) {
+// in at most limit tokens and in no more than what is known and half of the messages take.
+// The model reads them piece by piece, each time with the summary so far; when it fails,
+// the rule takes over.
+func (w *timelineWriter) summarizeRange(ctx context.Context, task string, limit int, known string, i, j int) (string, error) {
 	messages := uncopied.Messages(w.situation.Thread)[i:j]
 	room := w.situation.Counter.Text(known)
 	for k := i; k < j; k++ {
@@ -410,21 +400,20 @@ func (w *timelineWriter) summarizeRange(task string, limit int, known string, i,
 	if len(messages) == 0 {
 		return w.situation.clipText(known, limit), nil
 	}
-	text, failure, err := generateOrFallback(w.ctx, &w.summaryModel,
-		func() (string, error) { return w.summarizeByModel(task, limit, known, messages) },
-		func(text string) (string, error) { return text, nil },
-		func(bool) (string, error) { return w.summarizeByRule(limit, known, messages) }, nil)
+	text, failure, err := writeOrFallback(ctx, w.Model,
+		func() (string, error) { return w.summarizeByModel(ctx, task, limit, known, messages) },
+		func(error) (string, error) { return w.summarizeByRule(ctx, limit, known, messages) }, nil)
 	w.failure = cmp.Or(w.failure, failure)
 	return text, err
 }
 
-func (w *timelineWriter) summarizeByRule(limit int, known string, messages []thread.Message) (string, error) {
+func (w *timelineWriter) summarizeByRule(ctx context.Context, limit int, known string, messages []thread.Message) (string, error) {
 	budget := limit
 	if known != "" {
 		known = w.situation.clipText(known, limit/2)
 		budget -= w.situation.Counter.Text(known) + 2
 	}
-	sum, err := w.structuredSummary(summary.Summary{}, messages, budget)
+	sum, err := w.structuredSummary(ctx, summary.Summary{}, messages, budget)
 	if err != nil {
 		return "", err
 	}
@@ -435,11 +424,11 @@ func (w *timelineWriter) summarizeByRule(limit int, known string, messages []thr
 	return w.situation.clipText(text, limit), nil
 }
 
-func (w *timelineWriter) summarizeByModel(task string, limit int, known string, messages []thread.Message) (string, error) {
+func (w *timelineWriter) summarizeByModel(ctx context.Context, task string, limit int, known string, messages []thread.Message) (string, error) {
 	system := prompt.System{Text: fillTemplate(task, "{{limit}}", strconv.Itoa(limit)), Role: "system"}
 	err := askInPieces(chunkEntries(timelineTranscript(messages), timelineChunk), splitChunk, func(chunk string) error {
 		user := fillTemplate(strings.TrimSpace(timelineUser), "{{previous}}", escapeTags(known), "{{blocks}}", escapeTags(chunk))
-		text, err := w.generateText(w.ctx, system, user+w.situation.instructionBlock(), nil)
+		text, err := w.generateText(ctx, system, user+w.situation.instructionBlock(), nil)
 		if err == nil {
 			text, err = w.acceptText(w.newGrounds(messages, known), text)
 		}
@@ -451,13 +440,12 @@ func (w *timelineWriter) summarizeByModel(task string, limit int, known string, 
 	return known, err
 }
 
-// addUserWords adds what the user asked for and the rules that a text does not hold, at
-// most half of the limit, and what code found where the model's text lost
-// something.
+// addUserWords adds what the user asked for and the rules that the text lacks, in at most
+// half of the limit, and what code found where something was rejected.
 func (w *timelineWriter) addUserWords(r *plan.Range, sum *summary.Summary, at, limit int) string {
 	text := joinBlocks(r.Text, r.TurnContext)
-	room := limit/2 - w.situation.Counter.Text(userBlock(text, nil, sum.Constraints)) - 20
-	block := w.situation.clipText(userBlock(text, w.situation.userRequests(at, min(limit, maxRequestBytes(w.Limit(w.situation))), room), sum.Constraints), limit/2)
+	room := limit/2 - w.situation.Counter.Text(userBlock(userHeading, text, sum.Constraints)) - 20
+	block := w.situation.clipText(userBlock(userHeading, text, w.situation.userRequests(at, min(limit, maxRequestBytes(w.Limit(w.situation))), room), sum.Constraints), limit/2)
 	if block == "" {
 		return r.Text
 	}
@@ -467,12 +455,12 @@ func (w *timelineWriter) addUserWords(r *plan.Range, sum *summary.Summary, at, l
 }
 
 // structuredSummary is the summary by rule. Where not even the task fits, it is empty.
-func (w *timelineWriter) structuredSummary(known summary.Summary, messages []thread.Message, budget int) (summary.Summary, error) {
+func (w *timelineWriter) structuredSummary(ctx context.Context, known summary.Summary, messages []thread.Message, budget int) (summary.Summary, error) {
 	in := summarize.Input{Messages: messages, Budget: max(budget, 1)}
 	if len(known.Span.MessageIDs) > 0 {
 		in.Previous = &known
 	}
-	sum, err := w.summarizeStructured(w.ctx, in)
+	sum, err := w.summarizeStructured(ctx, in)
 	if errors.Is(err, summarize.ErrBudget) {
 		return summary.Summary{}, nil
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// The types of blocks (C1).
+// The types of blocks.
 const (
 	blockUser    = "user.prompt"
 	blockSaid    = "assistant.completion"
@@ -27,10 +27,10 @@ type block struct {
 	tokens       int
 }
 
-// blocksOf maps the messages from position from on to blocks: a header and the
-// prompt for a turn's first message, for an answer its text and each of its
-// calls, and one for every result. A message's tokens are those of its first
-// block that counts, so that a walk over blocks counts each message once.
+// blocksOf maps the messages from position from on to blocks: a header and the prompt for
+// a turn's first message, for an answer its text and each of its calls, and one for every
+// result. A message's tokens are those of its first block that counts, so that a walk over
+// blocks counts each message once.
 func blocksOf(messages []thread.Message, from int, tokens []int) []block {
 	var out []block
 	for i := from; i < len(messages); i++ {
@@ -70,7 +70,7 @@ func blocksOf(messages []thread.Message, from int, tokens []int) []block {
 	return out
 }
 
-// isCutPoint is the seed's rule for candidates (C4), word for word.
+// isCutPoint is the seed's rule for candidates, word for word.
 func (b block) isCutPoint() bool {
 	switch b.kind {
 	case blockResult, blockSummary:
@@ -81,8 +81,7 @@ func (b block) isCutPoint() bool {
 	return b.author != "" && b.author != "system" && b.author != "tool"
 }
 
-// isMessage says which blocks count towards the recent tokens: the candidates,
-// and results of tools, which are none.
+// isMessage says which blocks count as recent tokens: candidates and tool results.
 func (b block) isMessage() bool { return b.kind == blockResult || b.isCutPoint() }
 
 // startsTurn is the seed's rule for turn starts.
@@ -90,15 +89,14 @@ func (b block) startsTurn() bool {
 	return b.kind == blockTurn || b.kind == blockUser || b.author == "user"
 }
 
-// cutIndex chooses where the retained window begins (C5): walk back over message
-// blocks until keep tokens are reached, take the first candidate at or after,
-// and go back to a message boundary or just after a summary, so that what stands
-// between two messages stays with the later one. When all blocks together hold
-// fewer tokens, everything is kept: the answer is the first candidate.
+// cutIndex chooses where the retained window begins: walk back over message blocks until
+// keep tokens are reached, take the first candidate at or after, and go back to a message
+// boundary or just after a summary, so that what lies between two messages stays with the
+// later one. When all blocks together hold fewer tokens, everything is kept: the first
+// candidate is chosen.
 //
-// The seed does not say what happens when no candidate follows, as when the last
-// block is one huge result. The last candidate before it is taken then: its call
-// stays with it.
+// The seed does not say what happens when no candidate follows, as when the last block is
+// one huge result. The last candidate before it is taken then, so its call stays with it.
 func cutIndex(blocks []block, keep int) (index int, ok bool) {
 	var candidates []int
 	for i, b := range blocks {
@@ -162,7 +160,7 @@ func blockText(r *plan.Range) string {
 	return joinContext(text, r.TurnContext)
 }
 
-// joinContext puts the summary of a split turn behind a text.
+// joinContext appends the summary of a split turn to a text.
 func joinContext(text, turnContext string) string {
 	if turnContext == "" {
 		return text
@@ -170,8 +168,8 @@ func joinContext(text, turnContext string) string {
 	return strings.TrimLeft(text+"\n\n"+splitHeading+"\n"+turnContext, "\n")
 }
 
-// timelineTranscript writes messages as blocks, numbered, lines after the first
-// indented. Long results are shortened in the middle.
+// timelineTranscript writes messages as blocks, numbered, lines after the first indented.
+// Long results are shortened in the middle.
 func timelineTranscript(messages []thread.Message) []string {
 	var out []string
 	add := func(kind, text string) {

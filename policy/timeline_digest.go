@@ -16,8 +16,8 @@ import (
 // digestLimit is how many entries of each kind a digest holds, the newest.
 const digestLimit = 200
 
-// mimes are the types of the files that agents write most. The table of the
-// system that this runs on would give another digest on each machine.
+// mimes are the types of the files that agents write most. The operating system's table
+// would give another digest on each machine.
 var mimes = map[string]string{
 	".css": "text/css", ".csv": "text/csv", ".gif": "image/gif", ".htm": "text/html", ".html": "text/html", ".jpeg": "image/jpeg", ".jpg": "image/jpeg",
 	".cjs": "text/javascript", ".js": "text/javascript", ".json": "application/json", ".jsonl": "application/jsonl", ".jsx": "text/javascript", ".md": "text/markdown", ".mjs": "text/javascript", ".pdf": "application/pdf", ".png": "image/png", ".svg": "image/svg+xml",
@@ -32,8 +32,7 @@ var mimes = map[string]string{
 	"dockerfile": "text/plain", "makefile": "text/plain", "license": "text/plain",
 }
 
-// digest lists what the positions from up to at held, behind what the last
-// digest lists (C10).
+// digest adds what the positions from up to at hold to the last digest.
 func (w timelineWriter) digest(prev *plan.Summarization, sum *summary.Summary, from, at int) plan.Digest {
 	var d plan.Digest
 	if prev != nil {
@@ -103,15 +102,15 @@ func mimeOf(name string) string {
 	return "application/octet-stream"
 }
 
-// searchesMemory reports whether a tool looks into a memory, as memsearch,
-// memory_search, search_memory and mcp__memory__search_nodes do.
+// searchesMemory reports whether a tool searches a memory, as memsearch, memory_search,
+// search_memory and mcp__memory__search_nodes do.
 func searchesMemory(tool string) bool {
 	name := strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(tool))
 	return slices.ContainsFunc([]string{"memsearch", "memorysearch", "searchmemor"}, func(part string) bool { return strings.Contains(name, part) })
 }
 
-// digestSearch reads what a memory search asked and found: every "path" or "file_path" in its result,
-// and as many hits as there are.
+// digestSearch reads what a memory search asked and found: every "path" or "file_path" in
+// its result is a hit.
 func (w timelineWriter) digestSearch(i int, r *thread.ToolResult) plan.DigestSearch {
 	var out plan.DigestSearch
 	if c, ok := w.situation.Pairs().Answered(i); ok {

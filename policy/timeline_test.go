@@ -119,7 +119,7 @@ func TestTimelineRounds(t *testing.T) {
 				t.Fatal(err)
 			}
 			fmt.Fprintf(&b, "==== prompt of round %d, %d of %d messages are covered\n%s==== events\n%s\n==== range\n%s\n",
-				seen, r.Span.Len(), log.Len(), generateOrFallback(p.Prompt), strings.Join(told.told(), "\n"), data)
+				seen, r.Span.Len(), log.Len(), promptText(p.Prompt), strings.Join(told.told(), "\n"), data)
 			sendable(t, log, plans[seen-1])
 			again := &plan.Plan{}
 			if err := json.Unmarshal(must(json.Marshal(plans[seen-1])), again); err != nil || cmp.Diff(r.Range, again.Summarizations[0].Range) != "" || again.Cache == nil {
@@ -131,7 +131,7 @@ func TestTimelineRounds(t *testing.T) {
 		if n > 1 {
 			asked.Prompt.System = nil
 		}
-		fmt.Fprintf(&b, "==== request %d\n%s", n+1, generateOrFallback(asked.Prompt))
+		fmt.Fprintf(&b, "==== request %d\n%s", n+1, promptText(asked.Prompt))
 	}
 	if seen < 3 {
 		t.Errorf("%d rounds", seen)
@@ -412,7 +412,7 @@ func TestTimelineHidesEveryKind(t *testing.T) {
 		if want := []int{1, 2, 3, 6}; !slices.Equal(hidden, want) {
 			t.Errorf("%s: hidden are %v, want %v", name, hidden, want)
 		}
-		shown := generateOrFallback(f.Prompt)
+		shown := promptText(f.Prompt)
 		if !strings.Contains(shown, "[assistant.completion ar:turn_1.assistant.completion: older than the cache]\nFirst, the queue is tidy.") || strings.Contains(shown, "First, the queue is tidy. "+long) {
 			t.Errorf("the words of turn 1 are shown as\n%.600s", f.Prompt.Messages[3].Text())
 		}

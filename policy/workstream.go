@@ -14,67 +14,61 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/state"
-	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Workstream is the system of seed D: everything but the last messages becomes
-// one replacement summary in a system message, and what was decided, asked and
-// promised is merged into a structured state with limits (D1–D10). The zero
-// value holds the seed's constants and works without a model.
+// Workstream is seed D: everything but the last messages becomes one replacement summary
+// in a system message, and what was decided, asked and promised is merged into a
+// structured state with limits. The zero value has the seed's constants and works without
+// a model.
 //
-// The summary stands in the system's role, as the seed has it, and is made from
-// what anybody said in the conversation. Containment: only what user and
-// assistant said is summarized, and of tools only those on the allow-list (D4);
-// every entry is written so that it cannot begin a line, a heading or a role of
-// its own; of a model's answer only what stands on the messages is taken (see
-// Trust); what the user said and the rules are added word for
-// word under THE USER'S WORDS; a model's delta cannot pin anything. Where that is
-// not enough, set Role to thread.User.
+// The summary has the system's role, as in the seed, but is made from what anybody said in
+// the conversation. To contain that, only what user and assistant said is summarized, and
+// of tools only those on the allow-list; no entry can begin a line, a heading or a role of
+// its own; of a model's answer only sentences that the messages back are used (see Trust);
+// what the user said and the rules are added word for word under THE USER'S WORDS; and a
+// model's delta cannot pin anything. Where that is not enough, set Role to thread.User.
 //
-// A model that fails leaves the thread as it is: Plan returns the error, and the
-// next turn asks again. Only when the provider has refused the request already
-// (Situation.Forced), since the agent could not go on otherwise, or when nothing of
-// the answer stands on the messages or it was cut off, is the summary made by rule
-// instead.
+// When a model fails, Plan returns the error, the thread stays as it is, and the next turn
+// asks again. The summary is made by rule instead when the provider has refused the
+// request already (Situation.Forced), when nothing of the answer could be used, and when
+// it was cut off.
 type Workstream struct {
 	// Model writes summary and delta. Nil: both are made by rule.
 	Model llm.Generator
 
-	// Trust says how much of what the model writes is taken; empty is TrustChecked.
+	// Trust says how much of the model's text is used; empty is TrustChecked.
 	Trust Trust
-	// ContextSize is the model's window in tokens: by default Situation.Window, or
-	// else 200,000. Share, OutputReserve and SafetyMargin make the threshold;
-	// defaults 0.7, 32,000 and 8,000 (D1).
+	// ContextSize is the model's window in tokens; default Situation.Window, else 200,000.
+	// Share, OutputReserve and SafetyMargin make the threshold; defaults 0.7, 32,000 and
+	// 8,000.
 	ContextSize   int     `file:"trigger.context_size" unit:"tokens" range:"1.." words:"auto=0" about:"the context window; auto: the model's, or else 200000"`
 	Share         float64 `file:"trigger.share" unit:"ratio" range:"0.001..1" about:"share of the window at which the thread is compacted"`
 	OutputReserve int     `file:"trigger.output_reserve" unit:"tokens" range:"1.." about:"kept free for the answer"`
 	SafetyMargin  int     `file:"trigger.safety_margin" unit:"tokens" range:"1.." about:"kept free for errors of the estimate"`
-	// Tail is how many of the newest messages stay verbatim; default 6 (D3).
+	// Tail is how many of the newest messages stay verbatim; default 6.
 	Tail int `file:"cut.tail" unit:"messages" range:"1.." about:"how many of the newest messages stay"`
-	// ToolNames and ToolPrefixes are the tools whose calls and results are part
-	// of the transcript. Nil is the seed's list; empty is none (D4).
+	// ToolNames and ToolPrefixes are the tools whose calls and results are part of the
+	// transcript. Nil is the seed's list; empty is none.
 	ToolNames    []string `file:"transcript.tool_names" about:"tools that are part of what is summarized"`
 	ToolPrefixes []string `file:"transcript.tool_prefixes" about:"as tool_names, by the beginning of the name"`
-	// ChunkChars is the largest transcript of one request, in characters;
-	// default 120,000. RollupTokens is the largest summary, in tokens; default
-	// 80,000 (D6).
+	// ChunkChars is the largest transcript of one request, in characters; default 120,000.
+	// RollupTokens is the largest summary, in tokens; default 80,000.
 	ChunkChars   int `file:"transcript.chunk_chars" unit:"characters" range:"2000.." about:"the largest transcript of one request"`
 	RollupTokens int `file:"summary.rollup_tokens" unit:"tokens" range:"1.." about:"bound on the summary; above it, it is rolled up"`
-	// Limits bound the state; the zero value is the seed's table (D7).
+	// Limits bound the state; the zero value is the seed's table.
 	Limits state.Limits
-	// Role is who says the summary; default thread.System (D9).
+	// Role is the role of the summary; default thread.System.
 	Role thread.Role `file:"summary.role" about:"who says the summary"`
-	// ShowState adds the merged state behind the summary. The seed keeps it as
-	// data only.
+	// ShowState shows the merged state after the summary. The seed keeps it as data only.
 	ShowState bool `file:"summary.show_state" about:"show the state behind the summary"`
 }
 
 // Name returns "workstream".
 func (Workstream) Name() string { return "workstream" }
 
-// Defaults returns the policy with those defaults written out that do not depend
-// on the step, for those who show it. It decides as before.
+// Defaults returns the policy with the defaults filled in that do not depend on the step,
+// for display. It decides the same.
 func (w Workstream) Defaults() Workstream {
 	w.Share, w.OutputReserve, w.SafetyMargin = cmp.Or(w.Share, 0.7), cmp.Or(w.OutputReserve, 32_000), cmp.Or(w.SafetyMargin, 8_000)
 	w.Tail, w.ChunkChars, w.RollupTokens = cmp.Or(w.Tail, 6), cmp.Or(w.ChunkChars, 120_000), cmp.Or(w.RollupTokens, 80_000)
@@ -101,9 +95,8 @@ const (
 	onlyCallsNote    = "(tool calls only; nothing was said)"
 )
 
-// workstreamTask is what the model is told to do, workstreamRollupTask stands in
-// its place when the summary itself is too long; workstreamForm is the form of both
-// answers.
+// workstreamTask is the model's task; workstreamRollupTask replaces it when the
+// summary itself is too long; workstreamForm is the schema of both answers.
 var (
 	//go:embed prompts/workstream.txt
 	workstreamTask string
@@ -119,10 +112,10 @@ var (
 	}
 )
 
-// marks returns the threshold min(share × context, context − output − safety)
-// (D1) and the size above which no answer fits any more, in tokens. In a window
-// that is not larger than the reserves the second term of the threshold would
-// make every turn compact; only the share counts there.
+// marks returns the threshold min(share × context, context − output − safety), and the
+// size above which no answer fits any more, in tokens. In a window that is not larger than
+// the reserves, the second term would make every turn compact; only the share counts
+// there.
 func (w Workstream) marks(s *Situation) (threshold, hard int) {
 	w = w.Defaults()
 	window := cmp.Or(w.ContextSize, s.Window, workstreamWindow)
@@ -138,23 +131,23 @@ func (w Workstream) marks(s *Situation) (threshold, hard int) {
 	return min(threshold, hard), hard
 }
 
-// Limit is the window without the reserves for answer and errors; in a window
-// that is no larger than these, the mark.
+// Limit is the window without the reserves for answer and errors; in a window that is no
+// larger than these, the threshold.
 func (w Workstream) Limit(s *Situation) int {
 	_, hard := w.marks(s)
 	return hard
 }
 
-// DueSoon is Due: the seed compacts in a job at the end of the turn (D2).
+// DueSoon is Due: the seed compacts in a job at the end of the turn.
 func (w Workstream) DueSoon(s *Situation) (bool, string) { return w.Due(s) }
 
-// WaitsForJobs is true: requests wait while the thread is compacted (D12).
+// WaitsForJobs is true: requests wait while the thread is compacted.
 func (Workstream) WaitsForJobs() bool { return true }
 
-// Due reports whether the conversation has reached the threshold, where a turn
-// has ended (D2): where the newest message is not the result of a tool, and no call
-// waits for one. Inside a turn the thread is let be until no answer would
-// fit, since that turn would end with an error of the provider.
+// Due reports whether the conversation has reached the threshold at the end of a turn: the
+// newest message is no tool result, and no call waits for one. Within a turn the thread is
+// compacted only once no answer would fit any more, since the turn would end with an error
+// then.
 func (w Workstream) Due(s *Situation) (bool, string) {
 	threshold, hard := w.marks(s)
 	estimate := w.estimate(s)
@@ -187,8 +180,8 @@ func (s *Situation) isMidTurn() bool {
 	return false
 }
 
-// estimate is the seed's: characters of the summary and the live messages,
-// divided by three and rounded up. System and tools are not counted.
+// estimate is the seed's: characters of the summary and the live messages, divided by
+// three and rounded up. System and tools are not counted.
 func (w Workstream) estimate(s *Situation) int {
 	actions := plan.Actions{}
 	if s.Current != nil {
@@ -213,19 +206,14 @@ func (w Workstream) estimate(s *Situation) int {
 
 func tokensOf(chars int) int { return (chars + charsPerToken - 1) / charsPerToken }
 
-// charsOf counts what a message holds in characters, media as what stands in
-// the log for them.
+// charsOf counts the characters of a message.
 func charsOf(m *thread.Message) int { return partsSize(m.Parts, utf8.RuneCountInString, true) }
 
-// Plan makes one record of everything before the tail: the summary text, the
-// last compacted message (the last of its span) and the merged state change
-// together or not at all (D8). System messages of the log stay as they are.
-func (w Workstream) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
-	f, err := w.Defaults().plan(ctx, s)
-	return f, withPolicyName(w.Name(), err)
-}
-
-func (w Workstream) plan(ctx context.Context, s *Situation) (*Fitted, error) {
+// Plan makes one record of everything before the tail, so that summary text, span and
+// merged state change together or not at all. System messages of the log stay as they are.
+func (w Workstream) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) {
+	defer namePolicy(w.Name(), &err)
+	w = w.Defaults()
 	current, from := s.currentSummary(w.Name(), func(r *plan.Summarization) bool { return r.State != nil && len(r.Stand) > 0 })
 	at := w.tailStart(s, from)
 	step := &workstreamStep{Workstream: w, summaryModel: summaryModel{situation: s, model: w.Model, trust: w.Trust}, tail: uncopied.Messages(s.Thread)[at:]}
@@ -233,20 +221,19 @@ func (w Workstream) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 		text := strings.TrimSpace(strings.TrimPrefix(current.Stand[0].Text, workstreamHeader))
 		step.prev = workstreamNotes{text, current.Summary, *current.State}
 	}
-	var span thread.Span
-	var err error
-	if span, step.newMessages, err = s.spanBefore(from, at); len(step.newMessages) == 0 {
-		return nil, fmt.Errorf("no message stands between the last summary and the tail: %w", ErrNothing)
-	}
-	if err != nil {
+	span, fresh, err := s.spanBefore(from, at)
+	switch {
+	case len(fresh) == 0:
+		return nil, fmt.Errorf("there is no message between the last summary and the tail: %w", ErrNothing)
+	case err != nil:
 		return nil, err
 	}
-	next, failure, err := generateOrFallback(ctx, &step.summaryModel,
+	step.newMessages = fresh
+	next, failure, err := writeOrFallback(ctx, w.Model,
 		func() (workstreamNotes, error) { return step.byModel(ctx) },
-		func(n workstreamNotes) (workstreamNotes, error) { return n, nil },
-		func(bool) (workstreamNotes, error) { return step.byRule(ctx) },
-		func(failure error) bool { // what was cut off once is cut off at each step
-			return !s.Forced && !errors.Is(failure, summarize.Ungrounded) && !errors.Is(failure, llm.ErrTruncated)
+		func(error) (workstreamNotes, error) { return step.byRule(ctx) },
+		func(failure error) bool { // an answer that was cut off once is cut off at each step
+			return !s.Forced && !errors.Is(failure, llm.ErrTruncated)
 		})
 	if err != nil {
 		return nil, err
@@ -256,7 +243,7 @@ func (w Workstream) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	record.Summary, record.State = next.summary, &next.state
 	p := s.Draft(w.Name())
 	p.Add(record)
-	f, err := s.renderCounted(p)
+	f, err = s.renderCounted(p)
 	if err != nil {
 		return nil, err
 	}
@@ -264,8 +251,8 @@ func (w Workstream) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	return f, nil
 }
 
-// tailStart is where the tail begins. Where a forced compaction would find
-// nothing before it, or was not enough the last time, the tail is halved.
+// tailStart is where the tail begins. Where a forced compaction would find nothing before
+// it, or was not enough the last time, the tail is halved.
 func (w Workstream) tailStart(s *Situation, from int) int {
 	points := cut.Legal(s.Thread, s.Pairs())
 	n := w.Tail
@@ -281,8 +268,8 @@ func (w Workstream) tailStart(s *Situation, from int) int {
 	}
 }
 
-// summaryText is the text of the system message (D9), with the state behind it where that
-// is asked for.
+// summaryText is the text of the system message, with the state after it if ShowState is
+// set.
 func (w Workstream) summaryText(n workstreamNotes) string {
 	text := workstreamHeader + "\n\n" + n.text
 	if w.ShowState && !n.state.Empty() {

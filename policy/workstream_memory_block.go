@@ -19,17 +19,14 @@ var memoryTask string
 //go:embed prompts/workstream.memory.user.txt
 var memoryUser string
 
-// memoryChars is the largest summary of a memory block that is made by rule, in
-// bytes.
+// memoryChars is the largest summary of a memory block that is made by rule, in bytes.
 const memoryChars = 8_000
 
-// CompactMemory folds the oldest 10 entries of a memory block into its summary
-// as long as there are 15 (D10); below that the memory comes back as it is. Render of
-// the result is what belongs into the agent's system prompt. Of a model's text
-// only the sentences that stand on the entries stay; without a model, and where
-// none stays, the entries are appended to the summary, which loses its oldest
-// lines when it grows too long. On an error the memory comes back with what was
-// folded before it; nothing is lost.
+// CompactMemory folds the oldest 10 entries of a memory block into its summary, as long as
+// there are 15; a smaller block is returned as it is. Of a model's text only the sentences
+// that the entries back are used. Without a model, and where none is left, the entries are
+// appended to the summary, which loses its oldest lines when it grows too long. On an
+// error the memory is returned with what was folded before it; nothing is lost.
 func (w Workstream) CompactMemory(ctx context.Context, m state.Memory) (state.Memory, error) {
 	for {
 		oldest, due := m.Due()
@@ -49,11 +46,12 @@ func (w Workstream) foldMemory(ctx context.Context, m state.Memory, oldest []str
 	entries := strings.Join(neutralEntries(oldest), "\n")
 	user := fillTemplate(strings.TrimSpace(memoryUser), "{{previous}}", escapeTags(m.Summary), "{{entries}}", escapeTags(entries))
 	model := &summaryModel{situation: &Situation{}, model: w.Model}
-	folded, _, err := generateOrFallback(ctx, model,
-		func() (string, error) {
-			return model.generateText(ctx, prompt.System{Text: memoryTask, Role: "system"}, user, nil)
-		},
-		func(text string) (state.Memory, error) {
+	folded, _, err := writeOrFallback(ctx, w.Model,
+		func() (state.Memory, error) {
+			text, err := model.generateText(ctx, prompt.System{Text: memoryTask, Role: "system"}, user, nil)
+			if err != nil {
+				return m, err
+			}
 			// The block speaks in the system's role: what the entries do not say has no
 			// place in it.
 			said := []thread.Message{{ID: "entries", Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: strings.Join(oldest, "\n")}}}}
@@ -63,7 +61,7 @@ func (w Workstream) foldMemory(ctx context.Context, m state.Memory, oldest []str
 			}
 			return m.Folded(kept.Text, len(oldest)), err
 		},
-		func(bool) (state.Memory, error) {
+		func(error) (state.Memory, error) {
 			text := strings.TrimSpace(m.Summary + "\n" + entries)
 			if over := len(text) - memoryChars; over > 0 {
 				text = text[clip.Boundary(text, over):]

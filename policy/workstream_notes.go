@@ -19,7 +19,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// workstreamNotes is what a compaction knows: the text, the same as structure,
+// workstreamNotes are the results of a compaction: the summary as text and as structure,
 // and the state.
 type workstreamNotes struct {
 	text    string
@@ -27,12 +27,12 @@ type workstreamNotes struct {
 	state   state.State
 }
 
-// workstreamStep is what one compaction is made of.
+// workstreamStep is one compaction.
 type workstreamStep struct {
 	Workstream
 	summaryModel
 	prev workstreamNotes
-	// newMessages are the messages that go into the notes, and tail those that stay.
+	// newMessages go into the notes, tail stays.
 	newMessages, tail []thread.Message
 }
 
@@ -43,14 +43,14 @@ func (w Workstream) isAllowedTool(tool string) bool {
 		slices.ContainsFunc(w.ToolPrefixes, func(p string) bool { return strings.HasPrefix(tool, p) })
 }
 
-// workstreamAnswer is the structured answer (D5).
+// workstreamAnswer is the model's structured answer.
 type workstreamAnswer struct {
 	Summary workstreamSections `json:"summary"`
 	Delta   state.Delta        `json:"state_delta"`
 }
 
-// byModel gives the transcript to the model, chunk by chunk, each with the
-// summary and the state of the last (D6).
+// byModel gives the transcript to the model, chunk by chunk, each with the summary and the
+// state of the last.
 func (w *workstreamStep) byModel(ctx context.Context) (workstreamNotes, error) {
 	next := w.prev
 	ask := func(task, chunk string) error {
@@ -74,8 +74,8 @@ func (w *workstreamStep) byModel(ctx context.Context) (workstreamNotes, error) {
 	return w.addUserWords(ctx, next)
 }
 
-// askModel sends one request. An answer with an empty summary is an error: it would
-// take the place of everything.
+// askModel sends one request. An answer with an empty summary is an error, since it would
+// replace everything.
 func (w *workstreamStep) askModel(ctx context.Context, task string, n workstreamNotes, messages string) (*workstreamAnswer, error) {
 	known, err := json.Marshal(n.state)
 	if err != nil {
@@ -99,12 +99,9 @@ func (w *workstreamStep) askModel(ctx context.Context, task string, n workstream
 	return &a, nil
 }
 
-// applyAnswer puts the answer in the place of the notes, as far as it can be taken. A
-// constraint is the user's when the user said it in these words, and pinned then;
-// whatever the model pinned does not count.
-//
-// What the model reads leaves out most tools (D4), but a statement stands on all
-// messages.
+// applyAnswer replaces the notes by what can be used of the answer. A constraint must be
+// the user's own words, and is pinned then; what the model pinned does not count. The
+// model reads few tools, but all messages may back a statement.
 func (w *workstreamStep) applyAnswer(n workstreamNotes, a *workstreamAnswer) (workstreamNotes, error) {
 	g := w.newGrounds(w.newMessages, n.text)
 	d := a.Delta.Unpinned()
@@ -124,11 +121,11 @@ func (w *workstreamStep) applyAnswer(n workstreamNotes, a *workstreamAnswer) (wo
 	if sections.text() == "" {
 		return workstreamNotes{}, &summarize.RejectedError{Reason: summarize.Ungrounded}
 	}
-	return workstreamNotes{text: sections.text(), summary: sections.toSummary(), state: n.state.ApplyWithin(d, w.Limits)}, nil
+	return workstreamNotes{text: sections.text(), summary: sections.toSummary(), state: n.state.Apply(d, w.Limits)}, nil
 }
 
-// addUserWords adds the user's task and rules, word for word, which no model is left
-// to keep: to the facts where they do not stand there, and to the state.
+// addUserWords adds the user's task and rules, word for word: to the text where it lacks
+// them, and to the state.
 func (w *workstreamStep) addUserWords(ctx context.Context, next workstreamNotes) (workstreamNotes, error) {
 	s := w.situation
 	in := summarize.Input{Messages: w.extractAllowed(w.newMessages), Previous: &summary.Summary{CurrentTask: w.prev.summary.CurrentTask, Constraints: w.prev.summary.Constraints}}
@@ -144,7 +141,7 @@ func (w *workstreamStep) addUserWords(ctx context.Context, next workstreamNotes)
 		words = append(words, it)
 		delta.ActiveConstraints.Set = append(delta.ActiveConstraints.Set, state.Item{Text: it.Text, By: "user", Pinned: true})
 	}
-	next.state = next.state.ApplyWithin(delta, w.Limits)
+	next.state = next.state.Apply(delta, w.Limits)
 	next.text = w.boundWithUser(next.text, words, items)
 	if more := joinBlocks(next.text, w.entriesFromLog(next.text, &sum.Summary)); tokensOf(utf8.RuneCountInString(more)) <= w.RollupTokens {
 		next.text = more
@@ -152,7 +149,8 @@ func (w *workstreamStep) addUserWords(ctx context.Context, next workstreamNotes)
 	return next, nil
 }
 
-// userWords is what the user said before the tail, and of that the first request and the last.
+// userWords is what the user said before the tail, and of that the first and the last
+// request.
 func (w *workstreamStep) userWords() (all, requests []summary.Item) {
 	end, most := w.situation.Thread.Len()-len(w.tail), maxRequestBytes(w.Limit(w.situation))
 	return w.situation.userRequests(end, most, userWordsBudget(min(w.Limit(w.situation), w.RollupTokens))), w.situation.userRequests(end, most, 0)
@@ -171,8 +169,8 @@ func saidByUser(messages []thread.Message, text string) bool {
 	return false
 }
 
-// transcript writes what is extracted of the messages (D4), numbered. Lines
-// after the first are indented, so that no message can pass for two.
+// transcript writes what is extracted of the messages, numbered. Lines after the first are
+// indented, so that no message can pass for two.
 func (w Workstream) transcript(messages []thread.Message) []string {
 	var entries []string
 	for _, m := range w.extractAllowed(messages) {
@@ -207,9 +205,8 @@ func (w Workstream) transcript(messages []thread.Message) []string {
 	return entries
 }
 
-// byRule makes summary and delta without a model, from the structured summary
-// of what may be extracted (D4): the user's and the assistant's words, and the
-// allowed tools.
+// byRule makes summary and delta without a model, from the user's and the assistant's
+// words and the allowed tools.
 func (w *workstreamStep) byRule(ctx context.Context) (workstreamNotes, error) {
 	threshold, _ := w.marks(w.situation)
 	in := summarize.Input{Messages: w.extractAllowed(w.newMessages), Context: w.tail, Budget: min(w.RollupTokens, max(threshold/4, minRuleTokens))}
@@ -223,12 +220,12 @@ func (w *workstreamStep) byRule(ctx context.Context) (workstreamNotes, error) {
 	text := cmp.Or(sectionsOf(&sum).text(), "KEY FACTS:\n- Only tool calls came before; nothing was said.")
 	said, items := w.userWords()
 	return workstreamNotes{
-		text: w.boundWithUser(text, said, items), summary: sum, state: w.prev.state.ApplyWithin(deltaOf(&sum), w.Limits),
+		text: w.boundWithUser(text, said, items), summary: sum, state: w.prev.state.Apply(deltaOf(&sum), w.Limits),
 	}, nil
 }
 
-// extractAllowed leaves out reasoning and the tools that are not allowed. Messages
-// keep their ids and turns, and results have the name of their tool.
+// extractAllowed leaves out reasoning and the tools that are not allowed. Messages keep
+// their ids and turns, and results name their tool.
 func (w Workstream) extractAllowed(messages []thread.Message) []thread.Message {
 	tools := map[string]string{}
 	var out []thread.Message

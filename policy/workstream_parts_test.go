@@ -160,7 +160,7 @@ func TestWorkstreamNothing(t *testing.T) {
 		t.Error(text)
 	}
 	if f.Prompt.Messages[0].Text() != "house rule" || len(f.Prompt.Messages) != 4 {
-		t.Error(generateOrFallback(f.Prompt))
+		t.Error(promptText(f.Prompt))
 	}
 }
 

@@ -17,15 +17,17 @@ type workstreamSections struct {
 	OpenThreads      []string `json:"open_threads"`
 }
 
-// workstreamHeadings stand above the sections, in their order.
+// workstreamHeadings are the headings of the sections, in their order.
 var workstreamHeadings = []string{"KEY FACTS", "CONVERSATION FLOW", "OPEN THREADS"}
+
+const workstreamUserHeading = "THE USER'S WORDS:"
 
 // lists are the entries of the sections, in their order.
 func (s *workstreamSections) lists() []*[]string {
 	return []*[]string{&s.KeyFacts, &s.ConversationFlow, &s.OpenThreads}
 }
 
-// text writes the sections under the seed's headings, empty ones left out.
+// text writes the sections under the seed's headings, without empty ones.
 func (s workstreamSections) text() string {
 	var blocks []string
 	for n, list := range s.lists() {
@@ -36,7 +38,7 @@ func (s workstreamSections) text() string {
 	return strings.Join(blocks, "\n\n")
 }
 
-// parseSections reads what text wrote; other blocks are passed over.
+// parseSections reads what text wrote; it skips other blocks.
 func parseSections(text string) (s workstreamSections) {
 	var list *[]string
 	for line := range strings.Lines(text) {
@@ -58,8 +60,8 @@ func parseSections(text string) (s workstreamSections) {
 	return s
 }
 
-// trimTo leaves out entries until the text takes at most limit tokens: first
-// the oldest of the flow, then the oldest open threads and facts.
+// trimTo removes entries until the text takes at most limit tokens: first the oldest of
+// the flow, then the oldest open threads and facts.
 func (s workstreamSections) trimTo(limit int) workstreamSections {
 	for _, list := range []*[]string{&s.ConversationFlow, &s.OpenThreads, &s.KeyFacts} {
 		for len(*list) > 0 && tokensOf(utf8.RuneCountInString(s.text())) > limit {
@@ -83,11 +85,11 @@ func (s workstreamSections) toSummary() summary.Summary {
 	return out
 }
 
-// boundWithUser is a text with what the user said above it, in no more than the rollup
-// bound (D6). Where that is too much the most important of it, items, takes a third, and the
-// sections lose their oldest entries.
+// boundWithUser puts what the user said above a text, within the rollup bound. Where that
+// is too much, the most important of it, items, takes a third, and the sections lose their
+// oldest entries.
 func (w Workstream) boundWithUser(text string, said, items []summary.Item) string {
-	whole := joinBlocks(userEntries(text, said), text)
+	whole := joinBlocks(userBlock(workstreamUserHeading, text, said), text)
 	if tokensOf(utf8.RuneCountInString(whole)) <= w.RollupTokens {
 		return whole
 	}
@@ -96,22 +98,12 @@ func (w Workstream) boundWithUser(text string, said, items []summary.Item) strin
 	return joinBlocks(userEntriesWithin(text, items, third*charsPerToken), text)
 }
 
-// userEntries are the items that a text does not hold, under their heading.
-func userEntries(text string, items []summary.Item) string {
-	entries := missingEntries(text, items)
-	if len(entries) == 0 {
-		return ""
-	}
-	return strings.ToUpper(userHeading) + ":\n" + strings.Join(entries, "\n")
-}
-
-// minRequestBytes is how short a request of the user's is cut before others are left out,
-// in bytes.
+// minRequestBytes is how short a user message is cut before others are left out, in bytes.
 const minRequestBytes = 60
 
-// userEntriesWithin is userEntries in so many characters. The first two items, which are the
-// user's requests, are cut in their middle where they must be; of the others as many
-// stand as there is room for.
+// userEntriesWithin is the block of the user's words in at most room characters. The first
+// two items, which are the user's requests, are cut in the middle if necessary; of the
+// others as many follow as fit.
 func userEntriesWithin(text string, items []summary.Item, room int) string {
 	most := room
 	entries := func(n int) string {
@@ -119,7 +111,7 @@ func userEntriesWithin(text string, items []summary.Item, room int) string {
 		for i := range short {
 			short[i] = summary.Item{Text: clip.Middle(items[i].Text, most)}
 		}
-		return userEntries(text, short)
+		return userBlock(workstreamUserHeading, text, short)
 	}
 	n := min(2, len(items))
 	for most > minRequestBytes && utf8.RuneCountInString(entries(n)) > room {
@@ -195,8 +187,8 @@ func sectionsOf(s *summary.Summary) workstreamSections {
 
 func isDone(status string) bool { return status == "completed" || status == "done" }
 
-// deltaOf reads the state's lists out of a structured summary. Constraints are
-// the user's own words there, so they are pinned.
+// deltaOf makes the state's delta from a structured summary. Constraints there are the
+// user's own words, so they are pinned.
 func deltaOf(s *summary.Summary) state.Delta {
 	var d state.Delta
 	items := func(c *state.Change, by string, pinned bool, items []summary.Item) {

@@ -155,10 +155,10 @@ func TestWorkstreamRounds(t *testing.T) {
 		if n > 0 {
 			asked.Prompt.System = nil // the same in every round
 		}
-		fmt.Fprintf(&b, "==== request %d\n%s", n+1, generateOrFallback(asked.Prompt))
+		fmt.Fprintf(&b, "==== request %d\n%s", n+1, promptText(asked.Prompt))
 	}
 	for n, p := range prompts {
-		fmt.Fprintf(&b, "==== prompt of day %d\n%s", n+1, generateOrFallback(p))
+		fmt.Fprintf(&b, "==== prompt of day %d\n%s", n+1, promptText(p))
 	}
 	fmt.Fprintf(&b, "==== events\n%s\n", strings.Join(told.told(), "\n"))
 	for n, p := range plans {

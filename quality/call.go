@@ -11,8 +11,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// observation is what a call looked at, as a hash, so that nothing of the conversation
-// is kept; of a file also the lines.
+// observation is what a call looked at, as a hash, so that nothing of the conversation is
+// kept; of a file also the lines.
 type observation struct {
 	target      [sha256.Size]byte
 	repeatClass Class // what it is when done again
@@ -26,10 +26,10 @@ func (l observation) overlaps(other observation) bool {
 	return l.from < other.to && other.from < l.to
 }
 
-// ignoredArguments are arguments that change nothing about what is seen.
+// ignoredArguments do not change what is seen.
 var ignoredArguments = []string{"description", "timeout", "timeout_ms", "yield_time_ms", "run_in_background", "explanation"}
 
-// observationOf tells what the call looks at; false for tools that do not look.
+// observationOf is what the call looks at; false for tools that do not look.
 func observationOf(c thread.ToolCall) (observation, bool) {
 	class := toolpolicy.ClassOf(c.Name)
 	switch class {
@@ -60,8 +60,8 @@ func observationOf(c thread.ToolCall) (observation, bool) {
 	return observation{target: hash(class, what), repeatClass: Rerun}, true
 }
 
-// changedFile tells whether the call changes a file, and which; the hash is that of
-// a look at it, or zero when the call does not say.
+// changedFile reports whether the call changes a file; what is the hash of an observation
+// of it, or zero when the call does not name it.
 func changedFile(c thread.ToolCall) (what [sha256.Size]byte, changes bool) {
 	switch toolpolicy.ClassOf(c.Name) {
 	case toolpolicy.Edit, toolpolicy.Write:
@@ -86,7 +86,7 @@ func arguments(c thread.ToolCall) map[string]any {
 	return args
 }
 
-// lineRange finds the range of lines that a read asks for; 0, 0 is all.
+// lineRange is the range of lines that a read asks for; 0, 0 is all.
 func lineRange(args map[string]any) (from, to int) {
 	number := func(name string) (int, bool) {
 		f, ok := args[name].(float64)
@@ -106,11 +106,10 @@ func lineRange(args map[string]any) (from, to int) {
 	return offset, offset + limit
 }
 
-// removedObservations finds what the plan takes out of sight that was in sight before,
-// unless looking again says nothing: the same is still to be seen elsewhere, the
-// file was changed since, or, for commands, anything was changed since or the
-// command is one that is run time and again. before has the messages that were
-// out of sight already; now those that are so under the plan.
+// removedObservations finds what the plan hides that was visible before, unless looking
+// again is normal: the same is still visible elsewhere, the file was changed since, or,
+// for commands, anything was changed since or the command is run time and again. before
+// are the messages that were hidden already; now those that are hidden under the plan.
 func removedObservations(t *thread.Thread, p *plan.Plan, before map[thread.ID]bool) (looks []observation, now map[thread.ID]bool) {
 	now = map[thread.ID]bool{}
 	for _, ref := range p.Refs() {

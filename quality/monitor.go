@@ -1,3 +1,18 @@
+// Package quality notices when compaction took away too much: an agent that asks for what
+// it was told, says it cannot see what was there, or looks again at what it had looked at.
+//
+// A Monitor watches one thread:
+//
+//	m := quality.New(threadID, &quality.Options{Events: sink})
+//	m.Message(ctx, msg)        // each message, when it is appended to the log
+//	m.Compacted(thread, plan)  // each compaction, when its plan takes effect
+//	m.TaskFinished(thread.Success) // once
+//	m.Metrics()
+//
+// Messages are judged by phrases, sentence by sentence (see Asks); calls by comparing them
+// with the calls whose results the plan removed. Both keep silent when in doubt: there is
+// good reason to read a file again that was changed since, and to repeat a command that is
+// run all the time, or after any change; ordinary questions to the user do not count.
 package quality
 
 import (
@@ -12,24 +27,23 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// Options say what a monitor notices. A nil *Options and the zero value are the
-// defaults.
+// Options say what a monitor notices. Nil and the zero value are the defaults.
 type Options struct {
-	// Events is told of each ask (event.ContextRequested) and of an agent that
-	// keeps asking (event.QualityAlert). Nil: nobody is.
+	// Events receives an event for each ask (event.ContextRequested) and for an agent that
+	// keeps asking (event.QualityAlert). Nil: none.
 	Events event.Sink
 	// TenantID and Policy are written into the events.
 	TenantID, Policy string
 	// Asks is how many messages that ask make an alert; 0 stands for 3.
 	Asks int
-	// Turns is within how many turns of the agent after a compaction an ask
-	// counts for an alert; 0 stands for 10.
+	// Turns is for how many turns of the agent after a compaction an ask counts for an
+	// alert; 0 stands for 10.
 	Turns int
 }
 
-// Monitor watches one thread for signs that a compaction removed what the agent
-// needs (A22). Tell it of every message and every compaction, in log order. It
-// keeps hashes and ids, never text. It is safe for concurrent use.
+// Monitor watches one thread for signs that a compaction removed what the agent needs.
+// Call it for every message and every compaction, in log order. It keeps hashes and ids,
+// never text. It is safe for concurrent use.
 type Monitor struct {
 	threadID string
 	options  Options
@@ -43,26 +57,25 @@ type Monitor struct {
 	askTurns       []int // turns of messages that asked and count for an alert
 }
 
-// removal is something that was in sight until the compaction at a turn.
+// removal is something that was visible until the compaction at a turn.
 type removal struct {
 	observation
 	turn int
 }
 
-// Metrics say how a thread fared under compaction. Counts begin at the first
-// compaction: what an agent asks before it, it asks for reasons of its own.
+// Metrics say how a thread fared under compaction. Counts begin at the first compaction.
 type Metrics struct {
 	Compactions int `json:"compactions"`
-	// TurnsSinceCompaction counts turns of the agent, one for each assistant
-	// message; turns of the user would count a whole unattended run as one. It
-	// is 0 before the first compaction.
+	// TurnsSinceCompaction counts turns of the agent, one for each assistant message;
+	// turns of the user would count a whole unattended run as one. It is 0 before the
+	// first compaction.
 	TurnsSinceCompaction int `json:"turns_since_compaction"`
 	// AgentAskedForContext: it asked, in words, since the last compaction.
 	AgentAskedForContext bool `json:"agent_asked_for_context"`
 	// RehydrationRequests counts calls of read_artifact and recall.
 	RehydrationRequests int `json:"rehydration_requests"`
-	// Rereads and Reruns count what was looked at again soon after it was
-	// removed, each removed thing once.
+	// Rereads and Reruns count what was looked at again soon after it was removed, each
+	// removed thing once.
 	Rereads int `json:"rereads"`
 	Reruns  int `json:"reruns"`
 	// UserRepeats counts messages in which the user says they said so before.
@@ -70,7 +83,7 @@ type Metrics struct {
 	Alerts      int `json:"alerts"`
 	// Asks are the newest signs, at most 100, oldest first.
 	Asks []Ask `json:"asks,omitempty"`
-	// Task is how the task ended, empty until Finished.
+	// Task is how the task ended, empty until TaskFinished.
 	Task thread.Outcome `json:"task_completion,omitempty"`
 }
 
@@ -91,8 +104,8 @@ type Outcome struct {
 const (
 	defaultAsks  = 3
 	defaultTurns = 10
-	// repeatTurns is within how many turns of the agent after something was removed
-	// looking at it again is noticed.
+	// repeatTurns is for how many turns of the agent after something was removed looking
+	// at it again is noticed.
 	repeatTurns = 10
 	// maxAsks and maxRemoved bound the memory of a monitor.
 	maxAsks    = 100
@@ -114,16 +127,15 @@ func New(threadID string, o *Options) *Monitor {
 	return m
 }
 
-// Message tells of a message that was appended to the log, the agent's, the
-// user's or a tool's; the agent's calls are in its message.
+// Message records a message that was appended to the log, with its calls.
 func (m *Monitor) Message(ctx context.Context, msg thread.Message) {
 	for _, e := range m.message(&msg) {
 		event.Emit(ctx, m.options.Events, e)
 	}
 }
 
-// message does the work under the lock; events go out after it, since a sink
-// may ask the monitor.
+// message does the work under the lock. Events are emitted after it, since a sink may ask
+// the monitor.
 func (m *Monitor) message(msg *thread.Message) []event.Event {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -194,8 +206,8 @@ func (m *Monitor) findSigns(msg *thread.Message) []Class {
 	return classes
 }
 
-// isRepeat reports whether l was removed a short while ago, and forgets it:
-// it is in sight again.
+// isRepeat reports whether l was removed a short while ago, and forgets it, since it is
+// visible again.
 func (m *Monitor) isRepeat(l observation) bool {
 	n := len(m.removed)
 	recent := false
@@ -214,8 +226,8 @@ func (m *Monitor) recordAsk(id thread.ID, class Class) {
 	m.metrics.Asks = append(m.metrics.Asks, Ask{MessageID: id, Class: class, Turns: m.turn - m.compactionTurn})
 }
 
-// countAsk counts the message of this turn and reports whether the agent keeps
-// asking. A further alert needs as many asks again.
+// countAsk counts the message of this turn and reports whether the agent keeps asking. A
+// further alert needs as many asks again.
 func (m *Monitor) countAsk() bool {
 	if m.turn-m.compactionTurn > m.options.Turns {
 		return false
@@ -233,9 +245,8 @@ func (m *Monitor) newEvent(typ event.Type, details map[string]any) event.Event {
 	return event.Event{Type: typ, ThreadID: m.threadID, TenantID: m.options.TenantID, Policy: m.options.Policy, Details: details}
 }
 
-// Compacted tells that from here on the thread is shown under the plan. A nil
-// plan is a compaction of which nobody knows what it removed, such as an
-// agent's own.
+// Compacted records that the plan took effect. A nil plan is a compaction that removed
+// nobody knows what, such as an agent's own.
 func (m *Monitor) Compacted(t *thread.Thread, p *plan.Plan) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -257,7 +268,7 @@ func (m *Monitor) Compacted(t *thread.Thread, p *plan.Plan) {
 	}
 }
 
-// TaskFinished tells how the task ended.
+// TaskFinished records how the task ended.
 func (m *Monitor) TaskFinished(o thread.Outcome) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,7 +15,8 @@ type Class string
 // The signs. The first two are found in what the agent says, the others in what
 // it does; UserRepeats is the user's own complaint.
 const (
-	// AskedAgain: it asks for what it was told: "What was the budget again?"
+	// The signs. The first two are found in what the agent says, the others in what it
+	// does; UserRepeats is the user's own complaint.
 	AskedAgain Class = "asked_again"
 	// LostContent: it says that it cannot see what was there: "I no longer
 	// have the file contents."
@@ -31,21 +32,21 @@ const (
 	UserRepeats Class = "user_repeats"
 )
 
-// Asks reports whether an agent's text asks for, or misses, something that it
-// had before, and by which class of phrase. Quotations and code do not count.
-// English is covered widely, German, French and Spanish in their commonest
-// turns of phrase. Asks knows nothing of a compaction: a Monitor does.
+// Asks reports whether an agent's text asks for, or misses, something that it had before,
+// and by which class of phrase. Quotations and code do not count. English is covered
+// widely, German, French and Spanish in their commonest phrases. Asks knows nothing of a
+// compaction: a Monitor does.
 func Asks(text string) (Class, bool) { return matchPhrases(text, agentPhrases) }
 
-// phrase is one pattern over a folded sentence. The pattern is tried only where
-// one of its keys occurs, since most sentences hold none.
+// phrase is a pattern over a folded sentence. It is tried only where one of its keys
+// occurs, since most sentences contain none.
 type phrase struct {
 	class Class
 	keys  []string
 	re    func() *regexp.Regexp // compiled when it is first asked for: most programs never do
 	// isQuestion: the pattern ends in a question mark.
 	isQuestion bool
-	// exception takes the match back.
+	// exception revokes the match.
 	exception func() *regexp.Regexp
 }
 
@@ -142,13 +143,12 @@ func matchPhrases(text string, phrases []phrase) (Class, bool) {
 	return found, found != ""
 }
 
-// maxSentence bounds, in bytes, what is looked at as one sentence; nobody asks
-// in a longer one, and a wall of text must not cost more than its length.
+// maxSentence bounds a sentence, in bytes; nobody asks in a longer one, and a wall of text
+// must not cost more than its length.
 const maxSentence = 600
 
-// sentences gives the folded sentences of what the speaker says himself: lower
-// case, straight apostrophes, single spaces, no code, no quotations, until yield
-// returns false.
+// sentences yields the folded sentences of what the speaker says himself, without code and
+// quotations: lower case, straight apostrophes, single spaces.
 func sentences(text string, yield func(string) bool) {
 	fenced := false
 	for line := range strings.Lines(text) {
@@ -171,8 +171,8 @@ func sentences(text string, yield func(string) bool) {
 	}
 }
 
-// sentenceEnd is where the first sentence of s ends: after a mark that is
-// followed by a space, or at the end.
+// sentenceEnd is where the first sentence of s ends: after a mark that is followed by a
+// space, or at the end.
 func sentenceEnd(s string) int {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; (c == '.' || c == '?' || c == '!') && (i+1 == len(s) || s[i+1] == ' ') {
@@ -182,11 +182,11 @@ func sentenceEnd(s string) int {
 	return len(s)
 }
 
-// closing are the quotation marks and the marks that end what they open. A
-// straight single quote is an apostrophe as often as not, and stays.
+// closing maps quotation marks to those that close them. A straight single quote is an
+// apostrophe as often as not, and stays.
 var closing = map[rune]rune{'"': '"', '“': '”', '„': '“', '«': '»', '`': '`'}
 
-// fold makes one line plain.
+// fold simplifies one line.
 func fold(line string) string {
 	var b strings.Builder
 	b.Grow(len(line))

@@ -1,9 +1,9 @@
 // Package rehydrate gives content that was externalized back to the agent (seed A,
-// "Rehydration Contract"; A10, A11).
+// "Rehydration Contract").
 //
-// There are two ways. The agent may ask: Tools offers read_artifact and recall,
-// and a Handler answers their calls. And where it plainly means an artifact but
-// does not ask, a Rehydrator shows it for one turn:
+// There are two ways. The agent may ask: Tools offers read_artifact and recall, and a
+// Handler answers their calls. Where the agent plainly means an artifact but does not ask,
+// a Rehydrator shows it for one turn:
 //
 //	contents, turn, err := r.Rehydrate(ctx, who, rehydrate.TurnOf(th, tools), p)
 //	out, manifest, err := render.Render(th, p, base, nil)
@@ -11,8 +11,7 @@
 //
 // # When content comes back by itself
 //
-// Only artifacts of the plan's externalizations are looked at, and these are all
-// the triggers:
+// Only artifacts of the plan's externalizations can come back, and only for these reasons:
 //
 //   - mention: the agent's message holds the id as a whole token;
 //   - argument: a string at any depth of a pending call's arguments holds it so.
@@ -30,9 +29,9 @@
 //
 // # Why this does not go round in circles
 //
-// What comes back stands in one prompt and never in the log, so no compaction
-// ever sees it. It takes its tokens from a reserve of its own: a caller measures
-// pressure without it. A turn that brought something back makes no room by
-// externalizing or dropping (TurnContext.Allows). And an artifact that was shown
-// is not shown again by itself for some turns.
+// What comes back is shown in one prompt and never enters the log, so no compaction ever
+// sees it. It takes its tokens from a reserve of its own, outside of the figure that
+// compaction is decided on. A turn that brought something back does not externalize or
+// drop anything (TurnContext.Allows). And an artifact that was shown is not shown again by
+// itself for some turns.
 package rehydrate

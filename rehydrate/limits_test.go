@@ -1,7 +1,6 @@
 package rehydrate_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -50,15 +49,6 @@ func TestLimits(t *testing.T) {
 		for range rapid.IntRange(1, 12).Draw(rt, "turns") {
 			number += rapid.IntRange(1, 2).Draw(rt, "step")
 			turn := at(number, strings.Join(rapid.SliceOf(rapid.SampledFrom(ids)).Draw(rt, "mentions"), " "))
-			if rapid.Bool().Draw(rt, "carried over") { // as a caller that keeps the state does
-				data, err := json.Marshal(r.Shown("t"))
-				var shown []rehydrate.ShownArtifact
-				if err != nil || json.Unmarshal(data, &shown) != nil {
-					rt.Fatal(err)
-				}
-				r = rehydrate.New(s.store, measure, &o)
-				r.Restore("t", shown)
-			}
 			contents, given, err := r.Rehydrate(t.Context(), owner, turn, s.plan)
 			if err != nil {
 				rt.Fatal(err)
@@ -133,10 +123,6 @@ func TestRewrittenHistory(t *testing.T) {
 	}
 	if got, _ := give(t, r, at(13, id), s.plan); len(got) != 0 {
 		t.Errorf("turn 13 shows %v", got)
-	}
-	r.Restore("t", nil)
-	if got, _ := give(t, r, at(13, id), s.plan); len(got) != 1 {
-		t.Errorf("turn 13 of a forgotten thread shows %v", got)
 	}
 }
 

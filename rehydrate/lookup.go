@@ -15,19 +15,19 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Lookup says what ids stand for in one conversation, by its log alone.
+// Lookup finds what ids mean in one conversation, by its log alone.
 type Lookup struct {
 	Thread *thread.Thread
-	// Pointers are the messages that hold what plans externalized, by artifact; see
-	// Pointers.
+	// Pointers are the messages that hold what plans externalized, by artifact (see the
+	// function Pointers).
 	Pointers map[string][]thread.ID
-	// Names reports whether a content has an artifact's id; nil knows the ids of
+	// Names reports whether an id is that of a content; nil knows the ids of
 	// artifact.IDOf. See artifact.Store.Names.
 	Names func(id, scope, content string) bool
 }
 
-// Pointers are the messages that hold what the plans externalized, by artifact.
-// Plans may be nil.
+// Pointers are the messages that hold what the plans externalized, by artifact. Plans may
+// be nil.
 func Pointers(plans ...*plan.Plan) map[string][]thread.ID {
 	all := map[string][]thread.ID{}
 	for _, p := range plans {
@@ -41,8 +41,8 @@ func Pointers(plans ...*plan.Plan) map[string][]thread.ID {
 	return all
 }
 
-// Find returns what an id means, of a message or an artifact: what has it as a whole,
-// else all whose ids begin so, artifacts first.
+// Find returns the message or artifact with that id, else all whose ids begin with it,
+// artifacts first.
 func (l *Lookup) Find(id string) []Content {
 	if c := l.findExact(id); c != nil {
 		return []Content{*c}
@@ -60,9 +60,9 @@ func (l *Lookup) Find(id string) []Content {
 	return found
 }
 
-// findExact is what has an id: the text that the id was made of, else all that the
-// messages say that it stands for. A summary may name what no plan that is known
-// points to, so the texts of the whole conversation are asked then.
+// findExact is what has an id: the text that the id was made of, else everything in the
+// messages that it stands for. A summary may name an artifact that no known plan points
+// to, so all texts of the conversation are tried then.
 func (l *Lookup) findExact(id string) *Content {
 	ids, pointed := l.Pointers[id]
 	if !pointed {
@@ -108,10 +108,9 @@ func (l *Lookup) newContent(id, text string, messages ...*thread.Message) *Conte
 	return c
 }
 
-// Pick returns the one content that an id means of those that were found, in several
-// conversations too: one that has it as a whole goes before those whose ids begin
-// so, and the same text under the same id is one. The error wraps
-// artifact.ErrNotFound, or is an *AmbiguousError.
+// Pick returns the one content that an id means of those that were found, also in several
+// conversations: a whole id comes before ids that begin with it, and the same text under
+// the same id counts once. The error wraps artifact.ErrNotFound, or is an *AmbiguousError.
 func Pick(id string, found []Content) (Content, error) {
 	if whole := slices.DeleteFunc(slices.Clone(found), func(c Content) bool { return c.ID != id }); len(whole) > 0 {
 		found = whole

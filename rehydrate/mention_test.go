@@ -36,14 +36,14 @@ func TestMentions(t *testing.T) {
 		someID + "\xff":                   true,
 		"":                                false,
 	} {
-		if got := Mentions(text, someID); got != want {
-			t.Errorf("Mentions(%q) = %v", text, got)
+		if got := mentions(text, someID); got != want {
+			t.Errorf("mentions(%q) = %v", text, got)
 		}
 	}
-	if Mentions("anything", "") {
+	if mentions("anything", "") {
 		t.Error("the empty id is mentioned")
 	}
-	if !Mentions("x(#1)y", "(#1)") {
+	if !mentions("x(#1)y", "(#1)") {
 		t.Error("an id that does not end in letters needs no gap")
 	}
 }
@@ -56,7 +56,7 @@ func FuzzMentions(f *testing.F) {
 	f.Add("a\xffa", "a")
 	f.Add("aa a", "a")
 	f.Fuzz(func(t *testing.T, text, id string) {
-		got := Mentions(text, id)
+		got := mentions(text, id)
 		if got && !strings.Contains(text, id) {
 			t.Fatalf("%q does not hold %q", text, id)
 		}
@@ -68,7 +68,7 @@ func FuzzMentions(f *testing.F) {
 			want = want || word == id
 		}
 		if got != want {
-			t.Fatalf("Mentions(%q, %q) = %v", text, id, got)
+			t.Fatalf("mentions(%q, %q) = %v", text, id, got)
 		}
 	})
 }
@@ -115,6 +115,6 @@ func FuzzEachString(f *testing.F) {
 
 func TestIDsAreWords(t *testing.T) {
 	if id := artifact.IDOf("thread", "content"); strings.ContainsFunc(id, func(r rune) bool { return !inWord(r) }) {
-		t.Errorf("%s is not one word; Mentions would find it inside others", id)
+		t.Errorf("%s is not one word; mentions would find it inside others", id)
 	}
 }

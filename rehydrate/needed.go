@@ -4,19 +4,92 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Reason is why an artifact should come back.
+// Turn is what is known when the prompt of a turn is about to be made.
+type Turn struct {
+	// ThreadID is the thread that cooldowns are kept for.
+	ThreadID string
+	// Number counts turns for limits and cooldowns. A turn is one message of the agent and
+	// what follows it, as in the seed; TurnOf counts so. The same number, as in a retry,
+	// gives the same again.
+	Number int
+	// Agent is the agent's last message, User what the user has said since.
+	Agent, User string
+	// Calls are the calls of the agent's last message.
+	Calls []thread.ToolCall
+	// Tools are the tools on offer; their schemas tell which take an artifact.
+	Tools []prompt.Tool
+	// Room is how many tokens the request can still take. 0 leaves it to
+	// Options.TotalTokens; negative is none.
+	Room int
+	// MaxArtifacts is how many artifacts can come back. 0 leaves it to
+	// Options.MaxArtifacts; negative is none.
+	MaxArtifacts int
+}
+
+// TurnOf reads the turn from the end of a thread: the agent's last message, its calls, and
+// what the user has said since. Number is the number of the agent's messages.
+func TurnOf(t *thread.Thread, tools []prompt.Tool) Turn {
+	turn := Turn{ThreadID: t.ID(), Tools: tools}
+	messages := uncopied.Messages(t)
+	last := -1
+	for i := range messages {
+		if m := &messages[i]; m.Role == thread.Assistant && m.Kind == thread.Plain {
+			turn.Number++
+			last = i
+		}
+	}
+	if last >= 0 {
+		turn.Agent, turn.Calls = messages[last].Text(), messages[last].Calls()
+	}
+	for i := range messages[last+1:] {
+		if m := &messages[last+1+i]; m.StartsTurn() {
+			if turn.User != "" {
+				turn.User += "\n"
+			}
+			turn.User += m.Text()
+		}
+	}
+	return turn
+}
+
+// TurnContext is what a turn was given (seed A, "Rehydration Loop Breaking"). The zero
+// value is a turn that was given nothing.
+type TurnContext struct {
+	Number int `json:"turn_number"`
+	// Happened is true when anything came back.
+	Happened bool `json:"rehydration_happened"`
+	// Tokens is what it takes in the prompt, headings included. Compaction is decided
+	// without these tokens.
+	Tokens      int      `json:"rehydrated_tokens"`
+	ArtifactIDs []string `json:"rehydrated_artifact_ids"`
+}
+
+// Allows reports whether the named strategy may be used in this turn: where anything came
+// back, all but "externalize" and "drop", so that the agent can finish what it asked for.
+// If nothing else makes the prompt fit, the caller should climb the whole ladder.
+func (c TurnContext) Allows(strategy string) bool {
+	return !c.Happened || strategy != plan.Externalize.String() && strategy != plan.Drop.String()
+}
+
+// Reason is why an artifact comes back.
 type Reason string
 
 // The reasons, in the order in which they are looked for; see the package
 // comment.
 const (
-	// SameTurn: it was shown earlier in this very turn.
+	// The reasons, in the order in which they are looked for; see the package comment.
 	SameTurn Reason = "turn"
 	Mention  Reason = "mention"
 	Argument Reason = "argument"
@@ -30,9 +103,9 @@ type Request struct {
 	Reason     Reason
 }
 
-// Needed decides which artifacts of the plan the turn needs, and why: each once,
-// in the order of reasons and then of the plan, without those that must wait,
-// and at most Options.MaxArtifacts and turn.Most. It reads no artifact and changes nothing.
+// Needed decides which artifacts of the plan the turn needs, and why: each once, by reason
+// and then in the order of the plan, without those in their cooldown, and at most as many
+// as Options and turn allow. It reads no artifact and changes nothing.
 func (r *Rehydrator) Needed(turn Turn, p *plan.Plan) []Request {
 	if r.options.Disabled || p == nil || len(p.Externalizations) == 0 {
 		return nil
@@ -51,25 +124,25 @@ func (r *Rehydrator) Needed(turn Turn, p *plan.Plan) []Request {
 	}
 	want := func(id string, why Reason) {
 		if slices.ContainsFunc(needed, func(q Request) bool { return q.ArtifactID == id }) ||
-			slices.ContainsFunc(asksItself, func(arg string) bool { return Mentions(arg, id) }) ||
+			slices.ContainsFunc(asksItself, func(arg string) bool { return mentions(arg, id) }) ||
 			r.cooldowns.mustWait(shown, id, turn.Number) {
 			return
 		}
 		needed = append(needed, Request{id, why})
 	}
 	for _, s := range shown {
-		if s.Turn == turn.Number && slices.Contains(known, s.ArtifactID) {
-			want(s.ArtifactID, SameTurn)
+		if s.turn == turn.Number && slices.Contains(known, s.id) {
+			want(s.id, SameTurn)
 		}
 	}
 	for _, id := range known {
-		if Mentions(turn.Agent, id) {
+		if mentions(turn.Agent, id) {
 			want(id, Mention)
 		}
 	}
 	for _, s := range arguments {
 		for _, id := range known {
-			if Mentions(s, id) {
+			if mentions(s, id) {
 				want(id, Argument)
 			}
 		}
@@ -104,7 +177,7 @@ func questionedArtifacts(turn Turn, p *plan.Plan, known []string) []string {
 	var ids []string
 	agent, user := questions(turn.Agent), questions(turn.User)
 	for _, id := range known {
-		if slices.ContainsFunc(user, func(q string) bool { return Mentions(q, id) }) {
+		if slices.ContainsFunc(user, func(q string) bool { return mentions(q, id) }) {
 			ids = append(ids, id)
 		}
 	}
@@ -136,11 +209,10 @@ func questionedArtifacts(turn Turn, p *plan.Plan, known []string) []string {
 	return ids
 }
 
-// minPrefix is how much of an id a call must give, in bytes, for its whole to
-// be found.
+// minPrefix is how much of an id a call must give, in bytes, for the artifact to be found.
 const minPrefix = 8
 
-// requiredBySchema holds the schema trigger.
+// requiredBySchema finds the artifacts for Reason Schema.
 func requiredBySchema(calls []thread.ToolCall, tools []prompt.Tool, known []string) []string {
 	var ids []string
 	for _, c := range calls {
@@ -176,8 +248,8 @@ type parameter struct {
 	required bool
 }
 
-// artifactParameters are the parameters at the top of a schema that take the id
-// of an artifact, by name or by description, sorted by name.
+// artifactParameters are the top-level parameters of a schema that take the id of an
+// artifact, by name or by description, sorted by name.
 func artifactParameters(schema string) []parameter {
 	if !strings.Contains(strings.ToLower(schema), "artifact") {
 		return nil
@@ -202,4 +274,56 @@ func artifactParameters(schema string) []parameter {
 	}
 	slices.SortFunc(found, func(a, b parameter) int { return strings.Compare(a.name, b.name) })
 	return found
+}
+
+// mentions reports whether text contains the id as a token of its own: where the id begins
+// or ends with a letter, a digit or an underscore, its neighbour is none of them. This is
+// the seed's \b, for letters of all scripts.
+func mentions(text, id string) bool {
+	if id == "" {
+		return false
+	}
+	first, _ := utf8.DecodeRuneInString(id)
+	last, _ := utf8.DecodeLastRuneInString(id)
+	for from := 0; ; {
+		i := strings.Index(text[from:], id)
+		if i < 0 {
+			return false
+		}
+		start := from + i
+		end := start + len(id)
+		before, _ := utf8.DecodeLastRuneInString(text[:start])
+		after, _ := utf8.DecodeRuneInString(text[end:])
+		if !(inWord(first) && inWord(before)) && !(inWord(last) && inWord(after)) {
+			return true
+		}
+		from = start + 1
+	}
+}
+
+// inWord reports whether a rune is part of a word. Broken UTF-8 is not.
+func inWord(r rune) bool {
+	return r == '_' || r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r))
+}
+
+// eachString calls visit for every string value of a JSON document, at any depth, without
+// field names. What is not JSON, as custom tools take it, is one string.
+func eachString(document string, visit func(string)) {
+	if !rawjson.Valid(document) {
+		visit(document)
+		return
+	}
+	var walk func(gjson.Result)
+	walk = func(v gjson.Result) {
+		switch {
+		case v.Type == gjson.String:
+			visit(v.Str)
+		case v.IsObject() || v.IsArray():
+			v.ForEach(func(_, e gjson.Result) bool {
+				walk(e)
+				return true
+			})
+		}
+	}
+	walk(gjson.Parse(document))
 }

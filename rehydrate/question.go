@@ -7,27 +7,27 @@ import (
 	"unicode/utf8"
 )
 
-// rareShare is the part of a plan's artifacts that may hold a term which still
-// counts as rare: one in five, and one of fewer.
+// rareShare: a term counts as rare while at most one in five of a plan's artifacts holds
+// it, or one of fewer.
 const rareShare = 5
 
 // description is what a plan says of an artifact, as terms.
 type description struct {
-	// hint are the terms of the rehydrate hint, all those of hint and summary.
-	// The value tells names from plain words.
+	// hint are the terms of the rehydrate hint, all those of hint and summary. The value
+	// tells names from plain words.
 	hint, all map[string]bool
 }
 
 // matchQuestions finds the artifacts that questions are about, at most one for each.
 //
-// A sentence is a question when it ends with a question mark, or begins as one
-// ("where is", "which file"). It matches an artifact when both share at least
-// two rare terms: two of the artifact's rehydrate hint, or two of hint and
-// summary of which one is a name; a file that the hint names is enough alone. A name is an identifier, a path or a number; a
-// plain word has five letters or more and is not a common one. A term is rare
-// when at most one of the plan's artifacts holds it, or one in five. The artifact
-// that shares most is meant; between equal ones nothing is. Code blocks are no
-// questions, and scripts without spaces between words have no terms.
+// A sentence is a question when it ends with a question mark, or begins as one ("where
+// is", "which file"). It matches an artifact when both share at least two rare terms: two
+// of the rehydrate hint, or two of hint and summary of which one is a name; a file named
+// in the hint is enough alone. A name is an identifier, a path or a number; a plain word
+// has five letters or more and is not a common one. A term is rare when at most one of the
+// plan's artifacts holds it, or one in five. The artifact that shares most is meant; a tie
+// means none. Code blocks are no questions, and scripts without spaces between words have
+// no terms.
 func matchQuestions(questions []string, descriptions []description) []int {
 	var found []int
 	frequency := map[string]int{}
@@ -74,13 +74,13 @@ func matchQuestions(questions []string, descriptions []description) []int {
 	return found
 }
 
-// questions are the sentences of a text that ask something.
+// questions are the sentences of a text that are questions.
 func questions(text string) []string {
 	return slices.DeleteFunc(sentences(text), func(s string) bool { return !isQuestion(s) })
 }
 
-// sentences cuts a text at line ends and behind marks that end a sentence and
-// have a space after them. What stands in a code block is left out.
+// sentences splits a text at line ends and after marks that end a sentence and are
+// followed by a space. Code blocks are left out.
 func sentences(text string) []string {
 	var out []string
 	fenced := false
@@ -115,7 +115,7 @@ var (
 	afterWhich    = wordSet("file files function method line lines test tests value values error errors version much many")
 )
 
-// isQuestion holds the rule of asked for one sentence.
+// isQuestion applies the rule of matchQuestions to one sentence.
 func isQuestion(sentence string) bool {
 	trimmed := strings.TrimRight(sentence, " \t\"'`*_)]»”’")
 	if r, _ := utf8.DecodeLastRuneInString(trimmed); r == '?' || r == '？' || r == '؟' {
@@ -131,8 +131,8 @@ const (
 	minName, minWord, maxTerm = 3, 5, 96
 )
 
-// termsOf gives the terms of a text in lower case, and for each whether it is a
-// name. Of a path, its last element is a term too.
+// termsOf gives the terms of a text in lower case, and for each whether it is a name. The
+// last element of a path is a term too.
 func termsOf(text string) map[string]bool {
 	terms := map[string]bool{}
 	add := func(token string) {
@@ -161,8 +161,8 @@ func termsOf(text string) map[string]bool {
 	return terms
 }
 
-// isName reports whether a token looks like the name of something rather than a
-// word: digits, joined parts, or capitals after the first letter.
+// isName reports whether a token looks like a name rather than a word: digits, joined
+// parts, or capitals after the first letter.
 func isName(token string) bool {
 	_, first := utf8.DecodeRuneInString(token)
 	return strings.ContainsAny(token, `_./\`) || strings.ContainsFunc(token, unicode.IsDigit) || strings.ContainsFunc(token[first:], unicode.IsUpper)
@@ -176,9 +176,8 @@ func wordSet(list string) map[string]bool {
 	return set
 }
 
-// commonWords are words that say nothing about which content is meant: those of
-// every question, and those of every piece of work on code. Short ones need not
-// be listed.
+// commonWords say nothing about which content is meant: words of every question, and of
+// all work on code. Short ones need not be listed.
 var commonWords = wordSet(`
 about above after again against already always another answer anything around asked asking because been before being below
 better between build built calls change changed changes check could check checked command complete content contents correct

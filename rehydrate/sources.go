@@ -11,11 +11,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// ErrForbidden says that whoever asks may not read the artifact, although it is
-// known to be there.
+// ErrForbidden says that the artifact exists but the requester may not read it.
 var ErrForbidden = errors.New("reading the artifact is not allowed")
 
-// AmbiguousError says that an id is the beginning of several.
+// AmbiguousError says that several ids begin with the given one.
 type AmbiguousError struct {
 	ID string
 	// Candidates are whole ids.
@@ -35,48 +34,47 @@ func (e *AmbiguousError) Error() string {
 	return text
 }
 
-// Content is what is behind an id.
+// Content is what an id stands for.
 type Content struct {
-	// ID is the whole id of the artifact or message that was asked for.
+	// ID is the whole id of the artifact or message.
 	ID       string `json:"id"`
 	ThreadID string `json:"thread_id"`
-	// MessageIDs are the messages that the text is of, in thread order.
+	// MessageIDs are the messages that the text is from, in thread order.
 	MessageIDs []thread.ID `json:"message_ids"`
 	Turn       int         `json:"turn"`           // 0 when it is not known
 	Tool       string      `json:"tool,omitempty"` // the tool that made it, or empty
 	Text       string      `json:"text"`
 }
 
-// ContentOf is the content of an artifact that a store holds.
+// ContentOf is the content of a stored artifact.
 func ContentOf(m artifact.Metadata, text string) Content {
 	return Content{ID: m.ID, ThreadID: m.ThreadID, MessageIDs: m.MessageIDs, Turn: m.Turn, Tool: m.Tool, Text: text}
 }
 
-// Artifacts reads content that was asked for by its id. The error wraps
-// artifact.ErrNotFound, artifact.ErrExpired, artifact.ErrCorrupt or
-// ErrForbidden, or is an *AmbiguousError; what else it says is not shown to the
-// model. Implementations are safe for concurrent use.
+// Artifacts reads content by its id. The error wraps artifact.ErrNotFound,
+// artifact.ErrExpired, artifact.ErrCorrupt or ErrForbidden, or is an *AmbiguousError; any
+// other text is not shown to the model. Implementations are safe for concurrent use.
 type Artifacts interface {
 	Artifact(ctx context.Context, id string) (Content, error)
 }
 
-// Recaller searches what was removed, best first. Implementations are safe for
-// concurrent use.
+// Recaller searches what was removed, best first. Implementations are safe for concurrent
+// use.
 type Recaller interface {
 	Recall(ctx context.Context, query string, limit int) ([]recall.Hit, error)
 }
 
-// StoredArtifacts reads the artifacts that one requester may see, of any sensitivity:
-// this is the explicit way (A10).
+// StoredArtifacts reads the artifacts that one requester may see, of any sensitivity,
+// since they are asked for.
 type StoredArtifacts struct {
 	Source    Source
 	Requester artifact.Requester
-	// ThreadID keeps reading to the artifacts of one thread; "" reads all.
+	// ThreadID limits reading to the artifacts of one thread; "" reads all.
 	ThreadID string
 }
 
-// Artifact implements Artifacts. An artifact of another thread is as unknown as
-// one of another tenant.
+// Artifact implements Artifacts. An artifact of another thread is as unknown as one of
+// another tenant.
 func (s StoredArtifacts) Artifact(ctx context.Context, id string) (Content, error) {
 	m, err := s.Source.Metadata(ctx, s.Requester, id)
 	if err != nil {

@@ -5,23 +5,23 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Manifest says what became of every message: where each message of the prompt
-// came from, what was hidden by which record, and what had to be put right.
+// Manifest says what became of every message: where each message of the prompt came from,
+// what was hidden by which record, and what had to be repaired.
 type Manifest struct {
 	Format string `json:"format_version"`
 	// Messages has one entry per message of the prompt.
 	Messages []Origin `json:"messages"`
-	// Hidden are the messages of the thread that are not in the prompt as they
-	// were, in thread order; a cleared message is one of them.
+	// Hidden are the messages of the thread that the prompt does not show as they were, in
+	// thread order; cleared ones are among them.
 	Hidden []Hidden `json:"hidden"`
-	// Repairs are places where the log itself could not be sent as it is.
+	// Repairs are places where the log could not be sent as it is.
 	Repairs []Repair `json:"repairs"`
 }
 
 // Origin says where a message of the prompt came from.
 type Origin struct {
-	// ID is the message of the thread, or the first of the span that a
-	// synthetic message stands for. It is empty where neither exists.
+	// ID is the message of the thread, or the first of the span that a synthetic message
+	// replaces. It is empty where neither exists.
 	ID thread.ID `json:"message_id,omitempty"`
 	// Record is the plan's record behind it; zero for included messages.
 	Record plan.Ref `json:"record"`
@@ -35,7 +35,8 @@ type Hidden struct {
 	Record plan.Ref  `json:"record"`
 }
 
-// Repair is something in the log that no provider would accept.
+// Repair is something in the log that no provider would accept, and what was done about
+// it.
 type Repair struct {
 	ID   thread.ID `json:"message_id"`
 	What string    `json:"what"`

@@ -10,17 +10,17 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Memo renders a thread that grows: it gives exactly what Render gives, but a
-// step that keeps the plan costs what is in the prompt, and not what is in the
-// history. It remembers the last thread alone. The zero value is ready to use;
-// it is safe for concurrent use and must not be copied.
+// Memo renders a thread that grows: it gives exactly what Render gives, but a step under
+// the same plan costs what is in the prompt, not what is in the history. It remembers only
+// the last thread. The zero value is ready to use; it is safe for concurrent use and must
+// not be copied.
 type Memo struct {
 	mu   sync.Mutex
 	last *beginning
 }
 
-// beginning is the part of a rendering that more messages do not change, as long
-// as they are no results of calls in it. It is never changed.
+// beginning is the part of a rendering that more messages do not change, as long as they
+// contain no results for calls in it. It is never changed.
 type beginning struct {
 	thread  *thread.Thread
 	plan    *plan.Plan
@@ -30,7 +30,7 @@ type beginning struct {
 	written
 }
 
-// written is what a renderer has put out by some position.
+// written is the output of a renderer up to some position.
 type written struct {
 	out     []thread.Message
 	origins []Origin
@@ -46,8 +46,8 @@ func (r *renderer) written() written {
 	}
 }
 
-// Render renders as the function of that name does. A plan that it was given
-// before must not have been changed since.
+// Render is the function Render. A plan that it was given before must not have been
+// changed since.
 func (c *Memo) Render(t *thread.Thread, p *plan.Plan, base *prompt.Prompt, o *Options) (*prompt.Prompt, *Manifest, error) {
 	if o == nil {
 		o = &Options{}
@@ -77,9 +77,9 @@ func (c *Memo) Render(t *thread.Thread, p *plan.Plan, base *prompt.Prompt, o *Op
 	return r.finish(base)
 }
 
-// resume makes a renderer that has written the beginning, or nil when the
-// beginning is another's. What comes after it then has no result for a call in
-// it, and no record of the plan touches it, so the plan holds as it did.
+// resume makes a renderer that continues after the beginning, or nil when the beginning is
+// another thread's, plan's or profile's. What follows has no result for a call in the
+// beginning, and no record of the plan touches it, so the plan still holds.
 func (b *beginning) resume(t *thread.Thread, p *plan.Plan, profile Profile) *renderer {
 	if b == nil || b.plan != p || b.profile != profile || !t.Extends(b.thread) {
 		return nil
@@ -103,8 +103,8 @@ func (b *beginning) resume(t *thread.Thread, p *plan.Plan, profile Profile) *ren
 	}
 }
 
-// lastAnswer is the position of the last assistant message from a position on,
-// whose results may still come, or else the end.
+// lastAnswer is the position of the last assistant message from a position on, whose
+// results may still come, or else the end.
 func lastAnswer(messages []thread.Message, from int) int {
 	for i := len(messages) - 1; i >= from; i-- {
 		if messages[i].Role == thread.Assistant {

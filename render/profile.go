@@ -12,47 +12,43 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// Profile is what the renderer must know of a provider. The zero value is a
-// provider with no rules beyond tool pairs.
+// Profile is what the renderer must know of a provider. The zero value is a provider
+// without rules beyond tool pairs.
 type Profile struct {
-	// API names the codec that will write the prompt; parts of other APIs that
-	// cannot be translated (reasoning, opaque blocks) are left out.
+	// API names the codec that will write the prompt; parts of other APIs that cannot be
+	// translated (reasoning, opaque blocks) are left out.
 	API string
-	// FirstUser: the first message must be the user's. A summary that comes
-	// first is then given in the user's role.
+	// FirstUser: the first message must be the user's. A summary that comes first then
+	// gets the user's role.
 	FirstUser bool
-	// LastUser: the newest models refuse a request that ends with a turn of their
-	// own. A text that stands for the end of the conversation is then given in the
-	// user's role; a turn that the caller ends with stays as it is.
+	// LastUser: the newest models refuse a request that ends with a turn of their own. A
+	// replacement at the end of the conversation then gets the user's role; a turn that
+	// the caller ends with stays as it is.
 	LastUser bool
-	// BoundReasoning: the provider checks reasoning against everything before
-	// it, so once a plan changes anything, the reasoning of all messages that
-	// existed then is left out, all of it.
+	// BoundReasoning: the provider checks reasoning against everything before it, so once
+	// a plan changes anything, the reasoning of all messages of that time is left out.
 	BoundReasoning bool
-	// ResultsInCallOrder: the results of parallel calls must stand in the order
-	// of the calls.
+	// ResultsInCallOrder: the results of parallel calls must come in the order of the
+	// calls.
 	ResultsInCallOrder bool
-	// ObjectArguments: the arguments of a call are a JSON object. The free text that
-	// other providers' custom tools take is given as its member "input".
+	// ObjectArguments: the arguments of a call must be a JSON object. The free text that
+	// other providers' custom tools take becomes its member "input".
 	ObjectArguments bool
-	// SystemFirst: instructions stand before the conversation only. One in its
-	// middle that comes from elsewhere is given in the user's role, marked as
-	// what it is: lowered, never raised.
+	// SystemFirst: instructions come only before the conversation. A later one from
+	// elsewhere gets the user's role, marked as what it is: lowered, never raised.
 	SystemFirst bool
-	// CachePoints is how many cache marks a request may carry; 0 when the
-	// provider caches by itself.
+	// CachePoints is how many cache marks a request may carry; 0 when the provider caches
+	// by itself.
 	CachePoints int
-	// Reach is how the reader of the prompt gets at what was removed; empty is
-	// Tools.
+	// Reach is how the reader of the prompt gets at what was removed; empty is Tools.
 	Reach Reach `json:",omitempty"`
-	// Key signs what stands in place of messages, so that a text that only looks like
-	// one of ours can be told when a prompt comes back; empty for no signature. It is
-	// never written out.
+	// Key signs replacements, so that a text that only looks like one can be told when a
+	// prompt comes back; empty for no signature. It is never written out.
 	Key string `json:"-"`
 }
 
-// Reach is how the reader of a prompt gets at what was removed from it. Pointers
-// in the prompt say it, and say nothing where there is no way.
+// Reach is how the reader of a prompt gets at what was removed from it. Pointers in the
+// prompt tell it.
 type Reach string
 
 // The ways.
@@ -65,8 +61,7 @@ const (
 	Nowhere Reach = "none"
 )
 
-// how is the sentence that says how an artifact is read, with what precedes it;
-// empty where it cannot be.
+// how is the sentence that says how an artifact is read; empty where it cannot be.
 func (r Reach) how(before, id string) string {
 	switch r {
 	case "", Tools:
@@ -77,10 +72,9 @@ func (r Reach) how(before, id string) string {
 	return ""
 }
 
-// For returns the profile of an API for its newest models, or the zero profile
-// with the name for APIs that have none. Sources: the providers' pages as of
-// 2026-11 (thinking bound to its prefix, four cache breakpoints, first message
-// of the user, order of Gemini's function responses).
+// For returns the profile of an API for its newest models; for other APIs only the name is
+// set. Sources: the providers' pages as of 2026-11 (thinking bound to its prefix, four
+// cache breakpoints, first message of the user, order of Gemini's function responses).
 func For(api string) Profile {
 	switch api {
 	case wire.Anthropic:
@@ -91,8 +85,8 @@ func For(api string) Profile {
 	return Profile{API: api}
 }
 
-// admits reports whether a part can be sent to the profile's API as it is.
-// Text, media, calls and results are translated by the codec.
+// admits reports whether a part can be sent to the profile's API as it is. The codec
+// translates text, media, calls and results.
 func (p Profile) admits(part thread.Part) bool {
 	switch part.(type) {
 	case thread.Reasoning, thread.Opaque:
@@ -101,18 +95,17 @@ func (p Profile) admits(part thread.Part) bool {
 	return true
 }
 
-// freeText reports whether a part is a call whose arguments the provider could
-// not take as they are.
+// freeText reports whether a part is a call whose arguments the provider could not take as
+// they are.
 func (p Profile) freeText(part thread.Part) bool {
 	call, ok := part.(thread.ToolCall)
 	return ok && p.ObjectArguments && call.Type == "custom" && !(rawjson.Valid(call.Arguments) && gjson.Parse(call.Arguments).IsObject())
 }
 
-// Translate takes out of a message what the provider could not read or would
-// refuse; a message with nothing to take out is returned as it is. changed says
-// that something before the message, or in it, is not sent as it was when the
-// model answered, so that bound reasoning has to go. A message that is left
-// without parts cannot be sent at all.
+// Translate removes from a message what the provider could not read or would refuse; a
+// message without such parts is returned as it is. changed says that something in the
+// message or before it is not sent as it was when the model answered, so that bound
+// reasoning must go. A message that is left without parts cannot be sent at all.
 func (p Profile) Translate(m thread.Message, changed bool) thread.Message {
 	foreign := m.Frame == nil || m.Frame.API() != p.API
 	if m.Role == thread.System && foreign && p.SystemFirst {

@@ -7,9 +7,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// wholeLoops takes the reasoning out of the tool loop that was under way when
-// the plan was made, to its end: such a loop is one turn to the provider, which
-// must begin with its reasoning or have none at all.
+// wholeLoops removes the reasoning of the tool loop that was under way when the plan was
+// made, up to its end: to the provider such a loop is one turn, which must begin with its
+// reasoning or have none at all.
 func (r *renderer) wholeLoops() {
 	if !r.profile.BoundReasoning || r.plan.Rewritten() == 0 {
 		return
@@ -33,9 +33,8 @@ func (r *renderer) wholeLoops() {
 	}
 }
 
-// thinkFirst gives summaries at the beginning of a turn of the model in the user's
-// role where the model's own message follows with its reasoning: the turn must
-// begin with that.
+// thinkFirst gives summaries at the beginning of a turn of the model the user's role where
+// the model's own message follows with its reasoning: the turn must begin with that.
 func (r *renderer) thinkFirst() {
 	if r.profile.API != wire.Anthropic || r.profile.BoundReasoning {
 		return
@@ -62,8 +61,8 @@ func reasons(m *thread.Message) bool {
 	return slices.ContainsFunc(m.Parts, func(p thread.Part) bool { _, is := p.(thread.Reasoning); return is })
 }
 
-// afterUser reports whether a turn of the model begins at n: the user spoke
-// before it, and not in the same breath as results came back.
+// afterUser reports whether a turn of the model begins at n: the user spoke before it, and
+// no results came in between.
 func (r *renderer) afterUser(n int) bool {
 	spoke := false
 	for n--; n >= 0; n-- {

@@ -8,23 +8,23 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Rehydrated is content that was brought back for this one prompt. It is never
-// part of the log (seed A, "Rehydration Loop Breaking").
+// Rehydrated is content that was brought back for this one prompt. It is never part of the
+// log (seed A, "Rehydration Loop Breaking").
 type Rehydrated struct {
-	// ArtifactID names what was externalized. Where it is empty the content is that of
-	// a removed message, MessageID.
+	// ArtifactID names externalized content. Where it is empty, the content is that of a
+	// removed message, MessageID.
 	ArtifactID string
 	MessageID  thread.ID
-	// Content is what is shown, with what says that it is data; Truncated tells
-	// that it is not all.
+	// Content is what is shown, including a note that it is data; Truncated says that it
+	// is not all.
 	Content   string
 	Truncated bool
 	// Reach is how the rest of a truncated artifact is read; see Profile.
 	Reach Reach
 }
 
-// Text is what stands in the prompt: a heading that names the artifact, the
-// content, and a note where it was cut.
+// Text is what the prompt shows: a heading that names the artifact, the content, and a
+// note where it was cut.
 func (r Rehydrated) Text() string {
 	if r.ArtifactID == "" {
 		return fmt.Sprintf("[Recalled Content - message:%s]\n%s", r.MessageID, r.Content)
@@ -47,12 +47,11 @@ func (r Rehydrated) Message() thread.Message {
 	return thread.Message{Role: thread.Assistant, Kind: thread.Recap, Parts: []thread.Part{thread.Text{Text: r.Text()}}}
 }
 
-// Append returns the prompt with content that was brought back for it alone. It
-// stands at the end, so that what a provider has cached stays as it was, and never
-// in the user's role where another will do, since it is what tools said: in the last
-// result where the prompt ends with results, else in messages before the user's last
-// words. Cache points move in front of it, since the next prompt has other content
-// there. The prompt and the manifest that are given are not changed.
+// Append returns the prompt with content that was brought back for it alone. It comes at
+// the end, so that the cached prefix stays the same, and not in the user's role if another
+// will do, since tools said it: in the last result where the prompt ends with results,
+// else in messages before the user's last words. Cache points move in front of it, since
+// the next prompt has other content there. The given prompt and manifest are not changed.
 func Append(p *prompt.Prompt, m *Manifest, contents []Rehydrated, profile Profile) (*prompt.Prompt, *Manifest) {
 	if len(contents) == 0 {
 		return p, m
@@ -81,7 +80,7 @@ func Append(p *prompt.Prompt, m *Manifest, contents []Rehydrated, profile Profil
 	return &out, &origins
 }
 
-// withMore is a tool message with content behind what the tool said.
+// withMore is a tool message with content after what the tool said.
 func withMore(m thread.Message, contents []Rehydrated) thread.Message {
 	m.Frame, m.Index, m.Parts = nil, 0, slices.Clone(m.Parts)
 	for i, part := range m.Parts {
@@ -99,8 +98,7 @@ func withMore(m thread.Message, contents []Rehydrated) thread.Message {
 	return m
 }
 
-// before are the cache points before a message: what stands there is another in
-// the next prompt.
+// before moves cache points before a message.
 func before(points []prompt.CachePoint, at int) []prompt.CachePoint {
 	out := slices.Clone(points)
 	for i := range out {

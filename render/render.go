@@ -1,3 +1,17 @@
+// Package render makes the prompt: a pure function of a thread, a plan and the profile of
+// the provider that will read it. The same input always gives the same bytes.
+//
+// What no record covers is passed on untouched, with the provider bytes it came from. The
+// renderer also keeps to the rules that all providers share: results directly follow their
+// calls, each call has exactly one, and reasoning that a provider binds to what came
+// before it is removed once that has changed. A thread that is valid by itself comes out
+// unchanged under an empty plan.
+//
+// Content that comes back for one prompt alone is part of neither log nor plan: Append
+// adds it to the end of a rendered prompt.
+//
+// The functions are stateless and may be called from anywhere. A Memo remembers the last
+// rendering, so that a step costs what it adds.
 package render
 
 import (
@@ -10,21 +24,19 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Options tune a rendering; nil or the zero value renders the plan and nothing
-// else.
+// Options tune a rendering; nil and the zero value just render the plan.
 type Options struct {
 	// Profile is the provider the prompt is for.
 	Profile Profile
-	// Pairs is the pairing of the thread, where the caller has it already.
+	// Pairs is the pairing of the thread, if the caller has it already.
 	Pairs *thread.Pairing
-	// Cache says where cache marks go while there is no plan that says so; nil leaves
-	// them to the caller.
+	// Cache says where cache marks go while no plan does; nil leaves them to the caller.
 	Cache *plan.CacheRule
 }
 
-// Render makes the prompt of a thread under a plan. base gives the model,
-// system, tools and the request around them; its messages are not used. It may
-// be nil. The error is that of plan.Validate.
+// Render makes the prompt of a thread under a plan. base gives model, system, tools and
+// the other request parameters; its messages are not used. It may be nil. The error is
+// that of plan.Validate.
 func Render(t *thread.Thread, p *plan.Plan, base *prompt.Prompt, o *Options) (*prompt.Prompt, *Manifest, error) {
 	if o == nil {
 		o = &Options{}
@@ -37,7 +49,7 @@ func Render(t *thread.Thread, p *plan.Plan, base *prompt.Prompt, o *Options) (*p
 	return r.finish(base)
 }
 
-// begin checks the plan and makes a renderer that has written nothing yet.
+// begin checks the plan and makes a renderer at the beginning of the thread.
 func begin(t *thread.Thread, p *plan.Plan, o *Options) (*renderer, error) {
 	if p == nil {
 		p = &plan.Plan{ThreadID: t.ID(), ThreadVersion: t.Version()}
@@ -103,9 +115,8 @@ func (r *renderer) repair(id thread.ID, what string) {
 	r.manifest.Repairs = append(r.manifest.Repairs, Repair{id, what})
 }
 
-// walk goes through the log once, from a position on. Results are taken with
-// their calls, so tool messages that come up by themselves are late, double or
-// nobody's.
+// walk goes through the log once, from a position on. Results are written with their
+// calls, so a tool message found here is late, a duplicate or without a call.
 func (r *renderer) walk(from int) {
 	for i := from; i < len(r.messages); i++ {
 		if i == r.mark {
@@ -138,11 +149,11 @@ func (r *renderer) walk(from int) {
 	}
 }
 
-// stays reports whether the message at i is in the prompt itself.
+// stays reports whether the prompt shows the message at i itself.
 func (r *renderer) stays(i int) bool { return !r.actions[r.messages[i].ID].Action.Removes() }
 
-// span writes what stands for a removed span, once, at the place of the first
-// message that is left of it.
+// span writes the replacement of a removed span, once, at the first message that is left
+// of it.
 func (r *renderer) span(m *thread.Message, ref plan.Ref) {
 	if r.shown[ref] {
 		return
@@ -153,8 +164,8 @@ func (r *renderer) span(m *thread.Message, ref plan.Ref) {
 	}
 }
 
-// message writes a message that stays, and behind an assistant message the
-// results of its calls.
+// message writes a message that stays and, after an assistant message, the results of its
+// calls.
 func (r *renderer) message(i int, ref plan.Ref) {
 	m := r.messages[i]
 	if ref.Action == plan.Clear {
@@ -177,8 +188,8 @@ func (r *renderer) message(i int, ref plan.Ref) {
 	r.results(i)
 }
 
-// results writes what answers the calls of message i: each result once, and a
-// note for calls that nothing answers.
+// results writes the answers to the calls of message i: each result once, and a note for
+// calls without any.
 func (r *renderer) results(i int) {
 	found, missing := r.pairs.Results(i), r.pairs.Missing(i)
 	var place map[string]int
@@ -219,8 +230,7 @@ func (r *renderer) results(i int) {
 	}
 }
 
-// unanswered writes a note in place of the result that a call of message i has
-// not.
+// unanswered writes a note in place of a missing result for a call of message i.
 func (r *renderer) unanswered(i int, c thread.ToolCall) {
 	at := r.messages[i]
 	r.repair(at.ID, "call "+c.ID+" has no result; a note stands in its place")
@@ -230,8 +240,8 @@ func (r *renderer) unanswered(i int, c thread.ToolCall) {
 	}}}, Origin{Synthetic: true})
 }
 
-// again is the text at the second and later results of one span whose calls
-// stay: every call needs an answer, and the span's text stands once.
+// again is the text at the second and later results of one span whose calls stay: every
+// call needs an answer, but the span's text is shown once.
 func (r *renderer) again(ref plan.Ref) string {
 	if ref.Action == plan.Externalize {
 		return fmt.Sprintf("[Externalized Content - artifact:%s, as above]", r.plan.Externalizations[ref.Index].ArtifactID)
@@ -239,7 +249,7 @@ func (r *renderer) again(ref plan.Ref) string {
 	return "[Summarized above]"
 }
 
-// places gives the place of each call in its message, by id.
+// places gives the position of each call in its message, by id.
 func places(m *thread.Message) map[string]int {
 	place := map[string]int{}
 	for n, c := range m.Calls() {
@@ -258,8 +268,8 @@ func (r *renderer) inCallOrder(place map[string]int, found []int) []int {
 	return found
 }
 
-// orphan keeps a result that answers no call in the log as the user's text: a
-// user's words can sit in one, and no provider accepts it as a result.
+// orphan keeps a result that answers no call as the user's text: it may contain a user's
+// words, and no provider accepts it as a result.
 func (r *renderer) orphan(i int, ref plan.Ref) {
 	m := r.messages[i]
 	result, _ := m.Result()
@@ -280,7 +290,7 @@ func (r *renderer) translate(m thread.Message, i int) thread.Message {
 	return r.profile.Translate(m, i < r.plan.Rewritten())
 }
 
-// openWithUser makes the first message the user's, where the provider wants it.
+// openWithUser makes the first message the user's, where the provider requires it.
 func (r *renderer) openWithUser() {
 	if !r.profile.FirstUser {
 		return
@@ -296,8 +306,8 @@ func (r *renderer) openWithUser() {
 	r.insert(first, synthetic(&r.out[first], thread.User, continues))
 }
 
-// closeWithUser makes what stands for the end of the conversation the user's, where
-// the provider wants it.
+// closeWithUser makes a replacement at the end of the conversation the user's, where the
+// provider requires it.
 func (r *renderer) closeWithUser() {
 	last := len(r.out) - 1
 	if r.profile.LastUser && last >= 0 && r.manifest.Messages[last].Synthetic && r.out[last].Role == thread.Assistant {
@@ -311,32 +321,4 @@ func (r *renderer) insert(i int, m thread.Message) {
 	if r.current >= i {
 		r.current++
 	}
-}
-
-// cachePoints asks for cache marks where later requests will read them: behind
-// system and tools, behind the part that compaction froze, and at the end.
-// Without a plan the caller's own marks are all there are, unless the options say
-// otherwise.
-func (r *renderer) cachePoints() []prompt.CachePoint {
-	rule := r.plan.Cache
-	if r.plan.Empty() {
-		rule = r.cache
-	}
-	switch {
-	case r.profile.CachePoints == 0 || len(r.out) == 0 || r.plan.Empty() && rule == nil:
-		return nil
-	case rule != nil:
-		return r.roundPoints(*rule)
-	}
-	points := []prompt.CachePoint{{After: -1}}
-	frozen := -1
-	for i, o := range r.manifest.Messages {
-		if o.Record.Action != plan.Include {
-			frozen = i
-		}
-	}
-	if frozen >= 0 && frozen < len(r.out)-1 {
-		points = append(points, prompt.CachePoint{After: frozen})
-	}
-	return append(points, prompt.CachePoint{After: len(r.out) - 1})
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// FormatVersion is the version of the texts that stand in place of removed
-// messages (seed A, "Rendering format version").
+// FormatVersion is the version of the texts that replace removed messages (seed A,
+// "Rendering format version").
 const FormatVersion = "v1.0"
 
 const (
@@ -31,14 +31,12 @@ const (
 	argumentLimit, argumentHead = 300, 120
 )
 
-// Replacement is what stands for m under a record, exactly as the renderer
-// writes it: for a cleared message its placeholder, for a summarized or
-// externalized one the synthetic message, or, where m is a result whose call
-// stays in the prompt (inPlace), a result with that text. A record over one
-// message of the user's keeps the user's role. A summarization with a form of
-// its own may be several messages. Nothing stands for a dropped message. What is
-// written is for the readers of the profile: pointers say how Reach lets them be
-// followed.
+// Replacement is what the prompt shows for m under a record, exactly as the renderer
+// writes it: for a cleared message its placeholder; for a summarized or externalized one
+// the synthetic message or, where m is a result whose call stays in the prompt (inPlace),
+// a result with that text; nothing for a dropped one. A record over one message of the
+// user's keeps the user's role. A summarization with a format of its own may give several
+// messages. Pointers say how they can be followed, by the profile's Reach.
 func (p Profile) Replacement(m thread.Message, record plan.Record, inPlace bool) []thread.Message {
 	var said []plan.Replacement
 	switch r := record.(type) {
@@ -79,14 +77,14 @@ func synthetic(at *thread.Message, role thread.Role, text string) thread.Message
 	return thread.Message{ID: at.ID, Role: role, Kind: thread.Recap, Turn: at.Turn, Parts: []thread.Part{thread.Text{Text: text}}}
 }
 
-// SummaryText is what stands for a span under a summary that has no form of its own:
-// the rendered summary in the seed's format.
+// SummaryText is the default text for a summarized span: the rendered summary in the
+// seed's format.
 func SummaryText(s thread.Span, rendered string) string {
 	return fmt.Sprintf("[Context Summary - Turns %d-%d]\n", s.FirstTurn, s.LastTurn) + rendered
 }
 
-// externalText is the seed's format for externalized content. The line that says
-// how it is read is left out where it cannot be.
+// externalText is the seed's format for externalized content, without the line that says
+// how it is read where it cannot be.
 func externalText(r *plan.Externalization, reach Reach) string {
 	text := fmt.Sprintf("[Externalized Content - artifact:%s]\nSummary: %s", r.ArtifactID, r.Summary.Render())
 	if how := reach.how("To retrieve full content", r.ArtifactID); how != "" {
@@ -95,9 +93,9 @@ func externalText(r *plan.Externalization, reach Reach) string {
 	return strings.TrimRight(text, "\n")
 }
 
-// cleared is the placeholder of a message: of a tool result its cleared form; of
-// words of the model's the text that the record has for them; of any other message its text, with media named instead of shown and the
-// arguments of calls shortened.
+// cleared is the placeholder of a message: of a tool result its cleared form; of the
+// model's words the text that the record has for them; of any other message its text, with
+// media named instead of shown and the arguments of calls shortened.
 func cleared(m thread.Message, extra thread.Fields) thread.Message {
 	if r, ok := m.Result(); ok {
 		return withResult(m, r.Cleared(extra))
@@ -124,15 +122,14 @@ func cleared(m thread.Message, extra thread.Fields) thread.Message {
 	return edited(m, parts)
 }
 
-// withResult gives a tool message a new text in place of its result's content.
+// withResult replaces the content of a tool message's result.
 func withResult(m thread.Message, text string) thread.Message {
 	r, _ := m.Result()
 	r.Content, r.Structured, r.Source = []thread.Part{thread.Text{Text: text}}, "", thread.Source{}
 	return edited(m, []thread.Part{r})
 }
 
-// edited returns the message with other parts; the bytes it came from no longer
-// stand for it.
+// edited returns the message with other parts, and without the bytes it came from.
 func edited(m thread.Message, parts []thread.Part) thread.Message {
 	m.Parts, m.Frame, m.Index = parts, nil, 0
 	return m
@@ -143,9 +140,9 @@ func mediaNote(m thread.Media) string {
 	return "[" + what + " left out]"
 }
 
-// shorten cuts the long strings of a JSON document and keeps everything else
-// as it was written, so that the arguments of a cleared call stay valid. Free
-// text, as custom tools take it, is cut as a whole.
+// shorten cuts the long strings of a JSON document and keeps everything else as it was
+// written, so that the arguments of a cleared call stay valid. Free text, as custom tools
+// take it, is cut as a whole.
 func shorten(arguments string) string {
 	if len(arguments) <= argumentLimit {
 		return arguments

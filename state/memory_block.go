@@ -5,22 +5,21 @@ import (
 	"strings"
 )
 
-// Memory is the memory block of a workstream: short entries, the older ones
-// folded into a summary. It has its own cycle, apart from the compaction of
-// messages (seed D, "Memory Block Compaction"). The zero value is empty.
+// Memory is the memory block of a workstream: short entries, the older ones folded into a
+// summary. Its cycle is independent of the compaction of messages (seed D, "Memory Block
+// Compaction"). The zero value is empty.
 type Memory struct {
 	Summary string   `json:"summary,omitempty"`
 	Entries []string `json:"entries,omitempty"`
 }
 
-// The cycle of the memory block: at 15 entries the oldest 10 are folded (D10).
+// At memoryTrigger entries the oldest memoryFold are folded.
 const (
-	MemoryTrigger = 15
-	MemoryFold    = 10
+	memoryTrigger = 15
+	memoryFold    = 10
 )
 
-// Add returns the memory with entries behind the others. Empty ones are passed
-// over.
+// Add returns the memory with more entries. Empty ones are skipped.
 func (m Memory) Add(entries ...string) Memory {
 	m.Entries = slices.Clone(m.Entries)
 	for _, e := range entries {
@@ -33,20 +32,19 @@ func (m Memory) Add(entries ...string) Memory {
 
 // Due returns the entries to fold now, oldest first, and whether it is time.
 func (m Memory) Due() (oldest []string, due bool) {
-	if len(m.Entries) < MemoryTrigger {
+	if len(m.Entries) < memoryTrigger {
 		return nil, false
 	}
-	return slices.Clone(m.Entries[:MemoryFold]), true
+	return slices.Clone(m.Entries[:memoryFold]), true
 }
 
-// Folded returns the memory after its n oldest entries became part of the
-// summary. Entries that were added meanwhile stay.
+// Folded returns the memory after its n oldest entries became part of the summary. Entries
+// that were added meanwhile stay.
 func (m Memory) Folded(summary string, n int) Memory {
 	return Memory{Summary: summary, Entries: slices.Clone(m.Entries[min(max(n, 0), len(m.Entries)):])}
 }
 
-// Render writes summary and entries, as both are given to the agent. It is empty
-// for an empty memory.
+// Render writes summary and entries for the agent. It is empty for an empty memory.
 func (m Memory) Render() string {
 	var b strings.Builder
 	if m.Summary != "" {

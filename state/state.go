@@ -1,7 +1,6 @@
-// Package state is the structured state of a workstream: what was decided, what
-// must be held to, what is to be done. It lives beside the summary of a
-// compaction, so that it survives although the messages that said it are gone
-// (seed D, "Workstream State Updates").
+// Package state is the structured state of a workstream: what was decided, which
+// constraints hold, what is to be done. It is kept beside the summary of a compaction, so
+// that it survives the messages it came from (seed D, "Workstream State Updates").
 //
 // Values only; nothing here is changed in place.
 package state
@@ -15,22 +14,21 @@ import (
 
 // Item is one entry of a list.
 type Item struct {
-	// ID names the item across updates; where it is empty the text does, letter
-	// case and white space aside.
+	// ID identifies the item across updates; without one the text does, ignoring case and
+	// white space.
 	ID   string `json:"id,omitempty"`
 	Text string `json:"text"`
-	// Status is how far a task is ("open", "in progress", "done"); empty
-	// elsewhere.
+	// Status is how far a task is ("open", "in progress", "done"); empty elsewhere.
 	Status string `json:"status,omitempty"`
 	// By is who contributed or decided.
 	By string `json:"by,omitempty"`
-	// Pinned items are the user's own words or were pinned by the program. They
-	// are the last to go when a list is full, and no delta removes them. A model
-	// cannot pin: see Delta.
+	// Pinned items are the user's own words or were pinned by the program. They are the
+	// last to go when a list is full, and no delta removes them. A model cannot pin: see
+	// Delta.
 	Pinned bool `json:"pinned,omitempty"`
 }
 
-// key is what makes two items the same.
+// key identifies an item.
 func (it Item) key() string {
 	if it.ID != "" {
 		return "id " + it.ID
@@ -42,8 +40,8 @@ func textKey(text string) string {
 	return "text " + strings.Join(strings.Fields(strings.ToLower(text)), " ")
 }
 
-// State is the state of a workstream. Each list holds its items oldest first.
-// The zero value is empty and ready to use.
+// State is the state of a workstream. Each list holds its items oldest first. The zero
+// value is empty.
 type State struct {
 	KeyDecisions       []Item `json:"key_decisions,omitempty"`
 	ActiveConstraints  []Item `json:"active_constraints,omitempty"`
@@ -56,15 +54,14 @@ type State struct {
 
 // Change is what a delta does to one list.
 type Change struct {
-	// Set adds items, or updates those that are there already.
+	// Set adds items, or updates existing ones.
 	Set []Item `json:"set,omitempty"`
-	// Remove takes items out, by id or by text. Pinned ones stay.
+	// Remove removes items by id or by text. Pinned ones stay.
 	Remove []string `json:"remove,omitempty"`
 }
 
-// Delta is what a compaction changes in the state. It has one change for each
-// list of State. Whoever reads a delta from a model decides himself what is
-// pinned: Unpinned takes the marks off.
+// Delta is what a compaction changes in the state, with one change for each list. Use
+// Unpinned on a delta that a model wrote.
 type Delta struct {
 	KeyDecisions       Change `json:"key_decisions,omitzero"`
 	ActiveConstraints  Change `json:"active_constraints,omitzero"`
@@ -75,10 +72,16 @@ type Delta struct {
 	AgentContributions Change `json:"agent_contributions,omitzero"`
 }
 
-// Limits are how many items each list may hold; 0 is the default, a negative
-// number none at all.
+// Limits are how many items each list may hold; 0 is the default, a negative number none
+// at all.
 type Limits struct {
-	KeyDecisions, ActiveConstraints, Tasks, OpenQuestions, Risks, Artifacts, AgentContributions int
+	KeyDecisions       int `file:"state.key_decisions" unit:"items" range:"0.." about:"how many decisions are kept"`
+	ActiveConstraints  int `file:"state.active_constraints" unit:"items" range:"0.." about:"how many constraints are kept"`
+	Tasks              int `file:"state.tasks" unit:"items" range:"0.." about:"how many tasks are kept"`
+	OpenQuestions      int `file:"state.open_questions" unit:"items" range:"0.." about:"how many open questions are kept"`
+	Risks              int `file:"state.risks" unit:"items" range:"0.." about:"how many risks are kept"`
+	Artifacts          int `file:"state.artifacts" unit:"items" range:"0.." about:"how many artifacts are kept"`
+	AgentContributions int `file:"state.agent_contributions" unit:"items" range:"0.." about:"how many contributions of agents are kept"`
 }
 
 // list describes one of the seven lists.
@@ -89,8 +92,8 @@ type list struct {
 	change  *Change
 }
 
-// lists pairs the fields of state, delta and limits. The limits are the table
-// of seed D (D7).
+// lists pairs the fields of state, delta and limits. The default limits are the table of
+// seed D.
 func lists(s *State, d *Delta, l Limits) []list {
 	limit := func(n, fallback int) int {
 		if n == 0 {
@@ -109,15 +112,12 @@ func lists(s *State, d *Delta, l Limits) []list {
 	}
 }
 
-// Apply merges a delta under the seed's limits (D7). In each list, what the
-// delta removes goes first, unless it sets it too; what it sets comes to the end, as the newest. Then
-// the limit holds: the oldest items that are not pinned go first, and only when
-// pinned ones alone are too many does the oldest of those. Items without text
-// are passed over. Applying the same delta twice changes nothing more.
-func (s State) Apply(d Delta) State { return s.ApplyWithin(d, Limits{}) }
-
-// ApplyWithin is Apply under other limits.
-func (s State) ApplyWithin(d Delta, l Limits) State {
+// Apply merges a delta within limits. In each list, removals come first, unless
+// the delta also sets the item; then what it sets is appended as the newest. Then the
+// limit applies: the oldest items that are not pinned go first, and pinned ones only when
+// they alone are too many. Items without text are skipped. Applying the same delta again
+// changes nothing.
+func (s State) Apply(d Delta, l Limits) State {
 	for _, each := range lists(&s, &d, l) {
 		*each.items = merge(*each.items, *each.change, each.limit)
 	}
@@ -157,8 +157,8 @@ func merge(items []Item, c Change, limit int) []Item {
 	return clamp(out, limit)
 }
 
-// update keeps what the newer form of an item does not say. A pin stays, and
-// with it the words that were pinned.
+// update keeps what the newer form of an item does not say. A pin stays, with the words
+// that were pinned.
 func update(held, it Item) Item {
 	if held.Pinned {
 		it.Text, it.Pinned = held.Text, true
@@ -167,8 +167,7 @@ func update(held, it Item) Item {
 	return it
 }
 
-// clamp keeps limit items: pinned before others, newer before older, in their
-// order.
+// clamp keeps limit items in their order: pinned before others, newer before older.
 func clamp(items []Item, limit int) []Item {
 	over := len(items) - limit
 	for _, pinned := range []bool{false, true} {
@@ -185,8 +184,8 @@ func clamp(items []Item, limit int) []Item {
 	return items
 }
 
-// Unpinned returns the delta with no item pinned, as one that a model wrote must
-// be taken: what it read may have told it to pin.
+// Unpinned returns the delta with no item pinned. Use it on a delta that a model wrote:
+// what it read may have told it to pin.
 func (d Delta) Unpinned() Delta {
 	for _, each := range lists(&State{}, &d, Limits{}) {
 		each.change.Set = slices.Clone(each.change.Set)
@@ -202,9 +201,9 @@ func (s State) Empty() bool {
 	return !slices.ContainsFunc(lists(&s, &Delta{}, Limits{}), func(l list) bool { return len(*l.items) > 0 })
 }
 
-// Render writes the state as text: a heading for each list that holds something
-// and one line for each item, inner line breaks as spaces. It ends with a
-// newline, and is empty for an empty state.
+// Render writes the state as text: a heading for each list that holds something and one
+// line for each item, inner line breaks as spaces. It ends with a newline, and is empty
+// for an empty state.
 func (s State) Render() string {
 	var b strings.Builder
 	for _, each := range lists(&s, &Delta{}, Limits{}) {

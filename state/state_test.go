@@ -52,7 +52,7 @@ func TestApply(t *testing.T) {
 		for range rapid.IntRange(1, 5).Draw(t, "rounds") {
 			d := delta().Draw(t, "delta")
 			before := encode(t, s)
-			next := s.Apply(d)
+			next := s.Apply(d, state.Limits{})
 			if got := encode(t, s); got != before {
 				t.Fatal("Apply wrote to its state")
 			}
@@ -81,7 +81,7 @@ func TestApply(t *testing.T) {
 					}
 				}
 			}
-			if again := next.Apply(d); encode(t, again) != encode(t, next) {
+			if again := next.Apply(d, state.Limits{}); encode(t, again) != encode(t, next) {
 				t.Fatalf("twice: %s", cmp.Diff(next, again))
 			}
 			s = next
@@ -110,25 +110,25 @@ func TestNewestWin(t *testing.T) {
 	set := func(its ...state.Item) state.Delta {
 		return state.Delta{ActiveConstraints: state.Change{Set: its}}
 	}
-	s := state.State{}.Apply(set(numbered(1, 7, false)...))
+	s := state.State{}.Apply(set(numbered(1, 7, false)...), state.Limits{})
 	if diff := cmp.Diff(numbered(2, 7, false), s.ActiveConstraints); diff != "" {
 		t.Error(diff)
 	}
-	s = state.State{}.Apply(set(numbered(1, 2, true)...)).Apply(set(numbered(3, 9, false)...))
+	s = state.State{}.Apply(set(numbered(1, 2, true)...), state.Limits{}).Apply(set(numbered(3, 9, false)...), state.Limits{})
 	if diff := cmp.Diff(append(numbered(1, 2, true), numbered(6, 9, false)...), s.ActiveConstraints); diff != "" {
 		t.Error(diff)
 	}
-	s = s.Apply(state.Delta{ActiveConstraints: state.Change{Remove: []string{"item 1", "Item  9"}, Set: []state.Item{{Text: "ITEM 6", Status: "done"}}}})
+	s = s.Apply(state.Delta{ActiveConstraints: state.Change{Remove: []string{"item 1", "Item  9"}, Set: []state.Item{{Text: "ITEM 6", Status: "done"}}}}, state.Limits{})
 	want := append(numbered(1, 2, true), append(numbered(7, 8, false), state.Item{Text: "ITEM 6", Status: "done"})...)
 	if diff := cmp.Diff(want, s.ActiveConstraints); diff != "" {
 		t.Error(diff)
 	}
-	s = state.State{}.Apply(set(numbered(1, 8, true)...))
+	s = state.State{}.Apply(set(numbered(1, 8, true)...), state.Limits{})
 	if diff := cmp.Diff(numbered(3, 8, true), s.ActiveConstraints); diff != "" {
 		t.Error(diff)
 	}
 	// A later text for a pinned item does not replace the user's words.
-	s = state.State{}.Apply(set(state.Item{ID: "x", Text: "never", Pinned: true})).Apply(set(state.Item{ID: "x", Text: "always"}))
+	s = state.State{}.Apply(set(state.Item{ID: "x", Text: "never", Pinned: true}), state.Limits{}).Apply(set(state.Item{ID: "x", Text: "always"}), state.Limits{})
 	if s.ActiveConstraints[0].Text != "never" {
 		t.Errorf("%v", s.ActiveConstraints)
 	}
@@ -138,7 +138,7 @@ func TestNewestWin(t *testing.T) {
 func TestJSON(t *testing.T) {
 	property.Check(t, func(t *rapid.T) {
 		d := delta().Draw(t, "delta")
-		s := state.State{}.Apply(d)
+		s := state.State{}.Apply(d, state.Limits{})
 		var again state.State
 		if err := json.Unmarshal([]byte(encode(t, s)), &again); err != nil {
 			t.Fatal(err)
@@ -150,7 +150,7 @@ func TestJSON(t *testing.T) {
 		if err := json.Unmarshal([]byte(encode(t, d)), &delta); err != nil {
 			t.Fatal(err)
 		}
-		if encode(t, state.State{}.Apply(delta)) != encode(t, s) {
+		if encode(t, state.State{}.Apply(delta, state.Limits{})) != encode(t, s) {
 			t.Fatal("the delta does something else after a round trip")
 		}
 	})

@@ -2,37 +2,36 @@ package state
 
 import "github.com/palimpsest-ai/palimpsest/thread"
 
-// Work is where the work stands, as far as the log of calls proves it: no word of
-// it comes from a model. Each entry names the messages that show it. The zero
-// value says nothing.
+// Work is where the work stands, as far as the log of calls proves it; nothing in it comes
+// from a model. Each entry names the messages that show it. The zero value says nothing.
 type Work struct {
-	// Again says that an earlier summary of the same prompt said where the work stood
-	// then: this is newer.
+	// Again says that an earlier summary in the same prompt described the work too: this
+	// is newer.
 	Again bool `json:"again,omitempty"`
-	// Directory is where commands ran last, Branch the branch of git that was seen
-	// last, PullRequest the address of the pull request.
+	// Directory is where commands ran last, Branch the git branch that was seen last,
+	// PullRequest the address of the pull request.
 	Directory   Seen `json:"directory,omitzero"`
 	Branch      Seen `json:"branch,omitzero"`
 	PullRequest Seen `json:"pull_request,omitzero"`
 	// Commits are those that were made, oldest first.
 	Commits []Commit `json:"commits,omitempty"`
-	// Edited are the files that were changed after the last commit, or at all where
-	// none was made, by the time of their last change.
+	// Edited are the files that were changed after the last commit, or at all where none
+	// was made, by the time of their last change.
 	Edited []Edit `json:"edited,omitempty"`
 	// Checks are the last runs of builds, tests, linters and formatters.
 	Checks []Check `json:"checks,omitempty"`
 	// Refused is what the user stopped or did not allow.
 	Refused []Seen `json:"refused,omitempty"`
-	// Running are processes and agents in the background that were started and not
-	// seen to end.
+	// Running are processes and agents in the background that were started and not seen to
+	// end.
 	Running []Seen `json:"running,omitempty"`
-	// Next is what the assistant said last that it would do, in its words; empty
-	// once it acted on it.
+	// Next is what the assistant last said that it would do, in its words; empty once it
+	// acted on it.
 	Next Seen `json:"next,omitzero"`
-	// Operations are what was asked of a system that is no code base: bookings,
-	// orders, accounts. They say what was done and what was refused, and why.
+	// Operations are changes in a system that is no code base (bookings, orders,
+	// accounts), with what was refused, and why.
 	Operations []Operation `json:"operations,omitempty"`
-	// Omitted are how many entries, the oldest, were left out for want of room.
+	// Omitted are how many entries, the oldest, were left out for lack of room.
 	Omitted Omitted `json:"omitted,omitzero"`
 }
 
@@ -63,9 +62,9 @@ type Seen struct {
 type Commit struct {
 	Hash    string `json:"hash,omitempty"` // as git printed it; empty when it did not
 	Subject string `json:"subject"`
-	// Branch is the one it was made on; empty or "?" when nobody knows which hold it now.
+	// Branch is the one it was made on; empty or "?" when unknown.
 	Branch string `json:"branch,omitempty"`
-	// Pushed says that a push that succeeded followed; false says that none was seen.
+	// Pushed says that a successful push followed; false says that none was seen.
 	Pushed  bool        `json:"pushed,omitempty"`
 	Turn    int         `json:"turn,omitempty"`
 	Sources []thread.ID `json:"sources,omitempty"`
@@ -86,7 +85,7 @@ type Check struct {
 	Outcome thread.Outcome `json:"outcome"` // empty when the output does not tell
 	// Line is what the output says about it in one line; it may be empty.
 	Line string `json:"line,omitempty"`
-	// Since are the files that were changed after it: it says nothing about them.
+	// Since are the files that were changed after it, about which it says nothing.
 	Since   []string    `json:"since,omitempty"`
 	Turn    int         `json:"turn,omitempty"`
 	Sources []thread.ID `json:"sources,omitempty"`
@@ -97,7 +96,7 @@ type Operation struct {
 	Tool    string         `json:"tool"`
 	Input   string         `json:"input,omitempty"`
 	Outcome thread.Outcome `json:"outcome"` // empty while it is pending
-	// Reason is what the system said when it refused, or what it answered, in one line.
+	// Reason is the system's reason for a refusal, or its answer, in one line.
 	Reason  string      `json:"reason,omitempty"`
 	Turn    int         `json:"turn,omitempty"`
 	Sources []thread.ID `json:"sources,omitempty"`

@@ -4,23 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// ErrNoGain is wrapped by the errors of Execute when the record would not be
-// smaller than what it replaces.
+// ErrNoGain is wrapped by the errors of Execute when the record would not be smaller than
+// what it replaces.
 var ErrNoGain = errors.New("nothing would be freed")
 
-// Clear replaces tool results by their placeholder: tool, outcome and key
-// fields. What the durability of the tool forbids is left alone (A7). The calls
-// keep their arguments, unless Arguments is set.
+// Clear replaces tool results by their placeholder: tool, outcome and key fields. It
+// leaves alone what the durability of the tool forbids. The calls keep their arguments,
+// unless Arguments is set.
 type Clear struct {
-	// Arguments also shortens the long arguments of old, completed calls, but
-	// never those of the last call of a tool: models copy what they see.
+	// Arguments also shortens the long arguments of old, completed calls, but never those
+	// of the last call of a tool: models copy what they see.
 	Arguments bool
 }
 
@@ -30,8 +28,8 @@ func (Clear) Name() string { return "clear" }
 // Aggressiveness puts it between externalize and summarize.
 func (Clear) Aggressiveness() int { return clearRung }
 
-// Analyze proposes results one by one, superseded ones first, then the oldest,
-// and after them the calls with long arguments.
+// Analyze proposes results one by one, superseded ones first, then the oldest, and then
+// the calls with long arguments.
 func (s Clear) Analyze(v *View) []Proposal {
 	proposals := v.results(s.Name(), func(i int, _ string) (keep int, reason string) {
 		if v.cover[i] >= 0 || !v.clearable(i) {
@@ -89,44 +87,4 @@ func (s Clear) Execute(_ context.Context, v *View, p Proposal) (Executed, error)
 		return Executed{}, fmt.Errorf("strategy.Clear: message %s: %w", p.Span.First(), ErrNoGain)
 	}
 	return Executed{Record: record}, nil
-}
-
-// preserved are the key fields of the result at i that its envelope does not
-// hold by itself. Nothing is kept of an ephemeral result but its error.
-func (v *View) preserved(i int) thread.Fields {
-	r, _ := v.messages[i].Result()
-	fields := v.keyFields(i)
-	for name := range r.KeyFields {
-		delete(fields, name)
-	}
-	if v.Tools.Durability(r) == thread.Ephemeral {
-		for name := range fields {
-			if name != "error" && name != "exit_code" {
-				delete(fields, name)
-			}
-		}
-	}
-	if len(fields) == 0 {
-		return nil
-	}
-	return fields
-}
-
-// said reports whether a call's arguments show a value already.
-func said(call thread.ToolCall, value any) bool {
-	if text, ok := value.(string); ok && unescaped(text) {
-		return strings.Contains(call.Arguments, text)
-	}
-	shown := canonjson.Spaced(value)
-	return strings.Contains(call.Arguments, strings.Trim(shown, `"`))
-}
-
-// unescaped reports whether a text stands in JSON as it is.
-func unescaped(text string) bool {
-	for i := range len(text) {
-		if c := text[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return true
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/plan"
 )
 
-// Drop takes the oldest messages out of the prompt. It is the last rung: what
-// it takes can only be searched for. Results that no tool gives a second time are
-// kept beside the log first (plan.Removal, Kept).
+// Drop takes the oldest messages out of the prompt, so that they can only be searched for.
+// It is the last rung. Results that no tool can give again are stored first (plan.Removal,
+// Kept).
 type Drop struct{}
 
 // Name returns "drop".

@@ -8,30 +8,29 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Protection says how much of a thread is kept from the rungs. The levels go
-// from what a reader would wish for to what a prompt cannot do without, so that
-// a tight budget gives up the lesser things first.
+// Protection says how much of a thread is kept from the rungs. The levels go from what a
+// reader would wish for to what a prompt cannot do without, so that a tight budget gives
+// up the lesser things first.
 type Protection uint8
 
 const (
-	// Generous protects the newest part up to 30 % of the room, in whole steps: of
-	// what an agent writes it has seen most just before.
+	// Generous protects the newest part up to 30 % of the room, in whole steps: agents
+	// mostly refer to what they have just seen.
 	Generous Protection = iota
 	// Lean protects the newest 15 %.
 	Lean
-	// LastStep protects the last exchange: the user's last message and the last
-	// step of the model.
+	// LastStep protects the user's last message and the last step of the model.
 	LastStep
-	// Bare protects the user's first and last message where they fit, and calls
-	// that wait for a result.
+	// Bare protects the user's first and last message where they fit, and calls that wait
+	// for a result.
 	Bare
 )
 
 // Protections lists the levels, the most generous first.
 func Protections() []Protection { return []Protection{Generous, Lean, LastStep, Bare} }
 
-// The shares of the room, as ratios, up to which messages are pinned. A task
-// larger than that is kept in the summary, trimmed in the middle.
+// The shares of the room, as ratios, up to which messages are pinned. A larger task is
+// kept in the summary, trimmed in the middle.
 const (
 	pinTask    = 0.35
 	pinLast    = 0.5
@@ -40,18 +39,15 @@ const (
 	pinPreface = 0.15
 )
 
-// Protect pins what the level protects, and sets the protected tail. Every level
-// pins calls that wait for a result, and the user's first and last message where
-// they fit; all but Bare also what a harness put before the first request, where it
-// is small, and the model's last words. Messages at the positions of whole are pinned
-// too, whatever their size.
+// Protect pins what the level protects, and sets the protected tail. Every level pins
+// calls that wait for a result, and the user's first and last message where they fit. All
+// but Bare also pin the model's last words and, where it is small, what a harness put
+// before the first request. Messages at the positions of whole are pinned too, whatever
+// their size.
 func (v *View) Protect(level Protection, whole ...int) {
 	n := len(v.messages)
 	v.Pin(whole...)
 	v.Tail, v.level = n, level
-	if level >= LastStep {
-		v.large, v.stubShare = tightSize, tightStub
-	}
 	task, last, words := -1, -1, -1
 	step := n
 	for i := range v.messages {
@@ -98,7 +94,7 @@ func (v *View) Protect(level Protection, whole ...int) {
 	v.pinRequest(task, room, pinTask)
 }
 
-// pinRequest pins a message of the user's that takes at most so much of the room.
+// pinRequest pins a message of the user's that takes at most that share of the room.
 func (v *View) pinRequest(i, room int, share float64) {
 	if i < 0 {
 		return
@@ -126,8 +122,8 @@ func (v *View) tail(level Protection, step int) int {
 		return cut.LastMessages{N: len(v.messages) - step}.Cut(points, nil)
 	}
 	p := cut.LastTokens{N: v.part(share), SplitTurns: true}.Cut(points, func(i int) int {
-		if v.output(i) && v.Sizes[i] > v.part(v.large) {
-			return v.part(v.stubShare) // it will be externalized, and must not end the tail
+		if large, stub := v.oversized(); v.output(i) && v.Sizes[i] > large {
+			return stub // it will be externalized, and must not end the tail
 		}
 		return v.Sizes[i]
 	})
@@ -148,8 +144,7 @@ func (v *View) pinPreface(task int) {
 	}
 }
 
-// pin pins a message, and anchors what must not be parted from it: the results
-// of its calls, the call of a result.
+// pin pins a message, and anchors the results of its calls, or the call of a result.
 func (v *View) pin(i int) {
 	v.Pinned[i] = true
 	v.anchor(i)
@@ -167,8 +162,6 @@ func (v *View) anchor(i int) {
 		v.anchor(call)
 	}
 }
-
-func (v *View) part(share float64) int { return int(float64(v.Room) * share) }
 
 // PinnedPositions lists the pinned messages, in thread order.
 func (v *View) PinnedPositions() []int {

@@ -14,40 +14,37 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Summarize replaces the old part of the thread by summaries, one for each run
-// of messages between pinned ones.
+// Summarize replaces the old part of the thread by summaries, one for each run of messages
+// between pinned ones.
 type Summarize struct {
 	// Keep says how much of the newest part stays. Nil keeps as much as fits beside
-	// summaries of seven tenths of the room, but not more than three tenths of what
-	// they replace, so that a prompt that must shrink only a little keeps more of its
-	// newest part whole. What the kept part leaves free is theirs too.
+	// summaries of seven tenths of the room, but of at most three tenths of what they
+	// replace, so that a prompt that must shrink only a little keeps more of its newest
+	// part whole. What the kept part leaves free goes to the summaries too.
 	Keep cut.Policy
-	// Ratio bounds a summary to this share of what it replaces; 0 is no bound
-	// (seed A: summarize_target_ratio).
+	// Ratio bounds a summary to this share of what it replaces; 0 is no bound.
 	Ratio float64
-	// Pointers has a summary name whatever was externalized of its span, and not only
-	// what no tool gives a second time: as much as there is room for, the newest first
-	// (A5).
+	// Pointers has a summary name everything that was externalized of its span, and not
+	// only what no tool can give again: the newest first, as much as there is room for.
 	Pointers bool
 
-	// exact: what lies before the cut is summarized, all of it, also where there would
-	// be room for more. Only calls that wait for their results stay wherever they are.
+	// exact: everything before the cut is summarized, also where there would be room for
+	// more. Only calls that wait for their results stay.
 	exact bool
 }
 
 const (
-	// summaryShare and fullRatio were tuned on the dev split (lab/README.md):
-	// lines chosen from everything hold more of what comes back than the newest
-	// messages whole.
+	// summaryShare and fullRatio were tuned on the dev split (lab/README.md): lines chosen
+	// from everything hold more of what is needed later than the newest messages whole.
 	summaryShare = 0.7
 	fullRatio    = 0.3
-	// minSummary is the least room in tokens that a summary is worth having in.
+	// minSummary is the least room that a summary is worth having in, in tokens.
 	minSummary = 120
-	// leastRun is the least room that is worth a summary of its own beside others,
-	// in tokens: each has a frame and headings.
+	// leastRun is the least room that is worth a summary of its own beside others, in
+	// tokens: each has a frame and headings.
 	leastRun = 1000
-	// fillShare: summaries are filled up when more than this part of the room
-	// (one fiftieth) is left over.
+	// fillShare: summaries are filled up when more than this part of the room (one
+	// fiftieth) is left.
 	fillShare = 50
 )
 
@@ -57,8 +54,8 @@ func (Summarize) Name() string { return "summarize" }
 // Aggressiveness puts it between clear and drop.
 func (Summarize) Aggressiveness() int { return summarizeRung }
 
-// Analyze chooses the cut and proposes the runs before it. The room of the
-// proposals together fills what the rest of the prompt leaves.
+// Analyze chooses the cut and proposes the runs before it. The room of the proposals
+// together fills what the rest of the prompt leaves.
 func (s Summarize) Analyze(v *View) []Proposal {
 	points := cut.Legal(v.Thread, v.Pairs)
 	runs, room := v.divide(v.runs(s.cut(v, points)))
@@ -71,22 +68,22 @@ func (s Summarize) Analyze(v *View) []Proposal {
 	var proposals []Proposal
 	for n, run := range runs {
 		if s.Ratio > 0 {
-			room[n] = min(room[n], int(float64(v.sum(v.Sizes, run))*s.Ratio))
+			room[n] = min(room[n], int(float64(sum(v.Sizes, run))*s.Ratio))
 		}
 		if room[n] < minSummary {
 			continue
 		}
 		proposals = append(proposals, Proposal{
-			Strategy: s.Name(), Span: v.span(run), EstimatedTokensFreed: v.sum(v.now, run) - room[n], Room: room[n],
+			Strategy: s.Name(), Span: v.span(run), EstimatedTokensFreed: sum(v.now, run) - room[n], Room: room[n],
 			Reason: fmt.Sprintf("before the cut, at most %d tokens", room[n]),
 		})
 	}
 	return proposals
 }
 
-// hold lets go of what the level of protection would keep before an exact cut, and
-// protects what the cut keeps, as long as the level protects more than the last
-// step. A kept part that does not fit becomes shorter at the levels behind it.
+// hold releases what the level of protection would keep before an exact cut, and protects
+// what the cut keeps, as long as the level protects more than the last step. A kept part
+// that does not fit becomes shorter at the later levels.
 func (s Summarize) hold(v *View) {
 	at := s.Keep.Cut(cut.Legal(v.Thread, v.Pairs), func(i int) int { return v.now[i] })
 	if v.level < LastStep {
@@ -105,16 +102,16 @@ func (s Summarize) hold(v *View) {
 	}
 }
 
-// divide gives each run its part of the room that is left when all of them go:
-// by size, but a small run beside a large one still gets a quarter of an even
-// part, and the last one what where the work stands takes, which it tells for all. A run that takes no more as it is than its summary would stays. Where
-// the parts would be too small for summaries, the runs become one.
+// divide gives each run its part of the room that is left when all of them go: by size,
+// but at least a quarter of an even part. The last run gets the room for the state of the
+// work in addition, which it tells for all. A run that is no larger than its summary would
+// be stays. Where the parts would be too small for summaries, the runs become one.
 func (v *View) divide(runs [][]int) ([][]int, []int) {
 	for {
 		left, all := v.Room-v.total, 0
 		for _, run := range runs {
-			left += v.sum(v.now, run)
-			all += v.sum(v.Sizes, run)
+			left += sum(v.now, run)
+			all += sum(v.Sizes, run)
 		}
 		work := 0
 		if last := len(runs) - 1; last > 0 && !v.summarizedFrom(runs[last][len(runs[last])-1]+1) {
@@ -125,12 +122,12 @@ func (v *View) divide(runs [][]int) ([][]int, []int) {
 		stays, small := -1, false
 		for n, run := range runs {
 			floor := left / (4 * len(runs))
-			room[n] = floor + int(float64(left-floor*len(runs))*float64(v.sum(v.Sizes, run))/float64(max(all, 1)))
+			room[n] = floor + int(float64(left-floor*len(runs))*float64(sum(v.Sizes, run))/float64(max(all, 1)))
 			if n == len(runs)-1 {
 				room[n] += work
 			}
 			small = small || room[n] < leastRun
-			if v.sum(v.now, run) <= max(room[n], minSummary) {
+			if sum(v.now, run) <= max(room[n], minSummary) {
 				stays = n
 			}
 		}
@@ -145,7 +142,7 @@ func (v *View) divide(runs [][]int) ([][]int, []int) {
 	}
 }
 
-func (v *View) sum(sizes []int, at []int) int {
+func sum(sizes []int, at []int) int {
 	total := 0
 	for _, i := range at {
 		total += sizes[i]
@@ -153,9 +150,9 @@ func (v *View) sum(sizes []int, at []int) int {
 	return total
 }
 
-// cut returns the position before which everything free is summarized. A kept
-// part that a policy asks for and that leaves no room for a summary becomes
-// shorter: what goes is summarized, never just left out.
+// cut returns the position before which everything free is summarized. A kept part that
+// leaves no room for a summary becomes shorter: what goes is summarized, never just left
+// out.
 func (s Summarize) cut(v *View, points *cut.Points) int {
 	if s.Keep != nil {
 		keep := s.Keep.Cut(points, func(i int) int { return v.now[i] })
@@ -164,8 +161,8 @@ func (s Summarize) cut(v *View, points *cut.Points) int {
 	return v.fit(points, v.part(summaryShare), fullRatio)
 }
 
-// fit returns the first legal cut that leaves summaries so many tokens, or this
-// ratio of what they replace; the last one before the tail where none does.
+// fit returns the first legal cut that leaves summaries that many tokens, or this ratio of
+// what they replace; the last cut before the tail where none does.
 func (v *View) fit(points *cut.Points, want int, ratio float64) int {
 	last, kept, older := 0, v.total, 0
 	for i := 0; i <= v.Tail; i++ {
@@ -183,9 +180,9 @@ func (v *View) fit(points *cut.Points, want int, ratio float64) int {
 	return last
 }
 
-// runs are the free messages before a cut, in runs without a pinned message in
-// between. A run goes on over pinned messages to the results of its calls: each
-// run must hold on its own, should the others stay.
+// runs are the free messages before a cut, in runs without a pinned message in between. A
+// run extends over pinned messages to the results of its calls: each run must be valid on
+// its own, should the others stay.
 func (v *View) runs(end int) [][]int {
 	var runs [][]int
 	var run []int
@@ -208,8 +205,7 @@ func (v *View) runs(end int) [][]int {
 	return runs
 }
 
-// Execute asks the summarizer. What stands in the prompt after the span is
-// given as context.
+// Execute asks the summarizer, with what follows the span in the prompt as context.
 func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Executed, err error) {
 	at := v.positions(p.Span)
 	end := at[len(at)-1] + 1
@@ -269,8 +265,8 @@ func (v *View) summarizedFrom(i int) bool {
 	return slices.ContainsFunc(v.cover[i:], func(c int) bool { return c >= 0 && v.records[c].Action() == plan.Summarize })
 }
 
-// toldBefore reports whether a summary of the plan in force says where the work stood
-// at a place before i: its bytes stay.
+// toldBefore reports whether a summary of the plan in force, which cannot change, says
+// before position i where the work stood.
 func (v *View) toldBefore(i int) bool {
 	return slices.ContainsFunc(v.cover[:i], func(c int) bool {
 		if c < 0 || c >= v.inForce {
@@ -281,8 +277,8 @@ func (v *View) toldBefore(i int) bool {
 	})
 }
 
-// tellOnce leaves it to the last summary to say where the work stands: what an earlier one
-// of the same plan said of it would contradict it.
+// tellOnce leaves it to the last new summary to say where the work stands: earlier ones
+// would contradict it.
 func (v *View) tellOnce() {
 	for _, record := range v.records[v.inForce:] {
 		r, ok := record.(plan.Summarization)
@@ -306,9 +302,8 @@ func (v *View) referenceTokens(refs []summary.ArtifactReference) int {
 	return v.CountText((&summary.Summary{Artifacts: refs}).Render())
 }
 
-// shown is what the prompt shows beside a summary of the messages at these
-// positions: what stays, as it stays, without what other proposals of the rung are
-// about to take away.
+// shown is what the prompt shows beside a summary of the messages at these positions,
+// without what other proposals of the rung are about to take away.
 func (v *View) shown(at []int) []thread.Message {
 	inside := make([]bool, len(v.messages))
 	for _, i := range at {
@@ -329,8 +324,8 @@ func (v *View) shown(at []int) []thread.Message {
 	return shown
 }
 
-// Fill gives room that was left over to the largest summary, and what it cannot
-// use to messages that the summary covers, unless the cut is exact.
+// Fill gives room that is left to the largest summary and, unless the cut is exact, what
+// it cannot use to messages that the summary covers.
 func (s Summarize) Fill(ctx context.Context, v *View) {
 	largest := s.fuller(ctx, v)
 	if slack := -v.Over(); largest != nil && !s.exact && slack > v.Room/emptyShare {
@@ -338,8 +333,8 @@ func (s Summarize) Fill(ctx context.Context, v *View) {
 	}
 }
 
-// fuller makes the largest summary again with the room that was left over. It
-// returns that summary, nil where there is none or no room.
+// fuller makes the largest summary again with the room that is left. It returns the
+// summary as it was, nil where there is none or no room.
 func (s Summarize) fuller(ctx context.Context, v *View) *plan.Summarization {
 	slack := -v.Over()
 	if slack <= v.Room/fillShare {
@@ -354,22 +349,18 @@ func (s Summarize) fuller(ctx context.Context, v *View) *plan.Summarization {
 	if largest == nil {
 		return nil
 	}
-	fuller, err := s.Execute(ctx, v, Proposal{Span: largest.Span, Reason: largest.Reason, Room: largest.TokensAfter + slack})
-	v.summaries = append(v.summaries, fuller.Summaries...)
-	if err == nil {
-		v.apply(fuller.Record)
-	}
-	return largest
+	_ = v.execute(ctx, s, Proposal{Span: largest.Span, Reason: largest.Reason, Room: largest.TokensAfter + slack})
+	return largest // an error leaves it as it was
 }
 
-// emptyShare: when more than this part of the room (one tenth) is left over, the
-// summary has nothing more to say, and covers less.
+// emptyShare: when more than this part of the room (one tenth) is left, the summary has
+// nothing more to say, and covers less.
 const emptyShare = 10
 
-// shorten takes messages that fit as they are out of a summary: the newest first,
-// and where one is too large and much room is left, those before it. Calls and
-// their results stay together. Where that still leaves much room, the newest output
-// that was passed over shows as many of its lines as there is room for.
+// shorten takes messages that fit as they are out of a summary: the newest first, and
+// where one is too large and much room is left, earlier ones. Calls and their results stay
+// together. Where that still leaves much room, the newest output that was skipped shows as
+// many of its lines as there is room for.
 func (s Summarize) shorten(ctx context.Context, v *View, span thread.Span, slack int) {
 	at := v.positions(span)
 	whole := v.records[v.cover[at[0]]]
@@ -382,7 +373,7 @@ func (s Summarize) shorten(ctx context.Context, v *View, span thread.Span, slack
 			continue
 		}
 		group := v.linked(i)
-		size := v.sum(v.Sizes, group)
+		size := sum(v.Sizes, group)
 		if size > slack || slices.ContainsFunc(group, func(i int) bool { return !inside[i] }) {
 			if slack > v.Room/emptyShare {
 				continue
@@ -401,13 +392,8 @@ func (s Summarize) shorten(ctx context.Context, v *View, span thread.Span, slack
 	}
 	v.undo(v.cover[at[0]])
 	var err error
-	var done Executed
 	if len(older) > 0 {
-		done, err = s.Execute(ctx, v, Proposal{Span: v.span(older), Reason: whole.Made().Reason, Room: whole.Made().TokensAfter})
-		v.summaries = append(v.summaries, done.Summaries...)
-		if err == nil {
-			v.apply(done.Record)
-		}
+		err = v.execute(ctx, s, Proposal{Span: v.span(older), Reason: whole.Made().Reason, Room: whole.Made().TokensAfter})
 	}
 	if part >= 0 && err == nil {
 		large := Externalize{Large: true, full: true}
@@ -416,18 +402,16 @@ func (s Summarize) shorten(ctx context.Context, v *View, span thread.Span, slack
 			Reason: "there is room for a part of it",
 		}
 		v.proposed = append(v.proposed, p)
-		if done, err = large.Execute(ctx, v, p); err == nil {
-			v.apply(done.Record)
-		}
+		err = v.execute(ctx, large, p)
 	}
 	if err != nil || v.Over() > 0 {
 		v.apply(whole)
 	}
 }
 
-// partly takes the newest output of which a good part fits, with what belongs to
-// it, out of the messages inside a summary of so many tokens. It returns its
-// position, -1 for none, and the room for it.
+// partly takes the newest output of which a good part fits, with its call, out of the
+// messages inside a summary of that many tokens. It returns its position, -1 for none, and
+// the room for it.
 func (v *View) partly(at []int, inside map[int]bool, slack, summary int) (part, room int) {
 	for _, i := range slices.Backward(at) {
 		if !inside[i] || !v.output(i) || v.Pinned[i] {
@@ -438,7 +422,7 @@ func (v *View) partly(at []int, inside map[int]bool, slack, summary int) (part, 
 		if len(group) == len(inside) {
 			room += summary // there is none then
 		}
-		room = min(room-v.sum(v.Sizes, group)+v.Sizes[i], v.Sizes[i]*mostShown/100)
+		room = min(room-sum(v.Sizes, group)+v.Sizes[i], v.Sizes[i]*mostShown/100)
 		if room < v.Room/emptyShare || slices.ContainsFunc(group, func(i int) bool { return !inside[i] }) {
 			continue
 		}
@@ -450,8 +434,8 @@ func (v *View) partly(at []int, inside map[int]bool, slack, summary int) (part, 
 	return -1, 0
 }
 
-// linked are the messages that stay or go together with the one at i: calls and
-// their results, in order.
+// linked are the messages that stay or go together with the one at i: calls and their
+// results, in order.
 func (v *View) linked(i int) []int {
 	group := []int{i}
 	for n := 0; n < len(group); n++ {

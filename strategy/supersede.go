@@ -10,10 +10,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// Superseded finds the results that a later step has made out of date, and says
-// why: a file that was read again or changed afterwards, a command or a search
-// that was run again with the same arguments. It has one entry per message,
-// empty for those that still hold.
+// Superseded finds the results that a later step has made out of date, and says why: a
+// file that was read again or changed afterwards, a command or a search that was run again
+// with the same arguments. It returns one entry per message, empty for results that still
+// hold.
 func Superseded(t *thread.Thread, pairs *thread.Pairing) []string {
 	messages := uncopied.Messages(t)
 	why := make([]string, len(messages))

@@ -13,9 +13,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// Unseen returns the positions of the outputs that no model has been sent yet: what
-// came after its last answer. A result that it has asked for must not be hidden
-// before it was read.
+// Unseen returns the positions of the outputs after the model's last answer. A result that
+// the model has asked for must not be hidden before it was read.
 func Unseen(t *thread.Thread) []int {
 	var unseen []int
 	for i := t.Len() - 1; i >= 0 && uncopied.At(t, i).Role != thread.Assistant; i-- {
@@ -27,26 +26,14 @@ func Unseen(t *thread.Thread) []int {
 	return unseen
 }
 
-// outputOf is the text of a tool's result, or of what a harness said in the
-// user's name; empty for anything else.
-func outputOf(m *thread.Message) (tool, text string) {
-	if r, ok := m.Result(); ok {
-		return r.Tool, r.Text()
-	}
-	if m.Role == thread.User && m.Kind == thread.Injected {
-		return "this message", m.Text()
-	}
-	return "", ""
-}
-
 // asideMost is the most that stays of an output that is externalized on arrival, in
-// tokens; in a small room the share oversizeStub of the room.
+// tokens; in a small room it is the share oversizeStub.
 const asideMost = 4_000
 
-// ExternalizeLarge externalizes the outputs at these positions before anything else is
-// decided: those that take more than a fifth of the room, of which less than half
-// would stay. In place of each stand its beginning, the lines of it that report
-// failures, its end, and a pointer.
+// ExternalizeLarge externalizes the outputs at these positions that take more than a fifth
+// of the room, and of which less than half would stay, before anything else is decided. In
+// place of each come its beginning, the lines of it that report failures, its end, and a
+// pointer.
 func (v *View) ExternalizeLarge(at []int) {
 	keep := min(v.part(oversizeStub), asideMost)
 	for _, i := range at {
@@ -63,8 +50,8 @@ func (v *View) ExternalizeLarge(at []int) {
 	v.inForce = len(v.records)
 }
 
-// excerpt is the beginning and the end of a text, and between them the lines
-// that report failures, in at most about n bytes.
+// excerpt is the beginning and the end of a text, and between them the lines that report
+// failures, in about n bytes.
 func excerpt(text string, n int) string {
 	if len(text) <= n {
 		return text

@@ -14,82 +14,76 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// Given is what a view is made from. Thread, Count, CountText, Sizes and, for the
-// rungs that need one, Summarizer are required.
+// Given is what a view is made from. Thread, Count, CountText and Sizes are required, and
+// Summarizer for the rungs that need one.
 type Given struct {
 	Thread  *thread.Thread
 	Pairs   *thread.Pairing // nil: found
 	Profile render.Profile
 	// Room is what all messages together may take, in tokens.
 	Room int
-	// Count gives the size in tokens of a message in a prompt, CountText that
-	// of a text.
+	// Count is the size in tokens of a message in a prompt, CountText that of a text.
 	Count     func(*thread.Message) int
 	CountText func(string) int
-	// Sizes are the tokens that each message takes as the profile sends it once
-	// a plan has changed something.
+	// Sizes are the tokens of each message as the profile sends it once a plan has changed
+	// something.
 	Sizes []int
 	// Tools declares how durable results are; nil holds the built-in policies.
 	Tools *toolpolicy.Registry
-	// Current says what the source of a replayable result looks like now; nil
-	// or false means that nobody can tell, and the result counts as changed.
+	// Current describes the source of a replayable result as it is now. Nil or false means
+	// unknown, and the result counts as changed.
 	Current    func(thread.ToolCall) (thread.Determinism, bool)
 	Summarizer summarize.Summarizer
-	// Sent is the request as the provider knows it, before anything is done; may
-	// be nil (see summarize.Input).
+	// Sent is the request as the provider has it in its cache; may be nil (see
+	// summarize.Input).
 	Sent *prompt.Prompt
-	// Name gives what is externalized its id; nil is artifact.IDOf.
+	// Name makes the ids of externalized content; nil is artifact.IDOf.
 	Name artifact.Namer
-	// Answers has what models answered before; may be nil.
+	// Answers caches what models answered; may be nil.
 	Answers *llm.Answers
-	// Instructions are what the user asks summaries to keep in mind; mostly
-	// empty.
+	// Instructions are what the user asks summaries to keep in mind; mostly empty.
 	Instructions string
 }
 
-// View is a thread under pressure: what each message costs, which must not be
-// touched, and what has been decided so far.
+// View is a thread under pressure: what each message costs, which must not be touched, and
+// what has been decided so far.
 type View struct {
 	Given
 	// Pinned messages are never touched.
 	Pinned []bool
-	// Anchored messages may become shorter in their place but not go: the
-	// results of pinned calls, the calls of pinned results.
+	// Anchored messages may become shorter in place but not go: the results of pinned
+	// calls, the calls of pinned results.
 	Anchored []bool
 	// Tail is where the protected newest part begins.
 	Tail int
 
-	level Protection // how much Protect was asked to keep
-
-	// large is the share of the room from which even a message in the protected
-	// tail is externalized, stubShare what may stay of it.
-	large, stubShare float64
+	level Protection // what Protect protects
 
 	messages   []thread.Message
 	superseded []string            // why a result is out of date, or ""
-	excerpts   *summarize.Excerpts // chooses lines; nil until needed
-	fields     []thread.Fields     // per message: its key fields as the registry gives them; nil until asked for
-	records    []plan.Record       // decided so far; nil where one was absorbed
-	inForce    int                 // so many of them, the first, are of the plan in force
+	excerpts   *summarize.Excerpts // nil until needed
+	fields     []thread.Fields     // per message: its key fields from the registry; nil until needed
+	records    []plan.Record       // nil where one was absorbed or undone
+	inForce    int                 // how many, the first, are of the plan in force
 	cover      []int               // per message: its record, or -1
 	now        []int               // per message: the tokens it takes now
 	total      int
-	proposed   []Proposal // those that were tried, in order
+	proposed   []Proposal // in the order they were tried
 	summaries  []summarize.Report
-	leaving    []bool               // per message: the summaries about to be made take it; nil before
-	pointers   map[thread.ID]string // what the plan in force externalized, or named as externalized, by message
-	held       []bool               // per message: summaries and drops leave it alone
+	leaving    []bool               // per message: proposed summaries cover it; may be nil
+	pointers   map[thread.ID]string // by message: the artifact of the plan in force
+	held       []bool               // per message: kept from summaries and drops
 }
 
-// NewView makes the view of a thread with nothing pinned and nothing decided. Then
-// come Keep, ExternalizeLarge and Protect, in this order and each where it is wanted, and
+// NewView makes the view of a thread with nothing pinned and nothing decided. Keep,
+// ExternalizeLarge and Protect follow, in this order and each as needed, and then
 // Ladder.Climb.
 func NewView(g Given) *View {
 	n := g.Thread.Len()
 	v := &View{
 		Given: g, Pinned: make([]bool, n), Anchored: make([]bool, n), Tail: n,
 		messages: uncopied.Messages(g.Thread), cover: make([]int, n), now: make([]int, n),
-		fields: make([]thread.Fields, n), pointers: map[thread.ID]string{}, held: make([]bool, n), large: oversize, stubShare: oversizeStub,
+		fields: make([]thread.Fields, n), pointers: map[thread.ID]string{}, held: make([]bool, n),
 	}
 	if v.Name == nil {
 		v.Name = artifact.IDOf
@@ -105,12 +99,12 @@ func NewView(g Given) *View {
 	return v
 }
 
-// Proposed returns the proposals that the climb tried, in order. The slice must
-// not be written to.
+// Proposed returns the proposals that the climb tried, in order. The slice must not be
+// modified.
 func (v *View) Proposed() []Proposal { return v.proposed }
 
-// Summaries returns the reports of the summaries that the climb asked for, in
-// order. The slice must not be written to.
+// Summaries returns the reports of the summaries that the climb asked for, in order. The
+// slice must not be modified.
 func (v *View) Summaries() []summarize.Report { return v.summaries }
 
 // Total is the tokens that all messages take now.
@@ -119,10 +113,9 @@ func (v *View) Total() int { return v.total }
 // Over is how many tokens are still to be freed; 0 or less when it fits.
 func (v *View) Over() int { return v.total - v.Room }
 
-// Free reports whether a strategy may take the message at i away: it is not
-// pinned, anchored or in the protected tail, it is none of the results that come only
-// once and are kept with their calls, and it or a text in its place still stands in
-// the prompt.
+// Free reports whether a strategy may remove the message at i: it is not pinned, anchored,
+// in the protected tail, or held with results that no tool can give again; and the prompt
+// still shows it or a text in its place.
 func (v *View) Free(i int) bool {
 	return i < v.Tail && !v.Anchored[i] && !v.held[i] && v.Shrinkable(i)
 }
@@ -139,8 +132,8 @@ func (v *View) action(i int) plan.Action {
 	return v.records[v.cover[i]].Action()
 }
 
-// inPlace reports whether what replaces message i alone stands in its place:
-// it is the result of a call that stays, or what a harness said.
+// inPlace reports whether a replacement of message i alone is shown in its place: it is
+// the result of a call that stays, or what a harness said.
 func (v *View) inPlace(i int) bool {
 	if v.messages[i].Role == thread.User {
 		return v.cover[i] < 0 || v.records[v.cover[i]].Covers().Len() == 1
@@ -149,8 +142,7 @@ func (v *View) inPlace(i int) bool {
 	return ok && !v.action(call).Removes()
 }
 
-// call returns the call that the tool message at i answers; the zero call for
-// an orphan.
+// call returns the call that the tool message at i answers; the zero call for an orphan.
 func (v *View) call(i int) thread.ToolCall {
 	if c, ok := v.Pairs.Answered(i); ok {
 		return c
@@ -198,8 +190,7 @@ func (v *View) cost(record plan.Record, at []int) (total int, each []int) {
 	return total, each
 }
 
-// apply decides a record. Records whose spans lie inside the new one are
-// absorbed: the new one stands for them.
+// apply decides a record. It absorbs records whose spans lie inside its own.
 func (v *View) apply(record plan.Record) { v.decide(record, false) }
 
 // decide is apply; counted says that the record's TokensAfter was counted just now.
@@ -229,12 +220,11 @@ func (v *View) decide(record plan.Record, counted bool) {
 	}
 }
 
-// Keep takes over the records of the plan in force, so that what follows grows out
-// of them: they stay as they are, byte for byte, and rungs add to them. A rung may
-// still put one record in place of several. Left out are cleared results whose source
-// has changed since, summaries in a form of another policy's, and, where summaries is
-// false, all summaries. Keep is called before anything else is decided; a nil plan
-// has no records.
+// Keep takes over the records of the plan in force, so that the new plan grows out of it:
+// they stay as they are, byte for byte, and rungs add to them. A rung may still replace
+// several of them by one. Left out are cleared results whose source has changed since,
+// summaries in the format of another policy and, unless summaries is set, all summaries.
+// Keep comes before anything else is decided; a nil plan has no records.
 func (v *View) Keep(p *plan.Plan, summaries bool) {
 	if p == nil {
 		return
@@ -264,7 +254,7 @@ func (v *View) Keep(p *plan.Plan, summaries bool) {
 	v.inForce = len(v.records)
 }
 
-// stillCleared reports whether the results that a record clears may be (A7).
+// stillCleared reports whether the results that a record clears may still be cleared.
 func (v *View) stillCleared(r plan.Clearing) bool {
 	return !slices.ContainsFunc(v.positions(r.Span), func(i int) bool { return v.messages[i].Role == thread.Tool && !v.clearable(i) })
 }
@@ -278,7 +268,7 @@ func (v *View) Summarized() int {
 	return total
 }
 
-// summaryAt is how many tokens a summary takes that stands at i; 0 where none does.
+// summaryAt is how many tokens the summary at i takes; 0 where there is none.
 func (v *View) summaryAt(i int) int {
 	if c := v.cover[i]; c >= 0 && v.records[c].Action() == plan.Summarize {
 		return v.now[i]
@@ -286,7 +276,6 @@ func (v *View) summaryAt(i int) int {
 	return 0
 }
 
-// undo takes a record back.
 func (v *View) undo(n int) {
 	for _, i := range v.positions(v.records[n].Covers()) {
 		v.total += v.Sizes[i] - v.now[i]
@@ -295,17 +284,12 @@ func (v *View) undo(n int) {
 	v.records[n] = nil
 }
 
-// origin fills in what a record frees.
+// origin is the origin of a record over the messages at these positions.
 func (v *View) origin(name, reason string, at []int) plan.Origin {
-	before := 0
-	for _, i := range at {
-		before += v.Sizes[i]
-	}
-	return plan.Origin{Strategy: name, Reason: reason, TokensBefore: before}
+	return plan.Origin{Strategy: name, Reason: reason, TokensBefore: sum(v.Sizes, at)}
 }
 
-// Records returns what has been decided, in thread order of the spans' first
-// messages.
+// Records returns what has been decided, in thread order of the spans' first messages.
 func (v *View) Records() []plan.Record {
 	var out []plan.Record
 	listed := make([]bool, len(v.records))

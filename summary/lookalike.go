@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// A reader, and more so a model, takes a look-alike for the character that it looks
-// like, and does not see others at all. What compares texts with our markers here reads
-// them so; what is written stays as it was.
+// A reader, and even more a model, takes a look-alike for the character that it looks like,
+// and overlooks others. The functions here compare texts with our markers in the same way;
+// what is written stays as it was.
 
-// unseen reports characters that nobody sees and that stay: format characters, marks
-// that stand on the one before them, fillers.
+// unseen reports invisible characters that stay in a text: format characters, combining
+// marks, fillers.
 func unseen(r rune) bool {
 	switch r {
 	case 0x115f, 0x1160, 0x3164, 0xffa0, 0x2800:
@@ -20,9 +20,9 @@ func unseen(r rune) bool {
 	return r >= 0x80 && unicode.In(r, unicode.Cf, unicode.Mn, unicode.Me) && !hidden(r)
 }
 
-// hidden reports the characters that nobody sees and no text needs, in whose place one
-// stands that is seen: they steer the order of what is shown, hold a text of their own,
-// or part words. Joiners and variation selectors are needed in some scripts and emoji.
+// hidden reports invisible characters that no text needs, and that are replaced: they
+// steer the order of what is shown, hide a text of their own, or split words. Joiners and
+// variation selectors are needed in some scripts and emoji.
 func hidden(r rune) bool {
 	switch {
 	case r < 0x80:
@@ -34,7 +34,8 @@ func hidden(r rune) bool {
 	return false
 }
 
-// alike are characters that look like one of ASCII, behind that one.
+// alike maps characters to the ASCII character that they look like. In each row it comes
+// first.
 var alike = func() map[rune]byte {
 	m := map[rune]byte{}
 	for _, row := range [...]string{
@@ -51,8 +52,8 @@ var alike = func() map[rune]byte {
 	return m
 }()
 
-// looks is the character of ASCII that one looks like, in lower case; 0 for none. White
-// space of any kind looks like a space.
+// looks is the ASCII character that r looks like, in lower case; 0 for none. White space
+// of any kind looks like a space.
 func looks(r rune) byte {
 	switch {
 	case 'A' <= r && r <= 'Z':
@@ -74,8 +75,8 @@ func looks(r rune) byte {
 	return alike[r]
 }
 
-// hasPrefixFold reports whether s begins with what looks like the word, which is in
-// lower case.
+// hasPrefixFold reports whether s begins with what looks like the word, which is in lower
+// case.
 func hasPrefixFold(s, lower string) bool {
 	for i := 0; i < len(lower); {
 		r, n := utf8.DecodeRuneInString(s)
@@ -94,7 +95,7 @@ func hasPrefixFold(s, lower string) bool {
 	return true
 }
 
-// endsFold reports whether s ends in what looks like the word, spaces after it allowed.
+// endsFold reports whether s ends in what looks like the word, ignoring spaces after it.
 func endsFold(s, lower string) bool {
 	for i := len(lower) - 1; i >= 0; {
 		r, n := utf8.DecodeLastRuneInString(s)
@@ -114,7 +115,7 @@ func endsFold(s, lower string) bool {
 	return true
 }
 
-// trimSeen cuts white space and what nobody sees from the front of a text.
+// trimSeen removes white space and invisible characters from the beginning of a text.
 func trimSeen(s string) string {
 	return strings.TrimLeftFunc(s, func(r rune) bool { c := looks(r); return unseen(r) || c == ' ' || c == '\t' })
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// operations is the order in which a ledger line lists what was done.
+// operations is the order in which operations on a file are listed.
 var operations = []string{"read", "created", "edited", "deleted"}
 
-// Merge joins two summaries of one thread, of which b is the later. It is done
-// by code, so nothing is lost to a rewrite: what is said twice is kept once
-// with the sources of both; of plan, statuses, ledger entries and the state of the
-// work the later wins; requests, constraints and decisions only ever add up. Merging the same
-// content again changes nothing. The inputs stay as they are.
+// Merge joins two summaries of one thread, of which b is the later. Code does it, so
+// nothing is lost in a rewrite: what is said twice is kept once, with the sources of both;
+// of plan, statuses, files and the state of the work the later wins; requests, constraints
+// and decisions only add up. Merging the same content again changes nothing. The inputs
+// are not changed.
 func Merge(a, b Summary) Summary {
 	out := Summary{Span: mergeSpans(a.Span, b.Span), CurrentTask: b.CurrentTask, CurrentPlan: slices.Clone(b.CurrentPlan)}
 	requests := a.Requests
@@ -100,8 +100,7 @@ func mergeItems(a, b []Item) []Item {
 		})
 }
 
-// merge lists a and then b, entries of the same key joined at the place of the
-// first, so that the order of what was said stays.
+// merge lists a and then b, with entries of the same key joined at the place of the first.
 func merge[T any](a, b []T, key func(T) string, join func(earlier, later T) T) []T {
 	if len(a)+len(b) == 0 {
 		return nil
@@ -122,8 +121,8 @@ func merge[T any](a, b []T, key func(T) string, join func(earlier, later T) T) [
 	return out
 }
 
-// states reports whether one of the requests holds the task, which may be a
-// message trimmed in the middle.
+// states reports whether one of the requests contains the task, which may be a message
+// trimmed in the middle.
 func states(requests []Item, task string) bool {
 	head, _, _ := strings.Cut(task, "[…")
 	head = strings.TrimSpace(head)
@@ -146,7 +145,7 @@ func mergeSpans(a, b thread.Span) thread.Span {
 	}
 }
 
-// union lists a and then what b has besides.
+// union lists a and then what only b has.
 func union[T comparable](a, b []T) []T {
 	out := slices.Clone(a)
 	if len(b) == 0 {
@@ -165,8 +164,8 @@ func union[T comparable](a, b []T) []T {
 	return out
 }
 
-// mergeOperations joins what was done to a file, b later. "deleted" stays only
-// while nothing was done to the file after it: it says that the file is gone.
+// mergeOperations joins what was done to a file, b later. "deleted" stays only while it is
+// the last operation: it says that the file is gone.
 func mergeOperations(a, b []string) []string {
 	if len(b) > 0 && !slices.Contains(b, "deleted") {
 		a = slices.DeleteFunc(slices.Clone(a), func(op string) bool { return op == "deleted" })

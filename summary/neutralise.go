@@ -73,7 +73,7 @@ func neutralise(b *strings.Builder, s, newline string) {
 	b.WriteString(s[start:])
 }
 
-// inert are the bytes that mean nothing but inside a line: nearly all of a text.
+// inert are the bytes that have no meaning inside a line: nearly all of a text.
 var inert = func() (t [256]bool) {
 	for c := byte(0x20); c < 0x7f; c++ {
 		t[c] = c != '[' && c != '<' && c != '('
@@ -82,8 +82,7 @@ var inert = func() (t [256]bool) {
 	return t
 }()
 
-// marks are what must not appear in an item as it stands, in lower case and
-// without their first character.
+// marks must not appear in an item, in lower case and without their first character.
 var marks = map[byte][]string{
 	'[': {
 		"summary v", "context summary", "externalized content", "rehydrated", "recalled content", "compact summary", "conv.range.summary", "context truncated",
@@ -96,8 +95,8 @@ var marks = map[byte][]string{
 	},
 }
 
-// speakers are the beginnings of a line that chat templates and people use to
-// say who speaks, in lower case.
+// speakers are the beginnings of a line that chat templates and people use to say who
+// speaks, in lower case.
 var speakers = []string{"system:", "human:", "assistant:", "user:", "developer:", "tool:", "###", "## ", "# system", "the user's words"}
 
 // begins are the bytes that a line of a speaker may begin with.
@@ -114,8 +113,8 @@ func forgesMark(bracket byte, rest string) bool {
 	return slices.ContainsFunc(marks[bracket], func(m string) bool { return hasPrefixFold(rest, m) })
 }
 
-// forgesLine reports whether a line begins as somebody's words do; first is what its
-// first character looks like.
+// forgesLine reports whether a line begins like a speaker's; first is what its first
+// character looks like.
 func forgesLine(first byte, s string) bool {
 	return slices.ContainsFunc(speakers, func(m string) bool { return m[0] == first && hasPrefixFold(s, m) })
 }

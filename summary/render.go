@@ -12,21 +12,21 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Header is the first line of every rendered summary (seed A5).
+// Header is the first line of every rendered summary.
 const Header = "[Summary " + Version + "]"
 
-// Section is one rendered section: a heading line and one entry for each item,
-// in the order in which the Summary holds them. An entry begins with "- " and
-// may run over several lines, the later ones indented; it ends without a newline.
+// Section is one rendered section: a heading line and one entry for each item, in the
+// order of the Summary. An entry begins with "- " and may have several lines, the later
+// ones indented; it ends without a newline.
 type Section struct {
 	Heading string
 	Entries []string
 }
 
-// The headings of version v1.0. They are the only lines of a rendered summary
-// that begin with "## ", since items never begin a line (see neutralise).
-// Whose words an item holds is said here, because a reader may trust the user's
-// words and must not take orders from a tool's.
+// The headings of version v1.0. They are the only lines of a rendered summary that begin
+// with "## ", since items never begin a line (see neutralise). Each says whose words its
+// items are, because a reader may trust the user's words and must not take orders from a
+// tool's.
 const (
 	headTask        = "## Current task (the user's words)"
 	headConstraints = "## Constraints and preferences (the user's words)"
@@ -42,22 +42,22 @@ const (
 	headArtifacts   = "## Artifacts (stored outside the prompt)"
 )
 
-// Render writes the summary as text. The first line is Header; sections follow
-// in fixed order, empty ones left out. Same summary, same bytes; the format of a
-// tagged version never changes (testdata/v1). It ends with a newline.
+// Render writes the summary as text. The first line is Header; sections follow in fixed
+// order, without empty ones. The same summary gives the same bytes; the format of a tagged
+// version never changes (testdata/v1). It ends with a newline.
 func (s Summary) Render() string {
 	text, _ := s.write()
 	return text
 }
 
-// Sections returns the parts that Render joins, the empty ones left out, so that
-// a caller with a budget can count and choose items one by one.
+// Sections returns the parts of Render, without empty ones, so that a caller with a budget
+// can count and choose items one by one.
 func (s Summary) Sections() []Section {
 	_, sections := s.write()
 	return sections
 }
 
-// write writes all sections into one text, which their entries are parts of.
+// write writes all sections into one text; their entries are slices of it.
 func (s Summary) write() (string, []Section) {
 	w := new(writer)
 	w.Grow(s.about())
@@ -84,7 +84,7 @@ func (s Summary) write() (string, []Section) {
 	return w.String(), out
 }
 
-// about is about how long the text will be, in bytes.
+// about estimates the length of the text, in bytes.
 func (s Summary) about() int {
 	n := 1024 + len(s.CurrentTask) + 128*(len(s.CurrentPlan)+len(s.OpenItems)+len(s.Decisions)+len(s.Files)+len(s.ToolOutcomes)+len(s.Artifacts))
 	for _, items := range [...][]Item{s.Requests, s.Constraints, s.FailedAttempts, s.Conclusions, s.Changes, s.Reports, s.Facts, s.Identifiers} {
@@ -95,7 +95,7 @@ func (s Summary) about() int {
 	return n
 }
 
-// section writes a list under its heading, and adds it to those before it.
+// section writes a list under its heading, and appends it to those before it.
 func section[T any](before []Section, w *writer, heading string, list []T, write func(*writer, T)) []Section {
 	if len(list) == 0 {
 		return before
@@ -104,8 +104,8 @@ func section[T any](before []Section, w *writer, heading string, list []T, write
 	return append(before, Section{heading, entries(w, list, write)})
 }
 
-// Lines writes items as they stand in a list of their own, each behind "- "; with
-// quoted in quotation marks, for words of the user.
+// Lines writes items as they stand in a list, each after "- "; quoted puts them in
+// quotation marks, for words of the user.
 func Lines(items []Item, quoted bool) []string {
 	if quoted {
 		return entries(new(writer), items, (*writer).quoted)
@@ -113,8 +113,8 @@ func Lines(items []Item, quoted bool) []string {
 	return entries(new(writer), items, (*writer).item)
 }
 
-// entries writes each of a list on lines of its own behind "- ", and returns them as
-// parts of what was written.
+// entries writes each element on lines of its own after "- ", and returns them as slices
+// of what was written.
 func entries[T any](w *writer, list []T, write func(*writer, T)) []string {
 	out := make([]string, len(list))
 	for i, e := range list {
@@ -133,7 +133,7 @@ type writer struct {
 	deeper string // what the later lines of a text are indented by besides
 }
 
-// raw writes words of ours, text what somebody else said.
+// raw writes words of ours, text those of somebody else.
 func (w *writer) raw(s string) *writer {
 	w.WriteString(s)
 	return w
@@ -153,7 +153,7 @@ func (w *writer) part(before, s, after string) *writer {
 	return w
 }
 
-// said writes a text, with quoted as somebody's words.
+// said writes a text, quoted or not.
 func (w *writer) said(s string, quoted bool) *writer {
 	if quoted {
 		return w.raw(`"`).text(s).raw(`"`)
@@ -161,7 +161,7 @@ func (w *writer) said(s string, quoted bool) *writer {
 	return w.text(s)
 }
 
-// turn writes the number of a turn in front of an entry, and in behind it; 0 is none.
+// turn writes the number of a turn before an entry, in after it; 0 is none.
 func (w *writer) turn(n int) *writer { return w.part("", inTurn(n), " ") }
 func (w *writer) in(n int) *writer   { return w.part(" ", inTurn(n), "") }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// told is one thing that happened in a turn; turn 0 is for what no turn is known of.
+// told is one event of a turn; turn 0 is for events whose turn is unknown.
 type told struct {
 	turn  int
 	label string // whose words it is, or what it says
@@ -16,8 +16,8 @@ type told struct {
 	at    int // where in the span it comes from; the request opens its turn
 }
 
-// The labels of a turn's lines. Those that name a speaker cannot be forged: inside
-// an item a line that begins like one gets a backslash (see neutralise).
+// The labels of a turn's lines. Those that name a speaker cannot be forged: inside an item
+// a line that begins like one gets a backslash (see neutralise).
 const (
 	labelUser      = "user"
 	labelAssistant = "assistant"
@@ -26,8 +26,8 @@ const (
 	labelReport    = "sub-agent"
 )
 
-// story puts what was asked, said, tried and changed in the order in which it
-// happened: by turn, and in a turn by the messages it comes from.
+// story orders what was asked, said, tried and changed: by turn, and within a turn by the
+// messages it comes from.
 func (s Summary) story() [][]told {
 	position := make(map[thread.ID]int, len(s.Span.MessageIDs))
 	for i, id := range s.Span.MessageIDs {
@@ -59,8 +59,8 @@ func (s Summary) story() [][]told {
 	return turns
 }
 
-// happened writes a turn: its number, and below it a line for each thing. It says
-// where the user's message is not among them but elsewhere in the prompt.
+// happened writes a turn: its number, and below it a line for each event. It notes a user
+// message that the prompt shows elsewhere.
 func (w *writer) happened(turn []told, elsewhere []int) {
 	if n := turn[0].turn; n > 0 {
 		w.raw("turn " + strconv.Itoa(n))

@@ -1,7 +1,6 @@
-// Package summary is the structured summary of a span (seed A, A5): typed
-// items that code can merge, each with the messages it came from, and one
-// deterministic way to write them down. A summary never holds a sentence that
-// nobody said unless the item says so.
+// Package summary is the structured summary of a span (seed A): typed items that code can
+// merge, each with the messages it came from, and one deterministic way to write them
+// down. A summary contains no sentence that nobody said, unless the item says so.
 package summary
 
 import (
@@ -12,23 +11,22 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Version is the version of the summary's schema and of its rendering. It is
-// the first line of every rendered summary.
+// Version is the version of the summary's schema and of its rendering.
 const Version = "v1.0"
 
-// Summary is what is kept of a span. Empty sections are not rendered. The zero
-// value is an empty summary.
+// Summary is what is kept of a span. Empty sections are not rendered. The zero value is an
+// empty summary.
 type Summary struct {
 	Span thread.Span `json:"span"`
 
 	// CurrentTask is what the user wants, in the user's words.
 	CurrentTask string `json:"current_task,omitempty"`
-	// Work is where the work stood at the end of the span, as the log of calls proves it.
+	// Work is where the work stood at the end of the span.
 	Work state.Work `json:"work,omitzero"`
 	// Requests are the user's messages, in order, in the user's words.
 	Requests []Item `json:"requests,omitempty"`
-	// Elsewhere are turns of which the user's message stood in the prompt, outside of
-	// this summary, when it was made.
+	// Elsewhere are turns whose user message the prompt showed outside of this summary
+	// when it was made.
 	Elsewhere []int `json:"elsewhere,omitempty"`
 	// Constraints are rules and preferences, in the user's words.
 	Constraints []Item `json:"constraints,omitempty"`
@@ -40,19 +38,18 @@ type Summary struct {
 	OpenItems   []OpenItem `json:"open_items,omitempty"`
 	// Files is the ledger of files read and changed.
 	Files []File `json:"files,omitempty"`
-	// ToolOutcomes are commands and calls with the lines that matter.
+	// ToolOutcomes are commands and calls with their most important lines.
 	ToolOutcomes []ToolOutcome `json:"tool_outcomes,omitempty"`
-	// Changes are what was changed in files: which, where, and what it is now.
+	// Changes are changes in files: which, where, and the new text.
 	Changes []Item `json:"changes,omitempty"`
 	// FailedAttempts are what was tried and did not work.
 	FailedAttempts []Item `json:"failed_attempts,omitempty"`
-	// Reports are what sub-agents that the assistant started answered, each behind what
-	// it was asked for.
+	// Reports are the answers of sub-agents, each after its task.
 	Reports []Item `json:"reports,omitempty"`
 	// Conclusions are what the assistant said at the end of each turn.
 	Conclusions []Item `json:"conclusions,omitempty"`
-	// Identifiers are names, paths, hashes and numbers that later steps are
-	// likely to need, each with a few words around it.
+	// Identifiers are names, paths, hashes and numbers that later steps are likely to
+	// need, each with a few words around it.
 	Identifiers []Item              `json:"identifiers,omitempty"`
 	Artifacts   []ArtifactReference `json:"artifacts,omitempty"`
 }
@@ -78,8 +75,8 @@ type Decision struct {
 // Step is one entry of a plan or todo list.
 type Step struct {
 	Text string `json:"text"`
-	// Status is the word of the agent's own list: "pending", "in_progress",
-	// "completed", …; empty when it has none.
+	// Status is the word of the agent's own list: "pending", "in_progress", "completed",
+	// …; may be empty.
 	Status  string      `json:"status,omitempty"`
 	Sources []thread.ID `json:"sources,omitempty"`
 }
@@ -106,10 +103,10 @@ type OpenItem struct {
 // File is a line of the file ledger.
 type File struct {
 	Path string `json:"path"`
-	// Operations are "read", "created", "edited", "deleted", each at most
-	// once, in this order.
+	// Operations are "read", "created", "edited", "deleted", each at most once, in this
+	// order.
 	Operations []string `json:"operations"`
-	// Turn is the turn of the last change; of the last reading where nothing was changed.
+	// Turn is the turn of the last change, or of the last reading where there is none.
 	Turn int `json:"turn,omitempty"`
 	// Note says what was done last, such as line ranges; it may be empty.
 	Note    string      `json:"note,omitempty"`
@@ -121,14 +118,14 @@ func (f *File) Changed() bool {
 	return slices.ContainsFunc(f.Operations, func(op string) bool { return op != "read" })
 }
 
-// ToolOutcome is what a tool call came to.
+// ToolOutcome is the outcome of a tool call.
 type ToolOutcome struct {
 	Tool string `json:"tool"`
 	// Input is the command or the main argument, shortened.
 	Input     string         `json:"input,omitempty"`
 	Outcome   thread.Outcome `json:"outcome"`
 	KeyFields thread.Fields  `json:"key_fields,omitempty"`
-	// Error holds the lines that matter of a failure.
+	// Error is the most important lines of a failure.
 	Error   string      `json:"error,omitempty"`
 	Turn    int         `json:"turn,omitempty"`
 	Sources []thread.ID `json:"sources,omitempty"`

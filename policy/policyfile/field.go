@@ -16,8 +16,21 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// field is one field of a file: where it stands, what it may be, and the setting
-// that it is read into.
+// field is one field of a file: its path, what it may be, and the setting that it is read
+// into.
+//
+// The tags of a field, in Settings, in the policies and in what these contain:
+//
+//	file    the keys down to the field; a field without it is in no file
+//	bases   the policies that have it, where not all of its struct do
+//	unit, about   what it means
+//	range   from..to of a number or a duration; without an end to the largest number.
+//	        A whole number may be 0 where that means none: the setting is then -1,
+//	        since 0 is its default
+//	words   word=value pairs for values outside the range
+//	enum    the words that it may be, where its type does not tell; "models" for a
+//	        chain of summarizers
+//	not     true: the setting is the opposite of the field
 type field struct {
 	path                     string // the keys down to it, joined by dots
 	unit, about              string
@@ -29,7 +42,37 @@ type field struct {
 	setting                  reflect.Value
 }
 
-// namedValue stands for a number.
+// groups are the first keys of files, in the order in which they are written.
+var groups = []string{"trigger", "cut", "ladder", "summary", "transcript", "state", "expire", "cache_points", "counter", "summarizer", "rehydration", "retrieval", "tools"}
+
+// fields are those of a file with the base of the settings, each bound to its setting.
+func (s *Settings) fields() []field {
+	parts := []any{s, &s.Summarizer, &s.Retrieval}
+	if own := baseOf(s.Base).parts; own != nil {
+		parts = append(parts, own(s)...)
+	} else {
+		parts = append(parts, &s.Auto, &s.DisabledRungs)
+	}
+	if s.Base == "auto" || s.Base == "ladder" { // they externalize results
+		parts = append(parts, &s.Rehydration)
+	}
+	var all []field
+	for _, part := range parts {
+		all = append(all, fieldsOf(s.Base, part)...)
+	}
+	slices.SortStableFunc(all, func(a, b field) int { return slices.Index(groups, a.group()) - slices.Index(groups, b.group()) })
+	return all
+}
+
+func (f *field) group() string {
+	group, _, _ := strings.Cut(f.path, ".")
+	return group
+}
+
+// overridesPath is the path of the settings of single tools, by tool name.
+const overridesPath = "tools.overrides"
+
+// namedValue is a word that stands for a number.
 type namedValue struct {
 	text  string
 	value float64
@@ -52,10 +95,10 @@ var kinds = map[reflect.Kind]kind{
 	reflect.Int: wholeNumber, reflect.Float64: number, reflect.Bool: boolean, reflect.Int64: duration, reflect.String: text, reflect.Slice: textList, reflect.Map: toolOverrides,
 }
 
-// maxNumber is the largest number of anything.
+// maxNumber bounds every number.
 const maxNumber = 100_000_000
 
-// autoWord is the word for what is not decided in the file.
+// autoWord leaves something to be decided outside of the file.
 const autoWord = "auto"
 
 // enums are the words that values of a type may be.
@@ -68,7 +111,7 @@ var enums = map[reflect.Type][]string{
 	reflect.TypeFor[toolpolicy.ReplayCost](): {string(toolpolicy.Free), string(toolpolicy.Cheap), string(toolpolicy.Expensive)},
 }
 
-// fieldsOf are the tagged fields of a struct that files of a base have.
+// fieldsOf lists the tagged fields of a struct that files of a base have.
 func fieldsOf(base string, at any) []field {
 	var all []field
 	for tagged, value := range reflect.ValueOf(at).Elem().Fields() {
@@ -120,7 +163,7 @@ func parseQuantity(s string) float64 {
 	return x
 }
 
-// expectation says what the field takes.
+// expectation describes what the field takes.
 func (f *field) expectation() string {
 	switch {
 	case f.isModelChain:
@@ -161,8 +204,8 @@ func formatDuration(d time.Duration) string {
 	return strings.ReplaceAll(strings.ReplaceAll(d.String(), "m0s", "m"), "h0m", "h")
 }
 
-// set puts a value that was read into the setting: a bool, int64, float64,
-// string or []string. It reports whether the field takes it.
+// set puts a value that was read into the setting: a bool, int64, float64, string or
+// []string. It reports whether the field takes it.
 func (f *field) set(value any) bool {
 	name, _ := value.(string)
 	if i := slices.IndexFunc(f.words, func(w namedValue) bool { return w.text == name }); i >= 0 {
@@ -205,7 +248,7 @@ func (f *field) set(value any) bool {
 	return ok
 }
 
-// setInt sets a number in the range. 0, where that is in it, becomes -1, since it is
+// setInt sets a number in the range. 0, where that is in the range, becomes -1, since 0 is
 // the default of the setting.
 func (f *field) setInt(n int64) bool {
 	if float64(n) < f.min || float64(n) > f.max {
@@ -239,8 +282,7 @@ func (f *field) setList(list []string) bool {
 	return true
 }
 
-// get is the value as it stands in a file: a bool, int64, float64, string or
-// []string.
+// get is the value as a file has it: a bool, int64, float64, string or []string.
 func (f *field) get() any {
 	v := f.setting
 	for _, w := range f.words {
@@ -270,10 +312,10 @@ func (f *field) get() any {
 	return list
 }
 
-// Extractive is the summarizer without a model.
+// Extractive is the name of the summarizer without a model.
 const Extractive = "extractive"
 
-// parseModels checks a chain of summarizers and returns the models of it.
+// parseModels checks a chain of summarizers and returns its models.
 func parseModels(list []string) ([]string, bool) {
 	var out []string
 	for i, s := range list {
@@ -291,8 +333,8 @@ func parseModels(list []string) ([]string, bool) {
 	return out, len(list) > 0
 }
 
-// ParseChain reads a chain of summarizers as it is written on a command line:
-// "extractive", or models joined by commas.
+// ParseChain reads a chain of summarizers from a command line: "extractive", or models
+// joined by commas.
 func ParseChain(s string) ([]string, error) {
 	chain, ok := parseModels(strings.Split(s, ","))
 	if !ok {

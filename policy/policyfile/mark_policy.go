@@ -18,8 +18,8 @@ type markPolicy struct {
 // Name returns the name of the settings.
 func (m markPolicy) Name() string { return m.name }
 
-// Due reports whether the request has passed the hard mark. Prices and the size
-// of new results, by which Auto decides beside it, are for its own ladder.
+// Due reports whether the request has passed the hard mark. Prices, which Auto also
+// considers, are for its own ladder.
 func (m markPolicy) Due(s *policy.Situation) (bool, string) {
 	limit := s.Limit()
 	hard := int(float64(limit) * m.Hard)
@@ -29,8 +29,7 @@ func (m markPolicy) Due(s *policy.Situation) (bool, string) {
 	return true, fmt.Sprintf("the request takes %d tokens, the mark is %d of %d", s.PromptTokens, hard, limit)
 }
 
-// refusalShrink is what the target shrinks by each time that the provider refuses
-// the request all the same.
+// refusalShrink is the factor on the target for each refusal by the provider.
 const refusalShrink = 0.7
 
 // Plan brings the request down to the target.

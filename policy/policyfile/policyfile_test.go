@@ -151,7 +151,7 @@ func TestProblems(t *testing.T) {
 		{"base: auto\xff", "p.yaml: it is not UTF-8 text"},
 		{strings.Repeat("#", 70_000), "the most is 65536"},
 		{"base: seesion", `p.yaml:1:7: base: unknown policy "seesion"; known are auto, ladder, session, timeline, workstream, loop, last-messages:N, last-tokens:N, last-turns:N, ratio:SHARE (did you mean session?)`},
-		{"base: last-turns:0", "want a number above 0, such as last-turns:10"},
+		{"base: last-turns:0", "want a whole number from 1 to 100000000 after the colon, such as last-turns:3"},
 		{"base: 7", "p.yaml:1:7: base: want the name of a policy"},
 		{"policy: loop", "p.yaml:1:1: policy: unknown key; did you mean base?"},
 		{"base: loop\ntriger:\n  utilization: 0.5", "p.yaml:2:1: triger: unknown key; did you mean trigger?"},
@@ -219,7 +219,7 @@ func TestNamed(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"best": `unknown policy "best"; known are auto, ladder`, "": "unknown policy", "last-messages": "unknown policy", "auto:3": "unknown policy",
-		"last-turns:x": "such as last-turns:10", "last-tokens:999999999999": "want a number", "ratio:1": "between 0 and 1", "ratio:NaN": "between 0 and 1", "timline": "did you mean timeline?",
+		"last-turns:x": "such as last-turns:3", "last-tokens:999999999999": "want a whole number from 1", "ratio:1": "from 0.001 to 0.999", "ratio:NaN": "from 0.001 to 0.999", "timline": "did you mean timeline?",
 	} {
 		if _, err := policyfile.ByName(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)

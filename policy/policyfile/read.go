@@ -16,14 +16,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// ErrInvalid is wrapped by errors about a policy file that was read and is not
-// valid.
+// ErrInvalid is wrapped by errors about a policy file that is not valid.
 var ErrInvalid = errors.New("the policy file is not valid")
 
 // Problem is one thing that is wrong with a policy file. It wraps ErrInvalid.
 type Problem struct {
-	// File is the name that Read was given. Line and Column count from 1; Line is
-	// 0 where the whole file is meant.
+	// File is the name that Read was given. Line and Column count from 1; Line is 0 for
+	// the file as a whole.
 	File         string
 	Line, Column int
 	// Path are the keys down to the place, joined by dots; it may be empty.
@@ -50,12 +49,12 @@ func (p *Problem) Unwrap() error { return ErrInvalid }
 // MaxBytes is the largest policy file.
 const MaxBytes = yamlfile.MaxBytes
 
-// maxProblems is how many problems of a file are told one by one.
+// maxProblems is how many problems of a file are listed one by one.
 const maxProblems = 20
 
-// Read reads a policy file; name is what errors call it. A field that is not
-// there has the value of its base. The error joins a *Problem for everything
-// that is wrong, in the order of the file, and counts those after the first twenty.
+// Read reads a policy file; name is its name in errors. A missing field has the value of
+// its base. The error joins a *Problem for everything that is wrong, in the order of the
+// file, and counts those after the first twenty.
 func Read(name string, data []byte) (*Settings, error) {
 	r := &reader{file: name}
 	root, wrong := yamlfile.Read(data)
@@ -82,7 +81,7 @@ func Read(name string, data []byte) (*Settings, error) {
 	return nil, errors.Join(errs...)
 }
 
-// reader turns a tree into settings and collects what is wrong.
+// reader turns a tree into settings and collects problems.
 type reader struct {
 	file     string
 	settings *Settings // that it reads into
@@ -106,7 +105,8 @@ type entry struct {
 	value   ast.Node
 }
 
-// mappingEntries lists a mapping; false, and a problem, where the node is none.
+// mappingEntries lists the keys of a mapping. Where the node is none, it adds a problem
+// and returns false.
 func (r *reader) mappingEntries(n ast.Node, path string) ([]entry, bool) {
 	values, ok := yamlfile.Pairs(n)
 	if !ok {
@@ -142,7 +142,7 @@ func joinPath(path, key string) string {
 	return path + "." + key
 }
 
-// readSettings reads the base first, since it says which keys there are.
+// readSettings reads the base first, since it decides which keys there are.
 func (r *reader) readSettings(root ast.Node) *Settings {
 	list, ok := r.mappingEntries(root, "")
 	if !ok {
@@ -214,11 +214,11 @@ func keysUnder(fields []field, path string) []string {
 	return slices.Compact(list)
 }
 
-// commonMistakes are keys that people write although no letter of them is wrong.
+// commonMistakes are wrong keys that are not misspelled.
 var commonMistakes = map[string]string{"policy": "base", "summarizer.model": "use", "summarizer.models": "use"}
 
-// addUnknownKey says what a key that is not there could have been: another one of its
-// group, of another policy, or of another group.
+// addUnknownKey suggests what an unknown key could have been: another one of its group, of
+// another policy, or of another group.
 func (r *reader) addUnknownKey(fields []field, path string, e entry) {
 	at := joinPath(path, e.key)
 	known := keysUnder(fields, path)
@@ -255,7 +255,6 @@ var pathsByBase = sync.OnceValue(func() map[string][]string {
 	return paths
 })
 
-// readValue reads one value.
 func (r *reader) readValue(f *field, path string, n ast.Node) {
 	value, ok := scalar(n)
 	if list, isList := n.(*ast.SequenceNode); isList && f.kind == textList {
@@ -299,7 +298,7 @@ func scalar(n ast.Node) (any, bool) {
 	return nil, false
 }
 
-// describeNode is a value as a message shows it.
+// describeNode is a value as messages show it.
 func describeNode(n ast.Node) string {
 	switch n := n.(type) {
 	case nil, *ast.NullNode:
@@ -315,7 +314,7 @@ func describeNode(n ast.Node) string {
 	}
 }
 
-// readToolOverrides reads what is said of single tools.
+// readToolOverrides reads the settings of single tools.
 func (r *reader) readToolOverrides(n ast.Node) {
 	if _, ok := n.(*ast.NullNode); ok {
 		return

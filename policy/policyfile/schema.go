@@ -10,8 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// Schema is the JSON schema (draft 2020-12) of policy files, made of the structs
-// that they are read into, for editors.
+// Schema is the JSON schema (draft 2020-12) of policy files, for editors.
 func Schema() []byte {
 	defs := map[string]any{}
 	cases := []any{}

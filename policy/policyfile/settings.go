@@ -1,5 +1,5 @@
-// Package policyfile reads policies from YAML and writes them. A file names the
-// policy it starts from and overrides any of its fields:
+// Package policyfile reads policies from YAML and writes them. A file names the policy it
+// starts from and overrides any of its fields:
 //
 //	base: ladder
 //	trigger:
@@ -7,8 +7,8 @@
 //	summarizer:
 //	  use: [anthropic:claude-haiku-4-5]
 //
-// The fields are those of tagged structs: reading, writing and the JSON schema are
-// made of them by reflection.
+// The fields are struct tags (see field.go): reading, writing and the JSON schema all use
+// them by reflection.
 package policyfile
 
 import (
@@ -30,15 +30,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// Settings are what a policy file says, with every default written out. Only
-// the fields that belong to Base count. Default makes them; the zero value names
-// no policy.
+// Settings are what a policy file says, with all defaults filled in. Only the fields that
+// belong to Base count. Default makes them; the zero value names no policy.
 type Settings struct {
 	// Base is the policy that the file starts from, one of Bases.
 	Base string
 
-	// Auto holds the marks of auto and of the cuts, and DisabledRungs switches rungs of
-	// their ladders off.
+	// Auto holds the marks of auto and of the cuts; DisabledRungs switches rungs of their
+	// ladders off.
 	Auto          policy.Auto
 	DisabledRungs Rungs
 	Ladder        policy.Ladder
@@ -59,19 +58,17 @@ type Settings struct {
 	Summarizer  Summarizer
 	Rehydration rehydrate.Options
 	Retrieval   Retrieval
-	// Durability holds for tools that nobody declares (A9), Tools are overrides
-	// by name.
+	// Durability is for tools that nobody declares; Tools are overrides by tool name.
 	Durability thread.Durability            `file:"tools.default_durability" bases:"auto ladder last-messages last-tokens last-turns ratio" about:"holds for tools that nobody declares"`
 	Tools      map[string]toolpolicy.Policy `file:"tools.overrides" bases:"auto ladder last-messages last-tokens last-turns ratio" about:"by the name of a tool; what is not said of it is as built in"`
 }
 
-// Retrieval says what of the removed messages is shown without being asked for.
+// Retrieval says which removed messages are shown without being asked for.
 type Retrieval struct {
 	Enabled bool `file:"retrieval.enabled" about:"show what was removed and matches the user's last message beside it"`
 	// Tokens bounds what one request is shown.
 	Tokens int `file:"retrieval.tokens" unit:"tokens" range:"1.." about:"bound on what one request is shown so"`
-	// Vectors is the model whose vectors let searches find by meaning, as
-	// provider:name, or "none".
+	// Vectors is the embedding model for searches by meaning, as provider:name, or "none".
 	Vectors string `file:"retrieval.vector_store" about:"search by meaning too, with vectors of a model such as openai:text-embedding-3-small; none: by words alone"`
 }
 
@@ -85,41 +82,40 @@ type Rungs struct {
 
 // Summarizer says who writes summaries.
 type Summarizer struct {
-	// Use are models as provider:name, asked in this order. After the last one,
-	// or with none, code writes the summary.
+	// Use are models as provider:name, asked in this order. After the last one, or without
+	// any, code writes the summary.
 	Use []string `file:"summarizer.use" enum:"models" about:"models that write summaries, asked in order: anthropic:MODEL or openai:MODEL; after them, and with extractive alone, code does"`
 	// Timeout bounds each model.
 	Timeout time.Duration `file:"summarizer.timeout" unit:"duration" range:"1ms..1h" about:"bound on each model"`
-	// Temperature is sent with requests: PromptTemperature leaves it to each prompt, NoTemperature
-	// sends none.
+	// Temperature is sent with requests: PromptTemperature leaves it to each prompt,
+	// NoTemperature sends none.
 	Temperature float64 `file:"summarizer.temperature" range:"0..2" words:"auto=-1 none=-2" about:"sent with each request; auto: each prompt's own; none: for models that take none"`
 	// MaxOutput bounds answers in tokens; 0 leaves it to each prompt.
 	MaxOutput int `file:"summarizer.max_output" unit:"tokens" range:"1.." words:"auto=0" about:"bound on each answer, thinking included; auto: each prompt's own"`
-	// ChunkCharacters is the most of a span that is sent at once (D6).
+	// ChunkCharacters is the most of a span that is sent at once.
 	ChunkCharacters int `file:"summarizer.chunk_characters" bases:"auto ladder last-messages last-tokens last-turns ratio" unit:"characters" range:"1000.." about:"the most of a span that is sent at once"`
-	// Trust says how much of what a model writes is taken.
+	// Trust says how much of a model's text is used.
 	Trust policy.Trust `file:"summarizer.trust" about:"how much of what a model writes is taken: the sentences that stand on the messages (checked), or all of it, as the seeds do (model)"`
-	// Cache keeps answers, so that the same question is asked once (A15).
+	// Cache keeps answers, so that the same question is asked once.
 	Cache bool `file:"summarizer.cache" about:"ask the same question only once"`
 }
 
-// What Summarizer.Temperature may hold beside a temperature.
+// Values of Summarizer.Temperature that are no temperature.
 const (
 	PromptTemperature float64 = -1
 	NoTemperature     float64 = -2
 )
 
-// base is a policy a file can start from.
+// base is a policy that a file can start from.
 type base struct {
 	name        string
 	description string // what it does: when, where, what, how
-	// parts are the tagged structs whose fields a file of it has; nil are those of auto.
+	// parts are the tagged structs with the fields of its files; nil are those of auto.
 	parts func(*Settings) []any
-	// argument is what its name takes, "" for nothing, amount where that stands, and
-	// rungs the ladder that fills a budget; nil for a policy that has none.
-	argument   string
-	keptAmount func(*Settings) any
-	rungs      func(*Settings) strategy.Ladder
+	// argument is what its name takes, "" for nothing, and amount the field that it sets.
+	argument, amount string
+	// rungs is the ladder that fills a budget; nil for a policy that has none.
+	rungs func(*Settings) strategy.Ladder
 	// policy makes the policy; nil for one with the marks of auto around rungs.
 	policy func(*Settings, llm.Generator) policy.Policy
 }
@@ -155,7 +151,7 @@ var bases = []base{
 	},
 	{
 		name: "workstream", description: "At 70 % of the window, after a turn: all but the newest 6 messages become a summary in a system message, and a typed state.",
-		parts: func(s *Settings) []any { return []any{&s.Workstream, (*stateFields)(&s.Workstream.Limits)} },
+		parts: func(s *Settings) []any { return []any{&s.Workstream, &s.Workstream.Limits} },
 		policy: func(s *Settings, model llm.Generator) policy.Policy {
 			p := s.Workstream
 			p.Model, p.Trust = model, s.Summarizer.Trust
@@ -171,25 +167,25 @@ var bases = []base{
 			return p
 		},
 	},
-	cutBase("last-messages", "everything before the newest N messages is summarized.", "N", func(s *Settings) any { return &s.Messages },
+	cutBase("last-messages", "everything before the newest N messages is summarized.", "N", "cut.messages",
 		func(s *Settings) cut.Policy { return cut.LastMessages{N: s.Messages} }),
-	cutBase("last-tokens", "everything before the newest N tokens is summarized.", "N", func(s *Settings) any { return &s.Tokens },
+	cutBase("last-tokens", "everything before the newest N tokens is summarized.", "N", "cut.tokens",
 		func(s *Settings) cut.Policy { return cut.LastTokens{N: s.Tokens, SplitTurns: s.SplitTurns} }),
-	cutBase("last-turns", "everything before the newest N turns is summarized.", "N", func(s *Settings) any { return &s.Turns },
+	cutBase("last-turns", "everything before the newest N turns is summarized.", "N", "cut.turns",
 		func(s *Settings) cut.Policy { return cut.LastTurns{N: s.Turns} }),
-	cutBase("ratio", "of the tokens only the newest SHARE stays as it is.", "SHARE", func(s *Settings) any { return &s.Ratio },
+	cutBase("ratio", "of the tokens only the newest SHARE stays as it is.", "SHARE", "cut.ratio",
 		func(s *Settings) cut.Policy { return cut.Ratio{Keep: s.Ratio} }),
 }
 
 // cutBase is a policy with the marks of auto that summarizes what is before a cut.
-func cutBase(name, line, argument string, amount func(*Settings) any, keep func(*Settings) cut.Policy) base {
+func cutBase(name, line, argument, amount string, keep func(*Settings) cut.Policy) base {
 	return base{
-		name: name, description: "At 90 % of the budget, down to 50 %: " + line, argument: argument, keptAmount: amount,
+		name: name, description: "At 90 % of the budget, down to 50 %: " + line, argument: argument, amount: amount,
 		rungs: func(s *Settings) strategy.Ladder { return strategy.Cut(keep(s)) },
 	}
 }
 
-// baseOf is the base of a name; the zero value where there is none.
+// baseOf finds a base by name; the zero value is none.
 func baseOf(name string) base {
 	if i := slices.IndexFunc(bases, func(b base) bool { return b.name == name }); i >= 0 {
 		return bases[i]
@@ -206,8 +202,7 @@ func Bases() []string {
 	return names
 }
 
-// Names lists the names that Named knows, the argument of those that take one in
-// capitals.
+// Names lists the names for ByName, with the argument of those that take one in capitals.
 func Names() []string {
 	names := Bases()
 	for i, b := range bases {
@@ -218,8 +213,8 @@ func Names() []string {
 	return names
 }
 
-// Description says in one line when the policy compacts, where it cuts, and what
-// becomes of the old part; empty for one that is not in Bases.
+// Description says in one line when the policy compacts, where it cuts, and what happens
+// to the old part; empty for unknown names.
 func Description(base string) string { return baseOf(base).description }
 
 // Default returns the settings of a base with nothing overridden.
@@ -244,61 +239,53 @@ func Default(base string) *Settings {
 	}
 }
 
-// ByName returns the settings of a policy by its name: one of Bases, the cuts
-// with how much they keep ("last-messages:12"). The error says what is wrong
-// with the name.
+// ByName returns the settings of a policy by its name: one of Bases; for a cut with how
+// much it keeps ("last-messages:12"). The error says what is wrong with the name.
 func ByName(name string) (*Settings, error) {
 	base, argument, has := strings.Cut(name, ":")
 	known, s := baseOf(base), Default(base)
-	if known.name == "" || has != (known.keptAmount != nil) {
+	if known.name == "" || has != (known.amount != "") {
 		hint := ""
 		if near := closest.Name(name, Bases()); near != "" {
 			hint = fmt.Sprintf(" (did you mean %s?)", near)
 		}
 		return nil, fmt.Errorf("unknown policy %q; known are %s%s", name, strings.Join(Names(), ", "), hint)
 	}
-	if !has {
-		return s, nil
-	}
-	switch at := known.keptAmount(s).(type) {
-	case *int:
-		n, err := strconv.Atoi(argument)
-		if err != nil || n < 1 || n > maxNumber {
-			return nil, fmt.Errorf("%s: want a number above 0, such as %s:10", name, base)
+	if has {
+		var value any
+		if n, err := strconv.ParseInt(argument, 10, 64); err == nil {
+			value = n
+		} else if share, err := strconv.ParseFloat(argument, 64); err == nil {
+			value = share
 		}
-		*at = n
-	case *float64:
-		share, err := strconv.ParseFloat(argument, 64)
-		if err != nil || !(share >= 0.001 && share < 1) {
-			return nil, fmt.Errorf("%s: want a share between 0 and 1, such as ratio:0.3", name)
+		if f := s.field(known.amount); !f.set(value) {
+			return nil, fmt.Errorf("%s: want %s after the colon, such as %s:%v", name, f.expectation(), base, f.get())
 		}
-		*at = share
 	}
 	return s, nil
 }
 
-// Name is the name of the policy in plans and reports: that of the base, for a
-// cut with what it keeps.
+// field is the one with that path.
+func (s *Settings) field(path string) *field {
+	fields := s.fields()
+	return &fields[slices.IndexFunc(fields, func(f field) bool { return f.path == path })]
+}
+
+// Name is the name of the policy in plans and reports: that of the base, and for a cut
+// what it keeps.
 func (s *Settings) Name() string {
-	b := baseOf(s.Base)
-	if b.keptAmount == nil {
-		return s.Base
-	}
-	switch at := b.keptAmount(s).(type) {
-	case *float64:
-		return s.Base + ":" + strconv.FormatFloat(*at, 'g', -1, 64)
-	case *int:
-		return s.Base + ":" + strconv.Itoa(*at)
+	if amount := baseOf(s.Base).amount; amount != "" {
+		return fmt.Sprintf("%s:%v", s.Base, s.field(amount).get())
 	}
 	return s.Base
 }
 
-// HasOwnForm reports whether the policy keeps to its own rules and formats (B to E)
+// HasOwnForm reports whether the policy has its own rules and formats (seeds B to E)
 // rather than fill a budget with Rungs.
 func (s *Settings) HasOwnForm() bool { return s.Rungs() == nil }
 
-// Rungs is the ladder that fills a budget, nil for a policy that has none. With
-// every rung switched off it is empty.
+// Rungs is the ladder that fills a budget, nil for a policy that has none. With every rung
+// switched off it is empty.
 func (s *Settings) Rungs() strategy.Ladder {
 	rungs := baseOf(s.Base).rungs
 	if rungs == nil {
@@ -308,8 +295,8 @@ func (s *Settings) Rungs() strategy.Ladder {
 	return slices.DeleteFunc(rungs(s), func(rung strategy.Strategy) bool { return off[rung.Name()] })
 }
 
-// Policy returns the policy. A model, which may be nil, writes the summaries of
-// those that ask one themselves; for the others that is the summarizer's part.
+// Policy returns the policy. A model, which may be nil, writes the summaries of those that
+// ask one themselves; the others leave that to the summarizer.
 func (s *Settings) Policy(model llm.Generator) policy.Policy {
 	if own := baseOf(s.Base).policy; own != nil {
 		return own(s, model)

@@ -12,8 +12,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// YAML writes the settings as a policy file with every field at its value and a
-// comment on what it is. Read gives the same settings back.
+// YAML writes the settings as a policy file: every field with its value and a comment that
+// explains it. Read gives the same settings back.
 func (s *Settings) YAML() []byte {
 	var b bytes.Buffer
 	wrap(&b, "", fmt.Sprintf("%s: %s", s.Base, Description(s.Base)))
@@ -44,7 +44,7 @@ func (s *Settings) YAML() []byte {
 	return b.Bytes()
 }
 
-// writeTools writes what is said of single tools.
+// writeTools writes the settings of single tools.
 func (s *Settings) writeTools(b *bytes.Buffer, indent, key string, f field) {
 	var known []string
 	for _, f := range fieldsOf(s.Base, new(toolpolicy.Policy)) {
@@ -94,7 +94,7 @@ func (f *field) comment() string {
 	return text + "."
 }
 
-// columns is how wide comments get.
+// columns is the width of comments.
 const columns = 100
 
 // wrap writes a comment.
@@ -110,7 +110,6 @@ func wrap(b *bytes.Buffer, indent, text string) {
 	b.WriteString(line + "\n")
 }
 
-// formatYAML is a value as YAML.
 func formatYAML(value any) string {
 	switch v := value.(type) {
 	case string:
@@ -130,8 +129,8 @@ func formatYAML(value any) string {
 	return fmt.Sprint(value)
 }
 
-// plainText are names and durations, which need no quotes wherever they stand,
-// keywords what YAML, of any version, would read as something else.
+// plainText matches names and durations, which need no quotes anywhere; keywords are what
+// some version of YAML would read as something else.
 var (
 	plainText = regexp.MustCompile(`^([A-Za-z][\w./-]*(:[\w./:-]*[\w./-])?|([0-9]+(\.[0-9]+)?(ns|us|ms|[smh]))+)$`)
 	keywords  = []string{"true", "false", "yes", "no", "on", "y", "n", "null", "nan", "inf"}

@@ -11,14 +11,28 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// Some results no tool gives a second time: what a search of the web found, what a
-// sub-agent reported, what the user answered. They are externalized or kept (A7).
-// So before any rung summarizes or drops their span, what they say is externalized: a
-// pointer stands in their place at first, and later, when a summary takes the
-// pointer too, the summary names it.
+// clearable reports whether the result at i may be cleared: an ephemeral or anchoring one
+// always, a replayable one only while its source verifiably has not changed, a
+// non-replayable one never.
+func (v *View) clearable(i int) bool {
+	r, ok := v.messages[i].Result()
+	if !ok {
+		return false
+	}
+	switch v.Tools.Durability(r) {
+	case thread.Ephemeral, thread.Anchoring:
+		return true
+	case thread.Replayable:
+		changed, known := v.drifted(i, r)
+		// What is expensive could be had again, but at a price.
+		return known && !changed && v.Tools.Policy(r.Tool).ReplayCost != toolpolicy.Expensive
+	}
+	return false
+}
 
-// lasting reports whether the result at i must be externalized or kept: its tool is
-// declared non-replayable, or replayable and its source has changed since.
+// lasting reports whether the result at i must be externalized or kept, since no tool can
+// give it again: its tool is declared non-replayable (what a search of the web found, what
+// a sub-agent reported, what the user answered), or replayable and its source has changed.
 func (v *View) lasting(i int) bool {
 	r, ok := v.messages[i].Result()
 	if !ok {
@@ -34,8 +48,8 @@ func (v *View) lasting(i int) bool {
 	return false
 }
 
-// drifted reports whether the source of the replayable result at i has changed since
-// (A8), as far as that is known.
+// drifted reports whether the source of the replayable result at i has changed, as far as
+// that is known.
 func (v *View) drifted(i int, r thread.ToolResult) (changed, known bool) {
 	if r.Determinism == nil || v.Current == nil {
 		return false, false
@@ -44,14 +58,15 @@ func (v *View) drifted(i int, r thread.ToolResult) (changed, known bool) {
 	return known && r.Determinism.Changed(now), known
 }
 
-// callShare is how many times as large as their results calls and results may be that
-// are kept as they are: a sub-agent that was started in the background answers a task of a
+// callShare: calls with results that last are kept as they are only up to this multiple of
+// the results' size. A sub-agent that was started in the background answers a task of a
 // page with a line.
 const callShare = 2
 
-// holdLasting puts the lasting results before the tail aside, the newest first, and
-// keeps their pointers and calls from summaries and drops of this plan, as far as
-// there is room for that. The others go with their span, named by it.
+// holdLasting externalizes the lasting results before the tail, the newest first, and
+// keeps their pointers and calls from the summaries and drops of this plan, as far as
+// there is room for that. The others are removed with their span, whose summary names
+// them.
 func (v *View) holdLasting(ctx context.Context, rungs []Strategy) error {
 	room := v.part(v.parts().lasting)
 	if room == 0 || v.level >= LastStep {
@@ -65,7 +80,7 @@ func (v *View) holdLasting(ctx context.Context, rungs []Strategy) error {
 		keep := min(max(v.Sizes[i]/10, minStub), maxStub) + stubFrame
 		small := v.Sizes[i] <= 2*keep || !may || !v.Shrinkable(i)
 		group := v.linked(i)
-		size := v.sum(v.now, group)
+		size := sum(v.now, group)
 		if r, _ := v.messages[i].Result(); small && toolpolicy.ClassOf(r.Tool) == toolpolicy.Agent && size > callShare*v.answered(group) {
 			continue // the summary names them
 		}
@@ -87,9 +102,7 @@ func (v *View) holdLasting(ctx context.Context, rungs []Strategy) error {
 			Reason: "its tool gives it only once",
 		}
 		v.proposed = append(v.proposed, p)
-		if done, err := (Externalize{}).Execute(ctx, v, p); err == nil {
-			v.decide(done.Record, true)
-		}
+		_ = v.execute(ctx, Externalize{}, p) // a summary will name it
 	}
 	return ctx.Err()
 }
@@ -105,9 +118,8 @@ func (v *View) answered(group []int) int {
 	return size
 }
 
-// references are pointers to the lasting results at these positions, and, where all is
-// set, to whatever else was externalized of them, the newest first. Those that must be
-// kept are the lasting ones.
+// references are pointers to the lasting results at these positions and, with all, to
+// whatever else was externalized of them, the newest first. keep are the lasting ones.
 func (v *View) references(at []int, all bool) (refs []summary.ArtifactReference, keep []plan.Kept) {
 	for _, i := range slices.Backward(at) {
 		id := v.pointers[v.messages[i].ID]

@@ -1,6 +1,7 @@
 package palimpsest
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -13,12 +14,18 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// emitCheck tells whether a compaction was found due (A18).
+func (s *Session) emit(ctx context.Context, e event.Event) {
+	e.ThreadID, e.TenantID = s.id, s.c.config.Requester.TenantID
+	e.Policy = cmp.Or(e.Policy, s.c.config.Policy.Name())
+	event.Emit(ctx, s.c.config.Events, e)
+}
+
+// emitCheck reports whether a compaction is due.
 func (s *Session) emitCheck(ctx context.Context, situation *policy.Situation, due dueCheck) {
 	s.emit(ctx, event.Event{Type: event.CheckStarted, TokensBefore: situation.PromptTokens, BudgetLimit: s.limit(situation), Details: due.eventDetails("due", due.isDue)})
 }
 
-// emitSummaries emits who was asked for summaries on the way to a plan.
+// emitSummaries reports which summarizers were asked.
 func (s *Session) emitSummaries(ctx context.Context, f *policy.Fitted) {
 	for _, r := range f.Summaries {
 		if r.By != "" {
@@ -27,8 +34,8 @@ func (s *Session) emitSummaries(ctx context.Context, f *policy.Fitted) {
 	}
 }
 
-// emitProposals emits what was proposed on the way to a plan; a policy whose
-// records are its proposals has the new ones told.
+// emitProposals reports what was proposed on the way to a plan; without proposals, its new
+// records.
 func (s *Session) emitProposals(ctx context.Context, situation *policy.Situation, f *policy.Fitted) {
 	for _, p := range f.Proposals {
 		s.emit(ctx, event.Event{Type: event.ProposalGenerated, Strategy: p.Strategy, Span: &p.Span, TokensFreed: p.EstimatedTokensFreed})
@@ -43,9 +50,8 @@ func (s *Session) emitProposals(ctx context.Context, situation *policy.Situation
 	}
 }
 
-// compactionEvents is what a compaction has to tell (A18, C11, E4): of the records that
-// are new, and of the whole. The store keeps it in one step with the plan, so that
-// neither is there without the other.
+// compactionEvents are the events of a compaction: one for each new record, and those of
+// the whole. The store commits them together with the plan.
 func (s *Session) compactionEvents(l snapshot, situation *policy.Situation, d decision, attempt int) []event.Event {
 	f := d.fitted
 	var events []event.Event
@@ -90,8 +96,7 @@ func (s *Session) compactionEvents(l snapshot, situation *policy.Situation, d de
 	return events
 }
 
-// tokensByMessage is what each message takes in a request, or what stands there in its
-// place.
+// tokensByMessage is what each message, or its replacement, takes in a request.
 func tokensByMessage(f *policy.Fitted) map[thread.ID]int {
 	tokens := map[thread.ID]int{}
 	for n, o := range f.Manifest.Messages {
@@ -100,8 +105,7 @@ func tokensByMessage(f *policy.Fitted) map[thread.ID]int {
 	return tokens
 }
 
-// cacheCounts is how often summaries were known, and how often they had to be asked
-// for.
+// cacheCounts counts the summaries that were cached, and those that were not.
 func cacheCounts(f *policy.Fitted) (hits, misses int) {
 	for _, r := range f.Summaries {
 		switch r.Cache {
@@ -114,9 +118,9 @@ func cacheCounts(f *policy.Fitted) (hits, misses int) {
 	return hits, misses
 }
 
-// boundaryDetails is the details of event.Boundary: what set the compaction off, and
-// the first message after the last that stands for others. A result that is
-// short in its place stands for nothing but itself.
+// boundaryDetails are the details of event.Boundary: what triggered the compaction, and
+// the first message after the last replacement. A shortened result replaces nothing but
+// itself, so it is no replacement here.
 func boundaryDetails(f *policy.Fitted, trigger string) map[string]any {
 	details := map[string]any{"trigger": trigger}
 	for n, o := range slices.Backward(f.Manifest.Messages) {
@@ -130,11 +134,10 @@ func boundaryDetails(f *policy.Fitted, trigger string) map[string]any {
 	return details
 }
 
-// maxEventName is how long a name in an event may be, in bytes.
+// maxEventName bounds a name in an event, in bytes.
 const maxEventName = 128
 
-// hyphenate writes words for people as a name, as the gate of package event
-// lets it pass: "over-the-mark".
+// hyphenate writes a sentence as a name that package event accepts: "over-the-mark".
 func hyphenate(words string) string {
 	name := strings.Join(strings.FieldsFunc(words, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '.' && r != '%' }), "-")
 	for len(name) > maxEventName {
@@ -147,8 +150,7 @@ func hyphenate(words string) string {
 	return name
 }
 
-// emitPrepared tells what a prompt takes, and what it would take with every
-// message as it was said.
+// emitPrepared reports the size of a prompt, and what it would be with nothing hidden.
 func (s *Session) emitPrepared(ctx context.Context, situation *policy.Situation, f *policy.Fitted, tokens int) {
 	whole := f.Tokens
 	for _, size := range f.Sizes {
@@ -160,7 +162,7 @@ func (s *Session) emitPrepared(ctx context.Context, situation *policy.Situation,
 	s.emit(ctx, event.Event{Type: event.PromptPrepared, TokensBefore: whole, TokensAfter: tokens, TokensFreed: whole - tokens, BudgetLimit: s.limit(situation)})
 }
 
-// TaskFinished tells how the task of the conversation ended, for Quality (A22). Without
+// TaskFinished records how the task of the conversation ended, for Quality. Without
 // Config.Quality it does nothing.
 func (s *Session) TaskFinished(o thread.Outcome) {
 	if m := s.state().monitor; m != nil {
@@ -168,8 +170,8 @@ func (s *Session) TaskFinished(o thread.Outcome) {
 	}
 }
 
-// Quality says how the conversation fared under compaction since this process
-// first used it (A22). It is zero without Config.Quality.
+// Quality says how the conversation has fared under compaction since this process first
+// used it. It is zero without Config.Quality.
 func (s *Session) Quality() quality.Metrics {
 	if m := s.state().monitor; m != nil {
 		return m.Metrics()

@@ -1,0 +1,151 @@
+package palimpsest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/recall"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// maxAttempts bounds how often a write is repeated after a conflict.
+const maxAttempts = 5
+
+// isConflict reports whether another writer was first, so that the write may be repeated.
+func isConflict(err error) bool { return errors.Is(err, store.ErrConflict) }
+
+// commit saves what the plan externalizes, then the plan together with its events. Its
+// error is the decision's, or why the plan could not be stored; an event reports it.
+func (s *Session) commit(ctx context.Context, loaded snapshot, situation *policy.Situation, d decision, attempt int) error {
+	err := d.err
+	if err == nil {
+		err = s.validateAgainstLog(ctx, situation, d.fitted.Plan)
+	}
+	if err == nil {
+		err = s.saveArtifacts(ctx, situation.Thread, d.fitted.Plan)
+	}
+	if err == nil {
+		err = s.commitWithEvents(ctx, loaded, situation, d, attempt)
+	}
+	if err == nil || errors.Is(err, policy.ErrNothing) {
+		return err // no failure: the thread continues as it is
+	}
+	if isConflict(err) {
+		s.emit(ctx, event.Event{Type: event.PlanConflict, Details: map[string]any{"version": loaded.version + 1, "attempt": attempt}})
+		if attempt < maxAttempts && ctx.Err() == nil {
+			return err // the caller tries again
+		}
+	}
+	fallback := "passthrough"
+	if !situation.Current.Empty() {
+		fallback = "earlier_plan"
+	}
+	s.emit(ctx, event.Event{
+		Type: event.Failed, TokensBefore: situation.PromptTokens, BudgetLimit: s.limit(situation), Err: event.ErrorClass(err), Duration: d.duration,
+		Details: map[string]any{"fallback": fallback},
+	})
+	return err
+}
+
+// commitWithEvents stores the plan with its events, and emits them.
+func (s *Session) commitWithEvents(ctx context.Context, loaded snapshot, situation *policy.Situation, d decision, attempt int) error {
+	events := s.compactionEvents(loaded, situation, d, attempt)
+	if err := s.commitPlan(ctx, loaded.version, store.Commit{Plan: d.fitted.Plan, Events: events}); err != nil {
+		return err
+	}
+	if k := s.state(); k.monitor != nil {
+		k.monitoredPlan = loaded.version + 1
+		k.monitor.Compacted(situation.Thread, d.fitted.Plan)
+	}
+	for _, e := range events {
+		s.emit(ctx, e)
+	}
+	return nil
+}
+
+// commitPlan stores a plan if the session's condition holds.
+func (s *Session) commitPlan(ctx context.Context, version int, c store.Commit) error {
+	if want := s.condition.Plans; want != nil && *want != version {
+		return &VersionError{*want, version}
+	}
+	_, err := s.c.config.Plans.Commit(ctx, s.id, version, c)
+	return err
+}
+
+// validateAgainstLog checks a plan against the messages that arrived while it was made. A
+// late result for a call that the plan hides is a conflict: the plan must be made again.
+func (s *Session) validateAgainstLog(ctx context.Context, situation *policy.Situation, p *plan.Plan) error {
+	log, err := s.c.config.Log.Load(ctx, s.id)
+	if err != nil || log.Version() == situation.Thread.Version() {
+		return err
+	}
+	if err := p.Validate(log); err != nil {
+		return &store.ConflictError{ThreadID: s.id, Want: situation.Thread.Version(), Have: log.Version()}
+	}
+	return nil
+}
+
+// saveArtifacts saves the contents that the plan's pointers name, so that no plan comes
+// into force with a pointer to nothing. Contents of earlier plans are saved already.
+func (s *Session) saveArtifacts(ctx context.Context, log *thread.Thread, p *plan.Plan) error {
+	artifacts := s.c.config.Artifacts
+	if artifacts == nil {
+		return nil
+	}
+	who := s.c.config.Requester
+	names, err := artifacts.Names(ctx, who.TenantID)
+	if err != nil {
+		return fmt.Errorf("save artifacts: %w", err)
+	}
+	for _, externalized := range p.Externalized() {
+		found := false
+		for _, id := range externalized.Messages {
+			i, ok := log.Index(id)
+			if !ok {
+				continue
+			}
+			m := uncopied.At(log, i)
+			content, ok := recall.FindContent(m, func(content string) bool { return names(externalized.ArtifactID, log.ID(), content) })
+			if !ok {
+				continue
+			}
+			meta := artifact.Metadata{
+				ID: externalized.ArtifactID, ThreadID: log.ID(), TenantID: who.TenantID, Sensitivity: s.c.config.Sensitivity,
+				MessageIDs: []thread.ID{m.ID}, Turn: m.Turn,
+			}
+			r, _ := m.Result()
+			s.describeArtifact(&meta, r.Tool)
+			if _, err := artifacts.Put(ctx, meta, content); err != nil {
+				return fmt.Errorf("save message %s: %w", id, err)
+			}
+			found = true
+		}
+		if !found {
+			// It may have been imported from a store that makes other ids.
+			if _, err := artifacts.Metadata(ctx, who, externalized.ArtifactID); err == nil {
+				continue
+			}
+			return fmt.Errorf("save %s: no message of its span holds the content of %s; make the id with artifact.IDOf or the Namer of Config.Artifacts", externalized.Path, externalized.ArtifactID)
+		}
+	}
+	return nil
+}
+
+// describeArtifact fills in what the content's tool declares about externalized results.
+func (s *Session) describeArtifact(meta *artifact.Metadata, tool string) {
+	if meta.Tool = tool; tool == "" {
+		return
+	}
+	p := s.c.config.Tools.Policy(tool)
+	meta.Sensitivity = cmp.Or(artifact.Sensitivity(p.Sensitivity), meta.Sensitivity)
+	meta.TTLSeconds = int((p.TTL + time.Second - 1) / time.Second)
+}

@@ -1,0 +1,108 @@
+package palimpsest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// CutOff replaces FinishStep for an answer to p that ended at the limit on the output. It
+// appends the answer without its incomplete tool calls, compacts if that is due, and
+// returns the prompt to continue with. Where no compaction is due, or it frees nothing,
+// the error wraps ErrMaxTokens and the loop should end. The answer is in the log either
+// way. A process that did not prepare the step passes a Prepared with only Step set.
+//
+// The complete calls stay, with a result that says that they were not run, since providers
+// accept no call without a result. A short user message follows, since many models refuse
+// to continue an answer of their own.
+func (s *Session) CutOff(ctx context.Context, p *Prepared, usage llm.Usage, answer thread.Message) (*Prepared, error) {
+	var next *Prepared
+	err := s.runLocked(ctx, "CutOff", func(s *Session) (err error) {
+		next, err = s.cutOff(ctx, p, usage, answer)
+		return err
+	})
+	return next, err
+}
+
+// CutOffMessages is CutOff for callers that keep the log themselves, such as a proxy: it
+// writes nothing and returns the messages to append, so that the model can continue after
+// a compaction. An error that wraps ErrMaxTokens says that none is due.
+func (s *Session) CutOffMessages(ctx context.Context, p *Prepared, answer thread.Message) ([]thread.Message, error) {
+	kept := policy.DiscardTruncatedCalls(answer)
+	err := s.runLoaded(ctx, "CutOffMessages", func(s *Session, l snapshot) (err error) {
+		if len(kept.Parts) == 0 {
+			return ErrMaxTokens // there is nothing to continue
+		}
+		if l.log, err = l.log.Append(kept); err != nil {
+			return err
+		}
+		_, err = s.situationAfterCutOff(ctx, l, p)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return append([]thread.Message{kept}, cutOffNotes(kept)...), nil
+}
+
+func (s *Session) cutOff(ctx context.Context, p *Prepared, usage llm.Usage, answer thread.Message) (*Prepared, error) {
+	kept := policy.DiscardTruncatedCalls(answer)
+	var messages []thread.Message
+	if len(kept.Parts) > 0 {
+		messages = append(messages, kept)
+	}
+	if err := s.finish(ctx, p, usage, messages); err != nil {
+		return nil, err
+	}
+	s = s.OnlyIf(Condition{Plans: s.condition.Plans}) // the condition was about the answer
+	l, err := s.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	situation, err := s.situationAfterCutOff(ctx, l, p)
+	if err != nil {
+		return nil, err
+	}
+	if len(messages) > 0 {
+		if l, err = s.append(ctx, l, cutOffNotes(kept), true); err != nil {
+			return nil, err
+		}
+	}
+	next, err := s.prepare(ctx, l, p.Step, stepOptions{})
+	switch {
+	case err != nil:
+		return nil, err
+	case next.Tokens >= situation.PromptTokens:
+		return nil, fmt.Errorf("compacting left %d of %d tokens: %w", next.Tokens, situation.PromptTokens, ErrMaxTokens)
+	}
+	return next, nil
+}
+
+// situationAfterCutOff is the situation after an answer that was cut off. The error wraps
+// ErrMaxTokens where no compaction is due.
+func (s *Session) situationAfterCutOff(ctx context.Context, l snapshot, p *Prepared) (*policy.Situation, error) {
+	situation, err := s.situate(ctx, l, p.Step, stepOptions{})
+	if err == nil {
+		err = policy.CheckCutOff(s.c.config.Policy, situation)
+	}
+	return situation, err
+}
+
+// cutOffNotes are the messages after an answer that was cut off: results for its calls,
+// which were not run, and a request to continue.
+func cutOffNotes(kept thread.Message) (notes []thread.Message) {
+	for _, call := range kept.Calls() {
+		notes = append(notes, thread.Message{Role: thread.Tool, Kind: thread.Injected, Parts: []thread.Part{thread.ToolResult{
+			CallID: call.ID, Tool: call.Name, Outcome: thread.Failure, Content: []thread.Part{thread.Text{Text: notRunNote}},
+		}}})
+	}
+	return append(notes, thread.Message{Role: thread.User, Kind: thread.Injected, Parts: []thread.Part{thread.Text{Text: continueNote}}})
+}
+
+const (
+	continueNote = "[The answer above reached the limit on the output and was cut off there; tool calls in it were not run. Go on from where it ends, in smaller steps.]"
+	notRunNote   = "[Not run: the answer was cut off behind this call. Call again where that is still needed.]"
+)

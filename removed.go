@@ -1,0 +1,235 @@
+package palimpsest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/recall"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// removedContent is what all plans of a conversation removed. An agent may have noted a
+// pointer long ago, so every pointer that any plan showed can be read.
+type removedContent struct {
+	mu          sync.Mutex
+	plansRead   int                    // the plans up to this version were read
+	hasRemovals bool                   // one of them removed something
+	pointers    map[string][]thread.ID // by artifact: the messages that hold its content
+	digests     map[string]*plan.Range // of timelines, by path
+	building    *removedIndex          // being built; nil for none
+	injected    injection
+}
+
+// readPlans reads the plans up to a version that were not read yet.
+func (s *Session) readPlans(ctx context.Context, version int) error {
+	if s.c.config.Recall == nil {
+		return nil
+	}
+	r := &s.state().removedContent
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if version < r.plansRead { // the thread was deleted and began anew
+		r.plansRead, r.hasRemovals, r.pointers, r.digests, r.building = 0, false, nil, nil, nil
+		s.c.config.Memory.indexes.Delete(s.conversationKey())
+	}
+	for r.plansRead < version {
+		p, err := s.c.config.Plans.Plan(ctx, s.id, r.plansRead+1)
+		if err != nil {
+			return err
+		}
+		r.add(p)
+		r.plansRead++
+	}
+	return nil
+}
+
+// readAllPlans reads the plans up to the one in force.
+func (s *Session) readAllPlans(ctx context.Context) error {
+	_, version, err := store.CurrentUncopied(ctx, s.c.config.Plans, s.id, uncopied.Key{})
+	if err != nil {
+		return err
+	}
+	return s.readPlans(ctx, version)
+}
+
+func (r *removedContent) add(p *plan.Plan) {
+	if r.pointers == nil {
+		r.pointers, r.digests = map[string][]thread.ID{}, map[string]*plan.Range{}
+	}
+	r.hasRemovals = r.hasRemovals || !p.Empty()
+	maps.Copy(r.pointers, rehydrate.Pointers(p))
+	for i := range p.Summarizations {
+		if s := p.Summarizations[i].Range; s != nil {
+			r.digests[s.Path] = s
+		}
+	}
+}
+
+// digest is the one of a timeline's path, nil for none.
+func (r *removedContent) digest(path string) *plan.Range {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.digests[path]
+}
+
+func (r *removedContent) copyPointers() map[string][]thread.ID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.pointers)
+}
+
+// search finds removed messages by words, and by meaning where there is an Embedder. When
+// that fails, words alone decide.
+func (s *Session) search(ctx context.Context, log *thread.Thread, p *plan.Plan, version int, query string, o recall.Options) ([]recall.Hit, error) {
+	index, err := s.indexFor(ctx, log, p, version)
+	if err != nil {
+		return nil, err
+	}
+	if s.c.search != nil {
+		hits, err := s.c.search.Search(ctx, index, query, &o)
+		if err == nil || ctx.Err() != nil {
+			return hits, ctx.Err()
+		}
+	}
+	return index.Search(query, &o), nil
+}
+
+// removedEarlier are the messages of earlier threads that this one, under plan p, does not
+// show.
+func (s *Session) removedEarlier(ctx context.Context, log *thread.Thread, p *plan.Plan) ([]recall.Entry, error) {
+	if len(s.earlier) == 0 {
+		return nil, nil
+	}
+	var actions plan.Actions
+	if p != nil {
+		actions = p.Actions()
+	}
+	known := map[string]bool{}
+	for _, m := range uncopied.All(log) {
+		if actions[m.ID].Action == plan.Include {
+			known[recall.FullText(m)] = true
+		}
+	}
+	var entries []recall.Entry
+	for _, id := range s.earlier {
+		old, err := s.c.config.Log.Load(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		var gone []thread.ID
+		for _, m := range uncopied.All(old) {
+			text := recall.FullText(m)
+			if !known[text] {
+				known[text] = true
+				gone = append(gone, m.ID)
+			}
+		}
+		if len(gone) == 0 {
+			continue
+		}
+		all := plan.Plan{ThreadID: old.ID(), Drops: []plan.Removal{{
+			Span: thread.Span{MessageIDs: gone}, Origin: plan.Origin{Reason: "it stood in the conversation before the agent shortened it"},
+		}}}
+		entries = append(entries, recall.Removed(old, &all)...)
+	}
+	return entries, nil
+}
+
+// removedIndex is the search index of what one version of the plan removed, and of the
+// earlier conversations.
+type removedIndex struct {
+	version int
+	earlier []string
+	done    chan struct{} // closed when index and err are set
+	index   *recall.Index
+	err     error
+}
+
+func (x *removedIndex) isFor(version int, earlier []string) bool {
+	return x != nil && x.version == version && slices.Equal(x.earlier, earlier)
+}
+
+// indexInBackground builds the index while the model answers, so that its first search
+// need not wait. One is built at a time; the index of a newer plan waits for the next
+// step.
+func (s *Session) indexInBackground(ctx context.Context, log *thread.Thread, p *plan.Plan, version int) {
+	if s.c.config.Recall == nil || p.Empty() && len(s.earlier) == 0 {
+		return // nothing to search
+	}
+	r := &s.state().removedContent
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.building == nil {
+		s.startIndex(ctx, r, log, p, version)
+	}
+}
+
+// indexFor is the index for a plan and the earlier threads, built once.
+func (s *Session) indexFor(ctx context.Context, log *thread.Thread, p *plan.Plan, version int) (*recall.Index, error) {
+	r := &s.state().removedContent
+	r.mu.Lock()
+	x := s.startIndex(ctx, r, log, p, version)
+	r.mu.Unlock()
+	select {
+	case <-x.done:
+		return x.index, x.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// startIndex returns the index of a version, which may still be in the making. r is
+// locked.
+func (s *Session) startIndex(ctx context.Context, r *removedContent, log *thread.Thread, p *plan.Plan, version int) *removedIndex {
+	if r.building.isFor(version, s.earlier) {
+		return r.building
+	}
+	if x, _ := s.c.config.Memory.indexes.Get(s.conversationKey()); x.isFor(version, s.earlier) {
+		return x
+	}
+	x := &removedIndex{version: version, earlier: s.earlier, done: make(chan struct{})}
+	r.building = x
+	go func() {
+		// At last, since whoever has waited for it may make the next one at once.
+		defer close(x.done)
+		bytes := 0
+		x.index, bytes, x.err = s.buildIndex(context.WithoutCancel(ctx), log, p)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.building != x {
+			return // a newer index is wanted, or the thread was deleted
+		}
+		r.building = nil
+		if x.err == nil {
+			s.c.config.Memory.indexes.Put(s.conversationKey(), x, bytes)
+		}
+	}()
+	return x
+}
+
+// buildIndex builds the index and returns the size of its texts in bytes. A text that
+// makes it panic is an error of the search, and must not end the program.
+func (s *Session) buildIndex(ctx context.Context, log *thread.Thread, p *plan.Plan) (made *recall.Index, bytes int, err error) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			err = fmt.Errorf("build the recall index: %v", broken)
+		}
+	}()
+	lost, err := s.removedEarlier(ctx, log, p)
+	if err != nil {
+		return nil, 0, err
+	}
+	entries := append(lost, recall.Removed(log, p)...)
+	for i := range entries {
+		bytes += len(entries[i].Text)
+	}
+	made, err = recall.NewIndexContext(ctx, entries)
+	return made, bytes, err
+}

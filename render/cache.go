@@ -1,0 +1,78 @@
+package render
+
+import (
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// roundPoints puts cache marks by turns and rounds. Where the provider takes fewer than
+// three, the one at the end comes first, then the one before the current turn.
+func (r *renderer) roundPoints(rule plan.CacheRule) []prompt.CachePoint {
+	after := []int{len(r.out) - 1}
+	if r.current > 0 {
+		after = append(after, r.current-1)
+	}
+	starts := r.rounds()
+	if n := len(starts); rule.Offset > 0 && n > rule.Offset && n >= rule.MinRounds {
+		after = append(after, starts[n-rule.Offset]-1)
+	}
+	wanted := map[int]bool{}
+	for _, i := range after {
+		if len(wanted) < r.profile.CachePoints {
+			wanted[i] = true
+		}
+	}
+	var points []prompt.CachePoint
+	for i := range r.out {
+		if wanted[i] {
+			points = append(points, prompt.CachePoint{After: i})
+		}
+	}
+	return points
+}
+
+// rounds returns where the visible rounds begin in the prompt. Replacements at the
+// beginning belong to none.
+func (r *renderer) rounds() []int {
+	var starts []int
+	var last thread.Role
+	for i := range r.out {
+		m := &r.out[i]
+		if m.Role == thread.System || m.Kind == thread.Recap && last == "" {
+			continue
+		}
+		if m.Role != thread.Tool && last != thread.User {
+			starts = append(starts, i)
+		}
+		last = m.Role
+	}
+	return starts
+}
+
+// cachePoints asks for cache marks where later requests will read them: after system and
+// tools, after the part that compaction froze, and at the end. Without a plan the caller's
+// own marks are all there are, unless the options say otherwise.
+func (r *renderer) cachePoints() []prompt.CachePoint {
+	rule := r.plan.Cache
+	if r.plan.Empty() {
+		rule = r.cache
+	}
+	switch {
+	case r.profile.CachePoints == 0 || len(r.out) == 0 || r.plan.Empty() && rule == nil:
+		return nil
+	case rule != nil:
+		return r.roundPoints(*rule)
+	}
+	points := []prompt.CachePoint{{After: -1}}
+	frozen := -1
+	for i, o := range r.manifest.Messages {
+		if o.Record.Action != plan.Include {
+			frozen = i
+		}
+	}
+	if frozen >= 0 && frozen < len(r.out)-1 {
+		points = append(points, prompt.CachePoint{After: frozen})
+	}
+	return append(points, prompt.CachePoint{After: len(r.out) - 1})
+}

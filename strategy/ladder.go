@@ -1,0 +1,139 @@
+package strategy
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/plan"
+)
+
+// Ladder is a list of strategies. It climbs them by aggressiveness, gentlest first; those
+// of equal aggressiveness in the order given.
+type Ladder []Strategy
+
+// Climb applies proposals one by one until the messages fit, or no rung has any left. It
+// begins with externalizing results that no tool can give again, as far as a tenth of the
+// room allows. Before anything is dropped, the gentler rungs try once more, in the room
+// that others have made. What was taken unnecessarily is given back; records of the plan
+// in force (View.Keep) stay. The error is the context's or, where the messages do not fit
+// in the end, joins those of the proposals that failed.
+func (l Ladder) Climb(ctx context.Context, v *View) (fits bool, err error) {
+	rungs := slices.Clone(l)
+	slices.SortStableFunc(rungs, func(a, b Strategy) int { return a.Aggressiveness() - b.Aggressiveness() })
+	var failed []error
+	exact := false
+	for _, rung := range rungs {
+		if s, ok := rung.(Summarize); ok && s.exact {
+			exact = true
+			s.hold(v)
+		}
+	}
+	if v.Over() > 0 && !exact {
+		if err := v.holdLasting(ctx, rungs); err != nil {
+			return false, err
+		}
+	}
+	// What gentler rungs could not do for want of room, they may be able to once
+	// harsher ones have made some: they try again before anything is dropped.
+	order := rungs
+	if drop := slices.IndexFunc(rungs, func(s Strategy) bool { return s.Aggressiveness() >= dropRung }); drop > 0 {
+		order = slices.Concat(rungs[:drop], rungs[:drop], rungs[drop:])
+	}
+	for _, rung := range order {
+		if v.Over() <= 0 {
+			break
+		}
+		for _, p := range rung.Analyze(v) {
+			if v.Over() <= 0 && !(exact && rung.Aggressiveness() == summarizeRung) {
+				break // an exact cut takes all before it, not just enough
+			}
+			if err := ctx.Err(); err != nil {
+				return false, err
+			}
+			v.proposed = append(v.proposed, p)
+			if err := v.execute(ctx, rung, p); err != nil {
+				failed = append(failed, err)
+			}
+		}
+	}
+	if v.Over() > 0 {
+		return false, errors.Join(failed...)
+	}
+	v.tellOnce()
+	v.giveBack(exact)
+	for _, rung := range slices.Backward(rungs) {
+		if f, ok := rung.(filler); ok {
+			f.Fill(ctx, v)
+		}
+	}
+	return true, nil
+}
+
+// execute makes the record of a proposal and decides it.
+func (v *View) execute(ctx context.Context, s Strategy, p Proposal) error {
+	done, err := s.Execute(ctx, v, p)
+	v.summaries = append(v.summaries, done.Summaries...)
+	if err == nil {
+		v.decide(done.Record, true)
+	}
+	return err
+}
+
+// filler is a rung that can use room that is left in the end. The harshest rung comes
+// first, since it took most.
+type filler interface {
+	Fill(ctx context.Context, v *View)
+}
+
+// giveBack undoes records over single messages, the newest message first, while the whole
+// still fits: the last proposal often frees more than was needed. Summaries stay where an
+// exact cut was asked for.
+func (v *View) giveBack(exact bool) {
+	for i := len(v.messages) - 1; i >= 0; i-- {
+		c := v.cover[i]
+		if c < v.inForce || v.records[c].Covers().Len() != 1 || v.records[c].Action() == plan.Drop {
+			continue
+		}
+		if !v.inPlace(i) && v.records[c].Action() != plan.Clear || exact && v.records[c].Action() == plan.Summarize {
+			continue
+		}
+		if v.superseded[i] == "" && v.total-v.now[i]+v.Sizes[i] <= v.Room {
+			v.undo(c)
+		}
+	}
+}
+
+// The aggressiveness of our rungs. Others fit in between.
+const (
+	externalizeRung = 10
+	clearRung       = 20
+	summarizeRung   = 30
+	dropRung        = 40
+)
+
+// Auto is the default ladder: the newest part stays whole except for results that would
+// fill it alone, and older messages are summarized, since lines chosen from all of them
+// hold more of what later steps need than whole messages or the beginnings of results do.
+// Where that is not enough, results of the kept part are externalized or cleared.
+func Auto() Ladder {
+	return Ladder{
+		Externalize{Large: true}, Summarize{},
+		AfterSummaries(Externalize{}), AfterSummaries(Clear{Arguments: true}), Drop{},
+	}
+}
+
+// Cut is the ladder that summarizes everything before a cut and keeps what follows it,
+// also where there would be room for more. When the kept part itself does not fit, it
+// keeps less, and clears.
+func Cut(keep cut.Policy) Ladder {
+	return Ladder{Summarize{Keep: keep, exact: true}, AfterSummaries(Clear{Arguments: true}), Drop{}}
+}
+
+// AfterSummaries moves a rung behind Summarize, whatever its own aggressiveness.
+func AfterSummaries(s Strategy) Strategy { return afterSummaries{s} }
+
+type afterSummaries struct{ Strategy }
+
+func (afterSummaries) Aggressiveness() int { return summarizeRung + 1 }

@@ -1,0 +1,136 @@
+package strategy
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// output reports whether the message at i is output rather than words: a tool result, or
+// what a harness put in the user's name.
+func (v *View) output(i int) bool {
+	m := &v.messages[i]
+	return m.Role == thread.Tool || m.Role == thread.User && m.Kind == thread.Injected
+}
+
+// results proposes the outputs before the protected tail that judge accepts, superseded
+// ones first and then the oldest. judge returns how many tokens of an output would stay,
+// or a negative number.
+func (v *View) results(name string, judge func(i int, tool string) (keep int, reason string)) []Proposal {
+	var stale, old []Proposal
+	for i := range v.Tail {
+		if !v.output(i) || !v.Shrinkable(i) {
+			continue
+		}
+		r, _ := v.messages[i].Result()
+		keep, reason := judge(i, r.Tool)
+		if keep < 0 || keep >= v.now[i] {
+			continue
+		}
+		p := Proposal{Strategy: name, Span: v.span([]int{i}), EstimatedTokensFreed: v.now[i] - keep, Reason: reason, Room: keep}
+		if v.superseded[i] != "" {
+			p.Reason = v.superseded[i]
+			stale = append(stale, p)
+			continue
+		}
+		old = append(old, p)
+	}
+	return slices.Concat(stale, old)
+}
+
+// subject is what the call of the result at i was about, in brackets after a space; empty
+// if unknown.
+func (v *View) subject(i int) string {
+	if _, ok := v.messages[i].Result(); !ok {
+		return ""
+	}
+	v.keyFields(i)
+	var about []string
+	for _, name := range []string{"path", "url", "command", "pattern", "description"} {
+		if text, ok := v.fields[i][name].(string); ok {
+			about = append(about, clip.Line(text, maxSubject))
+		}
+	}
+	if len(about) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(about, ", ") + ")"
+}
+
+// maxSubject bounds each part of a subject, in bytes.
+const maxSubject = 80
+
+// keyFields are the fields that survive in place of the result at i, without what the call
+// beside it says anyway.
+func (v *View) keyFields(i int) thread.Fields {
+	r, _ := v.messages[i].Result()
+	call := v.call(i)
+	if v.fields[i] == nil {
+		v.fields[i] = v.Tools.KeyFields(call, r)
+	}
+	fields := maps.Clone(v.fields[i])
+	if v.inPlace(i) {
+		for name, value := range fields {
+			if _, declared := r.KeyFields[name]; !declared && said(call, value) {
+				delete(fields, name)
+			}
+		}
+	}
+	return fields
+}
+
+// preserved are the key fields of the result at i that its envelope lacks. Of an ephemeral
+// result only its error stays.
+func (v *View) preserved(i int) thread.Fields {
+	r, _ := v.messages[i].Result()
+	fields := v.keyFields(i)
+	for name := range r.KeyFields {
+		delete(fields, name)
+	}
+	if v.Tools.Durability(r) == thread.Ephemeral {
+		for name := range fields {
+			if name != "error" && name != "exit_code" {
+				delete(fields, name)
+			}
+		}
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	return fields
+}
+
+// said reports whether a call's arguments show a value already.
+func said(call thread.ToolCall, value any) bool {
+	if text, ok := value.(string); ok && unescaped(text) {
+		return strings.Contains(call.Arguments, text)
+	}
+	shown := canonjson.Spaced(value)
+	return strings.Contains(call.Arguments, strings.Trim(shown, `"`))
+}
+
+// unescaped reports whether a text is written in JSON as it is.
+func unescaped(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+// outputOf is the text of a tool result, or of what a harness said in the user's name;
+// empty for anything else.
+func outputOf(m *thread.Message) (tool, text string) {
+	if r, ok := m.Result(); ok {
+		return r.Tool, r.Text()
+	}
+	if m.Role == thread.User && m.Kind == thread.Injected {
+		return "this message", m.Text()
+	}
+	return "", ""
+}
