@@ -163,7 +163,7 @@ const maxErrorLines = 60
 func errorText(err error) string {
 	if over, ok := errors.AsType[*palimpsest.BudgetError](err); ok {
 		what, advice := fmt.Sprintf("the budget of %s tokens cannot be met; what must stay takes %s", number(over.Budget), number(over.Need)), "raise the budget, or shorten these parts"
-		if under, ok := errors.AsType[*planTooLarge](err); ok {
+		if under, ok := errors.AsType[*planOverBudget](err); ok {
 			what = fmt.Sprintf("the budget is %s tokens; under the plan %s the request takes %s", number(over.Budget), printable(under.plan), number(over.Need))
 			advice = "raise the budget, or make a plan for this one: palimpsest plan FILE --budget TOKENS --plan-out PLAN.json"
 		}

@@ -100,44 +100,43 @@ type ownCompactionRow struct {
 const maxRows = 8
 
 func inspectCommand(s Streams) *cobra.Command {
-	var in input
-	var counter string
+	var conv conversation
+	in := &conv.in
 	c := &cobra.Command{
 		Use:     "inspect FILE",
 		Short:   "Show where the tokens of a transcript are, what repeats and what would go first",
 		Example: "  palimpsest inspect session.jsonl\n  palimpsest inspect runs.jsonl --run 3 --json",
 		Args:    exactArgs(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if counter != "" { // before the file is read
-				if _, _, err := namedCounter(counter, "--counter"); err != nil {
+			if conv.counterName != "" { // before the file is read
+				if _, _, err := namedCounter(conv.counterName, "--counter"); err != nil {
 					return err
 				}
 			}
 			if err := in.load(args[0], s.In); err != nil {
 				return err
 			}
-			by := &target{counter: counter}
 			if in.run == 0 && len(in.file.Transcripts) > 1 {
-				rows, err := runRows(&in, by)
+				rows, err := runRows(&conv)
 				if err != nil {
 					return err
 				}
-				return writeResult(s.Out, c, rows, func(p *printer) { printRuns(p, &in, rows) })
+				return writeResult(s.Out, c, rows, func(p *printer) { printRuns(p, in, rows) })
 			}
 			if err := in.selectRun(); err != nil {
 				return err
 			}
-			count, counted, err := by.chooseCounter(&in, "")
+			counter, reason, err := conv.chooseCounter(token.Models(), "")
 			if err != nil {
 				return err
 			}
-			found := inspect(&in, count)
-			found.counterReason = counted
+			found := inspect(in, counter)
+			found.counterReason = reason
 			return writeResult(s.Out, c, found, found.print)
 		},
 	}
 	in.addFlags(c, "look at")
-	c.Flags().StringVar(&counter, "counter", "", "count with `NAME` (default: as the model that the file names): "+counterNames)
+	c.Flags().StringVar(&conv.counterName, "counter", "", "count with `NAME` (default: as the model named in the file does): "+counterNames)
 	c.Flags().Bool("json", false, "write one JSON object")
 	return c
 }
@@ -153,10 +152,10 @@ type runRow struct {
 }
 
 // runRows is what a file of several conversations holds.
-func runRows(in *input, by *target) (rows []runRow, err error) {
-	for n, t := range in.file.Transcripts {
-		in.Transcript = &t
-		count, _, err := by.chooseCounter(in, "")
+func runRows(conv *conversation) (rows []runRow, err error) {
+	for n, t := range conv.in.file.Transcripts {
+		conv.in.Transcript = &t
+		count, _, err := conv.chooseCounter(token.Models(), "")
 		if err != nil {
 			return nil, err
 		}
@@ -182,7 +181,7 @@ func printRuns(p *printer, in *input, rows []runRow) {
 
 func inspect(in *input, count *token.Counter) *inspection {
 	out := &inspection{
-		Input: newInputSummary(in), Counter: count.Name(),
+		Input: in.summary(), Counter: count.Name(),
 		System: count.System(in.System), Tools: count.Tools(in.Tools), Framing: count.Overhead(),
 	}
 	out.Tokens = out.Framing + out.System + out.Tools

@@ -202,30 +202,29 @@ func (l *localSessions) compact(ctx context.Context, id string, budget int, keep
 	if err != nil {
 		return nil, err
 	}
-	late := &lazyStore{flag: l.store.flag}
-	j := conversationJob{in: in, target: target{policy: "auto", budget: budget, answers: late}}
+	lazy := &lazyStore{flag: l.store.flag}
+	conv := conversation{in: in, policy: "auto", budget: budget, answers: lazy}
 	if budget == 0 {
-		if j.target.model = in.Model; in.Model == "" {
+		if conv.modelName = in.Model; in.Model == "" {
 			return nil, errors.New("budget: the session names no model; say how many tokens the request may take")
 		}
 	}
-	r, err := j.target.resolve(&j.in)
-	if err != nil {
+	if err := conv.resolve(); err != nil {
 		return nil, fmt.Errorf("budget: say how many tokens the request may take: %w", err)
 	}
-	made := &mcp.Compaction{Budget: r.budget, Next: fmt.Sprintf("The prompt under it: palimpsest compact %s --budget %d -o prompt.json", shellQuote(id), r.budget)}
-	if len(j.in.file.Format) == 0 {
-		made.Next = ""
+	made := &mcp.Compaction{Budget: conv.budget}
+	if in.file.Format != "" { // it has a file
+		made.Next = fmt.Sprintf("To get the prompt: palimpsest compact %s --budget %d -o prompt.json", shellQuote(id), conv.budget)
 	}
 	var res *palimpsest.Result
 	if keep {
-		res, made.StoredIn, err = j.compactAndSave(ctx, r, late)
+		res, made.StoredIn, err = conv.compactAndStore(ctx, lazy)
 	} else {
-		res, err = r.compact(ctx, j.requestWithNote(r, l.store.flag))
+		res, err = conv.compact(ctx, l.store.flag)
 	}
-	if err = errors.Join(err, late.Close()); err != nil {
+	if err = errors.Join(err, lazy.Close()); err != nil {
 		return nil, err
 	}
-	made.Log, made.Plan, made.Before, made.After = j.in.Thread, cmp.Or(res.Plan, &plan.Plan{}), res.Before, res.After
+	made.Log, made.Plan, made.Before, made.After = conv.in.Thread, cmp.Or(res.Plan, &plan.Plan{}), res.Before, res.After
 	return made, nil
 }

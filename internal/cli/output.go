@@ -9,6 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 )
 
 // writeOutput puts data into a file, whole or not at all: an existing file stays as it
@@ -72,28 +76,30 @@ func writeBytes(data []byte) func(io.Writer) error {
 	}
 }
 
-// checkDistinct refuses outputs that would destroy the input or each other.
-func checkDistinct(in string, outs ...string) error {
-	seen := []string{in}
-	stdout := 0
-	for n, out := range outs {
-		if out == "-" || out == "" && n == 0 {
-			if stdout++; stdout > 1 {
-				return fmt.Errorf("%w: prompt and plan cannot both go to standard output; name a file for one of them", errUsage)
-			}
+// checkOutputs refuses output files that would overwrite the input or each other. The input
+// may be the id of a session.
+func checkOutputs(in string, outs ...string) error {
+	used := []string{sessions.Path(in)}
+	for _, out := range outs {
+		if out == "" || out == "-" {
 			continue
 		}
-		if out == "" {
-			continue
+		if slices.ContainsFunc(used, func(other string) bool { return sameFile(other, out) }) {
+			return fmt.Errorf("%w: %s is named twice: an output may not replace the input or another output", errUsage, out)
 		}
-		for _, other := range seen {
-			if sameFile(other, out) {
-				return fmt.Errorf("%w: %s is named twice: an output may not replace the input or another output", errUsage, out)
-			}
-		}
-		seen = append(seen, out)
+		used = append(used, out)
 	}
 	return nil
+}
+
+// shellQuote quotes a word for a shell if it needs it.
+func shellQuote(s string) string {
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r))
+	}) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 func sameFile(a, b string) bool {

@@ -73,9 +73,9 @@ func (l *pageSessions) View(ctx context.Context, id string, q *api.Compact) (*vi
 	if !slices.Contains(policyfile.Bases(), name) {
 		return nil, newProblem(api.BadRequest, http.StatusBadRequest, "policy: want one of "+strings.Join(policyfile.Bases(), ", "))
 	}
-	j := conversationJob{target: target{policy: name, budget: q.Budget, summarizer: policyfile.Extractive, guessBudget: true}}
-	j.in.run = 1 // the conversation itself; others in the file are beside it
-	v, err := j.view(ctx, all[n].Path, Streams{})
+	conv := conversation{policy: name, budget: q.Budget, summarizer: policyfile.Extractive, guessBudget: true}
+	conv.in.run = 1 // others in the file belong to sub-agents
+	v, err := conv.view(ctx, all[n].Path, Streams{})
 	var over *palimpsest.BudgetError
 	if err != nil && !errors.As(err, &over) && ctx.Err() == nil {
 		return nil, newProblem(api.BadRequest, http.StatusBadRequest, errorText(err))

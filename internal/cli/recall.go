@@ -17,8 +17,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// holdsRemoved reports whether all that a plan removes can be read in the store.
-func (f *storeFlag) holdsRemoved(ctx context.Context, p *plan.Plan) bool {
+// hasRemoved reports whether the store has everything that a plan removes.
+func (f *storeFlag) hasRemoved(ctx context.Context, p *plan.Plan) bool {
 	if p.Empty() {
 		return false
 	}

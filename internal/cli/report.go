@@ -117,35 +117,44 @@ type pinnedRow struct {
 	Text   string      `json:"text"`
 }
 
-// savings is money per request, in US dollars, at the price of uncached input.
+// savings is the price of one request, in US dollars, without a prompt cache.
 type savings struct {
 	Before float64 `json:"usd_before"`
 	After  float64 `json:"usd_after"`
-	// Step is what each further request is cheaper by when the provider's cache
-	// holds it, and Steps after how many of them that has paid for writing the new
-	// prefix to the cache; 0 and 0 where the model has no cache.
+	// Step is how much cheaper each further request is when the provider's cache holds the
+	// prompt, and Steps after how many of them that has paid for writing the new prefix to
+	// the cache. Both are 0 if the model has no cache.
 	Step  float64 `json:"usd_saved_per_step,omitempty"`
 	Steps float64 `json:"pays_after_steps,omitempty"`
 }
 
-// addCacheSavings adds what is saved where the cache holds the prompt.
-func (s *savings) addCacheSavings(m token.Model, p token.Price, res *palimpsest.Result) {
-	rates, ok := cost.RatesOf(m, res.Before)
-	if !ok || rates.Read >= 1 || res.After >= res.Before {
-		return
+// newSavings returns nil if the model's prices are not known.
+func newSavings(m token.Model, res *palimpsest.Result) *savings {
+	before, ok := m.Price(res.Before)
+	if !ok {
+		return nil
 	}
-	freed := res.Before - res.After
-	s.Step = rates.Read * p.Input * float64(freed) / 1e6
-	s.Steps = cost.BreakEven(rates, freed, res.Before-res.Fixed, false)
+	after, _ := m.Price(res.After)
+	s := &savings{Before: before.Input * float64(res.Before) / 1e6, After: after.Input * float64(res.After) / 1e6}
+	if rates, ok := cost.RatesOf(m, res.Before); ok && rates.Read < 1 && res.After < res.Before {
+		freed := res.Before - res.After
+		s.Step = rates.Read * before.Input * float64(freed) / 1e6
+		s.Steps = cost.BreakEven(rates, freed, res.Before-res.Fixed, false)
+	}
+	return s
 }
 
-func newReport(in *input, r *resolvedTarget, res *palimpsest.Result) *report {
+func newReport(c *conversation, res *palimpsest.Result) *report {
+	in := &c.in
 	rep := &report{
-		Input: newInputSummary(in), To: r.api, Policy: res.Plan.Policy, Model: r.model.Name,
-		Counter: r.counter.Name(), counterReason: r.counterReason, Exact: r.counter.Exact(), Band: r.counter.Band(),
-		Budget: r.budget, Before: res.Before, After: res.After,
-		System: r.counter.System(res.Prompt.System), Tools: r.counter.Tools(res.Prompt.Tools),
-		Repairs: res.Manifest.Repairs, Summaries: r.summaries,
+		Input: in.summary(), To: c.api, Policy: res.Plan.Policy, Model: c.model.Name,
+		Counter: c.counter.Name(), counterReason: c.counterReason, Exact: c.counter.Exact(), Band: c.counter.Band(),
+		Budget: c.budget, Before: res.Before, After: res.After,
+		System: c.counter.System(res.Prompt.System), Tools: c.counter.Tools(res.Prompt.Tools),
+		Repairs: res.Manifest.Repairs,
+	}
+	if made := c.fitter.summaries; len(made.Use) > 0 {
+		rep.Summaries = made
 	}
 	rep.Roles, rep.ByTool = shares(in.Thread, res)
 	rep.Framing = tokenShare{Name: "framing", Before: rep.Before - rep.System - rep.Tools, After: rep.After - rep.System - rep.Tools}
@@ -168,17 +177,12 @@ func newReport(in *input, r *resolvedTarget, res *palimpsest.Result) *report {
 		m := uncopied.At(in.Thread, i)
 		rep.Pinned = append(rep.Pinned, pinnedRow{ID: m.ID, Role: m.Role, Turn: m.Turn, Tokens: res.Sizes[i], Text: shorten(brief.Message(m), 200)})
 	}
-	if p, ok := r.model.Price(res.Before); ok {
-		rep.Savings = &savings{Before: p.Input * float64(res.Before) / 1e6}
-		after, _ := r.model.Price(res.After)
-		rep.Savings.After = after.Input * float64(res.After) / 1e6
-		rep.Savings.addCacheSavings(r.model, p, res)
-	}
-	rep.Notes = reportNotes(r, res)
+	rep.Savings = newSavings(c.model, res)
+	rep.Notes = c.notes(res)
 	return rep
 }
 
-func newInputSummary(in *input) inputSummary {
+func (in *input) summary() inputSummary {
 	calls := 0
 	for _, m := range uncopied.All(in.Thread) {
 		calls += len(m.Calls())
@@ -191,11 +195,11 @@ func newInputSummary(in *input) inputSummary {
 	}
 }
 
-// reportNotes are what the reader of a report should know before sending the prompt.
-func reportNotes(r *resolvedTarget, res *palimpsest.Result) []string {
+// notes are what the user should know before sending the prompt.
+func (c *conversation) notes(res *palimpsest.Result) []string {
 	var notes []string
-	own := map[string]string{"anthropic": wire.Anthropic, "openai": wire.Responses, "google": wire.Gemini}[r.model.Provider]
-	foreign := own != "" && r.api != own && r.api != textTarget && (own != wire.Responses || r.api != wire.Chat)
+	own := map[string]string{"anthropic": wire.Anthropic, "openai": wire.Responses, "google": wire.Gemini}[c.model.Provider]
+	foreign := own != "" && c.api != own && c.api != textTarget && (own != wire.Responses || c.api != wire.Chat)
 	lost := 0
 	for _, d := range res.Plan.Drops {
 		lost += d.Span.Len()
@@ -204,9 +208,9 @@ func reportNotes(r *resolvedTarget, res *palimpsest.Result) []string {
 		notes = append(notes, fmt.Sprintf("%s dropped without a summary, because what had to be kept left no room for one: raise the budget or keep less", plural(lost, "message")))
 	}
 	if foreign {
-		notes = append(notes, fmt.Sprintf("%s is a model of %s: add --to %s to write for its own API", r.model.Name, r.model.Provider, own))
+		notes = append(notes, fmt.Sprintf("%s is a model of %s: add --to %s to write for its own API", c.model.Name, c.model.Provider, own))
 	}
-	if n := len(res.Prompt.Messages); n > 0 && !r.agentAppends && res.Prompt.Messages[n-1].Role == thread.Assistant {
+	if n := len(res.Prompt.Messages); n > 0 && c.into == "" && res.Prompt.Messages[n-1].Role == thread.Assistant {
 		notes = append(notes, "the conversation ends with the model's own turn: append your next message before sending it")
 	}
 	return notes
@@ -394,18 +398,17 @@ func (r *report) printRecords(p *printer, most int) {
 	}
 }
 
-// planTooLarge says that a plan which was made before does not fit the budget that
-// is asked for now.
-type planTooLarge struct {
-	plan string
+// planOverBudget says that the prompt under an existing plan is over the budget.
+type planOverBudget struct {
+	plan string // its file
 	*palimpsest.BudgetError
 }
 
-func (e *planTooLarge) Unwrap() error { return e.BudgetError }
+func (e *planOverBudget) Unwrap() error { return e.BudgetError }
 
-// budgetError names the parts that the prompt under a plan is made of, the largest
-// first. They add up to the whole.
-func (r *report) budgetError(plan string) error {
+// overBudget names the parts of the prompt under a plan, the largest first. They add up to
+// the whole.
+func (r *report) overBudget(plan string) error {
 	e := &palimpsest.BudgetError{Budget: r.Budget, Need: r.After}
 	add := func(name string, tokens int) {
 		if tokens > 0 {
@@ -419,10 +422,10 @@ func (r *report) budgetError(plan string) error {
 		add(cmp.Or(partNames[s.Name], "messages of the "+s.Name), s.After)
 	}
 	e.Parts = largest(e.Parts, math.MaxInt, func(p policy.Part) int { return p.Tokens })
-	return &planTooLarge{plan, e}
+	return &planOverBudget{plan, e}
 }
 
-// partNames say what the groups of a report are that are no messages of somebody's.
+// partNames name the rows of a report that are no messages of a speaker.
 var partNames = map[string]string{
 	"tool":      "results of tools",
 	"summaries": "summaries in place of messages",

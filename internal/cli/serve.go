@@ -168,7 +168,7 @@ func newServing(c *config.Config, logger *slog.Logger) (*serving, error) {
 	}
 	made.Compactor = chosen.Config(counter)
 	made.Policies, made.Sessions = policyLookup(counter), &pageSessions{}
-	models, err := (&target{models: c.Text("models")}).modelTable()
+	models, err := readModels(c.Text("models"))
 	if err != nil {
 		return nil, err
 	}
