@@ -124,11 +124,11 @@ func (f *storeFlag) view(ctx context.Context, name string) (v *view.View, err er
 }
 
 func (k *tenantStore) view(ctx context.Context, name string) (*view.View, error) {
-	info, err := k.tenant.Catalog.Thread(ctx, name)
+	info, err := k.Catalog.Thread(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	log, err := k.tenant.Log.Load(ctx, name)
+	log, err := k.Log.Load(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (k *tenantStore) view(ctx context.Context, name string) (*view.View, error)
 	if err != nil {
 		return nil, err
 	}
-	c, err := palimpsest.New(palimpsest.Config{Counter: counter, Documents: k.tenant.Documents})
+	c, err := palimpsest.New(palimpsest.Config{Counter: counter, Documents: k.Documents})
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func (k *tenantStore) view(ctx context.Context, name string) (*view.View, error)
 	}
 	shown.Result.Plan = &plan.Plan{}
 	for version := 1; version <= info.Plans; version++ {
-		p, err := k.tenant.Plans.Plan(ctx, name, version)
+		p, err := k.Plans.Plan(ctx, name, version)
 		if err != nil {
 			return nil, err
 		}

@@ -91,7 +91,7 @@ func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
 	}
 	var infos []store.Info
 	if k != nil {
-		if infos, err = store.AllThreads(ctx, k.tenant.Catalog); err != nil {
+		if infos, err = store.AllThreads(ctx, k.Catalog); err != nil {
 			return nil, userError(err)
 		}
 	}
@@ -119,7 +119,7 @@ func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
 		}
 		kept := mcp.SessionOfThread(info)
 		kept.FirstWords = func(ctx context.Context) string {
-			log, err := k.tenant.Log.Load(ctx, info.ID)
+			log, err := k.Log.Load(ctx, info.ID)
 			if err != nil {
 				return ""
 			}
@@ -149,7 +149,7 @@ func (l *localSessions) load(ctx context.Context, id string) (in input, err erro
 	if err != nil || k == nil {
 		return in, cmp.Or(err, error(fs.ErrNotExist))
 	}
-	log, err := k.tenant.Log.Load(ctx, id)
+	log, err := k.Log.Load(ctx, id)
 	if err != nil {
 		return in, err
 	}
@@ -174,7 +174,7 @@ func (l *localSessions) Open(ctx context.Context, id string) (*mcp.Conversation,
 	}
 	k, err := l.open(ctx)
 	if err == nil && k != nil {
-		c.Plan, c.Version, err = k.tenant.Plans.Current(ctx, in.Thread.ID())
+		c.Plan, c.Version, err = k.Plans.Current(ctx, in.Thread.ID())
 	}
 	return c, userError(err)
 }

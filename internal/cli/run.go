@@ -109,16 +109,17 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 		fmt.Fprintf(s.Err, "palimpsest: compactions that are emulated now are not known in a later run: %v\n", err)
 	}
 	named := storeFlag{name: r.store, tenant: r.tenant}
-	kept, err := named.openTenant(ctx, false)
+	db, err := named.open(ctx, false)
 	if err != nil {
 		return fmt.Errorf("nowhere to keep conversations (see --store): %w", err)
 	}
-	defer func() { err = errors.Join(err, kept.db.Close()) }()
-	r.options.Config.Log, r.options.Config.Plans, r.options.Documents = kept.tenant.Log, kept.tenant.Plans, kept.tenant.Documents
+	defer func() { err = errors.Join(err, db.Close()) }()
+	kept := db.forTenant(r.tenant)
+	r.options.Config.Log, r.options.Config.Plans, r.options.Documents = kept.Log, kept.Plans, kept.Documents
 	told := &deferredLines{w: s.Err, hold: sharesTerminal(s)}
 	counts := &event.Counters{}
 	r.options.Config.Events = event.Multi(newAnnouncer(told.print), counts)
-	r.options.Config.Answers = llm.NewAnswers(kept.tenant.Answers)
+	r.options.Config.Answers = llm.NewAnswers(kept.Answers)
 	var p *proxy.Proxy
 	jobs := job.NewMemory(job.Handlers{proxy.CompactJob: func(ctx context.Context, j job.Job) error { return p.Work(ctx, j) }}, nil)
 	defer func() {

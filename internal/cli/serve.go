@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/apikey"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/event/slogsink"
 	"github.com/palimpsest-ai/palimpsest/internal/choice"
@@ -331,18 +330,15 @@ func newQueue(ctx context.Context, db store.DB, work job.Handlers, o *job.Option
 	return job.NewMemory(work, o), nil
 }
 
-// loadAPIKeys are the API keys of the store. Nil, where there are none, lets everybody
-// on this machine in.
+// loadAPIKeys returns nil if the store has no API keys: then everybody on this machine may
+// use the daemon.
 func loadAPIKeys(ctx context.Context, db *database) (daemon.Keys, error) {
-	if db.keys == nil {
-		return nil, nil
-	}
-	all := apikey.New(db.keys.APIKeys(), nil)
-	for _, err := range all.List(ctx) {
+	keys := db.apiKeys()
+	for _, err := range keys.List(ctx) {
 		if err != nil {
 			return nil, fmt.Errorf("keys: %w", err)
 		}
-		return all, nil
+		return keys, nil
 	}
 	return nil, nil
 }

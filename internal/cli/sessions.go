@@ -160,7 +160,7 @@ first. The id goes with --thread of "artifact list" and "recall".`,
 // are looked up, 0 for all; those that cannot be read are told.
 func (f *storeFlag) threads(ctx context.Context, most int) (rows []threadRow, unread []error, err error) {
 	err = f.withTenant(ctx, func(k *tenantStore) error {
-		infos, err := store.AllThreads(ctx, k.tenant.Catalog)
+		infos, err := store.AllThreads(ctx, k.Catalog)
 		if err != nil {
 			return err
 		}
@@ -171,7 +171,7 @@ func (f *storeFlag) threads(ctx context.Context, most int) (rows []threadRow, un
 			return cmp.Or(b.Changed.Compare(a.Changed), strings.Compare(a.ID, b.ID))
 		})
 		for i := range firstN(rows, most) {
-			log, err := k.tenant.Log.Load(ctx, rows[i].ID)
+			log, err := k.Log.Load(ctx, rows[i].ID)
 			if err != nil {
 				unread = append(unread, err)
 				continue

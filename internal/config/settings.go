@@ -52,9 +52,12 @@ func (s Setting) Env() string {
 
 const envPrefix = "PALIMPSEST_"
 
-// MasterEnv may hold master keys themselves. It is no setting: what is in it is
-// never shown.
-const MasterEnv = envPrefix + "MASTER_KEY"
+// MasterEnv may hold master keys themselves. It is not a setting, so that its value is
+// never shown. MasterFileEnv names a file of master keys.
+const (
+	MasterEnv     = envPrefix + "MASTER_KEY"
+	MasterFileEnv = envPrefix + "MASTER_KEY_FILE"
+)
 
 // Settings is the table, in the order in which people are shown it.
 func Settings() []Setting {
@@ -67,7 +70,7 @@ func Settings() []Setting {
 			Usage: "end when there was no request and no background job for so long; 0 never does"},
 		{Name: "store", ValueName: "STORE", show: WithoutPassword,
 			Usage: "keep everything here, keys too: a SQLite FILE, postgres://USER:PASSWORD@HOST/NAME, or memory: (until the daemon stops); empty is palimpsest.db in palimpsest's data directory"},
-		{Name: "master-key", ValueName: "FILE", env: envPrefix + "MASTER_KEY_FILE",
+		{Name: "master-key", ValueName: "FILE", env: MasterFileEnv,
 			Usage: "encrypt what is kept, with keys that the master key in this file wraps (or the one in " + MasterEnv + ")"},
 		{Name: "tls-cert", ValueName: "FILE",
 			Usage: "speak TLS with the certificate in this file (PEM, its issuers behind it), read anew when it changes; empty is plain HTTP"},
