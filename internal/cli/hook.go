@@ -36,18 +36,18 @@ func hookCommand(s Streams) *cobra.Command {
 		Long: `Answer a hook of an agent: it writes JSON to this command and reads JSON back.
 "palimpsest hook install AGENT" adds the hooks to the agent's settings.
 
-  claude-code  SessionStart  after a compaction of its own: where the work stands
-               PreCompact    what its summary should say besides
-               PostToolUse   a very large output goes to a file, a pointer stands in its place
+  claude-code  SessionStart  after the agent's own compaction: the state of the work
+               PreCompact    what else its summary should say
+               PostToolUse   very large output goes to a file, and a pointer replaces it
   codex        SessionStart  as above
   gemini-cli   AfterTool     as PostToolUse above
 
-Whatever fails here, the agent goes on as if there were no hook.`,
+If anything fails here, the agent goes on as if there were no hook.`,
 		Example: `  palimpsest hook install claude-code
   palimpsest hook remove claude-code`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			// Not a usage error: its exit status 2 would tell an agent to stop what it does.
+			// Not a usage error: exit status 2 would tell the agent to stop.
 			if len(args) != 2 {
 				return errors.New("want `palimpsest hook AGENT EVENT`, or `palimpsest hook install AGENT`")
 			}
@@ -64,7 +64,7 @@ Whatever fails here, the agent goes on as if there were no hook.`,
 		},
 	}
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return err })
-	c.Flags().IntVar(&most, "offload", hook.DefaultOffload, "a tool's text above `BYTES` goes to a file; 0 leaves all as they are")
+	c.Flags().IntVar(&most, "offload", hook.DefaultOffload, "text of a tool above `BYTES` goes to a file; 0 keeps all text")
 	c.AddCommand(
 		hookSettingsCommand(s, "Added to", &cobra.Command{
 			Use:   "install AGENT",
@@ -78,13 +78,13 @@ Whatever fails here, the agent goes on as if there were no hook.`,
 		}),
 		hookSettingsCommand(s, "Removed from", &cobra.Command{
 			Use:   "remove AGENT",
-			Short: "Take the hooks out of the settings of claude-code, codex or gemini-cli",
+			Short: "Remove the hooks from the settings of claude-code, codex or gemini-cli",
 		}, (*hook.Agent).Remove),
 	)
 	return c
 }
 
-// answerHook is what an agent reads back, nothing where nothing is to be said.
+// answerHook returns what the agent reads back; it may be empty.
 func answerHook(ctx context.Context, agent hook.Agent, event string, in io.Reader, most int) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, hookTimeout)
 	defer cancel()
@@ -112,7 +112,7 @@ func answerHook(ctx context.Context, agent hook.Agent, event string, in io.Reade
 		return hook.WithOutput(event, response), nil
 	}
 	if call.Transcript == "" {
-		return nil, nil // a session that is kept nowhere
+		return nil, nil // the session is not saved
 	}
 	file, err := transcript.Open(call.Transcript, nil)
 	if err != nil {
@@ -122,7 +122,7 @@ func answerHook(ctx context.Context, agent hook.Agent, event string, in io.Reade
 	switch {
 	case err != nil || text == "":
 		return nil, err
-	case event == hook.PreCompact: // what is added later can be made
+	case event == hook.PreCompact: // only if SessionStart will have something to add
 		return []byte(hook.Instructions), nil
 	}
 	return hook.WithContext(event, text), nil
@@ -154,8 +154,8 @@ func hookSettingsCommand(s Streams, done string, c *cobra.Command, change func(*
 	return c
 }
 
-// changeSettings changes the settings of an agent, which are replaced whole or not at
-// all, and says by how many bytes they grew; 0 where nothing was changed.
+// changeSettings rewrites the settings of an agent. It returns by how many bytes they
+// grew; 0 means that nothing changed.
 func changeSettings(agent hook.Agent, change func(*hook.Agent, []byte) ([]byte, error)) (path string, grownBy int, err error) {
 	folder, err := sessions.AgentFolder(agent.Name)
 	if err != nil {
@@ -176,7 +176,7 @@ func changeSettings(agent hook.Agent, change func(*hook.Agent, []byte) ([]byte, 
 	return path, cmp.Or(len(settings)-len(old), -1), writeWithFolders(path, settings)
 }
 
-// writeWithFolders writes a file and makes the folders above it.
+// writeWithFolders writes a file and creates its folder.
 func writeWithFolders(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -184,7 +184,7 @@ func writeWithFolders(path string, data []byte) error {
 	return writeOutput(path, data, nil)
 }
 
-// shellCommand is this program as a shell calls it: by its name where that finds it.
+// shellCommand is how a shell calls this program: by its name if PATH has it.
 func shellCommand() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -194,7 +194,7 @@ func shellCommand() (string, error) {
 		return "palimpsest", nil
 	}
 	if strings.HasPrefix(path, os.TempDir()) && strings.Contains(path, "go-build") {
-		return "", errors.New("this program is gone when it ends: build or install it first, and call that")
+		return "", errors.New("`go run` deletes this program when it ends: build or install it first")
 	}
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(path) + `"`, nil
 }

@@ -220,12 +220,12 @@ func (c *conversation) notes(res *palimpsest.Result) []string {
 // stands in place of removed messages is a group of its own, and so is what the
 // renderer put in to mend the log.
 func shares(t *thread.Thread, res *palimpsest.Result) ([]tokenShare, []toolShare) {
-	roles, tools := rowsByKey[string, tokenShare]{}, rowsByKey[string, toolShare]{}
+	roles, tools := rows[string, tokenShare]{}, rows[string, toolShare]{}
 	role := func(name string) *tokenShare {
-		return roles.getOrAdd(name, func() tokenShare { return tokenShare{Name: name} })
+		return roles.at(name, func() tokenShare { return tokenShare{Name: name} })
 	}
 	tool := func(name string) *toolShare {
-		return tools.getOrAdd(name, func() toolShare { return toolShare{tokenShare: tokenShare{Name: name}} })
+		return tools.at(name, func() toolShare { return toolShare{tokenShare: tokenShare{Name: name}} })
 	}
 	for i, m := range uncopied.All(t) {
 		role(brief.Speaker(m)).Before += res.Sizes[i]
@@ -251,8 +251,8 @@ func shares(t *thread.Thread, res *palimpsest.Result) ([]tokenShare, []toolShare
 			role(brief.Speaker(m)).After += size
 		}
 	}
-	byTool := largest(append([]toolShare{}, tools.sortedRows(nil)...), math.MaxInt, func(t toolShare) int { return t.Before })
-	return append([]tokenShare{}, roles.sortedRows(nil)...), byTool
+	byTool := largest(append([]toolShare{}, tools.list()...), math.MaxInt, func(t toolShare) int { return t.Before })
+	return append([]tokenShare{}, roles.list()...), byTool
 }
 
 // describeSpan describes a span in a few words.
