@@ -36,7 +36,7 @@ func flagValues(flag string) []string {
 	}
 	for _, s := range config.Settings() {
 		if s.Name == flag {
-			return s.Values()
+			return s.Values
 		}
 	}
 	return nil

@@ -270,7 +270,7 @@ type fitter struct {
 
 func newFitter(chosen *choice.Choice, config palimpsest.Config, made *summaries) (*fitter, error) {
 	f := &fitter{summaries: made}
-	if chosen.HasOwnRules() {
+	if chosen.Settings.HasOwnForm() {
 		f.ownPolicy = config.Policy
 		config.Policy = reportingPolicy{config.Policy, made}
 	}

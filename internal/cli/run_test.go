@@ -159,7 +159,7 @@ func TestRunWrong(t *testing.T) {
 		{[]string{"run"}, 2, "which command"},
 		{[]string{"run", "--policy", "nonsense", "--", "true"}, 2, "nonsense"},
 		{[]string{"run", "--favor", "speed", "--", "true"}, 2, "want one of quality, balanced, cost"},
-		{[]string{"run", "--favor", "cost", "--policy", "loop", "--", "true"}, 2, "the policy loop keeps to its own marks"},
+		{[]string{"run", "--favor", "cost", "--policy", "loop", "--", "true"}, 2, "the policy loop has its own marks"},
 		{[]string{"run", "--openai-upstream", "nowhere", "--", "true"}, 2, "nowhere"},
 		{[]string{"run", "--emulate", "anthropic,opnai", "--", "true"}, 2, `"opnai" is not known; did you mean openai?`},
 		{[]string{"run", "--store", "agents:db", "--", "true"}, 2, "want FILE, sqlite:FILE"},
