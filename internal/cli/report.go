@@ -22,8 +22,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// report is what compact, plan and render tell. With --json it is written as
-// one object; otherwise print writes it for people.
+// report is the report of compact, plan and render.
 type report struct {
 	Input   inputSummary `json:"input"`
 	To      string       `json:"to"`
@@ -38,8 +37,8 @@ type report struct {
 	After  int     `json:"tokens_after"`
 	System int     `json:"system_tokens"`
 	Tools  int     `json:"tool_tokens"`
-	// Framing is what belongs to no message: the frame of the request, and what
-	// repairs of the log add. With it the parts add up to the whole.
+	// Framing are the tokens of no message: the frame of the request, and repairs of the
+	// log. With it the parts add up to the whole.
 	Framing tokenShare   `json:"framing"`
 	Roles   []tokenShare `json:"by_role"`
 	ByTool  []toolShare  `json:"by_tool"`
@@ -48,14 +47,14 @@ type report struct {
 	Pinned  []pinnedRow     `json:"pinned"`
 	Repairs []render.Repair `json:"repairs"`
 	Savings *savings        `json:"savings,omitempty"`
-	// Summaries is there when models were to write them.
+	// Summaries is nil if no model was to write any.
 	Summaries *summaries `json:"summarizer,omitempty"`
 	Notes     []string   `json:"notes,omitempty"`
 
 	Output string `json:"output,omitempty"`
 	Plan   string `json:"plan,omitempty"`
 	Store  string `json:"store,omitempty"`
-	// Session is there when the prompt was written as a session of an agent.
+	// Session is nil if a prompt was written.
 	Session *resumedSession `json:"session,omitempty"`
 }
 
@@ -72,11 +71,11 @@ type inputSummary struct {
 	Side        int      `json:"side_chains"`
 	Warnings    []string `json:"warnings,omitempty"`
 
-	path           string // as the caller wrote it
+	path           string // as the user wrote it
 	hasSeveralRuns bool   // the file holds more than this conversation
 }
 
-// commandArguments are what the caller writes to name this conversation again.
+// commandArguments name this conversation for another command.
 func (s inputSummary) commandArguments() string {
 	words := shellQuote(s.path)
 	if s.hasSeveralRuns {
@@ -205,7 +204,7 @@ func (c *conversation) notes(res *palimpsest.Result) []string {
 		lost += d.Span.Len()
 	}
 	if lost > 0 {
-		notes = append(notes, fmt.Sprintf("%s dropped without a summary, because what had to be kept left no room for one: raise the budget or keep less", plural(lost, "message")))
+		notes = append(notes, fmt.Sprintf("%s dropped without a summary, because the kept messages left no room for one: raise the budget or keep less", plural(lost, "message")))
 	}
 	if foreign {
 		notes = append(notes, fmt.Sprintf("%s is a model of %s: add --to %s to write for its own API", c.model.Name, c.model.Provider, own))
@@ -216,9 +215,8 @@ func (c *conversation) notes(res *palimpsest.Result) []string {
 	return notes
 }
 
-// shares divides the tokens before and after by who spoke and by tool. What
-// stands in place of removed messages is a group of its own, and so is what the
-// renderer put in to mend the log.
+// shares divides the tokens before and after by speaker and by tool. Summaries and pointers
+// are groups of their own; repairs of the log count as framing.
 func shares(t *thread.Thread, res *palimpsest.Result) ([]tokenShare, []toolShare) {
 	roles, tools := rows[string, tokenShare]{}, rows[string, toolShare]{}
 	role := func(name string) *tokenShare {
@@ -239,7 +237,7 @@ func shares(t *thread.Thread, res *palimpsest.Result) ([]tokenShare, []toolShare
 		action := origin.Record.Action
 		r, isResult := m.Result()
 		switch {
-		case origin.Synthetic && action == plan.Include: // a repair: it counts as framing, before and after
+		case origin.Synthetic && action == plan.Include: // a repair
 		case isResult:
 			tool(r.Tool).After += size
 			role(brief.Speaker(m)).After += size
@@ -264,9 +262,9 @@ func describeSpan(t *thread.Thread, pairs *thread.Pairing, span thread.Span) str
 	return brief.MessageAt(t, pairs, i)
 }
 
-// write writes the report; of the records people are shown at most so many.
-func (r *report) write(w io.Writer, c *cobra.Command, most int) error {
-	return writeResult(w, c, r, func(p *printer) { r.print(p, most) })
+// write writes the report, for people with at most that many records.
+func (r *report) write(w io.Writer, c *cobra.Command, maxRecords int) error {
+	return writeResult(w, c, r, func(p *printer) { r.print(p, maxRecords) })
 }
 
 func writeJSON(w io.Writer, v any) error {
@@ -275,8 +273,7 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// print writes the report; of the records at most so many, largest first.
-func (r *report) print(p *printer, most int) {
+func (r *report) print(p *printer, maxRecords int) {
 	r.Input.print(p)
 	counter := r.Counter
 	if !r.Exact {
@@ -306,14 +303,14 @@ func (r *report) print(p *printer, most int) {
 	if r.Savings != nil {
 		p.line("input price of one request: $%.4f before, $%.4f after (uncached)", r.Savings.Before, r.Savings.After)
 		if r.Savings.Step > 0 {
-			p.line("in the provider's cache: $%.4f less for each further request, which pays for the new prefix after %.0f of them", r.Savings.Step, math.Ceil(r.Savings.Steps))
+			p.line("with the provider's prompt cache: $%.4f less for each further request, which pays for the new prefix after %.0f of them", r.Savings.Step, math.Ceil(r.Savings.Steps))
 		}
 	}
 	r.Summaries.print(p)
 	p.sectionUpTo("results by tool", []string{"tool", ">calls", ">before", ">after"}, mapSlice(r.ByTool, func(t toolShare) []string {
 		return []string{toolName(t.Name), number(t.Calls), number(t.Before), number(t.After)}
 	}), maxToolRows, "more tool")
-	r.printRecords(p, most)
+	r.printRecords(p, maxRecords)
 	p.section("kept as it is", []string{"role", ">turn", ">tokens", "text"}, mapSlice(r.Pinned, func(pin pinnedRow) []string {
 		return []string{string(pin.Role), fmt.Sprint(pin.Turn), number(pin.Tokens), pin.Text}
 	}))
@@ -322,10 +319,10 @@ func (r *report) print(p *printer, most int) {
 	}
 	for n, repair := range r.Repairs {
 		if n == maxListLines {
-			p.line("put right: and %s (--json lists all)", plural(len(r.Repairs)-n, "more place"))
+			p.line("repaired: and %s (--json lists all)", plural(len(r.Repairs)-n, "more place"))
 			break
 		}
-		p.text("put right: %s (message %s)", repair.What, repair.ID)
+		p.text("repaired: %s (message %s)", repair.What, repair.ID)
 	}
 	for _, note := range r.Notes {
 		p.text("note: %s", note)
@@ -344,7 +341,7 @@ func (s inputSummary) print(p *printer) {
 		p.line("the agent itself compacted %s", plural(s.Compactions, "time"))
 	}
 	if s.Side > 0 {
-		p.line("beside it %s, of sub-agents or of branches that were left: not counted", plural(s.Side, "side chain"))
+		p.line("not counted: %s of sub-agents or abandoned branches", plural(s.Side, "side chain"))
 	}
 	for n, w := range s.Warnings {
 		if n == maxListLines {
@@ -355,14 +352,14 @@ func (s inputSummary) print(p *printer) {
 	}
 }
 
-// maxListLines bounds lists of warnings and repairs.
+// maxListLines limits lists of warnings and repairs.
 const maxListLines = 5
 
-// maxToolRows bounds the table by tool.
+// maxToolRows limits the table by tool.
 const maxToolRows = 12
 
-// toolName is a tool's name in a table. Results of the old function calls, or
-// without a call, may have none.
+// toolName is a tool's name in a table. Results without a call, and of the old function
+// calls, may have none.
 func toolName(name string) string {
 	if name == "" {
 		return "(no name)"
@@ -370,7 +367,7 @@ func toolName(name string) string {
 	return shorten(name, 40)
 }
 
-func (r *report) printRecords(p *printer, most int) {
+func (r *report) printRecords(p *printer, maxRecords int) {
 	if len(r.Records) == 0 {
 		p.line("\nnothing had to be changed")
 		return
@@ -386,14 +383,14 @@ func (r *report) printRecords(p *printer, most int) {
 		}
 	}
 	p.heading(fmt.Sprintf("%s%s", plural(len(r.Records), "record"), summary))
-	p.table([]string{"action", ">turn", ">before", ">after", "~what", "why"}, mapSlice(r.Records[:min(most, len(r.Records))], func(record recordRow) []string {
+	p.table([]string{"action", ">turn", ">before", ">after", "~what", "why"}, mapSlice(r.Records[:min(maxRecords, len(r.Records))], func(record recordRow) []string {
 		turns := fmt.Sprint(record.First)
 		if record.Last != record.First {
 			turns = fmt.Sprintf("%d-%d", record.First, record.Last)
 		}
 		return []string{record.Action.String(), turns, number(record.Before), number(record.After), record.What, record.Reason}
 	}))
-	if more := len(r.Records) - most; more > 0 {
+	if more := len(r.Records) - maxRecords; more > 0 {
 		p.line("and %s (`palimpsest plan` lists all)", plural(more, "more record"))
 	}
 }
