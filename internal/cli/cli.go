@@ -57,6 +57,29 @@ func Run(ctx context.Context, args []string, s Streams) int {
 	s.In = &interruptibleReader{ctx: ctx, r: s.In}
 	out := &stickyErrorWriter{w: s.Out}
 	s.Out = out
+	root := newRootCommand(args, s)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err = cmp.Or(err, out.err); err == nil {
+		return exitDone
+	}
+	if child, ok := errors.AsType[exitStatus](err); ok {
+		return int(child)
+	}
+	status := statusOf(err)
+	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
+		if writeJSON(s.Err, newFailure(err, status)) == nil {
+			return status
+		}
+	}
+	fmt.Fprintf(s.Err, "palimpsest: %s\n", errorText(err))
+	if status == exitUsage {
+		fmt.Fprintf(s.Err, "see: %s --help\n", cmd.CommandPath())
+	}
+	return status
+}
+
+// newRootCommand returns the command with all others below it.
+func newRootCommand(args []string, s Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "palimpsest",
 		Short: "Keep LLM agents inside their context window without losing the conversation",
@@ -98,24 +121,7 @@ what does not fit), 4 the input is not valid (the error names the line or path).
 		}
 		help(c, args)
 	})
-	cmd, err := root.ExecuteContextC(ctx)
-	if err = cmp.Or(err, out.err); err == nil {
-		return exitDone
-	}
-	if child, ok := errors.AsType[exitStatus](err); ok {
-		return int(child)
-	}
-	status := statusOf(err)
-	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
-		if writeJSON(s.Err, newFailure(err, status)) == nil {
-			return status
-		}
-	}
-	fmt.Fprintf(s.Err, "palimpsest: %s\n", errorText(err))
-	if status == exitUsage {
-		fmt.Fprintf(s.Err, "see: %s --help\n", cmd.CommandPath())
-	}
-	return status
+	return root
 }
 
 // statusOf returns the exit status for an error.

@@ -154,12 +154,7 @@ read it.`,
 			conv.summarizer = policyfile.Extractive // the plan holds its summaries
 			bounded := conv.budget != 0 || conv.modelName != ""
 			if !bounded {
-				conv.budget = max(p.CompactedTokens, 1)
-				// Count as the plan did, so that its figures can be compared. A counter that was
-				// calibrated by a provider's figures cannot be found by its name.
-				if _, err := token.New(p.Counter, nil); err == nil && conv.counterName == "" {
-					conv.counterName = p.Counter
-				}
+				conv.measureLike(p)
 			}
 			if err := conv.open(args[0], s); err != nil {
 				return err
@@ -203,6 +198,15 @@ read it.`,
 	c.Flags().StringVar(&planPath, "plan", "", "the plan to apply, from `PLAN.json`")
 	c.Flags().StringVarP(&out, "output", "o", "", "write the prompt to `OUT` (default: standard output)")
 	return c
+}
+
+// measureLike takes budget and counter of a plan, so that its figures can be compared. A counter
+// that was calibrated by a provider's figures cannot be found by its name.
+func (c *conversation) measureLike(p *plan.Plan) {
+	c.budget = max(p.CompactedTokens, 1)
+	if _, err := token.New(p.Counter, nil); err == nil && c.counterName == "" {
+		c.counterName = p.Counter
+	}
 }
 
 func writePlan(path string, p *plan.Plan, s Streams) error {

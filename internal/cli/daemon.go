@@ -60,7 +60,12 @@ daemon.log in palimpsest's data directory.`,
 		},
 	}
 	c.Flags().DurationVar(&idle, "idle", defaultIdle, "a daemon that is started now ends after `DURATION` without requests")
-	c.AddCommand(&cobra.Command{
+	c.AddCommand(daemonStopCommand(s))
+	return c
+}
+
+func daemonStopCommand(s Streams) *cobra.Command {
+	return &cobra.Command{
 		Use:   "stop",
 		Short: "Stop your daemon",
 		Long:  "Stop the daemon that answers at your socket. It finishes its requests first.",
@@ -81,8 +86,7 @@ daemon.log in palimpsest's data directory.`,
 			newPrinter(s.Out).line("stopped the daemon, process %d", was.PID)
 			return nil
 		},
-	})
-	return c
+	}
 }
 
 // userSocket is the user's data directory and the socket of the user's daemon.

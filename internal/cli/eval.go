@@ -21,11 +21,80 @@ const maxSkippedLines = 5
 func evalCommand(s Streams) *cobra.Command {
 	var w evalOptions
 	var x examOptions
-	var split, counterName, modelName string
 	c := &cobra.Command{
 		Use:   "eval DIR|FILE ...",
 		Short: "Measure compaction policies on your own transcripts",
-		Long: `At many points of each conversation every policy fits the history into the same
+		Long:  evalHelp,
+		Example: `  palimpsest eval ~/.claude/projects
+  palimpsest eval session.jsonl --budgets 8k,20% --misses
+  palimpsest eval ~/.claude/projects --cost
+  palimpsest eval ~/.claude/projects --html report.html
+  palimpsest eval --exam exams/* -o out --budget own,16k --contender auto --contender own-summary`,
+		Args: nonBlankArgs("want a DIR or FILE"),
+		RunE: func(c *cobra.Command, args []string) error {
+			exams, err := checkFlags(c.Flags())
+			if exams && err == nil {
+				err = x.check(args)
+			} else if err == nil {
+				w.command = "palimpsest eval " + strings.Join(commandLine(c, args), " ")
+				err = w.check()
+			}
+			if err != nil {
+				return fmt.Errorf("%w: %w", errUsage, err)
+			}
+			if exams {
+				return x.run(c, args, &w, s)
+			}
+			return w.run(c, args, s)
+		},
+	}
+	c.Flags().StringVar((*string)(&w.split), "split", "all", "measure on `dev`, test or all; policies are tuned on dev and judged on test")
+	c.Flags().StringSliceVar(&w.budgets, "budgets", nil, "fit into these `BUDGETS`, such as 8k or 20% (default 8k,16k,20%,10%; with --exam own, else 16k); --budget is the same")
+	c.Flags().BoolVar(&w.curve, "curve", false, "many budgets, and the area under the curve; with --cost: many sizes of each contender")
+	c.Flags().StringArrayVar(&w.contenders, "contender", nil, "run only the contender `NAME`, and those that scores refer to; with --exam a policy or own-summary; may be given again")
+	c.Flags().StringVar(&w.counterName, "counter", "o200k", "count tokens with `COUNTER`; --exam counts characters / 4")
+	c.Flags().BoolVar(&w.costs, "cost", false, "measure what sessions cost")
+	c.Flags().BoolVar(&w.valid, "validity", false, "replay every conversation through our policies for every API, and check each prompt by its rules")
+	c.Flags().BoolVar(&w.tight, "tight", false, "with --validity: into a sixth of each conversation, instead of a third")
+	c.Flags().StringVar(&w.modelName, "model", "claude-sonnet-4-5", "with --cost: prices, cache and window of the model `NAME`")
+	c.Flags().Var((*tokensFlag)(&w.baseTokens), "around", "with --cost: system and tools are this many `TOKENS` where none are recorded")
+	c.Flags().StringVar(&w.gaps, "gaps", eval.RecordedGaps, "with --cost: times between requests as `recorded`, fixed (20 s) or lognormal")
+	c.Flags().BoolVar(&w.details, "details", false, "show all that was measured")
+	c.Flags().BoolVar(&w.misses, "misses", false, "show what auto lost, by type, age and origin, with examples")
+	c.Flags().Bool("json", false, "write one JSON object")
+	c.Flags().StringVar(&w.html, "html", "", "write a page with plots and tables to `FILE`: recall and cost, or what was asked for")
+	x.addFlags(c.Flags())
+	c.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "budget" { // as the other commands call it
+			name = "budgets"
+		}
+		return pflag.NormalizedName(name)
+	})
+	return c
+}
+
+// run measures on the conversations of files and folders.
+func (w *evalOptions) run(c *cobra.Command, args []string, s Streams) error {
+	counter, err := token.New(w.counterName, nil)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	set, err := eval.Load(c.Context(), args, counter, progress(s.Err, "reading"))
+	if err != nil {
+		return err
+	}
+	for i, skipped := range set.Skipped {
+		if i == maxSkippedLines {
+			fmt.Fprintf(s.Err, "palimpsest: skipped: %s more; palimpsest inspect FILE says why\n", plural(len(set.Skipped)-i, "file"))
+			break
+		}
+		fmt.Fprintf(s.Err, "palimpsest: skipped: %s\n", errorText(skipped))
+	}
+	found, err := w.measure(c.Context(), set, s.Err)
+	return errors.Join(err, found.write(s, c, w))
+}
+
+const evalHelp = `At many points of each conversation every policy fits the history into the same
 budget. Eval then takes the identifiers that the agent really wrote in the calls of its
 next 20 steps and could only know from the old part of the history: paths, ids, hashes,
 symbols, numbers and names. It looks for them in what is left.
@@ -103,71 +172,4 @@ NAME@40k is a policy that goes through the session step by step, like an agent, 
 window of that many tokens: its prompt is the last request, after all compactions.
 
 The same files give the same figures. The replay is open-loop: it shows what is kept,
-not what an agent would solve.`,
-		Example: `  palimpsest eval ~/.claude/projects
-  palimpsest eval session.jsonl --budgets 8k,20% --misses
-  palimpsest eval ~/.claude/projects --cost
-  palimpsest eval ~/.claude/projects --html report.html
-  palimpsest eval --exam exams/* -o out --budget own,16k --contender auto --contender own-summary`,
-		Args: nonBlankArgs("want a DIR or FILE"),
-		RunE: func(c *cobra.Command, args []string) error {
-			exams, err := checkFlags(c.Flags())
-			if exams && err == nil {
-				err = x.check(args)
-			} else if err == nil {
-				w.split = eval.Split(split)
-				w.command = "palimpsest eval " + strings.Join(commandLine(c, args), " ")
-				err = w.check(modelName)
-			}
-			if err != nil {
-				return fmt.Errorf("%w: %w", errUsage, err)
-			}
-			if exams {
-				if !c.Flags().Changed("counter") {
-					counterName = examCounter
-				}
-				return x.run(c, args, &w, counterName, s)
-			}
-			counter, err := token.New(counterName, nil)
-			if err != nil {
-				return fmt.Errorf("%w: %w", errUsage, err)
-			}
-			set, err := eval.Load(c.Context(), args, counter, progress(s.Err, "reading"))
-			if err != nil {
-				return err
-			}
-			for i, skipped := range set.Skipped {
-				if i == maxSkippedLines {
-					fmt.Fprintf(s.Err, "palimpsest: skipped: %s more; palimpsest inspect FILE says why\n", plural(len(set.Skipped)-i, "file"))
-					break
-				}
-				fmt.Fprintf(s.Err, "palimpsest: skipped: %s\n", errorText(skipped))
-			}
-			found, err := w.measure(c.Context(), set, s.Err)
-			return errors.Join(err, found.write(s, c, &w))
-		},
-	}
-	c.Flags().StringVar(&split, "split", "all", "measure on `dev`, test or all; policies are tuned on dev and judged on test")
-	c.Flags().StringSliceVar(&w.budgets, "budgets", nil, "fit into these `BUDGETS`, such as 8k or 20% (default 8k,16k,20%,10%; with --exam own, else 16k); --budget is the same")
-	c.Flags().BoolVar(&w.curve, "curve", false, "many budgets, and the area under the curve; with --cost: many sizes of each contender")
-	c.Flags().StringArrayVar(&w.contenders, "contender", nil, "run only the contender `NAME`, and those that scores refer to; with --exam a policy or own-summary; may be given again")
-	c.Flags().StringVar(&counterName, "counter", "o200k", "count tokens with `COUNTER`; --exam counts characters / 4")
-	c.Flags().BoolVar(&w.costs, "cost", false, "measure what sessions cost")
-	c.Flags().BoolVar(&w.valid, "validity", false, "replay every conversation through our policies for every API, and check each prompt by its rules")
-	c.Flags().BoolVar(&w.tight, "tight", false, "with --validity: into a sixth of each conversation, instead of a third")
-	c.Flags().StringVar(&modelName, "model", "claude-sonnet-4-5", "with --cost: prices, cache and window of the model `NAME`")
-	c.Flags().Var((*tokensFlag)(&w.baseTokens), "around", "with --cost: system and tools are this many `TOKENS` where none are recorded")
-	c.Flags().StringVar(&w.gaps, "gaps", eval.RecordedGaps, "with --cost: times between requests as `recorded`, fixed (20 s) or lognormal")
-	c.Flags().BoolVar(&w.details, "details", false, "show all that was measured")
-	c.Flags().BoolVar(&w.misses, "misses", false, "show what auto lost, by type, age and origin, with examples")
-	c.Flags().Bool("json", false, "write one JSON object")
-	c.Flags().StringVar(&w.html, "html", "", "write a page with plots and tables to `FILE`: recall and cost, or what was asked for")
-	x.addFlags(c.Flags())
-	c.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		if name == "budget" { // as the other commands call it
-			name = "budgets"
-		}
-		return pflag.NormalizedName(name)
-	})
-	return c
-}
+not what an agent would solve.`

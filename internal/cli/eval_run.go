@@ -28,9 +28,11 @@ type evalOptions struct {
 	details      bool
 	gaps         string
 	split        eval.Split
+	counterName  string
+	modelName    string
 	budgets      []string
 	contenders   []string
-	model        token.Model
+	model        token.Model // of modelName
 	baseTokens   int
 	misses       bool
 	html         string
@@ -102,7 +104,7 @@ func checkFlags(f *pflag.FlagSet) (exams bool, err error) {
 	return exams, err
 }
 
-func (w *evalOptions) check(model string) error {
+func (w *evalOptions) check() error {
 	recall, costs := w.selectedMeasures()
 	if !slices.Contains([]eval.Split{eval.All, eval.Dev, eval.Test}, w.split) {
 		return fmt.Errorf("--split %s: want dev, test or all", string(w.split))
@@ -130,7 +132,7 @@ func (w *evalOptions) check(model string) error {
 		}
 	}
 	var err error
-	if w.model, err = token.Models().Find(model); err != nil && costs {
+	if w.model, err = token.Models().Find(w.modelName); err != nil && costs {
 		return fmt.Errorf("--model: %w", err)
 	}
 	return nil

@@ -59,7 +59,7 @@ func (x *examOptions) check(args []string) error {
 }
 
 // run does one step of an exam.
-func (x *examOptions) run(c *cobra.Command, args []string, w *evalOptions, counterName string, s Streams) error {
+func (x *examOptions) run(c *cobra.Command, args []string, w *evalOptions, s Streams) error {
 	switch {
 	case x.grade:
 		n, err := exam.Sheets(args[0])
@@ -76,7 +76,10 @@ func (x *examOptions) run(c *cobra.Command, args []string, w *evalOptions, count
 		}
 		return writeResult(s.Out, c, r, func(p *printer) { _ = r.WriteTable(p.w) }) // Run tells what was not written
 	}
-	counter, err := token.New(counterName, nil)
+	if !c.Flags().Changed("counter") {
+		w.counterName = examCounter
+	}
+	counter, err := token.New(w.counterName, nil)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}

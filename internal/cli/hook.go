@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// maxHookInput is the most that an agent may write to a hook, in bytes.
+	// maxHookInput limits the input of a hook, in bytes.
 	maxHookInput = 64 << 20
 	// hookTimeout ends the work of a hook before the agent gives up waiting.
 	hookTimeout = 20 * time.Second

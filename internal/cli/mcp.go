@@ -22,7 +22,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
-// searchCacheBytes is how much of sessions is remembered between searches, in bytes.
+// searchCacheBytes limits what is kept of sessions between searches.
 const searchCacheBytes = 64 << 20
 
 func mcpCommand(s Streams) *cobra.Command {
@@ -30,15 +30,14 @@ func mcpCommand(s Streams) *cobra.Command {
 	var writes bool
 	c := &cobra.Command{
 		Use:   "mcp",
-		Short: "Answer an agent that asks what was said in earlier sessions (MCP over standard input and output)",
-		Long: `Answer an agent by the Model Context Protocol over standard input and output, until
-it leaves. It is offered the tools recall, read_artifact, sessions, explain and
-compact, over the sessions that agents left on this machine ("palimpsest sessions")
-and the conversations of the store ("palimpsest threads"). Nothing is changed, unless
---write lets compact keep its plans in the store.
+		Short: "Let an agent search earlier sessions (an MCP server on standard input and output)",
+		Long: `Serve the Model Context Protocol on standard input and output until the client closes
+them. The tools recall, read_artifact, sessions, explain and compact work on the sessions
+of agents on this machine ("palimpsest sessions") and on the conversations of the store
+("palimpsest threads"). Nothing is changed, unless --write lets compact store its plans.
 
-The line that makes an agent start it stands in docs/agents.md. The daemon answers
-the same tools for its threads at /mcp.`,
+docs/agents.md shows how to add the server to an agent. The daemon offers the same tools
+for its threads at /mcp.`,
 		Example: "  claude mcp add palimpsest -- palimpsest mcp\n  codex mcp add palimpsest -- palimpsest mcp",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
@@ -53,16 +52,15 @@ the same tools for its threads at /mcp.`,
 		},
 	}
 	store.addFlags(c)
-	c.Flags().BoolVar(&writes, "write", false, "let the tool compact keep its plans, instead of only showing them")
+	c.Flags().BoolVar(&writes, "write", false, "let the tool compact store its plans, instead of only showing them")
 	return c
 }
 
-// localSessions are the sessions of this machine and the conversations of a store.
-// Where both have one of an id, they are one: the file is the conversation, and the
-// store has its plans. They implement mcp.Sessions.
+// localSessions are the sessions on this machine and the conversations of a store. A session
+// and a conversation of the same id are one: the file has the messages, the store the plans.
 type localSessions struct{ store lazyStore }
 
-// open opens the store; nil until there is one.
+// open opens the store. It returns nil while there is none.
 func (l *localSessions) open(ctx context.Context) (*tenantStore, error) {
 	k, err := l.store.open(ctx)
 	if l.store.flag.isMissing(err) {
@@ -71,7 +69,7 @@ func (l *localSessions) open(ctx context.Context) (*tenantStore, error) {
 	return k, err
 }
 
-// userError is an error as people read it.
+// userError is an error with the text for people.
 func userError(err error) error {
 	if err == nil {
 		return nil
@@ -103,7 +101,7 @@ func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
 	var all []mcp.Session
 	for _, f := range files {
 		if seen[f.ID] {
-			continue // the newest of an id is the one that it means
+			continue // an id means its newest session
 		}
 		seen[f.ID] = true
 		plans := threads[f.ID].Plans
@@ -131,7 +129,7 @@ func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
 	return all, nil
 }
 
-// load reads a conversation: the file of a session, or what the store has.
+// load reads the file of a session, or a conversation of the store.
 func (l *localSessions) load(ctx context.Context, id string) (in input, err error) {
 	files, err := sessions.Find("")
 	if err != nil {
@@ -142,7 +140,7 @@ func (l *localSessions) load(ctx context.Context, id string) (in input, err erro
 		if err := in.load(files[i].Path, nil); err != nil {
 			return in, err
 		}
-		in.run = 1 // further ones of a file are sub-agents'
+		in.run = 1 // others in the file belong to sub-agents
 		return in, in.selectRun()
 	}
 	k, err := l.open(ctx)

@@ -135,7 +135,7 @@ func (c *conversation) chooseCounter(models token.ModelSet, ofPolicy string) (*t
 	switch {
 	case c.in.Model != "" && api == c.in.api():
 	case defaultModels[api] != "":
-		name, because = defaultModels[api], "it stands in the request"
+		name, because = defaultModels[api], "the request names it"
 	case api == wire.Gemini:
 		name, because = "gemini", "the request is for its API"
 	}

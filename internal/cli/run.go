@@ -34,7 +34,6 @@ type agentRun struct {
 	options                   proxy.Options
 	policy, summarizer, favor string
 	policyName                string // the name of the policy that was found
-	window                    int
 	store                     storeFlag
 }
 
@@ -69,7 +68,7 @@ same prompt, which its provider may still have in its cache.`,
 	f.StringVar(&r.policy, "policy", "auto", "compact by `POLICY`: a file (see \"palimpsest policy\"), or "+strings.Join(policyfile.Names(), ", "))
 	f.StringVar(&r.favor, "favor", "", "compact near the window (quality), from 64,000 tokens on (balanced), or when it costs least (cost): `WHAT` the policy auto favors (default: the policy's, else balanced)")
 	f.StringVar(&r.summarizer, "summarizer", "", "who writes summaries: extractive (no model), agent (the agent's own model, with its key), anthropic:MODEL, openai:MODEL, or a `CHAIN` of them joined by commas (default: the policy's, else extractive)")
-	f.Var((*tokensFlag)(&r.window), "window", "assume a context window of this many `TOKENS`, such as 120k (default: the table of models)")
+	f.Var((*tokensFlag)(&r.options.Window), "window", "assume a context window of this many `TOKENS`, such as 120k (default: the table of models)")
 	f.StringSliceVar(&r.options.Emulate, "emulate", nil, "answer requests for native compaction here, for upstreams of these `APIS` that do not support it: anthropic, openai")
 	f.StringVar(&r.store.name, "store", "memory:", "keep conversations and plans in `STORE`: memory:, a SQLite FILE or postgres://…")
 	f.StringVar(&r.store.tenant, "tenant", "", "whose conversations, in a store of several tenants: `NAME`")
@@ -84,20 +83,10 @@ func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)
 
 func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error) {
 	silenceHTTPLog()
-	chosen, err := choice.Open(r.policy, &choice.Options{Summarizer: r.summarizer, Favor: r.favor, AllowAgent: true})
+	chosen, err := r.choosePolicy()
 	if err != nil {
 		return err
 	}
-	r.policyName = chosen.Settings.Name()
-	counter, err := token.New("o200k", nil)
-	if err != nil {
-		return err
-	}
-	r.options.Config = chosen.Config(counter)
-	if r.options.Config.Counter, err = chosen.Counter(""); err != nil { // nil is each model's own
-		return err
-	}
-	r.options.Window = r.window
 	if r.options.Secret, err = loadSecret(len(r.options.Emulate) > 0); err != nil {
 		fmt.Fprintf(s.Err, "palimpsest: a later run will not know the compactions that are emulated now: %v\n", err)
 	}
@@ -106,12 +95,11 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 		return fmt.Errorf("nowhere to keep conversations (see --store): %w", err)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	kept := db.forTenant(r.store.tenant)
-	r.options.Config.Log, r.options.Config.Plans, r.options.Documents = kept.Log, kept.Plans, kept.Documents
-	lines := &deferredLines{w: s.Err, hold: sharesTerminal(s)}
-	counts := &event.Counters{}
-	r.options.Config.Events = event.Multi(newAnnouncer(lines.print), counts)
-	r.options.Config.Answers = llm.NewAnswers(kept.Answers)
+	config, kept := &r.options.Config, db.forTenant(r.store.tenant)
+	config.Log, config.Plans, config.Answers, r.options.Documents = kept.Log, kept.Plans, llm.NewAnswers(kept.Answers), kept.Documents
+	lines, counts := &deferredLines{w: s.Err, hold: sharesTerminal(s)}, &event.Counters{}
+	config.Events = event.Multi(newAnnouncer(lines.print), counts)
+
 	var p *proxy.Proxy
 	jobs := job.NewMemory(job.Handlers{proxy.CompactJob: func(ctx context.Context, j job.Job) error { return p.Work(ctx, j) }}, nil)
 	defer func() {
@@ -119,28 +107,13 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 		cancel() // the agent is gone, so do not wait for its jobs
 		_ = jobs.Stop(canceled)
 	}()
-	r.options.Config.Jobs = jobs
-	if chosen.UsesAgentModel() {
-		r.options.Agent = choice.AgentModel
-	}
+	config.Jobs = jobs
 	if p, err = proxy.New(&r.options); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(s.Err, "palimpsest: %s\n", r.startLine(p.Upstreams()))
-	server := daemon.HTTPServer(daemon.LocalOnly(p), 0)
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(daemon.CheckHeaders(listener)) }()
-	fmt.Fprintln(s.Err, "palimpsest: "+describePolicy(chosen.Settings, r.window))
-	status, err := runChild(ctx, args, "http://"+listener.Addr().String(), s)
-	server.Close()
+	fmt.Fprintf(s.Err, "palimpsest: %s\npalimpsest: %s\n", r.startLine(p.Upstreams()), describePolicy(chosen.Settings, r.options.Window))
+	status, err := runBehind(ctx, p, args, s)
 	lines.flush()
-	if closed := <-served; !errors.Is(closed, http.ErrServerClosed) {
-		err = errors.Join(err, closed)
-	}
 	if err != nil {
 		return err
 	}
@@ -153,6 +126,42 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 		return exitStatus(status)
 	}
 	return nil
+}
+
+// choosePolicy sets what depends on the policy.
+func (r *agentRun) choosePolicy() (*choice.Choice, error) {
+	chosen, err := choice.Open(r.policy, &choice.Options{Summarizer: r.summarizer, Favor: r.favor, AllowAgent: true})
+	if err != nil {
+		return nil, err
+	}
+	r.policyName = chosen.Settings.Name()
+	counter, err := token.New("o200k", nil)
+	if err != nil {
+		return nil, err
+	}
+	r.options.Config = chosen.Config(counter)
+	if chosen.UsesAgentModel() {
+		r.options.Agent = choice.AgentModel
+	}
+	r.options.Config.Counter, err = chosen.Counter("") // nil is each model's own
+	return chosen, err
+}
+
+// runBehind runs the agent behind the proxy and returns its exit status.
+func runBehind(ctx context.Context, p *proxy.Proxy, args []string, s Streams) (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	server := daemon.HTTPServer(daemon.LocalOnly(p), 0)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(daemon.CheckHeaders(listener)) }()
+	status, err := runChild(ctx, args, "http://"+listener.Addr().String(), s)
+	server.Close()
+	if closed := <-served; !errors.Is(closed, http.ErrServerClosed) {
+		err = errors.Join(err, closed)
+	}
+	return status, err
 }
 
 // runChild runs the agent and returns its exit status.
@@ -230,8 +239,8 @@ func isInteractive(r io.Reader) bool {
 
 // policyPhrase names the policy and the window.
 func (r *agentRun) policyPhrase() string {
-	if r.window > 0 {
-		return fmt.Sprintf("policy %s, window %s tokens", r.policyName, number(r.window))
+	if r.options.Window > 0 {
+		return fmt.Sprintf("policy %s, window %s tokens", r.policyName, number(r.options.Window))
 	}
 	return fmt.Sprintf("policy %s, each model's own window", r.policyName)
 }
