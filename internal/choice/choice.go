@@ -58,7 +58,8 @@ type Options struct {
 type Choice struct {
 	Settings *policyfile.Settings
 
-	models []*guardedModel
+	options *Options
+	models  []*guardedModel
 }
 
 // Open finds a policy, by name (see policyfile.ByName) or as a file, and makes
@@ -84,7 +85,7 @@ func Open(name string, o *Options) (*Choice, error) {
 	default:
 		s.Auto.Favor = policy.Favor(o.Favor)
 	}
-	c := &Choice{Settings: s}
+	c := &Choice{Settings: s, options: o}
 	if o.Model != nil {
 		s.Summarizer.Use = []string{o.Model.Model()}
 		c.models = []*guardedModel{guard(o.Model.Model(), o.Model, &s.Summarizer, o)}
@@ -184,14 +185,14 @@ func (c *Choice) Counter(name string) (*token.Counter, error) {
 
 // Recall says how agents get back what plans removed: by tools, and without asking if the
 // policy says so. The error is about the policy's embedder and wraps ErrUsage.
-func (c *Choice) Recall(o *Options) (*palimpsest.Recall, error) {
+func (c *Choice) Recall() (*palimpsest.Recall, error) {
 	r := &palimpsest.Recall{Rehydrate: c.Settings.Rehydration}
 	if c.Settings.Retrieval.Enabled {
 		r.Inject = c.Settings.Retrieval.Tokens
 	}
 	var err error
 	if use := c.Settings.Retrieval.Vectors; use != "none" {
-		r.Embedder, err = Embedder(use, o)
+		r.Embedder, err = Embedder(use, c.options)
 	}
 	return r, err
 }

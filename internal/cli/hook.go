@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,20 +65,20 @@ If anything fails here, the agent goes on as if there were no hook.`,
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return err })
 	c.Flags().IntVar(&most, "offload", hook.DefaultOffload, "text of a tool above `BYTES` goes to a file; 0 keeps all text")
 	c.AddCommand(
-		hookSettingsCommand(s, "Added to", &cobra.Command{
+		hookSettingsCommand(s, &cobra.Command{
 			Use:   "install AGENT",
 			Short: "Add the hooks to the settings of claude-code, codex or gemini-cli",
-		}, func(a *hook.Agent, old []byte) ([]byte, error) {
+		}, "Added to", true, func(a *hook.Agent, old []byte) ([]byte, error) {
 			command, err := shellCommand()
 			if err != nil {
 				return nil, err
 			}
 			return a.Add(old, command)
 		}),
-		hookSettingsCommand(s, "Removed from", &cobra.Command{
+		hookSettingsCommand(s, &cobra.Command{
 			Use:   "remove AGENT",
 			Short: "Remove the hooks from the settings of claude-code, codex or gemini-cli",
-		}, (*hook.Agent).Remove),
+		}, "Removed from", false, (*hook.Agent).Remove),
 	)
 	return c
 }
@@ -128,25 +127,26 @@ func answerHook(ctx context.Context, agent hook.Agent, event string, in io.Reade
 	return hook.WithContext(event, text), nil
 }
 
-// hookSettingsCommand completes a command that changes the settings of an agent.
-func hookSettingsCommand(s Streams, done string, c *cobra.Command, change func(*hook.Agent, []byte) ([]byte, error)) *cobra.Command {
+// hookSettingsCommand completes a command that changes the settings of an agent. With note it
+// also prints the agent's note.
+func hookSettingsCommand(s Streams, c *cobra.Command, done string, note bool, change func(*hook.Agent, []byte) ([]byte, error)) *cobra.Command {
 	c.Args = exactArgs(1, "the AGENT: "+strings.Join(hook.Names(), ", "))
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		agent, err := hook.Find(args[0])
 		if err != nil {
 			return fmt.Errorf("%w: %w", errUsage, err)
 		}
-		path, grown, err := changeSettings(agent, change)
+		path, changed, err := changeSettings(agent, change)
 		if err != nil {
 			return err
 		}
 		p := newPrinter(s.Out)
-		if grown == 0 {
-			p.line("%s has nothing to change", path)
+		if !changed {
+			p.line("there is nothing to change in %s", path)
 			return nil
 		}
 		p.line("%s %s", done, path)
-		if agent.Note != "" && grown > 0 {
+		if note && agent.Note != "" {
 			p.line("%s", agent.Note)
 		}
 		return nil
@@ -154,26 +154,25 @@ func hookSettingsCommand(s Streams, done string, c *cobra.Command, change func(*
 	return c
 }
 
-// changeSettings rewrites the settings of an agent. It returns by how many bytes they
-// grew; 0 means that nothing changed.
-func changeSettings(agent hook.Agent, change func(*hook.Agent, []byte) ([]byte, error)) (path string, grownBy int, err error) {
+// changeSettings rewrites the settings of an agent, if there is something to change.
+func changeSettings(agent hook.Agent, change func(*hook.Agent, []byte) ([]byte, error)) (path string, changed bool, err error) {
 	folder, err := sessions.AgentFolder(agent.Name)
 	if err != nil {
-		return "", 0, err
+		return "", false, err
 	}
 	path = filepath.Join(folder, agent.Settings)
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return path, 0, err
+		return path, false, err
 	}
 	settings, err := change(&agent, old)
 	if err != nil {
-		return path, 0, fmt.Errorf("%s: %w", path, err)
+		return path, false, fmt.Errorf("%s: %w", path, err)
 	}
 	if string(settings) == string(old) {
-		return path, 0, nil
+		return path, false, nil
 	}
-	return path, cmp.Or(len(settings)-len(old), -1), writeWithFolders(path, settings)
+	return path, true, writeWithFolders(path, settings)
 }
 
 // writeWithFolders writes a file and creates its folder.

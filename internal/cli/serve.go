@@ -202,7 +202,7 @@ func (p *serving) newCompactor(counter *token.Counter, models token.ModelSet) (p
 	}
 	var err error
 	if c.Text("recall") == "tools" {
-		if made.Recall, err = p.chosen.Recall(nil); err != nil {
+		if made.Recall, err = p.chosen.Recall(); err != nil {
 			return made, fmt.Errorf("policy: retrieval.vector_store: %w", err)
 		}
 		made.Recall.Inject = max(made.Recall.Inject, c.Tokens("inject"))
