@@ -57,7 +57,7 @@ type selected struct {
 // real daemon, and then a compression that Hermes keeps.
 func TestHermes(t *testing.T) {
 	var got selected
-	play(t, "hermes.py", integrations.Hermes(), "plugins/palimpsest/__init__.py", started(t), 30, &got)
+	play(t, "hermes.py", integrations.Plugin("hermes"), "plugins/palimpsest/__init__.py", started(t), 30, &got)
 	if len(got.Logged) > 0 || len(got.Steps) != 31 || got.Name != "palimpsest" || !slices.Equal(got.Tools, []string{"recall", "read_artifact"}) {
 		t.Fatalf("%s has %q; %d steps, logged %q", got.Name, got.Tools, len(got.Steps), got.Logged)
 	}
@@ -101,7 +101,7 @@ func TestHermesWithoutDaemon(t *testing.T) {
 	for name, program := range absent(t, 0) {
 		t.Run(name, func(t *testing.T) {
 			var got selected
-			play(t, "hermes.py", integrations.Hermes(), "plugins/palimpsest/__init__.py", program, 3, &got)
+			play(t, "hermes.py", integrations.Plugin("hermes"), "plugins/palimpsest/__init__.py", program, 3, &got)
 			for i, s := range append(got.Steps, got.After) {
 				if !s.Same || !s.Own {
 					t.Errorf("step %d: %+v", i, s)

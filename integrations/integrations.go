@@ -1,12 +1,11 @@
-// Package integrations holds the files by which other programs are given Palimpsest as
-// their context engine: a folder for each, as that program loads it. In them the program
-// is called palimpsest, wherever that stands.
+// Package integrations holds the plugins that make Palimpsest the context engine of other
+// programs: a folder for each, as that program loads it. In the files the program is
+// called palimpsest, wherever it is installed.
 package integrations
 
 import (
 	"embed"
 	"io/fs"
-	"path"
 )
 
 //go:embed all:claude-code opencode pi openclaw hermes/plugin.yaml hermes/__init__.py daemon.js messages.js
@@ -21,39 +20,30 @@ func ClaudeCode() fs.FS {
 	return sub
 }
 
-// Opencode returns the plugin of opencode: texts of files by their paths in its folder of
-// settings.
-func Opencode() map[string]string {
-	return named("plugins", map[string]string{"palimpsest.js": "opencode/palimpsest.js", "palimpsest/daemon.js": "daemon.js"})
+// sources are the files of the other plugins: their paths in the agent's own folder, and
+// here.
+var sources = map[string]map[string]string{
+	"opencode": {"plugins/palimpsest.js": "opencode/palimpsest.js", "plugins/palimpsest/daemon.js": "daemon.js"},
+	"pi": {
+		"extensions/palimpsest.js": "pi/palimpsest.js", "extensions/palimpsest/daemon.js": "daemon.js", "extensions/palimpsest/messages.js": "messages.js",
+	},
+	"openclaw": {
+		"extensions/palimpsest/openclaw.plugin.json": "openclaw/openclaw.plugin.json", "extensions/palimpsest/package.json": "openclaw/package.json",
+		"extensions/palimpsest/index.js": "openclaw/index.js", "extensions/palimpsest/daemon.js": "daemon.js", "extensions/palimpsest/messages.js": "messages.js",
+	},
+	"hermes": {"plugins/palimpsest/plugin.yaml": "hermes/plugin.yaml", "plugins/palimpsest/__init__.py": "hermes/__init__.py"},
 }
 
-// Pi returns the extension of pi, likewise.
-func Pi() map[string]string {
-	return named("extensions", map[string]string{"palimpsest.js": "pi/palimpsest.js", "palimpsest/daemon.js": "daemon.js", "palimpsest/messages.js": "messages.js"})
-}
-
-// OpenClaw returns the plugin of OpenClaw, likewise.
-func OpenClaw() map[string]string {
-	return named("extensions/palimpsest", map[string]string{
-		"openclaw.plugin.json": "openclaw/openclaw.plugin.json", "package.json": "openclaw/package.json",
-		"index.js": "openclaw/index.js", "daemon.js": "daemon.js", "messages.js": "messages.js",
-	})
-}
-
-// Hermes returns the plugin of Hermes, likewise.
-func Hermes() map[string]string {
-	return named("plugins/palimpsest", map[string]string{"plugin.yaml": "hermes/plugin.yaml", "__init__.py": "hermes/__init__.py"})
-}
-
-// named are the texts of files by their places in a folder.
-func named(folder string, sources map[string]string) map[string]string {
+// Plugin returns the texts of the plugin for opencode, pi, openclaw or hermes, by their paths
+// in the agent's own folder.
+func Plugin(agent string) map[string]string {
 	texts := map[string]string{}
-	for place, source := range sources {
+	for path, source := range sources[agent] {
 		text, err := files.ReadFile(source)
 		if err != nil {
 			panic(err) // the names are constants
 		}
-		texts[path.Join(folder, place)] = string(text)
+		texts[path] = string(text)
 	}
 	return texts
 }

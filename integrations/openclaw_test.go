@@ -39,7 +39,7 @@ const openclawEntry = "extensions/palimpsest/index.js"
 
 // withRuntime are the plugin's files beside OpenClaw's own compaction.
 func withRuntime() map[string]string {
-	files := integrations.OpenClaw()
+	files := integrations.Plugin("openclaw")
 	maps.Copy(files, map[string]string{
 		"node_modules/openclaw/package.json": `{"name":"openclaw","type":"module","exports":{"./plugin-sdk/core":"./core.js"}}`,
 		// It asks the provider for the summary, and a model where that fails.
@@ -147,7 +147,7 @@ func TestOpenClawWithoutDaemon(t *testing.T) {
 // none.
 func TestOpenClawAlone(t *testing.T) {
 	var got assembled
-	play(t, "openclaw", integrations.OpenClaw(), openclawEntry, "exit 1", 1, &got)
+	play(t, "openclaw", integrations.Plugin("openclaw"), openclawEntry, "exit 1", 1, &got)
 	if c := got.Compacted; c.OK || c.Compacted || c.Reason == "" {
 		t.Errorf("the compaction said %+v", c)
 	}
@@ -155,7 +155,7 @@ func TestOpenClawAlone(t *testing.T) {
 
 // TestOpenClawManifest: what the manifest names is there.
 func TestOpenClawManifest(t *testing.T) {
-	files := integrations.OpenClaw()
+	files := integrations.Plugin("openclaw")
 	var manifest struct {
 		ID, Kind  string
 		Contracts struct{ Tools []string }

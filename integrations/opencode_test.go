@@ -25,7 +25,7 @@ type played struct {
 // module, beside a real daemon.
 func TestOpencode(t *testing.T) {
 	var got played
-	play(t, "opencode", integrations.Opencode(), "plugins/palimpsest.js", started(t), 30, &got)
+	play(t, "opencode", integrations.Plugin("opencode"), "plugins/palimpsest.js", started(t), 30, &got)
 	if len(got.Logged) > 0 || len(got.Steps) != 30 {
 		t.Fatalf("%d steps, logged %q", len(got.Steps), got.Logged)
 	}
@@ -72,7 +72,7 @@ func TestOpencodeWithoutDaemon(t *testing.T) {
 	for name, program := range absent(t, 2) {
 		t.Run(name, func(t *testing.T) {
 			var got played
-			play(t, "opencode", integrations.Opencode(), "plugins/palimpsest.js", program, 3, &got)
+			play(t, "opencode", integrations.Plugin("opencode"), "plugins/palimpsest.js", program, 3, &got)
 			for i, s := range got.Steps {
 				if !s.Same || !s.Own || !s.Auto {
 					t.Errorf("step %d: %+v", i+1, s)
@@ -89,7 +89,7 @@ func TestOpencodeWithoutDaemon(t *testing.T) {
 // answers.
 func TestOpencodeLosesDaemon(t *testing.T) {
 	var got played
-	play(t, "opencode", integrations.Opencode(), "plugins/palimpsest.js", serving(t, 12), 14, &got)
+	play(t, "opencode", integrations.Plugin("opencode"), "plugins/palimpsest.js", serving(t, 12), 14, &got)
 	if first := got.Steps[9]; first.Auto || first.Same {
 		t.Errorf("while it answers: own compaction on: %t, not edited: %t", first.Auto, first.Same)
 	}

@@ -27,7 +27,7 @@ type turned struct {
 // extension, beside a real daemon. The context edits are applied as pi applies them.
 func TestPi(t *testing.T) {
 	var got turned
-	play(t, "pi", integrations.Pi(), "extensions/palimpsest.js", started(t), 30, &got)
+	play(t, "pi", integrations.Plugin("pi"), "extensions/palimpsest.js", started(t), 30, &got)
 	if len(got.Logged) > 0 || len(got.Turns) != 30 {
 		t.Fatalf("%d turns, logged %q", len(got.Turns), got.Logged)
 	}
@@ -86,7 +86,7 @@ func TestPiWithoutDaemon(t *testing.T) {
 	for name, program := range absent(t, 3) {
 		t.Run(name, func(t *testing.T) {
 			var got turned
-			play(t, "pi", integrations.Pi(), "extensions/palimpsest.js", program, 3, &got)
+			play(t, "pi", integrations.Plugin("pi"), "extensions/palimpsest.js", program, 3, &got)
 			for i, turn := range got.Turns {
 				if !turn.Own || turn.Edits > 0 {
 					t.Errorf("turn %d: %+v", i+1, turn)

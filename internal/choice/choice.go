@@ -5,6 +5,7 @@
 package choice
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -25,32 +26,31 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// ErrUsage is wrapped by errors of the caller's own words: a name that is no
-// policy, a chain that cannot be read, a key that is missing.
+// ErrUsage is wrapped by errors about what the user said: an unknown policy, a chain that
+// cannot be read, a missing key.
 var ErrUsage = errors.New("usage")
 
 // Options are for Open; the zero value is the default.
 type Options struct {
-	// Summarizer is a chain as policyfile.ParseChain reads it, in place of the
-	// policy's own; empty for that.
+	// Summarizer is a chain (see policyfile.ParseChain) that replaces the policy's own;
+	// empty keeps that.
 	Summarizer string
-	// Model is asked in place of all chains; nil for the models that they name.
+	// Model is asked instead of the models that the chains name; nil asks those.
 	Model llm.Generator
-	// AllowAgent says that requests of agents will be there, so that a chain may name the
-	// agent's own model ("agent").
+	// AllowAgent lets a chain name the agent's own model ("agent"). The caller must have
+	// an agent's requests then.
 	AllowAgent bool
-	// Favor is one of policy.Favors, in place of the policy's own; empty for that.
-	// Only the policy auto has one.
+	// Favor is one of policy.Favors and replaces the policy's own; empty keeps that. Only
+	// the policy auto has one.
 	Favor string
 	// Getenv reads the environment; nil is os.Getenv.
 	Getenv func(string) string
 	// HTTP and Retry are for the clients of models.
 	HTTP  *http.Client
 	Retry llm.Retry
-	// OnUsage is told each answer of a model, for its usage; nil for nobody.
+	// OnUsage is called after each answer of a model; it may be nil.
 	OnUsage func(model string, u llm.Usage)
-	// Now is the clock by which a model that failed is left alone for a while;
-	// nil is time.Now.
+	// Now is the clock for the pause after a model failed; nil is time.Now.
 	Now func() time.Time
 }
 
@@ -58,16 +58,15 @@ type Options struct {
 type Choice struct {
 	Settings *policyfile.Settings
 
-	models []*guardedModel
+	options *Options
+	models  []*guardedModel
 }
 
 // Open finds a policy, by name (see policyfile.ByName) or as a file, and makes
-// the clients of its models; no model is asked yet. An error wraps ErrUsage,
+// the clients of its models. It sends no request yet. An error wraps ErrUsage or
 // policyfile.ErrInvalid, or is that of reading the file.
 func Open(name string, o *Options) (*Choice, error) {
-	if o == nil {
-		o = &Options{}
-	}
+	o = cmp.Or(o, &Options{})
 	s, err := Settings(name)
 	if err != nil {
 		return nil, err
@@ -82,32 +81,30 @@ func Open(name string, o *Options) (*Choice, error) {
 	case !slices.Contains(policy.Favors(), o.Favor):
 		return nil, fmt.Errorf("%w: favor %q: want one of %s", ErrUsage, o.Favor, strings.Join(policy.Favors(), ", "))
 	case s.Base != "auto":
-		return nil, fmt.Errorf("%w: favor %s: the policy %s keeps to its own marks; favors are for auto", ErrUsage, o.Favor, s.Name())
+		return nil, fmt.Errorf("%w: favor %s: the policy %s has its own marks; only auto has favors", ErrUsage, o.Favor, s.Name())
 	default:
 		s.Auto.Favor = policy.Favor(o.Favor)
 	}
-	c := &Choice{Settings: s}
+	c := &Choice{Settings: s, options: o}
 	if o.Model != nil {
 		s.Summarizer.Use = []string{o.Model.Model()}
 		c.models = []*guardedModel{guard(o.Model.Model(), o.Model, &s.Summarizer, o)}
 		return c, nil
 	}
 	for _, use := range s.Summarizer.Use {
-		if use == llm.AgentName && o.AllowAgent {
-			c.models = append(c.models, guard(use, llm.Agent{}, &s.Summarizer, o))
-			continue
-		}
-		g, err := newClient(use, o)
-		if err != nil {
-			return nil, err
+		var g llm.Generator = llm.Agent{}
+		if use != llm.AgentName || !o.AllowAgent {
+			if g, err = newClient(use, o); err != nil {
+				return nil, err
+			}
 		}
 		c.models = append(c.models, guard(use, g, &s.Summarizer, o))
 	}
 	return c, nil
 }
 
-// Settings finds a policy by name or as a file. What looks like a path is one: it
-// has a separator, or ends in .yaml, .yml or .json, or is there.
+// Settings finds a policy by name or as a file. A name is a path if it has a separator,
+// ends in .yaml, .yml or .json, or names a file that exists.
 func Settings(name string) (*policyfile.Settings, error) {
 	s, err := policyfile.ByName(name)
 	if err == nil {
@@ -127,7 +124,7 @@ func Settings(name string) (*policyfile.Settings, error) {
 	return policyfile.Read(name, data)
 }
 
-// readPolicyFile reads a file, but not much more of it than a policy may have.
+// readPolicyFile reads no more of a file than is needed to see that it is too large.
 func readPolicyFile(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -142,8 +139,8 @@ func (c *Choice) UsesAgentModel() bool {
 	return slices.Contains(c.Settings.Summarizer.Use, llm.AgentName)
 }
 
-// Config is what the choice says for a Compactor that counts with counter: its
-// policy, ladder, name, summarizer and tools. Everything else is the caller's.
+// Config sets policy, ladder, name, summarizer and tools of a Compactor that counts with
+// counter. The caller sets the rest.
 func (c *Choice) Config(counter *token.Counter) palimpsest.Config {
 	config := palimpsest.Config{
 		Counter: counter, Ladder: c.Settings.Rungs(), Name: c.Settings.Name(), Tools: c.Settings.Registry(), Policy: c.Settings.Policy(nil),
@@ -169,12 +166,8 @@ func (c *Choice) Config(counter *token.Counter) palimpsest.Config {
 	return config
 }
 
-// HasOwnRules reports whether the policy keeps to its own rules and formats rather than
-// fill a budget.
-func (c *Choice) HasOwnRules() bool { return c.Settings.HasOwnForm() }
-
 // Counter is the counter of that name; empty or "auto" is the policy's own. It is
-// nil where that is left to the model.
+// nil if the policy leaves that to the model.
 func (c *Choice) Counter(name string) (*token.Counter, error) {
 	const automatic = "auto"
 	if name == "" || name == automatic {
@@ -190,16 +183,16 @@ func (c *Choice) Counter(name string) (*token.Counter, error) {
 	return counter, nil
 }
 
-// Recall is how agents get back what plans removed: by tools, and by themselves
-// as the policy says. The error, which wraps ErrUsage, is that of its vectors.
-func (c *Choice) Recall(o *Options) (*palimpsest.Recall, error) {
+// Recall says how agents get back what plans removed: by tools, and without asking if the
+// policy says so. The error is about the policy's embedder and wraps ErrUsage.
+func (c *Choice) Recall() (*palimpsest.Recall, error) {
 	r := &palimpsest.Recall{Rehydrate: c.Settings.Rehydration}
 	if c.Settings.Retrieval.Enabled {
 		r.Inject = c.Settings.Retrieval.Tokens
 	}
 	var err error
 	if use := c.Settings.Retrieval.Vectors; use != "none" {
-		r.Embedder, err = Embedder(use, o)
+		r.Embedder, err = Embedder(use, c.options)
 	}
 	return r, err
 }

@@ -57,7 +57,7 @@ func TestOpen(t *testing.T) {
 		{name: "auto", chain: "gpt", err: `--summarizer "gpt": want extractive`},
 		{name: "auto", favor: "quality", policy: "auto"},
 		{name: "auto", favor: "speed", err: `favor "speed": want one of quality, balanced, cost`},
-		{name: "mine", favor: "cost", err: "favor cost: the policy loop keeps to its own marks; favors are for auto"},
+		{name: "mine", favor: "cost", err: "favor cost: the policy loop has its own marks; only auto has favors"},
 		{name: "", err: `unknown policy ""`},
 		{name: "other", err: `unknown policy "other"`},
 		{name: "other.json", err: "there is no policy file other.json"},

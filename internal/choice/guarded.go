@@ -11,12 +11,12 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 )
 
-// retryDelay is for how long a model that failed is not asked again. A plan is made in
-// several tries, and each would wait for the same failure.
+// retryDelay is the pause after a model failed. A plan takes several attempts, and each would
+// wait for the same failure.
 const retryDelay = time.Minute
 
-// guardedModel is a model under the settings of a summarizer. One that cannot answer is
-// left alone for a while. Safe for concurrent use.
+// guardedModel is a model under the settings of a summarizer. After a failure it is not
+// asked for retryDelay. Safe for concurrent use.
 type guardedModel struct {
 	llm.Generator
 	name     string
@@ -42,8 +42,8 @@ func guard(name string, g llm.Generator, s *policyfile.Summarizer, o *Options) *
 // Model returns provider and name.
 func (g *guardedModel) Model() string { return g.name }
 
-// For returns the model of the agent under the same settings, where this one stands for
-// it. It is not left alone when it fails: the next request is of somebody else's.
+// For returns the agent's model under the same settings if this one stands for it. That
+// model gets no pause after a failure, as it serves one request only.
 func (g *guardedModel) For(agent llm.Generator) llm.Generator {
 	if _, ok := g.Generator.(llm.Agent); !ok {
 		return g
@@ -51,7 +51,7 @@ func (g *guardedModel) For(agent llm.Generator) llm.Generator {
 	return &guardedModel{Generator: agent, name: agent.Model(), settings: g.settings, onUsage: g.onUsage, now: g.now}
 }
 
-// Unwrap returns the model itself, which has the name that conversations use.
+// Unwrap returns the model itself.
 func (g *guardedModel) Unwrap() llm.Generator { return g.Generator }
 
 // Generate asks the model; see llm.Generator.
@@ -78,13 +78,13 @@ func (g *guardedModel) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Op
 	return reply, nil
 }
 
-// isRequestError reports whether a failure says nothing of the next request. One
-// that the server does not take is tried in plainer words at once.
+// isRequestError reports whether a failure is about this request only: the next one may
+// succeed.
 func isRequestError(err error) bool {
 	return llm.IsOverflow(err) || errors.Is(err, llm.ErrInvalid) || errors.Is(err, llm.ErrRefused) || errors.Is(err, llm.ErrTruncated)
 }
 
-// Adjust puts the settings over what a prompt asks for.
+// Adjust replaces what a prompt asks for by the settings.
 func (g *guardedModel) Adjust(o *llm.Options) *llm.Options {
 	var out llm.Options
 	if o != nil {

@@ -11,14 +11,12 @@ import (
 	"github.com/palimpsest-ai/palimpsest/summarize"
 )
 
-// chain asks one model after the other until one answers in full. At least one
-// model is required.
+// chain asks its models in order until one answers in full. It has at least one.
 type chain struct{ models []*guardedModel }
 
 var _ llm.Adjuster = (*chain)(nil)
 
-// Model returns the names of the models: an answer of the second is another than
-// one of the first.
+// Model returns the names of all models: they key cached answers.
 func (c *chain) Model() string {
 	names := make([]string, len(c.models))
 	for i, m := range c.models {
@@ -27,7 +25,7 @@ func (c *chain) Model() string {
 	return strings.Join(names, ",")
 }
 
-// For returns the chain with the model of the agent where one stands for it.
+// For returns the chain with the agent's model in its place.
 func (c *chain) For(agent llm.Generator) llm.Generator {
 	out := &chain{}
 	for _, m := range c.models {
@@ -36,11 +34,11 @@ func (c *chain) For(agent llm.Generator) llm.Generator {
 	return out
 }
 
-// Adjust is that of the models, whose settings are the same.
+// Adjust is the same for all models, as they share their settings.
 func (c *chain) Adjust(o *llm.Options) *llm.Options { return c.models[0].Adjust(o) }
 
-// Generate asks the models in order. What all of them answered badly is the answer
-// of the last; when that one failed, the error is an *llm.AttemptsError.
+// Generate asks the models in order. If no answer can be used, it returns that of the last
+// model, or an *llm.AttemptsError if that one failed.
 func (c *chain) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
 	var asked []llm.Attempt
 	for n, m := range c.models {
@@ -50,7 +48,7 @@ func (c *chain) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options) 
 			err = rejectionOf(reply)
 		}
 		asked = append(asked, llm.Attempt{Model: m.Model(), Err: err})
-		// What is too large the policy makes smaller.
+		// After an overflow the policy asks again with a smaller prompt.
 		last := n == len(c.models)-1 || ctx.Err() != nil || llm.IsOverflow(err)
 		switch {
 		case answered && (err == nil || last):
@@ -64,7 +62,7 @@ func (c *chain) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options) 
 	return nil, errors.New("a chain without models")
 }
 
-// rejectionOf returns why a reply cannot be used as an answer; nil where it can.
+// rejectionOf returns why a reply cannot be used; nil if it can.
 func rejectionOf(reply *llm.Reply) error {
 	switch {
 	case reply.Err() != nil:
@@ -77,19 +75,16 @@ func rejectionOf(reply *llm.Reply) error {
 	return nil
 }
 
-// fallbackPolicy is a policy that asks models itself, with a fallback for when all of
-// them fail: the same policy, with summaries made by code. The seeds of session
-// and workstream would leave the thread as it is then, which is no help to one
-// who cannot go on without a compaction. A job is done again before that: code takes
-// over in its last attempt (D11).
+// fallbackPolicy is a policy that asks models itself. When all of them fail, it uses the
+// same policy with summaries made by code: an agent that has reached its window cannot go
+// on without a compaction. A job first tries again: code takes over in the last attempt.
 type fallbackPolicy struct {
 	policy.Policy
 	fallback policy.Policy
 	models   string
 }
 
-// withFallback wraps a policy that asks models of these names. One that lets compactions
-// be prepared early still does.
+// withFallback wraps a policy that asks models of these names. It keeps policy.Background.
 func withFallback(p, byCode policy.Policy, models string) policy.Policy {
 	r := &fallbackPolicy{p, byCode, models}
 	if early, ok := p.(policy.Background); ok {
@@ -106,7 +101,7 @@ type earlyFallbackPolicy struct {
 // Unwrap returns the policy that asks the models (see policy.As).
 func (r *fallbackPolicy) Unwrap() policy.Policy { return r.Policy }
 
-// Plan makes the plan with the models, or else without.
+// Plan makes the plan with the models, else without.
 func (r *fallbackPolicy) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
 	f, cause := r.Policy.Plan(ctx, s)
 	if cause == nil || ctx.Err() != nil || errors.Is(cause, policy.ErrNothing) || s.Attempt < s.Attempts {

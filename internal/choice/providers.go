@@ -1,6 +1,7 @@
 package choice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,80 +22,83 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// provider is where a kind of model is found in the environment.
+// provider says how the models of a provider are found in the environment and asked. A
+// function that is nil is something that they cannot do.
 type provider struct {
-	keys      []string // any of them will do
-	address   string
-	configure func(name string, o *Options, base, key, token string) (llm.Generator, error) // nil: it writes no summaries
-	embed     func(name string, o *Options, base, key string) (recall.Embedder, error)      // nil: it has no vectors
-	count     func(name string, o *Options, base, key, token string) (llm.TokenCounter, error)
+	keys      []string // variables of which one is enough
+	address   string   // the variable of the base URL
+	summarize func(connection) (llm.Generator, error)
+	embed     func(connection) (recall.Embedder, error)
+	count     func(connection) (llm.TokenCounter, error)
+}
+
+// connection is a model and how to reach it.
+type connection struct {
+	*Options
+	model, base string
+	key, token  string // the values of the first and the second variable for keys
+}
+
+func (c connection) anthropic() (*anthropic.Client, error) {
+	return anthropic.New(anthropic.Config{Model: c.model, BaseURL: c.base, Key: c.key, AuthToken: c.token, HTTP: c.HTTP, Retry: c.Retry})
+}
+
+func (c connection) openai() openai.Config {
+	return openai.Config{Model: c.model, BaseURL: c.base, Key: c.key, HTTP: c.HTTP, Retry: c.Retry}
 }
 
 var providers = map[string]provider{
 	"anthropic": {
 		keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}, address: "ANTHROPIC_BASE_URL",
-		configure: func(name string, o *Options, base, key, token string) (llm.Generator, error) {
-			return anthropic.New(anthropic.Config{Model: name, BaseURL: base, Key: key, AuthToken: token, HTTP: o.HTTP, Retry: o.Retry})
-		},
-		count: func(name string, o *Options, base, key, token string) (llm.TokenCounter, error) {
-			return anthropic.New(anthropic.Config{Model: name, BaseURL: base, Key: key, AuthToken: token, HTTP: o.HTTP, Retry: o.Retry})
-		},
+		summarize: func(c connection) (llm.Generator, error) { return c.anthropic() },
+		count:     func(c connection) (llm.TokenCounter, error) { return c.anthropic() },
 	},
 	"openai": {
 		keys: []string{"OPENAI_API_KEY"}, address: "OPENAI_BASE_URL",
-		configure: func(name string, o *Options, base, key, _ string) (llm.Generator, error) {
-			return openai.New(openai.Config{Model: name, BaseURL: base, Key: key, HTTP: o.HTTP, Retry: o.Retry})
-		},
-		embed: func(name string, o *Options, base, key string) (recall.Embedder, error) {
-			return openai.NewEmbedder(openai.Config{Model: name, BaseURL: base, Key: key, HTTP: o.HTTP, Retry: o.Retry})
-		},
+		summarize: func(c connection) (llm.Generator, error) { return openai.New(c.openai()) },
+		embed:     func(c connection) (recall.Embedder, error) { return openai.NewEmbedder(c.openai()) },
 	},
 	"gemini": {
 		keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, address: "GOOGLE_GEMINI_BASE_URL",
-		count: func(name string, o *Options, base, key, token string) (llm.TokenCounter, error) {
-			if key == "" {
-				key = token // the older name of the key
-			}
-			return gemini.New(gemini.Config{Model: name, BaseURL: base, Key: key, HTTP: o.HTTP, Retry: o.Retry})
+		count: func(c connection) (llm.TokenCounter, error) {
+			return gemini.New(gemini.Config{Model: c.model, BaseURL: c.base, Key: cmp.Or(c.key, c.token), HTTP: c.HTTP, Retry: c.Retry})
 		},
 	},
 }
 
-// fromEnv reads where a provider is from the environment; it is false where nothing says
-// so. Servers at an address of one's own need no key; the providers' do.
-func (p provider) fromEnv(o *Options) (base string, keys [2]string, ok bool) {
+// connect reads keys and address from the environment. A server at another address needs no
+// key, the provider's own does. The error says what to set.
+func (p provider) connect(model string, o *Options) (connection, error) {
 	getenv := o.Getenv
 	if getenv == nil {
 		getenv = os.Getenv
 	}
-	for i, key := range p.keys {
-		keys[i] = strings.TrimSpace(getenv(key))
-		ok = ok || keys[i] != ""
+	var keys [2]string
+	for i, name := range p.keys {
+		keys[i] = strings.TrimSpace(getenv(name))
 	}
-	base = strings.TrimSpace(getenv(p.address))
-	return base, keys, ok || base != ""
+	c := connection{o, model, strings.TrimSpace(getenv(p.address)), keys[0], keys[1]}
+	if c.base == "" && c.key == "" && c.token == "" {
+		return c, fmt.Errorf("set %s (or %s, for a server that needs no key)", strings.Join(p.keys, " or "), p.address)
+	}
+	return c, nil
 }
 
-// missingHint says what to set where a provider is not found.
-func (p provider) missingHint() string {
-	return fmt.Sprintf("set %s (or %s, for a server that needs no key)", strings.Join(p.keys, " or "), p.address)
-}
-
-// newClient makes the client of one model.
+// newClient makes the client of a model that writes summaries.
 func newClient(use string, o *Options) (llm.Generator, error) {
 	if use == llm.AgentName {
-		return nil, fmt.Errorf("%w: summarizer agent: no agent asks here whose model could be used; \"palimpsest run\" and \"palimpsest serve\" have one", ErrUsage)
+		return nil, fmt.Errorf("%w: summarizer agent: there is no agent here whose model could be used; \"palimpsest run\" and \"palimpsest serve\" have one", ErrUsage)
 	}
-	kind, name, _ := strings.Cut(use, ":")
-	p, ok := providers[kind]
-	if !ok || p.configure == nil {
-		return nil, fmt.Errorf("%w: summarizer %s: unknown provider %q", ErrUsage, use, kind)
+	name, model, _ := strings.Cut(use, ":")
+	p := providers[name]
+	if p.summarize == nil {
+		return nil, fmt.Errorf("%w: summarizer %s: unknown provider %q", ErrUsage, use, name)
 	}
-	base, values, ok := p.fromEnv(o)
-	if !ok {
-		return nil, fmt.Errorf("%w: summarizer %s: %s", ErrUsage, use, p.missingHint())
+	var g llm.Generator
+	c, err := p.connect(model, o)
+	if err == nil {
+		g, err = p.summarize(c)
 	}
-	g, err := p.configure(name, o, base, values[0], values[1])
 	if err != nil {
 		return nil, fmt.Errorf("%w: summarizer %s: %w", ErrUsage, use, err)
 	}
@@ -102,60 +106,56 @@ func newClient(use string, o *Options) (llm.Generator, error) {
 }
 
 // Embedder makes the client of a model that turns texts into vectors, such as
-// openai:text-embedding-3-small; nothing is asked yet. Errors wrap ErrUsage.
+// openai:text-embedding-3-small. It sends no request yet. Errors wrap ErrUsage.
 func Embedder(use string, o *Options) (recall.Embedder, error) {
-	if o == nil {
-		o = &Options{}
-	}
-	kind, name, _ := strings.Cut(use, ":")
-	p, ok := providers[kind]
-	if !ok || p.embed == nil || name == "" {
+	name, model, _ := strings.Cut(use, ":")
+	p := providers[name]
+	if p.embed == nil || model == "" {
 		return nil, fmt.Errorf("%w: embedder %s: want openai:MODEL", ErrUsage, use)
 	}
-	base, keys, ok := p.fromEnv(o)
-	if !ok {
-		return nil, fmt.Errorf("%w: embedder %s: %s", ErrUsage, use, p.missingHint())
+	var e recall.Embedder
+	c, err := p.connect(model, cmp.Or(o, &Options{}))
+	if err == nil {
+		e, err = p.embed(c)
 	}
-	e, err := p.embed(name, o, base, keys[0])
 	if err != nil {
 		return nil, fmt.Errorf("%w: embedder %s: %w", ErrUsage, use, err)
 	}
 	return e, nil
 }
 
-// Measure returns what asks the provider of a prompt's model for its size, for
-// Config.Measure: those providers that count, and of which the environment holds a key
-// or an address. The error wraps ErrUsage where it holds none.
+// Measure returns a counter for Config.Measure: it asks the provider of a prompt's model,
+// if that provider counts and the environment has a key or an address for it. The error
+// wraps ErrUsage if there is no such provider.
 func Measure(models token.ModelSet, o *Options) (llm.TokenCounter, error) {
-	if o == nil {
-		o = &Options{}
-	}
-	m := &tokenMeasurer{models: models, options: o, clients: lru.New[string, llm.TokenCounter](maxMeasuredModels)}
-	var want []string
-	for _, kind := range slices.Sorted(maps.Values(countingProviders)) {
-		if _, _, ok := providers[kind].fromEnv(o); ok {
+	m := &providerCounter{models: models, options: cmp.Or(o, &Options{}), clients: lru.New[string, llm.TokenCounter](maxCountedModels)}
+	var missing []string
+	for _, name := range slices.Sorted(maps.Values(countingProviders)) {
+		_, err := providers[name].connect("", m.options)
+		if err == nil {
 			return m, nil
 		}
-		want = append(want, kind+": "+providers[kind].missingHint())
+		missing = append(missing, name+": "+err.Error())
 	}
-	return nil, fmt.Errorf("%w: measure: %s", ErrUsage, strings.Join(want, "; "))
+	return nil, fmt.Errorf("%w: measure: %s", ErrUsage, strings.Join(missing, "; "))
 }
 
-// countingProviders are the providers that count, by the counter that estimates for their models.
+// countingProviders are the providers that count, by the counter that estimates for their
+// models.
 var countingProviders = map[string]string{"claude": "anthropic", "gemini": "gemini"}
 
-// maxMeasuredModels bounds the models whose counters are held: names come from requests.
-const maxMeasuredModels = 100
+// maxCountedModels limits the clients that are kept: model names come from requests.
+const maxCountedModels = 100
 
-type tokenMeasurer struct {
+// providerCounter asks the provider of each prompt's model.
+type providerCounter struct {
 	models  token.ModelSet
 	options *Options
-
 	clients *lru.Cache[string, llm.TokenCounter] // by model
 }
 
 // CountTokens implements llm.TokenCounter.
-func (m *tokenMeasurer) CountTokens(ctx context.Context, p *prompt.Prompt) (int, error) {
+func (m *providerCounter) CountTokens(ctx context.Context, p *prompt.Prompt) (int, error) {
 	c, err := m.clientFor(p.Model)
 	if err != nil {
 		return 0, fmt.Errorf("measure %.100s: %w", p.Model, err)
@@ -163,23 +163,23 @@ func (m *tokenMeasurer) CountTokens(ctx context.Context, p *prompt.Prompt) (int,
 	return c.CountTokens(ctx, p)
 }
 
-func (m *tokenMeasurer) clientFor(model string) (llm.TokenCounter, error) {
+func (m *providerCounter) clientFor(model string) (llm.TokenCounter, error) {
 	known, err := m.models.Find(model)
 	if err != nil {
 		return nil, err
 	}
-	p, ok := providers[countingProviders[known.Counter]]
-	if !ok {
+	p := providers[countingProviders[known.Counter]]
+	if p.count == nil {
 		return nil, errors.New("its provider does not count")
 	}
-	base, keys, ok := p.fromEnv(m.options)
-	if !ok {
-		return nil, errors.New(p.missingHint())
+	to, err := p.connect(model, m.options)
+	if err != nil {
+		return nil, err
 	}
 	if c, ok := m.clients.Get(model); ok {
 		return c, nil
 	}
-	c, err := p.count(model, m.options, base, keys[0], keys[1])
+	c, err := p.count(to)
 	if err != nil {
 		return nil, err
 	}
@@ -187,8 +187,8 @@ func (m *tokenMeasurer) clientFor(model string) (llm.TokenCounter, error) {
 	return c, nil
 }
 
-// AgentModel makes the client of an agent's own model for proxy.Options. Where it is and who
-// asks is of the connections: what stands for an address and a key here is sent nowhere.
+// AgentModel makes the client of an agent's own model, for proxy.Options. The transport of
+// over sets address and key, so that those given here are never sent.
 func AgentModel(api, model string, over *http.Client) (llm.Generator, error) {
 	const nobody = "http://agent.invalid"
 	switch api {
@@ -197,5 +197,5 @@ func AgentModel(api, model string, over *http.Client) (llm.Generator, error) {
 	case wire.Chat, wire.Responses:
 		return openai.New(openai.Config{Model: model, BaseURL: nobody + "/v1", Key: "none", HTTP: over, Responses: api == wire.Responses})
 	}
-	return nil, fmt.Errorf("summarizer agent: agents of the API %s write no summaries", api)
+	return nil, fmt.Errorf("summarizer agent: models of the %s API write no summaries", api)
 }

@@ -17,15 +17,15 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// defaultAnswerTokens is the room for an answer that the proxy keeps free where a request
-// names none, in tokens, and largeWindow a window in which no share of it counts.
+// defaultAnswerTokens is how much the proxy reserves for an answer if the request does not say,
+// in tokens. In a window of largeWindow, marks do not depend on the window.
 const (
 	defaultAnswerTokens = 16_000
 	largeWindow         = 1_000_000
 )
 
-// describePolicy says when a policy compacts and what it keeps. Where the window is 0 it
-// is that of each request's model, and the words are about any.
+// describePolicy says when a policy compacts and how much it keeps, in a window or, if that is
+// 0, in the window of any model.
 func describePolicy(s *policyfile.Settings, window int) string {
 	if s.Name() != "auto" || s.DisabledRungs != (policyfile.Rungs{}) {
 		return "compacts by the policy " + s.Name() + ": " + policyfile.Description(s.Base)
@@ -45,7 +45,7 @@ func describePolicy(s *policyfile.Settings, window int) string {
 			words += "; at " + unpriced + " where the model's prices are not known"
 		}
 	case a.Favor == policy.FavorQuality:
-		words = fmt.Sprintf("at %s of what each model can read beside its answer and keeps %d %% of that", hard, int(100*float64(m.Target)/float64(m.Mark)+0.5))
+		words = fmt.Sprintf("at %s of each model's window without its answer and keeps %d %% of that", hard, int(100*float64(m.Target)/float64(m.Mark)+0.5))
 	default:
 		words = fmt.Sprintf("at %s tokens and keeps %s", aboutTokens(m.Mark), aboutTokens(m.Target))
 		if a.Favor == policy.FavorBalanced {
@@ -56,7 +56,7 @@ func describePolicy(s *policyfile.Settings, window int) string {
 	return "compacts " + words + " (favor: " + string(a.Favor) + ")"
 }
 
-// aboutTokens writes a size in tokens, in thousands where it is not a round figure.
+// aboutTokens writes a number of tokens, rounded to thousands (below 10,000 to hundreds).
 func aboutTokens(n int) string {
 	if n%500 == 0 {
 		return number(n)
@@ -68,19 +68,19 @@ func aboutTokens(n int) string {
 	return "about " + number((n+round/2)/round*round)
 }
 
-// announcer is a sink that says each compaction in a line of plain words.
+// announcer is an event.Sink that prints a line for each compaction.
 type announcer struct {
 	print func(thread, line string)
 
 	mu      sync.Mutex
-	reasons map[string]string // of the compactions that are under way, by thread
+	reasons map[string]string // of running compactions, by thread
 }
 
 func newAnnouncer(say func(thread, line string)) *announcer {
 	return &announcer{print: say, reasons: map[string]string{}}
 }
 
-// Emit notes why a thread is compacted, and says it when that is done.
+// Emit implements event.Sink.
 func (t *announcer) Emit(_ context.Context, e event.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,7 +96,7 @@ func (t *announcer) Emit(_ context.Context, e event.Event) {
 	}
 }
 
-// reasonPrefix matches the beginning of reasons that the line tells already.
+// reasonPrefix matches what the line says already.
 var reasonPrefix = pattern.New(`^the request takes [0-9]+ tokens (and )?`)
 
 // compactionLine describes a compaction in one line.
@@ -117,8 +117,7 @@ func compactionLine(e event.Event, why string) string {
 	return line
 }
 
-// deferredLines keeps lines for later while an agent draws on the terminal that they would
-// go to, and lets them through at once otherwise.
+// deferredLines holds lines back while an agent draws on the same terminal.
 type deferredLines struct {
 	w    io.Writer
 	hold bool
@@ -127,7 +126,7 @@ type deferredLines struct {
 	lines []string
 }
 
-// sharesTerminal reports whether an agent may draw on the terminal that our lines go to.
+// sharesTerminal reports whether standard output and standard error are terminals.
 func sharesTerminal(s Streams) bool {
 	err, ok := s.Err.(*os.File)
 	out, also := underlyingWriter(s.Out).(*os.File)
@@ -144,7 +143,7 @@ func (h *deferredLines) print(_, line string) {
 	fmt.Fprintln(h.w, "palimpsest: "+line)
 }
 
-// flush writes the deferred lines.
+// flush writes the lines that were held back, and holds back no more.
 func (h *deferredLines) flush() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -21,8 +21,8 @@ func TestWhenActs(t *testing.T) {
 		{policy.Auto{Favor: policy.FavorQuality}, 1_016_000, "compacts at 800,000 of 1,016,000 tokens and keeps 400,000 (favor: quality)"},
 		{policy.Auto{Favor: policy.FavorCost}, 200_000, "compacts at about 35,000 of 200,000 tokens and keeps 20,000; at about 166,000 where the model's prices are not known (favor: cost)"},
 		{policy.Auto{}, 0, "compacts at 64,000 tokens and keeps 32,000, sooner in a window under 142,000; at 90 % of the window where a model's prices are not known (favor: balanced)"},
-		{policy.Auto{Favor: policy.FavorQuality}, 0, "compacts at 80 % of what each model can read beside its answer and keeps 50 % of that (favor: quality)"},
-		{policy.Auto{Favor: policy.FavorQuality, Hard: 0.5, Target: 0.1}, 0, "compacts at 50 % of what each model can read beside its answer and keeps 20 % of that (favor: quality)"},
+		{policy.Auto{Favor: policy.FavorQuality}, 0, "compacts at 80 % of each model's window without its answer and keeps 50 % of that (favor: quality)"},
+		{policy.Auto{Favor: policy.FavorQuality, Hard: 0.5, Target: 0.1}, 0, "compacts at 50 % of each model's window without its answer and keeps 20 % of that (favor: quality)"},
 		{policy.Auto{Favor: policy.FavorCost}, 0, "compacts at about 35,000 tokens and keeps 20,000; at 90 % of the window where a model's prices are not known (favor: cost)"},
 	} {
 		s := policyfile.Default("auto")

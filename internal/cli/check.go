@@ -24,9 +24,8 @@ func checkCommand(s Streams) *cobra.Command {
 		Use:   "check FILE --to API",
 		Short: "Check a request body against the rules of an API, and say what it would refuse",
 		Long: `Check reads a request body and lists what the API would refuse, by JSON path, and
-what it would accept although it is likely a mistake ("advice"). The rules are
-written from the provider's documentation, apart from the code that makes
-requests.`,
+what is likely a mistake although the API would accept it ("advice"). The rules follow
+the provider's documentation and are independent of the code that writes requests.`,
 		Example: "  palimpsest check prompt.json --to anthropic\n  palimpsest compact session.jsonl --budget 32000 --to gemini | palimpsest check - --to gemini",
 		Args:    exactArgs(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -68,8 +67,8 @@ requests.`,
 	return c
 }
 
-// checkJSON names the line and column where a body stops being JSON, and the
-// member that nests too deep.
+// checkJSON returns an error that names the place where a body is not valid JSON or nests too
+// deep.
 func checkJSON(path string, body []byte) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return fmt.Errorf("%w: %s is empty", errInvalid, path)
@@ -87,12 +86,12 @@ func checkJSON(path string, body []byte) error {
 	line := 1 + bytes.Count(before, []byte("\n"))
 	column := len(before) - bytes.LastIndexByte(before, '\n') - 1
 	if at := len(before) - 1; at > 0 && strings.IndexByte("{[", body[at]) >= 0 && rawjson.Valid(body[:at]) {
-		return fmt.Errorf("%w: %s: line %d: a second value begins; check reads one request body, which `palimpsest compact` makes of a transcript", errInvalid, path, line)
+		return fmt.Errorf("%w: %s: line %d: a second value begins; check reads one request body (`palimpsest compact` makes one of a transcript)", errInvalid, path, line)
 	}
 	return fmt.Errorf("%w: %s: line %d, byte %d of it: not valid JSON: %w", errInvalid, path, line, max(column, 1), syntax)
 }
 
-// readBody reads a body, plain or gzip. It is JSON.
+// readBody reads a JSON body, plain or gzip.
 func readBody(path string, stdin io.Reader) ([]byte, error) {
 	r := stdin
 	if path == "-" {
@@ -121,7 +120,7 @@ func readBody(path string, stdin io.Reader) ([]byte, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(r, maxInput+1))
 	switch {
-	case err != nil && packed: // what is packed is broken, or cut off
+	case err != nil && packed: // broken or truncated gzip
 		return nil, fmt.Errorf("%w: %s: %w", errInvalid, path, err)
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)

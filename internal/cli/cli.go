@@ -1,6 +1,9 @@
-// Package cli is the command line: it reads files, asks the library, and tells
-// people what was done. The prompt goes to the output, everything else to
-// standard error.
+// Package cli is the command line. Each command is a function that returns a cobra.Command:
+// it reads flags and files, calls the library, and writes a report. The result goes to
+// standard output, everything else to standard error.
+//
+// Most commands work on a conversation (conversation.go) or on a store (store.go,
+// tenant_store.go); reports are written with a printer (table.go).
 package cli
 
 import (
@@ -28,8 +31,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// Streams are what a command reads and writes. Err takes writes of several goroutines at
-// once, as files do.
+// Streams are what a command reads and writes. Err must allow concurrent writes.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -44,11 +46,10 @@ const (
 	exitInvalid    = 4
 )
 
-// errUsage marks errors of the caller's own words: flags, names, missing
-// arguments.
+// errUsage marks errors in flags, names and arguments.
 var errUsage = errors.New("usage")
 
-// errInvalid marks an input that was read and is not valid.
+// errInvalid marks input that is not valid.
 var errInvalid = errors.New("the input is not valid")
 
 // Run executes one command line and returns the exit status.
@@ -56,6 +57,29 @@ func Run(ctx context.Context, args []string, s Streams) int {
 	s.In = &interruptibleReader{ctx: ctx, r: s.In}
 	out := &stickyErrorWriter{w: s.Out}
 	s.Out = out
+	root := newRootCommand(args, s)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err = cmp.Or(err, out.err); err == nil {
+		return exitDone
+	}
+	if child, ok := errors.AsType[exitStatus](err); ok {
+		return int(child)
+	}
+	status := statusOf(err)
+	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
+		if writeJSON(s.Err, newFailure(err, status)) == nil {
+			return status
+		}
+	}
+	fmt.Fprintf(s.Err, "palimpsest: %s\n", errorText(err))
+	if status == exitUsage {
+		fmt.Fprintf(s.Err, "see: %s --help\n", cmd.CommandPath())
+	}
+	return status
+}
+
+// newRootCommand returns the command with all others below it.
+func newRootCommand(args []string, s Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "palimpsest",
 		Short: "Keep LLM agents inside their context window without losing the conversation",
@@ -63,8 +87,8 @@ func Run(ctx context.Context, args []string, s Streams) int {
 conversation. It reads the session files of Claude Code, Codex, pi, Gemini CLI and
 others, and request bodies of the Anthropic, OpenAI and Gemini APIs.
 
-Exit status: 0 done, 1 failed, 2 usage, 3 the budget cannot be met (the parts that
-do not fit are named), 4 the input is not valid (line or path named).`,
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 the budget cannot be met (the error lists
+what does not fit), 4 the input is not valid (the error names the line or path).`,
 		Example: `  palimpsest inspect session.jsonl
   palimpsest compact session.jsonl --budget 32000 -o prompt.json
   palimpsest check prompt.json --to anthropic`,
@@ -86,8 +110,8 @@ do not fit are named), 4 the input is not valid (line or path named).`,
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		registerCompletions(root)
 	}
-	// Not root.Version: its form is a template, and a program that runs templates keeps
-	// every method of every type, a tenth of its size.
+	// Not root.Version: it is a template, and templates make the linker keep every method of
+	// every type, a tenth of the program.
 	root.Flags().BoolP("version", "v", false, "version for palimpsest")
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
@@ -97,27 +121,10 @@ do not fit are named), 4 the input is not valid (line or path named).`,
 		}
 		help(c, args)
 	})
-	cmd, err := root.ExecuteContextC(ctx)
-	if err = cmp.Or(err, out.err); err == nil {
-		return exitDone
-	}
-	if child, ok := errors.AsType[exitStatus](err); ok {
-		return int(child)
-	}
-	status := statusOf(err)
-	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
-		if writeJSON(s.Err, newFailure(err, status)) == nil {
-			return status
-		}
-	}
-	fmt.Fprintf(s.Err, "palimpsest: %s\n", errorText(err))
-	if status == exitUsage {
-		fmt.Fprintf(s.Err, "see: %s --help\n", cmd.CommandPath())
-	}
-	return status
+	return root
 }
 
-// statusOf maps an error to the exit status that scripts rely on.
+// statusOf returns the exit status for an error.
 func statusOf(err error) int {
 	var syntax *transcript.SyntaxError
 	invalid := []error{
@@ -135,7 +142,7 @@ func statusOf(err error) int {
 	return exitFailed
 }
 
-// failure is what --json tells instead of a report when there is none.
+// failure is what --json writes for an error.
 type failure struct {
 	Error  string        `json:"error"`
 	Status int           `json:"exit_status"`
@@ -152,28 +159,16 @@ func newFailure(err error, status int) failure {
 	return f
 }
 
-// callPrefixes finds the names of the functions that an error came through.
+// callPrefixes matches the function names in the text of an error.
 var callPrefixes = pattern.New(`\b(palimpsest|care|apikey|artifact|eval|job|keyring|plan|recall|references|rehydrate|render|river|strategy|cut|thread|token|wire|anthropic|openai|gemini|daemon|dsn|sqlite|postgres)\.[A-Z]\w*(\([^()]*\))?: |\btranscript: `)
 
-// maxErrorLines is how many lines of an error are shown.
+// maxErrorLines limits the text of an error.
 const maxErrorLines = 60
 
-// errorText is the error as people read it: without the names of the functions
-// it came through, and on a line of its own without control characters.
+// errorText is the error for people: without function names and control characters.
 func errorText(err error) string {
 	if over, ok := errors.AsType[*palimpsest.BudgetError](err); ok {
-		what, advice := fmt.Sprintf("the budget of %s tokens cannot be met; what must stay takes %s", number(over.Budget), number(over.Need)), "raise the budget, or shorten these parts"
-		if under, ok := errors.AsType[*planTooLarge](err); ok {
-			what = fmt.Sprintf("the budget is %s tokens; under the plan %s the request takes %s", number(over.Budget), printable(under.plan), number(over.Need))
-			advice = "raise the budget, or make a plan for this one: palimpsest plan FILE --budget TOKENS --plan-out PLAN.json"
-		}
-		var b strings.Builder
-		b.WriteString(what + ":\n")
-		for _, p := range over.Parts {
-			fmt.Fprintf(&b, "  %9s  %s\n", number(p.Tokens), printable(p.Name))
-		}
-		b.WriteString(advice)
-		return b.String()
+		return budgetText(err, over)
 	}
 	if errors.Is(err, context.Canceled) {
 		return "interrupted"
@@ -186,10 +181,10 @@ func errorText(err error) string {
 	if strings.HasPrefix(text, "open ") && errors.Is(err, fs.ErrNotExist) {
 		text = strings.TrimPrefix(text, "open ")
 	}
-	// What it quotes of a file may be as long as the file.
+	// The error may quote a whole file.
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	if more := len(lines) - maxErrorLines; more > 0 {
-		lines = append(lines[:maxErrorLines], fmt.Sprintf("and %d lines more", more))
+		lines = append(lines[:maxErrorLines], fmt.Sprintf("and %d more lines", more))
 	}
 	for n, line := range lines {
 		lines[n] = strings.TrimRight(strings.ReplaceAll(line, "\t", "  "), " ")
@@ -198,8 +193,23 @@ func errorText(err error) string {
 	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "\n")
 }
 
-// flagError says what a flag wants, where the reason given is only the name of
-// a function that could not read it.
+// budgetText lists the parts that do not fit.
+func budgetText(err error, over *palimpsest.BudgetError) string {
+	what, advice := fmt.Sprintf("the budget of %s tokens cannot be met; what must stay takes %s", number(over.Budget), number(over.Need)), "raise the budget, or shorten these parts"
+	if under, ok := errors.AsType[*planOverBudget](err); ok {
+		what = fmt.Sprintf("the budget is %s tokens; under the plan %s the request takes %s", number(over.Budget), printable(under.plan), number(over.Need))
+		advice = "raise the budget, or make a plan for this one: palimpsest plan FILE --budget TOKENS --plan-out PLAN.json"
+	}
+	var b strings.Builder
+	b.WriteString(what + ":\n")
+	for _, p := range over.Parts {
+		fmt.Fprintf(&b, "  %9s  %s\n", number(p.Tokens), printable(p.Name))
+	}
+	b.WriteString(advice)
+	return b.String()
+}
+
+// flagError replaces the message of package strconv by a plain one.
 func flagError(_ *cobra.Command, err error) error {
 	text, _, cut := strings.Cut(err.Error(), ": strconv.")
 	if cut {
@@ -208,7 +218,7 @@ func flagError(_ *cobra.Command, err error) error {
 	return fmt.Errorf("%w: %w", errUsage, err)
 }
 
-// commandGroup is a command that only leads to those below it.
+// commandGroup is a command that only has subcommands.
 func commandGroup(c *cobra.Command, below ...*cobra.Command) *cobra.Command {
 	c.AddCommand(below...)
 	c.RunE = func(_ *cobra.Command, args []string) error {
@@ -221,8 +231,7 @@ func commandGroup(c *cobra.Command, below ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// writeResult writes what a command has found: as one JSON value where --json asks for it,
-// else in words.
+// writeResult writes the result of a command: as one JSON value with --json, else in words.
 func writeResult(w io.Writer, c *cobra.Command, found any, words func(*printer)) error {
 	if asJSON, _ := c.Flags().GetBool("json"); asJSON {
 		return writeJSON(w, found)
@@ -231,7 +240,7 @@ func writeResult(w io.Writer, c *cobra.Command, found any, words func(*printer))
 	return nil
 }
 
-// exactArgs is cobra.ExactArgs with our own status.
+// exactArgs is cobra.ExactArgs with our exit status; so are the functions below.
 func exactArgs(n int, what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != n {
@@ -241,10 +250,8 @@ func exactArgs(n int, what string) cobra.PositionalArgs {
 	}
 }
 
-// noArgs takes no arguments.
 var noArgs = exactArgs(0, "no arguments")
 
-// atMostOneArg takes an argument or none.
 func atMostOneArg(what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) > 1 {
@@ -254,7 +261,6 @@ func atMostOneArg(what string) cobra.PositionalArgs {
 	}
 }
 
-// nonBlankArgs takes arguments that are more than white space, and else complains.
 func nonBlankArgs(complaint string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if strings.TrimSpace(strings.Join(args, "")) == "" {

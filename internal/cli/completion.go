@@ -15,8 +15,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
-// flagValues are what a flag of a name may be, by command where its meaning differs. A
-// name that is not here takes files or whatever is typed.
+// flagValues returns the values of a flag by its name; nil if it takes files or any text.
 func flagValues(flag string) []string {
 	switch flag {
 	case "to":
@@ -36,15 +35,14 @@ func flagValues(flag string) []string {
 	}
 	for _, s := range config.Settings() {
 		if s.Name == flag {
-			return s.Values()
+			return s.Values
 		}
 	}
 	return nil
 }
 
-// registerCompletions offers the values of flags to the shell, and the ids of sessions where a
-// command takes a FILE. Only the shell asks for them: to have them ready takes as long as
-// a short command.
+// registerCompletions offers the values of flags to the shell, and the ids of sessions for
+// a FILE. It takes as long as a short command, so it is called only for the shell.
 func registerCompletions(c *cobra.Command) {
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		all := flagValues(f.Name)
@@ -55,7 +53,7 @@ func registerCompletions(c *cobra.Command) {
 		if f.Name == "policy" { // or a file
 			directive = cobra.ShellCompDirectiveDefault
 		}
-		// The error is that the flag has one already: then that one stays.
+		// The only error is that the flag has a completion already.
 		_ = c.RegisterFlagCompletionFunc(f.Name, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return all, directive
 		})

@@ -12,8 +12,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 )
 
-// settingFlags are the flags of the commands that run the daemon: those of the table,
-// and the file that holds the others.
+// settingFlags are the flags for the daemon's settings, and --config.
 type settingFlags struct {
 	flags *pflag.FlagSet
 	file  string
@@ -21,20 +20,20 @@ type settingFlags struct {
 
 func (s *settingFlags) add(f *pflag.FlagSet) {
 	s.flags = f
-	f.StringVar(&s.file, "config", "", "read settings from this `FILE` (default: "+config.ConfigEnv+", else config.yaml in the user's configuration folder)")
+	f.StringVar(&s.file, "config", "", "read settings from this `FILE` (default: $"+config.ConfigEnv+", else config.yaml in the user's configuration folder)")
 	for _, setting := range config.Settings() {
 		f.Var(&settingValue{text: setting.Default, want: setting.ValueName}, setting.Name, setting.Usage)
 	}
 }
 
-// settingValue is a flag whose value the table of settings checks.
+// settingValue is the value of a flag; config.Load checks it.
 type settingValue struct{ text, want string }
 
 func (v *settingValue) Set(text string) error { v.text = text; return nil }
 func (v *settingValue) String() string        { return v.text }
 func (v *settingValue) Type() string          { return v.want }
 
-// load reads all sources.
+// load reads flags, environment and file.
 func (s *settingFlags) load() (*config.Config, error) {
 	sources := config.Sources{Flags: map[string]string{}, Environ: os.Environ(), File: cmp.Or(s.file, os.Getenv(config.ConfigEnv))}
 	if sources.File == "" {
@@ -57,7 +56,7 @@ func configCommand(s Streams) *cobra.Command {
 	}, configShowCommand(s))
 }
 
-// settingRow is a setting as config show --json writes it.
+// settingRow is a setting in the output of config show.
 type settingRow struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -71,9 +70,9 @@ func configShowCommand(s Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show",
 		Short: "Show every setting, its value and where it comes from",
-		Long: `Show every setting of the daemon, its value and where it comes from. A flag goes
-before the environment, the environment before the file, the file before the
-default. Passwords are not shown.`,
+		Long: `Show every setting of the daemon, its value and where it comes from. A flag
+overrides the environment, the environment the file, and the file the default.
+Passwords are not shown.`,
 		Example: "  palimpsest config show\n  PALIMPSEST_RATE=50 palimpsest config show --config daemon.yaml --json",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -82,7 +81,7 @@ default. Passwords are not shown.`,
 				return err
 			}
 			for _, name := range loaded.Unknown() {
-				fmt.Fprintf(s.Err, "palimpsest: warning: %s in the environment is no setting\n", printable(name))
+				fmt.Fprintf(s.Err, "palimpsest: warning: %s in the environment is not a setting\n", printable(name))
 			}
 			shown := mapSlice(loaded.All(), func(v config.Value) settingRow {
 				return settingRow{v.Name, v.Redacted(), v.From, v.Env(), v.Usage}

@@ -17,28 +17,28 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/ondemand"
 )
 
-// defaultIdle is how long a daemon that was started on demand waits for the next request.
+// defaultIdle is when a daemon that was started on demand ends without requests.
 const defaultIdle = 15 * time.Minute
 
 func daemonCommand(s Streams) *cobra.Command {
 	var idle time.Duration
 	c := &cobra.Command{
 		Use:   "daemon",
-		Short: "Start your daemon where none runs, and print where it is",
-		Long: `See to it that a daemon runs for you, and print one line of JSON: "socket", its Unix
-socket, which needs no key; "url" and "key", its port on this machine and the key that
-requests to it show (Authorization: Bearer KEY, of agents X-Palimpsest-Key: KEY); its
-"version", "api" and "pid". A daemon that answers already is the one, so that
-any number of programs may ask at once.
+		Short: "Start your daemon if none is running, and print where it is",
+		Long: `Make sure that a daemon runs for you, and print one line of JSON: "socket", its Unix
+socket, which needs no key; "url" and "key", its address on this machine and the key
+for it (Authorization: Bearer KEY; agents send X-Palimpsest-Key: KEY); its "version",
+"api" and "pid". If a daemon is running already, that one is used; any number of
+programs may call this command at once.
 
-It has the settings of "palimpsest serve" from the environment and the file of
-settings, keeps the same store, and ends when it was of no use for --idle. What it
-writes is in daemon.log in palimpsest's data directory.`,
+The daemon takes the settings of "palimpsest serve" from the environment and the file
+of settings, uses the same store, and ends after --idle without requests. It logs to
+daemon.log in palimpsest's data directory.`,
 		Example: "  palimpsest daemon\n  palimpsest daemon stop",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if idle < 0 {
-				return fmt.Errorf("%w: --idle %s: want 0, which never ends it, or more", errUsage, idle)
+				return fmt.Errorf("%w: --idle %s: want 0 (never) or more", errUsage, idle)
 			}
 			data, socket, err := userSocket()
 			if err != nil {
@@ -59,11 +59,16 @@ writes is in daemon.log in palimpsest's data directory.`,
 			return json.NewEncoder(s.Out).Encode(running)
 		},
 	}
-	c.Flags().DurationVar(&idle, "idle", defaultIdle, "one that is started now ends when nobody asked for anything for `DURATION`")
-	c.AddCommand(&cobra.Command{
+	c.Flags().DurationVar(&idle, "idle", defaultIdle, "a daemon that is started now ends after `DURATION` without requests")
+	c.AddCommand(daemonStopCommand(s))
+	return c
+}
+
+func daemonStopCommand(s Streams) *cobra.Command {
+	return &cobra.Command{
 		Use:   "stop",
 		Short: "Stop your daemon",
-		Long:  "Stop the daemon that answers at your socket. What it is doing it finishes.",
+		Long:  "Stop the daemon that answers at your socket. It finishes its requests first.",
 		Args:  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			_, socket, err := userSocket()
@@ -81,8 +86,7 @@ writes is in daemon.log in palimpsest's data directory.`,
 			newPrinter(s.Out).line("stopped the daemon, process %d", was.PID)
 			return nil
 		},
-	})
-	return c
+	}
 }
 
 // userSocket is the user's data directory and the socket of the user's daemon.
@@ -93,15 +97,15 @@ func userSocket() (data, socket string, err error) {
 	return data, socket, err
 }
 
-// healthTimeout is how long a daemon may take to say that it is ready.
+// healthTimeout limits how long a daemon may take to answer.
 const healthTimeout = 10 * time.Second
 
 func healthCommand(s Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "health [URL]",
-		Short: "Say whether a daemon is ready: exit status 0, or 1",
-		Long: `Ask a daemon whether it is ready, as a container's health check does where there
-is no shell and no curl. URL is its address (default: http://127.0.0.1:7433).`,
+		Short: "Report whether a daemon is ready: exit status 0, or 1 if not",
+		Long: `Ask a daemon whether it is ready: a health check for containers without a shell or
+curl. URL is its address (default: http://127.0.0.1:7433).`,
 		Example: "  palimpsest health\n  palimpsest health http://127.0.0.1:8080",
 		Args:    atMostOneArg("URL"),
 		RunE: func(c *cobra.Command, args []string) error {

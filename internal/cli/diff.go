@@ -52,14 +52,14 @@ func printDiff(p *printer, a, b *plan.Plan, changes []plan.Change) {
 	p.line("--json lists each message")
 }
 
-// changeGroup are the messages that go from one action to one other.
+// changeGroup counts the messages that change from one action to another.
 type changeGroup struct {
 	from, to side
 	messages int
 	first    thread.ID
 }
 
-// side is what one of the plans does, and over which turns.
+// side is an action of one plan, and the turns it covers.
 type side struct {
 	action      plan.Action
 	first, last int
@@ -75,7 +75,7 @@ func (s side) String() string {
 	return fmt.Sprintf("%s, turns %d-%d", s.action, s.first, s.last)
 }
 
-// widen takes one more record into the turns of a side.
+// widen includes the turns of one more record.
 func (s *side) widen(p *plan.Plan, ref plan.Ref) {
 	s.action = ref.Action
 	if ref.Action == plan.Include {
@@ -88,8 +88,7 @@ func (s *side) widen(p *plan.Plan, ref plan.Ref) {
 	s.last = max(s.last, span.LastTurn)
 }
 
-// groupChanges puts together what changed in the same way, in the order in
-// which each way is met first.
+// groupChanges groups changes by their actions, in order of first appearance.
 func groupChanges(a, b *plan.Plan, changes []plan.Change) []*changeGroup {
 	var groups []*changeGroup
 	for _, c := range changes {

@@ -22,24 +22,26 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// evalOptions is what a user of eval asked for.
+// evalOptions are the flags of eval, but for exams.
 type evalOptions struct {
 	costs, valid bool // instead of recall
 	tight, curve bool
 	details      bool
 	gaps         string
 	split        references.Split
+	counterName  string
+	modelName    string
 	budgets      []string
 	contenders   []string
-	model        token.Model
+	model        token.Model // of modelName
 	baseTokens   int
 	misses       bool
 	html         string
 	command      string
 }
 
-// selectedMeasures reports which measures run: those that were named, or recall. A page
-// is about recall and cost.
+// selectedMeasures reports which measures run: those that are named, else recall. A page
+// has recall and cost.
 func (w *evalOptions) selectedMeasures() (recall, costs bool) {
 	named := w.costs || w.valid
 	return !named, w.costs || !named && w.html != ""
@@ -51,7 +53,7 @@ const (
 	examStep, examGradeStep, examReportStep     = "--exam", "--exam-grade", "--exam-report"
 )
 
-// flagUses says what a flag is for; one that is not here is for everything.
+// flagUses says which measures a flag is for; a flag that is missing here is for all.
 var flagUses = map[string][]string{
 	"budgets":       {recallMeasure, examStep},
 	"misses":        {recallMeasure},
@@ -73,7 +75,8 @@ var flagUses = map[string][]string{
 	"model-written": {examStep},
 }
 
-// checkFlags reports whether an exam is asked for, and what does not go together.
+// checkFlags reports whether the command is about an exam. The error names flags that do not
+// go together.
 func checkFlags(f *pflag.FlagSet) (exams bool, err error) {
 	var asked []string
 	for _, of := range []string{examStep, examGradeStep, examReportStep, costMeasure, validityMeasure} {
@@ -83,7 +86,7 @@ func checkFlags(f *pflag.FlagSet) (exams bool, err error) {
 	}
 	exams = len(asked) > 0 && strings.HasPrefix(asked[0], examStep)
 	if exams && len(asked) > 1 && strings.HasPrefix(asked[1], examStep) {
-		return exams, errors.New("--exam, --exam-grade and --exam-report come one after the other; name one")
+		return exams, errors.New("--exam, --exam-grade and --exam-report are separate steps; name one")
 	}
 	if exams {
 		asked = asked[:1]
@@ -96,25 +99,25 @@ func checkFlags(f *pflag.FlagSet) (exams bool, err error) {
 	f.Visit(func(given *pflag.Flag) {
 		of, some := flagUses[given.Name]
 		if err == nil && some && !slices.ContainsFunc(of, func(of string) bool { return slices.Contains(asked, of) }) {
-			err = fmt.Errorf("--%s does nothing here: it is for %s", given.Name, joinWords(of, "and"))
+			err = fmt.Errorf("--%s has no effect here: it is for %s", given.Name, joinWords(of, "and"))
 		}
 	})
 	return exams, err
 }
 
-func (w *evalOptions) check(model string) error {
+func (w *evalOptions) check() error {
 	recall, costs := w.selectedMeasures()
 	if !slices.Contains([]references.Split{references.All, references.Dev, references.Test}, w.split) {
 		return fmt.Errorf("--split %s: want dev, test or all", string(w.split))
 	}
 	if w.html != "" && w.html != "-" {
-		// Not after an hour of measuring.
+		// Better now than after an hour of measuring.
 		if info, err := os.Stat(filepath.Dir(w.html)); err != nil || !info.IsDir() {
 			return fmt.Errorf("--html %s: there is no folder %s", w.html, filepath.Dir(w.html))
 		}
 	}
 	if w.curve && recall && len(w.budgets) > 0 {
-		return errors.New("--curve has budgets of its own; leave --budgets or --curve out")
+		return errors.New("--curve has its own budgets; leave --budgets or --curve out")
 	}
 	if recall && costs && len(w.contenders) > 0 {
 		return errors.New("--contender: a page of all measures has all of them; name a measure such as --cost")
@@ -130,7 +133,7 @@ func (w *evalOptions) check(model string) error {
 		}
 	}
 	var err error
-	if w.model, err = token.Models().Find(model); err != nil && costs {
+	if w.model, err = token.Models().Find(w.modelName); err != nil && costs {
 		return fmt.Errorf("--model: %w", err)
 	}
 	return nil
@@ -140,12 +143,12 @@ func (w *evalOptions) recallOptions() *eval.Options {
 	return &eval.Options{Split: w.split, Budgets: w.budgets, Curve: w.curve, Contenders: w.contenders}
 }
 
-// costOptions are those of cost. A page has lines of recall over cost.
+// costOptions include the curve for a page.
 func (w *evalOptions) costOptions() *eval.CostOptions {
 	return &eval.CostOptions{Split: w.split, Model: &w.model, Around: w.baseTokens, Gaps: w.gaps, Curve: w.curve || w.html != "", Contenders: w.contenders}
 }
 
-// commandLine is the flags and arguments of a command as a user would type them.
+// commandLine returns the arguments and flags of a command as a user would type them.
 func commandLine(c *cobra.Command, args []string) []string {
 	words := slices.Clone(args)
 	c.Flags().Visit(func(f *pflag.Flag) {
@@ -163,7 +166,7 @@ func commandLine(c *cobra.Command, args []string) []string {
 	return words
 }
 
-// evalResult is what a run of eval found.
+// evalResult holds the reports of one run of eval.
 type evalResult struct {
 	Recall   *eval.Report         `json:"recall,omitempty"`
 	Cost     *eval.CostReport     `json:"cost,omitempty"`
@@ -171,17 +174,19 @@ type evalResult struct {
 	note     string
 }
 
-// measure runs what is wanted. What was done before the user broke it off is
-// there beside the error.
-func (w *evalOptions) measure(ctx context.Context, set *references.Set, stderr io.Writer) (evalResult, error) {
-	var m evalResult
-	var err error
+// measure runs the selected measures. On an error it returns what was measured so far.
+func (w *evalOptions) measure(ctx context.Context, set *references.Set, stderr io.Writer) (m evalResult, err error) {
+	defer func() {
+		if err != nil {
+			m.noteInterruption(stderr)
+		}
+	}()
 	recall, costs := w.selectedMeasures()
 	if recall {
 		o := w.recallOptions()
 		o.Progress = progress(stderr, "measuring")
 		if m.Recall, err = eval.Run(ctx, set, o); err != nil {
-			return m.interrupted(stderr, m.Recall != nil, err)
+			return m, err
 		}
 	}
 	if costs {
@@ -189,7 +194,7 @@ func (w *evalOptions) measure(ctx context.Context, set *references.Set, stderr i
 		o.Progress = progress(stderr, "billing")
 		m.Cost, err = eval.Cost(ctx, set, o)
 		if err != nil && (w.costs || ctx.Err() != nil) {
-			return m.interrupted(stderr, m.Cost != nil, err)
+			return m, err
 		}
 		if err != nil { // a page does without it
 			m.note = fmt.Sprintf("Cost was not measured: %s.", errorText(err))
@@ -198,36 +203,34 @@ func (w *evalOptions) measure(ctx context.Context, set *references.Set, stderr i
 	if w.valid {
 		o := &eval.ValidityOptions{Split: w.split, Tight: w.tight, Progress: progress(stderr, "checking")}
 		if m.Validity, err = eval.Validity(ctx, set, o); err != nil {
-			return m.interrupted(stderr, m.Validity != nil, err)
+			return m, err
 		}
 	}
 	return m, nil
 }
 
-// interrupted returns what was measured before the error, with a note that it is not all
-// where there is something.
-func (m evalResult) interrupted(stderr io.Writer, some bool, err error) (evalResult, error) {
+// noteInterruption says how much is missing from the last measure.
+func (m *evalResult) noteInterruption(stderr io.Writer) {
 	if isTerminal(stderr) {
 		clearLine(stderr)
 	}
-	if some {
-		left := 0
-		switch {
-		case m.Validity != nil:
-			left = m.Validity.Left
-		case m.Cost != nil:
-			left = m.Cost.Left
-		case m.Recall != nil:
-			left = m.Recall.Left
-		}
-		m.note = strings.TrimSpace(m.note + fmt.Sprintf(" Broken off: %s not measured; the figures are about the others alone.", plural(left, "conversation")))
+	missing := 0
+	switch {
+	case m.Validity != nil:
+		missing = m.Validity.Left
+	case m.Cost != nil:
+		missing = m.Cost.Left
+	case m.Recall != nil:
+		missing = m.Recall.Left
 	}
-	return m, err
+	if missing > 0 {
+		m.note = strings.TrimSpace(m.note + fmt.Sprintf(" Interrupted: %s not measured; the figures are about the others alone.", plural(missing, "conversation")))
+	}
 }
 
-// write writes what was measured, also when it is not all.
+// write writes what was measured, even if it is incomplete.
 func (m *evalResult) write(s Streams, c *cobra.Command, w *evalOptions) error {
-	if *m == (evalResult{note: m.note}) {
+	if m.Recall == nil && m.Cost == nil && m.Validity == nil {
 		return nil
 	}
 	if w.html != "" {
@@ -248,7 +251,6 @@ func (m *evalResult) write(s Streams, c *cobra.Command, w *evalOptions) error {
 	return errors.Join(err, failed)
 }
 
-// writeTables writes tables.
 func (m *evalResult) writeTables(to io.Writer, w *evalOptions) (err error) {
 	if m.note != "" {
 		fmt.Fprintln(to, m.note)
@@ -268,20 +270,20 @@ func (m *evalResult) writeTables(to io.Writer, w *evalOptions) (err error) {
 	return err
 }
 
-// jsonValue is what --json writes: what a measure has found, or several by name.
+// jsonValue is the report of a single measure, or several reports by name.
 func (m *evalResult) jsonValue() any {
-	switch *m {
-	case evalResult{Recall: m.Recall, note: m.note}:
+	switch {
+	case m.Cost == nil && m.Validity == nil:
 		return m.Recall
-	case evalResult{Cost: m.Cost, note: m.note}:
+	case m.Recall == nil && m.Validity == nil:
 		return m.Cost
-	case evalResult{Validity: m.Validity, note: m.note}:
+	case m.Recall == nil && m.Cost == nil:
 		return m.Validity
 	}
 	return m
 }
 
-// progress draws a bar with the time left, where the stream is a terminal.
+// progress draws a progress bar if w is a terminal.
 func progress(w io.Writer, what string) references.Progress {
 	if !isTerminal(w) {
 		return nil
@@ -289,7 +291,7 @@ func progress(w io.Writer, what string) references.Progress {
 	return progressBar(w, what, time.Now)
 }
 
-// progressBar draws over its own line, and wipes it away at the end.
+// progressBar redraws its line, and clears it at the end.
 func progressBar(w io.Writer, what string, now func() time.Time) references.Progress {
 	start := now()
 	return func(done, total int) {
@@ -304,5 +306,5 @@ func progressBar(w io.Writer, what string, now func() time.Time) references.Prog
 	}
 }
 
-// clearLine clears a progress bar, so that what follows begins a line.
+// clearLine clears a progress bar, so that the next output starts on an empty line.
 func clearLine(w io.Writer) { fmt.Fprint(w, "\r\x1b[K") }

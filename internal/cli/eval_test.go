@@ -57,9 +57,9 @@ func TestEval(t *testing.T) {
 		"no transcript in " + empty + ": no file ends in .json": {empty},
 		"no-such-file: no such file or directory":               {"no-such-file"},
 		"no conversation of 1 has 50,000 tokens":                {session, "--cost"},
-		"--tight does nothing here: it is for --validity":       {session, "--tight"},
-		"--budgets does nothing here":                           {session, "--cost", "--budgets", "8k"},
-		"--curve has budgets of its own":                        {session, "--curve", "--budgets", "8k"},
+		"--tight has no effect here: it is for --validity":      {session, "--tight"},
+		"--budgets has no effect here":                          {session, "--cost", "--budgets", "8k"},
+		"--curve has its own budgets":                           {session, "--curve", "--budgets", "8k"},
 		"there is no folder " + filepath.Join(empty, "no"):      {session, "--html", filepath.Join(empty, "no", "page.html")},
 		`gaps "often": want recorded, fixed or lognormal`:       {session, "--cost", "--gaps", "often"},
 		`no contender is called "x"; known are no compaction;`:  {session, "--cost", "--contender", "x"},
@@ -144,7 +144,7 @@ func TestEvalBrokenOff(t *testing.T) {
 	if err := m.write(Streams{Out: &out, Err: &errs}, &cobra.Command{}, &w); err != nil {
 		t.Fatal(err)
 	}
-	const want = "Broken off: 1 conversation not measured"
+	const want = "Interrupted: 1 conversation not measured"
 	if page, err := os.ReadFile(w.html); err != nil || !bytes.Contains(page, []byte(want)) || !strings.Contains(out.String(), want) {
 		t.Errorf("%v, %q", err, out.String())
 	}

@@ -16,13 +16,17 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/budget"
 	"github.com/palimpsest-ai/palimpsest/internal/choice"
 	"github.com/palimpsest-ai/palimpsest/internal/eval/exam"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// examOptions is what a user of eval asked for about exams.
+// examOptions are the flags of eval for exams.
 type examOptions struct {
 	write, grade, report bool
 	modelWritten         bool
@@ -33,7 +37,7 @@ type examOptions struct {
 
 func (x *examOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&x.write, "exam", false, "make an exam for readers: prompts of each DIR (history.json.gz, exam.json, own-summary.txt) and questions, in the folder -o OUT")
-	f.BoolVar(&x.grade, "exam-grade", false, "put the readers' answers in OUT side by side, for graders")
+	f.BoolVar(&x.grade, "exam-grade", false, "put the answers of the readers in OUT side by side, for graders")
 	f.BoolVar(&x.report, "exam-report", false, "add up the grades in OUT")
 	f.BoolVar(&x.modelWritten, "model-written", false, "with --exam: each policy also with summaries that a model writes, as NAME"+modelSuffix+": its requests are written to OUT/requests, and answered in files there")
 	f.StringVarP(&x.out, "output", "o", "", "with --exam: write it into the folder `OUT`")
@@ -41,7 +45,7 @@ func (x *examOptions) addFlags(f *pflag.FlagSet) {
 	f.Uint64Var(&x.seed, "seed", 1, "with --exam: the order of the readers' numbers, by `N`")
 }
 
-// check reports what does not go together.
+// check returns an error for flags that do not go together.
 func (x *examOptions) check(args []string) error {
 	switch {
 	case x.write && x.out == "":
@@ -55,7 +59,7 @@ func (x *examOptions) check(args []string) error {
 }
 
 // run does one step of an exam.
-func (x *examOptions) run(c *cobra.Command, args []string, w *evalOptions, counterName string, s Streams) error {
+func (x *examOptions) run(c *cobra.Command, args []string, w *evalOptions, s Streams) error {
 	switch {
 	case x.grade:
 		n, err := exam.Sheets(args[0])
@@ -72,7 +76,10 @@ func (x *examOptions) run(c *cobra.Command, args []string, w *evalOptions, count
 		}
 		return writeResult(s.Out, c, r, func(p *printer) { _ = r.WriteTable(p.w) }) // Run tells what was not written
 	}
-	counter, err := token.New(counterName, nil)
+	if !c.Flags().Changed("counter") {
+		w.counterName = examCounter
+	}
+	counter, err := token.New(w.counterName, nil)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
@@ -109,7 +116,8 @@ func (x *examOptions) run(c *cobra.Command, args []string, w *evalOptions, count
 	return writeResult(s.Out, c, k, func(p *printer) { x.printNextStep(p, k) })
 }
 
-// contenderNames are the names of all contenders, those with a model included.
+// contenderNames are the names of all contenders, including those whose summaries a model
+// writes.
 func (x *examOptions) contenderNames(given []string) []string {
 	if len(given) == 0 {
 		given = []string{"auto", exam.OwnSummary}
@@ -125,8 +133,8 @@ func (x *examOptions) contenderNames(given []string) []string {
 	return names
 }
 
-// printNextStep prints what was written and what comes next. It names no reader's number: who
-// passes this on tells nothing.
+// printNextStep says what was written and what to do next. It names no reader's number, so
+// that the output can be passed on.
 func (x *examOptions) printNextStep(p *printer, k *exam.Key) {
 	p.line("%s of %s in %s/readers, sizes by %s.", plural(len(k.Readers), "prompt"), plural(len(k.Sessions), "session"), x.out, k.Counter)
 	for _, m := range k.Missing {
@@ -142,19 +150,20 @@ func (x *examOptions) printNextStep(p *printer, k *exam.Key) {
 		}
 	}
 	if over > 0 {
-		p.line("over the budget: %s of policies that keep to a size of their own; key.json says which", plural(over, "prompt"))
+		p.line("over the budget: %s of policies with a size of their own; key.json says which", plural(over, "prompt"))
 	}
-	p.line("Give each folder to a reader of its own, who writes answers.json into it. key.json\nand what else lies in %s is not for readers. Then:\n  palimpsest eval --exam-grade %s", x.out, shellQuote(x.out))
+	p.line("Give each folder to its own reader, who writes answers.json into it. key.json and the\nother files in %s are not for readers. Then:\n  palimpsest eval --exam-grade %s", x.out, shellQuote(x.out))
 }
 
 // modelSuffix ends the name of a contender whose summaries a model writes.
 const modelSuffix = "+model"
 
-// windowMark stands between a policy and a context window in the name of a contender
-// that goes through the session step by step.
+// windowMark separates policy and context window in the name of a contender that goes
+// through the session step by step.
 const windowMark = "@"
 
-// newContender makes a contender of a policy's name or file, and of one with a model.
+// newContender returns the contender of a name: own-summary, or a policy's name or file with
+// an optional suffix.
 func newContender(name string, counter *token.Counter, asked *exam.Requests) (exam.Contender, error) {
 	if name == exam.OwnSummary {
 		return exam.Contender{Name: name}, nil
@@ -173,62 +182,125 @@ func newContender(name string, counter *token.Counter, asked *exam.Requests) (ex
 		case window <= 0 || modelled:
 			return exam.Contender{}, fmt.Errorf("%w: --contender %s: want a policy, %s and a context window in tokens, such as auto%s40k", errUsage, name, windowMark, windowMark)
 		}
-		return exam.Contender{Name: name, Sized: true, Make: stepByStep(base, counter, window)}, nil
+		return exam.Contender{Name: name, Sized: true, Make: compactStepByStep(base, counter, window)}, nil
 	}
-	c := exam.Contender{Name: name, Sized: settings.HasOwnForm(), Make: contenderMaker(base, counter, nil)}
+	c := exam.Contender{Name: name, Sized: settings.HasOwnForm(), Make: compactOnce(base, counter, nil)}
 	if modelled {
-		c.Make, c.Rehearse = contenderMaker(base, counter, asked), c.Make
+		c.Make, c.Rehearse = compactOnce(base, counter, asked), c.Make
 	}
 	return c, nil
 }
 
-// contenderMaker compacts as `compact --to text` does, with the model whose answers lie in
-// files, or with none. System prompt and tools are left out: they are the same for
-// all, and the session did not say them.
-func contenderMaker(name string, counter *token.Counter, asked *exam.Requests) exam.Make {
+// examTime is the clock of exams, so that the same input gives the same bytes.
+func examTime() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
+
+func examProfile() render.Profile {
+	p := render.For(textTarget)
+	p.Reach = render.Command
+	return p
+}
+
+// compactOnce compacts a session like `compact --to text`, with the model whose answers are
+// in files, or with none. It leaves out system prompt and tools: they are the same for all
+// contenders.
+func compactOnce(policy string, counter *token.Counter, asked *exam.Requests) exam.Make {
 	return func(ctx context.Context, s *exam.Session, budget int) (*exam.Made, error) {
-		told := &summaries{By: map[string]int{}}
+		made := newSummaries()
 		o := &choice.Options{Summarizer: policyfile.Extractive}
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		var model *exam.FileModel
 		if asked != nil {
 			model = asked.Model(cancel)
-			o = &choice.Options{Model: model, OnUsage: told.addUsage}
+			o = &choice.Options{Model: model, OnUsage: made.addUsage}
 		}
-		// All of it is new each time: it remembers what was said to it.
-		chosen, err := choice.Open(name, o)
+		// A new compactor each time: it remembers earlier answers.
+		chosen, err := choice.Open(policy, o)
 		if err != nil {
 			return nil, err
 		}
 		config := chosen.Config(counter)
-		config.Now = func() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) } // the same input gives the same bytes
-		r := &resolvedTarget{profile: render.For(textTarget), summaries: told}
-		r.profile.Reach = render.Command
-		if err := r.setCompactor(chosen, config, told); err != nil {
+		config.Now = examTime
+		f, err := newFitter(chosen, config, made)
+		if err != nil {
 			return nil, err
 		}
-		q := palimpsest.Request{Thread: s.Transcript.Thread, Base: &prompt.Prompt{Model: s.Transcript.Model}, Budget: budget, Profile: r.profile}
-		res, err := r.compactOnce(ctx, withRecallNote(r.compactor, q, &storeFlag{}))
+		q := palimpsest.Request{Thread: s.Transcript.Thread, Base: &prompt.Prompt{Model: s.Transcript.Model}, Budget: budget, Profile: examProfile()}
+		res, err := f.apply(ctx, withRecallNote(f.compactor, q, &storeFlag{}))
 		if model != nil && model.Failed() != nil {
 			return nil, model.Failed()
 		}
 		if err != nil {
 			return nil, plainError{err}
 		}
-		made := &exam.Made{Prompt: res.Prompt}
+		out := &exam.Made{Prompt: res.Prompt}
 		if model != nil {
-			made.Note = told.note()
+			out.Note = made.note()
 		}
-		return made, nil
+		return out, nil
 	}
 }
 
-// plainError is an error without the names of the functions it came through: the key and
-// the report of an exam tell it to people.
+// answerShare is the part of a context window that stays free for the answer.
+const answerShare = 0.2
+
+// compactStepByStep goes through a session like an agent, in a context window of that many
+// tokens, and returns its last request, after all compactions.
+func compactStepByStep(policy string, counter *token.Counter, window int) exam.Make {
+	return func(ctx context.Context, s *exam.Session, _ int) (*exam.Made, error) {
+		chosen, err := choice.Open(policy, &choice.Options{Summarizer: policyfile.Extractive})
+		if err != nil {
+			return nil, err
+		}
+		config := chosen.Config(counter)
+		logs := &store.Memory{}
+		config.Log, config.Plans, config.Now = logs, logs, examTime
+		c, err := palimpsest.New(config)
+		if err != nil {
+			return nil, err
+		}
+		session, compactions := c.Session(s.Name), 0
+		step := palimpsest.Step{
+			Base: &prompt.Prompt{Model: s.Transcript.Model}, Profile: examProfile(),
+			Window: window, Output: int(answerShare * float64(window)),
+		}
+		prepare := func() (*palimpsest.Prepared, error) {
+			p, err := session.PrepareStep(ctx, step)
+			if err != nil {
+				return nil, plainError{err}
+			}
+			if p.Compacted != nil {
+				compactions++
+			}
+			step.Messages = nil
+			return p, nil
+		}
+		for _, m := range uncopied.Messages(s.Transcript.Thread) {
+			if m.Role != thread.Assistant {
+				step.Messages = append(step.Messages, m)
+				continue
+			}
+			if len(step.Messages) > 0 {
+				if _, err := prepare(); err != nil {
+					return nil, err
+				}
+			}
+			if err := session.FinishStep(ctx, nil, llm.Usage{}, m); err != nil {
+				return nil, plainError{err}
+			}
+		}
+		last, err := prepare()
+		if err != nil {
+			return nil, err
+		}
+		return &exam.Made{Prompt: last.Prompt, Note: fmt.Sprintf("%s in a window of %d tokens", plural(compactions, "compaction"), window)}, nil
+	}
+}
+
+// plainError is an error without function names, for the files of an exam.
 type plainError struct{ error }
 
 func (p plainError) Error() string { return callPrefixes().ReplaceAllString(p.error.Error(), "") }
 
-// Unwrap returns the error as it was.
+// Unwrap returns the original error.
 func (p plainError) Unwrap() error { return p.error }

@@ -19,33 +19,33 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// maxPageTexts is how many bytes the texts of a page that is one file may take
-// together, before they are shortened.
+// maxPageTexts limits the texts of a page that is one file, in bytes; longer ones are
+// shortened.
 const maxPageTexts = 6 << 20
 
 func explainCommand(s Streams) *cobra.Command {
-	var j conversationJob
-	var place storeFlag
+	var conv conversation
+	var store storeFlag
 	var out string
 	c := &cobra.Command{
 		Use:   "explain FILE or THREAD",
 		Short: "Write a page that shows what is removed from a conversation, and why",
-		Long: `Explain writes one HTML file to look at in a browser: on the left the conversation
-as it is, on the right the prompt that the model gets, and between them what became
-of what, by which record and why. The file needs no server and loads nothing. FILE is
-what compact takes: a transcript, a request body, or the ID of a session. Without
---budget and --model the window of the model that it names is the budget. A THREAD is
-the id of one that compact, run or serve kept ("palimpsest threads"): it is shown under
-the plan that is in force, with all plans that were.`,
+		Long: `Explain writes one HTML file for a browser: the conversation as it is on the left, the
+prompt as the model gets it on the right, and between them each record with its reason.
+The file needs no server and loads nothing. FILE is what compact takes: a transcript, a
+request body, or the ID of a session. Without --budget and --model the budget is the
+window of the model that the file names. THREAD is the id of a conversation that
+compact, run or serve keeps ("palimpsest threads"): the page shows it under the plan in
+force, with all earlier plans.`,
 		Example: "  palimpsest explain session.jsonl --budget 32000 -o page.html\n  palimpsest explain ticket-4711 --store palimpsest.db -o page.html",
 		Args:    exactArgs(1, "one FILE or THREAD"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := checkDistinct(sessions.Path(args[0]), out); err != nil {
+			if err := checkOutputs(args[0], out); err != nil {
 				return err
 			}
-			v, err := place.view(c.Context(), args[0])
+			v, err := store.view(c.Context(), args[0])
 			if v == nil && err == nil {
-				v, err = j.view(c.Context(), args[0], s)
+				v, err = conv.view(c.Context(), args[0], s)
 			}
 			if err != nil {
 				return err
@@ -63,51 +63,49 @@ the plan that is in force, with all plans that were.`,
 			return nil
 		},
 	}
-	j.target.guessBudget = true
-	j.addFlags(c)
+	conv.guessBudget = true
+	conv.addFlags(c)
 	c.Flags().Lookup("json").Hidden = true
-	j.target.summarizerFlag(c.Flags())
-	place.addFlags(c)
+	conv.addSummarizerFlag(c)
+	store.addFlags(c)
 	c.Flags().Lookup("store").Usage = "where a THREAD is kept; " + storeUsage
 	c.Flags().StringVarP(&out, "output", "o", "", "write the page to `OUT` (default: standard output)")
 	return c
 }
 
-// view is what compact would make of a file, to be looked at. Without a budget and a
-// model, the model that the file names says how much there may be.
-func (j *conversationJob) view(ctx context.Context, path string, s Streams) (*view.View, error) {
-	r, err := j.open(path, s)
-	if err != nil {
+// view is the conversation of a file under the plan that compact would make.
+func (c *conversation) view(ctx context.Context, path string, s Streams) (*view.View, error) {
+	if err := c.open(path, s); err != nil {
 		return nil, err
 	}
-	res, err := r.compact(ctx, j.requestWithNote(r, &storeFlag{}))
+	res, err := c.compact(ctx, &storeFlag{})
 	if err != nil {
 		return nil, err
 	}
 	shown := web.Input{
-		Thread: j.in.Thread, Result: res, Counter: r.counter, Model: r.model, Title: j.in.Title, Agent: string(j.in.file.Format),
-		Budget: r.budget, Window: r.model.Window, MaxTextBytes: maxPageTexts,
-		Command: "palimpsest compact " + newInputSummary(&j.in).commandArguments() + " --budget " + strconv.Itoa(r.budget) + " -o prompt.json",
+		Thread: c.in.Thread, Result: res, Counter: c.counter, Model: c.model, Title: c.in.Title, Agent: string(c.in.file.Format),
+		Budget: c.budget, MaxTextBytes: maxPageTexts,
+		Command: "palimpsest compact " + c.in.summary().commandArguments() + " --budget " + strconv.Itoa(c.budget) + " -o prompt.json",
 	}
-	if shown.Model.Name == "" && j.in.Model != "" {
-		t := target{model: j.in.Model, models: j.target.models}
-		if m, err := t.findModel(); err == nil {
-			shown.Model, shown.Window = m, m.Window
-		} else if !errors.Is(err, errUsage) {
+	if shown.Model.Name == "" && c.in.Model != "" {
+		models, err := readModels(c.modelsFile)
+		if err != nil {
 			return nil, err
 		}
+		shown.Model, _ = models.Find(c.in.Model) // without an entry there are no prices
 	}
+	shown.Window = shown.Model.Window
 	if !res.Plan.Empty() {
 		shown.Plans = []web.PlanResult{{Result: res}}
 	}
-	for _, own := range j.in.Compactions {
+	for _, own := range c.in.Compactions {
 		shown.Marks = append(shown.Marks, view.Mark{At: own.At, Trigger: own.Trigger})
 	}
 	return web.View(shown), nil
 }
 
-// view is a thread that is kept, to be looked at under the plan in force; nil where the
-// name is that of a file or a session, or no thread has it.
+// view is a stored thread under the plan in force. It is nil if the name is that of a file
+// or a session, or of no thread.
 func (f *storeFlag) view(ctx context.Context, name string) (v *view.View, err error) {
 	if path := sessions.Path(name); path != name || name == "-" {
 		return nil, nil
@@ -126,11 +124,11 @@ func (f *storeFlag) view(ctx context.Context, name string) (v *view.View, err er
 }
 
 func (k *tenantStore) view(ctx context.Context, name string) (*view.View, error) {
-	info, err := k.tenant.Catalog.Thread(ctx, name)
+	info, err := k.Catalog.Thread(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	log, err := k.tenant.Log.Load(ctx, name)
+	log, err := k.Log.Load(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +136,7 @@ func (k *tenantStore) view(ctx context.Context, name string) (*view.View, error)
 	if err != nil {
 		return nil, err
 	}
-	c, err := palimpsest.New(palimpsest.Config{Counter: counter, Documents: k.tenant.Documents})
+	c, err := palimpsest.New(palimpsest.Config{Counter: counter, Documents: k.Documents})
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +149,7 @@ func (k *tenantStore) view(ctx context.Context, name string) (*view.View, error)
 		Window: last.Window, Budget: last.Budget, UnstoredTokens: last.Fixed,
 	}
 	if last.Base != nil {
-		shown.Model, _ = token.Models().Find(last.Base.Model) // one that is not known has no prices
+		shown.Model, _ = token.Models().Find(last.Base.Model) // an unknown model has no prices
 	}
 	request := palimpsest.Request{Thread: log, Base: last.Base, Fixed: last.Fixed, Profile: last.Profile}
 	if shown.Result, err = c.Render(nil, request); err != nil {
@@ -159,13 +157,13 @@ func (k *tenantStore) view(ctx context.Context, name string) (*view.View, error)
 	}
 	shown.Result.Plan = &plan.Plan{}
 	for version := 1; version <= info.Plans; version++ {
-		p, err := k.tenant.Plans.Plan(ctx, name, version)
+		p, err := k.Plans.Plan(ctx, name, version)
 		if err != nil {
 			return nil, err
 		}
 		res, err := c.Render(p, request)
 		if err != nil {
-			continue // it does not hold for the log as it is now
+			continue // it does not fit the log as it is now
 		}
 		res.Plan = p
 		shown.Plans = append(shown.Plans, web.PlanResult{Version: version, Result: res})

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +21,7 @@ import (
 )
 
 const (
-	// maxHookInput is the most that an agent may write to a hook, in bytes.
+	// maxHookInput limits the input of a hook, in bytes.
 	maxHookInput = 64 << 20
 	// hookTimeout ends the work of a hook before the agent gives up waiting.
 	hookTimeout = 20 * time.Second
@@ -36,18 +35,18 @@ func hookCommand(s Streams) *cobra.Command {
 		Long: `Answer a hook of an agent: it writes JSON to this command and reads JSON back.
 "palimpsest hook install AGENT" adds the hooks to the agent's settings.
 
-  claude-code  SessionStart  after a compaction of its own: where the work stands
-               PreCompact    what its summary should say besides
-               PostToolUse   a very large output goes to a file, a pointer stands in its place
+  claude-code  SessionStart  after the agent's own compaction: the state of the work
+               PreCompact    what else its summary should say
+               PostToolUse   very large output goes to a file, and a pointer replaces it
   codex        SessionStart  as above
   gemini-cli   AfterTool     as PostToolUse above
 
-Whatever fails here, the agent goes on as if there were no hook.`,
+If anything fails here, the agent goes on as if there were no hook.`,
 		Example: `  palimpsest hook install claude-code
   palimpsest hook remove claude-code`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			// Not a usage error: its exit status 2 would tell an agent to stop what it does.
+			// Not a usage error: exit status 2 would tell the agent to stop.
 			if len(args) != 2 {
 				return errors.New("want `palimpsest hook AGENT EVENT`, or `palimpsest hook install AGENT`")
 			}
@@ -64,27 +63,27 @@ Whatever fails here, the agent goes on as if there were no hook.`,
 		},
 	}
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return err })
-	c.Flags().IntVar(&most, "offload", hook.DefaultOffload, "a tool's text above `BYTES` goes to a file; 0 leaves all as they are")
+	c.Flags().IntVar(&most, "offload", hook.DefaultOffload, "text of a tool above `BYTES` goes to a file; 0 keeps all text")
 	c.AddCommand(
-		hookSettingsCommand(s, "Added to", &cobra.Command{
+		hookSettingsCommand(s, &cobra.Command{
 			Use:   "install AGENT",
 			Short: "Add the hooks to the settings of claude-code, codex or gemini-cli",
-		}, func(a *hook.Agent, old []byte) ([]byte, error) {
+		}, "Added to", true, func(a *hook.Agent, old []byte) ([]byte, error) {
 			command, err := shellCommand()
 			if err != nil {
 				return nil, err
 			}
 			return a.Add(old, command)
 		}),
-		hookSettingsCommand(s, "Removed from", &cobra.Command{
+		hookSettingsCommand(s, &cobra.Command{
 			Use:   "remove AGENT",
-			Short: "Take the hooks out of the settings of claude-code, codex or gemini-cli",
-		}, (*hook.Agent).Remove),
+			Short: "Remove the hooks from the settings of claude-code, codex or gemini-cli",
+		}, "Removed from", false, (*hook.Agent).Remove),
 	)
 	return c
 }
 
-// answerHook is what an agent reads back, nothing where nothing is to be said.
+// answerHook returns what the agent reads back; it may be empty.
 func answerHook(ctx context.Context, agent hook.Agent, event string, in io.Reader, most int) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, hookTimeout)
 	defer cancel()
@@ -112,7 +111,7 @@ func answerHook(ctx context.Context, agent hook.Agent, event string, in io.Reade
 		return hook.WithOutput(event, response), nil
 	}
 	if call.Transcript == "" {
-		return nil, nil // a session that is kept nowhere
+		return nil, nil // the session is not saved
 	}
 	file, err := transcript.Open(call.Transcript, nil)
 	if err != nil {
@@ -122,31 +121,32 @@ func answerHook(ctx context.Context, agent hook.Agent, event string, in io.Reade
 	switch {
 	case err != nil || text == "":
 		return nil, err
-	case event == hook.PreCompact: // what is added later can be made
+	case event == hook.PreCompact: // only if SessionStart will have something to add
 		return []byte(hook.Instructions), nil
 	}
 	return hook.WithContext(event, text), nil
 }
 
-// hookSettingsCommand completes a command that changes the settings of an agent.
-func hookSettingsCommand(s Streams, done string, c *cobra.Command, change func(*hook.Agent, []byte) ([]byte, error)) *cobra.Command {
+// hookSettingsCommand completes a command that changes the settings of an agent. With note it
+// also prints the agent's note.
+func hookSettingsCommand(s Streams, c *cobra.Command, done string, note bool, change func(*hook.Agent, []byte) ([]byte, error)) *cobra.Command {
 	c.Args = exactArgs(1, "the AGENT: "+strings.Join(hook.Names(), ", "))
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		agent, err := hook.Find(args[0])
 		if err != nil {
 			return fmt.Errorf("%w: %w", errUsage, err)
 		}
-		path, grown, err := changeSettings(agent, change)
+		path, changed, err := changeSettings(agent, change)
 		if err != nil {
 			return err
 		}
 		p := newPrinter(s.Out)
-		if grown == 0 {
-			p.line("%s has nothing to change", path)
+		if !changed {
+			p.line("there is nothing to change in %s", path)
 			return nil
 		}
 		p.line("%s %s", done, path)
-		if agent.Note != "" && grown > 0 {
+		if note && agent.Note != "" {
 			p.line("%s", agent.Note)
 		}
 		return nil
@@ -154,29 +154,28 @@ func hookSettingsCommand(s Streams, done string, c *cobra.Command, change func(*
 	return c
 }
 
-// changeSettings changes the settings of an agent, which are replaced whole or not at
-// all, and says by how many bytes they grew; 0 where nothing was changed.
-func changeSettings(agent hook.Agent, change func(*hook.Agent, []byte) ([]byte, error)) (path string, grownBy int, err error) {
+// changeSettings rewrites the settings of an agent, if there is something to change.
+func changeSettings(agent hook.Agent, change func(*hook.Agent, []byte) ([]byte, error)) (path string, changed bool, err error) {
 	folder, err := sessions.AgentFolder(agent.Name)
 	if err != nil {
-		return "", 0, err
+		return "", false, err
 	}
 	path = filepath.Join(folder, agent.Settings)
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return path, 0, err
+		return path, false, err
 	}
 	settings, err := change(&agent, old)
 	if err != nil {
-		return path, 0, fmt.Errorf("%s: %w", path, err)
+		return path, false, fmt.Errorf("%s: %w", path, err)
 	}
 	if string(settings) == string(old) {
-		return path, 0, nil
+		return path, false, nil
 	}
-	return path, cmp.Or(len(settings)-len(old), -1), writeWithFolders(path, settings)
+	return path, true, writeWithFolders(path, settings)
 }
 
-// writeWithFolders writes a file and makes the folders above it.
+// writeWithFolders writes a file and creates its folder.
 func writeWithFolders(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -184,7 +183,7 @@ func writeWithFolders(path string, data []byte) error {
 	return writeOutput(path, data, nil)
 }
 
-// shellCommand is this program as a shell calls it: by its name where that finds it.
+// shellCommand is how a shell calls this program: by its name if PATH has it.
 func shellCommand() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -194,7 +193,7 @@ func shellCommand() (string, error) {
 		return "palimpsest", nil
 	}
 	if strings.HasPrefix(path, os.TempDir()) && strings.Contains(path, "go-build") {
-		return "", errors.New("this program is gone when it ends: build or install it first, and call that")
+		return "", errors.New("`go run` deletes this program when it ends: build or install it first")
 	}
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(path) + `"`, nil
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// input is the file that a command works on.
+// input is the file that a command reads. load sets file, selectRun the transcript.
 type input struct {
-	from string // the format, or "" to find out
+	from string // the format; empty to detect it
 	run  int    // which of several conversations, counting from 1
 
 	path string
@@ -28,19 +28,17 @@ type input struct {
 	*transcript.Transcript
 }
 
-// addFlags adds the flags that say what the input is, for a command that does something.
+// addFlags adds the flags of a command that does something with the input.
 func (in *input) addFlags(c *cobra.Command, does string) {
 	c.Flags().StringVar(&in.from, "from", "", "the input is `FORMAT` (default: detected): "+formatNames())
 	c.Flags().IntVar(&in.run, "run", 0, does+" the `N`-th conversation of a file that holds several")
 }
 
-// maxInput bounds a line of a file, and a document over several lines, in
-// bytes. It is twice the largest request that a provider takes (32 MB), and
-// keeps a file that is one endless line from filling the memory.
+// maxInput limits a line of a file, or a document over several lines, in bytes: twice the
+// largest request that a provider takes (32 MB).
 const maxInput = 64 << 20
 
-// load reads the file, or the session of an agent with that id; "-" is standard
-// input.
+// load reads a file, the session of an agent with that id, or "-" for standard input.
 func (in *input) load(path string, stdin io.Reader) error {
 	path = sessions.Path(path)
 	in.path = path
@@ -66,7 +64,7 @@ func (in *input) load(path string, stdin io.Reader) error {
 	return err
 }
 
-// selectRun picks the conversation to work on.
+// selectRun picks one conversation of the file.
 func (in *input) selectRun() error {
 	n := len(in.file.Transcripts)
 	switch {
@@ -81,7 +79,7 @@ func (in *input) selectRun() error {
 	return nil
 }
 
-// baseRequest is the request around the messages, for a model.
+// baseRequest is the request without its messages, for an API and a model.
 func (in *input) baseRequest(api, model string) *prompt.Prompt {
 	base := prompt.Prompt{Model: in.Model, System: in.System, Tools: in.Tools}
 	if in.Prompt != nil {
@@ -97,8 +95,7 @@ func (in *input) baseRequest(api, model string) *prompt.Prompt {
 	return &base
 }
 
-// api is the API whose shape the conversation has; the best to send it to when
-// nobody says otherwise.
+// api is the API whose format the conversation has: the default for --to.
 func (in *input) api() string {
 	switch in.file.Format {
 	case transcript.Codex, transcript.Responses:
@@ -115,7 +112,7 @@ func (in *input) api() string {
 	return wire.Chat
 }
 
-// name is what reports call the input.
+// name names the input in reports.
 func (in *input) name() string {
 	if in.path == "-" {
 		return "standard input"

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -20,7 +19,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// inspection is what inspect tells of one conversation.
+// inspection is the output of inspect for one conversation.
 type inspection struct {
 	Input   inputSummary `json:"input"`
 	Counter string       `json:"counter"`
@@ -96,48 +95,47 @@ type ownCompactionRow struct {
 	Before  int    `json:"tokens_before,omitempty"`
 }
 
-// maxRows is the length of inspect's lists.
+// maxRows limits the lists of inspect.
 const maxRows = 8
 
 func inspectCommand(s Streams) *cobra.Command {
-	var in input
-	var counter string
+	var conv conversation
+	in := &conv.in
 	c := &cobra.Command{
 		Use:     "inspect FILE",
 		Short:   "Show where the tokens of a transcript are, what repeats and what would go first",
 		Example: "  palimpsest inspect session.jsonl\n  palimpsest inspect runs.jsonl --run 3 --json",
 		Args:    exactArgs(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if counter != "" { // before the file is read
-				if _, _, err := namedCounter(counter, "--counter"); err != nil {
+			if conv.counterName != "" { // before the file is read
+				if _, _, err := namedCounter(conv.counterName, "--counter"); err != nil {
 					return err
 				}
 			}
 			if err := in.load(args[0], s.In); err != nil {
 				return err
 			}
-			by := &target{counter: counter}
 			if in.run == 0 && len(in.file.Transcripts) > 1 {
-				rows, err := runRows(&in, by)
+				rows, err := runRows(&conv)
 				if err != nil {
 					return err
 				}
-				return writeResult(s.Out, c, rows, func(p *printer) { printRuns(p, &in, rows) })
+				return writeResult(s.Out, c, rows, func(p *printer) { printRuns(p, in, rows) })
 			}
 			if err := in.selectRun(); err != nil {
 				return err
 			}
-			count, counted, err := by.chooseCounter(&in, "")
+			counter, reason, err := conv.chooseCounter(token.Models(), "")
 			if err != nil {
 				return err
 			}
-			found := inspect(&in, count)
-			found.counterReason = counted
+			found := inspect(in, counter)
+			found.counterReason = reason
 			return writeResult(s.Out, c, found, found.print)
 		},
 	}
 	in.addFlags(c, "look at")
-	c.Flags().StringVar(&counter, "counter", "", "count with `NAME` (default: as the model that the file names): "+counterNames)
+	c.Flags().StringVar(&conv.counterName, "counter", "", "count with `NAME` (default: as the model named in the file does): "+counterNames)
 	c.Flags().Bool("json", false, "write one JSON object")
 	return c
 }
@@ -152,11 +150,11 @@ type runRow struct {
 	Task   string `json:"task"`
 }
 
-// runRows is what a file of several conversations holds.
-func runRows(in *input, by *target) (rows []runRow, err error) {
-	for n, t := range in.file.Transcripts {
-		in.Transcript = &t
-		count, _, err := by.chooseCounter(in, "")
+// runRows describes each conversation of a file.
+func runRows(conv *conversation) (rows []runRow, err error) {
+	for n, t := range conv.in.file.Transcripts {
+		conv.in.Transcript = &t
+		count, _, err := conv.chooseCounter(token.Models(), "")
 		if err != nil {
 			return nil, err
 		}
@@ -182,36 +180,39 @@ func printRuns(p *printer, in *input, rows []runRow) {
 
 func inspect(in *input, count *token.Counter) *inspection {
 	out := &inspection{
-		Input: newInputSummary(in), Counter: count.Name(),
+		Input: in.summary(), Counter: count.Name(),
 		System: count.System(in.System), Tools: count.Tools(in.Tools), Framing: count.Overhead(),
 	}
 	out.Tokens = out.Framing + out.System + out.Tools
-	seen := newTally(in.Thread)
-	stale := strategy.Superseded(in.Thread, seen.pairs)
+	t := &tally{
+		thread: in.Thread, count: count, pairs: thread.Pair(in.Thread), kinds: rows[string, kindRow]{}, parts: map[string]rows[string, kindRow]{},
+		tools: rows[string, toolRow]{}, calls: rows[string, repeatRow]{}, files: rows[string, fileRow]{}, turns: rows[int, turnRow]{},
+	}
+	outOfDate := strategy.Superseded(in.Thread, t.pairs)
 	for i, m := range uncopied.All(in.Thread) {
 		size := count.Message(m)
 		out.Tokens += size
-		seen.addMessage(i, m, size, count)
+		t.addMessage(i, m, size)
 		out.Largest = append(out.Largest, largeRow{
-			Tokens: size, Turn: m.Turn, Role: m.Role, Stale: stale[i],
-			What: shorten(describeSpan(in.Thread, seen.pairs, in.Thread.Range(i, i+1)), 200),
+			Tokens: size, Turn: m.Turn, Role: m.Role, Stale: outOfDate[i],
+			What: shorten(describeSpan(in.Thread, t.pairs, in.Thread.Range(i, i+1)), 200),
 		})
-		if stale[i] != "" {
+		if outOfDate[i] != "" {
 			out.Stale.Results++
 			out.Stale.Tokens += size
 		}
 	}
-	for name, kind := range seen.kinds.sorted() {
-		for _, part := range seen.parts[name].sorted() {
-			kind.Parts = append(kind.Parts, part)
-		}
-		out.Kinds = append(out.Kinds, kind)
+	out.Kinds = t.kinds.list()
+	for i, kind := range out.Kinds {
+		out.Kinds[i].Parts = t.parts[kind.Name].list()
 	}
-	out.ByTool = largest(seen.tools.sortedRows(nil), math.MaxInt, func(t toolRow) int { return t.Results + t.Arguments })
+	out.ByTool = largest(t.tools.list(), math.MaxInt, func(t toolRow) int { return t.Results + t.Arguments })
 	out.Largest = largest(out.Largest, maxRows, func(r largeRow) int { return r.Tokens })
-	out.Repeats = largest(seen.repeats.sortedRows(func(r repeatRow) bool { return r.Times > 1 }), maxRows, func(r repeatRow) int { return r.Tokens })
-	out.Files = largest(seen.files.sortedRows(func(f fileRow) bool { return f.Reads+f.Changes > 1 }), maxRows, func(f fileRow) int { return f.Tokens })
-	out.Busiest = largest(seen.turns.sortedRows(nil), maxRows, func(t turnRow) int { return t.Tokens })
+	repeated := slices.DeleteFunc(t.calls.list(), func(r repeatRow) bool { return r.Times == 1 })
+	out.Repeats = largest(repeated, maxRows, func(r repeatRow) int { return r.Tokens })
+	touched := slices.DeleteFunc(t.files.list(), func(f fileRow) bool { return f.Reads+f.Changes == 1 })
+	out.Files = largest(touched, maxRows, func(f fileRow) int { return f.Tokens })
+	out.Busiest = largest(t.turns.list(), maxRows, func(t turnRow) int { return t.Tokens })
 	for _, c := range in.Compactions {
 		turn := in.Thread.Turns()
 		if c.At < in.Thread.Len() {
@@ -219,13 +220,13 @@ func inspect(in *input, count *token.Counter) *inspection {
 		}
 		out.OwnCompactions = append(out.OwnCompactions, ownCompactionRow{Turn: turn, Trigger: c.Trigger, Before: c.TokensBefore})
 	}
-	skipped := func(what string, lines map[string]int) {
+	addSkipped := func(prefix string, lines map[string]int) {
 		for _, name := range slices.Sorted(maps.Keys(lines)) {
-			out.Skipped = append(out.Skipped, kindRow{Name: what + name, Count: lines[name]})
+			out.Skipped = append(out.Skipped, kindRow{Name: prefix + name, Count: lines[name]})
 		}
 	}
-	skipped("", in.file.Report.Skipped)
-	skipped("unknown: ", in.file.Report.Unknown)
+	addSkipped("", in.file.Report.Skipped)
+	addSkipped("unknown: ", in.file.Report.Unknown)
 	return out
 }
 
@@ -253,7 +254,7 @@ func (out *inspection) print(p *printer) {
 	out.printEnd(p)
 }
 
-// printKinds shows where the tokens are: parts that add up to the whole.
+// printKinds shows where the tokens are; the rows add up to the whole.
 func (out *inspection) printKinds(p *printer) {
 	var rows [][]string
 	row := func(name, count string, tokens int) {
@@ -286,79 +287,60 @@ func (out *inspection) printEnd(p *printer) {
 		}))
 	}
 	if out.Stale.Results == 0 {
-		p.text("no result is out of date: what goes first is what is old and large")
+		p.text("no result is out of date: compaction would start with what is old and large")
 	} else {
-		p.text("%s (%s tokens, %s) are out of date: a later step read, changed or ran the same again. They would go first.",
+		p.text("%s (%s tokens, %s) are out of date: a later step read, changed or ran the same again. Compaction would start with them.",
 			plural(out.Stale.Results, "result"), number(out.Stale.Tokens), percent(out.Stale.Tokens, out.Tokens))
 	}
 	// Not wrapped, so that it can be copied.
 	p.line("see: palimpsest plan %s --budget %d", out.Input.commandArguments(), out.Tokens/2)
 }
 
-// rowsByKey are rows by what they are about, as they are added up.
-type rowsByKey[K cmp.Ordered, R any] map[K]*R
+// rows are rows by what they are about.
+type rows[K cmp.Ordered, R any] map[K]*R
 
-// getOrAdd returns the row of a key, a new one where there was none.
-func (m rowsByKey[K, R]) getOrAdd(key K, fresh func() R) *R {
-	if m[key] == nil {
+// at returns the row of a key, a new one if there was none.
+func (r rows[K, R]) at(key K, fresh func() R) *R {
+	if r[key] == nil {
 		row := fresh()
-		m[key] = &row
+		r[key] = &row
 	}
-	return m[key]
+	return r[key]
 }
 
-// sorted are the rows in the order of their keys.
-func (m rowsByKey[K, R]) sorted() iter.Seq2[K, R] {
-	return func(yield func(K, R) bool) {
-		for _, key := range slices.Sorted(maps.Keys(m)) {
-			if !yield(key, *m[key]) {
-				return
-			}
-		}
+// list returns the rows in the order of their keys.
+func (r rows[K, R]) list() (list []R) {
+	for _, key := range slices.Sorted(maps.Keys(r)) {
+		list = append(list, *r[key])
 	}
+	return list
 }
 
-// sortedRows are the rows that are wanted, all where wanted is nil, in the order of their keys.
-func (m rowsByKey[K, R]) sortedRows(wanted func(R) bool) (rows []R) {
-	for _, row := range m.sorted() {
-		if wanted == nil || wanted(row) {
-			rows = append(rows, row)
-		}
-	}
-	return rows
-}
-
-// largest sorts rows, the largest first, and keeps so many. Package slices would put the
-// code of a sort into the program for each kind of row.
+// largest sorts rows, the largest first, and returns at most that many. It does not use
+// package slices, whose sort would be compiled for each kind of row.
 func largest[R any](rows []R, most int, size func(R) int) []R {
 	sort.SliceStable(rows, func(i, j int) bool { return size(rows[i]) > size(rows[j]) })
 	return rows[:min(most, len(rows))]
 }
 
-// tally collects what inspect counts while it walks over a conversation.
+// tally adds up the messages of a conversation.
 type tally struct {
-	thread  *thread.Thread
-	pairs   *thread.Pairing
-	kinds   rowsByKey[string, kindRow]            // by speaker
-	parts   map[string]rowsByKey[string, kindRow] // by speaker and kind of part
-	tools   rowsByKey[string, toolRow]
-	repeats rowsByKey[string, repeatRow] // by the exact call
-	files   rowsByKey[string, fileRow]   // by path
-	turns   rowsByKey[int, turnRow]
+	thread *thread.Thread
+	count  *token.Counter
+	pairs  *thread.Pairing
+	kinds  rows[string, kindRow]            // by speaker
+	parts  map[string]rows[string, kindRow] // by speaker and kind of part
+	tools  rows[string, toolRow]
+	calls  rows[string, repeatRow] // by tool and arguments
+	files  rows[string, fileRow]   // by path
+	turns  rows[int, turnRow]
 }
 
-func newTally(t *thread.Thread) *tally {
-	return &tally{
-		thread: t, pairs: thread.Pair(t), kinds: rowsByKey[string, kindRow]{}, parts: map[string]rowsByKey[string, kindRow]{},
-		tools: rowsByKey[string, toolRow]{}, repeats: rowsByKey[string, repeatRow]{}, files: rowsByKey[string, fileRow]{}, turns: rowsByKey[int, turnRow]{},
-	}
-}
-
-// addMessage counts the message at position i, of a size in tokens, and its parts.
-func (s *tally) addMessage(i int, m *thread.Message, size int, count *token.Counter) {
+// addMessage adds the message at position i.
+func (t *tally) addMessage(i int, m *thread.Message, size int) {
 	who := brief.Speaker(m)
-	addRow(s.kinds, who, size)
-	turn := s.turns.getOrAdd(m.Turn, func() turnRow { return turnRow{Turn: m.Turn, Text: shorten(brief.Message(m), 200)} })
+	addKind(t.kinds, who, size)
+	turn := t.turns.at(m.Turn, func() turnRow { return turnRow{Turn: m.Turn, Text: shorten(brief.Message(m), 200)} })
 	turn.Steps++
 	turn.Tokens += size
 	for _, part := range m.Parts {
@@ -366,43 +348,38 @@ func (s *tally) addMessage(i int, m *thread.Message, size int, count *token.Coun
 		case thread.Reasoning, thread.Media, thread.Opaque:
 			one := thread.Message{Role: m.Role, Parts: []thread.Part{part}}
 			empty := thread.Message{Role: m.Role}
-			if s.parts[who] == nil {
-				s.parts[who] = rowsByKey[string, kindRow]{}
+			if t.parts[who] == nil {
+				t.parts[who] = rows[string, kindRow]{}
 			}
-			addRow(s.parts[who], partName(part), count.Message(&one)-count.Message(&empty))
+			addKind(t.parts[who], partName(part), t.count.Message(&one)-t.count.Message(&empty))
 		case thread.ToolCall:
-			tool := s.tool(part.Name)
+			tool := t.tool(part.Name)
 			tool.Calls++
-			tool.Arguments += count.Text(part.Arguments)
+			tool.Arguments += t.count.Text(part.Arguments)
 		case thread.ToolResult:
-			s.addResult(i, part, size)
+			tool := t.tool(part.Tool)
+			tool.Results += size
+			if part.Outcome == thread.Failure {
+				tool.Failed++
+			}
+			if c, ok := t.pairs.Answered(i); ok {
+				t.addCall(c, size)
+			}
 		}
 	}
 }
 
-// addResult counts a tool result, and the call behind it.
-func (s *tally) addResult(i int, r thread.ToolResult, size int) {
-	tool := s.tool(r.Tool)
-	tool.Results += size
-	if r.Outcome == thread.Failure {
-		tool.Failed++
-	}
-	if c, ok := s.pairs.Answered(i); ok {
-		s.addCall(c, size)
-	}
-}
-
-func (s *tally) addCall(c thread.ToolCall, size int) {
-	same := s.repeats.getOrAdd(c.Name+"\x00"+c.Arguments, func() repeatRow { return repeatRow{Call: shorten(brief.Call(c), 200)} })
+// addCall adds a call whose result has that size.
+func (t *tally) addCall(c thread.ToolCall, size int) {
+	same := t.calls.at(c.Name+"\x00"+c.Arguments, func() repeatRow { return repeatRow{Call: shorten(brief.Call(c), 200)} })
 	same.Times++
 	same.Tokens += size
 
-	class := toolpolicy.ClassOf(c.Name)
-	path := brief.Target(c)
+	class, path := toolpolicy.ClassOf(c.Name), brief.Target(c)
 	if path == "" || class != toolpolicy.Read && class != toolpolicy.Edit && class != toolpolicy.Write {
 		return
 	}
-	file := s.files.getOrAdd(path, func() fileRow { return fileRow{Path: path} })
+	file := t.files.at(path, func() fileRow { return fileRow{Path: path} })
 	if class == toolpolicy.Read {
 		file.Reads++
 	} else {
@@ -411,16 +388,16 @@ func (s *tally) addCall(c thread.ToolCall, size int) {
 	file.Tokens += size
 }
 
-func (s *tally) tool(name string) *toolRow {
-	return s.tools.getOrAdd(name, func() toolRow {
+func (t *tally) tool(name string) *toolRow {
+	return t.tools.at(name, func() toolRow {
 		return toolRow{Name: name, Durable: string(toolpolicy.New(nil).Policy(name).Durability)}
 	})
 }
 
-func addRow(rows rowsByKey[string, kindRow], name string, tokens int) {
-	row := rows.getOrAdd(name, func() kindRow { return kindRow{Name: name} })
-	row.Count++
-	row.Tokens += tokens
+func addKind(kinds rows[string, kindRow], name string, tokens int) {
+	kind := kinds.at(name, func() kindRow { return kindRow{Name: name} })
+	kind.Count++
+	kind.Tokens += tokens
 }
 
 func partName(p thread.Part) string {

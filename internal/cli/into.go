@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -22,14 +23,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// resumedSession is a session that was written for an agent to go on with.
+// resumedSession reports a session that was written for an agent to resume.
 type resumedSession struct {
 	Agent string `json:"agent"`
 	ID    string `json:"id"`
 	Path  string `json:"path"`
-	// Resume is the line for a shell that goes on with it.
+	// Resume is the shell command that resumes it.
 	Resume string `json:"resume"`
-	// Lost counts what the agent is not shown although no record hides it.
+	// Lost counts the parts that the session's format cannot hold.
 	Lost map[string]int `json:"lost,omitempty"`
 	Note string         `json:"note,omitempty"`
 }
@@ -37,47 +38,47 @@ type resumedSession struct {
 // writerNames are the values of --into.
 func writerNames() string { return joinFormats(transcript.Writers()) }
 
-// targetAgent sets the target up for an agent that goes on: the API whose shape its
-// sessions have, and a budget, where none is given, that leaves most of the window free.
-func (j *conversationJob) targetAgent(agent transcript.Format) error {
-	if !slices.Contains(transcript.Writers(), agent) {
-		return fmt.Errorf("%w: --into %s: known are %s", errUsage, agent, writerNames())
+// targetAgent chooses the API whose shape the agent's sessions have. If the user named no
+// budget, it leaves most of the window free.
+func (c *conversation) targetAgent() error {
+	if !slices.Contains(transcript.Writers(), c.into) {
+		return fmt.Errorf("%w: --into %s: known are %s", errUsage, c.into, writerNames())
 	}
-	if j.target.to != "" {
-		return fmt.Errorf("%w: --into says what is written: leave --to %s out", errUsage, j.target.to)
+	if c.to != "" {
+		return fmt.Errorf("%w: --into decides the format: leave --to %s out", errUsage, c.to)
 	}
-	switch agent {
+	switch c.into {
 	case transcript.ClaudeCode:
-		j.target.to = wire.Anthropic
+		c.to = wire.Anthropic
 	case transcript.Codex:
-		j.target.to = wire.Responses
-	default: // speak several
-		if j.target.to = j.in.api(); j.target.to == wire.Gemini {
-			j.target.to = wire.Chat
+		c.to = wire.Responses
+	default: // these agents use several APIs
+		if c.to = c.in.api(); c.to == wire.Gemini {
+			c.to = wire.Chat
 		}
 	}
-	if j.target.budget != 0 || j.target.model != "" {
+	if c.budget != 0 || c.modelName != "" {
 		return nil
 	}
-	set, err := j.target.modelTable()
+	models, err := readModels(c.modelsFile)
 	if err != nil {
 		return err
 	}
-	m, err := set.Find(j.in.Model)
+	m, err := models.Find(c.in.Model)
 	if err != nil || m.Window == 0 {
-		return fmt.Errorf("%w: the context window of %q is not known: say how large the conversation may be, with --budget TOKENS", errUsage, j.in.Model)
+		return fmt.Errorf("%w: the context window of %q is not known: say how large the conversation may be, with --budget TOKENS", errUsage, c.in.Model)
 	}
-	j.target.budget = m.Window / resumeWindowShare
+	c.budget = m.Window / resumeWindowShare
 	return nil
 }
 
-// resumeWindowShare is the part of a model's window that a session to go on with may fill,
-// where nobody says: the agent's own instructions and tools come on top of it.
+// resumeWindowShare is the part of the window that a resumed session fills by default: the
+// agent adds its own instructions and tools.
 const resumeWindowShare = 4
 
-// writeSession writes the prompt of a result as a session of the agent, into its own folder
-// or to out, and never over a file that is there.
-func (j *conversationJob) writeSession(agent transcript.Format, r *resolvedTarget, res *palimpsest.Result, out string) (*resumedSession, error) {
+// writeSession writes the prompt as a session of the agent, into the agent's folder or to
+// out. It never overwrites a file.
+func (c *conversation) writeSession(res *palimpsest.Result, out string) (*resumedSession, error) {
 	p := *res.Prompt
 	p.Messages = slices.DeleteFunc(slices.Clone(p.Messages), isHarnessMessage)
 	for _, s := range p.System { // the agent has a system prompt of its own
@@ -86,49 +87,47 @@ func (j *conversationJob) writeSession(agent transcript.Format, r *resolvedTarge
 			p.Messages = append([]thread.Message{note}, p.Messages...)
 		}
 	}
-	dir, err := j.in.workingDir()
+	dir, err := c.in.workingDir()
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
-	s := transcript.Session{ID: newSessionID(now), Dir: dir, Time: now, Model: p.Model, Title: j.in.Title}
-	if j.target.model == "" && j.in.Model != "" && (agent == transcript.Pi || agent == transcript.OpenCode) {
-		s.Model = j.in.Model
+	s := transcript.Session{ID: newSessionID(now), Dir: dir, Time: now, Model: p.Model, Title: c.in.Title}
+	if c.modelName == "" && c.in.Model != "" && (c.into == transcript.Pi || c.into == transcript.OpenCode) {
+		s.Model = c.in.Model
 	}
-	if agent == j.in.file.Format {
-		s.Provider = j.in.Provider
+	sameAgent := c.into == c.in.file.Format
+	if sameAgent {
+		s.Provider = c.in.Provider
 	}
-	w, err := transcript.Write(agent, &p, s)
+	w, err := transcript.Write(c.into, &p, s)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkRequest(r.api, &p); err != nil {
+	if err := checkRequest(c.api, &p); err != nil {
 		return nil, err
 	}
-	home, err := sessionFolder(agent)
+	home, err := sessionFolder(c.into)
 	if err != nil {
 		return nil, err
 	}
-	place := filepath.Join(home, filepath.FromSlash(w.Path))
-	if agent == transcript.ClaudeCode && agent == j.in.file.Format && isWithin(home, j.in.path) {
-		place = filepath.Join(filepath.Dir(j.in.path), filepath.Base(place)) // beside the original
+	expected := filepath.Join(home, filepath.FromSlash(w.Path)) // where the agent looks for it
+	if sameAgent && c.into == transcript.ClaudeCode && isWithin(home, c.in.path) {
+		expected = filepath.Join(filepath.Dir(c.in.path), filepath.Base(expected)) // beside the original
 	}
-	made := &resumedSession{Agent: string(agent), ID: w.ID, Path: place, Lost: w.Lost}
-	if out != "" {
-		made.Path = out
+	made := &resumedSession{Agent: string(c.into), ID: w.ID, Path: cmp.Or(out, expected), Lost: w.Lost}
+	made.Resume = resumeLine(c.into, w.ID, dir, made.Path, expected)
+	if !sameAgent {
+		made.Note = fmt.Sprintf("this was a session of %s: the history keeps the tool names of %s", c.in.file.Format, c.in.file.Format)
 	}
-	made.Resume = resumeLine(agent, w.ID, dir, made.Path, place)
-	if agent != j.in.file.Format {
-		made.Note = fmt.Sprintf("the session was of %s: its calls stand there under the names of those tools, as history", j.in.file.Format)
-	}
-	for what, n := range countUnsent(j.in.Thread, res) {
+	for what, n := range countUnsent(c.in.Thread, res) {
 		made.Lost[what] += n
 	}
 	return made, writeNewFile(made.Path, w.Data)
 }
 
-// isHarnessMessage reports whether a message is one that an agent's harness puts before its
-// next request again: where it works, its rules, what time it is.
+// isHarnessMessage reports whether the agent itself adds a message to each session: its
+// environment, its rules, the time.
 func isHarnessMessage(m thread.Message) bool {
 	if m.Role != thread.User || m.Kind != thread.Injected {
 		return false
@@ -139,17 +138,17 @@ func isHarnessMessage(m thread.Message) bool {
 	})
 }
 
-// checkRequest is an error where the provider would refuse the messages.
+// checkRequest returns an error if the API would refuse the messages.
 func checkRequest(api string, p *prompt.Prompt) error {
 	_, broken, err := encodeAndValidate(api, p)
 	if broken != nil {
-		return fmt.Errorf("the session would be refused by the %s API: %w", api, broken)
+		return fmt.Errorf("the %s API would refuse the session: %w", api, broken)
 	}
 	return err
 }
 
-// countUnsent counts the parts of the messages that stand in the prompt which the target's
-// API does not take, such as another provider's sealed reasoning.
+// countUnsent counts the parts that the prompt lacks because the API does not take them, such
+// as another provider's encrypted reasoning.
 func countUnsent(t *thread.Thread, res *palimpsest.Result) map[string]int {
 	lost := map[string]int{}
 	for i := range res.Prompt.Messages {
@@ -174,7 +173,8 @@ func countUnsent(t *thread.Thread, res *palimpsest.Result) map[string]int {
 	return lost
 }
 
-// workingDir is where the agent worked, or where we are if that is not on this machine.
+// workingDir is where the agent worked, or the current directory if that is not on this
+// machine.
 func (in *input) workingDir() (string, error) {
 	if info, err := os.Stat(in.Dir); in.Dir != "" && err == nil && info.IsDir() {
 		return in.Dir, nil
@@ -182,7 +182,8 @@ func (in *input) workingDir() (string, error) {
 	return os.Getwd()
 }
 
-// sessionFolder is where an agent keeps its sessions, or where we are for what it is to import.
+// sessionFolder is where an agent keeps its sessions, or the current directory for an agent
+// that has to import them.
 func sessionFolder(agent transcript.Format) (string, error) {
 	dir, err := sessions.Folder(string(agent))
 	if dir == "" && err == nil {
@@ -191,18 +192,18 @@ func sessionFolder(agent transcript.Format) (string, error) {
 	return dir, err
 }
 
-// isWithin reports whether a file stands below a folder.
+// isWithin reports whether a file is below a folder.
 func isWithin(folder, file string) bool {
 	rel, err := filepath.Rel(folder, file)
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// resumeLine goes on with the session. A file that is not where the agent looks for it
-// is copied there first.
-func resumeLine(agent transcript.Format, id, dir, path, place string) string {
+// resumeLine is the shell command that resumes a session. If path is not where the agent
+// expects the file, the command copies it there first.
+func resumeLine(agent transcript.Format, id, dir, path, expected string) string {
 	line := ""
 	switch agent {
-	case transcript.ClaudeCode: // finds the sessions of the directory that it is in
+	case transcript.ClaudeCode: // it finds only sessions of the current directory
 		line = "cd " + shellQuote(dir) + " && claude --resume " + id
 	case transcript.Codex:
 		line = "codex resume " + id
@@ -211,19 +212,19 @@ func resumeLine(agent transcript.Format, id, dir, path, place string) string {
 	case transcript.OpenCode:
 		return "cd " + shellQuote(dir) + " && opencode import " + shellQuote(path) + " && opencode --session " + id
 	}
-	if path != place {
-		line = "mkdir -p " + shellQuote(filepath.Dir(place)) + " && cp " + shellQuote(path) + " " + shellQuote(place) + " && " + line
+	if path != expected {
+		line = "mkdir -p " + shellQuote(filepath.Dir(expected)) + " && cp " + shellQuote(path) + " " + shellQuote(expected) + " && " + line
 	}
 	return line
 }
 
-// writeNewFile writes a file that only its owner reads, and makes the folders above it.
+// writeNewFile writes a file that only its owner can read, and creates its folder.
 func writeNewFile(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("cannot write the session: %w", err)
 	}
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("cannot write %s: it is there already, and a session is never written over one; name another file", path)
+		return fmt.Errorf("cannot write %s: the file exists already and is never overwritten; name another file", path)
 	}
 	if err := replaceFile(path, 0o600, writeBytes(data)); err != nil {
 		return fmt.Errorf("cannot write the session: %w", err)
@@ -231,8 +232,8 @@ func writeNewFile(path string, data []byte) error {
 	return nil
 }
 
-// newSessionID is a UUID of version 7, which says when it was made: Codex and pi put
-// their sessions in the order of them.
+// newSessionID returns a UUID of version 7, which holds the time: Codex and pi sort their
+// sessions by id.
 func newSessionID(now time.Time) string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails
@@ -241,15 +242,15 @@ func newSessionID(now time.Time) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// print says where the session is and how it is resumed.
+// print says where the session is and how to resume it.
 func (r *resumedSession) print(p *printer) {
 	if r == nil {
 		return
 	}
 	for _, what := range slices.Sorted(maps.Keys(r.Lost)) {
-		why := "there is no place for it in a session of " + r.Agent
+		why := "sessions of " + r.Agent + " cannot hold it"
 		if what == "reasoning" {
-			why = "its provider sealed it for what stood before it, or another provider did"
+			why = "its provider encrypted it for the original history, or it is another provider's"
 		}
 		p.text("not carried over: %s (%d): %s", what, r.Lost[what], why)
 	}

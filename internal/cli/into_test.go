@@ -107,7 +107,7 @@ func TestInto(t *testing.T) {
 		{"--into emacs", 2, "known are claude-code, codex, pi, opencode"},
 		{"--into codex --to anthropic", 2, "leave --to anthropic out"},
 		{"--into pi -o " + own, 2, "may not replace the input"},
-		{"--into pi --budget 12000 -o there.jsonl", 1, "is there already"},
+		{"--into pi --budget 12000 -o there.jsonl", 1, "never overwritten"},
 	} {
 		if err := os.WriteFile("there.jsonl", nil, 0o600); err != nil {
 			t.Fatal(err)

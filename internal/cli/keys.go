@@ -1,13 +1,9 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"runtime"
 	"strings"
 	"time"
 
@@ -17,22 +13,16 @@ import (
 	"github.com/palimpsest-ai/palimpsest/keyring"
 )
 
-// keysStoreUsage is what --store means to the commands for keys.
+// keysStoreUsage describes --store of the commands for keys.
 const keysStoreUsage = "the store of the daemon, which keeps its keys"
-
-// withAPIKeys opens the API keys of a store, and calls use with them.
-func (f *storeFlag) withAPIKeys(ctx context.Context, existing bool, use func(*apikey.Keys) error) error {
-	return f.withDatabase(ctx, existing, func(db *database) error { return use(apikey.New(db.keys.APIKeys(), nil)) })
-}
 
 func keysCommand(s Streams) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "keys",
-		Short: "Make and take back API keys, change the keys that encrypt",
-		Long: `API keys let clients of the daemon in: each opens one tenant's data with some
-rights. They are kept as hashes. Data keys encrypt what is kept for a tenant; they
-are kept encrypted under a master key, which you keep elsewhere. Both are in the
-store of the daemon.`,
+		Short: "Make and revoke API keys, change the keys that encrypt",
+		Long: `API keys let clients use the daemon: each gives some rights on one tenant's data.
+The store keeps only their hashes. Data keys encrypt what a tenant keeps; the store
+keeps them encrypted under a master key, which you keep elsewhere.`,
 		Example: `  palimpsest keys add --tenant acme --rights read,write --name "build server"
   palimpsest keys revoke KEYID
   (umask 077; palimpsest keys master > master.key)
@@ -41,6 +31,11 @@ store of the daemon.`,
 		keysAddCommand(s), keysListCommand(s), keysRevokeCommand(s),
 		keysMasterCommand(s), keysRotateCommand(s), keysEraseCommand(s),
 	)
+}
+
+// withAPIKeys opens the store and calls use with its API keys.
+func (f *storeFlag) withAPIKeys(ctx context.Context, existing bool, use func(*apikey.Keys) error) error {
+	return f.withDatabase(ctx, existing, func(db *database) error { return use(db.apiKeys()) })
 }
 
 func keysAddCommand(s Streams) *cobra.Command {
@@ -59,37 +54,40 @@ func keysAddCommand(s Streams) *cobra.Command {
 				return fmt.Errorf("%w: --rights: %w", errUsage, err)
 			}
 			if life < 0 {
-				return fmt.Errorf("%w: --expires: want a time that is to come, such as 720h", errUsage)
+				return fmt.Errorf("%w: --expires: want a time in the future, such as 720h", errUsage)
 			}
 			if life > 0 {
 				g.Expires = time.Now().Add(life)
 			}
-			return store.withAPIKeys(c.Context(), false, func(all *apikey.Keys) error {
-				first := true
-				for range all.List(c.Context()) {
-					first = false
-					break
-				}
-				token, k, err := all.Add(c.Context(), g)
+			return store.withAPIKeys(c.Context(), false, func(keys *apikey.Keys) error {
+				first := isEmpty(c.Context(), keys)
+				token, k, err := keys.Add(c.Context(), g)
 				if err != nil {
 					return err
 				}
 				fmt.Fprintln(s.Out, token)
-				fmt.Fprintf(s.Err, "key %s: %s for %s, kept in %s. It is shown this once; clients send it as \"Authorization: Bearer …\"\n",
+				fmt.Fprintf(s.Err, "key %s: %s for %s, kept in %s. It is shown only now; clients send it as \"Authorization: Bearer …\"\n",
 					k.ID, k.Rights, tenantName(k.Tenant), store.displayName())
 				if first {
-					fmt.Fprintln(s.Err, "It is the first: a daemon that runs without keys goes on without until it is started anew")
+					fmt.Fprintln(s.Err, "It is the first key: a running daemon asks for keys only after a restart")
 				}
 				return nil
 			})
 		},
 	}
 	store.addStoreFlag(c, keysStoreUsage)
-	c.Flags().StringVar(&g.Tenant, "tenant", "", "whose data the key opens, a `NAME` (default: that of a machine without tenants)")
+	c.Flags().StringVar(&g.Tenant, "tenant", "", "whose data the key opens, a `NAME` (default: the default tenant)")
 	c.Flags().StringVar(&rights, "rights", "read,write", "what it may do: `RIGHTS` out of read, write, admin")
 	c.Flags().StringVar(&g.Name, "name", "", "what it is used for, a `TEXT` for the list")
 	c.Flags().DurationVar(&life, "expires", 0, "it ends after `TIME`, such as 720h (default: never)")
 	return c
+}
+
+func isEmpty(ctx context.Context, keys *apikey.Keys) bool {
+	for range keys.List(ctx) {
+		return false
+	}
+	return true
 }
 
 func tenantName(tenant string) string {
@@ -99,7 +97,7 @@ func tenantName(tenant string) string {
 	return "tenant " + printable(tenant)
 }
 
-// keyRow is an API key as it is listed: without its hash.
+// keyRow is an API key in a list, without its hash.
 type keyRow struct {
 	ID      string    `json:"id"`
 	Tenant  string    `json:"tenant"`
@@ -133,8 +131,8 @@ func keysListCommand(s Streams) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			rows := []keyRow{}
 			var damaged error
-			err := store.withAPIKeys(c.Context(), true, func(all *apikey.Keys) error {
-				for k, err := range all.List(c.Context()) {
+			err := store.withAPIKeys(c.Context(), true, func(keys *apikey.Keys) error {
+				for k, err := range keys.List(c.Context()) {
 					switch {
 					case err != nil:
 						damaged = errors.Join(damaged, err)
@@ -144,12 +142,22 @@ func keysListCommand(s Streams) *cobra.Command {
 				}
 				return nil
 			})
-			if errors.Is(err, errNoStore) { // it holds no keys, and listing them makes none
-				err = nil
+			if err != nil && !errors.Is(err, errNoStore) { // no store, no keys
+				return errors.Join(err, damaged)
 			}
-			if err == nil {
-				err = writeResult(s.Out, c, rows, func(p *printer) { printKeys(p, rows, store.displayName()) })
-			}
+			err = writeResult(s.Out, c, rows, func(p *printer) {
+				if len(rows) == 0 {
+					p.line("no API keys (looked in %s): `palimpsest keys add` makes one", store.displayName())
+					return
+				}
+				p.table([]string{"id", "tenant", "rights", "state", "made", "ends", "name"}, mapSlice(rows, func(r keyRow) []string {
+					ends := "never"
+					if !r.Expires.IsZero() {
+						ends = r.Expires.Format(time.DateOnly)
+					}
+					return []string{r.ID, r.Tenant, r.Rights, r.State, r.Created.Format(time.DateOnly), ends, r.Name}
+				}))
+			})
 			return errors.Join(err, damaged)
 		},
 	}
@@ -159,102 +167,60 @@ func keysListCommand(s Streams) *cobra.Command {
 	return c
 }
 
-func printKeys(p *printer, rows []keyRow, path string) {
-	if len(rows) == 0 {
-		p.line("no API keys (looked in %s): `palimpsest keys add` makes one", path)
-		return
-	}
-	p.table([]string{"id", "tenant", "rights", "state", "made", "ends", "name"}, mapSlice(rows, func(r keyRow) []string {
-		ends := "never"
-		if !r.Expires.IsZero() {
-			ends = r.Expires.Format(time.DateOnly)
-		}
-		return []string{r.ID, r.Tenant, r.Rights, r.State, r.Created.Format(time.DateOnly), ends, r.Name}
-	}))
-}
-
 func keysRevokeCommand(s Streams) *cobra.Command {
 	var store storeFlag
 	c := &cobra.Command{
 		Use:     "revoke KEYID…",
-		Short:   "Take API keys back, at once and for good",
+		Short:   "Revoke API keys, at once and for good",
 		Example: "  palimpsest keys revoke KEYID",
 		Args:    nonBlankArgs("want the ids of the keys; `palimpsest keys list` shows them"),
 		RunE: func(c *cobra.Command, ids []string) error {
-			return store.withAPIKeys(c.Context(), true, func(all *apikey.Keys) error { return revoke(c.Context(), s, all, ids) })
+			return store.withAPIKeys(c.Context(), true, func(keys *apikey.Keys) error {
+				var failed error
+				for _, id := range ids {
+					failed = errors.Join(failed, revokeKey(c.Context(), s, keys, id))
+				}
+				return failed
+			})
 		},
 	}
 	store.addStoreFlag(c, keysStoreUsage)
 	return c
 }
 
-// revoke takes a whole key for its id too, but never shows it.
-func revoke(ctx context.Context, s Streams, all *apikey.Keys, ids []string) error {
-	var failed error
-	for _, id := range ids {
-		if rest, whole := strings.CutPrefix(id, "plk_"); whole {
-			id, _, _ = strings.Cut(rest, "_")
-		}
-		if !apikey.IsID(id) { // whatever it is, it may be secret
-			failed = errors.Join(failed, fmt.Errorf("%w: want the 16 characters of a key's id; `palimpsest keys list` shows them", errUsage))
-			continue
-		}
-		if err := all.Revoke(ctx, id); err != nil {
-			failed = errors.Join(failed, fmt.Errorf("key %s: %w", id, err))
-			continue
-		}
-		fmt.Fprintf(s.Err, "key %s is revoked\n", printable(id))
+// revokeKey takes the id of a key or the whole key, which it never shows.
+func revokeKey(ctx context.Context, s Streams, keys *apikey.Keys, id string) error {
+	if rest, whole := strings.CutPrefix(id, "plk_"); whole {
+		id, _, _ = strings.Cut(rest, "_")
 	}
-	return failed
+	if !apikey.IsID(id) { // not shown, as it may be a secret
+		return fmt.Errorf("%w: want the 16 characters of a key's id; `palimpsest keys list` shows them", errUsage)
+	}
+	if err := keys.Revoke(ctx, id); err != nil {
+		return fmt.Errorf("key %s: %w", id, err)
+	}
+	fmt.Fprintf(s.Err, "key %s is revoked\n", id)
+	return nil
 }
 
-// The variables that hold master keys, or name a file of them.
-const (
-	masterKeyEnv     = "PALIMPSEST_MASTER_KEY"
-	masterKeyFileEnv = "PALIMPSEST_MASTER_KEY_FILE"
-)
-
-// errNoMaster is the error of what needs a master key.
-var errNoMaster = fmt.Errorf("%w: no master key: give --master-key FILE, or set %s or %s", errUsage, masterKeyFileEnv, masterKeyEnv)
-
-// masterKeys are the keys that wrap data keys; the error wraps errNoMaster where there are
-// none.
-func (f *storeFlag) masterKeys() (keyring.Masters, error) {
-	from, text := "$"+masterKeyEnv, []byte(os.Getenv(masterKeyEnv))
-	if file := cmp.Or(f.master, os.Getenv(masterKeyFileEnv)); file != "" {
-		var err error
-		if text, err = readPrivate(file); err != nil {
-			return keyring.Masters{}, err
-		}
-		from = file
-	} else if len(text) == 0 {
-		return keyring.Masters{}, errNoMaster
+func keysMasterCommand(s Streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "master",
+		Short: "Print a new random master key",
+		Long: `Print a new random master key. It is not stored: put it in a file that only the
+daemon can read, or in a secret store, and not next to the data. Without it nothing
+that is encrypted can be read again. To change it, append the new key to the file with
+the old one and run "palimpsest keys rotate --master"; then remove the old one.`,
+		Example: "  (umask 077; palimpsest keys master > master.key)",
+		Args:    noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(s.Out, keyring.NewMaster())
+			return err
+		},
 	}
-	masters, err := keyring.ParseMasters(string(text))
-	if err != nil {
-		err = fmt.Errorf("%s: %w", from, err)
-	}
-	return masters, err
 }
 
-// readPrivate reads a file that others must not read.
-func readPrivate(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o007 != 0 {
-		return nil, fmt.Errorf("%s: everybody on this machine may use it (mode %04o); make it its owner's alone: chmod 600 %s", name, mode, name)
-	}
-	return io.ReadAll(f)
-}
-
-// withKeyring calls use with the data keys of a store that must be there.
+// withKeyring opens a store that must exist and calls use with its data keys.
 func (f *storeFlag) withKeyring(ctx context.Context, use func(*keyring.Keyring) error) error {
 	if _, err := f.masterKeys(); err != nil {
 		return err
@@ -267,65 +233,60 @@ func (f *storeFlag) withKeyring(ctx context.Context, use func(*keyring.Keyring) 
 	})
 }
 
-func keysMasterCommand(s Streams) *cobra.Command {
-	return &cobra.Command{
-		Use:   "master",
-		Short: "Print a fresh random master key",
-		Long: `Print a fresh random master key. It is not kept: put it in a file that only the
-daemon reads, or in a secret store, and not beside the data. Without it nothing that
-is encrypted can be read again. To change it, add the new one behind the old one and
-run "palimpsest keys rotate --master"; then the old one can go.`,
-		Example: "  (umask 077; palimpsest keys master > master.key)",
-		Args:    noArgs,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(s.Out, keyring.NewMaster())
-			return err
-		},
-	}
-}
-
 func keysRotateCommand(s Streams) *cobra.Command {
 	var store storeFlag
 	var tenant string
-	var wrapping bool
+	var master bool
 	c := &cobra.Command{
 		Use:   "rotate",
-		Short: "Give tenants new data keys, or wrap data keys with a new master key",
-		Long: `Give tenants new data keys: one tenant with --tenant, else all. What was encrypted
-before still opens; a running daemon uses the new key within a minute, and encrypts
-anew in the background what is under older ones. "palimpsest db reseal" does so at
-once, and says when it is done.
+		Short: "Give tenants new data keys, or change the master key",
+		Long: `Give one tenant (--tenant) or all tenants a new data key. Data under older keys can
+still be read. A running daemon uses the new key within a minute and encrypts older
+data again in the background; "palimpsest db reseal" does that at once and says when
+it is done.
 
-With --master, data keys stay and are wrapped by the newest master key instead, the
-last one of those given. When that is done the older master keys can go.`,
+With --master the data keys stay, and are encrypted under the newest master key, the
+last one given. After that the older master keys can be removed.`,
 		Example: "  palimpsest keys rotate --tenant acme --master-key master.key\n  palimpsest keys rotate --master --master-key master.key",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			one := c.Flags().Changed("tenant")
-			if one && wrapping {
-				return fmt.Errorf("%w: --master wraps the keys of all tenants; leave --tenant out", errUsage)
+			if one && master {
+				return fmt.Errorf("%w: --master is for the keys of all tenants; leave --tenant out", errUsage)
 			}
 			return store.withKeyring(c.Context(), func(ring *keyring.Keyring) error {
 				switch {
-				case wrapping:
+				case master:
 					n, err := ring.RotateMaster(c.Context())
 					fmt.Fprintf(s.Err, "%s wrapped by the new master key\n", plural(n, "data key"))
 					return err
 				case one:
 					return rotateKey(c.Context(), s, ring, tenant)
 				}
-				return rotateAllKeys(c.Context(), s, ring)
+				var failed error
+				none := true
+				for tenant, err := range ring.Tenants(c.Context()) {
+					if none = false; err == nil {
+						err = rotateKey(c.Context(), s, ring, tenant)
+					}
+					failed = errors.Join(failed, err)
+				}
+				if none {
+					return errors.New("there are no data keys: nothing was encrypted yet")
+				}
+				return failed
 			})
 		},
 	}
 	store.addKeyFlags(c, keysStoreUsage)
 	c.Flags().StringVar(&tenant, "tenant", "", "only the tenant `NAME`")
-	c.Flags().BoolVar(&wrapping, "master", false, "change the master key, not the data keys")
+	c.Flags().BoolVar(&master, "master", false, "change the master key, not the data keys")
 	return c
 }
 
-// newestDataKey is the tenant's newest data key. One that has none is most likely mistyped.
-func newestDataKey(ctx context.Context, ring *keyring.Keyring, tenant string) (string, error) {
+// currentDataKey returns the id of a tenant's newest data key. A tenant without one is an
+// error, as its name is most likely mistyped.
+func currentDataKey(ctx context.Context, ring *keyring.Keyring, tenant string) (string, error) {
 	id, err := ring.Current(ctx, tenant)
 	if err == nil && id == "" {
 		err = fmt.Errorf("%s has no data key: nothing was encrypted for it yet", tenantName(tenant))
@@ -333,9 +294,8 @@ func newestDataKey(ctx context.Context, ring *keyring.Keyring, tenant string) (s
 	return id, err
 }
 
-// rotateKey gives one tenant a new key.
 func rotateKey(ctx context.Context, s Streams, ring *keyring.Keyring, tenant string) error {
-	old, err := newestDataKey(ctx, ring, tenant)
+	old, err := currentDataKey(ctx, ring, tenant)
 	if err != nil {
 		return err
 	}
@@ -347,33 +307,17 @@ func rotateKey(ctx context.Context, s Streams, ring *keyring.Keyring, tenant str
 	return nil
 }
 
-func rotateAllKeys(ctx context.Context, s Streams, ring *keyring.Keyring) error {
-	var failed error
-	none := true
-	for tenant, err := range ring.Tenants(ctx) {
-		if none = false; err == nil {
-			err = rotateKey(ctx, s, ring, tenant)
-		}
-		failed = errors.Join(failed, err)
-	}
-	if none {
-		return errors.New("there are no data keys: nothing was encrypted yet")
-	}
-	return failed
-}
-
 func keysEraseCommand(s Streams) *cobra.Command {
 	var store storeFlag
 	var tenant, confirm string
 	c := &cobra.Command{
 		Use:   "erase",
-		Short: "Forget a tenant's data keys: all that was encrypted for it is lost",
-		Long: `Forget the data keys of a tenant. Everything that was encrypted for it can never be
-read again, as long as no copy of the keys themselves is left: a backup of the store
-has them, for whoever has the master key. The name cannot be used again.
-There is no way back. Running daemons forget the keys, and what they have in memory,
-within a minute; what is left in the store is removed by them, or by "palimpsest db
-reseal".`,
+		Short: "Destroy a tenant's data keys: everything encrypted for it is lost",
+		Long: `Destroy the data keys of a tenant. There is no way back: what was encrypted for it can
+never be read again, unless a copy of the keys exists. A backup of the store has one, for
+whoever has the master key. The tenant's name cannot be used again. Running daemons
+forget the keys, and what they have in memory, within a minute; they or "palimpsest db
+reseal" then remove what is left in the store.`,
 		Example: "  palimpsest keys erase --tenant acme --confirm acme --master-key master.key",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -381,7 +325,7 @@ reseal".`,
 				return fmt.Errorf("%w: this cannot be undone: give the name twice, as --tenant NAME --confirm NAME", errUsage)
 			}
 			return store.withKeyring(c.Context(), func(ring *keyring.Keyring) error {
-				if _, err := newestDataKey(c.Context(), ring, tenant); err != nil {
+				if _, err := currentDataKey(c.Context(), ring, tenant); err != nil {
 					return err
 				}
 				if err := ring.Erase(c.Context(), tenant); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// manCommand writes the manual, for those who make packages.
+// manCommand writes manual pages, for packagers.
 func manCommand(s Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",
@@ -31,7 +31,7 @@ func manCommand(s Streams) *cobra.Command {
 	}
 }
 
-// writeManual gives the page of a command, and of those below it.
+// writeManual calls keep with the page of a command and of each subcommand.
 func writeManual(c *cobra.Command, keep func(name, page string) error) error {
 	name := strings.ReplaceAll(c.CommandPath(), " ", "-")
 	if err := keep(name, manualPage(c, name)); err != nil {
@@ -47,13 +47,13 @@ func writeManual(c *cobra.Command, keep func(name, page string) error) error {
 	return nil
 }
 
-// hasManualPage reports whether a command has a page: those that cobra adds have none.
+// hasManualPage excludes the commands that cobra adds.
 func hasManualPage(c *cobra.Command) bool {
 	return c.IsAvailableCommand() && c.Name() != "help" && c.Name() != "completion"
 }
 
-// manualPage is the page of a command as man reads it. It bears no date, so that the
-// same program writes the same page.
+// manualPage is the page of a command in roff. It has no date, so that builds are
+// reproducible.
 func manualPage(c *cobra.Command, name string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH %q 1 \"\" %q \"Palimpsest\"\n", strings.ToUpper(name), "palimpsest "+thisBuild().Version)
@@ -67,17 +67,17 @@ func manualPage(c *cobra.Command, name string) string {
 	if c.Example != "" {
 		b.WriteString(".SH EXAMPLES\n.EX\n" + escapeRoff(c.Example) + "\n.EE\n")
 	}
-	var beside []string
+	var related []string
 	if c.HasParent() {
-		beside = append(beside, ".BR "+escapeRoff(strings.ReplaceAll(c.Parent().CommandPath(), " ", "-"))+" (1)")
+		related = append(related, ".BR "+escapeRoff(strings.ReplaceAll(c.Parent().CommandPath(), " ", "-"))+" (1)")
 	}
 	for _, below := range c.Commands() {
 		if hasManualPage(below) {
-			beside = append(beside, ".BR "+escapeRoff(name+"-"+below.Name())+" (1)")
+			related = append(related, ".BR "+escapeRoff(name+"-"+below.Name())+" (1)")
 		}
 	}
-	if len(beside) > 0 {
-		b.WriteString(".SH SEE ALSO\n" + strings.Join(beside, "\n") + "\n")
+	if len(related) > 0 {
+		b.WriteString(".SH SEE ALSO\n" + strings.Join(related, "\n") + "\n")
 	}
 	return b.String()
 }
@@ -104,7 +104,7 @@ func manualFlags(b io.Writer, title string, flags *pflag.FlagSet) {
 	})
 }
 
-// escapeRoff is a text that man shows as it is.
+// escapeRoff escapes a text for roff.
 func escapeRoff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	lines := strings.Split(text, "\n")

@@ -22,7 +22,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
-// searchCacheBytes is how much of sessions is remembered between searches, in bytes.
+// searchCacheBytes limits what is kept of sessions between searches.
 const searchCacheBytes = 64 << 20
 
 func mcpCommand(s Streams) *cobra.Command {
@@ -30,15 +30,14 @@ func mcpCommand(s Streams) *cobra.Command {
 	var writes bool
 	c := &cobra.Command{
 		Use:   "mcp",
-		Short: "Answer an agent that asks what was said in earlier sessions (MCP over standard input and output)",
-		Long: `Answer an agent by the Model Context Protocol over standard input and output, until
-it leaves. It is offered the tools recall, read_artifact, sessions, explain and
-compact, over the sessions that agents left on this machine ("palimpsest sessions")
-and the conversations of the store ("palimpsest threads"). Nothing is changed, unless
---write lets compact keep its plans in the store.
+		Short: "Let an agent search earlier sessions (an MCP server on standard input and output)",
+		Long: `Serve the Model Context Protocol on standard input and output until the client closes
+them. The tools recall, read_artifact, sessions, explain and compact work on the sessions
+of agents on this machine ("palimpsest sessions") and on the conversations of the store
+("palimpsest threads"). Nothing is changed, unless --write lets compact store its plans.
 
-The line that makes an agent start it stands in docs/agents.md. The daemon answers
-the same tools for its threads at /mcp.`,
+docs/agents.md shows how to add the server to an agent. The daemon offers the same tools
+for its threads at /mcp.`,
 		Example: "  claude mcp add palimpsest -- palimpsest mcp\n  codex mcp add palimpsest -- palimpsest mcp",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
@@ -53,16 +52,15 @@ the same tools for its threads at /mcp.`,
 		},
 	}
 	store.addFlags(c)
-	c.Flags().BoolVar(&writes, "write", false, "let the tool compact keep its plans, instead of only showing them")
+	c.Flags().BoolVar(&writes, "write", false, "let the tool compact store its plans, instead of only showing them")
 	return c
 }
 
-// localSessions are the sessions of this machine and the conversations of a store.
-// Where both have one of an id, they are one: the file is the conversation, and the
-// store has its plans. They implement mcp.Sessions.
+// localSessions are the sessions on this machine and the conversations of a store. A session
+// and a conversation of the same id are one: the file has the messages, the store the plans.
 type localSessions struct{ store lazyStore }
 
-// open opens the store; nil until there is one.
+// open opens the store. It returns nil while there is none.
 func (l *localSessions) open(ctx context.Context) (*tenantStore, error) {
 	k, err := l.store.open(ctx)
 	if l.store.flag.isMissing(err) {
@@ -71,7 +69,7 @@ func (l *localSessions) open(ctx context.Context) (*tenantStore, error) {
 	return k, err
 }
 
-// userError is an error as people read it.
+// userError is an error with the text for people.
 func userError(err error) error {
 	if err == nil {
 		return nil
@@ -91,7 +89,7 @@ func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
 	}
 	var infos []store.Info
 	if k != nil {
-		if infos, err = store.AllThreads(ctx, k.tenant.Catalog); err != nil {
+		if infos, err = store.AllThreads(ctx, k.Catalog); err != nil {
 			return nil, userError(err)
 		}
 	}
@@ -103,7 +101,7 @@ func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
 	var all []mcp.Session
 	for _, f := range files {
 		if seen[f.ID] {
-			continue // the newest of an id is the one that it means
+			continue // an id means its newest session
 		}
 		seen[f.ID] = true
 		plans := threads[f.ID].Plans
@@ -119,7 +117,7 @@ func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
 		}
 		kept := mcp.SessionOfThread(info)
 		kept.FirstWords = func(ctx context.Context) string {
-			log, err := k.tenant.Log.Load(ctx, info.ID)
+			log, err := k.Log.Load(ctx, info.ID)
 			if err != nil {
 				return ""
 			}
@@ -131,7 +129,7 @@ func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
 	return all, nil
 }
 
-// load reads a conversation: the file of a session, or what the store has.
+// load reads the file of a session, or a conversation of the store.
 func (l *localSessions) load(ctx context.Context, id string) (in input, err error) {
 	files, err := sessions.Find("")
 	if err != nil {
@@ -142,14 +140,14 @@ func (l *localSessions) load(ctx context.Context, id string) (in input, err erro
 		if err := in.load(files[i].Path, nil); err != nil {
 			return in, err
 		}
-		in.run = 1 // further ones of a file are sub-agents'
+		in.run = 1 // others in the file belong to sub-agents
 		return in, in.selectRun()
 	}
 	k, err := l.open(ctx)
 	if err != nil || k == nil {
 		return in, cmp.Or(err, error(fs.ErrNotExist))
 	}
-	log, err := k.tenant.Log.Load(ctx, id)
+	log, err := k.Log.Load(ctx, id)
 	if err != nil {
 		return in, err
 	}
@@ -174,7 +172,7 @@ func (l *localSessions) Open(ctx context.Context, id string) (*mcp.Conversation,
 	}
 	k, err := l.open(ctx)
 	if err == nil && k != nil {
-		c.Plan, c.Version, err = k.tenant.Plans.Current(ctx, in.Thread.ID())
+		c.Plan, c.Version, err = k.Plans.Current(ctx, in.Thread.ID())
 	}
 	return c, userError(err)
 }
@@ -202,30 +200,29 @@ func (l *localSessions) compact(ctx context.Context, id string, budget int, keep
 	if err != nil {
 		return nil, err
 	}
-	late := &lazyStore{flag: l.store.flag}
-	j := conversationJob{in: in, target: target{policy: "auto", budget: budget, answers: late}}
+	lazy := &lazyStore{flag: l.store.flag}
+	conv := conversation{in: in, policy: "auto", budget: budget, answers: lazy}
 	if budget == 0 {
-		if j.target.model = in.Model; in.Model == "" {
+		if conv.modelName = in.Model; in.Model == "" {
 			return nil, errors.New("budget: the session names no model; say how many tokens the request may take")
 		}
 	}
-	r, err := j.target.resolve(&j.in)
-	if err != nil {
+	if err := conv.resolve(); err != nil {
 		return nil, fmt.Errorf("budget: say how many tokens the request may take: %w", err)
 	}
-	made := &mcp.Compaction{Budget: r.budget, Next: fmt.Sprintf("The prompt under it: palimpsest compact %s --budget %d -o prompt.json", shellQuote(id), r.budget)}
-	if len(j.in.file.Format) == 0 {
-		made.Next = ""
+	made := &mcp.Compaction{Budget: conv.budget}
+	if in.file.Format != "" { // it has a file
+		made.Next = fmt.Sprintf("To get the prompt: palimpsest compact %s --budget %d -o prompt.json", shellQuote(id), conv.budget)
 	}
 	var res *palimpsest.Result
 	if keep {
-		res, made.StoredIn, err = j.compactAndSave(ctx, r, late)
+		res, made.StoredIn, err = conv.compactAndStore(ctx, lazy)
 	} else {
-		res, err = r.compact(ctx, j.requestWithNote(r, l.store.flag))
+		res, err = conv.compact(ctx, l.store.flag)
 	}
-	if err = errors.Join(err, late.Close()); err != nil {
+	if err = errors.Join(err, lazy.Close()); err != nil {
 		return nil, err
 	}
-	made.Log, made.Plan, made.Before, made.After = j.in.Thread, cmp.Or(res.Plan, &plan.Plan{}), res.Before, res.After
+	made.Log, made.Plan, made.Before, made.After = conv.in.Thread, cmp.Or(res.Plan, &plan.Plan{}), res.Before, res.After
 	return made, nil
 }

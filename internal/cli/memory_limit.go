@@ -16,15 +16,15 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// memoryLimits is how much memory a daemon may have, and what of it for what.
+// memoryLimits says how a daemon divides its memory, in bytes.
 type memoryLimits struct {
-	process  int // bytes
+	process  int
 	bounds   proxy.MemoryOptions
-	sessions int // for what is remembered between steps, in bytes
-	threads  int // for loaded threads, in bytes
+	sessions int // what is kept between steps
+	threads  int // loaded threads
 }
 
-// memoryLimitsOf is what the settings say; what they leave out follows from the whole.
+// memoryLimitsOf takes the settings; what they leave out depends on the whole.
 func memoryLimitsOf(c *config.Config) memoryLimits {
 	m := memoryLimits{process: cmp.Or(c.Bytes("memory"), machineMemory("/"))}
 	m.bounds.All = cmp.Or(c.Bytes("proxy-memory"), min(m.process/8, 256<<20))
@@ -35,23 +35,22 @@ func memoryLimitsOf(c *config.Config) memoryLimits {
 	return m
 }
 
-// limitGoHeap has Go collect more often as it comes near the whole, unless the user has
-// set GOMEMLIMIT.
+// limitGoHeap makes Go collect garbage more often near the limit, unless GOMEMLIMIT is set.
 func (m memoryLimits) limitGoHeap() {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(int64(m.process) / 10 * 9)
 	}
 }
 
-// fallbackMachineMemory is taken where a machine does not say how much memory it has.
+// fallbackMachineMemory is for machines that do not say how much memory they have.
 const fallbackMachineMemory = 4 << 30
 
-// machineMemory is the limit of the process's control group, else half of the
-// machine's memory. root is where the files of the system are.
+// machineMemory is the limit of the process's control group, else half of the machine's
+// memory. It reads the system's files below root.
 func machineMemory(root string) int {
 	names := []string{"sys/fs/cgroup/memory/memory.limit_in_bytes"}
 	own, _ := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
-	if _, group, ok := strings.Cut(string(own), "0::"); ok { // the second version: the group, and those that it is in
+	if _, group, ok := strings.Cut(string(own), "0::"); ok { // version 2: the group and its parents
 		group, _, _ = strings.Cut(group, "\n")
 		for group = path.Clean("/" + group); ; group = path.Dir(group) {
 			names = append(names, path.Join("sys/fs/cgroup", group, "memory.max"))
@@ -63,7 +62,7 @@ func machineMemory(root string) int {
 	least := 0
 	for _, name := range names {
 		text, err := os.ReadFile(filepath.Join(root, name))
-		// Without a limit it is "max", or a number that no machine has.
+		// No limit is "max", or a number beyond any machine.
 		if n, bad := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && bad == nil && n > 0 && n < 1<<50 && (least == 0 || n < least) {
 			least = n
 		}

@@ -1,22 +1,28 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 func modelsCommand(s Streams) *cobra.Command {
-	var t target
+	var file string
 	c := &cobra.Command{
 		Use:     "models",
 		Short:   "List the models that --model knows, with their limits and how they are counted",
 		Example: "  palimpsest models\n  palimpsest models --json --models own.json",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			set, err := t.modelTable()
+			set, err := readModels(file)
 			if err != nil {
 				return err
 			}
@@ -31,10 +37,12 @@ func modelsCommand(s Streams) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&t.models, "models", "", "a `FILE` of models that adds to or replaces the built-in table")
+	c.Flags().StringVar(&file, "models", "", modelsUsage)
 	c.Flags().Bool("json", false, "write the table as JSON")
 	return c
 }
+
+const modelsUsage = "a `FILE` of models that adds to or replaces the built-in table"
 
 func numberOrUnknown(n int) string {
 	if n == 0 {
@@ -42,3 +50,145 @@ func numberOrUnknown(n int) string {
 	}
 	return number(n)
 }
+
+// readModels returns the built-in table of models, with those of a file if one is named.
+func readModels(file string) (token.ModelSet, error) {
+	set := token.Models()
+	if file == "" {
+		return set, nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return set, fmt.Errorf("--models: %w", err)
+	}
+	own, err := token.ParseModels(data)
+	if err != nil {
+		return set, fmt.Errorf("%w: --models %s: %w", errUsage, file, err)
+	}
+	return set.With(own)
+}
+
+func findModel(models token.ModelSet, name string) (token.Model, error) {
+	m, err := models.Find(name)
+	if err != nil {
+		return m, fmt.Errorf("%w: --model: %w (`palimpsest models` lists them, --models FILE adds others)", errUsage, err)
+	}
+	return m, nil
+}
+
+// answerReserve is how much of the window stays free for the answer, in tokens. Even agents
+// with a larger output limit reserve no more.
+const answerReserve = 20_000
+
+// inputTokens is how much of a model's window is left for the request.
+func inputTokens(m token.Model) int {
+	room := m.Window - min(max(m.MaxOutput, 0), answerReserve)
+	if m.MaxInput > 0 {
+		room = min(room, m.MaxInput)
+	}
+	return room
+}
+
+// defaultModels are the models of a request when neither the input nor the user names one
+// that the API has. Gemini takes the model in the URL.
+var defaultModels = map[string]string{
+	wire.Anthropic: "claude-sonnet-4-5",
+	wire.Chat:      "gpt-5.1",
+	wire.Responses: "gpt-5.1",
+}
+
+// counterNames are the values of --counter, as help texts show them.
+const counterNames = "o200k, cl100k, claude, gemini, chars/4, …"
+
+// counterReason says why a counter was chosen.
+type counterReason struct {
+	Model   string `json:"counted_for,omitempty"`
+	Because string `json:"counted_because"` // where the name of the model or the counter comes from
+}
+
+// String is the reason as it follows the counter's name.
+func (c counterReason) String() string {
+	if c.Model == "" {
+		return ""
+	}
+	return fmt.Sprintf(", as %s (%s)", c.Model, c.Because)
+}
+
+// chooseCounter returns the counter that --counter or the policy names, else the counter of
+// the model that will read the request: --model, else the model named in the file, else the
+// default model of the API.
+func (c *conversation) chooseCounter(models token.ModelSet, ofPolicy string) (*token.Counter, counterReason, error) {
+	switch {
+	case c.counterName != "":
+		return namedCounter(c.counterName, "--counter")
+	case ofPolicy != "" && ofPolicy != "auto":
+		return namedCounter(ofPolicy, c.policy+": counter")
+	case c.modelName != "":
+		counter, err := token.ForModel(c.model)
+		return counter, counterReason{c.model.Name, "--model"}, err
+	}
+	api := c.to
+	if api == "" || api == textTarget {
+		api = c.in.api()
+	}
+	name, because := c.in.Model, "the file names it"
+	switch {
+	case c.in.Model != "" && api == c.in.api():
+	case defaultModels[api] != "":
+		name, because = defaultModels[api], "the request names it"
+	case api == wire.Gemini:
+		name, because = "gemini", "the request is for its API"
+	}
+	return modelCounter(models, name, because)
+}
+
+func namedCounter(name, flag string) (*token.Counter, counterReason, error) {
+	c, err := token.New(name, nil)
+	if err != nil {
+		return nil, counterReason{}, fmt.Errorf("%w: %s: %w", errUsage, flag, err)
+	}
+	return c, counterReason{Because: flag}, nil
+}
+
+// modelCounter is the counter of a model. An unknown model is counted like the newest of its
+// family, or like OpenAI's.
+func modelCounter(models token.ModelSet, model, because string) (*token.Counter, counterReason, error) {
+	reason := counterReason{model, because}
+	if m, err := models.Find(model); err == nil {
+		c, err := token.ForModel(m)
+		return c, reason, err
+	}
+	name := "o200k"
+	switch lower := strings.ToLower(model); {
+	case strings.Contains(lower, "claude"):
+		name = "claude-4.7"
+	case strings.Contains(lower, "gemini"):
+		name = "gemini"
+	}
+	c, err := token.New(name, nil)
+	return c, reason, err
+}
+
+// tokensFlag is the value of a flag that takes a number of tokens.
+type tokensFlag int
+
+// Set reads 32000, 32_000, 32,000 and 32k.
+func (n *tokensFlag) Set(text string) error {
+	v, err := config.ParseTokens(text)
+	if err != nil || v < 1 {
+		return errors.New("want a number of tokens above 0, such as 32000 or 32k")
+	}
+	*n = tokensFlag(v)
+	return nil
+}
+
+// String returns the number; empty when none was given.
+func (n *tokensFlag) String() string {
+	if *n == 0 {
+		return ""
+	}
+	return strconv.Itoa(int(*n))
+}
+
+// Type names the value in help texts.
+func (n *tokensFlag) Type() string { return "TOKENS" }

@@ -9,10 +9,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 )
 
-// writeOutput puts data into a file, whole or not at all: an existing file stays as it
-// is until the new one is complete. "" and "-" are standard output.
+// writeOutput writes a file whole or not at all: an existing file stays until the new one
+// is complete. "" and "-" are standard output.
 func writeOutput(path string, data []byte, stdout io.Writer) error {
 	if path == "" || path == "-" {
 		_, err := stdout.Write(data)
@@ -35,24 +39,24 @@ func writeOutput(path string, data []byte, stdout io.Writer) error {
 	}
 	if err := replaceFile(path, mode, writeBytes(data)); err != nil {
 		if named, ok := errors.AsType[*fs.PathError](err); ok {
-			err = named.Err // the name is that of a passing file
+			err = named.Err // without the name of the temporary file
 		}
 		return fmt.Errorf("cannot write %s, nothing was changed: %w", path, err)
 	}
 	return nil
 }
 
-// replaceFile fills a file beside path and gives it the name when it is whole.
-// The mode of a new file is as the user's umask allows.
+// replaceFile fills a temporary file beside path and renames it when it is complete.
+// The user's umask applies to the mode.
 func replaceFile(path string, mode fs.FileMode, fill func(io.Writer) error) (err error) {
-	passing := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d.part", filepath.Base(path), os.Getpid()))
-	f, err := os.OpenFile(passing, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	temp := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d.part", filepath.Base(path), os.Getpid()))
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.Remove(passing))
+			err = errors.Join(err, os.Remove(temp))
 		}
 	}()
 	if err = fill(f); err == nil {
@@ -61,10 +65,10 @@ func replaceFile(path string, mode fs.FileMode, fill func(io.Writer) error) (err
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(passing, path)
+	return os.Rename(temp, path)
 }
 
-// writeBytes fills a file with data.
+// writeBytes returns a function for replaceFile that writes data.
 func writeBytes(data []byte) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -72,28 +76,30 @@ func writeBytes(data []byte) func(io.Writer) error {
 	}
 }
 
-// checkDistinct refuses outputs that would destroy the input or each other.
-func checkDistinct(in string, outs ...string) error {
-	seen := []string{in}
-	stdout := 0
-	for n, out := range outs {
-		if out == "-" || out == "" && n == 0 {
-			if stdout++; stdout > 1 {
-				return fmt.Errorf("%w: prompt and plan cannot both go to standard output; name a file for one of them", errUsage)
-			}
+// checkOutputs refuses output files that would overwrite the input or each other. The input
+// may be the id of a session.
+func checkOutputs(in string, outs ...string) error {
+	used := []string{sessions.Path(in)}
+	for _, out := range outs {
+		if out == "" || out == "-" {
 			continue
 		}
-		if out == "" {
-			continue
+		if slices.ContainsFunc(used, func(other string) bool { return sameFile(other, out) }) {
+			return fmt.Errorf("%w: %s is named twice: an output may not replace the input or another output", errUsage, out)
 		}
-		for _, other := range seen {
-			if sameFile(other, out) {
-				return fmt.Errorf("%w: %s is named twice: an output may not replace the input or another output", errUsage, out)
-			}
-		}
-		seen = append(seen, out)
+		used = append(used, out)
 	}
 	return nil
+}
+
+// shellQuote quotes a word for a shell if it needs it.
+func shellQuote(s string) string {
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r))
+	}) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 func sameFile(a, b string) bool {
@@ -108,21 +114,21 @@ func sameFile(a, b string) bool {
 	return one.Mode().IsRegular() && os.SameFile(one, two)
 }
 
-// stickyErrorWriter is standard output that knows whether all of it was taken:
-// reports for people are written without asking after each line.
+// stickyErrorWriter remembers the first error of standard output, so that reports need not
+// check each line.
 type stickyErrorWriter struct {
 	w   io.Writer
 	err error
 }
 
-// Write writes, and keeps the first error.
+// Write implements io.Writer.
 func (r *stickyErrorWriter) Write(p []byte) (int, error) {
 	n, err := r.w.Write(p)
 	r.err = cmp.Or(r.err, err)
 	return n, err
 }
 
-// underlyingWriter is what a stickyErrorWriter writes to; w itself otherwise.
+// underlyingWriter unwraps a stickyErrorWriter.
 func underlyingWriter(w io.Writer) io.Writer {
 	if r, ok := w.(*stickyErrorWriter); ok {
 		return r.w
@@ -130,7 +136,7 @@ func underlyingWriter(w io.Writer) io.Writer {
 	return w
 }
 
-// isTerminal reports whether w is a terminal, so that colours are welcome.
+// isTerminal reports whether w is a terminal that shows colours.
 func isTerminal(w io.Writer) bool {
 	f, ok := underlyingWriter(w).(*os.File)
 	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isDevice(f)
@@ -141,26 +147,26 @@ func isDevice(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// interruptibleReader makes reads end when the context does: a person who is asked
-// for input on standard input must be able to leave with Ctrl-C.
+// interruptibleReader ends a read when the context ends, so that Ctrl-C works while a
+// command waits for standard input.
 type interruptibleReader struct {
 	ctx context.Context
 	r   io.Reader
 }
 
-// readResult is what one read gave.
+// readResult is the result of one read.
 type readResult struct {
 	data []byte
 	err  error
 }
 
-// Read reads, or returns the context's error. It is for one goroutine.
+// Read reads, or returns the context's error. It is not safe for concurrent use.
 func (i *interruptibleReader) Read(p []byte) (int, error) {
 	if err := i.ctx.Err(); err != nil {
 		return 0, err
 	}
 	buf := make([]byte, len(p))
-	read := make(chan readResult, 1) // a read that nobody waits for any more ends with its file
+	read := make(chan readResult, 1) // an abandoned read ends when its file is closed
 	go func() {
 		n, err := i.r.Read(buf)
 		read <- readResult{buf[:n], err}

@@ -7,25 +7,28 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/view"
 	"github.com/palimpsest-ai/palimpsest/internal/choice"
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// pageSessions are the sessions on this machine, for the page that serve shows.
+// maxSessions limits the sessions that the page lists.
+const maxSessions = 200
+
+// pageSessions are the agents' sessions on this machine, for the daemon's page.
 type pageSessions struct {
-	mu     sync.Mutex
-	titles map[sessions.Session]string // by the session as it was found
+	titles *lru.Cache[sessions.Session, string] // a changed session is another key
 }
 
-// maxSessions is how many sessions the page lists, the newest.
-const maxSessions = 200
+func newPageSessions() *pageSessions {
+	return &pageSessions{lru.New[sessions.Session, string](4 * maxSessions)}
+}
 
 // List implements daemon.Sessions.
 func (l *pageSessions) List(ctx context.Context) ([]view.Session, error) {
@@ -39,24 +42,9 @@ func (l *pageSessions) List(ctx context.Context) ([]view.Session, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		items = append(items, view.Session{ID: f.ID, Agent: f.Agent, Project: f.Project, Title: l.title(f), ChangedAt: f.Changed, Bytes: f.Bytes})
+		items = append(items, view.Session{ID: f.ID, Agent: f.Agent, Project: f.Project, Title: l.titles.GetOrCreate(f, 1, func() string { return firstWords(f) }), ChangedAt: f.Changed, Bytes: f.Bytes})
 	}
 	return items, nil
-}
-
-// title is what a session's user said first. It is read once, until the file changes.
-func (l *pageSessions) title(f sessions.Session) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	words, known := l.titles[f]
-	if !known {
-		words = firstWords(f)
-		if l.titles == nil || len(l.titles) > 4*maxSessions {
-			l.titles = map[sessions.Session]string{}
-		}
-		l.titles[f] = words
-	}
-	return words
 }
 
 // View implements daemon.Sessions.
@@ -73,9 +61,9 @@ func (l *pageSessions) View(ctx context.Context, id string, q *api.Compact) (*vi
 	if !slices.Contains(policyfile.Bases(), name) {
 		return nil, newProblem(api.BadRequest, http.StatusBadRequest, "policy: want one of "+strings.Join(policyfile.Bases(), ", "))
 	}
-	j := conversationJob{target: target{policy: name, budget: q.Budget, summarizer: policyfile.Extractive, guessBudget: true}}
-	j.in.run = 1 // the conversation itself; others in the file are beside it
-	v, err := j.view(ctx, all[n].Path, Streams{})
+	conv := conversation{policy: name, budget: q.Budget, summarizer: policyfile.Extractive, guessBudget: true}
+	conv.in.run = 1 // others in the file belong to sub-agents
+	v, err := conv.view(ctx, all[n].Path, Streams{})
 	var over *palimpsest.BudgetError
 	if err != nil && !errors.As(err, &over) && ctx.Err() == nil {
 		return nil, newProblem(api.BadRequest, http.StatusBadRequest, errorText(err))
@@ -87,7 +75,7 @@ func newProblem(kind string, status int, detail string) *api.Problem {
 	return &api.Problem{Type: api.ProblemBase + kind, Title: http.StatusText(status), Status: status, Detail: detail}
 }
 
-// policyLookup gives the daemon the policy of a name.
+// policyLookup finds policies for the daemon, by name.
 func policyLookup(counter *token.Counter) func(name, favor string) (palimpsest.Config, error) {
 	return func(name, favor string) (palimpsest.Config, error) {
 		chosen, err := choice.Open(name, &choice.Options{Favor: favor})

@@ -21,70 +21,45 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 )
 
-// claudeCode is the agent whose own command keeps its plugins, and marketed the plugin's
-// name with its marketplace.
-const (
-	claudeCode      = "claude-code"
-	marketplaceName = "palimpsest@palimpsest"
-)
-
-// plugin is what makes Palimpsest the context engine of an agent.
-type plugin struct {
-	agent string
-	// install says what has it now, and what that is for.
-	install func(context.Context) (string, error)
-	// remove says what is gone, and whether it was there.
-	remove func(context.Context) (what string, was bool, err error)
+// plugin makes Palimpsest the context engine of an agent. Both methods return what to tell
+// the user.
+type plugin interface {
+	agentName() string
+	install(context.Context) (string, error)
+	remove(context.Context) (string, error)
 }
 
+// plugins are all plugins, in the order in which people see them.
 func plugins() []plugin {
-	all := []plugin{{claudeCode, installClaudeCode, removeClaudeCode}}
-	for _, f := range pluginFiles {
-		all = append(all, plugin{f.agent, f.install, f.remove})
+	all := []plugin{claudePlugin{}}
+	for _, p := range filePlugins {
+		all = append(all, p)
 	}
 	return all
 }
 
-// pluginFile is a plugin of files, which an agent loads from where they lie.
-type pluginFile struct {
-	agent           string
-	files           func() map[string]string // by their paths in the agent's own folder
-	path            string                   // what the agent loads, in that folder
-	enable, disable string                   // what its user runs beside it, where files are not enough
-}
-
-var pluginFiles = []pluginFile{
-	{"opencode", integrations.Opencode, "plugins/palimpsest.js", "", ""},
-	{"pi", integrations.Pi, "extensions/palimpsest.js", "", ""},
-	{"openclaw", integrations.OpenClaw, "extensions/palimpsest",
-		"openclaw config set plugins.slots.contextEngine palimpsest && openclaw config set agents.defaults.compaction.provider palimpsest",
-		"openclaw config unset plugins.slots.contextEngine && openclaw config unset agents.defaults.compaction.provider"},
-	{"hermes", integrations.Hermes, "plugins/palimpsest",
-		"hermes plugins enable palimpsest && hermes config set context.engine palimpsest", "hermes config set context.engine compressor"},
-}
-
 func pluginCommand(s Streams) *cobra.Command {
-	agents := joinEach(plugins(), func(p plugin) string { return p.agent })
+	agents := joinEach(plugins(), plugin.agentName)
 	c := &cobra.Command{
 		Use:   "plugin",
-		Short: "Be the context engine of an agent, by its plugins",
-		Long: `Have an agent's compactions made by Palimpsest, without a proxy and with any login: the
-newest messages stay as they are, what is older becomes a summary with pointers, and the
-agent can search all of it and read it again. It asks a daemon on this machine, which is
-started when it is needed ("palimpsest daemon"). Whatever fails, the agent compacts as it
-does by itself. There are plugins for ` + agents + `.`,
+		Short: "Make Palimpsest the context engine of an agent, by a plugin",
+		Long: `Let Palimpsest make an agent's compactions, without a proxy and with any login. The
+newest messages stay as they are, older ones become a summary with pointers, and the
+agent can search and read all of them. The plugin asks a daemon on this machine and
+starts it when needed ("palimpsest daemon"). If anything fails, the agent compacts by
+itself as before. There are plugins for ` + agents + `.`,
 	}
-	change := func(c *cobra.Command, do func(context.Context, *plugin) (string, error)) *cobra.Command {
+	change := func(c *cobra.Command, do func(plugin, context.Context) (string, error)) *cobra.Command {
 		c.Args = exactArgs(1, "the AGENT: "+agents)
 		c.RunE = func(c *cobra.Command, args []string) error {
 			all := plugins()
-			i := slices.IndexFunc(all, func(p plugin) bool { return p.agent == args[0] })
+			i := slices.IndexFunc(all, func(p plugin) bool { return p.agentName() == args[0] })
 			if i < 0 {
 				return fmt.Errorf("%w: there are plugins for %s, not for %s", errUsage, agents, printable(args[0]))
 			}
-			said, err := do(c.Context(), &all[i])
+			message, err := do(all[i], c.Context())
 			if err == nil {
-				newPrinter(s.Out).line("%s", said)
+				newPrinter(s.Out).line("%s", message)
 			}
 			return err
 		}
@@ -94,31 +69,33 @@ does by itself. There are plugins for ` + agents + `.`,
 		change(&cobra.Command{
 			Use: "install AGENT", Short: "Install the plugin in an agent",
 			Example: "  palimpsest plugin install claude-code\n  palimpsest plugin install opencode",
-		}, func(ctx context.Context, p *plugin) (string, error) {
-			what, err := p.install(ctx)
-			return "Installed " + what + " that begin from now on have it", err
-		}),
-		change(&cobra.Command{
-			Use: "remove AGENT", Short: "Remove the plugin from an agent",
-		}, func(ctx context.Context, p *plugin) (string, error) {
-			what, was, err := p.remove(ctx)
-			if !was {
-				return what + " is not installed", err
-			}
-			return "Removed " + what, err
-		}),
+		}, plugin.install),
+		change(&cobra.Command{Use: "remove AGENT", Short: "Remove the plugin from an agent"}, plugin.remove),
 	)
 	return c
 }
 
-// paths is the agent's own folder, and where in it is what the agent loads.
-func (f pluginFile) paths() (folder, path string, err error) {
-	folder, err = sessions.AgentFolder(f.agent)
-	return folder, filepath.Join(folder, filepath.FromSlash(f.path)), err
+// filePlugin is a plugin that an agent loads from its own folder.
+type filePlugin struct {
+	agent           string
+	path            string // what the agent loads, in that folder
+	enable, disable string // what the user has to run besides; may be empty
 }
 
-func (f pluginFile) install(context.Context) (string, error) {
-	folder, path, err := f.paths()
+var filePlugins = []filePlugin{
+	{"opencode", "plugins/palimpsest.js", "", ""},
+	{"pi", "extensions/palimpsest.js", "", ""},
+	{"openclaw", "extensions/palimpsest",
+		"openclaw config set plugins.slots.contextEngine palimpsest && openclaw config set agents.defaults.compaction.provider palimpsest",
+		"openclaw config unset plugins.slots.contextEngine && openclaw config unset agents.defaults.compaction.provider"},
+	{"hermes", "plugins/palimpsest",
+		"hermes plugins enable palimpsest && hermes config set context.engine palimpsest", "hermes config set context.engine compressor"},
+}
+
+func (p filePlugin) agentName() string { return p.agent }
+
+func (p filePlugin) install(context.Context) (string, error) {
+	folder, err := sessions.AgentFolder(p.agent)
 	if err != nil {
 		return "", err
 	}
@@ -126,42 +103,42 @@ func (f pluginFile) install(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for name, text := range f.files() {
+	for name, text := range integrations.Plugin(p.agent) {
 		if err := writeWithFolders(filepath.Join(folder, filepath.FromSlash(name)), []byte(programReplacer(program).Replace(text))); err != nil {
 			return "", err
 		}
 	}
-	after := "; "
-	if f.enable != "" {
-		after = "; after `" + f.enable + "` "
+	next := "new sessions of " + p.agent + " will use it"
+	if p.enable != "" {
+		next = "run `" + p.enable + "`, then " + next
 	}
-	return path + after + "sessions of " + f.agent, nil
+	return "Installed " + filepath.Join(folder, filepath.FromSlash(p.path)) + "; " + next, nil
 }
 
-func (f pluginFile) remove(context.Context) (string, bool, error) {
-	_, path, err := f.paths()
-	if err == nil {
-		_, err = os.Stat(path)
+func (p filePlugin) remove(context.Context) (string, error) {
+	folder, err := sessions.AgentFolder(p.agent)
+	if err != nil {
+		return "", err
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return path, false, nil
+	path := filepath.Join(folder, filepath.FromSlash(p.path))
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return path + " is not installed", nil
+	} else if err != nil {
+		return "", err
 	}
-	// Beside a file of ours is a folder of its name; what programs leave in one goes too.
+	// The folder beside palimpsest.js first: while the file is there, the plugin is.
 	for _, ours := range []string{strings.TrimSuffix(path, ".js"), path} {
-		if err == nil {
-			err = os.RemoveAll(ours)
+		if err := os.RemoveAll(ours); err != nil {
+			return "", err
 		}
 	}
-	if err != nil {
-		return path, true, err
+	if p.disable != "" {
+		path += "; run `" + p.disable + "` to undo the settings"
 	}
-	if f.disable != "" {
-		path += "; out of the settings it is taken by `" + f.disable + "`"
-	}
-	return path, true, nil
+	return "Removed " + path, nil
 }
 
-// thisProgram is this program as a shell calls it and as it is started otherwise.
+// thisProgram is how a shell calls this program, and how other programs start it.
 func thisProgram() (shell, program string, err error) {
 	if shell, err = shellCommand(); err != nil || shell == "palimpsest" {
 		return shell, shell, err
@@ -175,22 +152,28 @@ func programReplacer(program string, more ...string) *strings.Replacer {
 	return strings.NewReplacer(append(more, `PROGRAM = 'palimpsest'`, `PROGRAM = `+rawjson.Quote(program))...)
 }
 
-// pluginFolder is where the plugin's files are, which Claude Code reads in place.
-func pluginFolder() (string, error) {
+const (
+	claudeCode = "claude-code"
+	// claudePluginName is the plugin's name and its marketplace.
+	claudePluginName = "palimpsest@palimpsest"
+)
+
+// claudePlugin is a folder that Claude Code's own command installs and reads in place.
+type claudePlugin struct{}
+
+func (claudePlugin) agentName() string { return claudeCode }
+
+func (claudePlugin) folder() (string, error) {
 	data, err := config.DataDir()
 	return filepath.Join(data, "plugins", claudeCode), err
 }
 
-func installClaudeCode(ctx context.Context) (string, error) {
-	folder, err := pluginFolder()
+func (p claudePlugin) install(ctx context.Context) (string, error) {
+	folder, err := p.folder()
 	if err != nil {
 		return "", err
 	}
-	shell, program, err := thisProgram()
-	if err != nil {
-		return "", err
-	}
-	if err := writeClaudeCode(folder, shell, program); err != nil {
+	if err := p.write(folder); err != nil {
 		return "", err
 	}
 	// The plugin brings the hooks itself.
@@ -201,17 +184,20 @@ func installClaudeCode(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, args := range [][]string{{"plugin", "marketplace", "add", folder}, {"plugin", "install", marketplaceName}} {
+	for _, args := range [][]string{{"plugin", "marketplace", "add", folder}, {"plugin", "install", claudePluginName}} {
 		if err := runClaude(ctx, args...); err != nil {
-			return "", fmt.Errorf("%w: the plugin is in %s, and `claude --plugin-dir` takes that folder too", err, folder)
+			return "", fmt.Errorf("%w: the plugin is in %s; `claude --plugin-dir` accepts that folder too", err, folder)
 		}
 	}
-	return marketplaceName + "; sessions", nil
+	return "Installed " + claudePluginName + "; new sessions will use it", nil
 }
 
-// writeClaudeCode writes the plugin's files, with the program as a shell calls it and as it is
-// started otherwise.
-func writeClaudeCode(folder, shell, program string) error {
+// write writes the plugin's files, which call this program.
+func (claudePlugin) write(folder string) error {
+	shell, program, err := thisProgram()
+	if err != nil {
+		return err
+	}
 	files := integrations.ClaudeCode()
 	calls := programReplacer(program,
 		`"palimpsest hook `, strings.TrimSuffix(rawjson.Quote(shell+" hook "), `"`),
@@ -233,20 +219,20 @@ func writeClaudeCode(folder, shell, program string) error {
 	})
 }
 
-func removeClaudeCode(ctx context.Context) (string, bool, error) {
-	folder, err := pluginFolder()
+func (p claudePlugin) remove(ctx context.Context) (string, error) {
+	folder, err := p.folder()
 	if err != nil {
-		return marketplaceName, false, err
+		return "", err
 	}
 	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
-		return marketplaceName, false, nil
+		return claudePluginName + " is not installed", nil
 	}
-	// One of the two may have been removed by hand: what counts is that both are gone.
-	uninstalled := runClaude(ctx, "plugin", "uninstall", marketplaceName)
+	// The user may have removed one of the two already: then removing the other is enough.
+	uninstalled := runClaude(ctx, "plugin", "uninstall", claudePluginName)
 	if err := runClaude(ctx, "plugin", "marketplace", "remove", "palimpsest"); err != nil {
-		return marketplaceName, true, errors.Join(uninstalled, err)
+		return "", errors.Join(uninstalled, err)
 	}
-	return marketplaceName, true, os.RemoveAll(folder)
+	return "Removed " + claudePluginName, os.RemoveAll(folder)
 }
 
 // runClaude runs Claude Code's own command, which keeps its settings.

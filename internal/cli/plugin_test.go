@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/integrations"
 )
 
 // TestPluginFiles: a plugin of files is put where its agent looks for it, starts this very
@@ -24,10 +26,10 @@ func TestPluginFiles(t *testing.T) {
 	}
 	t.Setenv("PATH", home)
 	for agent, place := range map[string]struct{ variable, usual, loaded, starts, said string }{
-		"opencode": {"OPENCODE_CONFIG_DIR", ".config/opencode", "plugins/palimpsest.js", "plugins/palimpsest/daemon.js", "sessions of opencode that begin from now on have it\n"},
-		"pi":       {"PI_CODING_AGENT_DIR", ".pi/agent", "extensions/palimpsest.js", "extensions/palimpsest/daemon.js", "sessions of pi that begin from now on have it\n"},
-		"openclaw": {"OPENCLAW_STATE_DIR", ".openclaw", "extensions/palimpsest", "extensions/palimpsest/daemon.js", "after `openclaw config set plugins.slots.contextEngine palimpsest && openclaw config set agents.defaults.compaction.provider palimpsest` sessions of openclaw that begin from now on have it\n"},
-		"hermes":   {"HERMES_HOME", ".hermes", "plugins/palimpsest", "plugins/palimpsest/__init__.py", "after `hermes plugins enable palimpsest && hermes config set context.engine palimpsest` sessions of hermes that begin from now on have it\n"},
+		"opencode": {"OPENCODE_CONFIG_DIR", ".config/opencode", "plugins/palimpsest.js", "plugins/palimpsest/daemon.js", "new sessions of opencode will use it\n"},
+		"pi":       {"PI_CODING_AGENT_DIR", ".pi/agent", "extensions/palimpsest.js", "extensions/palimpsest/daemon.js", "new sessions of pi will use it\n"},
+		"openclaw": {"OPENCLAW_STATE_DIR", ".openclaw", "extensions/palimpsest", "extensions/palimpsest/daemon.js", "run `openclaw config set plugins.slots.contextEngine palimpsest && openclaw config set agents.defaults.compaction.provider palimpsest`, then new sessions of openclaw will use it\n"},
+		"hermes":   {"HERMES_HOME", ".hermes", "plugins/palimpsest", "plugins/palimpsest/__init__.py", "run `hermes plugins enable palimpsest && hermes config set context.engine palimpsest`, then new sessions of hermes will use it\n"},
 	} {
 		folder := t.TempDir()
 		for variable, below := range map[string]string{"": filepath.Join(home, place.usual), folder: folder} {
@@ -60,9 +62,9 @@ func TestPluginFiles(t *testing.T) {
 	if status, _, errs := run(t, "plugin", "install", "emacs"); status != exitUsage || !strings.Contains(errs, "opencode") {
 		t.Errorf("status %d, %s", status, errs)
 	}
-	for _, f := range pluginFiles {
+	for _, f := range filePlugins {
 		started := 0
-		for _, text := range f.files() {
+		for _, text := range integrations.Plugin(f.agent) {
 			started += strings.Count(programReplacer(`/opt/a "b"/palimpsest`).Replace(text), `PROGRAM = "/opt/a \"b\"/palimpsest"`)
 		}
 		if started != 1 {

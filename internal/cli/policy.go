@@ -10,14 +10,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 )
 
-// policyCommand shows policies and what a policy file may say.
 func policyCommand(s Streams) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "policy",
 		Short: "List the policies, show one as a file to start from, and describe the format",
-		Long: `A policy says when a conversation is compacted, where it is cut and what becomes
-of the old part. Wherever --policy is taken it may be a name or a YAML file that
-starts from a policy and overrides its fields.`,
+		Long: `A policy says when a conversation is compacted, where it is cut and what happens to
+the old part. --policy takes a name, or a YAML file that starts from a policy and
+overrides its fields.`,
 		Example: "  palimpsest policy show ladder > mine.yaml\n  palimpsest compact session.jsonl --budget 32000 --policy mine.yaml",
 	}, policyListCommand(s), policyShowCommand(s), policySchemaCommand(s))
 }
@@ -25,7 +24,7 @@ starts from a policy and overrides its fields.`,
 func policyListCommand(s Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "list",
-		Short:   "List the policies: when each compacts, where it cuts, and what becomes of the old part",
+		Short:   "List the policies: when each compacts, where it cuts, and what happens to the old part",
 		Example: "  palimpsest policy list",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -52,8 +51,8 @@ func policyShowCommand(s Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show NAME|FILE",
 		Short: "Write a policy as a complete YAML file, with what each field means",
-		Long: `Show writes every field of a policy at its value. The output is itself a policy
-file: delete what should stay as it is, and change the rest.`,
+		Long: `Show writes every field of a policy with its value. The output is itself a policy
+file: change what you like, and delete the rest.`,
 		Example: "  palimpsest policy show auto\n  palimpsest policy show last-turns:5\n  palimpsest policy show mine.yaml",
 		Args:    exactArgs(1, "one NAME or FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -67,7 +66,7 @@ file: delete what should stay as it is, and change the rest.`,
 	}
 }
 
-// policySettings finds the settings to show; here a cut needs no argument.
+// policySettings accepts the name of a policy with an argument without that argument.
 func policySettings(name string) (*policyfile.Settings, error) {
 	if slices.Contains(policyfile.Bases(), name) {
 		return policyfile.Default(name), nil

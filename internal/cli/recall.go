@@ -17,8 +17,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// holdsRemoved reports whether all that a plan removes can be read in the store.
-func (f *storeFlag) holdsRemoved(ctx context.Context, p *plan.Plan) bool {
+// hasRemoved reports whether the store has everything that a plan removes.
+func (f *storeFlag) hasRemoved(ctx context.Context, p *plan.Plan) bool {
 	if p.Empty() {
 		return false
 	}
@@ -36,7 +36,7 @@ func (f *storeFlag) holdsRemoved(ctx context.Context, p *plan.Plan) bool {
 func artifactCommand(s Streams) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "artifact",
-		Short: "Read what was taken out of prompts",
+		Short: "Read what was removed from prompts",
 	}, artifactGetCommand(s), artifactListCommand(s))
 }
 
@@ -45,7 +45,7 @@ func artifactGetCommand(s Streams) *cobra.Command {
 	var threadID, out string
 	c := &cobra.Command{
 		Use:     "get ID",
-		Short:   "Print what is behind an artifact or a removed message, in full",
+		Short:   "Print an artifact or a removed message in full",
 		Example: "  palimpsest artifact get art_8b69b77d2582a190",
 		Args:    exactArgs(1, "the ID of an artifact or of a message"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -81,7 +81,7 @@ func artifactListCommand(s Streams) *cobra.Command {
 	var threadID string
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "List the messages that were taken out of prompts",
+		Short: "List the messages that were removed from prompts",
 		Args:  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			entries, err := store.removedEntries(c.Context(), threadID, s)
@@ -90,7 +90,7 @@ func artifactListCommand(s Streams) *cobra.Command {
 			}
 			return writeResult(s.Out, c, entries, func(p *printer) {
 				if len(entries) == 0 {
-					p.line("nothing that was taken out is kept%s in %s", threadPhrase(threadID), store.displayName())
+					p.line("nothing was removed%s in %s", threadPhrase(threadID), store.displayName())
 				}
 				printEntries(p, entries)
 			})
@@ -102,15 +102,15 @@ func artifactListCommand(s Streams) *cobra.Command {
 	return c
 }
 
-// threadPhrase says which conversation is meant, if one is.
+// threadPhrase names the thread of --thread; empty for all threads.
 func threadPhrase(id string) string {
 	if id == "" {
 		return ""
 	}
-	return fmt.Sprintf(" of the thread %q (`palimpsest threads` lists them)", id)
+	return fmt.Sprintf(" from the thread %q (`palimpsest threads` lists them)", id)
 }
 
-// printEntries lists removed messages, under the id of each thread.
+// printEntries lists removed messages by thread.
 func printEntries(p *printer, entries []recall.Entry) {
 	for len(entries) > 0 {
 		id := entries[0].ThreadID
@@ -133,7 +133,7 @@ func recallCommand(s Streams) *cobra.Command {
 	var o recall.Options
 	c := &cobra.Command{
 		Use:     "recall QUERY",
-		Short:   "Search what was taken out of prompts",
+		Short:   "Search what was removed from prompts",
 		Example: "  palimpsest recall \"retry backoff jitter\"\n  palimpsest recall '\"ORD-48213-B\"' --thread ticket-4711",
 		Args:    nonBlankArgs("want a QUERY"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -148,7 +148,7 @@ func recallCommand(s Streams) *cobra.Command {
 			hits := append([]recall.Hit{}, index.Search(strings.Join(args, " "), &o)...)
 			return writeResult(s.Out, c, hits, func(p *printer) {
 				if len(hits) == 0 {
-					p.line("nothing that was taken out%s matches", threadPhrase(o.ThreadID))
+					p.line("nothing that was removed%s matches", threadPhrase(o.ThreadID))
 				}
 				printHits(p, hits)
 			})
@@ -173,7 +173,7 @@ func printHits(p *printer, hits []recall.Hit) {
 	}
 }
 
-// shortID is the beginning of a message id, enough for `artifact get`.
+// shortID is the beginning of a message id, long enough for `artifact get`.
 func shortID(id thread.ID) string { return string(id[:min(12, len(id))]) }
 
 func speakerOf(role thread.Role, tool string) string {
@@ -183,8 +183,8 @@ func speakerOf(role thread.Role, tool string) string {
 	return string(role)
 }
 
-// removedEntries are what was taken out of the prompts of a thread, or of all. What cannot be
-// read is told without hiding what can.
+// removedEntries returns what was removed from the prompts of a thread, or of all threads. It
+// warns about threads that cannot be read.
 func (f *storeFlag) removedEntries(ctx context.Context, threadID string, s Streams) (all []recall.Entry, err error) {
 	var unread []error
 	err = f.withTenant(ctx, func(k *tenantStore) (err error) {

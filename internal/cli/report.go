@@ -22,8 +22,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// report is what compact, plan and render tell. With --json it is written as
-// one object; otherwise print writes it for people.
+// report is the report of compact, plan and render.
 type report struct {
 	Input   inputSummary `json:"input"`
 	To      string       `json:"to"`
@@ -38,8 +37,8 @@ type report struct {
 	After  int     `json:"tokens_after"`
 	System int     `json:"system_tokens"`
 	Tools  int     `json:"tool_tokens"`
-	// Framing is what belongs to no message: the frame of the request, and what
-	// repairs of the log add. With it the parts add up to the whole.
+	// Framing are the tokens of no message: the frame of the request, and repairs of the
+	// log. With it the parts add up to the whole.
 	Framing tokenShare   `json:"framing"`
 	Roles   []tokenShare `json:"by_role"`
 	ByTool  []toolShare  `json:"by_tool"`
@@ -48,14 +47,14 @@ type report struct {
 	Pinned  []pinnedRow     `json:"pinned"`
 	Repairs []render.Repair `json:"repairs"`
 	Savings *savings        `json:"savings,omitempty"`
-	// Summaries is there when models were to write them.
+	// Summaries is nil if no model was to write any.
 	Summaries *summaries `json:"summarizer,omitempty"`
 	Notes     []string   `json:"notes,omitempty"`
 
 	Output string `json:"output,omitempty"`
 	Plan   string `json:"plan,omitempty"`
 	Store  string `json:"store,omitempty"`
-	// Session is there when the prompt was written as a session of an agent.
+	// Session is nil if a prompt was written.
 	Session *resumedSession `json:"session,omitempty"`
 }
 
@@ -72,11 +71,11 @@ type inputSummary struct {
 	Side        int      `json:"side_chains"`
 	Warnings    []string `json:"warnings,omitempty"`
 
-	path           string // as the caller wrote it
+	path           string // as the user wrote it
 	hasSeveralRuns bool   // the file holds more than this conversation
 }
 
-// commandArguments are what the caller writes to name this conversation again.
+// commandArguments name this conversation for another command.
 func (s inputSummary) commandArguments() string {
 	words := shellQuote(s.path)
 	if s.hasSeveralRuns {
@@ -117,35 +116,44 @@ type pinnedRow struct {
 	Text   string      `json:"text"`
 }
 
-// savings is money per request, in US dollars, at the price of uncached input.
+// savings is the price of one request, in US dollars, without a prompt cache.
 type savings struct {
 	Before float64 `json:"usd_before"`
 	After  float64 `json:"usd_after"`
-	// Step is what each further request is cheaper by when the provider's cache
-	// holds it, and Steps after how many of them that has paid for writing the new
-	// prefix to the cache; 0 and 0 where the model has no cache.
+	// Step is how much cheaper each further request is when the provider's cache holds the
+	// prompt, and Steps after how many of them that has paid for writing the new prefix to
+	// the cache. Both are 0 if the model has no cache.
 	Step  float64 `json:"usd_saved_per_step,omitempty"`
 	Steps float64 `json:"pays_after_steps,omitempty"`
 }
 
-// addCacheSavings adds what is saved where the cache holds the prompt.
-func (s *savings) addCacheSavings(m token.Model, p token.Price, res *palimpsest.Result) {
-	rates, ok := cost.RatesOf(m, res.Before)
-	if !ok || rates.Read >= 1 || res.After >= res.Before {
-		return
+// newSavings returns nil if the model's prices are not known.
+func newSavings(m token.Model, res *palimpsest.Result) *savings {
+	before, ok := m.Price(res.Before)
+	if !ok {
+		return nil
 	}
-	freed := res.Before - res.After
-	s.Step = rates.Read * p.Input * float64(freed) / 1e6
-	s.Steps = cost.BreakEven(rates, freed, res.Before-res.Fixed, false)
+	after, _ := m.Price(res.After)
+	s := &savings{Before: before.Input * float64(res.Before) / 1e6, After: after.Input * float64(res.After) / 1e6}
+	if rates, ok := cost.RatesOf(m, res.Before); ok && rates.Read < 1 && res.After < res.Before {
+		freed := res.Before - res.After
+		s.Step = rates.Read * before.Input * float64(freed) / 1e6
+		s.Steps = cost.BreakEven(rates, freed, res.Before-res.Fixed, false)
+	}
+	return s
 }
 
-func newReport(in *input, r *resolvedTarget, res *palimpsest.Result) *report {
+func newReport(c *conversation, res *palimpsest.Result) *report {
+	in := &c.in
 	rep := &report{
-		Input: newInputSummary(in), To: r.api, Policy: res.Plan.Policy, Model: r.model.Name,
-		Counter: r.counter.Name(), counterReason: r.counterReason, Exact: r.counter.Exact(), Band: r.counter.Band(),
-		Budget: r.budget, Before: res.Before, After: res.After,
-		System: r.counter.System(res.Prompt.System), Tools: r.counter.Tools(res.Prompt.Tools),
-		Repairs: res.Manifest.Repairs, Summaries: r.summaries,
+		Input: in.summary(), To: c.api, Policy: res.Plan.Policy, Model: c.model.Name,
+		Counter: c.counter.Name(), counterReason: c.counterReason, Exact: c.counter.Exact(), Band: c.counter.Band(),
+		Budget: c.budget, Before: res.Before, After: res.After,
+		System: c.counter.System(res.Prompt.System), Tools: c.counter.Tools(res.Prompt.Tools),
+		Repairs: res.Manifest.Repairs,
+	}
+	if made := c.fitter.summaries; len(made.Use) > 0 {
+		rep.Summaries = made
 	}
 	rep.Roles, rep.ByTool = shares(in.Thread, res)
 	rep.Framing = tokenShare{Name: "framing", Before: rep.Before - rep.System - rep.Tools, After: rep.After - rep.System - rep.Tools}
@@ -168,17 +176,12 @@ func newReport(in *input, r *resolvedTarget, res *palimpsest.Result) *report {
 		m := uncopied.At(in.Thread, i)
 		rep.Pinned = append(rep.Pinned, pinnedRow{ID: m.ID, Role: m.Role, Turn: m.Turn, Tokens: res.Sizes[i], Text: shorten(brief.Message(m), 200)})
 	}
-	if p, ok := r.model.Price(res.Before); ok {
-		rep.Savings = &savings{Before: p.Input * float64(res.Before) / 1e6}
-		after, _ := r.model.Price(res.After)
-		rep.Savings.After = after.Input * float64(res.After) / 1e6
-		rep.Savings.addCacheSavings(r.model, p, res)
-	}
-	rep.Notes = reportNotes(r, res)
+	rep.Savings = newSavings(c.model, res)
+	rep.Notes = c.notes(res)
 	return rep
 }
 
-func newInputSummary(in *input) inputSummary {
+func (in *input) summary() inputSummary {
 	calls := 0
 	for _, m := range uncopied.All(in.Thread) {
 		calls += len(m.Calls())
@@ -191,37 +194,36 @@ func newInputSummary(in *input) inputSummary {
 	}
 }
 
-// reportNotes are what the reader of a report should know before sending the prompt.
-func reportNotes(r *resolvedTarget, res *palimpsest.Result) []string {
+// notes are what the user should know before sending the prompt.
+func (c *conversation) notes(res *palimpsest.Result) []string {
 	var notes []string
-	own := map[string]string{"anthropic": wire.Anthropic, "openai": wire.Responses, "google": wire.Gemini}[r.model.Provider]
-	foreign := own != "" && r.api != own && r.api != textTarget && (own != wire.Responses || r.api != wire.Chat)
+	own := map[string]string{"anthropic": wire.Anthropic, "openai": wire.Responses, "google": wire.Gemini}[c.model.Provider]
+	foreign := own != "" && c.api != own && c.api != textTarget && (own != wire.Responses || c.api != wire.Chat)
 	lost := 0
 	for _, d := range res.Plan.Drops {
 		lost += d.Span.Len()
 	}
 	if lost > 0 {
-		notes = append(notes, fmt.Sprintf("%s dropped without a summary, because what had to be kept left no room for one: raise the budget or keep less", plural(lost, "message")))
+		notes = append(notes, fmt.Sprintf("%s dropped without a summary, because the kept messages left no room for one: raise the budget or keep less", plural(lost, "message")))
 	}
 	if foreign {
-		notes = append(notes, fmt.Sprintf("%s is a model of %s: add --to %s to write for its own API", r.model.Name, r.model.Provider, own))
+		notes = append(notes, fmt.Sprintf("%s is a model of %s: add --to %s to write for its own API", c.model.Name, c.model.Provider, own))
 	}
-	if n := len(res.Prompt.Messages); n > 0 && !r.agentAppends && res.Prompt.Messages[n-1].Role == thread.Assistant {
+	if n := len(res.Prompt.Messages); n > 0 && c.into == "" && res.Prompt.Messages[n-1].Role == thread.Assistant {
 		notes = append(notes, "the conversation ends with the model's own turn: append your next message before sending it")
 	}
 	return notes
 }
 
-// shares divides the tokens before and after by who spoke and by tool. What
-// stands in place of removed messages is a group of its own, and so is what the
-// renderer put in to mend the log.
+// shares divides the tokens before and after by speaker and by tool. Summaries and pointers
+// are groups of their own; repairs of the log count as framing.
 func shares(t *thread.Thread, res *palimpsest.Result) ([]tokenShare, []toolShare) {
-	roles, tools := rowsByKey[string, tokenShare]{}, rowsByKey[string, toolShare]{}
+	roles, tools := rows[string, tokenShare]{}, rows[string, toolShare]{}
 	role := func(name string) *tokenShare {
-		return roles.getOrAdd(name, func() tokenShare { return tokenShare{Name: name} })
+		return roles.at(name, func() tokenShare { return tokenShare{Name: name} })
 	}
 	tool := func(name string) *toolShare {
-		return tools.getOrAdd(name, func() toolShare { return toolShare{tokenShare: tokenShare{Name: name}} })
+		return tools.at(name, func() toolShare { return toolShare{tokenShare: tokenShare{Name: name}} })
 	}
 	for i, m := range uncopied.All(t) {
 		role(brief.Speaker(m)).Before += res.Sizes[i]
@@ -235,7 +237,7 @@ func shares(t *thread.Thread, res *palimpsest.Result) ([]tokenShare, []toolShare
 		action := origin.Record.Action
 		r, isResult := m.Result()
 		switch {
-		case origin.Synthetic && action == plan.Include: // a repair: it counts as framing, before and after
+		case origin.Synthetic && action == plan.Include: // a repair
 		case isResult:
 			tool(r.Tool).After += size
 			role(brief.Speaker(m)).After += size
@@ -247,8 +249,8 @@ func shares(t *thread.Thread, res *palimpsest.Result) ([]tokenShare, []toolShare
 			role(brief.Speaker(m)).After += size
 		}
 	}
-	byTool := largest(append([]toolShare{}, tools.sortedRows(nil)...), math.MaxInt, func(t toolShare) int { return t.Before })
-	return append([]tokenShare{}, roles.sortedRows(nil)...), byTool
+	byTool := largest(append([]toolShare{}, tools.list()...), math.MaxInt, func(t toolShare) int { return t.Before })
+	return append([]tokenShare{}, roles.list()...), byTool
 }
 
 // describeSpan describes a span in a few words.
@@ -260,9 +262,9 @@ func describeSpan(t *thread.Thread, pairs *thread.Pairing, span thread.Span) str
 	return brief.MessageAt(t, pairs, i)
 }
 
-// write writes the report; of the records people are shown at most so many.
-func (r *report) write(w io.Writer, c *cobra.Command, most int) error {
-	return writeResult(w, c, r, func(p *printer) { r.print(p, most) })
+// write writes the report, for people with at most that many records.
+func (r *report) write(w io.Writer, c *cobra.Command, maxRecords int) error {
+	return writeResult(w, c, r, func(p *printer) { r.print(p, maxRecords) })
 }
 
 func writeJSON(w io.Writer, v any) error {
@@ -271,8 +273,7 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// print writes the report; of the records at most so many, largest first.
-func (r *report) print(p *printer, most int) {
+func (r *report) print(p *printer, maxRecords int) {
 	r.Input.print(p)
 	counter := r.Counter
 	if !r.Exact {
@@ -302,14 +303,14 @@ func (r *report) print(p *printer, most int) {
 	if r.Savings != nil {
 		p.line("input price of one request: $%.4f before, $%.4f after (uncached)", r.Savings.Before, r.Savings.After)
 		if r.Savings.Step > 0 {
-			p.line("in the provider's cache: $%.4f less for each further request, which pays for the new prefix after %.0f of them", r.Savings.Step, math.Ceil(r.Savings.Steps))
+			p.line("with the provider's prompt cache: $%.4f less for each further request, which pays for the new prefix after %.0f of them", r.Savings.Step, math.Ceil(r.Savings.Steps))
 		}
 	}
 	r.Summaries.print(p)
 	p.sectionUpTo("results by tool", []string{"tool", ">calls", ">before", ">after"}, mapSlice(r.ByTool, func(t toolShare) []string {
 		return []string{toolName(t.Name), number(t.Calls), number(t.Before), number(t.After)}
 	}), maxToolRows, "more tool")
-	r.printRecords(p, most)
+	r.printRecords(p, maxRecords)
 	p.section("kept as it is", []string{"role", ">turn", ">tokens", "text"}, mapSlice(r.Pinned, func(pin pinnedRow) []string {
 		return []string{string(pin.Role), fmt.Sprint(pin.Turn), number(pin.Tokens), pin.Text}
 	}))
@@ -318,10 +319,10 @@ func (r *report) print(p *printer, most int) {
 	}
 	for n, repair := range r.Repairs {
 		if n == maxListLines {
-			p.line("put right: and %s (--json lists all)", plural(len(r.Repairs)-n, "more place"))
+			p.line("repaired: and %s (--json lists all)", plural(len(r.Repairs)-n, "more place"))
 			break
 		}
-		p.text("put right: %s (message %s)", repair.What, repair.ID)
+		p.text("repaired: %s (message %s)", repair.What, repair.ID)
 	}
 	for _, note := range r.Notes {
 		p.text("note: %s", note)
@@ -340,7 +341,7 @@ func (s inputSummary) print(p *printer) {
 		p.line("the agent itself compacted %s", plural(s.Compactions, "time"))
 	}
 	if s.Side > 0 {
-		p.line("beside it %s, of sub-agents or of branches that were left: not counted", plural(s.Side, "side chain"))
+		p.line("not counted: %s of sub-agents or abandoned branches", plural(s.Side, "side chain"))
 	}
 	for n, w := range s.Warnings {
 		if n == maxListLines {
@@ -351,14 +352,14 @@ func (s inputSummary) print(p *printer) {
 	}
 }
 
-// maxListLines bounds lists of warnings and repairs.
+// maxListLines limits lists of warnings and repairs.
 const maxListLines = 5
 
-// maxToolRows bounds the table by tool.
+// maxToolRows limits the table by tool.
 const maxToolRows = 12
 
-// toolName is a tool's name in a table. Results of the old function calls, or
-// without a call, may have none.
+// toolName is a tool's name in a table. Results without a call, and of the old function
+// calls, may have none.
 func toolName(name string) string {
 	if name == "" {
 		return "(no name)"
@@ -366,7 +367,7 @@ func toolName(name string) string {
 	return shorten(name, 40)
 }
 
-func (r *report) printRecords(p *printer, most int) {
+func (r *report) printRecords(p *printer, maxRecords int) {
 	if len(r.Records) == 0 {
 		p.line("\nnothing had to be changed")
 		return
@@ -382,30 +383,29 @@ func (r *report) printRecords(p *printer, most int) {
 		}
 	}
 	p.heading(fmt.Sprintf("%s%s", plural(len(r.Records), "record"), summary))
-	p.table([]string{"action", ">turn", ">before", ">after", "~what", "why"}, mapSlice(r.Records[:min(most, len(r.Records))], func(record recordRow) []string {
+	p.table([]string{"action", ">turn", ">before", ">after", "~what", "why"}, mapSlice(r.Records[:min(maxRecords, len(r.Records))], func(record recordRow) []string {
 		turns := fmt.Sprint(record.First)
 		if record.Last != record.First {
 			turns = fmt.Sprintf("%d-%d", record.First, record.Last)
 		}
 		return []string{record.Action.String(), turns, number(record.Before), number(record.After), record.What, record.Reason}
 	}))
-	if more := len(r.Records) - most; more > 0 {
+	if more := len(r.Records) - maxRecords; more > 0 {
 		p.line("and %s (`palimpsest plan` lists all)", plural(more, "more record"))
 	}
 }
 
-// planTooLarge says that a plan which was made before does not fit the budget that
-// is asked for now.
-type planTooLarge struct {
-	plan string
+// planOverBudget says that the prompt under an existing plan is over the budget.
+type planOverBudget struct {
+	plan string // its file
 	*palimpsest.BudgetError
 }
 
-func (e *planTooLarge) Unwrap() error { return e.BudgetError }
+func (e *planOverBudget) Unwrap() error { return e.BudgetError }
 
-// budgetError names the parts that the prompt under a plan is made of, the largest
-// first. They add up to the whole.
-func (r *report) budgetError(plan string) error {
+// overBudget names the parts of the prompt under a plan, the largest first. They add up to
+// the whole.
+func (r *report) overBudget(plan string) error {
 	e := &palimpsest.BudgetError{Budget: r.Budget, Need: r.After}
 	add := func(name string, tokens int) {
 		if tokens > 0 {
@@ -419,10 +419,10 @@ func (r *report) budgetError(plan string) error {
 		add(cmp.Or(partNames[s.Name], "messages of the "+s.Name), s.After)
 	}
 	e.Parts = largest(e.Parts, math.MaxInt, func(p policy.Part) int { return p.Tokens })
-	return &planTooLarge{plan, e}
+	return &planOverBudget{plan, e}
 }
 
-// partNames say what the groups of a report are that are no messages of somebody's.
+// partNames name the rows of a report that are no messages of a speaker.
 var partNames = map[string]string{
 	"tool":      "results of tools",
 	"summaries": "summaries in place of messages",

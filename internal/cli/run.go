@@ -2,11 +2,9 @@ package cli
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -22,9 +20,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/choice"
-	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
-	"github.com/palimpsest-ai/palimpsest/internal/durable"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/llm"
@@ -33,14 +29,12 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// agentRun is an agent behind a proxy of its own.
+// agentRun runs an agent behind its own proxy. All fields but policyName are flags.
 type agentRun struct {
-	options            proxy.Options
-	policy, summarizer string
-	favor              string
-	policyName         string // of the policy that was found
-	window             int
-	store, tenant      string
+	options                   proxy.Options
+	policy, summarizer, favor string
+	policyName                string // the name of the policy that was found
+	store                     storeFlag
 }
 
 func runCommand(s Streams) *cobra.Command {
@@ -48,24 +42,22 @@ func runCommand(s Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run [flags] -- COMMAND [ARGUMENT...]",
 		Short: "Run an agent inside its context window",
-		Long: `Run an agent through a proxy of its own, on a free port of this machine. The
-base URLs that the agent reads are set for it (Claude Code, Codex, opencode, Gemini
-CLI, aider, and whatever is made with the providers' SDKs); its input, output,
-signals and exit status are its own. Two lines before it say where its requests go,
-what window holds and when they are compacted, then a line each compaction (kept
-for the end where the agent draws on the same terminal), and one behind it what was
-saved.
+		Long: `Run an agent through its own proxy, on a free port of this machine. Run sets the base
+URLs that agents read (Claude Code, Codex, opencode, Gemini CLI, aider, and everything
+made with the providers' SDKs) and passes on input, output, signals and exit status.
+Two lines at the start say where requests go, which window applies and when they are
+compacted. Each compaction adds a line, at the end if the agent draws on the same
+terminal. The last line says what was saved.
 
-An upstream that is not given is the base URL that stands in the environment
-already, else the provider's.
+The default upstream is the base URL in the environment, else the provider's own.
 
-What the agent said is kept in memory, and forgotten at the end. With --store it is
-kept there: an agent that resumes a session finds what was removed, and goes on with
-the same prompt, which its provider's cache may still hold.`,
+Conversations are kept in memory and forgotten at the end. With --store they are kept
+there: an agent that resumes a session finds what was removed, and continues with the
+same prompt, which its provider may still have in its cache.`,
 		Example: `  palimpsest run -- claude
   palimpsest run --window 120k -- codex exec "fix the failing test"
   palimpsest run --store agents.db -- claude --continue`,
-		Args: nonBlankArgs("which command? Write it after --"),
+		Args: nonBlankArgs("want a COMMAND after --"),
 		RunE: func(c *cobra.Command, args []string) error { return r.run(c.Context(), args, s) },
 	}
 	f := c.Flags()
@@ -74,80 +66,54 @@ the same prompt, which its provider's cache may still hold.`,
 	f.StringVar(&r.options.OpenAI, "openai-upstream", os.Getenv("OPENAI_BASE_URL"), "send requests of the OpenAI APIs to `URL` (with /v1)")
 	f.StringVar(&r.options.Gemini, "gemini-upstream", os.Getenv("GOOGLE_GEMINI_BASE_URL"), "send requests of the Gemini API to `URL` (without a version)")
 	f.StringVar(&r.policy, "policy", "auto", "compact by `POLICY`: a file (see \"palimpsest policy\"), or "+strings.Join(policyfile.Names(), ", "))
-	f.StringVar(&r.favor, "favor", "", "compact near the window (quality), from 64,000 tokens on (balanced), or where it costs least (cost): `WHAT` the policy auto favors (default: the policy's, else balanced)")
+	f.StringVar(&r.favor, "favor", "", "compact near the window (quality), from 64,000 tokens on (balanced), or when it costs least (cost): `WHAT` the policy auto favors (default: the policy's, else balanced)")
 	f.StringVar(&r.summarizer, "summarizer", "", "who writes summaries: extractive (no model), agent (the agent's own model, with its key), anthropic:MODEL, openai:MODEL, or a `CHAIN` of them joined by commas (default: the policy's, else extractive)")
-	f.Var((*tokensFlag)(&r.window), "window", "take the models' windows for this many `TOKENS`, such as 120k (default: the table of models)")
-	f.StringSliceVar(&r.options.Emulate, "emulate", nil, "do what the agent asks of native compaction here, for upstreams of these `APIS` that cannot: anthropic, openai")
-	f.StringVar(&r.store, "store", "memory:", "keep conversations and plans in `STORE`: memory:, a SQLite FILE or postgres://…")
-	f.StringVar(&r.tenant, "tenant", "", "whose conversations, in a store of several tenants: `NAME`")
-	f.BoolVar(&r.options.NoTools, "no-tools", false, "offer the model no tools to read again what was removed")
+	f.Var((*tokensFlag)(&r.options.Window), "window", "assume a context window of this many `TOKENS`, such as 120k (default: the table of models)")
+	f.StringSliceVar(&r.options.Emulate, "emulate", nil, "answer requests for native compaction here, for upstreams of these `APIS` that do not support it: anthropic, openai")
+	f.StringVar(&r.store.name, "store", "memory:", "keep conversations and plans in `STORE`: memory:, a SQLite FILE or postgres://…")
+	f.StringVar(&r.store.tenant, "tenant", "", "whose conversations, in a store of several tenants: `NAME`")
+	f.BoolVar(&r.options.NoTools, "no-tools", false, "offer the model no tools to read what was removed")
 	return c
 }
 
-// exitStatus is the exit status of a command that was run, which is ours then.
+// exitStatus is the exit status of the agent, which run passes on.
 type exitStatus int
 
 func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
 func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error) {
 	silenceHTTPLog()
-	chosen, err := choice.Open(r.policy, &choice.Options{Summarizer: r.summarizer, Favor: r.favor, AllowAgent: true})
+	chosen, err := r.choosePolicy()
 	if err != nil {
 		return err
 	}
-	r.policyName = chosen.Settings.Name()
-	counter, err := token.New("o200k", nil)
-	if err != nil {
-		return err
-	}
-	r.options.Config = chosen.Config(counter)
-	if r.options.Config.Counter, err = chosen.Counter(""); err != nil { // nil: each model has its own
-		return err
-	}
-	r.options.Window = r.window
 	if r.options.Secret, err = loadSecret(len(r.options.Emulate) > 0); err != nil {
-		fmt.Fprintf(s.Err, "palimpsest: compactions that are emulated now are not known in a later run: %v\n", err)
+		fmt.Fprintf(s.Err, "palimpsest: a later run will not know the compactions that are emulated now: %v\n", err)
 	}
-	named := storeFlag{name: r.store, tenant: r.tenant}
-	kept, err := named.openTenant(ctx, false)
+	db, err := r.store.open(ctx, false)
 	if err != nil {
 		return fmt.Errorf("nowhere to keep conversations (see --store): %w", err)
 	}
-	defer func() { err = errors.Join(err, kept.db.Close()) }()
-	r.options.Config.Log, r.options.Config.Plans, r.options.Documents = kept.tenant.Log, kept.tenant.Plans, kept.tenant.Documents
-	told := &deferredLines{w: s.Err, hold: sharesTerminal(s)}
-	counts := &event.Counters{}
-	r.options.Config.Events = event.Multi(newAnnouncer(told.print), counts)
-	r.options.Config.Answers = llm.NewAnswers(kept.tenant.Answers)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	config, kept := &r.options.Config, db.forTenant(r.store.tenant)
+	config.Log, config.Plans, config.Answers, r.options.Documents = kept.Log, kept.Plans, llm.NewAnswers(kept.Answers), kept.Documents
+	lines, counts := &deferredLines{w: s.Err, hold: sharesTerminal(s)}, &event.Counters{}
+	config.Events = event.Multi(newAnnouncer(lines.print), counts)
+
 	var p *proxy.Proxy
 	jobs := job.NewMemory(job.Handlers{proxy.CompactJob: func(ctx context.Context, j job.Job) error { return p.Work(ctx, j) }}, nil)
 	defer func() {
-		ended, cancel := context.WithCancel(ctx)
-		cancel() // what is being made is for an agent that has gone
-		_ = jobs.Stop(ended)
+		canceled, cancel := context.WithCancel(ctx)
+		cancel() // the agent is gone, so do not wait for its jobs
+		_ = jobs.Stop(canceled)
 	}()
-	r.options.Config.Jobs = jobs
-	if chosen.UsesAgentModel() {
-		r.options.Agent = choice.AgentModel
-	}
+	config.Jobs = jobs
 	if p, err = proxy.New(&r.options); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(s.Err, "palimpsest: %s\n", r.startLine(p.Upstreams()))
-	server := daemon.HTTPServer(daemon.LocalOnly(p), 0)
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(daemon.CheckHeaders(listener)) }()
-	fmt.Fprintln(s.Err, "palimpsest: "+describePolicy(chosen.Settings, r.window))
-	status, err := runChild(ctx, args, "http://"+listener.Addr().String(), s)
-	server.Close()
-	told.flush()
-	if closed := <-served; !errors.Is(closed, http.ErrServerClosed) {
-		err = errors.Join(err, closed)
-	}
+	fmt.Fprintf(s.Err, "palimpsest: %s\npalimpsest: %s\n", r.startLine(p.Upstreams()), describePolicy(chosen.Settings, r.options.Window))
+	status, err := runBehind(ctx, p, args, s)
+	lines.flush()
 	if err != nil {
 		return err
 	}
@@ -162,13 +128,49 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 	return nil
 }
 
+// choosePolicy sets what depends on the policy.
+func (r *agentRun) choosePolicy() (*choice.Choice, error) {
+	chosen, err := choice.Open(r.policy, &choice.Options{Summarizer: r.summarizer, Favor: r.favor, AllowAgent: true})
+	if err != nil {
+		return nil, err
+	}
+	r.policyName = chosen.Settings.Name()
+	counter, err := token.New("o200k", nil)
+	if err != nil {
+		return nil, err
+	}
+	r.options.Config = chosen.Config(counter)
+	if chosen.UsesAgentModel() {
+		r.options.Agent = choice.AgentModel
+	}
+	r.options.Config.Counter, err = chosen.Counter("") // nil is each model's own
+	return chosen, err
+}
+
+// runBehind runs the agent behind the proxy and returns its exit status.
+func runBehind(ctx context.Context, p *proxy.Proxy, args []string, s Streams) (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	server := daemon.HTTPServer(daemon.LocalOnly(p), 0)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(daemon.CheckHeaders(listener)) }()
+	status, err := runChild(ctx, args, "http://"+listener.Addr().String(), s)
+	server.Close()
+	if closed := <-served; !errors.Is(closed, http.ErrServerClosed) {
+		err = errors.Join(err, closed)
+	}
+	return status, err
+}
+
 // runChild runs the agent and returns its exit status.
 func runChild(ctx context.Context, args []string, base string, s Streams) (int, error) {
 	args, env := withProxyURLs(args, base, os.Environ())
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = env
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = agentInput(s.In), underlyingWriter(s.Out), s.Err
-	cmd.WaitDelay = time.Second // an input that nobody ends must not hold us
+	cmd.WaitDelay = time.Second // standard input may never end
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
@@ -191,7 +193,7 @@ func runChild(ctx context.Context, args []string, base string, s Streams) (int, 
 			return code, nil
 		}
 		if w, ok := exit.Sys().(syscall.WaitStatus); ok && w.Signaled() {
-			return 128 + int(w.Signal()), nil // as shells say it
+			return 128 + int(w.Signal()), nil // like a shell
 		}
 		return exitFailed, nil
 	case errors.Is(err, exec.ErrWaitDelay):
@@ -200,8 +202,8 @@ func runChild(ctx context.Context, args []string, base string, s Streams) (int, 
 	return 0, err
 }
 
-// forwardSignals hands signals on to the agent until it ends. At a terminal the agent gets
-// Ctrl-C by itself, and twice would mean something else to it.
+// forwardSignals passes signals on to the agent until it ends. At a terminal the agent gets
+// Ctrl-C itself, and a second one would mean something else.
 func forwardSignals(agent *os.Process, signals <-chan os.Signal, canceled, ended <-chan struct{}, atTerminal bool) {
 	for {
 		select {
@@ -221,8 +223,7 @@ func forwardSignals(agent *os.Process, signals <-chan os.Signal, canceled, ended
 	}
 }
 
-// agentInput is what stands behind our own reading of standard input: the agent reads
-// it itself.
+// agentInput unwraps an interruptibleReader: the agent reads standard input itself.
 func agentInput(r io.Reader) io.Reader {
 	if i, ok := r.(*interruptibleReader); ok {
 		return i.r
@@ -230,32 +231,31 @@ func agentInput(r io.Reader) io.Reader {
 	return r
 }
 
-// isInteractive reports whether a person types the input.
+// isInteractive reports whether input comes from a terminal.
 func isInteractive(r io.Reader) bool {
 	f, ok := r.(*os.File)
 	return ok && isDevice(f)
 }
 
-// policyPhrase names the policy and the window, for the first line and the last.
+// policyPhrase names the policy and the window.
 func (r *agentRun) policyPhrase() string {
-	if r.window > 0 {
-		return fmt.Sprintf("policy %s, window %s tokens", r.policyName, number(r.window))
+	if r.options.Window > 0 {
+		return fmt.Sprintf("policy %s, window %s tokens", r.policyName, number(r.options.Window))
 	}
 	return fmt.Sprintf("policy %s, each model's own window", r.policyName)
 }
 
-// startLine tells in one line what holds for the agent: how its requests are made
-// smaller, and where they go.
+// startLine says how requests are compacted and where they go.
 func (r *agentRun) startLine(upstreams []proxy.Upstream) string {
 	to := joinEach(upstreams, func(u proxy.Upstream) string { return u.URL })
 	kept := "memory"
-	if r.store != "memory:" {
-		kept = config.WithoutPassword(r.store)
+	if r.store.name != "memory:" {
+		kept = r.store.displayName()
 	}
 	return fmt.Sprintf("%s, kept in %s; requests go to %s", r.policyPhrase(), kept, to)
 }
 
-// endLine tells in one line what the proxy did, in the words of startLine.
+// endLine says what the proxy did.
 func (r *agentRun) endLine(t proxy.Totals, upstreams []proxy.Upstream) string {
 	if t.Requests == 0 {
 		return "no request came through the proxy: does the agent take its base URL from the environment?"
@@ -268,7 +268,7 @@ func (r *agentRun) endLine(t proxy.Totals, upstreams []proxy.Upstream) string {
 		line += " (" + joinEach(used, func(u proxy.Upstream) string { return number(int(u.Requests)) + " to " + u.URL }) + ")"
 	}
 	if t.Edited == 0 {
-		line += ", all passed as they were (" + r.policyPhrase() + ")"
+		line += ", all passed on unchanged (" + r.policyPhrase() + ")"
 	} else {
 		line += fmt.Sprintf(", %s made smaller (%s): about %s tokens became %s", number(int(t.Edited)), r.policyPhrase(), number(int(t.TokensBefore)), number(int(t.TokensSent)))
 		if t.TokensBefore > t.TokensSent {
@@ -277,13 +277,13 @@ func (r *agentRun) endLine(t proxy.Totals, upstreams []proxy.Upstream) string {
 		line += ", " + plural(int(t.Compactions), "compaction")
 	}
 	if t.Faults > 0 {
-		line += ", " + plural(int(t.Faults), "fault") + " passed over"
+		line += ", " + plural(int(t.Faults), "internal error") + " (request passed on unchanged)"
 	}
 	return line
 }
 
-// withProxyURLs returns a command and its environment with every base URL that an agent
-// reads set to the proxy's.
+// withProxyURLs returns a command and an environment in which all base URLs that agents read
+// are the proxy's.
 func withProxyURLs(args []string, base string, env []string) ([]string, []string) {
 	set := func(name, value string) {
 		env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, name+"=") })
@@ -302,7 +302,7 @@ func withProxyURLs(args []string, base string, env []string) ([]string, []string
 	}
 	switch name := strings.TrimSuffix(filepath.Base(args[0]), ".exe"); name {
 	case "codex":
-		// Its built-in provider has a setting of its own beside the variable.
+		// Its built-in provider ignores the variable.
 		args = slices.Insert(slices.Clone(args), 1, "-c", "openai_base_url="+rawjson.Quote(base+"/v1"))
 	case "opencode":
 		if !slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, opencodeConfig+"=") }) {
@@ -315,48 +315,3 @@ func withProxyURLs(args []string, base string, env []string) ([]string, []string
 
 // opencodeConfig is the variable that opencode merges into its configuration.
 const opencodeConfig = "OPENCODE_CONFIG_CONTENT"
-
-// secretFile holds the key that signs what emulated compactions give agents, in
-// palimpsest's data directory: a session that is resumed brings it back.
-const secretFile = "native-compaction.key"
-
-// loadSecret reads the key, or makes it where it is needed. It is nil where there is
-// none.
-func loadSecret(needed bool) ([]byte, error) {
-	folder, err := config.DataDir()
-	if err != nil {
-		return nil, err
-	}
-	path := filepath.Join(folder, secretFile)
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if !needed {
-			return nil, nil
-		}
-		if err := createSecret(folder); err != nil {
-			return nil, err
-		}
-		text, err = os.ReadFile(path)
-	}
-	if err != nil {
-		return nil, err
-	}
-	key, err := hex.DecodeString(strings.TrimSpace(string(text)))
-	if err != nil || len(key) < 16 {
-		return nil, fmt.Errorf("%s holds no key: remove it, and a new one is made", path)
-	}
-	return key, nil
-}
-
-// createSecret writes a new key, unless somebody was faster.
-func createSecret(folder string) error {
-	d, err := durable.Open(folder)
-	if err != nil {
-		return err
-	}
-	defer d.Root.Close()
-	if err := d.Create(secretFile, []byte(hex.EncodeToString(proxy.NewSecret())+"\n")); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
-}

@@ -110,7 +110,7 @@ func TestRun(t *testing.T) {
 func TestSaved(t *testing.T) {
 	r := agentRun{policyName: "auto"}
 	used := []proxy.Upstream{{Name: "Anthropic", URL: "https://a.example", Requests: 3}, {Name: "OpenAI", URL: "https://o.example/v1", Requests: 2}, {Name: "Gemini", URL: "https://g.example"}}
-	if got, want := r.endLine(proxy.Totals{Requests: 5, Faults: 1}, used), "5 requests (3 to https://a.example, 2 to https://o.example/v1), all passed as they were (policy auto, each model's own window), 1 fault passed over"; got != want {
+	if got, want := r.endLine(proxy.Totals{Requests: 5, Faults: 1}, used), "5 requests (3 to https://a.example, 2 to https://o.example/v1), all passed on unchanged (policy auto, each model's own window), 1 internal error (request passed on unchanged)"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if got := r.endLine(proxy.Totals{}, used); !strings.HasPrefix(got, "no request came through") {
@@ -156,10 +156,10 @@ func TestRunWrong(t *testing.T) {
 		status int
 		say    string
 	}{
-		{[]string{"run"}, 2, "which command"},
+		{[]string{"run"}, 2, "want a COMMAND after --"},
 		{[]string{"run", "--policy", "nonsense", "--", "true"}, 2, "nonsense"},
 		{[]string{"run", "--favor", "speed", "--", "true"}, 2, "want one of quality, balanced, cost"},
-		{[]string{"run", "--favor", "cost", "--policy", "loop", "--", "true"}, 2, "the policy loop keeps to its own marks"},
+		{[]string{"run", "--favor", "cost", "--policy", "loop", "--", "true"}, 2, "the policy loop has its own marks"},
 		{[]string{"run", "--openai-upstream", "nowhere", "--", "true"}, 2, "nowhere"},
 		{[]string{"run", "--emulate", "anthropic,opnai", "--", "true"}, 2, `"opnai" is not known; did you mean openai?`},
 		{[]string{"run", "--store", "agents:db", "--", "true"}, 2, "want FILE, sqlite:FILE"},

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/apikey"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/event/slogsink"
 	"github.com/palimpsest-ai/palimpsest/internal/choice"
@@ -38,15 +38,14 @@ func serveCommand(s Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve threads over HTTP, and agents a proxy to their provider",
-		Long: `Serve threads over HTTP until interrupted. /openapi.json describes what can be
-asked; /healthz, /readyz and /metrics are for those who run it. Whatever else is
-asked passes on to the provider that it is meant for, compacted (docs/proxy.md): an
-agent needs no more than this address as its base URL. Where the daemon has keys, the
-agent sends one of them as X-Palimpsest-Key.
+		Long: `Serve threads over HTTP until interrupted. /openapi.json describes the API; /healthz,
+/readyz and /metrics are for operators. All other requests pass on to their provider,
+compacted (docs/proxy.md): an agent needs only this address as its base URL. If the
+daemon has API keys, the agent sends one as X-Palimpsest-Key.
 
-Every setting is a flag, PALIMPSEST_NAME in the environment, or a key of a YAML
-file; ` + "`palimpsest config show`" + ` tells where each value comes from. Without keys
-the daemon listens to this machine only.`,
+Every setting is a flag, PALIMPSEST_NAME in the environment, or a key of a YAML file;
+` + "`palimpsest config show`" + ` shows where each value comes from. Without API keys the
+daemon only listens to this machine.`,
 		Example: "  palimpsest serve\n  palimpsest serve --listen 0.0.0.0:7433 --store postgres://palimpsest@localhost/palimpsest --config daemon.yaml",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -66,21 +65,21 @@ func serve(ctx context.Context, c *config.Config, s Streams) (err error) {
 	silenceHTTPLog()
 	logger := newLogger(c, s)
 	for _, name := range c.Unknown() {
-		logger.Warn("a name in the environment is no setting", "name", name)
+		logger.Warn("a name in the environment is not a setting", "name", name)
 	}
-	made, err := newServing(c, logger)
+	p, err := newServing(c, logger)
 	if err != nil {
 		return err
 	}
-	return made.store().withDatabase(ctx, false, func(db *database) error {
-		if err := made.attachStore(ctx, db); err != nil {
+	return p.store().withDatabase(ctx, false, func(db *database) error {
+		if err := p.attachStore(ctx, db); err != nil {
 			return err
 		}
-		return made.serve(ctx, s)
+		return p.serve(ctx, s)
 	})
 }
 
-// serve listens where the settings say, until ctx is done.
+// serve listens on the address and the socket of the settings until ctx is done.
 func (p *serving) serve(ctx context.Context, s Streams) error {
 	d, err := daemon.New(p.daemon)
 	if err != nil {
@@ -107,13 +106,12 @@ func (p *serving) serve(ctx context.Context, s Streams) error {
 	return d.Serve(ctx, listeners...)
 }
 
-// listen opens the port and the socket, as far as the settings name them.
 func listen(ctx context.Context, d *daemon.Server, c *config.Config) (all []net.Listener, err error) {
 	address, socket := c.Text("listen"), c.Text("socket")
 	if address == "" && socket == "" {
-		return nil, fmt.Errorf("%w: listen and socket are both empty: where is the daemon to listen?", errUsage)
+		return nil, fmt.Errorf("%w: listen and socket are both empty: set one of them", errUsage)
 	}
-	if socket != "" { // first: who has it already is told before a port is
+	if socket != "" { // first, so that a second daemon names the first one and not the port
 		l, err := ondemand.Listen(ctx, socket)
 		if err != nil {
 			return nil, fmt.Errorf("socket: %w", err)
@@ -136,27 +134,26 @@ func listen(ctx context.Context, d *daemon.Server, c *config.Config) (all []net.
 	return nil, err
 }
 
-// serving is what serve makes of the settings: the daemon, and a proxy for each tenant
-// over what the daemon itself is made of.
+// serving builds a daemon from the settings, and a proxy for each tenant.
 type serving struct {
 	settings *config.Config
 	chosen   *choice.Choice // the policy
+	memory   memoryLimits
 	daemon   daemon.Config
-	counter  *token.Counter // of the proxies; nil: each model has its own
-	jobs     job.Queue      // nil where nothing is done in the background
+	counter  *token.Counter // of the proxies; nil is each model's own
+	jobs     job.Queue      // nil if nothing runs in the background
 
 	mu      sync.Mutex
 	proxies map[string]*proxy.Proxy // by tenant
 }
 
-// newServing makes what needs no store.
+// newServing does what needs no store.
 func newServing(c *config.Config, logger *slog.Logger) (*serving, error) {
 	chosen, err := choice.Open(c.Text("policy"), &choice.Options{Summarizer: c.Text("summarizer"), Favor: c.Text("favor"), AllowAgent: true})
 	if err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
 	}
-	p := &serving{settings: c, chosen: chosen, proxies: map[string]*proxy.Proxy{}}
-	made := &p.daemon
+	p := &serving{settings: c, chosen: chosen, memory: memoryLimitsOf(c), proxies: map[string]*proxy.Proxy{}}
 	if p.counter, err = chosen.Counter(c.Text("counter")); err != nil {
 		return nil, err
 	}
@@ -166,110 +163,119 @@ func newServing(c *config.Config, logger *slog.Logger) (*serving, error) {
 			return nil, err
 		}
 	}
-	made.Compactor = chosen.Config(counter)
-	made.Policies, made.Sessions = policyLookup(counter), &pageSessions{}
-	models, err := (&target{models: c.Text("models")}).modelTable()
+	models, err := readModels(c.Text("models"))
 	if err != nil {
 		return nil, err
 	}
-	made.Models = &models
-	made.Logger, made.Compactor.Events = logger, slogsink.New(logger)
-	if c.Text("log-format") == "text" { // records of the events say it to programs
-		made.Compactor.Events = event.Multi(made.Compactor.Events, newAnnouncer(func(thread, line string) { logger.Info(line, "thread_id", thread) }))
-	}
-	made.Window, made.Drain, made.Idle = c.Tokens("window"), c.Duration("drain"), c.Duration("idle")
+	d := &p.daemon
+	d.Version, d.Models, d.Logger, d.Counters = thisBuild().Version, &models, logger, &event.Counters{}
+	d.Policies, d.Sessions = policyLookup(counter), newPageSessions()
+	d.Window, d.Drain, d.Idle = c.Tokens("window"), c.Duration("drain"), c.Duration("idle")
+	d.Spending = daemon.NewSpending(c.Tokens("tenant-spending"), nil)
+	d.MCP = map[string]daemon.MCP{"read": daemon.ReadMCP, "write": daemon.WriteMCP}[c.Text("mcp")]
 	if c.Text("socket") != "" {
-		made.OwnKey = rand.Text()
+		d.OwnKey = rand.Text()
 	}
-	made.Limits = daemon.Limits{
-		Body: int64(c.Bytes("max-body")), Depth: c.Count("max-depth"),
+	d.Limits = daemon.Limits{
+		// A larger body never fits the memory for bodies; an agent's passes on unread.
+		Body:  int64(min(c.Bytes("max-body"), p.memory.bounds.TenantBodies)),
+		Depth: c.Count("max-depth"), Memory: int64(p.memory.process),
 		Rate: c.Count("rate"), Burst: c.Count("burst"), Streams: c.Count("max-streams"), Requests: c.Count("tenant-requests"),
 	}
-	memory := memoryLimitsOf(c)
-	made.Limits.Memory, made.Memory = int64(memory.process), proxy.NewMemory(&memory.bounds)
-	// What there could never be room for is not held: agents' requests pass untouched.
-	made.Limits.Body = min(made.Limits.Body, int64(memory.bounds.TenantBodies))
-	made.Compactor.Memory = palimpsest.NewMemory(memory.sessions)
-	memory.limitGoHeap()
+	d.Memory = proxy.NewMemory(&p.memory.bounds)
+	p.memory.limitGoHeap()
+	if d.TLS, err = loadTLS(c); err != nil {
+		return nil, err
+	}
+	d.Compactor, err = p.newCompactor(counter, models)
+	return p, err
+}
+
+// newCompactor sets what all tenants have in common.
+func (p *serving) newCompactor(counter *token.Counter, models token.ModelSet) (palimpsest.Config, error) {
+	c, logger := p.settings, p.daemon.Logger
+	made := p.chosen.Config(counter)
+	made.Memory, made.Patience = palimpsest.NewMemory(p.memory.sessions), c.Duration("patience")
+	made.Events = slogsink.New(logger)
+	if c.Text("log-format") == "text" { // programs read the events themselves
+		made.Events = event.Multi(made.Events, newAnnouncer(func(thread, line string) { logger.Info(line, "thread_id", thread) }))
+	}
+	var err error
 	if c.Text("recall") == "tools" {
-		if made.Compactor.Recall, err = chosen.Recall(nil); err != nil {
-			return nil, fmt.Errorf("policy: retrieval.vector_store: %w", err)
+		if made.Recall, err = p.chosen.Recall(); err != nil {
+			return made, fmt.Errorf("policy: retrieval.vector_store: %w", err)
 		}
-		made.Compactor.Recall.Inject = max(made.Compactor.Recall.Inject, c.Tokens("inject"))
+		made.Recall.Inject = max(made.Recall.Inject, c.Tokens("inject"))
 		if use := c.Text("embedder"); use != "" {
-			if made.Compactor.Recall.Embedder, err = choice.Embedder(use, nil); err != nil {
-				return nil, err
+			if made.Recall.Embedder, err = choice.Embedder(use, nil); err != nil {
+				return made, err
 			}
 		}
 	}
 	if c.Text("measure") == "on" {
-		if made.Compactor.Measure, err = choice.Measure(models, nil); err != nil {
-			return nil, err
+		if made.Measure, err = choice.Measure(models, nil); err != nil {
+			return made, err
 		}
 	}
 	if c.Text("quality") == "on" {
-		made.Compactor.Quality = &quality.Options{}
+		made.Quality = &quality.Options{}
 	}
+	return made, nil
+}
+
+// loadTLS returns nil for plain HTTP.
+func loadTLS(c *config.Config) (*tls.Config, error) {
 	switch cert, key := c.Text("tls-cert"), c.Text("tls-key"); {
 	case (cert == "") != (key == ""):
 		return nil, fmt.Errorf("%w: tls-cert and tls-key go together: a certificate and its key", errUsage)
 	case cert != "":
-		if made.TLS, err = daemon.TLS(cert, key); err != nil {
-			return nil, err
-		}
+		return daemon.TLS(cert, key)
 	}
-	made.Spending = daemon.NewSpending(c.Tokens("tenant-spending"), nil)
-	made.Counters = &event.Counters{}
-	made.Compactor.Patience = c.Duration("patience")
-	switch c.Text("mcp") {
-	case "read":
-		made.MCP = daemon.ReadMCP
-	case "write":
-		made.MCP = daemon.WriteMCP
-	}
-	made.Version = thisBuild().Version
-	return p, nil
+	return nil, nil
 }
 
-// store is where everything is kept.
+// store is where the daemon keeps everything.
 func (p *serving) store() *storeFlag {
-	return &storeFlag{name: p.settings.Text("store"), master: p.settings.Text("master-key"), tenantBytes: int64(p.settings.Bytes("tenant-disk")), cacheBytes: memoryLimitsOf(p.settings).threads}
+	return &storeFlag{
+		name: p.settings.Text("store"), master: p.settings.Text("master-key"),
+		tenantBytes: int64(p.settings.Bytes("tenant-disk")), cacheBytes: p.memory.threads,
+	}
 }
 
-// attachStore adds what needs the open store: keys, jobs and the proxy.
+// attachStore does what needs the store: keys, jobs and the proxies.
 func (p *serving) attachStore(ctx context.Context, db *database) (err error) {
-	made := &p.daemon
-	made.Store, made.Artifacts, made.Reseal = db.DB, db.artifacts(), db.keyring != nil
-	made.Compactor.Sign = db.keyring != nil
-	if made.Keys, err = loadAPIKeys(ctx, db); err != nil {
+	d := &p.daemon
+	d.Store, d.Artifacts, d.Reseal = db.DB, db.artifacts(), db.keyring != nil
+	d.Compactor.Sign = db.keyring != nil
+	if d.Keys, err = loadAPIKeys(ctx, db); err != nil {
 		return err
 	}
-	made.Jobs = func(work job.Handlers, o *job.Options) (q job.Queue, err error) {
-		if prober, ok := made.Store.(store.Prober); ok {
-			if err := prober.Probe(ctx); err != nil { // Serve tells of it
-				made.Logger.Warn("nothing is done in the background until the daemon is started again", "class", event.ErrorClass(err))
+	d.Jobs = func(work job.Handlers, o *job.Options) (q job.Queue, err error) {
+		if prober, ok := d.Store.(store.Prober); ok {
+			if err := prober.Probe(ctx); err != nil { // Serve reports it
+				d.Logger.Warn("nothing runs in the background until the daemon is restarted", "class", event.ErrorClass(err))
 				return nil, nil
 			}
 		}
 		o.Lease = p.settings.Duration("lease")
-		p.mu.Lock() // a job of an earlier run may begin at once, and waits for its proxy
+		p.mu.Lock() // a job of an earlier run may start at once, and waits for its proxy
 		defer p.mu.Unlock()
-		q, err = newQueue(ctx, made.Store, work, o)
+		q, err = newQueue(ctx, d.Store, work, o)
 		p.jobs = q
 		return q, err
 	}
 	if p.settings.Text("proxy") == "off" {
 		return nil
 	}
-	// One is made at once, so that a wrong upstream is told at the start.
+	// Make one now, so that a wrong upstream is reported at the start.
 	if _, err := p.newProxy(""); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	made.Proxy = p.tenantProxy
+	d.Proxy = p.tenantProxy
 	return nil
 }
 
-// tenantProxy gives the proxy of a tenant.
+// tenantProxy returns the proxy of a tenant.
 func (p *serving) tenantProxy(tenant string) (http.Handler, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -284,18 +290,16 @@ func (p *serving) tenantProxy(tenant string) (http.Handler, error) {
 }
 
 func (p *serving) newProxy(tenant string) (*proxy.Proxy, error) {
-	c := p.daemon.Compactor
+	c, kept := p.daemon.Compactor, p.daemon.Store.Tenant(tenant)
 	c.Counter = p.counter
 	if c.Recall != nil {
-		// The agent asks: what came back by itself would stand in one prompt and not
-		// in the next.
-		asked := *c.Recall
-		asked.Rehydrate.Disabled = true
-		c.Recall = &asked
+		// Without rehydration: it would change the prompt from one step to the next.
+		recall := *c.Recall
+		recall.Rehydrate.Disabled = true
+		c.Recall = &recall
 	}
 	c.Events = event.Multi(p.daemon.Counters, c.Events)
 	c.Requester.TenantID = tenant
-	kept := p.daemon.Store.Tenant(tenant)
 	c.Log, c.Plans, c.Answers = kept.Log, kept.Plans, p.daemon.Spending.Answers(tenant, kept.Answers)
 	c.Jobs, c.Domain = p.jobs, daemon.Domain(tenant)
 	o := &proxy.Options{
@@ -310,10 +314,10 @@ func (p *serving) newProxy(tenant string) (*proxy.Proxy, error) {
 	return proxy.New(o)
 }
 
-// newQueue makes the queue of jobs where the threads are kept, so that jobs last as
-// long as they do and all daemons of a database share the work.
+// newQueue keeps the jobs where the threads are, so that they last as long and all daemons
+// of a database share the work.
 func newQueue(ctx context.Context, db store.DB, work job.Handlers, o *job.Options) (job.Queue, error) {
-	// Results are checked one by one: a nil *Queue in an interface is not nil.
+	// A nil *Queue in an interface is not nil, so each error returns nil itself.
 	switch db := db.(type) {
 	case *sqlite.DB:
 		q, err := river.OnSQLite(ctx, db.SQL(), work, o)
@@ -331,29 +335,26 @@ func newQueue(ctx context.Context, db store.DB, work job.Handlers, o *job.Option
 	return job.NewMemory(work, o), nil
 }
 
-// loadAPIKeys are the API keys of the store. Nil, where there are none, lets everybody
-// on this machine in.
+// loadAPIKeys returns nil if the store has no API keys: then everybody on this machine may
+// use the daemon.
 func loadAPIKeys(ctx context.Context, db *database) (daemon.Keys, error) {
-	if db.keys == nil {
-		return nil, nil
-	}
-	all := apikey.New(db.keys.APIKeys(), nil)
-	for _, err := range all.List(ctx) {
+	keys := db.apiKeys()
+	for _, err := range keys.List(ctx) {
 		if err != nil {
 			return nil, fmt.Errorf("keys: %w", err)
 		}
-		return all, nil
+		return keys, nil
 	}
 	return nil, nil
 }
 
-// silenceHTTPLog keeps out of standard error what net/http says of connections on the way to
-// providers: it quotes what they sent.
+// silenceHTTPLog discards what net/http logs about connections to providers, which quotes
+// their data.
 func silenceHTTPLog() { log.SetOutput(io.Discard) }
 
 func newLogger(c *config.Config, s Streams) *slog.Logger {
 	var level slog.Level
-	// The table of settings let pass only names that slog knows.
+	// The settings allow only names that slog knows.
 	_ = level.UnmarshalText([]byte(c.Text("log-level")))
 	o := &slog.HandlerOptions{Level: level}
 	if c.Text("log-format") == "json" {

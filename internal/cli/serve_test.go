@@ -174,7 +174,7 @@ func TestServeRefuses(t *testing.T) {
 	}{
 		{[]string{"--listen", "0.0.0.0:0", "--store", "memory:"}, exitUsage, "palimpsest keys add"},
 		{[]string{"--listen", "nowhere"}, exitUsage, "want an address with a port"},
-		{[]string{"--listen", ""}, exitUsage, "where is the daemon to listen?"},
+		{[]string{"--listen", ""}, exitUsage, "set one of them"},
 		{[]string{"--store", "floppy:a"}, exitUsage, "sqlite:FILE"},
 		{[]string{"--store", "sqlite:" + filepath.Join(dir, "none", "x.db")}, exitFailed, "none"},
 		{[]string{"--policy", "hope"}, exitUsage, "known are auto"},

@@ -15,12 +15,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// listedSession is a session as the command lists it.
+// listedSession is a session in a list.
 type listedSession struct {
 	Number int `json:"number"`
 	sessions.Session
-	// First is what the user said first; empty where the file cannot be read.
-	First string `json:"first,omitempty"`
+	First string `json:"first,omitempty"` // the user's first words; empty if the file cannot be read
 }
 
 func sessionsCommand(s Streams) *cobra.Command {
@@ -30,9 +29,9 @@ func sessionsCommand(s Streams) *cobra.Command {
 		Use:   "sessions [NUMBER or ID]",
 		Short: "Find the sessions that agents left on this machine",
 		Long: `Find the sessions of Claude Code, Codex, pi, Gemini CLI and opencode on this machine,
-the newest first, with the first words of their user. The commands that take a FILE take
-the ID of a session too, or a beginning of it that no other has. With its NUMBER or
-ID, only its path is written. --json says the projects and the paths as well.`,
+the newest first, with the first words of their user. Commands that take a FILE also take
+the ID of a session, or the beginning of one if it is unique. With a NUMBER or ID the
+output is only the session's path. --json adds projects and paths.`,
 		Example: `  palimpsest sessions
   palimpsest inspect 91bfefb2-9533-4bcc-8bfc-f00dd138f269
   palimpsest inspect "$(palimpsest sessions 1)"`,
@@ -71,12 +70,12 @@ ID, only its path is written. --json says the projects and the paths as well.`,
 	return c
 }
 
-// addMostFlag adds the flag that bounds a list.
+// addMostFlag adds the flag that limits a list.
 func addMostFlag(c *cobra.Command, most *int) {
 	c.Flags().IntVar(most, "most", 20, "how many to list, 0 for all")
 }
 
-// firstN returns the first elements of a list, all where most is 0 or below.
+// firstN returns at most that many elements of a list; 0 is all.
 func firstN[T any](all []T, most int) []T {
 	if most <= 0 {
 		return all
@@ -84,22 +83,22 @@ func firstN[T any](all []T, most int) []T {
 	return all[:min(most, len(all))]
 }
 
-// printUnlisted says how many a list does not show.
+// printUnlisted says how many more there are.
 func (p *printer) printUnlisted(shown, all int) {
 	if all > shown {
 		p.line("and %s more: --most %d shows all", number(all-shown), all)
 	}
 }
 
-// firstWords is the beginning of what the user said first in a session.
+// firstWords is the beginning of the user's first message.
 func firstWords(s sessions.Session) string {
 	return shorten(s.FirstRequest(maxInput), maxFirstWords)
 }
 
-// maxFirstWords is how much of a first request is shown, in characters.
+// maxFirstWords limits the first words of a user, in characters.
 const maxFirstWords = 200
 
-// ageText is how long ago something was, in the largest unit that it fills.
+// ageText writes a duration in its largest whole unit.
 func ageText(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -112,7 +111,7 @@ func ageText(d time.Duration) string {
 	return fmt.Sprintf("%d days", d/(24*time.Hour))
 }
 
-// threadRow is a conversation that is kept.
+// threadRow is a stored conversation in a list.
 type threadRow struct {
 	ID       string    `json:"thread_id"`
 	Messages int       `json:"messages"`
@@ -126,9 +125,9 @@ func threadsCommand(s Streams) *cobra.Command {
 	var most int
 	c := &cobra.Command{
 		Use:   "threads",
-		Short: "List the conversations that are kept, with their plans",
-		Long: `List the conversations that compact, run and serve kept, the one that changed last
-first. The id goes with --thread of "artifact list" and "recall".`,
+		Short: "List the stored conversations, with their plans",
+		Long: `List the conversations that compact, run and serve stored, the last changed first.
+"artifact list" and "recall" take the id with --thread.`,
 		Example: "  palimpsest threads\n  palimpsest threads --store palimpsest.db",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -140,7 +139,7 @@ first. The id goes with --thread of "artifact list" and "recall".`,
 			shown := firstN(rows, most)
 			return writeResult(s.Out, c, append([]threadRow{}, shown...), func(p *printer) {
 				if len(shown) == 0 {
-					p.line("no conversations are kept in %s", store.displayName())
+					p.line("there are no conversations in %s", store.displayName())
 					return
 				}
 				p.table([]string{"id", ">messages", ">plans", "changed", "first words"}, mapSlice(shown, func(r threadRow) []string {
@@ -156,11 +155,11 @@ first. The id goes with --thread of "artifact list" and "recall".`,
 	return c
 }
 
-// threads lists what a store keeps, the newest first. The first words of so many
-// are looked up, 0 for all; those that cannot be read are told.
+// threads lists the conversations of a store, the newest first. It reads the first words of at
+// most that many, 0 for all; unread names those that could not be read.
 func (f *storeFlag) threads(ctx context.Context, most int) (rows []threadRow, unread []error, err error) {
 	err = f.withTenant(ctx, func(k *tenantStore) error {
-		infos, err := store.AllThreads(ctx, k.tenant.Catalog)
+		infos, err := store.AllThreads(ctx, k.Catalog)
 		if err != nil {
 			return err
 		}
@@ -171,7 +170,7 @@ func (f *storeFlag) threads(ctx context.Context, most int) (rows []threadRow, un
 			return cmp.Or(b.Changed.Compare(a.Changed), strings.Compare(a.ID, b.ID))
 		})
 		for i := range firstN(rows, most) {
-			log, err := k.tenant.Log.Load(ctx, rows[i].ID)
+			log, err := k.Log.Load(ctx, rows[i].ID)
 			if err != nil {
 				unread = append(unread, err)
 				continue

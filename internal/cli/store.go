@@ -1,16 +1,20 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 
 	"github.com/spf13/cobra"
 
+	"github.com/palimpsest-ai/palimpsest/apikey"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/durable"
@@ -19,20 +23,19 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store/dsn"
 )
 
-// storeFlag is the --store flag: where conversations and keys are kept, and what goes
-// with it.
+// storeFlag says where conversations and keys are kept, and how to open that store.
 type storeFlag struct {
 	name, tenant string
 	master       string // a file of master keys
-	tenantBytes  int64  // what a tenant may keep; 0 for any amount
-	cacheBytes   int    // of loaded threads in memory; 0 for what the store takes by itself
+	tenantBytes  int64  // how much a tenant may keep; 0 is unlimited
+	cacheBytes   int    // memory for loaded threads; 0 is the store's default
 }
 
 const storeUsage = "`STORE` is a SQLite FILE, postgres://USER@HOST/NAME or memory: (default: " + dsn.File + " in palimpsest's data directory)"
 
-// addFlags adds the flags of commands that keep or read one tenant's conversations.
+// addFlags is for commands about one tenant's conversations.
 func (f *storeFlag) addFlags(c *cobra.Command) {
-	f.addStoreFlag(c, "where conversations are kept whole when something is taken out of them")
+	f.addStoreFlag(c, "where whole conversations are kept when parts are removed from their prompts")
 	c.Flags().StringVar(&f.tenant, "tenant", "", "whose conversations, in a store of several tenants: `NAME`")
 }
 
@@ -40,13 +43,13 @@ func (f *storeFlag) addStoreFlag(c *cobra.Command, what string) {
 	c.Flags().StringVar(&f.name, "store", "", what+"; "+storeUsage)
 }
 
-// addKeyFlags adds the flags of commands that read what is encrypted.
+// addKeyFlags is for commands that read everything in a store.
 func (f *storeFlag) addKeyFlags(c *cobra.Command, what string) {
 	f.addStoreFlag(c, what)
-	c.Flags().StringVar(&f.master, "master-key", "", "a `FILE` of master keys, the newest last (default: $"+masterKeyFileEnv+", or the keys in $"+masterKeyEnv+")")
+	c.Flags().StringVar(&f.master, "master-key", "", "a `FILE` of master keys, the newest last (default: $"+config.MasterFileEnv+", or the keys in $"+config.MasterEnv+")")
 }
 
-// withDatabase opens the store and calls do with it.
+// withDatabase opens the store for the time of a call.
 func (f *storeFlag) withDatabase(ctx context.Context, existing bool, do func(*database) error) error {
 	db, err := f.open(ctx, existing)
 	if err != nil {
@@ -55,12 +58,11 @@ func (f *storeFlag) withDatabase(ctx context.Context, existing bool, do func(*da
 	return errors.Join(do(db), db.Close())
 }
 
-// withTenant calls do with what is kept for the tenant, in a store that is there.
+// withTenant opens a store that must exist, for one tenant.
 func (f *storeFlag) withTenant(ctx context.Context, do func(*tenantStore) error) error {
-	return f.withDatabase(ctx, true, func(db *database) error { return do(f.tenantIn(db)) })
+	return f.withDatabase(ctx, true, func(db *database) error { return do(db.forTenant(f.tenant)) })
 }
 
-// location is the name of the store.
 func (f *storeFlag) location() (string, error) {
 	if f.name != "" {
 		return f.name, nil
@@ -69,20 +71,19 @@ func (f *storeFlag) location() (string, error) {
 	return filepath.Join(folder, dsn.File), err
 }
 
-// displayName is the name of the store for people.
+// displayName is the location without its password.
 func (f *storeFlag) displayName() string {
-	name, _ := f.location() // without a folder it is the file's
+	name, _ := f.location() // on error only the file's name
 	return config.WithoutPassword(name)
 }
 
-// database is a store with the keys that it is sealed with.
+// database is an open store with its keys.
 type database struct {
 	store.DB
-	keys    store.Keyed
-	keyring *keyring.Keyring // nil where there is no master key
+	keyring *keyring.Keyring // nil without a master key
 }
 
-// artifacts is what is true of artifacts, with the keys that there are.
+// artifacts gives access to all artifacts, encrypted or not.
 func (db *database) artifacts() *artifact.Store {
 	o := &artifact.Options{}
 	if db.keyring != nil {
@@ -91,14 +92,19 @@ func (db *database) artifacts() *artifact.Store {
 	return artifact.NewStore(db.Artifacts(), o)
 }
 
-// open opens the store with the keys that there are. An existing one is never made
-// by a mistyped name.
+// apiKeys are the keys of the daemon's clients. Every store implements store.Keyed.
+func (db *database) apiKeys() *apikey.Keys { return apikey.New(db.DB.(store.Keyed).APIKeys(), nil) }
+
+func (db *database) forTenant(id string) *tenantStore { return &tenantStore{db.Tenant(id), id, db} }
+
+// open opens the store with the master keys that are given. With existing it creates none:
+// otherwise a mistyped name would.
 func (f *storeFlag) open(ctx context.Context, existing bool) (*database, error) {
 	masters, err := f.masterKeys()
 	if err != nil && !errors.Is(err, errNoMaster) {
 		return nil, err
 	}
-	// What is there can be read where nothing can be written.
+	// Readable: a store that cannot be written may still be read.
 	o := &dsn.Options{Existing: existing, Readable: true, TenantBytes: f.tenantBytes, CacheBytes: f.cacheBytes, Masters: masters}
 	name, err := f.location()
 	if err == nil && f.name == "" {
@@ -116,44 +122,78 @@ func (f *storeFlag) open(ctx context.Context, existing bool) (*database, error) 
 		return nil, fmt.Errorf("%w: --store: %w", errUsage, err)
 	case existing && errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("there is no store at %s: `palimpsest compact` and `palimpsest serve` make one; --store names another: %w", f.displayName(), errNoStore)
-	case errors.Is(err, fs.ErrNotExist): // it names the folder
+	case errors.Is(err, fs.ErrNotExist): // the error names the folder
 		return nil, err
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", f.displayName(), err)
 	}
-	opened := &database{DB: db}
-	if keys, ok := db.(store.Keyed); ok {
-		opened.keys, opened.keyring = keys, keys.Keyring()
-	}
-	return opened, nil
+	return &database{db, db.(store.Keyed).Keyring()}, nil
 }
 
-// errNoStore is wrapped by the error of opening a store that must be there.
+// errNoStore is wrapped by the error of opening a store that does not exist.
 var errNoStore = errors.New("nothing was kept there yet")
 
-// isMissing reports whether an error says that the default store does not exist yet.
+// isMissing reports whether the error is that the default store does not exist yet.
 func (f *storeFlag) isMissing(err error) bool { return f.name == "" && errors.Is(err, errNoStore) }
 
-// checkOldFiles tells of what earlier revisions kept in the data directory and nothing
-// reads any more.
+// checkOldFiles returns an error if the data directory holds files of an earlier revision,
+// which are no longer read.
 func checkOldFiles(folder string) error {
 	if _, err := os.Stat(filepath.Join(folder, dsn.File)); err == nil {
 		return nil
 	}
 	for _, name := range []string{"daemon.db", "keys"} {
 		if _, err := os.Stat(filepath.Join(folder, name)); err == nil {
-			return fmt.Errorf("%s is of an earlier revision: threads and keys are in %s now. Rename daemon.db and what stands beside it, make API keys anew, and move the folder keys away; or name a store with --store", filepath.Join(folder, name), dsn.File)
+			return fmt.Errorf("%s is of an earlier revision: threads and keys are in %s now. Rename daemon.db and the files beside it, make new API keys, and move the folder keys away; or name a store with --store", filepath.Join(folder, name), dsn.File)
 		}
 	}
 	return nil
 }
 
-// lazyStore is a store that is opened when it is first needed: most compactions ask
-// no model, and some take nothing out. It is an llm.Cache of what models answered.
+// errNoMaster is the error of commands that need a master key.
+var errNoMaster = fmt.Errorf("%w: no master key: give --master-key FILE, or set %s or %s", errUsage, config.MasterFileEnv, config.MasterEnv)
+
+// masterKeys reads the keys that encrypt data keys. Without any, the error is errNoMaster.
+func (f *storeFlag) masterKeys() (keyring.Masters, error) {
+	from, text := "$"+config.MasterEnv, []byte(os.Getenv(config.MasterEnv))
+	if file := cmp.Or(f.master, os.Getenv(config.MasterFileEnv)); file != "" {
+		var err error
+		if text, err = readPrivate(file); err != nil {
+			return keyring.Masters{}, err
+		}
+		from = file
+	} else if len(text) == 0 {
+		return keyring.Masters{}, errNoMaster
+	}
+	masters, err := keyring.ParseMasters(string(text))
+	if err != nil {
+		err = fmt.Errorf("%s: %w", from, err)
+	}
+	return masters, err
+}
+
+// readPrivate reads a file and refuses one that everybody may use.
+func readPrivate(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o007 != 0 {
+		return nil, fmt.Errorf("%s: everybody on this machine may use it (mode %04o); make it private: chmod 600 %s", name, mode, name)
+	}
+	return io.ReadAll(f)
+}
+
+// lazyStore is a store that is opened on first use: most compactions ask no model, and some
+// remove nothing. It is an llm.Cache of models' answers.
 type lazyStore struct {
-	flag *storeFlag
-	// existing says that the store must be there; where it is not, it may be later.
-	existing bool
+	flag     *storeFlag
+	existing bool // it must exist; if it does not, the next call tries again
 
 	mu     sync.Mutex
 	tenant *tenantStore
@@ -167,17 +207,21 @@ func (l *lazyStore) open(ctx context.Context) (*tenantStore, error) {
 	if l.tenant != nil || l.err != nil && !l.existing {
 		return l.tenant, l.err
 	}
-	if l.tenant, l.err = l.flag.openTenant(context.WithoutCancel(ctx), l.existing); l.err != nil && !l.existing {
-		l.err = fmt.Errorf("nowhere to keep what is taken out (see --store): %w", l.err)
+	var db *database
+	switch db, l.err = l.flag.open(context.WithoutCancel(ctx), l.existing); {
+	case l.err == nil:
+		l.tenant = db.forTenant(l.flag.tenant)
+	case !l.existing:
+		l.err = fmt.Errorf("nowhere to keep what is removed (see --store): %w", l.err)
 	}
 	return l.tenant, l.err
 }
 
-// Get implements llm.Cache. A store that cannot be opened has nothing; whoever
-// keeps something there is told why.
+// Get implements llm.Cache. A store that cannot be opened has no answers; saving the plan
+// reports the error.
 func (l *lazyStore) Get(ctx context.Context, key string) ([]byte, bool) {
 	if k, err := l.open(ctx); err == nil {
-		return k.tenant.Answers.Get(ctx, key)
+		return k.Answers.Get(ctx, key)
 	}
 	return nil, false
 }
@@ -185,11 +229,11 @@ func (l *lazyStore) Get(ctx context.Context, key string) ([]byte, bool) {
 // Put implements llm.Cache.
 func (l *lazyStore) Put(ctx context.Context, key string, value []byte) {
 	if k, err := l.open(ctx); err == nil {
-		k.tenant.Answers.Put(ctx, key, value)
+		k.Answers.Put(ctx, key, value)
 	}
 }
 
-// Close gives the store back.
+// Close closes the store if it was opened.
 func (l *lazyStore) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

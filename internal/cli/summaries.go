@@ -14,21 +14,21 @@ import (
 	"github.com/palimpsest-ai/palimpsest/summarize"
 )
 
-// summaries is what a report tells of the models that wrote summaries. It is
-// nil where none was to be asked.
+// summaries reports how the summaries of a plan were made. Safe for concurrent use.
 type summaries struct {
+	// Use are the models to ask, in order; empty if no model writes summaries.
 	Use []string `json:"use"`
-	// By counts the summaries made while planning, by model, or "extractive" or
-	// "truncation_note". More are made than end up in the plan.
+	// By counts the summaries by who wrote them: a model, "extractive" or
+	// "truncation_note". Planning makes more than the plan holds in the end.
 	By map[string]int `json:"by"`
-	// Proposed and Kept count the sentences of models' texts, or items beyond what
-	// code finds, and those that stood the test.
+	// Proposed counts the sentences and items that models wrote, Kept those that passed
+	// verification.
 	Proposed int `json:"items_proposed"`
 	Kept     int `json:"items_kept"`
-	// Dropped counts the others by cause, LeftOut shows the first of them.
+	// Dropped counts the others by cause; LeftOut holds the first of them.
 	Dropped map[string]int   `json:"items_dropped"`
 	LeftOut []summarize.Left `json:"left_out"`
-	// Failures are told once each, however often they happened.
+	// Failures holds each failure once, however often it happened.
 	Failures []summaryFailure `json:"failures"`
 	Requests int              `json:"requests"`
 	Input    int              `json:"input_tokens"`
@@ -42,6 +42,10 @@ type summaryFailure struct {
 	Error    string `json:"error"`
 	Class    string `json:"class"`
 	Fallback string `json:"fallback"`
+}
+
+func newSummaries() *summaries {
+	return &summaries{By: map[string]int{}, Failures: []summaryFailure{}}
 }
 
 // addAll adds the reports of a plan.
@@ -75,17 +79,17 @@ func (s *summaries) add(r summarize.Report) {
 		if f.Err != nil {
 			failure.Error = errorText(f.Err)
 		}
-		// The tries of one plan fail in the same way: that is told once.
-		told := slices.ContainsFunc(s.Failures, func(g summaryFailure) bool {
+		// Each attempt at a plan fails in the same way: report it once.
+		known := slices.ContainsFunc(s.Failures, func(g summaryFailure) bool {
 			return g == failure || g.Model == f.Step && g.Fallback == r.By && isRepeated(f.Err)
 		})
-		if !told {
+		if !known {
 			s.Failures = append(s.Failures, failure)
 		}
 	}
 }
 
-// isRepeated reports whether a model was not asked because it had failed before.
+// isRepeated reports whether a model was skipped because it had just failed.
 func isRepeated(err error) bool {
 	_, ok := errors.AsType[*llm.RepeatedError](err)
 	return ok
@@ -103,8 +107,8 @@ func (s *summaries) addUsage(_ string, u llm.Usage) {
 // maxLeftOut bounds the sentences that a report shows.
 const maxLeftOut = 200
 
-// leftOutLine says how many sentences of models' summaries were left out and why, the
-// most frequent cause first; empty where none was.
+// leftOutLine says how many sentences of the models' summaries were left out and why, the
+// most frequent cause first. It is empty if none was.
 func leftOutLine[N int | int64](of N, dropped map[string]N) string {
 	var left N
 	for _, n := range dropped {
@@ -120,8 +124,8 @@ func leftOutLine[N int | int64](of N, dropped map[string]N) string {
 	return fmt.Sprintf("%d of %s of the model's summary %s left out: %s", left, plural(int(of), "sentence"), were, countsByFrequency(dropped, causeWords))
 }
 
-// countsByFrequency are names, or the words that say them, with how often each was met, the
-// most frequent first.
+// countsByFrequency lists names with their counts, the most frequent first. words replaces
+// names by plainer words.
 func countsByFrequency[N int | int64](count map[string]N, words map[string]string) string {
 	names := slices.SortedFunc(maps.Keys(count), func(a, b string) int {
 		return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b))
@@ -129,14 +133,14 @@ func countsByFrequency[N int | int64](count map[string]N, words map[string]strin
 	return joinEach(names, func(name string) string { return fmt.Sprintf("%s (%d)", cmp.Or(words[name], name), count[name]) })
 }
 
-// causeWords are what summarize.Report.Dropped counts.
+// causeWords explain the causes in summarize.Report.Dropped.
 var causeWords = map[string]string{
-	"identifier": "a name that the conversation does not hold", "number": "a number that it does not hold", "quotation": "a quotation that nobody said",
-	"user": "words put into the user's mouth", "tool": "something to do that only a tool spoke of", "words": "words that nobody used",
+	"identifier": "a name that is not in the conversation", "number": "a number that is not in it", "quotation": "a quotation that nobody said",
+	"user": "words put into the user's mouth", "tool": "a task that only a tool result names", "words": "words that nobody used",
 	"source": "no source", "placeholder": "nothing said", "limit": "too long", "cut": "cut off at the limit",
 }
 
-// print says who wrote, what was left out, and what failed.
+// print says who wrote the summaries, what was left out, and what failed.
 func (s *summaries) print(p *printer) {
 	if s == nil {
 		return
@@ -162,8 +166,7 @@ func (s *summaries) print(p *printer) {
 	}
 }
 
-// note tells in a line who wrote the summaries, and what became of answers that
-// could not be used.
+// note says the same in one line.
 func (s *summaries) note() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -95,7 +95,7 @@ func TestSummarizerAnswers(t *testing.T) {
 				t.Errorf("left out: %+v", s)
 			}
 			if status, _, report := run(t, "compact", smallSession, "--to", "text", "--budget", "3000", "--policy", "last-messages:3", "--summarizer", chain); status != 0 ||
-				!strings.Contains(strings.Join(strings.Fields(report), " "), "1 of 2 sentences of the model's summary was left out: a name that the conversation does not hold (1)") {
+				!strings.Contains(strings.Join(strings.Fields(report), " "), "1 of 2 sentences of the model's summary was left out: a name that is not in the conversation (1)") {
 				t.Errorf("status %d: %s", status, report)
 			}
 			key := server.Requests()[0].Header.Get(header)

@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// width is what every table fits into, in columns.
+// width limits every table, in columns.
 const width = 100
 
-// printer writes reports for people. Only a terminal gets colours.
+// printer writes reports for people, with colours on a terminal.
 type printer struct {
 	w      io.Writer
 	colour bool
@@ -22,13 +22,13 @@ func newPrinter(w io.Writer) *printer { return &printer{w: w, colour: isTerminal
 
 func (p *printer) line(format string, args ...any) { fmt.Fprintf(p.w, format+"\n", args...) }
 
-// heading starts a section.
+// heading is a title after an empty line.
 func (p *printer) heading(text string) {
 	p.line("")
 	p.title(text)
 }
 
-// title is a heading at the top.
+// title writes a line in bold.
 func (p *printer) title(text string) {
 	if p.colour {
 		text = "\x1b[1m" + text + "\x1b[0m"
@@ -36,7 +36,7 @@ func (p *printer) title(text string) {
 	p.line("%s", text)
 }
 
-// section writes a heading and a table; nothing when there are no rows.
+// section writes a heading and a table, unless there are no rows.
 func (p *printer) section(heading string, columns []string, rows [][]string) {
 	if len(rows) == 0 {
 		return
@@ -45,7 +45,7 @@ func (p *printer) section(heading string, columns []string, rows [][]string) {
 	p.table(columns, rows)
 }
 
-// sectionUpTo is section, but that it shows so many rows and says how many more there are.
+// sectionUpTo is section with at most that many rows; it says how many more there are.
 func (p *printer) sectionUpTo(heading string, columns []string, rows [][]string, most int, noun string) {
 	p.section(heading, columns, rows[:min(most, len(rows))])
 	if more := len(rows) - most; more > 0 {
@@ -58,19 +58,18 @@ func joinEach[T any](all []T, say func(T) string) string {
 	return strings.Join(mapSlice(all, say), ", ")
 }
 
-// joinWords joins words with commas, the last one with the word by.
-func joinWords(words []string, by string) string {
+// joinWords joins words with commas, and the last one with a conjunction.
+func joinWords(words []string, conjunction string) string {
 	last := len(words) - 1
 	if last < 1 {
 		return strings.Join(words, "")
 	}
-	return strings.Join(words[:last], ", ") + " " + by + " " + words[last]
+	return strings.Join(words[:last], ", ") + " " + conjunction + " " + words[last]
 }
 
-// table writes rows in columns. A column whose name begins with ">" is aligned
-// to the right. The last column, and one whose name begins with "~", may be cut:
-// they share the room that the others leave. Columns without a single cell are
-// left out.
+// table writes rows in columns. A column whose name begins with ">" is aligned to the
+// right. The last column, and one whose name begins with "~", share the room that the
+// others leave and may be cut. Empty columns are left out.
 func (p *printer) table(columns []string, rows [][]string) {
 	columns, rows = dropEmptyColumns(columns, rows)
 	cells := [][]string{mapSlice(columns, func(name string) string { return strings.TrimLeft(name, ">~") })}
@@ -96,7 +95,7 @@ func (p *printer) table(columns []string, rows [][]string) {
 	}
 }
 
-// dropEmptyColumns leaves out the columns that are empty in every row.
+// dropEmptyColumns removes the columns that are empty in every row.
 func dropEmptyColumns(columns []string, rows [][]string) ([]string, [][]string) {
 	var keep []int
 	for c := range columns {
@@ -121,9 +120,8 @@ func mapSlice[T, U any](all []T, make func(T) U) (made []U) {
 	return made
 }
 
-// columnWidths fits a table into the width: the columns that may be cut get
-// what they need, or two parts of the room for the first and three for the
-// last, whose words cannot be told from a part.
+// columnWidths fits a table into the width. If the columns that may be cut need more than
+// there is, the first gets two fifths of the room and the last the rest.
 func columnWidths(columns []string, cells [][]string) []int {
 	widths := make([]int, len(columns))
 	for _, row := range cells {
@@ -151,24 +149,21 @@ func columnWidths(columns []string, cells [][]string) []int {
 	return widths
 }
 
-// quote writes somebody else's lines, set off to the right and without what
-// would steer a terminal.
+// quote writes quoted lines, indented and without control characters.
 func (p *printer) quote(text string) {
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
 		p.line("    %s", strings.TrimRight(printable(line), " "))
 	}
 }
 
-// text writes a sentence of any length in lines that fit, the later ones
-// indented.
+// text wraps a sentence into lines that fit; the later ones are indented.
 func (p *printer) text(format string, args ...any) {
 	for _, line := range wrapText(printable(fmt.Sprintf(format, args...)), width, "    ") {
 		p.line("%s", line)
 	}
 }
 
-// wrapText breaks a text into lines of so many columns, where words allow, all but the
-// first with an indent.
+// wrapText wraps a text at that many columns; all lines but the first get the indent.
 func wrapText(text string, columns int, indent string) (lines []string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {
@@ -185,8 +180,8 @@ func wrapText(text string, columns int, indent string) (lines []string) {
 	return append(lines, line)
 }
 
-// printable puts a text on one line and takes out what would steer a terminal:
-// reports quote what tools printed.
+// printable puts a text on one line and removes control characters: reports quote the
+// output of tools.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -200,8 +195,8 @@ func printable(s string) string {
 	}, strings.ToValidUTF8(s, "�"))
 }
 
-// shorten makes a text printable and cuts it to n columns. Paths in it lose
-// their front before anything loses its end: the name of the file says most.
+// shorten makes a text printable and cuts it to n columns. It first shortens the paths in it
+// from the front, as the name of a file says most.
 func shorten(s string, n int) string {
 	s = printable(s)
 	excess := utf8.RuneCountInString(s) - n
@@ -224,11 +219,11 @@ func shorten(s string, n int) string {
 	return string(runes[:max(n-1, 0)]) + "…"
 }
 
-// shortenPath leaves out the first directories of a path until it fits n
-// columns, or only the file's name is left.
+// shortenPath removes leading directories of a path until it fits n columns or only the
+// file's name remains.
 func shortenPath(path string, n int) string {
 	whole := utf8.RuneCountInString(path)
-	at, columns := 0, whole // what is kept begins at at, with a slash
+	at, columns := 0, whole // path[at:] is kept and begins with a slash
 	for {
 		from := at
 		if strings.HasPrefix(path[at:], "/") {
@@ -249,7 +244,7 @@ func shortenPath(path string, n int) string {
 	return "…" + path[at:]
 }
 
-// number writes an integer with its thousands apart.
+// number writes an integer with commas between thousands.
 func number(n int) string {
 	digits := strconv.Itoa(max(n, -n))
 	for i := len(digits) - 3; i > 0; i -= 3 {

@@ -20,77 +20,64 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// tenantStore is what a store keeps for one tenant: whole conversations. What was taken
-// out of their prompts follows from log and plans, and nothing is kept twice.
+// tenantStore keeps one tenant's conversations, whole, with their plans. What was removed
+// from prompts follows from these two.
 type tenantStore struct {
-	db       *database
-	tenantID string
-	tenant   store.Tenant
+	store.Tenant
+	id string
+	db *database
 }
 
-// openTenant opens the store of a flag, with the master keys of the environment.
-func (f *storeFlag) openTenant(ctx context.Context, existing bool) (*tenantStore, error) {
-	db, err := f.open(ctx, existing)
-	if err != nil {
-		return nil, err
-	}
-	return f.tenantIn(db), nil
-}
-
-func (f *storeFlag) tenantIn(db *database) *tenantStore {
-	return &tenantStore{db, f.tenant, db.Tenant(f.tenant)}
-}
-
-// withFreeID returns a conversation under the name that it is kept by: its own or, where
-// the store has another conversation of that name, one with the message that
-// differs first.
+// withFreeID returns the conversation under the id to store it by: its own or, if the store
+// has a different conversation of that id, the id plus that of the first message that
+// differs.
 func (k *tenantStore) withFreeID(ctx context.Context, t *thread.Thread) (*thread.Thread, error) {
-	name := t.ID()
+	id := t.ID()
 	for range t.Len() + 1 {
-		held, err := k.tenant.Log.Load(ctx, name)
+		stored, err := k.Log.Load(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		at := 0
-		for at < min(t.Len(), held.Len()) && uncopied.At(t, at).ID == uncopied.At(held, at).ID {
+		at, common := 0, min(t.Len(), stored.Len())
+		for at < common && uncopied.At(t, at).ID == uncopied.At(stored, at).ID {
 			at++
 		}
-		if at == min(t.Len(), held.Len()) {
-			return withThreadID(t, name)
+		if at == common {
+			return withThreadID(t, id)
 		}
-		name = t.ID() + "-" + shortID(uncopied.At(t, at).ID)
+		id = t.ID() + "-" + shortID(uncopied.At(t, at).ID)
 	}
 	return nil, fmt.Errorf("the store has other conversations of the id %s: %w", t.ID(), store.ErrConflict)
 }
 
-func withThreadID(t *thread.Thread, name string) (*thread.Thread, error) {
-	if name == t.ID() {
+func withThreadID(t *thread.Thread, id string) (*thread.Thread, error) {
+	if id == t.ID() {
 		return t, nil
 	}
-	return thread.New(name).Append(uncopied.Messages(t)...)
+	return thread.New(id).Append(uncopied.Messages(t)...)
 }
 
-// maxSaveTries bounds how often a plan is committed behind another that was faster.
+// maxSaveTries limits how often save tries to commit a plan when others commit too.
 const maxSaveTries = 5
 
-// save keeps a conversation and the plan that is in force for it.
+// save stores a conversation and makes the plan the one in force.
 func (k *tenantStore) save(ctx context.Context, t *thread.Thread, p *plan.Plan) error {
-	if _, err := k.tenant.Log.Append(ctx, t.ID(), 0, uncopied.Messages(t)); err != nil {
+	if _, err := k.Log.Append(ctx, t.ID(), 0, uncopied.Messages(t)); err != nil {
 		return err
 	}
 	for try := 1; ; try++ {
-		current, version, err := k.tenant.Plans.Current(ctx, t.ID())
+		current, version, err := k.Plans.Current(ctx, t.ID())
 		if err != nil || samePlan(current, p) {
 			return err
 		}
-		_, err = k.tenant.Plans.Commit(ctx, t.ID(), version, store.Commit{Plan: p})
+		_, err = k.Plans.Commit(ctx, t.ID(), version, store.Commit{Plan: p})
 		if !errors.Is(err, store.ErrConflict) || try == maxSaveTries {
 			return err
 		}
 	}
 }
 
-// samePlan compares plans but for when they were made.
+// samePlan compares plans without the time at which they were made.
 func samePlan(a, b *plan.Plan) bool {
 	if a == nil {
 		return false
@@ -102,14 +89,14 @@ func samePlan(a, b *plan.Plan) bool {
 	return xErr == nil && yErr == nil && bytes.Equal(x, y)
 }
 
-// listRemoved returns what was taken out of the prompts of a thread, or of all, by thread
-// and in order. Threads that cannot be read are named and hide nothing of others.
+// listRemoved returns what was removed from the prompts of a thread, or of all threads, in
+// order. unread names the threads that could not be read, unless that is all of them.
 func (k *tenantStore) listRemoved(ctx context.Context, threadID string) (all []recall.Entry, unread []error, err error) {
 	if threadID != "" {
 		all, err = k.removedEntries(ctx, threadID)
 		return all, nil, err
 	}
-	infos, err := store.AllThreads(ctx, k.tenant.Catalog)
+	infos, err := store.AllThreads(ctx, k.Catalog)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -129,42 +116,40 @@ func (k *tenantStore) listRemoved(ctx context.Context, threadID string) (all []r
 	return all, unread, nil
 }
 
-// removedEntries returns what any of the plans of a thread took out: prompts that were made
-// before the newest still point to it.
+// removedEntries returns what any plan of a thread removed: older prompts still point to it.
 func (k *tenantStore) removedEntries(ctx context.Context, threadID string) ([]recall.Entry, error) {
-	p, version, err := k.tenant.Plans.Current(ctx, threadID)
+	p, version, err := k.Plans.Current(ctx, threadID)
 	if err != nil || p == nil {
 		return nil, err
 	}
-	log, err := k.tenant.Log.Load(ctx, threadID)
+	log, err := k.Log.Load(ctx, threadID)
 	if err != nil {
 		return nil, err
 	}
 	var all []recall.Entry
 	at := map[thread.ID]int{}
-	for {
-		if removesMore(p, all, at) {
-			for _, e := range recall.Removed(log, p) {
-				if n, known := at[e.MessageID]; !known {
-					at[e.MessageID] = len(all)
-					all = append(all, e)
-				} else if all[n].ArtifactID == "" {
-					all[n].ArtifactID = e.ArtifactID
-				}
-			}
-		}
-		if version--; version == 0 {
-			break
-		}
-		if p, err = k.tenant.Plans.Plan(ctx, threadID, version); err != nil {
+	for ; version > 0; version-- { // the newest plan first
+		if p, err = k.Plans.Plan(ctx, threadID, version); err != nil {
 			return nil, err
+		}
+		if !removesMore(p, all, at) {
+			continue
+		}
+		for _, e := range recall.Removed(log, p) {
+			if n, known := at[e.MessageID]; !known {
+				at[e.MessageID] = len(all)
+				all = append(all, e)
+			} else if all[n].ArtifactID == "" {
+				all[n].ArtifactID = e.ArtifactID
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b recall.Entry) int { return cmp.Compare(a.Position, b.Position) })
 	return all, nil
 }
 
-// removesMore reports whether a plan says anything that newer ones did not.
+// removesMore reports whether a plan removes a message, or names an artifact, that newer
+// plans do not.
 func removesMore(p *plan.Plan, all []recall.Entry, at map[thread.ID]int) bool {
 	for id := range p.Actions() {
 		if _, known := at[id]; !known {
@@ -181,15 +166,15 @@ func removesMore(p *plan.Plan, all []recall.Entry, at map[thread.ID]int) bool {
 	return false
 }
 
-// findContent returns what is behind an id: an artifact, or all that a message of a
-// conversation says that has plans. The error wraps artifact.ErrNotFound or
+// findContent returns the content of an id: of an artifact, or of a message in a
+// conversation that has plans. The error wraps artifact.ErrNotFound or
 // artifact.ErrExpired, or is a *rehydrate.AmbiguousError.
 func (k *tenantStore) findContent(ctx context.Context, id, threadID string) (rehydrate.Content, error) {
 	c, err := k.getArtifact(ctx, id, threadID)
 	if !errors.Is(err, artifact.ErrNotFound) {
 		return c, err
 	}
-	infos, err := store.AllThreads(ctx, k.tenant.Catalog)
+	infos, err := store.AllThreads(ctx, k.Catalog)
 	if err != nil {
 		return c, err
 	}
@@ -199,14 +184,14 @@ func (k *tenantStore) findContent(ctx context.Context, id, threadID string) (reh
 		if info.Plans == 0 || threadID != "" && threadID != info.ID {
 			continue
 		}
-		of, err := k.lookup(ctx, info)
+		ids, err := k.lookup(ctx, info)
 		switch {
 		case ctx.Err() != nil:
 			return c, ctx.Err()
 		case err != nil:
 			unread = append(unread, err)
 		default:
-			found = append(found, of.Find(id)...)
+			found = append(found, ids.Find(id)...)
 		}
 	}
 	c, err = rehydrate.Pick(id, found)
@@ -215,7 +200,7 @@ func (k *tenantStore) findContent(ctx context.Context, id, threadID string) (reh
 			err = fmt.Errorf("%w; a part of an id needs at least %d characters", err, closest.MinID)
 		}
 		if len(unread) > 0 {
-			err = fmt.Errorf("%w; it may be among what cannot be read: %w", err, errors.Join(unread...))
+			err = fmt.Errorf("%w; it may be in a thread that cannot be read: %w", err, errors.Join(unread...))
 		}
 	}
 	if err != nil || c.ID == id {
@@ -227,22 +212,21 @@ func (k *tenantStore) findContent(ctx context.Context, id, threadID string) (reh
 	return c, nil
 }
 
-// getArtifact reads an artifact that is stored by itself.
+// getArtifact reads a stored artifact.
 func (k *tenantStore) getArtifact(ctx context.Context, id, threadID string) (rehydrate.Content, error) {
-	s := rehydrate.StoredArtifacts{Source: k.db.artifacts(), Requester: artifact.Requester{TenantID: k.tenantID}, ThreadID: threadID}
+	s := rehydrate.StoredArtifacts{Source: k.db.artifacts(), Requester: artifact.Requester{TenantID: k.id}, ThreadID: threadID}
 	return s.Artifact(ctx, id)
 }
 
-// lookup knows the pointers of all plans of a thread: prompts that were made before
-// the newest still show them.
+// lookup knows the pointers of all plans of a thread: older prompts still show them.
 func (k *tenantStore) lookup(ctx context.Context, info store.Info) (*rehydrate.Lookup, error) {
-	log, err := k.tenant.Log.Load(ctx, info.ID)
+	log, err := k.Log.Load(ctx, info.ID)
 	if err != nil {
 		return nil, err
 	}
 	plans := make([]*plan.Plan, info.Plans)
 	for i := range plans {
-		if plans[i], err = k.tenant.Plans.Plan(ctx, info.ID, i+1); err != nil {
+		if plans[i], err = k.Plans.Plan(ctx, info.ID, i+1); err != nil {
 			return nil, err
 		}
 	}

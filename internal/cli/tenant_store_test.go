@@ -33,12 +33,12 @@ import (
 func openKept(t testing.TB, name string) *tenantStore {
 	t.Helper()
 	f := storeFlag{name: name}
-	k, err := f.openTenant(t.Context(), false)
+	db, err := f.open(t.Context(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { k.db.Close() })
-	return k
+	t.Cleanup(func() { db.Close() })
+	return db.forTenant("")
 }
 
 func save(t testing.TB, k *tenantStore, th *thread.Thread, p *plan.Plan) {

@@ -10,23 +10,22 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version, commit and date are those of a release, which the linker sets. Where it did
-// not, the build information says them.
+// version, commit and date are set by the linker for a release; otherwise they come from the
+// build information.
 var version, commit, date string
 
-// build is what a program knows of how it was made.
+// build describes how this program was built.
 type build struct {
-	Version string `json:"version"`
-	Commit  string `json:"commit,omitempty"`
-	// Date is that of the commit; Modified says that files were changed after it.
-	Date     string `json:"commit_date,omitempty"`
-	Modified bool   `json:"modified,omitempty"`
+	Version  string `json:"version"`
+	Commit   string `json:"commit,omitempty"`
+	Date     string `json:"commit_date,omitempty"` // of the commit
+	Modified bool   `json:"modified,omitempty"`    // files differ from the commit
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
 
-// thisBuild reads the build information. The version is that of the module, which
-// `go install MODULE@VERSION` and a build of a tagged commit know.
+// thisBuild describes this program. Without a release the version is that of the module, which
+// `go install MODULE@VERSION` and a build of a tagged commit have.
 func thisBuild() build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -1,5 +1,4 @@
-// Package closest finds what somebody may have meant who wrote a name wrong, or only the
-// beginning of an id.
+// Package closest finds what a user meant by a mistyped name or the beginning of an id.
 package closest
 
 import (
@@ -8,8 +7,8 @@ import (
 	"strings"
 )
 
-// Names returns the n names that differ least from the one given, the closest
-// first and equally close ones by name; capitals do not count.
+// Names returns the n known names that are closest to a name, ignoring case: the closest
+// first, equally close ones by name.
 func Names(name string, known []string, n int) []string {
 	name = strings.ToLower(name[:min(len(name), 100)]) // the distance is quadratic
 	type near struct {
@@ -30,8 +29,8 @@ func Names(name string, known []string, n int) []string {
 	return names
 }
 
-// Name returns the name that most likely was meant; empty when none is near. A
-// name with parts joined by underscores is also near one that has all its parts.
+// Name returns the name that was most likely meant; empty if none is close. Names with
+// underscores are also close if one has all words of the other.
 func Name(name string, known []string) string {
 	best, least := "", max(2, len(name)/3)+1
 	if len(name) > 100 {
@@ -50,7 +49,7 @@ func Name(name string, known []string) string {
 	return best
 }
 
-// hasAllWords reports whether a key holds all the words of another.
+// hasAllWords reports whether a key has all words of a name.
 func hasAllWords(name, key string) bool {
 	words := strings.Split(key, "_")
 	for word := range strings.SplitSeq(name, "_") {
@@ -61,8 +60,8 @@ func hasAllWords(name, key string) bool {
 	return true
 }
 
-// distance is how many bytes to insert, delete, replace or exchange with their
-// neighbour make b of a.
+// distance counts the bytes to insert, delete, replace or swap with their neighbour to turn a
+// into b.
 func distance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
@@ -85,12 +84,11 @@ func distance(a, b string) int {
 	return last[len(b)]
 }
 
-// MinID is how many characters of an id are enough to ask for it, where they mean one
-// alone.
+// MinID is the minimum length of the beginning of an id.
 const MinID = 6
 
-// ByID returns what has the id, the first, else all whose ids begin so, where there is
-// enough of it.
+// ByID returns the first element with an id, else all whose ids begin with it if it is long
+// enough.
 func ByID[T any](all []T, id string, of func(T) string) []T {
 	var found []T
 	for _, one := range all {

@@ -7,10 +7,9 @@ import (
 	"runtime"
 )
 
-// DataDir returns where the program keeps what is a user's own: palimpsest under
-// $XDG_DATA_HOME, or else under the directory for a user's data: ~/.local/share, on
-// macOS ~/Library/Application Support, on Windows %LocalAppData%. The error says
-// which variable to set.
+// DataDir returns where the program keeps a user's data: palimpsest under $XDG_DATA_HOME,
+// else under ~/.local/share, on macOS ~/Library/Application Support, on Windows
+// %LocalAppData%. The error says which variable to set.
 func DataDir() (string, error) {
 	// The XDG specification has relative paths ignored.
 	if data := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(data) {

@@ -15,123 +15,107 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/yamlfile"
 )
 
-// Sources are where values come from beside the defaults.
+// Sources are where values come from besides the defaults.
 type Sources struct {
-	// Flags are those that were given, by name.
+	// Flags are the flags that were given, by name. Others than settings are ignored.
 	Flags map[string]string
-	// Environ is the environment, as os.Environ gives it.
+	// Environ is the environment, in the form of os.Environ.
 	Environ []string
-	// File is the file of settings; empty for none. Optional says that it need
-	// not be there.
+	// File is the file of settings; empty for none. If it is Optional, it need not exist.
 	File     string
 	Optional bool
 }
 
-// Config is the settings with their values. It never changes.
+// Config holds the settings with their values. It never changes.
 type Config struct {
-	values map[string]Value
-	// unknown are names in the environment that begin like ours and are not.
-	unknown []string
+	values  map[string]Value
+	unknown []string // names in the environment that look like settings and are none
 }
 
-// Value is what a setting is set to.
+// Value is a setting and what it is set to.
 type Value struct {
 	Setting
-	// Text is the value as it was written. It may hold a secret: Shown does not.
+	// Text is the value as written. It may hold a password; Redacted does not.
 	Text string
-	// From says where it comes from, in words for people.
+	// From names the source, for people.
 	From string
 }
 
-// Redacted is the value for people and logs, without what is secret in it.
+// Redacted is the value without a password.
 func (v Value) Redacted() string {
-	if v.show == nil {
-		return v.Text
+	if v.hasPassword {
+		return WithoutPassword(v.Text)
 	}
-	return v.show(v.Text)
+	return v.Text
 }
 
-// sourceValue is a value as a source has it, and where it stands there.
-type sourceValue struct{ text, from string }
-
-// layer is the values of one source, by name.
-type layer map[string]sourceValue
-
-// Load reads the sources. The error names the first value that cannot be used and
-// where it stands.
+// Load reads the sources. The error names the first value that cannot be used and its
+// source.
 func Load(s Sources) (*Config, error) {
-	file, err := fileLayer(s.File, s.Optional)
-	if err != nil {
+	c := &Config{values: map[string]Value{}}
+	for _, setting := range Settings() {
+		c.values[setting.Name] = Value{setting, setting.Default, "default"}
+	}
+	if err := c.readFile(s.File, s.Optional); err != nil {
 		return nil, err
 	}
-	env, unknown := envLayer(s.Environ)
-	flags := layer{}
+	c.readEnviron(s.Environ)
 	for name, text := range s.Flags {
-		flags[name] = sourceValue{text, "--" + name}
+		c.set(name, text, "--"+name)
 	}
-	c := &Config{values: map[string]Value{}, unknown: unknown}
-	for _, setting := range Settings() {
-		v := Value{setting, setting.Default, "default"}
-		for _, l := range []layer{file, env, flags} {
-			if g, ok := l[setting.Name]; ok {
-				v.Text, v.From = g.text, g.from
-			}
+	for _, v := range c.All() {
+		if err := v.validate(v.Text); err != nil {
+			return nil, fmt.Errorf("%s (%s): %q: %w", v.Name, v.From, v.Redacted(), err)
 		}
-		if err := setting.validate(v.Text); err != nil {
-			return nil, fmt.Errorf("%s (%s): %q: %w", setting.Name, v.From, v.Redacted(), err)
-		}
-		c.values[setting.Name] = v
 	}
 	return c, nil
+}
+
+// set sets a value and reports whether there is such a setting.
+func (c *Config) set(name, text, from string) bool {
+	v, ok := c.values[name]
+	if ok {
+		v.Text, v.From = text, from
+		c.values[name] = v
+	}
+	return ok
 }
 
 // ConfigEnv names the file of settings in the environment.
 const ConfigEnv = envPrefix + "CONFIG"
 
-// reservedEnv are names in the environment that belong to others.
-var reservedEnv = []string{ConfigEnv, MasterEnv}
-
-func envLayer(environ []string) (layer, []string) {
-	l := layer{}
-	var unknown []string
-	byEnv := map[string]string{}
+func (c *Config) readEnviron(environ []string) {
+	names := map[string]string{}
 	for _, s := range Settings() {
-		byEnv[s.Env()] = s.Name
+		names[s.Env()] = s.Name
 	}
 	for _, entry := range environ {
 		name, text, _ := strings.Cut(entry, "=")
-		switch {
-		case !strings.HasPrefix(name, envPrefix), slices.Contains(reservedEnv, name):
-		case byEnv[name] == "":
-			unknown = append(unknown, name)
-		default:
-			l[byEnv[name]] = sourceValue{text, name}
+		if !strings.HasPrefix(name, envPrefix) || name == ConfigEnv || name == MasterEnv {
+			continue
+		}
+		if !c.set(names[name], text, name) {
+			c.unknown = append(c.unknown, name)
 		}
 	}
-	slices.Sort(unknown)
-	return l, unknown
+	slices.Sort(c.unknown)
 }
 
-// fileLayer reads a file of settings: one YAML mapping from names to values.
-func fileLayer(path string, optional bool) (layer, error) {
-	l := layer{}
+// readFile reads a file of settings: one YAML mapping from names to values.
+func (c *Config) readFile(path string, optional bool) error {
 	if path == "" {
-		return l, nil
+		return nil
 	}
 	if info, err := os.Stat(path); err == nil && info.Size() > yamlfile.MaxBytes {
-		return l, fmt.Errorf("config: %s: over %d bytes; is it a file of settings?", path, yamlfile.MaxBytes)
+		return fmt.Errorf("config: %s: over %d bytes; is it a file of settings?", path, yamlfile.MaxBytes)
 	}
 	data, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && optional:
-		return l, nil
+		return nil
 	case err != nil:
-		return l, fmt.Errorf("config: %w", err)
+		return fmt.Errorf("config: %w", err)
 	}
-	return l, l.parse(path, data)
-}
-
-func (l layer) parse(path string, data []byte) error {
 	root, wrong := yamlfile.Read(data)
 	if wrong != nil {
 		return fmt.Errorf("config: %s: %w", path, wrong)
@@ -140,22 +124,31 @@ func (l layer) parse(path string, data []byte) error {
 	if _, null := root.(*ast.NullNode); !ok && root != nil && !null {
 		return fmt.Errorf("config: %s: want settings, one per line, such as: listen: 127.0.0.1:7433", path)
 	}
+	seen := map[string]bool{}
 	for _, pair := range pairs {
 		name := pair.Key.GetToken().Value
 		where := fmt.Sprintf("%s:%d", path, pair.Key.GetToken().Position.Line)
-		if !slices.Contains(Names(), name) {
-			return fmt.Errorf("config: %s: unknown setting %.60q; did you mean %s? (`palimpsest config show` lists all)", where, name, closest.Names(name, Names(), 1)[0])
-		}
-		text, ok := scalarText(pair.Value)
-		if !ok {
+		text, single := scalarText(pair.Value)
+		switch {
+		case c.values[name].Name == "":
+			return fmt.Errorf("config: %s: unknown setting %.60q; did you mean %s? (`palimpsest config show` lists all)", where, name, closestSetting(name))
+		case !single:
 			return fmt.Errorf("config: %s: %s: want a single value", where, name)
-		}
-		if _, twice := l[name]; twice {
+		case seen[name]:
 			return fmt.Errorf("config: %s: %s is set twice", where, name)
 		}
-		l[name] = sourceValue{text, where}
+		seen[name] = true
+		c.set(name, text, where)
 	}
 	return nil
+}
+
+func closestSetting(name string) string {
+	var names []string
+	for _, s := range Settings() {
+		names = append(names, s.Name)
+	}
+	return closest.Names(name, names, 1)[0]
 }
 
 // scalarText is the text of a single value.
@@ -182,7 +175,7 @@ func (c *Config) All() []Value {
 	return all
 }
 
-// Unknown lists names in the environment that begin like settings and are none.
+// Unknown lists names in the environment that begin with PALIMPSEST_ and are no settings.
 func (c *Config) Unknown() []string { return c.unknown }
 
 // value panics for a name that is not in the table.
@@ -194,8 +187,8 @@ func (c *Config) value(name string) Value {
 	return v
 }
 
-// Text returns a value as it was written. Like its siblings it panics for a name
-// that is not in the table.
+// Text returns a value as it was written. Like the methods below it panics for a name that
+// is not in the table.
 func (c *Config) Text(name string) string { return c.value(name).Text }
 
 // Count returns a whole number.

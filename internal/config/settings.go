@@ -1,9 +1,8 @@
-// Package config is the settings of the daemon: one table, from which come the
-// flags, the names in the environment, the keys of the file, the defaults and the
-// documentation.
+// Package config holds the settings of the daemon in one table: flags, names in the
+// environment, keys of the file, defaults and documentation all come from it.
 //
-// A flag goes before the environment, the environment before the file, and the
-// file before the default. Every value knows where it comes from.
+// A flag overrides the environment, the environment the file, and the file the default.
+// Every value knows where it comes from.
 package config
 
 import (
@@ -20,26 +19,21 @@ import (
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 )
 
-// Setting is something that can be set. Its name is that of the flag (--max-body)
-// and of the key in the file (max-body); in the environment it is in capitals,
-// with underscores, and with PALIMPSEST_ in front (PALIMPSEST_MAX_BODY).
+// Setting is something that can be set. Its name is also that of the flag (--max-body)
+// and of the key in the file (max-body); in the environment it is PALIMPSEST_MAX_BODY.
 type Setting struct {
-	Name string
-	// Default is the value where nobody sets one; empty may be a value too.
-	Default string
+	Name    string
+	Default string // always a valid value
 	// ValueName names the value in help texts, such as ADDRESS.
 	ValueName string
 	// Usage says what it is for, in one sentence.
 	Usage string
+	// Values are all values, if they are few; nil otherwise.
+	Values []string
 
-	// env is the name in the environment where the usual one is taken.
-	env string
-	// values are all that it may be, where these can be counted.
-	values []string
-	// check reports why a text is no value; nil takes every text.
-	check func(text string) error
-	// show hides what is secret in a value; nil shows it as it is.
-	show func(text string) string
+	env         string             // the name in the environment, if it is not the usual one
+	check       func(string) error // nil accepts every text
+	hasPassword bool
 }
 
 // Env is the name of the setting in the environment.
@@ -52,73 +46,76 @@ func (s Setting) Env() string {
 
 const envPrefix = "PALIMPSEST_"
 
-// MasterEnv may hold master keys themselves. It is no setting: what is in it is
-// never shown.
-const MasterEnv = envPrefix + "MASTER_KEY"
+// MasterEnv may hold master keys themselves. It is not a setting, so that its value is
+// never shown. MasterFileEnv names a file of master keys.
+const (
+	MasterEnv     = envPrefix + "MASTER_KEY"
+	MasterFileEnv = envPrefix + "MASTER_KEY_FILE"
+)
 
-// Settings is the table, in the order in which people are shown it.
+// Settings is the table, in the order in which people see it.
 func Settings() []Setting {
 	return []Setting{
-		{Name: "listen", Default: "127.0.0.1:7433", ValueName: "ADDRESS", check: orText("", checkAddress),
-			Usage: "listen on this address; one that others can reach needs keys. Empty listens at the socket alone"},
+		{Name: "listen", Default: "127.0.0.1:7433", ValueName: "ADDRESS", check: checkAddress,
+			Usage: "listen on this address; one that other machines can reach requires API keys. Empty listens only on the socket"},
 		{Name: "socket", ValueName: "FILE",
-			Usage: "listen on this Unix socket too, which only you can open, in a folder that only you can enter: it needs no key, and the address then wants one (`palimpsest daemon` prints one for the run); empty has none"},
-		{Name: "idle", Default: "0", ValueName: "DURATION", check: orText("0", parses(parseDuration)),
-			Usage: "end when there was no request and no background job for so long; 0 never does"},
-		{Name: "store", ValueName: "STORE", show: WithoutPassword,
+			Usage: "listen on this Unix socket too. Only you can open it, so it needs no key; the address then requires one (`palimpsest daemon` prints one for the run). Empty is no socket"},
+		{Name: "idle", Default: "0", ValueName: "DURATION", check: parses(parseDuration),
+			Usage: "end after this long without a request or a background job; 0 never ends"},
+		{Name: "store", ValueName: "STORE", hasPassword: true,
 			Usage: "keep everything here, keys too: a SQLite FILE, postgres://USER:PASSWORD@HOST/NAME, or memory: (until the daemon stops); empty is palimpsest.db in palimpsest's data directory"},
-		{Name: "master-key", ValueName: "FILE", env: envPrefix + "MASTER_KEY_FILE",
+		{Name: "master-key", ValueName: "FILE", env: MasterFileEnv,
 			Usage: "encrypt what is kept, with keys that the master key in this file wraps (or the one in " + MasterEnv + ")"},
 		{Name: "tls-cert", ValueName: "FILE",
-			Usage: "speak TLS with the certificate in this file (PEM, its issuers behind it), read anew when it changes; empty is plain HTTP"},
+			Usage: "speak TLS with the certificate in this file (PEM, followed by its issuers), read again when it changes; empty is plain HTTP"},
 		{Name: "tls-key", ValueName: "FILE",
 			Usage: "the key of that certificate (PEM)"},
 		{Name: "policy", Default: "auto", ValueName: "POLICY",
 			Usage: "when and how threads are compacted: a file (see \"palimpsest policy\"), or auto, ladder, session, timeline, workstream, loop"},
-		{Name: "favor", ValueName: "WHAT", check: orText("", oneOf(policy.Favors()...)),
-			Usage: "when the policy auto compacts and how much it keeps: quality (near the window, half of it), balanced (from 64,000 tokens on, half of that) or cost (where it costs least); empty is the policy's own, else balanced"},
+		{Name: "favor", ValueName: "WHAT", Values: policy.Favors(),
+			Usage: "when the policy auto compacts and how much it keeps: quality (near the window, half of it), balanced (from 64,000 tokens on, half of that) or cost (when it costs least); empty is the policy's own, else balanced"},
 		{Name: "summarizer", ValueName: "CHAIN",
-			Usage: "who writes summaries, such as anthropic:claude-haiku-4-5,extractive, in place of what the policy says; agent is the own model of an agent behind the proxy, asked with the agent's key"},
+			Usage: "who writes summaries, such as anthropic:claude-haiku-4-5,extractive, instead of what the policy says; agent is the model of the agent behind the proxy, asked with the agent's key"},
 		{Name: "counter", Default: "auto", ValueName: "NAME",
-			Usage: "count tokens with this counter: o200k, cl100k, claude, gemini, chars/4, …; auto is the policy's, or else o200k for threads and each model's own for agents behind the proxy"},
-		{Name: "recall", Default: "tools", ValueName: "HOW", values: []string{"off", "tools"},
-			Usage: "what prompts offer to reach what was removed, where a step brings tools of its own: read_artifact and recall, whose calls …/answer answers (tools), or nothing (off)"},
+			Usage: "count tokens with this counter: o200k, cl100k, claude, gemini, chars/4, …; auto is the policy's, else o200k for threads and each model's own for agents behind the proxy"},
+		{Name: "recall", Default: "tools", ValueName: "HOW", Values: []string{"off", "tools"},
+			Usage: "how a model reaches what was removed, in steps that bring their own tools: with the tools read_artifact and recall, whose calls …/answer answers (tools), or not at all (off)"},
 		{Name: "inject", Default: "0", ValueName: "TOKENS", check: parses(ParseTokens),
-			Usage: "show so many tokens of removed messages that match the user's last one beside it, where recall is tools; 0 shows none"},
-		{Name: "mcp", Default: "read", ValueName: "HOW", values: []string{"off", "read", "write"},
-			Usage: "what agents may do at /mcp, by the Model Context Protocol and the rights of their key: search and read threads (read), compact them too (write), or nothing (off)"},
+			Usage: "with recall tools: show this many tokens of removed messages that match the user's last message next to it; 0 shows none"},
+		{Name: "mcp", Default: "read", ValueName: "HOW", Values: []string{"off", "read", "write"},
+			Usage: "what agents may do at /mcp, by the Model Context Protocol and the rights of their key: search and read threads (read), also compact them (write), or nothing (off)"},
 		{Name: "embedder", ValueName: "MODEL",
-			Usage: "find what was removed by meaning too, with vectors of this model, such as openai:text-embedding-3-small; empty searches by words alone"},
-		{Name: "measure", Default: "off", ValueName: "HOW", values: []string{"off", "on"},
-			Usage: "ask the Anthropic and Gemini APIs, with the keys in the environment, how large a large request is where the counter only estimates: on, or off"},
-		{Name: "quality", Default: "on", ValueName: "HOW", values: []string{"off", "on"},
-			Usage: "watch threads for agents that miss what was removed, and tell of them in events and metrics: on, or off"},
-		{Name: "anthropic-upstream", ValueName: "URL", show: WithoutPassword,
-			Usage: "send what agents ask the Anthropic API to this base URL, without /v1; empty is the provider's own"},
-		{Name: "openai-upstream", ValueName: "URL", show: WithoutPassword,
-			Usage: "send what agents ask the OpenAI APIs to this base URL, with /v1; empty is the provider's own"},
-		{Name: "gemini-upstream", ValueName: "URL", show: WithoutPassword,
-			Usage: "send what agents ask the Gemini API to this base URL, without a version; empty is the provider's own"},
+			Usage: "search what was removed by meaning too, with vectors of this model, such as openai:text-embedding-3-small; empty searches by words alone"},
+		{Name: "measure", Default: "off", ValueName: "HOW", Values: []string{"off", "on"},
+			Usage: "ask the Anthropic and Gemini APIs, with the keys in the environment, for the size of large requests that the counter can only estimate: on, or off"},
+		{Name: "quality", Default: "on", ValueName: "HOW", Values: []string{"off", "on"},
+			Usage: "watch for agents that miss what was removed, and report them in events and metrics: on, or off"},
+		{Name: "anthropic-upstream", ValueName: "URL", hasPassword: true,
+			Usage: "send requests for the Anthropic API to this base URL, without /v1; empty is the provider's own"},
+		{Name: "openai-upstream", ValueName: "URL", hasPassword: true,
+			Usage: "send requests for the OpenAI APIs to this base URL, with /v1; empty is the provider's own"},
+		{Name: "gemini-upstream", ValueName: "URL", hasPassword: true,
+			Usage: "send requests for the Gemini API to this base URL, without a version; empty is the provider's own"},
 		{Name: "emulate", ValueName: "APIS", check: checkAPIs,
-			Usage: "do what agents ask of native compaction here, for upstreams of these APIs that cannot: anthropic, openai, or both joined by a comma; empty passes it on"},
-		{Name: "proxy", Default: "tools", ValueName: "HOW", values: []string{"off", "plain", "tools"},
-			Usage: "pass requests of agents on to their provider, compacted: with the tools read_artifact and recall once something was removed (tools), without them (plain), or not at all (off)"},
-		{Name: "memory", ValueName: "BYTES", check: orText("", parses(parseBytes)),
-			Usage: "how much memory the process may have; requests beyond it are answered with 503 and Retry-After. Empty is the limit of its control group, else half of the machine. Go's GOMEMLIMIT follows from it where that is not set, and so does each of the next four"},
-		{Name: "proxy-memory", ValueName: "BYTES", check: orText("", parses(parseBytes)),
-			Usage: "remember so much of the conversations of agents between their steps, of all tenants together; what is forgotten is read from the store again. Empty is an eighth of memory, at most 256MB"},
-		{Name: "proxy-tenant-memory", ValueName: "BYTES", check: orText("", parses(parseBytes)),
-			Usage: "of that at most so much for each tenant; empty is half of it"},
-		{Name: "proxy-bodies", ValueName: "BYTES", check: orText("", parses(parseBytes)),
-			Usage: "hold so much of requests at work, of agents and of the API, by the size of their bodies; what comes beyond it is answered with 503 and Retry-After. Empty is an eighth of memory, at most 512MB"},
-		{Name: "tenant-bodies", ValueName: "BYTES", check: orText("", parses(parseBytes)),
-			Usage: "of that at most so much for each tenant; empty is half of it"},
+			Usage: "answer agents' requests for native compaction here, for upstreams of these APIs that do not support it: anthropic, openai, or both joined by a comma; empty passes the requests on"},
+		{Name: "proxy", Default: "tools", ValueName: "HOW", Values: []string{"off", "plain", "tools"},
+			Usage: "pass agents' requests on to their provider, compacted: with the tools read_artifact and recall once something was removed (tools), without them (plain), or not at all (off)"},
+		{Name: "memory", ValueName: "BYTES", check: parses(parseBytes),
+			Usage: "how much memory the process may use; further requests are answered with 503 and Retry-After. Empty is the limit of its control group, else half of the machine. GOMEMLIMIT, if it is not set, and the next four settings follow from it"},
+		{Name: "proxy-memory", ValueName: "BYTES", check: parses(parseBytes),
+			Usage: "how much of agents' conversations to keep in memory between their steps, for all tenants together; the rest is read from the store again. Empty is an eighth of memory, at most 256MB"},
+		{Name: "proxy-tenant-memory", ValueName: "BYTES", check: parses(parseBytes),
+			Usage: "of that at most this much for each tenant; empty is half of it"},
+		{Name: "proxy-bodies", ValueName: "BYTES", check: parses(parseBytes),
+			Usage: "how many bytes of request bodies to work on at once, of agents and of the API; further requests are answered with 503 and Retry-After. Empty is an eighth of memory, at most 512MB"},
+		{Name: "tenant-bodies", ValueName: "BYTES", check: parses(parseBytes),
+			Usage: "of that at most this much for each tenant; empty is half of it"},
 		{Name: "tenant-requests", Default: "500", ValueName: "N", check: parses(parseCount),
-			Usage: "requests that a tenant may have at work at once, those of its agents too; further ones are answered with 429 and Retry-After"},
-		{Name: "tenant-disk", Default: "0", ValueName: "BYTES", check: orText("0", parses(parseBytes)),
-			Usage: "what a tenant may keep, as stored; writes beyond it are refused, and requests of its agents pass as they came. 0 bounds nothing; memory: has no such bound"},
+			Usage: "how many requests of a tenant to work on at once, including those of its agents; further ones are answered with 429 and Retry-After"},
+		{Name: "tenant-disk", Default: "0", ValueName: "BYTES", check: parses(parseBytes),
+			Usage: "how much a tenant may store; further writes are refused, and requests of its agents pass unchanged. 0 is unlimited; memory: has no such limit"},
 		{Name: "tenant-spending", Default: "0", ValueName: "TOKENS", check: parses(ParseTokens),
-			Usage: "tokens an hour that models may be asked for a tenant, for summaries and decisions; beyond it they are made without a model. 0 bounds nothing"},
+			Usage: "tokens an hour that models may be asked for a tenant, for summaries and decisions; beyond that they are made without a model. 0 is unlimited"},
 		{Name: "window", Default: "0", ValueName: "TOKENS", check: parses(ParseTokens),
 			Usage: "the context window of models that are not in the table; 0 leaves their threads to the policy's own limits"},
 		{Name: "models", ValueName: "FILE",
@@ -130,43 +127,31 @@ func Settings() []Setting {
 		{Name: "rate", Default: "200", ValueName: "N", check: parses(parseCount),
 			Usage: "requests per second of a key, or of an address where there are no keys"},
 		{Name: "burst", Default: "400", ValueName: "N", check: parses(parseCount),
-			Usage: "requests that it may make at once"},
+			Usage: "requests that a key or an address may make at once"},
 		{Name: "max-streams", Default: "100", ValueName: "N", check: parses(parseCount),
-			Usage: "streams of events that a tenant may hold open"},
+			Usage: "how many streams of events a tenant may hold open"},
 		{Name: "patience", Default: "30s", ValueName: "DURATION", check: parses(parseDuration),
-			Usage: "how long a request waits for a compaction of its thread that is being made, under a policy that has requests wait (workstream) or where it cannot be sent without"},
+			Usage: "how long a request waits for a running compaction of its thread, if the policy makes requests wait (workstream) or if it cannot be sent without"},
 		{Name: "lease", Default: "2s", ValueName: "DURATION", check: parses(parseDuration),
-			Usage: "how long it waits where the process that makes it has not said so, which a process does four times as often; after 15 times that another one takes it up"},
+			Usage: "how long to wait for a process that compacts to say that it is alive, which it does four times as often; after 15 times that another process takes over"},
 		{Name: "drain", Default: "30s", ValueName: "DURATION", check: parses(parseDuration),
 			Usage: "how long requests may take to finish when the daemon stops"},
-		{Name: "log-level", Default: "info", ValueName: "LEVEL", values: []string{"debug", "info", "warn", "error"},
+		{Name: "log-level", Default: "info", ValueName: "LEVEL", Values: []string{"debug", "info", "warn", "error"},
 			Usage: "write log records from this level on: debug, info, warn, error"},
-		{Name: "log-format", Default: "text", ValueName: "FORMAT", values: []string{"text", "json"},
+		{Name: "log-format", Default: "text", ValueName: "FORMAT", Values: []string{"text", "json"},
 			Usage: "write log records as text or json, to standard error"},
 	}
 }
 
-// Values are all that the setting may be; nil where these cannot be counted.
-func (s Setting) Values() []string { return s.values }
-
-// validate returns an error where a text is no value of the setting.
 func (s Setting) validate(text string) error {
 	switch {
-	case s.values != nil:
-		return oneOf(s.values...)(text)
+	case text == s.Default:
+	case s.Values != nil && !slices.Contains(s.Values, text):
+		return fmt.Errorf("want one of %s", strings.Join(s.Values, ", "))
 	case s.check != nil:
 		return s.check(text)
 	}
 	return nil
-}
-
-// Names lists the names of all settings, in the order of the table.
-func Names() []string {
-	var names []string
-	for _, s := range Settings() {
-		names = append(names, s.Name)
-	}
-	return names
 }
 
 func checkAPIs(text string) error {
@@ -174,7 +159,11 @@ func checkAPIs(text string) error {
 	return err
 }
 
+// checkAddress accepts no address too.
 func checkAddress(text string) error {
+	if text == "" {
+		return nil
+	}
 	n, err := strconv.Atoi(text[strings.LastIndexByte(text, ':')+1:])
 	if !strings.Contains(text, ":") || err != nil || n < 0 || n > 65535 {
 		return errors.New("want an address with a port, such as 127.0.0.1:7433")
@@ -182,7 +171,7 @@ func checkAddress(text string) error {
 	return nil
 }
 
-// ParseTokens reads 32000, 32_000, 32,000 and 32k (thousands, as model makers count).
+// ParseTokens reads 32000, 32_000, 32,000 and 32k (thousands).
 func ParseTokens(text string) (int, error) {
 	digits := strings.NewReplacer("_", "", ",", "").Replace(strings.ToLower(text))
 	digits, thousands := strings.CutSuffix(digits, "k")
@@ -229,7 +218,7 @@ func parseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// parses is a check that takes every text that parse can read.
+// parses is a check that accepts what parse can read.
 func parses[T any](parse func(string) (T, error)) func(string) error {
 	return func(text string) error {
 		_, err := parse(text)
@@ -237,28 +226,8 @@ func parses[T any](parse func(string) (T, error)) func(string) error {
 	}
 }
 
-// orText takes one more text: "" where a value follows from others, or 0, which bounds
-// nothing.
-func orText(more string, check func(string) error) func(string) error {
-	return func(text string) error {
-		if text == more {
-			return nil
-		}
-		return check(text)
-	}
-}
-
-func oneOf(values ...string) func(string) error {
-	return func(text string) error {
-		if !slices.Contains(values, text) {
-			return fmt.Errorf("want one of %s", strings.Join(values, ", "))
-		}
-		return nil
-	}
-}
-
-// WithoutPassword hides the password of a store's or an upstream's address. Where the address
-// cannot be read nobody knows where a password is, and all of it is hidden.
+// WithoutPassword hides the password in the address of a store or an upstream. It hides an
+// address that it cannot parse.
 func WithoutPassword(text string) string {
 	scheme, _, ok := strings.Cut(text, "://")
 	if !ok || filepath.IsAbs(text) {

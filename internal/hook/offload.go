@@ -16,22 +16,19 @@ import (
 )
 
 const (
-	// DefaultOffload is the size in bytes above which a text of a tool's output is kept
-	// in a file: about 10,000 tokens, above what agents cut their shell's output to.
+	// DefaultOffload is the size above which a text goes to a file, in bytes: about 10,000
+	// tokens, more than agents leave of their shell's output.
 	DefaultOffload = 40_000
-	// headBytes and tailBytes are how much of it stays, in bytes. The end is where
-	// commands say how they went.
+	// headBytes and tailBytes of it stay. Commands report their result at the end.
 	headBytes, tailBytes = 4_000, 2_000
-	// outputLifetime is how long such files are kept.
+	// outputLifetime is how long the files are kept.
 	outputLifetime = 30 * 24 * time.Hour
 )
 
-// Offload puts the texts of a tool's response that are longer than most bytes into
-// files below a folder, and returns the response with their beginning, a pointer and
-// their end instead. Everything else of it stays as it is. It returns "" where no text
-// is that long. Folders of sessions that nothing was added to for thirty days are
-// removed. Where a file cannot be written, the error names it and the response is to
-// stay as it is.
+// Offload writes each text of a tool's response that is longer than most bytes into a file
+// below folder, and returns the response with the beginning, a pointer and the end of these
+// texts. It returns "" if no text is that long. It also removes folders of sessions that are
+// unchanged for thirty days. On an error the response must stay as it is.
 func Offload(c Call, folder string, most int, now time.Time) (string, error) {
 	if c.Response == "" || most <= 0 {
 		return "", nil
@@ -58,7 +55,7 @@ func Offload(c Call, folder string, most int, now time.Time) (string, error) {
 	return out.String(), removeOld(folder, now)
 }
 
-// walkStrings calls f for each text in a value, in order, until it gives an error.
+// walkStrings calls f for each text in a value, in order, until f fails.
 func walkStrings(v gjson.Result, f func(gjson.Result) error) (err error) {
 	switch {
 	case v.Type == gjson.String:
@@ -72,7 +69,7 @@ func walkStrings(v gjson.Result, f func(gjson.Result) error) (err error) {
 	return err
 }
 
-// offloadText keeps a text in a file and returns what stands in its place.
+// offloadText writes a text to a file and returns what replaces it.
 func offloadText(session, text, folder string) (string, error) {
 	sum := sha256.Sum256([]byte(text))
 	dir := filepath.Join(folder, folderName(session))
@@ -90,7 +87,7 @@ func offloadText(session, text, folder string) (string, error) {
 		head, len(text)-len(head)-len(tail), lines, path, tail), nil
 }
 
-// folderName is a session's id as the name of a folder.
+// folderName makes a session's id a valid name of a folder.
 func folderName(id string) string {
 	name := strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
@@ -104,7 +101,7 @@ func folderName(id string) string {
 	return name
 }
 
-// removeOld removes the folders of sessions that have not grown for long.
+// removeOld removes the folders of old sessions.
 func removeOld(folder string, now time.Time) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil {

@@ -12,14 +12,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
-// timeoutSeconds is how long an agent waits for an answer, in seconds. A large session is
-// read in about one.
+// timeoutSeconds is how long an agent waits for an answer. Reading a large session takes about
+// one second.
 const timeoutSeconds = 30
 
-// Add returns an agent's settings with its hooks added, each of which calls the
-// command (as a shell would be given it) with the agent's name and the event's. Hooks
-// of ours that were there are replaced; everything else keeps its bytes. Nil settings
-// are those of an agent that has none yet. Errors wrap ErrInput.
+// Add returns an agent's settings with its hooks. Each calls the shell command with the names
+// of agent and event. It replaces our earlier hooks and keeps all other bytes. Settings may
+// be nil. Errors wrap ErrInput.
 func (a *Agent) Add(settings []byte, command string) ([]byte, error) {
 	out, err := a.Remove(settings)
 	if err != nil {
@@ -51,13 +50,13 @@ func (a *Agent) Add(settings []byte, command string) ([]byte, error) {
 	return out, nil
 }
 
-// sameJSON reports whether two documents differ in white space alone.
+// sameJSON reports whether two documents differ only in white space.
 func sameJSON(a, b []byte) bool {
 	var x, y bytes.Buffer
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-// commandSuffix is what follows the command in a hook of ours, by which it is known again.
+// commandSuffix ends the commands of our hooks; Remove recognizes them by it.
 func (a *Agent) commandSuffix(event string) string { return " hook " + a.Name + " " + event }
 
 // Remove returns an agent's settings without the hooks that Add added. Errors wrap
@@ -67,7 +66,7 @@ func (a *Agent) Remove(settings []byte) ([]byte, error) {
 		return settings, nil
 	}
 	if !rawjson.Valid(settings) || !gjson.ParseBytes(settings).IsObject() {
-		return nil, fmt.Errorf("%w: %s of %s is no JSON object, or has comments: change it by hand", ErrInput, a.Settings, a.Name)
+		return nil, fmt.Errorf("%w: %s of %s is not a JSON object, or has comments: change it by hand", ErrInput, a.Settings, a.Name)
 	}
 	out := settings
 	var err error

@@ -10,15 +10,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 )
 
-// How much an answer takes where nobody says, and the bounds of what may be asked
-// for, in tokens.
+// The size of an answer by default, and its limits, in tokens.
 const (
 	defaultTokens = 2_000
 	minTokens     = 200
 	maxTokens     = 20_000
 )
 
-// tokens is how many tokens an answer may take.
+// tokens is the size that was asked for.
 func (r answerSize) tokens() (int, error) {
 	asked := cmp.Or(r.MaxTokens, defaultTokens)
 	if asked < minTokens || asked > maxTokens {
@@ -27,11 +26,10 @@ func (r answerSize) tokens() (int, error) {
 	return asked, nil
 }
 
-// fitTokens builds a text of at most so many tokens: with fewer bytes, until it has. What
-// is still too long then is cut.
+// fitTokens builds a text of at most that many tokens: it builds it with fewer and fewer bytes,
+// and at last cuts it.
 func (s *Server) fitTokens(tokens int, build func(bytes int) string) string {
-	const usual = 4 // bytes of a token
-	bytes := usual * tokens
+	bytes := 4 * tokens // a usual ratio
 	for range 8 {
 		text := build(bytes)
 		n := s.options.Count(text)
@@ -48,8 +46,8 @@ func (s *Server) fitTokens(tokens int, build func(bytes int) string) string {
 	return text
 }
 
-// pageOfRows writes a head, then as many rows as fit, beginning with the one that the
-// cursor names, and how to go on behind them.
+// pageOfRows writes a head, then as many rows as fit from the cursor on, and how to get the
+// rest.
 func (s *Server) pageOfRows(head string, rows []string, cursor string, tokens int) (string, error) {
 	from, err := readCursor(cursor, len(rows))
 	if err != nil {
@@ -72,7 +70,7 @@ func (s *Server) pageOfRows(head string, rows []string, cursor string, tokens in
 	}), nil
 }
 
-// readCursor reads a cursor: how many rows were shown.
+// readCursor returns how many rows were shown already.
 func readCursor(cursor string, rows int) (int, error) {
 	if cursor == "" {
 		return 0, nil
@@ -84,12 +82,12 @@ func readCursor(cursor string, rows int) (int, error) {
 	return n, nil
 }
 
-var errCursor = errors.New("cursor: want one that an earlier answer to the same question gave; begin again without it")
+var errCursor = errors.New("cursor: want one from an earlier answer to the same question; or start again without it")
 
-// quotedName is a name that a caller or a file has made up, on one line and in quotes.
+// quotedName quotes a name from a caller or a file, on one line.
 func quotedName(text string) string { return strconv.Quote(clip.Line(text, 80)) }
 
-// plural is a number of things.
+// plural writes a number with its noun.
 func plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -33,10 +33,10 @@ func (s *Server) explain(ctx context.Context, in explainArgs, tokens int) (strin
 		if own.Summary != "" {
 			row += " · its summary is message " + shortID(own.Summary)
 		}
-		rows = append(rows, row+" · what stood before is still found by recall")
+		rows = append(rows, row+" · recall still finds what was before it")
 	}
 	if c.Plan == nil || c.Plan.Empty() {
-		head += "\nNo plan is in force: nothing of it was taken out by Palimpsest. The tool compact shows what would be."
+		head += "\nNo plan is in force: Palimpsest removed nothing. The tool compact shows what it would remove."
 	} else {
 		head += fmt.Sprintf("\nPlan %d is in force, made by the policy %s on %s: %s", c.Version, clip.Line(c.Plan.Policy, 40), c.Plan.CreatedAt.UTC().Format(time.DateOnly+" 15:04"), planTotals(c.Plan, c.Plan.OriginalTokens, c.Plan.CompactedTokens))
 		rows = append(rows, recordRows(c.Log, c.Plan)...)
@@ -44,16 +44,16 @@ func (s *Server) explain(ctx context.Context, in explainArgs, tokens int) (strin
 	return s.pageOfRows(head, rows, in.Cursor, tokens)
 }
 
-// shortID is the beginning of a message's id, enough for read_artifact.
+// shortID is the beginning of a message's id, long enough for read_artifact.
 func shortID(id thread.ID) string { return clip.Line(string(id[:min(12, len(id))]), 12) }
 
-// planTotals says what all records of a plan together do to the size of the request.
+// planTotals says what a plan does to the size of the request, and heads recordRows.
 func planTotals(p *plan.Plan, before, after int) string {
-	return fmt.Sprintf("%d of %d tokens are left, by %s, largest first: record · turns · what · tokens before and after · why.", after, before, plural(len(p.Refs()), "record"))
+	return fmt.Sprintf("%d of %d tokens remain, after %s, largest first: record · turns · what · tokens before and after · why.", after, before, plural(len(p.Refs()), "record"))
 }
 
-// recordRows are the records of a plan, a row each, those that freed most first. What they
-// stand for is quoted as data.
+// recordRows has a row for each record of a plan, the one that frees most first. It quotes
+// messages as data.
 func recordRows(log *thread.Thread, p *plan.Plan) []string {
 	refs := p.Refs()
 	freed := func(ref plan.Ref) int { return p.Record(ref).Made().Freed() }
@@ -83,10 +83,10 @@ func recordRows(log *thread.Thread, p *plan.Plan) []string {
 	return rows
 }
 
-// maxListedArtifacts is how many of the results that a summary names are listed beside it.
+// maxListedArtifacts limits the artifacts of a summary in a row.
 const maxListedArtifacts = 3
 
-// briefMessage is what a message is, in a few words.
+// briefMessage describes a message in a few words.
 func briefMessage(m *thread.Message) string {
 	if r, ok := m.Result(); ok {
 		return r.Tool + ": " + clip.Line(strings.TrimSpace(r.Text()), 60)
@@ -98,7 +98,7 @@ func (s *Server) preview(ctx context.Context, in compactArgs, tokens int) (strin
 	return s.compact(ctx, keepArgs{compactArgs: in}, tokens)
 }
 
-// maxBudget is the largest budget that is no slip, in tokens.
+// maxBudget is the largest plausible budget, in tokens.
 const maxBudget = 1 << 30
 
 func (s *Server) compact(ctx context.Context, in keepArgs, tokens int) (string, error) {
@@ -118,11 +118,11 @@ func (s *Server) compact(ctx context.Context, in keepArgs, tokens int) (string, 
 		if c.After < c.Before {
 			under = " under the plan in force"
 		}
-		return fmt.Sprintf("%s\nIt fits as it is%s: %d tokens, the budget is %d. There is nothing more to take out.", one.row(""), under, c.After, c.Budget), nil
+		return fmt.Sprintf("%s\nIt fits as it is%s: %d tokens, the budget is %d. There is nothing to remove.", one.row(""), under, c.After, c.Budget), nil
 	}
 	head := one.row("") + "\n"
 	if c.StoredIn != "" {
-		head += "The plan is in force and kept in " + c.StoredIn + "; the whole conversation stays. "
+		head += "The plan is in force and kept in " + c.StoredIn + "; the conversation itself is unchanged. "
 	} else {
 		head += "Nothing was changed. "
 	}

@@ -14,21 +14,20 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
-// messageLines reads lines and lets through those that are a message. Any other line is answered with an
-// error of JSON-RPC and left out: to the reader behind it half a message would swallow
-// those that follow, and anything else would end the conversation.
+// messageLines is a reader of the lines that are messages. It answers other lines with a
+// JSON-RPC error and skips them: the SDK would end the conversation at such a line, or lose
+// the messages after it.
 type messageLines struct {
 	in      *bufio.Reader
 	out     io.Writer
-	pending []byte // of a line that was let through
+	pending []byte // the unread rest of a message
 }
 
-// The answers to a line of which nobody knows which request it was, with the codes of
-// JSON-RPC for what is no JSON and for JSON that is no message. They are written as they
-// are: an agent may send a million of such lines.
+// The JSON-RPC errors for lines that are no messages. They are constants because an agent may
+// send millions of such lines.
 const (
 	tooLongAnswer   = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the message is longer than 1 MB"}}` + "\n"
-	notJSONAnswer   = `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"want a message in JSON, in one line"}}` + "\n"
+	notJSONAnswer   = `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"want a message in JSON, on one line"}}` + "\n"
 	noMessageAnswer = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"want a request, a notification or a response of JSON-RPC 2.0"}}` + "\n"
 )
 
@@ -67,7 +66,7 @@ func (l *messageLines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// readLine reads a line with its end. Of one that is too long it keeps nothing, and whole is
+// readLine reads a line with its end. It does not keep a line that is too long: then whole is
 // false.
 func (l *messageLines) readLine() (line []byte, whole bool, err error) {
 	whole = true
@@ -76,7 +75,7 @@ func (l *messageLines) readLine() (line []byte, whole bool, err error) {
 		if whole = whole && len(line)+len(part) <= MaxMessage; whole {
 			line = append(line, part...)
 		} else {
-			line = append(line[:0], '?') // it is no empty line
+			line = append(line[:0], '?') // not empty
 		}
 		switch {
 		case err == nil:
@@ -90,8 +89,8 @@ func (l *messageLines) readLine() (line []byte, whole bool, err error) {
 	}
 }
 
-// isMessage reports whether a line is a message, or some. To decode one takes 32 KB of
-// memory, so what does not name the protocol is not tried, unless it may be escaped.
+// isMessage reports whether a line is a message or a batch of them. Decoding takes 32 KB of
+// memory, so a line that cannot name the protocol, even escaped, is not decoded.
 func isMessage(line []byte) bool {
 	if !bytes.Contains(line, []byte("jsonrpc")) && !bytes.Contains(line, []byte(`\`)) {
 		return false
@@ -112,7 +111,7 @@ func isSingleMessage(data []byte) bool {
 	return err == nil
 }
 
-// lockedWriter lets several goroutines write whole lines; whoever opened it closes it.
+// lockedWriter makes writes safe for concurrent use. Close does nothing.
 type lockedWriter struct {
 	mu  sync.Mutex
 	out io.Writer

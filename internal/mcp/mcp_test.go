@@ -223,7 +223,7 @@ func TestTools(t *testing.T) {
 			holds(t, answered(t, c, "recall", map[string]any{"query": "queue", "role": "tool"}), "queue tests passed", "tool bash")
 
 			text = answered(t, c, "explain", map[string]any{"session": "older-session"})
-			holds(t, text, "Plan 3 is in force, made by the policy auto on 2026-05-02 08:00: 900 of 5000 tokens are left", "turn 1 · 2 messages from", "4000 → 100 · before the cut", "large")
+			holds(t, text, "Plan 3 is in force, made by the policy auto on 2026-05-02 08:00: 900 of 5000 tokens remain", "turn 1 · 2 messages from", "4000 → 100 · before the cut", "large")
 			aside := regexp.MustCompile(`read_artifact (art_[0-9a-f]+)`).FindStringSubmatch(text)
 			if aside == nil {
 				t.Fatalf("no artifact in:\n%s", text)
@@ -365,9 +365,9 @@ func TestMisuse(t *testing.T) {
 		{"recall", map[string]any{"query": "x", "cursor": "-1:0"}, "cursor: want"},
 		{"recall", map[string]any{"query": "x", "cursor": "zzz"}, "cursor: want"},
 		{"recall", map[string]any{"query": "x", "max_tokens": 1 << 30}, "max_tokens: want"},
-		{"recall", map[string]any{"query": "x", "agent": "nobody"}, "no session is of that agent"},
+		{"recall", map[string]any{"query": "x", "agent": "nobody"}, "no session of that agent"},
 		{"sessions", map[string]any{"cursor": "999"}, "cursor: want"},
-		{"explain", map[string]any{"session": "session-"}, "the beginning of 2 ids"},
+		{"explain", map[string]any{"session": "session-"}, "2 ids begin with"},
 		{"explain", map[string]any{"session": "../../etc/passwd\n\n# heading"}, `there is no session "../../etc/passwd # heading"`},
 		{"explain", map[string]any{"session": ""}, "session: want"},
 		{"explain", map[string]any{"session": "damaged-1"}, "damaged at line 3"},

@@ -18,21 +18,19 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// How much one search reads: so many sessions, and no further one once they hold so
-// much text, in bytes.
+// Limits of one search. It reads no further session once it has read maxSearchedBytes of text.
 const (
-	maxSearched      = 20
+	maxSearched      = 20 // sessions
 	maxSearchedBytes = 64 << 20
-	maxQuery         = 1_000
-	maxHits          = 60  // hits of them, which the cursor leads through
-	hitTokens        = 200 // of a hit, about
+	maxQuery         = 1_000 // bytes
+	maxHits          = 60    // on all pages
+	hitTokens        = 200   // of a hit, about
 )
 
-// recall answers from the sessions that the cursor has come to. It is "A:B": A
-// sessions are done with, and B hits of the next ones were shown.
+// recall searches the newest sessions, or those after the cursor.
 func (s *Server) recall(ctx context.Context, in recallArgs, tokens int) (string, error) {
 	if in.Query = strings.TrimSpace(in.Query); in.Query == "" || len(in.Query) > maxQuery {
-		return "", fmt.Errorf("query: want words that stand in what you look for, at most %d bytes", maxQuery)
+		return "", fmt.Errorf("query: want words that occur in what you look for, at most %d bytes", maxQuery)
 	}
 	role := thread.Role(in.Role)
 	if role != "" && !slices.Contains([]thread.Role{thread.System, thread.User, thread.Assistant, thread.Tool}, role) {
@@ -43,76 +41,81 @@ func (s *Server) recall(ctx context.Context, in recallArgs, tokens int) (string,
 		return "", err
 	}
 	if len(found) == 0 {
-		return "There are no sessions on this machine, and nothing is kept in the store.", nil
+		return noSessions, nil
 	}
-	done, shown := 0, 0
-	if in.Cursor != "" {
-		a, b, ok := strings.Cut(in.Cursor, ":")
-		if done, err = readCursor(a, len(found)-1); err == nil && ok {
-			shown, err = readCursor(b, 1<<20)
-		}
-		if err != nil || !ok {
-			return "", errCursor
-		}
-	}
-	index, of, unread, err := s.buildIndex(ctx, found[done:])
+	done, shown, err := readRecallCursor(in.Cursor, len(found))
 	if err != nil {
 		return "", err
 	}
-	read := of.searched
+	index, searched, err := s.buildIndex(ctx, found[done:])
+	if err != nil {
+		return "", err
+	}
 	search := func(limit, each int) []recall.Hit {
 		hits := index.Search(in.Query, &recall.Options{Limit: limit, Tokens: limit * each, Role: role})
 		return hits[min(shown, len(hits)):]
 	}
 	all := search(maxHits, hitTokens)
 	text := s.fitTokens(tokens, func(bytes int) string {
-		// How long excerpts are depends on how many share the room: those of a page are
-		// searched for by themselves.
+		// The fewer hits a page has, the longer their excerpts can be.
 		n := min(20, max(1, bytes/(4*hitTokens)))
 		hits := search(shown+n, bytes/4/n)
 		if len(hits) == 0 {
 			hits = all[:min(1, len(all))]
 		}
-		page := fixedHits(firstHits(hits, bytes))
-		h := rehydrate.Handler{Recaller: page, DescribeThread: of.describe, MaxBytes: 4 * bytes}
-		arguments, err := json.Marshal(map[string]any{"query": in.Query, "limit": max(1, len(page))})
-		if err != nil { // unreachable: a text and a number
-			return ""
-		}
-		answer, err := h.Answer(ctx, thread.ToolCall{Name: rehydrate.Recall, Arguments: string(arguments)})
-		if err != nil {
-			return ""
-		}
-		text := answer.Text()
-		where := fmt.Sprintf("Searched %d of %s", done+read, plural(len(found), "session"))
-		if done > 0 {
-			where = fmt.Sprintf("Searched sessions %d to %d of %d", done+1, done+read, len(found))
-		}
-		text += "\n\n" + where + ", the newest first."
-		if unread > 0 {
-			text += fmt.Sprintf(" %s could not be read.", plural(unread, "session"))
-		}
+		page := firstHits(hits, bytes)
+		text := writeHits(ctx, in.Query, page, searched, 4*bytes) + "\n\n" + searched.summary(done, len(found))
+		next := done + searched.count
 		switch {
 		case len(page) < len(all):
 			text += fmt.Sprintf(" More hits: cursor=%q.", fmt.Sprintf("%d:%d", done, shown+len(page)))
-		case done+read < len(found):
-			text += fmt.Sprintf(" To search older sessions: cursor=%q.", strconv.Itoa(done+read)+":0")
+		case next < len(found):
+			text += fmt.Sprintf(" To search older sessions: cursor=%q.", fmt.Sprintf("%d:0", next))
 		}
 		return text
 	})
 	return text, ctx.Err()
 }
 
-// fixedHits is a rehydrate.Recaller that returns hits which were found before.
+// readRecallCursor reads "A:B": A sessions are done, and B hits in the next ones were shown.
+func readRecallCursor(cursor string, sessions int) (done, shown int, err error) {
+	if cursor == "" {
+		return 0, 0, nil
+	}
+	a, b, ok := strings.Cut(cursor, ":")
+	if done, err = readCursor(a, sessions-1); err == nil && ok {
+		shown, err = readCursor(b, 1<<20)
+	}
+	if err != nil || !ok {
+		return 0, 0, errCursor
+	}
+	return done, shown, nil
+}
+
+// writeHits writes hits like the tool recall of a session does.
+func writeHits(ctx context.Context, query string, hits []recall.Hit, of *searchedSessions, maxBytes int) string {
+	h := rehydrate.Handler{Recaller: fixedHits(hits), DescribeThread: of.describe, MaxBytes: maxBytes}
+	arguments, err := json.Marshal(map[string]any{"query": query, "limit": max(1, len(hits))})
+	if err != nil { // unreachable: a text and a number
+		return ""
+	}
+	answer, err := h.Answer(ctx, thread.ToolCall{Name: rehydrate.Recall, Arguments: string(arguments)})
+	if err != nil {
+		return ""
+	}
+	return answer.Text()
+}
+
+// fixedHits is a rehydrate.Recaller that returns these hits.
 type fixedHits []recall.Hit
 
 // Recall implements rehydrate.Recaller.
 func (p fixedHits) Recall(context.Context, string, int) ([]recall.Hit, error) { return p, nil }
 
-// firstHits are the first hits that take about so many bytes, at least one and at most a
-// page that rehydrate shows.
+// firstHits returns the first hits that take about that many bytes: at least one, and at most
+// as many as rehydrate shows.
 func firstHits(hits []recall.Hit, bytes int) []recall.Hit {
-	const most, around = 20, 250 // bytes that are written around an excerpt
+	const most, around = 20, 250 // around: bytes that are written with each excerpt
 	n, used := 0, 0
 	for n < min(most, len(hits)) {
 		h := &hits[n]
@@ -124,19 +127,21 @@ func firstHits(hits []recall.Hit, bytes int) []recall.Hit {
 	}
 	out := slices.Clone(hits[:n])
 	for i := range out {
-		out[i].Others = nil // names of all sessions would be most of the answer
+		out[i].Others = nil // they would be most of the answer
 	}
 	return out
 }
 
-// sessionNames describes the session that a hit is of.
-type sessionNames struct {
-	sessions map[string]Session
-	searched int // how many sessions were looked at
+// searchedSessions are the sessions of one search.
+type searchedSessions struct {
+	byID   map[string]Session
+	count  int // including those that could not be read
+	unread int
 }
 
-func (p *sessionNames) describe(threadID string) string {
-	one := p.sessions[threadID]
+// describe describes the session of a hit.
+func (p *searchedSessions) describe(threadID string) string {
+	one := p.byID[threadID]
 	text := "session " + clip.Line(threadID, 200) + " (" + one.Agent
 	if one.Project != "" {
 		text += ", " + clip.Line(one.Project, 60)
@@ -144,34 +149,46 @@ func (p *sessionNames) describe(threadID string) string {
 	return text + ", " + one.Changed.UTC().Format(time.DateOnly) + ")"
 }
 
-// buildIndex indexes the first of the sessions. One that cannot be read hides
-// nothing of others.
-func (s *Server) buildIndex(ctx context.Context, list []Session) (index *recall.Index, of *sessionNames, unread int, err error) {
-	of = &sessionNames{sessions: map[string]Session{}}
+// summary says which sessions were searched; done ones were searched before.
+func (p *searchedSessions) summary(done, all int) string {
+	text := fmt.Sprintf("Searched %d of %s", done+p.count, plural(all, "session"))
+	if done > 0 {
+		text = fmt.Sprintf("Searched sessions %d to %d of %d", done+1, done+p.count, all)
+	}
+	text += ", the newest first."
+	if p.unread > 0 {
+		text += fmt.Sprintf(" %s could not be read.", plural(p.unread, "session"))
+	}
+	return text
+}
+
+// buildIndex indexes the first of the sessions, and skips those that cannot be read.
+func (s *Server) buildIndex(ctx context.Context, list []Session) (*recall.Index, *searchedSessions, error) {
+	of := &searchedSessions{byID: map[string]Session{}}
 	var all []recall.Entry
 	bytes := 0
 	for i, one := range list {
 		if i == maxSearched || bytes > maxSearchedBytes || ctx.Err() != nil {
 			break
 		}
-		of.searched++
+		of.count++
 		entries, err := s.searchEntries(ctx, one, i == 0)
 		if err != nil {
-			unread++
+			of.unread++
 			continue
 		}
 		for n := range entries {
 			bytes += len(entries[n].Text)
 		}
-		of.sessions[one.ID] = one
+		of.byID[one.ID] = one
 		all = append(all, entries...)
 	}
-	index, err = recall.NewIndexContext(ctx, all)
-	return index, of, unread, err
+	index, err := recall.NewIndexContext(ctx, all)
+	return index, of, err
 }
 
-// searchEntries are what can be found in a session. In the newest, which may be the one that
-// asks, the question itself is left out.
+// searchEntries returns what can be found in a session. The newest session may be the one that
+// asks: there it leaves out the question itself.
 func (s *Server) searchEntries(ctx context.Context, one Session, newest bool) ([]recall.Entry, error) {
 	key := strings.Join([]string{s.options.Scope, one.ID, one.Version, strconv.FormatBool(newest)}, "\x00")
 	if held, ok := s.options.Memory.entries.Get(key); ok {
@@ -206,7 +223,7 @@ func (s *Server) searchEntries(ctx context.Context, one Session, newest bool) ([
 	return entries, nil
 }
 
-// lastTurnStart is the message that began the last turn.
+// lastTurnStart returns the message that began the last turn.
 func lastTurnStart(t *thread.Thread) thread.ID {
 	for i := t.Len() - 1; i >= 0; i-- {
 		if m := uncopied.At(t, i); m.StartsTurn() {
@@ -216,12 +233,11 @@ func lastTurnStart(t *thread.Thread) thread.ID {
 	return ""
 }
 
-// maxPreamble is how much a model says before it calls a tool, in bytes, that is nothing
-// to search for.
+// maxPreamble is how much text before a tool call is not worth finding, in bytes.
 const maxPreamble = 200
 
-// recallMessages are the messages that only repeat what stands elsewhere: results of recall
-// and read_artifact, by whatever name an agent has for them, and what called for them.
+// recallMessages returns the calls of recall and read_artifact and their results, which only
+// repeat other messages. Agents may add a prefix to the names of these tools.
 func recallMessages(t *thread.Thread) map[thread.ID]bool {
 	ours := func(tool string) bool {
 		return strings.HasSuffix(tool, rehydrate.Recall) || strings.HasSuffix(tool, rehydrate.ReadArtifact)
@@ -263,7 +279,7 @@ func (s *Server) readArtifact(ctx context.Context, in readArgs, tokens int) (str
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	if content.err != nil { // it says more than the handler, which does not know it
+	if content.err != nil { // more precise than the handler's error
 		return "", content.err
 	}
 	if failed {
@@ -272,7 +288,7 @@ func (s *Server) readArtifact(ctx context.Context, in readArgs, tokens int) (str
 	return text, nil
 }
 
-// contentFinder finds content by its id once, in one session or in the newest.
+// contentFinder finds content by its id, in one session or in the newest ones, and keeps it.
 type contentFinder struct {
 	s       *Server
 	session string

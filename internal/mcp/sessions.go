@@ -17,40 +17,38 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Sessions are the conversations that the tools read. Errors are shown to whoever
-// asks, so they say nothing that is not meant for them. Implementations are safe for
-// concurrent use.
+// Sessions are the conversations that the tools read. The tools show its errors to the
+// client. Implementations are safe for concurrent use.
 type Sessions interface {
-	// List lists them all, the one that changed last first.
+	// List returns all of them, the last changed first (see CompareNewest).
 	List(ctx context.Context) ([]Session, error)
-	// Open reads one that List named.
+	// Open reads one of the sessions in the list.
 	Open(ctx context.Context, id string) (*Conversation, error)
-	// Artifact reads what is kept by itself under an id. The error is as
-	// rehydrate.Artifacts has it.
+	// Artifact reads a stored artifact. Errors are those of rehydrate.Artifacts.
 	Artifact(ctx context.Context, id string) (rehydrate.Content, error)
-	// Compact makes the plan that brings a conversation to a budget in tokens; 0 is what
-	// its model takes. With keep the plan is kept and in force, else nothing changes.
+	// Compact makes the plan that fits a conversation into a budget, in tokens; 0 is the
+	// window of its model. With keep it stores the plan and puts it in force.
 	Compact(ctx context.Context, id string, budget int, keep bool) (*Compaction, error)
 }
 
-// Session is a conversation as a list shows it.
+// Session is a conversation in a list.
 type Session struct {
 	ID string
-	// Agent is who had it: claude-code, codex, …, or thread for one of the store's.
+	// Agent is claude-code, codex, …, or "thread" for a conversation of the store.
 	Agent   string
-	Project string // the folder that it was about; empty where nobody knows
+	Project string // the agent's working folder; may be empty
 	Changed time.Time
-	// Messages and Bytes say how large it is; 0 is not known.
+	// Messages and Bytes are its size; 0 is unknown.
 	Messages, Bytes int
 	// Plans is how many plans were made for it.
 	Plans int
 	// Version changes whenever the conversation does.
 	Version string
-	// FirstWords looks up what the user said first; nil where nobody can.
+	// FirstWords looks up the first words of the user; may be nil.
 	FirstWords func(context.Context) string
 }
 
-// SessionOfThread is a thread of a store as a session.
+// SessionOfThread lists a thread of a store.
 func SessionOfThread(info store.Info) Session {
 	return Session{
 		ID: info.ID, Agent: "thread", Changed: info.Changed, Messages: info.Messages, Plans: info.Plans,
@@ -58,44 +56,44 @@ func SessionOfThread(info store.Info) Session {
 	}
 }
 
-// CompareNewest compares sessions by when they changed, the last first, and then by id.
+// CompareNewest sorts the last changed session first, then by id.
 func CompareNewest(a, b Session) int {
 	return cmp.Or(b.Changed.Compare(a.Changed), strings.Compare(a.ID, b.ID))
 }
 
-// Conversation is one that was read.
+// Conversation is a session with its log and plan.
 type Conversation struct {
 	Log *thread.Thread
-	// Plan is the plan in force, nil where there is none, and Version its number.
+	// Plan is the plan in force, nil if there is none, and Version its number.
 	Plan    *plan.Plan
 	Version int
-	// OwnCompactions are the places where the agent itself lost sight of what stood before.
+	// OwnCompactions are those that the agent made itself.
 	OwnCompactions []OwnCompaction
 }
 
-// OwnCompaction is a compaction of an agent's own.
+// OwnCompaction is a compaction that the agent made itself.
 type OwnCompaction struct {
 	Turn    int
-	Trigger string // the agent's word for the cause; empty where it has none
+	Trigger string // the agent's word for the cause; may be empty
 	Summary thread.ID
 }
 
-// Compaction is what a plan makes of a conversation.
+// Compaction is the effect of a plan.
 type Compaction struct {
 	Log    *thread.Thread
-	Plan   *plan.Plan // empty where the conversation fits as it is, or under the plan in force
+	Plan   *plan.Plan // empty if the conversation fits as it is, or under the plan in force
 	Budget int
 	// Before and After are the tokens of the whole request.
 	Before, After int
-	// StoredIn says where the plan is kept now; empty where it is not. Next says how to get
-	// the prompt.
+	// StoredIn says where the plan is stored; empty if it is not. Next says how to get the
+	// prompt.
 	StoredIn, Next string
 }
 
-// findSession returns the session that a call is about.
+// findSession returns the session of an id, or of the beginning of one.
 func (s *Server) findSession(ctx context.Context, id string) (Session, error) {
 	if id == "" {
-		return Session{}, errors.New("session: want the id of one; the tool sessions lists them")
+		return Session{}, errors.New("session: want the id of a session; the tool sessions lists them")
 	}
 	list, err := s.filterSessions(ctx, id, "", "")
 	if err != nil {
@@ -104,7 +102,7 @@ func (s *Server) findSession(ctx context.Context, id string) (Session, error) {
 	return list[0], nil
 }
 
-// filterSessions returns the sessions that a call is about, the newest first.
+// filterSessions returns the sessions that match the arguments, the newest first.
 func (s *Server) filterSessions(ctx context.Context, session, agent, project string) ([]Session, error) {
 	all, err := s.sessions.List(ctx)
 	if err != nil {
@@ -118,13 +116,13 @@ func (s *Server) filterSessions(ctx context.Context, session, agent, project str
 		case 0:
 			return nil, fmt.Errorf("there is no session %s; the tool sessions lists them", quotedName(session))
 		}
-		return nil, fmt.Errorf("%s is the beginning of %d ids; write more of it", quotedName(session), len(found))
+		return nil, fmt.Errorf("%d ids begin with %s; give more of it", len(found), quotedName(session))
 	}
 	out := slices.DeleteFunc(slices.Clone(all), func(one Session) bool {
 		return agent != "" && one.Agent != agent || !strings.Contains(strings.ToLower(one.Project), strings.ToLower(project))
 	})
 	if len(out) == 0 && (agent != "" || project != "") {
-		return nil, errors.New("no session is of that agent and project; the tool sessions lists all where neither is given")
+		return nil, errors.New("there is no session of that agent and project; without both the tool sessions lists all")
 	}
 	return out, nil
 }

@@ -14,15 +14,15 @@ import (
 // ErrSocketTaken is wrapped by the error about a socket at which another daemon answers.
 var ErrSocketTaken = errors.New("another daemon has the socket")
 
-// exitTimeout is how long a process that listens no more may take to end: one that was
-// killed gives its memory back first.
+// exitTimeout is how long a process may take to end after it has closed its socket: a killed
+// process first frees its memory.
 const exitTimeout = 10 * time.Second
 
-// Listen opens a socket that only its owner reaches, in a folder that only the owner
-// enters, which is made where it is not there. A socket that a killed daemon left is
-// replaced, anything else is not. Closing it takes it away.
+// Listen opens a socket that only its owner can use, in a folder that only its owner can
+// enter; it creates the folder. It replaces the socket of a daemon that was killed, but nothing
+// else. Closing the listener removes the socket.
 func Listen(ctx context.Context, path string) (net.Listener, error) {
-	// The daemon says it to who asks from anywhere.
+	// The daemon tells its path to programs in other folders.
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 	return &listener{Listener: l, lockFile: lockFile}, nil
 }
 
-// acquireSocketLock takes the lock of a socket. One that ends at this moment is waited for.
+// acquireSocketLock takes the lock of a socket. It waits for a daemon that is just ending.
 func acquireSocketLock(ctx context.Context, path string) (lockFile *os.File, err error) {
 	limited, cancel := context.WithTimeout(ctx, exitTimeout)
 	defer cancel()
@@ -59,7 +59,7 @@ func acquireSocketLock(ctx context.Context, path string) (lockFile *os.File, err
 	return lockFile, errors.Join(err, ended)
 }
 
-// openSocket opens the socket of who holds the lock.
+// openSocket opens the socket. The caller holds the lock.
 func openSocket(ctx context.Context, path string) (net.Listener, error) {
 	info, err := os.Lstat(path)
 	switch {
@@ -67,7 +67,7 @@ func openSocket(ctx context.Context, path string) (net.Listener, error) {
 	case err != nil:
 		return nil, err
 	case info.Mode()&fs.ModeSocket == 0:
-		return nil, fmt.Errorf("%s is there and is no socket: name another, or remove it", path)
+		return nil, fmt.Errorf("%s exists and is not a socket: name another, or remove it", path)
 	default:
 		if conn, err := net.Dial("unix", path); err == nil {
 			conn.Close()
@@ -89,16 +89,16 @@ func openSocket(ctx context.Context, path string) (net.Listener, error) {
 	return l, nil
 }
 
-// socketTaken is the error about a socket that another daemon has.
+// socketTaken is the error about a socket that another daemon uses.
 func socketTaken(ctx context.Context, path string) error {
 	r, err := Probe(ctx, path)
 	if r.PID == 0 {
-		return fmt.Errorf("%w, and does not say who it is: %w", ErrSocketTaken, err)
+		return fmt.Errorf("%w, and does not say which: %w", ErrSocketTaken, err)
 	}
 	return fmt.Errorf("%w: version %s, process %d, answers at %s; `palimpsest daemon stop` ends it", ErrSocketTaken, r.Version, r.PID, path)
 }
 
-// listener gives the lock back after the socket is gone.
+// listener releases the lock after it has removed the socket.
 type listener struct {
 	net.Listener
 	lockFile *os.File

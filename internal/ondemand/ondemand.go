@@ -1,10 +1,10 @@
-// Package ondemand is the daemon that a user's programs share on a machine: where its
-// socket is, who answers there, and how it is started by whoever needs it first.
+// Package ondemand finds and starts the daemon that a user's programs share: the first
+// program that needs the daemon starts it.
 //
-// A daemon holds a lock beside its socket as long as it listens, which the system gives
-// free when its process ends, however that is. So a socket without the lock is what a
-// killed daemon left, and is replaced. Whoever starts a daemon holds a second lock while
-// it does, so that of many callers at once one starts it.
+// A daemon holds a lock beside its socket while it listens, and the system releases it
+// when the process ends, even by a crash. So a socket without a lock is a leftover and can
+// be replaced. A program that starts a daemon holds a second lock meanwhile, so that of many
+// programs at once only one starts it.
 package ondemand
 
 import (
@@ -25,53 +25,47 @@ import (
 	"time"
 )
 
-// API is the version of what a daemon answers. Programs of different releases share a
-// daemon as long as it is the same.
+// API is the version of a daemon's interface. Programs of different releases with the same
+// version share a daemon.
 const API = 1
 
-// Path is where a daemon says at its socket what it is, and StopPath where it is told
-// to stop. At its port there is neither.
+// Path describes the daemon, StopPath stops it. They exist at the socket only.
 const (
 	Path     = "/daemon"
 	StopPath = "/daemon/stop"
 )
 
-// maxPath is how long the path of a socket may be, in bytes: systems take 104 or 108.
+// maxPath limits the path of a socket, in bytes: systems accept 104 or 108.
 const maxPath = 100
 
 const (
-	// probeTimeout is how long a daemon may take to say what it is.
 	probeTimeout = 5 * time.Second
-	// startTimeout is how long it may take to start; a large store is opened in seconds.
+	// startTimeout limits starting and stopping; opening a large store takes seconds.
 	startTimeout = 30 * time.Second
-	// maxLog is the size from which the log of the daemons before is put aside, in bytes.
+	// maxLog is the size at which a log is rotated, in bytes.
 	maxLog = 4 << 20
 )
 
 // ErrNoDaemon is wrapped by errors about a socket at which nothing answers.
 var ErrNoDaemon = errors.New("no daemon answers")
 
-// ErrAPI is wrapped by errors about a daemon of a release that answers otherwise than
-// this one asks.
+// ErrAPI is wrapped by errors about a daemon with another version of API.
 var ErrAPI = errors.New("the daemon is of another release")
 
-// Running is a daemon as it tells of itself.
+// Running is a running daemon.
 type Running struct {
-	// Socket is the path of its socket, and URL the address of its port, empty where it
-	// has none.
-	Socket string `json:"socket"`
-	URL    string `json:"url,omitempty"`
-	// Key is what requests to the port show; those to the socket need none. It holds
-	// until the daemon ends, and is a secret.
+	Socket string `json:"socket"`        // the path of its socket
+	URL    string `json:"url,omitempty"` // the address of its port; empty if it has none
+	// Key is for requests to the URL; requests to the socket need none. It is valid until
+	// the daemon ends, and is a secret.
 	Key     string `json:"key,omitempty"`
 	Version string `json:"version"`
 	API     int    `json:"api"`
 	PID     int    `json:"pid"`
 }
 
-// Socket is the path of the user's socket, in $XDG_RUNTIME_DIR or else below the data
-// directory, neither of which others can enter. The error says what to set where
-// it is too long for a socket.
+// Socket returns the path of the user's socket, in $XDG_RUNTIME_DIR or else below the data
+// directory, which others cannot enter. If it is too long, the error says what to set.
 func Socket(dataDir string) (string, error) {
 	path := filepath.Join(dataDir, "run", "daemon.sock")
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
@@ -85,8 +79,7 @@ func Socket(dataDir string) (string, error) {
 
 var errTooLong = fmt.Errorf("the path of a socket takes at most %d bytes", maxPath)
 
-// Client returns an HTTP client whose requests, for any host, go to a socket. It keeps
-// no connection open.
+// Client returns an HTTP client that sends all requests to a socket. It keeps no connections.
 func Client(socket string) *http.Client {
 	var d net.Dialer
 	return &http.Client{Transport: &http.Transport{
@@ -95,8 +88,8 @@ func Client(socket string) *http.Client {
 	}}
 }
 
-// Probe asks who answers at a socket. The error wraps ErrNoDaemon where nothing listens, and
-// else says what is wrong with who does.
+// Probe asks the daemon at a socket to describe itself. The error wraps ErrNoDaemon if nothing
+// listens, or ErrAPI.
 func Probe(ctx context.Context, socket string) (Running, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -126,12 +119,13 @@ func send(ctx context.Context, socket, method, path string) ([]byte, error) {
 	defer answer.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<16))
 	if err == nil && answer.StatusCode/100 != 2 {
-		err = fmt.Errorf("what answers is no daemon of this program, or an older one: %s", answer.Status)
+		err = fmt.Errorf("this is not a daemon of palimpsest, or an older one: %s", answer.Status)
 	}
 	return body, err
 }
 
-// asNoDaemon makes ErrNoDaemon of an error that says nothing listens, or who did has just ended.
+// asNoDaemon wraps ErrNoDaemon if the error says that nothing listens or that the daemon has just
+// ended.
 func asNoDaemon(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return fmt.Errorf("%w: %w", ErrNoDaemon, op.Err)
@@ -144,19 +138,15 @@ func asNoDaemon(err error) error {
 	return err
 }
 
-// Start says how a daemon is started.
+// Start says how to start a daemon.
 type Start struct {
-	// Socket is where it is to answer.
-	Socket string
-	// Command is the program with its arguments.
-	Command []string
-	// Log is the file that its output is added to. Where it cannot be written the
-	// output is lost.
-	Log string
+	Socket  string   // where it will listen
+	Command []string // the program with its arguments
+	Log     string   // the file for its output; if it cannot be written, output is lost
 }
 
-// Ensure returns the daemon that answers at a socket, and starts it where none does. Of
-// any number of callers at once one starts it. It goes on when the caller ends.
+// Ensure returns the daemon at a socket, and starts one if there is none. It is safe to call
+// from many programs at once. The daemon outlives the caller.
 func Ensure(ctx context.Context, s Start) (Running, error) {
 	r, err := Probe(ctx, s.Socket)
 	if !errors.Is(err, ErrNoDaemon) {
@@ -177,19 +167,19 @@ func Ensure(ctx context.Context, s Start) (Running, error) {
 	}
 	defer lockFile.Close()
 	if r, err = Probe(ctx, s.Socket); !errors.Is(err, ErrNoDaemon) {
-		return r, err // another caller was first
+		return r, err // another program has started it
 	}
 	return s.start(ctx)
 }
 
 func (s *Start) start(ctx context.Context) (r Running, err error) {
 	log := openLog(s.Log)
-	defer log.Close() // nil is no file
+	defer log.Close() // also if it is nil
 	var at int64
 	if info, err := log.Stat(); err == nil {
 		at = info.Size()
 	}
-	// It outlives ctx.
+	// Not CommandContext: the daemon outlives ctx.
 	cmd := exec.Command(s.Command[0], s.Command[1:]...)
 	cmd.SysProcAttr = detachedProcess()
 	cmd.Dir = filepath.Dir(s.Socket)
@@ -201,7 +191,7 @@ func (s *Start) start(ctx context.Context) (r Running, err error) {
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // its log says why
+		_ = cmd.Wait() // the log holds the error
 		close(ended)
 	}()
 	err = retryUntil(ctx, func() (bool, error) {
@@ -210,7 +200,7 @@ func (s *Start) start(ctx context.Context) (r Running, err error) {
 		}
 		select {
 		case <-ended:
-			return true, fmt.Errorf("the daemon ended as it started: %s", s.lastOutput(at))
+			return true, fmt.Errorf("the daemon failed to start: %s", s.lastOutput(at))
 		default:
 			return false, err
 		}
@@ -218,11 +208,11 @@ func (s *Start) start(ctx context.Context) (r Running, err error) {
 	return r, err
 }
 
-// lastOutput is what a daemon wrote last, of what stands in the log behind a place.
+// lastOutput returns the last line of the log after an offset.
 func (s *Start) lastOutput(at int64) string {
 	f, err := os.Open(s.Log)
 	if err != nil {
-		return "nothing is known of it, for its log cannot be written: " + err.Error()
+		return "the reason is unknown, as its log cannot be written: " + err.Error()
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.NewSectionReader(f, at, 1<<20))
@@ -238,14 +228,14 @@ func (s *Start) lastOutput(at int64) string {
 	return fmt.Sprintf("%s (%s)", strings.TrimPrefix(last, "palimpsest: "), s.Log)
 }
 
-// openLog opens the log for what comes, nil where it cannot be written. One that
-// has grown large is put aside, over the one before.
+// openLog opens the log for appending; nil if it cannot be written. It first rotates a large
+// log.
 func openLog(name string) *os.File {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return nil
 	}
 	if info, err := os.Stat(name); err == nil && info.Size() > maxLog {
-		_ = os.Rename(name, name+".1") // else it goes on growing
+		_ = os.Rename(name, name+".1") // if that fails, it just grows
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -254,8 +244,8 @@ func openLog(name string) *os.File {
 	return f
 }
 
-// Stop ends the daemon at a socket, and returns it when nothing answers there any more.
-// The error wraps ErrNoDaemon where nothing did before.
+// Stop stops the daemon at a socket, waits for its end, and returns it. The error wraps
+// ErrNoDaemon if there is none.
 func Stop(ctx context.Context, socket string) (Running, error) {
 	r, err := Probe(ctx, socket)
 	if err != nil && !errors.Is(err, ErrAPI) {
@@ -272,8 +262,8 @@ func Stop(ctx context.Context, socket string) (Running, error) {
 	})
 }
 
-// retryUntil tries until it is done, at first soon and then less often. The error is that of
-// the last try, and at the end of ctx both.
+// retryUntil calls try until it is done, with growing pauses. The error is that of the last try,
+// joined with that of ctx if it ends.
 func retryUntil(ctx context.Context, try func() (done bool, err error)) error {
 	wait := 2 * time.Millisecond
 	for {
@@ -290,7 +280,8 @@ func retryUntil(ctx context.Context, try func() (done bool, err error)) error {
 	}
 }
 
-// ensurePrivateDir makes a folder that only its owner enters. One that is there already must be so.
+// ensurePrivateDir creates a folder that only its owner can enter. An existing one must be
+// private.
 func ensurePrivateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -300,7 +291,7 @@ func ensurePrivateDir(dir string) error {
 		return err
 	}
 	if mode := info.Mode().Perm(); isShared(mode) {
-		return fmt.Errorf("%s may be entered by others (mode %o), and who reaches the socket may do everything: chmod 700, or name a folder that is not there yet: %w", dir, mode, fs.ErrPermission)
+		return fmt.Errorf("others may enter %s (mode %o), and who reaches the socket may do everything: chmod 700, or name a folder that does not exist yet: %w", dir, mode, fs.ErrPermission)
 	}
 	return nil
 }

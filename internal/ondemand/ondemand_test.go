@@ -108,7 +108,7 @@ func TestListen(t *testing.T) {
 	if err := os.WriteFile(file, []byte("kept"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ondemand.Listen(t.Context(), file); err == nil || !strings.Contains(err.Error(), "is no socket") {
+	if _, err := ondemand.Listen(t.Context(), file); err == nil || !strings.Contains(err.Error(), "is not a socket") {
 		t.Errorf("a file: %v", err)
 	}
 	if data, err := os.ReadFile(file); string(data) != "kept" {
@@ -169,7 +169,7 @@ func TestEnsureFails(t *testing.T) {
 		says    string
 	}{
 		"a program that is not there": {[]string{filepath.Join(dir, "none")}, filepath.Join(dir, "log"), "no such file"},
-		"one that ends":               {[]string{"sh", "-c", "echo first; echo 'palimpsest: the store is full' >&2; echo 'see: palimpsest serve --help' >&2; exit 1"}, filepath.Join(dir, "log"), "as it started: the store is full (" + dir},
+		"one that ends":               {[]string{"sh", "-c", "echo first; echo 'palimpsest: the store is full' >&2; echo 'see: palimpsest serve --help' >&2; exit 1"}, filepath.Join(dir, "log"), "failed to start: the store is full (" + dir},
 		"without a log":               {[]string{"sh", "-c", "exit 1"}, filepath.Join(dir, "nowhere", "\x00", "log"), "its log cannot be written"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// errLocked is wrapped by the error of a lock that another one holds.
+// errLocked is wrapped by the error about a lock that another process holds.
 var errLocked error = syscall.EWOULDBLOCK
 
-// lock takes the lock of a file, which is free again when it is closed or the process
-// ends. The file stays: who removed it could part two that wait for it.
+// lock locks a file until it is closed or the process ends. The file stays: if it were
+// removed, two processes could lock different files of the same name.
 func lock(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -32,8 +32,8 @@ func lock(name string) (*os.File, error) {
 	return f, nil
 }
 
-// isShared reports whether others than the owner have rights.
+// isShared reports whether others than the owner have access.
 func isShared(mode fs.FileMode) bool { return mode&0o077 != 0 }
 
-// detachedProcess are the attributes of a process that outlives the terminal.
+// detachedProcess makes a process outlive the terminal.
 func detachedProcess() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

@@ -9,7 +9,7 @@ import (
 // errLocked is ERROR_SHARING_VIOLATION: another process has the file open.
 var errLocked error = syscall.Errno(32)
 
-// lock opens a file that nobody else can open until it is closed or the process ends.
+// lock opens a file exclusively until it is closed or the process ends.
 func lock(name string) (*os.File, error) {
 	path, err := syscall.UTF16PtrFromString(name)
 	if err != nil {
@@ -22,10 +22,10 @@ func lock(name string) (*os.File, error) {
 	return os.NewFile(uintptr(h), name), nil
 }
 
-// isShared is false: a user's folders are the user's own, and the mode does not tell.
+// isShared is always false: folders of a user are private, and the mode does not say.
 func isShared(fs.FileMode) bool { return false }
 
-// detachedProcess are the attributes of a process that outlives the console.
+// detachedProcess makes a process outlive the console.
 func detachedProcess() *syscall.SysProcAttr {
 	const detachedFlag = 0x8
 	return &syscall.SysProcAttr{HideWindow: true, CreationFlags: detachedFlag | syscall.CREATE_NEW_PROCESS_GROUP}

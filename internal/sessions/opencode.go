@@ -19,11 +19,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
-// openCode keeps its sessions in a database: a row for each session, message and
-// part, their data as JSON. Its own export is a document of the same pieces.
+// openCode keeps its sessions in a database, with a row of JSON for each session, message and
+// part.
 const openCode = string(transcript.OpenCode)
 
-// openCodeFiles are its databases, one for each channel of releases.
+// openCodeFiles returns its databases, one for each release channel.
 func openCodeFiles() ([]string, error) {
 	data := os.Getenv("XDG_DATA_HOME")
 	if !filepath.IsAbs(data) {
@@ -31,7 +31,7 @@ func openCodeFiles() ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		data = filepath.Join(home, ".local", "share") // on every system
+		data = filepath.Join(home, ".local", "share") // on all systems
 	}
 	dir := filepath.Join(data, "opencode")
 	entries, err := os.ReadDir(dir)
@@ -47,12 +47,12 @@ func openCodeFiles() ([]string, error) {
 	return files, err
 }
 
-// findOpenCode lists the sessions of its databases, without those of sub-agents.
+// findOpenCode lists the sessions of all databases, without those of sub-agents.
 func findOpenCode() (found []Session, err error) {
 	files, err := openCodeFiles()
 	for _, file := range files {
 		err = errors.Join(err, withDatabase(file, func(db *sql.DB) error {
-			// octet_length reads no content.
+			// octet_length does not read the content.
 			rows, err := db.Query(`SELECT id, directory, time_updated,
 				(SELECT coalesce(sum(octet_length(data)), 0) FROM part WHERE session_id = session.id)
 				FROM session WHERE parent_id IS NULL AND EXISTS (SELECT 1 FROM message WHERE session_id = session.id)`)
@@ -75,7 +75,7 @@ func findOpenCode() (found []Session, err error) {
 	return found, err
 }
 
-// splitDatabasePath takes the path of a session apart: the database and the id in it.
+// splitDatabasePath splits the path of a session into the database and the id.
 func splitDatabasePath(path string) (file, id string, ok bool) {
 	if _, err := os.Lstat(path); err == nil {
 		return "", "", false
@@ -87,7 +87,7 @@ func splitDatabasePath(path string) (file, id string, ok bool) {
 	return path[:at+len(".db")], path[at+len(".db#"):], true
 }
 
-// withDatabase reads a database while its owner may be writing to it.
+// withDatabase opens a database read-only. Its owner may write to it meanwhile.
 func withDatabase(path string, read func(*sql.DB) error) error {
 	at := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: "mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(2000)"}
 	if !strings.HasPrefix(at.Path, "/") {
@@ -103,80 +103,85 @@ func withDatabase(path string, read func(*sql.DB) error) error {
 	return nil
 }
 
-// defaultMost is the largest session where the options say nothing, in bytes.
-const defaultMost = 128 << 20
+// defaultMaxBytes limits a session if the options do not, in bytes.
+const defaultMaxBytes = 128 << 20
 
-// readDocument makes of the first messages of a session what opencode exports, and reads
-// that; all of them where messages is negative.
-func readDocument(path, id string, o *transcript.Options, messages int) (*transcript.File, error) {
-	most := defaultMost
+// readSession reads the first messages of a session, all of them if maxMessages is negative. It
+// builds the document that opencode would export.
+func readSession(path, id string, o *transcript.Options, maxMessages int) (*transcript.File, error) {
+	maxBytes := defaultMaxBytes
 	if o != nil {
-		most = cmp.Or(o.MaxLine, most)
+		maxBytes = cmp.Or(o.MaxLine, maxBytes)
 	}
-	var doc bytes.Buffer
-	err := withDatabase(path, func(db *sql.DB) error {
-		info := struct {
-			ID        string          `json:"id"`
-			Title     string          `json:"title"`
-			Directory string          `json:"directory"`
-			Model     json.RawMessage `json:"model,omitempty"`
-		}{ID: id}
-		var model sql.NullString // older versions have no such column
-		err := db.QueryRow(`SELECT title, directory FROM session WHERE id = ?`, id).Scan(&info.Title, &info.Directory)
-		if errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("%w: there is no session %q", ErrName, id)
-		}
-		if err != nil {
-			return err
-		}
-		if err := db.QueryRow(`SELECT model FROM session WHERE id = ?`, id).Scan(&model); err == nil && rawjson.Valid(model.String) {
-			info.Model = json.RawMessage(model.String)
-		}
-		head, err := json.Marshal(info)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&doc, `{"info":%s,"messages":[`, head)
-		rows, err := db.Query(`SELECT m.id, m.data, coalesce(p.data, '') FROM
-			(SELECT id, data, time_created FROM message WHERE session_id = ? ORDER BY time_created, id LIMIT ?) m
-			LEFT JOIN part p ON p.message_id = m.id ORDER BY m.time_created, m.id, p.id`, id, messages)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		last := ""
-		for rows.Next() {
-			var message, data, part string
-			if err := rows.Scan(&message, &data, &part); err != nil {
-				return err
-			}
-			switch {
-			case message == last:
-				doc.WriteString(",")
-			case last != "":
-				doc.WriteString("]},")
-			}
-			if message != last {
-				fmt.Fprintf(&doc, `{"info":%s,"parts":[`, data)
-			}
-			doc.WriteString(part)
-			last = message
-			if doc.Len() > most {
-				return fmt.Errorf("session %s: %w", id, transcript.ErrTooLong)
-			}
-		}
-		if last != "" {
-			doc.WriteString("]}")
-		}
-		doc.WriteString("]}")
-		return rows.Err()
+	var doc []byte
+	err := withDatabase(path, func(db *sql.DB) (err error) {
+		doc, err = exportDocument(db, id, maxMessages, maxBytes)
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	read, err := transcript.Read(&doc, &transcript.Options{Format: transcript.OpenCode, Name: id, MaxLine: most})
+	read, err := transcript.Read(bytes.NewReader(doc), &transcript.Options{Format: transcript.OpenCode, Name: id, MaxLine: maxBytes})
 	if err != nil {
 		return nil, fmt.Errorf("%s#%s: %w", path, id, err)
 	}
 	return read, nil
+}
+
+func exportDocument(db *sql.DB, id string, maxMessages, maxBytes int) ([]byte, error) {
+	type message struct {
+		Info  json.RawMessage   `json:"info"`
+		Parts []json.RawMessage `json:"parts"`
+	}
+	var doc struct {
+		Info struct {
+			ID        string          `json:"id"`
+			Title     string          `json:"title"`
+			Directory string          `json:"directory"`
+			Model     json.RawMessage `json:"model,omitempty"`
+		} `json:"info"`
+		Messages []*message `json:"messages"`
+	}
+	info := &doc.Info
+	info.ID = id
+	err := db.QueryRow(`SELECT title, directory FROM session WHERE id = ?`, id).Scan(&info.Title, &info.Directory)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, fmt.Errorf("%w: there is no session %q", ErrName, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var model sql.NullString // older versions have no such column
+	if err := db.QueryRow(`SELECT model FROM session WHERE id = ?`, id).Scan(&model); err == nil && rawjson.Valid(model.String) {
+		info.Model = json.RawMessage(model.String)
+	}
+	rows, err := db.Query(`SELECT m.id, m.data, coalesce(p.data, '') FROM
+		(SELECT id, data, time_created FROM message WHERE session_id = ? ORDER BY time_created, id LIMIT ?) m
+		LEFT JOIN part p ON p.message_id = m.id ORDER BY m.time_created, m.id, p.id`, id, maxMessages)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	last, size := "", 0
+	for rows.Next() {
+		var messageID, data, part string
+		if err := rows.Scan(&messageID, &data, &part); err != nil {
+			return nil, err
+		}
+		if messageID != last {
+			doc.Messages = append(doc.Messages, &message{Info: json.RawMessage(data), Parts: []json.RawMessage{}})
+			last, size = messageID, size+len(data)
+		}
+		if part != "" {
+			m := doc.Messages[len(doc.Messages)-1]
+			m.Parts = append(m.Parts, json.RawMessage(part))
+		}
+		if size += len(part); size > maxBytes {
+			return nil, fmt.Errorf("session %s: %w", id, transcript.ErrTooLong)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return json.Marshal(doc)
 }

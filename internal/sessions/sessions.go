@@ -1,6 +1,6 @@
-// Package sessions finds the sessions that coding agents left on this machine, and
-// reads them: files of Claude Code, Codex, pi and Gemini CLI, and the database of
-// opencode. It writes nothing. All functions are safe for concurrent use.
+// Package sessions finds and reads the sessions of coding agents on this machine: files of
+// Claude Code, Codex, pi and Gemini CLI, and the database of opencode. It writes nothing. All
+// functions are safe for concurrent use.
 package sessions
 
 import (
@@ -24,35 +24,34 @@ import (
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
-// ErrName is wrapped by errors about names that no agent or session has, or several.
+// ErrName is wrapped by errors about unknown or ambiguous names of agents and sessions.
 var ErrName = errors.New("unknown name")
 
-// Session is a conversation that an agent keeps.
+// Session is a saved conversation of an agent.
 type Session struct {
-	// ID is what the agent calls it, as far as the name of the file says so.
-	ID    string `json:"id"`
+	ID    string `json:"id"` // from the name of the file
 	Agent string `json:"agent"`
-	// Project is the folder that the agent worked in, as the agent writes it.
+	// Project is the agent's working folder, in the agent's own notation.
 	Project string    `json:"project,omitempty"`
 	Changed time.Time `json:"changed"`
 	Bytes   int64     `json:"bytes"`
-	// Path is what Open takes: a file, or a database with the id behind "#".
+	// Path is for Open: a file, or a database followed by "#" and the id.
 	Path string `json:"path"`
 }
 
-// folder is where an agent keeps its sessions as files.
+// folder says where an agent keeps its sessions as files.
 type folder struct {
 	agent string
-	// sub is the folder of sessions in it; the files are those whose name begins
-	// and ends so, at any depth.
+	// sub is a folder in the agent's own; at any depth below it are files whose names
+	// have that prefix and one of the suffixes.
 	sub, prefix string
 	suffixes    []string
-	// project is how many folders above the file the project is named; 0 is
-	// nowhere.
+	// project is how many levels above the file a folder is named after the project; 0 is
+	// none.
 	project int
 }
 
-// folders are those of the agents whose session files can be read.
+// folders are those of all agents with session files.
 var folders = []folder{
 	{"claude-code", "projects", "", []string{".jsonl"}, 1},
 	{"codex", "sessions", "rollout-", []string{".jsonl"}, 0},
@@ -60,7 +59,7 @@ var folders = []folder{
 	{"gemini-cli", "tmp", "session-", []string{".json", ".jsonl"}, 2},
 }
 
-// Agents are those whose sessions are found, by the names of their formats.
+// Agents returns the agents whose sessions are found, by the names of their formats.
 func Agents() []string {
 	var names []string
 	for _, f := range folders {
@@ -69,7 +68,7 @@ func Agents() []string {
 	return append(names, openCode)
 }
 
-// Folder is where an agent keeps its sessions; empty where it keeps no files.
+// Folder returns where an agent keeps its session files; empty if it has none.
 func Folder(agent string) (string, error) {
 	for _, f := range folders {
 		if f.agent == agent {
@@ -79,9 +78,8 @@ func Folder(agent string) (string, error) {
 	return "", nil
 }
 
-// Find lists the sessions of one agent, or of all where it is empty, the newest
-// first. A place that is not there has none; one that cannot be read is an error only
-// when nothing else was found.
+// Find lists the sessions of an agent, or of all agents if it is empty, the newest first. A
+// folder that cannot be read is an error only if nothing was found elsewhere.
 func Find(agent string) ([]Session, error) {
 	if agent != "" && !slices.Contains(Agents(), agent) {
 		return nil, fmt.Errorf("%w: agent %q: known are %s", ErrName, agent, strings.Join(Agents(), ", "))
@@ -108,7 +106,7 @@ func Find(agent string) ([]Session, error) {
 	return all, nil
 }
 
-// AgentFolder is where an agent keeps what is its own, its settings too.
+// AgentFolder returns the folder of an agent's settings and data.
 func AgentFolder(agent string) (string, error) {
 	at := agentFolders[agent]
 	if own := os.Getenv(at.variable); own != "" {
@@ -121,8 +119,8 @@ func AgentFolder(agent string) (string, error) {
 	return filepath.Join(user, filepath.FromSlash(at.home)), err
 }
 
-// agentFolders are the folders that a variable of the environment names, or else those
-// below the user's own.
+// agentFolders names the variable for the folder of each agent, and its default in the user's
+// home.
 var agentFolders = map[string]struct{ variable, home string }{
 	"claude-code": {"CLAUDE_CONFIG_DIR", ".claude"},
 	"codex":       {"CODEX_HOME", ".codex"},
@@ -133,7 +131,7 @@ var agentFolders = map[string]struct{ variable, home string }{
 	"hermes":      {"HERMES_HOME", ".hermes"},
 }
 
-// root is the folder that the agent's sessions stand in.
+// root is the folder with all sessions of the agent.
 func (f folder) root() (string, error) {
 	own, err := AgentFolder(f.agent)
 	return filepath.Join(own, f.sub), err
@@ -156,7 +154,7 @@ func (f folder) find() (found []Session, err error) {
 		}
 		info, err := e.Info()
 		if err != nil || info.Size() == 0 {
-			return nil // it went away meanwhile, or holds no message
+			return nil // deleted meanwhile, or empty
 		}
 		s := Session{Agent: f.agent, ID: idOf(e.Name(), f.prefix), Changed: info.ModTime(), Bytes: info.Size(), Path: path}
 		above := path
@@ -172,10 +170,10 @@ func (f folder) find() (found []Session, err error) {
 	return found, err
 }
 
-// uuid is the id at the end of a file's name, behind what else stands in it.
+// uuid matches the id at the end of a file's name.
 var uuid = pattern.New(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// idOf is the id in the name of a session's file.
+// idOf returns the id in the name of a session's file.
 func idOf(name, prefix string) string {
 	name = strings.TrimSuffix(name, filepath.Ext(name))
 	if id := uuid().FindString(name); id != "" {
@@ -184,8 +182,8 @@ func idOf(name, prefix string) string {
 	return strings.TrimPrefix(name, prefix)
 }
 
-// Pick finds the session of a number in the list, from 1, of an id, or of the
-// beginning of an id. What is too short for a beginning is a number.
+// Pick finds a session by its id, the beginning of its id, or its number in the list, from 1.
+// Only a name too short for the beginning of an id is a number.
 func Pick(all []Session, name string) (Session, error) {
 	n, err := strconv.Atoi(name)
 	switch number := err == nil && len(name) < closest.MinID; {
@@ -197,15 +195,15 @@ func Pick(all []Session, name string) (Session, error) {
 	found := closest.ByID(all, name, func(s Session) string { return s.ID })
 	switch len(found) {
 	case 0:
-		return Session{}, fmt.Errorf("%w: %q is no number and no id of a session; `palimpsest sessions` lists them", ErrName, name)
+		return Session{}, fmt.Errorf("%w: %q is neither the number nor the id of a session; `palimpsest sessions` lists them", ErrName, name)
 	case 1:
 		return found[0], nil
 	}
-	return Session{}, fmt.Errorf("%w: %q is the beginning of %d ids; write more of it", ErrName, name, len(found))
+	return Session{}, fmt.Errorf("%w: %d ids begin with %q; give more of it", ErrName, len(found), name)
 }
 
-// Path is what Open takes for a name: the name of a file that is there, or else the
-// path of the session with this id. Any other name comes back as it is.
+// Path returns the path for Open: the name itself if that file exists, else the path of the
+// session with this id. Any other name is returned unchanged.
 func Path(name string) string {
 	if _, err := os.Lstat(name); err == nil || len(name) < closest.MinID || strings.ContainsAny(name, `/\`) {
 		return name
@@ -220,23 +218,22 @@ func Path(name string) string {
 	return name
 }
 
-// Open reads a file, or a session of a database, as transcript.Open does.
+// Open is transcript.Open for sessions in databases too.
 func Open(path string, o *transcript.Options) (*transcript.File, error) {
 	if file, id, ok := splitDatabasePath(path); ok {
-		return readDocument(file, id, o, -1)
+		return readSession(file, id, o, -1)
 	}
 	return transcript.Open(path, o)
 }
 
-// beginningBytes is how much of a session's file is read for its first request, in bytes,
-// and firstMessages how many messages of a database.
+// How much is read to find the first request: bytes of a file, messages of a database.
 const (
 	beginningBytes   = 1 << 20
 	maxFirstMessages = 4
 )
 
-// FirstRequest is what the user said first in a session; empty where it cannot be found. A
-// file that is one document is read up to the limit, in bytes.
+// FirstRequest returns the user's first message; empty if it cannot be found. It reads a file
+// that is one document up to the limit, in bytes.
 func (s Session) FirstRequest(limit int) string {
 	read, err := s.readBeginning(limit)
 	if err != nil {
@@ -250,10 +247,9 @@ func (s Session) FirstRequest(limit int) string {
 	return ""
 }
 
-// readBeginning reads the beginning of a session.
 func (s Session) readBeginning(limit int) (*transcript.File, error) {
 	if file, id, ok := splitDatabasePath(s.Path); ok {
-		return readDocument(file, id, nil, maxFirstMessages)
+		return readSession(file, id, nil, maxFirstMessages)
 	}
 	file, err := os.Open(s.Path)
 	if err != nil {
@@ -274,8 +270,7 @@ func (s Session) readBeginning(limit int) (*transcript.File, error) {
 	return transcript.Read(bytes.NewReader(data), &transcript.Options{Format: transcript.Format(s.Agent), Name: s.ID, MaxLine: limit})
 }
 
-// FirstRequest is the text with which a person opened a conversation, on one line;
-// empty where nobody did.
+// FirstRequest returns the user's first message on one line; empty if there is none.
 func FirstRequest(t *thread.Thread) string {
 	for _, m := range uncopied.All(t) {
 		if words := strings.Fields(m.Text()); m.StartsTurn() && len(words) > 0 {

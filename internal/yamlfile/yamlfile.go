@@ -1,6 +1,5 @@
-// Package yamlfile parses the YAML files that people write for the program: policies
-// and settings. The parser is not ours, and a small file can make it take gigabytes:
-// what nests too deep is refused before it is parsed.
+// Package yamlfile parses the YAML files that users write: policies and settings. It refuses
+// deep nesting before parsing, as a small file could make the parser take gigabytes.
 package yamlfile
 
 import (
@@ -14,21 +13,20 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// MaxBytes is the largest file.
+// MaxBytes limits a file.
 const MaxBytes = 64 << 10
 
-// maxNested is how many brackets may be open at once, and how many lists may begin on
-// a line. People nest a few; the parser recurses for each, and takes time and memory
-// with the square of their number.
+// maxNested limits open brackets, and lists that begin on one line. The time and memory of the
+// parser grow with the square of their number.
 const maxNested = 100
 
-// Error says what is wrong with a file.
+// Error says what is wrong with a file, and where.
 type Error struct {
-	Line, Column int // from 1; 0 where it is the file as a whole
+	Line, Column int // from 1; 0 for the file as a whole
 	Message      string
 }
 
-// Error is the message behind its place.
+// Error implements error.
 func (e *Error) Error() string {
 	if e.Line == 0 {
 		return e.Message
@@ -36,8 +34,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
 }
 
-// Read reads a file of one document into its tree; nil where it holds nothing, or
-// nothing but comments.
+// Read parses a file of one document. The tree is nil if the file is empty or has only
+// comments.
 func Read(data []byte) (ast.Node, *Error) {
 	switch {
 	case len(data) > MaxBytes:
@@ -65,7 +63,7 @@ func Read(data []byte) (ast.Node, *Error) {
 	return body, nil
 }
 
-// Pairs are the keys and values of a mapping; false where the node is none.
+// Pairs returns the keys and values of a mapping; false if the node is not one.
 func Pairs(n ast.Node) ([]*ast.MappingValueNode, bool) {
 	switch n := n.(type) {
 	case *ast.MappingNode:
@@ -91,7 +89,7 @@ func parse(data []byte) (file *ast.File, wrong *Error) {
 		GetToken() *token.Token
 		GetMessage() string
 	}
-	// The text of the error draws the lines around the mistake, which may hold a secret.
+	// Not err.Error(): it quotes the lines around the mistake, which may hold a secret.
 	if errors.As(err, &at) {
 		wrong.Message += ": " + at.GetMessage()
 		if t := at.GetToken(); t != nil && t.Position != nil {
@@ -101,7 +99,7 @@ func parse(data []byte) (file *ast.File, wrong *Error) {
 	return nil, wrong
 }
 
-// checkNesting refuses a file that nests too deep. Brackets and dashes in words count too.
+// checkNesting refuses a file that nests too deep. Brackets and dashes inside text count too.
 func checkNesting(data []byte) *Error {
 	open, line := 0, 0
 	for text := range bytes.Lines(data) {

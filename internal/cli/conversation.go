@@ -1,0 +1,341 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/choice"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/transcript"
+	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
+	"github.com/palimpsest-ai/palimpsest/wire/gemini"
+	"github.com/palimpsest-ai/palimpsest/wire/openai"
+	"github.com/palimpsest-ai/palimpsest/wire/text"
+)
+
+// textTarget is the value of --to for plain text, which no API reads.
+const textTarget = "text"
+
+// codecs write the request APIs.
+var codecs = map[string]wire.Codec{
+	wire.Anthropic: anthropic.Codec{},
+	wire.Chat:      openai.Chat{},
+	wire.Responses: openai.Responses{},
+	wire.Gemini:    gemini.Codec{},
+}
+
+// targets are the values of --to, in the order in which people see them.
+var targets = []string{wire.Anthropic, wire.Chat, wire.Responses, wire.Gemini, textTarget}
+
+// conversation is a conversation and the request that a command makes of it. Flags fill
+// the first group of fields, open the second.
+type conversation struct {
+	in                                             input
+	to, policy, modelName, counterName, summarizer string
+	modelsFile                                     string
+	budget                                         int
+	into                                           transcript.Format // the agent that will resume the result; empty for a prompt
+	// guessBudget takes the window of the input's model as the budget when the user names
+	// neither a budget nor a model.
+	guessBudget bool
+	answers     llm.Cache // of earlier model answers; may be nil
+
+	api           string
+	profile       render.Profile
+	counter       *token.Counter
+	counterReason counterReason
+	model         token.Model // zero if the user named none
+	fitter        *fitter
+}
+
+func (c *conversation) addFlags(cmd *cobra.Command) {
+	c.in.addFlags(cmd, "work on")
+	f := cmd.Flags()
+	f.Bool("json", false, "write the report as one JSON object on standard error")
+	f.StringVar(&c.to, "to", "", "write for `API`: "+strings.Join(targets, ", ")+" (default: the input's own)")
+	f.StringVar(&c.policy, "policy", "auto", "the `POLICY`: a file (see \"palimpsest policy\"), or "+strings.Join(policyfile.Names(), ", "))
+	f.Var((*tokensFlag)(&c.budget), "budget", "limit the whole request to this many `TOKENS`, such as 32000 or 32k")
+	f.StringVar(&c.modelName, "model", "", "count for the model `NAME` (default: the one named in the file); without --budget, fill its context window")
+	f.StringVar(&c.counterName, "counter", "", "count with `NAME`, whatever the model: "+counterNames)
+	f.StringVar(&c.modelsFile, "models", "", modelsUsage)
+}
+
+// addSummarizerFlag is for the commands that make summaries.
+func (c *conversation) addSummarizerFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.summarizer, "summarizer", "", "who writes summaries: extractive (no model), anthropic:MODEL, openai:MODEL, or a `CHAIN` of them joined by commas (default: the policy's, else extractive)")
+}
+
+// open reads the input and resolves the names that the user gave.
+func (c *conversation) open(path string, s Streams) error {
+	if err := c.in.load(path, s.In); err != nil {
+		return err
+	}
+	if err := c.in.selectRun(); err != nil {
+		return err
+	}
+	if c.into != "" {
+		if err := c.targetAgent(); err != nil {
+			return err
+		}
+	}
+	return c.resolve()
+}
+
+// resolve looks up the API, policy, counter, model and budget.
+func (c *conversation) resolve() error {
+	c.api = cmp.Or(c.to, c.in.api())
+	if c.api != textTarget && codecs[c.api] == nil {
+		return fmt.Errorf("%w: --to %s: known are %s", errUsage, c.to, strings.Join(targets, ", "))
+	}
+	if c.modelsFile != "" && c.modelName == "" {
+		return fmt.Errorf("%w: --models %s has no effect without --model NAME", errUsage, c.modelsFile)
+	}
+	models, err := readModels(c.modelsFile)
+	if err != nil {
+		return err
+	}
+	c.profile = render.For(c.api)
+	c.profile.Reach = render.Command
+	if c.into != "" { // the agent may talk to any of its providers
+		c.profile.FirstUser, c.profile.ObjectArguments, c.profile.SystemFirst = true, true, true
+	}
+	made := newSummaries()
+	chosen, err := choice.Open(c.policy, &choice.Options{Summarizer: c.summarizer, OnUsage: made.addUsage})
+	if err != nil {
+		return err
+	}
+	made.Use = chosen.Settings.Summarizer.Use
+	if c.modelName != "" {
+		if c.model, err = findModel(models, c.modelName); err != nil {
+			return err
+		}
+		c.profile.BoundReasoning = c.model.BindsThinking
+	}
+	if c.counter, c.counterReason, err = c.chooseCounter(models, chosen.Settings.Counter); err != nil {
+		return err
+	}
+	if err := c.resolveBudget(models); err != nil {
+		return err
+	}
+	config := chosen.Config(c.counter)
+	config.Answers = llm.NewAnswers(c.answers)
+	c.fitter, err = newFitter(chosen, config, made)
+	if err == nil {
+		c.fitter.model = c.model
+	}
+	return err
+}
+
+// fallbackBudget limits a conversation that is only looked at and whose model is unknown,
+// in tokens.
+const fallbackBudget = 160_000
+
+// resolveBudget takes what the model's window leaves for the input if there is no --budget.
+func (c *conversation) resolveBudget(models token.ModelSet) error {
+	switch {
+	case c.budget > 0:
+	case c.modelName != "":
+		if c.budget = inputTokens(c.model); c.budget <= 0 {
+			return fmt.Errorf("%w: the context window of %s is not known; add --budget TOKENS", errUsage, c.model.Name)
+		}
+	case c.guessBudget:
+		c.budget = fallbackBudget
+		if m, err := models.Find(c.in.Model); err == nil && c.in.Model != "" && inputTokens(m) > 0 {
+			c.budget = inputTokens(m)
+		}
+	default:
+		return fmt.Errorf("%w: say how large the request may be: --budget TOKENS, or --model NAME for its context window", errUsage)
+	}
+	return nil
+}
+
+func (c *conversation) request() palimpsest.Request {
+	return palimpsest.Request{Thread: c.in.Thread, Base: c.in.baseRequest(c.api, c.modelName), Budget: c.budget, Profile: c.profile}
+}
+
+// compact makes the conversation fit. The prompt tells its reader how to get back what was
+// removed, from the given store.
+func (c *conversation) compact(ctx context.Context, store *storeFlag) (*palimpsest.Result, error) {
+	return c.fitter.fit(ctx, withRecallNote(c.fitter.compactor, c.request(), store))
+}
+
+// compactAndStore compacts, and stores the whole conversation with its plan. It returns
+// where. If nothing was removed, it opens no store.
+func (c *conversation) compactAndStore(ctx context.Context, lazy *lazyStore) (*palimpsest.Result, string, error) {
+	res, err := c.compact(ctx, lazy.flag)
+	if err != nil || res.Plan.Empty() {
+		return res, "", err
+	}
+	k, err := lazy.open(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	renamed, err := k.withFreeID(ctx, c.in.Thread)
+	if err != nil {
+		return nil, "", err
+	}
+	if renamed != c.in.Thread { // artifact ids depend on the thread's id
+		c.in.Thread = renamed
+		if res, err = c.compact(ctx, lazy.flag); err != nil {
+			return nil, "", err
+		}
+	}
+	return res, lazy.flag.displayName(), k.save(ctx, c.in.Thread, res.Plan)
+}
+
+// encode writes a prompt for the API. The result passes `palimpsest check`.
+func (c *conversation) encode(p *prompt.Prompt) ([]byte, error) {
+	if c.api == textTarget {
+		return text.Encode(p), nil
+	}
+	body, broken, err := encodeAndValidate(c.api, p)
+	if err != nil || broken == nil {
+		return body, err
+	}
+	// If the input broke a rule already, it is at fault; otherwise we are.
+	if c.in.Prompt != nil {
+		if _, own, err := encodeAndValidate(c.in.api(), c.in.Prompt); cmp.Or(own, err) != nil {
+			return nil, fmt.Errorf("%w: %s: the %s API would refuse the request as it is: %w", errInvalid, c.in.path, c.in.api(), cmp.Or(own, err))
+		}
+	}
+	return nil, fmt.Errorf("the %s API would refuse the request: %w", c.api, broken)
+}
+
+// encodeAndValidate returns a prompt as the body of a request, and the rules of the API that
+// the body breaks.
+func encodeAndValidate(api string, p *prompt.Prompt) (body []byte, broken, err error) {
+	if body, err = codecs[api].Encode(p); err != nil {
+		return nil, nil, err
+	}
+	for _, problem := range codecs[api].Validate(body) {
+		if !problem.Advice {
+			broken = errors.Join(broken, problem)
+		}
+	}
+	return body, broken, nil
+}
+
+// recallNotePrefix begins the line of a prompt that tells its reader how to read what was
+// removed.
+const recallNotePrefix = "[Parts of this conversation were removed to save room. "
+
+// withRecallNote adds that line to a request that is over its budget. It replaces the line
+// of an earlier compaction.
+func withRecallNote(c *palimpsest.Compactor, q palimpsest.Request, store *storeFlag) palimpsest.Request {
+	whole, err := c.Render(nil, q)
+	if err != nil || whole.After <= q.Budget {
+		return q
+	}
+	base := *cmp.Or(q.Base, &prompt.Prompt{})
+	base.System = slices.DeleteFunc(slices.Clone(base.System), func(s prompt.System) bool { return strings.HasPrefix(s.Text, recallNotePrefix) })
+	base.System = append(base.System, prompt.System{Text: recallNotePrefix + store.recallCommands() + "]"})
+	q.Base = &base
+	return q
+}
+
+// recallCommands names the commands that read from the store.
+func (f *storeFlag) recallCommands() string {
+	flags := ""
+	if f.name != "" {
+		flags += " --store " + shellQuote(f.displayName())
+	}
+	if f.tenant != "" {
+		flags += " --tenant " + shellQuote(f.tenant)
+	}
+	return "To read one in full, run: palimpsest artifact get ID" + flags + "; to search them: palimpsest recall \"WORDS\"" + flags
+}
+
+// fitter makes requests fit their budget by a policy.
+type fitter struct {
+	compactor *palimpsest.Compactor
+	summaries *summaries
+	model     token.Model // zero if unknown
+	// ownPolicy is the policy if it keeps to its own rules; nil if a ladder fills the budget.
+	ownPolicy policy.Policy
+}
+
+func newFitter(chosen *choice.Choice, config palimpsest.Config, made *summaries) (*fitter, error) {
+	f := &fitter{summaries: made}
+	if chosen.Settings.HasOwnForm() {
+		f.ownPolicy = config.Policy
+		config.Policy = reportingPolicy{config.Policy, made}
+	}
+	var err error
+	f.compactor, err = palimpsest.New(config)
+	return f, err
+}
+
+// fit returns an error that wraps ErrOverBudget when a policy with its own rules leaves
+// more than the budget.
+func (f *fitter) fit(ctx context.Context, q palimpsest.Request) (*palimpsest.Result, error) {
+	res, err := f.apply(ctx, q)
+	if err == nil && res.After > q.Budget {
+		return nil, fmt.Errorf("policy %s keeps to its own rules and leaves %s tokens, over the budget of %s: raise it, or use --policy auto: %w",
+			f.ownPolicy.Name(), number(res.After), number(q.Budget), palimpsest.ErrOverBudget)
+	}
+	return res, err
+}
+
+// apply is fit without that error.
+func (f *fitter) apply(ctx context.Context, q palimpsest.Request) (*palimpsest.Result, error) {
+	if f.ownPolicy == nil {
+		res, err := f.compactor.Compact(ctx, q)
+		if err == nil {
+			f.summaries.addAll(res.Summaries)
+		}
+		return res, err
+	}
+	whole, err := f.compactor.Render(nil, q)
+	if err != nil || whole.After <= q.Budget {
+		return whole, err
+	}
+	session := f.compactor.Session(q.Thread.ID())
+	if _, err := session.Append(ctx, uncopied.Messages(q.Thread)...); err != nil {
+		return nil, err
+	}
+	p, err := session.Plan(ctx, palimpsest.Step{Base: q.Base, Profile: q.Profile, Budget: q.Budget, Window: f.model.Window, Output: f.model.MaxOutput})
+	if errors.Is(err, policy.ErrNothing) {
+		return nil, fmt.Errorf("policy %s: %w; %w", f.ownPolicy.Name(), err, palimpsest.ErrOverBudget)
+	}
+	if err != nil {
+		return nil, err
+	}
+	res, err := f.compactor.Render(p, q)
+	if err != nil {
+		return nil, err
+	}
+	res.Plan.CompactedTokens = res.After
+	return res, nil
+}
+
+// reportingPolicy notes the summaries of a policy: Session.Plan returns only the plan.
+type reportingPolicy struct {
+	policy.Policy
+	summaries *summaries
+}
+
+// Unwrap returns the policy itself (see policy.As).
+func (p reportingPolicy) Unwrap() policy.Policy { return p.Policy }
+
+// Plan implements policy.Policy.
+func (p reportingPolicy) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
+	f, err := p.Policy.Plan(ctx, s)
+	if err == nil {
+		p.summaries.addAll(f.Summaries)
+	}
+	return f, err
+}
