@@ -71,7 +71,6 @@ type group struct {
 	label   string // in front of the pieces; empty for what people said
 	turn    int
 	sources []thread.ID
-	pieces  []string
 	places  []place // of each piece
 	idents  []int32 // that the label holds
 	// path is the file that the label names. Where the list of files names it too,
@@ -274,13 +273,9 @@ func (b *builder) entry(sec section, at int, base float32, idents []mention) *ca
 // piece adds a piece to a group that will be the next of its section, and its
 // candidate.
 func (b *builder) piece(sec section, g *group, at int, base float32, p piece) *candidate {
-	c := candidate{section: sec, entry: len(b.groups[sec]), piece: len(g.pieces), at: at, base: base, text: p.text}
-	g.add(p)
+	c := candidate{section: sec, entry: len(b.groups[sec]), piece: len(g.places), at: at, base: base, text: p.text}
+	g.places = append(g.places, p.place)
 	return b.add(c, p.idents)
-}
-
-func (g *group) add(p piece) {
-	g.pieces, g.places = append(g.pieces, p.text), append(g.places, p.place)
 }
 
 func (b *builder) add(c candidate, idents []mention) *candidate {
@@ -442,14 +437,14 @@ func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, 
 		}
 	}
 	age := b.age(i)
-	g.pieces, g.places = make([]string, 0, len(pieces)), make([]place, 0, len(pieces))
+	g.places = make([]place, 0, len(pieces))
 	for _, p := range pieces {
 		if !b.once('t', p.text) {
 			continue
 		}
 		b.piece(secSnippet, &g, i, base*(1+p.score)*age, p)
 	}
-	if len(g.pieces) > 0 {
+	if len(g.places) > 0 {
 		b.groups[secSnippet] = append(b.groups[secSnippet], g)
 	}
 }

@@ -11,8 +11,8 @@ const (
 	// wordsWeight is what the worth of the assistant's words, of changes and of
 	// failures counts: what a colleague would tell first.
 	wordsWeight = 0.05
-	// wordsBeside is what they count beside what a model wrote of the messages.
-	wordsBeside = 0.02
+	// wordsWithModel is the same beside items that a model wrote.
+	wordsWithModel = 0.02
 	// wordsNames is what an identifier counts among the assistant's words, which say
 	// more than names; wordsFrame is added to their length when they are ranked, in
 	// tokens, since a whole sentence tells more than two halves.
@@ -72,15 +72,12 @@ func (s *selection) weight(c *candidate) float32 {
 		if len(c.terms) > 0 && s.budget >= roomForCode {
 			return 2 * wordsWeight
 		}
-		return s.shares().changes
+		return s.shares.changes
 	case secSaid, secReport, secFailed:
 		if s.pool.written && c.section == secFailed && c.at < 0 {
 			return ruleWeight
 		}
-		if s.pool.written {
-			return wordsBeside
-		}
-		return wordsWeight
+		return s.shares.words
 	}
 	return baseWeight
 }

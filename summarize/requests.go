@@ -84,10 +84,7 @@ func (s *selection) trimRequests(tokens int) {
 	each, kept := 1<<30, len(all)
 	if size(each) > limit {
 		each = largest(leastRequest, 1<<20, func(n int) bool { return size(n) <= limit })
-		share := float32(mostRequests)
-		if s.pool.written {
-			share = mostBeside
-		}
+		share := s.shares.mostRequests
 		if most := int(share * float32(s.budget) * bytesPerToken); each < keptRequest && most > limit {
 			each = largest(each, keptRequest, func(n int) bool { return size(n) <= most })
 			limit, tokens = most, int(share*float32(s.budget))

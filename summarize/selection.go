@@ -8,16 +8,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/summary"
 )
 
-// writtenFloors are those where a model wrote of the messages, in their order: what it
-// understood comes before sentences that code found.
-var writtenFloors = []struct {
-	section section
-	share   float32
-}{
-	{secConstraint, 0.08}, {secPlan, 0.10}, {secOpen, 0.10}, {secDecision, 0.15}, {secFact, 0.45}, {secFailed, 0.15}, {secFile, 0.06}, {secSaid, 0.12},
-	{secChange, 0.05}, {secOutcome, 0.03}, {secArtifact, 0.03}, {secSnippet, 0.03},
-}
-
 const (
 	// workShare is the share of the budget that the state of the work may take, and
 	// operationShare where operations of a system are what was done.
@@ -34,14 +24,9 @@ const (
 	// fullness is how full the budget is to be when there is material.
 	fullness = 0.97
 	// keptRequest is the length, in bytes, that user messages keep as long as all
-	// of them together stay under mostRequests of the budget: a message cut by
-	// half a line is worse than one line of tool output less.
-	keptRequest  = 400
-	mostRequests = 0.55
-	// requestsBeside and mostBeside are these shares beside what a model wrote, which says
-	// what the user wanted as well.
-	requestsBeside = 0.20
-	mostBeside     = 0.30
+	// of them together stay under shares.mostRequests: a message cut by half a line is
+	// worse than one line of tool output less.
+	keptRequest = 400
 	// littleMore is how far a message may be over its length before it is
 	// trimmed, in bytes: the mark of the cut takes nearly as much.
 	littleMore = 100
@@ -64,6 +49,7 @@ type selection struct {
 	count  func(string) int // of parts, kept
 	whole  func(string) int // of renderings, not kept
 	budget int              // tokens; 0 is no limit
+	shares shares
 
 	entries    [sections][]string // rendered plain entries
 	rank       []int              // requests, the ones to keep longest first
@@ -94,7 +80,7 @@ type groupKey struct {
 
 // choose picks what goes into the summary.
 func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary, error) {
-	s := &selection{pool: p, budget: budget, count: count, whole: whole, pathed: map[string][]groupKey{}}
+	s := &selection{pool: p, budget: budget, shares: sharesFor(budget, p.written), count: count, whole: whole, pathed: map[string][]groupKey{}}
 	for sec := range sections {
 		for i := range p.groups[sec] {
 			if path := p.groups[sec][i].path; path != "" {
@@ -124,10 +110,7 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 		return s.build(), nil
 	}
 	limit := int(float32(budget) * fullness)
-	share := s.shares().requests
-	if p.written {
-		share = requestsBeside
-	}
+	share := s.shares.requests
 	var best summary.Summary
 	most := -1 // tokens of the best
 	for range 6 {
@@ -273,11 +256,6 @@ func (s *selection) reset(kept, each int) {
 	}
 }
 
-// mostSnippets is how many tokens of lines of output come before all else is said.
-func (s *selection) mostSnippets() int {
-	return int(s.shares().snippets * float32(s.budget))
-}
-
 // takeFloors fills each section up to its share.
 func (s *selection) takeFloors(limit int) {
 	bySection := [sections][]int{}
@@ -289,15 +267,8 @@ func (s *selection) takeFloors(limit int) {
 	room := limit - s.spent
 	s.floor = true
 	defer func() { s.floor = false }()
-	if s.pool.written {
-		for _, f := range writtenFloors {
-			s.fill(bySection[f.section], min(limit, s.spent+int(f.share*float32(room))))
-		}
-		return
-	}
-	floors := &s.shares().floors
-	for sec := range sections {
-		s.fill(bySection[sec], min(limit, s.spent+int(floors[sec]*float32(room))))
+	for _, f := range s.shares.floors {
+		s.fill(bySection[f.section], min(limit, s.spent+int(f.share*float32(room))))
 	}
 }
 
@@ -346,7 +317,7 @@ func (s *selection) fill(list []int, limit int) {
 		switch {
 		case s.capped && density < worthSaying:
 			return false // those behind it are worth less
-		case s.capped && c.section == secSnippet && s.snippets >= s.mostSnippets():
+		case s.capped && c.section == secSnippet && s.snippets >= int(s.shares.snippets*float32(s.budget)):
 			return true
 		}
 		if cost := s.cost(c); s.spent+cost > limit {

@@ -233,26 +233,25 @@ type statement struct {
 	user bool // it stands where the user's words are told
 }
 
-// item says why a proposed item cannot be taken, or "".
-func (g *grounds) item(c *claim) string {
-	body := c.text
-	if c.section == secPlan {
-		body = c.item.Text // the status is a word of ours
+// item says why a proposed item cannot be taken, or "". whole is its text with what was
+// said beside it.
+func (g *grounds) item(sec section, text, whole string, sources []thread.ID) string {
+	if sec == secPlan {
+		whole = text // the status is a word of ours
 	}
-	cited := false
-	for _, id := range c.item.Sources {
-		_, in := g.at[id]
-		cited = cited || in || g.before[id]
-	}
+	cited := slices.ContainsFunc(sources, func(id thread.ID) bool {
+		_, inSpan := g.at[id]
+		return inSpan || g.before[id]
+	})
 	switch {
-	case len(body) > maxItem:
+	case len(whole) > maxItem:
 		return faultLimit
-	case placeholder(c.item.Text):
+	case placeholder(text):
 		return faultPlaceholder
 	case !cited:
 		return faultSource
 	}
-	return g.fault(statement{text: body, todo: c.section == secPlan || c.section == secDecision || c.section == secOpen})
+	return g.fault(statement{text: whole, todo: sec == secPlan || sec == secDecision || sec == secOpen})
 }
 
 // fault says why a statement cannot be taken, or "".
