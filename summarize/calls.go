@@ -30,9 +30,9 @@ type callFacts struct {
 	todos    []todo    // a whole list, or one change of it
 	todoID   string    // the task that a single change is about; "" for a whole list or a new task
 	newTask  bool
-	planText string    // a plan proposed as text
-	work     *callWork // what it does for the state of the work
-	prints   bool      // of a command line: it only shows content
+	planText string   // a plan proposed as text
+	work     callWork // what it does for the state of the work
+	prints   bool     // of a command line: it only shows content
 }
 
 type todo struct{ text, status string }

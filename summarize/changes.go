@@ -45,9 +45,6 @@ func (b *builder) edit(i int, asked *thread.Message, c *callFacts, files []fileO
 		e := b.edits[key]
 		if e == nil {
 			e = &edits{op: op.op}
-			if b.edits == nil {
-				b.edits = map[editKey]*edits{}
-			}
 			b.edits[key] = e
 			b.edited = append(b.edited, key)
 		}
@@ -307,9 +304,6 @@ func (b *builder) write(i int, asked *thread.Message, c *callFacts) {
 	path = b.filed(path)
 	file := b.standing[path]
 	if file == nil {
-		if b.standing == nil {
-			b.standing = map[string]*standing{}
-		}
 		file = &standing{byLine: map[string][]int{}}
 		b.standing[path] = file
 	}
@@ -352,12 +346,18 @@ func (b *builder) unwrite(c *callFacts) {
 	}
 }
 
+// putIn is the set of the lines that a call puts into a file.
+func (c *callFacts) putIn() map[string]bool {
+	lines := make(map[string]bool, len(c.changed))
+	for n := range c.changed {
+		lines[c.changed[n].text] = true
+	}
+	return lines
+}
+
 // taken are the lines that an edit took out and did not put in again.
 func (c *callFacts) taken() []string {
-	removed, stays := c.removed, map[string]bool{}
-	for n := range c.changed {
-		stays[c.changed[n].text] = true
-	}
+	removed, stays := c.removed, c.putIn()
 	if len(c.hunks) > 0 && len(c.hunks) < maxHunks { // they say it more closely
 		removed = nil
 		for _, h := range c.hunks {

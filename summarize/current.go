@@ -190,10 +190,7 @@ func (b *builder) change(c *callFacts) {
 		case op.op == "created" && len(c.changed) < maxChanged:
 			b.sweep(o, c.changed, true, true)
 		case len(c.removed) > 0:
-			stays := make(map[string]bool, len(c.changed))
-			for n := range c.changed {
-				stays[c.changed[n].text] = true
-			}
+			stays := c.putIn()
 			for _, line := range c.removed {
 				if !stays[line] {
 					b.gone(o, line)

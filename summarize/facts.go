@@ -56,7 +56,7 @@ type facts struct {
 	calls     []callFacts
 	result    *resultFacts
 	idents    []mention // of user text
-	work      *messageWork
+	work      messageWork
 }
 
 // resultFacts is what a tool result tells by itself.
@@ -77,7 +77,7 @@ type resultFacts struct {
 	rows         []string // of a JSON document, its records
 	report       []piece  // what a sub-agent answered, in paragraphs
 	text         string   // all of it on one line, where it is next to nothing
-	work         *resultWork
+	work         resultWork
 }
 
 // limits of what one message may contribute, so that a huge one costs no more
@@ -140,18 +140,18 @@ func (f *facts) readRules() {
 		if fenced || len(f.rules) >= maxRules {
 			continue
 		}
-		sentences(line, func(p span) {
-			if p.to-p.from > maxSentence || p.to-p.from < 8 {
-				return
-			}
+		for p := range sentences(line) {
 			s := line[p.from:p.to]
+			if len(s) > maxSentence || len(s) < 8 {
+				continue
+			}
 			// Weak cues count only in short messages, and neither in questions nor
 			// in a bare "yes please".
 			cues, _ := cuesOf(s)
 			if cues&ruleCue != 0 || cues&constraintCue != 0 && len(f.user) < 1500 && len(s) >= 16 && s[len(s)-1] != '?' {
 				f.rules = append(f.rules, piece{text: s, cues: cues, idents: mentions(nil, s), reason: -1})
 			}
-		})
+		}
 	}
 }
 
@@ -196,7 +196,7 @@ func readResult(r thread.ToolResult) *resultFacts {
 	}
 	f.exit = exitCode(s)
 	f.work = readResultWork(&r, s)
-	if toolpolicy.ClassOf(r.Tool) == toolpolicy.Agent && r.Outcome != thread.Failure && !(f.work != nil && (f.work.started != "" || f.work.rejected)) {
+	if toolpolicy.ClassOf(r.Tool) == toolpolicy.Agent && r.Outcome != thread.Failure && f.work.started == "" && !f.work.rejected {
 		f.report = paragraphs(s[:clip.Boundary(s, min(len(s), maxReport))])
 	}
 	f.rows = jsonrows.Lines(s, false)

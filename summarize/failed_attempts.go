@@ -55,9 +55,6 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 	if !b.once('f', text) {
 		return
 	}
-	if b.tried == nil {
-		b.tried = map[int]string{}
-	}
 	b.tried[len(b.FailedAttempts)] = core(c.name, c.input)
 	b.FailedAttempts = append(b.FailedAttempts, summary.Item{Text: text, Turn: m.Turn, Sources: sources})
 	worth := float32(attemptWorth)

@@ -110,9 +110,6 @@ func (b *builder) filed(p string) string {
 	}
 	switch {
 	case same == "":
-		if b.based == nil {
-			b.based = map[string][]string{}
-		}
 		b.based[base] = append(b.based[base], p)
 		return p
 	case len(p) > len(same): // now the whole path is known
@@ -183,13 +180,9 @@ const (
 
 // held notes what a file holds that was read whole and is so small.
 func (b *builder) held(path string, r *resultFacts) {
-	if r.lines > 4 || r.text == "" {
-		return
+	if r.lines <= 4 && r.text != "" {
+		b.small[path] = r.text
 	}
-	if b.small == nil {
-		b.small = map[string]string{}
-	}
-	b.small[path] = r.text
 }
 
 // addNote keeps the newest notes within a line.

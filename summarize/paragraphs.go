@@ -51,12 +51,12 @@ func paragraphs(s string) []piece {
 		}
 		at := line
 		list = false
-		sentences(text, func(p span) {
+		for p := range sentences(text) {
 			n := line - at
 			add(text[p.from:p.to], false)
 			last := &out[len(out)-1]
 			last.place = place{at, n, p.to < len(text)}
-		})
+		}
 		line, list = at+1, false
 	}
 	open := -1 // where the text of a block of code begins
@@ -110,7 +110,9 @@ func paragraphs(s string) []piece {
 // only announces what will be done next; 0 where it does not.
 func announcedAt(line string) int {
 	from, last := 0, 0
-	sentences(line, func(p span) { from, last = last, p.from })
+	for p := range sentences(line) {
+		from, last = last, p.from
+	}
 	if last > from && announcing(line[last:]) {
 		return last
 	}

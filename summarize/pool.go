@@ -38,14 +38,13 @@ type pool struct {
 	// Summary holds all entries of the sections without groups, and the requests in full:
 	// they are trimmed when the budget is known.
 	summary.Summary
-	asking   [][]mention // what each of the requests holds
-	typed    []bool      // which of them are commands with the text that they stand for
-	task     int         // index of the request that is the current task, or -1
-	oldTask  string      // the task of the previous summary, where the span has none
-	written  bool        // somebody who read the messages wrote items of the previous summary
-	later    bool        // a newer task stands behind the span, in the prompt itself
-	together int         // Input.Together
-	stated   []rule      // for each of the constraints
+	requests []request // for each of Requests
+	task     int       // index of the request that is the current task, or -1
+	oldTask  string    // the task of the previous summary, where the span has none
+	written  bool      // somebody who read the messages wrote items of the previous summary
+	later    bool      // a newer task stands behind the span, in the prompt itself
+	together int       // Input.Together
+	stated   []rule    // for each of the constraints
 	changes  []change
 	// groups are the entries of which single pieces may be taken: messages of the
 	// assistant, earlier summaries as facts, and lines of tool output, of edits and of
@@ -57,6 +56,13 @@ type pool struct {
 
 	asked map[string]bool // stems of what the user asks the summary to keep
 	terms terms
+}
+
+// request is what is known of a message of the user's: the identifiers in it, and whether it
+// is a command with the text that it stands for, which the user did not write.
+type request struct {
+	idents  []mention
+	command bool
 }
 
 // rule is where a rule was stated: the user's whole message; weak says that it may
@@ -127,7 +133,8 @@ type callRef struct{ message, call int }
 func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 	b := &builder{
 		pool: &pool{task: -1}, messages: in.Messages, calls: map[string]callRef{}, fileAt: map[string]int{},
-		outcomes: map[string]int{}, origins: map[originKey]*origin{}, expected: map[originKey]int{},
+		outcomes: map[string]int{}, origins: map[originKey]*origin{}, expected: map[originKey]int{}, based: map[string][]string{},
+		tried: map[int]string{}, edits: map[editKey]*edits{}, standing: map[string]*standing{}, small: map[string]string{},
 	}
 	b.facts = make([]*facts, len(in.Messages))
 	pieces := 0
@@ -362,9 +369,9 @@ const optionWords = 8
 func (b *builder) user(i int, m *thread.Message, f *facts) {
 	if b.once('u', f.user) {
 		b.Requests = append(b.Requests, summary.Item{Text: f.user, Turn: m.Turn, Sources: []thread.ID{m.ID}})
-		b.asking, b.typed = append(b.asking, f.idents), append(b.typed, f.typed)
+		b.requests = append(b.requests, request{f.idents, f.typed})
 		// What a command stands for says little of what this user is after.
-		if b.task < 0 || substantial(f.user) && !f.typed || b.typed[b.task] || !substantial(b.Requests[b.task].Text) {
+		if b.task < 0 || substantial(f.user) && !f.typed || b.requests[b.task].command || !substantial(b.Requests[b.task].Text) {
 			b.task = len(b.Requests) - 1
 		}
 	}

@@ -13,7 +13,7 @@ func (b *builder) previous(s *summary.Summary) {
 	b.oldTask = s.CurrentTask
 	b.Requests = append(b.Requests, s.Requests...)
 	for _, it := range s.Requests {
-		b.asking, b.typed = append(b.asking, mentions(nil, it.Text)), append(b.typed, false)
+		b.requests = append(b.requests, request{idents: mentions(nil, it.Text)})
 		b.once('u', it.Text)
 	}
 	for _, it := range s.Constraints {

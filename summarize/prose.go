@@ -194,13 +194,13 @@ func (p *proseReader) said(line string) string {
 		rest = ""
 	}
 	from := -1 // where a quotation of several sentences began
-	sentences(rest, func(s span) {
+	for s := range sentences(rest) {
 		if from < 0 {
 			from = s.from
 		}
 		piece := rest[from:s.to]
 		if openQuotation(piece) && openQuotation(rest[s.to:]) {
-			return
+			continue
 		}
 		from = -1
 		if check(piece) {
@@ -208,7 +208,7 @@ func (p *proseReader) said(line string) string {
 		} else {
 			whole = false
 		}
-	})
+	}
 	switch {
 	case whole:
 		return line

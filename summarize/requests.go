@@ -23,7 +23,7 @@ func (s *selection) rankRequests() {
 	for i := range n {
 		text := p.Requests[i].Text
 		var names float32
-		for _, x := range p.asking[i] {
+		for _, x := range p.requests[i].idents {
 			if id, ok := p.names.id[x.norm]; ok {
 				names += p.names.weight[id]
 			}
@@ -45,7 +45,7 @@ func (s *selection) rankRequests() {
 // stands for no more than its beginning and its end, since the user did not write it.
 func (s *selection) room(i, each int) int {
 	newest := len(s.pool.Requests) - 1
-	if s.pool.typed[i] && s.budget > 0 {
+	if s.pool.requests[i].command && s.budget > 0 {
 		if i == newest { // it is what the assistant works on
 			return min(3*each, 3*commandBytes)
 		}

@@ -37,7 +37,7 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 			for n := range files {
 				op := &files[n]
 				op.path = b.filed(op.path)
-				if r.work != nil && r.work.over && op.op == "created" {
+				if r.work.over && op.op == "created" {
 					op.op = "edited"
 				}
 				op.op = b.touch(*op, asked)
@@ -110,7 +110,7 @@ func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome 
 	switch {
 	case r.outcome == thread.Failure || r.outcome == thread.Partial:
 		return r.outcome
-	case class == toolpolicy.Other && r.work != nil && r.work.refusal != "":
+	case class == toolpolicy.Other && r.work.refusal != "":
 		return thread.Failure // the system says that it did not do it
 	case class == toolpolicy.Search && strings.HasPrefix(r.first, "Error performing "):
 		return thread.Failure // LSP
@@ -121,7 +121,7 @@ func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome 
 			return thread.Partial // grep that found nothing exits with 1
 		}
 		return thread.Failure
-	case c != nil && r.work != nil && toldToFail(c.work, r.work):
+	case c != nil && toldToFail(&c.work, &r.work):
 		return thread.Failure
 	case r.exit == 0 || c == nil || c.prints || class == toolpolicy.Other:
 		return thread.Success

@@ -240,7 +240,7 @@ func (s *selection) reset(kept, each int) {
 	keep := slices.Clone(s.rank[:min(kept, len(s.rank))])
 	slices.Sort(keep)
 	for _, i := range keep {
-		r, holds := p.Requests[i], p.asking[i]
+		r, holds := p.Requests[i], p.requests[i].idents
 		if limit := s.room(i, each); len(r.Text) > limit+littleMore {
 			r.Text = clip.HeadAndTail(r.Text, limit)
 			holds = mentions(nil, r.Text)

@@ -63,33 +63,33 @@ func trimSpan(s string, p span) span {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// sentences calls yield with each sentence of s: up to a line end, or to a
-// full stop, question or exclamation mark that is followed by a space and does
-// not go on in lower case ("e.g. this").
-func sentences(s string, yield func(span)) {
-	emit := func(p span) {
-		if p = trimSpan(s, p); p.from < p.to {
-			yield(p)
-		}
-	}
-	from := 0
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '\n':
-			emit(span{from, i})
-			from = i + 1
-		case c == '.' || c == '!' || c == '?':
-			if i+2 < len(s) && s[i+1] == ' ' && !(s[i+2] >= 'a' && s[i+2] <= 'z') {
-				emit(span{from, i + 1})
-				from = i + 1
+// sentences yields the sentences of s: up to a line end, or to a full stop, question or
+// exclamation mark that is followed by a space and does not go on in lower case ("e.g.
+// this").
+func sentences(s string) iter.Seq[span] {
+	return func(yield func(span) bool) {
+		from := 0
+		for i := 0; i <= len(s); i++ {
+			end := -1
+			switch rest := s[i:]; {
+			case rest == "" || rest[0] == '\n':
+				end = i
+			case rest[0] == '.' || rest[0] == '!' || rest[0] == '?':
+				if len(rest) > 2 && rest[1] == ' ' && !isLower(rest[2]) {
+					end = i + 1
+				}
+			case rest[0] >= 0xe3 && (strings.HasPrefix(rest, "。") || strings.HasPrefix(rest, "！") || strings.HasPrefix(rest, "？")):
+				end = i + len("。")
 			}
-		case c == 0xe3 && strings.HasPrefix(s[i:], "。"), c == 0xef && (strings.HasPrefix(s[i:], "！") || strings.HasPrefix(s[i:], "？")):
-			emit(span{from, i + 3})
-			from = i + 3
-			i += 2
+			if end < 0 {
+				continue
+			}
+			if p := trimSpan(s, span{from, end}); p.from < p.to && !yield(p) {
+				return
+			}
+			from = end
 		}
 	}
-	emit(span{from, len(s)})
 }
 
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
@@ -155,6 +155,17 @@ func set(words string) map[string]bool {
 	m := map[string]bool{}
 	for w := range strings.FieldsSeq(words) {
 		m[w] = true
+	}
+	return m
+}
+
+// inverted makes a map from each word of the lists to the list's key.
+func inverted[V comparable](lists map[V]string) map[string]V {
+	m := map[string]V{}
+	for v, words := range lists {
+		for w := range strings.FieldsSeq(words) {
+			m[w] = v
+		}
 	}
 	return m
 }

@@ -166,11 +166,11 @@ func groundsOf(in *Input) *grounds {
 
 // about keeps what the sentences of a text of the assistant's say of the user.
 func (g *grounds) about(text string) {
-	sentences(text, func(p span) {
+	for p := range sentences(text) {
 		if s := text[p.from:p.to]; mentionsUser(s) >= 0 {
 			g.user, g.asked = append(g.user, folded(s)), append(g.asked, stemsOf(s))
 		}
-	})
+	}
 }
 
 // spoken returns all text of a message but its reasoning, and what of it a user
@@ -304,11 +304,10 @@ func (g *grounds) fault(s statement) string {
 	whole := text
 	text = blanked(text, "`", "`")
 	own := unquoted(text)
-	sentences(own, func(p span) {
-		missing = missing || mentionsUser(own[p.from:p.to]) >= 0 && !g.saidOfUser(text[p.from:p.to]) && !g.saidOfUser(whole[p.from:p.to])
-	})
-	if missing {
-		return faultUser
+	for p := range sentences(own) {
+		if mentionsUser(own[p.from:p.to]) >= 0 && !g.saidOfUser(text[p.from:p.to]) && !g.saidOfUser(whole[p.from:p.to]) {
+			return faultUser
+		}
 	}
 	found, total := shared(g.words, text)
 	if total == 0 && !compared { // short words alone

@@ -190,13 +190,12 @@ type number struct {
 }
 
 // units are the words for units, by what they stand for.
-var units = map[string]string{
-	"ms": "ms", "msec": "ms", "millisecond": "ms", "milliseconds": "ms", "s": "s", "sec": "s", "secs": "s", "second": "s", "seconds": "s",
-	"min": "min", "mins": "min", "minute": "min", "minutes": "min", "h": "h", "hr": "h", "hrs": "h", "hour": "h", "hours": "h",
-	"d": "d", "day": "d", "days": "d", "week": "w", "weeks": "w", "month": "mo", "months": "mo", "year": "y", "years": "y",
-	"kb": "kb", "kib": "kib", "mb": "mb", "mib": "mib", "gb": "gb", "gib": "gib", "tb": "tb", "k": "k", "m": "m", "bytes": "b", "byte": "b",
-	"percent": "%", "usd": "$", "eur": "€", "dollars": "$", "euros": "€", "tokens": "tokens", "token": "tokens",
-}
+var units = inverted(map[string]string{
+	"ms": "ms msec millisecond milliseconds", "s": "s sec secs second seconds", "min": "min mins minute minutes", "h": "h hr hrs hour hours",
+	"d": "d day days", "w": "week weeks", "mo": "month months", "y": "year years",
+	"b": "byte bytes", "k": "k", "kb": "kb", "kib": "kib", "m": "m", "mb": "mb", "mib": "mib", "gb": "gb", "gib": "gib", "tb": "tb",
+	"%": "percent", "$": "usd dollars", "€": "eur euros", "tokens": "token tokens",
+})
 
 // numbers finds the numbers of a text.
 func numbers(s string, yield func(number)) {

@@ -86,9 +86,7 @@ func bound[T any](list *[]T, n int, left *int) {
 }
 
 func (f *workFold) message(m *thread.Message, x *facts) {
-	if x.work != nil {
-		f.notice(m, x.work)
-	}
+	f.notice(m, &x.work)
 	switch {
 	case m.StartsTurn():
 		f.said, f.w.Next = nil, state.Seen{}
@@ -129,7 +127,7 @@ func (f *workFold) notice(m *thread.Message, n *messageWork) {
 
 func (f *workFold) call(m *thread.Message, c *callFacts) {
 	p := pendingCall{facts: c, asked: m, operation: -1}
-	if c.work != nil && c.work.operates {
+	if c.work.operates {
 		p.operation = len(f.w.Operations)
 		f.w.Operations = append(f.w.Operations, state.Operation{Tool: c.name, Input: clip.Brief(c.input, maxInput), Turn: m.Turn, Sources: []thread.ID{m.ID}})
 	}
@@ -142,10 +140,7 @@ func (f *workFold) result(m *thread.Message, r *resultFacts) {
 		return
 	}
 	delete(f.calls, r.callID)
-	c, w := p.facts, r.work
-	if w == nil {
-		return
-	}
+	c, w := p.facts, &r.work
 	by := proof{p.asked.Turn, []thread.ID{p.asked.ID, m.ID}}
 	if w.rejected || w.barred {
 		f.refused(p, w, by)
@@ -172,7 +167,7 @@ func (f *workFold) result(m *thread.Message, r *resultFacts) {
 			f.started(c, w.started, by)
 		}
 	case toolpolicy.Poll:
-		if c.work != nil && (w.ended || c.work.stops && r.outcome != thread.Failure) {
+		if w.ended || c.work.stops && r.outcome != thread.Failure {
 			f.over(c.work.about)
 		}
 	}
@@ -209,7 +204,7 @@ func (f *workFold) allowed(c *callFacts) {
 }
 
 func (f *workFold) operation(p pendingCall, r *resultFacts, by proof) {
-	w := r.work
+	w := &r.work
 	if p.operation < 0 {
 		return
 	}
@@ -249,7 +244,7 @@ func (f *workFold) over(id string) {
 
 // status is the exit status of a command line; false if nobody knows.
 func (f *workFold) status(c *callFacts, r *resultFacts) (int, bool) {
-	w := r.work
+	w := &r.work
 	switch {
 	case w.halted || r.outcome == thread.Partial:
 		return 0, false
@@ -350,7 +345,9 @@ func (f *workFold) finish() {
 func announced(said []piece) string {
 	for i := len(said) - 1; i >= max(0, len(said)-2); i-- {
 		text, last := said[i].text, ""
-		sentences(text, func(p span) { last = text[p.from:p.to] })
+		for p := range sentences(text) {
+			last = text[p.from:p.to]
+		}
 		if !said[i].code && announces(last) {
 			return clip.Brief(last, maxSentence)
 		}

@@ -395,9 +395,6 @@ func (r *ran) verdict(n int, only bool) (best *verdictLine) {
 // toldToFail reports whether the output says that a check of the command line
 // failed, whatever its exit status says: that may be of the end of a pipe.
 func toldToFail(c *callWork, output *resultWork) bool {
-	if c == nil {
-		return false
-	}
 	r := ran{callWork: c, output: output}
 	checks, others := 0, false // whether something else prints
 	for n := range c.steps {

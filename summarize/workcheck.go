@@ -195,20 +195,15 @@ var programs = func() map[string]check {
 // any, and behind options, of which some take a value.
 type wrapper struct{ firsts, valued []string }
 
-var wrappers = func() map[string]wrapper {
-	m := map[string]wrapper{
-		"npm": {[]string{"exec", "x"}, packageOptions}, "pnpm": {[]string{"exec", "dlx", "x"}, packageOptions},
-		"yarn": {[]string{"exec", "dlx"}, packageOptions}, "bun": {[]string{"x"}, packageOptions},
-		"bundle": {[]string{"exec"}, nil}, "mise": {[]string{"exec", "x"}, nil},
-	}
-	for name := range set("npx bunx pnpx") {
-		m[name] = wrapper{nil, packageOptions}
-	}
-	for name := range set("uv poetry pipenv hatch rye pdm") {
-		m[name] = wrapper{[]string{"run"}, []string{"--with", "--extra", "--group", "-p", "--python"}}
-	}
-	return m
-}()
+var wrappers = map[string]wrapper{
+	"npm": {[]string{"exec", "x"}, packageOptions}, "pnpm": {[]string{"exec", "dlx", "x"}, packageOptions},
+	"yarn": {[]string{"exec", "dlx"}, packageOptions}, "bun": {[]string{"x"}, packageOptions},
+	"bundle": {[]string{"exec"}, nil}, "mise": {[]string{"exec", "x"}, nil},
+	"npx": {nil, packageOptions}, "bunx": {nil, packageOptions}, "pnpx": {nil, packageOptions},
+	"uv": pythonWrapper, "poetry": pythonWrapper, "pipenv": pythonWrapper, "hatch": pythonWrapper, "rye": pythonWrapper, "pdm": pythonWrapper,
+}
+
+var pythonWrapper = wrapper{[]string{"run"}, []string{"--with", "--extra", "--group", "-p", "--python"}}
 
 // Options of package managers that take a value.
 var (
@@ -256,16 +251,11 @@ var noTest = regexp.MustCompile(`(^| )-run[= ](\^\$|XXX)( |$)`)
 
 // taskRunners run a script or a target that the user names, and report in its words or
 // in their own.
-var taskRunners = func() map[string]runner {
-	m := map[string]runner{"composer": phpRunner}
-	for name := range set("next vite nuxt astro ng webpack rollup turbo nx lerna deno just task rake invoke mise npm pnpm yarn bun") {
-		m[name] = anyRunner
-	}
-	for name := range set("sbt mix zig flutter dart forge") {
-		m[name] = 0
-	}
-	return m
-}()
+var taskRunners = inverted(map[runner]string{
+	phpRunner: "composer",
+	anyRunner: "next vite nuxt astro ng webpack rollup turbo nx lerna deno just task rake invoke mise npm pnpm yarn bun",
+	0:         "sbt mix zig flutter dart forge",
+})
 
 // program says what a program checks.
 func program(name string, args []string) check {
@@ -346,21 +336,13 @@ func packageCommand(name, first string) check {
 }
 
 // scriptWords tell from a part of a script's name what the script does.
-var scriptWords = func() map[string]string {
-	m := map[string]string{}
-	for kind, words := range map[string]string{
-		testCheck:   "test tests spec e2e unit integration jest vitest unittest pytest",
-		lintCheck:   "lint eslint linter tslint vet clippy typecheck types mypy tsc stylelint staticcheck",
-		buildCheck:  "build compile bundle assemble",
-		formatCheck: "fmt format prettier gofmt",
-		mixedCheck:  "check verify validate ci",
-	} {
-		for w := range strings.FieldsSeq(words) {
-			m[w] = kind
-		}
-	}
-	return m
-}()
+var scriptWords = inverted(map[string]string{
+	testCheck:   "test tests spec e2e unit integration jest vitest unittest pytest",
+	lintCheck:   "lint eslint linter tslint vet clippy typecheck types mypy tsc stylelint staticcheck",
+	buildCheck:  "build compile bundle assemble",
+	formatCheck: "fmt format prettier gofmt",
+	mixedCheck:  "check verify validate ci",
+})
 
 // script says what a script or a target does by its name; "" if the name does not
 // tell.

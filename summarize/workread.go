@@ -13,7 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// callWork is what a call says about the work; nil where it says nothing.
+// callWork is what a call says about the work.
 type callWork struct {
 	steps      []step
 	owned      bool   // all that its commands print are words of git or of the agent
@@ -43,41 +43,35 @@ var stoppers = set("killshell killbash taskstop jobkill closeagent")
 
 // readCallWork reads a call whose other facts are read already; line are the
 // commands of its command line.
-func readCallWork(c *callFacts, args gjson.Result, line []shell.Command) *callWork {
-	w := &callWork{}
+func readCallWork(c *callFacts, args gjson.Result, line []shell.Command) (w callWork) {
 	name := toolpolicy.Normal(c.name)
-	some := false
 	switch c.class {
 	case toolpolicy.Shell:
 		if name == "writestdin" && args.IsObject() {
 			w.about = firstText(args, "session_id")
-			return w
+			break
 		}
 		w.workdir = firstText(args, "workdir", "cwd", "working_directory", "dir_path")
 		w.background = args.Get("run_in_background").Bool() || args.Get("is_background").Bool()
-		some = shellSpeech[name] && w.readSteps(line) || w.workdir != "" || w.background
+		if shellSpeech[name] {
+			w.readSteps(line)
+		}
 	case toolpolicy.Agent:
 		w.background = args.Get("run_in_background").Bool()
-		some = true
 	case toolpolicy.Poll:
 		w.about = firstText(args, "bash_id", "shell_id", "task_id", "agent_id", "session_id", "id")
 		w.stops = stoppers[name]
-		some = w.about != ""
 	case toolpolicy.Other:
 		w.operates = changes(c.name)
 		w.opensPull = strings.HasPrefix(name, "createpullrequest")
-		some = w.operates
-	}
-	if !some {
-		return nil
 	}
 	return w
 }
 
-// readSteps reads a command line; false where it says nothing.
-func (w *callWork) readSteps(line []shell.Command) bool {
+// readSteps reads a command line. There are no steps where none says anything.
+func (w *callWork) readSteps(line []shell.Command) {
 	if len(line) == 0 {
-		return false
+		return
 	}
 	w.owned = true
 	says := false
@@ -109,11 +103,9 @@ func (w *callWork) readSteps(line []shell.Command) bool {
 	}
 	last := &line[len(line)-1]
 	w.pwd = len(last.Words) == 1 && last.Name() == "pwd"
-	if !says && last.ChangesTo() == "" && !w.pwd {
-		return false
+	if says || last.ChangesTo() != "" || w.pwd {
+		w.steps = steps
 	}
-	w.steps = steps
-	return true
 }
 
 // shellSpeech are the tools of class Shell whose input is a command line of a shell.
@@ -150,8 +142,7 @@ const (
 )
 
 // readResultWork reads the text of a result, terminal escapes taken out.
-func readResultWork(r *thread.ToolResult, text string) *resultWork {
-	w := &resultWork{}
+func readResultWork(r *thread.ToolResult, text string) (w resultWork) {
 	class := toolpolicy.ClassOf(r.Tool)
 	head := strings.TrimSpace(text[:min(len(text), maxRejection)])
 	w.readRejection(r, class, head)
@@ -178,8 +169,6 @@ func readResultWork(r *thread.ToolResult, text string) *resultWork {
 		if url := gjson.Get(head, "html_url"); url.Type == gjson.String && pullRequest().MatchString(url.Str) && rawjson.Valid(text) {
 			w.pull = url.Str
 		}
-	default:
-		return nil
 	}
 	return w
 }
@@ -410,13 +399,11 @@ type messageWork struct {
 	ended       []string // ids of what ran in the background
 }
 
-// readMessageWork reads an environment block, a notice or a mark; nil where there
-// is none.
-func readMessageWork(m *thread.Message) *messageWork {
+// readMessageWork reads an environment block, a notice or a mark.
+func readMessageWork(m *thread.Message) (w messageWork) {
 	if m.Role != thread.System && (m.Role != thread.User || m.Kind == thread.Recap) {
-		return nil
+		return w
 	}
-	var w messageWork
 	for _, p := range m.Parts {
 		t, ok := p.(thread.Text)
 		if !ok {
@@ -444,10 +431,7 @@ func readMessageWork(m *thread.Message) *messageWork {
 			_, s, _ = strings.Cut(s, "</task-id>")
 		}
 	}
-	if w.directory == "" && !w.interrupted && w.ended == nil {
-		return nil
-	}
-	return &w
+	return w
 }
 
 // environment reads the folder from a block of a system prompt.

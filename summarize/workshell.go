@@ -23,28 +23,26 @@ type ran struct {
 
 // shell takes what a command line did.
 func (f *workFold) shell(p pendingCall, r *resultFacts, by proof) {
-	c, w := p.facts, r.work
+	c, w := p.facts, &r.work
 	if w.started != "" {
 		f.started(c, w.started, by)
 	}
 	code, known := f.status(c, r)
-	work := c.work
-	switch {
-	case work == nil:
-	case work.about != "":
+	work := &c.work
+	if work.about != "" {
 		if w.ended {
 			f.over(work.about)
 		}
 		return
-	case !work.background && w.started == "": // else nobody has seen how it went
+	}
+	if len(work.steps) > 0 && !work.background && w.started == "" { // else nobody has seen how it went
 		run := &ran{callWork: work, output: w, facts: r, code: code, known: known, base: f.cwd, by: by}
 		if work.workdir != "" {
 			if run.base = resolve(f.home, work.workdir); run.base == shell.Unknown {
 				run.base = ""
 			}
 		}
-		lost := strings.Contains(w.one, "cd:") && (!known || code != 0)
-		if !lost && len(work.steps) > 0 {
+		if lost := strings.Contains(w.one, "cd:") && (!known || code != 0); !lost {
 			f.steps(run)
 			f.moved(c, run, len(p.asked.Calls()) > 1)
 		}

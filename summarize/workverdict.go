@@ -157,11 +157,10 @@ func timed(line string) (verdictLine, bool) {
 }
 
 // tallied are the words behind the figures of a tally, and which of them are failures.
-var tallied = map[string]bool{
-	"failed": true, "failing": true, "fail": true, "failure": true, "failures": true, "error": true, "errors": true, "issue": true, "issues": true,
-	"passed": false, "passing": false, "skipped": false, "deselected": false, "xfailed": false, "xpassed": false, "warning": false, "warnings": false, "rerun": false,
-	"example": false, "examples": false, "runs": false, "tests": false, "total": false,
-}
+var tallied = inverted(map[bool]string{
+	true:  "failed failing fail failure failures error errors issue issues",
+	false: "passed passing skipped deselected xfailed xpassed warning warnings rerun example examples runs tests total",
+})
 
 // failures adds up the failures of a tally, and says how many figures it has.
 func failures(line string) (n, figures int) {

@@ -63,18 +63,14 @@ func (m *Model) Summarize(ctx context.Context, in summarize.Input) (summarize.Re
 	if len(in.Messages) == 0 {
 		return code.Summarize(ctx, in) // nothing to ask about
 	}
-	if _, ok := m.Generator.(llm.Replaceable); ok {
-		m = &Model{
-			Generator: in.Answers.GeneratorFor(m.Generator), Extractive: code, MaxOutput: m.MaxOutput, Temperature: m.Temperature, Timeout: m.Timeout, Rates: m.Rates, Replied: m.Replied,
-		}
-	}
+	generator := in.Answers.GeneratorFor(m.Generator)
 	own, o, err := m.request(&in)
 	if err != nil {
 		return summarize.Result{}, err
 	}
 	// The question is what the transcript asks, in whichever form it is sent.
-	reply, err := in.Answers.AskWith(ctx, m.Generator, own.prompt, o, func(ctx context.Context) (*llm.Reply, error) {
-		return m.ask(ctx, &in, own, o, code)
+	reply, err := in.Answers.AskWith(ctx, generator, own.prompt, o, func(ctx context.Context) (*llm.Reply, error) {
+		return m.ask(ctx, generator, &in, own, o, code)
 	})
 	if err != nil {
 		return summarize.Result{}, err
@@ -85,16 +81,16 @@ func (m *Model) Summarize(ctx context.Context, in summarize.Input) (summarize.Re
 	}
 	in.Previous = summarize.WithoutOutdated(in.Previous, proposed.Outdated)
 	out, err := code.Complete(ctx, in, proposed.Summary)
-	out.Report, out.Outdated = summarize.Replied(m.Generator.Model(), reply), proposed.Outdated
+	out.Report, out.Outdated = summarize.Replied(generator.Model(), reply), proposed.Outdated
 	return out, err
 }
 
 // ask gets the answer, in the form that is cheaper.
-func (m *Model) ask(ctx context.Context, in *summarize.Input, own *question, o *llm.Options, code *summarize.Extractive) (*llm.Reply, error) {
-	if q := m.shared(in, own, code); q != nil {
+func (m *Model) ask(ctx context.Context, g llm.Generator, in *summarize.Input, own *question, o *llm.Options, code *summarize.Extractive) (*llm.Reply, error) {
+	if q := m.shared(g, in, own, code); q != nil {
 		plain := *o
 		plain.Schema = nil // as a forced tool it would change the beginning
-		reply, err := m.send(ctx, q, &plain)
+		reply, err := m.send(ctx, g, q, &plain)
 		if err == nil {
 			_, err = read(reply, in)
 		}
@@ -103,18 +99,18 @@ func (m *Model) ask(ctx context.Context, in *summarize.Input, own *question, o *
 		}
 		// It does not fit behind the conversation, or the model went on with it.
 	}
-	return m.send(ctx, own.prompt, o)
+	return m.send(ctx, g, own.prompt, o)
 }
 
 // send sends one request.
-func (m *Model) send(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
-	reply, err := m.Generator.Generate(ctx, p, o)
+func (m *Model) send(ctx context.Context, g llm.Generator, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
+	reply, err := g.Generate(ctx, p, o)
 	if errors.Is(err, llm.ErrInvalid) && ctx.Err() == nil {
 		// Servers that know no schema, and models that take no temperature. The
 		// prompt describes the answer as well.
 		plain := *o
 		plain.Schema, plain.Temperature = nil, nil
-		reply, err = m.Generator.Generate(ctx, p, &plain)
+		reply, err = g.Generate(ctx, p, &plain)
 	}
 	if err == nil && m.Replied != nil {
 		m.Replied(ctx, reply)

@@ -44,10 +44,11 @@ const (
 	wordsPerToken = 0.4
 )
 
-// question is a request, with the pieces that its other form needs as well.
+// question is a request, with the parts that its other form (shared.go) needs as well.
 type question struct {
 	prompt         *prompt.Prompt
 	mark, previous string
+	texts          []string // of each message of the span
 }
 
 // request makes the question. The same input gives the same bytes.
@@ -93,7 +94,7 @@ func (m *Model) request(in *summarize.Input) (*question, *llm.Options, error) {
 	}
 	b.WriteString(mark + " transcript ends\n\n" + ending(previous, in.Instructions))
 	system := strings.NewReplacer("{{MARK}}", mark, "{{WORDS}}", strconv.Itoa(max(60, int(words)/10*10))).Replace(strings.TrimSpace(template))
-	return &question{mark: mark, previous: previous, prompt: &prompt.Prompt{
+	return &question{mark: mark, previous: previous, texts: texts, prompt: &prompt.Prompt{
 		System:   []prompt.System{{Text: system}},
 		Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: b.String()}}}},
 	}}, o, nil
@@ -212,33 +213,20 @@ func named(m thread.Media) string {
 // characters is the size of a message in the request, for Chunked.
 func characters(m *thread.Message) int { return len(flat(m)) + 40 }
 
-// previousJSON is the previous summary as the model sees it: what it could say
-// again, without ids. Of a long one the user's words and the files go first,
-// which code keeps.
+// previousJSON is the previous summary as the model sees it: what the model could say
+// again, without ids. Of a long summary the user's words go first, which code keeps anyway.
 func previousJSON(s *summary.Summary) (string, error) {
 	if s == nil {
 		return "", nil
 	}
-	type decision struct {
-		Decision  string `json:"decision"`
-		Rationale string `json:"rationale,omitempty"`
-	}
-	type step struct {
-		Text   string `json:"text"`
-		Status string `json:"status,omitempty"`
-	}
-	type open struct {
-		Description string `json:"description"`
-		Context     string `json:"context,omitempty"`
-	}
 	view := struct {
-		Task        string     `json:"task,omitempty"`
-		Constraints []string   `json:"constraints,omitempty"`
-		Facts       []string   `json:"facts,omitempty"`
-		Decisions   []decision `json:"decisions,omitempty"`
-		Plan        []step     `json:"plan,omitempty"`
-		Open        []open     `json:"open_items,omitempty"`
-		Failed      []string   `json:"failed_attempts,omitempty"`
+		Task        string             `json:"task,omitempty"`
+		Constraints []string           `json:"constraints,omitempty"`
+		Facts       []string           `json:"facts,omitempty"`
+		Decisions   []summary.Decision `json:"decisions,omitempty"`
+		Plan        []summary.Step     `json:"plan,omitempty"`
+		Open        []summary.OpenItem `json:"open_items,omitempty"`
+		Failed      []string           `json:"failed_attempts,omitempty"`
 	}{Task: clip.Middle(s.CurrentTask, maxResult)}
 	room := maxPrevious
 	fits := func(text string) bool {
@@ -255,26 +243,23 @@ func previousJSON(s *summary.Summary) (string, error) {
 	}
 	for _, d := range s.Decisions {
 		if fits(d.Decision + d.Rationale) {
-			view.Decisions = append(view.Decisions, decision{d.Decision, d.Rationale})
+			view.Decisions = append(view.Decisions, summary.Decision{Decision: d.Decision, Rationale: d.Rationale})
 		}
 	}
 	for _, x := range s.CurrentPlan {
 		if fits(x.Text) {
-			view.Plan = append(view.Plan, step{x.Text, x.Status})
+			view.Plan = append(view.Plan, summary.Step{Text: x.Text, Status: x.Status})
 		}
 	}
 	for _, o := range s.OpenItems {
 		if fits(o.Description + o.Context) {
-			view.Open = append(view.Open, open{o.Description, o.Context})
+			view.Open = append(view.Open, summary.OpenItem{Description: o.Description, Context: o.Context})
 		}
 	}
 	view.Failed, view.Facts, view.Constraints = texts(s.FailedAttempts), texts(s.Facts), texts(s.Constraints)
 	doc, err := json.Marshal(view)
-	if err != nil {
+	if err != nil || string(doc) == "{}" {
 		return "", err
-	}
-	if string(doc) == "{}" {
-		return "", nil
 	}
 	return string(doc), nil
 }

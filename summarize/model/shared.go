@@ -34,8 +34,8 @@ const beginning = 60
 // With S tokens of conversation, x of the message behind it and r the price of a
 // cached token, it costs r·S + x, the transcript costs its own size; what is
 // answered costs the same. Another model has nothing cached.
-func (m *Model) shared(in *summarize.Input, own *question, code *summarize.Extractive) *prompt.Prompt {
-	if in.Sent == nil || in.Sent.Model == "" || in.Sent.Model != nameOf(m.Generator) || len(in.Sent.Messages) == 0 {
+func (m *Model) shared(g llm.Generator, in *summarize.Input, own *question, code *summarize.Extractive) *prompt.Prompt {
+	if in.Sent == nil || in.Sent.Model == "" || in.Sent.Model != nameOf(g) || len(in.Sent.Messages) == 0 {
 		return nil
 	}
 	count := counter(code)
@@ -103,19 +103,14 @@ func sharedQuestion(in *summarize.Input, own *question) string {
 	var b strings.Builder
 	b.WriteString(strings.ReplaceAll(strings.TrimSpace(sharedTemplate), "{{MARK}}", own.mark))
 	b.WriteString(answerWith + rules + "\n\n" + before(own.previous))
-	texts := make([]string, len(in.Messages))
-	for i := range in.Messages {
-		texts[i] = flat(&in.Messages[i])
-		if !shown[in.Messages[i].ID] {
-			continue
+	for i, text := range own.texts {
+		if shown[in.Messages[i].ID] {
+			text = oneLine(text)
+			if at := clip.Boundary(text, beginning); at < len(text) {
+				text = text[:at] + "…"
+			}
 		}
-		texts[i] = oneLine(texts[i])
-		if at := clip.Boundary(texts[i], beginning); at < len(texts[i]) {
-			texts[i] = texts[i][:at] + "…"
-		}
-	}
-	for i := range in.Messages {
-		b.WriteString(heading(own.mark, i, &in.Messages[i]) + texts[i] + "\n")
+		b.WriteString(heading(own.mark, i, &in.Messages[i]) + text + "\n")
 	}
 	b.WriteString(own.mark + " the list ends\n\n" + ending(own.previous, in.Instructions))
 	return b.String()
