@@ -35,8 +35,6 @@ type callFacts struct {
 	prints   bool     // of a command line: it only shows content
 }
 
-type todo struct{ text, status string }
-
 const (
 	maxInput   = 220 // bytes of a command in the summary
 	maxArg     = 90  // bytes of one argument
@@ -276,30 +274,6 @@ func (f *callFacts) oneLine() (before, after string) {
 	return strings.TrimSpace(minus[0]), strings.TrimSpace(plus[0])
 }
 
-// definitions begin lines that name what an edit makes; they say most about it.
-var definitions = []string{
-	"func ", "type ", "class ", "def ", "async def ", "function ", "export ", "const ", "var ", "let ", "interface ", "struct ", "enum ", "impl ", "fn ", "pub ",
-	"public ", "private ", "protected ", "static ", "package ", "module ", "# ", "## ", "### ", "create table", "alter table", "t.run(", "it(", "test(", "describe(",
-}
-
-// Defines reports whether a line of a file names what the file defines: a
-// function, a type, a table, a test, a heading. Line numbers in front of it, as
-// file tools write them, do not count.
-func Defines(line string) bool {
-	p := trimSpan(line, span{0, len(line)})
-	line = line[afterLineNumber(line, p):p.to]
-	if line == "" {
-		return false
-	}
-	first := lower(line[0])
-	for _, d := range definitions {
-		if d[0] == first && matchPhrase(line, d) {
-			return true
-		}
-	}
-	return false
-}
-
 // changedLines takes the lines of a new text that hold identifiers.
 func (f *callFacts) changedLines(s string) {
 	line := 0 // beyond those of a text before
@@ -320,45 +294,6 @@ func (f *callFacts) changedLines(s string) {
 		}
 		f.changed = appendPieces(f.changed, s, p, line+n, score, score > 0)
 	}
-}
-
-// maxDefined bounds a definition as it is told of an edit, in bytes.
-const maxDefined = 200
-
-// leastDefined is how long a line must be to name what it defines, in bytes.
-const leastDefined = 10
-
-// define adds what a text of a file defines. A signature that runs over several
-// lines is told whole.
-func define(defines []string, text, path string) []string {
-	prose := strings.HasSuffix(path, ".md") || strings.HasSuffix(path, ".txt") || strings.HasSuffix(path, ".rst")
-	waits := "" // the beginning of a signature
-	for at := 0; at < len(text) && len(defines) < maxChanged; {
-		var p span
-		p, at = nextLine(text, at)
-		line := strings.TrimSpace(text[p.from:p.to])
-		if waits != "" {
-			waits += " " + line
-			if strings.Contains(line, ")") || len(waits) > maxDefined {
-				defines = append(defines, clip.Brief(waits, maxDefined))
-				waits = ""
-			}
-			continue
-		}
-		heading := strings.HasPrefix(line, "#")
-		if len(line) < leastDefined || !Defines(line) || heading != prose || prose && !heading {
-			continue
-		}
-		if inside := p.from < p.to && isSpace(text[p.from]); inside && (strings.HasPrefix(line, "var ") || strings.HasPrefix(line, "let ") || strings.HasPrefix(line, "const ")) {
-			continue // a variable of a function
-		}
-		if opens := strings.Count(line, "("); opens > strings.Count(line, ")") && strings.HasSuffix(line, "(") || strings.HasSuffix(line, ",") && opens > 0 {
-			waits = line
-			continue
-		}
-		defines = append(defines, clip.Brief(line, maxDefined))
-	}
-	return defines
 }
 
 // inPart reports whether only a part of a file was asked for.
@@ -430,50 +365,6 @@ func collectTo(depth int, v gjson.Result, key string, yield func(key, s string))
 	}
 }
 
-// readTodo reads the list, or the change of one task, that a todo tool was given.
-func (f *callFacts) readTodo(args gjson.Result) {
-	name := toolpolicy.Normal(f.name)
-	switch name {
-	case "taskcreate":
-		f.newTask = true
-		f.todos = []todo{{firstText(args, "subject", "title", "description"), "pending"}}
-		return
-	case "taskupdate":
-		f.todoID = firstText(args, "taskId", "task_id", "id")
-		f.todos = []todo{{firstText(args, "subject", "title"), args.Get("status").String()}}
-		return
-	case "exitplanmode":
-		f.planText = args.Get("plan").Str
-		return
-	}
-	for _, k := range []string{"todos", "plan", "todoList", "todo_list", "task_list", "tasks", "items"} {
-		v := args.Get(k)
-		if v.Type == gjson.String {
-			// A checklist in Markdown, or a list encoded twice.
-			if rawjson.Valid(v.Str) && gjson.Parse(v.Str).IsArray() {
-				v = gjson.Parse(v.Str)
-			} else {
-				f.todos = checklist(v.Str)
-				return
-			}
-		}
-		if !v.IsArray() {
-			continue
-		}
-		v.ForEach(func(_, e gjson.Result) bool {
-			if e.Type == gjson.String {
-				f.todos = append(f.todos, todo{text: e.Str})
-				return true
-			}
-			if t := firstText(e, "content", "step", "text", "title", "description", "task", "name", "subject"); t != "" {
-				f.todos = append(f.todos, todo{t, firstText(e, "status", "state")})
-			}
-			return true
-		})
-		return
-	}
-}
-
 func firstText(v gjson.Result, keys ...string) string {
 	for _, k := range keys {
 		if e := v.Get(k); e.Exists() && e.Type != gjson.Null && e.String() != "" {
@@ -482,17 +373,3 @@ func firstText(v gjson.Result, keys ...string) string {
 	}
 	return ""
 }
-
-// checklist reads "[x] done", "[ ] open" and "[-] running" lines.
-func checklist(s string) []todo {
-	var out []todo
-	for line := range strings.Lines(s) {
-		line = strings.TrimLeft(strings.TrimSpace(line), "-* ")
-		if status := boxes[line[:min(3, len(line))]]; status != "" {
-			out = append(out, todo{strings.TrimSpace(line[3:]), status})
-		}
-	}
-	return out
-}
-
-var boxes = map[string]string{"[ ]": "pending", "[x]": "completed", "[X]": "completed", "[-]": "in_progress", "[~]": "in_progress"}

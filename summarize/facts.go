@@ -250,27 +250,6 @@ func readResult(r thread.ToolResult) *resultFacts {
 	return f
 }
 
-// taskStatus reads the rows "#3 [pending] Write the test" of a task list; nil where
-// there is no list.
-func taskStatus(s string) map[string]string {
-	var all map[string]string
-	for line := range strings.Lines(s) {
-		id, rest, ok := strings.Cut(strings.TrimSpace(line), " [")
-		status, _, closed := strings.Cut(rest, "] ")
-		if !ok || !closed || !strings.HasPrefix(id, "#") {
-			continue
-		}
-		if all == nil {
-			all = map[string]string{}
-		}
-		all[strings.Trim(id, "#.")] = status
-	}
-	if all == nil && strings.HasPrefix(s, "No tasks found") {
-		all = map[string]string{}
-	}
-	return all
-}
-
 // little is a text on one line, without blank lines, comments and line numbers;
 // empty where that is more than maxHeld, or holds what separates notes.
 func little(s string) string {

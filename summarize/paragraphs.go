@@ -119,9 +119,6 @@ func announcedAt(line string) int {
 	return 0
 }
 
-// announcing reports whether a sentence only says what will be done next.
-func announcing(s string) bool { return announces(s) || strings.HasPrefix(s, "Now ") }
-
 // listItem reports whether a line is an item of a list, or a row of a table.
 func listItem(s string) bool {
 	if strings.HasPrefix(s, "| ") || strings.HasPrefix(s, "- ") || strings.HasPrefix(s, "* ") || strings.HasPrefix(s, "• ") {

@@ -321,91 +321,6 @@ func (b *builder) age(i int) float32 {
 	return 0.4 + 0.6*x*x
 }
 
-// ruleBase is the value of a rule by how surely it is one. What may be a rule is worth
-// so little that a short one does not take the room of a sure one.
-func ruleBase(s string) float32 {
-	if cues, _ := cuesOf(s); cues&ruleCue != 0 {
-		return 6
-	}
-	return 1
-}
-
-// substantial reports whether a user message can stand as the task: not a bare
-// "yes", "go on" or "thanks".
-func substantial(s string) bool { return len(s) >= 40 || strings.Count(s, " ") >= 6 }
-
-// answerWords open a message that answers what was asked or offered before.
-var answerWords = set("yes yeah yep yup no nope nah ok okay sure right correct exactly agreed fine sounds both neither option")
-
-// answers reports whether a user message opens as an answer: what it is about stands in
-// the assistant's words before it.
-func answers(s string) bool {
-	first := strings.ToLower(strings.Trim(firstWord(s), ",.;:!?-—()#"))
-	return answerWords[first] || len(first) == 1 && isDigit(first[0])
-}
-
-// picks reports whether a user message names one of several options by its letter or its
-// number: "I think B, nested in the options".
-func picks(s string) bool {
-	words := strings.Fields(s)
-	for i, w := range words[:min(len(words), optionWords)] {
-		bare := strings.Trim(w, ".,:;!?()*")
-		if len(bare) != 1 {
-			continue
-		}
-		switch c := bare[0]; {
-		case c >= 'B' && c <= 'H', c == 'A' && (i > 0 || len(words) == 1 || w != bare):
-			return true
-		case isDigit(c) && (i == 0 || strings.EqualFold(words[i-1], "option")):
-			return true
-		}
-	}
-	return false
-}
-
-// optionWords is within how many words of a message an option is named.
-const optionWords = 8
-
-func (b *builder) user(i int, m *thread.Message, f *facts) {
-	if b.once('u', f.user) {
-		b.Requests = append(b.Requests, summary.Item{Text: f.user, Turn: m.Turn, Sources: []thread.ID{m.ID}})
-		b.requests = append(b.requests, request{f.idents, f.typed})
-		// What a command stands for says little of what this user is after.
-		if b.task < 0 || substantial(f.user) && !f.typed || b.requests[b.task].command || !substantial(b.Requests[b.task].Text) {
-			b.task = len(b.Requests) - 1
-		}
-	}
-	for _, r := range f.rules {
-		// A short message can be its own rule; it stands in full among the requests,
-		// but only here is it safe from being trimmed later.
-		if !b.once('r', r.text) {
-			continue
-		}
-		b.Constraints = append(b.Constraints, summary.Item{Text: r.text, Turn: m.Turn, Sources: []thread.ID{m.ID}})
-		b.stated = append(b.stated, rule{f.user, r.cues&ruleCue == 0})
-		b.entry(secConstraint, i, ruleBase(r.text)*(0.5+b.age(i)/2), r.idents)
-	}
-}
-
-// lastTurn reports whether no later turn begins after i.
-func (b *builder) lastTurn(i int) bool {
-	return b.messages[i].Turn == b.messages[len(b.messages)-1].Turn
-}
-
-func (b *builder) decision(i int, m *thread.Message, p piece) {
-	d := summary.Decision{Decision: p.text, Turn: m.Turn, Time: m.Time, Sources: []thread.ID{m.ID}}
-	if p.reason > 20 && p.reason < len(p.text) && strings.HasPrefix(strings.ToLower(p.text[p.reason:]), "because ") {
-		d.Decision = strings.TrimRight(p.text[:p.reason], " ,")
-		d.Rationale = p.text[p.reason+len("because "):]
-	}
-	b.Decisions = append(b.Decisions, d)
-	c := b.entry(secDecision, i, 3*b.age(i), p.idents)
-	if p.cues&choiceCue != 0 {
-		// What was chosen holds until something else is, however old it is.
-		c.choice, c.base = true, 3*(0.5+b.age(i)/2)
-	}
-}
-
 func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
 	b.calls[c.id] = callRef{i, n}
 	if c.class != toolpolicy.Todo {
@@ -422,11 +337,6 @@ func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
 		}
 	}
 	b.groups[secSaid] = append(b.groups[secSaid], g)
-}
-
-// says reports whether a piece of what an assistant said is long enough to be told.
-func (p *piece) says() bool {
-	return len(p.text) >= 4 && (!p.code || len(p.text) >= 12 && len(p.idents) > 0)
 }
 
 // maxLabel bounds the label of a group, in bytes.
@@ -473,4 +383,54 @@ func (c *callFacts) path() string {
 		return ""
 	}
 	return c.files[0].path
+}
+
+// finish turns the ledger and the plan, which are known only at the end, into
+// candidates.
+func (b *builder) finish() {
+	b.settled()
+	b.changed()
+	b.written()
+	if len(b.tasks) > 0 {
+		b.CurrentPlan = b.CurrentPlan[:0:0]
+		for _, t := range b.tasks {
+			if t.step.Status != "deleted" {
+				b.CurrentPlan = append(b.CurrentPlan, t.step)
+			}
+		}
+	}
+	if b.listed || len(b.tasks) > 0 {
+		b.planned()
+	}
+	for i := range b.CurrentPlan {
+		base := float32(5)
+		if b.CurrentPlan[i].Status == "completed" {
+			base = 2.5
+		}
+		b.entry(secPlan, len(b.messages), base, nil)
+	}
+	position := make(map[thread.ID]int, len(b.messages))
+	for i := range b.messages {
+		position[b.messages[i].ID] = i
+	}
+	for i := range b.Files {
+		f := &b.Files[i]
+		at := -1
+		if n := len(f.Sources); n > 0 {
+			if p, ok := position[f.Sources[n-1]]; ok {
+				at = p
+			}
+		}
+		base := float32(1.5)
+		if len(f.Operations) > 1 || len(f.Operations) == 1 && f.Operations[0] != "read" {
+			base = 3.5
+		}
+		base += 0.7 * float32(min(len(f.Sources)-1, 4)) // often touched, soon touched again
+		idents := mentions(nil, f.Path)
+		if text := b.small[f.Path]; text != "" {
+			f.Note = addNote(f.Note, holds+text)
+			idents = mentions(idents, text)
+		}
+		b.entry(secFile, at, base*b.age(at), idents)
+	}
 }

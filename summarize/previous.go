@@ -4,7 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // previous takes over the items of an earlier summary; at -1 they are older
@@ -109,4 +111,145 @@ func (b *builder) previousGroups(sec section, items []summary.Item, base float32
 		}
 		b.groups[sec] = append(b.groups[sec], g)
 	}
+}
+
+// artifactMention is a pointer to content put aside, as our renderer writes it.
+type artifactMention struct{ id, description string }
+
+const artifactMark = "[Externalized Content - artifact:"
+
+// mentionedArtifacts finds the pointers in a text.
+func mentionedArtifacts(s string) []artifactMention {
+	var out []artifactMention
+	for len(out) < 32 {
+		_, rest, ok := strings.Cut(s, artifactMark)
+		if !ok {
+			break
+		}
+		s = rest
+		id, _, ok := strings.Cut(rest[:min(len(rest), 200)], "]")
+		if ok && !strings.ContainsAny(id, " \n\t\"") {
+			about := strings.TrimPrefix(strings.TrimLeft(rest[len(id)+1:], "\n "), "Summary: ")
+			line, _, _ := strings.Cut(about, "\n")
+			out = append(out, artifactMention{id, clip.Brief(line, maxLine)})
+		}
+	}
+	return out
+}
+
+// WithoutOutdated is a summary without the facts, decisions, steps, open items and failed
+// attempts of those texts, or nil for nil. What the user said stays whatever is asked.
+func WithoutOutdated(s *summary.Summary, texts []string) *summary.Summary {
+	if s == nil || len(texts) == 0 {
+		return s
+	}
+	gone := map[string]bool{}
+	for _, t := range texts {
+		gone[plainly(t)] = true
+	}
+	out := *s
+	out.Facts = left(s.Facts, func(it summary.Item) bool { return gone[plainly(it.Text)] })
+	out.FailedAttempts = left(s.FailedAttempts, func(it summary.Item) bool { return gone[plainly(it.Text)] })
+	out.Decisions = left(s.Decisions, func(d summary.Decision) bool { return gone[plainly(d.Decision)] })
+	out.CurrentPlan = left(s.CurrentPlan, func(x summary.Step) bool { return gone[plainly(x.Text)] })
+	out.OpenItems = left(s.OpenItems, func(o summary.OpenItem) bool { return gone[plainly(o.Description)] })
+	return &out
+}
+
+func left[T any](list []T, gone func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(list), gone)
+}
+
+// plainly is a text as two of them are compared: who repeats one may drop the full stop.
+func plainly(s string) string { return strings.TrimRight(oneLine(s), ".") }
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// recap takes what a summary of the agent's own says, as lines that may be chosen.
+func (b *builder) recap(i int, m *thread.Message, f *facts) {
+	g := group{label: "the agent's earlier summary", turn: m.Turn, sources: []thread.ID{m.ID}}
+	past := b.stepsAfter(i) > freshSteps
+	weight := float32(recapWorth)
+	if b.logged[m.ID] {
+		weight = recapLogged
+	}
+	passed := false // below a heading of what was to be done then
+	for _, p := range f.recap {
+		if heading(p.text) {
+			passed = past && toDo(p.text)
+			if len(p.idents) == 0 {
+				continue // it says nothing without what stands below it
+			}
+		}
+		if passed || len(p.text) < 4 || b.quoted(p.text) || !b.once('t', p.text) {
+			continue
+		}
+		base := weight * b.age(i) * min(1, float32(len(p.text))/60)
+		if p.code || narration(p.text) {
+			base *= 0.2
+		}
+		b.piece(secFact, &g, i, base, p)
+	}
+	b.groups[secFact] = append(b.groups[secFact], g)
+	for _, a := range f.artifacts {
+		if b.once('a', a.id) {
+			b.Artifacts = append(b.Artifacts, summary.ArtifactReference{ArtifactID: a.id, Description: a.description, Turn: m.Turn, Sources: []thread.ID{m.ID}})
+			b.entry(secArtifact, i, 6, nil)
+		}
+	}
+}
+
+// What a line of the agent's earlier summary is worth, and where the log holds what it
+// sums up: then the log says it, and also what became of it.
+const (
+	recapWorth  = 1.2
+	recapLogged = 0.05
+)
+
+// loggedRecaps are the summaries of the agent's own whose messages the log holds.
+func loggedRecaps(log []thread.Message) map[thread.ID]bool {
+	all := map[thread.ID]bool{}
+	steps := 0
+	for i := range log {
+		switch m := &log[i]; {
+		case m.Kind == thread.Recap:
+			all[m.ID] = steps > freshSteps
+			steps = 0
+		case m.Role == thread.Assistant:
+			steps++
+		}
+	}
+	return all
+}
+
+// freshSteps is how many steps after a summary of the agent's own what it says of
+// the present state and of the next steps still holds.
+const freshSteps = 3
+
+// stepsAfter counts the steps of the agent after the message at i, up to a few.
+func (b *builder) stepsAfter(i int) int {
+	n := 0
+	for j := i + 1; j < len(b.messages) && n <= freshSteps; j++ {
+		if b.messages[j].Role == thread.Assistant {
+			n++
+		}
+	}
+	return n
+}
+
+// heading reports whether a line of a summary is a heading of its own.
+func heading(s string) bool {
+	if len(s) > 80 {
+		return false
+	}
+	digits := strings.TrimLeft(s, "0123456789")
+	return s[0] == '#' || len(digits) < len(s) && strings.HasPrefix(digits, ". ") && s[len(s)-1] == ':' || strings.HasPrefix(s, "**") && strings.HasSuffix(strings.TrimSuffix(s, ":"), "**")
+}
+
+// quoted reports whether a line only repeats a message of the user's that stands
+// among the requests.
+func (b *builder) quoted(s string) bool {
+	s = strings.Trim(unmarked(s), "\"“”' ")
+	_, is := b.seen[said{'u', s}]
+	return is
 }

@@ -73,36 +73,6 @@ const changedBase = 0.15
 // recordBase is the value of a record of a document: its fields stand together.
 const recordBase = 0.4
 
-// nameTask gives a task of a task list the id that its result tells.
-func (b *builder) nameTask(c *callFacts, r *resultFacts) {
-	if !c.newTask || r.taskID == "" {
-		return
-	}
-	if slices.ContainsFunc(b.tasks, func(t task) bool { return t.id == r.taskID }) {
-		// Numbers begin anew in a new list.
-		b.tasks = slices.DeleteFunc(b.tasks, func(t task) bool { return !strings.HasPrefix(t.id, callMark) })
-	}
-	for i := range b.tasks {
-		if b.tasks[i].id == callMark+c.id {
-			b.tasks[i].id = r.taskID
-		}
-	}
-}
-
-// seeTasks takes over how the tasks stand where the whole list was shown: others
-// may have changed it.
-func (b *builder) seeTasks(r *resultFacts) {
-	if r.tasks == nil {
-		return
-	}
-	b.tasks = slices.DeleteFunc(b.tasks, func(t task) bool { return !strings.HasPrefix(t.id, callMark) && r.tasks[t.id] == "" })
-	for i := range b.tasks {
-		if status := r.tasks[b.tasks[i].id]; status != "" {
-			b.tasks[i].step.Status = status
-		}
-	}
-}
-
 // judge decides how a call ended: what the provider's flag or the exit code
 // says, else what the text proves. Text of files and pages that were only
 // printed proves nothing.

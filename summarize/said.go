@@ -22,16 +22,6 @@ func (b *builder) lastSaid(i int) bool {
 	return true
 }
 
-// narration reports whether a line only announces what stands beside it.
-func narration(s string) bool {
-	return announcing(s) || s[0] == '#' || strings.HasSuffix(strings.TrimRight(s, "*"), ":") && !listItem(s) || strings.HasPrefix(s, "**") && strings.HasSuffix(s, "**")
-}
-
-// leadsOn reports whether a piece says only what will be done.
-func leadsOn(s string) bool {
-	return s[0] != '#' && strings.HasSuffix(s, ":") && !listItem(s) && !strings.Contains(s, "\n")
-}
-
 // What a piece of the assistant's words is worth by itself.
 const (
 	wordsClosing   = 3 // the first and the last of a turn's last message: outcome and what is left
@@ -144,91 +134,92 @@ func (b *builder) report(i int, m *thread.Message, c *callFacts, r *resultFacts)
 	b.groups[secReport] = append(b.groups[secReport], g)
 }
 
-// recap takes what a summary of the agent's own says, as lines that may be chosen.
-func (b *builder) recap(i int, m *thread.Message, f *facts) {
-	g := group{label: "the agent's earlier summary", turn: m.Turn, sources: []thread.ID{m.ID}}
-	past := b.stepsAfter(i) > freshSteps
-	weight := float32(recapWorth)
-	if b.logged[m.ID] {
-		weight = recapLogged
+// ruleBase is the value of a rule by how surely it is one. What may be a rule is worth
+// so little that a short one does not take the room of a sure one.
+func ruleBase(s string) float32 {
+	if cues, _ := cuesOf(s); cues&ruleCue != 0 {
+		return 6
 	}
-	passed := false // below a heading of what was to be done then
-	for _, p := range f.recap {
-		if heading(p.text) {
-			passed = past && toDo(p.text)
-			if len(p.idents) == 0 {
-				continue // it says nothing without what stands below it
-			}
-		}
-		if passed || len(p.text) < 4 || b.quoted(p.text) || !b.once('t', p.text) {
+	return 1
+}
+
+// substantial reports whether a user message can stand as the task: not a bare
+// "yes", "go on" or "thanks".
+func substantial(s string) bool { return len(s) >= 40 || strings.Count(s, " ") >= 6 }
+
+// answerWords open a message that answers what was asked or offered before.
+var answerWords = set("yes yeah yep yup no nope nah ok okay sure right correct exactly agreed fine sounds both neither option")
+
+// answers reports whether a user message opens as an answer: what it is about stands in
+// the assistant's words before it.
+func answers(s string) bool {
+	first := strings.ToLower(strings.Trim(firstWord(s), ",.;:!?-—()#"))
+	return answerWords[first] || len(first) == 1 && isDigit(first[0])
+}
+
+// picks reports whether a user message names one of several options by its letter or its
+// number: "I think B, nested in the options".
+func picks(s string) bool {
+	words := strings.Fields(s)
+	for i, w := range words[:min(len(words), optionWords)] {
+		bare := strings.Trim(w, ".,:;!?()*")
+		if len(bare) != 1 {
 			continue
 		}
-		base := weight * b.age(i) * min(1, float32(len(p.text))/60)
-		if p.code || narration(p.text) {
-			base *= 0.2
+		switch c := bare[0]; {
+		case c >= 'B' && c <= 'H', c == 'A' && (i > 0 || len(words) == 1 || w != bare):
+			return true
+		case isDigit(c) && (i == 0 || strings.EqualFold(words[i-1], "option")):
+			return true
 		}
-		b.piece(secFact, &g, i, base, p)
 	}
-	b.groups[secFact] = append(b.groups[secFact], g)
-	for _, a := range f.artifacts {
-		if b.once('a', a.id) {
-			b.Artifacts = append(b.Artifacts, summary.ArtifactReference{ArtifactID: a.id, Description: a.description, Turn: m.Turn, Sources: []thread.ID{m.ID}})
-			b.entry(secArtifact, i, 6, nil)
+	return false
+}
+
+// optionWords is within how many words of a message an option is named.
+const optionWords = 8
+
+func (b *builder) user(i int, m *thread.Message, f *facts) {
+	if b.once('u', f.user) {
+		b.Requests = append(b.Requests, summary.Item{Text: f.user, Turn: m.Turn, Sources: []thread.ID{m.ID}})
+		b.requests = append(b.requests, request{f.idents, f.typed})
+		// What a command stands for says little of what this user is after.
+		if b.task < 0 || substantial(f.user) && !f.typed || b.requests[b.task].command || !substantial(b.Requests[b.task].Text) {
+			b.task = len(b.Requests) - 1
 		}
+	}
+	for _, r := range f.rules {
+		// A short message can be its own rule; it stands in full among the requests,
+		// but only here is it safe from being trimmed later.
+		if !b.once('r', r.text) {
+			continue
+		}
+		b.Constraints = append(b.Constraints, summary.Item{Text: r.text, Turn: m.Turn, Sources: []thread.ID{m.ID}})
+		b.stated = append(b.stated, rule{f.user, r.cues&ruleCue == 0})
+		b.entry(secConstraint, i, ruleBase(r.text)*(0.5+b.age(i)/2), r.idents)
 	}
 }
 
-// What a line of the agent's earlier summary is worth, and where the log holds what it
-// sums up: then the log says it, and also what became of it.
-const (
-	recapWorth  = 1.2
-	recapLogged = 0.05
-)
-
-// loggedRecaps are the summaries of the agent's own whose messages the log holds.
-func loggedRecaps(log []thread.Message) map[thread.ID]bool {
-	all := map[thread.ID]bool{}
-	steps := 0
-	for i := range log {
-		switch m := &log[i]; {
-		case m.Kind == thread.Recap:
-			all[m.ID] = steps > freshSteps
-			steps = 0
-		case m.Role == thread.Assistant:
-			steps++
-		}
-	}
-	return all
+// lastTurn reports whether no later turn begins after i.
+func (b *builder) lastTurn(i int) bool {
+	return b.messages[i].Turn == b.messages[len(b.messages)-1].Turn
 }
 
-// freshSteps is how many steps after a summary of the agent's own what it says of
-// the present state and of the next steps still holds.
-const freshSteps = 3
-
-// stepsAfter counts the steps of the agent after the message at i, up to a few.
-func (b *builder) stepsAfter(i int) int {
-	n := 0
-	for j := i + 1; j < len(b.messages) && n <= freshSteps; j++ {
-		if b.messages[j].Role == thread.Assistant {
-			n++
-		}
+func (b *builder) decision(i int, m *thread.Message, p piece) {
+	d := summary.Decision{Decision: p.text, Turn: m.Turn, Time: m.Time, Sources: []thread.ID{m.ID}}
+	if p.reason > 20 && p.reason < len(p.text) && strings.HasPrefix(strings.ToLower(p.text[p.reason:]), "because ") {
+		d.Decision = strings.TrimRight(p.text[:p.reason], " ,")
+		d.Rationale = p.text[p.reason+len("because "):]
 	}
-	return n
+	b.Decisions = append(b.Decisions, d)
+	c := b.entry(secDecision, i, 3*b.age(i), p.idents)
+	if p.cues&choiceCue != 0 {
+		// What was chosen holds until something else is, however old it is.
+		c.choice, c.base = true, 3*(0.5+b.age(i)/2)
+	}
 }
 
-// heading reports whether a line of a summary is a heading of its own.
-func heading(s string) bool {
-	if len(s) > 80 {
-		return false
-	}
-	digits := strings.TrimLeft(s, "0123456789")
-	return s[0] == '#' || len(digits) < len(s) && strings.HasPrefix(digits, ". ") && s[len(s)-1] == ':' || strings.HasPrefix(s, "**") && strings.HasSuffix(strings.TrimSuffix(s, ":"), "**")
-}
-
-// quoted reports whether a line only repeats a message of the user's that stands
-// among the requests.
-func (b *builder) quoted(s string) bool {
-	s = strings.Trim(unmarked(s), "\"“”' ")
-	_, is := b.seen[said{'u', s}]
-	return is
+// says reports whether a piece of what an assistant said is long enough to be told.
+func (p *piece) says() bool {
+	return len(p.text) >= 4 && (!p.code || len(p.text) >= 12 && len(p.idents) > 0)
 }

@@ -339,37 +339,3 @@ func (f *workFold) finish() {
 	bound(&f.w.Refused, maxRefused, &f.w.Omitted.Refused)
 	bound(&f.w.Running, maxRunning, &f.w.Omitted.Running)
 }
-
-// announced is the sentence in which the assistant says what it will do, if its
-// message ends with one.
-func announced(said []piece) string {
-	for i := len(said) - 1; i >= max(0, len(said)-2); i-- {
-		text, last := said[i].text, ""
-		for p := range sentences(text) {
-			last = text[p.from:p.to]
-		}
-		if !said[i].code && announces(last) {
-			return clip.Brief(last, maxSentence)
-		}
-	}
-	return ""
-}
-
-// What makes a sentence no announcement, what may begin one, and how it goes on.
-var (
-	conditions = []string{" if you", "would you", "let me know", "unless you", "when you", "once you", "after you", " if that", "should i", "shall i"}
-	openings   = []string{"now, ", "now ", "next, ", "next ", "then ", "first, ", "first ", "okay, ", "ok, ", "great, ", "good, ", "great! ", "good. ", "so "}
-	intentions = []string{"let me ", "i'll ", "i’ll ", "i will ", "i'm going to ", "i am going to ", "let's "}
-)
-
-// announces reports whether a sentence says what the speaker does next.
-func announces(s string) bool {
-	low := strings.ToLower(s)
-	if strings.HasSuffix(low, "?") || len(low) > maxSentence || slices.ContainsFunc(conditions, func(w string) bool { return strings.Contains(low, w) }) {
-		return false
-	}
-	for _, w := range openings {
-		low = strings.TrimPrefix(low, w)
-	}
-	return slices.ContainsFunc(intentions, func(w string) bool { return strings.HasPrefix(low, w) })
-}

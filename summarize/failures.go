@@ -130,27 +130,132 @@ func (b *builder) worked(j int, id string) bool {
 	return false
 }
 
-// brief tells a hunk on one line.
-func (h hunk) brief() string {
-	first := func(lines []string) string {
-		comment := ""
-		for _, line := range lines {
-			switch line = strings.TrimSpace(line); {
-			case len(line) <= 2:
-			case line[0] != '/' && line[0] != '#' && line[0] != '*':
-				return clip.Brief(line, maxOneChange)
-			case comment == "":
-				comment = clip.Brief(line, maxOneChange)
+// What is told of a failure, in bytes: among the calls, and in the story.
+const (
+	maxErrorText = 420
+	maxReason    = 300
+)
+
+// errorText joins the lines that matter of a failure, the most telling first
+// chosen, in their order.
+func errorText(r *resultFacts) (string, []mention) {
+	chosen := map[string]bool{}
+	size, n := 0, 0
+	for score := float32(3); score >= 1; score-- {
+		for i := range r.errors {
+			if p := &r.errors[i]; p.score == score && size+len(p.text) <= maxErrorText && n < 6 {
+				chosen[p.text] = true
+				size, n = size+len(p.text), n+1
 			}
 		}
-		return comment
 	}
-	from, to := first(h.minus), first(h.plus)
-	switch {
-	case to == "":
-		return "without: " + from
-	case from == "":
-		return "with: " + to
+	var lines []string
+	var idents []mention
+	for i := range r.errors {
+		if p := &r.errors[i]; chosen[p.text] {
+			delete(chosen, p.text)
+			lines, idents = append(lines, p.text), append(idents, p.idents...)
+		}
 	}
-	return from + " → " + to
+	if len(lines) == 0 {
+		for _, l := range []string{r.first, r.last} {
+			if l != "" && !slices.Contains(lines, l) {
+				lines = append(lines, clip.Brief(l, maxLine))
+			}
+		}
+	} else if r.last != "" && !slices.Contains(lines, r.last) && len(r.last) < 100 {
+		lines = append(lines, r.last)
+	}
+	return strings.Join(lines, "\n"), idents
+}
+
+// reason is what a failed result says about why: its most telling lines, in order.
+func reason(r *resultFacts) (string, []mention) {
+	found := diagnostics(r)
+	best := float32(0)
+	for _, p := range found {
+		best = max(best, telltale(p))
+	}
+	var lines []string
+	var idents []mention
+	size := 0
+	for _, p := range found {
+		if telltale(p) < best || exitCode(p.text) >= 0 || slices.Contains(lines, p.text) {
+			continue
+		}
+		text := clip.Brief(p.text, 160)
+		if size += len(text); len(lines) > 0 && size > maxReason {
+			break
+		}
+		lines, idents = append(lines, text), append(idents, p.idents...)
+	}
+	if len(lines) > 0 {
+		return strings.Join(lines, " ; "), idents
+	}
+	for n := range r.keys {
+		if p := &r.keys[n]; placed(p.text) {
+			return clip.Brief(p.text, 160), p.idents
+		}
+	}
+	for _, line := range []string{r.first, r.last} {
+		if line != "" && exitCode(line) < 0 && line != "(no output)" {
+			return clip.Brief(line, 140), nil
+		}
+	}
+	return "", nil
+}
+
+// diagnostics are the lines of a failed output that report an error, and those that a
+// compiler or a linter writes about a column of a file, mostly without any such word, in
+// order.
+func diagnostics(r *resultFacts) []*piece {
+	all := make([]*piece, 0, len(r.errors))
+	for n := range r.errors {
+		all = append(all, &r.errors[n])
+	}
+	if r.source == inSearch || r.source == inRead {
+		return all
+	}
+	for n := range r.keys {
+		if p := &r.keys[n]; p.window == 0 && inColumn(p.text) {
+			all = append(all, p)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *piece) int { return a.line - b.line })
+	return all
+}
+
+// telltale is how much a line of a failed output says about why: more where it names
+// a place in a file.
+func telltale(p *piece) float32 {
+	score := min(p.score, 2)
+	if p.score == 0 && inColumn(p.text) {
+		score = 1
+	}
+	if placed(p.text) {
+		score += 2
+	}
+	return score
+}
+
+// inColumn reports whether a line begins with a column in a file: "a/b.go:12:3: ".
+func inColumn(s string) bool {
+	if !placed(s) {
+		return false
+	}
+	rest := strings.TrimLeft(s[strings.IndexAny(s, ":(")+1:], "0123456789")
+	if rest == "" || rest[0] != ':' && rest[0] != ',' {
+		return false
+	}
+	column := strings.TrimLeft(rest[1:], "0123456789")
+	return len(column) < len(rest)-1 && column != "" && (column[0] == ':' || column[0] == ')')
+}
+
+// placed reports whether a line begins with a place in a file: "a/b.go:12:3: ".
+func placed(s string) bool {
+	at := strings.IndexByte(s, ':')
+	if open := strings.IndexByte(s, '('); open > 0 && (at < 0 || open < at) {
+		at = open // src/a.ts(12,3): error
+	}
+	return at > 2 && at+1 < len(s) && isDigit(s[at+1]) && strings.IndexByte(s[:at], '.') > 0 && !strings.ContainsAny(s[:at], " \t")
 }

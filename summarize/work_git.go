@@ -1,7 +1,6 @@
 package summarize
 
 import (
-	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -9,7 +8,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/state"
-	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // line takes the first line of a kind that fits; each line is used once.
@@ -277,165 +275,4 @@ func (f *workFold) reset(a *gitAct) {
 		return
 	}
 	f.w.Commits = slices.DeleteFunc(f.w.Commits, func(c state.Commit) bool { return !c.Pushed })
-}
-
-// check notes the run of the check that is command n of a line.
-func (f *workFold) check(r *ran, n int, dir string) {
-	s, w, k := &r.steps[n], r.output, r.steps[n].check
-	switch {
-	case dir != shell.Unknown && s.Dir == "":
-		if dir = r.base; dir == f.base() {
-			dir = ""
-		}
-	case dir == shell.Unknown && s.Dir == shell.Unknown:
-		return // nobody knows what was checked
-	case dir == shell.Unknown:
-		dir = s.Dir
-	}
-	c := state.Check{Kind: k.kind, Command: k.command, Turn: r.by.turn, Sources: r.by.sources}
-	if dir != "" {
-		c.Command += inOpen + dir + ")"
-	}
-	best := r.verdict(n, true)
-	fails := r.known && r.code != 0
-	switch {
-	case r.known && r.code == 0 && s.Proved && (!k.lists || w.lines == 0):
-		c.Outcome = thread.Success
-	case fails && s.Blamed:
-		if !notRun(r.code) {
-			c.Outcome = thread.Failure
-		}
-	case best != nil && !best.good && (!best.weak || r.facts.outcome == thread.Failure && s.Alone && !w.halted):
-		c.Outcome = thread.Failure
-	case fails && !s.Piped:
-		if s.Sure && r.ranAfter(n) {
-			c.Outcome = thread.Success
-		}
-	case best != nil && best.good && best.sum && s.whole(best, w.lines):
-		c.Outcome = thread.Success
-	case k.mute && w.lines == 0 && r.known && s.Piped && !s.Silent && (s.Shown == shell.EndShown || s.Shown == shell.AllShown) && s.Sure:
-		c.Outcome = thread.Success
-	}
-	switch {
-	case best != nil && (c.Outcome == thread.Failure && !best.good || c.Outcome == thread.Success && best.good && !w.several(best)):
-		c.Line = best.text
-	case !s.Alone:
-	case c.Outcome == thread.Failure:
-		line, _ := reason(r.facts)
-		c.Line = clip.Brief(line, maxLine)
-	case c.Outcome == thread.Success && w.lines == 1:
-		c.Line = w.one
-	case c.Outcome == "" && (w.halted || notRun(r.code)):
-		c.Line = cmp.Or(w.one, clip.Brief(r.facts.first, maxLine))
-	}
-	f.w.Checks = slices.DeleteFunc(f.w.Checks, func(old state.Check) bool { return old.Command == c.Command && old.Kind == c.Kind })
-	f.w.Checks = append(f.w.Checks, c)
-	f.w.Checks = f.w.Checks[max(0, len(f.w.Checks)-maxChecks):]
-}
-
-const inOpen = " (in "
-
-// notRun reports whether a status says that the command was not run to its end:
-// not found, not allowed, stopped.
-func notRun(code int) bool { return code == 124 || code == 126 || code == 127 || code > 128 }
-
-// whole reports whether the lines shown hold what would tell of a failure.
-func (s *step) whole(v *verdictLine, lines int) bool {
-	if s.Most > 0 && lines >= s.Most {
-		return false
-	}
-	return s.Shown <= shell.EndShown || s.Shown == shell.FailsShown && s.check.by&goRunner != 0 && v.by == goRunner
-}
-
-// several reports whether a line is one of several of its kind: then it says
-// little alone.
-func (w *resultWork) several(v *verdictLine) bool {
-	n := 0
-	for i := range w.verdicts {
-		if o := &w.verdicts[i]; o.by == v.by && o.good && o.rank == v.rank {
-			n++
-		}
-	}
-	return n > 1
-}
-
-// ranAfter reports whether a check behind command n of the same chain was surely run,
-// so that all before it succeeded.
-func (r *ran) ranAfter(n int) bool {
-	for i := n + 1; i < len(r.steps) && r.steps[i].List == r.steps[n].List; i++ {
-		if best := r.verdict(i, true); best != nil && best.by&wrapRunner == 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// verdict is the line of the output that says most about the check that is command n;
-// nil where there is none, or, with only, where it may be of another command.
-func (r *ran) verdict(n int, only bool) (best *verdictLine) {
-	k := r.steps[n].check
-	if k == nil {
-		return nil
-	}
-	for i := range r.output.verdicts {
-		if v := &r.output.verdicts[i]; v.by&k.by != 0 && (best == nil || better(v, best)) {
-			best = v
-		}
-	}
-	for i := range r.steps {
-		s := &r.steps[i]
-		if best == nil || !only || i == n || s.quiet || r.filters(i, n) || s.check != nil && s.check.by&best.by == 0 {
-			continue // its words are its own
-		}
-		return nil
-	}
-	return best
-}
-
-// toldToFail reports whether the output says that a check of the command line
-// failed, whatever its exit status says: that may be of the end of a pipe.
-func toldToFail(c *callWork, output *resultWork) bool {
-	r := ran{callWork: c, output: output}
-	checks, others := 0, false // whether something else prints
-	for n := range c.steps {
-		s := &c.steps[n]
-		if s.check != nil {
-			checks++
-		}
-		shows := s.check != nil || s.quiet
-		for of := 0; of < n && !shows; of++ {
-			shows = c.steps[of].check != nil && c.filters(n, of)
-		}
-		others = others || !shows
-	}
-	for n := range c.steps {
-		if v := r.verdict(n, checks < 2 || others); v != nil && !v.good && !v.weak {
-			return true
-		}
-	}
-	return false
-}
-
-// better reports whether a line says more than one before it: a failure before
-// all, then what names something; of failures the first counts, of successes the
-// last.
-func better(v, than *verdictLine) bool {
-	switch {
-	case v.weak != than.weak:
-		return than.weak
-	case v.good != than.good:
-		return than.good
-	}
-	return v.rank > than.rank || v.good && v.rank == than.rank
-}
-
-// filters reports whether command n is one of a pipe that shows the output of
-// another command.
-func (w *callWork) filters(n, of int) bool {
-	for of < n && w.steps[of].Piped {
-		if of++; of == n {
-			return true
-		}
-	}
-	return false
 }

@@ -1,0 +1,166 @@
+package summarize
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+)
+
+// imports tells the lines of a source file that only bring names in: they are the
+// first of each file and say next to nothing about it. The zero value stands before
+// the first line.
+type imports struct{ open bool } // inside of a list that goes over several lines
+
+var (
+	importing = regexp.MustCompile(`^(?:import (?:type )?(?:\(|\{|[\w.]* ?"[^" ]+"|[\w.]+\*?(?: as \w+)?;?$|static [\w.]+\*?;$|['"][^'" ]+['"]|[\w$*, {}]+ from ['"])|` +
+		`from [\w.]+ import |(?:pub )?use [\w:]+[^ ]*.*;$|using [\w.]+;$|#include ["<]|package [\w.]+;?$|\} from ['"])`)
+	imported = regexp.MustCompile(`^(?:(?:[\w.]+ )?"[^" ]+"(?:\s*//.*)?|(?:(?:type )?[\w$]+(?: as [\w$]+)?,\s*)+)$`)
+)
+
+// holds reports whether the next line, without the white space around it, is one.
+func (x *imports) holds(line string) bool {
+	if x.open {
+		if closes := line == ")" || strings.HasPrefix(line, "}"); closes || line == "" || imported.MatchString(line) {
+			x.open = !closes
+			return true
+		}
+		x.open = false
+	}
+	if line == "" || strings.IndexByte("ifu#p}", line[0]) < 0 || !importing.MatchString(line) {
+		return false
+	}
+	x.open = strings.HasSuffix(line, "(") || strings.HasSuffix(line, "{")
+	return true
+}
+
+const (
+	// reasonWorth is the score of a line of a comment that says why the code is as it
+	// is, definedWorth that of a line that defines something. A line of code that only
+	// holds identifiers has 0: it tells a reader less.
+	reasonWorth  = 20
+	definedWorth = 10
+	// leastReason is how long a comment is at the least that can give a reason, in bytes.
+	leastReason = 40
+)
+
+// worthOfCode returns what a line of a file that was read tells by its form.
+func worthOfCode(text string) func(n int, line string) float32 {
+	reasons := reasonComments(text)
+	return func(n int, line string) float32 {
+		switch {
+		case reasons[n]:
+			return reasonWorth
+		case Defines(line):
+			return definedWorth
+		}
+		return 0
+	}
+}
+
+// reasonComments returns the numbers of the lines of a file that belong to a comment
+// which says why the code is as it is, or what must not be done with it. No other line
+// of the file tells that.
+func reasonComments(text string) map[int]bool {
+	found := map[int]bool{}
+	first, next, size, reason := 0, 0, 0, false // the comment that is being read
+	end := func() {
+		if reason && size >= leastReason {
+			for n := first; n < next; n++ {
+				found[n] = true
+			}
+		}
+		size, reason = 0, false
+	}
+	for n, p := range lineSpans(text) {
+		said := commentText(text[afterLineNumber(text, p):p.to])
+		if said == "" {
+			end()
+			continue
+		}
+		if size == 0 {
+			first = n
+		}
+		next, size = n+1, size+len(said)
+		cues, _ := cuesOf(said)
+		reason = reason || cues&(reasonCue|ruleCue) != 0
+	}
+	end()
+	return found
+}
+
+// commentMarks begin the lines of comments.
+var commentMarks = [...]string{"//", "# ", "* ", "-- ", ";; ", "/*", "<!--"}
+
+// commentText is what a line of a comment says; empty for other lines.
+func commentText(line string) string {
+	for _, mark := range commentMarks {
+		if rest, ok := strings.CutPrefix(line, mark); ok {
+			return strings.TrimLeft(rest, "/* \t")
+		}
+	}
+	return ""
+}
+
+// definitions begin lines that name what an edit makes; they say most about it.
+var definitions = []string{
+	"func ", "type ", "class ", "def ", "async def ", "function ", "export ", "const ", "var ", "let ", "interface ", "struct ", "enum ", "impl ", "fn ", "pub ",
+	"public ", "private ", "protected ", "static ", "package ", "module ", "# ", "## ", "### ", "create table", "alter table", "t.run(", "it(", "test(", "describe(",
+}
+
+// Defines reports whether a line of a file names what the file defines: a
+// function, a type, a table, a test, a heading. Line numbers in front of it, as
+// file tools write them, do not count.
+func Defines(line string) bool {
+	p := trimSpan(line, span{0, len(line)})
+	line = line[afterLineNumber(line, p):p.to]
+	if line == "" {
+		return false
+	}
+	first := lower(line[0])
+	for _, d := range definitions {
+		if d[0] == first && matchPhrase(line, d) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxDefined bounds a definition as it is told of an edit, in bytes.
+const maxDefined = 200
+
+// leastDefined is how long a line must be to name what it defines, in bytes.
+const leastDefined = 10
+
+// define adds what a text of a file defines. A signature that runs over several
+// lines is told whole.
+func define(defines []string, text, path string) []string {
+	prose := strings.HasSuffix(path, ".md") || strings.HasSuffix(path, ".txt") || strings.HasSuffix(path, ".rst")
+	waits := "" // the beginning of a signature
+	for at := 0; at < len(text) && len(defines) < maxChanged; {
+		var p span
+		p, at = nextLine(text, at)
+		line := strings.TrimSpace(text[p.from:p.to])
+		if waits != "" {
+			waits += " " + line
+			if strings.Contains(line, ")") || len(waits) > maxDefined {
+				defines = append(defines, clip.Brief(waits, maxDefined))
+				waits = ""
+			}
+			continue
+		}
+		heading := strings.HasPrefix(line, "#")
+		if len(line) < leastDefined || !Defines(line) || heading != prose || prose && !heading {
+			continue
+		}
+		if inside := p.from < p.to && isSpace(text[p.from]); inside && (strings.HasPrefix(line, "var ") || strings.HasPrefix(line, "let ") || strings.HasPrefix(line, "const ")) {
+			continue // a variable of a function
+		}
+		if opens := strings.Count(line, "("); opens > strings.Count(line, ")") && strings.HasSuffix(line, "(") || strings.HasSuffix(line, ",") && opens > 0 {
+			waits = line
+			continue
+		}
+		defines = append(defines, clip.Brief(line, maxDefined))
+	}
+	return defines
+}
