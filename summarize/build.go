@@ -35,7 +35,7 @@ func (s *selection) build() summary.Summary {
 	out.FailedAttempts = pick(p.FailedAttempts, plain[secFailed])
 	out.ToolOutcomes = pick(p.ToolOutcomes, plain[secOutcome])
 	out.OpenItems = pick(p.OpenItems, plain[secOpen])
-	out.Changes = p.tell(plain[secChange])
+	out.Changes = p.changeItems(plain[secChange])
 	out.Artifacts = pick(p.Artifacts, plain[secArtifact])
 	for _, k := range groups {
 		item := s.join(pieces[k])
@@ -87,8 +87,8 @@ func (g *group) apart(a, b int) bool {
 	return b != a+1 || !g.places[b].follows(g.places[a])
 }
 
-// list notes that the list of files names a path: labels that do so too are shorter.
-func (s *selection) list(path string) {
+// shortenLabels notes that the list of files names a path: labels that do so too are shorter.
+func (s *selection) shortenLabels(path string) {
 	for _, k := range s.pathed[path] {
 		g := &s.pool.groups[k.section][k.entry]
 		before, after, _ := strings.Cut(g.label, g.path)

@@ -201,7 +201,7 @@ func (f *callFacts) readEdit(args gjson.Result, path string) {
 		}
 	})
 	f.input = path
-	f.replaced(path, old, body)
+	f.readReplacement(path, old, body)
 }
 
 // readPatch reads an apply_patch text: files, and lines that go and come.
@@ -232,14 +232,14 @@ func (f *callFacts) readPatch(patch string) {
 	}
 	f.class = toolpolicy.Edit
 	f.input = clip.Brief(strings.Join(names, ", "), maxInput)
-	f.replaced(path, []string{removed.String()}, []string{added.String()})
+	f.readReplacement(path, []string{removed.String()}, []string{added.String()})
 }
 
 // patchMarks begin the lines of a patch that name files, with what becomes of those.
 var patchMarks = map[string]string{"*** Update File": "edited", "*** Add File": "created", "*** Delete File": "deleted"}
 
-// replaced notes that texts of a file were put in the place of others.
-func (f *callFacts) replaced(path string, old, body []string) {
+// readReplacement notes that texts of a file were put in the place of others.
+func (f *callFacts) readReplacement(path string, old, body []string) {
 	for n, text := range body {
 		f.changedLines(text)
 		f.defines = define(f.defines, text, path)

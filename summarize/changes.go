@@ -16,26 +16,25 @@ type editKey struct {
 	path string
 }
 
-// edits is what the edits of a file in one turn did to it.
+// edits sums up the edits of one file in one turn.
 type edits struct {
 	op       string // created, edited or deleted
 	note     string
 	defines  []string
-	dropped  []string // definitions that it took out
-	from, to string   // of a change of one short line
+	dropped  []string // definitions that are gone
+	from, to string   // the line before and after, of a change of one short line
 	calls    int
 	at       int
 	sources  []thread.ID
 }
 
 const (
-	maxDefines   = 5   // definitions told of one file in one turn
-	maxOneChange = 110 // bytes of a line that is told before and after
+	maxDefines   = 5   // definitions shown of one file in one turn
+	maxOneChange = 110 // bytes of a line that is shown before and after
 )
 
-// edit notes what a call that succeeded changed: the files as they were touched. i
-// is the position of its result.
-func (b *builder) edit(i int, asked *thread.Message, c *callFacts, files []fileOp) {
+// recordEdit notes what a successful call changed in files. i is the position of its result.
+func (b *builder) recordEdit(i int, asked *thread.Message, c *callFacts, files []fileOp) {
 	for _, op := range files {
 		if op.op == "read" {
 			continue
@@ -56,7 +55,7 @@ func (b *builder) edit(i int, asked *thread.Message, c *callFacts, files []fileO
 		}
 		e.sources = append(e.sources, asked.ID)
 		if len(files) > 1 {
-			continue // the lines are of all of them
+			continue // nobody knows which line belongs to which
 		}
 		for _, text := range c.defines {
 			if !slices.Contains(c.dropped, text) && !slices.Contains(e.defines, text) {
@@ -74,8 +73,8 @@ func (b *builder) edit(i int, asked *thread.Message, c *callFacts, files []fileO
 	}
 }
 
-// few lists the first of some definitions, and says how many more there are.
-func few(defined []string) string {
+// firstFew lists the first definitions and counts the others.
+func firstFew(defined []string) string {
 	s := strings.Join(defined[:min(len(defined), maxDefines)], " ; ")
 	if more := len(defined) - maxDefines; more > 0 {
 		s += " ; … " + strconv.Itoa(more) + " more"
@@ -83,15 +82,15 @@ func few(defined []string) string {
 	return s
 }
 
-// change is an entry of the story: what was done to a file in a turn, or a hunk of it.
+// change is an entry of the story: the edits of a file in a turn, or one hunk of them.
 type change struct {
 	summary.Item
 	key   editKey
 	edits *edits // nil for a hunk
 }
 
-// changed turns the edits into candidates.
-func (b *builder) changed() {
+// addEdits makes candidates of the edits.
+func (b *builder) addEdits() {
 	for _, key := range b.edited {
 		e := b.edits[key]
 		text := e.text(key.path, "")
@@ -100,8 +99,8 @@ func (b *builder) changed() {
 	}
 }
 
-// text tells what was done to a file, without the definitions and lines that stand
-// in what is shown beside it.
+// text says what was done to a file, without the definitions in the hunks that are shown
+// beside it.
 func (e *edits) text(path, shown string) string {
 	var s strings.Builder
 	s.WriteString(e.op + " " + lastParts(path))
@@ -118,17 +117,17 @@ func (e *edits) text(path, shown string) string {
 			s.WriteString(": " + e.from + " → " + e.to)
 		}
 	case len(defines) > 0:
-		s.WriteString(": " + few(defines))
+		s.WriteString(": " + firstFew(defines))
 	}
 	if len(dropped) > 0 {
-		s.WriteString(" | without: " + few(dropped))
+		s.WriteString(" | without: " + firstFew(dropped))
 	}
 	return s.String()
 }
 
-// tell lists the changes that were chosen; what a hunk shows is not said of its file
-// again.
-func (p *pool) tell(chosen []int) []summary.Item {
+// changeItems lists the chosen changes. What a hunk shows is not repeated in the entry of its
+// file.
+func (p *pool) changeItems(chosen []int) []summary.Item {
 	slices.Sort(chosen)
 	shown := map[editKey]string{}
 	for _, n := range chosen {
@@ -142,7 +141,7 @@ func (p *pool) tell(chosen []int) []summary.Item {
 		if c.edits != nil && shown[c.key] != "" {
 			c.Text = c.edits.text(c.key.path, shown[c.key])
 			if c.Text == "edited "+lastParts(c.key.path) {
-				continue // the hunk says so
+				continue // the hunk shows it
 			}
 		}
 		out = append(out, c.Item)
@@ -150,38 +149,37 @@ func (p *pool) tell(chosen []int) []summary.Item {
 	return out
 }
 
-// wrote is a hunk of the span.
-type wrote struct {
+// fileHunk is a hunk that the span put into a file.
+type fileHunk struct {
 	hunk
 	path string
 	turn int
 	at   int // position of the call's result
 	from thread.ID
-	gone bool // a later change took some of it out again
+	gone bool // a later change took a line of it out again
 }
 
-// standing are the hunks of a file that no later change touched, all of them and by
-// the lines that they put in.
+// standing are the hunks of a file that no later change touched.
 type standing struct {
 	all    []int
 	byLine map[string][]int
 }
 
-// write notes the hunks of a call that succeeded.
-func (b *builder) write(i int, asked *thread.Message, c *callFacts) {
+// recordHunks notes the hunks of a call that succeeded.
+func (b *builder) recordHunks(i int, asked *thread.Message, c *callFacts) {
 	path := c.path()
 	if path == "" || len(c.hunks) == 0 {
 		return
 	}
-	path = b.filed(path)
+	path = b.ledgerPath(path)
 	file := b.standing[path]
 	if file == nil {
 		file = &standing{byLine: map[string][]int{}}
 		b.standing[path] = file
 	}
 	for _, h := range c.hunks {
-		n := len(b.wrote)
-		b.wrote = append(b.wrote, wrote{hunk: h, path: path, turn: asked.Turn, at: i, from: asked.ID})
+		n := len(b.hunks)
+		b.hunks = append(b.hunks, fileHunk{hunk: h, path: path, turn: asked.Turn, at: i, from: asked.ID})
 		file.all = append(file.all, n)
 		for _, line := range h.plus {
 			line = strings.TrimSpace(line)
@@ -190,28 +188,28 @@ func (b *builder) write(i int, asked *thread.Message, c *callFacts) {
 	}
 }
 
-// unwrite marks the hunks of which a call took lines out again. What a command did
-// to a file, and a file that is written anew, leave none.
-func (b *builder) unwrite(c *callFacts) {
+// dropHunks marks the hunks of which a call took lines out again. A command that changes a
+// file, and writing it anew, drop all of its hunks.
+func (b *builder) dropHunks(c *callFacts) {
 	for _, op := range c.files {
 		if op.op == "read" {
 			continue
 		}
-		path := b.filed(op.path)
+		path := b.ledgerPath(op.path)
 		file := b.standing[path]
 		if file == nil {
 			continue
 		}
 		if c.class == toolpolicy.Shell || op.op != "edited" {
 			for _, n := range file.all {
-				b.wrote[n].gone = true
+				b.hunks[n].gone = true
 			}
 			delete(b.standing, path)
 			continue
 		}
-		for _, line := range c.taken() {
+		for _, line := range c.takenOut() {
 			for _, n := range file.byLine[line] {
-				b.wrote[n].gone = true
+				b.hunks[n].gone = true
 			}
 			delete(file.byLine, line)
 		}
@@ -227,10 +225,10 @@ func (c *callFacts) putIn() map[string]bool {
 	return lines
 }
 
-// taken are the lines that an edit took out and did not put in again.
-func (c *callFacts) taken() []string {
+// takenOut returns the lines that an edit removed and did not put in again.
+func (c *callFacts) takenOut() []string {
 	removed, stays := c.removed, c.putIn()
-	if len(c.hunks) > 0 && len(c.hunks) < maxHunks { // they say it more closely
+	if len(c.hunks) > 0 && len(c.hunks) < maxHunks { // they are more exact
 		removed = nil
 		for _, h := range c.hunks {
 			for _, line := range h.minus {
@@ -244,18 +242,17 @@ func (c *callFacts) taken() []string {
 	return slices.DeleteFunc(slices.Clone(removed), func(line string) bool { return stays[line] })
 }
 
-// What a hunk is worth by itself: of an edit, of a file that was made whole, of lines
-// that only bring names in or draw.
+// The base value of a hunk: of an edit, of a new file, of imports or a diagram.
 const (
 	editedWorth = 0.7
 	madeWorth   = 0.2
 	importWorth = 0.05
 )
 
-// written turns the hunks that still stand into candidates.
-func (b *builder) written() {
-	for n := range b.wrote {
-		w := &b.wrote[n]
+// addHunks makes candidates of the hunks that still stand.
+func (b *builder) addHunks() {
+	for n := range b.hunks {
+		w := &b.hunks[n]
 		if w.gone || len(strings.TrimSpace(strings.Join(w.plus, ""))) < leastHunk {
 			continue
 		}

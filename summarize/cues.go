@@ -93,7 +93,7 @@ func cuesOf(s string) (found cue, reason int) {
 		}
 		if start {
 			for _, p := range index[[2]byte{c, lower(s[i+1])}] {
-				if matchPhrase(s[i:], p.text) && !(p.cue == ruleCue && told(s[:i])) {
+				if matchPhrase(s[i:], p.text) && !(p.cue == ruleCue && reported(s[:i])) {
 					found |= p.cue
 					if p.cue == reasonCue && reason < 0 {
 						reason = i
@@ -114,9 +114,9 @@ func cuesOf(s string) (found cue, reason int) {
 	return found, reason
 }
 
-// told reports whether the words before end in a pronoun that makes of an order
+// reported reports whether the words before end in a pronoun that makes of an order
 // a report: "I don't have it", "we always did".
-func told(before string) bool {
+func reported(before string) bool {
 	for _, p := range [...]string{"i ", "we ", "they ", "it ", "ich ", "wir "} {
 		if at := len(before) - len(p); at >= 0 && hasPrefixFold(before[at:], p) && (at == 0 || !wordByte(before[at-1]) && strings.IndexByte("./:-@#%+~$\\", before[at-1]) < 0) {
 			return true
@@ -125,9 +125,9 @@ func told(before string) bool {
 	return false
 }
 
-// announced is the sentence in which the assistant says what it will do, if its
+// lastAnnouncement is the sentence in which the assistant says what it will do, if its
 // message ends with one.
-func announced(said []piece) string {
+func lastAnnouncement(said []piece) string {
 	for i := len(said) - 1; i >= max(0, len(said)-2); i-- {
 		text, last := said[i].text, ""
 		for p := range sentences(text) {

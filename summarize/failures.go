@@ -33,13 +33,13 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 	text := c.name + " " + clip.Brief(c.input, 120) + " => " + lines
 	sources := []thread.ID{asked.ID, m.ID}
 	idents = slices.Concat(c.asked, idents)
-	mends := b.mending(i, c)
+	mends := b.repairs(i, c)
 	if j := b.saidNext(i); j >= 0 {
 		said := b.facts[j].said[0]
 		switch {
 		case !announces(said.text):
 			text += " | then the assistant: " + clip.Brief(said.text, 200)
-			b.once('m', said.text)
+			b.unseen(seenQuoted, said.text)
 			idents = append(idents, said.idents...)
 		case c.class == toolpolicy.Read || c.class == toolpolicy.List:
 			return // what is not there was looked for elsewhere
@@ -52,7 +52,7 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 		text += " | edited next: " + e.text
 		sources = append(sources, e.from)
 	}
-	if !b.once('f', text) {
+	if !b.unseen(seenFailure, text) {
 		return
 	}
 	b.tried[len(b.FailedAttempts)] = core(c.name, c.input)
@@ -82,20 +82,20 @@ func (b *builder) saidNext(i int) int {
 	return -1
 }
 
-// mend is an edit that came after a failure.
-type mend struct {
+// repair is an edit that came after a failure.
+type repair struct {
 	text string
 	from thread.ID
 }
 
-// mending are the first edits after a failed command in its turn, up to where the
+// repairs are the first edits after a failed command in its turn, up to where the
 // same command is run again; after a failed edit, the one of the same file that worked.
-func (b *builder) mending(i int, c *callFacts) []mend {
+func (b *builder) repairs(i int, c *callFacts) []repair {
 	edit := (c.class == toolpolicy.Edit || c.class == toolpolicy.Write) && c.path() != ""
 	if c.class != toolpolicy.Shell && !edit {
 		return nil
 	}
-	var all []mend
+	var all []repair
 	again := core(c.name, c.input)
 	for j := i + 1; j < min(len(b.facts), i+nextMessages) && !b.messages[j].StartsTurn(); j++ {
 		for n := range b.facts[j].calls {
@@ -107,7 +107,7 @@ func (b *builder) mending(i int, c *callFacts) []mend {
 				continue
 			}
 			if (e.class == toolpolicy.Edit || e.class == toolpolicy.Write) && e.path() != "" && len(e.hunks) > 0 && b.worked(j, e.id) {
-				all = append(all, mend{lastParts(e.path()) + " " + e.hunks[0].brief(), b.messages[j].ID})
+				all = append(all, repair{lastParts(e.path()) + " " + e.hunks[0].brief(), b.messages[j].ID})
 				if edit || len(all) == maxMending {
 					return all
 				}

@@ -7,20 +7,19 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 )
 
-// hunk is a run of lines that an edit took out of a file, and what stands in their
-// place.
+// hunk is a run of lines that an edit removed from a file, and the lines in their place.
 type hunk struct{ minus, plus []string }
 
 const (
-	maxHunkLines = 12  // lines of one hunk that are told together
-	maxHunkBytes = 600 // and how long they may be
-	maxMinus     = 3   // lines told of what was taken out
-	maxHunkLine  = 160 // bytes told of one line
-	// maxCompared bounds the lines of a text that are compared one by one.
+	maxHunkLines = 12  // added lines of one hunk; a longer one is split
+	maxHunkBytes = 600 // and their bytes
+	maxMinus     = 3   // removed lines that are shown
+	maxHunkLine  = 160 // bytes shown of one line
+	// maxCompared is how many lines a text may have to be compared line by line.
 	maxCompared = 150
-	// leastHunk is how long what an edit puts in must be to be told, in bytes.
+	// leastHunk is the shortest added text that is shown, in bytes.
 	leastHunk = 12
-	// maxHunks bounds what is taken from one call.
+	// maxHunks bounds the hunks of one call.
 	maxHunks = 24
 )
 
@@ -76,8 +75,7 @@ func textLines(s string) []string {
 	return strings.Split(s, "\n")
 }
 
-// splitHunk adds a hunk in pieces that are short enough, parted at blank lines where
-// there are any.
+// splitHunk appends a hunk, split at blank lines if it is too long.
 func splitHunk(to []hunk, h hunk) []hunk {
 	for len(h.plus) > 0 || len(h.minus) > 0 {
 		if len(to) == maxHunks {
@@ -100,11 +98,11 @@ func splitHunk(to []hunk, h hunk) []hunk {
 	return to
 }
 
-// text is how a hunk is told.
+// text shows a hunk as a diff, without the common indent.
 func (h hunk) text(path string) string {
 	var s strings.Builder
 	s.WriteString(lastParts(path) + ":")
-	indent, first := "", true // what all lines begin with
+	indent, first := "", true // the white space that all lines begin with
 	for _, line := range slices.Concat(h.minus, h.plus) {
 		if strings.TrimSpace(line) == "" {
 			continue
@@ -134,7 +132,7 @@ func (h hunk) text(path string) string {
 	return s.String()
 }
 
-// imports reports whether a hunk holds nothing but imports.
+// imports reports whether a hunk adds nothing but imports.
 func (h hunk) imports() bool {
 	in := imports{open: true} // the edit may be inside of a list
 	return !slices.ContainsFunc(h.plus, func(line string) bool {
@@ -143,8 +141,7 @@ func (h hunk) imports() bool {
 	})
 }
 
-// diagram reports whether a hunk mostly draws something: Mermaid is the one that is
-// written into documents.
+// diagram reports whether a hunk is mostly a Mermaid diagram.
 func (h hunk) diagram() bool {
 	n := 0
 	for _, line := range h.plus {
@@ -160,7 +157,7 @@ func (h hunk) diagram() bool {
 // diagramWords open the other lines of a Mermaid diagram.
 var diagramWords = set("```mermaid sequenceDiagram stateDiagram-v2 flowchart graph participant actor Note loop alt opt end")
 
-// brief tells a hunk on one line.
+// brief shows a hunk on one line.
 func (h hunk) brief() string {
 	first := func(lines []string) string {
 		comment := ""

@@ -9,10 +9,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// filed is the path under which a file stands in the ledger. A path that ends in
+// ledgerPath is the path under which a file stands in the ledger. A path that ends in
 // all of another, which has folders and no root, is taken for the same file, if it
 // is the only one.
-func (b *builder) filed(p string) string {
+func (b *builder) ledgerPath(p string) string {
 	if _, ok := b.fileAt[p]; ok || !strings.Contains(p, "/") {
 		return p
 	}
@@ -36,8 +36,8 @@ func (b *builder) filed(p string) string {
 		at := b.fileAt[same]
 		b.Files[at].Path, b.fileAt[p] = p, at
 		delete(b.fileAt, same)
-		if text, ok := b.small[same]; ok {
-			b.small[p] = text
+		if text, ok := b.contents[same]; ok {
+			b.contents[p] = text
 		}
 		list := b.based[base]
 		list[slices.Index(list, same)] = p
@@ -77,7 +77,7 @@ func (b *builder) touch(op fileOp, m *thread.Message) string {
 		f.Turn = m.Turn
 	}
 	if op.op != "read" {
-		delete(b.small, op.path)
+		delete(b.contents, op.path)
 		f.Note = strings.Join(slices.DeleteFunc(strings.Split(f.Note, ", "), func(p string) bool { return strings.HasPrefix(p, holds) }), ", ")
 	}
 	if op.note != "" {
@@ -98,10 +98,10 @@ const (
 	maxHeld = 60
 )
 
-// held notes what a file holds that was read whole and is so small.
-func (b *builder) held(path string, r *resultFacts) {
+// noteContent notes what a file holds that was read whole and is so small.
+func (b *builder) noteContent(path string, r *resultFacts) {
 	if r.lines <= 4 && r.text != "" {
-		b.small[path] = r.text
+		b.contents[path] = r.text
 	}
 }
 

@@ -74,10 +74,10 @@ func (s source) call() bool { return s >= inEdit && s <= inArguments }
 // names are the identifiers of a span and what each is worth in a summary: the
 // chance that the agent soon writes it in a call.
 type names struct {
-	id     map[string]int32
-	of     [][]int32 // by message of the span: the ids of its different identifiers
-	stats  []stat
-	weight []float32
+	id        map[string]int32
+	inMessage [][]int32 // by message of the span: the ids of its different identifiers
+	stats     []stat
+	weight    []float32
 }
 
 // stat is what is known of an identifier.
@@ -115,7 +115,7 @@ func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) 
 	}
 	n.id = make(map[string]int32, total/6) // most come up more than once
 	n.stats = make([]stat, 0, total/6)
-	n.of = make([][]int32, len(all))
+	n.inMessage = make([][]int32, len(all))
 	recent := func(i int, m *thread.Message) bool {
 		return steps[i] <= hotSteps && m.Role == thread.Assistant || steps[i] <= hotTurns && m.Role == thread.User
 	}
@@ -191,8 +191,8 @@ func stepsBack(in *Input) []int {
 
 // find returns the id of an identifier that the message at i may hold.
 func (n *names) find(x mention, i int) (id int32, ok bool) {
-	if i >= 0 && i < len(n.of) && int(x.nth) < len(n.of[i]) {
-		if id = n.of[i][x.nth]; n.stats[id].norm == x.norm {
+	if i >= 0 && i < len(n.inMessage) && int(x.nth) < len(n.inMessage[i]) {
+		if id = n.inMessage[i][x.nth]; n.stats[id].norm == x.norm {
 			return id, true
 		}
 	}
@@ -202,16 +202,16 @@ func (n *names) find(x mention, i int) (id int32, ok bool) {
 
 // see notes that message i holds an identifier.
 func (n *names) see(x mention, i int, from source) int32 {
-	if int(x.nth) == len(n.of[i]) {
+	if int(x.nth) == len(n.inMessage[i]) {
 		id, ok := n.id[x.norm]
 		if !ok {
 			id = int32(len(n.stats))
 			n.id[x.norm] = id
 			n.stats = append(n.stats, stat{norm: x.norm, kind: x.kind, last: -1, near: farOff})
 		}
-		n.of[i] = append(n.of[i], id)
+		n.inMessage[i] = append(n.inMessage[i], id)
 	}
-	id := n.of[i][x.nth]
+	id := n.inMessage[i][x.nth]
 	st := &n.stats[id]
 	if st.last != int32(i) {
 		st.messages++

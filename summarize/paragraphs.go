@@ -46,7 +46,7 @@ func paragraphs(s string) []piece {
 	}
 	passage := func(text string) {
 		if len(text) <= maxPassage {
-			add(text, drawn(text))
+			add(text, isDrawing(text))
 			return
 		}
 		at := line

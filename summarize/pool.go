@@ -12,7 +12,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// section is a section of the summary, in the order in which room is given out.
+// section is a section of the summary, in the order in which the floors are filled.
 type section uint8
 
 const (
@@ -32,41 +32,39 @@ const (
 	sections
 )
 
-// pool is all that a summary could say: entries of each section, and candidates
-// that point to them.
+// pool is everything that a summary could say. A candidate points either to an entry of
+// a list of Summary (a plain entry, taken whole) or to a piece of a group.
 type pool struct {
-	// Summary holds all entries of the sections without groups, and the requests in full:
-	// they are trimmed when the budget is known.
+	// Summary holds the plain entries, and the user's requests in full: selection trims them.
 	summary.Summary
 	requests []request // for each of Requests
 	task     int       // index of the request that is the current task, or -1
 	oldTask  string    // the task of the previous summary, where the span has none
-	written  bool      // somebody who read the messages wrote items of the previous summary
+	byModel  bool      // somebody who read the messages wrote items of the previous summary
 	later    bool      // a newer task stands behind the span, in the prompt itself
 	together int       // Input.Together
-	stated   []rule    // for each of the constraints
+	rules    []rule    // for each of the constraints
 	changes  []change
-	// groups are the entries of which single pieces may be taken: messages of the
-	// assistant, earlier summaries as facts, and lines of tool output, of edits and of
-	// arguments.
+	// groups are entries of which single pieces may be taken: messages of the assistant,
+	// sub-agents' reports, earlier summaries (as facts), and lines of outputs and edits.
 	groups [sections][]group
 
 	candidates []candidate
 	names      names
 
-	asked map[string]bool // stems of what the user asks the summary to keep
+	asked map[string]bool // stems of Input.Instructions
 	terms terms
 }
 
-// request is what is known of a message of the user's: the identifiers in it, and whether it
-// is a command with the text that it stands for, which the user did not write.
+// request is what is known of a user message: its identifiers, and whether it is the text of
+// a slash command, which the user did not write.
 type request struct {
 	idents  []mention
 	command bool
 }
 
-// rule is where a rule was stated: the user's whole message; weak says that it may
-// be none.
+// rule is what is known of a constraint: the whole user message that states it, and whether
+// it is weak, that is, perhaps no rule at all.
 type rule struct {
 	message string
 	weak    bool
@@ -74,13 +72,13 @@ type rule struct {
 
 // group is an entry made of pieces, some of which may be chosen.
 type group struct {
-	label   string // in front of the pieces; empty for what people said
+	label   string // in front of the pieces; empty for the assistant's words
 	turn    int
 	sources []thread.ID
 	places  []place // of each piece
-	idents  []int32 // that the label holds
-	// path is the file that the label names. Where the list of files names it too,
-	// its last parts do.
+	idents  []int32 // in the label
+	// path is the file that the label names. If the list of files names it too, the label
+	// shows only the end of it.
 	path string
 }
 
@@ -91,40 +89,42 @@ type candidate struct {
 	piece   int // index among the pieces of the group; -1 for a plain entry
 	at      int // position of its message in the span, for recency and order
 	base    float32
-	text    string // a piece's text; of plain entries it is rendered later
+	text    string // of a piece; plain entries are rendered by selection
 	idents  []int32
-	terms   []int32 // of the assistant's words
-	choice  bool    // the assistant says that it chose this, and why
-	dead    bool    // a later candidate says the same, newer
+	terms   []int32 // words and word pairs (see terms)
+	choice  bool    // the assistant says that it chose this
+	dead    bool    // out of date, or said again later
 }
 
 // builder fills a pool from the facts of messages.
 type builder struct {
 	*pool
-	messages []thread.Message
-	facts    []*facts
-	tasks    []task             // of a task list kept by single calls
-	listed   bool               // the agent wrote a whole list of tasks
-	before   []summary.Step     // of the plan of the previous summary
-	logged   map[thread.ID]bool // summaries of the agent's own: whether the log holds what they sum up
+	in       *Input
+	read     func(*thread.Message) *facts // with a cache
+	messages []thread.Message             // of the span
+	facts    []*facts                     // of each of them
+	tasks    []task                       // of a task list kept by single calls
+	listed   bool                         // the agent wrote a whole list of tasks at once
+	before   []summary.Step               // the plan of the previous summary
+	logged   map[thread.ID]bool           // the agent's own summaries: whether the log holds what they sum up
 	calls    map[string]callRef
 	fileAt   map[string]int
-	based    map[string][]string // the paths of files with folders, by their last part
-	outcomes map[string]int      // by tool and input, the newest
-	latest   []int               // per outcome, its candidate
+	based    map[string][]string // paths in the ledger by file name
+	outcomes map[string]int      // the newest outcome by tool and input
+	latest   []int               // the candidate of each outcome
 	origins  map[originKey]*origin
-	expected map[originKey]int  // how often each of them comes up
-	tried    map[int]string     // of failed attempts of the span: what was called
+	uses     map[originKey]int  // how often each origin is asked or changed
+	tried    map[int]string     // the call of each failed attempt of the span
 	edits    map[editKey]*edits // what was changed, by turn and file
 	edited   []editKey          // in the order of the first change
-	wrote    []wrote            // what edits wrote, in order
+	hunks    []fileHunk         // what edits wrote, in order
 	standing map[string]*standing
-	replied  []bool            // by message: whether the user's next words tell what was asked
-	agreed   []bool            // by message: whether the user's next words answer it, and mean nothing without it
-	small    map[string]string // of files that hold next to nothing: what
-	seen     map[said]struct{} // texts taken, so that nothing is said twice
-	idents   []int32           // storage for candidates
-	entries  [sections]int     // how many plain entries have a candidate
+	replied  []bool                // by message: the user's next message tells what was asked
+	agreed   []bool                // by message: the user's next message answers it, and means nothing without it
+	contents map[string]string     // of tiny files, by path
+	seen     map[seenText]struct{} // texts taken, so that nothing is said twice
+	idents   []int32               // storage for candidates
+	entries  [sections]int         // how many plain entries have a candidate
 }
 
 type callRef struct{ message, call int }
@@ -132,33 +132,26 @@ type callRef struct{ message, call int }
 // newPool collects what the messages and the previous summary hold.
 func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 	b := &builder{
-		pool: &pool{task: -1}, messages: in.Messages, calls: map[string]callRef{}, fileAt: map[string]int{},
-		outcomes: map[string]int{}, origins: map[originKey]*origin{}, expected: map[originKey]int{}, based: map[string][]string{},
-		tried: map[int]string{}, edits: map[editKey]*edits{}, standing: map[string]*standing{}, small: map[string]string{},
+		pool: &pool{task: -1}, in: in, read: of, messages: in.Messages, calls: map[string]callRef{}, fileAt: map[string]int{},
+		outcomes: map[string]int{}, origins: map[originKey]*origin{}, uses: map[originKey]int{}, based: map[string][]string{},
+		tried: map[int]string{}, edits: map[editKey]*edits{}, standing: map[string]*standing{}, contents: map[string]string{},
 	}
 	b.facts = make([]*facts, len(in.Messages))
 	pieces := 0
 	for i := range in.Messages {
 		f := of(&in.Messages[i])
 		b.facts[i] = f
-		b.expect(f)
+		b.countOrigins(f)
 		pieces += len(f.said)
 		if f.result != nil {
 			pieces += len(f.result.keys)
 		}
 	}
 	for i := range in.Context {
-		b.expect(of(&in.Context[i]))
+		b.countOrigins(of(&in.Context[i]))
 	}
-	b.replied, b.agreed = make([]bool, len(b.facts)), make([]bool, len(b.facts))
-	for i, next := len(b.facts)-1, ""; i >= 0; i-- {
-		b.replied[i] = substantial(next) && !answers(next)
-		b.agreed[i] = answers(next) || picks(next) || next != "" && !substantial(next) && !strings.HasSuffix(next, "?")
-		if b.messages[i].StartsTurn() {
-			next = b.facts[i].user
-		}
-	}
-	b.seen = make(map[said]struct{}, pieces) // most of them; growing would hash all texts again
+	b.findAnswers()
+	b.seen = make(map[seenText]struct{}, pieces) // most of them; growing would hash all texts again
 	seen, held := b.names.learn(in, b.facts, of)
 	b.idents = make([]int32, 0, seen)
 	b.candidates = make([]candidate, 0, 256+held)
@@ -188,22 +181,35 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 			b.result(i, m, f.result)
 		}
 	}
-	b.later = b.overtaken(in)
-	b.elsewhere(in)
+	b.later = b.newerTaskShown()
+	b.elsewhere()
 	if !in.Continued {
-		b.foldWork(in, of)
+		b.addWork()
 	}
-	b.overtake(in.Context, of)
+	b.applyLater()
 	if in.Log != nil {
-		b.catchUp(in, of)
+		b.updateTasks()
 	}
 	b.finish()
 	return b.pool
 }
 
-// foldWork says where the work stands at the end of the log. What was said to come
-// next is left out where the prompt shows it.
-func (b *builder) foldWork(in *Input, of func(*thread.Message) *facts) {
+// findAnswers looks for each message at the user message after it.
+func (b *builder) findAnswers() {
+	b.replied, b.agreed = make([]bool, len(b.facts)), make([]bool, len(b.facts))
+	for i, next := len(b.facts)-1, ""; i >= 0; i-- {
+		b.replied[i] = isTask(next) && !answers(next)
+		b.agreed[i] = answers(next) || picks(next) || next != "" && !isTask(next) && !strings.HasSuffix(next, "?")
+		if b.messages[i].StartsTurn() {
+			next = b.facts[i].user
+		}
+	}
+}
+
+// addWork adds the state of the work at the end of the log. The assistant's announcement
+// of its next step is left out if the prompt shows what it did.
+func (b *builder) addWork() {
+	in := b.in
 	var before state.Work
 	log := in.Log
 	if log == nil {
@@ -219,7 +225,7 @@ func (b *builder) foldWork(in *Input, of func(*thread.Message) *facts) {
 			next++
 			return b.facts[next-1]
 		}
-		return of(m)
+		return b.read(m)
 	})
 	b.Work.Again = in.Restated
 	if slices.ContainsFunc(in.Context, func(m thread.Message) bool { return m.Role == thread.Assistant }) {
@@ -227,36 +233,34 @@ func (b *builder) foldWork(in *Input, of func(*thread.Message) *facts) {
 	}
 }
 
-// same reports whether two messages are one: they have the same parts, and not only
-// such as say the same.
+// same reports whether two messages are one and the same, not only equal.
 func same(a, b *thread.Message) bool {
 	return a.ID == b.ID && a.Role == b.Role && a.Kind == b.Kind && len(a.Parts) > 0 && len(a.Parts) == len(b.Parts) && &a.Parts[0] == &b.Parts[0]
 }
 
-// elsewhere notes whether the message that opens the last turn of the span stands beside
-// the summary: behind it, mostly, so that a reader meets the answer first.
-func (b *builder) elsewhere(in *Input) {
+// elsewhere notes whether the prompt shows the user message of the span's last turn: mostly
+// after the summary, so that a reader meets the answer first.
+func (b *builder) elsewhere() {
 	last := b.Span.LastTurn
-	if last > 0 && slices.ContainsFunc(in.shown(), func(m thread.Message) bool { return m.StartsTurn() && m.Turn == last }) {
+	if last > 0 && slices.ContainsFunc(b.in.shown(), func(m thread.Message) bool { return m.StartsTurn() && m.Turn == last }) {
 		b.Elsewhere = []int{last}
 	}
 }
 
-// overtaken reports whether the prompt itself shows a task that is newer than
-// those of the span.
-func (b *builder) overtaken(in *Input) bool {
+// newerTaskShown reports whether the prompt shows a newer task than those of the span.
+func (b *builder) newerTaskShown() bool {
 	turn := 0
 	if b.task >= 0 {
 		turn = b.Requests[b.task].Turn
 	}
 	newer := func(m *thread.Message) bool {
-		return m.StartsTurn() && (m.Turn == 0 || m.Turn > turn) && substantial(injected.UserWords(m))
+		return m.StartsTurn() && (m.Turn == 0 || m.Turn > turn) && isTask(injected.UserWords(m))
 	}
-	return slices.ContainsFunc(in.Context, func(m thread.Message) bool { return newer(&m) }) ||
-		slices.ContainsFunc(in.Shown, func(m thread.Message) bool { return newer(&m) })
+	return slices.ContainsFunc(b.in.Context, func(m thread.Message) bool { return newer(&m) }) ||
+		slices.ContainsFunc(b.in.Shown, func(m thread.Message) bool { return newer(&m) })
 }
 
-// spanOf is what the summary stands for, that of before included.
+// spanOf is the span that the summary stands for, with that of the previous summary.
 func spanOf(in *Input) thread.Span {
 	var s thread.Span
 	for i := range in.Messages {
@@ -271,14 +275,14 @@ func spanOf(in *Input) thread.Span {
 	return s
 }
 
-// entry adds the candidate that stands for the next plain entry of a section.
+// entry adds the candidate of the next plain entry of a section.
 func (b *builder) entry(sec section, at int, base float32, idents []mention) *candidate {
 	b.entries[sec]++
 	return b.add(candidate{section: sec, entry: b.entries[sec] - 1, piece: -1, at: at, base: base}, idents)
 }
 
-// piece adds a piece to a group that will be the next of its section, and its
-// candidate.
+// piece adds a piece to a group, and its candidate. The group must become the next of its
+// section.
 func (b *builder) piece(sec section, g *group, at int, base float32, p piece) *candidate {
 	c := candidate{section: sec, entry: len(b.groups[sec]), piece: len(g.places), at: at, base: base, text: p.text}
 	g.places = append(g.places, p.place)
@@ -297,21 +301,35 @@ func (b *builder) add(c candidate, idents []mention) *candidate {
 	return &b.candidates[len(b.candidates)-1]
 }
 
-// once reports whether a text is new, and marks it as taken.
-func (b *builder) once(kind byte, text string) bool {
+// unseen reports whether a text is new, and marks it as seen.
+func (b *builder) unseen(kind seenKind, text string) bool {
 	n := len(b.seen)
-	b.seen[said{kind, text}] = struct{}{}
+	b.seen[seenText{kind, text}] = struct{}{}
 	return len(b.seen) > n
 }
 
-// said is a text of one kind: u user message, r rule, d decision, f failed
-// attempt, m what was said of it, e edit, o open item, a artifact, c assistant's words, t tool output.
-type said struct {
-	kind byte
+// seenText is a text that is in the pool; texts of different kinds may be equal.
+type seenText struct {
+	kind seenKind
 	text string
 }
 
-// age is the weight of recency of the message at i: 1 for the newest.
+type seenKind uint8
+
+const (
+	seenRequest seenKind = iota
+	seenRule
+	seenDecision
+	seenFailure
+	seenQuoted // words of the assistant that a failed attempt quotes
+	seenEdit
+	seenOpenItem
+	seenArtifact
+	seenWords // of the assistant
+	seenLine  // of an output, an edit or a recap
+)
+
+// age weighs the message at i by its recency: 1 for the newest, 0.4 for the oldest.
 func (b *builder) age(i int) float32 {
 	n := len(b.messages)
 	if n <= 1 || i < 0 {
@@ -332,7 +350,7 @@ func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
 	}
 	g := group{label: "proposed plan", turn: m.Turn, sources: []thread.ID{m.ID}}
 	for _, p := range paragraphs(c.planText) {
-		if p.says() && b.once('c', p.text) {
+		if p.substantial() && b.unseen(seenWords, p.text) {
 			b.piece(secSaid, &g, i, 0.8*b.age(i), p)
 		}
 	}
@@ -342,7 +360,7 @@ func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
 // maxLabel bounds the label of a group, in bytes.
 const maxLabel = 110
 
-// snippet adds the pieces of one message as a group of the last section.
+// snippet adds pieces of one message as a group of lines of output.
 func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, pieces []piece, base float32) {
 	g := group{label: clip.Brief(label, maxLabel), turn: m.Turn, sources: []thread.ID{m.ID}}
 	if c != nil {
@@ -356,7 +374,7 @@ func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, 
 	age := b.age(i)
 	g.places = make([]place, 0, len(pieces))
 	for _, p := range pieces {
-		if !b.once('t', p.text) {
+		if !b.unseen(seenLine, p.text) {
 			continue
 		}
 		b.piece(secSnippet, &g, i, base*(1+p.score)*age, p)
@@ -366,7 +384,7 @@ func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, 
 	}
 }
 
-// label names where a result came from, for the group of its lines.
+// label names a result for the group of its lines.
 func label(c *callFacts, tool string) string {
 	if c == nil {
 		return tool
@@ -377,7 +395,7 @@ func label(c *callFacts, tool string) string {
 	return c.name + " " + c.input
 }
 
-// path is the only file that a call is about; empty where there are more.
+// path is the file that a call is about; empty if there are several or none.
 func (c *callFacts) path() string {
 	if len(c.files) != 1 {
 		return ""
@@ -385,12 +403,11 @@ func (c *callFacts) path() string {
 	return c.files[0].path
 }
 
-// finish turns the ledger and the plan, which are known only at the end, into
-// candidates.
+// finish makes candidates of what is known only at the end: edits, the plan, the files.
 func (b *builder) finish() {
-	b.settled()
-	b.changed()
-	b.written()
+	b.noteLaterSuccess()
+	b.addEdits()
+	b.addHunks()
 	if len(b.tasks) > 0 {
 		b.CurrentPlan = b.CurrentPlan[:0:0]
 		for _, t := range b.tasks {
@@ -400,7 +417,7 @@ func (b *builder) finish() {
 		}
 	}
 	if b.listed || len(b.tasks) > 0 {
-		b.planned()
+		b.addProposedSteps()
 	}
 	for i := range b.CurrentPlan {
 		base := float32(5)
@@ -427,7 +444,7 @@ func (b *builder) finish() {
 		}
 		base += 0.7 * float32(min(len(f.Sources)-1, 4)) // often touched, soon touched again
 		idents := mentions(nil, f.Path)
-		if text := b.small[f.Path]; text != "" {
+		if text := b.contents[f.Path]; text != "" {
 			f.Note = addNote(f.Note, holds+text)
 			idents = mentions(idents, text)
 		}

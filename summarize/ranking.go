@@ -59,13 +59,13 @@ func (s *selection) value(c *candidate) float32 {
 func (s *selection) weight(c *candidate) float32 {
 	switch c.section {
 	case secConstraint:
-		if !s.inFull[s.pool.stated[c.entry].message] {
+		if !s.inFull[s.pool.rules[c.entry].message] {
 			return ruleWeight
 		}
 	case secPlan, secOpen, secArtifact:
 		return ruleWeight
 	case secDecision, secFact:
-		if c.at < 0 || c.choice && s.floor {
+		if c.at < 0 || c.choice && s.inFloors {
 			return ruleWeight
 		}
 	case secChange:
@@ -74,7 +74,7 @@ func (s *selection) weight(c *candidate) float32 {
 		}
 		return s.shares.changes
 	case secSaid, secReport, secFailed:
-		if s.pool.written && c.section == secFailed && c.at < 0 {
+		if s.pool.byModel && c.section == secFailed && c.at < 0 {
 			return ruleWeight
 		}
 		return s.shares.words
@@ -82,19 +82,19 @@ func (s *selection) weight(c *candidate) float32 {
 	return baseWeight
 }
 
-// twice reports whether a candidate may be no rule, and stands among the user's
+// redundantRule reports whether a candidate may be no rule, and stands among the user's
 // messages anyway.
-func (s *selection) twice(c *candidate) bool {
+func (s *selection) redundantRule(c *candidate) bool {
 	if c.section != secConstraint {
 		return false
 	}
-	r := s.pool.stated[c.entry]
+	r := s.pool.rules[c.entry]
 	return r.weak && s.inFull[r.message]
 }
 
 // density is the value per token, by estimated size.
 func (s *selection) density(c *candidate) float32 {
-	if s.twice(c) {
+	if s.redundantRule(c) {
 		return 0
 	}
 	cost := float32(len(s.text(c)))/bytesPerToken + 2
@@ -105,19 +105,19 @@ func (s *selection) density(c *candidate) float32 {
 	own := s.weight(c) * c.base
 	names := v - own
 	if len(c.terms) > 0 {
-		own *= s.news(c)
+		own *= s.newTerms(c)
 		cost += wordsFrame
 	}
 	if c.section == secSaid {
-		told := float32(s.told[s.group(c).turn]) / turnBytes
+		told := float32(s.saidBytes[s.group(c).turn]) / turnBytes
 		return (own + names*wordsNames) / (1 + told) / cost
 	}
 	return (own + names) / cost
 }
 
-// news is what a candidate of the assistant's words tells that is not told yet: its
+// newTerms is what a candidate of the assistant's words tells that is not told yet: its
 // terms, each as often as it comes up.
-func (s *selection) news(c *candidate) float32 {
+func (s *selection) newTerms(c *candidate) float32 {
 	v := float32(0)
 	for _, t := range c.terms {
 		if !s.toldTerms[t] {

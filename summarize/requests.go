@@ -95,7 +95,7 @@ func (s *selection) trimRequests(tokens int) {
 	}
 	for {
 		s.reset(kept, each)
-		s.spent = s.whole(summary.Summary{CurrentTask: s.task, Requests: s.requests}.Render())
+		s.spent = s.countWhole(summary.Summary{CurrentTask: s.task, Requests: s.requests}.Render())
 		enough := s.spent <= max(tokens*6/5, tokens+64) || kept <= 1 && each <= leastRequest/2
 		s.spent += s.workTokens
 		if enough {

@@ -28,23 +28,23 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 	outcome := judge(r, c, class)
 	if c != nil {
 		if class == toolpolicy.Todo {
-			b.nameTask(c, r)
-			b.seeTasks(r)
+			b.identifyTask(c, r)
+			b.readTaskList(r)
 			return
 		}
 		if outcome != thread.Failure {
 			files := slices.Clone(c.files)
 			for n := range files {
 				op := &files[n]
-				op.path = b.filed(op.path)
+				op.path = b.ledgerPath(op.path)
 				if r.work.over && op.op == "created" {
 					op.op = "edited"
 				}
 				op.op = b.touch(*op, asked)
 			}
-			b.edit(i, asked, c, files)
+			b.recordEdit(i, asked, c, files)
 			if class == toolpolicy.Read && len(c.files) == 1 && !c.part {
-				b.held(files[0].path, r)
+				b.noteContent(files[0].path, r)
 			}
 		}
 	}
@@ -64,7 +64,7 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 	if r.rows != nil {
 		base = max(base, recordBase)
 	}
-	b.answered(i, m, c, r, class, outcome == thread.Failure, base)
+	b.addLines(i, m, c, r, class, outcome == thread.Failure, base)
 }
 
 // changedBase is the value of a line that an edit wrote.
@@ -207,8 +207,8 @@ func verdict(line string) bool {
 	return false
 }
 
-// settled says of failed attempts that the same call succeeded later.
-func (b *builder) settled() {
+// noteLaterSuccess says of failed attempts that the same call succeeded later.
+func (b *builder) noteLaterSuccess() {
 	if len(b.tried) == 0 {
 		return
 	}

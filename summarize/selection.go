@@ -45,32 +45,32 @@ const likely = 0.02
 
 // selection is a choice from a pool that is to fit a budget.
 type selection struct {
-	pool   *pool
-	count  func(string) int // of parts, kept
-	whole  func(string) int // of renderings, not kept
-	budget int              // tokens; 0 is no limit
-	shares shares
+	pool       *pool
+	count      func(string) int // of parts, kept
+	countWhole func(string) int // of renderings, not kept
+	budget     int              // tokens; 0 is no limit
+	shares     shares
 
-	entries    [sections][]string // rendered plain entries
-	rank       []int              // requests, the ones to keep longest first
-	requests   []summary.Item     // as trimmed
-	work       state.Work         // as much of it as has room
-	workTokens int
-	task       string
-	taken      []int // candidates, in the order taken
-	isTaken    []bool
-	covered    []bool                // by identifier
-	labels     [sections][]string    // of groups, as they will stand
-	pathed     map[string][]groupKey // the groups whose label names a file
-	inFull     map[string]bool       // user messages that stand in full
-	opened     [sections][]bool      // groups
-	used       [sections]bool
-	toldTerms  []bool
-	told       map[int]int // bytes of the assistant's words, by turn
-	snippets   int         // tokens of lines of output
-	capped     bool        // they may take their share and no more
-	floor      bool        // the sections have their shares of their own
-	spent      int         // estimate: the parts counted one by one
+	entries        [sections][]string // rendered plain entries
+	rank           []int              // requests, the ones to keep longest first
+	requests       []summary.Item     // as trimmed
+	work           state.Work         // as much of it as has room
+	workTokens     int
+	task           string
+	taken          []int // candidates, in the order taken
+	isTaken        []bool
+	covered        []bool                // by identifier
+	labels         [sections][]string    // of groups, as they will stand
+	pathed         map[string][]groupKey // the groups whose label names a file
+	inFull         map[string]bool       // user messages that stand in full
+	opened         [sections][]bool      // groups
+	used           [sections]bool
+	toldTerms      []bool
+	saidBytes      map[int]int // bytes of the assistant's words, by turn
+	snippets       int         // tokens of lines of output
+	snippetsCapped bool        // they may take their share and no more
+	inFloors       bool        // the sections have their shares of their own
+	spent          int         // estimate: the parts counted one by one
 }
 
 type groupKey struct {
@@ -80,7 +80,7 @@ type groupKey struct {
 
 // choose picks what goes into the summary.
 func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary, error) {
-	s := &selection{pool: p, budget: budget, shares: sharesFor(budget, p.written), count: count, whole: whole, pathed: map[string][]groupKey{}}
+	s := &selection{pool: p, budget: budget, shares: sharesFor(budget, p.byModel), count: count, countWhole: whole, pathed: map[string][]groupKey{}}
 	for sec := range sections {
 		for i := range p.groups[sec] {
 			if path := p.groups[sec][i].path; path != "" {
@@ -158,7 +158,7 @@ func (s *selection) least() (summary.Summary, error) {
 	need := 0
 	for _, limit := range [...]int{taskBytes, 200, 120, 64} {
 		out := summary.Summary{Span: s.pool.Span, CurrentTask: clip.HeadAndTail(s.taskText(), limit)}
-		need = s.whole(out.Render())
+		need = s.countWhole(out.Render())
 		if need <= s.budget {
 			return out, nil
 		}
@@ -232,7 +232,7 @@ func (s *selection) reset(kept, each int) {
 	}
 	s.used = [sections]bool{}
 	s.inFull = map[string]bool{}
-	s.told, s.snippets = map[int]int{}, 0
+	s.saidBytes, s.snippets = map[int]int{}, 0
 	s.toldTerms = make([]bool, len(s.pool.terms.count))
 	if s.task = ""; !s.pool.later {
 		s.task = clip.HeadAndTail(s.taskText(), taskBytes)
@@ -265,8 +265,8 @@ func (s *selection) takeFloors(limit int) {
 		}
 	}
 	room := limit - s.spent
-	s.floor = true
-	defer func() { s.floor = false }()
+	s.inFloors = true
+	defer func() { s.inFloors = false }()
 	for _, f := range s.shares.floors {
 		s.fill(bySection[f.section], min(limit, s.spent+int(f.share*float32(room))))
 	}
@@ -280,9 +280,9 @@ func (s *selection) takeBest(limit int) {
 			rest = append(rest, i)
 		}
 	}
-	s.capped = true
+	s.snippetsCapped = true
 	s.fill(rest, limit)
-	s.capped = false
+	s.snippetsCapped = false
 	s.fill(slices.DeleteFunc(rest, func(i int) bool { return s.isTaken[i] }), limit)
 }
 
@@ -315,9 +315,9 @@ func (s *selection) fill(list []int, limit int) {
 	greedy(list, density, func(i int, density float32) bool {
 		c := &s.pool.candidates[i]
 		switch {
-		case s.capped && density < worthSaying:
+		case s.snippetsCapped && density < worthSaying:
 			return false // those behind it are worth less
-		case s.capped && c.section == secSnippet && s.snippets >= int(s.shares.snippets*float32(s.budget)):
+		case s.snippetsCapped && c.section == secSnippet && s.snippets >= int(s.shares.snippets*float32(s.budget)):
 			return true
 		}
 		if cost := s.cost(c); s.spent+cost > limit {
@@ -360,12 +360,12 @@ func (s *selection) take(i, cost int) {
 	}
 	switch c.section {
 	case secSaid:
-		s.told[s.group(c).turn] += len(c.text)
+		s.saidBytes[s.group(c).turn] += len(c.text)
 	case secSnippet:
 		s.snippets += cost
 	}
 	if c.section == secFile {
-		s.list(s.pool.Files[c.entry].Path)
+		s.shortenLabels(s.pool.Files[c.entry].Path)
 	}
 	s.spent += cost
 	if c.piece >= 0 {
@@ -384,7 +384,7 @@ func (s *selection) take(i, cost int) {
 // more while there is room.
 func (s *selection) fit() (summary.Summary, int) {
 	out := s.build()
-	n := s.whole(out.Render())
+	n := s.countWhole(out.Render())
 	for range 4 {
 		if n > s.budget || n >= s.budget*96/100 {
 			break
@@ -396,7 +396,7 @@ func (s *selection) fit() (summary.Summary, int) {
 			break
 		}
 		out = s.build()
-		n = s.whole(out.Render())
+		n = s.countWhole(out.Render())
 	}
 	for n > s.budget && len(s.taken) > 0 {
 		for over := n - s.budget; over > 0 && len(s.taken) > 0; {
@@ -405,7 +405,7 @@ func (s *selection) fit() (summary.Summary, int) {
 			s.taken = s.taken[:last]
 		}
 		out = s.build()
-		n = s.whole(out.Render())
+		n = s.countWhole(out.Render())
 	}
 	return out, n
 }

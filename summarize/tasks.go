@@ -73,8 +73,8 @@ func checklist(s string) []todo {
 
 var boxes = map[string]string{"[ ]": "pending", "[x]": "completed", "[X]": "completed", "[-]": "in_progress", "[~]": "in_progress"}
 
-// taskStatus reads the rows "#3 [pending] Write the test" of a task list; nil where
-// there is no list.
+// taskStatus reads the rows "#3 [pending] Write the test" of a printed task list; nil if
+// there is none.
 func taskStatus(s string) map[string]string {
 	var all map[string]string
 	for line := range strings.Lines(s) {
@@ -99,15 +99,13 @@ type task struct {
 	step summary.Step
 }
 
-// callMark stands before the id of the call that made a task, until its result
-// tells the id of the task.
+// callMark and the id of the call stand for the id of a new task until the result tells it.
 const callMark = "call:"
 
 func (b *builder) todo(m *thread.Message, c *callFacts) {
 	source := []thread.ID{m.ID}
 	switch {
 	case c.newTask:
-		// The id stands in the result; until then the call's id names it.
 		b.tasks = append(b.tasks, task{callMark + c.id, summary.Step{Text: clip.Brief(c.todos[0].text, maxSentence), Status: c.todos[0].status, Sources: source}})
 	case c.todoID != "":
 		for i := range b.tasks {
@@ -132,13 +130,14 @@ func (b *builder) todo(m *thread.Message, c *callFacts) {
 	}
 }
 
-// catchUp takes over how far the agent's list of tasks is at the end of the log. Where
-// another summary follows, the list stands there.
-func (b *builder) catchUp(in *Input, of func(*thread.Message) *facts) {
+// updateTasks brings the agent's list of tasks up to the end of the log. If another summary
+// follows, the list stands there.
+func (b *builder) updateTasks() {
+	in := b.in
 	calls := map[string]*callFacts{}
 	for i := range in.Context {
 		m := &in.Context[i]
-		f := of(m)
+		f := b.read(m)
 		for n := range f.calls {
 			if c := &f.calls[n]; c.class == toolpolicy.Todo {
 				calls[c.id] = c
@@ -149,8 +148,8 @@ func (b *builder) catchUp(in *Input, of func(*thread.Message) *facts) {
 			continue
 		}
 		if c := calls[f.result.callID]; c != nil {
-			b.nameTask(c, f.result)
-			b.seeTasks(f.result)
+			b.identifyTask(c, f.result)
+			b.readTaskList(f.result)
 		}
 	}
 	if in.Continued && len(calls) > 0 {
@@ -158,9 +157,9 @@ func (b *builder) catchUp(in *Input, of func(*thread.Message) *facts) {
 	}
 }
 
-// planned adds to the agent's own list what somebody who read all of the span says is
-// planned beside it. Steps of before the span have given way to the list.
-func (b *builder) planned() {
+// addProposedSteps adds to the agent's own list the steps that a model read out of the
+// span. Older steps of the previous summary have given way to the list.
+func (b *builder) addProposedSteps() {
 	inSpan := map[thread.ID]bool{}
 	for i := range b.messages {
 		inSpan[b.messages[i].ID] = true
@@ -173,8 +172,8 @@ func (b *builder) planned() {
 	}
 }
 
-// nameTask gives a task of a task list the id that its result tells.
-func (b *builder) nameTask(c *callFacts, r *resultFacts) {
+// identifyTask gives a new task the id that the result tells.
+func (b *builder) identifyTask(c *callFacts, r *resultFacts) {
 	if !c.newTask || r.taskID == "" {
 		return
 	}
@@ -189,9 +188,9 @@ func (b *builder) nameTask(c *callFacts, r *resultFacts) {
 	}
 }
 
-// seeTasks takes over how the tasks stand where the whole list was shown: others
-// may have changed it.
-func (b *builder) seeTasks(r *resultFacts) {
+// readTaskList takes over the status of all tasks from a printed list: other agents may have
+// changed it.
+func (b *builder) readTaskList(r *resultFacts) {
 	if r.tasks == nil {
 		return
 	}

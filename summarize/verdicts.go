@@ -4,22 +4,22 @@ import "strings"
 
 // verdictLine is a line with which a runner says how a check went.
 type verdictLine struct {
-	text string
-	by   runner
-	good bool
-	rank uint8 // how much it says: 3 names what failed, 2 counts, 1 is a bare word
-	sum  bool  // it sums up all of a run
-	weak bool  // a program that works may print it too
+	text  string
+	by    runner
+	good  bool
+	rank  uint8 // how much it says: 3 names what failed, 2 counts, 1 is a bare word
+	whole bool  // it sums up all of a run
+	weak  bool  // a program that works may print it too
 	// tally says that the figures of the line tell whether it is good.
 	tally bool
 }
 
 func failed(by runner, rank uint8) verdictLine {
-	return verdictLine{by: by, rank: rank, sum: rank == 2}
+	return verdictLine{by: by, rank: rank, whole: rank == 2}
 }
 
 func passed(by runner, rank uint8) verdictLine {
-	return verdictLine{by: by, rank: rank, good: true, sum: true}
+	return verdictLine{by: by, rank: rank, good: true, whole: true}
 }
 
 // verdictForm is how a line begins that says how a check went, and what else stands in
@@ -36,7 +36,7 @@ const digits = "0"
 // verdicts lists them by their first byte. The first that fits counts.
 var verdicts = func() (t [256][]verdictForm) {
 	// tally says by its figures how it went: it counts failures, if there are any.
-	tally := func(by runner) verdictLine { return verdictLine{by: by, rank: 2, sum: true, tally: true} }
+	tally := func(by runner) verdictLine { return verdictLine{by: by, rank: 2, whole: true, tally: true} }
 	some := func(by runner, rank uint8) verdictLine { return verdictLine{by: by, rank: rank, good: true} } // of a part of the run
 	for _, v := range []verdictForm{
 		{"--- FAIL:", failed(goRunner, 3), nil}, {"FAIL\n", failed(goRunner, 1), nil}, {"FAIL\t", failed(goRunner, 2), nil},

@@ -77,7 +77,7 @@ func (v *Verified) Summarize(ctx context.Context, in Input) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
-	kept, report := g.keep(&answer.Summary, p)
+	kept, report := g.checkItems(&answer.Summary, p)
 	if report.Proposed > 0 {
 		if err := v.judge(code, g, kept, &report); err != nil {
 			return Result{}, answer.Report.With(report).failed(err)
@@ -135,9 +135,9 @@ func (p *pool) claims() map[claim]bool {
 	return known
 }
 
-// keep checks the items of an answer that code would not say itself, and returns those that
+// checkItems checks the items of an answer that code would not say itself, and returns those that
 // stand on the messages.
-func (g *grounds) keep(s *summary.Summary, p *pool) (kept summary.Summary, report Report) {
+func (g *grounds) checkItems(s *summary.Summary, p *pool) (kept summary.Summary, report Report) {
 	known := p.claims()
 	// check takes an item with its rationale, context or status. Turn and time are those of
 	// its first source, whatever was said.
@@ -153,7 +153,7 @@ func (g *grounds) keep(s *summary.Summary, p *pool) (kept summary.Summary, repor
 		}
 		cause := faultLimit
 		if report.Proposed < maxItems {
-			cause = g.item(sec, text, whole, sources)
+			cause = g.checkItem(sec, text, whole, sources)
 		}
 		if !report.take(whole, cause) {
 			return it, "", at, false

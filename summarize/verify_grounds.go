@@ -45,10 +45,10 @@ type grounds struct {
 	anybody, people, user []string
 	numbers               map[string]string // the units that stand behind each number
 	words                 map[string]bool   // stems of everything
-	voice                 map[string]bool   // stems of what the user or the assistant said
+	spokenWords           map[string]bool   // stems of what the user or the assistant said
 	// turns are the stems of what the user and the assistant said in each turn and the
 	// assistant right before it, and asked those of what else was said of the user.
-	turns, asked []map[string]bool
+	turns, aboutUser []map[string]bool
 }
 
 // earlier is what came before a span.
@@ -69,9 +69,9 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 	var all, voice strings.Builder
 	all.WriteString(before.text + "\n" + before.said + "\n")
 	voice.WriteString(before.said + "\n")
-	g.about(before.said)
+	g.addAboutUser(before.said)
 	for _, text := range before.user {
-		g.user, g.asked = append(g.user, folded(text)), append(g.asked, stemsOf(text))
+		g.user, g.aboutUser = append(g.user, folded(text)), append(g.aboutUser, stemsOf(text))
 	}
 	g.turns = []map[string]bool{{}}
 	heard := "" // what the assistant said last
@@ -82,14 +82,14 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 			return
 		case m.Kind == thread.Recap:
 			g.user = append(g.user, folded(text))
-			g.about(text)
+			g.addAboutUser(text)
 			return
 		case m.StartsTurn():
 			text = injected.UserWords(m)
 			g.user, g.turns = append(g.user, folded(text)), append(g.turns, stemsOf(heard))
 		case m.Role == thread.Assistant:
 			heard = text
-			g.about(text)
+			g.addAboutUser(text)
 		default:
 			if text = refusedWith(m); text == "" {
 				return
@@ -131,7 +131,7 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 	g.all, g.spoken = all.String(), voice.String()
 	g.anybody, g.people = []string{folded(g.all)}, append([]string{folded(g.spoken)}, g.user...)
 	numbers(g.all, func(n number) { g.numbers[n.value] += n.unit + " " })
-	g.words, g.voice = stemsOf(g.all), stemsOf(g.spoken)
+	g.words, g.spokenWords = stemsOf(g.all), stemsOf(g.spoken)
 	return g
 }
 
@@ -164,11 +164,11 @@ func groundsOf(in *Input) *grounds {
 	return g
 }
 
-// about keeps what the sentences of a text of the assistant's say of the user.
-func (g *grounds) about(text string) {
+// addAboutUser keeps what the sentences of a text of the assistant's say of the user.
+func (g *grounds) addAboutUser(text string) {
 	for p := range sentences(text) {
 		if s := text[p.from:p.to]; mentionsUser(s) >= 0 {
-			g.user, g.asked = append(g.user, folded(s)), append(g.asked, stemsOf(s))
+			g.user, g.aboutUser = append(g.user, folded(s)), append(g.aboutUser, stemsOf(s))
 		}
 	}
 }
@@ -233,9 +233,9 @@ type statement struct {
 	user bool // it stands where the user's words are told
 }
 
-// item says why a proposed item cannot be taken, or "". whole is its text with what was
+// checkItem says why a proposed item cannot be taken, or "". whole is its text with what was
 // said beside it.
-func (g *grounds) item(sec section, text, whole string, sources []thread.ID) string {
+func (g *grounds) checkItem(sec section, text, whole string, sources []thread.ID) string {
 	if sec == secPlan {
 		whole = text // the status is a word of ours
 	}
@@ -318,7 +318,7 @@ func (g *grounds) fault(s statement) string {
 	if 2*(found+named) < total+named {
 		return faultWords
 	}
-	if found, total := shared(g.voice, text); tools || s.todo && 2*found < total {
+	if found, total := shared(g.spokenWords, text); tools || s.todo && 2*found < total {
 		return faultTool
 	}
 	return ""
@@ -384,7 +384,7 @@ func (g *grounds) saidOfUser(text string) bool {
 		found, total := shared(set, text)
 		return 2*found >= total
 	}
-	return slices.ContainsFunc(g.turns, half) || slices.ContainsFunc(g.asked, half)
+	return slices.ContainsFunc(g.turns, half) || slices.ContainsFunc(g.aboutUser, half)
 }
 
 // mentionsUser returns where a text names the user, or -1. The file user.go and

@@ -77,8 +77,8 @@ func copyWork(w state.Work) state.Work {
 	return w
 }
 
-// bound keeps the newest entries of a list and counts those that go.
-func bound[T any](list *[]T, n int, left *int) {
+// keepNewest keeps the newest entries of a list and counts those that go.
+func keepNewest[T any](list *[]T, n int, left *int) {
 	if gone := len(*list) - n; gone > 0 {
 		*left += gone
 		*list = (*list)[gone:]
@@ -86,7 +86,7 @@ func bound[T any](list *[]T, n int, left *int) {
 }
 
 func (f *workFold) message(m *thread.Message, x *facts) {
-	f.notice(m, &x.work)
+	f.applyNotice(m, &x.work)
 	switch {
 	case m.StartsTurn():
 		f.said, f.w.Next = nil, state.Seen{}
@@ -106,14 +106,14 @@ func (f *workFold) message(m *thread.Message, x *facts) {
 	}
 }
 
-// notice takes what a harness said.
-func (f *workFold) notice(m *thread.Message, n *messageWork) {
+// applyNotice takes what a harness said.
+func (f *workFold) applyNotice(m *thread.Message, n *messageWork) {
 	if n.directory != "" {
 		f.home, f.cwd = n.directory, n.directory
 		f.w.Directory = proof{m.Turn, []thread.ID{m.ID}}.seen(n.directory)
 	}
 	for _, id := range n.ended {
-		f.over(id)
+		f.endRunning(id)
 	}
 	if n.interrupted {
 		for id, c := range f.calls {
@@ -143,7 +143,7 @@ func (f *workFold) result(m *thread.Message, r *resultFacts) {
 	c, w := p.facts, &r.work
 	by := proof{p.asked.Turn, []thread.ID{p.asked.ID, m.ID}}
 	if w.rejected || w.barred {
-		f.refused(p, w, by)
+		f.addRefusal(p, w, by)
 		return
 	}
 	switch c.class {
@@ -157,24 +157,24 @@ func (f *workFold) result(m *thread.Message, r *resultFacts) {
 			if op.op == "created" && c.class == toolpolicy.Write && !w.made {
 				op.op = "edited" // it may have been there
 			}
-			f.edited(op, f.base(), by)
+			f.addEdit(op, f.base(), by)
 		}
 	case toolpolicy.Shell:
-		f.allowed(c)
-		f.shell(p, r, by)
+		f.removeRefusal(c)
+		f.applyShell(p, r, by)
 	case toolpolicy.Agent:
 		if w.started != "" {
-			f.started(c, w.started, by)
+			f.addRunning(c, w.started, by)
 		}
 	case toolpolicy.Poll:
 		if w.ended || c.work.stops && r.outcome != thread.Failure {
-			f.over(c.work.about)
+			f.endRunning(c.work.about)
 		}
 	}
 }
 
-// refused notes a call that was not allowed.
-func (f *workFold) refused(p pendingCall, w *resultWork, by proof) {
+// addRefusal notes a call that was not allowed.
+func (f *workFold) addRefusal(p pendingCall, w *resultWork, by proof) {
 	text := strings.TrimSpace(p.facts.name + " " + clip.Brief(p.facts.input, maxCommand))
 	switch {
 	case w.barred:
@@ -194,8 +194,8 @@ func (f *workFold) refused(p pendingCall, w *resultWork, by proof) {
 	}
 }
 
-// allowed takes a call off the refused ones.
-func (f *workFold) allowed(c *callFacts) {
+// removeRefusal takes a call off the refused ones.
+func (f *workFold) removeRefusal(c *callFacts) {
 	if len(f.w.Refused) == 0 {
 		return
 	}
@@ -224,19 +224,19 @@ func (f *workFold) operation(p pendingCall, r *resultFacts, by proof) {
 	}
 }
 
-func (f *workFold) started(c *callFacts, id string, by proof) {
+func (f *workFold) addRunning(c *callFacts, id string, by proof) {
 	if id == "" || len(id) > 100 {
 		return
 	}
-	f.over(id)
+	f.endRunning(id)
 	text := strings.TrimSpace(c.name+" "+clip.Brief(c.input, maxCommand)) + idOpen + id + ")"
 	f.w.Running = append(f.w.Running, by.seen(text))
 }
 
 const idOpen = " (id "
 
-// over takes what ended off the running ones.
-func (f *workFold) over(id string) {
+// endRunning takes what ended off the running ones.
+func (f *workFold) endRunning(id string) {
 	if id != "" {
 		f.w.Running = slices.DeleteFunc(f.w.Running, func(s state.Seen) bool { return strings.HasSuffix(s.Text, idOpen+id+")") })
 	}
@@ -260,7 +260,7 @@ func (f *workFold) status(c *callFacts, r *resultFacts) (int, bool) {
 	return 0, c.name == "Bash" || f.flagged[c.name]
 }
 
-func (f *workFold) atReset(w *resultWork, by proof) {
+func (f *workFold) resetDirectory(w *resultWork, by proof) {
 	if path.IsAbs(w.reset) {
 		f.home, f.cwd = w.reset, w.reset
 		f.w.Directory = by.seen(w.reset)
@@ -280,8 +280,8 @@ func temporary(dir string) bool {
 	return rooted && (strings.HasPrefix(dir, "tmp/") || strings.HasPrefix(dir, "var/tmp/") || strings.HasPrefix(dir, "var/folders/"))
 }
 
-// edited notes a change of a file.
-func (f *workFold) edited(op fileOp, dir string, by proof) {
+// addEdit notes a change of a file.
+func (f *workFold) addEdit(op fileOp, dir string, by proof) {
 	if op.op == "read" || op.path == "" {
 		return
 	}
@@ -316,7 +316,7 @@ func (f *workFold) edited(op fileOp, dir string, by proof) {
 		f.w.Edited = append(f.w.Edited, e)
 	}
 	if len(f.w.Edited) > 2*maxEdited {
-		bound(&f.w.Edited, maxEdited, &f.w.Omitted.Edited)
+		keepNewest(&f.w.Edited, maxEdited, &f.w.Omitted.Edited)
 	}
 	for i := range f.w.Checks {
 		c := &f.w.Checks[i]
@@ -329,13 +329,13 @@ func (f *workFold) edited(op fileOp, dir string, by proof) {
 // finish bounds the lists.
 func (f *workFold) finish() {
 	if f.said != nil {
-		if text := announced(f.said.said); text != "" {
+		if text := lastAnnouncement(f.said.said); text != "" {
 			f.w.Next = proof{f.saying.Turn, []thread.ID{f.saying.ID}}.seen(text)
 		}
 	}
-	bound(&f.w.Commits, maxCommits, &f.w.Omitted.Commits)
-	bound(&f.w.Operations, maxOperations, &f.w.Omitted.Operations)
-	bound(&f.w.Edited, maxEdited, &f.w.Omitted.Edited)
-	bound(&f.w.Refused, maxRefused, &f.w.Omitted.Refused)
-	bound(&f.w.Running, maxRunning, &f.w.Omitted.Running)
+	keepNewest(&f.w.Commits, maxCommits, &f.w.Omitted.Commits)
+	keepNewest(&f.w.Operations, maxOperations, &f.w.Omitted.Operations)
+	keepNewest(&f.w.Edited, maxEdited, &f.w.Omitted.Edited)
+	keepNewest(&f.w.Refused, maxRefused, &f.w.Omitted.Refused)
+	keepNewest(&f.w.Running, maxRunning, &f.w.Omitted.Running)
 }

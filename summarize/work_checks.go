@@ -10,8 +10,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// check notes the run of the check that is command n of a line.
-func (f *workFold) check(r *ran, n int, dir string) {
+// applyCheck notes the run of the check that is command n of a line.
+func (f *workFold) applyCheck(r *shellRun, n int, dir string) {
 	s, w, k := &r.steps[n], r.output, r.steps[n].check
 	switch {
 	case dir != shell.Unknown && s.Dir == "":
@@ -42,7 +42,7 @@ func (f *workFold) check(r *ran, n int, dir string) {
 		if s.Sure && r.ranAfter(n) {
 			c.Outcome = thread.Success
 		}
-	case best != nil && best.good && best.sum && s.whole(best, w.lines):
+	case best != nil && best.good && best.whole && s.whole(best, w.lines):
 		c.Outcome = thread.Success
 	case k.mute && w.lines == 0 && r.known && s.Piped && !s.Silent && (s.Shown == shell.EndShown || s.Shown == shell.AllShown) && s.Sure:
 		c.Outcome = thread.Success
@@ -92,7 +92,7 @@ func (w *resultWork) several(v *verdictLine) bool {
 
 // ranAfter reports whether a check behind command n of the same chain was surely run,
 // so that all before it succeeded.
-func (r *ran) ranAfter(n int) bool {
+func (r *shellRun) ranAfter(n int) bool {
 	for i := n + 1; i < len(r.steps) && r.steps[i].List == r.steps[n].List; i++ {
 		if best := r.verdict(i, true); best != nil && best.by&wrapRunner == 0 {
 			return true
@@ -103,7 +103,7 @@ func (r *ran) ranAfter(n int) bool {
 
 // verdict is the line of the output that says most about the check that is command n;
 // nil where there is none, or, with only, where it may be of another command.
-func (r *ran) verdict(n int, only bool) (best *verdictLine) {
+func (r *shellRun) verdict(n int, only bool) (best *verdictLine) {
 	k := r.steps[n].check
 	if k == nil {
 		return nil
@@ -126,7 +126,7 @@ func (r *ran) verdict(n int, only bool) (best *verdictLine) {
 // toldToFail reports whether the output says that a check of the command line
 // failed, whatever its exit status says: that may be of the end of a pipe.
 func toldToFail(c *callWork, output *resultWork) bool {
-	r := ran{callWork: c, output: output}
+	r := shellRun{callWork: c, output: output}
 	checks, others := 0, false // whether something else prints
 	for n := range c.steps {
 		s := &c.steps[n]

@@ -10,8 +10,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/state"
 )
 
-// line takes the first line of a kind that fits; each line is used once.
-func (r *ran) line(kind gitKind, fits func(*gitLine) bool) *gitLine {
+// takeLine takes the first line of a kind that fits; each line is used once.
+func (r *shellRun) takeLine(kind gitKind, fits func(*gitLine) bool) *gitLine {
 	for i := range r.output.git {
 		g := &r.output.git[i]
 		if g.kind == kind && !r.taken[i] && (fits == nil || fits(g)) {
@@ -22,8 +22,8 @@ func (r *ran) line(kind gitKind, fits func(*gitLine) bool) *gitLine {
 	return nil
 }
 
-// git takes what one call of git did; done says that it surely succeeded.
-func (f *workFold) git(r *ran, s *step, done bool, dir string) {
+// applyGit takes what one call of git did; done says that it surely succeeded.
+func (f *workFold) applyGit(r *shellRun, s *step, done bool, dir string) {
 	a := s.git
 	if dir == shell.Unknown && (a.verb == gitCommit || a.verb == gitSwitch) && s.Dir != "" && s.Dir != shell.Unknown {
 		dir = "" // a folder below one that nobody knows
@@ -44,7 +44,7 @@ func (f *workFold) git(r *ran, s *step, done bool, dir string) {
 	case gitPush:
 		f.push(r, a, done, shows)
 	case gitSwitch:
-		g := r.line(switched, func(g *gitLine) bool { return a.name == "" || g.branch == a.name })
+		g := r.takeLine(switched, func(g *gitLine) bool { return a.name == "" || g.branch == a.name })
 		to := ""
 		switch {
 		case g != nil && (r.owned || a.name == g.branch):
@@ -53,12 +53,12 @@ func (f *workFold) git(r *ran, s *step, done bool, dir string) {
 			to = a.name
 		}
 		if to != "" {
-			f.leave(a.fresh)
+			f.leaveBranch(a.fresh)
 			seen(to)
 		}
 	case gitDetach:
 		if done {
-			f.leave(false)
+			f.leaveBranch(false)
 			if !foreign {
 				f.branch, f.w.Branch = "", state.Seen{}
 			}
@@ -68,7 +68,7 @@ func (f *workFold) git(r *ran, s *step, done bool, dir string) {
 		if a.verb == gitStar {
 			kind = starred
 		}
-		if g := r.line(kind, nil); g != nil && r.owned && shows {
+		if g := r.takeLine(kind, nil); g != nil && r.owned && shows {
 			seen(g.branch)
 		}
 	case gitTell:
@@ -76,13 +76,13 @@ func (f *workFold) git(r *ran, s *step, done bool, dir string) {
 			seen(w.one)
 		}
 	case gitPull:
-		if g := r.line(pullAddress, nil); g != nil && shows && !foreign && (done || s.Alone) {
+		if g := r.takeLine(pullAddress, nil); g != nil && shows && !foreign && (done || s.Alone) {
 			f.w.PullRequest = r.by.seen(g.text)
 		}
 	case gitRebase:
 		if done || r.output.lines > 0 {
-			f.unsure()
-			f.clean() // what was edited in it is in its commits
+			f.doubtUnpushed()
+			f.clearEdits() // what was edited in it is in its commits
 		}
 	case gitPick:
 		f.picked(r, done, seen)
@@ -95,14 +95,14 @@ func (f *workFold) git(r *ran, s *step, done bool, dir string) {
 		f.reset(a)
 	case gitStash:
 		f.stashed = f.w.Edited
-		f.clean()
+		f.clearEdits()
 	case gitPop:
 		if f.stashed != nil {
 			f.w.Edited, f.stashed = append(f.stashed, f.w.Edited...), nil
 		}
 	case gitDiscard:
 		if a.refs == nil {
-			f.clean()
+			f.clearEdits()
 		}
 		for _, name := range a.refs {
 			if !path.IsAbs(name) && dir != "" {
@@ -113,8 +113,8 @@ func (f *workFold) git(r *ran, s *step, done bool, dir string) {
 	}
 }
 
-// clean notes that no change is left that no commit holds.
-func (f *workFold) clean() { f.w.Edited, f.w.Omitted.Edited = nil, 0 }
+// clearEdits notes that no change is left that no commit holds.
+func (f *workFold) clearEdits() { f.w.Edited, f.w.Omitted.Edited = nil, 0 }
 
 // foreign reports whether a folder is surely not that of the work: neither above
 // nor below where the shell was started.
@@ -138,36 +138,36 @@ func (f *workFold) onBranch(name string, by proof) {
 	}
 }
 
-// leave notes that another branch is the current one. What was committed is on a
+// leaveBranch notes that another branch is the current one. What was committed is on a
 // new one too, and nobody knows whether on any other.
-func (f *workFold) leave(fresh bool) {
+func (f *workFold) leaveBranch(fresh bool) {
 	for i := range f.w.Commits {
 		switch c := &f.w.Commits[i]; {
 		case c.Pushed:
 		case !fresh && c.Branch == "":
-			c.Branch = rewritten
+			c.Branch = unknownBranch
 		case fresh && c.Branch == f.branch:
 			c.Branch = ""
 		}
 	}
 }
 
-// unsure notes that commits which are not pushed may have been written anew.
-func (f *workFold) unsure() {
+// doubtUnpushed notes that commits which are not pushed may have been written anew.
+func (f *workFold) doubtUnpushed() {
 	for i := range f.w.Commits {
 		if c := &f.w.Commits[i]; !c.Pushed {
-			c.Branch = rewritten
+			c.Branch = unknownBranch
 		}
 	}
 }
 
-// rewritten is the branch of commits that may be on none any more.
-const rewritten = "?"
+// unknownBranch is the branch of commits that may be on none any more.
+const unknownBranch = "?"
 
-func (f *workFold) commit(r *ran, a *gitAct, done bool, seen func(branch string)) {
+func (f *workFold) commit(r *shellRun, a *gitAct, done bool, seen func(branch string)) {
 	last := len(f.w.Commits) - 1
 	again := a.amend && last >= 0 // the last one
-	g := r.line(committed, func(g *gitLine) bool {
+	g := r.takeLine(committed, func(g *gitLine) bool {
 		switch {
 		case a.subject != "":
 			return g.text == a.subject
@@ -189,19 +189,19 @@ func (f *workFold) commit(r *ran, a *gitAct, done bool, seen func(branch string)
 		f.w.Commits = f.w.Commits[:last]
 	}
 	f.w.Commits = append(f.w.Commits, c)
-	f.clean()
+	f.clearEdits()
 }
 
 // printed is a commit that git printed.
-func (r *ran) printed(g *gitLine, seen func(branch string)) state.Commit {
+func (r *shellRun) printed(g *gitLine, seen func(branch string)) state.Commit {
 	seen(g.branch)
 	return state.Commit{Hash: g.hash, Subject: clip.Brief(g.text, maxSubject), Branch: g.branch, Turn: r.by.turn, Sources: r.by.sources}
 }
 
 // picked takes the commits that git made of others and printed.
-func (f *workFold) picked(r *ran, done bool, seen func(branch string)) {
+func (f *workFold) picked(r *shellRun, done bool, seen func(branch string)) {
 	for r.owned {
-		g := r.line(committed, nil)
+		g := r.takeLine(committed, nil)
 		if g == nil {
 			break
 		}
@@ -209,12 +209,12 @@ func (f *workFold) picked(r *ran, done bool, seen func(branch string)) {
 		f.w.Commits = append(f.w.Commits, r.printed(g, seen))
 	}
 	if done {
-		f.clean()
+		f.clearEdits()
 	}
 }
 
 // push marks the commits of a branch that was pushed.
-func (f *workFold) push(r *ran, a *gitAct, done, shows bool) {
+func (f *workFold) push(r *shellRun, a *gitAct, done, shows bool) {
 	if len(a.refs) > 1 || slices.ContainsFunc(r.output.git, func(g gitLine) bool { return g.kind == notPushed }) {
 		return
 	}
@@ -231,7 +231,7 @@ func (f *workFold) push(r *ran, a *gitAct, done, shows bool) {
 	}
 	var g *gitLine
 	if shows {
-		g = r.line(pushed, func(g *gitLine) bool { return branch == "" || g.branch == branch || g.branch == "HEAD" })
+		g = r.takeLine(pushed, func(g *gitLine) bool { return branch == "" || g.branch == branch || g.branch == "HEAD" })
 	}
 	if !done && (g == nil || !r.owned) {
 		return
@@ -250,7 +250,7 @@ func (f *workFold) push(r *ran, a *gitAct, done, shows bool) {
 // reset takes back commits.
 func (f *workFold) reset(a *gitAct) {
 	if a.amend {
-		f.clean() // --hard
+		f.clearEdits() // --hard
 	}
 	at, n := a.name, -1 // how many go
 	tilde, back := strings.CutPrefix(at, "HEAD~")

@@ -240,7 +240,7 @@ const maxRejection = 2000
 // readOutput reads the output of a command.
 func (w *resultWork) readOutput(s string) {
 	w.code = -1
-	s = w.harness(s)
+	s = w.stripHarness(s)
 	fails := 0
 	for _, p := range lineSpans(s) {
 		line := s[p.from:p.to]
@@ -280,8 +280,8 @@ func (w *resultWork) readOutput(s string) {
 	w.last = clip.Brief(w.last, maxLine)
 }
 
-// harness takes what the harness wrote around the output off it.
-func (w *resultWork) harness(s string) string {
+// stripHarness takes what the harness wrote around the output off it.
+func (w *resultWork) stripHarness(s string) string {
 	status := func(line, mark string) bool {
 		text, ok := strings.CutPrefix(line, mark)
 		text, negative := strings.CutPrefix(strings.TrimSpace(text), "-")

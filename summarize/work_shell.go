@@ -9,8 +9,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// ran is a command line that was run, and what came back.
-type ran struct {
+// shellRun is a command line that was run, and what came back.
+type shellRun struct {
 	*callWork
 	output *resultWork
 	facts  *resultFacts
@@ -21,58 +21,58 @@ type ran struct {
 	taken  [maxGitLines]bool // of the output
 }
 
-// shell takes what a command line did.
-func (f *workFold) shell(p pendingCall, r *resultFacts, by proof) {
+// applyShell takes what a command line did.
+func (f *workFold) applyShell(p pendingCall, r *resultFacts, by proof) {
 	c, w := p.facts, &r.work
 	if w.started != "" {
-		f.started(c, w.started, by)
+		f.addRunning(c, w.started, by)
 	}
 	code, known := f.status(c, r)
 	work := &c.work
 	if work.about != "" {
 		if w.ended {
-			f.over(work.about)
+			f.endRunning(work.about)
 		}
 		return
 	}
 	if len(work.steps) > 0 && !work.background && w.started == "" { // else nobody has seen how it went
-		run := &ran{callWork: work, output: w, facts: r, code: code, known: known, base: f.cwd, by: by}
+		run := &shellRun{callWork: work, output: w, facts: r, code: code, known: known, base: f.cwd, by: by}
 		if work.workdir != "" {
 			if run.base = resolve(f.home, work.workdir); run.base == shell.Unknown {
 				run.base = ""
 			}
 		}
 		if lost := strings.Contains(w.one, "cd:") && (!known || code != 0); !lost {
-			f.steps(run)
-			f.moved(c, run, len(p.asked.Calls()) > 1)
+			f.applySteps(run)
+			f.setDirectory(c, run, len(p.asked.Calls()) > 1)
 		}
 	}
-	f.atReset(w, by)
+	f.resetDirectory(w, by)
 }
 
-// steps takes what each command of a line did.
-func (f *workFold) steps(r *ran) {
+// applySteps takes what each command of a line did.
+func (f *workFold) applySteps(r *shellRun) {
 	for n := range r.steps {
 		s := &r.steps[n]
 		done := s.Proved && r.known && r.code == 0
 		dir := resolve(r.base, s.Dir)
 		if s.git != nil {
-			f.git(r, s, done, resolve(dir, s.git.dir))
+			f.applyGit(r, s, done, resolve(dir, s.git.dir))
 		}
-		if done || r.untold(s) {
+		if done || r.looksSuccessful(s) {
 			for _, op := range s.edits {
-				f.edited(op, dir, r.by)
+				f.addEdit(op, dir, r.by)
 			}
 		}
 		if s.check != nil && !(r.output.halted && r.output.lines == 0) {
-			f.check(r, n, dir)
+			f.applyCheck(r, n, dir)
 		}
 	}
 }
 
-// untold reports whether the output holds nothing that reads like a failure, and
+// looksSuccessful reports whether the output holds nothing that reads like a failure, and
 // would if there were one.
-func (r *ran) untold(s *step) bool {
+func (r *shellRun) looksSuccessful(s *step) bool {
 	return !s.Silent && s.Sure && r.facts.outcome != thread.Failure && len(r.facts.errors) == 0 && !r.output.halted && !(r.known && r.code != 0)
 }
 
@@ -89,9 +89,9 @@ func resolve(base, dir string) string {
 	return path.Join(base, dir)
 }
 
-// moved notes where the commands ran; beside says that other calls were made with
+// setDirectory notes where the commands ran; beside says that other calls were made with
 // this one.
-func (f *workFold) moved(c *callFacts, r *ran, beside bool) {
+func (f *workFold) setDirectory(c *callFacts, r *shellRun, beside bool) {
 	last := &r.steps[len(r.steps)-1]
 	dir := resolve(r.base, last.Dir)
 	to := last.ChangesTo()
@@ -130,7 +130,7 @@ func (f *workFold) moved(c *callFacts, r *ran, beside bool) {
 }
 
 // deletes reports whether a command line deletes a folder, or one above it.
-func (r *ran) deletes(dir string) bool {
+func (r *shellRun) deletes(dir string) bool {
 	return slices.ContainsFunc(r.steps, func(s step) bool {
 		return slices.ContainsFunc(s.edits, func(op fileOp) bool {
 			return op.op == "deleted" && within(dir, resolve(resolve(r.base, s.Dir), op.path))
