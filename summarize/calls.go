@@ -13,7 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// callFacts is what a tool call tells by itself.
+// callFacts is what was read from a tool call.
 type callFacts struct {
 	id, name string
 	class    toolpolicy.Class
@@ -36,22 +36,22 @@ type callFacts struct {
 }
 
 const (
-	maxInput   = 220 // bytes of a command in the summary
-	maxArg     = 90  // bytes of one argument
+	maxInput   = 220 // bytes of a call in the summary
+	maxArg     = 90  // bytes of one of its arguments
 	maxChanged = 400 // lines taken from one edit
 	maxDepth   = 24  // levels of arguments that are read
 )
 
-// pathKeys are the names of arguments that hold one file.
+// pathKeys are the arguments that name a file.
 var pathKeys = []string{"file_path", "path", "filePath", "filepath", "absolute_path", "notebook_path", "target_file", "filename", "file", "file_name"}
 
-// bodyKeys are the names of arguments that hold what is written to a file.
+// bodyKeys are the arguments with the new text of a file.
 var bodyKeys = set("new_string newText newString new_str content contents file_text text new_source insert_text code_edit replace insert")
 
-// oldKeys are the names of arguments that repeat what stood in a file.
+// oldKeys are the arguments with the text that an edit replaces.
 var oldKeys = set("old_string oldText oldString old_str old_source search")
 
-// formKeys are the names of arguments that only shape the answer.
+// formKeys are arguments that only shape the answer.
 var formKeys = set("replace_all activeForm timeout output_mode head_limit -n -A -B -C -i run_in_background dangerouslyDisableSandbox")
 
 // readCall extracts the facts of a call from its name and arguments.
@@ -71,8 +71,7 @@ func readCall(c *thread.ToolCall) callFacts {
 	return f
 }
 
-// readArguments reads a document. It returns the commands of a command line that can
-// be told apart.
+// readArguments reads arguments in JSON. It returns the commands of a simple command line.
 func (f *callFacts) readArguments(args gjson.Result) (line []shell.Command) {
 	path := ""
 	for _, k := range pathKeys {
@@ -112,7 +111,7 @@ func (f *callFacts) readArguments(args gjson.Result) (line []shell.Command) {
 	return line
 }
 
-// readText is for tools whose argument is free text: patches and commands.
+// readText reads an argument of free text: a patch, or a command line.
 func (f *callFacts) readText(text string) (line []shell.Command) {
 	switch {
 	case strings.Contains(text, patchMark):
@@ -204,7 +203,7 @@ func (f *callFacts) readEdit(args gjson.Result, path string) {
 	f.readReplacement(path, old, body)
 }
 
-// readPatch reads an apply_patch text: files, and lines that go and come.
+// readPatch reads the text of apply_patch.
 func (f *callFacts) readPatch(patch string) {
 	var names []string
 	var added, removed strings.Builder
@@ -235,10 +234,10 @@ func (f *callFacts) readPatch(patch string) {
 	f.readReplacement(path, []string{removed.String()}, []string{added.String()})
 }
 
-// patchMarks begin the lines of a patch that name files, with what becomes of those.
+// patchMarks begin the lines of a patch that name files.
 var patchMarks = map[string]string{"*** Update File": "edited", "*** Add File": "created", "*** Delete File": "deleted"}
 
-// readReplacement notes that texts of a file were put in the place of others.
+// readReplacement notes that an edit replaces texts of a file by others.
 func (f *callFacts) readReplacement(path string, old, body []string) {
 	for n, text := range body {
 		f.changedLines(text)
@@ -259,8 +258,7 @@ func (f *callFacts) readReplacement(path string, old, body []string) {
 	}
 }
 
-// oneLine are the line that an edit takes out and the one that it puts in, where it is
-// one each.
+// oneLine returns the removed and the added line of an edit that changes one line.
 func (f *callFacts) oneLine() (before, after string) {
 	var minus, plus []string
 	for _, h := range f.hunks {
@@ -274,9 +272,9 @@ func (f *callFacts) oneLine() (before, after string) {
 	return strings.TrimSpace(minus[0]), strings.TrimSpace(plus[0])
 }
 
-// changedLines takes the lines of a new text that hold identifiers.
+// changedLines adds the lines of a new text that hold identifiers.
 func (f *callFacts) changedLines(s string) {
-	line := 0 // beyond those of a text before
+	line := 0 // after those of the text before
 	if n := len(f.changed); n > 0 {
 		line = f.changed[n-1].line + 2
 	}
@@ -306,8 +304,8 @@ func inPart(args gjson.Result) bool {
 	return false
 }
 
-// describe writes the arguments of a call on one line: the value alone where
-// there is one, else name=value, long texts left out.
+// describe writes the arguments of a call on one line, as name=value or, if there is only
+// one, its value.
 func describe(args gjson.Result, class toolpolicy.Class) string {
 	var b strings.Builder
 	n := 0
@@ -345,8 +343,8 @@ func describe(args gjson.Result, class toolpolicy.Class) string {
 	return b.String()
 }
 
-// collect calls yield with every string and number of a document, down to
-// maxDepth, and the key it stands under.
+// collect calls yield with every string and number of a document, down to maxDepth, and its
+// key.
 func collect(v gjson.Result, key string, yield func(key, s string)) {
 	collectTo(maxDepth, v, key, yield)
 }

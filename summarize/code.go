@@ -7,10 +7,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 )
 
-// imports tells the lines of a source file that only bring names in: they are the
-// first of each file and say next to nothing about it. The zero value stands before
-// the first line.
-type imports struct{ open bool } // inside of a list that goes over several lines
+// imports recognizes the import lines of a source file, which say next to nothing about it.
+// The zero value stands before the first line.
+type imports struct{ open bool } // inside of a list of several lines
 
 var (
 	importing = regexp.MustCompile(`^(?:import (?:type )?(?:\(|\{|[\w.]* ?"[^" ]+"|[\w.]+\*?(?: as \w+)?;?$|static [\w.]+\*?;$|['"][^'" ]+['"]|[\w$*, {}]+ from ['"])|` +
@@ -18,7 +17,7 @@ var (
 	imported = regexp.MustCompile(`^(?:(?:[\w.]+ )?"[^" ]+"(?:\s*//.*)?|(?:(?:type )?[\w$]+(?: as [\w$]+)?,\s*)+)$`)
 )
 
-// holds reports whether the next line, without the white space around it, is one.
+// holds reports whether the next line, trimmed, is an import.
 func (x *imports) holds(line string) bool {
 	if x.open {
 		if closes := line == ")" || strings.HasPrefix(line, "}"); closes || line == "" || imported.MatchString(line) {
@@ -35,16 +34,15 @@ func (x *imports) holds(line string) bool {
 }
 
 const (
-	// reasonWorth is the score of a line of a comment that says why the code is as it
-	// is, definedWorth that of a line that defines something. A line of code that only
-	// holds identifiers has 0: it tells a reader less.
+	// The scores of a comment that says why the code is as it is, and of a line that defines
+	// something. Other lines of code have 0.
 	reasonWorth  = 20
 	definedWorth = 10
-	// leastReason is how long a comment is at the least that can give a reason, in bytes.
+	// leastReason is the shortest comment that can give a reason, in bytes.
 	leastReason = 40
 )
 
-// worthOfCode returns what a line of a file that was read tells by its form.
+// worthOfCode returns a function that scores the lines of a file by their form.
 func worthOfCode(text string) func(n int, line string) float32 {
 	reasons := reasonComments(text)
 	return func(n int, line string) float32 {
@@ -58,9 +56,8 @@ func worthOfCode(text string) func(n int, line string) float32 {
 	}
 }
 
-// reasonComments returns the numbers of the lines of a file that belong to a comment
-// which says why the code is as it is, or what must not be done with it. No other line
-// of the file tells that.
+// reasonComments returns the numbers of the lines that belong to comments with a reason or a
+// rule: no other line of the file tells that.
 func reasonComments(text string) map[int]bool {
 	found := map[int]bool{}
 	first, next, size, reason := 0, 0, 0, false // the comment that is being read
@@ -92,7 +89,7 @@ func reasonComments(text string) map[int]bool {
 // commentMarks begin the lines of comments.
 var commentMarks = [...]string{"//", "# ", "* ", "-- ", ";; ", "/*", "<!--"}
 
-// commentText is what a line of a comment says; empty for other lines.
+// commentText is the text of a line of a comment; empty for other lines.
 func commentText(line string) string {
 	for _, mark := range commentMarks {
 		if rest, ok := strings.CutPrefix(line, mark); ok {
@@ -102,15 +99,14 @@ func commentText(line string) string {
 	return ""
 }
 
-// definitions begin lines that name what an edit makes; they say most about it.
+// definitions begin lines that name what a file defines.
 var definitions = []string{
 	"func ", "type ", "class ", "def ", "async def ", "function ", "export ", "const ", "var ", "let ", "interface ", "struct ", "enum ", "impl ", "fn ", "pub ",
 	"public ", "private ", "protected ", "static ", "package ", "module ", "# ", "## ", "### ", "create table", "alter table", "t.run(", "it(", "test(", "describe(",
 }
 
-// Defines reports whether a line of a file names what the file defines: a
-// function, a type, a table, a test, a heading. Line numbers in front of it, as
-// file tools write them, do not count.
+// Defines reports whether a line of a file defines something: a function, a type, a table, a
+// test, a heading. A line number in front of it, as file tools write it, is skipped.
 func Defines(line string) bool {
 	p := trimSpan(line, span{0, len(line)})
 	line = line[afterLineNumber(line, p):p.to]
@@ -126,17 +122,17 @@ func Defines(line string) bool {
 	return false
 }
 
-// maxDefined bounds a definition as it is told of an edit, in bytes.
+// maxDefined bounds a definition that an edit shows, in bytes.
 const maxDefined = 200
 
-// leastDefined is how long a line must be to name what it defines, in bytes.
+// leastDefined is the shortest line that counts as a definition, in bytes.
 const leastDefined = 10
 
-// define adds what a text of a file defines. A signature that runs over several
-// lines is told whole.
+// define appends the definitions in a text of a file. A signature of several lines becomes
+// one line.
 func define(defines []string, text, path string) []string {
 	prose := strings.HasSuffix(path, ".md") || strings.HasSuffix(path, ".txt") || strings.HasSuffix(path, ".rst")
-	waits := "" // the beginning of a signature
+	waits := "" // the beginning of a signature of several lines
 	for at := 0; at < len(text) && len(defines) < maxChanged; {
 		var p span
 		p, at = nextLine(text, at)

@@ -11,19 +11,18 @@ import (
 type cue uint8
 
 const (
-	constraintCue cue = 1 << iota // the user may set a rule or a preference
+	constraintCue cue = 1 << iota // the user perhaps sets a rule or a preference
 	decisionCue                   // the assistant chooses or explains
 	openCue                       // something is left to do
 	failureCue                    // something did not work
-	reasonCue                     // what follows is the why
-	ruleCue                       // the user sets a rule; it can hardly mean anything else
-	choiceCue                     // the assistant says that it chose; it can hardly mean anything else
+	reasonCue                     // a reason follows
+	ruleCue                       // the user surely sets a rule
+	choiceCue                     // the assistant surely says that it chose
 )
 
-// phrases are the cues of English, German, French and Spanish, in lower case.
-// They match from the start of a word; a trailing space asks for the word's end.
-// The list is short on purpose: a missed rule still stands in the user's
-// message, a false one takes room.
+// phrases are the cues of English, German, French and Spanish, in lower case. They match
+// from the start of a word; a trailing space matches the end of a word. The list is short
+// on purpose: a missed rule still stands in the user's message, a false one takes room.
 var phrases = map[cue][]string{
 	ruleCue: {
 		"must ", "must not", "mustn't", "never ", "always ", "don't ", "dont ", "do not ", "avoid ", "prefer", "make sure", "deadline", "shouldn't",
@@ -80,8 +79,7 @@ var index = func() map[[2]byte][]phrase {
 	return m
 }()
 
-// cuesOf returns the cues of a sentence, and where the reason in it begins
-// (-1 when it gives none).
+// cuesOf returns the cues of a sentence, and where its reason begins; -1 if it gives none.
 func cuesOf(s string) (found cue, reason int) {
 	reason = -1
 	wide := false
@@ -114,8 +112,8 @@ func cuesOf(s string) (found cue, reason int) {
 	return found, reason
 }
 
-// reported reports whether the words before end in a pronoun that makes of an order
-// a report: "I don't have it", "we always did".
+// reported reports whether the words before a rule cue end in a pronoun that makes it a
+// statement: "I don't have it", "we always did".
 func reported(before string) bool {
 	for _, p := range [...]string{"i ", "we ", "they ", "it ", "ich ", "wir "} {
 		if at := len(before) - len(p); at >= 0 && hasPrefixFold(before[at:], p) && (at == 0 || !wordByte(before[at-1]) && strings.IndexByte("./:-@#%+~$\\", before[at-1]) < 0) {
@@ -125,8 +123,7 @@ func reported(before string) bool {
 	return false
 }
 
-// lastAnnouncement is the sentence in which the assistant says what it will do, if its
-// message ends with one.
+// lastAnnouncement is the last sentence of a message if it says what the assistant will do.
 func lastAnnouncement(said []piece) string {
 	for i := len(said) - 1; i >= max(0, len(said)-2); i-- {
 		text, last := said[i].text, ""
@@ -140,14 +137,15 @@ func lastAnnouncement(said []piece) string {
 	return ""
 }
 
-// What makes a sentence no announcement, what may begin one, and how it goes on.
+// Phrases that make a sentence a question to the user, words that may open an announcement,
+// and how an announcement goes on.
 var (
 	conditions = []string{" if you", "would you", "let me know", "unless you", "when you", "once you", "after you", " if that", "should i", "shall i"}
 	openings   = []string{"now, ", "now ", "next, ", "next ", "then ", "first, ", "first ", "okay, ", "ok, ", "great, ", "good, ", "great! ", "good. ", "so "}
 	intentions = []string{"let me ", "i'll ", "i’ll ", "i will ", "i'm going to ", "i am going to ", "let's "}
 )
 
-// announces reports whether a sentence says what the speaker does next.
+// announces reports whether a sentence says what the speaker will do next.
 func announces(s string) bool {
 	low := strings.ToLower(s)
 	if strings.HasSuffix(low, "?") || len(low) > maxSentence || slices.ContainsFunc(conditions, func(w string) bool { return strings.Contains(low, w) }) {
@@ -159,15 +157,15 @@ func announces(s string) bool {
 	return slices.ContainsFunc(intentions, func(w string) bool { return strings.HasPrefix(low, w) })
 }
 
-// announcing reports whether a sentence only says what will be done next.
+// announcing is announces that also takes "Now …".
 func announcing(s string) bool { return announces(s) || strings.HasPrefix(s, "Now ") }
 
-// narration reports whether a line only announces what stands beside it.
+// narration reports whether a line only leads to what follows.
 func narration(s string) bool {
 	return announcing(s) || s[0] == '#' || strings.HasSuffix(strings.TrimRight(s, "*"), ":") && !listItem(s) || strings.HasPrefix(s, "**") && strings.HasSuffix(s, "**")
 }
 
-// leadsOn reports whether a piece says only what will be done.
+// leadsOn reports whether a piece ends in a colon and is nothing else.
 func leadsOn(s string) bool {
 	return s[0] != '#' && strings.HasSuffix(s, ":") && !listItem(s) && !strings.Contains(s, "\n")
 }

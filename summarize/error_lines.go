@@ -2,7 +2,7 @@ package summarize
 
 import "strings"
 
-// evidence is what the text of a result says about how the call ended.
+// evidence is what an output proves about the outcome of its call.
 type evidence uint8
 
 const (
@@ -10,13 +10,12 @@ const (
 	likelyFailure                      // a line reads like an error
 )
 
-// errorMarks are how failing programs report, in lower case, with how telling a
-// line with them is. Those with a capital S in how are reports that a program
-// only writes when it failed, at the start of a line.
+// errorMarks are words of failing programs, in lower case, and how clearly a line with them
+// reports a failure.
 var errorMarks = []struct {
 	text  string
 	score float32
-	sure  bool // only at the start of the line
+	sure  bool // it counts only at the start of a line, and proves a failure there
 }{
 	{"--- fail", 3, true}, {"fail\t", 3, true}, {"fail:", 3, true}, {"panic:", 3, true}, {"fatal:", 3, true}, {"fatal error", 3, true},
 	{"traceback (most recent", 3, true}, {"npm err!", 2, true}, {"error ts", 3, false}, {"error[e", 3, true}, {"error:", 3, false},
@@ -36,8 +35,7 @@ var errorIndex = func() (t [256][]int) {
 	return t
 }()
 
-// errorScore says how clearly a line reports a failure, from 0 to 3, and what
-// that proves.
+// errorScore says how clearly a line reports a failure, from 0 to 3, and what it proves.
 func errorScore(line string) (score float32, ev evidence) {
 	word := true
 	for i := 0; i < len(line); i++ {
@@ -67,19 +65,19 @@ func errorScore(line string) (score float32, ev evidence) {
 	return score, ev
 }
 
-// failedTests reports whether a line is the tally of a test runner with failures
-// in it: "2 failed, 3 passed".
+// failedTests reports whether a line is a tally of a test runner with failures: "2 failed, 3
+// passed".
 func failedTests(line string) bool {
 	head, _, ok := strings.Cut(line, " failed")
 	number := head[len(strings.TrimRight(head, "0123456789")):]
 	return ok && len(line) <= 120 && strings.Trim(number, "0") != ""
 }
 
-// exitMarks stand before an exit code in what a harness writes around output.
+// exitMarks stand before the exit code that a harness adds to an output.
 var exitMarks = []string{"exit code ", "exit code: ", "exit_code: ", `exit_code":`, "exited with code ", "exit status ", "exit status: ", "returncode: "}
 
-// exitCode finds the exit code in the first or last lines of a result, where a
-// harness writes it; -1 when there is none.
+// exitCode finds the exit code that a harness added at the beginning or the end of an output;
+// -1 if there is none.
 func exitCode(s string) int {
 	const edge = 200
 	for _, part := range [2]string{s[:min(edge, len(s))], s[max(0, len(s)-edge):]} {

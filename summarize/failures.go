@@ -11,19 +11,18 @@ import (
 )
 
 const (
-	// attemptWorth is the value of a failed attempt, editWorth that of an edit that the
-	// file did not take and another did, and missWorth that of a call that only named
-	// what is not there.
+	// The base value of a failed command, of a failed edit that was mended, and of another
+	// failed call, which mostly named what does not exist.
 	attemptWorth = 2.5
 	editWorth    = 1
 	missWorth    = 0.4
-	// maxMending is how many edits after a failure are told of it, and nextMessages how
-	// many messages are looked at for them and for the assistant's words.
+	// maxMending is how many edits after a failure are shown with it; they and the assistant's
+	// words are looked for in the next nextMessages messages.
 	maxMending   = 2
 	nextMessages = 60
 )
 
-// failure notes what was tried, how it failed, and what the agent said and changed
+// failure adds a failed attempt: the call, why it failed, and what the agent said and changed
 // next.
 func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resultFacts) {
 	lines, idents := reason(r)
@@ -42,11 +41,11 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 			b.unseen(seenQuoted, said.text)
 			idents = append(idents, said.idents...)
 		case c.class == toolpolicy.Read || c.class == toolpolicy.List:
-			return // what is not there was looked for elsewhere
+			return // the agent looked for it elsewhere
 		}
 		sources = append(sources, b.messages[j].ID)
 	} else if len(mends) == 0 && c.class != toolpolicy.Shell && c.class != toolpolicy.Other {
-		return // the agent passed over it
+		return // the agent ignored it
 	}
 	for _, e := range mends {
 		text += " | edited next: " + e.text
@@ -68,8 +67,8 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 	b.entry(secFailed, i, worth*b.age(i), idents)
 }
 
-// saidNext is the place of the first words of the assistant after the message at i
-// in its turn, or -1.
+// saidNext returns the position of the assistant's next message in the turn of i; -1 if it has
+// no text.
 func (b *builder) saidNext(i int) int {
 	for j := i + 1; j < min(len(b.facts), i+nextMessages) && !b.messages[j].StartsTurn(); j++ {
 		if b.messages[j].Role == thread.Assistant {
@@ -88,8 +87,8 @@ type repair struct {
 	from thread.ID
 }
 
-// repairs are the first edits after a failed command in its turn, up to where the
-// same command is run again; after a failed edit, the one of the same file that worked.
+// repairs returns the first edits after a failed command in its turn, until the same
+// command runs again; after a failed edit, the next successful edit of the file.
 func (b *builder) repairs(i int, c *callFacts) []repair {
 	edit := (c.class == toolpolicy.Edit || c.class == toolpolicy.Write) && c.path() != ""
 	if c.class != toolpolicy.Shell && !edit {
@@ -130,14 +129,13 @@ func (b *builder) worked(j int, id string) bool {
 	return false
 }
 
-// What is told of a failure, in bytes: among the calls, and in the story.
+// How much of a failure is shown, in bytes: in the list of calls, and in the story.
 const (
 	maxErrorText = 420
 	maxReason    = 300
 )
 
-// errorText joins the lines that matter of a failure, the most telling first
-// chosen, in their order.
+// errorText joins the most telling lines of a failed output, in their order.
 func errorText(r *resultFacts) (string, []mention) {
 	chosen := map[string]bool{}
 	size, n := 0, 0
@@ -169,7 +167,7 @@ func errorText(r *resultFacts) (string, []mention) {
 	return strings.Join(lines, "\n"), idents
 }
 
-// reason is what a failed result says about why: its most telling lines, in order.
+// reason returns the lines that say why a call failed, on one line.
 func reason(r *resultFacts) (string, []mention) {
 	found := diagnostics(r)
 	best := float32(0)
@@ -205,9 +203,8 @@ func reason(r *resultFacts) (string, []mention) {
 	return "", nil
 }
 
-// diagnostics are the lines of a failed output that report an error, and those that a
-// compiler or a linter writes about a column of a file, mostly without any such word, in
-// order.
+// diagnostics returns the lines of a failed output that report an error, and those of
+// compilers and linters, which name a column of a file but often no error, in order.
 func diagnostics(r *resultFacts) []*piece {
 	all := make([]*piece, 0, len(r.errors))
 	for n := range r.errors {
@@ -225,8 +222,7 @@ func diagnostics(r *resultFacts) []*piece {
 	return all
 }
 
-// telltale is how much a line of a failed output says about why: more where it names
-// a place in a file.
+// telltale says how much a line explains a failure: more if it names a position in a file.
 func telltale(p *piece) float32 {
 	score := min(p.score, 2)
 	if p.score == 0 && inColumn(p.text) {
@@ -238,7 +234,7 @@ func telltale(p *piece) float32 {
 	return score
 }
 
-// inColumn reports whether a line begins with a column in a file: "a/b.go:12:3: ".
+// inColumn reports whether a line begins with a position that has a column: "a/b.go:12:3: ".
 func inColumn(s string) bool {
 	if !placed(s) {
 		return false
@@ -251,7 +247,7 @@ func inColumn(s string) bool {
 	return len(column) < len(rest)-1 && column != "" && (column[0] == ':' || column[0] == ')')
 }
 
-// placed reports whether a line begins with a place in a file: "a/b.go:12:3: ".
+// placed reports whether a line begins with a position in a file: "a/b.go:12: ".
 func placed(s string) bool {
 	at := strings.IndexByte(s, ':')
 	if open := strings.IndexByte(s, '('); open > 0 && (at < 0 || open < at) {

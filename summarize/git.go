@@ -9,19 +9,19 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 )
 
-// gitAct is what a command asks of git that changes where the work stands.
+// gitAct is a call of git that changes the state of the work, or shows it.
 type gitAct struct {
 	verb    gitVerb
-	dir     string   // the folder that it is told to run in; "" for none
+	dir     string   // the folder of "git -C"; "" for none
 	name    string   // the branch or commit that it names
-	subject string   // of a commit; "" if it is not known
-	amend   bool     // of a commit; of a reset, that it takes the files too
+	subject string   // of a commit; "" if unknown
+	amend   bool     // of a commit; of a reset, --hard
 	fresh   bool     // of a switch: the branch is new
-	file    bool     // of a switch: the name may be that of a file
+	file    bool     // of a switch: the name may be a file
 	refs    []string // what is pushed, or the files that are discarded
 }
 
-// gitVerb is what is asked of git.
+// gitVerb is the kind of a call of git.
 type gitVerb uint8
 
 const (
@@ -34,15 +34,15 @@ const (
 	gitPop
 	gitDiscard
 	gitRebase
-	gitPick // makes commits of its own
-	gitTell // the branch alone
-	gitStar // the branch, among others
-	gitAsk  // for the status
+	gitPick // merge, cherry-pick and the like, which make commits
+	gitTell // prints the branch alone
+	gitStar // lists the branches
+	gitAsk  // status
 	gitPull // a pull request
 )
 
-// gitSafe are the subcommands of git that print nothing but git's own words: no
-// content of files, no messages as they are.
+// gitSafe are the subcommands of git that print only git's own words, and neither contents of
+// files nor messages.
 var gitSafe = set("status add commit push branch checkout switch stash pull fetch rev-parse remote rm mv reset restore merge rebase cherry-pick " +
 	"revert tag")
 
@@ -69,8 +69,7 @@ func quietly(c *shell.Command) bool {
 	}
 }
 
-// gitWords returns the subcommand of a call of git, its arguments, and the folder
-// it is told to run in.
+// gitWords returns the subcommand of a call of git, its arguments, and the folder of -C.
 func gitWords(c *shell.Command) (sub string, args []shell.Word, dir string) {
 	if c.Name() != "git" {
 		return "", nil, ""
@@ -94,7 +93,7 @@ func gitWords(c *shell.Command) (sub string, args []shell.Word, dir string) {
 	return "", nil, dir
 }
 
-// readGit finds what a command asks of git; nil where that changes nothing.
+// readGit reads a call of git, gh or glab; nil if it is of no interest.
 func readGit(c *shell.Command) *gitAct {
 	if name := c.Name(); len(c.Words) > 2 && (name == "gh" && c.Words[1].Text == "pr" || name == "glab" && c.Words[1].Text == "mr") {
 		switch c.Words[2].Text {
@@ -146,7 +145,7 @@ func readGit(c *shell.Command) *gitAct {
 		}
 	case "reset":
 		if has("--") || len(texts) > 1 || strings.Contains(first, "*") || strings.Contains(first, ".") && !strings.Contains(first, "..") {
-			return nil // of files: the index only
+			return nil // of files: only the index
 		}
 		a.verb, a.name, a.amend = gitReset, cmp.Or(first, "HEAD"), has("--hard")
 	case "stash":
@@ -158,7 +157,7 @@ func readGit(c *shell.Command) *gitAct {
 		}
 	case "rebase", "filter-branch":
 		a.verb = gitRebase
-	case "merge", "cherry-pick", "revert", "am": // makes commits of its own
+	case "merge", "cherry-pick", "revert", "am":
 		a.verb = gitPick
 	case "pull":
 		if has("-r") || strings.Contains(c.Text, "--rebase") {
@@ -184,8 +183,8 @@ func readGit(c *shell.Command) *gitAct {
 	return a
 }
 
-// readSwitch reads the arguments of "git checkout" and "git switch"; texts are those
-// that are no options.
+// readSwitch reads the arguments of "git checkout" and "git switch"; texts are those that are no
+// options.
 func (a *gitAct) readSwitch(sub string, args []shell.Word, texts []string, detach bool) {
 	a.verb = gitSwitch
 	for i, w := range args {
@@ -214,7 +213,7 @@ func (a *gitAct) readSwitch(sub string, args []shell.Word, texts []string, detac
 	}
 }
 
-// known is the text of a word; "" if nobody knows what it came to.
+// known is the text of a word; "" if it depends on an expansion.
 func known(w shell.Word) string {
 	if w.Open {
 		return ""
@@ -222,8 +221,8 @@ func known(w shell.Word) string {
 	return w.Text
 }
 
-// discard is a call that takes back changes of files: of those it names, or of all
-// where it names a folder or a pattern.
+// discard makes it a call that reverts files: those that it names, or all if it names a
+// folder.
 func (a *gitAct) discard(args []shell.Word) {
 	a.verb = gitDiscard
 	for _, w := range args {
@@ -239,7 +238,7 @@ func (a *gitAct) discard(args []shell.Word) {
 	}
 }
 
-// readCommit reads the arguments of "git commit". The first message has the subject.
+// readCommit reads the arguments of "git commit". The subject is in the first message.
 func (a *gitAct) readCommit(c *shell.Command, args []shell.Word) {
 	told := false
 	take := func(w shell.Word) {
@@ -324,7 +323,7 @@ func subjectOf(message string) string {
 	return strings.Join(words, " ")
 }
 
-// gitLine is a line of output with which git tells what it did.
+// gitLine is a line of output in which git says what it did.
 type gitLine struct {
 	kind               gitKind
 	branch, hash, text string

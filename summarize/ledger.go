@@ -9,9 +9,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// ledgerPath is the path under which a file stands in the ledger. A path that ends in
-// all of another, which has folders and no root, is taken for the same file, if it
-// is the only one.
+// ledgerPath returns the path under which a file stands in the list of files. A relative path
+// with folders is taken for the absolute one that ends in it, if there is only one.
 func (b *builder) ledgerPath(p string) string {
 	if _, ok := b.fileAt[p]; ok || !strings.Contains(p, "/") {
 		return p
@@ -32,7 +31,7 @@ func (b *builder) ledgerPath(p string) string {
 	case same == "":
 		b.based[base] = append(b.based[base], p)
 		return p
-	case len(p) > len(same): // now the whole path is known
+	case len(p) > len(same): // the absolute path becomes known
 		at := b.fileAt[same]
 		b.Files[at].Path, b.fileAt[p] = p, at
 		delete(b.fileAt, same)
@@ -46,13 +45,12 @@ func (b *builder) ledgerPath(p string) string {
 	return same
 }
 
-// endsIn reports whether a path with a root ends in another without, which has
-// folders.
+// endsIn reports whether an absolute path ends in a relative one that has folders.
 func (b *builder) endsIn(whole, part string) bool {
 	return whole[0] == '/' && part[0] != '/' && part[0] != '~' && part[0] != '.' && strings.Contains(part, "/") && strings.HasSuffix(whole, "/"+part)
 }
 
-// touch writes one operation into the ledger, and says as what.
+// touch adds an operation to the list of files and returns it as it was added.
 func (b *builder) touch(op fileOp, m *thread.Message) string {
 	at, ok := b.fileAt[op.path]
 	if !ok {
@@ -66,7 +64,7 @@ func (b *builder) touch(op fileOp, m *thread.Message) string {
 		name = "edited" // it was there before: a write over it
 	}
 	if name != "deleted" {
-		// "deleted" says that the file is gone; it is there again.
+		// The file exists again.
 		f.Operations = slices.DeleteFunc(f.Operations, func(op string) bool { return op == "deleted" })
 	}
 	if !slices.Contains(f.Operations, name) {
@@ -91,21 +89,21 @@ func (b *builder) touch(op fileOp, m *thread.Message) string {
 
 func opOrder(op string) int { return strings.Index("read created edited deleted", op) }
 
-// holds stands before what a file of next to nothing holds, and maxHeld bounds that,
-// in bytes: it takes hardly more than saying that it was read.
+// holds begins the note with the content of a tiny file, of at most maxHeld bytes: it takes
+// hardly more room than saying that the file was read.
 const (
 	holds   = "holds "
 	maxHeld = 60
 )
 
-// noteContent notes what a file holds that was read whole and is so small.
+// noteContent keeps the content of a tiny file that was read whole.
 func (b *builder) noteContent(path string, r *resultFacts) {
 	if r.lines <= 4 && r.text != "" {
 		b.contents[path] = r.text
 	}
 }
 
-// addNote keeps the newest notes within a line.
+// addNote keeps the two newest notes.
 func addNote(old, note string) string {
 	note = clip.Brief(note, maxHeld+len(holds))
 	parts := strings.Split(old, ", ")

@@ -9,11 +9,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// mention is an identifier that a text holds.
+// mention is an identifier in a text.
 type mention struct {
 	norm string
 	kind ident.Type
-	nth  int32 // which of the different ones of its message it is (see facts.number)
+	nth  int32 // its number among the different identifiers of its message (see facts.number)
 }
 
 // mentions appends the identifiers of a text.
@@ -22,7 +22,7 @@ func mentions(to []mention, text string) []mention {
 	return to
 }
 
-// source is the kind of place where an identifier stands.
+// source is the kind of text that an identifier stands in.
 type source uint8
 
 const (
@@ -42,7 +42,7 @@ const (
 	sources
 )
 
-// sourceOfCall is where an argument of a tool stands.
+// sourceOfCall is the source of the arguments of a tool.
 func sourceOfCall(class toolpolicy.Class) source {
 	switch class {
 	case toolpolicy.Edit:
@@ -55,7 +55,7 @@ func sourceOfCall(class toolpolicy.Class) source {
 	return inArguments
 }
 
-// sourceOfResult is where the output of a tool stands.
+// sourceOfResult is the source of the output of a tool.
 func sourceOfResult(tool string) source {
 	if s, ok := resultSources[toolpolicy.ClassOf(tool)]; ok {
 		return s
@@ -68,11 +68,11 @@ var resultSources = map[toolpolicy.Class]source{
 	toolpolicy.Edit: inChange, toolpolicy.Write: inChange, toolpolicy.Web: inPage, toolpolicy.Fetch: inPage, toolpolicy.Agent: inPage,
 }
 
-// call reports whether it is an argument that the agent wrote.
+// call reports whether it is an argument of a call.
 func (s source) call() bool { return s >= inEdit && s <= inArguments }
 
-// names are the identifiers of a span and what each is worth in a summary: the
-// chance that the agent soon writes it in a call.
+// names are the identifiers of a span and their weights: the chance that the agent soon
+// writes one in a call.
 type names struct {
 	id        map[string]int32
 	inMessage [][]int32 // by message of the span: the ids of its different identifiers
@@ -85,26 +85,26 @@ type stat struct {
 	norm            string
 	kind            ident.Type
 	source          source // where it stood last
-	user, words     bool   // the user, the agent said it
+	user, words     bool   // the user, the agent mentioned it in words
 	hot             bool   // it is in use
 	inContext       bool   // it stays in the prompt anyway
-	messages, calls int32  // how many hold it, how many of them in a call
-	last            int32  // the position of the last
-	near            int32  // lines to the nearest that holds something in use
+	messages, calls int32  // how many messages hold it, how many of them in a call
+	last            int32  // the position of the last of them
+	near            int32  // lines to the nearest line with an identifier in use
 }
 
 const (
-	// hotSteps and hotTurns are the steps, counted from the newest, in which what
-	// the agent and the user say is taken to be in use.
+	// What the agent mentions in the last hotSteps steps, and the user in the last hotTurns,
+	// is in use.
 	hotSteps, hotTurns = 4, 6
 	farOff             = 1 << 20
 )
 
-// learn finds the identifiers and what each is worth. It returns how many
-// mentions it saw, and in how many lines.
+// learn finds the identifiers and their weights. It returns how many mentions it saw, and
+// in how many lines.
 func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) (seen, held int) {
 	steps := stepsBack(in)
-	total := 0 // growing would copy them several times
+	total := 0 // to allocate once
 	for _, f := range all {
 		eachLine(f, func(line []mention, _ source) {
 			if len(line) > 0 {
@@ -119,7 +119,7 @@ func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) 
 	recent := func(i int, m *thread.Message) bool {
 		return steps[i] <= hotSteps && m.Role == thread.Assistant || steps[i] <= hotTurns && m.Role == thread.User
 	}
-	lines := make([][]int32, 0, held) // of a message after the other: the identifiers of each line
+	lines := make([][]int32, 0, held) // the identifiers of each line, message after message
 	ids := make([]int32, 0, total)
 	ends := make([]int, len(all))
 	for i, f := range all {
@@ -170,8 +170,7 @@ func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) 
 	return len(ids), held
 }
 
-// stepsBack counts, for each message of the span and the context, the steps of
-// the agent after it.
+// stepsBack counts the agent's steps after each message of the span and the context.
 func stepsBack(in *Input) []int {
 	steps := make([]int, len(in.Messages)+len(in.Context))
 	n := 0
@@ -189,7 +188,7 @@ func stepsBack(in *Input) []int {
 	return steps
 }
 
-// find returns the id of an identifier that the message at i may hold.
+// find returns the id of an identifier; if the message at i holds it, without a look-up.
 func (n *names) find(x mention, i int) (id int32, ok bool) {
 	if i >= 0 && i < len(n.inMessage) && int(x.nth) < len(n.inMessage[i]) {
 		if id = n.inMessage[i][x.nth]; n.stats[id].norm == x.norm {
@@ -225,8 +224,8 @@ func (n *names) see(x mention, i int, from source) int32 {
 	return id
 }
 
-// measure finds how near the identifiers of a message stand to something in use,
-// before them and behind.
+// measure finds how near the identifiers of a message stand to one in use, before or after
+// them.
 func (n *names) measure(lines [][]int32) {
 	hot := func(id int32) bool { return n.stats[id].hot }
 	for _, backwards := range [2]bool{false, true} {
@@ -270,8 +269,7 @@ func eachLine(f *facts, yield func([]mention, source)) {
 	}
 }
 
-// number says of all identifiers of a message which of its different ones they are, so
-// that each is looked up once.
+// number numbers the different identifiers of a message, so that names looks each up once.
 func (f *facts) number() {
 	nth := map[string]int32{}
 	eachLine(f, func(line []mention, _ source) {
@@ -287,8 +285,8 @@ func (f *facts) number() {
 	})
 }
 
-// traits are what the chance of an identifier is taken from: for each trait of
-// the table, the bin it falls into.
+// traits are the bins that an identifier falls into, one for each trait of the table of
+// chances.
 type traits [traitCount]uint8
 
 const (
@@ -303,7 +301,7 @@ const (
 	traitCount
 )
 
-// The upper ends of the bins; what is beyond the last is in a bin of its own.
+// The upper ends of the bins; one more bin takes what is beyond the last.
 var (
 	ageBins     = []int{1, 2, 3, 5, 8, 13, 21, 40}
 	messageBins = []int{1, 2, 3, 5, 9}
@@ -350,15 +348,15 @@ func chance(t traits) float32 {
 	return float32(1 / (1 + math.Exp(-float64(odds))))
 }
 
-// Traits are what the summarizer knows of an identifier, as the bins of its table
-// of chances. They are what the table is learned from (package eval).
+// Traits are what the summarizer knows of an identifier, as bins of its table of chances.
+// The table is learned from them (lab).
 type Traits struct {
 	Name string
 	Bins []uint8
 }
 
-// Observe returns the traits of every identifier of the messages that the context
-// does not hold too, in the order of their first mention.
+// Observe returns the traits of every identifier of in.Messages that the context lacks, in
+// the order of their first mention.
 func Observe(in Input) []Traits {
 	var n names
 	facts := make([]*facts, len(in.Messages))

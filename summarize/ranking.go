@@ -1,43 +1,42 @@
 package summarize
 
 const (
-	// roomForCode is a budget, in tokens, from which what edits wrote counts double.
+	// roomForCode is the budget, in tokens, from which lines that edits wrote count double.
 	roomForCode = 10_000
-	// usualNews is what the terms of a usual sentence come to.
+	// usualNews is the sum of the terms of a usual sentence.
 	usualNews = 5
-	// worthSaying is the value per token from which something comes before more
-	// lines of output than their share.
+	// worthSaying is the value per token from which a candidate comes before lines of output
+	// that exceed their share.
 	worthSaying = 0.003
-	// wordsWeight is what the worth of the assistant's words, of changes and of
-	// failures counts: what a colleague would tell first.
+	// wordsWeight is the weight of the assistant's words, changes and failures: what a
+	// colleague would tell first.
 	wordsWeight = 0.05
 	// wordsWithModel is the same beside items that a model wrote.
 	wordsWithModel = 0.02
-	// wordsNames is what an identifier counts among the assistant's words, which say
-	// more than names; wordsFrame is added to their length when they are ranked, in
-	// tokens, since a whole sentence tells more than two halves.
+	// wordsNames is a factor for identifiers in the assistant's words, which say more than
+	// names. wordsFrame is added to the length of words when they are ranked, in tokens: a
+	// whole sentence tells more than two halves.
 	wordsNames = 0.3
 	wordsFrame = 10
-	// turnBytes is how much of the assistant's words of one turn halves what more of
-	// them is worth: every turn gets a line before one gets a page.
+	// turnBytes is how many bytes of the assistant's words of a turn halve the value of more of
+	// them: every turn gets a line before one gets a page.
 	turnBytes = 500
-	// baseWeight is what a unit of the worth that a candidate has by itself counts
-	// beside chances that an identifier is written again. Tuned on the dev split
-	// (lab/README.md).
+	// baseWeight is the weight of a candidate's base value beside the chances that its
+	// identifiers are written again. Tuned on the dev split (lab/README.md).
 	baseWeight = 0.01
-	// ruleWeight is that of the user's rules, of the plan, of open items, of
-	// pointers, and of what a model or an earlier summary found worth saying: they
-	// come before any line of output.
+	// ruleWeight is the weight of the user's rules, the plan, open items, artifacts, and of
+	// what a model or an earlier summary found worth saying: they come before any line of
+	// output.
 	ruleWeight = 0.2
-	// saidBefore is what a term counts in words after which it comes up again: what was
-	// said last of a thing is what holds.
+	// saidBefore is a factor for a term that comes up again later: the last statement about a
+	// thing is the one that holds.
 	saidBefore = 0.5
-	// bytesPerToken only ranks candidates; what is charged is counted.
+	// bytesPerToken is an estimate for ranking; costs are counted.
 	bytesPerToken = 3.6
 )
 
-// value is what a candidate adds: its own worth and the identifiers that
-// nothing taken before has shown.
+// value is what a candidate adds: its weighted base value and the identifiers that nothing
+// taken so far shows.
 func (s *selection) value(c *candidate) float32 {
 	v := s.weight(c) * c.base
 	for _, id := range c.idents {
@@ -45,17 +44,19 @@ func (s *selection) value(c *candidate) float32 {
 			v += s.pool.names.weight[id]
 		}
 	}
-	if c.piece >= 0 && !*s.isOpen(c) {
-		for _, id := range s.group(c).idents {
-			if !s.covered[id] {
-				v += s.pool.names.weight[id]
+	if c.piece >= 0 {
+		if g := s.group(c); !g.open {
+			for _, id := range g.idents {
+				if !s.covered[id] {
+					v += s.pool.names.weight[id]
+				}
 			}
 		}
 	}
 	return v
 }
 
-// weight is what the worth that a candidate has by itself counts.
+// weight is the weight of a candidate's base value.
 func (s *selection) weight(c *candidate) float32 {
 	switch c.section {
 	case secConstraint:
@@ -82,8 +83,8 @@ func (s *selection) weight(c *candidate) float32 {
 	return baseWeight
 }
 
-// redundantRule reports whether a candidate may be no rule, and stands among the user's
-// messages anyway.
+// redundantRule reports whether a candidate is only perhaps a rule, and its message stands in
+// full anyway.
 func (s *selection) redundantRule(c *candidate) bool {
 	if c.section != secConstraint {
 		return false
@@ -92,14 +93,16 @@ func (s *selection) redundantRule(c *candidate) bool {
 	return r.weak && s.inFull[r.message]
 }
 
-// density is the value per token, by estimated size.
+// density is the value per token, by estimated length.
 func (s *selection) density(c *candidate) float32 {
 	if s.redundantRule(c) {
 		return 0
 	}
 	cost := float32(len(s.text(c)))/bytesPerToken + 2
-	if c.piece >= 0 && !*s.isOpen(c) {
-		cost += 6 + float32(len(s.label(c)))/bytesPerToken
+	if c.piece >= 0 {
+		if g := s.group(c); !g.open {
+			cost += 6 + float32(len(g.label))/bytesPerToken
+		}
 	}
 	v := s.value(c)
 	own := s.weight(c) * c.base
@@ -115,8 +118,8 @@ func (s *selection) density(c *candidate) float32 {
 	return (own + names) / cost
 }
 
-// newTerms is what a candidate of the assistant's words tells that is not told yet: its
-// terms, each as often as it comes up.
+// newTerms weighs the terms of a candidate that nothing taken so far holds, each by how often
+// it comes up in the pool.
 func (s *selection) newTerms(c *candidate) float32 {
 	v := float32(0)
 	for _, t := range c.terms {
@@ -191,14 +194,13 @@ func sharesFor(budget int, byModel bool) shares {
 	return s
 }
 
-// scored is a candidate with its value for its length.
+// scored is a candidate with its density.
 type scored struct {
 	density float32
 	at      int32
 }
 
-// ranked is a heap with the densest on top; equal ones come in the order of the
-// thread.
+// ranked is a heap with the densest on top; equal ones keep the order of the thread.
 type ranked []scored
 
 // down moves the entry at i below those that are denser.
@@ -219,10 +221,10 @@ func (r ranked) down(i int) {
 	}
 }
 
-// greedy offers what has a density to take, the densest first, until take says that
-// it is enough. Densities only fall as others are taken, so one whose density,
-// computed again, still beats the next one's old figure is the best (lazy greedy for
-// submodular values; Minoux 1978).
+// greedy calls take with the candidates that have a density, the densest first, until take
+// returns false. Densities only fall as others are taken, so a candidate whose new density
+// still beats the old one of the next is the best (lazy greedy for submodular values;
+// Minoux 1978).
 func greedy(list []int, density func(i int) float32, take func(i int, density float32) (more bool)) {
 	h := make(ranked, 0, len(list))
 	for _, i := range list {

@@ -14,8 +14,8 @@ func (s *selection) taskText() string {
 	return s.pool.oldTask
 }
 
-// rankRequests orders the user messages by how much would be lost with them:
-// the newest, the task and the first stay longest, "ok" and "thanks" go first.
+// rankRequests orders the user messages: the newest, the task and the first stay longest,
+// "ok" and "thanks" go first.
 func (s *selection) rankRequests() {
 	p := s.pool
 	n := len(p.Requests)
@@ -40,13 +40,13 @@ func (s *selection) rankRequests() {
 	slices.SortStableFunc(s.rank, func(a, b int) int { return cmp.Compare(worth[b], worth[a]) })
 }
 
-// room is how many bytes the i-th user message gets when a usual one gets each:
-// more for the newest, the current task and the first; of the text that a command
-// stands for no more than its beginning and its end, since the user did not write it.
+// room is how many bytes the i-th user message gets if a usual one gets each: the newest,
+// the task and the first get more, the text of a slash command only a little, since the user
+// did not write it.
 func (s *selection) room(i, each int) int {
 	newest := len(s.pool.Requests) - 1
 	if s.pool.requests[i].command && s.budget > 0 {
-		if i == newest { // it is what the assistant works on
+		if i == newest { // the assistant works on it
 			return min(3*each, 3*commandBytes)
 		}
 		return min(each, commandBytes)
@@ -64,9 +64,9 @@ func (s *selection) requestsTrimmed() bool {
 	return !slices.EqualFunc(s.requests, s.pool.Requests, func(a, b summary.Item) bool { return len(a.Text) >= len(b.Text) })
 }
 
-// trimRequests gives the user messages a number of tokens: all in full if they
-// fit, else short ones in full and long ones trimmed to one common length, and
-// only when even that is too much the oldest but the first go.
+// trimRequests starts a choice with the user messages in about so many tokens: in full if
+// they fit, else the long ones trimmed to a common length. Only if that does not suffice are
+// the lowest-ranked left out.
 func (s *selection) trimRequests(tokens int) {
 	all := s.pool.Requests
 	limit := int(float32(tokens) * bytesPerToken)
@@ -101,8 +101,8 @@ func (s *selection) trimRequests(tokens int) {
 		if enough {
 			return
 		}
-		// The bytes were more tokens than usual (traces, other scripts, base64).
-		// Shorter messages come before fewer.
+		// The bytes made more tokens than usual (traces, other scripts, base64). Shorter
+		// messages are better than fewer.
 		switch {
 		case each > 4*leastRequest:
 			each = min(each, 1<<16) / 2

@@ -12,8 +12,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// result joins a result with its call: the ledger, the outcome, failures and
-// the lines worth keeping.
+// result adds what a result and its call tell: files, edits, the outcome, a failure, and lines
+// worth keeping.
 func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 	var c *callFacts
 	var asked *thread.Message
@@ -67,15 +67,14 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 	b.addLines(i, m, c, r, class, outcome == thread.Failure, base)
 }
 
-// changedBase is the value of a line that an edit wrote.
+// changedBase is the base value of a line that an edit wrote.
 const changedBase = 0.15
 
-// recordBase is the value of a record of a document: its fields stand together.
+// recordBase is the base value of a record of a JSON document.
 const recordBase = 0.4
 
-// judge decides how a call ended: what the provider's flag or the exit code
-// says, else what the text proves. Text of files and pages that were only
-// printed proves nothing.
+// judge decides how a call ended: by the provider's flag or the exit code, else by what the
+// output proves. Files and pages that were only printed prove nothing.
 func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome {
 	switch {
 	case r.outcome == thread.Failure || r.outcome == thread.Partial:
@@ -101,8 +100,8 @@ func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome 
 	return thread.Success
 }
 
-// outcome adds a call to the list of calls, unless the ledger already says it
-// all, and a failed attempt where it failed.
+// outcome adds a call to the list of calls, unless the list of files says enough, and a
+// failed attempt if it failed.
 func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resultFacts, class toolpolicy.Class, ended thread.Outcome) {
 	o := summary.ToolOutcome{Tool: r.tool, Outcome: ended, Turn: m.Turn, Sources: []thread.ID{m.ID}}
 	var idents []mention
@@ -152,7 +151,7 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 	}
 
 	if declared {
-		// What a tool declared is to survive (A6), and says more than what we found.
+		// What a tool declared must survive, and says more than what was found.
 		base = max(base, 1.2)
 		maps.Copy(fields, r.fields)
 		for _, v := range r.fields {
@@ -180,8 +179,8 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 	}
 }
 
-// answer is what the result of a tool nobody knows says about what it was asked
-// for, as when it is cleared (toolpolicy.KeyFields).
+// answer is the line of a result that answers the call, as it is kept when the result is
+// cleared (toolpolicy.KeyFields).
 func (b *builder) answer(m, asked *thread.Message, r *resultFacts) string {
 	if asked == nil || r.rows != nil {
 		return ""
@@ -195,8 +194,7 @@ func (b *builder) answer(m, asked *thread.Message, r *resultFacts) string {
 	return ""
 }
 
-// verdict reports whether the last line of a long output sums it up; most just
-// happen to come last.
+// verdict reports whether the last line of a long output sums it up.
 func verdict(line string) bool {
 	line = strings.ToLower(line)
 	for _, w := range [...]string{"ok", "pass", "success", "done", "complete", "built", "finished", "total", "warning", "error", "fail", "commit"} {
@@ -207,7 +205,7 @@ func verdict(line string) bool {
 	return false
 }
 
-// noteLaterSuccess says of failed attempts that the same call succeeded later.
+// noteLaterSuccess adds to failed attempts that the same call succeeded later.
 func (b *builder) noteLaterSuccess() {
 	if len(b.tried) == 0 {
 		return
@@ -224,7 +222,7 @@ func (b *builder) noteLaterSuccess() {
 	}
 }
 
-// core is what a call does, without how much of the output it shows.
+// core is a call without the pipe to head or tail at its end.
 func core(tool, input string) string {
 	for {
 		at := strings.LastIndexByte(input, '|')

@@ -9,15 +9,15 @@ import (
 	"unicode/utf8"
 )
 
-// span is a piece of a string, by byte offsets.
+// span is a part of a string, by byte offsets.
 type span struct{ from, to int }
 
 // escape matches a terminal escape: CSI up to its final byte, OSC up to BEL or ST, two
 // characters, or a lone ESC.
 var escape = regexp.MustCompile(`\x1b(?:\[[^@-~]*[@-~]?|\][^\x07\x1b]*(?:\x07|\x1b(?:\\|\z))?|[ -~])?`)
 
-// clean takes out terminal escapes and carriage returns, which carry no meaning for a
-// reader. A carriage return inside a line ends it: a progress bar is drawn over itself.
+// clean removes terminal escapes and carriage returns. A carriage return inside a line ends
+// it: a progress bar overwrites itself.
 func clean(s string) string {
 	if strings.IndexByte(s, 0x1b) >= 0 {
 		s = escape.ReplaceAllString(s, "")
@@ -29,8 +29,8 @@ func clean(s string) string {
 	return s
 }
 
-// nextLine returns the line of s that begins at from, without its end, and
-// where the next begins.
+// nextLine returns the line of s that begins at from, without its end, and where the next
+// line begins.
 func nextLine(s string, from int) (line span, next int) {
 	n := strings.IndexByte(s[from:], '\n')
 	if n < 0 {
@@ -39,8 +39,7 @@ func nextLine(s string, from int) (line span, next int) {
 	return span{from, from + n}, from + n + 1
 }
 
-// lineSpans yields the lines of s, counted from 0, without the white space around
-// them.
+// lineSpans yields the lines of s, trimmed, with their number from 0.
 func lineSpans(s string) iter.Seq2[int, span] {
 	return func(yield func(int, span) bool) {
 		for n, at := 0, 0; at < len(s); n++ {
@@ -52,7 +51,7 @@ func lineSpans(s string) iter.Seq2[int, span] {
 	}
 }
 
-// trimSpan narrows a span to what is not white space.
+// trimSpan trims white space off a span.
 func trimSpan(s string, p span) span {
 	for p.from < p.to && isSpace(s[p.from]) {
 		p.from++
@@ -98,8 +97,8 @@ func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 func isLower(c byte) bool  { return c >= 'a' && c <= 'z' }
 func isLetter(c byte) bool { return isLower(lower(c)) }
 
-// wordByte reports whether a byte is part of a word or of a name: of what is beyond
-// ASCII all but the punctuation, the arrows and the boxes that begin with 0xE2.
+// wordByte reports whether a byte is part of a word or a name: beyond ASCII, every byte but
+// 0xE2, which begins punctuation, arrows and box drawing.
 func wordByte(c byte) bool {
 	return isLetter(c) || isDigit(c) || c == '_' || c >= 0x80 && c != 0xe2
 }
@@ -139,7 +138,7 @@ func matchPhrase(s, p string) bool {
 	return true
 }
 
-// after reads the number behind a prefix.
+// after reads the number after a prefix.
 func after(line, prefix string) (int, bool) {
 	rest, ok := strings.CutPrefix(line, prefix)
 	if !ok {
@@ -180,14 +179,13 @@ func firstWord(s string) string {
 	return ""
 }
 
-// terms are the words with a content, and the pairs of them that stand side by side,
-// of what the assistant said. A choice that covers the frequent ones once tells more
-// than one that repeats itself (coverage of concepts weighted by frequency: Gillick
-// and Favre 2009, "A Scalable Global Model for Summarization").
+// terms are the content words of the pool, and pairs of neighbours, with their frequency. A
+// summary that covers the frequent ones once tells more than one that repeats itself
+// (Gillick and Favre 2009, "A Scalable Global Model for Summarization").
 type terms struct {
 	id    map[string]int32
 	count []float32 // how many pieces hold it
-	last  []int     // the message that holds it last, by its position
+	last  []int     // the position of the last message that holds it
 }
 
 // termsOf lists the terms of a text.
@@ -204,8 +202,7 @@ func termsOf(s string) []string {
 	return all
 }
 
-// add counts the terms of a piece of the message at a position, and returns their
-// numbers.
+// add counts the terms of a piece of the message at a position and returns their ids.
 func (t *terms) add(at int, all []string) []int32 {
 	if t.id == nil {
 		t.id = map[string]int32{}
@@ -224,9 +221,10 @@ func (t *terms) add(at int, all []string) []int32 {
 	return numbers
 }
 
-// stems yields what is compared of a text: of words of four letters or more the
-// first five, in lower case, and of scripts without spaces each two characters.
-func stems(s string) func(yield func(string) bool) {
+// stems yields the different stems of a text: the first five letters, in lower case, of each
+// word of four letters or more, and every two neighbouring characters of scripts without
+// spaces.
+func stems(s string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		seen := map[string]bool{}
 		emit := func(w string) bool {
@@ -285,7 +283,7 @@ func stemsOf(texts ...string) map[string]bool {
 	return set
 }
 
-// shared counts the stems of a text and those of them that a set holds.
+// shared counts the stems of a text, and how many of them a set holds.
 func shared(set map[string]bool, s string) (found, total int) {
 	for w := range stems(s) {
 		total++
@@ -296,7 +294,7 @@ func shared(set map[string]bool, s string) (found, total int) {
 	return found, total
 }
 
-// wide reports characters of scripts that put no spaces between words.
+// wide reports whether a character belongs to a script without spaces between words.
 func wide(r rune) bool {
 	return r >= 0x0e00 && (unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai))
 }

@@ -12,39 +12,37 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Verified lets of Inner's summary only pass what stands on the messages. What
-// code can say itself (the user's words, constraints, files, calls with their
-// outcome and key fields, identifiers) is made by code anew, so Inner can
-// neither drop nor alter it. Of the rest each item must name a message of the
-// span, or of the previous summary, as its source, and
+// Verified keeps of Inner's summary only what the messages support. What code can say itself
+// (the user's words, constraints, files, calls with their outcome and key fields,
+// identifiers) is made by code, so Inner can neither drop nor alter it. Every other item
+// must name a message of the span, or of the previous summary, as its source. It
 //
-//   - hold no identifier, no quotation and no number with its unit that the span
-//     and the previous summary do not hold;
-//   - quote as the user's only what the user said, unless it names what else the
-//     quotation is from, such as a commit; and where a sentence speaks of the user,
-//     share half of its words with what was said in one turn and by the assistant
-//     right before it, or with a sentence of the assistant's about the user;
-//   - share half of its words with the span;
-//   - as a decision, a step of the plan or an open item, which a reader may act on,
-//     share half of them with words of the user or the assistant, and name no
-//     address that only tools gave: text from tools never becomes an instruction.
+//   - may contain no identifier, quotation or number with its unit that the span and the
+//     previous summary lack;
+//   - may quote the user only with what the user said, unless it names another origin, such
+//     as a commit. A sentence about the user must share half of its words with one turn
+//     and the assistant's words right before it, or with a sentence of the assistant
+//     about the user;
+//   - must share half of its words with the span;
+//   - if it is a decision, a step of the plan or an open item, which a reader may act on,
+//     must share half of its words with words of the user or the assistant, and may name
+//     no address that only tools gave: text from tools never becomes an instruction.
 //
-// That decides whether something was said, not whether it is true: the opposite of
-// what was said in its words ("touch the schema" for "never touch the schema"),
-// an invented wish of words that the user did say together, and a number that
-// belongs to something else in the span come through, as does in another language
-// than English whatever speaks of the user without a quotation. What the user
-// said stands beside it, word for word.
+// This decides whether something was said, not whether it is true. The opposite of what was
+// said in the same words ("touch the schema" for "never touch the schema"), an invented
+// wish made of words that the user used together, and a number of something else in the
+// span all pass. So does, in other languages than English, whatever is said about the user
+// without a quotation. The user's own words stand beside it in the summary.
 //
-// An item that fails is dropped, counted and shown in the report. An answer as a
-// whole is rejected, with a *RejectedError, when nothing of it is left, or when it
-// is larger than what it replaces.
+// An item that fails is dropped, counted and shown in the report. The whole answer is
+// rejected, with a *RejectedError, if nothing of it is left or if it is larger than what it
+// replaces.
 //
-// Inner is asked without a budget; Verified fits the summary into it. Safe for
-// concurrent use, not to be copied after the first.
+// Inner is asked without a budget; Verified fits the summary into it. Safe for concurrent
+// use, not to be copied after first use.
 type Verified struct {
 	Inner Summarizer
-	// Extractive makes what code can say, and counts. Nil stands for a new one.
+	// Extractive makes what code can say, and counts tokens. Nil means a new one.
 	Extractive *Extractive
 
 	own Extractive
@@ -53,14 +51,14 @@ type Verified struct {
 var _ Summarizer = (*Verified)(nil)
 
 const (
-	// maxItem bounds a proposed item, in bytes: longer ones are copies.
+	// maxItem bounds a proposed item, in bytes: a longer one is a copy of something.
 	maxItem = 800
-	// maxItems bounds how many items are taken.
+	// maxItems bounds the number of items.
 	maxItems = 1_000
 )
 
-// Summarize implements Summarizer. Beside those of Inner and of Extractive its
-// error is a *RejectedError.
+// Summarize implements Summarizer. The error is that of Inner or Extractive, or a
+// *RejectedError.
 func (v *Verified) Summarize(ctx context.Context, in Input) (Result, error) {
 	code := cmp.Or(v.Extractive, &v.own)
 	ask := in
@@ -103,13 +101,13 @@ func (v *Verified) judge(code *Extractive, g *grounds, kept summary.Summary, rep
 	return nil
 }
 
-// claim is a text that would stand in a section.
+// claim is a text in a section.
 type claim struct {
 	section section
 	text    string
 }
 
-// claims are what code would say itself: they need no check.
+// claims are the texts that code says itself: they need no check.
 func (p *pool) claims() map[claim]bool {
 	known := map[claim]bool{}
 	for i := range p.candidates {

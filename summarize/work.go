@@ -13,7 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// How many entries of each kind are kept: the newest.
+// How many entries of each kind are kept, the newest.
 const (
 	maxCommits    = 20
 	maxEdited     = 120
@@ -25,10 +25,9 @@ const (
 	maxSubject    = 160 // bytes of a subject
 )
 
-// foldWork says where the work stands after the messages, given where it stood
-// before them. It takes what the log proves and leaves out the rest: a commit
-// counts when git printed it or the chain of commands that holds it succeeded, an
-// output line only where nobody but git could have written it.
+// foldWork returns the state of the work after the messages, given the state before them. It
+// takes only what the log proves: a commit counts if git printed it or its chain of
+// commands succeeded, and a line of output only if nobody but git could have written it.
 func foldWork(previous state.Work, messages []thread.Message, of func(*thread.Message) *facts) state.Work {
 	f := workFold{w: copyWork(previous), calls: map[string]pendingCall{}, flagged: map[string]bool{}}
 	f.cwd = f.w.Directory.Text
@@ -43,10 +42,10 @@ func foldWork(previous state.Work, messages []thread.Message, of func(*thread.Me
 type pendingCall struct {
 	facts     *callFacts
 	asked     *thread.Message
-	operation int // its place among the operations, or -1
+	operation int // its index in Work.Operations, or -1
 }
 
-// proof is what shows an entry: the turn, and the messages of a call and its result.
+// proof is the origin of an entry: the turn, and the messages of a call and its result.
 type proof struct {
 	turn    int
 	sources []thread.ID
@@ -59,12 +58,12 @@ func (by proof) seen(text string) state.Seen {
 type workFold struct {
 	w       state.Work
 	calls   map[string]pendingCall
-	flagged map[string]bool // tools that are known to say when a command failed
+	flagged map[string]bool // tools that were seen to flag failures
 	home    string          // where the harness started the shell
-	cwd     string          // where commands without "cd" run; "" if nobody knows
+	cwd     string          // where commands without "cd" run; "" if unknown
 	branch  string
 	stashed []state.Edit
-	said    *facts // of the last message of the assistant, if no call and no words of the user followed
+	said    *facts // of the assistant's last message, if no call and no user message followed
 	saying  *thread.Message
 }
 
@@ -77,7 +76,7 @@ func copyWork(w state.Work) state.Work {
 	return w
 }
 
-// keepNewest keeps the newest entries of a list and counts those that go.
+// keepNewest keeps the n newest entries of a list and counts those that go.
 func keepNewest[T any](list *[]T, n int, left *int) {
 	if gone := len(*list) - n; gone > 0 {
 		*left += gone
@@ -106,7 +105,7 @@ func (f *workFold) message(m *thread.Message, x *facts) {
 	}
 }
 
-// applyNotice takes what a harness said.
+// applyNotice applies what a harness said.
 func (f *workFold) applyNotice(m *thread.Message, n *messageWork) {
 	if n.directory != "" {
 		f.home, f.cwd = n.directory, n.directory
@@ -117,7 +116,7 @@ func (f *workFold) applyNotice(m *thread.Message, n *messageWork) {
 	}
 	if n.interrupted {
 		for id, c := range f.calls {
-			// An open call that is stopped has no result to come.
+			// An interrupted call gets no result.
 			if c.asked != nil && c.operation < 0 {
 				delete(f.calls, id)
 			}
@@ -155,7 +154,7 @@ func (f *workFold) result(m *thread.Message, r *resultFacts) {
 		}
 		for _, op := range c.files {
 			if op.op == "created" && c.class == toolpolicy.Write && !w.made {
-				op.op = "edited" // it may have been there
+				op.op = "edited" // it may have existed
 			}
 			f.addEdit(op, f.base(), by)
 		}
@@ -173,7 +172,7 @@ func (f *workFold) result(m *thread.Message, r *resultFacts) {
 	}
 }
 
-// addRefusal notes a call that was not allowed.
+// addRefusal notes a call that the user or a rule did not allow.
 func (f *workFold) addRefusal(p pendingCall, w *resultWork, by proof) {
 	text := strings.TrimSpace(p.facts.name + " " + clip.Brief(p.facts.input, maxCommand))
 	switch {
@@ -194,7 +193,7 @@ func (f *workFold) addRefusal(p pendingCall, w *resultWork, by proof) {
 	}
 }
 
-// removeRefusal takes a call off the refused ones.
+// removeRefusal forgets the refusal of a call that ran later.
 func (f *workFold) removeRefusal(c *callFacts) {
 	if len(f.w.Refused) == 0 {
 		return
@@ -235,14 +234,14 @@ func (f *workFold) addRunning(c *callFacts, id string, by proof) {
 
 const idOpen = " (id "
 
-// endRunning takes what ended off the running ones.
+// endRunning removes what ended from Work.Running.
 func (f *workFold) endRunning(id string) {
 	if id != "" {
 		f.w.Running = slices.DeleteFunc(f.w.Running, func(s state.Seen) bool { return strings.HasSuffix(s.Text, idOpen+id+")") })
 	}
 }
 
-// status is the exit status of a command line; false if nobody knows.
+// status is the exit status of a command line; false if it is unknown.
 func (f *workFold) status(c *callFacts, r *resultFacts) (int, bool) {
 	w := &r.work
 	switch {
@@ -256,7 +255,7 @@ func (f *workFold) status(c *callFacts, r *resultFacts) (int, bool) {
 	case r.outcome == thread.Failure:
 		return 0, false
 	}
-	// Claude Code marks each command that fails, and so do tools that were seen to.
+	// Claude Code flags every command that fails, and so do tools that did it before.
 	return 0, c.name == "Bash" || f.flagged[c.name]
 }
 
@@ -267,20 +266,18 @@ func (f *workFold) resetDirectory(w *resultWork, by proof) {
 	}
 }
 
-// scratch reports whether a folder is one for files that are soon gone, while the
-// work is elsewhere.
+// scratch reports whether a folder is temporary while the work is elsewhere.
 func (f *workFold) scratch(dir string) bool { return temporary(dir) && !temporary(f.base()) }
 
 func (f *workFold) base() string { return cmp.Or(f.home, f.cwd) }
 
-// temporary reports whether a folder is one of those that systems keep for files
-// that are soon gone.
+// temporary reports whether a folder lies in one of the system's folders for temporary files.
 func temporary(dir string) bool {
 	dir, rooted := strings.CutPrefix(strings.TrimPrefix(strings.TrimSuffix(dir, "/")+"/", "/private"), "/")
 	return rooted && (strings.HasPrefix(dir, "tmp/") || strings.HasPrefix(dir, "var/tmp/") || strings.HasPrefix(dir, "var/folders/"))
 }
 
-// addEdit notes a change of a file.
+// addEdit notes that a file changed.
 func (f *workFold) addEdit(op fileOp, dir string, by proof) {
 	if op.op == "read" || op.path == "" {
 		return
@@ -297,7 +294,7 @@ func (f *workFold) addEdit(op fileOp, dir string, by proof) {
 		}
 	}
 	if op.op == "deleted" && within(f.w.Directory.Text, name) {
-		f.w.Directory = state.Seen{} // nothing can be done there any more
+		f.w.Directory = state.Seen{}
 	}
 	if f.scratch(name) || strings.HasPrefix(name, "/dev/") || strings.Contains(name, "/.claude/plans/") {
 		return
@@ -306,7 +303,7 @@ func (f *workFold) addEdit(op fileOp, dir string, by proof) {
 	if at := slices.IndexFunc(f.w.Edited, func(e state.Edit) bool { return e.Path == name }); at >= 0 {
 		switch old := f.w.Edited[at].Operation; {
 		case old == "created" && e.Operation == "deleted":
-			e.Path = "" // made and taken away again
+			e.Path = "" // created and deleted again
 		case old == "created" || old == "edited" && e.Operation == "created":
 			e.Operation = old
 		}
@@ -326,7 +323,7 @@ func (f *workFold) addEdit(op fileOp, dir string, by proof) {
 	}
 }
 
-// finish bounds the lists.
+// finish notes the announced next step and bounds the lists.
 func (f *workFold) finish() {
 	if f.said != nil {
 		if text := lastAnnouncement(f.said.said); text != "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// applyCheck notes the run of the check that is command n of a line.
+// applyCheck notes the run of the check that is command n of a line, with its outcome.
 func (f *workFold) applyCheck(r *shellRun, n int, dir string) {
 	s, w, k := &r.steps[n], r.output, r.steps[n].check
 	switch {
@@ -19,7 +19,7 @@ func (f *workFold) applyCheck(r *shellRun, n int, dir string) {
 			dir = ""
 		}
 	case dir == shell.Unknown && s.Dir == shell.Unknown:
-		return // nobody knows what was checked
+		return // what was checked is unknown
 	case dir == shell.Unknown:
 		dir = s.Dir
 	}
@@ -66,11 +66,11 @@ func (f *workFold) applyCheck(r *shellRun, n int, dir string) {
 
 const inOpen = " (in "
 
-// notRun reports whether a status says that the command was not run to its end:
-// not found, not allowed, stopped.
+// notRun reports whether a status says that a command did not run to its end: not found, not
+// allowed, timed out, killed.
 func notRun(code int) bool { return code == 124 || code == 126 || code == 127 || code > 128 }
 
-// whole reports whether the lines shown hold what would tell of a failure.
+// whole reports whether the lines shown would include a failure.
 func (s *step) whole(v *verdictLine, lines int) bool {
 	if s.Most > 0 && lines >= s.Most {
 		return false
@@ -78,8 +78,7 @@ func (s *step) whole(v *verdictLine, lines int) bool {
 	return s.Shown <= shell.EndShown || s.Shown == shell.FailsShown && s.check.by&goRunner != 0 && v.by == goRunner
 }
 
-// several reports whether a line is one of several of its kind: then it says
-// little alone.
+// several reports whether a line is one of several of its kind: alone it says little.
 func (w *resultWork) several(v *verdictLine) bool {
 	n := 0
 	for i := range w.verdicts {
@@ -90,8 +89,8 @@ func (w *resultWork) several(v *verdictLine) bool {
 	return n > 1
 }
 
-// ranAfter reports whether a check behind command n of the same chain was surely run,
-// so that all before it succeeded.
+// ranAfter reports whether a later check of the same chain surely ran, so that command n
+// succeeded.
 func (r *shellRun) ranAfter(n int) bool {
 	for i := n + 1; i < len(r.steps) && r.steps[i].List == r.steps[n].List; i++ {
 		if best := r.verdict(i, true); best != nil && best.by&wrapRunner == 0 {
@@ -101,8 +100,8 @@ func (r *shellRun) ranAfter(n int) bool {
 	return false
 }
 
-// verdict is the line of the output that says most about the check that is command n;
-// nil where there is none, or, with only, where it may be of another command.
+// verdict is the line of the output that says most about the check that is command n; nil if
+// there is none. With only, it is also nil if another command may have written it.
 func (r *shellRun) verdict(n int, only bool) (best *verdictLine) {
 	k := r.steps[n].check
 	if k == nil {
@@ -116,18 +115,18 @@ func (r *shellRun) verdict(n int, only bool) (best *verdictLine) {
 	for i := range r.steps {
 		s := &r.steps[i]
 		if best == nil || !only || i == n || s.quiet || r.filters(i, n) || s.check != nil && s.check.by&best.by == 0 {
-			continue // its words are its own
+			continue // it did not write the line
 		}
 		return nil
 	}
 	return best
 }
 
-// toldToFail reports whether the output says that a check of the command line
-// failed, whatever its exit status says: that may be of the end of a pipe.
+// toldToFail reports whether the output says that a check of the command line failed. The exit
+// status may be that of the end of a pipe.
 func toldToFail(c *callWork, output *resultWork) bool {
 	r := shellRun{callWork: c, output: output}
-	checks, others := 0, false // whether something else prints
+	checks, others := 0, false // others: a command that is no check prints
 	for n := range c.steps {
 		s := &c.steps[n]
 		if s.check != nil {
@@ -147,9 +146,8 @@ func toldToFail(c *callWork, output *resultWork) bool {
 	return false
 }
 
-// better reports whether a line says more than one before it: a failure before
-// all, then what names something; of failures the first counts, of successes the
-// last.
+// better reports whether a line says more than an earlier one: a failure says more than a
+// success, then the rank decides; of equal failures the first counts, of successes the last.
 func better(v, than *verdictLine) bool {
 	switch {
 	case v.weak != than.weak:
@@ -160,8 +158,7 @@ func better(v, than *verdictLine) bool {
 	return v.rank > than.rank || v.good && v.rank == than.rank
 }
 
-// filters reports whether command n is one of a pipe that shows the output of
-// another command.
+// filters reports whether command n is behind another command in a pipe.
 func (w *callWork) filters(n, of int) bool {
 	for of < n && w.steps[of].Piped {
 		if of++; of == n {

@@ -10,7 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/state"
 )
 
-// takeLine takes the first line of a kind that fits; each line is used once.
+// takeLine returns the first unused line of a kind that fits, and marks it as used.
 func (r *shellRun) takeLine(kind gitKind, fits func(*gitLine) bool) *gitLine {
 	for i := range r.output.git {
 		g := &r.output.git[i]
@@ -22,11 +22,11 @@ func (r *shellRun) takeLine(kind gitKind, fits func(*gitLine) bool) *gitLine {
 	return nil
 }
 
-// applyGit takes what one call of git did; done says that it surely succeeded.
+// applyGit applies what one call of git did; done says that it surely succeeded.
 func (f *workFold) applyGit(r *shellRun, s *step, done bool, dir string) {
 	a := s.git
 	if dir == shell.Unknown && (a.verb == gitCommit || a.verb == gitSwitch) && s.Dir != "" && s.Dir != shell.Unknown {
-		dir = "" // a folder below one that nobody knows
+		dir = "" // a folder below an unknown one
 	}
 	if dir == shell.Unknown || f.scratch(dir) {
 		return
@@ -82,7 +82,7 @@ func (f *workFold) applyGit(r *shellRun, s *step, done bool, dir string) {
 	case gitRebase:
 		if done || r.output.lines > 0 {
 			f.doubtUnpushed()
-			f.clearEdits() // what was edited in it is in its commits
+			f.clearEdits() // edits made during it are in its commits
 		}
 	case gitPick:
 		f.picked(r, done, seen)
@@ -113,11 +113,11 @@ func (f *workFold) applyGit(r *shellRun, s *step, done bool, dir string) {
 	}
 }
 
-// clearEdits notes that no change is left that no commit holds.
+// clearEdits notes that no uncommitted change is left.
 func (f *workFold) clearEdits() { f.w.Edited, f.w.Omitted.Edited = nil, 0 }
 
-// foreign reports whether a folder is surely not that of the work: neither above
-// nor below where the shell was started.
+// foreign reports whether a folder is surely not that of the work: neither above nor below the
+// folder in which the shell was started.
 func (f *workFold) foreign(dir string) bool {
 	base := f.base()
 	return dir != "" && base != "" && !within(dir, base) && !within(base, dir)
@@ -132,14 +132,14 @@ func (f *workFold) onBranch(name string, by proof) {
 	f.branch = name
 	if f.w.Branch.Text != name {
 		if f.w.Branch.Text != "" {
-			f.w.PullRequest = state.Seen{} // it was of the other branch
+			f.w.PullRequest = state.Seen{} // it belongs to the other branch
 		}
 		f.w.Branch = by.seen(name)
 	}
 }
 
-// leaveBranch notes that another branch is the current one. What was committed is on a
-// new one too, and nobody knows whether on any other.
+// leaveBranch notes that another branch is current. A fresh branch has the commits of the old
+// one too; whether any other has them is unknown.
 func (f *workFold) leaveBranch(fresh bool) {
 	for i := range f.w.Commits {
 		switch c := &f.w.Commits[i]; {
@@ -152,7 +152,7 @@ func (f *workFold) leaveBranch(fresh bool) {
 	}
 }
 
-// doubtUnpushed notes that commits which are not pushed may have been written anew.
+// doubtUnpushed notes that unpushed commits may have been rewritten.
 func (f *workFold) doubtUnpushed() {
 	for i := range f.w.Commits {
 		if c := &f.w.Commits[i]; !c.Pushed {
@@ -161,12 +161,12 @@ func (f *workFold) doubtUnpushed() {
 	}
 }
 
-// unknownBranch is the branch of commits that may be on none any more.
+// unknownBranch is the branch of commits that may be gone.
 const unknownBranch = "?"
 
 func (f *workFold) commit(r *shellRun, a *gitAct, done bool, seen func(branch string)) {
 	last := len(f.w.Commits) - 1
-	again := a.amend && last >= 0 // the last one
+	again := a.amend && last >= 0
 	g := r.takeLine(committed, func(g *gitLine) bool {
 		switch {
 		case a.subject != "":
@@ -192,13 +192,13 @@ func (f *workFold) commit(r *shellRun, a *gitAct, done bool, seen func(branch st
 	f.clearEdits()
 }
 
-// printed is a commit that git printed.
+// printed returns a commit that git printed.
 func (r *shellRun) printed(g *gitLine, seen func(branch string)) state.Commit {
 	seen(g.branch)
 	return state.Commit{Hash: g.hash, Subject: clip.Brief(g.text, maxSubject), Branch: g.branch, Turn: r.by.turn, Sources: r.by.sources}
 }
 
-// picked takes the commits that git made of others and printed.
+// picked adds the commits that git printed when it merged or picked others.
 func (f *workFold) picked(r *shellRun, done bool, seen func(branch string)) {
 	for r.owned {
 		g := r.takeLine(committed, nil)
@@ -213,7 +213,7 @@ func (f *workFold) picked(r *shellRun, done bool, seen func(branch string)) {
 	}
 }
 
-// push marks the commits of a branch that was pushed.
+// push marks the commits of a pushed branch.
 func (f *workFold) push(r *shellRun, a *gitAct, done, shows bool) {
 	if len(a.refs) > 1 || slices.ContainsFunc(r.output.git, func(g gitLine) bool { return g.kind == notPushed }) {
 		return
@@ -247,12 +247,12 @@ func (f *workFold) push(r *shellRun, a *gitAct, done, shows bool) {
 	}
 }
 
-// reset takes back commits.
+// reset removes the commits that a git reset took back.
 func (f *workFold) reset(a *gitAct) {
 	if a.amend {
 		f.clearEdits() // --hard
 	}
-	at, n := a.name, -1 // how many go
+	at, n := a.name, -1 // n commits go
 	tilde, back := strings.CutPrefix(at, "HEAD~")
 	switch {
 	case at == "HEAD" || at == "@":

@@ -9,19 +9,19 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// shellRun is a command line that was run, and what came back.
+// shellRun is a command line that was run, and its output.
 type shellRun struct {
 	*callWork
 	output *resultWork
 	facts  *resultFacts
 	code   int
-	known  bool   // whether code is
-	base   string // the folder that it began in
+	known  bool   // whether code is known
+	base   string // the folder in which it began
 	by     proof
-	taken  [maxGitLines]bool // of the output
+	taken  [maxGitLines]bool // lines of git that were used
 }
 
-// applyShell takes what a command line did.
+// applyShell applies what a command line did.
 func (f *workFold) applyShell(p pendingCall, r *resultFacts, by proof) {
 	c, w := p.facts, &r.work
 	if w.started != "" {
@@ -35,7 +35,7 @@ func (f *workFold) applyShell(p pendingCall, r *resultFacts, by proof) {
 		}
 		return
 	}
-	if len(work.steps) > 0 && !work.background && w.started == "" { // else nobody has seen how it went
+	if len(work.steps) > 0 && !work.background && w.started == "" { // else the end was not seen
 		run := &shellRun{callWork: work, output: w, facts: r, code: code, known: known, base: f.cwd, by: by}
 		if work.workdir != "" {
 			if run.base = resolve(f.home, work.workdir); run.base == shell.Unknown {
@@ -50,7 +50,7 @@ func (f *workFold) applyShell(p pendingCall, r *resultFacts, by proof) {
 	f.resetDirectory(w, by)
 }
 
-// applySteps takes what each command of a line did.
+// applySteps applies what each command of a line did.
 func (f *workFold) applySteps(r *shellRun) {
 	for n := range r.steps {
 		s := &r.steps[n]
@@ -70,13 +70,12 @@ func (f *workFold) applySteps(r *shellRun) {
 	}
 }
 
-// looksSuccessful reports whether the output holds nothing that reads like a failure, and
-// would if there were one.
+// looksSuccessful reports whether the output shows no failure, and would show one.
 func (r *shellRun) looksSuccessful(s *step) bool {
 	return !s.Silent && s.Sure && r.facts.outcome != thread.Failure && len(r.facts.errors) == 0 && !r.output.halted && !(r.known && r.code != 0)
 }
 
-// resolve is a folder seen from another; "" if nobody knows.
+// resolve joins a folder to a base; shell.Unknown or "" if the result is unknown.
 func resolve(base, dir string) string {
 	switch {
 	case dir == "":
@@ -89,8 +88,8 @@ func resolve(base, dir string) string {
 	return path.Join(base, dir)
 }
 
-// setDirectory notes where the commands ran; beside says that other calls were made with
-// this one.
+// setDirectory notes where the commands ran; beside says that other calls were made in
+// parallel.
 func (f *workFold) setDirectory(c *callFacts, r *shellRun, beside bool) {
 	last := &r.steps[len(r.steps)-1]
 	dir := resolve(r.base, last.Dir)
@@ -105,11 +104,11 @@ func (f *workFold) setDirectory(c *callFacts, r *shellRun, beside bool) {
 	if r.pwd && path.IsAbs(r.output.last) && !strings.Contains(r.output.last, " ") && r.owned {
 		dir = r.output.last
 	}
-	keeps := c.name == "Bash" // the shell of Claude Code stays where it is
+	keeps := c.name == "Bash" // Claude Code's shell keeps its directory
 	away := keeps && (last.Dir != "" || to != "")
 	switch {
 	case away && beside:
-		f.cwd = "" // nobody knows which of the calls that were made together was the last
+		f.cwd = "" // which of the parallel calls was the last is unknown
 		return
 	case dir == shell.Unknown || dir == "":
 		if away {
