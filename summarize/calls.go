@@ -165,11 +165,10 @@ func command(args gjson.Result) string {
 }
 
 func (f *callFacts) readEdit(args gjson.Result, path string) {
-	if patch := args.Get("patch"); patch.Type == gjson.String {
+	if patch, input := args.Get("patch"), args.Get("input").Str; patch.Type == gjson.String {
 		f.readPatch(patch.Str)
 		return
-	}
-	if input := args.Get("input").Str; strings.Contains(input, patchMark) {
+	} else if strings.Contains(input, patchMark) {
 		f.readPatch(input)
 		return
 	}

@@ -15,10 +15,10 @@ const (
 	testCheck   = "test"
 	lintCheck   = "lint"
 	formatCheck = "format"
-	mixedCheck  = "check" // the name does not tell which
+	mixedCheck  = "check" // several of them, or unknown which
 )
 
-// runner is a family of programs that report how a check went in the same words.
+// runner is a set of families of programs; those of a family report in the same words.
 type runner uint32
 
 const (
@@ -47,7 +47,7 @@ const (
 	miseRunner
 	compileRunner // the compiler of Go, called by name
 
-	// anyRunner is that of a script: what it runs is told by its name alone.
+	// anyRunner is for a script: only its name says what it runs.
 	anyRunner   = ^runner(0)
 	wrapRunner  = makeRunner | npmRunner | miseRunner | mavenRunner | gradleRunner | bazelRunner
 	lintRunner  = golangciRunner | eslintRunner | biomeRunner | ruffRunner | mypyRunner | tscRunner | wrapRunner
@@ -56,22 +56,22 @@ const (
 	buildRunner = goRunner | cargoRunner | tscRunner | dotnetRunner | swiftRunner | wrapRunner
 )
 
-// scripted is how a script reports that does a kind of check.
+// scripted are the runners that a script of a kind may run.
 var scripted = map[string]runner{
 	lintCheck: lintRunner, testCheck: testsRunner, formatCheck: styleRunner, buildCheck: buildRunner,
 	mixedCheck: lintRunner | testsRunner | styleRunner | buildRunner,
 }
 
-// check is what a command checks, and how it reports.
+// check is what a command checks and how it reports.
 type check struct {
 	kind    string
 	by      runner
 	command string
-	lists   bool // it reports by what it prints, and its status says nothing
-	mute    bool // it prints nothing where it finds nothing
+	lists   bool // it reports by its output; its exit status says nothing
+	mute    bool // it prints nothing if it finds nothing
 }
 
-// checkOf says what a command checks; nil if it checks nothing.
+// checkOf says what a command checks; nil if nothing.
 func checkOf(words []string) *check {
 	for range 4 { // wrappers around wrappers
 		words = shell.Unwrap(words)
@@ -96,16 +96,16 @@ func checkOf(words []string) *check {
 	return nil
 }
 
-// asksOnly are options with which a program checks nothing.
+// asksOnly are options with which a program runs no check.
 var asksOnly = set("--help -h --version --list --listTests --collect-only --dry-run -list")
 
-// formatters list the files that they would change, unless they are told to write.
+// formatters list the files that they would change, unless -w makes them write.
 var formatters = set("gofmt goimports gofumpt")
 
-// silent are programs that print nothing where they find nothing.
+// silent are programs that print nothing if they find nothing.
 var silent = set("tsc tsgo vue-tsc eslint staticcheck flake8 shellcheck")
 
-// mute reports whether a check prints nothing where it finds nothing.
+// mute reports whether a check prints nothing if it finds nothing.
 func mute(name string, args []string) bool {
 	if packageManagers[name] && len(args) > 0 {
 		name = args[0] // yarn tsc
@@ -113,8 +113,7 @@ func mute(name string, args []string) bool {
 	return silent[name] || name == "go" && (args[0] == "build" || args[0] == "vet" || args[0] == "test" && slices.Contains(args, "-c"))
 }
 
-// arguments returns what of the words is no option. Those in valued take the word
-// behind them.
+// arguments returns the words that are neither options nor values of the options in valued.
 func arguments(words, valued []string) (out []string) {
 	if end := slices.Index(words, "--"); end >= 0 {
 		words = words[:end]
@@ -125,8 +124,7 @@ func arguments(words, valued []string) (out []string) {
 	return out
 }
 
-// from returns the words from the first argument on; one empty word where there is
-// none.
+// from returns the words from the first argument on, or one empty word.
 func from(words, valued []string) []string {
 	for i := 0; i < len(words); i++ {
 		switch w := words[i]; {
@@ -139,8 +137,7 @@ func from(words, valued []string) []string {
 	return []string{""}
 }
 
-// programs are the checks that a program's name tells, or else its name with its
-// first argument.
+// programs are checks by the name of the program, or by its name and first argument.
 var programs = func() map[string]check {
 	m := map[string]check{}
 	for _, row := range []struct {
@@ -191,8 +188,8 @@ var programs = func() map[string]check {
 	return m
 }()
 
-// wrapper is a program that runs another one: behind one of its first words, if it has
-// any, and behind options, of which some take a value.
+// wrapper is a program that runs another: the command follows one of the words in firsts (if
+// there are any) and options, of which those in valued take a value.
 type wrapper struct{ firsts, valued []string }
 
 var wrappers = map[string]wrapper{
@@ -215,7 +212,7 @@ var pythons = set("python python3 py")
 
 var packageManagers = set("npm pnpm yarn bun")
 
-// runs is the command that a program only runs; nil where it is one itself.
+// runs is the command that a wrapper runs; nil if the program is no wrapper.
 func runs(name string, args []string) []string {
 	first := from(args, workspaceOptions)
 	w, ok := wrappers[name]
@@ -246,11 +243,10 @@ func runs(name string, args []string) []string {
 	return nil
 }
 
-// noTest is how go test is asked to run none, so that it only builds.
+// noTest matches go test with a pattern that no test has, so that it only builds.
 var noTest = regexp.MustCompile(`(^| )-run[= ](\^\$|XXX)( |$)`)
 
-// taskRunners run a script or a target that the user names, and report in its words or
-// in their own.
+// taskRunners run a named script or target; the value says in which words they report.
 var taskRunners = inverted(map[runner]string{
 	phpRunner: "composer",
 	anyRunner: "next vite nuxt astro ng webpack rollup turbo nx lerna deno just task rake invoke mise npm pnpm yarn bun",
@@ -317,8 +313,8 @@ func program(name string, args []string) check {
 	return check{kind: script(first), by: by}
 }
 
-// packageCommand reads the commands of the package managers of JavaScript: most of
-// them take the name of a script or of a program for one.
+// packageCommand reads the commands of package managers of JavaScript; most of those accept
+// the name of a script or a program as a command.
 func packageCommand(name, first string) check {
 	tests := first == "test" || first == "t" || first == "tst"
 	if c, ok := programs[first]; ok && name != "npm" { // pnpm vitest
@@ -335,7 +331,7 @@ func packageCommand(name, first string) check {
 	return check{kind: script(first), by: anyRunner}
 }
 
-// scriptWords tell from a part of a script's name what the script does.
+// scriptWords say what a script does by a part of its name.
 var scriptWords = inverted(map[string]string{
 	testCheck:   "test tests spec e2e unit integration jest vitest unittest pytest",
 	lintCheck:   "lint eslint linter tslint vet clippy typecheck types mypy tsc stylelint staticcheck",
@@ -344,8 +340,7 @@ var scriptWords = inverted(map[string]string{
 	mixedCheck:  "check verify validate ci",
 })
 
-// script says what a script or a target does by its name; "" if the name does not
-// tell.
+// script says what a script or a target checks by its name; "" if the name does not tell.
 func script(name string) string {
 	name = strings.TrimPrefix(strings.ToLower(name), "//")
 	if strings.HasPrefix(name, "type-check") || strings.HasPrefix(name, "check-types") || strings.HasPrefix(name, "check:types") {
@@ -359,8 +354,7 @@ func script(name string) string {
 	return ""
 }
 
-// goal reads the goals of Maven and the tasks of Gradle: the one that says most
-// names the check.
+// goal says what goals of Maven or tasks of Gradle check; a test wins.
 func goal(args []string) (kind string) {
 	for _, a := range arguments(args, []string{"-f", "-pl", "-p", "-P", "--file", "-x"}) {
 		a = strings.ToLower(a[strings.LastIndexByte(a, ':')+1:])

@@ -39,19 +39,16 @@ const (
 // taken so far shows.
 func (s *selection) value(c *candidate) float32 {
 	v := s.weight(c) * c.base
-	for _, id := range c.idents {
-		if !s.covered[id] {
-			v += s.pool.names.weight[id]
-		}
-	}
-	if c.piece >= 0 {
-		if g := s.group(c); !g.open {
-			for _, id := range g.idents {
-				if !s.covered[id] {
-					v += s.pool.names.weight[id]
-				}
+	add := func(idents []int32) {
+		for _, id := range idents {
+			if !s.covered[id] {
+				v += s.pool.names.weight[id]
 			}
 		}
+	}
+	add(c.idents)
+	if c.piece >= 0 && !s.group(c).open {
+		add(s.group(c).idents)
 	}
 	return v
 }

@@ -96,23 +96,12 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 	s.weighAsked()
 	s.rankRequests()
 	s.work = p.Work
-	if budget > 0 {
-		share := float32(workShare)
-		if len(p.Work.Operations) > 0 {
-			share = operationShare
-		}
-		tokens := workRoom(budget, share)
-		if p.together > budget {
-			tokens = max(tokens, min(workRoom(p.together, share), int(mostWork*float32(budget))))
-		}
-		s.work = summary.FitWork(p.Work, tokens, count)
-		s.workTokens = count(summary.RenderWork(s.work))
-	}
 	if budget <= 0 {
 		s.reset(len(p.Requests), 1<<30)
 		s.takeAll()
 		return s.build(), nil
 	}
+	s.fitWork()
 	limit := int(float32(budget) * fullness)
 	share := s.shares.requests
 	var best summary.Summary
@@ -143,6 +132,20 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 		return best, nil
 	}
 	return s.least()
+}
+
+// fitWork drops what the state of the work has no room for.
+func (s *selection) fitWork() {
+	share := float32(workShare)
+	if len(s.work.Operations) > 0 {
+		share = operationShare
+	}
+	tokens := workRoom(s.budget, share)
+	if s.pool.together > s.budget {
+		tokens = max(tokens, min(workRoom(s.pool.together, share), int(mostWork*float32(s.budget))))
+	}
+	s.work = summary.FitWork(s.work, tokens, s.count)
+	s.workTokens = s.count(summary.RenderWork(s.work))
 }
 
 // WorkRoom is how many tokens the state of the work may take of summaries of together tokens.
@@ -252,7 +255,7 @@ func (s *selection) reset(kept, each int) {
 		s.requests = append(s.requests, r)
 		for _, x := range holds {
 			if id, ok := p.names.id[x.norm]; ok {
-				s.covered[id] = true
+				s.cover(id)
 			}
 		}
 	}
@@ -360,19 +363,21 @@ func (s *selection) take(i, cost int) {
 		s.saidBytes[s.group(c).turn] += len(c.text)
 	case secSnippet:
 		s.snippets += cost
-	}
-	if c.section == secFile {
+	case secFile:
 		s.shortenLabels(s.pool.Files[c.entry].Path)
 	}
 	s.spent += cost
+	s.cover(c.idents...)
 	if c.piece >= 0 {
 		g := s.group(c)
 		g.open = true
-		for _, id := range g.idents {
-			s.covered[id] = true
-		}
+		s.cover(g.idents...)
 	}
-	for _, id := range c.idents {
+}
+
+// cover notes that identifiers stand in what was taken.
+func (s *selection) cover(idents ...int32) {
+	for _, id := range idents {
 		s.covered[id] = true
 	}
 }

@@ -76,20 +76,16 @@ var boxes = map[string]string{"[ ]": "pending", "[x]": "completed", "[X]": "comp
 // taskStatus reads the rows "#3 [pending] Write the test" of a printed task list; nil if
 // there is none.
 func taskStatus(s string) map[string]string {
-	var all map[string]string
+	all := map[string]string{}
 	for line := range strings.Lines(s) {
 		id, rest, ok := strings.Cut(strings.TrimSpace(line), " [")
 		status, _, closed := strings.Cut(rest, "] ")
-		if !ok || !closed || !strings.HasPrefix(id, "#") {
-			continue
+		if ok && closed && strings.HasPrefix(id, "#") {
+			all[strings.Trim(id, "#.")] = status
 		}
-		if all == nil {
-			all = map[string]string{}
-		}
-		all[strings.Trim(id, "#.")] = status
 	}
-	if all == nil && strings.HasPrefix(s, "No tasks found") {
-		all = map[string]string{}
+	if len(all) == 0 && !strings.HasPrefix(s, "No tasks found") {
+		return nil
 	}
 	return all
 }

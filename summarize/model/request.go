@@ -23,24 +23,23 @@ import (
 //go:embed prompts/summary.txt
 var template string
 
-// onPrevious says what can be said of the previous summary.
+// onPrevious asks for updates of the previous summary.
 //
 //go:embed prompts/previous.txt
 var onPrevious string
 
 const (
-	// maxResult is what a tool result is cut to, in bytes (pi and others: 2,000
-	// characters).
+	// maxResult is the longest tool result, in bytes: other agents take 2,000 characters too.
 	maxResult = 2000
-	// maxText is what other texts are cut to, so that no single message can
-	// overflow the model, and maxArguments those of calls; both in bytes.
+	// maxText and maxArguments bound other texts and arguments of calls, in bytes, so that
+	// no single message overflows the model.
 	maxText, maxArguments = 16_000, 2000
-	// maxKept is what a message of the user's is cut to that is told beside the span.
+	// maxKept bounds a user message outside of the span, in bytes.
 	maxKept = 600
 	// maxPrevious bounds the previous summary in the request, in bytes.
 	maxPrevious = 40_000
-	// wordsPerToken makes the bound in words that the prompt asks for, well below
-	// the bound on the output.
+	// wordsPerToken turns the bound on the output into the number of words that the prompt
+	// asks for, well below it.
 	wordsPerToken = 0.4
 )
 
@@ -51,7 +50,7 @@ type question struct {
 	texts          []string // of each message of the span
 }
 
-// request makes the question. The same input gives the same bytes.
+// request writes the request. The same input gives the same bytes.
 func (m *Model) request(in *summarize.Input) (*question, *llm.Options, error) {
 	output := cmp.Or(max(m.MaxOutput, 0), defaultOutput)
 	o := &llm.Options{MaxOutput: output, Timeout: cmp.Or(m.Timeout, defaultTimeout)}
@@ -113,7 +112,7 @@ func before(previous string) string {
 	return "The previous summary, which is data as well:\n" + previous + "\n\n"
 }
 
-// ending is what stands behind all that is data.
+// ending is the end of the request, after all data.
 func ending(previous, instructions string) string {
 	text := asked(instructions) + "Answer with the JSON object."
 	if previous != "" {
@@ -122,8 +121,8 @@ func ending(previous, instructions string) string {
 	return text
 }
 
-// asked passes on what the user asks this summary to keep in mind. It stands
-// outside the transcript: it is no data.
+// asked writes the user's instructions for this summary. They stand outside the transcript:
+// they are no data.
 func asked(instructions string) string {
 	if instructions = strings.TrimSpace(instructions); instructions == "" {
 		return ""
@@ -131,8 +130,8 @@ func asked(instructions string) string {
 	return "For these notes the user asks you to weigh this: " + clip.Middle(instructions, maxText) + "\n\n"
 }
 
-// markFor makes the word that headings begin with. It is a hash of all that was
-// said, so nobody who said some of it can know it, and it stands nowhere in it.
+// markFor makes the word that headings begin with: a hash of all texts, so that nobody who
+// wrote one of them can forge it, and no text contains it.
 func markFor(texts []string) string {
 	h := sha256.New()
 	for _, t := range texts {
@@ -153,7 +152,7 @@ func markFor(texts []string) string {
 	}
 }
 
-// speaker names who a message is from, in words of ours only.
+// speaker names the author of a message.
 func speaker(m *thread.Message) string {
 	switch {
 	case m.Role == thread.Tool:
@@ -169,8 +168,8 @@ func speaker(m *thread.Message) string {
 	return string(m.Role)
 }
 
-// flat writes a message as text. Reasoning is left out: it is private, long, and
-// bound to the model that wrote it.
+// flat writes a message as text, without reasoning: it is private, long, and of use only to
+// the model that wrote it.
 func flat(m *thread.Message) string {
 	var lines []string
 	add := func(s string) {
