@@ -15,24 +15,24 @@ import (
 
 // callFacts is what was read from a tool call.
 type callFacts struct {
-	id, name string
-	class    toolpolicy.Class
-	input    string    // what was asked for, short, on one line
-	asked    []mention // in input
-	files    []fileOp
-	part     bool      // only a part of the file was read
-	idents   []mention // in all arguments
-	changed  []piece   // lines that an edit or a write puts into a file
-	removed  []string  // lines that an edit takes away, or puts back
-	hunks    []hunk    // what an edit changes, of one file
-	defines  []string  // what an edit defines: functions, types, tests, headings
-	dropped  []string  // what the text that it takes out defines
-	todos    []todo    // a whole list, or one change of it
-	todoID   string    // the task that a single change is about; "" for a whole list or a new task
-	newTask  bool
-	planText string   // a plan proposed as text
-	work     callWork // what it does for the state of the work
-	prints   bool     // of a command line: it only shows content
+	id, name    string
+	class       toolpolicy.Class
+	input       string    // what was asked for, short, on one line
+	inputIdents []mention // in input
+	files       []fileOp
+	part        bool      // only a part of the file was read
+	idents      []mention // in all arguments
+	changed     []piece   // lines that an edit or a write puts into a file
+	removed     []string  // lines that an edit takes away, or puts back
+	hunks       []hunk    // what an edit changes, of one file
+	defines     []string  // what an edit defines: functions, types, tests, headings
+	dropped     []string  // what the text that it takes out defines
+	todos       []todo    // a whole list, or one change of it
+	todoID      string    // the task that a single change is about; "" for a whole list or a new task
+	newTask     bool
+	planText    string   // a plan proposed as text
+	work        callWork // what it does for the state of the work
+	onlyPrints  bool     // of a command line: it only shows content
 }
 
 const (
@@ -46,13 +46,13 @@ const (
 var pathKeys = []string{"file_path", "path", "filePath", "filepath", "absolute_path", "notebook_path", "target_file", "filename", "file", "file_name"}
 
 // bodyKeys are the arguments with the new text of a file.
-var bodyKeys = set("new_string newText newString new_str content contents file_text text new_source insert_text code_edit replace insert")
+var bodyKeys = wordSet("new_string newText newString new_str content contents file_text text new_source insert_text code_edit replace insert")
 
 // oldKeys are the arguments with the text that an edit replaces.
-var oldKeys = set("old_string oldText oldString old_str old_source search")
+var oldKeys = wordSet("old_string oldText oldString old_str old_source search")
 
 // formKeys are arguments that only shape the answer.
-var formKeys = set("replace_all activeForm timeout output_mode head_limit -n -A -B -C -i run_in_background dangerouslyDisableSandbox")
+var formKeys = wordSet("replace_all activeForm timeout output_mode head_limit -n -A -B -C -i run_in_background dangerouslyDisableSandbox")
 
 // readCall extracts the facts of a call from its name and arguments.
 func readCall(c *thread.ToolCall) callFacts {
@@ -102,7 +102,7 @@ func (f *callFacts) readArguments(args gjson.Result) (line []shell.Command) {
 	if f.input == "" && f.class != toolpolicy.Todo {
 		f.input = describe(args, f.class)
 	}
-	f.asked = mentions(nil, f.input)
+	f.inputIdents = mentions(nil, f.input)
 	collect(args, "", func(key, s string) {
 		if !oldKeys[key] {
 			f.idents = mentions(f.idents, s)
@@ -121,7 +121,7 @@ func (f *callFacts) readText(text string) (line []shell.Command) {
 	default:
 		f.input = clip.Brief(text, maxInput)
 	}
-	f.asked = mentions(nil, f.input)
+	f.inputIdents = mentions(nil, f.input)
 	f.idents = mentions(f.idents, text)
 	return line
 }
@@ -135,7 +135,7 @@ func (f *callFacts) readCommand(s string) []shell.Command {
 	}
 	f.input = clip.Brief(strings.TrimSpace(s), maxInput)
 	line, simple := shell.Read(s)
-	f.files, f.prints = shellFiles(line), prints(line)
+	f.files, f.onlyPrints = shellFiles(line), onlyPrints(line)
 	if !simple {
 		return nil
 	}

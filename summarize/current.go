@@ -225,7 +225,7 @@ func (b *builder) moveOrigin(o *origin, from, to string) {
 func (b *builder) addLines(i int, m *thread.Message, c *callFacts, r *resultFacts, class toolpolicy.Class, failed bool, base float32) {
 	from := len(b.candidates)
 	if c == nil {
-		b.snippet(i, m, c, label(c, r.tool), r.keys, base)
+		b.snippet(i, m, c, label(c, r.tool), r.idLines, base)
 		return
 	}
 	if !failed {
@@ -247,9 +247,9 @@ func (b *builder) addLines(i int, m *thread.Message, c *callFacts, r *resultFact
 	}
 	o, whole := b.originOf(c, class, failed)
 	if o != nil {
-		b.dropStale(o, r.keys, whole, true)
+		b.dropStale(o, r.idLines, whole, true)
 	}
-	b.snippet(i, m, c, label(c, r.tool), r.keys, base)
+	b.snippet(i, m, c, label(c, r.tool), r.idLines, base)
 	if o != nil {
 		b.track(o, from)
 	}
@@ -297,7 +297,7 @@ func (b *builder) applyLater() {
 			b.applyEdit(c)
 		}
 		if o, whole := b.originOf(c, c.class, failed); o != nil {
-			b.dropStale(o, r.keys, whole, false)
+			b.dropStale(o, r.idLines, whole, false)
 		}
 	}
 }

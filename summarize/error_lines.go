@@ -89,7 +89,7 @@ func exitCode(s string) int {
 				if !hasPrefixFold(part[i:], m) {
 					continue
 				}
-				if code, ok := after(strings.TrimLeft(part[i+len(m):], " "), ""); ok {
+				if code, ok := numberAfter(strings.TrimLeft(part[i+len(m):], " "), ""); ok {
 					return code
 				}
 			}

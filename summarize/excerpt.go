@@ -38,7 +38,7 @@ func (x *Excerpts) Shorten(text, beside string, n int, full bool) string {
 	line := 0 // of those that are not empty
 	var in imports
 	for _, p := range lineSpans(text) {
-		if p.from == p.to || len(all) >= maxKeys {
+		if p.from == p.to || len(all) >= maxIDLines {
 			continue
 		}
 		line++

@@ -132,7 +132,7 @@ func (e *Extractive) Complete(ctx context.Context, in Input, proposed summary.Su
 		CurrentPlan: slices.Clone(previous.CurrentPlan),
 	}
 	for _, step := range proposed.CurrentPlan {
-		if i := slices.IndexFunc(extra.CurrentPlan, func(s summary.Step) bool { return plainly(s.Text) == plainly(step.Text) }); i >= 0 {
+		if i := slices.IndexFunc(extra.CurrentPlan, func(s summary.Step) bool { return normalized(s.Text) == normalized(step.Text) }); i >= 0 {
 			extra.CurrentPlan[i] = step
 		} else {
 			extra.CurrentPlan = append(extra.CurrentPlan, step)
@@ -191,7 +191,7 @@ func (f *facts) size() int {
 	n := 256 + len(f.user)
 	lists := [][]piece{f.rules, f.said, f.recap}
 	if f.result != nil {
-		lists = append(lists, f.result.errors, f.result.keys, f.result.report)
+		lists = append(lists, f.result.errorLines, f.result.idLines, f.result.report)
 	}
 	for _, list := range lists {
 		for i := range list {

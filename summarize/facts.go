@@ -46,11 +46,11 @@ func (p place) follows(q place) bool {
 // facts is what was read from one message. It depends on no other message, so it is
 // cached (see Memory).
 type facts struct {
-	user  string  // a plain user message, cleaned
-	typed bool    // the text of a slash command, which the user did not write
-	rules []piece // sentences of it that set a rule or a preference
-	said  []piece // paragraphs of an assistant message, in order
-	recap []piece // lines of a summary by the agent's own compaction
+	user    string  // a plain user message, cleaned
+	command bool    // the text of a slash command, which the user did not write
+	rules   []piece // sentences of it that set a rule or a preference
+	said    []piece // paragraphs of an assistant message, in order
+	recap   []piece // lines of a summary by the agent's own compaction
 	// artifacts are pointers in a recap. Those in tool output do not count: a web page
 	// could plant them.
 	artifacts []artifactMention
@@ -68,8 +68,8 @@ type resultFacts struct {
 	lines        int
 	exit         int // the exit code the harness wrote, or -1
 	evidence     evidence
-	errors       []piece           // lines that report a failure, in order
-	keys         []piece           // lines with identifiers, in order
+	errorLines   []piece           // lines that report a failure, in order
+	idLines      []piece           // lines with identifiers, in order
 	first        string            // the first line that is not empty
 	last         string            // the last
 	taskID       string            // "Task #3 created": the id that a task list gave
@@ -84,12 +84,12 @@ type resultFacts struct {
 // Limits on what one message contributes: a huge one must not cost more than it can be
 // worth.
 const (
-	maxLine     = 180      // bytes of one piece of tool output
-	maxSentence = 420      // bytes of one piece of what people and models said
-	maxKeys     = 1500     // lines with identifiers of one result
-	maxErrors   = 24       // error lines of one result
-	maxRules    = 24       // rules of one user message
-	maxReport   = 24 << 10 // bytes of a sub-agent's report
+	maxLine       = 180      // bytes of one piece of tool output
+	maxSentence   = 420      // bytes of one piece of what people and models said
+	maxIDLines    = 1500     // lines with identifiers of one result
+	maxErrorLines = 24       // error lines of one result
+	maxRules      = 24       // rules of one user message
+	maxReport     = 24 << 10 // bytes of a sub-agent's report
 )
 
 // read extracts the facts of a message. It is pure.
@@ -103,11 +103,11 @@ func read(m *thread.Message) *facts {
 	case m.Kind == thread.Injected, m.Role == thread.System:
 	case m.Role == thread.User:
 		f.user = strings.TrimSpace(clean(injected.UserWords(m)))
-		f.typed = slices.ContainsFunc(m.Parts, func(p thread.Part) bool {
+		f.command = slices.ContainsFunc(m.Parts, func(p thread.Part) bool {
 			text, ok := p.(thread.Text)
 			return ok && injected.Command(text.Text) != ""
 		})
-		if !f.typed {
+		if !f.command {
 			f.readRules()
 		}
 		f.idents = mentions(nil, f.user)
@@ -197,7 +197,7 @@ func readResult(r thread.ToolResult) *resultFacts {
 	}
 	f.exit = exitCode(s)
 	f.work = readResultWork(&r, s)
-	if toolpolicy.ClassOf(r.Tool) == toolpolicy.Agent && r.Outcome != thread.Failure && f.work.started == "" && !f.work.rejected {
+	if toolpolicy.ClassOf(r.Tool) == toolpolicy.Agent && r.Outcome != thread.Failure && f.work.started == "" && !f.work.deniedByUser {
 		f.report = paragraphs(s[:clip.Boundary(s, min(len(s), maxReport))])
 	}
 	f.rows = jsonrows.Lines(s, false)
@@ -222,20 +222,20 @@ func readResult(r thread.ToolResult) *resultFacts {
 		f.last = s[p.from:p.to]
 		score, ev := errorScore(s[p.from:min(p.to, p.from+maxSentence)])
 		f.evidence |= ev
-		if score > 0 && len(f.errors) < maxErrors {
-			f.errors = appendPieces(f.errors, s, span{p.from, p.from + clip.CutBefore(s[p.from:p.to], maxSentence)}, line, score, true)
+		if score > 0 && len(f.errorLines) < maxErrorLines {
+			f.errorLines = appendPieces(f.errorLines, s, span{p.from, p.from + clip.CutBefore(s[p.from:p.to], maxSentence)}, line, score, true)
 		}
-		if len(f.keys) < maxKeys && f.rows == nil && (score == 0 || f.source == inRead || f.source == inSearch) && !(f.source == inSearch && bareHit(s[p.from:p.to])) {
+		if len(f.idLines) < maxIDLines && f.rows == nil && (score == 0 || f.source == inRead || f.source == inSearch) && !(f.source == inSearch && bareHit(s[p.from:p.to])) {
 			score := float32(0)
 			if worth != nil {
 				score = worth(n, s[p.from:p.to])
 			}
-			f.keys = appendPieces(f.keys, s, p, line, score, score >= reasonWorth)
+			f.idLines = appendPieces(f.idLines, s, p, line, score, score >= reasonWorth)
 		}
 	}
 	for n, row := range f.rows {
-		if len(f.keys) < maxKeys {
-			f.keys = appendPieces(f.keys, row, span{0, len(row)}, n, 0, false)
+		if len(f.idLines) < maxIDLines {
+			f.idLines = appendPieces(f.idLines, row, span{0, len(row)}, n, 0, false)
 		}
 	}
 	f.last = f.last[:min(len(f.last), maxLine)]
@@ -325,7 +325,7 @@ func appendPieces(dst []piece, s string, p span, line int, score float32, anyway
 		add(p, place{line: line})
 		return dst
 	}
-	for from, n := p.from, 0; from < p.to && len(dst) < maxKeys; {
+	for from, n := p.from, 0; from < p.to && len(dst) < maxIDLines; {
 		to := windowEnd(s, from, p.to)
 		if q := trimSpan(s, span{from, to}); q.from < q.to {
 			add(q, place{line, n, to < p.to})

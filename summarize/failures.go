@@ -26,12 +26,12 @@ const (
 // next.
 func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resultFacts) {
 	lines, idents := reason(r)
-	if lines == "" || c.prints {
+	if lines == "" || c.onlyPrints {
 		return // a search that found nothing
 	}
 	text := c.name + " " + clip.Brief(c.input, 120) + " => " + lines
 	sources := []thread.ID{asked.ID, m.ID}
-	idents = slices.Concat(c.asked, idents)
+	idents = slices.Concat(c.inputIdents, idents)
 	mends := b.repairs(i, c)
 	if j := b.saidNext(i); j >= 0 {
 		said := b.facts[j].said[0]
@@ -54,7 +54,7 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 	if !b.unseen(seenFailure, text) {
 		return
 	}
-	b.tried[len(b.FailedAttempts)] = core(c.name, c.input)
+	b.tried[len(b.FailedAttempts)] = withoutPager(c.name, c.input)
 	b.FailedAttempts = append(b.FailedAttempts, summary.Item{Text: text, Turn: m.Turn, Sources: sources})
 	worth := float32(attemptWorth)
 	switch {
@@ -95,11 +95,11 @@ func (b *builder) repairs(i int, c *callFacts) []repair {
 		return nil
 	}
 	var all []repair
-	again := core(c.name, c.input)
+	again := withoutPager(c.name, c.input)
 	for j := i + 1; j < min(len(b.facts), i+nextMessages) && !b.messages[j].StartsTurn(); j++ {
 		for n := range b.facts[j].calls {
 			e := &b.facts[j].calls[n]
-			if !edit && core(e.name, e.input) == again {
+			if !edit && withoutPager(e.name, e.input) == again {
 				return all
 			}
 			if edit && e.path() != c.path() {
@@ -140,8 +140,8 @@ func errorText(r *resultFacts) (string, []mention) {
 	chosen := map[string]bool{}
 	size, n := 0, 0
 	for score := float32(3); score >= 1; score-- {
-		for i := range r.errors {
-			if p := &r.errors[i]; p.score == score && size+len(p.text) <= maxErrorText && n < 6 {
+		for i := range r.errorLines {
+			if p := &r.errorLines[i]; p.score == score && size+len(p.text) <= maxErrorText && n < 6 {
 				chosen[p.text] = true
 				size, n = size+len(p.text), n+1
 			}
@@ -149,8 +149,8 @@ func errorText(r *resultFacts) (string, []mention) {
 	}
 	var lines []string
 	var idents []mention
-	for i := range r.errors {
-		if p := &r.errors[i]; chosen[p.text] {
+	for i := range r.errorLines {
+		if p := &r.errorLines[i]; chosen[p.text] {
 			delete(chosen, p.text)
 			lines, idents = append(lines, p.text), append(idents, p.idents...)
 		}
@@ -190,8 +190,8 @@ func reason(r *resultFacts) (string, []mention) {
 	if len(lines) > 0 {
 		return strings.Join(lines, " ; "), idents
 	}
-	for n := range r.keys {
-		if p := &r.keys[n]; placed(p.text) {
+	for n := range r.idLines {
+		if p := &r.idLines[n]; placed(p.text) {
 			return clip.Brief(p.text, 160), p.idents
 		}
 	}
@@ -206,15 +206,15 @@ func reason(r *resultFacts) (string, []mention) {
 // diagnostics returns the lines of a failed output that report an error, and those of
 // compilers and linters, which name a column of a file but often no error, in order.
 func diagnostics(r *resultFacts) []*piece {
-	all := make([]*piece, 0, len(r.errors))
-	for n := range r.errors {
-		all = append(all, &r.errors[n])
+	all := make([]*piece, 0, len(r.errorLines))
+	for n := range r.errorLines {
+		all = append(all, &r.errorLines[n])
 	}
 	if r.source == inSearch || r.source == inRead {
 		return all
 	}
-	for n := range r.keys {
-		if p := &r.keys[n]; p.window == 0 && inColumn(p.text) {
+	for n := range r.idLines {
+		if p := &r.idLines[n]; p.window == 0 && inColumn(p.text) {
 			all = append(all, p)
 		}
 	}

@@ -155,7 +155,7 @@ func (h hunk) diagram() bool {
 }
 
 // diagramWords open the other lines of a Mermaid diagram.
-var diagramWords = set("```mermaid sequenceDiagram stateDiagram-v2 flowchart graph participant actor Note loop alt opt end")
+var diagramWords = wordSet("```mermaid sequenceDiagram stateDiagram-v2 flowchart graph participant actor Note loop alt opt end")
 
 // brief shows a hunk on one line.
 func (h hunk) brief() string {

@@ -68,8 +68,8 @@ var resultSources = map[toolpolicy.Class]source{
 	toolpolicy.Edit: inChange, toolpolicy.Write: inChange, toolpolicy.Web: inPage, toolpolicy.Fetch: inPage, toolpolicy.Agent: inPage,
 }
 
-// call reports whether it is an argument of a call.
-func (s source) call() bool { return s >= inEdit && s <= inArguments }
+// ofCall reports whether it is an argument of a call.
+func (s source) ofCall() bool { return s >= inEdit && s <= inArguments }
 
 // names are the identifiers of a span and their weights: the chance that the agent soon
 // writes one in a call.
@@ -86,7 +86,7 @@ type stat struct {
 	kind            ident.Type
 	source          source // where it stood last
 	user, words     bool   // the user, the agent mentioned it in words
-	hot             bool   // it is in use
+	inUse           bool   // it is in use
 	inContext       bool   // it stays in the prompt anyway
 	messages, calls int32  // how many messages hold it, how many of them in a call
 	last            int32  // the position of the last of them
@@ -96,8 +96,8 @@ type stat struct {
 const (
 	// What the agent mentions in the last hotSteps steps, and the user in the last hotTurns,
 	// is in use.
-	hotSteps, hotTurns = 4, 6
-	farOff             = 1 << 20
+	inUseSteps, inUseTurns = 4, 6
+	farOff                 = 1 << 20
 )
 
 // learn finds the identifiers and their weights. It returns how many mentions it saw, and
@@ -117,7 +117,7 @@ func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) 
 	n.stats = make([]stat, 0, total/6)
 	n.inMessage = make([][]int32, len(all))
 	recent := func(i int, m *thread.Message) bool {
-		return steps[i] <= hotSteps && m.Role == thread.Assistant || steps[i] <= hotTurns && m.Role == thread.User
+		return steps[i] <= inUseSteps && m.Role == thread.Assistant || steps[i] <= inUseTurns && m.Role == thread.User
 	}
 	lines := make([][]int32, 0, held) // the identifiers of each line, message after message
 	ids := make([]int32, 0, total)
@@ -131,7 +131,7 @@ func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) 
 			start := len(ids)
 			for _, x := range line {
 				id := n.see(x, i, from)
-				n.stats[id].hot = n.stats[id].hot || hot
+				n.stats[id].inUse = n.stats[id].inUse || hot
 				ids = append(ids, id)
 			}
 			lines = append(lines, ids[start:len(ids):len(ids)])
@@ -149,7 +149,7 @@ func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) 
 	}
 	for i := range in.Context {
 		if m := &in.Context[i]; recent(len(all)+i, m) {
-			note(m, func(st *stat) { st.hot = true })
+			note(m, func(st *stat) { st.inUse = true })
 		}
 	}
 	shown := in.shown()
@@ -214,7 +214,7 @@ func (n *names) see(x mention, i int, from source) int32 {
 	st := &n.stats[id]
 	if st.last != int32(i) {
 		st.messages++
-		if from.call() {
+		if from.ofCall() {
 			st.calls++
 		}
 	}
@@ -227,7 +227,7 @@ func (n *names) see(x mention, i int, from source) int32 {
 // measure finds how near the identifiers of a message stand to one in use, before or after
 // them.
 func (n *names) measure(lines [][]int32) {
-	hot := func(id int32) bool { return n.stats[id].hot }
+	hot := func(id int32) bool { return n.stats[id].inUse }
 	for _, backwards := range [2]bool{false, true} {
 		since := int32(farOff)
 		for i := range lines {
@@ -262,9 +262,9 @@ func eachLine(f *facts, yield func([]mention, source)) {
 		all(c.changed, sourceOfCall(c.class))
 	}
 	if f.result != nil {
-		all(f.result.keys, f.result.source)
-		if f.result.rows != nil || len(f.result.keys) >= maxKeys || f.result.source != inRead && f.result.source != inSearch { // elsewhere they stand among the keys
-			all(f.result.errors, f.result.source)
+		all(f.result.idLines, f.result.source)
+		if f.result.rows != nil || len(f.result.idLines) >= maxIDLines || f.result.source != inRead && f.result.source != inSearch { // elsewhere they stand among the keys
+			all(f.result.errorLines, f.result.source)
 		}
 	}
 }
@@ -309,7 +309,7 @@ var (
 	nearBins    = []int{0, 1, 2, 4, 8, 16, 32, 900}
 )
 
-func bin(x int, ends []int) uint8 {
+func binOf(x int, ends []int) uint8 {
 	for i, end := range ends {
 		if x <= end {
 			return uint8(i)
@@ -318,7 +318,7 @@ func bin(x int, ends []int) uint8 {
 	return uint8(len(ends))
 }
 
-func flag(is bool) uint8 {
+func asBit(is bool) uint8 {
 	if is {
 		return 1
 	}
@@ -328,13 +328,13 @@ func flag(is bool) uint8 {
 func (st *stat) traits(steps []int) traits {
 	return traits{
 		traitKind:     uint8(st.kind),
-		traitAge:      bin(steps[st.last], ageBins),
-		traitMessages: bin(int(st.messages), messageBins),
-		traitCalls:    bin(int(st.calls), callBins),
-		traitUser:     flag(st.user),
-		traitWords:    flag(st.words),
+		traitAge:      binOf(steps[st.last], ageBins),
+		traitMessages: binOf(int(st.messages), messageBins),
+		traitCalls:    binOf(int(st.calls), callBins),
+		traitUser:     asBit(st.user),
+		traitWords:    asBit(st.words),
 		traitSource:   uint8(st.source),
-		traitNear:     bin(int(st.near), nearBins),
+		traitNear:     binOf(int(st.near), nearBins),
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // changing begin the names of tools that change something.
-var changing = set("book cancel update modify exchange return send create transfer add remove delete set assign refund pay order place submit " +
+var changing = wordSet("book cancel update modify exchange return send create transfer add remove delete set assign refund pay order place submit " +
 	"approve reject change edit reset enable disable activate deactivate suspend resume grant revoke upload post publish close " +
 	"reopen rename merge schedule reschedule register unregister subscribe unsubscribe charge reserve purchase buy sell rebook " +
 	"toggle reboot unlock lock save start stop deploy escalate invite archive restore move insert issue apply reply comment record " +

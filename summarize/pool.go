@@ -144,7 +144,7 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 		b.countOrigins(f)
 		pieces += len(f.said)
 		if f.result != nil {
-			pieces += len(f.result.keys)
+			pieces += len(f.result.idLines)
 		}
 	}
 	for i := range in.Context {
@@ -365,7 +365,7 @@ func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, 
 	g := group{label: clip.Brief(label, maxLabel), turn: m.Turn, sources: []thread.ID{m.ID}}
 	if c != nil {
 		g.path = c.path()
-		for _, x := range c.asked {
+		for _, x := range c.inputIdents {
 			if id, ok := b.names.id[x.norm]; ok && strings.Contains(g.label, x.norm) {
 				g.idents = append(g.idents, id)
 			}

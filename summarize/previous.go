@@ -145,23 +145,23 @@ func WithoutOutdated(s *summary.Summary, texts []string) *summary.Summary {
 	}
 	gone := map[string]bool{}
 	for _, t := range texts {
-		gone[plainly(t)] = true
+		gone[normalized(t)] = true
 	}
 	out := *s
-	out.Facts = left(s.Facts, func(it summary.Item) bool { return gone[plainly(it.Text)] })
-	out.FailedAttempts = left(s.FailedAttempts, func(it summary.Item) bool { return gone[plainly(it.Text)] })
-	out.Decisions = left(s.Decisions, func(d summary.Decision) bool { return gone[plainly(d.Decision)] })
-	out.CurrentPlan = left(s.CurrentPlan, func(x summary.Step) bool { return gone[plainly(x.Text)] })
-	out.OpenItems = left(s.OpenItems, func(o summary.OpenItem) bool { return gone[plainly(o.Description)] })
+	out.Facts = without(s.Facts, func(it summary.Item) bool { return gone[normalized(it.Text)] })
+	out.FailedAttempts = without(s.FailedAttempts, func(it summary.Item) bool { return gone[normalized(it.Text)] })
+	out.Decisions = without(s.Decisions, func(d summary.Decision) bool { return gone[normalized(d.Decision)] })
+	out.CurrentPlan = without(s.CurrentPlan, func(x summary.Step) bool { return gone[normalized(x.Text)] })
+	out.OpenItems = without(s.OpenItems, func(o summary.OpenItem) bool { return gone[normalized(o.Description)] })
 	return &out
 }
 
-func left[T any](list []T, gone func(T) bool) []T {
+func without[T any](list []T, gone func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(list), gone)
 }
 
-// plainly normalizes a text for comparison: a model that repeats it may drop the full stop.
-func plainly(s string) string { return strings.TrimRight(oneLine(s), ".") }
+// normalized normalizes a text for comparison: a model that repeats it may drop the full stop.
+func normalized(s string) string { return strings.TrimRight(oneLine(s), ".") }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 

@@ -37,7 +37,7 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 			for n := range files {
 				op := &files[n]
 				op.path = b.ledgerPath(op.path)
-				if r.work.over && op.op == "created" {
+				if r.work.fileExisted && op.op == "created" {
 					op.op = "edited"
 				}
 				op.op = b.touch(*op, asked)
@@ -86,13 +86,13 @@ func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome 
 	case class != toolpolicy.Shell && class != toolpolicy.Other:
 		return thread.Success
 	case r.exit > 0:
-		if c != nil && c.prints {
+		if c != nil && c.onlyPrints {
 			return thread.Partial // grep that found nothing exits with 1
 		}
 		return thread.Failure
 	case c != nil && toldToFail(&c.work, &r.work):
 		return thread.Failure
-	case r.exit == 0 || c == nil || c.prints || class == toolpolicy.Other:
+	case r.exit == 0 || c == nil || c.onlyPrints || class == toolpolicy.Other:
 		return thread.Success
 	case r.evidence&sureFailure != 0:
 		return thread.Failure
@@ -108,7 +108,7 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 	if c != nil {
 		o.Tool, o.Input = c.name, c.input
 		o.Sources = []thread.ID{asked.ID, m.ID}
-		idents = append(idents, c.asked...)
+		idents = append(idents, c.inputIdents...)
 	}
 	failed := ended != thread.Success
 	declared := len(r.fields) > 0
@@ -213,7 +213,7 @@ func (b *builder) noteLaterSuccess() {
 	newest := map[string]int{}
 	for at := range b.ToolOutcomes {
 		o := &b.ToolOutcomes[at]
-		newest[core(o.Tool, o.Input)] = at
+		newest[withoutPager(o.Tool, o.Input)] = at
 	}
 	for n, key := range b.tried {
 		if at, ok := newest[key]; ok && !strings.Contains(key, "…") && b.ToolOutcomes[at].Outcome == thread.Success {
@@ -222,8 +222,8 @@ func (b *builder) noteLaterSuccess() {
 	}
 }
 
-// core is a call without the pipe to head or tail at its end.
-func core(tool, input string) string {
+// withoutPager is a call without the pipe to head or tail at its end.
+func withoutPager(tool, input string) string {
 	for {
 		at := strings.LastIndexByte(input, '|')
 		if at < 0 {

@@ -146,7 +146,7 @@ func ruleBase(s string) float32 {
 func isTask(s string) bool { return len(s) >= 40 || strings.Count(s, " ") >= 6 }
 
 // answerWords open a message that answers what was asked or offered before.
-var answerWords = set("yes yeah yep yup no nope nah ok okay sure right correct exactly agreed fine sounds both neither option")
+var answerWords = wordSet("yes yeah yep yup no nope nah ok okay sure right correct exactly agreed fine sounds both neither option")
 
 // answers reports whether a user message begins like an answer to the assistant.
 func answers(s string) bool {
@@ -179,9 +179,9 @@ const optionWords = 8
 func (b *builder) user(i int, m *thread.Message, f *facts) {
 	if b.unseen(seenRequest, f.user) {
 		b.Requests = append(b.Requests, summary.Item{Text: f.user, Turn: m.Turn, Sources: []thread.ID{m.ID}})
-		b.requests = append(b.requests, request{f.idents, f.typed})
+		b.requests = append(b.requests, request{f.idents, f.command})
 		// The text of a slash command says little about what this user is after.
-		if b.task < 0 || isTask(f.user) && !f.typed || b.requests[b.task].command || !isTask(b.Requests[b.task].Text) {
+		if b.task < 0 || isTask(f.user) && !f.command || b.requests[b.task].command || !isTask(b.Requests[b.task].Text) {
 			b.task = len(b.Requests) - 1
 		}
 	}

@@ -109,12 +109,12 @@ func appendOps(ops []fileOp, words []string, writes []shell.Write, dir string) [
 	case "touch", "tee":
 		add("created", "", files...)
 	case "cat", "head", "tail", "nl", "less", "bat":
-		add("read", "", slices.DeleteFunc(files, plainWord)...)
+		add("read", "", slices.DeleteFunc(files, maybeNoFile)...)
 	case "git restore":
-		add("edited", "restored by git", slices.DeleteFunc(files, plainWord)...)
+		add("edited", "restored by git", slices.DeleteFunc(files, maybeNoFile)...)
 	case "git checkout":
 		if slices.Contains(args, "--") {
-			add("edited", "restored by git", slices.DeleteFunc(files, plainWord)...)
+			add("edited", "restored by git", slices.DeleteFunc(files, maybeNoFile)...)
 		}
 	case "sed":
 		if len(files) < 2 {
@@ -148,14 +148,14 @@ func appendOps(ops []fileOp, words []string, writes []shell.Write, dir string) [
 	return ops
 }
 
-// plainWord reports whether a word may be something other than a file: a number, a branch.
-func plainWord(w string) bool { return !strings.ContainsAny(w, "./") }
+// maybeNoFile reports whether a word may be something other than a file: a number, a branch.
+func maybeNoFile(w string) bool { return !strings.ContainsAny(w, "./") }
 
 // printers are commands whose output is the content of something else.
-var printers = set("cat head tail grep rg sed awk ls find git less diff jq echo curl gh wc tree strings")
+var printers = wordSet("cat head tail grep rg sed awk ls find git less diff jq echo curl gh wc tree strings")
 
-// prints reports whether a command line only shows content.
-func prints(commands []shell.Command) bool {
+// onlyPrints reports whether a command line only shows content.
+func onlyPrints(commands []shell.Command) bool {
 	some := false
 	for i := range commands {
 		c := &commands[i]

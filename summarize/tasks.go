@@ -161,7 +161,7 @@ func (b *builder) addProposedSteps() {
 		inSpan[b.messages[i].ID] = true
 	}
 	for _, x := range b.before {
-		same := func(s summary.Step) bool { return plainly(s.Text) == plainly(x.Text) }
+		same := func(s summary.Step) bool { return normalized(s.Text) == normalized(x.Text) }
 		if x.Status != "completed" && slices.ContainsFunc(x.Sources, func(id thread.ID) bool { return inSpan[id] }) && !slices.ContainsFunc(b.CurrentPlan, same) {
 			b.CurrentPlan = append(b.CurrentPlan, x)
 		}

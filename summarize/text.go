@@ -138,8 +138,8 @@ func matchPhrase(s, p string) bool {
 	return true
 }
 
-// after reads the number after a prefix.
-func after(line, prefix string) (int, bool) {
+// numberAfter reads the number after a prefix.
+func numberAfter(line, prefix string) (int, bool) {
 	rest, ok := strings.CutPrefix(line, prefix)
 	if !ok {
 		return 0, false
@@ -151,8 +151,8 @@ func after(line, prefix string) (int, bool) {
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// set makes a set of the words of a list.
-func set(words string) map[string]bool {
+// wordSet makes a set of the words of a list.
+func wordSet(words string) map[string]bool {
 	m := map[string]bool{}
 	for w := range strings.FieldsSeq(words) {
 		m[w] = true
@@ -300,5 +300,5 @@ func wide(r rune) bool {
 }
 
 // stopWords are frequent words as stems yields them.
-var stopWords = set("that with this from which were have been will shoul when then also into becau after befor using used uses does done " +
+var stopWords = wordSet("that with this from which were have been will shoul when then also into becau after befor using used uses does done " +
 	"some they there their them must only more most than such each other about over under while where whose would could being still")

@@ -77,7 +77,7 @@ func TestMute(t *testing.T) {
 		"go vet ./...": true, "npx tsc --noEmit": true, "pnpm exec eslint src": true, "yarn tsc": true, "go test -c ./x": true, "gofmt -l .": true,
 		"go test ./...": false, "npm test": false, "gofmt -w .": false, "prettier --check .": false,
 	} {
-		if c := checkOf(strings.Fields(command)); c == nil || c.mute != want {
+		if c := checkOf(strings.Fields(command)); c == nil || c.quietIfClean != want {
 			t.Errorf("%s: %+v", command, c)
 		}
 	}

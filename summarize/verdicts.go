@@ -173,7 +173,7 @@ func failures(line string) (n, figures int) {
 				n += number
 			}
 		}
-		number, is = after(strings.TrimLeft(word, "("), "")
+		number, is = numberAfter(strings.TrimLeft(word, "("), "")
 	}
 	return n, figures
 }

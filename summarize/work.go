@@ -29,14 +29,14 @@ const (
 // takes only what the log proves: a commit counts if git printed it or its chain of
 // commands succeeded, and a line of output only if nobody but git could have written it.
 func foldWork(previous state.Work, messages []thread.Message, of func(*thread.Message) *facts) state.Work {
-	f := workFold{w: copyWork(previous), calls: map[string]pendingCall{}, flagged: map[string]bool{}}
-	f.cwd = f.w.Directory.Text
-	f.branch = f.w.Branch.Text
+	f := workFold{work: copyWork(previous), calls: map[string]pendingCall{}, flagged: map[string]bool{}}
+	f.cwd = f.work.Directory.Text
+	f.branch = f.work.Branch.Text
 	for i := range messages {
 		f.message(&messages[i], of(&messages[i]))
 	}
 	f.finish()
-	return f.w
+	return f.work
 }
 
 type pendingCall struct {
@@ -56,7 +56,7 @@ func (by proof) seen(text string) state.Seen {
 }
 
 type workFold struct {
-	w       state.Work
+	work    state.Work
 	calls   map[string]pendingCall
 	flagged map[string]bool // tools that were seen to flag failures
 	home    string          // where the harness started the shell
@@ -88,10 +88,10 @@ func (f *workFold) message(m *thread.Message, x *facts) {
 	f.applyNotice(m, &x.work)
 	switch {
 	case m.StartsTurn():
-		f.said, f.w.Next = nil, state.Seen{}
+		f.said, f.work.Next = nil, state.Seen{}
 	case m.Role == thread.Assistant:
 		if len(x.said) > 0 || len(x.calls) > 0 {
-			f.said, f.w.Next = nil, state.Seen{}
+			f.said, f.work.Next = nil, state.Seen{}
 		}
 		if len(x.calls) == 0 {
 			f.said, f.saying = x, m
@@ -109,7 +109,7 @@ func (f *workFold) message(m *thread.Message, x *facts) {
 func (f *workFold) applyNotice(m *thread.Message, n *messageWork) {
 	if n.directory != "" {
 		f.home, f.cwd = n.directory, n.directory
-		f.w.Directory = proof{m.Turn, []thread.ID{m.ID}}.seen(n.directory)
+		f.work.Directory = proof{m.Turn, []thread.ID{m.ID}}.seen(n.directory)
 	}
 	for _, id := range n.ended {
 		f.endRunning(id)
@@ -127,8 +127,8 @@ func (f *workFold) applyNotice(m *thread.Message, n *messageWork) {
 func (f *workFold) call(m *thread.Message, c *callFacts) {
 	p := pendingCall{facts: c, asked: m, operation: -1}
 	if c.work.operates {
-		p.operation = len(f.w.Operations)
-		f.w.Operations = append(f.w.Operations, state.Operation{Tool: c.name, Input: clip.Brief(c.input, maxInput), Turn: m.Turn, Sources: []thread.ID{m.ID}})
+		p.operation = len(f.work.Operations)
+		f.work.Operations = append(f.work.Operations, state.Operation{Tool: c.name, Input: clip.Brief(c.input, maxInput), Turn: m.Turn, Sources: []thread.ID{m.ID}})
 	}
 	f.calls[c.id] = p
 }
@@ -141,7 +141,7 @@ func (f *workFold) result(m *thread.Message, r *resultFacts) {
 	delete(f.calls, r.callID)
 	c, w := p.facts, &r.work
 	by := proof{p.asked.Turn, []thread.ID{p.asked.ID, m.ID}}
-	if w.rejected || w.barred {
+	if w.deniedByUser || w.deniedByRule {
 		f.addRefusal(p, w, by)
 		return
 	}
@@ -149,11 +149,11 @@ func (f *workFold) result(m *thread.Message, r *resultFacts) {
 	case toolpolicy.Other:
 		f.operation(p, r, by)
 	case toolpolicy.Edit, toolpolicy.Write:
-		if r.outcome == thread.Failure || r.outcome == thread.Partial || w.undone || toolpolicy.Normal(c.name) == "createdirectory" {
+		if r.outcome == thread.Failure || r.outcome == thread.Partial || w.notEdited || toolpolicy.Normal(c.name) == "createdirectory" {
 			break
 		}
 		for _, op := range c.files {
-			if op.op == "created" && c.class == toolpolicy.Write && !w.made {
+			if op.op == "created" && c.class == toolpolicy.Write && !w.fileCreated {
 				op.op = "edited" // it may have existed
 			}
 			f.addEdit(op, f.base(), by)
@@ -167,7 +167,7 @@ func (f *workFold) result(m *thread.Message, r *resultFacts) {
 		}
 	case toolpolicy.Poll:
 		if w.ended || c.work.stops && r.outcome != thread.Failure {
-			f.endRunning(c.work.about)
+			f.endRunning(c.work.target)
 		}
 	}
 }
@@ -176,18 +176,18 @@ func (f *workFold) result(m *thread.Message, r *resultFacts) {
 func (f *workFold) addRefusal(p pendingCall, w *resultWork, by proof) {
 	text := strings.TrimSpace(p.facts.name + " " + clip.Brief(p.facts.input, maxCommand))
 	switch {
-	case w.barred:
+	case w.deniedByRule:
 		text += " | by a permission rule"
-	case w.said != "":
-		text += ` | the user said: "` + clip.Brief(w.said, 2*maxArg) + `"`
+	case w.userSaid != "":
+		text += ` | the user said: "` + clip.Brief(w.userSaid, 2*maxArg) + `"`
 	default:
 		text += " | by the user"
 	}
-	f.w.Refused = append(f.w.Refused, by.seen(text))
+	f.work.Refused = append(f.work.Refused, by.seen(text))
 	if p.operation >= 0 {
-		o := &f.w.Operations[p.operation]
+		o := &f.work.Operations[p.operation]
 		o.Outcome, o.Reason, o.Sources = thread.Failure, "the user did not allow it", by.sources
-		if w.barred {
+		if w.deniedByRule {
 			o.Reason = "a permission rule did not allow it"
 		}
 	}
@@ -195,11 +195,11 @@ func (f *workFold) addRefusal(p pendingCall, w *resultWork, by proof) {
 
 // removeRefusal forgets the refusal of a call that ran later.
 func (f *workFold) removeRefusal(c *callFacts) {
-	if len(f.w.Refused) == 0 {
+	if len(f.work.Refused) == 0 {
 		return
 	}
 	text := strings.TrimSpace(c.name+" "+clip.Brief(c.input, maxCommand)) + " | "
-	f.w.Refused = slices.DeleteFunc(f.w.Refused, func(s state.Seen) bool { return strings.HasPrefix(s.Text, text) })
+	f.work.Refused = slices.DeleteFunc(f.work.Refused, func(s state.Seen) bool { return strings.HasPrefix(s.Text, text) })
 }
 
 func (f *workFold) operation(p pendingCall, r *resultFacts, by proof) {
@@ -207,7 +207,7 @@ func (f *workFold) operation(p pendingCall, r *resultFacts, by proof) {
 	if p.operation < 0 {
 		return
 	}
-	o := &f.w.Operations[p.operation]
+	o := &f.work.Operations[p.operation]
 	o.Sources = by.sources
 	o.Outcome, o.Reason = thread.Success, w.answer
 	switch {
@@ -218,8 +218,8 @@ func (f *workFold) operation(p pendingCall, r *resultFacts, by proof) {
 		}
 	case r.outcome == thread.Partial:
 		o.Outcome, o.Reason = thread.Partial, ""
-	case p.facts.work.opensPull && w.pull != "":
-		f.w.PullRequest = by.seen(w.pull)
+	case p.facts.work.opensPull && w.pullRequest != "":
+		f.work.PullRequest = by.seen(w.pullRequest)
 	}
 }
 
@@ -229,7 +229,7 @@ func (f *workFold) addRunning(c *callFacts, id string, by proof) {
 	}
 	f.endRunning(id)
 	text := strings.TrimSpace(c.name+" "+clip.Brief(c.input, maxCommand)) + idOpen + id + ")"
-	f.w.Running = append(f.w.Running, by.seen(text))
+	f.work.Running = append(f.work.Running, by.seen(text))
 }
 
 const idOpen = " (id "
@@ -237,7 +237,7 @@ const idOpen = " (id "
 // endRunning removes what ended from Work.Running.
 func (f *workFold) endRunning(id string) {
 	if id != "" {
-		f.w.Running = slices.DeleteFunc(f.w.Running, func(s state.Seen) bool { return strings.HasSuffix(s.Text, idOpen+id+")") })
+		f.work.Running = slices.DeleteFunc(f.work.Running, func(s state.Seen) bool { return strings.HasSuffix(s.Text, idOpen+id+")") })
 	}
 }
 
@@ -247,7 +247,7 @@ func (f *workFold) status(c *callFacts, r *resultFacts) (int, bool) {
 	switch {
 	case w.halted || r.outcome == thread.Partial:
 		return 0, false
-	case w.coded:
+	case w.hasCode:
 		if r.outcome == thread.Failure && w.code != 0 {
 			f.flagged[c.name] = true
 		}
@@ -262,7 +262,7 @@ func (f *workFold) status(c *callFacts, r *resultFacts) (int, bool) {
 func (f *workFold) resetDirectory(w *resultWork, by proof) {
 	if path.IsAbs(w.reset) {
 		f.home, f.cwd = w.reset, w.reset
-		f.w.Directory = by.seen(w.reset)
+		f.work.Directory = by.seen(w.reset)
 	}
 }
 
@@ -293,30 +293,30 @@ func (f *workFold) addEdit(op fileOp, dir string, by proof) {
 			name = path.Join(f.base(), name)
 		}
 	}
-	if op.op == "deleted" && within(f.w.Directory.Text, name) {
-		f.w.Directory = state.Seen{}
+	if op.op == "deleted" && within(f.work.Directory.Text, name) {
+		f.work.Directory = state.Seen{}
 	}
 	if f.scratch(name) || strings.HasPrefix(name, "/dev/") || strings.Contains(name, "/.claude/plans/") {
 		return
 	}
 	e := state.Edit{Path: name, Operation: op.op, Turn: by.turn, Sources: by.sources}
-	if at := slices.IndexFunc(f.w.Edited, func(e state.Edit) bool { return e.Path == name }); at >= 0 {
-		switch old := f.w.Edited[at].Operation; {
+	if at := slices.IndexFunc(f.work.Edited, func(e state.Edit) bool { return e.Path == name }); at >= 0 {
+		switch old := f.work.Edited[at].Operation; {
 		case old == "created" && e.Operation == "deleted":
 			e.Path = "" // created and deleted again
 		case old == "created" || old == "edited" && e.Operation == "created":
 			e.Operation = old
 		}
-		f.w.Edited = slices.Delete(f.w.Edited, at, at+1)
+		f.work.Edited = slices.Delete(f.work.Edited, at, at+1)
 	}
 	if e.Path != "" {
-		f.w.Edited = append(f.w.Edited, e)
+		f.work.Edited = append(f.work.Edited, e)
 	}
-	if len(f.w.Edited) > 2*maxEdited {
-		keepNewest(&f.w.Edited, maxEdited, &f.w.Omitted.Edited)
+	if len(f.work.Edited) > 2*maxEdited {
+		keepNewest(&f.work.Edited, maxEdited, &f.work.Omitted.Edited)
 	}
-	for i := range f.w.Checks {
-		c := &f.w.Checks[i]
+	for i := range f.work.Checks {
+		c := &f.work.Checks[i]
 		if len(c.Since) < maxSince && !slices.Contains(c.Since, name) {
 			c.Since = append(c.Since, name)
 		}
@@ -327,12 +327,12 @@ func (f *workFold) addEdit(op fileOp, dir string, by proof) {
 func (f *workFold) finish() {
 	if f.said != nil {
 		if text := lastAnnouncement(f.said.said); text != "" {
-			f.w.Next = proof{f.saying.Turn, []thread.ID{f.saying.ID}}.seen(text)
+			f.work.Next = proof{f.saying.Turn, []thread.ID{f.saying.ID}}.seen(text)
 		}
 	}
-	keepNewest(&f.w.Commits, maxCommits, &f.w.Omitted.Commits)
-	keepNewest(&f.w.Operations, maxOperations, &f.w.Omitted.Operations)
-	keepNewest(&f.w.Edited, maxEdited, &f.w.Omitted.Edited)
-	keepNewest(&f.w.Refused, maxRefused, &f.w.Omitted.Refused)
-	keepNewest(&f.w.Running, maxRunning, &f.w.Omitted.Running)
+	keepNewest(&f.work.Commits, maxCommits, &f.work.Omitted.Commits)
+	keepNewest(&f.work.Operations, maxOperations, &f.work.Omitted.Operations)
+	keepNewest(&f.work.Edited, maxEdited, &f.work.Omitted.Edited)
+	keepNewest(&f.work.Refused, maxRefused, &f.work.Omitted.Refused)
+	keepNewest(&f.work.Running, maxRunning, &f.work.Omitted.Running)
 }

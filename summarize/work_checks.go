@@ -44,7 +44,7 @@ func (f *workFold) applyCheck(r *shellRun, n int, dir string) {
 		}
 	case best != nil && best.good && best.whole && s.whole(best, w.lines):
 		c.Outcome = thread.Success
-	case k.mute && w.lines == 0 && r.known && s.Piped && !s.Silent && (s.Shown == shell.EndShown || s.Shown == shell.AllShown) && s.Sure:
+	case k.quietIfClean && w.lines == 0 && r.known && s.Piped && !s.Silent && (s.Shown == shell.EndShown || s.Shown == shell.AllShown) && s.Sure:
 		c.Outcome = thread.Success
 	}
 	switch {
@@ -55,13 +55,13 @@ func (f *workFold) applyCheck(r *shellRun, n int, dir string) {
 		line, _ := reason(r.facts)
 		c.Line = clip.Brief(line, maxLine)
 	case c.Outcome == thread.Success && w.lines == 1:
-		c.Line = w.one
+		c.Line = w.firstLine
 	case c.Outcome == "" && (w.halted || notRun(r.code)):
-		c.Line = cmp.Or(w.one, clip.Brief(r.facts.first, maxLine))
+		c.Line = cmp.Or(w.firstLine, clip.Brief(r.facts.first, maxLine))
 	}
-	f.w.Checks = slices.DeleteFunc(f.w.Checks, func(old state.Check) bool { return old.Command == c.Command && old.Kind == c.Kind })
-	f.w.Checks = append(f.w.Checks, c)
-	f.w.Checks = f.w.Checks[max(0, len(f.w.Checks)-maxChecks):]
+	f.work.Checks = slices.DeleteFunc(f.work.Checks, func(old state.Check) bool { return old.Command == c.Command && old.Kind == c.Kind })
+	f.work.Checks = append(f.work.Checks, c)
+	f.work.Checks = f.work.Checks[max(0, len(f.work.Checks)-maxChecks):]
 }
 
 const inOpen = " (in "
@@ -75,7 +75,7 @@ func (s *step) whole(v *verdictLine, lines int) bool {
 	if s.Most > 0 && lines >= s.Most {
 		return false
 	}
-	return s.Shown <= shell.EndShown || s.Shown == shell.FailsShown && s.check.by&goRunner != 0 && v.by == goRunner
+	return s.Shown <= shell.EndShown || s.Shown == shell.FailsShown && s.check.runner&goRunner != 0 && v.by == goRunner
 }
 
 // several reports whether a line is one of several of its kind: alone it says little.
@@ -108,13 +108,13 @@ func (r *shellRun) verdict(n int, only bool) (best *verdictLine) {
 		return nil
 	}
 	for i := range r.output.verdicts {
-		if v := &r.output.verdicts[i]; v.by&k.by != 0 && (best == nil || better(v, best)) {
+		if v := &r.output.verdicts[i]; v.by&k.runner != 0 && (best == nil || better(v, best)) {
 			best = v
 		}
 	}
 	for i := range r.steps {
 		s := &r.steps[i]
-		if best == nil || !only || i == n || s.quiet || r.filters(i, n) || s.check != nil && s.check.by&best.by == 0 {
+		if best == nil || !only || i == n || s.quiet || r.filters(i, n) || s.check != nil && s.check.runner&best.by == 0 {
 			continue // it did not write the line
 		}
 		return nil

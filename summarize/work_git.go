@@ -47,44 +47,44 @@ func (f *workFold) applyGit(r *shellRun, s *step, done bool, dir string) {
 		g := r.takeLine(switched, func(g *gitLine) bool { return a.name == "" || g.branch == a.name })
 		to := ""
 		switch {
-		case g != nil && (r.owned || a.name == g.branch):
+		case g != nil && (r.ownWords || a.name == g.branch):
 			to = g.branch
-		case done && !a.file:
+		case done && !a.maybeFile:
 			to = a.name
 		}
 		if to != "" {
-			f.leaveBranch(a.fresh)
+			f.leaveBranch(a.newBranch)
 			seen(to)
 		}
 	case gitDetach:
 		if done {
 			f.leaveBranch(false)
 			if !foreign {
-				f.branch, f.w.Branch = "", state.Seen{}
+				f.branch, f.work.Branch = "", state.Seen{}
 			}
 		}
-	case gitAsk, gitStar:
+	case gitStatus, gitListBranches:
 		kind := onBranch
-		if a.verb == gitStar {
+		if a.verb == gitListBranches {
 			kind = starred
 		}
-		if g := r.takeLine(kind, nil); g != nil && r.owned && shows {
+		if g := r.takeLine(kind, nil); g != nil && r.ownWords && shows {
 			seen(g.branch)
 		}
-	case gitTell:
-		if w := r.output; r.owned && s.Alone && w.lines == 1 && branchName(w.one) && done {
-			seen(w.one)
+	case gitShowBranch:
+		if w := r.output; r.ownWords && s.Alone && w.lines == 1 && branchName(w.firstLine) && done {
+			seen(w.firstLine)
 		}
-	case gitPull:
+	case gitPullRequest:
 		if g := r.takeLine(pullAddress, nil); g != nil && shows && !foreign && (done || s.Alone) {
-			f.w.PullRequest = r.by.seen(g.text)
+			f.work.PullRequest = r.by.seen(g.text)
 		}
 	case gitRebase:
 		if done || r.output.lines > 0 {
 			f.doubtUnpushed()
 			f.clearEdits() // edits made during it are in its commits
 		}
-	case gitPick:
+	case gitMerge:
 		f.picked(r, done, seen)
 	}
 	if !done {
@@ -94,11 +94,11 @@ func (f *workFold) applyGit(r *shellRun, s *step, done bool, dir string) {
 	case gitReset:
 		f.reset(a)
 	case gitStash:
-		f.stashed = f.w.Edited
+		f.stashed = f.work.Edited
 		f.clearEdits()
 	case gitPop:
 		if f.stashed != nil {
-			f.w.Edited, f.stashed = append(f.stashed, f.w.Edited...), nil
+			f.work.Edited, f.stashed = append(f.stashed, f.work.Edited...), nil
 		}
 	case gitDiscard:
 		if a.refs == nil {
@@ -108,13 +108,13 @@ func (f *workFold) applyGit(r *shellRun, s *step, done bool, dir string) {
 			if !path.IsAbs(name) && dir != "" {
 				name = path.Join(dir, name)
 			}
-			f.w.Edited = slices.DeleteFunc(f.w.Edited, func(e state.Edit) bool { return e.Path == name })
+			f.work.Edited = slices.DeleteFunc(f.work.Edited, func(e state.Edit) bool { return e.Path == name })
 		}
 	}
 }
 
 // clearEdits notes that no uncommitted change is left.
-func (f *workFold) clearEdits() { f.w.Edited, f.w.Omitted.Edited = nil, 0 }
+func (f *workFold) clearEdits() { f.work.Edited, f.work.Omitted.Edited = nil, 0 }
 
 // foreign reports whether a folder is surely not that of the work: neither above nor below the
 // folder in which the shell was started.
@@ -130,19 +130,19 @@ func within(name, folder string) bool {
 
 func (f *workFold) onBranch(name string, by proof) {
 	f.branch = name
-	if f.w.Branch.Text != name {
-		if f.w.Branch.Text != "" {
-			f.w.PullRequest = state.Seen{} // it belongs to the other branch
+	if f.work.Branch.Text != name {
+		if f.work.Branch.Text != "" {
+			f.work.PullRequest = state.Seen{} // it belongs to the other branch
 		}
-		f.w.Branch = by.seen(name)
+		f.work.Branch = by.seen(name)
 	}
 }
 
 // leaveBranch notes that another branch is current. A fresh branch has the commits of the old
 // one too; whether any other has them is unknown.
 func (f *workFold) leaveBranch(fresh bool) {
-	for i := range f.w.Commits {
-		switch c := &f.w.Commits[i]; {
+	for i := range f.work.Commits {
+		switch c := &f.work.Commits[i]; {
 		case c.Pushed:
 		case !fresh && c.Branch == "":
 			c.Branch = unknownBranch
@@ -154,8 +154,8 @@ func (f *workFold) leaveBranch(fresh bool) {
 
 // doubtUnpushed notes that unpushed commits may have been rewritten.
 func (f *workFold) doubtUnpushed() {
-	for i := range f.w.Commits {
-		if c := &f.w.Commits[i]; !c.Pushed {
+	for i := range f.work.Commits {
+		if c := &f.work.Commits[i]; !c.Pushed {
 			c.Branch = unknownBranch
 		}
 	}
@@ -164,17 +164,17 @@ func (f *workFold) doubtUnpushed() {
 // unknownBranch is the branch of commits that may be gone.
 const unknownBranch = "?"
 
-func (f *workFold) commit(r *shellRun, a *gitAct, done bool, seen func(branch string)) {
-	last := len(f.w.Commits) - 1
+func (f *workFold) commit(r *shellRun, a *gitCall, done bool, seen func(branch string)) {
+	last := len(f.work.Commits) - 1
 	again := a.amend && last >= 0
 	g := r.takeLine(committed, func(g *gitLine) bool {
 		switch {
 		case a.subject != "":
 			return g.text == a.subject
-		case again && strings.HasPrefix(g.text, strings.TrimSuffix(f.w.Commits[last].Subject, "…")):
+		case again && strings.HasPrefix(g.text, strings.TrimSuffix(f.work.Commits[last].Subject, "…")):
 			return true
 		}
-		return r.owned
+		return r.ownWords
 	})
 	c := state.Commit{Subject: clip.Brief(a.subject, maxSubject), Turn: r.by.turn, Sources: r.by.sources, Branch: f.branch}
 	switch {
@@ -183,12 +183,12 @@ func (f *workFold) commit(r *shellRun, a *gitAct, done bool, seen func(branch st
 	case !done || a.subject == "" && !again:
 		return
 	case a.subject == "":
-		c.Subject = f.w.Commits[last].Subject
+		c.Subject = f.work.Commits[last].Subject
 	}
-	if again && (f.w.Commits[last].Branch == c.Branch || f.w.Commits[last].Branch == "") && (a.subject != "" || f.w.Commits[last].Subject == c.Subject) {
-		f.w.Commits = f.w.Commits[:last]
+	if again && (f.work.Commits[last].Branch == c.Branch || f.work.Commits[last].Branch == "") && (a.subject != "" || f.work.Commits[last].Subject == c.Subject) {
+		f.work.Commits = f.work.Commits[:last]
 	}
-	f.w.Commits = append(f.w.Commits, c)
+	f.work.Commits = append(f.work.Commits, c)
 	f.clearEdits()
 }
 
@@ -200,13 +200,13 @@ func (r *shellRun) printed(g *gitLine, seen func(branch string)) state.Commit {
 
 // picked adds the commits that git printed when it merged or picked others.
 func (f *workFold) picked(r *shellRun, done bool, seen func(branch string)) {
-	for r.owned {
+	for r.ownWords {
 		g := r.takeLine(committed, nil)
 		if g == nil {
 			break
 		}
 		done = true
-		f.w.Commits = append(f.w.Commits, r.printed(g, seen))
+		f.work.Commits = append(f.work.Commits, r.printed(g, seen))
 	}
 	if done {
 		f.clearEdits()
@@ -214,7 +214,7 @@ func (f *workFold) picked(r *shellRun, done bool, seen func(branch string)) {
 }
 
 // push marks the commits of a pushed branch.
-func (f *workFold) push(r *shellRun, a *gitAct, done, shows bool) {
+func (f *workFold) push(r *shellRun, a *gitCall, done, shows bool) {
 	if len(a.refs) > 1 || slices.ContainsFunc(r.output.git, func(g gitLine) bool { return g.kind == notPushed }) {
 		return
 	}
@@ -233,14 +233,14 @@ func (f *workFold) push(r *shellRun, a *gitAct, done, shows bool) {
 	if shows {
 		g = r.takeLine(pushed, func(g *gitLine) bool { return branch == "" || g.branch == branch || g.branch == "HEAD" })
 	}
-	if !done && (g == nil || !r.owned) {
+	if !done && (g == nil || !r.ownWords) {
 		return
 	}
 	if g != nil && g.branch != "HEAD" {
 		branch = g.branch
 	}
-	for i := range f.w.Commits {
-		c := &f.w.Commits[i]
+	for i := range f.work.Commits {
+		c := &f.work.Commits[i]
 		if branch != "" && c.Branch == branch || c.Branch == "" && branch == f.branch {
 			c.Pushed = true
 		}
@@ -248,9 +248,9 @@ func (f *workFold) push(r *shellRun, a *gitAct, done, shows bool) {
 }
 
 // reset removes the commits that a git reset took back.
-func (f *workFold) reset(a *gitAct) {
-	if a.amend {
-		f.clearEdits() // --hard
+func (f *workFold) reset(a *gitCall) {
+	if a.hard {
+		f.clearEdits()
 	}
 	at, n := a.name, -1 // n commits go
 	tilde, back := strings.CutPrefix(at, "HEAD~")
@@ -260,19 +260,19 @@ func (f *workFold) reset(a *gitAct) {
 	case back && tilde == "":
 		n = 1
 	case back && isNumber(tilde):
-		n, _ = after(tilde, "")
+		n, _ = numberAfter(tilde, "")
 	case strings.Trim(at, "^") == "HEAD":
 		n = len(at) - len("HEAD")
 	case isHash(at):
-		for i, c := range f.w.Commits {
+		for i, c := range f.work.Commits {
 			if c.Hash != "" && (strings.HasPrefix(c.Hash, at) || strings.HasPrefix(at, c.Hash)) {
-				n = len(f.w.Commits) - 1 - i
+				n = len(f.work.Commits) - 1 - i
 			}
 		}
 	}
 	if n >= 0 {
-		f.w.Commits = f.w.Commits[:max(0, len(f.w.Commits)-n)]
+		f.work.Commits = f.work.Commits[:max(0, len(f.work.Commits)-n)]
 		return
 	}
-	f.w.Commits = slices.DeleteFunc(f.w.Commits, func(c state.Commit) bool { return !c.Pushed })
+	f.work.Commits = slices.DeleteFunc(f.work.Commits, func(c state.Commit) bool { return !c.Pushed })
 }

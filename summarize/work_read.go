@@ -16,11 +16,11 @@ import (
 // callWork is what a call says about the state of the work.
 type callWork struct {
 	steps      []step
-	owned      bool   // its commands print only words of git or of the agent
+	ownWords   bool   // its commands print only words of git or of the agent
 	pwd        bool   // the last command prints the folder
 	workdir    string // the folder that the tool was told to run in
 	background bool
-	about      string // the process or agent that a poll asks for
+	target     string // the process or agent that a poll asks for
 	stops      bool   // the poll ends it
 	operates   bool   // the call changes something in a system
 	opensPull  bool   // a tool that opens a pull request
@@ -29,7 +29,7 @@ type callWork struct {
 // step is one command of a command line.
 type step struct {
 	shell.Command
-	git   *gitAct
+	git   *gitCall
 	check *check
 	edits []fileOp
 	quiet bool // it cannot print lines that others wrote
@@ -39,7 +39,7 @@ type step struct {
 const maxCommand = 120
 
 // stoppers are tools that end a process or an agent.
-var stoppers = set("killshell killbash taskstop jobkill closeagent")
+var stoppers = wordSet("killshell killbash taskstop jobkill closeagent")
 
 // readCallWork reads a call whose other facts were read before; line are the commands of its
 // command line.
@@ -48,7 +48,7 @@ func readCallWork(c *callFacts, args gjson.Result, line []shell.Command) (w call
 	switch c.class {
 	case toolpolicy.Shell:
 		if name == "writestdin" && args.IsObject() {
-			w.about = firstText(args, "session_id")
+			w.target = firstText(args, "session_id")
 			break
 		}
 		w.workdir = firstText(args, "workdir", "cwd", "working_directory", "dir_path")
@@ -59,7 +59,7 @@ func readCallWork(c *callFacts, args gjson.Result, line []shell.Command) (w call
 	case toolpolicy.Agent:
 		w.background = args.Get("run_in_background").Bool()
 	case toolpolicy.Poll:
-		w.about = firstText(args, "bash_id", "shell_id", "task_id", "agent_id", "session_id", "id")
+		w.target = firstText(args, "bash_id", "shell_id", "task_id", "agent_id", "session_id", "id")
 		w.stops = stoppers[name]
 	case toolpolicy.Other:
 		w.operates = changes(c.name)
@@ -73,14 +73,14 @@ func (w *callWork) readSteps(line []shell.Command) {
 	if len(line) == 0 {
 		return
 	}
-	w.owned = true
+	w.ownWords = true
 	says := false
 	steps := make([]step, len(line))
 	for n := range line {
 		c := &line[n]
 		s := &steps[n]
-		s.Command, s.quiet, s.git = *c, quietly(c), readGit(c)
-		w.owned = w.owned && s.quiet
+		s.Command, s.quiet, s.git = *c, printsOwnWords(c), readGit(c)
+		w.ownWords = w.ownWords && s.quiet
 		words := c.Plain()
 		if s.git == nil {
 			s.check = checkOf(words)
@@ -109,31 +109,31 @@ func (w *callWork) readSteps(line []shell.Command) {
 }
 
 // shellSpeech are the tools of class Shell whose input is a command line of a shell.
-var shellSpeech = set("bash shell localshell shellcommand execcommand containerexec unifiedexec exec runshellcommand executecommand executebash " +
+var shellSpeech = wordSet("bash shell localshell shellcommand execcommand containerexec unifiedexec exec runshellcommand executecommand executebash " +
 	"cmdrun terminal runinterminal runcommand writestdin")
 
 // resultWork is what a result says about the state of the work.
 type resultWork struct {
-	code     int // the status that the harness wrote
-	coded    bool
-	git      []gitLine
-	verdicts []verdictLine
-	lines    int    // of the output itself, without what a harness added
-	one      string // the first of them
-	last     string // the last
-	reset    string // the folder that the shell was put back to
-	started  string // the id of what now runs in the background
-	ended    bool   // what a poll asks for has ended
-	rejected bool   // the user did not allow the call
-	barred   bool   // a permission rule did not allow the call
-	said     string // the user's words about it
-	refusal  string // why a system did not do what it was asked
-	answer   string // else its answer, short
-	undone   bool   // an edit was not made
-	made     bool   // the file is new
-	over     bool   // the file existed before
-	halted   bool   // the end of the command was not seen
-	pull     string // the address of a new pull request
+	code         int // the status that the harness wrote
+	hasCode      bool
+	git          []gitLine
+	verdicts     []verdictLine
+	lines        int    // of the output itself, without what a harness added
+	firstLine    string // the first of them
+	lastLine     string // the last
+	reset        string // the folder that the shell was put back to
+	started      string // the id of what now runs in the background
+	ended        bool   // what a poll asks for has ended
+	deniedByUser bool   // the user did not allow the call
+	deniedByRule bool   // a permission rule did not allow the call
+	userSaid     string // the user's words about it
+	refusal      string // why a system did not do what it was asked
+	answer       string // else its answer, short
+	notEdited    bool   // an edit was not made
+	fileCreated  bool   // the file is new
+	fileExisted  bool   // the file existed before
+	halted       bool   // the end of the command was not seen
+	pullRequest  string // the address of a new pull request
 }
 
 const (
@@ -146,7 +146,7 @@ func readResultWork(r *thread.ToolResult, text string) (w resultWork) {
 	class := toolpolicy.ClassOf(r.Tool)
 	head := strings.TrimSpace(text[:min(len(text), maxRejection)])
 	w.readRejection(r, class, head)
-	if w.rejected || w.barred {
+	if w.deniedByUser || w.deniedByRule {
 		return w
 	}
 	switch class {
@@ -167,7 +167,7 @@ func readResultWork(r *thread.ToolResult, text string) (w resultWork) {
 			w.answer = shortAnswer(text)
 		}
 		if url := gjson.Get(head, "html_url"); url.Type == gjson.String && pullRequest().MatchString(url.Str) && rawjson.Valid(text) {
-			w.pull = url.Str
+			w.pullRequest = url.Str
 		}
 	}
 	return w
@@ -185,17 +185,17 @@ var rejections = []string{
 func (w *resultWork) readRejection(r *thread.ToolResult, class toolpolicy.Class, head string) {
 	begins := func(mark string) bool { return strings.HasPrefix(head, mark) }
 	flagged := r.Outcome == thread.Failure
-	w.rejected = slices.ContainsFunc(rejections, begins)
-	if w.rejected && !flagged && class != toolpolicy.Edit && class != toolpolicy.Write && class != toolpolicy.Agent {
+	w.deniedByUser = slices.ContainsFunc(rejections, begins)
+	if w.deniedByUser && !flagged && class != toolpolicy.Edit && class != toolpolicy.Write && class != toolpolicy.Agent {
 		// A harness that flags failures flags rejections too. Without a flag the text may be
 		// that of a printed file.
-		w.rejected, w.halted = len(head) < 40, true
+		w.deniedByUser, w.halted = len(head) < 40, true
 	}
-	w.rejected = w.rejected || flagged && begins("[Request interrupted by user")
-	w.barred = flagged && (begins("Permission to use ") && strings.Contains(head, " has been denied") ||
+	w.deniedByUser = w.deniedByUser || flagged && begins("[Request interrupted by user")
+	w.deniedByRule = flagged && (begins("Permission to use ") && strings.Contains(head, " has been denied") ||
 		begins("Claude requested permissions to ") && strings.Contains(head, "haven't granted"))
-	if w.rejected {
-		w.said = saidInstead(head)
+	if w.deniedByUser {
+		w.userSaid = saidInstead(head)
 	}
 }
 
@@ -230,7 +230,7 @@ func refusedWith(m *thread.Message) string {
 	text := r.Text()
 	var w resultWork
 	w.readRejection(&r, class, strings.TrimSpace(text[:min(len(text), maxRejection)]))
-	return w.said
+	return w.userSaid
 }
 
 // maxRejection is how much of a result may be a rejection, in bytes.
@@ -251,9 +251,9 @@ func (w *resultWork) readOutput(s string) {
 			continue
 		}
 		if w.lines++; w.lines == 1 {
-			w.one = clip.Brief(line, maxLine)
+			w.firstLine = clip.Brief(line, maxLine)
 		}
-		w.last = line
+		w.lastLine = line
 		if len(w.git) < maxGitLines {
 			if g, ok := readGitLine(line); ok {
 				w.git = append(w.git, g)
@@ -276,7 +276,7 @@ func (w *resultWork) readOutput(s string) {
 		v.text = clip.Brief(v.text, maxLine)
 		w.verdicts = append(w.verdicts, v)
 	}
-	w.last = clip.Brief(w.last, maxLine)
+	w.lastLine = clip.Brief(w.lastLine, maxLine)
 }
 
 // firstStatus and lastStatus begin the line in which a harness tells the exit status, above
@@ -292,8 +292,8 @@ func (w *resultWork) stripHarness(s string) string {
 		for _, mark := range marks {
 			text, ok := strings.CutPrefix(line, mark)
 			text, negative := strings.CutPrefix(strings.TrimSpace(text), "-")
-			if n, is := after(text, ""); ok && is {
-				if w.code, w.coded = n, true; negative {
+			if n, is := numberAfter(text, ""); ok && is {
+				if w.code, w.hasCode = n, true; negative {
 					w.code = 255
 				}
 				return true
@@ -321,7 +321,7 @@ func (w *resultWork) stripHarness(s string) string {
 			id, _, _ = strings.Cut(id, "\n")
 			w.started, w.halted = strings.TrimSpace(id), true
 		}
-		w.ended = w.coded
+		w.ended = w.hasCode
 		s = body
 	case begins(first, `{"output":`) && rawjson.Valid(trimmed): // Codex before
 		if code := gjson.Get(trimmed, "metadata.exit_code"); code.Type == gjson.Number {
@@ -356,11 +356,11 @@ func (w *resultWork) stripHarness(s string) string {
 	return s
 }
 
-// made are words in the first line of the result of a successful edit.
-var made = []string{"successfully", "has been updated", "has been edited", "success.", "wrote "}
+// editedWords are words in the first line of the result of a successful edit.
+var editedWords = []string{"successfully", "has been updated", "has been edited", "success.", "wrote "}
 
-// unmade are words in the first line of the result of a failed edit.
-var unmade = []string{
+// notEditedWords are words in the first line of the result of a failed edit.
+var notEditedWords = []string{
 	"error", "failed", "could not", "cannot", "can't", "unable", "invalid", "no replacement", "not found", "no match", "did not match", "does not exist", "no such",
 	"not made", "not applied", "no changes", "denied", "rejected", "not been read", "has been modified since", "not unique", "multiple occurrences", "must ",
 	"<tool_use_error>", "no edits", "aborted", "cancelled", "found 0 ", "no occurrences", "introduced new syntax error", "unchanged",
@@ -369,12 +369,12 @@ var unmade = []string{
 func (w *resultWork) readEdited(head string) {
 	first, _, _ := strings.Cut(strings.ToLower(head), "\n")
 	says := func(mark string) bool { return strings.Contains(first, mark) }
-	if slices.ContainsFunc(made, says) && !says("unsuccessfully") && !strings.HasPrefix(first, "error") {
-		w.made = says("created successfully at") || strings.HasPrefix(first, "file created") || says("created and wrote to new file")
-		w.over = says("has been updated") || says("overwritten")
+	if slices.ContainsFunc(editedWords, says) && !says("unsuccessfully") && !strings.HasPrefix(first, "error") {
+		w.fileCreated = says("created successfully at") || strings.HasPrefix(first, "file created") || says("created and wrote to new file")
+		w.fileExisted = says("has been updated") || says("overwritten")
 		return
 	}
-	w.undone = slices.ContainsFunc(unmade, says)
+	w.notEdited = slices.ContainsFunc(notEditedWords, says)
 }
 
 func (w *resultWork) readStarted(head string) {
@@ -384,7 +384,7 @@ func (w *resultWork) readStarted(head string) {
 }
 
 // ends are statuses of a background process that has ended.
-var ends = set("completed failed killed stopped error cancelled")
+var ends = wordSet("completed failed killed stopped error cancelled")
 
 func (w *resultWork) readEnded(head string) {
 	state, _ := enclosed(head, "<status>", "</status>")

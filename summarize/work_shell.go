@@ -29,9 +29,9 @@ func (f *workFold) applyShell(p pendingCall, r *resultFacts, by proof) {
 	}
 	code, known := f.status(c, r)
 	work := &c.work
-	if work.about != "" {
+	if work.target != "" {
 		if w.ended {
-			f.endRunning(work.about)
+			f.endRunning(work.target)
 		}
 		return
 	}
@@ -42,7 +42,7 @@ func (f *workFold) applyShell(p pendingCall, r *resultFacts, by proof) {
 				run.base = ""
 			}
 		}
-		if lost := strings.Contains(w.one, "cd:") && (!known || code != 0); !lost {
+		if lost := strings.Contains(w.firstLine, "cd:") && (!known || code != 0); !lost {
 			f.applySteps(run)
 			f.setDirectory(c, run, len(p.asked.Calls()) > 1)
 		}
@@ -72,7 +72,7 @@ func (f *workFold) applySteps(r *shellRun) {
 
 // looksSuccessful reports whether the output shows no failure, and would show one.
 func (r *shellRun) looksSuccessful(s *step) bool {
-	return !s.Silent && s.Sure && r.facts.outcome != thread.Failure && len(r.facts.errors) == 0 && !r.output.halted && !(r.known && r.code != 0)
+	return !s.Silent && s.Sure && r.facts.outcome != thread.Failure && len(r.facts.errorLines) == 0 && !r.output.halted && !(r.known && r.code != 0)
 }
 
 // resolve joins a folder to a base; shell.Unknown or "" if the result is unknown.
@@ -101,8 +101,8 @@ func (f *workFold) setDirectory(c *callFacts, r *shellRun, beside bool) {
 			dir = shell.Unknown
 		}
 	}
-	if r.pwd && path.IsAbs(r.output.last) && !strings.Contains(r.output.last, " ") && r.owned {
-		dir = r.output.last
+	if r.pwd && path.IsAbs(r.output.lastLine) && !strings.Contains(r.output.lastLine, " ") && r.ownWords {
+		dir = r.output.lastLine
 	}
 	keeps := c.name == "Bash" // Claude Code's shell keeps its directory
 	away := keeps && (last.Dir != "" || to != "")
@@ -120,8 +120,8 @@ func (f *workFold) setDirectory(c *callFacts, r *shellRun, beside bool) {
 		f.cwd = ""
 		return
 	}
-	if f.w.Directory.Text != dir {
-		f.w.Directory = r.by.seen(dir)
+	if f.work.Directory.Text != dir {
+		f.work.Directory = r.by.seen(dir)
 	}
 	if keeps || r.workdir == "" && f.home == "" && last.Dir == "" && r.pwd {
 		f.cwd = dir
