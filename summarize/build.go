@@ -7,7 +7,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/summary"
 )
 
-// build makes the summary of what was taken, in the order of the thread.
+// build makes the summary of the candidates that were taken, in the order of the thread.
 func (s *selection) build() summary.Summary {
 	p := s.pool
 	out := summary.Summary{Span: p.Span, CurrentTask: s.task, Work: s.work, Requests: slices.Clone(s.requests), Elsewhere: p.Elsewhere}
@@ -35,7 +35,7 @@ func (s *selection) build() summary.Summary {
 	out.FailedAttempts = pick(p.FailedAttempts, plain[secFailed])
 	out.ToolOutcomes = pick(p.ToolOutcomes, plain[secOutcome])
 	out.OpenItems = pick(p.OpenItems, plain[secOpen])
-	out.Changes = p.tell(plain[secChange])
+	out.Changes = p.changeItems(plain[secChange])
 	out.Artifacts = pick(p.Artifacts, plain[secArtifact])
 	for _, k := range groups {
 		item := s.join(pieces[k])
@@ -57,7 +57,7 @@ func (s *selection) build() summary.Summary {
 func (s *selection) join(chosen []int) summary.Item {
 	first := &s.pool.candidates[chosen[0]]
 	g := s.group(first)
-	label, size := s.label(first), 0
+	label, size := g.label, 0
 	for _, i := range chosen {
 		size += len(s.pool.candidates[i].text) + len(gap) + 1
 	}
@@ -82,17 +82,17 @@ func (s *selection) join(chosen []int) summary.Item {
 	return summary.Item{Text: b.String(), Turn: g.turn, Sources: g.sources}
 }
 
-// apart reports whether text of the message lies between two pieces.
+// apart reports whether something of the message lies between two pieces.
 func (g *group) apart(a, b int) bool {
 	return b != a+1 || !g.places[b].follows(g.places[a])
 }
 
-// list notes that the list of files names a path: labels that do so too are shorter.
-func (s *selection) list(path string) {
+// shortenLabels shortens the labels that name a file, since the list of files has its path.
+func (s *selection) shortenLabels(path string) {
 	for _, k := range s.pathed[path] {
-		g := &s.pool.groups[k.section][k.entry]
-		before, after, _ := strings.Cut(g.label, g.path)
-		s.labels[k.section][k.entry] = before + lastParts(g.path) + after
+		g := &s.groups[k.section][k.entry]
+		before, after, _ := strings.Cut(g.group.label, g.path)
+		g.label = before + lastParts(g.path) + after
 	}
 }
 

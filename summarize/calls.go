@@ -13,48 +13,46 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// callFacts is what a tool call tells by itself.
+// callFacts is what was read from a tool call.
 type callFacts struct {
-	id, name string
-	class    toolpolicy.Class
-	input    string    // what was asked for, short, on one line
-	asked    []mention // in input
-	files    []fileOp
-	part     bool      // only a part of the file was read
-	idents   []mention // in all arguments
-	changed  []piece   // lines that an edit or a write puts into a file
-	removed  []string  // lines that an edit takes away, or puts back
-	hunks    []hunk    // what an edit changes, of one file
-	defines  []string  // what an edit defines: functions, types, tests, headings
-	dropped  []string  // what the text that it takes out defines
-	todos    []todo    // a whole list, or one change of it
-	todoID   string    // the task that a single change is about; "" for a whole list or a new task
-	newTask  bool
-	planText string    // a plan proposed as text
-	work     *callWork // what it does for the state of the work
-	prints   bool      // of a command line: it only shows content
+	id, name    string
+	class       toolpolicy.Class
+	input       string    // what was asked for, short, on one line
+	inputIdents []mention // in input
+	files       []fileOp
+	part        bool      // only a part of the file was read
+	idents      []mention // in all arguments
+	changed     []piece   // lines that an edit or a write puts into a file
+	removed     []string  // lines that an edit takes away, or puts back
+	hunks       []hunk    // what an edit changes, of one file
+	defines     []string  // what an edit defines: functions, types, tests, headings
+	dropped     []string  // what the text that it takes out defines
+	todos       []todo    // a whole list, or one change of it
+	todoID      string    // the task that a single change is about; "" for a whole list or a new task
+	newTask     bool
+	planText    string   // a plan proposed as text
+	work        callWork // what it does for the state of the work
+	onlyPrints  bool     // of a command line: it only shows content
 }
 
-type todo struct{ text, status string }
-
 const (
-	maxInput   = 220 // bytes of a command in the summary
-	maxArg     = 90  // bytes of one argument
+	maxInput   = 220 // bytes of a call in the summary
+	maxArg     = 90  // bytes of one of its arguments
 	maxChanged = 400 // lines taken from one edit
 	maxDepth   = 24  // levels of arguments that are read
 )
 
-// pathKeys are the names of arguments that hold one file.
+// pathKeys are the arguments that name a file.
 var pathKeys = []string{"file_path", "path", "filePath", "filepath", "absolute_path", "notebook_path", "target_file", "filename", "file", "file_name"}
 
-// bodyKeys are the names of arguments that hold what is written to a file.
-var bodyKeys = set("new_string newText newString new_str content contents file_text text new_source insert_text code_edit replace insert")
+// bodyKeys are the arguments with the new text of a file.
+var bodyKeys = wordSet("new_string newText newString new_str content contents file_text text new_source insert_text code_edit replace insert")
 
-// oldKeys are the names of arguments that repeat what stood in a file.
-var oldKeys = set("old_string oldText oldString old_str old_source search")
+// oldKeys are the arguments with the text that an edit replaces.
+var oldKeys = wordSet("old_string oldText oldString old_str old_source search")
 
-// formKeys are the names of arguments that only shape the answer.
-var formKeys = set("replace_all activeForm timeout output_mode head_limit -n -A -B -C -i run_in_background dangerouslyDisableSandbox")
+// formKeys are arguments that only shape the answer.
+var formKeys = wordSet("replace_all activeForm timeout output_mode head_limit -n -A -B -C -i run_in_background dangerouslyDisableSandbox")
 
 // readCall extracts the facts of a call from its name and arguments.
 func readCall(c *thread.ToolCall) callFacts {
@@ -73,8 +71,7 @@ func readCall(c *thread.ToolCall) callFacts {
 	return f
 }
 
-// readArguments reads a document. It returns the commands of a command line that can
-// be told apart.
+// readArguments reads arguments in JSON. It returns the commands of a simple command line.
 func (f *callFacts) readArguments(args gjson.Result) (line []shell.Command) {
 	path := ""
 	for _, k := range pathKeys {
@@ -105,7 +102,7 @@ func (f *callFacts) readArguments(args gjson.Result) (line []shell.Command) {
 	if f.input == "" && f.class != toolpolicy.Todo {
 		f.input = describe(args, f.class)
 	}
-	f.asked = mentions(nil, f.input)
+	f.inputIdents = mentions(nil, f.input)
 	collect(args, "", func(key, s string) {
 		if !oldKeys[key] {
 			f.idents = mentions(f.idents, s)
@@ -114,7 +111,7 @@ func (f *callFacts) readArguments(args gjson.Result) (line []shell.Command) {
 	return line
 }
 
-// readText is for tools whose argument is free text: patches and commands.
+// readText reads an argument of free text: a patch, or a command line.
 func (f *callFacts) readText(text string) (line []shell.Command) {
 	switch {
 	case strings.Contains(text, patchMark):
@@ -124,7 +121,7 @@ func (f *callFacts) readText(text string) (line []shell.Command) {
 	default:
 		f.input = clip.Brief(text, maxInput)
 	}
-	f.asked = mentions(nil, f.input)
+	f.inputIdents = mentions(nil, f.input)
 	f.idents = mentions(f.idents, text)
 	return line
 }
@@ -138,7 +135,7 @@ func (f *callFacts) readCommand(s string) []shell.Command {
 	}
 	f.input = clip.Brief(strings.TrimSpace(s), maxInput)
 	line, simple := shell.Read(s)
-	f.files, f.prints = shellFiles(line), prints(line)
+	f.files, f.onlyPrints = shellFiles(line), onlyPrints(line)
 	if !simple {
 		return nil
 	}
@@ -168,11 +165,10 @@ func command(args gjson.Result) string {
 }
 
 func (f *callFacts) readEdit(args gjson.Result, path string) {
-	if patch := args.Get("patch"); patch.Type == gjson.String {
+	if patch, input := args.Get("patch"), args.Get("input").Str; patch.Type == gjson.String {
 		f.readPatch(patch.Str)
 		return
-	}
-	if input := args.Get("input").Str; strings.Contains(input, patchMark) {
+	} else if strings.Contains(input, patchMark) {
 		f.readPatch(input)
 		return
 	}
@@ -203,10 +199,10 @@ func (f *callFacts) readEdit(args gjson.Result, path string) {
 		}
 	})
 	f.input = path
-	f.replaced(path, old, body)
+	f.readReplacement(path, old, body)
 }
 
-// readPatch reads an apply_patch text: files, and lines that go and come.
+// readPatch reads the text of apply_patch.
 func (f *callFacts) readPatch(patch string) {
 	var names []string
 	var added, removed strings.Builder
@@ -234,14 +230,14 @@ func (f *callFacts) readPatch(patch string) {
 	}
 	f.class = toolpolicy.Edit
 	f.input = clip.Brief(strings.Join(names, ", "), maxInput)
-	f.replaced(path, []string{removed.String()}, []string{added.String()})
+	f.readReplacement(path, []string{removed.String()}, []string{added.String()})
 }
 
-// patchMarks begin the lines of a patch that name files, with what becomes of those.
+// patchMarks begin the lines of a patch that name files.
 var patchMarks = map[string]string{"*** Update File": "edited", "*** Add File": "created", "*** Delete File": "deleted"}
 
-// replaced notes that texts of a file were put in the place of others.
-func (f *callFacts) replaced(path string, old, body []string) {
+// readReplacement notes that an edit replaces texts of a file by others.
+func (f *callFacts) readReplacement(path string, old, body []string) {
 	for n, text := range body {
 		f.changedLines(text)
 		f.defines = define(f.defines, text, path)
@@ -261,8 +257,7 @@ func (f *callFacts) replaced(path string, old, body []string) {
 	}
 }
 
-// oneLine are the line that an edit takes out and the one that it puts in, where it is
-// one each.
+// oneLine returns the removed and the added line of an edit that changes one line.
 func (f *callFacts) oneLine() (before, after string) {
 	var minus, plus []string
 	for _, h := range f.hunks {
@@ -276,33 +271,9 @@ func (f *callFacts) oneLine() (before, after string) {
 	return strings.TrimSpace(minus[0]), strings.TrimSpace(plus[0])
 }
 
-// definitions begin lines that name what an edit makes; they say most about it.
-var definitions = []string{
-	"func ", "type ", "class ", "def ", "async def ", "function ", "export ", "const ", "var ", "let ", "interface ", "struct ", "enum ", "impl ", "fn ", "pub ",
-	"public ", "private ", "protected ", "static ", "package ", "module ", "# ", "## ", "### ", "create table", "alter table", "t.run(", "it(", "test(", "describe(",
-}
-
-// Defines reports whether a line of a file names what the file defines: a
-// function, a type, a table, a test, a heading. Line numbers in front of it, as
-// file tools write them, do not count.
-func Defines(line string) bool {
-	p := trimSpan(line, span{0, len(line)})
-	line = line[afterLineNumber(line, p):p.to]
-	if line == "" {
-		return false
-	}
-	first := lower(line[0])
-	for _, d := range definitions {
-		if d[0] == first && matchPhrase(line, d) {
-			return true
-		}
-	}
-	return false
-}
-
-// changedLines takes the lines of a new text that hold identifiers.
+// changedLines adds the lines of a new text that hold identifiers.
 func (f *callFacts) changedLines(s string) {
-	line := 0 // beyond those of a text before
+	line := 0 // after those of the text before
 	if n := len(f.changed); n > 0 {
 		line = f.changed[n-1].line + 2
 	}
@@ -322,45 +293,6 @@ func (f *callFacts) changedLines(s string) {
 	}
 }
 
-// maxDefined bounds a definition as it is told of an edit, in bytes.
-const maxDefined = 200
-
-// leastDefined is how long a line must be to name what it defines, in bytes.
-const leastDefined = 10
-
-// define adds what a text of a file defines. A signature that runs over several
-// lines is told whole.
-func define(defines []string, text, path string) []string {
-	prose := strings.HasSuffix(path, ".md") || strings.HasSuffix(path, ".txt") || strings.HasSuffix(path, ".rst")
-	waits := "" // the beginning of a signature
-	for at := 0; at < len(text) && len(defines) < maxChanged; {
-		var p span
-		p, at = nextLine(text, at)
-		line := strings.TrimSpace(text[p.from:p.to])
-		if waits != "" {
-			waits += " " + line
-			if strings.Contains(line, ")") || len(waits) > maxDefined {
-				defines = append(defines, clip.Brief(waits, maxDefined))
-				waits = ""
-			}
-			continue
-		}
-		heading := strings.HasPrefix(line, "#")
-		if len(line) < leastDefined || !Defines(line) || heading != prose || prose && !heading {
-			continue
-		}
-		if inside := p.from < p.to && isSpace(text[p.from]); inside && (strings.HasPrefix(line, "var ") || strings.HasPrefix(line, "let ") || strings.HasPrefix(line, "const ")) {
-			continue // a variable of a function
-		}
-		if opens := strings.Count(line, "("); opens > strings.Count(line, ")") && strings.HasSuffix(line, "(") || strings.HasSuffix(line, ",") && opens > 0 {
-			waits = line
-			continue
-		}
-		defines = append(defines, clip.Brief(line, maxDefined))
-	}
-	return defines
-}
-
 // inPart reports whether only a part of a file was asked for.
 func inPart(args gjson.Result) bool {
 	for _, key := range [...]string{"view_range", "start_line", "end_line", "limit", "offset"} {
@@ -371,8 +303,8 @@ func inPart(args gjson.Result) bool {
 	return false
 }
 
-// describe writes the arguments of a call on one line: the value alone where
-// there is one, else name=value, long texts left out.
+// describe writes the arguments of a call on one line, as name=value or, if there is only
+// one, its value.
 func describe(args gjson.Result, class toolpolicy.Class) string {
 	var b strings.Builder
 	n := 0
@@ -410,8 +342,8 @@ func describe(args gjson.Result, class toolpolicy.Class) string {
 	return b.String()
 }
 
-// collect calls yield with every string and number of a document, down to
-// maxDepth, and the key it stands under.
+// collect calls yield with every string and number of a document, down to maxDepth, and its
+// key.
 func collect(v gjson.Result, key string, yield func(key, s string)) {
 	collectTo(maxDepth, v, key, yield)
 }
@@ -430,50 +362,6 @@ func collectTo(depth int, v gjson.Result, key string, yield func(key, s string))
 	}
 }
 
-// readTodo reads the list, or the change of one task, that a todo tool was given.
-func (f *callFacts) readTodo(args gjson.Result) {
-	name := toolpolicy.Normal(f.name)
-	switch name {
-	case "taskcreate":
-		f.newTask = true
-		f.todos = []todo{{firstText(args, "subject", "title", "description"), "pending"}}
-		return
-	case "taskupdate":
-		f.todoID = firstText(args, "taskId", "task_id", "id")
-		f.todos = []todo{{firstText(args, "subject", "title"), args.Get("status").String()}}
-		return
-	case "exitplanmode":
-		f.planText = args.Get("plan").Str
-		return
-	}
-	for _, k := range []string{"todos", "plan", "todoList", "todo_list", "task_list", "tasks", "items"} {
-		v := args.Get(k)
-		if v.Type == gjson.String {
-			// A checklist in Markdown, or a list encoded twice.
-			if rawjson.Valid(v.Str) && gjson.Parse(v.Str).IsArray() {
-				v = gjson.Parse(v.Str)
-			} else {
-				f.todos = checklist(v.Str)
-				return
-			}
-		}
-		if !v.IsArray() {
-			continue
-		}
-		v.ForEach(func(_, e gjson.Result) bool {
-			if e.Type == gjson.String {
-				f.todos = append(f.todos, todo{text: e.Str})
-				return true
-			}
-			if t := firstText(e, "content", "step", "text", "title", "description", "task", "name", "subject"); t != "" {
-				f.todos = append(f.todos, todo{t, firstText(e, "status", "state")})
-			}
-			return true
-		})
-		return
-	}
-}
-
 func firstText(v gjson.Result, keys ...string) string {
 	for _, k := range keys {
 		if e := v.Get(k); e.Exists() && e.Type != gjson.Null && e.String() != "" {
@@ -482,17 +370,3 @@ func firstText(v gjson.Result, keys ...string) string {
 	}
 	return ""
 }
-
-// checklist reads "[x] done", "[ ] open" and "[-] running" lines.
-func checklist(s string) []todo {
-	var out []todo
-	for line := range strings.Lines(s) {
-		line = strings.TrimLeft(strings.TrimSpace(line), "-* ")
-		if status := boxes[line[:min(3, len(line))]]; status != "" {
-			out = append(out, todo{strings.TrimSpace(line[3:]), status})
-		}
-	}
-	return out
-}
-
-var boxes = map[string]string{"[ ]": "pending", "[x]": "completed", "[X]": "completed", "[-]": "in_progress", "[~]": "in_progress"}

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -17,26 +16,25 @@ type editKey struct {
 	path string
 }
 
-// edits is what the edits of a file in one turn did to it.
+// edits sums up the edits of one file in one turn.
 type edits struct {
 	op       string // created, edited or deleted
 	note     string
 	defines  []string
-	dropped  []string // definitions that it took out
-	from, to string   // of a change of one short line
+	dropped  []string // definitions that are gone
+	from, to string   // the line before and after, of a change of one short line
 	calls    int
 	at       int
 	sources  []thread.ID
 }
 
 const (
-	maxDefines   = 5   // definitions told of one file in one turn
-	maxOneChange = 110 // bytes of a line that is told before and after
+	maxDefines   = 5   // definitions shown of one file in one turn
+	maxOneChange = 110 // bytes of a line that is shown before and after
 )
 
-// edit notes what a call that succeeded changed: the files as they were touched. i
-// is the position of its result.
-func (b *builder) edit(i int, asked *thread.Message, c *callFacts, files []fileOp) {
+// recordEdit notes what a successful call changed in files. i is the position of its result.
+func (b *builder) recordEdit(i int, asked *thread.Message, c *callFacts, files []fileOp) {
 	for _, op := range files {
 		if op.op == "read" {
 			continue
@@ -45,9 +43,6 @@ func (b *builder) edit(i int, asked *thread.Message, c *callFacts, files []fileO
 		e := b.edits[key]
 		if e == nil {
 			e = &edits{op: op.op}
-			if b.edits == nil {
-				b.edits = map[editKey]*edits{}
-			}
 			b.edits[key] = e
 			b.edited = append(b.edited, key)
 		}
@@ -60,7 +55,7 @@ func (b *builder) edit(i int, asked *thread.Message, c *callFacts, files []fileO
 		}
 		e.sources = append(e.sources, asked.ID)
 		if len(files) > 1 {
-			continue // the lines are of all of them
+			continue // nobody knows which line belongs to which
 		}
 		for _, text := range c.defines {
 			if !slices.Contains(c.dropped, text) && !slices.Contains(e.defines, text) {
@@ -78,8 +73,8 @@ func (b *builder) edit(i int, asked *thread.Message, c *callFacts, files []fileO
 	}
 }
 
-// few lists the first of some definitions, and says how many more there are.
-func few(defined []string) string {
+// firstFew lists the first definitions and counts the others.
+func firstFew(defined []string) string {
 	s := strings.Join(defined[:min(len(defined), maxDefines)], " ; ")
 	if more := len(defined) - maxDefines; more > 0 {
 		s += " ; … " + strconv.Itoa(more) + " more"
@@ -87,15 +82,15 @@ func few(defined []string) string {
 	return s
 }
 
-// change is an entry of the story: what was done to a file in a turn, or a hunk of it.
+// change is an entry of the story: the edits of a file in a turn, or one hunk of them.
 type change struct {
 	summary.Item
 	key   editKey
 	edits *edits // nil for a hunk
 }
 
-// changed turns the edits into candidates.
-func (b *builder) changed() {
+// addEdits makes candidates of the edits.
+func (b *builder) addEdits() {
 	for _, key := range b.edited {
 		e := b.edits[key]
 		text := e.text(key.path, "")
@@ -104,8 +99,8 @@ func (b *builder) changed() {
 	}
 }
 
-// text tells what was done to a file, without the definitions and lines that stand
-// in what is shown beside it.
+// text says what was done to a file, without the definitions in the hunks that are shown
+// beside it.
 func (e *edits) text(path, shown string) string {
 	var s strings.Builder
 	s.WriteString(e.op + " " + lastParts(path))
@@ -122,17 +117,17 @@ func (e *edits) text(path, shown string) string {
 			s.WriteString(": " + e.from + " → " + e.to)
 		}
 	case len(defines) > 0:
-		s.WriteString(": " + few(defines))
+		s.WriteString(": " + firstFew(defines))
 	}
 	if len(dropped) > 0 {
-		s.WriteString(" | without: " + few(dropped))
+		s.WriteString(" | without: " + firstFew(dropped))
 	}
 	return s.String()
 }
 
-// tell lists the changes that were chosen; what a hunk shows is not said of its file
-// again.
-func (p *pool) tell(chosen []int) []summary.Item {
+// changeItems lists the chosen changes. What a hunk shows is not repeated in the entry of its
+// file.
+func (p *pool) changeItems(chosen []int) []summary.Item {
 	slices.Sort(chosen)
 	shown := map[editKey]string{}
 	for _, n := range chosen {
@@ -146,7 +141,7 @@ func (p *pool) tell(chosen []int) []summary.Item {
 		if c.edits != nil && shown[c.key] != "" {
 			c.Text = c.edits.text(c.key.path, shown[c.key])
 			if c.Text == "edited "+lastParts(c.key.path) {
-				continue // the hunk says so
+				continue // the hunk shows it
 			}
 		}
 		out = append(out, c.Item)
@@ -154,168 +149,37 @@ func (p *pool) tell(chosen []int) []summary.Item {
 	return out
 }
 
-// hunk is a run of lines that an edit took out of a file, and what stands in their
-// place.
-type hunk struct{ minus, plus []string }
-
-const (
-	maxHunkLines = 12  // lines of one hunk that are told together
-	maxHunkBytes = 600 // and how long they may be
-	maxMinus     = 3   // lines told of what was taken out
-	maxHunkLine  = 160 // bytes told of one line
-	// maxCompared bounds the lines of a text that are compared one by one.
-	maxCompared = 150
-	// leastHunk is how long what an edit puts in must be to be told, in bytes.
-	leastHunk = 12
-	// maxHunks bounds what is taken from one call.
-	maxHunks = 24
-)
-
-// hunksOf compares the old text of an edit with the new one.
-func hunksOf(before, after string) []hunk {
-	a, b := textLines(before), textLines(after)
-	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
-		a, b = a[1:], b[1:]
-	}
-	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
-		a, b = a[:len(a)-1], b[:len(b)-1]
-	}
-	if len(a) == 0 || len(b) == 0 || len(a) > maxCompared || len(b) > maxCompared {
-		return splitHunk(nil, hunk{a, b})
-	}
-	// The longest common subsequence, from the end.
-	length := make([][]int16, len(a)+1)
-	for i := range length {
-		length[i] = make([]int16, len(b)+1)
-	}
-	for i := len(a) - 1; i >= 0; i-- {
-		for j := len(b) - 1; j >= 0; j-- {
-			if a[i] == b[j] {
-				length[i][j] = length[i+1][j+1] + 1
-			} else {
-				length[i][j] = max(length[i+1][j], length[i][j+1])
-			}
-		}
-	}
-	var out []hunk
-	var h hunk
-	for i, j := 0, 0; i < len(a) || j < len(b); {
-		switch {
-		case i < len(a) && j < len(b) && a[i] == b[j]:
-			out, h = splitHunk(out, h), hunk{}
-			i, j = i+1, j+1
-		case j == len(b) || i < len(a) && length[i+1][j] >= length[i][j+1]:
-			h.minus = append(h.minus, a[i])
-			i++
-		default:
-			h.plus = append(h.plus, b[j])
-			j++
-		}
-	}
-	return splitHunk(out, h)
-}
-
-// textLines splits a text into its lines; none of an empty one.
-func textLines(s string) []string {
-	if s = strings.Trim(s, "\n"); s == "" {
-		return nil
-	}
-	return strings.Split(s, "\n")
-}
-
-// splitHunk adds a hunk in pieces that are short enough, parted at blank lines where
-// there are any.
-func splitHunk(to []hunk, h hunk) []hunk {
-	for len(h.plus) > 0 || len(h.minus) > 0 {
-		if len(to) == maxHunks {
-			return to
-		}
-		n, size, blank := 0, 0, -1
-		for n < len(h.plus) && n < maxHunkLines && (n == 0 || size+len(h.plus[n]) <= maxHunkBytes) {
-			if strings.TrimSpace(h.plus[n]) == "" {
-				blank = n
-			}
-			size += len(h.plus[n])
-			n++
-		}
-		if n < len(h.plus) && blank > 2 {
-			n = blank + 1
-		}
-		to = append(to, hunk{h.minus, h.plus[:n]})
-		h = hunk{nil, h.plus[n:]}
-	}
-	return to
-}
-
-// text is how a hunk is told.
-func (h hunk) text(path string) string {
-	var s strings.Builder
-	s.WriteString(lastParts(path) + ":")
-	indent, first := "", true // what all lines begin with
-	for _, line := range slices.Concat(h.minus, h.plus) {
-		if strings.TrimSpace(line) == "" {
-			continue
-		}
-		lead := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
-		if first {
-			indent, first = lead, false
-		}
-		for !strings.HasPrefix(lead, indent) {
-			indent = indent[:len(indent)-1]
-		}
-	}
-	write := func(mark string, lines []string) {
-		for _, line := range lines {
-			if strings.TrimSpace(line) != "" {
-				line = strings.TrimRight(strings.TrimPrefix(line, indent), " \t\r")
-				text := strings.TrimLeft(line, " \t")
-				s.WriteString("\n" + mark + line[:len(line)-len(text)] + clip.Brief(text, maxHunkLine))
-			}
-		}
-	}
-	write("- ", h.minus[:min(len(h.minus), maxMinus)])
-	if len(h.minus) > maxMinus {
-		s.WriteString("\n- …")
-	}
-	write("+ ", h.plus)
-	return s.String()
-}
-
-// wrote is a hunk of the span.
-type wrote struct {
+// fileHunk is a hunk that the span put into a file.
+type fileHunk struct {
 	hunk
 	path string
 	turn int
 	at   int // position of the call's result
 	from thread.ID
-	gone bool // a later change took some of it out again
+	gone bool // a later change took a line of it out again
 }
 
-// standing are the hunks of a file that no later change touched, all of them and by
-// the lines that they put in.
+// standing are the hunks of a file that no later change touched.
 type standing struct {
 	all    []int
 	byLine map[string][]int
 }
 
-// write notes the hunks of a call that succeeded.
-func (b *builder) write(i int, asked *thread.Message, c *callFacts) {
+// recordHunks notes the hunks of a call that succeeded.
+func (b *builder) recordHunks(i int, asked *thread.Message, c *callFacts) {
 	path := c.path()
 	if path == "" || len(c.hunks) == 0 {
 		return
 	}
-	path = b.filed(path)
+	path = b.ledgerPath(path)
 	file := b.standing[path]
 	if file == nil {
-		if b.standing == nil {
-			b.standing = map[string]*standing{}
-		}
 		file = &standing{byLine: map[string][]int{}}
 		b.standing[path] = file
 	}
 	for _, h := range c.hunks {
-		n := len(b.wrote)
-		b.wrote = append(b.wrote, wrote{hunk: h, path: path, turn: asked.Turn, at: i, from: asked.ID})
+		n := len(b.hunks)
+		b.hunks = append(b.hunks, fileHunk{hunk: h, path: path, turn: asked.Turn, at: i, from: asked.ID})
 		file.all = append(file.all, n)
 		for _, line := range h.plus {
 			line = strings.TrimSpace(line)
@@ -324,41 +188,47 @@ func (b *builder) write(i int, asked *thread.Message, c *callFacts) {
 	}
 }
 
-// unwrite marks the hunks of which a call took lines out again. What a command did
-// to a file, and a file that is written anew, leave none.
-func (b *builder) unwrite(c *callFacts) {
+// dropHunks marks the hunks of which a call took lines out again. A command that changes a
+// file, and writing it anew, drop all of its hunks.
+func (b *builder) dropHunks(c *callFacts) {
 	for _, op := range c.files {
 		if op.op == "read" {
 			continue
 		}
-		path := b.filed(op.path)
+		path := b.ledgerPath(op.path)
 		file := b.standing[path]
 		if file == nil {
 			continue
 		}
 		if c.class == toolpolicy.Shell || op.op != "edited" {
 			for _, n := range file.all {
-				b.wrote[n].gone = true
+				b.hunks[n].gone = true
 			}
 			delete(b.standing, path)
 			continue
 		}
-		for _, line := range c.taken() {
+		for _, line := range c.takenOut() {
 			for _, n := range file.byLine[line] {
-				b.wrote[n].gone = true
+				b.hunks[n].gone = true
 			}
 			delete(file.byLine, line)
 		}
 	}
 }
 
-// taken are the lines that an edit took out and did not put in again.
-func (c *callFacts) taken() []string {
-	removed, stays := c.removed, map[string]bool{}
+// putIn is the set of the lines that a call puts into a file.
+func (c *callFacts) putIn() map[string]bool {
+	lines := make(map[string]bool, len(c.changed))
 	for n := range c.changed {
-		stays[c.changed[n].text] = true
+		lines[c.changed[n].text] = true
 	}
-	if len(c.hunks) > 0 && len(c.hunks) < maxHunks { // they say it more closely
+	return lines
+}
+
+// takenOut returns the lines that an edit removed and did not put in again.
+func (c *callFacts) takenOut() []string {
+	removed, stays := c.removed, c.putIn()
+	if len(c.hunks) > 0 && len(c.hunks) < maxHunks { // they are more exact
 		removed = nil
 		for _, h := range c.hunks {
 			for _, line := range h.minus {
@@ -372,44 +242,17 @@ func (c *callFacts) taken() []string {
 	return slices.DeleteFunc(slices.Clone(removed), func(line string) bool { return stays[line] })
 }
 
-// What a hunk is worth by itself: of an edit, of a file that was made whole, of lines
-// that only bring names in or draw.
+// The base value of a hunk: of an edit, of a new file, of imports or a diagram.
 const (
 	editedWorth = 0.7
 	madeWorth   = 0.2
 	importWorth = 0.05
 )
 
-// imports reports whether a hunk holds nothing but imports.
-func (h hunk) imports() bool {
-	in := imports{open: true} // the edit may be inside of a list
-	return !slices.ContainsFunc(h.plus, func(line string) bool {
-		line = strings.TrimSpace(line)
-		return line != "" && !in.holds(line)
-	})
-}
-
-// diagram reports whether a hunk mostly draws something: Mermaid is the one that is
-// written into documents.
-func (h hunk) diagram() bool {
-	n := 0
-	for _, line := range h.plus {
-		line = strings.TrimSpace(line)
-		first := firstWord(line)
-		if strings.Contains(line, "->>") || strings.Contains(line, "-->") || diagramWords[first] {
-			n++
-		}
-	}
-	return 2*n > len(h.plus)
-}
-
-// diagramWords open the other lines of a Mermaid diagram.
-var diagramWords = set("```mermaid sequenceDiagram stateDiagram-v2 flowchart graph participant actor Note loop alt opt end")
-
-// written turns the hunks that still stand into candidates.
-func (b *builder) written() {
-	for n := range b.wrote {
-		w := &b.wrote[n]
+// addHunks makes candidates of the hunks that still stand.
+func (b *builder) addHunks() {
+	for n := range b.hunks {
+		w := &b.hunks[n]
 		if w.gone || len(strings.TrimSpace(strings.Join(w.plus, ""))) < leastHunk {
 			continue
 		}

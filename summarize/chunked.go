@@ -10,23 +10,21 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Chunked hands a long span to Inner in pieces, one after the other, each with
-// the summary of those before it as its previous one (D6). Pieces end at legal
-// places: never between a call and its results. A single step that is longer
-// than a piece is a piece of its own. A piece that Inner says is too long for its
-// model (llm.ErrOverflow) is halved, as often as it can be. Safe for concurrent
-// use.
+// Chunked passes a long span to Inner in pieces, each with the summary of the ones before as
+// its previous summary. No piece ends between a call and its results, so a step that is
+// longer than a piece is a piece of its own. A piece that is too long for Inner's model
+// (llm.ErrOverflow) is halved as often as possible. Safe for concurrent use.
 type Chunked struct {
 	Inner Summarizer
-	// Characters is the most that a piece holds; 0 stands for 120,000 (D6).
+	// Characters bounds a piece; 0 means 120,000.
 	Characters int
-	// Size is how many characters a message is to Inner; nil counts the bytes of
-	// texts, arguments and results. It must be pure and safe for concurrent use.
+	// Size is how many characters a message takes in Inner's request; nil counts the bytes
+	// of texts, arguments and results. It must be pure and safe for concurrent use.
 	Size func(*thread.Message) int
-	// Limit is the most that the running summary may have, in tokens of Inner's
-	// counter; 0 stands for 80,000 (D6). What is over it is summarised again.
+	// Limit bounds the running summary, in tokens of Counter; 0 means 80,000. A longer one
+	// is summarised again.
 	Limit int
-	// Counter counts tokens as Inner does; nil is bytes divided by 4.
+	// Counter counts tokens as Inner does; nil divides the bytes by 4.
 	Counter func(string) int
 }
 
@@ -58,7 +56,7 @@ func (c *Chunked) inTurn(ctx context.Context, in Input, ends []int, limit int) (
 	from := 0
 	for n, end := range ends {
 		piece := in
-		// The pieces to come are no context: they do not stay in the prompt.
+		// The later pieces are no context: they do not stay in the prompt.
 		piece.Messages = in.Messages[from:end]
 		if n > 0 {
 			previous := all.Summary
@@ -79,7 +77,7 @@ func (c *Chunked) inTurn(ctx context.Context, in Input, ends []int, limit int) (
 	return all, nil
 }
 
-// piece summarises one piece, in halves where the model cannot read all of it.
+// piece summarises one piece, in halves if the model cannot read all of it.
 func (c *Chunked) piece(ctx context.Context, in Input, limit int) (Result, error) {
 	out, err := c.Inner.Summarize(ctx, in)
 	if !llm.IsOverflow(err) || ctx.Err() != nil {
@@ -103,7 +101,7 @@ func (c *Chunked) size(m *thread.Message) int {
 	return characters(m)
 }
 
-// pieces returns where the pieces of at most so many characters end.
+// pieces returns where pieces of at most so many characters end.
 func (c *Chunked) pieces(messages []thread.Message, most int) ([]int, error) {
 	total := 0
 	sizes := make([]int, len(messages))
@@ -120,7 +118,7 @@ func (c *Chunked) pieces(messages []thread.Message, most int) ([]int, error) {
 	}
 	points := cut.Legal(t, thread.Pair(t))
 	var ends []int
-	legal, held, since := 0, 0, 0 // the last legal end, the piece's size, and what of it came after that end
+	legal, held, since := 0, 0, 0 // the last legal end, the size of the piece, its size after that end
 	for i := range messages {
 		if points.Legal(i) {
 			legal, since = i, 0
@@ -135,7 +133,7 @@ func (c *Chunked) pieces(messages []thread.Message, most int) ([]int, error) {
 	return append(ends, len(messages)), nil
 }
 
-// characters is the size of a message as it stands, in bytes.
+// characters is the size of the texts of a message, in bytes.
 func characters(m *thread.Message) int {
 	n := len(m.Text())
 	for _, p := range m.Parts {

@@ -1,24 +1,28 @@
 package summarize
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+)
 
 // cue says what a phrase in a sentence hints at.
 type cue uint8
 
 const (
-	constraintCue cue = 1 << iota // the user may set a rule or a preference
+	constraintCue cue = 1 << iota // the user perhaps sets a rule or a preference
 	decisionCue                   // the assistant chooses or explains
 	openCue                       // something is left to do
 	failureCue                    // something did not work
-	reasonCue                     // what follows is the why
-	ruleCue                       // the user sets a rule; it can hardly mean anything else
-	choiceCue                     // the assistant says that it chose; it can hardly mean anything else
+	reasonCue                     // a reason follows
+	ruleCue                       // the user surely sets a rule
+	choiceCue                     // the assistant surely says that it chose
 )
 
-// phrases are the cues of English, German, French and Spanish, in lower case.
-// They match from the start of a word; a trailing space asks for the word's end.
-// The list is short on purpose: a missed rule still stands in the user's
-// message, a false one takes room.
+// phrases are the cues of English, German, French and Spanish, in lower case. They match
+// from the start of a word; a trailing space matches the end of a word. The list is short
+// on purpose: a missed rule still stands in the user's message, a false one takes room.
 var phrases = map[cue][]string{
 	ruleCue: {
 		"must ", "must not", "mustn't", "never ", "always ", "don't ", "dont ", "do not ", "avoid ", "prefer", "make sure", "deadline", "shouldn't",
@@ -75,8 +79,7 @@ var index = func() map[[2]byte][]phrase {
 	return m
 }()
 
-// cuesOf returns the cues of a sentence, and where the reason in it begins
-// (-1 when it gives none).
+// cuesOf returns the cues of a sentence, and where its reason begins; -1 if it gives none.
 func cuesOf(s string) (found cue, reason int) {
 	reason = -1
 	wide := false
@@ -88,7 +91,7 @@ func cuesOf(s string) (found cue, reason int) {
 		}
 		if start {
 			for _, p := range index[[2]byte{c, lower(s[i+1])}] {
-				if matchPhrase(s[i:], p.text) && !(p.cue == ruleCue && told(s[:i])) {
+				if matchPhrase(s[i:], p.text) && !(p.cue == ruleCue && reported(s[:i])) {
 					found |= p.cue
 					if p.cue == reasonCue && reason < 0 {
 						reason = i
@@ -109,13 +112,60 @@ func cuesOf(s string) (found cue, reason int) {
 	return found, reason
 }
 
-// told reports whether the words before end in a pronoun that makes of an order
-// a report: "I don't have it", "we always did".
-func told(before string) bool {
+// reported reports whether the words before a rule cue end in a pronoun that makes it a
+// statement: "I don't have it", "we always did".
+func reported(before string) bool {
 	for _, p := range [...]string{"i ", "we ", "they ", "it ", "ich ", "wir "} {
 		if at := len(before) - len(p); at >= 0 && hasPrefixFold(before[at:], p) && (at == 0 || !wordByte(before[at-1]) && strings.IndexByte("./:-@#%+~$\\", before[at-1]) < 0) {
 			return true
 		}
 	}
 	return false
+}
+
+// lastAnnouncement is the last sentence of a message if it says what the assistant will do.
+func lastAnnouncement(said []piece) string {
+	for i := len(said) - 1; i >= max(0, len(said)-2); i-- {
+		text, last := said[i].text, ""
+		for p := range sentences(text) {
+			last = text[p.from:p.to]
+		}
+		if !said[i].code && announces(last) {
+			return clip.Brief(last, maxSentence)
+		}
+	}
+	return ""
+}
+
+// Phrases that make a sentence a question to the user, words that may open an announcement,
+// and how an announcement goes on.
+var (
+	conditions = []string{" if you", "would you", "let me know", "unless you", "when you", "once you", "after you", " if that", "should i", "shall i"}
+	openings   = []string{"now, ", "now ", "next, ", "next ", "then ", "first, ", "first ", "okay, ", "ok, ", "great, ", "good, ", "great! ", "good. ", "so "}
+	intentions = []string{"let me ", "i'll ", "i’ll ", "i will ", "i'm going to ", "i am going to ", "let's "}
+)
+
+// announces reports whether a sentence says what the speaker will do next.
+func announces(s string) bool {
+	low := strings.ToLower(s)
+	if strings.HasSuffix(low, "?") || len(low) > maxSentence || slices.ContainsFunc(conditions, func(w string) bool { return strings.Contains(low, w) }) {
+		return false
+	}
+	for _, w := range openings {
+		low = strings.TrimPrefix(low, w)
+	}
+	return slices.ContainsFunc(intentions, func(w string) bool { return strings.HasPrefix(low, w) })
+}
+
+// announcing is announces that also takes "Now …".
+func announcing(s string) bool { return announces(s) || strings.HasPrefix(s, "Now ") }
+
+// narration reports whether a line only leads to what follows.
+func narration(s string) bool {
+	return announcing(s) || s[0] == '#' || strings.HasSuffix(strings.TrimRight(s, "*"), ":") && !listItem(s) || strings.HasPrefix(s, "**") && strings.HasSuffix(s, "**")
+}
+
+// leadsOn reports whether a piece ends in a colon and is nothing else.
+func leadsOn(s string) bool {
+	return s[0] != '#' && strings.HasSuffix(s, ":") && !listItem(s) && !strings.Contains(s, "\n")
 }

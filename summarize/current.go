@@ -9,18 +9,17 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// origin is something that is asked more than once: a file, or a call that is made
-// again with the same arguments. What it said last is true now. A line of an
-// earlier answer that is gone from it would pass for the present and mislead: it is
-// not told at all.
+// origin is something that is asked more than once: a file, or a call that is repeated with
+// the same arguments. Its last answer is what is true now. A line of an earlier answer
+// that the last one lacks would pass for the present, so its candidate is dropped.
 type origin struct {
 	path    string             // of a file; empty for a call
 	answers [][]string         // lines that still hold, by answer, the oldest first
-	at      map[string]current // where each of them stands
-	groups  []int              // the groups of lines that stem from it
+	at      map[string]current // the place of each of them
+	groups  []int              // the groups made of its answers
 }
 
-// current is where a line stands that still holds.
+// current is the place of a line that still holds.
 type current struct{ candidate, answer int }
 
 // originKey names an origin: a file by its path, a call by its tool and input.
@@ -28,31 +27,30 @@ type originKey struct{ tool, input string }
 
 func fileKey(path string) originKey { return originKey{input: path} }
 
-// callKey names a call; not ok where its arguments are cut short, since it may be
-// another one then.
+// callKey names a call. Calls whose arguments were cut short have no key: two of them may
+// differ in the rest.
 func callKey(c *callFacts) (key originKey, ok bool) {
 	return originKey{c.name, c.input}, c.input != "" && len(c.input) <= maxInput-4
 }
 
-// expect counts how often each origin is asked or changed. What comes up once needs
-// no following.
-func (b *builder) expect(f *facts) {
+// countOrigins counts how often each origin is asked or changed: one that comes up once
+// need not be tracked.
+func (b *builder) countOrigins(f *facts) {
 	for n := range f.calls {
 		c := &f.calls[n]
 		for _, op := range c.files {
-			b.expected[fileKey(op.path)]++
+			b.uses[fileKey(op.path)]++
 		}
 		if key, ok := callKey(c); ok && c.class != toolpolicy.Read {
-			b.expected[key]++
+			b.uses[key]++
 		}
 	}
 }
 
-// origin returns the origin of a key, a new one where there is none; nil where it
-// comes up once.
+// origin returns the origin of a key, which may be new; nil if it comes up only once.
 func (b *builder) origin(key originKey) *origin {
 	o := b.origins[key]
-	if o == nil && b.expected[key] > 1 {
+	if o == nil && b.uses[key] > 1 {
 		o = &origin{at: map[string]current{}}
 		if key.tool == "" {
 			o.path = key.input
@@ -62,22 +60,22 @@ func (b *builder) origin(key originKey) *origin {
 	return o
 }
 
-// gone takes a line out of what may be said.
-func (b *builder) gone(o *origin, line string) {
+// dropLine drops the candidate of a line.
+func (b *builder) dropLine(o *origin, line string) {
 	at, ok := o.at[line]
 	if !ok {
 		return
 	}
 	delete(o.at, line)
-	delete(b.seen, said{'t', line}) // a later answer may bring it again
+	delete(b.seen, seenText{seenLine, line}) // a later answer may bring it again
 	b.candidates[at.candidate].dead = true
 }
 
-// sweep takes out what a new answer of an origin has made out of date. Where the
-// answer is whole, that is every line which it does not hold; of a part it is those
-// between two lines that it holds and that stand as near to each other as before.
-// Lines that it holds are taken out too where it says them itself.
-func (b *builder) sweep(o *origin, lines []piece, whole, says bool) {
+// dropStale drops the lines that a new answer of an origin has made out of date. If the
+// answer is whole, that is every line that it lacks. If it is a part of a file, it is the
+// lines that it lacks between two lines that it has, if those are about as near to each
+// other as before. With says, lines that it has are dropped too: their new candidates follow.
+func (b *builder) dropStale(o *origin, lines []piece, whole, says bool) {
 	if len(o.at) == 0 {
 		return
 	}
@@ -89,9 +87,9 @@ func (b *builder) sweep(o *origin, lines []piece, whole, says bool) {
 			where[lines[n].text] = n
 		}
 	}
-	for _, k := range o.touched(where, whole) {
+	for _, k := range o.answersWith(where, whole) {
 		answer := o.answers[k]
-		anchor, last := -1, 0 // the line of the answer that is in the new one too, and its place there
+		anchor, last := -1, 0 // the last line that both answers have: its place in the old and the new one
 		kept := answer[:0:0]
 		from := 0 // where in kept the lines after the anchor begin
 		for n, line := range answer {
@@ -101,7 +99,7 @@ func (b *builder) sweep(o *origin, lines []piece, whole, says bool) {
 			place, known := where[line]
 			if !known {
 				if whole {
-					b.gone(o, line)
+					b.dropLine(o, line)
 				} else {
 					kept = append(kept, line)
 				}
@@ -111,14 +109,14 @@ func (b *builder) sweep(o *origin, lines []piece, whole, says bool) {
 				if anchor >= 0 && place > last && place-last <= 2*(n-anchor)+nearby {
 					for _, between := range kept[from:] {
 						if _, still := where[between]; !still {
-							b.gone(o, between)
+							b.dropLine(o, between)
 						}
 					}
 				}
 				anchor, last = n, place
 			}
 			if says {
-				b.gone(o, line)
+				b.dropLine(o, line)
 			} else {
 				kept = append(kept, line)
 			}
@@ -128,10 +126,9 @@ func (b *builder) sweep(o *origin, lines []piece, whole, says bool) {
 	}
 }
 
-// touched are the answers, the oldest first, that a new one may take lines from. Where it is a
-// part, those are the ones that hold a line of it: a file that is read again and
-// again has many others.
-func (o *origin) touched(lines map[string]int, whole bool) []int {
+// answersWith returns the earlier answers, the oldest first, that dropStale must look at. For
+// a part of a file those are the ones that share a line with it.
+func (o *origin) answersWith(lines map[string]int, whole bool) []int {
 	held := map[int]bool{}
 	if whole {
 		for _, at := range o.at {
@@ -147,13 +144,12 @@ func (o *origin) touched(lines map[string]int, whole bool) []int {
 	return slices.Sorted(maps.Keys(held))
 }
 
-// nearby is how many lines two lines may have come further apart between two
-// readings, beside twice their distance, that what stood between them counts as
-// read again.
+// nearby is how far apart, beyond twice their old distance, two lines may be in a new
+// reading so that the lines between them count as read again.
 const nearby = 10
 
-// keep notes the lines that were just added as candidates, from a position on.
-func (b *builder) keep(o *origin, from int) {
+// track makes the candidates from a position on the newest answer of an origin.
+func (b *builder) track(o *origin, from int) {
 	var lines []string
 	for at := from; at < len(b.candidates); at++ {
 		if c := &b.candidates[at]; c.section == secSnippet {
@@ -167,9 +163,9 @@ func (b *builder) keep(o *origin, from int) {
 	}
 }
 
-// change takes the lines out that a successful call took out of its files.
-func (b *builder) change(c *callFacts) {
-	b.unwrite(c)
+// applyEdit drops the lines that a successful call took out of its files.
+func (b *builder) applyEdit(c *callFacts) {
+	b.dropHunks(c)
 	for _, op := range c.files {
 		o := b.origins[fileKey(op.path)]
 		if o == nil {
@@ -178,44 +174,41 @@ func (b *builder) change(c *callFacts) {
 		switch {
 		case op.op == "deleted":
 			if to, ok := strings.CutPrefix(op.note, "moved to "); ok {
-				b.move(o, op.path, to)
+				b.moveOrigin(o, op.path, to)
 			} else {
-				b.drop(o)
+				b.dropOrigin(o)
 			}
 			delete(b.origins, fileKey(op.path))
 		case op.op == "created" && c.class == toolpolicy.Shell:
 			if !strings.HasPrefix(op.note, "moved from ") {
-				b.sweep(o, nil, true, false) // whatever it holds now
+				b.dropStale(o, nil, true, false) // whatever it holds now
 			}
 		case op.op == "created" && len(c.changed) < maxChanged:
-			b.sweep(o, c.changed, true, true)
+			b.dropStale(o, c.changed, true, true)
 		case len(c.removed) > 0:
-			stays := make(map[string]bool, len(c.changed))
-			for n := range c.changed {
-				stays[c.changed[n].text] = true
-			}
+			stays := c.putIn()
 			for _, line := range c.removed {
 				if !stays[line] {
-					b.gone(o, line)
+					b.dropLine(o, line)
 				}
 			}
 		}
 	}
 }
 
-// drop takes out all lines of a file that is no more.
-func (b *builder) drop(o *origin) {
+// dropOrigin drops all lines of a file that is gone.
+func (b *builder) dropOrigin(o *origin) {
 	for _, answer := range o.answers {
 		for _, line := range answer {
-			b.gone(o, line)
+			b.dropLine(o, line)
 		}
 	}
 }
 
-// move renames a file, and with it the lines that were read of it.
-func (b *builder) move(o *origin, from, to string) {
+// moveOrigin renames a file and the groups of its lines.
+func (b *builder) moveOrigin(o *origin, from, to string) {
 	if old := b.origins[fileKey(to)]; old != nil {
-		b.drop(old)
+		b.dropOrigin(old)
 	}
 	o.path = to
 	for _, n := range o.groups {
@@ -228,18 +221,17 @@ func (b *builder) move(o *origin, from, to string) {
 	b.origins[fileKey(to)] = o
 }
 
-// answered adds the lines of a result and takes out those that it makes out of
-// date.
-func (b *builder) answered(i int, m *thread.Message, c *callFacts, r *resultFacts, class toolpolicy.Class, failed bool, base float32) {
+// addLines adds the lines of a result and drops those that it makes out of date.
+func (b *builder) addLines(i int, m *thread.Message, c *callFacts, r *resultFacts, class toolpolicy.Class, failed bool, base float32) {
 	from := len(b.candidates)
 	if c == nil {
-		b.snippet(i, m, c, label(c, r.tool), r.keys, base)
+		b.snippet(i, m, c, label(c, r.tool), r.idLines, base)
 		return
 	}
 	if !failed {
-		b.change(c)
+		b.applyEdit(c)
 		if asked, ok := b.calls[c.id]; ok {
-			b.write(i, &b.messages[asked.message], c)
+			b.recordHunks(i, &b.messages[asked.message], c)
 		}
 	}
 	if class == toolpolicy.Edit || class == toolpolicy.Write {
@@ -248,24 +240,23 @@ func (b *builder) answered(i int, m *thread.Message, c *callFacts, r *resultFact
 		} else {
 			b.snippet(i, m, c, c.name+" "+c.input, c.changed, changedBase)
 			if o := b.origin(fileKey(c.path())); o != nil && o.path != "" {
-				b.keep(o, from)
+				b.track(o, from)
 			}
 		}
 		from = len(b.candidates)
 	}
-	o, whole := b.asks(c, class, failed)
+	o, whole := b.originOf(c, class, failed)
 	if o != nil {
-		b.sweep(o, r.keys, whole, true)
+		b.dropStale(o, r.idLines, whole, true)
 	}
-	b.snippet(i, m, c, label(c, r.tool), r.keys, base)
+	b.snippet(i, m, c, label(c, r.tool), r.idLines, base)
 	if o != nil {
-		b.keep(o, from)
+		b.track(o, from)
 	}
 }
 
-// asks is the origin that a call asks, nil for none, and whether its answer is all
-// that there is.
-func (b *builder) asks(c *callFacts, class toolpolicy.Class, failed bool) (o *origin, whole bool) {
+// originOf returns the origin that a call asks, or nil, and whether its answer is whole.
+func (b *builder) originOf(c *callFacts, class toolpolicy.Class, failed bool) (o *origin, whole bool) {
 	switch class {
 	case toolpolicy.Edit, toolpolicy.Write, toolpolicy.Agent, toolpolicy.Question:
 		return nil, false
@@ -281,11 +272,11 @@ func (b *builder) asks(c *callFacts, class toolpolicy.Class, failed bool) (o *or
 	return nil, false
 }
 
-// overtake takes out what messages after the span have made out of date.
-func (b *builder) overtake(context []thread.Message, of func(*thread.Message) *facts) {
+// applyLater drops what messages after the span have made out of date.
+func (b *builder) applyLater() {
 	calls := map[string]*callFacts{}
-	for i := range context {
-		f := of(&context[i])
+	for i := range b.in.Context {
+		f := b.read(&b.in.Context[i])
 		for n := range f.calls {
 			calls[f.calls[n].id] = &f.calls[n]
 		}
@@ -303,10 +294,10 @@ func (b *builder) overtake(context []thread.Message, of func(*thread.Message) *f
 		}
 		failed := judge(r, c, c.class) == thread.Failure
 		if !failed {
-			b.change(c)
+			b.applyEdit(c)
 		}
-		if o, whole := b.asks(c, c.class, failed); o != nil {
-			b.sweep(o, r.keys, whole, false)
+		if o, whole := b.originOf(c, c.class, failed); o != nil {
+			b.dropStale(o, r.idLines, whole, false)
 		}
 	}
 }

@@ -1,54 +1,52 @@
 // Package summarize makes structured summaries of spans of a thread.
 //
 // The default is Extractive: no model, no network, the same bytes for the same
-// input. It takes out what later steps are likely to need, in the words of
-// those who said it: the user's messages, rules and preferences, the agent's
-// plan and conclusions, a ledger of files, commands with their outcome and the
-// error lines of failures, and lines that hold identifiers. Records in JSON lose
-// their punctuation, not their keys and values. Text from tools is data: it never
-// reaches a section of the user's or the assistant's words.
+// input. It picks out what later steps are likely to need, in the words of those who
+// said it: the user's messages, rules and preferences, the agent's plan and
+// conclusions, files, commands with their outcome, the error lines of failures, and
+// lines that hold identifiers. Text from tools is data: it never reaches a section
+// that speaks for the user or the assistant.
 //
 // # How a summary is made
 //
-// Extractive.Summarize (extractive.go) goes through four stages, each of which only
-// reads what the one before it returned:
+// Extractive.Summarize (extractive.go) runs four stages. Each reads only what the
+// stage before it returned.
 //
-// 1. Read. What each message tells by itself is found once and kept (memo.go):
-// facts.go reads a message, calls.go a call, error_lines.go what failed in an output,
-// paragraphs.go what the assistant said, cues.go the phrases that hint at a rule, a
-// choice or a failure. They scan with text.go and stems.go; what is cut short is cut
-// by package internal/clip.
+// 1. Read. facts.go reads a message into facts, which depend on no other message and
+// are cached. calls.go reads a tool call, shellfiles.go the files that a command line
+// touches, tasks.go task lists, code.go lines of source code, error_lines.go how failures
+// look in an output, paragraphs.go and cues.go what the assistant said. All of them scan
+// with text.go.
 //
-// 2. Collect. pool.go makes a pool of all that the summary could say, the messages in
-// their order: said.go takes words and earlier summaries of the agent's own,
-// previous.go the summary that this one replaces, results.go results with their
-// calls, failed_attempts.go what failed and what mended it, changes.go what edits
-// wrote, ledger.go the files and the plan, plan_file.go the plan that stands in a file. current.go takes out lines that a later
-// answer or edit made out of date.
+// 2. Collect. pool.go goes through the messages in order and fills a pool of candidates:
+// everything that the summary could say. said.go takes the words of the user and
+// the assistant, previous.go earlier summaries, results.go the outcomes of calls, failures.go
+// failed attempts and how the agent went on, changes.go and hunks.go what edits
+// changed, ledger.go the files, plan_file.go a plan kept in a file. current.go drops lines that a later answer or edit made out
+// of date.
 //
-// 3. Weigh. names.go finds the identifiers, salience.go how likely each is written in
-// a call again, by the learned salience_table.go; ranking.go says what a candidate adds
-// for its length.
+// 3. Weigh. names.go finds the identifiers and estimates how likely the agent writes each
+// of them again (the learned salience_table.go). ranking.go turns that into a
+// candidate's value for its length, and divides the budget.
 //
-// 4. Choose. selection.go fills the budget: the user's words (requests.go), then each
-// section up to its share, then the best of all (greedy.go). build.go writes the
-// summary of what was taken.
+// 4. Choose. selection.go fills the budget: first the user's words (requests.go), then
+// each section up to its share, then the best of what is left. build.go writes the
+// summary.
 //
-// Beside that, the state of the work is folded over the whole log (work.go): where
-// commands ran, commits, files changed since, checks and how they went, what was
-// refused, what runs. workshell.go takes what a command line did (package internal/shell
-// reads it); shellfiles.go reads the files off any command line, also off those with
-// loops. workread.go reads calls and results,
-// workgit.go git, workcheck.go which program checks what, workverdict.go with which
-// words it reports, workops.go tools that act on a system; workacts.go takes them into
-// the state.
+// # Where the work stands
+//
+// work.go folds the whole log into a state.Work: where commands ran, commits, files
+// edited since the last one, checks and their outcome, what was refused, what still runs.
+// work_read.go reads what calls and results say about it, with git.go (calls and output of
+// git), checks.go (which command checks what), verdicts.go (how checks report) and
+// operations.go (tools that act on a system). work_shell.go, work_git.go and
+// work_checks.go apply that to the state.
 //
 // # Models
 //
-// The others are decorators around a summarizer that asks a model (package
-// summarize/model): Verified (verify.go and verify_*.go) keeps of its
-// answer what stands on the messages, Grounds (prose.go) does so for prose, Chunked
-// hands a long span over in pieces, Fallback goes on to the next step. report.go tells
-// what became of an answer. Excerpts (excerpt.go) shortens single outputs by the same
-// weights.
+// The other summarizers wrap one that asks a model (package summarize/model). Verified
+// (verify.go, verify_grounds.go, verify_matching.go) keeps of its answer what the messages
+// support, and Grounds (prose.go) does so for prose. Chunked summarises a long span in
+// pieces. Fallback tries one summarizer after the other. A Report (report.go) says what
+// became of an answer. Excerpts (excerpt.go) shortens single outputs by the same weights.
 package summarize

@@ -13,7 +13,7 @@ import (
 // needs. It is safe for concurrent reading.
 type Excerpts struct{ names names }
 
-// Excerpts learns what is in use in a thread.
+// Excerpts learns from a thread which identifiers are in use.
 func (e *Extractive) Excerpts(messages []thread.Message) *Excerpts {
 	all := make([]*facts, len(messages))
 	for i := range messages {
@@ -24,12 +24,11 @@ func (e *Extractive) Excerpts(messages []thread.Message) *Excerpts {
 	return x
 }
 
-// Shorten returns a text in at most about n bytes: its first line and the lines
-// worth most for their length, in their order, verbatim but for white space and
-// line numbers at their ends. A gap is marked, and the end says how much is missing.
-// With full, what those lines leave free shows the others. What stands beside the text
-// in the prompt, such as the arguments of its call, need not be said twice: names that
-// it holds count for nothing.
+// Shorten returns a text in at most about n bytes: its first line and the most valuable lines
+// for their length, in their order, without white space and line numbers around them. Gaps are
+// marked, and the last line says how much is missing. With full, other lines fill the
+// remaining room. beside is text that stands in the prompt anyway, such as the arguments of
+// the call: identifiers in it have no value.
 func (x *Excerpts) Shorten(text, beside string, n int, full bool) string {
 	if len(text) <= n {
 		return text
@@ -39,7 +38,7 @@ func (x *Excerpts) Shorten(text, beside string, n int, full bool) string {
 	line := 0 // of those that are not empty
 	var in imports
 	for _, p := range lineSpans(text) {
-		if p.from == p.to || len(all) >= maxKeys {
+		if p.from == p.to || len(all) >= maxIDLines {
 			continue
 		}
 		line++
@@ -76,11 +75,11 @@ func (x *Excerpts) Shorten(text, beside string, n int, full bool) string {
 	return out.String()
 }
 
-// gap stands in front of a line that does not follow the one before it.
+// gap begins a line that does not follow the one before it.
 const gap = "… "
 
-// choose takes the first line and then the best for their length that fit into room,
-// in bytes; with full also lines that name nothing new.
+// choose takes the first line and then the densest that fit into room, in bytes; with full also
+// lines without new identifiers.
 func (x *Excerpts) choose(all []piece, beside []mention, room int, full bool) []int {
 	covered := map[int32]bool{}
 	cover := func(names []mention) {
@@ -124,30 +123,24 @@ func (x *Excerpts) choose(all []piece, beside []mention, room int, full bool) []
 		take(i)
 		return room > 0
 	})
-	if !full {
-		slices.Sort(chosen)
-		return chosen
-	}
-	// What room is left shows the lines around those, and then the text from its
-	// beginning: lines that name nothing new still say what the others are about.
-	is := make([]bool, len(all)+1)
-	for _, i := range chosen {
-		is[i] = true
-	}
-	for _, near := range []bool{true, false} {
-		for i := 1; i < len(all) && room > 0; i++ {
-			if before := len(chosen); !is[i] && !all[i].imports && (!near || is[i-1] || is[i+1]) {
-				take(i)
-				is[i] = len(chosen) > before && !near
+	if full {
+		// The rest of the room shows the lines around those, then the others from the
+		// beginning, then imports: lines that name nothing new still say what the others are
+		// about.
+		is := make([]bool, len(all)+1)
+		for _, wanted := range []func(i int) bool{
+			func(i int) bool { return !all[i].imports && (is[i-1] || is[i+1]) },
+			func(i int) bool { return !all[i].imports },
+			func(i int) bool { return all[i].imports },
+		} {
+			for _, i := range chosen {
+				is[i] = true
 			}
-		}
-		for _, i := range chosen {
-			is[i] = true
-		}
-	}
-	for i := 1; i < len(all) && room > 0; i++ {
-		if all[i].imports && !is[i] {
-			take(i)
+			for i := 1; i < len(all) && room > 0; i++ {
+				if !is[i] && wanted(i) {
+					take(i)
+				}
+			}
 		}
 	}
 	slices.Sort(chosen)

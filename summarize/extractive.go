@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"context"
+	"hash/maphash"
 	"slices"
 	"strings"
 	"sync"
@@ -19,27 +20,26 @@ import (
 // costs that step; keep one for many calls. It is safe for concurrent use and
 // must not be copied after the first.
 type Extractive struct {
-	// Counter counts the tokens of a text the way the budget is meant. It must
-	// be pure and safe for concurrent use. Default: bytes divided by 4, rounded up.
+	// Counter counts the tokens of a text as the budget counts them. It must be pure and
+	// safe for concurrent use. Nil divides the bytes by 4 and rounds up.
 	Counter func(string) int
-	// Memory keeps what was found in messages; nil is one of its own, of DefaultMemory.
+	// Memory caches what was read from messages; nil means an own one of DefaultMemory.
 	Memory *Memory
 
 	ready sync.Once
 	read  *Memory
-	known *lru.Cache[string, int] // what texts count, in tokens
+	known *lru.Cache[string, int] // tokens by text
 }
 
-// maxCounts is how many texts it remembers the tokens of; most are lines.
+// maxCounts is for how many texts the count is cached; most are lines.
 const maxCounts = 1 << 15
 
-// facts returns what is found in a message.
 func (e *Extractive) facts(m *thread.Message) *facts {
 	e.init()
 	return e.read.facts(m)
 }
 
-// tokens returns what a text counts, computed once while it is kept.
+// tokens is count with a cache.
 func (e *Extractive) tokens(s string) int {
 	e.init()
 	n, ok := e.known.Get(s)
@@ -67,18 +67,18 @@ func (e *Extractive) Summarize(ctx context.Context, in Input) (Result, error) {
 	return e.summarize(ctx, in, false)
 }
 
-// summarize makes the summary; written says that somebody who read the messages wrote some
-// of its items.
-func (e *Extractive) summarize(ctx context.Context, in Input, written bool) (Result, error) {
+// summarize makes the summary; byModel says that a model wrote some items of the previous
+// summary.
+func (e *Extractive) summarize(ctx context.Context, in Input, byModel bool) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
 	p := newPool(&in, e.reading(ctx))
-	p.written = written
+	p.byModel = byModel
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
-	// What is counted for nobody is nothing, and takes no time.
+	// Counting is most of the work: once ctx is done it stops, and the result is dropped.
 	counting := func(count func(string) int) func(string) int {
 		return func(s string) int {
 			if ctx.Err() != nil {
@@ -97,8 +97,8 @@ func (e *Extractive) summarize(ctx context.Context, in Input, written bool) (Res
 	return Result{Summary: out}, nil
 }
 
-// reading gives the facts of messages, and none once nobody waits for them: what is
-// made of them then is thrown away.
+// reading returns a function that reads messages. Once ctx is done it returns empty facts:
+// the result is dropped anyway.
 func (e *Extractive) reading(ctx context.Context) func(*thread.Message) *facts {
 	return func(m *thread.Message) *facts {
 		if ctx.Err() != nil {
@@ -108,7 +108,6 @@ func (e *Extractive) reading(ctx context.Context) func(*thread.Message) *facts {
 	}
 }
 
-// count counts tokens.
 func (e *Extractive) count(s string) int {
 	if e.Counter == nil {
 		return (len(s) + 3) / 4
@@ -116,13 +115,12 @@ func (e *Extractive) count(s string) int {
 	return e.Counter(s)
 }
 
-// Complete makes the summary of in with what somebody else proposes to say in
-// it: facts, decisions, steps of the plan, open items and failed attempts, which
-// compete for the budget with what Extractive finds itself. Everything that is
-// the user's or the assistant's word (task, requests, constraints, conclusions),
-// files, calls, identifiers and artifacts come from the messages and the
-// previous summary alone, whatever is proposed (A5). Nothing proposed is
-// checked here; that is what Verified is for. The errors are those of Summarize.
+// Complete makes the summary of in together with proposed facts, decisions, steps of the
+// plan, open items and failed attempts, which compete for the budget with what Extractive
+// finds. All other sections (the user's and the assistant's words, files, calls,
+// identifiers, artifacts) come from the messages and the previous summary alone,
+// whatever is proposed. Proposals are not checked here: Verified does that. The errors are
+// those of Summarize.
 func (e *Extractive) Complete(ctx context.Context, in Input, proposed summary.Summary) (Result, error) {
 	var previous summary.Summary
 	if in.Previous != nil {
@@ -130,12 +128,11 @@ func (e *Extractive) Complete(ctx context.Context, in Input, proposed summary.Su
 	}
 	extra := summary.Summary{
 		Facts: proposed.Facts, Decisions: proposed.Decisions, OpenItems: proposed.OpenItems, FailedAttempts: proposed.FailedAttempts,
-		// A plan is only added to: a proposal that forgets a step takes none away. One that
-		// repeats a step says how far it is now.
+		// A proposal adds steps and updates those that it repeats; a step that it forgets stays.
 		CurrentPlan: slices.Clone(previous.CurrentPlan),
 	}
 	for _, step := range proposed.CurrentPlan {
-		if i := slices.IndexFunc(extra.CurrentPlan, func(s summary.Step) bool { return plainly(s.Text) == plainly(step.Text) }); i >= 0 {
+		if i := slices.IndexFunc(extra.CurrentPlan, func(s summary.Step) bool { return normalized(s.Text) == normalized(step.Text) }); i >= 0 {
 			extra.CurrentPlan[i] = step
 		} else {
 			extra.CurrentPlan = append(extra.CurrentPlan, step)
@@ -144,4 +141,62 @@ func (e *Extractive) Complete(ctx context.Context, in Input, proposed summary.Su
 	merged := summary.Merge(previous, extra)
 	in.Previous = &merged
 	return e.summarize(ctx, in, len(proposed.Sections()) > 0)
+}
+
+// Memory caches what was read from messages, so that summarising a thread that grew by
+// one step costs that step. It drops the least recently used. Several summarizers may share
+// one. Safe for concurrent use.
+type Memory struct {
+	seed maphash.Seed
+	read *lru.Cache[factsKey, *facts]
+}
+
+// DefaultMemory is the default size of a Memory, in bytes.
+const DefaultMemory = 64 << 20
+
+// NewMemory returns a Memory that keeps about that many bytes; 0 means DefaultMemory.
+func NewMemory(bytes int) *Memory {
+	if bytes == 0 {
+		bytes = DefaultMemory
+	}
+	return &Memory{seed: maphash.MakeSeed(), read: lru.New[factsKey, *facts](bytes)}
+}
+
+// Bytes is about how much is kept.
+func (c *Memory) Bytes() int {
+	_, bytes := c.read.Stats()
+	return bytes
+}
+
+// factsKey names a message by id and content: ids that callers bring may be
+// used again in another thread.
+type factsKey struct {
+	id   thread.ID
+	hash uint64
+}
+
+// facts returns the facts of a message, read now if they are not kept.
+func (c *Memory) facts(m *thread.Message) *facts {
+	k := factsKey{m.ID, m.Fingerprint(c.seed)}
+	f, ok := c.read.Get(k)
+	if !ok {
+		f = read(m)
+		c.read.Put(k, f, f.size())
+	}
+	return f
+}
+
+// size estimates the memory that facts take, in bytes.
+func (f *facts) size() int {
+	n := 256 + len(f.user)
+	lists := [][]piece{f.rules, f.said, f.recap}
+	if f.result != nil {
+		lists = append(lists, f.result.errorLines, f.result.idLines, f.result.report)
+	}
+	for _, list := range lists {
+		for i := range list {
+			n += 64 + len(list[i].text) + 16*cap(list[i].idents)
+		}
+	}
+	return n
 }

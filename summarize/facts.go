@@ -13,28 +13,29 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// piece is a line, a sentence or a window of a long line, always verbatim.
+// piece is a line, a sentence or a window of a long line, always verbatim: the smallest
+// thing that a summary takes.
 type piece struct {
 	text   string
 	idents []mention
-	terms  []string // of what an assistant said
-	score  float32  // how much it says by its form, 0 to 3
+	terms  []string // words and word pairs, of the assistant's words
+	score  float32  // what its form tells: how clearly a line reports an error, or defines something
 	cues   cue
 	reason int  // where in text the reason begins, or -1
 	code   bool // inside a fenced block, or a line of a tree
-	// imports says that it only brings names in.
+	// imports marks an import of a source file, for Excerpts.
 	imports bool
 	place
 }
 
 // place is where a piece stands in its message.
 type place struct {
-	line   int  // which line it is, or begins in
+	line   int  // its first line, counted without empty lines
 	window int  // of a long line, which of its windows
-	more   bool // the line goes on behind it
+	more   bool // the line continues after it
 }
 
-// follows reports whether a piece stands right behind another.
+// follows reports whether nothing lies between q and p.
 func (p place) follows(q place) bool {
 	if p.line == q.line {
 		return p.window == q.window+1
@@ -42,24 +43,24 @@ func (p place) follows(q place) bool {
 	return p.line == q.line+1 && p.window == 0 && !q.more
 }
 
-// facts is all that one message tells by itself; it depends on no other
-// message, so it is found once and kept (see Memory).
+// facts is what was read from one message. It depends on no other message, so it is
+// cached (see Memory).
 type facts struct {
-	user  string  // a plain user message, cleaned
-	typed bool    // it is a command and the text that it stands for, which the user did not write
-	rules []piece // sentences of it that set a rule or a preference
-	said  []piece // paragraphs of an assistant message, in order
-	recap []piece // lines of a summary that an earlier compaction left
-	// artifacts are pointers in a recap. Those in tool output are never taken:
-	// a page could plant them.
+	user    string  // a plain user message, cleaned
+	command bool    // the text of a slash command, which the user did not write
+	rules   []piece // sentences of it that set a rule or a preference
+	said    []piece // paragraphs of an assistant message, in order
+	recap   []piece // lines of a summary by the agent's own compaction
+	// artifacts are pointers in a recap. Those in tool output do not count: a web page
+	// could plant them.
 	artifacts []artifactMention
 	calls     []callFacts
 	result    *resultFacts
 	idents    []mention // of user text
-	work      *messageWork
+	work      messageWork
 }
 
-// resultFacts is what a tool result tells by itself.
+// resultFacts is what was read from a tool result.
 type resultFacts struct {
 	callID, tool string
 	source       source // what kind of tool said it
@@ -67,28 +68,28 @@ type resultFacts struct {
 	lines        int
 	exit         int // the exit code the harness wrote, or -1
 	evidence     evidence
-	errors       []piece           // lines that report a failure, in order
-	keys         []piece           // lines with identifiers, in order
+	errorLines   []piece           // lines that report a failure, in order
+	idLines      []piece           // lines with identifiers, in order
 	first        string            // the first line that is not empty
 	last         string            // the last
 	taskID       string            // "Task #3 created": the id that a task list gave
-	tasks        map[string]string // of a task list that was shown: the status by id
+	tasks        map[string]string // status by id, of a task list that was printed; else nil
 	fields       thread.Fields
-	rows         []string // of a JSON document, its records
-	report       []piece  // what a sub-agent answered, in paragraphs
-	text         string   // all of it on one line, where it is next to nothing
-	work         *resultWork
+	rows         []string // the records of a JSON document; nil for other output
+	report       []piece  // paragraphs of a sub-agent's answer
+	text         string   // the whole content of a tiny file, on one line
+	work         resultWork
 }
 
-// limits of what one message may contribute, so that a huge one costs no more
-// than it can be worth.
+// Limits on what one message contributes: a huge one must not cost more than it can be
+// worth.
 const (
-	maxLine     = 180      // bytes of one piece of tool output
-	maxSentence = 420      // bytes of one piece of what people and models said
-	maxKeys     = 1500     // lines with identifiers of one result
-	maxErrors   = 24       // error lines of one result
-	maxRules    = 24       // rules of one user message
-	maxReport   = 24 << 10 // bytes of a sub-agent's report
+	maxLine       = 180      // bytes of one piece of tool output
+	maxSentence   = 420      // bytes of one piece of what people and models said
+	maxIDLines    = 1500     // lines with identifiers of one result
+	maxErrorLines = 24       // error lines of one result
+	maxRules      = 24       // rules of one user message
+	maxReport     = 24 << 10 // bytes of a sub-agent's report
 )
 
 // read extracts the facts of a message. It is pure.
@@ -102,11 +103,11 @@ func read(m *thread.Message) *facts {
 	case m.Kind == thread.Injected, m.Role == thread.System:
 	case m.Role == thread.User:
 		f.user = strings.TrimSpace(clean(injected.UserWords(m)))
-		f.typed = slices.ContainsFunc(m.Parts, func(p thread.Part) bool {
+		f.command = slices.ContainsFunc(m.Parts, func(p thread.Part) bool {
 			text, ok := p.(thread.Text)
 			return ok && injected.Command(text.Text) != ""
 		})
-		if !f.typed { // the rules in it are those of whoever wrote the command
+		if !f.command {
 			f.readRules()
 		}
 		f.idents = mentions(nil, f.user)
@@ -118,7 +119,7 @@ func read(m *thread.Message) *facts {
 		case thread.ToolCall:
 			f.calls = append(f.calls, readCall(&p))
 		case thread.ToolResult:
-			if ourform.IsStub(p.Text()) { // what stood there is not there any more
+			if ourform.IsStub(p.Text()) { // the content was cleared earlier
 				p.Content, p.Structured = nil, ""
 			}
 			f.result = readResult(p)
@@ -128,8 +129,8 @@ func read(m *thread.Message) *facts {
 	return f
 }
 
-// readRules takes the sentences of a user message that set a rule or a
-// preference, code blocks left out.
+// readRules finds the sentences of a user message that set a rule or a preference, outside
+// of code blocks.
 func (f *facts) readRules() {
 	fenced := false
 	for line := range strings.Lines(f.user) {
@@ -140,18 +141,18 @@ func (f *facts) readRules() {
 		if fenced || len(f.rules) >= maxRules {
 			continue
 		}
-		sentences(line, func(p span) {
-			if p.to-p.from > maxSentence || p.to-p.from < 8 {
-				return
-			}
+		for p := range sentences(line) {
 			s := line[p.from:p.to]
+			if len(s) > maxSentence || len(s) < 8 {
+				continue
+			}
 			// Weak cues count only in short messages, and neither in questions nor
 			// in a bare "yes please".
 			cues, _ := cuesOf(s)
 			if cues&ruleCue != 0 || cues&constraintCue != 0 && len(f.user) < 1500 && len(s) >= 16 && s[len(s)-1] != '?' {
 				f.rules = append(f.rules, piece{text: s, cues: cues, idents: mentions(nil, s), reason: -1})
 			}
-		})
+		}
 	}
 }
 
@@ -169,7 +170,7 @@ func lines(s string) []piece {
 			continue
 		}
 		p := piece{text: line, idents: mentions(nil, line), reason: -1, place: place{line: len(out)}}
-		p.code = fenced || drawn(line) || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "---")
+		p.code = fenced || isDrawing(line) || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "---")
 		if !p.code {
 			p.cues, p.reason = cuesOf(line)
 		}
@@ -178,13 +179,13 @@ func lines(s string) []piece {
 	return out
 }
 
-// drawn reports whether a line is part of a tree or a frame.
-func drawn(s string) bool {
+// isDrawing reports whether a line is part of a tree or a frame.
+func isDrawing(s string) bool {
 	return strings.HasPrefix(s, "│") || strings.HasPrefix(s, "├") || strings.HasPrefix(s, "└") || strings.HasPrefix(s, "┌")
 }
 
-// cwdNote is the note that Claude Code puts behind an output, about the folder that its
-// shell is in again.
+// cwdNote begins the line that Claude Code appends to an output when its shell is put back
+// to the project's directory.
 const cwdNote = "Shell cwd was reset to "
 
 // readResult extracts the facts of a tool result.
@@ -196,7 +197,7 @@ func readResult(r thread.ToolResult) *resultFacts {
 	}
 	f.exit = exitCode(s)
 	f.work = readResultWork(&r, s)
-	if toolpolicy.ClassOf(r.Tool) == toolpolicy.Agent && r.Outcome != thread.Failure && !(f.work != nil && (f.work.started != "" || f.work.rejected)) {
+	if toolpolicy.ClassOf(r.Tool) == toolpolicy.Agent && r.Outcome != thread.Failure && f.work.started == "" && !f.work.deniedByUser {
 		f.report = paragraphs(s[:clip.Boundary(s, min(len(s), maxReport))])
 	}
 	f.rows = jsonrows.Lines(s, false)
@@ -204,7 +205,7 @@ func readResult(r thread.ToolResult) *resultFacts {
 	if f.source == inRead {
 		worth = worthOfCode(s)
 	}
-	line := 0 // of those that are not empty: nothing is missing where the others are
+	line := 0 // counts lines that are not empty
 	for n, p := range lineSpans(s) {
 		f.lines = n + 1
 		if p.from == p.to {
@@ -221,25 +222,25 @@ func readResult(r thread.ToolResult) *resultFacts {
 		f.last = s[p.from:p.to]
 		score, ev := errorScore(s[p.from:min(p.to, p.from+maxSentence)])
 		f.evidence |= ev
-		if score > 0 && len(f.errors) < maxErrors {
-			f.errors = appendPieces(f.errors, s, span{p.from, p.from + clip.CutBefore(s[p.from:p.to], maxSentence)}, line, score, true)
+		if score > 0 && len(f.errorLines) < maxErrorLines {
+			f.errorLines = appendPieces(f.errorLines, s, span{p.from, p.from + clip.CutBefore(s[p.from:p.to], maxSentence)}, line, score, true)
 		}
-		if len(f.keys) < maxKeys && f.rows == nil && (score == 0 || f.source == inRead || f.source == inSearch) && !(f.source == inSearch && bareHit(s[p.from:p.to])) {
+		if len(f.idLines) < maxIDLines && f.rows == nil && (score == 0 || f.source == inRead || f.source == inSearch) && !(f.source == inSearch && bareHit(s[p.from:p.to])) {
 			score := float32(0)
 			if worth != nil {
 				score = worth(n, s[p.from:p.to])
 			}
-			f.keys = appendPieces(f.keys, s, p, line, score, score >= reasonWorth)
+			f.idLines = appendPieces(f.idLines, s, p, line, score, score >= reasonWorth)
 		}
 	}
 	for n, row := range f.rows {
-		if len(f.keys) < maxKeys {
-			f.keys = appendPieces(f.keys, row, span{0, len(row)}, n, 0, false)
+		if len(f.idLines) < maxIDLines {
+			f.idLines = appendPieces(f.idLines, row, span{0, len(row)}, n, 0, false)
 		}
 	}
 	f.last = f.last[:min(len(f.last), maxLine)]
 	if len(s) <= 3*maxHeld && f.source == inRead {
-		f.text = little(s)
+		f.text = shortContent(s)
 	}
 	if rest, ok := strings.CutPrefix(f.first, "Task #"); ok {
 		f.taskID, _, _ = strings.Cut(rest, " ")
@@ -250,30 +251,9 @@ func readResult(r thread.ToolResult) *resultFacts {
 	return f
 }
 
-// taskStatus reads the rows "#3 [pending] Write the test" of a task list; nil where
-// there is no list.
-func taskStatus(s string) map[string]string {
-	var all map[string]string
-	for line := range strings.Lines(s) {
-		id, rest, ok := strings.Cut(strings.TrimSpace(line), " [")
-		status, _, closed := strings.Cut(rest, "] ")
-		if !ok || !closed || !strings.HasPrefix(id, "#") {
-			continue
-		}
-		if all == nil {
-			all = map[string]string{}
-		}
-		all[strings.Trim(id, "#.")] = status
-	}
-	if all == nil && strings.HasPrefix(s, "No tasks found") {
-		all = map[string]string{}
-	}
-	return all
-}
-
-// little is a text on one line, without blank lines, comments and line numbers;
-// empty where that is more than maxHeld, or holds what separates notes.
-func little(s string) string {
+// shortContent is a text on one line, without blank lines, comments and line numbers;
+// empty if that is longer than maxHeld or contains the separator of notes.
+func shortContent(s string) string {
 	var all []string
 	for _, p := range lineSpans(s) {
 		p.from = afterLineNumber(s, p)
@@ -308,8 +288,8 @@ func afterLineNumber(s string, p span) int {
 	return trimSpan(s, span{i, p.to}).from
 }
 
-// bareHit reports whether a line of a search's output holds a place and nothing that is
-// worth a line: what stands around a hit is often a closing brace, or nothing.
+// bareHit reports whether a line of a search's output has a position but no text worth
+// keeping: around a hit there is often only a closing brace.
 func bareHit(line string) bool {
 	for i := 1; i < len(line); i++ {
 		mark := line[i]
@@ -328,11 +308,11 @@ func bareHit(line string) bool {
 	return false
 }
 
-// leastHit is how long the text of a hit is at the least that is worth a line for itself, in bytes.
+// leastHit is the shortest text of a hit without identifiers that is kept, in bytes.
 const leastHit = 12
 
-// appendPieces adds the span as one piece, or as windows around identifiers
-// where it is long. Without identifiers it is left out unless it is wanted anyway.
+// appendPieces adds a line as one piece, or as windows if it is long. Pieces without
+// identifiers are left out, except for the first if anyway is set.
 func appendPieces(dst []piece, s string, p span, line int, score float32, anyway bool) []piece {
 	add := func(q span, at place) {
 		idents := mentions(nil, s[q.from:q.to])
@@ -345,7 +325,7 @@ func appendPieces(dst []piece, s string, p span, line int, score float32, anyway
 		add(p, place{line: line})
 		return dst
 	}
-	for from, n := p.from, 0; from < p.to && len(dst) < maxKeys; {
+	for from, n := p.from, 0; from < p.to && len(dst) < maxIDLines; {
 		to := windowEnd(s, from, p.to)
 		if q := trimSpan(s, span{from, to}); q.from < q.to {
 			add(q, place{line, n, to < p.to})
@@ -356,9 +336,8 @@ func appendPieces(dst []piece, s string, p span, line int, score float32, anyway
 	return dst
 }
 
-// windowEnd is where a window of a long line ends: at a comma or a space before
-// maxLine, or behind it where a word is as long as that. Only what goes on without
-// any is cut in its middle.
+// windowEnd is where a window of a long line ends: at a comma or a space before maxLine, or
+// at the first one after it. A line without any is cut at maxLine.
 func windowEnd(s string, from, end int) int {
 	to := from + maxLine
 	if to >= end {

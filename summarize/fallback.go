@@ -17,16 +17,16 @@ type Step struct {
 	Summarizer Summarizer
 }
 
-// Fallback asks one summarizer after the other until one gives a summary that
-// fits: Steps, then Extractive, then a note that says what was left out. An
-// agent never stops because a model failed. The zero value asks Extractive only;
-// safe for concurrent use, not to be copied after the first.
+// Fallback asks one summarizer after the other until one returns a summary that fits: Steps,
+// then Extractive, then a note that says what was left out. So no agent stops because a
+// model failed. The zero value asks only Extractive. Safe for concurrent use, not to be copied
+// after first use.
 type Fallback struct {
 	Steps []Step
-	// Extractive is the last that makes a real summary, and its counter measures
-	// the others. Nil stands for a new one.
+	// Extractive is asked last, and its counter checks the summaries of the others. Nil
+	// means a new one.
 	Extractive *Extractive
-	// Timeout bounds each step; 0 is no bound but the context's.
+	// Timeout bounds each step; 0 means only the context does.
 	Timeout time.Duration
 
 	own Extractive
@@ -34,10 +34,9 @@ type Fallback struct {
 
 var _ Summarizer = (*Fallback)(nil)
 
-// Summarize implements Summarizer. It fails when ctx is canceled, with
-// context.Canceled, and when the budget cannot even hold a note, with ErrBudget.
-// A deadline that passes while a step is waiting is no failure: what comes after
-// takes milliseconds and no network.
+// Summarize implements Summarizer. It fails with context.Canceled if ctx is canceled, and with
+// ErrBudget if the budget cannot even hold a note. A deadline that passes during a step is
+// no failure: Extractive takes only milliseconds and no network.
 func (f *Fallback) Summarize(ctx context.Context, in Input) (Result, error) {
 	code := cmp.Or(f.Extractive, &f.own)
 	var report Report
@@ -72,7 +71,7 @@ func (f *Fallback) Summarize(ctx context.Context, in Input) (Result, error) {
 	return Result{Summary: out, Report: report}, nil
 }
 
-// try runs one step and holds it to the contract.
+// try runs one step; a panic or a summary over the budget is an error.
 func (f *Fallback) try(ctx context.Context, s Summarizer, in Input, code *Extractive) (out Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -93,7 +92,7 @@ func (f *Fallback) try(ctx context.Context, s Summarizer, in Input, code *Extrac
 	return out, nil
 }
 
-// note is the summary that says that there is none.
+// note is a summary that says that there is none.
 func note(in Input, code *Extractive) (summary.Summary, error) {
 	out := summary.Summary{Span: spanOf(&in)}
 	out.Facts = []summary.Item{{Text: fmt.Sprintf("[note by the compaction: %d messages, turns %d to %d, were left out here without a summary]",

@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"math"
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
@@ -8,11 +9,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// mention is an identifier that a text holds.
+// mention is an identifier in a text.
 type mention struct {
 	norm string
 	kind ident.Type
-	nth  int32 // which of the different ones of its message it is (see facts.number)
+	nth  int32 // its number among the different identifiers of its message (see facts.number)
 }
 
 // mentions appends the identifiers of a text.
@@ -21,7 +22,7 @@ func mentions(to []mention, text string) []mention {
 	return to
 }
 
-// source is the kind of place where an identifier stands.
+// source is the kind of text that an identifier stands in.
 type source uint8
 
 const (
@@ -41,7 +42,7 @@ const (
 	sources
 )
 
-// sourceOfCall is where an argument of a tool stands.
+// sourceOfCall is the source of the arguments of a tool.
 func sourceOfCall(class toolpolicy.Class) source {
 	switch class {
 	case toolpolicy.Edit:
@@ -54,7 +55,7 @@ func sourceOfCall(class toolpolicy.Class) source {
 	return inArguments
 }
 
-// sourceOfResult is where the output of a tool stands.
+// sourceOfResult is the source of the output of a tool.
 func sourceOfResult(tool string) source {
 	if s, ok := resultSources[toolpolicy.ClassOf(tool)]; ok {
 		return s
@@ -67,16 +68,16 @@ var resultSources = map[toolpolicy.Class]source{
 	toolpolicy.Edit: inChange, toolpolicy.Write: inChange, toolpolicy.Web: inPage, toolpolicy.Fetch: inPage, toolpolicy.Agent: inPage,
 }
 
-// call reports whether it is an argument that the agent wrote.
-func (s source) call() bool { return s >= inEdit && s <= inArguments }
+// ofCall reports whether it is an argument of a call.
+func (s source) ofCall() bool { return s >= inEdit && s <= inArguments }
 
-// names are the identifiers of a span and what each is worth in a summary: the
-// chance that the agent soon writes it in a call.
+// names are the identifiers of a span and their weights: the chance that the agent soon
+// writes one in a call.
 type names struct {
-	id     map[string]int32
-	of     [][]int32 // by message of the span: the ids of its different identifiers
-	stats  []stat
-	weight []float32
+	id        map[string]int32
+	inMessage [][]int32 // by message of the span: the ids of its different identifiers
+	stats     []stat
+	weight    []float32
 }
 
 // stat is what is known of an identifier.
@@ -84,26 +85,26 @@ type stat struct {
 	norm            string
 	kind            ident.Type
 	source          source // where it stood last
-	user, words     bool   // the user, the agent said it
-	hot             bool   // it is in use
+	user, words     bool   // the user, the agent mentioned it in words
+	inUse           bool   // it is in use
 	inContext       bool   // it stays in the prompt anyway
-	messages, calls int32  // how many hold it, how many of them in a call
-	last            int32  // the position of the last
-	near            int32  // lines to the nearest that holds something in use
+	messages, calls int32  // how many messages hold it, how many of them in a call
+	last            int32  // the position of the last of them
+	near            int32  // lines to the nearest line with an identifier in use
 }
 
 const (
-	// hotSteps and hotTurns are the steps, counted from the newest, in which what
-	// the agent and the user say is taken to be in use.
-	hotSteps, hotTurns = 4, 6
-	farOff             = 1 << 20
+	// What the agent mentions in the last hotSteps steps, and the user in the last hotTurns,
+	// is in use.
+	inUseSteps, inUseTurns = 4, 6
+	farOff                 = 1 << 20
 )
 
-// learn finds the identifiers and what each is worth. It returns how many
-// mentions it saw, and in how many lines.
+// learn finds the identifiers and their weights. It returns how many mentions it saw, and
+// in how many lines.
 func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) (seen, held int) {
 	steps := stepsBack(in)
-	total := 0 // growing would copy them several times
+	total := 0 // to allocate once
 	for _, f := range all {
 		eachLine(f, func(line []mention, _ source) {
 			if len(line) > 0 {
@@ -114,11 +115,11 @@ func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) 
 	}
 	n.id = make(map[string]int32, total/6) // most come up more than once
 	n.stats = make([]stat, 0, total/6)
-	n.of = make([][]int32, len(all))
+	n.inMessage = make([][]int32, len(all))
 	recent := func(i int, m *thread.Message) bool {
-		return steps[i] <= hotSteps && m.Role == thread.Assistant || steps[i] <= hotTurns && m.Role == thread.User
+		return steps[i] <= inUseSteps && m.Role == thread.Assistant || steps[i] <= inUseTurns && m.Role == thread.User
 	}
-	lines := make([][]int32, 0, held) // of a message after the other: the identifiers of each line
+	lines := make([][]int32, 0, held) // the identifiers of each line, message after message
 	ids := make([]int32, 0, total)
 	ends := make([]int, len(all))
 	for i, f := range all {
@@ -130,7 +131,7 @@ func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) 
 			start := len(ids)
 			for _, x := range line {
 				id := n.see(x, i, from)
-				n.stats[id].hot = n.stats[id].hot || hot
+				n.stats[id].inUse = n.stats[id].inUse || hot
 				ids = append(ids, id)
 			}
 			lines = append(lines, ids[start:len(ids):len(ids)])
@@ -148,7 +149,7 @@ func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) 
 	}
 	for i := range in.Context {
 		if m := &in.Context[i]; recent(len(all)+i, m) {
-			note(m, func(st *stat) { st.hot = true })
+			note(m, func(st *stat) { st.inUse = true })
 		}
 	}
 	shown := in.shown()
@@ -169,8 +170,7 @@ func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) 
 	return len(ids), held
 }
 
-// stepsBack counts, for each message of the span and the context, the steps of
-// the agent after it.
+// stepsBack counts the agent's steps after each message of the span and the context.
 func stepsBack(in *Input) []int {
 	steps := make([]int, len(in.Messages)+len(in.Context))
 	n := 0
@@ -188,10 +188,10 @@ func stepsBack(in *Input) []int {
 	return steps
 }
 
-// find returns the id of an identifier that the message at i may hold.
+// find returns the id of an identifier; if the message at i holds it, without a look-up.
 func (n *names) find(x mention, i int) (id int32, ok bool) {
-	if i >= 0 && i < len(n.of) && int(x.nth) < len(n.of[i]) {
-		if id = n.of[i][x.nth]; n.stats[id].norm == x.norm {
+	if i >= 0 && i < len(n.inMessage) && int(x.nth) < len(n.inMessage[i]) {
+		if id = n.inMessage[i][x.nth]; n.stats[id].norm == x.norm {
 			return id, true
 		}
 	}
@@ -201,20 +201,20 @@ func (n *names) find(x mention, i int) (id int32, ok bool) {
 
 // see notes that message i holds an identifier.
 func (n *names) see(x mention, i int, from source) int32 {
-	if int(x.nth) == len(n.of[i]) {
+	if int(x.nth) == len(n.inMessage[i]) {
 		id, ok := n.id[x.norm]
 		if !ok {
 			id = int32(len(n.stats))
 			n.id[x.norm] = id
 			n.stats = append(n.stats, stat{norm: x.norm, kind: x.kind, last: -1, near: farOff})
 		}
-		n.of[i] = append(n.of[i], id)
+		n.inMessage[i] = append(n.inMessage[i], id)
 	}
-	id := n.of[i][x.nth]
+	id := n.inMessage[i][x.nth]
 	st := &n.stats[id]
 	if st.last != int32(i) {
 		st.messages++
-		if from.call() {
+		if from.ofCall() {
 			st.calls++
 		}
 	}
@@ -224,10 +224,10 @@ func (n *names) see(x mention, i int, from source) int32 {
 	return id
 }
 
-// measure finds how near the identifiers of a message stand to something in use,
-// before them and behind.
+// measure finds how near the identifiers of a message stand to one in use, before or after
+// them.
 func (n *names) measure(lines [][]int32) {
-	hot := func(id int32) bool { return n.stats[id].hot }
+	hot := func(id int32) bool { return n.stats[id].inUse }
 	for _, backwards := range [2]bool{false, true} {
 		since := int32(farOff)
 		for i := range lines {
@@ -262,15 +262,14 @@ func eachLine(f *facts, yield func([]mention, source)) {
 		all(c.changed, sourceOfCall(c.class))
 	}
 	if f.result != nil {
-		all(f.result.keys, f.result.source)
-		if f.result.rows != nil || len(f.result.keys) >= maxKeys || f.result.source != inRead && f.result.source != inSearch { // elsewhere they stand among the keys
-			all(f.result.errors, f.result.source)
+		all(f.result.idLines, f.result.source)
+		if f.result.rows != nil || len(f.result.idLines) >= maxIDLines || f.result.source != inRead && f.result.source != inSearch { // elsewhere they stand among the keys
+			all(f.result.errorLines, f.result.source)
 		}
 	}
 }
 
-// number says of all identifiers of a message which of its different ones they are, so
-// that each is looked up once.
+// number numbers the different identifiers of a message, so that names looks each up once.
 func (f *facts) number() {
 	nth := map[string]int32{}
 	eachLine(f, func(line []mention, _ source) {
@@ -284,4 +283,93 @@ func (f *facts) number() {
 			x.nth = n
 		}
 	})
+}
+
+// traits are the bins that an identifier falls into, one for each trait of the table of
+// chances.
+type traits [traitCount]uint8
+
+const (
+	traitKind = iota
+	traitAge
+	traitMessages
+	traitCalls
+	traitUser
+	traitWords
+	traitSource
+	traitNear
+	traitCount
+)
+
+// The upper ends of the bins; one more bin takes what is beyond the last.
+var (
+	ageBins     = []int{1, 2, 3, 5, 8, 13, 21, 40}
+	messageBins = []int{1, 2, 3, 5, 9}
+	callBins    = []int{0, 1, 2}
+	nearBins    = []int{0, 1, 2, 4, 8, 16, 32, 900}
+)
+
+func binOf(x int, ends []int) uint8 {
+	for i, end := range ends {
+		if x <= end {
+			return uint8(i)
+		}
+	}
+	return uint8(len(ends))
+}
+
+func asBit(is bool) uint8 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+func (st *stat) traits(steps []int) traits {
+	return traits{
+		traitKind:     uint8(st.kind),
+		traitAge:      binOf(steps[st.last], ageBins),
+		traitMessages: binOf(int(st.messages), messageBins),
+		traitCalls:    binOf(int(st.calls), callBins),
+		traitUser:     asBit(st.user),
+		traitWords:    asBit(st.words),
+		traitSource:   uint8(st.source),
+		traitNear:     binOf(int(st.near), nearBins),
+	}
+}
+
+// chance is how likely the agent is to write an identifier in the calls of its
+// next 20 steps, from 0 to 1, by the learned table.
+func chance(t traits) float32 {
+	odds := salience.base
+	for trait, bin := range t {
+		odds += salience.odds[trait][bin]
+	}
+	return float32(1 / (1 + math.Exp(-float64(odds))))
+}
+
+// Traits are what the summarizer knows of an identifier, as bins of its table of chances.
+// The table is learned from them (lab).
+type Traits struct {
+	Name string
+	Bins []uint8
+}
+
+// Observe returns the traits of every identifier of in.Messages that the context lacks, in
+// the order of their first mention.
+func Observe(in Input) []Traits {
+	var n names
+	facts := make([]*facts, len(in.Messages))
+	for i := range in.Messages {
+		facts[i] = read(&in.Messages[i])
+	}
+	n.learn(&in, facts, read)
+	steps := stepsBack(&in)
+	all := make([]Traits, len(n.stats))
+	for name, id := range n.id {
+		bins := n.stats[id].traits(steps)
+		all[id] = Traits{name, bins[:]}
+	}
+	id := -1
+	return slices.DeleteFunc(all, func(Traits) bool { id++; return n.stats[id].inContext })
 }

@@ -3,26 +3,26 @@ package summarize
 import "strings"
 
 const (
-	// maxBlock is a block of code in what the assistant said up to which it stands
-	// or goes as a whole, in bytes; of a longer one single lines may be taken.
+	// maxBlock is the longest block of code that is one piece, in bytes; a longer one is
+	// split into lines.
 	maxBlock = 360
-	// maxPassage is a paragraph up to which it stands or goes as a whole, in bytes; a
-	// longer one is taken by sentences. Items of a list that are as short together go
-	// together: a list with holes cannot be followed.
+	// maxPassage is the longest paragraph that is one piece, in bytes; a longer one is split
+	// into sentences. Items of a list that are short enough are joined: a list with holes is
+	// hard to follow.
 	maxPassage = 220
-	// maxGlued bounds a heading, or a line that announces what follows, that goes
-	// with the line below it, in bytes.
+	// maxGlued bounds a heading or a line that ends in a colon that is joined with the line
+	// below it, in bytes.
 	maxGlued = 160
 )
 
-// paragraphs splits what an assistant said into pieces that can be read alone: a
-// sentence or a line, an item of a list, a row of a table, a short block of code. A
-// heading, or a line that ends in a colon, goes with what stands below it.
+// paragraphs splits the assistant's words into pieces that can be read alone: a sentence or a
+// line, an item of a list, a row of a table, a short block of code. A heading, or a line that
+// ends in a colon, is joined with the line below it.
 func paragraphs(s string) []piece {
 	var out []piece
 	var glued string // a heading that waits for its text
 	list := false    // the last piece ends with an item of a list
-	line := 0        // of those that say something: nothing is missing where the others are
+	line := 0        // counts lines with text
 	add := func(text string, code bool) {
 		p := piece{text: text, reason: -1, code: code, place: place{line: line}}
 		item := !code && listItem(text)
@@ -46,17 +46,17 @@ func paragraphs(s string) []piece {
 	}
 	passage := func(text string) {
 		if len(text) <= maxPassage {
-			add(text, drawn(text))
+			add(text, isDrawing(text))
 			return
 		}
 		at := line
 		list = false
-		sentences(text, func(p span) {
+		for p := range sentences(text) {
 			n := line - at
 			add(text[p.from:p.to], false)
 			last := &out[len(out)-1]
 			last.place = place{at, n, p.to < len(text)}
-		})
+		}
 		line, list = at+1, false
 	}
 	open := -1 // where the text of a block of code begins
@@ -66,7 +66,7 @@ func paragraphs(s string) []piece {
 		fence := strings.HasPrefix(text, "```")
 		switch {
 		case fence && open < 0:
-			if item := glued; listItem(item) { // it tells what the code does
+			if item := glued; listItem(item) { // it describes the code
 				glued = ""
 				add(item, false)
 			}
@@ -83,11 +83,11 @@ func paragraphs(s string) []piece {
 			glued = text
 			if len(glued) > 2*maxGlued {
 				glued = ""
-				line++ // it is missing where the others are
+				line++ // it is left out
 			}
 		default:
 			at := announcedAt(text)
-			if at > 0 { // what was found weighs more than what will be done about it
+			if at > 0 { // a finding weighs more than the announcement after it
 				passage(strings.TrimRight(text[:at], " "))
 			}
 			if next := text[at:]; at > 0 && leadsIn(next) {
@@ -97,7 +97,7 @@ func paragraphs(s string) []piece {
 			}
 		}
 	}
-	if glued != "" && open < 0 { // what it leads to is a call
+	if glued != "" && open < 0 { // it leads to a call
 		add("", false)
 	}
 	if open >= 0 { // it was never closed
@@ -106,19 +106,18 @@ func paragraphs(s string) []piece {
 	return out
 }
 
-// announcedAt is where the last sentence of a line begins, if others stand before it and it
-// only announces what will be done next; 0 where it does not.
+// announcedAt is where the last of several sentences of a line begins, if it only announces
+// what will be done next; else 0.
 func announcedAt(line string) int {
 	from, last := 0, 0
-	sentences(line, func(p span) { from, last = last, p.from })
+	for p := range sentences(line) {
+		from, last = last, p.from
+	}
 	if last > from && announcing(line[last:]) {
 		return last
 	}
 	return 0
 }
-
-// announcing reports whether a sentence only says what will be done next.
-func announcing(s string) bool { return announces(s) || strings.HasPrefix(s, "Now ") }
 
 // listItem reports whether a line is an item of a list, or a row of a table.
 func listItem(s string) bool {
@@ -129,7 +128,7 @@ func listItem(s string) bool {
 	return 0 < n && n < 3 && (strings.HasPrefix(s[n:], ". ") || strings.HasPrefix(s[n:], ") "))
 }
 
-// rulerAt reports whether the line that begins at a place rules off the head of a
+// rulerAt reports whether the line that begins at a position is the rule below the head of a
 // table.
 func rulerAt(s string, at int) bool {
 	p, _ := nextLine(s, at)
@@ -137,7 +136,7 @@ func rulerAt(s string, at int) bool {
 	return p.to > p.from && ruler(s[p.from:p.to])
 }
 
-// addBlock adds a block of code, in one piece where it is short.
+// addBlock adds a block of code, as one piece if it is short.
 func addBlock(block string, add func(string, bool)) {
 	if block = strings.Trim(block, "\n"); block == "" {
 		return
@@ -153,7 +152,7 @@ func addBlock(block string, add func(string, bool)) {
 	}
 }
 
-// leadsIn reports whether a line says nothing without what follows it.
+// leadsIn reports whether a line says nothing without the next one.
 func leadsIn(s string) bool {
 	return len(s) <= maxGlued && (heading(s) || strings.HasSuffix(strings.TrimRight(s, "*_ "), ":"))
 }

@@ -145,12 +145,12 @@ func textAfter(before *planFile, result, message *thread.Message, c *callFacts) 
 }
 
 // planInFile takes the plan that the agent keeps in a file.
-func (b *builder) planInFile(in *Input, of func(*thread.Message) *facts) {
-	log := in.Log
+func (b *builder) planInFile() {
+	log := b.in.Log
 	if log == nil {
-		log = in.Messages
+		log = b.messages
 	}
-	l := findPlanFile(log, of)
+	l := findPlanFile(log, b.read)
 	if l == nil {
 		return
 	}

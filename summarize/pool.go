@@ -12,7 +12,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// section is a section of the summary, in the order in which room is given out.
+// section is a section of the summary, in the order in which the floors are filled.
 type section uint8
 
 const (
@@ -32,35 +32,39 @@ const (
 	sections
 )
 
-// pool is all that a summary could say: entries of each section, and candidates
-// that point to them.
+// pool is everything that a summary could say. A candidate points either to an entry of
+// a list of Summary (a plain entry, taken whole) or to a piece of a group.
 type pool struct {
-	// Summary holds all entries of the sections without groups, and the requests in full:
-	// they are trimmed when the budget is known.
+	// Summary holds the plain entries, and the user's requests in full: selection trims them.
 	summary.Summary
-	asking   [][]mention // what each of the requests holds
-	typed    []bool      // which of them are commands with the text that they stand for
-	task     int         // index of the request that is the current task, or -1
-	oldTask  string      // the task of the previous summary, where the span has none
-	written  bool        // somebody who read the messages wrote items of the previous summary
-	later    bool        // a newer task stands behind the span, in the prompt itself
-	together int         // Input.Together
-	stated   []rule      // for each of the constraints
+	requests []request // for each of Requests
+	task     int       // index of the request that is the current task, or -1
+	oldTask  string    // the task of the previous summary, where the span has none
+	byModel  bool      // somebody who read the messages wrote items of the previous summary
+	later    bool      // a newer task stands behind the span, in the prompt itself
+	together int       // Input.Together
+	rules    []rule    // for each of the constraints
 	changes  []change
-	// groups are the entries of which single pieces may be taken: messages of the
-	// assistant, earlier summaries as facts, and lines of tool output, of edits and of
-	// arguments.
+	// groups are entries of which single pieces may be taken: messages of the assistant,
+	// sub-agents' reports, earlier summaries (as facts), and lines of outputs and edits.
 	groups [sections][]group
 
 	candidates []candidate
 	names      names
 
-	asked map[string]bool // stems of what the user asks the summary to keep
+	asked map[string]bool // stems of Input.Instructions
 	terms terms
 }
 
-// rule is where a rule was stated: the user's whole message; weak says that it may
-// be none.
+// request is what is known of a user message: its identifiers, and whether it is the text of
+// a slash command, which the user did not write.
+type request struct {
+	idents  []mention
+	command bool
+}
+
+// rule is what is known of a constraint: the whole user message that states it, and whether
+// it is weak, that is, perhaps no rule at all.
 type rule struct {
 	message string
 	weak    bool
@@ -68,14 +72,13 @@ type rule struct {
 
 // group is an entry made of pieces, some of which may be chosen.
 type group struct {
-	label   string // in front of the pieces; empty for what people said
+	label   string // in front of the pieces; empty for the assistant's words
 	turn    int
 	sources []thread.ID
-	pieces  []string
 	places  []place // of each piece
-	idents  []int32 // that the label holds
-	// path is the file that the label names. Where the list of files names it too,
-	// its last parts do.
+	idents  []int32 // in the label
+	// path is the file that the label names. If the list of files names it too, the label
+	// shows only the end of it.
 	path string
 }
 
@@ -86,41 +89,43 @@ type candidate struct {
 	piece   int // index among the pieces of the group; -1 for a plain entry
 	at      int // position of its message in the span, for recency and order
 	base    float32
-	text    string // a piece's text; of plain entries it is rendered later
+	text    string // of a piece; plain entries are rendered by selection
 	idents  []int32
-	terms   []int32 // of the assistant's words
-	choice  bool    // the assistant says that it chose this, and why
-	dead    bool    // a later candidate says the same, newer
+	terms   []int32 // words and word pairs (see terms)
+	choice  bool    // the assistant says that it chose this
+	dead    bool    // out of date, or said again later
 }
 
 // builder fills a pool from the facts of messages.
 type builder struct {
 	*pool
-	messages []thread.Message
-	facts    []*facts
-	tasks    []task             // of a task list kept by single calls
-	listed   bool               // the agent wrote a whole list of tasks
-	before   []summary.Step     // of the plan of the previous summary
-	logged   map[thread.ID]bool // summaries of the agent's own: whether the log holds what they sum up
+	in       *Input
+	read     func(*thread.Message) *facts // with a cache
+	messages []thread.Message             // of the span
+	facts    []*facts                     // of each of them
+	tasks    []task                       // of a task list kept by single calls
+	listed   bool                         // the agent wrote a whole list of tasks at once
+	before   []summary.Step               // the plan of the previous summary
+	logged   map[thread.ID]bool           // the agent's own summaries: whether the log holds what they sum up
 	calls    map[string]callRef
 	fileAt   map[string]int
-	based    map[string][]string // the paths of files with folders, by their last part
-	outcomes map[string]int      // by tool and input, the newest
-	latest   []int               // per outcome, its candidate
+	based    map[string][]string // paths in the ledger by file name
+	outcomes map[string]int      // the newest outcome by tool and input
+	latest   []int               // the candidate of each outcome
 	origins  map[originKey]*origin
-	expected map[originKey]int  // how often each of them comes up
-	tried    map[int]string     // of failed attempts of the span: what was called
+	uses     map[originKey]int  // how often each origin is asked or changed
+	tried    map[int]string     // the call of each failed attempt of the span
 	edits    map[editKey]*edits // what was changed, by turn and file
 	edited   []editKey          // in the order of the first change
-	wrote    []wrote            // what edits wrote, in order
+	hunks    []fileHunk         // what edits wrote, in order
 	standing map[string]*standing
-	replied  []bool            // by message: whether the user's next words tell what was asked
-	agreed   []bool            // by message: whether the user's next words answer it, and mean nothing without it
-	planFile string            // the file that the agent keeps its plan in
-	small    map[string]string // of files that hold next to nothing: what
-	seen     map[said]struct{} // texts taken, so that nothing is said twice
-	idents   []int32           // storage for candidates
-	entries  [sections]int     // how many plain entries have a candidate
+	replied  []bool                // by message: the user's next message tells what was asked
+	agreed   []bool                // by message: the user's next message answers it, and means nothing without it
+	planFile string                // the file in which the agent keeps its plan
+	contents map[string]string     // of tiny files, by path
+	seen     map[seenText]struct{} // texts taken, so that nothing is said twice
+	idents   []int32               // storage for candidates
+	entries  [sections]int         // how many plain entries have a candidate
 }
 
 type callRef struct{ message, call int }
@@ -128,32 +133,26 @@ type callRef struct{ message, call int }
 // newPool collects what the messages and the previous summary hold.
 func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 	b := &builder{
-		pool: &pool{task: -1}, messages: in.Messages, calls: map[string]callRef{}, fileAt: map[string]int{},
-		outcomes: map[string]int{}, origins: map[originKey]*origin{}, expected: map[originKey]int{},
+		pool: &pool{task: -1}, in: in, read: of, messages: in.Messages, calls: map[string]callRef{}, fileAt: map[string]int{},
+		outcomes: map[string]int{}, origins: map[originKey]*origin{}, uses: map[originKey]int{}, based: map[string][]string{},
+		tried: map[int]string{}, edits: map[editKey]*edits{}, standing: map[string]*standing{}, contents: map[string]string{},
 	}
 	b.facts = make([]*facts, len(in.Messages))
 	pieces := 0
 	for i := range in.Messages {
 		f := of(&in.Messages[i])
 		b.facts[i] = f
-		b.expect(f)
+		b.countOrigins(f)
 		pieces += len(f.said)
 		if f.result != nil {
-			pieces += len(f.result.keys)
+			pieces += len(f.result.idLines)
 		}
 	}
 	for i := range in.Context {
-		b.expect(of(&in.Context[i]))
+		b.countOrigins(of(&in.Context[i]))
 	}
-	b.replied, b.agreed = make([]bool, len(b.facts)), make([]bool, len(b.facts))
-	for i, next := len(b.facts)-1, ""; i >= 0; i-- {
-		b.replied[i] = substantial(next) && !answers(next)
-		b.agreed[i] = answers(next) || picks(next) || next != "" && !substantial(next) && !strings.HasSuffix(next, "?")
-		if b.messages[i].StartsTurn() {
-			next = b.facts[i].user
-		}
-	}
-	b.seen = make(map[said]struct{}, pieces) // most of them; growing would hash all texts again
+	b.findAnswers()
+	b.seen = make(map[seenText]struct{}, pieces) // most of them; growing would hash all texts again
 	seen, held := b.names.learn(in, b.facts, of)
 	b.idents = make([]int32, 0, seen)
 	b.candidates = make([]candidate, 0, 256+held)
@@ -183,25 +182,38 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 			b.result(i, m, f.result)
 		}
 	}
-	b.later = b.overtaken(in)
-	b.elsewhere(in)
+	b.later = b.newerTaskShown()
+	b.elsewhere()
 	if !in.Continued {
-		b.foldWork(in, of)
+		b.addWork()
 	}
-	b.overtake(in.Context, of)
+	b.applyLater()
 	if in.Log != nil {
-		b.catchUp(in, of)
+		b.updateTasks()
 	}
 	if !in.Continued && !b.listed && len(b.tasks) == 0 {
-		b.planInFile(in, of)
+		b.planInFile()
 	}
 	b.finish()
 	return b.pool
 }
 
-// foldWork says where the work stands at the end of the log. What was said to come
-// next is left out where the prompt shows it.
-func (b *builder) foldWork(in *Input, of func(*thread.Message) *facts) {
+// findAnswers looks for each message at the user message after it.
+func (b *builder) findAnswers() {
+	b.replied, b.agreed = make([]bool, len(b.facts)), make([]bool, len(b.facts))
+	for i, next := len(b.facts)-1, ""; i >= 0; i-- {
+		b.replied[i] = isTask(next) && !answers(next)
+		b.agreed[i] = answers(next) || picks(next) || next != "" && !isTask(next) && !strings.HasSuffix(next, "?")
+		if b.messages[i].StartsTurn() {
+			next = b.facts[i].user
+		}
+	}
+}
+
+// addWork adds the state of the work at the end of the log. The assistant's announcement
+// of its next step is left out if the prompt shows what it did.
+func (b *builder) addWork() {
+	in := b.in
 	var before state.Work
 	log := in.Log
 	if log == nil {
@@ -217,7 +229,7 @@ func (b *builder) foldWork(in *Input, of func(*thread.Message) *facts) {
 			next++
 			return b.facts[next-1]
 		}
-		return of(m)
+		return b.read(m)
 	})
 	b.Work.Again = in.Restated
 	if slices.ContainsFunc(in.Context, func(m thread.Message) bool { return m.Role == thread.Assistant }) {
@@ -225,36 +237,34 @@ func (b *builder) foldWork(in *Input, of func(*thread.Message) *facts) {
 	}
 }
 
-// same reports whether two messages are one: they have the same parts, and not only
-// such as say the same.
+// same reports whether two messages are one and the same, not only equal.
 func same(a, b *thread.Message) bool {
 	return a.ID == b.ID && a.Role == b.Role && a.Kind == b.Kind && len(a.Parts) > 0 && len(a.Parts) == len(b.Parts) && &a.Parts[0] == &b.Parts[0]
 }
 
-// elsewhere notes whether the message that opens the last turn of the span stands beside
-// the summary: behind it, mostly, so that a reader meets the answer first.
-func (b *builder) elsewhere(in *Input) {
+// elsewhere notes whether the prompt shows the user message of the span's last turn: mostly
+// after the summary, so that a reader meets the answer first.
+func (b *builder) elsewhere() {
 	last := b.Span.LastTurn
-	if last > 0 && slices.ContainsFunc(in.shown(), func(m thread.Message) bool { return m.StartsTurn() && m.Turn == last }) {
+	if last > 0 && slices.ContainsFunc(b.in.shown(), func(m thread.Message) bool { return m.StartsTurn() && m.Turn == last }) {
 		b.Elsewhere = []int{last}
 	}
 }
 
-// overtaken reports whether the prompt itself shows a task that is newer than
-// those of the span.
-func (b *builder) overtaken(in *Input) bool {
+// newerTaskShown reports whether the prompt shows a newer task than those of the span.
+func (b *builder) newerTaskShown() bool {
 	turn := 0
 	if b.task >= 0 {
 		turn = b.Requests[b.task].Turn
 	}
 	newer := func(m *thread.Message) bool {
-		return m.StartsTurn() && (m.Turn == 0 || m.Turn > turn) && substantial(injected.UserWords(m))
+		return m.StartsTurn() && (m.Turn == 0 || m.Turn > turn) && isTask(injected.UserWords(m))
 	}
-	return slices.ContainsFunc(in.Context, func(m thread.Message) bool { return newer(&m) }) ||
-		slices.ContainsFunc(in.Shown, func(m thread.Message) bool { return newer(&m) })
+	return slices.ContainsFunc(b.in.Context, func(m thread.Message) bool { return newer(&m) }) ||
+		slices.ContainsFunc(b.in.Shown, func(m thread.Message) bool { return newer(&m) })
 }
 
-// spanOf is what the summary stands for, that of before included.
+// spanOf is the span that the summary stands for, with that of the previous summary.
 func spanOf(in *Input) thread.Span {
 	var s thread.Span
 	for i := range in.Messages {
@@ -269,22 +279,18 @@ func spanOf(in *Input) thread.Span {
 	return s
 }
 
-// entry adds the candidate that stands for the next plain entry of a section.
+// entry adds the candidate of the next plain entry of a section.
 func (b *builder) entry(sec section, at int, base float32, idents []mention) *candidate {
 	b.entries[sec]++
 	return b.add(candidate{section: sec, entry: b.entries[sec] - 1, piece: -1, at: at, base: base}, idents)
 }
 
-// piece adds a piece to a group that will be the next of its section, and its
-// candidate.
+// piece adds a piece to a group, and its candidate. The group must become the next of its
+// section.
 func (b *builder) piece(sec section, g *group, at int, base float32, p piece) *candidate {
-	c := candidate{section: sec, entry: len(b.groups[sec]), piece: len(g.pieces), at: at, base: base, text: p.text}
-	g.add(p)
+	c := candidate{section: sec, entry: len(b.groups[sec]), piece: len(g.places), at: at, base: base, text: p.text}
+	g.places = append(g.places, p.place)
 	return b.add(c, p.idents)
-}
-
-func (g *group) add(p piece) {
-	g.pieces, g.places = append(g.pieces, p.text), append(g.places, p.place)
 }
 
 func (b *builder) add(c candidate, idents []mention) *candidate {
@@ -299,21 +305,35 @@ func (b *builder) add(c candidate, idents []mention) *candidate {
 	return &b.candidates[len(b.candidates)-1]
 }
 
-// once reports whether a text is new, and marks it as taken.
-func (b *builder) once(kind byte, text string) bool {
+// unseen reports whether a text is new, and marks it as seen.
+func (b *builder) unseen(kind seenKind, text string) bool {
 	n := len(b.seen)
-	b.seen[said{kind, text}] = struct{}{}
+	b.seen[seenText{kind, text}] = struct{}{}
 	return len(b.seen) > n
 }
 
-// said is a text of one kind: u user message, r rule, d decision, f failed
-// attempt, m what was said of it, e edit, o open item, a artifact, c assistant's words, t tool output.
-type said struct {
-	kind byte
+// seenText is a text that is in the pool; texts of different kinds may be equal.
+type seenText struct {
+	kind seenKind
 	text string
 }
 
-// age is the weight of recency of the message at i: 1 for the newest.
+type seenKind uint8
+
+const (
+	seenRequest seenKind = iota
+	seenRule
+	seenDecision
+	seenFailure
+	seenQuoted // words of the assistant that a failed attempt quotes
+	seenEdit
+	seenOpenItem
+	seenArtifact
+	seenWords // of the assistant
+	seenLine  // of an output, an edit or a recap
+)
+
+// age weighs the message at i by its recency: 1 for the newest, 0.4 for the oldest.
 func (b *builder) age(i int) float32 {
 	n := len(b.messages)
 	if n <= 1 || i < 0 {
@@ -321,91 +341,6 @@ func (b *builder) age(i int) float32 {
 	}
 	x := float32(i) / float32(n-1)
 	return 0.4 + 0.6*x*x
-}
-
-// ruleBase is the value of a rule by how surely it is one. What may be a rule is worth
-// so little that a short one does not take the room of a sure one.
-func ruleBase(s string) float32 {
-	if cues, _ := cuesOf(s); cues&ruleCue != 0 {
-		return 6
-	}
-	return 1
-}
-
-// substantial reports whether a user message can stand as the task: not a bare
-// "yes", "go on" or "thanks".
-func substantial(s string) bool { return len(s) >= 40 || strings.Count(s, " ") >= 6 }
-
-// answerWords open a message that answers what was asked or offered before.
-var answerWords = set("yes yeah yep yup no nope nah ok okay sure right correct exactly agreed fine sounds both neither option")
-
-// answers reports whether a user message opens as an answer: what it is about stands in
-// the assistant's words before it.
-func answers(s string) bool {
-	first := strings.ToLower(strings.Trim(firstWord(s), ",.;:!?-—()#"))
-	return answerWords[first] || len(first) == 1 && isDigit(first[0])
-}
-
-// picks reports whether a user message names one of several options by its letter or its
-// number: "I think B, nested in the options".
-func picks(s string) bool {
-	words := strings.Fields(s)
-	for i, w := range words[:min(len(words), optionWords)] {
-		bare := strings.Trim(w, ".,:;!?()*")
-		if len(bare) != 1 {
-			continue
-		}
-		switch c := bare[0]; {
-		case c >= 'B' && c <= 'H', c == 'A' && (i > 0 || len(words) == 1 || w != bare):
-			return true
-		case isDigit(c) && (i == 0 || strings.EqualFold(words[i-1], "option")):
-			return true
-		}
-	}
-	return false
-}
-
-// optionWords is within how many words of a message an option is named.
-const optionWords = 8
-
-func (b *builder) user(i int, m *thread.Message, f *facts) {
-	if b.once('u', f.user) {
-		b.Requests = append(b.Requests, summary.Item{Text: f.user, Turn: m.Turn, Sources: []thread.ID{m.ID}})
-		b.asking, b.typed = append(b.asking, f.idents), append(b.typed, f.typed)
-		// What a command stands for says little of what this user is after.
-		if b.task < 0 || substantial(f.user) && !f.typed || b.typed[b.task] || !substantial(b.Requests[b.task].Text) {
-			b.task = len(b.Requests) - 1
-		}
-	}
-	for _, r := range f.rules {
-		// A short message can be its own rule; it stands in full among the requests,
-		// but only here is it safe from being trimmed later.
-		if !b.once('r', r.text) {
-			continue
-		}
-		b.Constraints = append(b.Constraints, summary.Item{Text: r.text, Turn: m.Turn, Sources: []thread.ID{m.ID}})
-		b.stated = append(b.stated, rule{f.user, r.cues&ruleCue == 0})
-		b.entry(secConstraint, i, ruleBase(r.text)*(0.5+b.age(i)/2), r.idents)
-	}
-}
-
-// lastTurn reports whether no later turn begins after i.
-func (b *builder) lastTurn(i int) bool {
-	return b.messages[i].Turn == b.messages[len(b.messages)-1].Turn
-}
-
-func (b *builder) decision(i int, m *thread.Message, p piece) {
-	d := summary.Decision{Decision: p.text, Turn: m.Turn, Time: m.Time, Sources: []thread.ID{m.ID}}
-	if p.reason > 20 && p.reason < len(p.text) && strings.HasPrefix(strings.ToLower(p.text[p.reason:]), "because ") {
-		d.Decision = strings.TrimRight(p.text[:p.reason], " ,")
-		d.Rationale = p.text[p.reason+len("because "):]
-	}
-	b.Decisions = append(b.Decisions, d)
-	c := b.entry(secDecision, i, 3*b.age(i), p.idents)
-	if p.cues&choiceCue != 0 {
-		// What was chosen holds until something else is, however old it is.
-		c.choice, c.base = true, 3*(0.5+b.age(i)/2)
-	}
 }
 
 func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
@@ -419,46 +354,41 @@ func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
 	}
 	g := group{label: "proposed plan", turn: m.Turn, sources: []thread.ID{m.ID}}
 	for _, p := range paragraphs(c.planText) {
-		if p.says() && b.once('c', p.text) {
+		if p.substantial() && b.unseen(seenWords, p.text) {
 			b.piece(secSaid, &g, i, 0.8*b.age(i), p)
 		}
 	}
 	b.groups[secSaid] = append(b.groups[secSaid], g)
 }
 
-// says reports whether a piece of what an assistant said is long enough to be told.
-func (p *piece) says() bool {
-	return len(p.text) >= 4 && (!p.code || len(p.text) >= 12 && len(p.idents) > 0)
-}
-
 // maxLabel bounds the label of a group, in bytes.
 const maxLabel = 110
 
-// snippet adds the pieces of one message as a group of the last section.
+// snippet adds pieces of one message as a group of lines of output.
 func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, pieces []piece, base float32) {
 	g := group{label: clip.Brief(label, maxLabel), turn: m.Turn, sources: []thread.ID{m.ID}}
 	if c != nil {
 		g.path = c.path()
-		for _, x := range c.asked {
+		for _, x := range c.inputIdents {
 			if id, ok := b.names.id[x.norm]; ok && strings.Contains(g.label, x.norm) {
 				g.idents = append(g.idents, id)
 			}
 		}
 	}
 	age := b.age(i)
-	g.pieces, g.places = make([]string, 0, len(pieces)), make([]place, 0, len(pieces))
+	g.places = make([]place, 0, len(pieces))
 	for _, p := range pieces {
-		if !b.once('t', p.text) {
+		if !b.unseen(seenLine, p.text) {
 			continue
 		}
 		b.piece(secSnippet, &g, i, base*(1+p.score)*age, p)
 	}
-	if len(g.pieces) > 0 {
+	if len(g.places) > 0 {
 		b.groups[secSnippet] = append(b.groups[secSnippet], g)
 	}
 }
 
-// label names where a result came from, for the group of its lines.
+// label names a result for the group of its lines.
 func label(c *callFacts, tool string) string {
 	if c == nil {
 		return tool
@@ -469,10 +399,62 @@ func label(c *callFacts, tool string) string {
 	return c.name + " " + c.input
 }
 
-// path is the only file that a call is about; empty where there are more.
+// path is the file that a call is about; empty if there are several or none.
 func (c *callFacts) path() string {
 	if len(c.files) != 1 {
 		return ""
 	}
 	return c.files[0].path
+}
+
+// finish makes candidates of what is known only at the end: edits, the plan, the files.
+func (b *builder) finish() {
+	b.noteLaterSuccess()
+	b.addEdits()
+	b.addHunks()
+	if len(b.tasks) > 0 {
+		b.CurrentPlan = b.CurrentPlan[:0:0]
+		for _, t := range b.tasks {
+			if t.step.Status != "deleted" {
+				b.CurrentPlan = append(b.CurrentPlan, t.step)
+			}
+		}
+	}
+	if b.listed || len(b.tasks) > 0 {
+		b.addProposedSteps()
+	}
+	for i := range b.CurrentPlan {
+		base := float32(5)
+		if b.CurrentPlan[i].Status == "completed" {
+			base = 2.5
+		}
+		b.entry(secPlan, len(b.messages), base, nil)
+	}
+	position := make(map[thread.ID]int, len(b.messages))
+	for i := range b.messages {
+		position[b.messages[i].ID] = i
+	}
+	for i := range b.Files {
+		f := &b.Files[i]
+		at := -1
+		if n := len(f.Sources); n > 0 {
+			if p, ok := position[f.Sources[n-1]]; ok {
+				at = p
+			}
+		}
+		base := float32(1.5)
+		if len(f.Operations) > 1 || len(f.Operations) == 1 && f.Operations[0] != "read" {
+			base = 3.5
+		}
+		base += 0.7 * float32(min(len(f.Sources)-1, 4)) // often touched, soon touched again
+		idents := mentions(nil, f.Path)
+		if f.Path == b.planFile {
+			f.Note = addNote(f.Note, "keeps the plan")
+		}
+		if text := b.contents[f.Path]; text != "" {
+			f.Note = addNote(f.Note, holds+text)
+			idents = mentions(idents, text)
+		}
+		b.entry(secFile, at, base*b.age(at), idents)
+	}
 }

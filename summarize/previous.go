@@ -4,22 +4,24 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// previous takes over the items of an earlier summary; at -1 they are older
-// than all of the span.
+// previous adds the items of the summary that this one replaces. Their position is -1: older
+// than the whole span.
 func (b *builder) previous(s *summary.Summary) {
 	b.oldTask = s.CurrentTask
 	b.Requests = append(b.Requests, s.Requests...)
 	for _, it := range s.Requests {
-		b.asking, b.typed = append(b.asking, mentions(nil, it.Text)), append(b.typed, false)
-		b.once('u', it.Text)
+		b.requests = append(b.requests, request{idents: mentions(nil, it.Text)})
+		b.unseen(seenRequest, it.Text)
 	}
 	for _, it := range s.Constraints {
-		if b.once('r', it.Text) {
+		if b.unseen(seenRule, it.Text) {
 			b.Constraints = append(b.Constraints, it)
-			b.stated = append(b.stated, rule{message: it.Text})
+			b.rules = append(b.rules, rule{message: it.Text})
 			b.entry(secConstraint, -1, ruleBase(it.Text)+2, nil)
 		}
 	}
@@ -29,18 +31,18 @@ func (b *builder) previous(s *summary.Summary) {
 		f.Operations, f.Sources = slices.Clone(f.Operations), slices.Clone(f.Sources)
 		b.Files = append(b.Files, f)
 	}
-	carry(b, &b.Decisions, s.Decisions, secDecision, 'd', 3, true, func(d summary.Decision) string { return d.Decision })
-	carry(b, &b.FailedAttempts, s.FailedAttempts, secFailed, 'f', 1.5, true, func(it summary.Item) string { return it.Text })
+	carry(b, &b.Decisions, s.Decisions, secDecision, seenDecision, 3, true, func(d summary.Decision) string { return d.Decision })
+	carry(b, &b.FailedAttempts, s.FailedAttempts, secFailed, seenFailure, 1.5, true, func(it summary.Item) string { return it.Text })
 	for _, o := range s.ToolOutcomes {
 		b.outcomes[o.Tool+"\x00"+o.Input] = len(b.ToolOutcomes)
 		b.ToolOutcomes = append(b.ToolOutcomes, o)
 		b.latest = append(b.latest, len(b.candidates))
 		b.entry(secOutcome, -1, 0.6, mentions(nil, o.Input))
 	}
-	carry(b, &b.OpenItems, s.OpenItems, secOpen, 'o', 1.5, false, func(o summary.OpenItem) string { return o.Description })
-	carry(b, &b.Artifacts, s.Artifacts, secArtifact, 'a', 6, false, func(a summary.ArtifactReference) string { return a.ArtifactID })
+	carry(b, &b.OpenItems, s.OpenItems, secOpen, seenOpenItem, 1.5, false, func(o summary.OpenItem) string { return o.Description })
+	carry(b, &b.Artifacts, s.Artifacts, secArtifact, seenArtifact, 6, false, func(a summary.ArtifactReference) string { return a.ArtifactID })
 	for _, it := range s.Changes {
-		if b.once('e', it.Text) {
+		if b.unseen(seenEdit, it.Text) {
 			b.changes = append(b.changes, change{Item: it})
 			b.entry(secChange, -1, 1, mentions(nil, it.Text))
 		}
@@ -51,11 +53,11 @@ func (b *builder) previous(s *summary.Summary) {
 	b.previousGroups(secSnippet, s.Identifiers, 0.2)
 }
 
-// carry takes over plain entries that are new, with a candidate each; named says that
-// their identifiers count.
-func carry[T any](b *builder, into *[]T, list []T, sec section, kind byte, base float32, named bool, text func(T) string) {
+// carry adds plain entries that are new, and a candidate for each; with named, identifiers
+// in them count.
+func carry[T any](b *builder, into *[]T, list []T, sec section, kind seenKind, base float32, named bool, text func(T) string) {
 	for _, e := range list {
-		if !b.once(kind, text(e)) {
+		if !b.unseen(kind, text(e)) {
 			continue
 		}
 		*into = append(*into, e)
@@ -67,27 +69,27 @@ func carry[T any](b *builder, into *[]T, list []T, sec section, kind byte, base 
 	}
 }
 
-// previousWords takes over what the assistant said, piece by piece as it was chosen.
+// previousWords splits the assistant's words into pieces again.
 func (b *builder) previousWords(items []summary.Item) {
 	for _, it := range items {
 		g := group{turn: it.Turn, sources: it.Sources}
 		line := 0
 		for _, run := range strings.Split(it.Text, "\n"+gap) {
 			for _, p := range paragraphs(run) {
-				if heading(p.text) || !b.once('c', p.text) {
+				if heading(p.text) || !b.unseen(seenWords, p.text) {
 					continue
 				}
 				p.line += line
 				base := wordsFinal * min(1, float32(len(p.text))/fullWords)
 				b.piece(secSaid, &g, -1, base, p).terms = b.terms.add(-1, p.terms)
 			}
-			line += strings.Count(run, "\n") + 2 // something was left out behind it
+			line += strings.Count(run, "\n") + 2 // a gap follows
 		}
 		b.groups[secSaid] = append(b.groups[secSaid], g)
 	}
 }
 
-// previousGroups takes over items that were made of pieces, as pieces again.
+// previousGroups splits items that were made of lines into lines again.
 func (b *builder) previousGroups(sec section, items []summary.Item, base float32) {
 	for _, it := range items {
 		g := group{turn: it.Turn, sources: it.Sources}
@@ -102,11 +104,152 @@ func (b *builder) previousGroups(sec section, items []summary.Item, base float32
 			if at++; apart {
 				at++
 			}
-			if line == "" || !b.once('t', line) {
+			if line == "" || !b.unseen(seenLine, line) {
 				continue
 			}
 			b.piece(sec, &g, -1, base, piece{text: line, idents: mentions(nil, line), place: place{line: at}})
 		}
 		b.groups[sec] = append(b.groups[sec], g)
 	}
+}
+
+// artifactMention is a pointer to externalized content, as our renderer writes it.
+type artifactMention struct{ id, description string }
+
+const artifactMark = "[Externalized Content - artifact:"
+
+// mentionedArtifacts finds the pointers in a text.
+func mentionedArtifacts(s string) []artifactMention {
+	var out []artifactMention
+	for len(out) < 32 {
+		_, rest, ok := strings.Cut(s, artifactMark)
+		if !ok {
+			break
+		}
+		s = rest
+		id, _, ok := strings.Cut(rest[:min(len(rest), 200)], "]")
+		if ok && !strings.ContainsAny(id, " \n\t\"") {
+			about := strings.TrimPrefix(strings.TrimLeft(rest[len(id)+1:], "\n "), "Summary: ")
+			line, _, _ := strings.Cut(about, "\n")
+			out = append(out, artifactMention{id, clip.Brief(line, maxLine)})
+		}
+	}
+	return out
+}
+
+// WithoutOutdated returns s without the facts, decisions, steps, open items and failed
+// attempts that have one of the texts. The user's words always stay. Nil stays nil.
+func WithoutOutdated(s *summary.Summary, texts []string) *summary.Summary {
+	if s == nil || len(texts) == 0 {
+		return s
+	}
+	gone := map[string]bool{}
+	for _, t := range texts {
+		gone[normalized(t)] = true
+	}
+	out := *s
+	out.Facts = without(s.Facts, func(it summary.Item) bool { return gone[normalized(it.Text)] })
+	out.FailedAttempts = without(s.FailedAttempts, func(it summary.Item) bool { return gone[normalized(it.Text)] })
+	out.Decisions = without(s.Decisions, func(d summary.Decision) bool { return gone[normalized(d.Decision)] })
+	out.CurrentPlan = without(s.CurrentPlan, func(x summary.Step) bool { return gone[normalized(x.Text)] })
+	out.OpenItems = without(s.OpenItems, func(o summary.OpenItem) bool { return gone[normalized(o.Description)] })
+	return &out
+}
+
+func without[T any](list []T, gone func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(list), gone)
+}
+
+// normalized normalizes a text for comparison: a model that repeats it may drop the full stop.
+func normalized(s string) string { return strings.TrimRight(oneLine(s), ".") }
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// recap adds the lines of a summary that the agent itself wrote, as facts.
+func (b *builder) recap(i int, m *thread.Message, f *facts) {
+	g := group{label: "the agent's earlier summary", turn: m.Turn, sources: []thread.ID{m.ID}}
+	past := b.stepsAfter(i) > freshSteps
+	weight := float32(recapWorth)
+	if b.logged[m.ID] {
+		weight = recapLogged
+	}
+	passed := false // below a heading such as "Next steps", and the agent has gone on
+	for _, p := range f.recap {
+		if heading(p.text) {
+			passed = past && toDo(p.text)
+			if len(p.idents) == 0 {
+				continue // it says nothing without the lines below it
+			}
+		}
+		if passed || len(p.text) < 4 || b.quoted(p.text) || !b.unseen(seenLine, p.text) {
+			continue
+		}
+		base := weight * b.age(i) * min(1, float32(len(p.text))/60)
+		if p.code || narration(p.text) {
+			base *= 0.2
+		}
+		b.piece(secFact, &g, i, base, p)
+	}
+	b.groups[secFact] = append(b.groups[secFact], g)
+	for _, a := range f.artifacts {
+		if b.unseen(seenArtifact, a.id) {
+			b.Artifacts = append(b.Artifacts, summary.ArtifactReference{ArtifactID: a.id, Description: a.description, Turn: m.Turn, Sources: []thread.ID{m.ID}})
+			b.entry(secArtifact, i, 6, nil)
+		}
+	}
+}
+
+// The base value of a line of the agent's own summary: recapLogged if the log holds what it
+// sums up, since the log is more exact and says how it went on.
+const (
+	recapWorth  = 1.2
+	recapLogged = 0.05
+)
+
+// loggedRecaps finds the agent's own summaries; the value says whether the log holds the
+// messages that they sum up.
+func loggedRecaps(log []thread.Message) map[thread.ID]bool {
+	all := map[thread.ID]bool{}
+	steps := 0
+	for i := range log {
+		switch m := &log[i]; {
+		case m.Kind == thread.Recap:
+			all[m.ID] = steps > freshSteps
+			steps = 0
+		case m.Role == thread.Assistant:
+			steps++
+		}
+	}
+	return all
+}
+
+// freshSteps is for how many steps the next steps in the agent's own summary are still to be
+// done.
+const freshSteps = 3
+
+// stepsAfter counts the agent's steps after the message at i, up to freshSteps+1.
+func (b *builder) stepsAfter(i int) int {
+	n := 0
+	for j := i + 1; j < len(b.messages) && n <= freshSteps; j++ {
+		if b.messages[j].Role == thread.Assistant {
+			n++
+		}
+	}
+	return n
+}
+
+// heading reports whether a line is a heading.
+func heading(s string) bool {
+	if len(s) > 80 {
+		return false
+	}
+	digits := strings.TrimLeft(s, "0123456789")
+	return s[0] == '#' || len(digits) < len(s) && strings.HasPrefix(digits, ". ") && s[len(s)-1] == ':' || strings.HasPrefix(s, "**") && strings.HasSuffix(strings.TrimSuffix(s, ":"), "**")
+}
+
+// quoted reports whether a line only repeats a user message that stands among the requests.
+func (b *builder) quoted(s string) bool {
+	s = strings.Trim(unmarked(s), "\"“”' ")
+	_, is := b.seen[seenText{seenRequest, s}]
+	return is
 }

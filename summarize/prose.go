@@ -8,31 +8,29 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Grounds tells what of a text that a model wrote stands on messages, by the
-// tests of Verified, for formats that are prose and not items. Make it with
-// NewGrounds; it is for one goroutine.
+// Grounds checks prose that a model wrote about messages by the rules of Verified, for
+// summaries that are no lists of items. Make it with NewGrounds; it is for one goroutine.
 type Grounds struct{ g *grounds }
 
-// NewGrounds reads the messages that a text may stand on, and what came before
-// them: a text about it that was checked when it was taken, and the log, of which
-// words of the user and the assistant count.
+// NewGrounds reads the messages that a text is about. before is an earlier text that was
+// checked when it was made; of log only the words of the user and the assistant count.
 func NewGrounds(messages []thread.Message, before string, log ...thread.Message) *Grounds {
 	return &Grounds{newGrounds(messages, earlier{text: before, log: log})}
 }
 
 // Prose is what is left of a text.
 type Prose struct {
-	// Text is the text without the sentences that do not stand on the messages.
-	// Headings with something under them, and the form of lists and tables, stay;
-	// a gap in a block of code is marked.
+	// Text is the text without the sentences that the messages do not support. Headings
+	// with something below them and the form of lists and tables stay; a gap in a block of
+	// code is marked.
 	Text string
 	// Report counts the sentences, and lists those that are left out.
 	Report Report
 }
 
-// Prose checks a text sentence by sentence, rows of tables and lines of code as a
-// whole. An error is a *RejectedError: nothing is left, or the text is longer than
-// what it stands for. The report is that of the text also then.
+// Prose checks a text sentence by sentence; rows of tables and lines of code count as one.
+// The error is a *RejectedError: nothing is left, or the text is longer than the messages.
+// The report is complete in either case.
 func (g *Grounds) Prose(text string) (Prose, error) {
 	p := proseReader{g: g.g}
 	lines := append(strings.Split(text, "\n"), "")
@@ -49,8 +47,8 @@ func (g *Grounds) Prose(text string) (Prose, error) {
 	return out, nil
 }
 
-// Entries checks the entries of a list, each as a whole; todo says that a reader
-// may act on them.
+// Entries checks each entry of a list as one sentence; todo says that a reader may act on
+// them.
 func (g *Grounds) Entries(entries []string, todo bool) (kept []string, report Report) {
 	for _, e := range entries {
 		if strings.TrimSpace(e) != "" && report.take(e, g.g.fault(statement{text: bare(e), todo: todo})) {
@@ -60,7 +58,7 @@ func (g *Grounds) Entries(entries []string, todo bool) (kept []string, report Re
 	return kept, report
 }
 
-// Holds reports whether a statement that a reader may act on can be taken.
+// Holds reports whether a statement that a reader may act on passes.
 func (g *Grounds) Holds(text string) bool {
 	return strings.TrimSpace(text) != "" && g.g.fault(statement{text: bare(text), todo: true}) == ""
 }
@@ -70,8 +68,8 @@ type proseReader struct {
 	g      *grounds
 	report Report
 	kept   []string
-	above  []title // what the next line stands below, outermost first
-	blank  bool    // a blank line came before the next
+	above  []title // the titles above the next line, outermost first
+	blank  bool    // a blank line precedes the next
 	code   bool    // inside a block of code
 	table  bool    // inside a table
 	gap    bool    // the last line of the block of code was left out
@@ -138,7 +136,7 @@ func (p *proseReader) line(line, next string) {
 	}
 }
 
-// top is the innermost title; one that says nothing where there is none.
+// top is the innermost title, or an empty one.
 func (p *proseReader) top() *title {
 	if len(p.above) == 0 {
 		return &title{}
@@ -146,20 +144,20 @@ func (p *proseReader) top() *title {
 	return &p.above[len(p.above)-1]
 }
 
-// below leaves the titles of a level and of those below it.
+// below drops the titles of a level and of deeper ones.
 func (p *proseReader) below(level int) {
 	for p.top().level >= level {
 		p.above = p.above[:len(p.above)-1]
 	}
 }
 
-// title takes a title; it is shown once something below it is.
+// title adds a title; it is shown once something below it is.
 func (p *proseReader) title(line string, level int, body string) {
 	p.below(level)
 	t := title{line: line, level: level, todo: p.top().todo || toDo(body), user: p.top().user || mentionsUser(body) >= 0}
 	if cause := p.g.fault(statement{text: body, code: true}); cause != "" {
 		p.report.take(body, cause)
-		t.shown = true // never
+		t.shown = true // so that keep never shows it
 	}
 	p.above = append(p.above, t)
 }
@@ -178,7 +176,7 @@ func (p *proseReader) keep(line string) {
 	p.kept = append(p.kept, line)
 }
 
-// said returns what of a line stays, behind its mark.
+// said returns a line without the sentences that fail; "" if none is left.
 func (p *proseReader) said(line string) string {
 	mark := line[:len(line)-len(unmarked(line))]
 	rest := line[len(mark):]
@@ -194,13 +192,13 @@ func (p *proseReader) said(line string) string {
 		rest = ""
 	}
 	from := -1 // where a quotation of several sentences began
-	sentences(rest, func(s span) {
+	for s := range sentences(rest) {
 		if from < 0 {
 			from = s.from
 		}
 		piece := rest[from:s.to]
 		if openQuotation(piece) && openQuotation(rest[s.to:]) {
-			return
+			continue
 		}
 		from = -1
 		if check(piece) {
@@ -208,7 +206,7 @@ func (p *proseReader) said(line string) string {
 		} else {
 			whole = false
 		}
-	})
+	}
 	switch {
 	case whole:
 		return line
@@ -218,13 +216,12 @@ func (p *proseReader) said(line string) string {
 	return mark + strings.Join(said, " ")
 }
 
-// openQuotation reports whether a quotation in a piece of text begins or ends
-// outside of it.
+// openQuotation reports whether a text holds only a part of a quotation.
 func openQuotation(s string) bool {
 	return strings.Count(s, `"`)%2 == 1 || strings.Count(s, "“") != strings.Count(s, "”") || strings.Count(s, "«") != strings.Count(s, "»")
 }
 
-// isHeading reports whether a line only says what follows.
+// isHeading reports whether a line only introduces what follows.
 func isHeading(line, body string) bool {
 	s := strings.TrimSpace(line)
 	words := len(strings.Fields(body))
@@ -234,7 +231,7 @@ func isHeading(line, body string) bool {
 	return words <= 8 && (strings.HasSuffix(body, ":") || strings.HasPrefix(unmarked(s), "**") && strings.HasSuffix(strings.TrimSuffix(s, ":"), "**"))
 }
 
-// levelOf is how deep a heading stands: by its marks, or else by its indent.
+// levelOf is the level of a heading by its marks, or by its indent.
 func levelOf(line string) int {
 	s := strings.TrimLeft(line, " \t")
 	if n := len(s) - len(strings.TrimLeft(s, "#")); n > 0 {
@@ -243,7 +240,7 @@ func levelOf(line string) int {
 	return 10 + len(line) - len(s)
 }
 
-// unmarked takes the mark of a list or a heading off a line.
+// unmarked removes the mark of a list or a heading.
 func unmarked(line string) string {
 	s := strings.TrimLeft(line, " \t#>")
 	return s[len(listMark.FindString(s)):]
@@ -264,7 +261,7 @@ func bare(line string) string {
 // across the page.
 func ruler(line string) bool { return strings.Trim(line, "|-: \t=*_") == "" }
 
-// toDo reports whether what stands under a heading may be acted on.
+// toDo reports whether a reader may act on what stands below a heading.
 func toDo(heading string) bool {
 	low := strings.ToLower(heading)
 	return slices.ContainsFunc([]string{

@@ -1,126 +1,123 @@
 package summarize
 
 const (
-	// roomForCode is a budget, in tokens, from which what edits wrote counts double.
+	// roomForCode is the budget, in tokens, from which lines that edits wrote count double.
 	roomForCode = 10_000
-	// usualNews is what the terms of a usual sentence come to.
+	// usualNews is the sum of the terms of a usual sentence.
 	usualNews = 5
-	// worthSaying is the value per token from which something comes before more
-	// lines of output than their share.
+	// worthSaying is the value per token from which a candidate comes before lines of output
+	// that exceed their share.
 	worthSaying = 0.003
-	// wordsWeight is what the worth of the assistant's words, of changes and of
-	// failures counts: what a colleague would tell first.
+	// wordsWeight is the weight of the assistant's words, changes and failures: what a
+	// colleague would tell first.
 	wordsWeight = 0.05
-	// wordsBeside is what they count beside what a model wrote of the messages.
-	wordsBeside = 0.02
-	// wordsNames is what an identifier counts among the assistant's words, which say
-	// more than names; wordsFrame is added to their length when they are ranked, in
-	// tokens, since a whole sentence tells more than two halves.
+	// wordsWithModel is the same beside items that a model wrote.
+	wordsWithModel = 0.02
+	// wordsNames is a factor for identifiers in the assistant's words, which say more than
+	// names. wordsFrame is added to the length of words when they are ranked, in tokens: a
+	// whole sentence tells more than two halves.
 	wordsNames = 0.3
 	wordsFrame = 10
-	// turnBytes is how much of the assistant's words of one turn halves what more of
-	// them is worth: every turn gets a line before one gets a page.
+	// turnBytes is how many bytes of the assistant's words of a turn halve the value of more of
+	// them: every turn gets a line before one gets a page.
 	turnBytes = 500
-	// baseWeight is what a unit of the worth that a candidate has by itself counts
-	// beside chances that an identifier is written again. Tuned on the dev split
-	// (lab/README.md).
+	// baseWeight is the weight of a candidate's base value beside the chances that its
+	// identifiers are written again. Tuned on the dev split (lab/README.md).
 	baseWeight = 0.01
-	// ruleWeight is that of the user's rules, of the plan, of open items, of
-	// pointers, and of what a model or an earlier summary found worth saying: they
-	// come before any line of output.
+	// ruleWeight is the weight of the user's rules, the plan, open items, artifacts, and of
+	// what a model or an earlier summary found worth saying: they come before any line of
+	// output.
 	ruleWeight = 0.2
-	// saidBefore is what a term counts in words after which it comes up again: what was
-	// said last of a thing is what holds.
+	// saidBefore is a factor for a term that comes up again later: the last statement about a
+	// thing is the one that holds.
 	saidBefore = 0.5
-	// bytesPerToken only ranks candidates; what is charged is counted.
+	// bytesPerToken is an estimate for ranking; costs are counted.
 	bytesPerToken = 3.6
 )
 
-// value is what a candidate adds: its own worth and the identifiers that
-// nothing taken before has shown.
+// value is what a candidate adds: its weighted base value and the identifiers that nothing
+// taken so far shows.
 func (s *selection) value(c *candidate) float32 {
 	v := s.weight(c) * c.base
-	for _, id := range c.idents {
-		if !s.covered[id] {
-			v += s.pool.names.weight[id]
-		}
-	}
-	if c.piece >= 0 && !*s.isOpen(c) {
-		for _, id := range s.group(c).idents {
+	add := func(idents []int32) {
+		for _, id := range idents {
 			if !s.covered[id] {
 				v += s.pool.names.weight[id]
 			}
 		}
 	}
+	add(c.idents)
+	if c.piece >= 0 && !s.group(c).open {
+		add(s.group(c).idents)
+	}
 	return v
 }
 
-// weight is what the worth that a candidate has by itself counts.
+// weight is the weight of a candidate's base value.
 func (s *selection) weight(c *candidate) float32 {
 	switch c.section {
 	case secConstraint:
-		if !s.inFull[s.pool.stated[c.entry].message] {
+		if !s.inFull[s.pool.rules[c.entry].message] {
 			return ruleWeight
 		}
 	case secPlan, secOpen, secArtifact:
 		return ruleWeight
 	case secDecision, secFact:
-		if c.at < 0 || c.choice && s.floor {
+		if c.at < 0 || c.choice && s.inFloors {
 			return ruleWeight
 		}
 	case secChange:
 		if len(c.terms) > 0 && s.budget >= roomForCode {
 			return 2 * wordsWeight
 		}
-		return s.shares().changes
+		return s.shares.changes
 	case secSaid, secReport, secFailed:
-		if s.pool.written && c.section == secFailed && c.at < 0 {
+		if s.pool.byModel && c.section == secFailed && c.at < 0 {
 			return ruleWeight
 		}
-		if s.pool.written {
-			return wordsBeside
-		}
-		return wordsWeight
+		return s.shares.words
 	}
 	return baseWeight
 }
 
-// twice reports whether a candidate may be no rule, and stands among the user's
-// messages anyway.
-func (s *selection) twice(c *candidate) bool {
+// redundantRule reports whether a candidate is only perhaps a rule, and its message stands in
+// full anyway.
+func (s *selection) redundantRule(c *candidate) bool {
 	if c.section != secConstraint {
 		return false
 	}
-	r := s.pool.stated[c.entry]
+	r := s.pool.rules[c.entry]
 	return r.weak && s.inFull[r.message]
 }
 
-// density is the value per token, by estimated size.
+// density is the value per token, by estimated length.
 func (s *selection) density(c *candidate) float32 {
-	if s.twice(c) {
+	if s.redundantRule(c) {
 		return 0
 	}
 	cost := float32(len(s.text(c)))/bytesPerToken + 2
-	if c.piece >= 0 && !*s.isOpen(c) {
-		cost += 6 + float32(len(s.label(c)))/bytesPerToken
+	if c.piece >= 0 {
+		if g := s.group(c); !g.open {
+			cost += 6 + float32(len(g.label))/bytesPerToken
+		}
 	}
 	v := s.value(c)
 	own := s.weight(c) * c.base
 	names := v - own
 	if len(c.terms) > 0 {
-		own *= s.news(c)
+		own *= s.newTerms(c)
 		cost += wordsFrame
 	}
 	if c.section == secSaid {
-		told := float32(s.told[s.group(c).turn]) / turnBytes
+		told := float32(s.saidBytes[s.group(c).turn]) / turnBytes
 		return (own + names*wordsNames) / (1 + told) / cost
 	}
 	return (own + names) / cost
 }
 
-// news is what a candidate of the assistant's words tells that is not told yet: its
-// terms, each as often as it comes up.
-func (s *selection) news(c *candidate) float32 {
+// newTerms weighs the terms of a candidate that nothing taken so far holds, each by how often
+// it comes up in the pool.
+func (s *selection) newTerms(c *candidate) float32 {
 	v := float32(0)
 	for _, t := range c.terms {
 		if !s.toldTerms[t] {
@@ -132,4 +129,121 @@ func (s *selection) news(c *candidate) float32 {
 		}
 	}
 	return v / usualNews
+}
+
+// shares divide a budget: floors, requests, mostRequests and snippets are ratios of it.
+type shares struct {
+	// floors are what each section may fill, in this order, before the sections compete.
+	// Without them the most numerous kind of candidate would take everything.
+	floors []floor
+	// requests is for the user's messages in full, before they are trimmed in the middle;
+	// mostRequests is for all of them at keptRequest bytes each.
+	requests, mostRequests float32
+	// snippets is for lines of output, until everything else worth saying is said.
+	snippets float32
+	// words and changes are no ratios: they weigh what the assistant said and what edits
+	// changed.
+	words, changes float32
+}
+
+type floor struct {
+	section section
+	share   float32
+}
+
+var largeShares = shares{
+	floors: []floor{
+		{secConstraint, 0.08}, {secPlan, 0.08}, {secFile, 0.12}, {secDecision, 0.06}, {secFailed, 0.14}, {secSaid, 0.45}, {secReport, 0.06},
+		{secOutcome, 0.05}, {secFact, 0.05}, {secOpen, 0.04}, {secArtifact, 0.05}, {secChange, 0.10}, {secSnippet, 0.15},
+	},
+	requests: 0.30, mostRequests: 0.55, snippets: 0.20, words: wordsWeight, changes: wordsWeight,
+}
+
+// smallShares are for a small budget: its reader needs the story.
+var smallShares = shares{
+	floors: []floor{
+		{secConstraint, 0.08}, {secPlan, 0.08}, {secFile, 0.08}, {secDecision, 0.06}, {secFailed, 0.14}, {secSaid, 0.60}, {secReport, 0.04},
+		{secOutcome, 0.0167}, {secFact, 0.05}, {secOpen, 0.04}, {secArtifact, 0.05}, {secChange, 0.10}, {secSnippet, 0.05},
+	},
+	requests: 0.20, mostRequests: 0.55, snippets: 0.10, words: wordsWeight, changes: wordsWeight / 2,
+}
+
+// modelFloors replace the others where a model wrote facts, decisions and open items: what
+// it understood comes before sentences that code found.
+var modelFloors = []floor{
+	{secConstraint, 0.08}, {secPlan, 0.10}, {secOpen, 0.10}, {secDecision, 0.15}, {secFact, 0.45}, {secFailed, 0.15}, {secFile, 0.06}, {secSaid, 0.12},
+	{secChange, 0.05}, {secOutcome, 0.03}, {secArtifact, 0.03}, {secSnippet, 0.03},
+}
+
+// smallBudget is the budget, in tokens, below which smallShares apply.
+const smallBudget = 4000
+
+// sharesFor returns the shares of a budget in tokens; 0 is no limit. byModel says that a
+// model wrote some of the items: it tells what the user wanted as well.
+func sharesFor(budget int, byModel bool) shares {
+	s := largeShares
+	if 0 < budget && budget < smallBudget {
+		s = smallShares
+	}
+	if byModel {
+		s.floors, s.requests, s.mostRequests, s.words = modelFloors, 0.20, 0.30, wordsWithModel
+	}
+	return s
+}
+
+// scored is a candidate with its density.
+type scored struct {
+	density float32
+	at      int32
+}
+
+// ranked is a heap with the densest on top; equal ones keep the order of the thread.
+type ranked []scored
+
+// down moves the entry at i below those that are denser.
+func (r ranked) down(i int) {
+	above := func(a, b scored) bool { return a.density > b.density || a.density == b.density && a.at < b.at }
+	for {
+		best := i
+		for k := 2*i + 1; k <= 2*i+2 && k < len(r); k++ {
+			if above(r[k], r[best]) {
+				best = k
+			}
+		}
+		if best == i {
+			return
+		}
+		r[i], r[best] = r[best], r[i]
+		i = best
+	}
+}
+
+// greedy calls take with the candidates that have a density, the densest first, until take
+// returns false. Densities only fall as others are taken, so a candidate whose new density
+// still beats the old one of the next is the best (lazy greedy for submodular values;
+// Minoux 1978).
+func greedy(list []int, density func(i int) float32, take func(i int, density float32) (more bool)) {
+	h := make(ranked, 0, len(list))
+	for _, i := range list {
+		if d := density(i); d > 0 {
+			h = append(h, scored{d, int32(i)})
+		}
+	}
+	for i := len(h)/2 - 1; i >= 0; i-- {
+		h.down(i)
+	}
+	for len(h) > 0 {
+		top := h[0]
+		if d := density(int(top.at)); d < top.density {
+			h[0].density = d
+			h.down(0)
+			continue
+		}
+		h[0] = h[len(h)-1]
+		h = h[:len(h)-1]
+		h.down(0)
+		if !take(int(top.at), top.density) {
+			return
+		}
+	}
 }

@@ -13,31 +13,28 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 )
 
-// Report says how a summary was made. Fields that nobody knew anything of are
-// zero; that of a summary by Extractive is.
+// Report says how a summary was made. That of a summary by Extractive is zero.
 type Report struct {
-	// By is whose summary it is: the name of a model, or of a Fallback's step,
-	// "extractive" or "truncation_note".
+	// By names who made it: a model, a step of a Fallback, "extractive" or
+	// "truncation_note".
 	By string
-	// Failures are those who were asked before and gave none, in order.
+	// Failures are the summarizers that were asked before and failed, in order.
 	Failures []Failure
-	// Cache says whether the answers of models were known: Hit when all of them
-	// were, Miss when one was asked.
+	// Cache is Hit if all answers of models were cached, Miss if a model was asked.
 	Cache event.Cache
-	// Proposed and Kept count the sentences of a model's text, or the items of an
-	// answer in JSON beyond what code finds itself, and those that were taken.
+	// Proposed counts the sentences of a model's text, or the items of its answer in JSON
+	// that code does not find itself. Kept counts those that passed the checks.
 	Proposed, Kept int
-	// Dropped counts those that were not, by cause: "identifier", "number",
-	// "quotation", "user", "tool", "words", "source", "placeholder", "limit", and
-	// "cut" for the sentence in which an answer ended at its limit.
+	// Dropped counts those that failed, by cause: "identifier", "number", "quotation",
+	// "user", "tool", "words", "source", "placeholder", "limit", and "cut" for the
+	// sentence in which an answer reached its limit.
 	Dropped map[string]int
-	// Left are the beginnings of those, the first of them: text of the
-	// conversation, which no event holds.
+	// Left are the first 100 of those, shortened. They are text of the conversation, so
+	// no event contains them.
 	Left []Left
 }
 
-// Left is a sentence of a model that was left out, and why: one of the causes
-// that Report.Dropped counts.
+// Left is a sentence of a model that was left out; Cause is a key of Report.Dropped.
 type Left struct {
 	Text  string `json:"text"`
 	Cause string `json:"cause"`
@@ -49,7 +46,7 @@ const (
 	maxLeft, maxLeftText = 100, 400
 )
 
-// take counts a sentence: taken where there is no cause against it.
+// take counts a sentence and reports whether it passes: it does if cause is empty.
 func (r *Report) take(text, cause string) bool {
 	r.Proposed++
 	if cause == "" {
@@ -66,14 +63,13 @@ func (r *Report) take(text, cause string) bool {
 	return false
 }
 
-// Failure is a summarizer that was asked and gave no summary.
+// Failure is a summarizer that was asked and failed.
 type Failure struct {
 	Step string
 	Err  error
 }
 
-// Failures are those of an error of asking a model or a summarizer, by name: what
-// the error lists, and the step.
+// Failures lists the failures in an error of a step that asked a model or a summarizer.
 func Failures(step string, err error) []Failure {
 	var all []Failure
 	if failed, ok := errors.AsType[*FailedError](err); ok {
@@ -85,7 +81,7 @@ func Failures(step string, err error) []Failure {
 	return all
 }
 
-// Replied is the report of an answer of the model of that name.
+// Replied returns the report of a model's answer.
 func Replied(model string, r *llm.Reply) Report {
 	report := Report{By: model, Cache: event.Miss}
 	if r.Cached {
@@ -99,8 +95,7 @@ func Replied(model string, r *llm.Reply) Report {
 	return report
 }
 
-// With is the report of a summary that was made in two steps, the other the
-// later one.
+// With returns the report of a summary made in two steps; other is that of the second.
 func (r Report) With(other Report) Report {
 	r.By = cmp.Or(other.By, r.By)
 	r.Failures = append(r.Failures[:len(r.Failures):len(r.Failures)], other.Failures...)
@@ -121,8 +116,7 @@ func (r Report) With(other Report) Report {
 	return r
 }
 
-// FailedError says that there is no summary; Report tells what happened before
-// Err: who failed, what was offered and not taken.
+// FailedError says that there is no summary. Report tells what happened before Err.
 type FailedError struct {
 	Report Report
 	Err    error
@@ -137,7 +131,7 @@ func (e *FailedError) Class() string { return event.ErrorClass(e.Err) }
 // Unwrap returns Err.
 func (e *FailedError) Unwrap() error { return e.Err }
 
-// failed is an error with what there is to report before it.
+// failed wraps an error if there is something to report.
 func (r Report) failed(err error) error {
 	if len(r.Failures) == 0 && r.Proposed == 0 {
 		return err
@@ -145,8 +139,7 @@ func (r Report) failed(err error) error {
 	return &FailedError{r, err}
 }
 
-// Err joins the failures, each with the name of its step; nil when there are
-// none. errors.Is and errors.As see all of them.
+// Err joins the failures, each with the name of its step; nil if there are none.
 func (r Report) Err() error {
 	errs := make([]error, len(r.Failures))
 	for i, f := range r.Failures {
@@ -155,12 +148,12 @@ func (r Report) Err() error {
 	return errors.Join(errs...)
 }
 
-// Event is the report as an event of type Asked: names, classes and counts, no
-// text of the conversation.
+// Event returns the report as an event of type Asked: names, classes and counts, but no text of
+// the conversation.
 func (r Report) Event() event.Event {
 	e := event.Event{Type: event.Asked, Details: map[string]any{}}
 	if r.Cache != "" {
-		// Not as the event's own Cache, which is counted once for a compaction.
+		// Not in Event.Cache, which is counted once per compaction.
 		e.Details["cache"] = string(r.Cache)
 	}
 	if r.By != "" {
@@ -185,12 +178,11 @@ func (r Report) Event() event.Event {
 	return e
 }
 
-// Reason is why an answer, or an item of one, was not taken. Each is an error of
-// its own, so that errors.Is(err, summarize.CutOff) asks for it.
+// Reason is why an answer was rejected. Each is an error, for errors.Is(err, summarize.CutOff).
 type Reason string
 
-// The reasons to reject a whole answer. The first ones are found where the
-// answer is read, the rest by Verified.
+// The reasons to reject an answer. The first six are found by reading it, the last two by
+// Fallback, the others by Verified.
 const (
 	Empty         Reason = "empty"           // nothing was said
 	Refused       Reason = "refused"         // the model or a filter will not answer
@@ -208,12 +200,10 @@ const (
 // Error returns the reason in words.
 func (r Reason) Error() string { return string(r) }
 
-// RejectedError says why an answer was rejected. errors.Is compares with the
-// Reason.
+// RejectedError says why an answer was rejected. errors.Is compares it with a Reason.
 type RejectedError struct {
 	Reason Reason
-	// Detail says more, in our words and counts, never the conversation's; it
-	// may be empty.
+	// Detail says more, never in words of the conversation; it may be empty.
 	Detail string
 }
 

@@ -14,8 +14,8 @@ func (s *selection) taskText() string {
 	return s.pool.oldTask
 }
 
-// rankRequests orders the user messages by how much would be lost with them:
-// the newest, the task and the first stay longest, "ok" and "thanks" go first.
+// rankRequests orders the user messages: the newest, the task and the first stay longest,
+// "ok" and "thanks" go first.
 func (s *selection) rankRequests() {
 	p := s.pool
 	n := len(p.Requests)
@@ -23,7 +23,7 @@ func (s *selection) rankRequests() {
 	for i := range n {
 		text := p.Requests[i].Text
 		var names float32
-		for _, x := range p.asking[i] {
+		for _, x := range p.requests[i].idents {
 			if id, ok := p.names.id[x.norm]; ok {
 				names += p.names.weight[id]
 			}
@@ -40,13 +40,13 @@ func (s *selection) rankRequests() {
 	slices.SortStableFunc(s.rank, func(a, b int) int { return cmp.Compare(worth[b], worth[a]) })
 }
 
-// room is how many bytes the i-th user message gets when a usual one gets each:
-// more for the newest, the current task and the first; of the text that a command
-// stands for no more than its beginning and its end, since the user did not write it.
+// room is how many bytes the i-th user message gets if a usual one gets each: the newest,
+// the task and the first get more, the text of a slash command only a little, since the user
+// did not write it.
 func (s *selection) room(i, each int) int {
 	newest := len(s.pool.Requests) - 1
-	if s.pool.typed[i] && s.budget > 0 {
-		if i == newest { // it is what the assistant works on
+	if s.pool.requests[i].command && s.budget > 0 {
+		if i == newest { // the assistant works on it
 			return min(3*each, 3*commandBytes)
 		}
 		return min(each, commandBytes)
@@ -64,9 +64,9 @@ func (s *selection) requestsTrimmed() bool {
 	return !slices.EqualFunc(s.requests, s.pool.Requests, func(a, b summary.Item) bool { return len(a.Text) >= len(b.Text) })
 }
 
-// trimRequests gives the user messages a number of tokens: all in full if they
-// fit, else short ones in full and long ones trimmed to one common length, and
-// only when even that is too much the oldest but the first go.
+// trimRequests starts a choice with the user messages in about so many tokens: in full if
+// they fit, else the long ones trimmed to a common length. Only if that does not suffice are
+// the lowest-ranked left out.
 func (s *selection) trimRequests(tokens int) {
 	all := s.pool.Requests
 	limit := int(float32(tokens) * bytesPerToken)
@@ -84,10 +84,7 @@ func (s *selection) trimRequests(tokens int) {
 	each, kept := 1<<30, len(all)
 	if size(each) > limit {
 		each = largest(leastRequest, 1<<20, func(n int) bool { return size(n) <= limit })
-		share := float32(mostRequests)
-		if s.pool.written {
-			share = mostBeside
-		}
+		share := s.shares.mostRequests
 		if most := int(share * float32(s.budget) * bytesPerToken); each < keptRequest && most > limit {
 			each = largest(each, keptRequest, func(n int) bool { return size(n) <= most })
 			limit, tokens = most, int(share*float32(s.budget))
@@ -98,14 +95,14 @@ func (s *selection) trimRequests(tokens int) {
 	}
 	for {
 		s.reset(kept, each)
-		s.spent = s.whole(summary.Summary{CurrentTask: s.task, Requests: s.requests}.Render())
+		s.spent = s.countWhole(summary.Summary{CurrentTask: s.task, Requests: s.requests}.Render())
 		enough := s.spent <= max(tokens*6/5, tokens+64) || kept <= 1 && each <= leastRequest/2
 		s.spent += s.workTokens
 		if enough {
 			return
 		}
-		// The bytes were more tokens than usual (traces, other scripts, base64).
-		// Shorter messages come before fewer.
+		// The bytes made more tokens than usual (traces, other scripts, base64). Shorter
+		// messages are better than fewer.
 		switch {
 		case each > 4*leastRequest:
 			each = min(each, 1<<16) / 2

@@ -12,8 +12,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// result joins a result with its call: the ledger, the outcome, failures and
-// the lines worth keeping.
+// result adds what a result and its call tell: files, edits, the outcome, a failure, and lines
+// worth keeping.
 func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 	var c *callFacts
 	var asked *thread.Message
@@ -28,23 +28,23 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 	outcome := judge(r, c, class)
 	if c != nil {
 		if class == toolpolicy.Todo {
-			b.nameTask(c, r)
-			b.seeTasks(r)
+			b.identifyTask(c, r)
+			b.readTaskList(r)
 			return
 		}
 		if outcome != thread.Failure {
 			files := slices.Clone(c.files)
 			for n := range files {
 				op := &files[n]
-				op.path = b.filed(op.path)
-				if r.work != nil && r.work.over && op.op == "created" {
+				op.path = b.ledgerPath(op.path)
+				if r.work.fileExisted && op.op == "created" {
 					op.op = "edited"
 				}
 				op.op = b.touch(*op, asked)
 			}
-			b.edit(i, asked, c, files)
+			b.recordEdit(i, asked, c, files)
 			if class == toolpolicy.Read && len(c.files) == 1 && !c.part {
-				b.held(files[0].path, r)
+				b.noteContent(files[0].path, r)
 			}
 		}
 	}
@@ -64,66 +64,35 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 	if r.rows != nil {
 		base = max(base, recordBase)
 	}
-	b.answered(i, m, c, r, class, outcome == thread.Failure, base)
+	b.addLines(i, m, c, r, class, outcome == thread.Failure, base)
 }
 
-// changedBase is the value of a line that an edit wrote.
+// changedBase is the base value of a line that an edit wrote.
 const changedBase = 0.15
 
-// recordBase is the value of a record of a document: its fields stand together.
+// recordBase is the base value of a record of a JSON document.
 const recordBase = 0.4
 
-// nameTask gives a task of a task list the id that its result tells.
-func (b *builder) nameTask(c *callFacts, r *resultFacts) {
-	if !c.newTask || r.taskID == "" {
-		return
-	}
-	if slices.ContainsFunc(b.tasks, func(t task) bool { return t.id == r.taskID }) {
-		// Numbers begin anew in a new list.
-		b.tasks = slices.DeleteFunc(b.tasks, func(t task) bool { return !strings.HasPrefix(t.id, callMark) })
-	}
-	for i := range b.tasks {
-		if b.tasks[i].id == callMark+c.id {
-			b.tasks[i].id = r.taskID
-		}
-	}
-}
-
-// seeTasks takes over how the tasks stand where the whole list was shown: others
-// may have changed it.
-func (b *builder) seeTasks(r *resultFacts) {
-	if r.tasks == nil {
-		return
-	}
-	b.tasks = slices.DeleteFunc(b.tasks, func(t task) bool { return !strings.HasPrefix(t.id, callMark) && r.tasks[t.id] == "" })
-	for i := range b.tasks {
-		if status := r.tasks[b.tasks[i].id]; status != "" {
-			b.tasks[i].step.Status = status
-		}
-	}
-}
-
-// judge decides how a call ended: what the provider's flag or the exit code
-// says, else what the text proves. Text of files and pages that were only
-// printed proves nothing.
+// judge decides how a call ended: by the provider's flag or the exit code, else by what the
+// output proves. Files and pages that were only printed prove nothing.
 func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome {
 	switch {
 	case r.outcome == thread.Failure || r.outcome == thread.Partial:
 		return r.outcome
-	case class == toolpolicy.Other && r.work != nil && r.work.refusal != "":
+	case class == toolpolicy.Other && r.work.refusal != "":
 		return thread.Failure // the system says that it did not do it
 	case class == toolpolicy.Search && strings.HasPrefix(r.first, "Error performing "):
 		return thread.Failure // LSP
 	case class != toolpolicy.Shell && class != toolpolicy.Other:
 		return thread.Success
 	case r.exit > 0:
-		if c != nil && c.prints {
+		if c != nil && c.onlyPrints {
 			return thread.Partial // grep that found nothing exits with 1
 		}
 		return thread.Failure
-	case c != nil && r.work != nil && toldToFail(c.work, r.work):
+	case c != nil && toldToFail(&c.work, &r.work):
 		return thread.Failure
-	case r.exit == 0 || c == nil || c.prints || class == toolpolicy.Other:
+	case r.exit == 0 || c == nil || c.onlyPrints || class == toolpolicy.Other:
 		return thread.Success
 	case r.evidence&sureFailure != 0:
 		return thread.Failure
@@ -131,15 +100,15 @@ func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome 
 	return thread.Success
 }
 
-// outcome adds a call to the list of calls, unless the ledger already says it
-// all, and a failed attempt where it failed.
+// outcome adds a call to the list of calls, unless the list of files says enough, and a
+// failed attempt if it failed.
 func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resultFacts, class toolpolicy.Class, ended thread.Outcome) {
 	o := summary.ToolOutcome{Tool: r.tool, Outcome: ended, Turn: m.Turn, Sources: []thread.ID{m.ID}}
 	var idents []mention
 	if c != nil {
 		o.Tool, o.Input = c.name, c.input
 		o.Sources = []thread.ID{asked.ID, m.ID}
-		idents = append(idents, c.asked...)
+		idents = append(idents, c.inputIdents...)
 	}
 	failed := ended != thread.Success
 	declared := len(r.fields) > 0
@@ -182,7 +151,7 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 	}
 
 	if declared {
-		// What a tool declared is to survive (A6), and says more than what we found.
+		// What a tool declared must survive, and says more than what was found.
 		base = max(base, 1.2)
 		maps.Copy(fields, r.fields)
 		for _, v := range r.fields {
@@ -210,8 +179,8 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 	}
 }
 
-// answer is what the result of a tool nobody knows says about what it was asked
-// for, as when it is cleared (toolpolicy.KeyFields).
+// answer is the line of a result that answers the call, as it is kept when the result is
+// cleared (toolpolicy.KeyFields).
 func (b *builder) answer(m, asked *thread.Message, r *resultFacts) string {
 	if asked == nil || r.rows != nil {
 		return ""
@@ -225,8 +194,7 @@ func (b *builder) answer(m, asked *thread.Message, r *resultFacts) string {
 	return ""
 }
 
-// verdict reports whether the last line of a long output sums it up; most just
-// happen to come last.
+// verdict reports whether the last line of a long output sums it up.
 func verdict(line string) bool {
 	line = strings.ToLower(line)
 	for _, w := range [...]string{"ok", "pass", "success", "done", "complete", "built", "finished", "total", "warning", "error", "fail", "commit"} {
@@ -237,15 +205,15 @@ func verdict(line string) bool {
 	return false
 }
 
-// settled says of failed attempts that the same call succeeded later.
-func (b *builder) settled() {
+// noteLaterSuccess adds to failed attempts that the same call succeeded later.
+func (b *builder) noteLaterSuccess() {
 	if len(b.tried) == 0 {
 		return
 	}
 	newest := map[string]int{}
 	for at := range b.ToolOutcomes {
 		o := &b.ToolOutcomes[at]
-		newest[core(o.Tool, o.Input)] = at
+		newest[withoutPager(o.Tool, o.Input)] = at
 	}
 	for n, key := range b.tried {
 		if at, ok := newest[key]; ok && !strings.Contains(key, "…") && b.ToolOutcomes[at].Outcome == thread.Success {
@@ -254,8 +222,8 @@ func (b *builder) settled() {
 	}
 }
 
-// core is what a call does, without how much of the output it shows.
-func core(tool, input string) string {
+// withoutPager is a call without the pipe to head or tail at its end.
+func withoutPager(tool, input string) string {
 	for {
 		at := strings.LastIndexByte(input, '|')
 		if at < 0 {

@@ -8,9 +8,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// lastSaid reports whether the assistant message at i is the last with text of
-// its turn.
-func (b *builder) lastSaid(i int) bool {
+// lastText reports whether no later assistant message of the turn has text.
+func (b *builder) lastText(i int) bool {
 	for j := i + 1; j < len(b.facts); j++ {
 		switch {
 		case b.messages[j].StartsTurn():
@@ -22,36 +21,25 @@ func (b *builder) lastSaid(i int) bool {
 	return true
 }
 
-// narration reports whether a line only announces what stands beside it.
-func narration(s string) bool {
-	return announcing(s) || s[0] == '#' || strings.HasSuffix(strings.TrimRight(s, "*"), ":") && !listItem(s) || strings.HasPrefix(s, "**") && strings.HasSuffix(s, "**")
-}
-
-// leadsOn reports whether a piece says only what will be done.
-func leadsOn(s string) bool {
-	return s[0] != '#' && strings.HasSuffix(s, ":") && !listItem(s) && !strings.Contains(s, "\n")
-}
-
-// What a piece of the assistant's words is worth by itself.
+// The base value of a piece of the assistant's words.
 const (
-	wordsClosing   = 3 // the first and the last of a turn's last message: outcome and what is left
+	wordsClosing   = 3 // the first and the last piece of a turn's last message: outcome, open ends
 	wordsFinal     = 2 // the rest of that message
-	wordsOpening   = 3 // the first of a message on the way: what was just found, or why it failed
+	wordsOpening   = 3 // the first piece of an earlier message: what was just found, or why it failed
 	wordsOnTheWay  = 1.8
-	wordsAnnounced = 0.02 // only leads to what stands beside it
-	wordsAsked     = 0.5  // a question that the user's next message tells
+	wordsAnnounced = 0.02 // an announcement of what follows
+	wordsAsked     = 0.5  // a question whose content the user's answer repeats
 	wordsCode      = 0.3
 	wordsLongCode  = 0.02
-	// wordsAgreed multiplies the worth of what the user answered, as with "yes, do that":
-	// what was agreed stands there alone.
+	// wordsAgreed is a factor for what the user answered with "yes, do that": what was agreed
+	// stands nowhere else.
 	wordsAgreed = 1.5
-	// wordsOffered is what an option is worth that the user chose among: "B" says nothing
-	// without the others.
+	// wordsOffered is for an option that the user chose among: the answer "B" says nothing
+	// without them.
 	wordsOffered = 5
-	// toldBefore is what is left of words that a failed attempt quotes.
+	// toldBefore is a factor for words that a failed attempt quotes.
 	toldBefore = 0.02
-	// fullWords is the length, in bytes, below which a piece is worth less: a few words
-	// say little.
+	// fullWords is the length, in bytes, below which a piece is worth less.
 	fullWords = 60
 	// telling is added for a finding, a choice, a cause or a failure.
 	telling = 1.2
@@ -59,11 +47,11 @@ const (
 
 // assistant adds what the assistant said in the message at i.
 func (b *builder) assistant(i int, m *thread.Message, f *facts) {
-	final := b.lastSaid(i)
+	final := b.lastText(i)
 	g := group{turn: m.Turn, sources: []thread.ID{m.ID}}
 	age := b.age(i)
 	for n, p := range f.said {
-		if !p.says() || heading(p.text) && len(p.idents) == 0 || announcing(p.text) && !final && p.cues&reasonCue == 0 || !b.once('c', p.text) {
+		if !p.substantial() || heading(p.text) && len(p.idents) == 0 || announcing(p.text) && !final && p.cues&reasonCue == 0 || !b.unseen(seenWords, p.text) {
 			continue
 		}
 		base := float32(wordsOnTheWay)
@@ -86,7 +74,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 		if p.cues&(decisionCue|choiceCue|failureCue) != 0 && base > wordsAnnounced {
 			base += telling
 		}
-		if _, told := b.seen[said{'m', p.text}]; told {
+		if _, told := b.seen[seenText{seenQuoted, p.text}]; told {
 			base *= toldBefore
 		}
 		base *= min(1, float32(len(p.text))/fullWords)
@@ -112,11 +100,11 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 // offers reports whether a piece holds an item of a list, perhaps below its heading.
 func offers(s string) bool { return listItem(s[strings.LastIndexByte(s, '\n')+1:]) }
 
-// reportWorth is what a piece of a sub-agent's report is worth by itself.
+// reportWorth is the base value of a piece of a sub-agent's report.
 const reportWorth = 1.5
 
-// report takes what a sub-agent answered, behind what it was asked for. It reports once:
-// no call brings the same words again.
+// report adds what a sub-agent answered, labelled with its task. It cannot be had again: no
+// later call repeats it.
 func (b *builder) report(i int, m *thread.Message, c *callFacts, r *resultFacts) {
 	asked := c.input
 	if rest, ok := strings.CutPrefix(asked, "description="); ok {
@@ -124,10 +112,10 @@ func (b *builder) report(i int, m *thread.Message, c *callFacts, r *resultFacts)
 	}
 	g := group{label: clip.Brief(asked, maxLabel), turn: m.Turn, sources: []thread.ID{m.ID}}
 	if len(r.report) == 1 && len(r.report[0].text) < fullWords {
-		return // it tells that something was started, and nothing more
+		return // only a note that something was started
 	}
 	for n, p := range r.report {
-		if strings.HasPrefix(p.text, "agentId: ") || !p.says() || heading(p.text) && len(p.idents) == 0 || !b.once('t', p.text) {
+		if strings.HasPrefix(p.text, "agentId: ") || !p.substantial() || heading(p.text) && len(p.idents) == 0 || !b.unseen(seenLine, p.text) {
 			continue
 		}
 		base := float32(reportWorth) * b.age(i) * min(1, float32(len(p.text))/fullWords)
@@ -144,91 +132,91 @@ func (b *builder) report(i int, m *thread.Message, c *callFacts, r *resultFacts)
 	b.groups[secReport] = append(b.groups[secReport], g)
 }
 
-// recap takes what a summary of the agent's own says, as lines that may be chosen.
-func (b *builder) recap(i int, m *thread.Message, f *facts) {
-	g := group{label: "the agent's earlier summary", turn: m.Turn, sources: []thread.ID{m.ID}}
-	past := b.stepsAfter(i) > freshSteps
-	weight := float32(recapWorth)
-	if b.logged[m.ID] {
-		weight = recapLogged
+// ruleBase is the base value of a rule. A sentence that is only perhaps a rule gets so little
+// that it never displaces a sure one.
+func ruleBase(s string) float32 {
+	if cues, _ := cuesOf(s); cues&ruleCue != 0 {
+		return 6
 	}
-	passed := false // below a heading of what was to be done then
-	for _, p := range f.recap {
-		if heading(p.text) {
-			passed = past && toDo(p.text)
-			if len(p.idents) == 0 {
-				continue // it says nothing without what stands below it
-			}
-		}
-		if passed || len(p.text) < 4 || b.quoted(p.text) || !b.once('t', p.text) {
+	return 1
+}
+
+// isTask reports whether a user message can be the task: not a bare "yes", "go on" or
+// "thanks".
+func isTask(s string) bool { return len(s) >= 40 || strings.Count(s, " ") >= 6 }
+
+// answerWords open a message that answers what was asked or offered before.
+var answerWords = wordSet("yes yeah yep yup no nope nah ok okay sure right correct exactly agreed fine sounds both neither option")
+
+// answers reports whether a user message begins like an answer to the assistant.
+func answers(s string) bool {
+	first := strings.ToLower(strings.Trim(firstWord(s), ",.;:!?-—()#"))
+	return answerWords[first] || len(first) == 1 && isDigit(first[0])
+}
+
+// picks reports whether a user message names one of several options by its letter or its
+// number: "I think B, nested in the options".
+func picks(s string) bool {
+	words := strings.Fields(s)
+	for i, w := range words[:min(len(words), optionWords)] {
+		bare := strings.Trim(w, ".,:;!?()*")
+		if len(bare) != 1 {
 			continue
 		}
-		base := weight * b.age(i) * min(1, float32(len(p.text))/60)
-		if p.code || narration(p.text) {
-			base *= 0.2
+		switch c := bare[0]; {
+		case c >= 'B' && c <= 'H', c == 'A' && (i > 0 || len(words) == 1 || w != bare):
+			return true
+		case isDigit(c) && (i == 0 || strings.EqualFold(words[i-1], "option")):
+			return true
 		}
-		b.piece(secFact, &g, i, base, p)
 	}
-	b.groups[secFact] = append(b.groups[secFact], g)
-	for _, a := range f.artifacts {
-		if b.once('a', a.id) {
-			b.Artifacts = append(b.Artifacts, summary.ArtifactReference{ArtifactID: a.id, Description: a.description, Turn: m.Turn, Sources: []thread.ID{m.ID}})
-			b.entry(secArtifact, i, 6, nil)
+	return false
+}
+
+// optionWords is within how many words of a message an option is named.
+const optionWords = 8
+
+func (b *builder) user(i int, m *thread.Message, f *facts) {
+	if b.unseen(seenRequest, f.user) {
+		b.Requests = append(b.Requests, summary.Item{Text: f.user, Turn: m.Turn, Sources: []thread.ID{m.ID}})
+		b.requests = append(b.requests, request{f.idents, f.command})
+		// The text of a slash command says little about what this user is after.
+		if b.task < 0 || isTask(f.user) && !f.command || b.requests[b.task].command || !isTask(b.Requests[b.task].Text) {
+			b.task = len(b.Requests) - 1
 		}
+	}
+	for _, r := range f.rules {
+		// A short message can be one rule as a whole. It also stands among the requests, but
+		// those may be trimmed later.
+		if !b.unseen(seenRule, r.text) {
+			continue
+		}
+		b.Constraints = append(b.Constraints, summary.Item{Text: r.text, Turn: m.Turn, Sources: []thread.ID{m.ID}})
+		b.rules = append(b.rules, rule{f.user, r.cues&ruleCue == 0})
+		b.entry(secConstraint, i, ruleBase(r.text)*(0.5+b.age(i)/2), r.idents)
 	}
 }
 
-// What a line of the agent's earlier summary is worth, and where the log holds what it
-// sums up: then the log says it, and also what became of it.
-const (
-	recapWorth  = 1.2
-	recapLogged = 0.05
-)
-
-// loggedRecaps are the summaries of the agent's own whose messages the log holds.
-func loggedRecaps(log []thread.Message) map[thread.ID]bool {
-	all := map[thread.ID]bool{}
-	steps := 0
-	for i := range log {
-		switch m := &log[i]; {
-		case m.Kind == thread.Recap:
-			all[m.ID] = steps > freshSteps
-			steps = 0
-		case m.Role == thread.Assistant:
-			steps++
-		}
-	}
-	return all
+// lastTurn reports whether the message at i belongs to the last turn of the span.
+func (b *builder) lastTurn(i int) bool {
+	return b.messages[i].Turn == b.messages[len(b.messages)-1].Turn
 }
 
-// freshSteps is how many steps after a summary of the agent's own what it says of
-// the present state and of the next steps still holds.
-const freshSteps = 3
-
-// stepsAfter counts the steps of the agent after the message at i, up to a few.
-func (b *builder) stepsAfter(i int) int {
-	n := 0
-	for j := i + 1; j < len(b.messages) && n <= freshSteps; j++ {
-		if b.messages[j].Role == thread.Assistant {
-			n++
-		}
+func (b *builder) decision(i int, m *thread.Message, p piece) {
+	d := summary.Decision{Decision: p.text, Turn: m.Turn, Time: m.Time, Sources: []thread.ID{m.ID}}
+	if p.reason > 20 && p.reason < len(p.text) && strings.HasPrefix(strings.ToLower(p.text[p.reason:]), "because ") {
+		d.Decision = strings.TrimRight(p.text[:p.reason], " ,")
+		d.Rationale = p.text[p.reason+len("because "):]
 	}
-	return n
+	b.Decisions = append(b.Decisions, d)
+	c := b.entry(secDecision, i, 3*b.age(i), p.idents)
+	if p.cues&choiceCue != 0 {
+		// A choice holds however old it is.
+		c.choice, c.base = true, 3*(0.5+b.age(i)/2)
+	}
 }
 
-// heading reports whether a line of a summary is a heading of its own.
-func heading(s string) bool {
-	if len(s) > 80 {
-		return false
-	}
-	digits := strings.TrimLeft(s, "0123456789")
-	return s[0] == '#' || len(digits) < len(s) && strings.HasPrefix(digits, ". ") && s[len(s)-1] == ':' || strings.HasPrefix(s, "**") && strings.HasSuffix(strings.TrimSuffix(s, ":"), "**")
-}
-
-// quoted reports whether a line only repeats a message of the user's that stands
-// among the requests.
-func (b *builder) quoted(s string) bool {
-	s = strings.Trim(unmarked(s), "\"“”' ")
-	_, is := b.seen[said{'u', s}]
-	return is
+// substantial reports whether a piece of the assistant's words is long enough to be of use.
+func (p *piece) substantial() bool {
+	return len(p.text) >= 4 && (!p.code || len(p.text) >= 12 && len(p.idents) > 0)
 }

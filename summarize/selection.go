@@ -8,83 +8,73 @@ import (
 	"github.com/palimpsest-ai/palimpsest/summary"
 )
 
-// writtenFloors are those where a model wrote of the messages, in their order: what it
-// understood comes before sentences that code found.
-var writtenFloors = []struct {
-	section section
-	share   float32
-}{
-	{secConstraint, 0.08}, {secPlan, 0.10}, {secOpen, 0.10}, {secDecision, 0.15}, {secFact, 0.45}, {secFailed, 0.15}, {secFile, 0.06}, {secSaid, 0.12},
-	{secChange, 0.05}, {secOutcome, 0.03}, {secArtifact, 0.03}, {secSnippet, 0.03},
-}
-
 const (
-	// workShare is the share of the budget that the state of the work may take, and
-	// operationShare where operations of a system are what was done.
-	operationShare = 0.30
-	// enoughWork is how many tokens of it tell where any work stands.
+	// workShare is the share of the budget for the state of the work; operationShare is
+	// that of an agent that operates a system instead of editing files.
+	workShare, operationShare = 0.15, 0.30
+	// enoughWork is how many tokens the state of the work gets at most.
 	enoughWork = 500
-	workShare  = 0.15
-	// leastWork is what it may take of a small budget, up to a third; where that is not
-	// three times as much, it gets no more than its share.
+	// leastWork is how many tokens it gets of a small budget, up to a third. A budget below
+	// three times that gives only the share.
 	leastWork = 260
-	// mostWork is the share that it may take of one of several summaries: it is told of all
-	// that they stand for.
+	// mostWork is the share that it may take of one of several summaries, since it speaks
+	// for all of them.
 	mostWork = 0.4
-	// fullness is how full the budget is to be when there is material.
+	// fullness is how much of the budget is filled by estimate before the rest is counted.
 	fullness = 0.97
 	// keptRequest is the length, in bytes, that user messages keep as long as all
-	// of them together stay under mostRequests of the budget: a message cut by
-	// half a line is worse than one line of tool output less.
-	keptRequest  = 400
-	mostRequests = 0.55
-	// requestsBeside and mostBeside are these shares beside what a model wrote, which says
-	// what the user wanted as well.
-	requestsBeside = 0.20
-	mostBeside     = 0.30
-	// littleMore is how far a message may be over its length before it is
-	// trimmed, in bytes: the mark of the cut takes nearly as much.
+	// of them together stay under shares.mostRequests: a message cut by half a line is
+	// worse than one line of tool output less.
+	keptRequest = 400
+	// littleMore is how far a message may exceed its room before it is trimmed, in bytes:
+	// the mark of the cut takes nearly as much.
 	littleMore = 100
-	// commandBytes is what stays of a command that the user typed and the text that it
-	// stands for, in bytes.
+	// commandBytes is what stays of the text of a slash command, in bytes.
 	commandBytes = 120
-	// leastRequest is what a user message is trimmed to at the least, in bytes.
+	// leastRequest is the least that a user message is trimmed to, in bytes.
 	leastRequest = 140
-	// taskBytes bounds the current task; the whole message stands among the requests.
+	// taskBytes bounds the current task, which also stands among the requests.
 	taskBytes = 400
 )
 
-// likely is the value from which a line of tool output is taken where there is no
-// limit: about what an identifier comes to that nothing is known of.
+// likely is the value from which a line of output is taken without a limit: about that of an
+// identifier of which nothing else is known.
 const likely = 0.02
 
-// selection is a choice from a pool that is to fit a budget.
+// selection chooses from a pool what fits a budget.
 type selection struct {
-	pool   *pool
-	count  func(string) int // of parts, kept
-	whole  func(string) int // of renderings, not kept
-	budget int              // tokens; 0 is no limit
+	pool       *pool
+	count      func(string) int // of parts, kept
+	countWhole func(string) int // of renderings, not kept
+	budget     int              // tokens; 0 is no limit
+	shares     shares
 
-	entries    [sections][]string // rendered plain entries
-	rank       []int              // requests, the ones to keep longest first
-	requests   []summary.Item     // as trimmed
-	work       state.Work         // as much of it as has room
-	workTokens int
-	task       string
-	taken      []int // candidates, in the order taken
-	isTaken    []bool
-	covered    []bool                // by identifier
-	labels     [sections][]string    // of groups, as they will stand
-	pathed     map[string][]groupKey // the groups whose label names a file
-	inFull     map[string]bool       // user messages that stand in full
-	opened     [sections][]bool      // groups
-	used       [sections]bool
-	toldTerms  []bool
-	told       map[int]int // bytes of the assistant's words, by turn
-	snippets   int         // tokens of lines of output
-	capped     bool        // they may take their share and no more
-	floor      bool        // the sections have their shares of their own
-	spent      int         // estimate: the parts counted one by one
+	entries        [sections][]string // rendered plain entries
+	rank           []int              // requests, the ones to keep longest first
+	requests       []summary.Item     // as trimmed
+	work           state.Work         // as much of it as has room
+	workTokens     int
+	task           string
+	taken          []int // candidates, in the order taken
+	isTaken        []bool
+	covered        []bool                // by identifier
+	pathed         map[string][]groupKey // the groups whose label names a file
+	inFull         map[string]bool       // user messages that are not trimmed
+	groups         [sections][]chosenGroup
+	used           [sections]bool
+	toldTerms      []bool
+	saidBytes      map[int]int // bytes of the assistant's words, by turn
+	snippets       int         // tokens of lines of output
+	snippetsCapped bool        // lines of output may take only their share
+	inFloors       bool        // takeFloors is at work
+	spent          int         // tokens, by adding up the parts
+}
+
+// chosenGroup is a group with its label as it will stand, and whether a piece of it is taken.
+type chosenGroup struct {
+	*group
+	label string
+	open  bool
 }
 
 type groupKey struct {
@@ -92,9 +82,9 @@ type groupKey struct {
 	entry   int
 }
 
-// choose picks what goes into the summary.
+// choose makes the best summary of a pool for a budget. count may cache, whole need not.
 func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary, error) {
-	s := &selection{pool: p, budget: budget, count: count, whole: whole, pathed: map[string][]groupKey{}}
+	s := &selection{pool: p, budget: budget, shares: sharesFor(budget, p.byModel), count: count, countWhole: whole, pathed: map[string][]groupKey{}}
 	for sec := range sections {
 		for i := range p.groups[sec] {
 			if path := p.groups[sec][i].path; path != "" {
@@ -106,28 +96,14 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 	s.weighAsked()
 	s.rankRequests()
 	s.work = p.Work
-	if budget > 0 {
-		share := float32(workShare)
-		if len(p.Work.Operations) > 0 { // they are all that was done
-			share = operationShare
-		}
-		tokens := workRoom(budget, share)
-		if p.together > budget {
-			tokens = max(tokens, min(workRoom(p.together, share), int(mostWork*float32(budget))))
-		}
-		s.work = summary.FitWork(p.Work, tokens, count)
-		s.workTokens = count(summary.RenderWork(s.work))
-	}
 	if budget <= 0 {
 		s.reset(len(p.Requests), 1<<30)
 		s.takeAll()
 		return s.build(), nil
 	}
+	s.fitWork()
 	limit := int(float32(budget) * fullness)
-	share := s.shares().requests
-	if p.written {
-		share = requestsBeside
-	}
+	share := s.shares.requests
 	var best summary.Summary
 	most := -1 // tokens of the best
 	for range 6 {
@@ -158,8 +134,21 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 	return s.least()
 }
 
-// WorkRoom is what where the work stands may take, in tokens, of summaries that may take
-// so many together.
+// fitWork drops what the state of the work has no room for.
+func (s *selection) fitWork() {
+	share := float32(workShare)
+	if len(s.work.Operations) > 0 {
+		share = operationShare
+	}
+	tokens := workRoom(s.budget, share)
+	if s.pool.together > s.budget {
+		tokens = max(tokens, min(workRoom(s.pool.together, share), int(mostWork*float32(s.budget))))
+	}
+	s.work = summary.FitWork(s.work, tokens, s.count)
+	s.workTokens = s.count(summary.RenderWork(s.work))
+}
+
+// WorkRoom is how many tokens the state of the work may take of summaries of together tokens.
 func WorkRoom(together int) int { return workRoom(together, workShare) }
 
 func workRoom(budget int, share float32) int {
@@ -170,12 +159,12 @@ func workRoom(budget int, share float32) int {
 	return min(tokens, enoughWork)
 }
 
-// least is the smallest summary: the task, trimmed as far as it makes sense.
+// least makes the smallest summary: the trimmed task alone.
 func (s *selection) least() (summary.Summary, error) {
 	need := 0
 	for _, limit := range [...]int{taskBytes, 200, 120, 64} {
 		out := summary.Summary{Span: s.pool.Span, CurrentTask: clip.HeadAndTail(s.taskText(), limit)}
-		need = s.whole(out.Render())
+		need = s.countWhole(out.Render())
 		if need <= s.budget {
 			return out, nil
 		}
@@ -183,7 +172,7 @@ func (s *selection) least() (summary.Summary, error) {
 	return summary.Summary{}, &BudgetError{Need: need, Budget: s.budget}
 }
 
-// renderEntries writes the plain entries as they will stand, to count them.
+// renderEntries renders the plain entries, to count them.
 func (s *selection) renderEntries() {
 	p := s.pool
 	for sec, alone := range map[section]summary.Summary{
@@ -200,15 +189,15 @@ func (s *selection) renderEntries() {
 	}
 }
 
-// askedWeight is what each term of the user's instructions adds to the value of
-// what holds it, and mostAsked how many terms count: with two of them a line of
-// output weighs as much as the last words of a turn.
+// askedWeight is added to the base value of a candidate for each word of the user's
+// instructions in it, up to mostAsked words. Two of them make a line of output worth as much
+// as the last words of a turn.
 const (
 	askedWeight = 2
 	mostAsked   = 3
 )
 
-// weighAsked gives what holds the terms of the user's instructions more value.
+// weighAsked raises what holds words of the user's instructions.
 func (s *selection) weighAsked() {
 	if len(s.pool.asked) == 0 {
 		return
@@ -225,7 +214,7 @@ func (s *selection) weighAsked() {
 	}
 }
 
-// text is what a candidate adds to the rendering.
+// text is what taking a candidate adds to the rendering.
 func (s *selection) text(c *candidate) string {
 	if c.piece >= 0 {
 		return c.text
@@ -233,23 +222,22 @@ func (s *selection) text(c *candidate) string {
 	return s.entries[c.section][c.entry]
 }
 
-// reset starts a choice with so many of the requests, trimmed to a number of
-// bytes each.
+// reset starts anew with the kept best requests, trimmed to about each bytes.
 func (s *selection) reset(kept, each int) {
 	p := s.pool
 	s.requests, s.taken, s.spent = s.requests[:0:0], nil, 0
 	s.isTaken = make([]bool, len(p.candidates))
 	s.covered = make([]bool, len(p.names.weight))
 	for sec := range sections {
-		s.opened[sec] = make([]bool, len(p.groups[sec]))
-		s.labels[sec] = make([]string, len(p.groups[sec]))
+		s.groups[sec] = make([]chosenGroup, len(p.groups[sec]))
 		for i := range p.groups[sec] {
-			s.labels[sec][i] = p.groups[sec][i].label
+			g := &p.groups[sec][i]
+			s.groups[sec][i] = chosenGroup{group: g, label: g.label}
 		}
 	}
 	s.used = [sections]bool{}
 	s.inFull = map[string]bool{}
-	s.told, s.snippets = map[int]int{}, 0
+	s.saidBytes, s.snippets = map[int]int{}, 0
 	s.toldTerms = make([]bool, len(s.pool.terms.count))
 	if s.task = ""; !s.pool.later {
 		s.task = clip.HeadAndTail(s.taskText(), taskBytes)
@@ -257,7 +245,7 @@ func (s *selection) reset(kept, each int) {
 	keep := slices.Clone(s.rank[:min(kept, len(s.rank))])
 	slices.Sort(keep)
 	for _, i := range keep {
-		r, holds := p.Requests[i], p.asking[i]
+		r, holds := p.Requests[i], p.requests[i].idents
 		if limit := s.room(i, each); len(r.Text) > limit+littleMore {
 			r.Text = clip.HeadAndTail(r.Text, limit)
 			holds = mentions(nil, r.Text)
@@ -267,18 +255,13 @@ func (s *selection) reset(kept, each int) {
 		s.requests = append(s.requests, r)
 		for _, x := range holds {
 			if id, ok := p.names.id[x.norm]; ok {
-				s.covered[id] = true
+				s.cover(id)
 			}
 		}
 	}
 }
 
-// mostSnippets is how many tokens of lines of output come before all else is said.
-func (s *selection) mostSnippets() int {
-	return int(s.shares().snippets * float32(s.budget))
-}
-
-// takeFloors fills each section up to its share.
+// takeFloors fills each section up to its floor.
 func (s *selection) takeFloors(limit int) {
 	bySection := [sections][]int{}
 	for i := range s.pool.candidates {
@@ -287,21 +270,15 @@ func (s *selection) takeFloors(limit int) {
 		}
 	}
 	room := limit - s.spent
-	s.floor = true
-	defer func() { s.floor = false }()
-	if s.pool.written {
-		for _, f := range writtenFloors {
-			s.fill(bySection[f.section], min(limit, s.spent+int(f.share*float32(room))))
-		}
-		return
-	}
-	floors := &s.shares().floors
-	for sec := range sections {
-		s.fill(bySection[sec], min(limit, s.spent+int(floors[sec]*float32(room))))
+	s.inFloors = true
+	defer func() { s.inFloors = false }()
+	for _, f := range s.shares.floors {
+		s.fill(bySection[f.section], min(limit, s.spent+int(f.share*float32(room))))
 	}
 }
 
-// takeBest fills what is left with the best of all sections.
+// takeBest fills the rest with the best of all sections: lines of output first up to their
+// share, then without a limit.
 func (s *selection) takeBest(limit int) {
 	rest := make([]int, 0, len(s.pool.candidates))
 	for i := range s.pool.candidates {
@@ -309,14 +286,14 @@ func (s *selection) takeBest(limit int) {
 			rest = append(rest, i)
 		}
 	}
-	s.capped = true
+	s.snippetsCapped = true
 	s.fill(rest, limit)
-	s.capped = false
+	s.snippetsCapped = false
 	s.fill(slices.DeleteFunc(rest, func(i int) bool { return s.isTaken[i] }), limit)
 }
 
-// takeAll is for no budget: everything but lines of tool output that hold
-// nothing likely to be needed.
+// takeAll takes everything, for no budget, except lines of output that are unlikely to be
+// needed.
 func (s *selection) takeAll() {
 	for i := range s.pool.candidates {
 		c := &s.pool.candidates[i]
@@ -326,15 +303,9 @@ func (s *selection) takeAll() {
 	}
 }
 
-func (s *selection) group(c *candidate) *group { return &s.pool.groups[c.section][c.entry] }
+func (s *selection) group(c *candidate) *chosenGroup { return &s.groups[c.section][c.entry] }
 
-// label is that of the candidate's group, as it will stand.
-func (s *selection) label(c *candidate) string { return s.labels[c.section][c.entry] }
-
-// isOpen is where it stands whether a piece of the candidate's group is taken.
-func (s *selection) isOpen(c *candidate) *bool { return &s.opened[c.section][c.entry] }
-
-// fill takes the candidates of the list in the order of density while they fit.
+// fill takes candidates of the list, the densest first, while they fit.
 func (s *selection) fill(list []int, limit int) {
 	if s.spent >= limit {
 		return
@@ -344,9 +315,9 @@ func (s *selection) fill(list []int, limit int) {
 	greedy(list, density, func(i int, density float32) bool {
 		c := &s.pool.candidates[i]
 		switch {
-		case s.capped && density < worthSaying:
-			return false // those behind it are worth less
-		case s.capped && c.section == secSnippet && s.snippets >= s.mostSnippets():
+		case s.snippetsCapped && density < worthSaying:
+			return false // the others are worth less
+		case s.snippetsCapped && c.section == secSnippet && s.snippets >= int(s.shares.snippets*float32(s.budget)):
 			return true
 		}
 		if cost := s.cost(c); s.spent+cost > limit {
@@ -358,18 +329,18 @@ func (s *selection) fill(list []int, limit int) {
 	})
 }
 
-// mostMisses is how many candidates may be too large before no more are tried.
+// mostMisses is how many candidates may be too large before fill stops.
 const mostMisses = 60
 
-// cost counts what taking a candidate adds, in tokens.
+// cost is what taking a candidate adds, in tokens.
 func (s *selection) cost(c *candidate) int {
 	n := s.count(s.text(c)) + 1
 	if c.piece >= 0 {
 		n++ // the indent
-		if !*s.isOpen(c) {
+		if g := s.group(c); !g.open {
 			n += 6
-			if l := s.label(c); l != "" {
-				n += s.count(l)
+			if g.label != "" {
+				n += s.count(g.label)
 			}
 		}
 	}
@@ -389,31 +360,33 @@ func (s *selection) take(i, cost int) {
 	}
 	switch c.section {
 	case secSaid:
-		s.told[s.group(c).turn] += len(c.text)
+		s.saidBytes[s.group(c).turn] += len(c.text)
 	case secSnippet:
 		s.snippets += cost
-	}
-	if c.section == secFile {
-		s.list(s.pool.Files[c.entry].Path)
+	case secFile:
+		s.shortenLabels(s.pool.Files[c.entry].Path)
 	}
 	s.spent += cost
+	s.cover(c.idents...)
 	if c.piece >= 0 {
-		*s.isOpen(c) = true
-		for _, id := range s.group(c).idents {
-			s.covered[id] = true
-		}
+		g := s.group(c)
+		g.open = true
+		s.cover(g.idents...)
 	}
-	for _, id := range c.idents {
+}
+
+// cover notes that identifiers stand in what was taken.
+func (s *selection) cover(idents ...int32) {
+	for _, id := range idents {
 		s.covered[id] = true
 	}
 }
 
-// fit builds the summary, counts it whole, and corrects what counting the parts
-// one by one got wrong: it drops the last ones taken while it is over, and takes
-// more while there is room.
+// fit builds the summary and counts it as a whole, which may differ from the sum of the
+// parts: it takes more while there is room, and drops the last ones taken while it is over.
 func (s *selection) fit() (summary.Summary, int) {
 	out := s.build()
-	n := s.whole(out.Render())
+	n := s.countWhole(out.Render())
 	for range 4 {
 		if n > s.budget || n >= s.budget*96/100 {
 			break
@@ -425,7 +398,7 @@ func (s *selection) fit() (summary.Summary, int) {
 			break
 		}
 		out = s.build()
-		n = s.whole(out.Render())
+		n = s.countWhole(out.Render())
 	}
 	for n > s.budget && len(s.taken) > 0 {
 		for over := n - s.budget; over > 0 && len(s.taken) > 0; {
@@ -434,7 +407,7 @@ func (s *selection) fit() (summary.Summary, int) {
 			s.taken = s.taken[:last]
 		}
 		out = s.build()
-		n = s.whole(out.Render())
+		n = s.countWhole(out.Render())
 	}
 	return out, n
 }

@@ -15,10 +15,9 @@ type fileOp struct {
 	note string
 }
 
-// shellFiles finds the files that a command line surely creates, changes or
-// deletes, and those that it prints. Where a word may be anything else than a
-// path (a variable, a pattern, an option), it is left out: a wrong ledger is
-// worse than a short one.
+// shellFiles finds the files that a command line surely creates, changes, deletes or prints. A
+// word that may be something other than a path (a variable, a pattern, an option) is left
+// out: a wrong list of files is worse than a short one.
 func shellFiles(commands []shell.Command) []fileOp {
 	var ops []fileOp
 	dir := "" // where "cd" went
@@ -35,7 +34,7 @@ func shellFiles(commands []shell.Command) []fileOp {
 		}
 		switch name {
 		case "while", "until":
-			return ops // nobody knows how often the rest happens
+			return ops // how often the rest runs is unknown
 		case "if", "case":
 			depth++
 		case "fi", "esac":
@@ -48,11 +47,11 @@ func shellFiles(commands []shell.Command) []fileOp {
 			loop = ""
 		}
 		if depth > 0 {
-			continue // nobody knows whether it ran
+			continue // whether it ran is unknown
 		}
 		if name == "cd" && len(args) > 0 {
 			if dir = shell.Join(dir, shell.Path(args[0])); dir == shell.Unknown {
-				return ops // nobody knows where the rest happens
+				return ops // where the rest runs is unknown
 			}
 			continue
 		}
@@ -70,7 +69,7 @@ func shellFiles(commands []shell.Command) []fileOp {
 	return ops
 }
 
-// appendOps adds what one command does to files that are named from a folder.
+// appendOps adds what one command does to files; their names are relative to dir.
 func appendOps(ops []fileOp, words []string, writes []shell.Write, dir string) []fileOp {
 	place := func(name string) string {
 		if name = shell.Path(name); name == "" || name == "." || name == ".." {
@@ -110,12 +109,12 @@ func appendOps(ops []fileOp, words []string, writes []shell.Write, dir string) [
 	case "touch", "tee":
 		add("created", "", files...)
 	case "cat", "head", "tail", "nl", "less", "bat":
-		add("read", "", slices.DeleteFunc(files, plainWord)...)
+		add("read", "", slices.DeleteFunc(files, maybeNoFile)...)
 	case "git restore":
-		add("edited", "restored by git", slices.DeleteFunc(files, plainWord)...)
+		add("edited", "restored by git", slices.DeleteFunc(files, maybeNoFile)...)
 	case "git checkout":
 		if slices.Contains(args, "--") {
-			add("edited", "restored by git", slices.DeleteFunc(files, plainWord)...)
+			add("edited", "restored by git", slices.DeleteFunc(files, maybeNoFile)...)
 		}
 	case "sed":
 		if len(files) < 2 {
@@ -133,7 +132,7 @@ func appendOps(ops []fileOp, words []string, writes []shell.Write, dir string) [
 		target := files[len(files)-1]
 		for _, name := range files[:len(files)-1] {
 			to := target
-			if len(files) > 2 || strings.HasSuffix(target, "/") || target == "." { // a folder takes the names of the files
+			if len(files) > 2 || strings.HasSuffix(target, "/") || target == "." { // a folder
 				to = path.Join(target, path.Base(name))
 			}
 			from := place(name)
@@ -149,14 +148,14 @@ func appendOps(ops []fileOp, words []string, writes []shell.Write, dir string) [
 	return ops
 }
 
-// plainWord reports whether a word may be something else than a file: a number, a branch.
-func plainWord(w string) bool { return !strings.ContainsAny(w, "./") }
+// maybeNoFile reports whether a word may be something other than a file: a number, a branch.
+func maybeNoFile(w string) bool { return !strings.ContainsAny(w, "./") }
 
 // printers are commands whose output is the content of something else.
-var printers = set("cat head tail grep rg sed awk ls find git less diff jq echo curl gh wc tree strings")
+var printers = wordSet("cat head tail grep rg sed awk ls find git less diff jq echo curl gh wc tree strings")
 
-// prints reports whether a command line only shows content.
-func prints(commands []shell.Command) bool {
+// onlyPrints reports whether a command line only shows content.
+func onlyPrints(commands []shell.Command) bool {
 	some := false
 	for i := range commands {
 		c := &commands[i]

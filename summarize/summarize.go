@@ -15,50 +15,47 @@ import (
 type Input struct {
 	// Messages is the span, in thread order, with ids and turns set.
 	Messages []thread.Message
-	// Log is all that was said so far, also what stays in the prompt, before and after
-	// the span, or is put aside: where the work stands is read off the calls in all of
-	// it. Nil stands for Messages after what Previous knows.
+	// Log is the whole log so far, whether in the span, in the prompt or left out: the
+	// state of the work comes from all calls in it. Nil means that Messages follow what
+	// Previous covers.
 	Log []thread.Message
-	// Continued says that another summary, of messages that follow, is made beside
-	// this one: where the work stands is left to it.
+	// Continued says that the prompt also gets a summary of later messages, which
+	// tells the state of the work instead of this one.
 	Continued bool
-	// Restated says that an earlier summary of the prompt says where the work stood at
-	// its end, and stays as it is: this one says that it is newer.
+	// Restated says that an earlier summary with a state of the work stays in the prompt:
+	// the heading of this one says that it is newer.
 	Restated bool
 	// Previous is the summary of an earlier compaction that this one replaces:
-	// its items stay or compete for room like those of the span. May be nil.
+	// its items compete for room with those of the span. May be nil.
 	Previous *summary.Summary
-	// Context is what came after the span, in order: what it is about weighs more.
+	// Context are the messages after the span, in order: what they deal with weighs more.
 	Context []thread.Message
-	// Shown is what stands in the prompt beside this summary, as it stands there,
-	// before, among and after the messages of the span: what it holds need not be
-	// repeated, and a request in it that is newer than those of the span is the task.
-	// Nil stands for Context.
+	// Shown are the messages that stand in the prompt beside this summary, as they stand
+	// there. What they hold need not be repeated, and a request among them that is newer
+	// than those of the span is the task. Nil means Context.
 	Shown []thread.Message
-	// Budget is what the rendered summary may take, in tokens of the
-	// summarizer's counter; 0 is no limit.
+	// Budget bounds the rendered summary, in tokens of the summarizer's counter; 0 is no
+	// limit.
 	Budget int
-	// Together is what all summaries of the prompt may take, this one included, in
-	// tokens: where the work stands is told once, in a share of that. What is less than
-	// Budget stands for Budget.
+	// Together bounds all summaries of the prompt, this one included, in tokens: the state
+	// of the work is told once and gets a share of that. Less than Budget means Budget.
 	Together int
-	// Sent is the request that the provider of the conversation has cached, but
-	// for its newest messages: a summarizer that asks the same model may go on
-	// from it. Nil where nothing is cached; it changes no answer.
+	// Sent is the conversation's last request, which its provider has cached: a summarizer
+	// that asks the same model may continue it. Nil if nothing is cached. It does not change
+	// what is asked.
 	Sent *prompt.Prompt
-	// Answers has what models said to earlier questions, so that none is asked
-	// twice; nil asks every time. It changes no answer.
+	// Answers caches what models answered, so that no question is asked twice; nil asks
+	// every time.
 	Answers *llm.Answers
-	// Instructions are what the user asks this summary to keep in mind, in words;
-	// mostly empty. A model weighs them, and Extractive ranks what holds their
-	// terms higher. They decide what is kept, and of what is true only
-	// what the user said.
+	// Instructions are the user's wishes for this summary, mostly empty. A model reads
+	// them, and Extractive ranks what shares their words higher. They decide what is kept,
+	// not what is true.
 	Instructions string
 }
 
-// UserBeside are the user's messages that stay in the prompt, each list by the message of the
-// span that it stands before: without them nobody sees what "Good question" answers. Of
-// those before the span it is the last one.
+// UserBeside returns, for each message of the span, the user's messages that stay in the
+// prompt right before it: without them nobody sees what "Good question" answers. Of the
+// messages before the whole span it returns only the last.
 func (in *Input) UserBeside() [][]thread.Message {
 	all := make([][]thread.Message, len(in.Messages))
 	at := make(map[thread.ID]int, len(in.Messages))
@@ -92,9 +89,9 @@ func (in *Input) shown() []thread.Message {
 
 // Summarizer makes summaries. Implementations are safe for concurrent use.
 type Summarizer interface {
-	// Summarize returns a summary whose rendering takes at most in.Budget
-	// tokens; an error that wraps ErrBudget says that even the least does not fit.
-	// Where others failed before an error, Failures tells.
+	// Summarize returns a summary that renders to at most in.Budget tokens. The error
+	// wraps ErrBudget if even the smallest does not fit; Failures lists the summarizers that
+	// failed before it.
 	Summarize(ctx context.Context, in Input) (Result, error)
 }
 
@@ -102,8 +99,8 @@ type Summarizer interface {
 type Result struct {
 	summary.Summary
 	Report Report
-	// Outdated are items of the previous summary, in its words, that are settled or no
-	// longer true, as a model says; the summary does not hold them.
+	// Outdated are items of the previous summary, in its words, that a model calls settled
+	// or no longer true; the summary leaves them out.
 	Outdated []string
 }
 

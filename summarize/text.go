@@ -5,17 +5,19 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
-// span is a piece of a string, by byte offsets.
+// span is a part of a string, by byte offsets.
 type span struct{ from, to int }
 
 // escape matches a terminal escape: CSI up to its final byte, OSC up to BEL or ST, two
 // characters, or a lone ESC.
 var escape = regexp.MustCompile(`\x1b(?:\[[^@-~]*[@-~]?|\][^\x07\x1b]*(?:\x07|\x1b(?:\\|\z))?|[ -~])?`)
 
-// clean takes out terminal escapes and carriage returns, which carry no meaning for a
-// reader. A carriage return inside a line ends it: a progress bar is drawn over itself.
+// clean removes terminal escapes and carriage returns. A carriage return inside a line ends
+// it: a progress bar overwrites itself.
 func clean(s string) string {
 	if strings.IndexByte(s, 0x1b) >= 0 {
 		s = escape.ReplaceAllString(s, "")
@@ -27,8 +29,8 @@ func clean(s string) string {
 	return s
 }
 
-// nextLine returns the line of s that begins at from, without its end, and
-// where the next begins.
+// nextLine returns the line of s that begins at from, without its end, and where the next
+// line begins.
 func nextLine(s string, from int) (line span, next int) {
 	n := strings.IndexByte(s[from:], '\n')
 	if n < 0 {
@@ -37,8 +39,7 @@ func nextLine(s string, from int) (line span, next int) {
 	return span{from, from + n}, from + n + 1
 }
 
-// lineSpans yields the lines of s, counted from 0, without the white space around
-// them.
+// lineSpans yields the lines of s, trimmed, with their number from 0.
 func lineSpans(s string) iter.Seq2[int, span] {
 	return func(yield func(int, span) bool) {
 		for n, at := 0, 0; at < len(s); n++ {
@@ -50,7 +51,7 @@ func lineSpans(s string) iter.Seq2[int, span] {
 	}
 }
 
-// trimSpan narrows a span to what is not white space.
+// trimSpan trims white space off a span.
 func trimSpan(s string, p span) span {
 	for p.from < p.to && isSpace(s[p.from]) {
 		p.from++
@@ -63,41 +64,41 @@ func trimSpan(s string, p span) span {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// sentences calls yield with each sentence of s: up to a line end, or to a
-// full stop, question or exclamation mark that is followed by a space and does
-// not go on in lower case ("e.g. this").
-func sentences(s string, yield func(span)) {
-	emit := func(p span) {
-		if p = trimSpan(s, p); p.from < p.to {
-			yield(p)
-		}
-	}
-	from := 0
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '\n':
-			emit(span{from, i})
-			from = i + 1
-		case c == '.' || c == '!' || c == '?':
-			if i+2 < len(s) && s[i+1] == ' ' && !(s[i+2] >= 'a' && s[i+2] <= 'z') {
-				emit(span{from, i + 1})
-				from = i + 1
+// sentences yields the sentences of s: up to a line end, or to a full stop, question or
+// exclamation mark that is followed by a space and does not go on in lower case ("e.g.
+// this").
+func sentences(s string) iter.Seq[span] {
+	return func(yield func(span) bool) {
+		from := 0
+		for i := 0; i <= len(s); i++ {
+			end := -1
+			switch rest := s[i:]; {
+			case rest == "" || rest[0] == '\n':
+				end = i
+			case rest[0] == '.' || rest[0] == '!' || rest[0] == '?':
+				if len(rest) > 2 && rest[1] == ' ' && !isLower(rest[2]) {
+					end = i + 1
+				}
+			case rest[0] >= 0xe3 && (strings.HasPrefix(rest, "。") || strings.HasPrefix(rest, "！") || strings.HasPrefix(rest, "？")):
+				end = i + len("。")
 			}
-		case c == 0xe3 && strings.HasPrefix(s[i:], "。"), c == 0xef && (strings.HasPrefix(s[i:], "！") || strings.HasPrefix(s[i:], "？")):
-			emit(span{from, i + 3})
-			from = i + 3
-			i += 2
+			if end < 0 {
+				continue
+			}
+			if p := trimSpan(s, span{from, end}); p.from < p.to && !yield(p) {
+				return
+			}
+			from = end
 		}
 	}
-	emit(span{from, len(s)})
 }
 
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 func isLower(c byte) bool  { return c >= 'a' && c <= 'z' }
 func isLetter(c byte) bool { return isLower(lower(c)) }
 
-// wordByte reports whether a byte is part of a word or of a name: of what is beyond
-// ASCII all but the punctuation, the arrows and the boxes that begin with 0xE2.
+// wordByte reports whether a byte is part of a word or a name: beyond ASCII, every byte but
+// 0xE2, which begins punctuation, arrows and box drawing.
 func wordByte(c byte) bool {
 	return isLetter(c) || isDigit(c) || c == '_' || c >= 0x80 && c != 0xe2
 }
@@ -137,8 +138,8 @@ func matchPhrase(s, p string) bool {
 	return true
 }
 
-// after reads the number behind a prefix.
-func after(line, prefix string) (int, bool) {
+// numberAfter reads the number after a prefix.
+func numberAfter(line, prefix string) (int, bool) {
 	rest, ok := strings.CutPrefix(line, prefix)
 	if !ok {
 		return 0, false
@@ -150,11 +151,22 @@ func after(line, prefix string) (int, bool) {
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// set makes a set of the words of a list.
-func set(words string) map[string]bool {
+// wordSet makes a set of the words of a list.
+func wordSet(words string) map[string]bool {
 	m := map[string]bool{}
 	for w := range strings.FieldsSeq(words) {
 		m[w] = true
+	}
+	return m
+}
+
+// inverted makes a map from each word of the lists to the list's key.
+func inverted[V comparable](lists map[V]string) map[string]V {
+	m := map[string]V{}
+	for v, words := range lists {
+		for w := range strings.FieldsSeq(words) {
+			m[w] = v
+		}
 	}
 	return m
 }
@@ -166,3 +178,127 @@ func firstWord(s string) string {
 	}
 	return ""
 }
+
+// terms are the content words of the pool, and pairs of neighbours, with their frequency. A
+// summary that covers the frequent ones once tells more than one that repeats itself
+// (Gillick and Favre 2009, "A Scalable Global Model for Summarization").
+type terms struct {
+	id    map[string]int32
+	count []float32 // how many pieces hold it
+	last  []int     // the position of the last message that holds it
+}
+
+// termsOf lists the terms of a text.
+func termsOf(s string) []string {
+	var all []string
+	last := ""
+	for w := range stems(s) {
+		if last != "" {
+			all = append(all, last+" "+w)
+		}
+		all = append(all, w)
+		last = w
+	}
+	return all
+}
+
+// add counts the terms of a piece of the message at a position and returns their ids.
+func (t *terms) add(at int, all []string) []int32 {
+	if t.id == nil {
+		t.id = map[string]int32{}
+	}
+	numbers := make([]int32, len(all))
+	for i, s := range all {
+		n, ok := t.id[s]
+		if !ok {
+			n = int32(len(t.count))
+			t.id[s], t.count, t.last = n, append(t.count, 0), append(t.last, at)
+		}
+		t.count[n]++
+		t.last[n] = max(t.last[n], at)
+		numbers[i] = n
+	}
+	return numbers
+}
+
+// stems yields the different stems of a text: the first five letters, in lower case, of each
+// word of four letters or more, and every two neighbouring characters of scripts without
+// spaces.
+func stems(s string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		seen := map[string]bool{}
+		emit := func(w string) bool {
+			if seen[w] || stopWords[w] {
+				return true
+			}
+			seen[w] = true
+			return yield(w)
+		}
+		var last rune
+		start, n := -1, 0 // of the word, in bytes, and its length in characters
+		cut := 0          // where its fifth character ends
+		flush := func(end int) bool {
+			ok := true
+			if start >= 0 && n >= 4 {
+				if n < 5 {
+					cut = end
+				}
+				ok = emit(strings.ToLower(s[start:cut]))
+			}
+			start, n = -1, 0
+			return ok
+		}
+		for i, r := range s {
+			switch {
+			case wide(r):
+				if !flush(i) || last != 0 && !emit(string([]rune{last, r})) {
+					return
+				}
+				last = r
+				continue
+			case unicode.IsLetter(r):
+				if start < 0 {
+					start = i
+				}
+				if n++; n == 5 {
+					cut = i + utf8.RuneLen(r)
+				}
+			case !flush(i):
+				return
+			}
+			last = 0
+		}
+		flush(len(s))
+	}
+}
+
+// stemsOf is the set of the stems of texts.
+func stemsOf(texts ...string) map[string]bool {
+	set := map[string]bool{}
+	for _, s := range texts {
+		for w := range stems(s) {
+			set[w] = true
+		}
+	}
+	return set
+}
+
+// shared counts the stems of a text, and how many of them a set holds.
+func shared(set map[string]bool, s string) (found, total int) {
+	for w := range stems(s) {
+		total++
+		if set[w] {
+			found++
+		}
+	}
+	return found, total
+}
+
+// wide reports whether a character belongs to a script without spaces between words.
+func wide(r rune) bool {
+	return r >= 0x0e00 && (unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai))
+}
+
+// stopWords are frequent words as stems yields them.
+var stopWords = wordSet("that with this from which were have been will shoul when then also into becau after befor using used uses does done " +
+	"some they there their them must only more most than such each other about over under while where whose would could being still")

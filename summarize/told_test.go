@@ -27,7 +27,7 @@ func TestWindows(t *testing.T) {
 	}
 	var g group
 	for _, p := range pieces {
-		g.add(p)
+		g.places = append(g.places, p.place)
 	}
 	if !g.apart(0, 1) {
 		t.Error("windows without identifiers are left out, and nothing marks it")
@@ -77,7 +77,7 @@ func TestMute(t *testing.T) {
 		"go vet ./...": true, "npx tsc --noEmit": true, "pnpm exec eslint src": true, "yarn tsc": true, "go test -c ./x": true, "gofmt -l .": true,
 		"go test ./...": false, "npm test": false, "gofmt -w .": false, "prettier --check .": false,
 	} {
-		if c := checkOf(strings.Fields(command)); c == nil || c.mute != want {
+		if c := checkOf(strings.Fields(command)); c == nil || c.quietIfClean != want {
 			t.Errorf("%s: %+v", command, c)
 		}
 	}

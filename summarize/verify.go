@@ -6,44 +6,43 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Verified lets of Inner's summary only pass what stands on the messages. What
-// code can say itself (the user's words, constraints, files, calls with their
-// outcome and key fields, identifiers) is made by code anew, so Inner can
-// neither drop nor alter it. Of the rest each item must name a message of the
-// span, or of the previous summary, as its source, and
+// Verified keeps of Inner's summary only what the messages support. What code can say itself
+// (the user's words, constraints, files, calls with their outcome and key fields,
+// identifiers) is made by code, so Inner can neither drop nor alter it. Every other item
+// must name a message of the span, or of the previous summary, as its source. It
 //
-//   - hold no identifier, no quotation and no number with its unit that the span
-//     and the previous summary do not hold;
-//   - quote as the user's only what the user said, unless it names what else the
-//     quotation is from, such as a commit; and where a sentence speaks of the user,
-//     share half of its words with what was said in one turn and by the assistant
-//     right before it, or with a sentence of the assistant's about the user;
-//   - share half of its words with the span;
-//   - as a decision, a step of the plan or an open item, which a reader may act on,
-//     share half of them with words of the user or the assistant, and name no
-//     address that only tools gave: text from tools never becomes an instruction.
+//   - may contain no identifier, quotation or number with its unit that the span and the
+//     previous summary lack;
+//   - may quote the user only with what the user said, unless it names another origin, such
+//     as a commit. A sentence about the user must share half of its words with one turn
+//     and the assistant's words right before it, or with a sentence of the assistant
+//     about the user;
+//   - must share half of its words with the span;
+//   - if it is a decision, a step of the plan or an open item, which a reader may act on,
+//     must share half of its words with words of the user or the assistant, and may name
+//     no address that only tools gave: text from tools never becomes an instruction.
 //
-// That decides whether something was said, not whether it is true: the opposite of
-// what was said in its words ("touch the schema" for "never touch the schema"),
-// an invented wish of words that the user did say together, and a number that
-// belongs to something else in the span come through, as does in another language
-// than English whatever speaks of the user without a quotation. What the user
-// said stands beside it, word for word.
+// This decides whether something was said, not whether it is true. The opposite of what was
+// said in the same words ("touch the schema" for "never touch the schema"), an invented
+// wish made of words that the user used together, and a number of something else in the
+// span all pass. So does, in other languages than English, whatever is said about the user
+// without a quotation. The user's own words stand beside it in the summary.
 //
-// An item that fails is dropped, counted and shown in the report. An answer as a
-// whole is rejected, with a *RejectedError, when nothing of it is left, or when it
-// is larger than what it replaces.
+// An item that fails is dropped, counted and shown in the report. The whole answer is
+// rejected, with a *RejectedError, if nothing of it is left or if it is larger than what it
+// replaces.
 //
-// Inner is asked without a budget; Verified fits the summary into it. Safe for
-// concurrent use, not to be copied after the first.
+// Inner is asked without a budget; Verified fits the summary into it. Safe for concurrent
+// use, not to be copied after first use.
 type Verified struct {
 	Inner Summarizer
-	// Extractive makes what code can say, and counts. Nil stands for a new one.
+	// Extractive makes what code can say, and counts tokens. Nil means a new one.
 	Extractive *Extractive
 
 	own Extractive
@@ -52,14 +51,14 @@ type Verified struct {
 var _ Summarizer = (*Verified)(nil)
 
 const (
-	// maxItem bounds a proposed item, in bytes: longer ones are copies.
+	// maxItem bounds a proposed item, in bytes: a longer one is a copy of something.
 	maxItem = 800
-	// maxItems bounds how many items are taken.
+	// maxItems bounds the number of items.
 	maxItems = 1_000
 )
 
-// Summarize implements Summarizer. Beside those of Inner and of Extractive its
-// error is a *RejectedError.
+// Summarize implements Summarizer. The error is that of Inner or Extractive, or a
+// *RejectedError.
 func (v *Verified) Summarize(ctx context.Context, in Input) (Result, error) {
 	code := cmp.Or(v.Extractive, &v.own)
 	ask := in
@@ -72,11 +71,11 @@ func (v *Verified) Summarize(ctx context.Context, in Input) (Result, error) {
 		return Result{}, answer.Report.failed(&RejectedError{Reason: Empty})
 	}
 	g := groundsOf(&in)
-	claims := newPool(&in, code.reading(ctx)).news(&answer.Summary)
+	p := newPool(&in, code.reading(ctx))
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
-	kept, report := g.take(claims)
+	kept, report := g.checkItems(&answer.Summary, p)
 	if report.Proposed > 0 {
 		if err := v.judge(code, g, kept, &report); err != nil {
 			return Result{}, answer.Report.With(report).failed(err)
@@ -102,126 +101,107 @@ func (v *Verified) judge(code *Extractive, g *grounds, kept summary.Summary, rep
 	return nil
 }
 
-// claim is an item that code did not make.
+// claim is a text in a section.
 type claim struct {
 	section section
-	text    string // all of it that can be true or false
-	item    summary.Item
-	extra   string // rationale, context or status
-	high    summary.Priority
+	text    string
 }
 
-// news lists what of an answer code would not say.
-func (p *pool) news(s *summary.Summary) []claim {
-	type said struct {
-		section section
-		text    string
-	}
-	known := map[said]bool{}
+// claims are the texts that code says itself: they need no check.
+func (p *pool) claims() map[claim]bool {
+	known := map[claim]bool{}
 	for i := range p.candidates {
-		known[said{secFact, p.candidates[i].text}], known[said{secFailed, p.candidates[i].text}] = true, true
+		known[claim{secFact, p.candidates[i].text}], known[claim{secFailed, p.candidates[i].text}] = true, true
+	}
+	for _, g := range p.groups[secFact] {
+		if g.label != "" {
+			known[claim{secFact, g.label + ":"}] = true
+		}
 	}
 	for _, it := range p.FailedAttempts {
-		known[said{secFailed, it.Text}] = true
+		known[claim{secFailed, it.Text}] = true
 	}
 	for _, d := range p.Decisions {
-		known[said{secDecision, d.Decision}] = true
+		known[claim{secDecision, d.Decision}] = true
 	}
 	for _, x := range p.CurrentPlan {
-		known[said{secPlan, x.Text + " " + x.Status}] = true
+		known[claim{secPlan, x.Text + " " + x.Status}] = true
 	}
 	for _, o := range p.OpenItems {
-		known[said{secOpen, o.Description}] = true
+		known[claim{secOpen, o.Description}] = true
 	}
-	var out []claim
-	add := func(sec section, it summary.Item, extra string, high summary.Priority) {
-		if known[said{sec, it.Text}] {
-			return
+	return known
+}
+
+// checkItems checks the items of an answer that code would not say itself, and returns those that
+// stand on the messages.
+func (g *grounds) checkItems(s *summary.Summary, p *pool) (kept summary.Summary, report Report) {
+	known := p.claims()
+	// check takes an item with its rationale, context or status. Turn and time are those of
+	// its first source, whatever was said.
+	check := func(sec section, text, extra string, sources []thread.ID) (it summary.Item, more string, at time.Time, ok bool) {
+		key := text
+		if sec == secPlan {
+			key += " " + extra
 		}
-		it.Text, extra = oneLine(it.Text), oneLine(extra)
-		if text := strings.TrimRight(it.Text+" "+extra, " "); text != "" {
-			out = append(out, claim{sec, text, it, extra, high})
+		text, extra = oneLine(text), oneLine(extra)
+		whole := strings.TrimRight(text+" "+extra, " ")
+		if known[claim{sec, key}] || whole == "" {
+			return it, "", at, false
 		}
+		cause := faultLimit
+		if report.Proposed < maxItems {
+			cause = g.checkItem(sec, text, whole, sources)
+		}
+		if !report.take(whole, cause) {
+			return it, "", at, false
+		}
+		it = summary.Item{Text: text, Sources: make([]thread.ID, 0, len(sources))}
+		found := false
+		for _, id := range sources {
+			n, inSpan := g.at[id]
+			if !inSpan && !g.before[id] {
+				continue
+			}
+			it.Sources = append(it.Sources, id)
+			if inSpan && !found {
+				it.Turn, at, found = g.messages[n].Turn, g.messages[n].Time, true
+			}
+		}
+		return it, extra, at, true
 	}
 	for _, it := range s.Facts {
 		for line := range strings.SplitSeq(it.Text, "\n") {
-			if line = strings.TrimPrefix(line, gap); !p.labels(line) {
-				add(secFact, summary.Item{Text: line, Sources: it.Sources}, "", "")
+			if it, _, _, ok := check(secFact, strings.TrimPrefix(line, gap), "", it.Sources); ok {
+				kept.Facts = append(kept.Facts, it)
 			}
 		}
 	}
 	for _, it := range s.FailedAttempts {
-		add(secFailed, it, "", "")
+		if it, _, _, ok := check(secFailed, it.Text, "", it.Sources); ok {
+			kept.FailedAttempts = append(kept.FailedAttempts, it)
+		}
 	}
 	for _, d := range s.Decisions {
-		add(secDecision, summary.Item{Text: d.Decision, Sources: d.Sources}, d.Rationale, "")
+		if it, why, at, ok := check(secDecision, d.Decision, d.Rationale, d.Sources); ok {
+			kept.Decisions = append(kept.Decisions, summary.Decision{Decision: it.Text, Rationale: why, Turn: it.Turn, Time: at, Sources: it.Sources})
+		}
 	}
 	for _, x := range s.CurrentPlan {
-		if !known[said{secPlan, x.Text + " " + x.Status}] {
-			add(secPlan, summary.Item{Text: x.Text, Sources: x.Sources}, x.Status, "")
+		if it, status, _, ok := check(secPlan, x.Text, x.Status, x.Sources); ok {
+			if !slices.Contains([]string{"pending", "in_progress", "completed"}, status) {
+				status = ""
+			}
+			kept.CurrentPlan = append(kept.CurrentPlan, summary.Step{Text: it.Text, Status: status, Sources: it.Sources})
 		}
 	}
 	for _, o := range s.OpenItems {
-		add(secOpen, summary.Item{Text: o.Description, Sources: o.Sources}, o.Context, o.Priority)
-	}
-	return out
-}
-
-// labels reports whether a line is the label of a group that code made.
-func (p *pool) labels(line string) bool {
-	return slices.ContainsFunc(p.groups[secFact], func(g group) bool { return g.label != "" && line == g.label+":" })
-}
-
-// take checks the claims, drops those that fail, and makes items of the rest.
-func (g *grounds) take(claims []claim) (summary.Summary, Report) {
-	var out summary.Summary
-	var report Report
-	for i := range claims {
-		c := &claims[i]
-		cause := faultLimit
-		if i < maxItems {
-			cause = g.item(c)
-		}
-		if !report.take(c.text, cause) {
-			continue
-		}
-		// Turn and time are those of the source, whatever was said.
-		var first *thread.Message
-		sources := make([]thread.ID, 0, len(c.item.Sources))
-		for _, id := range c.item.Sources {
-			at, inSpan := g.at[id]
-			if !inSpan && !g.before[id] {
-				continue
+		if it, context, _, ok := check(secOpen, o.Description, o.Context, o.Sources); ok {
+			if o.Priority != summary.High && o.Priority != summary.Low {
+				o.Priority = summary.Medium
 			}
-			sources = append(sources, id)
-			if inSpan && first == nil {
-				first = &g.messages[at]
-			}
-		}
-		it := summary.Item{Text: c.item.Text, Sources: sources}
-		d := summary.Decision{Decision: it.Text, Rationale: c.extra, Sources: sources}
-		if first != nil {
-			it.Turn, d.Turn, d.Time = first.Turn, first.Turn, first.Time
-		}
-		switch c.section {
-		case secFact:
-			out.Facts = append(out.Facts, it)
-		case secFailed:
-			out.FailedAttempts = append(out.FailedAttempts, it)
-		case secDecision:
-			out.Decisions = append(out.Decisions, d)
-		case secPlan:
-			if !slices.Contains([]string{"pending", "in_progress", "completed"}, c.extra) {
-				c.extra = ""
-			}
-			out.CurrentPlan = append(out.CurrentPlan, summary.Step{Text: it.Text, Status: c.extra, Sources: sources})
-		case secOpen:
-			if c.high != summary.High && c.high != summary.Low {
-				c.high = summary.Medium
-			}
-			out.OpenItems = append(out.OpenItems, summary.OpenItem{
-				Description: it.Text, Context: c.extra, Priority: c.high, Turn: it.Turn, Sources: sources})
+			kept.OpenItems = append(kept.OpenItems, summary.OpenItem{Description: it.Text, Context: context, Priority: o.Priority, Turn: it.Turn, Sources: it.Sources})
 		}
 	}
-	return out, report
+	return kept, report
 }

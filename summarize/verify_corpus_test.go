@@ -32,10 +32,10 @@ func TestVerifiedOnSessions(t *testing.T) {
 					continue
 				}
 				text := m.Text()
-				sentences(text, func(p span) {
+				for p := range sentences(text) {
 					s := text[p.from:p.to]
 					if len(s) < 30 || len(s) > 400 {
-						return
+						continue
 					}
 					said++
 					if g.fault(statement{text: s}) == "" {
@@ -50,7 +50,7 @@ func TestVerifiedOnSessions(t *testing.T) {
 							}
 						}
 					}
-				})
+				}
 			}
 			previous = &got.Summary
 		}

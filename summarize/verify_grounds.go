@@ -17,61 +17,58 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Why a sentence of a model is left out.
+// Why a sentence of a model is left out, as Report.Dropped counts it.
 const (
 	faultPlaceholder = "placeholder" // it says that there is nothing to say
-	faultSource      = "source"      // it names no message that it comes from
-	faultLimit       = "limit"       // it is a copy and no statement
-	faultIdentifier  = "identifier"  // a name, path, hash, date or version that nothing in the span holds
-	faultNumber      = "number"      // so with a number and its unit
-	faultQuotation   = "quotation"   // so with what it quotes
-	faultUser        = "user"        // it says of the user what the user did not say
-	faultTool        = "tool"        // it tells to do what only results of tools speak of
-	faultWords       = "words"       // more than half of its words stand nowhere in the span
+	faultSource      = "source"      // it names no message as its source
+	faultLimit       = "limit"       // it is too long, or one too many
+	faultIdentifier  = "identifier"  // the span lacks a name, path, hash, date or version in it
+	faultNumber      = "number"      // the span lacks a number in it, or has it with another unit
+	faultQuotation   = "quotation"   // nobody said what it quotes
+	faultUser        = "user"        // it claims something about the user that was not said
+	faultTool        = "tool"        // a reader may act on it, and only tool results speak of it
+	faultWords       = "words"       // the span lacks more than half of its words
 )
 
-// grounds is what a text about messages may stand on: what they hold, and who
-// said what of it.
-//
-// Everything is compared with the whole span; Verified says what that decides.
+// grounds are the contents of messages, as statements about them are checked: what stands in
+// them, and who said it. A statement is compared with the whole span, not with its source.
 type grounds struct {
 	messages []thread.Message
 	at       map[thread.ID]int
-	before   map[thread.ID]bool // messages that the previous summary stands on
+	before   map[thread.ID]bool // messages of the previous summary
 	all      string             // everything
 	spoken   string             // what the user or the assistant said
-	// As quotations are looked up in it, folded: everything, what the user or the
-	// assistant said, and what the user said, a message each.
+	// Texts to look up quotations in, folded: everything, the words of the user and the
+	// assistant, and those of the user alone, a message each.
 	anybody, people, user []string
 	numbers               map[string]string // the units that stand behind each number
 	words                 map[string]bool   // stems of everything
-	voice                 map[string]bool   // stems of what the user or the assistant said
-	// turns are the stems of what the user and the assistant said in each turn and the
-	// assistant right before it, and asked those of what else was said of the user.
-	turns, asked []map[string]bool
+	spokenWords           map[string]bool   // stems of what the user or the assistant said
+	// turns are the stems of each turn's words of the user and the assistant, with the
+	// assistant's words right before it; aboutUser are those of each sentence about the user.
+	turns, aboutUser []map[string]bool
 }
 
-// earlier is what came before a span.
+// earlier is what came before the messages of a span, or stands between them.
 type earlier struct {
-	text string // a summary of it, which was checked when it was taken
-	said string // what of that the user or the assistant said
-	user []string
-	// log are the messages themselves, of which words of the user and the
-	// assistant count.
+	text string   // a summary, which was checked when it was made
+	said string   // the words of the user and the assistant in it
+	user []string // the words of the user in it
+	// log are earlier messages: only words of the user and the assistant count.
 	log []thread.Message
-	// beside are those of the user that stand between the messages, before each of them.
+	// beside are the user's messages outside of the span that stand before each of its messages.
 	beside [][]thread.Message
 }
 
-// newGrounds reads the messages of a span and what came before them.
+// newGrounds reads the messages of a span and what came before it.
 func newGrounds(messages []thread.Message, before earlier) *grounds {
 	g := &grounds{messages: messages, at: make(map[thread.ID]int, len(messages)), before: map[thread.ID]bool{}, numbers: map[string]string{}}
 	var all, voice strings.Builder
 	all.WriteString(before.text + "\n" + before.said + "\n")
 	voice.WriteString(before.said + "\n")
-	g.about(before.said)
+	g.addAboutUser(before.said)
 	for _, text := range before.user {
-		g.user, g.asked = append(g.user, folded(text)), append(g.asked, stemsOf(text))
+		g.user, g.aboutUser = append(g.user, folded(text)), append(g.aboutUser, stemsOf(text))
 	}
 	g.turns = []map[string]bool{{}}
 	heard := "" // what the assistant said last
@@ -82,14 +79,14 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 			return
 		case m.Kind == thread.Recap:
 			g.user = append(g.user, folded(text))
-			g.about(text)
+			g.addAboutUser(text)
 			return
 		case m.StartsTurn():
 			text = injected.UserWords(m)
 			g.user, g.turns = append(g.user, folded(text)), append(g.turns, stemsOf(heard))
 		case m.Role == thread.Assistant:
 			heard = text
-			g.about(text)
+			g.addAboutUser(text)
 		default:
 			if text = refusedWith(m); text == "" {
 				return
@@ -131,12 +128,12 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 	g.all, g.spoken = all.String(), voice.String()
 	g.anybody, g.people = []string{folded(g.all)}, append([]string{folded(g.spoken)}, g.user...)
 	numbers(g.all, func(n number) { g.numbers[n.value] += n.unit + " " })
-	g.words, g.voice = stemsOf(g.all), stemsOf(g.spoken)
+	g.words, g.spokenWords = stemsOf(g.all), stemsOf(g.spoken)
 	return g
 }
 
-// Asked is what the user asks a summary to keep in mind, as a message of the user's: a
-// model that was told it may say so. Nothing stands for no words.
+// Asked returns Input.Instructions as a user message, since a model that was given them may
+// repeat them; nil if they are empty.
 func Asked(instructions string) []thread.Message {
 	if strings.TrimSpace(instructions) == "" {
 		return nil
@@ -144,7 +141,7 @@ func Asked(instructions string) []thread.Message {
 	return []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: instructions}}}}
 }
 
-// groundsOf are those of an input.
+// groundsOf returns the grounds of an input.
 func groundsOf(in *Input) *grounds {
 	p := in.Previous
 	if p == nil {
@@ -164,18 +161,18 @@ func groundsOf(in *Input) *grounds {
 	return g
 }
 
-// about keeps what the sentences of a text of the assistant's say of the user.
-func (g *grounds) about(text string) {
-	sentences(text, func(p span) {
+// addAboutUser adds the sentences about the user in a text that is not the user's.
+func (g *grounds) addAboutUser(text string) {
+	for p := range sentences(text) {
 		if s := text[p.from:p.to]; mentionsUser(s) >= 0 {
-			g.user, g.asked = append(g.user, folded(s)), append(g.asked, stemsOf(s))
+			g.user, g.aboutUser = append(g.user, folded(s)), append(g.aboutUser, stemsOf(s))
 		}
-	})
+	}
 }
 
-// spoken returns all text of a message but its reasoning, and what of it a user
-// or an assistant said. Arguments come as they stand and with their strings
-// unescaped. A harness's text in the user's name is nobody's word.
+// spoken returns all text of a message but its reasoning, and the part of it that the user or
+// the assistant said. Arguments are included as they stand and with their strings unescaped.
+// Text that a harness wrote in the user's name is nobody's words.
 func spoken(m *thread.Message) (all, voice string) {
 	var a, v strings.Builder
 	for _, p := range m.Parts {
@@ -229,30 +226,29 @@ func unescaped(v gjson.Result) string {
 type statement struct {
 	text string
 	code bool // it stands in a block of code
-	todo bool // a reader may act on it: a step, a decision, something open
-	user bool // it stands where the user's words are told
+	todo bool // a reader may act on it: a step, a decision, an open item
+	user bool // it stands below a heading about the user
 }
 
-// item says why a proposed item cannot be taken, or "".
-func (g *grounds) item(c *claim) string {
-	body := c.text
-	if c.section == secPlan {
-		body = c.item.Text // the status is a word of ours
+// checkItem says why an item cannot be taken, or "". whole is its text with its rationale,
+// context or status.
+func (g *grounds) checkItem(sec section, text, whole string, sources []thread.ID) string {
+	if sec == secPlan {
+		whole = text // the status is one of our words
 	}
-	cited := false
-	for _, id := range c.item.Sources {
-		_, in := g.at[id]
-		cited = cited || in || g.before[id]
-	}
+	cited := slices.ContainsFunc(sources, func(id thread.ID) bool {
+		_, inSpan := g.at[id]
+		return inSpan || g.before[id]
+	})
 	switch {
-	case len(body) > maxItem:
+	case len(whole) > maxItem:
 		return faultLimit
-	case placeholder(c.item.Text):
+	case placeholder(text):
 		return faultPlaceholder
 	case !cited:
 		return faultSource
 	}
-	return g.fault(statement{text: body, todo: c.section == secPlan || c.section == secDecision || c.section == secOpen})
+	return g.fault(statement{text: whole, todo: sec == secPlan || sec == secDecision || sec == secOpen})
 }
 
 // fault says why a statement cannot be taken, or "".
@@ -260,7 +256,7 @@ func (g *grounds) fault(s statement) string {
 	text := s.text
 	inIdentifier := make([]bool, len(text))
 	missing, tools, compared := false, false, false
-	named := 0 // identifiers that the span holds: a word each
+	named := 0 // identifiers count as words
 	ident.Extract(text, func(x ident.Ident) {
 		switch x.Type {
 		case ident.Quoted, ident.Name, ident.Number:
@@ -282,7 +278,7 @@ func (g *grounds) fault(s statement) string {
 	if missing {
 		return faultIdentifier
 	}
-	counted := 0 // as far as the items of a list are: "1 the lexer, 2 the parser"
+	counted := 0 // the last number of an enumeration: "1 the lexer, 2 the parser"
 	numbers(text, func(n number) {
 		compared = true
 		if n.value == strconv.Itoa(counted+1) && !inIdentifier[n.from] {
@@ -297,7 +293,7 @@ func (g *grounds) fault(s statement) string {
 		return faultNumber
 	}
 	if s.code {
-		return "" // its literals are no quotations, and its names no words
+		return "" // literals are no quotations, and names no words
 	}
 	if !g.quotes(text, s.user) {
 		return faultQuotation
@@ -305,11 +301,10 @@ func (g *grounds) fault(s statement) string {
 	whole := text
 	text = blanked(text, "`", "`")
 	own := unquoted(text)
-	sentences(own, func(p span) {
-		missing = missing || mentionsUser(own[p.from:p.to]) >= 0 && !g.saidOfUser(text[p.from:p.to]) && !g.saidOfUser(whole[p.from:p.to])
-	})
-	if missing {
-		return faultUser
+	for p := range sentences(own) {
+		if mentionsUser(own[p.from:p.to]) >= 0 && !g.saidOfUser(text[p.from:p.to]) && !g.saidOfUser(whole[p.from:p.to]) {
+			return faultUser
+		}
 	}
 	found, total := shared(g.words, text)
 	if total == 0 && !compared { // short words alone
@@ -320,14 +315,14 @@ func (g *grounds) fault(s statement) string {
 	if 2*(found+named) < total+named {
 		return faultWords
 	}
-	if found, total := shared(g.voice, text); tools || s.todo && 2*found < total {
+	if found, total := shared(g.spokenWords, text); tools || s.todo && 2*found < total {
 		return faultTool
 	}
 	return ""
 }
 
-// holdsNumber reports whether the span has a number, with the unit where one is
-// given. Of "1,3" and "10:7", which may be one or two, both parts do.
+// holdsNumber reports whether the span has a number, with its unit if it has one. "1,3" and
+// "10:7" may also be two numbers.
 func (g *grounds) holdsNumber(n number) bool {
 	if units, ok := g.numbers[n.value]; ok {
 		return n.unit == "" || strings.Contains(" "+units, " "+n.unit+" ")
@@ -341,11 +336,10 @@ func (g *grounds) holdsNumber(n number) bool {
 	return len(parts) > 1
 }
 
-// quotes reports whether all that a text quotes was said: by the user, where the
-// text says so, and else by anybody. A heading about the user leaves it open whether the
-// user or the assistant said it.
+// quotes reports whether everything that a text quotes was said: by the user if the text says
+// so, by the user or the assistant below a heading about the user, else by anybody.
 func (g *grounds) quotes(text string, toldOfUser bool) bool {
-	plain := blanked(text, "`", "`") // in code they are no quotation marks
+	plain := blanked(text, "`", "`") // quotation marks in code do not count
 	user, last := mentionsUser(unquoted(plain)), -1
 	for _, q := range quotations(plain) {
 		said := g.anybody
@@ -359,7 +353,7 @@ func (g *grounds) quotes(text string, toldOfUser bool) bool {
 		if quotedIn(said, text[q.from:last]) {
 			continue
 		}
-		// Quotation marks inside of a quotation end it too early.
+		// Quotation marks inside of a quotation ended it too early.
 		first, end := strings.IndexByte(plain, '"'), strings.LastIndexByte(plain, '"')
 		if first >= end || !quotedIn(said, text[first+1:end]) {
 			return false
@@ -372,26 +366,23 @@ func quotedIn(all []string, text string) bool {
 	return slices.ContainsFunc(all, func(said string) bool { return quotes(said, text) })
 }
 
-// joined reports whether what stands between two quotations makes them the words of one
-// speaker.
+// joined reports whether the text between two quotations makes them words of one speaker.
 func joined(s string) bool {
 	return !strings.ContainsFunc(strings.NewReplacer(" and ", "", " or ", "", " then ", "").Replace(s), unicode.IsLetter)
 }
 
-// saidOfUser reports whether half of the words of a sentence about the user stand
-// together: in a turn with what the assistant said before it, or in one sentence of the
-// assistant's about the user.
+// saidOfUser reports whether half of the words of a sentence about the user stand together, in
+// one of g.turns or g.aboutUser.
 func (g *grounds) saidOfUser(text string) bool {
 	half := func(set map[string]bool) bool {
 		found, total := shared(set, text)
 		return 2*found >= total
 	}
-	return slices.ContainsFunc(g.turns, half) || slices.ContainsFunc(g.asked, half)
+	return slices.ContainsFunc(g.turns, half) || slices.ContainsFunc(g.aboutUser, half)
 }
 
-// mentionsUser returns where a text names the user, or -1. The file user.go and
-// the table users_old are no persons. It knows the English word alone: that of
-// the role, which requests and models use.
+// mentionsUser returns where a text names the user, or -1; the file user.go and the table
+// users_old do not. It knows only the English word, that of the role.
 func mentionsUser(s string) int {
 	for i := 0; i+len("user") <= len(s); i++ {
 		if !hasPrefixFold(s[i:], "user") || i > 0 && (wordByte(s[i-1]) || strings.IndexByte("-./$@", s[i-1]) >= 0) {
@@ -408,8 +399,7 @@ func mentionsUser(s string) int {
 	return -1
 }
 
-// mentionsOther reports whether a text names somebody else, or something, that what
-// follows may be quoted from.
+// mentionsOther reports whether a text names another origin of the quotation after it.
 func mentionsOther(s string) bool {
 	for w := range strings.FieldsFuncSeq(s, func(r rune) bool { return !unicode.IsLetter(r) }) {
 		switch w {
@@ -420,8 +410,7 @@ func mentionsOther(s string) bool {
 	return false
 }
 
-// addressed reports whether a text ends in words after which the user is the one who is
-// spoken to.
+// addressed reports whether a text ends in words such as "told the": the user is the listener.
 func addressed(s string) bool {
 	words := strings.Fields(strings.ToLower(s))
 	if n := len(words); n > 0 && words[n-1] == "the" {
@@ -430,8 +419,8 @@ func addressed(s string) bool {
 	return len(words) > 0 && slices.Contains([]string{"to", "tell", "told", "for", "ask", "asked", "offered"}, words[len(words)-1])
 }
 
-// isTurn reports whether a number behind a text is that of a turn, as requests to models
-// tell it.
+// isTurn reports whether a number after a text is that of a turn, as requests to models show
+// it.
 func (g *grounds) isTurn(s string, n number) bool {
 	before := strings.TrimRight(s, "0123456789-–, ")
 	if !strings.HasSuffix(strings.ToLower(before), "turn") && !strings.HasSuffix(strings.ToLower(before), "turns") {

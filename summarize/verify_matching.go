@@ -8,9 +8,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
 )
 
-// occurs reports whether a word stands in a text and does not go on there, so
-// that build-12 is not found in build-123. The beginning of a long hexadecimal
-// hash stands for the hash.
+// occurs reports whether a text contains a word as a whole: build-12 is not in build-123. The
+// beginning of a hash counts as the hash.
 func occurs(text, word string) bool {
 	hash := len(word) >= 7 && strings.Trim(word, "0123456789abcdef") == ""
 	for from := 0; word != ""; {
@@ -30,19 +29,18 @@ func occurs(text, word string) bool {
 	return false
 }
 
-// goesOn reports whether an identifier goes on behind a dot or a dash.
+// goesOn reports whether an identifier goes on after a dot or a dash.
 func goesOn(rest string) bool {
 	return len(rest) > 1 && (rest[0] == '.' || rest[0] == '-') && wordByte(rest[1])
 }
 
-// holdsIdentifier reports whether a text holds an identifier. One that is made of
-// several may be put together anew: package.Name of package and Name, and
-// "reading/writing" is no path but words.
+// holdsIdentifier reports whether a text holds an identifier, or the parts that it is made of:
+// package.Name of package and Name. "reading/writing" is no path but words.
 func holdsIdentifier(text string, x ident.Ident) bool {
 	if occurs(text, x.Surface) || x.Norm != x.Surface && occurs(text, x.Norm) {
 		return true
 	}
-	// ".../a/b.go" leaves out where that lies, "./cmd/..." stands for all below.
+	// ".../a/b.go" leaves out the folder, "./cmd/..." means everything below.
 	if x.Type == ident.Path {
 		short := strings.TrimSuffix(x.Surface, "/...")
 		for _, opening := range []string{".../", "…/", "./"} {
@@ -71,8 +69,8 @@ func holdsIdentifier(text string, x ident.Ident) bool {
 	return len(parts) > 1
 }
 
-// inSentence reports whether a text holds what a sentence means by an identifier that stands
-// in it: all that begins so, "TestParse_*", or the second of two calls, "stop()/start()".
+// inSentence reports whether a text holds an identifier that is only a part of a name in its
+// sentence: a prefix, "TestParse_*", or the second of two calls, "stop()/start()".
 func inSentence(text, sentence string, x ident.Ident) bool {
 	end := x.At + len(x.Surface)
 	if end < len(sentence) && sentence[end] == '*' {
@@ -81,8 +79,8 @@ func inSentence(text, sentence string, x ident.Ident) bool {
 	return x.At > 0 && sentence[x.At-1] == ')' && occurs(text, strings.TrimPrefix(x.Surface, "/"))
 }
 
-// folded is a text as quotations are looked up in it: its words in lower case,
-// with one space around each.
+// folded normalizes a text to look up quotations: its words in lower case, with one space
+// around each.
 func folded(s string) string {
 	var b strings.Builder
 	b.Grow(len(s) + 2)
@@ -105,7 +103,7 @@ func folded(s string) string {
 	return b.String()
 }
 
-// quotation is what stands between quotation marks, and where it begins.
+// quotation is the text between quotation marks, and where it begins.
 type quotation struct {
 	text string
 	from int
@@ -124,7 +122,7 @@ func quotations(s string) []quotation {
 	return out
 }
 
-// between yields where what stands between two marks begins and ends.
+// between yields the beginnings and ends of the texts between two marks.
 func between(s, opening, closing string) iter.Seq2[int, int] {
 	return func(yield func(int, int) bool) {
 		for from := 0; ; {
@@ -142,7 +140,7 @@ func between(s, opening, closing string) iter.Seq2[int, int] {
 	}
 }
 
-// unquoted is a text with what it quotes made blank.
+// unquoted replaces quotations by spaces.
 func unquoted(s string) string {
 	for _, q := range quotationMarks {
 		s = blanked(s, q[0], q[1])
@@ -150,8 +148,7 @@ func unquoted(s string) string {
 	return s
 }
 
-// blanked is a text with what stands between two marks made blank; what follows
-// stays in its place.
+// blanked replaces the texts between two marks by as many spaces.
 func blanked(s, opening, closing string) string {
 	blank := s
 	for from, to := range between(s, opening, closing) {
@@ -160,9 +157,8 @@ func blanked(s, opening, closing string) string {
 	return blank
 }
 
-// quotes reports whether a folded text holds a quotation. What stands in square
-// brackets in it, and around three points, is not looked for: the one who quotes
-// left something out there.
+// quotes reports whether a folded text holds a quotation. Text in square brackets and "..." in
+// the quotation stand for omissions.
 func quotes(text, quoted string) bool {
 	if strings.Contains(text, folded(quoted)) {
 		return true
@@ -180,23 +176,22 @@ func quotes(text, quoted string) bool {
 	return found
 }
 
-// leastPiece is how many words a piece of a quotation has at least.
+// leastPiece is how many words a part of a quotation between omissions must have.
 const leastPiece = 2
 
-// number is a number in a text, thousands separators taken out, with its unit.
+// number is a number in a text, without thousands separators, and its unit.
 type number struct {
 	value, unit string
 	from        int // byte offset
 }
 
-// units are the words for units, by what they stand for.
-var units = map[string]string{
-	"ms": "ms", "msec": "ms", "millisecond": "ms", "milliseconds": "ms", "s": "s", "sec": "s", "secs": "s", "second": "s", "seconds": "s",
-	"min": "min", "mins": "min", "minute": "min", "minutes": "min", "h": "h", "hr": "h", "hrs": "h", "hour": "h", "hours": "h",
-	"d": "d", "day": "d", "days": "d", "week": "w", "weeks": "w", "month": "mo", "months": "mo", "year": "y", "years": "y",
-	"kb": "kb", "kib": "kib", "mb": "mb", "mib": "mib", "gb": "gb", "gib": "gib", "tb": "tb", "k": "k", "m": "m", "bytes": "b", "byte": "b",
-	"percent": "%", "usd": "$", "eur": "€", "dollars": "$", "euros": "€", "tokens": "tokens", "token": "tokens",
-}
+// units maps words to the units that they stand for.
+var units = inverted(map[string]string{
+	"ms": "ms msec millisecond milliseconds", "s": "s sec secs second seconds", "min": "min mins minute minutes", "h": "h hr hrs hour hours",
+	"d": "d day days", "w": "week weeks", "mo": "month months", "y": "year years",
+	"b": "byte bytes", "k": "k", "kb": "kb", "kib": "kib", "m": "m", "mb": "mb", "mib": "mib", "gb": "gb", "gib": "gib", "tb": "tb",
+	"%": "percent", "$": "usd dollars", "€": "eur euros", "tokens": "token tokens",
+})
 
 // numbers finds the numbers of a text.
 func numbers(s string, yield func(number)) {
@@ -226,7 +221,7 @@ func withoutThousands(s string) string {
 	return strings.Join(groups, "")
 }
 
-// unitAfter is the unit that a text begins with, behind a space or a dash at most.
+// unitAfter is the unit at the beginning of a text, after a space or a dash at most.
 func unitAfter(s string) string {
 	if s != "" && (s[0] == ' ' || s[0] == '-') {
 		s = s[1:]
@@ -242,7 +237,7 @@ func unitAfter(s string) string {
 		end++
 	}
 	if end < len(s) && wordByte(s[end]) {
-		return "" // "WP4 d08e1e5" tells of no days
+		return "" // the d in "WP4 d08e1e5" does not mean days
 	}
 	return units[strings.ToLower(s[:end])]
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// How many entries of each kind are kept: the newest.
+// How many entries of each kind are kept, the newest.
 const (
 	maxCommits    = 20
 	maxEdited     = 120
@@ -25,28 +25,27 @@ const (
 	maxSubject    = 160 // bytes of a subject
 )
 
-// foldWork says where the work stands after the messages, given where it stood
-// before them. It takes what the log proves and leaves out the rest: a commit
-// counts when git printed it or the chain of commands that holds it succeeded, an
-// output line only where nobody but git could have written it.
+// foldWork returns the state of the work after the messages, given the state before them. It
+// takes only what the log proves: a commit counts if git printed it or its chain of
+// commands succeeded, and a line of output only if nobody but git could have written it.
 func foldWork(previous state.Work, messages []thread.Message, of func(*thread.Message) *facts) state.Work {
-	f := workFold{w: copyWork(previous), calls: map[string]pendingCall{}, flagged: map[string]bool{}}
-	f.cwd = f.w.Directory.Text
-	f.branch = f.w.Branch.Text
+	f := workFold{work: copyWork(previous), calls: map[string]pendingCall{}, flagged: map[string]bool{}}
+	f.cwd = f.work.Directory.Text
+	f.branch = f.work.Branch.Text
 	for i := range messages {
 		f.message(&messages[i], of(&messages[i]))
 	}
 	f.finish()
-	return f.w
+	return f.work
 }
 
 type pendingCall struct {
 	facts     *callFacts
 	asked     *thread.Message
-	operation int // its place among the operations, or -1
+	operation int // its index in Work.Operations, or -1
 }
 
-// proof is what shows an entry: the turn, and the messages of a call and its result.
+// proof is the origin of an entry: the turn, and the messages of a call and its result.
 type proof struct {
 	turn    int
 	sources []thread.ID
@@ -57,14 +56,14 @@ func (by proof) seen(text string) state.Seen {
 }
 
 type workFold struct {
-	w       state.Work
+	work    state.Work
 	calls   map[string]pendingCall
-	flagged map[string]bool // tools that are known to say when a command failed
+	flagged map[string]bool // tools that were seen to flag failures
 	home    string          // where the harness started the shell
-	cwd     string          // where commands without "cd" run; "" if nobody knows
+	cwd     string          // where commands without "cd" run; "" if unknown
 	branch  string
 	stashed []state.Edit
-	said    *facts // of the last message of the assistant, if no call and no words of the user followed
+	said    *facts // of the assistant's last message, if no call and no user message followed
 	saying  *thread.Message
 }
 
@@ -77,8 +76,8 @@ func copyWork(w state.Work) state.Work {
 	return w
 }
 
-// bound keeps the newest entries of a list and counts those that go.
-func bound[T any](list *[]T, n int, left *int) {
+// keepNewest keeps the n newest entries of a list and counts those that go.
+func keepNewest[T any](list *[]T, n int, left *int) {
 	if gone := len(*list) - n; gone > 0 {
 		*left += gone
 		*list = (*list)[gone:]
@@ -86,15 +85,13 @@ func bound[T any](list *[]T, n int, left *int) {
 }
 
 func (f *workFold) message(m *thread.Message, x *facts) {
-	if x.work != nil {
-		f.notice(m, x.work)
-	}
+	f.applyNotice(m, &x.work)
 	switch {
 	case m.StartsTurn():
-		f.said, f.w.Next = nil, state.Seen{}
+		f.said, f.work.Next = nil, state.Seen{}
 	case m.Role == thread.Assistant:
 		if len(x.said) > 0 || len(x.calls) > 0 {
-			f.said, f.w.Next = nil, state.Seen{}
+			f.said, f.work.Next = nil, state.Seen{}
 		}
 		if len(x.calls) == 0 {
 			f.said, f.saying = x, m
@@ -108,18 +105,18 @@ func (f *workFold) message(m *thread.Message, x *facts) {
 	}
 }
 
-// notice takes what a harness said.
-func (f *workFold) notice(m *thread.Message, n *messageWork) {
+// applyNotice applies what a harness said.
+func (f *workFold) applyNotice(m *thread.Message, n *messageWork) {
 	if n.directory != "" {
 		f.home, f.cwd = n.directory, n.directory
-		f.w.Directory = proof{m.Turn, []thread.ID{m.ID}}.seen(n.directory)
+		f.work.Directory = proof{m.Turn, []thread.ID{m.ID}}.seen(n.directory)
 	}
 	for _, id := range n.ended {
-		f.over(id)
+		f.endRunning(id)
 	}
 	if n.interrupted {
 		for id, c := range f.calls {
-			// An open call that is stopped has no result to come.
+			// An interrupted call gets no result.
 			if c.asked != nil && c.operation < 0 {
 				delete(f.calls, id)
 			}
@@ -129,9 +126,9 @@ func (f *workFold) notice(m *thread.Message, n *messageWork) {
 
 func (f *workFold) call(m *thread.Message, c *callFacts) {
 	p := pendingCall{facts: c, asked: m, operation: -1}
-	if c.work != nil && c.work.operates {
-		p.operation = len(f.w.Operations)
-		f.w.Operations = append(f.w.Operations, state.Operation{Tool: c.name, Input: clip.Brief(c.input, maxInput), Turn: m.Turn, Sources: []thread.ID{m.ID}})
+	if c.work.operates {
+		p.operation = len(f.work.Operations)
+		f.work.Operations = append(f.work.Operations, state.Operation{Tool: c.name, Input: clip.Brief(c.input, maxInput), Turn: m.Turn, Sources: []thread.ID{m.ID}})
 	}
 	f.calls[c.id] = p
 }
@@ -142,78 +139,75 @@ func (f *workFold) result(m *thread.Message, r *resultFacts) {
 		return
 	}
 	delete(f.calls, r.callID)
-	c, w := p.facts, r.work
-	if w == nil {
-		return
-	}
+	c, w := p.facts, &r.work
 	by := proof{p.asked.Turn, []thread.ID{p.asked.ID, m.ID}}
-	if w.rejected || w.barred {
-		f.refused(p, w, by)
+	if w.deniedByUser || w.deniedByRule {
+		f.addRefusal(p, w, by)
 		return
 	}
 	switch c.class {
 	case toolpolicy.Other:
 		f.operation(p, r, by)
 	case toolpolicy.Edit, toolpolicy.Write:
-		if r.outcome == thread.Failure || r.outcome == thread.Partial || w.undone || toolpolicy.Normal(c.name) == "createdirectory" {
+		if r.outcome == thread.Failure || r.outcome == thread.Partial || w.notEdited || toolpolicy.Normal(c.name) == "createdirectory" {
 			break
 		}
 		for _, op := range c.files {
-			if op.op == "created" && c.class == toolpolicy.Write && !w.made {
-				op.op = "edited" // it may have been there
+			if op.op == "created" && c.class == toolpolicy.Write && !w.fileCreated {
+				op.op = "edited" // it may have existed
 			}
-			f.edited(op, f.base(), by)
+			f.addEdit(op, f.base(), by)
 		}
 	case toolpolicy.Shell:
-		f.allowed(c)
-		f.shell(p, r, by)
+		f.removeRefusal(c)
+		f.applyShell(p, r, by)
 	case toolpolicy.Agent:
 		if w.started != "" {
-			f.started(c, w.started, by)
+			f.addRunning(c, w.started, by)
 		}
 	case toolpolicy.Poll:
-		if c.work != nil && (w.ended || c.work.stops && r.outcome != thread.Failure) {
-			f.over(c.work.about)
+		if w.ended || c.work.stops && r.outcome != thread.Failure {
+			f.endRunning(c.work.target)
 		}
 	}
 }
 
-// refused notes a call that was not allowed.
-func (f *workFold) refused(p pendingCall, w *resultWork, by proof) {
+// addRefusal notes a call that the user or a rule did not allow.
+func (f *workFold) addRefusal(p pendingCall, w *resultWork, by proof) {
 	text := strings.TrimSpace(p.facts.name + " " + clip.Brief(p.facts.input, maxCommand))
 	switch {
-	case w.barred:
+	case w.deniedByRule:
 		text += " | by a permission rule"
-	case w.said != "":
-		text += ` | the user said: "` + clip.Brief(w.said, 2*maxArg) + `"`
+	case w.userSaid != "":
+		text += ` | the user said: "` + clip.Brief(w.userSaid, 2*maxArg) + `"`
 	default:
 		text += " | by the user"
 	}
-	f.w.Refused = append(f.w.Refused, by.seen(text))
+	f.work.Refused = append(f.work.Refused, by.seen(text))
 	if p.operation >= 0 {
-		o := &f.w.Operations[p.operation]
+		o := &f.work.Operations[p.operation]
 		o.Outcome, o.Reason, o.Sources = thread.Failure, "the user did not allow it", by.sources
-		if w.barred {
+		if w.deniedByRule {
 			o.Reason = "a permission rule did not allow it"
 		}
 	}
 }
 
-// allowed takes a call off the refused ones.
-func (f *workFold) allowed(c *callFacts) {
-	if len(f.w.Refused) == 0 {
+// removeRefusal forgets the refusal of a call that ran later.
+func (f *workFold) removeRefusal(c *callFacts) {
+	if len(f.work.Refused) == 0 {
 		return
 	}
 	text := strings.TrimSpace(c.name+" "+clip.Brief(c.input, maxCommand)) + " | "
-	f.w.Refused = slices.DeleteFunc(f.w.Refused, func(s state.Seen) bool { return strings.HasPrefix(s.Text, text) })
+	f.work.Refused = slices.DeleteFunc(f.work.Refused, func(s state.Seen) bool { return strings.HasPrefix(s.Text, text) })
 }
 
 func (f *workFold) operation(p pendingCall, r *resultFacts, by proof) {
-	w := r.work
+	w := &r.work
 	if p.operation < 0 {
 		return
 	}
-	o := &f.w.Operations[p.operation]
+	o := &f.work.Operations[p.operation]
 	o.Sources = by.sources
 	o.Outcome, o.Reason = thread.Success, w.answer
 	switch {
@@ -224,36 +218,36 @@ func (f *workFold) operation(p pendingCall, r *resultFacts, by proof) {
 		}
 	case r.outcome == thread.Partial:
 		o.Outcome, o.Reason = thread.Partial, ""
-	case p.facts.work.opensPull && w.pull != "":
-		f.w.PullRequest = by.seen(w.pull)
+	case p.facts.work.opensPull && w.pullRequest != "":
+		f.work.PullRequest = by.seen(w.pullRequest)
 	}
 }
 
-func (f *workFold) started(c *callFacts, id string, by proof) {
+func (f *workFold) addRunning(c *callFacts, id string, by proof) {
 	if id == "" || len(id) > 100 {
 		return
 	}
-	f.over(id)
+	f.endRunning(id)
 	text := strings.TrimSpace(c.name+" "+clip.Brief(c.input, maxCommand)) + idOpen + id + ")"
-	f.w.Running = append(f.w.Running, by.seen(text))
+	f.work.Running = append(f.work.Running, by.seen(text))
 }
 
 const idOpen = " (id "
 
-// over takes what ended off the running ones.
-func (f *workFold) over(id string) {
+// endRunning removes what ended from Work.Running.
+func (f *workFold) endRunning(id string) {
 	if id != "" {
-		f.w.Running = slices.DeleteFunc(f.w.Running, func(s state.Seen) bool { return strings.HasSuffix(s.Text, idOpen+id+")") })
+		f.work.Running = slices.DeleteFunc(f.work.Running, func(s state.Seen) bool { return strings.HasSuffix(s.Text, idOpen+id+")") })
 	}
 }
 
-// status is the exit status of a command line; false if nobody knows.
+// status is the exit status of a command line; false if it is unknown.
 func (f *workFold) status(c *callFacts, r *resultFacts) (int, bool) {
-	w := r.work
+	w := &r.work
 	switch {
 	case w.halted || r.outcome == thread.Partial:
 		return 0, false
-	case w.coded:
+	case w.hasCode:
 		if r.outcome == thread.Failure && w.code != 0 {
 			f.flagged[c.name] = true
 		}
@@ -261,32 +255,30 @@ func (f *workFold) status(c *callFacts, r *resultFacts) (int, bool) {
 	case r.outcome == thread.Failure:
 		return 0, false
 	}
-	// Claude Code marks each command that fails, and so do tools that were seen to.
+	// Claude Code flags every command that fails, and so do tools that did it before.
 	return 0, c.name == "Bash" || f.flagged[c.name]
 }
 
-func (f *workFold) atReset(w *resultWork, by proof) {
+func (f *workFold) resetDirectory(w *resultWork, by proof) {
 	if path.IsAbs(w.reset) {
 		f.home, f.cwd = w.reset, w.reset
-		f.w.Directory = by.seen(w.reset)
+		f.work.Directory = by.seen(w.reset)
 	}
 }
 
-// scratch reports whether a folder is one for files that are soon gone, while the
-// work is elsewhere.
+// scratch reports whether a folder is temporary while the work is elsewhere.
 func (f *workFold) scratch(dir string) bool { return temporary(dir) && !temporary(f.base()) }
 
 func (f *workFold) base() string { return cmp.Or(f.home, f.cwd) }
 
-// temporary reports whether a folder is one of those that systems keep for files
-// that are soon gone.
+// temporary reports whether a folder lies in one of the system's folders for temporary files.
 func temporary(dir string) bool {
 	dir, rooted := strings.CutPrefix(strings.TrimPrefix(strings.TrimSuffix(dir, "/")+"/", "/private"), "/")
 	return rooted && (strings.HasPrefix(dir, "tmp/") || strings.HasPrefix(dir, "var/tmp/") || strings.HasPrefix(dir, "var/folders/"))
 }
 
-// edited notes a change of a file.
-func (f *workFold) edited(op fileOp, dir string, by proof) {
+// addEdit notes that a file changed.
+func (f *workFold) addEdit(op fileOp, dir string, by proof) {
 	if op.op == "read" || op.path == "" {
 		return
 	}
@@ -301,78 +293,46 @@ func (f *workFold) edited(op fileOp, dir string, by proof) {
 			name = path.Join(f.base(), name)
 		}
 	}
-	if op.op == "deleted" && within(f.w.Directory.Text, name) {
-		f.w.Directory = state.Seen{} // nothing can be done there any more
+	if op.op == "deleted" && within(f.work.Directory.Text, name) {
+		f.work.Directory = state.Seen{}
 	}
 	if f.scratch(name) || strings.HasPrefix(name, "/dev/") || strings.Contains(name, "/.claude/plans/") {
 		return
 	}
 	e := state.Edit{Path: name, Operation: op.op, Turn: by.turn, Sources: by.sources}
-	if at := slices.IndexFunc(f.w.Edited, func(e state.Edit) bool { return e.Path == name }); at >= 0 {
-		switch old := f.w.Edited[at].Operation; {
+	if at := slices.IndexFunc(f.work.Edited, func(e state.Edit) bool { return e.Path == name }); at >= 0 {
+		switch old := f.work.Edited[at].Operation; {
 		case old == "created" && e.Operation == "deleted":
-			e.Path = "" // made and taken away again
+			e.Path = "" // created and deleted again
 		case old == "created" || old == "edited" && e.Operation == "created":
 			e.Operation = old
 		}
-		f.w.Edited = slices.Delete(f.w.Edited, at, at+1)
+		f.work.Edited = slices.Delete(f.work.Edited, at, at+1)
 	}
 	if e.Path != "" {
-		f.w.Edited = append(f.w.Edited, e)
+		f.work.Edited = append(f.work.Edited, e)
 	}
-	if len(f.w.Edited) > 2*maxEdited {
-		bound(&f.w.Edited, maxEdited, &f.w.Omitted.Edited)
+	if len(f.work.Edited) > 2*maxEdited {
+		keepNewest(&f.work.Edited, maxEdited, &f.work.Omitted.Edited)
 	}
-	for i := range f.w.Checks {
-		c := &f.w.Checks[i]
+	for i := range f.work.Checks {
+		c := &f.work.Checks[i]
 		if len(c.Since) < maxSince && !slices.Contains(c.Since, name) {
 			c.Since = append(c.Since, name)
 		}
 	}
 }
 
-// finish bounds the lists.
+// finish notes the announced next step and bounds the lists.
 func (f *workFold) finish() {
 	if f.said != nil {
-		if text := announced(f.said.said); text != "" {
-			f.w.Next = proof{f.saying.Turn, []thread.ID{f.saying.ID}}.seen(text)
+		if text := lastAnnouncement(f.said.said); text != "" {
+			f.work.Next = proof{f.saying.Turn, []thread.ID{f.saying.ID}}.seen(text)
 		}
 	}
-	bound(&f.w.Commits, maxCommits, &f.w.Omitted.Commits)
-	bound(&f.w.Operations, maxOperations, &f.w.Omitted.Operations)
-	bound(&f.w.Edited, maxEdited, &f.w.Omitted.Edited)
-	bound(&f.w.Refused, maxRefused, &f.w.Omitted.Refused)
-	bound(&f.w.Running, maxRunning, &f.w.Omitted.Running)
-}
-
-// announced is the sentence in which the assistant says what it will do, if its
-// message ends with one.
-func announced(said []piece) string {
-	for i := len(said) - 1; i >= max(0, len(said)-2); i-- {
-		text, last := said[i].text, ""
-		sentences(text, func(p span) { last = text[p.from:p.to] })
-		if !said[i].code && announces(last) {
-			return clip.Brief(last, maxSentence)
-		}
-	}
-	return ""
-}
-
-// What makes a sentence no announcement, what may begin one, and how it goes on.
-var (
-	conditions = []string{" if you", "would you", "let me know", "unless you", "when you", "once you", "after you", " if that", "should i", "shall i"}
-	openings   = []string{"now, ", "now ", "next, ", "next ", "then ", "first, ", "first ", "okay, ", "ok, ", "great, ", "good, ", "great! ", "good. ", "so "}
-	intentions = []string{"let me ", "i'll ", "i’ll ", "i will ", "i'm going to ", "i am going to ", "let's "}
-)
-
-// announces reports whether a sentence says what the speaker does next.
-func announces(s string) bool {
-	low := strings.ToLower(s)
-	if strings.HasSuffix(low, "?") || len(low) > maxSentence || slices.ContainsFunc(conditions, func(w string) bool { return strings.Contains(low, w) }) {
-		return false
-	}
-	for _, w := range openings {
-		low = strings.TrimPrefix(low, w)
-	}
-	return slices.ContainsFunc(intentions, func(w string) bool { return strings.HasPrefix(low, w) })
+	keepNewest(&f.work.Commits, maxCommits, &f.work.Omitted.Commits)
+	keepNewest(&f.work.Operations, maxOperations, &f.work.Omitted.Operations)
+	keepNewest(&f.work.Edited, maxEdited, &f.work.Omitted.Edited)
+	keepNewest(&f.work.Refused, maxRefused, &f.work.Omitted.Refused)
+	keepNewest(&f.work.Running, maxRunning, &f.work.Omitted.Running)
 }

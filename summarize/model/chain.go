@@ -12,8 +12,8 @@ import (
 
 // Options are for New; the zero value is the default.
 type Options struct {
-	// Extractive makes what code can say; its counter is the one that budgets
-	// are meant in. Nil stands for a new one.
+	// Extractive makes what code can say, and its counter counts for budgets. Nil means a
+	// new one.
 	Extractive *summarize.Extractive
 	// MaxOutput, Temperature and Replied are those of Model.
 	MaxOutput   int
@@ -21,18 +21,17 @@ type Options struct {
 	Replied     func(context.Context, *llm.Reply)
 	// Rates are those of Model: nil takes the prices of token.Models.
 	Rates *cost.Rates
-	// Characters is the most of a span that is sent at once; 0 stands for
-	// 120,000 (D6).
+	// Characters bounds what of a span is sent at once; 0 means 120,000.
 	Characters int
-	// Trusted takes what a model says without the tests of summarize.Verified.
+	// Trusted takes answers without the checks of summarize.Verified.
 	Trusted bool
-	// Timeout bounds each model, all pieces together; 0 stands for two minutes.
+	// Timeout bounds each model, all pieces together; 0 means two minutes.
 	Timeout time.Duration
 }
 
-// New puts together the summarizer for production: each generator in turn, every
-// answer verified unless the models are trusted, long spans in pieces; then without a model, then a note. Answers
-// are kept where Input.Answers says. See summarize.Fallback for when it fails.
+// New returns the summarizer for production. It asks each generator in turn, with long spans in
+// pieces and every answer verified unless Trusted; then it summarises without a model, then
+// writes a note. See summarize.Fallback for its errors.
 func New(o *Options, generators ...llm.Generator) *summarize.Fallback {
 	if o == nil {
 		o = &Options{}

@@ -17,9 +17,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// answerSchema is the shape of the answer. Every field is required and nothing else is
-// allowed, as providers with strict schemas ask for. "outdated" is asked for beside a
-// previous summary alone.
+// answerSchema is the schema of the answer. Every field is required and nothing else is
+// allowed, as strict schemas demand. "outdated" is there only with a previous summary.
 //
 //go:embed prompts/answer.json
 var answerSchema []byte
@@ -36,10 +35,9 @@ func schema(onPrevious bool) (*llm.Schema, error) {
 	return &llm.Schema{Name: "summary_delta", Description: "What the transcript adds to the summary.", JSON: shape}, nil
 }
 
-// readDelta reads the answer: every list may be missing, an item may be a bare
-// string, a source a number, a text such as "[3]" or a range. What cannot be read
-// is passed over; an object without a single list of ours is Unreadable, lists
-// without an item are Empty.
+// readDelta reads the answer leniently: lists may be missing, an item may be a bare string, a
+// source a number, a text such as "[3]" or a range. It skips what it cannot read. An object
+// without any of our lists is Unreadable; lists without an item are Empty.
 func readDelta(object string, messages []thread.Message) (summarize.Result, error) {
 	root := gjson.Parse(object)
 	var out summarize.Result
@@ -88,7 +86,7 @@ func readDelta(object string, messages []thread.Message) (summarize.Result, erro
 	return out, nil
 }
 
-// many returns the elements of a list; a single object or text is a list of one.
+// many returns the elements of a list; another value is a list of one.
 func many(v gjson.Result) []gjson.Result {
 	switch {
 	case !v.Exists() || v.Type == gjson.Null:
@@ -99,7 +97,7 @@ func many(v gjson.Result) []gjson.Result {
 	return []gjson.Result{v}
 }
 
-// first returns the first of the fields that is a text with something in it.
+// first returns the first of the fields that is a text and not empty.
 func first(v gjson.Result, keys ...string) string {
 	if !v.IsObject() {
 		return ""
@@ -112,7 +110,7 @@ func first(v gjson.Result, keys ...string) string {
 	return ""
 }
 
-// maxSources bounds the sources of an item: who names more names none.
+// maxSources bounds the sources of an item: more would be no source at all.
 const maxSources = 24
 
 // sourcesOf maps the numbers of messages back to their ids, each once.

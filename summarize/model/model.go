@@ -1,10 +1,12 @@
-// Package model makes summaries with a language model. Model is the summarizer
-// itself; New puts it together with what makes it safe and cheap: Verified,
-// Chunked and, around all of them, Fallback.
+// Package model makes summaries with a language model. Model (model.go) asks it once;
+// New (chain.go) puts Verified, Chunked and Fallback around it.
 //
-// The model proposes, code decides: a model adds facts, decisions, steps, open
-// items, failed attempts and tool outcomes, each with the messages it came
-// from. The user's words, constraints, files and calls are code's (A5).
+// A model proposes facts, decisions, steps of the plan, open items and failed attempts, each
+// with the messages that it comes from. The user's words, constraints, files and calls come
+// from code alone.
+//
+// request.go writes the request and delta.go reads the answer. shared.go writes the request as
+// a continuation of the conversation's own, which the provider has cached.
 package model
 
 import (
@@ -19,29 +21,27 @@ import (
 	"github.com/palimpsest-ai/palimpsest/summarize"
 )
 
-// Model summarises with one request to a model. What the model says is merged
-// by code over what Extractive finds; it is not checked here, so put Verified
-// around it. Generator must be set. Safe for concurrent use, not to be copied
-// after the first.
+// Model summarises with one request to a model and merges the answer into what Extractive finds.
+// It does not check the answer: put Verified around it. Generator must be set. Safe for
+// concurrent use, not to be copied after first use.
 type Model struct {
 	Generator llm.Generator
-	// Extractive makes what code can say, and counts. Nil stands for a new one.
+	// Extractive makes what code can say, and counts tokens. Nil means a new one.
 	Extractive *summarize.Extractive
-	// MaxOutput bounds the answer in tokens, thinking included; 0 stands for
-	// 4,000.
+	// MaxOutput bounds the answer in tokens, reasoning included; 0 means 4,000.
 	MaxOutput int
-	// Temperature is sent with the request; 0 stands for 0.3, a negative value
-	// sends none, for models that think.
+	// Temperature is sent with the request; 0 means 0.3, a negative value sends none, for
+	// models that reason.
 	Temperature float64
-	// Timeout bounds the request, retries included; 0 stands for two minutes.
+	// Timeout bounds the request, retries included; 0 means two minutes.
 	Timeout time.Duration
-	// Rates decide whether the request goes on from the conversation's own
-	// (Input.Sent), which the provider has cached, when the model is the
-	// conversation's: it does when that is cheaper than a transcript. Nil takes the
-	// prices of token.Models; a model without one always gets a transcript.
+	// Rates decide whether the request continues the conversation's own (Input.Sent), which
+	// the provider has cached, if the model is the conversation's: it does if that is cheaper
+	// than a transcript. Nil takes the prices of token.Models; a model without a price always
+	// gets a transcript.
 	Rates *cost.Rates
-	// Replied is told each answer that a model gave, also one that is then
-	// rejected, so that its usage can be booked. It must be safe for concurrent use. May be nil.
+	// Replied is called with each answer, even one that is then rejected, so that its usage
+	// can be booked. It must be safe for concurrent use. May be nil.
 	Replied func(context.Context, *llm.Reply)
 
 	own summarize.Extractive
@@ -55,26 +55,21 @@ const (
 	defaultTimeout     = 2 * time.Minute
 )
 
-// Summarize implements summarize.Summarizer. The error is that of the Generator,
-// of Extractive, or a *summarize.RejectedError that says what is wrong with the
-// answer.
+// Summarize implements summarize.Summarizer. The error is that of the Generator or of
+// Extractive, or a *summarize.RejectedError that says what is wrong with the answer.
 func (m *Model) Summarize(ctx context.Context, in summarize.Input) (summarize.Result, error) {
 	code := cmp.Or(m.Extractive, &m.own)
 	if len(in.Messages) == 0 {
 		return code.Summarize(ctx, in) // nothing to ask about
 	}
-	if _, ok := m.Generator.(llm.Replaceable); ok {
-		m = &Model{
-			Generator: in.Answers.GeneratorFor(m.Generator), Extractive: code, MaxOutput: m.MaxOutput, Temperature: m.Temperature, Timeout: m.Timeout, Rates: m.Rates, Replied: m.Replied,
-		}
-	}
+	generator := in.Answers.GeneratorFor(m.Generator)
 	own, o, err := m.request(&in)
 	if err != nil {
 		return summarize.Result{}, err
 	}
-	// The question is what the transcript asks, in whichever form it is sent.
-	reply, err := in.Answers.AskWith(ctx, m.Generator, own.prompt, o, func(ctx context.Context) (*llm.Reply, error) {
-		return m.ask(ctx, &in, own, o, code)
+	// The key of the cached answer is the transcript's request, whichever form is sent.
+	reply, err := in.Answers.AskWith(ctx, generator, own.prompt, o, func(ctx context.Context) (*llm.Reply, error) {
+		return m.ask(ctx, generator, &in, own, o, code)
 	})
 	if err != nil {
 		return summarize.Result{}, err
@@ -85,36 +80,36 @@ func (m *Model) Summarize(ctx context.Context, in summarize.Input) (summarize.Re
 	}
 	in.Previous = summarize.WithoutOutdated(in.Previous, proposed.Outdated)
 	out, err := code.Complete(ctx, in, proposed.Summary)
-	out.Report, out.Outdated = summarize.Replied(m.Generator.Model(), reply), proposed.Outdated
+	out.Report, out.Outdated = summarize.Replied(generator.Model(), reply), proposed.Outdated
 	return out, err
 }
 
-// ask gets the answer, in the form that is cheaper.
-func (m *Model) ask(ctx context.Context, in *summarize.Input, own *question, o *llm.Options, code *summarize.Extractive) (*llm.Reply, error) {
-	if q := m.shared(in, own, code); q != nil {
+// ask sends the request in the cheaper form.
+func (m *Model) ask(ctx context.Context, g llm.Generator, in *summarize.Input, own *question, o *llm.Options, code *summarize.Extractive) (*llm.Reply, error) {
+	if q := m.shared(g, in, own, code); q != nil {
 		plain := *o
 		plain.Schema = nil // as a forced tool it would change the beginning
-		reply, err := m.send(ctx, q, &plain)
+		reply, err := m.send(ctx, g, q, &plain)
 		if err == nil {
 			_, err = read(reply, in)
 		}
 		if err == nil || ctx.Err() != nil {
 			return reply, err
 		}
-		// It does not fit behind the conversation, or the model went on with it.
+		// It did not fit after the conversation, or the model continued the conversation.
 	}
-	return m.send(ctx, own.prompt, o)
+	return m.send(ctx, g, own.prompt, o)
 }
 
-// send sends one request.
-func (m *Model) send(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
-	reply, err := m.Generator.Generate(ctx, p, o)
+// send sends one request, and again without schema and temperature if it is invalid.
+func (m *Model) send(ctx context.Context, g llm.Generator, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
+	reply, err := g.Generate(ctx, p, o)
 	if errors.Is(err, llm.ErrInvalid) && ctx.Err() == nil {
-		// Servers that know no schema, and models that take no temperature. The
-		// prompt describes the answer as well.
+		// Some servers know no schema and some models take no temperature. The prompt
+		// describes the answer too.
 		plain := *o
 		plain.Schema, plain.Temperature = nil, nil
-		reply, err = m.Generator.Generate(ctx, p, &plain)
+		reply, err = g.Generate(ctx, p, &plain)
 	}
 	if err == nil && m.Replied != nil {
 		m.Replied(ctx, reply)
@@ -122,7 +117,7 @@ func (m *Model) send(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*ll
 	return reply, err
 }
 
-// read reads what an answer proposes.
+// read returns what an answer proposes.
 func read(reply *llm.Reply, in *summarize.Input) (summarize.Result, error) {
 	object, err := answer(reply)
 	if err != nil {
@@ -131,7 +126,7 @@ func read(reply *llm.Reply, in *summarize.Input) (summarize.Result, error) {
 	return readDelta(object, in.Messages)
 }
 
-// answer takes the JSON object out of a reply, or says why there is none.
+// answer returns the JSON object in a reply, or says why there is none.
 func answer(r *llm.Reply) (string, error) {
 	reject := func(reason summarize.Reason, detail string) error {
 		return &summarize.RejectedError{Reason: reason, Detail: detail}

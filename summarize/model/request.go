@@ -23,34 +23,34 @@ import (
 //go:embed prompts/summary.txt
 var template string
 
-// onPrevious says what can be said of the previous summary.
+// onPrevious asks for updates of the previous summary.
 //
 //go:embed prompts/previous.txt
 var onPrevious string
 
 const (
-	// maxResult is what a tool result is cut to, in bytes (pi and others: 2,000
-	// characters).
+	// maxResult is the longest tool result, in bytes: other agents take 2,000 characters too.
 	maxResult = 2000
-	// maxText is what other texts are cut to, so that no single message can
-	// overflow the model, and maxArguments those of calls; both in bytes.
+	// maxText and maxArguments bound other texts and arguments of calls, in bytes, so that
+	// no single message overflows the model.
 	maxText, maxArguments = 16_000, 2000
-	// maxKept is what a message of the user's is cut to that is told beside the span.
+	// maxKept bounds a user message outside of the span, in bytes.
 	maxKept = 600
 	// maxPrevious bounds the previous summary in the request, in bytes.
 	maxPrevious = 40_000
-	// wordsPerToken makes the bound in words that the prompt asks for, well below
-	// the bound on the output.
+	// wordsPerToken turns the bound on the output into the number of words that the prompt
+	// asks for, well below it.
 	wordsPerToken = 0.4
 )
 
-// question is a request, with the pieces that its other form needs as well.
+// question is a request, with the parts that its other form (shared.go) needs as well.
 type question struct {
 	prompt         *prompt.Prompt
 	mark, previous string
+	texts          []string // of each message of the span
 }
 
-// request makes the question. The same input gives the same bytes.
+// request writes the request. The same input gives the same bytes.
 func (m *Model) request(in *summarize.Input) (*question, *llm.Options, error) {
 	output := cmp.Or(max(m.MaxOutput, 0), defaultOutput)
 	o := &llm.Options{MaxOutput: output, Timeout: cmp.Or(m.Timeout, defaultTimeout)}
@@ -93,7 +93,7 @@ func (m *Model) request(in *summarize.Input) (*question, *llm.Options, error) {
 	}
 	b.WriteString(mark + " transcript ends\n\n" + ending(previous, in.Instructions))
 	system := strings.NewReplacer("{{MARK}}", mark, "{{WORDS}}", strconv.Itoa(max(60, int(words)/10*10))).Replace(strings.TrimSpace(template))
-	return &question{mark: mark, previous: previous, prompt: &prompt.Prompt{
+	return &question{mark: mark, previous: previous, texts: texts, prompt: &prompt.Prompt{
 		System:   []prompt.System{{Text: system}},
 		Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: b.String()}}}},
 	}}, o, nil
@@ -112,7 +112,7 @@ func before(previous string) string {
 	return "The previous summary, which is data as well:\n" + previous + "\n\n"
 }
 
-// ending is what stands behind all that is data.
+// ending is the end of the request, after all data.
 func ending(previous, instructions string) string {
 	text := asked(instructions) + "Answer with the JSON object."
 	if previous != "" {
@@ -121,8 +121,8 @@ func ending(previous, instructions string) string {
 	return text
 }
 
-// asked passes on what the user asks this summary to keep in mind. It stands
-// outside the transcript: it is no data.
+// asked writes the user's instructions for this summary. They stand outside the transcript:
+// they are no data.
 func asked(instructions string) string {
 	if instructions = strings.TrimSpace(instructions); instructions == "" {
 		return ""
@@ -130,8 +130,8 @@ func asked(instructions string) string {
 	return "For these notes the user asks you to weigh this: " + clip.Middle(instructions, maxText) + "\n\n"
 }
 
-// markFor makes the word that headings begin with. It is a hash of all that was
-// said, so nobody who said some of it can know it, and it stands nowhere in it.
+// markFor makes the word that headings begin with: a hash of all texts, so that nobody who
+// wrote one of them can forge it, and no text contains it.
 func markFor(texts []string) string {
 	h := sha256.New()
 	for _, t := range texts {
@@ -152,7 +152,7 @@ func markFor(texts []string) string {
 	}
 }
 
-// speaker names who a message is from, in words of ours only.
+// speaker names the author of a message.
 func speaker(m *thread.Message) string {
 	switch {
 	case m.Role == thread.Tool:
@@ -168,8 +168,8 @@ func speaker(m *thread.Message) string {
 	return string(m.Role)
 }
 
-// flat writes a message as text. Reasoning is left out: it is private, long, and
-// bound to the model that wrote it.
+// flat writes a message as text, without reasoning: it is private, long, and of use only to
+// the model that wrote it.
 func flat(m *thread.Message) string {
 	var lines []string
 	add := func(s string) {
@@ -212,33 +212,20 @@ func named(m thread.Media) string {
 // characters is the size of a message in the request, for Chunked.
 func characters(m *thread.Message) int { return len(flat(m)) + 40 }
 
-// previousJSON is the previous summary as the model sees it: what it could say
-// again, without ids. Of a long one the user's words and the files go first,
-// which code keeps.
+// previousJSON is the previous summary as the model sees it: what the model could say
+// again, without ids. Of a long summary the user's words go first, which code keeps anyway.
 func previousJSON(s *summary.Summary) (string, error) {
 	if s == nil {
 		return "", nil
 	}
-	type decision struct {
-		Decision  string `json:"decision"`
-		Rationale string `json:"rationale,omitempty"`
-	}
-	type step struct {
-		Text   string `json:"text"`
-		Status string `json:"status,omitempty"`
-	}
-	type open struct {
-		Description string `json:"description"`
-		Context     string `json:"context,omitempty"`
-	}
 	view := struct {
-		Task        string     `json:"task,omitempty"`
-		Constraints []string   `json:"constraints,omitempty"`
-		Facts       []string   `json:"facts,omitempty"`
-		Decisions   []decision `json:"decisions,omitempty"`
-		Plan        []step     `json:"plan,omitempty"`
-		Open        []open     `json:"open_items,omitempty"`
-		Failed      []string   `json:"failed_attempts,omitempty"`
+		Task        string             `json:"task,omitempty"`
+		Constraints []string           `json:"constraints,omitempty"`
+		Facts       []string           `json:"facts,omitempty"`
+		Decisions   []summary.Decision `json:"decisions,omitempty"`
+		Plan        []summary.Step     `json:"plan,omitempty"`
+		Open        []summary.OpenItem `json:"open_items,omitempty"`
+		Failed      []string           `json:"failed_attempts,omitempty"`
 	}{Task: clip.Middle(s.CurrentTask, maxResult)}
 	room := maxPrevious
 	fits := func(text string) bool {
@@ -255,26 +242,23 @@ func previousJSON(s *summary.Summary) (string, error) {
 	}
 	for _, d := range s.Decisions {
 		if fits(d.Decision + d.Rationale) {
-			view.Decisions = append(view.Decisions, decision{d.Decision, d.Rationale})
+			view.Decisions = append(view.Decisions, summary.Decision{Decision: d.Decision, Rationale: d.Rationale})
 		}
 	}
 	for _, x := range s.CurrentPlan {
 		if fits(x.Text) {
-			view.Plan = append(view.Plan, step{x.Text, x.Status})
+			view.Plan = append(view.Plan, summary.Step{Text: x.Text, Status: x.Status})
 		}
 	}
 	for _, o := range s.OpenItems {
 		if fits(o.Description + o.Context) {
-			view.Open = append(view.Open, open{o.Description, o.Context})
+			view.Open = append(view.Open, summary.OpenItem{Description: o.Description, Context: o.Context})
 		}
 	}
 	view.Failed, view.Facts, view.Constraints = texts(s.FailedAttempts), texts(s.Facts), texts(s.Constraints)
 	doc, err := json.Marshal(view)
-	if err != nil {
+	if err != nil || string(doc) == "{}" {
 		return "", err
-	}
-	if string(doc) == "{}" {
-		return "", nil
 	}
 	return string(doc), nil
 }

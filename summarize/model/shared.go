@@ -19,23 +19,22 @@ import (
 //go:embed prompts/shared.txt
 var sharedTemplate string
 
-// answerWith is where the rules begin that both forms of the request share.
+// answerWith begins the rules that both forms of the request share.
 const answerWith = "\n\nAnswer with one JSON object"
 
-// beginning is how much of a message stands in the list that numbers the
-// messages of the span, in bytes: enough to find it above.
+// beginning is how many bytes of a message the list of the span's messages shows: enough to
+// find the message in the conversation.
 const beginning = 60
 
-// shared makes the question that goes on from the conversation's own request:
-// the same system, tools and messages, so that the provider reads them from its
-// cache, and one message more. It is nil where that is not cheaper than own, or
-// not possible.
+// shared writes the request that continues the conversation's own: the same system prompt,
+// tools and messages, which the provider reads from its cache, and one more message. It is
+// nil if that is not cheaper than the transcript (own), or not possible.
 //
-// With S tokens of conversation, x of the message behind it and r the price of a
-// cached token, it costs r·S + x, the transcript costs its own size; what is
-// answered costs the same. Another model has nothing cached.
-func (m *Model) shared(in *summarize.Input, own *question, code *summarize.Extractive) *prompt.Prompt {
-	if in.Sent == nil || in.Sent.Model == "" || in.Sent.Model != nameOf(m.Generator) || len(in.Sent.Messages) == 0 {
+// With S tokens of conversation, x tokens of the message after it and r the relative price of a
+// cached token, it costs r·S + x. The transcript costs its size. Another model has nothing
+// cached.
+func (m *Model) shared(g llm.Generator, in *summarize.Input, own *question, code *summarize.Extractive) *prompt.Prompt {
+	if in.Sent == nil || in.Sent.Model == "" || in.Sent.Model != nameOf(g) || len(in.Sent.Messages) == 0 {
 		return nil
 	}
 	count := counter(code)
@@ -55,8 +54,8 @@ func (m *Model) shared(in *summarize.Input, own *question, code *summarize.Extra
 	return &q
 }
 
-// nameOf is the model as the conversation names it: that of the innermost
-// generator, since one that wraps another may have a longer name.
+// nameOf is the model of the innermost generator, as the conversation names it: a wrapper may
+// have a longer name.
 func nameOf(g llm.Generator) string {
 	for {
 		outer, ok := g.(interface{ Unwrap() llm.Generator })
@@ -67,8 +66,8 @@ func nameOf(g llm.Generator) string {
 	}
 }
 
-// rates are what the caller said, or else those of the table of models. A
-// provider that caches at marks alone has nothing of a request without one.
+// rates are m.Rates, or else those of the table of models. A provider that caches only at
+// marks has nothing cached of a request without one.
 func (m *Model) rates(sent *prompt.Prompt, size int) (cost.Rates, bool) {
 	if m.Rates != nil {
 		return *m.Rates, true
@@ -80,7 +79,7 @@ func (m *Model) rates(sent *prompt.Prompt, size int) (cost.Rates, bool) {
 	return cost.RatesOf(known, size)
 }
 
-// marked reports whether a request has a cache mark, the caller's or ours.
+// marked reports whether a request has a cache mark.
 func marked(p *prompt.Prompt) bool {
 	return len(p.CachePoints) > 0 || p.Source != nil && gjson.Get(p.Source.Body, "cache_control").Exists() ||
 		slices.ContainsFunc(p.System, func(s prompt.System) bool { return s.Cache != "" }) ||
@@ -90,8 +89,8 @@ func marked(p *prompt.Prompt) bool {
 		})
 }
 
-// sharedQuestion is the message behind the conversation. The mark and the rules
-// are those of the transcript's request.
+// sharedQuestion is the message after the conversation, with the mark and the rules of the
+// transcript's request.
 func sharedQuestion(in *summarize.Input, own *question) string {
 	_, rules, _ := strings.Cut(own.prompt.System[0].Text, answerWith)
 	shown := map[thread.ID]bool{}
@@ -103,25 +102,20 @@ func sharedQuestion(in *summarize.Input, own *question) string {
 	var b strings.Builder
 	b.WriteString(strings.ReplaceAll(strings.TrimSpace(sharedTemplate), "{{MARK}}", own.mark))
 	b.WriteString(answerWith + rules + "\n\n" + before(own.previous))
-	texts := make([]string, len(in.Messages))
-	for i := range in.Messages {
-		texts[i] = flat(&in.Messages[i])
-		if !shown[in.Messages[i].ID] {
-			continue
+	for i, text := range own.texts {
+		if shown[in.Messages[i].ID] {
+			text = oneLine(text)
+			if at := clip.Boundary(text, beginning); at < len(text) {
+				text = text[:at] + "…"
+			}
 		}
-		texts[i] = oneLine(texts[i])
-		if at := clip.Boundary(texts[i], beginning); at < len(texts[i]) {
-			texts[i] = texts[i][:at] + "…"
-		}
-	}
-	for i := range in.Messages {
-		b.WriteString(heading(own.mark, i, &in.Messages[i]) + texts[i] + "\n")
+		b.WriteString(heading(own.mark, i, &in.Messages[i]) + text + "\n")
 	}
 	b.WriteString(own.mark + " the list ends\n\n" + ending(own.previous, in.Instructions))
 	return b.String()
 }
 
-// sizeOf is about what a request takes, in tokens: its texts, without the media.
+// sizeOf estimates the tokens of a request, without media.
 func sizeOf(p *prompt.Prompt, count func(string) int) int {
 	n := 0
 	for _, s := range p.System {

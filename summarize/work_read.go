@@ -13,80 +13,74 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// callWork is what a call says about the work; nil where it says nothing.
+// callWork is what a call says about the state of the work.
 type callWork struct {
 	steps      []step
-	owned      bool   // all that its commands print are words of git or of the agent
+	ownWords   bool   // its commands print only words of git or of the agent
 	pwd        bool   // the last command prints the folder
 	workdir    string // the folder that the tool was told to run in
 	background bool
-	about      string // the process or agent that a poll asks about
+	target     string // the process or agent that a poll asks for
 	stops      bool   // the poll ends it
-	operates   bool   // a tool nobody knows that changes something
+	operates   bool   // the call changes something in a system
 	opensPull  bool   // a tool that opens a pull request
 }
 
 // step is one command of a command line.
 type step struct {
 	shell.Command
-	git   *gitAct
+	git   *gitCall
 	check *check
 	edits []fileOp
-	quiet bool // it cannot print lines that somebody else wrote
+	quiet bool // it cannot print lines that others wrote
 }
 
 // maxCommand bounds the command of a check, in bytes.
 const maxCommand = 120
 
-// stoppers are tools that end what they are asked about.
-var stoppers = set("killshell killbash taskstop jobkill closeagent")
+// stoppers are tools that end a process or an agent.
+var stoppers = wordSet("killshell killbash taskstop jobkill closeagent")
 
-// readCallWork reads a call whose other facts are read already; line are the
-// commands of its command line.
-func readCallWork(c *callFacts, args gjson.Result, line []shell.Command) *callWork {
-	w := &callWork{}
+// readCallWork reads a call whose other facts were read before; line are the commands of its
+// command line.
+func readCallWork(c *callFacts, args gjson.Result, line []shell.Command) (w callWork) {
 	name := toolpolicy.Normal(c.name)
-	some := false
 	switch c.class {
 	case toolpolicy.Shell:
 		if name == "writestdin" && args.IsObject() {
-			w.about = firstText(args, "session_id")
-			return w
+			w.target = firstText(args, "session_id")
+			break
 		}
 		w.workdir = firstText(args, "workdir", "cwd", "working_directory", "dir_path")
 		w.background = args.Get("run_in_background").Bool() || args.Get("is_background").Bool()
-		some = shellSpeech[name] && w.readSteps(line) || w.workdir != "" || w.background
+		if shellSpeech[name] {
+			w.readSteps(line)
+		}
 	case toolpolicy.Agent:
 		w.background = args.Get("run_in_background").Bool()
-		some = true
 	case toolpolicy.Poll:
-		w.about = firstText(args, "bash_id", "shell_id", "task_id", "agent_id", "session_id", "id")
+		w.target = firstText(args, "bash_id", "shell_id", "task_id", "agent_id", "session_id", "id")
 		w.stops = stoppers[name]
-		some = w.about != ""
 	case toolpolicy.Other:
 		w.operates = changes(c.name)
 		w.opensPull = strings.HasPrefix(name, "createpullrequest")
-		some = w.operates
-	}
-	if !some {
-		return nil
 	}
 	return w
 }
 
-// readSteps reads a command line; false where it says nothing.
-func (w *callWork) readSteps(line []shell.Command) bool {
+// readSteps reads a command line. Without a command of interest there are no steps.
+func (w *callWork) readSteps(line []shell.Command) {
 	if len(line) == 0 {
-		return false
+		return
 	}
-	w.owned = true
+	w.ownWords = true
 	says := false
 	steps := make([]step, len(line))
 	for n := range line {
 		c := &line[n]
 		s := &steps[n]
-		s.Command, s.quiet, s.git = *c, quietly(c), readGit(c)
-		w.owned = w.owned && s.quiet
+		s.Command, s.quiet, s.git = *c, printsOwnWords(c), readGit(c)
+		w.ownWords = w.ownWords && s.quiet
 		words := c.Plain()
 		if s.git == nil {
 			s.check = checkOf(words)
@@ -99,7 +93,7 @@ func (w *callWork) readSteps(line []shell.Command) bool {
 		}
 		for _, op := range appendOps(nil, words, c.Writes, "") {
 			if op.op == "created" && !strings.HasPrefix(op.note, "moved from ") {
-				op.op = "edited" // it may have been there
+				op.op = "edited" // it may have existed
 			} else if op.op == "read" || c.Name() == "git" && op.op == "edited" {
 				continue
 			}
@@ -109,39 +103,37 @@ func (w *callWork) readSteps(line []shell.Command) bool {
 	}
 	last := &line[len(line)-1]
 	w.pwd = len(last.Words) == 1 && last.Name() == "pwd"
-	if !says && last.ChangesTo() == "" && !w.pwd {
-		return false
+	if says || last.ChangesTo() != "" || w.pwd {
+		w.steps = steps
 	}
-	w.steps = steps
-	return true
 }
 
 // shellSpeech are the tools of class Shell whose input is a command line of a shell.
-var shellSpeech = set("bash shell localshell shellcommand execcommand containerexec unifiedexec exec runshellcommand executecommand executebash " +
+var shellSpeech = wordSet("bash shell localshell shellcommand execcommand containerexec unifiedexec exec runshellcommand executecommand executebash " +
 	"cmdrun terminal runinterminal runcommand writestdin")
 
-// resultWork is what a result says about the work.
+// resultWork is what a result says about the state of the work.
 type resultWork struct {
-	code     int // the status that the harness wrote
-	coded    bool
-	git      []gitLine
-	verdicts []verdictLine
-	lines    int    // of output proper
-	one      string // the first of them
-	last     string // the last
-	reset    string // the folder that the shell was put back to
-	started  string // the id of what runs in the background now
-	ended    bool   // what was asked about is over
-	rejected bool   // the user did not want the call
-	barred   bool   // a rule did not allow it
-	said     string // the user's words about it
-	refusal  string // of a tool that is no program: why it did not do it
-	answer   string // else what it answered, short
-	undone   bool   // a text editor's: the edit was not made
-	made     bool   // the file is new
-	over     bool   // the file was there before
-	halted   bool   // the command did not come to its end
-	pull     string // the address of the pull request it made
+	code         int // the status that the harness wrote
+	hasCode      bool
+	git          []gitLine
+	verdicts     []verdictLine
+	lines        int    // of the output itself, without what a harness added
+	firstLine    string // the first of them
+	lastLine     string // the last
+	reset        string // the folder that the shell was put back to
+	started      string // the id of what now runs in the background
+	ended        bool   // what a poll asks for has ended
+	deniedByUser bool   // the user did not allow the call
+	deniedByRule bool   // a permission rule did not allow the call
+	userSaid     string // the user's words about it
+	refusal      string // why a system did not do what it was asked
+	answer       string // else its answer, short
+	notEdited    bool   // an edit was not made
+	fileCreated  bool   // the file is new
+	fileExisted  bool   // the file existed before
+	halted       bool   // the end of the command was not seen
+	pullRequest  string // the address of a new pull request
 }
 
 const (
@@ -150,12 +142,11 @@ const (
 )
 
 // readResultWork reads the text of a result, terminal escapes taken out.
-func readResultWork(r *thread.ToolResult, text string) *resultWork {
-	w := &resultWork{}
+func readResultWork(r *thread.ToolResult, text string) (w resultWork) {
 	class := toolpolicy.ClassOf(r.Tool)
 	head := strings.TrimSpace(text[:min(len(text), maxRejection)])
 	w.readRejection(r, class, head)
-	if w.rejected || w.barred {
+	if w.deniedByUser || w.deniedByRule {
 		return w
 	}
 	switch class {
@@ -176,15 +167,13 @@ func readResultWork(r *thread.ToolResult, text string) *resultWork {
 			w.answer = shortAnswer(text)
 		}
 		if url := gjson.Get(head, "html_url"); url.Type == gjson.String && pullRequest().MatchString(url.Str) && rawjson.Valid(text) {
-			w.pull = url.Str
+			w.pullRequest = url.Str
 		}
-	default:
-		return nil
 	}
 	return w
 }
 
-// rejections are how harnesses say that the user did not want a call.
+// rejections are how harnesses say that the user did not allow a call.
 var rejections = []string{
 	"The user doesn't want to proceed with this tool use.", "The user doesn't want to take this action right now.", // Claude Code
 	"The user rejected permission to use this specific tool call", // opencode
@@ -196,22 +185,22 @@ var rejections = []string{
 func (w *resultWork) readRejection(r *thread.ToolResult, class toolpolicy.Class, head string) {
 	begins := func(mark string) bool { return strings.HasPrefix(head, mark) }
 	flagged := r.Outcome == thread.Failure
-	w.rejected = slices.ContainsFunc(rejections, begins)
-	if w.rejected && !flagged && class != toolpolicy.Edit && class != toolpolicy.Write && class != toolpolicy.Agent {
-		// A harness that flags failures flags these; where it does not, a file that was
-		// printed may say so.
-		w.rejected, w.halted = len(head) < 40, true
+	w.deniedByUser = slices.ContainsFunc(rejections, begins)
+	if w.deniedByUser && !flagged && class != toolpolicy.Edit && class != toolpolicy.Write && class != toolpolicy.Agent {
+		// A harness that flags failures flags rejections too. Without a flag the text may be
+		// that of a printed file.
+		w.deniedByUser, w.halted = len(head) < 40, true
 	}
-	w.rejected = w.rejected || flagged && begins("[Request interrupted by user")
-	w.barred = flagged && (begins("Permission to use ") && strings.Contains(head, " has been denied") ||
+	w.deniedByUser = w.deniedByUser || flagged && begins("[Request interrupted by user")
+	w.deniedByRule = flagged && (begins("Permission to use ") && strings.Contains(head, " has been denied") ||
 		begins("Claude requested permissions to ") && strings.Contains(head, "haven't granted"))
-	if w.rejected {
-		w.said = saidInstead(head)
+	if w.deniedByUser {
+		w.userSaid = saidInstead(head)
 	}
 }
 
-// saidInstead is what the user said in place of letting a call go on, as harnesses hand it
-// on in the call's result; empty where they hand on nothing.
+// saidInstead is what the user said when rejecting a call, as harnesses put it into the
+// result; "" if nothing.
 func saidInstead(head string) string {
 	for _, mark := range [...]string{"the user said:\n", "the user said: ", "feedback: ", "<feedback>\n"} {
 		if _, rest, ok := strings.Cut(head, mark); ok {
@@ -223,9 +212,8 @@ func saidInstead(head string) string {
 	return ""
 }
 
-// refusedWith is what the user said in place of letting the call go on that a message
-// answers. What tools say that hand on the words of others is not asked: it can have any
-// form.
+// refusedWith is what the user said when rejecting the call that m is the result of. Results
+// of tools that pass on text of others do not count: it could imitate any form.
 func refusedWith(m *thread.Message) string {
 	r, ok := m.Result()
 	if !ok {
@@ -242,16 +230,16 @@ func refusedWith(m *thread.Message) string {
 	text := r.Text()
 	var w resultWork
 	w.readRejection(&r, class, strings.TrimSpace(text[:min(len(text), maxRejection)]))
-	return w.said
+	return w.userSaid
 }
 
-// maxRejection is how much of a result may be a refusal of the user's, in bytes.
+// maxRejection is how much of a result may be a rejection, in bytes.
 const maxRejection = 2000
 
 // readOutput reads the output of a command.
 func (w *resultWork) readOutput(s string) {
 	w.code = -1
-	s = w.harness(s)
+	s = w.stripHarness(s)
 	fails := 0
 	for _, p := range lineSpans(s) {
 		line := s[p.from:p.to]
@@ -263,9 +251,9 @@ func (w *resultWork) readOutput(s string) {
 			continue
 		}
 		if w.lines++; w.lines == 1 {
-			w.one = clip.Brief(line, maxLine)
+			w.firstLine = clip.Brief(line, maxLine)
 		}
-		w.last = line
+		w.lastLine = line
 		if len(w.git) < maxGitLines {
 			if g, ok := readGitLine(line); ok {
 				w.git = append(w.git, g)
@@ -280,7 +268,7 @@ func (w *resultWork) readOutput(s string) {
 		if !v.good {
 			fails++
 		}
-		if full { // drop the oldest that says less
+		if full { // drop the oldest success
 			if i := slices.IndexFunc(w.verdicts, func(v verdictLine) bool { return v.good }); i >= 0 {
 				w.verdicts = slices.Delete(w.verdicts, i, i+1)
 			}
@@ -288,29 +276,40 @@ func (w *resultWork) readOutput(s string) {
 		v.text = clip.Brief(v.text, maxLine)
 		w.verdicts = append(w.verdicts, v)
 	}
-	w.last = clip.Brief(w.last, maxLine)
+	w.lastLine = clip.Brief(w.lastLine, maxLine)
 }
 
-// harness takes what the harness wrote around the output off it.
-func (w *resultWork) harness(s string) string {
-	status := func(line, mark string) bool {
-		text, ok := strings.CutPrefix(line, mark)
-		text, negative := strings.CutPrefix(strings.TrimSpace(text), "-")
-		n, is := after(text, "")
-		if !ok || !is {
-			return false
+// firstStatus and lastStatus begin the line in which a harness tells the exit status, above
+// the output (Claude Code, mini-swe-agent) or below it (pi, VS Code, OpenHands).
+var (
+	firstStatus = []string{"Exit code ", "<returncode>"}
+	lastStatus  = []string{"Command exited with code ", "[The command completed with exit code ", "[Command finished with exit code "}
+)
+
+// stripHarness reads and removes what the harness wrote around the output.
+func (w *resultWork) stripHarness(s string) string {
+	status := func(line string, marks ...string) bool {
+		for _, mark := range marks {
+			text, ok := strings.CutPrefix(line, mark)
+			text, negative := strings.CutPrefix(strings.TrimSpace(text), "-")
+			if n, is := numberAfter(text, ""); ok && is {
+				if w.code, w.hasCode = n, true; negative {
+					w.code = 255
+				}
+				return true
+			}
 		}
-		if w.code, w.coded = n, true; negative {
-			w.code = 255
-		}
-		return true
+		return false
+	}
+	begins := func(line string, marks ...string) bool {
+		return slices.ContainsFunc(marks, func(mark string) bool { return strings.HasPrefix(line, mark) })
 	}
 	trimmed := strings.TrimSpace(s)
 	first, rest, _ := strings.Cut(trimmed, "\n")
 	switch {
-	case status(first, "Exit code "), status(first, "<returncode>"): // Claude Code, mini-swe-agent
+	case status(first, firstStatus...):
 		s = rest
-	case status(first, "Exit code: "), strings.HasPrefix(first, "Chunk ID: "), strings.HasPrefix(first, "Wall time: "): // Codex
+	case status(first, "Exit code: "), begins(first, "Chunk ID: ", "Wall time: "): // Codex
 		head, body, ok := strings.Cut(s, "Output:\n")
 		if !ok || len(head) > 600 {
 			break
@@ -319,18 +318,17 @@ func (w *resultWork) harness(s string) string {
 			status(code, "")
 		}
 		if _, id, ok := strings.Cut(head, "Process running with session ID "); ok {
-			w.started, _, _ = strings.Cut(id, "\n")
-			w.started = strings.TrimSpace(w.started)
-			w.halted = true
+			id, _, _ = strings.Cut(id, "\n")
+			w.started, w.halted = strings.TrimSpace(id), true
 		}
-		w.ended = w.coded
+		w.ended = w.hasCode
 		s = body
-	case strings.HasPrefix(first, `{"output":`) && rawjson.Valid(trimmed): // Codex before
+	case begins(first, `{"output":`) && rawjson.Valid(trimmed): // Codex before
 		if code := gjson.Get(trimmed, "metadata.exit_code"); code.Type == gjson.Number {
 			status(code.Raw, "")
 			s = gjson.Get(trimmed, "output").Str
 		}
-	case strings.HasPrefix(first, "Command running in background with ID: "), strings.HasPrefix(first, "Command was manually backgrounded"), strings.HasPrefix(first, "Command did not complete within"):
+	case begins(first, "Command running in background with ID: ", "Command was manually backgrounded", "Command did not complete within"):
 		for _, mark := range [...]string{"background task ", " with ID: "} {
 			if _, rest, ok := strings.Cut(first, mark); ok {
 				w.started = strings.TrimRight(firstWord(rest), ".,")
@@ -338,20 +336,18 @@ func (w *resultWork) harness(s string) string {
 		}
 		w.halted = true
 		return ""
-	case strings.HasPrefix(first, "<tool_use_error>"):
+	case begins(first, "<tool_use_error>"):
 		w.halted = true
 		return ""
-	case strings.HasPrefix(first, "Command timed out after "), strings.HasPrefix(first, "Command aborted"):
+	case begins(first, "Command timed out after ", "Command aborted"):
 		w.halted = true
 	}
 	trimmed = strings.TrimSpace(s)
 	at := strings.LastIndexByte(trimmed, '\n') + 1
 	switch last := trimmed[at:]; {
-	case status(last, "Command exited with code "), // pi, VS Code
-		status(last, "[The command completed with exit code "), status(last, "[Command finished with exit code "), // OpenHands
-		strings.HasPrefix(first, "Command: ") && status(last, "Exit Code: "): // Gemini CLI
+	case status(last, lastStatus...), begins(first, "Command: ") && status(last, "Exit Code: "): // the latter is Gemini CLI
 		s = trimmed[:at]
-	case strings.HasPrefix(last, "Command timed out after "), strings.HasPrefix(last, "Command aborted"), strings.HasPrefix(last, "[Request interrupted by user"):
+	case begins(last, "Command timed out after ", "Command aborted", "[Request interrupted by user"):
 		w.halted = true
 	}
 	if said := strings.TrimSpace(s); said == "(no output)" || said == "(Bash completed with no output)" {
@@ -360,12 +356,11 @@ func (w *resultWork) harness(s string) string {
 	return s
 }
 
-// made stand in the first line of what a text editor says that made the edit.
-var made = []string{"successfully", "has been updated", "has been edited", "success.", "wrote "}
+// editedWords are words in the first line of the result of a successful edit.
+var editedWords = []string{"successfully", "has been updated", "has been edited", "success.", "wrote "}
 
-// unmade begin, or stand in, the first line of what a text editor says that did not
-// make the edit.
-var unmade = []string{
+// notEditedWords are words in the first line of the result of a failed edit.
+var notEditedWords = []string{
 	"error", "failed", "could not", "cannot", "can't", "unable", "invalid", "no replacement", "not found", "no match", "did not match", "does not exist", "no such",
 	"not made", "not applied", "no changes", "denied", "rejected", "not been read", "has been modified since", "not unique", "multiple occurrences", "must ",
 	"<tool_use_error>", "no edits", "aborted", "cancelled", "found 0 ", "no occurrences", "introduced new syntax error", "unchanged",
@@ -374,12 +369,12 @@ var unmade = []string{
 func (w *resultWork) readEdited(head string) {
 	first, _, _ := strings.Cut(strings.ToLower(head), "\n")
 	says := func(mark string) bool { return strings.Contains(first, mark) }
-	if slices.ContainsFunc(made, says) && !says("unsuccessfully") && !strings.HasPrefix(first, "error") {
-		w.made = says("created successfully at") || strings.HasPrefix(first, "file created") || says("created and wrote to new file")
-		w.over = says("has been updated") || says("overwritten")
+	if slices.ContainsFunc(editedWords, says) && !says("unsuccessfully") && !strings.HasPrefix(first, "error") {
+		w.fileCreated = says("created successfully at") || strings.HasPrefix(first, "file created") || says("created and wrote to new file")
+		w.fileExisted = says("has been updated") || says("overwritten")
 		return
 	}
-	w.undone = slices.ContainsFunc(unmade, says)
+	w.notEdited = slices.ContainsFunc(notEditedWords, says)
 }
 
 func (w *resultWork) readStarted(head string) {
@@ -388,35 +383,34 @@ func (w *resultWork) readStarted(head string) {
 	}
 }
 
-// ends are how what ran in the background is said to be over.
-var ends = set("completed failed killed stopped error cancelled")
+// ends are statuses of a background process that has ended.
+var ends = wordSet("completed failed killed stopped error cancelled")
 
 func (w *resultWork) readEnded(head string) {
 	state, _ := enclosed(head, "<status>", "</status>")
 	w.ended = ends[strings.TrimSpace(state)]
 }
 
-// enclosed is what stands between two marks.
+// enclosed is the text between two marks.
 func enclosed(s, from, to string) (string, bool) {
 	_, rest, ok := strings.Cut(s, from)
 	inside, _, closed := strings.Cut(rest, to)
 	return inside, ok && closed
 }
 
-// messageWork is what a message that a harness wrote says about the work.
+// messageWork is what a message of a harness says about the state of the work.
 type messageWork struct {
 	directory   string
 	interrupted bool
-	ended       []string // ids of what ran in the background
+	ended       []string // ids of background processes
 }
 
-// readMessageWork reads an environment block, a notice or a mark; nil where there
-// is none.
-func readMessageWork(m *thread.Message) *messageWork {
+// readMessageWork reads an environment block, a notice of an ended process, or a mark of an
+// interruption.
+func readMessageWork(m *thread.Message) (w messageWork) {
 	if m.Role != thread.System && (m.Role != thread.User || m.Kind == thread.Recap) {
-		return nil
+		return w
 	}
-	var w messageWork
 	for _, p := range m.Parts {
 		t, ok := p.(thread.Text)
 		if !ok {
@@ -444,13 +438,10 @@ func readMessageWork(m *thread.Message) *messageWork {
 			_, s, _ = strings.Cut(s, "</task-id>")
 		}
 	}
-	if w.directory == "" && !w.interrupted && w.ended == nil {
-		return nil
-	}
-	return &w
+	return w
 }
 
-// environment reads the folder from a block of a system prompt.
+// environment reads the folder from the <env> block of a system prompt.
 func (w *messageWork) environment(s string) {
 	block, _ := enclosed(s, "\n<env>", "</env>")
 	for line := range strings.Lines(block) {

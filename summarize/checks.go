@@ -15,10 +15,10 @@ const (
 	testCheck   = "test"
 	lintCheck   = "lint"
 	formatCheck = "format"
-	mixedCheck  = "check" // the name does not tell which
+	mixedCheck  = "check" // several of them, or unknown which
 )
 
-// runner is a family of programs that report how a check went in the same words.
+// runner is a set of families of programs; those of a family report in the same words.
 type runner uint32
 
 const (
@@ -47,7 +47,7 @@ const (
 	miseRunner
 	compileRunner // the compiler of Go, called by name
 
-	// anyRunner is that of a script: what it runs is told by its name alone.
+	// anyRunner is for a script: only its name says what it runs.
 	anyRunner   = ^runner(0)
 	wrapRunner  = makeRunner | npmRunner | miseRunner | mavenRunner | gradleRunner | bazelRunner
 	lintRunner  = golangciRunner | eslintRunner | biomeRunner | ruffRunner | mypyRunner | tscRunner | wrapRunner
@@ -56,22 +56,22 @@ const (
 	buildRunner = goRunner | cargoRunner | tscRunner | dotnetRunner | swiftRunner | wrapRunner
 )
 
-// scripted is how a script reports that does a kind of check.
-var scripted = map[string]runner{
+// scriptRunners are the runners that a script of a kind may run.
+var scriptRunners = map[string]runner{
 	lintCheck: lintRunner, testCheck: testsRunner, formatCheck: styleRunner, buildCheck: buildRunner,
 	mixedCheck: lintRunner | testsRunner | styleRunner | buildRunner,
 }
 
-// check is what a command checks, and how it reports.
+// check is what a command checks and how it reports.
 type check struct {
-	kind    string
-	by      runner
-	command string
-	lists   bool // it reports by what it prints, and its status says nothing
-	mute    bool // it prints nothing where it finds nothing
+	kind         string
+	runner       runner
+	command      string
+	lists        bool // it reports by its output; its exit status says nothing
+	quietIfClean bool // it prints nothing if it finds nothing
 }
 
-// checkOf says what a command checks; nil if it checks nothing.
+// checkOf says what a command checks; nil if nothing.
 func checkOf(words []string) *check {
 	for range 4 { // wrappers around wrappers
 		words = shell.Unwrap(words)
@@ -79,55 +79,53 @@ func checkOf(words []string) *check {
 			return nil
 		}
 		name, args := path.Base(words[0]), words[1:]
-		if words = runs(name, args); words != nil {
+		if words = wrappedCommand(name, args); words != nil {
 			continue
 		}
-		c := program(name, args)
+		c := checkOfProgram(name, args)
 		if c.kind == "" {
 			return nil
 		}
-		if c.by == anyRunner {
-			c.by = scripted[c.kind]
+		if c.runner == anyRunner {
+			c.runner = scriptRunners[c.kind]
 		}
 		c.lists = formatters[name] && !slices.Contains(args, "-w")
-		c.mute = c.lists || mute(name, args)
+		c.quietIfClean = c.lists || quietIfClean(name, args)
 		return &c
 	}
 	return nil
 }
 
-// asksOnly are options with which a program checks nothing.
-var asksOnly = set("--help -h --version --list --listTests --collect-only --dry-run -list")
+// asksOnly are options with which a program runs no check.
+var asksOnly = wordSet("--help -h --version --list --listTests --collect-only --dry-run -list")
 
-// formatters list the files that they would change, unless they are told to write.
-var formatters = set("gofmt goimports gofumpt")
+// formatters list the files that they would change, unless -w makes them write.
+var formatters = wordSet("gofmt goimports gofumpt")
 
-// silent are programs that print nothing where they find nothing.
-var silent = set("tsc tsgo vue-tsc eslint staticcheck flake8 shellcheck")
+// silentPrograms are programs that print nothing if they find nothing.
+var silentPrograms = wordSet("tsc tsgo vue-tsc eslint staticcheck flake8 shellcheck")
 
-// mute reports whether a check prints nothing where it finds nothing.
-func mute(name string, args []string) bool {
+// quietIfClean reports whether a check prints nothing if it finds nothing.
+func quietIfClean(name string, args []string) bool {
 	if packageManagers[name] && len(args) > 0 {
 		name = args[0] // yarn tsc
 	}
-	return silent[name] || name == "go" && (args[0] == "build" || args[0] == "vet" || args[0] == "test" && slices.Contains(args, "-c"))
+	return silentPrograms[name] || name == "go" && (args[0] == "build" || args[0] == "vet" || args[0] == "test" && slices.Contains(args, "-c"))
 }
 
-// arguments returns what of the words is no option. Those in valued take the word
-// behind them.
+// arguments returns the words that are neither options nor values of the options in valued.
 func arguments(words, valued []string) (out []string) {
 	if end := slices.Index(words, "--"); end >= 0 {
 		words = words[:end]
 	}
-	for words = from(words, valued); words[0] != ""; words = from(words[1:], valued) {
+	for words = fromArgument(words, valued); words[0] != ""; words = fromArgument(words[1:], valued) {
 		out = append(out, words[0])
 	}
 	return out
 }
 
-// from returns the words from the first argument on; one empty word where there is
-// none.
-func from(words, valued []string) []string {
+// fromArgument returns the words from the first argument on, or one empty word.
+func fromArgument(words, valued []string) []string {
 	for i := 0; i < len(words); i++ {
 		switch w := words[i]; {
 		case slices.Contains(valued, w):
@@ -139,8 +137,7 @@ func from(words, valued []string) []string {
 	return []string{""}
 }
 
-// programs are the checks that a program's name tells, or else its name with its
-// first argument.
+// programs are checks by the name of the program, or by its name and first argument.
 var programs = func() map[string]check {
 	m := map[string]check{}
 	for _, row := range []struct {
@@ -185,30 +182,25 @@ var programs = func() map[string]check {
 		{mixedCheck, 0, "pre-commit run"},
 	} {
 		for _, name := range strings.Split(row.names, ", ") {
-			m[name] = check{kind: row.kind, by: row.by}
+			m[name] = check{kind: row.kind, runner: row.by}
 		}
 	}
 	return m
 }()
 
-// wrapper is a program that runs another one: behind one of its first words, if it has
-// any, and behind options, of which some take a value.
+// wrapper is a program that runs another: the command follows one of the words in firsts (if
+// there are any) and options, of which those in valued take a value.
 type wrapper struct{ firsts, valued []string }
 
-var wrappers = func() map[string]wrapper {
-	m := map[string]wrapper{
-		"npm": {[]string{"exec", "x"}, packageOptions}, "pnpm": {[]string{"exec", "dlx", "x"}, packageOptions},
-		"yarn": {[]string{"exec", "dlx"}, packageOptions}, "bun": {[]string{"x"}, packageOptions},
-		"bundle": {[]string{"exec"}, nil}, "mise": {[]string{"exec", "x"}, nil},
-	}
-	for name := range set("npx bunx pnpx") {
-		m[name] = wrapper{nil, packageOptions}
-	}
-	for name := range set("uv poetry pipenv hatch rye pdm") {
-		m[name] = wrapper{[]string{"run"}, []string{"--with", "--extra", "--group", "-p", "--python"}}
-	}
-	return m
-}()
+var wrappers = map[string]wrapper{
+	"npm": {[]string{"exec", "x"}, packageOptions}, "pnpm": {[]string{"exec", "dlx", "x"}, packageOptions},
+	"yarn": {[]string{"exec", "dlx"}, packageOptions}, "bun": {[]string{"x"}, packageOptions},
+	"bundle": {[]string{"exec"}, nil}, "mise": {[]string{"exec", "x"}, nil},
+	"npx": {nil, packageOptions}, "bunx": {nil, packageOptions}, "pnpx": {nil, packageOptions},
+	"uv": pythonWrapper, "poetry": pythonWrapper, "pipenv": pythonWrapper, "hatch": pythonWrapper, "rye": pythonWrapper, "pdm": pythonWrapper,
+}
+
+var pythonWrapper = wrapper{[]string{"run"}, []string{"--with", "--extra", "--group", "-p", "--python"}}
 
 // Options of package managers that take a value.
 var (
@@ -216,18 +208,18 @@ var (
 	workspaceOptions = []string{"-w", "--workspace", "--prefix", "--filter", "-F", "-C", "--dir", "--cwd"}
 )
 
-var pythons = set("python python3 py")
+var pythons = wordSet("python python3 py")
 
-var packageManagers = set("npm pnpm yarn bun")
+var packageManagers = wordSet("npm pnpm yarn bun")
 
-// runs is the command that a program only runs; nil where it is one itself.
-func runs(name string, args []string) []string {
-	first := from(args, workspaceOptions)
+// wrappedCommand is the command that a wrapper runs; nil if the program is no wrapper.
+func wrappedCommand(name string, args []string) []string {
+	first := fromArgument(args, workspaceOptions)
 	w, ok := wrappers[name]
 	switch {
 	case name == "go":
 		if len(args) > 1 && (args[0] == "run" || args[0] == "tool") {
-			a := from(args[1:], []string{"-mod", "-tags"})
+			a := fromArgument(args[1:], []string{"-mod", "-tags"})
 			tool, _, _ := strings.Cut(a[0], "@")
 			switch tool = path.Base(tool); tool {
 			case "staticcheck", "golangci-lint", "gotestsum", "gofumpt", "goimports":
@@ -241,45 +233,39 @@ func runs(name string, args []string) []string {
 	case pythons[name] && len(args) > 1 && args[0] == "-m" && args[1] != "unittest":
 		return args[1:]
 	case ok && w.firsts == nil:
-		return from(args, w.valued)
+		return fromArgument(args, w.valued)
 	case slices.Contains(w.firsts, first[0]):
 		if i := slices.Index(first, "--"); i >= 0 && name == "mise" {
 			return first[i+1:]
 		}
-		return from(first[1:], w.valued)
+		return fromArgument(first[1:], w.valued)
 	}
 	return nil
 }
 
-// noTest is how go test is asked to run none, so that it only builds.
+// noTest matches go test with a pattern that no test has, so that it only builds.
 var noTest = regexp.MustCompile(`(^| )-run[= ](\^\$|XXX)( |$)`)
 
-// taskRunners run a script or a target that the user names, and report in its words or
-// in their own.
-var taskRunners = func() map[string]runner {
-	m := map[string]runner{"composer": phpRunner}
-	for name := range set("next vite nuxt astro ng webpack rollup turbo nx lerna deno just task rake invoke mise npm pnpm yarn bun") {
-		m[name] = anyRunner
-	}
-	for name := range set("sbt mix zig flutter dart forge") {
-		m[name] = 0
-	}
-	return m
-}()
+// taskRunners run a named script or target; the value says in which words they report.
+var taskRunners = inverted(map[runner]string{
+	phpRunner: "composer",
+	anyRunner: "next vite nuxt astro ng webpack rollup turbo nx lerna deno just task rake invoke mise npm pnpm yarn bun",
+	0:         "sbt mix zig flutter dart forge",
+})
 
-// program says what a program checks.
-func program(name string, args []string) check {
+// checkOfProgram says what a program checks.
+func checkOfProgram(name string, args []string) check {
 	if c, ok := programs[name]; ok {
 		return c
 	}
-	all := from(args, nil)
+	all := fromArgument(args, nil)
 	if packageManagers[name] {
-		all = from(args, workspaceOptions)
+		all = fromArgument(args, workspaceOptions)
 	}
 	if name == "cargo" && strings.HasPrefix(all[0], "+") { // of another toolchain
-		all = from(all[1:], nil)
+		all = fromArgument(all[1:], nil)
 	}
-	first, next := all[0], from(all[1:], workspaceOptions)[0]
+	first, next := all[0], fromArgument(all[1:], workspaceOptions)[0]
 	if c, ok := programs[name+" "+first]; ok {
 		return c
 	}
@@ -290,45 +276,45 @@ func program(name string, args []string) check {
 		if slices.Contains(args, "-c") || noTest.MatchString(strings.Join(args, " ")) {
 			kind = buildCheck
 		}
-		return check{kind: kind, by: goRunner | compileRunner}
+		return check{kind: kind, runner: goRunner | compileRunner}
 	case formatters[name] && slices.ContainsFunc(args, func(a string) bool { return a == "-l" || a == "-d" || a == "-w" || a == "-s" }):
 		return check{kind: formatCheck}
 	case name == "node" && slices.Contains(args, "--test"):
-		return check{kind: testCheck, by: scriptRunner}
+		return check{kind: testCheck, runner: scriptRunner}
 	case pythons[name] && (path.Base(first) == "manage.py" && next == "test" || len(args) > 1 && args[0] == "-m"):
-		return check{kind: testCheck, by: pythonRunner}
+		return check{kind: testCheck, runner: pythonRunner}
 	case name == "mvn" || name == "mvnw":
-		return check{kind: goal(args), by: mavenRunner}
+		return check{kind: kindOfGoals(args), runner: mavenRunner}
 	case name == "gradle" || name == "gradlew":
-		return check{kind: goal(args), by: gradleRunner}
+		return check{kind: kindOfGoals(args), runner: gradleRunner}
 	case name == "make" || name == "gmake":
 		targets := arguments(args, []string{"-C", "-f", "-j", "-o"})
 		if len(targets) == 0 {
-			return check{kind: buildCheck, by: anyRunner}
+			return check{kind: buildCheck, runner: anyRunner}
 		}
 		last := targets[len(targets)-1]
 		if last == "check" {
 			last = testCheck // by the conventions of GNU
 		}
-		return check{kind: script(last), by: anyRunner}
+		return check{kind: kindOfScript(last), runner: anyRunner}
 	case name == "cmake" && slices.Contains(args, "--build"):
-		return check{kind: buildCheck, by: makeRunner}
+		return check{kind: buildCheck, runner: makeRunner}
 	case name == "rails" && strings.HasPrefix(first, "test"):
-		return check{kind: testCheck, by: railsRunner}
+		return check{kind: testCheck, runner: railsRunner}
 	case (name == "php" || name == "artisan") && (first == "test" || path.Base(first) == "artisan" && next == "test"):
-		return check{kind: testCheck, by: phpRunner}
+		return check{kind: testCheck, runner: phpRunner}
 	case !names:
 		return check{}
 	case first == "run" || first == "task" || first == "r" || first == "run-script" || first == "rum":
-		return check{kind: script(next), by: by}
+		return check{kind: kindOfScript(next), runner: by}
 	case packageManagers[name]:
 		return packageCommand(name, first)
 	}
-	return check{kind: script(first), by: by}
+	return check{kind: kindOfScript(first), runner: by}
 }
 
-// packageCommand reads the commands of the package managers of JavaScript: most of
-// them take the name of a script or of a program for one.
+// packageCommand reads the commands of package managers of JavaScript; most of those accept
+// the name of a script or a program as a command.
 func packageCommand(name, first string) check {
 	tests := first == "test" || first == "t" || first == "tst"
 	if c, ok := programs[first]; ok && name != "npm" { // pnpm vitest
@@ -336,35 +322,26 @@ func packageCommand(name, first string) check {
 	}
 	switch {
 	case tests && name == "bun":
-		return check{kind: testCheck, by: scriptRunner}
+		return check{kind: testCheck, runner: scriptRunner}
 	case tests:
-		return check{kind: testCheck, by: anyRunner}
+		return check{kind: testCheck, runner: anyRunner}
 	case name == "npm":
 		return check{}
 	}
-	return check{kind: script(first), by: anyRunner}
+	return check{kind: kindOfScript(first), runner: anyRunner}
 }
 
-// scriptWords tell from a part of a script's name what the script does.
-var scriptWords = func() map[string]string {
-	m := map[string]string{}
-	for kind, words := range map[string]string{
-		testCheck:   "test tests spec e2e unit integration jest vitest unittest pytest",
-		lintCheck:   "lint eslint linter tslint vet clippy typecheck types mypy tsc stylelint staticcheck",
-		buildCheck:  "build compile bundle assemble",
-		formatCheck: "fmt format prettier gofmt",
-		mixedCheck:  "check verify validate ci",
-	} {
-		for w := range strings.FieldsSeq(words) {
-			m[w] = kind
-		}
-	}
-	return m
-}()
+// scriptWords say what a script does by a part of its name.
+var scriptWords = inverted(map[string]string{
+	testCheck:   "test tests spec e2e unit integration jest vitest unittest pytest",
+	lintCheck:   "lint eslint linter tslint vet clippy typecheck types mypy tsc stylelint staticcheck",
+	buildCheck:  "build compile bundle assemble",
+	formatCheck: "fmt format prettier gofmt",
+	mixedCheck:  "check verify validate ci",
+})
 
-// script says what a script or a target does by its name; "" if the name does not
-// tell.
-func script(name string) string {
+// kindOfScript says what a script or a target checks by its name; "" if the name does not tell.
+func kindOfScript(name string) string {
 	name = strings.TrimPrefix(strings.ToLower(name), "//")
 	if strings.HasPrefix(name, "type-check") || strings.HasPrefix(name, "check-types") || strings.HasPrefix(name, "check:types") {
 		return lintCheck
@@ -377,9 +354,8 @@ func script(name string) string {
 	return ""
 }
 
-// goal reads the goals of Maven and the tasks of Gradle: the one that says most
-// names the check.
-func goal(args []string) (kind string) {
+// kindOfGoals says what goals of Maven or tasks of Gradle check; a test wins.
+func kindOfGoals(args []string) (kind string) {
 	for _, a := range arguments(args, []string{"-f", "-pl", "-p", "-P", "--file", "-x"}) {
 		a = strings.ToLower(a[strings.LastIndexByte(a, ':')+1:])
 		begins := func(word string) bool { return strings.HasPrefix(a, word) }

@@ -2,41 +2,41 @@ package summarize
 
 import "strings"
 
-// verdictLine is a line with which a runner says how a check went.
+// verdictLine is a line in which a runner says how a check went.
 type verdictLine struct {
-	text string
-	by   runner
-	good bool
-	rank uint8 // how much it says: 3 names what failed, 2 counts, 1 is a bare word
-	sum  bool  // it sums up all of a run
-	weak bool  // a program that works may print it too
-	// tally says that the figures of the line tell whether it is good.
+	text  string
+	by    runner
+	good  bool
+	rank  uint8 // how much it says: 3 names what failed, 2 counts, 1 is a bare word
+	whole bool  // it sums up all of a run
+	weak  bool  // a program that works may print it too
+	// tally says that good depends on the figures in the line.
 	tally bool
 }
 
 func failed(by runner, rank uint8) verdictLine {
-	return verdictLine{by: by, rank: rank, sum: rank == 2}
+	return verdictLine{by: by, rank: rank, whole: rank == 2}
 }
 
 func passed(by runner, rank uint8) verdictLine {
-	return verdictLine{by: by, rank: rank, good: true, sum: true}
+	return verdictLine{by: by, rank: rank, good: true, whole: true}
 }
 
-// verdictForm is how a line begins that says how a check went, and what else stands in
-// it. A newline at the end of either asks for the end of the line.
+// verdictForm recognizes a verdict by its beginning and other parts. A newline at the end of
+// either matches the end of the line.
 type verdictForm struct {
 	begins string
 	says   verdictLine
 	holds  []string
 }
 
-// digits stands for any digit at the beginning of a line.
+// digits matches any digit at the beginning of a line.
 const digits = "0"
 
-// verdicts lists them by their first byte. The first that fits counts.
+// verdicts lists the forms by their first byte. The first that fits counts.
 var verdicts = func() (t [256][]verdictForm) {
-	// tally says by its figures how it went: it counts failures, if there are any.
-	tally := func(by runner) verdictLine { return verdictLine{by: by, rank: 2, sum: true, tally: true} }
+	// tally is good if it counts no failures.
+	tally := func(by runner) verdictLine { return verdictLine{by: by, rank: 2, whole: true, tally: true} }
 	some := func(by runner, rank uint8) verdictLine { return verdictLine{by: by, rank: rank, good: true} } // of a part of the run
 	for _, v := range []verdictForm{
 		{"--- FAIL:", failed(goRunner, 3), nil}, {"FAIL\n", failed(goRunner, 1), nil}, {"FAIL\t", failed(goRunner, 2), nil},
@@ -85,7 +85,7 @@ var verdicts = func() (t [256][]verdictForm) {
 	return t
 }()
 
-// fits reports whether a line is one that says this.
+// fits reports whether a line has the form.
 func (v *verdictForm) fits(line string) bool {
 	if whole, is := strings.CutSuffix(v.begins, "\n"); is && line != whole || !is && v.begins != digits && !strings.HasPrefix(line, v.begins) {
 		return false
@@ -156,14 +156,13 @@ func timed(line string) (verdictLine, bool) {
 	return passed(pythonRunner, 2), strings.Contains(head, " passed") || strings.Contains(head, " error")
 }
 
-// tallied are the words behind the figures of a tally, and which of them are failures.
-var tallied = map[string]bool{
-	"failed": true, "failing": true, "fail": true, "failure": true, "failures": true, "error": true, "errors": true, "issue": true, "issues": true,
-	"passed": false, "passing": false, "skipped": false, "deselected": false, "xfailed": false, "xpassed": false, "warning": false, "warnings": false, "rerun": false,
-	"example": false, "examples": false, "runs": false, "tests": false, "total": false,
-}
+// tallied are the words after the figures of a tally; true ones are failures.
+var tallied = inverted(map[bool]string{
+	true:  "failed failing fail failure failures error errors issue issues",
+	false: "passed passing skipped deselected xfailed xpassed warning warnings rerun example examples runs tests total",
+})
 
-// failures adds up the failures of a tally, and says how many figures it has.
+// failures adds up the failures of a tally and counts its figures.
 func failures(line string) (n, figures int) {
 	number, is := 0, false
 	for word := range strings.FieldsSeq(line) {
@@ -174,7 +173,7 @@ func failures(line string) (n, figures int) {
 				n += number
 			}
 		}
-		number, is = after(strings.TrimLeft(word, "("), "")
+		number, is = numberAfter(strings.TrimLeft(word, "("), "")
 	}
 	return n, figures
 }

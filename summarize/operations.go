@@ -10,14 +10,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
-// changing are the words that begin the names of tools that change something.
-var changing = set("book cancel update modify exchange return send create transfer add remove delete set assign refund pay order place submit " +
+// changing begin the names of tools that change something.
+var changing = wordSet("book cancel update modify exchange return send create transfer add remove delete set assign refund pay order place submit " +
 	"approve reject change edit reset enable disable activate deactivate suspend resume grant revoke upload post publish close " +
 	"reopen rename merge schedule reschedule register unregister subscribe unsubscribe charge reserve purchase buy sell rebook " +
 	"toggle reboot unlock lock save start stop deploy escalate invite archive restore move insert issue apply reply comment record " +
 	"withdraw deposit redeem replace")
 
-// changes reports whether a tool changes something, by its name.
+// changes reports whether a tool changes something, by the first word of its name.
 func changes(name string) bool {
 	if i := strings.LastIndex(name, "__"); i >= 0 && i+2 < len(name) {
 		name = name[i+2:]
@@ -30,15 +30,15 @@ func changes(name string) bool {
 	return changing[strings.ToLower(name[:end])]
 }
 
-// refusals begin what a system says that did not do what it was asked.
+// refusals begin the answer of a system that did not do what it was asked.
 var refusals = []string{
 	"error:", "error -", "error executing", "failed", "failure", "not allowed", "unable to", "cannot ", "can't ", "could not", "forbidden", "unauthorized",
 	"permission denied", "access denied", "invalid ", "insufficient", "not enough", "request failed", "declined", "denied", "rejected", "<tool_use_error>",
 	"mcp error", "exception:",
 }
 
-// refusal is why a system did not do what it was asked, as it says at the start of
-// its answer or in the error of a document; "" if it does not say so.
+// refusal is why a system did not do what it was asked: the first line of a text, or the error
+// in a JSON document; "" if it did not refuse.
 func refusal(head, text string) string {
 	if strings.HasPrefix(head, "{") && rawjson.Valid(text) {
 		return refusedIn(gjson.Parse(text))
@@ -52,7 +52,7 @@ func refusal(head, text string) string {
 	return ""
 }
 
-// refusedIn is why a document says that what was asked was not done.
+// refusedIn is the error in a JSON document; "" if there is none.
 func refusedIn(doc gjson.Result) string {
 	why := func(v gjson.Result) string { return clip.Brief(firstText(v, "message", "detail", "reason"), maxLine) }
 	for _, key := range [...]string{"error", "errors", "error_message", "errorMessage"} {
@@ -73,12 +73,10 @@ func refusedIn(doc gjson.Result) string {
 	return ""
 }
 
-// maxAnswer bounds what is kept of the answer to a call that did something, in
-// bytes.
+// maxAnswer bounds what is kept of the answer to an operation, in bytes.
 const maxAnswer = 100
 
-// shortAnswer is an answer on one line: all of a short text, the first plain
-// members of a document.
+// shortAnswer is an answer on one line; of a JSON object, its first plain members.
 func shortAnswer(text string) string {
 	s := strings.TrimSpace(text)
 	if !strings.HasPrefix(s, "{") || !rawjson.Valid(s) {

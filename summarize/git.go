@@ -9,19 +9,20 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 )
 
-// gitAct is what a command asks of git that changes where the work stands.
-type gitAct struct {
-	verb    gitVerb
-	dir     string   // the folder that it is told to run in; "" for none
-	name    string   // the branch or commit that it names
-	subject string   // of a commit; "" if it is not known
-	amend   bool     // of a commit; of a reset, that it takes the files too
-	fresh   bool     // of a switch: the branch is new
-	file    bool     // of a switch: the name may be that of a file
-	refs    []string // what is pushed, or the files that are discarded
+// gitCall is a call of git that changes the state of the work, or shows it.
+type gitCall struct {
+	verb      gitVerb
+	dir       string   // the folder of "git -C"; "" for none
+	name      string   // the branch or commit that it names
+	subject   string   // of a commit; "" if unknown
+	amend     bool     // of a commit
+	hard      bool     // of a reset
+	newBranch bool     // of a switch: the branch is new
+	maybeFile bool     // of a switch: the name may be a file
+	refs      []string // what is pushed, or the files that are discarded
 }
 
-// gitVerb is what is asked of git.
+// gitVerb is the kind of a call of git.
 type gitVerb uint8
 
 const (
@@ -34,23 +35,23 @@ const (
 	gitPop
 	gitDiscard
 	gitRebase
-	gitPick // makes commits of its own
-	gitTell // the branch alone
-	gitStar // the branch, among others
-	gitAsk  // for the status
-	gitPull // a pull request
+	gitMerge        // merge, cherry-pick and the like, which make commits
+	gitShowBranch   // prints the branch alone
+	gitListBranches // lists the branches
+	gitStatus       // status
+	gitPullRequest  // a pull request
 )
 
-// gitSafe are the subcommands of git that print nothing but git's own words: no
-// content of files, no messages as they are.
-var gitSafe = set("status add commit push branch checkout switch stash pull fetch rev-parse remote rm mv reset restore merge rebase cherry-pick " +
+// gitOwnWords are the subcommands of git that print only git's own words, and neither contents of
+// files nor messages.
+var gitOwnWords = wordSet("status add commit push branch checkout switch stash pull fetch rev-parse remote rm mv reset restore merge rebase cherry-pick " +
 	"revert tag")
 
-// quiet are commands that print nothing, or what the agent itself wrote.
-var quiet = set("cd pushd export set true : sleep mkdir rm mv cp touch chmod pwd gofmt")
+// quietCommands are commands that print nothing, or what the agent itself wrote.
+var quietCommands = wordSet("cd pushd export set true : sleep mkdir rm mv cp touch chmod pwd gofmt")
 
-// quietly reports whether a command cannot print lines that somebody else wrote.
-func quietly(c *shell.Command) bool {
+// printsOwnWords reports whether a command cannot print lines that somebody else wrote.
+func printsOwnWords(c *shell.Command) bool {
 	if len(c.Words) == 0 || c.Shown == shell.NotShown {
 		return true
 	}
@@ -63,14 +64,13 @@ func quietly(c *shell.Command) bool {
 		})
 	case "git":
 		sub, _, _ := gitWords(c)
-		return gitSafe[sub]
+		return gitOwnWords[sub]
 	default:
-		return quiet[name]
+		return quietCommands[name]
 	}
 }
 
-// gitWords returns the subcommand of a call of git, its arguments, and the folder
-// it is told to run in.
+// gitWords returns the subcommand of a call of git, its arguments, and the folder of -C.
 func gitWords(c *shell.Command) (sub string, args []shell.Word, dir string) {
 	if c.Name() != "git" {
 		return "", nil, ""
@@ -94,14 +94,14 @@ func gitWords(c *shell.Command) (sub string, args []shell.Word, dir string) {
 	return "", nil, dir
 }
 
-// readGit finds what a command asks of git; nil where that changes nothing.
-func readGit(c *shell.Command) *gitAct {
+// readGit reads a call of git, gh or glab; nil if it is of no interest.
+func readGit(c *shell.Command) *gitCall {
 	if name := c.Name(); len(c.Words) > 2 && (name == "gh" && c.Words[1].Text == "pr" || name == "glab" && c.Words[1].Text == "mr") {
 		switch c.Words[2].Text {
 		case "create", "edit", "ready":
-			return &gitAct{verb: gitPull}
+			return &gitCall{verb: gitPullRequest}
 		case "checkout":
-			return &gitAct{verb: gitSwitch}
+			return &gitCall{verb: gitSwitch}
 		}
 		return nil
 	}
@@ -109,7 +109,7 @@ func readGit(c *shell.Command) *gitAct {
 	if sub == "" {
 		return nil
 	}
-	a := &gitAct{dir: dir}
+	a := &gitCall{dir: dir}
 	var texts []string // arguments that are no options
 	for _, w := range args {
 		if !strings.HasPrefix(w.Text, "-") {
@@ -146,9 +146,9 @@ func readGit(c *shell.Command) *gitAct {
 		}
 	case "reset":
 		if has("--") || len(texts) > 1 || strings.Contains(first, "*") || strings.Contains(first, ".") && !strings.Contains(first, "..") {
-			return nil // of files: the index only
+			return nil // of files: only the index
 		}
-		a.verb, a.name, a.amend = gitReset, cmp.Or(first, "HEAD"), has("--hard")
+		a.verb, a.name, a.hard = gitReset, cmp.Or(first, "HEAD"), has("--hard")
 	case "stash":
 		switch first {
 		case "", "push", "save":
@@ -158,24 +158,24 @@ func readGit(c *shell.Command) *gitAct {
 		}
 	case "rebase", "filter-branch":
 		a.verb = gitRebase
-	case "merge", "cherry-pick", "revert", "am": // makes commits of its own
-		a.verb = gitPick
+	case "merge", "cherry-pick", "revert", "am":
+		a.verb = gitMerge
 	case "pull":
 		if has("-r") || strings.Contains(c.Text, "--rebase") {
 			a.verb = gitRebase
 		}
 	case "status":
-		a.verb = gitAsk
+		a.verb = gitStatus
 	case "branch":
 		switch {
 		case has("--show-current"):
-			a.verb = gitTell
+			a.verb = gitShowBranch
 		case len(texts) == 0 && (!has("-r", "--remotes", "--format") || has("-a", "-v", "-vv")):
-			a.verb = gitStar
+			a.verb = gitListBranches
 		}
 	case "rev-parse":
 		if has("--abbrev-ref") && len(texts) == 1 && first == "HEAD" {
-			a.verb = gitTell
+			a.verb = gitShowBranch
 		}
 	}
 	if a.verb == 0 {
@@ -184,9 +184,9 @@ func readGit(c *shell.Command) *gitAct {
 	return a
 }
 
-// readSwitch reads the arguments of "git checkout" and "git switch"; texts are those
-// that are no options.
-func (a *gitAct) readSwitch(sub string, args []shell.Word, texts []string, detach bool) {
+// readSwitch reads the arguments of "git checkout" and "git switch"; texts are those that are no
+// options.
+func (a *gitCall) readSwitch(sub string, args []shell.Word, texts []string, detach bool) {
 	a.verb = gitSwitch
 	for i, w := range args {
 		switch w.Text {
@@ -195,7 +195,7 @@ func (a *gitAct) readSwitch(sub string, args []shell.Word, texts []string, detac
 			return
 		case "-b", "-B", "-c", "-C", "--create", "--orphan":
 			if i+1 < len(args) {
-				a.fresh = len(texts) == 1
+				a.newBranch = len(texts) == 1
 				a.name = known(args[i+1])
 				return
 			}
@@ -205,16 +205,16 @@ func (a *gitAct) readSwitch(sub string, args []shell.Word, texts []string, detac
 	case len(texts) == 1 && texts[0] == ".":
 		a.discard(args)
 	case len(texts) != 1 || detach:
-		*a = gitAct{verb: gitDetach, dir: a.dir}
+		*a = gitCall{verb: gitDetach, dir: a.dir}
 	default:
-		a.file = sub == "checkout"
+		a.maybeFile = sub == "checkout"
 		if known(args[len(args)-1]) != "" {
 			a.name = texts[0]
 		}
 	}
 }
 
-// known is the text of a word; "" if nobody knows what it came to.
+// known is the text of a word; "" if it depends on an expansion.
 func known(w shell.Word) string {
 	if w.Open {
 		return ""
@@ -222,9 +222,9 @@ func known(w shell.Word) string {
 	return w.Text
 }
 
-// discard is a call that takes back changes of files: of those it names, or of all
-// where it names a folder or a pattern.
-func (a *gitAct) discard(args []shell.Word) {
+// discard makes it a call that reverts files: those that it names, or all if it names a
+// folder.
+func (a *gitCall) discard(args []shell.Word) {
 	a.verb = gitDiscard
 	for _, w := range args {
 		if strings.HasPrefix(w.Text, "-") {
@@ -239,8 +239,8 @@ func (a *gitAct) discard(args []shell.Word) {
 	}
 }
 
-// readCommit reads the arguments of "git commit". The first message has the subject.
-func (a *gitAct) readCommit(c *shell.Command, args []shell.Word) {
+// readCommit reads the arguments of "git commit". The subject is in the first message.
+func (a *gitCall) readCommit(c *shell.Command, args []shell.Word) {
 	told := false
 	take := func(w shell.Word) {
 		if !told {
@@ -270,7 +270,7 @@ type option struct {
 }
 
 // valued are the options of "git commit" that take a value.
-var valued = set("-m --message -F --file --author --date -C -c --fixup -t --trailer")
+var valued = wordSet("-m --message -F --file --author --date -C -c --fixup -t --trailer")
 
 // options reads the options of "git commit", up to "--": -am, -mtext, --message=text.
 func options(args []shell.Word) (out []option) {
@@ -324,7 +324,7 @@ func subjectOf(message string) string {
 	return strings.Join(words, " ")
 }
 
-// gitLine is a line of output with which git tells what it did.
+// gitLine is a line of output in which git says what it did.
 type gitLine struct {
 	kind               gitKind
 	branch, hash, text string

@@ -1,0 +1,162 @@
+package summarize
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+)
+
+// imports recognizes the import lines of a source file, which say next to nothing about it.
+// The zero value stands before the first line.
+type imports struct{ open bool } // inside of a list of several lines
+
+var (
+	importing = regexp.MustCompile(`^(?:import (?:type )?(?:\(|\{|[\w.]* ?"[^" ]+"|[\w.]+\*?(?: as \w+)?;?$|static [\w.]+\*?;$|['"][^'" ]+['"]|[\w$*, {}]+ from ['"])|` +
+		`from [\w.]+ import |(?:pub )?use [\w:]+[^ ]*.*;$|using [\w.]+;$|#include ["<]|package [\w.]+;?$|\} from ['"])`)
+	imported = regexp.MustCompile(`^(?:(?:[\w.]+ )?"[^" ]+"(?:\s*//.*)?|(?:(?:type )?[\w$]+(?: as [\w$]+)?,\s*)+)$`)
+)
+
+// holds reports whether the next line, trimmed, is an import.
+func (x *imports) holds(line string) bool {
+	if x.open {
+		if closes := line == ")" || strings.HasPrefix(line, "}"); closes || line == "" || imported.MatchString(line) {
+			x.open = !closes
+			return true
+		}
+		x.open = false
+	}
+	if line == "" || strings.IndexByte("ifu#p}", line[0]) < 0 || !importing.MatchString(line) {
+		return false
+	}
+	x.open = strings.HasSuffix(line, "(") || strings.HasSuffix(line, "{")
+	return true
+}
+
+const (
+	// The scores of a comment that says why the code is as it is, and of a line that defines
+	// something. Other lines of code have 0.
+	reasonWorth  = 20
+	definedWorth = 10
+	// leastReason is the shortest comment that can give a reason, in bytes.
+	leastReason = 40
+)
+
+// worthOfCode returns a function that scores the lines of a file by their form.
+func worthOfCode(text string) func(n int, line string) float32 {
+	reasons := reasonComments(text)
+	return func(n int, line string) float32 {
+		switch {
+		case reasons[n]:
+			return reasonWorth
+		case Defines(line):
+			return definedWorth
+		}
+		return 0
+	}
+}
+
+// reasonComments returns the numbers of the lines that belong to comments with a reason or a
+// rule: no other line of the file tells that.
+func reasonComments(text string) map[int]bool {
+	found := map[int]bool{}
+	first, next, size, reason := 0, 0, 0, false // the comment that is being read
+	end := func() {
+		if reason && size >= leastReason {
+			for n := first; n < next; n++ {
+				found[n] = true
+			}
+		}
+		size, reason = 0, false
+	}
+	for n, p := range lineSpans(text) {
+		said := commentText(text[afterLineNumber(text, p):p.to])
+		if said == "" {
+			end()
+			continue
+		}
+		if size == 0 {
+			first = n
+		}
+		next, size = n+1, size+len(said)
+		cues, _ := cuesOf(said)
+		reason = reason || cues&(reasonCue|ruleCue) != 0
+	}
+	end()
+	return found
+}
+
+// commentMarks begin the lines of comments.
+var commentMarks = [...]string{"//", "# ", "* ", "-- ", ";; ", "/*", "<!--"}
+
+// commentText is the text of a line of a comment; empty for other lines.
+func commentText(line string) string {
+	for _, mark := range commentMarks {
+		if rest, ok := strings.CutPrefix(line, mark); ok {
+			return strings.TrimLeft(rest, "/* \t")
+		}
+	}
+	return ""
+}
+
+// definitions begin lines that name what a file defines.
+var definitions = []string{
+	"func ", "type ", "class ", "def ", "async def ", "function ", "export ", "const ", "var ", "let ", "interface ", "struct ", "enum ", "impl ", "fn ", "pub ",
+	"public ", "private ", "protected ", "static ", "package ", "module ", "# ", "## ", "### ", "create table", "alter table", "t.run(", "it(", "test(", "describe(",
+}
+
+// Defines reports whether a line of a file defines something: a function, a type, a table, a
+// test, a heading. A line number in front of it, as file tools write it, is skipped.
+func Defines(line string) bool {
+	p := trimSpan(line, span{0, len(line)})
+	line = line[afterLineNumber(line, p):p.to]
+	if line == "" {
+		return false
+	}
+	first := lower(line[0])
+	for _, d := range definitions {
+		if d[0] == first && matchPhrase(line, d) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxDefined bounds a definition that an edit shows, in bytes.
+const maxDefined = 200
+
+// leastDefined is the shortest line that counts as a definition, in bytes.
+const leastDefined = 10
+
+// define appends the definitions in a text of a file. A signature of several lines becomes
+// one line.
+func define(defines []string, text, path string) []string {
+	prose := strings.HasSuffix(path, ".md") || strings.HasSuffix(path, ".txt") || strings.HasSuffix(path, ".rst")
+	waits := "" // the beginning of a signature of several lines
+	for at := 0; at < len(text) && len(defines) < maxChanged; {
+		var p span
+		p, at = nextLine(text, at)
+		line := strings.TrimSpace(text[p.from:p.to])
+		if waits != "" {
+			waits += " " + line
+			if strings.Contains(line, ")") || len(waits) > maxDefined {
+				defines = append(defines, clip.Brief(waits, maxDefined))
+				waits = ""
+			}
+			continue
+		}
+		heading := strings.HasPrefix(line, "#")
+		if len(line) < leastDefined || !Defines(line) || heading != prose || prose && !heading {
+			continue
+		}
+		if inside := p.from < p.to && isSpace(text[p.from]); inside && (strings.HasPrefix(line, "var ") || strings.HasPrefix(line, "let ") || strings.HasPrefix(line, "const ")) {
+			continue // a variable of a function
+		}
+		if opens := strings.Count(line, "("); opens > strings.Count(line, ")") && strings.HasSuffix(line, "(") || strings.HasSuffix(line, ",") && opens > 0 {
+			waits = line
+			continue
+		}
+		defines = append(defines, clip.Brief(line, maxDefined))
+	}
+	return defines
+}

@@ -1,0 +1,257 @@
+package summarize
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
+)
+
+const (
+	// The base value of a failed command, of a failed edit that was mended, and of another
+	// failed call, which mostly named what does not exist.
+	attemptWorth = 2.5
+	editWorth    = 1
+	missWorth    = 0.4
+	// maxMending is how many edits after a failure are shown with it; they and the assistant's
+	// words are looked for in the next nextMessages messages.
+	maxMending   = 2
+	nextMessages = 60
+)
+
+// failure adds a failed attempt: the call, why it failed, and what the agent said and changed
+// next.
+func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resultFacts) {
+	lines, idents := reason(r)
+	if lines == "" || c.onlyPrints {
+		return // a search that found nothing
+	}
+	text := c.name + " " + clip.Brief(c.input, 120) + " => " + lines
+	sources := []thread.ID{asked.ID, m.ID}
+	idents = slices.Concat(c.inputIdents, idents)
+	mends := b.repairs(i, c)
+	if j := b.saidNext(i); j >= 0 {
+		said := b.facts[j].said[0]
+		switch {
+		case !announces(said.text):
+			text += " | then the assistant: " + clip.Brief(said.text, 200)
+			b.unseen(seenQuoted, said.text)
+			idents = append(idents, said.idents...)
+		case c.class == toolpolicy.Read || c.class == toolpolicy.List:
+			return // the agent looked for it elsewhere
+		}
+		sources = append(sources, b.messages[j].ID)
+	} else if len(mends) == 0 && c.class != toolpolicy.Shell && c.class != toolpolicy.Other {
+		return // the agent ignored it
+	}
+	for _, e := range mends {
+		text += " | edited next: " + e.text
+		sources = append(sources, e.from)
+	}
+	if !b.unseen(seenFailure, text) {
+		return
+	}
+	b.tried[len(b.FailedAttempts)] = withoutPager(c.name, c.input)
+	b.FailedAttempts = append(b.FailedAttempts, summary.Item{Text: text, Turn: m.Turn, Sources: sources})
+	worth := float32(attemptWorth)
+	switch {
+	case c.class == toolpolicy.Shell, c.class == toolpolicy.Other:
+	case len(mends) == 0:
+		worth = missWorth
+	default:
+		worth = editWorth
+	}
+	b.entry(secFailed, i, worth*b.age(i), idents)
+}
+
+// saidNext returns the position of the assistant's next message in the turn of i; -1 if it has
+// no text.
+func (b *builder) saidNext(i int) int {
+	for j := i + 1; j < min(len(b.facts), i+nextMessages) && !b.messages[j].StartsTurn(); j++ {
+		if b.messages[j].Role == thread.Assistant {
+			if len(b.facts[j].said) > 0 {
+				return j
+			}
+			return -1
+		}
+	}
+	return -1
+}
+
+// repair is an edit that came after a failure.
+type repair struct {
+	text string
+	from thread.ID
+}
+
+// repairs returns the first edits after a failed command in its turn, until the same
+// command runs again; after a failed edit, the next successful edit of the file.
+func (b *builder) repairs(i int, c *callFacts) []repair {
+	edit := (c.class == toolpolicy.Edit || c.class == toolpolicy.Write) && c.path() != ""
+	if c.class != toolpolicy.Shell && !edit {
+		return nil
+	}
+	var all []repair
+	again := withoutPager(c.name, c.input)
+	for j := i + 1; j < min(len(b.facts), i+nextMessages) && !b.messages[j].StartsTurn(); j++ {
+		for n := range b.facts[j].calls {
+			e := &b.facts[j].calls[n]
+			if !edit && withoutPager(e.name, e.input) == again {
+				return all
+			}
+			if edit && e.path() != c.path() {
+				continue
+			}
+			if (e.class == toolpolicy.Edit || e.class == toolpolicy.Write) && e.path() != "" && len(e.hunks) > 0 && b.worked(j, e.id) {
+				all = append(all, repair{lastParts(e.path()) + " " + e.hunks[0].brief(), b.messages[j].ID})
+				if edit || len(all) == maxMending {
+					return all
+				}
+			}
+		}
+	}
+	return all
+}
+
+// worked reports whether a call of the message at j succeeded.
+func (b *builder) worked(j int, id string) bool {
+	for k := j + 1; k < min(len(b.facts), j+nextMessages); k++ {
+		if r := b.facts[k].result; r != nil && r.callID == id {
+			return r.outcome != thread.Failure
+		}
+		if b.messages[k].StartsTurn() {
+			return false
+		}
+	}
+	return false
+}
+
+// How much of a failure is shown, in bytes: in the list of calls, and in the story.
+const (
+	maxErrorText = 420
+	maxReason    = 300
+)
+
+// errorText joins the most telling lines of a failed output, in their order.
+func errorText(r *resultFacts) (string, []mention) {
+	chosen := map[string]bool{}
+	size, n := 0, 0
+	for score := float32(3); score >= 1; score-- {
+		for i := range r.errorLines {
+			if p := &r.errorLines[i]; p.score == score && size+len(p.text) <= maxErrorText && n < 6 {
+				chosen[p.text] = true
+				size, n = size+len(p.text), n+1
+			}
+		}
+	}
+	var lines []string
+	var idents []mention
+	for i := range r.errorLines {
+		if p := &r.errorLines[i]; chosen[p.text] {
+			delete(chosen, p.text)
+			lines, idents = append(lines, p.text), append(idents, p.idents...)
+		}
+	}
+	if len(lines) == 0 {
+		for _, l := range []string{r.first, r.last} {
+			if l != "" && !slices.Contains(lines, l) {
+				lines = append(lines, clip.Brief(l, maxLine))
+			}
+		}
+	} else if r.last != "" && !slices.Contains(lines, r.last) && len(r.last) < 100 {
+		lines = append(lines, r.last)
+	}
+	return strings.Join(lines, "\n"), idents
+}
+
+// reason returns the lines that say why a call failed, on one line.
+func reason(r *resultFacts) (string, []mention) {
+	found := diagnostics(r)
+	best := float32(0)
+	for _, p := range found {
+		best = max(best, telltale(p))
+	}
+	var lines []string
+	var idents []mention
+	size := 0
+	for _, p := range found {
+		if telltale(p) < best || exitCode(p.text) >= 0 || slices.Contains(lines, p.text) {
+			continue
+		}
+		text := clip.Brief(p.text, 160)
+		if size += len(text); len(lines) > 0 && size > maxReason {
+			break
+		}
+		lines, idents = append(lines, text), append(idents, p.idents...)
+	}
+	if len(lines) > 0 {
+		return strings.Join(lines, " ; "), idents
+	}
+	for n := range r.idLines {
+		if p := &r.idLines[n]; placed(p.text) {
+			return clip.Brief(p.text, 160), p.idents
+		}
+	}
+	for _, line := range []string{r.first, r.last} {
+		if line != "" && exitCode(line) < 0 && line != "(no output)" {
+			return clip.Brief(line, 140), nil
+		}
+	}
+	return "", nil
+}
+
+// diagnostics returns the lines of a failed output that report an error, and those of
+// compilers and linters, which name a column of a file but often no error, in order.
+func diagnostics(r *resultFacts) []*piece {
+	all := make([]*piece, 0, len(r.errorLines))
+	for n := range r.errorLines {
+		all = append(all, &r.errorLines[n])
+	}
+	if r.source == inSearch || r.source == inRead {
+		return all
+	}
+	for n := range r.idLines {
+		if p := &r.idLines[n]; p.window == 0 && inColumn(p.text) {
+			all = append(all, p)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *piece) int { return a.line - b.line })
+	return all
+}
+
+// telltale says how much a line explains a failure: more if it names a position in a file.
+func telltale(p *piece) float32 {
+	score := min(p.score, 2)
+	if p.score == 0 && inColumn(p.text) {
+		score = 1
+	}
+	if placed(p.text) {
+		score += 2
+	}
+	return score
+}
+
+// inColumn reports whether a line begins with a position that has a column: "a/b.go:12:3: ".
+func inColumn(s string) bool {
+	if !placed(s) {
+		return false
+	}
+	rest := strings.TrimLeft(s[strings.IndexAny(s, ":(")+1:], "0123456789")
+	if rest == "" || rest[0] != ':' && rest[0] != ',' {
+		return false
+	}
+	column := strings.TrimLeft(rest[1:], "0123456789")
+	return len(column) < len(rest)-1 && column != "" && (column[0] == ':' || column[0] == ')')
+}
+
+// placed reports whether a line begins with a position in a file: "a/b.go:12: ".
+func placed(s string) bool {
+	at := strings.IndexByte(s, ':')
+	if open := strings.IndexByte(s, '('); open > 0 && (at < 0 || open < at) {
+		at = open // src/a.ts(12,3): error
+	}
+	return at > 2 && at+1 < len(s) && isDigit(s[at+1]) && strings.IndexByte(s[:at], '.') > 0 && !strings.ContainsAny(s[:at], " \t")
+}

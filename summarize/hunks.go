@@ -1,0 +1,183 @@
+package summarize
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+)
+
+// hunk is a run of lines that an edit removed from a file, and the lines in their place.
+type hunk struct{ minus, plus []string }
+
+const (
+	maxHunkLines = 12  // added lines of one hunk; a longer one is split
+	maxHunkBytes = 600 // and their bytes
+	maxMinus     = 3   // removed lines that are shown
+	maxHunkLine  = 160 // bytes shown of one line
+	// maxCompared is how many lines a text may have to be compared line by line.
+	maxCompared = 150
+	// leastHunk is the shortest added text that is shown, in bytes.
+	leastHunk = 12
+	// maxHunks bounds the hunks of one call.
+	maxHunks = 24
+)
+
+// hunksOf compares the old text of an edit with the new one.
+func hunksOf(before, after string) []hunk {
+	a, b := textLines(before), textLines(after)
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	if len(a) == 0 || len(b) == 0 || len(a) > maxCompared || len(b) > maxCompared {
+		return splitHunk(nil, hunk{a, b})
+	}
+	// The longest common subsequence, from the end.
+	length := make([][]int16, len(a)+1)
+	for i := range length {
+		length[i] = make([]int16, len(b)+1)
+	}
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			if a[i] == b[j] {
+				length[i][j] = length[i+1][j+1] + 1
+			} else {
+				length[i][j] = max(length[i+1][j], length[i][j+1])
+			}
+		}
+	}
+	var out []hunk
+	var h hunk
+	for i, j := 0, 0; i < len(a) || j < len(b); {
+		switch {
+		case i < len(a) && j < len(b) && a[i] == b[j]:
+			out, h = splitHunk(out, h), hunk{}
+			i, j = i+1, j+1
+		case j == len(b) || i < len(a) && length[i+1][j] >= length[i][j+1]:
+			h.minus = append(h.minus, a[i])
+			i++
+		default:
+			h.plus = append(h.plus, b[j])
+			j++
+		}
+	}
+	return splitHunk(out, h)
+}
+
+// textLines splits a text into its lines; none of an empty one.
+func textLines(s string) []string {
+	if s = strings.Trim(s, "\n"); s == "" {
+		return nil
+	}
+	return strings.Split(s, "\n")
+}
+
+// splitHunk appends a hunk, split at blank lines if it is too long.
+func splitHunk(to []hunk, h hunk) []hunk {
+	for len(h.plus) > 0 || len(h.minus) > 0 {
+		if len(to) == maxHunks {
+			return to
+		}
+		n, size, blank := 0, 0, -1
+		for n < len(h.plus) && n < maxHunkLines && (n == 0 || size+len(h.plus[n]) <= maxHunkBytes) {
+			if strings.TrimSpace(h.plus[n]) == "" {
+				blank = n
+			}
+			size += len(h.plus[n])
+			n++
+		}
+		if n < len(h.plus) && blank > 2 {
+			n = blank + 1
+		}
+		to = append(to, hunk{h.minus, h.plus[:n]})
+		h = hunk{nil, h.plus[n:]}
+	}
+	return to
+}
+
+// text shows a hunk as a diff, without the common indent.
+func (h hunk) text(path string) string {
+	var s strings.Builder
+	s.WriteString(lastParts(path) + ":")
+	indent, first := "", true // the white space that all lines begin with
+	for _, line := range slices.Concat(h.minus, h.plus) {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		lead := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+		if first {
+			indent, first = lead, false
+		}
+		for !strings.HasPrefix(lead, indent) {
+			indent = indent[:len(indent)-1]
+		}
+	}
+	write := func(mark string, lines []string) {
+		for _, line := range lines {
+			if strings.TrimSpace(line) != "" {
+				line = strings.TrimRight(strings.TrimPrefix(line, indent), " \t\r")
+				text := strings.TrimLeft(line, " \t")
+				s.WriteString("\n" + mark + line[:len(line)-len(text)] + clip.Brief(text, maxHunkLine))
+			}
+		}
+	}
+	write("- ", h.minus[:min(len(h.minus), maxMinus)])
+	if len(h.minus) > maxMinus {
+		s.WriteString("\n- …")
+	}
+	write("+ ", h.plus)
+	return s.String()
+}
+
+// imports reports whether a hunk adds nothing but imports.
+func (h hunk) imports() bool {
+	in := imports{open: true} // the edit may be inside of a list
+	return !slices.ContainsFunc(h.plus, func(line string) bool {
+		line = strings.TrimSpace(line)
+		return line != "" && !in.holds(line)
+	})
+}
+
+// diagram reports whether a hunk is mostly a Mermaid diagram.
+func (h hunk) diagram() bool {
+	n := 0
+	for _, line := range h.plus {
+		line = strings.TrimSpace(line)
+		first := firstWord(line)
+		if strings.Contains(line, "->>") || strings.Contains(line, "-->") || diagramWords[first] {
+			n++
+		}
+	}
+	return 2*n > len(h.plus)
+}
+
+// diagramWords open the other lines of a Mermaid diagram.
+var diagramWords = wordSet("```mermaid sequenceDiagram stateDiagram-v2 flowchart graph participant actor Note loop alt opt end")
+
+// brief shows a hunk on one line.
+func (h hunk) brief() string {
+	first := func(lines []string) string {
+		comment := ""
+		for _, line := range lines {
+			switch line = strings.TrimSpace(line); {
+			case len(line) <= 2:
+			case line[0] != '/' && line[0] != '#' && line[0] != '*':
+				return clip.Brief(line, maxOneChange)
+			case comment == "":
+				comment = clip.Brief(line, maxOneChange)
+			}
+		}
+		return comment
+	}
+	from, to := first(h.minus), first(h.plus)
+	switch {
+	case to == "":
+		return "without: " + from
+	case from == "":
+		return "with: " + to
+	}
+	return from + " → " + to
+}
