@@ -24,6 +24,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
+func TestMain(m *testing.M) {
+	corpus.CollectLessOften()
+	m.Run()
+}
+
 // large is the size in tokens from which a transcript has to be compacted well.
 const large = 10_000
 

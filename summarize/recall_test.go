@@ -11,6 +11,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
+func TestMain(m *testing.M) {
+	corpus.CollectLessOften()
+	m.Run()
+}
+
 // plainText writes a message the way a model would see it.
 func plainText(m *thread.Message) string {
 	var b strings.Builder
