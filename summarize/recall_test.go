@@ -222,7 +222,7 @@ func TestRecall(t *testing.T) {
 }
 
 func testRecall(t *testing.T, sessions []string) {
-	sessions = corpus.EveryNth(sessions, 3)
+	sessions = corpus.EveryNth(sessions, 6)
 	const tail, steps = 20, 20
 	budgets := []int{4000, 8000, 16000}
 	type score struct{ refs, direct, bound, recDirect, recBound int }
