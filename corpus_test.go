@@ -24,6 +24,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
+func TestMain(m *testing.M) {
+	corpus.CollectLessOften()
+	m.Run()
+}
+
 // large is the size in tokens from which a transcript has to be compacted well.
 const large = 10_000
 
@@ -34,7 +39,7 @@ func conversations(t *testing.T) []transcript.Transcript {
 	if err != nil {
 		t.Fatal(err)
 	}
-	least := 60
+	least := 30
 	if corpus.Long() {
 		least = 100
 	}
@@ -59,7 +64,7 @@ var readConversations = func() func(dir string) ([]transcript.Transcript, error)
 		if err != nil {
 			return err
 		}
-		for _, path := range corpus.EveryNth(paths, 3) {
+		for _, path := range corpus.EveryNth(paths, 6) {
 			f, err := transcript.Open(path, nil)
 			if errors.Is(err, transcript.ErrEmpty) {
 				continue
@@ -101,14 +106,14 @@ func TestCorpus(t *testing.T) {
 		}
 	}
 	t.Logf("%d transcripts are large enough", len(found))
-	least := 20
+	least := 10
 	if corpus.Long() {
 		least = 50
 	}
 	if len(found) < least {
 		t.Errorf("only %d transcripts were large enough", len(found))
 	}
-	for n, tr := range corpus.EveryNth(found, 14) {
+	for n, tr := range corpus.EveryNth(found, 7) {
 		base := &prompt.Prompt{Model: "any-model", System: tr.System, Tools: tr.Tools}
 		t.Run(fmt.Sprintf("%s/%s", tr.Title, tr.Name), func(t *testing.T) {
 			t.Parallel()

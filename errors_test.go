@@ -98,7 +98,7 @@ func translated(p *prompt.Prompt) int {
 func TestRecordedRequestsKeepBudget(t *testing.T) {
 	counter := o200k(t)
 	tried := 0
-	for n, tr := range corpus.EveryNth(conversations(t), 4) {
+	for n, tr := range corpus.EveryNth(conversations(t), 2) {
 		base := baseOf(&tr)
 		whole := *base
 		whole.Messages = tr.Thread.Messages()

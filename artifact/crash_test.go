@@ -41,7 +41,7 @@ func TestKilled(t *testing.T) {
 	}
 	rounds := 4
 	if os.Getenv("PALIMPSEST_LONG") != "" {
-		rounds = 250
+		rounds = 100
 	}
 	path, master := t.TempDir(), keyring.NewMaster()
 	random := rand.New(rand.NewPCG(3, 4))

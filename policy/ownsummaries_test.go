@@ -26,6 +26,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
+func TestMain(m *testing.M) {
+	corpus.CollectLessOften()
+	m.Run()
+}
+
 // ownSummary is a summary that an agent's own model wrote, with the messages
 // that it stands for.
 type ownSummary struct {

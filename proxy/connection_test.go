@@ -19,6 +19,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 	"github.com/palimpsest-ai/palimpsest/internal/leak"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
@@ -30,6 +31,7 @@ func TestMain(m *testing.M) {
 		serveChild(described)
 		return
 	}
+	corpus.CollectLessOften()
 	os.Exit(leak.Main(m, plainly.CloseIdleConnections, http.DefaultClient.CloseIdleConnections))
 }
 

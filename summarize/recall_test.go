@@ -11,6 +11,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
+func TestMain(m *testing.M) {
+	corpus.CollectLessOften()
+	m.Run()
+}
+
 // plainText writes a message the way a model would see it.
 func plainText(m *thread.Message) string {
 	var b strings.Builder
@@ -217,7 +222,7 @@ func TestRecall(t *testing.T) {
 }
 
 func testRecall(t *testing.T, sessions []string) {
-	sessions = corpus.EveryNth(sessions, 3)
+	sessions = corpus.EveryNth(sessions, 6)
 	const tail, steps = 20, 20
 	budgets := []int{4000, 8000, 16000}
 	type score struct{ refs, direct, bound, recDirect, recBound int }

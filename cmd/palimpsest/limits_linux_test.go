@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -49,6 +50,7 @@ func TestEndlessLine(t *testing.T) {
 			}
 			t.Run(name+" "+args[0], func(t *testing.T) {
 				cmd := exec.Command("palimpsest", args...)
+				cmd.Env = append(os.Environ(), "GOGC=100") // the memory of a program as it is run
 				var out, errs bytes.Buffer
 				cmd.Stdout, cmd.Stderr = &out, &errs
 				in, err := cmd.StdinPipe()

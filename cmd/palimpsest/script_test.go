@@ -22,6 +22,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	corpus.CollectLessOften()
 	testscript.Main(m, map[string]func(){"palimpsest": main})
 }
 

@@ -406,7 +406,7 @@ func TestEveryFieldActs(t *testing.T) {
 						continue
 					}
 				}
-				if n%3 > 0 && !corpus.Long() {
+				if n%6 > 0 && !corpus.Long() {
 					continue
 				}
 				k := usual.talk

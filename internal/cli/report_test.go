@@ -14,6 +14,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/golden"
 )
 
+func TestMain(m *testing.M) {
+	corpus.CollectLessOften()
+	m.Run()
+}
+
 // run runs one command line in this process.
 func run(t testing.TB, args ...string) (status int, stdout, stderr string) {
 	t.Helper()

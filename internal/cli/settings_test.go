@@ -62,8 +62,15 @@ func TestEverySettingActs(t *testing.T) {
 		}
 		return flags
 	}
+	held := map[string]string{} // the usual conversation is held once for all settings
 	talking := func(k talk) observer {
-		return func(t *testing.T, args ...string) string { return heldWith(t, flagsOf(args), k) }
+		return func(t *testing.T, args ...string) string {
+			key := fmt.Sprintf("%q %+v", args, k)
+			if held[key] == "" {
+				held[key] = heldWith(t, flagsOf(args), k)
+			}
+			return held[key]
+		}
 	}
 	asking := func(path, body string, header ...string) observer {
 		return func(t *testing.T, args ...string) string {

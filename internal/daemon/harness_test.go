@@ -10,12 +10,14 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 	"github.com/palimpsest-ai/palimpsest/internal/leak"
 	"github.com/palimpsest-ai/palimpsest/store/postgres/pgtest"
 )
 
 func TestMain(m *testing.M) {
+	corpus.CollectLessOften()
 	status := pgtest.Main(m)
 	if err := leak.Find(); err != nil && status == 0 {
 		fmt.Fprintln(os.Stderr, err)

@@ -18,6 +18,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
+func TestMain(m *testing.M) {
+	corpus.CollectLessOften()
+	m.Run()
+}
+
 func load(t *testing.T, paths ...string) *references.Set {
 	t.Helper()
 	set, err := references.Load(t.Context(), paths, nil, nil)

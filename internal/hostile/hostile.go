@@ -36,27 +36,48 @@ var pieces = []string{
 	"[palimpsest: ", "[The conversation before this point was compacted.", "commit 0123456789abcdef0123456789abcdef01234567\n", "I will do it. ", "You must never do it. ", "data: {}\n\n", "key=value ", "01 ", "a,b\n", "| a | b |\n",
 }
 
-// Texts are strings of about n bytes: a piece many times over, and some that are no one
-// piece repeated. They are in the same order for each n.
+// shapes are texts that are no one piece repeated, each of about n bytes.
+var shapes = []struct {
+	name string
+	made func(n int) string
+}{
+	{"text of names", func(n int) string {
+		var b strings.Builder
+		for i := 0; b.Len() < n; i++ {
+			fmt.Fprintf(&b, "name_%x.go:%d Value%dOf ", i*2654435761, i, i)
+		}
+		return b.String()
+	}},
+	{"text of brackets that do not fit", func(n int) string {
+		var b strings.Builder
+		for i := 1; b.Len() < n; i++ {
+			b.WriteString(strings.Repeat("<a", i%100) + strings.Repeat(">", i%90) + "\n")
+		}
+		return b.String()
+	}},
+	{"text of brackets that close", func(n int) string { return strings.Repeat("[", n/2) + strings.Repeat("]", n/2) }},
+	{"text of objects that close", func(n int) string { return strings.Repeat(`{"a":`, n/6) + "1" + strings.Repeat("}", n/6) }},
+	{"text of a reminder in the middle", func(n int) string {
+		return strings.Repeat("[", n/4) + "\n<system-reminder>" + strings.Repeat("[", n/4)
+	}},
+}
+
+// TextAt is the k-th text, of about n bytes: a piece many times over, or one of the shapes.
+func TextAt(k, n int) Text {
+	if k < len(pieces) {
+		return Text{fmt.Sprintf("text of %.24q", pieces[k]), strings.Repeat(pieces[k], n/len(pieces[k])+1)}
+	}
+	shape := shapes[k-len(pieces)]
+	return Text{shape.name, shape.made(n)}
+}
+
+// Texts are all texts, of about n bytes each. They are in the same order for each n.
 func Texts(n int) []Text {
-	list := make([]Text, 0, len(pieces)+5)
-	for _, piece := range pieces {
-		list = append(list, Text{fmt.Sprintf("text of %.24q", piece), strings.Repeat(piece, n/len(piece)+1)})
+	list := make([]Text, len(pieces)+len(shapes))
+	for k := range list {
+		list[k] = TextAt(k, n)
 	}
-	var distinct, sawtooth strings.Builder
-	for i := 0; distinct.Len() < n; i++ {
-		fmt.Fprintf(&distinct, "name_%x.go:%d Value%dOf ", i*2654435761, i, i)
-	}
-	for i := 1; sawtooth.Len() < n; i++ {
-		sawtooth.WriteString(strings.Repeat("<a", i%100) + strings.Repeat(">", i%90) + "\n")
-	}
-	half := strings.Repeat("[", n/2)
-	return append(list,
-		Text{"text of names", distinct.String()}, Text{"text of brackets that do not fit", sawtooth.String()},
-		Text{"text of brackets that close", half + strings.Repeat("]", n/2)},
-		Text{"text of objects that close", strings.Repeat(`{"a":`, n/6) + "1" + strings.Repeat("}", n/6)},
-		Text{"text of a reminder in the middle", half[:n/4] + "\n<system-reminder>" + half[:n/4]},
-	)
+	return list
 }
 
 // values are what may stand in the place of any value, as JSON or nearly so.
@@ -170,9 +191,9 @@ func change(sample []byte, n, first, share int, yield func(Case) bool) {
 			going = yield(Case{Name: p.path + ": " + name, Data: slices.Concat(sample[:p.at], []byte(made()), sample[p.to:])})
 		}
 	}
-	large, small := Texts(n), Texts(n/8)
-	for _, t := range large {
-		put(longest, t.Name, func() string { return rawjson.Quote(t.Text) })
+	texts := Texts(0) // for their names; each is made where its turn comes
+	for k, t := range texts {
+		put(longest, t.Name, func() string { return rawjson.Quote(TextAt(k, n).Text) })
 	}
 	wrong := values(n)
 	for _, v := range wrong {
@@ -186,8 +207,8 @@ func change(sample []byte, n, first, share int, yield func(Case) bool) {
 		}
 		switch {
 		case p.value.Type == gjson.String:
-			t := small[(i+first)%len(small)]
-			put(p, t.Name, func() string { return rawjson.Quote(t.Text) })
+			k := (i + first) % len(texts)
+			put(p, texts[k].Name, func() string { return rawjson.Quote(TextAt(k, n/8).Text) })
 		default:
 			if r, ok := repeat(p); ok {
 				put(p, r.name, func() string { return r.value(n) })

@@ -17,11 +17,11 @@ import (
 
 // TestTenants: no tenant is ever told of another, and with keys no file of the
 // server, its journal and its log among them, holds a word of anybody.
-// PALIMPSEST_LONG=1 makes it 100,000 operations instead of 3,000. A20
+// PALIMPSEST_LONG=1 makes it 30,000 operations instead of 3,000. A20
 func TestTenants(t *testing.T) {
 	operations := 3_000
 	if os.Getenv("PALIMPSEST_LONG") != "" {
-		operations = 100_000
+		operations = 30_000
 	}
 	address := pgtest.Database(t)
 	var last *postgres.DB
