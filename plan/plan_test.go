@@ -94,7 +94,7 @@ func TestValidate(t *testing.T) {
 		{"summarize a call alone", func(p *plan.Plan) { p.Summarizations = []plan.Summarization{{Span: th.Range(0, 2)}} }, "the call goes but its result"},
 		{"drop a result alone", func(p *plan.Plan) { p.Drops = []plan.Removal{{Span: th.Range(2, 3)}} }, "the result goes but its call"},
 		{"touch an open call", func(p *plan.Plan) { p.Clearings = []plan.Clearing{{Span: open.Range(9, 10)}} }, "waits for a result"},
-		{"empty span", func(p *plan.Plan) { p.Drops = []plan.Removal{{}} }, "lists no message"},
+		{"empty span", func(p *plan.Plan) { p.Drops = []plan.Removal{{}} }, "has no messages"},
 		{"unknown id", func(p *plan.Plan) { p.Drops = []plan.Removal{{Span: thread.Span{MessageIDs: []thread.ID{"x"}}}} }, "drops[0]: x: message id is not in the thread"},
 		{"twice", func(p *plan.Plan) {
 			p.Drops = []plan.Removal{{Span: th.Range(0, 1)}}

@@ -1,10 +1,8 @@
-// Package ident finds the identifiers of a text: what an agent may have to write
-// again letter by letter and cannot guess. Paths, addresses, hashes, ids, dates,
-// numbers, symbols, versions, error names, quoted strings and proper names are
-// found by a hand-written scanner and brought to one form.
+// Package ident finds the identifiers in a text: what an agent may have to write again exactly and cannot guess. It
+// finds and normalizes paths, addresses, hashes, ids, dates, numbers, symbols, versions, error names, quoted strings and
+// proper names.
 //
-// The definition is that of the benchmark for future references
-// (lab/README.md). Everything is pure and safe for concurrent use.
+// The definition is that of the benchmark for future references (lab/README.md). All functions are pure.
 package ident
 
 import "strings"
@@ -48,18 +46,17 @@ func Types() []Type {
 	return all
 }
 
-// Ident is an identifier that stands in a text.
+// Ident is an identifier in a text.
 type Ident struct {
 	Type Type
-	// Norm is the form that is compared: a clean path, a canonical number.
+	// Norm is the normalized form, for comparison.
 	Norm string
-	// Surface is what the text holds, at byte At.
+	// Surface is the text at byte At.
 	Surface string
 	At      int
 }
 
-// Extract calls found for each identifier of a text, in order. The longest
-// reading of a place wins, and its parts are not found again.
+// Extract calls found for each identifier in a text, in order. Identifiers are as long as possible and do not overlap.
 func Extract(text string, found func(Ident)) {
 	s := scanner{text: text, found: found}
 	for s.at < len(text) {
@@ -67,7 +64,7 @@ func Extract(text string, found func(Ident)) {
 	}
 }
 
-// All returns the identifiers of a text.
+// All returns the identifiers in a text.
 func All(text string) []Ident {
 	var all []Ident
 	Extract(text, func(x Ident) { all = append(all, x) })
@@ -78,7 +75,7 @@ type scanner struct {
 	text  string
 	at    int
 	found func(Ident)
-	// sentence: the next word begins a sentence or a line.
+	// sentence says that the next word begins a sentence or a line.
 	sentence bool
 }
 
@@ -100,15 +97,13 @@ var isSeparator = func() (is [256]bool) {
 	return is
 }()
 
-// symbolLead begins, in UTF-8, the punctuation, arrows and box drawings from
-// U+2000 on, which part words; each takes three bytes. Agents number the lines of
-// a file with an arrow.
+// symbolLead is the first of the three bytes of punctuation, arrows and box drawings from U+2000 on, which separate
+// words. Agents number the lines of a file with an arrow.
 const symbolLead = 0xE2
 
 func (s *scanner) step() {
 	c := s.text[s.at]
-	switch {
-	case c == '\n' || s.at == 0:
+	if c == '\n' || s.at == 0 {
 		s.sentence = true
 	}
 	switch {

@@ -30,16 +30,15 @@ var wrappers = map[string]bool{
 	"attached_files": true, "open_and_recently_viewed_files": true, "system_reminder": true, "additional_data": true,
 }
 
-// The elements of a command: arguments wraps what a person wrote behind its name, as
-// far as that is not for the client.
+// The elements of a command. The arguments are a person's words, unless the command is for the
+// client.
 const (
 	commandName      = "command-name"
 	commandMessage   = "command-message"
 	commandArguments = "command-args"
 )
 
-// clientCommands are commands that a client handles itself. What a person writes after
-// them is for the client, not for the model.
+// clientCommands are commands that a client handles itself. Their arguments are not for the model.
 var clientCommands = map[string]bool{
 	"compact": true, "clear": true, "model": true, "exit": true, "quit": true, "resume": true,
 	"login": true, "logout": true, "config": true, "effort": true, "rename": true, "add-dir": true,
@@ -49,10 +48,9 @@ var clientCommands = map[string]bool{
 // span is a part of a text, in bytes.
 type span struct{ from, to int }
 
-// userText is what of a text stands certainly outside of all wrappers. A wrapper
-// reaches from its first opening tag to its last closing one: what it holds may hold
-// the same tags. One that is never closed has no end, and one that was never opened
-// began somewhere before. It takes a time that grows with the text.
+// userText returns the parts of a text that are certainly outside all wrappers. A wrapper reaches from
+// its first opening tag to its last closing tag, because its content may have the same tags. Without a
+// closing tag it reaches to the end, without an opening tag it begins at the start. The time is linear.
 func userText(text string) string {
 	text = withoutAgentsFile(strings.TrimSpace(text))
 	var b strings.Builder
@@ -67,11 +65,10 @@ func userText(text string) string {
 	return withoutAgentsFile(strings.TrimSpace(b.String()))
 }
 
-// element is what a text holds of the elements of one name, from the first opening
-// tag to the last closing one.
+// element covers all elements of one name in a text, from the first opening tag to the last closing tag.
 type element struct {
 	span
-	contentStart, contentEnd int  // what it holds
+	contentStart, contentEnd int
 	startsOpened             bool // its first tag is an opening one
 	lastOpening              int  // the last opening tag
 }
@@ -83,7 +80,7 @@ func (e *element) content(text string) string {
 	return strings.TrimSpace(text[e.contentStart:e.contentEnd])
 }
 
-// wrapperSpans are the parts of a text that wrappers take. They may overlap.
+// wrapperSpans returns the parts of a text that wrappers take, sorted. They may overlap.
 func wrapperSpans(text string) []span {
 	found := elements(text)
 	command, asked := typedCommand(text, found)
@@ -103,8 +100,8 @@ func wrapperSpans(text string) []span {
 			}
 			out = append(out, e.span)
 		}
-		// Clients begin a line with it, or put it behind another element; people may speak
-		// of it anywhere.
+		// Clients put a tag at the start of a line or behind another element; people may mention it
+		// anywhere.
 		before := strings.TrimRight(text[:max(e.lastOpening, 0)], " \t")
 		if e.lastOpening >= e.to && (before == "" || strings.HasSuffix(before, "\n") || strings.HasSuffix(before, ">")) {
 			out = append(out, span{e.lastOpening, len(text)})
@@ -114,7 +111,7 @@ func wrapperSpans(text string) []span {
 	return out
 }
 
-// elements are the wrappers of a text by their names.
+// elements returns the wrappers of a text by name.
 func elements(text string) map[string]*element {
 	found := map[string]*element{}
 	for at := 0; ; {
@@ -142,9 +139,8 @@ func elements(text string) map[string]*element {
 	return found
 }
 
-// typedCommand is the name of the command that a text holds, and whether it was typed to the
-// model: Claude Code names a command that it handles itself before the message about
-// it, and one whose text goes to the model after it.
+// typedCommand returns the name of the command in a text, and whether it is for the model: Claude Code
+// writes the name of a command that it handles itself before the message, and otherwise after it.
 func typedCommand(text string, found map[string]*element) (command string, asked bool) {
 	name, message := found[commandName], found[commandMessage]
 	command = strings.TrimPrefix(name.content(text), "/")
@@ -155,8 +151,8 @@ func typedCommand(text string, found map[string]*element) (command string, asked
 // maxCommand bounds the name of a command, in bytes.
 const maxCommand = 64
 
-// skipLine is where a text goes on from a position, behind white space and a line
-// that starts so, if one is there.
+// skipLine returns the position behind a line that begins with start, if there is one at the given position,
+// after white space.
 func skipLine(text string, at int, start string) int {
 	rest := strings.TrimSpace(text[at:])
 	if !strings.HasPrefix(rest, start) {
@@ -166,8 +162,8 @@ func skipLine(text string, at int, start string) int {
 	return at + strings.Index(text[at:], start) + len(line)
 }
 
-// withoutAgentsFile cuts the block in which Codex passes on a project's AGENTS.md from
-// the front of a text: all of it where the block has no end.
+// withoutAgentsFile cuts the block with a project's AGENTS.md, as Codex writes it, from the front of a text.
+// Without an end the block is all of the text.
 func withoutAgentsFile(text string) string {
 	const begin, end = "<INSTRUCTIONS>", "</INSTRUCTIONS>"
 	if !strings.HasPrefix(text, "# AGENTS.md instructions") || !strings.Contains(text, begin) {
@@ -180,11 +176,10 @@ func withoutAgentsFile(text string) string {
 	return strings.TrimSpace(text[i+len(end):])
 }
 
-// maxTag bounds a tag, in bytes. Of a longer one the name is told.
+// maxTag bounds a tag, in bytes. Of a longer one only the name is read.
 const maxTag = 1 << 10
 
-// readTag reads the name of the tag at the front of a text, and how long the tag is. The
-// name is empty where there is none.
+// readTag returns the name and the length of the tag at the front of a text. The name is empty if there is none.
 func readTag(text string) (name string, closing bool, length int) {
 	rest, closing := strings.CutPrefix(text[1:], "/")
 	n := 0

@@ -6,11 +6,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Agents that act in text have no results of tools: what an action gave back, their
-// observation, is sent in the user's name. It is data like any result.
+// Agents that act in text have no tool results: the output of an action, called observation, is sent in the
+// user's name. It is data like any result.
 
-// observationTags begin the names of elements that such agents put around an observation, as
-// letters only: mini-swe-agent, Hermes, Qwen, and what people write by hand.
+// observationTags begin the names of elements around an observation, reduced to letters: of mini-swe-agent,
+// Hermes, Qwen, and of people.
 var observationTags = []string{
 	"returncode", "observation", "toolresult", "toolresponse", "tooloutput",
 	"functionresult", "functionresponse", "functionoutput", "executionresult", "executionoutput",
@@ -33,7 +33,7 @@ func looksLikeObservation(text string) bool {
 	return ok && hasAnyPrefix(lowerLetters(inside), observationTags)
 }
 
-// lowerLetters are those of a text, in lower case.
+// lowerLetters returns only the letters of a text, in lower case.
 func lowerLetters(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -50,8 +50,8 @@ func lowerLetters(s string) string {
 // [read_file for 'a.go'] Result:
 const toolHeadingEnd = "] Result:"
 
-// cutToolHeading reads such a line: the tool, and what follows. What the line quotes may
-// hold its end, so that the last one counts.
+// cutToolHeading returns the tool in such a line, and what follows it. The line may quote text with the same end,
+// so the last one counts.
 func cutToolHeading(text string) (tool, rest string, ok bool) {
 	inside, ok := strings.CutPrefix(text, "[")
 	if !ok {
@@ -68,7 +68,7 @@ func cutToolHeading(text string) (tool, rest string, ok bool) {
 	return inside[:n], strings.TrimSpace(inside[end+len(toolHeadingEnd):]), true
 }
 
-// nonEmptyTexts are those of a message that hold more than white space.
+// nonEmptyTexts returns the texts of a message that are not blank.
 func nonEmptyTexts(m *thread.Message) []string {
 	var all []string
 	for _, p := range m.Parts {
@@ -79,8 +79,7 @@ func nonEmptyTexts(m *thread.Message) []string {
 	return all
 }
 
-// isObservation reports whether a user message is what an action of the assistant's,
-// in the message before it, gave back.
+// isObservation reports whether a user message is the output of an action in the assistant's message before it.
 func isObservation(m, before *thread.Message) bool {
 	all := nonEmptyTexts(m)
 	if len(all) == 0 {
@@ -96,7 +95,7 @@ func isObservation(m, before *thread.Message) bool {
 	return hasObservationLabel(text) || strings.HasSuffix(text, "\nbash-$") || endsWithAction(strings.TrimSpace(before.Text()))
 }
 
-// hasObservationLabel reads the word that ReAct begins a result with: "Observation:" or "Observation 3:".
+// hasObservationLabel reports whether a text begins with the label of ReAct: "Observation:" or "Observation 3:".
 func hasObservationLabel(text string) bool {
 	const word = "observation"
 	if len(text) <= len(word) || !strings.EqualFold(text[:len(word)], word) {
@@ -105,8 +104,7 @@ func hasObservationLabel(text string) bool {
 	return strings.HasPrefix(strings.TrimLeft(text[len(word):], " 0123456789"), ":")
 }
 
-// actionTags are the names of elements that an assistant's text ends with where it calls
-// a tool in text, as letters only.
+// actionTags are the names, reduced to letters, of elements at the end of an assistant's text that calls a tool.
 var actionTags = map[string]bool{
 	"function": true, "functioncall": true, "functioncalls": true, "toolcall": true, "toolcalls": true, "tooluse": true, "invoke": true,
 	"executebash": true, "executeipython": true, "executebrowse": true, // OpenHands
@@ -114,8 +112,8 @@ var actionTags = map[string]bool{
 	"searchfiles": true, "listfiles": true, "listcodedefinitionnames": true, "browseraction": true, "usemcptool": true, "accessmcpresource": true,
 }
 
-// endsWithAction reports whether an assistant's text is an action: it ends with an element that
-// calls a tool, or with the lines of ReAct.
+// endsWithAction reports whether an assistant's text ends with an action: an element that calls a tool, or the
+// lines of ReAct.
 func endsWithAction(text string) bool {
 	if at := strings.LastIndex(text, "</"); at >= 0 && strings.HasSuffix(text, ">") && actionTags[lowerLetters(text[at:])] {
 		return true
@@ -130,14 +128,13 @@ func endsWithAction(text string) bool {
 		(strings.Contains("\n"+rest, "\nAction Input:") || strings.HasSuffix(strings.TrimSpace(line), "]") || strings.HasPrefix(line, "{") || strings.HasPrefix(line, "```"))
 }
 
-// askingTools are the tools of Cline whose result is what the person says.
+// askingTools are the tools of Cline whose result is an answer of the person.
 var askingTools = map[string]bool{"ask_followup_question": true, "attempt_completion": true, "plan_mode_respond": true}
 
-// feedbackNote stands in front of what a person says to a task that was done.
+// feedbackNote is in front of a person's feedback on a finished task.
 const feedbackNote = "The user has provided feedback on the results. Consider their input to continue the task, and then attempt completion again."
 
-// userAnswer is what the person said to a tool that asks; empty where nobody did, or
-// something else stands beside it.
+// userAnswer returns what the person said to a tool that asks, or "" if there is anything else beside it.
 func userAnswer(m *thread.Message) string {
 	all := nonEmptyTexts(m)
 	if len(all) == 0 {
@@ -147,7 +144,7 @@ func userAnswer(m *thread.Message) string {
 	if !ok || !askingTools[tool] {
 		return ""
 	}
-	if said == "" && len(all) > 1 { // it stands in a part of its own
+	if said == "" && len(all) > 1 { // it is a part of its own
 		said = all[1]
 	}
 	said = strings.TrimSpace(strings.TrimPrefix(said, feedbackNote))

@@ -7,12 +7,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// MarkRecaps gives our summaries among messages that were read the kind Recap. Where
-// one shares a message with other words, as providers join messages of one role,
-// it becomes a message of its own, and what is left is as it was: a request that
-// follows a summary stays the user's. Messages that have an id already are not
-// parted, nor are those that are known to be Injected. The list is returned, or a longer one with
-// the same messages around those. before is the message in front of them, or nil.
+// MarkRecaps marks our summaries among messages that were read as Recap. A summary that shares a message with other
+// text, because providers join messages of one role, becomes a message of its own, and the rest stays as it was.
+// Messages with an id and Injected ones are not split. before is the previous message, or nil.
 func MarkRecaps(messages []thread.Message, before *thread.Message) []thread.Message {
 	out := messages
 	for i := 0; i < len(out); i++ {
@@ -23,7 +20,7 @@ func MarkRecaps(messages []thread.Message, before *thread.Message) []thread.Mess
 			m.Kind = thread.Recap
 		case m.Role == thread.Assistant && isAssent(m, before):
 			m.Kind = thread.Recap
-		case m.ID != "": // a name that two messages cannot share
+		case m.ID != "": // two messages cannot share an id
 		default:
 			if pieces := splitSummaries(m); len(pieces) > 1 {
 				out = slices.Replace(slices.Clone(out), i, i+1, pieces...)
@@ -36,15 +33,14 @@ func MarkRecaps(messages []thread.Message, before *thread.Message) []thread.Mess
 	return out
 }
 
-// isAssent reports whether m is the word of assent behind a summary of policy loop.
-// Where it is joined to what the model said next, it stays with that.
+// isAssent reports whether m is only the word of assent behind a summary of policy loop.
 func isAssent(m, before *thread.Message) bool {
 	return before != nil && before.Kind == thread.Recap && before.Role == thread.User && len(m.Parts) == 1 &&
 		strings.TrimSpace(m.Text()) == assent && strings.HasPrefix(strings.TrimSpace(before.Text()), loopOpening)
 }
 
-// splitSummaries parts a message into summaries and the rest, in order. The assistant's
-// and the system's hold summaries at the front only: further down they quote them.
+// splitSummaries splits a message into summaries and the rest. In messages of the assistant and the system only the
+// front can be a summary: further down they quote them.
 func splitSummaries(m *thread.Message) []thread.Message {
 	var pieces []thread.Message
 	add := func(kind thread.Kind, p thread.Part) {
@@ -80,12 +76,11 @@ func splitSummaries(m *thread.Message) []thread.Message {
 	return pieces
 }
 
-// packingAPIs are the APIs whose encoders take several messages out of one element.
+// packingAPIs are the APIs whose encoders accept several messages of one element.
 var packingAPIs = map[string]bool{"anthropic": true, "gemini": true}
 
-// reframe gives the messages of the frame at i one that counts them anew, so that
-// the element is sent as it was while all of them are there. Encoders that know
-// one message of an element only write the pieces themselves.
+// reframe replaces the frame of messages[i] by one with the right number of messages, so that the element is sent
+// unchanged while all of them are there. For other APIs it removes the frame, and the messages are encoded.
 func reframe(messages []thread.Message, i int) {
 	f := messages[i].Frame
 	if f == nil {

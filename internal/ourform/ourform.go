@@ -1,11 +1,9 @@
-// Package ourform recognises what an earlier compaction of ours wrote, when it comes
-// back as input: a compacted prompt was saved, or went on in another tool. The
-// forms are those of package render and of the policies; a test compacts under
-// each of them and reads the result again.
+// Package ourform recognizes text that an earlier compaction of ours wrote, when it comes back as input: a
+// compacted prompt was saved, or continued in another tool. The forms are those of package render and of the
+// policies; a test compacts with each of them and reads the result.
 //
-// Only a message of the user, the assistant or the system can hold a summary.
-// The result of a tool never does: its text is data, whatever it begins with. The
-// package holds no state and is safe for concurrent use.
+// Only a message of the user, the assistant or the system can be a summary. The result of a tool never is: its
+// text is data. All functions are safe for concurrent use.
 package ourform
 
 import (
@@ -32,7 +30,7 @@ const (
 	continuationNote    = "[The conversation continues from here.]"
 )
 
-// What has a figure or a name in it.
+// Forms with a number or a name in them.
 var (
 	contextLine  = pattern.New(`^\[Context Summary - Turns \d{1,9}-\d{1,9}\]$`)               // above a rendered summary
 	timelineLine = pattern.New(`^\[conv\.range\.summary su:[^ \t]*\.conv\.range\.summary\]$`) // above one of policy timeline
@@ -42,14 +40,12 @@ var (
 	clearedForm = pattern.New(`^\[[^\[\]"'\n]*: (?:success|failure|partial)\][ \r]*(?:\nKey data: \{[^\n]*\})?$`)
 )
 
-// CutSummary cuts one of our summaries, or the pointer to stored content, from the
-// front of a text of a message. What follows it, in rest, was said by somebody
-// else. It is false where the text does not begin with one.
+// CutSummary cuts one of our summaries, or a pointer to stored content, from the front of a text. rest is by
+// somebody else. It is false if the text does not begin with one.
 //
-// The default form, the note about a truncation and what stands in <system> tags
-// end at a line that can be told; the form of policy session ends with the last
-// paragraph that can belong to its last section. The texts of models in the
-// other forms have no end: they are taken whole.
+// The default form, the note about a truncation and text in <system> tags end at a known line. The form of policy
+// session ends with the last paragraph that can belong to its last section. The other forms, with text of models,
+// have no end: they take the whole text.
 func CutSummary(text string) (summary, rest string, ok bool) {
 	s := strings.TrimSpace(text)
 	if s == "" || strings.IndexByte("[#CT<", s[0]) < 0 {
@@ -67,7 +63,7 @@ func CutSummary(text string) (summary, rest string, ok bool) {
 		return s[:at], strings.TrimSpace(s[at:]), true
 	}
 	if head, _, after, signed := cutSigned(s); signed {
-		if _, more, ok := CutSummary(head); ok && more == "" { // the signature ends those that have no end
+		if _, more, ok := CutSummary(head); ok && more == "" { // the signature is the end of forms without one
 			end := len(s) - len(after)
 			if next, rest, ok := CutSummary(after); ok { // another one behind it
 				return s[:end+strings.Index(after, next)+len(next)], rest, true
@@ -76,14 +72,13 @@ func CutSummary(text string) (summary, rest string, ok bool) {
 		}
 	}
 	summary = strings.TrimSpace(s[:summariesEnd(s)])
-	if summary == "" || summariesEnd(summary) != len(summary) { // nothing but white space made it one
+	if summary == "" || summariesEnd(summary) != len(summary) { // only white space made it one
 		return "", "", false
 	}
 	return summary, strings.TrimSpace(s[len(summary):]), true
 }
 
-// summariesEnd is where the summaries at the front of a text end, of which one may stand
-// behind another.
+// summariesEnd returns the end of all summaries at the front of a text.
 func summariesEnd(s string) int {
 	end := 0
 	for end < len(s) {
@@ -97,7 +92,7 @@ func summariesEnd(s string) int {
 	return end
 }
 
-// summaryEnd is where the summary at the front of a text ends; 0 where there is none.
+// summaryEnd returns the end of the summary at the front of a text; 0 if there is none.
 func summaryEnd(s string) int {
 	first, after := firstLine(s)
 	switch {
@@ -128,8 +123,8 @@ func summaryEnd(s string) int {
 	return 0
 }
 
-// bodyEnd is where a text of ours ends that has another form below its first line,
-// or else what a model wrote, which has no end.
+// bodyEnd returns the end of a text of ours that has another form below its first line, or else text of a model,
+// which has no end.
 func bodyEnd(s string, from int) int {
 	if n := summaryEnd(s[from:]); n > 0 {
 		return from + n
@@ -137,7 +132,7 @@ func bodyEnd(s string, from int) int {
 	return len(s)
 }
 
-// firstLine is the first line of a text, and where the next one begins.
+// firstLine returns the first line of a text, and where the next one begins.
 func firstLine(s string) (first string, next int) {
 	at := strings.IndexByte(s, '\n')
 	if at < 0 {
@@ -146,8 +141,7 @@ func firstLine(s string) (first string, next int) {
 	return strings.TrimRight(s[:at], " \r"), at + 1
 }
 
-// entriesEnd is where the headings and entries of a rendered summary end that begin
-// at from: entries never begin a line of their own with anything else.
+// entriesEnd returns the end of the headings and entries of a rendered summary from a position on.
 func entriesEnd(s string, from int) int {
 	end := from
 	for at := from; at < len(s); {
@@ -167,9 +161,8 @@ func entriesEnd(s string, from int) int {
 	return end
 }
 
-// Round reads which compaction a summary of policy session says that it is, such
-// as 2 of "## Session Summary (Compaction Round 2)". It is false where the text
-// does not begin with that heading.
+// Round returns the round in the heading of a summary of policy session, such as 2 of "## Session Summary
+// (Compaction Round 2)". It is false if the text does not begin with that heading.
 func Round(text string) (n int, ok bool) {
 	first, _ := firstLine(strings.TrimSpace(text))
 	found := sessionLine().FindStringSubmatch(first)
@@ -180,9 +173,8 @@ func Round(text string) (n int, ok bool) {
 	return n, err == nil && n > 0
 }
 
-// sectionsEnd is where a summary of policy session ends: with the note that names
-// the rounds before, else with the last paragraph that can belong to its last
-// section. Paragraphs above that are inside, the user's task among them.
+// sectionsEnd returns the end of a summary of policy session: the note about earlier rounds, else the last
+// paragraph that can belong to its last section.
 func sectionsEnd(s string) int {
 	last := 0
 	for at := 0; at < len(s); {
@@ -198,8 +190,8 @@ func sectionsEnd(s string) int {
 	return paragraphsEnd(s, last)
 }
 
-// paragraphsEnd is where the list of paragraphs ends that begins at from: behind
-// the first one only headings, lists and tables go on with a summary.
+// paragraphsEnd returns the end of the paragraphs from a position on: behind the first one only headings, lists and
+// tables belong to a summary.
 func paragraphsEnd(s string, from int) int {
 	end, empty := len(s), false
 	first := true
@@ -218,8 +210,7 @@ func paragraphsEnd(s string, from int) int {
 	return min(end, len(s))
 }
 
-// isListLine reports whether a line begins as those of a list, a heading, a table or
-// a heading of our own blocks do.
+// isListLine reports whether a line belongs to a list or table, or is a heading.
 func isListLine(s string) bool {
 	l, _ := firstLine(s)
 	switch l {
@@ -233,8 +224,7 @@ func isListLine(s string) bool {
 	return digits != l && strings.HasPrefix(digits, ". ")
 }
 
-// pointerEnd is where the text in place of stored content ends: with the line that
-// says how to read it.
+// pointerEnd returns the end of a pointer to stored content: the line that says how to read it.
 func pointerEnd(s string) int {
 	first, after := firstLine(s)
 	if !strings.HasSuffix(first, "]") {
@@ -256,10 +246,8 @@ func pointerEnd(s string) int {
 	return 0
 }
 
-// IsStub reports whether a text, of a result mostly, is no more than what we left in
-// place of a content: a pointer to where it is stored, a note that it was
-// summarized above, or the cleared form of a result. A result stays a result; this
-// only says that there is nothing in it to be summarized.
+// IsStub reports whether a text, usually of a result, is only what we left in place of content: a pointer, a note
+// that it was summarized above, or the cleared form of a result. There is nothing in it to summarize.
 func IsStub(text string) bool {
 	s := strings.TrimSpace(text)
 	if s == summarizedNote || s == interruptedNote {
@@ -271,18 +259,16 @@ func IsStub(text string) bool {
 	return clearedForm().MatchString(s)
 }
 
-// rehydratedOpenings are the first lines of what was brought back for one prompt. It quotes
-// tools, and has no end.
+// rehydratedOpenings begin content that was shown again for one prompt. It quotes tools, and has no end.
 var rehydratedOpenings = []string{"[Rehydrated Content - artifact:", "[Recalled Content - message:"}
 
-// isOrphanHeading reports whether a line is that above a result whose call was not in the
-// log, which stands in the user's name: [Result of read without its call].
+// isOrphanHeading reports whether a line is the heading of a result whose call was not in the log, which is in the
+// user's name: [Result of read without its call].
 func isOrphanHeading(l string) bool {
 	return strings.HasPrefix(l, "[Result") && strings.HasSuffix(l, " without its call]")
 }
 
-// isWholeSummary reports whether a part of a message of the role is a summary or stub of
-// ours and nothing else.
+// isWholeSummary reports whether a part of a message is only a summary or stub of ours.
 func isWholeSummary(role thread.Role, p thread.Part) bool {
 	t, ok := p.(thread.Text)
 	if !ok {
@@ -300,7 +286,7 @@ func isWholeSummary(role thread.Role, p thread.Part) bool {
 	return ok && rest == "" || s == summarizedNote
 }
 
-// IsSummary reports whether a message is nothing but summaries of ours.
+// IsSummary reports whether a message has only summaries of ours.
 func IsSummary(m *thread.Message) bool {
 	if m.Role == thread.Tool || len(m.Parts) == 0 {
 		return false

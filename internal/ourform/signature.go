@@ -11,12 +11,12 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Anybody can write what a summary of ours looks like. Where there is a key, ours end
-// with a line that nobody else can write.
+// Anybody can write text that looks like a summary of ours. If there is a key, ours end with a line that nobody
+// else can write.
 
 const (
 	signatureStart = "[signed by palimpsest: "
-	// signatureBytes is how much of the MAC stands there: enough that nobody guesses it.
+	// signatureBytes is how much of the MAC is written.
 	signatureBytes = 8
 	signedLine     = `\[signed by palimpsest: ([0-9a-f]{16})\][ \r]*(?:\n|\z)`
 )
@@ -26,9 +26,7 @@ var (
 	nextSignature = pattern.New(`\n` + signedLine)
 )
 
-// Sign returns a text with the line behind it that says it is ours, where the text is a
-// summary or a pointer of ours and there is a key. The same text and key give the same
-// bytes.
+// Sign adds the signature to a text that is a summary or a pointer of ours, if there is a key. It is deterministic.
 func Sign(text, key string) string {
 	if key == "" || strings.Contains(text, signatureStart) || strings.HasPrefix(text, "<system>") {
 		return text
@@ -40,7 +38,7 @@ func Sign(text, key string) string {
 	return s + "\n" + signatureStart + mac(s, key) + "]"
 }
 
-// StripSignatures returns a text without such lines.
+// StripSignatures removes signatures from a text.
 func StripSignatures(text string) string {
 	if !strings.Contains(text, "\n"+signatureStart) {
 		return text
@@ -48,7 +46,7 @@ func StripSignatures(text string) string {
 	return strings.TrimRight(anySignature().ReplaceAllString(text, ""), "\n")
 }
 
-// IsAuthentic reports whether all that a message says is ours and signed with the key.
+// IsAuthentic reports whether everything in a message is signed with the key.
 func IsAuthentic(m *thread.Message, key string) bool {
 	return len(m.Parts) > 0 && !slices.ContainsFunc(m.Parts, func(p thread.Part) bool {
 		t, ok := p.(thread.Text)
@@ -71,8 +69,7 @@ func isAuthentic(text, key string) bool {
 	return true
 }
 
-// cutSigned cuts a text at its first signature: what is signed, the MAC, and what
-// follows.
+// cutSigned cuts a text at its first signature, and returns the signed text, the MAC and the rest.
 func cutSigned(s string) (head, sum, rest string, ok bool) {
 	at := nextSignature().FindStringSubmatchIndex(s)
 	if at == nil {
