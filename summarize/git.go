@@ -47,10 +47,10 @@ const (
 var gitOwnWords = wordSet("status add commit push branch checkout switch stash pull fetch rev-parse remote rm mv reset restore merge rebase cherry-pick " +
 	"revert tag")
 
-// quietCommands are commands that print nothing, or what the agent itself wrote.
+// quietCommands print nothing, or only words of the agent.
 var quietCommands = wordSet("cd pushd export set true : sleep mkdir rm mv cp touch chmod pwd gofmt")
 
-// printsOwnWords reports whether a command cannot print lines that somebody else wrote.
+// printsOwnWords reports whether a command cannot print lines that others wrote.
 func printsOwnWords(c *shell.Command) bool {
 	if len(c.Words) == 0 || c.Shown == shell.NotShown {
 		return true
@@ -263,7 +263,7 @@ func (a *gitCall) readCommit(c *shell.Command, args []shell.Word) {
 	}
 }
 
-// option is an option of a command, with its value where it takes one.
+// option is an option of a command, with its value if it takes one.
 type option struct {
 	name  string
 	value shell.Word
@@ -374,7 +374,7 @@ func readGitLine(line string) (gitLine, bool) {
 	if kind != 0 && branchName(name) {
 		return gitLine{kind: kind, branch: name}, true
 	}
-	// A line of a push: a sign, "old..new" or "[new branch]", and where it went.
+	// A line of a push: a sign, "old..new" or "[new branch]", and "branch -> remote branch".
 	if at := strings.Index(line, " -> "); at > 0 {
 		left := strings.Fields(strings.TrimLeft(line[:at], "*+ "))
 		if len(left) < 2 {

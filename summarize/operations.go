@@ -30,15 +30,15 @@ func changes(name string) bool {
 	return changing[strings.ToLower(name[:end])]
 }
 
-// refusals begin the answer of a system that did not do what it was asked.
+// refusals begin the answer of a system that refused an operation.
 var refusals = []string{
 	"error:", "error -", "error executing", "failed", "failure", "not allowed", "unable to", "cannot ", "can't ", "could not", "forbidden", "unauthorized",
 	"permission denied", "access denied", "invalid ", "insufficient", "not enough", "request failed", "declined", "denied", "rejected", "<tool_use_error>",
 	"mcp error", "exception:",
 }
 
-// refusal is why a system did not do what it was asked: the first line of a text, or the error
-// in a JSON document; "" if it did not refuse.
+// refusal is why a system refused an operation: the first line of a text, or the error in a JSON
+// document; "" if it did not refuse.
 func refusal(head, text string) string {
 	if strings.HasPrefix(head, "{") && rawjson.Valid(text) {
 		return refusedIn(gjson.Parse(text))

@@ -39,9 +39,9 @@ type pool struct {
 	summary.Summary
 	requests []request // for each of Requests
 	task     int       // index of the request that is the current task, or -1
-	oldTask  string    // the task of the previous summary, where the span has none
-	byModel  bool      // somebody who read the messages wrote items of the previous summary
-	later    bool      // a newer task stands behind the span, in the prompt itself
+	oldTask  string    // the task of the previous summary, for a span without one
+	byModel  bool      // a model wrote some items of the previous summary
+	later    bool      // the prompt shows a newer task, so this summary names none
 	together int       // Input.Together
 	rules    []rule    // for each of the constraints
 	changes  []change
@@ -119,7 +119,7 @@ type builder struct {
 	edited   []editKey          // in the order of the first change
 	hunks    []fileHunk         // what edits wrote, in order
 	standing map[string]*standing
-	replied  []bool                // by message: the user's next message tells what was asked
+	replied  []bool                // by message: the user's next message repeats what was asked
 	agreed   []bool                // by message: the user's next message answers it, and means nothing without it
 	planFile string                // the file in which the agent keeps its plan
 	contents map[string]string     // of tiny files, by path
@@ -407,7 +407,7 @@ func (c *callFacts) path() string {
 	return c.files[0].path
 }
 
-// finish makes candidates of what is known only at the end: edits, the plan, the files.
+// finish adds what is complete only at the end: edits, the plan, the files.
 func (b *builder) finish() {
 	b.noteLaterSuccess()
 	b.addEdits()

@@ -18,7 +18,7 @@ func NewGrounds(messages []thread.Message, before string, log ...thread.Message)
 	return &Grounds{newGrounds(messages, earlier{text: before, log: log})}
 }
 
-// Prose is what is left of a text.
+// Prose is a text after the checks.
 type Prose struct {
 	// Text is the text without the sentences that the messages do not support. Headings
 	// with something below them and the form of lists and tables stay; a gap in a block of

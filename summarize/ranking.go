@@ -38,17 +38,19 @@ const (
 // value is what a candidate adds: its weighted base value and the identifiers that nothing
 // taken so far shows.
 func (s *selection) value(c *candidate) float32 {
-	v := s.weight(c) * c.base
-	add := func(idents []int32) {
-		for _, id := range idents {
-			if !s.covered[id] {
-				v += s.pool.names.weight[id]
-			}
-		}
-	}
-	add(c.idents)
+	v := s.plusNew(s.weight(c)*c.base, c.idents)
 	if c.piece >= 0 && !s.group(c).open {
-		add(s.group(c).idents)
+		v = s.plusNew(v, s.group(c).idents)
+	}
+	return v
+}
+
+// plusNew adds the weights of the identifiers that nothing taken so far shows.
+func (s *selection) plusNew(v float32, idents []int32) float32 {
+	for _, id := range idents {
+		if !s.covered[id] {
+			v += s.pool.names.weight[id]
+		}
 	}
 	return v
 }

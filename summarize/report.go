@@ -192,7 +192,7 @@ const (
 	Unreadable    Reason = "unreadable"      // no JSON object, or one of another shape
 	Placeholder   Reason = "placeholder"     // the form was filled in with "none" and the like
 	Inflated      Reason = "inflated"        // it is larger than what it replaces
-	Ungrounded    Reason = "ungrounded"      // no item stands on what was said
+	Ungrounded    Reason = "ungrounded"      // the messages support none of it
 	Panicked      Reason = "panic"           // the summarizer panicked
 	OverBudget    Reason = "over the budget" // the summarizer broke its contract
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Input is what is to be summarised.
+// Input is a span of messages to summarise, and its surroundings.
 type Input struct {
 	// Messages is the span, in thread order, with ids and turns set.
 	Messages []thread.Message

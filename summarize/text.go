@@ -171,7 +171,7 @@ func inverted[V comparable](lists map[V]string) map[string]V {
 	return m
 }
 
-// firstWord is the first word of a text; "" where there is none.
+// firstWord is the first word of a text, or "".
 func firstWord(s string) string {
 	for w := range strings.FieldsSeq(s) {
 		return w

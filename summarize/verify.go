@@ -134,7 +134,7 @@ func (p *pool) claims() map[claim]bool {
 }
 
 // checkItems checks the items of an answer that code would not say itself, and returns those that
-// stand on the messages.
+// the messages support.
 func (g *grounds) checkItems(s *summary.Summary, p *pool) (kept summary.Summary, report Report) {
 	known := p.claims()
 	// check takes an item with its rationale, context or status. Turn and time are those of

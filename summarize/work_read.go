@@ -127,7 +127,7 @@ type resultWork struct {
 	deniedByUser bool   // the user did not allow the call
 	deniedByRule bool   // a permission rule did not allow the call
 	userSaid     string // the user's words about it
-	refusal      string // why a system did not do what it was asked
+	refusal      string // why a system refused an operation
 	answer       string // else its answer, short
 	notEdited    bool   // an edit was not made
 	fileCreated  bool   // the file is new

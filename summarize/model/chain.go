@@ -21,7 +21,7 @@ type Options struct {
 	Replied     func(context.Context, *llm.Reply)
 	// Rates are those of Model: nil takes the prices of token.Models.
 	Rates *cost.Rates
-	// Characters bounds what of a span is sent at once; 0 means 120,000.
+	// Characters bounds a piece of the span; 0 means 120,000.
 	Characters int
 	// Trusted takes answers without the checks of summarize.Verified.
 	Trusted bool

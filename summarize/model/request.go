@@ -204,7 +204,7 @@ func flat(m *thread.Message) string {
 	return strings.Join(lines, "\n")
 }
 
-// named stands for an image or another file.
+// named describes an image or another file.
 func named(m thread.Media) string {
 	return strings.TrimSpace("["+string(m.Type)+" "+strings.TrimSpace(m.MIME+" "+m.Name)) + "]"
 }
@@ -212,8 +212,8 @@ func named(m thread.Media) string {
 // characters is the size of a message in the request, for Chunked.
 func characters(m *thread.Message) int { return len(flat(m)) + 40 }
 
-// previousJSON is the previous summary as the model sees it: what the model could say
-// again, without ids. Of a long summary the user's words go first, which code keeps anyway.
+// previousJSON is the previous summary as the model sees it: the sections that a model writes,
+// without ids. Of a long summary the user's words are left out first, since code keeps them.
 func previousJSON(s *summary.Summary) (string, error) {
 	if s == nil {
 		return "", nil
