@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
-	"github.com/palimpsest-ai/palimpsest/internal/ourform"
+	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -64,10 +64,10 @@ func (s *Session) markInjected(messages []thread.Message, before *thread.Message
 	out := slices.Clone(messages)
 	for i := range out {
 		m := &out[i]
-		if m.Role == thread.System || m.Kind == thread.Injected || !ourform.IsSummary(m) {
+		if m.Role == thread.System || m.Kind == thread.Injected || !ownformat.IsSummary(m) {
 			continue
 		}
-		if m.Kind = thread.Injected; ourform.IsAuthentic(m, key) {
+		if m.Kind = thread.Injected; ownformat.IsAuthentic(m, key) {
 			m.Kind = thread.Recap
 		}
 	}

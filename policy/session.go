@@ -13,7 +13,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/cut"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
-	"github.com/palimpsest-ai/palimpsest/internal/ourform"
+	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -234,7 +234,7 @@ func (p Session) askModel(ctx context.Context, model *summaryModel, o *oldPart, 
 // roundsSoFar counts the rounds of this thread, or those that an earlier summary mentions,
 // where it came with the conversation.
 func (s *Situation) roundsSoFar(previous string) int {
-	said, _ := ourform.Round(previous)
+	said, _ := ownformat.Round(previous)
 	return max(s.Round, said)
 }
 
@@ -257,7 +257,7 @@ func firstTask(t *thread.Thread) string {
 
 // taskInSummary is the task that a summary of this form holds; empty for other forms.
 func taskInSummary(summary string) string {
-	if _, ok := ourform.Round(summary); !ok {
+	if _, ok := ownformat.Round(summary); !ok {
 		return ""
 	}
 	_, text, _ := strings.Cut(summary, "# "+sessionSections[0]+"\n")

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/palimpsest-ai/palimpsest/internal/ourform"
+	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/summarize"
@@ -78,9 +78,9 @@ func (s *Situation) oldPartBefore(entries []entry, end int) (*oldPart, error) {
 		case !e.isRecap():
 			o.entries = append(o.entries, e)
 		case o.previous == "":
-			o.previous = ourform.StripSignatures(e.Text())
+			o.previous = ownformat.StripSignatures(e.Text())
 		default:
-			o.previous += "\n\n" + ourform.StripSignatures(e.Text())
+			o.previous += "\n\n" + ownformat.StripSignatures(e.Text())
 		}
 	}
 	if len(o.entries) == 0 {

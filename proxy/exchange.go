@@ -20,7 +20,7 @@ import (
 // exchange is one request on its way to the provider and back:
 //
 //	RoundTrip            reads the body
-//	emulate              does what the provider cannot do itself (native.go)
+//	emulate              does what the provider cannot do itself (emulate.go)
 //	decide               chooses what to send, from here on:
 //	    parseRequest         decodes the body and names its client (read.go)
 //	    findConversation     finds the log it continues, or forks one (session_place.go)
@@ -28,7 +28,7 @@ import (
 //	    encodePrepared       encodes the rendered prompt (prepare.go)
 //	sendWithRetry        sends it, and sends a refused request in another way (refusal.go)
 //	answerLookups        passes the answer on, and answers calls of our tools (rounds.go)
-//	recordAnswer         keeps an answer that a later request may name (held.go)
+//	recordAnswer         keeps an answer that a later request may name (provider_history.go)
 //	setHeaders           says what was done
 //
 // If our own part fails, decideOrForward sends the client's own bytes (failopen.go).

@@ -8,7 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
-	"github.com/palimpsest-ai/palimpsest/internal/ourform"
+	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -68,7 +68,7 @@ func (p Profile) Replacement(m thread.Message, record plan.Record, inPlace bool)
 		default:
 			role = thread.Assistant
 		}
-		stand[n] = synthetic(&m, role, ourform.Sign(s.Text, p.Key))
+		stand[n] = synthetic(&m, role, ownformat.Sign(s.Text, p.Key))
 	}
 	return stand
 }

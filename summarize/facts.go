@@ -8,7 +8,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/jsonrows"
-	"github.com/palimpsest-ai/palimpsest/internal/ourform"
+	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
@@ -119,7 +119,7 @@ func read(m *thread.Message) *facts {
 		case thread.ToolCall:
 			f.calls = append(f.calls, readCall(&p))
 		case thread.ToolResult:
-			if ourform.IsStub(p.Text()) { // the content was cleared earlier
+			if ownformat.IsStub(p.Text()) { // the content was cleared earlier
 				p.Content, p.Structured = nil, ""
 			}
 			f.result = readResult(p)

@@ -162,7 +162,7 @@ var floors = map[string]arch.Package{
 	// 1: the JSON form of messages and prompts, and what stores add to it.
 	"api/neutral":          {Floor: 1},
 	"internal/messagejson": {Floor: 1, Same: []string{"api/neutral"}},
-	"internal/ourform":     {Floor: 0, Same: []string{"thread", "internal/pattern"}},
+	"internal/ownformat":   {Floor: 0, Same: []string{"thread", "internal/pattern"}},
 
 	// 1: what requests ask of their provider's own compaction.
 	"proxy/native": {Floor: 1, Same: []string{"wire", "wire/anthropic"}, External: []string{gjson, sjson}},

@@ -21,7 +21,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/brief"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
-	"github.com/palimpsest-ai/palimpsest/internal/ourform"
+	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/proxy"
@@ -309,7 +309,7 @@ func messagesOf(messages []neutral.Message, path string) ([]thread.Message, erro
 		if err != nil {
 			return nil, err
 		}
-		if m.Kind == thread.Plain && ourform.IsSummary(&m) {
+		if m.Kind == thread.Plain && ownformat.IsSummary(&m) {
 			m.Kind = thread.Recap
 		}
 		out = append(out, m)

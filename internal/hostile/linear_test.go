@@ -19,7 +19,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 	"github.com/palimpsest-ai/palimpsest/internal/hostile"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
-	"github.com/palimpsest-ai/palimpsest/internal/ourform"
+	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -99,7 +99,7 @@ func TestTextsAreLinear(t *testing.T) {
 	readers := map[string]func(text string) func(){
 		"injected kind":  func(text string) func() { return func() { injected.TextKind(text) } },
 		"injected words": func(text string) func() { return func() { injected.UserWords(user(text)) } },
-		"our forms":      func(text string) func() { return func() { ourform.IsSummary(user(text)) } },
+		"our forms":      func(text string) func() { return func() { ownformat.IsSummary(user(text)) } },
 		"JSON":           func(text string) func() { return func() { _ = rawjson.Check(text) } },
 		"quoted JSON":    func(text string) func() { return func() { rawjson.Quote(text) } },
 		"recall": func(text string) func() {

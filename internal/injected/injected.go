@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/ourform"
+	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -113,7 +113,7 @@ func MessageKind(m, before *thread.Message) thread.Kind {
 		return thread.Injected
 	case isObservation(m, before):
 		return thread.Plain
-	case ourform.IsSummary(m):
+	case ownformat.IsSummary(m):
 		return thread.Recap
 	}
 	kind := thread.Plain
@@ -140,7 +140,7 @@ func MessageKind(m, before *thread.Message) thread.Kind {
 }
 
 // MarkKinds sets the kinds of messages that were read from a client. A summary of ours that shares
-// a message with other text becomes a message of its own (see ourform.MarkRecaps), except in the
+// a message with other text becomes a message of its own (see ownformat.MarkRecaps), except in the
 // output of an action. before is the previous message, or nil.
 func MarkKinds(messages []thread.Message, before *thread.Message) []thread.Message {
 	last := before
@@ -150,7 +150,7 @@ func MarkKinds(messages []thread.Message, before *thread.Message) []thread.Messa
 		}
 		last = &messages[i]
 	}
-	messages = ourform.MarkRecaps(messages, before)
+	messages = ownformat.MarkRecaps(messages, before)
 	last = before
 	for i := range messages {
 		if m := &messages[i]; m.StartsTurn() {

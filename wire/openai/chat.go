@@ -5,7 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/internal/ourform"
+	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -114,7 +114,7 @@ func chatReadMessages(array gjson.Result) (messages []thread.Message, system []p
 		room = e.Fields
 		if leading = leading && e.isSystem(); leading {
 			m := thread.Message{Role: thread.System, Parts: chatContent(e.Get("content"))}
-			if leading = !ourform.IsSummary(&m); leading {
+			if leading = !ownformat.IsSummary(&m); leading {
 				from := chatSource(v.Raw)
 				for _, part := range m.Parts { // the last mark counts
 					from.Cache = cmp.Or(part.From().Cache, from.Cache)

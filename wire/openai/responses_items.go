@@ -7,7 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/internal/ourform"
+	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -67,7 +67,7 @@ func (r *responsesReader) item(it responsesItem, at int) {
 		switch role := it.Str("role"); role {
 		case "system", "developer":
 			said := thread.Message{Role: thread.System, Parts: responsesContent(content, it.raw)}
-			if len(r.messages) == 0 && !r.collecting && !ourform.IsSummary(&said) {
+			if len(r.messages) == 0 && !r.collecting && !ownformat.IsSummary(&said) {
 				r.system = append(r.system, prompt.System{Text: responsesPlain(content), Role: role, Source: responsesSource(it.raw)})
 				return
 			}

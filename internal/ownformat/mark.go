@@ -1,4 +1,4 @@
-package ourform
+package ownformat
 
 import (
 	"slices"

@@ -1,4 +1,4 @@
-package ourform_test
+package ownformat_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
-	"github.com/palimpsest-ai/palimpsest/internal/ourform"
+	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -87,7 +87,7 @@ func TestOwnPromptsComeBack(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				back.Messages = ourform.MarkRecaps(back.Messages, nil)
+				back.Messages = ownformat.MarkRecaps(back.Messages, nil)
 				for i := range back.Messages {
 					if m := &back.Messages[i]; m.Role == thread.User {
 						m.Kind = injected.MessageKind(m, nil)

@@ -1,10 +1,10 @@
-// Package ourform recognizes text that an earlier compaction of ours wrote, when it comes back as input: a
+// Package ownformat recognizes text that an earlier compaction of ours wrote, when it comes back as input: a
 // compacted prompt was saved, or continued in another tool. The forms are those of package render and of the
 // policies; a test compacts with each of them and reads the result.
 //
 // Only a message of the user, the assistant or the system can be a summary. The result of a tool never is: its
 // text is data. All functions are safe for concurrent use.
-package ourform
+package ownformat
 
 import (
 	"slices"
