@@ -201,10 +201,6 @@ func readResult(r thread.ToolResult) *resultFacts {
 		f.report = paragraphs(s[:clip.Boundary(s, min(len(s), maxReport))])
 	}
 	f.rows = jsonrows.Lines(s, false)
-	var worth func(n int, line string) float32
-	if f.source == inRead {
-		worth = worthOfCode(s)
-	}
 	line := 0 // counts lines that are not empty
 	for n, p := range lineSpans(s) {
 		f.lines = n + 1
@@ -226,11 +222,7 @@ func readResult(r thread.ToolResult) *resultFacts {
 			f.errorLines = appendPieces(f.errorLines, s, span{p.from, p.from + clip.CutBefore(s[p.from:p.to], maxSentence)}, line, score, true)
 		}
 		if len(f.idLines) < maxIDLines && f.rows == nil && (score == 0 || f.source == inRead || f.source == inSearch) && !(f.source == inSearch && bareHit(s[p.from:p.to])) {
-			score := float32(0)
-			if worth != nil {
-				score = worth(n, s[p.from:p.to])
-			}
-			f.idLines = appendPieces(f.idLines, s, p, line, score, score >= reasonWorth)
+			f.idLines = appendPieces(f.idLines, s, p, line, 0, false)
 		}
 	}
 	for n, row := range f.rows {

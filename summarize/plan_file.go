@@ -19,7 +19,19 @@ import (
 type planFile struct {
 	path    string
 	text    string // of the whole file
+	own     bool   // the agent wrote it, or ticked boxes in it
 	sources []thread.ID
+}
+
+// ticked counts the boxes of a text that are ticked.
+func ticked(text string) int {
+	n := 0
+	for line := range strings.Lines(text) {
+		if m := boxed.FindStringSubmatch(strings.TrimRight(line, "\r\n")); m != nil && boxes[m[1]] == "completed" {
+			n++
+		}
+	}
+	return n
 }
 
 const (
@@ -38,9 +50,11 @@ var (
 	titled     = regexp.MustCompile(`^#{1,6}\s+(\S.*?)\s*#*$`)
 )
 
-// findPlanFile returns the plan that the agent wrote into a file last, as it stands at
-// the end of the log, or nil. Only a file whose whole text the calls tell counts: one
-// that a command or a patch changed does not, until it is read or written whole.
+// findPlanFile returns the plan that the agent keeps in a file, as it stands at the end of
+// the log, or nil. It is the agent's if the agent wrote the file or ticked boxes in it: a
+// list of the project's that it only read or edited is not. The calls must tell the whole
+// text: a file that a command or a patch changed counts again once it is read or written
+// whole. An agent with a tool for tasks keeps its plan there.
 func findPlanFile(log []thread.Message, of func(*thread.Message) *facts) *planFile {
 	type asked struct {
 		message *thread.Message
@@ -53,7 +67,11 @@ func findPlanFile(log []thread.Message, of func(*thread.Message) *facts) *planFi
 		m := &log[i]
 		f := of(m)
 		for n := range f.calls {
-			if c := &f.calls[n]; slices.ContainsFunc(c.files, func(op fileOp) bool { return isMarkdown(op.path) }) {
+			c := &f.calls[n]
+			if c.class == toolpolicy.Todo {
+				return nil // the agent keeps its plan there
+			}
+			if slices.ContainsFunc(c.files, func(op fileOp) bool { return isMarkdown(op.path) }) {
 				calls[c.id] = asked{m, c}
 			}
 		}
@@ -71,18 +89,20 @@ func findPlanFile(log []thread.Message, of func(*thread.Message) *facts) *planFi
 			}
 			continue
 		}
-		text, written := textAfter(known[p], m, a.message, a.call)
+		before := known[p]
+		text, written := textAfter(before, m, a.message, a.call)
 		switch {
 		case text == "" && written:
 			delete(known, p)
-		case text != "" && known[p] == nil:
-			known[p] = &planFile{path: p, text: text, sources: []thread.ID{a.message.ID}}
+		case text != "" && before == nil:
+			known[p] = &planFile{path: p, text: text, own: a.call.class == toolpolicy.Write, sources: []thread.ID{a.message.ID}}
 		case text != "":
-			known[p].text = text
-			known[p].sources = append(known[p].sources[:1:1], a.message.ID)
+			before.own = before.own || written && ticked(text) > ticked(before.text)
+			before.text = text
+			before.sources = append(before.sources[:1:1], a.message.ID)
 		}
-		if written && known[p] != nil {
-			last = known[p]
+		if l := known[p]; written && l != nil && l.own {
+			last = l
 		}
 	}
 	if last == nil || known[last.path] != last {

@@ -74,3 +74,24 @@ func TestPlanInFile(t *testing.T) {
 		t.Errorf("beside a list of tasks (-want +got):\n%s", diff)
 	}
 }
+
+// A list of the project's is not the agent's plan, though the agent edits it.
+func TestListOfTheProject(t *testing.T) {
+	const list = "# Open points\n- [ ] the cache is cold\n- [ ] the log is loud\n- [ ] the port is fixed\n- [ ] the key is old\n"
+	k := (&talk{}).user("Take the cache out of the list of open points, please.")
+	k.calls("Read", args{"file_path": "/p/TODO.md"}, list, thread.Success)
+	k.calls("Edit", args{"file_path": "/p/TODO.md", "old_string": "- [ ] the cache is cold\n", "new_string": ""}, "ok", thread.Success)
+	if plan := summarizeNow(t, Input{Messages: k.done(t)}).CurrentPlan; plan != nil {
+		t.Errorf("the project's list is told as the agent's plan: %v", plan)
+	}
+	k.calls("Edit", args{"file_path": "/p/TODO.md", "old_string": "- [ ] the log", "new_string": "- [x] the log"}, "ok", thread.Success)
+	if plan := summarizeNow(t, Input{Messages: k.done(t)}).CurrentPlan; len(plan) != 4 {
+		t.Errorf("the agent ticks its boxes, but its plan is %v", plan)
+	}
+	// A tool for tasks that was used before the span says where the plan is kept.
+	log := (&talk{}).user("Go on with the list, please.").calls("TodoWrite", args{"todos": []any{args{"content": "a", "status": "completed"}}}, "ok", thread.Success).done(t)
+	log = append(log, k.done(t)...)
+	if plan := summarizeNow(t, Input{Messages: log[3:], Log: log}).CurrentPlan; plan != nil {
+		t.Errorf("beside a tool for tasks: %v", plan)
+	}
+}
