@@ -32,3 +32,24 @@ func TestTypedCommands(t *testing.T) {
 		t.Errorf("requests: %q", texts(s.Requests))
 	}
 }
+
+// TestCommandsInTwoMessages: some clients keep a slash command and its text as two messages.
+// Whether the command stands in the span or before it, its text is none of the user's words.
+func TestCommandsInTwoMessages(t *testing.T) {
+	log := new(talk).
+		user("<command-message>review</command-message>\n<command-name>/review</command-name>\n<command-args>pull/2</command-args>").
+		user("# Review\n\nAlways check out the branch first.\n" + strings.Repeat("Read the change line by line.\n", 200)).
+		says("The branch is checked out.").
+		user("Never push to main.").
+		says("I will not.").
+		user("Thanks, what next?").done(t)
+	for from := range 2 {
+		text := summarizeNow(t, Input{Messages: log[from : len(log)-1], Log: log, Budget: 600}).Render()
+		if rules, _, _ := strings.Cut(text, "## What happened"); strings.Contains(rules, "Always check out") || !strings.Contains(rules, "Never push to main.") {
+			t.Errorf("from message %d: the text of the command counts as the user's wish:\n%s", from, text)
+		}
+		if n := strings.Count(text, "line by line"); n > 20 {
+			t.Errorf("from message %d: the text of the command takes %d lines:\n%s", from, n, text)
+		}
+	}
+}

@@ -31,12 +31,12 @@ func paragraphs(s string) []piece {
 		case glued != "":
 			p.text = strings.TrimSuffix(glued+"\n"+text, "\n")
 			glued = ""
-		case item && list && len(out[last].text)+len(text) < maxPassage:
+		case (item && list || isLink(text)) && last >= 0 && len(out[last].text)+len(text) < maxPassage:
 			p.text, p.line = out[last].text+"\n"+text, out[last].line
 			out = out[:last]
 			line--
 		}
-		list = item
+		list = item || list && isLink(text)
 		line++
 		p.idents, p.terms = mentions(nil, p.text), termsOf(p.text)
 		if !code {
@@ -117,6 +117,12 @@ func announcedAt(line string) int {
 		return last
 	}
 	return 0
+}
+
+// isLink reports whether a line is only an address, which belongs to the line before it.
+func isLink(s string) bool {
+	s = strings.Trim(s, "<>")
+	return (strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://")) && !strings.Contains(s, " ")
 }
 
 // listItem reports whether a line is an item of a list, or a row of a table.

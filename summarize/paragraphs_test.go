@@ -28,6 +28,7 @@ func TestAnnounced(t *testing.T) {
 		{"I found three places. They are:\n- one\n- two", []string{"I found three places. They are:\n- one\n- two"}},
 		{"It is random. Let me list what uses it:\n- one\n- two", []string{"It is random.", "Let me list what uses it:\n- one\n- two"}},
 		{"## Outcome\nAll pass.", []string{"Outcome\nAll pass."}},
+		{"In this order:\n1. **PR #8** - logs\n   https://x.io/pull/8\n2. **PR #9** - chunks\n   https://x.io/pull/9\n\nWhich one?", []string{"In this order:\n1. **PR #8** - logs\nhttps://x.io/pull/8\n2. **PR #9** - chunks\nhttps://x.io/pull/9", "Which one?"}},
 	}
 	for _, tt := range tests {
 		var got []string

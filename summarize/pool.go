@@ -121,6 +121,7 @@ type builder struct {
 	standing map[string]*standing
 	replied  []bool                // by message: the user's next message repeats what was asked
 	agreed   []bool                // by message: the user's next message answers it, and means nothing without it
+	expanded []bool                // by message: it is the text of the slash command before it
 	planFile string                // the file in which the agent keeps its plan
 	contents map[string]string     // of tiny files, by path
 	seen     map[seenText]struct{} // texts taken, so that nothing is said twice
@@ -152,6 +153,7 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 		b.countOrigins(of(&in.Context[i]))
 	}
 	b.findAnswers()
+	b.findCommandTexts()
 	b.seen = make(map[seenText]struct{}, pieces) // most of them; growing would hash all texts again
 	seen, held := b.names.learn(in, b.facts, of)
 	b.idents = make([]int32, 0, seen)
@@ -207,6 +209,27 @@ func (b *builder) findAnswers() {
 		if b.messages[i].StartsTurn() {
 			next = b.facts[i].user
 		}
+	}
+}
+
+// findCommandTexts looks for the texts of slash commands that follow their command as a
+// message of their own, as Claude Code keeps them.
+func (b *builder) findCommandTexts() {
+	b.expanded = make([]bool, len(b.facts))
+	log := b.in.Log
+	if log == nil {
+		log = b.messages
+	}
+	i := 0 // in the span
+	for k := range log {
+		switch {
+		case i == len(b.messages):
+			return
+		case log[k].ID != b.messages[i].ID:
+			continue
+		}
+		b.expanded[i] = k > 0 && log[k].Role == thread.User && log[k-1].Role == thread.User && b.read(&log[k-1]).command
+		i++
 	}
 }
 

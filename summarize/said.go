@@ -177,13 +177,17 @@ func picks(s string) bool {
 const optionWords = 8
 
 func (b *builder) user(i int, m *thread.Message, f *facts) {
+	command := f.command || b.expanded[i]
 	if b.unseen(seenRequest, f.user) {
 		b.Requests = append(b.Requests, summary.Item{Text: f.user, Turn: m.Turn, Sources: []thread.ID{m.ID}})
-		b.requests = append(b.requests, request{f.idents, f.command})
+		b.requests = append(b.requests, request{f.idents, command})
 		// The text of a slash command says little about what this user is after.
-		if b.task < 0 || isTask(f.user) && !f.command || b.requests[b.task].command || !isTask(b.Requests[b.task].Text) {
+		if b.task < 0 || isTask(f.user) && !command || b.requests[b.task].command || !isTask(b.Requests[b.task].Text) {
 			b.task = len(b.Requests) - 1
 		}
+	}
+	if command {
+		return
 	}
 	for _, r := range f.rules {
 		// A short message can be one rule as a whole. It also stands among the requests, but
