@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/internal/pattern"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 )
 
 // Class says by what sign an agent showed that it misses something.
@@ -150,14 +151,8 @@ const maxSentence = 600
 // sentences yields the folded sentences of what the speaker says himself, without code and
 // quotations: lower case, straight apostrophes, single spaces.
 func sentences(text string, yield func(string) bool) {
-	fenced := false
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "```") || strings.HasPrefix(line, "~~~") {
-			fenced = !fenced
-			continue
-		}
-		if fenced || line == "" || line[0] == '>' || line[0] == '|' {
+	for line := range scan.Prose(text) {
+		if line == "" || line[0] == '>' || line[0] == '|' {
 			continue
 		}
 		line = fold(line)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 )
 
 // rareShare: a term counts as rare while at most one in five of a plan's artifacts holds
@@ -83,16 +85,7 @@ func questions(text string) []string {
 // followed by a space. Code blocks are left out.
 func sentences(text string) []string {
 	var out []string
-	fenced := false
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "```") || strings.HasPrefix(line, "~~~") {
-			fenced = !fenced
-			continue
-		}
-		if fenced {
-			continue
-		}
+	for line := range scan.Prose(text) {
 		start := 0
 		for i, r := range line {
 			end := i + utf8.RuneLen(r)
@@ -110,9 +103,9 @@ func sentences(text string) []string {
 }
 
 var (
-	questionWords = wordSet("what which where when who whose why how")
-	auxiliary     = wordSet("is are was were did does do has have had can could would should will")
-	afterWhich    = wordSet("file files function method line lines test tests value values error errors version much many")
+	questionWords = scan.WordSet("what which where when who whose why how")
+	auxiliary     = scan.WordSet("is are was were did does do has have had can could would should will")
+	afterWhich    = scan.WordSet("file files function method line lines test tests value values error errors version much many")
 )
 
 // isQuestion applies the rule of matchQuestions to one sentence.
@@ -168,17 +161,9 @@ func isName(token string) bool {
 	return strings.ContainsAny(token, `_./\`) || strings.ContainsFunc(token, unicode.IsDigit) || strings.ContainsFunc(token[first:], unicode.IsUpper)
 }
 
-func wordSet(list string) map[string]bool {
-	set := map[string]bool{}
-	for w := range strings.FieldsSeq(list) {
-		set[w] = true
-	}
-	return set
-}
-
 // commonWords say nothing about which content is meant: words of every question, and of
 // all work on code. Short ones need not be listed.
-var commonWords = wordSet(`
+var commonWords = scan.WordSet(`
 about above after again against already always another answer anything around asked asking because been before being below
 better between build built calls change changed changes check could check checked command complete content contents correct
 could create created didn doesn doing done during either enough error errors every everything exactly expected failed failing

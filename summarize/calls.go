@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
@@ -46,13 +48,13 @@ const (
 var pathKeys = []string{"file_path", "path", "filePath", "filepath", "absolute_path", "notebook_path", "target_file", "filename", "file", "file_name"}
 
 // bodyKeys are the arguments with the new text of a file.
-var bodyKeys = wordSet("new_string newText newString new_str content contents file_text text new_source insert_text code_edit replace insert")
+var bodyKeys = scan.WordSet("new_string newText newString new_str content contents file_text text new_source insert_text code_edit replace insert")
 
 // oldKeys are the arguments with the text that an edit replaces.
-var oldKeys = wordSet("old_string oldText oldString old_str old_source search")
+var oldKeys = scan.WordSet("old_string oldText oldString old_str old_source search")
 
 // formKeys are arguments that only shape the answer.
-var formKeys = wordSet("replace_all activeForm timeout output_mode head_limit -n -A -B -C -i run_in_background dangerouslyDisableSandbox")
+var formKeys = scan.WordSet("replace_all activeForm timeout output_mode head_limit -n -A -B -C -i run_in_background dangerouslyDisableSandbox")
 
 // readCall extracts the facts of a call from its name and arguments.
 func readCall(c *thread.ToolCall) callFacts {
@@ -249,9 +251,9 @@ func (f *callFacts) readReplacement(path string, old, body []string) {
 	}
 	for _, text := range old {
 		f.dropped = define(f.dropped, text, path)
-		for _, p := range lineSpans(text) {
-			if p.to-p.from >= 4 && len(f.removed) < maxChanged {
-				f.removed = append(f.removed, text[p.from:p.to])
+		for _, p := range scan.Lines(text) {
+			if p.To-p.From >= 4 && len(f.removed) < maxChanged {
+				f.removed = append(f.removed, text[p.From:p.To])
 			}
 		}
 	}
@@ -278,15 +280,15 @@ func (f *callFacts) changedLines(s string) {
 		line = f.changed[n-1].line + 2
 	}
 	var in imports
-	for n, p := range lineSpans(s) {
+	for n, p := range scan.Lines(s) {
 		if len(f.changed) >= maxChanged {
 			break
 		}
-		if in.holds(s[p.from:p.to]) || p.to-p.from < 6 {
+		if in.holds(s[p.From:p.To]) || p.To-p.From < 6 {
 			continue
 		}
 		score := float32(0)
-		if Defines(s[p.from:p.to]) {
+		if Defines(s[p.From:p.To]) {
 			score = 1
 		}
 		f.changed = appendPieces(f.changed, s, p, line+n, score, score > 0)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 )
 
@@ -97,13 +99,13 @@ func checkOf(words []string) *check {
 }
 
 // asksOnly are options with which a program runs no check.
-var asksOnly = wordSet("--help -h --version --list --listTests --collect-only --dry-run -list")
+var asksOnly = scan.WordSet("--help -h --version --list --listTests --collect-only --dry-run -list")
 
 // formatters list the files that they would change, unless -w makes them write.
-var formatters = wordSet("gofmt goimports gofumpt")
+var formatters = scan.WordSet("gofmt goimports gofumpt")
 
 // silentPrograms are programs that print nothing if they find nothing.
-var silentPrograms = wordSet("tsc tsgo vue-tsc eslint staticcheck flake8 shellcheck")
+var silentPrograms = scan.WordSet("tsc tsgo vue-tsc eslint staticcheck flake8 shellcheck")
 
 // quietIfClean reports whether a check prints nothing if it finds nothing.
 func quietIfClean(name string, args []string) bool {
@@ -208,9 +210,9 @@ var (
 	workspaceOptions = []string{"-w", "--workspace", "--prefix", "--filter", "-F", "-C", "--dir", "--cwd"}
 )
 
-var pythons = wordSet("python python3 py")
+var pythons = scan.WordSet("python python3 py")
 
-var packageManagers = wordSet("npm pnpm yarn bun")
+var packageManagers = scan.WordSet("npm pnpm yarn bun")
 
 // wrappedCommand is the command that a wrapper runs; nil if the program is no wrapper.
 func wrappedCommand(name string, args []string) []string {
@@ -247,7 +249,7 @@ func wrappedCommand(name string, args []string) []string {
 var noTest = regexp.MustCompile(`(^| )-run[= ](\^\$|XXX)( |$)`)
 
 // taskRunners run a named script or target; the value says in which words they report.
-var taskRunners = inverted(map[runner]string{
+var taskRunners = scan.Inverted(map[runner]string{
 	phpRunner: "composer",
 	anyRunner: "next vite nuxt astro ng webpack rollup turbo nx lerna deno just task rake invoke mise npm pnpm yarn bun",
 	0:         "sbt mix zig flutter dart forge",
@@ -332,7 +334,7 @@ func packageCommand(name, first string) check {
 }
 
 // scriptWords say what a script does by a part of its name.
-var scriptWords = inverted(map[string]string{
+var scriptWords = scan.Inverted(map[string]string{
 	testCheck:   "test tests spec e2e unit integration jest vitest unittest pytest",
 	lintCheck:   "lint eslint linter tslint vet clippy typecheck types mypy tsc stylelint staticcheck",
 	buildCheck:  "build compile bundle assemble",

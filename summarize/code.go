@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 )
 
@@ -42,14 +44,14 @@ var definitions = []string{
 // Defines reports whether a line of a file defines something: a function, a type, a table, a
 // test, a heading. A line number in front of it, as file tools write it, is skipped.
 func Defines(line string) bool {
-	p := trimSpan(line, span{0, len(line)})
-	line = line[afterLineNumber(line, p):p.to]
+	p := scan.Trim(line, scan.Span{From: 0, To: len(line)})
+	line = line[afterLineNumber(line, p):p.To]
 	if line == "" {
 		return false
 	}
-	first := lower(line[0])
+	first := scan.Lower(line[0])
 	for _, d := range definitions {
-		if d[0] == first && matchPhrase(line, d) {
+		if d[0] == first && scan.MatchPhrase(line, d) {
 			return true
 		}
 	}
@@ -68,9 +70,9 @@ func define(defines []string, text, path string) []string {
 	prose := strings.HasSuffix(path, ".md") || strings.HasSuffix(path, ".txt") || strings.HasSuffix(path, ".rst")
 	waits := "" // the beginning of a signature of several lines
 	for at := 0; at < len(text) && len(defines) < maxChanged; {
-		var p span
-		p, at = nextLine(text, at)
-		line := strings.TrimSpace(text[p.from:p.to])
+		var p scan.Span
+		p, at = scan.NextLine(text, at)
+		line := strings.TrimSpace(text[p.From:p.To])
 		if waits != "" {
 			waits += " " + line
 			if strings.Contains(line, ")") || len(waits) > maxDefined {
@@ -83,7 +85,7 @@ func define(defines []string, text, path string) []string {
 		if len(line) < leastDefined || !Defines(line) || heading != prose || prose && !heading {
 			continue
 		}
-		if inside := p.from < p.to && isSpace(text[p.from]); inside && (strings.HasPrefix(line, "var ") || strings.HasPrefix(line, "let ") || strings.HasPrefix(line, "const ")) {
+		if inside := p.From < p.To && scan.IsSpace(text[p.From]); inside && (strings.HasPrefix(line, "var ") || strings.HasPrefix(line, "let ") || strings.HasPrefix(line, "const ")) {
 			continue // a variable of a function
 		}
 		if opens := strings.Count(line, "("); opens > strings.Count(line, ")") && strings.HasSuffix(line, "(") || strings.HasSuffix(line, ",") && opens > 0 {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 )
 
@@ -85,13 +87,13 @@ func cuesOf(s string) (found cue, reason int) {
 	wide := false
 	start := true
 	for i := 0; i+1 < len(s); i++ {
-		c := lower(s[i])
+		c := scan.Lower(s[i])
 		if c >= 0x80 {
 			wide = true
 		}
 		if start {
-			for _, p := range index[[2]byte{c, lower(s[i+1])}] {
-				if matchPhrase(s[i:], p.text) && !(p.cue == ruleCue && reported(s[:i])) {
+			for _, p := range index[[2]byte{c, scan.Lower(s[i+1])}] {
+				if scan.MatchPhrase(s[i:], p.text) && !(p.cue == ruleCue && reported(s[:i])) {
 					found |= p.cue
 					if p.cue == reasonCue && reason < 0 {
 						reason = i
@@ -116,7 +118,7 @@ func cuesOf(s string) (found cue, reason int) {
 // statement: "I don't have it", "we always did".
 func reported(before string) bool {
 	for _, p := range [...]string{"i ", "we ", "they ", "it ", "ich ", "wir "} {
-		if at := len(before) - len(p); at >= 0 && hasPrefixFold(before[at:], p) && (at == 0 || !wordByte(before[at-1]) && strings.IndexByte("./:-@#%+~$\\", before[at-1]) < 0) {
+		if at := len(before) - len(p); at >= 0 && scan.HasPrefixFold(before[at:], p) && (at == 0 || !scan.WordByte(before[at-1]) && strings.IndexByte("./:-@#%+~$\\", before[at-1]) < 0) {
 			return true
 		}
 	}
@@ -127,8 +129,8 @@ func reported(before string) bool {
 func lastAnnouncement(said []piece) string {
 	for i := len(said) - 1; i >= max(0, len(said)-2); i-- {
 		text, last := said[i].text, ""
-		for p := range sentences(text) {
-			last = text[p.from:p.to]
+		for p := range scan.Sentences(text) {
+			last = text[p.From:p.To]
 		}
 		if !said[i].code && announces(last) {
 			return clip.Brief(last, maxSentence)

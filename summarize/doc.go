@@ -16,7 +16,7 @@
 // are cached. calls.go reads a tool call, shell_files.go the files that a command line
 // touches, tasks.go task lists, code.go lines of source code, error_lines.go how failures
 // look in an output, paragraphs.go and cues.go what the assistant said. All of them scan
-// with text.go.
+// with package internal/scan.
 //
 // 2. Collect. pool.go goes through the messages in order and fills a pool of candidates:
 // everything that the summary could say. said.go takes the words of the user and

@@ -1,6 +1,10 @@
 package summarize
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+)
 
 // evidence is what an output proves about the outcome of its call.
 type evidence uint8
@@ -39,11 +43,11 @@ var errorIndex = func() (t [256][]int) {
 func errorScore(line string) (score float32, ev evidence) {
 	word := true
 	for i := 0; i < len(line); i++ {
-		c := lower(line[i])
+		c := scan.Lower(line[i])
 		if word {
 			for _, at := range errorIndex[c] {
 				m := &errorMarks[at]
-				if m.sure && i > 0 || m.score <= score && !(m.sure && i == 0) || !hasPrefixFold(line[i:], m.text) {
+				if m.sure && i > 0 || m.score <= score && !(m.sure && i == 0) || !scan.HasPrefixFold(line[i:], m.text) {
 					continue
 				}
 				score = max(score, m.score)
@@ -54,7 +58,7 @@ func errorScore(line string) (score float32, ev evidence) {
 				}
 			}
 		}
-		word = !wordByte(line[i]) || i == 0 && isDigit(line[i])
+		word = !scan.WordByte(line[i]) || i == 0 && scan.IsDigit(line[i])
 	}
 	if score > 0 && ev == 0 {
 		return score, 0
@@ -82,14 +86,14 @@ func exitCode(s string) int {
 	const edge = 200
 	for _, part := range [2]string{s[:min(edge, len(s))], s[max(0, len(s)-edge):]} {
 		for i := 0; i < len(part); i++ {
-			if c := lower(part[i]); c != 'e' && c != 'r' {
+			if c := scan.Lower(part[i]); c != 'e' && c != 'r' {
 				continue
 			}
 			for _, m := range exitMarks {
-				if !hasPrefixFold(part[i:], m) {
+				if !scan.HasPrefixFold(part[i:], m) {
 					continue
 				}
-				if code, ok := numberAfter(strings.TrimLeft(part[i+len(m):], " "), ""); ok {
+				if code, ok := scan.NumberAfter(strings.TrimLeft(part[i+len(m):], " "), ""); ok {
 					return code
 				}
 			}

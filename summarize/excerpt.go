@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -33,17 +35,17 @@ func (x *Excerpts) Shorten(text, beside string, n int, full bool) string {
 	if len(text) <= n {
 		return text
 	}
-	text = clean(text)
+	text = scan.Clean(text)
 	var all, pieces []piece
 	line := 0 // of those that are not empty
 	var in imports
-	for _, p := range lineSpans(text) {
-		if p.from == p.to || len(all) >= maxIDLines {
+	for _, p := range scan.Lines(text) {
+		if p.From == p.To || len(all) >= maxIDLines {
 			continue
 		}
 		line++
-		p.from = afterLineNumber(text, p)
-		brings := in.holds(text[p.from:p.to]) && len(all) > 0
+		p.From = afterLineNumber(text, p)
+		brings := in.holds(text[p.From:p.To]) && len(all) > 0
 		if brings && !full {
 			continue
 		}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/jsonrows"
@@ -97,12 +99,12 @@ func read(m *thread.Message) *facts {
 	f := &facts{work: readMessageWork(m)}
 	switch {
 	case m.Kind == thread.Recap:
-		text := clean(m.Text())
+		text := scan.Clean(m.Text())
 		f.recap = lines(text)
 		f.artifacts = mentionedArtifacts(text)
 	case m.Kind == thread.Injected, m.Role == thread.System:
 	case m.Role == thread.User:
-		f.user = strings.TrimSpace(clean(injected.UserWords(m)))
+		f.user = strings.TrimSpace(scan.Clean(injected.UserWords(m)))
 		f.command = slices.ContainsFunc(m.Parts, func(p thread.Part) bool {
 			text, ok := p.(thread.Text)
 			return ok && injected.Command(text.Text) != ""
@@ -112,7 +114,7 @@ func read(m *thread.Message) *facts {
 		}
 		f.idents = mentions(nil, f.user)
 	case m.Role == thread.Assistant:
-		f.said = paragraphs(clean(m.Text()))
+		f.said = paragraphs(scan.Clean(m.Text()))
 	}
 	for _, p := range m.Parts {
 		switch p := p.(type) {
@@ -132,17 +134,12 @@ func read(m *thread.Message) *facts {
 // readRules finds the sentences of a user message that set a rule or a preference, outside
 // of code blocks.
 func (f *facts) readRules() {
-	fenced := false
-	for line := range strings.Lines(f.user) {
-		if strings.HasPrefix(strings.TrimSpace(line), "```") {
-			fenced = !fenced
-			continue
+	for line := range scan.Prose(f.user) {
+		if len(f.rules) >= maxRules {
+			break
 		}
-		if fenced || len(f.rules) >= maxRules {
-			continue
-		}
-		for p := range sentences(line) {
-			s := line[p.from:p.to]
+		for p := range scan.Sentences(line) {
+			s := line[p.From:p.To]
 			if len(s) > maxSentence || len(s) < 8 {
 				continue
 			}
@@ -160,8 +157,8 @@ func (f *facts) readRules() {
 func lines(s string) []piece {
 	var out []piece
 	fenced := false
-	for _, at := range lineSpans(s) {
-		line := s[at.from:at.to]
+	for _, at := range scan.Lines(s) {
+		line := s[at.From:at.To]
 		if strings.HasPrefix(line, "```") {
 			fenced = !fenced
 			continue
@@ -191,7 +188,7 @@ const cwdNote = "Shell cwd was reset to "
 // readResult extracts the facts of a tool result.
 func readResult(r thread.ToolResult) *resultFacts {
 	f := &resultFacts{callID: r.CallID, tool: r.Tool, source: sourceOfResult(r.Tool), outcome: r.Outcome, exit: -1, fields: r.KeyFields}
-	s := clean(r.Text())
+	s := scan.Clean(r.Text())
 	if s == "" {
 		s = r.Structured
 	}
@@ -202,32 +199,32 @@ func readResult(r thread.ToolResult) *resultFacts {
 	}
 	f.rows = jsonrows.Lines(s, false)
 	line := 0 // counts lines that are not empty
-	for n, p := range lineSpans(s) {
+	for n, p := range scan.Lines(s) {
 		f.lines = n + 1
-		if p.from == p.to {
+		if p.From == p.To {
 			continue
 		}
 		line++
-		p.from = afterLineNumber(s, p)
-		if strings.HasPrefix(s[p.from:p.to], cwdNote) {
+		p.From = afterLineNumber(s, p)
+		if strings.HasPrefix(s[p.From:p.To], cwdNote) {
 			continue
 		}
 		if f.first == "" {
-			f.first = s[p.from:min(p.to, p.from+maxLine)]
+			f.first = s[p.From:min(p.To, p.From+maxLine)]
 		}
-		f.last = s[p.from:p.to]
-		score, ev := errorScore(s[p.from:min(p.to, p.from+maxSentence)])
+		f.last = s[p.From:p.To]
+		score, ev := errorScore(s[p.From:min(p.To, p.From+maxSentence)])
 		f.evidence |= ev
 		if score > 0 && len(f.errorLines) < maxErrorLines {
-			f.errorLines = appendPieces(f.errorLines, s, span{p.from, p.from + clip.CutBefore(s[p.from:p.to], maxSentence)}, line, score, true)
+			f.errorLines = appendPieces(f.errorLines, s, scan.Span{From: p.From, To: p.From + clip.CutBefore(s[p.From:p.To], maxSentence)}, line, score, true)
 		}
-		if len(f.idLines) < maxIDLines && f.rows == nil && (score == 0 || f.source == inRead || f.source == inSearch) && !(f.source == inSearch && bareHit(s[p.from:p.to])) {
+		if len(f.idLines) < maxIDLines && f.rows == nil && (score == 0 || f.source == inRead || f.source == inSearch) && !(f.source == inSearch && bareHit(s[p.From:p.To])) {
 			f.idLines = appendPieces(f.idLines, s, p, line, 0, false)
 		}
 	}
 	for n, row := range f.rows {
 		if len(f.idLines) < maxIDLines {
-			f.idLines = appendPieces(f.idLines, row, span{0, len(row)}, n, 0, false)
+			f.idLines = appendPieces(f.idLines, row, scan.Span{From: 0, To: len(row)}, n, 0, false)
 		}
 	}
 	f.last = f.last[:min(len(f.last), maxLine)]
@@ -247,9 +244,9 @@ func readResult(r thread.ToolResult) *resultFacts {
 // empty if that is longer than maxHeld or contains the separator of notes.
 func shortContent(s string) string {
 	var all []string
-	for _, p := range lineSpans(s) {
-		p.from = afterLineNumber(s, p)
-		if line := s[p.from:p.to]; line != "" && line[0] != '#' && !strings.HasPrefix(line, "//") {
+	for _, p := range scan.Lines(s) {
+		p.From = afterLineNumber(s, p)
+		if line := s[p.From:p.To]; line != "" && line[0] != '#' && !strings.HasPrefix(line, "//") {
 			all = append(all, line)
 		}
 	}
@@ -261,23 +258,23 @@ func shortContent(s string) string {
 
 // afterLineNumber skips the line number that file tools write in front of each
 // line ("  12→", "  12\t", "12|"): it is stale after the next edit.
-func afterLineNumber(s string, p span) int {
-	i := p.from
-	for i < p.to && isDigit(s[i]) {
+func afterLineNumber(s string, p scan.Span) int {
+	i := p.From
+	for i < p.To && scan.IsDigit(s[i]) {
 		i++
 	}
-	if i == p.from || i == p.to {
-		return p.from
+	if i == p.From || i == p.To {
+		return p.From
 	}
 	switch {
 	case s[i] == '\t' || s[i] == '|':
 		i++
-	case strings.HasPrefix(s[i:p.to], "→"):
+	case strings.HasPrefix(s[i:p.To], "→"):
 		i += len("→")
 	default:
-		return p.from
+		return p.From
 	}
-	return trimSpan(s, span{i, p.to}).from
+	return scan.Trim(s, scan.Span{From: i, To: p.To}).From
 }
 
 // bareHit reports whether a line of a search's output has a position but no text worth
@@ -289,7 +286,7 @@ func bareHit(line string) bool {
 			continue
 		}
 		end := i + 1
-		for end < len(line) && isDigit(line[end]) {
+		for end < len(line) && scan.IsDigit(line[end]) {
 			end++
 		}
 		if end > i+1 && end < len(line) && line[end] == mark {
@@ -305,22 +302,22 @@ const leastHit = 12
 
 // appendPieces adds a line as one piece, or as windows if it is long. Pieces without
 // identifiers are left out, except for the first if anyway is set.
-func appendPieces(dst []piece, s string, p span, line int, score float32, anyway bool) []piece {
-	add := func(q span, at place) {
-		idents := mentions(nil, s[q.from:q.to])
+func appendPieces(dst []piece, s string, p scan.Span, line int, score float32, anyway bool) []piece {
+	add := func(q scan.Span, at place) {
+		idents := mentions(nil, s[q.From:q.To])
 		if len(idents) > 0 || anyway {
-			dst = append(dst, piece{text: s[q.from:q.to], idents: idents, score: score, reason: -1, place: at})
+			dst = append(dst, piece{text: s[q.From:q.To], idents: idents, score: score, reason: -1, place: at})
 		}
 		anyway = false // the first window stands for the line
 	}
-	if p.to-p.from <= maxLine {
+	if p.To-p.From <= maxLine {
 		add(p, place{line: line})
 		return dst
 	}
-	for from, n := p.from, 0; from < p.to && len(dst) < maxIDLines; {
-		to := windowEnd(s, from, p.to)
-		if q := trimSpan(s, span{from, to}); q.from < q.to {
-			add(q, place{line, n, to < p.to})
+	for from, n := p.From, 0; from < p.To && len(dst) < maxIDLines; {
+		to := windowEnd(s, from, p.To)
+		if q := scan.Trim(s, scan.Span{From: from, To: to}); q.From < q.To {
+			add(q, place{line, n, to < p.To})
 			n++
 		}
 		from = to
@@ -366,4 +363,4 @@ func windowEnd(s string, from, end int) int {
 	return best
 }
 
-func breaks(c byte) bool { return c == ',' || c == ';' || c == '}' || isSpace(c) }
+func breaks(c byte) bool { return c == ',' || c == ';' || c == '}' || scan.IsSpace(c) }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -253,5 +255,5 @@ func placed(s string) bool {
 	if open := strings.IndexByte(s, '('); open > 0 && (at < 0 || open < at) {
 		at = open // src/a.ts(12,3): error
 	}
-	return at > 2 && at+1 < len(s) && isDigit(s[at+1]) && strings.IndexByte(s[:at], '.') > 0 && !strings.ContainsAny(s[:at], " \t")
+	return at > 2 && at+1 < len(s) && scan.IsDigit(s[at+1]) && strings.IndexByte(s[:at], '.') > 0 && !strings.ContainsAny(s[:at], " \t")
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+
 	"github.com/palimpsest-ai/palimpsest/internal/pattern"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 )
@@ -44,11 +46,11 @@ const (
 
 // gitOwnWords are the subcommands of git that print only git's own words, and neither contents of
 // files nor messages.
-var gitOwnWords = wordSet("status add commit push branch checkout switch stash pull fetch rev-parse remote rm mv reset restore merge rebase cherry-pick " +
+var gitOwnWords = scan.WordSet("status add commit push branch checkout switch stash pull fetch rev-parse remote rm mv reset restore merge rebase cherry-pick " +
 	"revert tag")
 
 // quietCommands print nothing, or only words of the agent.
-var quietCommands = wordSet("cd pushd export set true : sleep mkdir rm mv cp touch chmod pwd gofmt")
+var quietCommands = scan.WordSet("cd pushd export set true : sleep mkdir rm mv cp touch chmod pwd gofmt")
 
 // printsOwnWords reports whether a command cannot print lines that others wrote.
 func printsOwnWords(c *shell.Command) bool {
@@ -270,7 +272,7 @@ type option struct {
 }
 
 // valued are the options of "git commit" that take a value.
-var valued = wordSet("-m --message -F --file --author --date -C -c --fixup -t --trailer")
+var valued = scan.WordSet("-m --message -F --file --author --date -C -c --fixup -t --trailer")
 
 // options reads the options of "git commit", up to "--": -am, -mtext, --message=text.
 func options(args []shell.Word) (out []option) {

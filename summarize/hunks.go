@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 )
 
@@ -146,7 +148,7 @@ func (h hunk) diagram() bool {
 	n := 0
 	for _, line := range h.plus {
 		line = strings.TrimSpace(line)
-		first := firstWord(line)
+		first := scan.FirstWord(line)
 		if strings.Contains(line, "->>") || strings.Contains(line, "-->") || diagramWords[first] {
 			n++
 		}
@@ -155,7 +157,7 @@ func (h hunk) diagram() bool {
 }
 
 // diagramWords open the other lines of a Mermaid diagram.
-var diagramWords = wordSet("```mermaid sequenceDiagram stateDiagram-v2 flowchart graph participant actor Note loop alt opt end")
+var diagramWords = scan.WordSet("```mermaid sequenceDiagram stateDiagram-v2 flowchart graph participant actor Note loop alt opt end")
 
 // brief shows a hunk on one line.
 func (h hunk) brief() string {

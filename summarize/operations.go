@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
@@ -11,7 +13,7 @@ import (
 )
 
 // changing begin the names of tools that change something.
-var changing = wordSet("book cancel update modify exchange return send create transfer add remove delete set assign refund pay order place submit " +
+var changing = scan.WordSet("book cancel update modify exchange return send create transfer add remove delete set assign refund pay order place submit " +
 	"approve reject change edit reset enable disable activate deactivate suspend resume grant revoke upload post publish close " +
 	"reopen rename merge schedule reschedule register unregister subscribe unsubscribe charge reserve purchase buy sell rebook " +
 	"toggle reboot unlock lock save start stop deploy escalate invite archive restore move insert issue apply reply comment record " +
@@ -45,7 +47,7 @@ func refusal(head, text string) string {
 	}
 	first, _, _ := strings.Cut(head, "\n")
 	for _, mark := range refusals {
-		if hasPrefixFold(first, mark) {
+		if scan.HasPrefixFold(first, mark) {
 			return clip.Brief(first, maxLine)
 		}
 	}

@@ -1,6 +1,10 @@
 package summarize
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+)
 
 const (
 	// maxBlock is the longest block of code that is one piece, in bytes; a longer one is
@@ -51,18 +55,18 @@ func paragraphs(s string) []piece {
 		}
 		at := line
 		list = false
-		for p := range sentences(text) {
+		for p := range scan.Sentences(text) {
 			n := line - at
-			add(text[p.from:p.to], false)
+			add(text[p.From:p.To], false)
 			last := &out[len(out)-1]
-			last.place = place{at, n, p.to < len(text)}
+			last.place = place{at, n, p.To < len(text)}
 		}
 		line, list = at+1, false
 	}
 	open := -1 // where the text of a block of code begins
-	for _, p := range lineSpans(s) {
-		text := s[p.from:p.to]
-		_, at := nextLine(s, p.to)
+	for _, p := range scan.Lines(s) {
+		text := s[p.From:p.To]
+		_, at := scan.NextLine(s, p.To)
 		fence := strings.HasPrefix(text, "```")
 		switch {
 		case fence && open < 0:
@@ -72,7 +76,7 @@ func paragraphs(s string) []piece {
 			}
 			open = at
 		case fence:
-			addBlock(strings.TrimRight(s[open:p.from], " \t"), add)
+			addBlock(strings.TrimRight(s[open:p.From], " \t"), add)
 			open = -1
 		case open >= 0, text == "", ruler(text):
 		case leadsIn(text) && announcedAt(text) == 0, text[0] == '|' && rulerAt(s, at):
@@ -110,8 +114,8 @@ func paragraphs(s string) []piece {
 // what will be done next; else 0.
 func announcedAt(line string) int {
 	from, last := 0, 0
-	for p := range sentences(line) {
-		from, last = last, p.from
+	for p := range scan.Sentences(line) {
+		from, last = last, p.From
 	}
 	if last > from && announcing(line[last:]) {
 		return last
@@ -137,9 +141,9 @@ func listItem(s string) bool {
 // rulerAt reports whether the line that begins at a position is the rule below the head of a
 // table.
 func rulerAt(s string, at int) bool {
-	p, _ := nextLine(s, at)
-	p = trimSpan(s, p)
-	return p.to > p.from && ruler(s[p.from:p.to])
+	p, _ := scan.NextLine(s, at)
+	p = scan.Trim(s, p)
+	return p.To > p.From && ruler(s[p.From:p.To])
 }
 
 // addBlock adds a block of code, as one piece if it is short.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
@@ -127,7 +129,7 @@ func textAfter(before *planFile, result, message *thread.Message, c *callFacts) 
 		return "", false
 	case c.class == toolpolicy.Read:
 		r, _ := result.Result()
-		return lineNumber.ReplaceAllString(clean(r.Text()), ""), false
+		return lineNumber.ReplaceAllString(scan.Clean(r.Text()), ""), false
 	case c.class != toolpolicy.Edit && c.class != toolpolicy.Write:
 		return "", slices.ContainsFunc(c.files, func(op fileOp) bool { return op.op != "read" })
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -192,12 +194,12 @@ func (p *proseReader) said(line string) string {
 		rest = ""
 	}
 	from := -1 // where a quotation of several sentences began
-	for s := range sentences(rest) {
+	for s := range scan.Sentences(rest) {
 		if from < 0 {
-			from = s.from
+			from = s.From
 		}
-		piece := rest[from:s.to]
-		if openQuotation(piece) && openQuotation(rest[s.to:]) {
+		piece := rest[from:s.To]
+		if openQuotation(piece) && openQuotation(rest[s.To:]) {
 			continue
 		}
 		from = -1

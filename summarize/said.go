@@ -3,6 +3,8 @@ package summarize
 import (
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -146,12 +148,12 @@ func ruleBase(s string) float32 {
 func isTask(s string) bool { return len(s) >= 40 || strings.Count(s, " ") >= 6 }
 
 // answerWords open a message that answers what was asked or offered before.
-var answerWords = wordSet("yes yeah yep yup no nope nah ok okay sure right correct exactly agreed fine sounds both neither option")
+var answerWords = scan.WordSet("yes yeah yep yup no nope nah ok okay sure right correct exactly agreed fine sounds both neither option")
 
 // answers reports whether a user message begins like an answer to the assistant.
 func answers(s string) bool {
-	first := strings.ToLower(strings.Trim(firstWord(s), ",.;:!?-—()#"))
-	return answerWords[first] || len(first) == 1 && isDigit(first[0])
+	first := strings.ToLower(strings.Trim(scan.FirstWord(s), ",.;:!?-—()#"))
+	return answerWords[first] || len(first) == 1 && scan.IsDigit(first[0])
 }
 
 // picks reports whether a user message names one of several options by its letter or its
@@ -166,7 +168,7 @@ func picks(s string) bool {
 		switch c := bare[0]; {
 		case c >= 'B' && c <= 'H', c == 'A' && (i > 0 || len(words) == 1 || w != bare):
 			return true
-		case isDigit(c) && (i == 0 || strings.EqualFold(words[i-1], "option")):
+		case scan.IsDigit(c) && (i == 0 || strings.EqualFold(words[i-1], "option")):
 			return true
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 )
 
@@ -152,7 +154,7 @@ func appendOps(ops []fileOp, words []string, writes []shell.Write, dir string) [
 func maybeNoFile(w string) bool { return !strings.ContainsAny(w, "./") }
 
 // printers are commands whose output is the content of something else.
-var printers = wordSet("cat head tail grep rg sed awk ls find git less diff jq echo curl gh wc tree strings")
+var printers = scan.WordSet("cat head tail grep rg sed awk ls find git less diff jq echo curl gh wc tree strings")
 
 // onlyPrints reports whether a command line only shows content.
 func onlyPrints(commands []shell.Command) bool {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
@@ -444,7 +446,7 @@ func TestCleanKeepsTextWhole(t *testing.T) {
 		"\x1bMup":                      "up",
 		"end\x1b":                      "end",
 	} {
-		if got := clean(s); got != want {
+		if got := scan.Clean(s); got != want {
 			t.Errorf("clean(%q) = %q, want %q", s, got, want)
 		}
 	}
@@ -474,7 +476,7 @@ func TestUserMessagesComeFirst(t *testing.T) {
 		all := texts(s.Requests)
 		for i := range messages {
 			if m := &messages[i]; m.StartsTurn() {
-				if want := strings.TrimSpace(clean(injected.UserWords(m))); want != "" && !slices.Contains(all, want) {
+				if want := strings.TrimSpace(scan.Clean(injected.UserWords(m))); want != "" && !slices.Contains(all, want) {
 					t.Fatalf("a user message is missing or changed: %q\n%q", want, all)
 				}
 			}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -15,8 +17,8 @@ import (
 // lies between two pieces of an item is marked.
 func TestWindows(t *testing.T) {
 	line := "first_word_of_it " + strings.Repeat("plain words here ", 20) + "last_word_of_it"
-	pieces := appendPieces(nil, line, span{0, len(line)}, 1, 0, true)
-	pieces = appendPieces(pieces, "next_line()", span{0, 11}, 2, 0, true)
+	pieces := appendPieces(nil, line, scan.Span{From: 0, To: len(line)}, 1, 0, true)
+	pieces = appendPieces(pieces, "next_line()", scan.Span{From: 0, To: 11}, 2, 0, true)
 	if len(pieces) != 3 {
 		t.Fatalf("%d pieces", len(pieces))
 	}

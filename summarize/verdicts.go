@@ -1,6 +1,10 @@
 package summarize
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+)
 
 // verdictLine is a line in which a runner says how a check went.
 type verdictLine struct {
@@ -129,7 +133,7 @@ func located(line string, deep bool) (verdictLine, bool) {
 	if i := strings.Index(line, ".go:"); i > 0 && !deep && strings.IndexByte(line[:i], ' ') < 0 {
 		row, rest, _ := strings.Cut(line[i+4:], ":")
 		column, _, ok := strings.Cut(rest, ": ")
-		if ok && isNumber(row) && isNumber(column) {
+		if ok && scan.IsNumber(row) && scan.IsNumber(column) {
 			return failed(compileRunner|golangciRunner, 3), true
 		}
 	}
@@ -139,11 +143,11 @@ func located(line string, deep bool) (verdictLine, bool) {
 // timed reads the tally of pytest: "1 failed, 2 passed in 0.12s", with a frame or
 // without.
 func timed(line string) (verdictLine, bool) {
-	if line[0] != '=' && !isDigit(line[0]) {
+	if line[0] != '=' && !scan.IsDigit(line[0]) {
 		return verdictLine{}, false
 	}
 	head, took, ok := strings.Cut(strings.Trim(line, "= "), " in ")
-	if !ok || took == "" || !isDigit(took[0]) {
+	if !ok || took == "" || !scan.IsDigit(took[0]) {
 		return verdictLine{}, false
 	}
 	n, counted := failures(head)
@@ -157,7 +161,7 @@ func timed(line string) (verdictLine, bool) {
 }
 
 // tallied are the words after the figures of a tally; true ones are failures.
-var tallied = inverted(map[bool]string{
+var tallied = scan.Inverted(map[bool]string{
 	true:  "failed failing fail failure failures error errors issue issues",
 	false: "passed passing skipped deselected xfailed xpassed warning warnings rerun example examples runs tests total",
 })
@@ -173,7 +177,7 @@ func failures(line string) (n, figures int) {
 				n += number
 			}
 		}
-		number, is = numberAfter(strings.TrimLeft(word, "("), "")
+		number, is = scan.NumberAfter(strings.TrimLeft(word, "("), "")
 	}
 	return n, figures
 }

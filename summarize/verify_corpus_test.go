@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+
 	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -32,8 +34,8 @@ func TestVerifiedOnSessions(t *testing.T) {
 					continue
 				}
 				text := m.Text()
-				for p := range sentences(text) {
-					s := text[p.from:p.to]
+				for p := range scan.Sentences(text) {
+					s := text[p.From:p.To]
 					if len(s) < 30 || len(s) > 400 {
 						continue
 					}

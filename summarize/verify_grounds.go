@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
@@ -163,8 +165,8 @@ func groundsOf(in *Input) *grounds {
 
 // addAboutUser adds the sentences about the user in a text that is not the user's.
 func (g *grounds) addAboutUser(text string) {
-	for p := range sentences(text) {
-		if s := text[p.from:p.to]; mentionsUser(s) >= 0 {
+	for p := range scan.Sentences(text) {
+		if s := text[p.From:p.To]; mentionsUser(s) >= 0 {
 			g.user, g.aboutUser = append(g.user, folded(s)), append(g.aboutUser, stemsOf(s))
 		}
 	}
@@ -301,8 +303,8 @@ func (g *grounds) fault(s statement) string {
 	whole := text
 	text = blanked(text, "`", "`")
 	own := unquoted(text)
-	for p := range sentences(own) {
-		if mentionsUser(own[p.from:p.to]) >= 0 && !g.saidOfUser(text[p.from:p.to]) && !g.saidOfUser(whole[p.from:p.to]) {
+	for p := range scan.Sentences(own) {
+		if mentionsUser(own[p.From:p.To]) >= 0 && !g.saidOfUser(text[p.From:p.To]) && !g.saidOfUser(whole[p.From:p.To]) {
 			return faultUser
 		}
 	}
@@ -385,14 +387,14 @@ func (g *grounds) saidOfUser(text string) bool {
 // users_old do not. It knows only the English word, that of the role.
 func mentionsUser(s string) int {
 	for i := 0; i+len("user") <= len(s); i++ {
-		if !hasPrefixFold(s[i:], "user") || i > 0 && (wordByte(s[i-1]) || strings.IndexByte("-./$@", s[i-1]) >= 0) {
+		if !scan.HasPrefixFold(s[i:], "user") || i > 0 && (scan.WordByte(s[i-1]) || strings.IndexByte("-./$@", s[i-1]) >= 0) {
 			continue
 		}
 		end := i + len("user")
-		if hasPrefixFold(s[end:], "s") {
+		if scan.HasPrefixFold(s[end:], "s") {
 			end++
 		}
-		if end == len(s) || !wordByte(s[end]) && s[end] != '-' && s[end] != '/' && !goesOn(s[end:]) {
+		if end == len(s) || !scan.WordByte(s[end]) && s[end] != '-' && s[end] != '/' && !goesOn(s[end:]) {
 			return i
 		}
 	}

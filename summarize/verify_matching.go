@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
 )
 
@@ -19,8 +21,8 @@ func occurs(text, word string) bool {
 		}
 		i += from
 		end := i + len(word)
-		before := i == 0 || !wordByte(text[i-1]) || !wordByte(word[0])
-		after := end == len(text) || hash || !wordByte(text[end]) && !goesOn(text[end:])
+		before := i == 0 || !scan.WordByte(text[i-1]) || !scan.WordByte(word[0])
+		after := end == len(text) || hash || !scan.WordByte(text[end]) && !goesOn(text[end:])
 		if before && after {
 			return true
 		}
@@ -31,7 +33,7 @@ func occurs(text, word string) bool {
 
 // goesOn reports whether an identifier goes on after a dot or a dash.
 func goesOn(rest string) bool {
-	return len(rest) > 1 && (rest[0] == '.' || rest[0] == '-') && wordByte(rest[1])
+	return len(rest) > 1 && (rest[0] == '.' || rest[0] == '-') && scan.WordByte(rest[1])
 }
 
 // holdsIdentifier reports whether a text holds an identifier, or the parts that it is made of:
@@ -186,7 +188,7 @@ type number struct {
 }
 
 // units maps words to the units that they stand for.
-var units = inverted(map[string]string{
+var units = scan.Inverted(map[string]string{
 	"ms": "ms msec millisecond milliseconds", "s": "s sec secs second seconds", "min": "min mins minute minutes", "h": "h hr hrs hour hours",
 	"d": "d day days", "w": "week weeks", "mo": "month months", "y": "year years",
 	"b": "byte bytes", "k": "k", "kb": "kb", "kib": "kib", "m": "m", "mb": "mb", "mib": "mib", "gb": "gb", "gib": "gib", "tb": "tb",
@@ -196,11 +198,11 @@ var units = inverted(map[string]string{
 // numbers finds the numbers of a text.
 func numbers(s string, yield func(number)) {
 	for i := 0; i < len(s); i++ {
-		if !isDigit(s[i]) {
+		if !scan.IsDigit(s[i]) {
 			continue
 		}
 		from := i
-		for i < len(s) && (isDigit(s[i]) || (s[i] == '.' || s[i] == ',' || s[i] == ':') && i+1 < len(s) && isDigit(s[i+1])) {
+		for i < len(s) && (scan.IsDigit(s[i]) || (s[i] == '.' || s[i] == ',' || s[i] == ':') && i+1 < len(s) && scan.IsDigit(s[i+1])) {
 			i++
 		}
 		yield(number{withoutThousands(s[from:i]), unitAfter(s[i:]), from})
@@ -233,10 +235,10 @@ func unitAfter(s string) string {
 		return "€"
 	}
 	end := 0
-	for end < len(s) && isLetter(s[end]) && end < 16 {
+	for end < len(s) && scan.IsLetter(s[end]) && end < 16 {
 		end++
 	}
-	if end < len(s) && wordByte(s[end]) {
+	if end < len(s) && scan.WordByte(s[end]) {
 		return "" // the d in "WP4 d08e1e5" does not mean days
 	}
 	return units[strings.ToLower(s[:end])]

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/state"
@@ -259,8 +261,8 @@ func (f *workFold) reset(a *gitCall) {
 		return
 	case back && tilde == "":
 		n = 1
-	case back && isNumber(tilde):
-		n, _ = numberAfter(tilde, "")
+	case back && scan.IsNumber(tilde):
+		n, _ = scan.NumberAfter(tilde, "")
 	case strings.Trim(at, "^") == "HEAD":
 		n = len(at) - len("HEAD")
 	case isHash(at):

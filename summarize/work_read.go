@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
@@ -39,7 +41,7 @@ type step struct {
 const maxCommand = 120
 
 // stoppers are tools that end a process or an agent.
-var stoppers = wordSet("killshell killbash taskstop jobkill closeagent")
+var stoppers = scan.WordSet("killshell killbash taskstop jobkill closeagent")
 
 // readCallWork reads a call whose other facts were read before; line are the commands of its
 // command line.
@@ -109,7 +111,7 @@ func (w *callWork) readSteps(line []shell.Command) {
 }
 
 // shellSpeech are the tools of class Shell whose input is a command line of a shell.
-var shellSpeech = wordSet("bash shell localshell shellcommand execcommand containerexec unifiedexec exec runshellcommand executecommand executebash " +
+var shellSpeech = scan.WordSet("bash shell localshell shellcommand execcommand containerexec unifiedexec exec runshellcommand executecommand executebash " +
 	"cmdrun terminal runinterminal runcommand writestdin")
 
 // resultWork is what a result says about the state of the work.
@@ -241,8 +243,8 @@ func (w *resultWork) readOutput(s string) {
 	w.code = -1
 	s = w.stripHarness(s)
 	fails := 0
-	for _, p := range lineSpans(s) {
-		line := s[p.from:p.to]
+	for _, p := range scan.Lines(s) {
+		line := s[p.From:p.To]
 		if line == "" {
 			continue
 		}
@@ -260,7 +262,7 @@ func (w *resultWork) readOutput(s string) {
 				continue
 			}
 		}
-		v, ok := verdictOf(line, p.from > 0 && s[p.from-1] != '\n')
+		v, ok := verdictOf(line, p.From > 0 && s[p.From-1] != '\n')
 		full := len(w.verdicts) >= maxVerdicts
 		if !ok || full && !v.good && fails >= maxVerdicts/2 {
 			continue
@@ -292,7 +294,7 @@ func (w *resultWork) stripHarness(s string) string {
 		for _, mark := range marks {
 			text, ok := strings.CutPrefix(line, mark)
 			text, negative := strings.CutPrefix(strings.TrimSpace(text), "-")
-			if n, is := numberAfter(text, ""); ok && is {
+			if n, is := scan.NumberAfter(text, ""); ok && is {
 				if w.code, w.hasCode = n, true; negative {
 					w.code = 255
 				}
@@ -331,7 +333,7 @@ func (w *resultWork) stripHarness(s string) string {
 	case begins(first, "Command running in background with ID: ", "Command was manually backgrounded", "Command did not complete within"):
 		for _, mark := range [...]string{"background task ", " with ID: "} {
 			if _, rest, ok := strings.Cut(first, mark); ok {
-				w.started = strings.TrimRight(firstWord(rest), ".,")
+				w.started = strings.TrimRight(scan.FirstWord(rest), ".,")
 			}
 		}
 		w.halted = true
@@ -379,12 +381,12 @@ func (w *resultWork) readEdited(head string) {
 
 func (w *resultWork) readStarted(head string) {
 	if _, id, ok := strings.Cut(head, "agentId: "); ok && strings.HasPrefix(head, "Async agent launched successfully") {
-		w.started = firstWord(id)
+		w.started = scan.FirstWord(id)
 	}
 }
 
 // ends are statuses of a background process that has ended.
-var ends = wordSet("completed failed killed stopped error cancelled")
+var ends = scan.WordSet("completed failed killed stopped error cancelled")
 
 func (w *resultWork) readEnded(head string) {
 	state, _ := enclosed(head, "<status>", "</status>")

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -563,7 +565,7 @@ func FuzzSteps(f *testing.F) {
 			l := (&logOf{}).call("Bash", map[string]any{"command": command}).result("Bash", outcome, output)
 			w := l.fold(t, state.Work{})
 			for _, c := range w.Commits {
-				if c.Hash != "" && !strings.Contains(clean(output), c.Hash) {
+				if c.Hash != "" && !strings.Contains(scan.Clean(output), c.Hash) {
 					t.Errorf("hash %q of %q", c.Hash, output)
 				}
 			}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/palimpsest-ai/palimpsest/internal/corpus"
@@ -84,7 +86,7 @@ func proven(t *testing.T, name string, messages []thread.Message, w state.Work) 
 				b.WriteString(c.Arguments)
 			}
 			if r, ok := m.Result(); ok {
-				b.WriteString(clean(r.Text()))
+				b.WriteString(scan.Clean(r.Text()))
 			}
 		}
 		return strings.Join(strings.Fields(b.String()), " ")

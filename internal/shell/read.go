@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 )
 
 // Command is one simple command of a command line.
@@ -95,15 +96,7 @@ func Unwrap(words []string) []string {
 const maxLine = 20_000
 
 // compoundWords are the words that begin what is no simple command.
-var compoundWords = wordSet("if then else elif fi for while until do done case esac function { } ! [[ select")
-
-func wordSet(words string) map[string]bool {
-	m := map[string]bool{}
-	for w := range strings.FieldsSeq(words) {
-		m[w] = true
-	}
-	return m
-}
+var compoundWords = scan.WordSet("if then else elif fi for while until do done case esac function { } ! [[ select")
 
 // Read splits a command line into its commands. It is not simple where it holds
 // loops, conditions or subshells, or could not be read to its end: then their words

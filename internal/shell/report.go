@@ -4,6 +4,8 @@ import (
 	"path"
 	"strconv"
 	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 )
 
 // Report is what the exit status and the output of a whole line tell of one of its
@@ -38,7 +40,7 @@ const Unknown = "?"
 
 // harmlessCommands are commands that say nothing about the work: where they fail, the line
 // says so by itself.
-var harmlessCommands = wordSet("cd pushd export set source . true : echo printf sleep mkdir unset alias ulimit umask shopt")
+var harmlessCommands = scan.WordSet("cd pushd export set source . true : echo printf sleep mkdir unset alias ulimit umask shopt")
 
 func (c *Command) isHarmless() bool {
 	return len(c.Words) == 0 || harmlessCommands[c.Words[0].Text] || len(c.Words) == 1 && isAssignment(c.Words[0]) && !c.Words[0].Open
