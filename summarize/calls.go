@@ -21,7 +21,7 @@ type callFacts struct {
 	class       toolpolicy.Class
 	input       string    // what was asked for, short, on one line
 	inputIdents []mention // in input
-	files       []fileOp
+	files       []shell.FileOp
 	part        bool      // only a part of the file was read
 	idents      []mention // in all arguments
 	changed     []piece   // lines that an edit or a write puts into a file
@@ -89,12 +89,12 @@ func (f *callFacts) readArguments(args gjson.Result) (line []shell.Command) {
 		f.readTodo(args)
 	case toolpolicy.Read:
 		if path != "" {
-			f.files = append(f.files, fileOp{path, "read", ""})
+			f.files = append(f.files, shell.FileOp{Path: path, Op: "read"})
 			f.part = inPart(args)
 		}
 		args.Get("paths").ForEach(func(_, v gjson.Result) bool {
 			if v.Type == gjson.String {
-				f.files = append(f.files, fileOp{shell.Clean(v.Str), "read", ""})
+				f.files = append(f.files, shell.FileOp{Path: shell.Clean(v.Str), Op: "read"})
 			}
 			return true
 		})
@@ -137,7 +137,7 @@ func (f *callFacts) readCommand(s string) []shell.Command {
 	}
 	f.input = clip.Brief(strings.TrimSpace(s), maxInput)
 	line, simple := shell.Read(s)
-	f.files, f.onlyPrints = shellFiles(line), onlyPrints(line)
+	f.files, f.onlyPrints = shell.Files(line), shell.OnlyPrints(line)
 	if !simple {
 		return nil
 	}
@@ -186,10 +186,10 @@ func (f *callFacts) readEdit(args gjson.Result, path string) {
 	}
 	if path != "" {
 		f.part = inPart(args)
-		f.files = append(f.files, fileOp{path, op, ""})
+		f.files = append(f.files, shell.FileOp{Path: path, Op: op})
 	}
 	if source, to := args.Get("source").Str, args.Get("destination").Str; source != "" && to != "" {
-		f.files = append(f.files, fileOp{shell.Clean(source), "deleted", "moved to " + to}, fileOp{shell.Clean(to), "created", "moved from " + source})
+		f.files = append(f.files, shell.FileOp{Path: shell.Clean(source), Op: "deleted", Note: "moved to " + to}, shell.FileOp{Path: shell.Clean(to), Op: "created", Note: "moved from " + source})
 	}
 	var old, body []string
 	collect(args, "", func(key, s string) {
@@ -212,13 +212,13 @@ func (f *callFacts) readPatch(patch string) {
 		head, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 		name = shell.Clean(name)
 		if op := patchMarks[head]; op != "" {
-			f.files = append(f.files, fileOp{name, op, ""})
+			f.files = append(f.files, shell.FileOp{Path: name, Op: op})
 			names = append(names, name)
 		}
 		if head == "*** Move to" && len(f.files) > 0 {
 			last := &f.files[len(f.files)-1]
-			last.op, last.note = "deleted", "moved to "+name
-			f.files = append(f.files, fileOp{name, "created", "moved from " + last.path})
+			last.Op, last.Note = "deleted", "moved to "+name
+			f.files = append(f.files, shell.FileOp{Path: name, Op: "created", Note: "moved from " + last.Path})
 		}
 		if rest, ok := strings.CutPrefix(line, "-"); ok && !strings.HasPrefix(rest, "--") {
 			removed.WriteString(rest)

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/shell"
+
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -34,24 +36,24 @@ const (
 )
 
 // recordEdit notes what a successful call changed in files. i is the position of its result.
-func (b *builder) recordEdit(i int, asked *thread.Message, c *callFacts, files []fileOp) {
+func (b *builder) recordEdit(i int, asked *thread.Message, c *callFacts, files []shell.FileOp) {
 	for _, op := range files {
-		if op.op == "read" {
+		if op.Op == "read" {
 			continue
 		}
-		key := editKey{asked.Turn, op.path}
+		key := editKey{asked.Turn, op.Path}
 		e := b.edits[key]
 		if e == nil {
-			e = &edits{op: op.op}
+			e = &edits{op: op.Op}
 			b.edits[key] = e
 			b.edited = append(b.edited, key)
 		}
-		if op.op == "deleted" || e.op == "deleted" {
-			e.op = op.op
+		if op.Op == "deleted" || e.op == "deleted" {
+			e.op = op.Op
 		}
 		e.at, e.calls = i, e.calls+1
-		if strings.HasPrefix(op.note, "moved ") {
-			e.note = op.note
+		if strings.HasPrefix(op.Note, "moved ") {
+			e.note = op.Note
 		}
 		e.sources = append(e.sources, asked.ID)
 		if len(files) > 1 {
@@ -192,15 +194,15 @@ func (b *builder) recordHunks(i int, asked *thread.Message, c *callFacts) {
 // file, and writing it anew, drop all of its hunks.
 func (b *builder) dropHunks(c *callFacts) {
 	for _, op := range c.files {
-		if op.op == "read" {
+		if op.Op == "read" {
 			continue
 		}
-		path := b.ledgerPath(op.path)
+		path := b.ledgerPath(op.Path)
 		file := b.standing[path]
 		if file == nil {
 			continue
 		}
-		if c.class == toolpolicy.Shell || op.op != "edited" {
+		if c.class == toolpolicy.Shell || op.Op != "edited" {
 			for _, n := range file.all {
 				b.hunks[n].gone = true
 			}

@@ -39,7 +39,7 @@ func (b *builder) countOrigins(f *facts) {
 	for n := range f.calls {
 		c := &f.calls[n]
 		for _, op := range c.files {
-			b.uses[fileKey(op.path)]++
+			b.uses[fileKey(op.Path)]++
 		}
 		if key, ok := callKey(c); ok && c.class != toolpolicy.Read {
 			b.uses[key]++
@@ -167,23 +167,23 @@ func (b *builder) track(o *origin, from int) {
 func (b *builder) applyEdit(c *callFacts) {
 	b.dropHunks(c)
 	for _, op := range c.files {
-		o := b.origins[fileKey(op.path)]
+		o := b.origins[fileKey(op.Path)]
 		if o == nil {
 			continue
 		}
 		switch {
-		case op.op == "deleted":
-			if to, ok := strings.CutPrefix(op.note, "moved to "); ok {
-				b.moveOrigin(o, op.path, to)
+		case op.Op == "deleted":
+			if to, ok := strings.CutPrefix(op.Note, "moved to "); ok {
+				b.moveOrigin(o, op.Path, to)
 			} else {
 				b.dropOrigin(o)
 			}
-			delete(b.origins, fileKey(op.path))
-		case op.op == "created" && c.class == toolpolicy.Shell:
-			if !strings.HasPrefix(op.note, "moved from ") {
+			delete(b.origins, fileKey(op.Path))
+		case op.Op == "created" && c.class == toolpolicy.Shell:
+			if !strings.HasPrefix(op.Note, "moved from ") {
 				b.dropStale(o, nil, true, false) // whatever it holds now
 			}
-		case op.op == "created" && len(c.changed) < maxChanged:
+		case op.Op == "created" && len(c.changed) < maxChanged:
 			b.dropStale(o, c.changed, true, true)
 		case len(c.removed) > 0:
 			stays := c.putIn()

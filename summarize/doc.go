@@ -13,8 +13,7 @@
 // stage before it returned.
 //
 // 1. Read. facts.go reads a message into facts, which depend on no other message and
-// are cached. calls.go reads a tool call, shell_files.go the files that a command line
-// touches, tasks.go task lists, code.go lines of source code, error_lines.go how failures
+// are cached. calls.go reads a tool call, tasks.go task lists, code.go lines of source code, error_lines.go how failures
 // look in an output, paragraphs.go and cues.go what the assistant said. All of them scan
 // with package internal/scan.
 //

@@ -10,39 +10,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-func TestShellFiles(t *testing.T) {
-	for command, want := range map[string][]fileOp{
-		"rm -rf build/ old.txt":                {{path: "build/", op: "deleted"}, {path: "old.txt", op: "deleted"}},
-		"mv a.go b.go":                         {{path: "a.go", op: "deleted"}, {path: "b.go", op: "created"}},
-		"git mv a.go pkg/":                     {{path: "a.go", op: "deleted"}, {path: "pkg/a.go", op: "created"}},
-		"cd /repo && sed -i 's/a > b/c/' x.go": {{path: "/repo/x.go", op: "edited"}},
-		"cd /repo; cd sub && rm x.go":          {{path: "/repo/sub/x.go", op: "deleted"}},
-		"cd $DIR && rm x.go":                   nil,
-		"cat > notes.md <<'EOF'\nrm not/this.txt > nor/this\nEOF\ntouch c.txt": {{path: "notes.md", op: "created"}, {path: "c.txt", op: "created"}},
-		"go test ./... 2>&1 | tee out.log":                                     {{path: "out.log", op: "created"}},
-		"go build 2>/dev/null > bin/x":                                         {{path: "bin/x", op: "created"}},
-		"echo a >> log.txt # write -> nowhere":                                 {{path: "log.txt", op: "edited"}},
-		"# move a -> b\nls":                                                    nil,
-		"rm *.tmp $X `x`":                                                      nil,
-		"cat ./main.go | head -5":                                              {{path: "main.go", op: "read"}},
-		"grep 'x > y' file.go":                                                 nil,
-		"FOO=1 sudo rm a.b":                                                    {{path: "a.b", op: "deleted"}},
-		"git checkout -- src/a.go":                                             {{path: "src/a.go", op: "edited"}},
-		"git checkout main":                                                    nil,
-		"":                                                                     nil,
-	} {
-		line, _ := shell.Read(command)
-		got := shellFiles(line)
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(fileOp{}), cmpopts.IgnoreFields(fileOp{}, "note"), cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%q (-want +got)\n%s", command, diff)
-		}
-	}
-}
-
 func TestReadCall(t *testing.T) {
 	type want struct {
 		input string
-		files []fileOp
+		files []shell.FileOp
 		todos []todo
 	}
 	for name, c := range map[string]struct {
@@ -52,19 +23,19 @@ func TestReadCall(t *testing.T) {
 		"codex plan":     {"update_plan", `{"plan":[{"step":"a","status":"completed"},{"step":"b","status":"in_progress"}]}`, want{todos: []todo{{"a", "completed"}, {"b", "in_progress"}}}},
 		"checklist":      {"update_todo_list", `{"todos":"[x] a\n[-] b\n[ ] c"}`, want{todos: []todo{{"a", "completed"}, {"b", "in_progress"}, {"c", "pending"}}}},
 		"vs code":        {"manage_todo_list", `{"operation":"write","todoList":[{"id":1,"title":"a","status":"not-started"}]}`, want{todos: []todo{{"a", "not-started"}}}},
-		"codex shell":    {"shell", `{"command":["bash","-lc","rm a.txt"]}`, want{input: "rm a.txt", files: []fileOp{{"a.txt", "deleted", ""}}}},
-		"patch":          {"apply_patch", "*** Begin Patch\n*** Update File: a.go\n+x_1 := 2\n*** Add File: b.go\n+y\n*** Delete File: c.go\n*** End Patch", want{input: "a.go, b.go, c.go", files: []fileOp{{"a.go", "edited", ""}, {"b.go", "created", ""}, {"c.go", "deleted", ""}}}},
-		"patch by shell": {"shell", `{"command":["apply_patch","*** Begin Patch\n*** Add File: n.go\n+z\n*** End Patch"]}`, want{input: "n.go", files: []fileOp{{"n.go", "created", ""}}}},
-		"text editor":    {"str_replace_based_edit_tool", `{"command":"view","path":"/a.py","view_range":[3,9]}`, want{input: "/a.py", files: []fileOp{{"/a.py", "read", ""}}}},
-		"create":         {"str_replace_editor", `{"command":"create","path":"/a.py","file_text":"x"}`, want{input: "/a.py", files: []fileOp{{"/a.py", "created", ""}}}},
-		"many":           {"read_many_files", `{"paths":["a.go","./b.go"]}`, want{input: `["a.go","./b.go"]`, files: []fileOp{{"a.go", "read", ""}, {"b.go", "read", ""}}}},
+		"codex shell":    {"shell", `{"command":["bash","-lc","rm a.txt"]}`, want{input: "rm a.txt", files: []shell.FileOp{{Path: "a.txt", Op: "deleted"}}}},
+		"patch":          {"apply_patch", "*** Begin Patch\n*** Update File: a.go\n+x_1 := 2\n*** Add File: b.go\n+y\n*** Delete File: c.go\n*** End Patch", want{input: "a.go, b.go, c.go", files: []shell.FileOp{{Path: "a.go", Op: "edited"}, {Path: "b.go", Op: "created"}, {Path: "c.go", Op: "deleted"}}}},
+		"patch by shell": {"shell", `{"command":["apply_patch","*** Begin Patch\n*** Add File: n.go\n+z\n*** End Patch"]}`, want{input: "n.go", files: []shell.FileOp{{Path: "n.go", Op: "created"}}}},
+		"text editor":    {"str_replace_based_edit_tool", `{"command":"view","path":"/a.py","view_range":[3,9]}`, want{input: "/a.py", files: []shell.FileOp{{Path: "/a.py", Op: "read"}}}},
+		"create":         {"str_replace_editor", `{"command":"create","path":"/a.py","file_text":"x"}`, want{input: "/a.py", files: []shell.FileOp{{Path: "/a.py", Op: "created"}}}},
+		"many":           {"read_many_files", `{"paths":["a.go","./b.go"]}`, want{input: `["a.go","./b.go"]`, files: []shell.FileOp{{Path: "a.go", Op: "read"}, {Path: "b.go", Op: "read"}}}},
 		"search":         {"Grep", `{"pattern":"func X","path":"src","output_mode":"content","-n":true}`, want{input: "pattern=func X path=src"}},
-		"move":           {"move_file", `{"source":"a","destination":"b"}`, want{files: []fileOp{{"a", "deleted", "moved to b"}, {"b", "created", "moved from a"}}, input: "source=a destination=b"}},
+		"move":           {"move_file", `{"source":"a","destination":"b"}`, want{files: []shell.FileOp{{Path: "a", Op: "deleted", Note: "moved to b"}, {Path: "b", Op: "created", Note: "moved from a"}}, input: "source=a destination=b"}},
 		"broken":         {"Bash", `{"command":"ls`, want{input: `{"command":"ls`}},
 	} {
 		f := readCall(&thread.ToolCall{Name: c.tool, Arguments: c.args})
 		got := want{f.input, f.files, f.todos}
-		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(want{}, fileOp{}, todo{}), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(want{}, todo{}), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
 	}

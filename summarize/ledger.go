@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/shell"
+
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -51,15 +53,15 @@ func (b *builder) endsIn(whole, part string) bool {
 }
 
 // touch adds an operation to the list of files and returns it as it was added.
-func (b *builder) touch(op fileOp, m *thread.Message) string {
-	at, ok := b.fileAt[op.path]
+func (b *builder) touch(op shell.FileOp, m *thread.Message) string {
+	at, ok := b.fileAt[op.Path]
 	if !ok {
 		at = len(b.Files)
-		b.fileAt[op.path] = at
-		b.Files = append(b.Files, summary.File{Path: op.path})
+		b.fileAt[op.Path] = at
+		b.Files = append(b.Files, summary.File{Path: op.Path})
 	}
 	f := &b.Files[at]
-	name := op.op
+	name := op.Op
 	if name == "created" && ok && !slices.Contains(f.Operations, "deleted") {
 		name = "edited" // it was there before: a write over it
 	}
@@ -71,15 +73,15 @@ func (b *builder) touch(op fileOp, m *thread.Message) string {
 		f.Operations = append(f.Operations, name)
 		slices.SortFunc(f.Operations, func(a, b string) int { return opOrder(a) - opOrder(b) })
 	}
-	if op.op != "read" || !f.Changed() {
+	if op.Op != "read" || !f.Changed() {
 		f.Turn = m.Turn
 	}
-	if op.op != "read" {
-		delete(b.contents, op.path)
+	if op.Op != "read" {
+		delete(b.contents, op.Path)
 		f.Note = strings.Join(slices.DeleteFunc(strings.Split(f.Note, ", "), func(p string) bool { return strings.HasPrefix(p, holds) }), ", ")
 	}
-	if op.note != "" {
-		f.Note = addNote(f.Note, op.note)
+	if op.Note != "" {
+		f.Note = addNote(f.Note, op.Note)
 	}
 	if n := len(f.Sources); n == 0 || f.Sources[n-1] != m.ID {
 		f.Sources = append(f.Sources, m.ID)

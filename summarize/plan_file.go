@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/shell"
+
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 
 	"github.com/tidwall/gjson"
@@ -73,7 +75,7 @@ func findPlanFile(log []thread.Message, of func(*thread.Message) *facts) *planFi
 			if c.class == toolpolicy.Todo {
 				return nil // the agent keeps its plan there
 			}
-			if slices.ContainsFunc(c.files, func(op fileOp) bool { return isMarkdown(op.path) }) {
+			if slices.ContainsFunc(c.files, func(op shell.FileOp) bool { return isMarkdown(op.Path) }) {
 				calls[c.id] = asked{m, c}
 			}
 		}
@@ -87,7 +89,7 @@ func findPlanFile(log []thread.Message, of func(*thread.Message) *facts) *planFi
 		p := a.call.path()
 		if p == "" {
 			for _, op := range a.call.files {
-				delete(known, op.path)
+				delete(known, op.Path)
 			}
 			continue
 		}
@@ -131,7 +133,7 @@ func textAfter(before *planFile, result, message *thread.Message, c *callFacts) 
 		r, _ := result.Result()
 		return lineNumber.ReplaceAllString(scan.Clean(r.Text()), ""), false
 	case c.class != toolpolicy.Edit && c.class != toolpolicy.Write:
-		return "", slices.ContainsFunc(c.files, func(op fileOp) bool { return op.op != "read" })
+		return "", slices.ContainsFunc(c.files, func(op shell.FileOp) bool { return op.Op != "read" })
 	}
 	var old, body []string
 	all := false

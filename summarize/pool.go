@@ -417,7 +417,7 @@ func label(c *callFacts, tool string) string {
 		return tool
 	}
 	if c.class == toolpolicy.Read && len(c.files) > 0 {
-		return c.files[0].path
+		return c.files[0].Path
 	}
 	return c.name + " " + c.input
 }
@@ -427,7 +427,7 @@ func (c *callFacts) path() string {
 	if len(c.files) != 1 {
 		return ""
 	}
-	return c.files[0].path
+	return c.files[0].Path
 }
 
 // finish adds what is complete only at the end: edits, the plan, the files.

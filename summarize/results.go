@@ -36,15 +36,15 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 			files := slices.Clone(c.files)
 			for n := range files {
 				op := &files[n]
-				op.path = b.ledgerPath(op.path)
-				if r.work.fileExisted && op.op == "created" {
-					op.op = "edited"
+				op.Path = b.ledgerPath(op.Path)
+				if r.work.fileExisted && op.Op == "created" {
+					op.Op = "edited"
 				}
-				op.op = b.touch(*op, asked)
+				op.Op = b.touch(*op, asked)
 			}
 			b.recordEdit(i, asked, c, files)
 			if class == toolpolicy.Read && len(c.files) == 1 && !c.part {
-				b.noteContent(files[0].path, r)
+				b.noteContent(files[0].Path, r)
 			}
 		}
 	}

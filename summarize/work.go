@@ -153,8 +153,8 @@ func (f *workFold) result(m *thread.Message, r *resultFacts) {
 			break
 		}
 		for _, op := range c.files {
-			if op.op == "created" && c.class == toolpolicy.Write && !w.fileCreated {
-				op.op = "edited" // it may have existed
+			if op.Op == "created" && c.class == toolpolicy.Write && !w.fileCreated {
+				op.Op = "edited" // it may have existed
 			}
 			f.addEdit(op, f.base(), by)
 		}
@@ -278,11 +278,11 @@ func temporary(dir string) bool {
 }
 
 // addEdit notes that a file changed.
-func (f *workFold) addEdit(op fileOp, dir string, by proof) {
-	if op.op == "read" || op.path == "" {
+func (f *workFold) addEdit(op shell.FileOp, dir string, by proof) {
+	if op.Op == "read" || op.Path == "" {
 		return
 	}
-	name := op.path
+	name := op.Path
 	if !path.IsAbs(name) && !strings.HasPrefix(name, "~") {
 		switch {
 		case dir == shell.Unknown:
@@ -293,13 +293,13 @@ func (f *workFold) addEdit(op fileOp, dir string, by proof) {
 			name = path.Join(f.base(), name)
 		}
 	}
-	if op.op == "deleted" && within(f.work.Directory.Text, name) {
+	if op.Op == "deleted" && within(f.work.Directory.Text, name) {
 		f.work.Directory = state.Seen{}
 	}
 	if f.scratch(name) || strings.HasPrefix(name, "/dev/") || strings.Contains(name, "/.claude/plans/") {
 		return
 	}
-	e := state.Edit{Path: name, Operation: op.op, Turn: by.turn, Sources: by.sources}
+	e := state.Edit{Path: name, Operation: op.Op, Turn: by.turn, Sources: by.sources}
 	if at := slices.IndexFunc(f.work.Edited, func(e state.Edit) bool { return e.Path == name }); at >= 0 {
 		switch old := f.work.Edited[at].Operation; {
 		case old == "created" && e.Operation == "deleted":

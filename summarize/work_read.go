@@ -33,7 +33,7 @@ type step struct {
 	shell.Command
 	git   *gitCall
 	check *check
-	edits []fileOp
+	edits []shell.FileOp
 	quiet bool // it cannot print lines that others wrote
 }
 
@@ -93,10 +93,10 @@ func (w *callWork) readSteps(line []shell.Command) {
 		if c.Name() == "touch" {
 			words = nil
 		}
-		for _, op := range appendOps(nil, words, c.Writes, "") {
-			if op.op == "created" && !strings.HasPrefix(op.note, "moved from ") {
-				op.op = "edited" // it may have existed
-			} else if op.op == "read" || c.Name() == "git" && op.op == "edited" {
+		for _, op := range shell.AppendFileOps(nil, words, c.Writes, "") {
+			if op.Op == "created" && !strings.HasPrefix(op.Note, "moved from ") {
+				op.Op = "edited" // it may have existed
+			} else if op.Op == "read" || c.Name() == "git" && op.Op == "edited" {
 				continue
 			}
 			s.edits = append(s.edits, op)

@@ -131,8 +131,8 @@ func (f *workFold) setDirectory(c *callFacts, r *shellRun, beside bool) {
 // deletes reports whether a command line deletes a folder, or one above it.
 func (r *shellRun) deletes(dir string) bool {
 	return slices.ContainsFunc(r.steps, func(s step) bool {
-		return slices.ContainsFunc(s.edits, func(op fileOp) bool {
-			return op.op == "deleted" && within(dir, resolve(resolve(r.base, s.Dir), op.path))
+		return slices.ContainsFunc(s.edits, func(op shell.FileOp) bool {
+			return op.Op == "deleted" && within(dir, resolve(resolve(r.base, s.Dir), op.Path))
 		})
 	})
 }

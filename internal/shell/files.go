@@ -1,4 +1,4 @@
-package summarize
+package shell
 
 import (
 	"path"
@@ -6,27 +6,25 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
-
-	"github.com/palimpsest-ai/palimpsest/internal/shell"
 )
 
-// fileOp is something that a call did to a file.
-type fileOp struct {
-	path string
-	op   string // as in summary.File
-	note string
+// FileOp is something that a command, or another tool, did to a file.
+type FileOp struct {
+	Path string
+	Op   string // read, created, edited or deleted
+	Note string
 }
 
-// shellFiles finds the files that a command line surely creates, changes, deletes or prints. A
+// Files finds the files that a command line surely creates, changes, deletes or prints. A
 // word that may be something other than a path (a variable, a pattern, an option) is left
 // out: a wrong list of files is worse than a short one.
-func shellFiles(commands []shell.Command) []fileOp {
-	var ops []fileOp
+func Files(commands []Command) []FileOp {
+	var ops []FileOp
 	dir := "" // where "cd" went
 	depth := 0
 	loop, values := "", []string(nil)
 	for i := range commands {
-		words := shell.Unwrap(commands[i].Plain())
+		words := Unwrap(commands[i].Plain())
 		if len(words) > 0 && words[0] == "do" {
 			words = words[1:]
 		}
@@ -52,29 +50,29 @@ func shellFiles(commands []shell.Command) []fileOp {
 			continue // whether it ran is unknown
 		}
 		if name == "cd" && len(args) > 0 {
-			if dir = shell.Join(dir, shell.Path(args[0])); dir == shell.Unknown {
+			if dir = Join(dir, Path(args[0])); dir == Unknown {
 				return ops // where the rest runs is unknown
 			}
 			continue
 		}
 		at := slices.Index(words, loop)
 		if loop == "" || at < 0 {
-			ops = appendOps(ops, words, commands[i].Writes, dir)
+			ops = AppendFileOps(ops, words, commands[i].Writes, dir)
 			continue
 		}
 		for _, value := range values {
 			words = slices.Clone(words)
 			words[at] = value
-			ops = appendOps(ops, words, commands[i].Writes, dir)
+			ops = AppendFileOps(ops, words, commands[i].Writes, dir)
 		}
 	}
 	return ops
 }
 
-// appendOps adds what one command does to files; their names are relative to dir.
-func appendOps(ops []fileOp, words []string, writes []shell.Write, dir string) []fileOp {
+// AppendFileOps adds what one command does to files; their names are relative to dir.
+func AppendFileOps(ops []FileOp, words []string, writes []Write, dir string) []FileOp {
 	place := func(name string) string {
-		if name = shell.Path(name); name == "" || name == "." || name == ".." {
+		if name = Path(name); name == "" || name == "." || name == ".." {
 			return ""
 		}
 		if dir != "" && !path.IsAbs(name) && !strings.HasPrefix(name, "~") {
@@ -85,7 +83,7 @@ func appendOps(ops []fileOp, words []string, writes []shell.Write, dir string) [
 	add := func(op, note string, names ...string) {
 		for _, name := range names {
 			if name = place(name); name != "" {
-				ops = append(ops, fileOp{name, op, note})
+				ops = append(ops, FileOp{name, op, note})
 			}
 		}
 	}
@@ -141,9 +139,9 @@ func appendOps(ops []fileOp, words []string, writes []shell.Write, dir string) [
 			switch to = place(to); {
 			case from == "" || to == "":
 			case words[0] == "cp":
-				ops = append(ops, fileOp{to, "created", "copied from " + from})
+				ops = append(ops, FileOp{to, "created", "copied from " + from})
 			default:
-				ops = append(ops, fileOp{from, "deleted", "moved to " + to}, fileOp{to, "created", "moved from " + from})
+				ops = append(ops, FileOp{from, "deleted", "moved to " + to}, FileOp{to, "created", "moved from " + from})
 			}
 		}
 	}
@@ -156,12 +154,12 @@ func maybeNoFile(w string) bool { return !strings.ContainsAny(w, "./") }
 // printers are commands whose output is the content of something else.
 var printers = scan.WordSet("cat head tail grep rg sed awk ls find git less diff jq echo curl gh wc tree strings")
 
-// onlyPrints reports whether a command line only shows content.
-func onlyPrints(commands []shell.Command) bool {
+// OnlyPrints reports whether a command line only shows content.
+func OnlyPrints(commands []Command) bool {
 	some := false
 	for i := range commands {
 		c := &commands[i]
-		switch words := shell.Unwrap(c.Plain()); {
+		switch words := Unwrap(c.Plain()); {
 		case len(words) > 0 && (words[0] == "cd" || printers[words[0]]):
 			some = true
 		case len(words) > 0 || len(c.Words) > 0 && c.Words[0].Open:

@@ -1,0 +1,37 @@
+package shell
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func TestFiles(t *testing.T) {
+	for command, want := range map[string][]FileOp{
+		"rm -rf build/ old.txt":                {{Path: "build/", Op: "deleted"}, {Path: "old.txt", Op: "deleted"}},
+		"mv a.go b.go":                         {{Path: "a.go", Op: "deleted"}, {Path: "b.go", Op: "created"}},
+		"git mv a.go pkg/":                     {{Path: "a.go", Op: "deleted"}, {Path: "pkg/a.go", Op: "created"}},
+		"cd /repo && sed -i 's/a > b/c/' x.go": {{Path: "/repo/x.go", Op: "edited"}},
+		"cd /repo; cd sub && rm x.go":          {{Path: "/repo/sub/x.go", Op: "deleted"}},
+		"cd $DIR && rm x.go":                   nil,
+		"cat > notes.md <<'EOF'\nrm not/this.txt > nor/this\nEOF\ntouch c.txt": {{Path: "notes.md", Op: "created"}, {Path: "c.txt", Op: "created"}},
+		"go test ./... 2>&1 | tee out.log":                                     {{Path: "out.log", Op: "created"}},
+		"go build 2>/dev/null > bin/x":                                         {{Path: "bin/x", Op: "created"}},
+		"echo a >> log.txt # write -> nowhere":                                 {{Path: "log.txt", Op: "edited"}},
+		"# move a -> b\nls":                                                    nil,
+		"rm *.tmp $X `x`":                                                      nil,
+		"cat ./main.go | head -5":                                              {{Path: "main.go", Op: "read"}},
+		"grep 'x > y' file.go":                                                 nil,
+		"FOO=1 sudo rm a.b":                                                    {{Path: "a.b", Op: "deleted"}},
+		"git checkout -- src/a.go":                                             {{Path: "src/a.go", Op: "edited"}},
+		"git checkout main":                                                    nil,
+		"":                                                                     nil,
+	} {
+		line, _ := Read(command)
+		got := Files(line)
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(FileOp{}, "Note"), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%q (-want +got)\n%s", command, diff)
+		}
+	}
+}
