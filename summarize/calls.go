@@ -17,11 +17,8 @@ import (
 
 // callFacts is what was read from a tool call.
 type callFacts struct {
-	id, name    string
-	class       toolpolicy.Class
-	input       string    // what was asked for, short, on one line
+	workCall
 	inputIdents []mention // in input
-	files       []shell.FileOp
 	part        bool      // only a part of the file was read
 	idents      []mention // in all arguments
 	changed     []piece   // lines that an edit or a write puts into a file
@@ -32,13 +29,11 @@ type callFacts struct {
 	todos       []todo    // a whole list, or one change of it
 	todoID      string    // the task that a single change is about; "" for a whole list or a new task
 	newTask     bool
-	planText    string   // a plan proposed as text
-	work        callWork // what it does for the state of the work
-	onlyPrints  bool     // of a command line: it only shows content
+	planText    string // a plan proposed as text
+	onlyPrints  bool   // of a command line: it only shows content
 }
 
 const (
-	maxInput   = 220 // bytes of a call in the summary
 	maxArg     = 90  // bytes of one of its arguments
 	maxChanged = 400 // lines taken from one edit
 	maxDepth   = 24  // levels of arguments that are read
@@ -58,7 +53,7 @@ var formKeys = scan.WordSet("replace_all activeForm timeout output_mode head_lim
 
 // readCall extracts the facts of a call from its name and arguments.
 func readCall(c *thread.ToolCall) callFacts {
-	f := callFacts{id: c.ID, name: c.Name, class: toolpolicy.ClassOf(c.Name)}
+	f := callFacts{workCall: workCall{id: c.ID, name: c.Name, class: toolpolicy.ClassOf(c.Name)}}
 	args := gjson.Result{}
 	if rawjson.Valid(c.Arguments) {
 		args = gjson.Parse(c.Arguments)
@@ -69,7 +64,7 @@ func readCall(c *thread.ToolCall) callFacts {
 	} else {
 		line = f.readText(c.Arguments)
 	}
-	f.work = readCallWork(&f, args, line)
+	f.readWork(args, line)
 	return f
 }
 
@@ -362,13 +357,4 @@ func collectTo(depth int, v gjson.Result, key string, yield func(key, s string))
 	case v.IsArray():
 		v.ForEach(func(_, e gjson.Result) bool { collectTo(depth-1, e, key, yield); return true })
 	}
-}
-
-func firstText(v gjson.Result, keys ...string) string {
-	for _, k := range keys {
-		if e := v.Get(k); e.Exists() && e.Type != gjson.Null && e.String() != "" {
-			return e.String()
-		}
-	}
-	return ""
 }

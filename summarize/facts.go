@@ -59,28 +59,26 @@ type facts struct {
 	calls     []callFacts
 	result    *resultFacts
 	idents    []mention // of user text
-	work      messageWork
+	work      workMessage
 }
 
 // resultFacts is what was read from a tool result.
 type resultFacts struct {
-	callID, tool string
-	source       source // what kind of tool said it
-	outcome      thread.Outcome
-	lines        int
-	exit         int // the exit code the harness wrote, or -1
-	evidence     evidence
-	errorLines   []piece           // lines that report a failure, in order
-	idLines      []piece           // lines with identifiers, in order
-	first        string            // the first line that is not empty
-	last         string            // the last
-	taskID       string            // "Task #3 created": the id that a task list gave
-	tasks        map[string]string // status by id, of a task list that was printed; else nil
-	fields       thread.Fields
-	rows         []string // the records of a JSON document; nil for other output
-	report       []piece  // paragraphs of a sub-agent's answer
-	text         string   // the whole content of a tiny file, on one line
-	work         resultWork
+	workResult
+	tool       string
+	source     source // what kind of tool said it
+	lines      int
+	exit       int // the exit code the harness wrote, or -1
+	evidence   evidence
+	errorLines []piece           // lines that report a failure, in order
+	idLines    []piece           // lines with identifiers, in order
+	last       string            // the last line that is not empty
+	taskID     string            // "Task #3 created": the id that a task list gave
+	tasks      map[string]string // status by id, of a task list that was printed; else nil
+	fields     thread.Fields
+	rows       []string // the records of a JSON document; nil for other output
+	report     []piece  // paragraphs of a sub-agent's answer
+	text       string   // the whole content of a tiny file, on one line
 }
 
 // Limits on what one message contributes: a huge one must not cost more than it can be
@@ -96,7 +94,7 @@ const (
 
 // read extracts the facts of a message. It is pure.
 func read(m *thread.Message) *facts {
-	f := &facts{work: readMessageWork(m)}
+	f := &facts{}
 	switch {
 	case m.Kind == thread.Recap:
 		text := scan.Clean(m.Text())
@@ -128,6 +126,16 @@ func read(m *thread.Message) *facts {
 		}
 	}
 	f.number()
+	f.work = workMessage{notice: readNotice(m), said: len(f.said) > 0}
+	if f.work.said && len(f.calls) == 0 {
+		f.work.next = lastAnnouncement(f.said)
+	}
+	for i := range f.calls {
+		f.work.calls = append(f.work.calls, &f.calls[i].workCall)
+	}
+	if f.result != nil {
+		f.work.result = &f.result.workResult
+	}
 	return f
 }
 
@@ -181,20 +189,16 @@ func isDrawing(s string) bool {
 	return strings.HasPrefix(s, "│") || strings.HasPrefix(s, "├") || strings.HasPrefix(s, "└") || strings.HasPrefix(s, "┌")
 }
 
-// cwdNote begins the line that Claude Code appends to an output when its shell is put back
-// to the project's directory.
-const cwdNote = "Shell cwd was reset to "
-
 // readResult extracts the facts of a tool result.
 func readResult(r thread.ToolResult) *resultFacts {
-	f := &resultFacts{callID: r.CallID, tool: r.Tool, source: sourceOfResult(r.Tool), outcome: r.Outcome, exit: -1, fields: r.KeyFields}
+	f := &resultFacts{tool: r.Tool, source: sourceOfResult(r.Tool), exit: -1, fields: r.KeyFields}
 	s := scan.Clean(r.Text())
 	if s == "" {
 		s = r.Structured
 	}
 	f.exit = exitCode(s)
-	f.work = readResultWork(&r, s)
-	if toolpolicy.ClassOf(r.Tool) == toolpolicy.Agent && r.Outcome != thread.Failure && f.work.started == "" && !f.work.deniedByUser {
+	f.workResult = readWorkResult(&r, s)
+	if toolpolicy.ClassOf(r.Tool) == toolpolicy.Agent && r.Outcome != thread.Failure && f.started == "" && !f.deniedByUser {
 		f.report = paragraphs(s[:clip.Boundary(s, min(len(s), maxReport))])
 	}
 	f.rows = jsonrows.Lines(s, false)
@@ -236,6 +240,10 @@ func readResult(r thread.ToolResult) *resultFacts {
 	}
 	if toolpolicy.Normal(r.Tool) == "tasklist" {
 		f.tasks = taskStatus(s)
+	}
+	f.failing = len(f.errorLines) > 0
+	if class := toolpolicy.ClassOf(r.Tool); class == toolpolicy.Shell || r.Tool == "" {
+		f.why, _ = reason(f)
 	}
 	return f
 }

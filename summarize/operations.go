@@ -48,7 +48,7 @@ func refusal(head, text string) string {
 	first, _, _ := strings.Cut(head, "\n")
 	for _, mark := range refusals {
 		if scan.HasPrefixFold(first, mark) {
-			return clip.Brief(first, maxLine)
+			return clip.Brief(first, maxQuote)
 		}
 	}
 	return ""
@@ -56,13 +56,15 @@ func refusal(head, text string) string {
 
 // refusedIn is the error in a JSON document; "" if there is none.
 func refusedIn(doc gjson.Result) string {
-	why := func(v gjson.Result) string { return clip.Brief(firstText(v, "message", "detail", "reason"), maxLine) }
+	why := func(v gjson.Result) string {
+		return clip.Brief(rawjson.FirstText(v, "message", "detail", "reason"), maxQuote)
+	}
 	for _, key := range [...]string{"error", "errors", "error_message", "errorMessage"} {
 		switch e := doc.Get(key); {
 		case e.Type == gjson.String && strings.TrimSpace(e.Str) != "":
-			return clip.Brief(e.Str, maxLine)
+			return clip.Brief(e.Str, maxQuote)
 		case e.IsObject(), e.IsArray() && len(e.Array()) > 0:
-			return cmp.Or(why(e), clip.Brief(e.Raw, maxLine))
+			return cmp.Or(why(e), clip.Brief(e.Raw, maxQuote))
 		}
 	}
 	if doc.Get("success").Type == gjson.False || doc.Get("ok").Type == gjson.False || doc.Get("isError").Type == gjson.True {

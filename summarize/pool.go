@@ -247,12 +247,12 @@ func (b *builder) addWork() {
 	}
 	// Most of the log is the span: its messages are not looked up again.
 	next := 0
-	b.Work = foldWork(before, log, func(m *thread.Message) *facts {
+	b.Work = foldWork(before, log, func(m *thread.Message) *workMessage {
 		if next < len(b.messages) && same(m, &b.messages[next]) {
 			next++
-			return b.facts[next-1]
+			return &b.facts[next-1].work
 		}
-		return b.read(m)
+		return &b.read(m).work
 	})
 	b.Work.Again = in.Restated
 	if slices.ContainsFunc(in.Context, func(m thread.Message) bool { return m.Role == thread.Assistant }) {

@@ -37,7 +37,7 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 			for n := range files {
 				op := &files[n]
 				op.Path = b.ledgerPath(op.Path)
-				if r.work.fileExisted && op.Op == "created" {
+				if r.fileExisted && op.Op == "created" {
 					op.Op = "edited"
 				}
 				op.Op = b.touch(*op, asked)
@@ -79,7 +79,7 @@ func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome 
 	switch {
 	case r.outcome == thread.Failure || r.outcome == thread.Partial:
 		return r.outcome
-	case class == toolpolicy.Other && r.work.refusal != "":
+	case class == toolpolicy.Other && r.refusal != "":
 		return thread.Failure // the system says that it did not do it
 	case class == toolpolicy.Search && strings.HasPrefix(r.first, "Error performing "):
 		return thread.Failure // LSP
@@ -90,7 +90,7 @@ func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome 
 			return thread.Partial // grep that found nothing exits with 1
 		}
 		return thread.Failure
-	case c != nil && toldToFail(&c.work, &r.work):
+	case c != nil && toldToFail(&c.workCall, &r.workResult):
 		return thread.Failure
 	case r.exit == 0 || c == nil || c.onlyPrints || class == toolpolicy.Other:
 		return thread.Success

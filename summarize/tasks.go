@@ -21,11 +21,11 @@ func (f *callFacts) readTodo(args gjson.Result) {
 	switch name {
 	case "taskcreate":
 		f.newTask = true
-		f.todos = []todo{{firstText(args, "subject", "title", "description"), "pending"}}
+		f.todos = []todo{{rawjson.FirstText(args, "subject", "title", "description"), "pending"}}
 		return
 	case "taskupdate":
-		f.todoID = firstText(args, "taskId", "task_id", "id")
-		f.todos = []todo{{firstText(args, "subject", "title"), args.Get("status").String()}}
+		f.todoID = rawjson.FirstText(args, "taskId", "task_id", "id")
+		f.todos = []todo{{rawjson.FirstText(args, "subject", "title"), args.Get("status").String()}}
 		return
 	case "exitplanmode":
 		f.planText = args.Get("plan").Str
@@ -50,8 +50,8 @@ func (f *callFacts) readTodo(args gjson.Result) {
 				f.todos = append(f.todos, todo{text: e.Str})
 				return true
 			}
-			if t := firstText(e, "content", "step", "text", "title", "description", "task", "name", "subject"); t != "" {
-				f.todos = append(f.todos, todo{t, firstText(e, "status", "state")})
+			if t := rawjson.FirstText(e, "content", "step", "text", "title", "description", "task", "name", "subject"); t != "" {
+				f.todos = append(f.todos, todo{t, rawjson.FirstText(e, "status", "state")})
 			}
 			return true
 		})

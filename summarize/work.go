@@ -25,10 +25,15 @@ const (
 	maxSubject    = 160 // bytes of a subject
 )
 
+const (
+	maxInput = 220 // bytes of what was asked for
+	maxQuote  = 180 // bytes of a line of output, and of what a user said
+)
+
 // foldWork returns the state of the work after the messages, given the state before them. It
 // takes only what the log proves: a commit counts if git printed it or its chain of
 // commands succeeded, and a line of output only if nobody but git could have written it.
-func foldWork(previous state.Work, messages []thread.Message, of func(*thread.Message) *facts) state.Work {
+func foldWork(previous state.Work, messages []thread.Message, of func(*thread.Message) *workMessage) state.Work {
 	f := workFold{work: copyWork(previous), calls: map[string]pendingCall{}, flagged: map[string]bool{}}
 	f.cwd = f.work.Directory.Text
 	f.branch = f.work.Branch.Text
@@ -40,7 +45,7 @@ func foldWork(previous state.Work, messages []thread.Message, of func(*thread.Me
 }
 
 type pendingCall struct {
-	facts     *callFacts
+	call      *workCall
 	asked     *thread.Message
 	operation int // its index in Work.Operations, or -1
 }
@@ -63,8 +68,6 @@ type workFold struct {
 	cwd     string          // where commands without "cd" run; "" if unknown
 	branch  string
 	stashed []state.Edit
-	said    *facts // of the assistant's last message, if no call and no user message followed
-	saying  *thread.Message
 }
 
 func copyWork(w state.Work) state.Work {
@@ -84,20 +87,20 @@ func keepNewest[T any](list *[]T, n int, left *int) {
 	}
 }
 
-func (f *workFold) message(m *thread.Message, x *facts) {
-	f.applyNotice(m, &x.work)
+func (f *workFold) message(m *thread.Message, x *workMessage) {
+	f.applyNotice(m, &x.notice)
 	switch {
 	case m.StartsTurn():
-		f.said, f.work.Next = nil, state.Seen{}
+		f.work.Next = state.Seen{}
 	case m.Role == thread.Assistant:
-		if len(x.said) > 0 || len(x.calls) > 0 {
-			f.said, f.work.Next = nil, state.Seen{}
+		if x.said || len(x.calls) > 0 {
+			f.work.Next = state.Seen{}
 		}
-		if len(x.calls) == 0 {
-			f.said, f.saying = x, m
+		if x.next != "" {
+			f.work.Next = proof{m.Turn, []thread.ID{m.ID}}.seen(x.next)
 		}
-		for i := range x.calls {
-			f.call(m, &x.calls[i])
+		for _, c := range x.calls {
+			f.call(m, c)
 		}
 	}
 	if x.result != nil {
@@ -106,7 +109,7 @@ func (f *workFold) message(m *thread.Message, x *facts) {
 }
 
 // applyNotice applies what a harness said.
-func (f *workFold) applyNotice(m *thread.Message, n *messageWork) {
+func (f *workFold) applyNotice(m *thread.Message, n *notice) {
 	if n.directory != "" {
 		f.home, f.cwd = n.directory, n.directory
 		f.work.Directory = proof{m.Turn, []thread.ID{m.ID}}.seen(n.directory)
@@ -124,36 +127,36 @@ func (f *workFold) applyNotice(m *thread.Message, n *messageWork) {
 	}
 }
 
-func (f *workFold) call(m *thread.Message, c *callFacts) {
-	p := pendingCall{facts: c, asked: m, operation: -1}
-	if c.work.operates {
+func (f *workFold) call(m *thread.Message, c *workCall) {
+	p := pendingCall{call: c, asked: m, operation: -1}
+	if c.operates {
 		p.operation = len(f.work.Operations)
 		f.work.Operations = append(f.work.Operations, state.Operation{Tool: c.name, Input: clip.Brief(c.input, maxInput), Turn: m.Turn, Sources: []thread.ID{m.ID}})
 	}
 	f.calls[c.id] = p
 }
 
-func (f *workFold) result(m *thread.Message, r *resultFacts) {
+func (f *workFold) result(m *thread.Message, r *workResult) {
 	p, ok := f.calls[r.callID]
 	if !ok {
 		return
 	}
 	delete(f.calls, r.callID)
-	c, w := p.facts, &r.work
+	c := p.call
 	by := proof{p.asked.Turn, []thread.ID{p.asked.ID, m.ID}}
-	if w.deniedByUser || w.deniedByRule {
-		f.addRefusal(p, w, by)
+	if r.deniedByUser || r.deniedByRule {
+		f.addRefusal(p, r, by)
 		return
 	}
 	switch c.class {
 	case toolpolicy.Other:
 		f.operation(p, r, by)
 	case toolpolicy.Edit, toolpolicy.Write:
-		if r.outcome == thread.Failure || r.outcome == thread.Partial || w.notEdited || toolpolicy.Normal(c.name) == "createdirectory" {
+		if r.outcome == thread.Failure || r.outcome == thread.Partial || r.notEdited || toolpolicy.Normal(c.name) == "createdirectory" {
 			break
 		}
 		for _, op := range c.files {
-			if op.Op == "created" && c.class == toolpolicy.Write && !w.fileCreated {
+			if op.Op == "created" && c.class == toolpolicy.Write && !r.fileCreated {
 				op.Op = "edited" // it may have existed
 			}
 			f.addEdit(op, f.base(), by)
@@ -162,24 +165,24 @@ func (f *workFold) result(m *thread.Message, r *resultFacts) {
 		f.removeRefusal(c)
 		f.applyShell(p, r, by)
 	case toolpolicy.Agent:
-		if w.started != "" {
-			f.addRunning(c, w.started, by)
+		if r.started != "" {
+			f.addRunning(c, r.started, by)
 		}
 	case toolpolicy.Poll:
-		if w.ended || c.work.stops && r.outcome != thread.Failure {
-			f.endRunning(c.work.target)
+		if r.ended || c.stops && r.outcome != thread.Failure {
+			f.endRunning(c.target)
 		}
 	}
 }
 
 // addRefusal notes a call that the user or a rule did not allow.
-func (f *workFold) addRefusal(p pendingCall, w *resultWork, by proof) {
-	text := strings.TrimSpace(p.facts.name + " " + clip.Brief(p.facts.input, maxCommand))
+func (f *workFold) addRefusal(p pendingCall, w *workResult, by proof) {
+	text := strings.TrimSpace(p.call.name + " " + clip.Brief(p.call.input, maxCommand))
 	switch {
 	case w.deniedByRule:
 		text += " | by a permission rule"
 	case w.userSaid != "":
-		text += ` | the user said: "` + clip.Brief(w.userSaid, 2*maxArg) + `"`
+		text += ` | the user said: "` + clip.Brief(w.userSaid, maxQuote) + `"`
 	default:
 		text += " | by the user"
 	}
@@ -194,7 +197,7 @@ func (f *workFold) addRefusal(p pendingCall, w *resultWork, by proof) {
 }
 
 // removeRefusal forgets the refusal of a call that ran later.
-func (f *workFold) removeRefusal(c *callFacts) {
+func (f *workFold) removeRefusal(c *workCall) {
 	if len(f.work.Refused) == 0 {
 		return
 	}
@@ -202,28 +205,27 @@ func (f *workFold) removeRefusal(c *callFacts) {
 	f.work.Refused = slices.DeleteFunc(f.work.Refused, func(s state.Seen) bool { return strings.HasPrefix(s.Text, text) })
 }
 
-func (f *workFold) operation(p pendingCall, r *resultFacts, by proof) {
-	w := &r.work
+func (f *workFold) operation(p pendingCall, r *workResult, by proof) {
 	if p.operation < 0 {
 		return
 	}
 	o := &f.work.Operations[p.operation]
 	o.Sources = by.sources
-	o.Outcome, o.Reason = thread.Success, w.answer
+	o.Outcome, o.Reason = thread.Success, r.answer
 	switch {
-	case r.outcome == thread.Failure || w.refusal != "":
-		o.Outcome, o.Reason = thread.Failure, w.refusal
+	case r.outcome == thread.Failure || r.refusal != "":
+		o.Outcome, o.Reason = thread.Failure, r.refusal
 		if o.Reason == "" {
-			o.Reason = clip.Brief(r.first, maxLine)
+			o.Reason = clip.Brief(r.first, maxQuote)
 		}
 	case r.outcome == thread.Partial:
 		o.Outcome, o.Reason = thread.Partial, ""
-	case p.facts.work.opensPull && w.pullRequest != "":
-		f.work.PullRequest = by.seen(w.pullRequest)
+	case p.call.opensPull && r.pullRequest != "":
+		f.work.PullRequest = by.seen(r.pullRequest)
 	}
 }
 
-func (f *workFold) addRunning(c *callFacts, id string, by proof) {
+func (f *workFold) addRunning(c *workCall, id string, by proof) {
 	if id == "" || len(id) > 100 {
 		return
 	}
@@ -242,16 +244,15 @@ func (f *workFold) endRunning(id string) {
 }
 
 // status is the exit status of a command line; false if it is unknown.
-func (f *workFold) status(c *callFacts, r *resultFacts) (int, bool) {
-	w := &r.work
+func (f *workFold) status(c *workCall, r *workResult) (int, bool) {
 	switch {
-	case w.halted || r.outcome == thread.Partial:
+	case r.halted || r.outcome == thread.Partial:
 		return 0, false
-	case w.hasCode:
-		if r.outcome == thread.Failure && w.code != 0 {
+	case r.hasCode:
+		if r.outcome == thread.Failure && r.code != 0 {
 			f.flagged[c.name] = true
 		}
-		return w.code, true
+		return r.code, true
 	case r.outcome == thread.Failure:
 		return 0, false
 	}
@@ -259,7 +260,7 @@ func (f *workFold) status(c *callFacts, r *resultFacts) (int, bool) {
 	return 0, c.name == "Bash" || f.flagged[c.name]
 }
 
-func (f *workFold) resetDirectory(w *resultWork, by proof) {
+func (f *workFold) resetDirectory(w *workResult, by proof) {
 	if path.IsAbs(w.reset) {
 		f.home, f.cwd = w.reset, w.reset
 		f.work.Directory = by.seen(w.reset)
@@ -323,13 +324,8 @@ func (f *workFold) addEdit(op shell.FileOp, dir string, by proof) {
 	}
 }
 
-// finish notes the announced next step and bounds the lists.
+// finish bounds the lists.
 func (f *workFold) finish() {
-	if f.said != nil {
-		if text := lastAnnouncement(f.said.said); text != "" {
-			f.work.Next = proof{f.saying.Turn, []thread.ID{f.saying.ID}}.seen(text)
-		}
-	}
 	keepNewest(&f.work.Commits, maxCommits, &f.work.Omitted.Commits)
 	keepNewest(&f.work.Operations, maxOperations, &f.work.Omitted.Operations)
 	keepNewest(&f.work.Edited, maxEdited, &f.work.Omitted.Edited)

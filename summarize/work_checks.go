@@ -36,7 +36,7 @@ func (f *workFold) applyCheck(r *shellRun, n int, dir string) {
 		if !notRun(r.code) {
 			c.Outcome = thread.Failure
 		}
-	case best != nil && !best.good && (!best.weak || r.facts.outcome == thread.Failure && s.Alone && !w.halted):
+	case best != nil && !best.good && (!best.weak || r.output.outcome == thread.Failure && s.Alone && !w.halted):
 		c.Outcome = thread.Failure
 	case fails && !s.Piped:
 		if s.Sure && r.ranAfter(n) {
@@ -52,12 +52,11 @@ func (f *workFold) applyCheck(r *shellRun, n int, dir string) {
 		c.Line = best.text
 	case !s.Alone:
 	case c.Outcome == thread.Failure:
-		line, _ := reason(r.facts)
-		c.Line = clip.Brief(line, maxLine)
+		c.Line = clip.Brief(w.why, maxQuote)
 	case c.Outcome == thread.Success && w.lines == 1:
 		c.Line = w.firstLine
 	case c.Outcome == "" && (w.halted || notRun(r.code)):
-		c.Line = cmp.Or(w.firstLine, clip.Brief(r.facts.first, maxLine))
+		c.Line = cmp.Or(w.firstLine, clip.Brief(w.first, maxQuote))
 	}
 	f.work.Checks = slices.DeleteFunc(f.work.Checks, func(old state.Check) bool { return old.Command == c.Command && old.Kind == c.Kind })
 	f.work.Checks = append(f.work.Checks, c)
@@ -79,7 +78,7 @@ func (s *step) whole(v *verdictLine, lines int) bool {
 }
 
 // several reports whether a line is one of several of its kind: alone it says little.
-func (w *resultWork) several(v *verdictLine) bool {
+func (w *workResult) several(v *verdictLine) bool {
 	n := 0
 	for i := range w.verdicts {
 		if o := &w.verdicts[i]; o.by == v.by && o.good && o.rank == v.rank {
@@ -124,8 +123,8 @@ func (r *shellRun) verdict(n int, only bool) (best *verdictLine) {
 
 // toldToFail reports whether the output says that a check of the command line failed. The exit
 // status may be that of the end of a pipe.
-func toldToFail(c *callWork, output *resultWork) bool {
-	r := shellRun{callWork: c, output: output}
+func toldToFail(c *workCall, output *workResult) bool {
+	r := shellRun{workCall: c, output: output}
 	checks, others := 0, false // others: a command that is no check prints
 	for n := range c.steps {
 		s := &c.steps[n]
@@ -159,8 +158,8 @@ func better(v, than *verdictLine) bool {
 }
 
 // filters reports whether command n is behind another command in a pipe.
-func (w *callWork) filters(n, of int) bool {
-	for of < n && w.steps[of].Piped {
+func (c *workCall) filters(n, of int) bool {
+	for of < n && c.steps[of].Piped {
 		if of++; of == n {
 			return true
 		}

@@ -15,8 +15,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// callWork is what a call says about the state of the work.
-type callWork struct {
+// workCall is a tool call, and what it says about the state of the work.
+type workCall struct {
+	id, name string
+	class    toolpolicy.Class
+	input    string         // what was asked for, short, on one line
+	files    []shell.FileOp // what it does to files if it succeeds
+
 	steps      []step
 	ownWords   bool   // its commands print only words of git or of the agent
 	pwd        bool   // the last command prints the folder
@@ -43,70 +48,69 @@ const maxCommand = 120
 // stoppers are tools that end a process or an agent.
 var stoppers = scan.WordSet("killshell killbash taskstop jobkill closeagent")
 
-// readCallWork reads a call whose other facts were read before; line are the commands of its
-// command line.
-func readCallWork(c *callFacts, args gjson.Result, line []shell.Command) (w callWork) {
+// readWork reads what a call of which the name, class and input are known says about the work.
+// line are the commands of its command line.
+func (c *workCall) readWork(args gjson.Result, line []shell.Command) {
 	name := toolpolicy.Normal(c.name)
 	switch c.class {
 	case toolpolicy.Shell:
 		if name == "writestdin" && args.IsObject() {
-			w.target = firstText(args, "session_id")
+			c.target = rawjson.FirstText(args, "session_id")
 			break
 		}
-		w.workdir = firstText(args, "workdir", "cwd", "working_directory", "dir_path")
-		w.background = args.Get("run_in_background").Bool() || args.Get("is_background").Bool()
+		c.workdir = rawjson.FirstText(args, "workdir", "cwd", "working_directory", "dir_path")
+		c.background = args.Get("run_in_background").Bool() || args.Get("is_background").Bool()
 		if shellSpeech[name] {
-			w.readSteps(line)
+			c.readSteps(line)
 		}
 	case toolpolicy.Agent:
-		w.background = args.Get("run_in_background").Bool()
+		c.background = args.Get("run_in_background").Bool()
 	case toolpolicy.Poll:
-		w.target = firstText(args, "bash_id", "shell_id", "task_id", "agent_id", "session_id", "id")
-		w.stops = stoppers[name]
+		c.target = rawjson.FirstText(args, "bash_id", "shell_id", "task_id", "agent_id", "session_id", "id")
+		c.stops = stoppers[name]
 	case toolpolicy.Other:
-		w.operates = changes(c.name)
-		w.opensPull = strings.HasPrefix(name, "createpullrequest")
+		c.operates = changes(c.name)
+		c.opensPull = strings.HasPrefix(name, "createpullrequest")
 	}
-	return w
 }
 
 // readSteps reads a command line. Without a command of interest there are no steps.
-func (w *callWork) readSteps(line []shell.Command) {
+func (c *workCall) readSteps(line []shell.Command) {
 	if len(line) == 0 {
 		return
 	}
-	w.ownWords = true
+	c.ownWords = true
 	says := false
 	steps := make([]step, len(line))
 	for n := range line {
-		c := &line[n]
+		command := &line[n]
 		s := &steps[n]
-		s.Command, s.quiet, s.git = *c, printsOwnWords(c), readGit(c)
-		w.ownWords = w.ownWords && s.quiet
-		words := c.Plain()
+		s.Command, s.quiet, s.git = *command, printsOwnWords(command), readGit(command)
+		c.ownWords = c.ownWords && s.quiet
+		words := command.Plain()
 		if s.git == nil {
 			s.check = checkOf(words)
 		}
 		if s.check != nil {
-			s.check.command = clip.Brief(c.Text, maxCommand)
+			s.check.command = clip.Brief(command.Text, maxCommand)
 		}
-		if c.Name() == "touch" {
+		if command.Name() == "touch" {
 			words = nil
 		}
-		for _, op := range shell.AppendFileOps(nil, words, c.Writes, "") {
+		for _, op := range shell.AppendFileOps(nil, words, command.Writes, "") {
 			if op.Op == "created" && !strings.HasPrefix(op.Note, "moved from ") {
 				op.Op = "edited" // it may have existed
-			} else if op.Op == "read" || c.Name() == "git" && op.Op == "edited" {
+			} else if op.Op == "read" || command.Name() == "git" && op.Op == "edited" {
 				continue
 			}
 			s.edits = append(s.edits, op)
 		}
-		says = says || s.git != nil || s.check != nil || s.edits != nil || c.Dir != ""
+		says = says || s.git != nil || s.check != nil || s.edits != nil || command.Dir != ""
 	}
 	last := &line[len(line)-1]
-	w.pwd = len(last.Words) == 1 && last.Name() == "pwd"
-	if says || last.ChangesTo() != "" || w.pwd {
-		w.steps = steps
+	c.pwd = len(last.Words) == 1 && last.Name() == "pwd"
+	if says || last.ChangesTo() != "" || c.pwd {
+		c.steps = steps
 	}
 }
 
@@ -114,8 +118,14 @@ func (w *callWork) readSteps(line []shell.Command) {
 var shellSpeech = scan.WordSet("bash shell localshell shellcommand execcommand containerexec unifiedexec exec runshellcommand executecommand executebash " +
 	"cmdrun terminal runinterminal runcommand writestdin")
 
-// resultWork is what a result says about the state of the work.
-type resultWork struct {
+// workResult is a tool result, and what it says about the state of the work.
+type workResult struct {
+	callID  string
+	outcome thread.Outcome
+	first   string // the first line that is not empty
+	failing bool   // some line reports an error
+	why     string // what the output says of why it failed; of commands
+
 	code         int // the status that the harness wrote
 	hasCode      bool
 	git          []gitLine
@@ -143,8 +153,10 @@ const (
 	maxVerdicts = 24
 )
 
-// readResultWork reads the text of a result, terminal escapes taken out.
-func readResultWork(r *thread.ToolResult, text string) (w resultWork) {
+// readWorkResult reads a result; text is what it holds, terminal escapes taken out. What
+// the text says of a failure is for the caller to note: first, failing, why.
+func readWorkResult(r *thread.ToolResult, text string) (w workResult) {
+	w.callID, w.outcome = r.CallID, r.Outcome
 	class := toolpolicy.ClassOf(r.Tool)
 	head := strings.TrimSpace(text[:min(len(text), maxRejection)])
 	w.readRejection(r, class, head)
@@ -184,7 +196,7 @@ var rejections = []string{
 	"[Operation Cancelled] Reason: User ", // Gemini CLI
 }
 
-func (w *resultWork) readRejection(r *thread.ToolResult, class toolpolicy.Class, head string) {
+func (w *workResult) readRejection(r *thread.ToolResult, class toolpolicy.Class, head string) {
 	begins := func(mark string) bool { return strings.HasPrefix(head, mark) }
 	flagged := r.Outcome == thread.Failure
 	w.deniedByUser = slices.ContainsFunc(rejections, begins)
@@ -230,7 +242,7 @@ func refusedWith(m *thread.Message) string {
 		return ""
 	}
 	text := r.Text()
-	var w resultWork
+	var w workResult
 	w.readRejection(&r, class, strings.TrimSpace(text[:min(len(text), maxRejection)]))
 	return w.userSaid
 }
@@ -238,8 +250,12 @@ func refusedWith(m *thread.Message) string {
 // maxRejection is how much of a result may be a rejection, in bytes.
 const maxRejection = 2000
 
+// cwdNote begins the line that Claude Code appends to an output when its shell is put back
+// to the project's directory.
+const cwdNote = "Shell cwd was reset to "
+
 // readOutput reads the output of a command.
-func (w *resultWork) readOutput(s string) {
+func (w *workResult) readOutput(s string) {
 	w.code = -1
 	s = w.stripHarness(s)
 	fails := 0
@@ -253,7 +269,7 @@ func (w *resultWork) readOutput(s string) {
 			continue
 		}
 		if w.lines++; w.lines == 1 {
-			w.firstLine = clip.Brief(line, maxLine)
+			w.firstLine = clip.Brief(line, maxQuote)
 		}
 		w.lastLine = line
 		if len(w.git) < maxGitLines {
@@ -275,10 +291,10 @@ func (w *resultWork) readOutput(s string) {
 				w.verdicts = slices.Delete(w.verdicts, i, i+1)
 			}
 		}
-		v.text = clip.Brief(v.text, maxLine)
+		v.text = clip.Brief(v.text, maxQuote)
 		w.verdicts = append(w.verdicts, v)
 	}
-	w.lastLine = clip.Brief(w.lastLine, maxLine)
+	w.lastLine = clip.Brief(w.lastLine, maxQuote)
 }
 
 // firstStatus and lastStatus begin the line in which a harness tells the exit status, above
@@ -289,7 +305,7 @@ var (
 )
 
 // stripHarness reads and removes what the harness wrote around the output.
-func (w *resultWork) stripHarness(s string) string {
+func (w *workResult) stripHarness(s string) string {
 	status := func(line string, marks ...string) bool {
 		for _, mark := range marks {
 			text, ok := strings.CutPrefix(line, mark)
@@ -368,7 +384,7 @@ var notEditedWords = []string{
 	"<tool_use_error>", "no edits", "aborted", "cancelled", "found 0 ", "no occurrences", "introduced new syntax error", "unchanged",
 }
 
-func (w *resultWork) readEdited(head string) {
+func (w *workResult) readEdited(head string) {
 	first, _, _ := strings.Cut(strings.ToLower(head), "\n")
 	says := func(mark string) bool { return strings.Contains(first, mark) }
 	if slices.ContainsFunc(editedWords, says) && !says("unsuccessfully") && !strings.HasPrefix(first, "error") {
@@ -379,7 +395,7 @@ func (w *resultWork) readEdited(head string) {
 	w.notEdited = slices.ContainsFunc(notEditedWords, says)
 }
 
-func (w *resultWork) readStarted(head string) {
+func (w *workResult) readStarted(head string) {
 	if _, id, ok := strings.Cut(head, "agentId: "); ok && strings.HasPrefix(head, "Async agent launched successfully") {
 		w.started = scan.FirstWord(id)
 	}
@@ -388,7 +404,7 @@ func (w *resultWork) readStarted(head string) {
 // ends are statuses of a background process that has ended.
 var ends = scan.WordSet("completed failed killed stopped error cancelled")
 
-func (w *resultWork) readEnded(head string) {
+func (w *workResult) readEnded(head string) {
 	state, _ := enclosed(head, "<status>", "</status>")
 	w.ended = ends[strings.TrimSpace(state)]
 }
@@ -400,16 +416,25 @@ func enclosed(s, from, to string) (string, bool) {
 	return inside, ok && closed
 }
 
-// messageWork is what a message of a harness says about the state of the work.
-type messageWork struct {
+// workMessage is a message, as far as the state of the work is concerned.
+type workMessage struct {
+	notice
+	said   bool   // the assistant says something
+	next   string // what it says it will do next, where no call follows
+	calls  []*workCall
+	result *workResult
+}
+
+// notice is what a harness says in a message about the state of the work.
+type notice struct {
 	directory   string
 	interrupted bool
 	ended       []string // ids of background processes
 }
 
-// readMessageWork reads an environment block, a notice of an ended process, or a mark of an
+// readNotice reads an environment block, a notice of an ended process, or a mark of an
 // interruption.
-func readMessageWork(m *thread.Message) (w messageWork) {
+func readNotice(m *thread.Message) (w notice) {
 	if m.Role != thread.System && (m.Role != thread.User || m.Kind == thread.Recap) {
 		return w
 	}
@@ -444,7 +469,7 @@ func readMessageWork(m *thread.Message) (w messageWork) {
 }
 
 // environment reads the folder from the <env> block of a system prompt.
-func (w *messageWork) environment(s string) {
+func (w *notice) environment(s string) {
 	block, _ := enclosed(s, "\n<env>", "</env>")
 	for line := range strings.Lines(block) {
 		what, dir, _ := strings.Cut(strings.TrimSpace(line), ": ")

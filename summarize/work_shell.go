@@ -11,9 +11,8 @@ import (
 
 // shellRun is a command line that was run, and its output.
 type shellRun struct {
-	*callWork
-	output *resultWork
-	facts  *resultFacts
+	*workCall
+	output *workResult
 	code   int
 	known  bool   // whether code is known
 	base   string // the folder in which it began
@@ -22,32 +21,31 @@ type shellRun struct {
 }
 
 // applyShell applies what a command line did.
-func (f *workFold) applyShell(p pendingCall, r *resultFacts, by proof) {
-	c, w := p.facts, &r.work
-	if w.started != "" {
-		f.addRunning(c, w.started, by)
+func (f *workFold) applyShell(p pendingCall, r *workResult, by proof) {
+	c := p.call
+	if r.started != "" {
+		f.addRunning(c, r.started, by)
 	}
 	code, known := f.status(c, r)
-	work := &c.work
-	if work.target != "" {
-		if w.ended {
-			f.endRunning(work.target)
+	if c.target != "" {
+		if r.ended {
+			f.endRunning(c.target)
 		}
 		return
 	}
-	if len(work.steps) > 0 && !work.background && w.started == "" { // else the end was not seen
-		run := &shellRun{callWork: work, output: w, facts: r, code: code, known: known, base: f.cwd, by: by}
-		if work.workdir != "" {
-			if run.base = resolve(f.home, work.workdir); run.base == shell.Unknown {
+	if len(c.steps) > 0 && !c.background && r.started == "" { // else the end was not seen
+		run := &shellRun{workCall: c, output: r, code: code, known: known, base: f.cwd, by: by}
+		if c.workdir != "" {
+			if run.base = resolve(f.home, c.workdir); run.base == shell.Unknown {
 				run.base = ""
 			}
 		}
-		if lost := strings.Contains(w.firstLine, "cd:") && (!known || code != 0); !lost {
+		if lost := strings.Contains(r.firstLine, "cd:") && (!known || code != 0); !lost {
 			f.applySteps(run)
-			f.setDirectory(c, run, len(p.asked.Calls()) > 1)
+			f.setDirectory(run, len(p.asked.Calls()) > 1)
 		}
 	}
-	f.resetDirectory(w, by)
+	f.resetDirectory(r, by)
 }
 
 // applySteps applies what each command of a line did.
@@ -72,7 +70,7 @@ func (f *workFold) applySteps(r *shellRun) {
 
 // looksSuccessful reports whether the output shows no failure, and would show one.
 func (r *shellRun) looksSuccessful(s *step) bool {
-	return !s.Silent && s.Sure && r.facts.outcome != thread.Failure && len(r.facts.errorLines) == 0 && !r.output.halted && !(r.known && r.code != 0)
+	return !s.Silent && s.Sure && r.output.outcome != thread.Failure && !r.output.failing && !r.output.halted && !(r.known && r.code != 0)
 }
 
 // resolve joins a folder to a base; shell.Unknown or "" if the result is unknown.
@@ -90,7 +88,7 @@ func resolve(base, dir string) string {
 
 // setDirectory notes where the commands ran; beside says that other calls were made in
 // parallel.
-func (f *workFold) setDirectory(c *callFacts, r *shellRun, beside bool) {
+func (f *workFold) setDirectory(r *shellRun, beside bool) {
 	last := &r.steps[len(r.steps)-1]
 	dir := resolve(r.base, last.Dir)
 	to := last.ChangesTo()
@@ -104,7 +102,7 @@ func (f *workFold) setDirectory(c *callFacts, r *shellRun, beside bool) {
 	if r.pwd && path.IsAbs(r.output.lastLine) && !strings.Contains(r.output.lastLine, " ") && r.ownWords {
 		dir = r.output.lastLine
 	}
-	keeps := c.name == "Bash" // Claude Code's shell keeps its directory
+	keeps := r.name == "Bash" // Claude Code's shell keeps its directory
 	away := keeps && (last.Dir != "" || to != "")
 	switch {
 	case away && beside:

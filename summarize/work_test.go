@@ -65,7 +65,12 @@ func (l *logOf) fold(t testing.TB, before state.Work) state.Work {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return foldWork(before, th.Messages(), read)
+	return foldWork(before, th.Messages(), workOf(read))
+}
+
+// workOf returns what a reader of messages says of the work.
+func workOf(read func(*thread.Message) *facts) func(*thread.Message) *workMessage {
+	return func(m *thread.Message) *workMessage { return &read(m).work }
 }
 
 func commits(w state.Work) string {
@@ -584,7 +589,7 @@ func BenchmarkFoldWork(b *testing.B) {
 	of := func(m *thread.Message) *facts { return all[m.ID] }
 	b.ReportAllocs()
 	for b.Loop() {
-		foldWork(state.Work{}, messages, of)
+		foldWork(state.Work{}, messages, workOf(of))
 	}
 	b.ReportMetric(float64(len(messages)), "messages")
 }
@@ -616,7 +621,7 @@ func TestJudgeRefusal(t *testing.T) {
 func TestNoProcess(t *testing.T) {
 	for _, text := range []string{"Command running in background with ID: \nmore", "Command was manually backgrounded as background task \nmore"} {
 		r := thread.ToolResult{CallID: "c", Tool: "Bash", Content: []thread.Part{thread.Text{Text: text}}}
-		if w := readResult(r).work; w.started != "" || !w.halted {
+		if w := readResult(r); w.started != "" || !w.halted {
 			t.Errorf("%q: %+v", text, w)
 		}
 	}

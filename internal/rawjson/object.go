@@ -178,3 +178,14 @@ func Count(v gjson.Result) int {
 	}
 	return int(v.Num)
 }
+
+// FirstText returns the first of the members, by their keys, that is there and not empty, as
+// text; "" if none is.
+func FirstText(object gjson.Result, keys ...string) string {
+	for _, k := range keys {
+		if v := object.Get(k); v.Exists() && v.Type != gjson.Null && v.String() != "" {
+			return v.String()
+		}
+	}
+	return ""
+}
