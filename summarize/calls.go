@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
+
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 
 	"github.com/tidwall/gjson"
@@ -17,7 +19,7 @@ import (
 
 // callFacts is what was read from a tool call.
 type callFacts struct {
-	workCall
+	work.Call
 	inputIdents []mention // in input
 	part        bool      // only a part of the file was read
 	idents      []mention // in all arguments
@@ -53,7 +55,7 @@ var formKeys = scan.WordSet("replace_all activeForm timeout output_mode head_lim
 
 // readCall extracts the facts of a call from its name and arguments.
 func readCall(c *thread.ToolCall) callFacts {
-	f := callFacts{workCall: workCall{id: c.ID, name: c.Name, class: toolpolicy.ClassOf(c.Name)}}
+	f := callFacts{Call: work.Call{ID: c.ID, Name: c.Name, Class: toolpolicy.ClassOf(c.Name)}}
 	args := gjson.Result{}
 	if rawjson.Valid(c.Arguments) {
 		args = gjson.Parse(c.Arguments)
@@ -64,7 +66,7 @@ func readCall(c *thread.ToolCall) callFacts {
 	} else {
 		line = f.readText(c.Arguments)
 	}
-	f.readWork(args, line)
+	f.Read(args, line)
 	return f
 }
 
@@ -77,29 +79,29 @@ func (f *callFacts) readArguments(args gjson.Result) (line []shell.Command) {
 			break
 		}
 	}
-	switch f.class {
+	switch f.Class {
 	case toolpolicy.Shell:
 		line = f.readCommand(command(args))
 	case toolpolicy.Todo:
 		f.readTodo(args)
 	case toolpolicy.Read:
 		if path != "" {
-			f.files = append(f.files, shell.FileOp{Path: path, Op: "read"})
+			f.Files = append(f.Files, shell.FileOp{Path: path, Op: "read"})
 			f.part = inPart(args)
 		}
 		args.Get("paths").ForEach(func(_, v gjson.Result) bool {
 			if v.Type == gjson.String {
-				f.files = append(f.files, shell.FileOp{Path: shell.Clean(v.Str), Op: "read"})
+				f.Files = append(f.Files, shell.FileOp{Path: shell.Clean(v.Str), Op: "read"})
 			}
 			return true
 		})
 	case toolpolicy.Edit, toolpolicy.Write:
 		f.readEdit(args, path)
 	}
-	if f.input == "" && f.class != toolpolicy.Todo {
-		f.input = describe(args, f.class)
+	if f.Input == "" && f.Class != toolpolicy.Todo {
+		f.Input = describe(args, f.Class)
 	}
-	f.inputIdents = mentions(nil, f.input)
+	f.inputIdents = mentions(nil, f.Input)
 	collect(args, "", func(key, s string) {
 		if !oldKeys[key] {
 			f.idents = mentions(f.idents, s)
@@ -113,12 +115,12 @@ func (f *callFacts) readText(text string) (line []shell.Command) {
 	switch {
 	case strings.Contains(text, patchMark):
 		f.readPatch(text)
-	case f.class == toolpolicy.Shell:
+	case f.Class == toolpolicy.Shell:
 		line = f.readCommand(text)
 	default:
-		f.input = clip.Brief(text, maxInput)
+		f.Input = clip.Brief(text, work.MaxInput)
 	}
-	f.inputIdents = mentions(nil, f.input)
+	f.inputIdents = mentions(nil, f.Input)
 	f.idents = mentions(f.idents, text)
 	return line
 }
@@ -130,9 +132,9 @@ func (f *callFacts) readCommand(s string) []shell.Command {
 		f.readPatch(s)
 		return nil
 	}
-	f.input = clip.Brief(strings.TrimSpace(s), maxInput)
+	f.Input = clip.Brief(strings.TrimSpace(s), work.MaxInput)
 	line, simple := shell.Read(s)
-	f.files, f.onlyPrints = shell.Files(line), shell.OnlyPrints(line)
+	f.Files, f.onlyPrints = shell.Files(line), shell.OnlyPrints(line)
 	if !simple {
 		return nil
 	}
@@ -170,21 +172,21 @@ func (f *callFacts) readEdit(args gjson.Result, path string) {
 		return
 	}
 	op := "edited"
-	if f.class == toolpolicy.Write {
+	if f.Class == toolpolicy.Write {
 		op = "created"
 	}
 	switch args.Get("command").Str { // text editors with sub-commands
 	case "view":
-		f.class, op = toolpolicy.Read, "read"
+		f.Class, op = toolpolicy.Read, "read"
 	case "create":
-		f.class, op = toolpolicy.Write, "created"
+		f.Class, op = toolpolicy.Write, "created"
 	}
 	if path != "" {
 		f.part = inPart(args)
-		f.files = append(f.files, shell.FileOp{Path: path, Op: op})
+		f.Files = append(f.Files, shell.FileOp{Path: path, Op: op})
 	}
 	if source, to := args.Get("source").Str, args.Get("destination").Str; source != "" && to != "" {
-		f.files = append(f.files, shell.FileOp{Path: shell.Clean(source), Op: "deleted", Note: "moved to " + to}, shell.FileOp{Path: shell.Clean(to), Op: "created", Note: "moved from " + source})
+		f.Files = append(f.Files, shell.FileOp{Path: shell.Clean(source), Op: "deleted", Note: "moved to " + to}, shell.FileOp{Path: shell.Clean(to), Op: "created", Note: "moved from " + source})
 	}
 	var old, body []string
 	collect(args, "", func(key, s string) {
@@ -195,7 +197,7 @@ func (f *callFacts) readEdit(args gjson.Result, path string) {
 			old = append(old, s)
 		}
 	})
-	f.input = path
+	f.Input = path
 	f.readReplacement(path, old, body)
 }
 
@@ -207,13 +209,13 @@ func (f *callFacts) readPatch(patch string) {
 		head, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 		name = shell.Clean(name)
 		if op := patchMarks[head]; op != "" {
-			f.files = append(f.files, shell.FileOp{Path: name, Op: op})
+			f.Files = append(f.Files, shell.FileOp{Path: name, Op: op})
 			names = append(names, name)
 		}
-		if head == "*** Move to" && len(f.files) > 0 {
-			last := &f.files[len(f.files)-1]
+		if head == "*** Move to" && len(f.Files) > 0 {
+			last := &f.Files[len(f.Files)-1]
 			last.Op, last.Note = "deleted", "moved to "+name
-			f.files = append(f.files, shell.FileOp{Path: name, Op: "created", Note: "moved from " + last.Path})
+			f.Files = append(f.Files, shell.FileOp{Path: name, Op: "created", Note: "moved from " + last.Path})
 		}
 		if rest, ok := strings.CutPrefix(line, "-"); ok && !strings.HasPrefix(rest, "--") {
 			removed.WriteString(rest)
@@ -225,8 +227,8 @@ func (f *callFacts) readPatch(patch string) {
 	if len(names) == 1 {
 		path = names[0]
 	}
-	f.class = toolpolicy.Edit
-	f.input = clip.Brief(strings.Join(names, ", "), maxInput)
+	f.Class = toolpolicy.Edit
+	f.Input = clip.Brief(strings.Join(names, ", "), work.MaxInput)
 	f.readReplacement(path, []string{removed.String()}, []string{added.String()})
 }
 
@@ -323,7 +325,7 @@ func describe(args gjson.Result, class toolpolicy.Class) string {
 			limit = 2 * maxArg
 		}
 		s = clip.Brief(s, limit)
-		if s == "" || b.Len()+len(s) > 2*maxInput {
+		if s == "" || b.Len()+len(s) > 2*work.MaxInput {
 			return true
 		}
 		if b.Len() > 0 {

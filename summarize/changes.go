@@ -193,7 +193,7 @@ func (b *builder) recordHunks(i int, asked *thread.Message, c *callFacts) {
 // dropHunks marks the hunks of which a call took lines out again. A command that changes a
 // file, and writing it anew, drop all of its hunks.
 func (b *builder) dropHunks(c *callFacts) {
-	for _, op := range c.files {
+	for _, op := range c.Files {
 		if op.Op == "read" {
 			continue
 		}
@@ -202,7 +202,7 @@ func (b *builder) dropHunks(c *callFacts) {
 		if file == nil {
 			continue
 		}
-		if c.class == toolpolicy.Shell || op.Op != "edited" {
+		if c.Class == toolpolicy.Shell || op.Op != "edited" {
 			for _, n := range file.all {
 				b.hunks[n].gone = true
 			}

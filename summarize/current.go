@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
+
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
@@ -30,7 +32,7 @@ func fileKey(path string) originKey { return originKey{input: path} }
 // callKey names a call. Calls whose arguments were cut short have no key: two of them may
 // differ in the rest.
 func callKey(c *callFacts) (key originKey, ok bool) {
-	return originKey{c.name, c.input}, c.input != "" && len(c.input) <= maxInput-4
+	return originKey{c.Name, c.Input}, c.Input != "" && len(c.Input) <= work.MaxInput-4
 }
 
 // countOrigins counts how often each origin is asked or changed: one that comes up once
@@ -38,10 +40,10 @@ func callKey(c *callFacts) (key originKey, ok bool) {
 func (b *builder) countOrigins(f *facts) {
 	for n := range f.calls {
 		c := &f.calls[n]
-		for _, op := range c.files {
+		for _, op := range c.Files {
 			b.uses[fileKey(op.Path)]++
 		}
-		if key, ok := callKey(c); ok && c.class != toolpolicy.Read {
+		if key, ok := callKey(c); ok && c.Class != toolpolicy.Read {
 			b.uses[key]++
 		}
 	}
@@ -166,7 +168,7 @@ func (b *builder) track(o *origin, from int) {
 // applyEdit drops the lines that a successful call took out of its files.
 func (b *builder) applyEdit(c *callFacts) {
 	b.dropHunks(c)
-	for _, op := range c.files {
+	for _, op := range c.Files {
 		o := b.origins[fileKey(op.Path)]
 		if o == nil {
 			continue
@@ -179,7 +181,7 @@ func (b *builder) applyEdit(c *callFacts) {
 				b.dropOrigin(o)
 			}
 			delete(b.origins, fileKey(op.Path))
-		case op.Op == "created" && c.class == toolpolicy.Shell:
+		case op.Op == "created" && c.Class == toolpolicy.Shell:
 			if !strings.HasPrefix(op.Note, "moved from ") {
 				b.dropStale(o, nil, true, false) // whatever it holds now
 			}
@@ -230,15 +232,15 @@ func (b *builder) addLines(i int, m *thread.Message, c *callFacts, r *resultFact
 	}
 	if !failed {
 		b.applyEdit(c)
-		if asked, ok := b.calls[c.id]; ok {
+		if asked, ok := b.calls[c.ID]; ok {
 			b.recordHunks(i, &b.messages[asked.message], c)
 		}
 	}
 	if class == toolpolicy.Edit || class == toolpolicy.Write {
 		if failed {
-			b.snippet(i, m, c, "failed "+c.name+" "+c.input, c.changed, changedBase)
+			b.snippet(i, m, c, "failed "+c.Name+" "+c.Input, c.changed, changedBase)
 		} else {
-			b.snippet(i, m, c, c.name+" "+c.input, c.changed, changedBase)
+			b.snippet(i, m, c, c.Name+" "+c.Input, c.changed, changedBase)
 			if o := b.origin(fileKey(c.path())); o != nil && o.path != "" {
 				b.track(o, from)
 			}
@@ -278,25 +280,25 @@ func (b *builder) applyLater() {
 	for i := range b.in.Context {
 		f := b.read(&b.in.Context[i])
 		for n := range f.calls {
-			calls[f.calls[n].id] = &f.calls[n]
+			calls[f.calls[n].ID] = &f.calls[n]
 		}
 		r := f.result
 		if r == nil {
 			continue
 		}
-		c := calls[r.callID]
+		c := calls[r.CallID]
 		if c == nil {
-			if ref, ok := b.calls[r.callID]; ok {
+			if ref, ok := b.calls[r.CallID]; ok {
 				c = &b.facts[ref.message].calls[ref.call]
 			} else {
 				continue
 			}
 		}
-		failed := judge(r, c, c.class) == thread.Failure
+		failed := judge(r, c, c.Class) == thread.Failure
 		if !failed {
 			b.applyEdit(c)
 		}
-		if o, whole := b.originOf(c, c.class, failed); o != nil {
+		if o, whole := b.originOf(c, c.Class, failed); o != nil {
 			b.dropStale(o, r.idLines, whole, false)
 		}
 	}

@@ -34,12 +34,9 @@
 //
 // # Where the work stands
 //
-// work.go folds the whole log into a state.Work: where commands ran, commits, files
-// edited since the last one, checks and their outcome, what was refused, what still runs.
-// work_read.go reads what calls and results say about it, with git.go (calls and output of
-// git), checks.go (which command checks what), verdicts.go (how checks report) and
-// operations.go (tools that act on a system). work_shell.go, work_git.go and
-// work_checks.go apply that to the state.
+// Package internal/work folds the whole log into a state.Work: where commands ran, commits,
+// files edited since the last one, checks and their outcome, what was refused, what still
+// runs. Of a message it needs what facts.go keeps for it, and of a call what calls.go read.
 //
 // # Models
 //

@@ -34,7 +34,7 @@ func TestReadCall(t *testing.T) {
 		"broken":         {"Bash", `{"command":"ls`, want{input: `{"command":"ls`}},
 	} {
 		f := readCall(&thread.ToolCall{Name: c.tool, Arguments: c.args})
-		got := want{f.input, f.files, f.todos}
+		got := want{f.Input, f.Files, f.todos}
 		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(want{}, todo{}), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
@@ -62,7 +62,7 @@ func TestJudge(t *testing.T) {
 	} {
 		r := readResult(thread.ToolResult{Tool: c.tool, Outcome: c.flag, Content: []thread.Part{thread.Text{Text: c.text}}})
 		call := readCall(&thread.ToolCall{Name: c.tool, Arguments: `{"command":"` + c.command + `"}`})
-		if got := judge(r, &call, call.class); got != c.want {
+		if got := judge(r, &call, call.Class); got != c.want {
 			t.Errorf("%s %q with %q flagged %s: got %s, want %s", c.tool, c.command, c.text, c.flag, got, c.want)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
+
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
@@ -59,12 +61,12 @@ type facts struct {
 	calls     []callFacts
 	result    *resultFacts
 	idents    []mention // of user text
-	work      workMessage
+	work      work.Message
 }
 
 // resultFacts is what was read from a tool result.
 type resultFacts struct {
-	workResult
+	work.Result
 	tool       string
 	source     source // what kind of tool said it
 	lines      int
@@ -126,15 +128,15 @@ func read(m *thread.Message) *facts {
 		}
 	}
 	f.number()
-	f.work = workMessage{notice: readNotice(m), said: len(f.said) > 0}
-	if f.work.said && len(f.calls) == 0 {
-		f.work.next = lastAnnouncement(f.said)
+	f.work = work.Message{Notice: work.ReadNotice(m), Said: len(f.said) > 0}
+	if f.work.Said && len(f.calls) == 0 {
+		f.work.Next = lastAnnouncement(f.said)
 	}
 	for i := range f.calls {
-		f.work.calls = append(f.work.calls, &f.calls[i].workCall)
+		f.work.Calls = append(f.work.Calls, &f.calls[i].Call)
 	}
 	if f.result != nil {
-		f.work.result = &f.result.workResult
+		f.work.Result = &f.result.Result
 	}
 	return f
 }
@@ -197,8 +199,8 @@ func readResult(r thread.ToolResult) *resultFacts {
 		s = r.Structured
 	}
 	f.exit = exitCode(s)
-	f.workResult = readWorkResult(&r, s)
-	if toolpolicy.ClassOf(r.Tool) == toolpolicy.Agent && r.Outcome != thread.Failure && f.started == "" && !f.deniedByUser {
+	f.Result = work.ReadResult(&r, s)
+	if toolpolicy.ClassOf(r.Tool) == toolpolicy.Agent && r.Outcome != thread.Failure && f.Started == "" && !f.DeniedByUser {
 		f.report = paragraphs(s[:clip.Boundary(s, min(len(s), maxReport))])
 	}
 	f.rows = jsonrows.Lines(s, false)
@@ -210,11 +212,11 @@ func readResult(r thread.ToolResult) *resultFacts {
 		}
 		line++
 		p.From = afterLineNumber(s, p)
-		if strings.HasPrefix(s[p.From:p.To], cwdNote) {
+		if strings.HasPrefix(s[p.From:p.To], work.ResetNote) {
 			continue
 		}
-		if f.first == "" {
-			f.first = s[p.From:min(p.To, p.From+maxLine)]
+		if f.First == "" {
+			f.First = s[p.From:min(p.To, p.From+maxLine)]
 		}
 		f.last = s[p.From:p.To]
 		score, ev := errorScore(s[p.From:min(p.To, p.From+maxSentence)])
@@ -235,15 +237,15 @@ func readResult(r thread.ToolResult) *resultFacts {
 	if len(s) <= 3*maxHeld && f.source == inRead {
 		f.text = shortContent(s)
 	}
-	if rest, ok := strings.CutPrefix(f.first, "Task #"); ok {
+	if rest, ok := strings.CutPrefix(f.First, "Task #"); ok {
 		f.taskID, _, _ = strings.Cut(rest, " ")
 	}
 	if toolpolicy.Normal(r.Tool) == "tasklist" {
 		f.tasks = taskStatus(s)
 	}
-	f.failing = len(f.errorLines) > 0
+	f.Failing = len(f.errorLines) > 0
 	if class := toolpolicy.ClassOf(r.Tool); class == toolpolicy.Shell || r.Tool == "" {
-		f.why, _ = reason(f)
+		f.Why, _ = reason(f)
 	}
 	return f
 }

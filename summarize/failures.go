@@ -31,7 +31,7 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 	if lines == "" || c.onlyPrints {
 		return // a search that found nothing
 	}
-	text := c.name + " " + clip.Brief(c.input, 120) + " => " + lines
+	text := c.Name + " " + clip.Brief(c.Input, 120) + " => " + lines
 	sources := []thread.ID{asked.ID, m.ID}
 	idents = slices.Concat(c.inputIdents, idents)
 	mends := b.repairs(i, c)
@@ -42,11 +42,11 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 			text += " | then the assistant: " + clip.Brief(said.text, 200)
 			b.unseen(seenQuoted, said.text)
 			idents = append(idents, said.idents...)
-		case c.class == toolpolicy.Read || c.class == toolpolicy.List:
+		case c.Class == toolpolicy.Read || c.Class == toolpolicy.List:
 			return // the agent looked for it elsewhere
 		}
 		sources = append(sources, b.messages[j].ID)
-	} else if len(mends) == 0 && c.class != toolpolicy.Shell && c.class != toolpolicy.Other {
+	} else if len(mends) == 0 && c.Class != toolpolicy.Shell && c.Class != toolpolicy.Other {
 		return // the agent ignored it
 	}
 	for _, e := range mends {
@@ -56,11 +56,11 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 	if !b.unseen(seenFailure, text) {
 		return
 	}
-	b.tried[len(b.FailedAttempts)] = withoutPager(c.name, c.input)
+	b.tried[len(b.FailedAttempts)] = withoutPager(c.Name, c.Input)
 	b.FailedAttempts = append(b.FailedAttempts, summary.Item{Text: text, Turn: m.Turn, Sources: sources})
 	worth := float32(attemptWorth)
 	switch {
-	case c.class == toolpolicy.Shell, c.class == toolpolicy.Other:
+	case c.Class == toolpolicy.Shell, c.Class == toolpolicy.Other:
 	case len(mends) == 0:
 		worth = missWorth
 	default:
@@ -92,22 +92,22 @@ type repair struct {
 // repairs returns the first edits after a failed command in its turn, until the same
 // command runs again; after a failed edit, the next successful edit of the file.
 func (b *builder) repairs(i int, c *callFacts) []repair {
-	edit := (c.class == toolpolicy.Edit || c.class == toolpolicy.Write) && c.path() != ""
-	if c.class != toolpolicy.Shell && !edit {
+	edit := (c.Class == toolpolicy.Edit || c.Class == toolpolicy.Write) && c.path() != ""
+	if c.Class != toolpolicy.Shell && !edit {
 		return nil
 	}
 	var all []repair
-	again := withoutPager(c.name, c.input)
+	again := withoutPager(c.Name, c.Input)
 	for j := i + 1; j < min(len(b.facts), i+nextMessages) && !b.messages[j].StartsTurn(); j++ {
 		for n := range b.facts[j].calls {
 			e := &b.facts[j].calls[n]
-			if !edit && withoutPager(e.name, e.input) == again {
+			if !edit && withoutPager(e.Name, e.Input) == again {
 				return all
 			}
 			if edit && e.path() != c.path() {
 				continue
 			}
-			if (e.class == toolpolicy.Edit || e.class == toolpolicy.Write) && e.path() != "" && len(e.hunks) > 0 && b.worked(j, e.id) {
+			if (e.Class == toolpolicy.Edit || e.Class == toolpolicy.Write) && e.path() != "" && len(e.hunks) > 0 && b.worked(j, e.ID) {
 				all = append(all, repair{lastParts(e.path()) + " " + e.hunks[0].brief(), b.messages[j].ID})
 				if edit || len(all) == maxMending {
 					return all
@@ -121,8 +121,8 @@ func (b *builder) repairs(i int, c *callFacts) []repair {
 // worked reports whether a call of the message at j succeeded.
 func (b *builder) worked(j int, id string) bool {
 	for k := j + 1; k < min(len(b.facts), j+nextMessages); k++ {
-		if r := b.facts[k].result; r != nil && r.callID == id {
-			return r.outcome != thread.Failure
+		if r := b.facts[k].result; r != nil && r.CallID == id {
+			return r.Outcome != thread.Failure
 		}
 		if b.messages[k].StartsTurn() {
 			return false
@@ -158,7 +158,7 @@ func errorText(r *resultFacts) (string, []mention) {
 		}
 	}
 	if len(lines) == 0 {
-		for _, l := range []string{r.first, r.last} {
+		for _, l := range []string{r.First, r.last} {
 			if l != "" && !slices.Contains(lines, l) {
 				lines = append(lines, clip.Brief(l, maxLine))
 			}
@@ -197,7 +197,7 @@ func reason(r *resultFacts) (string, []mention) {
 			return clip.Brief(p.text, 160), p.idents
 		}
 	}
-	for _, line := range []string{r.first, r.last} {
+	for _, line := range []string{r.First, r.last} {
 		if line != "" && exitCode(line) < 0 && line != "(no output)" {
 			return clip.Brief(line, 140), nil
 		}

@@ -258,8 +258,8 @@ func eachLine(f *facts, yield func([]mention, source)) {
 	all(f.recap, inWords)
 	for i := range f.calls {
 		c := &f.calls[i]
-		yield(c.idents, sourceOfCall(c.class))
-		all(c.changed, sourceOfCall(c.class))
+		yield(c.idents, sourceOfCall(c.Class))
+		all(c.changed, sourceOfCall(c.Class))
 	}
 	if f.result != nil {
 		all(f.result.idLines, f.result.source)

@@ -72,23 +72,23 @@ func findPlanFile(log []thread.Message, of func(*thread.Message) *facts) *planFi
 		f := of(m)
 		for n := range f.calls {
 			c := &f.calls[n]
-			if c.class == toolpolicy.Todo {
+			if c.Class == toolpolicy.Todo {
 				return nil // the agent keeps its plan there
 			}
-			if slices.ContainsFunc(c.files, func(op shell.FileOp) bool { return isMarkdown(op.Path) }) {
-				calls[c.id] = asked{m, c}
+			if slices.ContainsFunc(c.Files, func(op shell.FileOp) bool { return isMarkdown(op.Path) }) {
+				calls[c.ID] = asked{m, c}
 			}
 		}
 		if f.result == nil {
 			continue
 		}
-		a, ok := calls[f.result.callID]
-		if !ok || judge(f.result, a.call, a.call.class) == thread.Failure {
+		a, ok := calls[f.result.CallID]
+		if !ok || judge(f.result, a.call, a.call.Class) == thread.Failure {
 			continue
 		}
 		p := a.call.path()
 		if p == "" {
-			for _, op := range a.call.files {
+			for _, op := range a.call.Files {
 				delete(known, op.Path)
 			}
 			continue
@@ -99,7 +99,7 @@ func findPlanFile(log []thread.Message, of func(*thread.Message) *facts) *planFi
 		case text == "" && written:
 			delete(known, p)
 		case text != "" && before == nil:
-			known[p] = &planFile{path: p, text: text, own: a.call.class == toolpolicy.Write, sources: []thread.ID{a.message.ID}}
+			known[p] = &planFile{path: p, text: text, own: a.call.Class == toolpolicy.Write, sources: []thread.ID{a.message.ID}}
 		case text != "":
 			before.own = before.own || written && ticked(text) > ticked(before.text)
 			before.text = text
@@ -127,18 +127,18 @@ func isMarkdown(p string) bool {
 // written it; the text is empty where the call does not tell.
 func textAfter(before *planFile, result, message *thread.Message, c *callFacts) (text string, written bool) {
 	switch {
-	case c.class == toolpolicy.Read && c.part, c.class == toolpolicy.Search, c.class == toolpolicy.List:
+	case c.Class == toolpolicy.Read && c.part, c.Class == toolpolicy.Search, c.Class == toolpolicy.List:
 		return "", false
-	case c.class == toolpolicy.Read:
+	case c.Class == toolpolicy.Read:
 		r, _ := result.Result()
 		return lineNumber.ReplaceAllString(scan.Clean(r.Text()), ""), false
-	case c.class != toolpolicy.Edit && c.class != toolpolicy.Write:
-		return "", slices.ContainsFunc(c.files, func(op shell.FileOp) bool { return op.Op != "read" })
+	case c.Class != toolpolicy.Edit && c.Class != toolpolicy.Write:
+		return "", slices.ContainsFunc(c.Files, func(op shell.FileOp) bool { return op.Op != "read" })
 	}
 	var old, body []string
 	all := false
 	for _, call := range message.Calls() {
-		if call.ID == c.id {
+		if call.ID == c.ID {
 			args := gjson.Parse(call.Arguments)
 			all = args.Get("replace_all").Bool()
 			collect(args, "", func(key, s string) {
@@ -152,7 +152,7 @@ func textAfter(before *planFile, result, message *thread.Message, c *callFacts) 
 		}
 	}
 	switch {
-	case c.class == toolpolicy.Write && len(body) == 1 && len(old) == 0:
+	case c.Class == toolpolicy.Write && len(body) == 1 && len(old) == 0:
 		return body[0], true
 	case before == nil || len(old) != len(body):
 		return "", true

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
+
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/state"
@@ -247,7 +249,7 @@ func (b *builder) addWork() {
 	}
 	// Most of the log is the span: its messages are not looked up again.
 	next := 0
-	b.Work = foldWork(before, log, func(m *thread.Message) *workMessage {
+	b.Work = work.Fold(before, log, func(m *thread.Message) *work.Message {
 		if next < len(b.messages) && same(m, &b.messages[next]) {
 			next++
 			return &b.facts[next-1].work
@@ -367,8 +369,8 @@ func (b *builder) age(i int) float32 {
 }
 
 func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
-	b.calls[c.id] = callRef{i, n}
-	if c.class != toolpolicy.Todo {
+	b.calls[c.ID] = callRef{i, n}
+	if c.Class != toolpolicy.Todo {
 		return
 	}
 	b.todo(m, c)
@@ -416,18 +418,18 @@ func label(c *callFacts, tool string) string {
 	if c == nil {
 		return tool
 	}
-	if c.class == toolpolicy.Read && len(c.files) > 0 {
-		return c.files[0].Path
+	if c.Class == toolpolicy.Read && len(c.Files) > 0 {
+		return c.Files[0].Path
 	}
-	return c.name + " " + c.input
+	return c.Name + " " + c.Input
 }
 
 // path is the file that a call is about; empty if there are several or none.
 func (c *callFacts) path() string {
-	if len(c.files) != 1 {
+	if len(c.Files) != 1 {
 		return ""
 	}
-	return c.files[0].Path
+	return c.Files[0].Path
 }
 
 // finish adds what is complete only at the end: edits, the plan, the files.

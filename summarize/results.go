@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
+
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -17,13 +19,13 @@ import (
 func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 	var c *callFacts
 	var asked *thread.Message
-	if ref, ok := b.calls[r.callID]; ok {
+	if ref, ok := b.calls[r.CallID]; ok {
 		c = &b.facts[ref.message].calls[ref.call]
 		asked = &b.messages[ref.message]
 	}
 	class := toolpolicy.ClassOf(r.tool)
 	if c != nil {
-		class = c.class
+		class = c.Class
 	}
 	outcome := judge(r, c, class)
 	if c != nil {
@@ -33,17 +35,17 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 			return
 		}
 		if outcome != thread.Failure {
-			files := slices.Clone(c.files)
+			files := slices.Clone(c.Files)
 			for n := range files {
 				op := &files[n]
 				op.Path = b.ledgerPath(op.Path)
-				if r.fileExisted && op.Op == "created" {
+				if r.FileExisted && op.Op == "created" {
 					op.Op = "edited"
 				}
 				op.Op = b.touch(*op, asked)
 			}
 			b.recordEdit(i, asked, c, files)
-			if class == toolpolicy.Read && len(c.files) == 1 && !c.part {
+			if class == toolpolicy.Read && len(c.Files) == 1 && !c.part {
 				b.noteContent(files[0].Path, r)
 			}
 		}
@@ -77,11 +79,11 @@ const recordBase = 0.4
 // output proves. Files and pages that were only printed prove nothing.
 func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome {
 	switch {
-	case r.outcome == thread.Failure || r.outcome == thread.Partial:
-		return r.outcome
-	case class == toolpolicy.Other && r.refusal != "":
+	case r.Outcome == thread.Failure || r.Outcome == thread.Partial:
+		return r.Outcome
+	case class == toolpolicy.Other && r.Refusal != "":
 		return thread.Failure // the system says that it did not do it
-	case class == toolpolicy.Search && strings.HasPrefix(r.first, "Error performing "):
+	case class == toolpolicy.Search && strings.HasPrefix(r.First, "Error performing "):
 		return thread.Failure // LSP
 	case class != toolpolicy.Shell && class != toolpolicy.Other:
 		return thread.Success
@@ -90,7 +92,7 @@ func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome 
 			return thread.Partial // grep that found nothing exits with 1
 		}
 		return thread.Failure
-	case c != nil && toldToFail(&c.workCall, &r.workResult):
+	case c != nil && work.ToldToFail(&c.Call, &r.Result):
 		return thread.Failure
 	case r.exit == 0 || c == nil || c.onlyPrints || class == toolpolicy.Other:
 		return thread.Success
@@ -106,7 +108,7 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 	o := summary.ToolOutcome{Tool: r.tool, Outcome: ended, Turn: m.Turn, Sources: []thread.ID{m.ID}}
 	var idents []mention
 	if c != nil {
-		o.Tool, o.Input = c.name, c.input
+		o.Tool, o.Input = c.Name, c.Input
 		o.Sources = []thread.ID{asked.ID, m.ID}
 		idents = append(idents, c.inputIdents...)
 	}

@@ -108,7 +108,7 @@ const reportWorth = 1.5
 // report adds what a sub-agent answered, labelled with its task. It cannot be had again: no
 // later call repeats it.
 func (b *builder) report(i int, m *thread.Message, c *callFacts, r *resultFacts) {
-	asked := c.input
+	asked := c.Input
 	if rest, ok := strings.CutPrefix(asked, "description="); ok {
 		asked, _, _ = strings.Cut(rest, " prompt=")
 	}

@@ -17,7 +17,7 @@ type todo struct{ text, status string }
 
 // readTodo reads the list, or the change of one task, that a todo tool was given.
 func (f *callFacts) readTodo(args gjson.Result) {
-	name := toolpolicy.Normal(f.name)
+	name := toolpolicy.Normal(f.Name)
 	switch name {
 	case "taskcreate":
 		f.newTask = true
@@ -102,7 +102,7 @@ func (b *builder) todo(m *thread.Message, c *callFacts) {
 	source := []thread.ID{m.ID}
 	switch {
 	case c.newTask:
-		b.tasks = append(b.tasks, task{callMark + c.id, summary.Step{Text: clip.Brief(c.todos[0].text, maxSentence), Status: c.todos[0].status, Sources: source}})
+		b.tasks = append(b.tasks, task{callMark + c.ID, summary.Step{Text: clip.Brief(c.todos[0].text, maxSentence), Status: c.todos[0].status, Sources: source}})
 	case c.todoID != "":
 		for i := range b.tasks {
 			t := &b.tasks[i]
@@ -135,15 +135,15 @@ func (b *builder) updateTasks() {
 		m := &in.Context[i]
 		f := b.read(m)
 		for n := range f.calls {
-			if c := &f.calls[n]; c.class == toolpolicy.Todo {
-				calls[c.id] = c
+			if c := &f.calls[n]; c.Class == toolpolicy.Todo {
+				calls[c.ID] = c
 				b.todo(m, c)
 			}
 		}
 		if f.result == nil {
 			continue
 		}
-		if c := calls[f.result.callID]; c != nil {
+		if c := calls[f.result.CallID]; c != nil {
 			b.identifyTask(c, f.result)
 			b.readTaskList(f.result)
 		}
@@ -178,7 +178,7 @@ func (b *builder) identifyTask(c *callFacts, r *resultFacts) {
 		b.tasks = slices.DeleteFunc(b.tasks, func(t task) bool { return !strings.HasPrefix(t.id, callMark) })
 	}
 	for i := range b.tasks {
-		if b.tasks[i].id == callMark+c.id {
+		if b.tasks[i].id == callMark+c.ID {
 			b.tasks[i].id = r.taskID
 		}
 	}

@@ -74,17 +74,6 @@ func TestMaskedOutcome(t *testing.T) {
 	}
 }
 
-func TestMute(t *testing.T) {
-	for command, want := range map[string]bool{
-		"go vet ./...": true, "npx tsc --noEmit": true, "pnpm exec eslint src": true, "yarn tsc": true, "go test -c ./x": true, "gofmt -l .": true,
-		"go test ./...": false, "npm test": false, "gofmt -w .": false, "prettier --check .": false,
-	} {
-		if c := checkOf(strings.Fields(command)); c == nil || c.quietIfClean != want {
-			t.Errorf("%s: %+v", command, c)
-		}
-	}
-}
-
 func ledgerOf(s summary.Summary) string {
 	var all []string
 	for _, f := range s.Files {

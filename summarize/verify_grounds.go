@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
+
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 
 	"github.com/tidwall/gjson"
@@ -90,7 +92,7 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 			heard = text
 			g.addAboutUser(text)
 		default:
-			if text = refusedWith(m); text == "" {
+			if text = work.RefusedWith(m); text == "" {
 				return
 			}
 			g.user = append(g.user, folded(text))
@@ -103,7 +105,7 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 		case thread.Assistant:
 			text = m.Text()
 		case thread.Tool:
-			text = refusedWith(m)
+			text = work.RefusedWith(m)
 		}
 		if text != "" {
 			all.WriteString(text + "\n")
@@ -205,7 +207,7 @@ func spoken(m *thread.Message) (all, voice string) {
 			a.WriteString(p.Text + "\n")
 		}
 	}
-	v.WriteString(injected.UserWords(m) + "\n" + refusedWith(m) + "\n")
+	v.WriteString(injected.UserWords(m) + "\n" + work.RefusedWith(m) + "\n")
 	return a.String(), v.String()
 }
 

@@ -1,16 +1,16 @@
 package summarize
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
+
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 
-	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -26,9 +26,12 @@ func (l *logOf) add(m thread.Message) *logOf { l.messages = append(l.messages, m
 func (l *logOf) text(role thread.Role, kind thread.Kind, s string) *logOf {
 	return l.add(thread.Message{Role: role, Kind: kind, Parts: []thread.Part{thread.Text{Text: s}}})
 }
+
 func (l *logOf) user(s string) *logOf { return l.text(thread.User, thread.Plain, s) }
-func (l *logOf) say(s string) *logOf  { return l.text(thread.Assistant, thread.Plain, s) }
-func (l *logOf) env(s string) *logOf  { return l.text(thread.User, thread.Injected, s) }
+
+func (l *logOf) say(s string) *logOf { return l.text(thread.Assistant, thread.Plain, s) }
+
+func (l *logOf) env(s string) *logOf { return l.text(thread.User, thread.Injected, s) }
 
 func (l *logOf) call(tool string, args map[string]any) *logOf {
 	l.n++
@@ -46,15 +49,19 @@ func (l *logOf) result(tool string, outcome thread.Outcome, out string) *logOf {
 func (l *logOf) ok(cmd, out string) *logOf {
 	return l.call("Bash", map[string]any{"command": cmd}).result("Bash", thread.Success, out)
 }
+
 func (l *logOf) bad(cmd, out string) *logOf {
 	return l.call("Bash", map[string]any{"command": cmd}).result("Bash", thread.Failure, "Exit code 1\n"+out)
 }
+
 func (l *logOf) plain(cmd, out string) *logOf {
 	return l.call("bash", map[string]any{"command": cmd}).result("bash", thread.Success, out)
 }
+
 func (l *logOf) edit(path string) *logOf {
 	return l.call("Edit", map[string]any{"file_path": path, "old_string": "a", "new_string": "b"}).result("Edit", thread.Success, "The file "+path+" has been updated successfully.")
 }
+
 func (l *logOf) op(tool string, args map[string]any, out string) *logOf {
 	return l.call(tool, args).result(tool, thread.Success, out)
 }
@@ -65,12 +72,12 @@ func (l *logOf) fold(t testing.TB, before state.Work) state.Work {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return foldWork(before, th.Messages(), workOf(read))
+	return work.Fold(before, th.Messages(), workOf(read))
 }
 
 // workOf returns what a reader of messages says of the work.
-func workOf(read func(*thread.Message) *facts) func(*thread.Message) *workMessage {
-	return func(m *thread.Message) *workMessage { return &read(m).work }
+func workOf(read func(*thread.Message) *facts) func(*thread.Message) *work.Message {
+	return func(m *thread.Message) *work.Message { return &read(m).work }
 }
 
 func commits(w state.Work) string {
@@ -364,30 +371,6 @@ func TestWorkChecks(t *testing.T) {
 	}
 }
 
-func TestCheckKinds(t *testing.T) {
-	for command, want := range map[string]string{
-		"go test ./...": "test", "go vet ./...": "lint", "go build": "build", "go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...": "lint", "golangci-lint run": "lint",
-		"cargo test": "test", "cargo +nightly fmt": "format", "cargo clippy -- -D warnings": "lint", "npm test": "test", "npm run test:unit": "test", "npm run lint -- --fix": "lint",
-		"pnpm --filter web build": "build", "yarn test": "test", "yarn workspace api lint": "lint", "bun test": "test", "npx tsc --noEmit": "build", "npx -y eslint .": "lint",
-		"npx prettier --check .": "format", "pnpm exec vitest run": "test", "bunx biome check": "lint", "python3 -m pytest -q": "test", "uv run pytest": "test",
-		"poetry run ruff check .": "lint", "ruff format": "format", "mypy src": "lint", "./mvnw -q test": "test", "mvn clean install": "build", "./gradlew :app:testDebugUnitTest": "test",
-		"gradle build": "build", "make": "build", "make -C sub test": "test", "make check": "test", "mise run test:ci": "test", "just lint": "lint", "dotnet test": "test",
-		"swift build": "build", "bin/rails test": "test", "bundle exec rspec spec/a_spec.rb": "test", "vendor/bin/phpunit": "test", "bazel test //...": "test", "composer test": "test",
-		"timeout 60 npm test": "test", "env CI=1 npm test": "test", "CI=1 npm test": "test", "npm run check": "check", "deno test": "test", "mix test": "test", "ctest": "test",
-		"cmake --build build": "build", "node --test": "test", "turbo run build": "build", "php artisan test": "test", "python manage.py test": "test",
-		"npm install": "", "go mod tidy": "", "cargo run": "", "npm run dev": "", "make clean": "", "git status": "", "npx create-react-app x": "", "python x.py": "", "": "", "mise": "",
-		"bundle exec": "", "uv run": "", "go run": "", "npx": "", "yarn": "", "npm": "", "go tool": "", "php": "", "timeout": "", "env": "", "mise exec --": "",
-	} {
-		got := &check{}
-		if list, ok := shell.Read(command); ok {
-			got = cmp.Or(checkOf(list[0].Plain()), got)
-		}
-		if got.kind != want {
-			t.Errorf("%q is %q, want %q", command, got.kind, want)
-		}
-	}
-}
-
 func TestWorkPlace(t *testing.T) {
 	type place struct{ dir, branch, pull string }
 	tests := []struct {
@@ -589,7 +572,7 @@ func BenchmarkFoldWork(b *testing.B) {
 	of := func(m *thread.Message) *facts { return all[m.ID] }
 	b.ReportAllocs()
 	for b.Loop() {
-		foldWork(state.Work{}, messages, workOf(of))
+		work.Fold(state.Work{}, messages, workOf(of))
 	}
 	b.ReportMetric(float64(len(messages)), "messages")
 }
@@ -610,19 +593,8 @@ func TestJudgeRefusal(t *testing.T) {
 	} {
 		l := (&logOf{}).op("modify_order", map[string]any{"id": 1}, text)
 		call, result := read(&l.messages[0]).calls[0], read(&l.messages[1]).result
-		if got := judge(result, &call, call.class); got != want {
+		if got := judge(result, &call, call.Class); got != want {
 			t.Errorf("%q is %s, want %s", text, got, want)
-		}
-	}
-}
-
-// TestNoProcess: a harness's notice of a process in the background that names none
-// is read like any other output.
-func TestNoProcess(t *testing.T) {
-	for _, text := range []string{"Command running in background with ID: \nmore", "Command was manually backgrounded as background task \nmore"} {
-		r := thread.ToolResult{CallID: "c", Tool: "Bash", Content: []thread.Part{thread.Text{Text: text}}}
-		if w := readResult(r); w.started != "" || !w.halted {
-			t.Errorf("%q: %+v", text, w)
 		}
 	}
 }

@@ -1,4 +1,14 @@
-package summarize
+// Package work reads off a log where the work stands: the branch, commits, files edited since
+// the last of them, checks and their outcome, what was refused, what still runs, operations
+// asked of systems.
+//
+// It has two halves. Read: read.go reads what a call, a result or a notice of a harness says,
+// with git.go (calls and output of git), checks.go (which command checks what), verdicts.go
+// (how checks report) and operations.go (tools that act on a system). What is read of a message
+// depends on no other message, so a caller can keep it. Fold: Fold goes through the messages in
+// order (fold.go) and applies each to a state.Work: command lines (fold_shell.go), git
+// (fold_git.go), checks (fold_checks.go). All of it is pure.
+package work
 
 import (
 	"cmp"
@@ -26,15 +36,16 @@ const (
 )
 
 const (
-	maxInput = 220 // bytes of what was asked for
-	maxQuote  = 180 // bytes of a line of output, and of what a user said
+	// MaxInput bounds what a call asks for, in bytes.
+	MaxInput = 220
+	maxQuote = 180 // bytes of a line of output, and of what a user said
 )
 
-// foldWork returns the state of the work after the messages, given the state before them. It
+// Fold returns the state of the work after the messages, given the state before them. It
 // takes only what the log proves: a commit counts if git printed it or its chain of
 // commands succeeded, and a line of output only if nobody but git could have written it.
-func foldWork(previous state.Work, messages []thread.Message, of func(*thread.Message) *workMessage) state.Work {
-	f := workFold{work: copyWork(previous), calls: map[string]pendingCall{}, flagged: map[string]bool{}}
+func Fold(previous state.Work, messages []thread.Message, of func(*thread.Message) *Message) state.Work {
+	f := fold{work: copyWork(previous), calls: map[string]pendingCall{}, flagged: map[string]bool{}}
 	f.cwd = f.work.Directory.Text
 	f.branch = f.work.Branch.Text
 	for i := range messages {
@@ -45,7 +56,7 @@ func foldWork(previous state.Work, messages []thread.Message, of func(*thread.Me
 }
 
 type pendingCall struct {
-	call      *workCall
+	call      *Call
 	asked     *thread.Message
 	operation int // its index in Work.Operations, or -1
 }
@@ -60,7 +71,7 @@ func (by proof) seen(text string) state.Seen {
 	return state.Seen{Text: text, Turn: by.turn, Sources: by.sources}
 }
 
-type workFold struct {
+type fold struct {
 	work    state.Work
 	calls   map[string]pendingCall
 	flagged map[string]bool // tools that were seen to flag failures
@@ -87,29 +98,29 @@ func keepNewest[T any](list *[]T, n int, left *int) {
 	}
 }
 
-func (f *workFold) message(m *thread.Message, x *workMessage) {
-	f.applyNotice(m, &x.notice)
+func (f *fold) message(m *thread.Message, x *Message) {
+	f.applyNotice(m, &x.Notice)
 	switch {
 	case m.StartsTurn():
 		f.work.Next = state.Seen{}
 	case m.Role == thread.Assistant:
-		if x.said || len(x.calls) > 0 {
+		if x.Said || len(x.Calls) > 0 {
 			f.work.Next = state.Seen{}
 		}
-		if x.next != "" {
-			f.work.Next = proof{m.Turn, []thread.ID{m.ID}}.seen(x.next)
+		if x.Next != "" {
+			f.work.Next = proof{m.Turn, []thread.ID{m.ID}}.seen(x.Next)
 		}
-		for _, c := range x.calls {
+		for _, c := range x.Calls {
 			f.call(m, c)
 		}
 	}
-	if x.result != nil {
-		f.result(m, x.result)
+	if x.Result != nil {
+		f.result(m, x.Result)
 	}
 }
 
 // applyNotice applies what a harness said.
-func (f *workFold) applyNotice(m *thread.Message, n *notice) {
+func (f *fold) applyNotice(m *thread.Message, n *Notice) {
 	if n.directory != "" {
 		f.home, f.cwd = n.directory, n.directory
 		f.work.Directory = proof{m.Turn, []thread.ID{m.ID}}.seen(n.directory)
@@ -127,36 +138,36 @@ func (f *workFold) applyNotice(m *thread.Message, n *notice) {
 	}
 }
 
-func (f *workFold) call(m *thread.Message, c *workCall) {
+func (f *fold) call(m *thread.Message, c *Call) {
 	p := pendingCall{call: c, asked: m, operation: -1}
 	if c.operates {
 		p.operation = len(f.work.Operations)
-		f.work.Operations = append(f.work.Operations, state.Operation{Tool: c.name, Input: clip.Brief(c.input, maxInput), Turn: m.Turn, Sources: []thread.ID{m.ID}})
+		f.work.Operations = append(f.work.Operations, state.Operation{Tool: c.Name, Input: clip.Brief(c.Input, MaxInput), Turn: m.Turn, Sources: []thread.ID{m.ID}})
 	}
-	f.calls[c.id] = p
+	f.calls[c.ID] = p
 }
 
-func (f *workFold) result(m *thread.Message, r *workResult) {
-	p, ok := f.calls[r.callID]
+func (f *fold) result(m *thread.Message, r *Result) {
+	p, ok := f.calls[r.CallID]
 	if !ok {
 		return
 	}
-	delete(f.calls, r.callID)
+	delete(f.calls, r.CallID)
 	c := p.call
 	by := proof{p.asked.Turn, []thread.ID{p.asked.ID, m.ID}}
-	if r.deniedByUser || r.deniedByRule {
+	if r.DeniedByUser || r.deniedByRule {
 		f.addRefusal(p, r, by)
 		return
 	}
-	switch c.class {
+	switch c.Class {
 	case toolpolicy.Other:
 		f.operation(p, r, by)
 	case toolpolicy.Edit, toolpolicy.Write:
-		if r.outcome == thread.Failure || r.outcome == thread.Partial || r.notEdited || toolpolicy.Normal(c.name) == "createdirectory" {
+		if r.Outcome == thread.Failure || r.Outcome == thread.Partial || r.notEdited || toolpolicy.Normal(c.Name) == "createdirectory" {
 			break
 		}
-		for _, op := range c.files {
-			if op.Op == "created" && c.class == toolpolicy.Write && !r.fileCreated {
+		for _, op := range c.Files {
+			if op.Op == "created" && c.Class == toolpolicy.Write && !r.fileCreated {
 				op.Op = "edited" // it may have existed
 			}
 			f.addEdit(op, f.base(), by)
@@ -165,19 +176,19 @@ func (f *workFold) result(m *thread.Message, r *workResult) {
 		f.removeRefusal(c)
 		f.applyShell(p, r, by)
 	case toolpolicy.Agent:
-		if r.started != "" {
-			f.addRunning(c, r.started, by)
+		if r.Started != "" {
+			f.addRunning(c, r.Started, by)
 		}
 	case toolpolicy.Poll:
-		if r.ended || c.stops && r.outcome != thread.Failure {
+		if r.ended || c.stops && r.Outcome != thread.Failure {
 			f.endRunning(c.target)
 		}
 	}
 }
 
 // addRefusal notes a call that the user or a rule did not allow.
-func (f *workFold) addRefusal(p pendingCall, w *workResult, by proof) {
-	text := strings.TrimSpace(p.call.name + " " + clip.Brief(p.call.input, maxCommand))
+func (f *fold) addRefusal(p pendingCall, w *Result, by proof) {
+	text := strings.TrimSpace(p.call.Name + " " + clip.Brief(p.call.Input, maxCommand))
 	switch {
 	case w.deniedByRule:
 		text += " | by a permission rule"
@@ -197,15 +208,15 @@ func (f *workFold) addRefusal(p pendingCall, w *workResult, by proof) {
 }
 
 // removeRefusal forgets the refusal of a call that ran later.
-func (f *workFold) removeRefusal(c *workCall) {
+func (f *fold) removeRefusal(c *Call) {
 	if len(f.work.Refused) == 0 {
 		return
 	}
-	text := strings.TrimSpace(c.name+" "+clip.Brief(c.input, maxCommand)) + " | "
+	text := strings.TrimSpace(c.Name+" "+clip.Brief(c.Input, maxCommand)) + " | "
 	f.work.Refused = slices.DeleteFunc(f.work.Refused, func(s state.Seen) bool { return strings.HasPrefix(s.Text, text) })
 }
 
-func (f *workFold) operation(p pendingCall, r *workResult, by proof) {
+func (f *fold) operation(p pendingCall, r *Result, by proof) {
 	if p.operation < 0 {
 		return
 	}
@@ -213,54 +224,54 @@ func (f *workFold) operation(p pendingCall, r *workResult, by proof) {
 	o.Sources = by.sources
 	o.Outcome, o.Reason = thread.Success, r.answer
 	switch {
-	case r.outcome == thread.Failure || r.refusal != "":
-		o.Outcome, o.Reason = thread.Failure, r.refusal
+	case r.Outcome == thread.Failure || r.Refusal != "":
+		o.Outcome, o.Reason = thread.Failure, r.Refusal
 		if o.Reason == "" {
-			o.Reason = clip.Brief(r.first, maxQuote)
+			o.Reason = clip.Brief(r.First, maxQuote)
 		}
-	case r.outcome == thread.Partial:
+	case r.Outcome == thread.Partial:
 		o.Outcome, o.Reason = thread.Partial, ""
 	case p.call.opensPull && r.pullRequest != "":
 		f.work.PullRequest = by.seen(r.pullRequest)
 	}
 }
 
-func (f *workFold) addRunning(c *workCall, id string, by proof) {
+func (f *fold) addRunning(c *Call, id string, by proof) {
 	if id == "" || len(id) > 100 {
 		return
 	}
 	f.endRunning(id)
-	text := strings.TrimSpace(c.name+" "+clip.Brief(c.input, maxCommand)) + idOpen + id + ")"
+	text := strings.TrimSpace(c.Name+" "+clip.Brief(c.Input, maxCommand)) + idOpen + id + ")"
 	f.work.Running = append(f.work.Running, by.seen(text))
 }
 
 const idOpen = " (id "
 
 // endRunning removes what ended from Work.Running.
-func (f *workFold) endRunning(id string) {
+func (f *fold) endRunning(id string) {
 	if id != "" {
 		f.work.Running = slices.DeleteFunc(f.work.Running, func(s state.Seen) bool { return strings.HasSuffix(s.Text, idOpen+id+")") })
 	}
 }
 
 // status is the exit status of a command line; false if it is unknown.
-func (f *workFold) status(c *workCall, r *workResult) (int, bool) {
+func (f *fold) status(c *Call, r *Result) (int, bool) {
 	switch {
-	case r.halted || r.outcome == thread.Partial:
+	case r.halted || r.Outcome == thread.Partial:
 		return 0, false
 	case r.hasCode:
-		if r.outcome == thread.Failure && r.code != 0 {
-			f.flagged[c.name] = true
+		if r.Outcome == thread.Failure && r.code != 0 {
+			f.flagged[c.Name] = true
 		}
 		return r.code, true
-	case r.outcome == thread.Failure:
+	case r.Outcome == thread.Failure:
 		return 0, false
 	}
 	// Claude Code flags every command that fails, and so do tools that did it before.
-	return 0, c.name == "Bash" || f.flagged[c.name]
+	return 0, c.Name == "Bash" || f.flagged[c.Name]
 }
 
-func (f *workFold) resetDirectory(w *workResult, by proof) {
+func (f *fold) resetDirectory(w *Result, by proof) {
 	if path.IsAbs(w.reset) {
 		f.home, f.cwd = w.reset, w.reset
 		f.work.Directory = by.seen(w.reset)
@@ -268,9 +279,9 @@ func (f *workFold) resetDirectory(w *workResult, by proof) {
 }
 
 // scratch reports whether a folder is temporary while the work is elsewhere.
-func (f *workFold) scratch(dir string) bool { return temporary(dir) && !temporary(f.base()) }
+func (f *fold) scratch(dir string) bool { return temporary(dir) && !temporary(f.base()) }
 
-func (f *workFold) base() string { return cmp.Or(f.home, f.cwd) }
+func (f *fold) base() string { return cmp.Or(f.home, f.cwd) }
 
 // temporary reports whether a folder lies in one of the system's folders for temporary files.
 func temporary(dir string) bool {
@@ -279,7 +290,7 @@ func temporary(dir string) bool {
 }
 
 // addEdit notes that a file changed.
-func (f *workFold) addEdit(op shell.FileOp, dir string, by proof) {
+func (f *fold) addEdit(op shell.FileOp, dir string, by proof) {
 	if op.Op == "read" || op.Path == "" {
 		return
 	}
@@ -325,7 +336,7 @@ func (f *workFold) addEdit(op shell.FileOp, dir string, by proof) {
 }
 
 // finish bounds the lists.
-func (f *workFold) finish() {
+func (f *fold) finish() {
 	keepNewest(&f.work.Commits, maxCommits, &f.work.Omitted.Commits)
 	keepNewest(&f.work.Operations, maxOperations, &f.work.Omitted.Operations)
 	keepNewest(&f.work.Edited, maxEdited, &f.work.Omitted.Edited)

@@ -1,4 +1,4 @@
-package summarize
+package work
 
 import (
 	"path"
@@ -11,8 +11,8 @@ import (
 
 // shellRun is a command line that was run, and its output.
 type shellRun struct {
-	*workCall
-	output *workResult
+	*Call
+	output *Result
 	code   int
 	known  bool   // whether code is known
 	base   string // the folder in which it began
@@ -21,10 +21,10 @@ type shellRun struct {
 }
 
 // applyShell applies what a command line did.
-func (f *workFold) applyShell(p pendingCall, r *workResult, by proof) {
+func (f *fold) applyShell(p pendingCall, r *Result, by proof) {
 	c := p.call
-	if r.started != "" {
-		f.addRunning(c, r.started, by)
+	if r.Started != "" {
+		f.addRunning(c, r.Started, by)
 	}
 	code, known := f.status(c, r)
 	if c.target != "" {
@@ -33,8 +33,8 @@ func (f *workFold) applyShell(p pendingCall, r *workResult, by proof) {
 		}
 		return
 	}
-	if len(c.steps) > 0 && !c.background && r.started == "" { // else the end was not seen
-		run := &shellRun{workCall: c, output: r, code: code, known: known, base: f.cwd, by: by}
+	if len(c.steps) > 0 && !c.background && r.Started == "" { // else the end was not seen
+		run := &shellRun{Call: c, output: r, code: code, known: known, base: f.cwd, by: by}
 		if c.workdir != "" {
 			if run.base = resolve(f.home, c.workdir); run.base == shell.Unknown {
 				run.base = ""
@@ -49,7 +49,7 @@ func (f *workFold) applyShell(p pendingCall, r *workResult, by proof) {
 }
 
 // applySteps applies what each command of a line did.
-func (f *workFold) applySteps(r *shellRun) {
+func (f *fold) applySteps(r *shellRun) {
 	for n := range r.steps {
 		s := &r.steps[n]
 		done := s.Proved && r.known && r.code == 0
@@ -70,7 +70,7 @@ func (f *workFold) applySteps(r *shellRun) {
 
 // looksSuccessful reports whether the output shows no failure, and would show one.
 func (r *shellRun) looksSuccessful(s *step) bool {
-	return !s.Silent && s.Sure && r.output.outcome != thread.Failure && !r.output.failing && !r.output.halted && !(r.known && r.code != 0)
+	return !s.Silent && s.Sure && r.output.Outcome != thread.Failure && !r.output.Failing && !r.output.halted && !(r.known && r.code != 0)
 }
 
 // resolve joins a folder to a base; shell.Unknown or "" if the result is unknown.
@@ -88,7 +88,7 @@ func resolve(base, dir string) string {
 
 // setDirectory notes where the commands ran; beside says that other calls were made in
 // parallel.
-func (f *workFold) setDirectory(r *shellRun, beside bool) {
+func (f *fold) setDirectory(r *shellRun, beside bool) {
 	last := &r.steps[len(r.steps)-1]
 	dir := resolve(r.base, last.Dir)
 	to := last.ChangesTo()
@@ -102,7 +102,7 @@ func (f *workFold) setDirectory(r *shellRun, beside bool) {
 	if r.pwd && path.IsAbs(r.output.lastLine) && !strings.Contains(r.output.lastLine, " ") && r.ownWords {
 		dir = r.output.lastLine
 	}
-	keeps := r.name == "Bash" // Claude Code's shell keeps its directory
+	keeps := r.Name == "Bash" // Claude Code's shell keeps its directory
 	away := keeps && (last.Dir != "" || to != "")
 	switch {
 	case away && beside:

@@ -1,4 +1,4 @@
-package summarize
+package work
 
 import (
 	"cmp"
@@ -11,7 +11,7 @@ import (
 )
 
 // applyCheck notes the run of the check that is command n of a line, with its outcome.
-func (f *workFold) applyCheck(r *shellRun, n int, dir string) {
+func (f *fold) applyCheck(r *shellRun, n int, dir string) {
 	s, w, k := &r.steps[n], r.output, r.steps[n].check
 	switch {
 	case dir != shell.Unknown && s.Dir == "":
@@ -36,7 +36,7 @@ func (f *workFold) applyCheck(r *shellRun, n int, dir string) {
 		if !notRun(r.code) {
 			c.Outcome = thread.Failure
 		}
-	case best != nil && !best.good && (!best.weak || r.output.outcome == thread.Failure && s.Alone && !w.halted):
+	case best != nil && !best.good && (!best.weak || r.output.Outcome == thread.Failure && s.Alone && !w.halted):
 		c.Outcome = thread.Failure
 	case fails && !s.Piped:
 		if s.Sure && r.ranAfter(n) {
@@ -52,11 +52,11 @@ func (f *workFold) applyCheck(r *shellRun, n int, dir string) {
 		c.Line = best.text
 	case !s.Alone:
 	case c.Outcome == thread.Failure:
-		c.Line = clip.Brief(w.why, maxQuote)
+		c.Line = clip.Brief(w.Why, maxQuote)
 	case c.Outcome == thread.Success && w.lines == 1:
 		c.Line = w.firstLine
 	case c.Outcome == "" && (w.halted || notRun(r.code)):
-		c.Line = cmp.Or(w.firstLine, clip.Brief(w.first, maxQuote))
+		c.Line = cmp.Or(w.firstLine, clip.Brief(w.First, maxQuote))
 	}
 	f.work.Checks = slices.DeleteFunc(f.work.Checks, func(old state.Check) bool { return old.Command == c.Command && old.Kind == c.Kind })
 	f.work.Checks = append(f.work.Checks, c)
@@ -78,7 +78,7 @@ func (s *step) whole(v *verdictLine, lines int) bool {
 }
 
 // several reports whether a line is one of several of its kind: alone it says little.
-func (w *workResult) several(v *verdictLine) bool {
+func (w *Result) several(v *verdictLine) bool {
 	n := 0
 	for i := range w.verdicts {
 		if o := &w.verdicts[i]; o.by == v.by && o.good && o.rank == v.rank {
@@ -121,10 +121,10 @@ func (r *shellRun) verdict(n int, only bool) (best *verdictLine) {
 	return best
 }
 
-// toldToFail reports whether the output says that a check of the command line failed. The exit
+// ToldToFail reports whether the output says that a check of the command line failed. The exit
 // status may be that of the end of a pipe.
-func toldToFail(c *workCall, output *workResult) bool {
-	r := shellRun{workCall: c, output: output}
+func ToldToFail(c *Call, output *Result) bool {
+	r := shellRun{Call: c, output: output}
 	checks, others := 0, false // others: a command that is no check prints
 	for n := range c.steps {
 		s := &c.steps[n]
@@ -158,7 +158,7 @@ func better(v, than *verdictLine) bool {
 }
 
 // filters reports whether command n is behind another command in a pipe.
-func (c *workCall) filters(n, of int) bool {
+func (c *Call) filters(n, of int) bool {
 	for of < n && c.steps[of].Piped {
 		if of++; of == n {
 			return true

@@ -1,4 +1,4 @@
-package summarize
+package work
 
 import (
 	"path"
@@ -25,7 +25,7 @@ func (r *shellRun) takeLine(kind gitKind, fits func(*gitLine) bool) *gitLine {
 }
 
 // applyGit applies what one call of git did; done says that it surely succeeded.
-func (f *workFold) applyGit(r *shellRun, s *step, done bool, dir string) {
+func (f *fold) applyGit(r *shellRun, s *step, done bool, dir string) {
 	a := s.git
 	if dir == shell.Unknown && (a.verb == gitCommit || a.verb == gitSwitch) && s.Dir != "" && s.Dir != shell.Unknown {
 		dir = "" // a folder below an unknown one
@@ -116,11 +116,11 @@ func (f *workFold) applyGit(r *shellRun, s *step, done bool, dir string) {
 }
 
 // clearEdits notes that no uncommitted change is left.
-func (f *workFold) clearEdits() { f.work.Edited, f.work.Omitted.Edited = nil, 0 }
+func (f *fold) clearEdits() { f.work.Edited, f.work.Omitted.Edited = nil, 0 }
 
 // foreign reports whether a folder is surely not that of the work: neither above nor below the
 // folder in which the shell was started.
-func (f *workFold) foreign(dir string) bool {
+func (f *fold) foreign(dir string) bool {
 	base := f.base()
 	return dir != "" && base != "" && !within(dir, base) && !within(base, dir)
 }
@@ -130,7 +130,7 @@ func within(name, folder string) bool {
 	return strings.HasPrefix(name+"/", strings.TrimSuffix(folder, "/")+"/")
 }
 
-func (f *workFold) onBranch(name string, by proof) {
+func (f *fold) onBranch(name string, by proof) {
 	f.branch = name
 	if f.work.Branch.Text != name {
 		if f.work.Branch.Text != "" {
@@ -142,7 +142,7 @@ func (f *workFold) onBranch(name string, by proof) {
 
 // leaveBranch notes that another branch is current. A fresh branch has the commits of the old
 // one too; whether any other has them is unknown.
-func (f *workFold) leaveBranch(fresh bool) {
+func (f *fold) leaveBranch(fresh bool) {
 	for i := range f.work.Commits {
 		switch c := &f.work.Commits[i]; {
 		case c.Pushed:
@@ -155,7 +155,7 @@ func (f *workFold) leaveBranch(fresh bool) {
 }
 
 // doubtUnpushed notes that unpushed commits may have been rewritten.
-func (f *workFold) doubtUnpushed() {
+func (f *fold) doubtUnpushed() {
 	for i := range f.work.Commits {
 		if c := &f.work.Commits[i]; !c.Pushed {
 			c.Branch = unknownBranch
@@ -166,7 +166,7 @@ func (f *workFold) doubtUnpushed() {
 // unknownBranch is the branch of commits that may be gone.
 const unknownBranch = "?"
 
-func (f *workFold) commit(r *shellRun, a *gitCall, done bool, seen func(branch string)) {
+func (f *fold) commit(r *shellRun, a *gitCall, done bool, seen func(branch string)) {
 	last := len(f.work.Commits) - 1
 	again := a.amend && last >= 0
 	g := r.takeLine(committed, func(g *gitLine) bool {
@@ -201,7 +201,7 @@ func (r *shellRun) printed(g *gitLine, seen func(branch string)) state.Commit {
 }
 
 // picked adds the commits that git printed when it merged or picked others.
-func (f *workFold) picked(r *shellRun, done bool, seen func(branch string)) {
+func (f *fold) picked(r *shellRun, done bool, seen func(branch string)) {
 	for r.ownWords {
 		g := r.takeLine(committed, nil)
 		if g == nil {
@@ -216,7 +216,7 @@ func (f *workFold) picked(r *shellRun, done bool, seen func(branch string)) {
 }
 
 // push marks the commits of a pushed branch.
-func (f *workFold) push(r *shellRun, a *gitCall, done, shows bool) {
+func (f *fold) push(r *shellRun, a *gitCall, done, shows bool) {
 	if len(a.refs) > 1 || slices.ContainsFunc(r.output.git, func(g gitLine) bool { return g.kind == notPushed }) {
 		return
 	}
@@ -250,7 +250,7 @@ func (f *workFold) push(r *shellRun, a *gitCall, done, shows bool) {
 }
 
 // reset removes the commits that a git reset took back.
-func (f *workFold) reset(a *gitCall) {
+func (f *fold) reset(a *gitCall) {
 	if a.hard {
 		f.clearEdits()
 	}

@@ -1,4 +1,4 @@
-package summarize
+package work
 
 import (
 	"slices"
@@ -15,12 +15,12 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// workCall is a tool call, and what it says about the state of the work.
-type workCall struct {
-	id, name string
-	class    toolpolicy.Class
-	input    string         // what was asked for, short, on one line
-	files    []shell.FileOp // what it does to files if it succeeds
+// Call is a tool call, and what it says about the state of the work.
+type Call struct {
+	ID, Name string
+	Class    toolpolicy.Class
+	Input    string         // what was asked for, short, on one line
+	Files    []shell.FileOp // what it does to files if it succeeds
 
 	steps      []step
 	ownWords   bool   // its commands print only words of git or of the agent
@@ -48,11 +48,11 @@ const maxCommand = 120
 // stoppers are tools that end a process or an agent.
 var stoppers = scan.WordSet("killshell killbash taskstop jobkill closeagent")
 
-// readWork reads what a call of which the name, class and input are known says about the work.
+// Read reads what a call of which the name, class and input are known says about the work.
 // line are the commands of its command line.
-func (c *workCall) readWork(args gjson.Result, line []shell.Command) {
-	name := toolpolicy.Normal(c.name)
-	switch c.class {
+func (c *Call) Read(args gjson.Result, line []shell.Command) {
+	name := toolpolicy.Normal(c.Name)
+	switch c.Class {
 	case toolpolicy.Shell:
 		if name == "writestdin" && args.IsObject() {
 			c.target = rawjson.FirstText(args, "session_id")
@@ -69,13 +69,13 @@ func (c *workCall) readWork(args gjson.Result, line []shell.Command) {
 		c.target = rawjson.FirstText(args, "bash_id", "shell_id", "task_id", "agent_id", "session_id", "id")
 		c.stops = stoppers[name]
 	case toolpolicy.Other:
-		c.operates = changes(c.name)
+		c.operates = changes(c.Name)
 		c.opensPull = strings.HasPrefix(name, "createpullrequest")
 	}
 }
 
 // readSteps reads a command line. Without a command of interest there are no steps.
-func (c *workCall) readSteps(line []shell.Command) {
+func (c *Call) readSteps(line []shell.Command) {
 	if len(line) == 0 {
 		return
 	}
@@ -118,13 +118,13 @@ func (c *workCall) readSteps(line []shell.Command) {
 var shellSpeech = scan.WordSet("bash shell localshell shellcommand execcommand containerexec unifiedexec exec runshellcommand executecommand executebash " +
 	"cmdrun terminal runinterminal runcommand writestdin")
 
-// workResult is a tool result, and what it says about the state of the work.
-type workResult struct {
-	callID  string
-	outcome thread.Outcome
-	first   string // the first line that is not empty
-	failing bool   // some line reports an error
-	why     string // what the output says of why it failed; of commands
+// Result is a tool result, and what it says about the state of the work.
+type Result struct {
+	CallID  string
+	Outcome thread.Outcome
+	First   string // the first line that is not empty
+	Failing bool   // some line reports an error
+	Why     string // what the output says of why it failed; of commands
 
 	code         int // the status that the harness wrote
 	hasCode      bool
@@ -134,16 +134,16 @@ type workResult struct {
 	firstLine    string // the first of them
 	lastLine     string // the last
 	reset        string // the folder that the shell was put back to
-	started      string // the id of what now runs in the background
+	Started      string // the id of what now runs in the background
 	ended        bool   // what a poll asks for has ended
-	deniedByUser bool   // the user did not allow the call
+	DeniedByUser bool   // the user did not allow the call
 	deniedByRule bool   // a permission rule did not allow the call
 	userSaid     string // the user's words about it
-	refusal      string // why a system refused an operation
+	Refusal      string // why a system refused an operation
 	answer       string // else its answer, short
 	notEdited    bool   // an edit was not made
 	fileCreated  bool   // the file is new
-	fileExisted  bool   // the file existed before
+	FileExisted  bool   // the file existed before
 	halted       bool   // the end of the command was not seen
 	pullRequest  string // the address of a new pull request
 }
@@ -153,14 +153,14 @@ const (
 	maxVerdicts = 24
 )
 
-// readWorkResult reads a result; text is what it holds, terminal escapes taken out. What
-// the text says of a failure is for the caller to note: first, failing, why.
-func readWorkResult(r *thread.ToolResult, text string) (w workResult) {
-	w.callID, w.outcome = r.CallID, r.Outcome
+// ReadResult reads a result; text is what it holds, terminal escapes taken out. What
+// the text says of a failure is for the caller to note: First, Failing, Why.
+func ReadResult(r *thread.ToolResult, text string) (w Result) {
+	w.CallID, w.Outcome = r.CallID, r.Outcome
 	class := toolpolicy.ClassOf(r.Tool)
 	head := strings.TrimSpace(text[:min(len(text), maxRejection)])
 	w.readRejection(r, class, head)
-	if w.deniedByUser || w.deniedByRule {
+	if w.DeniedByUser || w.deniedByRule {
 		return w
 	}
 	switch class {
@@ -176,8 +176,8 @@ func readWorkResult(r *thread.ToolResult, text string) (w workResult) {
 		if r.Tool == "" {
 			w.readOutput(text)
 		}
-		w.refusal = refusal(head, text)
-		if w.refusal == "" {
+		w.Refusal = refusal(head, text)
+		if w.Refusal == "" {
 			w.answer = shortAnswer(text)
 		}
 		if url := gjson.Get(head, "html_url"); url.Type == gjson.String && pullRequest().MatchString(url.Str) && rawjson.Valid(text) {
@@ -196,19 +196,19 @@ var rejections = []string{
 	"[Operation Cancelled] Reason: User ", // Gemini CLI
 }
 
-func (w *workResult) readRejection(r *thread.ToolResult, class toolpolicy.Class, head string) {
+func (w *Result) readRejection(r *thread.ToolResult, class toolpolicy.Class, head string) {
 	begins := func(mark string) bool { return strings.HasPrefix(head, mark) }
 	flagged := r.Outcome == thread.Failure
-	w.deniedByUser = slices.ContainsFunc(rejections, begins)
-	if w.deniedByUser && !flagged && class != toolpolicy.Edit && class != toolpolicy.Write && class != toolpolicy.Agent {
+	w.DeniedByUser = slices.ContainsFunc(rejections, begins)
+	if w.DeniedByUser && !flagged && class != toolpolicy.Edit && class != toolpolicy.Write && class != toolpolicy.Agent {
 		// A harness that flags failures flags rejections too. Without a flag the text may be
 		// that of a printed file.
-		w.deniedByUser, w.halted = len(head) < 40, true
+		w.DeniedByUser, w.halted = len(head) < 40, true
 	}
-	w.deniedByUser = w.deniedByUser || flagged && begins("[Request interrupted by user")
+	w.DeniedByUser = w.DeniedByUser || flagged && begins("[Request interrupted by user")
 	w.deniedByRule = flagged && (begins("Permission to use ") && strings.Contains(head, " has been denied") ||
 		begins("Claude requested permissions to ") && strings.Contains(head, "haven't granted"))
-	if w.deniedByUser {
+	if w.DeniedByUser {
 		w.userSaid = saidInstead(head)
 	}
 }
@@ -226,9 +226,9 @@ func saidInstead(head string) string {
 	return ""
 }
 
-// refusedWith is what the user said when rejecting the call that m is the result of. Results
+// RefusedWith is what the user said when rejecting the call that m is the result of. Results
 // of tools that pass on text of others do not count: it could imitate any form.
-func refusedWith(m *thread.Message) string {
+func RefusedWith(m *thread.Message) string {
 	r, ok := m.Result()
 	if !ok {
 		return ""
@@ -242,7 +242,7 @@ func refusedWith(m *thread.Message) string {
 		return ""
 	}
 	text := r.Text()
-	var w workResult
+	var w Result
 	w.readRejection(&r, class, strings.TrimSpace(text[:min(len(text), maxRejection)]))
 	return w.userSaid
 }
@@ -250,12 +250,12 @@ func refusedWith(m *thread.Message) string {
 // maxRejection is how much of a result may be a rejection, in bytes.
 const maxRejection = 2000
 
-// cwdNote begins the line that Claude Code appends to an output when its shell is put back
+// ResetNote begins the line that Claude Code appends to an output when its shell is put back
 // to the project's directory.
-const cwdNote = "Shell cwd was reset to "
+const ResetNote = "Shell cwd was reset to "
 
 // readOutput reads the output of a command.
-func (w *workResult) readOutput(s string) {
+func (w *Result) readOutput(s string) {
 	w.code = -1
 	s = w.stripHarness(s)
 	fails := 0
@@ -264,7 +264,7 @@ func (w *workResult) readOutput(s string) {
 		if line == "" {
 			continue
 		}
-		if rest, ok := strings.CutPrefix(line, cwdNote); ok {
+		if rest, ok := strings.CutPrefix(line, ResetNote); ok {
 			w.reset = rest
 			continue
 		}
@@ -305,7 +305,7 @@ var (
 )
 
 // stripHarness reads and removes what the harness wrote around the output.
-func (w *workResult) stripHarness(s string) string {
+func (w *Result) stripHarness(s string) string {
 	status := func(line string, marks ...string) bool {
 		for _, mark := range marks {
 			text, ok := strings.CutPrefix(line, mark)
@@ -337,7 +337,7 @@ func (w *workResult) stripHarness(s string) string {
 		}
 		if _, id, ok := strings.Cut(head, "Process running with session ID "); ok {
 			id, _, _ = strings.Cut(id, "\n")
-			w.started, w.halted = strings.TrimSpace(id), true
+			w.Started, w.halted = strings.TrimSpace(id), true
 		}
 		w.ended = w.hasCode
 		s = body
@@ -349,7 +349,7 @@ func (w *workResult) stripHarness(s string) string {
 	case begins(first, "Command running in background with ID: ", "Command was manually backgrounded", "Command did not complete within"):
 		for _, mark := range [...]string{"background task ", " with ID: "} {
 			if _, rest, ok := strings.Cut(first, mark); ok {
-				w.started = strings.TrimRight(scan.FirstWord(rest), ".,")
+				w.Started = strings.TrimRight(scan.FirstWord(rest), ".,")
 			}
 		}
 		w.halted = true
@@ -384,27 +384,27 @@ var notEditedWords = []string{
 	"<tool_use_error>", "no edits", "aborted", "cancelled", "found 0 ", "no occurrences", "introduced new syntax error", "unchanged",
 }
 
-func (w *workResult) readEdited(head string) {
+func (w *Result) readEdited(head string) {
 	first, _, _ := strings.Cut(strings.ToLower(head), "\n")
 	says := func(mark string) bool { return strings.Contains(first, mark) }
 	if slices.ContainsFunc(editedWords, says) && !says("unsuccessfully") && !strings.HasPrefix(first, "error") {
 		w.fileCreated = says("created successfully at") || strings.HasPrefix(first, "file created") || says("created and wrote to new file")
-		w.fileExisted = says("has been updated") || says("overwritten")
+		w.FileExisted = says("has been updated") || says("overwritten")
 		return
 	}
 	w.notEdited = slices.ContainsFunc(notEditedWords, says)
 }
 
-func (w *workResult) readStarted(head string) {
+func (w *Result) readStarted(head string) {
 	if _, id, ok := strings.Cut(head, "agentId: "); ok && strings.HasPrefix(head, "Async agent launched successfully") {
-		w.started = scan.FirstWord(id)
+		w.Started = scan.FirstWord(id)
 	}
 }
 
 // ends are statuses of a background process that has ended.
 var ends = scan.WordSet("completed failed killed stopped error cancelled")
 
-func (w *workResult) readEnded(head string) {
+func (w *Result) readEnded(head string) {
 	state, _ := enclosed(head, "<status>", "</status>")
 	w.ended = ends[strings.TrimSpace(state)]
 }
@@ -416,25 +416,25 @@ func enclosed(s, from, to string) (string, bool) {
 	return inside, ok && closed
 }
 
-// workMessage is a message, as far as the state of the work is concerned.
-type workMessage struct {
-	notice
-	said   bool   // the assistant says something
-	next   string // what it says it will do next, where no call follows
-	calls  []*workCall
-	result *workResult
+// Message is a message, as far as the state of the work is concerned.
+type Message struct {
+	Notice
+	Said   bool   // the assistant says something
+	Next   string // what it says it will do next, where no call follows
+	Calls  []*Call
+	Result *Result
 }
 
-// notice is what a harness says in a message about the state of the work.
-type notice struct {
+// Notice is what a harness says in a message about the state of the work.
+type Notice struct {
 	directory   string
 	interrupted bool
 	ended       []string // ids of background processes
 }
 
-// readNotice reads an environment block, a notice of an ended process, or a mark of an
+// ReadNotice reads an environment block, a notice of an ended process, or a mark of an
 // interruption.
-func readNotice(m *thread.Message) (w notice) {
+func ReadNotice(m *thread.Message) (w Notice) {
 	if m.Role != thread.System && (m.Role != thread.User || m.Kind == thread.Recap) {
 		return w
 	}
@@ -469,7 +469,7 @@ func readNotice(m *thread.Message) (w notice) {
 }
 
 // environment reads the folder from the <env> block of a system prompt.
-func (w *notice) environment(s string) {
+func (w *Notice) environment(s string) {
 	block, _ := enclosed(s, "\n<env>", "</env>")
 	for line := range strings.Lines(block) {
 		what, dir, _ := strings.Cut(strings.TrimSpace(line), ": ")
