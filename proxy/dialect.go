@@ -9,7 +9,18 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// vendor is whose API a request is for.
+type vendor int
+
+const (
+	openaiVendor vendor = iota
+	anthropicVendor
+	geminiVendor
+	vendors // how many there are
 )
 
 // dialect is what an exchange must know of an API: how to read its requests and answers, and
@@ -60,6 +71,9 @@ func (d *dialect) isShown(element gjson.Result, round int) bool {
 	return round == 0 || kind != "thinking" && kind != "redacted_thinking"
 }
 
+// isOurTool reports whether calls of a tool are answered here.
+func isOurTool(name string) bool { return name == rehydrate.ReadArtifact || name == rehydrate.Recall }
+
 // joinAnswers makes one answer of those of several rounds: the shown elements of all, and the
 // rest of the last.
 func (d *dialect) joinAnswers(rounds [][]byte) []byte {
@@ -96,7 +110,7 @@ func (d *dialect) withoutToolStop(doc, path string) string {
 }
 
 func (d *dialect) withoutCalls(body []byte) []byte {
-	kept := rawElementsWhere(gjson.GetBytes(body, d.list), func(v gjson.Result) bool { _, isCall := d.call(v); return !isCall })
+	kept := rawjson.RawItems(gjson.GetBytes(body, d.list), func(v gjson.Result) bool { _, isCall := d.call(v); return !isCall })
 	return []byte(jsonedit.Set(string(body), d.list, rawjson.Array(kept)))
 }
 
@@ -224,16 +238,3 @@ func (p *blockIndexes) shownIndex(index int64) (to int64, shown bool) {
 }
 
 func (p *blockIndexes) startRound() { p.shownAs, p.base, p.hidden = nil, p.next, 0 }
-
-func rawElementsWhere(list gjson.Result, keep func(gjson.Result) bool) (raw []string) {
-	for v := range rawjson.Items(list) {
-		if keep(v) {
-			raw = append(raw, v.Raw)
-		}
-	}
-	return raw
-}
-
-func rawElements(list gjson.Result) []string {
-	return rawElementsWhere(list, func(gjson.Result) bool { return true })
-}

@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
@@ -31,7 +32,7 @@ var anthropicAPI = &dialect{
 // iterations are those that a usage lists, or the usage itself as one.
 func iterations(usage string) []string {
 	v := gjson.Parse(usage)
-	list := rawElements(v.Get("iterations"))
+	list := rawjson.RawItems(v.Get("iterations"), nil)
 	if list != nil || !v.IsObject() {
 		return list
 	}

@@ -47,7 +47,7 @@ func (m *contentStream) takeEvent(e sse.Event) (out []byte, last bool) {
 	candidate := v.Get("candidates.0")
 	parts := candidate.Get("content.parts")
 	data := e.Data
-	if shown := rawElementsWhere(parts, func(p gjson.Result) bool { return m.dialect.isShown(p, m.round) }); int64(len(shown)) < parts.Get("#").Int() {
+	if shown := rawjson.RawItems(parts, func(p gjson.Result) bool { return m.dialect.isShown(p, m.round) }); int64(len(shown)) < parts.Get("#").Int() {
 		data = jsonedit.Set(data, partsPath, rawjson.Array(shown))
 		if len(shown) == 0 && !candidate.Get("finishReason").Exists() && !m.complete {
 			return nil, false
@@ -68,7 +68,7 @@ func (m *contentStream) takeEvent(e sse.Event) (out []byte, last bool) {
 
 func (m *contentStream) heldContent() (out []byte) {
 	for _, e := range m.heldEvents {
-		parts := rawElementsWhere(gjson.Get(e.Data, partsPath), func(p gjson.Result) bool { return !p.Get("functionCall").Exists() })
+		parts := rawjson.RawItems(gjson.Get(e.Data, partsPath), func(p gjson.Result) bool { return !p.Get("functionCall").Exists() })
 		if len(parts) > 0 {
 			data := jsonedit.Set(jsonedit.Delete(e.Data, "candidates.0.finishReason"), partsPath, rawjson.Array(parts))
 			out = append(out, e.WithData(data)...)

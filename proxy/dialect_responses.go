@@ -39,8 +39,8 @@ var responsesAPI = &dialect{
 // withoutOurTools takes our tools out of those that a response repeats from its request.
 func withoutOurTools(response string) string {
 	declared := gjson.Get(response, "tools")
-	theirs := rawElementsWhere(declared, func(tool gjson.Result) bool { return !isOurTool(tool.Get("name").Str) })
-	if len(theirs) == len(rawElements(declared)) {
+	theirs := rawjson.RawItems(declared, func(tool gjson.Result) bool { return !isOurTool(tool.Get("name").Str) })
+	if len(theirs) == len(rawjson.RawItems(declared, nil)) {
 		return response
 	}
 	return jsonedit.Set(response, "tools", rawjson.Array(theirs))

@@ -36,7 +36,7 @@ func (n nativeResponses) insertItem(res *http.Response, item string, onComplete 
 }
 
 func prependItem(doc, path, item string) string {
-	return jsonedit.Set(doc, path, rawjson.Array(append([]string{item}, rawElements(gjson.Get(doc, path))...)))
+	return jsonedit.Set(doc, path, rawjson.Array(append([]string{item}, rawjson.RawItems(gjson.Get(doc, path), nil)...)))
 }
 
 func (s *itemInserter) insertInto(e sse.Event) (out []byte) {

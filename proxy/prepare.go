@@ -11,7 +11,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -196,9 +195,6 @@ func (x *exchange) canOfferTools(r *parsedRequest) bool {
 }
 
 func isOurDeclaration(t prompt.Tool) bool { return isOurTool(t.Name) }
-
-// isOurTool reports whether calls of a tool are answered here.
-func isOurTool(name string) bool { return name == rehydrate.ReadArtifact || name == rehydrate.Recall }
 
 // prepareCount makes a request to count tokens count what would be sent. It writes nothing: an
 // unknown conversation is counted as it is.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -116,7 +117,7 @@ func (x *exchange) recordAnswer(res *http.Response, d decision) {
 		nativeResponses{x}.insertItem(res, item, func(response string) {
 			switch gjson.Get(response, "status").Str {
 			case "", "completed", "incomplete":
-				save(providerAnswer{gjson.Get(response, "id").Str, rawElements(gjson.Get(response, "output"))})
+				save(providerAnswer{gjson.Get(response, "id").Str, rawjson.RawItems(gjson.Get(response, "output"), nil)})
 			} // others go on in the background
 		})
 	}

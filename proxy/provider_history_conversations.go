@@ -61,7 +61,7 @@ func (t *Transport) forwardConversationChange(r *http.Request, c conversationCha
 		if r.Body = rejoinBody(body, nil, r.Body, r.Body); whole {
 			plain, err := decompress(r.Header, body, maxResponse, nil)
 			known = err == nil && rawjson.Valid(plain)
-			items = rawElements(gjson.Get(plain, "items"))
+			items = rawjson.RawItems(gjson.Get(plain, "items"), nil)
 		} else {
 			known = false
 		}

@@ -6,16 +6,6 @@ import (
 	"strings"
 )
 
-// vendor is whose API a request is for.
-type vendor int
-
-const (
-	openaiVendor vendor = iota
-	anthropicVendor
-	geminiVendor
-	vendors // how many there are
-)
-
 // task is what an endpoint does with a conversation.
 type task int
 

@@ -182,7 +182,7 @@ func (s *socket) relay(ctx context.Context, answer io.Reader, items []string) er
 			switch gjson.Get(e.Data, "type").Str {
 			case "response.completed", "response.incomplete":
 				response := gjson.Get(e.Data, "response")
-				s.keepItems(response.Get("id").Str, slices.Concat(items, rawElements(response.Get("output"))))
+				s.keepItems(response.Get("id").Str, slices.Concat(items, rawjson.RawItems(response.Get("output"), nil)))
 			}
 			if err := s.write(ctx, e.Data); err != nil {
 				return err

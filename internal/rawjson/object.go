@@ -149,6 +149,17 @@ func Items(array gjson.Result) iter.Seq[gjson.Result] {
 	}
 }
 
+// RawItems returns the items of an array as they stand in the document: those for which keep
+// returns true; nil keeps all.
+func RawItems(array gjson.Result, keep func(gjson.Result) bool) (raw []string) {
+	for v := range Items(array) {
+		if keep == nil || keep(v) {
+			raw = append(raw, v.Raw)
+		}
+	}
+	return raw
+}
+
 // Members are the members of an object, by name. Anything else has none.
 func Members(object gjson.Result) iter.Seq2[string, gjson.Result] {
 	return func(yield func(string, gjson.Result) bool) {
