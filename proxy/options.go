@@ -11,6 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -89,12 +90,12 @@ const (
 )
 
 // upstreams are the parsed addresses, by vendor.
-func (o *Options) upstreams() (map[vendor]*url.URL, error) {
-	all := map[vendor]*url.URL{}
-	for v, address := range map[vendor]string{
-		anthropicVendor: strings.TrimSuffix(strings.TrimSuffix(cmp.Or(o.Anthropic, anthropicURL), "/"), "/v1"), // as the AI SDK writes it
-		openaiVendor:    cmp.Or(o.OpenAI, openaiURL),
-		geminiVendor:    cmp.Or(o.Gemini, geminiURL),
+func (o *Options) upstreams() (map[dialect.Vendor]*url.URL, error) {
+	all := map[dialect.Vendor]*url.URL{}
+	for v, address := range map[dialect.Vendor]string{
+		dialect.AnthropicVendor: strings.TrimSuffix(strings.TrimSuffix(cmp.Or(o.Anthropic, anthropicURL), "/"), "/v1"), // as the AI SDK writes it
+		dialect.OpenAIVendor:    cmp.Or(o.OpenAI, openaiURL),
+		dialect.GeminiVendor:    cmp.Or(o.Gemini, geminiURL),
 	} {
 		u, err := url.Parse(address)
 		if err != nil {

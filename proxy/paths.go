@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 )
 
 // resource is a path of a provider's API, and the methods that it takes.
@@ -14,11 +16,11 @@ type resource struct {
 	// methods are those of the path itself, and below those of all paths below it; empty if there
 	// are none.
 	methods, below string
-	vendor         vendor
+	vendor         dialect.Vendor
 }
 
 // severalVendors says that several providers have a path; headers then decide.
-const severalVendors vendor = -1
+const severalVendors dialect.Vendor = -1
 
 // The methods of most collections and their members. HEAD is allowed with GET, and OPTIONS everywhere:
 // browsers ask with it what they may do.
@@ -36,102 +38,102 @@ const (
 // sent to a provider.
 var resources = []resource{
 	// Anthropic
-	{"messages", post, "", anthropicVendor},
-	{"messages/count_tokens", post, "", anthropicVendor},
-	{"messages/batches", listed, "", anthropicVendor},
-	{"messages/batches/*", single, "", anthropicVendor},
-	{"messages/batches/*/cancel", post, "", anthropicVendor},
-	{"messages/batches/*/results", get, "", anthropicVendor},
-	{"complete", post, "", anthropicVendor},
-	{"experimental", "", post, anthropicVendor},
+	{"messages", post, "", dialect.AnthropicVendor},
+	{"messages/count_tokens", post, "", dialect.AnthropicVendor},
+	{"messages/batches", listed, "", dialect.AnthropicVendor},
+	{"messages/batches/*", single, "", dialect.AnthropicVendor},
+	{"messages/batches/*/cancel", post, "", dialect.AnthropicVendor},
+	{"messages/batches/*/results", get, "", dialect.AnthropicVendor},
+	{"complete", post, "", dialect.AnthropicVendor},
+	{"experimental", "", post, dialect.AnthropicVendor},
 	{"organizations", "", changed, severalVendors}, // Anthropic's administration
-	{"environments", listed, changed, anthropicVendor},
-	{"environment_providers", "", changed, anthropicVendor},
-	{"agents", listed, changed, anthropicVendor},
-	{"sessions", listed, edited, anthropicVendor},
-	{"session_ingress", "", edited, anthropicVendor},
-	{"vaults", listed, changed, anthropicVendor},
-	{"memory_stores", listed, edited, anthropicVendor},
-	{"mcp_servers", listed, changed, anthropicVendor},
-	{"oauth", "", listed, anthropicVendor},
-	{"code", "", edited, anthropicVendor},
+	{"environments", listed, changed, dialect.AnthropicVendor},
+	{"environment_providers", "", changed, dialect.AnthropicVendor},
+	{"agents", listed, changed, dialect.AnthropicVendor},
+	{"sessions", listed, edited, dialect.AnthropicVendor},
+	{"session_ingress", "", edited, dialect.AnthropicVendor},
+	{"vaults", listed, changed, dialect.AnthropicVendor},
+	{"memory_stores", listed, edited, dialect.AnthropicVendor},
+	{"mcp_servers", listed, changed, dialect.AnthropicVendor},
+	{"oauth", "", listed, dialect.AnthropicVendor},
+	{"code", "", edited, dialect.AnthropicVendor},
 
 	// Anthropic and OpenAI, or all three
 	{"models", get, "GET POST DELETE PATCH", severalVendors}, // POST is Gemini's: models/NAME:METHOD
 	{"files", listed, changed, severalVendors},
-	{"files:register", post, "", geminiVendor},
+	{"files:register", post, "", dialect.GeminiVendor},
 	{"skills", listed, changed, severalVendors},
 	{"batches", listed, "GET POST PATCH DELETE", severalVendors},
 
 	// OpenAI
-	{"chat/completions", listed, changed, openaiVendor},
-	{"responses", post, changed, openaiVendor},
-	{"conversations", listed, changed, openaiVendor},
-	{"completions", post, "", openaiVendor},
-	{"edits", post, "", openaiVendor},
-	{"embeddings", post, "", openaiVendor},
-	{"rerank", post, "", openaiVendor},
-	{"moderations", post, "", openaiVendor},
-	{"uploads", post, listed, openaiVendor},
-	{"audio", "", changed, openaiVendor},
-	{"images", "", post, openaiVendor},
-	{"videos", listed, changed, openaiVendor},
-	{"realtime", get, listed, openaiVendor},
-	{"fine_tuning", "", changed, openaiVendor},
-	{"fine-tunes", "", changed, openaiVendor},
-	{"vector_stores", listed, changed, openaiVendor},
-	{"assistants", listed, changed, openaiVendor},
-	{"threads", post, changed, openaiVendor},
-	{"evals", listed, changed, openaiVendor},
-	{"containers", listed, changed, openaiVendor},
-	{"chatkit", "", changed, openaiVendor},
-	{"organization", "", changed, openaiVendor},
+	{"chat/completions", listed, changed, dialect.OpenAIVendor},
+	{"responses", post, changed, dialect.OpenAIVendor},
+	{"conversations", listed, changed, dialect.OpenAIVendor},
+	{"completions", post, "", dialect.OpenAIVendor},
+	{"edits", post, "", dialect.OpenAIVendor},
+	{"embeddings", post, "", dialect.OpenAIVendor},
+	{"rerank", post, "", dialect.OpenAIVendor},
+	{"moderations", post, "", dialect.OpenAIVendor},
+	{"uploads", post, listed, dialect.OpenAIVendor},
+	{"audio", "", changed, dialect.OpenAIVendor},
+	{"images", "", post, dialect.OpenAIVendor},
+	{"videos", listed, changed, dialect.OpenAIVendor},
+	{"realtime", get, listed, dialect.OpenAIVendor},
+	{"fine_tuning", "", changed, dialect.OpenAIVendor},
+	{"fine-tunes", "", changed, dialect.OpenAIVendor},
+	{"vector_stores", listed, changed, dialect.OpenAIVendor},
+	{"assistants", listed, changed, dialect.OpenAIVendor},
+	{"threads", post, changed, dialect.OpenAIVendor},
+	{"evals", listed, changed, dialect.OpenAIVendor},
+	{"containers", listed, changed, dialect.OpenAIVendor},
+	{"chatkit", "", changed, dialect.OpenAIVendor},
+	{"organization", "", changed, dialect.OpenAIVendor},
 	{"projects", "", changed, severalVendors}, // Vertex has its models there
-	{"dashboard/billing", "", get, openaiVendor},
-	{"memories", "", listed, openaiVendor}, // Codex
-	{"alpha", "", listed, openaiVendor},    // Codex
+	{"dashboard/billing", "", get, dialect.OpenAIVendor},
+	{"memories", "", listed, dialect.OpenAIVendor}, // Codex
+	{"alpha", "", listed, dialect.OpenAIVendor},    // Codex
 
 	// Gemini
-	{"tunedModels", listed, edited, geminiVendor},
-	{"cachedContents", listed, "GET PATCH DELETE", geminiVendor},
-	{"operations", get, changed, geminiVendor},
-	{"interactions", listed, changed, geminiVendor},
-	{"fileSearchStores", listed, edited, geminiVendor},
-	{"corpora", listed, edited, geminiVendor},
-	{"generatedFiles", get, get, geminiVendor},
-	{"dynamic", "", post, geminiVendor},
-	{"auth_tokens", post, "", geminiVendor},
+	{"tunedModels", listed, edited, dialect.GeminiVendor},
+	{"cachedContents", listed, "GET PATCH DELETE", dialect.GeminiVendor},
+	{"operations", get, changed, dialect.GeminiVendor},
+	{"interactions", listed, changed, dialect.GeminiVendor},
+	{"fileSearchStores", listed, edited, dialect.GeminiVendor},
+	{"corpora", listed, edited, dialect.GeminiVendor},
+	{"generatedFiles", get, get, dialect.GeminiVendor},
+	{"dynamic", "", post, dialect.GeminiVendor},
+	{"auth_tokens", post, "", dialect.GeminiVendor},
 }
 
 // unversionedPaths are paths without a version that agents request under a base URL.
 var unversionedPaths = []resource{
 	// Claude Code: its check of the connection, telemetry, account.
-	{"api/hello", get, "", anthropicVendor},
-	{"api/event_logging", "", post, anthropicVendor},
-	{"api/claude_code", "", edited, anthropicVendor},
-	{"api/claude_cli", "", edited, anthropicVendor},
-	{"api/claude_cli_feedback", post, "", anthropicVendor},
-	{"api/claude_code_grove", edited, "", anthropicVendor},
-	{"api/claude_code_penguin_mode", get, "", anthropicVendor},
-	{"api/claude_code_shared_session_transcripts", post, "", anthropicVendor},
-	{"api/oauth", "", edited, anthropicVendor},
-	{"api/organizations", "", edited, anthropicVendor},
-	{"api/web/domain_info", get, "", anthropicVendor},
+	{"api/hello", get, "", dialect.AnthropicVendor},
+	{"api/event_logging", "", post, dialect.AnthropicVendor},
+	{"api/claude_code", "", edited, dialect.AnthropicVendor},
+	{"api/claude_cli", "", edited, dialect.AnthropicVendor},
+	{"api/claude_cli_feedback", post, "", dialect.AnthropicVendor},
+	{"api/claude_code_grove", edited, "", dialect.AnthropicVendor},
+	{"api/claude_code_penguin_mode", get, "", dialect.AnthropicVendor},
+	{"api/claude_code_shared_session_transcripts", post, "", dialect.AnthropicVendor},
+	{"api/oauth", "", edited, dialect.AnthropicVendor},
+	{"api/organizations", "", edited, dialect.AnthropicVendor},
+	{"api/web/domain_info", get, "", dialect.AnthropicVendor},
 	// Codex with an account of ChatGPT.
-	{"api/codex", "", edited, openaiVendor},
-	{"backend-api", "", edited, openaiVendor},
+	{"api/codex", "", edited, dialect.OpenAIVendor},
+	{"backend-api", "", edited, dialect.OpenAIVendor},
 	// Files of Gemini, and its live sessions.
-	{"upload/*", "", "GET POST PUT", geminiVendor},
-	{"resumable/upload/*", "", "GET POST PUT", geminiVendor},
-	{"download/*", "", get, geminiVendor},
-	{"ws", "", get, geminiVendor},
+	{"upload/*", "", "GET POST PUT", dialect.GeminiVendor},
+	{"resumable/upload/*", "", "GET POST PUT", dialect.GeminiVendor},
+	{"download/*", "", get, dialect.GeminiVendor},
+	{"ws", "", get, dialect.GeminiVendor},
 	// Gemini CLI with an account of Google.
-	{"v1internal", "", listed, geminiVendor},
+	{"v1internal", "", listed, dialect.GeminiVendor},
 }
 
 // pathMethods is what is known of a path.
 type pathMethods struct {
-	vendor  vendor
+	vendor  dialect.Vendor
 	methods []string // nil if the path is not known
 }
 
@@ -146,7 +148,7 @@ func lookUpPath(path string) pathMethods {
 	f.addFrom(resources, afterVersion(segments))
 	f.addFrom(unversionedPaths, segments)
 	if len(segments) > 0 && strings.HasPrefix(segments[0], "v1internal:") {
-		f.vendor, f.methods = geminiVendor, append(f.methods, http.MethodGet, http.MethodPost)
+		f.vendor, f.methods = dialect.GeminiVendor, append(f.methods, http.MethodGet, http.MethodPost)
 	}
 	if e := endpointOf(path); e.task != other && (len(f.methods) == 0 || e.model != "") {
 		f.methods = []string{http.MethodPost}

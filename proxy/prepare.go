@@ -10,6 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -191,10 +192,10 @@ func (x *exchange) encodePrepared(ctx context.Context, s *step, made *palimpsest
 // none by our names, and the answer can be read.
 func (x *exchange) canOfferTools(r *parsedRequest) bool {
 	tools := r.Prompt.Tools
-	return !x.t.options.NoTools && len(tools) > 0 && !slices.ContainsFunc(tools, isOurDeclaration) && x.endpoint.dialect.canReadAnswer(x.request, r.Members)
+	return !x.t.options.NoTools && len(tools) > 0 && !slices.ContainsFunc(tools, isOurDeclaration) && x.endpoint.dialect.CanReadAnswer(x.request, r.Members)
 }
 
-func isOurDeclaration(t prompt.Tool) bool { return isOurTool(t.Name) }
+func isOurDeclaration(t prompt.Tool) bool { return dialect.IsOurTool(t.Name) }
 
 // prepareCount makes a request to count tokens count what would be sent. It writes nothing: an
 // unknown conversation is counted as it is.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -17,11 +18,11 @@ import (
 
 // recordProviderID remembers the provider's id of a response under the client's.
 func (s *lookupStream) recordProviderID() {
-	m, ok := s.translator.(*responseStream)
-	if !ok || m.firstID == m.lastID {
+	m, ok := s.translator.(*dialect.ResponseStream)
+	if !ok || m.FirstID == m.LastID {
 		return
 	}
-	s.x.t.providerIDs.Put(gjson.Parse(m.firstID).Str, gjson.Parse(m.lastID).Str, 1)
+	s.x.t.providerIDs.Put(gjson.Parse(m.FirstID).Str, gjson.Parse(m.LastID).Str, 1)
 }
 
 // providerID is the provider's id of a response that the client names; empty if it is the

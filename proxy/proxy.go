@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 	"github.com/palimpsest-ai/palimpsest/quality"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -24,7 +25,7 @@ import (
 // New; it is safe for concurrent use.
 type Proxy struct {
 	transport *Transport
-	upstreams map[vendor]*url.URL
+	upstreams map[dialect.Vendor]*url.URL
 	reverse   *httputil.ReverseProxy
 }
 
@@ -96,8 +97,8 @@ func (p *Proxy) Upstreams() []Upstream {
 	var all []Upstream
 	for _, u := range []struct {
 		name   string
-		vendor vendor
-	}{{"Anthropic", anthropicVendor}, {"OpenAI", openaiVendor}, {"Gemini", geminiVendor}} {
+		vendor dialect.Vendor
+	}{{"Anthropic", dialect.AnthropicVendor}, {"OpenAI", dialect.OpenAIVendor}, {"Gemini", dialect.GeminiVendor}} {
 		all = append(all, Upstream{u.name, p.upstreams[u.vendor].Redacted(), p.transport.byVendor[u.vendor].Load()})
 	}
 	return all
@@ -113,7 +114,7 @@ func (p *Proxy) Finished(thread string, o thread.Outcome) quality.Metrics {
 // proxyHeaders are headers that httputil.ReverseProxy removes, and that a provider's gateway may need.
 var proxyHeaders = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
 
-func routeUpstream(r *httputil.ProxyRequest, upstreams map[vendor]*url.URL) {
+func routeUpstream(r *httputil.ProxyRequest, upstreams map[dialect.Vendor]*url.URL) {
 	v := vendorOf(r.In)
 	r.Out.URL = upstreamURL(v, upstreams[v], r.In.URL)
 	r.Out.Host = ""

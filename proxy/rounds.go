@@ -8,6 +8,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -61,7 +62,7 @@ func (x *exchange) answerLookups(res *http.Response, d decision) (*http.Response
 	own, api := *x, x.endpoint.dialect
 	own.request = x.request.WithContext(ctx)
 	r.x = &own
-	res.Body = &lookupStream{rounds: r, body: res.Body, cancel: cancel, events: sse.NewReader(res.Body, 0), answer: api.NewStream(), translator: api.translator()}
+	res.Body = &lookupStream{rounds: r, body: res.Body, cancel: cancel, events: sse.NewReader(res.Body, 0), answer: api.NewStream(), translator: api.Translator()}
 	return res, nil
 }
 
@@ -98,7 +99,7 @@ func (r *rounds) answerWhole(res *http.Response) (*http.Response, error) {
 			return res, nil
 		}
 		if end == roundCutOff {
-			bodies[len(bodies)-1] = d.withoutCalls(body)
+			bodies[len(bodies)-1] = d.WithoutCalls(body)
 		} else if end != roundLookups {
 			break
 		}
@@ -117,7 +118,7 @@ func (r *rounds) answerWhole(res *http.Response) (*http.Response, error) {
 		bodies = append(bodies, body)
 	}
 	r.logRounds()
-	body = d.joinAnswers(bodies)
+	body = d.JoinAnswers(bodies)
 	setPlainLength(res, int64(len(body)))
 	return setBody(res, body), nil
 }
@@ -133,7 +134,7 @@ func (r *rounds) takeAnswer(a wire.Answer) roundEnd {
 	m := a.Message
 	var own, theirs int
 	for _, c := range m.Calls() {
-		if isOurTool(c.Name) {
+		if dialect.IsOurTool(c.Name) {
 			own++
 		} else {
 			theirs++
@@ -150,7 +151,7 @@ func (r *rounds) takeAnswer(a wire.Answer) roundEnd {
 	ctx := r.x.request.Context()
 	left := r.x.t.options.Rounds - 1 - r.number // rounds that may follow; then comes a last one in which the model is told so
 	for _, c := range m.Calls() {
-		if !isOurTool(c.Name) {
+		if !dialect.IsOurTool(c.Name) {
 			continue
 		}
 		answer, ok := failedResult(c, noMoreLookups), true
@@ -203,7 +204,7 @@ func (r *rounds) withCallIDs(m thread.Message, last bool) thread.Message {
 		if !ok || !thread.IsLocalID(c.ID) {
 			continue
 		}
-		if last && !isOurTool(c.Name) {
+		if last && !dialect.IsOurTool(c.Name) {
 			c.ID = thread.LocalID(next)
 			next++
 		} else {

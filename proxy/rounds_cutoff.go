@@ -11,6 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -19,7 +20,7 @@ import (
 // the policy is that of an agent loop which does so.
 func (x *exchange) canContinueCutOff(d decision) bool {
 	_, loop := policy.As[policy.Loop](x.t.options.Config.Policy)
-	return loop && d.step.prepared != nil && x.endpoint.dialect.canReadAnswer(x.request, d.step.parsed.Members)
+	return loop && d.step.prepared != nil && x.endpoint.dialect.CanReadAnswer(x.request, d.step.parsed.Members)
 }
 
 // continuation is a further request after an answer that was cut off.
@@ -85,10 +86,10 @@ func (w *heldBackCalls) holdOrPass(e sse.Event, out []byte) []byte {
 }
 
 // startAtCall starts to hold back at the first call of a round.
-func (w *heldBackCalls) startAtCall(e sse.Event, t streamRewinder) {
+func (w *heldBackCalls) startAtCall(e sse.Event, t dialect.Rewinder) {
 	if !w.holding && beginsCall(e) {
 		w.holding = true
-		t.savePosition()
+		t.SavePosition()
 	}
 }
 

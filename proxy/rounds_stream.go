@@ -15,6 +15,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -22,7 +23,7 @@ import (
 // one goroutine, and may be closed by another.
 type lookupStream struct {
 	*rounds
-	translator translator
+	translator dialect.Translator
 	answer     wire.Stream // of the current round
 	isBroken   bool        // the events are not a valid answer
 	events     *sse.Reader
@@ -103,7 +104,7 @@ func (s *lookupStream) readEvent() {
 func (s *lookupStream) takeEvent(e sse.Event) {
 	if e.Data != "" && strings.TrimSpace(e.Data) != "[DONE]" && !rawjson.Valid(e.Data) {
 		// The stream cannot be read here: from now on it passes as it comes.
-		s.out, s.passThrough = slices.Concat(s.calls.release(), s.translator.end(streamEnd{}), e.Raw), true
+		s.out, s.passThrough = slices.Concat(s.calls.release(), s.translator.End(dialect.StreamEnd{}), e.Raw), true
 		return
 	}
 	if e.Data != "" {
@@ -113,15 +114,15 @@ func (s *lookupStream) takeEvent(e sse.Event) {
 	if s.canContinue {
 		s.calls.startAtCall(e, s.rewinder())
 	}
-	s.out, s.atRoundEnd = s.translator.takeEvent(e)
+	s.out, s.atRoundEnd = s.translator.TakeEvent(e)
 	s.out = s.calls.holdOrPass(e, s.out)
 }
 
-func (s *lookupStream) rewinder() streamRewinder { return s.translator.(streamRewinder) }
+func (s *lookupStream) rewinder() dialect.Rewinder { return s.translator.(dialect.Rewinder) }
 
 // roundAnswer is the model's answer in this round; it is false before the end of the round.
 func (s *lookupStream) roundAnswer() (wire.Answer, bool) {
-	if s.isBroken || !s.translator.isComplete() {
+	if s.isBroken || !s.translator.IsComplete() {
 		return wire.Answer{}, false
 	}
 	a, err := s.answer.Answer()
@@ -135,17 +136,17 @@ func (s *lookupStream) finishRound(tail []byte, err error) {
 	if !whole {
 		s.markDone()
 		s.keepForRetry()
-		s.out, s.err, s.passThrough = slices.Concat(s.out, s.calls.release(), s.translator.end(streamEnd{}), tail), err, true
+		s.out, s.err, s.passThrough = slices.Concat(s.out, s.calls.release(), s.translator.End(dialect.StreamEnd{}), tail), err, true
 		return
 	}
 	how := s.takeAnswer(a)
 	switch how {
 	case roundCutOff:
 		if s.calls.holding {
-			s.rewinder().rewind()
+			s.rewinder().Rewind()
 			s.calls = heldBackCalls{}
 		}
-		s.startRound(s.rewinder().heldContent())
+		s.startRound(s.rewinder().HeldContent())
 		return
 	case roundLookups:
 		s.startRound(s.calls.release())
@@ -154,7 +155,7 @@ func (s *lookupStream) finishRound(tail []byte, err error) {
 	s.markDone()
 	s.logRounds()
 	s.recordProviderID()
-	s.out = slices.Concat(s.out, s.calls.release(), s.translator.end(streamEnd{callsRemoved: how == roundLookupsExceeded}), tail)
+	s.out = slices.Concat(s.out, s.calls.release(), s.translator.End(dialect.StreamEnd{CallsRemoved: how == roundLookupsExceeded}), tail)
 	s.err, s.passThrough = err, true
 }
 
@@ -162,7 +163,7 @@ func (s *lookupStream) finishRound(tail []byte, err error) {
 func (s *lookupStream) startRound(before []byte) {
 	counted := true
 	err := s.sendRound(func(res *http.Response) error {
-		s.translator.startRound(counted)
+		s.translator.StartRound(counted)
 		counted = false
 		return s.beginRound(res)
 	})
@@ -171,12 +172,12 @@ func (s *lookupStream) startRound(before []byte) {
 		return
 	}
 	s.markDone()
-	end := streamEnd{failure: err.Error()}
+	end := dialect.StreamEnd{Failure: err.Error()}
 	if f, ok := errors.AsType[*failure](err); ok {
-		end.failure, end.providerError = f.sentence(), s.providerErrorJSON(f)
+		end.Failure, end.ProviderError = f.sentence(), s.providerErrorJSON(f)
 		f.closeBody()
 	}
-	s.out, s.err = append(before, s.translator.end(end)...), io.EOF
+	s.out, s.err = append(before, s.translator.End(end)...), io.EOF
 }
 
 // providerErrorJSON is what the provider wrote of a failure, if that is a JSON object; else empty.

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -17,7 +15,7 @@ func translated(t testing.TB, api endpoint, in []byte) []byte {
 	t.Helper()
 	s := &lookupStream{
 		rounds: &rounds{step: &step{}}, body: io.NopCloser(bytes.NewReader(nil)),
-		events: sse.NewReader(bytes.NewReader(in), 0), answer: api.dialect.NewStream(), translator: api.dialect.translator(),
+		events: sse.NewReader(bytes.NewReader(in), 0), answer: api.dialect.NewStream(), translator: api.dialect.Translator(),
 	}
 	out, err := io.ReadAll(s)
 	if err != nil {
@@ -61,29 +59,5 @@ func TestStreamsAsTheyCome(t *testing.T) {
 		if out := translated(t, endpointOf("/v1/responses"), []byte(whole[:n])); string(out) != whole[:n] {
 			t.Fatalf("cut at %d: %q", n, out)
 		}
-	}
-}
-
-// TestUsage: counts are added, and what a stream says last counts.
-func TestUsage(t *testing.T) {
-	sums := func(a, b string) string {
-		return addCounts(gjson.Parse(a), gjson.Parse(b), countLevels, func(string) bool { return true })
-	}
-	for _, c := range []struct{ a, b, want string }{
-		{`{"n":1,"d":{"x":2},"s":"a"}`, `{"n":2,"d":{"x":3,"y":1},"s":"b","m":null}`, `{"n":3,"d":{"x":5,"y":1},"s":"b","m":null}`},
-		{`{"n":1.5}`, `{"n":2}`, `{"n":3.5}`},
-		{`{"n":1}`, `{"n":null}`, `{"n":1}`},
-	} {
-		if got := sums(c.a, c.b); got != c.want {
-			t.Errorf("%s and %s = %s, want %s", c.a, c.b, got, c.want)
-		}
-	}
-	// Counts that nest without an end, in both, are not gone through.
-	deep := strings.Repeat(`{"a":`, 200_000)
-	if got := sums(deep, deep); len(got) < 200_000 {
-		t.Errorf("deep counts: %d bytes", len(got))
-	}
-	if got := mergeMembers(`{"in":5,"out":1}`, `{"out":7,"new":2,"none":null}`); got != `{"in":5,"out":7,"new":2}` {
-		t.Errorf("over: %s", got)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 )
 
 // task is what an endpoint does with a conversation.
@@ -19,8 +21,8 @@ const (
 // endpoint is what a path stands for.
 type endpoint struct {
 	task    task
-	dialect *dialect // nil for other
-	model   string   // if the path names it
+	dialect *dialect.Dialect // nil for other
+	model   string           // if the path names it
 }
 
 // endpoints are the paths that ask a model, by how they end: gateways put segments of their own
@@ -29,12 +31,12 @@ var endpoints = []struct {
 	suffix, whole string
 	endpoint      endpoint
 }{
-	{"/v1/messages", "/messages", endpoint{task: generate, dialect: anthropicAPI}},
-	{"/v1/messages/count_tokens", "/messages/count_tokens", endpoint{task: count, dialect: anthropicAPI}},
-	{suffix: "/chat/completions", endpoint: endpoint{task: generate, dialect: chatAPI}},
-	{suffix: "/responses", endpoint: endpoint{task: generate, dialect: responsesAPI}},
-	{suffix: "/responses/compact", endpoint: endpoint{task: compaction, dialect: responsesAPI}},
-	{suffix: "/responses/input_tokens", endpoint: endpoint{task: count, dialect: responsesAPI}},
+	{"/v1/messages", "/messages", endpoint{task: generate, dialect: dialect.Anthropic}},
+	{"/v1/messages/count_tokens", "/messages/count_tokens", endpoint{task: count, dialect: dialect.Anthropic}},
+	{suffix: "/chat/completions", endpoint: endpoint{task: generate, dialect: dialect.Chat}},
+	{suffix: "/responses", endpoint: endpoint{task: generate, dialect: dialect.Responses}},
+	{suffix: "/responses/compact", endpoint: endpoint{task: compaction, dialect: dialect.Responses}},
+	{suffix: "/responses/input_tokens", endpoint: endpoint{task: count, dialect: dialect.Responses}},
 }
 
 // geminiTasks are those of Gemini's paths, models/NAME:METHOD.
@@ -49,39 +51,39 @@ func endpointOf(path string) endpoint {
 	}
 	head, method, _ := strings.Cut(path, ":")
 	if task := geminiTasks[method]; task != other {
-		return endpoint{task: task, dialect: geminiAPI, model: head[strings.LastIndexByte(head, '/')+1:]}
+		return endpoint{task: task, dialect: dialect.Gemini, model: head[strings.LastIndexByte(head, '/')+1:]}
 	}
 	return endpoint{}
 }
 
 // vendorOf tells whose API a request is for: by its path, or where several have the path (such
 // as /v1/models; see resources) by the header of its credentials.
-func vendorOf(r *http.Request) vendor {
+func vendorOf(r *http.Request) dialect.Vendor {
 	if e := endpointOf(r.URL.Path); e.dialect != nil {
-		return e.dialect.vendor
+		return e.dialect.Vendor
 	}
 	if v := lookUpPath(r.URL.Path).vendor; v != severalVendors {
 		return v
 	}
 	switch path := r.URL.Path; {
 	case r.Header.Get("anthropic-version") != "" || r.Header.Get("x-api-key") != "" || strings.HasPrefix(path, "/v1/messages"):
-		return anthropicVendor
+		return dialect.AnthropicVendor
 	case r.Header.Get("x-goog-api-key") != "" || r.URL.Query().Has("key") || strings.HasPrefix(path, "/v1beta") || strings.HasPrefix(path, "/upload/v1beta"):
-		return geminiVendor
+		return dialect.GeminiVendor
 	}
-	return openaiVendor
+	return dialect.OpenAIVendor
 }
 
 // upstreamURL appends the path of a request to an upstream's. The query stays as the client wrote
 // it.
-func upstreamURL(v vendor, upstream *url.URL, r *url.URL) *url.URL {
+func upstreamURL(v dialect.Vendor, upstream *url.URL, r *url.URL) *url.URL {
 	out := *r
 	out.Scheme, out.Host, out.User = upstream.Scheme, upstream.Host, upstream.User
 	path, raw := r.Path, r.RawPath
 	switch {
-	case v == openaiVendor:
+	case v == dialect.OpenAIVendor:
 		path, raw = strings.TrimPrefix(path, "/v1"), strings.TrimPrefix(raw, "/v1")
-	case v == anthropicVendor && strings.HasPrefix(path, "/messages"):
+	case v == dialect.AnthropicVendor && strings.HasPrefix(path, "/messages"):
 		path, raw = "/v1"+path, "/v1"+raw // the AI SDK takes its base URL with /v1, or without it as here
 	}
 	out.Path = strings.TrimSuffix(upstream.Path, "/") + path

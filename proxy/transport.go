@@ -13,6 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/quality"
@@ -46,7 +47,7 @@ type Transport struct {
 	compactors map[compactorKey]*palimpsest.Compactor
 	memos      map[*token.Counter]*token.Memo // of native compaction
 
-	byVendor [vendors]atomic.Int64 // of requests
+	byVendor [dialect.Vendors]atomic.Int64 // of requests
 
 	asked, edited, compactions, recovered, faults, tokensBefore, tokensSent atomic.Int64
 }
@@ -54,7 +55,7 @@ type Transport struct {
 // countRequest counts a request that asks a model.
 func (t *Transport) countRequest(e endpoint) {
 	t.asked.Add(1)
-	t.byVendor[e.dialect.vendor].Add(1)
+	t.byVendor[e.dialect.Vendor].Add(1)
 }
 
 // maxProviderIDs bounds the responses that have another id for the client, and the conversations that

@@ -80,7 +80,8 @@ var floors = map[string]arch.Package{
 	"store/mem": {Floor: 7, Leaf: true},
 
 	// 6: HTTP in front of providers.
-	"proxy": {Floor: 6, External: []string{gjson, sjson, zstd, ws}},
+	"proxy":                  {Floor: 6, Same: []string{"proxy/internal/dialect"}, External: []string{gjson, sjson, zstd, ws}},
+	"proxy/internal/dialect": {Floor: 6, External: []string{gjson, sjson}},
 	// 6: what the adapters to agent frameworks share; each is a module of its own.
 	"adapter": {Floor: 6},
 	// 6: beside the front door, for programs.

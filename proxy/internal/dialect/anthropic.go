@@ -1,4 +1,4 @@
-package proxy
+package dialect
 
 import (
 	"net/http"
@@ -12,10 +12,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
-// anthropicAPI is the Anthropic Messages API.
-var anthropicAPI = &dialect{
-	codec: anthropic.Codec{}, vendor: anthropicVendor,
-	canReadAnswer: func(*http.Request, map[string]gjson.Result) bool { return true },
+// Anthropic is the Anthropic Messages API.
+var Anthropic = &Dialect{
+	codec: anthropic.Codec{}, Vendor: AnthropicVendor,
+	CanReadAnswer: func(*http.Request, map[string]gjson.Result) bool { return true },
 	list:          "content",
 	call: func(block gjson.Result) (string, bool) {
 		if block.Get("type").Str != "tool_use" {
@@ -25,7 +25,7 @@ var anthropicAPI = &dialect{
 	},
 	usage: "usage", usageFields: usageFields{written: []string{"output_tokens", "output_tokens_details", "server_tool_use"}, rounds: true},
 	stop: "stop_reason", eventStop: "delta.stop_reason", toolStop: "tool_use", endStop: "end_turn",
-	newTranslator: func(j streamJoiner) translator { return &messageStream{j} },
+	newTranslator: func(j streamJoiner) Translator { return &messageStream{j} },
 	errorEvent:    "error", errorForm: `{"type":"error","error":{"type":"api_error","message":%s}}`,
 }
 
@@ -47,7 +47,7 @@ func iterations(usage string) []string {
 
 type messageStream struct{ streamJoiner }
 
-func (m *messageStream) takeEvent(e sse.Event) (out []byte, last bool) {
+func (m *messageStream) TakeEvent(e sse.Event) (out []byte, last bool) {
 	v := gjson.Parse(e.Data)
 	switch v.Get("type").Str {
 	case "message_start":

@@ -1,4 +1,4 @@
-package proxy
+package dialect
 
 import (
 	"net/http"
@@ -12,11 +12,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/gemini"
 )
 
-// geminiAPI is Gemini's generateContent.
-var geminiAPI = &dialect{
-	codec: gemini.Codec{}, vendor: geminiVendor,
+// Gemini is Gemini's generateContent.
+var Gemini = &Dialect{
+	codec: gemini.Codec{}, Vendor: GeminiVendor,
 	// Not read are streams that are one JSON array, and several answers to one request.
-	canReadAnswer: func(r *http.Request, body map[string]gjson.Result) bool {
+	CanReadAnswer: func(r *http.Request, body map[string]gjson.Result) bool {
 		if strings.HasSuffix(r.URL.Path, ":streamGenerateContent") && r.URL.Query().Get("alt") != "sse" {
 			return false
 		}
@@ -31,7 +31,7 @@ var geminiAPI = &dialect{
 		written: []string{"candidatesTokenCount", "thoughtsTokenCount"},
 		output:  []string{"candidatesTokenCount", "thoughtsTokenCount"}, total: "totalTokenCount",
 	},
-	newTranslator: func(j streamJoiner) translator { return &contentStream{j} },
+	newTranslator: func(j streamJoiner) Translator { return &contentStream{j} },
 	errorForm:     `{"error":{"code":500,"message":%s,"status":"INTERNAL"}}`,
 }
 
@@ -39,7 +39,7 @@ const partsPath = "candidates.0.content.parts"
 
 type contentStream struct{ streamJoiner }
 
-func (m *contentStream) takeEvent(e sse.Event) (out []byte, last bool) {
+func (m *contentStream) TakeEvent(e sse.Event) (out []byte, last bool) {
 	v := gjson.Parse(e.Data)
 	if used := v.Get("usageMetadata"); used.IsObject() {
 		m.roundUsage = mergeMembers(m.roundUsage, used.Raw)
@@ -66,7 +66,7 @@ func (m *contentStream) takeEvent(e sse.Event) (out []byte, last bool) {
 	return e.WithData(data), false
 }
 
-func (m *contentStream) heldContent() (out []byte) {
+func (m *contentStream) HeldContent() (out []byte) {
 	for _, e := range m.heldEvents {
 		parts := rawjson.RawItems(gjson.Get(e.Data, partsPath), func(p gjson.Result) bool { return !p.Get("functionCall").Exists() })
 		if len(parts) > 0 {

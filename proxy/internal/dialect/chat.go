@@ -1,4 +1,4 @@
-package proxy
+package dialect
 
 import (
 	"maps"
@@ -14,11 +14,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
-// chatAPI is OpenAI's Chat Completions API, and that of the many servers that speak it.
-var chatAPI = &dialect{
-	codec: openai.Chat{}, vendor: openaiVendor,
+// Chat is OpenAI's Chat Completions API, and that of the many servers that speak it.
+var Chat = &Dialect{
+	codec: openai.Chat{}, Vendor: OpenAIVendor,
 	// Not read are several answers to one request, and the functions that were before tools.
-	canReadAnswer: func(_ *http.Request, body map[string]gjson.Result) bool {
+	CanReadAnswer: func(_ *http.Request, body map[string]gjson.Result) bool {
 		return body["n"].Int() <= 1 && !body["functions"].Exists()
 	},
 	list:  "choices.0.message.tool_calls",
@@ -29,7 +29,7 @@ var chatAPI = &dialect{
 	},
 	stop: "choices.0.finish_reason", eventStop: "choices.0.finish_reason", toolStop: "tool_calls", endStop: "stop",
 	finishJoined: withAllTexts,
-	newTranslator: func(j streamJoiner) translator {
+	newTranslator: func(j streamJoiner) Translator {
 		return &chatStream{streamJoiner: j, earlierTexts: map[string]bool{}, roundTexts: map[string]bool{}}
 	},
 	errorForm: `{"error":{"message":%s,"type":"server_error","code":null}}`,
@@ -76,13 +76,13 @@ type chatStream struct {
 	roundTexts   map[string]bool // those in which this one does
 }
 
-func (m *chatStream) startRound(counted bool) {
+func (m *chatStream) StartRound(counted bool) {
 	maps.Copy(m.earlierTexts, m.roundTexts)
 	clear(m.roundTexts)
-	m.streamJoiner.startRound(counted)
+	m.streamJoiner.StartRound(counted)
 }
 
-func (m *chatStream) takeEvent(e sse.Event) (out []byte, last bool) {
+func (m *chatStream) TakeEvent(e sse.Event) (out []byte, last bool) {
 	if strings.TrimSpace(e.Data) == "[DONE]" {
 		m.holdBack(e)
 		return nil, true
@@ -148,7 +148,7 @@ func (m *chatStream) shownDelta(data string, d gjson.Result) (chunk string, gone
 	for c := range rawjson.Items(calls) {
 		i := c.Get("index").Int()
 		if _, known := m.indexes.shownAs[i]; !known {
-			m.indexes.assign(i, !isOurTool(c.Get("function.name").Str))
+			m.indexes.assign(i, !IsOurTool(c.Get("function.name").Str))
 		}
 		switch to, show := m.indexes.shownIndex(i); {
 		case !show:
@@ -179,7 +179,7 @@ func isEmptyChunk(data string) bool {
 	return gjson.Get(data, "choices.0.finish_reason").Type != gjson.String && !gjson.Get(data, "usage").IsObject()
 }
 
-func (m *chatStream) heldContent() (out []byte) {
+func (m *chatStream) HeldContent() (out []byte) {
 	for _, e := range m.heldEvents {
 		data := jsonedit.Delete(jsonedit.Delete(e.Data, "choices.0.delta.tool_calls"), "usage")
 		if gjson.Get(data, "choices.0").Exists() {

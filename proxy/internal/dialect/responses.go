@@ -1,4 +1,4 @@
-package proxy
+package dialect
 
 import (
 	"cmp"
@@ -14,12 +14,12 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
-// responsesAPI is OpenAI's Responses API. Of several responses the provider holds all under the id
+// Responses is OpenAI's Responses API. Of several responses the provider holds all under the id
 // of the last, which is therefore that of the joined one.
-var responsesAPI = &dialect{
-	codec: openai.Responses{}, vendor: openaiVendor,
+var Responses = &Dialect{
+	codec: openai.Responses{}, Vendor: OpenAIVendor,
 	// Not read are answers that are fetched later.
-	canReadAnswer: func(_ *http.Request, body map[string]gjson.Result) bool { return !body["background"].Bool() },
+	CanReadAnswer: func(_ *http.Request, body map[string]gjson.Result) bool { return !body["background"].Bool() },
 	list:          "output",
 	call: func(item gjson.Result) (string, bool) {
 		kind := item.Get("type").Str
@@ -33,23 +33,23 @@ var responsesAPI = &dialect{
 		output:  []string{"output_tokens"}, total: "total_tokens",
 	},
 	finishJoined:  func(joined string, _ [][]byte) string { return withoutOurTools(joined) },
-	newTranslator: func(j streamJoiner) translator { return &responseStream{streamJoiner: j} },
+	newTranslator: func(j streamJoiner) Translator { return &ResponseStream{streamJoiner: j} },
 }
 
 // withoutOurTools takes our tools out of those that a response repeats from its request.
 func withoutOurTools(response string) string {
 	declared := gjson.Get(response, "tools")
-	theirs := rawjson.RawItems(declared, func(tool gjson.Result) bool { return !isOurTool(tool.Get("name").Str) })
+	theirs := rawjson.RawItems(declared, func(tool gjson.Result) bool { return !IsOurTool(tool.Get("name").Str) })
 	if len(theirs) == len(rawjson.RawItems(declared, nil)) {
 		return response
 	}
 	return jsonedit.Set(response, "tools", rawjson.Array(theirs))
 }
 
-type responseStream struct {
+type ResponseStream struct {
 	streamJoiner
-	firstID  string   // of the first response, as JSON: that of the client's
-	lastID   string   // of this round's
+	FirstID  string   // of the first response, as JSON: that of the client's
+	LastID   string   // of this round's
 	items    int      // of this round
 	shown    []string // the items of all rounds, as the client was shown them
 	sequence int64    // the client's next sequence number
@@ -59,26 +59,26 @@ type responseStream struct {
 	}
 }
 
-func (m *responseStream) savePosition() {
-	m.streamJoiner.savePosition()
+func (m *ResponseStream) SavePosition() {
+	m.streamJoiner.SavePosition()
 	m.saved.shown, m.saved.sequence = len(m.shown), m.sequence
 }
 
-func (m *responseStream) rewind() {
-	m.streamJoiner.rewind()
+func (m *ResponseStream) Rewind() {
+	m.streamJoiner.Rewind()
 	m.shown, m.sequence = m.shown[:m.saved.shown], m.saved.sequence
 }
 
-func (m *responseStream) startRound(counted bool) {
+func (m *ResponseStream) StartRound(counted bool) {
 	m.items = 0
-	m.streamJoiner.startRound(counted)
+	m.streamJoiner.StartRound(counted)
 }
 
-func (m *responseStream) takeEvent(e sse.Event) (out []byte, last bool) {
+func (m *ResponseStream) TakeEvent(e sse.Event) (out []byte, last bool) {
 	v := gjson.Parse(e.Data)
 	kind := v.Get("type").Str
 	if id := v.Get("response.id"); id.Type == gjson.String {
-		m.firstID, m.lastID = cmp.Or(m.firstID, id.Raw), id.Raw
+		m.FirstID, m.LastID = cmp.Or(m.FirstID, id.Raw), id.Raw
 	}
 	switch kind {
 	case "response.created", "response.in_progress", "response.queued":
@@ -114,14 +114,14 @@ func (m *responseStream) takeEvent(e sse.Event) (out []byte, last bool) {
 
 // withFirstResponse is an event as one of the client's response: with the id of the first, and
 // without our tools.
-func (m *responseStream) withFirstResponse(data string) string {
+func (m *ResponseStream) withFirstResponse(data string) string {
 	response := gjson.Get(data, "response")
 	if !response.IsObject() {
 		return data
 	}
 	own := withoutOurTools(response.Raw)
-	if id := gjson.Get(own, "id"); id.Exists() && id.Raw != m.firstID {
-		own = jsonedit.Set(own, "id", m.firstID)
+	if id := gjson.Get(own, "id"); id.Exists() && id.Raw != m.FirstID {
+		own = jsonedit.Set(own, "id", m.FirstID)
 	}
 	if own == response.Raw {
 		return data
@@ -130,7 +130,7 @@ func (m *responseStream) withFirstResponse(data string) string {
 }
 
 // withNextNumber gives an event the next number of the client's stream.
-func (m *responseStream) withNextNumber(e sse.Event, data string) []byte {
+func (m *ResponseStream) withNextNumber(e sse.Event, data string) []byte {
 	if n := gjson.Get(data, "sequence_number"); n.Exists() {
 		if n.Int() != m.sequence {
 			data = jsonedit.Set(data, "sequence_number", strconv.FormatInt(m.sequence, 10))
@@ -140,10 +140,10 @@ func (m *responseStream) withNextNumber(e sse.Event, data string) []byte {
 	return e.WithData(data)
 }
 
-func (m *responseStream) end(end streamEnd) []byte {
-	if end.failure != "" {
-		wrote := gjson.Get(end.providerError, "error")
-		if failed := gjson.Get(end.providerError, "response.error"); failed.IsObject() {
+func (m *ResponseStream) End(end StreamEnd) []byte {
+	if end.Failure != "" {
+		wrote := gjson.Get(end.ProviderError, "error")
+		if failed := gjson.Get(end.ProviderError, "response.error"); failed.IsObject() {
 			wrote = failed
 		}
 		code := `"server_error"`
@@ -152,7 +152,7 @@ func (m *responseStream) end(end streamEnd) []byte {
 				code = v.Raw
 			}
 		}
-		data := `{"type":"error","sequence_number":0,"code":` + code + `,"message":` + rawjson.Quote(end.failure) + `,"param":null}`
+		data := `{"type":"error","sequence_number":0,"code":` + code + `,"message":` + rawjson.Quote(end.Failure) + `,"param":null}`
 		return m.withNextNumber(sse.Event{Name: "error"}, data)
 	}
 	var out []byte

@@ -1,4 +1,10 @@
-package proxy
+// Package dialect holds what the proxy knows of each API beyond its codec: where in an answer
+// the calls, the usage and the reason to stop are, and how the rounds of a lookup become one
+// answer or one stream for the client.
+//
+// dialect.go has what the APIs share; anthropic.go, chat.go, responses.go and gemini.go say for
+// each what is its own, and usage.go adds the figures of several rounds.
+package dialect
 
 import (
 	"fmt"
@@ -13,23 +19,23 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// vendor is whose API a request is for.
-type vendor int
+// Vendor is whose API a request is for.
+type Vendor int
 
 const (
-	openaiVendor vendor = iota
-	anthropicVendor
-	geminiVendor
-	vendors // how many there are
+	OpenAIVendor Vendor = iota
+	AnthropicVendor
+	GeminiVendor
+	Vendors // how many there are
 )
 
-// dialect is what an exchange must know of an API: how to read its requests and answers, and
+// Dialect is what an exchange must know of an API: how to read its requests and answers, and
 // where in an answer things are.
-type dialect struct {
+type Dialect struct {
 	codec
-	vendor vendor
+	Vendor Vendor
 	// canReadAnswer reports whether the answer to a request comes in a form that is read here.
-	canReadAnswer func(r *http.Request, body map[string]gjson.Result) bool
+	CanReadAnswer func(r *http.Request, body map[string]gjson.Result) bool
 
 	// list is the path of an answer's blocks, items, parts or calls, and call says which of them
 	// call a tool, and which tool.
@@ -45,7 +51,7 @@ type dialect struct {
 
 	// finishJoined makes the joined answer of several rounds whole; nil if it is.
 	finishJoined  func(joined string, rounds [][]byte) string
-	newTranslator func(streamJoiner) translator
+	newTranslator func(streamJoiner) Translator
 	// errorEvent is the name and the type of the event that ends a stream with an error, and
 	// errorForm its data, with %s for the message. Empty if events have no names, or are made
 	// otherwise.
@@ -58,25 +64,25 @@ type codec interface {
 	wire.Answers
 }
 
-func (d *dialect) translator() translator { return d.newTranslator(streamJoiner{dialect: d}) }
+func (d *Dialect) Translator() Translator { return d.newTranslator(streamJoiner{dialect: d}) }
 
 // isShown reports whether the client is shown an element of the list: not the calls of our tools,
 // and of the thinking only that of the first round, which alone is bound to what the client
 // knows.
-func (d *dialect) isShown(element gjson.Result, round int) bool {
-	if tool, _ := d.call(element); isOurTool(tool) {
+func (d *Dialect) isShown(element gjson.Result, round int) bool {
+	if tool, _ := d.call(element); IsOurTool(tool) {
 		return false
 	}
 	kind := element.Get("type").Str
 	return round == 0 || kind != "thinking" && kind != "redacted_thinking"
 }
 
-// isOurTool reports whether calls of a tool are answered here.
-func isOurTool(name string) bool { return name == rehydrate.ReadArtifact || name == rehydrate.Recall }
+// IsOurTool reports whether calls of a tool are answered here.
+func IsOurTool(name string) bool { return name == rehydrate.ReadArtifact || name == rehydrate.Recall }
 
-// joinAnswers makes one answer of those of several rounds: the shown elements of all, and the
+// JoinAnswers makes one answer of those of several rounds: the shown elements of all, and the
 // rest of the last.
-func (d *dialect) joinAnswers(rounds [][]byte) []byte {
+func (d *Dialect) JoinAnswers(rounds [][]byte) []byte {
 	var shown []string
 	used, calls := "", false
 	for n, body := range rounds {
@@ -102,58 +108,58 @@ func (d *dialect) joinAnswers(rounds [][]byte) []byte {
 }
 
 // withoutToolStop corrects the reason at a path, for an answer that is left without calls.
-func (d *dialect) withoutToolStop(doc, path string) string {
+func (d *Dialect) withoutToolStop(doc, path string) string {
 	if path == "" || gjson.Get(doc, path).Str != d.toolStop {
 		return doc
 	}
 	return jsonedit.Set(doc, path, rawjson.Quote(d.endStop))
 }
 
-func (d *dialect) withoutCalls(body []byte) []byte {
+func (d *Dialect) WithoutCalls(body []byte) []byte {
 	kept := rawjson.RawItems(gjson.GetBytes(body, d.list), func(v gjson.Result) bool { _, isCall := d.call(v); return !isCall })
 	return []byte(jsonedit.Set(string(body), d.list, rawjson.Array(kept)))
 }
 
-// translator makes one stream of those of several rounds. It holds back the events that end a
+// Translator makes one stream of those of several rounds. It holds back the events that end a
 // round until it is known whether another one follows.
-type translator interface {
+type Translator interface {
 	// takeEvent takes an event; it returns what the client gets for it, and whether it is the
 	// last of its round.
-	takeEvent(e sse.Event) (out []byte, last bool)
+	TakeEvent(e sse.Event) (out []byte, last bool)
 	// isComplete reports whether the round has come to its end.
-	isComplete() bool
+	IsComplete() bool
 	// startRound begins another round. counted says that the one before came to its end, so
 	// that its usage counts.
-	startRound(counted bool)
+	StartRound(counted bool)
 	// end returns what was held back, or what stands in its place.
-	end(e streamEnd) []byte
+	End(e StreamEnd) []byte
 }
 
-// streamRewinder takes back the end of a round. Every translator is one.
-type streamRewinder interface {
+// Rewinder takes back the end of a round. Every translator is one.
+type Rewinder interface {
 	// savePosition remembers what the client was given. rewind goes back there: the client
 	// never gets what came since, and the round is over.
-	savePosition()
-	rewind()
+	SavePosition()
+	Rewind()
 	// heldContent is the part of the answer itself that came with the events that end the
 	// round.
-	heldContent() []byte
+	HeldContent() []byte
 }
 
-// streamEnd is how a stream ends for the client. The zero value is as it came.
-type streamEnd struct {
+// StreamEnd is how a stream ends for the client. The zero value is as it came.
+type StreamEnd struct {
 	// callsRemoved says that nothing is left of the calls for which the model stopped.
-	callsRemoved bool
+	CallsRemoved bool
 	// failure says why the answer breaks off; empty if it is whole.
-	failure string
+	Failure string
 	// providerError is the failure as the provider wrote it, as JSON on one line; empty if it
 	// wrote none.
-	providerError string
+	ProviderError string
 }
 
 // streamJoiner is what the translators have in common.
 type streamJoiner struct {
-	dialect      *dialect
+	dialect      *Dialect
 	round        int
 	indexes      blockIndexes // of blocks, calls or items
 	earlierUsage string       // of the earlier rounds
@@ -163,11 +169,11 @@ type streamJoiner struct {
 	savedNext    int64
 }
 
-func (j *streamJoiner) savePosition()       { j.savedNext = j.indexes.next }
-func (j *streamJoiner) rewind()             { j.indexes.next = j.savedNext }
-func (j *streamJoiner) heldContent() []byte { return nil }
+func (j *streamJoiner) SavePosition()       { j.savedNext = j.indexes.next }
+func (j *streamJoiner) Rewind()             { j.indexes.next = j.savedNext }
+func (j *streamJoiner) HeldContent() []byte { return nil }
 
-func (j *streamJoiner) startRound(counted bool) {
+func (j *streamJoiner) StartRound(counted bool) {
 	j.round++
 	if counted {
 		j.earlierUsage = j.totalUsage()
@@ -176,7 +182,7 @@ func (j *streamJoiner) startRound(counted bool) {
 	j.roundUsage, j.heldEvents, j.complete = "", nil, false
 }
 
-func (j *streamJoiner) isComplete() bool { return j.complete }
+func (j *streamJoiner) IsComplete() bool { return j.complete }
 
 func (j *streamJoiner) totalUsage() string {
 	return j.dialect.usageFields.joinUsage(j.earlierUsage, j.roundUsage)
@@ -184,20 +190,20 @@ func (j *streamJoiner) totalUsage() string {
 
 func (j *streamJoiner) holdBack(e sse.Event) { j.heldEvents = append(j.heldEvents, e) }
 
-func (j *streamJoiner) end(end streamEnd) (out []byte) {
+func (j *streamJoiner) End(end StreamEnd) (out []byte) {
 	d := j.dialect
-	if v := gjson.Parse(end.providerError); v.Get("error").Exists() && (d.errorEvent == "" || v.Get("type").Str == d.errorEvent) {
-		return sse.Event{Name: d.errorEvent}.WithData(end.providerError)
+	if v := gjson.Parse(end.ProviderError); v.Get("error").Exists() && (d.errorEvent == "" || v.Get("type").Str == d.errorEvent) {
+		return sse.Event{Name: d.errorEvent}.WithData(end.ProviderError)
 	}
-	if end.failure != "" {
-		return sse.Event{Name: d.errorEvent}.WithData(fmt.Sprintf(d.errorForm, rawjson.Quote(end.failure)))
+	if end.Failure != "" {
+		return sse.Event{Name: d.errorEvent}.WithData(fmt.Sprintf(d.errorForm, rawjson.Quote(end.Failure)))
 	}
 	for _, e := range j.heldEvents {
 		data := e.Data
 		if j.round > 0 && gjson.Get(data, d.usage).IsObject() {
 			data = jsonedit.Set(data, d.usage, j.totalUsage())
 		}
-		if end.callsRemoved {
+		if end.CallsRemoved {
 			data = d.withoutToolStop(data, d.eventStop)
 		}
 		out = append(out, e.WithData(data)...)
