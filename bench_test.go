@@ -8,7 +8,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/cputime"
-	"github.com/palimpsest-ai/palimpsest/internal/longwork"
+	"github.com/palimpsest-ai/palimpsest/internal/longhistory"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -23,7 +23,7 @@ var benchSizes = []int{10_000, 100_000, 1_000_000}
 // workBody is such a history as a request body.
 func workBody(b *testing.B, tokens int) []byte {
 	b.Helper()
-	th, err := thread.New("bench").Append(longwork.Messages(tokens, o200k(b).Message)...)
+	th, err := thread.New("bench").Append(longhistory.Messages(tokens, o200k(b).Message)...)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func BenchmarkPath(b *testing.B) {
 // the history: the request under the plan it has, and a new plan.
 func BenchmarkStep(b *testing.B) {
 	for _, tokens := range benchSizes {
-		th, err := thread.New("bench").Append(longwork.Messages(tokens, o200k(b).Message)...)
+		th, err := thread.New("bench").Append(longhistory.Messages(tokens, o200k(b).Message)...)
 		if err != nil {
 			b.Fatal(err)
 		}

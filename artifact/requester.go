@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/internal/bucket"
+	"github.com/palimpsest-ai/palimpsest/internal/ratelimit"
 )
 
 // Requester is who asks for artifacts. The zero value is for a machine without
@@ -42,14 +42,14 @@ func (e *LimitError) Error() string {
 func (e *LimitError) Is(target error) bool { return target == ErrLimited }
 
 // limiter applies Limits to each requester.
-type limiter struct{ reads, bytes *bucket.Buckets[caller] }
+type limiter struct{ reads, bytes *ratelimit.Buckets[caller] }
 
 type caller struct{ tenant, id string }
 
 func newLimiter(limits Limits, now func() time.Time) *limiter {
 	return &limiter{
-		bucket.New[caller](float64(limits.ReadsPerMinute), time.Minute, now),
-		bucket.New[caller](float64(limits.BytesPerMinute), time.Minute, now),
+		ratelimit.New[caller](float64(limits.ReadsPerMinute), time.Minute, now),
+		ratelimit.New[caller](float64(limits.BytesPerMinute), time.Minute, now),
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
-	"github.com/palimpsest-ai/palimpsest/internal/pattern"
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/summarize"
@@ -261,7 +261,7 @@ func fillTemplate(template string, values ...string) string {
 }
 
 // inputTag finds what a reader could take for one of the tags of our requests.
-var inputTag = pattern.New(`(?i)<(\s*/?\s*(?:context-compaction-input|previous-summary|existing-workstream-state|new-messages|new-entries|blocks))`)
+var inputTag = lazyregexp.New(`(?i)<(\s*/?\s*(?:context-compaction-input|previous-summary|existing-workstream-state|new-messages|new-entries|blocks))`)
 
 // escapeTags writes content so that it opens and closes none of these tags.
 func escapeTags(content string) string { return inputTag().ReplaceAllString(content, "&lt;$1") }

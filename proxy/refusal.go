@@ -9,7 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/internal/pattern"
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -135,7 +135,7 @@ const (
 )
 
 // reasoningRefusal matches refusals that are about reasoning.
-var reasoningRefusal = pattern.New(`(?i)thinking|signature|encrypted|reasoning`)
+var reasoningRefusal = lazyregexp.New(`(?i)thinking|signature|encrypted|reasoning`)
 
 // nextTry decides what to send after a refusal. again is false if nothing helps; the
 // decision is then the refused one.

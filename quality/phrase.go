@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/palimpsest-ai/palimpsest/internal/pattern"
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 )
 
@@ -52,9 +52,9 @@ type phrase struct {
 }
 
 func newPhrase(class Class, keys, expression, not string) phrase {
-	p := phrase{class: class, keys: strings.Split(keys, "|"), re: pattern.New(expression), isQuestion: strings.HasSuffix(expression, `\?`)}
+	p := phrase{class: class, keys: strings.Split(keys, "|"), re: lazyregexp.New(expression), isQuestion: strings.HasSuffix(expression, `\?`)}
 	if not != "" {
-		p.exception = pattern.New(not)
+		p.exception = lazyregexp.New(not)
 	}
 	return p
 }

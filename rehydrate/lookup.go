@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
-	"github.com/palimpsest-ai/palimpsest/internal/closest"
+	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
@@ -52,7 +52,7 @@ func (l *Lookup) Find(id string) []Content {
 		ids = append(ids, string(m.ID))
 	}
 	var found []Content
-	for _, whole := range closest.ByID(ids, id, func(id string) string { return id }) {
+	for _, whole := range suggest.ByID(ids, id, func(id string) string { return id }) {
 		if c := l.findExact(whole); c != nil {
 			found = append(found, *c)
 		}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/closest"
+	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 )
 
 // forms returns the names under which a model may be in the table: the given one, and then with
@@ -82,7 +82,7 @@ func (s ModelSet) nearest(name string, n int) []string {
 	for _, m := range s.rows {
 		known = append(known, m.Name)
 	}
-	if names := closest.Names(all[len(all)-1], known, n); names != nil {
+	if names := suggest.Names(all[len(all)-1], known, n); names != nil {
 		return names
 	}
 	return []string{"none"}

@@ -38,7 +38,7 @@ var floors = map[string]arch.Package{
 	// 7: programs.
 	"cmd/palimpsest":  {Floor: 7, Same: []string{"internal/cli"}},
 	"packaging/sbom":  {Floor: 7},
-	"internal/cli":    {Floor: 7, Same: []string{"internal/choice", "internal/config", "internal/daemon", "internal/mcp", "internal/sessions", "internal/web", "store/dsn"}, External: []string{cobra, pflag, gjson}},
+	"internal/cli":    {Floor: 7, Same: []string{"internal/setup", "internal/config", "internal/daemon", "internal/mcp", "internal/sessions", "internal/web", "store/dsn"}, External: []string{cobra, pflag, gjson}},
 	"internal/config": {Floor: 7, External: []string{goyaml}},
 	"internal/daemon": {Floor: 7, Same: []string{"internal/mcp", "internal/web", "store/mem"}, External: []string{prometheus}},
 
@@ -52,7 +52,7 @@ var floors = map[string]arch.Package{
 	// 7: the page on which conversations are looked at.
 
 	// 7: names, files and environment become a policy with its models.
-	"internal/choice": {Floor: 7, External: []string{gjson}},
+	"internal/setup": {Floor: 7, External: []string{gjson}},
 
 	// Files for other programs.
 	"integrations": {Floor: 6},
@@ -70,8 +70,8 @@ var floors = map[string]arch.Package{
 	// What agents refer to later, and what of it a prompt shows.
 	"internal/eval/references": {Floor: 6, External: []string{gjson}},
 	// Sizes as users write them, tables in the width of a terminal.
-	"internal/budget": {Floor: 1},
-	"internal/grid":   {Floor: 1},
+	"internal/budget":    {Floor: 1},
+	"internal/texttable": {Floor: 1},
 
 	// 7: every store, by name.
 	"store/dsn": {Floor: 7, Same: []string{"store/mem"}, Leaf: true},
@@ -157,13 +157,13 @@ var floors = map[string]arch.Package{
 	"wire/internal/codec": {Floor: 1, Same: []string{"wire"}, External: []string{gjson}},
 	"wire/internal/shape": {Floor: 1, Same: []string{"wire"}, External: []string{gjson}},
 	// What a message, a call or a result is about, in a few words.
-	"internal/brief":    {Floor: 1, External: []string{gjson}},
+	"internal/describe": {Floor: 1, External: []string{gjson}},
 	"internal/injected": {Floor: 1},
 
 	// 1: the JSON form of messages and prompts, and what stores add to it.
 	"api/neutral":          {Floor: 1},
 	"internal/messagejson": {Floor: 1, Same: []string{"api/neutral"}},
-	"internal/ownformat":   {Floor: 0, Same: []string{"thread", "internal/pattern"}},
+	"internal/ownformat":   {Floor: 0, Same: []string{"thread", "internal/lazyregexp"}},
 
 	// 1: what requests ask of their provider's own compaction.
 	"proxy/native": {Floor: 1, Same: []string{"wire", "wire/anthropic"}, External: []string{gjson, sjson}},
@@ -175,26 +175,26 @@ var floors = map[string]arch.Package{
 	"proxy/internal/identify": {Floor: 1, Same: []string{"wire", "internal/injected"}, External: []string{gjson, sjson}},
 
 	// 0: values.
-	"thread":             {Floor: 0, Same: []string{"internal/canonjson", "internal/uncopied"}},
-	"prompt":             {Floor: 0, Same: []string{"thread"}},
-	"state":              {Floor: 0, Same: []string{"thread"}},
-	"summary":            {Floor: 0, Same: []string{"thread", "state"}},
-	"plan":               {Floor: 0, Same: []string{"thread", "summary", "state", "internal/uncopied"}},
-	"toolpolicy":         {Floor: 0, Same: []string{"thread", "internal/clip"}, External: []string{gjson}},
-	"internal/canonjson": {Floor: 0},
-	"internal/closest":   {Floor: 0},
-	"internal/clip":      {Floor: 0, External: []string{uax29}},
-	"internal/ident":     {Floor: 0},
-	"internal/scan":      {Floor: 0},
-	"internal/shell":     {Floor: 0, Same: []string{"internal/clip", "internal/scan"}},
-	"internal/jsonrows":  {Floor: 0, Same: []string{"internal/rawjson"}, External: []string{gjson}},
-	"internal/rawjson":   {Floor: 0, External: []string{gjson}},
-	"internal/jsonedit":  {Floor: 0, External: []string{sjson}},
-	"internal/lru":       {Floor: 0},
-	"internal/media":     {Floor: 0, Same: []string{"thread"}},
-	"internal/pattern":   {Floor: 0},
-	"internal/uncopied":  {Floor: 0},
-	"internal/bucket":    {Floor: 0, Same: []string{"internal/lru"}},
+	"thread":              {Floor: 0, Same: []string{"internal/canonjson", "internal/uncopied"}},
+	"prompt":              {Floor: 0, Same: []string{"thread"}},
+	"state":               {Floor: 0, Same: []string{"thread"}},
+	"summary":             {Floor: 0, Same: []string{"thread", "state"}},
+	"plan":                {Floor: 0, Same: []string{"thread", "summary", "state", "internal/uncopied"}},
+	"toolpolicy":          {Floor: 0, Same: []string{"thread", "internal/clip"}, External: []string{gjson}},
+	"internal/canonjson":  {Floor: 0},
+	"internal/suggest":    {Floor: 0},
+	"internal/clip":       {Floor: 0, External: []string{uax29}},
+	"internal/ident":      {Floor: 0},
+	"internal/scan":       {Floor: 0},
+	"internal/shell":      {Floor: 0, Same: []string{"internal/clip", "internal/scan"}},
+	"internal/jsonrows":   {Floor: 0, Same: []string{"internal/rawjson"}, External: []string{gjson}},
+	"internal/rawjson":    {Floor: 0, External: []string{gjson}},
+	"internal/jsonedit":   {Floor: 0, External: []string{sjson}},
+	"internal/lru":        {Floor: 0},
+	"internal/media":      {Floor: 0, Same: []string{"thread"}},
+	"internal/lazyregexp": {Floor: 0},
+	"internal/uncopied":   {Floor: 0},
+	"internal/ratelimit":  {Floor: 0, Same: []string{"internal/lru"}},
 
 	// For tests.
 	"internal/arch":         {Support: true},
@@ -202,7 +202,7 @@ var floors = map[string]arch.Package{
 	"internal/cputime":      {Support: true},
 	"internal/golden":       {Support: true},
 	"internal/leak":         {Support: true},
-	"internal/longwork":     {Support: true},
+	"internal/longhistory":  {Support: true},
 	"internal/hostile":      {Support: true, External: []string{gjson, zstd, ws}},
 	"internal/threadgen":    {Support: true},
 	"internal/property":     {Support: true},

@@ -11,7 +11,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/internal/pattern"
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -97,7 +97,7 @@ func (t *announcer) Emit(_ context.Context, e event.Event) {
 }
 
 // reasonPrefix matches what the line says already.
-var reasonPrefix = pattern.New(`^the request takes [0-9]+ tokens (and )?`)
+var reasonPrefix = lazyregexp.New(`^the request takes [0-9]+ tokens (and )?`)
 
 // compactionLine describes a compaction in one line.
 func compactionLine(e event.Event, why string) string {

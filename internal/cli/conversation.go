@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/internal/choice"
+	"github.com/palimpsest-ai/palimpsest/internal/setup"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -114,7 +114,7 @@ func (c *conversation) resolve() error {
 		c.profile.FirstUser, c.profile.ObjectArguments, c.profile.SystemFirst = true, true, true
 	}
 	made := newSummaries()
-	chosen, err := choice.Open(c.policy, &choice.Options{Summarizer: c.summarizer, OnUsage: made.addUsage})
+	chosen, err := setup.Open(c.policy, &setup.Options{Summarizer: c.summarizer, OnUsage: made.addUsage})
 	if err != nil {
 		return err
 	}
@@ -268,7 +268,7 @@ type fitter struct {
 	ownPolicy policy.Policy
 }
 
-func newFitter(chosen *choice.Choice, config palimpsest.Config, made *summaries) (*fitter, error) {
+func newFitter(chosen *setup.Policy, config palimpsest.Config, made *summaries) (*fitter, error) {
 	f := &fitter{summaries: made}
 	if chosen.Settings.HasOwnForm() {
 		f.ownPolicy = config.Policy

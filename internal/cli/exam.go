@@ -14,8 +14,8 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/budget"
-	"github.com/palimpsest-ai/palimpsest/internal/choice"
 	"github.com/palimpsest-ai/palimpsest/internal/eval/exam"
+	"github.com/palimpsest-ai/palimpsest/internal/setup"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
@@ -170,7 +170,7 @@ func newContender(name string, counter *token.Counter, asked *exam.Requests) (ex
 	}
 	base, modelled := strings.CutSuffix(name, modelSuffix)
 	base, size, stepped := strings.Cut(base, windowMark)
-	settings, err := choice.Settings(base)
+	settings, err := setup.Settings(base)
 	if err != nil {
 		return exam.Contender{}, fmt.Errorf("%w; an exam also knows %s, and each policy as NAME%s or NAME%sWINDOW", err, exam.OwnSummary, modelSuffix, windowMark)
 	}
@@ -206,16 +206,16 @@ func examProfile() render.Profile {
 func compactOnce(policy string, counter *token.Counter, asked *exam.Requests) exam.Make {
 	return func(ctx context.Context, s *exam.Session, budget int) (*exam.Made, error) {
 		made := newSummaries()
-		o := &choice.Options{Summarizer: policyfile.Extractive}
+		o := &setup.Options{Summarizer: policyfile.Extractive}
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		var model *exam.FileModel
 		if asked != nil {
 			model = asked.Model(cancel)
-			o = &choice.Options{Model: model, OnUsage: made.addUsage}
+			o = &setup.Options{Model: model, OnUsage: made.addUsage}
 		}
 		// A new compactor each time: it remembers earlier answers.
-		chosen, err := choice.Open(policy, o)
+		chosen, err := setup.Open(policy, o)
 		if err != nil {
 			return nil, err
 		}
@@ -248,7 +248,7 @@ const answerShare = 0.2
 // tokens, and returns its last request, after all compactions.
 func compactStepByStep(policy string, counter *token.Counter, window int) exam.Make {
 	return func(ctx context.Context, s *exam.Session, _ int) (*exam.Made, error) {
-		chosen, err := choice.Open(policy, &choice.Options{Summarizer: policyfile.Extractive})
+		chosen, err := setup.Open(policy, &setup.Options{Summarizer: policyfile.Extractive})
 		if err != nil {
 			return nil, err
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palimpsest-ai/palimpsest/internal/brief"
+	"github.com/palimpsest-ai/palimpsest/internal/describe"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -162,7 +162,7 @@ func runRows(conv *conversation) (rows []runRow, err error) {
 		for _, m := range uncopied.All(t.Thread) {
 			r.Tokens += count.Message(m)
 			if r.Task == "" && m.StartsTurn() {
-				r.Task = shorten(brief.Message(m), 200)
+				r.Task = shorten(describe.Message(m), 200)
 			}
 		}
 		rows = append(rows, r)
@@ -338,9 +338,9 @@ type tally struct {
 
 // addMessage adds the message at position i.
 func (t *tally) addMessage(i int, m *thread.Message, size int) {
-	who := brief.Speaker(m)
+	who := describe.Speaker(m)
 	addKind(t.kinds, who, size)
-	turn := t.turns.at(m.Turn, func() turnRow { return turnRow{Turn: m.Turn, Text: shorten(brief.Message(m), 200)} })
+	turn := t.turns.at(m.Turn, func() turnRow { return turnRow{Turn: m.Turn, Text: shorten(describe.Message(m), 200)} })
 	turn.Steps++
 	turn.Tokens += size
 	for _, part := range m.Parts {
@@ -371,11 +371,11 @@ func (t *tally) addMessage(i int, m *thread.Message, size int) {
 
 // addCall adds a call whose result has that size.
 func (t *tally) addCall(c thread.ToolCall, size int) {
-	same := t.calls.at(c.Name+"\x00"+c.Arguments, func() repeatRow { return repeatRow{Call: shorten(brief.Call(c), 200)} })
+	same := t.calls.at(c.Name+"\x00"+c.Arguments, func() repeatRow { return repeatRow{Call: shorten(describe.Call(c), 200)} })
 	same.Times++
 	same.Tokens += size
 
-	class, path := toolpolicy.ClassOf(c.Name), brief.Target(c)
+	class, path := toolpolicy.ClassOf(c.Name), describe.Target(c)
 	if path == "" || class != toolpolicy.Read && class != toolpolicy.Edit && class != toolpolicy.Write {
 		return
 	}

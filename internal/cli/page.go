@@ -11,9 +11,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/view"
-	"github.com/palimpsest-ai/palimpsest/internal/choice"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
+	"github.com/palimpsest-ai/palimpsest/internal/setup"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -78,7 +78,7 @@ func newProblem(kind string, status int, detail string) *api.Problem {
 // policyLookup finds policies for the daemon, by name.
 func policyLookup(counter *token.Counter) func(name, favor string) (palimpsest.Config, error) {
 	return func(name, favor string) (palimpsest.Config, error) {
-		chosen, err := choice.Open(name, &choice.Options{Favor: favor})
+		chosen, err := setup.Open(name, &setup.Options{Favor: favor})
 		if err != nil {
 			return palimpsest.Config{}, err
 		}

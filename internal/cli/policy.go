@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palimpsest-ai/palimpsest/internal/choice"
+	"github.com/palimpsest-ai/palimpsest/internal/setup"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 )
 
@@ -71,7 +71,7 @@ func policySettings(name string) (*policyfile.Settings, error) {
 	if slices.Contains(policyfile.Bases(), name) {
 		return policyfile.Default(name), nil
 	}
-	return choice.Settings(name)
+	return setup.Settings(name)
 }
 
 func policySchemaCommand(s Streams) *cobra.Command {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/cost"
-	"github.com/palimpsest-ai/palimpsest/internal/brief"
+	"github.com/palimpsest-ai/palimpsest/internal/describe"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -174,7 +174,7 @@ func newReport(c *conversation, res *palimpsest.Result) *report {
 	rep.Records = largest(rep.Records, math.MaxInt, func(r recordRow) int { return r.Before - r.After })
 	for _, i := range res.Pinned {
 		m := uncopied.At(in.Thread, i)
-		rep.Pinned = append(rep.Pinned, pinnedRow{ID: m.ID, Role: m.Role, Turn: m.Turn, Tokens: res.Sizes[i], Text: shorten(brief.Message(m), 200)})
+		rep.Pinned = append(rep.Pinned, pinnedRow{ID: m.ID, Role: m.Role, Turn: m.Turn, Tokens: res.Sizes[i], Text: shorten(describe.Message(m), 200)})
 	}
 	rep.Savings = newSavings(c.model, res)
 	rep.Notes = c.notes(res)
@@ -226,7 +226,7 @@ func shares(t *thread.Thread, res *palimpsest.Result) ([]tokenShare, []toolShare
 		return tools.at(name, func() toolShare { return toolShare{tokenShare: tokenShare{Name: name}} })
 	}
 	for i, m := range uncopied.All(t) {
-		role(brief.Speaker(m)).Before += res.Sizes[i]
+		role(describe.Speaker(m)).Before += res.Sizes[i]
 		if r, ok := m.Result(); ok {
 			tool(r.Tool).Before += res.Sizes[i]
 			tool(r.Tool).Calls++
@@ -240,13 +240,13 @@ func shares(t *thread.Thread, res *palimpsest.Result) ([]tokenShare, []toolShare
 		case origin.Synthetic && action == plan.Include: // a repair
 		case isResult:
 			tool(r.Tool).After += size
-			role(brief.Speaker(m)).After += size
+			role(describe.Speaker(m)).After += size
 		case action == plan.Externalize:
 			role("pointers").After += size
 		case action.Removes():
 			role("summaries").After += size
 		default:
-			role(brief.Speaker(m)).After += size
+			role(describe.Speaker(m)).After += size
 		}
 	}
 	byTool := largest(append([]toolShare{}, tools.list()...), math.MaxInt, func(t toolShare) int { return t.Before })
@@ -259,7 +259,7 @@ func describeSpan(t *thread.Thread, pairs *thread.Pairing, span thread.Span) str
 		return plural(span.Len(), "message")
 	}
 	i, _ := t.Index(span.First())
-	return brief.MessageAt(t, pairs, i)
+	return describe.MessageAt(t, pairs, i)
 }
 
 // write writes the report, for people with at most that many records.

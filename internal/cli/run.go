@@ -19,9 +19,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/internal/choice"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/setup"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
@@ -129,8 +129,8 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 }
 
 // choosePolicy sets what depends on the policy.
-func (r *agentRun) choosePolicy() (*choice.Choice, error) {
-	chosen, err := choice.Open(r.policy, &choice.Options{Summarizer: r.summarizer, Favor: r.favor, AllowAgent: true})
+func (r *agentRun) choosePolicy() (*setup.Policy, error) {
+	chosen, err := setup.Open(r.policy, &setup.Options{Summarizer: r.summarizer, Favor: r.favor, AllowAgent: true})
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (r *agentRun) choosePolicy() (*choice.Choice, error) {
 	}
 	r.options.Config = chosen.Config(counter)
 	if chosen.UsesAgentModel() {
-		r.options.Agent = choice.AgentModel
+		r.options.Agent = setup.AgentModel
 	}
 	r.options.Config.Counter, err = chosen.Counter("") // nil is each model's own
 	return chosen, err

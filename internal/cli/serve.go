@@ -19,10 +19,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/event/slogsink"
-	"github.com/palimpsest-ai/palimpsest/internal/choice"
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 	"github.com/palimpsest-ai/palimpsest/internal/ondemand"
+	"github.com/palimpsest-ai/palimpsest/internal/setup"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/job/river"
 	"github.com/palimpsest-ai/palimpsest/proxy"
@@ -137,7 +137,7 @@ func listen(ctx context.Context, d *daemon.Server, c *config.Config) (all []net.
 // serving builds a daemon from the settings, and a proxy for each tenant.
 type serving struct {
 	settings *config.Config
-	chosen   *choice.Choice // the policy
+	chosen   *setup.Policy // the policy
 	memory   memoryLimits
 	daemon   daemon.Config
 	counter  *token.Counter // of the proxies; nil is each model's own
@@ -149,7 +149,7 @@ type serving struct {
 
 // newServing does what needs no store.
 func newServing(c *config.Config, logger *slog.Logger) (*serving, error) {
-	chosen, err := choice.Open(c.Text("policy"), &choice.Options{Summarizer: c.Text("summarizer"), Favor: c.Text("favor"), AllowAgent: true})
+	chosen, err := setup.Open(c.Text("policy"), &setup.Options{Summarizer: c.Text("summarizer"), Favor: c.Text("favor"), AllowAgent: true})
 	if err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
 	}
@@ -207,13 +207,13 @@ func (p *serving) newCompactor(counter *token.Counter, models token.ModelSet) (p
 		}
 		made.Recall.Inject = max(made.Recall.Inject, c.Tokens("inject"))
 		if use := c.Text("embedder"); use != "" {
-			if made.Recall.Embedder, err = choice.Embedder(use, nil); err != nil {
+			if made.Recall.Embedder, err = setup.Embedder(use, nil); err != nil {
 				return made, err
 			}
 		}
 	}
 	if c.Text("measure") == "on" {
-		if made.Measure, err = choice.Measure(models, nil); err != nil {
+		if made.Measure, err = setup.Measure(models, nil); err != nil {
 			return made, err
 		}
 	}
@@ -309,7 +309,7 @@ func (p *serving) newProxy(tenant string) (*proxy.Proxy, error) {
 		NoTools: p.settings.Text("proxy") == "plain", MaxBody: p.daemon.Limits.Body, Memory: p.daemon.Memory,
 	}
 	if p.chosen.UsesAgentModel() {
-		o.Agent = choice.AgentModel
+		o.Agent = setup.AgentModel
 	}
 	return proxy.New(o)
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
-	"github.com/palimpsest-ai/palimpsest/internal/closest"
+	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
@@ -196,8 +196,8 @@ func (k *tenantStore) findContent(ctx context.Context, id, threadID string) (reh
 	}
 	c, err = rehydrate.Pick(id, found)
 	if errors.Is(err, artifact.ErrNotFound) {
-		if len(id) < closest.MinID {
-			err = fmt.Errorf("%w; a part of an id needs at least %d characters", err, closest.MinID)
+		if len(id) < suggest.MinID {
+			err = fmt.Errorf("%w; a part of an id needs at least %d characters", err, suggest.MinID)
 		}
 		if len(unread) > 0 {
 			err = fmt.Errorf("%w; it may be in a thread that cannot be read: %w", err, errors.Join(unread...))

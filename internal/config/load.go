@@ -11,7 +11,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/palimpsest-ai/palimpsest/internal/closest"
+	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/internal/yamlfile"
 )
 
@@ -148,7 +148,7 @@ func closestSetting(name string) string {
 	for _, s := range Settings() {
 		names = append(names, s.Name)
 	}
-	return closest.Names(name, names, 1)[0]
+	return suggest.Names(name, names, 1)[0]
 }
 
 // scalarText is the text of a single value.

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/api"
-	"github.com/palimpsest-ai/palimpsest/internal/choice"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/internal/setup"
 	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -42,7 +42,7 @@ func TestAskedOnce(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				chosen, err := choice.Open(policy, &choice.Options{Summarizer: "openai:m", Getenv: func(name string) string { return environment[name] }})
+				chosen, err := setup.Open(policy, &setup.Options{Summarizer: "openai:m", Getenv: func(name string) string { return environment[name] }})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -14,7 +14,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
-	"github.com/palimpsest-ai/palimpsest/internal/pattern"
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 )
 
 // requestRecord is what the log says of a request: never its content, its key, or the
@@ -55,7 +55,7 @@ func (r *requestRecord) setProblem(p *api.Problem, cause error) {
 }
 
 // requestIDForm is the form that the request id of a caller must have to be used.
-var requestIDForm = pattern.New(`^[A-Za-z0-9._-]{1,64}$`)
+var requestIDForm = lazyregexp.New(`^[A-Za-z0-9._-]{1,64}$`)
 
 // serveObserved gives a request its id, catches panics, and counts and logs it.
 func (s *Server) serveObserved(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
@@ -126,7 +126,7 @@ func causeOf(err error) string {
 	return clip.Short(quotedText().ReplaceAllString(err.Error(), `"…"`), most)
 }
 
-var quotedText = pattern.New(`(?s)"(?:[^"\\]|\\.)*"?` + "|`[^`]*`?")
+var quotedText = lazyregexp.New(`(?s)"(?:[^"\\]|\\.)*"?` + "|`[^`]*`?")
 
 // knownMethod keeps methods that callers make up out of the log.
 func knownMethod(m string) string {

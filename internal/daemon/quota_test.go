@@ -10,8 +10,8 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
-	"github.com/palimpsest-ai/palimpsest/internal/choice"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/internal/setup"
 	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -79,7 +79,7 @@ func TestTenantSpending(t *testing.T) {
 		t.Fatal(err)
 	}
 	environment := map[string]string{"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": provider.URL + "/v1"}
-	chosen, err := choice.Open("auto", &choice.Options{Summarizer: "openai:m", Getenv: func(name string) string { return environment[name] }})
+	chosen, err := setup.Open("auto", &setup.Options{Summarizer: "openai:m", Getenv: func(name string) string { return environment[name] }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/internal/bucket"
 	"github.com/palimpsest-ai/palimpsest/internal/mcp"
 	"github.com/palimpsest-ai/palimpsest/internal/ondemand"
+	"github.com/palimpsest-ai/palimpsest/internal/ratelimit"
 	"github.com/palimpsest-ai/palimpsest/internal/web"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/proxy"
@@ -30,7 +30,7 @@ type Server struct {
 	config      Config
 	mux         *http.ServeMux
 	metrics     *metrics
-	rate        *bucket.Buckets[string]
+	rate        *ratelimit.Buckets[string]
 	log         *slog.Logger
 	jobs        job.Queue // nil where nothing is done in the background
 	upkeep      *care.Upkeep
@@ -58,7 +58,7 @@ func New(c Config) (*Server, error) {
 	}
 	s := &Server{
 		config: c, mux: http.NewServeMux(), log: c.Logger, tenants: map[string]*tenant{}, stop: make(chan struct{}),
-		rate:     bucket.New[string](float64(c.Limits.Burst), time.Second*time.Duration(c.Limits.Burst)/time.Duration(c.Limits.Rate), c.Now),
+		rate:     ratelimit.New[string](float64(c.Limits.Burst), time.Second*time.Duration(c.Limits.Burst)/time.Duration(c.Limits.Rate), c.Now),
 		requests: requestCounter{limit: c.Limits.Requests}, idle: newIdleTimer(c.Idle), searchCache: mcp.NewMemory(searchCacheBytes),
 		metrics: newMetrics(c.Counters, c.Memory, c.Compactor.Memory, c.Spending),
 	}

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/internal/bucket"
+	"github.com/palimpsest-ai/palimpsest/internal/ratelimit"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
@@ -16,7 +16,7 @@ import (
 // concurrent use.
 type Spending struct {
 	hourly  int
-	tenants *bucket.Buckets[string]
+	tenants *ratelimit.Buckets[string]
 	used    atomic.Int64
 	denied  atomic.Int64
 }
@@ -27,7 +27,7 @@ func NewSpending(tokens int, now func() time.Time) *Spending {
 	if now == nil {
 		now = time.Now
 	}
-	return &Spending{hourly: tokens, tenants: bucket.New[string](float64(tokens), time.Hour, now)}
+	return &Spending{hourly: tokens, tenants: ratelimit.New[string](float64(tokens), time.Hour, now)}
 }
 
 // Answers are the stored answers of models to a tenant, which count and bound what it

@@ -19,8 +19,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/api/view"
 	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/internal/brief"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/describe"
 	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/job"
@@ -185,7 +185,7 @@ func (c *call) readAbout(ctx context.Context, info store.Info) (*view.About, err
 	}
 	for _, m := range uncopied.All(log) {
 		if m.StartsTurn() {
-			out.Title = clip.Line(brief.Message(m), 200)
+			out.Title = clip.Line(describe.Message(m), 200)
 			break
 		}
 	}

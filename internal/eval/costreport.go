@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
-	"github.com/palimpsest-ai/palimpsest/internal/grid"
+	"github.com/palimpsest-ai/palimpsest/internal/texttable"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -280,8 +280,8 @@ func (r *CostReport) WriteTable(w io.Writer, details bool) error {
 		}
 		return fmt.Sprintf(format, x)
 	}
-	main := grid.Grid{Head: []string{"contender", "input", "95 %", "+fetch", "recall", "regret"}}
-	more := grid.Grid{Head: []string{"contender", "+output", "/bound", "comp", "rewr", "cached", "kept", "again", "mean", "peak", "refs", "direct", "look", "reread", "auto minus it: cost", "auto minus it: recall"}}
+	main := texttable.Table{Head: []string{"contender", "input", "95 %", "+fetch", "recall", "regret"}}
+	more := texttable.Table{Head: []string{"contender", "+output", "/bound", "comp", "rewr", "cached", "kept", "again", "mean", "peak", "refs", "direct", "look", "reread", "auto minus it: cost", "auto minus it: recall"}}
 	for _, x := range r.Rows {
 		main.Row(x.Contender, fmt.Sprintf("%.3f", x.Input), fmt.Sprintf("%.3f…%.3f", x.Low, x.High), number(x.All, "%.3f"), number(x.Recall, "%.3f"), number(x.Regret, "%.3f"))
 		more.Row(x.Contender, number(x.Total, "%.3f"), number(x.Bound, "%.2f"), number(x.Compactions, "%.1f"), number(x.Rewrites, "%.1f"),
@@ -297,7 +297,7 @@ func (r *CostReport) WriteTable(w io.Writer, details bool) error {
 	if len(r.Iso) == 0 {
 		b.WriteString("none of these reaches it\n")
 	} else {
-		iso := grid.Grid{Head: []string{"contender", "recall", "cost"}}
+		iso := texttable.Table{Head: []string{"contender", "recall", "cost"}}
 		for _, x := range r.Cheapest() {
 			iso.Row(x.Contender, fmt.Sprintf("%.3f", x.Recall), fmt.Sprintf("%.3f", x.All))
 		}

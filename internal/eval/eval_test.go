@@ -12,8 +12,8 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
-	"github.com/palimpsest-ai/palimpsest/internal/grid"
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
+	"github.com/palimpsest-ai/palimpsest/internal/texttable"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -161,7 +161,7 @@ func TestSameFigures(t *testing.T) {
 func fits(t *testing.T, table string) {
 	t.Helper()
 	for line := range strings.SplitSeq(table, "\n") {
-		if n := utf8.RuneCountInString(line); n > grid.Width+4 {
+		if n := utf8.RuneCountInString(line); n > texttable.Width+4 {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
-	"github.com/palimpsest-ai/palimpsest/internal/grid"
+	"github.com/palimpsest-ai/palimpsest/internal/texttable"
 )
 
 // WriteTable writes the report for people, in 80 columns: what each contender
@@ -39,7 +39,7 @@ func (r *Report) WriteTable(w io.Writer, details bool) error {
 func (r *Report) summary(b *strings.Builder) {
 	fmt.Fprintf(b, "Recall: of what the agent writes again, the share that stands in the prompt, and\nafter the slash, with one lookup. %s measured of %d (%s),\n%s tokens, corpus %s.\n\n",
 		plural(r.Sessions, "conversation"), r.Read, r.Split, r.Counter, r.Corpus)
-	g := grid.Grid{Head: []string{"contender"}}
+	g := texttable.Table{Head: []string{"contender"}}
 	over := false
 	for _, c := range r.Columns {
 		g.Head = append(g.Head, c.Name)
@@ -94,7 +94,7 @@ func plural(n int, noun string) string {
 // area writes the column of an area.
 func (c *Column) area(b *strings.Builder) {
 	fmt.Fprintf(b, "\n%s, as a mean recall: %s with moments at all of them\n\n", c.Name, plural(c.Sessions, "conversation"))
-	g := grid.Grid{Head: []string{"contender", "bound", "95 %", "lookup", "auto minus it"}}
+	g := texttable.Table{Head: []string{"contender", "bound", "95 %", "lookup", "auto minus it"}}
 	for _, s := range c.Scores {
 		ahead := "-"
 		if s.Ahead != nil {
@@ -111,7 +111,7 @@ func (c *Column) write(b *strings.Builder, details bool) {
 		plural(c.Sessions, "conversation"), plural(c.Moments, "moment"), plural(c.Eligible, "reference"), c.Used, 100*c.Share)
 	three := func(x float64) string { return fmt.Sprintf("%.3f", x) }
 	two := func(x float64) string { return fmt.Sprintf("%.2f", x) }
-	g := grid.Grid{Head: []string{"contender", "bound", "95 %", "lookup", "minus best simple"}}
+	g := texttable.Table{Head: []string{"contender", "bound", "95 %", "lookup", "minus best simple"}}
 	var over, failed []string
 	for _, s := range c.Scores {
 		interval := "-"
@@ -127,8 +127,8 @@ func (c *Column) write(b *strings.Builder, details bool) {
 		}
 	}
 	g.Write(b)
-	grid.List(b, "Prompts beyond the budget: ", over)
-	grid.List(b, "Prompts that were not made: ", failed)
+	texttable.List(b, "Prompts beyond the budget: ", over)
+	texttable.List(b, "Prompts that were not made: ", failed)
 	if c.Sessions == 1 {
 		b.WriteString("One conversation has no interval.\n")
 	}
@@ -136,7 +136,7 @@ func (c *Column) write(b *strings.Builder, details bool) {
 		return
 	}
 	b.WriteByte('\n')
-	g = grid.Grid{Head: []string{"contender", "direct", "strict", "first", "pointer", "adj", "gap", "auto minus it", "trail", "t.prec", "t.recall", "full", "over", "worst", "fail",
+	g = texttable.Table{Head: []string{"contender", "direct", "strict", "first", "pointer", "adj", "gap", "auto minus it", "trail", "t.prec", "t.recall", "full", "over", "worst", "fail",
 		"said", "refs", "end", "refs", "stale", "values", "s.lines", "lines", "s.files"}}
 	for _, s := range c.Scores {
 		trail, precision, recall := "-", "-", "-"
@@ -158,7 +158,7 @@ func (c *Column) strata(b *strings.Builder) {
 	ours, _ := c.Score(references.AutoName)
 	best, auto := simple.Strata, ours.Strata
 	b.WriteByte('\n')
-	g := grid.Grid{Head: []string{c.Name + ", all references", "references", references.BestSimple, references.AutoName, "with lookup"}}
+	g := texttable.Table{Head: []string{c.Name + ", all references", "references", references.BestSimple, references.AutoName, "with lookup"}}
 	place := func(name string) int {
 		return slices.IndexFunc(references.Ages, func(a references.AgeRange) bool { return name == "age "+a.Name })
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/internal/closest"
+	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -109,7 +109,7 @@ func (s *Server) filterSessions(ctx context.Context, session, agent, project str
 		return nil, err
 	}
 	if session != "" { // an id, or the beginning of one
-		found := closest.ByID(all, session, func(s Session) string { return s.ID })
+		found := suggest.ByID(all, session, func(s Session) string { return s.ID })
 		switch len(found) {
 		case 1:
 			return found, nil

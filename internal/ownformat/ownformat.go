@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/pattern"
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -32,12 +32,12 @@ const (
 
 // Forms with a number or a name in them.
 var (
-	contextLine  = pattern.New(`^\[Context Summary - Turns \d{1,9}-\d{1,9}\]$`)               // above a rendered summary
-	timelineLine = pattern.New(`^\[conv\.range\.summary su:[^ \t]*\.conv\.range\.summary\]$`) // above one of policy timeline
+	contextLine  = lazyregexp.New(`^\[Context Summary - Turns \d{1,9}-\d{1,9}\]$`)               // above a rendered summary
+	timelineLine = lazyregexp.New(`^\[conv\.range\.summary su:[^ \t]*\.conv\.range\.summary\]$`) // above one of policy timeline
 	// The heading of policy session, at the level of its template or of its prompt.
-	sessionLine = pattern.New(`^###? Session Summary \((?:Compaction )?Round (\d{1,9})\)$`)
+	sessionLine = lazyregexp.New(`^###? Session Summary \((?:Compaction )?Round (\d{1,9})\)$`)
 	// What stands for a result that was cleared: [tool: outcome], and a line of its key fields.
-	clearedForm = pattern.New(`^\[[^\[\]"'\n]*: (?:success|failure|partial)\][ \r]*(?:\nKey data: \{[^\n]*\})?$`)
+	clearedForm = lazyregexp.New(`^\[[^\[\]"'\n]*: (?:success|failure|partial)\][ \r]*(?:\nKey data: \{[^\n]*\})?$`)
 )
 
 // CutSummary cuts one of our summaries, or a pointer to stored content, from the front of a text. rest is by

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/pattern"
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -22,8 +22,8 @@ const (
 )
 
 var (
-	anySignature  = pattern.New(`(?m)^` + signedLine)
-	nextSignature = pattern.New(`\n` + signedLine)
+	anySignature  = lazyregexp.New(`(?m)^` + signedLine)
+	nextSignature = lazyregexp.New(`\n` + signedLine)
 )
 
 // Sign adds the signature to a text that is a summary or a pointer of ours, if there is a key. It is deterministic.

@@ -17,8 +17,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/internal/closest"
-	"github.com/palimpsest-ai/palimpsest/internal/pattern"
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
+	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/transcript"
@@ -171,7 +171,7 @@ func (f folder) find() (found []Session, err error) {
 }
 
 // uuid matches the id at the end of a file's name.
-var uuid = pattern.New(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+var uuid = lazyregexp.New(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // idOf returns the id in the name of a session's file.
 func idOf(name, prefix string) string {
@@ -186,13 +186,13 @@ func idOf(name, prefix string) string {
 // Only a name too short for the beginning of an id is a number.
 func Pick(all []Session, name string) (Session, error) {
 	n, err := strconv.Atoi(name)
-	switch number := err == nil && len(name) < closest.MinID; {
+	switch number := err == nil && len(name) < suggest.MinID; {
 	case number && n >= 1 && n <= len(all):
 		return all[n-1], nil
 	case number && n > len(all):
 		return Session{}, fmt.Errorf("there are %d sessions", len(all))
 	}
-	found := closest.ByID(all, name, func(s Session) string { return s.ID })
+	found := suggest.ByID(all, name, func(s Session) string { return s.ID })
 	switch len(found) {
 	case 0:
 		return Session{}, fmt.Errorf("%w: %q is neither the number nor the id of a session; `palimpsest sessions` lists them", ErrName, name)
@@ -205,7 +205,7 @@ func Pick(all []Session, name string) (Session, error) {
 // Path returns the path for Open: the name itself if that file exists, else the path of the
 // session with this id. Any other name is returned unchanged.
 func Path(name string) string {
-	if _, err := os.Lstat(name); err == nil || len(name) < closest.MinID || strings.ContainsAny(name, `/\`) {
+	if _, err := os.Lstat(name); err == nil || len(name) < suggest.MinID || strings.ContainsAny(name, `/\`) {
 		return name
 	}
 	all, err := Find("")

@@ -11,8 +11,8 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api/view"
-	"github.com/palimpsest-ai/palimpsest/internal/brief"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/describe"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -75,8 +75,8 @@ func View(s Input) *view.View {
 	limit := textLimit(s)
 	for i, m := range uncopied.All(s.Thread) {
 		line := view.Message{
-			ID: m.ID, Role: brief.Speaker(m), Turn: m.Turn, Time: m.Time, Tokens: s.Result.Sizes[i],
-			Label: clip.Line(brief.MessageAt(s.Thread, pairs, i), labelLength), Record: at[actions[m.ID]],
+			ID: m.ID, Role: describe.Speaker(m), Turn: m.Turn, Time: m.Time, Tokens: s.Result.Sizes[i],
+			Label: clip.Line(describe.MessageAt(s.Thread, pairs, i), labelLength), Record: at[actions[m.ID]],
 		}
 		if r, ok := m.Result(); ok {
 			line.Tool, line.Failed = r.Tool, r.Outcome == thread.Failure
@@ -136,7 +136,7 @@ func promptParts(s Input, at map[plan.Ref]int, limit int) []view.Part {
 	}
 	for n := range p.Messages {
 		m, origin := &p.Messages[n], s.Result.Manifest.Messages[n]
-		part := view.Part{Role: brief.Speaker(m), Tokens: s.Result.PromptSizes[n], From: -1, Record: at[origin.Record]}
+		part := view.Part{Role: describe.Speaker(m), Tokens: s.Result.PromptSizes[n], From: -1, Record: at[origin.Record]}
 		if i, ok := s.Thread.Index(origin.ID); ok && origin.ID != "" {
 			part.From = i
 		}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/internal/longwork"
+	"github.com/palimpsest-ai/palimpsest/internal/longhistory"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -40,7 +40,7 @@ func measureMemory(ctx context.Context, root string) (*memory, error) {
 	counter.Text("the vocabulary is built")
 	m := &memory{}
 	before := heap()
-	th, err := thread.New("bench").Append(longwork.Messages(size, counter.Message)...)
+	th, err := thread.New("bench").Append(longhistory.Messages(size, counter.Message)...)
 	if err != nil {
 		return nil, err
 	}

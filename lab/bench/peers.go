@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
-	"github.com/palimpsest-ai/palimpsest/internal/longwork"
+	"github.com/palimpsest-ai/palimpsest/internal/longhistory"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -106,7 +106,7 @@ func history(size int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	th, err := thread.New("bench").Append(longwork.Messages(size, counter.Message)...)
+	th, err := thread.New("bench").Append(longhistory.Messages(size, counter.Message)...)
 	if err != nil {
 		return nil, err
 	}

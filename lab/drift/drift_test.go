@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
-	"github.com/palimpsest-ai/palimpsest/internal/grid"
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
-	"github.com/palimpsest-ai/palimpsest/internal/longwork"
+	"github.com/palimpsest-ai/palimpsest/internal/longhistory"
+	"github.com/palimpsest-ai/palimpsest/internal/texttable"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/transcript"
@@ -20,7 +20,7 @@ import (
 // worked is a long conversation of a coding agent.
 func worked(t *testing.T, counter *token.Counter) *references.Session {
 	t.Helper()
-	th, err := thread.New("long").Append(longwork.Messages(70_000, counter.Message)...)
+	th, err := thread.New("long").Append(longhistory.Messages(70_000, counter.Message)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestDrift(t *testing.T) {
 		t.Errorf("%v\n%s", err, &table)
 	}
 	for line := range strings.Lines(table.String()) {
-		if n := utf8.RuneCountInString(line); n > grid.Width+4 {
+		if n := utf8.RuneCountInString(line); n > texttable.Width+4 {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}

@@ -5,14 +5,14 @@ import (
 	"io"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/grid"
+	"github.com/palimpsest-ai/palimpsest/internal/texttable"
 )
 
 // WriteTable writes the report for people, in 80 columns.
 func (r *Report) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nEstimators of token counts: (estimate - %s) / %s of each text\n%d conversations (%s), corpus %s\n\n", r.Real, r.Real, r.Sessions, r.Split.String(), r.Corpus)
-	g := grid.Grid{Head: []string{"estimator, class", "texts", "tokens", "p1", "p50", "p99", "all together"}}
+	g := texttable.Table{Head: []string{"estimator, class", "texts", "tokens", "p1", "p50", "p99", "all together"}}
 	made := false
 	for _, x := range r.Rows {
 		name := x.Estimator + ", " + x.Class

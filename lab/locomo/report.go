@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/eval"
-	"github.com/palimpsest-ai/palimpsest/internal/grid"
+	"github.com/palimpsest-ai/palimpsest/internal/texttable"
 )
 
 // Report is what is left of conversations between people.
@@ -94,13 +94,13 @@ func (r *Report) WriteTable(w io.Writer) error {
 	b.WriteString("evidence: turns that answers stand in, still in the prompt; answer: its words, still\nin the prompt; lookup: or in one lookup by the question. No model answers here:\nthis is not the accuracy that LoCoMo reports.\n")
 	for _, c := range r.Columns {
 		fmt.Fprintf(&b, "\n%s\n\n", c.Name)
-		g := grid.Grid{Head: []string{"contender", "evidence", "answer", "lookup", "over"}}
+		g := texttable.Table{Head: []string{"contender", "evidence", "answer", "lookup", "over"}}
 		for _, s := range c.Scores {
 			g.Row(s.Contender, plain(s.Evidence), plain(s.Answer), plain(s.Lookup), fmt.Sprintf("%.2f", s.Over))
 		}
 		g.Write(&b)
 		b.WriteByte('\n')
-		g = grid.Grid{Head: []string{"evidence by category"}}
+		g = texttable.Table{Head: []string{"evidence by category"}}
 		names := slices.Sorted(maps.Keys(c.Scores[0].Categories))
 		for _, name := range names {
 			g.Head = append(g.Head, fmt.Sprintf("%s (%d)", name, c.Scores[0].Categories[name].Questions))

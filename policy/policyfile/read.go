@@ -11,7 +11,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
-	"github.com/palimpsest-ai/palimpsest/internal/closest"
+	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/internal/yamlfile"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
@@ -222,7 +222,7 @@ var commonMistakes = map[string]string{"policy": "base", "summarizer.model": "us
 func (r *reader) addUnknownKey(fields []field, path string, e entry) {
 	at := joinPath(path, e.key)
 	known := keysUnder(fields, path)
-	near := cmp.Or(commonMistakes[at], closest.Name(e.key, known))
+	near := cmp.Or(commonMistakes[at], suggest.Name(e.key, known))
 	if path == "tools" && near == "" {
 		near = "overrides." + e.key
 	}

@@ -21,7 +21,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/cut"
-	"github.com/palimpsest-ai/palimpsest/internal/closest"
+	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
@@ -246,7 +246,7 @@ func ByName(name string) (*Settings, error) {
 	known, s := baseOf(base), Default(base)
 	if known.name == "" || has != (known.amount != "") {
 		hint := ""
-		if near := closest.Name(name, Bases()); near != "" {
+		if near := suggest.Name(name, Bases()); near != "" {
 			hint = fmt.Sprintf(" (did you mean %s?)", near)
 		}
 		return nil, fmt.Errorf("unknown policy %q; known are %s%s", name, strings.Join(Names(), ", "), hint)

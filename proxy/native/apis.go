@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/closest"
+	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -26,7 +26,7 @@ func APIs(given []string) ([]string, error) {
 		api, ok := apisByName[name]
 		if !ok {
 			return nil, fmt.Errorf("native compaction of %.40q is not known; did you mean %s? It is known of anthropic and openai",
-				name, closest.Names(name, []string{wire.Anthropic, "openai", wire.Responses}, 1)[0])
+				name, suggest.Names(name, []string{wire.Anthropic, "openai", wire.Responses}, 1)[0])
 		}
 		list = append(list, api)
 	}

@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/grid"
+	"github.com/palimpsest-ai/palimpsest/internal/texttable"
 )
 
 // WriteTable writes the report for people, in 80 columns.
@@ -13,7 +13,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "What readers know: points over questions (false: answers that state what is\nnot so, of n). Sizes are of the text, by %s.\n\n", r.Counter)
 	several := r.Readings > 1
-	g := grid.Grid{Head: []string{"contender", "budget", "tokens", "score", "false", "n"}}
+	g := texttable.Table{Head: []string{"contender", "budget", "tokens", "score", "false", "n"}}
 	if several {
 		g.Head = append(g.Head, "readings")
 	}
@@ -39,13 +39,13 @@ func (r *Report) WriteTable(w io.Writer) error {
 		}
 	}
 	g.Write(&b)
-	grid.List(&b, "Over the budget: ", over)
+	texttable.List(&b, "Over the budget: ", over)
 	b.WriteString("\nBy session, points of a reading")
 	if several {
 		b.WriteString(" as the mean and the ends of the readings")
 	}
 	b.WriteString(":\n\n")
-	g = grid.Grid{Head: []string{"contender"}}
+	g = texttable.Table{Head: []string{"contender"}}
 	for n := range r.Sessions {
 		g.Head = append(g.Head, fmt.Sprintf("(%d)", n+1))
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/pattern"
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -45,9 +45,9 @@ func KindOf(r *Request, header func(name string) string) Kind {
 
 // The words of a request for a summary: of what, and without tools.
 var (
-	summaryWords = pattern.New(`(?i)\bsummar(y|i[sz]e|i[sz]ing|i[sz]ation)\b|\bhandoff\b|\bcheckpoint\b`)
-	historyWords = pattern.New(`(?i)\b(conversation|session|history|context)\b`)
-	noToolWords  = pattern.New(`(?i)\b(do not|don't|never|must not|without|no)\b[^.!?\n]{0,30}\btools?\b|\btext only\b`)
+	summaryWords = lazyregexp.New(`(?i)\bsummar(y|i[sz]e|i[sz]ing|i[sz]ation)\b|\bhandoff\b|\bcheckpoint\b`)
+	historyWords = lazyregexp.New(`(?i)\b(conversation|session|history|context)\b`)
+	noToolWords  = lazyregexp.New(`(?i)\b(do not|don't|never|must not|without|no)\b[^.!?\n]{0,30}\btools?\b|\btext only\b`)
 )
 
 // asksForSummary recognises a client that asks for a summary within the conversation, as Claude Code does:

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/internal/pattern"
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -55,7 +55,7 @@ func ClientOf(r *Request, header func(name string) string, model, thread string)
 }
 
 // logIDPattern is the form of names that can be the id of a log; other names are hashed.
-var logIDPattern = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
+var logIDPattern = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
 
 // Base is the id of the conversation before any fork: the client's own name, or a hash of all that it says
 // of itself with model, system, tools and the first message. It is the same after a restart and on
@@ -85,7 +85,7 @@ func (c Client) SessionID() string {
 
 // changingDigits are what changes in a system prompt from request to request: dates, times, counters,
 // builds.
-var changingDigits = pattern.New(`[0-9]+`)
+var changingDigits = lazyregexp.New(`[0-9]+`)
 
 func withoutChanging(system string) string {
 	if strings.HasPrefix(system, "x-anthropic-billing-header:") {

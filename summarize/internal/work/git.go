@@ -7,7 +7,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 
-	"github.com/palimpsest-ai/palimpsest/internal/pattern"
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 )
 
@@ -393,8 +393,8 @@ func readGitLine(line string) (gitLine, bool) {
 }
 
 var (
-	hash        = pattern.New(`^[0-9a-f]{4,64}$`)
-	pullRequest = pattern.New(`^https://[^/\s"'<>]*(/[^/\s"'<>]*){2,}/(pulls?|merge_requests|pull-requests)/[0-9]+$`)
+	hash        = lazyregexp.New(`^[0-9a-f]{4,64}$`)
+	pullRequest = lazyregexp.New(`^https://[^/\s"'<>]*(/[^/\s"'<>]*){2,}/(pulls?|merge_requests|pull-requests)/[0-9]+$`)
 )
 
 func isHash(s string) bool { return hash().MatchString(s) }

@@ -1,6 +1,6 @@
-// Package longwork makes long histories for benchmarks: the same for the
+// Package longhistory makes long histories for benchmarks: the same for the
 // benchmarks of the module and for what is measured beside it.
-package longwork
+package longhistory
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package choice
+package setup
 
 import (
 	"context"
@@ -36,7 +36,7 @@ func TestFailedSummarizerFailsTheJob(t *testing.T) {
 				s := policyfile.Default("workstream")
 				s.Workstream.ContextSize, s.Workstream.OutputReserve, s.Workstream.SafetyMargin = 3000, 100, 100
 				script := llmtest.Script(llmtest.Fail(llm.ErrServer), test.second)
-				c := &Choice{Settings: s, models: []*guardedModel{guard("openai:m", script, &s.Summarizer, &Options{})}}
+				c := &Policy{Settings: s, models: []*guardedModel{guard("openai:m", script, &s.Summarizer, &Options{})}}
 				config := c.Config(mustCounter(t))
 				var by []string
 				failures := 0

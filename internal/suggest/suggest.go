@@ -1,5 +1,5 @@
-// Package closest finds what a user meant by a mistyped name or the beginning of an id.
-package closest
+// Package suggest finds what a user meant by a mistyped name or the beginning of an id.
+package suggest
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package grid
+package texttable
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 // TestGrid: what is too wide stands in parts, each with the names, and nothing is
 // lost or wider than a terminal.
 func TestGrid(t *testing.T) {
-	g := Grid{Head: []string{"contender"}}
+	g := Table{Head: []string{"contender"}}
 	row := []string{"a contender with a long name"}
 	for n := range 9 {
 		g.Head = append(g.Head, "column "+string(rune('a'+n)))

@@ -1,9 +1,9 @@
-package brief_test
+package describe_test
 
 import (
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/internal/brief"
+	"github.com/palimpsest-ai/palimpsest/internal/describe"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -23,7 +23,7 @@ func TestCall(t *testing.T) {
 		{"none", ``, "none"},
 		{"Bash", `{"command":"cat <<E\n  one\nE"}`, "Bash cat <<E one E"},
 	} {
-		if got := brief.Call(thread.ToolCall{Name: c.name, Arguments: c.arguments}); got != c.want {
+		if got := describe.Call(thread.ToolCall{Name: c.name, Arguments: c.arguments}); got != c.want {
 			t.Errorf("brief.Call(%s %s) = %q, want %q", c.name, c.arguments, got, c.want)
 		}
 	}

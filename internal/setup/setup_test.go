@@ -1,4 +1,4 @@
-package choice
+package setup
 
 import (
 	"context"
@@ -175,7 +175,7 @@ func TestLibraryLoop(t *testing.T) {
 			s := policyfile.Default(base)
 			now := time.Unix(1_700_000_000, 0)
 			o := &Options{Now: func() time.Time { now = now.Add(2 * retryDelay); return now }} // a model rests for no call
-			c := &Choice{Settings: s}
+			c := &Policy{Settings: s}
 			script := make([]llmtest.Turn, 0, 200)
 			for range 40 {
 				script = append(script, llmtest.Fail(llm.ErrServer), llmtest.Say(""), llmtest.Say("I will not."), llmtest.Fail(llm.ErrTimeout), llmtest.Fail(llm.ErrRefused))

@@ -1,6 +1,6 @@
-// Package pattern compiles regular expressions on first use. A run of the program uses few of them, and
+// Package lazyregexp compiles regular expressions on first use. A run of the program uses few of them, and
 // compiling all would slow its start.
-package pattern
+package lazyregexp
 
 import (
 	"regexp"

@@ -1,5 +1,5 @@
-// Package grid writes tables for people, in the width of a terminal.
-package grid
+// Package texttable writes tables for people, in the width of a terminal.
+package texttable
 
 import (
 	"strings"
@@ -9,20 +9,20 @@ import (
 // Width is what every table fits into, in columns of a terminal.
 const Width = 80
 
-// Grid is a table whose first column names the rows. Columns that do not fit
+// Table is a table whose first column names the rows. Columns that do not fit
 // beside each other stand in further parts below, the names repeated.
-type Grid struct {
+type Table struct {
 	Head []string
 	rows [][]string
 }
 
 // Row adds a row, a cell for each column.
-func (g *Grid) Row(cells ...string) { g.rows = append(g.rows, cells) }
+func (t *Table) Row(cells ...string) { t.rows = append(t.rows, cells) }
 
 // Write writes the table.
-func (g *Grid) Write(b *strings.Builder) {
-	widths := make([]int, len(g.Head))
-	for _, row := range append([][]string{g.Head}, g.rows...) {
+func (t *Table) Write(b *strings.Builder) {
+	widths := make([]int, len(t.Head))
+	for _, row := range append([][]string{t.Head}, t.rows...) {
 		for c, cell := range row {
 			widths[c] = max(widths[c], utf8.RuneCountInString(cell))
 		}
@@ -30,16 +30,16 @@ func (g *Grid) Write(b *strings.Builder) {
 	pad := func(cell string, width int) string {
 		return strings.Repeat(" ", max(0, width-utf8.RuneCountInString(cell)))
 	}
-	for from := 1; from < len(g.Head); {
+	for from := 1; from < len(t.Head); {
 		to, wide := from, widths[0]
-		for to < len(g.Head) && (to == from || wide+2+widths[to] <= Width) {
+		for to < len(t.Head) && (to == from || wide+2+widths[to] <= Width) {
 			wide += 2 + widths[to]
 			to++
 		}
 		if from > 1 {
 			b.WriteByte('\n')
 		}
-		for _, row := range append([][]string{g.Head}, g.rows...) {
+		for _, row := range append([][]string{t.Head}, t.rows...) {
 			line := row[0] + pad(row[0], widths[0])
 			for c := from; c < to; c++ {
 				line += "  " + pad(row[c], widths[c]) + row[c]

@@ -1,8 +1,8 @@
-// Package choice turns what a user says (the name of a policy or a file, a chain
+// Package setup turns what a user says (the name of a policy or a file, a chain
 // of summarizers, keys in the environment) into the policy, ladder, summarizer
 // and tools of a palimpsest.Config. The command, the proxy and the daemon all
 // choose here.
-package choice
+package setup
 
 import (
 	"cmp"
@@ -54,8 +54,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Choice is a policy with the models that write its summaries.
-type Choice struct {
+// Policy is a policy with the models that write its summaries.
+type Policy struct {
 	Settings *policyfile.Settings
 
 	options *Options
@@ -65,7 +65,7 @@ type Choice struct {
 // Open finds a policy, by name (see policyfile.ByName) or as a file, and makes
 // the clients of its models. It sends no request yet. An error wraps ErrUsage or
 // policyfile.ErrInvalid, or is that of reading the file.
-func Open(name string, o *Options) (*Choice, error) {
+func Open(name string, o *Options) (*Policy, error) {
 	o = cmp.Or(o, &Options{})
 	s, err := Settings(name)
 	if err != nil {
@@ -85,11 +85,11 @@ func Open(name string, o *Options) (*Choice, error) {
 	default:
 		s.Auto.Favor = policy.Favor(o.Favor)
 	}
-	c := &Choice{Settings: s, options: o}
+	p := &Policy{Settings: s, options: o}
 	if o.Model != nil {
 		s.Summarizer.Use = []string{o.Model.Model()}
-		c.models = []*guardedModel{guard(o.Model.Model(), o.Model, &s.Summarizer, o)}
-		return c, nil
+		p.models = []*guardedModel{guard(o.Model.Model(), o.Model, &s.Summarizer, o)}
+		return p, nil
 	}
 	for _, use := range s.Summarizer.Use {
 		var g llm.Generator = llm.Agent{}
@@ -98,9 +98,9 @@ func Open(name string, o *Options) (*Choice, error) {
 				return nil, err
 			}
 		}
-		c.models = append(c.models, guard(use, g, &s.Summarizer, o))
+		p.models = append(p.models, guard(use, g, &s.Summarizer, o))
 	}
-	return c, nil
+	return p, nil
 }
 
 // Settings finds a policy by name or as a file. A name is a path if it has a separator,
@@ -135,29 +135,29 @@ func readPolicyFile(name string) ([]byte, error) {
 }
 
 // UsesAgentModel reports whether the agent's own model is among those that write summaries.
-func (c *Choice) UsesAgentModel() bool {
-	return slices.Contains(c.Settings.Summarizer.Use, llm.AgentName)
+func (p *Policy) UsesAgentModel() bool {
+	return slices.Contains(p.Settings.Summarizer.Use, llm.AgentName)
 }
 
 // Config sets policy, ladder, name, summarizer and tools of a Compactor that counts with
 // counter. The caller sets the rest.
-func (c *Choice) Config(counter *token.Counter) palimpsest.Config {
+func (p *Policy) Config(counter *token.Counter) palimpsest.Config {
 	config := palimpsest.Config{
-		Counter: counter, Ladder: c.Settings.Rungs(), Name: c.Settings.Name(), Tools: c.Settings.Registry(), Policy: c.Settings.Policy(nil),
+		Counter: counter, Ladder: p.Settings.Rungs(), Name: p.Settings.Name(), Tools: p.Settings.Registry(), Policy: p.Settings.Policy(nil),
 	}
-	if len(c.models) == 0 {
+	if len(p.models) == 0 {
 		return config
 	}
-	if c.Settings.HasOwnForm() {
-		chain := &chain{models: c.models}
-		config.Policy = withFallback(c.Settings.Policy(chain), c.Settings.Policy(nil), chain.Model())
+	if p.Settings.HasOwnForm() {
+		chain := &chain{models: p.models}
+		config.Policy = withFallback(p.Settings.Policy(chain), p.Settings.Policy(nil), chain.Model())
 		return config
 	}
-	generators := make([]llm.Generator, len(c.models))
-	for i, g := range c.models {
+	generators := make([]llm.Generator, len(p.models))
+	for i, g := range p.models {
 		generators[i] = g
 	}
-	use := c.Settings.Summarizer
+	use := p.Settings.Summarizer
 	config.Summarizer = model.New(&model.Options{
 		Extractive: &summarize.Extractive{Counter: counter.Text},
 		MaxOutput:  use.MaxOutput, Characters: use.ChunkCharacters, Timeout: use.Timeout,
@@ -168,10 +168,10 @@ func (c *Choice) Config(counter *token.Counter) palimpsest.Config {
 
 // Counter is the counter of that name; empty or "auto" is the policy's own. It is
 // nil if the policy leaves that to the model.
-func (c *Choice) Counter(name string) (*token.Counter, error) {
+func (p *Policy) Counter(name string) (*token.Counter, error) {
 	const automatic = "auto"
 	if name == "" || name == automatic {
-		name = c.Settings.Counter
+		name = p.Settings.Counter
 	}
 	if name == automatic {
 		return nil, nil
@@ -185,14 +185,14 @@ func (c *Choice) Counter(name string) (*token.Counter, error) {
 
 // Recall says how agents get back what plans removed: by tools, and without asking if the
 // policy says so. The error is about the policy's embedder and wraps ErrUsage.
-func (c *Choice) Recall() (*palimpsest.Recall, error) {
-	r := &palimpsest.Recall{Rehydrate: c.Settings.Rehydration}
-	if c.Settings.Retrieval.Enabled {
-		r.Inject = c.Settings.Retrieval.Tokens
+func (p *Policy) Recall() (*palimpsest.Recall, error) {
+	r := &palimpsest.Recall{Rehydrate: p.Settings.Rehydration}
+	if p.Settings.Retrieval.Enabled {
+		r.Inject = p.Settings.Retrieval.Tokens
 	}
 	var err error
-	if use := c.Settings.Retrieval.Vectors; use != "none" {
-		r.Embedder, err = Embedder(use, c.options)
+	if use := p.Settings.Retrieval.Vectors; use != "none" {
+		r.Embedder, err = Embedder(use, p.options)
 	}
 	return r, err
 }

@@ -1,11 +1,11 @@
-package closest_test
+package suggest_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/internal/closest"
+	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 )
 
 func TestNames(t *testing.T) {
@@ -22,11 +22,11 @@ func TestNames(t *testing.T) {
 		{strings.Repeat("x", 1<<20), 1, []string{"max-body"}},
 	}
 	for _, tt := range tests {
-		if got := closest.Names(tt.name, known, tt.n); !slices.Equal(got, tt.want) {
+		if got := suggest.Names(tt.name, known, tt.n); !slices.Equal(got, tt.want) {
 			t.Errorf("Names(%.20q, %d) = %q, want %q", tt.name, tt.n, got, tt.want)
 		}
 	}
-	if got := closest.Names("x", nil, 3); got != nil {
+	if got := suggest.Names("x", nil, 3); got != nil {
 		t.Errorf("of nothing: %q", got)
 	}
 }
@@ -37,7 +37,7 @@ func TestByID(t *testing.T) {
 	for id, want := range map[string][]string{
 		"abcdef": {"abcdef"}, "abcdef-": {"abcdef-1", "abcdef-2"}, "abcdef-2": {"abcdef-2"}, "abcde": nil, "short": {"short"}, "": nil, "abcdef-3": nil,
 	} {
-		if got := closest.ByID(all, id, func(s string) string { return s }); !slices.Equal(got, want) {
+		if got := suggest.ByID(all, id, func(s string) string { return s }); !slices.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", id, got, want)
 		}
 	}

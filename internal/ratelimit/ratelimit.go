@@ -1,6 +1,6 @@
-// Package bucket limits rates with token buckets, one for each key. A bucket is full at first and is
+// Package ratelimit limits rates with token buckets, one for each key. A bucket is full at first and is
 // refilled at a steady rate.
-package bucket
+package ratelimit
 
 import (
 	"sync"

@@ -1,4 +1,4 @@
-package choice_test
+package setup_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/internal/choice"
+	"github.com/palimpsest-ai/palimpsest/internal/setup"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -17,17 +17,17 @@ import (
 
 func TestEmbedder(t *testing.T) {
 	env := map[string]string{"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
-	o := &choice.Options{Getenv: func(name string) string { return env[name] }}
-	if _, err := choice.Embedder("openai:text-embedding-3-small", o); err != nil {
+	o := &setup.Options{Getenv: func(name string) string { return env[name] }}
+	if _, err := setup.Embedder("openai:text-embedding-3-small", o); err != nil {
 		t.Error(err)
 	}
 	for use, want := range map[string]string{"openai": "want openai:MODEL", "openai:": "want openai:MODEL", "anthropic:x": "want openai:MODEL", "x:y": "want openai:MODEL"} {
-		if _, err := choice.Embedder(use, o); !errors.Is(err, choice.ErrUsage) || !strings.Contains(err.Error(), want) {
+		if _, err := setup.Embedder(use, o); !errors.Is(err, setup.ErrUsage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", use, err)
 		}
 	}
 	clear(env)
-	if _, err := choice.Embedder("openai:x", o); !errors.Is(err, choice.ErrUsage) || !strings.Contains(err.Error(), "set OPENAI_API_KEY") {
+	if _, err := setup.Embedder("openai:x", o); !errors.Is(err, setup.ErrUsage) || !strings.Contains(err.Error(), "set OPENAI_API_KEY") {
 		t.Error(err)
 	}
 }
@@ -42,13 +42,13 @@ func TestMeasure(t *testing.T) {
 	}))
 	defer s.Close()
 	env := map[string]string{}
-	o := &choice.Options{Getenv: func(name string) string { return env[name] }, Retry: llm.Retry{Attempts: 1},
+	o := &setup.Options{Getenv: func(name string) string { return env[name] }, Retry: llm.Retry{Attempts: 1},
 		HTTP: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
-	if _, err := choice.Measure(token.Models(), o); !errors.Is(err, choice.ErrUsage) || !strings.Contains(err.Error(), "set ANTHROPIC_API_KEY") || !strings.Contains(err.Error(), "set GEMINI_API_KEY") {
+	if _, err := setup.Measure(token.Models(), o); !errors.Is(err, setup.ErrUsage) || !strings.Contains(err.Error(), "set ANTHROPIC_API_KEY") || !strings.Contains(err.Error(), "set GEMINI_API_KEY") {
 		t.Errorf("without a key: %v", err)
 	}
 	env["ANTHROPIC_BASE_URL"] = s.URL
-	m, err := choice.Measure(token.Models(), o)
+	m, err := setup.Measure(token.Models(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

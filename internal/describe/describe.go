@@ -1,5 +1,5 @@
-// Package brief describes messages, calls and results in a few words, for reports and pages.
-package brief
+// Package describe describes messages, calls and results in a few words, for reports and pages.
+package describe
 
 import (
 	"fmt"
