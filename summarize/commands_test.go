@@ -1,23 +1,25 @@
 package summarize
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// TestTypedCommands: the text that a command stands for is a request, but neither the
-// task nor a rule of the user, who did not write it; and it takes little room.
+// TestTypedCommands: the text that a command stands for is a request, but not the task, since
+// the user did not write it. It takes little room, and its rules never that of the user's own.
 func TestTypedCommands(t *testing.T) {
 	review := "<command-message>review</command-message>\n<command-name>/review</command-name>\n<command-args>this branch</command-args>\n" +
 		strings.Repeat("You must always look at each file. Never skip the tests.\n", 40)
 	k := &talk{}
-	k.user("Replace the queue by the new one, in all of the packages below store.").says("It is done.").user(review).says("All is well.").user("push it").says("Pushed.")
+	k.user("Replace the queue by the new one, in all of the packages below store. Never push to main.").says("It is done.").user(review).says("All is well.").user("push it").says("Pushed.")
 	s := summarizeNow(t, Input{Messages: k.done(t), Budget: 1200})
 	if !strings.HasPrefix(s.CurrentTask, "Replace the queue") {
 		t.Errorf("the task is %q", s.CurrentTask)
 	}
-	if len(s.Constraints) > 0 {
-		t.Errorf("rules of the user: %q", texts(s.Constraints))
+	if rules := texts(s.Constraints); len(rules) == 0 || rules[0] != "Never push to main." {
+		t.Errorf("rules: %q", rules)
 	}
 	found := false
 	for _, r := range s.Requests {
@@ -34,22 +36,32 @@ func TestTypedCommands(t *testing.T) {
 }
 
 // TestCommandsInTwoMessages: some clients keep a slash command and its text as two messages.
-// Whether the command stands in the span or before it, its text is none of the user's words.
+// Whether the command stands in the span or before it, its text takes little room, and the
+// user's own rules go first.
 func TestCommandsInTwoMessages(t *testing.T) {
 	log := new(talk).
-		user("<command-message>review</command-message>\n<command-name>/review</command-name>\n<command-args>pull/2</command-args>").
-		user("# Review\n\nAlways check out the branch first.\n" + strings.Repeat("Read the change line by line.\n", 200)).
-		says("The branch is checked out.").
 		user("Never push to main.").
 		says("I will not.").
+		user("<command-message>review</command-message>\n<command-name>/review</command-name>\n<command-args>pull/2</command-args>").
+		user("# Review\n\n" + manyRules() + strings.Repeat("Read the change line by line.\n", 200)).
+		says("The branch is checked out.").
 		user("Thanks, what next?").done(t)
-	for from := range 2 {
-		text := summarizeNow(t, Input{Messages: log[from : len(log)-1], Log: log, Budget: 600}).Render()
-		if rules, _, _ := strings.Cut(text, "## What happened"); strings.Contains(rules, "Always check out") || !strings.Contains(rules, "Never push to main.") {
-			t.Errorf("from message %d: the text of the command counts as the user's wish:\n%s", from, text)
+	for _, from := range []int{0, 3} {
+		s := summarizeNow(t, Input{Messages: log[from : len(log)-1], Log: log, Budget: 320})
+		if rules := texts(s.Constraints); from == 0 && !slices.Contains(rules, "Never push to main.") || len(rules) > 12 {
+			t.Errorf("from message %d: the rules of the command take the place of the user's: %q", from, rules)
 		}
-		if n := strings.Count(text, "line by line"); n > 20 {
-			t.Errorf("from message %d: the text of the command takes %d lines:\n%s", from, n, text)
+		if text := s.Render(); strings.Count(text, "line by line") > 8 {
+			t.Errorf("from message %d: the text of the command takes the room:\n%s", from, text)
 		}
 	}
+}
+
+// manyRules are twenty rules, a line each.
+func manyRules() string {
+	var b strings.Builder
+	for n := range 20 {
+		fmt.Fprintf(&b, "You must always write finding %d into its own file below todos.\n", n)
+	}
+	return b.String()
 }

@@ -109,9 +109,7 @@ func read(m *thread.Message) *facts {
 			text, ok := p.(thread.Text)
 			return ok && injected.Command(text.Text) != ""
 		})
-		if !f.command {
-			f.readRules()
-		}
+		f.readRules()
 		f.idents = mentions(nil, f.user)
 	case m.Role == thread.Assistant:
 		f.said = paragraphs(scan.Clean(m.Text()))

@@ -143,6 +143,9 @@ func ruleBase(s string) float32 {
 	return 1
 }
 
+// commandRule is the base value of a rule in the text of a slash command.
+const commandRule = 0.5
+
 // isTask reports whether a user message can be the task: not a bare "yes", "go on" or
 // "thanks".
 func isTask(s string) bool { return len(s) >= 40 || strings.Count(s, " ") >= 6 }
@@ -188,9 +191,6 @@ func (b *builder) user(i int, m *thread.Message, f *facts) {
 			b.task = len(b.Requests) - 1
 		}
 	}
-	if command {
-		return
-	}
 	for _, r := range f.rules {
 		// A short message can be one rule as a whole. It also stands among the requests, but
 		// those may be trimmed later.
@@ -199,7 +199,11 @@ func (b *builder) user(i int, m *thread.Message, f *facts) {
 		}
 		b.Constraints = append(b.Constraints, summary.Item{Text: r.text, Turn: m.Turn, Sources: []thread.ID{m.ID}})
 		b.rules = append(b.rules, rule{f.user, r.cues&ruleCue == 0})
-		b.entry(secConstraint, i, ruleBase(r.text)*(0.5+b.age(i)/2), r.idents)
+		base := ruleBase(r.text)
+		if command {
+			base = commandRule
+		}
+		b.entry(secConstraint, i, base*(0.5+b.age(i)/2), r.idents)
 	}
 }
 
