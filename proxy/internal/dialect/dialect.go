@@ -34,7 +34,7 @@ const (
 type Dialect struct {
 	codec
 	Vendor Vendor
-	// canReadAnswer reports whether the answer to a request comes in a form that is read here.
+	// CanReadAnswer reports whether the answer to a request comes in a form that is read here.
 	CanReadAnswer func(r *http.Request, body map[string]gjson.Result) bool
 
 	// list is the path of an answer's blocks, items, parts or calls, and call says which of them
@@ -123,36 +123,36 @@ func (d *Dialect) WithoutCalls(body []byte) []byte {
 // Translator makes one stream of those of several rounds. It holds back the events that end a
 // round until it is known whether another one follows.
 type Translator interface {
-	// takeEvent takes an event; it returns what the client gets for it, and whether it is the
+	// TakeEvent takes an event; it returns what the client gets for it, and whether it is the
 	// last of its round.
 	TakeEvent(e sse.Event) (out []byte, last bool)
-	// isComplete reports whether the round has come to its end.
+	// IsComplete reports whether the round has come to its end.
 	IsComplete() bool
-	// startRound begins another round. counted says that the one before came to its end, so
+	// StartRound begins another round. counted says that the one before came to its end, so
 	// that its usage counts.
 	StartRound(counted bool)
-	// end returns what was held back, or what stands in its place.
+	// End returns what was held back, or what stands in its place.
 	End(e StreamEnd) []byte
 }
 
 // Rewinder takes back the end of a round. Every translator is one.
 type Rewinder interface {
-	// savePosition remembers what the client was given. rewind goes back there: the client
+	// SavePosition remembers what the client was given. Rewind goes back there: the client
 	// never gets what came since, and the round is over.
 	SavePosition()
 	Rewind()
-	// heldContent is the part of the answer itself that came with the events that end the
+	// HeldContent is the part of the answer itself that came with the events that end the
 	// round.
 	HeldContent() []byte
 }
 
 // StreamEnd is how a stream ends for the client. The zero value is as it came.
 type StreamEnd struct {
-	// callsRemoved says that nothing is left of the calls for which the model stopped.
+	// CallsRemoved says that nothing is left of the calls for which the model stopped.
 	CallsRemoved bool
-	// failure says why the answer breaks off; empty if it is whole.
+	// Failure says why the answer breaks off; empty if it is whole.
 	Failure string
-	// providerError is the failure as the provider wrote it, as JSON on one line; empty if it
+	// ProviderError is the failure as the provider wrote it, as JSON on one line; empty if it
 	// wrote none.
 	ProviderError string
 }

@@ -53,7 +53,7 @@ type ResponseStream struct {
 	items    int      // of this round
 	shown    []string // the items of all rounds, as the client was shown them
 	sequence int64    // the client's next sequence number
-	saved    struct { // by savePosition
+	saved    struct { // by SavePosition
 		shown    int
 		sequence int64
 	}
