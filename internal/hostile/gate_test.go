@@ -59,14 +59,21 @@ const (
 	freePeak = 160 << 20
 )
 
+// times is how many times an ordinary input a case is.
+func (c ceiling) times(bytes int) float64 { return max(1, float64(bytes)/float64(c.bytes)) }
+
+// mostCPU is the processor time that a case of some bytes may take.
+func (c ceiling) mostCPU(bytes int) time.Duration {
+	return freeCPU + time.Duration(timesCPU*c.times(bytes)*float64(c.cpu))
+}
+
 // holds compares what a case has taken with its ceiling.
 func (c ceiling) holds(t *testing.T, bytes int, f figures) {
 	t.Helper()
-	times := max(1, float64(bytes)/float64(c.bytes))
-	if limit := freeCPU + time.Duration(timesCPU*times*float64(c.cpu)); f.CPU > limit {
+	if limit := c.mostCPU(bytes); f.CPU > limit {
 		t.Errorf("%d bytes took %v of processor time, the ceiling is %v; %d ordinary ones take %v", bytes, f.CPU, limit, c.bytes, c.cpu)
 	}
-	if limit := freePeak + int64(timesPeak*times*float64(c.peak)); f.Peak > limit {
+	if limit := freePeak + int64(timesPeak*c.times(bytes)*float64(c.peak)); f.Peak > limit {
 		t.Errorf("%d bytes took %d MB of memory, the ceiling is %d MB; %d ordinary ones take %d MB", bytes, f.Peak>>20, limit>>20, c.bytes, c.peak>>20)
 	}
 }
