@@ -19,6 +19,7 @@
 package plan
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -103,12 +104,19 @@ func (p *Plan) Rewritten() int {
 func (p *Plan) Clone() *Plan { return copyOf(p) }
 
 // Parse reads a plan from JSON. The error wraps ErrSchema when the version is missing or
-// newer than SchemaVersion. Parse does not validate, since that takes the thread.
+// newer than SchemaVersion. Parse does not validate, since that takes the thread; only a
+// summary of no messages is refused at once.
 func Parse(data []byte) (*Plan, error) {
-	var p Plan
-	if err := json.Unmarshal(data, &p); err != nil {
+	type plain Plan // without its methods
+	var read struct {
+		plain
+		Summarizations summaries `json:"summarizations"`
+	}
+	if err := json.Unmarshal(data, &read); err != nil {
 		return nil, fmt.Errorf("plan.Parse: %w: %w", ErrSchema, err)
 	}
+	p := Plan(read.plain)
+	p.Summarizations = read.Summarizations
 	switch {
 	case p.Schema == 0:
 		return nil, fmt.Errorf("plan.Parse: %w: it has no schema_version", ErrSchema)
@@ -116,6 +124,29 @@ func Parse(data []byte) (*Plan, error) {
 		return nil, fmt.Errorf("plan.Parse: %w: schema_version is %d, this version reads %d", ErrSchema, p.Schema, SchemaVersion)
 	}
 	return &p, nil
+}
+
+// summaries are read one by one and end at the first of no messages: that takes three
+// bytes of JSON and a kilobyte of memory, so that a small file would take much.
+type summaries []Summarization
+
+func (s *summaries) UnmarshalJSON(data []byte) error {
+	from := json.NewDecoder(bytes.NewReader(data))
+	if start, err := from.Token(); err != nil || start != json.Delim('[') {
+		return json.Unmarshal(data, (*[]Summarization)(s)) // null, or the usual error
+	}
+	*s = summaries{}
+	for from.More() {
+		var r Summarization
+		if err := from.Decode(&r); err != nil {
+			return err
+		}
+		if r.Span.Len() == 0 {
+			return fmt.Errorf("%s has no messages", Ref{Summarize, len(*s)})
+		}
+		*s = append(*s, r)
+	}
+	return nil
 }
 
 // MarshalJSON writes the plan with its schema version, and empty lists as [] rather than
