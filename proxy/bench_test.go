@@ -69,15 +69,15 @@ func long(b testing.TB, api string, size int) *agent {
 
 func measure(b *testing.B, size int, mode string, plain, ours *child) {
 	a := long(b, wire.Anthropic, size)
-	first := a.history[0]
+	start := slices.Clone(a.history)
 	action := ""
 	ask := func(c *child, body []byte) time.Duration {
-		start := time.Now()
+		began := time.Now()
 		res, err := plainly.RoundTrip(request(b, c.url+paths[a.api], body))
 		if err != nil {
 			b.Fatal(err)
 		}
-		took := time.Since(start) // to the first byte; the answer is one piece
+		took := time.Since(began) // to the first byte; the answer is one piece
 		io.Copy(io.Discard, res.Body)
 		res.Body.Close()
 		if res.StatusCode != 200 {
@@ -98,8 +98,13 @@ func measure(b *testing.B, size int, mode string, plain, ours *child) {
 		b.StopTimer()
 		switch {
 		case mode == "compaction":
-			a.history[0] = strings.Replace(first, "Read all", fmt.Sprintf("Task %d: read all", n), 1) // a conversation of its own
+			a.history = anotherTask(start, n)
 		case size >= 100<<10:
+			if len(a.body()) > size+size/4 { // each step makes it longer, and the figure is for this size
+				a.history = anotherTask(start, n)
+				ask(plain, a.body())
+				ask(ours, a.body())
+			}
 			a.step(n)
 		}
 		body := slices.Clone(a.body())
@@ -128,6 +133,13 @@ func measure(b *testing.B, size int, mode string, plain, ours *child) {
 	b.ReportMetric(float64((ours.cpu()-cpuHere).Microseconds())/1000/n, "cpu-ms")
 	b.ReportMetric(float64(sent)/1024, "KB")
 	b.ReportMetric(float64(other), "others")
+}
+
+// anotherTask is the same history with another first message: a conversation of its own.
+func anotherTask(history []string, n int) []string {
+	out := slices.Clone(history)
+	out[0] = strings.Replace(out[0], "Read all", fmt.Sprintf("Task %d: read all", n), 1)
+	return out
 }
 
 // BenchmarkThreads measures what a proxy holds of a thousand conversations at once,

@@ -13,6 +13,9 @@ type Work struct {
 	Directory   Seen `json:"directory,omitzero"`
 	Branch      Seen `json:"branch,omitzero"`
 	PullRequest Seen `json:"pull_request,omitzero"`
+	// Newest is the newest commit as "git log" printed it last, unless it is one of Commits:
+	// mostly the user made it.
+	Newest Seen `json:"newest,omitzero"`
 	// Commits are those that were made, oldest first.
 	Commits []Commit `json:"commits,omitempty"`
 	// Edited are the files that were changed after the last commit, or at all where none
@@ -47,7 +50,7 @@ type Omitted struct {
 
 // IsZero reports whether the work says nothing.
 func (w Work) IsZero() bool {
-	return w.Directory.Text == "" && w.Branch.Text == "" && w.PullRequest.Text == "" && w.Next.Text == "" && w.Omitted == Omitted{} &&
+	return w.Directory.Text == "" && w.Branch.Text == "" && w.PullRequest.Text == "" && w.Newest.Text == "" && w.Next.Text == "" && w.Omitted == Omitted{} &&
 		len(w.Commits)+len(w.Edited)+len(w.Checks)+len(w.Refused)+len(w.Running)+len(w.Operations) == 0
 }
 

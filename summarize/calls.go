@@ -31,8 +31,8 @@ type callFacts struct {
 	todos       []todo    // a whole list, or one change of it
 	todoID      string    // the task that a single change is about; "" for a whole list or a new task
 	newTask     bool
-	planText    string // a plan proposed as text
-	onlyPrints  bool   // of a command line: it only shows content
+	written     written
+	onlyPrints  bool // of a command line: it only shows content
 }
 
 const (
@@ -97,6 +97,8 @@ func (f *callFacts) readArguments(args gjson.Result) (line []shell.Command) {
 		})
 	case toolpolicy.Edit, toolpolicy.Write:
 		f.readEdit(args, path)
+	case toolpolicy.Other:
+		f.written = writtenWith(f.Name, args)
 	}
 	if f.Input == "" && f.Class != toolpolicy.Todo {
 		f.Input = describe(args, f.Class)
@@ -138,6 +140,7 @@ func (f *callFacts) readCommand(s string) []shell.Command {
 	if !simple {
 		return nil
 	}
+	f.written = writtenIn(line)
 	return line
 }
 

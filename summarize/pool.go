@@ -374,16 +374,9 @@ func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
 		return
 	}
 	b.todo(m, c)
-	if c.planText == "" {
-		return
+	if c.written.text != "" {
+		b.addWritten(i, m, c.written)
 	}
-	g := group{label: "proposed plan", turn: m.Turn, sources: []thread.ID{m.ID}}
-	for _, p := range paragraphs(c.planText) {
-		if p.substantial() && b.unseen(seenWords, p.text) {
-			b.piece(secSaid, &g, i, 0.8*b.age(i), p)
-		}
-	}
-	b.groups[secSaid] = append(b.groups[secSaid], g)
 }
 
 // maxLabel bounds the label of a group, in bytes.

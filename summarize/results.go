@@ -45,6 +45,9 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 				op.Op = b.touch(*op, asked)
 			}
 			b.recordEdit(i, asked, c, files)
+			if c.written.text != "" && outcome == thread.Success {
+				b.addWritten(i, asked, c.written)
+			}
 			if class == toolpolicy.Read && len(c.Files) == 1 && !c.part {
 				b.noteContent(files[0].Path, r)
 			}

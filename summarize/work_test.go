@@ -295,6 +295,15 @@ func TestWorkEdited(t *testing.T) {
 		{"taken back", func(l *logOf) { l.edit("/r/a.go").edit("/r/b.go").ok("cd /r && git checkout -- a.go", "") }, "edited /r/b.go"},
 		{"all taken back", func(l *logOf) { l.edit("/r/a.go").ok("git checkout .", "Updated 1 path from the index") }, ""},
 		{"put aside and back", func(l *logOf) { l.edit("/r/a.go").ok("git stash", "Saved").ok("git stash pop", "On branch main") }, "edited /r/a.go"},
+		{"nothing left", func(l *logOf) {
+			l.edit("/r/a.go").ok("git status", "On branch main\nnothing to commit, working tree clean")
+		}, ""},
+		{"nothing left, in a folder", func(l *logOf) {
+			l.edit("/r/a.go").edit("/r/sub/b.go").ok("cd /r/sub && git status", "On branch main\nnothing to commit, working tree clean")
+		}, "edited /r/a.go"},
+		{"nothing left, in a file", func(l *logOf) {
+			l.edit("/r/a.go").ok("cat x; git status", "nothing to commit, working tree clean")
+		}, "edited /r/a.go"},
 		{"put aside", func(l *logOf) { l.edit("/r/a.go").ok("git stash", "Saved") }, ""},
 		{"a scratch file", func(l *logOf) { l.ok("cd /r && pwd", "/r").ok("echo x > /tmp/x.txt", "") }, ""},
 	}
@@ -372,7 +381,7 @@ func TestWorkChecks(t *testing.T) {
 }
 
 func TestWorkPlace(t *testing.T) {
-	type place struct{ dir, branch, pull string }
+	type place struct{ dir, branch, pull, newest string }
 	tests := []struct {
 		name string
 		log  func(*logOf)
@@ -407,6 +416,28 @@ func TestWorkPlace(t *testing.T) {
 		{"another branch has no pull", func(l *logOf) {
 			l.ok("git switch a", "Switched to branch 'a'").ok("gh pr create", "https://github.com/o/r/pull/7").ok("git switch main", "Switched to branch 'main'")
 		}, place{branch: "main"}},
+		{"log", func(l *logOf) { l.ok("git log --oneline -3", "1234567 by the user\n89abcde one") }, place{newest: "1234567 by the user"}},
+		{"log of an own commit", func(l *logOf) {
+			l.ok("git commit -m one", "[main 1234567] one").ok("git log --oneline -n 3", "1234567 one\n89abcde zero")
+		}, place{branch: "main"}},
+		{"log of a quiet commit", func(l *logOf) {
+			l.ok("git commit -qm one", "").ok("git log --oneline -n3", "1234567 one\n89abcde zero")
+		}, place{}},
+		{"log before a commit", func(l *logOf) {
+			l.ok("git log --oneline", "1234567 zero").ok("git commit -m one", "[main 89abcde] one")
+		}, place{branch: "main"}},
+		{"log of another branch", func(l *logOf) { l.ok("git log --oneline main", "1234567 zero") }, place{}},
+		{"log of a file", func(l *logOf) { l.ok("git log --oneline -- a.go", "1234567 zero") }, place{}},
+		{"log of all branches", func(l *logOf) { l.ok("git log --oneline --all", "1234567 zero") }, place{}},
+		{"log backwards", func(l *logOf) { l.ok("git log --oneline --reverse", "1234567 zero") }, place{}},
+		{"log, the end", func(l *logOf) { l.ok("git log --oneline | tail -3", "1234567 zero") }, place{}},
+		{"log beside a file", func(l *logOf) { l.ok("cat x; git log --oneline", "1234567 forged") }, place{}},
+		{"log before a switch", func(l *logOf) {
+			l.ok("git log --oneline", "1234567 zero").ok("git switch main", "Switched to branch 'main'")
+		}, place{branch: "main"}},
+		{"log elsewhere", func(l *logOf) {
+			l.env("<environment_context>\n  <cwd>/r</cwd>\n</environment_context>").ok("cd ../o && git log --oneline -3", "1234567 zero")
+		}, place{dir: "/o"}},
 		{"tool", func(l *logOf) {
 			l.op("mcp__github__create_pull_request", map[string]any{"title": "x"}, `{"id":1,"html_url":"https://github.com/o/r/pull/3"}`)
 		}, place{pull: "https://github.com/o/r/pull/3"}},
@@ -416,7 +447,7 @@ func TestWorkPlace(t *testing.T) {
 			l := &logOf{}
 			tt.log(l)
 			w := l.fold(t, state.Work{})
-			if got := (place{w.Directory.Text, w.Branch.Text, w.PullRequest.Text}); got != tt.want {
+			if got := (place{w.Directory.Text, w.Branch.Text, w.PullRequest.Text, w.Newest.Text}); got != tt.want {
 				t.Errorf("%+v, want %+v", got, tt.want)
 			}
 		})

@@ -58,7 +58,7 @@ func FitWork(w state.Work, tokens int, count func(string) int) state.Work {
 		cut.Running = newestOf(w.Running, c.running, &cut.Omitted.Running)
 		cut.Operations = operationsOf(w.Operations, c.operations, &cut.Omitted.Operations)
 		if c.rest == 0 {
-			cut.Next = state.Seen{}
+			cut.Next, cut.Newest = state.Seen{}, state.Seen{}
 		}
 		if count(RenderWork(cut)) > tokens {
 			continue
@@ -179,6 +179,9 @@ func workEntries(w state.Work) []string {
 	}
 	omitted(w.Omitted.Commits, len(w.Commits), "commit", "commits")
 	add(entries(new(writer), w.Commits, (*writer).commit)...)
+	if w.Newest.Text != "" {
+		add(new(writer).raw("- newest commit in git log: ").said(w.Newest.Text, true).in(w.Newest.Turn).String())
+	}
 	if len(w.Edited) > 0 {
 		add(edited(w, home))
 	} else {

@@ -92,7 +92,7 @@ func Sentences(s string) iter.Seq[Span] {
 			case rest == "" || rest[0] == '\n':
 				end = i
 			case rest[0] == '.' || rest[0] == '!' || rest[0] == '?':
-				if len(rest) > 2 && rest[1] == ' ' && !isLower(rest[2]) {
+				if len(rest) > 2 && rest[1] == ' ' && !isLower(rest[2]) && !abbreviates(s[from:i+1]) {
 					end = i + 1
 				}
 			case rest[0] >= 0xe3 && (strings.HasPrefix(rest, "。") || strings.HasPrefix(rest, "！") || strings.HasPrefix(rest, "？")):
@@ -107,6 +107,16 @@ func Sentences(s string) iter.Seq[Span] {
 			from = end
 		}
 	}
+}
+
+// abbreviates reports whether a text ends with an abbreviation that something follows.
+func abbreviates(s string) bool {
+	for _, short := range [...]string{"e.g.", "i.e.", "cf.", "vs."} {
+		if rest, ok := strings.CutSuffix(s, short); ok && (rest == "" || !WordByte(rest[len(rest)-1])) {
+			return true
+		}
+	}
+	return false
 }
 
 // IsDigit reports whether a byte is a digit of ASCII.

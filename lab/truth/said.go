@@ -126,10 +126,17 @@ func (j *judge) byUser(k Kind, log []thread.Message, words string, turn int, sou
 	j.isFalse(k, st, reason, elsewhere...)
 }
 
+// unescaped takes out the backslashes of a text in double quotes of a shell.
+var unescaped = strings.NewReplacer("\\`", "`", `\$`, "$", `\"`, `"`, `\\`, `\`)
+
 func (j *judge) byAssistant(k Kind, words string, turn int, sources []thread.ID) {
 	st := j.claim(words, sources)
-	if label, body := splitLabel(words); label == "proposed plan" {
+	through := "" // the argument of a call that holds the words
+	switch label, body := splitLabel(words); label {
+	case "proposed plan":
 		words = body
+	case "in the commit message", "in the pull request", "in the issue", "in a comment":
+		words, through = body, "body"
 	}
 	lines := quotedLines(words)
 	if len(lines) == 0 {
@@ -148,6 +155,9 @@ func (j *judge) byAssistant(k Kind, words string, turn int, sources []thread.ID)
 		for _, c := range j.at[i] { // plans that it put before the user
 			if p := c.str("plan"); p != "" {
 				texts = append(slices.Clip(texts), newText(p))
+			}
+			if through != "" && c.end == succeeded {
+				texts = append(slices.Clip(texts), newText(c.line), newText(unescaped.Replace(c.line)), newText(c.str(through)))
 			}
 		}
 		for _, t := range texts {

@@ -19,6 +19,7 @@ func (j *judge) work(w state.Work) {
 	j.onBranch(w.Branch)
 	j.pullRequest(w.PullRequest)
 	lastCommit := j.commit(w.Commits)
+	j.newest(w.Newest, lastCommit)
 	for _, e := range w.Edited {
 		st := j.claim(e.Path+": "+e.Operation, e.Sources)
 		what, when, turn := j.changedAfter(e.Path, lastCommit)
@@ -116,6 +117,21 @@ func (j *judge) pullRequest(s state.Seen) {
 	default:
 		j.isTrue(kindPullRequest)
 	}
+}
+
+// newest judges the newest commit of "git log"; lastCommit is where the assistant made the last.
+func (j *judge) newest(s state.Seen, lastCommit int) {
+	if s.Text == "" {
+		return
+	}
+	st := j.claim(s.Text, s.Sources)
+	last := -1
+	for i := range j.log {
+		if c := j.ended[i]; c != nil && c.end == succeeded && strings.Contains(c.line, "git log") && strings.HasPrefix(strings.TrimSpace(c.out), s.Text) {
+			last = i
+		}
+	}
+	j.say(kindCommit, last > lastCommit, st, "no log began with it after the last commit", last)
 }
 
 func (j *judge) wasCreated(p string, after int) bool {

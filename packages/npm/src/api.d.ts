@@ -701,6 +701,7 @@ export type StateWork = {
   commits?: Array<StateCommit>
   directory?: StateSeen
   edited?: Array<StateEdit>
+  newest?: StateSeen
   next?: StateSeen
   omitted?: StateOmitted
   operations?: Array<StateOperation>

@@ -73,6 +73,13 @@ func (f *fold) applyGit(r *shellRun, s *step, done bool, dir string) {
 		if g := r.takeLine(kind, nil); g != nil && r.ownWords && shows {
 			seen(g.branch)
 		}
+		if a.verb == gitStatus && r.ownWords && shows && done && r.output.lastLine == cleanTree && !foreign {
+			f.clearEditsBelow(dir)
+		}
+	case gitLog:
+		if r.output.lines > 0 && s.Alone && s.Shown == shell.AllShown && done && !foreign && logLine().MatchString(r.output.firstLine) {
+			f.newest(r.output.firstLine, r.by)
+		}
 	case gitShowBranch:
 		if w := r.output; r.ownWords && s.Alone && w.lines == 1 && branchName(w.firstLine) && done {
 			seen(w.firstLine)
@@ -84,6 +91,7 @@ func (f *fold) applyGit(r *shellRun, s *step, done bool, dir string) {
 	case gitRebase:
 		if done || r.output.lines > 0 {
 			f.doubtUnpushed()
+			f.work.Newest = state.Seen{}
 			f.clearEdits() // edits made during it are in its commits
 		}
 	case gitMerge:
@@ -115,6 +123,31 @@ func (f *fold) applyGit(r *shellRun, s *step, done bool, dir string) {
 	}
 }
 
+// cleanTree is the last line of "git status" without changes.
+const cleanTree = "nothing to commit, working tree clean"
+
+// clearEditsBelow notes that no uncommitted change is left in a repository; dir is a folder in
+// it, "" where the work is. A file above it may belong to another.
+func (f *fold) clearEditsBelow(dir string) {
+	if dir == "" || dir == f.base() {
+		f.clearEdits()
+		return
+	}
+	f.work.Edited = slices.DeleteFunc(f.work.Edited, func(e state.Edit) bool { return within(e.Path, dir) })
+}
+
+// newest notes the first line of "git log --oneline", unless that commit is listed.
+func (f *fold) newest(line string, by proof) {
+	hash, subject, _ := strings.Cut(line, " ")
+	f.work.Newest = state.Seen{}
+	for _, c := range f.work.Commits {
+		if c.Hash != "" && (strings.HasPrefix(c.Hash, hash) || strings.HasPrefix(hash, c.Hash)) || c.Hash == "" && strings.HasSuffix(subject, strings.TrimSuffix(c.Subject, "…")) {
+			return
+		}
+	}
+	f.work.Newest = by.seen(line)
+}
+
 // clearEdits notes that no uncommitted change is left.
 func (f *fold) clearEdits() { f.work.Edited, f.work.Omitted.Edited = nil, 0 }
 
@@ -143,6 +176,9 @@ func (f *fold) onBranch(name string, by proof) {
 // leaveBranch notes that another branch is current. A fresh branch has the commits of the old
 // one too; whether any other has them is unknown.
 func (f *fold) leaveBranch(fresh bool) {
+	if !fresh {
+		f.work.Newest = state.Seen{}
+	}
 	for i := range f.work.Commits {
 		switch c := &f.work.Commits[i]; {
 		case c.Pushed:
@@ -190,7 +226,7 @@ func (f *fold) commit(r *shellRun, a *gitCall, done bool, seen func(branch strin
 	if again && (f.work.Commits[last].Branch == c.Branch || f.work.Commits[last].Branch == "") && (a.subject != "" || f.work.Commits[last].Subject == c.Subject) {
 		f.work.Commits = f.work.Commits[:last]
 	}
-	f.work.Commits = append(f.work.Commits, c)
+	f.work.Commits, f.work.Newest = append(f.work.Commits, c), state.Seen{}
 	f.clearEdits()
 }
 
@@ -211,6 +247,7 @@ func (f *fold) picked(r *shellRun, done bool, seen func(branch string)) {
 		f.work.Commits = append(f.work.Commits, r.printed(g, seen))
 	}
 	if done {
+		f.work.Newest = state.Seen{}
 		f.clearEdits()
 	}
 }
@@ -251,6 +288,9 @@ func (f *fold) push(r *shellRun, a *gitCall, done, shows bool) {
 
 // reset removes the commits that a git reset took back.
 func (f *fold) reset(a *gitCall) {
+	if a.name != "HEAD" {
+		f.work.Newest = state.Seen{}
+	}
 	if a.hard {
 		f.clearEdits()
 	}

@@ -41,6 +41,7 @@ const (
 	gitShowBranch   // prints the branch alone
 	gitListBranches // lists the branches
 	gitStatus       // status
+	gitLog          // log of the current branch, the newest first, a line for each commit
 	gitPullRequest  // a pull request
 )
 
@@ -168,6 +169,10 @@ func readGit(c *shell.Command) *gitCall {
 		}
 	case "status":
 		a.verb = gitStatus
+	case "log":
+		if isPlainLog(args) {
+			a.verb = gitLog
+		}
 	case "branch":
 		switch {
 		case has("--show-current"):
@@ -184,6 +189,24 @@ func readGit(c *shell.Command) *gitCall {
 		return nil
 	}
 	return a
+}
+
+// plainLogOptions are options of "git log" that leave the first line to the newest commit.
+var plainLogOptions = scan.WordSet("-n --decorate --no-decorate --stat --name-only --no-color --abbrev-commit --no-pager")
+
+// isPlainLog reports whether the arguments of "git log" make it begin with the newest commit of
+// the current branch, on one line.
+func isPlainLog(args []shell.Word) bool {
+	oneline := false
+	for _, w := range args {
+		switch option := w.Text; {
+		case option == "--oneline":
+			oneline = true
+		case w.Open || !plainLogOptions[option] && strings.Trim(strings.TrimPrefix(strings.TrimPrefix(option, "-"), "n"), "0123456789") != "":
+			return false
+		}
+	}
+	return oneline
 }
 
 // readSwitch reads the arguments of "git checkout" and "git switch"; texts are those that are no
@@ -394,6 +417,7 @@ func readGitLine(line string) (gitLine, bool) {
 
 var (
 	hash        = lazyregexp.New(`^[0-9a-f]{4,64}$`)
+	logLine     = lazyregexp.New(`^[0-9a-f]{7,40} (\([^()]*\) )?\S`)
 	pullRequest = lazyregexp.New(`^https://[^/\s"'<>]*(/[^/\s"'<>]*){2,}/(pulls?|merge_requests|pull-requests)/[0-9]+$`)
 )
 
