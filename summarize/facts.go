@@ -203,6 +203,7 @@ func readResult(r thread.ToolResult) *resultFacts {
 	}
 	f.rows = jsonrows.Lines(s, false)
 	line := 0 // counts lines that are not empty
+	var in imports
 	for n, p := range scan.Lines(s) {
 		f.lines = n + 1
 		if p.From == p.To {
@@ -223,7 +224,13 @@ func readResult(r thread.ToolResult) *resultFacts {
 			f.errorLines = appendPieces(f.errorLines, s, scan.Span{From: p.From, To: p.From + clip.CutBefore(s[p.From:p.To], maxSentence)}, line, score, true)
 		}
 		if len(f.idLines) < maxIDLines && f.rows == nil && (score == 0 || f.source == inRead || f.source == inSearch) && !(f.source == inSearch && bareHit(s[p.From:p.To])) {
+			from := len(f.idLines)
 			f.idLines = appendPieces(f.idLines, s, p, line, 0, false)
+			if f.source == inRead && in.holds(s[p.From:p.To]) {
+				for i := range f.idLines[from:] {
+					f.idLines[from+i].imports = true
+				}
+			}
 		}
 	}
 	for n, row := range f.rows {

@@ -396,7 +396,7 @@ func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, 
 	age := b.age(i)
 	g.places = make([]place, 0, len(pieces))
 	for _, p := range pieces {
-		if !b.unseen(seenLine, p.text) {
+		if p.imports || !b.unseen(seenLine, p.text) {
 			continue
 		}
 		b.piece(secSnippet, &g, i, base*(1+p.score)*age, p)
