@@ -58,6 +58,41 @@ func Defines(line string) bool {
 	return false
 }
 
+// blocks are the functions and types in which a line of a source file stands, the outermost
+// first, by the indentation of the lines that begin them.
+type blocks []block
+
+type block struct{ indent, head int }
+
+// enter goes on to the next line of s, and returns the head of the block in which it stands: the
+// index of its piece, plus 1, or 0. If the line begins a block itself, that becomes its piece, at
+// the given index; kept says that there is one.
+func (b *blocks) enter(s string, line scan.Span, at int, kept bool) (head int) {
+	text := s[line.From:line.To]
+	if text == "" { // a line number alone
+		return 0
+	}
+	indent := 0
+	for i := line.From; i > 0 && (s[i-1] == ' ' || s[i-1] == '\t'); i-- {
+		indent++
+	}
+	for n := len(*b); n > 0 && (*b)[n-1].indent >= indent && text[0] != ')'; n-- {
+		*b = (*b)[:n-1] // a line that begins with ")" ends a signature, not the block
+	}
+	if n := len(*b); n > 0 {
+		head = (*b)[n-1].head
+	}
+	opens := strings.IndexByte("{:(", text[len(text)-1]) >= 0 || strings.HasSuffix(text, ",") && strings.Count(text, "(") > strings.Count(text, ")")
+	if opens && text[0] != '#' && Defines(text) {
+		own := 0
+		if kept {
+			own = at + 1
+		}
+		*b = append(*b, block{indent, own})
+	}
+	return head
+}
+
 // maxDefined bounds a definition that an edit shows, in bytes.
 const maxDefined = 200
 

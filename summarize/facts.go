@@ -29,6 +29,9 @@ type piece struct {
 	code   bool // inside a fenced block, or a line of a tree
 	// imports marks an import of a source file, for Excerpts.
 	imports bool
+	// head is the line that begins the function or type in which a line of a file stands: its
+	// index in the list, plus 1; 0 for none.
+	head int
 	place
 }
 
@@ -204,6 +207,7 @@ func readResult(r thread.ToolResult) *resultFacts {
 	f.rows = jsonrows.Lines(s, false)
 	line := 0 // counts lines that are not empty
 	var in imports
+	var around blocks
 	for n, p := range scan.Lines(s) {
 		f.lines = n + 1
 		if p.From == p.To {
@@ -226,9 +230,10 @@ func readResult(r thread.ToolResult) *resultFacts {
 		if len(f.idLines) < maxIDLines && f.rows == nil && (score == 0 || f.source == inRead || f.source == inSearch) && !(f.source == inSearch && bareHit(s[p.From:p.To])) {
 			from := len(f.idLines)
 			f.idLines = appendPieces(f.idLines, s, p, line, 0, false)
-			if f.source == inRead && in.holds(s[p.From:p.To]) {
+			if f.source == inRead {
+				brings, head := in.holds(s[p.From:p.To]), around.enter(s, p, from, len(f.idLines) > from)
 				for i := range f.idLines[from:] {
-					f.idLines[from+i].imports = true
+					f.idLines[from+i].imports, f.idLines[from+i].head = brings, head
 				}
 			}
 		}

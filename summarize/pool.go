@@ -94,6 +94,7 @@ type candidate struct {
 	text    string // of a piece; plain entries are rendered by selection
 	idents  []int32
 	terms   []int32 // words and word pairs (see terms)
+	head    int     // the candidate that begins the block in which it stands, plus 1; 0 for none
 	choice  bool    // the assistant says that it chose this
 	dead    bool    // out of date, or said again later
 }
@@ -395,11 +396,15 @@ func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, 
 	}
 	age := b.age(i)
 	g.places = make([]place, 0, len(pieces))
-	for _, p := range pieces {
+	number := make([]int, len(pieces)) // of their candidates, plus 1
+	for n, p := range pieces {
 		if p.imports || !b.unseen(seenLine, p.text) {
 			continue
 		}
-		b.piece(secSnippet, &g, i, base*(1+p.score)*age, p)
+		added := b.piece(secSnippet, &g, i, base*(1+p.score)*age, p)
+		if number[n] = len(b.candidates); p.head > 0 {
+			added.head = number[p.head-1]
+		}
 	}
 	if len(g.places) > 0 {
 		b.groups[secSnippet] = append(b.groups[secSnippet], g)

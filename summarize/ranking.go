@@ -104,6 +104,10 @@ func (s *selection) density(c *candidate) float32 {
 		}
 	}
 	v := s.value(c)
+	for h := s.head(c); h != nil; h = s.head(h) {
+		cost += float32(len(h.text))/bytesPerToken + 1
+		v = s.plusNew(v, h.idents)
+	}
 	own := s.weight(c) * c.base
 	names := v - own
 	if len(c.terms) > 0 {
