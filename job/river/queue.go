@@ -39,6 +39,7 @@ type Queue struct {
 	client   client
 	database riverdriver.Executor
 
+	running atomic.Int64 // jobs at work here
 	once    sync.Once
 	stopped atomic.Bool // Stop was called
 	hurry   atomic.Bool // running jobs are being interrupted
@@ -220,7 +221,7 @@ const lastGrace = 10 * time.Second
 func (q *Queue) Stop(ctx context.Context) error {
 	q.once.Do(func() {
 		q.stopped.Store(true)
-		if q.err = q.client.Stop(ctx); q.err == nil {
+		if q.err = q.stopClient(ctx); q.err == nil {
 			return
 		}
 		q.hurry.Store(true)
@@ -229,6 +230,28 @@ func (q *Queue) Stop(ctx context.Context) error {
 		q.err = errors.Join(q.err, q.client.StopAndCancel(hard))
 	})
 	return q.err
+}
+
+// stopClient stops River. It does not wait for it once no job has been running for a while: if
+// River stops just when it becomes the leader of all processes, its elector and the reader of
+// the elector's news wait for each other for ever (v0.31, Elector.notifySubscribers). What is
+// left behind then holds no job.
+func (q *Queue) stopClient(ctx context.Context) error {
+	ended := make(chan error, 1)
+	go func() { ended <- q.client.Stop(ctx) }()
+	tick := time.NewTicker(lastGrace / 2)
+	defer tick.Stop()
+	for idle := 0; idle < 2; {
+		select {
+		case err := <-ended:
+			return err
+		case <-tick.C:
+			if idle++; q.running.Load() > 0 {
+				idle = 0
+			}
+		}
+	}
+	return nil
 }
 
 // worker runs the jobs that River hands out.
@@ -240,6 +263,8 @@ type worker struct {
 // Work implements river.Worker.
 func (w *worker) Work(ctx context.Context, r *river.Job[args]) error {
 	q := w.queue
+	q.running.Add(1)
+	defer q.running.Add(-1)
 	ctx, cancel := context.WithCancel(ctx)
 	defer q.hold(ctx, r.JobRow, cancel)()
 	j := r.Args.job()
