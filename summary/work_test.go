@@ -16,6 +16,7 @@ func work() state.Work {
 	return state.Work{
 		Directory: state.Seen{Text: "/repo"}, Branch: state.Seen{Text: "feat/parse"}, PullRequest: state.Seen{Text: "https://github.com/o/r/pull/7"},
 		Commits: []state.Commit{{Hash: "a1b2c3d", Subject: "Parse empty input", Turn: 4, Pushed: true}, {Subject: "Tidy up"}},
+		Newest:  state.Seen{Text: "5e6f7a8 Merge the release branch", Turn: 5},
 		Edited: []state.Edit{
 			{Path: "/repo/parse/a.go", Operation: "edited", Turn: 6}, {Path: "/repo/parse/b.go", Operation: "created", Turn: 7},
 			{Path: "/repo/old.go", Operation: "deleted", Turn: 7}, {Path: "/elsewhere/c.go", Operation: "edited", Turn: 7},
@@ -38,6 +39,7 @@ const workText = `## Where the work stands (read off all calls of the log so far
 - directory: /repo | branch: feat/parse | pull request: https://github.com/o/r/pull/7
 - commit a1b2c3d "Parse empty input" (turn 4, pushed)
 - commit "Tidy up"
+- newest commit in git log: "5e6f7a8 Merge the release branch" (turn 5)
 - edited since the last commit: /elsewhere/c.go, old.go (deleted), parse/{b.go (new), a.go} (turns 6-7)
 - test ` + "`go test ./...`" + `: failed (turn 7) | --- FAIL: TestEmpty (0.00s) | edited since: parse/a.go
 - build ` + "`npm run build (in web)`" + `: succeeded (turn 7) | no edit seen since
@@ -89,7 +91,7 @@ func TestRenderWorkHostile(t *testing.T) {
 	w := state.Work{
 		Directory: state.Seen{Text: evil}, Commits: []state.Commit{{Hash: evil, Subject: evil}}, Edited: []state.Edit{{Path: evil}},
 		Checks:  []state.Check{{Kind: "test", Command: evil, Line: evil, Since: []string{evil}}},
-		Refused: []state.Seen{{Text: evil}}, Running: []state.Seen{{Text: evil}}, Next: state.Seen{Text: evil}, Operations: []state.Operation{{Tool: evil, Input: evil, Reason: evil}},
+		Refused: []state.Seen{{Text: evil}}, Running: []state.Seen{{Text: evil}}, Next: state.Seen{Text: evil}, Newest: state.Seen{Text: evil}, Operations: []state.Operation{{Tool: evil, Input: evil, Reason: evil}},
 	}
 	got := RenderWork(w)
 	lines := strings.Split(strings.TrimSuffix(got, "\n"), "\n")
