@@ -3,7 +3,10 @@
 // arrays.
 package rawjson
 
-import "unicode/utf8"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
 // Quote writes s as a JSON string and escapes only what JSON demands: no HTML characters
 // and no scripts. Invalid UTF-8 becomes U+FFFD.
@@ -14,6 +17,7 @@ func quotedSize(s string) int { return len(s) + len(s)/16 + 2 }
 
 func appendQuoted(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
+	start := len(b)
 	b = append(b, '"')
 	from := 0
 	for i := 0; i < len(s); {
@@ -32,6 +36,11 @@ func appendQuoted(b []byte, s string) []byte {
 			continue
 		}
 		b = append(b, s[from:i]...)
+		if left := len(s) - i; cap(b)-len(b) < left+len(`\u0000`)+1 {
+			// There is more to escape than was guessed. The rest is taken to be like what was
+			// read, since a text of control characters would be copied nine times otherwise.
+			b = slices.Grow(b, (len(b)-start)*left/(i+1)+left+len(`\u0000`)+1)
+		}
 		switch c {
 		case '"', '\\':
 			b = append(b, '\\', c)
