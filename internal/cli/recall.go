@@ -167,10 +167,25 @@ func printHits(p *printer, hits []recall.Hit) {
 		if n > 0 {
 			p.line("")
 		}
-		p.title(fmt.Sprintf("%s · turn %d · %s · lines %d to %d of %d", cmp.Or(h.ArtifactID, shortID(h.MessageID)), h.Turn, speakerOf(h.Role, h.Tool), h.Line, h.Line+strings.Count(h.Excerpt, "\n"), h.Lines))
+		p.title(fmt.Sprintf("%s · turn %d · %s%s", cmp.Or(h.ArtifactID, shortID(h.MessageID)), h.Turn, speakerOf(h.Role, h.Tool), positionOf(h)))
 		p.line("thread %s", printable(h.ThreadID))
+		if h.Call != "" { // a result says little without what was asked
+			p.line("call %s", shorten(h.Call, 160))
+		}
 		p.quote(h.Excerpt)
 	}
+}
+
+// positionOf tells where an excerpt begins in its text. Where it ends is not told, since a
+// line of JSON has many lines once its escapes are decoded.
+func positionOf(h recall.Hit) string {
+	switch {
+	case h.Column > 1:
+		return fmt.Sprintf(" · line %d of %d, character %d", h.Line, h.Lines, h.Column)
+	case h.Lines > 1:
+		return fmt.Sprintf(" · line %d of %d", h.Line, h.Lines)
+	}
+	return ""
 }
 
 // shortID is the beginning of a message id, long enough for `artifact get`.
