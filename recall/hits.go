@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -22,7 +23,8 @@ type Hit struct {
 	Action     plan.Action `json:"action"`
 	ArtifactID string      `json:"artifact_id,omitempty"`
 	Time       time.Time   `json:"time,omitzero"`
-	// Call is Entry.Call.
+	// Call is Entry.Call, or of an excerpt from the middle of a call's arguments that call, as
+	// Entry.Call tells it.
 	Call    string `json:"call,omitempty"`
 	Summary string `json:"summary"`
 	// Excerpt has the lines of the text around the match, or a part of a long line, with an
@@ -113,7 +115,11 @@ func (x *Index) buildHits(query string, found []int, scores []float64, terms []t
 		h.Excerpt = x.passageText(s)
 		from, to := int(x.rows[s.from].from), int(x.rows[s.to].to)
 		h.Lines = 1 + strings.Count(e.Text, "\n")
-		h.setPosition(e.Text, originalOffset(e.Text, from))
+		at := originalOffset(e.Text, from)
+		h.setPosition(e.Text, at)
+		if e.Role == thread.Assistant {
+			h.Call = callAround(e.Text, at)
+		}
 		if text := x.views[i]; from > 0 && text[from-1] != '\n' {
 			h.Excerpt = "…" + h.Excerpt
 		}
@@ -131,6 +137,22 @@ func (h *Hit) setPosition(text string, at int) {
 	if at > line {
 		h.Column = 1 + utf8.RuneCountInString(text[line:at])
 	}
+}
+
+// callAround returns the call whose arguments byte `at` of a FullText stands in, in one line.
+// It is empty for other places, and where the call's name stands in the excerpt.
+func callAround(text string, at int) string {
+	from := strings.LastIndexByte(text[:at], '\n') + 1
+	line, _, _ := strings.Cut(text[from:], "\n")
+	name, _, _ := strings.Cut(line, "{")
+	if at <= from+len(name) || !isEscapedJSON(line) {
+		return ""
+	}
+	tool := strings.TrimSpace(name)
+	if tool == "" || strings.ContainsAny(tool, " \t") {
+		return "" // words before an object
+	}
+	return clip.Line(tool+" "+argumentValues(line[len(name):], maxCall, maxValue), maxCall)
 }
 
 const (

@@ -315,6 +315,32 @@ func FuzzSearch(f *testing.F) {
 	})
 }
 
+// TestCallOfExcerpt: an excerpt from the middle of a call's arguments tells the call, and
+// no other.
+func TestCallOfExcerpt(t *testing.T) {
+	long := strings.Repeat("the line before it is of no interest here\\n", 40)
+	m, err := thread.New("t").Append(thread.Message{Role: thread.Assistant, Parts: []thread.Part{
+		thread.Text{Text: "I looked at it {\"and\":\"" + long + "wagtail\"}"},
+		thread.ToolCall{ID: "a", Name: "Edit", Arguments: `{"path":"a.go","new":"` + long + `heron"}`},
+		thread.ToolCall{ID: "b", Name: "Edit", Arguments: `{"path":"b.go","new":"osprey\n` + long + `plover"}`},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := recall.NewIndex(recall.All(m))
+	for word, call := range map[string]string{
+		"wagtail": "", // words before an object are no call
+		"heron":   "Edit a.go the line before it is of no interest here",
+		"plover":  "Edit b.go osprey",
+		"looked":  "", // it is of no call
+	} {
+		hits := x.Search(word, &recall.Options{Tokens: 60})
+		if len(hits) == 0 || hits[0].Call != call || !strings.Contains(hits[0].Excerpt, word) {
+			t.Errorf("%s: %.300v, want the call %q", word, hits, call)
+		}
+	}
+}
+
 // TestPassages: what answers a question of several things stands in several
 // passages of one message, and what those show is not shown again; names near them
 // are listed; an answer keeps to its size.

@@ -141,10 +141,12 @@ func (s *messageHits) write(b *strings.Builder, n int, id, from string, limit in
 	}
 	b.WriteString(from + "\n")
 	var content strings.Builder
-	if hit.Call != "" {
-		content.WriteString("[call] " + clip.Head(hit.Call, limit) + "\n")
-	}
+	call := ""
 	for _, hit := range s.hits {
+		if hit.Call != "" && hit.Call != call {
+			call = hit.Call
+			content.WriteString("[call] " + clip.Head(call, limit) + "\n")
+		}
 		switch {
 		case hit.Column > 1:
 			fmt.Fprintf(&content, "[line %d, column %d]\n", hit.Line, hit.Column)
