@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -23,8 +25,8 @@ type Hit struct {
 	Action     plan.Action `json:"action"`
 	ArtifactID string      `json:"artifact_id,omitempty"`
 	Time       time.Time   `json:"time,omitzero"`
-	// Call is Entry.Call, or of an excerpt from the middle of a call's arguments that call, as
-	// Entry.Call tells it.
+	// Call is Entry.Call. Of an excerpt from the middle of a call's arguments it is that call,
+	// as Entry.Call tells it, and the argument: "Edit a.go x := 1 x := 2, in new_string".
 	Call    string `json:"call,omitempty"`
 	Summary string `json:"summary"`
 	// Excerpt has the lines of the text around the match, or a part of a long line, with an
@@ -139,8 +141,9 @@ func (h *Hit) setPosition(text string, at int) {
 	}
 }
 
-// callAround returns the call whose arguments byte `at` of a FullText stands in, in one line.
-// It is empty for other places, and where the call's name stands in the excerpt.
+// callAround returns the call whose arguments byte `at` of a FullText stands in, in one line,
+// and which argument it is. It is empty for other places, and where the call's name stands
+// in the excerpt.
 func callAround(text string, at int) string {
 	from := strings.LastIndexByte(text[:at], '\n') + 1
 	line, _, _ := strings.Cut(text[from:], "\n")
@@ -148,11 +151,19 @@ func callAround(text string, at int) string {
 	if at <= from+len(name) || !isEscapedJSON(line) {
 		return ""
 	}
-	tool := strings.TrimSpace(name)
+	tool, arguments := strings.TrimSpace(name), line[len(name):]
 	if tool == "" || strings.ContainsAny(tool, " \t") {
 		return "" // words before an object
 	}
-	return clip.Line(tool+" "+argumentValues(line[len(name):], maxCall, maxValue), maxCall)
+	call := clip.Line(tool+" "+argumentValues(arguments, maxCall, maxValue), maxCall)
+	gjson.Parse(arguments).ForEach(func(key, value gjson.Result) bool {
+		inside := at - from - len(name) - value.Index
+		if inside >= 0 && inside < len(value.Raw) {
+			call += ", in " + clip.Line(key.String(), maxValue)
+		}
+		return inside >= len(value.Raw)
+	})
+	return call
 }
 
 const (

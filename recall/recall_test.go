@@ -322,7 +322,7 @@ func TestCallOfExcerpt(t *testing.T) {
 	m, err := thread.New("t").Append(thread.Message{Role: thread.Assistant, Parts: []thread.Part{
 		thread.Text{Text: "I looked at it {\"and\":\"" + long + "wagtail\"}"},
 		thread.ToolCall{ID: "a", Name: "Edit", Arguments: `{"path":"a.go","new":"` + long + `heron"}`},
-		thread.ToolCall{ID: "b", Name: "Edit", Arguments: `{"path":"b.go","new":"osprey\n` + long + `plover"}`},
+		thread.ToolCall{ID: "b", Name: "Edit", Arguments: `{"path":"b.go","old":"osprey\n` + long + `plover\n` + long + `","new":"kingfisher"}`},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -330,13 +330,16 @@ func TestCallOfExcerpt(t *testing.T) {
 	x := recall.NewIndex(recall.All(m))
 	for word, call := range map[string]string{
 		"wagtail": "", // words before an object are no call
-		"heron":   "Edit a.go the line before it is of no interest here",
-		"plover":  "Edit b.go osprey",
+		"heron":   "Edit a.go the line before it is of no interest here, in new",
+		"plover":  "Edit b.go osprey kingfisher, in old",
 		"looked":  "", // it is of no call
 	} {
 		hits := x.Search(word, &recall.Options{Tokens: 60})
-		if len(hits) == 0 || hits[0].Call != call || !strings.Contains(hits[0].Excerpt, word) {
-			t.Errorf("%s: %.300v, want the call %q", word, hits, call)
+		if len(hits) != 1 {
+			t.Fatalf("%s: %d hits", word, len(hits))
+		}
+		if h := hits[0]; h.Call != call || !strings.Contains(h.Excerpt, word) {
+			t.Errorf("%s: by the call %q, want %q: %.400q", word, h.Call, call, h.Excerpt)
 		}
 	}
 }
