@@ -174,6 +174,10 @@ func printHits(p *printer, hits []recall.Hit) {
 		}
 		p.quote(h.Excerpt)
 	}
+	if len(hits) > 0 {
+		p.line("")
+		p.line("a message in full: palimpsest artifact get %s", cmp.Or(hits[0].ArtifactID, shortID(hits[0].MessageID)))
+	}
 }
 
 // positionOf tells where an excerpt begins in its text. Where it ends is not told, since a
