@@ -315,8 +315,8 @@ func FuzzSearch(f *testing.F) {
 	})
 }
 
-// TestCallOfExcerpt: an excerpt from the middle of a call's arguments tells the call, and
-// no other.
+// TestCallOfExcerpt: an excerpt from the middle of a call's arguments tells that call and
+// the argument.
 func TestCallOfExcerpt(t *testing.T) {
 	long := strings.Repeat("the line before it is of no interest here\\n", 40)
 	m, err := thread.New("t").Append(thread.Message{Role: thread.Assistant, Parts: []thread.Part{

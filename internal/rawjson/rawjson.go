@@ -36,11 +36,6 @@ func appendQuoted(b []byte, s string) []byte {
 			continue
 		}
 		b = append(b, s[from:i]...)
-		if left := len(s) - i; cap(b)-len(b) < left+len(`\u0000`)+1 {
-			// There is more to escape than was guessed. The rest is taken to be like what was
-			// read, since a text of control characters would be copied nine times otherwise.
-			b = slices.Grow(b, (len(b)-start)*left/(i+1)+left+len(`\u0000`)+1)
-		}
 		switch c {
 		case '"', '\\':
 			b = append(b, '\\', c)
@@ -55,6 +50,11 @@ func appendQuoted(b []byte, s string) []byte {
 		case '\t':
 			b = append(b, '\\', 't')
 		default:
+			if left := len(s) - i + 5; cap(b)-len(b) < left {
+				// The rest is taken to be like what was read: a text of control characters is six
+				// times as long once quoted, and would be copied again and again.
+				b = slices.Grow(b, (len(b)-start)*left/(i+1)+left)
+			}
 			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 		}
 		i++
