@@ -4,27 +4,43 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+	_ "time/tzdata" // the machine may have none
 
-	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/store/postgres/pgtest"
 )
 
-// everywhere runs a test in places whose clocks differ from UTC by hours, and on
-// both databases.
+// zoneVariable says in a process of its own which zone the one test runs in.
+const zoneVariable = "PALIMPSEST_TEST_ZONE"
+
+// everywhere runs a test on both databases, and on SQLite, which keeps times as words, in
+// zones hours from UTC as well. Each is the zone of a process, for what River left running
+// reads time.Local.
 func everywhere(t *testing.T, test func(t *testing.T, database string)) {
-	local := time.Local
-	t.Cleanup(func() { time.Local = local })
-	for _, hours := range []int{0, 9, -5} {
-		time.Local = time.FixedZone("here", hours*60*60)
-		t.Run(fmt.Sprintf("UTC%+d", hours), func(t *testing.T) {
-			t.Run("sqlite", func(t *testing.T) { test(t, filepath.Join(t.TempDir(), "jobs.db")) })
-			if hours == 0 || corpus.Long() { // only SQLite keeps times as words
-				t.Run("postgres", func(t *testing.T) { test(t, pgtest.Database(t)) })
+	onSQLite := func(t *testing.T) { test(t, filepath.Join(t.TempDir(), "jobs.db")) }
+	if os.Getenv(zoneVariable) != "" {
+		if zone, _ := time.Now().Zone(); zone == "UTC" {
+			t.Fatalf("%s=%s: the zone is not known", zoneVariable, os.Getenv(zoneVariable))
+		}
+		onSQLite(t)
+		return
+	}
+	t.Run("sqlite", onSQLite)
+	t.Run("postgres", func(t *testing.T) { test(t, pgtest.Database(t)) })
+	for _, zone := range []string{"Asia/Tokyo", "America/Panama"} {
+		t.Run(zone, func(t *testing.T) {
+			name, _, _ := strings.Cut(t.Name(), "/")
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+name+"$", "-test.v")
+			cmd.Env = append(os.Environ(), "TZ="+zone, zoneVariable+"="+zone)
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "--- PASS: "+name) {
+				t.Errorf("%v\n%s", err, out)
 			}
 		})
 	}
