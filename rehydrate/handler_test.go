@@ -223,7 +223,7 @@ func TestProblems(t *testing.T) {
 		{read, `{"artifact_id":"art_1"}`, wrapped(artifact.ErrNotFound), "there is no artifact art_1"},
 		{read, `{"artifact_id":"art_1"}`, wrapped(artifact.ErrExpired), "has expired"},
 		{read, `{"artifact_id":"art_1"}`, wrapped(artifact.ErrCorrupt), "is damaged"},
-		{read, `{"artifact_id":"art_1"}`, wrapped(rehydrate.ErrForbidden), "not allowed"},
+		{read, `{"artifact_id":"art_1"}`, wrapped(artifact.ErrForbidden), "not allowed"},
 		{read, `{"artifact_id":"art_1"}`, wrapped(&rehydrate.AmbiguousError{ID: "art_1", Candidates: []string{"art_12", "art_13"}}), "art_12, art_13; pass one"},
 		{read, `{"artifact_id":"art_1"}`, wrapped(errors.New("disk")), "could not be read"},
 		{read, `{}`, nil, "artifact_id is missing"},
@@ -260,12 +260,13 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestStored: tenancy, expiry and the thread are the store's to decide.
+// TestStored: tenancy, expiry, sensitivity and the thread are the store's to decide.
 func TestStored(t *testing.T) {
 	s := newShelf(t)
 	mine := s.put(artifact.Metadata{Tool: "Bash", Turn: 4}, "mine")
 	theirs := s.put(artifact.Metadata{TenantID: "other"}, "theirs")
 	old := s.put(artifact.Metadata{TTLSeconds: 1}, "old")
+	secret := s.put(artifact.Metadata{Sensitivity: artifact.Restricted}, "secret")
 	s.now = s.now.Add(time.Hour)
 	for _, tt := range []struct {
 		id, thread, want string
@@ -277,8 +278,9 @@ func TestStored(t *testing.T) {
 		{theirs, "", "there is no artifact", thread.Failure},
 		{"../../secret", "", "there is no artifact", thread.Failure},
 		{old, "", "expired", thread.Failure},
+		{secret, "", "not allowed", thread.Failure},
 	} {
-		h := &rehydrate.Handler{Artifacts: rehydrate.StoredArtifacts{Source: s.store, ThreadID: tt.thread}}
+		h := &rehydrate.Handler{Artifacts: rehydrate.StoredArtifacts{Source: s.store, Requester: artifact.Requester{Clearance: artifact.Internal}, ThreadID: tt.thread}}
 		r := answer(t, h, rehydrate.ReadArtifact, `{"artifact_id":"`+tt.id+`"}`)
 		if r.Outcome != tt.outcome || !strings.Contains(r.Text(), tt.want) {
 			t.Errorf("%s in %q: %s, %q", tt.id, tt.thread, r.Outcome, r.Text())

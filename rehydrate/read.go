@@ -132,7 +132,7 @@ func readProblem(id string, err error) string {
 	switch {
 	case errors.Is(err, artifact.ErrExpired):
 		return fmt.Sprintf("artifact %s has expired and cannot be read any more; run the tool again if its output is needed", name)
-	case errors.Is(err, ErrForbidden):
+	case errors.Is(err, artifact.ErrForbidden):
 		return fmt.Sprintf("reading artifact %s is not allowed here", name)
 	case errors.Is(err, artifact.ErrCorrupt):
 		return fmt.Sprintf("artifact %s is damaged and cannot be read; run the tool again if its output is needed", name)

@@ -242,7 +242,7 @@ var reasons = []struct {
 	word string
 }{
 	{errSensitive, "sensitivity"}, {errTooSmall, "limit"}, {artifact.ErrNotFound, "not_found"}, {artifact.ErrExpired, "expired"},
-	{artifact.ErrCorrupt, "damaged"}, {ErrForbidden, "forbidden"},
+	{artifact.ErrCorrupt, "damaged"}, {artifact.ErrForbidden, "forbidden"},
 }
 
 // reasonOf is the word for an error; "error" for those of the store itself.

@@ -2,7 +2,6 @@ package rehydrate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -10,9 +9,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
-
-// ErrForbidden says that the artifact exists but the requester may not read it.
-var ErrForbidden = errors.New("reading the artifact is not allowed")
 
 // AmbiguousError says that several ids begin with the given one.
 type AmbiguousError struct {
@@ -52,8 +48,9 @@ func ContentOf(m artifact.Metadata, text string) Content {
 }
 
 // Artifacts reads content by its id. The error wraps artifact.ErrNotFound,
-// artifact.ErrExpired, artifact.ErrCorrupt or ErrForbidden, or is an *AmbiguousError; any
-// other text is not shown to the model. Implementations are safe for concurrent use.
+// artifact.ErrExpired, artifact.ErrCorrupt or artifact.ErrForbidden, or is an
+// *AmbiguousError; any other text is not shown to the model. Implementations are safe for
+// concurrent use.
 type Artifacts interface {
 	Artifact(ctx context.Context, id string) (Content, error)
 }

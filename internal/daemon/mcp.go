@@ -114,9 +114,6 @@ func (t *threadSessions) Open(ctx context.Context, id string) (*mcp.Conversation
 // Artifact implements mcp.Sessions. It counts as a read of the key.
 func (t *threadSessions) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
 	m, text, err := t.s.config.Artifacts.Get(ctx, t.who, id)
-	if errors.Is(err, artifact.ErrForbidden) {
-		err = rehydrate.ErrForbidden
-	}
 	return rehydrate.ContentOf(m, text), err
 }
 
