@@ -44,7 +44,7 @@ func ClassOf(mime string) thread.MediaType {
 // content of a plain-text document, or a note such as "[image: image/png, 5120 bytes]".
 // The model should know that something was there.
 func Placeholder(m thread.Media) string {
-	if m.Text != "" {
+	if strings.TrimSpace(m.Text) != "" { // APIs refuse a blank text
 		return m.Text
 	}
 	var facts []string

@@ -40,6 +40,7 @@ func TestClassOf(t *testing.T) {
 func TestPlaceholder(t *testing.T) {
 	for want, m := range map[string]thread.Media{
 		"words":                           {Type: thread.Document, Text: "words", Name: "a.txt"},
+		"[document: a.txt]":               {Type: thread.Document, Text: " \n", Name: "a.txt"},
 		"[image: image/png, 3 bytes]":     {Type: thread.Image, MIME: "image/png", Data: "AAAA"},
 		"[file: a.bin, https://x.test/a]": {Type: thread.File, Name: "a.bin", URL: "https://x.test/a"},
 		"[image: not available]":          {Type: thread.Image, URL: "data:image/png;base64,AAAA"},
