@@ -1,10 +1,12 @@
 package summarize
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // build makes the summary of the candidates that were taken, in the order of the thread.
@@ -49,6 +51,60 @@ func (s *selection) build() summary.Summary {
 		default:
 			out.Identifiers = append(out.Identifiers, item)
 		}
+	}
+	told := map[string]bool{}
+	for _, i := range order {
+		if c := &p.candidates[i]; c.section == secSaid {
+			told[c.text] = true
+		}
+	}
+	for i, n := range plain[secFailed] { // as pick has sorted them
+		if a := p.attempts[n]; a != nil {
+			out.FailedAttempts[i].Text = a.text(told, out.Changes)
+		}
+	}
+	out.Changes = joinHunks(out)
+	return out
+}
+
+// joinHunks joins hunks of a file between which the story tells nothing else, so that the
+// file is named once.
+func joinHunks(s summary.Summary) []summary.Item {
+	position := make(map[thread.ID]int, len(s.Span.MessageIDs))
+	for i, id := range s.Span.MessageIDs {
+		position[id] = i
+	}
+	at := func(it *summary.Item) int {
+		if len(it.Sources) == 0 {
+			return -1
+		}
+		return position[it.Sources[0]]
+	}
+	var others []int // the positions of everything else
+	for _, items := range [...][]summary.Item{s.Conclusions, s.FailedAttempts, s.Reports} {
+		for i := range items {
+			others = append(others, at(&items[i]))
+		}
+	}
+	slices.Sort(others)
+	changes := slices.Clone(s.Changes)
+	slices.SortStableFunc(changes, func(a, b summary.Item) int {
+		return cmp.Or(cmp.Compare(a.Turn, b.Turn), cmp.Compare(at(&a), at(&b)))
+	})
+	var out []summary.Item
+	last := -1 // the position of the last one
+	for _, it := range changes {
+		file, lines, isHunk := strings.Cut(it.Text, ":\n")
+		if n := len(out) - 1; isHunk && n >= 0 && out[n].Turn == it.Turn && strings.HasPrefix(out[n].Text, file+":\n") {
+			between, _ := slices.BinarySearch(others, last+1)
+			if between == len(others) || others[between] > at(&it) {
+				out[n].Text += "\n…\n" + lines
+				out[n].Sources = append(slices.Clone(out[n].Sources), it.Sources...)
+				last = at(&it)
+				continue
+			}
+		}
+		out, last = append(out, it), at(&it)
 	}
 	return out
 }

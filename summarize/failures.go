@@ -1,7 +1,9 @@
 package summarize
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
@@ -31,42 +33,85 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 	if lines == "" || c.onlyPrints {
 		return // a search that found nothing
 	}
-	text := c.Name + " " + clip.Brief(c.Input, 120) + " => " + lines
+	a := attempt{call: withoutPager(c.Name, c.Input), why: c.Name + " " + clip.Brief(c.Input, 120) + " => " + lines}
 	sources := []thread.ID{asked.ID, m.ID}
 	idents = slices.Concat(c.inputIdents, idents)
-	mends := b.repairs(i, c)
+	a.mends = b.repairs(i, c)
 	if j := b.saidNext(i); j >= 0 {
 		said := b.facts[j].said[0]
 		switch {
 		case !announces(said.text):
-			text += " | then the assistant: " + clip.Brief(said.text, 200)
+			a.said = said.text
 			b.unseen(seenQuoted, said.text)
 			idents = append(idents, said.idents...)
 		case c.Class == toolpolicy.Read || c.Class == toolpolicy.List:
 			return // the agent looked for it elsewhere
 		}
 		sources = append(sources, b.messages[j].ID)
-	} else if len(mends) == 0 && c.Class != toolpolicy.Shell && c.Class != toolpolicy.Other {
+	} else if len(a.mends) == 0 && c.Class != toolpolicy.Shell && c.Class != toolpolicy.Other {
 		return // the agent ignored it
 	}
-	for _, e := range mends {
-		text += " | edited next: " + e.text
+	for _, e := range a.mends {
 		sources = append(sources, e.from)
 	}
-	if !b.unseen(seenFailure, text) {
+	if !b.unseen(seenFailure, a.why) {
 		return
 	}
-	b.tried[len(b.FailedAttempts)] = withoutPager(c.Name, c.Input)
-	b.FailedAttempts = append(b.FailedAttempts, summary.Item{Text: text, Turn: m.Turn, Sources: sources})
+	b.attempts[len(b.FailedAttempts)] = &a
+	b.FailedAttempts = append(b.FailedAttempts, summary.Item{Text: a.text(nil, nil), Turn: m.Turn, Sources: sources})
 	worth := float32(attemptWorth)
 	switch {
 	case c.Class == toolpolicy.Shell, c.Class == toolpolicy.Other:
-	case len(mends) == 0:
+	case len(a.mends) == 0:
 		worth = missWorth
 	default:
 		worth = editWorth
 	}
 	b.entry(secFailed, i, worth*b.age(i), idents)
+}
+
+// attempt is a failed attempt of the span, in its parts.
+type attempt struct {
+	call  string // the same for the same call
+	why   string // the call, and the lines that say why it failed
+	said  string // what the assistant said next; may be empty
+	mends []repair
+	again int  // the turn in which the same call succeeded later
+	works bool // it did
+}
+
+// What the text of an attempt says besides why it failed.
+const (
+	thenSaid   = " | then the assistant: "
+	thenEdited = " | edited next: "
+	thenWorked = " | it succeeded later"
+)
+
+// whyFailed is the part of an attempt's text that is the same in every summary.
+func whyFailed(text string) string {
+	for _, mark := range [...]string{thenSaid, thenEdited, thenWorked} {
+		text, _, _ = strings.Cut(text, mark)
+	}
+	return text
+}
+
+// text is the attempt on one line, without the words and the edits that the story tells in
+// full.
+func (a *attempt) text(told map[string]bool, changes []summary.Item) string {
+	s := a.why
+	if a.said != "" && !told[a.said] {
+		s += thenSaid + clip.Brief(a.said, 200)
+	}
+	for _, e := range a.mends {
+		s += thenEdited + e.file
+		if !e.shown(changes) {
+			s += " " + e.hunk.brief()
+		}
+	}
+	if a.works {
+		s += thenWorked + ", in turn " + strconv.Itoa(a.again)
+	}
+	return s
 }
 
 // saidNext returns the position of the assistant's next message in the turn of i; -1 if it has
@@ -85,8 +130,18 @@ func (b *builder) saidNext(i int) int {
 
 // repair is an edit that came after a failure.
 type repair struct {
-	text string
+	file string // the end of its path
+	hunk hunk   // the first of its changes
 	from thread.ID
+}
+
+// shown reports whether one of the changes shows the edit.
+func (r *repair) shown(changes []summary.Item) bool {
+	before, after := r.hunk.ends()
+	line := strings.TrimSuffix(cmp.Or(after, before), "…")
+	return slices.ContainsFunc(changes, func(it summary.Item) bool {
+		return slices.Contains(it.Sources, r.from) && strings.Contains(it.Text, r.file) && strings.Contains(it.Text, line)
+	})
 }
 
 // repairs returns the first edits after a failed command in its turn, until the same
@@ -108,7 +163,7 @@ func (b *builder) repairs(i int, c *callFacts) []repair {
 				continue
 			}
 			if (e.Class == toolpolicy.Edit || e.Class == toolpolicy.Write) && e.path() != "" && len(e.hunks) > 0 && b.worked(j, e.ID) {
-				all = append(all, repair{lastParts(e.path()) + " " + e.hunks[0].brief(), b.messages[j].ID})
+				all = append(all, repair{lastParts(e.path()), e.hunks[0], b.messages[j].ID})
 				if edit || len(all) == maxMending {
 					return all
 				}

@@ -161,6 +161,19 @@ var diagramWords = scan.WordSet("```mermaid sequenceDiagram stateDiagram-v2 flow
 
 // brief shows a hunk on one line.
 func (h hunk) brief() string {
+	from, to := h.ends()
+	switch {
+	case to == "":
+		return "without: " + from
+	case from == "":
+		return "with: " + to
+	}
+	return from + " → " + to
+}
+
+// ends returns the first telling line that a hunk removed and the first that it added,
+// shortened; each may be empty.
+func (h hunk) ends() (before, after string) {
 	first := func(lines []string) string {
 		comment := ""
 		for _, line := range lines {
@@ -174,12 +187,5 @@ func (h hunk) brief() string {
 		}
 		return comment
 	}
-	from, to := first(h.minus), first(h.plus)
-	switch {
-	case to == "":
-		return "without: " + from
-	case from == "":
-		return "with: " + to
-	}
-	return from + " → " + to
+	return first(h.minus), first(h.plus)
 }

@@ -47,6 +47,7 @@ type pool struct {
 	together int       // Input.Together
 	rules    []rule    // for each of the constraints
 	changes  []change
+	attempts map[int]*attempt // the failed attempts of the span, by their index
 	// groups are entries of which single pieces may be taken: messages of the assistant,
 	// sub-agents' reports, earlier summaries (as facts), and lines of outputs and edits.
 	groups [sections][]group
@@ -117,7 +118,6 @@ type builder struct {
 	latest   []int               // the candidate of each outcome
 	origins  map[originKey]*origin
 	uses     map[originKey]int  // how often each origin is asked or changed
-	tried    map[int]string     // the call of each failed attempt of the span
 	edits    map[editKey]*edits // what was changed, by turn and file
 	edited   []editKey          // in the order of the first change
 	hunks    []fileHunk         // what edits wrote, in order
@@ -137,9 +137,9 @@ type callRef struct{ message, call int }
 // newPool collects what the messages and the previous summary hold.
 func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 	b := &builder{
-		pool: &pool{task: -1}, in: in, read: of, messages: in.Messages, calls: map[string]callRef{}, fileAt: map[string]int{},
+		pool: &pool{task: -1, attempts: map[int]*attempt{}}, in: in, read: of, messages: in.Messages, calls: map[string]callRef{}, fileAt: map[string]int{},
 		outcomes: map[string]int{}, origins: map[originKey]*origin{}, uses: map[originKey]int{}, based: map[string][]string{},
-		tried: map[int]string{}, edits: map[editKey]*edits{}, standing: map[string]*standing{}, contents: map[string]string{},
+		edits: map[editKey]*edits{}, standing: map[string]*standing{}, contents: map[string]string{},
 	}
 	b.facts = make([]*facts, len(in.Messages))
 	pieces := 0

@@ -32,7 +32,12 @@ func (b *builder) previous(s *summary.Summary) {
 		b.Files = append(b.Files, f)
 	}
 	carry(b, &b.Decisions, s.Decisions, secDecision, seenDecision, 3, true, func(d summary.Decision) string { return d.Decision })
-	carry(b, &b.FailedAttempts, s.FailedAttempts, secFailed, seenFailure, 1.5, true, func(it summary.Item) string { return it.Text })
+	for _, it := range s.FailedAttempts {
+		if b.unseen(seenFailure, whyFailed(it.Text)) {
+			b.FailedAttempts = append(b.FailedAttempts, it)
+			b.entry(secFailed, -1, 1.5, mentions(nil, it.Text))
+		}
+	}
 	for _, o := range s.ToolOutcomes {
 		b.outcomes[o.Tool+"\x00"+o.Input] = len(b.ToolOutcomes)
 		b.ToolOutcomes = append(b.ToolOutcomes, o)

@@ -1,7 +1,6 @@
 package summarize
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -212,7 +211,7 @@ func verdict(line string) bool {
 
 // noteLaterSuccess adds to failed attempts that the same call succeeded later.
 func (b *builder) noteLaterSuccess() {
-	if len(b.tried) == 0 {
+	if len(b.attempts) == 0 {
 		return
 	}
 	newest := map[string]int{}
@@ -220,9 +219,10 @@ func (b *builder) noteLaterSuccess() {
 		o := &b.ToolOutcomes[at]
 		newest[withoutPager(o.Tool, o.Input)] = at
 	}
-	for n, key := range b.tried {
-		if at, ok := newest[key]; ok && !strings.Contains(key, "…") && b.ToolOutcomes[at].Outcome == thread.Success {
-			b.FailedAttempts[n].Text += fmt.Sprintf(" | it succeeded later, in turn %d", b.ToolOutcomes[at].Turn)
+	for n, a := range b.attempts {
+		if at, ok := newest[a.call]; ok && !strings.Contains(a.call, "…") && b.ToolOutcomes[at].Outcome == thread.Success {
+			a.again, a.works = b.ToolOutcomes[at].Turn, true
+			b.FailedAttempts[n].Text = a.text(nil, nil)
 		}
 	}
 }

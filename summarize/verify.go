@@ -119,7 +119,7 @@ func (p *pool) claims() map[claim]bool {
 		}
 	}
 	for _, it := range p.FailedAttempts {
-		known[claim{secFailed, it.Text}] = true
+		known[claim{secFailed, whyFailed(it.Text)}] = true
 	}
 	for _, d := range p.Decisions {
 		known[claim{secDecision, d.Decision}] = true
@@ -141,8 +141,11 @@ func (g *grounds) checkItems(s *summary.Summary, p *pool) (kept summary.Summary,
 	// its first source, whatever was said.
 	check := func(sec section, text, extra string, sources []thread.ID) (it summary.Item, more string, at time.Time, ok bool) {
 		key := text
-		if sec == secPlan {
+		switch sec {
+		case secPlan:
 			key += " " + extra
+		case secFailed:
+			key = whyFailed(text)
 		}
 		text, extra = oneLine(text), oneLine(extra)
 		whole := strings.TrimRight(text+" "+extra, " ")
