@@ -42,6 +42,7 @@ type ccLine struct {
 	spoken       bool // there are other blocks than results
 	calls        []string
 	results      []string
+	queued       string // a text that a person wrote while the model worked
 	trigger      string // of a boundary
 	tokens       int    // of a boundary
 }
@@ -49,11 +50,12 @@ type ccLine struct {
 // readClaudeCode reads a session of Claude Code. See claudechain.go for how
 // the lines become one conversation.
 func readClaudeCode(j *importJob) ([]Transcript, error) {
-	session := &ccSession{links: map[string]ccLink{}, commands: map[string]bool{}, job: j, report: j.report}
+	session := &ccSession{links: map[string]ccLink{}, commands: map[string]bool{}, queue: ccQueue{attached: map[string]bool{}}, job: j, report: j.report}
 	if err := j.lines(session.read); err != nil {
 		return nil, err
 	}
 	session.name = cmp.Or(session.name, j.name)
+	session.dropAttached()
 	main, side := session.chains()
 	t, err := session.build(session.name, main)
 	if err != nil {
@@ -96,6 +98,7 @@ type ccSession struct {
 	commands    map[string]bool // uuids of messages that typed a command to the model
 	restarts    []int           // lines where the context was started afresh, newest first
 	newest      string          // uuid of the last line of the main conversation
+	queue       ccQueue
 	job         *importJob
 	report      *Report
 }
@@ -143,6 +146,9 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		}
 		result := f.Get("toolUseResult")
 		l.partial = result.IsObject() && result.Get("interrupted").Bool()
+	case kind == "queue-operation" && s.queued(l, f.Str("operation"), own("content")):
+	case kind == "attachment" && f.Get("attachment").Get("type").Str == "queued_command" && f.Get("attachment").Get("prompt").Exists():
+		s.queuedCommand(l, f.Get("attachment"))
 	case kind == "attachment" && f.Get("rendered").IsArray() && f.Get("rendered").Get("#").Int() > 0:
 		l.role, l.kind = "attachment", thread.Injected
 		l.content = renderedBlocks(f.Get("rendered"))

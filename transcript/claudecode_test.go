@@ -1,10 +1,12 @@
 package transcript_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
@@ -46,5 +48,65 @@ func TestClaudeCodeOfAnotherServer(t *testing.T) {
 	}
 	if strings.Contains(string(body), "unsealed") {
 		t.Errorf("thinking without a signature was sent: %s", body)
+	}
+}
+
+// What a person writes while the model works reaches it with the results of a step. Claude Code
+// keeps it only as operations on a queue, and later as an attachment too.
+func TestClaudeCodeQueue(t *testing.T) {
+	const (
+		call   = `{"type":"assistant","uuid":"2","parentUuid":"1","message":{"id":"m1","role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"Bash","input":{"command":"make"}}]}}`
+		result = `{"type":"user","uuid":"3","parentUuid":"2","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"built"}]}}`
+		answer = `{"type":"assistant","uuid":"4","parentUuid":"3","message":{"id":"m2","role":"assistant","content":[{"type":"text","text":"Done."}]}}`
+	)
+	for _, tt := range []struct {
+		name  string
+		lines []string
+		want  string // the user's messages, as kind and text
+	}{
+		{"given to the model", []string{`{"type":"queue-operation","operation":"enqueue","content":"and test it"}`, `{"type":"queue-operation","operation":"remove"}`}, "plain: go|plain: and test it"},
+		{"in their order", []string{
+			`{"type":"queue-operation","operation":"enqueue","content":"one"}`, `{"type":"queue-operation","operation":"enqueue","content":"two"}`,
+			`{"type":"queue-operation","operation":"remove"}`, `{"type":"queue-operation","operation":"remove"}`,
+		}, "plain: go|plain: one|plain: two"},
+		{"one of several", []string{
+			`{"type":"queue-operation","operation":"enqueue","content":"one"}`, `{"type":"queue-operation","operation":"enqueue","content":"two"}`,
+			`{"type":"queue-operation","operation":"remove","content":"two"}`,
+		}, "plain: go|plain: two"},
+		{"still waiting", []string{`{"type":"queue-operation","operation":"enqueue","content":"later"}`}, "plain: go"},
+		{"taken back", []string{`{"type":"queue-operation","operation":"enqueue","content":"no"}`, `{"type":"queue-operation","operation":"popAll","content":"no"}`, `{"type":"queue-operation","operation":"remove"}`}, "plain: go"},
+		{"sent as a message", []string{`{"type":"queue-operation","operation":"enqueue","content":"next"}`, `{"type":"queue-operation","operation":"dequeue"}`}, "plain: go"},
+		{"of the harness", []string{`{"type":"queue-operation","operation":"enqueue","content":"<task-notification>\n<task-id>7</task-id>\n</task-notification>"}`, `{"type":"queue-operation","operation":"remove"}`},
+			"plain: go|injected: <task-notification>\n<task-id>7</task-id>\n</task-notification>"},
+		{"an attachment too", []string{
+			`{"type":"queue-operation","operation":"enqueue","content":"and test it"}`, `{"type":"queue-operation","operation":"remove"}`,
+			`{"type":"attachment","uuid":"a","parentUuid":"2","attachment":{"type":"queued_command","prompt":"and test it","commandMode":"prompt"}}`,
+		}, "plain: go|plain: and test it"},
+		{"an attachment of the harness", []string{`{"type":"attachment","uuid":"a","parentUuid":"2","attachment":{"type":"queued_command","prompt":"the agent ended","commandMode":"task-notification"}}`},
+			"plain: go|injected: the agent ended"},
+		{"an attachment with blocks", []string{`{"type":"attachment","uuid":"a","parentUuid":"2","attachment":{"type":"queued_command","prompt":[{"type":"text","text":"like this"}],"commandMode":"prompt"}}`},
+			"plain: go|plain: like this"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			session := strings.Join(slices.Concat([]string{`{"type":"user","uuid":"1","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"go"}}`, call}, tt.lines, []string{result, answer}), "\n")
+			f, err := transcript.Read(strings.NewReader(session), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for i, m := range f.Transcripts[0].Thread.All() {
+				switch {
+				case m.Role == thread.User && m.Kind == thread.Injected:
+					got = append(got, "injected: "+m.Text())
+				case m.Role == thread.User:
+					got = append(got, "plain: "+m.Text())
+				case m.Role == thread.Tool && i != 2:
+					t.Errorf("the result stands at %d, and not behind its call", i)
+				}
+			}
+			if got := strings.Join(got, "|"); got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
 	}
 }

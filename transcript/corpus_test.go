@@ -100,7 +100,7 @@ var explained = map[string]struct {
 	why                    string
 }{
 	"agent-sessions-schema/kimi-assistant_tools.jsonl.gz": {55, 8, 19, "the index counts lines, and no turns or calls"},
-	"agent-sessions-schema/claude-small.jsonl.gz":         {9, 6, 2, "all lines have one uuid, and a side chain is told by order alone"},
+	"agent-sessions-schema/claude-small.jsonl.gz":         {13, 7, 2, "all lines have one uuid, a side chain is told by order alone, and four texts of the queue are attachments"},
 	"agent-sessions-schema/codex-small.jsonl.gz":          {22, 1, 6, "five recaps are messages, and tool searches are calls"},
 	"pi-mono/before-compaction.jsonl.gz":                  {979, 55, 454, "13 messages of the assistant are empty"},
 	"pydantic-ai-cassettes/openai-chat.jsonl.gz":          {55, 18, 18, "6 system messages stand apart"},
@@ -214,6 +214,8 @@ func warnings(f *transcript.File) string {
 type ccRecord struct {
 	Type             string
 	UUID, ParentUUID string
+	Operation        string
+	Content          string
 	IsSidechain      bool
 	IsMeta           bool
 	IsCompactSummary bool
@@ -228,7 +230,8 @@ type ccRecord struct {
 // and one for whatever else the user's lines hold.
 func checkClaude(t *testing.T, path string, r row, f *transcript.File, n tally) {
 	t.Helper()
-	var lines, meta, recaps, turns, texts, mixed, results int
+	var lines, meta, recaps, turns, texts, mixed, results, written, noted int
+	var waiting []string // in the queue
 	answers := map[string]bool{}
 	seen, commands := map[string]bool{}, map[string]bool{}
 	for line := range bytes.SplitSeq(content(t, path), []byte("\n")) {
@@ -238,6 +241,19 @@ func checkClaude(t *testing.T, path string, r row, f *transcript.File, n tally) 
 		}
 		if err := json.Unmarshal(line, &l); err != nil {
 			t.Fatal(err)
+		}
+		switch {
+		case l.Operation == "enqueue":
+			waiting = append(waiting, l.Content)
+		case l.Operation == "popAll":
+			waiting = nil
+		case l.Operation != "" && len(waiting) > 0:
+			if l.Operation == "remove" && strings.HasPrefix(waiting[0], "<") {
+				noted++
+			} else if l.Operation == "remove" {
+				written++
+			}
+			waiting = waiting[1:]
 		}
 		if l.IsSidechain || l.Type != "user" && l.Type != "assistant" {
 			continue
@@ -279,6 +295,7 @@ func checkClaude(t *testing.T, path string, r row, f *transcript.File, n tally) 
 	if lines != r.Messages || turns-texts != r.UserTurns {
 		t.Fatalf("this test counts %d lines and %d turns, the index %d and %d", lines, turns, r.Messages, r.UserTurns)
 	}
+	turns, meta = turns+written, meta+noted    // while the model worked
 	for _, tr := range f.Transcripts[0].Side { // branches that the user left
 		if !strings.Contains(tr.Name, "/branch-") {
 			continue

@@ -13,7 +13,7 @@ var wrappers = map[string]bool{
 	"local-command-stdout": true, "local-command-stderr": true,
 	"command-name": true, "command-message": true, "command-args": true, "command-contents": true,
 	"bash-input": true, "bash-stdout": true, "bash-stderr": true,
-	"task-notification": true, "user-prompt-submit-hook": true, "session-start-hook": true,
+	"task-notification": true, "agent-notification": true, "user-prompt-submit-hook": true, "session-start-hook": true,
 	"ide_opened_file": true, "ide_selection": true, "ide_diagnostics": true,
 	"total_tokens": true, "new-diagnostics": true,
 	// Codex
