@@ -79,3 +79,94 @@ func TestJoinHunks(t *testing.T) {
 		t.Errorf("%v, from %q", got[1].Sources, strings.Join(texts(s.Changes), "|"))
 	}
 }
+
+// TestRejectedCall: what the user said when rejecting a call is told, and not how the harness
+// puts it; a tool that passes on texts of others cannot imitate it.
+func TestRejectedCall(t *testing.T) {
+	const refused = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file)."
+	const said = refused + " To tell you how to proceed, the user said:\nhow can we tell\nwhat the main branch is?"
+	for _, tt := range []struct{ tool, result, want string }{
+		{"Bash", said, "Bash git push => the user said: how can we tell what the main branch is?"},
+		{"Bash", refused, "Bash git push => the user did not allow it"},
+		{"WebFetch", said, ""},
+	} {
+		k := (&talk{}).user("Go.").calls(tt.tool, args{"command": "git push"}, tt.result, thread.Failure).calls("Bash", args{"command": "git push"}, "done", thread.Success)
+		var got []string
+		for _, it := range summarizeNow(t, Input{Messages: k.done(t)}).FailedAttempts {
+			if strings.Contains(it.Text, "the user said") || strings.Contains(it.Text, "did not allow") {
+				got = append(got, it.Text)
+			}
+		}
+		if strings.Join(got, "|") != tt.want {
+			t.Errorf("%s, %q: %q", tt.tool, tt.result, got)
+		}
+	}
+}
+
+// TestLaterSuccess: the first success of the same call counts, and what grep left of an output
+// does not.
+func TestLaterSuccess(t *testing.T) {
+	fails := func(k *talk) *talk {
+		return k.calls("Bash", args{"command": "make lint"}, "a.go:1:2: error: x", thread.Failure)
+	}
+	passes := func(k *talk) *talk {
+		return k.calls("Bash", args{"command": "make lint"}, "0 issues.", thread.Success)
+	}
+	k := passes(fails((&talk{}).user("Lint it.")))
+	k = passes(k.user("And once more, please."))
+	s := summarizeNow(t, Input{Messages: k.done(t)})
+	if len(s.FailedAttempts) != 1 || !strings.HasSuffix(s.FailedAttempts[0].Text, "it succeeded later, in turn 1") {
+		t.Errorf("failures: %q", texts(s.FailedAttempts))
+	}
+	k = fails((&talk{}).user("Lint it.")).calls("Bash", args{"command": "make lint 2>&1 | grep error"}, "", thread.Success)
+	if s := summarizeNow(t, Input{Messages: k.done(t)}); len(s.FailedAttempts) != 1 || strings.Contains(s.FailedAttempts[0].Text, "later") {
+		t.Errorf("with grep: %q", texts(s.FailedAttempts))
+	}
+}
+
+// TestMendingEdits: a failed check is told with the edits after it, another command and a
+// document with none; a failed edit with the next that tries the same.
+func TestMendingEdits(t *testing.T) {
+	edit := func(file, from, to string, end thread.Outcome) func(*talk) {
+		return func(k *talk) {
+			k.calls("Edit", args{"file_path": file, "old_string": from, "new_string": to}, "ok", end)
+		}
+	}
+	bash := func(command, result string) func(*talk) {
+		return func(k *talk) { k.calls("Bash", args{"command": command}, result, thread.Failure) }
+	}
+	code := edit("/r/parse.go", "n := 1", "limit := 0", thread.Success)
+	for _, tt := range []struct {
+		name   string
+		failed func(*talk)
+		next   func(*talk)
+		mends  bool
+	}{
+		{"a check", bash("go test ./...", "--- FAIL: TestX"), code, true},
+		{"another command", bash("python3 show.py", "SyntaxError: invalid syntax"), code, false},
+		{"a document", bash("go test ./...", "--- FAIL: TestX"), edit("/r/README.md", "old words", "new words", thread.Success), false},
+		{"a document that it names", bash("make lint", "README.md:3:1: error: line too long"), edit("/r/README.md", "old words", "new words", thread.Success), true},
+		{"an edit", edit("/r/parse.go", "n:=1", "limit := 0", thread.Failure), code, true},
+		{"an edit of something else", edit("/r/parse.go", "x", "printer()", thread.Failure), code, false},
+	} {
+		k := (&talk{}).user("Fix it, please.")
+		tt.failed(k)
+		tt.next(k)
+		s := summarizeNow(t, Input{Messages: k.done(t)})
+		if got := strings.Contains(strings.Join(texts(s.FailedAttempts), "\n"), thenEdited); got != tt.mends {
+			t.Errorf("%s: %q", tt.name, texts(s.FailedAttempts))
+		}
+	}
+}
+
+// TestHunksWithoutIndent: a block that was only moved in or out is no change.
+func TestHunksWithoutIndent(t *testing.T) {
+	got := hunksOf("if full {\n\tshow(a)\n\tshow(b)\n}\nreturn true", "match := find(a)\nshow(a)\nshow(b)\nreturn false")
+	var all []string
+	for _, h := range got {
+		all = append(all, strings.Join(h.minus, ";")+" → "+strings.Join(h.plus, ";"))
+	}
+	if want := []string{"if full { → match := find(a)", "};return true → return false"}; !slices.Equal(all, want) {
+		t.Errorf("%q, want %q", all, want)
+	}
+}

@@ -102,7 +102,7 @@ const leastDefined = 10
 // define appends the definitions in a text of a file. A signature of several lines becomes
 // one line.
 func define(defines []string, text, path string) []string {
-	prose := strings.HasSuffix(path, ".md") || strings.HasSuffix(path, ".txt") || strings.HasSuffix(path, ".rst")
+	prose := prosePath(path)
 	waits := "" // the beginning of a signature of several lines
 	for at := 0; at < len(text) && len(defines) < maxChanged; {
 		var p scan.Span

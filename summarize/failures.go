@@ -2,13 +2,16 @@ package summarize
 
 import (
 	"cmp"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -20,6 +23,10 @@ const (
 	attemptWorth = 2.5
 	editWorth    = 1
 	missWorth    = 0.4
+	// saidWorth is the base value of a rejected call with the user's words, of which at most
+	// maxSaid bytes are shown.
+	saidWorth = 6
+	maxSaid   = 400
 	// maxMending is how many edits after a failure are shown with it; they and the assistant's
 	// words are looked for in the next nextMessages messages.
 	maxMending   = 2
@@ -29,14 +36,18 @@ const (
 // failure adds a failed attempt: the call, why it failed, and what the agent said and changed
 // next.
 func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resultFacts) {
+	if r.DeniedByUser && !work.PassesOn(c.Name) {
+		b.rejection(i, m, asked, c, r)
+		return
+	}
 	lines, idents := reason(r)
 	if lines == "" || c.onlyPrints {
 		return // a search that found nothing
 	}
-	a := attempt{call: withoutPager(c.Name, c.Input), why: c.Name + " " + clip.Brief(c.Input, 120) + " => " + lines}
+	a := attempt{call: withoutPager(c.Name, c.Input), outcome: len(b.ToolOutcomes) - 1, why: c.Name + " " + clip.Brief(c.Input, 120) + " => " + lines}
 	sources := []thread.ID{asked.ID, m.ID}
 	idents = slices.Concat(c.inputIdents, idents)
-	a.mends = b.repairs(i, c)
+	a.mends = b.repairs(i, c, lines)
 	if j := b.saidNext(i); j >= 0 {
 		said := b.facts[j].said[0]
 		switch {
@@ -72,12 +83,30 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 
 // attempt is a failed attempt of the span, in its parts.
 type attempt struct {
-	call  string // the same for the same call
-	why   string // the call, and the lines that say why it failed
-	said  string // what the assistant said next; may be empty
-	mends []repair
-	again int  // the turn in which the same call succeeded later
-	works bool // it did
+	call    string // the same for the same call
+	outcome int    // its place in the list of calls
+	why     string // the call, and the lines that say why it failed
+	said    string // what the assistant said next; may be empty
+	mends   []repair
+	again   int  // the turn in which the same call succeeded later
+	works   bool // it did
+}
+
+// rejection adds a call that the user did not allow, with what the user said instead.
+func (b *builder) rejection(i int, m, asked *thread.Message, c *callFacts, r *resultFacts) {
+	why, worth := "the user did not allow it", float32(missWorth)
+	var idents []mention
+	if words := work.RefusedWith(m); words != "" {
+		why, worth = "the user said: "+clip.Brief(oneLine(words), maxSaid), saidWorth
+		idents = mentions(nil, words)
+	}
+	a := attempt{why: c.Name + " " + clip.Brief(c.Input, 120) + " => " + why}
+	if !b.unseen(seenFailure, a.why) {
+		return
+	}
+	b.attempts[len(b.FailedAttempts)] = &a
+	b.FailedAttempts = append(b.FailedAttempts, summary.Item{Text: a.why, Turn: m.Turn, Sources: []thread.ID{asked.ID, m.ID}})
+	b.entry(secFailed, i, worth*b.age(i), idents)
 }
 
 // What the text of an attempt says besides why it failed.
@@ -144,11 +173,12 @@ func (r *repair) shown(changes []summary.Item) bool {
 	})
 }
 
-// repairs returns the first edits after a failed command in its turn, until the same
-// command runs again; after a failed edit, the next successful edit of the file.
-func (b *builder) repairs(i int, c *callFacts) []repair {
+// repairs returns the first edits after a failed check in its turn, until the same command
+// runs again, without those of documents that it does not name; after a failed edit, the next
+// one of the file that tries the same.
+func (b *builder) repairs(i int, c *callFacts, why string) []repair {
 	edit := (c.Class == toolpolicy.Edit || c.Class == toolpolicy.Write) && c.path() != ""
-	if c.Class != toolpolicy.Shell && !edit {
+	if !c.Checks() && !edit {
 		return nil
 	}
 	var all []repair
@@ -159,7 +189,10 @@ func (b *builder) repairs(i int, c *callFacts) []repair {
 			if !edit && withoutPager(e.Name, e.Input) == again {
 				return all
 			}
-			if edit && e.path() != c.path() {
+			if !edit && prosePath(e.path()) && !strings.Contains(why, path.Base(e.path())) {
+				continue
+			}
+			if edit && (e.path() != c.path() || !e.retries(c)) {
 				continue
 			}
 			if (e.Class == toolpolicy.Edit || e.Class == toolpolicy.Write) && e.path() != "" && len(e.hunks) > 0 && b.worked(j, e.ID) {
@@ -172,6 +205,38 @@ func (b *builder) repairs(i int, c *callFacts) []repair {
 	}
 	return all
 }
+
+// prosePath reports whether a file holds a text for people.
+func prosePath(name string) bool {
+	return slices.Contains([]string{".md", ".mdx", ".rst", ".txt"}, path.Ext(name))
+}
+
+// retries reports whether an edit puts in a word that another was to put in.
+func (c *callFacts) retries(other *callFacts) bool {
+	added := func(c *callFacts) map[string]bool {
+		words := map[string]bool{}
+		for _, h := range c.hunks {
+			for _, line := range h.plus {
+				for _, w := range strings.FieldsFunc(line, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+					if len(w) >= retriedWord {
+						words[w] = true
+					}
+				}
+			}
+		}
+		return words
+	}
+	tried, now := added(other), added(c)
+	for w := range now {
+		if tried[w] {
+			return true
+		}
+	}
+	return len(tried) == 0
+}
+
+// retriedWord is the length, in bytes, of a word that tells that two edits are after the same.
+const retriedWord = 5
 
 // worked reports whether a call of the message at j succeeded.
 func (b *builder) worked(j int, id string) bool {

@@ -28,10 +28,10 @@ const (
 // hunksOf compares the old text of an edit with the new one.
 func hunksOf(before, after string) []hunk {
 	a, b := textLines(before), textLines(after)
-	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+	for len(a) > 0 && len(b) > 0 && alike(a[0], b[0]) {
 		a, b = a[1:], b[1:]
 	}
-	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+	for len(a) > 0 && len(b) > 0 && alike(a[len(a)-1], b[len(b)-1]) {
 		a, b = a[:len(a)-1], b[:len(b)-1]
 	}
 	if len(a) == 0 || len(b) == 0 || len(a) > maxCompared || len(b) > maxCompared {
@@ -44,7 +44,7 @@ func hunksOf(before, after string) []hunk {
 	}
 	for i := len(a) - 1; i >= 0; i-- {
 		for j := len(b) - 1; j >= 0; j-- {
-			if a[i] == b[j] {
+			if alike(a[i], b[j]) {
 				length[i][j] = length[i+1][j+1] + 1
 			} else {
 				length[i][j] = max(length[i+1][j], length[i][j+1])
@@ -55,7 +55,7 @@ func hunksOf(before, after string) []hunk {
 	var h hunk
 	for i, j := 0, 0; i < len(a) || j < len(b); {
 		switch {
-		case i < len(a) && j < len(b) && a[i] == b[j]:
+		case i < len(a) && j < len(b) && alike(a[i], b[j]):
 			out, h = splitHunk(out, h), hunk{}
 			i, j = i+1, j+1
 		case j == len(b) || i < len(a) && length[i+1][j] >= length[i][j+1]:
@@ -68,6 +68,10 @@ func hunksOf(before, after string) []hunk {
 	}
 	return splitHunk(out, h)
 }
+
+// alike reports whether two lines differ at most in their indent: a block that was moved in
+// or out is no news.
+func alike(a, b string) bool { return a == b || strings.TrimSpace(a) == strings.TrimSpace(b) }
 
 // textLines splits a text into its lines; none of an empty one.
 func textLines(s string) []string {

@@ -214,16 +214,21 @@ func (b *builder) noteLaterSuccess() {
 	if len(b.attempts) == 0 {
 		return
 	}
-	newest := map[string]int{}
+	worked := map[string][]int{} // the successes of a call
 	for at := range b.ToolOutcomes {
-		o := &b.ToolOutcomes[at]
-		newest[withoutPager(o.Tool, o.Input)] = at
+		// What grep left of an output proves nothing.
+		if o := &b.ToolOutcomes[at]; o.Outcome == thread.Success && !strings.Contains(o.Input, "| grep") {
+			call := withoutPager(o.Tool, o.Input)
+			worked[call] = append(worked[call], at)
+		}
 	}
 	for n, a := range b.attempts {
-		if at, ok := newest[a.call]; ok && !strings.Contains(a.call, "…") && b.ToolOutcomes[at].Outcome == thread.Success {
-			a.again, a.works = b.ToolOutcomes[at].Turn, true
-			b.FailedAttempts[n].Text = a.text(nil, nil)
+		later, _ := slices.BinarySearch(worked[a.call], a.outcome+1)
+		if a.call == "" || strings.Contains(a.call, "…") || later == len(worked[a.call]) {
+			continue
 		}
+		a.again, a.works = b.ToolOutcomes[worked[a.call][later]].Turn, true
+		b.FailedAttempts[n].Text = a.text(nil, nil)
 	}
 }
 

@@ -413,7 +413,7 @@ func (j *judge) attempts(items []summary.Item) {
 		for i, part := range strings.Split(rest, " | ") {
 			switch {
 			case i == 0:
-				j.say(kindAttemptQuote, c.shows(part), st, "its result does not say so", c.result)
+				j.say(kindAttemptQuote, c.shows(part) || c.refused && part == "the user did not allow it", st, "its result does not say so", c.result)
 			case strings.HasPrefix(part, "then the assistant: "):
 				j.after(c, strings.TrimPrefix(part, "then the assistant: "), st)
 			case strings.HasPrefix(part, "edited next: "):

@@ -79,6 +79,7 @@ type fold struct {
 	cwd     string          // where commands without "cd" run; "" if unknown
 	branch  string
 	stashed []state.Edit
+	turn    int // the newest
 }
 
 func copyWork(w state.Work) state.Work {
@@ -99,6 +100,7 @@ func keepNewest[T any](list *[]T, n int, left *int) {
 }
 
 func (f *fold) message(m *thread.Message, x *Message) {
+	f.turn = max(f.turn, m.Turn)
 	f.applyNotice(m, &x.Notice)
 	switch {
 	case m.StartsTurn():
@@ -340,6 +342,9 @@ func (f *fold) finish() {
 	keepNewest(&f.work.Commits, maxCommits, &f.work.Omitted.Commits)
 	keepNewest(&f.work.Operations, maxOperations, &f.work.Omitted.Operations)
 	keepNewest(&f.work.Edited, maxEdited, &f.work.Omitted.Edited)
+	if n := len(f.work.Refused); n > 0 { // the user has gone on since; the story tells older ones
+		f.work.Refused = slices.DeleteFunc(f.work.Refused, func(s state.Seen) bool { return s.Turn > 0 && s.Turn < f.turn-1 })
+	}
 	keepNewest(&f.work.Refused, maxRefused, &f.work.Omitted.Refused)
 	keepNewest(&f.work.Running, maxRunning, &f.work.Omitted.Running)
 }

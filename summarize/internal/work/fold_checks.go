@@ -157,6 +157,11 @@ func better(v, than *verdictLine) bool {
 	return v.rank > than.rank || v.good && v.rank == than.rank
 }
 
+// Checks reports whether the command line builds, tests, lints or formats.
+func (c *Call) Checks() bool {
+	return slices.ContainsFunc(c.steps, func(s step) bool { return s.check != nil })
+}
+
 // filters reports whether command n is behind another command in a pipe.
 func (c *Call) filters(n, of int) bool {
 	for of < n && c.steps[of].Piped {

@@ -233,18 +233,22 @@ func RefusedWith(m *thread.Message) string {
 	if !ok {
 		return ""
 	}
-	class := toolpolicy.ClassOf(r.Tool)
-	switch class {
-	case toolpolicy.Web, toolpolicy.Fetch, toolpolicy.Other:
-		return ""
-	}
-	if strings.Contains(r.Tool, "__") { // a server's: mcp__files__find
+	if PassesOn(r.Tool) {
 		return ""
 	}
 	text := r.Text()
 	var w Result
-	w.readRejection(&r, class, strings.TrimSpace(text[:min(len(text), maxRejection)]))
+	w.readRejection(&r, toolpolicy.ClassOf(r.Tool), strings.TrimSpace(text[:min(len(text), maxRejection)]))
 	return w.userSaid
+}
+
+// PassesOn reports whether a tool gives texts of others as its result.
+func PassesOn(tool string) bool {
+	switch toolpolicy.ClassOf(tool) {
+	case toolpolicy.Web, toolpolicy.Fetch, toolpolicy.Other:
+		return true
+	}
+	return strings.Contains(tool, "__") // a server's: mcp__files__find
 }
 
 // maxRejection is how much of a result may be a rejection, in bytes.
