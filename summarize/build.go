@@ -53,9 +53,24 @@ func (s *selection) build() summary.Summary {
 		}
 	}
 	told := map[string]bool{}
+	written := map[thread.ID][]string{} // what calls wrote for people, by message
 	for _, i := range order {
 		if c := &p.candidates[i]; c.section == secSaid {
 			told[c.text] = true
+			if g := s.group(c); g.label != "" && len(g.sources) > 0 {
+				written[g.sources[0]] = append(written[g.sources[0]], c.text)
+			}
+		}
+	}
+	for i := range out.ToolOutcomes {
+		o := &out.ToolOutcomes[i]
+		if len(o.Sources) == 0 {
+			continue
+		}
+		for _, text := range written[o.Sources[0]] {
+			if len(text) >= leastTold { // the story has it
+				o.Input = strings.Replace(o.Input, text, "…", 1)
+			}
 		}
 	}
 	for i, n := range plain[secFailed] { // as pick has sorted them
@@ -66,6 +81,9 @@ func (s *selection) build() summary.Summary {
 	out.Changes = joinHunks(out)
 	return out
 }
+
+// leastTold is the length, in bytes, of a text that is not repeated in the list of calls.
+const leastTold = 24
 
 // joinHunks joins hunks of a file between which the story tells nothing else, so that the
 // file is named once.
@@ -115,7 +133,8 @@ func (s *selection) join(chosen []int) summary.Item {
 	g := s.group(first)
 	label, size := g.label, 0
 	for _, i := range chosen {
-		size += len(s.pool.candidates[i].text) + len(gap) + len(inside) + 1
+		c := &s.pool.candidates[i]
+		size += len(c.text) + len(c.under) + 2*len(gap) + len(inside) + 2
 	}
 	var b strings.Builder
 	b.Grow(len(label) + 2 + size)
@@ -123,7 +142,7 @@ func (s *selection) join(chosen []int) summary.Item {
 		b.WriteString(label)
 		b.WriteString(":\n")
 	}
-	last := -1
+	last, under := -1, ""
 	for n, i := range chosen {
 		c := &s.pool.candidates[i]
 		if n > 0 {
@@ -132,9 +151,14 @@ func (s *selection) join(chosen []int) summary.Item {
 		for h := c.head; h > 0 && s.isTaken[h-1]; h = s.pool.candidates[h-1].head {
 			b.WriteString(inside)
 		}
-		if last >= 0 && g.apart(last, c.piece) {
+		apart := last >= 0 && g.apart(last, c.piece)
+		if apart {
 			b.WriteString(gap)
 		}
+		if c.under != under && c.under != "" && !c.leads() && (apart || last < 0) {
+			b.WriteString(c.under + "\n" + gap)
+		}
+		under = c.under
 		b.WriteString(c.text)
 		last = c.piece
 	}

@@ -28,13 +28,13 @@ const (
 var phrases = map[cue][]string{
 	ruleCue: {
 		"must ", "must not", "mustn't", "never ", "always ", "don't ", "dont ", "do not ", "avoid ", "prefer", "make sure", "deadline", "shouldn't",
-		"no need to", "at most ", "at least ", "stick to", "has to ", "not allowed", "forbidden", "as long as", "under no circumstances", "only use", "instead of",
+		"no need to", "at most ", "at least ", "stick to", "has to ", "not allowed", "forbidden", "as long as", "under no circumstances", "only use",
 		"muss ", "müssen ", "niemals ", "immer ", "vermeide", "darf ", "statt ", "keinesfalls",
 		"jamais ", "toujours ", "ne pas ", "il faut ", "évite", "doit ", "doivent ", "plutôt ",
 		"nunca ", "siempre ", "no uses ", "debe ", "deben ", "evita", "prefiero", "en lugar de", "hay que ",
 	},
 	constraintCue: {
-		"only ", "instead ", "keep ", "ensure ", "budget", "should ", "without ", "use ", "i want ", "i like ", "i hate ", "have to ", "needs to ",
+		"only ", "instead ", "instead of", "keep ", "ensure ", "budget", "should ", "without ", "use ", "i want ", "i like ", "i hate ", "have to ", "needs to ",
 		"required", "remember", "nie ", "nicht ", "nur ", "verwende", "soll ", "keine ", "kein ", "uniquement ", "utilise", "n'utilise",
 		"solo ", "sólo ", "usa ",
 	},
@@ -56,6 +56,7 @@ var phrases = map[cue][]string{
 	failureCue: {
 		"failed", "fails ", "doesn't work", "didn't work", "does not work", "did not work", "not working", "error ", "broke ", "broken", "wrong ", "unfortunately",
 		"reverted", "reverting", "revert ", "can't ", "cannot ", "couldn't ",
+		"i was wrong", "i misread", "i misunderstood", "my mistake", "i missed", "inaccurate",
 	},
 	reasonCue: {"because ", "since ", "so that ", "due to ", "as it ", "weil ", "parce que", "porque "},
 }

@@ -32,6 +32,8 @@ type piece struct {
 	// head is the line that begins the function or type in which a line of a file stands: its
 	// index in the list, plus 1; 0 for none.
 	head int
+	// under is the heading, or the line that leads in, of the list that an item stands in.
+	under string
 	place
 }
 
@@ -151,17 +153,29 @@ func (f *facts) readRules() {
 		}
 		for p := range scan.Sentences(line) {
 			s := line[p.From:p.To]
-			if len(s) > maxSentence || len(s) < 8 {
+			if len(s) > maxSentence || len(s) < 8 || pasted(s) || s[len(s)-1] == '?' && !asksFor(s) {
 				continue
 			}
-			// Weak cues count only in short messages, and neither in questions nor
-			// in a bare "yes please".
+			// Weak cues count only in short messages, and not in a bare "yes please".
 			cues, _ := cuesOf(s)
 			if cues&ruleCue != 0 || cues&constraintCue != 0 && len(f.user) < 1500 && len(s) >= 16 && s[len(s)-1] != '?' {
 				f.rules = append(f.rules, piece{text: s, cues: cues, idents: mentions(nil, s), reason: -1})
 			}
 		}
 	}
+}
+
+// pasted reports whether a sentence was copied from a screen: it has a quotation mark of a
+// mail, or frames and lines.
+func pasted(s string) bool {
+	return s[0] == '>' || strings.ContainsFunc(s, func(r rune) bool { return r >= 0x2500 && r < 0x2600 })
+}
+
+// asksFor reports whether a question is a request.
+func asksFor(s string) bool {
+	low := strings.ToLower(s)
+	return slices.ContainsFunc([]string{"can you", "could you", "would you", "will you", "please", "make sure", "kannst du", "könntest du", "puedes", "peux-tu", "pouvez-vous"},
+		func(w string) bool { return strings.Contains(low, w) })
 }
 
 // lines splits text into lines.
@@ -187,6 +201,18 @@ func lines(s string) []piece {
 	return out
 }
 
+// withoutReminders takes what a harness put below an output in the model's context out of it.
+func withoutReminders(s string) string {
+	for {
+		body, ends := strings.CutSuffix(strings.TrimRight(s, " \n"), "</system-reminder>")
+		at := strings.LastIndex(body, "\n<system-reminder>")
+		if !ends || at < 0 {
+			return s
+		}
+		s = s[:at]
+	}
+}
+
 // isDrawing reports whether a line is part of a tree or a frame.
 func isDrawing(s string) bool {
 	return strings.HasPrefix(s, "│") || strings.HasPrefix(s, "├") || strings.HasPrefix(s, "└") || strings.HasPrefix(s, "┌")
@@ -199,6 +225,7 @@ func readResult(r thread.ToolResult) *resultFacts {
 	if s == "" {
 		s = r.Structured
 	}
+	s = withoutReminders(s)
 	f.exit = exitCode(s)
 	f.Result = work.ReadResult(&r, s)
 	if toolpolicy.ClassOf(r.Tool) == toolpolicy.Agent && r.Outcome != thread.Failure && f.Started == "" && !f.DeniedByUser {

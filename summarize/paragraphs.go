@@ -26,11 +26,18 @@ func paragraphs(s string) []piece {
 	var out []piece
 	var glued string // a heading that waits for its text
 	list := false    // the last piece ends with an item of a list
+	var under string // the heading of that list
 	line := 0        // counts lines with text
 	add := func(text string, code bool) {
 		p := piece{text: text, reason: -1, code: code, place: place{line: line}}
 		item := !code && listItem(text)
 		last := len(out) - 1
+		switch {
+		case glued != "" && item:
+			under = glued
+		case !item && !list:
+			under = ""
+		}
 		switch {
 		case glued != "":
 			p.text = strings.TrimSuffix(glued+"\n"+text, "\n")
@@ -40,7 +47,11 @@ func paragraphs(s string) []piece {
 			out = out[:last]
 			line--
 		}
-		list = item || list && isLink(text)
+		if list = item || list && isLink(text); list {
+			p.under = under
+		} else {
+			under = ""
+		}
 		line++
 		p.idents, p.terms = mentions(nil, p.text), termsOf(p.text)
 		if !code {

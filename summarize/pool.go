@@ -93,6 +93,7 @@ type candidate struct {
 	at      int // position of its message in the span, for recency and order
 	base    float32
 	text    string // of a piece; plain entries are rendered by selection
+	under   string // the heading of the list that a piece stands in
 	idents  []int32
 	terms   []int32 // words and word pairs (see terms)
 	head    int     // the candidate that begins the block in which it stands, plus 1; 0 for none
@@ -314,7 +315,7 @@ func (b *builder) entry(sec section, at int, base float32, idents []mention) *ca
 // piece adds a piece to a group, and its candidate. The group must become the next of its
 // section.
 func (b *builder) piece(sec section, g *group, at int, base float32, p piece) *candidate {
-	c := candidate{section: sec, entry: len(b.groups[sec]), piece: len(g.places), at: at, base: base, text: p.text}
+	c := candidate{section: sec, entry: len(b.groups[sec]), piece: len(g.places), at: at, base: base, text: p.text, under: p.under}
 	g.places = append(g.places, p.place)
 	return b.add(c, p.idents)
 }

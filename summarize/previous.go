@@ -170,26 +170,27 @@ func normalized(s string) string { return strings.TrimRight(oneLine(s), ".") }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// recap adds the lines of a summary that the agent itself wrote, as facts.
+// recap adds the lines of a summary that the agent itself wrote, as facts, unless the log holds
+// what it sums up: the log is more exact and says how it went on.
 func (b *builder) recap(i int, m *thread.Message, f *facts) {
 	g := group{label: "the agent's earlier summary", turn: m.Turn, sources: []thread.ID{m.ID}}
 	past := b.stepsAfter(i) > freshSteps
-	weight := float32(recapWorth)
-	if b.logged[m.ID] {
-		weight = recapLogged
-	}
 	passed := false // below a heading such as "Next steps", and the agent has gone on
-	for _, p := range f.recap {
+	recap := f.recap
+	if b.logged[m.ID] {
+		recap = nil
+	}
+	for _, p := range recap {
 		if heading(p.text) {
 			passed = past && toDo(p.text)
-			if len(p.idents) == 0 {
+			if !strings.ContainsAny(strings.TrimLeft(p.text, "0123456789. #"), "`/_.(") {
 				continue // it says nothing without the lines below it
 			}
 		}
 		if passed || len(p.text) < 4 || b.quoted(p.text) || !b.unseen(seenLine, p.text) {
 			continue
 		}
-		base := weight * b.age(i) * min(1, float32(len(p.text))/60)
+		base := recapWorth * b.age(i) * min(1, float32(len(p.text))/60)
 		if p.code || narration(p.text) {
 			base *= 0.2
 		}
@@ -204,12 +205,8 @@ func (b *builder) recap(i int, m *thread.Message, f *facts) {
 	}
 }
 
-// The base value of a line of the agent's own summary: recapLogged if the log holds what it
-// sums up, since the log is more exact and says how it went on.
-const (
-	recapWorth  = 1.2
-	recapLogged = 0.05
-)
+// recapWorth is the base value of a line of the agent's own summary.
+const recapWorth = 1.2
 
 // loggedRecaps finds the agent's own summaries; the value says whether the log holds the
 // messages that they sum up.
