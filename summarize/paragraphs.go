@@ -66,7 +66,15 @@ func paragraphs(s string) []piece {
 		}
 		at := line
 		list = false
+		number := 0 // the length of "1. " in front of the first sentence
 		for p := range scan.Sentences(text) {
+			if p.From == 0 && strings.TrimLeft(text[:p.To], "0123456789") == "." {
+				number = p.To
+				continue
+			}
+			if number > 0 {
+				p.From, number = 0, 0
+			}
 			n := line - at
 			add(text[p.From:p.To], false)
 			last := &out[len(out)-1]
@@ -90,7 +98,7 @@ func paragraphs(s string) []piece {
 			addBlock(strings.TrimRight(s[open:p.From], " \t"), add)
 			open = -1
 		case open >= 0, text == "", ruler(text):
-		case leadsIn(text) && announcedAt(text) == 0, text[0] == '|' && rulerAt(s, at):
+		case leadsIn(text) && announcedAt(text) == 0, text[0] == '|' && rulerAt(s, at), strings.HasPrefix(text, "**") && len(text) <= maxGlued && listAt(s, at):
 			text = strings.TrimLeft(text, "# ")
 			if glued != "" { // a heading of headings
 				text = glued + "\n" + text
@@ -155,6 +163,14 @@ func rulerAt(s string, at int) bool {
 	p, _ := scan.NextLine(s, at)
 	p = scan.Trim(s, p)
 	return p.To > p.From && ruler(s[p.From:p.To])
+}
+
+// listAt reports whether the line that begins at a position is an item of a list: a bold line
+// above it leads in.
+func listAt(s string, at int) bool {
+	p, _ := scan.NextLine(s, at)
+	p = scan.Trim(s, p)
+	return p.To > p.From && s[p.From] != '|' && listItem(s[p.From:p.To])
 }
 
 // addBlock adds a block of code, as one piece if it is short.
