@@ -76,7 +76,7 @@ func TestLoggedRecap(t *testing.T) {
 }
 
 // TestRules: a question is a rule only if it asks for something, and text from a screen is none.
-func TestRules(t *testing.T) {
+func TestRuleSentences(t *testing.T) {
 	for s, want := range map[string]bool{
 		"Never change the public API.":                             true,
 		"Can you make sure it stays below 4 KB?":                   true,
@@ -92,5 +92,18 @@ func TestRules(t *testing.T) {
 		if len(f.rules) > 0 && strings.Contains(s, "instead of") && f.rules[0].cues&ruleCue != 0 {
 			t.Errorf("%q counts as a sure rule", s)
 		}
+	}
+}
+
+// TestTurnsBack: that the assistant undoes something is told though it only announces it: without
+// it, the edits of both ways look like steps forward.
+func TestTurnsBack(t *testing.T) {
+	k := (&talk{}).user("Do we have a test for this?")
+	k.says("No test exists. Let me revert the fix, write a failing test first, then re-implement.")
+	k.calls("Edit", args{"file_path": "/r/a.go", "old_string": "fixed()", "new_string": "broken()"}, "ok", thread.Success)
+	k.says("Let me look at the other file.").calls("Read", args{"file_path": "/r/b.go"}, "package b", thread.Success).says("Done.")
+	said := strings.Join(texts(summarizeNow(t, Input{Messages: k.done(t), Budget: 300}).Conclusions), "\n")
+	if !strings.Contains(said, "revert the fix") || strings.Contains(said, "other file") {
+		t.Errorf("%q", said)
 	}
 }

@@ -160,18 +160,18 @@ type floor struct {
 var largeShares = shares{
 	floors: []floor{
 		{secConstraint, 0.08}, {secPlan, 0.08}, {secFile, 0.12}, {secDecision, 0.06}, {secFailed, 0.14}, {secSaid, 0.45}, {secReport, 0.06},
-		{secOutcome, 0.05}, {secFact, 0.05}, {secOpen, 0.04}, {secArtifact, 0.05}, {secChange, 0.10}, {secSnippet, 0.15},
+		{secOutcome, 0.05}, {secFact, 0.05}, {secOpen, 0.04}, {secArtifact, 0.05}, {secChange, 0.10}, {secSnippet, 0.07},
 	},
-	requests: 0.30, mostRequests: 0.55, snippets: 0.20, words: wordsWeight, changes: wordsWeight,
+	requests: 0.30, mostRequests: 0.55, snippets: 0.10, words: wordsWeight, changes: wordsWeight,
 }
 
 // smallShares are for a small budget: its reader needs the story.
 var smallShares = shares{
 	floors: []floor{
 		{secConstraint, 0.08}, {secPlan, 0.08}, {secFile, 0.08}, {secDecision, 0.06}, {secFailed, 0.14}, {secSaid, 0.60}, {secReport, 0.04},
-		{secOutcome, 0.0167}, {secFact, 0.05}, {secOpen, 0.04}, {secArtifact, 0.05}, {secChange, 0.10}, {secSnippet, 0.05},
+		{secOutcome, 0.0167}, {secFact, 0.05}, {secOpen, 0.04}, {secArtifact, 0.05}, {secChange, 0.10}, {secSnippet, 0.025},
 	},
-	requests: 0.20, mostRequests: 0.55, snippets: 0.10, words: wordsWeight, changes: wordsWeight / 2,
+	requests: 0.20, mostRequests: 0.55, snippets: 0.05, words: wordsWeight, changes: wordsWeight / 2,
 }
 
 // modelFloors replace the others where a model wrote facts, decisions and open items: what

@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
@@ -53,7 +54,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 	g := group{turn: m.Turn, sources: []thread.ID{m.ID}}
 	age := b.age(i)
 	for n, p := range f.said {
-		if !p.substantial() || heading(p.text) && len(p.idents) == 0 || announcing(p.text) && !final && p.cues&reasonCue == 0 || !b.unseen(seenWords, p.text) {
+		if !p.substantial() || heading(p.text) && len(p.idents) == 0 || announcing(p.text) && !final && p.cues&reasonCue == 0 && !turnsBack(p.text) || !b.unseen(seenWords, p.text) {
 			continue
 		}
 		base := float32(wordsOnTheWay)
@@ -62,7 +63,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 			base = wordsCode
 		case p.code:
 			base = wordsLongCode
-		case narration(p.text) && (!final || leadsOn(p.text)):
+		case narration(p.text) && (!final || leadsOn(p.text)) && !turnsBack(p.text):
 			base = wordsAnnounced
 		case p.text[len(p.text)-1] == '?' && b.replied[i]:
 			base = wordsAsked
@@ -97,6 +98,13 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 		}
 	}
 	b.groups[secSaid] = append(b.groups[secSaid], g)
+}
+
+// turnsBack reports whether a piece says that something is undone: without it the edits of both
+// ways look like steps forward.
+func turnsBack(s string) bool {
+	low := strings.ToLower(s)
+	return slices.ContainsFunc([]string{"revert", "undo ", "roll back", "rolling back", "back out", "start over"}, func(w string) bool { return strings.Contains(low, w) })
 }
 
 // offers reports whether a piece holds an item of a list, perhaps below its heading.
