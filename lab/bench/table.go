@@ -120,7 +120,7 @@ func (r *report) tokenizers(b *strings.Builder) {
 			put(t.Name, t.Text, rate{t.Rate, t.Tokens})
 		}
 	}
-	cells := []string{"o200k tokens, MB for a second of processor"}
+	cells := []string{"o200k tokens, MB per second of processor time"}
 	for _, text := range texts {
 		cells = append(cells, text.name, "ours is faster", "tokens")
 	}
@@ -182,11 +182,11 @@ func (r *report) others(b *strings.Builder) {
 }
 
 func (r *report) steps(b *strings.Builder) {
-	cells := []string{"µs of processor, behind so many messages"}
+	cells := []string{"µs of processor time, by number of messages before it"}
 	for _, n := range messages {
 		cells = append(cells, fmt.Sprint(n))
 	}
-	head(b, "One step behind a compacted history", append(cells, "the last to 1,000")...)
+	head(b, "One step with a compacted history", append(cells, "the last to 1,000")...)
 	for _, row := range []struct{ says, bench string }{
 		{"in memory", "PrepareStep/memory/%d_messages"},
 		{"with SQLite", "PrepareStep/sqlite/%d_messages"},
@@ -214,6 +214,6 @@ func (r *report) store(b *strings.Builder) {
 	mb := func(n int) string { return number(float64(n) / 1e6) }
 	line(b, "the request as JSON", mb(m.text))
 	line(b, "the thread, on the heap", mb(m.history))
-	line(b, "what a compactor knows of it besides", mb(m.known))
+	line(b, "what a compactor caches of it", mb(m.known))
 	line(b, fmt.Sprintf("`palimpsest compact` on the file, %d ms of processor in all: resident at most", m.took.Milliseconds()), mb(m.resident))
 }
