@@ -1,9 +1,7 @@
 package policy_test
 
 import (
-	"bufio"
 	"cmp"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -68,7 +66,6 @@ func ownSummaries(t testing.TB, files ...string) []ownSummary {
 			return nil
 		}
 		for _, tr := range file.Transcripts {
-			queued := queuedIn(t, path)
 			from := 0
 			for n, c := range tr.Compactions {
 				at, ok := tr.Thread.Index(c.Summary)
@@ -77,7 +74,7 @@ func ownSummaries(t testing.TB, files ...string) []ownSummary {
 				}
 				m := tr.Thread.At(at)
 				if m.Kind == thread.Recap && len(m.Text()) > 1500 && at-from > 10 && (from > 0 || partsSize(tr.Thread.Messages()[:at]) > leastWhole) {
-					all = append(all, ownSummary{fmt.Sprint(filepath.Base(path), " ", n), append(tr.Thread.Messages()[from:at], queued...), ownText(m.Text()), askedOf(tr.Thread.Messages()[at+1:])})
+					all = append(all, ownSummary{fmt.Sprint(filepath.Base(path), " ", n), tr.Thread.Messages()[from:at:at], ownText(m.Text()), askedOf(tr.Thread.Messages()[at+1:])})
 				}
 				from = at
 			}
@@ -119,35 +116,6 @@ func askedOf(after []thread.Message) string {
 		}
 	}
 	return ""
-}
-
-// queuedIn are the messages that a user of Claude Code typed while the agent worked.
-// The agent got them; the importer passes over their lines.
-func queuedIn(t testing.TB, path string) []thread.Message {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	in, err := gzip.NewReader(f)
-	if err != nil {
-		return nil
-	}
-	var all []thread.Message
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, 64<<20)
-	for lines.Scan() {
-		var line struct {
-			Type    string
-			Content json.RawMessage
-		}
-		var text string
-		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Type == "queue-operation" && json.Unmarshal(line.Content, &text) == nil && text != "" {
-			all = append(all, speak(thread.User, text))
-		}
-	}
-	return all
 }
 
 // leastWhole is the least text, in bytes, of messages that filled a window: a file
