@@ -49,8 +49,8 @@ func Files(commands []Command) []FileOp {
 		if depth > 0 {
 			continue // whether it ran is unknown
 		}
-		if name == "cd" && len(args) > 0 {
-			if dir = Join(dir, Path(args[0])); dir == Unknown {
+		if name == "cd" || name == "pushd" || name == "popd" {
+			if dir = Join(dir, commands[i].ChangesTo()); dir == Unknown {
 				return ops // where the rest runs is unknown
 			}
 			continue
