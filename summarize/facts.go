@@ -153,7 +153,7 @@ func (f *facts) readRules() {
 		}
 		for p := range scan.Sentences(line) {
 			s := line[p.From:p.To]
-			if len(s) > maxSentence || len(s) < 8 || pasted(s) || s[len(s)-1] == '?' && !asksFor(s) {
+			if len(s) > maxSentence || len(s) < 8 || pasted(s) || pointsAt(s) || s[len(s)-1] == '?' && !asksFor(s) {
 				continue
 			}
 			// Weak cues count only in short messages, and not in a bare "yes please".
@@ -169,6 +169,13 @@ func (f *facts) readRules() {
 // mail, or frames and lines.
 func pasted(s string) bool {
 	return s[0] == '>' || strings.ContainsFunc(s, func(r rune) bool { return r >= 0x2500 && r < 0x2600 })
+}
+
+// pointsAt reports whether a short sentence means nothing without the one before it: "I'd prefer
+// that".
+func pointsAt(s string) bool {
+	low := " " + strings.ToLower(strings.TrimRight(s, ".!"))
+	return len(s) < 24 && (strings.HasSuffix(low, " that") || strings.HasSuffix(low, " this") || strings.HasSuffix(low, " it"))
 }
 
 // asksFor reports whether a question is a request.

@@ -80,6 +80,8 @@ func TestRuleSentences(t *testing.T) {
 	for s, want := range map[string]bool{
 		"Never change the public API.":                             true,
 		"Can you make sure it stays below 4 KB?":                   true,
+		"I'd prefer that":                                          false,
+		"Always use tabs.":                                         true,
 		"Why does it never return an error?":                       false,
 		"> ╭ - 654274e make sure calling it twice works":           false,
 		"this explain is back to 19 instead of 26 entries in main": true, // weak: it may be a preference
