@@ -208,12 +208,13 @@ func lines(s string) []piece {
 	return out
 }
 
-// withoutReminders takes what a harness put below an output in the model's context out of it.
+// withoutReminders takes what a harness put below an output out of it, but for what it says that
+// the user wrote meanwhile.
 func withoutReminders(s string) string {
 	for {
 		body, ends := strings.CutSuffix(strings.TrimRight(s, " \n"), "</system-reminder>")
 		at := strings.LastIndex(body, "\n<system-reminder>")
-		if !ends || at < 0 {
+		if !ends || at < 0 || strings.HasPrefix(body[at:], "\n<system-reminder>\nThe user sent ") {
 			return s
 		}
 		s = s[:at]

@@ -33,7 +33,8 @@ func TestReminderBelowOutput(t *testing.T) {
 		"one\n" + reminder + "\n" + reminder:               "one",
 		"one\n" + reminder + "\ntwo":                       "one\n" + reminder + "\ntwo",
 		"<system-reminder>\nall of it\n</system-reminder>": "<system-reminder>\nall of it\n</system-reminder>",
-		"no opening\n</system-reminder>":                   "no opening\n</system-reminder>",
+		"one\n<system-reminder>\nThe user sent a new message while you were working:\ntwo\n</system-reminder>": "one\n<system-reminder>\nThe user sent a new message while you were working:\ntwo\n</system-reminder>",
+		"no opening\n</system-reminder>": "no opening\n</system-reminder>",
 	} {
 		if got := withoutReminders(output); got != want {
 			t.Errorf("%q: %q, want %q", output, got, want)

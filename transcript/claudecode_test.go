@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/transcript"
@@ -108,5 +109,27 @@ func TestClaudeCodeQueue(t *testing.T) {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// In a request, what a person wrote while the model worked stands in a reminder of its own behind
+// the results: it opens a turn, in the person's words.
+func TestWordsBesideResults(t *testing.T) {
+	const body = `{"model":"claude-sonnet-4-5","messages":[{"role":"user","content":"go"},
+{"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"Bash","input":{"command":"make"}}]},
+{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"built"},{"type":"text","text":"<system-reminder>\nThe user sent a new message while you were working:\nand test it\n\nIMPORTANT: After completing your current task, you MUST address the user's message above. Do not ignore it.\n</system-reminder>"}]},
+{"role":"assistant","content":"Done."}]}`
+	f, err := transcript.Read(strings.NewReader(body), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var words []string
+	for _, m := range f.Transcripts[0].Thread.All() {
+		if m.StartsTurn() {
+			words = append(words, injected.UserWords(m))
+		}
+	}
+	if got := strings.Join(words, "|"); got != "go|and test it" {
+		t.Errorf("%q", got)
 	}
 }

@@ -46,7 +46,8 @@ var injectedOpenings = []string{
 
 // TextKind returns the kind of a text in the user's name: Recap for the summary of an earlier
 // compaction, Injected if no part of it was certainly written by a person, else Plain. A
-// person's words beside a reminder make it Plain, and an empty text is Plain. A command that the
+// person's words beside a reminder make it Plain, as do words that a reminder of its own passes on
+// while the agent works, and an empty text is Plain. A command that the
 // client handles itself is Injected; one for the model is Plain.
 func TextKind(text string) thread.Kind {
 	kind, _ := classify(text)
@@ -63,6 +64,9 @@ func classify(text string) (kind thread.Kind, words string) {
 		return thread.Recap, ""
 	case looksLikeObservation(text):
 		return thread.Injected, ""
+	}
+	if words, ok := steering(text); ok {
+		return thread.Plain, words
 	}
 	words = userText(text)
 	switch {
