@@ -181,6 +181,12 @@ func (b *builder) repairs(i int, c *callFacts, why string) []repair {
 	if !c.Checks() && !edit {
 		return nil
 	}
+	tried := map[string]bool{} // the words that a failed edit was to put in
+	if edit {
+		for w := range c.adds {
+			tried[w] = true
+		}
+	}
 	var all []repair
 	again := withoutPager(c.Name, c.Input)
 	for j := i + 1; j < min(len(b.facts), i+nextMessages) && !b.messages[j].StartsTurn(); j++ {
@@ -192,7 +198,7 @@ func (b *builder) repairs(i int, c *callFacts, why string) []repair {
 			if !edit && prosePath(e.path()) && !strings.Contains(why, path.Base(e.path())) {
 				continue
 			}
-			if edit && (e.path() != c.path() || !e.retries(c)) {
+			if edit && (e.path() != c.path() || !e.retries(tried)) {
 				continue
 			}
 			if (e.Class == toolpolicy.Edit || e.Class == toolpolicy.Write) && e.path() != "" && len(e.hunks) > 0 && b.worked(j, e.ID) {
@@ -211,23 +217,22 @@ func prosePath(name string) bool {
 	return slices.Contains([]string{".md", ".mdx", ".rst", ".txt"}, path.Ext(name))
 }
 
-// retries reports whether an edit puts in a word that another was to put in.
-func (c *callFacts) retries(other *callFacts) bool {
-	added := func(c *callFacts) map[string]bool {
-		words := map[string]bool{}
-		for _, h := range c.hunks {
-			for _, line := range h.plus {
-				for _, w := range strings.FieldsFunc(line, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
-					if len(w) >= retriedWord {
-						words[w] = true
-					}
+// adds yields the words that an edit puts in or was to put in.
+func (c *callFacts) adds(yield func(word string) bool) {
+	for _, h := range c.hunks {
+		for _, line := range h.plus {
+			for w := range strings.FieldsFuncSeq(line, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+				if len(w) >= retriedWord && !yield(w) {
+					return
 				}
 			}
 		}
-		return words
 	}
-	tried, now := added(other), added(c)
-	for w := range now {
+}
+
+// retries reports whether an edit puts in a word that another was to put in.
+func (c *callFacts) retries(tried map[string]bool) bool {
+	for w := range c.adds {
 		if tried[w] {
 			return true
 		}

@@ -37,6 +37,14 @@ func hunksOf(before, after string) []hunk {
 	if len(a) == 0 || len(b) == 0 || len(a) > maxCompared || len(b) > maxCompared {
 		return splitHunk(nil, hunk{a, b})
 	}
+	bare := func(lines []string) []string {
+		out := make([]string, len(lines))
+		for i, line := range lines {
+			out[i] = strings.TrimSpace(line)
+		}
+		return out
+	}
+	bareA, bareB := bare(a), bare(b)
 	// The longest common subsequence, from the end.
 	length := make([][]int16, len(a)+1)
 	for i := range length {
@@ -44,7 +52,7 @@ func hunksOf(before, after string) []hunk {
 	}
 	for i := len(a) - 1; i >= 0; i-- {
 		for j := len(b) - 1; j >= 0; j-- {
-			if alike(a[i], b[j]) {
+			if bareA[i] == bareB[j] {
 				length[i][j] = length[i+1][j+1] + 1
 			} else {
 				length[i][j] = max(length[i+1][j], length[i][j+1])
@@ -55,7 +63,7 @@ func hunksOf(before, after string) []hunk {
 	var h hunk
 	for i, j := 0, 0; i < len(a) || j < len(b); {
 		switch {
-		case i < len(a) && j < len(b) && alike(a[i], b[j]):
+		case i < len(a) && j < len(b) && bareA[i] == bareB[j]:
 			out, h = splitHunk(out, h), hunk{}
 			i, j = i+1, j+1
 		case j == len(b) || i < len(a) && length[i+1][j] >= length[i][j+1]:

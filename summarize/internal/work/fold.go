@@ -342,9 +342,8 @@ func (f *fold) finish() {
 	keepNewest(&f.work.Commits, maxCommits, &f.work.Omitted.Commits)
 	keepNewest(&f.work.Operations, maxOperations, &f.work.Omitted.Operations)
 	keepNewest(&f.work.Edited, maxEdited, &f.work.Omitted.Edited)
-	if n := len(f.work.Refused); n > 0 { // the user has gone on since; the story tells older ones
-		f.work.Refused = slices.DeleteFunc(f.work.Refused, func(s state.Seen) bool { return s.Turn > 0 && s.Turn < f.turn-1 })
-	}
+	// The user has gone on since older ones, and the story tells them.
+	f.work.Refused = slices.DeleteFunc(f.work.Refused, func(s state.Seen) bool { return s.Turn > 0 && s.Turn < f.turn-1 })
 	keepNewest(&f.work.Refused, maxRefused, &f.work.Omitted.Refused)
 	keepNewest(&f.work.Running, maxRunning, &f.work.Omitted.Running)
 }
