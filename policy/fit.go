@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -27,13 +29,14 @@ type BudgetError struct {
 	Err error
 }
 
-// errNothingLeft refuses a plan that fits: every provider wants a message.
-var errNothingLeft = errors.New("no message would be left")
+// errNothingLeft refuses a plan that fits: every provider wants a message, and a model has to
+// know what it is asked.
+var errNothingLeft = errors.New("neither a request nor a summary would be left")
 
 // Part is a piece of a request that must stay.
 type Part struct {
-	Name   string
-	Tokens int
+	Name   string `json:"name"`
+	Tokens int    `json:"tokens"`
 }
 
 // Error names the parts.
@@ -85,7 +88,7 @@ func Fit(ctx context.Context, s *Situation, name string, ladder strategy.Ladder,
 	}
 	f, err := fitKeepingUnseen(ctx, s, name, ladder, budget, whole)
 	if over, ok := errors.AsType[*BudgetError](err); ok {
-		return nil, over.raiseNeed(ctx, s, name, ladder, whole)
+		return nil, over.findNeed(ctx, s, name, ladder, whole)
 	}
 	return f, err
 }
@@ -104,20 +107,28 @@ func fitSmallest(ctx context.Context, s *Situation, name string, ladder strategy
 	return f, err
 }
 
-// raiseNeed raises what a refusal says is needed until there is a plan for it. The
-// extractive summarizer stands in for models here: theirs are no larger.
-func (e *BudgetError) raiseNeed(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, whole int) error {
+// findNeed raises what a refusal says is needed until there is a plan for it, or lowers it
+// while there is one for half of the rest. The extractive summarizer stands in for models
+// here: theirs are no larger.
+func (e *BudgetError) findNeed(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, whole int) error {
 	plain := *s
 	plain.Summarizer = &summarize.Extractive{Counter: s.Counter.Text}
 	rest := &e.Parts[len(e.Parts)-1]
-	for e.Need < s.UncompactedTokens() && ctx.Err() == nil {
-		_, err := fitKeepingUnseen(ctx, &plain, name, ladder, e.Need, max(whole, e.Need))
-		if !errors.Is(err, ErrOverBudget) {
-			break
-		}
-		more := int(float64(rest.Tokens) * (needGrowth - 1))
-		rest.Tokens += more
-		e.Need += more
+	refused := func(need int) bool {
+		_, err := fitKeepingUnseen(ctx, &plain, name, ladder, need, max(whole, need))
+		return errors.Is(err, ErrOverBudget)
+	}
+	change := func(tokens int) {
+		rest.Tokens += tokens
+		e.Need += tokens
+	}
+	raised := false
+	for e.Need < s.UncompactedTokens() && ctx.Err() == nil && refused(e.Need) {
+		change(min(int(float64(rest.Tokens)*(needGrowth-1)), s.UncompactedTokens()-e.Need))
+		raised = true
+	}
+	for less := rest.Tokens / 2; !raised && less > 0 && e.Need-less > e.Budget && ctx.Err() == nil && !refused(e.Need-less); less = rest.Tokens / 2 {
+		change(-less)
 	}
 	return e
 }
@@ -280,8 +291,8 @@ func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitt
 			if err != nil {
 				return nil, err
 			}
-			if len(f.Prompt.Messages) == 0 && s.Thread.Len() > 0 {
-				// What is too large to be protected was all there was.
+			if s.Thread.Len() > 0 && (len(f.Prompt.Messages) == 0 || len(p.Drops) > 0 && !s.tellsTask(f.Prompt)) {
+				// What is too large to be protected was all there was, or all that was asked.
 				failed = errors.Join(failed, errNothingLeft)
 				break
 			}
@@ -299,6 +310,12 @@ func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitt
 				}
 				break
 			}
+			if len(v.Records()) == 0 {
+				// As it was sent it is larger than its parts, since the provider's reasoning
+				// goes once anything changes: something must.
+				room = v.Total() - 1
+				continue
+			}
 			room -= f.Tokens - budget + n*n*slackStep
 		}
 	}
@@ -307,6 +324,25 @@ func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitt
 		return withDrops, nil
 	}
 	return nil, s.budgetError(budget, failed)
+}
+
+// tellsTask reports whether a prompt still has something that the user said, or a summary. A
+// thread in which nobody asked anything needs neither.
+func (s *Situation) tellsTask(p *prompt.Prompt) bool {
+	tells := func(m *thread.Message) bool {
+		return m.Kind == thread.Recap || injected.UserWords(m) != "" || ownformat.IsSummary(m)
+	}
+	for i := range p.Messages {
+		if tells(&p.Messages[i]) {
+			return true
+		}
+	}
+	for _, m := range s.Thread.All() {
+		if injected.UserWords(m) != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // cachedRequest is the request under the plan in force, if the provider still has it in
