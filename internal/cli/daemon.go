@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/ondemand"
@@ -97,6 +99,18 @@ func userSocket() (data, socket string, err error) {
 	return data, socket, err
 }
 
+// reachable is the URL under which this machine reaches a daemon that listens on an address.
+func reachable(listen string) string {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "http://" + listen
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
 // healthTimeout limits how long a daemon may take to answer.
 const healthTimeout = 10 * time.Second
 
@@ -105,13 +119,21 @@ func healthCommand(s Streams) *cobra.Command {
 		Use:   "health [URL]",
 		Short: "Report whether a daemon is ready: exit status 0, or 1 if not",
 		Long: `Ask a daemon whether it is ready: a health check for containers without a shell or
-curl. URL is its address (default: http://127.0.0.1:7433).`,
+curl. URL is its address (default: where the settings say that it listens, mostly
+http://127.0.0.1:7433).`,
 		Example: "  palimpsest health\n  palimpsest health http://127.0.0.1:8080",
 		Args:    atMostOneArg("URL"),
 		RunE: func(c *cobra.Command, args []string) error {
-			address := "http://127.0.0.1:7433"
+			var address string
 			if len(args) == 1 {
 				address = args[0]
+			} else {
+				settings := settingFlags{flags: pflag.NewFlagSet("", pflag.ContinueOnError)}
+				loaded, err := settings.load()
+				if err != nil {
+					return err
+				}
+				address = reachable(loaded.Text("listen"))
 			}
 			if !strings.HasPrefix(address, "http://") && !strings.HasPrefix(address, "https://") {
 				return fmt.Errorf("%w: %s: want a URL such as http://127.0.0.1:7433", errUsage, printable(address))

@@ -137,6 +137,9 @@ func recallCommand(s Streams) *cobra.Command {
 		Example: "  palimpsest recall \"retry backoff jitter\"\n  palimpsest recall '\"ORD-48213-B\"' --thread ticket-4711",
 		Args:    nonBlankArgs("want a QUERY"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if o.Limit < 1 {
+				return fmt.Errorf("%w: --limit %d: want a number of hits above 0", errUsage, o.Limit)
+			}
 			entries, err := store.removedEntries(c.Context(), o.ThreadID, s)
 			if err != nil {
 				return err

@@ -59,7 +59,7 @@ func Settings() []Setting {
 		{Name: "listen", Default: "127.0.0.1:7433", ValueName: "ADDRESS", check: checkAddress,
 			Usage: "listen on this address; one that other machines can reach requires API keys. Empty listens only on the socket"},
 		{Name: "socket", ValueName: "FILE",
-			Usage: "listen on this Unix socket too. Only you can open it, so it needs no key; the address then requires one (`palimpsest daemon` prints one for the run). Empty is no socket"},
+			Usage: "listen on this Unix socket too. Only you can open it, so it needs no key; the address then requires one (palimpsest daemon prints one for the run). Empty is no socket"},
 		{Name: "idle", Default: "0", ValueName: "DURATION", check: parses(parseDuration),
 			Usage: "end after this long without a request or a background job; 0 never ends"},
 		{Name: "store", ValueName: "STORE", hasPassword: true,
