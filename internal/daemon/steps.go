@@ -304,18 +304,13 @@ func (c *call) outcome(info store.Info, q *quality.Outcome) (any, error) {
 }
 
 func (c *call) compact(info store.Info, q *api.Compact) (any, error) {
-	step, err := c.readStepOnly(&q.Step)
+	step, err := c.stepOrLast(info.ID, &q.Step)
 	if err != nil {
 		return nil, err
 	}
 	compactor, err := c.compactorFor(q)
 	if err != nil {
 		return nil, err
-	}
-	if compactor != c.tenant.compactor { // the page asks, which knows no more of the request than the daemon
-		if step, err = c.stepOrLast(info.ID, &q.Step); err != nil {
-			return nil, err
-		}
 	}
 	return c.changePlanBy(info.ID, c.withCondition(compactor.Session(info.ID)), func(ctx context.Context, s *palimpsest.Session) error {
 		_, err := s.Compact(ctx, step, q.Instructions)
@@ -324,7 +319,7 @@ func (c *call) compact(info store.Info, q *api.Compact) (any, error) {
 }
 
 func (c *call) dryRun(info store.Info, q *api.Step) (any, error) {
-	step, err := c.readStepOnly(q)
+	step, err := c.stepOrLast(info.ID, q)
 	if err != nil {
 		return nil, err
 	}
