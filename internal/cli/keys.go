@@ -35,6 +35,9 @@ keeps them encrypted under a master key, which you keep elsewhere.`,
 
 // withAPIKeys opens the store and calls use with its API keys.
 func (f *storeFlag) withAPIKeys(ctx context.Context, existing bool, use func(*apikey.Keys) error) error {
+	if f.name == "memory:" {
+		return fmt.Errorf("%w: --store memory: keeps no keys; name the store of the daemon that is to ask for them", errUsage)
+	}
 	return f.withDatabase(ctx, existing, func(db *database) error { return use(db.apiKeys()) })
 }
 
@@ -66,7 +69,7 @@ func keysAddCommand(s Streams) *cobra.Command {
 					return err
 				}
 				fmt.Fprintln(s.Out, token)
-				fmt.Fprintf(s.Err, "key %s: %s for %s, kept in %s. It is shown only now; clients send it as \"Authorization: Bearer …\"\n",
+				fmt.Fprintf(s.Err, "key %s: %s for %s, kept in %s. It is shown only now; clients send it as \"Authorization: Bearer …\", agents behind the proxy as \"X-Palimpsest-Key: …\"\n",
 					k.ID, k.Rights, tenantName(k.Tenant), store.displayName())
 				if first {
 					fmt.Fprintln(s.Err, "It is the first key: a running daemon asks for keys only after a restart")

@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
@@ -19,7 +20,7 @@ import (
 // the messages after it.
 type messageLines struct {
 	in      *bufio.Reader
-	out     io.Writer
+	out     *lockedWriter
 	pending []byte // the unread rest of a message
 }
 
@@ -31,7 +32,7 @@ const (
 	noMessageAnswer = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"want a request, a notification or a response of JSON-RPC 2.0"}}` + "\n"
 )
 
-func newMessageLines(in io.Reader, out io.Writer) *messageLines {
+func newMessageLines(in io.Reader, out *lockedWriter) *messageLines {
 	return &messageLines{in: bufio.NewReader(in), out: out}
 }
 
@@ -40,24 +41,26 @@ func (l *messageLines) Read(p []byte) (int, error) {
 	for len(l.pending) == 0 {
 		line, whole, err := l.readLine()
 		if err != nil {
+			l.out.awaitAnswers()
 			return 0, err
 		}
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		answer := ""
+		refusal := ""
 		switch {
 		case !whole:
-			answer = tooLongAnswer
+			refusal = tooLongAnswer
 		case rawjson.Check(line) != nil:
-			answer = notJSONAnswer
+			refusal = notJSONAnswer
 		case !isMessage(line):
-			answer = noMessageAnswer
+			refusal = noMessageAnswer
 		default:
 			l.pending = line
+			l.out.asked(line)
 			continue
 		}
-		if _, err := io.WriteString(l.out, answer); err != nil {
+		if _, err := io.WriteString(l.out, refusal); err != nil {
 			return 0, err
 		}
 	}
@@ -111,17 +114,81 @@ func isSingleMessage(data []byte) bool {
 	return err == nil
 }
 
-// lockedWriter makes writes safe for concurrent use. Close does nothing.
+// lockedWriter makes writes safe for concurrent use, and knows how many requests are not
+// answered: the SDK gives up on them where the client's stream ends. Close does nothing.
 type lockedWriter struct {
-	mu  sync.Mutex
-	out io.Writer
+	mu   sync.Mutex
+	out  io.Writer
+	open int           // requests without an answer
+	done chan struct{} // closed when open falls to 0; nil if nobody waits
 }
 
 // Write implements io.Writer.
 func (a *lockedWriter) Write(p []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.out.Write(p)
+	n, err := a.out.Write(p)
+	for line := range bytes.Lines(p) {
+		if kindOf(line) == answer {
+			if a.open--; a.open <= 0 && a.done != nil {
+				close(a.done)
+				a.done = nil
+			}
+		}
+	}
+	return n, err
+}
+
+// kind says what a message is to the one who waits for answers.
+type kind int
+
+const (
+	other kind = iota
+	request
+	answer
+)
+
+func kindOf(line []byte) kind {
+	var m struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+	}
+	switch err := json.Unmarshal(line, &m); {
+	case err != nil || len(m.ID) == 0 || string(m.ID) == "null":
+		return other
+	case m.Method != "":
+		return request
+	}
+	return answer
+}
+
+// asked counts a request that will be answered.
+func (a *lockedWriter) asked(line []byte) {
+	if kindOf(line) == request {
+		a.mu.Lock()
+		a.open++
+		a.mu.Unlock()
+	}
+}
+
+// lastAnswers is how long the end of the client's stream waits for answers: a request that the
+// client has canceled gets none.
+const lastAnswers = 5 * time.Second
+
+// awaitAnswers waits until all requests are answered.
+func (a *lockedWriter) awaitAnswers() {
+	a.mu.Lock()
+	if a.open <= 0 {
+		a.mu.Unlock()
+		return
+	}
+	done := make(chan struct{})
+	a.done = done
+	a.mu.Unlock()
+	select {
+	case <-done:
+	case <-time.After(lastAnswers):
+	}
 }
 
 // Close implements io.Closer.

@@ -57,3 +57,19 @@ func TestLines(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestEndOfInput: a client that closes its stream behind its requests gets all answers.
+func TestEndOfInput(t *testing.T) {
+	in := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
+	const requests = 40
+	for id := 2; id <= requests; id++ {
+		in += fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`+"\n", id)
+	}
+	var out strings.Builder
+	if err := mcp.New(&held{}, nil).Serve(t.Context(), strings.NewReader(in), &out); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(out.String(), `"result"`); got != requests {
+		t.Errorf("%d of %d requests were answered", got, requests)
+	}
+}
