@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
-	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -291,7 +290,7 @@ func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitt
 			if err != nil {
 				return nil, err
 			}
-			if s.Thread.Len() > 0 && (len(f.Prompt.Messages) == 0 || len(p.Drops) > 0 && !s.tellsTask(f.Prompt)) {
+			if s.Thread.Len() > 0 && (len(f.Prompt.Messages) == 0 || len(p.Drops) > 0 && !s.tellsTask(f)) {
 				// What is too large to be protected was all there was, or all that was asked.
 				failed = errors.Join(failed, errNothingLeft)
 				break
@@ -326,23 +325,21 @@ func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitt
 	return nil, s.budgetError(budget, failed)
 }
 
-// tellsTask reports whether a prompt still has something that the user said, or a summary. A
+// tellsTask reports whether a request still has something that the user said, or a summary. A
 // thread in which nobody asked anything needs neither.
-func (s *Situation) tellsTask(p *prompt.Prompt) bool {
-	tells := func(m *thread.Message) bool {
-		return m.Kind == thread.Recap || injected.UserWords(m) != "" || ownformat.IsSummary(m)
+func (s *Situation) tellsTask(f *Fitted) bool {
+	if len(f.Plan.Summarizations) > 0 {
+		return true
 	}
-	for i := range p.Messages {
-		if tells(&p.Messages[i]) {
+	for i := range f.Prompt.Messages {
+		m := &f.Prompt.Messages[i]
+		// A note of ours in the user's role has the id of the message that it stands for.
+		at, logged := s.Thread.Index(m.ID)
+		if injected.UserWords(m) != "" || m.Kind == thread.Recap && logged && uncopied.At(s.Thread, at).Kind == m.Kind {
 			return true
 		}
 	}
-	for _, m := range s.Thread.All() {
-		if injected.UserWords(m) != "" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(uncopied.Messages(s.Thread), func(m thread.Message) bool { return injected.UserWords(&m) != "" })
 }
 
 // cachedRequest is the request under the plan in force, if the provider still has it in
