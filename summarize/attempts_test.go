@@ -159,6 +159,61 @@ func TestMendingEdits(t *testing.T) {
 	}
 }
 
+// TestMendedInALaterTurn: the user may break in before a failed check is mended; of later turns
+// only an edit that changes what the failure names is told with it, and none once the check has
+// run again.
+func TestMendedInALaterTurn(t *testing.T) {
+	const failed = "src/session.ts(16,58): error TS2305: Module 'core' has no exported member 'QueueMode'."
+	check := func(k *talk) {
+		k.calls("Bash", args{"command": "npm run check"}, "Checked 12 files.", thread.Success)
+	}
+	edit := func(from, to string) func(k *talk) {
+		return func(k *talk) {
+			k.calls("Edit", args{"file_path": "/r/src/session.ts", "old_string": from, "new_string": to}, "ok", thread.Success)
+		}
+	}
+	named := edit("get queueMode(): QueueMode {", `get queueMode(): "all" | "one" {`)
+	for _, tt := range []struct {
+		name string
+		next []func(*talk)
+		want string
+	}{
+		{"an edit of what it names", []func(*talk){named, check}, "edited next: src/session.ts"},
+		{"an edit of something else", []func(*talk){edit("const retries = 3", "const retries = 5"), check}, ""},
+		{"after the check ran again", []func(*talk){check, named}, ""},
+	} {
+		k := (&talk{}).user("Write the session.").calls("Bash", args{"command": "npm run check"}, failed, thread.Failure)
+		k.user("By the way, keep the old code around.")
+		for _, step := range tt.next {
+			step(k)
+		}
+		told := strings.Join(texts(summarizeNow(t, Input{Messages: k.done(t)}).FailedAttempts), "\n")
+		if !strings.Contains(told, "TS2305") || strings.Contains(told, thenEdited) != (tt.want != "") || !strings.Contains(told, tt.want) {
+			t.Errorf("%s: %q", tt.name, told)
+		}
+	}
+}
+
+// TestTicks: marking items as done is no change of a text.
+func TestTicks(t *testing.T) {
+	for _, tt := range []struct {
+		before, after string
+		want          bool
+	}{
+		{"- [ ] Write it\n- [ ] Test it", "- [x] Write it\n- [x] Test it", true},
+		{"- [x] Write it", "- [ ] Write it", true},
+		{"- [ ] Write it", "- [x] Write it (done in turn 3)", false},
+		{"- [ ] Write it", "- [x] Write it\n- [ ] Test it", false},
+		{"a := b[0]", "a := b[1]", false},
+	} {
+		for _, h := range hunksOf(tt.before, tt.after) {
+			if h.ticks() != tt.want {
+				t.Errorf("%q → %q: %v", tt.before, tt.after, h.ticks())
+			}
+		}
+	}
+}
+
 // TestHunksWithoutIndent: a block that was only moved in or out is no change.
 func TestHunksWithoutIndent(t *testing.T) {
 	got := hunksOf("if full {\n\tshow(a)\n\tshow(b)\n}\nreturn true", "match := find(a)\nshow(a)\nshow(b)\nreturn false")

@@ -244,7 +244,7 @@ func (c *callFacts) takenOut() []string {
 	return slices.DeleteFunc(slices.Clone(removed), func(line string) bool { return stays[line] })
 }
 
-// The base value of a hunk: of an edit, of a new file, of imports or a diagram.
+// The base value of a hunk: of an edit, of a new file, of imports, a diagram or ticks.
 const (
 	editedWorth = 0.7
 	madeWorth   = 0.2
@@ -261,7 +261,7 @@ func (b *builder) addHunks() {
 		text := w.text(w.path)
 		worth := float32(editedWorth)
 		switch {
-		case w.imports(), w.diagram():
+		case w.imports(), w.diagram(), w.ticks():
 			worth = importWorth
 		case len(w.minus) == 0 && len(w.plus) >= maxHunkLines:
 			worth = madeWorth

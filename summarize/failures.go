@@ -46,8 +46,8 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 	}
 	a := attempt{call: withoutPager(c.Name, c.Input), outcome: len(b.ToolOutcomes) - 1, why: c.Name + " " + clip.Brief(c.Input, 120) + " => " + lines}
 	sources := []thread.ID{asked.ID, m.ID}
+	a.mends = b.repairs(i, c, lines, idents)
 	idents = slices.Concat(c.inputIdents, idents)
-	a.mends = b.repairs(i, c, lines)
 	if j := b.saidNext(i); j >= 0 {
 		said := b.facts[j].said[0]
 		switch {
@@ -173,10 +173,11 @@ func (r *repair) shown(changes []summary.Item) bool {
 	})
 }
 
-// repairs returns the first edits after a failed check in its turn, until the same command
-// runs again, without those of documents that it does not name; after a failed edit, the next
-// one of the file that tries the same.
-func (b *builder) repairs(i int, c *callFacts, why string) []repair {
+// repairs returns the first edits after a failed check, until the same command runs again,
+// without those of documents that it does not name; of later turns, in which the user may have
+// asked for something else, only those that change what the failure names. After a failed edit
+// it is the next one of the file that tries the same.
+func (b *builder) repairs(i int, c *callFacts, why string, named []mention) []repair {
 	edit := (c.Class == toolpolicy.Edit || c.Class == toolpolicy.Write) && c.path() != ""
 	if !c.Checks() && !edit {
 		return nil
@@ -189,7 +190,11 @@ func (b *builder) repairs(i int, c *callFacts, why string) []repair {
 	}
 	var all []repair
 	again := withoutPager(c.Name, c.Input)
-	for j := i + 1; j < min(len(b.facts), i+nextMessages) && !b.messages[j].StartsTurn(); j++ {
+	later := false
+	for j := i + 1; j < min(len(b.facts), i+nextMessages); j++ {
+		if later = later || b.messages[j].StartsTurn(); later && edit {
+			return all
+		}
 		for n := range b.facts[j].calls {
 			e := &b.facts[j].calls[n]
 			if !edit && withoutPager(e.Name, e.Input) == again {
@@ -201,8 +206,15 @@ func (b *builder) repairs(i int, c *callFacts, why string) []repair {
 			if edit && (e.path() != c.path() || !e.retries(tried)) {
 				continue
 			}
-			if (e.Class == toolpolicy.Edit || e.Class == toolpolicy.Write) && e.path() != "" && len(e.hunks) > 0 && b.worked(j, e.ID) {
-				all = append(all, repair{lastParts(e.path()), e.hunks[0], b.messages[j].ID})
+			if e.Class != toolpolicy.Edit && e.Class != toolpolicy.Write || e.path() == "" || len(e.hunks) == 0 {
+				continue
+			}
+			first := 0
+			if later {
+				first = slices.IndexFunc(e.hunks, func(h hunk) bool { return h.names(named) })
+			}
+			if first >= 0 && b.worked(j, e.ID) {
+				all = append(all, repair{lastParts(e.path()), e.hunks[first], b.messages[j].ID})
 				if edit || len(all) == maxMending {
 					return all
 				}

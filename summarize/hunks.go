@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/ident"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
@@ -144,6 +145,32 @@ func (h hunk) text(path string) string {
 	}
 	write("+ ", h.plus)
 	return s.String()
+}
+
+// names reports whether a hunk changes a line with one of these names. Paths do not count.
+func (h hunk) names(any []mention) bool {
+	for _, line := range slices.Concat(h.minus, h.plus) {
+		for _, m := range mentions(nil, line) {
+			if m.kind != ident.Path && slices.ContainsFunc(any, func(x mention) bool { return x.norm == m.norm }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ticks reports whether a hunk only marks items of a list as done, or as not done.
+func (h hunk) ticks() bool {
+	if len(h.plus) != len(h.minus) {
+		return false
+	}
+	box := strings.NewReplacer("[x]", "[ ]", "[X]", "[ ]", "[~]", "[ ]", "[-]", "[ ]")
+	for n, line := range h.plus {
+		if !strings.Contains(line, "[") || box.Replace(line) != box.Replace(h.minus[n]) {
+			return false
+		}
+	}
+	return true
 }
 
 // imports reports whether a hunk adds nothing but imports.
