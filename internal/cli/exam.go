@@ -162,31 +162,35 @@ const modelSuffix = "+model"
 // through the session step by step.
 const windowMark = "@"
 
+// recallSuffix ends the name of a contender whose readers may look up what was removed.
+const recallSuffix = "+recall"
+
 // newContender returns the contender of a name: own-summary, or a policy's name or file with
-// an optional suffix.
+// optional suffixes.
 func newContender(name string, counter *token.Counter, asked *exam.Requests) (exam.Contender, error) {
 	if name == exam.OwnSummary {
 		return exam.Contender{Name: name}, nil
 	}
-	base, modelled := strings.CutSuffix(name, modelSuffix)
+	base, looks := strings.CutSuffix(name, recallSuffix)
+	base, modelled := strings.CutSuffix(base, modelSuffix)
 	base, size, stepped := strings.Cut(base, windowMark)
 	settings, err := setup.Settings(base)
 	if err != nil {
-		return exam.Contender{}, fmt.Errorf("%w; an exam also knows %s, and each policy as NAME%s or NAME%sWINDOW", err, exam.OwnSummary, modelSuffix, windowMark)
+		return exam.Contender{}, fmt.Errorf("%w; an exam also knows %s, and each policy as NAME%s, NAME%s or NAME%sWINDOW", err, exam.OwnSummary, modelSuffix, recallSuffix, windowMark)
 	}
 	if stepped {
 		window, _, err := budget.Parse(size)
 		switch {
 		case err != nil:
 			return exam.Contender{}, fmt.Errorf("%w: --contender %s: %w", errUsage, name, err)
-		case window <= 0 || modelled:
+		case window <= 0 || modelled || looks:
 			return exam.Contender{}, fmt.Errorf("%w: --contender %s: want a policy, %s and a context window in tokens, such as auto%s40k", errUsage, name, windowMark, windowMark)
 		}
 		return exam.Contender{Name: name, Sized: true, Make: compactStepByStep(base, counter, window)}, nil
 	}
-	c := exam.Contender{Name: name, Sized: settings.HasOwnForm(), Make: compactOnce(base, counter, nil)}
+	c := exam.Contender{Name: name, Sized: settings.HasOwnForm(), Make: compactOnce(base, counter, nil, looks)}
 	if modelled {
-		c.Make, c.Rehearse = compactOnce(base, counter, asked), c.Make
+		c.Make, c.Rehearse = compactOnce(base, counter, asked, looks), c.Make
 	}
 	return c, nil
 }
@@ -202,8 +206,8 @@ func examProfile() render.Profile {
 
 // compactOnce compacts a session like `compact --to text`, with the model whose answers are
 // in files, or with none. It leaves out system prompt and tools: they are the same for all
-// contenders.
-func compactOnce(policy string, counter *token.Counter, asked *exam.Requests) exam.Make {
+// contenders. With looks, its readers get a store of the session.
+func compactOnce(policy string, counter *token.Counter, asked *exam.Requests, looks bool) exam.Make {
 	return func(ctx context.Context, s *exam.Session, budget int) (*exam.Made, error) {
 		made := newSummaries()
 		o := &setup.Options{Summarizer: policyfile.Extractive}
@@ -234,6 +238,14 @@ func compactOnce(policy string, counter *token.Counter, asked *exam.Requests) ex
 			return nil, plainError{err}
 		}
 		out := &exam.Made{Prompt: res.Prompt}
+		if looks && !res.Plan.Empty() {
+			out.Keep = func(ctx context.Context, dir string) error {
+				flag := &storeFlag{name: filepath.Join(dir, exam.StoreFile)}
+				return flag.withDatabase(ctx, false, func(db *database) error {
+					return db.forTenant("").save(ctx, s.Transcript.Thread, res.Plan)
+				})
+			}
+		}
 		if model != nil {
 			out.Note = made.note()
 		}

@@ -98,10 +98,43 @@ func TestExamStepByStep(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), "## Where the work stands") {
 		t.Errorf("%v: no summary in %.200q", err, text)
 	}
-	for _, name := range []string{"auto@", "auto@10%", "auto@40k+model", "nobody@40k"} {
+	for _, name := range []string{"auto@", "auto@10%", "auto@40k+model", "auto@40k+recall", "nobody@40k"} {
 		if status, _, stderr := run(t, "eval", "--exam", dir, "-o", out+"2", "--contender", name, "--budget", "8k"); status != exitUsage || stderr == "" {
 			t.Errorf("%s: status %d, %s", name, status, stderr)
 		}
+	}
+}
+
+// TestExamWithRecall: the readers of NAME+recall find in their folder what was removed from
+// their prompt; those of NAME are told to use nothing else.
+func TestExamWithRecall(t *testing.T) {
+	dir, out := examOf(t, "fix-retry.claude-code.jsonl"), filepath.Join(t.TempDir(), "out")
+	status, stdout, stderr := run(t, "eval", "--exam", dir, "-o", out, "--budget", "8k", "--contender", "auto", "--contender", "auto+recall", "--json")
+	var k exam.Key
+	if err := json.Unmarshal([]byte(stdout), &k); status != exitDone || err != nil || len(k.Readers) != 2 {
+		t.Fatalf("status %d, %v, %s", status, err, stderr)
+	}
+	var prompts []string
+	for _, r := range k.Readers {
+		folder := filepath.Join(out, "readers", r.Number)
+		rules, err := os.ReadFile(filepath.Join(folder, "INSTRUCTIONS.txt"))
+		text, err2 := os.ReadFile(filepath.Join(folder, "prompt.txt"))
+		if err != nil || err2 != nil {
+			t.Fatal(err, err2)
+		}
+		prompts = append(prompts, string(text))
+		store := filepath.Join(folder, exam.StoreFile)
+		_, err = os.Stat(store)
+		looks := r.Contender == "auto+recall"
+		if told := strings.Contains(string(rules), "palimpsest recall"); told != looks || (err == nil) != looks {
+			t.Errorf("%s: told to look up: %v; %v", r.Contender, told, err)
+		}
+		if status, hits, stderr := run(t, "recall", "retry", "--store", store); looks && (status != exitDone || hits == "") {
+			t.Errorf("status %d: %s", status, stderr)
+		}
+	}
+	if prompts[0] != prompts[1] {
+		t.Error("the two contenders have different prompts")
 	}
 }
 
