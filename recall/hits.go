@@ -43,7 +43,8 @@ type Hit struct {
 	Near   []string `json:"near,omitempty"`
 	Others []string `json:"others,omitempty"`
 	Score  float64  `json:"score"`
-	// Also are other messages with the same text, latest first.
+	// Also are other messages with the same text, latest first, and then those with the same
+	// lines around the match, such as another reading of a file.
 	Also []thread.ID `json:"also,omitempty"`
 }
 
@@ -91,7 +92,7 @@ func (x *Index) buildHits(query string, found []int, scores []float64, terms []t
 		if len(spans) >= limit || c.tokensLeft <= 0 && len(spans) > 0 {
 			break
 		}
-		if !slices.ContainsFunc(spans, func(s span) bool { return int(x.rows[s.from].entry) == i }) {
+		if !slices.ContainsFunc(spans, func(s span) bool { return x.rows[s.from].entry == int32(i) || slices.Contains(s.copies, int32(i)) }) {
 			score := scores[i]
 			if n := len(spans); n > 0 {
 				score = min(score, spans[n-1].score)
@@ -110,6 +111,13 @@ func (x *Index) buildHits(query string, found []int, scores []float64, terms []t
 		*h = Hit{
 			ThreadID: e.ThreadID, MessageID: e.MessageID, Turn: e.Turn, Role: e.Role, Tool: e.Tool, Action: e.Action,
 			ArtifactID: e.ArtifactID, Time: e.Time, Call: e.Call, Summary: e.Summary, Score: s.score, Near: near[n], Also: also[i],
+		}
+		for _, c := range s.copies {
+			for _, id := range append([]thread.ID{x.entries[c].MessageID}, also[int(c)]...) {
+				if id != e.MessageID && !slices.Contains(h.Also, id) {
+					h.Also = append(slices.Clip(h.Also), id)
+				}
+			}
 		}
 		if n == 0 {
 			h.Others = others

@@ -67,6 +67,9 @@ const (
 	minEntryWeight, resultWeight, namedCallWeight = 0.15, 2, 1.3
 	// seedBytes is the least size of a passage before the next one is chosen.
 	seedBytes = 300
+	// leastCopy is the least size of lines that are a copy, in bytes: shorter ones stand in
+	// many places.
+	leastCopy = 60
 	// maxPlaces is how many places are examined closely.
 	maxPlaces = 400
 	// A question of more than fewTerms terms is long. Of a long question, terms in more than
@@ -101,6 +104,7 @@ type passageChooser struct {
 type span struct {
 	from, to int // to is the last
 	score    float64
+	copies   []int32 // other entries that hold the lines around its match
 }
 
 // newChooser weighs the rows for a question. A phrase is a term that is worth more than all
@@ -270,6 +274,7 @@ func (c *passageChooser) choose(limit int, order []int) []span {
 		places[i].value = c.passageValue(places[i].row)
 	}
 	var spans []span
+	shown := map[string]int{} // the passage that shows these lines
 	for len(spans) < limit && c.tokensLeft > 0 && len(places) > 0 {
 		// Values only fall, so those below the best need not be computed again.
 		best := -1
@@ -285,14 +290,42 @@ func (c *passageChooser) choose(limit int, order []int) []span {
 		if best < 0 {
 			break
 		}
-		spans = append(spans, c.startPassage(places[best].row, places[best].value))
+		mid := places[best].row
+		around := c.linesAround(mid)
+		if n, again := shown[around]; again && len(around) >= leastCopy {
+			c.usedRows[mid] = true
+			if e := c.x.rows[mid].entry; e != c.x.rows[spans[n].from].entry && !slices.Contains(spans[n].copies, e) {
+				spans[n].copies = append(spans[n].copies, e)
+			}
+			continue
+		}
+		s := c.startPassage(mid, places[best].value)
+		for i := s.from; i <= s.to; i++ {
+			shown[c.linesAround(i)] = len(spans)
+		}
+		spans = append(spans, s)
 	}
 	return spans
 }
 
+// linesAround are a row and its neighbors, without indents and line numbers: a file that was read twice, or a
+// copy of it, has them again.
+func (c *passageChooser) linesAround(mid int) string {
+	var b strings.Builder
+	for i := mid - 1; i <= mid+1; i++ {
+		if c.sameEntry(i, mid) {
+			r := c.x.rows[i]
+			line := strings.TrimLeft(strings.TrimSpace(c.x.views[r.entry][r.from:r.to]), "0123456789")
+			b.WriteString(strings.TrimSpace(strings.TrimPrefix(line, "→")))
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
 // startPassage begins a passage around a row.
 func (c *passageChooser) startPassage(mid int, score float64) span {
-	s := span{mid, mid, score}
+	s := span{from: mid, to: mid, score: score}
 	c.useRow(mid)
 	c.tokensLeft -= c.frameTokens(int(c.x.rows[mid].entry))
 	c.passagesOf[c.x.rows[mid].entry]++
@@ -358,6 +391,7 @@ func (c *passageChooser) growAll(spans []span) []span {
 					continue
 				}
 				a.from, a.to = min(a.from, b.from), max(a.to, b.to)
+				a.copies = append(slices.Clip(a.copies), b.copies...)
 				spans = slices.Delete(spans, j, j+1)
 				c.tokensLeft += furtherExcerptTokens
 				i, grown = -1, true

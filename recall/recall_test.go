@@ -371,6 +371,29 @@ func TestPassages(t *testing.T) {
 	}
 }
 
+// TestCopies: of a passage that was read twice one is shown, which names the other.
+func TestCopies(t *testing.T) {
+	file := func(first int, lines ...string) string {
+		var b strings.Builder
+		for n, line := range lines {
+			fmt.Fprintf(&b, "%6d→%s\n", first+n, line)
+		}
+		return b.String()
+	}
+	read := file(40, "\ttry {", "\t\tconst result = await executeRpcBashCommand(input.command);", "\t\tconsole.log(JSON.stringify({ type: 'bash_end', message: result }));", "\t} catch (error) {")
+	again := file(290, "\t\ttry {", "\t\t\tconst result = await executeRpcBashCommand(input.command);", "\t\t\tconsole.log(JSON.stringify({ type: 'bash_end', message: result }));", "\t\t} catch (error) {", "\t\t\tprocess.exit(1);")
+	written := file(7, "case 'bash':", "\tconsole.log(JSON.stringify({ type: 'bash_end', ...result }));")
+	hits := recall.NewIndex(texts(read, "nothing of that kind", again, written)).Search("bash_end result", nil)
+	if got := ids(hits); len(got) != 2 || !slices.Contains(got, "m3") {
+		t.Fatalf("hits %v, want one of the two readings and what was written", got)
+	}
+	for _, h := range hits {
+		if h.MessageID != "m3" && len(h.Also) != 1 {
+			t.Errorf("%s does not name the other reading: %v", h.MessageID, h.Also)
+		}
+	}
+}
+
 // TestNames: beside the passages stand the names that are most likely meant: those
 // of a message near a passage with it, those of other messages with the best hit,
 // each once, none that the question or a passage holds, none of a message that the
