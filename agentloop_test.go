@@ -299,7 +299,7 @@ func TestPlanIsADryRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	step.Messages, step.Budget = []thread.Message{plain(thread.User, "and now?")}, loopBudget/2
+	step.Messages, step.Budget = []thread.Message{plain(thread.User, "and now?")}, loopBudget/4
 	p, err := th.Plan(t.Context(), step)
 	if err != nil || p.Empty() {
 		t.Fatalf("%+v, %v", p, err)

@@ -46,7 +46,7 @@ export type Compact = {
   base?: Prompt
   /** Body is a request body of that API, whose messages are those since the last step. */
   body?: unknown
-  /** Budget bounds the whole request in tokens, if it should be smaller than the window. */
+  /** Budget bounds the whole request in tokens, if it should be smaller than the window. Compact, its dry run and its preview fill it; without one the policy's own target holds. */
   budget?: number
   /** Edits asks for the prompt as edits of the messages of the thread, for hosts that hold the messages themselves, with the ids that they sent. */
   edits?: boolean
@@ -222,7 +222,7 @@ export type Step = {
   base?: Prompt
   /** Body is a request body of that API, whose messages are those since the last step. */
   body?: unknown
-  /** Budget bounds the whole request in tokens, if it should be smaller than the window. */
+  /** Budget bounds the whole request in tokens, if it should be smaller than the window. Compact, its dry run and its preview fill it; without one the policy's own target holds. */
   budget?: number
   /** Edits asks for the prompt as edits of the messages of the thread, for hosts that hold the messages themselves, with the ids that they sent. */
   edits?: boolean
