@@ -133,6 +133,8 @@ func (s *Session) Pin(ctx context.Context, id thread.ID, pinned bool) error {
 // withoutRecord is a plan without one of its records.
 func withoutRecord(p *plan.Plan, ref plan.Ref) plan.Plan {
 	next := *p
+	made := p.Record(ref).Made()
+	next.CompactedTokens += made.TokensBefore - made.TokensAfter
 	next.Clearings = withoutIndex(p.Clearings, ref, plan.Clear)
 	next.Summarizations = withoutIndex(p.Summarizations, ref, plan.Summarize)
 	next.Externalizations = withoutIndex(p.Externalizations, ref, plan.Externalize)
