@@ -195,7 +195,7 @@ func (c *conversation) compactAndStore(ctx context.Context, lazy *lazyStore) (*p
 		}
 	}
 	made, err := k.save(ctx, c.in.Thread, res.Plan)
-	if err == nil && !namesFile(made.Thread) {
+	if err == nil && (made.Replaced != nil || made.More > 0) && printable(made.Thread) == made.Thread && !namesFile(made.Thread) {
 		made.Explain = "palimpsest explain " + shellQuote(made.Thread) + lazy.flag.arguments()
 	}
 	return res, made, err

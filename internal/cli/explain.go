@@ -204,8 +204,8 @@ func apiOf(log *thread.Thread) string {
 	return ""
 }
 
-// counterOfNewest is the counter of the newest plan that names one, as the plan in force does
-// unless it hides nothing. o200k takes the place of a counter that is not known by its name.
+// counterOfNewest is the counter of the plan in force or, where that names none that is known,
+// of the newest plan that does; o200k without any.
 func counterOfNewest(plans []*plan.Plan) (*token.Counter, error) {
 	for _, p := range slices.Backward(plans) {
 		name, factor, _ := strings.Cut(p.Counter, "*") // a provider's figures scaled it

@@ -71,8 +71,8 @@ type saved struct {
 	// More is how many messages the stored conversation has after those of the file. The
 	// plan shows them as they are.
 	More int `json:"more_messages,omitempty"`
-	// Explain is the shell command that shows the stored conversation; empty if the id is
-	// also that of a file or session, which it would show.
+	// Explain is the shell command that shows all plans of the stored conversation. It is
+	// empty if there is no other to see, or if a file or session has the same id.
 	Explain string `json:"explain,omitempty"`
 }
 
@@ -104,7 +104,7 @@ func (s *saved) print(p *printer) {
 	if s.More > 0 {
 		p.text("note: the store holds %s more of this session; under this plan they stay as they are", plural(s.More, "message"))
 	}
-	if s.Explain != "" && (s.Replaced != nil || s.More > 0) {
+	if s.Explain != "" {
 		p.line("see: %s", s.Explain)
 	}
 }
