@@ -180,6 +180,14 @@ func TestUndoAndExpand(t *testing.T) {
 	if err := th.Expand(ctx, span.First()); err != nil {
 		t.Fatal(err)
 	}
+	made := plans[len(plans)-1].Record(hidden).Made()
+	if plans, err = th.Plans(ctx); err != nil {
+		t.Fatal(err)
+	}
+	under, expanded := plans[len(plans)-2], plans[len(plans)-1]
+	if expanded.CompactedTokens != under.CompactedTokens+made.TokensBefore-made.TokensAfter {
+		t.Errorf("the plan without a record of %d tokens for %d says %d, before it %d", made.TokensAfter, made.TokensBefore, expanded.CompactedTokens, under.CompactedTokens)
+	}
 	for _, id := range span.MessageIDs {
 		want, _ := indexOf(everything, id)
 		got, ok := indexOf(shown(), id)
@@ -299,7 +307,7 @@ func TestPlanIsADryRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	step.Messages, step.Budget = []thread.Message{plain(thread.User, "and now?")}, loopBudget/2
+	step.Messages, step.Budget = []thread.Message{plain(thread.User, "and now?")}, loopBudget/4
 	p, err := th.Plan(t.Context(), step)
 	if err != nil || p.Empty() {
 		t.Fatalf("%+v, %v", p, err)

@@ -14,10 +14,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Compact compacts now, due or not, and returns the plan in force after it. Instructions,
-// mostly "", are what the user wants summaries to keep in mind: models are told, other
-// summarizers rank matching content higher, and the plan records them. An error that wraps
-// policy.ErrNothing says that there was nothing to compact.
+// Compact compacts now, due or not, and returns the plan in force after it. Policies with a
+// ladder fill the step's Budget, as Compactor.Compact does; without one, or with OwnTarget,
+// they go down to their own target. The others keep to their own rules.
+//
+// Instructions, mostly "", are what the user wants summaries to keep in mind: models are
+// told, other summarizers rank matching content higher, and the plan records them. An error
+// that wraps policy.ErrNothing says that there was nothing to compact, or that the request
+// fits the Budget already.
 func (s *Session) Compact(ctx context.Context, step Step, instructions string) (*plan.Plan, error) {
 	var p *plan.Plan
 	err := s.runLoaded(ctx, "Compact", func(s *Session, l snapshot) (err error) {
@@ -25,11 +29,14 @@ func (s *Session) Compact(ctx context.Context, step Step, instructions string) (
 			return err
 		}
 		manual := func(*policy.Situation) dueCheck { return dueCheck{isDue: true, trigger: "manual"} }
-		p, err = s.compactNow(ctx, l, step, stepOptions{forced: true, instructions: instructions}, manual)
+		p, err = s.compactNow(ctx, l, step, stepOptions{forced: true, fill: step.asksForSize(), instructions: instructions}, manual)
 		return err
 	})
 	return p, err
 }
+
+// asksForSize reports whether a compaction fills the step's budget.
+func (s Step) asksForSize() bool { return s.Budget > 0 && !s.OwnTarget }
 
 // Plan is a dry run of Compact: it returns the plan that would be made, with its records
 // and reasons. Nothing is stored, not even the step's messages; only answers of models are
@@ -40,7 +47,7 @@ func (s *Session) Plan(ctx context.Context, step Step) (*plan.Plan, error) {
 		if l.log, err = l.log.Append(s.markInjected(step.Messages, lastMessage(l.log))...); err != nil {
 			return err
 		}
-		situation, err := s.situate(ctx, l, step, stepOptions{forced: true})
+		situation, err := s.situate(ctx, l, step, stepOptions{forced: true, fill: step.asksForSize()})
 		if err != nil {
 			return err
 		}
@@ -126,6 +133,8 @@ func (s *Session) Pin(ctx context.Context, id thread.ID, pinned bool) error {
 // withoutRecord is a plan without one of its records.
 func withoutRecord(p *plan.Plan, ref plan.Ref) plan.Plan {
 	next := *p
+	made := p.Record(ref).Made()
+	next.CompactedTokens += made.TokensBefore - made.TokensAfter
 	next.Clearings = withoutIndex(p.Clearings, ref, plan.Clear)
 	next.Summarizations = withoutIndex(p.Summarizations, ref, plan.Summarize)
 	next.Externalizations = withoutIndex(p.Externalizations, ref, plan.Externalize)

@@ -78,6 +78,10 @@ type Step struct {
 	// in tokens. Budget bounds the whole request where it should be smaller. Without any
 	// of them, only the policy's own limits hold.
 	Window, Output, Budget int
+	// OwnTarget is for Session.Compact and Session.Plan, which fill Budget: with it they go
+	// down to the policy's own target below Budget, as PrepareStep does. It is for a budget
+	// that bounds every step, which would be full again at once.
+	OwnTarget bool
 	// Fixed is what system and tools take, in tokens, where Base does not hold them; else
 	// 0.
 	Fixed int

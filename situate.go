@@ -16,6 +16,7 @@ import (
 // stepOptions say how a plan is asked for.
 type stepOptions struct {
 	forced       bool         // compact, whether it is due or not
+	fill         bool         // the step's budget is the size that was asked for
 	refusals     int          // how often the provider has refused the step
 	instructions string       // what the user wants summaries to keep in mind
 	usage        *calibration // what the provider counted, as a job was told
@@ -72,6 +73,7 @@ func (s *Session) buildSituation(ctx context.Context, l snapshot, step Step, opt
 	situation.Current, situation.Round = l.plan, l.round
 	situation.Window, situation.Output, situation.Budget = step.Window, step.Output, step.Budget
 	situation.Forced, situation.Refusals, situation.Instructions = options.forced, options.refusals, options.instructions
+	situation.Fill = options.fill
 	situation.Attempt, situation.Attempts = options.attempt, options.attempts
 	situation.Answers = situation.Answers.For(step.Agent)
 	return situation, nil

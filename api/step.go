@@ -30,6 +30,8 @@ type Step struct {
 	// for, at most 20,000.
 	Output int `json:"output,omitempty"`
 	// Budget bounds the whole request in tokens, if it should be smaller than the window.
+	// Compact, its dry run and its preview fill it; without one the policy's own target
+	// holds.
 	Budget int `json:"budget,omitempty"`
 	// Edits asks for the prompt as edits of the messages of the thread, for hosts that hold
 	// the messages themselves, with the ids that they sent.

@@ -248,8 +248,12 @@ func (s *Situation) firstAndLast(matches func(*thread.Message) bool) []int {
 const wordsShare = 3
 
 // Plan brings the request down to the target. What the model has not seen yet stays whole
-// while the request fits what the model can read.
+// while the request fits what the model can read. A budget that was asked for takes the
+// place of the target (Situation.Fill).
 func (a Auto) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
+	if s.Fill {
+		return Fill(ctx, s, a.Name(), strategy.Auto())
+	}
 	a = a.Defaults()
 	target := a.target(s)
 	if s.PromptTokens <= target {

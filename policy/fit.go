@@ -92,6 +92,15 @@ func Fit(ctx context.Context, s *Situation, name string, ladder strategy.Ladder,
 	return f, err
 }
 
+// Fill is Fit for a budget that somebody asked for (Situation.Fill), all of which may be
+// taken. An error that wraps ErrNothing says that the request fits already.
+func Fill(ctx context.Context, s *Situation, name string, ladder strategy.Ladder) (*Fitted, error) {
+	if s.PromptTokens <= s.Budget {
+		return nil, fmt.Errorf("policy %s: the request takes %d tokens, the budget is %d: %w", name, s.PromptTokens, s.Budget, ErrNothing)
+	}
+	return Fit(ctx, s, name, ladder, s.Budget, s.Budget)
+}
+
 // fitSmallest is Fit with the first of several budgets that can be met. Of those after the
 // first only larger ones are tried.
 func fitSmallest(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, whole int, budgets ...int) (f *Fitted, err error) {

@@ -97,8 +97,12 @@ func (l Ladder) Due(s *Situation) (bool, string) {
 }
 
 // Plan climbs the ladder until the messages take at most Target of their room. A forced
-// compaction (Situation.Forced) makes the request at least a quarter smaller.
+// compaction (Situation.Forced) makes the request at least a quarter smaller; one with a
+// budget (Situation.Fill) fills that.
 func (l Ladder) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
+	if s.Fill {
+		return Fill(ctx, s, l.Name(), l.Rungs())
+	}
 	budget := s.Fixed + l.room(s)
 	target := s.Fixed + int(float64(budget-s.Fixed)*l.Defaults().Target)
 	if s.Forced { // somebody asked for a request of that size

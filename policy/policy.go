@@ -180,6 +180,9 @@ type Situation struct {
 	// asked for a compaction. Refusals counts how often this step was refused in a row.
 	Forced   bool
 	Refusals int
+	// Fill says that somebody asked for a request of Budget tokens: policies with a ladder
+	// fill it, and their own targets do not count.
+	Fill bool
 	// Attempt is the attempt of a background job, from 1, out of Attempts; both are 0 in a
 	// step. Before the last attempt a failed summarizer fails the plan, and the job runs
 	// again.

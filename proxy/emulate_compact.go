@@ -34,7 +34,7 @@ func (n nativeResponses) compactNow(ctx context.Context, a *responsesRequest) (*
 	}
 	if s.prepared.Compacted == nil {
 		input := s.prepared.Step
-		input.Budget = s.prepared.Tokens
+		input.Budget, input.OwnTarget = s.prepared.Tokens, true
 		_, err = s.session.Compact(ctx, input, "")
 		if err != nil && !errors.Is(err, policy.ErrNothing) && !errors.Is(err, palimpsest.ErrOverBudget) {
 			return nil, err

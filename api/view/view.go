@@ -134,8 +134,10 @@ type Plan struct {
 	// Records counts its records by action.
 	Records map[string]int `json:"records"`
 	// Before and After are the size of the whole request when it was made, and under it.
-	Before int `json:"tokens_before"`
-	After  int `json:"tokens_after"`
+	// Counter counted them, where that is not the view's own.
+	Before  int    `json:"tokens_before"`
+	After   int    `json:"tokens_after"`
+	Counter string `json:"counter,omitempty"`
 	// At is the position of the first message that came under it.
 	At int `json:"at"`
 	// Prefix is the size of the beginning that it left unchanged of the prompt before it,

@@ -50,7 +50,7 @@ window, because the agent adds its own instructions and tools.`,
 			if err := conv.open(args[0], s); err != nil {
 				return err
 			}
-			res, storedIn, err := conv.compactAndStore(c.Context(), lazy)
+			res, kept, err := conv.compactAndStore(c.Context(), lazy)
 			if err = errors.Join(err, lazy.Close()); err != nil {
 				return err
 			}
@@ -65,7 +65,10 @@ window, because the agent adds its own instructions and tools.`,
 				return err
 			}
 			r := newReport(&conv, res)
-			r.Store, r.Plan = storedIn, planOut
+			r.Plan = planOut
+			if kept != nil {
+				r.Store, r.Saved = store.displayName(), kept
+			}
 			if conv.into != "" {
 				r.Session, err = conv.writeSession(res, out)
 			} else {

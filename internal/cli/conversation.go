@@ -173,28 +173,32 @@ func (c *conversation) compact(ctx context.Context, store *storeFlag) (*palimpse
 	return c.fitter.fit(ctx, withRecallNote(c.fitter.compactor, c.request(), store))
 }
 
-// compactAndStore compacts, and stores the whole conversation with its plan. It returns
-// where. If nothing was removed, it opens no store.
-func (c *conversation) compactAndStore(ctx context.Context, lazy *lazyStore) (*palimpsest.Result, string, error) {
+// compactAndStore compacts, and stores the whole conversation with its plan. If nothing was
+// removed, it opens no store and returns nil for what it stored.
+func (c *conversation) compactAndStore(ctx context.Context, lazy *lazyStore) (*palimpsest.Result, *saved, error) {
 	res, err := c.compact(ctx, lazy.flag)
 	if err != nil || res.Plan.Empty() {
-		return res, "", err
+		return res, nil, err
 	}
 	k, err := lazy.open(ctx)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	renamed, err := k.withFreeID(ctx, c.in.Thread)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	if renamed != c.in.Thread { // artifact ids depend on the thread's id
 		c.in.Thread = renamed
 		if res, err = c.compact(ctx, lazy.flag); err != nil {
-			return nil, "", err
+			return nil, nil, err
 		}
 	}
-	return res, lazy.flag.displayName(), k.save(ctx, c.in.Thread, res.Plan)
+	made, err := k.save(ctx, c.in.Thread, res.Plan)
+	if err == nil && (made.Replaced != nil || made.More > 0) && printable(made.Thread) == made.Thread && !namesFile(made.Thread) {
+		made.Explain = "palimpsest explain " + shellQuote(made.Thread) + lazy.flag.arguments()
+	}
+	return res, made, err
 }
 
 // encode writes a prompt for the API. The result passes `palimpsest check`.
@@ -249,6 +253,12 @@ func withRecallNote(c *palimpsest.Compactor, q palimpsest.Request, store *storeF
 
 // recallCommands names the commands that read from the store.
 func (f *storeFlag) recallCommands() string {
+	flags := f.arguments()
+	return "To read one in full, run: palimpsest artifact get ID" + flags + "; to search them: palimpsest recall \"WORDS\"" + flags
+}
+
+// arguments are the flags that name the store in a command.
+func (f *storeFlag) arguments() string {
 	flags := ""
 	if f.name != "" {
 		flags += " --store " + shellQuote(f.displayName())
@@ -256,7 +266,7 @@ func (f *storeFlag) recallCommands() string {
 	if f.tenant != "" {
 		flags += " --tenant " + shellQuote(f.tenant)
 	}
-	return "To read one in full, run: palimpsest artifact get ID" + flags + "; to search them: palimpsest recall \"WORDS\"" + flags
+	return flags
 }
 
 // fitter makes requests fit their budget by a policy.

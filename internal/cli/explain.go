@@ -5,17 +5,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api/view"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/internal/web"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -33,10 +39,11 @@ func explainCommand(s Streams) *cobra.Command {
 		Long: `Explain writes one HTML file for a browser: the conversation as it is on the left, the
 prompt as the model gets it on the right, and between them each record with its reason.
 The file needs no server and loads nothing. FILE is what compact takes: a transcript, a
-request body, or the ID of a session. Without --budget and --model the budget is the
-window of the model that the file names. THREAD is the id of a conversation that
-compact, run or serve keeps ("palimpsest threads"): the page shows it under the plan in
-force, with all earlier plans.`,
+request body, or the ID of a session. Compact and plan must be told --budget or --model;
+a page is only looked at, so without them its budget is what the window of the model that
+the file names leaves beside the answer, or 160,000 tokens if that is not known. THREAD is
+the id of a conversation that compact, run or serve keeps ("palimpsest threads"): the page
+shows it under the plan in force, counted as that plan was, with all earlier plans.`,
 		Example: "  palimpsest explain session.jsonl --budget 32000 -o page.html\n  palimpsest explain ticket-4711 --store palimpsest.db -o page.html",
 		Args:    exactArgs(1, "one FILE or THREAD"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -46,6 +53,9 @@ force, with all earlier plans.`,
 			v, err := store.view(c.Context(), args[0])
 			if v == nil && err == nil {
 				v, err = conv.view(c.Context(), args[0], s)
+			}
+			if missing, ok := errors.AsType[*fs.PathError](err); ok && missing.Path == args[0] && errors.Is(err, fs.ErrNotExist) {
+				err = fmt.Errorf("there is no file, no session and no stored conversation %s: `palimpsest sessions` and `palimpsest threads%s` list what there is", printable(args[0]), store.arguments())
 			}
 			if err != nil {
 				return err
@@ -58,7 +68,7 @@ force, with all earlier plans.`,
 				return err
 			}
 			if out != "" && out != "-" {
-				fmt.Fprintf(s.Err, "palimpsest: %s → %s tokens; open %s in a browser\n", number(v.Before), number(v.After), printable(out))
+				fmt.Fprintf(s.Err, "palimpsest: %s → %s tokens, counted with %s; open %s in a browser\n", number(v.Before), number(v.After), v.Counter, printable(out))
 			}
 			return nil
 		},
@@ -104,13 +114,16 @@ func (c *conversation) view(ctx context.Context, path string, s Streams) (*view.
 	return web.View(shown), nil
 }
 
+// namesFile reports whether a name is that of a file or a session, or standard input.
+func namesFile(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil || name == "-" || sessions.Path(name) != name
+}
+
 // view is a stored thread under the plan in force. It is nil if the name is that of a file
 // or a session, or of no thread.
 func (f *storeFlag) view(ctx context.Context, name string) (v *view.View, err error) {
-	if path := sessions.Path(name); path != name || name == "-" {
-		return nil, nil
-	}
-	if _, err := os.Stat(name); err == nil {
+	if namesFile(name) {
 		return nil, nil
 	}
 	err = f.withTenant(ctx, func(k *tenantStore) (err error) {
@@ -132,7 +145,11 @@ func (k *tenantStore) view(ctx context.Context, name string) (*view.View, error)
 	if err != nil {
 		return nil, err
 	}
-	counter, err := token.New("o200k", nil)
+	plans, err := k.plans(ctx, info)
+	if err != nil {
+		return nil, err
+	}
+	counter, err := counterOfNewest(plans)
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +160,10 @@ func (k *tenantStore) view(ctx context.Context, name string) (*view.View, error)
 	last, err := c.Session(name).LastStep(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if last.Profile == (render.Profile{}) { // compact stored it, which keeps no step
+		last.Profile = render.For(apiOf(log))
+		last.Profile.Reach = render.Command
 	}
 	shown := web.Input{
 		Thread: log, Version: info.Plans, Counter: counter, MaxTextBytes: maxPageTexts,
@@ -156,20 +177,42 @@ func (k *tenantStore) view(ctx context.Context, name string) (*view.View, error)
 		return nil, err
 	}
 	shown.Result.Plan = &plan.Plan{}
-	for version := 1; version <= info.Plans; version++ {
-		p, err := k.Plans.Plan(ctx, name, version)
-		if err != nil {
-			return nil, err
-		}
+	for i, p := range plans {
 		res, err := c.Render(p, request)
 		if err != nil {
 			continue // it does not fit the log as it is now
 		}
 		res.Plan = p
-		shown.Plans = append(shown.Plans, web.PlanResult{Version: version, Result: res})
-		if version == info.Plans {
+		shown.Plans = append(shown.Plans, web.PlanResult{Version: i + 1, Result: res})
+		if i == len(plans)-1 {
 			shown.Result = res
 		}
 	}
 	return web.View(shown), nil
+}
+
+// apiOf is the API that a log was read from, by its newest part that names one; empty if none
+// does.
+func apiOf(log *thread.Thread) string {
+	for _, m := range slices.Backward(uncopied.Messages(log)) {
+		for _, p := range m.Parts {
+			if api := p.From().API; api != "" {
+				return api
+			}
+		}
+	}
+	return ""
+}
+
+// counterOfNewest is the counter of the plan in force or, where that names none that is known,
+// of the newest plan that does; o200k without any.
+func counterOfNewest(plans []*plan.Plan) (*token.Counter, error) {
+	for _, p := range slices.Backward(plans) {
+		name, factor, _ := strings.Cut(p.Counter, "*") // a provider's figures scaled it
+		if counter, err := token.New(name, nil); err == nil {
+			scale, _ := strconv.ParseFloat(factor, 64)
+			return counter.Scaled(scale), nil
+		}
+	}
+	return token.New("o200k", nil)
 }

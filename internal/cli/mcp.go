@@ -216,7 +216,10 @@ func (l *localSessions) compact(ctx context.Context, id string, budget int, keep
 	}
 	var res *palimpsest.Result
 	if keep {
-		res, made.StoredIn, err = conv.compactAndStore(ctx, lazy)
+		var kept *saved
+		if res, kept, err = conv.compactAndStore(ctx, lazy); kept != nil {
+			made.StoredIn = lazy.flag.displayName()
+		}
 	} else {
 		res, err = conv.compact(ctx, l.store.flag)
 	}

@@ -54,6 +54,8 @@ type report struct {
 	Output string `json:"output,omitempty"`
 	Plan   string `json:"plan,omitempty"`
 	Store  string `json:"store,omitempty"`
+	// Saved is nil if nothing was stored.
+	Saved *saved `json:"stored,omitempty"`
 	// Session is nil if a prompt was written.
 	Session *resumedSession `json:"session,omitempty"`
 }
@@ -332,6 +334,7 @@ func (r *report) print(p *printer, maxRecords int) {
 			p.line("%s: %s", place.what, place.path)
 		}
 	}
+	r.Saved.print(p)
 	r.Session.print(p)
 }
 

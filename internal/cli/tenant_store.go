@@ -60,19 +60,80 @@ func withThreadID(t *thread.Thread, id string) (*thread.Thread, error) {
 // maxSaveTries limits how often save tries to commit a plan when others commit too.
 const maxSaveTries = 5
 
-// save stores a conversation and makes the plan the one in force.
-func (k *tenantStore) save(ctx context.Context, t *thread.Thread, p *plan.Plan) error {
-	if _, err := k.Log.Append(ctx, t.ID(), 0, uncopied.Messages(t)); err != nil {
-		return err
+// saved says what became of a conversation and its plan in the store.
+type saved struct {
+	Thread string `json:"thread_id"`
+	// Version is that of the plan, which is in force; Counter counted its tokens.
+	Version int    `json:"plan_version"`
+	Counter string `json:"counter,omitempty"`
+	// Replaced is the plan that was in force before; nil for none, or if it was this one.
+	Replaced *replacedPlan `json:"replaced,omitempty"`
+	// More is how many messages the stored conversation has after those of the file. The
+	// plan shows them as they are.
+	More int `json:"more_messages,omitempty"`
+	// Explain is the shell command that shows all plans of the stored conversation. It is
+	// empty if there is no other to see, or if a file or session has the same id.
+	Explain string `json:"explain,omitempty"`
+}
+
+// replacedPlan is a plan that is no longer in force.
+type replacedPlan struct {
+	Version int    `json:"plan_version"`
+	Tokens  int    `json:"tokens"`
+	Counter string `json:"counter,omitempty"`
+}
+
+// print says which plan is in force now, and what that changed.
+func (s *saved) print(p *printer) {
+	if s == nil {
+		return
 	}
+	text := fmt.Sprintf("stored as %s: plan %d in force", s.Thread, s.Version)
+	if before := s.Replaced; before != nil {
+		text += fmt.Sprintf(" (before it plan %d: ", before.Version)
+		switch {
+		case before.Tokens == 0: // it hid nothing
+			text += "everything)"
+		case before.Counter == s.Counter:
+			text += number(before.Tokens) + " tokens)"
+		default:
+			text += number(before.Tokens) + " tokens, counted with " + before.Counter + ")"
+		}
+	}
+	p.text("%s", text)
+	if s.More > 0 {
+		p.text("note: the store holds %s more of this session; under this plan they stay as they are", plural(s.More, "message"))
+	}
+	if s.Explain != "" {
+		p.line("see: %s", s.Explain)
+	}
+}
+
+// save stores a conversation and makes the plan the one in force. A stored conversation that
+// is longer stays as it is.
+func (k *tenantStore) save(ctx context.Context, t *thread.Thread, p *plan.Plan) (*saved, error) {
+	log, err := k.Log.Append(ctx, t.ID(), 0, uncopied.Messages(t))
+	if err != nil {
+		return nil, err
+	}
+	made := &saved{Thread: t.ID(), Counter: p.Counter, More: log.Len() - t.Len()}
 	for try := 1; ; try++ {
 		current, version, err := k.Plans.Current(ctx, t.ID())
-		if err != nil || samePlan(current, p) {
-			return err
+		if err != nil {
+			return nil, err
 		}
-		_, err = k.Plans.Commit(ctx, t.ID(), version, store.Commit{Plan: p})
-		if !errors.Is(err, store.ErrConflict) || try == maxSaveTries {
-			return err
+		if made.Version = version; samePlan(current, p) {
+			return made, nil
+		}
+		made.Version, err = k.Plans.Commit(ctx, t.ID(), version, store.Commit{Plan: p})
+		switch {
+		case err == nil && current != nil:
+			made.Replaced = &replacedPlan{version, current.CompactedTokens, current.Counter}
+			return made, nil
+		case err == nil:
+			return made, nil
+		case !errors.Is(err, store.ErrConflict) || try == maxSaveTries:
+			return nil, err
 		}
 	}
 }
@@ -224,11 +285,20 @@ func (k *tenantStore) lookup(ctx context.Context, info store.Info) (*rehydrate.L
 	if err != nil {
 		return nil, err
 	}
-	plans := make([]*plan.Plan, info.Plans)
-	for i := range plans {
-		if plans[i], err = k.Plans.Plan(ctx, info.ID, i+1); err != nil {
+	plans, err := k.plans(ctx, info)
+	if err != nil {
+		return nil, err
+	}
+	return &rehydrate.Lookup{Thread: log, Pointers: rehydrate.Pointers(plans...)}, nil
+}
+
+// plans are all plans of a thread, the oldest first.
+func (k *tenantStore) plans(ctx context.Context, info store.Info) (all []*plan.Plan, err error) {
+	all = make([]*plan.Plan, info.Plans)
+	for i := range all {
+		if all[i], err = k.Plans.Plan(ctx, info.ID, i+1); err != nil {
 			return nil, err
 		}
 	}
-	return &rehydrate.Lookup{Thread: log, Pointers: rehydrate.Pointers(plans...)}, nil
+	return all, nil
 }

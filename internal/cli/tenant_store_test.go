@@ -43,7 +43,7 @@ func openKept(t testing.TB, name string) *tenantStore {
 
 func save(t testing.TB, k *tenantStore, th *thread.Thread, p *plan.Plan) {
 	t.Helper()
-	if err := k.save(t.Context(), th, p); err != nil {
+	if _, err := k.save(t.Context(), th, p); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -11,8 +11,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// TestSameBudget: a preview, a dry run and a compaction of one budget agree. All count what the
-// agent's last request holds besides the messages, which the caller need not send again.
+// TestSameBudget: a preview, a dry run and a compaction of one budget agree, and fill it. All
+// count what the agent's last request holds besides the messages, which the caller need not
+// send again. A budget that bounds the agent's requests is not filled: without another the
+// policy's own target holds, also where a host has prepare compact.
 func TestSameBudget(t *testing.T) {
 	h := start(t, daemon.Config{})
 	c, ctx := h.client(t, ""), t.Context()
@@ -38,6 +40,10 @@ func TestSameBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	own, err := c.DryRun(ctx, "look", api.Step{Window: v.Before})
+	if err != nil {
+		t.Fatal(err)
+	}
 	step := api.Step{Budget: v.Before * 2 / 3}
 	shown, err := c.Preview(ctx, "look", api.Compact{Step: step})
 	if err != nil {
@@ -51,7 +57,33 @@ func TestSameBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if dry.Plan.CompactedTokens != made.Plan.CompactedTokens || shown.After != made.Plan.CompactedTokens || shown.After > step.Budget || shown.Before != v.Before {
+	if dry.Plan.CompactedTokens != made.Plan.CompactedTokens || shown.After != made.Plan.CompactedTokens || shown.After > step.Budget || shown.After < step.Budget*9/10 || shown.Before != v.Before {
 		t.Errorf("of %d, in %d tokens: the preview has %d (of %d), the dry run %d, the plan %d", v.Before, step.Budget, shown.After, shown.Before, dry.Plan.CompactedTokens, made.Plan.CompactedTokens)
+	}
+	if own.Plan.CompactedTokens > v.Before*3/5 {
+		t.Errorf("without a budget %d tokens of %d are left", own.Plan.CompactedTokens, v.Before)
+	}
+	// From here on each request of the agent has a budget.
+	if _, err := c.Undo(ctx, "look", api.Any, 0); err != nil {
+		t.Fatal(err)
+	}
+	bounded := api.Step{API: wire.Anthropic, Body: body, Model: "without-prices", Budget: v.Before * 3}
+	if _, err := c.Prepare(ctx, "look", api.Any, bounded); err != nil {
+		t.Fatal(err)
+	}
+	if dry, err = c.DryRun(ctx, "look", api.Step{}); err == nil {
+		t.Errorf("below the target of the agent's budget %d tokens would be left", dry.Plan.CompactedTokens)
+	}
+	bounded.Budget = v.Before * 13 / 10
+	if _, err := c.Prepare(ctx, "look", api.Any, bounded); err != nil {
+		t.Fatal(err)
+	}
+	if dry, err = c.DryRun(ctx, "look", api.Step{}); err != nil || dry.Plan.CompactedTokens > v.Before*7/10 {
+		t.Errorf("in the budget of the agent's requests, %d: %+v, %v", bounded.Budget, dry, err)
+	}
+	bounded.Force = true
+	forced, err := c.Prepare(ctx, "look", api.Any, bounded)
+	if err != nil || forced.Tokens > v.Before*7/10 {
+		t.Errorf("forced, in the budget of the agent's requests: %+v, %v", forced, err)
 	}
 }

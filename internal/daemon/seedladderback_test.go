@@ -35,7 +35,7 @@ func TestLadderBringsBackOverHTTP(t *testing.T) {
 	}
 	k.answer(said("assistant", "I have seen all lists."))
 	p := k.ask(said("user", "Well done."))
-	if _, err := k.Compact(t.Context(), "t", api.Any, api.Compact{Step: api.Step{Budget: 10_000}}); err != nil {
+	if _, err := k.Compact(t.Context(), "t", api.Any, api.Compact{Step: api.Step{Budget: 6_000}}); err != nil {
 		t.Fatal(err)
 	}
 	var large, small []string

@@ -132,6 +132,7 @@ func (c *call) dropLogged(id string, messages []thread.Message) ([]thread.Messag
 // the request, which has been checked.
 func (c *call) forceCompact(session *palimpsest.Session, id string, step palimpsest.Step, instructions string) (*palimpsest.Session, error) {
 	ctx, unconditional := c.r.Context(), c.tenant.compactor.Session(id)
+	step.OwnTarget = true
 	_, err := session.Compact(ctx, step, instructions)
 	if errors.Is(err, policy.ErrNothing) && step.Budget == 0 {
 		step.Messages = nil
@@ -139,7 +140,7 @@ func (c *call) forceCompact(session *palimpsest.Session, id string, step palimps
 		if failed != nil {
 			return nil, failed
 		}
-		if step.Budget = made.Tokens / 2; step.Budget > 0 {
+		if step.Budget, step.OwnTarget = made.Tokens/2, false; step.Budget > 0 {
 			_, err = unconditional.Compact(ctx, step, instructions)
 		}
 	}

@@ -122,6 +122,7 @@ func (c *call) stepOrLast(id string, q *api.Step) (palimpsest.Step, error) {
 	step.Window = cmp.Or(q.Window, last.Window, step.Window)
 	step.Output = cmp.Or(q.Output, last.Output, step.Output)
 	step.Budget = cmp.Or(q.Budget, last.Budget)
+	step.OwnTarget = q.Budget == 0 // that of the agent bounds each of its requests
 	return step, nil
 }
 

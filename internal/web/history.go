@@ -26,6 +26,9 @@ func history(s Input) (plans []view.Plan, steps []view.Step, cached bool) {
 			Version: p.Version, CreatedAt: made.CreatedAt, ThreadVersion: made.ThreadVersion, Policy: made.Policy, Records: map[string]int{},
 			Before: made.OriginalTokens, After: p.Result.After, At: at, Prefix: commonPrefixTokens(s, before, p.Result),
 		}
+		if made.Counter != "" && made.Counter != s.Counter.Name() {
+			shown.After, shown.Counter = made.CompactedTokens, made.Counter
+		}
 		for _, ref := range made.Refs() {
 			shown.Records[ref.Action.String()]++
 		}

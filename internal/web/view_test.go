@@ -172,6 +172,24 @@ func TestSeveralPlans(t *testing.T) {
 	}
 }
 
+// TestPlanOfAnotherCounter: the sizes of a plan are of one counter, which is named where it is
+// not that of the page.
+func TestPlanOfAnotherCounter(t *testing.T) {
+	s := shown(t, "fix-retry.claude-code.jsonl", 16_000)
+	old := s.Result.Plan.Clone()
+	old.Counter, old.OriginalTokens, old.CompactedTokens = "chars/4", 90_000, 9_000
+	under := *s.Result
+	under.Plan = old
+	s.Plans = []web.PlanResult{{Version: 1, Result: &under}, {Version: 2, Result: s.Result}}
+	plans := web.View(s).Plans
+	if p := plans[0]; p.Counter != "chars/4" || p.Before != 90_000 || p.After != 9_000 {
+		t.Errorf("the plan of another counter: %+v", p)
+	}
+	if p := plans[1]; p.Counter != "" || p.Before != s.Result.Before || p.After != s.Result.After {
+		t.Errorf("the plan of the page's counter: %+v", p)
+	}
+}
+
 // TestTextsAreBounded: a page of a long session stays one that a browser can open.
 func TestTextsAreBounded(t *testing.T) {
 	s := shown(t, "fix-retry.claude-code.jsonl", 16_000)

@@ -287,7 +287,7 @@ func (p *planted) chain(ctx context.Context, pol policy.Policy, counter *token.C
 			return nil, err
 		}
 		at := p.Steps[p.cuts[n]]
-		step := palimpsest.Step{Base: &base, Messages: messages[done:at], Profile: references.Profile(), Budget: driftBudget + p.Fixed}
+		step := palimpsest.Step{Base: &base, Messages: messages[done:at], Profile: references.Profile(), Budget: driftBudget + p.Fixed, OwnTarget: true}
 		done = at
 		_, failed := working.Compact(ctx, step, "")
 		if failed != nil && !chainFails(failed) {

@@ -32,8 +32,11 @@ func (m markPolicy) Due(s *policy.Situation) (bool, string) {
 // refusalShrink is the factor on the target for each refusal by the provider.
 const refusalShrink = 0.7
 
-// Plan brings the request down to the target.
+// Plan brings the request down to the target, or to a budget that was asked for.
 func (m markPolicy) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
+	if s.Fill {
+		return policy.Fill(ctx, s, m.name, m.rungs)
+	}
 	limit := s.Limit()
 	if limit <= 0 {
 		limit = s.PromptTokens

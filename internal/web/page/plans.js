@@ -82,7 +82,7 @@ const overtime = (() => {
       }
       table.append(make('tr', { class: p.version === v.plan_version && p.version > 0 ? 'now' : '' },
         make('td', {}, p.version || 'new'), make('td', {}, ago(p.created_at)), make('td', {}, p.policy || ''), make('td', {}, what),
-        make('td', { class: 'n' }, short(p.tokens_before || v.tokens_before) + ' → ' + short(p.tokens_after)),
+        make('td', { class: 'n' }, short(p.tokens_before || v.tokens_before) + ' → ' + short(p.tokens_after) + (p.counter ? ' ' + p.counter : '')),
         make('td', { class: 'n' }, short(p.prefix_tokens)), make('td', {}, acts)));
     });
     const none = make('p', { class: 'none' }, 'No plan was made yet: the model gets everything as it was said.');

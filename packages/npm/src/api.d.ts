@@ -46,7 +46,7 @@ export type Compact = {
   base?: Prompt
   /** Body is a request body of that API, whose messages are those since the last step. */
   body?: unknown
-  /** Budget bounds the whole request in tokens, if it should be smaller than the window. */
+  /** Budget bounds the whole request in tokens, if it should be smaller than the window. Compact, its dry run and its preview fill it; without one the policy's own target holds. */
   budget?: number
   /** Edits asks for the prompt as edits of the messages of the thread, for hosts that hold the messages themselves, with the ids that they sent. */
   edits?: boolean
@@ -222,7 +222,7 @@ export type Step = {
   base?: Prompt
   /** Body is a request body of that API, whose messages are those since the last step. */
   body?: unknown
-  /** Budget bounds the whole request in tokens, if it should be smaller than the window. */
+  /** Budget bounds the whole request in tokens, if it should be smaller than the window. Compact, its dry run and its preview fill it; without one the policy's own target holds. */
   budget?: number
   /** Edits asks for the prompt as edits of the messages of the thread, for hosts that hold the messages themselves, with the ids that they sent. */
   edits?: boolean
@@ -873,6 +873,8 @@ export type ViewPin = {
 export type ViewPlan = {
   /** At is the position of the first message that came under it. */
   at: number
+  /** Before and After are the size of the whole request when it was made, and under it. Counter counted them, where that is not the view's own. */
+  counter?: string
   /** CreatedAt is when Policy made it, ThreadVersion the number of messages that it was made for. */
   created_at?: string
   /** CreatedAt is when Policy made it, ThreadVersion the number of messages that it was made for. */
@@ -883,9 +885,9 @@ export type ViewPlan = {
   records: { [name: string]: number } | null
   /** CreatedAt is when Policy made it, ThreadVersion the number of messages that it was made for. */
   thread_version: number
-  /** Before and After are the size of the whole request when it was made, and under it. */
+  /** Before and After are the size of the whole request when it was made, and under it. Counter counted them, where that is not the view's own. */
   tokens_after: number
-  /** Before and After are the size of the whole request when it was made, and under it. */
+  /** Before and After are the size of the whole request when it was made, and under it. Counter counted them, where that is not the view's own. */
   tokens_before: number
   /** Version counts the plans of a thread from 1; 0 for one that is not stored. */
   version: number
