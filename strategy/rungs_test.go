@@ -274,3 +274,31 @@ func TestProtection(t *testing.T) {
 		t.Error("a task larger than the room is pinned")
 	}
 }
+
+// TestReminderWithItsOutput: what a harness said below an output goes into the summary with
+// it, also where there would be room for the reminder alone.
+func TestReminderWithItsOutput(t *testing.T) {
+	messages := []thread.Message{say(thread.User, "Read the notes.")}
+	for n := range 6 {
+		id := fmt.Sprint("c", n)
+		reminder := say(thread.User, fmt.Sprintf("<system-reminder>Token usage: %d000.</system-reminder>", n))
+		reminder.Kind = thread.Injected
+		messages = append(messages, call(id, "Read", fmt.Sprintf(`{"file_path":"note%d.md"}`, n)), answer(id, "Read", strings.Repeat("signal token queue ", 600)), reminder)
+	}
+	v := view(t, log(t, append(messages, say(thread.Assistant, "Now the last one."))...), 3400, strategy.Bare)
+	hidden := map[thread.ID]bool{}
+	for _, r := range climb(t, strategy.Auto(), v) {
+		for _, id := range r.Covers().MessageIDs {
+			hidden[id] = r.Action() == plan.Summarize
+		}
+	}
+	alone := 0
+	for i := 3; i < v.Thread.Len(); i += 3 {
+		if hidden[v.Thread.At(i-1).ID] && !hidden[v.Thread.At(i).ID] {
+			alone++
+		}
+	}
+	if len(hidden) == 0 || alone > 0 {
+		t.Errorf("%d reminders stand alone, %d messages are hidden", alone, len(hidden))
+	}
+}

@@ -385,6 +385,12 @@ func (s Summarize) shorten(ctx context.Context, v *View, span thread.Span, slack
 			delete(inside, i)
 		}
 	}
+	for _, i := range at { // a reminder below an output means nothing without it
+		if !inside[i] && v.messages[i].Kind == thread.Injected && i > 0 && inside[i-1] {
+			inside[i] = true
+			slack += v.Sizes[i]
+		}
+	}
 	part, room := v.partly(at, inside, slack, whole.Made().TokensAfter)
 	older := slices.DeleteFunc(slices.Clone(at), func(i int) bool { return !inside[i] })
 	if len(older) == len(at) {

@@ -279,7 +279,7 @@ func (f *callFacts) changedLines(s string) {
 	if n := len(f.changed); n > 0 {
 		line = f.changed[n-1].line + 2
 	}
-	var in imports
+	in := imports{open: true} // an edit may begin inside of a list of imports
 	for n, p := range scan.Lines(s) {
 		if len(f.changed) >= maxChanged {
 			break

@@ -151,6 +151,9 @@ func (f *facts) readRules() {
 		if len(f.rules) >= maxRules {
 			break
 		}
+		if strings.HasPrefix(line, `{"`) || strings.HasPrefix(line, `[{"`) {
+			continue // a line of a log, pasted
+		}
 		for p := range scan.Sentences(line) {
 			s := line[p.From:p.To]
 			if len(s) > maxSentence || len(s) < 8 || pasted(s) || pointsAt(s) || s[len(s)-1] == '?' && !asksFor(s) {

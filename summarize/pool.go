@@ -128,6 +128,7 @@ type builder struct {
 	expanded []bool                // by message: it is the text of the slash command before it
 	planFile string                // the file in which the agent keeps its plan
 	contents map[string]string     // of tiny files, by path
+	uniform  map[counting]counted  // the assistant's words that have numbers
 	seen     map[seenText]struct{} // texts taken, so that nothing is said twice
 	idents   []int32               // storage for candidates
 	entries  [sections]int         // how many plain entries have a candidate
@@ -140,7 +141,7 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 	b := &builder{
 		pool: &pool{task: -1, attempts: map[int]*attempt{}}, in: in, read: of, messages: in.Messages, calls: map[string]callRef{}, fileAt: map[string]int{},
 		outcomes: map[string]int{}, origins: map[originKey]*origin{}, uses: map[originKey]int{}, based: map[string][]string{},
-		edits: map[editKey]*edits{}, standing: map[string]*standing{}, contents: map[string]string{},
+		edits: map[editKey]*edits{}, standing: map[string]*standing{}, contents: map[string]string{}, uniform: map[counting]counted{},
 	}
 	b.facts = make([]*facts, len(in.Messages))
 	pieces := 0
@@ -149,6 +150,12 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 		b.facts[i] = f
 		b.countOrigins(f)
 		pieces += len(f.said)
+		for _, p := range f.said {
+			if text := withoutNumbers(p.text); text != "" {
+				key := counting{in.Messages[i].Turn, text}
+				b.uniform[key] = counted{b.uniform[key].times + 1, i}
+			}
+		}
 		if f.result != nil {
 			pieces += len(f.result.idLines)
 		}
@@ -398,8 +405,9 @@ func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, 
 	age := b.age(i)
 	g.places = make([]place, 0, len(pieces))
 	number := make([]int, len(pieces)) // of their candidates, plus 1
+	listed := c != nil && (c.Class == toolpolicy.List || c.Class == toolpolicy.Search)
 	for n, p := range pieces {
-		if p.imports || !b.unseen(seenLine, p.text) {
+		if p.imports || closesTag(p.text) || listed && strings.Contains(p.text, "node_modules/") || !b.unseen(seenLine, p.text) {
 			continue
 		}
 		added := b.piece(secSnippet, &g, i, base*(1+p.score)*age, p)
@@ -410,6 +418,11 @@ func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, 
 	if len(g.places) > 0 {
 		b.groups[secSnippet] = append(b.groups[secSnippet], g)
 	}
+}
+
+// closesTag reports whether a line only closes an element of HTML or JSX.
+func closesTag(s string) bool {
+	return strings.HasPrefix(s, "</") && strings.IndexByte(s, '>') == len(s)-1
 }
 
 // label names a result for the group of its lines.
@@ -468,7 +481,7 @@ func (b *builder) finish() {
 		}
 		base := float32(1.5)
 		if len(f.Operations) > 1 || len(f.Operations) == 1 && f.Operations[0] != "read" {
-			base = 3.5
+			base = 5
 		}
 		base += 0.7 * float32(min(len(f.Sources)-1, 4)) // often touched, soon touched again
 		idents := mentions(nil, f.Path)

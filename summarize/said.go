@@ -42,6 +42,9 @@ const (
 	wordsOffered = 5
 	// toldBefore is a factor for words that a failed attempt quotes.
 	toldBefore = 0.02
+	// uniform is how often words are said in a turn, with other numbers in them, that only
+	// count on: "Step 3 of 40". Words of more than maxUniform bytes are not compared.
+	uniform, maxUniform = 3, 120
 	// fullWords is the length, in bytes, below which a piece is worth less.
 	fullWords = 60
 	// telling is added for a finding, a choice, a cause or a failure.
@@ -54,7 +57,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 	g := group{turn: m.Turn, sources: []thread.ID{m.ID}}
 	age := b.age(i)
 	for n, p := range f.said {
-		if !p.substantial() || heading(p.text) && len(p.idents) == 0 || announcing(p.text) && !final && p.cues&reasonCue == 0 && !turnsBack(p.text) || !b.unseen(seenWords, p.text) {
+		if !p.substantial() || b.countsOn(i, p.text) || heading(p.text) && len(p.idents) == 0 || announcing(p.text) && !final && p.cues&reasonCue == 0 && !turnsBack(p.text) || !b.unseen(seenWords, p.text) {
 			continue
 		}
 		base := float32(wordsOnTheWay)
@@ -84,7 +87,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 		switch {
 		case p.cues&choiceCue != 0 && len(p.text) > 40 && (p.cues&reasonCue != 0 || !narration(p.text)) && !strings.Contains(p.text, "\n"):
 			b.decision(i, m, p)
-		case final && p.cues&openCue != 0 && len(p.text) > 20 && len(p.text) < maxSentence && !leadsIn(p.text) && b.lastTurn(i):
+		case final && p.cues&openCue != 0 && len(p.text) > 20 && len(p.text) < maxSentence && !leadsIn(p.text) && b.lastTurn(i) && !b.turnGoesOn():
 			b.OpenItems = append(b.OpenItems, summary.OpenItem{Description: p.text, Priority: summary.Medium, Turn: m.Turn, Sources: []thread.ID{m.ID}})
 			b.entry(secOpen, i, 4, p.idents)
 		default:
@@ -220,6 +223,20 @@ func (b *builder) lastTurn(i int) bool {
 	return b.messages[i].Turn == b.messages[len(b.messages)-1].Turn
 }
 
+// turnGoesOn reports whether the assistant went on in the last turn after the span: what it
+// left open there, the prompt shows.
+func (b *builder) turnGoesOn() bool {
+	for i := range b.in.Context {
+		switch m := &b.in.Context[i]; {
+		case m.StartsTurn():
+			return false
+		case m.Role == thread.Assistant:
+			return true
+		}
+	}
+	return false
+}
+
 func (b *builder) decision(i int, m *thread.Message, p piece) {
 	d := summary.Decision{Decision: p.text, Turn: m.Turn, Time: m.Time, Sources: []thread.ID{m.ID}}
 	if p.reason > 20 && p.reason < len(p.text) && strings.HasPrefix(strings.ToLower(p.text[p.reason:]), "because ") {
@@ -236,5 +253,40 @@ func (b *builder) decision(i int, m *thread.Message, p piece) {
 
 // substantial reports whether a piece of the assistant's words is long enough to be of use.
 func (p *piece) substantial() bool {
-	return len(p.text) >= 4 && (!p.code || len(p.text) >= 12 && len(p.idents) > 0)
+	return len(p.text) >= 4 && (!p.code || len(p.text) >= 12 && len(p.idents) > 0) && !exclaims(p.text)
+}
+
+// exclaims reports whether a piece is only a cry such as "Perfect!" or "Good catch!", which
+// answers nothing.
+func exclaims(s string) bool {
+	return strings.HasSuffix(s, "!") && strings.Count(s, " ") < 2 && !strings.ContainsAny(s, "`\n0123456789") && !answers(s)
+}
+
+// counting is what is said in a turn, with its numbers masked.
+type counting struct {
+	turn int
+	text string
+}
+
+// counted is how often it was said, and in which message last.
+type counted struct{ times, last int }
+
+// withoutNumbers is a text with its numbers masked; empty if it has none or is long.
+func withoutNumbers(s string) string {
+	if len(s) > maxUniform || !strings.ContainsAny(s, "0123456789") {
+		return ""
+	}
+	return strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return '#'
+		}
+		return r
+	}, s)
+}
+
+// countsOn reports whether the message at i says what others of its turn say with other
+// numbers, and is not the last of them.
+func (b *builder) countsOn(i int, text string) bool {
+	c := b.uniform[counting{b.messages[i].Turn, withoutNumbers(text)}]
+	return c.times >= uniform && i < c.last
 }

@@ -19,7 +19,6 @@
 package text
 
 import (
-	"cmp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -132,8 +131,11 @@ func headingDetails(m *thread.Message) string {
 }
 
 func (w *writer) result(r thread.ToolResult) {
-	outcome := cmp.Or(r.Outcome, thread.Success)
-	w.heading("==> result " + quoteLabel(r.Tool) + " " + quoteLabel(r.CallID) + " (" + string(outcome) + ")")
+	heading := "==> result " + quoteLabel(r.Tool) + " " + quoteLabel(r.CallID)
+	if r.Outcome != "" && r.Outcome != thread.Success { // most formats tell no success
+		heading += " (" + string(r.Outcome) + ")"
+	}
+	w.heading(heading)
 	for _, part := range r.Content {
 		w.part(part)
 	}

@@ -1,0 +1,67 @@
+package summarize
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// TestNoise: what is said or printed as filler is not told while there is something else:
+// cries, steps that only count on, closing tags, listings of installed packages, the imports
+// around an edit.
+func TestNoise(t *testing.T) {
+	k := (&talk{}).user("Read the forty notes, one at a time, and keep their values in mind.")
+	for n := 1; n <= 9; n++ {
+		k.says(fmt.Sprintf("Step %d of 9: reading the next note.", n))
+		k.calls("Read", args{"file_path": fmt.Sprintf("/r/note_%d.md", n)}, fmt.Sprintf("value NEEDLE-%d-QUOKKA", n), thread.Success)
+	}
+	k.says("Perfect! All notes are read and the values agree with the list in docs/values.md.")
+	k.calls("Glob", args{"pattern": "**/*.tsx"}, "/r/src/Menu.tsx\n/r/node_modules/left-pad/Pad.tsx", thread.Success)
+	k.calls("Read", args{"file_path": "/r/src/Menu.tsx"}, "<SidebarMenu label={menuLabel}>\n  <MenuItem onClick={openMenuItem} className=\"md:h-8 md:p-0\" />\n</SidebarMenu>", thread.Success)
+	k.calls("Edit", args{"file_path": "/r/src/User.tsx", "old_string": "  AvatarImage,\n} from \"@/components/avatar\";", "new_string": "  AvatarImage,\n} from \"@/components/avatar\";\n\nexport function initialsOf(userName: string) {\n  return userName.slice(0, 2);\n}"}, "ok", thread.Success)
+	text := summarizeNow(t, Input{Messages: k.done(t)}).Render()
+	for _, want := range []string{"Step 9 of 9", "NEEDLE-3-QUOKKA", "docs/values.md", "/r/src/Menu.tsx", "menuLabel", "initialsOf"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	for _, noise := range []string{"</SidebarMenu>", "left-pad", "AvatarImage"} {
+		if strings.Contains(text, noise) {
+			t.Errorf("%q is told", noise)
+		}
+	}
+	short := summarizeNow(t, Input{Messages: k.done(t), Budget: 330}).Render()
+	if n := strings.Count(short, "reading the next note"); n > 1 || !strings.Contains(short, "NEEDLE-8-QUOKKA") {
+		t.Errorf("%d steps that count on stand in %s", n, short)
+	}
+	if cry := exclaims("Perfect!"); !cry || exclaims("Yes!") || exclaims("It works now!") || exclaims("Use v2!") {
+		t.Error("not only cries are cries")
+	}
+}
+
+// TestOpenWhileItGoesOn: what a message leaves open is no open item where the prompt shows how
+// the assistant went on in that turn.
+func TestOpenWhileItGoesOn(t *testing.T) {
+	k := (&talk{}).user("Show the pending components in order.")
+	k.says("I still need to flush the pending components before the callback is called.")
+	in := Input{Messages: k.done(t)}
+	if s := summarizeNow(t, in); len(s.OpenItems) != 1 {
+		t.Errorf("open at the end: %+v", s.OpenItems)
+	}
+	all := k.calls("Edit", args{"file_path": "/r/view.ts", "old_string": "a", "new_string": "b"}, "ok", thread.Success).done(t)
+	in.Context = all[len(in.Messages):]
+	if s := summarizeNow(t, in); len(s.OpenItems) != 0 {
+		t.Errorf("open although the assistant went on: %+v", s.OpenItems)
+	}
+}
+
+// TestPastedLog: a sentence inside a pasted line of a log is no rule of the user's.
+func TestPastedLog(t *testing.T) {
+	k := (&talk{}).user("Then look at this:\n\n{\"type\":\"message\",\"errorMessage\":\"400: each tool_use block must have a tool_result block in the next message.\"}\n\nNever drop a result.")
+	s := summarizeNow(t, Input{Messages: k.done(t)})
+	if got := texts(s.Constraints); len(got) != 1 || !strings.Contains(got[0], "Never drop") {
+		t.Errorf("rules: %q", got)
+	}
+}
