@@ -70,13 +70,13 @@ func aboutTokens(n int) string {
 
 // announcer is an event.Sink that prints a line for each compaction.
 type announcer struct {
-	print func(thread, line string)
+	print func(e event.Event, line string)
 
 	mu      sync.Mutex
 	reasons map[string]string // of running compactions, by thread
 }
 
-func newAnnouncer(say func(thread, line string)) *announcer {
+func newAnnouncer(say func(e event.Event, line string)) *announcer {
 	return &announcer{print: say, reasons: map[string]string{}}
 }
 
@@ -91,7 +91,7 @@ func (t *announcer) Emit(_ context.Context, e event.Event) {
 	case event.Failed:
 		delete(t.reasons, key)
 	case event.Completed:
-		t.print(e.ThreadID, compactionLine(e, t.reasons[key]))
+		t.print(e, compactionLine(e, t.reasons[key]))
 		delete(t.reasons, key)
 	}
 }
@@ -133,7 +133,7 @@ func sharesTerminal(s Streams) bool {
 	return ok && also && isDevice(err) && isDevice(out)
 }
 
-func (h *deferredLines) print(_, line string) {
+func (h *deferredLines) print(_ event.Event, line string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.hold {
