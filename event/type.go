@@ -62,6 +62,10 @@ const (
 	// Err is set if there was no whole answer, or if the provider refused a request that was
 	// made smaller after a refusal.
 	RequestProxied Type = "request_proxied"
+	// WindowLearned: from now on, the context window that a provider named in a refusal is used.
+	// Details: upstream, model, window, and instead_of, the window that was used before, 0 for
+	// none; windows are in tokens.
+	WindowLearned Type = "window_learned"
 	// ContextRequested: the agent asked for something that was removed. Details: message_id,
 	// class.
 	ContextRequested Type = "context_requested"

@@ -27,9 +27,9 @@ import (
 type reports struct {
 	proxied chan event.Event // of requests
 
-	mu     sync.Mutex
-	failed []event.Event
-	log    strings.Builder
+	mu  sync.Mutex
+	all []event.Event
+	log strings.Builder
 }
 
 func newReports() *reports { return &reports{proxied: make(chan event.Event, 100)} }
@@ -39,19 +39,21 @@ func (l *reports) Emit(ctx context.Context, e event.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	slogsink.New(slog.New(slog.NewTextHandler(&l.log, &slog.HandlerOptions{Level: slog.LevelDebug}))).Emit(ctx, e)
-	switch e.Type {
-	case event.RequestProxied:
+	if l.all = append(l.all, e); e.Type == event.RequestProxied {
 		l.proxied <- e
-	case event.Failed:
-		l.failed = append(l.failed, e)
 	}
+}
+
+// of are the events of a type so far.
+func (l *reports) of(kind event.Type) []event.Event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(l.all), func(e event.Event) bool { return e.Type != kind })
 }
 
 // failures are the failures so far: their class and place.
 func (l *reports) failures() (all []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, e := range l.failed {
+	for _, e := range l.of(event.Failed) {
 		all = append(all, fmt.Sprint(e.Err, " ", e.Details["where"]))
 	}
 	return all

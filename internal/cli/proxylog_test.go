@@ -159,3 +159,27 @@ func TestProxyFailuresInLog(t *testing.T) {
 		})
 	}
 }
+
+// TestGivenWindow: the log says at the start what the given window means, and later when a
+// provider named a smaller one. A larger one does not replace it.
+func TestGivenWindow(t *testing.T) {
+	dir := alone(t)
+	body := func(results int) string {
+		return strings.ReplaceAll(longTalk(results), "claude-sonnet-4-5", "unknown-model")
+	}
+	for named, want := range map[string]int{"15000": 1, "60000": 0} {
+		args := []string{"--store", filepath.Join(dir, named+".db"), "--window", "30000", "--anthropic-upstream", provider(t, 400, strings.ReplaceAll(refusedLong, "60000", named))}
+		_, log := logged(t, "text", args, body(40), body(41), body(42))
+		text := strings.Join(log, "\n")
+		if n := strings.Count(text, "level=INFO msg=window_learned details.instead_of=30000 details.model=unknown-model"); n != want || strings.Count(text, "details.window=15000") != want {
+			t.Errorf("the provider named %s: told %d times\n%s", named, n, text)
+		}
+		if all, given := strings.Count(text, " budget_limit="), strings.Count(text, " budget_limit=29000 "); (given == all) != (want == 0) { // less the answer
+			t.Errorf("the provider named %s: %d of %d compactions by the given window\n%s", named, given, all, text)
+		}
+	}
+	_, stop := running(t, "--store", "memory:", "--window", "30000")
+	if _, log := stop(); !strings.Contains(log, `msg="models that are not in the table: compacts at 18,000 to 27,000 of 30,000 tokens (90 % of what a request leaves beside its answer) and keeps 10,000 to 15,000`) {
+		t.Errorf("the log:\n%s", log)
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/event/slogsink"
 	"github.com/palimpsest-ai/palimpsest/internal/config"
@@ -101,7 +102,10 @@ func (p *serving) serve(ctx context.Context, s Streams) error {
 		p.daemon.Logger.Info("listening", "address", l.Addr().String(), "keys", p.daemon.Keys != nil, "encrypted", p.daemon.Reseal)
 		at = append(at, scheme+l.Addr().String())
 	}
-	p.daemon.Logger.Info(describePolicy(p.chosen.Settings, 0))
+	p.daemon.Logger.Info(describePolicy(p.chosen.Settings, 0, cost.UsualRates()))
+	if window := p.daemon.Window; window > 0 {
+		p.daemon.Logger.Info("models that are not in the table: "+describePolicy(p.chosen.Settings, window, cost.Rates{}), "window", window)
+	}
 	fmt.Fprintf(s.Err, "palimpsest: serving on %s\n", strings.Join(at, " and "))
 	return d.Serve(ctx, listeners...)
 }
