@@ -306,6 +306,9 @@ func (x *exchange) sendWithRetry(ctx context.Context, d decision) (decision, *ht
 		d = next
 		res, err = x.send(d)
 	}
+	if err != nil && d.action == Recovered {
+		d.action = Compacted
+	}
 	return d, res, refusal{}, err
 }
 

@@ -31,6 +31,14 @@ func (e connectionError) Unwrap() error { return e.error }
 // Class is the side (see event.ErrorClass).
 func (e connectionError) Class() string { return e.side }
 
+// Timeout is for url.Error, which looks at the outermost error alone.
+func (e connectionError) Timeout() bool { return isTimeout(e.error) }
+
+func isTimeout(err error) bool {
+	timed, ok := errors.AsType[net.Error](err)
+	return ok && timed.Timeout()
+}
+
 // isUnanswered reports whether an error is that of a provider that gave no answer.
 func isUnanswered(err error) bool {
 	e, ok := errors.AsType[connectionError](err)
@@ -45,11 +53,8 @@ type unanswered struct {
 
 func (e unanswered) Unwrap() error { return e.error }
 
-// Timeout is for url.Error, which looks at the outermost error alone.
-func (e unanswered) Timeout() bool {
-	timed, ok := errors.AsType[net.Error](e.error)
-	return ok && timed.Timeout()
-}
+// Timeout is that of the connection.
+func (e unanswered) Timeout() bool { return isTimeout(e.error) }
 
 // pass is a request on its way through a Transport.
 type pass struct {

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest"
@@ -252,6 +254,56 @@ func TestNotRecovered(t *testing.T) {
 		if totals := p.Totals(); totals.Recovered != 0 || totals.Faults != 0 {
 			t.Errorf("%s: %+v", api, totals)
 		}
+	}
+}
+
+// breaking answers the first request and breaks the connection of all others.
+type breaking struct {
+	http.RoundTripper
+	asked atomic.Int64
+}
+
+func (b *breaking) RoundTrip(r *http.Request) (*http.Response, error) {
+	if b.asked.Add(1) > 1 {
+		return nil, &timedOut{}
+	}
+	return b.RoundTripper.RoundTrip(r)
+}
+
+type timedOut struct{ error }
+
+func (*timedOut) Error() string   { return "no answer in time" }
+func (*timedOut) Timeout() bool   { return true }
+func (*timedOut) Temporary() bool { return true }
+
+// TestNoAnswerToSmaller: a smaller request that is not answered is not recovered either; a client in
+// the same process sees that it took too long.
+func TestNoAnswerToSmaller(t *testing.T) {
+	up, l := strict(t), newReports()
+	o := proxy.Options{Base: &breaking{RoundTripper: plainly}, Config: palimpsest.Config{Counter: counter(), Events: l}}
+	url, _ := start(t, up, o)
+	a := newAgent(t, wire.Anthropic, url, false)
+	a.grow(0, 35)
+	s, err := a.try()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, got := l.next(); got != "anthropic compacted no-answer provider" || s.status != http.StatusBadGateway || s.action() != proxy.Compacted {
+		t.Errorf("told of %q; status %d, %v", got, s.status, s.header)
+	}
+	transport, err := proxy.NewTransport(&proxy.Options{Base: &breaking{RoundTripper: plainly}, Config: palimpsest.Config{Events: l}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: transport}
+	for range 2 {
+		res, err := client.Post(up.URL+"/v1/files", "application/json", strings.NewReader("{}"))
+		if err == nil {
+			res.Body.Close()
+		} else if timed, ok := errors.AsType[net.Error](err); !ok || !timed.Timeout() {
+			t.Errorf("%v does not say that it took too long", err)
+		}
+		l.next()
 	}
 }
 
