@@ -235,7 +235,7 @@ func TestOverflowed(t *testing.T) {
 			last = size
 		}
 	}
-	if told.count(event.OverflowRecovered) == 0 {
+	if told.count(event.OverflowShortened) == 0 {
 		t.Error("nobody was told")
 	}
 }

@@ -92,7 +92,7 @@ func (s *Session) enqueueCompaction(ctx context.Context, situation *policy.Situa
 		_, err = s.c.config.Jobs.Put(ctx, job.Job{Kind: CompactJob, Key: s.jobKey(), Args: args})
 	}
 	if err != nil {
-		s.emit(ctx, event.Event{Type: event.Failed, Err: event.ErrorClass(err)})
+		s.emit(ctx, event.Event{Type: event.Failed}.Failing(err))
 	}
 	return err == nil
 }
@@ -136,7 +136,7 @@ func (s *Session) waitForJob(ctx context.Context, situation *policy.Situation, d
 		}
 	}
 	if err != nil {
-		s.emit(ctx, event.Event{Type: event.Failed, Err: event.ErrorClass(err)})
+		s.emit(ctx, event.Event{Type: event.Failed}.Failing(err))
 	}
 	return out
 }

@@ -49,10 +49,11 @@ func (s *Session) commit(ctx context.Context, loaded snapshot, situation *policy
 	if !situation.Current.Empty() {
 		fallback = "earlier_plan"
 	}
-	s.emit(ctx, event.Event{
-		Type: event.Failed, TokensBefore: situation.PromptTokens, BudgetLimit: s.limit(situation), Err: event.ErrorClass(err), Duration: d.duration,
+	failed := event.Event{
+		Type: event.Failed, TokensBefore: situation.PromptTokens, BudgetLimit: s.limit(situation), Duration: d.duration,
 		Details: map[string]any{"fallback": fallback},
-	})
+	}
+	s.emit(ctx, failed.Failing(err))
 	return err
 }
 

@@ -217,6 +217,6 @@ func (s *Session) foldMemory(ctx context.Context, m state.Memory) (state.Memory,
 	if err := ctx.Err(); err != nil {
 		return m, err
 	}
-	s.emit(ctx, event.Event{Type: event.Failed, Policy: w.Name(), Err: event.ErrorClass(err), Details: map[string]any{"fallback": "earlier_memory"}})
+	s.emit(ctx, event.Event{Type: event.Failed, Policy: w.Name(), Details: map[string]any{"fallback": "earlier_memory"}}.Failing(err))
 	return out, nil
 }

@@ -107,6 +107,9 @@ type Prepared struct {
 	Before, Tokens int
 	// Compacted is the plan that this step put in force; nil if the earlier one stayed.
 	Compacted *plan.Plan
+	// Failed is why a compaction that was due was not made; nil if none was, or if there was
+	// nothing to compact. An event has reported it.
+	Failed error
 
 	calibration calibration // without Input: what a usage figure for it is compared with
 	refusals    int         // how often the provider refused the step
@@ -234,7 +237,7 @@ func (s *Session) Overflowed(ctx context.Context, refused *Prepared) (*Prepared,
 		case p.Tokens >= p.Before:
 			return fmt.Errorf("it still takes %d tokens: %w", p.Tokens, ErrNoRoom)
 		}
-		s.emit(ctx, event.Event{Type: event.OverflowRecovered, TokensBefore: p.Before, TokensAfter: p.Tokens})
+		s.emit(ctx, event.Event{Type: event.OverflowShortened, TokensBefore: p.Before, TokensAfter: p.Tokens})
 		next = p
 		return nil
 	})

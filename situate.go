@@ -38,7 +38,7 @@ func (s *Session) situate(ctx context.Context, l snapshot, step Step, options st
 	situation, err := situateBy(usage)
 	if err != nil && l.plan != nil {
 		// The plan does not hold for the log any more: it is not used.
-		s.emit(ctx, event.Event{Type: event.Failed, Err: event.ErrorClass(err), Details: map[string]any{"fallback": "passthrough"}})
+		s.emit(ctx, event.Event{Type: event.Failed, Details: map[string]any{"fallback": "passthrough"}}.Failing(err))
 		uncalibrated.Current = nil
 		situation, err = situateBy(usage)
 	}

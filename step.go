@@ -53,7 +53,11 @@ func (s *Session) prepare(ctx context.Context, loaded snapshot, step Step, optio
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case !isConflict(err) || attempt == maxAttempts:
-			return s.render(ctx, loaded, situation, situation.Current, rehydrated, step, options)
+			p, renderErr := s.render(ctx, loaded, situation, situation.Current, rehydrated, step, options)
+			if renderErr == nil && !errors.Is(err, policy.ErrNothing) {
+				p.Failed = err
+			}
+			return p, renderErr
 		}
 		if loaded, err = s.reload(ctx, loaded); err != nil {
 			return nil, err

@@ -33,6 +33,9 @@ type Snapshot struct {
 	// they were smaller than their conversations.
 	Prompts      int64 `json:"prompts"`
 	TokensSpared int64 `json:"tokens_spared"`
+	// Proxied counts the requests through a proxy by what was done: the action or, where a
+	// reason is known, "action/reason".
+	Proxied map[string]int64 `json:"proxied,omitempty"`
 	// Strategies counts the records of plans by strategy, and StrategyTokens the tokens that
 	// they freed. Records without a strategy are counted by the type of their event.
 	Strategies     map[string]int64 `json:"strategies,omitempty"`
@@ -45,7 +48,7 @@ type Snapshot struct {
 	Rehydrations int64 `json:"rehydrations"`
 	Blocked      int64 `json:"rehydrations_blocked"`
 	Conflicts    int64 `json:"plan_conflicts"`
-	Overflows    int64 `json:"overflows_recovered"`
+	Overflows    int64 `json:"overflows_shortened"`
 	// Sentences counts the sentences of models in summaries, LeftOut those that were not
 	// used, by cause (see Asked).
 	Sentences int64            `json:"summary_sentences"`
@@ -130,6 +133,12 @@ func (c *Counters) Emit(_ context.Context, e Event) {
 	case PromptPrepared:
 		c.s.Prompts++
 		c.s.TokensSpared += int64(e.TokensFreed)
+	case RequestProxied:
+		action, _ := e.Details["action"].(string)
+		if reason, _ := e.Details["reason"].(string); reason != "" {
+			action += "/" + reason
+		}
+		bump(&c.s.Proxied, name(action), 1)
 	case Asked:
 		proposed, _ := e.Details["proposed"].(int)
 		c.s.Sentences += int64(proposed)
@@ -141,7 +150,7 @@ func (c *Counters) Emit(_ context.Context, e Event) {
 		}
 	case PlanConflict:
 		c.s.Conflicts++
-	case OverflowRecovered:
+	case OverflowShortened:
 		c.s.Overflows++
 	case ContextRequested:
 		c.s.ContextRequests++
@@ -173,7 +182,7 @@ func (c *Counters) Snapshot() Snapshot {
 	s := c.s
 	s.Failures, s.Fallbacks = maps.Clone(s.Failures), maps.Clone(s.Fallbacks)
 	s.Strategies, s.StrategyTokens = maps.Clone(s.Strategies), maps.Clone(s.StrategyTokens)
-	s.LeftOut = maps.Clone(s.LeftOut)
+	s.LeftOut, s.Proxied = maps.Clone(s.LeftOut), maps.Clone(s.Proxied)
 	s.Latency.Bounds = slices.Clone(latencyBounds[:])
 	if s.Latency.Counts = slices.Clone(s.Latency.Counts); s.Latency.Counts == nil {
 		s.Latency.Counts = make([]int64, len(latencyBounds)+1)

@@ -10,7 +10,8 @@
 // everything that is written of an event (its JSON, its Attrs, and so every sink of this
 // module), a text that does not look like an id or a name, because it is long or has white
 // space, is replaced by its length, and a value of an unexpected type by the type. Errors are
-// written as their class (ErrorClass), because providers quote prompts in error texts.
+// written as their class (ErrorClass), because providers quote prompts in error texts. A log
+// that only the operator reads may add CauseText, which leaves out what they quote.
 //
 // # A compaction, event by event
 //

@@ -41,6 +41,9 @@ type Event struct {
 	Cache    Cache
 	// Err is the class of an error as ErrorClass finds it, never its text.
 	Err string
+	// Cause is that error, for a log of whoever runs the process: see CauseText. It is in
+	// neither JSON nor Attrs, and nil in an event that was read back.
+	Cause error
 
 	// Details are more ids, counts and names. Values are bools, numbers, time.Duration, and
 	// texts or lists of texts without white space, of at most 128 bytes each; anything else
@@ -73,7 +76,8 @@ func OfRecord(r plan.Record) Event {
 
 // ErrorClass returns a name for an error, without its text: "canceled", "deadline_exceeded",
 // the result of its method Class() string, the first specific type in its chain, or "error".
-// It is empty for nil.
+// Errors of the stores in databases have the class "storage", those of a model's provider
+// "provider". It is empty for nil.
 func ErrorClass(err error) string {
 	switch {
 	case err == nil:

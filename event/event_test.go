@@ -45,7 +45,9 @@ func lifecycle() []event.Event {
 		{Type: event.Rehydrated, Details: map[string]any{"artifact": "art_0011223344556677", "tokens": 900}},
 		{Type: event.Blocked, Details: map[string]any{"artifact": "art_8899aabbccddeeff", "sensitivity": "restricted", "reason": "explicit_read_required"}},
 		{Type: event.Failed, Err: event.ErrorClass(context.DeadlineExceeded), Duration: 30 * time.Second, Details: map[string]any{"fallback": "passthrough"}},
-		{Type: event.OverflowRecovered, TokensBefore: 201_000, TokensAfter: 90_000, TokensFreed: 111_000},
+		{Type: event.OverflowShortened, TokensBefore: 201_000, TokensAfter: 90_000, TokensFreed: 111_000},
+		{Type: event.RequestProxied, TokensBefore: 201_000, TokensAfter: 90_000, Duration: 2 * time.Second, Details: map[string]any{"route": "anthropic", "action": "recovered", "status": 200}},
+		{Type: event.WindowLearned, Details: map[string]any{"upstream": "api.example", "model": "small-1", "window": 60_000, "instead_of": 128_000}},
 		{Type: event.ContextRequested, Details: map[string]any{"message_id": thread.ID("m9"), "class": "asked_again"}},
 		{Type: event.QualityAlert, Details: map[string]any{"asks": 3, "turns": 10}},
 	}
@@ -175,11 +177,45 @@ func TestErrorClass(t *testing.T) {
 	}
 }
 
+// quoting is an error with the words of somebody else, as llm.APIError is one.
+type quoting struct{ error }
+
+func (quoting) Quoted() string  { return canary }
+func (q quoting) Unwrap() error { return q.error }
+
+// The text of an error is for the log alone, without what it quotes.
+func TestCauseText(t *testing.T) {
+	disk := errors.New("the disk is full")
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{nil, ""},
+		{fmt.Errorf("append to t: %w", disk), "append to t: the disk is full"},
+		{fmt.Errorf("message %q: %w", canary, disk), `message "…": the disk is full`},
+		{fmt.Errorf("at `%s", canary), `at "…"`},
+		{fmt.Errorf("a: %w", errors.Join(disk, quoting{fmt.Errorf("status 400: %s", canary)})), "a: the disk is full\nstatus 400: …"},
+		{errors.New(strings.Repeat("long ", 100)), strings.TrimSpace(strings.Repeat("long ", 60)) + "…"},
+	} {
+		if got := event.CauseText(c.err); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+	e := event.Event{Type: event.Failed}.Failing(disk)
+	line, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if written := string(line) + fmt.Sprint(e.Attrs()); e.Err != "error" || strings.Contains(written, "disk") {
+		t.Errorf("class %q, written %s", e.Err, written)
+	}
+}
+
 // Every field of an event is written by both forms, so that a new field cannot
 // be forgotten in one of them.
 func TestEveryFieldIsWritten(t *testing.T) {
 	full := event.Event{
-		Type: "t", Time: noon, ThreadID: "th", TenantID: "te", Policy: "p", TokensBefore: 3, TokensAfter: 2, BudgetLimit: 9, Strategy: "s",
+		Cause: errors.New("x"), Type: "t", Time: noon, ThreadID: "th", TenantID: "te", Policy: "p", TokensBefore: 3, TokensAfter: 2, BudgetLimit: 9, Strategy: "s",
 		Span: &thread.Span{MessageIDs: []thread.ID{"m"}}, TokensFreed: 1, Duration: time.Millisecond, Cache: event.Hit, Err: "e", Details: map[string]any{"k": true},
 	}
 	v := reflect.ValueOf(full)
@@ -189,6 +225,9 @@ func TestEveryFieldIsWritten(t *testing.T) {
 	}
 	for i := range v.NumField() {
 		field := v.Type().Field(i).Name
+		if field == "Cause" {
+			continue // see TestCauseText
+		}
 		if v.Field(i).IsZero() {
 			t.Fatalf("the test leaves %s empty", field)
 		}

@@ -90,6 +90,7 @@ func TestCounters(t *testing.T) {
 	event.Emit(t.Context(), &c, event.Event{Type: event.Completed, Duration: time.Millisecond}) // on a bound: within it
 	event.Emit(t.Context(), &c, event.Event{Type: event.Completed, Err: "rate_limited", Details: map[string]any{"fallback": "extractive"}})
 	event.Emit(t.Context(), &c, event.Event{Type: event.Failed, Duration: time.Hour})
+	event.Emit(t.Context(), &c, event.Event{Type: event.RequestProxied, Details: map[string]any{"action": "passed", "reason": "fault", "status": 200}})
 	event.Emit(t.Context(), &c, event.Event{Type: "of a later version"})
 	event.Emit(t.Context(), &c, event.Event{Type: event.Asked, Details: map[string]any{"proposed": 13, "kept": 10, "dropped_number": 2, "dropped_user": 1}})
 	got := c.Snapshot()
@@ -103,12 +104,13 @@ func TestCounters(t *testing.T) {
 		},
 		CacheHits: 1, CacheMisses: 1, Rehydrations: 1, Blocked: 1, Conflicts: 1, Overflows: 1, ContextRequests: 1, Alerts: 1,
 		Sentences: 13, LeftOut: map[string]int64{"number": 2, "user": 1},
+		Proxied: map[string]int64{"recovered": 1, "passed/fault": 1},
 	}
 	near := cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 })
 	if diff := cmp.Diff(want, got, near); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	got.Strategies["clear"], got.Fallbacks["extractive"], got.LeftOut["user"] = 99, 99, 99
+	got.Strategies["clear"], got.Fallbacks["extractive"], got.LeftOut["user"], got.Proxied["recovered"] = 99, 99, 99, 99
 	got.Latency.Counts[0] = 99
 	if diff := cmp.Diff(want, c.Snapshot(), near); diff != "" {
 		t.Errorf("a snapshot shares memory with the counters:\n%s", diff)

@@ -34,9 +34,9 @@ const (
 	// Details: version, attempt.
 	PlanCommitted Type = "plan_committed"
 	PlanConflict  Type = "plan_conflict"
-	// OverflowRecovered: the provider refused a request as too long, and a smaller one was
-	// made.
-	OverflowRecovered Type = "overflow_recovered"
+	// OverflowShortened: the provider refused a request as too long, and a smaller one was
+	// made. Whether it takes that is not known yet.
+	OverflowShortened Type = "overflow_shortened"
 	// PreCompact comes before a compaction, with TokensBefore. Details: trigger ("auto",
 	// "manual"), and why as a name.
 	PreCompact Type = "pre_compact"
@@ -55,6 +55,17 @@ const (
 	// PromptPrepared: a prompt was handed out. TokensBefore is the size of the unshortened
 	// conversation, TokensAfter that of the prompt.
 	PromptPrepared Type = "prompt_prepared"
+	// RequestProxied: a request went through a proxy, and its answer has ended.
+	// TokensBefore and TokensAfter are the request under the plan so far and as it was sent,
+	// if they were counted; Duration is to the end of the answer. Details: route, the API;
+	// action and reason, as the headers of the answer say them; status, 0 if there was none.
+	// Err is set if there was no whole answer, or if the provider refused a request that was
+	// made smaller after a refusal.
+	RequestProxied Type = "request_proxied"
+	// WindowLearned: from now on, the context window that a provider named in a refusal is used.
+	// Details: upstream, model, window, and instead_of, the window that was used before, 0 for
+	// none; windows are in tokens.
+	WindowLearned Type = "window_learned"
 	// ContextRequested: the agent asked for something that was removed. Details: message_id,
 	// class.
 	ContextRequested Type = "context_requested"

@@ -32,6 +32,9 @@ const (
 // Error returns the kind in words.
 func (k Kind) Error() string { return string(k) }
 
+// Class is "provider", the class of all failures of this package in events.
+func (Kind) Class() string { return "provider" }
+
 // APIError is the failure of a request. It never contains a key.
 type APIError struct {
 	// Provider names the API: "anthropic", "openai", …
@@ -83,6 +86,18 @@ func (e *APIError) Error() string {
 
 // Is reports whether target is the kind of the error.
 func (e *APIError) Is(target error) bool { return target == error(e.Kind) }
+
+// Class is "provider", as that of Kind.
+func (e *APIError) Class() string { return e.Kind.Class() }
+
+// Quoted is what the provider wrote, which may quote the prompt; empty if nothing came from
+// it. The words of Error that are in it do not belong in a log.
+func (e *APIError) Quoted() string {
+	if e.Status == 0 {
+		return ""
+	}
+	return e.Message
+}
 
 // Unwrap returns the cause.
 func (e *APIError) Unwrap() error { return e.Err }

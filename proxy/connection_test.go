@@ -192,7 +192,7 @@ func TestLargeBody(t *testing.T) {
 	a.grow(0, 40)
 	want := a.body()
 	s := a.peek()
-	if s.status != 200 || s.action() != "" {
+	if s.status != 200 || s.action() != proxy.Passed || s.header.Get(proxy.ReasonHeader) != "too-large" {
 		t.Errorf("status %d, %q", s.status, s.action())
 	}
 	if got := up.Requests(); len(want) < 100_000 || !bytes.Equal(got[0].Body, want) {

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -50,8 +51,10 @@ type exchange struct {
 // decision is what goes to the provider, and why.
 type decision struct {
 	action, reason           string         // the values of ActionHeader and ReasonHeader
+	refusedAgain             error          // why the provider refused a smaller request too; nil if it did not
 	parsed                   *parsedRequest // nil if the body was not decoded
-	step                     *step          // nil if the conversation was not looked up
+	step                     *step          // nil if the conversation was not looked up, or that failed
+	failedLog                string         // of a conversation where our own part failed; else empty
 	body                     []byte         // empty for the client's own
 	retry                    retryKind      // why it is sent again
 	tokensBefore, tokensSent int            // 0 if not counted
@@ -60,10 +63,16 @@ type decision struct {
 // The reasons that code depends on.
 const (
 	reasonBelowMark  = "below-mark"
-	reasonCompacting = "compacting" // a compaction is under way, and the request stopped waiting for it
+	reasonBusy       = "busy"
+	reasonCompacting = "compacting"        // a compaction is under way, and the request stopped waiting for it
+	reasonFailed     = "compaction-failed" // one was due
 	reasonFault      = "fault"
 	reasonNative     = "native"
-	reasonRefused    = "refused" // the provider found our request invalid
+	reasonNoAnswer   = "no-answer" // the provider cannot be reached
+	reasonNoRoom     = "no-room"   // nothing smaller can be made
+	reasonRefused    = "refused"   // the provider refused what was made here
+	reasonTooLarge   = "too-large" // to be looked at
+	reasonWebSocket  = "websocket" // to an API that has none here
 )
 
 // step is a request whose conversation is known. Each further request for the same answer
@@ -83,21 +92,35 @@ type step struct {
 }
 
 // RoundTrip sends a request on its way, smaller if it has to be. It returns the provider's
-// answer; errors are those of the connection.
+// answer; errors are those of the connection. When the body of the answer is closed, an event
+// of type event.RequestProxied says what was done.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	e := endpointOf(r.URL.Path)
+	p := pass{t: t, request: r, start: time.Now()}
+	res, d, err := t.roundTrip(r, p.start)
+	if isUnanswered(err) && r.Context().Err() == nil {
+		d.reason = reasonNoAnswer
+		err = unanswered{err, d}
+	}
+	p.reportAnswer(res, d, err)
+	return res, err
+}
+
+func (t *Transport) roundTrip(r *http.Request, start time.Time) (*http.Response, decision, error) {
+	e, d := endpointOf(r.URL.Path), forward("")
 	if c := conversationChangeOf(r); c.kind != "" {
-		return t.forwardConversationChange(withoutOurHeaders(r), c)
+		res, err := t.forwardConversationChange(withoutOurHeaders(r), c)
+		return res, d, err
 	}
 	if r.Method != http.MethodPost || e.task == other {
-		return t.options.Base.RoundTrip(t.requestForProvider(withoutOurHeaders(r)))
+		res, err := t.send(t.requestForProvider(withoutOurHeaders(r)))
+		return res, d, err
 	}
 	if r.Body == nil {
 		r = withoutOurHeaders(r)
 		r.Body = http.NoBody
 	}
 	room := t.newReservation()
-	x := &exchange{t: t, request: r, endpoint: e, start: time.Now()}
+	x := &exchange{t: t, request: r, endpoint: e, start: start}
 	body, whole, err := readBody[string](r.Body, t.options.MaxBody, room.reserve)
 	if err == nil && whole {
 		x.body = body
@@ -108,24 +131,40 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		// A client that is cut off while it sends reads no answer.
 		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, t.options.MaxBody))
 		r.Body.Close()
-		return busyAnswer(r), nil
+		return busyAnswer(r), forward(reasonBusy), nil
 	}
 	var res *http.Response
 	switch {
 	case err != nil:
+		err = connectionError{err, clientSide}
 	case whole:
 		r.Body.Close()
-		res, err = x.run()
-	default: // too large to be looked at
+		res, d, err = x.run()
+	default:
 		out := withoutOurHeaders(r)
 		out.Body = rejoinBody(body, nil, r.Body, r.Body)
-		res, err = t.options.Base.RoundTrip(out)
+		d = forward(reasonTooLarge)
+		if res, err = t.send(out); err == nil {
+			d.setHeaders(res.Header)
+		}
 	}
 	if err != nil {
 		room.release()
-		return nil, err
+		return nil, d, err
 	}
 	res.Body = &releasingBody{res.Body, room}
+	return res, d, nil
+}
+
+// send sends a request to the provider.
+func (t *Transport) send(r *http.Request) (*http.Response, error) {
+	res, err := t.options.Base.RoundTrip(r)
+	if err != nil {
+		return nil, connectionError{err, providerSide}
+	}
+	if res.Header == nil {
+		res.Header = http.Header{}
+	}
 	return res, nil
 }
 
@@ -144,17 +183,16 @@ func (b *releasingBody) Close() error {
 func busyAnswer(r *http.Request) *http.Response {
 	res := newAnswer(r, http.StatusServiceUnavailable, jsonKind, errorBody(http.StatusServiceUnavailable, "overloaded_error", busyMessage))
 	res.Header.Set("Retry-After", "1")
-	res.Header.Set(ActionHeader, Passed)
-	res.Header.Set(ReasonHeader, "busy")
+	forward(reasonBusy).setHeaders(res.Header)
 	return res
 }
 
 const busyMessage = "too many large requests are at work: ask again"
 
-func (x *exchange) run() (*http.Response, error) {
+func (x *exchange) run() (*http.Response, decision, error) {
 	x, answer := x.emulate()
 	if answer != nil {
-		return answer, nil
+		return answer, decision{action: Emulated}, nil
 	}
 	ctx := x.request.Context()
 	if x.endpoint.task == generate {
@@ -166,22 +204,25 @@ func (x *exchange) run() (*http.Response, error) {
 		x.keepOpenLookups(d)
 	}
 	if err != nil {
-		return nil, err
+		return nil, d, err
 	}
 	if x.endpoint.task == generate {
 		x.addTotals(d)
 		if res.StatusCode == http.StatusOK {
 			if res, err = x.answerLookups(res, d); err != nil {
-				return nil, err
+				return nil, d, err
 			}
 			x.recordAnswer(res, d)
 		}
 	}
-	x.setHeaders(res, d)
+	if d.action == Passed && x.emulation.body != "" {
+		d.action = Emulated
+	}
+	d.setHeaders(res.Header)
 	if reshape := x.emulation.reshape; reshape != nil && res.StatusCode == http.StatusOK {
 		reshape(res)
 	}
-	return res, nil
+	return res, d, nil
 }
 
 // decide chooses what to send: the client's own bytes, or ours.
@@ -235,13 +276,26 @@ func (x *exchange) prepare(ctx context.Context, r *parsedRequest, overflowed boo
 // for a reason that can be mended here. It returns the decision that was answered, and why
 // that was refused.
 func (x *exchange) sendWithRetry(ctx context.Context, d decision) (decision, *http.Response, refusal, error) {
+	var invalid *decision // ours, which the provider found invalid
 	res, err := x.send(d)
 	for err == nil && x.endpoint.task == generate {
 		why := x.readRefusal(res, d)
-		if d.retry == retrySmaller && why.kind == "" && res.StatusCode == http.StatusOK {
+		accepted := why.kind == "" && res.StatusCode == http.StatusOK
+		switch {
+		case accepted && invalid != nil: // ours was wrong, not the client's
+			x.emitFault("invalid", errInvalidHere, invalid.step)
+		case accepted && d.retry == retrySmaller:
 			x.t.recovered.Add(1)
 		}
 		next, again := x.nextTry(ctx, d, res, why)
+		if again && next.retry == retryOriginal {
+			ours := d
+			invalid = &ours
+		}
+		if !again && !accepted && d.action == Recovered {
+			next.action, next.reason = Compacted, reasonRefused
+			next.refusedAgain = &llm.APIError{Kind: cmp.Or(why.kind, llm.ErrResponse), Status: res.StatusCode}
+		}
 		if !again {
 			if why.kind == llm.ErrOverflow {
 				res = x.unknownHistoryAnswer(res)
@@ -252,8 +306,15 @@ func (x *exchange) sendWithRetry(ctx context.Context, d decision) (decision, *ht
 		d = next
 		res, err = x.send(d)
 	}
+	if err != nil && d.action == Recovered {
+		d.action = Compacted
+	}
 	return d, res, refusal{}, err
 }
+
+// errInvalidHere is the fault of a changed request that the provider found invalid, where it
+// then took the client's own.
+var errInvalidHere = errors.New("the provider found the changed request invalid, and took the client's own")
 
 func (x *exchange) send(d decision) (*http.Response, error) {
 	size, body := len(d.body), func() io.Reader { return bytes.NewReader(d.body) }
@@ -271,7 +332,7 @@ func (x *exchange) send(d decision) (*http.Response, error) {
 			out.Header = withoutBetas(out.Header, native.BetaThreads)
 		}
 	}
-	res, err := x.t.options.Base.RoundTrip(out)
+	res, err := x.t.send(out)
 	if err == nil && x.endpoint.task == generate {
 		x.watchUsage(res, d)
 	}
@@ -290,6 +351,14 @@ func (d decision) fellBack() bool {
 	return d.step != nil && (d.reason == reasonRefused || d.reason == reasonFault)
 }
 
+// logID is the conversation's, as far as it is known.
+func (d decision) logID() string {
+	if d.step != nil {
+		return d.step.logID
+	}
+	return d.failedLog
+}
+
 // isNearWindow reports whether a request comes near the model's window.
 func (x *exchange) isNearWindow(d decision) bool {
 	if d.step == nil {
@@ -298,23 +367,16 @@ func (x *exchange) isNearWindow(d decision) bool {
 	return d.step.input.Window == 0 || 2*d.tokensBefore > d.step.input.Window
 }
 
-// setHeaders writes into the answer what was done.
-func (x *exchange) setHeaders(res *http.Response, d decision) {
-	if res.Header == nil {
-		res.Header = http.Header{}
-	}
+// setHeaders writes into an answer what was done.
+func (d decision) setHeaders(h http.Header) {
 	set := func(name, value string) {
 		if value != "" && value != "0" {
-			res.Header.Set(name, value)
+			h.Set(name, value)
 		}
 	}
-	if set(ActionHeader, d.action); d.action == Passed && x.emulation.body != "" {
-		set(ActionHeader, Emulated)
-	}
+	set(ActionHeader, d.action)
 	set(ReasonHeader, d.reason)
-	if d.step != nil {
-		set(ThreadHeader, d.step.logID)
-	}
+	set(ThreadHeader, d.logID())
 	set(BeforeHeader, strconv.Itoa(d.tokensBefore))
 	set(SentHeader, strconv.Itoa(d.tokensSent))
 }

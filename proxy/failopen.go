@@ -2,14 +2,46 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"path"
+	"runtime"
+	"strings"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/event"
 )
 
-var errPanic = errors.New("panic")
+// panicError is a panic. Its value may quote what was sent, its place does not.
+type panicError struct {
+	value any
+	place string // file and line
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic at %s: %v", e.place, e.value) }
+
+// Class is "panic".
+func (*panicError) Class() string { return "panic" }
+
+// Quoted is what event.CauseText leaves out.
+func (e *panicError) Quoted() string { return fmt.Sprint(e.value) }
+
+// recovered is the error of a panic's value. It is called where that was recovered.
+func recovered(value any) error {
+	pcs := make([]uintptr, 32)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	place, panicking := "an unknown place", false
+	for {
+		f, more := frames.Next()
+		own := !strings.HasPrefix(f.Function, "runtime.")
+		if panicking && own {
+			place = fmt.Sprintf("%s:%d", path.Base(f.File), f.Line)
+		}
+		if panicking && own || !more {
+			return &panicError{value, place}
+		}
+		panicking = panicking || f.Function == "runtime.gopanic"
+	}
+}
 
 // runWithin runs f within a deadline, and turns a panic into an error. An f that is late ends
 // when it next looks at its context, as counting and summarizing do before each message; its
@@ -25,7 +57,7 @@ func runWithin[T any](ctx context.Context, deadline time.Duration, f func(contex
 	go func() {
 		defer func() {
 			if p := recover(); p != nil {
-				done <- outcome{err: fmt.Errorf("%w: %v", errPanic, p)}
+				done <- outcome{err: recovered(p)}
 			}
 		}()
 		value, err := f(ctx)
@@ -48,7 +80,9 @@ func (x *exchange) decideOrForward(ctx context.Context, what string, f func(cont
 		return d
 	}
 	x.emitFault(what, err, d.step)
-	return forward(reasonFault)
+	failed := forward(reasonFault)
+	failed.failedLog = d.logID()
+	return failed
 }
 
 // bestEffort does something that the answer does not depend on, also if the client is gone. It reports
@@ -62,14 +96,20 @@ func (x *exchange) bestEffort(what string, s *step, f func(context.Context) erro
 	return err == nil
 }
 
+// emitFault tells of a failure. Its class says whose it is: storage, provider, that of a context,
+// or else our own. The provider's are not counted as faults.
 func (x *exchange) emitFault(what string, err error, s *step) {
-	x.t.faults.Add(1)
 	e := event.Event{
-		Type: event.Failed, Err: event.ErrorClass(err), Duration: time.Since(x.start),
+		Type: event.Failed, TenantID: x.t.options.Config.Requester.TenantID, Duration: time.Since(x.start),
 		Details: map[string]any{"fallback": "passthrough", "where": "proxy_" + what},
+	}.Failing(err)
+	switch e.Err {
+	case "storage", providerSide, "panic", "canceled", "deadline_exceeded":
+	default:
+		e.Err = "internal"
 	}
-	if errors.Is(err, errPanic) {
-		e.Err = "panic"
+	if e.Err != providerSide {
+		x.t.faults.Add(1)
 	}
 	if s != nil {
 		e.ThreadID = s.logID

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -197,8 +198,8 @@ func (a *agent) peek0() said {
 func TestRefusedForUs(t *testing.T) {
 	up := strict(t)
 	up.Window = 0
-	f := &faulty{}
-	url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Log: f, Plans: f}})
+	f, l := &faulty{}, newReports()
+	url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Log: f, Plans: f, Events: l}})
 	a := newAgent(t, wire.Anthropic, url, false)
 	a.grow(0, 24)
 	want := a.body()
@@ -212,7 +213,7 @@ func TestRefusedForUs(t *testing.T) {
 	if s.status != 200 || s.action() != proxy.Passed || s.header.Get(proxy.ReasonHeader) != "refused" {
 		t.Errorf("status %d, %q, %q", s.status, s.action(), s.header.Get(proxy.ReasonHeader))
 	}
-	if totals := p.Totals(); totals.Faults != 1 {
-		t.Errorf("totals: %+v", totals)
+	if totals, all := p.Totals(), l.failures(); totals.Faults != 1 || !slices.Equal(all, []string{"internal proxy_invalid"}) {
+		t.Errorf("totals: %+v, failures %v", totals, all)
 	}
 }

@@ -29,8 +29,10 @@ type Options struct {
 	Config palimpsest.Config
 	// Models is the table of models; nil is token.Models. Window is the context window of every
 	// model, in tokens; 0 leaves it to the table, and DefaultWindow is that of models which the
-	// table does not have. Conversations with a model whose window is unknown are compacted only
-	// once the provider refuses a request.
+	// table does not have. A window that a provider names in a refusal replaces that of the
+	// built-in table; of one that is given here, by these two or by Models, only if it is smaller.
+	// Conversations with a model whose window is unknown are compacted only once the provider
+	// refuses a request.
 	Models                *token.ModelSet
 	Window, DefaultWindow int
 

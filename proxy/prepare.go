@@ -144,7 +144,7 @@ func (x *exchange) compactAfterOverflow(ctx context.Context, d decision) (decisi
 func (x *exchange) compactMore(ctx context.Context, s *step) (decision, error) {
 	made, err := s.session.Overflowed(ctx, s.prepared)
 	if errors.Is(err, palimpsest.ErrNoRoom) {
-		return decision{action: Passed, reason: "no-room", parsed: s.parsed, step: s}, nil
+		return decision{action: Passed, reason: reasonNoRoom, parsed: s.parsed, step: s}, nil
 	}
 	if err != nil {
 		return decision{step: s}, err
@@ -169,6 +169,8 @@ func (x *exchange) encodePrepared(ctx context.Context, s *step, made *palimpsest
 	if made.Compacted != nil {
 		x.t.compactions.Add(1)
 		d.action = Compacted
+	} else if made.Failed != nil {
+		d.reason = x.reasonOfFailed(made.Failed)
 	} else if x.isCompacting(ctx, s.logID) {
 		d.reason = reasonCompacting
 	}
@@ -186,6 +188,15 @@ func (x *exchange) encodePrepared(ctx context.Context, s *step, made *palimpsest
 		return d, fmt.Errorf("encode: %w", err)
 	}
 	return d, nil
+}
+
+// reasonOfFailed counts a compaction that failed, unless the request cannot be made smaller.
+func (x *exchange) reasonOfFailed(err error) string {
+	if errors.Is(err, palimpsest.ErrOverBudget) {
+		return reasonNoRoom
+	}
+	x.t.faults.Add(1)
+	return reasonFailed
 }
 
 // canOfferTools reports whether the model may be offered our tools: if the client offers some,

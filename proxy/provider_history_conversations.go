@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 )
 
@@ -69,7 +70,7 @@ func (t *Transport) forwardConversationChange(r *http.Request, c conversationCha
 	if c.kind == conversationCreated {
 		acceptReadable(r) // the answer has the id
 	}
-	res, err := t.options.Base.RoundTrip(r)
+	res, err := t.send(r)
 	if err != nil || res.StatusCode != http.StatusOK {
 		return res, err
 	}
@@ -111,14 +112,14 @@ func (x *exchange) addToConversation(ctx context.Context, id string, items []str
 		r.Header.Del("Idempotency-Key") // it is that of the request for the answer
 		r.Header.Set("Content-Type", jsonKind)
 		body := []byte(`{"items":[` + strings.Join(some, ",") + `]}`)
-		res, err := x.t.options.Base.RoundTrip(withBody(r, len(body), func() io.Reader { return bytes.NewReader(body) }))
+		res, err := x.t.send(withBody(r, len(body), func() io.Reader { return bytes.NewReader(body) }))
 		if err != nil {
 			return fmt.Errorf("conversation %s: %w", id, err)
 		}
 		_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxAnswer)) // so that the connection can be used again
 		res.Body.Close()
 		if res.StatusCode != http.StatusOK {
-			return fmt.Errorf("conversation %s: the provider answered %d items with status %d", id, len(some), res.StatusCode)
+			return fmt.Errorf("conversation %s: %d items: %w", id, len(some), &llm.APIError{Kind: llm.ErrResponse, Status: res.StatusCode})
 		}
 	}
 	return nil

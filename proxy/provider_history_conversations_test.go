@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 )
 
@@ -144,12 +146,18 @@ func TestConversationFaults(t *testing.T) {
 // answered all the same, and somebody is told.
 func TestConversationHandOver(t *testing.T) {
 	up := heldUpstream(t, 40)
-	url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}, Base: refusing{http.DefaultTransport}})
+	var told atomic.Int64
+	sink := event.Func(func(_ context.Context, e event.Event) {
+		if e.Type == event.Failed && e.Err == "provider" && e.Details["where"] == "proxy_conversation" {
+			told.Add(1)
+		}
+	})
+	url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Events: sink}, Base: refusing{http.DefaultTransport}})
 	c := newConversing(t, url, false)
 	c.user("Read all parts.")
 	c.run()
-	if totals := p.Totals(); totals.Compactions == 0 || totals.Faults < 3 {
-		t.Errorf("%+v", totals)
+	if totals := p.Totals(); totals.Compactions == 0 || totals.Faults != 0 || told.Load() < 3 {
+		t.Errorf("%+v, told %d times", totals, told.Load())
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"path"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
@@ -62,9 +63,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			p.serveSocket(w, r)
 			return
 		}
-		w.Header().Set(ActionHeader, Passed)
-		w.Header().Set(ReasonHeader, "websocket")
+		d := forward(reasonWebSocket)
+		d.setHeaders(w.Header())
 		refuseHere(w, http.StatusUpgradeRequired, "invalid_request_error", "no WebSocket here, use HTTP")
+		pass{p.transport, r, time.Now()}.emit(d, http.StatusUpgradeRequired, nil)
 		return
 	}
 	if r.URL.RawPath == "" && strings.Contains(r.URL.Path, "//") {
@@ -134,6 +136,9 @@ func answerUnreachable(w http.ResponseWriter, r *http.Request, err error) {
 	status := http.StatusBadGateway
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		status = http.StatusRequestEntityTooLarge
+	}
+	if sent, ok := errors.AsType[unanswered](err); ok {
+		sent.decision.setHeaders(w.Header())
 	}
 	refuseHere(w, status, "api_error", "the provider gave no answer: "+connectionTrouble(err))
 }

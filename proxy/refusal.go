@@ -152,7 +152,6 @@ func (x *exchange) nextTry(ctx context.Context, d decision, res *http.Response, 
 		}
 		next.retry = retrySmaller
 	case d.retry < retryOriginal && invalid && d.action != Passed:
-		x.emitFault("invalid", llm.ErrInvalid, d.step)
 		return decision{action: Passed, reason: reasonRefused, parsed: d.parsed, step: d.step, retry: retryOriginal}, true
 	case d.retry < retryWithoutReasoning && invalid && (d.step != nil || d.reason == reasonFault || d.reason == reasonNative) && reasoningRefusal().MatchString(why.text):
 		next = x.decideOrForward(ctx, "reasoning", func(ctx context.Context) (decision, error) { return x.withoutReasoning(ctx, d.parsed) })

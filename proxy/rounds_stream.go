@@ -80,7 +80,7 @@ func (s *lookupStream) switchBody(body io.ReadCloser) {
 func (s *lookupStream) readEvent() {
 	defer func() {
 		if p := recover(); p != nil {
-			s.x.emitFault("stream", fmt.Errorf("%w: %v", errPanic, p), s.step)
+			s.x.emitFault("stream", recovered(p), s.step)
 			s.out, s.err = nil, io.ErrUnexpectedEOF
 		}
 	}()

@@ -3,6 +3,7 @@ package proxy
 import (
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
@@ -54,6 +55,19 @@ func endpointOf(path string) endpoint {
 		return endpoint{task: task, dialect: dialect.Gemini, model: head[strings.LastIndexByte(head, '/')+1:]}
 	}
 	return endpoint{}
+}
+
+// tasks names the tasks behind an API in a Route.
+var tasks = map[task]string{count: "/count", compaction: "/compact"}
+
+// Route names what a path stands for: the API, as package wire names it, with "/count" or
+// "/compact" behind it for requests that only count or compact, or "other".
+func Route(address string) string {
+	e := endpointOf(path.Clean("/" + address))
+	if e.dialect == nil {
+		return "other"
+	}
+	return e.dialect.API() + tasks[e.task]
 }
 
 // vendorOf tells whose API a request is for: by its path, or where several have the path (such

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -115,7 +114,7 @@ func (x *exchange) rewriteAnswer(res *http.Response, whole func(body string) str
 func orOnPanic[T any](otherwise T, failed func(error), f func() T) (out T) {
 	defer func() {
 		if p := recover(); p != nil {
-			failed(fmt.Errorf("%w: %v", errPanic, p))
+			failed(recovered(p))
 			out = otherwise
 		}
 	}()

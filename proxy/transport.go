@@ -37,8 +37,9 @@ type Transport struct {
 	// documents are wrong about them.
 	lostConversations *lru.Cache[string, bool]
 	windows           records[knownWindow]
-	beginnings        records[[]string] // conversations by their first message
-	retry             retry.Policy      // of further requests for an answer
+	toldWindows       *lru.Cache[string, int] // of which an event has told, by id
+	beginnings        records[[]string]       // conversations by their first message
+	retry             retry.Policy            // of further requests for an answer
 	tokenSecret       secret
 	responses         responseLog
 	lineage           lineage
@@ -87,6 +88,7 @@ func NewTransport(o *Options) (*Transport, error) {
 		openLookups:       openLookups{logs: lru.New[string, bool](maxSessions)},
 		providerIDs:       lru.New[string, string](maxProviderIDs),
 		lostConversations: lru.New[string, bool](maxProviderIDs),
+		toldWindows:       lru.New[string, int](maxWindows),
 	}
 	if o.Models != nil {
 		t.models = *o.Models
@@ -253,4 +255,11 @@ func (t *Transport) model(name string) token.Model {
 		m.Window, m.MaxInput = t.options.Window, 0
 	}
 	return m
+}
+
+// givesWindow reports whether the window of a model is of the options, and not of the built-in
+// table.
+func (t *Transport) givesWindow(m token.Model) bool {
+	builtin, err := token.Models().Find(m.Name)
+	return m.Window > 0 && (t.options.Window > 0 || err != nil || m.Window != builtin.Window)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -35,18 +36,34 @@ func windowsIn(documents store.Documents) records[knownWindow] {
 	return records[knownWindow]{documents: documents, kind: "proxy-window", cache: lru.New[string, record[knownWindow]](maxWindows)}
 }
 
-// model is what is known of a model. The window that its provider named takes precedence over the
-// table.
+// model is what is known of a model. The window that its provider named takes precedence over that
+// of the built-in table, but not over a smaller one that the options give.
 func (x *exchange) model(ctx context.Context, name string) token.Model {
 	m := x.t.model(name)
 	// A store that fails costs no more than a refusal.
-	if known, err := x.t.windows.get(ctx, identify.Digest(x.request.URL.Host, name)); err == nil && known.value != nil {
-		w := known.value.Window
-		if time.Since(known.value.Seen) <= windowLifetime && w > 0 && (x.t.options.Window == 0 || w < x.t.options.Window) {
-			m.Window, m.MaxInput = w, 0
-		}
+	id := identify.Digest(x.request.URL.Host, name)
+	known, err := x.t.windows.get(ctx, id)
+	if err != nil || known.value == nil || time.Since(known.value.Seen) > windowLifetime {
+		return m
+	}
+	if w := known.value.Window; w > 0 && (w < m.Window || !x.t.givesWindow(m)) {
+		x.tellWindow(ctx, id, known.value, m.Window)
+		m.Window, m.MaxInput = w, 0
 	}
 	return m
+}
+
+// tellWindow tells once, and again if the provider names another, that a named window is used in
+// place of another; 0 is an unknown one.
+func (x *exchange) tellWindow(ctx context.Context, id string, w *knownWindow, instead int) {
+	if last, ok := x.t.toldWindows.Get(id); ok && last == w.Window || w.Window == instead {
+		return
+	}
+	x.t.toldWindows.Put(id, w.Window, 1)
+	event.Emit(context.WithoutCancel(ctx), x.t.options.Config.Events, event.Event{
+		Type: event.WindowLearned, TenantID: x.t.options.Config.Requester.TenantID,
+		Details: map[string]any{"upstream": w.Upstream, "model": w.Model, "window": w.Window, "instead_of": instead},
+	})
 }
 
 // saveWindow keeps the window that the provider named when it refused the request.

@@ -1,14 +1,18 @@
 package proxy_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -102,5 +106,61 @@ func TestThinkingStays(t *testing.T) {
 				t.Errorf("totals: %+v", totals)
 			}
 		})
+	}
+}
+
+// TestGivenWindow: a window that somebody gave is not exceeded because a provider names a larger
+// one. A smaller one replaces it, and that is told once, also after a restart.
+func TestGivenWindow(t *testing.T) {
+	table, err := token.ParseModels([]byte(`{"models":[{"name":"test-model","provider":"x","counter":"o200k","window":40000,"date":"2026-01-01","source":"x"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const given = 40_000
+	for name, o := range map[string]proxy.Options{
+		"Window": {Window: given}, "DefaultWindow": {DefaultWindow: given}, "Models": {Models: &table}, "none": {},
+	} {
+		for _, named := range []int{60_000, 30_000} {
+			memory, up := &store.Memory{}, strict(t)
+			up.Window = 0
+			up.Model = func(q *proxytest.Request) proxytest.Answer {
+				if q.N > 1 {
+					return proxytest.Answer{Text: "ok"}
+				}
+				return proxytest.Answer{Status: 400, Body: fmt.Sprintf(`{"error":{"message":"This model's maximum context length is %d tokens.","type":"invalid_request_error","code":"context_length_exceeded"}}`, named)}
+			}
+			for run := range 2 {
+				l := newReports()
+				o.Documents, o.Config = memory, palimpsest.Config{Counter: counter(), Events: l}
+				url, _ := start(t, up, o)
+				a := newAgent(t, wire.Chat, url, false)
+				a.user(fmt.Sprint("Run ", run))
+				a.grow(1, 34)
+				a.ask()
+				a.grow(35, 1)
+				a.ask()
+				want := []string(nil)
+				if name == "none" {
+					want = []string{fmt.Sprintf("%d instead of 0", named)}
+				} else if named < given {
+					want = []string{fmt.Sprintf("%d instead of %d", named, given)}
+				}
+				var got []string
+				for _, e := range l.of(event.WindowLearned) {
+					got = append(got, fmt.Sprint(e.Details["window"], " instead of ", e.Details["instead_of"]))
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("%s, the provider named %d, run %d: told of %q, want %q", name, named, run, got, want)
+				}
+				limit := given
+				if name == "none" || named < given {
+					limit = named
+				}
+				checks := l.of(event.CheckStarted)
+				if e := checks[len(checks)-1]; e.BudgetLimit > limit || e.BudgetLimit < limit*2/3 {
+					t.Errorf("%s, the provider named %d, run %d: the limit is %d", name, named, run, e.BudgetLimit)
+				}
+			}
+		}
 	}
 }

@@ -13,7 +13,8 @@
 //	palimpsest.cache.lookups        {lookup}      palimpsest.cache: hit, miss
 //	palimpsest.rehydrations         {artifact}    palimpsest.outcome: done, blocked
 //	palimpsest.plan.conflicts       {conflict}    policy
-//	palimpsest.overflows.recovered  {request}     policy
+//	palimpsest.overflows.shortened  {request}     policy
+//	palimpsest.proxy.requests       {request}     palimpsest.details. action, reason, route, status; error.type
 //	palimpsest.context.requests     {request}     policy (A22)
 //	palimpsest.quality.alerts       {alert}       policy (A22)
 //

@@ -50,8 +50,8 @@ func New(o *Options) (event.Sink, error) {
 type sink struct {
 	tracer trace.Tracer
 
-	compactions, freed, records, recordTokens, lookups, rehydrations, conflicts, overflows, requests, alerts, prompts, spared metric.Int64Counter
-	duration                                                                                                                  metric.Float64Histogram
+	compactions, freed, records, recordTokens, lookups, rehydrations, conflicts, overflows, requests, alerts, prompts, spared, proxied metric.Int64Counter
+	duration                                                                                                                           metric.Float64Histogram
 
 	mu   sync.Mutex
 	open map[threadKey][]moment
@@ -84,10 +84,11 @@ func (s *sink) instruments(m metric.Meter) error {
 		{&s.lookups, "cache.lookups", "{lookup}", "Questions to the cache of summaries."},
 		{&s.rehydrations, "rehydrations", "{artifact}", "Artifacts shown again, or not."},
 		{&s.conflicts, "plan.conflicts", "{conflict}", "Plans that came after another one."},
-		{&s.overflows, "overflows.recovered", "{request}", "Requests that were too long for the provider and were made smaller."},
+		{&s.overflows, "overflows.shortened", "{request}", "Requests that were too long for the provider and were made smaller."},
 		{&s.requests, "context.requests", "{request}", "Signs that an agent misses what was removed."},
 		{&s.prompts, "prompts", "{prompt}", "Prompts that were handed out."},
 		{&s.spared, "tokens.spared", "{token}", "Tokens that prompts were smaller by than their conversations."},
+		{&s.proxied, "proxy.requests", "{request}", "Requests that went through the proxy."},
 		{&s.alerts, "quality.alerts", "{alert}", "Agents that kept asking for what was removed."},
 	} {
 		var err error
@@ -132,8 +133,10 @@ func (s *sink) Emit(ctx context.Context, e event.Event) {
 	case event.PromptPrepared:
 		s.prompts.Add(ctx, 1, policy())
 		s.spared.Add(ctx, int64(max(e.TokensFreed, 0)), policy())
-	case event.OverflowRecovered:
+	case event.OverflowShortened:
 		s.overflows.Add(ctx, 1, policy())
+	case event.RequestProxied:
+		s.proxied.Add(ctx, 1, metric.WithAttributes(few(e, "details.route", "details.action", "details.reason", "details.status", "error_class")...))
 	case event.ContextRequested:
 		s.requests.Add(ctx, 1, policy())
 	case event.QualityAlert:

@@ -112,7 +112,8 @@ func trouble() []event.Event {
 		{Type: event.Completed, TokensBefore: 93_600, TokensAfter: 72_100, TokensFreed: 21_500, Duration: 1500 * time.Millisecond, Details: map[string]any{"model": "small-1", "provider": "openai", "records": uint64(3), "share": 0.25, "cold": true}},
 		{Type: event.Failed, Err: "rate_limited", Duration: 500 * time.Millisecond, Details: map[string]any{"fallback": "passthrough"}},
 		{Type: event.Failed},
-		{Type: event.Rehydrated}, {Type: event.Blocked}, {Type: event.OverflowRecovered}, {Type: event.ContextRequested}, {Type: event.QualityAlert},
+		{Type: event.Rehydrated}, {Type: event.Blocked}, {Type: event.OverflowShortened}, {Type: event.ContextRequested}, {Type: event.QualityAlert},
+		{Type: event.RequestProxied, Details: map[string]any{"route": "anthropic", "action": "passed", "reason": "below-mark", "status": 200}},
 		{Type: event.SessionStart}, {Type: event.PromptPrepared, TokensBefore: 90_000, TokensAfter: 60_000, TokensFreed: 30_000}, {Type: "of a later version"},
 	}
 	for i := range events {
@@ -137,9 +138,10 @@ func TestMetrics(t *testing.T) {
 		"palimpsest.compactions{error.type=rate_limited,palimpsest.outcome=failed,palimpsest.policy=auto} 1 {compaction}",
 		"palimpsest.compactions{palimpsest.outcome=completed,palimpsest.policy=auto} 1 {compaction}",
 		"palimpsest.context.requests{palimpsest.policy=auto} 1 {request}",
-		"palimpsest.overflows.recovered{palimpsest.policy=auto} 1 {request}",
+		"palimpsest.overflows.shortened{palimpsest.policy=auto} 1 {request}",
 		"palimpsest.plan.conflicts{palimpsest.policy=auto} 1 {conflict}",
 		"palimpsest.prompts{palimpsest.policy=auto} 1 {prompt}",
+		"palimpsest.proxy.requests{palimpsest.details.action=passed,palimpsest.details.reason=below-mark,palimpsest.details.route=anthropic,palimpsest.details.status=200} 1 {request}",
 		"palimpsest.quality.alerts{palimpsest.policy=auto} 1 {alert}",
 		"palimpsest.record.tokens{palimpsest.action=compaction_cleared,palimpsest.policy=auto,palimpsest.strategy=clear} 4000 {token}",
 		"palimpsest.record.tokens{palimpsest.action=compaction_summarized,palimpsest.policy=auto,palimpsest.strategy=summarize} 17500 {token}",

@@ -28,7 +28,9 @@ func Example() {
 func TestLevels(t *testing.T) {
 	tests := map[event.Type]string{
 		event.CheckStarted: "DEBUG", event.ProposalGenerated: "DEBUG", event.PreCompact: "DEBUG", event.Cleared: "DEBUG",
-		event.Completed: "INFO", event.Rehydrated: "INFO", event.PlanCommitted: "INFO", "of_a_later_version": "INFO",
+		event.PlanCommitted: "DEBUG", event.SessionStart: "DEBUG", event.Boundary: "DEBUG", event.PromptPrepared: "DEBUG", event.OverflowShortened: "DEBUG",
+		event.Rehydrated: "DEBUG", event.RequestProxied: "DEBUG",
+		event.Completed: "INFO", event.ContextRequested: "INFO", "of_a_later_version": "INFO",
 		event.Failed: "WARN", event.Blocked: "WARN", event.PlanConflict: "WARN", event.QualityAlert: "WARN",
 	}
 	for typ, want := range tests {
@@ -60,6 +62,28 @@ func TestNoContent(t *testing.T) {
 	for _, want := range []string{`"details.id":"kept"`, `"span.first":"m1"`, `"span.last":"m3"`, `"error_class":"error"`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%s is missing: %s", want, out.String())
+		}
+	}
+}
+
+// A record of a failure has its text, without what it quotes. What failed on the side of a
+// provider is a warning, but not what the client broke off.
+func TestCause(t *testing.T) {
+	for _, c := range []struct{ e, want string }{
+		{string(event.Failed), "level=WARN msg=compaction_failed error_class=error cause=\"message \\\"…\\\": the disk is full\"\n"},
+		{string(event.RequestProxied), "level=WARN msg=request_proxied error_class=error cause=\"message \\\"…\\\": the disk is full\"\n"},
+	} {
+		var out bytes.Buffer
+		s := slogsink.New(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}})))
+		s.Emit(t.Context(), event.Event{Type: event.Type(c.e)}.Failing(errors.New(`message "CANARY": the disk is full`)))
+		s.Emit(t.Context(), event.Event{Type: event.RequestProxied}.Failing(context.Canceled))
+		if out.String() != c.want {
+			t.Errorf("got %swant %s", out.String(), c.want)
 		}
 	}
 }

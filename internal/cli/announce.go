@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -25,24 +26,31 @@ const (
 )
 
 // describePolicy says when a policy compacts and how much it keeps, in a window or, if that is
-// 0, in the window of any model.
-func describePolicy(s *policyfile.Settings, window int) string {
+// 0, in the window of any model, at prices; without any, those are not known.
+func describePolicy(s *policyfile.Settings, window int, prices cost.Rates) string {
 	if s.Name() != "auto" || s.DisabledRungs != (policyfile.Rungs{}) {
 		return "compacts by the policy " + s.Name() + ": " + policyfile.Description(s.Base)
 	}
 	a := s.Auto.Defaults()
 	hard := strconv.Itoa(int(100*a.Hard+0.5)) + " %"
-	at := func(window int) policy.Marks {
-		return a.Marks(&policy.Situation{Thread: thread.New(""), Window: window, Output: min(defaultAnswerTokens, window/3), Rates: cost.UsualRates()})
+	at := func(window, answer int) policy.Marks {
+		return a.Marks(&policy.Situation{Thread: thread.New(""), Window: window, Output: answer, Rates: prices})
 	}
-	m := at(largeWindow)
+	m := at(largeWindow, defaultAnswerTokens)
 	var words string
 	switch {
 	case window > 0:
-		m = at(window)
-		words = fmt.Sprintf("at %s of %s tokens and keeps %s", aboutTokens(m.Mark), number(window), aboutTokens(m.Target))
-		if unpriced := aboutTokens(m.Hard); m.Priced {
-			words += "; at " + unpriced + " where the model's prices are not known"
+		// Each request says how long its answer may be, and the proxy reserves a third of the
+		// window for it at most.
+		least, most := at(window, window/3), at(window, 0)
+		left := hard + " of what a request leaves beside its answer"
+		words = fmt.Sprintf("at %s of %s tokens", tokenRange(least.Mark, most.Mark), number(window))
+		if !least.Priced && !most.Priced {
+			words += " (" + left + ")"
+		}
+		words += " and keeps " + tokenRange(least.Target, most.Target)
+		if least.Priced || most.Priced {
+			words += "; at " + left + " where the model's prices are not known"
 		}
 	case a.Favor == policy.FavorQuality:
 		words = fmt.Sprintf("at %s of each model's window without its answer and keeps %d %% of that", hard, int(100*float64(m.Target)/float64(m.Mark)+0.5))
@@ -54,6 +62,15 @@ func describePolicy(s *policyfile.Settings, window int) string {
 		words += "; at " + hard + " of the window where a model's prices are not known"
 	}
 	return "compacts " + words + " (favor: " + string(a.Favor) + ")"
+}
+
+// tokenRange writes a range of tokens as aboutTokens does.
+func tokenRange(from, to int) string {
+	least, most := aboutTokens(from), aboutTokens(to)
+	if least == most {
+		return least
+	}
+	return least + " to " + most
 }
 
 // aboutTokens writes a number of tokens, rounded to thousands (below 10,000 to hundreds).
@@ -70,13 +87,13 @@ func aboutTokens(n int) string {
 
 // announcer is an event.Sink that prints a line for each compaction.
 type announcer struct {
-	print func(thread, line string)
+	print func(e event.Event, line string)
 
 	mu      sync.Mutex
 	reasons map[string]string // of running compactions, by thread
 }
 
-func newAnnouncer(say func(thread, line string)) *announcer {
+func newAnnouncer(say func(e event.Event, line string)) *announcer {
 	return &announcer{print: say, reasons: map[string]string{}}
 }
 
@@ -91,7 +108,7 @@ func (t *announcer) Emit(_ context.Context, e event.Event) {
 	case event.Failed:
 		delete(t.reasons, key)
 	case event.Completed:
-		t.print(e.ThreadID, compactionLine(e, t.reasons[key]))
+		t.print(e, compactionLine(e, t.reasons[key]))
 		delete(t.reasons, key)
 	}
 }
@@ -117,6 +134,68 @@ func compactionLine(e event.Event, why string) string {
 	return line
 }
 
+// troubles is an event.Sink for a command without a log: it prints what failed and why, each
+// cause once, and which windows were learned.
+type troubles struct {
+	print func(e event.Event, line string)
+
+	mu   sync.Mutex
+	told map[string]bool
+}
+
+func newTroubles(say func(e event.Event, line string)) *troubles {
+	return &troubles{print: say, told: map[string]bool{}}
+}
+
+// Emit implements event.Sink.
+func (t *troubles) Emit(_ context.Context, e event.Event) {
+	line := troubleLine(e)
+	if line == "" {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key := string(e.Type) + " " + e.Err + " " + innermost(e.Cause)
+	if t.told[key] && e.Type != event.WindowLearned {
+		return
+	}
+	t.told[key] = true
+	t.print(e, line)
+}
+
+// innermost is the text of the first error of a chain. Those around it name the conversation.
+func innermost(err error) (text string) {
+	for ; err != nil; err = errors.Unwrap(err) {
+		text = err.Error()
+	}
+	return text
+}
+
+// troubleLine describes what failed in one line; empty for all other events.
+func troubleLine(e event.Event) string {
+	cause := event.CauseText(e.Cause)
+	switch {
+	case e.Type == event.WindowLearned:
+		window, _ := e.Details["window"].(int)
+		line := fmt.Sprintf("the provider says that the window of %v is %s tokens", e.Details["model"], number(window))
+		if instead, _ := e.Details["instead_of"].(int); instead > 0 {
+			line += ", not " + number(instead)
+		}
+		return line + "; that is used from now on"
+	case cause == "" || e.Err == "canceled":
+		return ""
+	case e.Type == event.Failed:
+		return "something failed (" + e.Err + "): " + cause
+	case e.Type != event.RequestProxied || e.Err != "provider":
+		return ""
+	case e.Details["status"] == nil:
+		return "the provider gave no answer: " + cause
+	case e.Details["reason"] == "refused":
+		return "the provider refused the smaller request too: " + cause
+	}
+	return "the provider broke off its answer: " + cause
+}
+
 // deferredLines holds lines back while an agent draws on the same terminal.
 type deferredLines struct {
 	w    io.Writer
@@ -133,7 +212,7 @@ func sharesTerminal(s Streams) bool {
 	return ok && also && isDevice(err) && isDevice(out)
 }
 
-func (h *deferredLines) print(_, line string) {
+func (h *deferredLines) print(_ event.Event, line string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.hold {

@@ -2,9 +2,15 @@ package cli
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
@@ -17,9 +23,10 @@ func TestWhenActs(t *testing.T) {
 		window int
 		want   string
 	}{
-		{policy.Auto{}, 200_000, "compacts at 64,000 of 200,000 tokens and keeps 32,000; at about 166,000 where the model's prices are not known (favor: balanced)"},
-		{policy.Auto{Favor: policy.FavorQuality}, 1_016_000, "compacts at 800,000 of 1,016,000 tokens and keeps 400,000 (favor: quality)"},
-		{policy.Auto{Favor: policy.FavorCost}, 200_000, "compacts at about 35,000 of 200,000 tokens and keeps 20,000; at about 166,000 where the model's prices are not known (favor: cost)"},
+		{policy.Auto{}, 200_000, "compacts at 60,000 to 64,000 of 200,000 tokens and keeps 30,000 to 32,000; at 90 % of what a request leaves beside its answer where the model's prices are not known (favor: balanced)"},
+		{policy.Auto{}, 20_000, "compacts at 12,000 to 18,000 of 20,000 tokens (90 % of what a request leaves beside its answer) and keeps about 6,700 to 10,000 (favor: balanced)"},
+		{policy.Auto{Favor: policy.FavorQuality}, 900_000, "compacts at 480,000 to 720,000 of 900,000 tokens (80 % of what a request leaves beside its answer) and keeps 240,000 to 360,000 (favor: quality)"},
+		{policy.Auto{Favor: policy.FavorCost}, 200_000, "compacts at about 35,000 of 200,000 tokens and keeps 20,000; at 90 % of what a request leaves beside its answer where the model's prices are not known (favor: cost)"},
 		{policy.Auto{}, 0, "compacts at 64,000 tokens and keeps 32,000, sooner in a window under 142,000; at 90 % of the window where a model's prices are not known (favor: balanced)"},
 		{policy.Auto{Favor: policy.FavorQuality}, 0, "compacts at 80 % of each model's window without its answer and keeps 50 % of that (favor: quality)"},
 		{policy.Auto{Favor: policy.FavorQuality, Hard: 0.5, Target: 0.1}, 0, "compacts at 50 % of each model's window without its answer and keeps 20 % of that (favor: quality)"},
@@ -27,12 +34,37 @@ func TestWhenActs(t *testing.T) {
 	} {
 		s := policyfile.Default("auto")
 		s.Auto = c.auto
-		if got := describePolicy(s, c.window); got != c.want {
+		if got := describePolicy(s, c.window, cost.UsualRates()); got != c.want {
 			t.Errorf("%+v, window %d:\n%s, want\n%s", c.auto, c.window, got, c.want)
 		}
 	}
-	if got := describePolicy(policyfile.Default("loop"), 0); !strings.HasPrefix(got, "compacts by the policy loop: Above 80 %") {
+	const want = "compacts at 120,000 to 180,000 of 200,000 tokens (90 % of what a request leaves beside its answer) and keeps about 67,000 to 100,000 (favor: balanced)"
+	if got := describePolicy(policyfile.Default("auto"), 200_000, cost.Rates{}); got != want {
+		t.Errorf("without prices:\n%s, want\n%s", got, want)
+	}
+	if got := describePolicy(policyfile.Default("loop"), 0, cost.UsualRates()); !strings.HasPrefix(got, "compacts by the policy loop: Above 80 %") {
 		t.Error(got)
+	}
+}
+
+// TestTroubles: what failed is told once, with its cause; what the client broke off is not.
+func TestTroubles(t *testing.T) {
+	var got []string
+	sink := newTroubles(func(_ event.Event, line string) { got = append(got, line) })
+	full := errors.New("the disk is full")
+	for n := range 2 {
+		for _, e := range []event.Event{
+			event.Event{Type: event.Failed}.Failing(fmt.Errorf("append to t%d: %w", n, full)),
+			event.Event{Type: event.RequestProxied, Details: map[string]any{"status": 200}}.Failing(context.Canceled),
+			{Type: event.RequestProxied, Err: "provider", Cause: io.ErrUnexpectedEOF, Details: map[string]any{"status": 200}},
+			{Type: event.RequestProxied, Details: map[string]any{"status": 400, "reason": "refused"}},
+			{Type: event.Completed, Err: "provider", Cause: full},
+		} {
+			sink.Emit(t.Context(), e)
+		}
+	}
+	if want := []string{"something failed (error): append to t0: the disk is full", "the provider broke off its answer: unexpected EOF"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

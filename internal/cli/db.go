@@ -115,7 +115,14 @@ a truncated export is noticed.`,
 }
 
 func dbImportCommand(s Streams) *cobra.Command {
-	in := io.NopCloser(s.In)
+	var in io.Reader
+	closeIn := func() error { return nil }
+	invalid := func(name string, err error) error {
+		if errors.Is(err, care.ErrFormat) {
+			err = fmt.Errorf("%w: %s: %w", errInvalid, name, err)
+		}
+		return err
+	}
 	return completeDBCommand(&cobra.Command{
 		Use:   "import FILE",
 		Short: "Read an export into a store, with the same ids",
@@ -123,19 +130,24 @@ func dbImportCommand(s Streams) *cobra.Command {
 already, so an interrupted import can be run again.`,
 		Args: exactArgs(1, "the FILE of an export, or - for standard input"),
 		PreRunE: func(_ *cobra.Command, args []string) (err error) { // before it creates a store
+			in = s.In
 			if args[0] != "-" {
-				in, err = os.Open(args[0])
+				file, err := os.Open(args[0])
+				if err != nil {
+					return err
+				}
+				in, closeIn = file, file.Close
 			}
-			return err
+			if in, err = care.ReadHead(in); err != nil {
+				return errors.Join(invalid(args[0], err), closeIn())
+			}
+			return nil
 		},
 	}, true, func(c *cobra.Command, db *database) error {
-		defer in.Close()
+		defer closeIn()
 		n, err := care.Import(c.Context(), db.DB, in, db.careOptions())
-		if errors.Is(err, care.ErrFormat) {
-			return fmt.Errorf("%w: %s: %w", errInvalid, c.Flags().Arg(0), err)
-		}
 		if err != nil {
-			return err
+			return invalid(c.Flags().Arg(0), err)
 		}
 		return writeResult(s.Out, c, storeCounts(n), storeCounts(n).print)
 	})
@@ -175,6 +187,9 @@ func dbStatsCommand(s Streams) *cobra.Command {
 	return completeDBCommand(&cobra.Command{
 		Use:   "stats",
 		Short: "Count what is in a store",
+		Long: `Counts what is in a store. Artifacts are contents that are stored apart. What plans
+removed from prompts is a message of its thread in any case, under the id of an artifact
+or its own, and "palimpsest artifact" reads it there; it is counted by itself.`,
 	}, false, func(c *cobra.Command, db *database) error {
 		r, err := db.stats(c.Context())
 		if err != nil {
@@ -182,6 +197,9 @@ func dbStatsCommand(s Streams) *cobra.Command {
 		}
 		return writeResult(s.Out, c, r, func(p *printer) {
 			r.storeCounts.print(p)
+			if r.Removed.Messages > 0 {
+				p.line("%s removed from prompts, %s of them as artifacts, whole in their threads: `palimpsest artifact list` shows them", plural(r.Removed.Messages, "message"), number(r.Pointers))
+			}
 			if r.Bytes > 0 {
 				p.line("the database takes %s bytes", number(int(r.Bytes)))
 			}
@@ -195,6 +213,7 @@ func dbStatsCommand(s Streams) *cobra.Command {
 // storeStats is the output of db stats.
 type storeStats struct {
 	storeCounts
+	care.Removed
 	Bytes     int64 `json:"database_bytes,omitempty"` // the size of the database
 	Leftovers int   `json:"leftovers,omitempty"`      // files beside it that no row names
 }
@@ -209,6 +228,9 @@ type sqlDatabase interface {
 func (db *database) stats(ctx context.Context) (r storeStats, err error) {
 	n, err := care.Count(ctx, db.DB)
 	r.storeCounts = storeCounts(n)
+	if err == nil {
+		r.Removed, err = care.CountRemoved(ctx, db.DB)
+	}
 	d, ok := db.DB.(sqlDatabase)
 	if err != nil || !ok {
 		return r, err

@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
@@ -46,8 +47,8 @@ func runCommand(s Streams) *cobra.Command {
 URLs that agents read (Claude Code, Codex, opencode, Gemini CLI, aider, and everything
 made with the providers' SDKs) and passes on input, output, signals and exit status.
 Two lines at the start say where requests go, which window applies and when they are
-compacted. Each compaction adds a line, at the end if the agent draws on the same
-terminal. The last line says what was saved.
+compacted. Each compaction adds a line, and so does what fails, at the end if the agent
+draws on the same terminal. The last line says what was saved.
 
 The default upstream is the base URL in the environment, else the provider's own.
 
@@ -68,7 +69,7 @@ same prompt, which its provider may still have in its cache.`,
 	f.StringVar(&r.policy, "policy", "auto", "compact by `POLICY`: a file (see \"palimpsest policy\"), or "+strings.Join(policyfile.Names(), ", "))
 	f.StringVar(&r.favor, "favor", "", "compact near the window (quality), from 64,000 tokens on (balanced), or when it costs least (cost): `WHAT` the policy auto favors (default: the policy's, else balanced)")
 	f.StringVar(&r.summarizer, "summarizer", "", "who writes summaries: extractive (no model), agent (the agent's own model, with its key), anthropic:MODEL, openai:MODEL, or a `CHAIN` of them joined by commas (default: the policy's, else extractive)")
-	f.Var((*tokensFlag)(&r.options.Window), "window", "assume a context window of this many `TOKENS`, such as 120k (default: the table of models)")
+	f.Var((*tokensFlag)(&r.options.Window), "window", "assume that every model, also one in the table, has a context window of this many `TOKENS`, such as 120k; a smaller one that a provider names in a refusal replaces it, a larger one never (default: each model's own, from the table or a refusal)")
 	f.StringSliceVar(&r.options.Emulate, "emulate", nil, "answer requests for native compaction here, for upstreams of these `APIS` that do not support it: anthropic, openai")
 	f.StringVar(&r.store.name, "store", "memory:", "keep conversations and plans in `STORE`: memory:, a SQLite FILE or postgres://…")
 	f.StringVar(&r.store.tenant, "tenant", "", "whose conversations, in a store of several tenants: `NAME`")
@@ -98,7 +99,7 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 	config, kept := &r.options.Config, db.forTenant(r.store.tenant)
 	config.Log, config.Plans, config.Answers, r.options.Documents = kept.Log, kept.Plans, llm.NewAnswers(kept.Answers), kept.Documents
 	lines, counts := &deferredLines{w: s.Err, hold: sharesTerminal(s)}, &event.Counters{}
-	config.Events = event.Multi(newAnnouncer(lines.print), counts)
+	config.Events = event.Multi(newAnnouncer(lines.print), newTroubles(lines.print), counts)
 
 	var p *proxy.Proxy
 	jobs := job.NewMemory(job.Handlers{proxy.CompactJob: func(ctx context.Context, j job.Job) error { return p.Work(ctx, j) }}, nil)
@@ -111,7 +112,7 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 	if p, err = proxy.New(&r.options); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	fmt.Fprintf(s.Err, "palimpsest: %s\npalimpsest: %s\n", r.startLine(p.Upstreams()), describePolicy(chosen.Settings, r.options.Window))
+	fmt.Fprintf(s.Err, "palimpsest: %s\npalimpsest: %s\n", r.startLine(p.Upstreams()), describePolicy(chosen.Settings, r.options.Window, cost.UsualRates()))
 	status, err := runBehind(ctx, p, args, s)
 	lines.flush()
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -84,12 +85,17 @@ func TestRun(t *testing.T) {
 		t.Fatalf("the line before is %q", lines[0])
 	}
 	for n, want := range []string{
-		`compacts at 12,000 of 20,000 tokens and keeps about 6,700 \(favor: balanced\)`,
+		`compacts at 12,000 to 18,000 of 20,000 tokens \(90 % of what a request leaves beside its answer\) and keeps about 6,700 to 10,000 \(favor: balanced\)`,
 		`compacted [0-9]{2},[0-9]{3} tokens to [0-9],[0-9]{3} \(the mark is [0-9]+ of [0-9]+\); each request is [0-9]{2},[0-9]{3} tokens smaller`,
 	} {
 		if !regexp.MustCompile("^palimpsest: " + want + "$").MatchString(lines[1+n]) {
 			t.Errorf("line %q, want %s", lines[1+n], want)
 		}
+	}
+	// The mark that is used is one of those that were said.
+	var mark int
+	if _, err := fmt.Sscanf(lines[2][strings.Index(lines[2], "the mark is"):], "the mark is %d", &mark); err != nil || mark < 12_000 || mark > 18_000 {
+		t.Errorf("the mark is %d, %v", mark, err)
 	}
 	// The figures are those that the answer's headers had.
 	var before, sent int
@@ -102,6 +108,45 @@ func TestRun(t *testing.T) {
 	}
 	if got := up.Requests(); len(got) != 1 || got[0].Refused != "" {
 		t.Errorf("upstream got %d requests", len(got))
+	}
+}
+
+// TestRunTells: a run says why something failed, once, and which window a provider named.
+func TestRunTells(t *testing.T) {
+	t.Setenv("PALIMPSEST_TEST_AGENT", "ask")
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	dir := t.TempDir()
+	run := func(upstream string, args ...string) string {
+		t.Helper()
+		var out, err bytes.Buffer
+		args = append([]string{"run", "--anthropic-upstream", upstream}, append(args, "--", os.Args[0], "-test.run=TestAsAgent")...)
+		if status := Run(context.Background(), args, Streams{In: strings.NewReader("hello"), Out: &out, Err: &oneByOne{w: &err}}); status != 7 {
+			t.Fatalf("status %d: %s%s", status, out.String(), err.String())
+		}
+		return err.String()
+	}
+	named := fmt.Sprintf(`{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 70000 tokens > %d maximum"}}`, 15_000)
+	store := "sqlite:" + filepath.Join(dir, "agents.db")
+	for _, tt := range []struct {
+		upstream string
+		args     []string
+		says     string
+	}{
+		{gone.URL, []string{"--window", "20k"}, "palimpsest: the provider gave no answer: dial tcp"},
+		{provider(t, 400, named), []string{"--window", "20k", "--store", store}, "palimpsest: the provider refused the smaller request too: context overflow (status 400)\n"},
+	} {
+		if text := run(tt.upstream, tt.args...); strings.Count(text, tt.says) != 1 {
+			t.Errorf("not once %q:\n%s", tt.says, text)
+		}
+	}
+	upstream := provider(t, 400, named)
+	run(upstream, "--window", "20k", "--store", store)
+	if text, want := run(upstream, "--window", "20k", "--store", store), "palimpsest: the provider says that the window of m is 15,000 tokens, not 20,000; that is used from now on\n"; strings.Count(text, want) != 1 {
+		t.Errorf("not once %q:\n%s", want, text)
+	}
+	if text := run(upstream, "--window", "12k", "--store", store); strings.Contains(text, "the window of m") {
+		t.Errorf("a larger window replaces the one that was given:\n%s", text)
 	}
 }
 

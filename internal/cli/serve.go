@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/event/slogsink"
 	"github.com/palimpsest-ai/palimpsest/internal/config"
@@ -101,7 +102,10 @@ func (p *serving) serve(ctx context.Context, s Streams) error {
 		p.daemon.Logger.Info("listening", "address", l.Addr().String(), "keys", p.daemon.Keys != nil, "encrypted", p.daemon.Reseal)
 		at = append(at, scheme+l.Addr().String())
 	}
-	p.daemon.Logger.Info(describePolicy(p.chosen.Settings, 0))
+	p.daemon.Logger.Info(describePolicy(p.chosen.Settings, 0, cost.UsualRates()))
+	if window := p.daemon.Window; window > 0 {
+		p.daemon.Logger.Info("models that are not in the table: "+describePolicy(p.chosen.Settings, window, cost.Rates{}), "window", window)
+	}
 	fmt.Fprintf(s.Err, "palimpsest: serving on %s\n", strings.Join(at, " and "))
 	return d.Serve(ctx, listeners...)
 }
@@ -198,7 +202,7 @@ func (p *serving) newCompactor(counter *token.Counter, models token.ModelSet) (p
 	made.Memory, made.Patience = palimpsest.NewMemory(p.memory.sessions), c.Duration("patience")
 	made.Events = slogsink.New(logger)
 	if c.Text("log-format") == "text" { // programs read the events themselves
-		made.Events = event.Multi(made.Events, newAnnouncer(func(thread, line string) { logger.Info(line, "thread_id", thread) }))
+		made.Events = inSentences(logger, made.Events)
 	}
 	var err error
 	if c.Text("recall") == "tools" {
@@ -221,6 +225,20 @@ func (p *serving) newCompactor(counter *token.Counter, models token.ModelSet) (p
 		made.Quality = &quality.Options{}
 	}
 	return made, nil
+}
+
+// inSentences is a sink for people: a compaction is a sentence with the event's attributes, all
+// else goes to rest.
+func inSentences(logger *slog.Logger, rest event.Sink) event.Sink {
+	sentences := newAnnouncer(func(e event.Event, line string) {
+		logger.LogAttrs(context.Background(), slog.LevelInfo, line, append([]slog.Attr{slog.String("event", string(e.Type))}, e.Attrs()...)...)
+	})
+	return event.Func(func(ctx context.Context, e event.Event) {
+		sentences.Emit(ctx, e)
+		if e.Type != event.Completed {
+			rest.Emit(ctx, e)
+		}
+	})
 }
 
 // loadTLS returns nil for plain HTTP.

@@ -117,7 +117,7 @@ func Settings() []Setting {
 		{Name: "tenant-spending", Default: "0", ValueName: "TOKENS", check: parses(ParseTokens),
 			Usage: "tokens an hour that models may be asked for a tenant, for summaries and decisions; beyond that they are made without a model. 0 is unlimited"},
 		{Name: "window", Default: "0", ValueName: "TOKENS", check: parses(ParseTokens),
-			Usage: "the context window of models that are not in the table; 0 leaves their threads to the policy's own limits"},
+			Usage: "the context window of models that are not in the table (see models; those that are keep theirs), in threads and behind the proxy. A smaller one that a provider names when it refuses an agent's request replaces it, a larger one never. 0 leaves them to what a provider names, and else to the policy's own limits"},
 		{Name: "models", ValueName: "FILE",
 			Usage: "a file of models that adds to or replaces the built-in table"},
 		{Name: "max-body", Default: "64MB", ValueName: "BYTES", check: parses(parseBytes),

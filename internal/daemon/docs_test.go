@@ -2,11 +2,17 @@ package daemon
 
 import (
 	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/golden"
+	"github.com/palimpsest-ai/palimpsest/proxy"
 )
 
 // TestProblemsAreDocumented: the type of every problem is the address of its line
@@ -21,6 +27,47 @@ func TestProblemsAreDocumented(t *testing.T) {
 		table += fmt.Sprintf("| <a id=%q></a>`%s` | %d | %s |\n", k.name, k.name, p.Status, p.Title)
 	}
 	golden.Section(t, "../../docs/operations.md", "problems", table+"\n")
+}
+
+// TestMetricsAreDocumented: every metric is in the documentation, with its labels.
+func TestMetricsAreDocumented(t *testing.T) {
+	counters := &event.Counters{}
+	m := newMetrics(counters, proxy.NewMemory(nil), palimpsest.NewMemory(0), NewSpending(0, nil))
+	// A metric with labels is there only once it has counted.
+	m.observe("route", 200, time.Second)
+	m.jobs.WithLabelValues("kind", "done")
+	m.refused.WithLabelValues("memory")
+	for _, e := range []event.Event{
+		{Type: event.Failed, Err: "storage"}, {Type: event.Completed, Err: "provider"}, {Type: event.Cleared, Strategy: "clear", TokensFreed: 1},
+		{Type: event.RequestProxied, Details: map[string]any{"action": proxy.Passed}},
+	} {
+		event.Emit(t.Context(), counters, e)
+	}
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := "\n| metric | labels | |\n|---|---|---|\n"
+	for _, f := range families {
+		if !strings.HasPrefix(f.GetName(), "palimpsest_") {
+			continue
+		}
+		var labels []string
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, l.GetName())
+		}
+		table += fmt.Sprintf("| `%s` | %s | %s |\n", f.GetName(), strings.Join(labels, ", "), f.GetHelp())
+	}
+	golden.Section(t, "../../docs/operations.md", "metrics", table+"\n")
+	source, err := os.ReadFile("metrics.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range regexp.MustCompile(`"(?:palimpsest_)?([a-z_]+_(?:total|seconds|bytes|in_flight|streams))"`).FindAllStringSubmatch(string(source), -1) {
+		if !strings.Contains(table, "`palimpsest_"+name[1]+"`") {
+			t.Errorf("%s is not in the table: have the test count it", name[1])
+		}
+	}
 }
 
 // TestProblemOfNothingKnown: an error that nobody foresaw tells the caller nothing

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -139,7 +140,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		{"rehydrations_total", "Artifacts shown again.", now.Rehydrations},
 		{"rehydrations_blocked_total", "Artifacts that were not shown again.", now.Blocked},
 		{"plan_conflicts_total", "Plans that another one was faster than.", now.Conflicts},
-		{"overflows_recovered_total", "Requests that were made smaller after a provider refused them.", now.Overflows},
+		{"overflows_shortened_total", "Requests that were made smaller after a provider refused them as too long.", now.Overflows},
 		{"context_requests_total", "Signs that an agent misses what was removed: it asks for it, says so, or looks at it again.", now.ContextRequests},
 		{"quality_alerts_total", "How often an agent kept asking.", now.Alerts},
 	} {
@@ -157,6 +158,11 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		for label, n := range group.values {
 			to <- prometheus.MustNewConstMetric(desc(group.name, group.help, group.label), prometheus.CounterValue, float64(n), label)
 		}
+	}
+	for what, n := range now.Proxied {
+		action, reason, _ := strings.Cut(what, "/")
+		to <- prometheus.MustNewConstMetric(desc("proxy_requests_total", "Requests of agents that went through the proxy, by what it did and why (as the response headers say).", "action", "reason"),
+			prometheus.CounterValue, float64(n), action, reason)
 	}
 	buckets, below := map[float64]uint64{}, uint64(0)
 	for i, bound := range now.Latency.Bounds {

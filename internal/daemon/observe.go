@@ -7,14 +7,15 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
+	"github.com/palimpsest-ai/palimpsest/proxy"
 )
 
 // requestRecord is what the log says of a request: never its content, its key, or the
@@ -68,6 +69,9 @@ func (s *Server) serveObserved(w http.ResponseWriter, r *http.Request, next http
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	written := &responseRecorder{ResponseWriter: w}
 	_, route := s.mux.Handler(r)
+	if route == "" && s.isProxied(r) {
+		route = proxiedRoutes + proxy.Route(r.URL.Path)
+	}
 	route = cmp.Or(route, "none")
 	ctx := context.WithValue(r.Context(), requestKey{}, seen)
 	s.metrics.inFlight.Inc()
@@ -111,22 +115,35 @@ func (s *Server) logRequest(ctx context.Context, r *http.Request, route string, 
 			attrs = append(attrs, slog.String(known.name, known.value))
 		}
 	}
+	if strings.HasPrefix(route, proxiedRoutes) {
+		attrs = append(attrs, proxiedAttrs(w.Header())...)
+	}
 	level := slog.LevelInfo
 	if seen.cause != nil {
 		level = slog.LevelError
-		attrs = append(attrs, slog.String("class", event.ErrorClass(seen.cause)), slog.String("cause", causeOf(seen.cause)))
+		attrs = append(attrs, slog.String("class", event.ErrorClass(seen.cause)), slog.String("cause", event.CauseText(seen.cause)))
 	}
 	s.log.LogAttrs(ctx, level, "request", attrs...)
 }
 
-// causeOf is the text of an error for the log, without what stands in quotes: ids, and
-// what callers sent.
-func causeOf(err error) string {
-	const most = 300
-	return clip.Short(quotedText().ReplaceAllString(err.Error(), `"…"`), most)
-}
+// proxiedRoutes begins the routes of requests that are the proxy's.
+const proxiedRoutes = "proxy/"
 
-var quotedText = lazyregexp.New(`(?s)"(?:[^"\\]|\\.)*"?` + "|`[^`]*`?")
+// proxiedAttrs are what the proxy did with a request, as its answer says, under the names that
+// they have in events.
+func proxiedAttrs(answer http.Header) (attrs []slog.Attr) {
+	for _, text := range []struct{ name, header string }{{"thread_id", proxy.ThreadHeader}, {"action", proxy.ActionHeader}, {"reason", proxy.ReasonHeader}} {
+		if v := answer.Get(text.header); v != "" {
+			attrs = append(attrs, slog.String(text.name, v))
+		}
+	}
+	for _, count := range []struct{ name, header string }{{"tokens_before", proxy.BeforeHeader}, {"tokens_after", proxy.SentHeader}} {
+		if n, err := strconv.Atoi(answer.Get(count.header)); err == nil {
+			attrs = append(attrs, slog.Int(count.name, n))
+		}
+	}
+	return attrs
+}
 
 // knownMethod keeps methods that callers make up out of the log.
 func knownMethod(m string) string {

@@ -54,7 +54,7 @@ func (s *Server) checkReady(ctx context.Context) error {
 	defer cancel()
 	err := s.config.Ready(limited)
 	if err != nil {
-		s.log.WarnContext(ctx, "not ready", "class", event.ErrorClass(err), "cause", causeOf(err))
+		s.log.WarnContext(ctx, "not ready", "class", event.ErrorClass(err), "cause", event.CauseText(err))
 	}
 	return err
 }

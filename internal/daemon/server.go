@@ -91,7 +91,7 @@ func New(c Config) (*Server, error) {
 // jobFailed logs a job that is given up. Its work is tried again when it comes up the
 // next time.
 func (s *Server) jobFailed(j job.Job, err error) {
-	s.log.Error("job", "kind", j.Kind, "class", event.ErrorClass(err), "cause", causeOf(err))
+	s.log.Error("job", "kind", j.Kind, "class", event.ErrorClass(err), "cause", event.CauseText(err))
 }
 
 // routes registers the operations and everything beside them.
@@ -185,11 +185,12 @@ func (s *Server) serveUnrouted(w http.ResponseWriter, r *http.Request) {
 			allowed = append(allowed, method)
 		}
 	}
-	if len(allowed) == 0 && s.config.Proxy != nil && !isAPIPath(r.URL.Path) {
-		if allowed = proxy.Methods(r.URL.Path); proxy.Takes(r.Method, r.URL.Path) || isUpgrade(r) && len(allowed) > 0 {
-			s.serveProxied(w, r)
-			return
-		}
+	if len(allowed) == 0 && s.isProxied(r) {
+		s.serveProxied(w, r)
+		return
+	}
+	if len(allowed) == 0 && s.mayBeProxied(r) {
+		allowed = proxy.Methods(r.URL.Path)
 	}
 	if len(allowed) == 0 {
 		writeProblem(w, requestID(r.Context()), problem(api.NotFound, "there is nothing at this address; /openapi.json describes what there is, and only the paths of the providers' APIs are passed on"))
@@ -199,6 +200,16 @@ func (s *Server) serveUnrouted(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Allow", method)
 	}
 	writeProblem(w, requestID(r.Context()), problem(api.NotAllowed, "the address takes %s, not %s", strings.Join(allowed, ", "), r.Method))
+}
+
+// mayBeProxied reports whether an address may be one of the proxy's.
+func (s *Server) mayBeProxied(r *http.Request) bool {
+	return s.config.Proxy != nil && !isAPIPath(r.URL.Path)
+}
+
+// isProxied reports whether a request that fits no route goes to the proxy.
+func (s *Server) isProxied(r *http.Request) bool {
+	return s.mayBeProxied(r) && (proxy.Takes(r.Method, r.URL.Path) || isUpgrade(r) && len(proxy.Methods(r.URL.Path)) > 0)
 }
 
 // serveProxied hands a request to the proxy of the caller's tenant.

@@ -3,6 +3,7 @@ package care_test
 import (
 	"bytes"
 	"errors"
+	"io"
 	"regexp"
 	"strings"
 	"testing"
@@ -40,6 +41,14 @@ func TestSound(t *testing.T) {
 	counts.Brought = 0
 	if err != nil || counted != counts {
 		t.Errorf("%+v, %v, want %+v", counted, err, counts)
+	}
+}
+
+// TestCountRemoved: what any plan removed is counted once, of all tenants.
+func TestCountRemoved(t *testing.T) {
+	removed, err := care.CountRemoved(t.Context(), storetest.FillAll(t, mem.New()))
+	if want := (care.Removed{Messages: 2 * (2 + 3 + 1), Pointers: 2}); err != nil || removed != want {
+		t.Errorf("%+v, %v, want %+v", removed, err, want)
 	}
 }
 
@@ -129,6 +138,18 @@ func TestOther(t *testing.T) {
 			t.Errorf("%s: %v", change[0], err)
 		}
 	}
+	for text, head := range map[string]bool{"": false, "x": false, "{}": false, `{"palimpsest_export":9}`: false, `[]`: false, whole.String()[:100]: true} {
+		read, err := care.ReadHead(strings.NewReader(text))
+		if (err == nil) != head || err != nil && !errors.Is(err, care.ErrFormat) {
+			t.Errorf("the head of %q: %v", text, err)
+		}
+		if err != nil {
+			continue
+		}
+		if again, err := io.ReadAll(read); err != nil || string(again) != text {
+			t.Errorf("%q was left of %q, %v", again, text, err)
+		}
+	}
 	for _, text := range []string{"", "x", "{}", `{"palimpsest_export":9}`, `[]`, "{\"palimpsest_export\":1}\n{\"thread\":\"t\"}", "{\"palimpsest_export\":1}\n{\"thread\":\"t\",\"message\":{\"v\":1,\"frame_back\":3}}"} {
 		if _, err := care.Import(ctx, mem.New(), strings.NewReader(text), nil); !errors.Is(err, care.ErrFormat) {
 			t.Errorf("%q: %v", text, err)
@@ -150,6 +171,9 @@ func FuzzImport(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		db := mem.New()
 		_, err := care.Import(t.Context(), db, bytes.NewReader(data), nil)
+		if _, headErr := care.ReadHead(bytes.NewReader(data)); headErr != nil && err == nil {
+			t.Fatalf("imported, though its head is wrong: %v", headErr)
+		}
 		if err != nil && !strings.Contains(err.Error(), "line ") {
 			t.Fatal(err)
 		}

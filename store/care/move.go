@@ -183,6 +183,37 @@ func (e *exporter) log(ctx context.Context, tenant string, info store.Info) erro
 	return nil
 }
 
+// ReadHead reads the first line of an export and returns a reader of the whole, so that the
+// file is known to be one before there is a store for it. The error wraps ErrFormat, or is
+// that of reading.
+func ReadHead(r io.Reader) (io.Reader, error) {
+	var read bytes.Buffer
+	var x record
+	err := json.NewDecoder(io.TeeReader(r, &read)).Decode(&x)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("it ends there: %w", ErrFormat)
+	} else if err != nil {
+		err = fmt.Errorf("%w: %w", ErrFormat, err)
+	} else {
+		err = checkHead(x)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("care.ReadHead: line 1: %w", err)
+	}
+	return io.MultiReader(&read, r), nil
+}
+
+// checkHead checks the first line of an export.
+func checkHead(x record) error {
+	switch {
+	case x.Export == exportVersion:
+		return nil
+	case x.Export > exportVersion:
+		return fmt.Errorf("its version is %d, this program reads version %d: %w", x.Export, exportVersion, ErrFormat)
+	}
+	return fmt.Errorf("it does not begin like an export: %w", ErrFormat)
+}
+
 // Import reads an export into a store, with the same ids, positions and versions. It skips
 // data that the store already has, so an import that was cut off can be repeated; if the
 // store has other data in its place, the error wraps store.ErrConflict. The error names
@@ -226,12 +257,11 @@ func (i *importer) read(ctx context.Context, r io.Reader) error {
 			return fmt.Errorf("%w: %w", ErrFormat, err)
 		}
 		switch {
-		case i.line == 1 && x.Export == exportVersion:
-			continue
-		case i.line == 1 && x.Export > exportVersion:
-			return fmt.Errorf("its version is %d, this program reads version %d: %w", x.Export, exportVersion, ErrFormat)
 		case i.line == 1:
-			return fmt.Errorf("it does not begin like an export: %w", ErrFormat)
+			if err := checkHead(x); err != nil {
+				return err
+			}
+			continue
 		case x.End != nil:
 			if err := i.flush(ctx); err != nil {
 				return err

@@ -11,6 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // Options are shared by all functions; nil or the zero value holds the defaults.
@@ -72,9 +73,7 @@ func (v visitor) visit(ctx context.Context, db store.DB, tenant string) error {
 		}
 	}
 	s := db.Tenant(tenant)
-	for info, err := range pages(func(after store.Info) ([]store.Info, error) {
-		return s.Catalog.Threads(ctx, after.ID, store.MaxLimit)
-	}) {
+	for info, err := range threads(ctx, s) {
 		if err == nil {
 			err = v.thread(tenant, info)
 		}
@@ -102,6 +101,13 @@ func (v visitor) visit(ctx context.Context, db store.DB, tenant string) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// threads yields the threads of a tenant.
+func threads(ctx context.Context, s store.Tenant) iter.Seq2[store.Info, error] {
+	return pages(func(after store.Info) ([]store.Info, error) {
+		return s.Catalog.Threads(ctx, after.ID, store.MaxLimit)
+	})
 }
 
 // owner is a tenant, and whether its keys were erased.
@@ -206,4 +212,48 @@ func Count(ctx context.Context, db store.DB) (c Counts, err error) {
 		},
 	})
 	return c, err
+}
+
+// Removed are numbers of what plans removed from prompts. It is in the messages, also where a
+// plan gave it the id of an artifact: only some of it is stored as an artifact besides.
+type Removed struct {
+	// Messages are those that any plan of their thread removed.
+	Messages int `json:"removed_messages"`
+	// Pointers are the ids of artifacts in plans.
+	Pointers int `json:"pointers"`
+}
+
+// CountRemoved counts what plans removed. It reads all plans.
+func CountRemoved(ctx context.Context, db store.DB) (r Removed, err error) {
+	defer wrap(&err, "CountRemoved")
+	for t, err := range tenants(ctx, db) {
+		if err != nil {
+			return r, err
+		}
+		if t.erased {
+			continue
+		}
+		s, pointers := db.Tenant(t.name), map[string]bool{}
+		for info, err := range threads(ctx, s) {
+			if err != nil {
+				return r, err
+			}
+			removed := map[thread.ID]bool{}
+			for v := 1; v <= info.Plans; v++ {
+				p, err := s.Plans.Plan(ctx, info.ID, v)
+				if err != nil {
+					return r, err
+				}
+				for id := range p.Actions() {
+					removed[id] = true
+				}
+				for _, x := range p.Externalizations {
+					pointers[x.ArtifactID] = true
+				}
+			}
+			r.Messages += len(removed)
+		}
+		r.Pointers += len(pointers)
+	}
+	return r, nil
 }

@@ -276,6 +276,14 @@ func (db *DB) refuse() error {
 	return db.dialect.Refuse()
 }
 
+// failure is an error of the store. It has its class in events.
+type failure struct{ error }
+
+func (f failure) Unwrap() error { return f.error }
+
+// Class is "storage".
+func (failure) Class() string { return "storage" }
+
 // fail adds the operation and its subject to an error.
 func (db *DB) fail(err *error, op, subject string) {
 	if *err == nil {
@@ -286,5 +294,5 @@ func (db *DB) fail(err *error, op, subject string) {
 	if gone := db.refuse(); errors.Is(gone, store.ErrGone) && !errors.Is(*err, store.ErrGone) {
 		*err = fmt.Errorf("%w: %w", gone, *err)
 	}
-	*err = fmt.Errorf("%s.%s(%s): %w", db.dialect.Name, op, subject, *err)
+	*err = failure{fmt.Errorf("%s.%s(%s): %w", db.dialect.Name, op, subject, *err)}
 }

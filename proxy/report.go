@@ -1,0 +1,124 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/event"
+)
+
+// This file says what is told of each request: one event, when its answer has ended.
+
+// The sides of a connectionError.
+const (
+	clientSide   = "client"
+	providerSide = "provider"
+)
+
+// connectionError is the error of a connection to a client or a provider.
+type connectionError struct {
+	error
+	side string
+}
+
+func (e connectionError) Unwrap() error { return e.error }
+
+// Class is the side (see event.ErrorClass).
+func (e connectionError) Class() string { return e.side }
+
+// Timeout is for url.Error, which looks at the outermost error alone.
+func (e connectionError) Timeout() bool { return isTimeout(e.error) }
+
+func isTimeout(err error) bool {
+	timed, ok := errors.AsType[net.Error](err)
+	return ok && timed.Timeout()
+}
+
+// isUnanswered reports whether an error is that of a provider that gave no answer.
+func isUnanswered(err error) bool {
+	e, ok := errors.AsType[connectionError](err)
+	return ok && e.side == providerSide
+}
+
+// unanswered is the error of a request that the provider did not answer, with what was sent.
+type unanswered struct {
+	error
+	decision decision
+}
+
+func (e unanswered) Unwrap() error { return e.error }
+
+// Timeout is that of the connection.
+func (e unanswered) Timeout() bool { return isTimeout(e.error) }
+
+// pass is a request on its way through a Transport.
+type pass struct {
+	t       *Transport
+	request *http.Request
+	start   time.Time
+}
+
+// reportAnswer has the request reported once its answer has ended, or now if it has none.
+func (p pass) reportAnswer(res *http.Response, d decision, err error) {
+	switch {
+	case err != nil:
+		p.emit(d, 0, err)
+	case res.StatusCode == http.StatusSwitchingProtocols || res.Body == nil:
+		p.emit(d, res.StatusCode, nil) // the body is the connection
+	default:
+		status := res.StatusCode
+		res.Body = &reportedBody{ReadCloser: res.Body, ended: func(err error) { p.emit(d, status, err) }}
+	}
+}
+
+// emit tells what became of the request. Without a status there was no answer.
+func (p pass) emit(d decision, status int, err error) {
+	e := event.Event{
+		Type: event.RequestProxied, ThreadID: d.logID(), TenantID: p.t.options.Config.Requester.TenantID,
+		TokensBefore: d.tokensBefore, TokensAfter: d.tokensSent, Duration: time.Since(p.start),
+		Details: map[string]any{"route": Route(p.request.URL.Path), "action": d.action},
+	}
+	if status != 0 {
+		e.Details["status"] = status
+	}
+	if d.reason != "" {
+		e.Details["reason"] = d.reason
+	}
+	if ctx := p.request.Context(); err != nil && ctx.Err() != nil {
+		err = ctx.Err() // the client left, and all else follows from that
+	}
+	if err == nil {
+		err = d.refusedAgain
+	}
+	if err != nil {
+		e = e.Failing(err)
+	}
+	event.Emit(context.WithoutCancel(p.request.Context()), p.t.options.Config.Events, e)
+}
+
+// reportedBody is the body of an answer. It reports how reading it ended.
+type reportedBody struct {
+	io.ReadCloser
+	ended func(error)
+	once  sync.Once
+	err   error // of reading
+}
+
+func (b *reportedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.err = connectionError{err, providerSide}
+	}
+	return n, err
+}
+
+func (b *reportedBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.once.Do(func() { b.ended(b.err) })
+	return err
+}
