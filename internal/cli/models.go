@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palimpsest-ai/palimpsest/internal/config"
+	"github.com/palimpsest-ai/palimpsest/internal/budget"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -172,11 +172,11 @@ func modelCounter(models token.ModelSet, model, because string) (*token.Counter,
 // tokensFlag is the value of a flag that takes a number of tokens.
 type tokensFlag int
 
-// Set reads 32000, 32_000, 32,000 and 32k.
+// Set reads what budget.Tokens reads, above 0.
 func (n *tokensFlag) Set(text string) error {
-	v, err := config.ParseTokens(text)
+	v, err := budget.Tokens(text)
 	if err != nil || v < 1 {
-		return errors.New("want a number of tokens above 0, such as 32000 or 32k")
+		return errors.New("want a number of tokens above 0, such as 32000, 32k or 1m")
 	}
 	*n = tokensFlag(v)
 	return nil
