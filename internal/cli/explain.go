@@ -57,6 +57,7 @@ force, with all earlier plans.`,
 			if err := writeOutput(out, page.Bytes(), s.Out); err != nil {
 				return err
 			}
+			conv.in.printWarnings(newPrinter(s.Err))
 			if out != "" && out != "-" {
 				fmt.Fprintf(s.Err, "palimpsest: %s → %s tokens; open %s in a browser\n", number(v.Before), number(v.After), printable(out))
 			}

@@ -172,6 +172,7 @@ func runRows(conv *conversation) (rows []runRow, err error) {
 
 func printRuns(p *printer, in *input, rows []runRow) {
 	p.line("%s · %s · %s", in.path, in.file.Format, plural(len(rows), "conversation"))
+	in.printWarnings(p)
 	p.table([]string{">run", ">messages", ">turns", ">tokens", "first request"}, mapSlice(rows, func(r runRow) []string {
 		return []string{fmt.Sprint(r.Run), number(r.Msgs), number(r.Turns), number(r.Tokens), r.Task}
 	}))

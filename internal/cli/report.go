@@ -18,7 +18,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
-	"github.com/palimpsest-ai/palimpsest/transcript"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -71,7 +70,7 @@ type inputSummary struct {
 	Side        int      `json:"side_chains"`
 	Warnings    []string `json:"warnings,omitempty"`
 
-	path           string // as the user wrote it
+	path, fileName string // as the user wrote it, and as reports name it
 	hasSeveralRuns bool   // the file holds more than this conversation
 }
 
@@ -189,8 +188,8 @@ func (in *input) summary() inputSummary {
 	return inputSummary{
 		File: in.name(), Format: string(in.file.Format), Run: in.run, Thread: in.Thread.ID(), Model: in.Model,
 		Messages: in.Thread.Len(), Turns: in.Thread.Turns(), ToolCalls: calls,
-		Compactions: len(in.Compactions), Side: len(in.Side), path: in.path, hasSeveralRuns: len(in.file.Transcripts) > 1,
-		Warnings: mapSlice(in.file.Report.Warnings, transcript.Warning.String),
+		Compactions: len(in.Compactions), Side: len(in.Side), path: in.path, fileName: in.fileName(), hasSeveralRuns: len(in.file.Transcripts) > 1,
+		Warnings: in.warnings(),
 	}
 }
 
@@ -343,13 +342,7 @@ func (s inputSummary) print(p *printer) {
 	if s.Side > 0 {
 		p.line("not counted: %s of sub-agents or abandoned branches", plural(s.Side, "side chain"))
 	}
-	for n, w := range s.Warnings {
-		if n == maxListLines {
-			p.line("warning: and %d more", len(s.Warnings)-n)
-			break
-		}
-		p.text("warning: %s", w)
-	}
+	printWarnings(p, s.fileName, s.Warnings)
 }
 
 // maxListLines limits lists of warnings and repairs.
