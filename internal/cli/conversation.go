@@ -48,6 +48,7 @@ type conversation struct {
 	to, policy, modelName, counterName, summarizer string
 	modelsFile                                     string
 	budget                                         int
+	planCounter                                    string            // of the plan that is rendered; empty if it need not count
 	into                                           transcript.Format // the agent that will resume the result; empty for a prompt
 	// guessBudget takes the window of the input's model as the budget when the user names
 	// neither a budget nor a model.

@@ -24,6 +24,8 @@ type inspection struct {
 	Input   inputSummary `json:"input"`
 	Counter string       `json:"counter"`
 	counterReason
+	Exact          bool               `json:"exact"`
+	Band           float64            `json:"error_band,omitempty"`
 	Tokens         int                `json:"tokens"`
 	System         int                `json:"system_tokens"`
 	Tools          int                `json:"tool_tokens"`
@@ -148,6 +150,10 @@ type runRow struct {
 	Turns  int    `json:"turns"`
 	Tokens int    `json:"tokens"`
 	Task   string `json:"task"`
+	// Counter counted the tokens; each conversation may name another model.
+	Counter string  `json:"counter"`
+	Exact   bool    `json:"exact"`
+	Band    float64 `json:"error_band,omitempty"`
 }
 
 // runRows describes each conversation of a file.
@@ -158,7 +164,10 @@ func runRows(conv *conversation) (rows []runRow, err error) {
 		if err != nil {
 			return nil, err
 		}
-		r := runRow{Run: n + 1, Name: t.Name, Msgs: t.Thread.Len(), Turns: t.Thread.Turns(), Tokens: count.System(t.System) + count.Tools(t.Tools)}
+		r := runRow{
+			Run: n + 1, Name: t.Name, Msgs: t.Thread.Len(), Turns: t.Thread.Turns(), Tokens: count.System(t.System) + count.Tools(t.Tools),
+			Counter: count.Name(), Exact: count.Exact(), Band: count.Band(),
+		}
 		for _, m := range uncopied.All(t.Thread) {
 			r.Tokens += count.Message(m)
 			if r.Task == "" && m.StartsTurn() {
@@ -176,12 +185,15 @@ func printRuns(p *printer, in *input, rows []runRow) {
 	p.table([]string{">run", ">messages", ">turns", ">tokens", "first request"}, mapSlice(rows, func(r runRow) []string {
 		return []string{fmt.Sprint(r.Run), number(r.Msgs), number(r.Turns), number(r.Tokens), r.Task}
 	}))
+	counters := mapSlice(rows, func(r runRow) string { return counterText(r.Counter, r.Exact, r.Band) })
+	slices.Sort(counters)
+	p.text("counted with %s", strings.Join(slices.Compact(counters), ", "))
 	p.line("look at one with --run N")
 }
 
 func inspect(in *input, count *token.Counter) *inspection {
 	out := &inspection{
-		Input: in.summary(), Counter: count.Name(),
+		Input: in.summary(), Counter: count.Name(), Exact: count.Exact(), Band: count.Band(),
 		System: count.System(in.System), Tools: count.Tools(in.Tools), Framing: count.Overhead(),
 	}
 	out.Tokens = out.Framing + out.System + out.Tools
@@ -236,6 +248,7 @@ func (out *inspection) print(p *printer) {
 	if out.Input.Model != "" {
 		p.text("model %s", out.Input.Model)
 	}
+	p.text("counted with %s%s", counterText(out.Counter, out.Exact, out.Band), out.counterReason)
 	out.printKinds(p)
 	p.sectionUpTo("tools", []string{"tool", ">calls", ">failed", ">arguments", ">results", "results are"}, mapSlice(out.ByTool, func(t toolRow) []string {
 		return []string{toolName(t.Name), number(t.Calls), number(t.Failed), number(t.Arguments), number(t.Results), t.Durable}
@@ -272,7 +285,7 @@ func (out *inspection) printKinds(p *printer) {
 		}
 	}
 	row("framing", "", out.Framing)
-	p.section(fmt.Sprintf("%s tokens, counted with %s%s", number(out.Tokens), out.Counter, out.counterReason), []string{"", ">count", ">tokens", ">share"}, rows)
+	p.section(number(out.Tokens)+" tokens", []string{"", ">count", ">tokens", ">share"}, rows)
 }
 
 func (out *inspection) printEnd(p *printer) {

@@ -164,11 +164,15 @@ func newReport(c *conversation, res *palimpsest.Result) *report {
 	for _, ref := range res.Plan.Refs() {
 		record := res.Plan.Record(ref)
 		span, made := record.Covers(), record.Made()
-		rep.Records = append(rep.Records, recordRow{
+		row := recordRow{
 			Record: ref.String(), Action: ref.Action, Strategy: made.Strategy, Reason: made.Reason,
 			First: span.FirstTurn, Last: span.LastTurn, Messages: span.Len(),
 			Before: made.TokensBefore, After: made.TokensAfter, What: describeSpan(in.Thread, pairs, span),
-		})
+		}
+		if res.Plan.Counter != rep.Counter { // one unit for the whole report
+			row.Before, row.After = countRecord(in.Thread, res, ref)
+		}
+		rep.Records = append(rep.Records, row)
 	}
 	rep.Records = largest(rep.Records, math.MaxInt, func(r recordRow) int { return r.Before - r.After })
 	for _, i := range res.Pinned {
@@ -178,6 +182,21 @@ func newReport(c *conversation, res *palimpsest.Result) *report {
 	rep.Savings = newSavings(c.model, res)
 	rep.Notes = c.notes(res)
 	return rep
+}
+
+// countRecord counts what a record replaces, and what stands in its place.
+func countRecord(t *thread.Thread, res *palimpsest.Result, ref plan.Ref) (before, after int) {
+	for _, id := range res.Plan.Record(ref).Covers().MessageIDs {
+		if i, ok := t.Index(id); ok {
+			before += res.Sizes[i]
+		}
+	}
+	for n, origin := range res.Manifest.Messages {
+		if origin.Record == ref {
+			after += res.PromptSizes[n]
+		}
+	}
+	return before, after
 }
 
 func (in *input) summary() inputSummary {
@@ -274,12 +293,8 @@ func writeJSON(w io.Writer, v any) error {
 
 func (r *report) print(p *printer, maxRecords int) {
 	r.Input.print(p)
-	counter := r.Counter
-	if !r.Exact {
-		counter += fmt.Sprintf(" (estimate, ± %.0f %%)", 100*r.Band)
-	}
 	p.line("policy %s · for %s", r.Policy, r.To)
-	p.text("counted with %s%s", counter, r.counterReason)
+	p.text("counted with %s%s", counterText(r.Counter, r.Exact, r.Band), r.counterReason)
 
 	p.heading("tokens")
 	var rows [][]string
