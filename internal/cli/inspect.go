@@ -39,6 +39,8 @@ type inspection struct {
 	Busiest        []turnRow          `json:"largest_turns"`
 	OwnCompactions []ownCompactionRow `json:"own_compactions"`
 	Skipped        []kindRow          `json:"skipped_lines"`
+	Half           *outlook           `json:"at_half"`
+	plan           string             // the command that shows it in full
 }
 
 type kindRow struct {
@@ -105,7 +107,7 @@ func inspectCommand(s Streams) *cobra.Command {
 	in := &conv.in
 	c := &cobra.Command{
 		Use:     "inspect FILE",
-		Short:   "Show where the tokens of a transcript are, what repeats and what would go first",
+		Short:   "Show where the tokens of a transcript are, what repeats and what compaction would take",
 		Example: "  palimpsest inspect session.jsonl\n  palimpsest inspect runs.jsonl --run 3 --json",
 		Args:    exactArgs(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -131,8 +133,16 @@ func inspectCommand(s Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			found := inspect(in, counter)
+			outOfDate := strategy.Superseded(in.Thread, thread.Pair(in.Thread))
+			found := inspect(in, counter, outOfDate)
 			found.counterReason = reason
+			if found.Half, err = conv.outlook(c.Context(), found.Tokens/2, outOfDate); err != nil {
+				return err
+			}
+			found.plan = fmt.Sprintf("palimpsest plan %s --budget %d", found.Input.commandArguments(), max(found.Half.Budget, found.Half.Need))
+			if conv.counterName != "" {
+				found.plan += " --counter " + shellQuote(conv.counterName)
+			}
 			return writeResult(s.Out, c, found, found.print)
 		},
 	}
@@ -191,7 +201,7 @@ func printRuns(p *printer, in *input, rows []runRow) {
 	p.line("look at one with --run N")
 }
 
-func inspect(in *input, count *token.Counter) *inspection {
+func inspect(in *input, count *token.Counter, outOfDate []string) *inspection {
 	out := &inspection{
 		Input: in.summary(), Counter: count.Name(), Exact: count.Exact(), Band: count.Band(),
 		System: count.System(in.System), Tools: count.Tools(in.Tools), Framing: count.Overhead(),
@@ -201,7 +211,6 @@ func inspect(in *input, count *token.Counter) *inspection {
 		thread: in.Thread, count: count, pairs: thread.Pair(in.Thread), kinds: rows[string, kindRow]{}, parts: map[string]rows[string, kindRow]{},
 		tools: rows[string, toolRow]{}, calls: rows[string, repeatRow]{}, files: rows[string, fileRow]{}, turns: rows[int, turnRow]{},
 	}
-	outOfDate := strategy.Superseded(in.Thread, t.pairs)
 	for i, m := range uncopied.All(in.Thread) {
 		size := count.Message(m)
 		out.Tokens += size
@@ -301,13 +310,19 @@ func (out *inspection) printEnd(p *printer) {
 		}))
 	}
 	if out.Stale.Results == 0 {
-		p.text("no result is out of date: compaction would start with what is old and large")
+		p.text("no result is out of date")
 	} else {
-		p.text("%s (%s tokens, %s) are out of date: a later step read, changed or ran the same again. Compaction would start with them.",
-			plural(out.Stale.Results, "result"), number(out.Stale.Tokens), percent(out.Stale.Tokens, out.Tokens))
+		are := "are"
+		if out.Stale.Results == 1 {
+			are = "is"
+		}
+		p.text("%s (%s tokens, %s) %s out of date: a later step read, changed or ran the same again",
+			plural(out.Stale.Results, "result"), number(out.Stale.Tokens), percent(out.Stale.Tokens, out.Tokens), are)
 	}
-	// Not wrapped, so that it can be copied.
-	p.line("see: palimpsest plan %s --budget %d", out.Input.commandArguments(), out.Tokens/2)
+	out.Half.print(p, out.Tokens, out.Stale.Results)
+	if !out.Half.tooSmall(out.Tokens) {
+		p.line("see: %s", out.plan) // not wrapped, so that it can be copied
+	}
 }
 
 // rows are rows by what they are about.
