@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/cost"
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -257,7 +258,7 @@ func (a Auto) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	a = a.Defaults()
 	target := a.target(s)
 	if s.PromptTokens <= target {
-		return nil, fmt.Errorf("policy auto: the request takes %d tokens, the target is %d: %w", s.PromptTokens, target, ErrNothing)
+		return nil, fmt.Errorf("policy auto: the request takes %s tokens, the target is %s: %w", clip.Number(s.PromptTokens), clip.Number(target), ErrNothing)
 	}
 	whole := s.Limit()
 	for range s.Refusals { // the provider counts more than we do

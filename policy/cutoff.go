@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -20,7 +21,7 @@ func CheckCutOff(p Policy, s *Situation) error {
 	if due, _ := p.Due(s); due {
 		return nil
 	}
-	why := fmt.Sprintf("the request takes %d tokens and is not due", s.PromptTokens)
+	why := fmt.Sprintf("the request takes %s tokens and is not due", clip.Number(s.PromptTokens))
 	if l, ok := As[Loop](p); ok {
 		entries, err := s.visibleEntries()
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -153,7 +154,7 @@ func fitKeepingUnseen(ctx context.Context, s *Situation, name string, ladder str
 		}
 		f, err := c.fitOnCurrent(ctx, more)
 		if err == nil && f.Tokens >= s.PromptTokens && s.PromptTokens <= whole {
-			return nil, fmt.Errorf("policy %s: nearly all of the %d tokens have just come: %w", name, s.PromptTokens, ErrNothing)
+			return nil, fmt.Errorf("policy %s: nearly all of the %s tokens have just come: %w", name, clip.Number(s.PromptTokens), ErrNothing)
 		}
 		if !errors.Is(err, ErrOverBudget) {
 			return f, err

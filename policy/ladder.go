@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -110,7 +111,7 @@ func (l Ladder) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 		target = budget
 	}
 	if s.UncompactedTokens() <= budget {
-		return nil, fmt.Errorf("policy ladder: the request takes %d tokens with nothing hidden, the budget is %d: %w", s.UncompactedTokens(), budget, ErrNothing)
+		return nil, fmt.Errorf("policy ladder: the request takes %s tokens with nothing hidden, the budget is %s: %w", clip.Number(s.UncompactedTokens()), clip.Number(budget), ErrNothing)
 	}
 	// With rungs switched off, or beside long messages of the user's, what must stay may be
 	// more than the target: the seed asks for the budget alone.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
@@ -197,8 +198,8 @@ func (p Session) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) 
 	if err != nil {
 		return nil, fmt.Errorf("summary of round %d: %w", form.round, err)
 	}
-	why := fmt.Sprintf("round %d: the messages take about %d tokens, %d of them go into the summary",
-		form.round, s.estimateTokens(entries), len(o.entries))
+	why := fmt.Sprintf("round %d: the messages take about %s tokens, %d of them go into the summary",
+		form.round, clip.Number(s.estimateTokens(entries)), len(o.entries))
 	f, err = s.planReplacement(p.Name(), o, sum, why, plan.Replacement{Role: thread.Assistant, Text: text})
 	if err != nil {
 		return nil, err

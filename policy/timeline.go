@@ -225,7 +225,7 @@ func (l Timeline) Plan(ctx context.Context, s *Situation) (f *Fitted, err error)
 	limit := int(float64(most) * l.Share)
 	if !s.Forced && (most <= 0 || f.Tokens <= limit) {
 		if len(pruned) == 0 {
-			return nil, fmt.Errorf("the request takes %d tokens, the mark is %d: %w", f.Tokens, limit, ErrNothing)
+			return nil, fmt.Errorf("the request takes %s tokens, the mark is %s: %w", clip.Number(f.Tokens), clip.Number(limit), ErrNothing)
 		}
 		return f, nil
 	}
@@ -246,7 +246,7 @@ func (l Timeline) Plan(ctx context.Context, s *Situation) (f *Fitted, err error)
 		return nil, err
 	}
 	if f.Tokens >= s.PromptTokens {
-		return nil, fmt.Errorf("the request would take %d tokens, it takes %d now: %w", f.Tokens, s.PromptTokens, ErrNothing)
+		return nil, fmt.Errorf("the request would take %s tokens, it takes %s now: %w", clip.Number(f.Tokens), clip.Number(s.PromptTokens), ErrNothing)
 	}
 	f.Tail, f.Summaries = at, w.reports(extractiveName, w.failure)
 	return f, nil

@@ -64,7 +64,7 @@ func (s Externalize) Analyze(v *View) []Proposal {
 		case v.cover[i] >= 0 || size <= 2*stub+stubFrame:
 			return -1, ""
 		case size >= threshold:
-			return stub + stubFrame, fmt.Sprintf("over the threshold of %d tokens", threshold)
+			return stub + stubFrame, "over the threshold of " + clip.Number(threshold) + " tokens"
 		case v.messages[i].Role == thread.Tool && !v.clearable(i):
 			return stub + stubFrame, "not to be cleared, can be read back"
 		}
@@ -86,7 +86,7 @@ func (s Externalize) Analyze(v *View) []Proposal {
 		}
 		proposals = append(proposals, Proposal{
 			Strategy: s.Name(), Span: v.span([]int{i}), EstimatedTokensFreed: size - keep, Room: keep,
-			Reason: fmt.Sprintf("too large for a prompt of %d tokens", v.Room),
+			Reason: "too large where all messages may take " + clip.Number(v.Room) + " tokens",
 		})
 	}
 	return proposals

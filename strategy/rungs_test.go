@@ -302,3 +302,18 @@ func TestReminderWithItsOutput(t *testing.T) {
 		t.Errorf("%d reminders stand alone, %d messages are hidden", alone, len(hidden))
 	}
 }
+
+// TestReasonNumbers: reasons write numbers like the reports that they stand in.
+func TestReasonNumbers(t *testing.T) {
+	th := session(t, 3, 12_000)
+	for _, p := range (strategy.Externalize{}).Analyze(view(t, th, 100, strategy.Bare)) {
+		if p.Reason != "over the threshold of 1,000 tokens" {
+			t.Errorf("reason %q", p.Reason)
+		}
+	}
+	v := view(t, log(t, say(thread.User, "Look."), call("c1", "Bash", `{}`), answer("c1", "Bash", lines(1, 40_000))), 3000, strategy.LastStep)
+	v.ExternalizeLarge([]int{2})
+	if r := v.Records(); len(r) != 1 || !strings.Contains(r[0].Made().Reason, ",") {
+		t.Errorf("records %v", r)
+	}
+}

@@ -67,18 +67,24 @@ func (s Summarize) Analyze(v *View) []Proposal {
 	}
 	var proposals []Proposal
 	for n, run := range runs {
-		if s.Ratio > 0 {
-			room[n] = min(room[n], int(float64(sum(v.Sizes, run))*s.Ratio))
-		}
+		room[n] = s.bound(room[n], sum(v.Sizes, run))
 		if room[n] < minSummary {
 			continue
 		}
 		proposals = append(proposals, Proposal{
 			Strategy: s.Name(), Span: v.span(run), EstimatedTokensFreed: sum(v.now, run) - room[n], Room: room[n],
-			Reason: fmt.Sprintf("before the cut, at most %d tokens", room[n]),
+			Reason: "before the cut",
 		})
 	}
 	return proposals
+}
+
+// bound is the room, in tokens, of a summary that replaces so many tokens.
+func (s Summarize) bound(room, replaced int) int {
+	if s.Ratio > 0 {
+		room = min(room, int(float64(replaced)*s.Ratio))
+	}
+	return room
 }
 
 // hold releases what the level of protection would keep before an exact cut, and protects
@@ -349,7 +355,9 @@ func (s Summarize) fuller(ctx context.Context, v *View) *plan.Summarization {
 	if largest == nil {
 		return nil
 	}
-	_ = v.execute(ctx, s, Proposal{Span: largest.Span, Reason: largest.Reason, Room: largest.TokensAfter + slack})
+	if room := s.bound(largest.TokensAfter+slack, largest.TokensBefore); room > largest.TokensAfter {
+		_ = v.execute(ctx, s, Proposal{Span: largest.Span, Reason: largest.Reason, Room: room})
+	}
 	return largest // an error leaves it as it was
 }
 
@@ -399,7 +407,8 @@ func (s Summarize) shorten(ctx context.Context, v *View, span thread.Span, slack
 	v.undo(v.cover[at[0]])
 	var err error
 	if len(older) > 0 {
-		err = v.execute(ctx, s, Proposal{Span: v.span(older), Reason: whole.Made().Reason, Room: whole.Made().TokensAfter})
+		room := s.bound(whole.Made().TokensAfter, sum(v.Sizes, older))
+		err = v.execute(ctx, s, Proposal{Span: v.span(older), Reason: whole.Made().Reason, Room: room})
 	}
 	if part >= 0 && err == nil {
 		large := Externalize{Large: true, full: true}

@@ -1,7 +1,6 @@
 package strategy
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -40,7 +39,7 @@ func (v *View) ExternalizeLarge(at []int) {
 		if v.cover[i] >= 0 || v.Sizes[i] <= max(v.part(oversize), 2*keep) {
 			continue
 		}
-		record, text := v.external(i, "intake", fmt.Sprintf("%d tokens at once are more than fit", v.Sizes[i]))
+		record, text := v.external(i, "intake", clip.Number(v.Sizes[i])+" tokens at once are more than fit")
 		record.Summary = summary.Summary{Span: record.Span, Facts: []summary.Item{v.fact(i, excerpt(strings.TrimSpace(text), keep*charsPerToken))}}
 		record.TokensAfter, _ = v.cost(record, []int{i})
 		if record.TokensAfter < record.TokensBefore/2 {

@@ -340,7 +340,39 @@ func TestWorkChecks(t *testing.T) {
 		{"or true, and it says so", func(l *logOf) { l.ok("npm test || true", "Tests:       1 failed, 2 passed, 3 total") }, "test `npm test` failure|Tests: 1 failed, 2 passed, 3 total|"},
 		{"followed by another", func(l *logOf) { l.ok("npm run lint; echo done", "done") }, "lint `npm run lint` ||"},
 		{"the last counts", func(l *logOf) { l.bad("npm test", "x").ok("npm test", "") }, "test `npm test` success||"},
-		{"a chain fails at the end", func(l *logOf) { l.bad("go build ./... && go test ./...", "FAIL\tx/y\t0.1s\nFAIL") }, "build `go build ./...` ||; test `go test ./...` ||"},
+		{"a chain fails at the end", func(l *logOf) { l.bad("go build ./... && go test ./...", "FAIL\tx/y\t0.1s\nFAIL") }, "build `go build ./...` success||; test `go test ./...` failure|FAIL x/y 0.1s|"},
+		{"a chain fails before the end", func(l *logOf) { l.bad("go build ./... && go test ./...", "# x/y\na.go:3:2: undefined: z") }, "build `go build ./...` ||; test `go test ./...` ||"},
+		{"a chain, piped and passed", func(l *logOf) { l.ok("cd /r && go build ./... && go test ./... 2>&1 | tail -5", "ok  \tx/y\t0.1s") }, "build `go build ./... (in /r)` success||; test `go test ./... (in /r)` success|ok x/y 0.1s|"},
+		{"a chain, piped and failed", func(l *logOf) { l.ok("go vet ./... && go test ./... 2>&1 | tail -5", "FAIL\tx/y\t0.1s\nFAIL") }, "lint `go vet ./...` success||; test `go test ./...` failure|FAIL x/y 0.1s|"},
+		{"a chain of one kind, piped", func(l *logOf) { l.ok("go test ./a && go test ./b 2>&1 | tail -5", "ok  \tx/a\t0.1s\nok  \tx/b\t0.1s") }, "test `go test ./a` success||; test `go test ./b` ||"},
+		{"two linters, piped", func(l *logOf) {
+			l.ok("go vet ./... && staticcheck ./... 2>&1 | tail -5", "a.go:3:2: x is unused (U1000)")
+		}, "lint `go vet ./...` success||; lint `staticcheck ./...` ||"},
+		{"cargo, piped", func(l *logOf) {
+			l.ok("cargo build && cargo test 2>&1 | tail -5", "test result: ok. 3 passed; 0 failed; 0 ignored")
+		}, "build `cargo build` success||; test `cargo test` success|test result: ok. 3 passed; 0 failed; 0 ignored|"},
+		{"cargo, whose word it is unknown", func(l *logOf) { l.ok("cargo build; cargo test 2>&1 | tail -5", "error: could not compile `x`") }, "build `cargo build` ||; test `cargo test` ||"},
+		{"ruff, piped", func(l *logOf) {
+			l.ok("ruff check . && ruff format --check . 2>&1 | tail -5", "All checks passed!\n2 files would be reformatted")
+		}, "lint `ruff check .` success|All checks passed!|; format `ruff format --check .` failure|2 files would be reformatted|"},
+		{"a task of mise", func(l *logOf) {
+			l.ok("mise run fmt && mise run lint 2>&1 | tail -20", "[lint:go] 0 issues.\n[lint:go] Finished in 2.42s\n[lint] $ tasks/lint\n[lint] Finished in 3.4ms\nFinished in 2.43s\n[fmt] $ gofmt -w .")
+		}, "format `mise run fmt` success||; lint `mise run lint` success|[lint] Finished in 3.4ms|"},
+		{"a task of mise, told apart", func(l *logOf) {
+			l.ok("mise run test && mise run test:ci 2>&1 | tail -20", "ok  \tx/y\t0.1s\n[test:ci] ok  \tx/y\t0.1s\n[test:ci] Finished in 1.20s")
+		}, "test `mise run test` success||; test `mise run test:ci` success|[test:ci] Finished in 1.20s|"},
+		{"a part of a task of mise", func(l *logOf) {
+			l.ok("mise run lint 2>&1 | tail -20", "[lint:go] Finished in 2.42s\nFinished in 2.43s")
+		}, "lint `mise run lint` ||"},
+		{"a task of mise that fails after a part", func(l *logOf) {
+			l.ok("mise run lint 2>&1 | tail -20", "[lint:gomod] Finished in 102.8ms\nFinished in 12.33s\n[lint:go] ERROR task failed")
+		}, "lint `mise run lint` failure|[lint:go] ERROR task failed|"},
+		{"a task of mise that fails although a program in it says that it has finished", func(l *logOf) {
+			l.ok("mise run test 2>&1 | tail -20", "[test] Finished in 0.52s\n[test] ERROR task failed")
+		}, "test `mise run test` failure|[test] ERROR task failed|"},
+		{"the words of another program in a task of mise", func(l *logOf) {
+			l.ok("mise run test 2>&1 | tail -20", "[test] Finished in 0.52 seconds (files took 0.1 seconds to load)")
+		}, "test `mise run test` ||"},
 		{"a chain fails at the end, told apart", func(l *logOf) { l.bad("mise run fmt && mise run lint", "[fmt] $ gofmt\n2 issues:\n* x: 2") }, "format `mise run fmt` success||; lint `mise run lint` failure|2 issues:|"},
 		{"a chain succeeds", func(l *logOf) { l.ok("npm run build && npm test", "3 passing\n") }, "build `npm run build` success||; test `npm test` success|3 passing|"},
 		{"a file that says so", func(l *logOf) { l.ok("cat log; pytest -q | tail -1", "3 passed in 0.1s") }, "test `pytest -q` ||"},

@@ -89,11 +89,16 @@ func New(name string, o *Options) (*Counter, error) {
 		text := func(s string) int { return int(math.Ceil(float64(size(s)) / ratio)) }
 		return newCounter(name, text, ratioBand, cmp.Or(o.Family, "none"), cmp.Or(o.Images, "fixed-1600"))
 	}
-	var names []string
-	for _, k := range counters {
-		names = append(names, k.name)
+	return nil, fmt.Errorf("token counter %q, known are %s, chars/N, bytes/N: %w", name, strings.Join(Counters(), ", "), ErrUnknownCounter)
+}
+
+// Counters lists the names that New knows, without the ratios.
+func Counters() []string {
+	names := make([]string, len(counters))
+	for i, k := range counters {
+		names[i] = k.name
 	}
-	return nil, fmt.Errorf("token counter %q, known are %s, chars/N, bytes/N: %w", name, strings.Join(names, ", "), ErrUnknownCounter)
+	return names
 }
 
 func newCounter(name string, text func(string) int, band float64, familyName, imagesName string) (*Counter, error) {

@@ -25,6 +25,7 @@ type input struct {
 	buf     []byte       // the current line; reused for the next
 	pending []unreadLine // lines that were put back
 	ended   bool
+	cutOff  bool  // the compressed data ended before its end
 	failed  error // found when looking ahead
 }
 
@@ -39,6 +40,9 @@ func newInput(r io.Reader, maxLine int, report *Report) (*input, error) {
 	if magic, _ := b.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		z, err := gzip.NewReader(b)
 		if err != nil {
+			if isTruncated(err) {
+				return nil, errNoUnpacked
+			}
 			return nil, fmt.Errorf("the file begins as gzip and is broken there (%v): %w", err, ErrBinary)
 		}
 		b = bufio.NewReaderSize(&unpackedReader{z, int64(maxLine) * maxUnpackedLines}, 1<<16)
@@ -48,7 +52,10 @@ func newInput(r io.Reader, maxLine int, report *Report) (*input, error) {
 		if isCorrupt(err) {
 			return nil, fmt.Errorf("the compressed data is broken (%v): %w", err, ErrBinary)
 		}
-		if err != nil && err != io.EOF && !isTruncated(err) {
+		if isTruncated(err) {
+			return nil, errNoUnpacked
+		}
+		if err != nil && err != io.EOF {
 			return nil, err
 		}
 		return nil, fmt.Errorf("the file is empty: %w", ErrEmpty)
@@ -148,7 +155,7 @@ func (in *input) readRaw() ([]byte, error) {
 			switch {
 			case err == io.EOF:
 			case isTruncated(err):
-				in.report.warn(in.number+1, "the compressed data ends too early; what came before was read")
+				in.cutOff = true
 			case errors.Is(err, gzip.ErrHeader):
 				in.report.warn(in.number+1, "what follows the compressed data is not gzip and was not read")
 			case isCorrupt(err):
@@ -163,9 +170,51 @@ func (in *input) readRaw() ([]byte, error) {
 		if len(in.buf) > 0 {
 			in.number++
 		}
-		if line := bytes.TrimSpace(in.buf); len(line) > 0 {
+		line := bytes.TrimSpace(in.buf)
+		if in.cutOff && (len(line) == 0 || rawjson.Valid(line)) {
+			in.report.cutOff = &Warning{in.number, packedCutOff + " after this line: what follows, if anything, is missing; all lines up to here were read"}
+		}
+		if len(line) > 0 {
 			return line, nil
 		}
+	}
+}
+
+// What was cut off: the compressed data, of which the end is missing, or the file itself.
+const packedCutOff, plainCutOff = "the compressed data is cut off", "the file is cut off"
+
+// errNoUnpacked is the error for compressed data that ends before its first byte of content.
+var errNoUnpacked = fmt.Errorf(packedCutOff+" at its beginning, nothing could be read: %w", ErrEmpty)
+
+// whatCutOff says what was cut off if a line or a document ends before its end; "" if it is
+// broken otherwise. The error is that of json.Unmarshal.
+func (in *input) whatCutOff(err error) string {
+	switch syntax, ok := errors.AsType[*json.SyntaxError](err); {
+	case in.cutOff:
+		return packedCutOff
+	case ok && syntax.Error() == endsEarly:
+		return plainCutOff
+	}
+	return ""
+}
+
+// endsEarly is the text of the error of package json where a value ends before its end.
+const endsEarly = "unexpected end of JSON input"
+
+// sayCutOff says of a last line that cannot be read, because of err, what is missing and what
+// was read before it.
+func (in *input) sayCutOff(err error, before int) string {
+	read := "; the " + clip.Number(before) + " lines before were read"
+	if before == 1 {
+		read = "; the line before was read"
+	}
+	switch what := in.whatCutOff(err); what {
+	case "":
+		return "the last line is not valid JSON and was not read" + read
+	case packedCutOff:
+		return what + " in this line: it and what follows are missing" + read
+	default:
+		return what + " in this line: it is missing" + read
 	}
 }
 
@@ -218,7 +267,7 @@ func (in *input) readChecked() ([]byte, int, error) {
 	if _, more := in.readRaw(); more != io.EOF {
 		return nil, 0, err
 	}
-	in.report.warn(number, "the last line is cut off and was not read")
+	in.report.cutOff = &Warning{number, in.sayCutOff(err, number-1)}
 	return nil, 0, io.EOF
 }
 
@@ -245,13 +294,13 @@ func (in *input) start() error {
 	if c := first[0]; c != '{' && c != '[' {
 		return fmt.Errorf("the file starts with %q, which is no JSON: %w", clip.Line(string(first), 40), ErrUnknownFormat)
 	}
-	doc := append(first, '\n')
+	doc := first
 	second, err := in.readRaw()
 	if err == nil {
 		if len(first) > 2 && second[0] == '{' && rawjson.Valid(second) {
 			return broken
 		}
-		doc = append(doc, in.buf...)
+		doc = append(append(doc, '\n'), in.buf...)
 	}
 	for err == nil {
 		if _, err = in.readRaw(); err == nil {
@@ -277,6 +326,9 @@ func (in *input) locate(doc []byte, number int, err error) error {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		at := min(int(syntax.Offset), len(bytes.TrimSpace(doc)))
 		number += bytes.Count(doc[:at], []byte("\n"))
+		if what := in.whatCutOff(syntax); what != "" {
+			return &SyntaxError{Line: number, Err: fmt.Errorf("%s in this line, inside of a JSON document; nothing of it could be read: %w", what, syntax)}
+		}
 		return &SyntaxError{Line: number, Err: fmt.Errorf("not valid JSON: %w", syntax)}
 	}
 	return err

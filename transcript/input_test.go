@@ -38,6 +38,8 @@ const (
 	lineReply = `{"type":"assistant","uuid":"a1","parentUuid":"u1","sessionId":"s","message":{"role":"assistant","id":"m1","content":[{"type":"text","text":"Hello to you"}]}}` + "\n"
 )
 
+const cutDocument = `{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"Where is the queue that lost `
+
 func TestBadInput(t *testing.T) {
 	deep := `{"type":"user","uuid":"u2","message":` + strings.Repeat(`{"a":`, 10_000) + "1" + strings.Repeat("}", 10_001) + "\n"
 	damaged := zipped(t, []byte(strings.Repeat(lineUser+lineReply, 2000)))
@@ -58,7 +60,10 @@ func TestBadInput(t *testing.T) {
 		{"zip", "PK\x03\x04rest", nil, transcript.ErrBinary, 0, "zip archive"},
 		{"binary", "ab\x00\x01\x02", nil, transcript.ErrBinary, 0, "NUL"},
 		{"UTF-16", "\xff\xfe{\x00}\x00", nil, transcript.ErrBinary, 0, "UTF-16"},
-		{"gzip header cut off", "\x1f\x8b\x08", nil, transcript.ErrBinary, 0, "gzip"},
+		{"gzip header cut off", "\x1f\x8b\x08", nil, transcript.ErrEmpty, 0, "the compressed data is cut off at its beginning"},
+		{"gzip cut off before its first byte", string(zipped(t, []byte(lineUser))[:12]), nil, transcript.ErrEmpty, 0, "the compressed data is cut off at its beginning"},
+		{"gzip of a document cut off", string(zipped(t, []byte(cutDocument))[:60]), nil, nil, 1, "the compressed data is cut off in this line, inside of a JSON document; nothing of it could be read"},
+		{"document of one line cut off", cutDocument, nil, nil, 1, "the file is cut off in this line, inside of a JSON document"},
 		{"gzip broken", string(damaged), nil, nil, -1, ""},
 		{"gzip with a wrong sum", string(wrongSum), nil, nil, 3, "compressed data is broken"},
 		{"short gzip broken", string(damaged[:10]) + "\xff\xff\xff\xff", nil, transcript.ErrBinary, 0, "compressed data is broken"},
@@ -72,7 +77,7 @@ func TestBadInput(t *testing.T) {
 		{"broken line", lineUser + "{\"type\":\"assistant\",\n" + lineReply, nil, nil, 2, "not valid JSON"},
 		{"broken first line", "{\"type\":\"user\"\n" + lineUser, nil, nil, 1, "not valid JSON"},
 		{"broken document", "[\n {\"role\":\"user\",\"content\":\"Hi\"},\n {\"role\" \"user\"}\n]\n", nil, nil, 3, "not valid JSON"},
-		{"document cut off", "{\"messages\":[\n{\"role\":\"user\",\n", nil, nil, 2, "unexpected end"},
+		{"document cut off", "{\"messages\":[\n{\"role\":\"user\",\n", nil, nil, 2, "the file is cut off in this line, inside of a JSON document; nothing of it could be read: unexpected end"},
 		{"line too long", lineUser + lineReply, &transcript.Options{MaxLine: len(lineUser)}, transcript.ErrTooLong, 2, "over"},
 		{"document too long", "[\n" + strings.Repeat(" {},\n", 100), &transcript.Options{MaxLine: 100}, transcript.ErrTooLong, 1, "over"},
 		{"too deep", lineUser + deep, nil, transcript.ErrTooDeep, 2, "levels"},
@@ -113,9 +118,12 @@ func TestDoubtfulInput(t *testing.T) {
 		messages int // at least
 		says     string
 	}{
-		{"last line cut off", session[:len(session)-9], 1, "line 2: the last line is cut off"},
-		{"last line cut off, more blank ones", append(session[:len(session)-9:len(session)-9], "\n\n"...), 1, "line 2: the last line is cut off"},
-		{"gzip cut off", half, 1, "compressed data ends too early"},
+		{"last line cut off", session[:len(session)-9], 1, "line 2: the file is cut off in this line: it is missing; the line before was read"},
+		{"last line cut off, more blank ones", append(session[:len(session)-9:len(session)-9], "\n\n"...), 1, "line 2: the file is cut off in this line"},
+		{"last line broken", append(session[:len(session):len(session)], "{\"a\" 1}\n"...), 2, "line 3: the last line is not valid JSON and was not read; the 2 lines before were read"},
+		{"gzip cut off", half, 1, ": the compressed data is cut off in this line: it and what follows are missing; the "},
+		{"gzip cut off after a line", cutAfter(zipped(t, session)), 2, "line 2: the compressed data is cut off after this line: what follows, if anything, is missing; all lines up to here were read"},
+		{"gzip cut off in a doubtful file", cutAfter(zipped(t, append(session[:len(session):len(session)], lineReply...))), 2, "line 3: the compressed data is cut off after this line"},
 		{"more after gzip", append(zipped(t, session), "something that is not packed"...), 2, "not gzip"},
 		{"not UTF-8", bytes.Replace(session, []byte("to you"), []byte("to \xff\xc3you"), 1), 2, "line 2: bytes that are not UTF-8"},
 		{"orphan", append(session[:len(session):len(session)],
@@ -138,6 +146,9 @@ func TestDoubtfulInput(t *testing.T) {
 			if !strings.Contains(warnings(f), test.says) {
 				t.Errorf("warnings %q do not say %q", warnings(f), test.says)
 			}
+			if first := f.Report.Warnings[0].Text; strings.Contains(test.says, "cut off") && !strings.Contains(first, "cut off") {
+				t.Errorf("the first warning is %q", first)
+			}
 			for _, m := range f.Transcripts[0].Thread.All() {
 				if !strings.Contains(m.Text(), "\ufffd") && test.name == "not UTF-8" && m.Role == thread.Assistant {
 					t.Errorf("%q: the bytes were not replaced", m.Text())
@@ -146,6 +157,9 @@ func TestDoubtfulInput(t *testing.T) {
 		})
 	}
 }
+
+// cutAfter cuts the end of compressed data off, but nothing of its content.
+func cutAfter(packed []byte) []byte { return packed[:len(packed)-4] }
 
 func branches(f *transcript.File) (n int) {
 	for _, s := range f.Transcripts[0].Side {

@@ -98,8 +98,11 @@ type Report struct {
 	Skipped map[string]int
 	// Unknown counts entries that were not recognised, by type.
 	Unknown map[string]int
-	// Warnings are the doubtful places, in file order.
+	// Warnings are the doubtful places, in file order; but if the end of the file is missing,
+	// that is the first.
 	Warnings []Warning
+
+	cutOff *Warning // nil if the file is whole
 }
 
 // Warning is something doubtful that did not stop the reading.
@@ -197,6 +200,9 @@ func Read(r io.Reader, o *Options) (*File, error) {
 	}
 	file.Report.Lines = in.number
 	slices.SortStableFunc(file.Report.Warnings, func(a, b Warning) int { return a.Line - b.Line })
+	if file.Report.cutOff != nil {
+		file.Report.Warnings = slices.Insert(file.Report.Warnings, 0, *file.Report.cutOff)
+	}
 	if len(file.Transcripts) == 0 {
 		return nil, fmt.Errorf("read as %s, the file holds no conversation: %w", file.Format, ErrEmpty)
 	}

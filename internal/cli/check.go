@@ -88,7 +88,18 @@ func checkJSON(path string, body []byte) error {
 	if at := len(before) - 1; at > 0 && strings.IndexByte("{[", body[at]) >= 0 && rawjson.Valid(body[:at]) {
 		return fmt.Errorf("%w: %s: line %d: a second value begins; check reads one request body (`palimpsest compact` makes one of a transcript)", errInvalid, path, line)
 	}
+	if int(syntax.Offset) >= len(body) && strings.HasPrefix(syntax.Error(), "unexpected end") {
+		return fmt.Errorf("%w: %s: line %d: the file is cut off after byte %d of this line; check needs the whole body: %w", errInvalid, path, line, max(column, 1), syntax)
+	}
 	return fmt.Errorf("%w: %s: line %d, byte %d of it: not valid JSON: %w", errInvalid, path, line, max(column, 1), syntax)
+}
+
+// errPackedCutOff is the error for a compressed body of which only so many bytes are there.
+func errPackedCutOff(path string, bytes int) error {
+	if bytes == 0 {
+		return fmt.Errorf("%w: %s: the compressed data is cut off at its beginning, nothing could be read", errInvalid, path)
+	}
+	return fmt.Errorf("%w: %s: the compressed data is cut off after %s; check needs the whole body", errInvalid, path, plural(bytes, "unpacked byte"))
 }
 
 // readBody reads a JSON body, plain or gzip.
@@ -113,14 +124,19 @@ func readBody(path string, stdin io.Reader) ([]byte, error) {
 	packed := bytes.Equal(magic, []byte{0x1f, 0x8b})
 	if packed {
 		z, err := gzip.NewReader(plain)
-		if err != nil {
+		switch {
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return nil, errPackedCutOff(path, 0)
+		case err != nil:
 			return nil, fmt.Errorf("%w: %s: %w", errInvalid, path, err)
 		}
 		r = z
 	}
 	data, err := io.ReadAll(io.LimitReader(r, maxInput+1))
 	switch {
-	case err != nil && packed: // broken or truncated gzip
+	case packed && errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, errPackedCutOff(path, len(data))
+	case err != nil && packed: // broken gzip
 		return nil, fmt.Errorf("%w: %s: %w", errInvalid, path, err)
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)

@@ -207,8 +207,8 @@ read it.`,
 // that was calibrated by a provider's figures cannot be found by its name.
 func (c *conversation) measureLike(p *plan.Plan) {
 	c.budget = max(p.CompactedTokens, 1)
-	if _, err := token.New(p.Counter, nil); err == nil && c.counterName == "" {
-		c.counterName = p.Counter
+	if _, err := token.New(p.Counter, nil); err == nil {
+		c.planCounter = p.Counter
 	}
 }
 

@@ -48,6 +48,7 @@ type conversation struct {
 	to, policy, modelName, counterName, summarizer string
 	modelsFile                                     string
 	budget                                         int
+	planCounter                                    string            // of the plan that is rendered; empty if it need not count
 	into                                           transcript.Format // the agent that will resume the result; empty for a prompt
 	// guessBudget takes the window of the input's model as the budget when the user names
 	// neither a budget nor a model.
@@ -68,7 +69,7 @@ func (c *conversation) addFlags(cmd *cobra.Command) {
 	f.Bool("json", false, "write the report as one JSON object on standard error")
 	f.StringVar(&c.to, "to", "", "write for `API`: "+strings.Join(targets, ", ")+" (default: the input's own)")
 	f.StringVar(&c.policy, "policy", "auto", "the `POLICY`: a file (see \"palimpsest policy\"), or "+strings.Join(policyfile.Names(), ", "))
-	f.Var((*tokensFlag)(&c.budget), "budget", "limit the whole request to this many `TOKENS`, such as 32000 or 32k")
+	f.Var((*tokensFlag)(&c.budget), "budget", "limit the whole request to this many `TOKENS`, such as 32000, 32k or 1m")
 	f.StringVar(&c.modelName, "model", "", "count for the model `NAME` (default: the one named in the file); without --budget, fill its context window")
 	f.StringVar(&c.counterName, "counter", "", "count with `NAME`, whatever the model: "+counterNames)
 	f.StringVar(&c.modelsFile, "models", "", modelsUsage)

@@ -242,7 +242,8 @@ func compactOnce(policy string, counter *token.Counter, asked *exam.Requests, lo
 			out.Keep = func(ctx context.Context, dir string) error {
 				flag := &storeFlag{name: filepath.Join(dir, exam.StoreFile)}
 				return flag.withDatabase(ctx, false, func(db *database) error {
-					return db.forTenant("").save(ctx, s.Transcript.Thread, res.Plan)
+					_, err := db.forTenant("").save(ctx, s.Transcript.Thread, res.Plan)
+					return err
 				})
 			}
 		}

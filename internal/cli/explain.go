@@ -67,6 +67,7 @@ shows it under the plan in force, counted as that plan was, with all earlier pla
 			if err := writeOutput(out, page.Bytes(), s.Out); err != nil {
 				return err
 			}
+			conv.in.printWarnings(newPrinter(s.Err))
 			if out != "" && out != "-" {
 				fmt.Fprintf(s.Err, "palimpsest: %s → %s tokens, counted with %s; open %s in a browser\n", number(v.Before), number(v.After), v.Counter, printable(out))
 			}

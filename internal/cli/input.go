@@ -112,12 +112,38 @@ func (in *input) api() string {
 	return wire.Chat
 }
 
-// name names the input in reports.
-func (in *input) name() string {
+// fileName names the file in reports.
+func (in *input) fileName() string {
 	if in.path == "-" {
 		return "standard input"
 	}
-	name := filepath.Base(in.path)
+	return filepath.Base(in.path)
+}
+
+// printWarnings says what is doubtful in the file.
+func (in *input) printWarnings(p *printer) {
+	if in.file != nil {
+		printWarnings(p, in.fileName(), in.warnings())
+	}
+}
+
+func (in *input) warnings() []string {
+	return mapSlice(in.file.Report.Warnings, transcript.Warning.String)
+}
+
+func printWarnings(p *printer, file string, warnings []string) {
+	for n, w := range warnings {
+		if n == maxListLines {
+			p.line("warning: and %d more", len(warnings)-n)
+			break
+		}
+		p.text("warning: %s: %s", shorten(file, 60), w)
+	}
+}
+
+// name names the conversation in reports.
+func (in *input) name() string {
+	name := in.fileName()
 	if len(in.file.Transcripts) > 1 {
 		name += fmt.Sprintf(" (run %d of %d)", in.run, len(in.file.Transcripts))
 	}

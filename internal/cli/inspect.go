@@ -24,6 +24,8 @@ type inspection struct {
 	Input   inputSummary `json:"input"`
 	Counter string       `json:"counter"`
 	counterReason
+	Exact          bool               `json:"exact"`
+	Band           float64            `json:"error_band,omitempty"`
 	Tokens         int                `json:"tokens"`
 	System         int                `json:"system_tokens"`
 	Tools          int                `json:"tool_tokens"`
@@ -37,6 +39,8 @@ type inspection struct {
 	Busiest        []turnRow          `json:"largest_turns"`
 	OwnCompactions []ownCompactionRow `json:"own_compactions"`
 	Skipped        []kindRow          `json:"skipped_lines"`
+	Half           *outlook           `json:"at_half"`
+	plan           string             // the command that shows it in full
 }
 
 type kindRow struct {
@@ -103,7 +107,7 @@ func inspectCommand(s Streams) *cobra.Command {
 	in := &conv.in
 	c := &cobra.Command{
 		Use:     "inspect FILE",
-		Short:   "Show where the tokens of a transcript are, what repeats and what would go first",
+		Short:   "Show where the tokens of a transcript are, what repeats and what compaction would take",
 		Example: "  palimpsest inspect session.jsonl\n  palimpsest inspect runs.jsonl --run 3 --json",
 		Args:    exactArgs(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -129,8 +133,16 @@ func inspectCommand(s Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			found := inspect(in, counter)
+			outOfDate := strategy.Superseded(in.Thread, thread.Pair(in.Thread))
+			found := inspect(in, counter, outOfDate)
 			found.counterReason = reason
+			if found.Half, err = conv.outlook(c.Context(), found.Tokens/2, outOfDate); err != nil {
+				return err
+			}
+			found.plan = fmt.Sprintf("palimpsest plan %s --budget %d", found.Input.commandArguments(), max(found.Half.Budget, found.Half.Need))
+			if conv.counterName != "" {
+				found.plan += " --counter " + shellQuote(conv.counterName)
+			}
 			return writeResult(s.Out, c, found, found.print)
 		},
 	}
@@ -148,6 +160,10 @@ type runRow struct {
 	Turns  int    `json:"turns"`
 	Tokens int    `json:"tokens"`
 	Task   string `json:"task"`
+	// Counter counted the tokens; each conversation may name another model.
+	Counter string  `json:"counter"`
+	Exact   bool    `json:"exact"`
+	Band    float64 `json:"error_band,omitempty"`
 }
 
 // runRows describes each conversation of a file.
@@ -158,7 +174,10 @@ func runRows(conv *conversation) (rows []runRow, err error) {
 		if err != nil {
 			return nil, err
 		}
-		r := runRow{Run: n + 1, Name: t.Name, Msgs: t.Thread.Len(), Turns: t.Thread.Turns(), Tokens: count.System(t.System) + count.Tools(t.Tools)}
+		r := runRow{
+			Run: n + 1, Name: t.Name, Msgs: t.Thread.Len(), Turns: t.Thread.Turns(), Tokens: count.System(t.System) + count.Tools(t.Tools),
+			Counter: count.Name(), Exact: count.Exact(), Band: count.Band(),
+		}
 		for _, m := range uncopied.All(t.Thread) {
 			r.Tokens += count.Message(m)
 			if r.Task == "" && m.StartsTurn() {
@@ -172,15 +191,19 @@ func runRows(conv *conversation) (rows []runRow, err error) {
 
 func printRuns(p *printer, in *input, rows []runRow) {
 	p.line("%s · %s · %s", in.path, in.file.Format, plural(len(rows), "conversation"))
+	in.printWarnings(p)
 	p.table([]string{">run", ">messages", ">turns", ">tokens", "first request"}, mapSlice(rows, func(r runRow) []string {
 		return []string{fmt.Sprint(r.Run), number(r.Msgs), number(r.Turns), number(r.Tokens), r.Task}
 	}))
+	counters := mapSlice(rows, func(r runRow) string { return counterText(r.Counter, r.Exact, r.Band) })
+	slices.Sort(counters)
+	p.text("counted with %s", strings.Join(slices.Compact(counters), ", "))
 	p.line("look at one with --run N")
 }
 
-func inspect(in *input, count *token.Counter) *inspection {
+func inspect(in *input, count *token.Counter, outOfDate []string) *inspection {
 	out := &inspection{
-		Input: in.summary(), Counter: count.Name(),
+		Input: in.summary(), Counter: count.Name(), Exact: count.Exact(), Band: count.Band(),
 		System: count.System(in.System), Tools: count.Tools(in.Tools), Framing: count.Overhead(),
 	}
 	out.Tokens = out.Framing + out.System + out.Tools
@@ -188,7 +211,6 @@ func inspect(in *input, count *token.Counter) *inspection {
 		thread: in.Thread, count: count, pairs: thread.Pair(in.Thread), kinds: rows[string, kindRow]{}, parts: map[string]rows[string, kindRow]{},
 		tools: rows[string, toolRow]{}, calls: rows[string, repeatRow]{}, files: rows[string, fileRow]{}, turns: rows[int, turnRow]{},
 	}
-	outOfDate := strategy.Superseded(in.Thread, t.pairs)
 	for i, m := range uncopied.All(in.Thread) {
 		size := count.Message(m)
 		out.Tokens += size
@@ -235,6 +257,7 @@ func (out *inspection) print(p *printer) {
 	if out.Input.Model != "" {
 		p.text("model %s", out.Input.Model)
 	}
+	p.text("counted with %s%s", counterText(out.Counter, out.Exact, out.Band), out.counterReason)
 	out.printKinds(p)
 	p.sectionUpTo("tools", []string{"tool", ">calls", ">failed", ">arguments", ">results", "results are"}, mapSlice(out.ByTool, func(t toolRow) []string {
 		return []string{toolName(t.Name), number(t.Calls), number(t.Failed), number(t.Arguments), number(t.Results), t.Durable}
@@ -271,7 +294,7 @@ func (out *inspection) printKinds(p *printer) {
 		}
 	}
 	row("framing", "", out.Framing)
-	p.section(fmt.Sprintf("%s tokens, counted with %s%s", number(out.Tokens), out.Counter, out.counterReason), []string{"", ">count", ">tokens", ">share"}, rows)
+	p.section(number(out.Tokens)+" tokens", []string{"", ">count", ">tokens", ">share"}, rows)
 }
 
 func (out *inspection) printEnd(p *printer) {
@@ -287,13 +310,19 @@ func (out *inspection) printEnd(p *printer) {
 		}))
 	}
 	if out.Stale.Results == 0 {
-		p.text("no result is out of date: compaction would start with what is old and large")
+		p.text("no result is out of date")
 	} else {
-		p.text("%s (%s tokens, %s) are out of date: a later step read, changed or ran the same again. Compaction would start with them.",
-			plural(out.Stale.Results, "result"), number(out.Stale.Tokens), percent(out.Stale.Tokens, out.Tokens))
+		are := "are"
+		if out.Stale.Results == 1 {
+			are = "is"
+		}
+		p.text("%s (%s tokens, %s) %s out of date: a later step read, changed or ran the same again",
+			plural(out.Stale.Results, "result"), number(out.Stale.Tokens), percent(out.Stale.Tokens, out.Tokens), are)
 	}
-	// Not wrapped, so that it can be copied.
-	p.line("see: palimpsest plan %s --budget %d", out.Input.commandArguments(), out.Tokens/2)
+	out.Half.print(p, out.Tokens, out.Stale.Results)
+	if !out.Half.tooSmall(out.Tokens) {
+		p.line("see: %s", out.plan) // not wrapped, so that it can be copied
+	}
 }
 
 // rows are rows by what they are about.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palimpsest-ai/palimpsest/internal/config"
+	"github.com/palimpsest-ai/palimpsest/internal/budget"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -103,15 +103,23 @@ const counterNames = "o200k, cl100k, claude, gemini, chars/4, …"
 // counterReason says why a counter was chosen.
 type counterReason struct {
 	Model   string `json:"counted_for,omitempty"`
-	Because string `json:"counted_because"` // where the name of the model or the counter comes from
+	Because string `json:"counted_because"` // where the name of the model comes from; without one, what names the counter
 }
 
 // String is the reason as it follows the counter's name.
 func (c counterReason) String() string {
 	if c.Model == "" {
-		return ""
+		return ", which " + c.Because + " names"
 	}
-	return fmt.Sprintf(", as %s (%s)", c.Model, c.Because)
+	return fmt.Sprintf(", as %s (%s)", shorten(c.Model, 60), printable(c.Because))
+}
+
+// counterText names a counter in reports, with how far off an estimate may be.
+func counterText(name string, exact bool, band float64) string {
+	if exact {
+		return name
+	}
+	return fmt.Sprintf("%s (estimate, ± %.0f %%)", name, 100*band)
 }
 
 // chooseCounter returns the counter that --counter or the policy names, else the counter of
@@ -121,8 +129,10 @@ func (c *conversation) chooseCounter(models token.ModelSet, ofPolicy string) (*t
 	switch {
 	case c.counterName != "":
 		return namedCounter(c.counterName, "--counter")
+	case c.planCounter != "":
+		return namedCounter(c.planCounter, "the plan")
 	case ofPolicy != "" && ofPolicy != "auto":
-		return namedCounter(ofPolicy, c.policy+": counter")
+		return namedCounter(ofPolicy, c.policy)
 	case c.modelName != "":
 		counter, err := token.ForModel(c.model)
 		return counter, counterReason{c.model.Name, "--model"}, err
@@ -135,11 +145,19 @@ func (c *conversation) chooseCounter(models token.ModelSet, ofPolicy string) (*t
 	switch {
 	case c.in.Model != "" && api == c.in.api():
 	case defaultModels[api] != "":
-		name, because = defaultModels[api], "the request names it"
+		name, because = defaultModels[api], c.defaultReason(api)
 	case api == wire.Gemini:
-		name, because = "gemini", "the request is for its API"
+		name, because = "gemini", c.defaultReason(api)
 	}
 	return modelCounter(models, name, because)
+}
+
+// defaultReason says why the default model of an API is counted for.
+func (c *conversation) defaultReason(api string) string {
+	if c.in.Model == "" {
+		return "the default for " + api + ", nothing names a model"
+	}
+	return "the default for " + api + ", the file names " + c.in.Model
 }
 
 func namedCounter(name, flag string) (*token.Counter, counterReason, error) {
@@ -151,7 +169,7 @@ func namedCounter(name, flag string) (*token.Counter, counterReason, error) {
 }
 
 // modelCounter is the counter of a model. An unknown model is counted like the newest of its
-// family, or like OpenAI's.
+// family, or like OpenAI's, which is an estimate then.
 func modelCounter(models token.ModelSet, model, because string) (*token.Counter, counterReason, error) {
 	reason := counterReason{model, because}
 	if m, err := models.Find(model); err == nil {
@@ -165,18 +183,21 @@ func modelCounter(models token.ModelSet, model, because string) (*token.Counter,
 	case strings.Contains(lower, "gemini"):
 		name = "gemini"
 	}
-	c, err := token.New(name, nil)
+	if model != name {
+		reason.Because += ", the table of models does not"
+	}
+	c, err := token.ForModel(token.Model{Name: model, Counter: name, Estimated: true})
 	return c, reason, err
 }
 
 // tokensFlag is the value of a flag that takes a number of tokens.
 type tokensFlag int
 
-// Set reads 32000, 32_000, 32,000 and 32k.
+// Set reads what budget.Tokens reads, above 0.
 func (n *tokensFlag) Set(text string) error {
-	v, err := config.ParseTokens(text)
+	v, err := budget.Tokens(text)
 	if err != nil || v < 1 {
-		return errors.New("want a number of tokens above 0, such as 32000 or 32k")
+		return errors.New("want a number of tokens above 0, such as 32000, 32k or 1m")
 	}
 	*n = tokensFlag(v)
 	return nil

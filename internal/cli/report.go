@@ -18,7 +18,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
-	"github.com/palimpsest-ai/palimpsest/transcript"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -73,7 +72,7 @@ type inputSummary struct {
 	Side        int      `json:"side_chains"`
 	Warnings    []string `json:"warnings,omitempty"`
 
-	path           string // as the user wrote it
+	path, fileName string // as the user wrote it, and as reports name it
 	hasSeveralRuns bool   // the file holds more than this conversation
 }
 
@@ -167,11 +166,15 @@ func newReport(c *conversation, res *palimpsest.Result) *report {
 	for _, ref := range res.Plan.Refs() {
 		record := res.Plan.Record(ref)
 		span, made := record.Covers(), record.Made()
-		rep.Records = append(rep.Records, recordRow{
+		row := recordRow{
 			Record: ref.String(), Action: ref.Action, Strategy: made.Strategy, Reason: made.Reason,
 			First: span.FirstTurn, Last: span.LastTurn, Messages: span.Len(),
 			Before: made.TokensBefore, After: made.TokensAfter, What: describeSpan(in.Thread, pairs, span),
-		})
+		}
+		if res.Plan.Counter != rep.Counter { // one unit for the whole report
+			row.Before, row.After = countRecord(in.Thread, res, ref)
+		}
+		rep.Records = append(rep.Records, row)
 	}
 	rep.Records = largest(rep.Records, math.MaxInt, func(r recordRow) int { return r.Before - r.After })
 	for _, i := range res.Pinned {
@@ -183,6 +186,21 @@ func newReport(c *conversation, res *palimpsest.Result) *report {
 	return rep
 }
 
+// countRecord counts what a record replaces, and what stands in its place.
+func countRecord(t *thread.Thread, res *palimpsest.Result, ref plan.Ref) (before, after int) {
+	for _, id := range res.Plan.Record(ref).Covers().MessageIDs {
+		if i, ok := t.Index(id); ok {
+			before += res.Sizes[i]
+		}
+	}
+	for n, origin := range res.Manifest.Messages {
+		if origin.Record == ref {
+			after += res.PromptSizes[n]
+		}
+	}
+	return before, after
+}
+
 func (in *input) summary() inputSummary {
 	calls := 0
 	for _, m := range uncopied.All(in.Thread) {
@@ -191,8 +209,8 @@ func (in *input) summary() inputSummary {
 	return inputSummary{
 		File: in.name(), Format: string(in.file.Format), Run: in.run, Thread: in.Thread.ID(), Model: in.Model,
 		Messages: in.Thread.Len(), Turns: in.Thread.Turns(), ToolCalls: calls,
-		Compactions: len(in.Compactions), Side: len(in.Side), path: in.path, hasSeveralRuns: len(in.file.Transcripts) > 1,
-		Warnings: mapSlice(in.file.Report.Warnings, transcript.Warning.String),
+		Compactions: len(in.Compactions), Side: len(in.Side), path: in.path, fileName: in.fileName(), hasSeveralRuns: len(in.file.Transcripts) > 1,
+		Warnings: in.warnings(),
 	}
 }
 
@@ -277,12 +295,8 @@ func writeJSON(w io.Writer, v any) error {
 
 func (r *report) print(p *printer, maxRecords int) {
 	r.Input.print(p)
-	counter := r.Counter
-	if !r.Exact {
-		counter += fmt.Sprintf(" (estimate, ± %.0f %%)", 100*r.Band)
-	}
 	p.line("policy %s · for %s", r.Policy, r.To)
-	p.text("counted with %s%s", counter, r.counterReason)
+	p.text("counted with %s%s", counterText(r.Counter, r.Exact, r.Band), r.counterReason)
 
 	p.heading("tokens")
 	var rows [][]string
@@ -346,13 +360,7 @@ func (s inputSummary) print(p *printer) {
 	if s.Side > 0 {
 		p.line("not counted: %s of sub-agents or abandoned branches", plural(s.Side, "side chain"))
 	}
-	for n, w := range s.Warnings {
-		if n == maxListLines {
-			p.line("warning: and %d more", len(s.Warnings)-n)
-			break
-		}
-		p.text("warning: %s", w)
-	}
+	printWarnings(p, s.fileName, s.Warnings)
 }
 
 // maxListLines limits lists of warnings and repairs.

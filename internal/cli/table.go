@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 )
 
 // width limits every table, in columns.
@@ -245,16 +246,7 @@ func shortenPath(path string, n int) string {
 }
 
 // number writes an integer with commas between thousands.
-func number(n int) string {
-	digits := strconv.Itoa(max(n, -n))
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	if n < 0 {
-		return "-" + digits
-	}
-	return digits
-}
+func number(n int) string { return clip.Number(n) }
 
 // percent writes a share of a whole.
 func percent(part, whole int) string {

@@ -1,5 +1,5 @@
 // Package clip shortens text. It never cuts inside what a reader sees as one character, and says how much
-// is missing.
+// is missing. It also writes numbers for people.
 package clip
 
 import (
@@ -113,10 +113,16 @@ func Middle(s string, n int) string {
 }
 
 // OmittedNote returns the note for n missing characters.
-func OmittedNote(n int) string {
-	digits := strconv.Itoa(n)
+func OmittedNote(n int) string { return leftOpen + Number(n) + leftClose }
+
+// Number writes an integer with commas between thousands.
+func Number(n int) string {
+	digits := strconv.Itoa(max(n, -n))
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]
 	}
-	return leftOpen + digits + leftClose
+	if n < 0 {
+		return "-" + digits
+	}
+	return digits
 }

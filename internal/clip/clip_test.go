@@ -114,3 +114,11 @@ func TestEndsCounts(t *testing.T) {
 		t.Errorf("%q says %s, want %s", got, n, want)
 	}
 }
+
+func TestNumber(t *testing.T) {
+	for n, want := range map[int]string{0: "0", 7: "7", -7: "-7", 999: "999", 1000: "1,000", -1000: "-1,000", 123456: "123,456", 36573: "36,573", 1234567: "1,234,567"} {
+		if got := Number(n); got != want {
+			t.Errorf("%d is written %q, want %q", n, got, want)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/budget"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 )
@@ -80,7 +81,7 @@ func Settings() []Setting {
 			Usage: "count tokens with this counter: o200k, cl100k, claude, gemini, chars/4, …; auto is the policy's, else o200k for threads and each model's own for agents behind the proxy"},
 		{Name: "recall", Default: "tools", ValueName: "HOW", Values: []string{"off", "tools"},
 			Usage: "how a model reaches what was removed, in steps that bring their own tools: with the tools read_artifact and recall, whose calls …/answer answers (tools), or not at all (off)"},
-		{Name: "inject", Default: "0", ValueName: "TOKENS", check: parses(ParseTokens),
+		{Name: "inject", Default: "0", ValueName: "TOKENS", check: parses(budget.Tokens),
 			Usage: "with recall tools: show this many tokens of removed messages that match the user's last message next to it; 0 shows none"},
 		{Name: "mcp", Default: "read", ValueName: "HOW", Values: []string{"off", "read", "write"},
 			Usage: "what agents may do at /mcp, by the Model Context Protocol and the rights of their key: search and read threads (read), also compact them (write), or nothing (off)"},
@@ -114,9 +115,9 @@ func Settings() []Setting {
 			Usage: "how many requests of a tenant to work on at once, including those of its agents; further ones are answered with 429 and Retry-After"},
 		{Name: "tenant-disk", Default: "0", ValueName: "BYTES", check: parses(parseBytes),
 			Usage: "how much a tenant may store; further writes are refused, and requests of its agents pass unchanged. 0 is unlimited; memory: has no such limit"},
-		{Name: "tenant-spending", Default: "0", ValueName: "TOKENS", check: parses(ParseTokens),
+		{Name: "tenant-spending", Default: "0", ValueName: "TOKENS", check: parses(budget.Tokens),
 			Usage: "tokens an hour that models may be asked for a tenant, for summaries and decisions; beyond that they are made without a model. 0 is unlimited"},
-		{Name: "window", Default: "0", ValueName: "TOKENS", check: parses(ParseTokens),
+		{Name: "window", Default: "0", ValueName: "TOKENS", check: parses(budget.Tokens),
 			Usage: "the context window of models that are not in the table (see models; those that are keep theirs), in threads and behind the proxy. A smaller one that a provider names when it refuses an agent's request replaces it, a larger one never. 0 leaves them to what a provider names, and else to the policy's own limits"},
 		{Name: "models", ValueName: "FILE",
 			Usage: "a file of models that adds to or replaces the built-in table"},
@@ -169,20 +170,6 @@ func checkAddress(text string) error {
 		return errors.New("want an address with a port, such as 127.0.0.1:7433")
 	}
 	return nil
-}
-
-// ParseTokens reads 32000, 32_000, 32,000 and 32k (thousands).
-func ParseTokens(text string) (int, error) {
-	digits := strings.NewReplacer("_", "", ",", "").Replace(strings.ToLower(text))
-	digits, thousands := strings.CutSuffix(digits, "k")
-	n, err := strconv.Atoi(digits)
-	if err != nil || n < 0 || n > 1<<40 {
-		return 0, errors.New("want a number of tokens, such as 200000 or 200k")
-	}
-	if thousands {
-		n *= 1000
-	}
-	return n, nil
 }
 
 // parseBytes reads 1000, 64KB, 64MB and 1GB, in powers of 1024.

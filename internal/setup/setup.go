@@ -94,7 +94,10 @@ func Open(name string, o *Options) (*Policy, error) {
 	for _, use := range s.Summarizer.Use {
 		var g llm.Generator = llm.Agent{}
 		if use != llm.AgentName || !o.AllowAgent {
-			if g, err = newClient(use, o); err != nil {
+			if g, err = newClient(use, o); err != nil && o.Summarizer == "" {
+				err = fmt.Errorf("%s: %w", name, err) // the file names the model
+			}
+			if err != nil {
 				return nil, err
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
@@ -29,7 +31,7 @@ import (
 //	        since 0 is its default
 //	words   word=value pairs for values outside the range
 //	enum    the words that it may be, where its type does not tell; "models" for a
-//	        chain of summarizers
+//	        chain of summarizers, "counter" and "embedder" for the name of one
 //	not     true: the setting is the opposite of the field
 type field struct {
 	path                     string // the keys down to it, joined by dots
@@ -39,6 +41,7 @@ type field struct {
 	words                    []namedValue
 	enum                     []string
 	isModelChain, isInverted bool
+	names                    *nameForm // of a text that names something; else nil
 	setting                  reflect.Value
 }
 
@@ -143,12 +146,45 @@ func fieldsOf(base string, at any) []field {
 		case "":
 		case "models":
 			f.isModelChain = true
+		case "counter":
+			f.names = counterForm()
+		case "embedder":
+			f.names = embedderForm()
 		default:
 			f.enum = strings.Fields(enum)
 		}
 		all = append(all, f)
 	}
 	return all
+}
+
+// nameForm says which names a field takes.
+type nameForm struct {
+	wants   string
+	pattern string // of the schema
+	takes   func(name string) bool
+}
+
+func counterForm() *nameForm {
+	names := strings.Join(token.Counters(), ", ")
+	return &nameForm{
+		wants:   autoWord + ", or a counter: " + names + ", chars/N or bytes/N, with N from 0.1 to 100",
+		pattern: `^(` + autoWord + `|` + strings.ReplaceAll(regexp.QuoteMeta(names), ", ", "|") + `|(chars|bytes)/(0\.[1-9][0-9]*|[1-9][0-9]?(\.[0-9]+)?|100))$`,
+		takes: func(name string) bool {
+			_, err := token.New(name, nil)
+			return err == nil || name == autoWord
+		},
+	}
+}
+
+func embedderForm() *nameForm {
+	return &nameForm{
+		wants: "none, or openai:MODEL", pattern: `^(none|openai:.+)$`,
+		takes: func(name string) bool {
+			provider, model, _ := strings.Cut(name, ":")
+			return name == "none" || provider == "openai" && model != ""
+		},
+	}
 }
 
 // parseQuantity reads a number or a duration of a tag.
@@ -168,6 +204,8 @@ func (f *field) expectation() string {
 	switch {
 	case f.isModelChain:
 		return "extractive, or a list of models such as anthropic:MODEL or openai:MODEL"
+	case f.names != nil:
+		return f.names.wants
 	case f.kind == textList && f.enum != nil:
 		return "a list of " + strings.Join(f.enum, ", ")
 	case f.enum != nil:
@@ -261,7 +299,7 @@ func (f *field) setInt(n int64) bool {
 
 // accepts reports whether a text may be a value, or one of a list.
 func (f *field) accepts(s string) bool {
-	return s != "" && (f.enum == nil || slices.Contains(f.enum, s))
+	return s != "" && (f.enum == nil || slices.Contains(f.enum, s)) && (f.names == nil || f.names.takes(s))
 }
 
 func (f *field) setList(list []string) bool {

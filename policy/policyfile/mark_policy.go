@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/strategy"
 )
@@ -47,7 +48,7 @@ func (m markPolicy) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitt
 	}
 	target := int(float64(limit) * share)
 	if s.UncompactedTokens() <= target {
-		return nil, fmt.Errorf("policy %s: the request takes %d tokens with nothing hidden, the target is %d: %w", m.name, s.UncompactedTokens(), target, policy.ErrNothing)
+		return nil, fmt.Errorf("policy %s: the request takes %s tokens with nothing hidden, the target is %s: %w", m.name, clip.Number(s.UncompactedTokens()), clip.Number(target), policy.ErrNothing)
 	}
 	return policy.Fit(ctx, s, m.name, m.rungs, target, limit)
 }

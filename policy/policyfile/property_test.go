@@ -60,6 +60,10 @@ func draw(t *rapid.T, root map[string]any, schema any, at string) any {
 		switch pattern, _ := s["pattern"].(string); {
 		case strings.Contains(pattern, "anthropic"):
 			return rapid.SampledFrom([]string{"openai:qwen3:8b", "anthropic:claude-haiku-4-5", "openai:a/b, c", "openai:#"}).Draw(t, at)
+		case strings.Contains(pattern, "chars"):
+			return rapid.SampledFrom([]string{"auto", "o200k", "claude-4.7", "chars/4", "bytes/3.5", "chars/0.1", "bytes/100", "chars/99.9"}).Draw(t, at)
+		case strings.Contains(pattern, "none"):
+			return rapid.SampledFrom([]string{"none", "openai:text-embedding-3-small", "openai:a/b, c", "openai:#"}).Draw(t, at)
 		case pattern != "":
 			return rapid.SampledFrom([]string{"90s", "1m30s", "1h", "2m", "1.5s"}).Draw(t, at)
 		}
@@ -411,7 +415,7 @@ func TestEveryField(t *testing.T) {
 					value = was / 2
 				}
 			case string:
-				for _, other := range []any{"77s", 77, 1.5, 0.25, "cost", "system", "user", "ephemeral", "model", "x"} {
+				for _, other := range []any{"77s", 77, 1.5, 0.25, "cost", "system", "user", "ephemeral", "model", "openai:q", "x"} {
 					if doc, err := json.Marshal(other); err == nil && len(refuseValue(root, s, doc)) == 0 && other != was {
 						value = other
 						break

@@ -97,6 +97,8 @@ func (f *field) schema(base string) map[string]any {
 		switch {
 		case f.isModelChain:
 			one["pattern"] = `^(extractive|agent|(anthropic|openai):.+)$`
+		case f.names != nil:
+			one["pattern"] = f.names.pattern
 		case f.enum != nil:
 			one = map[string]any{"enum": f.enum}
 		}

@@ -54,7 +54,7 @@ type Settings struct {
 	Ratio      float64 `file:"cut.ratio" bases:"ratio" unit:"ratio" range:"0.001..0.999" about:"share of the tokens that stays"`
 
 	// Counter is how tokens are counted; "auto" leaves it to the caller.
-	Counter     string `file:"counter" about:"how tokens are counted: o200k, cl100k, claude, gemini, chars/4, …; auto: as the model counts, or else o200k"`
+	Counter     string `file:"counter" enum:"counter" about:"how tokens are counted: o200k, cl100k, claude, gemini, chars/4, …; auto: as the model counts, or else o200k"`
 	Summarizer  Summarizer
 	Rehydration rehydrate.Options
 	Retrieval   Retrieval
@@ -69,7 +69,7 @@ type Retrieval struct {
 	// Tokens bounds what one request is shown.
 	Tokens int `file:"retrieval.tokens" unit:"tokens" range:"1.." about:"bound on what one request is shown so"`
 	// Vectors is the embedding model for searches by meaning, as provider:name, or "none".
-	Vectors string `file:"retrieval.vector_store" about:"search by meaning too, with vectors of a model such as openai:text-embedding-3-small; none: by words alone"`
+	Vectors string `file:"retrieval.vector_store" enum:"embedder" about:"search by meaning too, with vectors of a model such as openai:text-embedding-3-small; none: by words alone"`
 }
 
 // Rungs says which rungs of a ladder are off.

@@ -226,3 +226,44 @@ func TestBodies(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestSaidOnce: an error says once what is wrong with a file, and still wraps its cause.
+func TestSaidOnce(t *testing.T) {
+	folder := t.TempDir()
+	whole := filepath.Join(folder, "whole.db")
+	db, err := sqlite.Open(t.Context(), whole, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name string, data []byte) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, test := range []struct {
+		path, says, not string
+		cause           error
+	}{
+		{write("text.db", bytes.Repeat([]byte("no database\n"), 100)), "SQLite database", "file is not a database", nil},
+		{write("half.db", data[:len(data)/2]), "is damaged", "", nil},
+		{filepath.Join(folder, "none", "p.db"), "does not exist", "no such file", fs.ErrNotExist},
+	} {
+		_, err := sqlite.Open(t.Context(), test.path, nil)
+		if err == nil {
+			t.Errorf("%s: opened", test.path)
+			continue
+		}
+		if text := err.Error(); strings.Count(text, test.says) != 1 || test.not != "" && strings.Contains(text, test.not) || test.cause != nil && !errors.Is(err, test.cause) {
+			t.Errorf("%s: %v", test.path, err)
+		}
+	}
+}

@@ -191,7 +191,7 @@ func prepare(path string, existing bool) error {
 	folder := filepath.Dir(path)
 	switch info, err := os.Stat(folder); {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("the folder %s does not exist; create it first: %w", folder, err)
+		return &explained{fmt.Sprintf("the folder %s does not exist; create it first", folder), err}
 	case err != nil:
 		return err
 	case !info.IsDir():
@@ -206,7 +206,7 @@ func prepare(path string, existing bool) error {
 	}
 	f, err := os.OpenFile(path, flags, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the store %s does not exist: %w", path, fs.ErrNotExist)
+		return &explained{fmt.Sprintf("the store %s does not exist", path), err}
 	}
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, readOnlyFS) {
 		return fmt.Errorf("%w: %w", store.ErrReadOnly, err)
@@ -265,11 +265,25 @@ func (db *DB) Close() error {
 	return errors.Join(db.DB.Close(), db.bodies.Root.Close())
 }
 
-// explain wraps an error of SQLite in the sentinel that says what it means.
+// explained is an error in words that say all of it.
+type explained struct {
+	words string
+	err   error
+}
+
+// Error returns the words.
+func (e *explained) Error() string { return e.words }
+
+// Unwrap returns the error that they explain.
+func (e *explained) Unwrap() error { return e.err }
+
+// explain wraps an error of SQLite in the sentinel or the words that say what it means. It
+// may be called again for what it returned.
 func explain(err error) error {
 	var e *sqlite.Error
+	var done *explained
 	switch {
-	case errors.Is(err, store.ErrFull), errors.Is(err, store.ErrReadOnly): // already explained
+	case errors.Is(err, store.ErrFull), errors.Is(err, store.ErrReadOnly), errors.As(err, &done):
 		return err
 	case !errors.As(err, &e):
 		return explainFile(err)
@@ -287,11 +301,11 @@ func explain(err error) error {
 	case codes.SQLITE_CANTOPEN:
 		return fmt.Errorf("%w: %w", store.ErrReadOnly, err)
 	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED:
-		return fmt.Errorf("another process has been writing for %d seconds; is it stuck? %w", wait/1000, err)
+		return &explained{fmt.Sprintf("another process has been writing for %d seconds; is it stuck? %v", wait/1000, err), err}
 	case codes.SQLITE_NOTADB:
-		return fmt.Errorf("the file is not a SQLite database: %w", err)
+		return &explained{"the file is not a SQLite database", err}
 	case codes.SQLITE_CORRUPT:
-		return fmt.Errorf("the file is damaged; restore a backup, or save what can be read with `sqlite3 FILE .recover`: %w", err)
+		return &explained{fmt.Sprintf("the file is damaged; restore a backup, or save what can be read with `sqlite3 FILE .recover`: %v", err), err}
 	}
 	return err
 }

@@ -65,6 +65,14 @@ var (
 	}
 )
 
+// elsewhere is what Gemini has for fields of other APIs, and of its own in another place.
+var elsewhere = map[string]string{
+	"maxTokens": "generationConfig.maxOutputTokens", "maxCompletionTokens": "generationConfig.maxOutputTokens", "maxOutputTokens": "generationConfig.maxOutputTokens",
+	"temperature": "generationConfig.temperature", "topP": "generationConfig.topP", "topK": "generationConfig.topK",
+	"stop": "generationConfig.stopSequences", "stopSequences": "generationConfig.stopSequences",
+	"messages": "contents", "input": "contents", "system": "systemInstruction", "instructions": "systemInstruction", "toolChoice": "toolConfig",
+}
+
 func objectOrNothing(v gjson.Result) bool { return v.Type == gjson.Null || v.IsObject() }
 
 // checker collects problems.
@@ -86,7 +94,11 @@ func validate(body []byte) []wire.Problem {
 func (c *checker) body() {
 	for name, v := range c.Members {
 		if !known[name] {
-			c.Advise(v.Index, name, ruleField, "unknown field; Vertex AI refuses it")
+			here := ""
+			if at := elsewhere[name]; at != "" {
+				here = "; Gemini has " + at
+			}
+			c.Advise(v.Index, c.Keys[name], ruleField, "unknown field; Vertex AI refuses it%s", here)
 		}
 	}
 	if v := c.Value("contents"); v.Exists() {

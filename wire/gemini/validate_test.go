@@ -1,6 +1,7 @@
 package gemini_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,6 +114,8 @@ func TestAdvice(t *testing.T) {
 		body, good string
 	}{
 		{"field", "later", `{"later":1,` + request(hello)[1:], `{"tool_config":{},"labels":{},` + request(hello)[1:]},
+		{"field", "max_tokens", `{"max_tokens":1,` + request(hello)[1:], `{"generation_config":{"maxOutputTokens":1},` + request(hello)[1:]},
+		{"field", "maxTokens", `{"maxTokens":1,` + request(hello)[1:], request(hello)},
 		{"field", "contents[0].name", request(`{"name":"a",` + hello[1:]), request(hello)},
 		{"field", "contents[0].parts[0].hologram", request(user(`{"hologram":{}}`)), request(user(`{"text":"a","partMetadata":{}}`))},
 		{"alternate", "contents[1]", request(hello, hello), request(hello, reply, hello)},
@@ -137,6 +140,20 @@ func TestAdvice(t *testing.T) {
 		if got := problems(test.good, false); len(got) > 0 {
 			t.Errorf("%s is valid, got %v", test.good, got)
 		}
+	}
+}
+
+// TestForeignFields: a field of another API is named as the body spells it, with what
+// Gemini has for it.
+func TestForeignFields(t *testing.T) {
+	body := `{"model":"m","messages":[],"max_tokens":9,"later":1,` + request(hello)[1:]
+	want := []wire.Problem{
+		{Path: "messages", Rule: "field", Message: "unknown field; Vertex AI refuses it; Gemini has contents", Advice: true},
+		{Path: "max_tokens", Rule: "field", Message: "unknown field; Vertex AI refuses it; Gemini has generationConfig.maxOutputTokens", Advice: true},
+		{Path: "later", Rule: "field", Message: "unknown field; Vertex AI refuses it", Advice: true},
+	}
+	if got := problems(body, true); !slices.Equal(got, want) {
+		t.Errorf("%v", got)
 	}
 }
 

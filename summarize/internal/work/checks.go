@@ -24,38 +24,45 @@ const (
 type runner uint32
 
 const (
-	goRunner runner = 1 << iota
+	goRunner runner = 1 << iota // go test; no other command of go has its words
 	golangciRunner
-	cargoRunner
-	pythonRunner // pytest and unittest
-	scriptRunner // jest, vitest, mocha, node, bun
+	cargoRunner     // the compiler and clippy
+	cargoTestRunner // what only tests print; so with the next ones
+	pythonRunner    // pytest and unittest
+	scriptRunner    // jest, vitest, mocha, node, bun
 	tscRunner
 	eslintRunner
 	prettierRunner
 	biomeRunner
 	ruffRunner
+	ruffFormatRunner
 	mypyRunner
 	blackRunner
 	mavenRunner
 	gradleRunner
 	makeRunner
 	dotnetRunner
+	dotnetTestRunner
 	swiftRunner
+	swiftTestRunner
 	rspecRunner
 	railsRunner
 	phpRunner
 	bazelRunner
 	npmRunner
 	miseRunner
-	compileRunner // the compiler of Go, called by name
+	compileRunner // the compiler of Go and what checks like it, called by name
 
 	// anyRunner is for a script: only its name says what it runs.
 	anyRunner   = ^runner(0)
 	wrapRunner  = makeRunner | npmRunner | miseRunner | mavenRunner | gradleRunner | bazelRunner
-	lintRunner  = golangciRunner | eslintRunner | biomeRunner | ruffRunner | mypyRunner | tscRunner | wrapRunner
-	testsRunner = goRunner | cargoRunner | pythonRunner | scriptRunner | dotnetRunner | swiftRunner | rspecRunner | railsRunner | phpRunner | wrapRunner
-	styleRunner = prettierRunner | blackRunner | wrapRunner
-	buildRunner = goRunner | cargoRunner | tscRunner | dotnetRunner | swiftRunner | wrapRunner
+	lintRunner  = golangciRunner | eslintRunner | biomeRunner | ruffRunner | ruffFormatRunner | mypyRunner | tscRunner | wrapRunner
+	cargoTests  = cargoRunner | cargoTestRunner
+	dotnetTests = dotnetRunner | dotnetTestRunner
+	swiftTests  = swiftRunner | swiftTestRunner
+	testsRunner = goRunner | cargoTests | pythonRunner | scriptRunner | dotnetTests | swiftTests | rspecRunner | railsRunner | phpRunner | wrapRunner
+	styleRunner = prettierRunner | blackRunner | ruffFormatRunner | wrapRunner
+	buildRunner = goRunner | cargoTests | tscRunner | dotnetTests | swiftTests | wrapRunner
 )
 
 // scriptRunners are the runners that a script of a kind may run.
@@ -69,8 +76,9 @@ type check struct {
 	kind         string
 	runner       runner
 	command      string
-	lists        bool // it reports by its output; its exit status says nothing
-	quietIfClean bool // it prints nothing if it finds nothing
+	task         string // the task of mise that it runs
+	lists        bool   // it reports by its output; its exit status says nothing
+	quietIfClean bool   // it prints nothing if it finds nothing
 }
 
 // checkOf says what a command checks; nil if nothing.
@@ -147,25 +155,27 @@ var programs = func() map[string]check {
 		by    runner
 		names string
 	}{
-		{buildCheck, goRunner | compileRunner, "go build, go install"},
+		{buildCheck, compileRunner, "go build, go install"},
 		{buildCheck, tscRunner, "tsc, tsgo, vue-tsc"},
 		{buildCheck, cargoRunner, "rustc, cargo build, cargo check, cargo b, cargo c"},
 		{buildCheck, dotnetRunner, "dotnet build"},
-		{buildCheck, swiftRunner, "xcodebuild, swift build"},
+		{buildCheck, swiftRunner, "swift build"},
+		{buildCheck, swiftTests, "xcodebuild"},
 		{buildCheck, bazelRunner, "bazel build, bazelisk build"},
 		{buildCheck, 0, "ninja, gcc, g++, clang, clang++, javac, deno check, mix compile"},
 		{testCheck, goRunner, "gotestsum"},
-		{testCheck, cargoRunner, "cargo test, cargo nextest, cargo t"},
+		{testCheck, cargoTests, "cargo test, cargo nextest, cargo t"},
 		{testCheck, pythonRunner, "pytest, py.test, tox, nox"},
 		{testCheck, scriptRunner, "vitest, jest, mocha, ava, deno test, playwright test, playwright run, cypress test, cypress run"},
 		{testCheck, rspecRunner, "rspec"},
 		{testCheck, phpRunner, "phpunit, pest"},
-		{testCheck, dotnetRunner, "dotnet test"},
-		{testCheck, swiftRunner, "swift test"},
+		{testCheck, dotnetTests, "dotnet test"},
+		{testCheck, swiftTests, "swift test"},
 		{testCheck, bazelRunner, "bazel test, bazelisk test"},
 		{testCheck, 0, "ctest"},
-		{lintCheck, goRunner, "staticcheck, revive"},
-		{lintCheck, goRunner | compileRunner, "go vet"},
+		{lintCheck, compileRunner, "staticcheck"},
+		{lintCheck, 0, "revive"},
+		{lintCheck, compileRunner, "go vet"},
 		{lintCheck, golangciRunner, "golangci-lint run"},
 		{lintCheck, cargoRunner, "cargo clippy"},
 		{lintCheck, mypyRunner, "mypy"},
@@ -174,10 +184,10 @@ var programs = func() map[string]check {
 		{lintCheck, biomeRunner, "biome check, biome lint, biome ci"},
 		{lintCheck, 0, "pyright, basedpyright, flake8, pylint, oxlint, stylelint, tslint, rubocop, phpstan, psalm, swiftlint, shellcheck, hadolint, actionlint, " +
 			"yamllint, markdownlint, deno lint, mix analyze, zig analyze, flutter analyze, dart analyze, forge analyze"},
-		{formatCheck, goRunner, "go fmt"},
-		{formatCheck, golangciRunner, "golangci-lint fmt"},
+		{formatCheck, compileRunner, "go fmt"},
+		{formatCheck, compileRunner, "golangci-lint fmt"},
 		{formatCheck, blackRunner, "black"},
-		{formatCheck, ruffRunner, "ruff format"},
+		{formatCheck, ruffFormatRunner, "ruff format"},
 		{formatCheck, prettierRunner, "prettier"},
 		{formatCheck, biomeRunner, "biome format"},
 		{formatCheck, 0, "isort, cargo fmt, deno fmt, dotnet format"},
@@ -308,11 +318,20 @@ func checkOfProgram(name string, args []string) check {
 	case !names:
 		return check{}
 	case first == "run" || first == "task" || first == "r" || first == "run-script" || first == "rum":
-		return check{kind: kindOfScript(next), runner: by}
+		return scriptCheck(name, next, by)
 	case packageManagers[name]:
 		return packageCommand(name, first)
 	}
-	return check{kind: kindOfScript(first), runner: by}
+	return scriptCheck(name, first, by)
+}
+
+// scriptCheck says what a script or task checks that a task runner runs.
+func scriptCheck(name, script string, by runner) check {
+	c := check{kind: kindOfScript(script), runner: by}
+	if name == "mise" {
+		c.task = script
+	}
+	return c
 }
 
 // packageCommand reads the commands of package managers of JavaScript; most of those accept

@@ -81,7 +81,7 @@ func (s *step) whole(v *verdictLine, lines int) bool {
 func (w *Result) several(v *verdictLine) bool {
 	n := 0
 	for i := range w.verdicts {
-		if o := &w.verdicts[i]; o.by == v.by && o.good && o.rank == v.rank {
+		if o := &w.verdicts[i]; o.by == v.by && o.good && o.rank == v.rank && o.task == v.task {
 			n++
 		}
 	}
@@ -106,19 +106,35 @@ func (r *shellRun) verdict(n int, only bool) (best *verdictLine) {
 	if k == nil {
 		return nil
 	}
+	var own *verdictLine // names what the check runs
 	for i := range r.output.verdicts {
-		if v := &r.output.verdicts[i]; v.by&k.runner != 0 && (best == nil || better(v, best)) {
+		v := &r.output.verdicts[i]
+		if !k.mayWrite(v) {
+			continue
+		}
+		if v.task != "" {
+			own = v
+		}
+		if best == nil || better(v, best) {
 			best = v
 		}
 	}
 	for i := range r.steps {
 		s := &r.steps[i]
-		if best == nil || !only || i == n || s.quiet || r.filters(i, n) || s.check != nil && s.check.runner&best.by == 0 {
+		if best == nil || !only || i == n || s.quiet || r.filters(i, n) || s.check != nil && !s.check.mayWrite(best) {
 			continue // it did not write the line
+		}
+		if best.good {
+			return own
 		}
 		return nil
 	}
 	return best
+}
+
+// mayWrite reports whether a verdict may be of the check.
+func (k *check) mayWrite(v *verdictLine) bool {
+	return k.runner&v.by != 0 && (v.task == "" || v.task == k.task)
 }
 
 // ToldToFail reports whether the output says that a check of the command line failed. The exit

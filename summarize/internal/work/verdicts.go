@@ -11,9 +11,10 @@ type verdictLine struct {
 	text  string
 	by    runner
 	good  bool
-	rank  uint8 // how much it says: 3 names what failed, 2 counts, 1 is a bare word
-	whole bool  // it sums up all of a run
-	weak  bool  // a program that works may print it too
+	rank  uint8  // how much it says: 3 names what failed, 2 counts, 1 is a bare word
+	whole bool   // it sums up all of a run
+	weak  bool   // a program that works may print it too
+	task  string // the task of mise that it is of; empty for any
 	// tally says that good depends on the figures in the line.
 	tally bool
 }
@@ -54,9 +55,9 @@ var verdicts = func() (t [256][]verdictForm) {
 		{"OK\n", passed(pythonRunner, 1), nil}, {"OK (skipped=", passed(pythonRunner, 1), nil},
 		{"OK (", passed(phpRunner, 2), nil}, {"FAILURES!", failed(phpRunner, 1), nil},
 		{"Tests: ", failed(phpRunner, 2), []string{"Assertions: ", "Failures:"}}, {"Tests: ", failed(phpRunner, 2), []string{"Assertions: ", "Errors:"}},
-		{"test result: ok.", passed(cargoRunner, 2), nil}, {"test result: FAILED.", failed(cargoRunner, 2), nil},
-		{"test ", failed(cargoRunner, 3), []string{" ... FAILED\n"}}, {"error[E", failed(cargoRunner, 3), nil},
-		{"error: could not compile", failed(cargoRunner, 3), nil}, {"error: test failed", failed(cargoRunner, 3), nil},
+		{"test result: ok.", passed(cargoTestRunner, 2), nil}, {"test result: FAILED.", failed(cargoTestRunner, 2), nil},
+		{"test ", failed(cargoTestRunner, 3), []string{" ... FAILED\n"}}, {"error[E", failed(cargoRunner, 3), nil},
+		{"error: could not compile", failed(cargoRunner, 3), nil}, {"error: test failed", failed(cargoTestRunner, 3), nil},
 		{"error: aborting due to", failed(cargoRunner, 3), nil}, {"error TS", failed(tscRunner, 3), nil},
 		{"Found ", tally(tscRunner | ruffRunner | mypyRunner | biomeRunner), []string{" error"}}, {"✖ ", tally(eslintRunner), []string{" problem"}},
 		{"[ERROR] ", failed(mavenRunner, 2), []string{"FAIL"}}, {"[ERROR] ", failed(mavenRunner, 2), []string{"COMPILATION ERROR"}},
@@ -64,11 +65,11 @@ var verdicts = func() (t [256][]verdictForm) {
 		{"[INFO] BUILD SUCCESS", passed(mavenRunner, 1), nil}, {"[INFO] BUILD FAILURE", failed(mavenRunner, 1), nil},
 		{"BUILD SUCCESSFUL", passed(gradleRunner, 1), nil}, {"BUILD FAILED", failed(gradleRunner, 1), nil},
 		{"FAILURE: Build failed", failed(gradleRunner, 2), nil},
-		{"Passed!  - Failed:", passed(dotnetRunner, 2), nil}, {"Failed!  - Failed:", failed(dotnetRunner, 2), nil},
+		{"Passed!  - Failed:", passed(dotnetTestRunner, 2), nil}, {"Failed!  - Failed:", failed(dotnetTestRunner, 2), nil},
 		{"Build succeeded.", passed(dotnetRunner, 1), nil}, {"Build FAILED.", failed(dotnetRunner, 1), nil},
-		{"Build complete!", passed(swiftRunner, 1), nil}, {"Executed ", tally(swiftRunner), []string{" tests, with "}},
-		{"** BUILD SUCCEEDED **", passed(swiftRunner, 1), nil}, {"** TEST SUCCEEDED **", passed(swiftRunner, 1), nil},
-		{"** BUILD FAILED **", failed(swiftRunner, 1), nil}, {"** TEST FAILED **", failed(swiftRunner, 1), nil},
+		{"Build complete!", passed(swiftRunner, 1), nil}, {"Executed ", tally(swiftTestRunner), []string{" tests, with "}},
+		{"** BUILD SUCCEEDED **", passed(swiftRunner, 1), nil}, {"** TEST SUCCEEDED **", passed(swiftTestRunner, 1), nil},
+		{"** BUILD FAILED **", failed(swiftRunner, 1), nil}, {"** TEST FAILED **", failed(swiftTestRunner, 1), nil},
 		{digits, tally(golangciRunner), []string{" issues.\n"}}, {digits, tally(golangciRunner), []string{" issues:\n"}}, {digits, tally(golangciRunner), []string{" issue:\n"}},
 		{digits, tally(rspecRunner), []string{" example", ", ", " failure"}}, {digits, tally(railsRunner), []string{" runs, ", " assertions, "}},
 		{"Executed ", failed(bazelRunner, 2), []string{" test", " out of ", " fail"}},
@@ -76,7 +77,7 @@ var verdicts = func() (t [256][]verdictForm) {
 		{"Success: no issues found in ", passed(mypyRunner, 2), nil}, {"All checks passed!", passed(ruffRunner, 2), nil},
 		{"All matched files use Prettier code style!", passed(prettierRunner, 2), nil}, {"Code style issues found in ", failed(prettierRunner, 2), nil},
 		{"All done!", passed(blackRunner, 1), nil},
-		{digits, failed(blackRunner|ruffRunner, 2), []string{"would be reformatted.\n"}}, {digits, failed(blackRunner|ruffRunner, 2), []string{" would be reformatted\n"}},
+		{digits, failed(blackRunner|ruffFormatRunner, 2), []string{"would be reformatted.\n"}}, {digits, failed(blackRunner|ruffFormatRunner, 2), []string{" would be reformatted\n"}},
 		{"Checked ", some(biomeRunner, 2), []string{" files in "}}, {"Checked ", some(biomeRunner, 2), []string{" file in "}},
 		{"make: *** ", failed(makeRunner, 2), nil}, {"make[", failed(makeRunner, 2), []string{"]: *** "}},
 		{"npm ERR! ", failed(npmRunner, 1), nil}, {"npm error ", failed(npmRunner, 1), nil},
@@ -122,10 +123,29 @@ func verdictOf(line string, deep bool) (verdictLine, bool) {
 		v.weak = !v.good && v.by == goRunner && (deep || line[0] == 'p')
 	}
 	if !ok {
+		v, ok = finished(line)
+	}
+	if !ok {
 		v, ok = located(line, deep)
 	}
 	v.text = line
 	return v, ok
+}
+
+// finished reads the line of mise for a task that succeeded, after those that it depends on:
+// "[lint] Finished in 3.0ms". It prints none for a task that failed.
+func finished(line string) (verdictLine, bool) {
+	task, took, ok := strings.Cut(strings.TrimPrefix(line, "["), "] Finished in ")
+	if !ok || line[0] != '[' || took == "" || !scan.IsDigit(took[0]) {
+		return verdictLine{}, false
+	}
+	switch strings.TrimLeft(took, "0123456789.") {
+	case "s", "ms", "µs":
+		v := passed(miseRunner, 1)
+		v.task = task
+		return v, true
+	}
+	return verdictLine{}, false
 }
 
 // located reads verdicts that begin with the name of a file.

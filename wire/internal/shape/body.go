@@ -13,6 +13,8 @@ type Body struct {
 	Checker
 	// Members are those of the body; where a name stands twice, the last one.
 	Members map[string]gjson.Result
+	// Keys are the names of the members as the body spells them.
+	Keys map[string]string
 }
 
 // Open reads the members of a body. It reports a body that is no JSON object, and returns
@@ -29,15 +31,16 @@ func (b *Body) Open(body []byte, spell func(key string) string, twice func(name 
 		b.Refuse(0, "body", "json", "the body is not a JSON object")
 		return false
 	}
-	b.Members = map[string]gjson.Result{}
-	for name, v := range rawjson.Members(root) {
+	b.Members, b.Keys = map[string]gjson.Result{}, map[string]string{}
+	for key, v := range rawjson.Members(root) {
+		name := key
 		if spell != nil {
-			name = spell(name)
+			name = spell(key)
 		}
 		if b.Members[name].Exists() && twice != nil {
 			twice(name, v)
 		}
-		b.Members[name] = v
+		b.Members[name], b.Keys[name] = v, key
 	}
 	return true
 }

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// actionSums adds up the tokens of a report's records by action.
+type actionSums map[string][2]int
+
+// TestInspectSaysWhatPlanDoes: what inspect announces is what the policy auto does with that
+// budget, with the counter that was named too.
+func TestInspectSaysWhatPlanDoes(t *testing.T) {
+	for _, args := range [][]string{
+		{"../../testdata/sessions/fix-retry.claude-code.jsonl"},
+		{"../../testdata/sessions/import-csv.openai-chat.json", "--counter", "chars/4"},
+		{"../../testdata/sessions/small.openai-chat.json"},
+	} {
+		status, stdout, stderr := run(t, append([]string{"inspect", "--json"}, args...)...)
+		var seen struct {
+			Half struct {
+				Budget  int
+				After   int `json:"tokens_after"`
+				Actions []struct {
+					Action string
+					Before int `json:"tokens_before"`
+					After  int `json:"tokens_after"`
+				}
+				Stale int `json:"out_of_date"`
+			} `json:"at_half"`
+			Stale struct{ Results int } `json:"out_of_date"`
+		}
+		if err := json.Unmarshal([]byte(stdout), &seen); err != nil || status != exitDone {
+			t.Fatalf("%v: status %d, %v: %s", args, status, err, stderr)
+		}
+		told := actionSums{}
+		for _, a := range seen.Half.Actions {
+			told[a.Action] = [2]int{a.Before, a.After}
+		}
+
+		// The command that the report for people names.
+		_, text, _ := run(t, append([]string{"inspect"}, args...)...)
+		_, command, _ := strings.Cut(text, "\nsee: palimpsest ")
+		status, stdout, stderr = run(t, append(strings.Fields(command), "--json")...)
+		var planned struct {
+			Policy  string
+			Budget  int
+			After   int `json:"tokens_after"`
+			Records []struct {
+				Action string
+				Before int `json:"tokens_before"`
+				After  int `json:"tokens_after"`
+			}
+		}
+		if err := json.Unmarshal([]byte(stdout), &planned); err != nil || status != exitDone {
+			t.Fatalf("%s: status %d, %v: %s", command, status, err, stderr)
+		}
+		done := actionSums{}
+		for _, r := range planned.Records {
+			done[r.Action] = [2]int{done[r.Action][0] + r.Before, done[r.Action][1] + r.After}
+		}
+		if len(done) != len(told) || planned.Policy != "auto" || planned.Budget != seen.Half.Budget || planned.After != seen.Half.After {
+			t.Errorf("%v: inspect tells %v for %d, plan does %v for %d", args, told, seen.Half.Budget, done, planned.Budget)
+		}
+		for action, sums := range done {
+			if told[action] != sums {
+				t.Errorf("%v: %s: inspect tells %v, plan does %v", args, action, told[action], sums)
+			}
+		}
+		if seen.Half.Stale == 0 || seen.Half.Stale > seen.Stale.Results {
+			t.Errorf("%v: %d of %d results that are out of date", args, seen.Half.Stale, seen.Stale.Results)
+		}
+	}
+}
+
+// TestInspectNamesTheRun: the command that inspect names is for the conversation that it shows.
+func TestInspectNamesTheRun(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var file strings.Builder
+	for n := range 2 {
+		fmt.Fprintf(&file, `{"task_id":%d,"traj":[{"role":"user","content":"Find order %d."}`, n, n)
+		for step := range 30 {
+			fmt.Fprintf(&file, `,{"role":"assistant","content":"Step %d. %s"},{"role":"user","content":"Go on with %d."}`, step, strings.Repeat("The order is not there. ", 40), step)
+		}
+		file.WriteString("]}\n")
+	}
+	if err := os.WriteFile("runs.jsonl", []byte(file.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, stdout, stderr := run(t, "inspect", "runs.jsonl", "--run", "2"); status != exitDone || !strings.Contains(stdout, "see: palimpsest plan runs.jsonl --run 2 --budget ") {
+		t.Errorf("status %d: %s%s", status, stdout, stderr)
+	}
+}
+
+// TestTooSmall: nothing is announced for a conversation that cannot become smaller.
+func TestTooSmall(t *testing.T) {
+	in := strings.NewReader(`{"messages":[{"role":"user","content":"hello"}]}`)
+	var out, errs strings.Builder
+	status := Run(t.Context(), []string{"inspect", "-"}, Streams{In: in, Out: &out, Err: &errs})
+	if status != exitDone || !strings.Contains(out.String(), "it is too small to be compacted") || strings.Contains(out.String(), "see: ") {
+		t.Errorf("status %d: %s%s", status, out.String(), errs.String())
+	}
+}
