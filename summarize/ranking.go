@@ -13,6 +13,8 @@ const (
 	wordsWeight = 0.05
 	// wordsWithModel is the same beside items that a model wrote.
 	wordsWithModel = 0.02
+	// besideModel is a factor for files there: what the model tells comes first.
+	besideModel = 0.7
 	// wordsNames is a factor for identifiers in the assistant's words, which say more than
 	// names. wordsFrame is added to the length of words when they are ranked, in tokens: a
 	// whole sentence tells more than two halves.
@@ -73,6 +75,10 @@ func (s *selection) weight(c *candidate) float32 {
 			return 2 * wordsWeight
 		}
 		return s.shares.changes
+	case secFile:
+		if s.pool.byModel {
+			return baseWeight * besideModel
+		}
 	case secSaid, secReport, secFailed:
 		if s.pool.byModel && c.section == secFailed && c.at < 0 {
 			return ruleWeight
