@@ -270,7 +270,7 @@ func (b *breaking) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.RoundTripper.RoundTrip(r)
 }
 
-type timedOut struct{ error }
+type timedOut struct{}
 
 func (*timedOut) Error() string   { return "no answer in time" }
 func (*timedOut) Timeout() bool   { return true }
