@@ -119,7 +119,7 @@ func (c *Counters) Emit(_ context.Context, e Event) {
 		} else {
 			bump(&c.s.Failures, name(cmp.Or(e.Err, "error")), 1)
 		}
-		if e.Duration > 0 {
+		if _, elsewhere := e.Details["where"]; e.Duration > 0 && !elsewhere { // there it is that of a whole request
 			c.s.Latency.add(e.Duration)
 		}
 	case Externalized, Summarized, Cleared, Retrieved, Dropped:

@@ -90,12 +90,13 @@ func TestCounters(t *testing.T) {
 	event.Emit(t.Context(), &c, event.Event{Type: event.Completed, Duration: time.Millisecond}) // on a bound: within it
 	event.Emit(t.Context(), &c, event.Event{Type: event.Completed, Err: "rate_limited", Details: map[string]any{"fallback": "extractive"}})
 	event.Emit(t.Context(), &c, event.Event{Type: event.Failed, Duration: time.Hour})
+	event.Emit(t.Context(), &c, event.Event{Type: event.Failed, Duration: time.Minute, Details: map[string]any{"where": "proxy_invalid"}}) // of a request
 	event.Emit(t.Context(), &c, event.Event{Type: event.RequestProxied, Details: map[string]any{"action": "passed", "reason": "fault", "status": 200}})
 	event.Emit(t.Context(), &c, event.Event{Type: "of a later version"})
 	event.Emit(t.Context(), &c, event.Event{Type: event.Asked, Details: map[string]any{"proposed": 13, "kept": 10, "dropped_number": 2, "dropped_user": 1}})
 	got := c.Snapshot()
 	want := event.Snapshot{
-		Checks: 1, Compactions: 3, Failures: map[string]int64{"deadline_exceeded": 1, "error": 1}, Fallbacks: map[string]int64{"extractive": 1}, TokensFreed: 21_500,
+		Checks: 1, Compactions: 3, Failures: map[string]int64{"deadline_exceeded": 1, "error": 2}, Fallbacks: map[string]int64{"extractive": 1}, TokensFreed: 21_500,
 		Strategies:     map[string]int64{"externalize": 1, "summarize": 1, "clear": 2, "retrieve": 1, "drop": 1},
 		StrategyTokens: map[string]int64{"externalize": 9_000, "summarize": 8_000, "clear": 4_006, "retrieve": 400, "drop": 100},
 		Latency: event.Histogram{

@@ -49,6 +49,9 @@ func (e *BudgetError) Error() string {
 		ErrOverBudget, e.Budget, e.Need, strings.Join(parts, ", "))
 }
 
+// Class is "over_budget", for events: whoever set the budget is to blame.
+func (e *BudgetError) Class() string { return "over_budget" }
+
 // Is makes every BudgetError match ErrOverBudget.
 func (e *BudgetError) Is(target error) bool { return target == ErrOverBudget }
 

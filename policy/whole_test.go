@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -82,6 +83,9 @@ func TestSomethingAskedIsLeft(t *testing.T) {
 	for budget := 5; budget < 700; budget += 15 {
 		f, err := policy.Fit(t.Context(), s, "auto", strategy.Auto(), budget, budget)
 		if over, ok := errors.AsType[*policy.BudgetError](err); ok {
+			if class := event.ErrorClass(err); class != "over_budget" {
+				t.Errorf("%d tokens: the class is %s", budget, class)
+			}
 			if over.Need <= budget {
 				t.Errorf("%d tokens: refused, though %d are needed", budget, over.Need)
 			}

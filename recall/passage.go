@@ -275,6 +275,7 @@ func (c *passageChooser) choose(limit int, order []int) []span {
 	}
 	var spans []span
 	shown := map[string]int{} // the passage that shows these lines
+	var matches []string      // the lines around the match of each passage
 	for len(spans) < limit && c.tokensLeft > 0 && len(places) > 0 {
 		// Values only fall, so those below the best need not be computed again.
 		best := -1
@@ -294,12 +295,13 @@ func (c *passageChooser) choose(limit int, order []int) []span {
 		around := c.linesAround(mid)
 		if n, again := shown[around]; again && len(around) >= leastCopy {
 			c.usedRows[mid] = true
-			if e := c.x.rows[mid].entry; e != c.x.rows[spans[n].from].entry && !slices.Contains(spans[n].copies, e) {
+			if e := c.x.rows[mid].entry; around == matches[n] && e != c.x.rows[spans[n].from].entry && !slices.Contains(spans[n].copies, e) {
 				spans[n].copies = append(spans[n].copies, e)
 			}
 			continue
 		}
 		s := c.startPassage(mid, places[best].value)
+		matches = append(matches, around)
 		for i := s.from; i <= s.to; i++ {
 			shown[c.linesAround(i)] = len(spans)
 		}

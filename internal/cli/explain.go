@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api/view"
@@ -51,8 +52,11 @@ shows it under the plan in force, counted as that plan was, with all earlier pla
 				return err
 			}
 			v, err := store.view(c.Context(), args[0])
-			if v == nil && err == nil {
+			switch {
+			case v == nil && err == nil:
 				v, err = conv.view(c.Context(), args[0], s)
+			case err == nil:
+				err = checkStoredFlags(c.Flags())
 			}
 			if missing, ok := errors.AsType[*fs.PathError](err); ok && missing.Path == args[0] && errors.Is(err, fs.ErrNotExist) {
 				err = fmt.Errorf("there is no file, no session and no stored conversation %s: `palimpsest sessions` and `palimpsest threads%s` list what there is", printable(args[0]), store.arguments())
@@ -113,6 +117,17 @@ func (c *conversation) view(ctx context.Context, path string, s Streams) (*view.
 		shown.Marks = append(shown.Marks, view.Mark{At: own.At, Trigger: own.Trigger})
 	}
 	return web.View(shown), nil
+}
+
+// checkStoredFlags returns an error for flags that say how to compact: a stored thread is shown
+// as it was.
+func checkStoredFlags(f *pflag.FlagSet) error {
+	for _, name := range []string{"budget", "model", "counter", "policy", "summarizer", "run"} {
+		if f.Changed(name) {
+			return fmt.Errorf("%w: a stored conversation is shown under its plan in force: --%s is for files and sessions", errUsage, name)
+		}
+	}
+	return nil
 }
 
 // namesFile reports whether a name is that of a file or a session, or standard input.

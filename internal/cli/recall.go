@@ -153,7 +153,7 @@ func recallCommand(s Streams) *cobra.Command {
 				if len(hits) == 0 {
 					p.line("nothing that was removed%s matches", threadPhrase(o.ThreadID))
 				}
-				printHits(p, hits)
+				printHits(p, hits, store.arguments())
 			})
 		},
 	}
@@ -165,7 +165,8 @@ func recallCommand(s Streams) *cobra.Command {
 	return c
 }
 
-func printHits(p *printer, hits []recall.Hit) {
+// printHits prints hits, and how to read one with the flags that name the store.
+func printHits(p *printer, hits []recall.Hit, flags string) {
 	for n, h := range hits {
 		if n > 0 {
 			p.line("")
@@ -179,7 +180,7 @@ func printHits(p *printer, hits []recall.Hit) {
 	}
 	if len(hits) > 0 {
 		p.line("")
-		p.line("a message in full: palimpsest artifact get %s", cmp.Or(hits[0].ArtifactID, shortID(hits[0].MessageID)))
+		p.line("a message in full: palimpsest artifact get %s%s", cmp.Or(hits[0].ArtifactID, shortID(hits[0].MessageID)), flags)
 	}
 }
 
