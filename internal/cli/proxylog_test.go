@@ -63,7 +63,7 @@ func logged(t *testing.T, format string, args []string, bodies ...string) (metri
 		t.Fatalf("status %d:\n%s", status, text)
 	}
 	for line := range strings.Lines(text) {
-		if !strings.Contains(line, "serving on") && !strings.Contains(line, "listening") && !strings.Contains(line, "compacts at") && !strings.Contains(line, "stopping") && !strings.Contains(line, "GET /metrics") {
+		if !strings.Contains(line, "is not a setting") && !strings.Contains(line, "serving on") && !strings.Contains(line, "listening") && !strings.Contains(line, "compacts at") && !strings.Contains(line, "stopping") && !strings.Contains(line, "GET /metrics") {
 			log = append(log, strings.TrimSpace(line))
 		}
 	}
