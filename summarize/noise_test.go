@@ -9,7 +9,7 @@ import (
 )
 
 // TestNoise: what is said or printed as filler is not told while there is something else:
-// cries, steps that only count on, closing tags, listings of installed packages, the imports
+// exclamations, old progress reports, closing tags, listings of installed packages, the imports
 // around an edit.
 func TestNoise(t *testing.T) {
 	k := (&talk{}).user("Read the forty notes, one at a time, and keep their values in mind.")
@@ -34,10 +34,10 @@ func TestNoise(t *testing.T) {
 	}
 	short := summarizeNow(t, Input{Messages: k.done(t), Budget: 330}).Render()
 	if n := strings.Count(short, "reading the next note"); n > 1 || !strings.Contains(short, "NEEDLE-8-QUOKKA") {
-		t.Errorf("%d steps that count on stand in %s", n, short)
+		t.Errorf("%d progress reports stand in %s", n, short)
 	}
-	if cry := exclaims("Perfect!"); !cry || exclaims("Yes!") || exclaims("It works now!") || exclaims("Use v2!") {
-		t.Error("not only cries are cries")
+	if !exclamation("Perfect!") || exclamation("Yes!") || exclamation("It works now!") || exclamation("Use v2!") {
+		t.Error("what is only an exclamation is not told apart")
 	}
 }
 

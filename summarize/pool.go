@@ -123,15 +123,15 @@ type builder struct {
 	edited   []editKey          // in the order of the first change
 	hunks    []fileHunk         // what edits wrote, in order
 	standing map[string]*standing
-	replied  []bool                // by message: the user's next message repeats what was asked
-	agreed   []bool                // by message: the user's next message answers it, and means nothing without it
-	expanded []bool                // by message: it is the text of the slash command before it
-	planFile string                // the file in which the agent keeps its plan
-	contents map[string]string     // of tiny files, by path
-	uniform  map[counting]counted  // the assistant's words that have numbers
-	seen     map[seenText]struct{} // texts taken, so that nothing is said twice
-	idents   []int32               // storage for candidates
-	entries  [sections]int         // how many plain entries have a candidate
+	replied  []bool                        // by message: the user's next message repeats what was asked
+	agreed   []bool                        // by message: the user's next message answers it, and means nothing without it
+	expanded []bool                        // by message: it is the text of the slash command before it
+	planFile string                        // the file in which the agent keeps its plan
+	contents map[string]string             // of tiny files, by path
+	progress map[progressKey]progressCount // the assistant's words that have numbers
+	seen     map[seenText]struct{}         // texts taken, so that nothing is said twice
+	idents   []int32                       // storage for candidates
+	entries  [sections]int                 // how many plain entries have a candidate
 }
 
 type callRef struct{ message, call int }
@@ -141,7 +141,7 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 	b := &builder{
 		pool: &pool{task: -1, attempts: map[int]*attempt{}}, in: in, read: of, messages: in.Messages, calls: map[string]callRef{}, fileAt: map[string]int{},
 		outcomes: map[string]int{}, origins: map[originKey]*origin{}, uses: map[originKey]int{}, based: map[string][]string{},
-		edits: map[editKey]*edits{}, standing: map[string]*standing{}, contents: map[string]string{}, uniform: map[counting]counted{},
+		edits: map[editKey]*edits{}, standing: map[string]*standing{}, contents: map[string]string{}, progress: map[progressKey]progressCount{},
 	}
 	b.facts = make([]*facts, len(in.Messages))
 	pieces := 0
@@ -152,8 +152,8 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 		pieces += len(f.said)
 		for _, p := range f.said {
 			if text := withoutNumbers(p.text); text != "" {
-				key := counting{in.Messages[i].Turn, text}
-				b.uniform[key] = counted{b.uniform[key].times + 1, i}
+				key := progressKey{in.Messages[i].Turn, text}
+				b.progress[key] = progressCount{b.progress[key].times + 1, i}
 			}
 		}
 		if f.result != nil {

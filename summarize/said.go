@@ -42,9 +42,9 @@ const (
 	wordsOffered = 5
 	// toldBefore is a factor for words that a failed attempt quotes.
 	toldBefore = 0.02
-	// uniform is how often words are said in a turn, with other numbers in them, that only
-	// count on: "Step 3 of 40". Words of more than maxUniform bytes are not compared.
-	uniform, maxUniform = 3, 120
+	// leastProgress is from how many times in a turn words that differ only in their numbers
+	// are a progress report: "Step 3 of 40". Those of more than maxProgress bytes are none.
+	leastProgress, maxProgress = 3, 120
 	// fullWords is the length, in bytes, below which a piece is worth less.
 	fullWords = 60
 	// telling is added for a finding, a choice, a cause or a failure.
@@ -57,7 +57,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 	g := group{turn: m.Turn, sources: []thread.ID{m.ID}}
 	age := b.age(i)
 	for n, p := range f.said {
-		if !p.substantial() || b.countsOn(i, p.text) || heading(p.text) && len(p.idents) == 0 || announcing(p.text) && !final && p.cues&reasonCue == 0 && !turnsBack(p.text) || !b.unseen(seenWords, p.text) {
+		if !p.substantial() || b.oldProgress(i, p.text) || heading(p.text) && len(p.idents) == 0 || announcing(p.text) && !final && p.cues&reasonCue == 0 && !turnsBack(p.text) || !b.unseen(seenWords, p.text) {
 			continue
 		}
 		base := float32(wordsOnTheWay)
@@ -253,27 +253,27 @@ func (b *builder) decision(i int, m *thread.Message, p piece) {
 
 // substantial reports whether a piece of the assistant's words is long enough to be of use.
 func (p *piece) substantial() bool {
-	return len(p.text) >= 4 && (!p.code || len(p.text) >= 12 && len(p.idents) > 0) && !exclaims(p.text)
+	return len(p.text) >= 4 && (!p.code || len(p.text) >= 12 && len(p.idents) > 0) && !exclamation(p.text)
 }
 
-// exclaims reports whether a piece is only a cry such as "Perfect!" or "Good catch!", which
+// exclamation reports whether a piece is only an exclamation such as "Perfect!" or "Good catch!", which
 // answers nothing.
-func exclaims(s string) bool {
+func exclamation(s string) bool {
 	return strings.HasSuffix(s, "!") && strings.Count(s, " ") < 2 && !strings.ContainsAny(s, "`\n0123456789") && !answers(s)
 }
 
-// counting is what is said in a turn, with its numbers masked.
-type counting struct {
+// progressKey is what is said in a turn, with its numbers masked.
+type progressKey struct {
 	turn int
 	text string
 }
 
-// counted is how often it was said, and in which message last.
-type counted struct{ times, last int }
+// progressCount is how often it was said, and in which message last.
+type progressCount struct{ times, last int }
 
 // withoutNumbers is a text with its numbers masked; empty if it has none or is long.
 func withoutNumbers(s string) string {
-	if len(s) > maxUniform || !strings.ContainsAny(s, "0123456789") {
+	if len(s) > maxProgress || !strings.ContainsAny(s, "0123456789") {
 		return ""
 	}
 	return strings.Map(func(r rune) rune {
@@ -284,9 +284,9 @@ func withoutNumbers(s string) string {
 	}, s)
 }
 
-// countsOn reports whether the message at i says what others of its turn say with other
-// numbers, and is not the last of them.
-func (b *builder) countsOn(i int, text string) bool {
-	c := b.uniform[counting{b.messages[i].Turn, withoutNumbers(text)}]
-	return c.times >= uniform && i < c.last
+// oldProgress reports whether the message at i reports progress, and is not the last of its
+// turn that does in these words.
+func (b *builder) oldProgress(i int, text string) bool {
+	c := b.progress[progressKey{b.messages[i].Turn, withoutNumbers(text)}]
+	return c.times >= leastProgress && i < c.last
 }
