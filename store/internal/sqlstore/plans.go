@@ -123,7 +123,7 @@ func (t *tenant) Commit(ctx context.Context, id string, expected int, c store.Co
 			return err
 		}
 		for _, d := range documents {
-			if _, err := t.put(ctx, tx, seal, d); err != nil {
+			if _, err := t.put(ctx, tx, seal, d, nil); err != nil {
 				return err
 			}
 		}
