@@ -36,8 +36,9 @@ func (x *exchange) beginStep(ctx context.Context, r *parsedRequest) (s *step, ch
 	if err != nil {
 		return nil, false, err
 	}
+	answer := outputReserve(r.model, r.Prompt)
 	s = &step{parsed: r, input: palimpsest.Step{
-		Base: r.WithoutMessages(), Profile: x.renderProfile(r.model), Window: maxRequestTokens(r.model), Output: outputReserve(r.model, r.Prompt), Agent: x.agentModel(r),
+		Base: r.WithoutMessages(), Profile: x.renderProfile(r.model), Window: r.model.WindowBeside(answer), Output: answer, Agent: x.agentModel(r),
 	}}
 	s.input.Budget = x.emulation.clientBudget(&s.input)
 	for n := 1; ; n++ {
@@ -75,14 +76,6 @@ func (x *exchange) renderProfile(m token.Model) render.Profile {
 	p.LastUser = true // models of other providers behind the same API demand it too
 	p.BoundReasoning = p.BoundReasoning && (m.BindsThinking || m.Source == "")
 	return p
-}
-
-// maxRequestTokens is the largest request that the model takes, answer included.
-func maxRequestTokens(m token.Model) int {
-	if m.MaxInput > 0 && m.MaxInput < m.Window {
-		return m.MaxInput
-	}
-	return m.Window
 }
 
 // outputReserve is the room in tokens that is kept free for the answer: what the request asks

@@ -21,10 +21,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// maxOutput is the most that is kept free for an answer when the step does not say, in
-// tokens: good agents reserve up to 20,000 of a larger limit.
-const maxOutput = 20_000
-
 // readStep reads a step of a request; path stands before its fields in problems.
 func (c *call) readStep(q *api.Step, path string) (palimpsest.Step, error) {
 	out := palimpsest.Step{Base: &prompt.Prompt{}, Window: q.Window, Output: q.Output, Budget: q.Budget}
@@ -82,8 +78,8 @@ func (c *call) fillModelLimits(step *palimpsest.Step) {
 	if err == nil {
 		step.Profile.BoundReasoning = m.BindsThinking
 	}
-	step.Window = cmp.Or(step.Window, m.Window, c.s.config.Window)
-	step.Output = cmp.Or(step.Output, min(step.Base.MaxOutput, maxOutput), min(m.MaxOutput, maxOutput))
+	step.Output = cmp.Or(step.Output, m.AnswerReserve(step.Base.MaxOutput))
+	step.Window = cmp.Or(step.Window, m.WindowBeside(step.Output), c.s.config.Window)
 }
 
 func (c *call) prepare(info store.Info, q *api.Step) (any, error) {
