@@ -88,6 +88,9 @@ func publicError(err error) error {
 // List implements mcp.Sessions.
 func (t *threadSessions) List(ctx context.Context) ([]mcp.Session, error) {
 	infos, err := store.AllThreads(ctx, t.tenant.Catalog)
+	if errors.Is(err, store.ErrErased) {
+		t.s.searchCache.Forget(t.tenant.name, "")
+	}
 	if err != nil {
 		return nil, publicError(err)
 	}

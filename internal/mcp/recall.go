@@ -190,7 +190,7 @@ func (s *Server) buildIndex(ctx context.Context, list []Session) (*recall.Index,
 // searchEntries returns what can be found in a session. The newest session may be the one that
 // asks: there it leaves out the question itself.
 func (s *Server) searchEntries(ctx context.Context, one Session, newest bool) ([]recall.Entry, error) {
-	key := strings.Join([]string{s.options.Scope, one.ID, one.Version, strconv.FormatBool(newest)}, "\x00")
+	key := entryKey(s.options.Scope, one.ID, one.Version, strconv.FormatBool(newest))
 	if held, ok := s.options.Memory.entries.Get(key); ok {
 		return held, nil
 	}

@@ -183,8 +183,8 @@ func (t *tenant) check(threadID string) error {
 	return store.CheckThread(threadID)
 }
 
-// usable is check, and returns an error if the tenant's keys were erased. Threads in the
-// cache are not encrypted, and must not outlive the keys.
+// usable is check, and returns an error if the tenant's keys were erased. What is in the
+// caches of this store and of its callers is not encrypted, and must not outlive the keys.
 func (t *tenant) usable(ctx context.Context, threadID string) error {
 	if err := t.check(threadID); err != nil {
 		return err

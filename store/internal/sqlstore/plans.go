@@ -190,7 +190,7 @@ func (t *tenant) mark(ctx context.Context, tx *sql.Tx, r row, th *thread.Thread,
 // Compacted implements store.Plans.
 func (t *tenant) Compacted(ctx context.Context, id string) (_ map[thread.ID]int, err error) {
 	defer t.db.fail(&err, "Compacted", id)
-	if err := t.check(id); err != nil {
+	if err := t.usable(ctx, id); err != nil {
 		return nil, err
 	}
 	marks := map[thread.ID]int{}

@@ -187,6 +187,9 @@ func (t *tenant) Documents(ctx context.Context, kind, after string, limit int) (
 // Kinds implements store.Documents.
 func (t *tenant) Kinds(ctx context.Context) (_ []string, err error) {
 	defer t.db.fail(&err, "Kinds", t.id)
+	if err := t.living(ctx); err != nil {
+		return nil, err
+	}
 	return column[string](ctx, t.db.read, `SELECT DISTINCT kind FROM documents WHERE tenant = $1 AND length(content) > 0 ORDER BY kind`, t.id)
 }
 
