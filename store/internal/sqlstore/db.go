@@ -151,7 +151,7 @@ func (db *DB) Tenant(id string) store.Tenant {
 
 // Tenants implements store.DB.
 func (db *DB) Tenants(ctx context.Context) iter.Seq2[string, error] {
-	const all = `SELECT tenant FROM threads UNION SELECT tenant FROM documents WHERE length(content) > 0 UNION SELECT tenant FROM artifacts`
+	const all = `SELECT tenant FROM threads UNION SELECT tenant FROM documents WHERE length(content) > 0 UNION SELECT tenant FROM artifacts UNION SELECT tenant FROM summaries`
 	return db.names(ctx, "Tenants", `SELECT tenant FROM (`+all+`) AS known ORDER BY tenant`)
 }
 
