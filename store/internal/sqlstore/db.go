@@ -75,10 +75,9 @@ type Dialect struct {
 	Bodies *durable.Dir
 	// Tidy returns the space of deleted rows to the system.
 	Tidy []string
-	// Settle removes overwritten rows from the journal.
-	Settle []string
-	// SettleKeys removes erased and replaced keys from the files.
-	SettleKeys []string
+	// Settle removes overwritten rows from the journal, and SettleKeys erased and replaced
+	// keys from the files. An error says that some may still be there. They may be nil.
+	Settle, SettleKeys func(context.Context, *sql.DB) error
 	// Size is the query for the size of the database in bytes.
 	Size string
 	// Refuse returns an error if writes would be lost, such as to a file that was
@@ -101,6 +100,7 @@ type DB struct {
 	quota             quota
 	turns             writeQueue
 	answered          atomic.Int64 // number of answers written
+	settled           atomic.Bool  // Dialect.Settle has removed what Reseal has replaced
 }
 
 var (
