@@ -23,11 +23,11 @@ func (c *call) artifacts(info store.Info) (any, error) {
 	}
 	page := api.Artifacts{Items: []artifact.Metadata{}}
 	for m, err := range c.s.config.Artifacts.List(c.r.Context(), c.requester(), artifact.Filter{ThreadID: info.ID}) {
+		if errors.Is(err, artifact.ErrCorrupt) {
+			continue // a request for it says so
+		}
 		if err != nil {
-			if ctxErr := c.r.Context().Err(); ctxErr != nil {
-				return nil, ctxErr
-			}
-			continue // it is damaged; a request for it says so
+			return nil, err
 		}
 		if m.ID <= after {
 			continue
