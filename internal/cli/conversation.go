@@ -102,9 +102,6 @@ func (c *conversation) resolve() error {
 	if c.api != textTarget && codecs[c.api] == nil {
 		return fmt.Errorf("%w: --to %s: known are %s", errUsage, c.to, strings.Join(targets, ", "))
 	}
-	if c.modelsFile != "" && c.modelName == "" {
-		return fmt.Errorf("%w: --models %s has no effect without --model NAME", errUsage, c.modelsFile)
-	}
 	models, err := readModels(c.modelsFile)
 	if err != nil {
 		return err
