@@ -31,10 +31,6 @@ const (
 	WriteMCP
 )
 
-// searchCacheBytes bounds what is kept of threads between searches, for all tenants
-// together.
-const searchCacheBytes = 64 << 20
-
 // answerMCP answers an agent, whose key and limits are those of any operation.
 func (s *Server) answerMCP(w http.ResponseWriter, r *http.Request) {
 	c := &call{s: s, w: w, r: r}

@@ -10,6 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
+	"github.com/palimpsest-ai/palimpsest/internal/apicodec"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -35,7 +36,7 @@ func (c *call) readStep(q *api.Step, path string) (palimpsest.Step, error) {
 	if q.Instructions != "" && !q.Force && c.op.ID != "compact" && c.op.ID != "preview" {
 		return out, badField(path+"instructions", "only compact takes them, and prepare with force")
 	}
-	if q.API != "" && codecs()[q.API] == nil {
+	if q.API != "" && apicodec.For(q.API) == nil {
 		return out, unknownAPI(q.API)
 	}
 	switch {
@@ -170,7 +171,7 @@ func encodePrepared(name string, p *prompt.Prompt, out *api.Prepared) (*api.Prep
 		out.Prompt = neutral.PromptOf(p)
 		return out, nil
 	}
-	body, err := codecs()[name].Encode(p)
+	body, err := apicodec.For(name).Encode(p)
 	out.API, out.Body = name, body
 	return out, err
 }

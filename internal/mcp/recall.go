@@ -151,13 +151,13 @@ func (p *searchedSessions) describe(threadID string) string {
 
 // summary says which sessions were searched; done ones were searched before.
 func (p *searchedSessions) summary(done, all int) string {
-	text := fmt.Sprintf("Searched %d of %s", done+p.count, plural(all, "session"))
+	text := fmt.Sprintf("Searched %d of %s", done+p.count, clip.Count(all, "session"))
 	if done > 0 {
 		text = fmt.Sprintf("Searched sessions %d to %d of %d", done+1, done+p.count, all)
 	}
 	text += ", the newest first."
 	if p.unread > 0 {
-		text += fmt.Sprintf(" %s could not be read.", plural(p.unread, "session"))
+		text += fmt.Sprintf(" %s could not be read.", clip.Count(p.unread, "session"))
 	}
 	return text
 }

@@ -39,6 +39,9 @@ type Memory struct {
 	schemas *sdk.SchemaCache
 }
 
+// DefaultMemory is a good size of a Memory, in bytes, for all scopes together.
+const DefaultMemory = 64 << 20
+
 // NewMemory returns a cache of at most that many bytes of text.
 func NewMemory(bytes int) *Memory {
 	return &Memory{entries: lru.New[string, []recall.Entry](bytes), schemas: sdk.NewSchemaCache()}
