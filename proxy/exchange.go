@@ -260,16 +260,20 @@ func (x *exchange) decide(ctx context.Context) (decision, error) {
 }
 
 // prepare finds the conversation of a request, appends what is new to its log, and renders.
-// overflowed says that the provider has refused the request as too long already.
+// overflowed says that the provider has refused the request as too long already, as it came: a plan
+// in force may be all that it takes.
 func (x *exchange) prepare(ctx context.Context, r *parsedRequest, overflowed bool) (decision, error) {
 	s, changed, err := x.beginStep(ctx, r)
 	if err != nil {
 		return decision{step: s}, err
 	}
-	if overflowed && s.prepared.Compacted == nil {
-		return x.compactMore(ctx, s)
+	if !overflowed || s.prepared.PlanVersion > 0 {
+		d, err := x.encodePrepared(ctx, s, s.prepared, changed)
+		if !overflowed || err != nil || d.action != Passed {
+			return d, err
+		}
 	}
-	return x.encodePrepared(ctx, s, s.prepared, changed)
+	return x.compactMore(ctx, s)
 }
 
 // sendWithRetry sends a request, and sends it again in another way if the provider refuses it
@@ -284,7 +288,7 @@ func (x *exchange) sendWithRetry(ctx context.Context, d decision) (decision, *ht
 		switch {
 		case accepted && invalid != nil: // ours was wrong, not the client's
 			x.emitFault("invalid", errInvalidHere, invalid.step)
-		case accepted && d.retry == retrySmaller:
+		case accepted && (d.retry == retryPlanned || d.retry == retrySmaller):
 			x.t.recovered.Add(1)
 		}
 		next, again := x.nextTry(ctx, d, res, why)
