@@ -36,10 +36,8 @@ func (x *exchange) beginStep(ctx context.Context, r *parsedRequest) (s *step, ch
 	if err != nil {
 		return nil, false, err
 	}
-	s = &step{parsed: r, input: palimpsest.Step{
-		Base: r.WithoutMessages(), Profile: x.renderProfile(r.model), Window: maxRequestTokens(r.model), Output: outputReserve(r.model, r.Prompt), Agent: x.agentModel(r),
-	}}
-	s.input.Budget = x.emulation.clientBudget(&s.input)
+	s = &step{parsed: r, input: palimpsest.Step{Base: r.WithoutMessages(), Profile: x.renderProfile(r.model), Agent: x.agentModel(r)}}
+	x.setLimits(&s.input, r)
 	for n := 1; ; n++ {
 		at, err := x.findConversation(ctx, r)
 		if err == nil {
@@ -58,6 +56,12 @@ func (x *exchange) beginStep(ctx context.Context, r *parsedRequest) (s *step, ch
 			return s, false, err
 		}
 	}
+}
+
+// setLimits says how large a step may be.
+func (x *exchange) setLimits(s *palimpsest.Step, r *parsedRequest) {
+	s.Window, s.Output = maxRequestTokens(r.model), outputReserve(r.model, r.Prompt)
+	s.Budget = x.emulation.clientBudget(s)
 }
 
 // maxTries bounds the tries to append to a log that other requests of the same conversation
@@ -126,6 +130,7 @@ func (x *exchange) compactAfterOverflow(ctx context.Context, d decision) (decisi
 	if r == nil {
 		return forward(reason), err
 	}
+	r = x.withModelNow(ctx, r)
 	switch r.kind {
 	case identify.Step:
 	case identify.OwnCompaction:
@@ -140,9 +145,22 @@ func (x *exchange) compactAfterOverflow(ctx context.Context, d decision) (decisi
 	return d, err
 }
 
-// compactMore compacts further than the last rendering.
+// withModelNow is the request with what is known of its model by now: a refusal may have named the
+// window.
+func (x *exchange) withModelNow(ctx context.Context, r *parsedRequest) *parsedRequest {
+	out := *r
+	out.model = x.model(ctx, x.modelName(r))
+	return &out
+}
+
+// compactMore compacts further than the last rendering, to what the model is now known to take.
 func (x *exchange) compactMore(ctx context.Context, s *step) (decision, error) {
-	made, err := s.session.Overflowed(ctx, s.prepared)
+	now, refused := *s, *s.prepared
+	now.parsed = x.withModelNow(ctx, s.parsed)
+	x.setLimits(&now.input, now.parsed)
+	x.setLimits(&refused.Step, now.parsed)
+	s = &now
+	made, err := s.session.Overflowed(ctx, &refused)
 	if errors.Is(err, palimpsest.ErrNoRoom) {
 		return decision{action: Passed, reason: reasonNoRoom, parsed: s.parsed, step: s}, nil
 	}
