@@ -230,7 +230,7 @@ func isOurDeclaration(t prompt.Tool) bool { return dialect.IsOurTool(t.Name) }
 // unknown conversation is counted as it is.
 func (x *exchange) prepareCount(ctx context.Context) (decision, error) {
 	r, reason, err := x.parseRequest(ctx)
-	if err != nil || r == nil || len(r.IDs) == 0 {
+	if err != nil || r == nil || len(r.IDs) == 0 || r.kind == identify.ServerSide {
 		return forward(cmp.Or(reason, string(identify.Empty))), err
 	}
 	at, err := identify.Find(r.base, r.Prompt.Messages, r.IDs, x.knownLogs(ctx, r, false))
