@@ -120,6 +120,12 @@ func (t *Transport) roundTrip(r *http.Request, start time.Time) (*http.Response,
 		r.Body = http.NoBody
 	}
 	room := t.newReservation()
+	handedOn := false // to the body of the answer
+	defer func() {
+		if !handedOn { // also if something panics
+			room.release()
+		}
+	}()
 	x := &exchange{t: t, request: r, endpoint: e, start: start}
 	body, whole, err := readBody[string](r.Body, t.options.MaxBody, room.reserve)
 	if err == nil && whole {
@@ -149,9 +155,9 @@ func (t *Transport) roundTrip(r *http.Request, start time.Time) (*http.Response,
 		}
 	}
 	if err != nil {
-		room.release()
 		return nil, d, err
 	}
+	handedOn = true
 	res.Body = &releasingBody{res.Body, room}
 	return res, d, nil
 }

@@ -77,8 +77,16 @@ func (r *rounds) resumeLookups() {
 	r.loggedCount = len(r.hidden)
 }
 
-// answerWhole joins the answers of all rounds into one body.
-func (r *rounds) answerWhole(res *http.Response) (*http.Response, error) {
+// answerWhole joins the answers of all rounds into one body. If that fails here, the client gets the
+// provider's last answer.
+func (r *rounds) answerWhole(res *http.Response) (out *http.Response, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.x.emitFault("answer", recovered(p), r.step)
+			r.keepForRetry()
+			out, err = res, nil
+		}
+	}()
 	d := r.x.endpoint.dialect
 	body, err := readAnswer(res)
 	if err != nil {
@@ -154,12 +162,9 @@ func (r *rounds) takeAnswer(a wire.Answer) roundEnd {
 		if !dialect.IsOurTool(c.Name) {
 			continue
 		}
-		answer, ok := failedResult(c, noMoreLookups), true
+		answer := failedResult(c, noMoreLookups)
 		if left > 0 || theirs > 0 {
-			var err error
-			if answer, ok, err = r.step.session.Answer(ctx, r.step.prepared, c); err != nil || !ok {
-				answer = failedResult(c, "The text cannot be read now.")
-			}
+			answer = r.lookUp(ctx, c)
 		}
 		r.hidden = append(r.hidden, answer)
 	}
@@ -171,6 +176,28 @@ func (r *rounds) takeAnswer(a wire.Answer) roundEnd {
 	}
 	return roundLookups
 }
+
+// lookUp answers a call of our tools, within the deadline of our own part.
+func (r *rounds) lookUp(ctx context.Context, c thread.ToolCall) thread.Message {
+	s := r.step
+	answer, err := runWithin(ctx, r.x.t.options.Deadline, func(ctx context.Context) (thread.Message, error) {
+		answer, ok, err := s.session.Answer(ctx, s.prepared, c)
+		if err == nil && !ok {
+			err = errNotOurTool
+		}
+		return answer, err
+	})
+	if err == nil {
+		return answer
+	}
+	if ctx.Err() == nil { // else the client left
+		r.x.emitFault("lookup", err, s)
+	}
+	return failedResult(c, "The text cannot be read now.")
+}
+
+// errNotOurTool is the fault of a call that no tool of the session answers.
+var errNotOurTool = errors.New("the session has no such tool")
 
 // noMoreLookups is the result of calls of a model that looks things up without end. A tool choice
 // that forbids calls would forbid the client's tools as well, is refused beside thinking by some
