@@ -64,10 +64,16 @@ func (x *exchange) classify(res *http.Response, text string) refusal {
 // refusal: a smaller one fits every window.
 const minStreamCheck = 64 << 10
 
+func (x *exchange) isLarge() bool { return max(len(x.body), len(x.plainBody)) >= minStreamCheck }
+
+// isArrayStream reports whether the answer comes piece by piece as one JSON array (Gemini without
+// alt=sse): nobody may wait for its end.
+func (x *exchange) isArrayStream() bool { return !x.endpoint.dialect.CanReadAnswer(x.request, nil) }
+
 // earlyRefusal finds a refusal at the beginning of an answer with status 200. The answer can
 // still be read from its beginning afterwards.
 func (x *exchange) earlyRefusal(res *http.Response, d decision) refusal {
-	if res.StatusCode != http.StatusOK || d.step == nil && len(x.body) < minStreamCheck || res.Header.Get("Content-Encoding") != "" {
+	if res.StatusCode != http.StatusOK || x.isArrayStream() || d.step == nil && !x.isLarge() || res.Header.Get("Content-Encoding") != "" {
 		return refusal{}
 	}
 	kind := res.Header.Get("Content-Type")
