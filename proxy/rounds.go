@@ -62,7 +62,9 @@ func (x *exchange) answerLookups(res *http.Response, d decision) (*http.Response
 	own, api := *x, x.endpoint.dialect
 	own.request = x.request.WithContext(ctx)
 	r.x = &own
-	res.Body = &lookupStream{rounds: r, body: res.Body, cancel: cancel, events: sse.NewReader(res.Body, 0), answer: api.NewStream(), translator: api.Translator()}
+	s := &lookupStream{rounds: r, body: res.Body, cancel: cancel, events: sse.NewReader(res.Body, 0), answer: api.NewStream()}
+	s.translator, s.rewinder = api.Translator()
+	res.Body = s
 	return res, nil
 }
 

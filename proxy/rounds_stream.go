@@ -24,8 +24,9 @@ import (
 type lookupStream struct {
 	*rounds
 	translator dialect.Translator
-	answer     wire.Stream // of the current round
-	isBroken   bool        // the events are not a valid answer
+	rewinder   dialect.Rewinder // the translator
+	answer     wire.Stream      // of the current round
+	isBroken   bool             // the events are not a valid answer
 	events     *sse.Reader
 	pendingOutput
 	calls       heldBackCalls
@@ -112,13 +113,11 @@ func (s *lookupStream) takeEvent(e sse.Event) {
 		s.isBroken = s.isBroken || err != nil
 	}
 	if s.canContinue {
-		s.calls.startAtCall(e, s.rewinder())
+		s.calls.startAtCall(e, s.rewinder)
 	}
 	s.out, s.atRoundEnd = s.translator.TakeEvent(e)
 	s.out = s.calls.holdOrPass(e, s.out)
 }
-
-func (s *lookupStream) rewinder() dialect.Rewinder { return s.translator.(dialect.Rewinder) }
 
 // roundAnswer is the model's answer in this round; it is false before the end of the round.
 func (s *lookupStream) roundAnswer() (wire.Answer, bool) {
@@ -143,10 +142,10 @@ func (s *lookupStream) finishRound(tail []byte, err error) {
 	switch how {
 	case roundCutOff:
 		if s.calls.holding {
-			s.rewinder().Rewind()
+			s.rewinder.Rewind()
 			s.calls = heldBackCalls{}
 		}
-		s.startRound(s.rewinder().HeldContent())
+		s.startRound(s.rewinder.HeldContent())
 		return
 	case roundLookups:
 		s.startRound(s.calls.release())

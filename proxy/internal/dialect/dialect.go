@@ -51,7 +51,7 @@ type Dialect struct {
 
 	// finishJoined makes the joined answer of several rounds whole; nil if it is.
 	finishJoined  func(joined string, rounds [][]byte) string
-	newTranslator func(streamJoiner) Translator
+	newTranslator func(streamJoiner) (Translator, Rewinder)
 	// errorEvent is the name and the type of the event that ends a stream with an error, and
 	// errorForm its data, with %s for the message. Empty if events have no names, or are made
 	// otherwise.
@@ -64,7 +64,10 @@ type codec interface {
 	wire.Answers
 }
 
-func (d *Dialect) Translator() Translator { return d.newTranslator(streamJoiner{dialect: d}) }
+// Translator returns a new translator, as the two that it is.
+func (d *Dialect) Translator() (Translator, Rewinder) {
+	return d.newTranslator(streamJoiner{dialect: d})
+}
 
 // isShown reports whether the client is shown an element of the list: not the calls of our tools,
 // and of the thinking only that of the first round, which alone is bound to what the client
@@ -135,7 +138,7 @@ type Translator interface {
 	End(e StreamEnd) []byte
 }
 
-// Rewinder takes back the end of a round. Every translator is one.
+// Rewinder is the part of a translator that takes back the end of a round.
 type Rewinder interface {
 	// SavePosition remembers what the client was given. Rewind goes back there: the client
 	// never gets what came since, and the round is over.

@@ -9,6 +9,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
+	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/wire/gemini"
 )
 
@@ -31,8 +32,11 @@ var Gemini = &Dialect{
 		written: []string{"candidatesTokenCount", "thoughtsTokenCount"},
 		output:  []string{"candidatesTokenCount", "thoughtsTokenCount"}, total: "totalTokenCount",
 	},
-	newTranslator: func(j streamJoiner) Translator { return &contentStream{j} },
-	errorForm:     `{"error":{"code":500,"message":%s,"status":"INTERNAL"}}`,
+	newTranslator: func(j streamJoiner) (Translator, Rewinder) {
+		t := &contentStream{streamJoiner: j}
+		return t, t
+	},
+	errorForm: `{"error":{"code":500,"message":%s,"status":"INTERNAL"}}`,
 }
 
 const partsPath = "candidates.0.content.parts"
@@ -42,7 +46,7 @@ type contentStream struct{ streamJoiner }
 func (m *contentStream) TakeEvent(e sse.Event) (out []byte, last bool) {
 	v := gjson.Parse(e.Data)
 	if used := v.Get("usageMetadata"); used.IsObject() {
-		m.roundUsage = mergeMembers(m.roundUsage, used.Raw)
+		m.roundUsage = native.MergeUsage(m.roundUsage, used.Raw)
 	}
 	candidate := v.Get("candidates.0")
 	parts := candidate.Get("content.parts")
