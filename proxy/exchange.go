@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -51,7 +50,7 @@ type exchange struct {
 // decision is what goes to the provider, and why.
 type decision struct {
 	action, reason           string         // the values of ActionHeader and ReasonHeader
-	refusedAgain             error          // why the provider refused a smaller request too; nil if it did not
+	failed                   error          // why the provider gave no answer of the model's; nil if it did
 	parsed                   *parsedRequest // nil if the body was not decoded
 	step                     *step          // nil if the conversation was not looked up, or that failed
 	failedLog                string         // of a conversation where our own part failed; else empty
@@ -152,6 +151,9 @@ func (t *Transport) roundTrip(r *http.Request, start time.Time) (*http.Response,
 		d = forward(reasonTooLarge)
 		if res, err = t.send(out); err == nil {
 			d.setHeaders(res.Header)
+			if e.task == generate && res.StatusCode != http.StatusOK {
+				d.failed = failureOf(res, refusal{})
+			}
 		}
 	}
 	if err != nil {
@@ -215,7 +217,7 @@ func (x *exchange) run() (*http.Response, decision, error) {
 	if x.endpoint.task == generate {
 		x.addTotals(d)
 		if res.StatusCode == http.StatusOK {
-			if res, err = x.answerLookups(res, d); err != nil {
+			if res, d.failed, err = x.answerLookups(res, d); err != nil {
 				return nil, d, err
 			}
 			x.recordAnswer(res, d)
@@ -302,9 +304,11 @@ func (x *exchange) sendWithRetry(ctx context.Context, d decision) (decision, *ht
 			ours := d
 			invalid = &ours
 		}
-		if !again && !accepted && d.action == Recovered {
-			next.action, next.reason = Compacted, reasonRefused
-			next.refusedAgain = &llm.APIError{Kind: cmp.Or(why.kind, llm.ErrResponse), Status: res.StatusCode}
+		if !again && !accepted {
+			next.failed = failureOf(res, why)
+			if d.action == Recovered {
+				next.action, next.reason = Compacted, reasonRefused
+			}
 		}
 		if !again {
 			if why.kind == llm.ErrOverflow {

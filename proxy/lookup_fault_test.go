@@ -68,7 +68,11 @@ func TestLookupFaults(t *testing.T) {
 					if s.status != 200 || !strings.HasSuffix(s.text, "Done.") || f.armed.Load() {
 						t.Errorf("status %d: %q", s.status, s.text)
 					}
-					if text, _ := last(up.Requests()[1]); name != "fails" && !strings.Contains(text, "cannot be read now") {
+					all := up.Requests()
+					if len(all) != 2 {
+						t.Fatalf("%d requests upstream", len(all))
+					}
+					if text, _ := last(all[1]); name != "fails" && !strings.Contains(text, "cannot be read now") {
 						t.Errorf("the model was told %q", text)
 					}
 					if all := l.failures(); name != "fails" && len(all) != 1 {

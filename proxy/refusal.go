@@ -15,11 +15,18 @@ import (
 	"github.com/palimpsest-ai/palimpsest/render"
 )
 
-// refusal is why a provider refused a request. The kind is empty if it did not, or if nothing
-// can be done about it; text is what the provider wrote.
+// refusal is why a provider refused a request. The kind is empty if it did not, or if that cannot be
+// read; text is what the provider wrote.
 type refusal struct {
 	kind llm.Kind
 	text string
+}
+
+// failureOf is the error of a request that the provider did not take, for the log of whoever runs the
+// proxy: its kind and status, and nothing that was said.
+func failureOf(res *http.Response, why refusal) error {
+	byStatus := llm.Classify("", res.StatusCode, []byte("unread")) // a body without a word says that it is empty
+	return &llm.APIError{Kind: cmp.Or(why.kind, byStatus, llm.ErrResponse), Status: res.StatusCode}
 }
 
 // maxRefusal bounds what is read of an error, in bytes.

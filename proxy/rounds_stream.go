@@ -23,6 +23,7 @@ import (
 // one goroutine, and may be closed by another.
 type lookupStream struct {
 	*rounds
+	logID      string // of the conversation, for Close: the step changes with each round
 	translator dialect.Translator
 	rewinder   dialect.Rewinder // the translator
 	answer     wire.Stream      // of the current round
