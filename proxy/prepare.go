@@ -77,7 +77,7 @@ func isConflict(err error) bool {
 func (x *exchange) renderProfile(m token.Model) render.Profile {
 	p := render.For(x.endpoint.dialect.API())
 	p.LastUser = true // models of other providers behind the same API demand it too
-	p.BoundReasoning = p.BoundReasoning && (m.BindsThinking || m.Source == "")
+	p.BoundReasoning = m.BindsThinking || p.BoundReasoning && m.Source == ""
 	return p
 }
 
