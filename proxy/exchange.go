@@ -337,7 +337,7 @@ func (x *exchange) send(d decision) (*http.Response, error) {
 		size, body = len(own), func() io.Reader { return strings.NewReader(own) }
 	}
 	out := withBody(x.request, size, body)
-	if d.action != Passed || x.isNearWindow(d) || d.fellBack() || x.isAnswerStored() && !acceptsOnlyReadable(out.Header) {
+	if d.action != Passed || x.isNearWindow(d) || x.endpoint.task == generate && x.isLarge() || d.fellBack() || x.isAnswerStored() && !acceptsOnlyReadable(out.Header) {
 		acceptReadable(out) // the answer is read here, or it may be an overflow that has to be read
 	}
 	if d.action != Passed {
