@@ -171,6 +171,7 @@ func (x *exchange) compactMore(ctx context.Context, s *step) (decision, error) {
 	if d.action != Passed {
 		d.action = Recovered
 	}
+	d.tokensBefore = max(d.tokensBefore, s.prepared.Before) // an earlier try may have compacted too
 	return d, err
 }
 

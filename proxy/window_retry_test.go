@@ -1,11 +1,13 @@
 package proxy_test
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // TestRetryKnowsWindow: the window that a refusal names counts for the request that follows it, also
@@ -29,5 +31,20 @@ func TestRetryKnowsWindow(t *testing.T) {
 				t.Errorf("%s, summary %t: status %d, %q after %d requests, %v", api, summary, s.status, s.action(), len(up.Requests()), err)
 			}
 		}
+	}
+}
+
+// TestBeforeTwoCompactions: the size before is that of what the client sent, also if a request was
+// compacted, refused and compacted again.
+func TestBeforeTwoCompactions(t *testing.T) {
+	up := strict(t)
+	up.Window = window / 2
+	url, p := start(t, up, proxy.Options{Window: 2 * window, Config: palimpsest.Config{Counter: counter()}})
+	a := newAgent(t, wire.Anthropic, url, false)
+	a.grow(0, 60)
+	s := a.peek()
+	before, _ := strconv.Atoi(s.header.Get(proxy.BeforeHeader))
+	if s.status != 200 || s.action() != proxy.Recovered || p.Totals().Compactions != 2 || before < 2*window {
+		t.Errorf("status %d, %q, %d tokens before, %+v", s.status, s.action(), before, p.Totals())
 	}
 }
