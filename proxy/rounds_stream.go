@@ -56,7 +56,7 @@ func (s *lookupStream) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.inFurtherRound {
-		s.x.t.openLookups.add(s.step.logID)
+		s.x.t.openLookups.add(s.logID)
 	}
 	s.inFurtherRound, s.closed = false, true
 	return s.body.Close()
