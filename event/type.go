@@ -59,9 +59,9 @@ const (
 	// RequestProxied: a request went through a proxy, and its answer has ended.
 	// TokensBefore and TokensAfter are the request under the plan so far and as it was sent,
 	// if they were counted; Duration is to the end of the answer. Details: route, the API;
-	// action and reason, as the headers of the answer say them; status, 0 if there was none.
-	// Err is set if there was no whole answer, or if the provider refused a request that was
-	// made smaller after a refusal.
+	// action and reason, as the headers of the answer say them; status, absent if there was none.
+	// Err is set if there was no whole answer, and for a request that asks a model also if that
+	// gave none: the provider refused it, or its stream ended with an error.
 	RequestProxied Type = "request_proxied"
 	// WindowLearned: from now on, the context window that a provider named in a refusal is used.
 	// Details: upstream, model, window, and instead_of, the window that was used before, 0 for

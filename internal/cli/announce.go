@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -14,8 +15,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
+	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -194,8 +197,13 @@ func troubleLine(e event.Event) string {
 		return ""
 	case e.Details["status"] == nil:
 		return "the provider gave no answer: " + cause
-	case e.Details["reason"] == "refused":
+	case e.Details["action"] == proxy.Compacted && e.Details["reason"] == "refused":
 		return "the provider refused the smaller request too: " + cause
+	case e.Details["status"] != http.StatusOK:
+		return "the provider refused a request: " + cause
+	}
+	if _, said := errors.AsType[*llm.APIError](e.Cause); said {
+		return "the provider ended its answer with an error: " + cause
 	}
 	return "the provider broke off its answer: " + cause
 }
