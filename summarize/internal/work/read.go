@@ -23,6 +23,7 @@ type Call struct {
 	Files    []shell.FileOp // what it does to files if it succeeds
 
 	steps      []step
+	mayCommit  bool   // nobody knows which of its commands ran; one is "git commit"
 	ownWords   bool   // its commands print only words of git or of the agent
 	pwd        bool   // the last command prints the folder
 	workdir    string // the folder that the tool was told to run in
@@ -72,6 +73,28 @@ func (c *Call) Read(args gjson.Result, line []shell.Command) {
 		c.operates = changes(c.Name)
 		c.opensPull = strings.HasPrefix(name, "createpullrequest")
 	}
+}
+
+// ReadUnsure reads the commands of a line with loops, conditions or subshells, of which nobody
+// knows which ran: whether one commits where the shell is.
+func (c *Call) ReadUnsure(line []shell.Command) {
+	if !shellSpeech[toolpolicy.Normal(c.Name)] {
+		return
+	}
+	c.ownWords = true
+	moves := false
+	for i := range line {
+		switch line[i].Name() {
+		case "for", "case", "select", "[[":
+			continue
+		}
+		command := line[i].Inner()
+		sub, _, dir := gitWords(&command)
+		c.mayCommit = c.mayCommit || sub == "commit"
+		moves = moves || dir != "" || command.ChangesTo() != ""
+		c.ownWords = c.ownWords && printsOwnWords(&command)
+	}
+	c.mayCommit = c.mayCommit && !moves
 }
 
 // readSteps reads a command line. Without a command of interest there are no steps.
