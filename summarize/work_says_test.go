@@ -13,7 +13,9 @@ import (
 // once told wrongly.
 func TestWorkSays(t *testing.T) {
 	const worker, fix = "/repo/worker.go", "[main 1111111] fix\n 1 file changed, 1 insertion(+)"
-	repo := func(l *logOf) *logOf { return l.env("<environment_context>\n  <cwd>/repo</cwd>\n</environment_context>") }
+	repo := func(l *logOf) *logOf {
+		return l.env("<environment_context>\n  <cwd>/repo</cwd>\n</environment_context>")
+	}
 	passed := func(l *logOf) *logOf { return l.ok("cd /repo && go test ./...", "ok  \tx/y\t0.1s") }
 	tests := []struct {
 		name string

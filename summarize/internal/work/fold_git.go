@@ -32,13 +32,15 @@ func (f *fold) applyGit(r *shellRun, s *step, done bool, dir string) {
 	if dir == shell.Unknown || f.scratch(dir) || s.undone(r) && !a.stopsHalfway() {
 		return
 	}
-	if f.foreign(dir) {
-		f.applyElsewhere(r, s, done, dir)
+	foreign := f.foreign(dir)
+	if foreign && !a.isOfCommits() {
 		return
 	}
-	f.changeTree(r, s, done, dir)
+	if !foreign {
+		f.changeTree(r, s, done, dir)
+	}
 	seen := func(name string) {
-		if name != "" && name != "HEAD" {
+		if name != "" && name != "HEAD" && !foreign {
 			f.onBranch(name, r.by)
 		}
 	}
@@ -99,8 +101,10 @@ func (f *fold) applyGit(r *shellRun, s *step, done bool, dir string) {
 	case gitRebase:
 		if done || r.output.lines > 0 {
 			f.doubtUnpushed(dir)
-			f.work.Newest = state.Seen{}
-			f.clearEdits() // edits made during it are in its commits
+			if !foreign {
+				f.work.Newest = state.Seen{}
+				f.clearEdits() // edits made during it are in its commits
+			}
 		}
 	case gitMerge:
 		f.picked(r, done, dir, seen)
@@ -123,26 +127,14 @@ func (a *gitCall) stopsHalfway() bool {
 	return false
 }
 
-// applyElsewhere applies what a call of git did in another repository, or another work tree:
-// only commits are told of it.
-func (f *fold) applyElsewhere(r *shellRun, s *step, done bool, dir string) {
-	none := func(string) {}
-	switch s.git.verb {
-	case gitCommit:
-		f.commit(r, s, done, dir, none)
-	case gitPush:
-		f.push(r, s.git, done, s.Shown != shell.NotShown, dir)
-	case gitSwitch, gitDetach:
-		f.leaveBranch(false, dir)
-	case gitRebase:
-		f.doubtUnpushed(dir)
-	case gitMerge:
-		f.picked(r, done, dir, none)
-	case gitReset:
-		if done {
-			f.reset(s.git, dir)
-		}
+// isOfCommits reports whether a call tells of commits: in another repository, or another work
+// tree, nothing else is told.
+func (a *gitCall) isOfCommits() bool {
+	switch a.verb {
+	case gitCommit, gitPush, gitRebase, gitMerge, gitReset:
+		return true
 	}
+	return false
 }
 
 // cleanTree is the last line of "git status" without changes.
@@ -190,7 +182,7 @@ func inRepo(c *state.Commit, dir string) bool {
 // leaveBranch notes that another branch is current. A fresh branch has the commits of the old
 // one too; whether any other has them is unknown.
 func (f *fold) leaveBranch(fresh bool, dir string) {
-	if !fresh && !f.foreign(dir) {
+	if !fresh {
 		f.work.Newest = state.Seen{}
 	}
 	for i := range f.work.Commits {

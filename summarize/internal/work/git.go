@@ -9,6 +9,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
 // gitCall is a call of git that changes the state of the work, or shows it.
@@ -79,6 +80,28 @@ func printsOwnWords(c *shell.Command) bool {
 	default:
 		return quietCommands[name]
 	}
+}
+
+// ReadUnsure reads the commands of a line with loops, conditions or subshells, of which nobody
+// knows which ran: whether one commits where the shell is.
+func (c *Call) ReadUnsure(line []shell.Command) {
+	if !shellSpeech[toolpolicy.Normal(c.Name)] {
+		return
+	}
+	c.ownWords = true
+	moves := false
+	for i := range line {
+		switch line[i].Name() {
+		case "for", "case", "select", "[[":
+			continue
+		}
+		command := line[i].Inner()
+		sub, _, dir := gitWords(&command)
+		c.mayCommit = c.mayCommit || sub == "commit"
+		moves = moves || dir != "" || command.ChangesTo() != ""
+		c.ownWords = c.ownWords && printsOwnWords(&command)
+	}
+	c.mayCommit = c.mayCommit && !moves
 }
 
 // gitWords returns the subcommand of a call of git, its arguments, and the folder of -C.

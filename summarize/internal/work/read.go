@@ -75,28 +75,6 @@ func (c *Call) Read(args gjson.Result, line []shell.Command) {
 	}
 }
 
-// ReadUnsure reads the commands of a line with loops, conditions or subshells, of which nobody
-// knows which ran: whether one commits where the shell is.
-func (c *Call) ReadUnsure(line []shell.Command) {
-	if !shellSpeech[toolpolicy.Normal(c.Name)] {
-		return
-	}
-	c.ownWords = true
-	moves := false
-	for i := range line {
-		switch line[i].Name() {
-		case "for", "case", "select", "[[":
-			continue
-		}
-		command := line[i].Inner()
-		sub, _, dir := gitWords(&command)
-		c.mayCommit = c.mayCommit || sub == "commit"
-		moves = moves || dir != "" || command.ChangesTo() != ""
-		c.ownWords = c.ownWords && printsOwnWords(&command)
-	}
-	c.mayCommit = c.mayCommit && !moves
-}
-
 // readSteps reads a command line. Without a command of interest there are no steps.
 func (c *Call) readSteps(line []shell.Command) {
 	if len(line) == 0 {
