@@ -86,6 +86,10 @@ func TestWorkSays(t *testing.T) {
 		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\"\nedited since the last commit: worker.go"},
 		{"a stash elsewhere", func(l *logOf) { repo(l).edit(worker).ok("git -C ../other stash", "Saved") }, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): worker.go"},
 
+		{"a log elsewhere, and the shell was put back", func(l *logOf) {
+			l.ok("cd /other && git log --oneline -3", "2222222 two\nShell cwd was reset to /repo").ok("cd /other && git status", "On branch dev\nShell cwd was reset to /repo")
+		}, "directory: /repo"},
+
 		// The folder of a check is part of it.
 		{"the same folder, said twice", func(l *logOf) {
 			repo(l).bad("cd /repo && go test ./...", "FAIL\tx/y\t0.1s").ok("go test ./...", "ok  \tx/y\t0.1s")

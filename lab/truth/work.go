@@ -169,13 +169,17 @@ func (j *judge) newest(s state.Seen, lastCommit int) {
 		return
 	}
 	st := j.claim(s.Text, s.Sources)
-	last := -1
+	last, reason := -1, "no log began with it after the last commit"
 	for i := range j.log {
 		if c := j.ended[i]; c != nil && c.end == succeeded && strings.Contains(c.line, "git log") && strings.HasPrefix(strings.TrimSpace(c.out), s.Text) {
+			if end := len(c.commands) - 1; end >= 0 && !related(c.gitDir(end), j.cwd) {
+				reason = "the log is of " + c.gitDir(end)
+				continue
+			}
 			last = i
 		}
 	}
-	j.say(kindCommit, last > lastCommit, st, "no log began with it after the last commit", last)
+	j.say(kindCommit, last > lastCommit, st, reason, last)
 }
 
 func (j *judge) wasCreated(p string, after int) bool {

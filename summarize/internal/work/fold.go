@@ -177,6 +177,9 @@ func (f *fold) result(m *thread.Message, r *Result) {
 		}
 	case toolpolicy.Shell:
 		f.removeRefusal(c)
+		if f.home == "" && path.IsAbs(r.reset) {
+			f.home = r.reset // where the shell was put back to is where the work is
+		}
 		f.applyShell(p, r, by)
 		f.applyUnsure(c, r, by)
 	case toolpolicy.Agent:
