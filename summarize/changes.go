@@ -192,8 +192,8 @@ func (b *builder) recordHunks(i int, asked *thread.Message, c *callFacts) {
 
 // dropHunks marks the hunks of which a call took lines out again. A command that changes a
 // file, and writing it anew, drop all of its hunks.
-func (b *builder) dropHunks(c *callFacts) {
-	for _, op := range c.Files {
+func (b *builder) dropHunks(c *callFacts, files []shell.FileOp) {
+	for _, op := range files {
 		if op.Op == "read" {
 			continue
 		}

@@ -213,7 +213,7 @@ func (b *builder) repairs(i int, c *callFacts, why string, named []mention) []re
 			if later {
 				first = slices.IndexFunc(e.hunks, func(h hunk) bool { return h.names(named) })
 			}
-			if first >= 0 && b.worked(j, e.ID) {
+			if first >= 0 && b.worked(j, e) {
 				all = append(all, repair{lastParts(e.path()), e.hunks[first], b.messages[j].ID})
 				if edit || len(all) == maxMending {
 					return all
@@ -256,10 +256,10 @@ func (c *callFacts) retries(tried map[string]bool) bool {
 const retriedWord = 5
 
 // worked reports whether a call of the message at j succeeded.
-func (b *builder) worked(j int, id string) bool {
+func (b *builder) worked(j int, c *callFacts) bool {
 	for k := j + 1; k < min(len(b.facts), j+nextMessages); k++ {
-		if r := b.facts[k].result; r != nil && r.CallID == id {
-			return r.Outcome != thread.Failure
+		if r := b.facts[k].result; r != nil && r.CallID == c.ID {
+			return judge(r, c, c.Class) == thread.Success
 		}
 		if b.messages[k].StartsTurn() {
 			return false

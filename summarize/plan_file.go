@@ -83,7 +83,18 @@ func findPlanFile(log []thread.Message, of func(*thread.Message) *facts) *planFi
 			continue
 		}
 		a, ok := calls[f.result.CallID]
-		if !ok || judge(f.result, a.call, a.call.Class) == thread.Failure {
+		if !ok {
+			continue
+		}
+		if a.call.Class == toolpolicy.Shell {
+			for _, op := range a.call.Files { // it did that, or may have
+				if op.Op != "read" {
+					delete(known, op.Path)
+				}
+			}
+			continue
+		}
+		if judge(f.result, a.call, a.call.Class) == thread.Failure {
 			continue
 		}
 		p := a.call.path()
@@ -133,7 +144,7 @@ func textAfter(before *planFile, result, message *thread.Message, c *callFacts) 
 		r, _ := result.Result()
 		return lineNumber.ReplaceAllString(scan.Clean(r.Text()), ""), false
 	case c.Class != toolpolicy.Edit && c.Class != toolpolicy.Write:
-		return "", slices.ContainsFunc(c.Files, func(op shell.FileOp) bool { return op.Op != "read" })
+		return "", false
 	}
 	var old, body []string
 	all := false

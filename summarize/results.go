@@ -33,23 +33,27 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 			b.readTaskList(r)
 			return
 		}
-		if outcome != thread.Failure {
-			files := slices.Clone(c.Files)
-			for n := range files {
-				op := &files[n]
-				op.Path = b.ledgerPath(op.Path)
-				if r.FileExisted && op.Op == "created" {
-					op.Op = "edited"
-				}
-				op.Op = b.touch(*op, asked)
+		did, perhaps := c.Did(&r.Result)
+		files := slices.Clone(did)
+		for n := range files {
+			op := &files[n]
+			op.Path = b.ledgerPath(op.Path)
+			if r.FileExisted && op.Op == "created" {
+				op.Op = "edited"
 			}
-			b.recordEdit(i, asked, c, files)
-			if c.written.text != "" && outcome == thread.Success {
-				b.addWritten(i, asked, c.written)
+			op.Op = b.touch(*op, asked)
+		}
+		for _, op := range perhaps {
+			if op.Op != "read" {
+				b.forgetContent(b.ledgerPath(op.Path))
 			}
-			if class == toolpolicy.Read && len(c.Files) == 1 && !c.part {
-				b.noteContent(files[0].Path, r)
-			}
+		}
+		b.recordEdit(i, asked, c, files)
+		if c.written.text != "" && outcome == thread.Success {
+			b.addWritten(i, asked, c.written)
+		}
+		if class == toolpolicy.Read && len(files) == 1 && !c.part {
+			b.noteContent(files[0].Path, r)
 		}
 	}
 	b.outcome(i, m, asked, c, r, class, outcome)
@@ -81,12 +85,16 @@ const recordBase = 0.4
 // output proves. Files and pages that were only printed prove nothing.
 func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome {
 	switch {
+	case (class == toolpolicy.Edit || class == toolpolicy.Write) && r.Edited():
+		return thread.Success
 	case r.Outcome == thread.Failure || r.Outcome == thread.Partial:
 		return r.Outcome
 	case class == toolpolicy.Other && r.Refusal != "":
 		return thread.Failure // the system says that it did not do it
 	case class == toolpolicy.Search && strings.HasPrefix(r.First, "Error performing "):
 		return thread.Failure // LSP
+	case class == toolpolicy.Edit || class == toolpolicy.Write:
+		return thread.Failure
 	case class != toolpolicy.Shell && class != toolpolicy.Other:
 		return thread.Success
 	case r.exit > 0:

@@ -182,7 +182,11 @@ func showsFailures(args []Word) bool {
 
 // ChangesTo is where a "cd" goes, Unknown if nobody knows; "" for another command.
 func (c *Command) ChangesTo() string {
-	if name := c.Name(); name != "cd" && name != "pushd" {
+	switch c.Name() {
+	case "cd", "pushd":
+	case "popd":
+		return Unknown
+	default:
 		return ""
 	}
 	args := c.Words[1:]

@@ -370,7 +370,7 @@ func (j *judge) change(it summary.Item) {
 			continue
 		}
 		switch {
-		case c.end != succeeded:
+		case c.end != succeeded && !c.patched:
 			reason = "the call failed: " + clip(strings.TrimSpace(c.out), 120)
 			continue
 		case it.Turn > 0 && c.turn != it.Turn:
@@ -455,6 +455,10 @@ func (j *judge) told(it summary.Item, st claim, m []string) {
 	}
 	if len(did) == 0 && len(failedAt) > 0 {
 		reason = "the call failed"
+	}
+	if !ok && len(failedAt) == 0 && j.perhaps(file, it.Turn) {
+		j.unproved(kindChange, st, "the command that would have changed it need not have run")
+		return
 	}
 	if !ok && len(failedAt) == 0 && j.mayHave(file, it.Turn) {
 		j.cannotTell(kindChange)

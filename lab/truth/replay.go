@@ -50,6 +50,7 @@ type vague struct {
 	at, turn int
 	line     string // what it names
 	all      bool   // it may have touched any
+	perhaps  bool   // it ran only if another failed
 }
 
 type ending int
@@ -73,6 +74,7 @@ type call struct {
 	end      ending
 	refused  bool // by the user
 	flagged  bool // as a failure
+	patched  bool // the call failed, and not its patch
 	code     int  // exit code; -1 when none was said
 }
 
@@ -316,7 +318,7 @@ func (r *replay) resulted(at int, res thread.ToolResult) {
 		c.end = succeeded
 	case file != "":
 		c.end = succeeded
-		if editFailed.MatchString(body) {
+		if m := exitCode.FindStringSubmatch(body[:min(len(body), 100)]); m != nil && m[1] != "0" || editFailed.MatchString(body) {
 			c.end = failed
 		}
 	default:
@@ -343,7 +345,9 @@ func (r *replay) resulted(at int, res thread.ToolResult) {
 	r.lists(c)
 }
 
-var editFailed = regexp.MustCompile(`(?i)^(?:error|failed|could not|no changes|no match|old_string not found|string to replace not found|the edit was not|invalid|file (?:does not exist|not found))`)
+// editFailed begins a result of a tool for files that did not do it.
+var editFailed = regexp.MustCompile(`(?i)^(?:error\b|failed|could not|cannot |unable to |no changes|no (?:match|replacement|occurrences)|old_?(?:string|str|text) (?:was )?not found|string to replace not found|the edit was not|invalid|` +
+	`patch (?:failed|rejected)|apply_patch verification failed|found 0 |file (?:\S+ )?(?:does not exist|not found|has (?:not been read|been \w+ since)))`)
 
 // fileTool says what a call of a tool for files does: "read", "write", "edit",
 // "patch" or nothing.
@@ -465,8 +469,10 @@ func (r *replay) tried(c *call, kind string) {
 	if kind == "" {
 		if c.line != "" { // part of it may have been done
 			r.vague = append(r.vague, vague{at: c.result, turn: c.turn, line: c.line})
+			if !c.refused {
+				r.effects(c, c.cameBefore)
+			}
 			for i, cmd := range c.commands {
-				r.disturb(c, cmd)
 				if cmd.name() == "git" && len(cmd.words) > 1 && cmd.words[1].text == "cherry-pick" {
 					r.committed(c, i, false) // those before the one that did not fit
 				}
@@ -475,6 +481,10 @@ func (r *replay) tried(c *call, kind string) {
 		return
 	}
 	if kind == "patch" {
+		if strings.Contains(c.out, "Success. Updated the following files") { // a later command failed
+			c.patched = true
+			r.patch(c, c.said)
+		}
 		return
 	}
 	f := r.file(c.path())

@@ -429,6 +429,23 @@ func TestWork(t *testing.T) {
 	})
 }
 
+// TestEditWithoutFlag: an edit that failed is no change, where no flag says so.
+func TestEditWithoutFlag(t *testing.T) {
+	const failed = "Exit code: 1\nWall time: 0.1 seconds\nOutput:\napply_patch verification failed: Failed to find expected lines in a.go"
+	const patch = "*** Begin Patch\n*** Update File: a.go\n@@\n-x\n+y\n*** End Patch"
+	swap := map[string]any{"file_path": "/w/a.go", "old_string": "x", "new_string": "y"}
+	told := summary.Summary{Changes: []item{{Text: "edited a.go"}}}
+	work := summary.Summary{Work: state.Work{Edited: []state.Edit{{Path: "/w/a.go", Operation: "edited"}}}}
+	run(t, []row{
+		{"error", list(user("go"), does("edit", swap, "Error: oldString not found in content")), told, "change", wrong},
+		{"read before", list(user("go"), does("edit", swap, "File /w/a.go has been modified since it was read.")), told, "change", wrong},
+		{"state of the work", list(user("go"), does("edit", swap, "oldString not found in content")), work, "work: edited", wrong},
+		{"patch", list(user("go"), does("apply_patch", map[string]any{"input": patch}, failed)), told, "change", wrong},
+		{"patch of a shell", list(user("go"), does("shell", map[string]any{"command": []string{"apply_patch", patch}}, failed)), told, "change", wrong},
+		{"done", list(user("go"), does("edit", swap, "Errors in a.go were corrected.")), told, "change", right},
+	})
+}
+
 // Only the current task may stand after the end of the span.
 func TestEnd(t *testing.T) {
 	all := log(t, user("first"), says("one"), user("second"), says("two"))
