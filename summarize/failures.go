@@ -308,6 +308,9 @@ func errorText(r *resultFacts) (string, []mention) {
 
 // reason returns the lines that say why a call failed, on one line.
 func reason(r *resultFacts) (string, []mention) {
+	if r.Stopped != "" { // what it had printed does not say why
+		return r.Stopped, nil
+	}
 	found := diagnostics(r)
 	best := float32(0)
 	for _, p := range found {

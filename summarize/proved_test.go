@@ -96,3 +96,20 @@ func TestEditBeforeFailure(t *testing.T) {
 		}, []string{"edited pkg/x.go"}, gone},
 	})
 }
+
+// TestStoppedCommand: what a command had printed when it was stopped says neither that it passed
+// nor why it failed.
+func TestStoppedCommand(t *testing.T) {
+	for _, mark := range []string{
+		"Command timed out after 120 seconds", "Command aborted",
+		"<bash_metadata>\nbash tool terminated command after exceeding timeout 120000 ms. Retry with a larger one.\n</bash_metadata>",
+	} {
+		_, line, _ := strings.Cut("\n"+strings.TrimSuffix(mark, "\n</bash_metadata>"), "\n")
+		line = line[strings.LastIndexByte(line, '\n')+1:]
+		for _, flag := range []thread.Outcome{thread.Success, thread.Failure} {
+			runProved(t, []provedCase{{mark, func(k *talk) {
+				k.calls("bash", args{"command": "go test ./..."}, "ok  \tx/a\t0.1s\nok  \tx/b\t0.2s\n"+mark, flag)
+			}, []string{"failed: bash go test ./... => " + line, "bash go test ./... => partial"}, []string{"passed", "=> ok", "succeeded"}}})
+		}
+	}
+}

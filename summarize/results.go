@@ -87,6 +87,8 @@ func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome 
 	switch {
 	case (class == toolpolicy.Edit || class == toolpolicy.Write) && r.Edited():
 		return thread.Success
+	case class == toolpolicy.Shell && r.Stopped != "":
+		return thread.Partial
 	case r.Outcome == thread.Failure || r.Outcome == thread.Partial:
 		return r.Outcome
 	case class == toolpolicy.Other && r.Refusal != "":
@@ -186,7 +188,7 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 	b.latest = append(b.latest, len(b.candidates))
 	b.entry(secOutcome, i, base*b.age(i), idents)
 
-	if ended == thread.Failure && c != nil {
+	if c != nil && (ended == thread.Failure || r.Stopped != "") {
 		b.failure(i, m, asked, c, r)
 	}
 }

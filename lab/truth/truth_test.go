@@ -429,6 +429,19 @@ func TestWork(t *testing.T) {
 	})
 }
 
+// TestStopped: what a check printed before it was stopped does not say that it passed.
+func TestStopped(t *testing.T) {
+	passed := summary.Summary{Work: state.Work{Checks: []state.Check{{Kind: "test", Command: "go test ./...", Outcome: thread.Success}}}}
+	called := summary.Summary{ToolOutcomes: []summary.ToolOutcome{{Tool: "bash", Input: "go test ./...", Outcome: thread.Success}}}
+	for _, mark := range []string{
+		"Command timed out after 120 seconds", "Command aborted",
+		"<bash_metadata>\nbash tool terminated command after exceeding timeout 120000 ms. Retry with a larger one.\n</bash_metadata>",
+	} {
+		stopped := list(user("go"), does("bash", map[string]any{"command": "go test ./..."}, "ok  \tx/a\t0.1s\nok  \tx/b\t0.1s\n\n"+mark))
+		run(t, []row{{mark, stopped, passed, "work: check", wrong}, {mark + ", call", stopped, called, "call outcome", wrong}})
+	}
+}
+
 // TestEditWithoutFlag: an edit that failed is no change, where no flag says so.
 func TestEditWithoutFlag(t *testing.T) {
 	const failed = "Exit code: 1\nWall time: 0.1 seconds\nOutput:\napply_patch verification failed: Failed to find expected lines in a.go"

@@ -42,7 +42,7 @@ func (f *fold) applyCheck(r *shellRun, n int, dir string) {
 		if s.Sure && r.ranAfter(n) {
 			c.Outcome = thread.Success
 		}
-	case best != nil && best.good && best.whole && s.whole(best, w.lines):
+	case best != nil && best.good && best.whole && !w.halted && s.whole(best, w.lines):
 		c.Outcome = thread.Success
 	case k.quietIfClean && w.lines == 0 && r.known && s.Piped && !s.Silent && (s.Shown == shell.EndShown || s.Shown == shell.AllShown) && s.Sure:
 		c.Outcome = thread.Success
@@ -56,7 +56,7 @@ func (f *fold) applyCheck(r *shellRun, n int, dir string) {
 	case c.Outcome == thread.Success && w.lines == 1:
 		c.Line = w.firstLine
 	case c.Outcome == "" && (w.halted || notRun(r.code)):
-		c.Line = cmp.Or(w.firstLine, clip.Brief(w.First, maxQuote))
+		c.Line = cmp.Or(w.Stopped, w.firstLine, clip.Brief(w.First, maxQuote))
 	}
 	f.work.Checks = slices.DeleteFunc(f.work.Checks, func(old state.Check) bool { return old.Command == c.Command && old.Kind == c.Kind })
 	f.work.Checks = append(f.work.Checks, c)
