@@ -185,6 +185,8 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 	}
 	b.outcomes[key] = len(b.ToolOutcomes)
 	b.ToolOutcomes = append(b.ToolOutcomes, o)
+	b.worked = append(b.worked, b.proved(c, r, ended))
+	b.flags[r.tool] = b.flags[r.tool] || r.Outcome == thread.Failure
 	b.latest = append(b.latest, len(b.candidates))
 	b.entry(secOutcome, i, base*b.age(i), idents)
 
@@ -225,34 +227,24 @@ func (b *builder) noteLaterSuccess() {
 		return
 	}
 	worked := map[string][]int{} // the successes of a call
-	for at := range b.ToolOutcomes {
-		// What grep left of an output proves nothing.
-		if o := &b.ToolOutcomes[at]; o.Outcome == thread.Success && !strings.Contains(o.Input, "| grep") {
-			call := withoutPager(o.Tool, o.Input)
+	for at, call := range b.worked {
+		if call != "" {
 			worked[call] = append(worked[call], at)
 		}
 	}
 	for n, a := range b.attempts {
-		later, _ := slices.BinarySearch(worked[a.call], a.outcome+1)
-		if a.call == "" || strings.Contains(a.call, "…") || later == len(worked[a.call]) {
-			continue
+		if later, _ := slices.BinarySearch(worked[a.call], a.outcome+1); a.call != "" && later < len(worked[a.call]) {
+			a.again, a.works = b.ToolOutcomes[worked[a.call][later]].Turn, true
+			b.FailedAttempts[n].Text = a.text(nil, nil)
 		}
-		a.again, a.works = b.ToolOutcomes[worked[a.call][later]].Turn, true
-		b.FailedAttempts[n].Text = a.text(nil, nil)
 	}
 }
 
-// withoutPager is a call without the pipe to head or tail at its end.
-func withoutPager(tool, input string) string {
-	for {
-		at := strings.LastIndexByte(input, '|')
-		if at < 0 {
-			break
-		}
-		if shows := strings.TrimSpace(input[at+1:]); !strings.HasPrefix(shows, "tail") && !strings.HasPrefix(shows, "head") {
-			break
-		}
-		input = input[:at]
+// proved returns what a call is the same as (work.Call.Same), if its result proves that it
+// succeeded, else "".
+func (b *builder) proved(c *callFacts, r *resultFacts, ended thread.Outcome) string {
+	if c == nil || ended != thread.Success || c.Class == toolpolicy.Shell && !c.Succeeded(&r.Result, b.flags[c.Name]) {
+		return ""
 	}
-	return tool + "\x00" + strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(input), "2>&1"))
+	return c.Same()
 }

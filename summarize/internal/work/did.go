@@ -2,6 +2,7 @@ package work
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
@@ -62,6 +63,63 @@ func (c *Call) came(op *shell.FileOp, r *Result, code int, known bool) bool {
 // and there is output besides the line that says so.
 func (c *Call) stoppedBehind(by *shell.Command, r *Result) bool {
 	return r.Stopped != "" && r.lines > 1 && len(c.steps) > 0 && c.steps[len(c.steps)-1].Command != by
+}
+
+// readPagers reads how a command line shows its output, and whether its status is that of all of it.
+func (c *Call) readPagers(line []shell.Command) {
+	for n := len(line) - 1; n > 0 && line[n-1].Piped && (line[n].Name() == "head" || line[n].Name() == "tail"); n-- {
+		c.pagers++
+	}
+	c.told = len(line) > 0 && !slices.ContainsFunc(line, func(s shell.Command) bool { return !s.Proved })
+}
+
+// Same is the same for calls that do the same: the tool and what was asked for, without a pipe to
+// head or tail at the end. It is empty where the input was cut.
+func (c *Call) Same() string {
+	input := c.Input
+	if input == "" || strings.Contains(input, "…") {
+		return ""
+	}
+	for range c.pagers {
+		if at := strings.LastIndexByte(input, '|'); at >= 0 {
+			input = input[:at]
+		}
+	}
+	return c.Name + "\x00" + strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(input), "2>&1"))
+}
+
+// Succeeded reports whether the result proves that all of a command line succeeded: by its status,
+// or by what its checks say. flags says that the harness flags every command that fails.
+func (c *Call) Succeeded(r *Result, flags bool) bool {
+	code, known := r.status(flags || c.Name == "Bash")
+	if r.halted || r.Outcome != thread.Success || known && code != 0 || ToldToFail(c, r) {
+		return false
+	}
+	if known && c.told {
+		return true
+	}
+	run := &shellRun{Call: c, output: r}
+	for n := range c.steps {
+		s := &c.steps[n]
+		best := run.verdict(n, true)
+		switch {
+		case known && s.Proved, s.quiet, s.Name() == "cd", s.check == nil && run.filtersCheck(n):
+		case known && s.check != nil && s.check.quietIfClean && r.lines == 0 && s.Sure && !s.Silent && s.Shown <= shell.EndShown:
+		case best == nil || !best.good || !best.whole || !s.whole(best, r.lines):
+			return false
+		}
+	}
+	return len(c.steps) > 0
+}
+
+// filtersCheck reports whether command n only shows the output of a check.
+func (c *Call) filtersCheck(n int) bool {
+	for of := range n {
+		if c.steps[of].check != nil && c.filters(n, of) {
+			return true
+		}
+	}
+	return false
 }
 
 // status is the exit status of a command line; false if it is unknown. flags says that the

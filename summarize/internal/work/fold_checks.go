@@ -147,11 +147,7 @@ func ToldToFail(c *Call, output *Result) bool {
 		if s.check != nil {
 			checks++
 		}
-		shows := s.check != nil || s.quiet
-		for of := 0; of < n && !shows; of++ {
-			shows = c.steps[of].check != nil && c.filters(n, of)
-		}
-		others = others || !shows
+		others = others || s.check == nil && !s.quiet && !c.filtersCheck(n)
 	}
 	for n := range c.steps {
 		if v := r.verdict(n, checks < 2 || others); v != nil && !v.good && !v.weak {

@@ -23,6 +23,8 @@ type Call struct {
 	Files    []shell.FileOp // what it does to files if it succeeds; see Did
 
 	steps      []step
+	pagers     int    // how many of the last commands only show a part of the output: head, tail
+	told       bool   // a status of 0 says that every command succeeded
 	ownWords   bool   // its commands print only words of git or of the agent
 	pwd        bool   // the last command prints the folder
 	workdir    string // the folder that the tool was told to run in
@@ -59,6 +61,7 @@ func (c *Call) Read(args gjson.Result, line []shell.Command) {
 		}
 		c.workdir = rawjson.FirstText(args, "workdir", "cwd", "working_directory", "dir_path")
 		c.background = args.Get("run_in_background").Bool() || args.Get("is_background").Bool()
+		c.readPagers(line)
 		if shellSpeech[name] {
 			c.readSteps(line)
 		} else {
