@@ -75,7 +75,6 @@ type resultFacts struct {
 	tool       string
 	source     source // what kind of tool said it
 	lines      int
-	exit       int // the exit code the harness wrote, or -1
 	evidence   evidence
 	errorLines []piece           // lines that report a failure, in order
 	idLines    []piece           // lines with identifiers, in order
@@ -231,13 +230,12 @@ func isDrawing(s string) bool {
 
 // readResult extracts the facts of a tool result.
 func readResult(r thread.ToolResult) *resultFacts {
-	f := &resultFacts{tool: r.Tool, source: sourceOfResult(r.Tool), exit: -1, fields: r.KeyFields}
+	f := &resultFacts{tool: r.Tool, source: sourceOfResult(r.Tool), fields: r.KeyFields}
 	s := scan.Clean(r.Text())
 	if s == "" {
 		s = r.Structured
 	}
 	s = withoutReminders(s)
-	f.exit = exitCode(s)
 	f.Result = work.ReadResult(&r, s)
 	if toolpolicy.ClassOf(r.Tool) == toolpolicy.Agent && r.Outcome != thread.Failure && f.Started == "" && !f.DeniedByUser {
 		f.report = paragraphs(s[:clip.Boundary(s, min(len(s), maxReport))])

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
-
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -319,7 +319,7 @@ func reason(r *resultFacts) (string, []mention) {
 	var idents []mention
 	size := 0
 	for _, p := range found {
-		if telltale(p) < best || exitCode(p.text) >= 0 || slices.Contains(lines, p.text) {
+		if telltale(p) < best || shell.StatusLine(p.text) || slices.Contains(lines, p.text) {
 			continue
 		}
 		text := clip.Brief(p.text, 160)
@@ -337,7 +337,7 @@ func reason(r *resultFacts) (string, []mention) {
 		}
 	}
 	for _, line := range []string{r.First, r.last} {
-		if line != "" && exitCode(line) < 0 && line != "(no output)" {
+		if line != "" && !shell.StatusLine(line) && line != "(no output)" {
 			return clip.Brief(line, 140), nil
 		}
 	}

@@ -113,3 +113,19 @@ func TestStoppedCommand(t *testing.T) {
 		}
 	}
 }
+
+// TestExitStatusInText: an exit status counts where a harness writes it, and nowhere else.
+func TestExitStatusInText(t *testing.T) {
+	const message = "git commit -m \"cli: exit code 2 for a wrong flag\n\nScripts can tell it from a failure.\""
+	runProved(t, []provedCase{
+		{"a subject", func(k *talk) { k.shell(message, "[main abc1234] cli: exit code 2 for a wrong flag\n 1 file changed") },
+			[]string{"Scripts can tell it from a failure."}, []string{"partial", "exit_code"}},
+		{"documentation", func(k *talk) { k.shell("make docs", "exit code 1 means that a flag is wrong") }, nil, []string{"failure", "failed:", "exit_code"}},
+		{"a hit", func(k *talk) { k.said("Grep", args{"pattern": "exit"}, "cli.go:3: // exit code 2: a wrong flag") }, nil, []string{"exit_code"}},
+		{"a harness", func(k *talk) { k.shell("make docs", "no rule\n\nCommand exited with code 2") }, []string{"exit_code=2", "failed: shell make docs"}, nil},
+		{"a commit that a hook stops", func(k *talk) {
+			k.calls("Bash", args{"command": message}, "Exit code 1\nlint: a.go:1:2: bad", thread.Failure)
+		},
+			[]string{"failed: Bash git commit"}, nil},
+	})
+}

@@ -84,6 +84,7 @@ const recordBase = 0.4
 // judge decides how a call ended: by the provider's flag or the exit code, else by what the
 // output proves. Files and pages that were only printed prove nothing.
 func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome {
+	exit := r.Exit()
 	switch {
 	case (class == toolpolicy.Edit || class == toolpolicy.Write) && r.Edited():
 		return thread.Success
@@ -99,14 +100,14 @@ func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome 
 		return thread.Failure
 	case class != toolpolicy.Shell && class != toolpolicy.Other:
 		return thread.Success
-	case r.exit > 0:
+	case exit > 0:
 		if c != nil && c.onlyPrints {
 			return thread.Partial // grep that found nothing exits with 1
 		}
 		return thread.Failure
 	case c != nil && work.ToldToFail(&c.Call, &r.Result):
 		return thread.Failure
-	case r.exit == 0 || c == nil || c.onlyPrints || class == toolpolicy.Other:
+	case exit == 0 || c == nil || c.onlyPrints || class == toolpolicy.Other:
 		return thread.Success
 	case r.evidence&sureFailure != 0:
 		return thread.Failure
@@ -142,8 +143,8 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 		idents = append(idents, more...)
 	}
 	fields := thread.Fields{}
-	if r.exit > 0 {
-		fields["exit_code"] = r.exit
+	if exit := r.Exit(); exit > 0 {
+		fields["exit_code"] = exit
 	}
 	switch class {
 	case toolpolicy.Search, toolpolicy.Web:

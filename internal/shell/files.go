@@ -271,8 +271,11 @@ func sedFiles(args []string) (script string, files []string) {
 // maybeNoFile reports whether a word may be something other than a file: a number, a branch.
 func maybeNoFile(w string) bool { return !strings.ContainsAny(w, "./") }
 
-// printers are commands whose output is the content of something else.
-var printers = scan.WordSet("cat head tail grep rg sed awk ls find git less diff jq echo curl gh wc tree strings")
+// printers are commands whose output is the content of something else, and gitPrinters those of git.
+var (
+	printers    = scan.WordSet("cat head tail grep rg sed awk ls find less diff jq echo curl gh wc tree strings")
+	gitPrinters = scan.WordSet("blame branch cat-file describe diff grep log ls-files reflog remote rev-list rev-parse shortlog show status")
+)
 
 // OnlyPrints reports whether a command line only shows content.
 func OnlyPrints(commands []Command) bool {
@@ -280,7 +283,7 @@ func OnlyPrints(commands []Command) bool {
 	for i := range commands {
 		c := &commands[i]
 		switch words := Unwrap(c.Plain()); {
-		case len(words) > 0 && (words[0] == "cd" || printers[words[0]]):
+		case len(words) > 1 && words[0] == "git" && gitPrinters[words[1]], len(words) > 0 && (words[0] == "cd" || printers[words[0]]):
 			some = true
 		case len(words) > 0 || len(c.Words) > 0 && c.Words[0].Open:
 			return false

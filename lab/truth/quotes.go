@@ -254,7 +254,7 @@ func (j *judge) label(label string, st claim) {
 		j.say(kindLabel, ok, st, "none of the messages that it names is a summary of the agent", st.at...)
 		return
 	}
-	name := strings.TrimPrefix(label, goneLabel)
+	name := strings.TrimPrefix(strings.TrimPrefix(label, goneLabel), "failed ")
 	called := false
 	for _, i := range st.at {
 		calls := j.at[i]

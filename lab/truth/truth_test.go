@@ -346,6 +346,8 @@ func TestCalls(t *testing.T) {
 		{"error text", list(user("go"), test), outcome("Bash", "go test ./...", thread.Failure, nil, "FAIL parse"), "call error", right},
 		{"other error text", list(user("go"), test), outcome("Bash", "go test ./...", thread.Failure, nil, "FAIL lex"), "call error", wrong},
 		{"field", list(user("go"), bash("ls", "a\nb")), outcome("Bash", "ls", thread.Success, thread.Fields{"lines": 2, "output": "a"}, ""), "call field", right},
+		{"exit status", list(user("go"), bash("make", "!Exit code 2\nno rule")), outcome("Bash", "make", thread.Failure, thread.Fields{"exit_code": 2}, ""), "call field", right},
+		{"exit status in a text", list(user("go"), bash("make", "[main abc1234] cli: exit code 2 for a wrong flag")), outcome("Bash", "make", thread.Success, thread.Fields{"exit_code": 2}, ""), "call field", wrong},
 		{"wrong field", list(user("go"), bash("ls", "a\nb")), outcome("Bash", "ls", thread.Success, thread.Fields{"output": "c"}, ""), "call field", wrong},
 		{"runs", list(user("go"), bash("ls", "a"), bash("ls", "b")), outcome("Bash", "ls", thread.Success, thread.Fields{"runs": 2}, ""), "call runs", right},
 		{"more runs", list(user("go"), bash("ls", "a"), bash("ls -l", "b")), outcome("Bash", "ls", thread.Success, thread.Fields{"runs": 2}, ""), "call runs", wrong},

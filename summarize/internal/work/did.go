@@ -43,7 +43,8 @@ func (c *Call) did(r *Result, code int, known bool) (did, perhaps []shell.FileOp
 }
 
 // came reports whether an operation of a command line surely came to pass. What surely ran did
-// it unless the output has a complaint of it, even if a later command failed.
+// it unless the output has a complaint of it, even if a later command failed. What "rm" was to
+// delete without a word is not there.
 func (c *Call) came(op *shell.FileOp, r *Result, code int, known bool) bool {
 	by := op.By
 	switch {
@@ -51,7 +52,7 @@ func (c *Call) came(op *shell.FileOp, r *Result, code int, known bool) bool {
 		return false
 	case by.Proved && known && code == 0:
 		return true
-	case by.Silent || r.halted && !c.stoppedBehind(by, r) || r.complainsOf(by.Name(), op.Path):
+	case by.Silent && by.Name() != "rm" || r.halted && !c.stoppedBehind(by, r) || r.complainsOf(by.Name(), op.Path):
 		return false
 	case op.Ran == shell.RanSurely:
 		return true
@@ -120,6 +121,14 @@ func (c *Call) filtersCheck(n int) bool {
 		}
 	}
 	return false
+}
+
+// Exit is the exit status that the harness wrote, -1 if it wrote none.
+func (r *Result) Exit() int {
+	if !r.hasCode {
+		return -1
+	}
+	return r.code
 }
 
 // status is the exit status of a command line; false if it is unknown. flags says that the

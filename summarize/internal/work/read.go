@@ -170,6 +170,8 @@ func ReadResult(r *thread.ToolResult, text string) (w Result) {
 	case toolpolicy.Other:
 		if r.Tool == "" {
 			w.readOutput(text)
+		} else {
+			w.stripHarness(text)
 		}
 		w.Refusal = refusal(head, text)
 		if w.Refusal == "" {
@@ -255,7 +257,6 @@ const ResetNote = "Shell cwd was reset to "
 
 // readOutput reads the output of a command.
 func (w *Result) readOutput(s string) {
-	w.code = -1
 	s = w.stripHarness(s)
 	fails := 0
 	for _, p := range scan.Lines(s) {
@@ -299,99 +300,11 @@ func (w *Result) readOutput(s string) {
 	w.lastLine = clip.Brief(w.lastLine, maxQuote)
 }
 
-// firstStatus and lastStatus begin the line in which a harness tells the exit status, above
-// the output (Claude Code, mini-swe-agent) or below it (pi, VS Code, OpenHands).
-var (
-	firstStatus = []string{"Exit code ", "<returncode>"}
-	lastStatus  = []string{"Command exited with code ", "[The command completed with exit code ", "[Command finished with exit code "}
-)
-
 // stripHarness reads and removes what the harness wrote around the output.
 func (w *Result) stripHarness(s string) string {
-	status := func(line string, marks ...string) bool {
-		for _, mark := range marks {
-			text, ok := strings.CutPrefix(line, mark)
-			text, negative := strings.CutPrefix(strings.TrimSpace(text), "-")
-			if n, is := scan.NumberAfter(text, ""); ok && is {
-				if w.code, w.hasCode = n, true; negative {
-					w.code = 255
-				}
-				return true
-			}
-		}
-		return false
-	}
-	begins := func(line string, marks ...string) bool {
-		return slices.ContainsFunc(marks, func(mark string) bool { return strings.HasPrefix(line, mark) })
-	}
-	trimmed := strings.TrimSpace(s)
-	first, rest, _ := strings.Cut(trimmed, "\n")
-	switch {
-	case status(first, firstStatus...):
-		s = rest
-	case status(first, "Exit code: "), begins(first, "Chunk ID: ", "Wall time: "): // Codex
-		head, body, ok := strings.Cut(s, "Output:\n")
-		if !ok || len(head) > 600 {
-			break
-		}
-		if _, code, ok := strings.Cut(head, "Process exited with code "); ok {
-			status(code, "")
-		}
-		if _, id, ok := strings.Cut(head, "Process running with session ID "); ok {
-			id, _, _ = strings.Cut(id, "\n")
-			w.Started, w.halted = strings.TrimSpace(id), true
-		}
-		w.ended = w.hasCode
-		s = body
-	case begins(first, `{"output":`) && rawjson.Valid(trimmed): // Codex before
-		if code := gjson.Get(trimmed, "metadata.exit_code"); code.Type == gjson.Number {
-			status(code.Raw, "")
-			s = gjson.Get(trimmed, "output").Str
-		}
-	case begins(first, "Command running in background with ID: ", "Command was manually backgrounded", "Command did not complete within"):
-		for _, mark := range [...]string{"background task ", " with ID: "} {
-			if _, rest, ok := strings.Cut(first, mark); ok {
-				w.Started = strings.TrimRight(scan.FirstWord(rest), ".,")
-			}
-		}
-		w.halted = true
-		return ""
-	case begins(first, "<tool_use_error>"):
-		w.halted = true
-		return ""
-	}
-	w.readStopped(s)
-	trimmed = strings.TrimSpace(s)
-	at := strings.LastIndexByte(trimmed, '\n') + 1
-	switch last := trimmed[at:]; {
-	case status(last, lastStatus...), begins(first, "Command: ") && status(last, "Exit Code: "): // the latter is Gemini CLI
-		s = trimmed[:at]
-	}
-	if said := strings.TrimSpace(s); said == "(no output)" || said == "(Bash completed with no output)" {
-		return "" // pi, Claude Code
-	}
+	h, s := shell.ReadHarness(s)
+	w.code, w.hasCode, w.Started, w.halted, w.ended, w.Stopped = h.Code, h.HasCode, h.Started, h.Halted, h.Ended, clip.Brief(h.Stopped, maxQuote)
 	return s
-}
-
-// stops begin the line in which a harness says that it stopped a command, in lower case: the first
-// of a result or the last.
-var stops = []string{
-	"command timed out after ", "command aborted", "[request interrupted by user", "command was aborted", "command was cancelled", "command was automatically cancelled",
-	"(command timed out", "[the command timed out", "bash tool terminated command after exceeding timeout", "user aborted the command",
-}
-
-// readStopped reads whether the command was stopped.
-func (w *Result) readStopped(s string) {
-	s = strings.TrimSpace(s)
-	s = strings.TrimSpace(strings.TrimSuffix(s, "</bash_metadata>")) // opencode
-	first, _, _ := strings.Cut(s, "\n")
-	for _, line := range [...]string{first, s[strings.LastIndexByte(s, '\n')+1:]} {
-		for _, mark := range stops {
-			if scan.HasPrefixFold(line, mark) {
-				w.halted, w.Stopped = true, clip.Brief(line, maxQuote)
-			}
-		}
-	}
 }
 
 // editedWords are words in the first line of the result of a successful edit, and editedStarts
