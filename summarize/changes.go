@@ -52,8 +52,13 @@ func (b *builder) recordEdit(i int, asked *thread.Message, c *callFacts, files [
 			e.op = op.Op
 		}
 		e.at, e.calls = i, e.calls+1
-		if strings.HasPrefix(op.Note, "moved ") {
+		switch {
+		case strings.HasPrefix(op.Note, "moved "):
 			e.note = op.Note
+		case op.Note == shell.Restored: // what the turn had changed is gone
+			e.note, e.defines, e.dropped, e.from, e.to = op.Note, nil, nil, "", ""
+		case e.note == shell.Restored:
+			e.note = ""
 		}
 		e.sources = append(e.sources, asked.ID)
 		if len(files) > 1 {

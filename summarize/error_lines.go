@@ -41,6 +41,9 @@ var errorIndex = func() (t [256][]int) {
 
 // errorScore says how clearly a line reports a failure, from 0 to 3, and what it proves.
 func errorScore(line string) (score float32, ev evidence) {
+	if status, ok := strings.CutPrefix(line, "exit status "); ok && strings.Trim(status, "0123456789") == "" && strings.Trim(status, "0") != "" {
+		return 0, sureFailure // of "go run"
+	}
 	word := true
 	for i := 0; i < len(line); i++ {
 		c := scan.Lower(line[i])

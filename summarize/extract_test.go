@@ -57,6 +57,8 @@ func TestJudge(t *testing.T) {
 		{"Bash", "grep x y", "Exit code 1", thread.Success, thread.Partial},
 		{"Bash", "grep x y", "a.go: exit code: 1", thread.Success, thread.Success},
 		{"Bash", "git push", "Exit code 1\nrejected", thread.Success, thread.Failure},
+		{"Bash", "go run ./cmd/x 2>&1 | head", "usage: x\nexit status 1", thread.Success, thread.Failure},
+		{"Bash", "make", "exit status 1 means that a flag is wrong", thread.Success, thread.Success},
 		{"Bash", "make", "no error: all fine", thread.Success, thread.Success},
 		{"Bash", "make", "all fine", thread.Failure, thread.Failure},
 		{"Read", "", "panic: in a file that was read", thread.Success, thread.Success},

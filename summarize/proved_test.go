@@ -129,3 +129,29 @@ func TestExitStatusInText(t *testing.T) {
 			[]string{"failed: Bash git commit"}, nil},
 	})
 }
+
+// TestWhatRan: a command that need not have run did nothing to a file, and all files that one
+// changed are told.
+func TestWhatRan(t *testing.T) {
+	runProved(t, []provedCase{
+		{"only if the first fails", func(k *talk) {
+			k.calls("Bash", args{"command": "grep -q dist .gitignore || echo dist >> .gitignore"}, "", thread.Success)
+		}, nil, []string{"edited"}},
+		{"in a condition", func(k *talk) {
+			k.calls("Bash", args{"command": "if [ -f a.txt ]; then rm a.txt; fi"}, "", thread.Success)
+		}, nil, []string{"deleted"}},
+		{"of Python", func(k *talk) { k.said("python", args{"code": "wide = size > limit.x"}, "") }, nil, []string{"created"}},
+		{"several files", func(k *talk) {
+			k.calls("Bash", args{"command": "sed -i 's/x/y/' pkg/a.go pkg/b.go"}, "", thread.Success)
+		}, []string{"edited pkg/a.go", "edited pkg/b.go"}, nil},
+		{"the index only", func(k *talk) { k.calls("Bash", args{"command": "git restore --staged pkg/a.go"}, "", thread.Success) }, nil, []string{"edited", "by git"}},
+		{"put back", func(k *talk) {
+			k.said("edit", args{"filePath": "pkg/a.go", "oldString": "// end", "newString": "func addedName() int {\n\treturn 7\n}"}, "Edit applied successfully.")
+			k.calls("Bash", args{"command": "git checkout -- pkg/a.go"}, "", thread.Success)
+		}, []string{"edited pkg/a.go, restored by git"}, []string{"edited pkg/a.go: func addedName", "+ func addedName", "edited, not committed"}},
+		{"put back, and changed again", func(k *talk) {
+			k.calls("Bash", args{"command": "git checkout -- pkg/a.go"}, "", thread.Success)
+			k.said("edit", args{"filePath": "pkg/a.go", "oldString": "// end", "newString": "func addedName() int {\n\treturn 7\n}"}, "Edit applied successfully.")
+		}, []string{"func addedName"}, []string{"changed: edited pkg/a.go, restored"}},
+	})
+}

@@ -457,6 +457,9 @@ func TestEditWithoutFlag(t *testing.T) {
 		{"state of the work", list(user("go"), does("edit", swap, "oldString not found in content")), work, "work: edited", wrong},
 		{"patch", list(user("go"), does("apply_patch", map[string]any{"input": patch}, failed)), told, "change", wrong},
 		{"patch of a shell", list(user("go"), does("shell", map[string]any{"command": []string{"apply_patch", patch}}, failed)), told, "change", wrong},
+		{"need not have run", list(user("go"), bash("grep -q x a.go || echo x >> a.go", "")), told, "change", open_},
+		{"put back", list(user("go"), bash("git checkout -- a.go", "")), summary.Summary{Changes: []item{{Text: "edited a.go, restored by git"}}}, "change", right},
+		{"not put back", list(user("go"), bash("sed -i s/x/y/ a.go", "")), summary.Summary{Changes: []item{{Text: "edited a.go, restored by git"}}}, "change", wrong},
 		{"done", list(user("go"), does("edit", swap, "Errors in a.go were corrected.")), told, "change", right},
 	})
 }
