@@ -85,6 +85,7 @@ type resultFacts struct {
 	rows       []string // the records of a JSON document; nil for other output
 	report     []piece  // paragraphs of a sub-agent's answer
 	text       string   // the whole content of a tiny file, on one line
+	doc        string   // the text of a file that was read, without line numbers, if it has boxes to tick
 }
 
 // Limits on what one message contributes: a huge one must not cost more than it can be
@@ -282,6 +283,9 @@ func readResult(r thread.ToolResult) *resultFacts {
 	f.last = f.last[:min(len(f.last), maxLine)]
 	if len(s) <= 3*maxHeld && f.source == inRead {
 		f.text = shortContent(s)
+	}
+	if f.source == inRead && hasBoxes(s) {
+		f.doc = lineNumber.ReplaceAllString(s, "")
 	}
 	if rest, ok := strings.CutPrefix(f.First, "Task #"); ok {
 		f.taskID, _, _ = strings.Cut(rest, " ")

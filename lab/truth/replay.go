@@ -306,7 +306,8 @@ func (r *replay) resulted(at int, res thread.ToolResult) {
 	case c.line != "":
 		head, tail := body[:min(len(body), 400)], body[max(0, len(body)-200):]
 		for _, part := range []string{head, tail} {
-			if m := exitCode.FindStringSubmatch(part); m != nil && c.code <= 0 {
+			// What the agent had printed with "echo $?" is the status of one command, not of the line.
+			if m := exitCode.FindStringSubmatch(part); m != nil && c.code <= 0 && !strings.Contains(c.line, "$?") {
 				c.code, _ = strconv.Atoi(m[1])
 			}
 		}
