@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
-
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
-
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -152,7 +151,7 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 			fields["lines"] = r.lines
 		}
 	case toolpolicy.Shell, toolpolicy.Other, toolpolicy.Question:
-		if !failed && r.last != "" && len(r.last) <= 110 && (r.lines <= 3 || verdict(r.last)) {
+		if !failed && r.last != "" && len(r.last) <= 110 && (r.lines <= 3 || sumsUp(r.last)) {
 			name := "output"
 			if r.lines > 1 {
 				name = "last"
@@ -211,8 +210,9 @@ func (b *builder) answer(m, asked *thread.Message, r *resultFacts) string {
 	return ""
 }
 
-// verdict reports whether the last line of a long output sums it up.
-func verdict(line string) bool {
+// sumsUp reports whether the last line of a long output sums it up, and so tells more than another
+// line. It says nothing of how the command went.
+func sumsUp(line string) bool {
 	line = strings.ToLower(line)
 	for _, w := range [...]string{"ok", "pass", "success", "done", "complete", "built", "finished", "total", "warning", "error", "fail", "commit"} {
 		if strings.Contains(line, w) {
