@@ -174,7 +174,10 @@ func (s *Session) Recall(ctx context.Context, query string, o *recall.Options) (
 // answerTokens bounds the answer to one search, in tokens: less than usual where the
 // window is so small that a few answers would fill it.
 func answerTokens(step Step) int {
-	room := cmp.Or(step.Budget, step.Window-step.Output)
+	room := step.Window - step.Output
+	if step.Budget > 0 && (room <= 0 || step.Budget < room) {
+		room = step.Budget
+	}
 	if room <= 0 {
 		return recall.DefaultTokens
 	}

@@ -36,7 +36,7 @@ const asideMost = 4_000
 func (v *View) ExternalizeLarge(at []int) {
 	keep := min(v.part(oversizeStub), asideMost)
 	for _, i := range at {
-		if v.cover[i] >= 0 || v.Sizes[i] <= max(v.part(oversize), 2*keep) {
+		if v.cover[i] >= 0 || v.Pinned[i] || v.Sizes[i] <= max(v.part(oversize), 2*keep) {
 			continue
 		}
 		record, text := v.external(i, "intake", clip.Number(v.Sizes[i])+" tokens at once are more than fit")
