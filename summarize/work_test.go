@@ -290,7 +290,11 @@ func TestWorkEdited(t *testing.T) {
 		}, "created a.go; edited b.go"},
 		{"moved", func(l *logOf) { l.ok("cd /r && git mv a.go b.go", "") }, "deleted /r/a.go; created /r/b.go"},
 		{"moved, failed", func(l *logOf) { l.bad("mv a.go b.go", "mv: cannot stat 'a.go'") }, ""},
-		{"moved, or not", func(l *logOf) { l.ok("mv a.go b.go || true", "") }, ""},
+		{"moved, or it would say so", func(l *logOf) { l.ok("mv a.go b.go || true", "") }, "deleted a.go; created b.go"},
+		{"moved, or not", func(l *logOf) { l.ok("mv a.go b.go 2>/dev/null || true", "") }, ""},
+		{"in any case, before a failure", func(l *logOf) { l.bad("cd /r\nsed -i 's/a/b/' a.go\ngo test ./...", "FAIL x") }, "edited /r/a.go"},
+		{"only if a search finds nothing", func(l *logOf) { l.ok("grep -q dist a.txt || echo dist >> a.txt", "") }, ""},
+		{"several at once", func(l *logOf) { l.ok("sed -i 's/a/b/' /r/a.go /r/b.go", "") }, "edited /r/a.go; edited /r/b.go"},
 		{"lines of a script", func(l *logOf) { l.ok("cd /r\nsed -i 's/a/b/' a.go\nsed -i 's/a/b/' b.go", "") }, "edited /r/a.go; edited /r/b.go"},
 		{"lines of a script, one fails", func(l *logOf) {
 			l.ok("sed -i 's/a/b/' /r/a.go\nsed -i 's/a/b/' /r/b.go", "sed: can't read /r/a.go: No such file or directory")

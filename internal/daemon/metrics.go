@@ -160,9 +160,10 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	for what, n := range now.Proxied {
-		action, reason, _ := strings.Cut(what, "/")
-		to <- prometheus.MustNewConstMetric(desc("proxy_requests_total", "Requests of agents that went through the proxy, by what it did and why (as the response headers say).", "action", "reason"),
-			prometheus.CounterValue, float64(n), action, reason)
+		action, why, _ := strings.Cut(what, "/")
+		reason, class, _ := strings.Cut(why, "/")
+		to <- prometheus.MustNewConstMetric(desc("proxy_requests_total", "Requests of agents that went through the proxy, by what it did and why (as the response headers say), and by the class of the error of those that got no answer of a model's; \"provider\" stands for its refusals too.", "action", "reason", "error_class"),
+			prometheus.CounterValue, float64(n), action, reason, class)
 	}
 	buckets, below := map[float64]uint64{}, uint64(0)
 	for i, bound := range now.Latency.Bounds {

@@ -346,6 +346,8 @@ func TestCalls(t *testing.T) {
 		{"error text", list(user("go"), test), outcome("Bash", "go test ./...", thread.Failure, nil, "FAIL parse"), "call error", right},
 		{"other error text", list(user("go"), test), outcome("Bash", "go test ./...", thread.Failure, nil, "FAIL lex"), "call error", wrong},
 		{"field", list(user("go"), bash("ls", "a\nb")), outcome("Bash", "ls", thread.Success, thread.Fields{"lines": 2, "output": "a"}, ""), "call field", right},
+		{"exit status", list(user("go"), bash("make", "!Exit code 2\nno rule")), outcome("Bash", "make", thread.Failure, thread.Fields{"exit_code": 2}, ""), "call field", right},
+		{"exit status in a text", list(user("go"), bash("make", "[main abc1234] cli: exit code 2 for a wrong flag")), outcome("Bash", "make", thread.Success, thread.Fields{"exit_code": 2}, ""), "call field", wrong},
 		{"wrong field", list(user("go"), bash("ls", "a\nb")), outcome("Bash", "ls", thread.Success, thread.Fields{"output": "c"}, ""), "call field", wrong},
 		{"runs", list(user("go"), bash("ls", "a"), bash("ls", "b")), outcome("Bash", "ls", thread.Success, thread.Fields{"runs": 2}, ""), "call runs", right},
 		{"more runs", list(user("go"), bash("ls", "a"), bash("ls -l", "b")), outcome("Bash", "ls", thread.Success, thread.Fields{"runs": 2}, ""), "call runs", wrong},
@@ -445,6 +447,39 @@ func TestWork(t *testing.T) {
 		{"operation, reason", list(user("go"), does("cancel", map[string]any{"id": "r1"}, "Error: reservation not found")), work(state.Work{Operations: []state.Operation{{Tool: "cancel", Input: "r1", Outcome: thread.Failure, Reason: "Error: too late"}}}), "work: operation", wrong},
 		{"artifact", list(user("go"), says(`call: read_artifact("art-1")`)), summary.Summary{Artifacts: []summary.ArtifactReference{{ArtifactID: "art-1"}}}, "artifact", right},
 		{"artifact out of sight", list(user("go")), summary.Summary{Artifacts: []summary.ArtifactReference{{ArtifactID: "art-1"}}}, "artifact", unjudged},
+	})
+}
+
+// TestStopped: what a check printed before it was stopped does not say that it passed.
+func TestStopped(t *testing.T) {
+	passed := summary.Summary{Work: state.Work{Checks: []state.Check{{Kind: "test", Command: "go test ./...", Outcome: thread.Success}}}}
+	called := summary.Summary{ToolOutcomes: []summary.ToolOutcome{{Tool: "bash", Input: "go test ./...", Outcome: thread.Success}}}
+	for _, mark := range []string{
+		"Command timed out after 120 seconds", "Command aborted",
+		"<bash_metadata>\nbash tool terminated command after exceeding timeout 120000 ms. Retry with a larger one.\n</bash_metadata>",
+	} {
+		stopped := list(user("go"), does("bash", map[string]any{"command": "go test ./..."}, "ok  \tx/a\t0.1s\nok  \tx/b\t0.1s\n\n"+mark))
+		run(t, []row{{mark, stopped, passed, "work: check", wrong}, {mark + ", call", stopped, called, "call outcome", wrong}})
+	}
+}
+
+// TestEditWithoutFlag: an edit that failed is no change, where no flag says so.
+func TestEditWithoutFlag(t *testing.T) {
+	const failed = "Exit code: 1\nWall time: 0.1 seconds\nOutput:\napply_patch verification failed: Failed to find expected lines in a.go"
+	const patch = "*** Begin Patch\n*** Update File: a.go\n@@\n-x\n+y\n*** End Patch"
+	swap := map[string]any{"file_path": "/w/a.go", "old_string": "x", "new_string": "y"}
+	told := summary.Summary{Changes: []item{{Text: "edited a.go"}}}
+	work := summary.Summary{Work: state.Work{Edited: []state.Edit{{Path: "/w/a.go", Operation: "edited"}}}}
+	run(t, []row{
+		{"error", list(user("go"), does("edit", swap, "Error: oldString not found in content")), told, "change", wrong},
+		{"read before", list(user("go"), does("edit", swap, "File /w/a.go has been modified since it was read.")), told, "change", wrong},
+		{"state of the work", list(user("go"), does("edit", swap, "oldString not found in content")), work, "work: edited", wrong},
+		{"patch", list(user("go"), does("apply_patch", map[string]any{"input": patch}, failed)), told, "change", wrong},
+		{"patch of a shell", list(user("go"), does("shell", map[string]any{"command": []string{"apply_patch", patch}}, failed)), told, "change", wrong},
+		{"need not have run", list(user("go"), bash("grep -q x a.go || echo x >> a.go", "")), told, "change", open_},
+		{"put back", list(user("go"), bash("git checkout -- a.go", "")), summary.Summary{Changes: []item{{Text: "edited a.go, restored by git"}}}, "change", right},
+		{"not put back", list(user("go"), bash("sed -i s/x/y/ a.go", "")), summary.Summary{Changes: []item{{Text: "edited a.go, restored by git"}}}, "change", wrong},
+		{"done", list(user("go"), does("edit", swap, "Errors in a.go were corrected.")), told, "change", right},
 	})
 }
 

@@ -166,10 +166,11 @@ func (f *fold) result(m *thread.Message, r *Result) {
 	case toolpolicy.Other:
 		f.operation(p, r, by)
 	case toolpolicy.Edit, toolpolicy.Write:
-		if r.Outcome == thread.Failure || r.Outcome == thread.Partial || r.notEdited || toolpolicy.Normal(c.Name) == "createdirectory" {
+		if toolpolicy.Normal(c.Name) == "createdirectory" {
 			break
 		}
-		for _, op := range c.Files {
+		did, _ := c.did(r, 0, false)
+		for _, op := range did {
 			if op.Op == "created" && c.Class == toolpolicy.Write && !r.fileCreated {
 				op.Op = "edited" // it may have existed
 			}
@@ -263,19 +264,10 @@ func (f *fold) endRunning(id string) {
 
 // status is the exit status of a command line; false if it is unknown.
 func (f *fold) status(c *Call, r *Result) (int, bool) {
-	switch {
-	case r.halted || r.Outcome == thread.Partial:
-		return 0, false
-	case r.hasCode:
-		if r.Outcome == thread.Failure && r.code != 0 {
-			f.flagged[c.Name] = true
-		}
-		return r.code, true
-	case r.Outcome == thread.Failure:
-		return 0, false
+	if r.Outcome == thread.Failure && r.hasCode && r.code != 0 && !r.halted {
+		f.flagged[c.Name] = true
 	}
-	// Claude Code flags every command that fails, and so do tools that did it before.
-	return 0, c.Name == "Bash" || f.flagged[c.Name]
+	return r.status(c.Name == "Bash" || f.flagged[c.Name]) // Claude Code flags every command that fails
 }
 
 func (f *fold) resetDirectory(w *Result, by proof) {

@@ -57,7 +57,7 @@ func (r *shellRun) outcome(n int, best *verdictLine) thread.Outcome {
 		if s.Sure && r.ranAfter(n) {
 			return thread.Success
 		}
-	case best != nil && best.good && best.whole && s.whole(best, w.lines):
+	case best != nil && best.good && best.whole && !w.halted && s.whole(best, w.lines):
 		return thread.Success
 	case k.quietIfClean && w.lines == 0 && r.known && s.Piped && !s.Silent && (s.Shown == shell.EndShown || s.Shown == shell.AllShown) && s.Sure:
 		return thread.Success
@@ -92,7 +92,7 @@ func (r *shellRun) line(s *step, outcome thread.Outcome, best *verdictLine) stri
 	case outcome == thread.Success && w.lines == 1:
 		return w.firstLine
 	case outcome == "" && (w.halted || notRun(r.code)):
-		return cmp.Or(w.firstLine, clip.Brief(w.First, maxQuote))
+		return cmp.Or(w.Stopped, w.firstLine, clip.Brief(w.First, maxQuote))
 	}
 	return ""
 }
@@ -191,11 +191,7 @@ func ToldToFail(c *Call, output *Result) bool {
 		if s.check != nil {
 			checks++
 		}
-		shows := s.check != nil || s.quiet
-		for of := 0; of < n && !shows; of++ {
-			shows = c.steps[of].check != nil && c.filters(n, of)
-		}
-		others = others || !shows
+		others = others || s.check == nil && !s.quiet && !c.filtersCheck(n)
 	}
 	for n := range c.steps {
 		if v := r.verdict(n, checks < 2 || others); v != nil && !v.good && !v.weak {
