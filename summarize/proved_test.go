@@ -122,6 +122,7 @@ func TestExitStatusInText(t *testing.T) {
 			[]string{"Scripts can tell it from a failure."}, []string{"partial", "exit_code"}},
 		{"documentation", func(k *talk) { k.shell("make docs", "exit code 1 means that a flag is wrong") }, nil, []string{"failure", "failed:", "exit_code"}},
 		{"a hit", func(k *talk) { k.said("Grep", args{"pattern": "exit"}, "cli.go:3: // exit code 2: a wrong flag") }, nil, []string{"exit_code"}},
+		{"a harness that says no more", func(k *talk) { k.shell("make docs", "no rule\nexit code 2") }, []string{"exit_code=2", "failed: shell make docs => no rule"}, nil},
 		{"a harness", func(k *talk) { k.shell("make docs", "no rule\n\nCommand exited with code 2") }, []string{"exit_code=2", "failed: shell make docs"}, nil},
 		{"a commit that a hook stops", func(k *talk) {
 			k.calls("Bash", args{"command": message}, "Exit code 1\nlint: a.go:1:2: bad", thread.Failure)

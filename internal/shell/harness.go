@@ -30,7 +30,7 @@ var (
 // StatusLine reports whether a line says nothing but an exit status, in the words of a harness or of
 // a program that ran another.
 func StatusLine(line string) bool {
-	return begins(line, firstStatus...) || begins(line, lastStatus...) || begins(line, "Exit code: ", "Process exited with code ", "exit status ")
+	return begins(line, firstStatus...) || begins(line, lastStatus...) || begins(line, "Exit code: ", "Process exited with code ", "exit status ") || bareStatus(line)
 }
 
 // ReadHarness reads what the harness wrote around the output of a command, and returns the output
@@ -76,13 +76,20 @@ func ReadHarness(s string) (h Harness, output string) {
 	h.readStopped(s)
 	trimmed = strings.TrimSpace(s)
 	at := strings.LastIndexByte(trimmed, '\n') + 1
-	if last := trimmed[at:]; h.status(last, lastStatus...) || begins(first, "Command: ") && h.status(last, "Exit Code: ") { // the latter is Gemini CLI
+	if last := trimmed[at:]; h.status(last, lastStatus...) || bareStatus(last) && h.status(last, "exit code ") || begins(first, "Command: ") && h.status(last, "Exit Code: ") { // the latter is Gemini CLI
 		s = trimmed[:at]
 	}
 	if said := strings.TrimSpace(s); said == "(no output)" || said == "(Bash completed with no output)" {
 		return h, "" // pi, Claude Code
 	}
 	return h, s
+}
+
+// bareStatus reports whether a line is "exit code 2" and nothing more, as small harnesses end an
+// output.
+func bareStatus(line string) bool {
+	code, ok := strings.CutPrefix(line, "exit code ")
+	return ok && code != "" && strings.Trim(code, "0123456789") == ""
 }
 
 func begins(line string, marks ...string) bool {
