@@ -28,7 +28,8 @@ const (
 	// Failed: the compaction failed. Err has the class of the error; details: fallback, what
 	// was done instead ("passthrough", "earlier_plan"). A compaction that succeeded in
 	// another way than planned is Completed, with Err and fallback ("extractive",
-	// "truncation_note") set. Each compaction ends with one of the two, once.
+	// "truncation_note") set. Each compaction ends with one of the two, once, unless there
+	// turned out to be nothing to compact: after PreCompact comes neither then.
 	Failed Type = "compaction_failed"
 	// PlanCommitted and PlanConflict: the plan was stored, or another one was faster.
 	// Details: version, attempt.

@@ -28,7 +28,8 @@ func (x *exchange) mustShrinkSummary(ctx context.Context, r *parsedRequest) (boo
 			return true, err
 		}
 	}
-	return r.model.Window > 0 && r.bytes/minBytesPerToken+outputReserve(r.model, r.Prompt) >= maxRequestTokens(r.model), nil
+	answer := outputReserve(r.model, r.Prompt)
+	return r.model.Window > 0 && r.bytes/minBytesPerToken+answer >= r.model.WindowBeside(answer), nil
 }
 
 // isSmall reports whether a request is too small for any policy. With an unknown window the

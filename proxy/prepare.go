@@ -60,7 +60,8 @@ func (x *exchange) beginStep(ctx context.Context, r *parsedRequest) (s *step, ch
 
 // setLimits says how large a step may be.
 func (x *exchange) setLimits(s *palimpsest.Step, r *parsedRequest) {
-	s.Window, s.Output = maxRequestTokens(r.model), outputReserve(r.model, r.Prompt)
+	s.Output = outputReserve(r.model, r.Prompt)
+	s.Window = r.model.WindowBeside(s.Output)
 	s.Budget = x.emulation.clientBudget(s)
 }
 
@@ -79,14 +80,6 @@ func (x *exchange) renderProfile(m token.Model) render.Profile {
 	p.LastUser = true // models of other providers behind the same API demand it too
 	p.BoundReasoning = m.BindsThinking || p.BoundReasoning && m.Source == ""
 	return p
-}
-
-// maxRequestTokens is the largest request that the model takes, answer included.
-func maxRequestTokens(m token.Model) int {
-	if m.MaxInput > 0 && m.MaxInput < m.Window {
-		return m.MaxInput
-	}
-	return m.Window
 }
 
 // outputReserve is the room in tokens that is kept free for the answer: what the request asks

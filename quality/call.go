@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -60,18 +61,41 @@ func observationOf(c thread.ToolCall) (observation, bool) {
 	return observation{target: hash(class, what), repeatClass: Rerun}, true
 }
 
-// changedFile reports whether the call changes a file; what is the hash of an observation
-// of it, or zero when the call does not name it.
-func changedFile(c thread.ToolCall) (what [sha256.Size]byte, changes bool) {
+// changedFiles returns the hashes of observations of the files that the call changes, or may
+// change; zero for one that it does not name.
+func changedFiles(c thread.ToolCall) (all [][sha256.Size]byte) {
 	switch toolpolicy.ClassOf(c.Name) {
 	case toolpolicy.Edit, toolpolicy.Write:
-	default:
-		return what, false
+		if path := toolpolicy.Path(c); path != "" {
+			return append(all, hash(toolpolicy.Read, path))
+		}
+		return append(all, [sha256.Size]byte{})
+	case toolpolicy.Shell:
+		line, _ := shell.Read(commandLine(c))
+		for _, op := range shell.Files(line) {
+			if op.Op != "read" {
+				all = append(all, hash(toolpolicy.Read, op.Path))
+			}
+		}
 	}
-	if path := toolpolicy.Path(c); path != "" {
-		what = hash(toolpolicy.Read, path)
+	return all
+}
+
+// commandLine is the command line of a shell's call.
+func commandLine(c thread.ToolCall) string {
+	args := arguments(c)
+	for _, name := range []string{"command", "cmd"} {
+		switch v := args[name].(type) {
+		case string:
+			return v
+		case []any: // ["bash", "-lc", "the command"]
+			if len(v) > 0 {
+				s, _ := v[len(v)-1].(string)
+				return s
+			}
+		}
 	}
-	return what, true
+	return ""
 }
 
 func hash(class toolpolicy.Class, what string) [sha256.Size]byte {
@@ -128,7 +152,7 @@ func removedObservations(t *thread.Thread, p *plan.Plan, before map[thread.ID]bo
 	for i := t.Len() - 1; i >= 0; i-- {
 		m := uncopied.At(t, i)
 		for _, c := range m.Calls() {
-			if what, changes := changedFile(c); changes {
+			for _, what := range changedFiles(c) {
 				changed[what], edited = true, true
 			}
 		}

@@ -12,7 +12,7 @@
 // Messages are judged by phrases, sentence by sentence (see Asks); calls by comparing them
 // with the calls whose results the plan removed. Both keep silent when in doubt: there is
 // good reason to read a file again that was changed since, and to repeat a command that is
-// run all the time, or after any change; ordinary questions to the user do not count.
+// run all the time, or after any change of a file that a call names; ordinary questions to the user do not count.
 package quality
 
 import (
@@ -188,7 +188,7 @@ func (m *Monitor) findSigns(msg *thread.Message) []Class {
 			m.metrics.RehydrationRequests++
 			sign(ArtifactRead)
 		}
-		if what, changes := changedFile(c); changes {
+		for _, what := range changedFiles(c) {
 			// The file is another now, and so is what commands say.
 			m.removed = slices.DeleteFunc(m.removed, func(r removal) bool { return r.repeatClass == Rerun || r.target == what })
 		}

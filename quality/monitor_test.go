@@ -172,6 +172,13 @@ func TestLookingAgain(t *testing.T) {
 		{"a command after a later change", "", func(w *watched) {
 			w.log(does("1", "Bash", `{"command":"go test"}`)...).clear("1").log(does("e", "Edit", a)...).log(does("2", "Bash", `{"command":"go test"}`)...)
 		}},
+		{"a file that a command changed", "", func(w *watched) {
+			w.log(does("1", "Read", a)...).log(does("e", "Bash", `{"command":"cd /w && sed -i s/x/y/ a.go"}`)...).clear("1").log(does("2", "Read", a)...)
+		}},
+		{"a command after one that changed a file", "", func(w *watched) {
+			w.log(does("1", "Bash", `{"command":"go test"}`)...).clear("1").log(does("e", "shell", `{"command":["bash","-lc","rm a.go"]}`)...)
+			w.log(does("2", "Bash", `{"command":"go test"}`)...)
+		}},
 		{"a command that is run time and again", "", func(w *watched) {
 			w.log(does("1", "Bash", `{"command":"git status"}`)...).log(does("2", "Bash", `{"command":"git status"}`)...).clear("1", "2")
 			w.log(does("3", "Bash", `{"command":"git status"}`)...)

@@ -16,8 +16,7 @@ type Class string
 // The signs. The first two are found in what the agent says, the others in what
 // it does; UserRepeats is the user's own complaint.
 const (
-	// The signs. The first two are found in what the agent says, the others in what it
-	// does; UserRepeats is the user's own complaint.
+	// AskedAgain: it asks for what it was told before.
 	AskedAgain Class = "asked_again"
 	// LostContent: it says that it cannot see what was there: "I no longer
 	// have the file contents."

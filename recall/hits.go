@@ -30,7 +30,8 @@ type Hit struct {
 	Call    string `json:"call,omitempty"`
 	Summary string `json:"summary"`
 	// Excerpt has the lines of the text around the match, or a part of a long line, with an
-	// ellipsis where the line goes on. Escapes in JSON are decoded. Line is the number of its
+	// ellipsis where the line goes on. Escapes in JSON are decoded, but for the piece that
+	// Hybrid shows of an entry that has no word of the query. Line is the number of its
 	// first line in the full text, counting from 1, and Lines the number of lines of the
 	// text. Column is the character of that line that the excerpt begins with, counting from
 	// 1, if it is not the first.

@@ -118,9 +118,40 @@ func TestLaterSuccess(t *testing.T) {
 	if len(s.FailedAttempts) != 1 || !strings.HasSuffix(s.FailedAttempts[0].Text, "it succeeded later, in turn 1") {
 		t.Errorf("failures: %q", texts(s.FailedAttempts))
 	}
-	k = fails((&talk{}).user("Lint it.")).calls("Bash", args{"command": "make lint 2>&1 | grep error"}, "", thread.Success)
-	if s := summarizeNow(t, Input{Messages: k.done(t)}); len(s.FailedAttempts) != 1 || strings.Contains(s.FailedAttempts[0].Text, "later") {
-		t.Errorf("with grep: %q", texts(s.FailedAttempts))
+	for _, tt := range []struct {
+		failed, later, out string
+		works              bool
+	}{
+		{"make lint", "make lint 2>&1 | grep error", "", false},
+		{"docker build .", "docker build . 2>&1 | tail -3", "ERROR: failed to solve: no such file", false},
+		{"docker build .", "docker build . 2>&1 | tail -3", "exporting layers", false},
+		{"docker build . 2>&1 | tail -3", "docker build .", "exporting layers", true},
+		{"go test ./...", "go test ./... 2>&1 | tail -3", "ok  \tx/y\t0.1s", true},
+		{"go build ./...", "go build ./... 2>&1 | head -5", "", true},
+		{`grep -E "x|tail" a.txt`, `grep -E "x|head" b.txt`, "x", false},
+	} {
+		k := (&talk{}).user("Try it.").calls("Bash", args{"command": tt.failed}, "a.go:1:2: error: x", thread.Failure)
+		k.says("That did not work.").calls("Bash", args{"command": tt.later}, tt.out, thread.Success)
+		if s := summarizeNow(t, Input{Messages: k.done(t)}); strings.Contains(strings.Join(texts(s.FailedAttempts), "\n"), "later") != tt.works {
+			t.Errorf("%s, then %s: %q", tt.failed, tt.later, texts(s.FailedAttempts))
+		}
+	}
+}
+
+// TestLaterSuccessOfEarlierSpan: a failure that a previous summary tells is repaired in this span.
+func TestLaterSuccessOfEarlierSpan(t *testing.T) {
+	first := (&talk{}).user("Lint it.").calls("Bash", args{"command": "make lint"}, "a.go:1:2: error: x", thread.Failure).says("One finding.")
+	previous := summarizeNow(t, Input{Messages: first.done(t)})
+	for _, works := range []bool{true, false} {
+		out, end := "0 issues.", thread.Success
+		if !works {
+			out, end = "a.go:1:2: error: x", thread.Failure
+		}
+		k := (&talk{n: 10}).user("Once more, please.").calls("Bash", args{"command": "make lint"}, out, end)
+		s := summarizeNow(t, Input{Messages: k.done(t), Previous: &previous})
+		if len(s.FailedAttempts) == 0 || !strings.HasPrefix(s.FailedAttempts[0].Text, "Bash make lint") || strings.Contains(s.FailedAttempts[0].Text, thenWorked) != works {
+			t.Errorf("works %v: %q", works, texts(s.FailedAttempts))
+		}
 	}
 }
 

@@ -22,6 +22,8 @@ type callFacts struct {
 	work.Call
 	inputIdents []mention // in input
 	part        bool      // only a part of the file was read
+	old, body   []string  // the texts that an edit of a Markdown file replaces, and the new ones
+	all         bool      // it replaces each of them everywhere
 	idents      []mention // in all arguments
 	changed     []piece   // lines that an edit or a write puts into a file
 	removed     []string  // lines that an edit takes away, or puts back
@@ -138,6 +140,7 @@ func (f *callFacts) readCommand(s string) []shell.Command {
 	line, simple := shell.Read(s)
 	f.Files, f.onlyPrints = shell.Files(line), shell.OnlyPrints(line)
 	if !simple {
+		f.ReadUnsure(line)
 		return nil
 	}
 	f.written = writtenIn(line)
@@ -201,6 +204,9 @@ func (f *callFacts) readEdit(args gjson.Result, path string) {
 		}
 	})
 	f.Input = path
+	if isMarkdown(path) {
+		f.old, f.body, f.all = old, body, args.Get("replace_all").Bool()
+	}
 	f.readReplacement(path, old, body)
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
-
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -52,8 +51,13 @@ func (b *builder) recordEdit(i int, asked *thread.Message, c *callFacts, files [
 			e.op = op.Op
 		}
 		e.at, e.calls = i, e.calls+1
-		if strings.HasPrefix(op.Note, "moved ") {
+		switch {
+		case strings.HasPrefix(op.Note, "moved "):
 			e.note = op.Note
+		case op.Note == shell.Restored: // what the turn had changed is gone
+			e.note, e.defines, e.dropped, e.from, e.to = op.Note, nil, nil, "", ""
+		case e.note == shell.Restored:
+			e.note = ""
 		}
 		e.sources = append(e.sources, asked.ID)
 		if len(files) > 1 {
@@ -192,8 +196,8 @@ func (b *builder) recordHunks(i int, asked *thread.Message, c *callFacts) {
 
 // dropHunks marks the hunks of which a call took lines out again. A command that changes a
 // file, and writing it anew, drop all of its hunks.
-func (b *builder) dropHunks(c *callFacts) {
-	for _, op := range c.Files {
+func (b *builder) dropHunks(c *callFacts, files []shell.FileOp) {
+	for _, op := range files {
 		if op.Op == "read" {
 			continue
 		}

@@ -4,9 +4,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
-
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 )
 
 // imports recognizes the import lines of a source file, which say next to nothing about it.

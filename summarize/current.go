@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
-
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
@@ -165,10 +164,17 @@ func (b *builder) track(o *origin, from int) {
 	}
 }
 
-// applyEdit drops the lines that a successful call took out of its files.
-func (b *builder) applyEdit(c *callFacts) {
-	b.dropHunks(c)
-	for _, op := range c.Files {
+// applyEdit drops the lines that a call took out of its files, or may have taken out.
+func (b *builder) applyEdit(c *callFacts, r *resultFacts) {
+	did, perhaps := c.Did(&r.Result)
+	b.dropHunks(c, did)
+	b.dropHunks(c, perhaps)
+	for _, op := range perhaps {
+		if o := b.origins[fileKey(op.Path)]; o != nil && (op.Op == "deleted" || op.Op == "created") {
+			b.dropOrigin(o)
+		}
+	}
+	for _, op := range did {
 		o := b.origins[fileKey(op.Path)]
 		if o == nil {
 			continue
@@ -230,8 +236,8 @@ func (b *builder) addLines(i int, m *thread.Message, c *callFacts, r *resultFact
 		b.snippet(i, m, c, label(c, r.tool), r.idLines, base)
 		return
 	}
+	b.applyEdit(c, r)
 	if !failed {
-		b.applyEdit(c)
 		if asked, ok := b.calls[c.ID]; ok {
 			b.recordHunks(i, &b.messages[asked.message], c)
 		}
@@ -295,9 +301,7 @@ func (b *builder) applyLater() {
 			}
 		}
 		failed := judge(r, c, c.Class) == thread.Failure
-		if !failed {
-			b.applyEdit(c)
-		}
+		b.applyEdit(c, r)
 		if o, whole := b.originOf(c, c.Class, failed); o != nil {
 			b.dropStale(o, r.idLines, whole, false)
 		}

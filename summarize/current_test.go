@@ -110,7 +110,7 @@ func TestFailedThenSettled(t *testing.T) {
 	k.says("The timeout is too short.")
 	k.calls("Bash", args{"command": "go vet ./relay"}, "relay.go:3: undefined: dialRelay", thread.Failure)
 	k.says("A name is missing.")
-	k.calls("Bash", args{"command": "go test ./relay 2>&1 | tail -5"}, "ok relay 0.02s", thread.Success)
+	k.calls("Bash", args{"command": "go test ./relay 2>&1 | tail -5"}, "ok  \trelay\t0.02s", thread.Success)
 	failed := texts(summarizeNow(t, Input{Messages: k.done(t), Budget: 600}).FailedAttempts)
 	if len(failed) != 2 || !strings.HasSuffix(failed[0], "it succeeded later, in turn 1") || strings.Contains(failed[1], "succeeded") {
 		t.Errorf("failed attempts %q", failed)

@@ -41,6 +41,9 @@ var errorIndex = func() (t [256][]int) {
 
 // errorScore says how clearly a line reports a failure, from 0 to 3, and what it proves.
 func errorScore(line string) (score float32, ev evidence) {
+	if status, ok := strings.CutPrefix(line, "exit status "); ok && strings.Trim(status, "0123456789") == "" && strings.Trim(status, "0") != "" {
+		return 0, sureFailure // of "go run"
+	}
 	word := true
 	for i := 0; i < len(line); i++ {
 		c := scan.Lower(line[i])
@@ -75,29 +78,4 @@ func failedTests(line string) bool {
 	head, _, ok := strings.Cut(line, " failed")
 	number := head[len(strings.TrimRight(head, "0123456789")):]
 	return ok && len(line) <= 120 && strings.Trim(number, "0") != ""
-}
-
-// exitMarks stand before the exit code that a harness adds to an output.
-var exitMarks = []string{"exit code ", "exit code: ", "exit_code: ", `exit_code":`, "exited with code ", "exit status ", "exit status: ", "returncode: "}
-
-// exitCode finds the exit code that a harness added at the beginning or the end of an output;
-// -1 if there is none.
-func exitCode(s string) int {
-	const edge = 200
-	for _, part := range [2]string{s[:min(edge, len(s))], s[max(0, len(s)-edge):]} {
-		for i := 0; i < len(part); i++ {
-			if c := scan.Lower(part[i]); c != 'e' && c != 'r' {
-				continue
-			}
-			for _, m := range exitMarks {
-				if !scan.HasPrefixFold(part[i:], m) {
-					continue
-				}
-				if code, ok := scan.NumberAfter(strings.TrimLeft(part[i+len(m):], " "), ""); ok {
-					return code
-				}
-			}
-		}
-	}
-	return -1
 }

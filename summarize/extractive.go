@@ -16,8 +16,9 @@ import (
 // messages, with their ids as sources; the same input gives the same bytes.
 //
 // The zero value is ready to use and counts tokens as a fourth of the bytes. It
-// keeps what it found in messages, so summarising a thread that grew by a step
-// costs that step; keep one for many calls. It is safe for concurrent use and
+// keeps what it found in messages, so of a thread that grew by a step only that
+// step is read again; what was read is gone through each time, which is little
+// beside the reading. Keep one for many calls. It is safe for concurrent use and
 // must not be copied after the first.
 type Extractive struct {
 	// Counter counts the tokens of a text as the budget counts them. It must be pure and
@@ -143,9 +144,9 @@ func (e *Extractive) Complete(ctx context.Context, in Input, proposed summary.Su
 	return e.summarize(ctx, in, len(proposed.Sections()) > 0)
 }
 
-// Memory caches what was read from messages, so that summarising a thread that grew by
-// one step costs that step. It drops the least recently used. Several summarizers may share
-// one. Safe for concurrent use.
+// Memory caches what was read from messages, so that of a thread that grew by one step only
+// that step is read again. It drops the least recently used. Several summarizers may share one.
+// Safe for concurrent use.
 type Memory struct {
 	seed maphash.Seed
 	read *lru.Cache[factsKey, *facts]
@@ -184,19 +185,4 @@ func (c *Memory) facts(m *thread.Message) *facts {
 		c.read.Put(k, f, f.size())
 	}
 	return f
-}
-
-// size estimates the memory that facts take, in bytes.
-func (f *facts) size() int {
-	n := 256 + len(f.user)
-	lists := [][]piece{f.rules, f.said, f.recap}
-	if f.result != nil {
-		lists = append(lists, f.result.errorLines, f.result.idLines, f.result.report)
-	}
-	for _, list := range lists {
-		for i := range list {
-			n += 64 + len(list[i].text) + 16*cap(list[i].idents)
-		}
-	}
-	return n
 }

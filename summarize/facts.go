@@ -5,14 +5,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
-
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
-
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/jsonrows"
 	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
@@ -75,7 +73,6 @@ type resultFacts struct {
 	tool       string
 	source     source // what kind of tool said it
 	lines      int
-	exit       int // the exit code the harness wrote, or -1
 	evidence   evidence
 	errorLines []piece           // lines that report a failure, in order
 	idLines    []piece           // lines with identifiers, in order
@@ -86,6 +83,7 @@ type resultFacts struct {
 	rows       []string // the records of a JSON document; nil for other output
 	report     []piece  // paragraphs of a sub-agent's answer
 	text       string   // the whole content of a tiny file, on one line
+	doc        string   // the text of a file that was read, without line numbers, if it has boxes to tick
 }
 
 // Limits on what one message contributes: a huge one must not cost more than it can be
@@ -231,13 +229,12 @@ func isDrawing(s string) bool {
 
 // readResult extracts the facts of a tool result.
 func readResult(r thread.ToolResult) *resultFacts {
-	f := &resultFacts{tool: r.Tool, source: sourceOfResult(r.Tool), exit: -1, fields: r.KeyFields}
+	f := &resultFacts{tool: r.Tool, source: sourceOfResult(r.Tool), fields: r.KeyFields}
 	s := scan.Clean(r.Text())
 	if s == "" {
 		s = r.Structured
 	}
 	s = withoutReminders(s)
-	f.exit = exitCode(s)
 	f.Result = work.ReadResult(&r, s)
 	if toolpolicy.ClassOf(r.Tool) == toolpolicy.Agent && r.Outcome != thread.Failure && f.Started == "" && !f.DeniedByUser {
 		f.report = paragraphs(s[:clip.Boundary(s, min(len(s), maxReport))])
@@ -284,6 +281,9 @@ func readResult(r thread.ToolResult) *resultFacts {
 	f.last = f.last[:min(len(f.last), maxLine)]
 	if len(s) <= 3*maxHeld && f.source == inRead {
 		f.text = shortContent(s)
+	}
+	if f.source == inRead && hasBoxes(s) {
+		f.doc = lineNumber.ReplaceAllString(s, "")
 	}
 	if rest, ok := strings.CutPrefix(f.First, "Task #"); ok {
 		f.taskID, _, _ = strings.Cut(rest, " ")

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
-
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -44,7 +44,7 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 	if lines == "" || c.onlyPrints {
 		return // a search that found nothing
 	}
-	a := attempt{call: withoutPager(c.Name, c.Input), outcome: len(b.ToolOutcomes) - 1, why: c.Name + " " + clip.Brief(c.Input, 120) + " => " + lines}
+	a := attempt{call: c.Same(), outcome: len(b.ToolOutcomes) - 1, why: c.Name + " " + clip.Brief(c.Input, 120) + " => " + lines}
 	sources := []thread.ID{asked.ID, m.ID}
 	a.mends = b.repairs(i, c, lines, idents)
 	idents = slices.Concat(c.inputIdents, idents)
@@ -81,9 +81,9 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 	b.entry(secFailed, i, worth*b.age(i), idents)
 }
 
-// attempt is a failed attempt of the span, in its parts.
+// attempt is a failed attempt, in its parts; of one of the previous summary why is all of it.
 type attempt struct {
-	call    string // the same for the same call
+	call    string // work.Call.Same
 	outcome int    // its place in the list of calls
 	why     string // the call, and the lines that say why it failed
 	said    string // what the assistant said next; may be empty
@@ -189,7 +189,6 @@ func (b *builder) repairs(i int, c *callFacts, why string, named []mention) []re
 		}
 	}
 	var all []repair
-	again := withoutPager(c.Name, c.Input)
 	later := false
 	for j := i + 1; j < min(len(b.facts), i+nextMessages); j++ {
 		if later = later || b.messages[j].StartsTurn(); later && edit {
@@ -197,7 +196,7 @@ func (b *builder) repairs(i int, c *callFacts, why string, named []mention) []re
 		}
 		for n := range b.facts[j].calls {
 			e := &b.facts[j].calls[n]
-			if !edit && withoutPager(e.Name, e.Input) == again {
+			if !edit && e.Same() == c.Same() && e.Same() != "" {
 				return all
 			}
 			if !edit && prosePath(e.path()) && !strings.Contains(why, path.Base(e.path())) {
@@ -213,7 +212,7 @@ func (b *builder) repairs(i int, c *callFacts, why string, named []mention) []re
 			if later {
 				first = slices.IndexFunc(e.hunks, func(h hunk) bool { return h.names(named) })
 			}
-			if first >= 0 && b.worked(j, e.ID) {
+			if first >= 0 && b.mended(j, e) {
 				all = append(all, repair{lastParts(e.path()), e.hunks[first], b.messages[j].ID})
 				if edit || len(all) == maxMending {
 					return all
@@ -255,11 +254,11 @@ func (c *callFacts) retries(tried map[string]bool) bool {
 // retriedWord is the length, in bytes, of a word that tells that two edits are after the same.
 const retriedWord = 5
 
-// worked reports whether a call of the message at j succeeded.
-func (b *builder) worked(j int, id string) bool {
+// mended reports whether a call of the message at j succeeded.
+func (b *builder) mended(j int, c *callFacts) bool {
 	for k := j + 1; k < min(len(b.facts), j+nextMessages); k++ {
-		if r := b.facts[k].result; r != nil && r.CallID == id {
-			return r.Outcome != thread.Failure
+		if r := b.facts[k].result; r != nil && r.CallID == c.ID {
+			return judge(r, c, c.Class) == thread.Success
 		}
 		if b.messages[k].StartsTurn() {
 			return false
@@ -308,6 +307,9 @@ func errorText(r *resultFacts) (string, []mention) {
 
 // reason returns the lines that say why a call failed, on one line.
 func reason(r *resultFacts) (string, []mention) {
+	if r.Stopped != "" { // what it had printed does not say why
+		return r.Stopped, nil
+	}
 	found := diagnostics(r)
 	best := float32(0)
 	for _, p := range found {
@@ -317,7 +319,7 @@ func reason(r *resultFacts) (string, []mention) {
 	var idents []mention
 	size := 0
 	for _, p := range found {
-		if telltale(p) < best || exitCode(p.text) >= 0 || slices.Contains(lines, p.text) {
+		if telltale(p) < best || shell.StatusLine(p.text) || slices.Contains(lines, p.text) {
 			continue
 		}
 		text := clip.Brief(p.text, 160)
@@ -335,7 +337,7 @@ func reason(r *resultFacts) (string, []mention) {
 		}
 	}
 	for _, line := range []string{r.First, r.last} {
-		if line != "" && exitCode(line) < 0 && line != "(no output)" {
+		if line != "" && !shell.StatusLine(line) && line != "(no output)" {
 			return clip.Brief(line, 140), nil
 		}
 	}

@@ -4,10 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
-
-	"github.com/palimpsest-ai/palimpsest/internal/clip"
 )
 
 // hunk is a run of lines that an edit removed from a file, and the lines in their place.

@@ -4,9 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/shell"
-
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -77,8 +76,7 @@ func (b *builder) touch(op shell.FileOp, m *thread.Message) string {
 		f.Turn = m.Turn
 	}
 	if op.Op != "read" {
-		delete(b.contents, op.Path)
-		f.Note = strings.Join(slices.DeleteFunc(strings.Split(f.Note, ", "), func(p string) bool { return strings.HasPrefix(p, holds) }), ", ")
+		b.forgetContent(op.Path)
 	}
 	if op.Note != "" {
 		f.Note = addNote(f.Note, op.Note)
@@ -102,6 +100,15 @@ const (
 func (b *builder) noteContent(path string, r *resultFacts) {
 	if r.lines <= 4 && r.text != "" {
 		b.contents[path] = r.text
+	}
+}
+
+// forgetContent forgets the content of a file that changed.
+func (b *builder) forgetContent(path string) {
+	delete(b.contents, path)
+	if at, ok := b.fileAt[path]; ok {
+		f := &b.Files[at]
+		f.Note = strings.Join(slices.DeleteFunc(strings.Split(f.Note, ", "), func(p string) bool { return strings.HasPrefix(p, holds) }), ", ")
 	}
 }
 

@@ -94,10 +94,10 @@ type stat struct {
 }
 
 const (
-	// What the agent mentions in the last hotSteps steps, and the user in the last hotTurns,
+	// What the agent mentions in its last agentSteps steps, and the user during its last userSteps,
 	// is in use.
-	inUseSteps, inUseTurns = 4, 6
-	farOff                 = 1 << 20
+	agentSteps, userSteps = 4, 6
+	farOff                = 1 << 20
 )
 
 // learn finds the identifiers and their weights. It returns how many mentions it saw, and
@@ -117,7 +117,7 @@ func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) 
 	n.stats = make([]stat, 0, total/6)
 	n.inMessage = make([][]int32, len(all))
 	recent := func(i int, m *thread.Message) bool {
-		return steps[i] <= inUseSteps && m.Role == thread.Assistant || steps[i] <= inUseTurns && m.Role == thread.User
+		return steps[i] <= agentSteps && m.Role == thread.Assistant || steps[i] <= userSteps && m.Role == thread.User
 	}
 	lines := make([][]int32, 0, held) // the identifiers of each line, message after message
 	ids := make([]int32, 0, total)

@@ -6,13 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/shell"
-
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
-
-	"github.com/tidwall/gjson"
-
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -31,11 +26,24 @@ type planFile struct {
 func ticked(text string) int {
 	n := 0
 	for line := range strings.Lines(text) {
+		if !hasBoxes(line) {
+			continue
+		}
 		if m := boxed.FindStringSubmatch(strings.TrimRight(line, "\r\n")); m != nil && boxes[m[1]] == "completed" {
 			n++
 		}
 	}
 	return n
+}
+
+// hasBoxes reports whether a text has what may be a box; most texts have none.
+func hasBoxes(text string) bool {
+	for _, box := range [...]string{" [ ]", " [x]", " [X]", " [~]", " [-]"} {
+		if strings.Contains(text, box) {
+			return true
+		}
+	}
+	return false
 }
 
 const (
@@ -83,7 +91,18 @@ func findPlanFile(log []thread.Message, of func(*thread.Message) *facts) *planFi
 			continue
 		}
 		a, ok := calls[f.result.CallID]
-		if !ok || judge(f.result, a.call, a.call.Class) == thread.Failure {
+		if !ok {
+			continue
+		}
+		if a.call.Class == toolpolicy.Shell {
+			for _, op := range a.call.Files { // it did that, or may have
+				if op.Op != "read" {
+					delete(known, op.Path)
+				}
+			}
+			continue
+		}
+		if judge(f.result, a.call, a.call.Class) == thread.Failure {
 			continue
 		}
 		p := a.call.path()
@@ -94,7 +113,7 @@ func findPlanFile(log []thread.Message, of func(*thread.Message) *facts) *planFi
 			continue
 		}
 		before := known[p]
-		text, written := textAfter(before, m, a.message, a.call)
+		text, written := textAfter(before, f.result, a.call)
 		switch {
 		case text == "" && written:
 			delete(known, p)
@@ -123,47 +142,26 @@ func isMarkdown(p string) bool {
 	return false
 }
 
-// textAfter is the whole text of a file after a call, and whether the call may have
-// written it; the text is empty where the call does not tell.
-func textAfter(before *planFile, result, message *thread.Message, c *callFacts) (text string, written bool) {
+// textAfter is the text of a file with boxes after a call, and whether another one may have been
+// written; the text is empty where the call does not tell.
+func textAfter(before *planFile, r *resultFacts, c *callFacts) (text string, written bool) {
 	switch {
-	case c.Class == toolpolicy.Read && c.part, c.Class == toolpolicy.Search, c.Class == toolpolicy.List:
-		return "", false
-	case c.Class == toolpolicy.Read:
-		r, _ := result.Result()
-		return lineNumber.ReplaceAllString(scan.Clean(r.Text()), ""), false
+	case c.Class == toolpolicy.Read && !c.part:
+		return r.doc, r.doc == "" && r.lines > 2 // it has no boxes any more
 	case c.Class != toolpolicy.Edit && c.Class != toolpolicy.Write:
-		return "", slices.ContainsFunc(c.Files, func(op shell.FileOp) bool { return op.Op != "read" })
-	}
-	var old, body []string
-	all := false
-	for _, call := range message.Calls() {
-		if call.ID == c.ID {
-			args := gjson.Parse(call.Arguments)
-			all = args.Get("replace_all").Bool()
-			collect(args, "", func(key, s string) {
-				switch {
-				case bodyKeys[key]:
-					body = append(body, s)
-				case oldKeys[key]:
-					old = append(old, s)
-				}
-			})
-		}
-	}
-	switch {
-	case c.Class == toolpolicy.Write && len(body) == 1 && len(old) == 0:
-		return body[0], true
-	case before == nil || len(old) != len(body):
+		return "", false
+	case c.Class == toolpolicy.Write && len(c.body) == 1 && len(c.old) == 0:
+		return c.body[0], true
+	case before == nil || len(c.old) != len(c.body):
 		return "", true
 	}
 	text = before.text
-	for i := range old {
-		switch n := strings.Count(text, old[i]); {
-		case old[i] == "" || n == 0 || n > 1 && !all:
+	for i, old := range c.old {
+		switch n := strings.Count(text, old); {
+		case old == "" || n == 0 || n > 1 && !c.all:
 			return "", true
 		}
-		text = strings.ReplaceAll(text, old[i], body[i])
+		text = strings.ReplaceAll(text, old, c.body[i])
 	}
 	return text, true
 }

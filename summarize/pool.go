@@ -4,11 +4,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
-
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/state"
+	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -47,7 +46,7 @@ type pool struct {
 	together int       // Input.Together
 	rules    []rule    // for each of the constraints
 	changes  []change
-	attempts map[int]*attempt // the failed attempts of the span, by their index
+	attempts map[int]*attempt // the failed attempts, by their index
 	// groups are entries of which single pieces may be taken: messages of the assistant,
 	// sub-agents' reports, earlier summaries (as facts), and lines of outputs and edits.
 	groups [sections][]group
@@ -117,6 +116,8 @@ type builder struct {
 	based    map[string][]string // paths in the ledger by file name
 	outcomes map[string]int      // the newest outcome by tool and input
 	latest   []int               // the candidate of each outcome
+	worked   []string            // of each outcome that is proved to be a success, work.Call.Same, else ""
+	flags    map[string]bool     // tools of which a failure was flagged
 	origins  map[originKey]*origin
 	uses     map[originKey]int  // how often each origin is asked or changed
 	edits    map[editKey]*edits // what was changed, by turn and file
@@ -141,7 +142,7 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 	b := &builder{
 		pool: &pool{task: -1, attempts: map[int]*attempt{}}, in: in, read: of, messages: in.Messages, calls: map[string]callRef{}, fileAt: map[string]int{},
 		outcomes: map[string]int{}, origins: map[originKey]*origin{}, uses: map[originKey]int{}, based: map[string][]string{},
-		edits: map[editKey]*edits{}, standing: map[string]*standing{}, contents: map[string]string{}, progress: map[progressKey]progressCount{},
+		edits: map[editKey]*edits{}, standing: map[string]*standing{}, flags: map[string]bool{}, contents: map[string]string{}, progress: map[progressKey]progressCount{},
 	}
 	b.facts = make([]*facts, len(in.Messages))
 	pieces := 0

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
-
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
-
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -33,23 +32,27 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 			b.readTaskList(r)
 			return
 		}
-		if outcome != thread.Failure {
-			files := slices.Clone(c.Files)
-			for n := range files {
-				op := &files[n]
-				op.Path = b.ledgerPath(op.Path)
-				if r.FileExisted && op.Op == "created" {
-					op.Op = "edited"
-				}
-				op.Op = b.touch(*op, asked)
+		did, perhaps := c.Did(&r.Result)
+		files := slices.Clone(did)
+		for n := range files {
+			op := &files[n]
+			op.Path = b.ledgerPath(op.Path)
+			if r.FileExisted && op.Op == "created" {
+				op.Op = "edited"
 			}
-			b.recordEdit(i, asked, c, files)
-			if c.written.text != "" && outcome == thread.Success {
-				b.addWritten(i, asked, c.written)
+			op.Op = b.touch(*op, asked)
+		}
+		for _, op := range perhaps {
+			if op.Op != "read" {
+				b.forgetContent(b.ledgerPath(op.Path))
 			}
-			if class == toolpolicy.Read && len(c.Files) == 1 && !c.part {
-				b.noteContent(files[0].Path, r)
-			}
+		}
+		b.recordEdit(i, asked, c, files)
+		if c.written.text != "" && outcome == thread.Success {
+			b.addWritten(i, asked, c.written)
+		}
+		if class == toolpolicy.Read && len(files) == 1 && !c.part {
+			b.noteContent(files[0].Path, r)
 		}
 	}
 	b.outcome(i, m, asked, c, r, class, outcome)
@@ -80,23 +83,30 @@ const recordBase = 0.4
 // judge decides how a call ended: by the provider's flag or the exit code, else by what the
 // output proves. Files and pages that were only printed prove nothing.
 func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome {
+	exit := r.Exit()
 	switch {
+	case (class == toolpolicy.Edit || class == toolpolicy.Write) && r.Edited():
+		return thread.Success
+	case class == toolpolicy.Shell && r.Stopped != "":
+		return thread.Partial
 	case r.Outcome == thread.Failure || r.Outcome == thread.Partial:
 		return r.Outcome
 	case class == toolpolicy.Other && r.Refusal != "":
 		return thread.Failure // the system says that it did not do it
 	case class == toolpolicy.Search && strings.HasPrefix(r.First, "Error performing "):
 		return thread.Failure // LSP
+	case class == toolpolicy.Edit || class == toolpolicy.Write:
+		return thread.Failure
 	case class != toolpolicy.Shell && class != toolpolicy.Other:
 		return thread.Success
-	case r.exit > 0:
+	case exit > 0:
 		if c != nil && c.onlyPrints {
 			return thread.Partial // grep that found nothing exits with 1
 		}
 		return thread.Failure
 	case c != nil && work.ToldToFail(&c.Call, &r.Result):
 		return thread.Failure
-	case r.exit == 0 || c == nil || c.onlyPrints || class == toolpolicy.Other:
+	case exit == 0 || c == nil || c.onlyPrints || class == toolpolicy.Other:
 		return thread.Success
 	case r.evidence&sureFailure != 0:
 		return thread.Failure
@@ -132,8 +142,8 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 		idents = append(idents, more...)
 	}
 	fields := thread.Fields{}
-	if r.exit > 0 {
-		fields["exit_code"] = r.exit
+	if exit := r.Exit(); exit > 0 {
+		fields["exit_code"] = exit
 	}
 	switch class {
 	case toolpolicy.Search, toolpolicy.Web:
@@ -141,7 +151,7 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 			fields["lines"] = r.lines
 		}
 	case toolpolicy.Shell, toolpolicy.Other, toolpolicy.Question:
-		if !failed && r.last != "" && len(r.last) <= 110 && (r.lines <= 3 || verdict(r.last)) {
+		if !failed && r.last != "" && len(r.last) <= 110 && (r.lines <= 3 || sumsUp(r.last)) {
 			name := "output"
 			if r.lines > 1 {
 				name = "last"
@@ -175,10 +185,12 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 	}
 	b.outcomes[key] = len(b.ToolOutcomes)
 	b.ToolOutcomes = append(b.ToolOutcomes, o)
+	b.worked = append(b.worked, b.proved(c, r, ended))
+	b.flags[r.tool] = b.flags[r.tool] || r.Outcome == thread.Failure
 	b.latest = append(b.latest, len(b.candidates))
 	b.entry(secOutcome, i, base*b.age(i), idents)
 
-	if ended == thread.Failure && c != nil {
+	if c != nil && (ended == thread.Failure || r.Stopped != "") {
 		b.failure(i, m, asked, c, r)
 	}
 }
@@ -198,8 +210,9 @@ func (b *builder) answer(m, asked *thread.Message, r *resultFacts) string {
 	return ""
 }
 
-// verdict reports whether the last line of a long output sums it up.
-func verdict(line string) bool {
+// sumsUp reports whether the last line of a long output sums it up, and so tells more than another
+// line. It says nothing of how the command went.
+func sumsUp(line string) bool {
 	line = strings.ToLower(line)
 	for _, w := range [...]string{"ok", "pass", "success", "done", "complete", "built", "finished", "total", "warning", "error", "fail", "commit"} {
 		if strings.Contains(line, w) {
@@ -215,34 +228,24 @@ func (b *builder) noteLaterSuccess() {
 		return
 	}
 	worked := map[string][]int{} // the successes of a call
-	for at := range b.ToolOutcomes {
-		// What grep left of an output proves nothing.
-		if o := &b.ToolOutcomes[at]; o.Outcome == thread.Success && !strings.Contains(o.Input, "| grep") {
-			call := withoutPager(o.Tool, o.Input)
+	for at, call := range b.worked {
+		if call != "" {
 			worked[call] = append(worked[call], at)
 		}
 	}
 	for n, a := range b.attempts {
-		later, _ := slices.BinarySearch(worked[a.call], a.outcome+1)
-		if a.call == "" || strings.Contains(a.call, "…") || later == len(worked[a.call]) {
-			continue
+		if later, _ := slices.BinarySearch(worked[a.call], a.outcome+1); a.call != "" && later < len(worked[a.call]) {
+			a.again, a.works = b.ToolOutcomes[worked[a.call][later]].Turn, true
+			b.FailedAttempts[n].Text = a.text(nil, nil)
 		}
-		a.again, a.works = b.ToolOutcomes[worked[a.call][later]].Turn, true
-		b.FailedAttempts[n].Text = a.text(nil, nil)
 	}
 }
 
-// withoutPager is a call without the pipe to head or tail at its end.
-func withoutPager(tool, input string) string {
-	for {
-		at := strings.LastIndexByte(input, '|')
-		if at < 0 {
-			break
-		}
-		if shows := strings.TrimSpace(input[at+1:]); !strings.HasPrefix(shows, "tail") && !strings.HasPrefix(shows, "head") {
-			break
-		}
-		input = input[:at]
+// proved returns what a call is the same as (work.Call.Same), if its result proves that it
+// succeeded, else "".
+func (b *builder) proved(c *callFacts, r *resultFacts, ended thread.Outcome) string {
+	if c == nil || ended != thread.Success || c.Class == toolpolicy.Shell && !c.Succeeded(&r.Result, b.flags[c.Name]) {
+		return ""
 	}
-	return tool + "\x00" + strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(input), "2>&1"))
+	return c.Same()
 }

@@ -4,9 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
-
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -32,8 +31,8 @@ const (
 	wordsOnTheWay  = 1.8
 	wordsAnnounced = 0.02 // an announcement of what follows
 	wordsAsked     = 0.5  // a question whose content the user's answer repeats
-	wordsCode      = 0.3
-	wordsLongCode  = 0.02
+	wordsBlock     = 0.3  // more than maxShort bytes of code, or of a tree
+	wordsCode      = 0.02 // less: a line of an example
 	// wordsAgreed is a factor for what the user answered with "yes, do that": what was agreed
 	// stands nowhere else.
 	wordsAgreed = 1.5
@@ -45,6 +44,8 @@ const (
 	// leastProgress is from how many times in a turn words that differ only in their numbers
 	// are a progress report: "Step 3 of 40". Those of more than maxProgress bytes are none.
 	leastProgress, maxProgress = 3, 120
+	// maxShort is the length, in bytes, of a short line of code.
+	maxShort = 120
 	// fullWords is the length, in bytes, below which a piece is worth less.
 	fullWords = 60
 	// telling is added for a finding, a choice, a cause or a failure.
@@ -62,10 +63,10 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 		}
 		base := float32(wordsOnTheWay)
 		switch {
-		case p.code && len(p.text) > 120:
-			base = wordsCode
+		case p.code && len(p.text) > maxShort:
+			base = wordsBlock
 		case p.code:
-			base = wordsLongCode
+			base = wordsCode
 		case narration(p.text) && (!final || leadsOn(p.text)) && !turnsBack(p.text):
 			base = wordsAnnounced
 		case p.text[len(p.text)-1] == '?' && b.replied[i]:

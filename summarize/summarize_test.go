@@ -11,14 +11,13 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/property"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )

@@ -4,9 +4,8 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
-
 	"github.com/palimpsest-ai/palimpsest/internal/corpus"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )

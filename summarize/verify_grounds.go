@@ -8,15 +8,13 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
-
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
+	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )

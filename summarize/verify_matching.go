@@ -5,9 +5,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
-
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 )
 
 // occurs reports whether a text contains a word as a whole: build-12 is not in build-123. The

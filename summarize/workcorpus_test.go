@@ -6,14 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
-
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/palimpsest-ai/palimpsest/internal/corpus"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/state"
+	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/transcript"

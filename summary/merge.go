@@ -2,7 +2,6 @@ package summary
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -72,7 +71,6 @@ func Merge(a, b Summary) Summary {
 		func(o ToolOutcome) string { return o.Tool + "\x00" + o.Input },
 		func(x, y ToolOutcome) ToolOutcome {
 			y.Turn = max(x.Turn, y.Turn)
-			y.KeyFields = mergeFields(x.KeyFields, y.KeyFields)
 			y.Sources = union(x.Sources, y.Sources)
 			return y
 		})
@@ -181,14 +179,5 @@ func mergeOperations(a, b []string) []string {
 			out = append(out, op)
 		}
 	}
-	return out
-}
-
-func mergeFields(a, b thread.Fields) thread.Fields {
-	if len(a) == 0 {
-		return b
-	}
-	out := maps.Clone(a)
-	maps.Copy(out, b)
 	return out
 }

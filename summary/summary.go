@@ -46,7 +46,8 @@ type Summary struct {
 	FailedAttempts []Item `json:"failed_attempts,omitempty"`
 	// Reports are the answers of sub-agents, each after its task.
 	Reports []Item `json:"reports,omitempty"`
-	// Conclusions are what the assistant said at the end of each turn.
+	// Conclusions are what the assistant said, at the end of its turns and on the way, and what it
+	// wrote for people through calls.
 	Conclusions []Item `json:"conclusions,omitempty"`
 	// Identifiers are names, paths, hashes and numbers that later steps are likely to
 	// need, each with a few words around it.

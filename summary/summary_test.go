@@ -298,7 +298,7 @@ func TestMerge(t *testing.T) {
 		CurrentPlan:  []Step{{Text: "a", Status: "pending"}},
 		Decisions:    []Decision{{Decision: "use B-trees", Turn: 1, Rationale: "they fit", Sources: ids("m2")}},
 		Files:        []File{{Path: "x.go", Operations: []string{"read"}, Turn: 1, Note: "lines 1-9", Sources: ids("m2")}},
-		ToolOutcomes: []ToolOutcome{{Tool: "Bash", Input: "go test", Outcome: thread.Failure, Error: "FAIL", Turn: 1, Sources: ids("m2")}},
+		ToolOutcomes: []ToolOutcome{{Tool: "Bash", Input: "go test", Outcome: thread.Failure, KeyFields: thread.Fields{"exit_code": 1}, Error: "FAIL", Turn: 1, Sources: ids("m2")}},
 	}
 	b := Summary{
 		Span:         thread.Span{MessageIDs: ids("m2", "m3"), FirstTurn: 2, LastTurn: 3},

@@ -3,69 +3,10 @@ package toolpolicy
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 )
-
-// exitMarks are the words in front of an exit code, in lower case.
-var exitMarks = []string{
-	"exit code ", "exit code: ", "exit_code: ", "exit_code\":", "exited with code ", "exit status ", "exit status: ",
-	"returncode: ", "process exited with code ", "command exited with code ",
-}
-
-// exitCode finds the exit code that a harness wrote in the first or last lines of an output.
-func exitCode(text string) (int, bool) {
-	const edge = 240
-	if code, ok := exitIn(text[:clip.Boundary(text, edge)]); ok {
-		return code, true
-	}
-	if len(text) > edge {
-		return exitIn(text[len(text)-edge:])
-	}
-	return 0, false
-}
-
-func exitIn(s string) (int, bool) {
-	if !mayExit(s) {
-		return 0, false
-	}
-	s = strings.ToLower(s)
-	for _, mark := range exitMarks {
-		_, rest, ok := strings.Cut(s, mark)
-		if !ok {
-			continue
-		}
-		rest = strings.TrimLeft(rest, " ")
-		n := 0
-		for n < len(rest) && n < 4 && (rest[n] >= '0' && rest[n] <= '9' || n == 0 && rest[n] == '-') {
-			n++
-		}
-		if code, err := strconv.Atoi(rest[:n]); err == nil {
-			return code, true
-		}
-	}
-	return 0, false
-}
-
-// mayExit reports whether a text has "ex" or "nc", as every mark has: most texts have not, and
-// need not be searched for each mark.
-func mayExit(s string) bool {
-	for i := 1; i < len(s); i++ {
-		switch s[i] | 0x20 {
-		case 'x':
-			if s[i-1]|0x20 == 'e' {
-				return true
-			}
-		case 'c':
-			if s[i-1]|0x20 == 'n' {
-				return true
-			}
-		}
-	}
-	return false
-}
 
 // errorWords are words of lines that report failures, strongest first, in lower case.
 var errorWords = []string{

@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -55,8 +56,8 @@ func KeyFields(call thread.ToolCall, result thread.ToolResult) thread.Fields {
 		}
 	}
 	text := result.Text()
-	if code, ok := exitCode(text); ok && (class == Shell || code != 0) {
-		fields["exit_code"] = code
+	if h, _ := shell.ReadHarness(text); h.HasCode && (class == Shell || class == Other) {
+		fields["exit_code"] = h.Code
 	}
 	if result.Outcome == thread.Failure || result.Outcome == thread.Partial || fields["exit_code"] != nil && fields["exit_code"] != 0 {
 		if line := firstErrorLine(text); line != "" {

@@ -127,6 +127,7 @@ var floors = map[string]arch.Package{
 
 	// What the clients of models have in common.
 	"internal/retry":        {Floor: 2},
+	"internal/apicodec":     {Floor: 2},
 	"internal/sse":          {Floor: 2},
 	"llm/internal/exchange": {Floor: 2, Same: []string{"llm", "internal/retry"}, External: []string{gjson}},
 
@@ -180,13 +181,13 @@ var floors = map[string]arch.Package{
 	"state":               {Floor: 0, Same: []string{"thread"}},
 	"summary":             {Floor: 0, Same: []string{"thread", "state"}},
 	"plan":                {Floor: 0, Same: []string{"thread", "summary", "state", "internal/uncopied"}},
-	"toolpolicy":          {Floor: 0, Same: []string{"thread", "internal/clip"}, External: []string{gjson}},
+	"toolpolicy":          {Floor: 0, Same: []string{"thread", "internal/clip", "internal/shell"}, External: []string{gjson}},
 	"internal/canonjson":  {Floor: 0},
 	"internal/suggest":    {Floor: 0},
 	"internal/clip":       {Floor: 0, External: []string{uax29}},
 	"internal/ident":      {Floor: 0},
 	"internal/scan":       {Floor: 0},
-	"internal/shell":      {Floor: 0, Same: []string{"internal/clip", "internal/scan"}},
+	"internal/shell":      {Floor: 0, Same: []string{"internal/clip", "internal/rawjson", "internal/scan"}, External: []string{gjson}},
 	"internal/jsonrows":   {Floor: 0, Same: []string{"internal/rawjson"}, External: []string{gjson}},
 	"internal/rawjson":    {Floor: 0, External: []string{gjson}},
 	"internal/jsonedit":   {Floor: 0, External: []string{sjson}},

@@ -14,6 +14,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
@@ -92,27 +93,30 @@ func aboutTokens(n int) string {
 type announcer struct {
 	print func(e event.Event, line string)
 
-	mu      sync.Mutex
-	reasons map[string]string // of running compactions, by thread
+	reasons *lru.Cache[string, string] // of running compactions, by thread
 }
 
+// maxReasons bounds the compactions whose reasons are kept: of those that turned out to have
+// nothing to do, no event says that they ended.
+const maxReasons = 1000
+
 func newAnnouncer(say func(e event.Event, line string)) *announcer {
-	return &announcer{print: say, reasons: map[string]string{}}
+	return &announcer{print: say, reasons: lru.New[string, string](maxReasons)}
 }
 
 // Emit implements event.Sink.
 func (t *announcer) Emit(_ context.Context, e event.Event) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	key := e.TenantID + "\x00" + e.ThreadID
 	switch e.Type {
 	case event.PreCompact:
-		t.reasons[key], _ = e.Details["why"].(string)
+		why, _ := e.Details["why"].(string)
+		t.reasons.Put(key, why, 1)
 	case event.Failed:
-		delete(t.reasons, key)
+		t.reasons.Delete(key)
 	case event.Completed:
-		t.print(e, compactionLine(e, t.reasons[key]))
-		delete(t.reasons, key)
+		why, _ := t.reasons.Get(key)
+		t.reasons.Delete(key)
+		t.print(e, compactionLine(e, why))
 	}
 }
 

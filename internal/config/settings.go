@@ -61,7 +61,7 @@ func Settings() []Setting {
 			Usage: "listen on this address; one that other machines can reach requires API keys. Empty listens only on the socket"},
 		{Name: "socket", ValueName: "FILE",
 			Usage: "listen on this Unix socket too. Only you can open it, so it needs no key; the address then requires one (palimpsest daemon prints one for the run). Empty is no socket"},
-		{Name: "idle", Default: "0", ValueName: "DURATION", check: parses(parseDuration),
+		{Name: "idle", Default: "0", ValueName: "DURATION", check: checkIdle,
 			Usage: "end after this long without a request or a background job; 0 never ends"},
 		{Name: "store", ValueName: "STORE", hasPassword: true,
 			Usage: "keep everything here, keys too: a SQLite FILE, postgres://USER:PASSWORD@HOST/NAME, or memory: (until the daemon stops); empty is palimpsest.db in palimpsest's data directory"},
@@ -203,6 +203,14 @@ func parseDuration(text string) (time.Duration, error) {
 		return 0, errors.New("want a duration above 0, such as 30s or 2m")
 	}
 	return d, nil
+}
+
+// checkIdle accepts 0, which is never, however it is written.
+func checkIdle(text string) error {
+	if d, err := time.ParseDuration(text); err != nil || d < 0 {
+		return errors.New("want a duration such as 15m, or 0 for never")
+	}
+	return nil
 }
 
 // parses is a check that accepts what parse can read.

@@ -13,81 +13,155 @@ type FileOp struct {
 	Path string
 	Op   string // read, created, edited or deleted
 	Note string
+	By   *Command // the command of a line that does it; nil for another tool
+	Ran  Ran      // of By
 }
 
-// Files finds the files that a command line surely creates, changes, deletes or prints. A
-// word that may be something other than a path (a variable, a pattern, an option) is left
-// out: a wrong list of files is worse than a short one.
+// Ran says whether a command of a line ran.
+type Ran uint8
+
+// From surely to perhaps.
+const (
+	RanSurely  Ran = iota
+	RanIfShown     // if the commands before it succeeded, which say so where they fail
+	RanIfQuiet     // if the commands before it succeeded, some of which say nothing where they fail
+	RanPerhaps     // in a condition, a loop or a function, behind "||", in the background
+)
+
+// Restored is the note of a file that git put back.
+const Restored = "restored by git"
+
+// Files finds the files that a command line creates, changes, deletes or prints. A word that may
+// be something other than a path (a variable, a pattern, an option) is left out: a wrong list of
+// files is worse than a short one.
 func Files(commands []Command) []FileOp {
 	var ops []FileOp
-	dir := "" // where "cd" went
-	depth := 0
+	ran, depth, left := RanSurely, 0, RanSurely // depth of what need not run; left: the line may have ended before
 	loop, values := "", []string(nil)
+	errexit := (&reader{all: commands}).setOptions().errexit
 	for i := range commands {
-		words := Unwrap(commands[i].Plain())
-		if len(words) > 0 && words[0] == "do" {
+		c := &commands[i]
+		if before := i - 1; before < 0 || endsList(commands[before].after) {
+			if ran = left; inBackground(commands[i:]) {
+				ran = RanPerhaps
+			}
+		} else {
+			ran = max(ran, behind(&commands[before]))
+		}
+		words := Unwrap(c.Plain())
+		if len(words) > 0 && (words[0] == "do" || words[0] == "then" || words[0] == "else") {
 			words = words[1:]
 		}
-		name, args := "", words
+		name, args := "", []string(nil)
 		if len(words) > 0 {
 			name, args = words[0], words[1:]
 		}
 		switch name {
-		case "while", "until":
-			return ops // how often the rest runs is unknown
-		case "if", "case":
+		case "exit", "return", "exec", "break", "continue":
+			if left = RanPerhaps; len(args) > 0 && args[0] != "0" {
+				left = RanIfQuiet // the status of the line tells
+			}
+		case "if", "case", "while", "until", "{":
 			depth++
-		case "fi", "esac":
-			depth--
+		case "fi", "esac", "}":
+			depth = max(depth-1, 0)
 		case "for":
-			if loop = ""; len(args) > 2 && args[1] == "in" {
+			if loop = ""; len(args) > 2 && args[1] == "in" && !strings.ContainsAny(strings.Join(args[2:], ""), "$`*?[{") {
 				loop, values = "$"+args[0], args[2:]
+			} else {
+				depth++
 			}
 		case "done":
-			loop = ""
-		}
-		if depth > 0 {
-			continue // whether it ran is unknown
-		}
-		if name == "cd" || name == "pushd" || name == "popd" {
-			if dir = Join(dir, commands[i].ChangesTo()); dir == Unknown {
-				return ops // where the rest runs is unknown
+			if loop != "" {
+				loop = ""
+			} else {
+				depth = max(depth-1, 0)
 			}
-			continue
 		}
-		at := slices.Index(words, loop)
-		if loop == "" || at < 0 {
-			ops = AppendFileOps(ops, words, commands[i].Writes, dir)
-			continue
+		if strings.HasPrefix(c.Text, "(") || name == "function" || strings.HasSuffix(name, "()") || len(args) > 0 && args[0] == "()" {
+			depth = 1 << 10 // a subshell or a function: to the end
 		}
-		for _, value := range values {
-			words = slices.Clone(words)
-			words[at] = value
-			ops = AppendFileOps(ops, words, commands[i].Writes, dir)
+		if errexit && !c.isHarmless() {
+			left = max(left, RanIfShown, quiet(c))
+		}
+		from := len(ops)
+		if at := slices.Index(words, loop); loop == "" || at < 0 {
+			ops = appendFileOps(ops, words, c)
+		} else {
+			for _, value := range values {
+				words = slices.Clone(words)
+				words[at] = value
+				ops = appendFileOps(ops, words, c)
+			}
+		}
+		for n := range ops[from:] {
+			op := &ops[from+n]
+			if op.By, op.Ran = c, ran; depth > 0 {
+				op.Ran = RanPerhaps
+			}
 		}
 	}
 	return ops
 }
 
-// AppendFileOps adds what one command does to files; their names are relative to dir.
-func AppendFileOps(ops []FileOp, words []string, writes []Write, dir string) []FileOp {
+func endsList(after string) bool { return after == ";" || after == "&" || after == "" }
+
+// inBackground reports whether the list of commands that begins here runs in the background.
+func inBackground(commands []Command) bool {
+	for i := range commands {
+		if endsList(commands[i].after) {
+			return commands[i].after == "&"
+		}
+	}
+	return false
+}
+
+// behind says whether what stands behind a command in its list ran.
+func behind(c *Command) Ran {
+	switch {
+	case c.after == "||":
+		return RanPerhaps
+	case c.after == "|":
+		return RanSurely
+	case c.isHarmless():
+		return RanSurely // a "cd" that fails says so
+	}
+	return max(RanIfShown, quiet(c))
+}
+
+// quietCommands may fail without a word.
+var quietCommands = scan.WordSet("test [ [[ ! false grep egrep fgrep rg which command type diff cmp pgrep pkill kill")
+
+func quiet(c *Command) Ran {
+	if c.Silent || quietCommands[c.Name()] || c.Name() == "git" && slices.ContainsFunc(c.Words, func(w Word) bool { return w.Text == "-q" || w.Text == "--quiet" }) {
+		return RanIfQuiet
+	}
+	return RanSurely
+}
+
+// appendFileOps adds what one command does to files; words are its own, without what only runs it.
+// Names are relative to where the line began.
+func appendFileOps(ops []FileOp, words []string, c *Command) []FileOp {
 	place := func(name string) string {
 		if name = Path(name); name == "" || name == "." || name == ".." {
 			return ""
 		}
-		if dir != "" && !path.IsAbs(name) && !strings.HasPrefix(name, "~") {
-			name = path.Join(dir, name)
+		if c.Dir != "" && !path.IsAbs(name) && !strings.HasPrefix(name, "~") {
+			if c.Dir == Unknown {
+				return ""
+			}
+			name = path.Join(c.Dir, name)
 		}
 		return name
 	}
 	add := func(op, note string, names ...string) {
 		for _, name := range names {
 			if name = place(name); name != "" {
-				ops = append(ops, FileOp{name, op, note})
+				ops = append(ops, FileOp{Path: name, Op: op, Note: note})
 			}
 		}
 	}
-	for _, w := range writes {
+	for _, w := range c.Writes {
 		op := "created"
 		if w.Append {
 			op = "edited"
@@ -105,26 +179,33 @@ func AppendFileOps(ops []FileOp, words []string, writes []Write, dir string) []F
 	files := slices.DeleteFunc(slices.Clone(args), option)
 	switch name {
 	case "rm", "unlink", "rmdir", "git rm":
-		add("deleted", "", files...)
+		if !slices.Contains(args, "--cached") {
+			add("deleted", "", files...)
+		}
 	case "touch", "tee":
-		add("created", "", files...)
+		op := "created"
+		if slices.Contains(args, "-a") {
+			op = "edited"
+		}
+		add(op, "", files...)
 	case "cat", "head", "tail", "nl", "less", "bat":
 		add("read", "", slices.DeleteFunc(files, maybeNoFile)...)
 	case "git restore":
-		add("edited", "restored by git", slices.DeleteFunc(files, maybeNoFile)...)
+		if !slices.ContainsFunc(args, func(w string) bool { return w == "-S" || w == "--staged" }) {
+			add("edited", Restored, slices.DeleteFunc(valueOptions(args, "-s", "--source"), maybeNoFile)...)
+		}
 	case "git checkout":
-		if slices.Contains(args, "--") {
-			add("edited", "restored by git", slices.DeleteFunc(files, maybeNoFile)...)
+		if at := slices.Index(args, "--"); at >= 0 {
+			add("edited", Restored, slices.DeleteFunc(slices.Clone(args[at+1:]), maybeNoFile)...)
 		}
 	case "sed":
-		if len(files) < 2 {
-			break
-		}
+		inPlace := slices.ContainsFunc(args, sedInPlace)
+		script, files := sedFiles(args)
 		op := "read"
-		if slices.ContainsFunc(args, func(w string) bool { return strings.HasPrefix(w, "-i") }) {
+		if inPlace {
 			op = "edited"
 		}
-		add(op, files[0], files[len(files)-1])
+		add(op, script, files...)
 	case "mv", "git mv", "cp":
 		if len(files) < 2 {
 			break
@@ -139,20 +220,62 @@ func AppendFileOps(ops []FileOp, words []string, writes []Write, dir string) []F
 			switch to = place(to); {
 			case from == "" || to == "":
 			case words[0] == "cp":
-				ops = append(ops, FileOp{to, "created", "copied from " + from})
+				ops = append(ops, FileOp{Path: to, Op: "created", Note: "copied from " + from})
 			default:
-				ops = append(ops, FileOp{from, "deleted", "moved to " + to}, FileOp{to, "created", "moved from " + from})
+				ops = append(ops, FileOp{Path: from, Op: "deleted", Note: "moved to " + to}, FileOp{Path: to, Op: "created", Note: "moved from " + from})
 			}
 		}
 	}
 	return ops
 }
 
+// valueOptions returns the words that are neither an option nor the value of one of these.
+func valueOptions(args []string, options ...string) (rest []string) {
+	for i := 0; i < len(args); i++ {
+		switch {
+		case slices.Contains(options, args[i]):
+			i++
+		case !strings.HasPrefix(args[i], "-"):
+			rest = append(rest, args[i])
+		}
+	}
+	return rest
+}
+
+// sedInPlace reports whether an option of sed is the one to edit files: -i, -i.bak, -Ei.
+func sedInPlace(w string) bool {
+	flags, _, _ := strings.Cut(strings.TrimPrefix(w, "-"), ".")
+	return strings.HasPrefix(w, "--in-place") || strings.HasPrefix(w, "-") && strings.Trim(flags, "Enrsuzi") == "" && strings.Contains(flags, "i")
+}
+
+// sedFiles returns the script of a call of sed, the first of several, and its files.
+func sedFiles(args []string) (script string, files []string) {
+	files = valueOptions(args, "-e", "-ne", "-f", "--expression", "--file")
+	if len(files) > 0 && files[0] == "" { // sed -i ''
+		files = files[1:]
+	}
+	at := slices.IndexFunc(args, func(w string) bool { return w == "-e" || w == "-ne" })
+	switch {
+	case at >= 0 && at+1 < len(args):
+		return args[at+1], files
+	case slices.ContainsFunc(args, func(w string) bool {
+		return w == "-f" || strings.HasPrefix(w, "--expression") || strings.HasPrefix(w, "--file")
+	}):
+		return "", files
+	case len(files) == 0:
+		return "", nil
+	}
+	return files[0], files[1:]
+}
+
 // maybeNoFile reports whether a word may be something other than a file: a number, a branch.
 func maybeNoFile(w string) bool { return !strings.ContainsAny(w, "./") }
 
-// printers are commands whose output is the content of something else.
-var printers = scan.WordSet("cat head tail grep rg sed awk ls find git less diff jq echo curl gh wc tree strings")
+// printers are commands whose output is the content of something else, and gitPrinters those of git.
+var (
+	printers    = scan.WordSet("cat head tail grep rg sed awk ls find less diff jq echo curl gh wc tree strings")
+	gitPrinters = scan.WordSet("blame branch cat-file describe diff grep log ls-files reflog remote rev-list rev-parse shortlog show status")
+)
 
 // OnlyPrints reports whether a command line only shows content.
 func OnlyPrints(commands []Command) bool {
@@ -160,7 +283,7 @@ func OnlyPrints(commands []Command) bool {
 	for i := range commands {
 		c := &commands[i]
 		switch words := Unwrap(c.Plain()); {
-		case len(words) > 0 && (words[0] == "cd" || printers[words[0]]):
+		case len(words) > 1 && words[0] == "git" && gitPrinters[words[1]], len(words) > 0 && (words[0] == "cd" || printers[words[0]]):
 			some = true
 		case len(words) > 0 || len(c.Words) > 0 && c.Words[0].Open:
 			return false

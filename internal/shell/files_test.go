@@ -31,11 +31,29 @@ func TestFiles(t *testing.T) {
 		"FOO=1 sudo rm a.b":                                                    {{Path: "a.b", Op: "deleted"}},
 		"git checkout -- src/a.go":                                             {{Path: "src/a.go", Op: "edited"}},
 		"git checkout main":                                                    nil,
+		"git checkout origin/main -- src/a.go":                                 {{Path: "src/a.go", Op: "edited"}},
+		"git restore -s origin/main src/a.go":                                  {{Path: "src/a.go", Op: "edited"}},
+		"git restore --staged src/a.go":                                        nil,
+		"sed -i 's/x/y/' a.go b.go":                                            {{Path: "a.go", Op: "edited"}, {Path: "b.go", Op: "edited"}},
+		"sed -Ei '' -e 's/x/y/' -e 's/z//' a.go":                               {{Path: "a.go", Op: "edited"}},
+		"sed -n -e '1,5p' a.go":                                                {{Path: "a.go", Op: "read"}},
+		"grep -q dist .gitignore || echo dist >> .gitignore":                   {{Path: ".gitignore", Op: "edited", Ran: RanPerhaps}},
+		"rm a.txt || true":                                                     {{Path: "a.txt", Op: "deleted"}},
+		"test -f a.txt && rm a.txt":                                            {{Path: "a.txt", Op: "deleted", Ran: RanIfQuiet}},
+		"go vet ./... && rm a.txt":                                             {{Path: "a.txt", Op: "deleted", Ran: RanIfShown}},
+		"go vet ./...\nrm a.txt":                                               {{Path: "a.txt", Op: "deleted"}},
+		"set -e\ngo vet ./...\nrm a.txt":                                       {{Path: "a.txt", Op: "deleted", Ran: RanIfShown}},
+		"cd /w || exit 1\nrm a.txt":                                            {{Path: "/w/a.txt", Op: "deleted", Ran: RanIfQuiet}},
+		"for f in a.txt b.txt; do rm $f; done; rm c.txt":                       {{Path: "a.txt", Op: "deleted"}, {Path: "b.txt", Op: "deleted"}, {Path: "c.txt", Op: "deleted"}},
+		"if true; then if false; then :; fi; rm a.txt; fi; rm b.txt":           {{Path: "a.txt", Op: "deleted", Ran: RanPerhaps}, {Path: "b.txt", Op: "deleted"}},
+		"f() {\nrm a.txt\n}":                                                   {{Path: "a.txt", Op: "deleted", Ran: RanPerhaps}},
+		"(cd web && rm a.txt)":                                                 nil,
+		"rm a.txt &":                                                           {{Path: "a.txt", Op: "deleted", Ran: RanPerhaps}},
 		"":                                                                     nil,
 	} {
 		line, _ := Read(command)
 		got := Files(line)
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(FileOp{}, "Note"), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(FileOp{}, "Note", "By"), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%q (-want +got)\n%s", command, diff)
 		}
 	}

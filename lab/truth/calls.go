@@ -351,6 +351,8 @@ func (j *judge) field(c *call, name string, v any) (bool, string) {
 		}
 	}
 	switch name {
+	case "exit_code":
+		return c.harnessSays(n), "no harness wrote that status"
 	case "lines", "matches", "files", "results":
 		if n == strconv.Itoa(lines) || n == strconv.Itoa(filled) {
 			return true, ""
@@ -371,6 +373,21 @@ func (j *judge) field(c *call, name string, v any) (bool, string) {
 		return true, ""
 	}
 	return false, fmt.Sprintf("its result does not say so; it has %d lines, %d of them not empty", lines, filled)
+}
+
+// harnessSays reports whether an exit status stands where a harness writes it: in one of the first
+// lines, or in the last.
+func (c *call) harnessSays(code string) bool {
+	lines := strings.Split(strings.TrimSpace(c.out), "\n")
+	for i, l := range lines {
+		if i > 4 && i < len(lines)-1 {
+			continue
+		}
+		if m := exitCode.FindStringSubmatch(l); m != nil && m[1] == code || strings.HasPrefix(l, "[") && strings.Contains(l, "ommand ") && strings.Contains(l, " with exit code "+code) || strings.Contains(l, "<returncode>"+code) {
+			return true
+		}
+	}
+	return false
 }
 
 var later = regexp.MustCompile(`^it succeeded later(?:, in turn (\d+))?$`)

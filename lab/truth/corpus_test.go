@@ -107,6 +107,9 @@ func TestNothingUntrue(t *testing.T) {
 			log := tr.Thread.Messages()
 			for _, b := range budgets {
 				if report, _, ok := judge(t, log, b); ok {
+					for _, f := range report.Findings {
+						t.Logf("%s %s, %d tokens: %s", filepath.Base(path), tr.Name, b, f)
+					}
 					report.Findings = nil
 					all.Add(report)
 				}

@@ -24,10 +24,31 @@ func (r *replay) ran(c *call) {
 	if i := strings.Index(c.line, "*** Begin Patch"); i >= 0 {
 		r.patch(c, c.line[i:])
 	}
+	r.effects(c, func(int) bool { return true })
+	r.git(c)
+	if m := backAt.FindStringSubmatch(c.out); m != nil {
+		r.cwd = path.Clean(m[1])
+		r.dirs = append(r.dirs, seen{text: r.cwd, at: c.result})
+	}
+	if len(c.commands) == 1 && c.commands[0].name() == "pwd" {
+		if d := strings.TrimSpace(c.out); path.IsAbs(d) && !strings.Contains(d, "\n") {
+			r.dirs = append(r.dirs, seen{text: d, at: c.result})
+		}
+	}
+}
+
+// effects replays what the commands of a line did to files; came says of which of them it is known
+// that they did it.
+func (r *replay) effects(c *call, came func(int) bool) {
 	dir := r.cwd
+	went := func(dir string) {
+		if c.end == succeeded {
+			r.dirs = append(r.dirs, seen{text: dir, at: c.result, vague: !path.IsAbs(dir)})
+		}
+	}
 	if d := c.str("workdir", "cwd", "directory", "working_directory"); d != "" {
 		dir = path.Clean(d)
-		r.dirs = append(r.dirs, seen{text: dir, at: c.result})
+		went(dir)
 	}
 	known := func(w word) string { // the path that a word names
 		p := w.text
@@ -56,24 +77,75 @@ func (r *replay) ran(c *call) {
 				} else {
 					dir = path.Join(dir, p)
 				}
-				r.dirs = append(r.dirs, seen{text: dir, at: c.result, vague: !path.IsAbs(dir)})
+				went(dir)
 			}
 			continue
 		}
-		r.operate(c, i, name, args, known)
-		r.redirected(c, cmd, name, args, known)
-		r.disturb(c, cmd)
+		if came(i) && !cmd.orElse {
+			r.operate(c, i, name, args, known)
+			r.redirected(c, cmd, name, args, known)
+		} else {
+			r.mayRedirect(c, cmd, known)
+		}
+		r.disturb(c, cmd, came(i) && !cmd.orElse)
 	}
-	r.git(c)
-	if m := backAt.FindStringSubmatch(c.out); m != nil {
-		r.cwd = path.Clean(m[1])
-		r.dirs = append(r.dirs, seen{text: r.cwd, at: c.result})
-	}
-	if len(c.commands) == 1 && c.commands[0].name() == "pwd" {
-		if d := strings.TrimSpace(c.out); path.IsAbs(d) && !strings.Contains(d, "\n") {
-			r.dirs = append(r.dirs, seen{text: d, at: c.result})
+}
+
+// mayRedirect replays redirections of a command that perhaps did not run.
+func (r *replay) mayRedirect(c *call, cmd command, known func(word) string) {
+	for _, to := range cmd.redirect {
+		if strings.HasPrefix(to.op, ">") && !to.to.dynamic && to.to.text != "/dev/null" && to.to.text != "" {
+			r.file(known(to.to)).doubt(c.result, true)
+			r.vague = append(r.vague, vague{at: c.result, turn: c.turn, line: to.to.text, perhaps: cmd.orElse})
 		}
 	}
+}
+
+var (
+	harmless  = regexp.MustCompile(`^(?:cd|pushd|set|export|echo|printf|true|:|mkdir|source|\.|sleep)$`)
+	compound  = regexp.MustCompile(`(?m)^\s*(?:if|for|while|until|case|function)\b|\b(?:do|then)\b|[({]\s*$|^\s*\(`)
+	shellSays = regexp.MustCompile(`(?m)^(?:/bin/)?-?(?:(?:ba|z|da|k)?sh|\(eval\)):.*$`)
+)
+
+// cameBefore reports whether the i-th command of a line of which a command failed, or that was
+// stopped, ran in any case: nothing stands before it that could fail, or end the line. What it
+// could not do it would have said.
+func (c *call) cameBefore(i int) bool {
+	if compound.MatchString(c.line) || i == len(c.commands)-1 && strings.Contains(c.out, "imed out") {
+		return false
+	}
+	for k := i; k > 0; k-- {
+		switch c.commands[k].behind {
+		case "&&":
+			if !harmless.MatchString(c.commands[k-1].name()) {
+				return false
+			}
+		case "||":
+			return false
+		}
+	}
+	for k, cmd := range c.commands {
+		if k < i && (cmd.name() == "exit" || cmd.name() == "exec" || cmd.name() == "set" && strings.Contains(cmd.plain(), "-e")) || k == i && strings.Contains(strings.Join(redirections(cmd), " "), "2>") {
+			return false
+		}
+	}
+	name := c.commands[i].name()
+	for _, l := range shellSays.FindAllString(c.out, -1) {
+		for _, w := range append(redirections(c.commands[i]), wordTexts(c.commands[i].words)...) {
+			if w = w[strings.LastIndexByte(w, '/')+1:]; len(w) > 1 && strings.Contains(l, w) {
+				return false
+			}
+		}
+	}
+	return !complains(c.out, name)
+}
+
+// redirections are the redirections of a command, as they were written.
+func redirections(c command) (all []string) {
+	for _, to := range c.redirect {
+		all = append(all, to.op+to.to.text)
+	}
+	return all
 }
 
 // operate replays what the i-th command of a line does to the files that it names.
@@ -201,8 +273,8 @@ func complains(out, name string) bool {
 	return strings.HasPrefix(out, name+": ") || strings.Contains(out, "\n"+name+": ") || strings.Contains(out, "/"+name+": ")
 }
 
-// disturb notes what a command may have changed that cannot be followed.
-func (r *replay) disturb(c *call, cmd command) {
+// disturb notes what a command may have changed that cannot be followed; came says that it ran.
+func (r *replay) disturb(c *call, cmd command, came bool) {
 	name, at := cmd.name(), c.result
 	line := cmd.plain()
 	named := func(strong bool) {
@@ -225,7 +297,7 @@ func (r *replay) disturb(c *call, cmd command) {
 	switch {
 	case (name == "sed" || name == "perl") && inPlace(cmd):
 		named(true)
-		if c.end == succeeded {
+		if came {
 			for _, w := range cmd.args() {
 				if f := r.files[r.absolute(w.text)]; f != nil && !w.dynamic {
 					f.did(operation{what: "edited", at: at, turn: c.turn, call: c, known: true})

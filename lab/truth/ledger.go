@@ -33,6 +33,20 @@ func (j *judge) files(all []summary.File) {
 	}
 }
 
+// perhaps reports whether a command that need not have run is all that may have touched a file.
+func (j *judge) perhaps(p string, turn int) bool {
+	some := false
+	for _, v := range j.vague {
+		if (turn == 0 || v.turn == turn) && (v.all || mentions(v.line, p)) {
+			if !v.perhaps {
+				return false
+			}
+			some = true
+		}
+	}
+	return some
+}
+
 // mayHave reports whether a command that cannot be followed may have touched a
 // file, in a turn; 0 stands for any.
 func (j *judge) mayHave(p string, turn int) bool {
@@ -109,6 +123,10 @@ func (j *judge) fileDid(f summary.File, what string, found []*file, st claim) {
 				}
 			}
 		}
+	}
+	if what != "read" && j.perhaps(f.Path, 0) {
+		j.unproved(k, st, what+": the command that would need not have run")
+		return
 	}
 	if j.mayHave(f.Path, 0) && !(what == "created" && len(refuting) > 0) || what == "read" && j.readByShell(f.Path) {
 		j.cannotTell(k)

@@ -254,7 +254,7 @@ func (j *judge) label(label string, st claim) {
 		j.say(kindLabel, ok, st, "none of the messages that it names is a summary of the agent", st.at...)
 		return
 	}
-	name := strings.TrimPrefix(label, goneLabel)
+	name := strings.TrimPrefix(strings.TrimPrefix(label, goneLabel), "failed ")
 	called := false
 	for _, i := range st.at {
 		calls := j.at[i]
@@ -345,7 +345,7 @@ func (j *judge) goneLines(name string, lines []quoted, st claim) {
 
 // told is the form in which changes are told: what was done to which file, a move,
 // how many lines, and what they define or were.
-var told = regexp.MustCompile(`(?s)^(created|edited|deleted) (\S+)(?:, (moved (?:from|to) .+?))?(?: \((?:\+(\d+))? ?(?:[−-](\d+))? lines?\))?(?:: (.*?))?(?: \| without: (.*))?$`)
+var told = regexp.MustCompile(`(?s)^(created|edited|deleted) (\S+?)(?:, (moved (?:from|to) .+?|restored by git))?(?: \((?:\+(\d+))? ?(?:[−-](\d+))? lines?\))?(?:: (.*?))?(?: \| without: (.*))?$`)
 
 // change judges lines that say what an edit changed.
 func (j *judge) change(it summary.Item) {
@@ -370,7 +370,7 @@ func (j *judge) change(it summary.Item) {
 			continue
 		}
 		switch {
-		case c.end != succeeded:
+		case c.end != succeeded && !c.patched:
 			reason = "the call failed: " + clip(strings.TrimSpace(c.out), 120)
 			continue
 		case it.Turn > 0 && c.turn != it.Turn:
@@ -413,6 +413,9 @@ func (j *judge) change(it summary.Item) {
 	}
 }
 
+// restoring puts files back to what was committed.
+var restoring = regexp.MustCompile(`git\b.*\b(?:checkout|restore)\b`)
+
 // told judges a change in the form of the same name.
 func (j *judge) told(it summary.Item, st claim, m []string) {
 	what, file, move, rest := m[1], m[2], m[3], m[6]
@@ -440,6 +443,13 @@ func (j *judge) told(it summary.Item, st claim, m []string) {
 			}
 		}
 	}
+	if move == "restored by git" {
+		moved = slices.ContainsFunc(j.calls, func(c *call) bool {
+			return (it.Turn == 0 || c.turn == it.Turn) && restoring.MatchString(c.line) && mentions(c.line, file)
+		})
+		j.say(kindChange, moved, st, "no command of git puts it back")
+		return
+	}
 	ok, reason := false, "no call that it names changed the file in that turn"
 	for _, o := range did {
 		switch what {
@@ -455,6 +465,10 @@ func (j *judge) told(it summary.Item, st claim, m []string) {
 	}
 	if len(did) == 0 && len(failedAt) > 0 {
 		reason = "the call failed"
+	}
+	if !ok && len(failedAt) == 0 && j.perhaps(file, it.Turn) {
+		j.unproved(kindChange, st, "the command that would have changed it need not have run")
+		return
 	}
 	if !ok && len(failedAt) == 0 && j.mayHave(file, it.Turn) {
 		j.cannotTell(kindChange)

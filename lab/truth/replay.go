@@ -24,6 +24,7 @@ type replay struct {
 	files  map[string]*file
 	vague  []vague // commands whose effect on files cannot be told
 	cwd    string  // the directory that commands start in, as far as it was said
+	shell  string  // the directory of a shell that keeps it; "" if it is not known
 	todo   []todo
 	listed bool // the agent has a list
 	// emptied is the message that showed an empty list.
@@ -32,7 +33,7 @@ type replay struct {
 	branch  []seen
 
 	commits []commit
-	pushes  []int
+	pushes  []seen // text is the folder
 	started []started
 	stops   []seen // interruptions and rejections by the user
 }
@@ -50,6 +51,7 @@ type vague struct {
 	at, turn int
 	line     string // what it names
 	all      bool   // it may have touched any
+	perhaps  bool   // it ran only if another failed
 }
 
 type ending int
@@ -70,9 +72,11 @@ type call struct {
 	said     string // the arguments, decoded, a value per line
 	line     string // of a shell
 	commands []command
+	places   []string // the folder of each; "" if it is not known
 	end      ending
 	refused  bool // by the user
 	flagged  bool // as a failure
+	patched  bool // the call failed, and not its patch
 	code     int  // exit code; -1 when none was said
 }
 
@@ -189,6 +193,8 @@ func (r *replay) called(at, turn int, tc thread.ToolCall) {
 var (
 	shellTool = regexp.MustCompile(`(?i)bash|shell|exec|terminal|run_command|^run$|^cmd$`)
 	exitCode  = regexp.MustCompile(`(?im)^(?:Exit code|Process exited with code|Command exited with code|exit status|Command failed with exit code|.*"exit_code":)[: ]*(-?\d+)`)
+	// stopped is what harnesses say above or below the output of a command that they stopped.
+	stopped   = regexp.MustCompile(`(?i)^(?:command (?:timed out|aborted)|\(?command timed out|\[the command timed out)|\n(?:\(?command (?:timed out after[^\n]*|aborted[^\n]*)|\[the command timed out[^\n]*|(?:<bash_metadata>\n)?bash tool terminated command after exceeding timeout[^\n]*(?:\n</bash_metadata>)?)\s*$`)
 	rejection = regexp.MustCompile(`(?i)^(?:\[?Request interrupted by user|The user doesn't want to (?:proceed|take this action)|.{0,40}rejected by (?:the )?user|User (?:rejected|declined|denied|aborted)|` +
 		`Permission to use .{1,80} has been denied|Claude requested permissions to .{1,300} haven't granted)`)
 	refusal    = regexp.MustCompile(`(?i)^[\s\[(*#>-]{0,3}(?:errors?\s*[:\])]|error \w+ing\b|error executing|failed to |failure:|exception:|access denied|permission denied|forbidden\b|cannot |could not |unable to |no such |[\w ]{0,30} not found\b|[\w ]{0,40} is not (?:enough|allowed|permitted|available|valid))`)
@@ -302,12 +308,13 @@ func (r *replay) resulted(at int, res thread.ToolResult) {
 	case c.line != "":
 		head, tail := body[:min(len(body), 400)], body[max(0, len(body)-200):]
 		for _, part := range []string{head, tail} {
-			if m := exitCode.FindStringSubmatch(part); m != nil && c.code <= 0 {
+			// What the agent had printed with "echo $?" is the status of one command, not of the line.
+			if m := exitCode.FindStringSubmatch(part); m != nil && c.code <= 0 && !strings.Contains(c.line, "$?") {
 				c.code, _ = strconv.Atoi(m[1])
 			}
 		}
 		c.end = succeeded
-		if c.code > 0 || strings.HasSuffix(body, "Command aborted") || strings.HasPrefix(body, "Command timed out") {
+		if c.code > 0 || stopped.MatchString(body) {
 			c.end = failed
 		}
 	case strings.HasPrefix(body, "<tool_use_error>"):
@@ -316,7 +323,7 @@ func (r *replay) resulted(at int, res thread.ToolResult) {
 		c.end = succeeded
 	case file != "":
 		c.end = succeeded
-		if editFailed.MatchString(body) {
+		if m := exitCode.FindStringSubmatch(body[:min(len(body), 100)]); m != nil && m[1] != "0" || editFailed.MatchString(body) {
 			c.end = failed
 		}
 	default:
@@ -324,6 +331,9 @@ func (r *replay) resulted(at int, res thread.ToolResult) {
 		if refusal.MatchString(body) && !taskTool.MatchString(c.Name) || errorField.MatchString(body) {
 			c.end = failed
 		}
+	}
+	if c.line != "" {
+		r.setPlaces(c)
 	}
 	if c.end == failed {
 		r.tried(c, file)
@@ -343,7 +353,9 @@ func (r *replay) resulted(at int, res thread.ToolResult) {
 	r.lists(c)
 }
 
-var editFailed = regexp.MustCompile(`(?i)^(?:error|failed|could not|no changes|no match|old_string not found|string to replace not found|the edit was not|invalid|file (?:does not exist|not found))`)
+// editFailed begins a result of a tool for files that did not do it.
+var editFailed = regexp.MustCompile(`(?i)^(?:error\b|failed|could not|cannot |unable to |no changes|no (?:match|replacement|occurrences)|old_?(?:string|str|text) (?:was )?not found|string to replace not found|the edit was not|invalid|` +
+	`patch (?:failed|rejected)|apply_patch verification failed|found 0 |file (?:\S+ )?(?:does not exist|not found|has (?:not been read|been \w+ since)))`)
 
 // fileTool says what a call of a tool for files does: "read", "write", "edit",
 // "patch" or nothing.
@@ -465,8 +477,10 @@ func (r *replay) tried(c *call, kind string) {
 	if kind == "" {
 		if c.line != "" { // part of it may have been done
 			r.vague = append(r.vague, vague{at: c.result, turn: c.turn, line: c.line})
+			if !c.refused {
+				r.effects(c, c.cameBefore)
+			}
 			for i, cmd := range c.commands {
-				r.disturb(c, cmd)
 				if cmd.name() == "git" && len(cmd.words) > 1 && cmd.words[1].text == "cherry-pick" {
 					r.committed(c, i, false) // those before the one that did not fit
 				}
@@ -475,6 +489,10 @@ func (r *replay) tried(c *call, kind string) {
 		return
 	}
 	if kind == "patch" {
+		if strings.Contains(c.out, "Success. Updated the following files") { // a later command failed
+			c.patched = true
+			r.patch(c, c.said)
+		}
 		return
 	}
 	f := r.file(c.path())

@@ -346,6 +346,8 @@ func TestCalls(t *testing.T) {
 		{"error text", list(user("go"), test), outcome("Bash", "go test ./...", thread.Failure, nil, "FAIL parse"), "call error", right},
 		{"other error text", list(user("go"), test), outcome("Bash", "go test ./...", thread.Failure, nil, "FAIL lex"), "call error", wrong},
 		{"field", list(user("go"), bash("ls", "a\nb")), outcome("Bash", "ls", thread.Success, thread.Fields{"lines": 2, "output": "a"}, ""), "call field", right},
+		{"exit status", list(user("go"), bash("make", "!Exit code 2\nno rule")), outcome("Bash", "make", thread.Failure, thread.Fields{"exit_code": 2}, ""), "call field", right},
+		{"exit status in a text", list(user("go"), bash("make", "[main abc1234] cli: exit code 2 for a wrong flag")), outcome("Bash", "make", thread.Success, thread.Fields{"exit_code": 2}, ""), "call field", wrong},
 		{"wrong field", list(user("go"), bash("ls", "a\nb")), outcome("Bash", "ls", thread.Success, thread.Fields{"output": "c"}, ""), "call field", wrong},
 		{"runs", list(user("go"), bash("ls", "a"), bash("ls", "b")), outcome("Bash", "ls", thread.Success, thread.Fields{"runs": 2}, ""), "call runs", right},
 		{"more runs", list(user("go"), bash("ls", "a"), bash("ls -l", "b")), outcome("Bash", "ls", thread.Success, thread.Fields{"runs": 2}, ""), "call runs", wrong},
@@ -408,9 +410,28 @@ func TestWork(t *testing.T) {
 		{"check whose command begins another", list(user("go"), bash("go test ./...", "ok  a"), bash("go test ./... -race", "!Exit code 1\nFAIL")), check(thread.Success), "work: check", right},
 		{"check before another that failed", list(user("go"), bash("go test ./... && go vet ./...", "!Exit code 1\nok  a\nvet: bad")), check(thread.Success), "work: check", unjudged},
 		{"check that is silent when it succeeds", list(user("go"), bash("go build ./... 2>&1 | head -5", "")), work(state.Work{Checks: []state.Check{{Kind: "build", Command: "go build ./...", Outcome: thread.Success}}}), "work: check", right},
-		{"check in a folder", list(user("go"), bash("cd /w/sub && npm test", "3 passed")), work(state.Work{Checks: []state.Check{{Kind: "test", Command: "npm test (in /w/sub)", Outcome: thread.Success}}}), "work: check", right},
-		{"check in another folder", list(user("go"), bash("cd /w/sub && npm test", "3 passed")), work(state.Work{Checks: []state.Check{{Kind: "test", Command: "npm test (in /x)", Outcome: thread.Success}}}), "work: check", wrong},
+		{"check in a folder", list(user("go"), bash("cd /w/sub && npm test", "3 passed")), work(state.Work{Checks: []state.Check{{Kind: "test", Command: "npm test", Dir: "/w/sub", Outcome: thread.Success}}}), "work: check", right},
+		{"check in another folder", list(user("go"), bash("cd /w/sub && npm test", "3 passed")), work(state.Work{Checks: []state.Check{{Kind: "test", Command: "npm test", Dir: "/x", Outcome: thread.Success}}}), "work: check", wrong},
 		{"check that was not run", list(user("go"), bash("go vet ./...", "")), check(thread.Success), "work: check", wrong},
+		{"check of the tree without the changes", list(user("go"), bash("go test ./...", "ok  a"), bash("git stash", "Saved"), bash("go test ./...", "!Exit code 1\nFAIL"), bash("git stash pop", "Dropped")), check(thread.Failure), "work: check", wrong},
+		{"check before changes were put aside", list(user("go"), bash("go test ./...", "ok  a"), bash("git stash", "Saved"), bash("go test ./...", "!Exit code 1\nFAIL"), bash("git stash pop", "Dropped")), check(thread.Success), "work: check", right},
+		{"check while changes are put aside", list(user("go"), bash("go test ./...", "ok  a"), bash("git stash", "Saved"), bash("go test ./...", "!Exit code 1\nFAIL")), check(thread.Failure), "work: check", right},
+		{"check of the tree without the changes, in one line", list(user("go"), bash("go test ./...", "!Exit code 1\nFAIL"), bash("git stash; go test ./... | tail -3; git stash pop", "ok  a\nDropped")), check(thread.Success), "work: check", wrong},
+		{"check that never ran is blamed", list(user("go"), bash("set -e\nnpm test\ngo test ./...", "!Exit code 1\nboom")), check(thread.Failure), "work: check", open_},
+		{"check that never ran, a run before it", list(user("go"), bash("go test ./...", "ok  a"), bash("go build ./... && go test ./...", "!Exit code 1\nboom")), check(thread.Success), "work: check", right},
+		{"check that passed in a script that stopped later is blamed", list(user("go"), bash("set -e\ngo test ./...\nnpm test", "!Exit code 1\nboom")), check(thread.Failure), "work: check", open_},
+		{"check blamed for what stands before it", list(user("go"), bash("source v/activate && go test ./...", "!Exit code 1\nv/activate: No such file")), check(thread.Failure), "work: check", open_},
+		{"check in a script that stopped, its line told", list(user("go"), bash("set -e\nnpm test\ngo test ./...", "!Exit code 1\nFAIL\tx")), work(state.Work{Checks: []state.Check{{Kind: "test", Command: "go test ./...", Outcome: thread.Failure, Line: "FAIL x"}}}), "work: check", right},
+		{"the same check in two folders", list(user("go"), bash("cd /w/a && npm test", "!Exit code 1\nboom"), bash("cd /w/b && npm test", "ok")), work(state.Work{Checks: []state.Check{{Kind: "test", Command: "npm test", Dir: "/w/a", Outcome: thread.Failure}}}), "work: check", right},
+		{"another folder's outcome", list(user("go"), bash("cd /w/a && npm test", "!Exit code 1\nboom"), bash("cd /w/b && npm test", "ok")), work(state.Work{Checks: []state.Check{{Kind: "test", Command: "npm test", Dir: "/w/b", Outcome: thread.Failure}}}), "work: check", wrong},
+		{"git changed files since", list(user("go"), bash("go test ./...", "ok  a"), bash("git pull", "Fast-forward")), check(thread.Success, "what `git pull` changed"), "work: changed since a check", right},
+		{"git changed no files since", list(user("go"), bash("git pull", "Fast-forward"), bash("go test ./...", "ok  a")), check(thread.Success, "what `git pull` changed"), "work: changed since a check", wrong},
+		{"a log", list(user("go"), bash("git log --oneline", "7654321 init")), work(state.Work{Newest: state.Seen{Text: "7654321 init"}}), "work: commit", right},
+		{"a log of another repository", list(user("go"), bash("cd /x && git log --oneline", "7654321 init\nShell cwd was reset to /w")), work(state.Work{Newest: state.Seen{Text: "7654321 init"}}), "work: commit", wrong},
+		{"pushed from another repository", list(user("go"), bash("cd /w && git commit -m 'Fix it'", "[fix-parser 1a2b3c4] Fix it"), bash("cd /x && git push", "a..b  fix-parser -> fix-parser")), work(state.Work{Commits: []state.Commit{pushed}}), "work: pushed", wrong},
+		{"edited, and a commit in another repository", list(user("go"), injected("Working directory: /w"), change, bash("cd /x && git commit -m init", "[main 7654321] init")), edited("/w/a.go"), "work: edited", right},
+		{"edited, perhaps committed", list(user("go"), change, bash("git commit -qm x | tail -1", "")), work(state.Work{Edited: []state.Edit{{Path: "/w/a.go", Operation: "edited", PerhapsCommitted: true}}}), "work: edited", right},
+		{"edited, and nothing committed", list(user("go"), change), work(state.Work{Edited: []state.Edit{{Path: "/w/a.go", Operation: "edited", PerhapsCommitted: true}}}), "work: edited", wrong},
 		{"since", list(user("go"), bash("go test ./...", "ok  a"), change), check(thread.Success, "/w/a.go"), "work: changed since a check", right},
 		{"not since", list(user("go"), change, bash("go test ./...", "ok  a")), check(thread.Success, "/w/a.go"), "work: changed since a check", wrong},
 		{"refused", list(user("go"), rejected), work(state.Work{Refused: []state.Seen{{Text: "Bash git push", Turn: 1}}}), "work: refused", right},
@@ -426,6 +447,39 @@ func TestWork(t *testing.T) {
 		{"operation, reason", list(user("go"), does("cancel", map[string]any{"id": "r1"}, "Error: reservation not found")), work(state.Work{Operations: []state.Operation{{Tool: "cancel", Input: "r1", Outcome: thread.Failure, Reason: "Error: too late"}}}), "work: operation", wrong},
 		{"artifact", list(user("go"), says(`call: read_artifact("art-1")`)), summary.Summary{Artifacts: []summary.ArtifactReference{{ArtifactID: "art-1"}}}, "artifact", right},
 		{"artifact out of sight", list(user("go")), summary.Summary{Artifacts: []summary.ArtifactReference{{ArtifactID: "art-1"}}}, "artifact", unjudged},
+	})
+}
+
+// TestStopped: what a check printed before it was stopped does not say that it passed.
+func TestStopped(t *testing.T) {
+	passed := summary.Summary{Work: state.Work{Checks: []state.Check{{Kind: "test", Command: "go test ./...", Outcome: thread.Success}}}}
+	called := summary.Summary{ToolOutcomes: []summary.ToolOutcome{{Tool: "bash", Input: "go test ./...", Outcome: thread.Success}}}
+	for _, mark := range []string{
+		"Command timed out after 120 seconds", "Command aborted",
+		"<bash_metadata>\nbash tool terminated command after exceeding timeout 120000 ms. Retry with a larger one.\n</bash_metadata>",
+	} {
+		stopped := list(user("go"), does("bash", map[string]any{"command": "go test ./..."}, "ok  \tx/a\t0.1s\nok  \tx/b\t0.1s\n\n"+mark))
+		run(t, []row{{mark, stopped, passed, "work: check", wrong}, {mark + ", call", stopped, called, "call outcome", wrong}})
+	}
+}
+
+// TestEditWithoutFlag: an edit that failed is no change, where no flag says so.
+func TestEditWithoutFlag(t *testing.T) {
+	const failed = "Exit code: 1\nWall time: 0.1 seconds\nOutput:\napply_patch verification failed: Failed to find expected lines in a.go"
+	const patch = "*** Begin Patch\n*** Update File: a.go\n@@\n-x\n+y\n*** End Patch"
+	swap := map[string]any{"file_path": "/w/a.go", "old_string": "x", "new_string": "y"}
+	told := summary.Summary{Changes: []item{{Text: "edited a.go"}}}
+	work := summary.Summary{Work: state.Work{Edited: []state.Edit{{Path: "/w/a.go", Operation: "edited"}}}}
+	run(t, []row{
+		{"error", list(user("go"), does("edit", swap, "Error: oldString not found in content")), told, "change", wrong},
+		{"read before", list(user("go"), does("edit", swap, "File /w/a.go has been modified since it was read.")), told, "change", wrong},
+		{"state of the work", list(user("go"), does("edit", swap, "oldString not found in content")), work, "work: edited", wrong},
+		{"patch", list(user("go"), does("apply_patch", map[string]any{"input": patch}, failed)), told, "change", wrong},
+		{"patch of a shell", list(user("go"), does("shell", map[string]any{"command": []string{"apply_patch", patch}}, failed)), told, "change", wrong},
+		{"need not have run", list(user("go"), bash("grep -q x a.go || echo x >> a.go", "")), told, "change", open_},
+		{"put back", list(user("go"), bash("git checkout -- a.go", "")), summary.Summary{Changes: []item{{Text: "edited a.go, restored by git"}}}, "change", right},
+		{"not put back", list(user("go"), bash("sed -i s/x/y/ a.go", "")), summary.Summary{Changes: []item{{Text: "edited a.go, restored by git"}}}, "change", wrong},
+		{"done", list(user("go"), does("edit", swap, "Errors in a.go were corrected.")), told, "change", right},
 	})
 }
 

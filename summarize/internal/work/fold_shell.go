@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
-	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // shellRun is a command line that was run, and its output.
@@ -14,7 +13,8 @@ type shellRun struct {
 	*Call
 	output *Result
 	code   int
-	known  bool   // whether code is known
+	known  bool // whether code is known
+	did    []shell.FileOp
 	base   string // the folder in which it began
 	by     proof
 	taken  [maxGitLines]bool // lines of git that were used
@@ -35,6 +35,7 @@ func (f *fold) applyShell(p pendingCall, r *Result, by proof) {
 	}
 	if len(c.steps) > 0 && !c.background && r.Started == "" { // else the end was not seen
 		run := &shellRun{Call: c, output: r, code: code, known: known, base: f.cwd, by: by}
+		run.did, _ = c.did(r, code, known)
 		if c.workdir != "" {
 			if run.base = resolve(f.home, c.workdir); run.base == shell.Unknown {
 				run.base = ""
@@ -52,25 +53,22 @@ func (f *fold) applyShell(p pendingCall, r *Result, by proof) {
 func (f *fold) applySteps(r *shellRun) {
 	for n := range r.steps {
 		s := &r.steps[n]
-		done := s.Proved && r.known && r.code == 0
 		dir := resolve(r.base, s.Dir)
 		if s.git != nil {
-			f.applyGit(r, s, done, resolve(dir, s.git.dir))
+			f.applyGit(r, s, s.Proved && r.known && r.code == 0, resolve(dir, s.git.dir))
 		}
-		if done || r.looksSuccessful(s) {
-			for _, op := range s.edits {
-				f.addEdit(op, dir, r.by)
+		for _, op := range r.did {
+			if op.By == s.Command && s.Name() != "touch" && op.Note != shell.Restored && (dir != shell.Unknown || path.IsAbs(op.Path)) {
+				if op.Op == "created" && !strings.HasPrefix(op.Note, "moved from ") {
+					op.Op = "edited" // it may have existed
+				}
+				f.addEdit(op, r.base, r.by)
 			}
 		}
 		if s.check != nil && !(r.output.halted && r.output.lines == 0) {
 			f.applyCheck(r, n, dir)
 		}
 	}
-}
-
-// looksSuccessful reports whether the output shows no failure, and would show one.
-func (r *shellRun) looksSuccessful(s *step) bool {
-	return !s.Silent && s.Sure && r.output.Outcome != thread.Failure && !r.output.Failing && !r.output.halted && !(r.known && r.code != 0)
 }
 
 // resolve joins a folder to a base; shell.Unknown or "" if the result is unknown.
@@ -128,9 +126,7 @@ func (f *fold) setDirectory(r *shellRun, beside bool) {
 
 // deletes reports whether a command line deletes a folder, or one above it.
 func (r *shellRun) deletes(dir string) bool {
-	return slices.ContainsFunc(r.steps, func(s step) bool {
-		return slices.ContainsFunc(s.edits, func(op shell.FileOp) bool {
-			return op.Op == "deleted" && within(dir, resolve(resolve(r.base, s.Dir), op.Path))
-		})
+	return slices.ContainsFunc(r.Files, func(op shell.FileOp) bool {
+		return op.Op == "deleted" && within(dir, resolve(r.base, op.Path))
 	})
 }

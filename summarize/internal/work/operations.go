@@ -2,14 +2,14 @@ package work
 
 import (
 	"cmp"
+	"slices"
 	"strings"
-
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 )
 
 // changing begin the names of tools that change something.
@@ -75,6 +75,14 @@ func refusedIn(doc gjson.Result) string {
 		return cmp.Or(why(doc), "status "+s)
 	}
 	return ""
+}
+
+// breakdowns are words of systems that fail without deciding anything.
+var breakdowns = []string{"timed out", "timeout", "connection", "unavailable", "internal server error", "internal error"}
+
+// breaksDown reports whether an error is no refusal.
+func breaksDown(why string) bool {
+	return slices.ContainsFunc(breakdowns, func(mark string) bool { return strings.Contains(strings.ToLower(why), mark) })
 }
 
 // maxAnswer bounds what is kept of the answer to an operation, in bytes.

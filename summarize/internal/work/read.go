@@ -4,12 +4,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/scan"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -20,9 +19,12 @@ type Call struct {
 	ID, Name string
 	Class    toolpolicy.Class
 	Input    string         // what was asked for, short, on one line
-	Files    []shell.FileOp // what it does to files if it succeeds
+	Files    []shell.FileOp // what it does to files if it succeeds; see Did
 
 	steps      []step
+	mayCommit  bool   // nobody knows which of its commands ran; one is "git commit"
+	pagers     int    // how many of the last commands only show a part of the output: head, tail
+	told       bool   // a status of 0 says that every command succeeded
 	ownWords   bool   // its commands print only words of git or of the agent
 	pwd        bool   // the last command prints the folder
 	workdir    string // the folder that the tool was told to run in
@@ -35,10 +37,9 @@ type Call struct {
 
 // step is one command of a command line.
 type step struct {
-	shell.Command
+	*shell.Command
 	git   *gitCall
 	check *check
-	edits []shell.FileOp
 	quiet bool // it cannot print lines that others wrote
 }
 
@@ -60,8 +61,11 @@ func (c *Call) Read(args gjson.Result, line []shell.Command) {
 		}
 		c.workdir = rawjson.FirstText(args, "workdir", "cwd", "working_directory", "dir_path")
 		c.background = args.Get("run_in_background").Bool() || args.Get("is_background").Bool()
+		c.readPagers(line)
 		if shellSpeech[name] {
 			c.readSteps(line)
+		} else {
+			c.Files = nil // ">" of Python is none of a shell
 		}
 	case toolpolicy.Agent:
 		c.background = args.Get("run_in_background").Bool()
@@ -85,28 +89,17 @@ func (c *Call) readSteps(line []shell.Command) {
 	for n := range line {
 		command := &line[n]
 		s := &steps[n]
-		s.Command, s.quiet, s.git = *command, printsOwnWords(command), readGit(command)
+		s.Command, s.quiet, s.git = command, printsOwnWords(command), readGit(command)
 		c.ownWords = c.ownWords && s.quiet
-		words := command.Plain()
 		if s.git == nil {
-			s.check = checkOf(words)
+			s.check = checkOf(command.Plain())
 		}
 		if s.check != nil {
 			s.check.command = clip.Brief(command.Text, maxCommand)
 		}
-		if command.Name() == "touch" {
-			words = nil
-		}
-		for _, op := range shell.AppendFileOps(nil, words, command.Writes, "") {
-			if op.Op == "created" && !strings.HasPrefix(op.Note, "moved from ") {
-				op.Op = "edited" // it may have existed
-			} else if op.Op == "read" || command.Name() == "git" && op.Op == "edited" {
-				continue
-			}
-			s.edits = append(s.edits, op)
-		}
-		says = says || s.git != nil || s.check != nil || s.edits != nil || command.Dir != ""
+		says = says || s.git != nil || s.check != nil || command.Dir != ""
 	}
+	says = says || slices.ContainsFunc(c.Files, func(op shell.FileOp) bool { return op.Op != "read" })
 	last := &line[len(line)-1]
 	c.pwd = len(last.Words) == 1 && last.Name() == "pwd"
 	if says || last.ChangesTo() != "" || c.pwd {
@@ -131,7 +124,7 @@ type Result struct {
 	git          []gitLine
 	verdicts     []verdictLine
 	lines        int    // of the output itself, without what a harness added
-	firstLine    string // the first of them
+	firstLine    string // the first of them; also of an edit
 	lastLine     string // the last
 	reset        string // the folder that the shell was put back to
 	Started      string // the id of what now runs in the background
@@ -141,16 +134,18 @@ type Result struct {
 	userSaid     string // the user's words about it
 	Refusal      string // why a system refused an operation
 	answer       string // else its answer, short
-	notEdited    bool   // an edit was not made
 	fileCreated  bool   // the file is new
 	FileExisted  bool   // the file existed before
 	halted       bool   // the end of the command was not seen
+	Stopped      string // the line in which the harness says that it stopped the command; "" if it did not
+	complaints   []complaint
 	pullRequest  string // the address of a new pull request
 }
 
 const (
-	maxGitLines = 64
-	maxVerdicts = 24
+	maxGitLines   = 64
+	maxVerdicts   = 24
+	maxComplaints = 16
 )
 
 // ReadResult reads a result; text is what it holds, terminal escapes taken out. What
@@ -167,7 +162,7 @@ func ReadResult(r *thread.ToolResult, text string) (w Result) {
 	case toolpolicy.Shell:
 		w.readOutput(text)
 	case toolpolicy.Edit, toolpolicy.Write:
-		w.readEdited(head)
+		w.readEdited(text)
 	case toolpolicy.Agent:
 		w.readStarted(head)
 	case toolpolicy.Poll:
@@ -175,6 +170,8 @@ func ReadResult(r *thread.ToolResult, text string) (w Result) {
 	case toolpolicy.Other:
 		if r.Tool == "" {
 			w.readOutput(text)
+		} else {
+			w.stripHarness(text)
 		}
 		w.Refusal = refusal(head, text)
 		if w.Refusal == "" {
@@ -260,7 +257,6 @@ const ResetNote = "Shell cwd was reset to "
 
 // readOutput reads the output of a command.
 func (w *Result) readOutput(s string) {
-	w.code = -1
 	s = w.stripHarness(s)
 	fails := 0
 	for _, p := range scan.Lines(s) {
@@ -276,6 +272,9 @@ func (w *Result) readOutput(s string) {
 			w.firstLine = clip.Brief(line, maxQuote)
 		}
 		w.lastLine = line
+		if by := complains(line); by != "" && len(w.complaints) < maxComplaints {
+			w.complaints = append(w.complaints, complaint{by, clip.Brief(line, maxQuote)})
+		}
 		if len(w.git) < maxGitLines {
 			if g, ok := readGitLine(line); ok {
 				w.git = append(w.git, g)
@@ -301,102 +300,63 @@ func (w *Result) readOutput(s string) {
 	w.lastLine = clip.Brief(w.lastLine, maxQuote)
 }
 
-// firstStatus and lastStatus begin the line in which a harness tells the exit status, above
-// the output (Claude Code, mini-swe-agent) or below it (pi, VS Code, OpenHands).
-var (
-	firstStatus = []string{"Exit code ", "<returncode>"}
-	lastStatus  = []string{"Command exited with code ", "[The command completed with exit code ", "[Command finished with exit code "}
-)
-
 // stripHarness reads and removes what the harness wrote around the output.
 func (w *Result) stripHarness(s string) string {
-	status := func(line string, marks ...string) bool {
-		for _, mark := range marks {
-			text, ok := strings.CutPrefix(line, mark)
-			text, negative := strings.CutPrefix(strings.TrimSpace(text), "-")
-			if n, is := scan.NumberAfter(text, ""); ok && is {
-				if w.code, w.hasCode = n, true; negative {
-					w.code = 255
-				}
-				return true
-			}
-		}
-		return false
-	}
-	begins := func(line string, marks ...string) bool {
-		return slices.ContainsFunc(marks, func(mark string) bool { return strings.HasPrefix(line, mark) })
-	}
-	trimmed := strings.TrimSpace(s)
-	first, rest, _ := strings.Cut(trimmed, "\n")
-	switch {
-	case status(first, firstStatus...):
-		s = rest
-	case status(first, "Exit code: "), begins(first, "Chunk ID: ", "Wall time: "): // Codex
-		head, body, ok := strings.Cut(s, "Output:\n")
-		if !ok || len(head) > 600 {
-			break
-		}
-		if _, code, ok := strings.Cut(head, "Process exited with code "); ok {
-			status(code, "")
-		}
-		if _, id, ok := strings.Cut(head, "Process running with session ID "); ok {
-			id, _, _ = strings.Cut(id, "\n")
-			w.Started, w.halted = strings.TrimSpace(id), true
-		}
-		w.ended = w.hasCode
-		s = body
-	case begins(first, `{"output":`) && rawjson.Valid(trimmed): // Codex before
-		if code := gjson.Get(trimmed, "metadata.exit_code"); code.Type == gjson.Number {
-			status(code.Raw, "")
-			s = gjson.Get(trimmed, "output").Str
-		}
-	case begins(first, "Command running in background with ID: ", "Command was manually backgrounded", "Command did not complete within"):
-		for _, mark := range [...]string{"background task ", " with ID: "} {
-			if _, rest, ok := strings.Cut(first, mark); ok {
-				w.Started = strings.TrimRight(scan.FirstWord(rest), ".,")
-			}
-		}
-		w.halted = true
-		return ""
-	case begins(first, "<tool_use_error>"):
-		w.halted = true
-		return ""
-	case begins(first, "Command timed out after ", "Command aborted"):
-		w.halted = true
-	}
-	trimmed = strings.TrimSpace(s)
-	at := strings.LastIndexByte(trimmed, '\n') + 1
-	switch last := trimmed[at:]; {
-	case status(last, lastStatus...), begins(first, "Command: ") && status(last, "Exit Code: "): // the latter is Gemini CLI
-		s = trimmed[:at]
-	case begins(last, "Command timed out after ", "Command aborted", "[Request interrupted by user"):
-		w.halted = true
-	}
-	if said := strings.TrimSpace(s); said == "(no output)" || said == "(Bash completed with no output)" {
-		return "" // pi, Claude Code
-	}
+	h, s := shell.ReadHarness(s)
+	w.code, w.hasCode, w.Started, w.halted, w.ended, w.Stopped = h.Code, h.HasCode, h.Started, h.Halted, h.Ended, clip.Brief(h.Stopped, maxQuote)
 	return s
 }
 
-// editedWords are words in the first line of the result of a successful edit.
-var editedWords = []string{"successfully", "has been updated", "has been edited", "success.", "wrote "}
+// editedWords are words in the first line of the result of a successful edit, and editedStarts
+// begin it.
+var (
+	editedWords  = []string{"successfully", "has been updated", "has been edited", "success.", "wrote "}
+	editedStarts = []string{"applied ", "created ", "edited ", "replaced ", "updated "}
+)
 
 // notEditedWords are words in the first line of the result of a failed edit.
 var notEditedWords = []string{
 	"error", "failed", "could not", "cannot", "can't", "unable", "invalid", "no replacement", "not found", "no match", "did not match", "does not exist", "no such",
-	"not made", "not applied", "no changes", "denied", "rejected", "not been read", "has been modified since", "not unique", "multiple occurrences", "must ",
-	"<tool_use_error>", "no edits", "aborted", "cancelled", "found 0 ", "no occurrences", "introduced new syntax error", "unchanged",
+	"not made", "not applied", "no changes", "denied", "rejected", "not been read", " since ", "not unique", "multiple occurrences", "must ",
+	"no edits", "aborted", "cancelled", "found 0 ", "replaced 0 ", "applied 0 ", "no occurrences", "introduced new syntax error", "unchanged", "unsuccessful",
 }
 
-func (w *Result) readEdited(head string) {
-	first, _, _ := strings.Cut(strings.ToLower(head), "\n")
+// readEdited reads the result of a tool that edits.
+func (w *Result) readEdited(s string) {
+	first, _, _ := strings.Cut(strings.TrimSpace(w.stripHarness(s)), "\n")
+	w.firstLine = clip.Brief(first, maxQuote)
+	first = strings.ToLower(first)
 	says := func(mark string) bool { return strings.Contains(first, mark) }
-	if slices.ContainsFunc(editedWords, says) && !says("unsuccessfully") && !strings.HasPrefix(first, "error") {
-		w.fileCreated = says("created successfully at") || strings.HasPrefix(first, "file created") || says("created and wrote to new file")
-		w.FileExisted = says("has been updated") || says("overwritten")
-		return
+	w.fileCreated = says("created successfully at") || strings.HasPrefix(first, "file created") || says("created and wrote to new file")
+	w.FileExisted = says("has been updated") || says("overwritten")
+}
+
+// Edited reports whether a call that was to edit files did: by the flag or the exit status, else
+// by the first line of the output. The status of a shell may be that of a later command.
+func (w *Result) Edited() bool {
+	first := strings.ToLower(w.firstLine)
+	begins := func(mark string) bool { return strings.HasPrefix(first, mark) }
+	switch {
+	case begins("success. updated the following files"): // Codex, of a patch
+		return true
+	case w.Outcome == thread.Failure || w.Outcome == thread.Partial || w.hasCode && w.code != 0 || w.halted || w.DeniedByUser || w.deniedByRule:
+		return false
 	}
-	w.notEdited = slices.ContainsFunc(notEditedWords, says)
+	says := func(mark string) bool { return strings.Contains(first, mark) }
+	words := withoutNames(first)
+	if !slices.ContainsFunc(notEditedWords, func(mark string) bool { return strings.Contains(words, mark) }) {
+		return true
+	}
+	return !begins("error") && !says(" since ") && !says("unsuccessful") && slices.ContainsFunc(editedWords, says) ||
+		!says(" 0 ") && slices.ContainsFunc(editedStarts, begins)
+}
+
+// withoutNames takes paths and what is quoted out of a line: "errors.go" is no error.
+func withoutNames(line string) string {
+	words := strings.Fields(line)
+	return " " + strings.Join(slices.DeleteFunc(words, func(w string) bool {
+		return strings.ContainsAny(strings.TrimRight(w, ".,:;!"), "./\\`'\"") && !strings.HasSuffix(w, "n't")
+	}), " ") + " "
 }
 
 func (w *Result) readStarted(head string) {
