@@ -12,7 +12,7 @@ import (
 
 // lastEvent keeps the beginning of the last event of a stream while it passes: a provider that fails
 // on the way says so there, under status 200. It does not change and does not hold up the stream. It
-// is used by one goroutine.
+// is not safe for concurrent use.
 type lastEvent struct {
 	event   []byte // the last one that is whole
 	current []byte // the one that is coming

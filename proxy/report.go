@@ -111,17 +111,22 @@ func (p pass) emit(d decision, status int, err error) {
 	event.Emit(context.WithoutCancel(p.request.Context()), p.t.options.Config.Events, e)
 }
 
-// reportedBody is the body of an answer. It reports how reading it ended.
+// reportedBody is the body of an answer. It reports how reading it ended. It may be closed while it is
+// read.
 type reportedBody struct {
 	io.ReadCloser
 	ended func(error)
 	once  sync.Once
-	err   error      // of reading
-	last  *lastEvent // of a stream; nil for other answers
+
+	mu   sync.Mutex
+	err  error      // of reading
+	last *lastEvent // of a stream; nil for other answers
 }
 
 func (b *reportedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.last != nil {
 		b.last.add(p[:n])
 	}
@@ -133,6 +138,10 @@ func (b *reportedBody) Read(p []byte) (int, error) {
 
 func (b *reportedBody) Close() error {
 	err := b.ReadCloser.Close()
-	b.once.Do(func() { b.ended(b.err) })
+	b.once.Do(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.ended(b.err)
+	})
 	return err
 }
