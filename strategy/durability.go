@@ -78,7 +78,7 @@ func (v *View) holdLasting(ctx context.Context, rungs []Strategy) error {
 			continue
 		}
 		keep := min(max(v.Sizes[i]/10, minStub), maxStub) + stubFrame
-		small := v.Sizes[i] <= 2*keep || !may || !v.Shrinkable(i)
+		small := v.Sizes[i] <= 2*keep || !may || !v.storable(i) || !v.Shrinkable(i)
 		group := v.linked(i)
 		size := sum(v.now, group)
 		if r, _ := v.messages[i].Result(); small && toolpolicy.ClassOf(r.Tool) == toolpolicy.Agent && size > callShare*v.answered(group) {
@@ -130,8 +130,9 @@ func (v *View) references(at []int, all bool) (refs []summary.ArtifactReference,
 		}
 		lasting := v.lasting(i)
 		if lasting && id == "" {
-			r, _ := v.messages[i].Result()
-			id = v.Name(v.Thread.ID(), r.Text())
+			if r, _ := v.messages[i].Result(); r.Text() != "" {
+				id = v.Name(v.Thread.ID(), r.Text())
+			}
 		}
 		if id == "" || !lasting && !all {
 			continue

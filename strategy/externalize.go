@@ -17,7 +17,8 @@ import (
 // Externalize takes large tool results out of the prompt: a pointer and a short summary
 // take the result's place, and the call keeps its answer. Results that must not be
 // cleared, because nobody knows whether their tool would give the same again, are
-// externalized whatever their size, as soon as that saves anything.
+// externalized whatever their size, as soon as that saves anything. Results with media
+// are left to other rungs, since an artifact holds only text.
 type Externalize struct {
 	// Threshold is the size in tokens from which a result is externalized, where its tool
 	// declares none; 0 is 1,000.
@@ -61,7 +62,7 @@ func (s Externalize) Analyze(v *View) []Proposal {
 		size := v.now[i]
 		stub := min(max(size/10, minStub), maxStub)
 		switch {
-		case v.cover[i] >= 0 || size <= 2*stub+stubFrame:
+		case v.cover[i] >= 0 || !v.storable(i) || size <= 2*stub+stubFrame:
 			return -1, ""
 		case size >= threshold:
 			return stub + stubFrame, "over the threshold of " + clip.Number(threshold) + " tokens"
@@ -77,7 +78,7 @@ func (s Externalize) Analyze(v *View) []Proposal {
 	}
 	for i := v.Tail; i < len(v.messages); i++ {
 		size := v.now[i]
-		if !v.output(i) || !v.Shrinkable(i) || v.cover[i] >= 0 || size <= large {
+		if !v.output(i) || !v.storable(i) || !v.Shrinkable(i) || v.cover[i] >= 0 || size <= large {
 			continue
 		}
 		keep := max(stub, minStub+stubFrame)

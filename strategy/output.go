@@ -123,6 +123,38 @@ func unescaped(text string) bool {
 	return true
 }
 
+// storable reports whether an artifact can hold the output at i: it is text, and nothing
+// else. Behind a pointer a picture would be lost, although the pointer promises the full
+// content.
+func (v *View) storable(i int) bool {
+	_, text := outputOf(&v.messages[i])
+	return text != "" && !slices.ContainsFunc(contentOf(&v.messages[i]), withoutText)
+}
+
+// withoutText reports whether a part is something that no text stands for, such as a
+// picture.
+func withoutText(p thread.Part) bool {
+	switch p := p.(type) {
+	case thread.Media:
+		return p.Text == ""
+	case thread.Opaque:
+		return p.Text == ""
+	}
+	return false
+}
+
+// contentOf is what a tool result, or a harness in the user's name, holds; nil for
+// anything else.
+func contentOf(m *thread.Message) []thread.Part {
+	if r, ok := m.Result(); ok {
+		return r.Content
+	}
+	if m.Role == thread.User && m.Kind == thread.Injected {
+		return m.Parts
+	}
+	return nil
+}
+
 // outputOf is the text of a tool result, or of what a harness said in the user's name;
 // empty for anything else.
 func outputOf(m *thread.Message) (tool, text string) {

@@ -429,7 +429,7 @@ func (s Summarize) shorten(ctx context.Context, v *View, span thread.Span, slack
 // the room for it.
 func (v *View) partly(at []int, inside map[int]bool, slack, summary int) (part, room int) {
 	for _, i := range slices.Backward(at) {
-		if !inside[i] || !v.output(i) || v.Pinned[i] {
+		if !inside[i] || !v.output(i) || !v.storable(i) || v.Pinned[i] {
 			continue
 		}
 		group := v.linked(i)

@@ -17,7 +17,9 @@ import (
 func Unseen(t *thread.Thread) []int {
 	var unseen []int
 	for i := t.Len() - 1; i >= 0 && uncopied.At(t, i).Role != thread.Assistant; i-- {
-		if tool, text := outputOf(uncopied.At(t, i)); tool != "" && text != "" {
+		m := uncopied.At(t, i)
+		_, text := outputOf(m)
+		if text != "" || slices.ContainsFunc(contentOf(m), withoutText) {
 			unseen = append(unseen, i)
 		}
 	}
@@ -36,7 +38,7 @@ const asideMost = 4_000
 func (v *View) ExternalizeLarge(at []int) {
 	keep := min(v.part(oversizeStub), asideMost)
 	for _, i := range at {
-		if v.cover[i] >= 0 || v.Sizes[i] <= max(v.part(oversize), 2*keep) {
+		if v.cover[i] >= 0 || !v.storable(i) || v.Sizes[i] <= max(v.part(oversize), 2*keep) {
 			continue
 		}
 		record, text := v.external(i, "intake", clip.Number(v.Sizes[i])+" tokens at once are more than fit")
