@@ -237,6 +237,7 @@ func (l Timeline) Plan(ctx context.Context, s *Situation) (f *Fitted, err error)
 		return nil, fmt.Errorf("there is no cut point between the last summary and the newest blocks: %w", ErrNothing)
 	}
 	w := &timelineWriter{Timeline: l, prunedPlan: f.Plan, summaryModel: summaryModel{situation: s, model: l.Model, trust: l.Trust}}
+	defer w.reportFailure(&err)
 	record, err := w.newRecord(ctx, prev, blocks, from, at)
 	if err != nil {
 		return nil, err

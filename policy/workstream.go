@@ -217,6 +217,7 @@ func (w Workstream) Plan(ctx context.Context, s *Situation) (f *Fitted, err erro
 	current, from := s.currentSummary(w.Name(), func(r *plan.Summarization) bool { return r.State != nil && len(r.Stand) > 0 })
 	at := w.tailStart(s, from)
 	step := &workstreamStep{Workstream: w, summaryModel: summaryModel{situation: s, model: w.Model, trust: w.Trust}, tail: uncopied.Messages(s.Thread)[at:]}
+	defer step.reportFailure(&err)
 	if current != nil {
 		text := strings.TrimSpace(strings.TrimPrefix(current.Stand[0].Text, workstreamHeader))
 		step.prev = workstreamNotes{text, current.Summary, *current.State}

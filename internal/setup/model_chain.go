@@ -3,6 +3,7 @@ package setup
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/llm"
@@ -111,6 +112,6 @@ func (r *fallbackPolicy) Plan(ctx context.Context, s *policy.Situation) (*policy
 	if err != nil {
 		return nil, errors.Join(cause, err)
 	}
-	f.Summaries = append(f.Summaries, summarize.Report{By: "extractive", Failures: summarize.Failures(r.models, cause)})
+	f.Summaries = slices.Concat(policy.SummariesOf(nil, cause), f.Summaries, []summarize.Report{{By: "extractive", Failures: summarize.Failures(r.models, cause)}})
 	return f, nil
 }
