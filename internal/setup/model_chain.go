@@ -85,20 +85,6 @@ type fallbackPolicy struct {
 	models   string
 }
 
-// withFallback wraps a policy that asks models of these names. It keeps policy.Background.
-func withFallback(p, byCode policy.Policy, models string) policy.Policy {
-	r := &fallbackPolicy{p, byCode, models}
-	if early, ok := p.(policy.Background); ok {
-		return earlyFallbackPolicy{r, early}
-	}
-	return r
-}
-
-type earlyFallbackPolicy struct {
-	*fallbackPolicy
-	policy.Background
-}
-
 // Unwrap returns the policy that asks the models (see policy.As).
 func (r *fallbackPolicy) Unwrap() policy.Policy { return r.Policy }
 
