@@ -282,11 +282,11 @@ func (c *fitter) fitOnCurrent(ctx context.Context, budget int) (*Fitted, error) 
 // sent, where the plan only adds records for messages that no model has been sent.
 func (s *Situation) arrivedCount(p *plan.Plan) int {
 	fresh := p.Since(s.Current)
-	held := 0
+	before := 0
 	if s.Current != nil {
-		held = len(s.Current.Refs())
+		before = len(s.Current.Refs())
 	}
-	if len(p.Refs()) != held+len(fresh) {
+	if len(p.Refs()) != before+len(fresh) {
 		return 0
 	}
 	for _, r := range fresh {

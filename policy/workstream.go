@@ -217,7 +217,7 @@ func (w Workstream) Plan(ctx context.Context, s *Situation) (f *Fitted, err erro
 	w = w.Defaults()
 	current, from := s.currentSummary(w.Name(), func(r *plan.Summarization) bool { return r.State != nil && len(r.Stand) > 0 })
 	at := w.tailStart(s, from)
-	step := &workstreamStep{Workstream: w, summaryModel: summaryModel{situation: s, model: w.Model, trust: w.Trust}, tail: uncopied.Messages(s.Thread)[at:]}
+	step := &workstreamStep{policy: w, summaryModel: summaryModel{situation: s, model: w.Model, trust: w.Trust}, tail: uncopied.Messages(s.Thread)[at:]}
 	defer step.reportFailure(&err)
 	if current != nil {
 		step.prev = workstreamNotes{notesText(current.Stand[0].Text), current.Summary, *current.State}

@@ -63,11 +63,11 @@ func (v *View) drifted(i int, r thread.ToolResult) (changed, known bool) {
 // page with a line.
 const callShare = 2
 
-// holdLasting externalizes the lasting results before the tail, the newest first, and
+// keepLasting externalizes the lasting results before the tail, the newest first, and
 // keeps their pointers and calls from the summaries and drops of this plan, as far as
 // there is room for that. The others are removed with their span, whose summary names
 // them.
-func (v *View) holdLasting(ctx context.Context, rungs []Strategy) error {
+func (v *View) keepLasting(ctx context.Context, rungs []Strategy) error {
 	room := v.part(v.parts().lasting)
 	if room == 0 || v.level >= LastStep {
 		return ctx.Err()
@@ -92,7 +92,7 @@ func (v *View) holdLasting(ctx context.Context, rungs []Strategy) error {
 		}
 		room -= size
 		for _, g := range group {
-			v.held[g] = true
+			v.lastingKept[g] = true
 		}
 		if small {
 			continue // it is kept as it is

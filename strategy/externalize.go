@@ -35,9 +35,9 @@ const (
 	minStub, maxStub = 40, 220
 	// stubFrame is about what the pointer itself takes.
 	stubFrame = 60
-	// charsPerToken turns the room of an excerpt into bytes; the result is counted
+	// bytesPerToken turns the room of an excerpt into bytes; the result is counted
 	// afterwards.
-	charsPerToken = 4
+	bytesPerToken = 4
 	// oversize is the share of the room from which even a message in the protected tail is
 	// externalized, oversizeStub what may stay of it; tightSize and tightStub count where
 	// only the last step is protected.
@@ -98,7 +98,7 @@ func (s Externalize) Execute(_ context.Context, v *View, p Proposal) (Executed, 
 	at := v.positions(p.Span)
 	i := at[0]
 	record, text := v.external(i, s.Name(), p.Reason)
-	size := max(p.Room-stubFrame, minStub) * charsPerToken
+	size := max(p.Room-stubFrame, minStub) * bytesPerToken
 	for range 4 {
 		record.Summary = v.stub(i, text, size, s)
 		record.TokensAfter, _ = v.cost(record, at)
@@ -189,7 +189,7 @@ func (v *View) stub(i int, text string, excerpt int, s Externalize) summary.Summ
 		}
 	}
 	if text != "" {
-		short := shorten
+		short := headAndDefinitions
 		if choose {
 			var beside string
 			if v.inPlace(i) {
@@ -217,10 +217,10 @@ func (v *View) chosen() *summarize.Excerpts {
 	return v.excerpts
 }
 
-// shorten keeps about n bytes of a text: its beginning and the later lines that define
+// headAndDefinitions keeps about n bytes of a text: its beginning and the later lines that define
 // something or, where there are none, its beginning and its end. Later steps name what was
 // defined more often than what happened to come last.
-func shorten(text string, n int) string {
+func headAndDefinitions(text string, n int) string {
 	if len(text) <= n {
 		return text
 	}
