@@ -249,6 +249,18 @@ func (failing) Plan(context.Context, *policy.Situation) (*policy.Fitted, error) 
 	return nil, errors.New("the summarizer is down")
 }
 
+// TestOverflowedFails: a failure is not told as a request that cannot get smaller.
+func TestOverflowedFails(t *testing.T) {
+	c, err := palimpsest.New(palimpsest.Config{Policy: failing{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := palimpsest.Step{Messages: []thread.Message{plain(thread.User, "go on")}}
+	if _, err := c.Session("t").Overflowed(t.Context(), &palimpsest.Prepared{Step: step}); err == nil || errors.Is(err, palimpsest.ErrNoRoom) || !strings.Contains(err.Error(), "the summarizer is down") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestFailureNeverStopsTheAgent: the prompt then is the one without compaction,
 // and an event says so.
 func TestFailureNeverStopsTheAgent(t *testing.T) {

@@ -82,7 +82,7 @@ func (s *Session) enqueueCompaction(ctx context.Context, situation *policy.Situa
 	if s.c.config.Jobs == nil || !s.c.checkDueSoon(situation).isDue {
 		return false
 	}
-	a := compactArgs{Domain: s.c.config.Domain, Thread: s.id, savedStep: newSavedStep(step, s.c.tokenMemo.Prompt(situation.Base))}
+	a := compactArgs{Domain: s.c.config.Domain, Thread: s.id, savedStep: newSavedStep(step, s.fixedTokens(step, situation))}
 	a.Profile = s.profile(step)
 	if u := s.state().calibration.newest; u.Input > 0 {
 		a.Usage = &u

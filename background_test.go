@@ -3,6 +3,8 @@ package palimpsest_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +14,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -436,4 +440,35 @@ func TestWrappedPolicyIsPreparedEarly(t *testing.T) {
 		return
 	}
 	t.Error("no plan was made")
+}
+
+// TestCutsInTheBackground: a policy that cuts compacts once per mark with a queue of jobs and
+// known prices too, and not at nearly every step.
+func TestCutsInTheBackground(t *testing.T) {
+	settings, err := policyfile.Read("cut.yaml", []byte("base: last-turns:2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink := &recorder{}
+	c, q := inBackground(t, palimpsest.Config{Policy: settings.Policy(nil), Events: sink})
+	th := c.Session("t")
+	step := palimpsest.Step{Base: &prompt.Prompt{Model: "claude-sonnet-4-5"}, Profile: render.For(wire.Anthropic), Window: 200_000, Output: 8_000}
+	text := strings.Repeat("0x1f 0x2e 0x3d\n", 400)
+	const total = 45
+	for n := range total {
+		step.Messages = []thread.Message{plain(thread.User, fmt.Sprint("Read part ", n, "\n", text))}
+		p, err := th.PrepareStep(t.Context(), step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := th.FinishStep(t.Context(), p, llm.Usage{}, plain(thread.Assistant, "I read it.")); err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Wait(t.Context(), background); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if done := sink.count(event.Completed); done == 0 || done > 3 {
+		t.Errorf("%d compactions in %d steps", done, total)
+	}
 }

@@ -31,7 +31,7 @@ func (s *Session) commit(ctx context.Context, loaded snapshot, situation *policy
 		err = s.validateAgainstLog(ctx, situation, d.fitted.Plan)
 	}
 	if err == nil {
-		err = s.saveArtifacts(ctx, situation, d.fitted.Plan)
+		err = s.saveArtifacts(ctx, situation.Thread, loaded.plan, d.fitted.Plan)
 	}
 	if err == nil {
 		err = s.commitWithEvents(ctx, loaded, situation, d, attempt)
@@ -99,8 +99,8 @@ func (s *Session) validateAgainstLog(ctx context.Context, situation *policy.Situ
 // into force with a pointer to nothing. What the plan in force has moved out already is
 // saved: to save it again would begin its time to live anew with each compaction, and
 // bring back what has expired.
-func (s *Session) saveArtifacts(ctx context.Context, situation *policy.Situation, p *plan.Plan) error {
-	artifacts, log := s.c.config.Artifacts, situation.Thread
+func (s *Session) saveArtifacts(ctx context.Context, log *thread.Thread, inForce, p *plan.Plan) error {
+	artifacts := s.c.config.Artifacts
 	if artifacts == nil {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (s *Session) saveArtifacts(ctx context.Context, situation *policy.Situation
 	if err != nil {
 		return fmt.Errorf("save artifacts: %w", err)
 	}
-	saved := externalizedBy(situation.Current)
+	saved := externalizedBy(inForce)
 	for _, externalized := range p.Externalized() {
 		found := false
 		for _, id := range externalized.Messages {

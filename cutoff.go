@@ -75,6 +75,8 @@ func (s *Session) cutOff(ctx context.Context, p *Prepared, usage llm.Usage, answ
 	switch {
 	case err != nil:
 		return nil, err
+	case next.Tokens >= situation.PromptTokens && next.Failed != nil:
+		return nil, next.Failed
 	case next.Tokens >= situation.PromptTokens:
 		return nil, fmt.Errorf("compacting left %d of %d tokens: %w", next.Tokens, situation.PromptTokens, ErrMaxTokens)
 	}

@@ -1,11 +1,14 @@
 package palimpsest_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -78,5 +81,55 @@ func TestLastStep(t *testing.T) {
 	more, err := c.Render(nil, palimpsest.Request{Thread: log, Base: step.Base, Fixed: step.Fixed})
 	if err != nil || more.Fixed != step.Fixed || more.Before-more.Fixed != less.Before-less.Fixed {
 		t.Errorf("%d of %d tokens are fixed, without it %d of %d; %v", more.Fixed, more.Before, less.Fixed, less.Before, err)
+	}
+}
+
+// TestLastStepWithFixed: what the caller says about system and tools that Base leaves out is
+// what another process finds, and its own step with it changes nothing.
+func TestLastStepWithFixed(t *testing.T) {
+	kept := &store.Memory{}
+	open := func() *palimpsest.Session {
+		c, err := palimpsest.New(palimpsest.Config{Log: kept, Plans: kept, Documents: kept})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Session("t")
+	}
+	step := palimpsest.Step{Base: &prompt.Prompt{Model: "a"}, Fixed: 20_000, Window: 50_000, Messages: []thread.Message{plain(thread.User, "Go on.")}}
+	for range 2 {
+		if _, err := open().PrepareStep(t.Context(), step); err != nil {
+			t.Fatal(err)
+		}
+		last, err := open().LastStep(t.Context())
+		if err != nil || last.Fixed != 20_000 {
+			t.Fatalf("%d tokens, %v", last.Fixed, err)
+		}
+		last.Messages = []thread.Message{plain(thread.User, "And on.")}
+		step = last
+	}
+}
+
+// TestPlanOfAStepThatIsKnown: a dry run of a step that was prepared already plans over each
+// message once.
+func TestPlanOfAStepThatIsKnown(t *testing.T) {
+	c, err := palimpsest.New(palimpsest.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, step := c.Session("t"), palimpsest.Step{Budget: 3_000}
+	for n := range 6 {
+		step.Messages = append(step.Messages, plain(thread.User, strings.Repeat("Tidy the queue. ", 150)), plain(thread.Assistant, fmt.Sprint("I tidied part ", n)))
+	}
+	step.Messages = append(step.Messages, plain(thread.User, "Go on."))
+	p, err := s.PrepareStep(t.Context(), step)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dry, err := s.Plan(t.Context(), step)
+	if err != nil && !errors.Is(err, policy.ErrNothing) {
+		t.Fatal(err)
+	}
+	if dry != nil && dry.ThreadVersion != p.Version {
+		t.Errorf("planned over %d messages, the log has %d", dry.ThreadVersion, p.Version)
 	}
 }

@@ -148,6 +148,15 @@ func (s *Session) appendPosition(log *thread.Thread, messages []thread.Message, 
 	return at
 }
 
+// newMessages are those of the messages that append would add to the log.
+func (s *Session) newMessages(log *thread.Thread, messages []thread.Message) []thread.Message {
+	if len(messages) == 0 {
+		return nil
+	}
+	known := log.Len() - s.appendPosition(log, messages, true)
+	return messages[min(max(known, 0), len(messages)):]
+}
+
 // monitorMessages passes the messages from a position on to the quality monitor.
 func (s *Session) monitorMessages(ctx context.Context, log *thread.Thread, from int) {
 	k := s.state()

@@ -2,11 +2,19 @@ package palimpsest_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
@@ -69,4 +77,122 @@ func TestPin(t *testing.T) {
 	if err := s.Pin(t.Context(), "nothing", true); !errors.Is(err, thread.ErrUnknownID) {
 		t.Errorf("a message that is not there: %v", err)
 	}
+}
+
+// TestPinsHold: a policy with a form of its own that would hide a pinned message is refused
+// and the step goes on; an exact cut, and a result that is externalized on arrival, spare it.
+func TestPinsHold(t *testing.T) {
+	cutLast, err := policyfile.Read("cut.yaml", []byte("base: last-turns:1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		policy  policy.Policy
+		refused bool
+	}{
+		"loop":        {policy.Loop{ContextLimit: 6_000, MaxOutput: 1_000}, true},
+		"last turn":   {cutLast.Policy(nil), false},
+		"by itself":   {policy.Auto{}, false},
+		"as a ladder": {policy.Ladder{MaxInputTokens: 5_000}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			told := &recorder{}
+			c, err := palimpsest.New(palimpsest.Config{Policy: tt.policy, Events: told})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := c.Session("pins")
+			step := palimpsest.Step{Window: 6_000, Output: 1_000}
+			rule := thread.Message{ID: "rule", Role: thread.User, Parts: []thread.Part{thread.Text{Text: "Never deploy on Friday."}}}
+			if _, err := s.Append(t.Context(), plain(thread.User, "Tidy the queue."), plain(thread.Assistant, "I do."), rule, plain(thread.Assistant, "Yes.")); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Pin(t.Context(), rule.ID, true); err != nil {
+				t.Fatal(err)
+			}
+			for n := range 12 {
+				step.Messages = []thread.Message{plain(thread.User, fmt.Sprint("Part ", n, strings.Repeat(" of the queue", 150)))}
+				p, err := s.PrepareStep(t.Context(), step)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if p.Compacted != nil && p.Compacted.Actions()[rule.ID].Action != plan.Include || !strings.Contains(promptText(p.Prompt), "Never deploy on Friday.") {
+					t.Fatalf("step %d: the pinned message is hidden", n)
+				}
+				if err := s.FinishStep(t.Context(), p, llm.Usage{}, plain(thread.Assistant, "Done"+strings.Repeat(" and done", 150))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if done, failed := told.count(event.Completed), told.count(event.Failed); (done == 0) != tt.refused || (failed > 0) != tt.refused {
+				t.Errorf("%d compactions, %d failures", done, failed)
+			}
+		})
+	}
+}
+
+// TestLateResult: a plan that hides a call whose result came late is no longer in use; what
+// is pinned and remembered stays, and can be changed.
+func TestLateResult(t *testing.T) {
+	c, err := palimpsest.New(palimpsest.Config{Policy: policy.Auto{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, ctx := c.Session("late"), t.Context()
+	call, result := work(0)
+	messages := []thread.Message{plain(thread.User, "Tidy the queue."), call}
+	for n := range 8 {
+		messages = append(messages, plain(thread.User, fmt.Sprint("Part ", n, strings.Repeat(" of the queue", 200))), plain(thread.Assistant, "Done"+strings.Repeat(" and done", 200)))
+	}
+	if _, err := s.Append(ctx, messages...); err != nil {
+		t.Fatal(err)
+	}
+	step := palimpsest.Step{Budget: 3_000}
+	p, err := s.Compact(ctx, step, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := s.Append(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Actions()[log.Log.At(1).ID].Action == plan.Include {
+		t.Fatal("the call is not hidden: the test is set up wrong")
+	}
+	last := log.Log.At(log.Log.Len() - 1).ID
+	if err := errors.Join(s.Remember(ctx, "Never deploy on Friday."), s.Pin(ctx, last, true)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Append(ctx, result); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Remember(ctx, "Ask before pushing."); err != nil {
+		t.Fatalf("under a plan that does not hold: %v", err)
+	}
+	for range 2 {
+		step.Messages = []thread.Message{plain(thread.User, "Go on.")}
+		out, err := s.PrepareStep(ctx, step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := promptText(out.Prompt)
+		if !strings.Contains(text, "Never deploy on Friday.") || !strings.Contains(text, "Ask before pushing.") {
+			t.Errorf("the memory block is gone:\n%s", text)
+		}
+	}
+	plans, err := s.Plans(ctx)
+	if err != nil || !slices.Contains(plans[len(plans)-1].Pinned, last) {
+		t.Errorf("the pin is gone: %v", err)
+	}
+}
+
+// promptText is the text of system and messages.
+func promptText(p *prompt.Prompt) string {
+	var b strings.Builder
+	for _, system := range p.System {
+		b.WriteString(system.Text + "\n")
+	}
+	for _, m := range p.Messages {
+		b.WriteString(m.Text() + "\n")
+	}
+	return b.String()
 }

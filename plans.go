@@ -44,7 +44,7 @@ func (s Step) asksForSize() bool { return s.Budget > 0 && !s.OwnTarget }
 func (s *Session) Plan(ctx context.Context, step Step) (*plan.Plan, error) {
 	var p *plan.Plan
 	err := s.runLoaded(ctx, "Plan", func(s *Session, l snapshot) (err error) {
-		if l.log, err = l.log.Append(s.markInjected(step.Messages, lastMessage(l.log))...); err != nil {
+		if l.log, err = l.log.Append(s.markInjected(s.newMessages(l.log, step.Messages), lastMessage(l.log))...); err != nil {
 			return err
 		}
 		situation, err := s.situate(ctx, l, step, stepOptions{forced: true, fill: step.asksForSize()})
@@ -158,6 +158,9 @@ func (s *Session) editPlan(ctx context.Context, name string, change func(log *th
 				return &VersionError{*want, l.version}
 			}
 			next := *cmp.Or(l.plan, &plan.Plan{Schema: plan.SchemaVersion, ThreadID: s.id})
+			if next.Validate(l.log) != nil { // a late result, say: its records are not in use
+				next = *next.WithoutRecords()
+			}
 			next.CreatedAt = s.c.config.Now().UTC()
 			if err := change(l.log, &next); err != nil {
 				return err

@@ -198,7 +198,13 @@ func readBytes(step Step) int {
 }
 
 // room is what a request may take, in tokens; 0 or less where that is not known.
-func (s Step) room() int { return cmp.Or(s.Budget, s.Window-s.Output) }
+func (s Step) room() int {
+	room := s.Window - s.Output
+	if s.Budget > 0 && (room <= 0 || s.Budget < room) {
+		return s.Budget
+	}
+	return room
+}
 
 const (
 	// One search may take this part of the room, and one reading that.

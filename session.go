@@ -27,7 +27,7 @@ type Session struct {
 	earlier   []string
 	condition Condition
 	// stateOverride is the state of the running step or job; nil takes it from Memory.
-	stateOverride *sessionState // what a step that is being taken holds, or a job's; nil: Memory's
+	stateOverride *sessionState
 }
 
 // Session returns the conversation with that id, which need not exist yet. The earlier
@@ -221,7 +221,8 @@ func IsOverflow(err error) bool { return llm.IsOverflow(err) }
 
 // Overflowed is for a provider that refused a prompt as too long: it compacts harder and
 // returns the prompt to try next. If that is refused too, call it again with that prompt.
-// An error that wraps ErrNoRoom says that the request cannot get smaller. A process that
+// An error that wraps ErrNoRoom says that the request cannot get smaller; other errors say why
+// the attempt failed. A process that
 // did not prepare the step passes a Prepared with only Step set.
 func (s *Session) Overflowed(ctx context.Context, refused *Prepared) (*Prepared, error) {
 	var next *Prepared
@@ -234,6 +235,8 @@ func (s *Session) Overflowed(ctx context.Context, refused *Prepared) (*Prepared,
 		switch {
 		case err != nil:
 			return err
+		case p.Tokens >= p.Before && p.Failed != nil && !errors.Is(p.Failed, ErrOverBudget):
+			return p.Failed
 		case p.Tokens >= p.Before:
 			return fmt.Errorf("it still takes %d tokens: %w", p.Tokens, ErrNoRoom)
 		}

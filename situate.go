@@ -37,9 +37,9 @@ func (s *Session) situate(ctx context.Context, l snapshot, step Step, options st
 	usage := *cmp.Or(options.usage, &l.usage)
 	situation, err := situateBy(usage)
 	if err != nil && l.plan != nil {
-		// The plan does not hold for the log any more: it is not used.
+		// The plan does not hold for the log any more: its records are not used.
 		s.emit(ctx, event.Event{Type: event.Failed, Details: map[string]any{"fallback": "passthrough"}}.Failing(err))
-		uncalibrated.Current = nil
+		uncalibrated.Current = l.plan.WithoutRecords()
 		situation, err = situateBy(usage)
 	}
 	if err != nil {

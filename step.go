@@ -15,8 +15,8 @@ import (
 // After a conflict with another writer it loads again and decides again, at most
 // maxAttempts times; then it renders under the newest plan.
 func (s *Session) prepare(ctx context.Context, loaded snapshot, step Step, options stepOptions) (*Prepared, error) {
-	waited := notWaited
-	for attempt := 1; ; attempt++ {
+	waited, attempt := notWaited, 1
+	for {
 		situation, err := s.situate(ctx, loaded, step, options)
 		if err != nil {
 			return nil, err
@@ -59,6 +59,7 @@ func (s *Session) prepare(ctx context.Context, loaded snapshot, step Step, optio
 			}
 			return p, renderErr
 		}
+		attempt++
 		if loaded, err = s.reload(ctx, loaded); err != nil {
 			return nil, err
 		}
@@ -174,15 +175,17 @@ func (s *Session) render(ctx context.Context, loaded snapshot, situation *policy
 	if len(shown) > 0 {
 		out.Prompt, out.Manifest = render.Append(f.Prompt, f.Manifest, shown, situation.Profile)
 	}
-	if p == nil {
-		out.PlanVersion = 0 // there is none, or it did not hold
+	if p != loaded.plan {
+		out.PlanVersion = 0 // it did not hold
 	}
 	if p != situation.Current {
 		out.Compacted = p
 	}
 	s.emitPrepared(ctx, situation, f, tokens)
 	s.indexInBackground(ctx, situation.Thread, p, loaded.version)
-	out.calibration = calibration{Position: situation.Thread.Len(), Version: loaded.version, Tokens: float64(tokens) / loaded.usage.factor(loaded.log.Len(), loaded.version)}
-	s.saveLastStep(ctx, step, s.c.tokenMemo.Prompt(situation.Base))
+	// The situation may have been counted by an older plan's factor, or by one just measured.
+	applied := situation.Counter.Factor() / s.c.config.Counter.Factor()
+	out.calibration = calibration{Position: situation.Thread.Len(), Version: loaded.version, Tokens: float64(tokens) / applied}
+	s.saveLastStep(ctx, step, s.fixedTokens(step, situation))
 	return out, nil
 }

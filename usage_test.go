@@ -40,6 +40,9 @@ func foreign(t *testing.T, p policy.Policy, factor float64, steps int) (worst in
 		input := int(float64(counter.Prompt(out.Prompt)) * factor)
 		if n > 5 {
 			worst = max(worst, input)
+			if off := float64(out.Tokens)/float64(input) - 1; off < -0.05 || off > 0.05 {
+				t.Errorf("step %d, plan %d: %d tokens, the provider counts %d", n, out.PlanVersion, out.Tokens, input)
+			}
 		}
 		call, result := work(n)
 		if err := th.FinishStep(t.Context(), out, llm.Usage{Input: input, Known: true}, call); err != nil {
@@ -57,8 +60,6 @@ func TestUsageCorrectsTheCounter(t *testing.T) {
 		for _, factor := range []float64{1.4, 1, 0.7} {
 			t.Run(fmt.Sprintf("%s/%v", p.Name(), factor), func(t *testing.T) {
 				worst, told, _ := foreign(t, p, factor, 50)
-				// The step right after a compaction is counted uncorrected, so one
-				// step more than the budget may stand in it.
 				if most := loopBudget; worst > most {
 					t.Errorf("the provider saw %d tokens, the budget is %d", worst, most)
 				}

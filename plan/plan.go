@@ -90,6 +90,12 @@ func (p *Plan) Empty() bool {
 	return p == nil || len(p.Externalizations)+len(p.Summarizations)+len(p.Clearings)+len(p.Drops) == 0
 }
 
+// WithoutRecords returns a plan that hides nothing and keeps the memory block and the pins. It
+// holds for a thread that p no longer holds for.
+func (p *Plan) WithoutRecords() *Plan {
+	return &Plan{Schema: SchemaVersion, ThreadID: p.ThreadID, CreatedAt: p.CreatedAt, Round: p.Round, Memory: p.Memory, Pinned: p.Pinned}
+}
+
 // Rewritten is how many messages a model had been sent when the plan changed something
 // among them. Whatever a provider binds to the text before it, such as reasoning, is no
 // longer valid in these messages.

@@ -72,8 +72,9 @@ func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 func (e *InvalidError) Unwrap() error { return e.Err }
 
 // Validate checks that the plan can be rendered over t, or over any longer version of it:
-// the plan was made for this thread, every span is in it, every message has one action, no
-// call is parted from its results, and no call that still waits for its result is touched.
+// the plan was made for this thread, every span is in it, every message has one action, none
+// that is pinned is hidden, no call is parted from its results, and no call that still waits
+// for its result is touched.
 // A plan that fails is an error and never repaired: whoever made it did not see the thread
 // as it is.
 func (p *Plan) Validate(t *thread.Thread) error {
@@ -111,6 +112,11 @@ func (p *Plan) checkSpans(t *thread.Thread) error {
 			if i, _ := t.Index(id); i >= p.ThreadVersion {
 				return &InvalidError{Record: ref, ID: id, Reason: fmt.Sprintf("stands at position %d, after the version %d that the plan was made for", i, p.ThreadVersion)}
 			}
+		}
+	}
+	for _, id := range p.Pinned {
+		if ref, hidden := owner[id]; hidden {
+			return &InvalidError{Record: ref, ID: id, Reason: "is pinned"}
 		}
 	}
 	return nil

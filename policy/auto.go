@@ -275,13 +275,14 @@ func (a Auto) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 // shareOfLimit is a share of what the model can read, in tokens; 0 when that is unknown.
 func (s *Situation) shareOfLimit(ratio float64) int { return int(float64(s.Limit()) * ratio) }
 
-// Limit is what the model can read, in tokens: the budget, or what its window leaves
-// beside its answer; 0 when neither is known.
+// Limit is what the model can read, in tokens: the smaller of the budget and what its window
+// leaves beside its answer; 0 when neither is known.
 func (s *Situation) Limit() int {
-	if s.Budget > 0 {
+	room := max(0, s.Window-s.Output)
+	if s.Budget > 0 && (room == 0 || s.Budget < room) {
 		return s.Budget
 	}
-	return max(0, s.Window-s.Output)
+	return room
 }
 
 // Defaults returns the policy with the defaults of its favor filled in, for display. It

@@ -321,7 +321,7 @@ func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitt
 		Thread: s.Thread, Pairs: s.Pairs(), Profile: s.Profile,
 		Count: s.Count, CountText: s.CountText, Sizes: s.ChangedSizes,
 		Tools: s.Tools, Current: s.CurrentSource, Summarizer: s.Summarizer, Name: s.Namer,
-		Answers: s.Answers, Instructions: s.Instructions, Sent: s.cachedRequest(),
+		Answers: s.Answers, Instructions: s.Instructions, Sent: s.cachedRequest(), Pins: s.pinnedPositions(),
 	}
 	levels := strategy.Protections()
 	if len(c.unseen) > 0 {
@@ -341,7 +341,6 @@ func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitt
 			}
 			v.ExternalizeLarge(c.externalizeFirst)
 			v.Protect(level, c.unseen...)
-			v.Pin(s.pinnedPositions()...)
 			fits, err := c.ladder.Climb(ctx, v)
 			c.reports = append(c.reports, v.Summaries()...)
 			if err := ctx.Err(); err != nil {

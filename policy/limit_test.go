@@ -47,6 +47,22 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestLimitIsTheSmaller: a budget beyond the window does not switch the window off.
+func TestLimitIsTheSmaller(t *testing.T) {
+	for _, tt := range []struct{ window, output, budget, want int }{
+		{0, 0, 0, 0},
+		{128_000, 16_000, 0, 112_000},
+		{0, 0, 50_000, 50_000},
+		{128_000, 16_000, 50_000, 50_000},
+		{128_000, 16_000, 200_000, 112_000},
+	} {
+		s := policy.Situation{Window: tt.window, Output: tt.output, Budget: tt.budget}
+		if got := s.Limit(); got != tt.want {
+			t.Errorf("%+v: %d", tt, got)
+		}
+	}
+}
+
 // TestLadderReserves: what is kept free is not there for messages, and is what
 // may be brought back. A12
 func TestLadderReserves(t *testing.T) {

@@ -46,7 +46,9 @@ const (
 // their size.
 func (v *View) Protect(level Protection, whole ...int) {
 	n := len(v.messages)
-	v.Pin(whole...)
+	for _, i := range whole {
+		v.pin(i)
+	}
 	v.Tail, v.level = n, level
 	task, last, words := -1, -1, -1
 	step := n
@@ -103,13 +105,6 @@ func (v *View) pinRequest(i, room int, share float64) {
 		share = pinCommand
 	}
 	if float64(v.Sizes[i]) <= float64(room)*share {
-		v.pin(i)
-	}
-}
-
-// Pin pins more messages, such as those that the user has chosen.
-func (v *View) Pin(positions ...int) {
-	for _, i := range positions {
 		v.pin(i)
 	}
 }

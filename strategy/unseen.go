@@ -38,7 +38,7 @@ const maxArrivalStub = 4_000
 func (v *View) ExternalizeLarge(at []int) {
 	keep := min(v.part(oversizeStub), maxArrivalStub)
 	for _, i := range at {
-		if v.cover[i] >= 0 || !v.storable(i) || v.Sizes[i] <= max(v.part(oversize), 2*keep) {
+		if v.cover[i] >= 0 || v.Pinned[i] || !v.storable(i) || v.Sizes[i] <= max(v.part(oversize), 2*keep) {
 			continue
 		}
 		record, text := v.external(i, "intake", clip.Number(v.Sizes[i])+" tokens at once are more than fit")

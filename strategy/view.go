@@ -28,6 +28,8 @@ type Given struct {
 	// Sizes are the tokens of each message as the profile sends it once a plan has changed
 	// something.
 	Sizes []int
+	// Pins are the positions of messages that the user has pinned: no level gives them up.
+	Pins []int
 	// Tools declares how durable results are; nil holds the built-in policies.
 	Tools *toolpolicy.Registry
 	// Current describes the source of a replayable result as it is now. Nil or false means
@@ -75,7 +77,7 @@ type View struct {
 	lastingKept []bool               // per message: kept from summaries and drops with a result that no tool can give again
 }
 
-// NewView makes the view of a thread with nothing pinned and nothing decided. Keep,
+// NewView makes the view of a thread with only the Pins pinned and nothing decided. Keep,
 // ExternalizeLarge and Protect follow, in this order and each as needed, and then
 // Ladder.Climb.
 func NewView(g Given) *View {
@@ -95,6 +97,9 @@ func NewView(g Given) *View {
 	for i, size := range v.Sizes {
 		v.cover[i], v.now[i] = -1, size
 		v.total += size
+	}
+	for _, i := range v.Pins {
+		v.pin(i)
 	}
 	return v
 }

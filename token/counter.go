@@ -139,6 +139,14 @@ func (c *Counter) Scaled(factor float64) *Counter {
 	return &Counter{name: fmt.Sprintf("%s*%.3g", c.name, factor), band: max(c.band, strangerBand), base: c, factor: factor}
 }
 
+// Factor is what Scaled multiplies counts with; 1 for a counter that is not scaled.
+func (c *Counter) Factor() float64 {
+	if c.base == nil {
+		return 1
+	}
+	return c.factor
+}
+
 func (c *Counter) scale(n int) int { return int(math.Ceil(float64(n)*c.factor - 1e-9)) }
 
 // Name returns the name of the counter as for New; for a scaled one, with the factor.

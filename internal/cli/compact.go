@@ -68,6 +68,8 @@ window, because the agent adds its own instructions and tools.`,
 			r.Plan = planOut
 			if kept != nil {
 				r.Store, r.Saved = store.displayName(), kept
+			} else if !res.Plan.Empty() {
+				r.Notes = append(r.Notes, "what was removed is kept nowhere (--store memory:): only the input has it")
 			}
 			if conv.into != "" {
 				r.Session, err = conv.writeSession(res, out)

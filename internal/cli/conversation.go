@@ -171,14 +171,19 @@ func (c *conversation) request() palimpsest.Request {
 // compact makes the conversation fit. The prompt tells its reader how to get back what was
 // removed, from the given store.
 func (c *conversation) compact(ctx context.Context, store *storeFlag) (*palimpsest.Result, error) {
+	if !store.lasts() {
+		q := c.request()
+		q.Profile.Reach = render.Nowhere
+		return c.fitter.fit(ctx, q)
+	}
 	return c.fitter.fit(ctx, withRecallNote(c.fitter.compactor, c.request(), store))
 }
 
 // compactAndStore compacts, and stores the whole conversation with its plan. If nothing was
-// removed, it opens no store and returns nil for what it stored.
+// removed, or the store does not last, it opens none and returns nil for what it stored.
 func (c *conversation) compactAndStore(ctx context.Context, lazy *lazyStore) (*palimpsest.Result, *saved, error) {
 	res, err := c.compact(ctx, lazy.flag)
-	if err != nil || res.Plan.Empty() {
+	if err != nil || res.Plan.Empty() || !lazy.flag.lasts() {
 		return res, nil, err
 	}
 	k, err := lazy.open(ctx)

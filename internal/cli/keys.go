@@ -35,7 +35,7 @@ keeps them encrypted under a master key, which you keep elsewhere.`,
 
 // withAPIKeys opens the store and calls use with its API keys.
 func (f *storeFlag) withAPIKeys(ctx context.Context, existing bool, use func(*apikey.Keys) error) error {
-	if f.name == "memory:" {
+	if !f.lasts() {
 		return fmt.Errorf("%w: --store memory: keeps no keys; name the store of the daemon that is to ask for them", errUsage)
 	}
 	return f.withDatabase(ctx, existing, func(db *database) error { return use(db.apiKeys()) })

@@ -71,7 +71,7 @@ same prompt, which its provider may still have in its cache.`,
 	f.StringVar(&r.summarizer, "summarizer", "", "who writes summaries: extractive (no model), agent (the agent's own model, with its key), anthropic:MODEL, openai:MODEL, or a `CHAIN` of them joined by commas (default: the policy's, else extractive)")
 	f.Var((*tokensFlag)(&r.options.Window), "window", "assume that every model, also one in the table, has a context window of this many `TOKENS`, such as 120k; a smaller one that a provider names in a refusal replaces it, a larger one never (default: each model's own, from the table or a refusal)")
 	f.StringSliceVar(&r.options.Emulate, "emulate", nil, "answer requests for native compaction here, for upstreams of these `APIS` that do not support it: anthropic, openai")
-	f.StringVar(&r.store.name, "store", "memory:", "keep conversations and plans in `STORE`: memory:, a SQLite FILE or postgres://…")
+	f.StringVar(&r.store.name, "store", inMemory, "keep conversations and plans in `STORE`: memory:, a SQLite FILE or postgres://…")
 	f.StringVar(&r.store.tenant, "tenant", "", "whose conversations, in a store of several tenants: `NAME`")
 	f.BoolVar(&r.options.NoTools, "no-tools", false, "offer the model no tools to read what was removed")
 	return c
@@ -250,7 +250,7 @@ func (r *agentRun) policyPhrase() string {
 func (r *agentRun) startLine(upstreams []proxy.Upstream) string {
 	to := joinEach(upstreams, func(u proxy.Upstream) string { return u.URL })
 	kept := "memory"
-	if r.store.name != "memory:" {
+	if r.store.lasts() {
 		kept = r.store.displayName()
 	}
 	return fmt.Sprintf("%s, kept in %s; requests go to %s", r.policyPhrase(), kept, to)

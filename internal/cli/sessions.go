@@ -1,10 +1,7 @@
 package cli
 
 import (
-	"cmp"
-	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
-	"github.com/palimpsest-ai/palimpsest/store"
 )
 
 // listedSession is a session in a list.
@@ -109,78 +105,4 @@ func ageText(d time.Duration) string {
 		return fmt.Sprintf("%d h", d/time.Hour)
 	}
 	return fmt.Sprintf("%d days", d/(24*time.Hour))
-}
-
-// threadRow is a stored conversation in a list.
-type threadRow struct {
-	ID       string    `json:"thread_id"`
-	Messages int       `json:"messages"`
-	Plans    int       `json:"plans"`
-	Changed  time.Time `json:"changed"`
-	First    string    `json:"first,omitempty"`
-}
-
-func threadsCommand(s Streams) *cobra.Command {
-	var store storeFlag
-	var most int
-	c := &cobra.Command{
-		Use:   "threads",
-		Short: "List the stored conversations, with their plans",
-		Long: `List the conversations that compact, run and serve stored, the last changed first.
-"artifact list" and "recall" take the id with --thread.`,
-		Example: "  palimpsest threads\n  palimpsest threads --store palimpsest.db",
-		Args:    noArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			rows, unread, err := store.threads(c.Context(), most)
-			if err != nil {
-				return err
-			}
-			warnUnread(s, unread)
-			shown := firstN(rows, most)
-			return writeResult(s.Out, c, append([]threadRow{}, shown...), func(p *printer) {
-				if len(shown) == 0 {
-					p.line("there are no conversations in %s", store.displayName())
-					return
-				}
-				p.table([]string{"id", ">messages", ">plans", "changed", "first words"}, mapSlice(shown, func(r threadRow) []string {
-					return []string{r.ID, number(r.Messages), number(r.Plans), r.Changed.Local().Format("2006-01-02 15:04"), r.First}
-				}))
-				p.printUnlisted(len(shown), len(rows))
-			})
-		},
-	}
-	store.addFlags(c)
-	c.Flags().Bool("json", false, "write the list as JSON")
-	addMostFlag(c, &most)
-	return c
-}
-
-// threads lists the conversations of a store, the newest first. It reads the first words of at
-// most that many, 0 for all; unread names those that could not be read.
-func (f *storeFlag) threads(ctx context.Context, most int) (rows []threadRow, unread []error, err error) {
-	err = f.withTenant(ctx, func(k *tenantStore) error {
-		infos, err := store.AllThreads(ctx, k.Catalog)
-		if err != nil {
-			return err
-		}
-		for _, info := range infos {
-			rows = append(rows, threadRow{ID: info.ID, Messages: info.Messages, Plans: info.Plans, Changed: info.Changed})
-		}
-		slices.SortFunc(rows, func(a, b threadRow) int {
-			return cmp.Or(b.Changed.Compare(a.Changed), strings.Compare(a.ID, b.ID))
-		})
-		for i := range firstN(rows, most) {
-			log, err := k.Log.Load(ctx, rows[i].ID)
-			if err != nil {
-				unread = append(unread, err)
-				continue
-			}
-			rows[i].First = shorten(sessions.FirstRequest(log), maxFirstWords)
-		}
-		return ctx.Err()
-	})
-	if f.isMissing(err) {
-		err = nil
-	}
-	return rows, unread, err
 }

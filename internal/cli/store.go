@@ -71,6 +71,12 @@ func (f *storeFlag) location() (string, error) {
 	return filepath.Join(folder, dsn.File), err
 }
 
+// inMemory is the name of a store that is lost when the process ends.
+const inMemory = "memory:"
+
+// lasts reports whether another process finds what is stored.
+func (f *storeFlag) lasts() bool { return f.name != inMemory }
+
 // displayName is the location without its password.
 func (f *storeFlag) displayName() string {
 	name, _ := f.location() // on error only the file's name

@@ -67,7 +67,7 @@ type saved struct {
 	Version int    `json:"plan_version"`
 	Counter string `json:"counter,omitempty"`
 	// Replaced is the plan that was in force before; nil for none, or if it was this one.
-	Replaced *replacedPlan `json:"replaced,omitempty"`
+	Replaced *earlierPlan `json:"replaced,omitempty"`
 	// More is how many messages the stored conversation has after those of the file. The
 	// plan shows them as they are.
 	More int `json:"more_messages,omitempty"`
@@ -76,11 +76,27 @@ type saved struct {
 	Explain string `json:"explain,omitempty"`
 }
 
-// replacedPlan is a plan that is no longer in force.
-type replacedPlan struct {
+// earlierPlan is one of the plans of a stored conversation, with the size of the prompt that it
+// was made for. The zero value is no plan.
+type earlierPlan struct {
 	Version int    `json:"plan_version"`
 	Tokens  int    `json:"tokens"`
 	Counter string `json:"counter,omitempty"`
+}
+
+func earlier(version int, p *plan.Plan) earlierPlan {
+	return earlierPlan{version, p.CompactedTokens, p.Counter}
+}
+
+// size says how large the prompt was, beside figures of that counter.
+func (e earlierPlan) size(counter string) string {
+	switch {
+	case e.Tokens == 0: // it hid nothing
+		return "everything"
+	case e.Counter == counter:
+		return number(e.Tokens) + " tokens"
+	}
+	return number(e.Tokens) + " tokens, counted with " + e.Counter
 }
 
 // print says which plan is in force now, and what that changed.
@@ -90,15 +106,7 @@ func (s *saved) print(p *printer) {
 	}
 	text := fmt.Sprintf("stored as %s: plan %d in force", s.Thread, s.Version)
 	if before := s.Replaced; before != nil {
-		text += fmt.Sprintf(" (before it plan %d: ", before.Version)
-		switch {
-		case before.Tokens == 0: // it hid nothing
-			text += "everything)"
-		case before.Counter == s.Counter:
-			text += number(before.Tokens) + " tokens)"
-		default:
-			text += number(before.Tokens) + " tokens, counted with " + before.Counter + ")"
-		}
+		text += fmt.Sprintf(" (before it plan %d: %s)", before.Version, before.size(s.Counter))
 	}
 	p.text("%s", text)
 	if s.More > 0 {
@@ -128,7 +136,8 @@ func (k *tenantStore) save(ctx context.Context, t *thread.Thread, p *plan.Plan) 
 		made.Version, err = k.Plans.Commit(ctx, t.ID(), version, store.Commit{Plan: p})
 		switch {
 		case err == nil && current != nil:
-			made.Replaced = &replacedPlan{version, current.CompactedTokens, current.Counter}
+			replaced := earlier(version, current)
+			made.Replaced = &replaced
 			return made, nil
 		case err == nil:
 			return made, nil

@@ -89,7 +89,11 @@ func splitDatabasePath(path string) (file, id string, ok bool) {
 
 // withDatabase opens a database read-only. Its owner may write to it meanwhile.
 func withDatabase(path string, read func(*sql.DB) error) error {
-	at := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: "mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(2000)"}
+	whole, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	at := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(whole), RawQuery: "mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(2000)"}
 	if !strings.HasPrefix(at.Path, "/") {
 		at.Path = "/" + at.Path // with a drive
 	}

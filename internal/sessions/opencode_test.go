@@ -81,6 +81,10 @@ func TestOpenCode(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, want)
 		}
 	}
+	t.Chdir(filepath.Dir(path))
+	if _, err := sessions.Open("opencode.db#ses_one", nil); err != nil {
+		t.Error("by a relative path:", err)
+	}
 	if _, err := sessions.Open(path+"#ses_one", &transcript.Options{MaxLine: 50}); !errors.Is(err, transcript.ErrTooLong) {
 		t.Error(err)
 	}

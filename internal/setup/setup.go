@@ -122,6 +122,9 @@ func Settings(name string) (*policyfile.Settings, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%w: there is no policy file %s; names of policies are %s", ErrUsage, name, strings.Join(policyfile.Names(), ", "))
 	case err != nil:
+		if info, statErr := os.Stat(name); statErr == nil && info.IsDir() {
+			return nil, fmt.Errorf("%w: %s is a folder: want a policy file, or one of %s", ErrUsage, name, strings.Join(policyfile.Names(), ", "))
+		}
 		return nil, fmt.Errorf("read the policy: %w", err)
 	}
 	return policyfile.Read(name, data)

@@ -80,8 +80,8 @@ func TestOpen(t *testing.T) {
 	if _, err := Open("bad.yml", nil); !errors.Is(err, policyfile.ErrInvalid) || errors.Is(err, ErrUsage) {
 		t.Error(err)
 	}
-	if _, err := Open(t.TempDir()+string(filepath.Separator), nil); err == nil {
-		t.Error("a directory was read")
+	if _, err := Open(t.TempDir()+string(filepath.Separator), nil); !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "is a folder") {
+		t.Errorf("a folder: %v", err)
 	}
 }
 

@@ -9,25 +9,42 @@ import (
 	"github.com/palimpsest-ai/palimpsest/strategy"
 )
 
-// markPolicy is a policy with the hard mark of policy.Auto and another ladder.
+// markPolicy compacts at the hard mark of policy.Auto, by another ladder. Prices, which Auto
+// also considers, are for its own ladder.
 type markPolicy struct {
-	policy.Auto
-	name  string
-	rungs strategy.Ladder
+	name         string
+	hard, target float64 // as policy.Auto has them
+	rungs        strategy.Ladder
 }
 
 // Name returns the name of the settings.
 func (m markPolicy) Name() string { return m.name }
 
-// Due reports whether the request has passed the hard mark. Prices, which Auto also
-// considers, are for its own ladder.
+// Due reports whether the request has passed the hard mark.
 func (m markPolicy) Due(s *policy.Situation) (bool, string) {
+	return isPast(s, m.hard, "the mark")
+}
+
+// DueSoon reports whether the request is near the hard mark: a little room is left for the
+// results that arrive while the next plan is made.
+func (m markPolicy) DueSoon(s *policy.Situation) (bool, string) {
+	return isPast(s, max(m.target, soonShare*m.hard), "the soft mark")
+}
+
+// soonShare is the soft mark as a share of the hard one, about that of policy.Auto.
+const soonShare = 0.85
+
+// WaitsForJobs is false: below the hard mark nobody waits.
+func (markPolicy) WaitsForJobs() bool { return false }
+
+// isPast reports whether the request takes more than a share of what the model can read.
+func isPast(s *policy.Situation, share float64, mark string) (bool, string) {
 	limit := s.Limit()
-	hard := int(float64(limit) * m.Hard)
-	if limit <= 0 || s.PromptTokens <= hard {
+	most := int(float64(limit) * share)
+	if limit <= 0 || s.PromptTokens <= most {
 		return false, ""
 	}
-	return true, fmt.Sprintf("the request takes %d tokens, the mark is %d of %d", s.PromptTokens, hard, limit)
+	return true, fmt.Sprintf("the request takes %d tokens, %s is %d of %d", s.PromptTokens, mark, most, limit)
 }
 
 // refusalShrink is the factor on the target for each refusal by the provider.
@@ -42,13 +59,13 @@ func (m markPolicy) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitt
 	if limit <= 0 {
 		limit = s.PromptTokens
 	}
-	share := m.Target
+	share := m.target
 	for range s.Refusals {
 		share *= refusalShrink
 	}
 	target := int(float64(limit) * share)
-	if s.UncompactedTokens() <= target {
-		return nil, fmt.Errorf("policy %s: the request takes %s tokens with nothing hidden, the target is %s: %w", m.name, clip.Number(s.UncompactedTokens()), clip.Number(target), policy.ErrNothing)
+	if s.PromptTokens <= target {
+		return nil, fmt.Errorf("policy %s: the request takes %s tokens, the target is %s: %w", m.name, clip.Number(s.PromptTokens), clip.Number(target), policy.ErrNothing)
 	}
 	return policy.Fit(ctx, s, m.name, m.rungs, target, limit)
 }

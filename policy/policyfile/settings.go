@@ -304,7 +304,8 @@ func (s *Settings) Policy(model llm.Generator) policy.Policy {
 	if s.Base == "auto" && s.DisabledRungs == (Rungs{}) {
 		return s.Auto
 	}
-	return markPolicy{Auto: s.Auto.Defaults(), name: s.Name(), rungs: s.Rungs()}
+	marks := s.Auto.Defaults()
+	return markPolicy{name: s.Name(), hard: marks.Hard, target: marks.Target, rungs: s.Rungs()}
 }
 
 // Registry is what the file declares about tools.

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/palimpsest-ai/palimpsest/internal/sessions"
+	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/store"
+)
+
+// threadRow is a stored conversation in a list.
+type threadRow struct {
+	ID       string    `json:"thread_id"`
+	Messages int       `json:"messages"`
+	Plans    int       `json:"plans"`
+	Changed  time.Time `json:"changed"`
+	First    string    `json:"first,omitempty"`
+}
+
+func threadsCommand(s Streams) *cobra.Command {
+	var store storeFlag
+	var most int
+	c := &cobra.Command{
+		Use:   "threads",
+		Short: "List the stored conversations, with their plans",
+		Long: `List the conversations that compact, run and serve stored, the last changed first.
+"artifact list" and "recall" take the id with --thread; explain, undo and "threads delete"
+take it as it is.`,
+		Example: "  palimpsest threads\n  palimpsest threads --store palimpsest.db",
+		Args:    noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			rows, unread, err := store.threads(c.Context(), most)
+			if err != nil {
+				return err
+			}
+			warnUnread(s, unread)
+			shown := firstN(rows, most)
+			return writeResult(s.Out, c, append([]threadRow{}, shown...), func(p *printer) {
+				if len(shown) == 0 {
+					p.line("there are no conversations in %s", store.displayName())
+					return
+				}
+				p.table([]string{"id", ">messages", ">plans", "changed", "first words"}, mapSlice(shown, func(r threadRow) []string {
+					return []string{r.ID, number(r.Messages), number(r.Plans), r.Changed.Local().Format("2006-01-02 15:04"), r.First}
+				}))
+				p.printUnlisted(len(shown), len(rows))
+			})
+		},
+	}
+	store.addFlags(c)
+	c.Flags().Bool("json", false, "write the list as JSON")
+	addMostFlag(c, &most)
+	c.AddCommand(deleteThreadCommand(s))
+	return c
+}
+
+func deleteThreadCommand(s Streams) *cobra.Command {
+	var store storeFlag
+	c := &cobra.Command{
+		Use:   "delete THREAD",
+		Short: "Delete a stored conversation for good",
+		Long: `Delete removes the messages, plans, events and artifacts of a stored conversation. Nothing
+brings them back. Agents' own session files stay, and so do model answers about it, until
+"palimpsest db vacuum", and backups. While a daemon uses the store, delete over its API:
+it waits for a compaction that is at work.`,
+		Example: "  palimpsest threads delete ticket-4711 --store palimpsest.db",
+		Args:    exactArgs(1, "one THREAD"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return store.withTenant(c.Context(), func(k *tenantStore) error {
+				info, err := k.thread(c.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				// The thread goes last, so that a deletion that failed can be repeated.
+				if err := proxy.Forget(c.Context(), k.Documents, info.ID); err != nil {
+					return err
+				}
+				if err := k.Catalog.Delete(c.Context(), info.ID); err != nil {
+					return err
+				}
+				fmt.Fprintf(s.Err, "palimpsest: deleted %s (%s, %s)\n", printable(info.ID), plural(info.Messages, "message"), plural(info.Plans, "plan"))
+				return nil
+			})
+		},
+	}
+	store.addFlags(c)
+	return c
+}
+
+// thread describes a stored conversation. The error says how to list what there is.
+func (k *tenantStore) thread(ctx context.Context, id string) (store.Info, error) {
+	info, err := k.Catalog.Thread(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		err = fmt.Errorf("there is no stored conversation %s: `palimpsest threads` lists them: %w", printable(id), err)
+	}
+	return info, err
+}
+
+// threads lists the conversations of a store, the newest first. It reads the first words of at
+// most that many, 0 for all; unread names those that could not be read.
+func (f *storeFlag) threads(ctx context.Context, most int) (rows []threadRow, unread []error, err error) {
+	err = f.withTenant(ctx, func(k *tenantStore) error {
+		infos, err := store.AllThreads(ctx, k.Catalog)
+		if err != nil {
+			return err
+		}
+		for _, info := range infos {
+			rows = append(rows, threadRow{ID: info.ID, Messages: info.Messages, Plans: info.Plans, Changed: info.Changed})
+		}
+		slices.SortFunc(rows, func(a, b threadRow) int {
+			return cmp.Or(b.Changed.Compare(a.Changed), strings.Compare(a.ID, b.ID))
+		})
+		for i := range firstN(rows, most) {
+			log, err := k.Log.Load(ctx, rows[i].ID)
+			if err != nil {
+				unread = append(unread, err)
+				continue
+			}
+			rows[i].First = shorten(sessions.FirstRequest(log), maxFirstWords)
+		}
+		return ctx.Err()
+	})
+	if f.isMissing(err) {
+		err = nil
+	}
+	return rows, unread, err
+}
