@@ -117,9 +117,9 @@ func withReports(err error, reports []summarize.Report) error {
 // Fit tries the levels of protection, the most generous first; a plan that drops messages
 // is taken only when no level does without.
 //
-// An error that wraps ErrOverBudget is a *BudgetError. Summaries that were asked for in vain
-// are in a *FailedError. One that wraps ErrNothing says that
+// An error that wraps ErrOverBudget is a *BudgetError. One that wraps ErrNothing says that
 // nearly all of the request has just arrived, so that no plan makes it smaller.
+// SummariesOf the error has the reports of summaries that were asked for in vain.
 func Fit(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, budget, whole int) (*Fitted, error) {
 	return fitSmallest(ctx, s, name, ladder, whole, budget)
 }

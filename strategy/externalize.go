@@ -62,7 +62,7 @@ func (s Externalize) Analyze(v *View) []Proposal {
 		size := v.now[i]
 		stub := min(max(size/10, minStub), maxStub)
 		switch {
-		case v.cover[i] >= 0 || !v.storable(i) || size <= 2*stub+stubFrame:
+		case v.cover[i] >= 0 || size <= 2*stub+stubFrame || !v.storable(i):
 			return -1, ""
 		case size >= threshold:
 			return stub + stubFrame, "over the threshold of " + clip.Number(threshold) + " tokens"
@@ -78,7 +78,7 @@ func (s Externalize) Analyze(v *View) []Proposal {
 	}
 	for i := v.Tail; i < len(v.messages); i++ {
 		size := v.now[i]
-		if !v.output(i) || !v.storable(i) || !v.Shrinkable(i) || v.cover[i] >= 0 || size <= large {
+		if size <= large || !v.output(i) || !v.storable(i) || !v.Shrinkable(i) || v.cover[i] >= 0 {
 			continue
 		}
 		keep := max(stub, minStub+stubFrame)

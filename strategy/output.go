@@ -127,20 +127,30 @@ func unescaped(text string) bool {
 // else. Behind a pointer a picture would be lost, although the pointer promises the full
 // content.
 func (v *View) storable(i int) bool {
-	_, text := outputOf(&v.messages[i])
-	return text != "" && !slices.ContainsFunc(contentOf(&v.messages[i]), withoutText)
+	m, some := &v.messages[i], false
+	for _, p := range contentOf(m) {
+		text, whole := textOf(p)
+		// Of what a harness said, outputOf takes only texts.
+		if _, plain := p.(thread.Text); !whole || !plain && m.Role != thread.Tool {
+			return false
+		}
+		some = some || text != ""
+	}
+	return some
 }
 
-// withoutText reports whether a part is something that no text stands for, such as a
-// picture.
-func withoutText(p thread.Part) bool {
+// textOf is the text of a part of an output. whole is false for what is more than its
+// text, such as a picture.
+func textOf(p thread.Part) (text string, whole bool) {
 	switch p := p.(type) {
+	case thread.Text:
+		return p.Text, true
 	case thread.Media:
-		return p.Text == ""
+		return p.Text, p.Text != ""
 	case thread.Opaque:
-		return p.Text == ""
+		return p.Text, p.Text != ""
 	}
-	return false
+	return "", true
 }
 
 // contentOf is what a tool result, or a harness in the user's name, holds; nil for

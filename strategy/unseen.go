@@ -17,14 +17,18 @@ import (
 func Unseen(t *thread.Thread) []int {
 	var unseen []int
 	for i := t.Len() - 1; i >= 0 && uncopied.At(t, i).Role != thread.Assistant; i-- {
-		m := uncopied.At(t, i)
-		_, text := outputOf(m)
-		if text != "" || slices.ContainsFunc(contentOf(m), withoutText) {
+		if slices.ContainsFunc(contentOf(uncopied.At(t, i)), saysSomething) {
 			unseen = append(unseen, i)
 		}
 	}
 	slices.Reverse(unseen)
 	return unseen
+}
+
+// saysSomething reports whether a part of an output holds anything for the model to read.
+func saysSomething(p thread.Part) bool {
+	text, whole := textOf(p)
+	return text != "" || !whole
 }
 
 // maxArrivalStub is the most that stays of an output that is externalized on arrival, in
@@ -38,7 +42,7 @@ const maxArrivalStub = 4_000
 func (v *View) ExternalizeLarge(at []int) {
 	keep := min(v.part(oversizeStub), maxArrivalStub)
 	for _, i := range at {
-		if v.cover[i] >= 0 || v.Pinned[i] || !v.storable(i) || v.Sizes[i] <= max(v.part(oversize), 2*keep) {
+		if v.cover[i] >= 0 || v.Pinned[i] || v.Sizes[i] <= max(v.part(oversize), 2*keep) || !v.storable(i) {
 			continue
 		}
 		record, text := v.external(i, "intake", clip.Number(v.Sizes[i])+" tokens at once are more than fit")
