@@ -34,7 +34,8 @@ type Snapshot struct {
 	Prompts      int64 `json:"prompts"`
 	TokensSpared int64 `json:"tokens_spared"`
 	// Proxied counts the requests through a proxy by what was done: the action or, where a
-	// reason is known, "action/reason".
+	// reason is known, "action/reason"; of those that failed "action/reason/class", with the
+	// class of the error.
 	Proxied map[string]int64 `json:"proxied,omitempty"`
 	// Strategies counts the records of plans by strategy, and StrategyTokens the tokens that
 	// they freed. Records without a strategy are counted by the type of their event.
@@ -135,8 +136,12 @@ func (c *Counters) Emit(_ context.Context, e Event) {
 		c.s.TokensSpared += int64(e.TokensFreed)
 	case RequestProxied:
 		action, _ := e.Details["action"].(string)
-		if reason, _ := e.Details["reason"].(string); reason != "" {
+		reason, _ := e.Details["reason"].(string)
+		if reason != "" || e.Err != "" {
 			action += "/" + reason
+		}
+		if e.Err != "" {
+			action += "/" + e.Err
 		}
 		bump(&c.s.Proxied, name(action), 1)
 	case Asked:

@@ -28,7 +28,8 @@ const (
 	// Failed: the compaction failed. Err has the class of the error; details: fallback, what
 	// was done instead ("passthrough", "earlier_plan"). A compaction that succeeded in
 	// another way than planned is Completed, with Err and fallback ("extractive",
-	// "truncation_note") set. Each compaction ends with one of the two, once.
+	// "truncation_note") set. Each compaction ends with one of the two, once, unless there
+	// turned out to be nothing to compact: after PreCompact comes neither then.
 	Failed Type = "compaction_failed"
 	// PlanCommitted and PlanConflict: the plan was stored, or another one was faster.
 	// Details: version, attempt.
@@ -58,9 +59,9 @@ const (
 	// RequestProxied: a request went through a proxy, and its answer has ended.
 	// TokensBefore and TokensAfter are the request under the plan so far and as it was sent,
 	// if they were counted; Duration is to the end of the answer. Details: route, the API;
-	// action and reason, as the headers of the answer say them; status, 0 if there was none.
-	// Err is set if there was no whole answer, or if the provider refused a request that was
-	// made smaller after a refusal.
+	// action and reason, as the headers of the answer say them; status, absent if there was none.
+	// Err is set if there was no whole answer, and for a request that asks a model also if that
+	// gave none: the provider refused it, or its stream ended with an error.
 	RequestProxied Type = "request_proxied"
 	// WindowLearned: from now on, the context window that a provider named in a refusal is used.
 	// Details: upstream, model, window, and instead_of, the window that was used before, 0 for

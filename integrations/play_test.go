@@ -36,6 +36,12 @@ func serving(t *testing.T, most int64) string {
 // refusing is started for a daemon that refuses some requests.
 func refusing(t *testing.T, refuse http.HandlerFunc, which func(*http.Request) bool) string {
 	t.Helper()
+	return at(serve(t, refuse, which))
+}
+
+// serve is the address of a daemon that refuses some requests.
+func serve(t *testing.T, refuse http.HandlerFunc, which func(*http.Request) bool) string {
+	t.Helper()
 	s, err := daemon.New(daemon.Config{Compactor: palimpsest.Config{Recall: &palimpsest.Recall{}}})
 	if err != nil {
 		t.Fatal(err)
@@ -51,13 +57,11 @@ func refusing(t *testing.T, refuse http.HandlerFunc, which func(*http.Request) b
 		s.Stop()
 		server.Close()
 	})
-	return at(server)
+	return server.URL
 }
 
 // at is the script that says where a daemon is.
-func at(server *httptest.Server) string {
-	return `echo '{"url":"` + server.URL + `","key":"k"}'`
-}
+func at(url string) string { return `echo '{"url":"` + url + `","key":"k"}'` }
 
 // noRoom is what a daemon answers that can write nothing.
 func noRoom(w http.ResponseWriter, _ *http.Request) {
@@ -115,7 +119,21 @@ func answering(t *testing.T, answer func(http.ResponseWriter)) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w) }))
 	t.Cleanup(server.Close)
-	return at(server)
+	return at(server.URL)
+}
+
+// interpreter is the path of a program that runs scripts. A test that needs a missing one is
+// skipped, unless the environment demands it.
+func interpreter(t *testing.T, language string) string {
+	t.Helper()
+	path, err := exec.LookPath(language)
+	if err != nil {
+		if os.Getenv("PALIMPSEST_REQUIRE_INTERPRETERS") != "" {
+			t.Fatal(err)
+		}
+		t.Skip(language + " is not installed")
+	}
+	return path
 }
 
 // play runs a plugin's files beside a program that is called in place of ours: a script of
@@ -126,13 +144,7 @@ func play(t *testing.T, name string, files map[string]string, entry, script stri
 	if path.Ext(name) == "" {
 		driver, language = name+".mjs", "node"
 	}
-	runs, err := exec.LookPath(language)
-	if err != nil {
-		if os.Getenv("PALIMPSEST_REQUIRE_INTERPRETERS") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(language + " is not installed")
-	}
+	runs := interpreter(t, language)
 	dir := t.TempDir()
 	program := filepath.Join(dir, "program")
 	if script != "" {

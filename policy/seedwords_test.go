@@ -53,7 +53,7 @@ func TestSessionAsksInTheSeedsWords(t *testing.T) {
 	}
 }
 
-// TestDocumentedTests: every test that docs/policies.md names is there.
+// TestDocumentedTests: every test that docs/policy-rules.md names is there.
 func TestDocumentedTests(t *testing.T) {
 	there := map[string]bool{}
 	function := regexp.MustCompile(`(?m)^func ((?:Test|Benchmark)\w+)\(`)
@@ -70,7 +70,7 @@ func TestDocumentedTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../docs/policies.md")
+	page, err := os.ReadFile("../docs/policy-rules.md")
 	if err != nil {
 		t.Fatal(err)
 	}

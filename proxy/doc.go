@@ -9,18 +9,18 @@
 //
 // # What happens to a request
 //
-// A small request passes byte for byte, and so does everything that does not ask a model. For a
-// larger one the proxy finds its conversation (package identify): by the header
-// X-Palimpsest-Thread, or by the ids that clients send together with model, system, tools and
-// first message; then by the chained ids of its messages. A rewritten history (a rewind, an
+// A small request passes byte for byte, and so does everything that has to do neither with a
+// conversation (its steps, counts of its tokens, its native compaction) nor with a response that the
+// provider keeps. For a larger one the proxy finds its conversation (package identify): by the
+// header X-Palimpsest-Thread, or by the ids that clients send together with model, system, tools
+// and first message; then by the chained ids of its messages. A rewritten history (a rewind, an
 // edit, the client's own compaction) is a fork of the log, under the plan that still holds. New
 // messages are appended to the log, and the rendering goes to the provider, with the same
 // prefix from step to step until the next compaction.
 //
-// If the provider refuses a request as too long, the proxy asks once more with a smaller one,
-// before the client has seen a byte. Once something was removed, the model is offered
-// read_artifact and recall. The proxy answers its calls to them in further requests, which the
-// client does not see.
+// If the provider refuses a request as too long, the proxy asks again with a smaller one, before
+// the client has seen a byte. Once something was removed, the model is offered read_artifact and
+// recall. The proxy answers its calls to them in further requests, which the client does not see.
 //
 // The files: exchange.go is the way of a request from top to bottom. Before it is sent come
 // read.go, session_*.go (how its conversation is found), prepare.go, and forward.go (when it

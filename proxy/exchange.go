@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -51,7 +50,7 @@ type exchange struct {
 // decision is what goes to the provider, and why.
 type decision struct {
 	action, reason           string         // the values of ActionHeader and ReasonHeader
-	refusedAgain             error          // why the provider refused a smaller request too; nil if it did not
+	failed                   error          // why the provider gave no answer of the model's; nil if it did
 	parsed                   *parsedRequest // nil if the body was not decoded
 	step                     *step          // nil if the conversation was not looked up, or that failed
 	failedLog                string         // of a conversation where our own part failed; else empty
@@ -120,6 +119,12 @@ func (t *Transport) roundTrip(r *http.Request, start time.Time) (*http.Response,
 		r.Body = http.NoBody
 	}
 	room := t.newReservation()
+	handedOn := false // to the body of the answer
+	defer func() {
+		if !handedOn { // also if something panics
+			room.release()
+		}
+	}()
 	x := &exchange{t: t, request: r, endpoint: e, start: start}
 	body, whole, err := readBody[string](r.Body, t.options.MaxBody, room.reserve)
 	if err == nil && whole {
@@ -146,12 +151,15 @@ func (t *Transport) roundTrip(r *http.Request, start time.Time) (*http.Response,
 		d = forward(reasonTooLarge)
 		if res, err = t.send(out); err == nil {
 			d.setHeaders(res.Header)
+			if e.task == generate && res.StatusCode != http.StatusOK {
+				d.failed = failureOf(res, refusal{})
+			}
 		}
 	}
 	if err != nil {
-		room.release()
 		return nil, d, err
 	}
+	handedOn = true
 	res.Body = &releasingBody{res.Body, room}
 	return res, d, nil
 }
@@ -209,7 +217,7 @@ func (x *exchange) run() (*http.Response, decision, error) {
 	if x.endpoint.task == generate {
 		x.addTotals(d)
 		if res.StatusCode == http.StatusOK {
-			if res, err = x.answerLookups(res, d); err != nil {
+			if res, d.failed, err = x.answerLookups(res, d); err != nil {
 				return nil, d, err
 			}
 			x.recordAnswer(res, d)
@@ -260,16 +268,20 @@ func (x *exchange) decide(ctx context.Context) (decision, error) {
 }
 
 // prepare finds the conversation of a request, appends what is new to its log, and renders.
-// overflowed says that the provider has refused the request as too long already.
+// overflowed says that the provider has refused the request as too long already, as it came: a plan
+// in force may be all that it takes.
 func (x *exchange) prepare(ctx context.Context, r *parsedRequest, overflowed bool) (decision, error) {
 	s, changed, err := x.beginStep(ctx, r)
 	if err != nil {
 		return decision{step: s}, err
 	}
-	if overflowed && s.prepared.Compacted == nil {
-		return x.compactMore(ctx, s)
+	if !overflowed || s.prepared.PlanVersion > 0 {
+		d, err := x.encodePrepared(ctx, s, s.prepared, changed)
+		if !overflowed || err != nil || d.action != Passed {
+			return d, err
+		}
 	}
-	return x.encodePrepared(ctx, s, s.prepared, changed)
+	return x.compactMore(ctx, s)
 }
 
 // sendWithRetry sends a request, and sends it again in another way if the provider refuses it
@@ -284,7 +296,7 @@ func (x *exchange) sendWithRetry(ctx context.Context, d decision) (decision, *ht
 		switch {
 		case accepted && invalid != nil: // ours was wrong, not the client's
 			x.emitFault("invalid", errInvalidHere, invalid.step)
-		case accepted && d.retry == retrySmaller:
+		case accepted && (d.retry == retryPlanned || d.retry == retrySmaller):
 			x.t.recovered.Add(1)
 		}
 		next, again := x.nextTry(ctx, d, res, why)
@@ -292,9 +304,11 @@ func (x *exchange) sendWithRetry(ctx context.Context, d decision) (decision, *ht
 			ours := d
 			invalid = &ours
 		}
-		if !again && !accepted && d.action == Recovered {
-			next.action, next.reason = Compacted, reasonRefused
-			next.refusedAgain = &llm.APIError{Kind: cmp.Or(why.kind, llm.ErrResponse), Status: res.StatusCode}
+		if !again && !accepted {
+			next.failed = failureOf(res, why)
+			if d.action == Recovered {
+				next.action, next.reason = Compacted, reasonRefused
+			}
 		}
 		if !again {
 			if why.kind == llm.ErrOverflow {
@@ -323,7 +337,7 @@ func (x *exchange) send(d decision) (*http.Response, error) {
 		size, body = len(own), func() io.Reader { return strings.NewReader(own) }
 	}
 	out := withBody(x.request, size, body)
-	if d.action != Passed || x.isNearWindow(d) || d.fellBack() || x.isAnswerStored() && !acceptsOnlyReadable(out.Header) {
+	if d.action != Passed || x.isNearWindow(d) || x.endpoint.task == generate && x.isLarge() || d.fellBack() || x.isAnswerStored() && !acceptsOnlyReadable(out.Header) {
 		acceptReadable(out) // the answer is read here, or it may be an overflow that has to be read
 	}
 	if d.action != Passed {

@@ -28,11 +28,13 @@ func (x *exchange) mustShrinkSummary(ctx context.Context, r *parsedRequest) (boo
 			return true, err
 		}
 	}
-	return r.model.Window > 0 && r.bytes/minBytesPerToken+outputReserve(r.model, r.Prompt) >= maxRequestTokens(r.model), nil
+	answer := outputReserve(r.model, r.Prompt)
+	return r.model.Window > 0 && r.bytes/minBytesPerToken+answer >= r.model.WindowBeside(answer), nil
 }
 
 // isSmall reports whether a request is too small for any policy. With an unknown window the
-// automatic policy waits for the provider to refuse.
+// automatic policy waits for the provider to refuse one; from then on the requests for the model are
+// looked at, since their conversations may have a plan.
 func (x *exchange) isSmall(ctx context.Context) bool {
 	if x.request.Header.Get("Content-Encoding") != "" || x.request.Header.Get(ThreadHeader) != "" {
 		return false
@@ -48,7 +50,7 @@ func (x *exchange) isSmall(ctx context.Context) bool {
 	}
 	switch x.t.options.Config.Policy.(type) {
 	case nil, policy.Auto:
-		return x.model(ctx, x.modelName(nil)).Window == 0
+		return x.hasNoLimit(ctx, x.modelName(nil))
 	}
 	return false
 }

@@ -101,7 +101,11 @@ func samplePasses(t *testing.T, up *proxytest.Upstream, url string, s sample, lo
 		if key == "Host" || key == "Connection" || key == "Content-Length" {
 			continue
 		}
-		if have := got[0].Header.Get(key); have != v {
+		if have := got[0].Header.Get(key); key == "Accept-Encoding" && len(s.Body) >= 64<<10 {
+			if have != "gzip" { // the answer may be a refusal that has to be read
+				t.Errorf("a large request accepts %q", have)
+			}
+		} else if have != v {
 			t.Errorf("%s: %q became %q", k, v, have)
 		}
 	}

@@ -91,6 +91,7 @@ func TestPaths(t *testing.T) {
 		{"POST", "/v1beta/models/gemini-x:embedContent", "", "gemini"},
 		{"POST", "/v1beta/models/gemini-x:batchGenerateContent", "", "gemini"},
 		{"POST", "/v1/projects/p/locations/l/publishers/google/models/gemini-x:generateContent", "", "gemini"},
+		{"POST", "/v1/projects/p/locations/l/publishers/anthropic/models/claude-x:streamRawPredict", "", "gemini"},
 		{"GET", "/v1beta/models", "", "gemini"},
 		{"GET", "/v1beta/files/f_1", "", "gemini"},
 		{"POST", "/upload/v1beta/files", "", "gemini"},

@@ -36,10 +36,8 @@ func (x *exchange) beginStep(ctx context.Context, r *parsedRequest) (s *step, ch
 	if err != nil {
 		return nil, false, err
 	}
-	s = &step{parsed: r, input: palimpsest.Step{
-		Base: r.WithoutMessages(), Profile: x.renderProfile(r.model), Window: maxRequestTokens(r.model), Output: outputReserve(r.model, r.Prompt), Agent: x.agentModel(r),
-	}}
-	s.input.Budget = x.emulation.clientBudget(&s.input)
+	s = &step{parsed: r, input: palimpsest.Step{Base: r.WithoutMessages(), Profile: x.renderProfile(r.model), Agent: x.agentModel(r)}}
+	x.setLimits(&s.input, r)
 	for n := 1; ; n++ {
 		at, err := x.findConversation(ctx, r)
 		if err == nil {
@@ -60,6 +58,13 @@ func (x *exchange) beginStep(ctx context.Context, r *parsedRequest) (s *step, ch
 	}
 }
 
+// setLimits says how large a step may be.
+func (x *exchange) setLimits(s *palimpsest.Step, r *parsedRequest) {
+	s.Output = outputReserve(r.model, r.Prompt)
+	s.Window = r.model.WindowBeside(s.Output)
+	s.Budget = x.emulation.clientBudget(s)
+}
+
 // maxTries bounds the tries to append to a log that other requests of the same conversation
 // write to as well.
 const maxTries = 8
@@ -73,16 +78,8 @@ func isConflict(err error) bool {
 func (x *exchange) renderProfile(m token.Model) render.Profile {
 	p := render.For(x.endpoint.dialect.API())
 	p.LastUser = true // models of other providers behind the same API demand it too
-	p.BoundReasoning = p.BoundReasoning && (m.BindsThinking || m.Source == "")
+	p.BoundReasoning = m.BindsThinking || p.BoundReasoning && m.Source == ""
 	return p
-}
-
-// maxRequestTokens is the largest request that the model takes, answer included.
-func maxRequestTokens(m token.Model) int {
-	if m.MaxInput > 0 && m.MaxInput < m.Window {
-		return m.MaxInput
-	}
-	return m.Window
 }
 
 // outputReserve is the room in tokens that is kept free for the answer: what the request asks
@@ -126,6 +123,7 @@ func (x *exchange) compactAfterOverflow(ctx context.Context, d decision) (decisi
 	if r == nil {
 		return forward(reason), err
 	}
+	r = x.withModelNow(ctx, r)
 	switch r.kind {
 	case identify.Step:
 	case identify.OwnCompaction:
@@ -140,9 +138,22 @@ func (x *exchange) compactAfterOverflow(ctx context.Context, d decision) (decisi
 	return d, err
 }
 
-// compactMore compacts further than the last rendering.
+// withModelNow is the request with what is known of its model by now: a refusal may have named the
+// window.
+func (x *exchange) withModelNow(ctx context.Context, r *parsedRequest) *parsedRequest {
+	out := *r
+	out.model = x.model(ctx, x.modelName(r))
+	return &out
+}
+
+// compactMore compacts further than the last rendering, to what the model is now known to take.
 func (x *exchange) compactMore(ctx context.Context, s *step) (decision, error) {
-	made, err := s.session.Overflowed(ctx, s.prepared)
+	now, refused := *s, *s.prepared
+	now.parsed = x.withModelNow(ctx, s.parsed)
+	x.setLimits(&now.input, now.parsed)
+	x.setLimits(&refused.Step, now.parsed)
+	s = &now
+	made, err := s.session.Overflowed(ctx, &refused)
 	if errors.Is(err, palimpsest.ErrNoRoom) {
 		return decision{action: Passed, reason: reasonNoRoom, parsed: s.parsed, step: s}, nil
 	}
@@ -153,6 +164,7 @@ func (x *exchange) compactMore(ctx context.Context, s *step) (decision, error) {
 	if d.action != Passed {
 		d.action = Recovered
 	}
+	d.tokensBefore = max(d.tokensBefore, s.prepared.Before) // an earlier try may have compacted too
 	return d, err
 }
 
@@ -212,7 +224,7 @@ func isOurDeclaration(t prompt.Tool) bool { return dialect.IsOurTool(t.Name) }
 // unknown conversation is counted as it is.
 func (x *exchange) prepareCount(ctx context.Context) (decision, error) {
 	r, reason, err := x.parseRequest(ctx)
-	if err != nil || r == nil || len(r.IDs) == 0 {
+	if err != nil || r == nil || len(r.IDs) == 0 || r.kind == identify.ServerSide {
 		return forward(cmp.Or(reason, string(identify.Empty))), err
 	}
 	at, err := identify.Find(r.base, r.Prompt.Messages, r.IDs, x.knownLogs(ctx, r, false))

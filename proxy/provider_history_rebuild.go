@@ -77,6 +77,9 @@ func (x *exchange) parseRebuilt(ctx context.Context, from *rebuiltRequest) (*par
 	if from.Log != "" {
 		r.base = from.Log
 	}
+	if !from.mustReplaceBody && identify.RefersToItems(r.Request) {
+		r.kind = identify.ServerSide
+	}
 	return r, nil
 }
 

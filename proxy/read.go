@@ -27,7 +27,10 @@ type parsedRequest struct {
 func (x *exchange) parseRequest(ctx context.Context) (r *parsedRequest, reason string, err error) {
 	if h := x.emulation.held; h != nil && h.rebuilt != nil {
 		r, err := x.parseRebuilt(ctx, h.rebuilt)
-		return r, "", err
+		if err != nil {
+			return nil, "", err
+		}
+		return r, string(r.kind), nil
 	}
 	if x.decompressErr != nil {
 		return nil, "encoding", nil

@@ -15,21 +15,39 @@ import (
 	"github.com/palimpsest-ai/palimpsest/render"
 )
 
-// refusal is why a provider refused a request. The kind is empty if it did not, or if nothing
-// can be done about it; text is what the provider wrote.
+// refusal is why a provider refused a request. The kind is empty if it did not, or if that cannot be
+// read; text is what the provider wrote.
 type refusal struct {
 	kind llm.Kind
 	text string
 }
 
+// failureOf is the error of a request that the provider did not take, for the log of whoever runs the
+// proxy: its kind and status, and nothing that was said.
+func failureOf(res *http.Response, why refusal) error {
+	byStatus := llm.Classify("", res.StatusCode, []byte("unread")) // a body without a word says that it is empty
+	return &llm.APIError{Kind: cmp.Or(why.kind, byStatus, llm.ErrResponse), Status: res.StatusCode}
+}
+
 // maxRefusal bounds what is read of an error, in bytes.
 const maxRefusal = 1 << 20
 
-// readRefusal reads why a provider refused a request. The answer can still be read afterwards.
-func (x *exchange) readRefusal(res *http.Response, d decision) refusal {
+// readRefusal reads why a provider refused a request, and keeps the window that it names. The answer
+// can still be read afterwards.
+func (x *exchange) readRefusal(res *http.Response, d decision) (why refusal) {
 	if res.StatusCode < 400 {
-		return x.earlyRefusal(res, d)
+		why = x.earlyRefusal(res, d)
+	} else {
+		why = x.refusalByStatus(res)
 	}
+	if why.kind == llm.ErrOverflow {
+		x.saveWindow(x.modelName(d.parsed), windowInRefusal(why.text))
+	}
+	return why
+}
+
+// refusalByStatus reads a refusal with a status of its own.
+func (x *exchange) refusalByStatus(res *http.Response) refusal {
 	said, err := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
 	res.Body = rejoinBody(said, err, res.Body, res.Body)
 	if err != nil || res.StatusCode == http.StatusTooManyRequests && len(said) == 0 {
@@ -42,13 +60,7 @@ func (x *exchange) readRefusal(res *http.Response, d decision) refusal {
 			return refusal{}
 		}
 	}
-	why := x.classify(res, text)
-	if why.kind == llm.ErrOverflow {
-		if window := windowInRefusal(text); window > 0 {
-			x.saveWindow(x.modelName(d.parsed), window)
-		}
-	}
-	return why
+	return x.classify(res, text)
 }
 
 func (x *exchange) classify(res *http.Response, text string) refusal {
@@ -59,10 +71,16 @@ func (x *exchange) classify(res *http.Response, text string) refusal {
 // refusal: a smaller one fits every window.
 const minStreamCheck = 64 << 10
 
+func (x *exchange) isLarge() bool { return max(len(x.body), len(x.plainBody)) >= minStreamCheck }
+
+// isArrayStream reports whether the answer comes piece by piece as one JSON array (Gemini without
+// alt=sse): nobody may wait for its end.
+func (x *exchange) isArrayStream() bool { return !x.endpoint.dialect.CanReadAnswer(x.request, nil) }
+
 // earlyRefusal finds a refusal at the beginning of an answer with status 200. The answer can
 // still be read from its beginning afterwards.
 func (x *exchange) earlyRefusal(res *http.Response, d decision) refusal {
-	if res.StatusCode != http.StatusOK || d.step == nil && len(x.body) < minStreamCheck || res.Header.Get("Content-Encoding") != "" {
+	if res.StatusCode != http.StatusOK || x.isArrayStream() || d.step == nil && !x.isLarge() || res.Header.Get("Content-Encoding") != "" {
 		return refusal{}
 	}
 	kind := res.Header.Get("Content-Type")
@@ -129,6 +147,7 @@ type retryKind int
 const (
 	noRetry               retryKind = iota
 	retryWholeHistory               // the provider does not know the history that the request names
+	retryPlanned                    // the request was too long as it came, and its conversation has a plan
 	retrySmaller                    // the request was too long
 	retryOriginal                   // the provider found ours invalid: the client's own bytes, whatever the answer
 	retryWithoutReasoning           // reasoning that was made for our prompt is not valid in the client's
@@ -151,6 +170,9 @@ func (x *exchange) nextTry(ctx context.Context, d decision, res *http.Response, 
 			d.reason = cmp.Or(next.reason, d.reason)
 		}
 		next.retry = retrySmaller
+		if d.step == nil && next.step != nil && next.step.prepared.Compacted == nil {
+			next.retry = retryPlanned
+		}
 	case d.retry < retryOriginal && invalid && d.action != Passed:
 		return decision{action: Passed, reason: reasonRefused, parsed: d.parsed, step: d.step, retry: retryOriginal}, true
 	case d.retry < retryWithoutReasoning && invalid && (d.step != nil || d.reason == reasonFault || d.reason == reasonNative) && reasoningRefusal().MatchString(why.text):

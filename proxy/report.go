@@ -71,8 +71,18 @@ func (p pass) reportAnswer(res *http.Response, d decision, err error) {
 	case res.StatusCode == http.StatusSwitchingProtocols || res.Body == nil:
 		p.emit(d, res.StatusCode, nil) // the body is the connection
 	default:
-		status := res.StatusCode
-		res.Body = &reportedBody{ReadCloser: res.Body, ended: func(err error) { p.emit(d, status, err) }}
+		status, b := res.StatusCode, &reportedBody{ReadCloser: res.Body}
+		b.ended = func(err error) { p.emit(d, status, err) }
+		if e := endpointOf(p.request.URL.Path); e.task == generate && isStream(res) && contentEncoding(res.Header) == "" {
+			b.last = &lastEvent{}
+			b.ended = func(err error) {
+				if failed := b.last.failure(e.dialect.API()); failed != nil {
+					err, d.failed = nil, failed // also if the client then left
+				}
+				p.emit(d, status, err)
+			}
+		}
+		res.Body = b
 	}
 }
 
@@ -93,7 +103,7 @@ func (p pass) emit(d decision, status int, err error) {
 		err = ctx.Err() // the client left, and all else follows from that
 	}
 	if err == nil {
-		err = d.refusedAgain
+		err = d.failed
 	}
 	if err != nil {
 		e = e.Failing(err)
@@ -106,11 +116,15 @@ type reportedBody struct {
 	io.ReadCloser
 	ended func(error)
 	once  sync.Once
-	err   error // of reading
+	err   error      // of reading
+	last  *lastEvent // of a stream; nil for other answers
 }
 
 func (b *reportedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	if b.last != nil {
+		b.last.add(p[:n])
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		b.err = connectionError{err, providerSide}
 	}

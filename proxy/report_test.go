@@ -112,7 +112,7 @@ func TestRequestsAreTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want("passed refused 400", s)
+		want("passed refused 400 provider", s)
 		if all := l.failures(); len(all) > 0 {
 			t.Errorf("%s: failures %v", api, all)
 		}

@@ -41,29 +41,32 @@ const (
 )
 
 // answerLookups finds calls of our tools in an answer, and answers them in further requests. It
-// returns the answer for the client, whole or as a stream.
-func (x *exchange) answerLookups(res *http.Response, d decision) (*http.Response, error) {
+// returns the answer for the client, whole or as a stream. If that is the refusal of a further
+// request, failed says why; err is that of the connection.
+func (x *exchange) answerLookups(res *http.Response, d decision) (out *http.Response, failed, err error) {
 	if d.step == nil {
-		return res, nil
+		return res, nil, nil
 	}
 	r := &rounds{x: x, step: d.step, canContinue: x.canContinueCutOff(d)}
 	if !d.step.toolsOffered && !r.canContinue {
-		return res, nil
+		return res, nil, nil
 	}
 	r.resumeLookups()
 	if !isStream(res) {
 		return r.answerWhole(res)
 	}
 	if !decompressStream(res) {
-		return res, nil // perhaps the client can read it
+		return res, nil, nil // perhaps the client can read it
 	}
 	setPlainLength(res, -1)
 	ctx, cancel := context.WithCancel(x.request.Context())
 	own, api := *x, x.endpoint.dialect
 	own.request = x.request.WithContext(ctx)
 	r.x = &own
-	res.Body = &lookupStream{rounds: r, body: res.Body, cancel: cancel, events: sse.NewReader(res.Body, 0), answer: api.NewStream(), translator: api.Translator()}
-	return res, nil
+	s := &lookupStream{rounds: r, logID: d.step.logID, body: res.Body, cancel: cancel, events: sse.NewReader(res.Body, 0), answer: api.NewStream()}
+	s.translator, s.rewinder = api.Translator()
+	res.Body = s
+	return res, nil, nil
 }
 
 // resumeLookups takes up the rounds of an interrupted try.
@@ -77,13 +80,21 @@ func (r *rounds) resumeLookups() {
 	r.loggedCount = len(r.hidden)
 }
 
-// answerWhole joins the answers of all rounds into one body.
-func (r *rounds) answerWhole(res *http.Response) (*http.Response, error) {
+// answerWhole joins the answers of all rounds into one body. If that fails here, the client gets the
+// provider's last answer.
+func (r *rounds) answerWhole(res *http.Response) (out *http.Response, failed, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.x.emitFault("answer", recovered(p), r.step)
+			r.keepForRetry()
+			out, failed, err = res, nil, nil
+		}
+	}()
 	d := r.x.endpoint.dialect
 	body, err := readAnswer(res)
 	if err != nil {
 		r.keepForRetry()
-		return res, nil // perhaps the client can read it
+		return res, nil, nil // perhaps the client can read it
 	}
 	bodies := [][]byte{body}
 	for {
@@ -91,12 +102,12 @@ func (r *rounds) answerWhole(res *http.Response) (*http.Response, error) {
 		if err != nil {
 			r.x.emitFault("answer", err, r.step)
 			r.keepForRetry()
-			return res, nil
+			return res, nil, nil
 		}
 		end := r.takeAnswer(said)
 		if end == roundFinal && len(bodies) == 1 && !bytes.Contains(body, []byte(ourToolMark)) {
 			r.logRounds()
-			return res, nil
+			return res, nil, nil
 		}
 		if end == roundCutOff {
 			bodies[len(bodies)-1] = d.WithoutCalls(body)
@@ -111,16 +122,16 @@ func (r *rounds) answerWhole(res *http.Response) (*http.Response, error) {
 		var f *failure
 		switch {
 		case errors.As(err, &f) && f.res != nil:
-			return f.res, nil // as the provider wrote it
+			return f.res, failureOf(f.res, refusal{kind: f.Kind}), nil // as the provider wrote it
 		case err != nil:
-			return nil, err
+			return nil, nil, err
 		}
 		bodies = append(bodies, body)
 	}
 	r.logRounds()
 	body = d.JoinAnswers(bodies)
 	setPlainLength(res, int64(len(body)))
-	return setBody(res, body), nil
+	return setBody(res, body), nil, nil
 }
 
 // ourToolMark is in every answer that repeats our tools.
@@ -154,12 +165,9 @@ func (r *rounds) takeAnswer(a wire.Answer) roundEnd {
 		if !dialect.IsOurTool(c.Name) {
 			continue
 		}
-		answer, ok := failedResult(c, noMoreLookups), true
+		answer := failedResult(c, noMoreLookups)
 		if left > 0 || theirs > 0 {
-			var err error
-			if answer, ok, err = r.step.session.Answer(ctx, r.step.prepared, c); err != nil || !ok {
-				answer = failedResult(c, "The text cannot be read now.")
-			}
+			answer = r.lookUp(ctx, c)
 		}
 		r.hidden = append(r.hidden, answer)
 	}
@@ -171,6 +179,28 @@ func (r *rounds) takeAnswer(a wire.Answer) roundEnd {
 	}
 	return roundLookups
 }
+
+// lookUp answers a call of our tools, within the deadline of our own part.
+func (r *rounds) lookUp(ctx context.Context, c thread.ToolCall) thread.Message {
+	s := r.step
+	answer, err := runWithin(ctx, r.x.t.options.Deadline, func(ctx context.Context) (thread.Message, error) {
+		answer, ok, err := s.session.Answer(ctx, s.prepared, c)
+		if err == nil && !ok {
+			err = errNotOurTool
+		}
+		return answer, err
+	})
+	if err == nil {
+		return answer
+	}
+	if ctx.Err() == nil { // else the client left
+		r.x.emitFault("lookup", err, s)
+	}
+	return failedResult(c, "The text cannot be read now.")
+}
+
+// errNotOurTool is the fault of a call that no tool of the session answers.
+var errNotOurTool = errors.New("the session has no such tool")
 
 // noMoreLookups is the result of calls of a model that looks things up without end. A tool choice
 // that forbids calls would forbid the client's tools as well, is refused beside thinking by some

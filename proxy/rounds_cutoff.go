@@ -17,10 +17,11 @@ import (
 )
 
 // canContinueCutOff reports whether an answer that is cut off for length may be continued here: if
-// the policy is that of an agent loop which does so.
+// the policy is that of an agent loop which does so. Where the client has tools by the names of ours,
+// their calls are the client's.
 func (x *exchange) canContinueCutOff(d decision) bool {
 	_, loop := policy.As[policy.Loop](x.t.options.Config.Policy)
-	return loop && d.step.prepared != nil && x.endpoint.dialect.CanReadAnswer(x.request, d.step.parsed.Members)
+	return loop && d.step.prepared != nil && !slices.ContainsFunc(d.step.parsed.Prompt.Tools, isOurDeclaration) && x.endpoint.dialect.CanReadAnswer(x.request, d.step.parsed.Members)
 }
 
 // continuation is a further request after an answer that was cut off.

@@ -44,6 +44,26 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
+// TestOwnRecall: a client's own tool by the name of one of ours is called as ever, also under a policy
+// that goes on with answers which were cut off.
+func TestOwnRecall(t *testing.T) {
+	for _, p := range []policy.Policy{policy.Loop{ContextLimit: 200_000, MaxOutput: 1}, policy.Auto{}} {
+		for _, stream := range []bool{false, true} {
+			up := proxytest.New(t)
+			up.Model = func(*proxytest.Request) proxytest.Answer {
+				return proxytest.Answer{Calls: []thread.ToolCall{{ID: "call_own", Name: "recall", Arguments: `{"path":"a.go"}`}}}
+			}
+			url, proxied := start(t, up, proxy.Options{Window: 200_000, Config: palimpsest.Config{Counter: counter(), Policy: p}})
+			a := newAgent(t, wire.Anthropic, url, stream)
+			a.tools = append(a.tools, "recall")
+			a.grow(0, 12)
+			if s := a.ask(); len(s.calls) != 1 || s.calls[0].ID != "call_own" || len(up.Requests()) != 1 || proxied.Totals().Faults != 0 {
+				t.Errorf("%s, stream %t: the client has the calls %v after %d requests", p.Name(), stream, s.calls, len(up.Requests()))
+			}
+		}
+	}
+}
+
 func cutOff(t *testing.T, api string, stream, calls bool) {
 	const mark = "was cut off there"
 	long := "First I write down what I found. " + strings.Repeat("The shelf is full of orders. ", 1200)

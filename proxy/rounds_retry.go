@@ -69,7 +69,7 @@ func (r *rounds) sendRound(read func(*http.Response) error) error {
 // sendOnce sends the request once. If it had to be changed (too long, or invalid), the changed one
 // is sent from then on.
 func (r *rounds) sendOnce(ctx context.Context, d *decision, read func(*http.Response) error) error {
-	d.retry, d.refusedAgain = noRetry, nil
+	d.retry, d.failed = noRetry, nil
 	now, res, why, err := r.x.sendWithRetry(ctx, *d)
 	*d = now
 	if err != nil {

@@ -23,9 +23,11 @@ import (
 // one goroutine, and may be closed by another.
 type lookupStream struct {
 	*rounds
+	logID      string // of the conversation, for Close: the step changes with each round
 	translator dialect.Translator
-	answer     wire.Stream // of the current round
-	isBroken   bool        // the events are not a valid answer
+	rewinder   dialect.Rewinder // the translator
+	answer     wire.Stream      // of the current round
+	isBroken   bool             // the events are not a valid answer
 	events     *sse.Reader
 	pendingOutput
 	calls       heldBackCalls
@@ -54,7 +56,7 @@ func (s *lookupStream) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.inFurtherRound {
-		s.x.t.openLookups.add(s.step.logID)
+		s.x.t.openLookups.add(s.logID)
 	}
 	s.inFurtherRound, s.closed = false, true
 	return s.body.Close()
@@ -112,13 +114,11 @@ func (s *lookupStream) takeEvent(e sse.Event) {
 		s.isBroken = s.isBroken || err != nil
 	}
 	if s.canContinue {
-		s.calls.startAtCall(e, s.rewinder())
+		s.calls.startAtCall(e, s.rewinder)
 	}
 	s.out, s.atRoundEnd = s.translator.TakeEvent(e)
 	s.out = s.calls.holdOrPass(e, s.out)
 }
-
-func (s *lookupStream) rewinder() dialect.Rewinder { return s.translator.(dialect.Rewinder) }
 
 // roundAnswer is the model's answer in this round; it is false before the end of the round.
 func (s *lookupStream) roundAnswer() (wire.Answer, bool) {
@@ -143,10 +143,10 @@ func (s *lookupStream) finishRound(tail []byte, err error) {
 	switch how {
 	case roundCutOff:
 		if s.calls.holding {
-			s.rewinder().Rewind()
+			s.rewinder.Rewind()
 			s.calls = heldBackCalls{}
 		}
-		s.startRound(s.rewinder().HeldContent())
+		s.startRound(s.rewinder.HeldContent())
 		return
 	case roundLookups:
 		s.startRound(s.calls.release())

@@ -15,8 +15,9 @@ func translated(t testing.TB, api endpoint, in []byte) []byte {
 	t.Helper()
 	s := &lookupStream{
 		rounds: &rounds{step: &step{}}, body: io.NopCloser(bytes.NewReader(nil)),
-		events: sse.NewReader(bytes.NewReader(in), 0), answer: api.dialect.NewStream(), translator: api.dialect.Translator(),
+		events: sse.NewReader(bytes.NewReader(in), 0), answer: api.dialect.NewStream(),
 	}
+	s.translator, s.rewinder = api.dialect.Translator()
 	out, err := io.ReadAll(s)
 	if err != nil {
 		t.Fatal(err)

@@ -82,7 +82,7 @@ func vendorOf(r *http.Request) dialect.Vendor {
 	switch path := r.URL.Path; {
 	case r.Header.Get("anthropic-version") != "" || r.Header.Get("x-api-key") != "" || strings.HasPrefix(path, "/v1/messages"):
 		return dialect.AnthropicVendor
-	case r.Header.Get("x-goog-api-key") != "" || r.URL.Query().Has("key") || strings.HasPrefix(path, "/v1beta") || strings.HasPrefix(path, "/upload/v1beta"):
+	case r.Header.Get("x-goog-api-key") != "" || r.URL.Query().Has("key") || strings.HasPrefix(path, "/v1beta") || strings.HasPrefix(path, "/upload/v1beta"), strings.Contains(path, "/locations/"): // Vertex
 		return dialect.GeminiVendor
 	}
 	return dialect.OpenAIVendor

@@ -24,8 +24,9 @@ type pendingOutput struct {
 	err error // at the end of out
 }
 
-// readPending implements io.Reader. more adds output, and ready reports whether that needs no wait: as
-// much as there is is returned at once, so that a million short events are not a million packets.
+// readPending is the Read of a body to which more adds output. It waits only for the first bytes: then
+// it adds more as long as ready says that none has to be waited for, so that a million short events
+// are not a million packets. An error is returned once the output before it was read.
 func (d *pendingOutput) readPending(p []byte, more func(), ready func() bool) (int, error) {
 	for len(d.out) == 0 && d.err == nil {
 		more()

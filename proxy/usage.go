@@ -16,7 +16,7 @@ import (
 // watchUsage reads an answer, while it passes, for the provider's count of the request, which corrects
 // our own counts in this conversation. Requests far below the mark are not watched.
 func (x *exchange) watchUsage(res *http.Response, d decision) {
-	if d.step == nil || res.StatusCode != http.StatusOK || d.fellBack() || d.action == Passed && !x.isNearWindow(d) || d.step.parsed.hasProviderContext() {
+	if d.step == nil || res.StatusCode != http.StatusOK || x.isArrayStream() || d.fellBack() || d.action == Passed && !x.isNearWindow(d) || d.step.parsed.hasProviderContext() {
 		return
 	}
 	m := &usageWatcher{x: x, step: d.step}

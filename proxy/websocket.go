@@ -175,12 +175,15 @@ func (s *socket) askProvider(ctx context.Context, items []string, body string) e
 
 // relay writes the events of an answer, and keeps its output behind items.
 func (s *socket) relay(ctx context.Context, answer io.Reader, items []string) error {
-	stream := sse.NewReader(answer, 0)
+	stream, ended := sse.NewReader(answer, 0), false
 	for {
 		e, err := nextEvent(stream)
 		if rawjson.Valid(e.Data) {
 			switch gjson.Get(e.Data, "type").Str {
+			case "response.failed", "error":
+				ended = true
 			case "response.completed", "response.incomplete":
+				ended = true
 				response := gjson.Get(e.Data, "response")
 				s.keepItems(response.Get("id").Str, slices.Concat(items, rawjson.RawItems(response.Get("output"), nil)))
 			}
@@ -188,8 +191,11 @@ func (s *socket) relay(ctx context.Context, answer io.Reader, items []string) er
 				return err
 			}
 		}
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) && ended {
 			return nil
+		}
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF // the client would wait for the end
 		}
 		if err != nil {
 			return err // clients ask again when the connection closes

@@ -86,6 +86,39 @@ func (c *socketed) ask(members ...string) (calls []thread.ToolCall) {
 	return calls
 }
 
+// TestSocketWithoutEnd: where the provider's stream ends without saying how the response ended, the
+// connection closes. The client would wait for that.
+func TestSocketWithoutEnd(t *testing.T) {
+	const begun = "event: response.created\ndata: {\"type\":\"response.created\",\"sequence_number\":0,\"response\":{\"id\":\"resp_x\",\"status\":\"in_progress\",\"error\":null,\"output\":[]}}\n\n"
+	for end, whole := range map[string]bool{
+		"": false,
+		"event: response.failed\ndata: {\"type\":\"response.failed\",\"sequence_number\":1,\"response\":{\"id\":\"resp_x\",\"status\":\"failed\",\"error\":{\"code\":\"server_error\",\"message\":\"oops\"},\"output\":[]}}\n\n": true,
+		"event: error\ndata: {\"type\":\"error\",\"sequence_number\":1,\"code\":\"server_error\",\"message\":\"oops\",\"param\":null}\n\n":                                                                                       true,
+	} {
+		up := plainUpstream(t)
+		up.Model = func(*proxytest.Request) proxytest.Answer { return proxytest.Answer{Stream: begun + end} }
+		url, _ := start(t, up, smallWindow())
+		c := newSocketed(t, url)
+		c.user("Read all parts.")
+		for _, text := range []string{`{"type":"response.create",` + strings.TrimPrefix(string(c.body()), "{"), `{"type":"another"}`} {
+			if err := c.conn.Write(t.Context(), websocket.MessageText, []byte(text)); err != nil && whole {
+				t.Fatal(err)
+			}
+		}
+		answered := false // the second message
+		for {
+			_, text, err := c.conn.Read(t.Context())
+			answered = answered || strings.Contains(string(text), "response.create\"")
+			if err != nil || answered {
+				break
+			}
+		}
+		if answered != whole {
+			t.Errorf("after %q the connection goes on: %t", end, answered)
+		}
+	}
+}
+
 // TestSocket: an agent on a WebSocket does a task far over the window, of which each of its
 // messages holds what is new; the provider is asked over HTTP, with the whole.
 func TestSocket(t *testing.T) {

@@ -15,11 +15,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// knownWindow is the context window that a provider named when it refused a request.
+// knownWindow is the context window that a provider named when it refused a request as too long.
 type knownWindow struct {
 	Upstream string    `json:"upstream"`
 	Model    string    `json:"model"`
-	Window   int       `json:"window"` // tokens
+	Window   int       `json:"window"` // tokens; 0 if the refusal named none
 	Seen     time.Time `json:"seen"`
 }
 
@@ -40,17 +40,32 @@ func windowsIn(documents store.Documents) records[knownWindow] {
 // of the built-in table, but not over a smaller one that the options give.
 func (x *exchange) model(ctx context.Context, name string) token.Model {
 	m := x.t.model(name)
-	// A store that fails costs no more than a refusal.
-	id := identify.Digest(x.request.URL.Host, name)
-	known, err := x.t.windows.get(ctx, id)
-	if err != nil || known.value == nil || time.Since(known.value.Seen) > windowLifetime {
-		return m
-	}
-	if w := known.value.Window; w > 0 && (w < m.Window || !x.t.givesWindow(m)) {
-		x.tellWindow(ctx, id, known.value, m.Window)
-		m.Window, m.MaxInput = w, 0
+	known := x.savedWindow(ctx, name)
+	if known != nil && known.Window > 0 && (known.Window < m.Window || !x.t.givesWindow(m)) {
+		x.tellWindow(ctx, x.windowID(name), known, m.Window)
+		m.Window, m.MaxInput = known.Window, 0
 	}
 	return m
+}
+
+// hasNoLimit reports whether nothing is known that the requests of a model could exceed: neither its
+// window, nor that one was refused as too long.
+func (x *exchange) hasNoLimit(ctx context.Context, name string) bool {
+	return x.t.model(name).Window == 0 && x.savedWindow(ctx, name) == nil
+}
+
+// savedWindow is what saveWindow kept of a model; nil for none. A store that fails costs no more than
+// a refusal.
+func (x *exchange) savedWindow(ctx context.Context, name string) *knownWindow {
+	known, err := x.t.windows.get(ctx, x.windowID(name))
+	if err != nil || known.value == nil || time.Since(known.value.Seen) > windowLifetime {
+		return nil
+	}
+	return known.value
+}
+
+func (x *exchange) windowID(model string) string {
+	return identify.Digest(x.request.URL.Host, model)
 }
 
 // tellWindow tells once, and again if the provider names another, that a named window is used in
@@ -66,13 +81,18 @@ func (x *exchange) tellWindow(ctx context.Context, id string, w *knownWindow, in
 	})
 }
 
-// saveWindow keeps the window that the provider named when it refused the request.
+// saveWindow keeps the window that the provider named when it refused a request as too long. If it
+// named none, that is kept of models whose window is not known: the requests that follow have to be
+// looked at, and not only once they are refused too.
 func (x *exchange) saveWindow(model string, window int) {
+	if window == 0 && x.t.model(model).Window > 0 {
+		return
+	}
 	upstream := x.request.URL.Host
 	x.bestEffort("window", nil, func(ctx context.Context) error {
-		id := identify.Digest(upstream, model)
+		id := x.windowID(model)
 		was, _ := x.t.windows.get(ctx, id) // one that cannot be read is written again
-		if w := was.value; w != nil && w.Window == window && time.Since(w.Seen) < windowLifetime/2 {
+		if w := was.value; w != nil && (w.Window == window && time.Since(w.Seen) < windowLifetime/2 || window == 0 && time.Since(w.Seen) < windowLifetime) {
 			return nil
 		}
 		_, _, err := x.t.windows.put(ctx, id, was, &knownWindow{Upstream: upstream, Model: model, Window: window, Seen: time.Now().UTC().Truncate(time.Second)})
@@ -85,15 +105,25 @@ func (x *exchange) saveWindow(model string, window int) {
 
 // windowPatterns find the model's window in the refusals of providers.
 var windowPatterns = []*regexp.Regexp{
-	regexp.MustCompile(`tokens? > ([0-9]{4,8}) maximum`),                          // Anthropic
-	regexp.MustCompile(`maximum context length is ([0-9]{4,8})`),                  // OpenAI and most compatible servers
-	regexp.MustCompile(`maximum number of tokens allowed[^0-9]{0,4}([0-9]{4,8})`), // Gemini
-	regexp.MustCompile(`context (?:window|size)[^0-9]{0,20}([0-9]{4,8})`),         // llama.cpp and others
+	regexp.MustCompile(`tokens? > ([0-9]{4,8}) maximum`),                                 // Anthropic
+	regexp.MustCompile(`exceed context limit: [0-9]+ \+ [0-9]+ > ([0-9]{4,8})`),          // Anthropic, with the output
+	regexp.MustCompile(`maximum context length(?: is| of|:) ([0-9]{4,8})`),               // OpenAI and most compatible servers
+	regexp.MustCompile(`model with ([0-9]{4,8}) maximum context length`),                 // Mistral
+	regexp.MustCompile(`tokens exceed the configured limit of ([0-9]{4,8})`),             // OpenAI: input limit below the window
+	regexp.MustCompile(`maximum number of tokens allowed[^0-9]{0,4}([0-9]{4,8})`),        // Gemini
+	regexp.MustCompile(`maximum prompt length is ([0-9]{4,8})`),                          // xAI
+	regexp.MustCompile(`exceeded model token limit: ([0-9]{4,8})`),                       // Kimi
+	regexp.MustCompile(`prompt token count of [0-9]+ exceeds the limit of ([0-9]{4,8})`), // GitHub Copilot
+	regexp.MustCompile(`loaded with context length of (?:only )?([0-9]{4,8})`),           // LM Studio
+	regexp.MustCompile(`maximum model length of ([0-9]{4,8})`),                           // vLLM
+	regexp.MustCompile(`than the model's context length \(([0-9]{4,8})`),                 // SGLang
+	regexp.MustCompile(`"n_ctx" ?: ?([0-9]{4,8})`),                                       // llama.cpp
+	regexp.MustCompile(`context (?:window|size)[^0-9]{0,20}([0-9]{4,8})`),                // llama.cpp and others
 }
 
 // windowInRefusal finds the window in a refusal; 0 if it names none.
 func windowInRefusal(refusal string) int {
-	refusal = strings.ToLower(refusal)
+	refusal = strings.ReplaceAll(strings.ToLower(refusal), "exceeds limit (2013)", "") // MiniMax's code of the error
 	for _, re := range windowPatterns {
 		if m := re.FindStringSubmatch(refusal); m != nil {
 			n, _ := strconv.Atoi(m[1]) // eight digits at most

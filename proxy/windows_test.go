@@ -109,6 +109,28 @@ func TestThinkingStays(t *testing.T) {
 	}
 }
 
+// TestThinkingOverChat: a model that binds its thinking does so behind every API, also where a gateway
+// passes its signed thinking through (OpenRouter).
+func TestThinkingOverChat(t *testing.T) {
+	for model, binds := range map[string]bool{"anthropic/claude-opus-5-5": true, "anthropic/claude-sonnet-4-6": false, "test-model": false} {
+		up := strict(t)
+		url, p := start(t, up, smallWindow())
+		a := newAgent(t, wire.Chat, url, false)
+		a.model = model
+		a.grow(0, 24)
+		for i, m := range a.history {
+			if strings.Contains(m, `"tool_calls"`) {
+				a.history[i] = strings.Replace(m, `"content":null`, `"content":null,"reasoning_details":[{"type":"reasoning.text","text":"Part by part.","signature":"c2lnbmVk","format":"anthropic-claude-v1","index":0}]`, 1)
+			}
+		}
+		s := a.ask()
+		body := string(up.Requests()[0].Body)
+		if kept := strings.Contains(body, "reasoning_details"); s.action() != proxy.Compacted || kept == binds || p.Totals().Faults != 0 {
+			t.Errorf("%s: %q, thinking is kept: %t", model, s.action(), kept)
+		}
+	}
+}
+
 // TestGivenWindow: a window that somebody gave is not exceeded because a provider names a larger
 // one. A smaller one replaces it, and that is told once, also after a restart.
 func TestGivenWindow(t *testing.T) {

@@ -67,6 +67,9 @@ type Commit struct {
 	Subject string `json:"subject"`
 	// Branch is the one it was made on; empty or "?" when unknown.
 	Branch string `json:"branch,omitempty"`
+	// Dir is the folder it was made in: that of its repository, or one below it; empty when
+	// unknown.
+	Dir string `json:"dir,omitempty"`
 	// Pushed says that a successful push followed; false says that none was seen.
 	Pushed  bool        `json:"pushed,omitempty"`
 	Turn    int         `json:"turn,omitempty"`
@@ -75,20 +78,24 @@ type Commit struct {
 
 // Edit is the last change of a file: created, edited or deleted.
 type Edit struct {
-	Path      string      `json:"path"`
-	Operation string      `json:"operation"`
-	Turn      int         `json:"turn,omitempty"`
-	Sources   []thread.ID `json:"sources,omitempty"`
+	Path      string `json:"path"`
+	Operation string `json:"operation"`
+	// PerhapsCommitted says that a commit followed that may have taken it.
+	PerhapsCommitted bool        `json:"perhaps_committed,omitempty"`
+	Turn             int         `json:"turn,omitempty"`
+	Sources          []thread.ID `json:"sources,omitempty"`
 }
 
 // Check is the last run of a build, a test, a linter or a formatter.
 type Check struct {
 	Kind    string         `json:"kind"` // "build", "test", "lint", "format", or "check" where the name does not tell
 	Command string         `json:"command"`
-	Outcome thread.Outcome `json:"outcome"` // empty when the output does not tell
+	Dir     string         `json:"dir,omitempty"` // where it ran; empty when unknown
+	Outcome thread.Outcome `json:"outcome"`       // empty when the output does not tell
 	// Line is what the output says about it in one line; it may be empty.
 	Line string `json:"line,omitempty"`
-	// Since are the files that were changed after it, about which it says nothing.
+	// Since are the files that were changed after it, about which it says nothing; of
+	// changes that git made, words such as "what `git pull` changed".
 	Since   []string    `json:"since,omitempty"`
 	Turn    int         `json:"turn,omitempty"`
 	Sources []thread.ID `json:"sources,omitempty"`
@@ -98,7 +105,8 @@ type Check struct {
 type Operation struct {
 	Tool    string         `json:"tool"`
 	Input   string         `json:"input,omitempty"`
-	Outcome thread.Outcome `json:"outcome"` // empty while it is pending
+	Outcome thread.Outcome `json:"outcome"`           // empty while it is pending
+	Refused bool           `json:"refused,omitempty"` // it failed because the system or the user did not allow it
 	// Reason is the system's reason for a refusal, or its answer, in one line.
 	Reason  string      `json:"reason,omitempty"`
 	Turn    int         `json:"turn,omitempty"`

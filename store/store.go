@@ -122,8 +122,8 @@ type DB interface {
 	// Tenant returns the data of a tenant, which need not exist yet. "" is the tenant
 	// of a machine that has only one.
 	Tenant(id string) Tenant
-	// Tenants yields the tenants that have threads, documents or artifacts, ordered by
-	// id. It ends at the first error.
+	// Tenants yields the tenants that have threads, documents, artifacts or answers,
+	// ordered by id. It ends at the first error.
 	Tenants(ctx context.Context) iter.Seq2[string, error]
 	// Artifacts is the backend of an artifact.Store for all tenants.
 	Artifacts() artifact.Backend

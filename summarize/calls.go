@@ -138,6 +138,7 @@ func (f *callFacts) readCommand(s string) []shell.Command {
 	line, simple := shell.Read(s)
 	f.Files, f.onlyPrints = shell.Files(line), shell.OnlyPrints(line)
 	if !simple {
+		f.ReadUnsure(line)
 		return nil
 	}
 	f.written = writtenIn(line)

@@ -103,6 +103,9 @@ func editedPaths(w state.Work) string {
 func checks(w state.Work) string {
 	var out []string
 	for _, c := range w.Checks {
+		if c.Dir != "" {
+			c.Command += " (in " + c.Dir + ")"
+		}
 		out = append(out, fmt.Sprintf("%s `%s` %s|%s|%s", c.Kind, c.Command, c.Outcome, c.Line, strings.Join(c.Since, ",")))
 	}
 	return strings.Join(out, "; ")
@@ -341,7 +344,7 @@ func TestWorkChecks(t *testing.T) {
 		{"followed by another", func(l *logOf) { l.ok("npm run lint; echo done", "done") }, "lint `npm run lint` ||"},
 		{"the last counts", func(l *logOf) { l.bad("npm test", "x").ok("npm test", "") }, "test `npm test` success||"},
 		{"a chain fails at the end", func(l *logOf) { l.bad("go build ./... && go test ./...", "FAIL\tx/y\t0.1s\nFAIL") }, "build `go build ./...` success||; test `go test ./...` failure|FAIL x/y 0.1s|"},
-		{"a chain fails before the end", func(l *logOf) { l.bad("go build ./... && go test ./...", "# x/y\na.go:3:2: undefined: z") }, "build `go build ./...` ||; test `go test ./...` ||"},
+		{"a chain fails before the end", func(l *logOf) { l.bad("go build ./... && go test ./...", "# x/y\na.go:3:2: undefined: z") }, "build `go build ./...` ||"},
 		{"a chain, piped and passed", func(l *logOf) { l.ok("cd /r && go build ./... && go test ./... 2>&1 | tail -5", "ok  \tx/y\t0.1s") }, "build `go build ./... (in /r)` success||; test `go test ./... (in /r)` success|ok x/y 0.1s|"},
 		{"a chain, piped and failed", func(l *logOf) { l.ok("go vet ./... && go test ./... 2>&1 | tail -5", "FAIL\tx/y\t0.1s\nFAIL") }, "lint `go vet ./...` success||; test `go test ./...` failure|FAIL x/y 0.1s|"},
 		{"a chain of one kind, piped", func(l *logOf) { l.ok("go test ./a && go test ./b 2>&1 | tail -5", "ok  \tx/a\t0.1s\nok  \tx/b\t0.1s") }, "test `go test ./a` success||; test `go test ./b` ||"},
@@ -392,7 +395,7 @@ func TestWorkChecks(t *testing.T) {
 		}, "test `npm test` |Command timed out after 2m 0.0s|"},
 		{"only listed", func(l *logOf) { l.ok("gofmt -l .", "a.go") }, "format `gofmt -l .` ||"},
 		{"no folder", func(l *logOf) { l.bad("cd nowhere && npm test", "cd: no such file or directory: nowhere") }, ""},
-		{"no run", func(l *logOf) { l.ok("go test --help && npm run && make -n", "x") }, "build `make -n` success||"},
+		{"no run", func(l *logOf) { l.ok("go test --help && npm run && make -n", "x") }, ""},
 		{"flagged, and no status", func(l *logOf) {
 			l.call("Bash", map[string]any{"command": "go test ./..."}).result("Bash", thread.Failure, "panic: index out of range\nparse.go:42")
 		}, "test `go test ./...` failure|panic: index out of range|"},

@@ -178,12 +178,12 @@ func workEntries(w state.Work) []string {
 		add(new(writer).raw("- paths are below ").text(home).String())
 	}
 	omitted(w.Omitted.Commits, len(w.Commits), "commit", "commits")
-	add(entries(new(writer), w.Commits, (*writer).commit)...)
+	add(entries(new(writer), w.Commits, func(b *writer, c state.Commit) { b.commit(c, w.Directory.Text) })...)
 	if w.Newest.Text != "" {
 		add(new(writer).raw("- newest commit in git log: ").said(w.Newest.Text, true).in(w.Newest.Turn).String())
 	}
 	if len(w.Edited) > 0 {
-		add(edited(w, home))
+		add(edited(w, home)...)
 	} else {
 		omitted(w.Omitted.Edited, 0, "file edited since the last commit", "files edited since the last commit")
 	}
@@ -194,7 +194,11 @@ func workEntries(w state.Work) []string {
 			outdated = max(outdated, c.Turn)
 		}
 	}
+	usual := usualFolder(w)
 	add(entries(new(writer), w.Checks, func(b *writer, c state.Check) {
+		if c.Dir == usual {
+			c.Dir = ""
+		}
 		if b.check(c, home); len(c.Since) == 0 && c.Turn > 0 && c.Turn <= outdated { // the turns do not tell
 			b.raw(" | no edit seen since")
 		}
@@ -249,8 +253,12 @@ func below(w state.Work) (folder string, named bool) {
 	return common, false
 }
 
-func (w *writer) commit(c state.Commit) {
+// commit writes a commit, with its folder if that is another than where commands ran last.
+func (w *writer) commit(c state.Commit, directory string) {
 	w.raw("commit ").part("", c.Hash, " ").said(c.Subject, true)
+	if c.Dir != "" && directory != "" && !within(c.Dir, directory) && !within(directory, c.Dir) {
+		w.raw(" in ").text(c.Dir)
+	}
 	switch {
 	case !c.Pushed:
 		w.in(c.Turn)
@@ -261,16 +269,43 @@ func (w *writer) commit(c state.Commit) {
 	}
 }
 
-// edited writes the files that were changed, the newest first, grouped by folder.
-func edited(w state.Work, home string) string {
-	b := new(writer).raw("- edited, not committed by the assistant (perhaps by the user): ")
-	if len(w.Commits)+w.Omitted.Commits > 0 {
-		b = new(writer).raw("- edited since the last commit: ")
+// within reports whether a path is a folder or lies in it.
+func within(name, folder string) bool {
+	return strings.HasPrefix(name+"/", strings.TrimSuffix(folder, "/")+"/")
+}
+
+// edited writes the files that were changed: those that no commit took, and those that one may
+// have taken.
+func edited(w state.Work, home string) (out []string) {
+	open, perhaps := w.Edited[:0:0], w.Edited[:0:0]
+	for _, e := range w.Edited {
+		if e.PerhapsCommitted {
+			perhaps = append(perhaps, e)
+		} else {
+			open = append(open, e)
+		}
 	}
+	if len(open) > 0 {
+		what := "- edited, not committed by the assistant (perhaps by the user): "
+		if len(w.Commits)+w.Omitted.Commits > 0 {
+			what = "- edited since the last commit: "
+		}
+		out = append(out, editedFiles(what, open, home, w.Omitted.Edited))
+		w.Omitted.Edited = 0
+	}
+	if len(perhaps) > 0 {
+		out = append(out, editedFiles("- edited, perhaps committed: ", perhaps, home, w.Omitted.Edited))
+	}
+	return out
+}
+
+// editedFiles writes files, the newest first, grouped by folder.
+func editedFiles(what string, list []state.Edit, home string, omitted int) string {
+	b := new(writer).raw(what)
 	var folders []string
 	files := map[string][]string{}
-	first, last := w.Edited[0].Turn, 0
-	for _, e := range slices.Backward(w.Edited) {
+	first, last := list[0].Turn, 0
+	for _, e := range slices.Backward(list) {
 		dir, file := path.Split(relative(e.Path, home))
 		if files[dir] == nil {
 			folders = append(folders, dir)
@@ -294,8 +329,8 @@ func edited(w state.Work, home string) string {
 			b.text(dir).text(strings.Join(list, ", "))
 		}
 	}
-	if n := w.Omitted.Edited; n > 0 {
-		b.raw(" and " + strconv.Itoa(n) + " before these")
+	if omitted > 0 {
+		b.raw(" and " + strconv.Itoa(omitted) + " before these")
 	}
 	if first < last {
 		return b.raw(" (until turn " + strconv.Itoa(last) + ")").String()
@@ -314,13 +349,29 @@ func relative(name, folder string) string {
 	return name
 }
 
+// usualFolder is where checks run of which no folder is told: where commands ran last, or, if that
+// is unknown, where all of them ran.
+func usualFolder(w state.Work) string {
+	usual := w.Directory.Text
+	for _, c := range w.Checks {
+		switch {
+		case c.Dir == "" || usual == c.Dir:
+		case usual != "":
+			return w.Directory.Text
+		default:
+			usual = c.Dir
+		}
+	}
+	return usual
+}
+
 // maxSince is how many files that were changed after a check are named.
 const maxSince = 4
 
 func (w *writer) check(c state.Check, home string) {
-	command := strings.TrimSuffix(c.Command, " (in "+home+")")
-	if head, dir, ok := strings.Cut(command, " (in "); ok {
-		command = head + " (in " + relative(strings.TrimSuffix(dir, ")"), home) + ")"
+	command := c.Command
+	if c.Dir != "" && c.Dir != home {
+		command += " (in " + relative(c.Dir, home) + ")"
 	}
 	w.raw(c.Kind + " `").text(command).raw("`: ")
 	passed := "passed"
@@ -353,7 +404,9 @@ func (w *writer) operation(o state.Operation) {
 	case thread.Success:
 		word = "done"
 	case thread.Failure:
-		word = "refused"
+		if word = "failed"; o.Refused {
+			word = "refused"
+		}
 	case thread.Partial:
 		word = "done in part"
 	}

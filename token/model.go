@@ -2,6 +2,7 @@ package token
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -96,6 +97,26 @@ func (m Model) Price(prompt int) (Price, bool) {
 		}
 	}
 	return Price{}, false
+}
+
+// maxAnswerReserve bounds what is kept free for an answer: good agents reserve up to so many
+// tokens of a larger limit.
+const maxAnswerReserve = 20_000
+
+// AnswerReserve is how much is kept free for an answer of at most so many tokens; 0 stands
+// for the model's own limit.
+func (m Model) AnswerReserve(limit int) int {
+	return min(max(cmp.Or(limit, m.MaxOutput), 0), maxAnswerReserve)
+}
+
+// WindowBeside is the window to plan requests in while so many tokens are kept free for the
+// answer: Window, or less if MaxInput is less than what Window leaves beside the answer. It
+// is 0 if the window is unknown.
+func (m Model) WindowBeside(answer int) int {
+	if m.MaxInput > 0 {
+		return min(m.Window, m.MaxInput+answer)
+	}
+	return m.Window
 }
 
 // ModelSet is a table of models. The zero value is empty. A set never changes and is safe for

@@ -158,6 +158,29 @@ func TestParseModelsErrors(t *testing.T) {
 	}
 }
 
+// TestWindowBeside: a request may take what the window leaves beside the answer, and no more
+// than the input that the model takes.
+func TestWindowBeside(t *testing.T) {
+	for _, k := range []struct {
+		model         Model
+		limit, answer int // the limit on the answer, and what is reserved for it
+		window        int
+	}{
+		{Model{Window: 200_000, MaxOutput: 64_000}, 0, 20_000, 200_000},
+		{Model{Window: 200_000, MaxOutput: 64_000}, 1_000, 1_000, 200_000},
+		{Model{Window: 400_000, MaxInput: 272_000, MaxOutput: 128_000}, 0, 20_000, 292_000},
+		{Model{Window: 400_000, MaxInput: 390_000, MaxOutput: 128_000}, 50_000, 20_000, 400_000},
+		{Model{MaxInput: 100_000}, 0, 0, 0},
+		{Model{}, 0, 0, 0},
+		{Model{MaxOutput: 8_000}, -1, 0, 0},
+	} {
+		answer := k.model.AnswerReserve(k.limit)
+		if window := k.model.WindowBeside(answer); answer != k.answer || window != k.window {
+			t.Errorf("%+v, limit %d: %d for the answer in %d, want %d in %d", k.model, k.limit, answer, window, k.answer, k.window)
+		}
+	}
+}
+
 func FuzzParseModels(f *testing.F) {
 	f.Add([]byte(`{"models":[{"name":"m","counter":"chars/4","aliases":["a"],"prices":[{"input":1,"output":2}]}]}`))
 	f.Add([]byte(`{"models":[]}`))

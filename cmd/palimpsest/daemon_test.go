@@ -161,6 +161,7 @@ func TestDaemon(t *testing.T) {
 	if corpus.Long() {
 		ended(t, u.daemon(t, "--idle", "3s").Socket)
 	}
+	u.daemon(t, "--idle", "0") // never; newUser stops it
 }
 
 // TestDaemonCannot: where no daemon can be, it is said why.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs real agents with `palimpsest mcp` as their MCP server, against the scripted
-# provider in ./upstream, and prints the table that stands in docs/agents.md: which
+# provider in ./upstream, and prints the table that stands in docs/test-results.md: which
 # tools each agent offers its model, and whether a search comes back. Not part of CI.
 #
 #   e2e/agents/mcp.sh               claude, codex, opencode and gemini
@@ -47,7 +47,7 @@ for ((i = 0; i < ${#packages[@]}; i += 2)); do
   vars=(PATH="$work:$PATH" HOME="$log/home" TERM=dumb ANTHROPIC_API_KEY=sk-ant-fake OPENAI_API_KEY=sk-fake CODEX_API_KEY=sk-fake GEMINI_API_KEY=fake
     ANTHROPIC_BASE_URL="$base" GOOGLE_GEMINI_BASE_URL="$base" IS_SANDBOX=1 DISABLE_AUTOUPDATER=1 CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 MCP_CONNECTION_NONBLOCKING=0
     OPENCODE_DISABLE_AUTOUPDATE=1 OPENCODE_DISABLE_MODELS_FETCH=1 NO_COLOR=1 CI=1 GEMINI_CLI_TRUST_WORKSPACE=true)
-  # The lines of docs/agents.md, and a headless run.
+  # The settings that docs/agents.md shows, and a headless run.
   case $name in
   claude)
     setup=("$bin" mcp add --scope user palimpsest -- palimpsest mcp)

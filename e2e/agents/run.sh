@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs real agents through the proxy, against the scripted provider in ./upstream,
-# and prints the table that stands in docs/agents.md. Not part of CI: it installs
+# and prints the table that stands in docs/test-results.md. Not part of CI: it installs
 # the agents from the npm registry into a folder that is removed at the end.
 #
 #   e2e/agents/run.sh                 all of them
@@ -293,7 +293,7 @@ if [[ $ways == resume ]]; then
   done
   exit
 fi
-echo '| agent | way | steps | requests | refused | largest request (tokens) | same prefix as the step before | task ended | facts | lookups | own summaries | compactions | agent said so | exit |'
+echo '| agent | runs | steps | requests | refused | largest request (tokens) | same prefix as the step before | task ended | facts | lookups | own summaries | compactions | answer printed | exit |'
 echo '|---|---|---|---|---|---|---|---|---|---|---|---|---|---|'
 for dir in sdk held; do
   cp "$here/sdk/agent.mjs" "$work/$dir/agent.mjs" 2>/dev/null || true

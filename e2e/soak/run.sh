@@ -2,7 +2,7 @@
 # Keeps two daemons on one PostgreSQL and one on SQLite busy with real transcripts
 # while they are killed, stopped and started, and their provider is slow. It fails
 # where something is lost or there twice. Not part of CI. Its last figures stand in
-# docs/operations.md.
+# docs/performance.md.
 #
 #   e2e/soak/run.sh                              half an hour, 1,000 sessions
 #   e2e/soak/run.sh -for 10m -sessions 300       as its flags say: -help

@@ -127,6 +127,7 @@ var floors = map[string]arch.Package{
 
 	// What the clients of models have in common.
 	"internal/retry":        {Floor: 2},
+	"internal/apicodec":     {Floor: 2},
 	"internal/sse":          {Floor: 2},
 	"llm/internal/exchange": {Floor: 2, Same: []string{"llm", "internal/retry"}, External: []string{gjson}},
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -13,8 +14,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
+	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -89,27 +93,30 @@ func aboutTokens(n int) string {
 type announcer struct {
 	print func(e event.Event, line string)
 
-	mu      sync.Mutex
-	reasons map[string]string // of running compactions, by thread
+	reasons *lru.Cache[string, string] // of running compactions, by thread
 }
 
+// maxReasons bounds the compactions whose reasons are kept: of those that turned out to have
+// nothing to do, no event says that they ended.
+const maxReasons = 1000
+
 func newAnnouncer(say func(e event.Event, line string)) *announcer {
-	return &announcer{print: say, reasons: map[string]string{}}
+	return &announcer{print: say, reasons: lru.New[string, string](maxReasons)}
 }
 
 // Emit implements event.Sink.
 func (t *announcer) Emit(_ context.Context, e event.Event) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	key := e.TenantID + "\x00" + e.ThreadID
 	switch e.Type {
 	case event.PreCompact:
-		t.reasons[key], _ = e.Details["why"].(string)
+		why, _ := e.Details["why"].(string)
+		t.reasons.Put(key, why, 1)
 	case event.Failed:
-		delete(t.reasons, key)
+		t.reasons.Delete(key)
 	case event.Completed:
-		t.print(e, compactionLine(e, t.reasons[key]))
-		delete(t.reasons, key)
+		why, _ := t.reasons.Get(key)
+		t.reasons.Delete(key)
+		t.print(e, compactionLine(e, why))
 	}
 }
 
@@ -190,8 +197,13 @@ func troubleLine(e event.Event) string {
 		return ""
 	case e.Details["status"] == nil:
 		return "the provider gave no answer: " + cause
-	case e.Details["reason"] == "refused":
+	case e.Details["action"] == proxy.Compacted && e.Details["reason"] == "refused":
 		return "the provider refused the smaller request too: " + cause
+	case e.Details["status"] != http.StatusOK:
+		return "the provider refused a request: " + cause
+	}
+	if _, said := errors.AsType[*llm.APIError](e.Cause); said {
+		return "the provider ended its answer with an error: " + cause
 	}
 	return "the provider broke off its answer: " + cause
 }

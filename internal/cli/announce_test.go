@@ -83,8 +83,8 @@ func TestCompacted(t *testing.T) {
 	compact("the-request-takes-50000-tokens-and-the-provider-has-forgotten-it", 50_000, 32_000, map[string]any{"pays_after_steps": 0})
 	told.Emit(t.Context(), event.Event{Type: event.PreCompact, ThreadID: "b", Details: map[string]any{"why": "x"}})
 	told.Emit(t.Context(), event.Event{Type: event.Failed, ThreadID: "b"})
-	if out.Len() > 0 || len(told.reasons) > 0 {
-		t.Errorf("written while the agent draws: %q; left %v", out.String(), told.reasons)
+	if left, _ := told.reasons.Stats(); out.Len() > 0 || left > 0 {
+		t.Errorf("written while the agent draws: %q; %d reasons are left", out.String(), left)
 	}
 	h.flush()
 	compact("", 10, 12, nil)
@@ -94,5 +94,17 @@ palimpsest: compacted 10 tokens to 12
 `
 	if out.String() != want {
 		t.Errorf("%s, want\n%s", out.String(), want)
+	}
+}
+
+// TestNothingToCompact: of a compaction that turned out to have nothing to do no event says
+// that it ended, and it is not kept for ever.
+func TestNothingToCompact(t *testing.T) {
+	told := newAnnouncer(func(event.Event, string) {})
+	for n := range 3 * maxReasons {
+		told.Emit(t.Context(), event.Event{Type: event.PreCompact, ThreadID: fmt.Sprint(n), Details: map[string]any{"why": "it is due"}})
+	}
+	if kept, _ := told.reasons.Stats(); kept > maxReasons {
+		t.Errorf("%d reasons are kept", kept)
 	}
 }

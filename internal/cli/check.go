@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/palimpsest-ai/palimpsest/internal/apicodec"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -29,7 +30,7 @@ the provider's documentation and are independent of the code that writes request
 		Example: "  palimpsest check prompt.json --to anthropic\n  palimpsest compact session.jsonl --budget 32000 --to gemini | palimpsest check - --to gemini",
 		Args:    exactArgs(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			codec := codecs[to]
+			codec := apicodec.For(to)
 			if codec == nil {
 				return fmt.Errorf("%w: --to %s: say which API reads it: %s", errUsage, cmp.Or(to, "is missing"), strings.Join(targets[:len(targets)-1], ", "))
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/apicodec"
 	"github.com/palimpsest-ai/palimpsest/internal/setup"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
@@ -21,22 +22,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 	"github.com/palimpsest-ai/palimpsest/wire"
-	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
-	"github.com/palimpsest-ai/palimpsest/wire/gemini"
-	"github.com/palimpsest-ai/palimpsest/wire/openai"
 	"github.com/palimpsest-ai/palimpsest/wire/text"
 )
 
 // textTarget is the value of --to for plain text, which no API reads.
 const textTarget = "text"
-
-// codecs write the request APIs.
-var codecs = map[string]wire.Codec{
-	wire.Anthropic: anthropic.Codec{},
-	wire.Chat:      openai.Chat{},
-	wire.Responses: openai.Responses{},
-	wire.Gemini:    gemini.Codec{},
-}
 
 // targets are the values of --to, in the order in which people see them.
 var targets = []string{wire.Anthropic, wire.Chat, wire.Responses, wire.Gemini, textTarget}
@@ -99,11 +89,8 @@ func (c *conversation) open(path string, s Streams) error {
 // resolve looks up the API, policy, counter, model and budget.
 func (c *conversation) resolve() error {
 	c.api = cmp.Or(c.to, c.in.api())
-	if c.api != textTarget && codecs[c.api] == nil {
+	if c.api != textTarget && apicodec.For(c.api) == nil {
 		return fmt.Errorf("%w: --to %s: known are %s", errUsage, c.to, strings.Join(targets, ", "))
-	}
-	if c.modelsFile != "" && c.modelName == "" {
-		return fmt.Errorf("%w: --models %s has no effect without --model NAME", errUsage, c.modelsFile)
 	}
 	models, err := readModels(c.modelsFile)
 	if err != nil {
@@ -228,10 +215,10 @@ func (c *conversation) encode(p *prompt.Prompt) ([]byte, error) {
 // encodeAndValidate returns a prompt as the body of a request, and the rules of the API that
 // the body breaks.
 func encodeAndValidate(api string, p *prompt.Prompt) (body []byte, broken, err error) {
-	if body, err = codecs[api].Encode(p); err != nil {
+	if body, err = apicodec.For(api).Encode(p); err != nil {
 		return nil, nil, err
 	}
-	for _, problem := range codecs[api].Validate(body) {
+	for _, problem := range apicodec.For(api).Validate(body) {
 		if !problem.Advice {
 			broken = errors.Join(broken, problem)
 		}

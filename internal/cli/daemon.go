@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"bytes"
+	"crypto/tls"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -111,6 +114,46 @@ func reachable(listen string) string {
 	return "http://" + net.JoinHostPort(host, port)
 }
 
+// daemonClient returns the address of the daemon with these settings, and a client for it:
+// where it listens on its socket alone, one that asks there.
+func daemonClient(c *config.Config) (address string, client *http.Client, err error) {
+	listen, socket := c.Text("listen"), c.Text("socket")
+	if listen == "" && socket != "" {
+		return "http://localhost", ondemand.Client(socket), nil
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	address = reachable(listen)
+	if file := c.Text("tls-cert"); file != "" {
+		address = "https://" + strings.TrimPrefix(address, "http://")
+		if transport.TLSClientConfig, err = trustCertificate(file); err != nil {
+			return "", nil, fmt.Errorf("tls-cert: %w", err)
+		}
+	}
+	return address, &http.Client{Transport: transport}, nil
+}
+
+// trustCertificate trusts a server with the first certificate of a file, whoever signed it
+// and whatever name it is for: it is asked at an address of this machine.
+func trustCertificate(file string) (*tls.Config, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(data)
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil, fmt.Errorf("%s does not begin with a certificate (PEM)", file)
+	}
+	return &tls.Config{
+		InsecureSkipVerify: true, // VerifyConnection does it
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if !bytes.Equal(s.PeerCertificates[0].Raw, block.Bytes) {
+				return fmt.Errorf("the daemon has another certificate than %s", file)
+			}
+			return nil
+		},
+	}, nil
+}
+
 // healthTimeout limits how long a daemon may take to answer.
 const healthTimeout = 10 * time.Second
 
@@ -120,11 +163,12 @@ func healthCommand(s Streams) *cobra.Command {
 		Short: "Report whether a daemon is ready: exit status 0, or 1 if not",
 		Long: `Ask a daemon whether it is ready: a health check for containers without a shell or
 curl. URL is its address (default: where the settings say that it listens, mostly
-http://127.0.0.1:7433).`,
+http://127.0.0.1:7433; with tls-cert, by TLS with that certificate).`,
 		Example: "  palimpsest health\n  palimpsest health http://127.0.0.1:8080",
 		Args:    atMostOneArg("URL"),
 		RunE: func(c *cobra.Command, args []string) error {
 			var address string
+			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 			if len(args) == 1 {
 				address = args[0]
 			} else {
@@ -133,7 +177,9 @@ http://127.0.0.1:7433).`,
 				if err != nil {
 					return err
 				}
-				address = reachable(loaded.Text("listen"))
+				if address, client, err = daemonClient(loaded); err != nil {
+					return err
+				}
 			}
 			if !strings.HasPrefix(address, "http://") && !strings.HasPrefix(address, "https://") {
 				return fmt.Errorf("%w: %s: want a URL such as http://127.0.0.1:7433", errUsage, printable(address))
@@ -142,7 +188,7 @@ http://127.0.0.1:7433).`,
 			if err != nil {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
-			client := http.Client{Timeout: healthTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
+			client.Timeout = healthTimeout
 			answer, err := client.Do(q)
 			if err != nil {
 				return fmt.Errorf("no daemon answers: %w", err)

@@ -122,7 +122,7 @@ func (c *conversation) view(ctx context.Context, path string, s Streams) (*view.
 // checkStoredFlags returns an error for flags that say how to compact: a stored thread is shown
 // as it was.
 func checkStoredFlags(f *pflag.FlagSet) error {
-	for _, name := range []string{"budget", "model", "counter", "policy", "summarizer", "run"} {
+	for _, name := range []string{"budget", "model", "models", "counter", "policy", "summarizer", "from", "run", "to"} {
 		if f.Changed(name) {
 			return fmt.Errorf("%w: a stored conversation is shown under its plan in force: --%s is for files and sessions", errUsage, name)
 		}

@@ -320,7 +320,7 @@ func keysEraseCommand(s Streams) *cobra.Command {
 never be read again, unless a copy of the keys exists. A backup of the store has one, for
 whoever has the master key. The tenant's name cannot be used again. Running daemons
 forget the keys, and what they have in memory, within a minute; they or "palimpsest db
-reseal" then remove what is left in the store.`,
+reseal" then remove what is left in the store. Its API keys stay; revoke them.`,
 		Example: "  palimpsest keys erase --tenant acme --confirm acme --master-key master.key",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -328,13 +328,14 @@ reseal" then remove what is left in the store.`,
 				return fmt.Errorf("%w: this cannot be undone: give the name twice, as --tenant NAME --confirm NAME", errUsage)
 			}
 			return store.withKeyring(c.Context(), func(ring *keyring.Keyring) error {
-				if _, err := currentDataKey(c.Context(), ring, tenant); err != nil {
+				// One that failed half-way is made again.
+				if _, err := currentDataKey(c.Context(), ring, tenant); err != nil && !errors.Is(err, keyring.ErrErased) {
 					return err
 				}
 				if err := ring.Erase(c.Context(), tenant); err != nil {
 					return err
 				}
-				fmt.Fprintf(s.Err, "%s is erased\n", tenantName(tenant))
+				fmt.Fprintf(s.Err, "%s is erased; its API keys stay, and open nothing (`palimpsest keys revoke`)\n", tenantName(tenant))
 				return nil
 			})
 		},

@@ -22,9 +22,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
-// searchCacheBytes limits what is kept of sessions between searches.
-const searchCacheBytes = 64 << 20
-
 func mcpCommand(s Streams) *cobra.Command {
 	var store storeFlag
 	var writes bool
@@ -47,7 +44,7 @@ for its threads at /mcp.`,
 			}
 			l := localSessions{store: lazyStore{flag: &store, existing: true}}
 			defer func() { err = errors.Join(err, l.store.Close()) }()
-			server := mcp.New(&l, &mcp.Options{Version: thisBuild().Version, Write: writes, Count: counter.Text, Memory: mcp.NewMemory(searchCacheBytes)})
+			server := mcp.New(&l, &mcp.Options{Version: thisBuild().Version, Write: writes, Count: counter.Text, Memory: mcp.NewMemory(mcp.DefaultMemory)})
 			return server.Serve(c.Context(), s.In, s.Out)
 		},
 	}

@@ -76,17 +76,10 @@ func findModel(models token.ModelSet, name string) (token.Model, error) {
 	return m, nil
 }
 
-// answerReserve is how much of the window stays free for the answer, in tokens. Even agents
-// with a larger output limit reserve no more.
-const answerReserve = 20_000
-
 // inputTokens is how much of a model's window is left for the request.
 func inputTokens(m token.Model) int {
-	room := m.Window - min(max(m.MaxOutput, 0), answerReserve)
-	if m.MaxInput > 0 {
-		room = min(room, m.MaxInput)
-	}
-	return room
+	answer := m.AnswerReserve(0)
+	return m.WindowBeside(answer) - answer
 }
 
 // defaultModels are the models of a request when neither the input nor the user names one

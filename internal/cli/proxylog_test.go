@@ -28,6 +28,8 @@ func provider(t *testing.T, status int, body string) string {
 const (
 	wellAnswered = `{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"Done."}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":2}}`
 	refusedLong  = `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 70000 tokens > 60000 maximum"}}`
+	overloaded   = `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`
+	noKey        = `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`
 	refusedWrong = `{"type":"error","error":{"type":"invalid_request_error","message":"max_tokens: required"}}`
 )
 
@@ -104,9 +106,9 @@ func TestProxyLog(t *testing.T) {
 			}
 		}
 		for _, want := range []string{
-			`palimpsest_proxy_requests_total{action="passed",reason="below-mark"} 1`,
-			`palimpsest_proxy_requests_total{action="compacted",reason=""} 1`,
-			`palimpsest_proxy_requests_total{action="planned",reason=""} 1`,
+			`palimpsest_proxy_requests_total{action="passed",error_class="",reason="below-mark"} 1`,
+			`palimpsest_proxy_requests_total{action="compacted",error_class="",reason=""} 1`,
+			`palimpsest_proxy_requests_total{action="planned",error_class="",reason=""} 1`,
 			`palimpsest_http_requests_total{route="proxy/anthropic",status="200"} 3`,
 		} {
 			if !strings.Contains(metrics, want+"\n") {
@@ -131,16 +133,22 @@ func TestProxyFailuresInLog(t *testing.T) {
 	}{
 		{"full", provider(t, 200, wellAnswered), []string{"--tenant-disk", "1KB"}, []string{
 			"level=WARN msg=compaction_failed", "error_class=storage", "the tenant has used up its quota",
-		}, `{action="passed",reason="compaction-failed"} 1`, ""},
+		}, `{action="passed",error_class="",reason="compaction-failed"} 1`, ""},
 		{"down", gone.URL, nil, []string{
 			"level=WARN msg=request_proxied", "error_class=provider", "connection refused", "details.reason=no-answer",
-		}, `{action="compacted",reason="no-answer"} 1`, "compaction_failed"},
+		}, `{action="compacted",error_class="provider",reason="no-answer"} 1`, "compaction_failed"},
 		{"refused", provider(t, 400, refusedWrong), nil, []string{
-			"level=INFO msg=request", "status=400", "action=passed", "reason=refused",
-		}, `{action="passed",reason="refused"} 1`, "level=WARN"},
+			"level=WARN msg=request_proxied", "error_class=provider", "invalid request (status 400)", "details.action=passed", "details.reason=refused",
+		}, `{action="passed",error_class="provider",reason="refused"} 1`, "compaction_failed"},
+		{"overloaded", provider(t, 529, overloaded), nil, []string{
+			"level=WARN msg=request_proxied", "error_class=provider", "overloaded (status 529)", "details.action=compacted", "details.status=529",
+		}, `{action="compacted",error_class="provider",reason=""} 1`, "compaction_failed"},
+		{"no key", provider(t, 401, noKey), nil, []string{
+			"level=WARN msg=request_proxied", "error_class=provider", "not authorized (status 401)", "details.status=401",
+		}, `{action="compacted",error_class="provider",reason=""} 1`, "compaction_failed"},
 		{"refused again", provider(t, 400, refusedLong), nil, []string{
 			"level=WARN msg=request_proxied", "error_class=provider", "context overflow (status 400)", "details.action=compacted", "details.reason=refused",
-		}, `{action="compacted",reason="refused"} 1`, "recovered"},
+		}, `{action="compacted",error_class="provider",reason="refused"} 1`, "recovered"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			metrics, log := logged(t, "text", append(tt.args, "--store", filepath.Join(dir, tt.name+".db"), "--anthropic-upstream", tt.upstream, "--window", "30000"),

@@ -257,9 +257,4 @@ func percent(part, whole int) string {
 }
 
 // plural writes a number with its noun.
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return number(n) + " " + noun + "s"
-}
+func plural(n int, noun string) string { return clip.Count(n, noun) }

@@ -126,3 +126,11 @@ func Number(n int) string {
 	}
 	return digits
 }
+
+// Count writes a number with its noun, such as "1 message" and "2,000 messages".
+func Count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return Number(n) + " " + noun
+}

@@ -151,3 +151,18 @@ func TestDocs(t *testing.T) {
 	}
 	golden.Section(t, "../../docs/operations.md", "settings", table+"\n")
 }
+
+// TestIdle: 0 is never, however it is written.
+func TestIdle(t *testing.T) {
+	for text, want := range map[string]time.Duration{"0": 0, "0s": 0, "0h": 0, "15m": 15 * time.Minute} {
+		c, err := config.Load(config.Sources{Environ: []string{"PALIMPSEST_IDLE=" + text}})
+		if err != nil || c.Duration("idle") != want {
+			t.Errorf("%s: %v, %v", text, c, err)
+		}
+	}
+	for _, text := range []string{"-1s", "soon", "5"} {
+		if _, err := config.Load(config.Sources{Environ: []string{"PALIMPSEST_IDLE=" + text}}); err == nil {
+			t.Errorf("%s is accepted", text)
+		}
+	}
+}

@@ -61,7 +61,7 @@ func Settings() []Setting {
 			Usage: "listen on this address; one that other machines can reach requires API keys. Empty listens only on the socket"},
 		{Name: "socket", ValueName: "FILE",
 			Usage: "listen on this Unix socket too. Only you can open it, so it needs no key; the address then requires one (palimpsest daemon prints one for the run). Empty is no socket"},
-		{Name: "idle", Default: "0", ValueName: "DURATION", check: parses(parseDuration),
+		{Name: "idle", Default: "0", ValueName: "DURATION", check: checkIdle,
 			Usage: "end after this long without a request or a background job; 0 never ends"},
 		{Name: "store", ValueName: "STORE", hasPassword: true,
 			Usage: "keep everything here, keys too: a SQLite FILE, postgres://USER:PASSWORD@HOST/NAME, or memory: (until the daemon stops); empty is palimpsest.db in palimpsest's data directory"},
@@ -118,7 +118,7 @@ func Settings() []Setting {
 		{Name: "tenant-spending", Default: "0", ValueName: "TOKENS", check: parses(budget.Tokens),
 			Usage: "tokens an hour that models may be asked for a tenant, for summaries and decisions; beyond that they are made without a model. 0 is unlimited"},
 		{Name: "window", Default: "0", ValueName: "TOKENS", check: parses(budget.Tokens),
-			Usage: "the context window of models that are not in the table (see models; those that are keep theirs), in threads and behind the proxy. A smaller one that a provider names when it refuses an agent's request replaces it, a larger one never. 0 leaves them to what a provider names, and else to the policy's own limits"},
+			Usage: "the context window of models that are not in the table of models (palimpsest models lists those that are, with windows of their own), in threads and behind the proxy. If a provider names a smaller window when it refuses a request, that one is used instead; a larger one is not. 0 is unknown: then what a provider names is used, and before that the policy's own limits"},
 		{Name: "models", ValueName: "FILE",
 			Usage: "a file of models that adds to or replaces the built-in table"},
 		{Name: "max-body", Default: "64MB", ValueName: "BYTES", check: parses(parseBytes),
@@ -134,7 +134,7 @@ func Settings() []Setting {
 		{Name: "patience", Default: "30s", ValueName: "DURATION", check: parses(parseDuration),
 			Usage: "how long a request waits for a running compaction of its thread, if the policy makes requests wait (workstream) or if it cannot be sent without"},
 		{Name: "lease", Default: "2s", ValueName: "DURATION", check: parses(parseDuration),
-			Usage: "how long to wait for a process that compacts to say that it is alive, which it does four times as often; after 15 times that another process takes over"},
+			Usage: "a process that compacts a thread gives a sign of life four times in this time. A request that needs the compaction makes it itself after this long without one, and another process takes the compaction over after 15 times this long"},
 		{Name: "drain", Default: "30s", ValueName: "DURATION", check: parses(parseDuration),
 			Usage: "how long requests may take to finish when the daemon stops"},
 		{Name: "log-level", Default: "info", ValueName: "LEVEL", Values: []string{"debug", "info", "warn", "error"},
@@ -203,6 +203,14 @@ func parseDuration(text string) (time.Duration, error) {
 		return 0, errors.New("want a duration above 0, such as 30s or 2m")
 	}
 	return d, nil
+}
+
+// checkIdle accepts 0, which is never, however it is written.
+func checkIdle(text string) error {
+	if d, err := time.ParseDuration(text); err != nil || d < 0 {
+		return errors.New("want a duration such as 15m, or 0 for never")
+	}
+	return nil
 }
 
 // parses is a check that accepts what parse can read.

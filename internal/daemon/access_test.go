@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	artifactmem "github.com/palimpsest-ai/palimpsest/artifact/mem"
 	"github.com/palimpsest-ai/palimpsest/event/slogsink"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -313,5 +315,39 @@ func TestArtifactsThatMayNotBeRead(t *testing.T) {
 	now = now.Add(2 * time.Minute)
 	if _, err := c.Content(t.Context(), "t", id); !api.IsKind(err, api.Gone) {
 		t.Errorf("expired: %v", err)
+	}
+}
+
+// failingList is a backend whose list ends with an error after the first artifact.
+type failingList struct {
+	artifact.Backend
+	err error
+}
+
+func (b failingList) List(ctx context.Context, f artifact.Filter) iter.Seq2[artifact.Metadata, error] {
+	return func(yield func(artifact.Metadata, error) bool) {
+		for m, err := range b.Backend.List(ctx, f) {
+			if !yield(m, err) || !yield(artifact.Metadata{}, b.err) {
+				return
+			}
+		}
+	}
+}
+
+// TestListOfArtifacts: a damaged artifact is left out of the list; a store that fails gives
+// an error, and no shorter list.
+func TestListOfArtifacts(t *testing.T) {
+	for err, want := range map[error]int{artifact.ErrCorrupt: 200, store.ErrUnavailable: 503, errQuoting: 500} {
+		kept := artifact.NewStore(failingList{artifactmem.New(), err}, nil)
+		h := filled(t, daemon.Config{Artifacts: kept})
+		for _, text := range []string{"one note", "another note"} {
+			if _, err := kept.Put(t.Context(), artifact.Metadata{ThreadID: "t"}, text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		answer, body := h.do(t, "GET", "/v1/threads/t/artifacts", "")
+		if answer.StatusCode != want || want == 200 && strings.Count(body, `"thread_id":"t"`) != 2 {
+			t.Errorf("%v: %d %s", err, answer.StatusCode, body)
+		}
 	}
 }

@@ -23,11 +23,11 @@ func (c *call) artifacts(info store.Info) (any, error) {
 	}
 	page := api.Artifacts{Items: []artifact.Metadata{}}
 	for m, err := range c.s.config.Artifacts.List(c.r.Context(), c.requester(), artifact.Filter{ThreadID: info.ID}) {
+		if errors.Is(err, artifact.ErrCorrupt) {
+			continue // a request for it says so
+		}
 		if err != nil {
-			if ctxErr := c.r.Context().Err(); ctxErr != nil {
-				return nil, ctxErr
-			}
-			continue // it is damaged; a request for it says so
+			return nil, err
 		}
 		if m.ID <= after {
 			continue
@@ -93,7 +93,7 @@ func (c *call) answerTool(info store.Info, q *neutral.Part) (any, error) {
 		return nil, badField("type", "want a part of type tool_call, as the model made it")
 	}
 	prepared, _ := c.tenant.prepared.Get(info.ID)
-	result, ok, err := c.lookupSession(info.ID).Answer(c.r.Context(), prepared, calls[0])
+	result, ok, err := c.compactorByRights().Session(info.ID).Answer(c.r.Context(), prepared, calls[0])
 	if err == nil && !ok {
 		err = problemAt(api.NotFound, "tool", "the daemon answers calls of read_artifact and recall, when its setting recall is tools; run other tools yourself")
 	}
@@ -117,7 +117,7 @@ func (c *call) recall(info store.Info) (any, error) {
 	default:
 		return nil, badField("role", "want system, user, assistant or tool, got %.40q", o.Role)
 	}
-	found, err := c.lookupSession(info.ID).Recall(c.r.Context(), q, &o)
+	found, err := c.compactorByRights().Session(info.ID).Recall(c.r.Context(), q, &o)
 	if err != nil {
 		return nil, err
 	}

@@ -201,12 +201,8 @@ func (c *call) decodeJSON(v any) error {
 	if coding := c.r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return problem(api.WrongType, "send the body as it is, without Content-Encoding")
 	}
-	limits := c.s.config.Limits
-	body, err := readBody(c.w, &meteredBody{ReadCloser: c.r.Body, reserve: c.reserveBody}, limits.Body, limits.Depth)
+	body, err := c.readBody(c.s.config.Limits.Body)
 	switch {
-	case errors.Is(err, errNoBodyRoom):
-		c.s.metrics.refused.WithLabelValues("bodies").Inc()
-		return retryLater(api.Unavailable, "too many large requests are at work; try again")
 	case err != nil:
 		return err
 	case len(bytes.TrimSpace(body)) == 0:
@@ -225,16 +221,18 @@ func (c *call) decodeJSON(v any) error {
 	return nil
 }
 
-// readBody reads a body of at most so many bytes, as JSON that nests at most so deep.
-// Whether it is JSON is not checked.
-func readBody(w http.ResponseWriter, r io.ReadCloser, most int64, depth int) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r, most))
+// readBody reads the body, of at most so many bytes. Whether it is JSON is not checked, but
+// it nests no deeper than JSON may.
+func (c *call) readBody(most int64) ([]byte, error) {
+	depth := c.s.config.Limits.Depth
+	body, err := io.ReadAll(http.MaxBytesReader(c.w, &meteredBody{ReadCloser: c.r.Body, reserve: c.reserveBody}, most))
 	large, isLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case isLarge:
 		return nil, problem(api.TooLarge, "the body is over %d bytes; send it in several calls", large.Limit)
 	case errors.Is(err, errNoBodyRoom):
-		return nil, err
+		c.s.metrics.refused.WithLabelValues("bodies").Inc()
+		return nil, retryLater(api.Unavailable, "too many large requests are at work; try again")
 	case err != nil:
 		return nil, problem(api.BadRequest, "the body ended too early")
 	case rawjson.TooDeep(body, depth):

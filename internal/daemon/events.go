@@ -175,8 +175,10 @@ type eventStream struct {
 }
 
 func (s *eventStream) write(text string) error {
-	// Only the writers of tests have no deadlines.
+	// Only the writers of tests have no deadlines. Between writes there is none: HTTP/2
+	// would reset the stream.
 	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	defer s.control.SetWriteDeadline(time.Time{})
 	if _, err := s.w.Write([]byte(text)); err != nil {
 		return err
 	}

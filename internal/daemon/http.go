@@ -38,11 +38,16 @@ func HTTPServer(h http.Handler, arrivalTimeout time.Duration) *http.Server {
 
 // withDeadlines sets the deadlines of each request. The read deadline is lifted at the
 // end of the body: net/http would take it, during a long answer, for a caller who left.
+// A write deadline holds only while something is written: HTTP/2 resets the request when
+// it passes, also while the handler works on its answer.
 func withDeadlines(next http.Handler, arrivalTimeout time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Only the writers of tests have no deadlines.
 		control := http.NewResponseController(w)
-		_ = control.SetWriteDeadline(time.Now().Add(arrivalTimeout))
+		if r.ProtoMajor < 2 {
+			// While the body is read the server may write, to tell the caller to go on.
+			_ = control.SetWriteDeadline(time.Now().Add(arrivalTimeout))
+		}
 		if r.ContentLength != 0 {
 			_ = control.SetReadDeadline(time.Now().Add(arrivalTimeout))
 			own := *r
@@ -73,24 +78,27 @@ type deadlineWriter struct {
 	http.ResponseWriter
 	control             *http.ResponseController
 	timeout             time.Duration
-	handlerSetsDeadline bool // the handler sets deadlines of its own
+	handlerSetsDeadline bool // the handler sets deadlines of its own, and lifts them
 }
 
 func (w *deadlineWriter) Write(p []byte) (int, error) {
-	w.extendDeadline()
+	defer w.startDeadline()()
 	return w.ResponseWriter.Write(p)
 }
 
 // FlushError sends what was written.
 func (w *deadlineWriter) FlushError() error {
-	w.extendDeadline()
+	defer w.startDeadline()()
 	return w.control.Flush()
 }
 
-func (w *deadlineWriter) extendDeadline() {
-	if !w.handlerSetsDeadline {
-		_ = w.control.SetWriteDeadline(time.Now().Add(w.timeout))
+// startDeadline sets the deadline of a piece; the result lifts it.
+func (w *deadlineWriter) startDeadline() (lift func()) {
+	if w.handlerSetsDeadline {
+		return func() {}
 	}
+	_ = w.control.SetWriteDeadline(time.Now().Add(w.timeout))
+	return func() { _ = w.control.SetWriteDeadline(time.Time{}) }
 }
 
 // SetWriteDeadline is for http.ResponseController.

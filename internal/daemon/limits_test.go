@@ -146,7 +146,10 @@ func TestTenantBodies(t *testing.T) {
 // and Retry-After, and still says how it is.
 func TestMemoryLimit(t *testing.T) {
 	upstream := func(string) (http.Handler, error) { return http.NotFoundHandler(), nil }
-	h := start(t, daemon.Config{Limits: daemon.Limits{Memory: 1}, Proxy: upstream})
+	h := start(t, daemon.Config{Limits: daemon.Limits{Memory: 1}, Proxy: upstream, MCP: daemon.ReadMCP})
+	if answer, body := h.do(t, "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); answer.StatusCode != 503 || answer.Header.Get("Retry-After") == "" {
+		t.Errorf("/mcp: %d %.200s", answer.StatusCode, body)
+	}
 	for path, want := range map[string]int{"/v1/threads": 503, "/v1/threads/t": 503, "/v1/models": 503, "/healthz": 200, "/readyz": 200} {
 		answer, body := h.do(t, "GET", path, "")
 		if answer.StatusCode != want || (want == 503) != (answer.Header.Get("Retry-After") != "") {

@@ -11,7 +11,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/apikey"
-	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/mcp"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -32,26 +31,30 @@ const (
 	WriteMCP
 )
 
-// searchCacheBytes bounds what is kept of threads between searches, for all tenants
-// together.
-const searchCacheBytes = 64 << 20
-
-// answerMCP answers an agent, whose key is checked as for any operation.
+// answerMCP answers an agent, whose key and limits are those of any operation.
 func (s *Server) answerMCP(w http.ResponseWriter, r *http.Request) {
-	if err := s.serveMCP(w, r); err != nil {
+	c := &call{s: s, w: w, r: r}
+	defer c.release()
+	if err := c.serveMCP(); err != nil {
 		s.answerError(w, r, err)
 	}
 }
 
-func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) error {
-	who, err := s.authenticate(r, s.byBearer)
-	if err != nil {
+func (c *call) serveMCP() (err error) {
+	s, r := c.s, c.r
+	if c.who, err = s.authenticate(r, s.byBearer); err != nil {
 		return err
 	}
-	if err := who.require(apikey.Read); err != nil {
+	if err := c.who.require(apikey.Read); err != nil {
 		return err
 	}
-	body, err := readBody(w, r.Body, mcp.MaxMessage, s.config.Limits.Depth)
+	if c.tenant, err = s.tenant(c.who.tenant); err != nil {
+		return err
+	}
+	if c.endRequest, err = s.beginRequest(c.who.tenant); err != nil {
+		return err
+	}
+	body, err := c.readBody(mcp.MaxMessage)
 	if err != nil {
 		return err
 	}
@@ -59,24 +62,16 @@ func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) error {
 		return problem(api.BadRequest, "the body is not one JSON document")
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	t, err := s.tenant(who.tenant)
-	if err != nil {
-		return err
-	}
-	write := s.config.MCP == WriteMCP && who.rights.Has(apikey.Write)
-	w.Header().Set("Cache-Control", "no-store")
-	mcp.New(&threadSessions{s: s, tenant: t, who: artifact.Requester{TenantID: t.name, ID: who.key}}, &mcp.Options{
-		Version: s.config.Version, Write: write, Count: s.config.Compactor.Counter.Text, Memory: s.searchCache, Scope: t.name,
-	}).ServeHTTP(w, r)
+	c.w.Header().Set("Cache-Control", "no-store")
+	mcp.New(&threadSessions{c}, &mcp.Options{
+		Version: s.config.Version, Write: s.config.MCP == WriteMCP && c.who.rights.Has(apikey.Write),
+		Count: s.config.Compactor.Counter.Text, Memory: s.searchCache, Scope: c.tenant.name,
+	}).ServeHTTP(c.w, r)
 	return nil
 }
 
-// threadSessions are the threads of a tenant, as mcp.Sessions.
-type threadSessions struct {
-	s      *Server
-	tenant *tenant
-	who    artifact.Requester
-}
+// threadSessions are the threads of a caller's tenant, as mcp.Sessions.
+type threadSessions struct{ *call }
 
 // publicError is an error as the caller may see it.
 func publicError(err error) error {
@@ -89,6 +84,9 @@ func publicError(err error) error {
 // List implements mcp.Sessions.
 func (t *threadSessions) List(ctx context.Context) ([]mcp.Session, error) {
 	infos, err := store.AllThreads(ctx, t.tenant.Catalog)
+	if errors.Is(err, store.ErrErased) {
+		t.s.searchCache.Forget(t.tenant.name, "")
+	}
 	if err != nil {
 		return nil, publicError(err)
 	}
@@ -113,7 +111,7 @@ func (t *threadSessions) Open(ctx context.Context, id string) (*mcp.Conversation
 
 // Artifact implements mcp.Sessions. It counts as a read of the key.
 func (t *threadSessions) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
-	m, text, err := t.s.config.Artifacts.Get(ctx, t.who, id)
+	m, text, err := t.s.config.Artifacts.Get(ctx, t.requester(), id)
 	return rehydrate.ContentOf(m, text), err
 }
 
@@ -126,8 +124,17 @@ func (t *threadSessions) Compact(ctx context.Context, id string, budget int, kee
 	if err != nil {
 		return nil, publicError(err)
 	}
-	session := t.tenant.compactor.Session(id)
+	last, err := t.tenant.lastStep(ctx, id)
+	if err != nil {
+		return nil, publicError(err)
+	}
+	// What the agent sends around the messages is a part of the request.
 	step := palimpsest.Step{Base: &prompt.Prompt{}, Budget: budget, Profile: render.For("")}
+	if last.Base != nil {
+		step.Base, step.Fixed, step.Profile = last.Base, last.Fixed, last.Profile
+	}
+	compactor := t.compactorByRights()
+	session := compactor.Session(id)
 	made := &mcp.Compaction{Log: log, Budget: budget}
 	if keep {
 		made.Plan, err = session.Compact(ctx, step, "")
@@ -140,7 +147,7 @@ func (t *threadSessions) Compact(ctx context.Context, id string, budget int, kee
 		if err != nil {
 			return nil, publicError(err)
 		}
-		as, err := t.tenant.compactor.Render(current, palimpsest.Request{Thread: log, Base: step.Base, Profile: step.Profile})
+		as, err := compactor.Render(current, renderRequest(log, step))
 		if err != nil {
 			return nil, publicError(err)
 		}

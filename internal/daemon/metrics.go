@@ -59,10 +59,10 @@ func newMetrics(counters *event.Counters, memory *proxy.Memory, sessions *palimp
 		name, help string
 		value      func() float64
 	}{
-		{"palimpsest_proxy_memory_bytes", "About what the proxies remember of conversations between their steps.", func() float64 { return float64(memory.Bytes()) }},
-		{"palimpsest_session_memory_bytes", "About what is remembered of conversations between their steps, and of what is in messages for summaries.", func() float64 { return float64(sessions.Bytes()) }},
+		{"palimpsest_proxy_memory_bytes", "Roughly how much the proxies keep in memory of conversations between their steps.", func() float64 { return float64(memory.Bytes()) }},
+		{"palimpsest_session_memory_bytes", "Roughly how much is kept in memory of conversations between their steps, and of what was found in messages for summaries.", func() float64 { return float64(sessions.Bytes()) }},
 		{"palimpsest_bodies_bytes", "Bodies of requests that are at work.", func() float64 { return float64(memory.Bodies()) }},
-		{"palimpsest_memory_bytes", "Memory that the process has of the system, as the setting memory bounds it.", func() float64 { return float64(memoryInUse()) }},
+		{"palimpsest_memory_bytes", "Memory that the process takes from the operating system; the setting memory limits it.", func() float64 { return float64(memoryInUse()) }},
 	} {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: g.name, Help: g.help}, g.value))
 	}
@@ -130,19 +130,19 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		name, help string
 		value      int64
 	}{
-		{"checks_total", "How often it was looked whether to compact.", now.Checks},
+		{"checks_total", "Checks whether a compaction is due.", now.Checks},
 		{"compactions_total", "Compactions completed.", now.Compactions},
 		{"tokens_freed_total", "Tokens freed by completed compactions, each counted once: what the request took before, less what it took after.", now.TokensFreed},
 		{"prompts_total", "Prompts that were handed out.", now.Prompts},
-		{"tokens_spared_total", "Tokens that these prompts were smaller by, together, than their conversations as they were said.", now.TokensSpared},
+		{"tokens_spared_total", "By how many tokens the prompts that were handed out were smaller than their whole conversations, added up.", now.TokensSpared},
 		{"cache_hits_total", "Summaries and plans that came from a cache.", now.CacheHits},
 		{"cache_misses_total", "Summaries and plans that a cache did not have.", now.CacheMisses},
 		{"rehydrations_total", "Artifacts shown again.", now.Rehydrations},
 		{"rehydrations_blocked_total", "Artifacts that were not shown again.", now.Blocked},
-		{"plan_conflicts_total", "Plans that another one was faster than.", now.Conflicts},
+		{"plan_conflicts_total", "Plans that were not stored because another one had been stored first.", now.Conflicts},
 		{"overflows_shortened_total", "Requests that were made smaller after a provider refused them as too long.", now.Overflows},
 		{"context_requests_total", "Signs that an agent misses what was removed: it asks for it, says so, or looks at it again.", now.ContextRequests},
-		{"quality_alerts_total", "How often an agent kept asking.", now.Alerts},
+		{"quality_alerts_total", "Alerts that an agent kept asking for what was removed.", now.Alerts},
 	} {
 		to <- prometheus.MustNewConstMetric(desc(sum.name, sum.help), prometheus.CounterValue, float64(sum.value))
 	}
@@ -160,9 +160,10 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	for what, n := range now.Proxied {
-		action, reason, _ := strings.Cut(what, "/")
-		to <- prometheus.MustNewConstMetric(desc("proxy_requests_total", "Requests of agents that went through the proxy, by what it did and why (as the response headers say).", "action", "reason"),
-			prometheus.CounterValue, float64(n), action, reason)
+		action, why, _ := strings.Cut(what, "/")
+		reason, class, _ := strings.Cut(why, "/")
+		to <- prometheus.MustNewConstMetric(desc("proxy_requests_total", "Requests of agents that went through the proxy, by what it did and why (as the response headers say), and by the class of the error of those that got no answer of a model's; \"provider\" stands for its refusals too.", "action", "reason", "error_class"),
+			prometheus.CounterValue, float64(n), action, reason, class)
 	}
 	buckets, below := map[float64]uint64{}, uint64(0)
 	for i, bound := range now.Latency.Bounds {

@@ -42,7 +42,7 @@ var problemKinds = []problemKind{
 	{api.Exists, http.StatusConflict, "It exists already"},
 	{api.Conflict, http.StatusConflict, "It was changed meanwhile"},
 	{api.NothingToDo, http.StatusConflict, "There is nothing to do"},
-	{api.Gone, http.StatusGone, "It has expired"},
+	{api.Gone, http.StatusGone, "It has expired, or was erased"},
 	{api.Stale, http.StatusPreconditionFailed, "The version is not the current one"},
 	{api.TooLarge, http.StatusRequestEntityTooLarge, "It is too large"},
 	{api.WrongType, http.StatusUnsupportedMediaType, "The body has the wrong type"},
@@ -94,6 +94,8 @@ var errorProblems = []struct {
 	{store.ErrFull, api.Unavailable, ""}, // see unreadyDetail
 	{store.ErrReadOnly, api.Unavailable, ""},
 	{store.ErrGone, api.Unavailable, ""},
+	{store.ErrErased, api.Gone, "the tenant's keys were erased: its data can no longer be read or written"},
+	{keyring.ErrErased, api.Gone, "the tenant's keys were erased: its data can no longer be read or written"},
 	{store.ErrSealed, api.Unavailable, ""},
 	{keyring.ErrNoMaster, api.Unavailable, ""},
 	{store.ErrName, api.BadRequest, "a name in the request cannot be stored: an id has at most 512 bytes, and no zero byte"},

@@ -13,6 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 	"github.com/palimpsest-ai/palimpsest/internal/setup"
 	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -65,6 +66,37 @@ func TestTenantDisk(t *testing.T) {
 	now.forward(time.Second)
 	if _, err := ours.CreateThread(ctx, api.NewThread{ID: "new"}); err != nil {
 		t.Errorf("after deleting: %v", err)
+	}
+}
+
+// TestDeleteAtQuota: who keeps as much as he may can delete threads, also one that the proxy
+// remembers something of.
+func TestDeleteAtQuota(t *testing.T) {
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "p.db"), &sqlite.Options{TenantBytes: 50 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	h := filled(t, daemon.Config{Store: db})
+	for kind, body := range map[string]string{"proxy-response": `{"log":"t","at":1,"output":["said"]}`, "proxy-beginning": `["t","u"]`} {
+		if _, err := db.Tenant("").Documents.Put(t.Context(), store.Document{Kind: kind, ID: "x", Body: []byte(body)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, text := h.client(t, ""), strings.Repeat("much ", 2<<10)
+	for n := 2; ; n++ {
+		_, err := c.Append(t.Context(), "t", n, api.Append{Messages: []neutral.Message{said("user", fmt.Sprint(n, text))}})
+		if api.IsKind(err, api.OverQuota) {
+			break
+		} else if err != nil || n > 20 {
+			t.Fatalf("message %d: %v", n, err)
+		}
+	}
+	if answer, body := h.do(t, "DELETE", "/v1/threads/t", ""); answer.StatusCode != 204 {
+		t.Errorf("%d %s", answer.StatusCode, body)
+	}
+	if left := documents(t, db.Tenant("")); left["proxy-response/x"] != "" || left["proxy-beginning/x"] != `["u"]` {
+		t.Errorf("the proxy remembers %v", left)
 	}
 }
 

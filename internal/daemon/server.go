@@ -59,7 +59,7 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		config: c, mux: http.NewServeMux(), log: c.Logger, tenants: map[string]*tenant{}, stop: make(chan struct{}),
 		rate:     ratelimit.New[string](float64(c.Limits.Burst), time.Second*time.Duration(c.Limits.Burst)/time.Duration(c.Limits.Rate), c.Now),
-		requests: requestCounter{limit: c.Limits.Requests}, idle: newIdleTimer(c.Idle), searchCache: mcp.NewMemory(searchCacheBytes),
+		requests: requestCounter{limit: c.Limits.Requests}, idle: newIdleTimer(c.Idle), searchCache: mcp.NewMemory(mcp.DefaultMemory),
 		metrics: newMetrics(c.Counters, c.Memory, c.Compactor.Memory, c.Spending),
 	}
 	s.closeStop = sync.OnceFunc(func() { close(s.stop) })

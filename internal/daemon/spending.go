@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -56,4 +57,12 @@ func (p tenantMeter) Begin(tokens int) (end func(used int), err error) {
 		p.used.Add(int64(used))
 		p.tenants.Give(p.tenant, float64(tokens-used))
 	}, nil
+}
+
+// noSpending is the llm.Meter of those who may not spend.
+type noSpending struct{}
+
+// Begin implements llm.Meter.
+func (noSpending) Begin(int) (func(int), error) {
+	return nil, errors.New("the key gives only the right to read, which asks no model")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
+	"github.com/palimpsest-ai/palimpsest/internal/apicodec"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -20,10 +21,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
-
-// maxOutput is the most that is kept free for an answer when the step does not say, in
-// tokens: good agents reserve up to 20,000 of a larger limit.
-const maxOutput = 20_000
 
 // readStep reads a step of a request; path stands before its fields in problems.
 func (c *call) readStep(q *api.Step, path string) (palimpsest.Step, error) {
@@ -39,7 +36,7 @@ func (c *call) readStep(q *api.Step, path string) (palimpsest.Step, error) {
 	if q.Instructions != "" && !q.Force && c.op.ID != "compact" && c.op.ID != "preview" {
 		return out, badField(path+"instructions", "only compact takes them, and prepare with force")
 	}
-	if q.API != "" && codecs()[q.API] == nil {
+	if q.API != "" && apicodec.For(q.API) == nil {
 		return out, unknownAPI(q.API)
 	}
 	switch {
@@ -82,8 +79,8 @@ func (c *call) fillModelLimits(step *palimpsest.Step) {
 	if err == nil {
 		step.Profile.BoundReasoning = m.BindsThinking
 	}
-	step.Window = cmp.Or(step.Window, m.Window, c.s.config.Window)
-	step.Output = cmp.Or(step.Output, min(step.Base.MaxOutput, maxOutput), min(m.MaxOutput, maxOutput))
+	step.Output = cmp.Or(step.Output, m.AnswerReserve(step.Base.MaxOutput))
+	step.Window = cmp.Or(step.Window, m.WindowBeside(step.Output), c.s.config.Window)
 }
 
 func (c *call) prepare(info store.Info, q *api.Step) (any, error) {
@@ -174,7 +171,7 @@ func encodePrepared(name string, p *prompt.Prompt, out *api.Prepared) (*api.Prep
 		out.Prompt = neutral.PromptOf(p)
 		return out, nil
 	}
-	body, err := codecs()[name].Encode(p)
+	body, err := apicodec.For(name).Encode(p)
 	out.API, out.Body = name, body
 	return out, err
 }

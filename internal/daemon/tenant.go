@@ -12,6 +12,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/job"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
@@ -22,7 +23,7 @@ type tenant struct {
 	store.Tenant
 	name      string
 	compactor *palimpsest.Compactor
-	offline   *palimpsest.Compactor // for keys that may not spend: it asks no provider
+	offline   *palimpsest.Compactor // for keys that may only read: it asks no provider
 	config    palimpsest.Config     // of compactor
 	hub       *hub
 
@@ -50,13 +51,22 @@ func (c *call) withCondition(s *palimpsest.Session) *palimpsest.Session {
 	return s.OnlyIf(palimpsest.Condition{Plans: &c.version})
 }
 
-// lookupSession is the session that answers lookups in a thread. For a key that may only
-// read it asks no provider.
-func (c *call) lookupSession(id string) *palimpsest.Session {
+// compactorByRights answers calls that a key may make which may only read: for such a key it
+// asks no provider.
+func (c *call) compactorByRights() *palimpsest.Compactor {
 	if c.who.rights.Has(apikey.Write) {
-		return c.tenant.compactor.Session(id)
+		return c.tenant.compactor
 	}
-	return c.tenant.offline.Session(id)
+	return c.tenant.offline
+}
+
+// lastStep is the agent's last request in a thread, without its messages. Of system and
+// tools another process than the one that got it, or a proxy, knows only the size.
+func (t *tenant) lastStep(ctx context.Context, id string) (palimpsest.Step, error) {
+	if p, ok := t.prepared.Get(id); ok {
+		return p.Step, nil
+	}
+	return t.compactor.Session(id).LastStep(ctx)
 }
 
 // lastPrepared is the last prompt of a thread; when this process has none, one that holds
@@ -91,17 +101,23 @@ func (s *Server) tenant(name string) (*tenant, error) {
 		return nil, err
 	}
 	t.config = c
-	t.offline = t.compactor
-	if c.Recall != nil && c.Recall.Embedder != nil {
-		words := *c.Recall
-		words.Embedder = nil
-		c.Recall = &words
-		if t.offline, err = palimpsest.New(c); err != nil {
-			return nil, err
-		}
+	if t.offline, err = palimpsest.New(offlineConfig(c, t.Answers)); err != nil {
+		return nil, err
 	}
 	s.tenants[name] = t
 	return t, nil
+}
+
+// offlineConfig is a configuration that asks no provider: summaries and decisions are made
+// by code, unless a model's answer is known already.
+func offlineConfig(c palimpsest.Config, known store.Answers) palimpsest.Config {
+	c.Answers, c.Measure, c.Jobs = llm.NewMetered(known, noSpending{}), nil, nil
+	if c.Recall != nil {
+		words := *c.Recall
+		words.Embedder = nil
+		c.Recall = &words
+	}
+	return c
 }
 
 // forget drops what is kept of a deleted thread, and ends its event streams.

@@ -241,6 +241,7 @@ func (c *call) remove(info store.Info) (any, error) {
 		return nil, err
 	}
 	c.tenant.forget(info.ID)
+	c.s.searchCache.Forget(c.tenant.name, info.ID)
 	c.w.WriteHeader(c.op.Status)
 	return answerWritten{}, nil
 }

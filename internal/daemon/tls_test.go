@@ -152,3 +152,45 @@ func TestTLS(t *testing.T) {
 		}
 	}
 }
+
+// TestLongThinkingHTTP2: over HTTP/2 too, a request whose answer is long in coming is not cut
+// off, neither before the first piece nor between two.
+func TestLongThinkingHTTP2(t *testing.T) {
+	const arrive = 150 * time.Millisecond // a busy machine takes some of it for each write
+	certFile, keyFile, roots := issue(t, t.TempDir(), 1)
+	config, err := daemon.TLS(certFile, keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	thinking := func(string) (http.Handler, error) {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Provider", "yes")
+			for range 2 {
+				select {
+				case <-time.After(arrive * 3 / 2):
+				case <-r.Context().Done():
+				}
+				io.WriteString(w, "done")
+				http.NewResponseController(w).Flush()
+			}
+		}), nil
+	}
+	s, err := daemon.New(daemon.Config{TLS: config, Proxy: thinking, Limits: daemon.Limits{ArrivalTimeout: arrive}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, stop := serving(t, s)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
+	answer, err := (&http.Client{Transport: transport}).Post(strings.Replace(url, "http:", "https:", 1)+"/v1/messages", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if text, err := io.ReadAll(answer.Body); string(text) != "donedone" || err != nil || answer.ProtoMajor != 2 {
+		t.Errorf("over %s: %q, %v", answer.Proto, text, err)
+	}
+	transport.CloseIdleConnections()
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}

@@ -103,17 +103,14 @@ func (c *call) renderPlan(p *plan.Plan, q palimpsest.Request) (*palimpsest.Resul
 }
 
 // stepOrLast is the request around a thread's messages: what the caller sets, and the
-// agent's last request for the rest. Of system and tools another process than the one
-// that got the request, or a proxy, knows only the size.
+// agent's last request for the rest.
 func (c *call) stepOrLast(id string, q *api.Step) (palimpsest.Step, error) {
 	step, err := c.readStepOnly(q)
 	if err != nil {
 		return step, err
 	}
-	var last palimpsest.Step
-	if prepared, ok := c.tenant.prepared.Get(id); ok {
-		last = prepared.Step
-	} else if last, err = c.tenant.compactor.Session(id).LastStep(c.r.Context()); err != nil {
+	last, err := c.tenant.lastStep(c.r.Context(), id)
+	if err != nil {
 		return step, err
 	}
 	if last.Base != nil && q.Base == nil && len(q.Body) == 0 {

@@ -4,30 +4,11 @@ import (
 	"encoding/json"
 
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
+	"github.com/palimpsest-ai/palimpsest/internal/apicodec"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/wire"
-	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
-	"github.com/palimpsest-ai/palimpsest/wire/gemini"
-	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
-
-// codec reads and writes a provider's requests, and reads its answers.
-type codec interface {
-	wire.Codec
-	wire.Answers
-}
-
-// codecs are those of the APIs.
-func codecs() map[string]codec {
-	return map[string]codec{
-		wire.Anthropic: anthropic.Codec{},
-		wire.Chat:      openai.Chat{},
-		wire.Responses: openai.Responses{},
-		wire.Gemini:    gemini.Codec{},
-	}
-}
 
 func unknownAPI(name string) error {
 	return badField("api", "want anthropic, openai, responses or gemini, got %.40q", name)
@@ -35,7 +16,7 @@ func unknownAPI(name string) error {
 
 // decodeBody reads a provider's request body.
 func decodeBody(name string, body json.RawMessage) (*prompt.Prompt, error) {
-	codec := codecs()[name]
+	codec := apicodec.For(name)
 	switch {
 	case codec == nil:
 		return nil, unknownAPI(name)
@@ -53,7 +34,7 @@ func decodeBody(name string, body json.RawMessage) (*prompt.Prompt, error) {
 // decodeResponse reads a provider's response body: the answer, and the usage, which is
 // nil where it is missing or does not count the prompt alone.
 func decodeResponse(name string, body json.RawMessage) ([]thread.Message, *neutral.Usage, error) {
-	codec := codecs()[name]
+	codec := apicodec.For(name)
 	if codec == nil {
 		return nil, nil, unknownAPI(name)
 	}

@@ -86,11 +86,3 @@ var errCursor = errors.New("cursor: want one from an earlier answer to the same 
 
 // quotedName quotes a name from a caller or a file, on one line.
 func quotedName(text string) string { return strconv.Quote(clip.Line(text, 80)) }
-
-// plural writes a number with its noun.
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}

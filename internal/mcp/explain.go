@@ -23,7 +23,7 @@ func (s *Server) explain(ctx context.Context, in explainArgs, tokens int) (strin
 		return "", err
 	}
 	one.Messages = c.Log.Len()
-	head := one.row("") + fmt.Sprintf(" · %s.", plural(c.Log.Turns(), "turn"))
+	head := one.row("") + fmt.Sprintf(" · %s.", clip.Count(c.Log.Turns(), "turn"))
 	var rows []string
 	for _, own := range c.OwnCompactions {
 		row := fmt.Sprintf("turn %d · the agent compacted by itself", own.Turn)
@@ -49,7 +49,7 @@ func shortID(id thread.ID) string { return clip.Line(string(id[:min(12, len(id))
 
 // planTotals says what a plan does to the size of the request, and heads recordRows.
 func planTotals(p *plan.Plan, before, after int) string {
-	return fmt.Sprintf("%d of %d tokens remain, after %s, largest first: record · turns · what · tokens before and after · why.", after, before, plural(len(p.Refs()), "record"))
+	return fmt.Sprintf("%d of %d tokens remain, after %s, largest first: record · turns · what · tokens before and after · why.", after, before, clip.Count(len(p.Refs()), "record"))
 }
 
 // recordRows has a row for each record of a plan, the one that frees most first. It quotes
@@ -66,7 +66,7 @@ func recordRows(log *thread.Thread, p *plan.Plan) []string {
 		if span.LastTurn != span.FirstTurn {
 			turns = fmt.Sprintf("turns %d to %d", span.FirstTurn, span.LastTurn)
 		}
-		what := plural(span.Len(), "message") + " from " + shortID(span.First())
+		what := clip.Count(span.Len(), "message") + " from " + shortID(span.First())
 		if i, ok := log.Index(span.First()); ok && span.Len() == 1 {
 			what = "message " + shortID(span.First()) + " " + quotedName(briefMessage(uncopied.At(log, i)))
 		}

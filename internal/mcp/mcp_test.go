@@ -424,4 +424,13 @@ func TestMemory(t *testing.T) {
 			t.Errorf("step %d: read %d times, want %d", i, h.opened, step.opened)
 		}
 	}
+	for i, forget := range []struct {
+		scope, id string
+		opened    int
+	}{{"b", "", 3}, {"a", "one", 3}, {"a", "one-session", 4}, {"a", "", 5}} {
+		memory.Forget(forget.scope, forget.id)
+		if search("a"); h.opened != forget.opened {
+			t.Errorf("forgotten %d: read %d times, want %d", i, h.opened, forget.opened)
+		}
+	}
 }

@@ -151,13 +151,13 @@ func (p *searchedSessions) describe(threadID string) string {
 
 // summary says which sessions were searched; done ones were searched before.
 func (p *searchedSessions) summary(done, all int) string {
-	text := fmt.Sprintf("Searched %d of %s", done+p.count, plural(all, "session"))
+	text := fmt.Sprintf("Searched %d of %s", done+p.count, clip.Count(all, "session"))
 	if done > 0 {
 		text = fmt.Sprintf("Searched sessions %d to %d of %d", done+1, done+p.count, all)
 	}
 	text += ", the newest first."
 	if p.unread > 0 {
-		text += fmt.Sprintf(" %s could not be read.", plural(p.unread, "session"))
+		text += fmt.Sprintf(" %s could not be read.", clip.Count(p.unread, "session"))
 	}
 	return text
 }
@@ -190,7 +190,7 @@ func (s *Server) buildIndex(ctx context.Context, list []Session) (*recall.Index,
 // searchEntries returns what can be found in a session. The newest session may be the one that
 // asks: there it leaves out the question itself.
 func (s *Server) searchEntries(ctx context.Context, one Session, newest bool) ([]recall.Entry, error) {
-	key := strings.Join([]string{s.options.Scope, one.ID, one.Version, strconv.FormatBool(newest)}, "\x00")
+	key := entryKey(s.options.Scope, one.ID, one.Version, strconv.FormatBool(newest))
 	if held, ok := s.options.Memory.entries.Get(key); ok {
 		return held, nil
 	}

@@ -81,7 +81,7 @@ func (s *Server) listResources(ctx context.Context, q *sdk.ListResourcesRequest)
 			})
 		}
 		for _, r := range c.Plan.Externalizations {
-			title := fmt.Sprintf("%s from turn %d of session %s", plural(r.Span.Len(), "message"), r.Span.FirstTurn, all[i].ID)
+			title := fmt.Sprintf("%s from turn %d of session %s", clip.Count(r.Span.Len(), "message"), r.Span.FirstTurn, all[i].ID)
 			out.Resources = append(out.Resources, &sdk.Resource{
 				URI: artifactAddress + url.PathEscape(r.ArtifactID), Name: r.ArtifactID, Title: clip.Line(title, 200), MIMEType: "text/plain",
 				Description: clip.Line(r.Summary.Render(), 200),

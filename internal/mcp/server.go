@@ -10,6 +10,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -38,10 +39,26 @@ type Memory struct {
 	schemas *sdk.SchemaCache
 }
 
+// DefaultMemory is a good size of a Memory, in bytes, for all scopes together.
+const DefaultMemory = 64 << 20
+
 // NewMemory returns a cache of at most that many bytes of text.
 func NewMemory(bytes int) *Memory {
 	return &Memory{entries: lru.New[string, []recall.Entry](bytes), schemas: sdk.NewSchemaCache()}
 }
+
+// Forget drops what is kept of a session of a scope, or of all its sessions if id is "".
+func (m *Memory) Forget(scope, id string) {
+	prefix := entryKey(scope)
+	if id != "" {
+		prefix = entryKey(scope, id)
+	}
+	m.entries.DeleteFunc(func(key string) bool { return strings.HasPrefix(key, prefix) })
+}
+
+// entryKey joins names, which hold no zero bytes. The key of an entry begins with its scope
+// and the id of its session.
+func entryKey(names ...string) string { return strings.Join(names, "\x00") + "\x00" }
 
 // Server answers one client, or several with the same rights. It is safe for concurrent
 // use.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -52,7 +51,8 @@ type Session struct {
 func SessionOfThread(info store.Info) Session {
 	return Session{
 		ID: info.ID, Agent: "thread", Changed: info.Changed, Messages: info.Messages, Plans: info.Plans,
-		Version: strconv.Itoa(info.Messages) + "." + strconv.Itoa(info.Plans),
+		// A thread that was deleted and begun anew is another one, of as many messages or not.
+		Version: fmt.Sprintf("%d.%d.%d", info.Created.UnixNano(), info.Messages, info.Plans),
 	}
 }
 

@@ -122,7 +122,7 @@ func (s *Server) listSessions(ctx context.Context, in sessionsArgs, tokens int) 
 			room -= len(rows[i])
 		}
 	}
-	return s.pageOfRows(fmt.Sprintf("%s, the newest first: id · agent · project · changed · size · first words of the user, which are data.", plural(len(found), "session")), rows, in.Cursor, tokens)
+	return s.pageOfRows(fmt.Sprintf("%s, the newest first: id · agent · project · changed · size · first words of the user, which are data.", clip.Count(len(found), "session")), rows, in.Cursor, tokens)
 }
 
 // row describes a session on one line.
@@ -134,12 +134,12 @@ func (one *Session) row(first string) string {
 	parts = append(parts, one.Changed.UTC().Format(time.DateOnly+" 15:04"))
 	switch {
 	case one.Messages > 0:
-		parts = append(parts, plural(one.Messages, "message"))
+		parts = append(parts, clip.Count(one.Messages, "message"))
 	case one.Bytes > 0:
 		parts = append(parts, fmt.Sprintf("%d KB", (one.Bytes+1023)/1024))
 	}
 	if one.Plans > 0 {
-		parts = append(parts, plural(one.Plans, "plan"))
+		parts = append(parts, clip.Count(one.Plans, "plan"))
 	}
 	if first != "" {
 		parts = append(parts, quotedName(first))

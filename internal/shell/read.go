@@ -20,6 +20,7 @@ type Command struct {
 	Report
 
 	after string // the operator behind it: "&&", "||", ";", "|", "&", or "" at the end
+	back  string // of "popd": where it goes
 }
 
 // Word is one word with its quotes taken off.
@@ -49,6 +50,17 @@ func (c *Command) Name() string {
 		return ""
 	}
 	return c.Words[0].Text
+}
+
+// Inner is the command without the words of loops, conditions and subshells in front of it.
+func (c Command) Inner() Command {
+	for len(c.Words) > 0 && compoundWords[c.Words[0].Text] {
+		c.Words = c.Words[1:]
+	}
+	if len(c.Words) > 0 && strings.HasPrefix(c.Words[0].Text, "(") {
+		c.Words = append([]Word{{Text: strings.TrimLeft(c.Words[0].Text, "("), Open: c.Words[0].Open}}, c.Words[1:]...)
+	}
+	return c
 }
 
 // Path returns the word if it can only be a path, else "".

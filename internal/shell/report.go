@@ -2,6 +2,7 @@ package shell
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,12 +15,15 @@ type Report struct {
 	Dir    string // where "cd" of the line went before it; "" nowhere, Unknown if nobody knows
 	Proved bool   // a status of 0 of the line says that it succeeded
 	Blamed bool   // any other status of the line says that it failed
+	Undone bool   // any other status of the line says that it failed or did not run
+	Ran    bool   // nothing before it could keep it from running
 	Alone  bool   // nothing else of the line could fail or print
 	Shown  Shown
 	Most   int  // so many lines of it are shown at the most; 0 is all
 	Silent bool // its errors are not shown
 	Piped  bool // its output goes into the next command
 	List   int  // the list of commands that it stands in
+	Only   bool // its list fails only if it does
 	Sure   bool // it ran, if the commands before it in its list succeeded: there is no alternative
 }
 
@@ -40,70 +44,178 @@ const Unknown = "?"
 
 // harmlessCommands are commands that say nothing about the work: where they fail, the line
 // says so by itself.
-var harmlessCommands = scan.WordSet("cd pushd export set source . true : echo printf sleep mkdir unset alias ulimit umask shopt")
+var harmlessCommands = scan.WordSet("cd pushd popd export set source . true : echo printf sleep mkdir unset alias ulimit umask shopt")
+
+// failingCommands are those of them that fail without a word that says so for certain.
+var failingCommands = scan.WordSet("pushd source . mkdir ulimit")
 
 func (c *Command) isHarmless() bool {
 	return len(c.Words) == 0 || harmlessCommands[c.Words[0].Text] || len(c.Words) == 1 && isAssignment(c.Words[0]) && !c.Words[0].Open
 }
 
+// isWeighty reports whether the failure of a command may be that of its list.
+func (c *Command) isWeighty() bool {
+	makes := c.Name() == "mkdir" && slices.ContainsFunc(c.Words, func(w Word) bool { return w.Text == "-p" }) // hardly fails
+	return c.after != "|" && (!c.isHarmless() || failingCommands[c.Name()] && !makes)
+}
+
 // setReports says of each command what the line as a whole shows of it.
 func (r *reader) setReports() {
-	errexit, pipefail := r.setOptions()
-	dir := ""
-	for from, list := 0, 0; from < len(r.all); list++ {
-		to := from
-		either, background, weighty := false, false, 0
-		for ended := false; to < len(r.all) && !ended; to++ {
-			c := &r.all[to]
-			either = either || c.after == "||"
-			background = c.after == "&"
-			ended = c.after == ";" || c.after == "&" || c.after == ""
-			if c.after != "|" && !c.isHarmless() {
-				weighty++
-			}
-		}
-		counts := (to == len(r.all) || errexit) && !either && !background
-		for i := from; i < to; i++ {
-			c := &r.all[i]
-			c.Piped = c.after == "|"
-			c.Proved = counts && (!c.Piped || pipefail)
-			c.Blamed = counts && !c.Piped && weighty == 1 && !c.isHarmless()
-			c.Sure = !either && !background
-			if c.Shown == AllShown && c.Piped {
-				c.Shown, c.Most = r.pipeShows(i + 1)
-			}
-			if background {
-				c.Shown = NotShown
-			}
-			c.Dir, c.List = dir, list
-			if to := c.ChangesTo(); to != "" {
-				dir = Join(dir, to)
-			}
-		}
-		from = to
-	}
-	others := 0
+	o := r.setOptions()
+	weighty, others := 0, 0
 	for i := range r.all {
+		if r.all[i].isWeighty() {
+			weighty++
+		}
 		if !r.all[i].isHarmless() {
 			others++
 		}
 	}
+	var at folder
+	before := 0 // weighty commands in the lists before
+	for from, n := 0, 0; from < len(r.all); {
+		l := r.listFrom(from)
+		r.reportList(&l, o, n, before, weighty)
+		at = r.setFolders(&l, at)
+		before += l.weighty
+		if !o.errexit || !l.single() { // else a failure ends the line, as in a chain
+			n++
+		}
+		from = l.to
+	}
 	for i := range r.all {
-		r.all[i].Alone = others == 1 && !r.all[i].isHarmless()
+		c := &r.all[i]
+		c.Alone = others == 1 && !c.isHarmless()
 	}
 }
 
-// setOptions reads what "set" asks for at the beginning: that the first failure ends the
-// line, and that a pipe fails with any of its commands.
-func (r *reader) setOptions() (errexit, pipefail bool) {
-	if len(r.all) == 0 || r.all[0].Name() != "set" {
-		return false, false
+// list is a part of a line up to ";", "&" or the end, with what it says of its commands.
+type list struct {
+	from, to   int
+	chained    bool // with "&&"
+	either     bool // with "||"
+	background bool
+	weighty    int // commands the failure of which may be that of the list
+	last       int // the last of them
+}
+
+// listFrom reads the list that begins with a command.
+func (r *reader) listFrom(from int) list {
+	l := list{from: from, to: from, last: -1}
+	for ended := false; l.to < len(r.all) && !ended; l.to++ {
+		c := &r.all[l.to]
+		l.chained = l.chained || c.after == "&&"
+		l.either = l.either || c.after == "||"
+		l.background = c.after == "&"
+		ended = c.after == ";" || c.after == "&" || c.after == ""
+		if c.isWeighty() {
+			l.weighty, l.last = l.weighty+1, l.to
+		}
 	}
-	for i, w := range r.all[0].Words[1:] {
-		errexit = errexit || strings.HasPrefix(w.Text, "-") && strings.Contains(w.Text, "e")
-		pipefail = pipefail || w.Text == "pipefail" && i > 0
+	return l
+}
+
+// plain reports whether the status of the list tells of all its commands.
+func (l *list) plain() bool { return !l.either && !l.background }
+
+// single reports whether it is one pipe.
+func (l *list) single() bool { return l.plain() && !l.chained }
+
+// reportList says of the commands of the n-th list what the line shows of them. before are
+// the weighty commands in front of it, all those of the line.
+func (r *reader) reportList(l *list, o options, n, before, all int) {
+	last := l.to == len(r.all)
+	// bash goes on after "a && b" of which a failed, errexit or not.
+	proves := last && l.plain() || o.errexit && l.single()
+	blames := last && !o.stops || all == 1 && (last || o.errexit)
+	runs := before == 0 || !o.stops
+	for i := l.from; i < l.to; i++ {
+		c := &r.all[i]
+		c.Piped, c.List = c.after == "|", n
+		c.Proved = proves && (!c.Piped || o.pipefail)
+		c.Only = l.plain() && l.weighty == 1 && c.isWeighty()
+		c.Blamed = blames && c.Only
+		c.Undone = last && l.plain() && i == l.last
+		c.Sure = l.plain()
+		c.Ran = runs
+		runs = runs && c.after != "||" && !(c.after == "&&" && c.isWeighty())
+		if c.Shown == AllShown && c.Piped {
+			c.Shown, c.Most = r.pipeShows(i + 1)
+		}
+		if l.background {
+			c.Shown = NotShown
+		}
 	}
-	return errexit, pipefail
+}
+
+// folder is where a line is, and where "popd" goes back to.
+type folder struct {
+	dir   string
+	stack []string
+}
+
+// setFolders says of the commands of a list where they run; it returns where the next list does.
+func (r *reader) setFolders(l *list, at folder) folder {
+	start := at
+	for i := l.from; i < l.to; i++ {
+		c := &r.all[i]
+		c.Dir = at.dir
+		switch n := len(at.stack); {
+		case c.Name() == "pushd":
+			at.stack = append(at.stack[:n:n], at.dir)
+		case c.Name() != "popd":
+		case n > 0 && len(c.Words) == 1:
+			c.back = way(at.dir, at.stack[n-1])
+			at.dir, at.stack = at.stack[n-1], at.stack[:n-1]
+			continue
+		default:
+			c.back = Unknown
+		}
+		if to := c.ChangesTo(); to != "" {
+			at.dir = Join(at.dir, to)
+		}
+	}
+	if l.background { // in a shell of its own
+		return start
+	}
+	return at
+}
+
+// way is how one gets back from a folder to one above it, or to one by its whole path.
+func way(from, to string) string {
+	rest, below := strings.CutPrefix(from+"/", strings.TrimPrefix(to+"/", "/"))
+	switch {
+	case path.IsAbs(to):
+		return to
+	case !below || path.IsAbs(from) || rest == "" || from == Unknown || strings.HasPrefix(rest, ".."):
+		return Unknown
+	}
+	return strings.TrimSuffix(strings.Repeat("../", strings.Count(rest, "/")), "/")
+}
+
+// options are what "set" and "exit" make of a line.
+type options struct {
+	errexit  bool // from its beginning the first failure ends it
+	pipefail bool // a pipe fails with any of its commands
+	stops    bool // it may end before its end
+}
+
+func (r *reader) setOptions() (o options) {
+	for i := range r.all {
+		c := &r.all[i]
+		switch c.Name() {
+		case "exit", "return":
+			o.stops = true
+		case "set":
+			for k, w := range c.Words[1:] {
+				exits := strings.HasPrefix(w.Text, "-") && strings.Contains(w.Text, "e")
+				o.stops = o.stops || exits
+				o.errexit = (o.errexit || exits && i == 0) && w.Text != "+e"
+				o.pipefail = o.pipefail || i == 0 && k > 0 && w.Text == "pipefail"
+			}
+		}
+	}
+	return o
 }
 
 // pipeShows says what the commands of a pipe from i on let through, and how many lines
@@ -180,9 +292,13 @@ func showsFailures(args []Word) bool {
 	return false
 }
 
-// ChangesTo is where a "cd" goes, Unknown if nobody knows; "" for another command.
+// ChangesTo is where a "cd" or "popd" goes, Unknown if nobody knows; "" for another command.
 func (c *Command) ChangesTo() string {
-	if name := c.Name(); name != "cd" && name != "pushd" {
+	switch c.Name() {
+	case "cd", "pushd":
+	case "popd":
+		return c.back
+	default:
 		return ""
 	}
 	args := c.Words[1:]

@@ -53,7 +53,7 @@ func TestRead(t *testing.T) {
 // TestReport: what the status and the output of a line tell of each of its commands.
 func TestReport(t *testing.T) {
 	for line, want := range map[string]string{
-		"a && b":               "proved; proved",
+		"a && b":               "proved; proved undone perhaps",
 		"a; b":                 "; proved blamed",
 		"cd x && a":            "proved; in x proved blamed alone",
 		"a | tail -3":          "end piped; proved blamed",
@@ -61,11 +61,22 @@ func TestReport(t *testing.T) {
 		"a | sort":             "part piped; proved blamed",
 		"a | grep FAIL":        "fails piped; proved blamed",
 		"a > f":                "hidden proved blamed alone",
-		"a || b":               "; ",
+		"a || b":               "; perhaps",
 		"a &":                  "hidden alone",
-		"set -e\na\nb":         "proved; proved blamed; proved blamed",
 		"cd $X && a":           "proved; in ? proved blamed alone",
 		"cd /x; cd y; a; echo": "; in /x; in /x/y alone; in /x/y proved",
+		// What a failure ends, or may end, before its end.
+		"set -e\na\nb":         "proved; proved; proved undone perhaps",
+		"set -e\na\necho":      "proved; proved blamed alone; proved perhaps",
+		"set -e\na && b\necho": "proved; ; perhaps; proved perhaps",
+		"cd x; set -e; a; b":   "; in x; in x; in x proved undone perhaps",
+		"a || exit 1\nb":       "; perhaps; proved undone perhaps",
+		"source v && a":        "proved; proved undone perhaps alone",
+		"mkdir -p v && a":      "proved; proved blamed alone",
+		// Where a command runs.
+		"pushd x && a && popd && b; c": "; in x perhaps; in x perhaps; perhaps; proved blamed",
+		"pushd /x; popd; popd; a":      "; in /x; ; in ? proved blamed alone",
+		"cd x && a &\nb":               "hidden; in x hidden; proved blamed",
 	} {
 		commands, _ := Read(line)
 		var all []string
@@ -86,6 +97,8 @@ func TestReport(t *testing.T) {
 			say(c.Piped, "piped")
 			say(c.Proved, "proved")
 			say(c.Blamed, "blamed")
+			say(c.Undone && !c.Blamed, "undone")
+			say(!c.Ran, "perhaps")
 			say(c.Alone, "alone")
 			all = append(all, strings.Join(says, " "))
 		}

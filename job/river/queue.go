@@ -57,8 +57,8 @@ type client interface {
 }
 
 // OnSQLite starts a queue in a SQLite database, and creates its tables. db should have one
-// connection and no other user: River holds it while it writes. It must not be closed
-// before Stop has returned.
+// connection. Others may use it too, such as a store: they wait for River while it writes,
+// and River for them. It must not be closed before Stop has returned.
 func OnSQLite(ctx context.Context, db *sql.DB, h job.Handlers, o *job.Options) (*Queue, error) {
 	return onSQLite(ctx, db, h, o, fetchPoll)
 }

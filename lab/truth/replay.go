@@ -24,6 +24,7 @@ type replay struct {
 	files  map[string]*file
 	vague  []vague // commands whose effect on files cannot be told
 	cwd    string  // the directory that commands start in, as far as it was said
+	shell  string  // the directory of a shell that keeps it; "" if it is not known
 	todo   []todo
 	listed bool // the agent has a list
 	// emptied is the message that showed an empty list.
@@ -32,7 +33,7 @@ type replay struct {
 	branch  []seen
 
 	commits []commit
-	pushes  []int
+	pushes  []seen // text is the folder
 	started []started
 	stops   []seen // interruptions and rejections by the user
 }
@@ -70,6 +71,7 @@ type call struct {
 	said     string // the arguments, decoded, a value per line
 	line     string // of a shell
 	commands []command
+	places   []string // the folder of each; "" if it is not known
 	end      ending
 	refused  bool // by the user
 	flagged  bool // as a failure
@@ -324,6 +326,9 @@ func (r *replay) resulted(at int, res thread.ToolResult) {
 		if refusal.MatchString(body) && !taskTool.MatchString(c.Name) || errorField.MatchString(body) {
 			c.end = failed
 		}
+	}
+	if c.line != "" {
+		r.setPlaces(c)
 	}
 	if c.end == failed {
 		r.tried(c, file)

@@ -10,9 +10,9 @@ type command struct {
 	words    []word
 	redirect []redirect
 	document string // of a here-document
-	// piped says that its output goes into another command; orElse that it runs
-	// only when the one before it fails.
-	piped, orElse bool
+	// piped says that its output goes into another command; orElse that it runs only when
+	// the one before it fails, andThen when that succeeds.
+	piped, orElse, andThen bool
 }
 
 type word struct {
@@ -113,17 +113,17 @@ func splitShell(line string) []command {
 		}
 		c.words = append(c.words, expand(vars, x)...)
 	}
-	orElse := false
+	orElse, andThen := false, false
 	endCommand := func(op string) {
 		endWord()
 		if n := c.name(); n == "for" && len(c.words) > 3 && c.words[2].text == "in" {
 			vars[c.words[1].text] = c.words[3:]
 		} else if len(c.words) > 0 || len(c.redirect) > 0 {
-			c.piped, c.orElse = op == "|", orElse
+			c.piped, c.orElse, c.andThen = op == "|", orElse, andThen
 			out = append(out, c)
 		}
 		if op != "|" {
-			orElse = op == "||"
+			orElse, andThen = op == "||", op == "&&"
 		}
 		c = command{}
 	}

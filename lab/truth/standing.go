@@ -11,6 +11,7 @@ type commit struct {
 	at            int
 	order         int  // of its command in the command line
 	elsewhere     bool // in another work tree
+	dir           string
 }
 
 // started is a process or an agent in the background.
@@ -50,13 +51,13 @@ func (r *replay) git(c *call) {
 		switch sub {
 		case "commit":
 			if !r.committed(c, i, elsewhere) && (cmd.option("-q", "--quiet") || strings.TrimSpace(c.out) == "") && !cmd.piped {
-				r.commits = append(r.commits, commit{"", c.line, c.result, i, elsewhere})
+				r.commits = append(r.commits, commit{"", c.line, c.result, i, elsewhere, c.gitDir(i)})
 			}
 		case "cherry-pick":
 			r.committed(c, i, elsewhere)
 		case "push":
 			if !pushFailed.MatchString(c.out) && !cmd.option("--dry-run", "-n") {
-				r.pushes = append(r.pushes, c.result)
+				r.pushes = append(r.pushes, seen{text: c.gitDir(i), at: c.result})
 			}
 		case "checkout", "switch":
 			if len(rest) > 1 && cmd.option("-b", "-c", "-B", "-C") && !rest[1].dynamic {
@@ -81,11 +82,25 @@ func (r *replay) git(c *call) {
 	}
 }
 
+// gitDir is the folder that a command of git works in; "" if it is not known.
+func (c *call) gitDir(i int) string {
+	dir := ""
+	if i < len(c.places) {
+		dir = c.places[i]
+	}
+	for k, w := range c.commands[i].words {
+		if w.text == "-C" && k+1 < len(c.commands[i].words) && k < 3 {
+			return at(dir, c.commands[i].words[k+1].text)
+		}
+	}
+	return dir
+}
+
 // committed notes the commits that a call printed.
 func (r *replay) committed(c *call, order int, elsewhere bool) bool {
 	all := commitLine.FindAllStringSubmatch(c.out, -1)
 	for _, m := range all {
-		r.commits = append(r.commits, commit{m[2], m[3], c.result, order, elsewhere})
+		r.commits = append(r.commits, commit{m[2], m[3], c.result, order, elsewhere, c.gitDir(order)})
 		if m[1] != "detached HEAD" {
 			r.branch = append(r.branch, seen{text: m[1], at: c.result})
 		}

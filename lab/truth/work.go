@@ -8,7 +8,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/summary"
-	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 var pullRequestURL = regexp.MustCompile(`https?://[^\s"'<>()]+/(?:pull|merge_requests|pulls)/\d+`)
@@ -18,21 +17,9 @@ func (j *judge) work(w state.Work) {
 	j.directory(w.Directory)
 	j.onBranch(w.Branch)
 	j.pullRequest(w.PullRequest)
-	lastCommit := j.commit(w.Commits)
-	j.newest(w.Newest, lastCommit)
+	j.newest(w.Newest, j.commit(w.Commits))
 	for _, e := range w.Edited {
-		st := j.claim(e.Path+": "+e.Operation, e.Sources)
-		what, when, turn := j.changedAfter(e.Path, lastCommit)
-		ok := when >= 0 && (what == e.Operation || e.Operation == "deleted" && what == "moved to" || e.Operation == "edited" && what == "created" || e.Operation == "created" && (what == "moved from" || j.wasCreated(e.Path, lastCommit))) && (e.Turn == 0 || e.Turn == turn)
-		if !ok && j.mayHave(e.Path, e.Turn) {
-			j.cannotTell(kindEdited)
-			continue
-		}
-		reason := "it was not changed since the last commit"
-		if when >= 0 {
-			reason = fmt.Sprintf("its last change is: %s, in turn %d", what, turn)
-		}
-		j.say(kindEdited, ok, st, reason, when)
+		j.edited(e)
 	}
 	for _, c := range w.Checks {
 		j.check(c)
@@ -55,6 +42,63 @@ func (j *judge) work(w state.Work) {
 		j.operation(o)
 	}
 }
+
+// edited judges a file that is said to have been edited since the last commit of its
+// repository, or before one that may have taken it.
+func (j *judge) edited(e state.Edit) {
+	st := j.claim(e.Path+": "+e.Operation, e.Sources)
+	lastCommit, doubtful := j.lastCommit(e.Path)
+	if e.PerhapsCommitted {
+		lastCommit = -1
+	}
+	what, when, turn := j.changedAfter(e.Path, lastCommit)
+	ok := when >= 0 && (what == e.Operation || e.Operation == "deleted" && what == "moved to" || e.Operation == "edited" && what == "created" || e.Operation == "created" && (what == "moved from" || j.wasCreated(e.Path, lastCommit))) && (e.Turn == 0 || e.Turn == turn)
+	if !ok && (doubtful || j.mayHave(e.Path, e.Turn)) {
+		j.cannotTell(kindEdited)
+		return
+	}
+	reason := "it was not changed since the last commit"
+	if when >= 0 {
+		reason = fmt.Sprintf("its last change is: %s, in turn %d", what, turn)
+	}
+	if ok && e.PerhapsCommitted && !j.mayBeCommitted(when) {
+		ok, reason = false, "no commit was tried after its last change"
+	}
+	j.say(kindEdited, ok, st, reason, when)
+}
+
+// mayBeCommitted reports whether some command line after a message may have committed.
+func (j *judge) mayBeCommitted(after int) bool {
+	for _, c := range j.calls {
+		if c.at >= after && strings.Contains(c.line, "commit") {
+			return true
+		}
+	}
+	return false
+}
+
+// lastCommit is the last commit in the repository of a file, or -1; doubtful says that a later
+// one may be of another repository.
+func (j *judge) lastCommit(file string) (at int, doubtful bool) {
+	for i := len(j.commits) - 1; i >= 0; i-- {
+		m := j.commits[i]
+		near := related(m.dir, path.Dir(file)) || !path.IsAbs(file) || inside(m.dir, j.cwd) && inside(file, j.cwd)
+		switch {
+		case m.elsewhere || j.cwd != "" && m.dir != "" && !related(m.dir, j.cwd) && inside(file, j.cwd):
+		case near:
+			return m.at, doubtful
+		default:
+			doubtful = true
+		}
+	}
+	return -1, doubtful
+}
+
+// inside reports whether a path is a folder that is known or lies in it.
+func inside(p, folder string) bool { return folder != "" && strings.HasPrefix(p+"/", folder+"/") }
+
+// related reports whether one folder is or holds the other, as far as both are known.
+func related(a, b string) bool { return a == "" || b == "" || inside(a, b) || inside(b, a) }
 
 // directory judges the folder that commands run in.
 func (j *judge) directory(s state.Seen) {
@@ -125,13 +169,17 @@ func (j *judge) newest(s state.Seen, lastCommit int) {
 		return
 	}
 	st := j.claim(s.Text, s.Sources)
-	last := -1
+	last, reason := -1, "no log began with it after the last commit"
 	for i := range j.log {
 		if c := j.ended[i]; c != nil && c.end == succeeded && strings.Contains(c.line, "git log") && strings.HasPrefix(strings.TrimSpace(c.out), s.Text) {
+			if end := len(c.commands) - 1; end >= 0 && !related(c.gitDir(end), j.cwd) {
+				reason = "the log is of " + c.gitDir(end)
+				continue
+			}
 			last = i
 		}
 	}
-	j.say(kindCommit, last > lastCommit, st, "no log began with it after the last commit", last)
+	j.say(kindCommit, last > lastCommit, st, reason, last)
 }
 
 func (j *judge) wasCreated(p string, after int) bool {
@@ -161,13 +209,17 @@ func (j *judge) commit(all []state.Commit) int {
 		if made == nil || !c.Pushed {
 			continue
 		}
-		pushed := -1
+		pushed, reason := -1, "no push that succeeded follows it"
 		for _, p := range j.pushes {
-			if p >= made.at {
-				pushed = p
+			switch {
+			case p.at < made.at:
+			case related(p.text, made.dir):
+				pushed = p.at
+			default:
+				reason = "the push that follows it was made in " + p.text
 			}
 		}
-		j.say(kindPushed, pushed >= 0, st, "no push that succeeded follows it")
+		j.say(kindPushed, pushed >= 0, st, reason)
 	}
 	for i := len(j.commits) - 1; i >= 0; i-- {
 		if !j.commits[i].elsewhere {
@@ -175,77 +227,6 @@ func (j *judge) commit(all []state.Commit) int {
 		}
 	}
 	return -1
-}
-
-// check judges how a check is said to have gone. Its command may say where it ran.
-func (j *judge) check(c state.Check) {
-	st := j.claim(fmt.Sprintf("%s => %s", c.Command, c.Outcome), c.Sources)
-	command, dir := c.Command, ""
-	if i := strings.LastIndex(command, " (in "); i >= 0 && strings.HasSuffix(command, ")") {
-		command, dir = command[:i], command[i+len(" (in "):len(command)-1]
-	}
-	var last *call
-	for _, x := range j.calls {
-		if x.line != "" && x.result >= 0 && x.runsCommand(command) && (dir == "" || j.ranIn(x, dir)) {
-			last = x
-		}
-	}
-	if last == nil {
-		j.isFalse(kindCheck, st, "the log has no such command")
-		return
-	}
-	ok, reason := true, ""
-	says := failing.MatchString(last.out)
-	masked := last.masks(command)
-	switch {
-	case c.Turn > 0 && c.Turn != last.turn:
-		ok, reason = false, fmt.Sprintf("it ran last in turn %d", last.turn)
-	case c.Outcome == thread.Success && last.end == failed:
-		if last.goesOn(command) {
-			j.cannotTell(kindCheck) // what comes behind it may have failed
-			return
-		}
-		ok, reason = false, "its last run failed: "+clip(strings.TrimSpace(last.out), 120)
-	case c.Outcome == thread.Success && masked && says && !passing.MatchString(last.out):
-		ok, reason = false, "its output says: "+clip(strings.TrimSpace(failing.FindString(last.out)), 120)
-	case c.Outcome == thread.Failure && last.end != failed && !says:
-		ok, reason = false, "nothing in its output says that it failed"
-	case c.Line != "" && !last.shows(c.Line):
-		ok, reason = false, "its output does not say: "+c.Line
-	}
-	switch {
-	case ok && c.Outcome == thread.Success && masked && !passing.MatchString(last.out) && !last.silent():
-		j.unproved(kindCheck, st, "its exit code is that of another command, and its output does not tell", last.result)
-	default:
-		j.say(kindCheck, ok, st, reason, last.result)
-	}
-	for _, p := range c.Since {
-		_, when, turn := j.changedAfter(p, last.result)
-		if when < 0 && j.mayHave(p, 0) {
-			j.cannotTell(kindSince)
-			continue
-		}
-		j.say(kindSince, when >= 0, st.and(" | since then: "+p), fmt.Sprintf("it was not changed after the last run, in turn %d", turn), last.result)
-	}
-}
-
-// ranIn reports whether a call ran a command in a folder, as far as can be told: it
-// or one before it went there.
-func (j *judge) ranIn(c *call, dir string) bool {
-	for _, x := range j.calls {
-		if x.at > c.at {
-			break
-		}
-		if w := x.str("workdir", "cwd", "directory", "working_directory"); w != "" && tail(dir, w) {
-			return true
-		}
-		for _, cmd := range x.commands {
-			if a := cmd.args(); cmd.name() == "cd" && len(a) > 0 && (tail(dir, path.Clean(a[0].text)) || strings.HasPrefix(a[0].text, ".")) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func (j *judge) running(s state.Seen) {

@@ -159,6 +159,7 @@ func (c *Client) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options)
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
+	renamed := false
 	for {
 		w := c.currentForm()
 		body, err := c.requestBody(p, o, w)
@@ -166,7 +167,7 @@ func (c *Client) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options)
 			return nil, fmt.Errorf("%s: %w", c.provider, err)
 		}
 		reply, err := c.exchange.Ask(ctx, -1, &exchange.Question{Body: body, API: c.api.codec, Schema: o.Schema, Adjust: adjustAnswer})
-		if err == nil || !c.stepDown(err, w, o) {
+		if err == nil || !c.stepDown(err, w, o, &renamed) {
 			return reply, err
 		}
 	}

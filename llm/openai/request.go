@@ -121,8 +121,9 @@ func setFormat(body, path, inner string, s *llm.Schema, how schemaMode) string {
 }
 
 // stepDown learns from a refusal and reports whether the request can be put another
-// way. Each way is given up only once, so the steps come to an end.
-func (c *Client) stepDown(err error, w requestForm, o *llm.Options) bool {
+// way. Each way is given up only once, so the steps come to an end; renamed says that this
+// call has tried the other name of the limit on the output.
+func (c *Client) stepDown(err error, w requestForm, o *llm.Options, renamed *bool) bool {
 	e, ok := errors.AsType[*llm.APIError](err)
 	if !ok || e.Kind != llm.ErrInvalid && e.Kind != llm.ErrServer && e.Kind != llm.ErrNotFound {
 		return false
@@ -138,8 +139,8 @@ func (c *Client) stepDown(err error, w requestForm, o *llm.Options) bool {
 	case o.Schema != nil && w.schema < instructed &&
 		names("response_format", "response format", "text.format", "json_schema", "json schema", "json_object", "json mode", "structured output", "guided"):
 		now.schema = w.schema + 1
-	case names("max_completion_tokens"):
-		now.oldMaxTokens = !w.oldMaxTokens
+	case !*renamed && names("max_completion_tokens"):
+		now.oldMaxTokens, *renamed = !w.oldMaxTokens, true
 	case o.Temperature != nil && !w.noTemperature && names("temperature"):
 		now.noTemperature = true
 	default:

@@ -173,6 +173,18 @@ func TestFieldsLearned(t *testing.T) {
 	}
 }
 
+// A server that takes neither name of the limit on the output is asked with each once.
+func TestNeitherNameOfTheLimit(t *testing.T) {
+	no := refuse("Unsupported parameter: use neither 'max_tokens' nor 'max_completion_tokens'.")
+	s := llmtest.NewServer(t, no, no, no, no, no, no)
+	c := newClient(t, openai.Config{BaseURL: s.URL + "/v1", HTTP: closing()})
+	for n := range 2 {
+		if _, err := c.Generate(t.Context(), hello(), &llm.Options{MaxOutput: 9}); !errors.Is(err, llm.ErrInvalid) || len(s.Requests()) != 2*(n+1) {
+			t.Fatalf("%v after %d requests", err, len(s.Requests()))
+		}
+	}
+}
+
 // A prompt that was read from a request is sent with everything else in it.
 func TestSourceKept(t *testing.T) {
 	const source = `{"model": "m", "messages": [{"role":"user","content":"Hello."}], "seed": 7, "stream": true, "stream_options": {"include_usage": true}}`

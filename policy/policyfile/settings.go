@@ -95,7 +95,7 @@ type Summarizer struct {
 	// ChunkCharacters is the most of a span that is sent at once.
 	ChunkCharacters int `file:"summarizer.chunk_characters" bases:"auto ladder last-messages last-tokens last-turns ratio" unit:"characters" range:"1000.." about:"the most of a span that is sent at once"`
 	// Trust says how much of a model's text is used.
-	Trust policy.Trust `file:"summarizer.trust" about:"how much of what a model writes is taken: the sentences that stand on the messages (checked), or all of it, as the seeds do (model)"`
+	Trust policy.Trust `file:"summarizer.trust" about:"how much of what a model writes is taken: the sentences that stand on the messages (checked), or all of it (model)"`
 	// Cache keeps answers, so that the same question is asked once.
 	Cache bool `file:"summarizer.cache" about:"ask the same question only once"`
 }

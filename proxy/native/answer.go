@@ -103,14 +103,36 @@ func (a *Addition) management() string {
 // compactionIteration is the iteration that made the block.
 const compactionIteration = `{"type":"compaction","input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"cache_creation":{"ephemeral_5m_input_tokens":0,"ephemeral_1h_input_tokens":0}}`
 
-// iterations are those of an answer with a usage of the upstream's.
-func (a *Addition) iterations(usage string) string {
+// MergeUsage sets the members of one usage in another: the last counts of a stream are the whole. An
+// empty text is a usage without members.
+func MergeUsage(usage, last string) string {
+	counts := gjson.Parse(last)
+	if !counts.IsObject() {
+		return usage
+	}
+	usage = cmp.Or(usage, "{}")
+	for name, v := range rawjson.Members(counts) {
+		if v.Type != gjson.Null {
+			usage = jsonedit.Set(usage, gjson.Escape(name), v.Raw)
+		}
+	}
+	return usage
+}
+
+// MessageIteration is the usage of a message as an iteration of a longer one.
+func MessageIteration(usage string) string {
 	message := `{"type":"message"}`
 	for _, name := range []string{"input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "cache_creation"} {
 		if v := gjson.Get(usage, name); v.Exists() && v.Type != gjson.Null {
 			message = jsonedit.Set(message, name, v.Raw)
 		}
 	}
+	return message
+}
+
+// iterations are those of an answer with a usage of the upstream's.
+func (a *Addition) iterations(usage string) string {
+	message := MessageIteration(usage)
 	if a.Block == "" {
 		return "[" + message + "]"
 	}
@@ -158,13 +180,7 @@ func (a *Addition) AddToEvent(data string) []string {
 			data = jsonedit.Set(data, "context_management", a.management())
 		}
 		if a.Iterations && v.Get("usage").IsObject() {
-			used := cmp.Or(a.usage, "{}")
-			for name, n := range rawjson.Members(v.Get("usage")) {
-				if n.Type != gjson.Null {
-					used = jsonedit.Set(used, gjson.Escape(name), n.Raw)
-				}
-			}
-			data = jsonedit.Set(data, "usage.iterations", a.iterations(used))
+			data = jsonedit.Set(data, "usage.iterations", a.iterations(MergeUsage(a.usage, v.Get("usage").Raw)))
 		}
 	}
 	return []string{data}

@@ -30,14 +30,17 @@ func recap(text, mark string) message {
 	return message{raw: `{"role":"user","content":[` + block + `}]}`, role: "user", recap: true}
 }
 
-type compactionBlock struct {
+// blockPlace is a block with its place.
+type blockPlace struct {
 	i, k  int // message, block
 	block gjson.Result
 }
 
-func (c compactionBlock) path() string {
-	return "messages." + strconv.Itoa(c.i) + ".content." + strconv.Itoa(c.k)
+func (p blockPlace) path() string {
+	return "messages." + strconv.Itoa(p.i) + ".content." + strconv.Itoa(p.k)
 }
+
+type compactionBlock struct{ blockPlace }
 
 func (c compactionBlock) signed() bool { return c.block.Get("signature").Type == gjson.String }
 
@@ -59,7 +62,7 @@ func (m *Messages) Expand(open Opener, emulated bool) error {
 	var found []compactionBlock
 	for i, x := range m.messages {
 		for k, b := range x.blocks {
-			c := compactionBlock{i, k, b}
+			c := compactionBlock{blockPlace{i, k, b}}
 			if b.Get("type").Str == "compaction" && x.role == "assistant" && (emulated || IsToken(c.opaque())) {
 				found = append(found, c)
 			}

@@ -204,7 +204,7 @@ const clearedResult = `"[The result of this call was cleared to make room. Call 
 
 type toolUse struct {
 	id, name     string
-	call, result compactionBlock // places; result.i is -1 if there is none
+	call, result blockPlace // result.i is -1 if there is none
 }
 
 func (m *Messages) toolUses() []toolUse {
@@ -215,10 +215,10 @@ func (m *Messages) toolUses() []toolUse {
 			switch b.Get("type").Str {
 			case "tool_use":
 				at[b.Get("id").Str] = len(list)
-				list = append(list, toolUse{id: b.Get("id").Str, name: b.Get("name").Str, call: compactionBlock{i, k, b}, result: compactionBlock{i: -1}})
+				list = append(list, toolUse{id: b.Get("id").Str, name: b.Get("name").Str, call: blockPlace{i, k, b}, result: blockPlace{i: -1}})
 			case "tool_result":
 				if n, ok := at[b.Get("tool_use_id").Str]; ok {
-					list[n].result = compactionBlock{i, k, b}
+					list[n].result = blockPlace{i, k, b}
 				}
 			}
 		}
@@ -239,7 +239,7 @@ func (m *Messages) ClearToolUses(e Edit, tokens int, count func(string) int) (Ap
 	}
 	done := Applied{Type: ClearTools}
 	edited := map[int]map[int]string{} // message, block
-	put := func(c compactionBlock, path, raw string) bool {
+	put := func(c blockPlace, path, raw string) bool {
 		before := c.block.Get(path).Raw
 		if before == raw || count(before) <= count(raw) {
 			return false

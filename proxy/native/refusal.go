@@ -31,7 +31,7 @@ func (r *Refusal) Error() string {
 // Body is the refusal as the API writes it.
 func (r *Refusal) Body() string {
 	if r.API == wire.Anthropic {
-		return errorBody("invalid_request_error", r.Message, r.Code)
+		return messagesError("invalid_request_error", r.Message, r.Code)
 	}
 	orNull := func(s string) string {
 		if s == "" {
@@ -45,10 +45,11 @@ func (r *Refusal) Body() string {
 // Unavailable is the body of the documented answer, of status 529, to a request for a summary
 // that cannot be made now: the client keeps its history and asks again.
 func Unavailable() string {
-	return errorBody("overloaded_error", "no summary can be made now: ask again", "compaction_unavailable")
+	return messagesError("overloaded_error", "no summary can be made now: ask again", "compaction_unavailable")
 }
 
-func errorBody(kind, message, code string) string {
+// messagesError is an error as the Messages API writes it.
+func messagesError(kind, message, code string) string {
 	details := ""
 	if code != "" {
 		details = `,"details":{"error_code":` + rawjson.Quote(code) + `}`

@@ -83,11 +83,24 @@ func Check(ctx context.Context, db store.DB, tell func(Problem), o *Options) (_ 
 }
 
 func (c *checker) thread(ctx context.Context, tenant string, info store.Info) error {
+	s, before := c.db.Tenant(tenant), c.counts
+	var problems []Problem
+	err := c.readThread(ctx, tenant, info, func(where string, format string, args ...any) {
+		problems = append(problems, Problem{Tenant: tenant, Thread: info.ID, Where: where, Reason: fmt.Sprintf(format, args...)})
+	})
+	if len(problems) > 0 && replaced(ctx, s, info) {
+		c.counts = before
+		return err
+	}
+	for _, p := range problems {
+		c.tell(p)
+	}
+	return err
+}
+
+func (c *checker) readThread(ctx context.Context, tenant string, info store.Info, tell func(where, format string, args ...any)) error {
 	s := c.db.Tenant(tenant)
 	c.counts.Threads++
-	tell := func(where string, format string, args ...any) {
-		c.tell(Problem{Tenant: tenant, Thread: info.ID, Where: where, Reason: fmt.Sprintf(format, args...)})
-	}
 	log, err := s.Log.Load(ctx, info.ID)
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -152,35 +152,56 @@ func (e *exporter) export(ctx context.Context) error {
 	return e.w.Flush()
 }
 
+// log writes a thread. It reads all of it first, and leaves out one that was deleted
+// meanwhile.
 func (e *exporter) log(ctx context.Context, tenant string, info store.Info) error {
 	s := e.db.Tenant(tenant)
-	log, err := s.Log.Load(ctx, info.ID)
+	log, rest, err := readThread(ctx, s, info)
+	if replaced(ctx, s, info) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	// A plan may have been committed since info was read, for messages that were added since.
 	for i := range log.Len() {
 		data, err := messagejson.Marshal(uncopied.At(log, i), messagejson.FrameDistance(log, i))
 		if err := e.put(record{Tenant: tenant, Thread: info.ID, Message: data}, err); err != nil {
 			return err
 		}
 	}
-	for v := 1; v <= info.Plans; v++ {
-		var data []byte
-		p, err := s.Plans.Plan(ctx, info.ID, v)
-		if err == nil {
-			data, err = json.Marshal(p)
-		}
-		if err := e.put(record{Tenant: tenant, Thread: info.ID, Plan: data}, err); err != nil {
-			return err
-		}
-	}
-	for x, err := range events(ctx, s, info) {
-		if err := e.put(record{Tenant: tenant, Thread: info.ID, Event: &x}, err); err != nil {
+	for _, r := range rest {
+		r.Tenant, r.Thread = tenant, info.ID
+		if err := e.put(r, nil); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// readThread reads the log of a thread, and records of its plans and events.
+func readThread(ctx context.Context, s store.Tenant, info store.Info) (log *thread.Thread, rest []record, err error) {
+	// A plan may have been committed since info was read, for messages that were added since.
+	if log, err = s.Log.Load(ctx, info.ID); err != nil {
+		return nil, nil, err
+	}
+	for v := 1; v <= info.Plans; v++ {
+		p, err := s.Plans.Plan(ctx, info.ID, v)
+		if err != nil {
+			return nil, nil, err
+		}
+		data, err := json.Marshal(p)
+		if err != nil {
+			return nil, nil, err
+		}
+		rest = append(rest, record{Plan: data})
+	}
+	for x, err := range events(ctx, s, info) {
+		if err != nil {
+			return nil, nil, err
+		}
+		rest = append(rest, record{Event: &x})
+	}
+	return log, rest, nil
 }
 
 // ReadHead reads the first line of an export and returns a reader of the whole, so that the

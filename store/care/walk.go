@@ -110,6 +110,13 @@ func threads(ctx context.Context, s store.Tenant) iter.Seq2[store.Info, error] {
 	})
 }
 
+// replaced reports whether a thread was deleted, and perhaps begun anew, since info was read:
+// what is missing of it is no damage then, and what is there may be that of another.
+func replaced(ctx context.Context, s store.Tenant, info store.Info) bool {
+	now, err := s.Catalog.Thread(ctx, info.ID)
+	return errors.Is(err, store.ErrNotFound) || err == nil && !now.Created.Equal(info.Created)
+}
+
 // owner is a tenant, and whether its keys were erased.
 type owner struct {
 	name   string
@@ -241,6 +248,9 @@ func CountRemoved(ctx context.Context, db store.DB) (r Removed, err error) {
 			removed := map[thread.ID]bool{}
 			for v := 1; v <= info.Plans; v++ {
 				p, err := s.Plans.Plan(ctx, info.ID, v)
+				if err != nil && replaced(ctx, s, info) {
+					break
+				}
 				if err != nil {
 					return r, err
 				}

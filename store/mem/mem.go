@@ -109,7 +109,8 @@ func (t *tenant) keeps(ctx context.Context) (bool, error) {
 		return len(threads) > 0, err
 	}
 	kinds, err := t.Kinds(ctx)
-	return len(kinds) > 0, err
+	answers, _ := t.answers.held.Stats()
+	return len(kinds)+answers > 0, err
 }
 
 // Artifacts implements store.DB.

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/postgres"
 	"github.com/palimpsest-ai/palimpsest/store/postgres/pgtest"
+	"github.com/palimpsest-ai/palimpsest/store/storetest"
 )
 
 // TestProbe: a probe writes, and finds what may not be written: in the clear beside
@@ -53,25 +53,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestTenantBytes: who keeps as much as he may writes no more, of any kind; another
-// does.
-func TestTenantBytes(t *testing.T) {
+// TestQuota: see storetest.
+func TestQuota(t *testing.T) {
 	t.Parallel()
-	ctx := t.Context()
-	db := open(t, pgtest.Database(t), &postgres.Options{TenantBytes: 10_000})
-	if _, err := db.Artifacts().Put(ctx, artifact.Metadata{ID: "art_0", TenantID: "a", Bytes: 20_000}, make([]byte, 20_000), nil); err != nil {
-		t.Fatal(err)
-	}
-	_, put := db.Tenant("a").Documents.Put(ctx, store.Document{Kind: "k", ID: "d", Body: []byte(`1`)})
-	_, appended := db.Tenant("a").Log.Append(ctx, "t", 0, user("one"))
-	if !errors.Is(put, store.ErrQuota) || !errors.Is(appended, store.ErrQuota) {
-		t.Errorf("%v, %v", put, appended)
-	}
-	// What is there may be replaced, as it is when it is encrypted anew.
-	if _, err := db.Artifacts().Put(ctx, artifact.Metadata{ID: "art_0", TenantID: "a", Bytes: 20_000}, make([]byte, 20_000), nil); err != nil {
-		t.Errorf("replaced: %v", err)
-	}
-	if _, err := db.Tenant("b").Log.Append(ctx, "t", 0, user("one")); err != nil {
-		t.Errorf("another tenant: %v", err)
-	}
+	storetest.TestQuota(t, open(t, pgtest.Database(t), &postgres.Options{TenantBytes: 10_000}))
 }

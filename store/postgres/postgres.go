@@ -109,8 +109,11 @@ func open(ctx context.Context, address string, o *Options, step func(string)) (_
 		Again:    gaveUp,
 		Tidy:     []string{`VACUUM (ANALYZE) threads, messages, plans, marks, events, documents, summaries, artifacts, key_owners, data_keys, api_keys, probes`},
 		// The old rows are in the file until the table is rewritten. It is small.
-		SettleKeys: []string{`VACUUM FULL data_keys`},
-		Size:       `SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() AND c.relkind = 'r'`,
+		SettleKeys: func(ctx context.Context, db *sql.DB) error {
+			_, err := db.ExecContext(ctx, `VACUUM FULL data_keys`)
+			return err
+		},
+		Size: `SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() AND c.relkind = 'r'`,
 	}, o, step)
 	if err != nil {
 		return nil, err

@@ -2,9 +2,11 @@ package sqlite_test
 
 import (
 	"bytes"
+	"database/sql"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +55,45 @@ func TestKeysAreGone(t *testing.T) {
 		if info, err := os.Stat(name); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
 		}
+	}
+}
+
+// TestKeysStayInJournal: while somebody reads, the journal cannot be emptied and may hold an
+// erased key. That is an error, and erasing again ends it.
+func TestKeysStayInJournal(t *testing.T) {
+	ctx, folder := t.Context(), t.TempDir()
+	path := filepath.Join(folder, "p.db")
+	db := open(t, path, nil)
+	keys, secret := db.DataKeys(), bytes.Repeat([]byte("the-key"), 4)
+	if err := keys.Put(ctx, keyring.Wrapped{Tenant: "x", Version: 1, Revision: 1, Master: "m", Sealed: secret, Created: time.Unix(1, 0).UTC()}); err != nil {
+		t.Fatal(err)
+	}
+	holds := func() (n int) {
+		for _, data := range contents(t, folder) {
+			n += bytes.Count(data, secret)
+		}
+		return n
+	}
+	if _, err := db.SQL().ExecContext(ctx, "PRAGMA busy_timeout(0)"); err != nil { // it has one connection
+		t.Fatal(err)
+	}
+	reader, err := open(t, path, nil).SQL().BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Rollback()
+	var n int
+	if err := reader.QueryRowContext(ctx, "SELECT count(*) FROM data_keys").Scan(&n); err != nil || n != 1 {
+		t.Fatal(n, err)
+	}
+	if err := keys.Erase(ctx, "x"); err == nil || !strings.Contains(err.Error(), "try again") || holds() == 0 {
+		t.Errorf("while somebody reads: %v; the key is there %d times", err, holds())
+	}
+	if err := reader.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := keys.Erase(ctx, "x"); err != nil || holds() != 0 {
+		t.Errorf("afterwards: %v; the key is there %d times", err, holds())
 	}
 }
 

@@ -136,9 +136,9 @@ func openTo(ctx context.Context, path string, o *Options, step func(string), why
 		OneWriter:  true,
 		Alone:      []string{"BEGIN EXCLUSIVE"},
 		Explain:    explain,
-		Tidy:       []string{`VACUUM`, `PRAGMA wal_checkpoint(TRUNCATE)`},
-		Settle:     []string{`PRAGMA wal_checkpoint(TRUNCATE)`},
-		SettleKeys: []string{`PRAGMA wal_checkpoint(TRUNCATE)`},
+		Tidy:       []string{`VACUUM`, checkpoint},
+		Settle:     emptyJournal,
+		SettleKeys: emptyJournal,
 		Size:       `SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()`,
 		Refuse:     place.refuse,
 		Integrity:  `PRAGMA integrity_check`,
@@ -148,6 +148,23 @@ func openTo(ctx context.Context, path string, o *Options, step func(string), why
 	}
 	place.remember(path, path+"-wal", path+"-artifacts")
 	return db, nil
+}
+
+// checkpoint writes the journal into the file and empties it. Its row begins with 1 if it
+// could not, because somebody was reading for longer than a write waits.
+const checkpoint = `PRAGMA wal_checkpoint(TRUNCATE)`
+
+// errReading is the error of emptyJournal.
+var errReading = fmt.Errorf("the journal of the store may still hold what was erased or replaced: another process has been reading the store for %d seconds; end it and try again", wait/1000)
+
+// emptyJournal removes overwritten and deleted rows from the journal.
+func emptyJournal(ctx context.Context, db *sql.DB) error {
+	var busy, pages, written int
+	err := db.QueryRowContext(ctx, checkpoint).Scan(&busy, &pages, &written)
+	if err == nil && busy != 0 {
+		err = errReading
+	}
+	return err
 }
 
 // place is where a store was opened. Writes to files that were removed or replaced since

@@ -53,3 +53,9 @@ func TestDurable(t *testing.T) {
 		}
 	})
 }
+
+// TestQuota: see storetest.
+func TestQuota(t *testing.T) {
+	t.Parallel()
+	storetest.TestQuota(t, open(t, filepath.Join(t.TempDir(), "p.db"), &sqlite.Options{TenantBytes: 10_000}))
+}

@@ -154,11 +154,15 @@ func erased(t *testing.T, open Open) {
 	_, repeatErr := s.Log.Append(ctx, "t", 0, everything())
 	_, _, currentErr := s.Plans.Current(ctx, "t")
 	_, planErr := s.Plans.Plan(ctx, "t", 1)
+	_, marksErr := s.Plans.Compacted(ctx, "t")
+	_, infoErr := s.Catalog.Thread(ctx, "t")
+	_, listErr := s.Catalog.Threads(ctx, "", 0)
 	_, eventErr := s.Events.Events(ctx, "t", 0, 0)
 	_, documentErr := s.Documents.Document(ctx, "memory", "t")
+	_, kindsErr := s.Documents.Kinds(ctx)
 	_, putErr := s.Documents.Put(ctx, store.Document{Kind: "memory", ID: "new", Body: []byte(`1`)})
 	_, resealErr := db.(store.Sealed).Reseal(ctx, "acme")
-	s.is(store.ErrErased, loadErr, repeatErr, s.add("new", 0, "one"), currentErr, planErr, eventErr, documentErr, putErr, resealErr)
+	s.is(store.ErrErased, loadErr, repeatErr, s.add("new", 0, "one"), currentErr, planErr, marksErr, infoErr, listErr, eventErr, documentErr, kindsErr, putErr, resealErr)
 	s.Answers.Put(ctx, "new", []byte("x"))
 	for _, key := range []string{"key", "new"} {
 		if v, ok := s.Answers.Get(ctx, key); ok {

@@ -20,7 +20,7 @@ func (n toolNames) of(name string) string {
 	if n.kept[name] {
 		return name
 	}
-	return codec.FitName(name, maxToolName, codec.PlainByte)
+	return codec.FitPlainName(name, maxToolName)
 }
 
 // callNames gives each call an id that the API accepts (^[a-zA-Z0-9_-]+$) and that no
@@ -38,7 +38,7 @@ func (n *callNames) reserve(id string) { n.taken[id], n.given[id] = true, id }
 // newName returns a name for a call that nothing else has.
 func (n *callNames) newName(id string) string {
 	base := strings.Map(func(r rune) rune {
-		if r < 0x80 && codec.PlainByte(byte(r), false) {
+		if r < 0x80 && codec.PlainByte(byte(r)) {
 			return r
 		}
 		return '_'

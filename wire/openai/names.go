@@ -7,4 +7,4 @@ const maxName = 64
 
 // fittedName is the name of a function in the characters and the length that OpenAI
 // allows.
-func fittedName(name string) string { return codec.FitName(name, maxName, codec.PlainByte) }
+func fittedName(name string) string { return codec.FitPlainName(name, maxName) }

@@ -147,7 +147,7 @@ func (m *model) lookUp(p *prompt.Prompt, n int) proxytest.Answer {
 			return a
 		}
 	}
-	m.lost = fmt.Sprintf("the code of part %d is nowhere", n)
+	m.lost = fmt.Sprintf("the code of part %d was lost", n)
 	return proxytest.Answer{Text: "I am lost: " + m.lost + "."}
 }
 
@@ -292,7 +292,10 @@ func (m *model) told(requests []*proxytest.Request) string {
 		end = "no"
 	}
 	if m.lost != "" {
-		end += ", " + m.lost
+		end += ": " + m.lost
+		if m.ended {
+			end += " for a time"
+		}
 	}
 	return fmt.Sprintf("%d | %d | %d | %d | %.2f | %s | %d of %d | %d | %d", m.steps, len(requests), refused, largest,
 		float64(m.after)/float64(max(m.before, 1)), end, m.found, asked, m.lookups, m.summaries)

@@ -9,6 +9,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
+	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
@@ -25,8 +26,11 @@ var Anthropic = &Dialect{
 	},
 	usage: "usage", usageFields: usageFields{written: []string{"output_tokens", "output_tokens_details", "server_tool_use"}, rounds: true},
 	stop: "stop_reason", eventStop: "delta.stop_reason", toolStop: "tool_use", endStop: "end_turn",
-	newTranslator: func(j streamJoiner) Translator { return &messageStream{j} },
-	errorEvent:    "error", errorForm: `{"type":"error","error":{"type":"api_error","message":%s}}`,
+	newTranslator: func(j streamJoiner) (Translator, Rewinder) {
+		t := &messageStream{j}
+		return t, t
+	},
+	errorEvent: "error", errorForm: `{"type":"error","error":{"type":"api_error","message":%s}}`,
 }
 
 // iterations are those that a usage lists, or the usage itself as one.
@@ -36,13 +40,7 @@ func iterations(usage string) []string {
 	if list != nil || !v.IsObject() {
 		return list
 	}
-	iteration := `{"type":"message"`
-	for _, name := range []string{"input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "cache_creation", "output_tokens"} {
-		if n := v.Get(name); n.Exists() {
-			iteration += `,"` + name + `":` + n.Raw
-		}
-	}
-	return []string{iteration + "}"}
+	return []string{native.MessageIteration(usage)}
 }
 
 type messageStream struct{ streamJoiner }
@@ -61,7 +59,7 @@ func (m *messageStream) TakeEvent(e sse.Event) (out []byte, last bool) {
 	case "content_block_delta", "content_block_stop":
 		return m.withShownIndex(e, v), false
 	case "message_delta":
-		m.roundUsage = mergeMembers(m.roundUsage, v.Get("usage").Raw)
+		m.roundUsage = native.MergeUsage(m.roundUsage, v.Get("usage").Raw)
 		m.complete = true
 		m.holdBack(e)
 		return nil, false

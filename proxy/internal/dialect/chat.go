@@ -29,8 +29,9 @@ var Chat = &Dialect{
 	},
 	stop: "choices.0.finish_reason", eventStop: "choices.0.finish_reason", toolStop: "tool_calls", endStop: "stop",
 	finishJoined: withAllTexts,
-	newTranslator: func(j streamJoiner) Translator {
-		return &chatStream{streamJoiner: j, earlierTexts: map[string]bool{}, roundTexts: map[string]bool{}}
+	newTranslator: func(j streamJoiner) (Translator, Rewinder) {
+		t := &chatStream{streamJoiner: j, earlierTexts: map[string]bool{}, roundTexts: map[string]bool{}}
+		return t, t
 	},
 	errorForm: `{"error":{"message":%s,"type":"server_error","code":null}}`,
 }

@@ -41,6 +41,9 @@ type Dialect struct {
 	// call a tool, and which tool.
 	list string
 	call func(element gjson.Result) (tool string, isCall bool)
+	// signature is the member of a call that holds the signature which only the first call of a
+	// batch has, and noSignature what the API takes in its place; empty for APIs without.
+	signature, noSignature string
 	// usage is the path of the usage, in an answer and in the events of a stream.
 	usage       string
 	usageFields usageFields
@@ -51,7 +54,7 @@ type Dialect struct {
 
 	// finishJoined makes the joined answer of several rounds whole; nil if it is.
 	finishJoined  func(joined string, rounds [][]byte) string
-	newTranslator func(streamJoiner) Translator
+	newTranslator func(streamJoiner) (Translator, Rewinder)
 	// errorEvent is the name and the type of the event that ends a stream with an error, and
 	// errorForm its data, with %s for the message. Empty if events have no names, or are made
 	// otherwise.
@@ -64,7 +67,10 @@ type codec interface {
 	wire.Answers
 }
 
-func (d *Dialect) Translator() Translator { return d.newTranslator(streamJoiner{dialect: d}) }
+// Translator returns a new translator, as the two that it is.
+func (d *Dialect) Translator() (Translator, Rewinder) {
+	return d.newTranslator(streamJoiner{dialect: d})
+}
 
 // isShown reports whether the client is shown an element of the list: not the calls of our tools,
 // and of the thinking only that of the first round, which alone is bound to what the client
@@ -77,6 +83,36 @@ func (d *Dialect) isShown(element gjson.Result, round int) bool {
 	return round == 0 || kind != "thinking" && kind != "redacted_thinking"
 }
 
+// batch is what was seen of the calls of a round.
+type batch struct {
+	isShown       bool // one of them, to the client
+	lostSignature bool // of a call that the client is not shown
+}
+
+// shownElements are the elements of a list that the client is shown; changed says that they are not
+// all as they came. The first shown call may stand behind a hidden one that has the signature of the
+// batch: the provider would refuse it without any. The signature itself is not moved, because it is
+// made for the part that it came with.
+func (d *Dialect) shownElements(list gjson.Result, round int, b *batch) (shown []string, changed bool) {
+	for v := range rawjson.Items(list) {
+		_, isCall := d.call(v)
+		signed := isCall && d.signature != "" && v.Get(d.signature).Str != ""
+		if !d.isShown(v, round) {
+			b.lostSignature, changed = b.lostSignature || signed, true
+			continue
+		}
+		raw := v.Raw
+		if isCall {
+			if b.lostSignature && !b.isShown && !signed {
+				raw, changed = jsonedit.Set(raw, d.signature, rawjson.Quote(d.noSignature)), true
+			}
+			b.isShown = true
+		}
+		shown = append(shown, raw)
+	}
+	return shown, changed
+}
+
 // IsOurTool reports whether calls of a tool are answered here.
 func IsOurTool(name string) bool { return name == rehydrate.ReadArtifact || name == rehydrate.Recall }
 
@@ -86,12 +122,9 @@ func (d *Dialect) JoinAnswers(rounds [][]byte) []byte {
 	var shown []string
 	used, calls := "", false
 	for n, body := range rounds {
-		for v := range rawjson.Items(gjson.GetBytes(body, d.list)) {
-			if d.isShown(v, n) {
-				_, isCall := d.call(v)
-				shown, calls = append(shown, v.Raw), calls || isCall
-			}
-		}
+		var b batch
+		elements, _ := d.shownElements(gjson.GetBytes(body, d.list), n, &b)
+		shown, calls = append(shown, elements...), calls || b.isShown
 		used = d.usageFields.joinUsage(used, gjson.GetBytes(body, d.usage).Raw)
 	}
 	out := jsonedit.Set(string(rounds[len(rounds)-1]), d.list, rawjson.Array(shown))
@@ -135,7 +168,7 @@ type Translator interface {
 	End(e StreamEnd) []byte
 }
 
-// Rewinder takes back the end of a round. Every translator is one.
+// Rewinder is the part of a translator that takes back the end of a round.
 type Rewinder interface {
 	// SavePosition remembers what the client was given. Rewind goes back there: the client
 	// never gets what came since, and the round is over.

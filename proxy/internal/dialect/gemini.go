@@ -9,6 +9,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
+	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/wire/gemini"
 )
 
@@ -27,27 +28,40 @@ var Gemini = &Dialect{
 		c := part.Get("functionCall")
 		return c.Get("name").Str, c.Exists()
 	},
+	// https://ai.google.dev/gemini-api/docs/thought-signatures has the value for calls without one.
+	signature: "thoughtSignature", noSignature: "skip_thought_signature_validator",
 	usage: "usageMetadata", usageFields: usageFields{
 		written: []string{"candidatesTokenCount", "thoughtsTokenCount"},
 		output:  []string{"candidatesTokenCount", "thoughtsTokenCount"}, total: "totalTokenCount",
 	},
-	newTranslator: func(j streamJoiner) Translator { return &contentStream{j} },
-	errorForm:     `{"error":{"code":500,"message":%s,"status":"INTERNAL"}}`,
+	newTranslator: func(j streamJoiner) (Translator, Rewinder) {
+		t := &contentStream{streamJoiner: j}
+		return t, t
+	},
+	errorForm: `{"error":{"code":500,"message":%s,"status":"INTERNAL"}}`,
 }
 
 const partsPath = "candidates.0.content.parts"
 
-type contentStream struct{ streamJoiner }
+type contentStream struct {
+	streamJoiner
+	calls batch // of this round
+}
+
+func (m *contentStream) StartRound(counted bool) {
+	m.calls = batch{}
+	m.streamJoiner.StartRound(counted)
+}
 
 func (m *contentStream) TakeEvent(e sse.Event) (out []byte, last bool) {
 	v := gjson.Parse(e.Data)
 	if used := v.Get("usageMetadata"); used.IsObject() {
-		m.roundUsage = mergeMembers(m.roundUsage, used.Raw)
+		m.roundUsage = native.MergeUsage(m.roundUsage, used.Raw)
 	}
 	candidate := v.Get("candidates.0")
 	parts := candidate.Get("content.parts")
 	data := e.Data
-	if shown := rawjson.RawItems(parts, func(p gjson.Result) bool { return m.dialect.isShown(p, m.round) }); int64(len(shown)) < parts.Get("#").Int() {
+	if shown, changed := m.dialect.shownElements(parts, m.round, &m.calls); changed {
 		data = jsonedit.Set(data, partsPath, rawjson.Array(shown))
 		if len(shown) == 0 && !candidate.Get("finishReason").Exists() && !m.complete {
 			return nil, false

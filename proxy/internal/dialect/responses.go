@@ -32,8 +32,11 @@ var Responses = &Dialect{
 		written: []string{"output_tokens", "output_tokens_details", "cost", "cost_details"},
 		output:  []string{"output_tokens"}, total: "total_tokens",
 	},
-	finishJoined:  func(joined string, _ [][]byte) string { return withoutOurTools(joined) },
-	newTranslator: func(j streamJoiner) Translator { return &ResponseStream{streamJoiner: j} },
+	finishJoined: func(joined string, _ [][]byte) string { return withoutOurTools(joined) },
+	newTranslator: func(j streamJoiner) (Translator, Rewinder) {
+		t := &ResponseStream{streamJoiner: j}
+		return t, t
+	},
 }
 
 // withoutOurTools takes our tools out of those that a response repeats from its request.

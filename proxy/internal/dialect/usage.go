@@ -1,7 +1,6 @@
 package dialect
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,21 +69,6 @@ func addCounts(earlier, later gjson.Result, levels int, summed func(name string)
 			out = jsonedit.Set(out, path, addNumbers(before, now))
 		case levels > 1 && before.IsObject() && now.IsObject():
 			out = jsonedit.Set(out, path, addCounts(before, now, levels-1, func(string) bool { return true }))
-		}
-	}
-	return out
-}
-
-// mergeMembers sets the members of b in a: the last counts of a stream are the whole.
-func mergeMembers(a, b string) string {
-	counts := gjson.Parse(b)
-	if !counts.IsObject() {
-		return a
-	}
-	out := cmp.Or(a, "{}")
-	for name, v := range rawjson.Members(counts) {
-		if v.Type != gjson.Null {
-			out = jsonedit.Set(out, gjson.Escape(name), v.Raw)
 		}
 	}
 	return out

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/proxy/native"
 )
 
 // TestJoinedFigures: what belongs to the prompt is the last round's, what was
@@ -19,8 +21,8 @@ func TestJoinedFigures(t *testing.T) {
 			`{"input_tokens":10,"cache_creation_input_tokens":400,"cache_read_input_tokens":3000,"cache_creation":{"ephemeral_5m_input_tokens":400},"output_tokens":20,"server_tool_use":{"web_search_requests":1},"service_tier":"standard"}`,
 			`{"input_tokens":12,"cache_creation_input_tokens":50,"cache_read_input_tokens":3400,"cache_creation":{"ephemeral_5m_input_tokens":50},"output_tokens":30,"server_tool_use":{"web_search_requests":2},"service_tier":"priority"}`,
 			`{"input_tokens":12,"cache_creation_input_tokens":50,"cache_read_input_tokens":3400,"cache_creation":{"ephemeral_5m_input_tokens":50},"output_tokens":50,"server_tool_use":{"web_search_requests":3},"service_tier":"priority",` +
-				`"iterations":[{"type":"message","input_tokens":10,"cache_creation_input_tokens":400,"cache_read_input_tokens":3000,"cache_creation":{"ephemeral_5m_input_tokens":400},"output_tokens":20},` +
-				`{"type":"message","input_tokens":12,"cache_creation_input_tokens":50,"cache_read_input_tokens":3400,"cache_creation":{"ephemeral_5m_input_tokens":50},"output_tokens":30}]}`,
+				`"iterations":[{"type":"message","input_tokens":10,"output_tokens":20,"cache_creation_input_tokens":400,"cache_read_input_tokens":3000,"cache_creation":{"ephemeral_5m_input_tokens":400}},` +
+				`{"type":"message","input_tokens":12,"output_tokens":30,"cache_creation_input_tokens":50,"cache_read_input_tokens":3400,"cache_creation":{"ephemeral_5m_input_tokens":50}}]}`,
 		},
 		{
 			Chat,
@@ -70,7 +72,7 @@ func TestUsage(t *testing.T) {
 	if got := sums(deep, deep); len(got) < 200_000 {
 		t.Errorf("deep counts: %d bytes", len(got))
 	}
-	if got := mergeMembers(`{"in":5,"out":1}`, `{"out":7,"new":2,"none":null}`); got != `{"in":5,"out":7,"new":2}` {
+	if got := native.MergeUsage(`{"in":5,"out":1}`, `{"out":7,"new":2,"none":null}`); got != `{"in":5,"out":7,"new":2}` {
 		t.Errorf("over: %s", got)
 	}
 }

@@ -27,9 +27,23 @@ const (
 // serverSideMembers are the members that name a history which the provider holds.
 var serverSideMembers = []string{"previous_response_id", "conversation", "thread"}
 
+// RefersToItems reports whether items of the history are only named, which the provider holds: the
+// Vercel AI SDK sends its own calls so (Responses). What answers a call that is not there could not be
+// moved, and is not valid by itself.
+func RefersToItems(r *Request) bool {
+	for i := range r.Prompt.Messages {
+		for _, part := range r.Prompt.Messages[i].Parts {
+			if o, ok := part.(thread.Opaque); ok && o.Kind == "item_reference" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // KindOf tells what a request is; header gives its headers.
 func KindOf(r *Request, header func(name string) string) Kind {
-	if slices.ContainsFunc(serverSideMembers, r.Has) {
+	if slices.ContainsFunc(serverSideMembers, r.Has) || RefersToItems(r) {
 		return ServerSide
 	}
 	switch {

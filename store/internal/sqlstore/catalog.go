@@ -60,7 +60,7 @@ func (r row) info(id string) store.Info {
 // Thread implements store.Catalog.
 func (t *tenant) Thread(ctx context.Context, id string) (_ store.Info, err error) {
 	defer t.db.fail(&err, "Thread", id)
-	if err := t.check(id); err != nil {
+	if err := t.usable(ctx, id); err != nil {
 		return store.Info{}, err
 	}
 	r, ok, err := t.find(ctx, t.db.read, id, "")
@@ -77,6 +77,9 @@ func (t *tenant) Thread(ctx context.Context, id string) (_ store.Info, err error
 func (t *tenant) Threads(ctx context.Context, after string, limit int) (_ []store.Info, err error) {
 	defer t.db.fail(&err, "Threads", after)
 	if err := t.check(after); err != nil && after != "" {
+		return nil, err
+	}
+	if err := t.living(ctx); err != nil {
 		return nil, err
 	}
 	return list(ctx, t.db.read, func(scan scan) (store.Info, error) {

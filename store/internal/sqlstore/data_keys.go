@@ -109,7 +109,10 @@ func (k dataKeys) Erase(ctx context.Context, tenant string) (err error) {
 
 // Settle implements keyring.Settler.
 func (k dataKeys) Settle(ctx context.Context) error {
-	return exec(ctx, k.db.write, nil, k.db.dialect.SettleKeys...)
+	if k.db.dialect.SettleKeys == nil {
+		return nil
+	}
+	return k.db.dialect.SettleKeys(ctx, k.db.write)
 }
 
 // Tenants implements keyring.Keys.

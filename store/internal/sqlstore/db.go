@@ -75,10 +75,9 @@ type Dialect struct {
 	Bodies *durable.Dir
 	// Tidy returns the space of deleted rows to the system.
 	Tidy []string
-	// Settle removes overwritten rows from the journal.
-	Settle []string
-	// SettleKeys removes erased and replaced keys from the files.
-	SettleKeys []string
+	// Settle removes overwritten rows from the journal, and SettleKeys erased and replaced
+	// keys from the files. An error says that some may still be there. They may be nil.
+	Settle, SettleKeys func(context.Context, *sql.DB) error
 	// Size is the query for the size of the database in bytes.
 	Size string
 	// Refuse returns an error if writes would be lost, such as to a file that was
@@ -101,6 +100,7 @@ type DB struct {
 	quota             quota
 	turns             writeQueue
 	answered          atomic.Int64 // number of answers written
+	settled           atomic.Bool  // Dialect.Settle has removed what Reseal has replaced
 }
 
 var (
@@ -151,7 +151,7 @@ func (db *DB) Tenant(id string) store.Tenant {
 
 // Tenants implements store.DB.
 func (db *DB) Tenants(ctx context.Context) iter.Seq2[string, error] {
-	const all = `SELECT tenant FROM threads UNION SELECT tenant FROM documents WHERE length(content) > 0 UNION SELECT tenant FROM artifacts`
+	const all = `SELECT tenant FROM threads UNION SELECT tenant FROM documents WHERE length(content) > 0 UNION SELECT tenant FROM artifacts UNION SELECT tenant FROM summaries`
 	return db.names(ctx, "Tenants", `SELECT tenant FROM (`+all+`) AS known ORDER BY tenant`)
 }
 
@@ -183,8 +183,8 @@ func (t *tenant) check(threadID string) error {
 	return store.CheckThread(threadID)
 }
 
-// usable is check, and returns an error if the tenant's keys were erased. Threads in the
-// cache are not encrypted, and must not outlive the keys.
+// usable is check, and returns an error if the tenant's keys were erased. What is in the
+// caches of this store and of its callers is not encrypted, and must not outlive the keys.
 func (t *tenant) usable(ctx context.Context, threadID string) error {
 	if err := t.check(threadID); err != nil {
 		return err

@@ -123,7 +123,7 @@ func (t *tenant) Commit(ctx context.Context, id string, expected int, c store.Co
 			return err
 		}
 		for _, d := range documents {
-			if _, err := t.put(ctx, tx, seal, d); err != nil {
+			if _, err := t.put(ctx, tx, seal, d, nil); err != nil {
 				return err
 			}
 		}
@@ -190,7 +190,7 @@ func (t *tenant) mark(ctx context.Context, tx *sql.Tx, r row, th *thread.Thread,
 // Compacted implements store.Plans.
 func (t *tenant) Compacted(ctx context.Context, id string) (_ map[thread.ID]int, err error) {
 	defer t.db.fail(&err, "Compacted", id)
-	if err := t.check(id); err != nil {
+	if err := t.usable(ctx, id); err != nil {
 		return nil, err
 	}
 	marks := map[thread.ID]int{}

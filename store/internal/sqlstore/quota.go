@@ -83,11 +83,16 @@ func (t *tenant) wrote(bytes int64) {
 	}
 }
 
-// keeping is sealing for writes that count against the quota.
+// keeping is sealing for writes that need room and take it.
 func (t *tenant) keeping(ctx context.Context, name string, contents int, f func(*sql.Tx, sealer) error) error {
 	if err := t.room(ctx); err != nil {
 		return err
 	}
+	return t.counting(ctx, name, contents, f)
+}
+
+// counting is sealing for writes that are added to the size of the tenant.
+func (t *tenant) counting(ctx context.Context, name string, contents int, f func(*sql.Tx, sealer) error) error {
 	bytes := int64(0)
 	err := t.sealing(ctx, name, contents, func(tx *sql.Tx, seal sealer) error {
 		bytes = 0

@@ -130,14 +130,21 @@ func (t *tenant) Put(ctx context.Context, d store.Document) (version int, err er
 	if err := t.puttable(ctx, d); err != nil {
 		return 0, err
 	}
-	err = t.keeping(ctx, "put", 1, func(tx *sql.Tx, seal sealer) error {
-		version, err = t.put(ctx, tx, seal, d)
+	// Without room a document may still be replaced by one that is no larger, or removed:
+	// deleting a thread does both.
+	full := t.room(ctx)
+	if full != nil && !errors.Is(full, store.ErrQuota) {
+		return 0, full
+	}
+	err = t.counting(ctx, "put", 1, func(tx *sql.Tx, seal sealer) error {
+		version, err = t.put(ctx, tx, seal, d, full)
 		return err
 	})
 	return version, err
 }
 
-func (t *tenant) put(ctx context.Context, tx *sql.Tx, seal sealer, d store.Document) (int, error) {
+// put writes a document. The error is full, unless that is nil, if the document grows.
+func (t *tenant) put(ctx context.Context, tx *sql.Tx, seal sealer, d store.Document, full error) (int, error) {
 	// A row of version 0 only serves as a lock; no reader sees it.
 	if err := exec(ctx, tx, []any{t.id, d.Kind, d.ID, []byte{}}, `INSERT INTO documents (tenant, kind, id, version, content) VALUES ($1, $2, $3, 0, $4) ON CONFLICT DO NOTHING`); err != nil {
 		return 0, err
@@ -161,6 +168,9 @@ func (t *tenant) put(ctx context.Context, tx *sql.Tx, seal sealer, d store.Docum
 			return 0, err
 		}
 	}
+	if len(data) > size && full != nil {
+		return 0, full
+	}
 	return version, exec(ctx, tx, []any{version, data, t.id, d.Kind, d.ID}, `UPDATE documents SET version = $1, content = $2 WHERE tenant = $3 AND kind = $4 AND id = $5`)
 }
 
@@ -177,6 +187,9 @@ func (t *tenant) Documents(ctx context.Context, kind, after string, limit int) (
 // Kinds implements store.Documents.
 func (t *tenant) Kinds(ctx context.Context) (_ []string, err error) {
 	defer t.db.fail(&err, "Kinds", t.id)
+	if err := t.living(ctx); err != nil {
+		return nil, err
+	}
 	return column[string](ctx, t.db.read, `SELECT DISTINCT kind FROM documents WHERE tenant = $1 AND length(content) > 0 ORDER BY kind`, t.id)
 }
 

@@ -50,8 +50,14 @@ func (db *DB) Reseal(ctx context.Context, tenantID string) (n int, err error) {
 	r := &resealer{tenant: &tenant{db: db, id: tenantID}}
 	err = r.all(ctx)
 	if r.n > 0 {
-		// The old rows are in the journal until it is overwritten.
-		err = errors.Join(err, exec(ctx, db.write, nil, db.dialect.Settle...))
+		db.settled.Store(false)
+	}
+	if db.dialect.Settle != nil && !db.settled.Load() {
+		// The old rows, perhaps those of an earlier process, are in the journal until it is
+		// overwritten.
+		failed := db.dialect.Settle(ctx, db.write)
+		db.settled.Store(failed == nil)
+		err = errors.Join(err, failed)
 	}
 	return r.n, err
 }

@@ -299,6 +299,8 @@ func checkOfProgram(name string, args []string) check {
 		return check{kind: kindOfGoals(args), runner: mavenRunner}
 	case name == "gradle" || name == "gradlew":
 		return check{kind: kindOfGoals(args), runner: gradleRunner}
+	case (name == "make" || name == "gmake") && slices.ContainsFunc(args, func(a string) bool { return a == "-n" || a == "-q" || a == "--just-print" || a == "--question" }):
+		return check{} // it runs nothing
 	case name == "make" || name == "gmake":
 		targets := arguments(args, []string{"-C", "-f", "-j", "-o"})
 		if len(targets) == 0 {

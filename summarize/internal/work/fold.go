@@ -78,7 +78,8 @@ type fold struct {
 	home    string          // where the harness started the shell
 	cwd     string          // where commands without "cd" run; "" if unknown
 	branch  string
-	stashed []state.Edit
+	stashed *aside
+	staged  staged
 	turn    int // the newest
 }
 
@@ -176,7 +177,11 @@ func (f *fold) result(m *thread.Message, r *Result) {
 		}
 	case toolpolicy.Shell:
 		f.removeRefusal(c)
+		if f.home == "" && path.IsAbs(r.reset) {
+			f.home = r.reset // where the shell was put back to is where the work is
+		}
 		f.applyShell(p, r, by)
+		f.applyUnsure(c, r, by)
 	case toolpolicy.Agent:
 		if r.Started != "" {
 			f.addRunning(c, r.Started, by)
@@ -202,7 +207,7 @@ func (f *fold) addRefusal(p pendingCall, w *Result, by proof) {
 	f.work.Refused = append(f.work.Refused, by.seen(text))
 	if p.operation >= 0 {
 		o := &f.work.Operations[p.operation]
-		o.Outcome, o.Reason, o.Sources = thread.Failure, "the user did not allow it", by.sources
+		o.Outcome, o.Refused, o.Reason, o.Sources = thread.Failure, true, "the user did not allow it", by.sources
 		if w.deniedByRule {
 			o.Reason = "a permission rule did not allow it"
 		}
@@ -227,7 +232,7 @@ func (f *fold) operation(p pendingCall, r *Result, by proof) {
 	o.Outcome, o.Reason = thread.Success, r.answer
 	switch {
 	case r.Outcome == thread.Failure || r.Refusal != "":
-		o.Outcome, o.Reason = thread.Failure, r.Refusal
+		o.Outcome, o.Reason, o.Refused = thread.Failure, r.Refusal, r.Refusal != "" && !breaksDown(r.Refusal)
 		if o.Reason == "" {
 			o.Reason = clip.Brief(r.First, maxQuote)
 		}
@@ -329,12 +334,7 @@ func (f *fold) addEdit(op shell.FileOp, dir string, by proof) {
 	if len(f.work.Edited) > 2*maxEdited {
 		keepNewest(&f.work.Edited, maxEdited, &f.work.Omitted.Edited)
 	}
-	for i := range f.work.Checks {
-		c := &f.work.Checks[i]
-		if len(c.Since) < maxSince && !slices.Contains(c.Since, name) {
-			c.Since = append(c.Since, name)
-		}
-	}
+	f.changed(name)
 }
 
 // finish bounds the lists.

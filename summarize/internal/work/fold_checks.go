@@ -3,6 +3,8 @@ package work
 import (
 	"cmp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
@@ -10,60 +12,102 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// applyCheck notes the run of the check that is command n of a line, with its outcome.
+// applyCheck notes the run of the check that is command n of a line.
 func (f *fold) applyCheck(r *shellRun, n int, dir string) {
-	s, w, k := &r.steps[n], r.output, r.steps[n].check
-	switch {
-	case dir != shell.Unknown && s.Dir == "":
-		if dir = r.base; dir == f.base() {
-			dir = ""
-		}
-	case dir == shell.Unknown && s.Dir == shell.Unknown:
-		return // what was checked is unknown
-	case dir == shell.Unknown:
-		dir = s.Dir
-	}
-	c := state.Check{Kind: k.kind, Command: k.command, Turn: r.by.turn, Sources: r.by.sources}
-	if dir != "" {
-		c.Command += inOpen + dir + ")"
+	s := &r.steps[n]
+	if dir == shell.Unknown {
+		dir = s.Dir // below a folder that is unknown
 	}
 	best := r.verdict(n, true)
-	fails := r.known && r.code != 0
-	switch {
-	case r.known && r.code == 0 && s.Proved && (!k.lists || w.lines == 0):
-		c.Outcome = thread.Success
-	case fails && s.Blamed:
-		if !notRun(r.code) {
-			c.Outcome = thread.Failure
-		}
-	case best != nil && !best.good && (!best.weak || r.output.Outcome == thread.Failure && s.Alone && !w.halted):
-		c.Outcome = thread.Failure
-	case fails && !s.Piped:
-		if s.Sure && r.ranAfter(n) {
-			c.Outcome = thread.Success
-		}
-	case best != nil && best.good && best.whole && s.whole(best, w.lines):
-		c.Outcome = thread.Success
-	case k.quietIfClean && w.lines == 0 && r.known && s.Piped && !s.Silent && (s.Shown == shell.EndShown || s.Shown == shell.AllShown) && s.Sure:
-		c.Outcome = thread.Success
+	if dir == shell.Unknown || !r.ran(n, best) {
+		return
 	}
-	switch {
-	case best != nil && (c.Outcome == thread.Failure && !best.good || c.Outcome == thread.Success && best.good && !w.several(best)):
-		c.Line = best.text
-	case !s.Alone:
-	case c.Outcome == thread.Failure:
-		c.Line = clip.Brief(w.Why, maxQuote)
-	case c.Outcome == thread.Success && w.lines == 1:
-		c.Line = w.firstLine
-	case c.Outcome == "" && (w.halted || notRun(r.code)):
-		c.Line = cmp.Or(w.firstLine, clip.Brief(w.First, maxQuote))
-	}
-	f.work.Checks = slices.DeleteFunc(f.work.Checks, func(old state.Check) bool { return old.Command == c.Command && old.Kind == c.Kind })
-	f.work.Checks = append(f.work.Checks, c)
-	f.work.Checks = f.work.Checks[max(0, len(f.work.Checks)-maxChecks):]
+	c := state.Check{Kind: s.check.kind, Command: s.check.command, Dir: dir, Turn: r.by.turn, Sources: r.by.sources}
+	c.Outcome = r.outcome(n, best)
+	c.Line = r.line(s, c.Outcome, best)
+	f.addCheck(c)
 }
 
-const inOpen = " (in "
+// ran reports whether the check that is command n surely ran.
+func (r *shellRun) ran(n int, best *verdictLine) bool {
+	end := n // of its pipe
+	for r.steps[end].Piped && end < len(r.steps)-1 {
+		end++
+	}
+	s := &r.steps[n]
+	return s.Ran || best != nil || s.Sure && (r.steps[end].Proved && r.known && r.code == 0 || r.ranAfter(n))
+}
+
+// outcome is how the check that is command n went; empty if nothing tells.
+func (r *shellRun) outcome(n int, best *verdictLine) thread.Outcome {
+	s, w, k := &r.steps[n], r.output, r.steps[n].check
+	fails := r.known && r.code != 0
+	told, isTold := r.told(n)
+	switch {
+	case r.known && r.code == 0 && s.Proved && (!k.lists || w.lines == 0), isTold && told == 0 && !k.lists:
+		return thread.Success
+	case fails && s.Blamed, isTold && told != 0 && s.Only:
+		if notRun(max(told, r.code)) {
+			return ""
+		}
+		return thread.Failure
+	case best != nil && !best.good && (!best.weak || w.Outcome == thread.Failure && s.Alone && !w.halted):
+		return thread.Failure
+	case fails && !s.Piped:
+		if s.Sure && r.ranAfter(n) {
+			return thread.Success
+		}
+	case best != nil && best.good && best.whole && s.whole(best, w.lines):
+		return thread.Success
+	case k.quietIfClean && w.lines == 0 && r.known && s.Piped && !s.Silent && (s.Shown == shell.EndShown || s.Shown == shell.AllShown) && s.Sure:
+		return thread.Success
+	}
+	return ""
+}
+
+// told is the status of the list with command n if the line prints it at its end, as with
+// `go test >log 2>&1; echo "exit: $?"`.
+func (r *shellRun) told(n int) (code int, ok bool) {
+	last := len(r.steps) - 1
+	s, end := &r.steps[n], &r.steps[last]
+	if !s.Sure || s.Piped || n == last || end.Name() != "echo" || end.List != s.List+1 || r.steps[last-1].List != s.List {
+		return 0, false
+	}
+	before, after, ok := strings.Cut(strings.Join(end.Plain()[1:], " "), "$?")
+	text, begins := strings.CutPrefix(r.output.lastLine, strings.TrimSpace(before))
+	text, ends := strings.CutSuffix(text, strings.TrimSpace(after))
+	code, err := strconv.Atoi(strings.TrimSpace(text))
+	return code, ok && begins && ends && err == nil
+}
+
+// line is what the output says of a check that went so, on one line.
+func (r *shellRun) line(s *step, outcome thread.Outcome, best *verdictLine) string {
+	w := r.output
+	switch {
+	case best != nil && (outcome == thread.Failure && !best.good || outcome == thread.Success && best.good && !w.several(best)):
+		return best.text
+	case !s.Alone:
+	case outcome == thread.Failure:
+		return clip.Brief(w.Why, maxQuote)
+	case outcome == thread.Success && w.lines == 1:
+		return w.firstLine
+	case outcome == "" && (w.halted || notRun(r.code)):
+		return cmp.Or(w.firstLine, clip.Brief(w.First, maxQuote))
+	}
+	return ""
+}
+
+// addCheck adds a run. It takes the place of an earlier one of the same check, and of one that
+// failed and is included in it.
+func (f *fold) addCheck(c state.Check) {
+	f.work.Checks = slices.DeleteFunc(f.work.Checks, func(old state.Check) bool {
+		return old.Kind == c.Kind && (old.Dir == c.Dir || old.Dir == "" || c.Dir == "") && // "" may be any folder
+			(sameCheck(c.Command, old.Command) || old.Outcome == thread.Failure && c.Outcome == thread.Success && includes(c.Command, old.Command))
+	})
+	f.work.Checks = append(f.work.Checks, c)
+	// Those that go are not counted: the same check may run again.
+	f.work.Checks = f.work.Checks[max(0, len(f.work.Checks)-maxChecks):]
+}
 
 // notRun reports whether a status says that a command did not run to its end: not found, not
 // allowed, timed out, killed.

@@ -9,19 +9,23 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
 // gitCall is a call of git that changes the state of the work, or shows it.
 type gitCall struct {
 	verb      gitVerb
+	command   string   // "git pull", "git stash pop"
 	dir       string   // the folder of "git -C"; "" for none
 	name      string   // the branch or commit that it names
 	subject   string   // of a commit; "" if unknown
 	amend     bool     // of a commit
+	all       bool     // of a commit or "git add": all changes
 	hard      bool     // of a reset
 	newBranch bool     // of a switch: the branch is new
 	maybeFile bool     // of a switch: the name may be a file
-	refs      []string // what is pushed, or the files that are discarded
+	from      string   // of discarded files: the commit that they are taken from
+	refs      []string // what is pushed, the files that are added or discarded, the branch that is renamed
 }
 
 // gitVerb is the kind of a call of git.
@@ -36,6 +40,8 @@ const (
 	gitStash
 	gitPop
 	gitDiscard
+	gitClean
+	gitPull
 	gitRebase
 	gitMerge        // merge, cherry-pick and the like, which make commits
 	gitShowBranch   // prints the branch alone
@@ -43,6 +49,9 @@ const (
 	gitStatus       // status
 	gitLog          // log of the current branch, the newest first, a line for each commit
 	gitPullRequest  // a pull request
+	gitMergePull    // merges a pull request, leaves its branch and deletes it
+	gitRename       // gives a branch another name
+	gitAdd
 )
 
 // gitOwnWords are the subcommands of git that print only git's own words, and neither contents of
@@ -51,7 +60,7 @@ var gitOwnWords = scan.WordSet("status add commit push branch checkout switch st
 	"revert tag")
 
 // quietCommands print nothing, or only words of the agent.
-var quietCommands = scan.WordSet("cd pushd export set true : sleep mkdir rm mv cp touch chmod pwd gofmt")
+var quietCommands = scan.WordSet("cd pushd popd export set true : sleep mkdir rm mv cp touch chmod pwd gofmt test [")
 
 // printsOwnWords reports whether a command cannot print lines that others wrote.
 func printsOwnWords(c *shell.Command) bool {
@@ -71,6 +80,28 @@ func printsOwnWords(c *shell.Command) bool {
 	default:
 		return quietCommands[name]
 	}
+}
+
+// ReadUnsure reads the commands of a line with loops, conditions or subshells, of which nobody
+// knows which ran: whether one commits where the shell is.
+func (c *Call) ReadUnsure(line []shell.Command) {
+	if !shellSpeech[toolpolicy.Normal(c.Name)] {
+		return
+	}
+	c.ownWords = true
+	moves := false
+	for i := range line {
+		switch line[i].Name() {
+		case "for", "case", "select", "[[":
+			continue
+		}
+		command := line[i].Inner()
+		sub, _, dir := gitWords(&command)
+		c.mayCommit = c.mayCommit || sub == "commit"
+		moves = moves || dir != "" || command.ChangesTo() != ""
+		c.ownWords = c.ownWords && printsOwnWords(&command)
+	}
+	c.mayCommit = c.mayCommit && !moves
 }
 
 // gitWords returns the subcommand of a call of git, its arguments, and the folder of -C.
@@ -104,7 +135,11 @@ func readGit(c *shell.Command) *gitCall {
 		case "create", "edit", "ready":
 			return &gitCall{verb: gitPullRequest}
 		case "checkout":
-			return &gitCall{verb: gitSwitch}
+			return &gitCall{verb: gitSwitch, command: "gh pr checkout"}
+		case "merge":
+			if slices.ContainsFunc(c.Words, func(w shell.Word) bool { return w.Text == "-d" || w.Text == "--delete-branch" }) {
+				return &gitCall{verb: gitMergePull, command: "gh pr merge"}
+			}
 		}
 		return nil
 	}
@@ -112,7 +147,7 @@ func readGit(c *shell.Command) *gitCall {
 	if sub == "" {
 		return nil
 	}
-	a := &gitCall{dir: dir}
+	a := &gitCall{dir: dir, command: "git " + sub}
 	var texts []string // arguments that are no options
 	for _, w := range args {
 		if !strings.HasPrefix(w.Text, "-") {
@@ -143,27 +178,38 @@ func readGit(c *shell.Command) *gitCall {
 		}
 	case "checkout", "switch":
 		a.readSwitch(sub, args, texts, has("--detach", "-d"))
+	case "add":
+		a.verb, a.all = gitAdd, has("-A", "--all", "-u", "--update")
+		a.refs = files(args)
 	case "restore":
 		if !has("--staged", "-S") || has("--worktree", "-W") {
-			a.discard(args)
+			a.verb, a.refs = gitDiscard, files(args)
+			if strings.Contains(c.Text, " -s ") || strings.Contains(c.Text, " --source") {
+				a.from = unknownBranch
+			}
 		}
 	case "reset":
-		if has("--") || len(texts) > 1 || strings.Contains(first, "*") || strings.Contains(first, ".") && !strings.Contains(first, "..") {
+		if !has("--hard", "--soft", "--mixed", "--keep", "--merge") && (len(texts) > 1 || has("--") || first != "" && !namesCommit(first)) {
 			return nil // of files: only the index
 		}
-		a.verb, a.name, a.hard = gitReset, cmp.Or(first, "HEAD"), has("--hard")
+		a.verb, a.name, a.hard = gitReset, cmp.Or(first, "HEAD"), has("--hard", "--keep", "--merge")
+	case "clean":
+		if !has("-n", "--dry-run") {
+			a.verb = gitClean
+		}
 	case "stash":
 		switch first {
 		case "", "push", "save":
 			a.verb = gitStash
 		case "pop", "apply":
-			a.verb = gitPop
+			a.verb, a.command = gitPop, "git stash "+first
 		}
 	case "rebase", "filter-branch":
 		a.verb = gitRebase
 	case "merge", "cherry-pick", "revert", "am":
 		a.verb = gitMerge
 	case "pull":
+		a.verb = gitPull
 		if has("-r") || strings.Contains(c.Text, "--rebase") {
 			a.verb = gitRebase
 		}
@@ -177,6 +223,8 @@ func readGit(c *shell.Command) *gitCall {
 		switch {
 		case has("--show-current"):
 			a.verb = gitShowBranch
+		case has("-m", "-M", "--move") && len(texts) > 0:
+			a.verb, a.name, a.refs = gitRename, texts[len(texts)-1], texts[:len(texts)-1]
 		case len(texts) == 0 && (!has("-r", "--remotes", "--format") || has("-a", "-v", "-vv")):
 			a.verb = gitListBranches
 		}
@@ -216,7 +264,10 @@ func (a *gitCall) readSwitch(sub string, args []shell.Word, texts []string, deta
 	for i, w := range args {
 		switch w.Text {
 		case "--", "-p", "--patch":
-			a.discard(args[i+1:])
+			a.verb, a.refs = gitDiscard, files(args[i+1:])
+			if i > 0 {
+				a.from = args[i-1].Text
+			}
 			return
 		case "-b", "-B", "-c", "-C", "--create", "--orphan":
 			if i+1 < len(args) {
@@ -227,16 +278,24 @@ func (a *gitCall) readSwitch(sub string, args []shell.Word, texts []string, deta
 		}
 	}
 	switch {
-	case len(texts) == 1 && texts[0] == ".":
-		a.discard(args)
-	case len(texts) != 1 || detach:
-		*a = gitCall{verb: gitDetach, dir: a.dir}
+	case detach || len(texts) == 0:
+		a.verb = gitDetach
+	case len(texts) > 1 || texts[0] == ".": // only files come in twos
+		a.verb, a.refs = gitDiscard, files(args)
+		if namesCommit(texts[0]) {
+			a.from = texts[0]
+		}
 	default:
-		a.maybeFile = sub == "checkout"
+		a.maybeFile, a.refs = sub == "checkout", files(args)
 		if known(args[len(args)-1]) != "" {
 			a.name = texts[0]
 		}
 	}
+}
+
+// namesCommit reports whether an argument of git is a commit and no file.
+func namesCommit(s string) bool {
+	return strings.HasPrefix(s, "HEAD") || strings.HasPrefix(s, "@") || strings.HasPrefix(s, "origin/") || strings.HasPrefix(s, "upstream/") || strings.ContainsAny(s, "~^") || len(s) > 6 && isHash(s)
 }
 
 // known is the text of a word; "" if it depends on an expansion.
@@ -247,21 +306,19 @@ func known(w shell.Word) string {
 	return w.Text
 }
 
-// discard makes it a call that reverts files: those that it names, or all if it names a
-// folder.
-func (a *gitCall) discard(args []shell.Word) {
-	a.verb = gitDiscard
+// files are the files that arguments name; none if they may be any.
+func files(args []shell.Word) (names []string) {
 	for _, w := range args {
-		if strings.HasPrefix(w.Text, "-") {
-			continue
-		}
 		name := shell.Path(w.Text)
-		if name == "" || name == "." || strings.HasSuffix(name, "/") {
-			a.refs = nil
-			return
+		switch {
+		case strings.HasPrefix(w.Text, "-"):
+			continue
+		case name == "" || name == "." || w.Open:
+			return nil
 		}
-		a.refs = append(a.refs, name)
+		names = append(names, strings.TrimSuffix(name, "/"))
 	}
+	return names
 }
 
 // readCommit reads the arguments of "git commit". The subject is in the first message.
@@ -277,6 +334,8 @@ func (a *gitCall) readCommit(c *shell.Command, args []shell.Word) {
 		switch o.name {
 		case "--amend":
 			a.amend = true
+		case "-a", "--all":
+			a.all = true
 		case "-m", "--message":
 			take(o.value)
 		case "-F", "--file":
@@ -358,13 +417,15 @@ type gitLine struct {
 type gitKind uint8
 
 const (
-	committed   gitKind = iota + 1 // "[main 1234567] subject"
-	pushed                         // "1234567..89abcde main -> main"
-	notPushed                      // "! [rejected]", "error: failed to push"
-	onBranch                       // "On branch main"
-	switched                       // "Switched to branch 'main'"
-	starred                        // "* main"
-	pullAddress                    // "https://github.com/o/r/pull/12"
+	committed    gitKind = iota + 1 // "[main 1234567] subject"
+	pushed                          // "1234567..89abcde main -> main"
+	notPushed                       // "! [rejected]", "error: failed to push"
+	onBranch                        // "On branch main"
+	switched                        // "Switched to branch 'main'"
+	starred                         // "* main"
+	pullAddress                     // "https://github.com/o/r/pull/12"
+	filesTaken                      // "Updated 1 path from the index"
+	filesChanged                    // "2 files changed, 3 insertions(+)"
 )
 
 // readGitLine reads one line of output.
@@ -395,6 +456,11 @@ func readGitLine(line string) (gitLine, bool) {
 		kind = starred
 	case pullRequest().MatchString(line):
 		return gitLine{kind: pullAddress, text: line}, true
+	case strings.HasPrefix(line, "Updated ") && (strings.Contains(line, " path from ") || strings.Contains(line, " paths from ")):
+		_, from, _ := strings.Cut(line, " from ")
+		return gitLine{kind: filesTaken, text: from}, true
+	case scan.IsDigit(c) && (strings.Contains(line, " file changed") || strings.Contains(line, " files changed")):
+		return gitLine{kind: filesChanged}, true
 	}
 	if kind != 0 && branchName(name) {
 		return gitLine{kind: kind, branch: name}, true
@@ -409,7 +475,7 @@ func readGitLine(line string) (gitLine, bool) {
 		to, _, _ := strings.Cut(line[at+4:], " ")
 		a, b, dots := strings.Cut(left[0], "..")
 		if (dots && isHash(a) && isHash(strings.TrimPrefix(b, ".")) || left[0] == "[new" && left[1] == "branch]") && branchName(name) && branchName(to) {
-			return gitLine{kind: pushed, branch: name, text: to}, true
+			return gitLine{kind: pushed, branch: name, hash: strings.TrimPrefix(b, "."), text: to}, true
 		}
 	}
 	return gitLine{}, false

@@ -2,6 +2,7 @@ package work
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
@@ -75,6 +76,14 @@ func refusedIn(doc gjson.Result) string {
 		return cmp.Or(why(doc), "status "+s)
 	}
 	return ""
+}
+
+// breakdowns are words of systems that fail without deciding anything.
+var breakdowns = []string{"timed out", "timeout", "connection", "unavailable", "internal server error", "internal error"}
+
+// breaksDown reports whether an error is no refusal.
+func breaksDown(why string) bool {
+	return slices.ContainsFunc(breakdowns, func(mark string) bool { return strings.Contains(strings.ToLower(why), mark) })
 }
 
 // maxAnswer bounds what is kept of the answer to an operation, in bytes.

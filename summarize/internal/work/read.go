@@ -23,6 +23,7 @@ type Call struct {
 	Files    []shell.FileOp // what it does to files if it succeeds
 
 	steps      []step
+	mayCommit  bool   // nobody knows which of its commands ran; one is "git commit"
 	ownWords   bool   // its commands print only words of git or of the agent
 	pwd        bool   // the last command prints the folder
 	workdir    string // the folder that the tool was told to run in

@@ -8,16 +8,21 @@ import (
 // IsPlain reports whether s has 1 to most of the characters a-z, A-Z, 0-9, _ and -.
 func IsPlain(s string, most int) bool {
 	for i := range len(s) {
-		if !PlainByte(s[i], i == 0) {
+		if !PlainByte(s[i]) {
 			return false
 		}
 	}
 	return s != "" && len(s) <= most
 }
 
-// PlainByte reports whether c is one of a-z, A-Z, 0-9, _ and -, anywhere in a name.
-func PlainByte(c byte, _ bool) bool {
+// PlainByte reports whether c is one of a-z, A-Z, 0-9, _ and -.
+func PlainByte(c byte) bool {
 	return c == '_' || c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+// FitPlainName is FitName for APIs that allow PlainByte anywhere in a name.
+func FitPlainName(name string, most int) string {
+	return FitName(name, most, func(c byte, _ bool) bool { return PlainByte(c) })
 }
 
 // FitName returns a tool's name in the bytes and the length that an API allows; allowed

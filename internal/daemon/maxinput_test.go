@@ -1,0 +1,40 @@
+package daemon_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// TestMaxInput: no request is larger than the input that a model takes, where that is less
+// than its window leaves beside the answer.
+func TestMaxInput(t *testing.T) {
+	const most = 12_000
+	models, err := token.ParseModels([]byte(`{"models":[{"name":"m","provider":"own","window":40000,"max_input":12000,"max_output":8000,"counter":"o200k","date":"2026-11-01","source":"ours"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, daemon.Config{Models: &models}).client(t, "")
+	if _, err := c.CreateThread(t.Context(), api.NewThread{ID: "t"}); err != nil {
+		t.Fatal(err)
+	}
+	largest := 0
+	for n := range 30 {
+		body := strings.Replace(string(stepRequest(n)), `"claude-sonnet-4-5"`, `"m"`, 1)
+		p, err := c.Prepare(t.Context(), "t", api.Any, api.Step{API: wire.Anthropic, Body: []byte(body)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		largest = max(largest, p.Tokens)
+		if _, err := c.Finish(t.Context(), "t", api.Any, api.Answer{API: wire.Anthropic, Response: response(n)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if largest > most || largest < most/2 {
+		t.Errorf("the largest request has %d tokens, the model takes %d", largest, most)
+	}
+}

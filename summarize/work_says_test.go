@@ -1,0 +1,203 @@
+package summarize
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/state"
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// TestWorkSays: what a reader is told of where the work stands, in its own lines. Each case was
+// once told wrongly.
+func TestWorkSays(t *testing.T) {
+	const worker, fix = "/repo/worker.go", "[main 1111111] fix\n 1 file changed, 1 insertion(+)"
+	repo := func(l *logOf) *logOf {
+		return l.env("<environment_context>\n  <cwd>/repo</cwd>\n</environment_context>")
+	}
+	passed := func(l *logOf) *logOf { return l.ok("cd /repo && go test ./...", "ok  \tx/y\t0.1s") }
+	tests := []struct {
+		name string
+		log  func(*logOf)
+		want string // lines without "- "
+	}{
+		// What git does to the files dates a check.
+		{"a check of the tree without the changes", func(l *logOf) {
+			passed(repo(l)).edit(worker).ok("git stash; go test ./...; git stash pop", "Saved working directory\nFAIL\tx/y\t0.1s\nDropped refs/stash@{0}")
+		}, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): worker.go\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: worker.go"},
+		{"changes that may not have come back", func(l *logOf) {
+			passed(repo(l)).bad("git stash; go test ./...; git stash pop", "Saved working directory\nFAIL\tx/y\t0.1s\nCONFLICT")
+		}, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git stash pop` may have changed"},
+		{"changes of an earlier summary that come back", func(l *logOf) { passed(repo(l)).ok("git stash pop", "Dropped refs/stash@{0}") }, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git stash pop` changed"},
+		{"a check between stash and pop", func(l *logOf) {
+			passed(repo(l)).edit(worker).ok("git stash", "Saved working directory and index state").bad("go test ./...", "FAIL\tx/y\t0.1s").ok("git stash pop", "Dropped refs/stash@{0}")
+		}, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): worker.go\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: worker.go"},
+		{"a check while changes are put aside", func(l *logOf) {
+			passed(repo(l)).edit(worker).ok("git stash", "Saved working directory and index state").bad("go test ./...", "FAIL\tx/y\t0.1s")
+		}, "directory: /repo\ntest `go test ./...`: failed | FAIL x/y 0.1s"},
+		{"an edit and a pull while changes are put aside", func(l *logOf) {
+			passed(repo(l)).ok("git stash", "Saved working directory and index state").ok("git pull", "Updating 1111111..2222222\nFast-forward\n 1 file changed").ok("git stash pop", "Dropped refs/stash@{0}")
+		}, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git pull` changed"},
+		{"files put back", func(l *logOf) {
+			passed(repo(l).edit(worker)).ok("git checkout -- worker.go", "")
+		}, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: worker.go"},
+		{"all put back", func(l *logOf) { passed(repo(l)).ok("git reset --hard", "HEAD is now at 1111111 x") }, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git reset` changed"},
+		{"another branch", func(l *logOf) { passed(repo(l)).ok("git switch other", "Switched to branch 'other'") }, "directory: /repo | branch: other\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git switch` changed"},
+		{"a branch of the same commit", func(l *logOf) {
+			passed(repo(l)).ok("git switch -c other", "Switched to a new branch 'other'")
+		}, "directory: /repo | branch: other\ntest `go test ./...`: passed | ok x/y 0.1s"},
+		{"a switch that failed", func(l *logOf) { passed(repo(l)).bad("git switch other", "fatal: invalid reference: other") }, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s"},
+		{"a pull", func(l *logOf) { passed(repo(l)).ok("git pull", "Updating 1111111..2222222\nFast-forward") }, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git pull` changed"},
+		{"a pull of nothing", func(l *logOf) { passed(repo(l)).ok("git pull", "Already up to date.") }, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s"},
+		{"a merge that stops", func(l *logOf) { passed(repo(l)).bad("git merge other", "CONFLICT (content): Merge conflict in a.go") }, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s | edited since: what `git merge` may have changed"},
+		{"a pull elsewhere", func(l *logOf) { passed(repo(l)).ok("git -C ../other pull", "Fast-forward") }, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s"},
+
+		// A line that ends with the first failure does not tell which command it was.
+		{"a script that stops", func(l *logOf) { l.bad("set -e\ngo build ./...\nnpm test\nnpm run lint", "1 failing") }, "build `go build ./...`: succeeded\ntest `npm test`: failed | 1 failing"},
+		{"a script that stops somewhere", func(l *logOf) { l.bad("set -e\nnpm run build\nnpm test\nnpm run lint", "boom") }, "build `npm run build`: its output does not tell how it went"},
+		{"a chain in a script that goes on", func(l *logOf) {
+			l.ok("set -e\ngo vet ./... && go test ./...\necho done", "a.go:1:2: bad\ndone")
+		}, "lint `go vet ./...`: its output does not tell how it went"},
+		{"what an exit kept from running", func(l *logOf) { l.bad("npm test || exit 1\nnpm run lint", "boom") }, "test `npm test`: its output does not tell how it went"},
+		{"the one command of a script", func(l *logOf) { l.bad("set -e\nnpm test\necho done", "boom") }, "test `npm test`: failed | boom"},
+
+		// Another repository is another matter.
+		{"a push elsewhere", func(l *logOf) {
+			repo(l).ok("git commit -m fix", fix).ok("cd ../other && git push", "   2222222..3333333  main -> main")
+		}, "directory: /other | branch: main\ncommit 1111111 \"fix\" in /repo"},
+		{"a push elsewhere, no home known", func(l *logOf) {
+			l.ok("cd /repo && git commit -m fix", fix).ok("cd /other && ls", "a").ok("git push", "   2222222..3333333  main -> main")
+		}, "directory: /other | branch: main\ncommit 1111111 \"fix\" in /repo"},
+		{"a push of what nobody knows", func(l *logOf) {
+			l.ok("git commit -m fix", fix).ok("cd /other && git push", "   2222222..3333333  main -> main")
+		}, "directory: /other | branch: main\ncommit 1111111 \"fix\""},
+		{"a push by its whole path", func(l *logOf) {
+			l.ok("git commit -m fix", fix).ok("cd /repo && git push", "   2222222..1111111  main -> main")
+		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\" (pushed)"},
+		{"a commit elsewhere", func(l *logOf) {
+			repo(l).edit(worker).ok("cd ../other && git commit -m two", "[dev 2222222] two\n 1 file changed")
+		}, "directory: /other\ncommit 2222222 \"two\"\nedited since the last commit: /repo/worker.go"},
+		{"a commit in a work tree beside", func(l *logOf) {
+			repo(l).edit("/tree/a.go").ok("git -C /tree commit -am two", "[dev 2222222] two\n 1 file changed").ok("git -C /tree push", " * [new branch]      dev -> dev").ok("ls", "a")
+		}, "directory: /repo\ncommit 2222222 \"two\" in /tree (pushed)"},
+		{"a reset elsewhere", func(l *logOf) {
+			repo(l).ok("git commit -m fix", fix).edit(worker).ok("git -C ../other reset --hard HEAD~1", "HEAD is now at 2222222 x")
+		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\"\nedited since the last commit: worker.go"},
+		{"a stash elsewhere", func(l *logOf) { repo(l).edit(worker).ok("git -C ../other stash", "Saved") }, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): worker.go"},
+
+		{"a log elsewhere, and the shell was put back", func(l *logOf) {
+			l.ok("cd /other && git log --oneline -3", "2222222 two\nShell cwd was reset to /repo").ok("cd /other && git status", "On branch dev\nShell cwd was reset to /repo")
+		}, "directory: /repo"},
+
+		// The folder of a check is part of it.
+		{"the same folder, said twice", func(l *logOf) {
+			repo(l).bad("cd /repo && go test ./...", "FAIL\tx/y\t0.1s").ok("go test ./...", "ok  \tx/y\t0.1s")
+		}, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s"},
+		{"two folders", func(l *logOf) {
+			l.bad("cd /repo/a && npm test", "boom").ok("cd /repo/b && ls", "x").ok("npm test", "")
+		}, "directory: /repo/b\ntest `npm test (in /repo/a)`: failed | boom\ntest `npm test`: passed"},
+
+		// Whether a commit was made.
+		{"a commit that a log shows", func(l *logOf) {
+			repo(l).edit(worker).ok("git commit -qm 'fix it'\ngit log --oneline -1", "1234567 (HEAD -> main) fix it")
+		}, "directory: /repo\ncommit 1234567 \"fix it\""},
+		{"a log of another commit", func(l *logOf) {
+			repo(l).edit(worker).ok("git commit -qm 'fix it'\ngit log --oneline -1", "1234567 zero")
+		}, "directory: /repo\nedited, perhaps committed: worker.go"},
+		{"a commit of which the end is shown", func(l *logOf) {
+			repo(l).edit(worker).ok("git commit -m 'fix it' | tail -1", " 1 file changed, 2 insertions(+)")
+		}, "directory: /repo\ncommit \"fix it\""},
+		{"a commit that nothing shows", func(l *logOf) {
+			repo(l).edit(worker).ok("git commit -m 'fix it' | grep x", "").edit("/repo/b.go")
+		}, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): b.go\nedited, perhaps committed: worker.go"},
+		{"a commit in a condition", func(l *logOf) {
+			repo(l).edit(worker).ok(`if test -f go.mod; then git commit -am "fix"; fi`, fix)
+		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\""},
+		{"a commit in a loop that nothing shows", func(l *logOf) { repo(l).edit(worker).ok(`for f in a b; do git commit -qm "$f" $f; done`, "") }, "directory: /repo\nedited, perhaps committed: worker.go"},
+		{"a commit in a loop elsewhere", func(l *logOf) {
+			repo(l).edit(worker).ok(`(cd /tmp/x && git init -q && git commit -m "fix")`, fix)
+		}, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): worker.go"},
+		{"a commit of one file", func(l *logOf) {
+			repo(l).edit(worker).edit("/repo/b.go").ok("git add worker.go && git commit -m fix", fix)
+		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\"\nedited, perhaps committed: b.go"},
+		{"nothing to commit", func(l *logOf) {
+			repo(l).edit(worker).bad("git commit -m fix", "no changes added to commit (use \"git add\")")
+		}, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): worker.go"},
+		{"a commit that a hook stopped", func(l *logOf) { repo(l).edit(worker).bad("git add -A && git commit -m fix", "lint failed") }, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): worker.go"},
+
+		// What stands in front of a check can fail too.
+		{"no virtual environment", func(l *logOf) {
+			l.bad("source .venv/bin/activate && npm test", "bash: .venv/bin/activate: No such file or directory")
+		}, ""},
+		{"a folder that was there", func(l *logOf) { l.bad("mkdir out && npm test", "mkdir: cannot create directory 'out': File exists") }, ""},
+
+		// What git was asked.
+		{"a reset to a tag", func(l *logOf) {
+			repo(l).ok("git commit -m fix", fix).ok("git reset --hard v1.2.0", "HEAD is now at 2222222 x")
+		}, "directory: /repo | branch: main"},
+		{"a file taken out of the next commit", func(l *logOf) { repo(l).ok("git commit -m fix", fix).ok("git reset src", "") }, "directory: /repo | branch: main\ncommit 1111111 \"fix\""},
+		{"a file put back without a mark", func(l *logOf) {
+			repo(l).edit(worker).edit("/repo/b.go").ok("git checkout worker.go", "Updated 1 path from the index")
+		}, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): b.go"},
+		{"two files put back without a mark", func(l *logOf) {
+			repo(l).ok("git status", "On branch main").edit(worker).edit("/repo/b.go").ok("git checkout worker.go b.go", "Updated 2 paths from the index")
+		}, "directory: /repo | branch: main"},
+		{"a file of another branch", func(l *logOf) {
+			repo(l).edit(worker).ok("git checkout main worker.go", "Updated 1 path from 2222222")
+		}, "directory: /repo\nedited, not committed by the assistant (perhaps by the user): worker.go"},
+		{"new files swept away", func(l *logOf) {
+			repo(l).op("Write", map[string]any{"file_path": "/repo/n.go", "content": "x"}, "File created successfully at: /repo/n.go").ok("git clean -fd", "Removing n.go")
+		}, "directory: /repo"},
+		{"a branch renamed", func(l *logOf) {
+			repo(l).ok("git commit -m fix", "[master 1111111] fix").ok("git branch -M main", "").ok("git push -u origin main", " * [new branch]      main -> main")
+		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\" (pushed)"},
+		{"a branch that was merged and is gone", func(l *logOf) {
+			repo(l).ok("git switch -c feat", "Switched to a new branch 'feat'").ok("gh pr merge --squash --delete-branch", "Merged")
+		}, "directory: /repo"},
+
+		// Where a command ran.
+		{"back from a folder", func(l *logOf) { repo(l).ok("pushd web && npm test && popd && go test ./...", "~/web\nok  \tx/y\t0.1s") }, "directory: /repo\ntest `npm test (in web)`: passed\ntest `go test ./...`: passed"},
+		{"beside the background", func(l *logOf) { repo(l).ok("cd web && npm run dev &\ngo test ./...", "ok  \tx/y\t0.1s") }, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s"},
+
+		// Nothing is no news.
+		{"a status that is printed", func(l *logOf) { l.ok(`go test ./... >/dev/null 2>&1; echo "EXIT: $?"`, "EXIT: 1") }, "test `go test ./...`: failed | EXIT: 1"},
+		{"a status of nothing that is printed", func(l *logOf) { l.ok(`cd /repo && npm test >/dev/null 2>&1; echo exit=$?`, "exit=0") }, "directory: /repo\ntest `npm test`: passed | exit=0"},
+		{"a status that is not told", func(l *logOf) { l.ok(`npm test >/dev/null 2>&1; echo "EXIT: $?"`, "EXIT: no") }, "test `npm test`: its output does not tell how it went"},
+		{"what a failure kept from running", func(l *logOf) {
+			passed(repo(l)).bad("go build ./... && go test ./...", "# x/y\na.go:3:2: undefined: z")
+		}, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s\nbuild `go build ./...`: its output does not tell how it went"},
+		{"a system that broke down", func(l *logOf) {
+			l.call("book_flight", map[string]any{"id": 7}).result("book_flight", thread.Failure, "Error: the request timed out").call("book_flight", map[string]any{"id": 8}).result("book_flight", thread.Failure, "boom")
+		}, "failed: book_flight 7 | Error: the request timed out\nfailed: book_flight 8 | boom"},
+		{"a system that refused", func(l *logOf) { l.op("book_flight", map[string]any{"id": 7}, "Error: not enough balance") }, "refused: book_flight 7 | Error: not enough balance"},
+
+		// One check is told once.
+		{"the same check with other options", func(l *logOf) {
+			l.bad("go test ./...", "FAIL\tx/y\t0.1s").ok("CI=1 go test -count=1 -v ./...", "ok  \tx/y\t0.1s")
+		}, "test `CI=1 go test -count=1 -v ./...`: passed | ok x/y 0.1s"},
+		{"another system", func(l *logOf) { l.bad("GOOS=windows go build ./...", "").ok("go build ./...", "") }, "build `GOOS=windows go build ./...`: failed\nbuild `go build ./...`: succeeded"},
+		{"a part, then all", func(l *logOf) {
+			l.bad("go test ./store -run TestX", "FAIL\tx/y\t0.1s").ok("go test -race ./...", "ok  \tx/y\t0.1s")
+		}, "test `go test -race ./...`: passed | ok x/y 0.1s"},
+		{"races, then without", func(l *logOf) {
+			l.bad("go test -race ./...", "FAIL\tx/y\t0.1s").ok("go test ./...", "ok  \tx/y\t0.1s")
+		}, "test `go test -race ./...`: failed | FAIL x/y 0.1s\ntest `go test ./...`: passed | ok x/y 0.1s"},
+		{"all, then a part", func(l *logOf) { l.bad("pytest", "1 failed in 0.1s").ok("pytest tests/a.py", "1 passed in 0.1s") }, "test `pytest`: failed | 1 failed in 0.1s\ntest `pytest tests/a.py`: passed | 1 passed in 0.1s"},
+		{"a part, then all, of Python", func(l *logOf) {
+			l.bad("pytest tests/a.py -k x", "1 failed in 0.1s").ok("pytest", "9 passed in 0.1s")
+		}, "test `pytest`: passed | 9 passed in 0.1s"},
+		{"what make would do", func(l *logOf) { l.ok("make -n", "cc x.c") }, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			l := &logOf{}
+			tt.log(l)
+			_, got, _ := strings.Cut(summary.RenderWork(l.fold(t, state.Work{})), "\n")
+			got = strings.TrimPrefix(strings.ReplaceAll(strings.TrimSuffix(got, "\n"), "\n- ", "\n"), "- ")
+			if got != tt.want {
+				t.Errorf("it says\n%s\nwant\n%s", got, tt.want)
+			}
+		})
+	}
+}
