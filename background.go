@@ -68,7 +68,7 @@ func (c *Compactor) Work(ctx context.Context, j job.Job) (err error) {
 // checkDueSoon says whether the policy wants a compaction made or prepared, and why.
 func (c *Compactor) checkDueSoon(situation *policy.Situation) dueCheck {
 	yes, why := c.config.Policy.Due(situation)
-	if early, ok := c.config.Policy.(policy.Background); ok && !yes {
+	if early, ok := policy.As[policy.Background](c.config.Policy); ok && !yes {
 		yes, why = early.DueSoon(situation)
 	}
 	return dueCheck{isDue: yes, trigger: "auto", reason: why}

@@ -412,6 +412,36 @@ func TestBrokenQueue(t *testing.T) {
 	}
 }
 
+// wrapped is a policy in another one that knows nothing of jobs.
+type wrapped struct{ policy.Policy }
+
+func (w wrapped) Unwrap() policy.Policy { return w.Policy }
+
+// TestWrappedPolicyIsPreparedEarly: a policy that wants a compaction prepared gets it, also
+// where another one wraps it.
+func TestWrappedPolicyIsPreparedEarly(t *testing.T) {
+	c, q := inBackground(t, palimpsest.Config{Policy: wrapped{policy.Auto{}}})
+	th := c.Session("t")
+	for n := range 60 {
+		steps(t, th, 40_000, n, n+1)
+		if err := q.Wait(t.Context(), background); err != nil {
+			t.Fatal(err)
+		}
+		plans, err := th.Plans(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(plans) == 0 {
+			continue
+		}
+		if p := plans[0]; p.OriginalTokens > 35_000 {
+			t.Errorf("the first plan was made at %d tokens, not at the soft mark", p.OriginalTokens)
+		}
+		return
+	}
+	t.Error("no plan was made")
+}
+
 // TestCutsInTheBackground: a policy that cuts compacts once per mark with a queue of jobs and
 // known prices too, and not at nearly every step.
 func TestCutsInTheBackground(t *testing.T) {

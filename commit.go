@@ -31,7 +31,7 @@ func (s *Session) commit(ctx context.Context, loaded snapshot, situation *policy
 		err = s.validateAgainstLog(ctx, situation, d.fitted.Plan)
 	}
 	if err == nil {
-		err = s.saveArtifacts(ctx, situation.Thread, d.fitted.Plan)
+		err = s.saveArtifacts(ctx, situation.Thread, loaded.plan, d.fitted.Plan)
 	}
 	if err == nil {
 		err = s.commitWithEvents(ctx, loaded, situation, d, attempt)
@@ -96,8 +96,10 @@ func (s *Session) validateAgainstLog(ctx context.Context, situation *policy.Situ
 }
 
 // saveArtifacts saves the contents that the plan's pointers name, so that no plan comes
-// into force with a pointer to nothing. Contents of earlier plans are saved already.
-func (s *Session) saveArtifacts(ctx context.Context, log *thread.Thread, p *plan.Plan) error {
+// into force with a pointer to nothing. What the plan in force has moved out already is
+// saved: to save it again would begin its time to live anew with each compaction, and
+// bring back what has expired.
+func (s *Session) saveArtifacts(ctx context.Context, log *thread.Thread, inForce, p *plan.Plan) error {
 	artifacts := s.c.config.Artifacts
 	if artifacts == nil {
 		return nil
@@ -107,9 +109,14 @@ func (s *Session) saveArtifacts(ctx context.Context, log *thread.Thread, p *plan
 	if err != nil {
 		return fmt.Errorf("save artifacts: %w", err)
 	}
+	saved := externalizedBy(inForce)
 	for _, externalized := range p.Externalized() {
 		found := false
 		for _, id := range externalized.Messages {
+			if saved[savedContent{externalized.ArtifactID, id}] {
+				found = true
+				continue
+			}
 			i, ok := log.Index(id)
 			if !ok {
 				continue
@@ -139,6 +146,27 @@ func (s *Session) saveArtifacts(ctx context.Context, log *thread.Thread, p *plan
 		}
 	}
 	return nil
+}
+
+// savedContent is the content of a message under the id of its artifact. Another message
+// with the same content has the same id, and is saved for itself.
+type savedContent struct {
+	artifact string
+	message  thread.ID
+}
+
+// externalizedBy is what a plan, which may be nil, has moved out of the prompt.
+func externalizedBy(p *plan.Plan) map[savedContent]bool {
+	saved := map[savedContent]bool{}
+	if p == nil {
+		return saved
+	}
+	for _, externalized := range p.Externalized() {
+		for _, id := range externalized.Messages {
+			saved[savedContent{externalized.ArtifactID, id}] = true
+		}
+	}
+	return saved
 }
 
 // describeArtifact fills in what the content's tool declares about externalized results.

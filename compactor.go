@@ -102,7 +102,8 @@ type Result struct {
 
 // Compact plans how the thread fits the budget, and renders the prompt. A thread that fits
 // is rendered under an empty plan. An error that wraps ErrOverBudget is a *BudgetError and
-// names the parts that do not fit.
+// names the parts that do not fit. Of summaries that were asked for in vain,
+// policy.SummariesOf the error has the reports.
 func (c *Compactor) Compact(ctx context.Context, q Request) (_ *Result, err error) {
 	defer nameCall(&err, "Compact", q.Thread.ID())
 	uncounted, err := c.requestSituation(ctx, q)

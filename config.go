@@ -108,6 +108,7 @@ type Recall struct {
 	Inject int
 	// Embedder adds search by meaning to search by words. May be nil.
 	Embedder recall.Embedder
-	// MaxBytes bounds one answer of a tool, in bytes. 0 is 32,000.
+	// MaxBytes bounds one answer of a tool, in bytes. 0 is 32,000. In a small window
+	// answers are smaller: read_artifact gives about a fifth of it at a time.
 	MaxBytes int
 }

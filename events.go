@@ -11,6 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/quality"
+	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -26,8 +27,8 @@ func (s *Session) emitCheck(ctx context.Context, situation *policy.Situation, du
 }
 
 // emitSummaries reports which summarizers were asked.
-func (s *Session) emitSummaries(ctx context.Context, f *policy.Fitted) {
-	for _, r := range f.Summaries {
+func (s *Session) emitSummaries(ctx context.Context, summaries []summarize.Report) {
+	for _, r := range summaries {
 		if r.By != "" {
 			s.emit(ctx, r.Event())
 		}

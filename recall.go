@@ -37,7 +37,7 @@ func (s *Session) Tools(ctx context.Context) (_ []prompt.Tool, err error) {
 	if err := s.readAllPlans(ctx); err != nil || !s.offersTools() {
 		return nil, err
 	}
-	return s.handler(0).Tools(), nil
+	return s.handler(Step{}).Tools(), nil
 }
 
 // withTools adds the recall tools, except those whose names the caller uses.
@@ -46,7 +46,7 @@ func (s *Session) withTools(tools []prompt.Tool) []prompt.Tool {
 		return tools
 	}
 	out := slices.Clone(tools)
-	for _, tool := range s.handler(0).Tools() {
+	for _, tool := range s.handler(Step{}).Tools() {
 		if !slices.ContainsFunc(tools, func(x prompt.Tool) bool { return x.Name == tool.Name }) {
 			out = append(out, tool)
 		}
@@ -67,11 +67,11 @@ func (s *Session) Answer(ctx context.Context, p *Prepared, call thread.ToolCall)
 	if s.c.config.Recall == nil {
 		return thread.Message{}, false, nil
 	}
-	tokens := recall.DefaultTokens
+	var step Step
 	if p != nil {
-		tokens = answerTokens(p.Step)
+		step = p.Step
 	}
-	r, err := s.handler(tokens).Answer(ctx, call)
+	r, err := s.handler(step).Answer(ctx, call)
 	switch {
 	case errors.Is(err, rehydrate.ErrUnknownTool):
 		return thread.Message{}, false, nil
@@ -81,9 +81,14 @@ func (s *Session) Answer(ctx context.Context, p *Prepared, call thread.ToolCall)
 	return thread.Message{Role: thread.Tool, Parts: []thread.Part{r}}, true, nil
 }
 
-func (s *Session) handler(tokens int) *rehydrate.Handler {
-	from := logSource{session: s, tokens: tokens}
-	return &rehydrate.Handler{Artifacts: from, Recaller: from, MaxBytes: s.c.config.Recall.MaxBytes}
+// handler answers the calls that follow a step.
+func (s *Session) handler(step Step) *rehydrate.Handler {
+	from := logSource{session: s, tokens: searchTokens(step)}
+	h := &rehydrate.Handler{Artifacts: from, Recaller: from, MaxBytes: cmp.Or(max(s.c.config.Recall.MaxBytes, 0), rehydrate.DefaultMaxBytes)}
+	if fits := readBytes(step); fits > 0 {
+		h.MaxBytes = min(h.MaxBytes, fits)
+	}
+	return h
 }
 
 // logSource reads and searches what the plans of a thread removed.
@@ -171,22 +176,43 @@ func (s *Session) Recall(ctx context.Context, query string, o *recall.Options) (
 	return s.search(ctx, log, current, version, query, *cmp.Or(o, &recall.Options{}))
 }
 
-// answerTokens bounds the answer to one search, in tokens: less than usual where the
+// searchTokens bounds the answer to one search, in tokens: less than usual where the
 // window is so small that a few answers would fill it.
-func answerTokens(step Step) int {
-	room := step.Window - step.Output
-	if step.Budget > 0 && (room <= 0 || step.Budget < room) {
-		room = step.Budget
-	}
+func searchTokens(step Step) int {
+	room := step.room()
 	if room <= 0 {
 		return recall.DefaultTokens
 	}
-	return min(recall.DefaultTokens, max(room/answersPerWindow, minAnswerTokens))
+	return min(recall.DefaultTokens, max(room/searchesPerWindow, minAnswerTokens))
+}
+
+// readBytes bounds the content that one call of read_artifact gives, in bytes; 0 where the
+// window is not known. A larger answer would be externalized before the model sees it, and
+// the model would read it again.
+func readBytes(step Step) int {
+	room := step.room()
+	if room <= 0 {
+		return 0
+	}
+	return max(room/readsPerWindow, minAnswerTokens) * readBytesPerToken
+}
+
+// room is what a request may take, in tokens; 0 or less where that is not known.
+func (s Step) room() int {
+	room := s.Window - s.Output
+	if s.Budget > 0 && (room <= 0 || s.Budget < room) {
+		return s.Budget
+	}
+	return room
 }
 
 const (
-	answersPerWindow = 30  // one answer may take this part of the room
-	minAnswerTokens  = 400 // tokens
+	// One search may take this part of the room, and one reading that.
+	searchesPerWindow, readsPerWindow = 30, 5
+	minAnswerTokens                   = 400 // tokens
+	// readBytesPerToken is less than usual text has, since figures and identifiers have
+	// less.
+	readBytesPerToken = 3
 )
 
 // Artifact implements rehydrate.Artifacts: from the thread itself, else from the earlier

@@ -17,10 +17,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// rehydrate reads stored content that the agent plainly means, within what the limit
-// leaves. A policy that reserves room for it makes that room with the next compaction.
-// What cannot be read is skipped. The rehydrator's events wait for render, which knows
-// what of the content fits the prompt.
+// rehydrate reads stored content that the agent means without asking for it, within what
+// the limit leaves. A policy that reserves room for it makes that room with the next
+// compaction. What cannot be read is skipped. The rehydrator's events wait for render,
+// which knows what of the content fits the prompt.
 func (s *Session) rehydrate(ctx context.Context, situation *policy.Situation) (*policy.Situation, []render.Rehydrated, error) {
 	k := s.state()
 	k.pendingEvents.take() // of an earlier attempt

@@ -10,8 +10,31 @@ import (
 
 // source returns the function that describes the source of a replayable result as it is
 // now: Config.CurrentSource, else the tool's Capture, else the newest result in the log
-// that was read from it.
+// that was read from it. It looks at each source once: a plan asks for the same one many
+// times, which may be slow, and would contradict itself if the answers differed.
 func (c *Compactor) source(t *thread.Thread) func(thread.ToolCall) (thread.Determinism, bool) {
+	look := c.lookAtSource(t)
+	type answer struct {
+		now   thread.Determinism
+		known bool
+	}
+	var mu sync.Mutex
+	answers := map[[2]string]answer{}
+	return func(call thread.ToolCall) (thread.Determinism, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		of := [2]string{call.Name, call.Arguments}
+		a, asked := answers[of]
+		if !asked {
+			a.now, a.known = look(call)
+			answers[of] = a
+		}
+		return a.now, a.known
+	}
+}
+
+// lookAtSource is source without a memory.
+func (c *Compactor) lookAtSource(t *thread.Thread) func(thread.ToolCall) (thread.Determinism, bool) {
 	if c.config.CurrentSource != nil {
 		return c.config.CurrentSource
 	}

@@ -80,3 +80,43 @@ func TestCaptureOfTools(t *testing.T) {
 		}
 	}
 }
+
+// TestSourcesAreLookedAtOnce: planning a step looks at each source once, since that may be
+// slow and the source may change in between. A9
+func TestSourcesAreLookedAtOnce(t *testing.T) {
+	looks, capturing := map[string]int{}, false
+	capture := func(c thread.ToolCall) (thread.Determinism, error) {
+		if capturing {
+			looks[c.Arguments]++
+		}
+		return thread.Determinism{Version: "1"}, nil
+	}
+	c, err := palimpsest.New(palimpsest.Config{Tools: toolpolicy.New(map[string]toolpolicy.Policy{"Read": {Capture: capture, Durability: thread.Replayable}})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := c.Session("t")
+	log := []thread.Message{plain(thread.User, "Read the files.")}
+	for n := range 12 {
+		call, result := work(n)
+		log = append(log, call, result)
+	}
+	if _, err := s.Append(t.Context(), log...); err != nil {
+		t.Fatal(err)
+	}
+	capturing = true
+	for _, budget := range []int{9_000, 5_000} {
+		clear(looks)
+		if _, err := s.Compact(t.Context(), palimpsest.Step{Budget: budget}, ""); err != nil {
+			t.Fatal(err)
+		}
+		if len(looks) == 0 {
+			t.Error("nothing was looked at: the test shows nothing")
+		}
+		for arguments, n := range looks {
+			if n > 1 {
+				t.Errorf("%d tokens: %s was looked at %d times", budget, arguments, n)
+			}
+		}
+	}
+}

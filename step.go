@@ -130,8 +130,8 @@ func (s *Session) decide(ctx context.Context, situation *policy.Situation, due d
 	start := s.c.config.Now()
 	f, err := s.c.config.Policy.Plan(ctx, situation)
 	d := decision{dueCheck: due, fitted: f, err: err, duration: s.c.config.Now().Sub(start)}
+	s.emitSummaries(ctx, policy.SummariesOf(f, err))
 	if err == nil {
-		s.emitSummaries(ctx, f)
 		s.emitProposals(ctx, situation, f)
 	}
 	return d

@@ -10,7 +10,7 @@ import (
 )
 
 // Points are the legal cut points of a thread. Index i stands for a cut before message i;
-// 0 and Len are always legal, unless a call waits for its result.
+// 0 is always legal, and Len unless a call waits for its result.
 type Points struct {
 	thread *thread.Thread
 	legal  []bool

@@ -54,17 +54,17 @@ func (p *Plan) sameRecord(f Ref, q *Plan, g Ref) bool {
 // Since lists the records that are new in the plan, lowest precedence first: those that
 // before does not hold in the same form. A nil before holds none.
 func (p *Plan) Since(before *Plan) []Record {
-	held := map[string][]Record{}
+	earlier := map[string][]Record{}
 	if before != nil {
 		for _, ref := range before.Refs() {
 			r := before.Record(ref)
-			held[keyOf(r)] = append(held[keyOf(r)], r)
+			earlier[keyOf(r)] = append(earlier[keyOf(r)], r)
 		}
 	}
 	var fresh []Record
 	for _, ref := range p.Refs() {
 		r, known := p.Record(ref), false
-		for _, old := range held[keyOf(r)] {
+		for _, old := range earlier[keyOf(r)] {
 			known = known || reflect.DeepEqual(old, r)
 		}
 		if !known {

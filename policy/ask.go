@@ -281,6 +281,9 @@ func (a *summaryModel) summarizeStructured(ctx context.Context, in summarize.Inp
 	return out.Summary, err
 }
 
+// reportFailure adds to the error of a plan what was asked for it.
+func (a *summaryModel) reportFailure(err *error) { *err = withReports(*err, a.reports("", nil)) }
+
 // reports are those of the plan. After a failure, fallback is who wrote the summary in
 // place of the model.
 func (a *summaryModel) reports(fallback string, failure error) []summarize.Report {

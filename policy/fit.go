@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
@@ -72,6 +73,42 @@ const (
 	needGrowth = 1.25
 )
 
+// FailedError says that there is no plan. Summaries are the reports of those that were
+// asked for on the way: a model may have been paid for them.
+type FailedError struct {
+	Summaries []summarize.Report
+	Err       error
+}
+
+// Error is that of Err.
+func (e *FailedError) Error() string { return e.Err.Error() }
+
+// Class is that of Err, for events.
+func (e *FailedError) Class() string { return event.ErrorClass(e.Err) }
+
+// Unwrap returns Err.
+func (e *FailedError) Unwrap() error { return e.Err }
+
+// SummariesOf returns the reports of the summaries that a call of Plan or Fit asked for,
+// whether it made a plan or failed.
+func SummariesOf(f *Fitted, err error) []summarize.Report {
+	if failed, ok := errors.AsType[*FailedError](err); ok {
+		return failed.Summaries
+	}
+	if f == nil {
+		return nil
+	}
+	return f.Summaries
+}
+
+// withReports adds reports to an error, if there are any.
+func withReports(err error, reports []summarize.Report) error {
+	if err == nil || len(reports) == 0 {
+		return err
+	}
+	return &FailedError{reports, err}
+}
+
 // Fit climbs a ladder until the whole request takes at most budget tokens. The plan grows
 // out of the one in force: it keeps that one's records and adds new ones. Its summaries
 // are made anew, from the log, where they would take more than half of the room or where
@@ -82,18 +119,9 @@ const (
 //
 // An error that wraps ErrOverBudget is a *BudgetError. One that wraps ErrNothing says that
 // nearly all of the request has just arrived, so that no plan makes it smaller.
+// SummariesOf the error has the reports of summaries that were asked for in vain.
 func Fit(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, budget, whole int) (*Fitted, error) {
-	withoutExternalize := slices.DeleteFunc(slices.Clone(ladder), func(rung strategy.Strategy) bool { return !s.Rehydrated.Allows(rung.Name()) })
-	if len(withoutExternalize) < len(ladder) {
-		if f, err := fitKeepingUnseen(ctx, s, name, withoutExternalize, budget, whole); err == nil {
-			return f, nil
-		}
-	}
-	f, err := fitKeepingUnseen(ctx, s, name, ladder, budget, whole)
-	if over, ok := errors.AsType[*BudgetError](err); ok {
-		return nil, over.findNeed(ctx, s, name, ladder, whole)
-	}
-	return f, err
+	return fitSmallest(ctx, s, name, ladder, whole, budget)
 }
 
 // Fill is Fit for a budget that somebody asked for (Situation.Fill), all of which may be
@@ -108,26 +136,52 @@ func Fill(ctx context.Context, s *Situation, name string, ladder strategy.Ladder
 // fitSmallest is Fit with the first of several budgets that can be met. Of those after the
 // first only larger ones are tried.
 func fitSmallest(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, whole int, budgets ...int) (f *Fitted, err error) {
+	c := &fitter{situation: s, name: name, ladder: ladder, whole: whole}
 	for i, budget := range budgets {
 		if i > 0 && budget <= budgets[0] {
 			continue
 		}
-		if f, err = Fit(ctx, s, name, ladder, budget, whole); !errors.Is(err, ErrOverBudget) {
+		if f, err = c.fitAllowed(ctx, budget); !errors.Is(err, ErrOverBudget) {
 			break
 		}
 	}
-	return f, err
+	if err != nil {
+		if over, ok := errors.AsType[*BudgetError](err); ok {
+			c.findNeed(ctx, over)
+		}
+		return nil, withReports(err, c.reports)
+	}
+	f.Summaries = c.reports
+	return f, nil
+}
+
+// fitAllowed is Fit for one budget, without the search for what a refusal needs.
+func (c *fitter) fitAllowed(ctx context.Context, budget int) (*Fitted, error) {
+	all := c.ladder
+	allowed := slices.DeleteFunc(slices.Clone(all), func(rung strategy.Strategy) bool { return !c.situation.Rehydrated.Allows(rung.Name()) })
+	if len(allowed) < len(all) {
+		c.ladder = allowed
+		f, err := c.fitKeepingUnseen(ctx, budget)
+		if c.ladder = all; err == nil {
+			return f, nil
+		}
+	}
+	return c.fitKeepingUnseen(ctx, budget)
 }
 
 // findNeed raises what a refusal says is needed until there is a plan for it, or lowers it
 // while there is one for half of the rest. The extractive summarizer stands in for models
-// here: theirs are no larger.
-func (e *BudgetError) findNeed(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, whole int) error {
-	plain := *s
-	plain.Summarizer = &summarize.Extractive{Counter: s.Counter.Text}
+// here: theirs are no larger. Each look is a climb of the whole ladder, so this is only
+// for the refusal that is returned.
+func (c *fitter) findNeed(ctx context.Context, e *BudgetError) {
+	s := *c.situation
+	if _, byRule := s.Summarizer.(*summarize.Extractive); !byRule { // this one has read the messages already
+		s.Summarizer = &summarize.Extractive{Counter: s.Counter.Text}
+	}
 	rest := &e.Parts[len(e.Parts)-1]
 	refused := func(need int) bool {
-		_, err := fitKeepingUnseen(ctx, &plain, name, ladder, need, max(whole, need))
+		try := &fitter{situation: &s, name: c.name, ladder: c.ladder, whole: max(c.whole, need)}
+		_, err := try.fitKeepingUnseen(ctx, need)
 		return errors.Is(err, ErrOverBudget)
 	}
 	change := func(tokens int) {
@@ -142,22 +196,22 @@ func (e *BudgetError) findNeed(ctx context.Context, s *Situation, name string, l
 	for less := rest.Tokens / 2; !raised && less > 0 && e.Need-less > e.Budget && ctx.Err() == nil && !refused(e.Need-less); less = rest.Tokens / 2 {
 		change(-less)
 	}
-	return e
 }
 
 // fitKeepingUnseen keeps what the model has not seen yet whole: in the budget, or else in
 // as little more as it takes. It leaves room for the user's words and for a summary of the
 // rest. What does not fit even so is externalized first; where there is no more room than
 // the budget, rungs do that.
-func fitKeepingUnseen(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, budget, whole int) (*Fitted, error) {
-	c := fitter{situation: s, name: name, ladder: ladder, unseen: strategy.Unseen(s.Thread)}
+func (c *fitter) fitKeepingUnseen(ctx context.Context, budget int) (*Fitted, error) {
+	s, whole := c.situation, c.whole
+	c.unseen, c.externalizeFirst = strategy.Unseen(s.Thread), nil
 	for _, more := range []int{budget, (budget + whole) / 2, whole} {
 		if more < budget || len(c.unseen) == 0 || !c.leavesRoom(more-s.Fixed, whole > budget) {
 			continue
 		}
 		f, err := c.fitOnCurrent(ctx, more)
 		if err == nil && f.Tokens >= s.PromptTokens && s.PromptTokens <= whole {
-			return nil, fmt.Errorf("policy %s: nearly all of the %s tokens have just come: %w", name, clip.Number(s.PromptTokens), ErrNothing)
+			return nil, fmt.Errorf("policy %s: nearly all of the %s tokens have just come: %w", c.name, clip.Number(s.PromptTokens), ErrNothing)
 		}
 		if !errors.Is(err, ErrOverBudget) {
 			return f, err
@@ -196,13 +250,17 @@ func (c *fitter) leavesRoom(room int, window bool) bool {
 	return fits || window && room-unseen-calls >= left
 }
 
-// fitter makes a plan: it knows which messages stay whole, and which are externalized
-// before anything else.
+// fitter makes a plan (see Fit), in as many attempts as it takes.
 type fitter struct {
-	situation                *Situation
-	name                     string
-	ladder                   strategy.Ladder
+	situation *Situation
+	name      string
+	ladder    strategy.Ladder
+	whole     int
+	// unseen are the messages that stay whole in this attempt, externalizeFirst those that
+	// are externalized before anything else.
 	unseen, externalizeFirst []int
+	// reports are of all attempts, since models are paid for all of them.
+	reports []summarize.Report
 }
 
 // fitOnCurrent tries to keep the summaries of the plan in force, if they leave enough room
@@ -224,11 +282,11 @@ func (c *fitter) fitOnCurrent(ctx context.Context, budget int) (*Fitted, error) 
 // sent, where the plan only adds records for messages that no model has been sent.
 func (s *Situation) arrivedCount(p *plan.Plan) int {
 	fresh := p.Since(s.Current)
-	held := 0
+	before := 0
 	if s.Current != nil {
-		held = len(s.Current.Refs())
+		before = len(s.Current.Refs())
 	}
-	if len(p.Refs()) != held+len(fresh) {
+	if len(p.Refs()) != before+len(fresh) {
 		return 0
 	}
 	for _, r := range fresh {
@@ -259,7 +317,6 @@ func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitt
 	s := c.situation
 	var failed error
 	var withDrops *Fitted // the first that fits but leaves something out
-	var reports []summarize.Report
 	input := strategy.Given{
 		Thread: s.Thread, Pairs: s.Pairs(), Profile: s.Profile,
 		Count: s.Count, CountText: s.CountText, Sizes: s.ChangedSizes,
@@ -285,7 +342,7 @@ func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitt
 			v.ExternalizeLarge(c.externalizeFirst)
 			v.Protect(level, c.unseen...)
 			fits, err := c.ladder.Climb(ctx, v)
-			reports = append(reports, v.Summaries()...)
+			c.reports = append(c.reports, v.Summaries()...)
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
@@ -310,7 +367,7 @@ func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitt
 			if f.Tokens <= budget {
 				p.CompactedTokens = f.Tokens
 				f.Pinned, f.Tail, f.Proposals = v.PinnedPositions(), v.Tail, v.Proposed()
-				if f.Summaries = reports; len(p.Drops) == 0 {
+				if len(p.Drops) == 0 {
 					return f, nil
 				}
 				if len(c.unseen) > 0 {
@@ -331,7 +388,6 @@ func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitt
 		}
 	}
 	if withDrops != nil {
-		withDrops.Summaries = reports
 		return withDrops, nil
 	}
 	return nil, s.budgetError(budget, failed)
@@ -363,8 +419,9 @@ func (s *Situation) cachedRequest() *prompt.Prompt {
 	return s.Rendered.Prompt
 }
 
-// budgetError lists what must stay: system, tools, calls that wait for their results, and
-// a small summary of each stretch between them, which also holds the user's words.
+// budgetError lists what must stay: system, tools, what the user has pinned, calls that
+// wait for their results, and a small summary of each stretch between these calls, which
+// also holds the user's words.
 func (s *Situation) budgetError(budget int, failed error) error {
 	e := &BudgetError{Budget: budget, Err: failed}
 	add := func(name string, tokens int) {
@@ -385,6 +442,12 @@ func (s *Situation) budgetError(budget int, failed error) error {
 			}
 		}
 	}
+	pinned := 0
+	for _, i := range s.pinnedPositions() {
+		if !waits[i] {
+			pinned += s.ChangedSizes[i]
+		}
+	}
 	waiting, stretches := 0, 0
 	for i := range s.Thread.Len() {
 		switch {
@@ -394,6 +457,7 @@ func (s *Situation) budgetError(budget int, failed error) error {
 			stretches++
 		}
 	}
+	add("pinned messages", pinned)
 	add("calls that wait for results", waiting)
 	add("a summary of the rest", max(stretches, 1)*minSummaryTokens)
 	return e

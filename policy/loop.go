@@ -179,6 +179,7 @@ func (l Loop) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) {
 	}
 	sum, extracted := s.extractSummary(ctx, o, extractTokens)
 	model := &summaryModel{situation: s, model: l.Model, trust: l.Trust}
+	defer model.reportFailure(&err)
 	requests := s.userRequests(o.end, maxRequestBytes(l.Limit(s)), userWordsBudget(l.Limit(s)))
 	instead := extractiveName
 	text, failure, err := writeOrFallback(ctx, l.Model,

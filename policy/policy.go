@@ -44,7 +44,8 @@ type Policy interface {
 	// Plan makes the plan that follows s.Current. It may ask a model for summaries, and
 	// has no other side effects. An error that wraps ErrNothing says that there is nothing
 	// to compact: the step continues under s.Current. So it does after any other error,
-	// which is reported as a failure.
+	// which is reported as a failure. A *FailedError also reports the summaries that were
+	// asked for.
 	Plan(ctx context.Context, s *Situation) (*Fitted, error)
 }
 

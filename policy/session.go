@@ -185,6 +185,7 @@ func (p Session) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) 
 		latestRequests: s.userRequests(o.end, maxRequestBytes(limit), 0), requests: s.userRequests(o.end, maxRequestBytes(limit), userWordsBudget(limit)),
 	}
 	model := &summaryModel{situation: s, model: p.Model, trust: p.Trust}
+	defer model.reportFailure(&err)
 	text, failure, err := writeOrFallback(ctx, p.Model,
 		func() (string, error) {
 			answer, err := p.askModel(ctx, model, o, form)

@@ -205,9 +205,9 @@ func (l Timeline) placeholder(s *Situation, i int) (r plan.Clearing, saves bool)
 		head := clip.Sentences(m.Text(), replacementHead)
 		r.PreservedFields[plan.ReplacementField] = strings.TrimSpace(fmt.Sprintf("[%s %s: %s]\n%s", blockSaid, blockPath(m), hiddenReason, head))
 	}
-	stands := s.Profile.Replacement(*m, r, true)[0]
-	r.TokensAfter = s.Count(&stands)
-	return r, r.TokensAfter < r.TokensBefore && (len(m.Calls()) == 0 || !slices.Equal(stands.Calls(), m.Calls()))
+	replacement := s.Profile.Replacement(*m, r, true)[0]
+	r.TokensAfter = s.Count(&replacement)
+	return r, r.TokensAfter < r.TokensBefore && (len(m.Calls()) == 0 || !slices.Equal(replacement.Calls(), m.Calls()))
 }
 
 // Plan prunes first and compacts when that was not enough, or when it is forced. The plan
@@ -236,7 +236,8 @@ func (l Timeline) Plan(ctx context.Context, s *Situation) (f *Fitted, err error)
 		}
 		return nil, fmt.Errorf("there is no cut point between the last summary and the newest blocks: %w", ErrNothing)
 	}
-	w := &timelineWriter{Timeline: l, prunedPlan: f.Plan, summaryModel: summaryModel{situation: s, model: l.Model, trust: l.Trust}}
+	w := &timelineWriter{policy: l, prunedPlan: f.Plan, summaryModel: summaryModel{situation: s, model: l.Model, trust: l.Trust}}
+	defer w.reportFailure(&err)
 	record, err := w.newRecord(ctx, prev, blocks, from, at)
 	if err != nil {
 		return nil, err
@@ -317,7 +318,7 @@ func (l Timeline) cutPoint(s *Situation, f *Fitted, from, limit int) (blocks []b
 
 // timelineWriter writes the texts of one compaction.
 type timelineWriter struct {
-	Timeline
+	policy Timeline
 	summaryModel
 	// prunedPlan is the plan before the compaction, with the newly hidden blocks.
 	prunedPlan *plan.Plan
@@ -359,29 +360,29 @@ func (w *timelineWriter) newRecord(ctx context.Context, prev *plan.Summarization
 	}
 	if split == "" || prev == nil || prev.Range.SplitTurn != split {
 		// The turn that was split the last time is whole now.
-		next.Text, err = w.summarizeRange(ctx, summaryTask, w.SummaryTokens, joinContext(next.Text, before), from, history)
+		next.Text, err = w.summarizeRange(ctx, summaryTask, w.policy.SummaryTokens, joinContext(next.Text, before), from, history)
 		before = ""
 	}
 	if err == nil && split != "" {
-		next.TurnContext, err = w.summarizeRange(ctx, prefixTask, w.PrefixTokens, before, history, at)
+		next.TurnContext, err = w.summarizeRange(ctx, prefixTask, w.policy.PrefixTokens, before, history, at)
 	}
 	if err != nil {
 		return nil, err
 	}
-	sum, err := w.structuredSummary(ctx, known, messages[from:at], w.SummaryTokens)
+	sum, err := w.structuredSummary(ctx, known, messages[from:at], w.policy.SummaryTokens)
 	if err != nil {
 		return nil, err
 	}
 	sum.Span = span
-	if w.Model != nil {
-		next.Text = w.addUserWords(next, &sum, at, w.SummaryTokens)
+	if w.policy.Model != nil {
+		next.Text = w.addUserWords(next, &sum, at, w.policy.SummaryTokens)
 	}
 	next.Digest = w.digest(prev, &sum, from, at)
 	why := "over the share of the maximum"
 	if s.Forced {
 		why = "forced"
 	}
-	record := s.newSummarization(w.Name(), why, span, plan.Replacement{Text: blockText(next)})
+	record := s.newSummarization(w.policy.Name(), why, span, plan.Replacement{Text: blockText(next)})
 	record.Range, record.Summary = next, sum
 	return &record, nil
 }
@@ -400,7 +401,7 @@ func (w *timelineWriter) summarizeRange(ctx context.Context, task string, limit 
 	if len(messages) == 0 {
 		return w.situation.clipText(known, limit), nil
 	}
-	text, failure, err := writeOrFallback(ctx, w.Model,
+	text, failure, err := writeOrFallback(ctx, w.policy.Model,
 		func() (string, error) { return w.summarizeByModel(ctx, task, limit, known, messages) },
 		func(error) (string, error) { return w.summarizeByRule(ctx, limit, known, messages) }, nil)
 	w.failure = cmp.Or(w.failure, failure)
@@ -445,7 +446,7 @@ func (w *timelineWriter) summarizeByModel(ctx context.Context, task string, limi
 func (w *timelineWriter) addUserWords(r *plan.Range, sum *summary.Summary, at, limit int) string {
 	text := joinBlocks(r.Text, r.TurnContext)
 	room := limit/2 - w.situation.Counter.Text(userBlock(userHeading, text, sum.Constraints)) - 20
-	block := w.situation.clipText(userBlock(userHeading, text, w.situation.userRequests(at, min(limit, maxRequestBytes(w.Limit(w.situation))), room), sum.Constraints), limit/2)
+	block := w.situation.clipText(userBlock(userHeading, text, w.situation.userRequests(at, min(limit, maxRequestBytes(w.policy.Limit(w.situation))), room), sum.Constraints), limit/2)
 	if block == "" {
 		return r.Text
 	}

@@ -90,6 +90,7 @@ func (w Workstream) Defaults() Workstream {
 const (
 	workstreamWindow = 200_000
 	workstreamHeader = "Compacted context summary:"
+	stateHeader      = "WORKSTREAM STATE:"
 	charsPerToken    = 3   // seed D, "Assessment"
 	minRuleTokens    = 500 // tokens that a summary made by rule may always take
 	onlyCallsNote    = "(tool calls only; nothing was said)"
@@ -216,10 +217,10 @@ func (w Workstream) Plan(ctx context.Context, s *Situation) (f *Fitted, err erro
 	w = w.Defaults()
 	current, from := s.currentSummary(w.Name(), func(r *plan.Summarization) bool { return r.State != nil && len(r.Stand) > 0 })
 	at := w.tailStart(s, from)
-	step := &workstreamStep{Workstream: w, summaryModel: summaryModel{situation: s, model: w.Model, trust: w.Trust}, tail: uncopied.Messages(s.Thread)[at:]}
+	step := &workstreamStep{policy: w, summaryModel: summaryModel{situation: s, model: w.Model, trust: w.Trust}, tail: uncopied.Messages(s.Thread)[at:]}
+	defer step.reportFailure(&err)
 	if current != nil {
-		text := strings.TrimSpace(strings.TrimPrefix(current.Stand[0].Text, workstreamHeader))
-		step.prev = workstreamNotes{text, current.Summary, *current.State}
+		step.prev = workstreamNotes{notesText(current.Stand[0].Text), current.Summary, *current.State}
 	}
 	span, fresh, err := s.spanBefore(from, at)
 	switch {
@@ -273,7 +274,14 @@ func (w Workstream) tailStart(s *Situation, from int) int {
 func (w Workstream) summaryText(n workstreamNotes) string {
 	text := workstreamHeader + "\n\n" + n.text
 	if w.ShowState && !n.state.Empty() {
-		text += "\n\nWORKSTREAM STATE:\n" + strings.TrimSuffix(n.state.Render(), "\n")
+		text += "\n\n" + stateHeader + "\n" + strings.TrimSuffix(n.state.Render(), "\n")
 	}
 	return text
+}
+
+// notesText is the text of the notes that summaryText has shown. The state is kept as
+// data, and what it was must not pass for what it is.
+func notesText(shown string) string {
+	text, _, _ := strings.Cut(strings.TrimPrefix(shown, workstreamHeader), "\n"+stateHeader+"\n")
+	return strings.TrimSpace(text)
 }

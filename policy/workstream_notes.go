@@ -29,7 +29,7 @@ type workstreamNotes struct {
 
 // workstreamStep is one compaction.
 type workstreamStep struct {
-	Workstream
+	policy Workstream
 	summaryModel
 	prev workstreamNotes
 	// newMessages go into the notes, tail stays.
@@ -60,12 +60,12 @@ func (w *workstreamStep) byModel(ctx context.Context) (workstreamNotes, error) {
 		}
 		return err
 	}
-	chunks := chunkEntries(w.transcript(w.newMessages), w.ChunkChars)
+	chunks := chunkEntries(w.policy.transcript(w.newMessages), w.policy.ChunkChars)
 	if len(chunks) == 0 && next.text == "" {
 		chunks = []string{onlyCallsNote}
 	}
 	err := askInPieces(chunks, splitChunk, func(chunk string) error { return ask(workstreamTask, chunk) })
-	if err == nil && tokensOf(utf8.RuneCountInString(next.text)) > w.RollupTokens {
+	if err == nil && tokensOf(utf8.RuneCountInString(next.text)) > w.policy.RollupTokens {
 		err = ask(workstreamRollupTask, "")
 	}
 	if err != nil {
@@ -94,7 +94,7 @@ func (w *workstreamStep) askModel(ctx context.Context, task string, n workstream
 		return nil, &llm.APIError{Kind: llm.ErrResponse, Message: "the answer has an empty summary", RequestID: reply.RequestID}
 	}
 	if messages == "" { // a rollup
-		a.Summary = a.Summary.trimTo(w.RollupTokens)
+		a.Summary = a.Summary.trimTo(w.policy.RollupTokens)
 	}
 	return &a, nil
 }
@@ -121,14 +121,14 @@ func (w *workstreamStep) applyAnswer(n workstreamNotes, a *workstreamAnswer) (wo
 	if sections.text() == "" {
 		return workstreamNotes{}, &summarize.RejectedError{Reason: summarize.Ungrounded}
 	}
-	return workstreamNotes{text: sections.text(), summary: sections.toSummary(), state: n.state.Apply(d, w.Limits)}, nil
+	return workstreamNotes{text: sections.text(), summary: sections.toSummary(), state: n.state.Apply(d, w.policy.Limits)}, nil
 }
 
 // addUserWords adds the user's task and rules, word for word: to the text where it lacks
 // them, and to the state.
 func (w *workstreamStep) addUserWords(ctx context.Context, next workstreamNotes) (workstreamNotes, error) {
 	s := w.situation
-	in := summarize.Input{Messages: w.extractAllowed(w.newMessages), Previous: &summary.Summary{CurrentTask: w.prev.summary.CurrentTask, Constraints: w.prev.summary.Constraints}}
+	in := summarize.Input{Messages: w.policy.extractAllowed(w.newMessages), Previous: &summary.Summary{CurrentTask: w.prev.summary.CurrentTask, Constraints: w.prev.summary.Constraints}}
 	sum, err := (&summarize.Extractive{Counter: s.Counter.Text}).Summarize(ctx, in)
 	if err != nil {
 		return workstreamNotes{}, err
@@ -141,9 +141,9 @@ func (w *workstreamStep) addUserWords(ctx context.Context, next workstreamNotes)
 		words = append(words, it)
 		delta.ActiveConstraints.Set = append(delta.ActiveConstraints.Set, state.Item{Text: it.Text, By: "user", Pinned: true})
 	}
-	next.state = next.state.Apply(delta, w.Limits)
-	next.text = w.boundWithUser(next.text, words, items)
-	if more := joinBlocks(next.text, w.entriesFromLog(next.text, &sum.Summary)); tokensOf(utf8.RuneCountInString(more)) <= w.RollupTokens {
+	next.state = next.state.Apply(delta, w.policy.Limits)
+	next.text = w.policy.boundWithUser(next.text, words, items)
+	if more := joinBlocks(next.text, w.entriesFromLog(next.text, &sum.Summary)); tokensOf(utf8.RuneCountInString(more)) <= w.policy.RollupTokens {
 		next.text = more
 	}
 	return next, nil
@@ -152,8 +152,8 @@ func (w *workstreamStep) addUserWords(ctx context.Context, next workstreamNotes)
 // userWords is what the user said before the tail, and of that the first and the last
 // request.
 func (w *workstreamStep) userWords() (all, requests []summary.Item) {
-	end, most := w.situation.Thread.Len()-len(w.tail), maxRequestBytes(w.Limit(w.situation))
-	return w.situation.userRequests(end, most, userWordsBudget(min(w.Limit(w.situation), w.RollupTokens))), w.situation.userRequests(end, most, 0)
+	end, most := w.situation.Thread.Len()-len(w.tail), maxRequestBytes(w.policy.Limit(w.situation))
+	return w.situation.userRequests(end, most, userWordsBudget(min(w.policy.Limit(w.situation), w.policy.RollupTokens))), w.situation.userRequests(end, most, 0)
 }
 
 // minQuoteBytes is how long a text must be to count as a quotation, in bytes.
@@ -208,8 +208,8 @@ func (w Workstream) transcript(messages []thread.Message) []string {
 // byRule makes summary and delta without a model, from the user's and the assistant's
 // words and the allowed tools.
 func (w *workstreamStep) byRule(ctx context.Context) (workstreamNotes, error) {
-	threshold, _ := w.marks(w.situation)
-	in := summarize.Input{Messages: w.extractAllowed(w.newMessages), Context: w.tail, Budget: min(w.RollupTokens, max(threshold/4, minRuleTokens))}
+	threshold, _ := w.policy.marks(w.situation)
+	in := summarize.Input{Messages: w.policy.extractAllowed(w.newMessages), Context: w.tail, Budget: min(w.policy.RollupTokens, max(threshold/4, minRuleTokens))}
 	if w.prev.text != "" {
 		in.Previous = &w.prev.summary
 	}
@@ -220,7 +220,7 @@ func (w *workstreamStep) byRule(ctx context.Context) (workstreamNotes, error) {
 	text := cmp.Or(sectionsOf(&sum).text(), "KEY FACTS:\n- Only tool calls came before; nothing was said.")
 	said, items := w.userWords()
 	return workstreamNotes{
-		text: w.boundWithUser(text, said, items), summary: sum, state: w.prev.state.Apply(deltaOf(&sum), w.Limits),
+		text: w.policy.boundWithUser(text, said, items), summary: sum, state: w.prev.state.Apply(deltaOf(&sum), w.policy.Limits),
 	}, nil
 }
 

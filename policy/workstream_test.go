@@ -230,3 +230,33 @@ func TestWorkstreamByRule(t *testing.T) {
 		t.Errorf("%s: %s", last[0].Role, text)
 	}
 }
+
+// TestWorkstreamShowsOneState: a round in which nothing was said, so that the model is not
+// asked, keeps the text of the notes and shows the state once, as it is.
+func TestWorkstreamShowsOneState(t *testing.T) {
+	w := smallWorkstream
+	w.ShowState = true
+	w.Model = llmtest.Script(said([]string{"LIN-1 is a duplicate"}, []string{"Triage of LIN-1"}, nil, change{"tasks": set("triage LIN-1")}))
+	c, err := palimpsest.New(palimpsest.Config{Policy: w, Now: fixedNow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, rest := workday(1)
+	s := c.Session("workstream-8")
+	step := palimpsest.Step{Profile: render.For(wire.Chat), Messages: append([]thread.Message{user}, rest...)}
+	for round := range 4 {
+		for n := range 8 {
+			id := fmt.Sprintf("quiet_%d_%d", round, n)
+			step.Messages = append(step.Messages, callTool(id, "webFetch", `{"url":"https://example.com"}`, ""), answerTool(id, "webFetch", "nothing new"))
+		}
+		p, err := s.Compact(t.Context(), step, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := p.Summarizations[0].Stand[0].Text
+		if n := strings.Count(text, "WORKSTREAM STATE:"); n != 1 || !strings.Contains(text, "KEY FACTS:\n- LIN-1") {
+			t.Errorf("round %d shows %d states:\n%s", round, n, text)
+		}
+		step.Messages = nil
+	}
+}

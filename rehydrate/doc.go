@@ -2,7 +2,7 @@
 // "Rehydration Contract").
 //
 // There are two ways. The agent may ask: Tools offers read_artifact and recall, and a
-// Handler answers their calls. Where the agent plainly means an artifact but does not ask,
+// Handler answers their calls. Where the agent means an artifact but does not ask for it,
 // a Rehydrator shows it for one turn:
 //
 //	contents, turn, err := r.Rehydrate(ctx, who, rehydrate.TurnOf(th, tools), p)
@@ -13,6 +13,7 @@
 //
 // Only artifacts of the plan's externalizations can come back, and only for these reasons:
 //
+//   - turn: the artifact was shown for this turn already, so a retry shows it again;
 //   - mention: the agent's message holds the id as a whole token;
 //   - argument: a string at any depth of a pending call's arguments holds it so.
 //     Calls of read_artifact are left out, and what they name is not shown

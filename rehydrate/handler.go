@@ -68,8 +68,10 @@ type Handler struct {
 	MaxBytes int
 }
 
+// DefaultMaxBytes is the default of Handler.MaxBytes.
+const DefaultMaxBytes = 32_000
+
 const (
-	defaultMaxBytes      = 32_000
 	defaultHits, maxHits = 10, 20
 	minExcerpt           = 200
 	maxQuery             = 4000
@@ -137,7 +139,7 @@ func (a arguments) number(name string, fallback int) (int, string) {
 	return int(min(f, math.MaxInt32)), ""
 }
 
-func (h *Handler) maxBytes() int { return cmp.Or(max(h.MaxBytes, 0), defaultMaxBytes) }
+func (h *Handler) maxBytes() int { return cmp.Or(max(h.MaxBytes, 0), DefaultMaxBytes) }
 
 // Tools returns the tools that the handler can answer.
 func (h *Handler) Tools() []prompt.Tool {

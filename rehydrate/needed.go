@@ -86,10 +86,8 @@ func (c TurnContext) Allows(strategy string) bool {
 // Reason is why an artifact comes back.
 type Reason string
 
-// The reasons, in the order in which they are looked for; see the package
-// comment.
+// The reasons, in the order in which they are looked for; see the package comment.
 const (
-	// The reasons, in the order in which they are looked for; see the package comment.
 	SameTurn Reason = "turn"
 	Mention  Reason = "mention"
 	Argument Reason = "argument"

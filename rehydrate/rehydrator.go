@@ -21,7 +21,7 @@ import (
 // seed's defaults; a negative limit is 0.
 type Options struct {
 	// Disabled shows nothing by itself.
-	Disabled bool `file:"rehydration.enabled" not:"true" about:"show stored content again that the agent plainly means"`
+	Disabled bool `file:"rehydration.enabled" not:"true" about:"show stored content again that the agent means without asking for it"`
 	// MaxArtifacts is how many artifacts one turn may bring back. 0 is 3.
 	MaxArtifacts int `file:"rehydration.max_artifacts_per_turn" unit:"artifacts" range:"0.." about:"how many one turn may bring back"`
 	// MaxTokens bounds each of them in tokens, heading and notes included; a larger one is
@@ -77,7 +77,7 @@ type Source interface {
 	Get(ctx context.Context, who artifact.Requester, id string) (artifact.Metadata, string, error)
 }
 
-// Rehydrator shows an agent content that it plainly means without asking for it. It
+// Rehydrator shows an agent content that it means without asking for it. It
 // remembers, for each thread, what it has shown lately. It is safe for concurrent use.
 type Rehydrator struct {
 	source    Source

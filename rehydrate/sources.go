@@ -78,7 +78,7 @@ func (s StoredArtifacts) Artifact(ctx context.Context, id string) (Content, erro
 		return Content{}, err
 	}
 	if s.ThreadID != "" && m.ThreadID != s.ThreadID {
-		return Content{}, fmt.Errorf("rehydrate.Stored(%s): %w", id, artifact.ErrNotFound)
+		return Content{}, fmt.Errorf("rehydrate.StoredArtifacts(%s): %w", id, artifact.ErrNotFound)
 	}
 	m, text, err := s.Source.Get(ctx, s.Requester, id)
 	if err != nil {

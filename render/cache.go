@@ -6,17 +6,23 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// roundPoints puts cache marks by turns and rounds. Where the provider takes fewer than
-// three, the one at the end comes first, then the one before the current turn.
+// roundPoints puts cache marks by turns and rounds: at the end, before the current turn,
+// and some rounds before the end.
 func (r *renderer) roundPoints(rule plan.CacheRule) []prompt.CachePoint {
 	after := []int{len(r.out) - 1}
 	if r.current > 0 {
 		after = append(after, r.current-1)
 	}
 	starts := r.rounds()
-	if n := len(starts); rule.Offset > 0 && n > rule.Offset && n >= rule.MinRounds {
+	if n := len(starts); rule.Offset > 0 && n > rule.Offset && n >= rule.MinRounds && starts[n-rule.Offset] > 0 {
 		after = append(after, starts[n-rule.Offset]-1)
 	}
+	return r.pointsAfter(after...)
+}
+
+// pointsAfter puts cache marks after messages, -1 for system and tools: the first ones, as
+// many as the provider takes, in the order of the prompt.
+func (r *renderer) pointsAfter(after ...int) []prompt.CachePoint {
 	wanted := map[int]bool{}
 	for _, i := range after {
 		if len(wanted) < r.profile.CachePoints {
@@ -24,7 +30,7 @@ func (r *renderer) roundPoints(rule plan.CacheRule) []prompt.CachePoint {
 		}
 	}
 	var points []prompt.CachePoint
-	for i := range r.out {
+	for i := -1; i < len(r.out); i++ {
 		if wanted[i] {
 			points = append(points, prompt.CachePoint{After: i})
 		}
@@ -50,9 +56,10 @@ func (r *renderer) rounds() []int {
 	return starts
 }
 
-// cachePoints asks for cache marks where later requests will read them: after system and
-// tools, after the part that compaction froze, and at the end. Without a plan the caller's
-// own marks are all there are, unless the options say otherwise.
+// cachePoints asks for cache marks where later requests will read them: at the end, after
+// the part that compaction froze, and after system and tools. Where the provider takes
+// fewer, the first of these count. Without a plan the caller's own marks are all there
+// are, unless the options say otherwise.
 func (r *renderer) cachePoints() []prompt.CachePoint {
 	rule := r.plan.Cache
 	if r.plan.Empty() {
@@ -64,15 +71,11 @@ func (r *renderer) cachePoints() []prompt.CachePoint {
 	case rule != nil:
 		return r.roundPoints(*rule)
 	}
-	points := []prompt.CachePoint{{After: -1}}
 	frozen := -1
 	for i, o := range r.manifest.Messages {
 		if o.Record.Action != plan.Include {
 			frozen = i
 		}
 	}
-	if frozen >= 0 && frozen < len(r.out)-1 {
-		points = append(points, prompt.CachePoint{After: frozen})
-	}
-	return append(points, prompt.CachePoint{After: len(r.out) - 1})
+	return r.pointsAfter(len(r.out)-1, frozen, -1)
 }

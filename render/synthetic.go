@@ -111,7 +111,7 @@ func cleared(m thread.Message, extra thread.Fields) thread.Message {
 		case thread.Media:
 			parts = append(parts, thread.Text{Text: mediaNote(p)})
 		case thread.ToolCall:
-			if short := shorten(p.Arguments); short != p.Arguments {
+			if short := shortenArguments(p.Arguments); short != p.Arguments {
 				p.Arguments, p.Source = short, thread.Source{}
 			}
 			parts = append(parts, p)
@@ -140,10 +140,10 @@ func mediaNote(m thread.Media) string {
 	return "[" + what + " left out]"
 }
 
-// shorten cuts the long strings of a JSON document and keeps everything else as it was
+// shortenArguments cuts the long strings of a JSON document and keeps everything else as it was
 // written, so that the arguments of a cleared call stay valid. Free text, as custom tools
 // take it, is cut as a whole.
-func shorten(arguments string) string {
+func shortenArguments(arguments string) string {
 	if len(arguments) <= argumentLimit {
 		return arguments
 	}

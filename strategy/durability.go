@@ -63,11 +63,11 @@ func (v *View) drifted(i int, r thread.ToolResult) (changed, known bool) {
 // page with a line.
 const callShare = 2
 
-// holdLasting externalizes the lasting results before the tail, the newest first, and
+// keepLasting externalizes the lasting results before the tail, the newest first, and
 // keeps their pointers and calls from the summaries and drops of this plan, as far as
 // there is room for that. The others are removed with their span, whose summary names
 // them.
-func (v *View) holdLasting(ctx context.Context, rungs []Strategy) error {
+func (v *View) keepLasting(ctx context.Context, rungs []Strategy) error {
 	room := v.part(v.parts().lasting)
 	if room == 0 || v.level >= LastStep {
 		return ctx.Err()
@@ -78,7 +78,7 @@ func (v *View) holdLasting(ctx context.Context, rungs []Strategy) error {
 			continue
 		}
 		keep := min(max(v.Sizes[i]/10, minStub), maxStub) + stubFrame
-		small := v.Sizes[i] <= 2*keep || !may || !v.Shrinkable(i)
+		small := v.Sizes[i] <= 2*keep || !may || !v.storable(i) || !v.Shrinkable(i)
 		group := v.linked(i)
 		size := sum(v.now, group)
 		if r, _ := v.messages[i].Result(); small && toolpolicy.ClassOf(r.Tool) == toolpolicy.Agent && size > callShare*v.answered(group) {
@@ -92,7 +92,7 @@ func (v *View) holdLasting(ctx context.Context, rungs []Strategy) error {
 		}
 		room -= size
 		for _, g := range group {
-			v.held[g] = true
+			v.lastingKept[g] = true
 		}
 		if small {
 			continue // it is kept as it is
@@ -130,8 +130,9 @@ func (v *View) references(at []int, all bool) (refs []summary.ArtifactReference,
 		}
 		lasting := v.lasting(i)
 		if lasting && id == "" {
-			r, _ := v.messages[i].Result()
-			id = v.Name(v.Thread.ID(), r.Text())
+			if r, _ := v.messages[i].Result(); r.Text() != "" {
+				id = v.Name(v.Thread.ID(), r.Text())
+			}
 		}
 		if id == "" || !lasting && !all {
 			continue

@@ -17,7 +17,8 @@ import (
 // Externalize takes large tool results out of the prompt: a pointer and a short summary
 // take the result's place, and the call keeps its answer. Results that must not be
 // cleared, because nobody knows whether their tool would give the same again, are
-// externalized whatever their size, as soon as that saves anything.
+// externalized whatever their size, as soon as that saves anything. Results with media
+// are left to other rungs, since an artifact holds only text.
 type Externalize struct {
 	// Threshold is the size in tokens from which a result is externalized, where its tool
 	// declares none; 0 is 1,000.
@@ -34,9 +35,9 @@ const (
 	minStub, maxStub = 40, 220
 	// stubFrame is about what the pointer itself takes.
 	stubFrame = 60
-	// charsPerToken turns the room of an excerpt into bytes; the result is counted
+	// bytesPerToken turns the room of an excerpt into bytes; the result is counted
 	// afterwards.
-	charsPerToken = 4
+	bytesPerToken = 4
 	// oversize is the share of the room from which even a message in the protected tail is
 	// externalized, oversizeStub what may stay of it; tightSize and tightStub count where
 	// only the last step is protected.
@@ -61,7 +62,7 @@ func (s Externalize) Analyze(v *View) []Proposal {
 		size := v.now[i]
 		stub := min(max(size/10, minStub), maxStub)
 		switch {
-		case v.cover[i] >= 0 || size <= 2*stub+stubFrame:
+		case v.cover[i] >= 0 || size <= 2*stub+stubFrame || !v.storable(i):
 			return -1, ""
 		case size >= threshold:
 			return stub + stubFrame, "over the threshold of " + clip.Number(threshold) + " tokens"
@@ -77,7 +78,7 @@ func (s Externalize) Analyze(v *View) []Proposal {
 	}
 	for i := v.Tail; i < len(v.messages); i++ {
 		size := v.now[i]
-		if !v.output(i) || !v.Shrinkable(i) || v.cover[i] >= 0 || size <= large {
+		if size <= large || !v.output(i) || !v.storable(i) || !v.Shrinkable(i) || v.cover[i] >= 0 {
 			continue
 		}
 		keep := max(stub, minStub+stubFrame)
@@ -97,7 +98,7 @@ func (s Externalize) Execute(_ context.Context, v *View, p Proposal) (Executed, 
 	at := v.positions(p.Span)
 	i := at[0]
 	record, text := v.external(i, s.Name(), p.Reason)
-	size := max(p.Room-stubFrame, minStub) * charsPerToken
+	size := max(p.Room-stubFrame, minStub) * bytesPerToken
 	for range 4 {
 		record.Summary = v.stub(i, text, size, s)
 		record.TokensAfter, _ = v.cost(record, at)
@@ -188,7 +189,7 @@ func (v *View) stub(i int, text string, excerpt int, s Externalize) summary.Summ
 		}
 	}
 	if text != "" {
-		short := shorten
+		short := headAndDefinitions
 		if choose {
 			var beside string
 			if v.inPlace(i) {
@@ -216,10 +217,10 @@ func (v *View) chosen() *summarize.Excerpts {
 	return v.excerpts
 }
 
-// shorten keeps about n bytes of a text: its beginning and the later lines that define
+// headAndDefinitions keeps about n bytes of a text: its beginning and the later lines that define
 // something or, where there are none, its beginning and its end. Later steps name what was
 // defined more often than what happened to come last.
-func shorten(text string, n int) string {
+func headAndDefinitions(text string, n int) string {
 	if len(text) <= n {
 		return text
 	}

@@ -31,7 +31,7 @@ func (l Ladder) Climb(ctx context.Context, v *View) (fits bool, err error) {
 		}
 	}
 	if v.Over() > 0 && !exact {
-		if err := v.holdLasting(ctx, rungs); err != nil {
+		if err := v.keepLasting(ctx, rungs); err != nil {
 			return false, err
 		}
 	}
@@ -61,7 +61,7 @@ func (l Ladder) Climb(ctx context.Context, v *View) (fits bool, err error) {
 	if v.Over() > 0 {
 		return false, errors.Join(failed...)
 	}
-	v.tellOnce()
+	v.keepNewestWork()
 	v.giveBack(exact)
 	for _, rung := range slices.Backward(rungs) {
 		if f, ok := rung.(filler); ok {

@@ -123,6 +123,48 @@ func unescaped(text string) bool {
 	return true
 }
 
+// storable reports whether an artifact can hold the output at i: it is text, and nothing
+// else. Behind a pointer a picture would be lost, although the pointer promises the full
+// content.
+func (v *View) storable(i int) bool {
+	m, some := &v.messages[i], false
+	for _, p := range contentOf(m) {
+		text, whole := textOf(p)
+		// Of what a harness said, outputOf takes only texts.
+		if _, plain := p.(thread.Text); !whole || !plain && m.Role != thread.Tool {
+			return false
+		}
+		some = some || text != ""
+	}
+	return some
+}
+
+// textOf is the text of a part of an output. whole is false for what is more than its
+// text, such as a picture.
+func textOf(p thread.Part) (text string, whole bool) {
+	switch p := p.(type) {
+	case thread.Text:
+		return p.Text, true
+	case thread.Media:
+		return p.Text, p.Text != ""
+	case thread.Opaque:
+		return p.Text, p.Text != ""
+	}
+	return "", true
+}
+
+// contentOf is what a tool result, or a harness in the user's name, holds; nil for
+// anything else.
+func contentOf(m *thread.Message) []thread.Part {
+	if r, ok := m.Result(); ok {
+		return r.Content
+	}
+	if m.Role == thread.User && m.Kind == thread.Injected {
+		return m.Parts
+	}
+	return nil
+}
+
 // outputOf is the text of a tool result, or of what a harness said in the user's name;
 // empty for anything else.
 func outputOf(m *thread.Message) (tool, text string) {

@@ -117,7 +117,7 @@ func (v *View) tail(level Protection, step int) int {
 		return cut.LastMessages{N: len(v.messages) - step}.Cut(points, nil)
 	}
 	p := cut.LastTokens{N: v.part(share), SplitTurns: true}.Cut(points, func(i int) int {
-		if large, stub := v.oversized(); v.output(i) && v.Sizes[i] > large {
+		if large, stub := v.oversized(); v.Sizes[i] > large && v.output(i) && v.storable(i) {
 			return stub // it will be externalized, and must not end the tail
 		}
 		return v.Sizes[i]

@@ -11,7 +11,7 @@ func (v *View) evenShare() int {
 	for i := v.Tail; i < len(v.messages); i++ {
 		switch {
 		case !v.output(i):
-		case v.Shrinkable(i) && v.cover[i] < 0:
+		case v.storable(i) && v.Shrinkable(i) && v.cover[i] < 0:
 			sizes = append(sizes, v.now[i])
 		default:
 			room -= v.now[i]

@@ -233,7 +233,7 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Execu
 	frame, _ := v.cost(record, at[:1])
 	in.Budget = p.Room - frame - v.referenceTokens(refs)
 	in.Continued = v.summarizedFrom(end)
-	in.Restated = v.toldBefore(at[0])
+	in.Restated = v.workSummarizedBefore(at[0])
 	in.Together = p.Room + v.Summarized()
 	for _, i := range at {
 		in.Together -= v.summaryAt(i)
@@ -250,9 +250,9 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Execu
 		record.Summary = sum.Summary
 		text = record.Summary.Render()
 		done.Summaries = append(done.Summaries, sum.Report)
-		told := record // once is enough to write it
-		told.Stand = []plan.Replacement{{Text: render.SummaryText(p.Span, text)}}
-		record.TokensAfter, _ = v.cost(told, at)
+		rendered := record // so that it is not rendered again
+		rendered.Stand = []plan.Replacement{{Text: render.SummaryText(p.Span, text)}}
+		record.TokensAfter, _ = v.cost(rendered, at)
 		if record.TokensAfter <= p.Room {
 			break
 		}
@@ -271,9 +271,9 @@ func (v *View) summarizedFrom(i int) bool {
 	return slices.ContainsFunc(v.cover[i:], func(c int) bool { return c >= 0 && v.records[c].Action() == plan.Summarize })
 }
 
-// toldBefore reports whether a summary of the plan in force, which cannot change, says
+// workSummarizedBefore reports whether a summary of the plan in force, which cannot change, says
 // before position i where the work stood.
-func (v *View) toldBefore(i int) bool {
+func (v *View) workSummarizedBefore(i int) bool {
 	return slices.ContainsFunc(v.cover[:i], func(c int) bool {
 		if c < 0 || c >= v.inForce {
 			return false
@@ -283,9 +283,9 @@ func (v *View) toldBefore(i int) bool {
 	})
 }
 
-// tellOnce leaves it to the last new summary to say where the work stands: earlier ones
+// keepNewestWork leaves it to the last new summary to say where the work stands: earlier ones
 // would contradict it.
-func (v *View) tellOnce() {
+func (v *View) keepNewestWork() {
 	for _, record := range v.records[v.inForce:] {
 		r, ok := record.(plan.Summarization)
 		if !ok || r.Summary.Work.IsZero() {
@@ -335,7 +335,7 @@ func (v *View) shown(at []int) []thread.Message {
 func (s Summarize) Fill(ctx context.Context, v *View) {
 	largest := s.fuller(ctx, v)
 	if slack := -v.Over(); largest != nil && !s.exact && slack > v.Room/emptyShare {
-		s.shorten(ctx, v, largest.Span, slack)
+		s.giveRoom(ctx, v, largest.Span, slack)
 	}
 }
 
@@ -365,11 +365,11 @@ func (s Summarize) fuller(ctx context.Context, v *View) *plan.Summarization {
 // nothing more to say, and covers less.
 const emptyShare = 10
 
-// shorten takes messages that fit as they are out of a summary: the newest first, and
+// giveRoom takes messages that fit as they are out of a summary: the newest first, and
 // where one is too large and much room is left, earlier ones. Calls and their results stay
 // together. Where that still leaves much room, the newest output that was skipped shows as
 // many of its lines as there is room for.
-func (s Summarize) shorten(ctx context.Context, v *View, span thread.Span, slack int) {
+func (s Summarize) giveRoom(ctx context.Context, v *View, span thread.Span, slack int) {
 	at := v.positions(span)
 	whole := v.records[v.cover[at[0]]]
 	inside := make(map[int]bool, len(at))
@@ -429,7 +429,7 @@ func (s Summarize) shorten(ctx context.Context, v *View, span thread.Span, slack
 // the room for it.
 func (v *View) partly(at []int, inside map[int]bool, slack, summary int) (part, room int) {
 	for _, i := range slices.Backward(at) {
-		if !inside[i] || !v.output(i) || v.Pinned[i] {
+		if !inside[i] || !v.output(i) || !v.storable(i) || v.Pinned[i] {
 			continue
 		}
 		group := v.linked(i)

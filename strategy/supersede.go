@@ -12,12 +12,14 @@ import (
 
 // Superseded finds the results that a later step has made out of date, and says why: a
 // file that was read again or changed afterwards, a command or a search that was run again
-// with the same arguments. It returns one entry per message, empty for results that still
-// hold.
+// with the same arguments. A later call that failed makes only an earlier failure of the
+// same call out of date, and one that nothing has answered yet makes nothing out of date.
+// It returns one entry per message, empty for results that still hold.
 func Superseded(t *thread.Thread, pairs *thread.Pairing) []string {
 	messages := uncopied.Messages(t)
 	why := make([]string, len(messages))
-	lastCall := map[string]int{} // exact call → turn of its latest run
+	lastCall := map[string]int{} // exact call → turn of its latest run that did not fail
+	lastFailure := map[string]int{}
 	lastRead := map[string]int{}
 	lastEdit := map[string]int{}
 	for i := len(messages) - 1; i >= 0; i-- {
@@ -27,9 +29,17 @@ func Superseded(t *thread.Thread, pairs *thread.Pairing) []string {
 			class := toolpolicy.ClassOf(c.Name)
 			path := toolpolicy.Path(c)
 			exact := c.Name + "\x00" + c.Arguments
+			answers, failed := answersTo(messages, pairs, i, c.ID)
+			if len(answers) == 0 {
+				continue // nobody knows what it did
+			}
 			reason := ""
-			if turn, again := lastCall[exact]; again {
-				reason = fmt.Sprintf("the same call was made again in turn %d", turn)
+			again, repeated := lastCall[exact]
+			if !repeated && failed {
+				again, repeated = lastFailure[exact]
+			}
+			if repeated {
+				reason = fmt.Sprintf("the same call was made again in turn %d", again)
 			}
 			if class == toolpolicy.Read && path != "" {
 				if turn, again := lastRead[path]; again && reason == "" && wholeFile(c) {
@@ -39,14 +49,14 @@ func Superseded(t *thread.Thread, pairs *thread.Pairing) []string {
 					reason = fmt.Sprintf("the file was changed in turn %d", turn)
 				}
 			}
-			if reason != "" {
-				for _, r := range pairs.Results(i) {
-					if result, _ := messages[r].Result(); result.CallID == c.ID {
-						why[r] = reason
-					}
-				}
+			for _, r := range answers {
+				why[r] = reason
 			}
 			turn := messages[i].Turn
+			if failed {
+				lastFailure[exact] = turn
+				continue
+			}
 			lastCall[exact] = turn
 			switch {
 			case path == "":
@@ -58,6 +68,19 @@ func Superseded(t *thread.Thread, pairs *thread.Pairing) []string {
 		}
 	}
 	return why
+}
+
+// answersTo are the positions of the messages that answer a call of the message at i, and
+// whether the call failed.
+func answersTo(messages []thread.Message, pairs *thread.Pairing, i int, callID string) (answers []int, failed bool) {
+	failed = true
+	for _, r := range pairs.Results(i) {
+		if result, _ := messages[r].Result(); result.CallID == callID {
+			answers = append(answers, r)
+			failed = failed && result.Outcome == thread.Failure
+		}
+	}
+	return answers, failed
 }
 
 // wholeFile reports whether a read asked for no part of the file.

@@ -17,7 +17,7 @@ import (
 func Unseen(t *thread.Thread) []int {
 	var unseen []int
 	for i := t.Len() - 1; i >= 0 && uncopied.At(t, i).Role != thread.Assistant; i-- {
-		if tool, text := outputOf(uncopied.At(t, i)); tool != "" && text != "" {
+		if slices.ContainsFunc(contentOf(uncopied.At(t, i)), saysSomething) {
 			unseen = append(unseen, i)
 		}
 	}
@@ -25,22 +25,28 @@ func Unseen(t *thread.Thread) []int {
 	return unseen
 }
 
-// asideMost is the most that stays of an output that is externalized on arrival, in
+// saysSomething reports whether a part of an output holds anything for the model to read.
+func saysSomething(p thread.Part) bool {
+	text, whole := textOf(p)
+	return text != "" || !whole
+}
+
+// maxArrivalStub is the most that stays of an output that is externalized on arrival, in
 // tokens; in a small room it is the share oversizeStub.
-const asideMost = 4_000
+const maxArrivalStub = 4_000
 
 // ExternalizeLarge externalizes the outputs at these positions that take more than a fifth
 // of the room, and of which less than half would stay, before anything else is decided. In
 // place of each come its beginning, the lines of it that report failures, its end, and a
 // pointer.
 func (v *View) ExternalizeLarge(at []int) {
-	keep := min(v.part(oversizeStub), asideMost)
+	keep := min(v.part(oversizeStub), maxArrivalStub)
 	for _, i := range at {
-		if v.cover[i] >= 0 || v.Pinned[i] || v.Sizes[i] <= max(v.part(oversize), 2*keep) {
+		if v.cover[i] >= 0 || v.Pinned[i] || v.Sizes[i] <= max(v.part(oversize), 2*keep) || !v.storable(i) {
 			continue
 		}
 		record, text := v.external(i, "intake", clip.Number(v.Sizes[i])+" tokens at once are more than fit")
-		record.Summary = summary.Summary{Span: record.Span, Facts: []summary.Item{v.fact(i, excerpt(strings.TrimSpace(text), keep*charsPerToken))}}
+		record.Summary = summary.Summary{Span: record.Span, Facts: []summary.Item{v.fact(i, excerpt(strings.TrimSpace(text), keep*bytesPerToken))}}
 		record.TokensAfter, _ = v.cost(record, []int{i})
 		if record.TokensAfter < record.TokensBefore/2 {
 			v.apply(record)

@@ -61,20 +61,20 @@ type View struct {
 
 	level Protection // what Protect protects
 
-	messages   []thread.Message
-	superseded []string            // why a result is out of date, or ""
-	excerpts   *summarize.Excerpts // nil until needed
-	fields     []thread.Fields     // per message: its key fields from the registry; nil until needed
-	records    []plan.Record       // nil where one was absorbed or undone
-	inForce    int                 // how many, the first, are of the plan in force
-	cover      []int               // per message: its record, or -1
-	now        []int               // per message: the tokens it takes now
-	total      int
-	proposed   []Proposal // in the order they were tried
-	summaries  []summarize.Report
-	leaving    []bool               // per message: proposed summaries cover it; may be nil
-	pointers   map[thread.ID]string // by message: the artifact of the plan in force
-	held       []bool               // per message: kept from summaries and drops
+	messages    []thread.Message
+	superseded  []string            // why a result is out of date, or ""
+	excerpts    *summarize.Excerpts // nil until needed
+	fields      []thread.Fields     // per message: its key fields from the registry; nil until needed
+	records     []plan.Record       // nil where one was absorbed or undone
+	inForce     int                 // how many, the first, are of the plan in force
+	cover       []int               // per message: its record, or -1
+	now         []int               // per message: the tokens it takes now
+	total       int
+	proposed    []Proposal // in the order they were tried
+	summaries   []summarize.Report
+	leaving     []bool               // per message: proposed summaries cover it; may be nil
+	pointers    map[thread.ID]string // by message: the artifact of the plan in force
+	lastingKept []bool               // per message: kept from summaries and drops with a result that no tool can give again
 }
 
 // NewView makes the view of a thread with only the Pins pinned and nothing decided. Keep,
@@ -85,7 +85,7 @@ func NewView(g Given) *View {
 	v := &View{
 		Given: g, Pinned: make([]bool, n), Anchored: make([]bool, n), Tail: n,
 		messages: uncopied.Messages(g.Thread), cover: make([]int, n), now: make([]int, n),
-		fields: make([]thread.Fields, n), pointers: map[thread.ID]string{}, held: make([]bool, n),
+		fields: make([]thread.Fields, n), pointers: map[thread.ID]string{}, lastingKept: make([]bool, n),
 	}
 	if v.Name == nil {
 		v.Name = artifact.IDOf
@@ -119,10 +119,10 @@ func (v *View) Total() int { return v.total }
 func (v *View) Over() int { return v.total - v.Room }
 
 // Free reports whether a strategy may remove the message at i: it is not pinned, anchored,
-// in the protected tail, or held with results that no tool can give again; and the prompt
+// in the protected tail, or kept with results that no tool can give again; and the prompt
 // still shows it or a text in its place.
 func (v *View) Free(i int) bool {
-	return i < v.Tail && !v.Anchored[i] && !v.held[i] && v.Shrinkable(i)
+	return i < v.Tail && !v.Anchored[i] && !v.lastingKept[i] && v.Shrinkable(i)
 }
 
 // Shrinkable reports whether the message at i may be made shorter in its place.

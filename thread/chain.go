@@ -100,26 +100,26 @@ func (m *Message) Fingerprint(seed maphash.Seed) uint64 {
 
 func fingerprint(seed maphash.Seed, sum uint64, parts []Part) uint64 {
 	for _, p := range parts {
-		var says [9]string
+		var fields [9]string
 		switch p := p.(type) {
 		case Text:
-			says = [9]string{"text", p.Text}
+			fields = [9]string{"text", p.Text}
 		case Reasoning:
-			says = [9]string{"reasoning", p.Text, p.Signature}
+			fields = [9]string{"reasoning", p.Text, p.Signature}
 		case Media:
-			says = [9]string{"media", string(p.Type), p.MIME, p.Name, p.Detail, p.Data, p.URL, p.FileID, p.Text}
+			fields = [9]string{"media", string(p.Type), p.MIME, p.Name, p.Detail, p.Data, p.URL, p.FileID, p.Text}
 		case ToolCall:
-			says = [9]string{"call", p.ID, p.Name, p.Arguments, p.Type, p.Signature}
+			fields = [9]string{"call", p.ID, p.Name, p.Arguments, p.Type, p.Signature}
 		case ToolResult:
-			says = [9]string{"result", p.CallID, p.Tool, string(p.Outcome), p.Structured, p.KeyFields.String(), strconv.Itoa(len(p.Content))}
+			fields = [9]string{"result", p.CallID, p.Tool, string(p.Outcome), p.Structured, p.KeyFields.String(), strconv.Itoa(len(p.Content))}
 			sum = fingerprint(seed, sum, p.Content)
 		case Opaque:
-			says = [9]string{"opaque", p.Kind, p.Text, p.Raw}
+			fields = [9]string{"opaque", p.Kind, p.Text, p.Raw}
 		}
 		sum = maphash.Comparable(seed, struct {
 			before uint64
-			says   [9]string
-		}{sum, says})
+			fields   [9]string
+		}{sum, fields})
 	}
 	return sum
 }

@@ -146,8 +146,8 @@ func (t *Thread) Append(messages ...Message) (*Thread, error) {
 		l = fork(t.messages)
 	}
 	for i, m := range added {
-		at, held := l.index[m.ID]
-		if held {
+		at, known := l.index[m.ID]
+		if known {
 			for _, undo := range added[:i] {
 				delete(l.index, undo.ID)
 			}

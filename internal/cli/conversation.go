@@ -297,10 +297,12 @@ func (f *fitter) fit(ctx context.Context, q palimpsest.Request) (*palimpsest.Res
 func (f *fitter) apply(ctx context.Context, q palimpsest.Request) (*palimpsest.Result, error) {
 	if f.ownPolicy == nil {
 		res, err := f.compactor.Compact(ctx, q)
-		if err == nil {
-			f.summaries.addAll(res.Summaries)
+		if err != nil {
+			f.summaries.addAll(policy.SummariesOf(nil, err))
+			return nil, err
 		}
-		return res, err
+		f.summaries.addAll(res.Summaries)
+		return res, nil
 	}
 	whole, err := f.compactor.Render(nil, q)
 	if err != nil || whole.After <= q.Budget {
@@ -337,8 +339,6 @@ func (p reportingPolicy) Unwrap() policy.Policy { return p.Policy }
 // Plan implements policy.Policy.
 func (p reportingPolicy) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
 	f, err := p.Policy.Plan(ctx, s)
-	if err == nil {
-		p.summaries.addAll(f.Summaries)
-	}
+	p.summaries.addAll(policy.SummariesOf(f, err))
 	return f, err
 }

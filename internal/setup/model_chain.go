@@ -3,6 +3,7 @@ package setup
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/llm"
@@ -84,20 +85,6 @@ type fallbackPolicy struct {
 	models   string
 }
 
-// withFallback wraps a policy that asks models of these names. It keeps policy.Background.
-func withFallback(p, byCode policy.Policy, models string) policy.Policy {
-	r := &fallbackPolicy{p, byCode, models}
-	if early, ok := p.(policy.Background); ok {
-		return earlyFallbackPolicy{r, early}
-	}
-	return r
-}
-
-type earlyFallbackPolicy struct {
-	*fallbackPolicy
-	policy.Background
-}
-
 // Unwrap returns the policy that asks the models (see policy.As).
 func (r *fallbackPolicy) Unwrap() policy.Policy { return r.Policy }
 
@@ -111,6 +98,6 @@ func (r *fallbackPolicy) Plan(ctx context.Context, s *policy.Situation) (*policy
 	if err != nil {
 		return nil, errors.Join(cause, err)
 	}
-	f.Summaries = append(f.Summaries, summarize.Report{By: "extractive", Failures: summarize.Failures(r.models, cause)})
+	f.Summaries = slices.Concat(policy.SummariesOf(nil, cause), f.Summaries, []summarize.Report{{By: "extractive", Failures: summarize.Failures(r.models, cause)}})
 	return f, nil
 }

@@ -156,7 +156,7 @@ func (p *Policy) Config(counter *token.Counter) palimpsest.Config {
 	}
 	if p.Settings.HasOwnForm() {
 		chain := &chain{models: p.models}
-		config.Policy = withFallback(p.Settings.Policy(chain), p.Settings.Policy(nil), chain.Model())
+		config.Policy = &fallbackPolicy{p.Settings.Policy(chain), p.Settings.Policy(nil), chain.Model()}
 		return config
 	}
 	generators := make([]llm.Generator, len(p.models))

@@ -188,7 +188,7 @@ func TestLibraryLoop(t *testing.T) {
 					by[fmt.Sprint(e.Details["summarizer"])]++
 				}
 			})
-			_, early := config.Policy.(policy.Background)
+			_, early := policy.As[policy.Background](config.Policy)
 			if _, plain := s.Policy(nil).(policy.Background); early != plain {
 				t.Errorf("prepared early: %v, without models %v", early, plain)
 			}

@@ -226,15 +226,15 @@ func (r *reader) addUnknownKey(fields []field, path string, e entry) {
 	if path == "tools" && near == "" {
 		near = "overrides." + e.key
 	}
-	says := "known are " + strings.Join(known, ", ")
+	hint := "known are " + strings.Join(known, ", ")
 	if others := basesWithPath(at); near != "" {
-		says = "did you mean " + joinPath(path, near) + "?"
+		hint = "did you mean " + joinPath(path, near) + "?"
 	} else if len(others) > 0 {
-		says = fmt.Sprintf("it is for %s, the base is %s", strings.Join(others, ", "), r.settings.Base)
+		hint = fmt.Sprintf("it is for %s, the base is %s", strings.Join(others, ", "), r.settings.Base)
 	} else if i := slices.IndexFunc(fields, func(f field) bool { return strings.HasSuffix(f.path, "."+e.key) }); i >= 0 {
-		says = "did you mean " + fields[i].path + "?"
+		hint = "did you mean " + fields[i].path + "?"
 	}
-	r.addProblem(e.keyNode, at, "unknown key; %s", says)
+	r.addProblem(e.keyNode, at, "unknown key; %s", hint)
 }
 
 // basesWithPath are the bases whose files have a path.
