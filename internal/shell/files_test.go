@@ -18,7 +18,7 @@ func TestFiles(t *testing.T) {
 		"cd && rm x.go":                        nil,
 		"cd ~/w && rm x.go":                    nil,
 		"cd - && rm x.go":                      nil,
-		"pushd /w; popd; rm x.go":              nil,
+		"pushd /w; popd; rm x.go":              {{Path: "x.go", Op: "deleted"}},
 		"pushd /w && rm x.go":                  {{Path: "/w/x.go", Op: "deleted"}},
 		"cat > notes.md <<'EOF'\nrm not/this.txt > nor/this\nEOF\ntouch c.txt": {{Path: "notes.md", Op: "created"}, {Path: "c.txt", Op: "created"}},
 		"go test ./... 2>&1 | tee out.log":                                     {{Path: "out.log", Op: "created"}},
