@@ -10,10 +10,10 @@ type command struct {
 	words    []word
 	redirect []redirect
 	document string // of a here-document
-	// piped says that its output goes into another command; orElse that it runs only when
-	// the one before it fails, andThen when that succeeds.
-	piped, orElse, andThen bool
-	behind                 string // the operator in front of it
+	// piped says that its output goes into another command; orElse that it runs
+	// only when the one before it fails.
+	piped, orElse bool
+	behind        string // the operator in front of it
 }
 
 type word struct {
@@ -114,17 +114,17 @@ func splitShell(line string) []command {
 		}
 		c.words = append(c.words, expand(vars, x)...)
 	}
-	orElse, andThen, behind := false, false, ""
+	orElse, behind := false, ""
 	endCommand := func(op string) {
 		endWord()
 		if n := c.name(); n == "for" && len(c.words) > 3 && c.words[2].text == "in" {
 			vars[c.words[1].text] = c.words[3:]
 		} else if len(c.words) > 0 || len(c.redirect) > 0 {
-			c.piped, c.orElse, c.andThen, c.behind = op == "|", orElse, andThen, behind
+			c.piped, c.orElse, c.behind = op == "|", orElse, behind
 			out = append(out, c)
 		}
 		if op != "|" {
-			orElse, andThen = op == "||", op == "&&"
+			orElse = op == "||"
 		}
 		behind = op
 		c = command{}
