@@ -623,6 +623,7 @@ export type RenderRepair = {
 
 export type StateCheck = {
   command: string
+  dir?: string
   kind: string
   line?: string
   outcome: string
@@ -633,6 +634,7 @@ export type StateCheck = {
 
 export type StateCommit = {
   branch?: string
+  dir?: string
   hash?: string
   pushed?: boolean
   sources?: Array<string>
@@ -643,6 +645,7 @@ export type StateCommit = {
 export type StateEdit = {
   operation: string
   path: string
+  perhaps_committed?: boolean
   sources?: Array<string>
   turn?: number
 }
@@ -673,6 +676,7 @@ export type StateOperation = {
   input?: string
   outcome: string
   reason?: string
+  refused?: boolean
   sources?: Array<string>
   tool: string
   turn?: number
