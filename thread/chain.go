@@ -118,7 +118,7 @@ func fingerprint(seed maphash.Seed, sum uint64, parts []Part) uint64 {
 		}
 		sum = maphash.Comparable(seed, struct {
 			before uint64
-			fields   [9]string
+			fields [9]string
 		}{sum, fields})
 	}
 	return sum

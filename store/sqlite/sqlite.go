@@ -151,20 +151,33 @@ func openTo(ctx context.Context, path string, o *Options, step func(string), why
 }
 
 // checkpoint writes the journal into the file and empties it. Its row begins with 1 if it
-// could not, because somebody was reading for longer than a write waits.
+// could not: somebody was reading for longer than a write waits or, at once, another process
+// was at the same.
 const checkpoint = `PRAGMA wal_checkpoint(TRUNCATE)`
 
+// checkpointPause is the time between two tries while another process is at it.
+const checkpointPause = 20 * time.Millisecond
+
 // errReading is the error of emptyJournal.
-var errReading = fmt.Errorf("the journal of the store may still hold what was erased or replaced: another process has been reading the store for %d seconds; end it and try again", wait/1000)
+var errReading = fmt.Errorf("the journal of the store may still hold what was erased or replaced: another process has been using the store for %d seconds; end it and try again", wait/1000)
 
 // emptyJournal removes overwritten and deleted rows from the journal.
 func emptyJournal(ctx context.Context, db *sql.DB) error {
-	var busy, pages, written int
-	err := db.QueryRowContext(ctx, checkpoint).Scan(&busy, &pages, &written)
-	if err == nil && busy != 0 {
-		err = errReading
+	for began := time.Now(); ; {
+		var busy, pages, written int
+		err := db.QueryRowContext(ctx, checkpoint).Scan(&busy, &pages, &written)
+		switch {
+		case err != nil || busy == 0:
+			return err
+		case time.Since(began) > wait*time.Millisecond:
+			return errReading
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(checkpointPause):
+		}
 	}
-	return err
 }
 
 // place is where a store was opened. Writes to files that were removed or replaced since
