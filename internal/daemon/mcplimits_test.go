@@ -9,29 +9,15 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/apikey"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
-	"github.com/palimpsest-ai/palimpsest/internal/setup"
-	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
-	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // TestMCPReadSpendsNothing: an agent whose key may only read is shown what a compaction
 // would do, and no model is asked for it.
 func TestMCPReadSpendsNothing(t *testing.T) {
-	provider := llmtest.NewProvider(t, llmtest.Provider{Windows: map[string]int{"m": 200_000}, Reply: func(r llmtest.Request) llmtest.Answer {
-		return llmtest.Answer{Text: `{"facts":[{"text":"NATS for the queue","sources":[1,2,3]}],"decisions":[],"plan":[],"open_items":[],"failed_attempts":[],"tool_outcomes":[]}`}
-	}})
-	counter, err := token.New("o200k", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	environment := map[string]string{"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": provider.URL + "/v1"}
-	chosen, err := setup.Open("auto", &setup.Options{Summarizer: "openai:m", Getenv: func(name string) string { return environment[name] }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	provider, compactor := askingProvider(t, "NATS for the queue")
 	keys := apikey.New(&apikey.Memory{}, nil)
-	h := start(t, daemon.Config{Keys: keys, MCP: daemon.ReadMCP, Compactor: chosen.Config(counter)})
+	h := start(t, daemon.Config{Keys: keys, MCP: daemon.ReadMCP, Compactor: compactor})
 	writer := key(t, keys, "a", apikey.Read|apikey.Write)
 	h.talked(t, writer, "t", "NATS")
 	preview := map[string]any{"session": "t", "budget": 2400}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
@@ -103,20 +104,9 @@ func TestDeleteAtQuota(t *testing.T) {
 // TestTenantSpending: who has asked models as much as he may is answered without them,
 // another still has them asked, and after some time so has the first.
 func TestTenantSpending(t *testing.T) {
-	provider := llmtest.NewProvider(t, llmtest.Provider{Windows: map[string]int{"m": 200_000}, Reply: func(r llmtest.Request) llmtest.Answer {
-		return llmtest.Answer{Text: `{"facts":[{"text":"I look further","sources":[1,2,3]}],"decisions":[],"plan":[],"open_items":[],"failed_attempts":[],"tool_outcomes":[]}`}
-	}})
-	counter, err := token.New("o200k", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	environment := map[string]string{"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": provider.URL + "/v1"}
-	chosen, err := setup.Open("auto", &setup.Options{Summarizer: "openai:m", Getenv: func(name string) string { return environment[name] }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	provider, compactor := askingProvider(t, "I look further")
 	var now clock
-	h, a, b := twoTenants(t, daemon.Config{Compactor: chosen.Config(counter), Spending: daemon.NewSpending(40_000, now.now)})
+	h, a, b := twoTenants(t, daemon.Config{Compactor: compactor, Spending: daemon.NewSpending(40_000, now.now)})
 	// compact has a thread of its own compacted, and returns how often a model was asked.
 	compact := func(key, id string) int {
 		t.Helper()
@@ -159,4 +149,22 @@ func TestTenantSpending(t *testing.T) {
 	if n := compact(a, "later"); n == 0 {
 		t.Error("an hour later no model is asked")
 	}
+}
+
+// askingProvider is a provider that tells one fact in each summary, and what compacts by asking it.
+func askingProvider(t *testing.T, fact string) (*llmtest.Server, palimpsest.Config) {
+	t.Helper()
+	provider := llmtest.NewProvider(t, llmtest.Provider{Windows: map[string]int{"m": 200_000}, Reply: func(llmtest.Request) llmtest.Answer {
+		return llmtest.Answer{Text: `{"facts":[{"text":"` + fact + `","sources":[1,2,3]}],"decisions":[],"plan":[],"open_items":[],"failed_attempts":[],"tool_outcomes":[]}`}
+	}})
+	counter, err := token.New("o200k", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	environment := map[string]string{"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": provider.URL + "/v1"}
+	chosen, err := setup.Open("auto", &setup.Options{Summarizer: "openai:m", Getenv: func(name string) string { return environment[name] }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return provider, chosen.Config(counter)
 }

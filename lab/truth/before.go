@@ -29,7 +29,7 @@ func (c *call) cameBefore(i int) bool {
 		return false
 	}
 	for k := i; k > 0; k-- {
-		switch c.commands[k].behind {
+		switch c.commands[k].operator {
 		case "&&":
 			if !harmless.MatchString(c.commands[k-1].name()) {
 				return false

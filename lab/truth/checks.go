@@ -153,7 +153,7 @@ func (c *call) reached(command string) bool {
 			case b.piped:
 			case here.orElse:
 				return false
-			case here.behind == "&&", c.stops():
+			case here.operator == "&&", c.stops():
 				chained = chained || b.weighs()
 			default:
 				k = 1 // a list of its own
@@ -164,7 +164,7 @@ func (c *call) reached(command string) bool {
 		}
 		rest := c.commands[i:]
 		for k := range rest {
-			if k > 0 && !rest[k-1].piped && rest[k].behind != "&&" {
+			if k > 0 && !rest[k-1].piped && rest[k].operator != "&&" {
 				return false // the status is that of another list
 			}
 		}
@@ -191,7 +191,7 @@ func (c *call) others(command string) bool {
 		between := c.commands[min(i, at)+1 : max(i, at)+1]
 		linked := true
 		for _, b := range between {
-			linked = linked && (b.behind == "&&" || b.behind == "|")
+			linked = linked && (b.operator == "&&" || b.operator == "|")
 		}
 		if linked || c.stops() || i > at {
 			return true

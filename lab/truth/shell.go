@@ -13,7 +13,7 @@ type command struct {
 	// piped says that its output goes into another command; orElse that it runs
 	// only when the one before it fails.
 	piped, orElse bool
-	behind        string // the operator in front of it
+	operator      string // in front of it
 }
 
 type word struct {
@@ -114,19 +114,19 @@ func splitShell(line string) []command {
 		}
 		c.words = append(c.words, expand(vars, x)...)
 	}
-	orElse, behind := false, ""
+	orElse, operator := false, ""
 	endCommand := func(op string) {
 		endWord()
 		if n := c.name(); n == "for" && len(c.words) > 3 && c.words[2].text == "in" {
 			vars[c.words[1].text] = c.words[3:]
 		} else if len(c.words) > 0 || len(c.redirect) > 0 {
-			c.piped, c.orElse, c.behind = op == "|", orElse, behind
+			c.piped, c.orElse, c.operator = op == "|", orElse, operator
 			out = append(out, c)
 		}
 		if op != "|" {
 			orElse = op == "||"
 		}
-		behind = op
+		operator = op
 		c = command{}
 	}
 	for i := 0; i < len(line); i++ {
