@@ -256,3 +256,21 @@ func TestHunksWithoutIndent(t *testing.T) {
 		t.Errorf("%q, want %q", all, want)
 	}
 }
+
+// TestCanceledCall: a call that the agent broke off since one beside it failed is no failure of its
+// own, and edits behind it mend nothing of it.
+func TestCanceledCall(t *testing.T) {
+	for _, result := range []string{"<tool_use_error>Sibling tool call errored</tool_use_error>", "<tool_use_error>Cancelled: parallel tool call Bash(make lint) errored</tool_use_error>"} {
+		k := (&talk{}).user("Mend the build.").calls("Bash", args{"command": "make build"}, result, thread.Failure)
+		k.calls("Edit", args{"file_path": "/src/a.go", "old_string": "one", "new_string": "two"}, "The file /src/a.go has been updated.", thread.Success)
+		k.says("The build should pass now.")
+		s := summarizeNow(t, Input{Messages: k.done(t)})
+		if len(s.FailedAttempts) != 0 || len(s.ToolOutcomes) != 0 || len(s.Work.Checks) != 0 {
+			t.Errorf("%s: %q, %v, %v", result, texts(s.FailedAttempts), s.ToolOutcomes, s.Work.Checks)
+		}
+		k = (&talk{}).user("Book it.").calls("mcp__hotel__book", args{"room": "12"}, result, thread.Failure)
+		if s := summarizeNow(t, Input{Messages: k.done(t)}); len(s.Work.Operations) != 1 || s.Work.Operations[0].Refused || s.Work.Operations[0].Outcome != "" || s.Work.Operations[0].Reason == "" {
+			t.Errorf("%s: %+v", result, s.Work.Operations)
+		}
+	}
+}

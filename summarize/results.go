@@ -117,6 +117,9 @@ func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome 
 // outcome adds a call to the list of calls, unless the list of files says enough, and a
 // failed attempt if it failed.
 func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resultFacts, class toolpolicy.Class, ended thread.Outcome) {
+	if r.Canceled {
+		return // it says nothing of the call, which is asked again if it matters
+	}
 	o := summary.ToolOutcome{Tool: r.tool, Outcome: ended, Turn: m.Turn, Sources: []thread.ID{m.ID}}
 	var idents []mention
 	if c != nil {

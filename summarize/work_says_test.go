@@ -22,6 +22,16 @@ func TestWorkSays(t *testing.T) {
 		log  func(*logOf)
 		want string // lines without "- "
 	}{
+		// A commit takes what is named, if anything is.
+		{"a commit of one file", func(l *logOf) {
+			repo(l).edit("/repo/a.go").edit("/repo/b.go").edit("/repo/sub/c.go").ok("git commit -m fix -- a.go sub", fix)
+		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\"\nedited since the last commit: b.go"},
+		{"a commit of some files", func(l *logOf) {
+			repo(l).edit("/repo/a.go").edit("/repo/b.go").ok("git commit -m fix *.go", fix)
+		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\"\nedited, perhaps committed: b.go, a.go"},
+		{"a commit of all", func(l *logOf) {
+			repo(l).edit("/repo/a.go").edit("/repo/b.go").ok("git commit -m fix .", fix)
+		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\""},
 		// What git does to the files dates a check.
 		{"a check of the tree without the changes", func(l *logOf) {
 			passed(repo(l)).edit(worker).ok("git stash; go test ./...; git stash pop", "Saved working directory\nFAIL\tx/y\t0.1s\nDropped refs/stash@{0}")

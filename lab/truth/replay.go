@@ -195,6 +195,7 @@ var (
 	exitCode  = regexp.MustCompile(`(?im)^(?:Exit code|Process exited with code|Command exited with code|exit status|Command failed with exit code|.*"exit_code":)[: ]*(-?\d+)`)
 	// stopped is what harnesses say above or below the output of a command that they stopped.
 	stopped   = regexp.MustCompile(`(?i)^(?:command (?:timed out|aborted)|\(?command timed out|\[the command timed out)|\n(?:\(?command (?:timed out after[^\n]*|aborted[^\n]*)|\[the command timed out[^\n]*|(?:<bash_metadata>\n)?bash tool terminated command after exceeding timeout[^\n]*(?:\n</bash_metadata>)?)\s*$`)
+	canceled  = regexp.MustCompile(`^(?:<tool_use_error>)?(?:Sibling tool call errored|Cancelled: parallel tool call)`)
 	rejection = regexp.MustCompile(`(?i)^(?:\[?Request interrupted by user|The user doesn't want to (?:proceed|take this action)|.{0,40}rejected by (?:the )?user|User (?:rejected|declined|denied|aborted)|` +
 		`Permission to use .{1,80} has been denied|Claude requested permissions to .{1,300} haven't granted)`)
 	refusal    = regexp.MustCompile(`(?i)^[\s\[(*#>-]{0,3}(?:errors?\s*[:\])]|error \w+ing\b|error executing|failed to |failure:|exception:|access denied|permission denied|forbidden\b|cannot |could not |unable to |no such |[\w ]{0,30} not found\b|[\w ]{0,40} is not (?:enough|allowed|permitted|available|valid))`)
@@ -303,6 +304,9 @@ func (r *replay) resulted(at int, res thread.ToolResult) {
 	r.background(c)
 	file := r.fileTool(c)
 	switch {
+	case c.flagged && canceled.MatchString(body): // it may have run in part: nothing can be said of its end
+		r.tried(c, file)
+		return
 	case c.refused || c.flagged:
 		c.end = failed
 	case c.line != "":

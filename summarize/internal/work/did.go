@@ -22,6 +22,8 @@ func (c *Call) Did(r *Result) (did, perhaps []shell.FileOp) {
 func (c *Call) did(r *Result, code int, known bool) (did, perhaps []shell.FileOp) {
 	switch {
 	case r.DeniedByUser || r.deniedByRule:
+	case r.Canceled:
+		return nil, c.Files
 	case c.Class == toolpolicy.Shell:
 		for _, op := range c.Files {
 			if c.came(&op, r, code, known) {

@@ -232,6 +232,8 @@ func (f *fold) operation(p pendingCall, r *Result, by proof) {
 	o.Sources = by.sources
 	o.Outcome, o.Reason = thread.Success, r.answer
 	switch {
+	case r.Canceled:
+		o.Outcome, o.Reason = "", "canceled, since a call beside it failed"
 	case r.Outcome == thread.Failure || r.Refusal != "":
 		o.Outcome, o.Reason, o.Refused = thread.Failure, r.Refusal, r.Refusal != "" && !breaksDown(r.Refusal)
 		if o.Reason == "" {

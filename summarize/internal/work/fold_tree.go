@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/state"
 )
 
@@ -135,9 +136,18 @@ type staged struct {
 
 func (f *fold) add(a *gitCall, dir string) {
 	f.staged.all = f.staged.all || a.all || len(a.refs) == 0
-	for _, name := range a.refs {
-		f.staged.names = append(f.staged.names, path.Join(dir, name))
+	f.staged.names = append(f.staged.names, inFolder(dir, a.refs)...)
+}
+
+// inFolder returns names as they are from a folder.
+func inFolder(dir string, names []string) (paths []string) {
+	for _, name := range names {
+		if !path.IsAbs(name) {
+			name = path.Join(dir, name)
+		}
+		paths = append(paths, name)
 	}
+	return paths
 }
 
 // holds reports whether a file is in the next commit; without any "git add" it may be. Names may
@@ -149,9 +159,13 @@ func (s *staged) holds(file string) bool {
 }
 
 // takeEdits notes that a commit in a folder took the edits of its repository, or, if that is
-// not sure, that it may have.
+// not sure, that it may have. One that names files takes these alone.
 func (f *fold) takeEdits(a *gitCall, dir string, sure bool) {
 	elsewhere := f.foreign(dir)
+	taken := f.staged
+	if len(a.refs) > 0 {
+		taken, sure = staged{names: inFolder(dir, a.refs)}, sure && a.refs[0] != shell.Unknown
+	}
 	edited := f.work.Edited
 	f.work.Edited = nil
 	for _, e := range edited {
@@ -159,15 +173,16 @@ func (f *fold) takeEdits(a *gitCall, dir string, sure bool) {
 		near := rooted && (within(folder, dir) || within(dir, folder))
 		own := near || !elsewhere && (dir == "" || !rooted || f.home != "" && within(e.Path, f.home))
 		switch {
-		case own && sure && (elsewhere || a.all || f.staged.holds(e.Path)):
+		case own && sure && (elsewhere && len(a.refs) == 0 || a.all || taken.holds(e.Path)):
 			continue
+		case own && sure && len(a.refs) > 0: // the commit left it out
 		case elsewhere && !near && (!rooted || f.home != "" && within(e.Path, f.home)):
 		default:
 			e.PerhapsCommitted = true
 		}
 		f.work.Edited = append(f.work.Edited, e)
 	}
-	if sure && !elsewhere {
+	if sure && !elsewhere && len(a.refs) == 0 {
 		f.staged, f.work.Omitted.Edited = staged{}, 0
 	}
 }

@@ -25,7 +25,7 @@ type gitCall struct {
 	newBranch bool     // of a switch: the branch is new
 	maybeFile bool     // of a switch: the name may be a file
 	from      string   // of discarded files: the commit that they are taken from
-	refs      []string // what is pushed, the files that are added or discarded, the branch that is renamed
+	refs      []string // what is pushed, the files that are added, committed or discarded, the branch that is renamed
 }
 
 // gitVerb is the kind of a call of git.
@@ -330,12 +330,22 @@ func (a *gitCall) readCommit(c *shell.Command, args []shell.Word) {
 			a.subject = subjectOf(known(w))
 		}
 	}
-	for _, o := range options(args) {
+	given, named := options(args)
+	a.refs = files(named)
+	switch {
+	case slices.ContainsFunc(named, func(w shell.Word) bool { return w.Open || strings.ContainsAny(w.Text, "*?[:") }):
+		a.refs = []string{shell.Unknown}
+	case len(named) > 0 && a.refs == nil: // "."
+		a.all = true
+	}
+	for _, o := range given {
 		switch o.name {
 		case "--amend":
 			a.amend = true
 		case "-a", "--all":
 			a.all = true
+		case "-p", "--patch", "-i", "--include":
+			a.refs = []string{shell.Unknown}
 		case "-m", "--message":
 			take(o.value)
 		case "-F", "--file":
@@ -356,11 +366,15 @@ type option struct {
 // valued are the options of "git commit" that take a value.
 var valued = scan.WordSet("-m --message -F --file --author --date -C -c --fixup -t --trailer")
 
-// options reads the options of "git commit", up to "--": -am, -mtext, --message=text.
-func options(args []shell.Word) (out []option) {
-	for len(args) > 0 && args[0].Text != "--" {
+// options reads the arguments of "git commit": its options, such as -am, -mtext, --message=text,
+// and the files that it names.
+func options(args []shell.Word) (out []option, named []shell.Word) {
+	for len(args) > 0 {
 		w := args[0]
 		args = args[1:]
+		if w.Text == "--" {
+			return out, append(named, args...)
+		}
 		next := func() shell.Word {
 			value := shell.Word{Open: true}
 			if len(args) > 0 {
@@ -386,9 +400,11 @@ func options(args []shell.Word) (out []option) {
 				}
 				out = append(out, o)
 			}
+		default:
+			named = append(named, w)
 		}
 	}
-	return out
+	return out, named
 }
 
 // subjectOf is the subject that git takes from a message: its first paragraph on

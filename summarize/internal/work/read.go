@@ -131,6 +131,7 @@ type Result struct {
 	ended        bool   // what a poll asks for has ended
 	DeniedByUser bool   // the user did not allow the call
 	deniedByRule bool   // a permission rule did not allow the call
+	Canceled     bool   // the agent broke the call off since another of the same answer failed; it may have run in part
 	userSaid     string // the user's words about it
 	Refusal      string // why a system refused an operation
 	answer       string // else its answer, short
@@ -155,7 +156,7 @@ func ReadResult(r *thread.ToolResult, text string) (w Result) {
 	class := toolpolicy.ClassOf(r.Tool)
 	head := strings.TrimSpace(text[:min(len(text), maxRejection)])
 	w.readRejection(r, class, head)
-	if w.DeniedByUser || w.deniedByRule {
+	if w.DeniedByUser || w.deniedByRule || w.Canceled {
 		return w
 	}
 	switch class {
@@ -193,6 +194,10 @@ var rejections = []string{
 	"[Operation Cancelled] Reason: User ", // Gemini CLI
 }
 
+// cancellations are how Claude Code says that it broke a call off since another one of the same
+// answer failed.
+var cancellations = []string{"<tool_use_error>Sibling tool call errored", "Sibling tool call errored", "<tool_use_error>Cancelled: parallel tool call "}
+
 func (w *Result) readRejection(r *thread.ToolResult, class toolpolicy.Class, head string) {
 	begins := func(mark string) bool { return strings.HasPrefix(head, mark) }
 	flagged := r.Outcome == thread.Failure
@@ -208,6 +213,8 @@ func (w *Result) readRejection(r *thread.ToolResult, class toolpolicy.Class, hea
 	if w.DeniedByUser {
 		w.userSaid = saidInstead(head)
 	}
+	w.Canceled = flagged && slices.ContainsFunc(cancellations, begins)
+	w.halted = w.halted || w.Canceled
 }
 
 // saidInstead is what the user said when rejecting a call, as harnesses put it into the
