@@ -12,7 +12,40 @@ type commit struct {
 	order         int  // of its command in the command line
 	elsewhere     bool // in another work tree
 	dir           string
+	only          []word // the files that it names, if it takes no others
 }
+
+// takes reports whether a commit takes a file; doubtful says that only the shell knows.
+func (c commit) takes(file string) (ok, doubtful bool) {
+	for _, w := range c.only {
+		name := at(c.dir, w.text)
+		ok = ok || w.text == "." || inside(file, name) || strings.HasSuffix(file, "/"+w.text) || strings.Contains(file, "/"+w.text+"/")
+		doubtful = doubtful || w.dynamic
+	}
+	return ok || len(c.only) == 0, doubtful
+}
+
+// named are the files that the arguments of "git commit" name.
+func named(cmd command) (files []word) {
+	past := false // the subcommand
+	for i := 1; i < len(cmd.words); i++ {
+		w := cmd.words[i]
+		switch {
+		case w.text == "--":
+			return append(files, cmd.words[i+1:]...)
+		case !past:
+			past = w.text == "commit"
+		case commitValue.MatchString(w.text):
+			i++
+		case !strings.HasPrefix(w.text, "-"):
+			files = append(files, w)
+		}
+	}
+	return files
+}
+
+// commitValue is an option of "git commit" whose value is the next word.
+var commitValue = regexp.MustCompile(`^(?:-[a-zA-Z]*[mFCct]|--message|--file|--author|--date|--fixup|--squash|--trailer|--template)$`)
 
 // started is a process or an agent in the background.
 type started struct {
@@ -51,7 +84,7 @@ func (r *replay) git(c *call) {
 		switch sub {
 		case "commit":
 			if !r.committed(c, i, elsewhere) && (cmd.option("-q", "--quiet") || strings.TrimSpace(c.out) == "") && !cmd.piped {
-				r.commits = append(r.commits, commit{"", c.line, c.result, i, elsewhere, c.gitDir(i)})
+				r.commits = append(r.commits, commit{"", c.line, c.result, i, elsewhere, c.gitDir(i), named(cmd)})
 			}
 		case "cherry-pick":
 			r.committed(c, i, elsewhere)
@@ -99,8 +132,12 @@ func (c *call) gitDir(i int) string {
 // committed notes the commits that a call printed.
 func (r *replay) committed(c *call, order int, elsewhere bool) bool {
 	all := commitLine.FindAllStringSubmatch(c.out, -1)
+	var only []word
+	if len(all) == 1 {
+		only = named(c.commands[order])
+	}
 	for _, m := range all {
-		r.commits = append(r.commits, commit{m[2], m[3], c.result, order, elsewhere, c.gitDir(order)})
+		r.commits = append(r.commits, commit{m[2], m[3], c.result, order, elsewhere, c.gitDir(order), only})
 		if m[1] != "detached HEAD" {
 			r.branch = append(r.branch, seen{text: m[1], at: c.result})
 		}

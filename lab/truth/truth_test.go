@@ -403,6 +403,8 @@ func TestWork(t *testing.T) {
 		{"pull request", list(user("go"), bash("gh pr create", "https://github.com/a/b/pull/7")), work(state.Work{PullRequest: state.Seen{Text: "https://github.com/a/b/pull/7"}}), "work: pull request", right},
 		{"another pull request", list(user("go"), bash("gh pr create", "https://github.com/a/b/pull/7")), work(state.Work{PullRequest: state.Seen{Text: "https://github.com/a/b/pull/8"}}), "work: pull request", wrong},
 		{"edited", list(user("go"), commit, change), edited("/w/a.go"), "work: edited", right},
+		{"edited before a commit of another file", list(user("go"), change, bash("git commit -m 'Fix it' b.go", "[fix-parser 1a2b3c4] Fix it")), edited("/w/a.go"), "work: edited", right},
+		{"edited before a commit of the file", list(user("go"), change, bash("git commit -m 'Fix it' -- a.go", "[fix-parser 1a2b3c4] Fix it")), edited("/w/a.go"), "work: edited", wrong},
 		{"edited before the commit", list(user("go"), change, commit), edited("/w/a.go"), "work: edited", wrong},
 		{"check", list(user("go"), bash("go test ./...", "ok  a")), check(thread.Success), "work: check", right},
 		{"check that failed last", list(user("go"), bash("go test ./...", "ok  a"), bash("go test ./...", "!Exit code 1\nFAIL")), check(thread.Success), "work: check", wrong},

@@ -84,6 +84,11 @@ func (j *judge) lastCommit(file string) (at int, doubtful bool) {
 		m := j.commits[i]
 		near := related(m.dir, path.Dir(file)) || !path.IsAbs(file) || inside(m.dir, j.cwd) && inside(file, j.cwd)
 		switch {
+		case len(m.only) > 0:
+			takes, unsure := m.takes(file)
+			if doubtful = doubtful || unsure; takes && near {
+				return m.at, doubtful
+			}
 		case m.elsewhere || j.cwd != "" && m.dir != "" && !related(m.dir, j.cwd) && inside(file, j.cwd):
 		case near:
 			return m.at, doubtful
