@@ -41,6 +41,8 @@ const (
 	maxArg     = 90  // bytes of one of its arguments
 	maxChanged = 400 // lines taken from one edit
 	maxDepth   = 24  // levels of arguments that are read
+	// minFragment is how long a replaced part of a line must be to tell which line it was, in bytes.
+	minFragment = 4
 )
 
 // pathKeys are the arguments that name a file.
@@ -69,6 +71,9 @@ func readCall(c *thread.ToolCall) callFacts {
 		line = f.readText(c.Arguments)
 	}
 	f.Read(args, line)
+	if f.Class == toolpolicy.Edit {
+		f.TakesOut = f.takenOut()
+	}
 	return f
 }
 
@@ -206,6 +211,9 @@ func (f *callFacts) readEdit(args gjson.Result, path string) {
 	f.Input = path
 	if isMarkdown(path) {
 		f.old, f.body, f.all = old, body, args.Get("replace_all").Bool()
+	}
+	if len(old) == 1 && !strings.Contains(strings.TrimSpace(old[0]), "\n") && len(strings.TrimSpace(old[0])) >= minFragment {
+		f.Fragment = strings.TrimSpace(old[0])
 	}
 	f.readReplacement(path, old, body)
 }

@@ -15,6 +15,9 @@ const (
 	workShare, operationShare = 0.15, 0.30
 	// enoughWork is how many tokens the state of the work gets at most.
 	enoughWork = 500
+	// searchRoom is how many more it gets, up to a share of 0.03, for places that are still to be
+	// gone through.
+	searchRoom = 200
 	// leastWork is how many tokens it gets of a small budget, up to a third. A budget below
 	// three times that gives only the share.
 	leastWork = 260
@@ -144,6 +147,9 @@ func (s *selection) fitWork() {
 	tokens := workRoom(s.budget, share)
 	if s.pool.together > s.budget {
 		tokens = max(tokens, min(workRoom(s.pool.together, share), int(mostWork*float32(s.budget))))
+	}
+	if len(s.work.Searches) > 0 {
+		tokens += min(searchRoom, s.budget*3/100)
 	}
 	s.work = summary.FitWork(s.work, tokens, s.count)
 	s.workTokens = s.count(summary.RenderWork(s.work))

@@ -37,9 +37,9 @@ func RenderWork(w state.Work) string {
 
 // workCaps are how many entries of each slot stay, step by step, until the section fits:
 // the oldest and least important go first.
-var workCaps = [...]struct{ commits, edited, checks, refused, running, operations, rest int }{
-	{20, 120, 6, 6, 8, 40, 1}, {12, 40, 6, 4, 8, 24, 1}, {8, 24, 6, 3, 6, 16, 1}, {6, 16, 4, 2, 4, 12, 1}, {4, 12, 4, 2, 4, 8, 1}, {3, 8, 3, 1, 3, 6, 1},
-	{2, 6, 3, 1, 2, 4, 1}, {1, 4, 2, 1, 2, 3, 1}, {1, 3, 2, 0, 1, 2, 1}, {1, 2, 1, 0, 1, 1, 1}, {1, 1, 1, 0, 0, 1, 0}, {1, 0, 0, 0, 0, 0, 0}, {},
+var workCaps = [...]struct{ commits, edited, checks, searches, refused, running, operations, rest int }{
+	{20, 120, 6, 3, 6, 8, 40, 1}, {12, 40, 6, 2, 4, 8, 24, 1}, {8, 24, 6, 2, 3, 6, 16, 1}, {6, 16, 4, 1, 2, 4, 12, 1}, {4, 12, 4, 1, 2, 4, 8, 1}, {3, 8, 3, 1, 1, 3, 6, 1},
+	{2, 6, 3, 1, 1, 2, 4, 1}, {1, 4, 2, 1, 1, 2, 3, 1}, {1, 3, 2, 0, 0, 1, 2, 1}, {1, 2, 1, 0, 0, 1, 1, 1}, {1, 1, 1, 0, 0, 0, 1, 0}, {1, 0, 0, 0, 0, 0, 0, 0}, {},
 }
 
 // FitWork returns the work with so few entries that its section takes at most that many
@@ -57,6 +57,7 @@ func FitWork(w state.Work, tokens int, count func(string) int) state.Work {
 		cut.Refused = newestOf(w.Refused, c.refused, &cut.Omitted.Refused)
 		cut.Running = newestOf(w.Running, c.running, &cut.Omitted.Running)
 		cut.Operations = operationsOf(w.Operations, c.operations, &cut.Omitted.Operations)
+		cut.Searches = w.Searches[max(0, len(w.Searches)-c.searches):]
 		if c.rest == 0 {
 			cut.Next, cut.Newest = state.Seen{}, state.Seen{}
 		}
@@ -203,6 +204,7 @@ func workEntries(w state.Work) []string {
 			b.raw(" | no edit seen since")
 		}
 	})...)
+	add(entries(new(writer), w.Searches, func(b *writer, s state.Search) { b.search(s, home) })...)
 	omitted(w.Omitted.Refused, len(w.Refused), "call that was not allowed", "calls that were not allowed")
 	seen("not allowed", w.Refused)
 	const running = "started in the background and not seen to end"
@@ -302,33 +304,20 @@ func edited(w state.Work, home string) (out []string) {
 // editedFiles writes files, the newest first, grouped by folder.
 func editedFiles(what string, list []state.Edit, home string, omitted int) string {
 	b := new(writer).raw(what)
-	var folders []string
-	files := map[string][]string{}
+	var files []string
 	first, last := list[0].Turn, 0
 	for _, e := range slices.Backward(list) {
-		dir, file := path.Split(relative(e.Path, home))
-		if files[dir] == nil {
-			folders = append(folders, dir)
-		}
+		file := relative(e.Path, home)
 		switch e.Operation {
 		case "created":
 			file += " (new)"
 		case "deleted":
 			file += " (deleted)"
 		}
-		files[dir] = append(files[dir], file)
+		files = append(files, file)
 		first, last = min(first, e.Turn), max(last, e.Turn)
 	}
-	for i, dir := range folders {
-		if i > 0 {
-			b.raw(", ")
-		}
-		if list := files[dir]; len(list) > 1 && dir != "" {
-			b.text(dir).raw("{").text(strings.Join(list, ", ")).raw("}")
-		} else {
-			b.text(dir).text(strings.Join(list, ", "))
-		}
-	}
+	b.byFolder(files)
 	if omitted > 0 {
 		b.raw(" and " + strconv.Itoa(omitted) + " before these")
 	}
@@ -336,6 +325,29 @@ func editedFiles(what string, list []state.Edit, home string, omitted int) strin
 		return b.raw(" (until turn " + strconv.Itoa(last) + ")").String()
 	}
 	return b.in(last).String()
+}
+
+// byFolder writes files, with what is said of each behind its name, grouped by folder.
+func (w *writer) byFolder(list []string) {
+	var folders []string
+	files := map[string][]string{}
+	for _, name := range list {
+		dir, file := path.Split(name)
+		if files[dir] == nil {
+			folders = append(folders, dir)
+		}
+		files[dir] = append(files[dir], file)
+	}
+	for i, dir := range folders {
+		if i > 0 {
+			w.raw(", ")
+		}
+		if list := files[dir]; len(list) > 1 && dir != "" {
+			w.text(dir).raw("{").text(strings.Join(list, ", ")).raw("}")
+		} else {
+			w.text(dir).text(strings.Join(list, ", "))
+		}
+	}
 }
 
 // relative is a path relative to a folder above it; other paths are returned as they are.

@@ -682,6 +682,22 @@ export type StateOperation = {
   turn?: number
 }
 
+export type StatePlace = {
+  changed?: number
+  lines: Array<number> | null
+  path: string
+  text: string
+}
+
+export type StateSearch = {
+  before?: number
+  last_change?: number
+  places: Array<StatePlace> | null
+  query: string
+  sources?: Array<string>
+  turn?: number
+}
+
 export type StateSeen = {
   sources?: Array<string>
   text: string
@@ -712,6 +728,7 @@ export type StateWork = {
   pull_request?: StateSeen
   refused?: Array<StateSeen>
   running?: Array<StateSeen>
+  searches?: Array<StateSearch>
 }
 
 export type SummaryArtifactReference = {

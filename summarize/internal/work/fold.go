@@ -7,7 +7,7 @@
 // (how checks report) and operations.go (tools that act on a system). What is read of a message
 // depends on no other message, so a caller can keep it. Fold: Fold goes through the messages in
 // order (fold.go) and applies each to a state.Work: command lines (fold_shell.go), git
-// (fold_git.go), checks (fold_checks.go). All of it is pure.
+// (fold_git.go), checks (fold_checks.go), searches (searches.go). All of it is pure.
 package work
 
 import (
@@ -89,6 +89,7 @@ func copyWork(w state.Work) state.Work {
 		w.Checks[i].Since = slices.Clip(w.Checks[i].Since)
 	}
 	w.Refused, w.Running, w.Operations = slices.Clone(w.Refused), slices.Clone(w.Running), slices.Clone(w.Operations)
+	w.Searches = slices.Clone(w.Searches)
 	return w
 }
 
@@ -175,9 +176,17 @@ func (f *fold) result(m *thread.Message, r *Result) {
 				op.Op = "edited" // it may have existed
 			}
 			f.addEdit(op, f.base(), by)
+			if op.Op == "edited" && c.Class == toolpolicy.Edit && len(c.Files) == 1 {
+				f.applyEdit(c, op.Path, by.turn)
+			} else {
+				f.forgetPlaces(op.Path)
+			}
 		}
+	case toolpolicy.Search:
+		f.addSearch(c, r, by)
 	case toolpolicy.Shell:
 		f.removeRefusal(c)
+		f.addSearch(c, r, by)
 		if f.home == "" && path.IsAbs(r.reset) {
 			f.home = r.reset // where the shell was put back to is where the work is
 		}
@@ -340,4 +349,5 @@ func (f *fold) finish() {
 	f.work.Refused = slices.DeleteFunc(f.work.Refused, func(s state.Seen) bool { return s.Turn > 0 && s.Turn < f.turn-1 })
 	keepNewest(&f.work.Refused, maxRefused, &f.work.Omitted.Refused)
 	keepNewest(&f.work.Running, maxRunning, &f.work.Omitted.Running)
+	f.keepSearches()
 }

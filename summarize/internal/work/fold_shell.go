@@ -27,6 +27,11 @@ func (f *fold) applyShell(p pendingCall, r *Result, by proof) {
 		f.addRunning(c, r.Started, by)
 	}
 	code, known := f.status(c, r)
+	if did, perhaps := c.did(r, code, known); len(did)+len(perhaps) > 0 {
+		if files := changedFiles(append(did, perhaps...)...); len(files) > 0 {
+			f.forgetPlaces(files...)
+		}
+	}
 	if c.target != "" {
 		if r.ended {
 			f.endRunning(c.target)

@@ -10,6 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
+	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
@@ -20,6 +21,8 @@ type Call struct {
 	Class    toolpolicy.Class
 	Input    string         // what was asked for, short, on one line
 	Files    []shell.FileOp // what it does to files if it succeeds; see Did
+	TakesOut []string       // the lines that an edit takes out of its file
+	Fragment string         // the text that an edit replaces, if that is a part of one line
 
 	steps      []step
 	mayCommit  bool   // nobody knows which of its commands ran; one is "git commit"
@@ -33,6 +36,8 @@ type Call struct {
 	stops      bool   // the poll ends it
 	operates   bool   // the call changes something in a system
 	opensPull  bool   // a tool that opens a pull request
+	query      string // what a search looks for
+	everywhere bool   // an edit replaces its text wherever it stands
 }
 
 // step is one command of a command line.
@@ -53,7 +58,10 @@ var stoppers = scan.WordSet("killshell killbash taskstop jobkill closeagent")
 // line are the commands of its command line.
 func (c *Call) Read(args gjson.Result, line []shell.Command) {
 	name := toolpolicy.Normal(c.Name)
+	c.readSearch(args, line)
 	switch c.Class {
+	case toolpolicy.Edit:
+		c.everywhere = args.Get("replace_all").Bool() || args.Get("replaceAll").Bool()
 	case toolpolicy.Shell:
 		if name == "writestdin" && args.IsObject() {
 			c.target = rawjson.FirstText(args, "session_id")
@@ -140,7 +148,8 @@ type Result struct {
 	halted       bool   // the end of the command was not seen
 	Stopped      string // the line in which the harness says that it stopped the command; "" if it did not
 	complaints   []complaint
-	pullRequest  string // the address of a new pull request
+	pullRequest  string        // the address of a new pull request
+	places       []state.Place // that a search showed
 }
 
 const (
@@ -158,6 +167,9 @@ func ReadResult(r *thread.ToolResult, text string) (w Result) {
 	w.readRejection(r, class, head)
 	if w.DeniedByUser || w.deniedByRule || w.Canceled {
 		return w
+	}
+	if w.found(class) {
+		w.places = readPlaces(text)
 	}
 	switch class {
 	case toolpolicy.Shell:
