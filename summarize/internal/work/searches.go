@@ -22,6 +22,7 @@ const (
 	leastPlaces  = 4
 	leastChanged = 2
 	leastShare   = 6
+	recentTurns  = 3   // back to which a place was changed last
 	maxPlaces    = 60  // of one search
 	maxPlace     = 200 // bytes of the text of a place
 	maxSearches  = 3   // that are told
@@ -152,7 +153,7 @@ func (f *fold) keepSearches() {
 	for _, s := range slices.Backward(f.work.Searches) {
 		changed, left := s.Changed(), s.Left()
 		done := changed + s.Before
-		if len(kept) == maxSearches || left == 0 || s.LastChange < f.turn-1 || done < leastChanged || done*leastShare < done+left || slices.ContainsFunc(kept, s.ShownBy) {
+		if len(kept) == maxSearches || left == 0 || s.LastChange < f.turn-recentTurns || done < leastChanged || done*leastShare < done+left || slices.ContainsFunc(kept, s.ShownBy) {
 			continue
 		}
 		kept = append(kept, s)
