@@ -37,7 +37,7 @@ func (s *Session) Tools(ctx context.Context) (_ []prompt.Tool, err error) {
 	if err := s.readAllPlans(ctx); err != nil || !s.offersTools() {
 		return nil, err
 	}
-	return s.handler(Step{}).Tools(), nil
+	return s.handler(nil).Tools(), nil
 }
 
 // withTools adds the recall tools, except those whose names the caller uses.
@@ -46,7 +46,7 @@ func (s *Session) withTools(tools []prompt.Tool) []prompt.Tool {
 		return tools
 	}
 	out := slices.Clone(tools)
-	for _, tool := range s.handler(Step{}).Tools() {
+	for _, tool := range s.handler(nil).Tools() {
 		if !slices.ContainsFunc(tools, func(x prompt.Tool) bool { return x.Name == tool.Name }) {
 			out = append(out, tool)
 		}
@@ -67,11 +67,7 @@ func (s *Session) Answer(ctx context.Context, p *Prepared, call thread.ToolCall)
 	if s.c.config.Recall == nil {
 		return thread.Message{}, false, nil
 	}
-	var step Step
-	if p != nil {
-		step = p.Step
-	}
-	r, err := s.handler(step).Answer(ctx, call)
+	r, err := s.handler(p).Answer(ctx, call)
 	switch {
 	case errors.Is(err, rehydrate.ErrUnknownTool):
 		return thread.Message{}, false, nil
@@ -81,11 +77,15 @@ func (s *Session) Answer(ctx context.Context, p *Prepared, call thread.ToolCall)
 	return thread.Message{Role: thread.Tool, Parts: []thread.Part{r}}, true, nil
 }
 
-// handler answers the calls that follow a step.
-func (s *Session) handler(step Step) *rehydrate.Handler {
-	from := logSource{session: s, tokens: searchTokens(step)}
+// handler answers the calls that the model makes in answer to p, which may be nil.
+func (s *Session) handler(p *Prepared) *rehydrate.Handler {
+	room := 0
+	if p != nil {
+		room = p.limit
+	}
+	from := logSource{session: s, tokens: searchTokens(room)}
 	h := &rehydrate.Handler{Artifacts: from, Recaller: from, MaxBytes: cmp.Or(max(s.c.config.Recall.MaxBytes, 0), rehydrate.DefaultMaxBytes)}
-	if fits := readBytes(step); fits > 0 {
+	if fits := readBytes(room); fits > 0 {
 		h.MaxBytes = min(h.MaxBytes, fits)
 	}
 	return h
@@ -176,10 +176,9 @@ func (s *Session) Recall(ctx context.Context, query string, o *recall.Options) (
 	return s.search(ctx, log, current, version, query, *cmp.Or(o, &recall.Options{}))
 }
 
-// searchTokens bounds the answer to one search, in tokens: less than usual where the
-// window is so small that a few answers would fill it.
-func searchTokens(step Step) int {
-	room := step.room()
+// searchTokens bounds the answer to one search, in tokens, given how large a request may be: less
+// than usual where a few answers would fill it.
+func searchTokens(room int) int {
 	if room <= 0 {
 		return recall.DefaultTokens
 	}
@@ -187,23 +186,13 @@ func searchTokens(step Step) int {
 }
 
 // readBytes bounds the content that one call of read_artifact gives, in bytes; 0 where the
-// window is not known. A larger answer would be externalized before the model sees it, and
+// room is not known. A larger answer would be externalized before the model sees it, and
 // the model would read it again.
-func readBytes(step Step) int {
-	room := step.room()
+func readBytes(room int) int {
 	if room <= 0 {
 		return 0
 	}
 	return max(room/readsPerWindow, minAnswerTokens) * readBytesPerToken
-}
-
-// room is what a request may take, in tokens; 0 or less where that is not known.
-func (s Step) room() int {
-	room := s.Window - s.Output
-	if s.Budget > 0 && (room <= 0 || s.Budget < room) {
-		return s.Budget
-	}
-	return room
 }
 
 const (

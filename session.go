@@ -113,6 +113,7 @@ type Prepared struct {
 
 	calibration calibration // without Input: what a usage figure for it is compared with
 	refusals    int         // how often the provider refused the step
+	limit       int         // how large the request may be, in tokens; 0 if nobody says
 }
 
 // PrepareStep appends the step's messages to the log and returns the prompt to send:

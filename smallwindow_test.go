@@ -8,18 +8,23 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// TestReadingInASmallWindow: however small the window, what read_artifact gives reaches
-// the model whole, and reading on to the end gives all of the content. A10
+// TestReadingInASmallWindow: however small the window or the limit of a policy, what read_artifact
+// gives reaches the model whole, and reading on to the end gives all of the content. A10
 func TestReadingInASmallWindow(t *testing.T) {
 	for _, dense := range []bool{false, true} {
-		for _, window := range []int{6_000, 8_192, 16_000, 32_000, 200_000} {
-			t.Run(fmt.Sprintf("%d tokens, dense: %v", window, dense), func(t *testing.T) {
-				c, err := palimpsest.New(palimpsest.Config{Recall: &palimpsest.Recall{}})
+		for _, size := range []struct{ window, limit int }{{window: 6_000}, {window: 8_192}, {window: 16_000}, {window: 32_000}, {window: 200_000}, {window: 200_000, limit: 8_192}} {
+			t.Run(fmt.Sprintf("%+v, dense: %v", size, dense), func(t *testing.T) {
+				config, window := palimpsest.Config{Recall: &palimpsest.Recall{}}, size.window
+				if size.limit > 0 {
+					config.Policy = policy.Ladder{MaxInputTokens: size.limit}
+				}
+				c, err := palimpsest.New(config)
 				if err != nil {
 					t.Fatal(err)
 				}

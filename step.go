@@ -170,7 +170,7 @@ func (s *Session) render(ctx context.Context, loaded snapshot, situation *policy
 	shown = append(shown, recalled...)
 	out := &Prepared{
 		Prompt: f.Prompt, Manifest: f.Manifest, Step: step, Version: situation.Thread.Len(), PlanVersion: loaded.version,
-		Before: situation.PromptTokens, Tokens: tokens, refusals: options.refusals,
+		Before: situation.PromptTokens, Tokens: tokens, refusals: options.refusals, limit: s.limit(situation),
 	}
 	if len(shown) > 0 {
 		out.Prompt, out.Manifest = render.Append(f.Prompt, f.Manifest, shown, situation.Profile)
