@@ -45,7 +45,9 @@ func TestSearchGoneThrough(t *testing.T) {
 		}, `- of 4 places that a search showed for "old(" 0 were changed since, 2 before it; no edit seen of (lines as of then) src/a.go:10,20, lib/{c.go:7, d.go:8}`},
 		{"a command changes a file", func(l *logOf) { two(l).ok("sed -i s/old/new/ lib/c.go", "") }, strings.Replace(left, "of 5", "of 4", 1) + "src/a.go:10,20"},
 		{"another tree", func(l *logOf) { two(l).ok("git reset --hard", "HEAD is now at 1111111 x") }, ""},
-		{"the user goes on", func(l *logOf) { two(l).user("And the docs.").user("And the tests.").user("And the page.").user("And a release.") }, ""},
+		{"the user goes on", func(l *logOf) {
+			two(l).user("And the docs.").user("And the tests.").user("And the page.").user("And a release.")
+		}, ""},
 		{"grep in a shell", func(l *logOf) {
 			l.env("<environment_context>\n  <cwd>/repo</cwd>\n</environment_context>").ok("grep -rn 'old(' . | head -20", grep)
 			change(change(l, "src/a.go", "y := old(2)", "y := new(2)"), "lib/b.go", "z := old(3)", "z := new(3)")

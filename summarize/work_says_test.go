@@ -22,6 +22,9 @@ func TestWorkSays(t *testing.T) {
 		log  func(*logOf)
 		want string // lines without "- "
 	}{
+		{"a folder that only the background is in", func(l *logOf) {
+			repo(l).ok("cd web && npm run dev > /tmp/dev.log 2>&1 &", "").ok("go test ./...", "ok  \tx/y\t0.1s")
+		}, "directory: /repo\ntest `go test ./...`: passed | ok x/y 0.1s"},
 		// A commit takes what is named, if anything is.
 		{"a commit of one file", func(l *logOf) {
 			repo(l).edit("/repo/a.go").edit("/repo/b.go").edit("/repo/sub/c.go").ok("git commit -m fix -- a.go sub", fix)

@@ -25,6 +25,7 @@ type Report struct {
 	List   int  // the list of commands that it stands in
 	Only   bool // its list fails only if it does
 	Sure   bool // it ran, if the commands before it in its list succeeded: there is no alternative
+	Apart  bool // its list runs in the background, in a shell of its own
 }
 
 // Shown says what of a command's output is seen.
@@ -131,7 +132,7 @@ func (r *reader) reportList(l *list, o options, n, before, all int) {
 	runs := before == 0 || !o.stops
 	for i := l.from; i < l.to; i++ {
 		c := &r.all[i]
-		c.Piped, c.List = c.after == "|", n
+		c.Piped, c.List, c.Apart = c.after == "|", n, l.background
 		c.Proved = proves && (!c.Piped || o.pipefail)
 		c.Only = l.plain() && l.weighty == 1 && c.isWeighty()
 		c.Blamed = blames && c.Only

@@ -93,8 +93,15 @@ func resolve(base, dir string) string {
 // parallel.
 func (f *fold) setDirectory(r *shellRun, beside bool) {
 	last := &r.steps[len(r.steps)-1]
-	dir := resolve(r.base, last.Dir)
 	to := last.ChangesTo()
+	if last.Apart { // the shell itself stays where the list began
+		first := len(r.steps) - 1
+		for first > 0 && r.steps[first-1].Apart {
+			first--
+		}
+		last, to = &r.steps[first], ""
+	}
+	dir := resolve(r.base, last.Dir)
 	if to != "" {
 		if r.known && r.code == 0 {
 			dir = resolve(dir, to)
