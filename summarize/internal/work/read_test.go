@@ -7,6 +7,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
 func TestQuietIfClean(t *testing.T) {
@@ -51,6 +52,23 @@ func TestCheckKinds(t *testing.T) {
 		}
 		if got.kind != want {
 			t.Errorf("%q is %q, want %q", command, got.kind, want)
+		}
+	}
+}
+
+// TestUnreadFile: a harness that flags nothing may say in words that a file was not read.
+func TestUnreadFile(t *testing.T) {
+	c := Call{Name: "read", Class: toolpolicy.Read, Files: []shell.FileOp{{Path: "a.go", Op: "read"}}}
+	for text, want := range map[string]int{
+		"ENOENT: no such file or directory, open 'a.go'": 0,
+		"Error: File not found: a.go":                    0,
+		"package a":                                      1,
+		"error: one\nb\nc\nd\ne\nf":                      1, // a log
+	} {
+		r := thread.ToolResult{Tool: "read", Outcome: thread.Success}
+		w := ReadResult(&r, text)
+		if did, _ := c.Did(&w); len(did) != want {
+			t.Errorf("%q: %v", text, did)
 		}
 	}
 }
