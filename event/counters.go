@@ -120,8 +120,8 @@ func (c *Counters) Emit(_ context.Context, e Event) {
 		} else {
 			bump(&c.s.Failures, name(cmp.Or(e.Err, "error")), 1)
 		}
-		if _, elsewhere := e.Details["where"]; e.Duration > 0 && !elsewhere { // there it is that of a whole request
-			c.s.Latency.add(e.Duration)
+		if took := e.Latency(); took > 0 {
+			c.s.Latency.add(took)
 		}
 	case Externalized, Summarized, Cleared, Retrieved, Dropped:
 		by := name(cmp.Or(e.Strategy, string(e.Type)))
@@ -178,6 +178,15 @@ func (e Event) Lookups() (hits, misses int64) {
 		return 0, 1
 	}
 	return 0, 0
+}
+
+// Latency is how long a compaction took; 0 if that is unknown. Of a failure with details.where,
+// Duration is that of a whole request.
+func (e Event) Latency() time.Duration {
+	if _, elsewhere := e.Details["where"]; elsewhere {
+		return 0
+	}
+	return e.Duration
 }
 
 // Snapshot returns the current sums.

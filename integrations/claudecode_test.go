@@ -25,7 +25,13 @@ type compacted struct {
 		}
 	}
 	Recalled struct{ Result, Deny string }
-	Logged   []string
+	// Ahead are compactions after one that was made ahead of time, and used or not.
+	Ahead []struct {
+		Name            string
+		Anew            bool // another summary than before is shown
+		Summaries, Told int  // those that are shown, and those of them that the daemon was told
+	}
+	Logged []string
 }
 
 // playClaude plays a compaction to the plugin. Claude Code takes TypeScript, as Node does
@@ -71,6 +77,14 @@ func TestClaudeCode(t *testing.T) {
 	size += all.Len()
 	if !slices.Equal(calls, answers) || len(calls) == 0 || size > 20_000*4 {
 		t.Errorf("calls %q have the results %q; %d bytes are left", calls, answers, size)
+	}
+	if len(got.Ahead) != 3 {
+		t.Errorf("compactions ahead of time: %+v", got.Ahead)
+	}
+	for _, a := range got.Ahead {
+		if a.Summaries == 0 || a.Told > 0 || a.Anew != (a.Name == "used") {
+			t.Errorf("a compaction after one that was made ahead of time: %+v", a)
+		}
 	}
 	if !strings.Contains(all.String(), "Never change a file") || !strings.Contains(got.Recalled.Result, "the code is K7919") {
 		t.Errorf("left is %.2000s; recall gave %+v", all.String(), got.Recalled)

@@ -11,22 +11,38 @@ const STARTING = 8000
 const AGAIN = 30_000
 const ANSWER = 30_000
 
-let running // where the daemon is
-let tried = -AGAIN
+let running // a promise of where the daemon is
+let failed = -AGAIN // when it last did not start
 
-async function daemon() {
-  if (performance.now() - tried < AGAIN) throw new Error('the daemon did not start before')
-  tried = performance.now()
-  const { stdout } = await promisify(execFile)(PROGRAM, ['daemon'], { timeout: STARTING })
-  const at = JSON.parse(stdout)
-  tried = -AGAIN
-  return at
+async function start() {
+  if (performance.now() - failed < AGAIN) throw new Error('the daemon did not start before')
+  try {
+    const { stdout } = await promisify(execFile)(PROGRAM, ['daemon'], { timeout: STARTING })
+    return JSON.parse(stdout)
+  } catch (err) {
+    failed = performance.now()
+    throw err
+  }
 }
 
-async function send(path, body) {
-  return fetch(running.url + path, {
+// daemon is where the daemon is. All who ask while it starts wait for the same start.
+function daemon() {
+  if (!running) {
+    const mine = (running = start())
+    mine.catch(() => forget(mine))
+  }
+  return running
+}
+
+// forget has the daemon looked for anew, unless somebody does that already.
+function forget(mine) {
+  if (running === mine) running = undefined
+}
+
+async function send({ url, key }, path, body) {
+  return fetch(url + path, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', authorization: 'Bearer ' + running.key },
+    headers: { 'content-type': 'application/json', authorization: 'Bearer ' + key },
     body: JSON.stringify(body),
     signal: AbortSignal.timeout(ANSWER),
   })
@@ -36,10 +52,10 @@ async function send(path, body) {
 async function ask(path, body) {
   let answer
   for (let left = 3; !answer; left--) {
-    running ??= await daemon()
-    answer = await send(path, body).catch(err => {
+    const mine = daemon()
+    answer = await send(await mine, path, body).catch(err => {
       if (left === 1 || err.name === 'TimeoutError') throw err
-      running = undefined
+      forget(mine)
     })
   }
   if (answer.ok) return answer.json()
@@ -95,12 +111,15 @@ export const tools = [
 ].map(t => ({ ...t, schema: { type: 'object', properties: { [t.key]: { type: 'string', description: t.says } }, required: [t.key] } }))
 
 // answer is what the daemon answers to a call of a tool, from all threads of a
-// conversation.
+// conversation. One that is not there holds nothing; what else is not searched is said.
 export async function answer(ids, tool, call, args) {
   const asked = { type: 'tool_call', call_id: call ?? tool.name, tool: tool.name, arguments: JSON.stringify({ [tool.key]: args[tool.key] }) }
   const all = await Promise.allSettled(ids.map(id => ask(thread(id) + '/answer', asked)))
   const answers = all.flatMap(a => (a.status === 'fulfilled' ? [a.value.parts[0]] : []))
-  if (answers.length === 0) throw all[0].reason
+  const failed = all.filter(a => a.status === 'rejected' && a.reason.status !== 404)
+  if (answers.length === 0) throw (failed[0] ?? all[0]).reason
   const found = answers.filter(a => a.outcome !== 'failure')
-  return (found.length > 0 ? found : answers.slice(0, 1)).map(a => words(a.content)).join('\n\n')
+  const texts = (found.length > 0 ? found : answers.slice(0, 1)).map(a => words(a.content))
+  if (failed.length > 0) texts.push(`[palimpsest: ${failed.length} of the ${ids.length} parts of this conversation could not be searched: ${failed[0].reason.message}]`)
+  return texts.join('\n\n')
 }

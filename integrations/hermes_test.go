@@ -49,6 +49,7 @@ type selected struct {
 		Count int
 	}
 	After  request
+	Focus  string // that the daemon was told
 	Tools  []string
 	Logged []string
 }
@@ -81,6 +82,9 @@ func TestHermes(t *testing.T) {
 	c := got.Compressed
 	if c.Own || c.Count != 1 || len(c.Messages) >= 30 {
 		t.Errorf("the compression left %d messages: %+v", len(c.Messages), c.Count)
+	}
+	if got.Focus != "the codes" {
+		t.Errorf("the daemon was asked to look at %q", got.Focus)
 	}
 	got.After.fits(t, "after the compression")
 	seen := map[string]bool{}

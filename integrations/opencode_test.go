@@ -19,6 +19,7 @@ type played struct {
 	}
 	Recalled string
 	Logged   []string
+	Asked    int // for the limits of models
 }
 
 // TestOpencode plays a conversation of 30 steps through a window of 20,000 tokens to the
@@ -60,6 +61,9 @@ func TestOpencode(t *testing.T) {
 	}
 	if !strings.Contains(all.String(), "Never change a file") {
 		t.Errorf("the task is gone: %.2000s", all.String())
+	}
+	if got.Asked != 2 {
+		t.Errorf("opencode was asked %d times for the limits of a model that it did not know at first", got.Asked)
 	}
 	if !strings.Contains(got.Recalled, "the code is K7919") {
 		t.Errorf("recall gave %.300s", got.Recalled)

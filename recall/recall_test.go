@@ -163,7 +163,13 @@ func TestSearch(t *testing.T) {
 		/* 6 */ "Über die Größe der Étiquettes",
 		/* 7 */ strings.Repeat("the carrier and the client talk about labels and orders. ", 40),
 		/* 8 */ "if a != nil && b <= c { x = y[i] }",
-	), recall.Entry{ThreadID: "u", MessageID: "m9", Tool: "Read", Role: thread.Tool, Summary: "Read shipq.conf: port", Text: "port = 7433"}))
+		/* 9 */ "Ошибка сервера при запросе",
+		/* 10 */ `write {"text":"\u043e\u0442\u043a\u0430\u0437 узла\nconst x = 1"}`,
+		/* 11 */ "サーバーが落ちた",
+		/* 12 */ "서버가 느립니다",
+		/* 13 */ "сервера ошибка", // the words, but not the phrase
+		/* 14 */ "バ サ ー",
+	), recall.Entry{ThreadID: "u", MessageID: "u9", Tool: "Read", Role: thread.Tool, Summary: "Read shipq.conf: port", Text: "port = 7433"}))
 	tests := []struct {
 		query string
 		want  []thread.ID // the first hits
@@ -189,12 +195,17 @@ func TestSearch(t *testing.T) {
 		{"abelReject", []thread.ID{"m0"}},
 		{"a != nil && b", []thread.ID{"m8"}},
 		{"y[i]", []thread.ID{"m8"}},
-		{"shipq.conf", []thread.ID{"m9"}},
+		{"shipq.conf", []thread.ID{"u9"}},
 		{`"carrier client retries"`, []thread.ID{"m1"}},
 		{`orders labels talk "client retries"`, []thread.ID{"m1"}},
 		{"orders labels talk client retries", []thread.ID{"m7"}},
 		{"rejecting labels", []thread.ID{"m7"}},
 		{"undefine", []thread.ID{"m2"}},
+		{`"ошибка сервера"`, []thread.ID{"m9"}},
+		{`"ОШИБКА сервера"`, []thread.ID{"m9"}},
+		{"тказ", []thread.ID{"m10"}},    // as it is shown
+		{`\nconst`, []thread.ID{"m10"}}, // as it was written
+		{"서버를", []thread.ID{"m12"}},
 		{"zebra", nil},
 		{"", nil},
 		{`""`, nil},
@@ -208,9 +219,12 @@ func TestSearch(t *testing.T) {
 		}
 	}
 	for _, o := range []recall.Options{{ThreadID: "u"}, {Tool: "Read"}, {Role: thread.Tool}} {
-		if got := ids(x.Search("port carrier client", &o)); !slices.Equal(got, []thread.ID{"m9"}) {
+		if got := ids(x.Search("port carrier client", &o)); !slices.Equal(got, []thread.ID{"u9"}) {
 			t.Errorf("%+v: %v", o, got)
 		}
+	}
+	if got := ids(x.Search("バーア", nil)); !slices.Equal(got, []thread.ID{"m11"}) {
+		t.Errorf("a pair with a long vowel is in %v", got)
 	}
 	if got := x.Search("carrier client label", &recall.Options{Limit: 2}); len(got) != 2 {
 		t.Errorf("%d hits, want 2", len(got))

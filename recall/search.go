@@ -236,11 +236,13 @@ func (x *Index) scoreEntries(terms []term) []float64 {
 	return scores
 }
 
-// entriesWithPhrase lists the entries whose text contains a phrase in any case.
+// entriesWithPhrase lists the entries whose text contains a phrase in any case, as it is
+// shown or, for a phrase with its escapes, as it was written.
 func (x *Index) entriesWithPhrase(phrase string) []int {
 	var found []int
 	for i := range x.entries {
-		if indexFold(x.entries[i].Text, phrase) >= 0 {
+		view, text := x.views[i], x.entries[i].Text
+		if indexFold(view, phrase) >= 0 || len(view) != len(text) && indexFold(text, phrase) >= 0 {
 			found = append(found, i)
 		}
 	}
@@ -254,7 +256,12 @@ func indexFold(s, phrase string) int {
 		return -1
 	}
 	if phrase[0] >= utf8.RuneSelf {
-		return strings.Index(s, phrase)
+		for at := 0; at+len(phrase) <= len(s); at++ {
+			if s[at] >= utf8.RuneSelf && utf8.RuneStart(s[at]) && strings.EqualFold(s[at:at+len(phrase)], phrase) {
+				return at
+			}
+		}
+		return -1
 	}
 	first := strings.ToLower(phrase[:1]) + strings.ToUpper(phrase[:1])
 	for at := 0; ; at++ {

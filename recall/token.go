@@ -45,8 +45,8 @@ type scanner struct {
 }
 
 // scan calls yield for each token of s, in lower case, with its place in s. The bytes are
-// valid until yield returns. In scripts without spaces, tokens are pairs of neighboring
-// characters.
+// valid until yield returns. Where spaces do not separate words, tokens are pairs of
+// neighboring characters.
 func (sc *scanner) scan(s string, yield func(token []byte, g grain, start, end int)) {
 	for i := 0; i < len(s); {
 		if c := s[i]; c < utf8.RuneSelf {
@@ -158,8 +158,8 @@ func (sc *scanner) pieces(s string, from, to int, yield func([]byte, grain, int,
 	cut(to)
 }
 
-// pairs yields the pairs of neighboring characters in a run of a script without spaces, or a
-// single character.
+// pairs yields the pairs of neighboring characters in a run of such a script, or a single
+// character.
 func (sc *scanner) pairs(s string, i int, yield func([]byte, grain, int, int)) int {
 	before, at := -1, i
 	for at < len(s) {
@@ -202,7 +202,9 @@ func isWordRune(r rune) bool {
 }
 
 // isUnspaced reports whether a character belongs to a script that is written without
-// spaces between words.
+// spaces between words, or, as Hangul, with particles at their ends.
 func isUnspaced(r rune) bool {
-	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+	const long, halfwidthLong = 'ー', 'ｰ' // of Katakana and Hiragana, so of no script of their own
+	return r >= 0x0E00 && (r == long || r == halfwidthLong ||
+		unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar))
 }

@@ -24,7 +24,7 @@ var argumentFields = []struct {
 	field string
 	names []string
 }{
-	{"path", []string{"file_path", "path", "filepath", "filename", "file", "absolute_path", "target_file", "notebook_path", "dir_path", "directory"}},
+	{"path", slices.Concat(pathArguments, []string{"dir_path", "directory"})},
 	{"command", []string{"command", "cmd"}},
 	{"pattern", []string{"pattern", "regex", "query", "search_term", "glob"}},
 	{"url", []string{"url", "uri"}},

@@ -90,6 +90,8 @@ func TestKeyFields(t *testing.T) {
 	}{
 		{"read", thread.ToolCall{Name: "Read", Arguments: `{"file_path":"/a/b.go","offset":10,"limit":20}`}, result("Read", "a\nb\nc\n", thread.Success),
 			thread.Fields{"path": "/a/b.go", "offset": 10.0, "limit": 20.0, "lines": 3}},
+		{"read by opencode", thread.ToolCall{Name: "read", Arguments: `{"filePath":"/a/b.go","limit":20}`}, result("read", "a\nb\nc\n", thread.Success),
+			thread.Fields{"path": "/a/b.go", "limit": 20.0, "lines": 3}},
 		{"failed command", thread.ToolCall{Name: "Bash", Arguments: `{"command":"go test ./..."}`},
 			result("Bash", "Exit code 1\n# pkg\nok  \tpkg/a\n--- FAIL: TestX (0.0s)\n    x_test.go:9: got 1, want 2\nFAIL\n", thread.Failure),
 			thread.Fields{"command": "go test ./...", "exit_code": 1, "error": "--- FAIL: TestX (0.0s)", "lines": 6}},
@@ -105,6 +107,17 @@ func TestKeyFields(t *testing.T) {
 	} {
 		if diff := cmp.Diff(c.want, KeyFields(c.call, c.result)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", c.name, diff)
+		}
+	}
+}
+
+// TestSource: whatever an agent calls the argument, a read and a write of a file have one source.
+func TestSource(t *testing.T) {
+	want := Source(thread.ToolCall{Name: "Read", Arguments: `{"file_path":"/a/b.go"}`})
+	for _, name := range pathArguments {
+		call := thread.ToolCall{Name: "edit", Arguments: `{"` + name + `":"/a/b.go","newString":"x"}`}
+		if got := Source(call); got != want || Path(call) != "/a/b.go" {
+			t.Errorf("%s: %q, %q, and not %q", name, got, Path(call), want)
 		}
 	}
 }

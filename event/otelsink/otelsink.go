@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -145,8 +146,12 @@ func (s *sink) Emit(ctx context.Context, e event.Event) {
 }
 
 // begin starts to keep what belongs to the span. A check after pre_compact is
-// of the same compaction, any other beginning is of a new one.
+// of the same compaction, any other beginning is of a new one. Each step is
+// checked: where nothing is due, nothing begins.
 func (s *sink) begin(e event.Event) {
+	if due, known := e.Details["due"].(bool); known && !due {
+		return
+	}
 	s.mu.Lock()
 	key := threadKey{e.TenantID, e.ThreadID}
 	kept, known := s.open[key]
@@ -156,9 +161,22 @@ func (s *sink) begin(e event.Event) {
 		return
 	}
 	defer s.mu.Unlock()
-	if known || len(s.open) < maxOpen {
-		s.open[key] = []moment{{e, attributes(e)}}
+	if !known && len(s.open) >= maxOpen {
+		s.forgetOldest()
 	}
+	s.open[key] = []moment{{e, attributes(e)}}
+}
+
+// forgetOldest forgets what began first: that compaction may have come to nothing.
+func (s *sink) forgetOldest() {
+	var oldest threadKey
+	var began time.Time
+	for key, kept := range s.open {
+		if at := kept[0].event.Time; began.IsZero() || at.Before(began) {
+			oldest, began = key, at
+		}
+	}
+	delete(s.open, oldest)
 }
 
 func (s *sink) keep(e event.Event) {
@@ -181,8 +199,8 @@ func (s *sink) end(ctx context.Context, e event.Event) {
 	}
 	with = append(with, outcome)
 	s.compactions.Add(ctx, 1, metric.WithAttributes(with...))
-	if e.Duration > 0 {
-		s.duration.Record(ctx, e.Duration.Seconds(), metric.WithAttributes(with...))
+	if took := e.Latency(); took > 0 {
+		s.duration.Record(ctx, took.Seconds(), metric.WithAttributes(with...))
 	}
 	if e.Type == event.Completed {
 		s.freed.Add(ctx, int64(max(e.TokensFreed, 0)), metric.WithAttributes(few(e, "policy")...))

@@ -112,6 +112,7 @@ func trouble() []event.Event {
 		{Type: event.Completed, TokensBefore: 93_600, TokensAfter: 72_100, TokensFreed: 21_500, Duration: 1500 * time.Millisecond, Details: map[string]any{"model": "small-1", "provider": "openai", "records": uint64(3), "share": 0.25, "cold": true}},
 		{Type: event.Failed, Err: "rate_limited", Duration: 500 * time.Millisecond, Details: map[string]any{"fallback": "passthrough"}},
 		{Type: event.Failed},
+		{Type: event.Failed, Err: "internal", Duration: time.Minute, Details: map[string]any{"where": "proxy_invalid"}}, // of a whole request
 		{Type: event.Rehydrated}, {Type: event.Blocked}, {Type: event.OverflowShortened}, {Type: event.ContextRequested}, {Type: event.QualityAlert},
 		{Type: event.RequestProxied, Details: map[string]any{"route": "anthropic", "action": "passed", "reason": "below-mark", "status": 200}},
 		{Type: event.SessionStart}, {Type: event.PromptPrepared, TokensBefore: 90_000, TokensAfter: 60_000, TokensFreed: 30_000}, {Type: "of a later version"},
@@ -135,6 +136,7 @@ func TestMetrics(t *testing.T) {
 		"palimpsest.compaction.duration{error.type=rate_limited,palimpsest.outcome=failed,palimpsest.policy=auto} 1 in 0.500 s",
 		"palimpsest.compaction.duration{palimpsest.outcome=completed,palimpsest.policy=auto} 1 in 1.500 s",
 		"palimpsest.compactions{error.type=_OTHER,palimpsest.outcome=failed,palimpsest.policy=auto} 1 {compaction}",
+		"palimpsest.compactions{error.type=internal,palimpsest.outcome=failed,palimpsest.policy=auto} 1 {compaction}",
 		"palimpsest.compactions{error.type=rate_limited,palimpsest.outcome=failed,palimpsest.policy=auto} 1 {compaction}",
 		"palimpsest.compactions{palimpsest.outcome=completed,palimpsest.policy=auto} 1 {compaction}",
 		"palimpsest.context.requests{palimpsest.policy=auto} 1 {request}",
@@ -185,8 +187,8 @@ func TestSpans(t *testing.T) {
 		event.Emit(ctx, c, e)
 	}
 	spans := c.spans.GetSpans()
-	if len(spans) != 3 {
-		t.Fatalf("%d spans, want 3", len(spans))
+	if len(spans) != 4 {
+		t.Fatalf("%d spans, want 4", len(spans))
 	}
 	s := spans[0]
 	if s.Name != "compact_context" || s.Parent.SpanID() != parent.SpanContext().SpanID() || s.Status.Code != codes.Unset {
@@ -285,6 +287,28 @@ func TestManyThreads(t *testing.T) {
 	group.Wait()
 	if got := len(c.spans.GetSpans()); got != 1200 {
 		t.Errorf("%d spans, want 1200", got)
+	}
+}
+
+// Threads that are checked at each step and never compact, and compactions that
+// came to nothing, do not keep those of others from having their events.
+func TestManyIdleThreads(t *testing.T) {
+	for _, e := range []event.Event{
+		{Type: event.CheckStarted, Details: map[string]any{"due": false}},
+		{Type: event.PreCompact},
+	} {
+		c := collect(t)
+		e.Time = noon
+		for n := range 2000 {
+			e.ThreadID = fmt.Sprint(n)
+			c.Emit(t.Context(), e)
+		}
+		for _, typ := range []event.Type{event.CheckStarted, event.Cleared, event.Completed} {
+			c.Emit(t.Context(), event.Event{Type: typ, ThreadID: "busy", Time: noon.Add(time.Second), Details: map[string]any{"due": true}})
+		}
+		if s := c.spans.GetSpans()[0]; len(s.Events) != 2 {
+			t.Errorf("after 2000 of %s: %d events", e.Type, len(s.Events))
+		}
 	}
 }
 

@@ -285,7 +285,10 @@ class Palimpsest(ContextEngine):
     def compress(self, messages, current_tokens=None, focus_topic=None, force=False, memory_context=''):
         try:
             named, step = self._step(messages, self.context_length)
-            edits = self._daemon.edits(self._thread(), dict(step, force=True))
+            step['force'] = True
+            if focus_topic:
+                step['instructions'] = focus_topic
+            edits = self._daemon.edits(self._thread(), step)
             if not edits:
                 return messages
             made, summaries = _edited(messages, named, edits, self._summaries)

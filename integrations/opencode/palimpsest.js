@@ -102,7 +102,8 @@ async function limits(client, model, known) {
   const name = model.providerID + '/' + model.modelID
   if (!known.has(name)) {
     const { data } = await client.config.providers()
-    const limit = data?.providers.find(p => p.id === model.providerID)?.models[model.modelID]?.limit
+    if (!data?.providers?.length) return {} // it has not read them yet
+    const limit = data.providers.find(p => p.id === model.providerID)?.models[model.modelID]?.limit
     known.set(name, { ...(limit?.context > 0 && { window: limit.context }), ...(limit?.output > 0 && { output: Math.min(limit.output, 32_000) }) })
   }
   return known.get(name)

@@ -8,6 +8,7 @@ const registered = []
 const logged = []
 const kept = new Map()
 let at
+let sent = [] // with the last request
 register((name, ...rest) => void (hooks[name] = rest.at(-1)))
 const $ = {
   process: {
@@ -21,6 +22,7 @@ const $ = {
   http: {
     async fetch(url, { method, headers, body }) {
       const { url: daemon, key } = JSON.parse(at)
+      sent = JSON.parse(body).messages ?? []
       const answer = await fetch(url.replace('http://localhost', daemon), { method, headers: { ...headers, authorization: 'Bearer ' + key }, body })
       return { ok: answer.ok, status: answer.status, text: await answer.text() }
     },
@@ -30,6 +32,7 @@ const $ = {
   tool: { register: async t => void registered.push(t.name) },
   ui: { log: s => void logged.push(s) },
 }
+const fetched = $.http.fetch
 await hooks['session.start']($, {}, async () => 'started')
 let handle = 0
 const say = m => ({ toolUses: [], toolResults: [], text: '', handle: 'h' + handle++, ...m })
@@ -42,4 +45,30 @@ const before = JSON.stringify(messages)
 const compacted = await hooks['session.compact']($, { messages }, async () => 'its own')
 const call = { tool: 'mcp__palimpsest__recall', tool_use_id: 'c', query: '"the code is K7919"' }
 const recalled = await hooks['tool.call']($, call, async () => ({}))
-console.log(JSON.stringify({ registered, own: JSON.stringify(messages) === before, itself: compacted === 'its own', messages: compacted.messages ?? [], recalled, logged }))
+// What was made ahead of time is in force only if the conversation shows it. Summaries are the
+// daemon's own, and are not told to it.
+const ahead = []
+const loggedThen = [...logged]
+const rounds = messages => messages.map(m => ({ ...m, handle: 'h' + handle++ }))
+const summaries = list => list.filter(m => m.role === 'user' && m.text.includes('Context Summary')).map(m => m.text)
+if (compacted.messages) {
+  const first = rounds(compacted.messages)
+  for (let i = 1; i <= 10; i++) {
+    first.push(say({ role: 'assistant', toolUses: [{ tool_use_id: 'more_' + i, tool: 'Bash', input: { command: './more ' + i } }] }))
+    first.push(say({ role: 'user', toolResults: [{ tool_use_id: 'more_' + i, text: `line of more ${i}\n`.repeat(400), isError: false }] }))
+  }
+  const compact = async (messages, trigger) => (await hooks['session.compact']($, { messages, trigger }, async () => ({}))).messages ?? []
+  const state = new Map(kept)
+  for (const name of ['used', 'not used', 'failed']) {
+    kept.clear()
+    state.forEach((v, k) => kept.set(k, v))
+    if (name === 'failed') $.http.fetch = async () => ({ ok: false, status: 503, text: '{"detail":"the disk is full"}' })
+    const made = await compact(first, 'precompute')
+    $.http.fetch = fetched
+    const shown = name === 'used' ? rounds(made) : first
+    await compact(shown, 'auto')
+    const own = summaries(shown)
+    ahead.push({ name, summaries: own.length, told: sent.filter(m => own.includes(m.parts[0].text)).length, anew: !own.every(s => summaries(first).includes(s)) })
+  }
+}
+console.log(JSON.stringify({ ahead, registered, own: JSON.stringify(messages) === before, itself: compacted === 'its own', messages: compacted.messages ?? [], recalled, logged: loggedThen }))

@@ -88,14 +88,17 @@ def recall():
 
 
 recalled = recall()
+sent = []
+send = engine._daemon.ask
+engine._daemon.ask = lambda path, body: sent.append(body) or send(path, body)
 # Hermes keeps what a compression leaves, under another name, and goes on.
 whole = list(history)
-history[:] = engine.compress(history, current_tokens=19000, force=True)
+history[:] = engine.compress(history, current_tokens=19000, focus_topic='the codes', force=True)
 compressed = {'own': history == whole, 'messages': seen(history), 'count': engine.compression_count}
 engine.on_session_start('s2', boundary_reason='compression', old_session_id='s1')
 history += part(parts + 1)
 after = ask()
 print(json.dumps({
     'name': engine.name, 'steps': steps, 'full': full, 'recalled': recalled, 'compressed': compressed, 'after': after, 'later': recall(),
-    'tools': [t['name'] for t in engine.get_tool_schemas()], 'unknown': json.loads(engine.handle_tool_call('rm', {})), 'logged': logged,
+    'focus': sent[0].get('instructions', ''), 'tools': [t['name'] for t in engine.get_tool_schemas()], 'unknown': json.loads(engine.handle_tool_call('rm', {})), 'logged': logged,
 }))

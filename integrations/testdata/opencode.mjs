@@ -2,9 +2,10 @@
 const [, , plugin, parts] = process.argv
 const { default: module } = await import(plugin)
 const logged = []
+let asked = 0 // at first opencode knows no providers
 const client = {
   app: { log: async ({ body }) => void logged.push(body.message) },
-  config: { providers: async () => ({ data: { providers: [{ id: 'p', models: { m: { limit: { context: 20_000, output: 2000 } } } }] } }) },
+  config: { providers: async () => (asked++ === 0 ? {} : { data: { providers: [{ id: 'p', models: { m: { limit: { context: 20_000, output: 2000 } } } }] } }) },
 }
 const hooks = await module.server({ client })
 const config = { compaction: { reserved: 7 } }
@@ -45,4 +46,4 @@ for (let i = 1; i <= Number(parts); i++) {
   })
 }
 const recalled = await hooks.tool.recall.execute({ query: '"the code is K7919"' }, { sessionID: 'ses_1' }).catch(err => 'error: ' + err.message)
-console.log(JSON.stringify({ steps, recalled, logged }))
+console.log(JSON.stringify({ steps, recalled, logged, asked }))

@@ -54,7 +54,7 @@ If anything fails here, the agent goes on as if there were no hook.`,
 			if err != nil {
 				return err
 			}
-			answer, err := answerHook(c.Context(), agent, args[1], s.In, most)
+			answer, err := answerHook(c.Context(), s, agent, args[1], most)
 			if err != nil {
 				return err
 			}
@@ -84,10 +84,10 @@ If anything fails here, the agent goes on as if there were no hook.`,
 }
 
 // answerHook returns what the agent reads back; it may be empty.
-func answerHook(ctx context.Context, agent hook.Agent, event string, in io.Reader, most int) ([]byte, error) {
+func answerHook(ctx context.Context, s Streams, agent hook.Agent, event string, most int) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, hookTimeout)
 	defer cancel()
-	body, err := io.ReadAll(io.LimitReader(in, maxHookInput+1))
+	body, err := io.ReadAll(io.LimitReader(s.In, maxHookInput+1))
 	if err != nil {
 		return nil, err
 	}
@@ -104,9 +104,13 @@ func answerHook(ctx context.Context, agent hook.Agent, event string, in io.Reade
 		if err != nil {
 			return nil, err
 		}
-		response, err := hook.Offload(call, filepath.Join(folder, "outputs"), most, time.Now())
+		folder = filepath.Join(folder, "outputs")
+		response, err := hook.Offload(call, folder, most, time.Now())
 		if err != nil || response == "" {
 			return nil, err
+		}
+		if err := hook.RemoveOld(folder, time.Now()); err != nil { // the answer does not depend on it
+			fmt.Fprintf(s.Err, "palimpsest: warning: %s\n", errorText(err))
 		}
 		return hook.WithOutput(event, response), nil
 	}

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidwall/gjson"
 )
@@ -43,6 +45,25 @@ func TestHook(t *testing.T) {
 	if status != exitDone || len(kept) != 1 || !strings.Contains(out, kept[0]) {
 		t.Errorf("status %d, files %q: %.300s", status, kept, out)
 	}
+	t.Run("what cannot be removed", func(t *testing.T) {
+		if os.Geteuid() == 0 || runtime.GOOS == "windows" {
+			t.Skip("here it can be removed")
+		}
+		old := filepath.Join(data, "palimpsest", "outputs", "old")
+		if err := os.MkdirAll(filepath.Join(old, "in"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(old, time.Unix(0, 0), time.Unix(0, 0)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(old, 0o500); err != nil {
+			t.Fatal(err)
+		}
+		defer os.Chmod(old, 0o700)
+		if status, out, errs := ask(long, "claude-code", "PostToolUse"); status != exitDone || !strings.Contains(out, kept[0]) || !strings.Contains(errs, "warning") {
+			t.Errorf("status %d: %s: %.300s", status, errs, out)
+		}
+	})
 	if status, out, _ := ask(long, "claude-code", "PostToolUse", "--offload", "100000"); status != exitDone || out != "" {
 		t.Errorf("status %d with a higher limit: %.300s", status, out)
 	}

@@ -6,7 +6,7 @@
 // and what happened, in the original words. Very large tool output goes to a file before
 // the model reads it, and a pointer replaces it.
 //
-// Only Offload has side effects. An empty answer changes nothing: the agent goes on as
+// Only Offload and RemoveOld have side effects. An empty answer changes nothing: the agent goes on as
 // if there were no hook.
 package hook
 
@@ -160,7 +160,7 @@ func WithContext(event, text string) []byte {
 // WithOutput is the answer that replaces a tool's output by another one, as JSON.
 func WithOutput(event, response string) []byte {
 	if event == AfterTool { // the model reads the reason as the tool's result
-		return []byte(`{"decision":"deny","reason":` + rawjson.Quote(responseText(gjson.Parse(response))) + "}\n")
+		return []byte(`{"decision":"deny","reason":` + rawjson.Quote(contentText(gjson.Get(response, "llmContent"))) + "}\n")
 	}
 	return hookOutput(event, "updatedToolOutput", response)
 }
@@ -169,22 +169,17 @@ func hookOutput(event, key, value string) []byte {
 	return []byte(`{"hookSpecificOutput":{"hookEventName":` + rawjson.Quote(event) + `,"` + key + `":` + value + "}}\n")
 }
 
-// responseText is the part of a tool's response that a model reads.
-func responseText(v gjson.Result) string {
-	if content := v.Get("llmContent"); content.Exists() {
-		v = content
-	}
+// contentText is the text that Gemini CLI's content for the model says.
+func contentText(v gjson.Result) string {
 	switch {
-	case v.Type == gjson.String:
-		return v.Str
 	case v.IsArray():
 		var parts []string
 		for _, part := range v.Array() {
-			parts = append(parts, responseText(part))
+			parts = append(parts, contentText(part))
 		}
 		return strings.Join(parts, "\n")
 	case v.IsObject():
 		return v.Get("text").String()
 	}
-	return ""
+	return v.Str
 }

@@ -113,7 +113,7 @@ func TestOffload(t *testing.T) {
 	} {
 		folder := t.TempDir()
 		quoted := strings.Trim(gjson.Get(mustSet(long), "v").Raw, `"`)
-		c := hook.Call{Session: "../s 1", Response: strings.Replace(tt.response, "LONG", quoted, 1)}
+		c := hook.Call{Event: tt.event, Session: "../s 1", Response: strings.Replace(tt.response, "LONG", quoted, 1)}
 		response, err := hook.Offload(c, folder, hook.DefaultOffload, now)
 		if err != nil || response == "" {
 			t.Fatalf("%s: %v: %q", tt.name, err, response)
@@ -143,14 +143,6 @@ func TestOffload(t *testing.T) {
 		if off, err := hook.Offload(c, folder, 0, now); off != "" || err != nil {
 			t.Errorf("%s: 0 changes something: %v", tt.name, err)
 		}
-		later := c
-		later.Session = "later"
-		if _, err := hook.Offload(later, folder, hook.DefaultOffload, time.Now().Add(40*24*time.Hour)); err != nil {
-			t.Error(err)
-		}
-		if left, _ := os.ReadDir(folder); len(left) != 0 {
-			t.Errorf("%s: after forty days there are still %d folders", tt.name, len(left))
-		}
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -158,6 +150,79 @@ func TestOffload(t *testing.T) {
 	}
 	if out, err := hook.Offload(hook.Call{Session: "s", Response: `"` + strings.Repeat("x", 50_000) + `"`}, file, hook.DefaultOffload, now); err == nil || out != "" {
 		t.Errorf("what cannot be kept is shortened: %.100q, %v", out, err)
+	}
+}
+
+// TestOffloadOnlyText: what is no text, and what the model is not shown, stays as it is.
+func TestOffloadOnlyText(t *testing.T) {
+	for _, tt := range []struct{ name, event, tool, response string }{
+		{"a picture that was read", hook.PostToolUse, "Read", `{"type":"image","file":{"base64":"LONG","type":"image/png"}}`},
+		{"a document that was read", hook.PostToolUse, "Read", `{"type":"pdf","file":{"filePath":"a.pdf","base64":"LONG"}}`},
+		{"a picture of a notebook", hook.PostToolUse, "Read", `{"type":"notebook","file":{"cells":[{"outputs":[{"image":{"image_data":"LONG","media_type":"image/png"}}]}]}}`},
+		{"a picture that a command prints", hook.PostToolUse, "Bash", `{"stdout":"LONG","isImage":true}`},
+		{"a picture in an address", hook.PostToolUse, "Bash", `{"stdout":"data:image/png;base64,LONG"}`},
+		{"blocks of MCP", hook.PostToolUse, "mcp__a__b", `[{"type":"image","data":"LONG","mimeType":"image/png"},{"type":"resource","resource":{"uri":"a","mimeType":"a/b","blob":"LONG"}}]`},
+		{"a block of the API", hook.PostToolUse, "mcp__a__b", `[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"LONG"}}]`},
+		{"an edited file", hook.PostToolUse, "Edit", `{"filePath":"a","oldString":"b","newString":"c","originalFile":"LONG"}`},
+		{"a written file", hook.PostToolUse, "Write", `{"type":"create","filePath":"a","content":"LONG"}`},
+		{"Gemini's display", hook.AfterTool, "replace", `{"llmContent":"Successfully modified file","returnDisplay":{"fileDiff":"LONG","originalContent":"LONG"}}`},
+		{"Gemini's picture", hook.AfterTool, "read_file", `{"llmContent":[{"inlineData":{"mimeType":"image/png","data":"LONG"}}]}`},
+		{"Gemini's picture beside text", hook.AfterTool, "read_file", `{"llmContent":["LONG",{"inlineData":{"mimeType":"image/png","data":"a"}}]}`},
+		{"Gemini without content", hook.AfterTool, "read_file", `{"text":"LONG"}`},
+	} {
+		folder := t.TempDir()
+		response := strings.ReplaceAll(tt.response, "LONG", strings.Repeat("iVBORw0KGgo/", 10_000))
+		out, err := hook.Offload(hook.Call{Event: tt.event, Session: "s", Tool: tt.tool, Response: response}, folder, hook.DefaultOffload, time.Unix(0, 0))
+		if out != "" || err != nil {
+			t.Errorf("%s: %v: %.200s", tt.name, err, out)
+		}
+		if files, _ := os.ReadDir(folder); len(files) > 0 {
+			t.Errorf("%s: a file was written", tt.name)
+		}
+	}
+	// Text beside them goes to a file as ever.
+	long := strings.Repeat("a line\\n", 10_000)
+	for _, response := range []string{
+		`[{"type":"image","data":"abc","mimeType":"image/png"},{"type":"text","text":"` + long + `"}]`,
+		`{"type":"resource","resource":{"mimeType":"text/plain","text":"` + long + `"}}`,
+		`{"data":"` + long + `"}`,
+	} {
+		out, err := hook.Offload(hook.Call{Event: hook.PostToolUse, Session: "s", Tool: "mcp__a__create", Response: response}, t.TempDir(), hook.DefaultOffload, time.Unix(0, 0))
+		if !gjson.Valid(out) || len(out) > 10_000 || err != nil {
+			t.Errorf("%v: %.200s", err, out)
+		}
+	}
+}
+
+// TestRemoveOld: folders for which nothing was written in thirty days go, and a file to which
+// a pointer was just given does not, though it was there before. What cannot be removed does
+// not keep the rest.
+func TestRemoveOld(t *testing.T) {
+	folder := t.TempDir()
+	now := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+	offload := func(session string, at time.Time) {
+		t.Helper()
+		c := hook.Call{Event: hook.PostToolUse, Session: session, Response: `"` + strings.Repeat("x", 50_000) + `"`}
+		if out, err := hook.Offload(c, folder, hook.DefaultOffload, at); out == "" || err != nil {
+			t.Fatalf("%q, %v", out, err)
+		}
+	}
+	for _, session := range []string{"again", "old", "old2"} {
+		offload(session, now)
+	}
+	later := now.Add(40 * 24 * time.Hour)
+	offload("again", later)
+	if err := hook.RemoveOld(folder, later); err != nil {
+		t.Error(err)
+	}
+	if left, _ := os.ReadDir(folder); len(left) != 1 || left[0].Name() != "again" {
+		t.Errorf("left are %v", left)
+	}
+	if files, _ := os.ReadDir(filepath.Join(folder, "again")); len(files) != 1 {
+		t.Errorf("%d files of the session that goes on", len(files))
+	}
+	if err := hook.RemoveOld(filepath.Join(folder, "none"), later); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -44,6 +44,20 @@ func TestKind(t *testing.T) {
 		{"[Request interrupted by user]", thread.Injected},
 		{"[Request interrupted by user for tool use]", thread.Injected},
 		{"[draft] read this", thread.Plain},
+		{"API Error: 529 {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}", thread.Injected},
+		{"API Error: 500 from /login when the token is old. Please find out why and fix it.", thread.Plain},
+		{"PostToolUse:Edit hook additional context: gofmt ran", thread.Injected},
+		{"PreToolUse:mcp__a__b hook blocking error from command: \"check\": no", thread.Injected},
+		{"PreToolUse:Bash [check.sh] failed with status code 1", thread.Injected},
+		{"PostToolUse: my hook does not run, please fix it.", thread.Plain},
+		{"PostToolUse:Edit runs twice, please fix it.", thread.Plain},
+		{"Stop hook feedback:\n- [check]: the tests fail", thread.Injected},
+		{"Stop hook feedback: I never see it, please fix it.", thread.Plain},
+		{"[deploy] Result: failed on staging, please look.", thread.Plain},
+		{"[deploy] Result:\nfailed on staging, please look.", thread.Plain},
+		{"[read_file for 'a.go'] Result: is empty, why?", thread.Plain},
+		{"[attempt_completion] Result:", thread.Injected},
+		{"[read_file for 'a.go'] Result:\na [x] Result: b", thread.Injected},
 		{"<task-notification>\n<task-id>7</task-id>\n</task-notification>\nFull transcript available at: /tmp/7", thread.Injected},
 		{"<task-notification>\n<task-id>7</task-id>\n</task-notification>\nWhat does this mean?", thread.Plain},
 		{"This session is being continued from a previous conversation that ran out of context.", thread.Recap},
@@ -90,6 +104,32 @@ func TestMessage(t *testing.T) {
 	} {
 		if got := injected.MessageKind(&test.m, nil); got != test.want {
 			t.Errorf("%v is %d, want %d", test.m.Parts, got, test.want)
+		}
+	}
+}
+
+// TestObservation: a text that looks like the output of an action is a person's, where the
+// assistant has only spoken to the person.
+func TestObservation(t *testing.T) {
+	for _, test := range []struct {
+		before, text string
+		want         thread.Kind
+	}{
+		{"The button is blue now.", "Observation: the button flickers on hover. Please fix that too.", thread.Plain},
+		{"print(clock)", "Observation: three clocks", thread.Injected},
+		{"Thought: I look.\nAction: search\nAction Input: clock", "Observation: three clocks", thread.Injected},
+		{"Thought 2: I look.\nAction 2: Search[clock]", "Observation 2: three clocks", thread.Injected},
+		{"**Thought**: I know the clock.\nsearch the clock", "Observation: three clocks", thread.Injected},
+		{"I look.\n```py\nprint(1)\n```<end_code>", "Observation:\nExecution logs:\n1", thread.Injected},
+		{"There are two ways.\nAction: choose [rewrite] or [patch]", "Patch it, and never touch the public API.", thread.Plain},
+		{"I search.\nAction: Search[a[0] of the clock]", "three clocks", thread.Injected},
+		{"I click.\nAction: click [12]", "the page has changed", thread.Injected},
+		{"I type.\nAction: type [12] [a clock] [1]", "the page has changed", thread.Injected},
+	} {
+		before := thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: test.before}}}
+		m := thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{Text: test.text}}}
+		if got := injected.MessageKind(&m, &before); got != test.want {
+			t.Errorf("%q after %q is %d, want %d", test.text, test.before, got, test.want)
 		}
 	}
 }

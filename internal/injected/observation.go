@@ -3,6 +3,7 @@ package injected
 import (
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -51,7 +52,8 @@ func lowerLetters(s string) string {
 const toolHeadingEnd = "] Result:"
 
 // cutToolHeading returns the tool in such a line, and what follows it. The line may quote text with the same end,
-// so the last one counts.
+// so the last one counts, and it ends there: behind "[deploy] Result: failed" a person goes on. The tools all have
+// a name of several words, or say what the call was for.
 func cutToolHeading(text string) (tool, rest string, ok bool) {
 	inside, ok := strings.CutPrefix(text, "[")
 	if !ok {
@@ -61,8 +63,8 @@ func cutToolHeading(text string) (tool, rest string, ok bool) {
 	for n < len(inside) && (inside[n] == '_' || 'a' <= inside[n] && inside[n] <= 'z') {
 		n++
 	}
-	end := strings.LastIndex(inside, toolHeadingEnd)
-	if n == 0 || end < n || end > n && !strings.HasPrefix(inside[n:], " for ") {
+	end := strings.LastIndex(inside+"\n", toolHeadingEnd+"\n")
+	if n == 0 || end < n || end > n && !strings.HasPrefix(inside[n:], " for ") || end == n && !strings.Contains(inside[:n], "_") {
 		return "", "", false
 	}
 	return inside[:n], strings.TrimSpace(inside[end+len(toolHeadingEnd):]), true
@@ -92,7 +94,8 @@ func isObservation(m, before *thread.Message) bool {
 	if before == nil || before.Role != thread.Assistant {
 		return false
 	}
-	return hasObservationLabel(text) || strings.HasSuffix(text, "\nbash-$") || endsWithAction(strings.TrimSpace(before.Text()))
+	said := strings.TrimSpace(before.Text())
+	return hasObservationLabel(text) && !endsInProse(said) || strings.HasSuffix(text, "\nbash-$") || endsWithAction(said)
 }
 
 // hasObservationLabel reports whether a text begins with the label of ReAct: "Observation:" or "Observation 3:".
@@ -103,6 +106,15 @@ func hasObservationLabel(text string) bool {
 	}
 	return strings.HasPrefix(strings.TrimLeft(text[len(word):], " 0123456789"), ":")
 }
+
+// endsInProse reports whether an assistant's text only speaks to the person: it has no line with a label of ReAct,
+// and does not end like code.
+func endsInProse(text string) bool {
+	return strings.TrimRight(text, "`>}])") == text && !actingLabel().MatchString(text)
+}
+
+// actingLabel is a line in which an agent of ReAct's kind thinks or acts.
+var actingLabel = lazyregexp.New(`(?im)^\W{0,4}(thought|action|act|tool|command|code)( input)? ?\d*\W{0,3}:`)
 
 // actionTags are the names, reduced to letters, of elements at the end of an assistant's text that calls a tool.
 var actionTags = map[string]bool{
@@ -125,8 +137,11 @@ func endsWithAction(text string) bool {
 	action := text[at+len("Action:"):]
 	line, rest, _ := strings.Cut(strings.TrimSpace(action), "\n")
 	return !strings.Contains(action, "\nFinal Answer:") &&
-		(strings.Contains("\n"+rest, "\nAction Input:") || strings.HasSuffix(strings.TrimSpace(line), "]") || strings.HasPrefix(line, "{") || strings.HasPrefix(line, "```"))
+		(strings.Contains("\n"+rest, "\nAction Input:") || bracketedCall().MatchString(strings.TrimSpace(line)) || strings.HasPrefix(line, "{") || strings.HasPrefix(line, "```"))
 }
+
+// bracketedCall is an action as ReAct and WebArena write it: Search[clock], click [12], type [3] [a clock] [1].
+var bracketedCall = lazyregexp.New(`^\w+(\[.*\]|( \[[^\[\]]*\])+)$`)
 
 // askingTools are the tools of Cline whose result is an answer of the person.
 var askingTools = map[string]bool{"ask_followup_question": true, "attempt_completion": true, "plan_mode_respond": true}

@@ -405,6 +405,47 @@ func TestQuestion(t *testing.T) {
 	holds(t, text, "1 hit.", "We take NATS")
 }
 
+// TestQuestionOfNewest: only the newest session of all asks. The last words in another one are
+// found, also where it is the first of those that are searched.
+func TestQuestionOfNewest(t *testing.T) {
+	h := &held{}
+	h.add(t, "old-session", "We take NATS.", "> Noted.", "remember the badger")
+	h.list[0].Agent = "pi"
+	for n := range 20 {
+		h.add(t, fmt.Sprintf("new-session-%02d", n), "where is the badger?")
+	}
+	c := client(t, mcp.New(h, nil), false)
+	for _, arguments := range []map[string]any{
+		{"query": "badger", "session": "old-session"},
+		{"query": "badger", "agent": "pi"},
+		{"query": "badger", "cursor": "20:0"}, // the page that begins with it
+	} {
+		holds(t, answered(t, c, "recall", arguments), "1 hit.", "remember the badger")
+	}
+}
+
+// TestToolsOfOthers: a tool of somebody else whose name ends like one of ours is searched.
+func TestToolsOfOthers(t *testing.T) {
+	for tool, want := range map[string]string{
+		"search_product_recall": "1 hit.", "unread_artifact": "1 hit.",
+		"recall": "Nothing matches.", "mcp__palimpsest__recall": "Nothing matches.", "palimpsest_recall": "Nothing matches.", "palimpsest.read_artifact": "Nothing matches.",
+	} {
+		h := &held{}
+		c := h.add(t, "session", "Look.")
+		log, err := c.Log.Append(
+			thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.ToolCall{ID: "1", Name: tool, Arguments: `{"query":"x"}`}}},
+			thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: "1", Tool: tool, Content: []thread.Part{thread.Text{Text: "the badger is loose"}}}}},
+			thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: "Done."}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Log = log
+		if text := answered(t, client(t, mcp.New(h, nil), false), "recall", map[string]any{"query": "badger"}); !strings.HasPrefix(text, want) {
+			t.Errorf("%s: %.200s", tool, text)
+		}
+	}
+}
+
 // TestMemory: what was read is not read again until it changes, and is not shared
 // between scopes.
 func TestMemory(t *testing.T) {

@@ -36,7 +36,11 @@ func (s *Server) recall(ctx context.Context, in recallArgs, tokens int) (string,
 	if role != "" && !slices.Contains([]thread.Role{thread.System, thread.User, thread.Assistant, thread.Tool}, role) {
 		return "", errors.New("role: want user, assistant, tool or system")
 	}
-	found, err := s.filterSessions(ctx, in.Session, in.Agent, in.Project)
+	every, err := s.sessions.List(ctx)
+	if err != nil {
+		return "", err
+	}
+	found, err := matching(every, in.Session, in.Agent, in.Project)
 	if err != nil {
 		return "", err
 	}
@@ -47,7 +51,7 @@ func (s *Server) recall(ctx context.Context, in recallArgs, tokens int) (string,
 	if err != nil {
 		return "", err
 	}
-	index, searched, err := s.buildIndex(ctx, found[done:])
+	index, searched, err := s.buildIndex(ctx, found[done:], every[0].ID)
 	if err != nil {
 		return "", err
 	}
@@ -162,8 +166,9 @@ func (p *searchedSessions) summary(done, all int) string {
 	return text
 }
 
-// buildIndex indexes the first of the sessions, and skips those that cannot be read.
-func (s *Server) buildIndex(ctx context.Context, list []Session) (*recall.Index, *searchedSessions, error) {
+// buildIndex indexes the first of the sessions, and skips those that cannot be read. newest is the
+// id of the newest of all, which need not be among them.
+func (s *Server) buildIndex(ctx context.Context, list []Session, newest string) (*recall.Index, *searchedSessions, error) {
 	of := &searchedSessions{byID: map[string]Session{}}
 	var all []recall.Entry
 	bytes := 0
@@ -172,7 +177,7 @@ func (s *Server) buildIndex(ctx context.Context, list []Session) (*recall.Index,
 			break
 		}
 		of.count++
-		entries, err := s.searchEntries(ctx, one, i == 0)
+		entries, err := s.searchEntries(ctx, one, one.ID == newest)
 		if err != nil {
 			of.unread++
 			continue
@@ -237,21 +242,29 @@ func lastTurnStart(t *thread.Thread) thread.ID {
 const maxPreamble = 200
 
 // recallMessages returns the calls of recall and read_artifact and their results, which only
-// repeat other messages. Agents may add a prefix to the names of these tools.
+// repeat other messages.
 func recallMessages(t *thread.Thread) map[thread.ID]bool {
-	ours := func(tool string) bool {
-		return strings.HasSuffix(tool, rehydrate.Recall) || strings.HasSuffix(tool, rehydrate.ReadArtifact)
-	}
 	out := map[thread.ID]bool{}
 	for _, m := range uncopied.All(t) {
 		if r, ok := m.Result(); ok {
-			out[m.ID] = ours(r.Tool)
+			out[m.ID] = isOurs(r.Tool)
 		}
 		if calls := m.Calls(); len(calls) > 0 && len(m.Text()) <= maxPreamble {
-			out[m.ID] = !slices.ContainsFunc(calls, func(c thread.ToolCall) bool { return !ours(c.Name) })
+			out[m.ID] = !slices.ContainsFunc(calls, func(c thread.ToolCall) bool { return !isOurs(c.Name) })
 		}
 	}
 	return out
+}
+
+// isOurs reports whether a tool is recall or read_artifact. Agents put the server's name in front.
+func isOurs(tool string) bool {
+	for _, name := range []string{rehydrate.Recall, rehydrate.ReadArtifact} {
+		server, ok := strings.CutSuffix(tool, name)
+		if ok && (server == "" || slices.ContainsFunc([]string{"__", ".", "/", ":", "palimpsest_", "palimpsest-"}, func(end string) bool { return strings.HasSuffix(server, end) })) {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *Server) readArtifact(ctx context.Context, in readArgs, tokens int) (string, error) {

@@ -108,6 +108,11 @@ func (s *Server) filterSessions(ctx context.Context, session, agent, project str
 	if err != nil {
 		return nil, err
 	}
+	return matching(all, session, agent, project)
+}
+
+// matching is filterSessions for a list.
+func matching(all []Session, session, agent, project string) ([]Session, error) {
 	if session != "" { // an id, or the beginning of one
 		found := suggest.ByID(all, session, func(s Session) string { return s.ID })
 		switch len(found) {

@@ -142,9 +142,21 @@ func (f folder) find() (found []Session, err error) {
 	if err != nil {
 		return nil, err
 	}
+	root, err = filepath.EvalSymlinks(root) // a walk does not follow a link
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var failures error
 	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
+		}
+		if err != nil && e != nil && e.IsDir() { // the others may be readable
+			failures = errors.Join(failures, err)
+			return fs.SkipDir
 		}
 		if err != nil {
 			return err
@@ -167,7 +179,7 @@ func (f folder) find() (found []Session, err error) {
 		found = append(found, s)
 		return nil
 	})
-	return found, err
+	return found, errors.Join(failures, err)
 }
 
 // uuid matches the id at the end of a file's name.

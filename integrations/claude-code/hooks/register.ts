@@ -23,11 +23,23 @@ let socket = ''
 // holds for a session that is resumed.
 type Known = Map<string, string[]>
 const MOST_KNOWN = 20 // conversations
+// Beside them stand the texts of a compaction that was made ahead of time. The engine puts it
+// in force later without a word, or never.
+const AHEAD = '#ahead'
 
 async function remember($: any, at: string, texts: Known) {
   await $.store.delete(at) // so that it becomes the newest
   await $.store.set(at, [...texts])
   for (const old of (await $.store.keys()).slice(0, -MOST_KNOWN)) await $.store.delete(old)
+}
+
+// known are the texts of the compaction that a conversation shows: of the one made ahead of
+// time where its summaries stand there.
+async function known($: any, at: string, messages: readonly SessionMessage[]): Promise<Known> {
+  const said = new Set(messages.map(m => m.text))
+  const ahead = (await $.store.get(at + AHEAD)) as [string, string[]][] | undefined
+  if (ahead?.every(([text, ids]) => said.has(text) || !ids.includes(''))) return new Map(ahead)
+  return new Map((await $.store.get(at)) as [string, string[]][] | undefined)
 }
 
 async function daemon($: any): Promise<string> {
@@ -153,8 +165,9 @@ export const register: Register = on => {
 
   on('session.compact', async ($, e, next) => {
     const at = thread(await $.session.id(), e.agentId)
+    const ahead = e.trigger === 'precompute'
     try {
-      const all = units(e.messages, new Map((await $.store.get(at)) as [string, string[]][] | undefined))
+      const all = units(e.messages, await known($, at, e.messages))
       const { context } = await $.session.usage()
       const named = new Set(all.flatMap(u => u.message?.parts ?? []).flatMap(p => (p.type === 'tool_call' ? [p.tool!] : [])))
       const step = { messages: all.flatMap(u => u.message ?? []), base: { tools: [...named].map(name => ({ name })) }, window: context.window, force: true, instructions: e.instructions, edits: true }
@@ -166,11 +179,13 @@ export const register: Register = on => {
       if (!made.edits?.length) throw new Error('there is nothing to take out')
       const texts: Known = new Map()
       const messages = edited(all, made.edits, texts)
-      await remember($, at, texts)
+      await remember($, ahead ? at + AHEAD : at, texts)
+      if (!ahead) await $.store.delete(at + AHEAD)
       return { messages }
     } catch (err) {
       $.ui.log('palimpsest: ' + (err as Error).message, { to: 'debug' })
-      await $.store.delete(at) // the engine's own compaction leaves nothing of ours
+      await $.store.delete(at + AHEAD)
+      if (!ahead) await $.store.delete(at) // the engine's own compaction leaves nothing of ours
       return next(e)
     }
   })
@@ -178,7 +193,8 @@ export const register: Register = on => {
   // The command hook beside this module adds a record to the engine's own compaction. Ours
   // has it, and the hook cannot tell whose it was.
   on('session.append', { door: 'hook-context' }, async ($, e, next) => {
-    const ours = (await $.store.get(thread(await $.session.id(), e.agentId))) !== undefined
+    const at = thread(await $.session.id(), e.agentId)
+    const ours = ((await $.store.get(at)) ?? (await $.store.get(at + AHEAD))) !== undefined
     const record = (s: string) => s.includes('From the log of this session, for the time before the compaction.')
     const content = e.message.content.map(b => (ours && b.type === 'text' && record(String(b.text)) ? { ...b, text: 'The messages above say where the work stands.' } : b))
     return next({ ...e, message: { ...e.message, content } })

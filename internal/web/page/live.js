@@ -232,11 +232,15 @@ const live = (() => {
         ? make('td', { class: 'wide' }, make('button', { class: 'link', onclick: () => { location.hash = open(item); } }, cell || item.id))
         : make('td', { class: /Size|Messages|Tokens/.test(heads[n]) ? 'n' : '' }, cell)))));
   }
+  const most = 500; // rows of a table, which takes its time to draw
   function showHome(q = '') {
     const has = (item) => !q || JSON.stringify(item).toLowerCase().includes(q.toLowerCase());
-    $('threads').replaceChildren(rows(home.threads.filter(has), q ? 'No thread matches.' : 'No threads yet: point an agent at this daemon, or compact a file.',
+    const found = home.threads.filter(has);
+    const none = !home.all ? 'Not all threads were read.' : q ? 'No thread matches.' : 'No threads yet: point an agent at this daemon, or compact a file.';
+    $('threads').replaceChildren(rows(found.slice(0, most), none,
       (t) => [t.about && t.about.title, (t.labels && t.labels.agent) || '', number(t.version), t.about && t.about.compacted_at ? short(t.about.tokens_before) + ' → ' + short(t.about.tokens_after) : '', t.about && t.about.compacted_at ? ago(t.about.compacted_at) : 'never', ago(t.changed_at)],
       ['Title', 'Agent', 'Messages', 'Tokens', 'Last compaction', 'Changed'], (t) => '#/thread/' + encodeURIComponent(t.id)));
+    if (found.length > most) $('threads').append(make('p', { class: 'none' }, 'These are the newest ' + most + ' of ' + number(found.length) + ': a search finds the others.'));
     $('sessions').replaceChildren(rows(home.sessions.filter(has), q ? 'No session matches.' : 'No sessions of agents were found.',
       (s) => [s.title, s.agent, short(s.bytes) + 'B', s.project || '', ago(s.changed_at)], ['Title', 'Agent', 'Size', 'Project', 'Changed'], (s) => '#/session/' + encodeURIComponent(s.id)));
   }
@@ -253,19 +257,24 @@ const live = (() => {
     $('meta').textContent = '';
     document.title = 'Palimpsest';
     tab('home');
-    home = { threads: [], sessions: [] };
+    const here = source;
+    home = { threads: [], sessions: [], all: false };
     try {
       let cursor = '';
-      do {
+      do { // they come by their ids: the newest may be the last
         const page = await ask('GET', '/v1/threads?about=yes&limit=50' + (cursor ? '&cursor=' + encodeURIComponent(cursor) : ''));
+        if (source !== here) return;
         home.threads.push(...page.items);
         cursor = page.next || '';
         home.threads.sort((a, b) => Date.parse(b.changed_at || 0) - Date.parse(a.changed_at || 0));
+        home.all = !cursor;
         showHome($('search').value.trim());
-      } while (cursor && home.threads.length < 500);
+      } while (cursor);
     } catch (err) { failed(err); }
     try {
-      home.sessions = (await ask('GET', '/v1/sessions')).items;
+      const { items } = await ask('GET', '/v1/sessions');
+      if (source !== here) return;
+      home.sessions = items;
       $('sessions-box').hidden = false;
     } catch { $('sessions-box').hidden = true; }
     showHome($('search').value.trim());
@@ -278,24 +287,34 @@ const live = (() => {
     state.record = -1;
     state.chosen = -1;
     leave();
+    loads++;
     $('found').textContent = '';
     if (kind !== 'thread' && kind !== 'session' || !id) { source = state.source = { kind: 'home', current: 0 }; return goHome(); }
-    source = state.source = { kind, id: decodeURIComponent(id), current: 0 };
+    const here = source = state.source = { kind, id: decodeURIComponent(id), current: 0 };
     state.view = null;
     $('try-policy').replaceChildren();
     $('try-favor').replaceChildren();
     try {
       await load();
+      if (source !== here) return;
       tab('session');
       lists.log.el.focus();
       if (kind === 'thread') watch();
-    } catch (err) { failed(err); location.hash = '#/'; }
+    } catch (err) {
+      if (source !== here) return;
+      failed(err);
+      location.hash = '#/';
+    }
   }
   addEventListener('hashchange', route);
 
   const text = (name, path, own) => {
     if (own !== undefined || !served || source.kind !== 'thread') return Promise.resolve(own || '');
-    if (!texts.has(name)) texts.set(name, ask('GET', at(source.id) + path));
+    if (!texts.has(name)) {
+      const asked = ask('GET', at(source.id) + path);
+      texts.set(name, asked);
+      asked.catch(() => { if (texts.get(name) === asked) texts.delete(name); }); // the next look asks again
+    }
     return texts.get(name);
   };
   return {

@@ -82,7 +82,12 @@ export class PalimpsestSession {
           const events = inner.getStreamedResponse(r)[Symbol.asyncIterator]()
           return { events, first: await events.next() }
         })
-        for (let next = stream.first; !next.done; next = await stream.events.next()) yield next.value
+        let next = stream.first
+        try {
+          for (; !next.done; next = await stream.events.next()) yield next.value
+        } finally { // whoever reads no further ends the request too
+          if (!next.done) await stream.events.return?.()
+        }
       },
       ...(inner.getRetryAdvice ? { getRetryAdvice: inner.getRetryAdvice.bind(inner) } : {}),
     }

@@ -111,4 +111,24 @@ for (const how of Object.keys(wrong())) {
   })
 }
 
+test('a stream that is not read to its end is closed', async () => {
+  let closed = false
+  const inner = {
+    async *getStreamedResponse() {
+      try {
+        yield { type: 'first' }
+        yield { type: 'second' }
+      } finally {
+        closed = true
+      }
+    },
+  }
+  const session = new PalimpsestSession({ thread: 'broken-off', client: { url: at.url }, window, output: 1000, onError: assert.fail })
+  for await (const event of session.model(inner).getStreamedResponse({ input: 'Go on.' })) {
+    assert.equal(event.type, 'first')
+    break
+  }
+  assert.ok(closed)
+})
+
 test('conversion both ways', () => roundtrips(codec, groups))
