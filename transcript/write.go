@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -161,12 +160,31 @@ func (w *writer) countLost(p thread.Part) {
 func (w *writer) elements(c wire.Codec, array string, m *thread.Message) []gjson.Result {
 	body, err := c.Encode(&prompt.Prompt{Messages: []thread.Message{*m}})
 	w.err = cmp.Or(w.err, err)
-	return gjson.ParseBytes(cacheMark.ReplaceAll(body, nil)).Get(array).Array()
+	all := gjson.ParseBytes(body).Get(array).Array()
+	for i := range all {
+		all[i] = withoutCacheMarks(all[i])
+	}
+	return all
 }
 
-// cacheMark matches a cache mark on a block. Inside a text its quotes are escaped, so it does not
-// match there.
-var cacheMark = regexp.MustCompile(`,"cache_control":\{[^{}]*\}`)
+// withoutCacheMarks takes the cache marks off the blocks of a message. What a call or a text
+// holds under the same name stays.
+func withoutCacheMarks(v gjson.Result) gjson.Result {
+	if !v.IsObject() || !strings.Contains(v.Raw, `"cache_control"`) {
+		return v
+	}
+	var o rawjson.Object
+	for name, f := range rawjson.Members(v) {
+		switch {
+		case name == "cache_control":
+		case name == "content" && f.IsArray():
+			o.Raw(name, rawjson.ArrayOf(f.Array(), func(block gjson.Result) string { return withoutCacheMarks(block).Raw }))
+		default:
+			o.Raw(name, f.Raw)
+		}
+	}
+	return gjson.Parse(o.String())
+}
 
 // flatFolderName turns a directory into the name of one folder.
 func flatFolderName(dir string, replaced func(r rune) bool) string {

@@ -159,3 +159,24 @@ func TestWrittenLoses(t *testing.T) {
 		t.Errorf("Gemini CLI: %v", err)
 	}
 }
+
+// TestWrittenMarks proves that only cache marks are taken out of what is written, and nothing of
+// the same name that a call or a text holds.
+func TestWrittenMarks(t *testing.T) {
+	const kept = `{"path":"req.json","cache_control":{"type":"kept"},"content":[{"type":"text","cache_control":{"type":"kept"}}]}`
+	body := `{"model":"claude-sonnet-4-5","max_tokens":9,"messages":[
+{"role":"user","content":[{"cache_control":{"type":"ephemeral"},"type":"text","text":"write it"}]},
+{"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"Write","input":` + kept + `,"cache_control":{"type":"ephemeral"}}]},
+{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":[{"type":"text","text":"a,\"cache_control\":{}","cache_control":{"type":"ephemeral"}}],"cache_control":{"type":"ephemeral","ttl":"1h"}}]}]}`
+	p, err := anthropic.Codec{}.Decode([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := transcript.Write(transcript.ClaudeCode, p, session())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if written := string(w.Data); !strings.Contains(written, kept) || strings.Contains(written, "ephemeral") || !strings.Contains(written, `a,\"cache_control\":{}`) {
+		t.Error(written)
+	}
+}
