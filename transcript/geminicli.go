@@ -282,28 +282,17 @@ func geminiText(content gjson.Result) string {
 
 // transcripts makes the conversation, with what was taken back beside it.
 func (s *geminiSession) transcripts(j *importJob) ([]Transcript, error) {
-	t, err := s.conversation(j, s.name, s.messages)
-	if err != nil || t.Thread.Len() == 0 && len(s.left) == 0 {
-		return nil, err
+	b := s.conversation(j, s.messages)
+	b.Name, b.Title = s.name, s.title
+	var left []*builder
+	for _, branch := range s.left {
+		left = append(left, s.conversation(j, branch))
 	}
-	t.Title = s.title
-	for n, branch := range s.left {
-		apart, err := s.conversation(j, s.name+"/branch-"+strconv.Itoa(n+1), branch)
-		if err != nil {
-			return nil, err
-		}
-		if apart.Thread.Len() > 0 {
-			t.Side = append(t.Side, apart)
-		}
-	}
-	if t.Thread.Len() == 0 && len(t.Side) == 0 {
-		return nil, nil
-	}
-	return []Transcript{t}, nil
+	return b.transcripts(left...)
 }
 
-func (s *geminiSession) conversation(j *importJob, name string, messages []*geminiMessage) (Transcript, error) {
-	b := j.newBuilder(value{name: name})
+func (s *geminiSession) conversation(j *importJob, messages []*geminiMessage) *builder {
+	b := j.newBuilder(value{})
 	tokens := 0
 	for _, m := range messages {
 		b.at(m.line, parseTime(m.Get("timestamp").Str))
@@ -315,7 +304,7 @@ func (s *geminiSession) conversation(j *importJob, name string, messages []*gemi
 			tokens = int(n)
 		}
 	}
-	return b.build()
+	return b
 }
 
 // geminiCLI adds a message and the results that it holds.
