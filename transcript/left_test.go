@@ -85,3 +85,27 @@ func TestCodexTurnsTakenBack(t *testing.T) {
 		})
 	}
 }
+
+func TestOpenCodeUndo(t *testing.T) {
+	const messages = `"messages":[
+{"info":{"id":"m1","role":"user"},"parts":[{"id":"p1","type":"text","text":"one"}]},
+{"info":{"id":"m2","role":"assistant"},"parts":[{"id":"p2","type":"text","text":"1"}]},
+{"info":{"id":"m3","role":"user"},"parts":[{"id":"p3","type":"text","text":"two"}]},
+{"info":{"id":"m4","role":"assistant"},"parts":[{"id":"p4","type":"text","text":"I look."},{"id":"p5","type":"tool","tool":"bash","callID":"c1","state":{"status":"completed","input":{},"output":"a.go"}},
+{"id":"p6","type":"step-start"},{"id":"p7","type":"text","text":"2"}]}]}`
+	const live = "user one|assistant 1|user two|assistant I look.*c1|tool c1 a.go|assistant 2"
+	for _, tt := range []struct{ name, revert, want string }{
+		{"none", "", live},
+		{"a message", `,"revert":{"messageID":"m3","snapshot":"5a"}`, "user one|assistant 1\nuser two|assistant I look.*c1|tool c1 a.go|assistant 2"},
+		{"a part", `,"revert":{"messageID":"m4","partID":"p6"}`, "user one|assistant 1|user two|assistant I look.*c1|tool c1 a.go\nassistant 2"},
+		{"the first part", `,"revert":{"messageID":"m4","partID":"p4"}`, "user one|assistant 1|user two\nassistant I look.*c1|tool c1 a.go|assistant 2"},
+		{"all", `,"revert":{"messageID":"m1"}`, "\n" + live},
+		{"a message that is not there", `,"revert":{"messageID":"m9"}`, live},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := conversations(t, `{"info":{"id":"ses_1"`+tt.revert+`},`+messages); got != tt.want {
+				t.Errorf("%s\nwant\n%s", got, tt.want)
+			}
+		})
+	}
+}
