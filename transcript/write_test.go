@@ -141,14 +141,25 @@ func TestWrittenLoses(t *testing.T) {
 			thread.Text{Text: "Look at this."}, thread.Media{Type: thread.Image, MIME: "image/png", Data: "iVBORw0KGgo="},
 			thread.Media{Type: thread.Document, MIME: "application/pdf", Data: "JVBERi0="},
 		}},
-		{Role: thread.Assistant, Parts: []thread.Part{thread.Opaque{Kind: "server_tool_use"}, thread.ToolCall{ID: "call_1", Name: "ls", Arguments: "{}"}}},
+		{Role: thread.Assistant, Parts: []thread.Part{
+			thread.Reasoning{Text: "I list."}, thread.Opaque{Kind: "executableCode", Source: thread.Source{API: wire.Gemini, Raw: `{"executableCode":{}}`}},
+			thread.ToolCall{ID: "call_1", Name: "ls", Arguments: "{}"},
+		}},
+		{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: "call_1", Tool: "ls", Outcome: thread.Success, Content: []thread.Part{
+			thread.Text{Text: "a.wav"}, thread.Media{Type: thread.Audio, MIME: "audio/wav", Data: "UklGRg=="},
+		}}}},
 	}}
-	for _, format := range []transcript.Format{transcript.Pi, transcript.OpenCode} {
+	for format, want := range map[transcript.Format]map[string]int{
+		transcript.Pi:         {"document": 1, "audio": 1, "block of type executableCode": 1},
+		transcript.OpenCode:   {"document": 1, "audio": 1, "block of type executableCode": 1},
+		transcript.ClaudeCode: {"audio": 1, "block of type executableCode": 1, "reasoning": 1},
+		transcript.Codex:      {"block of type executableCode": 1, "reasoning": 1},
+	} {
 		w, err := transcript.Write(format, p, session())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(map[string]int{"document": 1, "block of type server_tool_use": 1}, w.Lost); d != "" {
+		if d := cmp.Diff(want, w.Lost); d != "" {
 			t.Errorf("%s (-want +got):\n%s", format, d)
 		}
 		if !bytes.Contains(w.Data, []byte("iVBORw0KGgo=")) {
