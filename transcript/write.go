@@ -289,7 +289,8 @@ func argumentsObject(arguments string) json.RawMessage {
 	return b
 }
 
-// resultsByCall returns the results up to the next message of the assistant, by call id.
+// resultsByCall returns the first result of each call, by its id, up to the next message of the
+// assistant.
 func resultsByCall(messages []thread.Message) map[string]thread.ToolResult {
 	found := map[string]thread.ToolResult{}
 	for i := range messages {
@@ -297,7 +298,9 @@ func resultsByCall(messages []thread.Message) map[string]thread.ToolResult {
 			break
 		}
 		if r, ok := messages[i].Result(); ok {
-			found[r.CallID] = r
+			if _, twice := found[r.CallID]; !twice {
+				found[r.CallID] = r
+			}
 		}
 	}
 	return found

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/golden"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -189,5 +190,43 @@ func TestWrittenMarks(t *testing.T) {
 	}
 	if written := string(w.Data); !strings.Contains(written, kept) || strings.Contains(written, "ephemeral") || !strings.Contains(written, `a,\"cache_control\":{}`) {
 		t.Error(written)
+	}
+}
+
+// TestWrittenOpenCodeResults proves that in a session of opencode, where calls hold their results, a
+// result without its call is kept, and that the files of a result belong to the answer around them.
+func TestWrittenOpenCodeResults(t *testing.T) {
+	result := func(id, text string, more ...thread.Part) thread.Message {
+		content := append([]thread.Part{thread.Text{Text: text}}, more...)
+		return thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: id, Tool: "look", Outcome: thread.Success, Content: content}}}
+	}
+	p := &prompt.Prompt{Messages: []thread.Message{
+		{Role: thread.User, Parts: []thread.Part{thread.Text{Text: "Look."}}},
+		result("lost", "the call before is gone"),
+		{Role: thread.Assistant, Parts: []thread.Part{thread.ToolCall{ID: "c1", Name: "look", Arguments: "{}"}}},
+		result("c1", "a picture", thread.Media{Type: thread.Image, MIME: "image/png", Data: "iVBORw0KGgo="}),
+		result("c1", "once more"),
+		{Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: "Seen."}}},
+	}}
+	w, err := transcript.Write(transcript.OpenCode, p, session())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(w.Lost) > 0 {
+		t.Errorf("lost %v", w.Lost)
+	}
+	if got, want := conversations(t, string(w.Data)), "user Look.|user Result of look:\nthe call before is gone|assistant *c1|tool c1 a picture|user Result of look:\nonce more|assistant Seen."; got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	files := 0
+	for _, m := range gjson.GetBytes(w.Data, "messages").Array() {
+		for _, f := range m.Get("parts.#.state.attachments|@flatten").Array() {
+			if files++; f.Get("messageID").Str != m.Get("info.id").Str {
+				t.Errorf("the file %s is in the message %s", f.Raw, m.Get("info.id").Str)
+			}
+		}
+	}
+	if files != 1 {
+		t.Errorf("%d files", files)
 	}
 }
