@@ -74,6 +74,11 @@ func TestClaudeCodeQueue(t *testing.T) {
 			`{"type":"queue-operation","operation":"enqueue","content":"one"}`, `{"type":"queue-operation","operation":"enqueue","content":"two"}`,
 			`{"type":"queue-operation","operation":"remove","content":"two"}`,
 		}, "plain: go|plain: two"},
+		{"one that does not wait", []string{`{"type":"queue-operation","operation":"enqueue","content":"one"}`, `{"type":"queue-operation","operation":"remove","content":"other"}`}, "plain: go"},
+		{"one that waits still", []string{
+			`{"type":"queue-operation","operation":"enqueue","content":"one"}`, `{"type":"queue-operation","operation":"dequeue","content":"other"}`,
+			`{"type":"queue-operation","operation":"remove"}`,
+		}, "plain: go|plain: one"},
 		{"still waiting", []string{`{"type":"queue-operation","operation":"enqueue","content":"later"}`}, "plain: go"},
 		{"taken back", []string{`{"type":"queue-operation","operation":"enqueue","content":"no"}`, `{"type":"queue-operation","operation":"popAll","content":"no"}`, `{"type":"queue-operation","operation":"remove"}`}, "plain: go"},
 		{"sent as a message", []string{`{"type":"queue-operation","operation":"enqueue","content":"next"}`, `{"type":"queue-operation","operation":"dequeue"}`}, "plain: go"},
