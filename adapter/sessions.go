@@ -157,6 +157,10 @@ func (s *Sessions[M]) prepare(ctx context.Context, call Call[M], base *prompt.Pr
 		return call, fmt.Errorf("adapter.Prepare: %w", err)
 	}
 	call.own = uncopied.Messages(log)
+	if len(call.own) == 0 { // of instructions only, which are no part of the log
+		call.session = s.compactor.Session(call.id)
+		return call, nil
+	}
 	if call.session, err = s.place(ctx, call.id, call.own); err != nil {
 		return call, err
 	}

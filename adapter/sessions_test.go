@@ -130,6 +130,12 @@ func TestHistories(t *testing.T) {
 		t.Errorf("logs %v: -want +got\n%s", got, diff)
 	}
 
+	send("a", "system:be brief") // nothing yet but instructions, where there is a log
+	send("d", "system:be brief")
+	if again := logged(t, memory); again["a"] != got["a"] || len(again) != len(got) {
+		t.Errorf("logs %v, and before %v", again, got)
+	}
+
 	send("c", "user:one", "tool:*9 an answer that nobody asked for", "assistant:*1", "user:never mind")
 	send("", "user:no conversation")
 	send("b")

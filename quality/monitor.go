@@ -29,8 +29,9 @@ import (
 
 // Options say what a monitor notices. Nil and the zero value are the defaults.
 type Options struct {
-	// Events receives an event for each ask (event.ContextRequested) and for an agent that
-	// keeps asking (event.QualityAlert). Nil: none.
+	// Events receives an event for each ask of the agent (event.ContextRequested) and for one
+	// that keeps asking (event.QualityAlert). That the user repeats something is only counted.
+	// Nil: none.
 	Events event.Sink
 	// TenantID and Policy are written into the events.
 	TenantID, Policy string

@@ -84,7 +84,8 @@ func (b *builder) aiSDK(m gjson.Result) {
 
 // aiSilent counts a part that no model sees, and reports whether it is one.
 func (b *builder) aiSilent(kind string) bool {
-	silent := kind == "step-start" || strings.HasPrefix(kind, "data-") || strings.HasPrefix(kind, "source-")
+	silent := kind == "step-start" || kind == "tool-approval-request" || kind == "tool-approval-response" ||
+		strings.HasPrefix(kind, "data-") || strings.HasPrefix(kind, "source-")
 	if silent {
 		b.report.skip(kind)
 	}

@@ -61,6 +61,10 @@ func readChatLike(j *importJob) ([]Transcript, error) {
 // chatLike adds one message.
 func (b *builder) chatLike(m gjson.Result) {
 	b.time = parseTime(m.Get("timestamp").String())
+	if m.Get("requestor").Str == "user" { // tau2-bench: the agent sees nothing of the user's tools
+		b.report.skip("result for the user")
+		return
+	}
 	content := readParts(m.Get("content"))
 	switch role := m.Get("role").Str; role {
 	case "system", "developer":
@@ -74,6 +78,9 @@ func (b *builder) chatLike(m gjson.Result) {
 			}
 		}
 	case "user":
+		for range rawjson.Items(m.Get("tool_calls")) {
+			b.report.skip("call by the user")
+		}
 		kind := thread.Plain
 		if b.actedInText { // the result of the action
 			kind = thread.Injected

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
@@ -224,12 +225,27 @@ func (b *builder) build() (Transcript, error) {
 	return b.Transcript, nil
 }
 
-// transcripts returns the transcript, or none if it is empty.
-func (b *builder) transcripts() ([]Transcript, error) {
+// transcripts returns the transcript, with the branches that the user left beside it; or none if
+// all are empty.
+func (b *builder) transcripts(left ...*builder) ([]Transcript, error) {
 	b.flush()
 	t, err := b.build()
-	if err != nil || t.Thread.Len() == 0 {
+	if err != nil {
 		return nil, err
+	}
+	for n, branch := range left {
+		branch.Name = b.Name + "/branch-" + strconv.Itoa(n+1)
+		branch.flush()
+		apart, err := branch.build()
+		if err != nil {
+			return nil, err
+		}
+		if apart.Thread.Len() > 0 {
+			t.Side = append(t.Side, apart)
+		}
+	}
+	if t.Thread.Len() == 0 && len(t.Side) == 0 {
+		return nil, nil
 	}
 	return []Transcript{t}, nil
 }

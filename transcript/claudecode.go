@@ -79,7 +79,7 @@ func readClaudeCode(j *importJob) ([]Transcript, error) {
 		t = t.Side[0]
 		t.Side = rest
 	}
-	t.Title, t.Dir = session.title, session.dir
+	t.Title, t.Dir = session.title(), session.dir
 	return []Transcript{t}, nil
 }
 
@@ -91,16 +91,34 @@ type ccLink struct {
 }
 
 type ccSession struct {
-	name, title string
-	dir         string    // of the first line that says one
-	lines       []*ccLine // in file order
-	links       map[string]ccLink
-	commands    map[string]bool // uuids of messages that typed a command to the model
-	restarts    []int           // lines where the context was started afresh, newest first
-	newest      string          // uuid of the last line of the main conversation
-	queue       ccQueue
-	job         *importJob
-	report      *Report
+	name     string
+	named    string // the title that the user gave
+	titles   []ccTitle
+	dir      string    // of the first line that says one
+	lines    []*ccLine // in file order
+	links    map[string]ccLink
+	commands map[string]bool // uuids of messages that typed a command to the model
+	restarts []int           // lines where the context was started afresh, newest first
+	newest   string          // uuid of the last line of the main conversation
+	queue    ccQueue
+	job      *importJob
+	report   *Report
+}
+
+// ccTitle is a title that the client gave, and the uuid of the last line of what it names; empty
+// for this session.
+type ccTitle struct{ text, leaf string }
+
+// title is that of the user, or the last that the client gave to this session: a file may hold
+// those of others.
+func (s *ccSession) title() string {
+	title := ""
+	for _, t := range s.titles {
+		if _, ours := s.links[t.leaf]; ours || t.leaf == "" {
+			title = cmp.Or(t.text, title)
+		}
+	}
+	return cmp.Or(s.named, title)
 }
 
 // read reads one line.
@@ -118,9 +136,11 @@ func (s *ccSession) read(v gjson.Result, number int) {
 	s.dir = cmp.Or(s.dir, own("cwd"))
 	switch kind {
 	case "summary":
-		s.title = cmp.Or(own("summary"), s.title)
-	case "custom-title", "ai-title":
-		s.title = cmp.Or(own("customTitle"), own("aiTitle"), s.title)
+		s.titles = append(s.titles, ccTitle{own("summary"), own("leafUuid")})
+	case "ai-title":
+		s.titles = append(s.titles, ccTitle{text: own("aiTitle")})
+	case "custom-title":
+		s.named = cmp.Or(own("customTitle"), s.named)
 	}
 	switch {
 	case (kind == "user" || kind == "assistant") && message.IsObject():

@@ -74,6 +74,11 @@ func TestClaudeCodeQueue(t *testing.T) {
 			`{"type":"queue-operation","operation":"enqueue","content":"one"}`, `{"type":"queue-operation","operation":"enqueue","content":"two"}`,
 			`{"type":"queue-operation","operation":"remove","content":"two"}`,
 		}, "plain: go|plain: two"},
+		{"one that does not wait", []string{`{"type":"queue-operation","operation":"enqueue","content":"one"}`, `{"type":"queue-operation","operation":"remove","content":"other"}`}, "plain: go"},
+		{"one that waits still", []string{
+			`{"type":"queue-operation","operation":"enqueue","content":"one"}`, `{"type":"queue-operation","operation":"dequeue","content":"other"}`,
+			`{"type":"queue-operation","operation":"remove"}`,
+		}, "plain: go|plain: one"},
 		{"still waiting", []string{`{"type":"queue-operation","operation":"enqueue","content":"later"}`}, "plain: go"},
 		{"taken back", []string{`{"type":"queue-operation","operation":"enqueue","content":"no"}`, `{"type":"queue-operation","operation":"popAll","content":"no"}`, `{"type":"queue-operation","operation":"remove"}`}, "plain: go"},
 		{"sent as a message", []string{`{"type":"queue-operation","operation":"enqueue","content":"next"}`, `{"type":"queue-operation","operation":"dequeue"}`}, "plain: go"},
@@ -131,5 +136,38 @@ func TestWordsBesideResults(t *testing.T) {
 	}
 	if got := strings.Join(words, "|"); got != "go|and test it" {
 		t.Errorf("%q", got)
+	}
+}
+
+// Older versions wrote summaries of other sessions into a file, each with the last line of its
+// session; and the client names a session that its user has named already.
+func TestClaudeCodeTitles(t *testing.T) {
+	const (
+		user  = `{"type":"user","uuid":"1","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"go"}}`
+		reply = `{"type":"assistant","uuid":"2","parentUuid":"1","sessionId":"s","message":{"id":"m1","role":"assistant","content":[{"type":"text","text":"Gone."}]}}`
+	)
+	for _, tt := range []struct {
+		name, want string
+		lines      []string
+	}{
+		{"of this session", "Ours", []string{user, reply, `{"type":"summary","summary":"Ours","leafUuid":"2"}`}},
+		{"before its lines", "Ours", []string{`{"type":"summary","summary":"Ours","leafUuid":"2"}`, user, reply}},
+		{"of another session", "", []string{`{"type":"summary","summary":"Theirs","leafUuid":"9"}`, user, reply}},
+		{"of both", "Ours", []string{`{"type":"summary","summary":"Ours","leafUuid":"2"}`, `{"type":"summary","summary":"Theirs","leafUuid":"9"}`, user, reply}},
+		{"the newest", "Later", []string{user, `{"type":"summary","summary":"Ours","leafUuid":"1"}`, reply, `{"type":"summary","summary":"Later","leafUuid":"2"}`}},
+		{"of no session", "Ours", []string{user, reply, `{"type":"summary","summary":"Ours"}`}},
+		{"the client's", "Theirs", []string{user, reply, `{"type":"ai-title","aiTitle":"Theirs","sessionId":"s"}`}},
+		{"the user's", "Mine", []string{user, reply, `{"type":"custom-title","customTitle":"Mine","sessionId":"s"}`, `{"type":"ai-title","aiTitle":"Theirs","sessionId":"s"}`}},
+		{"the user's last", "Mine", []string{user, `{"type":"custom-title","customTitle":"First","sessionId":"s"}`, reply, `{"type":"custom-title","customTitle":"Mine","sessionId":"s"}`, `{"type":"summary","summary":"Ours","leafUuid":"2"}`}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f, err := transcript.Read(strings.NewReader(strings.Join(tt.lines, "\n")), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := f.Transcripts[0].Title; got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
 	}
 }

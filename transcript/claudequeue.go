@@ -20,14 +20,17 @@ type ccQueue struct {
 
 // apply returns the text that an operation gives to the model.
 func (q *ccQueue) apply(operation, content string) (text string, given bool) {
-	at := max(0, slices.Index(q.waiting, content)) // mostly there is no content: the first is meant
+	at := 0 // mostly there is no content: the first is meant
+	if content != "" {
+		at = slices.Index(q.waiting, content)
+	}
 	switch operation {
 	case "enqueue":
 		q.waiting = append(q.waiting, content)
 	case "popAll":
 		q.waiting = nil
 	case "dequeue", "remove":
-		if len(q.waiting) > 0 {
+		if at >= 0 && at < len(q.waiting) {
 			text = q.waiting[at]
 			q.waiting = slices.Delete(q.waiting, at, at+1)
 		}

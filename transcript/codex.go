@@ -19,11 +19,19 @@ import (
 // the full history.
 type codexSession struct {
 	*builder
+	job          *importJob
 	instructions string
-	items        []string
-	places       []codexPlace // per item
-	marks        []codexMark
-	tokens       int // the last size that the client recorded
+	codexItems
+	left   []codexItems // the turns that the user took back
+	tokens int          // the last size that the client recorded
+}
+
+// codexItems are the items of a conversation.
+type codexItems struct {
+	items  []string
+	places []codexPlace // per item
+	marks  []codexMark
+	turns  []int // the items in which the user began a turn
 }
 
 type codexPlace struct {
@@ -43,7 +51,7 @@ type codexMark struct {
 var codexOnly = []string{"internal_chat_message_metadata_passthrough", "metadata"}
 
 func readCodex(j *importJob) ([]Transcript, error) {
-	s := &codexSession{builder: j.newBuilder(value{})}
+	s := &codexSession{builder: j.newBuilder(value{}), job: j}
 	if err := j.lines(s.read); err != nil {
 		return nil, err
 	}
@@ -102,7 +110,7 @@ func (s *codexSession) event(payload gjson.Result, number int) {
 	case "thread_name_updated":
 		s.Title = payload.Get("thread_name").String()
 	case "thread_rolled_back":
-		s.report.warn(number, "the user went back %d turns here; the turns taken back were kept", payload.Get("num_turns").Int())
+		s.rollBack(int(payload.Get("num_turns").Int()), number)
 	}
 }
 
@@ -114,9 +122,48 @@ func (s *codexSession) item(payload gjson.Result, place codexPlace) {
 	s.addItem(apiItem(payload.Raw), place)
 }
 
-func (s *codexSession) addItem(item string, place codexPlace) {
+func (s *codexItems) addItem(item string, place codexPlace) {
+	if v := gjson.Parse(item); v.Get("role").Str == "user" && injected.TextKind(itemText(v)) == thread.Plain {
+		s.turns = append(s.turns, len(s.items))
+	}
 	s.items = append(s.items, item)
 	s.places = append(s.places, place)
+}
+
+// itemText is the text of a message.
+func itemText(item gjson.Result) string {
+	content := item.Get("content")
+	if content.Type == gjson.String {
+		return content.Str
+	}
+	var texts []string
+	for p := range rawjson.Items(content) {
+		texts = append(texts, p.Get("text").Str)
+	}
+	return strings.Join(texts, "\n")
+}
+
+// rollBack takes the last turns out of the conversation: all of them where there are fewer.
+func (s *codexSession) rollBack(turns, number int) {
+	if turns <= 0 {
+		return
+	}
+	if len(s.turns) == 0 {
+		s.report.warn(number, "the user went back %d turns here, and there are none", turns)
+		return
+	}
+	begun := max(0, len(s.turns)-turns)
+	at := s.turns[begun]
+	marks := len(s.marks)
+	for marks > 0 && s.marks[marks-1].at > at {
+		marks--
+	}
+	branch := codexItems{items: slices.Clone(s.items[at:]), places: slices.Clone(s.places[at:]), marks: slices.Clone(s.marks[marks:])}
+	for i := range branch.marks {
+		branch.marks[i].at -= at
+	}
+	s.left = append(s.left, branch)
+	s.codexItems = codexItems{s.items[:at], s.places[:at], s.marks[:marks], s.turns[:begun]}
 }
 
 // apiItem is an item as the API takes it.
@@ -146,11 +193,7 @@ func withoutKeys(v gjson.Result, keys []string) string {
 func (s *codexSession) readCompaction(payload gjson.Result, place codexPlace) {
 	recap := payload.Get("message").Str
 	for item := range rawjson.Items(payload.Get("replacement_history")) {
-		var texts []string
-		for p := range rawjson.Items(item.Get("content")) {
-			texts = append(texts, p.Get("text").Str)
-		}
-		if t := strings.Join(texts, "\n"); injected.TextKind(t) == thread.Recap {
+		if t := itemText(item); injected.TextKind(t) == thread.Recap {
 			recap = t
 		}
 	}
@@ -166,12 +209,28 @@ func (s *codexSession) readCompaction(payload gjson.Result, place codexPlace) {
 }
 
 func (s *codexSession) transcript() ([]Transcript, error) {
+	s.addSystem("instructions", s.instructions)
+	if err := s.addTo(s.builder); err != nil {
+		return nil, err
+	}
+	var left []*builder
+	for _, branch := range s.left {
+		b := s.job.newBuilder(value{})
+		b.Model, b.Provider = s.Model, s.Provider
+		if err := branch.addTo(b); err != nil {
+			return nil, err
+		}
+		left = append(left, b)
+	}
+	return s.transcripts(left...)
+}
+
+// addTo adds the messages of the items.
+func (s *codexItems) addTo(b *builder) error {
 	messages, system, err := openai.DecodeItems("[" + strings.Join(s.items, ",") + "]")
 	if err != nil {
-		return nil, &SyntaxError{Line: s.lineOf(err), Path: "payload", Err: err}
+		return &SyntaxError{Line: s.lineOf(err), Path: "payload", Err: err}
 	}
-	b := s.builder
-	b.addSystem("instructions", s.instructions)
 	b.System = append(b.System, system...)
 	marks := s.marks
 	for _, m := range messages {
@@ -193,11 +252,11 @@ func (s *codexSession) transcript() ([]Transcript, error) {
 	for _, mark := range marks {
 		b.addCompaction(mark.compaction, false)
 	}
-	return b.transcripts()
+	return nil
 }
 
 // lineOf returns the line of the item that an error of the codec names, or else 1.
-func (s *codexSession) lineOf(err error) int {
+func (s *codexItems) lineOf(err error) int {
 	_, rest, _ := strings.Cut(err.Error(), "[")
 	n := 0
 	for _, c := range rest {

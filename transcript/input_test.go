@@ -271,7 +271,7 @@ func TestEveryPrefix(t *testing.T) {
 // reads: every line that is left is in the conversation, beside it, counted or
 // warned about.
 func TestAnyLines(t *testing.T) {
-	for _, path := range []string{"testdata/claude-code.jsonl", "testdata/claude-code-joined.jsonl", "testdata/codex.jsonl", "testdata/pi.jsonl", "testdata/kimi-code.jsonl"} {
+	for _, path := range []string{"testdata/claude-code.jsonl", "testdata/claude-code-joined.jsonl", "testdata/codex.jsonl", "testdata/pi.jsonl", "testdata/kimi-code.jsonl", "testdata/gemini-cli-lines.jsonl"} {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

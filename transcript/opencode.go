@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/tidwall/gjson"
 
@@ -10,17 +11,46 @@ import (
 )
 
 // readOpenCode reads the output of `opencode export`: one object with the session and its
-// messages, each in parts. The parts of an answer hold the calls with their results.
+// messages, each in parts. The parts of an answer hold the calls with their results. After an undo
+// the messages from one on, or from a part of it on, stay there until the user goes on; they stand
+// beside the conversation.
 func readOpenCode(j *importJob) ([]Transcript, error) {
-	return j.eachConversation(func(b *builder, v value) {
+	return j.eachValue(func(v value) ([]Transcript, error) {
+		b, undone := j.newBuilder(v), j.newBuilder(v)
 		info := v.Get("info")
 		b.Name = cmp.Or(info.Get("id").Str, b.Name)
 		b.Title, b.Dir = info.Get("title").Str, info.Get("directory").Str
 		b.Model, b.Provider = info.Get("model.id").Str, info.Get("model.providerID").Str
+		undone.Model, undone.Provider = b.Model, b.Provider
+		message, part := info.Get("revert.messageID").Str, info.Get("revert.partID").Str
+		to := b
 		for m := range rawjson.Items(v.Get("messages")) {
-			b.openCode(m.Get("info"), m.Get("parts"))
+			about, parts := m.Get("info"), m.Get("parts")
+			if message != "" && about.Get("id").Str == message {
+				kept, rest := splitParts(parts, part)
+				if kept.Exists() {
+					b.openCode(about, kept)
+				}
+				to, parts = undone, rest
+			}
+			to.openCode(about, parts)
 		}
+		return b.transcripts(undone)
 	})
+}
+
+// splitParts divides the parts of a message before the one that an undo went back to. Without that
+// part all of them are undone.
+func splitParts(parts gjson.Result, id string) (kept, rest gjson.Result) {
+	all := parts.Array()
+	at := slices.IndexFunc(all, func(p gjson.Result) bool { return id != "" && p.Get("id").Str == id })
+	if at <= 0 {
+		return kept, parts
+	}
+	list := func(some []gjson.Result) gjson.Result {
+		return gjson.Parse(rawjson.ArrayOf(some, func(p gjson.Result) string { return p.Raw }))
+	}
+	return list(all[:at]), list(all[at:])
 }
 
 // openCode adds a message, and the results that its parts hold.

@@ -59,6 +59,8 @@ var signs = []struct {
 	{Codex, []string{""}, []string{"id", "timestamp", "instructions"}},
 	{Pi, []string{"session"}, []string{"cwd", "timestamp"}},
 	{Pi, []string{"message"}, []string{"message.role", "timestamp"}},
+	{GeminiCLI, []string{""}, []string{"sessionId", "projectHash"}},
+	{GeminiCLI, []string{"gemini"}, []string{"id", "content"}},
 	{KimiCode, []string{"metadata"}, []string{"protocol_version"}},
 	{KimiCode, []string{"context.append_message"}, []string{"message"}},
 	{OpenCode, nil, []string{"info", "messages.0.info.role"}},
@@ -88,8 +90,6 @@ func bodyFormat(v gjson.Result) Format {
 		return Gemini
 	case v.Get("input").Exists() && (v.Get("model").Exists() || v.Get("instructions").Exists()):
 		return Responses
-	case messages.IsArray() && v.Get("sessionId").Exists() && v.Get("projectHash").Exists():
-		return GeminiCLI
 	case messages.IsArray():
 		format := listFormat(messages)
 		if format == OpenAIChat || format == "" {

@@ -8,7 +8,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
+	"iter"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -143,16 +144,62 @@ func (w *writer) value(v any, indent string) {
 }
 
 // countLost counts a part that is left out.
-func (w *writer) countLost(p thread.Part) {
+func (w *writer) countLost(p thread.Part) { w.out.Lost[lossOf(p)]++ }
+
+// lossOf is the type under which a part is counted as lost.
+func lossOf(p thread.Part) string {
 	switch p := p.(type) {
 	case thread.Reasoning:
-		w.out.Lost["reasoning"]++
+		return "reasoning"
 	case thread.Media:
-		w.out.Lost[string(p.Type)]++
+		return string(p.Type)
 	case thread.Opaque:
-		w.out.Lost["block of type "+p.Kind]++
-	default:
-		w.out.Lost[strings.TrimPrefix(fmt.Sprintf("%T", p), "thread.")]++
+		return "block of type " + p.Kind
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%T", p), "thread.")
+}
+
+// countMissing counts the parts that encoding a message has left out, or made a note of: they are not
+// there when it is read again.
+func (w *writer) countMissing(m *thread.Message, back []thread.Message) {
+	exact, others := map[string]int{}, map[reflect.Type]int{}
+	for i := range back {
+		for p := range allParts(&back[i]) {
+			exact[lossOf(p)]++
+			others[reflect.TypeOf(p)]++
+		}
+	}
+	var missing []thread.Part
+	for p := range allParts(m) {
+		if _, said := p.(thread.Text); said {
+			continue
+		}
+		if exact[lossOf(p)] > 0 {
+			exact[lossOf(p)]--
+			others[reflect.TypeOf(p)]--
+		} else {
+			missing = append(missing, p)
+		}
+	}
+	for _, p := range missing { // it may be there as another of its kind: a file as a document
+		if others[reflect.TypeOf(p)]--; others[reflect.TypeOf(p)] < 0 {
+			w.countLost(p)
+		}
+	}
+}
+
+// allParts are the parts of a message and of its result.
+func allParts(m *thread.Message) iter.Seq[thread.Part] {
+	return func(yield func(thread.Part) bool) {
+		parts := m.Parts
+		if r, ok := m.Result(); ok {
+			parts = r.Content
+		}
+		for _, p := range parts {
+			if !yield(p) {
+				return
+			}
+		}
 	}
 }
 
@@ -161,12 +208,34 @@ func (w *writer) countLost(p thread.Part) {
 func (w *writer) elements(c wire.Codec, array string, m *thread.Message) []gjson.Result {
 	body, err := c.Encode(&prompt.Prompt{Messages: []thread.Message{*m}})
 	w.err = cmp.Or(w.err, err)
-	return gjson.ParseBytes(cacheMark.ReplaceAll(body, nil)).Get(array).Array()
+	if back, err := c.Decode(body); err == nil {
+		w.countMissing(m, back.Messages)
+	}
+	all := gjson.ParseBytes(body).Get(array).Array()
+	for i := range all {
+		all[i] = withoutCacheMarks(all[i])
+	}
+	return all
 }
 
-// cacheMark matches a cache mark on a block. Inside a text its quotes are escaped, so it does not
-// match there.
-var cacheMark = regexp.MustCompile(`,"cache_control":\{[^{}]*\}`)
+// withoutCacheMarks takes the cache marks off the blocks of a message. What a call or a text
+// holds under the same name stays.
+func withoutCacheMarks(v gjson.Result) gjson.Result {
+	if !v.IsObject() || !strings.Contains(v.Raw, `"cache_control"`) {
+		return v
+	}
+	var o rawjson.Object
+	for name, f := range rawjson.Members(v) {
+		switch {
+		case name == "cache_control":
+		case name == "content" && f.IsArray():
+			o.Raw(name, rawjson.ArrayOf(f.Array(), func(block gjson.Result) string { return withoutCacheMarks(block).Raw }))
+		default:
+			o.Raw(name, f.Raw)
+		}
+	}
+	return gjson.Parse(o.String())
+}
 
 // flatFolderName turns a directory into the name of one folder.
 func flatFolderName(dir string, replaced func(r rune) bool) string {
@@ -220,7 +289,8 @@ func argumentsObject(arguments string) json.RawMessage {
 	return b
 }
 
-// resultsByCall returns the results up to the next message of the assistant, by call id.
+// resultsByCall returns the first result of each call, by its id, up to the next message of the
+// assistant.
 func resultsByCall(messages []thread.Message) map[string]thread.ToolResult {
 	found := map[string]thread.ToolResult{}
 	for i := range messages {
@@ -228,7 +298,9 @@ func resultsByCall(messages []thread.Message) map[string]thread.ToolResult {
 			break
 		}
 		if r, ok := messages[i].Result(); ok {
-			found[r.CallID] = r
+			if _, twice := found[r.CallID]; !twice {
+				found[r.CallID] = r
+			}
 		}
 	}
 	return found

@@ -24,30 +24,47 @@ func (w *writer) openCode(messages []thread.Message) {
 	model := map[string]any{"providerID": provider, "modelID": w.session.Model}
 	all := []any{}
 	user := ""
-	add := func(at time.Time, info map[string]any, parts []map[string]any) string {
+	add := func(m *thread.Message, at time.Time, info map[string]any, answered map[string]thread.ToolResult) string {
 		id := w.openCodeID("msg", begun.UnixMilli())
 		info["id"], info["sessionID"], info["agent"] = id, w.out.ID, "build"
 		info["time"] = map[string]any{"created": at.UnixMilli(), "completed": at.UnixMilli()}
+		parts := w.openCodeParts(m, at, answered)
 		for _, p := range parts {
-			p["id"], p["sessionID"], p["messageID"] = w.openCodeID("prt", begun.UnixMilli()), w.out.ID, id
+			w.openCodePlace(p, id)
+			if state, call := p["state"].(map[string]any); call {
+				files, _ := state["attachments"].([]map[string]any)
+				for _, f := range files {
+					w.openCodePlace(f, id)
+				}
+			}
 		}
 		all = append(all, map[string]any{"info": info, "parts": parts})
 		return id
 	}
+	open := map[string]bool{} // the calls of the last answer
 	for i := range messages {
 		m := &messages[i]
 		at := w.timeOf(m)
+		r, result := m.Result()
 		switch {
 		case m.Role == thread.Assistant:
-			answered := resultsByCall(messages[i+1:])
-			add(at, map[string]any{
+			clear(open)
+			for _, c := range m.Calls() {
+				open[c.ID] = true
+			}
+			add(m, at, map[string]any{
 				"role": "assistant", "parentID": user, "providerID": provider, "modelID": w.session.Model, "mode": "build",
 				"path": map[string]string{"cwd": w.session.Dir, "root": w.session.Dir}, "cost": 0, "finish": openCodeFinish(m),
 				"tokens": map[string]any{"input": 0, "output": 0, "reasoning": 0, "cache": map[string]int{"read": 0, "write": 0}},
-			}, w.openCodeParts(m, at, answered))
-		case m.Role == thread.Tool: // stands in the answer that asked for it
+			}, resultsByCall(messages[i+1:]))
+		case result && open[r.CallID]: // stands in the answer that asked for it
+			delete(open, r.CallID)
+		case result: // its call is not there
+			said := thread.Message{Role: thread.User, Kind: thread.Injected, Parts: []thread.Part{thread.Text{Text: "Result of " + cmp.Or(r.Tool, "a call") + ":"}}}
+			said.Parts = append(said.Parts, r.Content...)
+			user = add(&said, at, map[string]any{"role": "user", "model": model}, nil)
 		default:
-			user = add(at, map[string]any{"role": "user", "model": model}, w.openCodeParts(m, at, nil))
+			user = add(m, at, map[string]any{"role": "user", "model": model}, nil)
 		}
 	}
 	w.value(map[string]any{
@@ -73,6 +90,11 @@ func (w *writer) openCodeID(kind string, millis int64) string {
 	id := fmt.Sprintf("%s_%012x%s", kind, uint64(millis<<12+int64(w.lines))&(1<<48-1), hex.EncodeToString(sum[:7]))
 	w.lines++
 	return id
+}
+
+// openCodePlace gives a part, or a file of a result, its ids.
+func (w *writer) openCodePlace(part map[string]any, message string) {
+	part["id"], part["sessionID"], part["messageID"] = w.openCodeID("prt", w.session.Time.UTC().UnixMilli()), w.out.ID, message
 }
 
 // openCodeParts writes the parts of a message. The calls of an answer hold their results; an
@@ -132,7 +154,6 @@ func (w *writer) openCodeState(call thread.ToolCall, answered map[string]thread.
 			output += p.Text
 		case thread.Media:
 			if file, ok := openCodeFile(p); ok {
-				file["id"], file["sessionID"], file["messageID"] = w.openCodeID("prt", 0), w.out.ID, "msg_"+call.ID
 				files = append(files, file)
 				continue
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/golden"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -141,14 +142,25 @@ func TestWrittenLoses(t *testing.T) {
 			thread.Text{Text: "Look at this."}, thread.Media{Type: thread.Image, MIME: "image/png", Data: "iVBORw0KGgo="},
 			thread.Media{Type: thread.Document, MIME: "application/pdf", Data: "JVBERi0="},
 		}},
-		{Role: thread.Assistant, Parts: []thread.Part{thread.Opaque{Kind: "server_tool_use"}, thread.ToolCall{ID: "call_1", Name: "ls", Arguments: "{}"}}},
+		{Role: thread.Assistant, Parts: []thread.Part{
+			thread.Reasoning{Text: "I list."}, thread.Opaque{Kind: "executableCode", Source: thread.Source{API: wire.Gemini, Raw: `{"executableCode":{}}`}},
+			thread.ToolCall{ID: "call_1", Name: "ls", Arguments: "{}"},
+		}},
+		{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: "call_1", Tool: "ls", Outcome: thread.Success, Content: []thread.Part{
+			thread.Text{Text: "a.wav"}, thread.Media{Type: thread.Audio, MIME: "audio/wav", Data: "UklGRg=="},
+		}}}},
 	}}
-	for _, format := range []transcript.Format{transcript.Pi, transcript.OpenCode} {
+	for format, want := range map[transcript.Format]map[string]int{
+		transcript.Pi:         {"document": 1, "audio": 1, "block of type executableCode": 1},
+		transcript.OpenCode:   {"document": 1, "audio": 1, "block of type executableCode": 1},
+		transcript.ClaudeCode: {"audio": 1, "block of type executableCode": 1, "reasoning": 1},
+		transcript.Codex:      {"block of type executableCode": 1, "reasoning": 1},
+	} {
 		w, err := transcript.Write(format, p, session())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(map[string]int{"document": 1, "block of type server_tool_use": 1}, w.Lost); d != "" {
+		if d := cmp.Diff(want, w.Lost); d != "" {
 			t.Errorf("%s (-want +got):\n%s", format, d)
 		}
 		if !bytes.Contains(w.Data, []byte("iVBORw0KGgo=")) {
@@ -157,5 +169,64 @@ func TestWrittenLoses(t *testing.T) {
 	}
 	if _, err := transcript.Write(transcript.GeminiCLI, p, session()); !errors.Is(err, transcript.ErrUnknownFormat) || !strings.Contains(err.Error(), "claude-code, codex, pi, opencode") {
 		t.Errorf("Gemini CLI: %v", err)
+	}
+}
+
+// TestWrittenMarks proves that only cache marks are taken out of what is written, and nothing of
+// the same name that a call or a text holds.
+func TestWrittenMarks(t *testing.T) {
+	const kept = `{"path":"req.json","cache_control":{"type":"kept"},"content":[{"type":"text","cache_control":{"type":"kept"}}]}`
+	body := `{"model":"claude-sonnet-4-5","max_tokens":9,"messages":[
+{"role":"user","content":[{"cache_control":{"type":"ephemeral"},"type":"text","text":"write it"}]},
+{"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"Write","input":` + kept + `,"cache_control":{"type":"ephemeral"}}]},
+{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":[{"type":"text","text":"a,\"cache_control\":{}","cache_control":{"type":"ephemeral"}}],"cache_control":{"type":"ephemeral","ttl":"1h"}}]}]}`
+	p, err := anthropic.Codec{}.Decode([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := transcript.Write(transcript.ClaudeCode, p, session())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if written := string(w.Data); !strings.Contains(written, kept) || strings.Contains(written, "ephemeral") || !strings.Contains(written, `a,\"cache_control\":{}`) {
+		t.Error(written)
+	}
+}
+
+// TestWrittenOpenCodeResults proves that in a session of opencode, where calls hold their results, a
+// result without its call is kept, and that the files of a result belong to the answer around them.
+func TestWrittenOpenCodeResults(t *testing.T) {
+	result := func(id, text string, more ...thread.Part) thread.Message {
+		content := append([]thread.Part{thread.Text{Text: text}}, more...)
+		return thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: id, Tool: "look", Outcome: thread.Success, Content: content}}}
+	}
+	p := &prompt.Prompt{Messages: []thread.Message{
+		{Role: thread.User, Parts: []thread.Part{thread.Text{Text: "Look."}}},
+		result("lost", "the call before is gone"),
+		{Role: thread.Assistant, Parts: []thread.Part{thread.ToolCall{ID: "c1", Name: "look", Arguments: "{}"}}},
+		result("c1", "a picture", thread.Media{Type: thread.Image, MIME: "image/png", Data: "iVBORw0KGgo="}),
+		result("c1", "once more"),
+		{Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: "Seen."}}},
+	}}
+	w, err := transcript.Write(transcript.OpenCode, p, session())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(w.Lost) > 0 {
+		t.Errorf("lost %v", w.Lost)
+	}
+	if got, want := conversations(t, string(w.Data)), "user Look.|user Result of look:\nthe call before is gone|assistant *c1|tool c1 a picture|user Result of look:\nonce more|assistant Seen."; got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	files := 0
+	for _, m := range gjson.GetBytes(w.Data, "messages").Array() {
+		for _, f := range m.Get("parts.#.state.attachments|@flatten").Array() {
+			if files++; f.Get("messageID").Str != m.Get("info.id").Str {
+				t.Errorf("the file %s is in the message %s", f.Raw, m.Get("info.id").Str)
+			}
+		}
+	}
+	if files != 1 {
+		t.Errorf("%d files", files)
 	}
 }

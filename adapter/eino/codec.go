@@ -173,43 +173,65 @@ type listed struct {
 	Legacy *schema.ChatMessagePart   `json:"multi_content"`
 }
 
+// listOf is the list that a part stood in, with the part; "" for a part of no list.
+func listOf(p thread.Part) (string, listed, error) {
+	var l listed
+	from := p.From()
+	if _, call := p.(thread.ToolCall); call || from.API != API || from.Raw == "" {
+		return "", l, nil
+	}
+	if err := json.Unmarshal([]byte(from.Raw), &l); err != nil {
+		return "", l, err
+	}
+	switch {
+	case l.Input != nil:
+		return input, l, nil
+	case l.Output != nil:
+		return output, l, nil
+	case l.Legacy != nil:
+		return legacy, l, nil
+	}
+	return "", l, nil
+}
+
+// fill writes parts. A text that was written here goes into the list beside it, where there is
+// one: clients take the list or Content, not both.
 func fill(out *schema.Message, content []thread.Part) error {
 	var texts, thoughts []string
+	beside := ""
 	for _, p := range content {
-		from := p.From()
-		if call, ok := p.(thread.ToolCall); ok {
-			c := schema.ToolCall{}
-			if from.API == API && from.Raw != "" {
-				if err := json.Unmarshal([]byte(from.Raw), &c); err != nil {
-					return err
-				}
-			} else {
-				c = schema.ToolCall{ID: call.ID, Type: call.Type, Function: schema.FunctionCall{Name: call.Name, Arguments: call.Arguments}}
-				if c.Type == "" {
-					c.Type = "function"
-				}
-			}
-			out.ToolCalls = append(out.ToolCalls, c)
-			continue
+		list, _, err := listOf(p)
+		if err != nil {
+			return err
 		}
-		if from.API == API && from.Raw != "" {
-			var l listed
-			if err := json.Unmarshal([]byte(from.Raw), &l); err != nil {
-				return err
-			}
-			switch {
-			case l.Input != nil:
-				out.UserInputMultiContent = append(out.UserInputMultiContent, *l.Input)
-			case l.Output != nil:
-				out.AssistantGenMultiContent = append(out.AssistantGenMultiContent, *l.Output)
-			case l.Legacy != nil:
-				out.MultiContent = append(out.MultiContent, *l.Legacy)
-			}
+		if list != "" {
+			beside = list
+			break
+		}
+	}
+	for _, p := range content {
+		list, l, err := listOf(p)
+		if err != nil {
+			return err
+		}
+		if list != "" {
+			beside = list
+			add(out, l)
 			continue
 		}
 		switch p := p.(type) {
+		case thread.ToolCall:
+			c, err := toolCall(p)
+			if err != nil {
+				return err
+			}
+			out.ToolCalls = append(out.ToolCalls, c)
 		case thread.Text:
-			texts = append(texts, p.Text)
+			if beside == "" {
+				texts = append(texts, p.Text)
+			} else {
+				add(out, text(beside, p.Text))
+			}
 		case thread.Reasoning:
 			thoughts = append(thoughts, p.Text)
 		case thread.Media, thread.Opaque:
@@ -218,4 +240,40 @@ func fill(out *schema.Message, content []thread.Part) error {
 	}
 	out.Content, out.ReasoningContent = strings.Join(texts, "\n"), strings.Join(thoughts, "\n")
 	return nil
+}
+
+// text is a text as a part of a list.
+func text(list, text string) (l listed) {
+	switch list {
+	case input:
+		l.Input = &schema.MessageInputPart{Type: schema.ChatMessagePartTypeText, Text: text}
+	case output:
+		l.Output = &schema.MessageOutputPart{Type: schema.ChatMessagePartTypeText, Text: text}
+	case legacy:
+		l.Legacy = &schema.ChatMessagePart{Type: schema.ChatMessagePartTypeText, Text: text}
+	}
+	return l
+}
+
+func add(out *schema.Message, l listed) {
+	switch {
+	case l.Input != nil:
+		out.UserInputMultiContent = append(out.UserInputMultiContent, *l.Input)
+	case l.Output != nil:
+		out.AssistantGenMultiContent = append(out.AssistantGenMultiContent, *l.Output)
+	case l.Legacy != nil:
+		out.MultiContent = append(out.MultiContent, *l.Legacy)
+	}
+}
+
+func toolCall(call thread.ToolCall) (c schema.ToolCall, err error) {
+	if call.API == API && call.Raw != "" {
+		err = json.Unmarshal([]byte(call.Raw), &c)
+		return c, err
+	}
+	c = schema.ToolCall{ID: call.ID, Type: call.Type, Function: schema.FunctionCall{Name: call.Name, Arguments: call.Arguments}}
+	if c.Type == "" {
+		c.Type = "function"
+	}
+	return c, nil
 }

@@ -3,13 +3,16 @@
 package eino_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/cloudwego/eino/schema"
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/adapter/adaptertest"
 	"github.com/palimpsest-ai/palimpsest/adapter/eino"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 func TestCodec(t *testing.T) { adaptertest.TestCodec(t, eino.Codec{}, histories()) }
@@ -19,6 +22,65 @@ func TestCodecRefuses(t *testing.T) {
 		if _, err := (eino.Codec{}).Decode([]*schema.Message{schema.UserMessage("hello"), m}); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+// A client takes the text of a message from Content or from one of the lists, and never from both.
+func TestChangedPartStaysInItsList(t *testing.T) {
+	url := "https://example.com/a.png"
+	picture := schema.MessagePartCommon{URL: &url}
+	for name, m := range map[string]*schema.Message{
+		"user": {Role: schema.User, UserInputMultiContent: []schema.MessageInputPart{
+			{Type: schema.ChatMessagePartTypeText, Text: "a long log"},
+			{Type: schema.ChatMessagePartTypeImageURL, Image: &schema.MessageInputImage{MessagePartCommon: picture}},
+		}},
+		"tool": {Role: schema.Tool, ToolCallID: "1", ToolName: "look", UserInputMultiContent: []schema.MessageInputPart{
+			{Type: schema.ChatMessagePartTypeText, Text: "a long log"},
+			{Type: schema.ChatMessagePartTypeImageURL, Image: &schema.MessageInputImage{MessagePartCommon: picture}},
+		}},
+		"assistant": {Role: schema.Assistant, AssistantGenMultiContent: []schema.MessageOutputPart{
+			{Type: schema.ChatMessagePartTypeText, Text: "a long log"},
+			{Type: schema.ChatMessagePartTypeImageURL, Image: &schema.MessageOutputImage{MessagePartCommon: picture}},
+		}},
+		"legacy": {Role: schema.User, MultiContent: []schema.ChatMessagePart{
+			{Type: schema.ChatMessagePartTypeText, Text: "a long log"},
+			{Type: schema.ChatMessagePartTypeImageURL, ImageURL: &schema.ChatMessageImageURL{URL: url}},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			messages, err := eino.Codec{}.Decode([]*schema.Message{m})
+			if err != nil {
+				t.Fatal(err)
+			}
+			changed := messages[0]
+			changed.Frame = nil
+			short := thread.Text{Text: "[shortened]"}
+			if r, ok := changed.Result(); ok {
+				r.Content = append([]thread.Part{short}, r.Content[1:]...)
+				changed.Parts = []thread.Part{r}
+			} else {
+				changed.Parts = append([]thread.Part{short}, changed.Parts[1:]...)
+			}
+			out, err := eino.Codec{}.Encode([]thread.Message{changed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := *m
+			switch {
+			case m.UserInputMultiContent != nil:
+				want.UserInputMultiContent = slices.Clone(m.UserInputMultiContent)
+				want.UserInputMultiContent[0].Text = short.Text
+			case m.AssistantGenMultiContent != nil:
+				want.AssistantGenMultiContent = slices.Clone(m.AssistantGenMultiContent)
+				want.AssistantGenMultiContent[0].Text = short.Text
+			default:
+				want.MultiContent = slices.Clone(m.MultiContent)
+				want.MultiContent[0].Text = short.Text
+			}
+			if diff := cmp.Diff(&want, out[0]); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package genkit
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/firebase/genkit/go/ai"
@@ -229,10 +230,20 @@ func reference(id string) string {
 	return id
 }
 
-// Join makes one message of two of the same role; answers of tools stay alone.
+// Join makes one message of two of the same role; answers of tools stay alone. Where their
+// metadata differs, the later counts: a cache mark is about what ends there.
 func (Codec) Join(a, b *ai.Message) (*ai.Message, bool) {
 	if a.Role != b.Role || a.Role == ai.RoleTool {
 		return nil, false
 	}
-	return &ai.Message{Role: a.Role, Metadata: a.Metadata, Content: append(a.Content[:len(a.Content):len(a.Content)], b.Content...)}, true
+	metadata := a.Metadata
+	if len(b.Metadata) > 0 {
+		metadata = maps.Clone(b.Metadata)
+		for name, value := range a.Metadata {
+			if _, both := metadata[name]; !both {
+				metadata[name] = value
+			}
+		}
+	}
+	return &ai.Message{Role: a.Role, Metadata: metadata, Content: append(a.Content[:len(a.Content):len(a.Content)], b.Content...)}, true
 }

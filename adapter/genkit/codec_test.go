@@ -2,6 +2,7 @@ package genkit_test
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/firebase/genkit/go/ai"
@@ -18,6 +19,30 @@ func TestCodecRefuses(t *testing.T) {
 		if _, err := (genkit.Codec{}).Decode([]*ai.Message{ai.NewUserTextMessage("hello"), m}); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+// One message of two has the metadata of both; that of the later one where they differ.
+func TestJoinKeepsMetadata(t *testing.T) {
+	a := &ai.Message{Role: ai.RoleUser, Content: []*ai.Part{ai.NewTextPart("a")}, Metadata: map[string]any{"purpose": "context", "n": 1}}
+	b := &ai.Message{Role: ai.RoleUser, Content: []*ai.Part{ai.NewTextPart("b")}, Metadata: map[string]any{"cache": "5m", "n": 2}}
+	plain := &ai.Message{Role: ai.RoleUser, Content: []*ai.Part{ai.NewTextPart("c")}}
+	for _, tt := range []struct {
+		first, second *ai.Message
+		want          map[string]any
+	}{
+		{a, b, map[string]any{"purpose": "context", "cache": "5m", "n": 2}}, {plain, b, b.Metadata}, {a, plain, a.Metadata}, {plain, plain, nil},
+	} {
+		joined, ok := genkit.Codec{}.Join(tt.first, tt.second)
+		if !ok {
+			t.Fatal("they stay apart")
+		}
+		if !maps.Equal(tt.want, joined.Metadata) {
+			t.Errorf("%v, want %v", joined.Metadata, tt.want)
+		}
+	}
+	if len(a.Metadata) != 2 || len(b.Metadata) != 2 {
+		t.Errorf("the messages were changed: %v, %v", a.Metadata, b.Metadata)
 	}
 }
 

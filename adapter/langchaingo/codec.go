@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tmc/langchaingo/llms"
@@ -110,7 +111,7 @@ func (r rawPart) portable(from thread.Source) thread.Part {
 	case r.Image != nil:
 		return thread.Media{Type: thread.Image, URL: r.Image.URL, Detail: r.Image.Detail, Source: from}
 	case r.Binary != nil:
-		return thread.Media{Type: thread.File, MIME: r.Binary.MIMEType, Data: base64.StdEncoding.EncodeToString(r.Binary.Data), Source: from}
+		return thread.Media{Type: class(r.Binary.MIMEType), MIME: r.Binary.MIMEType, Data: base64.StdEncoding.EncodeToString(r.Binary.Data), Source: from}
 	case r.Call != nil:
 		call := thread.ToolCall{ID: r.Call.ID, Source: from}
 		if r.Call.Type != "function" {
@@ -131,6 +132,17 @@ func (r rawPart) portable(from thread.Source) thread.Part {
 		return thread.Text{Text: *r.Text, Source: from}
 	}
 	return thread.Text{Source: from}
+}
+
+// class is what a file of a type is to a model.
+func class(mime string) thread.MediaType {
+	switch of, _, ok := strings.Cut(mime, "/"); thread.MediaType(of) {
+	case thread.Image, thread.Audio, thread.Video:
+		if ok {
+			return thread.MediaType(of)
+		}
+	}
+	return thread.File
 }
 
 var roles = map[llms.ChatMessageType]thread.Role{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/adapter/adaptertest"
 	"github.com/palimpsest-ai/palimpsest/adapter/langchaingo"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 func TestCodec(t *testing.T) { adaptertest.TestCodec(t, langchaingo.Codec{}, histories()) }
@@ -19,6 +20,21 @@ func TestCodecRefuses(t *testing.T) {
 	} {
 		if _, err := (langchaingo.Codec{}).Decode([]llms.MessageContent{m}); err == nil {
 			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// What a picture costs and whether a provider takes it depends on its class.
+func TestMediaClasses(t *testing.T) {
+	for mime, want := range map[string]thread.MediaType{
+		"image/png": thread.Image, "audio/wav": thread.Audio, "video/mp4": thread.Video, "application/pdf": thread.File, "": thread.File, "image": thread.File,
+	} {
+		messages, err := langchaingo.Codec{}.Decode([]llms.MessageContent{{Role: llms.ChatMessageTypeHuman, Parts: []llms.ContentPart{llms.BinaryPart(mime, []byte("x"))}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, ok := messages[0].Parts[0].(thread.Media); !ok || m.Type != want || m.MIME != mime {
+			t.Errorf("%q is %+v, want %s", mime, messages[0].Parts[0], want)
 		}
 	}
 }

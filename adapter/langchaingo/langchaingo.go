@@ -115,6 +115,9 @@ func usage(resp *llms.ContentResponse) llm.Usage {
 		}
 		u.Output = number(told["OutputTokens"])
 	}
+	if u.CacheRead == 0 {
+		u.CacheRead = number(told["CacheReadInputTokens"]) // Gemini, whose PromptTokens hold them
+	}
 	u.Known = u.Input > 0
 	return u
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -113,6 +114,39 @@ func TestBillWithoutCompaction(t *testing.T) {
 		if cold != len(pauses) {
 			t.Errorf("%d cold requests, want %d", cold, len(pauses))
 		}
+	}
+}
+
+// TestPriceOfLongPrompts: where a provider asks more for a long prompt, each request costs what
+// its own size does, in units of a token of a short one.
+func TestPriceOfLongPrompts(t *testing.T) {
+	r := worked(t, counterOf(t), 60)
+	const above = 30_000
+	r.model.Prices = []token.Price{{Input: 2, Output: 10, CacheRead: 0.2, CacheWrite: 2.5}, {Above: above, Input: 4, Output: 15, CacheRead: 0.6, CacheWrite: 6}}
+	r.rates, _ = cost.RatesOf(r.model, 0)
+	x, err := r.spend(costContenders(counterOf(t), false)[0].make(r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	input, output, uncached, last, long := 0.0, 0.0, 0.0, 0, 0
+	for k, a := range r.requests {
+		size := r.Fixed + r.historyTokens(k)
+		p := r.model.Prices[0]
+		if size > above {
+			p = r.model.Prices[1]
+			long++
+		}
+		input += (p.CacheRead*float64(last) + p.CacheWrite*float64(size-last)) / 2
+		output += p.Output * float64(a.output) / 2
+		uncached += p.Input * float64(size) / 2
+		last = size
+	}
+	if long == 0 || long == len(r.requests) {
+		t.Fatalf("%d of %d prompts are long", long, len(r.requests))
+	}
+	near := func(a, b float64) bool { return math.Abs(a-b) < 1e-6*b }
+	if !near(x.input, input) || !near(x.output, output) || !near(r.uncachedCost(), uncached) {
+		t.Errorf("input %.0f, output %.0f, uncached %.0f; want %.0f, %.0f, %.0f", x.input, x.output, r.uncachedCost(), input, output, uncached)
 	}
 }
 

@@ -75,7 +75,8 @@ func (r *replay) billLookups(ctx context.Context, s *sessionCost, entries []reca
 				s.rereads++
 				reply = float64(r.sizes[n.Seen[0].Pos])
 			}
-			s.extra += r.rates.Read*size + r.rates.Write*(callTokens+reply) + r.rates.Output*callTokens
+			rates, token := r.price(s.sizes[asked[n.Step]])
+			s.extra += token * (rates.Read*size + rates.Write*(callTokens+reply) + rates.Output*callTokens)
 		}
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 type replay struct {
 	*references.Session
 	model    token.Model
-	rates    cost.Rates
+	rates    cost.Rates // for short prompts
 	ttl      time.Duration
 	requests []modelRequest
 	// sizes are the tokens of the messages as they are sent, before the sum of those
@@ -126,11 +126,25 @@ func (r *replay) request(times string) {
 	}
 }
 
+// price returns the rates for a prompt of that size, and what a token of its uncached input costs,
+// in such tokens of a short prompt: all costs are in these. Some providers ask more for long ones.
+func (r *replay) price(size int) (rates cost.Rates, token float64) {
+	rates, ok := cost.RatesOf(r.model, size)
+	short, _ := r.model.Price(0)
+	if !ok || short.Input <= 0 {
+		return r.rates, 1
+	}
+	long, _ := r.model.Price(size)
+	return rates, long.Input / short.Input
+}
+
 // uncachedCost is what the requests cost when nothing is compacted or cached.
 func (r *replay) uncachedCost() float64 {
 	sum := 0.0
 	for k := range r.requests {
-		sum += float64(r.Fixed + r.historyTokens(k))
+		size := r.Fixed + r.historyTokens(k)
+		_, token := r.price(size)
+		sum += token * float64(size)
 	}
 	return sum
 }

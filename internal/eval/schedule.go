@@ -28,14 +28,15 @@ func (r *replay) cheapestSchedule(after func(k int) int) *sessionCost {
 		default:
 			read = left[i] + float64(r.historyTokens(k-1)-r.historyTokens(i))
 		}
-		sum[i] += r.rates.Read*read + r.rates.Write*(size-read)
+		rates, token := r.price(int(size))
+		sum[i] += token * (rates.Read*read + rates.Write*(size-read))
 		return sum[i]
 	})
 	return &sessionCost{input: least, compactions: len(compact)}
 }
 
 // lowerBound is a cost that no renderer can beat: each message is sent until the last
-// step that needs it, cached or not, whichever is cheaper.
+// step that needs it, cached or not, whichever is cheaper, at the price of a short prompt.
 func (r *replay) lowerBound() float64 {
 	last := make([]int, r.Thread.Len()) // the last request that needs each message
 	first := make([]int, r.Thread.Len())

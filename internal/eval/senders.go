@@ -253,7 +253,8 @@ func (r *replay) squareRootLaw(cold bool, room int) func(k, size int) bool {
 		if cold && r.requests[k].cold && float64(size) > after*leastShrink {
 			return true
 		}
-		return float64(size) > cycle.Mark(r.rates)
+		rates, _ := r.price(size)
+		return float64(size) > cycle.Mark(rates)
 	}
 }
 

@@ -29,7 +29,7 @@ type sender func(k int) (request, error)
 // sessionCost is the cost of a session under one contender.
 type sessionCost struct {
 	bill cost.Bill
-	// input and output are in units of one token of uncached input.
+	// input and output are in units of one token of uncached input of a short prompt.
 	input, output float64
 	// refs counts the references to content before a compaction, direct those in the
 	// prompt, found those that a lookup brings. lookups and rereads count the calls for
@@ -80,9 +80,11 @@ func (r *replay) spend(send sender) (sessionCost, error) {
 		marks = append(marks, len(blocks)-1)
 		slices.Sort(marks)
 		bill := ledger.Bill(cost.Request{Blocks: blocks, Marks: slices.Compact(marks), Output: a.output, At: a.when})
-		in, out := bill.Cost(r.rates)
-		s.input += in + r.rates.Read*float64(q.read)
-		s.output += out + r.rates.Output*float64(q.wrote)
+		rates, token := r.price(bill.Input())
+		in, out := bill.Cost(rates)
+		of, ofToken := r.price(q.read) // the compaction's own request
+		s.input += token*in + ofToken*of.Read*float64(q.read)
+		s.output += token*out + ofToken*of.Output*float64(q.wrote)
 		s.bill.Read += bill.Read + q.read
 		s.bill.Write += bill.Write
 		s.bill.Plain += bill.Plain

@@ -143,6 +143,7 @@ func exportDocument(db *sql.DB, id string, maxMessages, maxBytes int) ([]byte, e
 			Title     string          `json:"title"`
 			Directory string          `json:"directory"`
 			Model     json.RawMessage `json:"model,omitempty"`
+			Revert    json.RawMessage `json:"revert,omitempty"`
 		} `json:"info"`
 		Messages []*message `json:"messages"`
 	}
@@ -155,11 +156,13 @@ func exportDocument(db *sql.DB, id string, maxMessages, maxBytes int) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	var model sql.NullString // older versions have no such column
-	if err := db.QueryRow(`SELECT model FROM session WHERE id = ?`, id).Scan(&model); err == nil && rawjson.Valid(model.String) {
-		info.Model = json.RawMessage(model.String)
+	for column, to := range map[string]*json.RawMessage{"model": &info.Model, "revert": &info.Revert} {
+		var value sql.NullString // older versions have no such columns
+		if err := db.QueryRow(`SELECT `+column+` FROM session WHERE id = ?`, id).Scan(&value); err == nil && rawjson.Valid(value.String) {
+			*to = json.RawMessage(value.String)
+		}
 	}
-	rows, err := db.Query(`SELECT m.id, m.data, coalesce(p.data, '') FROM
+	rows, err := db.Query(`SELECT m.id, m.data, coalesce(p.id, ''), coalesce(p.data, '') FROM
 		(SELECT id, data, time_created FROM message WHERE session_id = ? ORDER BY time_created, id LIMIT ?) m
 		LEFT JOIN part p ON p.message_id = m.id ORDER BY m.time_created, m.id, p.id`, id, maxMessages)
 	if err != nil {
@@ -168,17 +171,17 @@ func exportDocument(db *sql.DB, id string, maxMessages, maxBytes int) ([]byte, e
 	defer rows.Close()
 	last, size := "", 0
 	for rows.Next() {
-		var messageID, data, part string
-		if err := rows.Scan(&messageID, &data, &part); err != nil {
+		var messageID, data, partID, part string
+		if err := rows.Scan(&messageID, &data, &partID, &part); err != nil {
 			return nil, err
 		}
 		if messageID != last {
-			doc.Messages = append(doc.Messages, &message{Info: json.RawMessage(data), Parts: []json.RawMessage{}})
+			doc.Messages = append(doc.Messages, &message{Info: withID(data, messageID), Parts: []json.RawMessage{}})
 			last, size = messageID, size+len(data)
 		}
 		if part != "" {
 			m := doc.Messages[len(doc.Messages)-1]
-			m.Parts = append(m.Parts, json.RawMessage(part))
+			m.Parts = append(m.Parts, withID(part, partID))
 		}
 		if size += len(part); size > maxBytes {
 			return nil, fmt.Errorf("session %s: %w", id, transcript.ErrTooLong)
@@ -188,4 +191,14 @@ func exportDocument(db *sql.DB, id string, maxMessages, maxBytes int) ([]byte, e
 		return nil, err
 	}
 	return json.Marshal(doc)
+}
+
+// withID adds the id to the data of a row, which the database keeps in a column of its own.
+func withID(data, id string) json.RawMessage {
+	d, ok := rawjson.Open(data, nil)
+	if !ok {
+		return json.RawMessage(data)
+	}
+	d.Set("id", rawjson.Quote(id))
+	return d.Bytes()
 }

@@ -26,11 +26,11 @@ func database(t *testing.T, path string) {
 	defer db.Close()
 	for _, do := range []string{
 		`PRAGMA journal_mode = WAL`,
-		`CREATE TABLE session (id text PRIMARY KEY, parent_id text, directory text NOT NULL, title text NOT NULL, model text, time_updated integer NOT NULL)`,
+		`CREATE TABLE session (id text PRIMARY KEY, parent_id text, directory text NOT NULL, title text NOT NULL, model text, revert text, time_updated integer NOT NULL)`,
 		`CREATE TABLE message (id text PRIMARY KEY, session_id text NOT NULL, time_created integer NOT NULL, data text NOT NULL)`,
 		`CREATE TABLE part (id text PRIMARY KEY, message_id text NOT NULL, session_id text NOT NULL, data text NOT NULL)`,
-		`INSERT INTO session VALUES ('ses_one', NULL, '/src/shop', 'Prices', '{"id":"claude-sonnet-4-5","providerID":"anthropic"}', 1777000000000),
-			('ses_sub', 'ses_one', '/src/shop', 'Looking', NULL, 1777000000001), ('ses_empty', NULL, '/src/shop', 'New', NULL, 1777000000002)`,
+		`INSERT INTO session VALUES ('ses_one', NULL, '/src/shop', 'Prices', '{"id":"claude-sonnet-4-5","providerID":"anthropic"}', NULL, 1777000000000),
+			('ses_sub', 'ses_one', '/src/shop', 'Looking', NULL, NULL, 1777000000001), ('ses_empty', NULL, '/src/shop', 'New', NULL, NULL, 1777000000002)`,
 		`INSERT INTO message VALUES ('msg_1', 'ses_one', 1, '{"role":"user"}'), ('msg_2', 'ses_one', 2, '{"role":"assistant","modelID":"claude-sonnet-4-5","providerID":"anthropic"}'), ('msg_3', 'ses_sub', 1, '{"role":"user"}')`,
 		`INSERT INTO part VALUES ('prt_1', 'msg_1', 'ses_one', '{"type":"text","text":"Round prices to cents."}'),
 			('prt_2', 'msg_2', 'ses_one', '{"type":"step-start"}'), ('prt_3', 'msg_2', 'ses_one', '{"type":"tool","tool":"bash","callID":"c1","state":{"status":"completed","input":{"command":"ls"},"output":"price.go"}}'),
@@ -96,5 +96,29 @@ func TestOpenCode(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", filepath.Dir(filepath.Dir(other)))
 	if _, err := sessions.Find("opencode"); err == nil || !strings.Contains(err.Error(), other) {
 		t.Error(err)
+	}
+}
+
+// TestOpenCodeUndone: what was undone stands beside the session.
+func TestOpenCodeUndone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "opencode.db")
+	database(t, path)
+	for revert, want := range map[string][2]int{`{"messageID":"msg_2"}`: {1, 2}, `{"messageID":"msg_2","partID":"prt_4"}`: {3, 1}} {
+		db, err := sql.Open("sqlite", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = db.Exec(`UPDATE session SET revert = ? WHERE id = 'ses_one'`, revert)
+		if err = errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+		file, err := sessions.Open(path+"#ses_one", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := file.Transcripts[0]
+		if len(got.Side) != 1 || got.Thread.Len() != want[0] || got.Side[0].Thread.Len() != want[1] {
+			t.Errorf("%s: %d messages, beside it %+v", revert, got.Thread.Len(), got.Side)
+		}
 	}
 }

@@ -71,10 +71,17 @@ func (a *Adapter) Plugin() (*plugin.Plugin, error) {
 	})
 }
 
-// session names what one agent sees of a session.
+// session names what one agent sees of a session. No two have the same name, whatever
+// stands in theirs: the log of one user must not be that of another.
 func session(ctx agent.ReadonlyContext) string {
-	return strings.Join([]string{ctx.AppName(), ctx.UserID(), ctx.SessionID(), ctx.Branch(), ctx.AgentName()}, "/")
+	names := []string{ctx.AppName(), ctx.UserID(), ctx.SessionID(), ctx.Branch(), ctx.AgentName()}
+	for i := range names {
+		names[i] = escaped.Replace(names[i])
+	}
+	return strings.Join(names, "/")
 }
+
+var escaped = strings.NewReplacer("%", "%25", "/", "%2F")
 
 // BeforeModel is a llmagent.BeforeModelCallback: it puts the contents that the session
 // prepares into the request.

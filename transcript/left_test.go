@@ -1,0 +1,111 @@
+package transcript_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/transcript"
+)
+
+// conversations shows a conversation and those beside it, each on a line.
+func conversations(t *testing.T, session string) string {
+	t.Helper()
+	f, err := transcript.Read(strings.NewReader(session), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Transcripts) != 1 {
+		t.Fatalf("%d conversations", len(f.Transcripts))
+	}
+	var all []string
+	show := func(m []*thread.Message) {
+		var texts []string
+		for _, m := range m {
+			said := m.Text()
+			for _, c := range m.Calls() {
+				said += "*" + c.ID
+			}
+			if r, ok := m.Result(); ok {
+				said = r.CallID + " " + r.Text()
+			}
+			texts = append(texts, fmt.Sprintf("%s %s", m.Role, said))
+		}
+		all = append(all, strings.Join(texts, "|"))
+	}
+	list := func(t transcript.Transcript) (all []*thread.Message) {
+		for _, m := range t.Thread.All() {
+			all = append(all, m)
+		}
+		return all
+	}
+	show(list(f.Transcripts[0]))
+	for _, s := range f.Transcripts[0].Side {
+		show(list(s))
+	}
+	return strings.Join(all, "\n")
+}
+
+// What the user took back is no longer in the conversation, and not lost.
+func TestCodexTurnsTakenBack(t *testing.T) {
+	const meta = `{"type":"session_meta","payload":{"id":"c"}}`
+	user := func(text string) string {
+		return fmt.Sprintf(`{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":%q}]}}`, text)
+	}
+	answer := func(text string) string {
+		return fmt.Sprintf(`{"type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":%q}]}}`, text)
+	}
+	back := func(n int) string {
+		return fmt.Sprintf(`{"type":"event_msg","payload":{"type":"thread_rolled_back","num_turns":%d}}`, n)
+	}
+	const (
+		environment = "<environment_context>\n<cwd>/w</cwd>\n</environment_context>"
+		summary     = "Another language model started to solve this problem and produced a summary. One is done."
+		compacted   = `{"type":"compacted","payload":{"message":"` + summary + `"}}`
+	)
+	for _, tt := range []struct {
+		name  string
+		lines []string
+		want  string
+	}{
+		{"the last turn", []string{user("one"), answer("1"), user("two"), answer("2"), back(1), user("three")}, "user one|assistant 1|user three\nuser two|assistant 2"},
+		{"two turns", []string{user("one"), answer("1"), user("two"), answer("2"), user("three"), back(2), user("four")}, "user one|assistant 1|user four\nuser two|assistant 2|user three"},
+		{"again", []string{user("one"), user("two"), back(1), user("three"), back(2), user("four")}, "user four\nuser two\nuser one|user three"},
+		{"more than there are", []string{user(environment), user("one"), answer("1"), back(9), user("two")}, "user " + environment + "|user two\nuser one|assistant 1"},
+		{"what the client adds opens no turn", []string{user("one"), answer("1"), user("two"), user(environment), answer("2"), back(1)}, "user one|assistant 1\nuser two|user " + environment + "|assistant 2"},
+		{"none", []string{user("one"), back(0)}, "user one"},
+		{"over a compaction", []string{user("one"), answer("1"), user("two"), compacted, answer("2"), back(1), user("three")}, "user one|assistant 1|user three\nuser two|user " + summary + "|assistant 2"},
+		{"after a compaction", []string{user("one"), compacted, user("two"), answer("2"), back(1), user("three")}, "user one|user " + summary + "|user three\nuser two|assistant 2"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := conversations(t, meta+"\n"+strings.Join(tt.lines, "\n")); got != tt.want {
+				t.Errorf("%s\nwant\n%s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestOpenCodeUndo(t *testing.T) {
+	const messages = `"messages":[
+{"info":{"id":"m1","role":"user"},"parts":[{"id":"p1","type":"text","text":"one"}]},
+{"info":{"id":"m2","role":"assistant"},"parts":[{"id":"p2","type":"text","text":"1"}]},
+{"info":{"id":"m3","role":"user"},"parts":[{"id":"p3","type":"text","text":"two"}]},
+{"info":{"id":"m4","role":"assistant"},"parts":[{"id":"p4","type":"text","text":"I look."},{"id":"p5","type":"tool","tool":"bash","callID":"c1","state":{"status":"completed","input":{},"output":"a.go"}},
+{"id":"p6","type":"step-start"},{"id":"p7","type":"text","text":"2"}]}]}`
+	const live = "user one|assistant 1|user two|assistant I look.*c1|tool c1 a.go|assistant 2"
+	for _, tt := range []struct{ name, revert, want string }{
+		{"none", "", live},
+		{"a message", `,"revert":{"messageID":"m3","snapshot":"5a"}`, "user one|assistant 1\nuser two|assistant I look.*c1|tool c1 a.go|assistant 2"},
+		{"a part", `,"revert":{"messageID":"m4","partID":"p6"}`, "user one|assistant 1|user two|assistant I look.*c1|tool c1 a.go\nassistant 2"},
+		{"the first part", `,"revert":{"messageID":"m4","partID":"p4"}`, "user one|assistant 1|user two\nassistant I look.*c1|tool c1 a.go|assistant 2"},
+		{"all", `,"revert":{"messageID":"m1"}`, "\n" + live},
+		{"a message that is not there", `,"revert":{"messageID":"m9"}`, live},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := conversations(t, `{"info":{"id":"ses_1"`+tt.revert+`},`+messages); got != tt.want {
+				t.Errorf("%s\nwant\n%s", got, tt.want)
+			}
+		})
+	}
+}
