@@ -78,6 +78,9 @@ func (c *conversation) open(path string, s Streams) error {
 	if err := c.in.selectRun(); err != nil {
 		return err
 	}
+	if c.in.Thread.Len() == 0 && len(c.in.Side) > 0 {
+		return fmt.Errorf("%s: all messages of the conversation were taken back by going back to its start: %w", path, transcript.ErrEmpty)
+	}
 	if c.into != "" {
 		if err := c.targetAgent(); err != nil {
 			return err
