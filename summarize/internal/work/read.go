@@ -169,7 +169,7 @@ func ReadResult(r *thread.ToolResult, text string) (w Result) {
 	if w.DeniedByUser || w.deniedByRule || w.Canceled {
 		return w
 	}
-	if w.found(class) {
+	if w.mayShowPlaces(class) {
 		w.places = readPlaces(text)
 	}
 	switch class {

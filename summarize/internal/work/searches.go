@@ -104,13 +104,17 @@ func (f *fold) applyEdit(c *Call, file string, turn int) {
 		var at []int // places in the file that the edit may have changed
 		taken := map[int]int{}
 		for k, p := range s.Places {
-			if !names(file, p.Path) {
+			if !sameFile(file, p.Path) {
 				continue
 			}
 			if c.Fragment != "" && strings.Contains(p.Text, c.Fragment) {
 				at = append(at, k)
-			} else if n := count(c.TakesOut, p.Text); n > 0 {
-				taken[k] = n
+				continue
+			}
+			for _, line := range c.TakesOut {
+				if line == p.Text {
+					taken[k]++
+				}
 			}
 		}
 		if len(at) == 1 || c.everywhere {
@@ -139,7 +143,7 @@ func (f *fold) forgetPlaces(files ...string) {
 			s.Places = nil
 		} else {
 			s.Places = slices.DeleteFunc(slices.Clone(s.Places), func(p state.Place) bool {
-				return slices.ContainsFunc(files, func(file string) bool { return names(file, p.Path) })
+				return slices.ContainsFunc(files, func(file string) bool { return sameFile(file, p.Path) })
 			})
 		}
 	}
@@ -162,19 +166,10 @@ func (f *fold) keepSearches() {
 	f.work.Searches = kept
 }
 
-// names reports whether a file is the one that an output names, perhaps from another folder.
-func names(file, shown string) bool {
+// sameFile reports whether a file is the one that an output names, perhaps from another folder.
+func sameFile(file, shown string) bool {
 	shown = path.Clean(shown)
 	return file == shown || strings.HasSuffix(file, "/"+strings.TrimPrefix(shown, "../")) || strings.HasSuffix(shown, "/"+file)
-}
-
-func count(list []string, s string) (n int) {
-	for _, x := range list {
-		if x == s {
-			n++
-		}
-	}
-	return n
 }
 
 // changedFiles are the files that operations changed.
@@ -187,7 +182,7 @@ func changedFiles(ops ...shell.FileOp) (files []string) {
 	return files
 }
 
-// found reports whether a result can be that of a search.
-func (w *Result) found(class toolpolicy.Class) bool {
+// mayShowPlaces reports whether a result can be that of a search.
+func (w *Result) mayShowPlaces(class toolpolicy.Class) bool {
 	return w.Outcome != thread.Failure && (class == toolpolicy.Search || class == toolpolicy.Shell)
 }
