@@ -211,7 +211,8 @@ func tokensOf(chars int) int { return (chars + charsPerToken - 1) / charsPerToke
 func charsOf(m *thread.Message) int { return partsSize(m.Parts, utf8.RuneCountInString, true) }
 
 // Plan makes one record of everything before the tail, so that summary text, span and
-// merged state change together or not at all. System messages of the log stay as they are.
+// merged state change together or not at all. System messages of the log, and messages
+// that the user has pinned, stay as they are.
 func (w Workstream) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) {
 	defer namePolicy(w.Name(), &err)
 	w = w.Defaults()
@@ -222,7 +223,7 @@ func (w Workstream) Plan(ctx context.Context, s *Situation) (f *Fitted, err erro
 	if current != nil {
 		step.prev = workstreamNotes{notesText(current.Stand[0].Text), current.Summary, *current.State}
 	}
-	span, fresh, err := s.spanBefore(from, at)
+	span, fresh, err := s.spanBefore(current, at)
 	switch {
 	case len(fresh) == 0:
 		return nil, fmt.Errorf("there is no message between the last summary and the tail: %w", ErrNothing)
