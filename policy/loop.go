@@ -105,7 +105,7 @@ func (l Loop) budget(s *Situation, entries []entry) loopBudget {
 	}
 	b.SystemTokens = system / 4
 	for i := range entries {
-		b.MessageTokens += partsSize(entries[i].Parts, func(s string) int { return len(s) }, false)/4 + loopOverhead
+		b.MessageTokens += partsSize(entries[i].Parts, func(s string) int { return len(s) }, nil)/4 + loopOverhead
 	}
 	room := b.ContextLimit - b.SystemTokens - b.MaxOutputTokens
 	b.Available = room - b.MessageTokens

@@ -247,9 +247,9 @@ func (s *Situation) renderCounted(p *plan.Plan) (*Fitted, error) {
 	return f, err
 }
 
-// partsSize adds up the sizes of texts, reasoning, calls with their names, and results;
-// with media also of what stands in the log for those.
-func partsSize(parts []thread.Part, size func(string) int, media bool) int {
+// partsSize adds up the sizes of texts, reasoning, calls with their names, and results; and
+// of media, where there is a measure for them.
+func partsSize(parts []thread.Part, size func(string) int, media func(*thread.Media) int) int {
 	n := 0
 	for _, part := range parts {
 		switch part := part.(type) {
@@ -262,8 +262,8 @@ func partsSize(parts []thread.Part, size func(string) int, media bool) int {
 		case thread.ToolCall:
 			n += size(part.Name) + size(part.Arguments)
 		case thread.Media:
-			if media {
-				n += len(part.Data) + size(part.Text) + len(part.URL) + len(part.FileID)
+			if media != nil {
+				n += media(&part)
 			}
 		case thread.ToolResult:
 			n += partsSize(part.Content, size, media)
