@@ -111,8 +111,8 @@ func (s *Session) Expand(ctx context.Context, id thread.ID) error {
 
 // Pin shows a message as it was said, now and in all following plans; where a record
 // covers it, its whole span is shown until the next compaction. With pinned false it
-// releases the message. policy.Auto and policy.Ladder keep pinned messages; a plan of
-// another policy that hides one is refused. For an id that is not in the log the error
+// releases the message. The policies leave pinned messages where they are; a plan of one
+// of your own that hides one is refused. For an id that is not in the log the error
 // wraps thread.ErrUnknownID.
 func (s *Session) Pin(ctx context.Context, id thread.ID, pinned bool) error {
 	return s.editPlan(ctx, "Pin", func(log *thread.Thread, next *plan.Plan) error {

@@ -117,7 +117,7 @@ func Operations() []Operation {
 		{ID: "preview", Method: "POST", Path: one + "/preview", Right: both, Status: 200, Request: Compact{}, Response: view.View{},
 			Summary: "Look at the thread under the plan that compact would make. Nothing is stored."},
 		{ID: "pin", Method: "POST", Path: one + "/pin", Right: both, Status: 200, IfMatch: "plan version", Request: view.Pin{}, Response: Plan{},
-			Summary: "Keep a message as it was said, in this plan and all later ones, or release it. The policies auto and ladder respect it."},
+			Summary: "Keep a message as it was said, in this plan and all later ones, or release it. The other messages are compacted around it."},
 		{ID: "sessions", Method: "GET", Path: SessionsRoot, Right: apikey.Read, Status: 200, Response: view.Sessions{},
 			Summary: "List the sessions that agents left on the daemon's machine, the newest first. A daemon with keys has none."},
 		{ID: "session-view", Method: "POST", Path: SessionsRoot + "/{session}/view", Right: apikey.Read, Status: 200, Request: Compact{}, Response: view.View{},

@@ -81,6 +81,9 @@ func TestValidate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	stands := func(stand ...plan.Replacement) func(*plan.Plan) {
+		return func(p *plan.Plan) { p.Summarizations = []plan.Summarization{{Span: th.Range(0, 3), Stand: stand}} }
+	}
 	tests := []struct {
 		name string
 		edit func(*plan.Plan)
@@ -100,6 +103,10 @@ func TestValidate(t *testing.T) {
 			p.Drops = []plan.Removal{{Span: th.Range(0, 1)}}
 			p.Clearings = []plan.Clearing{{Span: th.Range(0, 1)}}
 		}, "normalize"},
+		{"a text of its own", stands(plan.Replacement{Text: "SUM"}, plan.Replacement{Role: thread.User, Text: "SUM"}, plan.Replacement{Role: thread.System, Text: "SUM"}, plan.Replacement{Role: thread.Assistant, Text: "SUM"}), ""},
+		{"a result out of nothing", stands(plan.Replacement{Role: thread.Tool, Text: "SUM"}), "\"tool\""},
+		{"a role that there is not", stands(plan.Replacement{Text: "SUM"}, plan.Replacement{Role: "tol", Text: "SUM"}), "\"tol\""},
+		{"nothing in place of it", stands(plan.Replacement{Role: thread.User, Text: " \n"}), "has no text"},
 		{"other thread", func(p *plan.Plan) { p.ThreadID = "other" }, "other"},
 		{"later version", func(p *plan.Plan) { p.ThreadVersion = 99 }, "version 99"},
 		{"after its version", func(p *plan.Plan) { p.ThreadVersion = 2; p.Drops = []plan.Removal{{Span: th.Range(3, 4)}} }, "after the version 2"},

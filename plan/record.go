@@ -94,7 +94,9 @@ type Kept struct {
 	MessageID  thread.ID `json:"message_id"`
 }
 
-// Replacement is a message that is shown in place of others.
+// Replacement is a message that is shown in place of others: one of system, user or
+// assistant. Without a role it is the assistant's, or the user's in place of a single
+// message of theirs.
 type Replacement struct {
 	Role thread.Role `json:"role"`
 	Text string      `json:"text"`

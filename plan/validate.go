@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -73,8 +74,8 @@ func (e *InvalidError) Unwrap() error { return e.Err }
 
 // Validate checks that the plan can be rendered over t, or over any longer version of it:
 // the plan was made for this thread, every span is in it, every message has one action, none
-// that is pinned is hidden, no call is parted from its results, and no call that still waits
-// for its result is touched.
+// that is pinned is hidden, what replaces a span can be sent, no call is parted from its
+// results, and no call that still waits for its result is touched.
 // A plan that fails is an error and never repaired: whoever made it did not see the thread
 // as it is.
 func (p *Plan) Validate(t *thread.Thread) error {
@@ -114,12 +115,33 @@ func (p *Plan) checkSpans(t *thread.Thread) error {
 			}
 		}
 	}
+	for n := range p.Summarizations {
+		for _, said := range p.Summarizations[n].Stand {
+			if wrong := said.check(); wrong != "" {
+				return &InvalidError{Record: Ref{Summarize, n}, Reason: wrong}
+			}
+		}
+	}
 	for _, id := range p.Pinned {
 		if ref, hidden := owner[id]; hidden {
 			return &InvalidError{Record: ref, ID: id, Reason: "is pinned"}
 		}
 	}
 	return nil
+}
+
+// check says what is wrong with a replacement; empty for nothing. Without a role of its own
+// it gets one when it is rendered. In any other role than these the text would not be sent.
+func (r Replacement) check() string {
+	switch r.Role {
+	case "", thread.System, thread.User, thread.Assistant:
+	default:
+		return fmt.Sprintf("a replacement has the role %q; it can be system, user or assistant", r.Role)
+	}
+	if strings.TrimSpace(r.Text) == "" {
+		return "a replacement has no text"
+	}
+	return ""
 }
 
 // checkCalls checks the two rules of tool pairs. While a call stays, its result may be

@@ -47,13 +47,13 @@ func TestTimelineDiagrams(t *testing.T) {
 		{
 			name: "between turns", first: 12, said: []llmtest.Turn{llmtest.Say(history + " Turn C is over, the report of it was read.")},
 			covered: []string{"turn_1", "turn_2", "turn_3"},
-			text:    "[conv.range.summary su:turn_3.conv.range.summary]\n" + history + " Turn C is over, the report of it was read.", points: []int{4, 8},
+			text:    "[conv.range.summary su:turn_3.conv.range.summary]\n" + history + " Turn C is over, the report of it was read.", points: []int{8, 4},
 		},
 		{
 			name: "inside of C", first: 11, said: []llmtest.Turn{llmtest.Say(history), llmtest.Say(prefix)},
 			covered: []string{"turn_1", "turn_2"}, split: "turn_3",
 			text:   "[conv.range.summary su:turn_3.conv.range.summary]\n" + history + "\n\nTurn Context (split turn)\n" + prefix,
-			points: []int{1, 5, 9}, // a round is a call of the model: five are visible, so the end of C is N-4
+			points: []int{9, 5, 1}, // a round is a call of the model: five are visible, so the end of C is N-4
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

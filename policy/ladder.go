@@ -19,7 +19,9 @@ import (
 // it goes down to half of the room for messages (Target), so that the prefix stays the
 // same for more than a step.
 type Ladder struct {
-	// MaxInputTokens and SoftThreshold give the budget; defaults 100,000 and 0.85.
+	// MaxInputTokens and SoftThreshold give the budget; defaults 100,000 and 0.85. A smaller
+	// budget of the step, or what its window leaves beside the answer, takes the place of
+	// MaxInputTokens.
 	MaxInputTokens int     `file:"trigger.max_input_tokens" unit:"tokens" range:"1.." about:"the largest request"`
 	SoftThreshold  float64 `file:"trigger.soft_threshold_percent" unit:"ratio" range:"0.001..1" about:"share of max_input_tokens that may be filled"`
 	// SafetyBuffer is kept free for errors of the count, RehydrationReserve for content
@@ -60,26 +62,22 @@ func (l Ladder) Defaults() Ladder {
 
 // budget is the seed's budget for the step.
 func (l Ladder) budget(s *Situation) token.Budget {
-	b := token.Budget{
-		MaxInput: l.MaxInputTokens, Soft: l.SoftThreshold, System: s.Fixed,
+	return token.Budget{
+		MaxInput: l.Limit(s), Soft: l.SoftThreshold, System: s.Fixed,
 		Safety: l.SafetyBuffer, RehydrationReserve: l.RehydrationReserve, MaxRehydrated: l.MaxRehydrated,
 	}
-	if s.Budget > 0 {
-		b.MaxInput = min(cmp.Or(b.MaxInput, s.Budget), s.Budget)
-	}
-	return b
 }
 
 // room is what the seed calls "available for messages".
 func (l Ladder) room(s *Situation) int { return l.budget(s).Available() }
 
-// Limit is MaxInputTokens, or a smaller budget of the step.
+// Limit is MaxInputTokens, or less where the step's budget or window leaves less.
 func (l Ladder) Limit(s *Situation) int {
-	limit := l.budget(s).Resolved().MaxInput
-	if s.Budget > 0 {
-		limit = min(limit, s.Budget)
+	most := l.Defaults().MaxInputTokens
+	if limit := s.Limit(); limit > 0 {
+		most = min(most, limit)
 	}
-	return limit
+	return most
 }
 
 // Reserve is RehydrationReserve and MaxRehydrated.
@@ -106,16 +104,19 @@ func (l Ladder) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	}
 	budget := s.Fixed + l.room(s)
 	target := s.Fixed + int(float64(budget-s.Fixed)*l.Defaults().Target)
+	// With rungs switched off, or beside long messages of the user's, what must stay may be
+	// more than the target: the seed asks for the budget alone.
+	budgets := []int{target, (target + budget) / 2, budget}
 	if s.Forced { // somebody asked for a request of that size
-		budget = min(budget, s.PromptTokens*3/4)
-		target = budget
+		smaller := s.PromptTokens * 3 / 4
+		budget = min(budget, smaller)
+		// In a small window the reserves may leave no budget at all.
+		budgets = []int{budget, smaller}
 	}
 	if s.UncompactedTokens() <= budget {
 		return nil, fmt.Errorf("policy ladder: the request takes %s tokens with nothing hidden, the budget is %s: %w", clip.Number(s.UncompactedTokens()), clip.Number(budget), ErrNothing)
 	}
-	// With rungs switched off, or beside long messages of the user's, what must stay may be
-	// more than the target: the seed asks for the budget alone.
-	return fitSmallest(ctx, s, l.Name(), l.Rungs(), budget, target, (target+budget)/2, budget)
+	return fitSmallest(ctx, s, l.Name(), l.Rungs(), budget, budgets...)
 }
 
 // Rungs is the ladder with the policy's settings. strategy/ladder.go has the order of the

@@ -9,6 +9,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -24,6 +25,11 @@ func TestLimits(t *testing.T) {
 		{"ladder, the seed's", policy.Ladder{}, 0, 0, 0, 100_000},
 		{"ladder", policy.Ladder{MaxInputTokens: 60_000}, 200_000, 8_000, 0, 60_000},
 		{"ladder with a budget", policy.Ladder{MaxInputTokens: 60_000}, 0, 0, 32_000, 32_000},
+		{"ladder with a budget beyond it", policy.Ladder{}, 0, 0, 150_000, 100_000},
+		{"ladder in a window", policy.Ladder{}, 32_000, 4_000, 0, 28_000},
+		{"ladder of more than the window", policy.Ladder{MaxInputTokens: 60_000}, 32_000, 4_000, 0, 28_000},
+		{"ladder in a window, with a budget", policy.Ladder{}, 32_000, 4_000, 20_000, 20_000},
+		{"ladder, written out, with a budget beyond it", policy.Ladder{}.Defaults(), 0, 0, 150_000, 100_000},
 		{"session, the seed's", policy.Session{}, 0, 0, 0, 124_000},
 		{"session", policy.Session{ContextLimit: 64_000, OutputReserve: 1_000}, 0, 0, 0, 63_000},
 		{"session in a window", policy.Session{}, 200_000, 8_000, 0, 196_000},
@@ -87,6 +93,35 @@ func TestLadderReserves(t *testing.T) {
 		if after, _ := tt.ladder.Due(at(tt.room + 1)); before || !after {
 			t.Errorf("%s: due at %d: %v, at one more: %v", tt.name, tt.room, before, after)
 		}
+	}
+}
+
+// TestLadderInAWindow: a model whose window is smaller than the largest request of the
+// policy gets its compaction before it refuses, and after a refusal a request that is at
+// least a quarter smaller, however little the reserves leave. A12
+func TestLadderInAWindow(t *testing.T) {
+	messages := []thread.Message{speak(thread.User, "Please repair the shop.")}
+	for n := range 400 {
+		messages = append(messages, speak(thread.Assistant, fmt.Sprintf("Shelf %d: ", n)+strings.Repeat("it is repaired and painted. ", 12)), speak(thread.User, "Go on."))
+	}
+	at := func(window, output int, forced bool) *policy.Situation {
+		s := stateOf(t, threadOf(t, messages...), nil)
+		s.Window, s.Output, s.Forced, s.Summarizer = window, output, forced, &summarize.Extractive{Counter: s.Counter.Text}
+		return s
+	}
+	s := at(32_000, 4_000, false)
+	if s.PromptTokens < 32_000 || s.PromptTokens > 82_500 {
+		t.Fatalf("%d tokens show nothing", s.PromptTokens)
+	}
+	if due, _ := (policy.Ladder{}).Due(s); !due {
+		t.Errorf("%d tokens are not due in a window of 32,000", s.PromptTokens)
+	}
+	if f, err := (policy.Ladder{}).Plan(t.Context(), s); err != nil || f.Tokens > 28_000 {
+		t.Errorf("%+v, %v", f, err)
+	}
+	s = at(4_000, 1_500, true)
+	if f, err := (policy.Ladder{}).Plan(t.Context(), s); err != nil || f.Tokens > s.PromptTokens*3/4 {
+		t.Errorf("refused: %+v, %v", f, err)
 	}
 }
 

@@ -105,7 +105,7 @@ func (l Loop) budget(s *Situation, entries []entry) loopBudget {
 	}
 	b.SystemTokens = system / 4
 	for i := range entries {
-		b.MessageTokens += partsSize(entries[i].Parts, func(s string) int { return len(s) }, false)/4 + loopOverhead
+		b.MessageTokens += partsSize(entries[i].Parts, func(s string) int { return len(s) }, nil)/4 + loopOverhead
 	}
 	room := b.ContextLimit - b.SystemTokens - b.MaxOutputTokens
 	b.Available = room - b.MessageTokens
@@ -164,7 +164,8 @@ func (l Loop) Due(s *Situation) (bool, string) {
 		b.MessageTokens, b.Utilization*100, l.Utilization*100)
 }
 
-// Plan puts a summary and a word of assent in place of the older messages. It fails only
+// Plan puts a summary and a word of assent in place of the older messages, except for
+// those that the user has pinned. It fails only
 // where there is nothing to compact, where the plan in force does not hold, and where ctx
 // is done.
 func (l Loop) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) {
@@ -173,7 +174,8 @@ func (l Loop) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := s.oldPartBefore(entries, l.split(s, entries))
+	unpinned := s.unpinned(entries)
+	o, err := s.oldPartBefore(unpinned, l.split(s, unpinned))
 	if err != nil {
 		return nil, err
 	}

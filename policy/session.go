@@ -139,11 +139,11 @@ func (p Session) threshold(limit int) int {
 	return int(math.Floor(float64(limit-p.SystemReserve-p.OutputReserve-p.SafetyBuffer) * p.ThresholdPercent))
 }
 
-// Due reports whether the list has more than keep+1 messages, counting the system prompt
-// as one, and its estimate has reached the threshold.
+// Due reports whether the list has more than keep+1 messages that are not pinned, counting
+// the system prompt as one, and its estimate has reached the threshold.
 func (p Session) Due(s *Situation) (bool, string) {
 	entries, err := s.visibleEntries()
-	if err != nil || p.isTooShort(s, entries) {
+	if err != nil || p.isTooShort(s, s.unpinned(entries)) {
 		return false, ""
 	}
 	size, threshold := s.estimateTokens(entries), p.threshold(p.limit(s))
@@ -153,7 +153,8 @@ func (p Session) Due(s *Situation) (bool, string) {
 	return true, fmt.Sprintf("the messages take about %d tokens, the threshold is %d", size, threshold)
 }
 
-// Plan puts one summary in place of everything but the newest messages. Where the model
+// Plan puts one summary in place of everything but the newest messages and those that the
+// user has pinned. Where the model
 // fails, the error says why, and the agent continues with the messages as they are. Only
 // when the provider has refused these as too long does code write the summary instead,
 // since the agent could not continue otherwise.
@@ -163,15 +164,16 @@ func (p Session) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) 
 	if err != nil {
 		return nil, err
 	}
-	if p.isTooShort(s, entries) {
-		return nil, fmt.Errorf("%d messages, the newest %d stay: %w", len(entries), p.keepCount(s), ErrNothing)
+	unpinned := s.unpinned(entries)
+	if p.isTooShort(s, unpinned) {
+		return nil, fmt.Errorf("%d messages that are not pinned, the newest %d stay: %w", len(unpinned), p.keepCount(s), ErrNothing)
 	}
 	legal := cut.Legal(s.Thread, s.Pairs())
-	end := entries[len(entries)-p.keepCount(s)].position
+	end := unpinned[len(unpinned)-p.keepCount(s)].position
 	for end > 0 && !legal.Legal(end) {
 		end--
 	}
-	o, err := s.oldPartBefore(entries, end)
+	o, err := s.oldPartBefore(unpinned, end)
 	if err != nil {
 		return nil, err
 	}

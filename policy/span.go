@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
@@ -67,9 +68,38 @@ type oldPart struct {
 	knownSummary *summary.Summary
 }
 
-// oldPartBefore gathers what lies before the position end. All of it goes behind the new
-// summary, including what is hidden already, except for system messages. ErrNothing: there
-// is nothing new.
+// pinnedGroups are the positions of the messages that no record may take: those that the
+// user has pinned, and with a call or a result all of its message's calls and results,
+// which cannot be parted.
+func (s *Situation) pinnedGroups() map[int]bool {
+	var at map[int]bool
+	for _, i := range s.pinnedPositions() {
+		if at == nil {
+			at = map[int]bool{}
+		}
+		if call, ok := s.Pairs().Call(i); ok {
+			i = call
+		}
+		at[i] = true
+		for _, result := range s.Pairs().Results(i) {
+			at[result] = true
+		}
+	}
+	return at
+}
+
+// unpinned are the entries that a summary may take.
+func (s *Situation) unpinned(entries []entry) []entry {
+	pinned := s.pinnedGroups()
+	if len(pinned) == 0 {
+		return entries
+	}
+	return slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return pinned[e.position] })
+}
+
+// oldPartBefore gathers what lies before the position end, of entries without pinned ones.
+// All of it goes behind the new summary, including what is hidden already, except for
+// system and pinned messages. ErrNothing: there is nothing new.
 func (s *Situation) oldPartBefore(entries []entry, end int) (*oldPart, error) {
 	o := &oldPart{end: end}
 	for _, e := range entries {
@@ -87,7 +117,7 @@ func (s *Situation) oldPartBefore(entries []entry, end int) (*oldPart, error) {
 		return nil, fmt.Errorf("all messages are among those that are kept: %w", ErrNothing)
 	}
 	var err error
-	if o.span, _, err = s.spanBefore(0, end); err != nil {
+	if o.span, _, err = s.spanBefore(nil, end); err != nil {
 		return nil, err
 	}
 	if s.Current != nil {
@@ -114,8 +144,9 @@ func (s *Situation) extractSummary(ctx context.Context, o *oldPart, budget int) 
 	if s.Current != nil {
 		hidden = s.Current.Actions()
 	}
+	pinned := s.pinnedGroups()
 	for i, m := range uncopied.All(s.Thread) {
-		if i < o.end && !isSystemInstruction(m) && hidden[m.ID].Action != plan.Summarize {
+		if i < o.end && !isSystemInstruction(m) && !pinned[i] && hidden[m.ID].Action != plan.Summarize {
 			in.Messages = append(in.Messages, *m)
 		}
 	}
@@ -135,20 +166,34 @@ func isSystemInstruction(m *thread.Message) bool {
 }
 
 // spanBefore is the part of the log before the position end that goes behind one record:
-// all but system instructions. fresh are its messages from a position on.
-func (s *Situation) spanBefore(from, end int) (span thread.Span, fresh []thread.Message, err error) {
+// all but system instructions and what is pinned. fresh are its messages that the record
+// before does not cover, also those that were pinned then.
+func (s *Situation) spanBefore(before *plan.Summarization, end int) (span thread.Span, fresh []thread.Message, err error) {
+	covered := map[thread.ID]bool{}
+	if before != nil {
+		for _, id := range before.Span.MessageIDs {
+			covered[id] = true
+		}
+	}
+	pinned := s.pinnedGroups()
 	var ids []thread.ID
 	for i, m := range uncopied.Messages(s.Thread)[:end] {
-		if isSystemInstruction(&m) {
+		if isSystemInstruction(&m) || pinned[i] {
 			continue
 		}
 		ids = append(ids, m.ID)
-		if i >= from {
+		if !covered[m.ID] {
 			fresh = append(fresh, m)
 		}
 	}
 	span, err = thread.NewSpan(s.Thread, ids...)
 	return span, fresh, err
+}
+
+// positionOf is the position of a message of the thread.
+func positionOf(t *thread.Thread, m *thread.Message) int {
+	i, _ := t.Index(m.ID)
+	return i
 }
 
 // currentSummary is the summary in the plan in force that the named policy made, and the
@@ -202,9 +247,9 @@ func (s *Situation) renderCounted(p *plan.Plan) (*Fitted, error) {
 	return f, err
 }
 
-// partsSize adds up the sizes of texts, reasoning, calls with their names, and results;
-// with media also of what stands in the log for those.
-func partsSize(parts []thread.Part, size func(string) int, media bool) int {
+// partsSize adds up the sizes of texts, reasoning, calls with their names, and results; and
+// of media, where there is a measure for them.
+func partsSize(parts []thread.Part, size func(string) int, media func(*thread.Media) int) int {
 	n := 0
 	for _, part := range parts {
 		switch part := part.(type) {
@@ -217,8 +262,8 @@ func partsSize(parts []thread.Part, size func(string) int, media bool) int {
 		case thread.ToolCall:
 			n += size(part.Name) + size(part.Arguments)
 		case thread.Media:
-			if media {
-				n += len(part.Data) + size(part.Text) + len(part.URL) + len(part.FileID)
+			if media != nil {
+				n += media(&part)
 			}
 		case thread.ToolResult:
 			n += partsSize(part.Content, size, media)

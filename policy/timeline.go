@@ -155,7 +155,8 @@ func (l Timeline) isExpired(s *Situation, m *thread.Message) bool {
 
 // expiredPlaceholders are the placeholders of the blocks from a position on that have
 // expired and are not hidden yet. What the model has not answered yet stays, and so do its
-// newest words and the newest call of each tool, since models copy what they see.
+// newest words and the newest call of each tool, since models copy what they see, and what
+// the user has pinned.
 func (l Timeline) expiredPlaceholders(s *Situation, from int) []plan.Clearing {
 	if l.ttl(s) <= 0 {
 		return nil
@@ -164,6 +165,7 @@ func (l Timeline) expiredPlaceholders(s *Situation, from int) []plan.Clearing {
 	if s.Current != nil {
 		actions = s.Current.Actions()
 	}
+	pinned := s.pinnedGroups()
 	var out []plan.Clearing
 	answered, spoken, called := false, false, map[string]bool{}
 	for i := s.Thread.Len() - 1; i >= from; i-- {
@@ -177,7 +179,7 @@ func (l Timeline) expiredPlaceholders(s *Situation, from int) []plan.Clearing {
 		hides := m.Role == thread.Tool && answered || m.Role == thread.Assistant && !newest && len(s.Pairs().Missing(i)) == 0
 		answered = answered || m.Role == thread.Assistant
 		spoken = spoken || m.Role == thread.Assistant && len(calls) == 0
-		if hides && l.isExpired(s, m) && actions[m.ID].Action == plan.Include {
+		if hides && !pinned[i] && l.isExpired(s, m) && actions[m.ID].Action == plan.Include {
 			if r, saves := l.placeholder(s, i); saves {
 				out = append(out, r)
 			}
@@ -295,6 +297,8 @@ func (l Timeline) cutPoint(s *Situation, f *Fitted, from, limit int) (blocks []b
 		limit = min(cmp.Or(limit, s.PromptTokens), s.PromptTokens*3/4)
 		keep = min(keep, limit/2) >> min(max(s.Refusals-1, 0), 16)
 	}
+	fixed := s.Fixed + l.SummaryTokens + l.PrefixTokens
+	pinned := s.pinnedGroups()
 	at = from
 	for ; ; keep /= 2 {
 		index, ok := cutIndex(blocks, max(keep, 1))
@@ -306,9 +310,11 @@ func (l Timeline) cutPoint(s *Situation, f *Fitted, from, limit int) (blocks []b
 			i--
 		}
 		at = max(at, i)
-		size := s.Fixed + l.SummaryTokens + l.PrefixTokens
-		for k := at; k < len(shown); k++ {
-			size += shown[k]
+		size := fixed
+		for k := range shown {
+			if k >= at || pinned[k] {
+				size += shown[k]
+			}
 		}
 		if keep <= 1 || at > from && size <= limit {
 			return blocks, at
@@ -339,7 +345,7 @@ func (w *timelineWriter) newRecord(ctx context.Context, prev *plan.Summarization
 		}
 		split = turnID(messages[at].Turn)
 	}
-	span, _, err := s.spanBefore(at, at)
+	span, fresh, err := s.spanBefore(prev, at)
 	if err != nil {
 		return nil, fmt.Errorf("what is before the cut: %w: %w", err, ErrNothing)
 	}
@@ -358,18 +364,25 @@ func (w *timelineWriter) newRecord(ctx context.Context, prev *plan.Summarization
 	if prev != nil {
 		known, next.Text, before = prev.Summary, prev.Range.Text, prev.Range.TurnContext
 	}
-	if split == "" || prev == nil || prev.Range.SplitTurn != split {
-		// The turn that was split the last time is whole now.
-		next.Text, err = w.summarizeRange(ctx, summaryTask, w.policy.SummaryTokens, joinContext(next.Text, before), from, history)
-		before = ""
+	// What was pinned at the last compaction, and is no more, goes with the whole turns.
+	whole := len(fresh)
+	for whole > 0 && positionOf(s.Thread, &fresh[whole-1]) >= history {
+		whole--
+	}
+	sameTurn := split != "" && prev != nil && prev.Range.SplitTurn == split
+	if !sameTurn { // the turn that was split the last time is whole now
+		next.Text, before = joinContext(next.Text, before), ""
+	}
+	if !sameTurn || whole > 0 {
+		next.Text, err = w.summarizeRange(ctx, summaryTask, w.policy.SummaryTokens, next.Text, fresh[:whole])
 	}
 	if err == nil && split != "" {
-		next.TurnContext, err = w.summarizeRange(ctx, prefixTask, w.policy.PrefixTokens, before, history, at)
+		next.TurnContext, err = w.summarizeRange(ctx, prefixTask, w.policy.PrefixTokens, before, fresh[whole:])
 	}
 	if err != nil {
 		return nil, err
 	}
-	sum, err := w.structuredSummary(ctx, known, messages[from:at], w.policy.SummaryTokens)
+	sum, err := w.structuredSummary(ctx, known, fresh, w.policy.SummaryTokens)
 	if err != nil {
 		return nil, err
 	}
@@ -387,15 +400,13 @@ func (w *timelineWriter) newRecord(ctx context.Context, prev *plan.Summarization
 	return &record, nil
 }
 
-// summarizeRange summarizes the messages from position i up to j on top of what is known,
-// in at most limit tokens and in no more than what is known and half of the messages take.
-// The model reads them piece by piece, each time with the summary so far; when it fails,
-// the rule takes over.
-func (w *timelineWriter) summarizeRange(ctx context.Context, task string, limit int, known string, i, j int) (string, error) {
-	messages := uncopied.Messages(w.situation.Thread)[i:j]
+// summarizeRange summarizes messages on top of what is known, in at most limit tokens and
+// in no more than what is known and half of the messages take. The model reads them piece
+// by piece, each time with the summary so far; when it fails, the rule takes over.
+func (w *timelineWriter) summarizeRange(ctx context.Context, task string, limit int, known string, messages []thread.Message) (string, error) {
 	room := w.situation.Counter.Text(known)
-	for k := i; k < j; k++ {
-		room += w.situation.ChangedSizes[k] / 2
+	for k := range messages {
+		room += w.situation.ChangedSizes[positionOf(w.situation.Thread, &messages[k])] / 2
 	}
 	limit = min(limit, max(room, minTimelineTokens))
 	if len(messages) == 0 {

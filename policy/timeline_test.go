@@ -287,7 +287,7 @@ func TestTimelinePruning(t *testing.T) {
 }
 
 // TestTimelineCachePoints: the end of the turn before, the end of round N−4, the
-// tail; the second only with enough rounds. C9
+// tail; the second only with enough rounds. C9. The tail comes first, where there are few.
 func TestTimelineCachePoints(t *testing.T) {
 	turns := func(n int) *thread.Thread {
 		var messages []thread.Message
@@ -300,14 +300,14 @@ func TestTimelineCachePoints(t *testing.T) {
 		turns, offset, min, points int
 		want                       []int
 	}{
-		{5, 4, 5, 4, []int{2, 11, 14}}, // the seed's diagram: A, D, E
-		{6, 4, 5, 4, []int{5, 14, 17}},
-		{4, 4, 5, 4, []int{8, 11}},
-		{6, 4, 7, 4, []int{14, 17}},
+		{5, 4, 5, 4, []int{14, 11, 2}}, // the seed's diagram: A, D, E
+		{6, 4, 5, 4, []int{17, 14, 5}},
+		{4, 4, 5, 4, []int{11, 8}},
+		{6, 4, 7, 4, []int{17, 14}},
 		{1, 4, 5, 4, []int{2}},
-		{5, 4, 5, 2, []int{11, 14}},
+		{5, 4, 5, 2, []int{14, 11}},
 		{5, 4, 5, 1, []int{14}},
-		{5, 1, 0, 4, []int{11, 14}}, // both behind the same block
+		{5, 1, 0, 4, []int{14, 11}}, // both behind the same block
 	} {
 		th := turns(c.turns)
 		p := &plan.Plan{ThreadID: "t", ThreadVersion: th.Version(), Cache: &plan.CacheRule{Offset: c.offset, MinRounds: c.min}}
@@ -490,8 +490,8 @@ func TestCachePointsFromTheFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The turn before, round N-4 (from the fifth round on), the tail.
-	if diff := cmp.Diff([][]int{{0}, {1, 2}, {3, 4}, {5, 6}, {1, 7, 8}, {3, 9, 10}}, got); diff != "" {
+	// The tail, the turn before, round N-4 (from the fifth round on).
+	if diff := cmp.Diff([][]int{{0}, {2, 1}, {4, 3}, {6, 5}, {8, 7, 1}, {10, 9, 3}}, got); diff != "" {
 		t.Errorf("cache points (-want +got):\n%s", diff)
 	}
 }

@@ -126,7 +126,7 @@ func (a *summaryModel) entriesFromLog(text string, sum *summary.Summary) string 
 const userHeading = "The user's words"
 
 // userRequests are what the user said, word for word and in order, before the position
-// end, where no message shows it any more: the first request and the last, and of the
+// end, where no message shows it any more (a pinned one does): the first request and the last, and of the
 // others the newest that together take at most room tokens. Long ones, such as pasted
 // material, are first cut in the middle to most bytes.
 func (s *Situation) userRequests(end, most, room int) []summary.Item {
@@ -134,20 +134,21 @@ func (s *Situation) userRequests(end, most, room int) []summary.Item {
 		return summary.Item{Text: clip.Middle(injected.UserWords(uncopied.At(s.Thread, i)), most)}
 	}
 	room >>= min(s.Refusals, 16)
+	pinned := s.pinnedGroups()
 	var out []summary.Item
 	bounds := s.firstAndLast(func(m *thread.Message) bool { return injected.UserWords(m) != "" })
+	if len(bounds) == 0 || bounds[0] >= end {
+		return nil
+	}
 	for _, i := range bounds {
-		if i < end {
+		if i < end && !pinned[i] {
 			out = append(out, said(i))
 			room -= s.Counter.Text(out[len(out)-1].Text)
 		}
 	}
-	if len(out) == 0 {
-		return nil
-	}
 	var between []summary.Item
 	for i := min(bounds[len(bounds)-1], end) - 1; i > bounds[0]; i-- {
-		if injected.UserWords(uncopied.At(s.Thread, i)) == "" {
+		if pinned[i] || injected.UserWords(uncopied.At(s.Thread, i)) == "" {
 			continue
 		}
 		it := said(i)
@@ -157,7 +158,11 @@ func (s *Situation) userRequests(end, most, room int) []summary.Item {
 		between = append(between, it)
 	}
 	slices.Reverse(between)
-	return slices.Insert(out, 1, between...)
+	at := 1
+	if pinned[bounds[0]] {
+		at = 0
+	}
+	return slices.Insert(out, at, between...)
 }
 
 // userWordsBudget is what the user's words may take of a request of that many tokens.

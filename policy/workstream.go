@@ -182,7 +182,8 @@ func (s *Situation) isMidTurn() bool {
 }
 
 // estimate is the seed's: characters of the summary and the live messages, divided by
-// three and rounded up. System and tools are not counted.
+// three and rounded up. System and tools are not counted. The seed does not speak of images
+// and the like: they count what the model reads of them, since their base64 is no text.
 func (w Workstream) estimate(s *Situation) int {
 	actions := plan.Actions{}
 	if s.Current != nil {
@@ -194,11 +195,11 @@ func (w Workstream) estimate(s *Situation) int {
 		ref := actions[m.ID]
 		switch {
 		case ref.Action == plan.Include:
-			chars += charsOf(m)
+			chars += s.charsOf(m)
 		case ref.Action == plan.Clear || !shown[ref]:
 			shown[ref] = true
 			for _, stand := range s.Profile.Replacement(*m, s.Current.Record(ref), false) {
-				chars += charsOf(&stand)
+				chars += s.charsOf(&stand)
 			}
 		}
 	}
@@ -207,11 +208,19 @@ func (w Workstream) estimate(s *Situation) int {
 
 func tokensOf(chars int) int { return (chars + charsPerToken - 1) / charsPerToken }
 
-// charsOf counts the characters of a message.
-func charsOf(m *thread.Message) int { return partsSize(m.Parts, utf8.RuneCountInString, true) }
+// charsOf counts the characters of a message, media as the characters of as many tokens.
+func (s *Situation) charsOf(m *thread.Message) int {
+	return partsSize(m.Parts, utf8.RuneCountInString, func(part *thread.Media) int {
+		if part.Text != "" {
+			return utf8.RuneCountInString(part.Text)
+		}
+		return charsPerToken * s.Count(&thread.Message{Role: m.Role, Parts: []thread.Part{*part}})
+	})
+}
 
 // Plan makes one record of everything before the tail, so that summary text, span and
-// merged state change together or not at all. System messages of the log stay as they are.
+// merged state change together or not at all. System messages of the log, and messages
+// that the user has pinned, stay as they are.
 func (w Workstream) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) {
 	defer namePolicy(w.Name(), &err)
 	w = w.Defaults()
@@ -222,7 +231,7 @@ func (w Workstream) Plan(ctx context.Context, s *Situation) (f *Fitted, err erro
 	if current != nil {
 		step.prev = workstreamNotes{notesText(current.Stand[0].Text), current.Summary, *current.State}
 	}
-	span, fresh, err := s.spanBefore(from, at)
+	span, fresh, err := s.spanBefore(current, at)
 	switch {
 	case len(fresh) == 0:
 		return nil, fmt.Errorf("there is no message between the last summary and the tail: %w", ErrNothing)

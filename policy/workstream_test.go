@@ -57,6 +57,27 @@ func TestWorkstreamThreshold(t *testing.T) {
 	}
 }
 
+// TestWorkstreamCountsImages: an image counts what a model is charged for it, not the length
+// of its base64: one that stays in the tail would make every turn compact. D1
+func TestWorkstreamCountsImages(t *testing.T) {
+	image := thread.Media{Type: thread.Image, MIME: "image/png", Data: strings.Repeat("iVBO", 125_000)}
+	log := func(words int, parts ...thread.Part) *policy.Situation {
+		parts = append(parts, thread.Text{Text: strings.Repeat("x", words)})
+		result := thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: "c", Tool: "Read", Outcome: thread.Success, Content: []thread.Part{image}}}}
+		return stateOf(t, threadOf(t, callTool("c", "Read", "{}", ""), result, thread.Message{Role: thread.User, Parts: parts}, speak(thread.Assistant, "I see.")), nil)
+	}
+	if due, why := (policy.Workstream{}).Due(log(30_000, image)); due {
+		t.Errorf("two images and 10,000 tokens of text are due: %s", why)
+	}
+	if due, _ := (policy.Workstream{}).Due(log(139_900*3, image)); !due {
+		t.Error("an image counts nothing")
+	}
+	page := thread.Media{Type: thread.Document, MIME: "text/plain", Text: strings.Repeat("x", 140_000*3)}
+	if due, _ := (policy.Workstream{}).Due(log(3, page)); !due {
+		t.Error("a document in plain text counts nothing")
+	}
+}
+
 type change = map[string]any
 
 // said is a scripted answer of the summarizer.

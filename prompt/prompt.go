@@ -18,7 +18,8 @@ type Prompt struct {
 	// provider.
 	MaxOutput int
 	// CachePoints are the places where a provider should end a cached prefix,
-	// beside the marks that the caller's own blocks carry.
+	// beside the marks that the caller's own blocks carry. Where it takes fewer, the
+	// first ones count.
 	CachePoints []CachePoint
 	// Source is the request this prompt was read from; nil when it was made
 	// here. An encoder of the same API changes only what differs from it.

@@ -1,6 +1,8 @@
 package render
 
 import (
+	"slices"
+
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -21,18 +23,13 @@ func (r *renderer) roundPoints(rule plan.CacheRule) []prompt.CachePoint {
 }
 
 // pointsAfter puts cache marks after messages, -1 for system and tools: the first ones, as
-// many as the provider takes, in the order of the prompt.
+// many as the provider takes, in this order, since the caller's own marks may leave room
+// for fewer.
 func (r *renderer) pointsAfter(after ...int) []prompt.CachePoint {
-	wanted := map[int]bool{}
-	for _, i := range after {
-		if len(wanted) < r.profile.CachePoints {
-			wanted[i] = true
-		}
-	}
 	var points []prompt.CachePoint
-	for i := -1; i < len(r.out); i++ {
-		if wanted[i] {
-			points = append(points, prompt.CachePoint{After: i})
+	for _, i := range after {
+		if p := (prompt.CachePoint{After: i}); len(points) < r.profile.CachePoints && !slices.Contains(points, p) {
+			points = append(points, p)
 		}
 	}
 	return points

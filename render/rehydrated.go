@@ -100,9 +100,11 @@ func withMore(m thread.Message, contents []Rehydrated) thread.Message {
 
 // before moves cache points before a message.
 func before(points []prompt.CachePoint, at int) []prompt.CachePoint {
-	out := slices.Clone(points)
-	for i := range out {
-		out[i].After = min(out[i].After, at-1)
+	var out []prompt.CachePoint
+	for _, p := range points {
+		if p.After = min(p.After, at-1); !slices.Contains(out, p) {
+			out = append(out, p)
+		}
 	}
-	return slices.Compact(out)
+	return out
 }

@@ -22,8 +22,8 @@ type Prompt struct {
 	Messages []Message `json:"messages,omitempty"`
 	// MaxOutput is the largest answer asked for, in tokens.
 	MaxOutput int `json:"max_output,omitempty"`
-	// CachePoints are the positions of the messages after which a cached prefix should end;
-	// -1 stands for the end of system and tools.
+	// CachePoints are the positions of the messages after which a cached prefix should end,
+	// the most important first; -1 stands for the end of system and tools.
 	CachePoints []int `json:"cache_points,omitempty"`
 }
 

@@ -3,8 +3,10 @@ package care_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,15 +83,44 @@ func TestPointers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for v, content := range []string{"content", "elsewhere"} {
-		p := &plan.Plan{Schema: plan.SchemaVersion, ThreadID: "t", ThreadVersion: 1, Externalizations: []plan.Externalization{{Span: th.Range(0, 1), ArtifactID: artifact.IDOf("t", content)}}}
-		if _, err := s.Plans.Commit(ctx, "t", v, store.Commit{Plan: p}); err != nil {
-			t.Fatal(err)
+	version, want := 0, []string{}
+	for _, content := range []string{"content", "elsewhere"} {
+		for n := range 3 {
+			text := content
+			if content == "elsewhere" {
+				text = fmt.Sprint(content, n)
+			}
+			p, id := &plan.Plan{}, artifact.IDOf("t", text)
+			kept := []plan.Kept{{ArtifactID: id, MessageID: th.At(0).ID}}
+			switch n {
+			case 0:
+				p.Externalizations = []plan.Externalization{{Span: th.Range(0, 1), ArtifactID: id}}
+			case 1:
+				p.Summarizations = []plan.Summarization{{Span: th.Range(0, 1), Kept: kept}}
+			case 2:
+				p.Drops = []plan.Removal{{Span: th.Range(0, 1), Kept: kept}}
+			}
+			p.Schema, p.ThreadID, p.ThreadVersion = plan.SchemaVersion, "t", 1
+			if version, err = s.Plans.Commit(ctx, "t", version, store.Commit{Plan: p}); err != nil {
+				t.Fatal(err)
+			}
+			if content == "elsewhere" {
+				want = append(want, fmt.Sprint("plan ", version))
+			}
 		}
 	}
 	_, problems := check(t, db)
-	if len(problems) != 1 || problems[0].Where != "plan 2" || !strings.Contains(problems[0].Reason, "is broken") {
-		t.Errorf("%v", problems)
+	broken := []string{}
+	for _, p := range problems {
+		if broken = append(broken, p.Where); !strings.Contains(p.Reason, "is broken") {
+			t.Error(p)
+		}
+	}
+	if !slices.Equal(broken, want) {
+		t.Errorf("broken in %v, want %v", broken, want)
+	}
+	if removed, err := care.CountRemoved(ctx, db); err != nil || removed.Pointers != 4 {
+		t.Errorf("%+v, %v", removed, err)
 	}
 }
 

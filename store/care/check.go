@@ -160,7 +160,7 @@ func (c *checker) messages(log *thread.Thread, tell func(string, string, ...any)
 
 // pointers looks for the content that the plan points to, in the log and in the artifacts.
 func (c *checker) pointers(ctx context.Context, tenant string, log *thread.Thread, p *plan.Plan, tell func(string, ...any)) {
-	for _, x := range p.Externalizations {
+	for _, x := range p.Externalized() {
 		if c.inLog(log, x) {
 			continue
 		}
@@ -170,9 +170,9 @@ func (c *checker) pointers(ctx context.Context, tenant string, log *thread.Threa
 	}
 }
 
-// inLog reports whether one of the messages of the span has the content of the pointer.
-func (c *checker) inLog(log *thread.Thread, x plan.Externalization) bool {
-	for _, id := range x.Span.MessageIDs {
+// inLog reports whether one of the messages of the pointer has its content.
+func (c *checker) inLog(log *thread.Thread, x plan.External) bool {
+	for _, id := range x.Messages {
 		i, ok := log.Index(id)
 		if !ok {
 			continue

@@ -43,17 +43,28 @@ func ids(t *testing.T, db store.DB, tenant string) map[string]artifact.Metadata 
 	return all
 }
 
-// point puts a plan in force that points to an artifact.
-func point(t *testing.T, db store.DB, tenant, id string) {
+// point puts a plan in force that points to artifacts: to one in place of its message, to
+// one from a summary, and to one from what is dropped.
+func point(t *testing.T, db store.DB, tenant, id, summarized, dropped string) {
 	t.Helper()
 	s := db.Tenant(tenant)
-	th, err := s.Log.Append(t.Context(), "t", 0, []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: "one"}}}})
+	var messages []thread.Message
+	for _, text := range []string{"one", "two", "three"} {
+		messages = append(messages, thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{Text: text}}})
+	}
+	th, err := s.Log.Append(t.Context(), "t", 0, messages)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &plan.Plan{Schema: plan.SchemaVersion, ThreadID: "t", ThreadVersion: 1, Externalizations: []plan.Externalization{{
-		Span: th.Range(0, 1), ArtifactID: id, Summary: summary.Summary{CurrentTask: "test"}, Origin: plan.Origin{Strategy: "test", Reason: "for a test"},
-	}}}
+	kept := func(i int, id string) []plan.Kept { return []plan.Kept{{ArtifactID: id, MessageID: th.At(i).ID}} }
+	p := &plan.Plan{
+		Schema: plan.SchemaVersion, ThreadID: "t", ThreadVersion: 3,
+		Externalizations: []plan.Externalization{{
+			Span: th.Range(0, 1), ArtifactID: id, Summary: summary.Summary{CurrentTask: "test"}, Origin: plan.Origin{Strategy: "test", Reason: "for a test"},
+		}},
+		Summarizations: []plan.Summarization{{Span: th.Range(1, 2), Kept: kept(1, summarized)}},
+		Drops:          []plan.Removal{{Span: th.Range(2, 3), Kept: kept(2, dropped)}},
+	}
 	if _, err := s.Plans.Commit(t.Context(), "t", 0, store.Commit{Plan: p}); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +80,8 @@ func TestSweep(t *testing.T) {
 		q := job.NewMemory(u.Handlers(), nil)
 		kept, live := put(t, s, "a", "kept", 0), put(t, s, "a", "live", time.Minute)
 		short, long, other := put(t, s, "a", "short", time.Minute), put(t, s, "a", "long", 90*time.Minute), put(t, s, "b", "other", time.Minute)
-		point(t, db, "a", live)
+		summarized, dropped := put(t, s, "a", "summarized", time.Minute), put(t, s, "a", "dropped", time.Minute)
+		point(t, db, "a", live, summarized, dropped)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() {
@@ -89,11 +101,11 @@ func TestSweep(t *testing.T) {
 				t.Errorf("%s: %d and %d artifacts, want %d and %d", when, len(a), len(b), len(wantA), len(wantB))
 			}
 		}
-		check("at first", []string{kept, live, short, long}, []string{other})
+		check("at first", []string{kept, live, summarized, dropped, short, long}, []string{other})
 		time.Sleep(time.Hour) // of the bubble's clock
-		check("after an hour", []string{kept, live, long}, nil)
+		check("after an hour", []string{kept, live, summarized, dropped, long}, nil)
 		time.Sleep(time.Hour)
-		check("after two", []string{kept, live}, nil)
+		check("after two", []string{kept, live, summarized, dropped}, nil)
 		cancel()
 		<-ended
 		if err := q.Stop(context.Background()); err != nil {
@@ -160,7 +172,7 @@ func TestRecords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		point(t, db, tenant, id)
+		point(t, db, tenant, id, id, id)
 		if _, err := ring.Rotate(ctx, tenant); err != nil {
 			t.Fatal(err)
 		}

@@ -69,8 +69,8 @@ func pointers(ctx context.Context, plans store.Plans, threadID string) (map[stri
 	if err != nil || p == nil {
 		return nil, err
 	}
-	ids := make(map[string]bool, len(p.Externalizations))
-	for _, x := range p.Externalizations {
+	ids := map[string]bool{}
+	for _, x := range p.Externalized() {
 		ids[x.ArtifactID] = true
 	}
 	return ids, nil

@@ -257,7 +257,7 @@ func CountRemoved(ctx context.Context, db store.DB) (r Removed, err error) {
 				for id := range p.Actions() {
 					removed[id] = true
 				}
-				for _, x := range p.Externalizations {
+				for _, x := range p.Externalized() {
 					pointers[x.ArtifactID] = true
 				}
 			}

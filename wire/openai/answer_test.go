@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
 	"github.com/palimpsest-ai/palimpsest/wire/wiretest"
@@ -56,6 +57,20 @@ var chatStreams = []struct {
 		`{"role":"assistant","content":"c","reasoning":"ab"}`, wire.StopEnd},
 	{"reasoning details", []string{delta(`{"reasoning_details":[{"type":"reasoning.encrypted","data":"x"}]}`), delta(`{"content":"c"}`), finish("stop"), done},
 		`{"role":"assistant","content":"c","reasoning_details":[{"type":"reasoning.encrypted","data":"x"}]}`, wire.StopEnd},
+	{"reasoning details in pieces", []string{
+		delta(`{"reasoning_details":[{"type":"reasoning.text","text":"The","signature":null,"format":"f","index":0}]}`),
+		delta(`{"reasoning_details":[{"type":"reasoning.text","text":" user","format":"f","index":0}]}`),
+		delta(`{"reasoning_details":[{"type":"reasoning.text","text":" asks","format":"f","index":0},{"type":"reasoning.summary","summary":"A","index":0}]}`),
+		delta(`{"reasoning_details":[{"type":"reasoning.text","text":null,"signature":"s","format":"f","index":0},{"type":"reasoning.summary","summary":"B","index":0,"id":"x"}]}`),
+		delta(`{"reasoning_details":[{"type":"reasoning.text","text":"More","index":1},"?"]}`),
+		delta(`{"content":"c"}`), finish("stop"), done},
+		`{"role":"assistant","content":"c","reasoning_details":[{"type":"reasoning.text","text":"The user asks","signature":"s","format":"f","index":0},{"type":"reasoning.summary","summary":"AB","index":0,"id":"x"},{"type":"reasoning.text","text":"More","index":1},"?"]}`, wire.StopEnd},
+	{"reasoning details that are whole", []string{
+		delta(`{"reasoning_details":[{"type":"reasoning.text","text":"a","signature":"s","index":0},{"type":"reasoning.text","text":"b","signature":"t","index":0}]}`),
+		delta(`{"reasoning_details":[{"type":"reasoning.encrypted","data":"x","id":"1","index":0},{"type":"reasoning.encrypted","data":"y","id":"2","index":0}]}`),
+		delta(`{"reasoning_details":[{"type":"reasoning.summary","summary":"a"},{"type":"reasoning.summary","summary":"b"}]}`),
+		delta(`{"content":"c"}`), finish("stop"), done},
+		`{"role":"assistant","content":"c","reasoning_details":[{"type":"reasoning.text","text":"a","signature":"s","index":0},{"type":"reasoning.text","text":"b","signature":"t","index":0},{"type":"reasoning.encrypted","data":"x","id":"1","index":0},{"type":"reasoning.encrypted","data":"y","id":"2","index":0},{"type":"reasoning.summary","summary":"a"},{"type":"reasoning.summary","summary":"b"}]}`, wire.StopEnd},
 	{"refusal", []string{delta(`{"refusal":"I will "}`), delta(`{"refusal":"not."}`), finish("stop"), done}, `{"role":"assistant","content":null,"refusal":"I will not."}`, wire.StopRefusal},
 	{"filter", []string{delta(`{"content":"a"}`), finish("content_filter"), done}, `{"role":"assistant","content":"a"}`, wire.StopFilter},
 	{"Azure's first event", []string{`{"choices":[],"prompt_filter_results":[]}`, delta(`{"content":"a"}`), finish("stop"), done}, `{"role":"assistant","content":"a"}`, wire.StopEnd},
@@ -83,6 +98,20 @@ func TestChatStream(t *testing.T) {
 		if a.Message.Frame.Raw() != test.message || a.Stop != test.stop {
 			t.Errorf("%s: stop %q, message %s\nwant %q, %s", test.name, a.Stop, a.Message.Frame.Raw(), test.stop, test.message)
 		}
+	}
+	piece := func(member string) string {
+		return delta(`{"reasoning_details":[{"type":"reasoning.text",` + member + `,"index":0}]}`)
+	}
+	streamed, err := read(openai.Chat{}, piece(`"text":"The"`), piece(`"text":" user"`), piece(`"signature":"s"`), delta(`{"content":"c"}`), finish("stop"), done)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := openai.Chat{}.DecodeAnswer([]byte(`{"choices":[{"message":{"role":"assistant","content":"c","reasoning_details":[{"type":"reasoning.text","text":"The user","index":0,"signature":"s"}]},"finish_reason":"stop"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if thread.ChainID("", &streamed.Message) != thread.ChainID("", &whole.Message) {
+		t.Errorf("an answer in pieces is %+v, in one %+v", streamed.Message.Parts, whole.Message.Parts)
 	}
 	for name, events := range map[string][]string{"only DONE": {done}, "nothing": nil} {
 		if _, err := read(openai.Chat{}, events...); !errors.Is(err, wire.ErrAnswer) {

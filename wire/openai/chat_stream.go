@@ -2,6 +2,7 @@ package openai
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -19,8 +20,8 @@ func (Chat) NewStream() wire.Stream { return &chatStream{byIndex: map[int64]*cha
 type chatStream struct {
 	answer                      wire.Answer // without its message
 	content, refusal, reasoning strings.Builder
-	thought                     string   // the field that reasoning came in
-	details                     []string // the pieces of reasoning_details
+	thought                     string // the field that reasoning came in
+	details                     []*chatPartialDetail
 	calls                       []*chatPartialCall
 	byIndex                     map[int64]*chatPartialCall // the last call of each index
 	started, done               bool
@@ -31,6 +32,13 @@ type chatPartialCall struct {
 	id, kind, name string
 	args           strings.Builder
 	extra          rawjson.Fields // other members
+}
+
+// chatPartialDetail is an entry of reasoning_details that is still growing.
+type chatPartialDetail struct {
+	fields rawjson.Fields
+	grown  map[string]*strings.Builder // the texts among them, as far as they came
+	raw    string                      // the whole entry, as long as there is one piece
 }
 
 // Event takes a chunk; see wire.Stream.
@@ -75,7 +83,7 @@ func (s *chatStream) member(name string, v gjson.Result) {
 		}
 	case "reasoning_details":
 		for piece := range rawjson.Items(v) {
-			s.details = append(s.details, piece.Raw)
+			s.detailPiece(piece)
 		}
 	case "tool_calls":
 		for piece := range rawjson.Items(v) {
@@ -118,6 +126,67 @@ func (s *chatStream) callPiece(v gjson.Result) {
 			}
 		}
 	}
+}
+
+// detailPiece adds to an entry of reasoning_details. Type and index say which; without an
+// index each piece is an entry.
+func (s *chatStream) detailPiece(v gjson.Result) {
+	if v.Get("index").Exists() {
+		for _, d := range slices.Backward(s.details) {
+			if d.fields.Str("type") == v.Get("type").Str && d.fields.Get("index").Raw == v.Get("index").Raw {
+				if d.takes(v) {
+					d.raw = ""
+					d.grow(v)
+					return
+				}
+				break
+			}
+		}
+	}
+	d := &chatPartialDetail{raw: v.Raw, grown: map[string]*strings.Builder{}}
+	d.grow(v)
+	s.details = append(s.details, d)
+}
+
+// takes reports whether a piece belongs to the entry: not when it has another id, nor text
+// behind the signature, which is for the text so far.
+func (d *chatPartialDetail) takes(v gjson.Result) bool {
+	id, had := v.Get("id").Str, d.fields.Str("id")
+	return (id == "" || had == "" || id == had) && (d.fields.Str("signature") == "" || v.Get("text").Str == "")
+}
+
+func (d *chatPartialDetail) grow(v gjson.Result) {
+	for name, v := range rawjson.Members(v) {
+		n := slices.IndexFunc(d.fields, func(f rawjson.Field) bool { return f.Name == name })
+		switch {
+		case n < 0:
+			d.fields = append(d.fields, rawjson.Field{Name: name, Value: v})
+		case v.Type != gjson.Null:
+			d.fields[n].Value = v
+		}
+		if v.Type == gjson.String && (name == "text" || name == "summary" || name == "data") {
+			if d.grown[name] == nil {
+				d.grown[name] = &strings.Builder{}
+			}
+			d.grown[name].WriteString(v.Str)
+		}
+	}
+}
+
+// entry is the entry as an answer in one piece would hold it.
+func (d *chatPartialDetail) entry() string {
+	if d.raw != "" {
+		return d.raw
+	}
+	o := new(rawjson.Object)
+	for _, f := range d.fields {
+		if text := d.grown[f.Name]; text != nil {
+			o.Str(f.Name, text.String())
+		} else {
+			o.Raw(f.Name, f.Value.Raw)
+		}
+	}
+	return o.String()
 }
 
 func (s *chatStream) legacyPiece(v gjson.Result) {
@@ -167,7 +236,7 @@ func (s *chatStream) message() string {
 		o.Str(s.thought, s.reasoning.String())
 	}
 	if len(s.details) > 0 {
-		o.Raw("reasoning_details", rawjson.Array(s.details))
+		o.Raw("reasoning_details", rawjson.ArrayOf(s.details, (*chatPartialDetail).entry))
 	}
 	var calls []string
 	for _, c := range s.calls {

@@ -376,7 +376,7 @@ export type Part = {
 
 /** Prompt is what a model is asked, in neutral form. */
 export type Prompt = {
-  /** CachePoints are the positions of the messages after which a cached prefix should end; -1 stands for the end of system and tools. */
+  /** CachePoints are the positions of the messages after which a cached prefix should end, the most important first; -1 stands for the end of system and tools. */
   cache_points?: Array<number>
   /** MaxOutput is the largest answer asked for, in tokens. */
   max_output?: number
