@@ -98,12 +98,13 @@ var prefixTask string
 //go:embed prompts/timeline.user.txt
 var timelineUser string
 
-// Limit is MaxTokens, or what the step leaves where that is not set.
+// Limit is MaxTokens, or what the step leaves where that is less or MaxTokens is not set.
 func (l Timeline) Limit(s *Situation) int {
-	if l.MaxTokens > 0 {
+	limit := s.Limit()
+	if l.MaxTokens > 0 && (limit <= 0 || l.MaxTokens < limit) {
 		return l.MaxTokens
 	}
-	return s.Limit()
+	return limit
 }
 
 // CacheRule puts cache marks at the end of the turn before, at the end of round N−4, and

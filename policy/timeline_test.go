@@ -41,6 +41,8 @@ func TestTimelineDue(t *testing.T) {
 		{prompt: 90_000, window: 116_000, output: 16_000},
 		{prompt: 1 << 30}, // nothing is known of the model
 		{l: policy.Timeline{MaxTokens: 100, Share: 0.5}, prompt: 51, due: true},
+		{l: policy.Timeline{MaxTokens: 5000}, prompt: 901, budget: 1000, due: true},
+		{l: policy.Timeline{MaxTokens: 5000}, prompt: 1801, window: 2500, output: 500, due: true},
 	} {
 		s := &policy.Situation{Thread: thread.New("t"), PromptTokens: c.prompt, Window: c.window, Output: c.output, Budget: c.budget}
 		if due, why := c.l.Due(s); due != c.due {

@@ -37,7 +37,8 @@ type Entry struct {
 	Summary string `json:"summary"`
 	// Time is the time of the message, or of the plan if the log does not have it.
 	Time time.Time `json:"time,omitzero"`
-	// ArtifactID is the artifact of an externalized message.
+	// ArtifactID is the artifact of an externalized message, or of a result that a summary or a
+	// drop kept.
 	ArtifactID string `json:"artifact_id,omitempty"`
 	// Text is the FullText of the message.
 	Text string `json:"text"`
@@ -51,18 +52,20 @@ func Removed(t *thread.Thread, p *plan.Plan) []Entry {
 		return nil
 	}
 	actions := p.Actions()
+	artifacts := map[thread.ID]string{}
+	for _, x := range p.Externalized() {
+		for _, id := range x.Messages {
+			artifacts[id] = x.ArtifactID
+		}
+	}
 	return newEntries(t, len(actions), func(m *thread.Message, e *Entry) bool {
 		ref := actions[m.ID]
 		if ref.Action == plan.Include {
 			return false
 		}
-		record := p.Record(ref)
-		e.Action, e.Reason, e.Text = ref.Action, record.Made().Reason, FullText(m)
+		e.Action, e.Reason, e.Text, e.ArtifactID = ref.Action, p.Record(ref).Made().Reason, FullText(m), artifacts[m.ID]
 		if e.Time.IsZero() {
 			e.Time = p.CreatedAt
-		}
-		if x, ok := record.(plan.Externalization); ok {
-			e.ArtifactID = x.ArtifactID
 		}
 		return true
 	})

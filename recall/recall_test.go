@@ -62,7 +62,7 @@ func TestRemoved(t *testing.T) {
 		Drops:            []plan.Removal{{Span: th.Range(0, 1), Origin: plan.Origin{Reason: "oldest"}}},
 		Clearings:        []plan.Clearing{{Span: th.Range(1, 2)}},
 		Externalizations: []plan.Externalization{{Span: th.Range(2, 3), ArtifactID: "art_x"}},
-		Summarizations:   []plan.Summarization{{Span: th.Range(3, 4)}},
+		Summarizations:   []plan.Summarization{{Span: th.Range(3, 4), Kept: []plan.Kept{{ArtifactID: "art_y", MessageID: th.At(3).ID}}}},
 	}
 	got := recall.Removed(th, p)
 	for i := range got {
@@ -75,7 +75,7 @@ func TestRemoved(t *testing.T) {
 		{Action: plan.Drop, Role: thread.User, Turn: 1, Time: made, Reason: "oldest", Summary: "look at this", Text: "look at this\n[image image/png shot.png 3 bytes]"},
 		{Action: plan.Clear, Role: thread.Assistant, Turn: 1, Time: planned, Summary: "calls Bash go test ./retry 30", Text: "a timeout, perhaps\nBash {\"command\":\"go test ./retry\",\"timeout\":30}"},
 		{Action: plan.Externalize, Role: thread.Tool, Tool: "Bash", Turn: 1, Time: planned, ArtifactID: "art_x", Call: "Bash go test ./retry 30", Summary: "Bash go test ./retry 30 failed: --- FAIL: TestBackoff", Text: "\n--- FAIL: TestBackoff\n\nexit 1"},
-		{Action: plan.Summarize, Role: thread.Assistant, Turn: 1, Time: planned, Summary: "the cap is missing", Text: "the cap is missing\n[server_note]\n{\"type\":\"server_note\",\"k\":7}"},
+		{Action: plan.Summarize, Role: thread.Assistant, Turn: 1, Time: planned, ArtifactID: "art_y", Summary: "the cap is missing", Text: "the cap is missing\n[server_note]\n{\"type\":\"server_note\",\"k\":7}"},
 	}
 	for i := range want {
 		want[i].ThreadID, want[i].MessageID, want[i].Position = "t", th.At(i).ID, i

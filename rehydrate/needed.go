@@ -105,11 +105,14 @@ type Request struct {
 // and then in the order of the plan, without those in their cooldown, and at most as many
 // as Options and turn allow. It reads no artifact and changes nothing.
 func (r *Rehydrator) Needed(turn Turn, p *plan.Plan) []Request {
-	if r.options.Disabled || p == nil || len(p.Externalizations) == 0 {
+	if r.options.Disabled || p == nil {
+		return nil
+	}
+	known := artifactIDs(p)
+	if len(known) == 0 {
 		return nil
 	}
 	shown := r.cooldowns.shown(turn.ThreadID)
-	known := artifactIDs(p)
 	var needed []Request
 	// What the arguments of read_artifact name comes back by itself as its result.
 	var asksItself, arguments []string
@@ -158,11 +161,12 @@ func (r *Rehydrator) Needed(turn Turn, p *plan.Plan) []Request {
 	return needed[:min(len(needed), most)]
 }
 
-// artifactIDs are the ids of the plan's artifacts, each once.
+// artifactIDs are the ids of the plan's artifacts, each once, also of those that its summaries and
+// drops kept.
 func artifactIDs(p *plan.Plan) []string {
 	var ids []string
 	seen := map[string]bool{"": true}
-	for _, e := range p.Externalizations {
+	for _, e := range p.Externalized() {
 		if !seen[e.ArtifactID] {
 			seen[e.ArtifactID] = true
 			ids = append(ids, e.ArtifactID)

@@ -144,6 +144,8 @@ func TestTriggers(t *testing.T) {
 		{name: "schema, named", plan: single, turn: rehydrate.Turn{Number: 1, Tools: []prompt.Tool{optional}, Calls: []thread.ToolCall{call("view", `{"base_artifact_id":null}`)}}, want: []rehydrate.Request{{a, rehydrate.Schema}}},
 		{name: "schema, another value", plan: single, turn: rehydrate.Turn{Number: 1, Tools: []prompt.Tool{takes}, Calls: []thread.ToolCall{call("diff", `{"left":"README.md"}`)}}},
 		{name: "schema of another tool", plan: single, turn: rehydrate.Turn{Number: 1, Tools: []prompt.Tool{takes}, Calls: []thread.ToolCall{call("patch", `{}`)}}},
+		{name: "kept by a summary", turn: at(1, a), plan: &plan.Plan{ThreadID: "t", Summarizations: []plan.Summarization{{Kept: []plan.Kept{{ArtifactID: a}}}}}, want: []rehydrate.Request{{a, rehydrate.Mention}}},
+		{name: "kept by a drop, question", turn: rehydrate.Turn{Number: 1, User: "Which zone has Frankfurt?"}, plan: &plan.Plan{ThreadID: "t", Drops: []plan.Removal{{Kept: []plan.Kept{{ArtifactID: b}}}}}},
 		{name: "no plan", turn: at(1, a), plan: &plan.Plan{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -226,8 +226,8 @@ func removesMore(p *plan.Plan, all []recall.Entry, at map[thread.ID]int) bool {
 			return true
 		}
 	}
-	for _, x := range p.Externalizations {
-		for _, id := range x.Span.MessageIDs {
+	for _, x := range p.Externalized() {
+		for _, id := range x.Messages {
 			if all[at[id]].ArtifactID == "" {
 				return true
 			}

@@ -211,8 +211,8 @@ func (s *Server) searchEntries(ctx context.Context, one Session, newest bool) ([
 	}
 	aside := map[thread.ID]string{}
 	if c.Plan != nil {
-		for _, x := range c.Plan.Externalizations {
-			for _, id := range x.Span.MessageIDs {
+		for _, x := range c.Plan.Externalized() {
+			for _, id := range x.Messages {
 				aside[id] = x.ArtifactID
 			}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 )
 
 // The addresses of resources: an artifact by its id, a summary by its session and its number in
@@ -80,11 +81,18 @@ func (s *Server) listResources(ctx context.Context, q *sdk.ListResourcesRequest)
 				URI: summaryAddress + url.PathEscape(all[i].ID) + "/" + strconv.Itoa(n+1), Name: clip.Line(title, 200), Title: clip.Line(title, 200), MIMEType: "text/plain",
 			})
 		}
+		described := map[string]string{}
 		for _, r := range c.Plan.Externalizations {
-			title := fmt.Sprintf("%s from turn %d of session %s", clip.Count(r.Span.Len(), "message"), r.Span.FirstTurn, all[i].ID)
+			described[r.ArtifactID] = clip.Line(r.Summary.Render(), 200)
+		}
+		for _, x := range c.Plan.Externalized() {
+			title := fmt.Sprintf("%s of session %s", clip.Count(len(x.Messages), "message"), all[i].ID)
+			if at, known := c.Log.Index(x.Messages[0]); known {
+				title = fmt.Sprintf("%s from turn %d of session %s", clip.Count(len(x.Messages), "message"), uncopied.At(c.Log, at).Turn, all[i].ID)
+			}
 			out.Resources = append(out.Resources, &sdk.Resource{
-				URI: artifactAddress + url.PathEscape(r.ArtifactID), Name: r.ArtifactID, Title: clip.Line(title, 200), MIMEType: "text/plain",
-				Description: clip.Line(r.Summary.Render(), 200),
+				URI: artifactAddress + url.PathEscape(x.ArtifactID), Name: x.ArtifactID, Title: clip.Line(title, 200), MIMEType: "text/plain",
+				Description: described[x.ArtifactID],
 			})
 		}
 	}
