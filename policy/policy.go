@@ -270,8 +270,8 @@ func (s *Situation) currentRequest() (*prompt.Prompt, *render.Manifest, error) {
 	return s.render(s.Current)
 }
 
-// Draft returns an empty plan for the next round, dated, named, and with the memory block
-// and pins of the plan in force.
+// Draft returns an empty plan for the next round, dated, named, and with the memory block,
+// pins and last edit of the plan in force.
 func (s *Situation) Draft(policy string) *plan.Plan {
 	p := &plan.Plan{
 		Schema: plan.SchemaVersion, ThreadID: s.Thread.ID(), ThreadVersion: s.Thread.Version(),
@@ -279,7 +279,7 @@ func (s *Situation) Draft(policy string) *plan.Plan {
 		Instructions: s.Instructions,
 	}
 	if s.Current != nil {
-		p.Memory, p.Pinned = s.Current.Memory, s.Current.Pinned
+		p.Edited, p.Memory, p.Pinned = s.Current.Edited, s.Current.Memory, s.Current.Pinned
 	}
 	return p
 }

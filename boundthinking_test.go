@@ -1,0 +1,174 @@
+package palimpsest_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// thought is thinking that a provider has signed for the prompt before it.
+func thought(n int) thread.Part {
+	return thread.Reasoning{Text: "hm", Signature: fmt.Sprint("sig", n), Source: thread.Source{API: wire.Anthropic}}
+}
+
+// thoughtful is an answer with thinking.
+func thoughtful(n int, text string) thread.Message {
+	return thread.Message{Role: thread.Assistant, Parts: []thread.Part{thought(n), thread.Text{Text: text}}}
+}
+
+// signatures are those of the thinking in a prompt.
+func signatures(p *prompt.Prompt) string {
+	var out []string
+	for _, m := range p.Messages {
+		for _, part := range m.Parts {
+			if r, ok := part.(thread.Reasoning); ok {
+				out = append(out, r.Signature)
+			}
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// TestEditsStripBoundThinking: what a user changes by hand is before the thinking too, in the
+// messages or in the system prompt, so the thinking of that time goes; what comes after it
+// stays, and an edit that shows the model nothing else keeps all.
+func TestEditsStripBoundThinking(t *testing.T) {
+	undo := func(n int) func(*palimpsest.Session, *thread.Thread) error {
+		return func(s *palimpsest.Session, _ *thread.Thread) error { return s.Undo(t.Context(), n) }
+	}
+	for _, c := range []struct {
+		name string
+		edit func(*palimpsest.Session, *thread.Thread) error
+		want string // of the thinking before the edit
+	}{
+		{"undo", undo(0), ""},
+		{"undo to the same", undo(1), "sig100"},
+		{"expand", func(s *palimpsest.Session, log *thread.Thread) error { return s.Expand(t.Context(), log.At(0).ID) }, ""},
+		{"pin what is hidden", func(s *palimpsest.Session, log *thread.Thread) error { return s.Pin(t.Context(), log.At(0).ID, true) }, ""},
+		{"pin what is shown", func(s *palimpsest.Session, log *thread.Thread) error { return s.Pin(t.Context(), log.Last(), true) }, "sig100"},
+		{"remember", func(s *palimpsest.Session, _ *thread.Thread) error {
+			return s.Remember(t.Context(), "The port is 8080.")
+		}, ""},
+		{"remember nothing", func(s *palimpsest.Session, _ *thread.Thread) error { return s.Remember(t.Context()) }, "sig100"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			log := &store.Memory{}
+			made, err := palimpsest.New(palimpsest.Config{Log: log, Plans: log, Policy: policy.Session{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := made.Session("t")
+			step := palimpsest.Step{Profile: render.For(wire.Anthropic), Base: &prompt.Prompt{System: []prompt.System{{Text: "Be careful."}}}}
+			prepare := func(messages ...thread.Message) string {
+				t.Helper()
+				step.Messages = messages
+				p, err := s.PrepareStep(t.Context(), step)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return signatures(p.Prompt)
+			}
+			var messages []thread.Message
+			for n := range 20 {
+				messages = append(messages, plain(thread.User, fmt.Sprint("Part ", n, strings.Repeat(" of the queue", 80))), thoughtful(n, "Done."))
+			}
+			prepare(append(messages, plain(thread.User, "Go on."))...)
+			step.Messages = nil
+			if _, err := s.Compact(t.Context(), step, ""); err != nil {
+				t.Fatal(err)
+			}
+			if got := prepare(thoughtful(100, "I do."), plain(thread.User, "More.")); got != "sig100" {
+				t.Fatalf("after the compaction: %q", got)
+			}
+			now, err := log.Load(t.Context(), "t")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.edit(s, now); err != nil {
+				t.Fatal(err)
+			}
+			if got := prepare(); got != c.want {
+				t.Errorf("after the edit: %q, want %q", got, c.want)
+			}
+			if got, want := prepare(thoughtful(101, "Yes."), plain(thread.User, "And more.")), strings.TrimSpace(c.want+" sig101"); got != want {
+				t.Errorf("a step later: %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// TestEditsBeforeThePlan: without a compaction a note changes the prompt too.
+func TestEditsBeforeThePlan(t *testing.T) {
+	c, err := palimpsest.New(palimpsest.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, step := c.Session("t"), palimpsest.Step{Profile: render.For(wire.Anthropic)}
+	for n, want := range []string{"", "sig0", "", "sig2"} {
+		if n == 2 {
+			if err := s.Remember(t.Context(), "The port is 8080."); err != nil {
+				t.Fatal(err)
+			}
+		}
+		step.Messages = []thread.Message{plain(thread.User, fmt.Sprint("Part ", n))}
+		p, err := s.PrepareStep(t.Context(), step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := signatures(p.Prompt); got != want {
+			t.Errorf("step %d: %q, want %q", n, got, want)
+		}
+		if err := s.FinishStep(t.Context(), p, llm.Usage{}, thoughtful(n, "Done.")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLateResultStripsBoundThinking: a plan that no longer holds gives the hidden messages
+// back, before thinking that was made without them.
+func TestLateResultStripsBoundThinking(t *testing.T) {
+	log := &store.Memory{}
+	c, err := palimpsest.New(palimpsest.Config{Log: log, Plans: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, step := c.Session("t"), palimpsest.Step{Profile: render.For(wire.Anthropic)}
+	call, result := work(0)
+	step.Messages = []thread.Message{plain(thread.User, "Tidy the queue."), call}
+	for n := range 8 {
+		step.Messages = append(step.Messages, plain(thread.User, fmt.Sprint("Part ", n, strings.Repeat(" of the queue", 200))), thoughtful(n, "Done"+strings.Repeat(" and done", 200)))
+	}
+	p, err := s.Compact(t.Context(), palimpsest.Step{Profile: step.Profile, Budget: 3_000, Messages: step.Messages}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := log.Load(t.Context(), "t")
+	if err != nil || p.Actions()[now.At(1).ID].Action == plan.Include {
+		t.Fatalf("the call is not hidden: the test is set up wrong, %v", err)
+	}
+	for _, want := range []string{"sig8", ""} {
+		step.Messages = []thread.Message{plain(thread.User, "Go on.")}
+		if want != "" {
+			step.Messages = append([]thread.Message{plain(thread.User, "Go on."), thoughtful(8, "I do.")}, step.Messages...)
+		} else {
+			step.Messages = append([]thread.Message{result}, step.Messages...)
+		}
+		p, err := s.PrepareStep(t.Context(), step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := signatures(p.Prompt); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
