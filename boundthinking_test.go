@@ -2,6 +2,7 @@ package palimpsest_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,6 +25,15 @@ func thought(n int) thread.Part {
 // thoughtful is an answer with thinking.
 func thoughtful(n int, text string) thread.Message {
 	return thread.Message{Role: thread.Assistant, Parts: []thread.Part{thought(n), thread.Text{Text: text}}}
+}
+
+// lookedUp is a call with thinking, and its result.
+func lookedUp(n int, result string) []thread.Message {
+	id := fmt.Sprint("c", n)
+	return []thread.Message{
+		{Role: thread.Assistant, Parts: []thread.Part{thought(n), thread.ToolCall{ID: id, Name: "lookup", Arguments: fmt.Sprintf(`{"n":%d}`, n)}}},
+		{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: id, Tool: "lookup", Content: []thread.Part{thread.Text{Text: result}}}}},
+	}
 }
 
 // signatures are those of the thinking in a prompt.
@@ -169,6 +179,43 @@ func TestLateResultStripsBoundThinking(t *testing.T) {
 		}
 		if got := signatures(p.Prompt); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestFirstToolsStripBoundThinking: a plan that only externalizes what has just arrived keeps
+// the thinking, unless the tools that read it come with it: they stand before everything.
+func TestFirstToolsStripBoundThinking(t *testing.T) {
+	c, err := palimpsest.New(palimpsest.Config{Policy: policy.Auto{}, Recall: &palimpsest.Recall{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var long strings.Builder
+	for n := range 3000 {
+		fmt.Fprintf(&long, "line %d of the log says value %d\n", n, n*7)
+	}
+	s := c.Session("t")
+	step := palimpsest.Step{Profile: render.For(wire.Anthropic), Budget: 8000, Base: &prompt.Prompt{Tools: []prompt.Tool{{Name: "lookup", Schema: `{"type":"object"}`}}}}
+	// A new turn, since thinking that was stripped in a loop is stripped up to its end.
+	for n, messages := range [][]thread.Message{
+		append([]thread.Message{plain(thread.User, "Look things up.")}, lookedUp(1, "short")...),
+		lookedUp(2, long.String()),
+		append([]thread.Message{thoughtful(3, "Found."), plain(thread.User, "And more.")}, lookedUp(4, "short")...),
+		lookedUp(5, strings.ReplaceAll(long.String(), "value", "number")),
+	} {
+		step.Messages = messages
+		p, err := s.PrepareStep(t.Context(), step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"sig1", "", "sig4", "sig4 sig5"}[n]; signatures(p.Prompt) != want {
+			t.Errorf("step %d: thinking %q, want %q", n+1, signatures(p.Prompt), want)
+		}
+		if want := n == 1 || n == 3; (p.Compacted != nil) != want {
+			t.Errorf("step %d: compacted %v", n+1, p.Compacted != nil)
+		}
+		if want := n > 0; slices.ContainsFunc(p.Tools, func(x prompt.Tool) bool { return x.Name == "recall" }) != want {
+			t.Errorf("step %d: tools %v", n+1, p.Tools)
 		}
 	}
 }

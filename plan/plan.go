@@ -45,7 +45,7 @@ type Plan struct {
 	ThreadVersion int `json:"thread_version"`
 	// Arrived is how many of the newest messages no model had been sent yet when the plan
 	// was made. It is set only where the plan changes nothing that was sent: it adds
-	// records for new messages alone.
+	// records for new messages alone, and no tools come with it.
 	Arrived int `json:"arrived,omitempty"`
 	// Edited is how many messages the thread had when something but a compaction last
 	// changed what is sent: an undo, a message shown again, an entry of the memory block;
