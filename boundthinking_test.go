@@ -97,6 +97,7 @@ func TestEditsStripBoundThinking(t *testing.T) {
 			if _, err := s.Compact(t.Context(), step, ""); err != nil {
 				t.Fatal(err)
 			}
+			prepare()
 			if got := prepare(thoughtful(100, "I do."), plain(thread.User, "More.")); got != "sig100" {
 				t.Fatalf("after the compaction: %q", got)
 			}
@@ -216,6 +217,80 @@ func TestFirstToolsStripBoundThinking(t *testing.T) {
 		}
 		if want := n > 0; slices.ContainsFunc(p.Tools, func(x prompt.Tool) bool { return x.Name == "recall" }) != want {
 			t.Errorf("step %d: tools %v", n+1, p.Tools)
+		}
+	}
+}
+
+// TestPlanDuringAnAnswer: an answer that the model gives while a job compacts, or while the
+// user changes something, was made for the prompt before that; with and without a store, and
+// also where another process takes the next step.
+func TestPlanDuringAnAnswer(t *testing.T) {
+	for name, change := range map[string]func(*palimpsest.Session, palimpsest.Step) error{
+		"compaction": func(s *palimpsest.Session, step palimpsest.Step) error {
+			_, err := s.Compact(t.Context(), palimpsest.Step{Profile: step.Profile, Budget: 1_500}, "")
+			return err
+		},
+		"note": func(s *palimpsest.Session, _ palimpsest.Step) error {
+			return s.Remember(t.Context(), "The port is 8080.")
+		},
+		"nothing": func(s *palimpsest.Session, _ palimpsest.Step) error {
+			now, err := s.Append(t.Context())
+			if err != nil {
+				return err
+			}
+			return s.Pin(t.Context(), now.Log.Last(), true)
+		},
+	} {
+		for _, processes := range []string{"one, no documents", "one", "many"} {
+			t.Run(name+"/"+processes, func(t *testing.T) {
+				kept := &store.Memory{}
+				config := palimpsest.Config{Log: kept, Plans: kept, Documents: kept}
+				if processes == "one, no documents" {
+					config.Documents = nil
+				}
+				open := func() *palimpsest.Session {
+					c, err := palimpsest.New(config)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return c.Session("t")
+				}
+				s, provider := open(), binding{}
+				step := palimpsest.Step{Profile: render.For(wire.Anthropic)}
+				for n := range 8 {
+					step.Messages = append(step.Messages, plain(thread.User, fmt.Sprint("Part ", n, strings.Repeat(" of the queue", 100))), plain(thread.Assistant, "Done."))
+				}
+				sent := 0
+				for n := range 6 {
+					step.Messages = append(step.Messages, plain(thread.User, fmt.Sprint("Part ", 10+n, strings.Repeat(" of the queue", 100))))
+					if processes == "many" {
+						s = open()
+					}
+					p, err := s.PrepareStep(t.Context(), step)
+					if err != nil {
+						t.Fatal(err)
+					}
+					provider.check(t, p.Prompt, n)
+					sent += len(strings.Fields(signatures(p.Prompt)))
+					if n == 1 || n == 3 {
+						if err := change(s, step); err != nil {
+							t.Fatal(err)
+						}
+					}
+					answer := thread.Message{Role: thread.Assistant, Parts: []thread.Part{provider.think(p.Prompt, n), thread.Text{Text: "Done."}}}
+					if err := s.FinishStep(t.Context(), p, llm.Usage{}, answer); err != nil {
+						t.Fatal(err)
+					}
+					step.Messages = nil
+				}
+				want := 0 + 1 + 0 + 1 + 0 + 1
+				if name == "nothing" {
+					want = 0 + 1 + 2 + 3 + 4 + 5
+				}
+				if sent != want {
+					t.Errorf("thinking was sent %d times, want %d", sent, want)
+				}
+			})
 		}
 	}
 }

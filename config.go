@@ -54,7 +54,7 @@ type Config struct {
 	Log   store.Log
 	Plans store.Plans
 	// Documents stores, by session, what a provider last counted (FinishStep), the last step,
-	// and where recalled content was shown, so that another process goes on with the same
+	// and what the last prompt was made from, so that another process goes on with the same
 	// figures and keeps no reasoning that is no longer valid. Nil loses them with the process.
 	Documents store.Documents
 	// Sign puts a signature into summaries and pointers in prompts. Its key is made once

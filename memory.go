@@ -89,11 +89,12 @@ type sessionState struct {
 	// countedBytes is what Memory has accounted for beyond bytesPerSession.
 	countedBytes atomic.Int64
 
-	calibration   calibrationState       // guarded by lock
-	step          document[savedStep]    // guarded by lock
-	shown         document[shownContent] // guarded by lock
-	measureAfter  time.Time              // no request for sizes before; guarded by lock
-	monitoredPlan int                    // the plan version that the monitor knows; guarded by lock
+	calibration   calibrationState     // guarded by lock
+	step          document[savedStep]  // guarded by lock
+	lastPrompt    document[lastPrompt] // guarded by lock
+	hasPrompted   bool                 // a prompt was made; guarded by lock
+	measureAfter  time.Time            // no request for sizes before; guarded by lock
+	monitoredPlan int                  // the plan version that the monitor knows; guarded by lock
 
 	removedContent removedContent
 	rehydrator     *rehydrate.Rehydrator // may be nil

@@ -75,8 +75,9 @@ func (s *Session) buildSituation(ctx context.Context, l snapshot, step Step, opt
 	situation.Forced, situation.Refusals, situation.Instructions = options.forced, options.refusals, options.instructions
 	situation.Fill = options.fill
 	situation.Attempt, situation.Attempts = options.attempt, options.attempts
-	if !l.plan.Empty() && situation.Profile.BoundReasoning {
-		situation.Rewritten = s.shownBefore(ctx, l).Rewritten
+	if l.plan != nil && situation.Profile.BoundReasoning {
+		last, _ := s.lastPrompt(ctx, l)
+		situation.Rewritten = last.Rewritten
 	}
 	situation.Answers = situation.Answers.For(step.Agent)
 	return situation, nil
