@@ -53,9 +53,9 @@ type Config struct {
 	// Log and Plans store the threads of sessions and their plans. Nil is a store.Memory.
 	Log   store.Log
 	Plans store.Plans
-	// Documents stores, by session, what a provider last counted (FinishStep) and the last
-	// step, so that a restarted process goes on with the same figures. Nil loses them with
-	// the process.
+	// Documents stores, by session, what a provider last counted (FinishStep), the last step,
+	// and what the last prompt was made from, so that another process goes on with the same
+	// figures and keeps no reasoning that is no longer valid. Nil loses them with the process.
 	Documents store.Documents
 	// Sign puts a signature into summaries and pointers in prompts. Its key is made once
 	// and stored in Documents; without Documents, Sign has no effect. When a prompt comes

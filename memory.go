@@ -81,17 +81,20 @@ const (
 )
 
 // sessionState is what this process remembers of a conversation between steps. Losing it
-// costs work, cooldowns and quality figures; everything else is in the stores.
+// costs work, cooldowns and quality figures; everything else is in the stores, as far as there are
+// any (Config.Documents).
 type sessionState struct {
 	lock  chan struct{} // held by the running step
 	sizes *sizeCache
 	// countedBytes is what Memory has accounted for beyond bytesPerSession.
 	countedBytes atomic.Int64
 
-	calibration   calibrationState    // guarded by lock
-	step          document[savedStep] // guarded by lock
-	measureAfter  time.Time           // no request for sizes before; guarded by lock
-	monitoredPlan int                 // the plan version that the monitor knows; guarded by lock
+	calibration   calibrationState     // guarded by lock
+	step          document[savedStep]  // guarded by lock
+	lastPrompt    document[lastPrompt] // guarded by lock
+	hasPrompted   bool                 // a prompt was made; guarded by lock
+	measureAfter  time.Time            // no request for sizes before; guarded by lock
+	monitoredPlan int                  // the plan version that the monitor knows; guarded by lock
 
 	removedContent removedContent
 	rehydrator     *rehydrate.Rehydrator // may be nil

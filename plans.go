@@ -157,15 +157,22 @@ func (s *Session) editPlan(ctx context.Context, name string, change func(log *th
 			if want := s.condition.Plans; want != nil && *want != l.version {
 				return &VersionError{*want, l.version}
 			}
-			next := *cmp.Or(l.plan, &plan.Plan{Schema: plan.SchemaVersion, ThreadID: s.id})
-			if next.Validate(l.log) != nil { // a late result, say: its records are not in use
-				next = *next.WithoutRecords()
+			before := cmp.Or(l.plan, &plan.Plan{Schema: plan.SchemaVersion, ThreadID: s.id})
+			if before.Validate(l.log) != nil { // a late result, say: its records are not in use
+				before = before.WithoutRecords(l.log)
 			}
+			next := *before
 			next.CreatedAt = s.c.config.Now().UTC()
 			if err := change(l.log, &next); err != nil {
 				return err
 			}
 			next.Round = l.round
+			switch { // the answers so far were given to what was sent until now
+			case showsOther(before, &next):
+				next.Edited = l.log.Len()
+			case next.Rewritten() < before.Rewritten():
+				next.Edited = before.Rewritten()
+			}
 			if err := next.Validate(l.log); err != nil {
 				return err
 			}
@@ -181,6 +188,19 @@ func (s *Session) editPlan(ctx context.Context, name string, change func(log *th
 		}
 		return fmt.Errorf("after %d tries: %w", maxAttempts, store.ErrConflict)
 	})
+}
+
+// showsOther reports whether a model is sent anything else under plan b than under a.
+func showsOther(a, b *plan.Plan) bool {
+	return len(plan.Diff(a, b)) > 0 || memoryText(a) != memoryText(b)
+}
+
+// memoryText is the memory block of a plan, which may be nil, as the prompt shows it.
+func memoryText(p *plan.Plan) string {
+	if p == nil || p.Memory == nil {
+		return ""
+	}
+	return p.Memory.Render()
 }
 
 // Remember adds entries to the session's memory block, which follows the system prompt in

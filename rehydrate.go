@@ -102,8 +102,9 @@ func (s *Session) emitRehydrated(ctx context.Context, shown []render.Rehydrated)
 	}
 }
 
-// injection is what was recalled for a user's message under one plan. It stays the same
-// for all steps of the turn, so that the prompt keeps its prefix.
+// injection is what was recalled for a user's message under one plan. It stays the same, and
+// in its place (see Session.place), for all steps of the turn, so that the prompt keeps its
+// prefix. What has no room any more does not come back.
 type injection struct {
 	message    thread.ID
 	version    int
@@ -161,7 +162,7 @@ func (s *Session) emitRecalled(ctx context.Context, situation *policy.Situation,
 	k := &s.state().removedContent
 	k.mu.Lock()
 	known := k.injected.wasEmitted
-	k.injected.wasEmitted = known || len(shown) > 0
+	k.injected.wasEmitted, k.injected.contents = known || len(shown) > 0, shown
 	k.mu.Unlock()
 	if known {
 		return

@@ -39,7 +39,7 @@ func (s *Session) situate(ctx context.Context, l snapshot, step Step, options st
 	if err != nil && l.plan != nil {
 		// The plan does not hold for the log any more: its records are not used.
 		s.emit(ctx, event.Event{Type: event.Failed, Details: map[string]any{"fallback": "passthrough"}}.Failing(err))
-		uncalibrated.Current = l.plan.WithoutRecords()
+		uncalibrated.Current = l.plan.WithoutRecords(l.log)
 		situation, err = situateBy(usage)
 	}
 	if err != nil {
@@ -75,6 +75,10 @@ func (s *Session) buildSituation(ctx context.Context, l snapshot, step Step, opt
 	situation.Forced, situation.Refusals, situation.Instructions = options.forced, options.refusals, options.instructions
 	situation.Fill = options.fill
 	situation.Attempt, situation.Attempts = options.attempt, options.attempts
+	if l.plan != nil && situation.Profile.BoundReasoning {
+		last, _ := s.lastPrompt(ctx, l)
+		situation.Rewritten = last.Rewritten
+	}
 	situation.Answers = situation.Answers.For(step.Agent)
 	return situation, nil
 }
@@ -108,10 +112,8 @@ func (s *Session) profile(step Step) render.Profile {
 func (s *Session) baseRequest(step Step, l snapshot, offered bool) *prompt.Prompt {
 	base := *cmp.Or(step.Base, &prompt.Prompt{})
 	base.Messages = nil
-	if l.plan != nil && l.plan.Memory != nil {
-		if text := l.plan.Memory.Render(); text != "" {
-			base.System = append(slices.Clone(base.System), prompt.System{Text: text})
-		}
+	if text := memoryText(l.plan); text != "" {
+		base.System = append(slices.Clone(base.System), prompt.System{Text: text})
 	}
 	if offered {
 		base.Tools = s.withTools(base.Tools)

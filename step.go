@@ -137,8 +137,8 @@ func (s *Session) decide(ctx context.Context, situation *policy.Situation, due d
 	return d
 }
 
-// render makes the prompt under a plan. Rehydrated and recalled content goes to its end,
-// as far as the limit leaves room.
+// render makes the prompt under a plan. Rehydrated and recalled content goes to its end, or
+// where the turn has shown it already, as far as the limit leaves room.
 func (s *Session) render(ctx context.Context, loaded snapshot, situation *policy.Situation, p *plan.Plan, rehydrated []render.Rehydrated, step Step, options stepOptions) (*Prepared, error) {
 	f, err := situation.Render(p)
 	if err != nil {
@@ -168,6 +168,11 @@ func (s *Session) render(ctx context.Context, loaded snapshot, situation *policy
 	recalled := takeFitting(s.inject(ctx, loaded, situation, p, room))
 	s.emitRecalled(ctx, situation, recalled)
 	shown = append(shown, recalled...)
+	brought := tokens - f.Tokens
+	if f, err = s.place(ctx, loaded, situation, p, f, shown); err != nil {
+		return nil, err
+	}
+	tokens = f.Tokens + brought
 	out := &Prepared{
 		Prompt: f.Prompt, Manifest: f.Manifest, Step: step, Version: situation.Thread.Len(), PlanVersion: loaded.version,
 		Before: situation.PromptTokens, Tokens: tokens, refusals: options.refusals, limit: s.limit(situation),

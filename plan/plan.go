@@ -45,8 +45,12 @@ type Plan struct {
 	ThreadVersion int `json:"thread_version"`
 	// Arrived is how many of the newest messages no model had been sent yet when the plan
 	// was made. It is set only where the plan changes nothing that was sent: it adds
-	// records for new messages alone.
-	Arrived   int       `json:"arrived,omitempty"`
+	// records for new messages alone, and no tools come with it.
+	Arrived int `json:"arrived,omitempty"`
+	// Edited is how many messages the thread had when something but a compaction last
+	// changed what is sent: an undo, a message shown again, an entry of the memory block;
+	// 0 if nothing did. The next plan takes it over.
+	Edited    int       `json:"edited,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 	// Policy names the policy that made the plan, or "undo" or "memory".
 	Policy string `json:"policy,omitempty"`
@@ -90,20 +94,24 @@ func (p *Plan) Empty() bool {
 	return p == nil || len(p.Externalizations)+len(p.Summarizations)+len(p.Clearings)+len(p.Drops) == 0
 }
 
-// WithoutRecords returns a plan that hides nothing and keeps the memory block and the pins. It
-// holds for a thread that p no longer holds for.
-func (p *Plan) WithoutRecords() *Plan {
-	return &Plan{Schema: SchemaVersion, ThreadID: p.ThreadID, CreatedAt: p.CreatedAt, Round: p.Round, Memory: p.Memory, Pinned: p.Pinned}
+// WithoutRecords returns a plan that hides nothing and keeps the memory block and the pins,
+// for a thread that p no longer holds for. What p hid stands before every message again, so
+// all of them count as rewritten.
+func (p *Plan) WithoutRecords(t *thread.Thread) *Plan {
+	return &Plan{Schema: SchemaVersion, ThreadID: p.ThreadID, Edited: t.Len(), CreatedAt: p.CreatedAt, Round: p.Round, Memory: p.Memory, Pinned: p.Pinned}
 }
 
-// Rewritten is how many messages a model had been sent when the plan changed something
-// among them. Whatever a provider binds to the text before it, such as reasoning, is no
-// longer valid in these messages.
+// Rewritten is how many messages a model had been sent when the plan, or an edit, changed
+// something among them or before them. Whatever a provider binds to the text before it,
+// such as reasoning, is no longer valid in these messages.
 func (p *Plan) Rewritten() int {
-	if p.Empty() {
+	switch {
+	case p == nil:
 		return 0
+	case p.Empty():
+		return p.Edited
 	}
-	return p.ThreadVersion - p.Arrived
+	return max(p.ThreadVersion-p.Arrived, p.Edited)
 }
 
 // Clone returns a deep copy; nil for nil.

@@ -108,6 +108,7 @@ func TestValidate(t *testing.T) {
 		{"a role that there is not", stands(plan.Replacement{Text: "SUM"}, plan.Replacement{Role: "tol", Text: "SUM"}), "\"tol\""},
 		{"nothing in place of it", stands(plan.Replacement{Role: thread.User, Text: " \n"}), "has no text"},
 		{"other thread", func(p *plan.Plan) { p.ThreadID = "other" }, "other"},
+		{"edited later", func(p *plan.Plan) { p.Edited = 99 }, "edited at 99"},
 		{"later version", func(p *plan.Plan) { p.ThreadVersion = 99 }, "version 99"},
 		{"after its version", func(p *plan.Plan) { p.ThreadVersion = 2; p.Drops = []plan.Removal{{Span: th.Range(3, 4)}} }, "after the version 2"},
 	}
@@ -120,6 +121,23 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, err)
 		case tt.want != "" && (err == nil || !errors.Is(err, plan.ErrInvalid) || !strings.Contains(err.Error(), tt.want)):
 			t.Errorf("%s: got %v, want an error with %q", tt.name, err, tt.want)
+		}
+	}
+}
+
+// TestRewritten: what a model was sent before a compaction or an edit counts, whichever was
+// last, and of a plan without records only the edit.
+func TestRewritten(t *testing.T) {
+	drops := []plan.Removal{{}}
+	for want, p := range []*plan.Plan{
+		nil,
+		{ThreadVersion: 8, Edited: 1},
+		{ThreadVersion: 8, Arrived: 6, Drops: drops},
+		{ThreadVersion: 8, Arrived: 6, Edited: 3, Drops: drops},
+		{ThreadVersion: 4, Edited: 3, Drops: drops},
+	} {
+		if got := p.Rewritten(); got != want {
+			t.Errorf("%+v: %d, want %d", p, got, want)
 		}
 	}
 }

@@ -93,6 +93,9 @@ func (p *Plan) ValidatePairs(t *thread.Thread, pairs *thread.Pairing) error {
 	if p.Arrived < 0 || p.Arrived > p.ThreadVersion {
 		return fmt.Errorf("plan.Validate: %d messages had arrived, of %d that there were: %w", p.Arrived, p.ThreadVersion, ErrInvalid)
 	}
+	if p.Edited < 0 || p.Edited > t.Version() {
+		return fmt.Errorf("plan.Validate: it was edited at %d messages, the thread has %d: %w", p.Edited, t.Version(), ErrInvalid)
+	}
 	if err := p.checkSpans(t); err != nil {
 		return err
 	}

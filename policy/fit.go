@@ -279,8 +279,12 @@ func (c *fitter) fitOnCurrent(ctx context.Context, budget int) (*Fitted, error) 
 }
 
 // arrivedCount is plan.Plan's Arrived: the messages since the last change of what was
-// sent, where the plan only adds records for messages that no model has been sent.
+// sent, where the plan only adds records for messages that no model has been sent, and no
+// tools come with it.
 func (s *Situation) arrivedCount(p *plan.Plan) int {
+	if s.SentBase != nil && len(s.SentBase.Tools) != len(s.Base.Tools) {
+		return 0
+	}
 	fresh := p.Since(s.Current)
 	before := 0
 	if s.Current != nil {

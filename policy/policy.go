@@ -190,6 +190,9 @@ type Situation struct {
 	Attempt, Attempts int
 	// Instructions are what the user asks this compaction to keep in mind; mostly empty.
 	Instructions string
+	// Rewritten is how many messages hold reasoning that is no longer valid for a reason that
+	// is in no plan (see render.Options).
+	Rewritten int
 	// Rehydrated is what was brought back for this turn. Such a turn externalizes nothing,
 	// unless nothing else makes the request fit.
 	Rehydrated rehydrate.TurnContext
@@ -237,6 +240,13 @@ func (s *Situation) WithRehydrated(returned rehydrate.TurnContext) *Situation {
 	return &next
 }
 
+// WithRewritten returns the situation with so many messages in Rewritten.
+func (s *Situation) WithRewritten(messages int) (*Situation, error) {
+	next := *s
+	next.Rewritten = messages
+	return Situate(next)
+}
+
 // Pairs tells which results answer which calls of the thread.
 func (s *Situation) Pairs() *thread.Pairing {
 	if s.pairs == nil {
@@ -257,9 +267,9 @@ func (s *Situation) baseRequest(p *plan.Plan) (*prompt.Prompt, int) {
 func (s *Situation) render(p *plan.Plan) (*prompt.Prompt, *render.Manifest, error) {
 	base, _ := s.baseRequest(p)
 	if s.Memo != nil && p == s.Current {
-		return s.Memo.Render(s.Thread, p, base, &render.Options{Profile: s.Profile, Cache: s.CacheRule})
+		return s.Memo.Render(s.Thread, p, base, &render.Options{Profile: s.Profile, Cache: s.CacheRule, Rewritten: s.Rewritten})
 	}
-	return render.Render(s.Thread, p, base, &render.Options{Profile: s.Profile, Pairs: s.Pairs(), Cache: s.CacheRule})
+	return render.Render(s.Thread, p, base, &render.Options{Profile: s.Profile, Pairs: s.Pairs(), Cache: s.CacheRule, Rewritten: s.Rewritten})
 }
 
 // currentRequest is the request under the plan in force.
@@ -270,8 +280,8 @@ func (s *Situation) currentRequest() (*prompt.Prompt, *render.Manifest, error) {
 	return s.render(s.Current)
 }
 
-// Draft returns an empty plan for the next round, dated, named, and with the memory block
-// and pins of the plan in force.
+// Draft returns an empty plan for the next round, dated, named, and with the memory block,
+// pins and last edit of the plan in force.
 func (s *Situation) Draft(policy string) *plan.Plan {
 	p := &plan.Plan{
 		Schema: plan.SchemaVersion, ThreadID: s.Thread.ID(), ThreadVersion: s.Thread.Version(),
@@ -279,7 +289,7 @@ func (s *Situation) Draft(policy string) *plan.Plan {
 		Instructions: s.Instructions,
 	}
 	if s.Current != nil {
-		p.Memory, p.Pinned = s.Current.Memory, s.Current.Pinned
+		p.Edited, p.Memory, p.Pinned = s.Current.Edited, s.Current.Memory, s.Current.Pinned
 	}
 	return p
 }
@@ -374,7 +384,7 @@ func (s *Situation) Render(p *plan.Plan) (*Fitted, error) {
 	if p == nil {
 		p = s.Draft("")
 	}
-	rewritten := p.Rewritten()
+	rewritten := max(p.Rewritten(), s.Rewritten)
 	f := &Fitted{Plan: p, Overlaps: overlaps, Prompt: out, Manifest: manifest, Sizes: make([]int, len(out.Messages)), Tokens: fixed}
 	next := 0 // where in the log the next message stands, mostly
 	for n := range out.Messages {

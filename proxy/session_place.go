@@ -98,6 +98,8 @@ func (t *Transport) forkLog(ctx context.Context, id string, parent *thread.Threa
 		inherited := *p
 		inherited.ThreadID = id
 		inherited.ThreadVersion = min(p.ThreadVersion, log.Version())
+		inherited.Arrived = max(0, inherited.ThreadVersion-(p.ThreadVersion-p.Arrived)) // as many had been sent
+		inherited.Edited = min(p.Edited, log.Version())
 		if inherited.Validate(log) != nil {
 			continue
 		}

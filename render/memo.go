@@ -22,11 +22,12 @@ type Memo struct {
 // beginning is the part of a rendering that more messages do not change, as long as they
 // contain no results for calls in it. It is never changed.
 type beginning struct {
-	thread  *thread.Thread
-	plan    *plan.Plan
-	profile Profile
-	actions plan.Actions
-	at      int // the position in the thread where it ends
+	thread    *thread.Thread
+	plan      *plan.Plan
+	profile   Profile
+	rewritten int // see Options
+	actions   plan.Actions
+	at        int // the position in the thread where it ends
 	written
 }
 
@@ -56,7 +57,7 @@ func (c *Memo) Render(t *thread.Thread, p *plan.Plan, base *prompt.Prompt, o *Op
 	last := c.last
 	c.mu.Unlock()
 	at := 0
-	r := last.resume(t, p, o.Profile)
+	r := last.resume(t, p, o)
 	if r != nil {
 		at, r.cache = last.at, o.Cache
 	} else {
@@ -72,16 +73,16 @@ func (c *Memo) Render(t *thread.Thread, p *plan.Plan, base *prompt.Prompt, o *Op
 	r.mark = lastAnswer(r.messages, since)
 	r.walk(at)
 	c.mu.Lock()
-	c.last = &beginning{thread: t, plan: p, profile: o.Profile, actions: r.actions, at: r.mark, written: r.marked}
+	c.last = &beginning{thread: t, plan: p, profile: o.Profile, rewritten: o.Rewritten, actions: r.actions, at: r.mark, written: r.marked}
 	c.mu.Unlock()
 	return r.finish(base)
 }
 
 // resume makes a renderer that continues after the beginning, or nil when the beginning is
-// another thread's, plan's or profile's. What follows has no result for a call in the
+// another thread's or plan's, or was made with other options. What follows has no result for a call in the
 // beginning, and no record of the plan touches it, so the plan still holds.
-func (b *beginning) resume(t *thread.Thread, p *plan.Plan, profile Profile) *renderer {
-	if b == nil || b.plan != p || b.profile != profile || !t.Extends(b.thread) {
+func (b *beginning) resume(t *thread.Thread, p *plan.Plan, o *Options) *renderer {
+	if b == nil || b.plan != p || b.profile != o.Profile || b.rewritten != o.Rewritten || !t.Extends(b.thread) {
 		return nil
 	}
 	pairs, whole := thread.PairFrom(t, b.at)
@@ -92,7 +93,7 @@ func (b *beginning) resume(t *thread.Thread, p *plan.Plan, profile Profile) *ren
 		p = &plan.Plan{ThreadID: t.ID(), ThreadVersion: t.Version()}
 	}
 	return &renderer{
-		thread: t, plan: p, pairs: pairs, profile: profile,
+		thread: t, plan: p, pairs: pairs, profile: o.Profile, rewritten: max(p.Rewritten(), o.Rewritten),
 		messages: uncopied.Messages(t), actions: b.actions,
 		shown: map[plan.Ref]bool{},
 		out:   slices.Clone(b.out),

@@ -29,7 +29,7 @@ func TestMemo(t *testing.T) {
 					}
 					for range rapid.IntRange(1, 6).Draw(rt, "steps under it") {
 						n = min(th.Len(), n+rapid.IntRange(0, 4).Draw(rt, "messages"))
-						o := &render.Options{Profile: render.For(api)}
+						o := &render.Options{Profile: render.For(api), Rewritten: rapid.SampledFrom([]int{0, 0, n / 2, n}).Draw(rt, "rewritten")}
 						want, wantManifest, wantErr := render.Render(th.Prefix(n), p, base(api), o)
 						got, manifest, err := memo.Render(th.Prefix(n), p, base(api), o)
 						if wantErr != nil || err != nil {

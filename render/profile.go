@@ -26,7 +26,8 @@ type Profile struct {
 	// the caller ends with stays as it is.
 	LastUser bool
 	// BoundReasoning: the provider checks reasoning against everything before it, so once
-	// a plan changes anything, the reasoning of all messages of that time is left out.
+	// a plan, or an edit, changes anything, the reasoning of all messages of that time is
+	// left out.
 	BoundReasoning bool
 	// ResultsInCallOrder: the results of parallel calls must come in the order of the
 	// calls.

@@ -7,16 +7,16 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// wholeLoops removes the reasoning of the tool loop that was under way when the plan was
-// made, up to its end: to the provider such a loop is one turn, which must begin with its
+// wholeLoops removes the reasoning of the tool loop that was under way when something was
+// rewritten, up to its end: to the provider such a loop is one turn, which must begin with its
 // reasoning or have none at all.
 func (r *renderer) wholeLoops() {
-	if !r.profile.BoundReasoning || r.plan.Rewritten() == 0 {
+	if !r.profile.BoundReasoning || r.rewritten == 0 {
 		return
 	}
 	n := slices.IndexFunc(r.manifest.Messages, func(o Origin) bool {
 		at, known := r.thread.Index(o.ID)
-		return known && at >= r.plan.Rewritten()
+		return known && at >= r.rewritten
 	})
 	for n >= 0 && n < len(r.out) && !r.afterUser(n) {
 		r.out[n] = r.profile.Translate(r.out[n], true)

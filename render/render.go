@@ -7,8 +7,8 @@
 // before it is removed once that has changed. A thread that is valid by itself comes out
 // unchanged under an empty plan.
 //
-// Content that comes back for one prompt alone is part of neither log nor plan: Append
-// adds it to the end of a rendered prompt.
+// Content that comes back for a turn alone is part of neither log nor plan: Append adds it
+// to a rendered prompt.
 //
 // The functions are stateless and may be called from anywhere. A Memo remembers the last
 // rendering, so that a step costs what it adds.
@@ -32,6 +32,9 @@ type Options struct {
 	Pairs *thread.Pairing
 	// Cache says where cache marks go while no plan does; nil leaves them to the caller.
 	Cache *plan.CacheRule
+	// Rewritten is like plan.Plan.Rewritten, for changes that no plan knows of: content that
+	// was brought back and is gone. The larger one counts.
+	Rewritten int
 }
 
 // Render makes the prompt of a thread under a plan. base gives model, system, tools and
@@ -64,7 +67,7 @@ func begin(t *thread.Thread, p *plan.Plan, o *Options) (*renderer, error) {
 	return &renderer{
 		thread: t, plan: p, pairs: pairs, profile: o.Profile,
 		messages: uncopied.Messages(t), actions: p.Actions(),
-		cache:    o.Cache,
+		cache: o.Cache, rewritten: max(p.Rewritten(), o.Rewritten),
 		shown:    map[plan.Ref]bool{},
 		manifest: &Manifest{Format: FormatVersion},
 		current:  -1,
@@ -96,6 +99,8 @@ type renderer struct {
 	messages []thread.Message
 	actions  plan.Actions
 	cache    *plan.CacheRule // without a plan
+	// rewritten is how many messages hold reasoning that is no longer valid.
+	rewritten int
 
 	shown    map[plan.Ref]bool // records whose text stands in the prompt
 	out      []thread.Message
@@ -287,7 +292,7 @@ func (r *renderer) orphan(i int, ref plan.Ref) {
 
 // translate adapts the message at i to the profile.
 func (r *renderer) translate(m thread.Message, i int) thread.Message {
-	return r.profile.Translate(m, i < r.plan.Rewritten())
+	return r.profile.Translate(m, i < r.rewritten)
 }
 
 // openWithUser makes the first message the user's, where the provider requires it.

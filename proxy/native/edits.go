@@ -319,12 +319,18 @@ func (m *Messages) ClearThinking(e Edit, count func(string) int) (Applied, bool)
 }
 
 // ClearBoundThinking drops all thinking after the first edit: the newest models refuse thinking if
-// anything before it has changed.
+// anything before it has changed. A message of nothing else, an answer that was cut off, goes
+// whole.
 func (m *Messages) ClearBoundThinking() {
 	if m.firstEdited < 0 {
 		return
 	}
-	for i := m.firstEdited; i < len(m.messages); i++ {
+	for i := len(m.messages) - 1; i >= m.firstEdited; i-- {
+		if x := m.messages[i]; x.role == "assistant" && len(x.blocks) > 0 && !slices.ContainsFunc(x.blocks, isNotThinking) {
+			m.messages = slices.Delete(m.messages, i, i+1)
+			m.noteEdit(i)
+			continue
+		}
 		m.dropThinking(i, func(string) int { return 0 })
 	}
 }
@@ -355,6 +361,8 @@ func isThinking(b gjson.Result) bool {
 	kind := b.Get("type").Str
 	return kind == "thinking" || kind == "redacted_thinking"
 }
+
+func isNotThinking(b gjson.Result) bool { return !isThinking(b) }
 
 func hasType(kind string) func(gjson.Result) bool {
 	return func(b gjson.Result) bool { return b.Get("type").Str == kind }

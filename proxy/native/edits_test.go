@@ -184,6 +184,27 @@ func TestUnbind(t *testing.T) {
 	valid(t, after)
 }
 
+// TestUnbindCutOff: an answer that was cut off in its thinking has nothing else, and goes.
+func TestUnbindCutOff(t *testing.T) {
+	const cut = `{"role":"assistant","content":[{"type":"thinking","thinking":"Next is","signature":"s-cut"}]}`
+	for _, end := range []string{`{"role":"user","content":"Go on."}`, ""} {
+		messages := []string{hello, step("a", "read", long("a")), step("b", "read", long("b")), `{"role":"user","content":"More."}`, cut}
+		if end != "" {
+			messages = append(messages, end, cut, end)
+		}
+		m := ask(t, request(edits(`{"type":"clear_tool_uses_20250919","trigger":{"type":"tool_uses","value":1},"keep":{"type":"tool_uses","value":0}}`), messages...))
+		if _, ok := m.ClearToolUses(m.Edits[0], 0, size); !ok {
+			t.Fatal("nothing was cleared")
+		}
+		m.ClearBoundThinking()
+		after := m.Body()
+		if strings.Contains(after, "s-cut") || strings.Count(after, "Go on.") != strings.Count(strings.Join(messages, ""), "Go on.") {
+			t.Error(after)
+		}
+		valid(t, after)
+	}
+}
+
 // TestWrongEdits: what the API refuses is refused, with the place of it.
 func TestWrongEdits(t *testing.T) {
 	const tools, thinking, compact = `{"type":"clear_tool_uses_20250919"`, `{"type":"clear_thinking_20251015"`, `{"type":"compact_20260112"`

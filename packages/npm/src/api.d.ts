@@ -497,6 +497,7 @@ export type PlanPlan = {
   counter?: string
   created_at: string
   drops: Array<PlanRemoval> | null
+  edited?: number
   externalizations: Array<PlanExternalization> | null
   instructions?: string
   memory?: StateMemory
