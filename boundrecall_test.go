@@ -108,8 +108,8 @@ func TestRecalledKeepsItsPlace(t *testing.T) {
 				if !question && !strings.HasPrefix(text, before) {
 					t.Errorf("step %d: the prompt did not only grow", n)
 				}
-				if last := p.CachePoints[len(p.CachePoints)-1].After; !question && last != len(p.Messages)-1 {
-					t.Errorf("step %d: the last cache point is after message %d of %d", n, last, len(p.Messages))
+				if first := p.CachePoints[0].After; !question && first != len(p.Messages)-1 {
+					t.Errorf("step %d: the most important cache point is after message %d of %d", n, first, len(p.Messages))
 				}
 				before = text
 				turn := lookedUp(n, "short")
