@@ -68,8 +68,14 @@ func TestTimelineHidesWhatIsOld(t *testing.T) {
 // newest words and the task stand in it. C2
 func TestTimelineRetriesHarder(t *testing.T) {
 	up := strict(t)
-	up.Window = 4_000 // nobody says so: the proxy goes by the policy's own figure
-	up.Model = func(q *proxytest.Request) proxytest.Answer { return proxytest.Answer{Text: "well"} }
+	up.Window = 0
+	up.Model = func(q *proxytest.Request) proxytest.Answer {
+		if q.Tokens <= 1_500 { // nobody says so
+			return proxytest.Answer{Text: "well"}
+		}
+		q.Refused = "too long"
+		return proxytest.Answer{Status: 400, Body: `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long"}}`}
+	}
 	url, served := start(t, up, proxy.Options{Window: 60_000, NoTools: true, Config: palimpsest.Config{Counter: counter(), Policy: policy.Timeline{MaxTokens: 60_000}}})
 	a := newAgent(t, wire.Anthropic, url, false)
 	a.grow(0, 16)
