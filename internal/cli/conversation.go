@@ -70,6 +70,15 @@ func (c *conversation) addSummarizerFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.summarizer, "summarizer", "", "who writes summaries: extractive (no model), anthropic:MODEL, openai:MODEL, or a `CHAIN` of them joined by commas (default: the policy's, else extractive)")
 }
 
+// files are the files that the command reads, besides the store's. A policy's name is none.
+func (c *conversation) files(path string) []string {
+	read := []string{path, c.modelsFile}
+	if _, err := policyfile.ByName(c.policy); err != nil {
+		read = append(read, c.policy)
+	}
+	return read
+}
+
 // open reads the input and resolves the names that the user gave.
 func (c *conversation) open(path string, s Streams) error {
 	if err := c.in.load(path, s.In); err != nil {

@@ -94,18 +94,15 @@ func dbExportCommand(s Streams) *cobra.Command {
 encrypted: protect the file like your keys. The last line counts the others, so that
 a truncated export is noticed.`,
 	}, false, func(c *cobra.Command, db *database) error {
+		if err := checkOutputs(db.files, out); err != nil {
+			return err
+		}
 		var n care.Counts
 		export := func(w io.Writer) (err error) {
 			n, err = care.Export(c.Context(), db.DB, w, db.careOptions())
 			return err
 		}
-		var err error
-		if out == "" || out == "-" {
-			err = export(s.Out)
-		} else {
-			err = replaceFile(out, 0o600, export)
-		}
-		if err != nil {
+		if err := fillOutput(out, 0o600, s.Out, export); err != nil {
 			return err
 		}
 		return writeResult(s.Err, c, storeCounts(n), storeCounts(n).print)

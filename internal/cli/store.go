@@ -71,6 +71,17 @@ func (f *storeFlag) location() (string, error) {
 	return filepath.Join(folder, dsn.File), err
 }
 
+// files are the store's file and its journal, which no output may replace; none for a store
+// that is no file.
+func (f *storeFlag) files() []string {
+	name, err := f.location()
+	file := dsn.Path(name)
+	if err != nil || file == "" {
+		return nil
+	}
+	return []string{file, file + "-wal", file + "-shm"}
+}
+
 // inMemory is the name of a store that is lost when the process ends.
 const inMemory = "memory:"
 
@@ -87,6 +98,7 @@ func (f *storeFlag) displayName() string {
 type database struct {
 	store.DB
 	keyring *keyring.Keyring // nil without a master key
+	files   []string         // see storeFlag.files
 }
 
 // artifacts gives access to all artifacts, encrypted or not.
@@ -133,7 +145,7 @@ func (f *storeFlag) open(ctx context.Context, existing bool) (*database, error) 
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", f.displayName(), err)
 	}
-	return &database{db, db.(store.Keyed).Keyring()}, nil
+	return &database{db, db.(store.Keyed).Keyring(), f.files()}, nil
 }
 
 // errNoStore is wrapped by the error of opening a store that does not exist.

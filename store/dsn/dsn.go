@@ -68,6 +68,19 @@ func Open(ctx context.Context, name string, o *Options) (store.DB, error) {
 	return db, nil
 }
 
+// Path returns the SQLite file that a name means; empty if the store is none or the name is
+// wrong. It creates nothing.
+func Path(name string) string {
+	if engine, _, named := strings.Cut(name, ":"); named && (engine == "memory" || engine == "postgres" || engine == "postgresql") {
+		return ""
+	}
+	file, err := fileOf(name, true)
+	if err != nil {
+		return ""
+	}
+	return file
+}
+
 // scheme matches the start of a name that is not a file: two letters or more, because
 // drives have one.
 var scheme = regexp.MustCompile(`^([[:alpha:]][[:alnum:]+-]+):`)
