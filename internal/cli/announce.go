@@ -221,7 +221,7 @@ type deferredLines struct {
 func sharesTerminal(s Streams) bool {
 	err, ok := s.Err.(*os.File)
 	out, also := underlyingWriter(s.Out).(*os.File)
-	return ok && also && isDevice(err) && isDevice(out)
+	return ok && also && isTerminalFile(err) && isTerminalFile(out)
 }
 
 func (h *deferredLines) print(_ event.Event, line string) {

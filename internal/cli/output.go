@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mattn/go-isatty"
+
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 )
 
@@ -211,12 +213,14 @@ func underlyingWriter(w io.Writer) io.Writer {
 // isTerminal reports whether w is a terminal that shows colours.
 func isTerminal(w io.Writer) bool {
 	f, ok := underlyingWriter(w).(*os.File)
-	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isDevice(f)
+	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminalFile(f)
 }
 
-func isDevice(f *os.File) bool {
+// isTerminalFile reports whether a file is a terminal; other devices, such as the null device,
+// are none.
+func isTerminalFile(f *os.File) bool {
 	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && isatty.IsTerminal(f.Fd())
 }
 
 // interruptibleReader ends a read when the context ends, so that Ctrl-C works while a

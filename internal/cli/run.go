@@ -175,6 +175,9 @@ func runChild(ctx context.Context, args []string, base string, s Streams) (int, 
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
+	if err := ctx.Err(); err != nil { // the signal came before the line above
+		return 0, err
+	}
 	if err := cmd.Start(); err != nil {
 		return 0, fmt.Errorf("%s cannot be started: %w", args[0], err)
 	}
@@ -182,7 +185,7 @@ func runChild(ctx context.Context, args []string, base string, s Streams) (int, 
 	passed := make(chan struct{})
 	go func() {
 		defer close(passed)
-		forwardSignals(cmd.Process, signals, ctx.Done(), ended, isInteractive(cmd.Stdin))
+		forwardSignals(cmd.Process, signals, ended, isInteractive(cmd.Stdin))
 	}()
 	err := cmd.Wait()
 	close(ended)
@@ -204,8 +207,9 @@ func runChild(ctx context.Context, args []string, base string, s Streams) (int, 
 }
 
 // forwardSignals passes signals on to the agent until it ends. At a terminal the agent gets
-// Ctrl-C itself, and a second one would mean something else.
-func forwardSignals(agent *os.Process, signals <-chan os.Signal, canceled, ended <-chan struct{}, atTerminal bool) {
+// Ctrl-C itself, and a second one would mean something else. The signals also end the
+// command's context, so that is no reason to send another.
+func forwardSignals(agent *os.Process, signals <-chan os.Signal, ended <-chan struct{}, atTerminal bool) {
 	for {
 		select {
 		case got := <-signals:
@@ -213,11 +217,6 @@ func forwardSignals(agent *os.Process, signals <-chan os.Signal, canceled, ended
 				continue
 			}
 			_ = agent.Signal(got) // it may have ended meanwhile
-		case <-canceled:
-			canceled = nil
-			if !atTerminal {
-				_ = agent.Signal(os.Interrupt)
-			}
 		case <-ended:
 			return
 		}
@@ -235,7 +234,7 @@ func agentInput(r io.Reader) io.Reader {
 // isInteractive reports whether input comes from a terminal.
 func isInteractive(r io.Reader) bool {
 	f, ok := r.(*os.File)
-	return ok && isDevice(f)
+	return ok && isTerminalFile(f)
 }
 
 // policyPhrase names the policy and the window.
