@@ -42,7 +42,7 @@ var floors = map[string]arch.Package{
 	"cmd/palimpsest":  {Floor: 7, Same: []string{"internal/cli"}},
 	"packaging/sbom":  {Floor: 7},
 	"internal/cli":    {Floor: 7, Same: []string{"internal/setup", "internal/config", "internal/daemon", "internal/mcp", "internal/sessions", "internal/web", "store/dsn"}, External: []string{cobra, pflag, gjson, isatty}},
-	"internal/config": {Floor: 7, External: []string{goyaml}},
+	"internal/config": {Floor: 7, Same: []string{"store/dsn"}, External: []string{goyaml}},
 	"internal/daemon": {Floor: 7, Same: []string{"internal/mcp", "internal/web", "store/mem"}, External: []string{prometheus}},
 
 	// 7: what agents ask by the Model Context Protocol.

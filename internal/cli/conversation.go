@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/store/dsn"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -256,13 +258,22 @@ func withRecallNote(c *palimpsest.Compactor, q palimpsest.Request, store *storeF
 	return q
 }
 
-// recallCommands names the commands that read from the store.
+// recallCommands names the commands that read from the store. Their reader may be in any
+// folder, and has perhaps not the same environment.
 func (f *storeFlag) recallCommands() string {
-	flags := f.arguments()
+	anywhere := *f
+	usual, _ := defaultStore() // opening the store reports the error
+	if name, err := f.location(); err == nil && name != usual {
+		if dir, err := os.Getwd(); err == nil {
+			name = dsn.In(dir, name)
+		}
+		anywhere.name = name
+	}
+	flags := anywhere.arguments()
 	return "To read one in full, run: palimpsest artifact get ID" + flags + "; to search them: palimpsest recall \"WORDS\"" + flags
 }
 
-// arguments are the flags that name the store in a command.
+// arguments are the flags that name the store in a command for who ran this one.
 func (f *storeFlag) arguments() string {
 	flags := ""
 	if f.name != "" {

@@ -230,7 +230,7 @@ func compactOnce(policy string, counter *token.Counter, asked *exam.Requests, lo
 			return nil, err
 		}
 		q := palimpsest.Request{Thread: s.Transcript.Thread, Base: &prompt.Prompt{Model: s.Transcript.Model}, Budget: budget, Profile: examProfile()}
-		res, err := f.apply(ctx, withRecallNote(f.compactor, q, &storeFlag{}))
+		res, err := f.apply(ctx, withRecallNote(f.compactor, q, &storeFlag{settled: true}))
 		if model != nil && model.Failed() != nil {
 			return nil, model.Failed()
 		}

@@ -97,6 +97,34 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
+// TestRelativePaths: a path in a file is relative to the file's folder, and an environment can be
+// told for another folder.
+func TestRelativePaths(t *testing.T) {
+	path := file(t, "store: sqlite:a.db\npolicy: mine.yaml\nmaster-key: keys/m\nmodels: /m.json\n")
+	c, err := config.Load(config.Sources{File: path, Environ: []string{"PALIMPSEST_TLS_KEY=k.pem"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Dir(path)
+	for name, want := range map[string]string{
+		"store": "sqlite:" + filepath.Join(dir, "a.db"), "policy": filepath.Join(dir, "mine.yaml"), "master-key": filepath.Join(dir, "keys", "m"),
+		"models": "/m.json", "tls-cert": "", "tls-key": "k.pem",
+	} {
+		if got := c.Text(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	given := []string{
+		"PALIMPSEST_STORE=a.db", "PALIMPSEST_CONFIG=c.yaml", "PALIMPSEST_MASTER_KEY_FILE=m", "PALIMPSEST_POLICY=last-turns:3", "PALIMPSEST_SOCKET=", "PALIMPSEST_RATE=5", "PATH=x",
+	}
+	want := []string{
+		"PALIMPSEST_STORE=/d/a.db", "PALIMPSEST_CONFIG=/d/c.yaml", "PALIMPSEST_MASTER_KEY_FILE=/d/m", "PALIMPSEST_POLICY=last-turns:3", "PALIMPSEST_SOCKET=", "PALIMPSEST_RATE=5", "PATH=x",
+	}
+	if got := config.AbsoluteEnviron(given, filepath.FromSlash("/d")); strings.Join(got, " ") != filepath.FromSlash(strings.Join(want, " ")) {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestSecrets: a password is in no value that is shown and in no error.
 func TestSecrets(t *testing.T) {
 	for _, tt := range []struct{ store, shown string }{

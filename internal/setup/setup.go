@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -106,15 +105,14 @@ func Open(name string, o *Options) (*Policy, error) {
 	return p, nil
 }
 
-// Settings finds a policy by name or as a file. A name is a path if it has a separator,
-// ends in .yaml, .yml or .json, or names a file that exists.
+// Settings finds a policy by name or as a file. A name is a path if it looks like a file or
+// names one that exists.
 func Settings(name string) (*policyfile.Settings, error) {
 	s, err := policyfile.ByName(name)
 	if err == nil {
 		return s, nil
 	}
-	looks := strings.ContainsRune(name, filepath.Separator) || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
-	if info, statErr := os.Stat(name); !looks && (name == "" || statErr != nil || info.IsDir()) {
+	if info, statErr := os.Stat(name); !policyfile.LooksLikeFile(name) && (name == "" || statErr != nil || info.IsDir()) {
 		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
 	}
 	data, err := readPolicyFile(name)

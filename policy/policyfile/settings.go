@@ -14,6 +14,7 @@ package policyfile
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -263,6 +264,12 @@ func ByName(name string) (*Settings, error) {
 		}
 	}
 	return s, nil
+}
+
+// LooksLikeFile reports whether a name that ByName does not know is meant as a file: it has a
+// separator or ends in .yaml, .yml or .json.
+func LooksLikeFile(name string) bool {
+	return strings.ContainsRune(name, filepath.Separator) || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
 
 // field is the one with that path.
