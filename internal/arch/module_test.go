@@ -186,6 +186,7 @@ var floors = map[string]arch.Package{
 	"plan":                {Floor: 0, Same: []string{"thread", "summary", "state", "internal/uncopied"}},
 	"toolpolicy":          {Floor: 0, Same: []string{"thread", "internal/clip", "internal/shell"}, External: []string{gjson}},
 	"internal/canonjson":  {Floor: 0},
+	"internal/redact":     {Floor: 2},
 	"internal/suggest":    {Floor: 0},
 	"internal/clip":       {Floor: 0, External: []string{uax29}},
 	"internal/ident":      {Floor: 0},

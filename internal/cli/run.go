@@ -59,13 +59,28 @@ same prompt, which its provider may still have in its cache.`,
   palimpsest run --window 120k -- codex exec "fix the failing test"
   palimpsest run --store agents.db -- claude --continue`,
 		Args: nonBlankArgs("want a COMMAND after --"),
-		RunE: func(c *cobra.Command, args []string) error { return r.run(c.Context(), args, s) },
+		RunE: func(c *cobra.Command, args []string) error {
+			// Not as defaults of the flags, which the help shows: an address may hold a key.
+			for flag, from := range map[string]struct {
+				to       *string
+				variable string
+			}{
+				"anthropic-upstream": {&r.options.Anthropic, "ANTHROPIC_BASE_URL"},
+				"openai-upstream":    {&r.options.OpenAI, "OPENAI_BASE_URL"},
+				"gemini-upstream":    {&r.options.Gemini, "GOOGLE_GEMINI_BASE_URL"},
+			} {
+				if !c.Flags().Changed(flag) {
+					*from.to = os.Getenv(from.variable)
+				}
+			}
+			return r.run(c.Context(), args, s)
+		},
 	}
 	f := c.Flags()
 	f.SetInterspersed(false)
-	f.StringVar(&r.options.Anthropic, "anthropic-upstream", os.Getenv("ANTHROPIC_BASE_URL"), "send requests of the Anthropic API to `URL` (without /v1)")
-	f.StringVar(&r.options.OpenAI, "openai-upstream", os.Getenv("OPENAI_BASE_URL"), "send requests of the OpenAI APIs to `URL` (with /v1)")
-	f.StringVar(&r.options.Gemini, "gemini-upstream", os.Getenv("GOOGLE_GEMINI_BASE_URL"), "send requests of the Gemini API to `URL` (without a version)")
+	f.StringVar(&r.options.Anthropic, "anthropic-upstream", "", "send requests of the Anthropic API to `URL` (without /v1)")
+	f.StringVar(&r.options.OpenAI, "openai-upstream", "", "send requests of the OpenAI APIs to `URL` (with /v1)")
+	f.StringVar(&r.options.Gemini, "gemini-upstream", "", "send requests of the Gemini API to `URL` (without a version)")
 	f.StringVar(&r.policy, "policy", "auto", "compact by `POLICY`: a file (see \"palimpsest policy\"), or "+strings.Join(policyfile.Names(), ", "))
 	f.StringVar(&r.favor, "favor", "", "compact near the window (quality), from 64,000 tokens on (balanced), or when it costs least (cost): `WHAT` the policy auto favors (default: the policy's, else balanced)")
 	f.StringVar(&r.summarizer, "summarizer", "", "who writes summaries: extractive (no model), agent (the agent's own model, with its key), anthropic:MODEL, openai:MODEL, or a `CHAIN` of them joined by commas (default: the policy's, else extractive)")

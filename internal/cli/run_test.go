@@ -166,12 +166,23 @@ func TestSaved(t *testing.T) {
 	if got := r.endLine(proxy.Totals{}, used); !strings.HasPrefix(got, "no request came through") {
 		t.Errorf("got %s", got)
 	}
-	p, err := proxy.New(&proxy.Options{Anthropic: "http://user:secret@a.example"})
+	p, err := proxy.New(&proxy.Options{Anthropic: "http://user:secret@a.example", OpenAI: "http://o.example/v1?api_key=secret"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if line := r.startLine(p.Upstreams()); strings.Contains(line, "secret") || !strings.Contains(line, "a.example") {
 		t.Errorf("got %s", line)
+	}
+}
+
+// TestRunHidesKeys: a key in an address of the environment is not shown by the help, nor by an
+// error about the address.
+func TestRunHidesKeys(t *testing.T) {
+	t.Setenv("ANTHROPIC_BASE_URL", "ftp://user:secret@a.example")
+	for _, args := range [][]string{{"run", "--help"}, {"run", "--", "true"}} {
+		if _, out, err := run(t, args...); strings.Contains(out+err, "secret") || out+err == "" {
+			t.Errorf("%v: %s%s", args, out, err)
+		}
 	}
 }
 

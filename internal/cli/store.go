@@ -18,6 +18,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/durable"
+	"github.com/palimpsest-ai/palimpsest/internal/redact"
 	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/dsn"
@@ -116,7 +117,7 @@ func (f *storeFlag) lasts() bool {
 // displayName is the location without its password.
 func (f *storeFlag) displayName() string {
 	name, _ := f.location() // opening the store reports the error
-	return config.WithoutPassword(name)
+	return redact.URL(name)
 }
 
 // database is an open store with its keys.

@@ -13,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/palimpsest-ai/palimpsest/internal/budget"
+	"github.com/palimpsest-ai/palimpsest/internal/redact"
 	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/internal/yamlfile"
 )
@@ -47,7 +48,7 @@ type Value struct {
 // Redacted is the value without a password.
 func (v Value) Redacted() string {
 	if v.hasPassword {
-		return WithoutPassword(v.Text)
+		return redact.URL(v.Text)
 	}
 	return v.Text
 }

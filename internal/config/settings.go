@@ -8,7 +8,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -245,23 +244,4 @@ func parses[T any](parse func(string) (T, error)) func(string) error {
 		_, err := parse(text)
 		return err
 	}
-}
-
-// WithoutPassword hides the password in the address of a store or an upstream. It hides an
-// address that it cannot parse.
-func WithoutPassword(text string) string {
-	scheme, _, ok := strings.Cut(text, "://")
-	if !ok || filepath.IsAbs(text) {
-		return text
-	}
-	u, err := url.Parse(text)
-	if err != nil {
-		return scheme + "://…"
-	}
-	query := u.Query()
-	if query.Has("password") {
-		query.Set("password", "xxxxx")
-		u.RawQuery = query.Encode()
-	}
-	return u.Redacted()
 }
