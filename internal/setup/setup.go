@@ -81,6 +81,8 @@ func Open(name string, o *Options) (*Policy, error) {
 		return nil, fmt.Errorf("%w: favor %q: want one of %s", ErrUsage, o.Favor, strings.Join(policy.Favors(), ", "))
 	case s.Base != "auto":
 		return nil, fmt.Errorf("%w: favor %s: the policy %s has its own marks; only auto has favors", ErrUsage, o.Favor, s.Name())
+	case !s.GoesByPrices():
+		return nil, fmt.Errorf("%w: favor %s: the policy %s has a part of its ladder switched off; only the whole one has favors (set trigger.hard and trigger.target)", ErrUsage, o.Favor, name)
 	default:
 		s.Auto.Favor = policy.Favor(o.Favor)
 	}
@@ -125,7 +127,25 @@ func Settings(name string) (*policyfile.Settings, error) {
 		}
 		return nil, fmt.Errorf("read the policy: %w", err)
 	}
-	return policyfile.Read(name, data)
+	s, err = policyfile.Read(name, data)
+	if err == nil && s.Base == "auto" && !s.GoesByPrices() {
+		err = checkPriceless(name, s)
+	}
+	return s, err
+}
+
+// checkPriceless refuses what would do nothing where prices do not count.
+func checkPriceless(name string, s *policyfile.Settings) error {
+	field := ""
+	switch {
+	case s.Auto.Favor == policy.FavorCost:
+		field = "trigger.favor: cost"
+	case s.Auto.Working != 0:
+		field = "trigger.working"
+	default:
+		return nil
+	}
+	return &policyfile.Problem{File: name, Message: field + " goes by prices, which count only for the whole ladder: switch on what ladder.enable_… switches off, or set trigger.hard and trigger.target instead"}
 }
 
 // readPolicyFile reads no more of a file than is needed to see that it is too large.
