@@ -73,7 +73,7 @@ window, because the agent adds its own instructions and tools.`,
 		},
 	}
 	conv.addFlags(c)
-	conv.addSummarizerFlag(c)
+	conv.addPolicyFlags(c)
 	store.addFlags(c)
 	c.Flags().StringVar((*string)(&conv.into), "into", "", "write a session that `AGENT` resumes: "+writerNames())
 	c.Flags().StringVarP(&out, "output", "o", "", "write the prompt to `OUT` (default: standard output), or the session (default: where its agent looks for it)")
@@ -120,8 +120,9 @@ func planCommand(s Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan FILE",
 		Short: "Show what compact would do: each record, its reason and what it frees",
-		Long: `Plan is a dry run: it takes the same flags as compact and lists every record, largest
-first, but writes no prompt. --plan-out writes the plan itself, to compare
+		Long: `Plan is a dry run: it takes the flags of compact that decide what is removed, lists
+every record, largest first, and writes no prompt and no session (--output, --into) and
+nothing to a store (--store, --tenant). --plan-out writes the plan itself, to compare
 ("palimpsest diff") or to apply ("palimpsest render").`,
 		Example: "  palimpsest plan session.jsonl --budget 32000\n  palimpsest plan session.jsonl --budget 32000 --plan-out plan.json",
 		Args:    exactArgs(1, "one FILE"),
@@ -148,7 +149,7 @@ first, but writes no prompt. --plan-out writes the plan itself, to compare
 		},
 	}
 	conv.addFlags(c)
-	conv.addSummarizerFlag(c)
+	conv.addPolicyFlags(c)
 	c.Flags().Lookup("json").Usage = "write the report as one JSON object"
 	c.Flags().StringVar(&planOut, "plan-out", "", "write the plan to `PLAN.json`")
 	return c
@@ -179,7 +180,7 @@ read it.`,
 			if err != nil {
 				return err
 			}
-			conv.summarizer = policyfile.Extractive // the plan holds its summaries
+			conv.policy, conv.summarizer = "auto", policyfile.Extractive // the plan holds what they made
 			bounded := conv.budget != 0 || conv.modelName != ""
 			if !bounded {
 				conv.measureLike(p)

@@ -60,15 +60,15 @@ func (c *conversation) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.Bool("json", false, "write the report as one JSON object on standard error")
 	f.StringVar(&c.to, "to", "", "write for `API`: "+strings.Join(targets, ", ")+" (default: the input's own)")
-	f.StringVar(&c.policy, "policy", "auto", "the `POLICY`: a file (see \"palimpsest policy\"), or "+strings.Join(policyfile.Names(), ", "))
 	f.Var((*tokensFlag)(&c.budget), "budget", "limit the whole request to this many `TOKENS`, such as 32000, 32k or 1m")
 	f.StringVar(&c.modelName, "model", "", "count for the model `NAME` (default: the one named in the file); without --budget, fill its context window")
 	f.StringVar(&c.counterName, "counter", "", "count with `NAME`, whatever the model: "+counterNames)
 	f.StringVar(&c.modelsFile, "models", "", modelsUsage)
 }
 
-// addSummarizerFlag is for the commands that make summaries.
-func (c *conversation) addSummarizerFlag(cmd *cobra.Command) {
+// addPolicyFlags are for the commands that make plans.
+func (c *conversation) addPolicyFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.policy, "policy", "auto", "the `POLICY`: a file (see \"palimpsest policy\"), or "+strings.Join(policyfile.Names(), ", "))
 	cmd.Flags().StringVar(&c.summarizer, "summarizer", "", "who writes summaries: extractive (no model), anthropic:MODEL, openai:MODEL, or a `CHAIN` of them joined by commas (default: the policy's, else extractive)")
 }
 

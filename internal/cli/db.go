@@ -129,6 +129,9 @@ already, so an interrupted import can be run again.`,
 		PreRunE: func(_ *cobra.Command, args []string) (err error) { // before it creates a store
 			in = s.In
 			if args[0] != "-" {
+				if err := checkNoFolder(args[0]); err != nil {
+					return err
+				}
 				file, err := os.Open(args[0])
 				if err != nil {
 					return err

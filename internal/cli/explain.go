@@ -81,7 +81,7 @@ shows it under the plan in force, counted as that plan was, with all earlier pla
 	conv.guessBudget = true
 	conv.addFlags(c)
 	c.Flags().Lookup("json").Hidden = true
-	conv.addSummarizerFlag(c)
+	conv.addPolicyFlags(c)
 	store.addFlags(c)
 	c.Flags().Lookup("store").Usage = "where a THREAD is kept; " + storeUsage
 	c.Flags().StringVarP(&out, "output", "o", "", "write the page to `OUT` (default: standard output)")

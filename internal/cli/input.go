@@ -46,10 +46,10 @@ func (in *input) load(path string, stdin io.Reader) error {
 		return fmt.Errorf("%w: unknown format %q; known are %s", errUsage, in.from, formatNames())
 	}
 	o := &transcript.Options{Format: transcript.Format(in.from), MaxLine: maxInput}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return fmt.Errorf("%s is a directory; name a file in it", path)
+	err := checkNoFolder(path)
+	if err != nil {
+		return err
 	}
-	var err error
 	if path == "-" {
 		o.Name = "stdin"
 		if in.file, err = transcript.Read(stdin, o); err != nil {
@@ -62,6 +62,14 @@ func (in *input) load(path string, stdin io.Reader) error {
 		return fmt.Errorf("%w; the most is %d MB, twice what a provider takes at once", err, maxInput>>20)
 	}
 	return err
+}
+
+// checkNoFolder returns an error for the name of a folder.
+func checkNoFolder(path string) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a directory; name a file in it", path)
+	}
+	return nil
 }
 
 // selectRun picks one conversation of the file.

@@ -74,6 +74,7 @@ func TestBadFiles(t *testing.T) {
 		{"port", "listen: 127.0.0.1:99999\n", "want an address with a port"},
 		{"tokens", "window: many\n", "want a number of tokens"},
 		{"bytes", "max-body: -1\n", "want a number of bytes"},
+		{"depth", "max-depth: 1001\n", "want a whole number from 1 to 1000"},
 		{"count", "rate: 0\n", "want a whole number above 0"},
 		{"duration", "drain: 30\n", "want a duration"},
 		{"choice", "log-level: loud\n", "want one of debug, info, warn, error"},

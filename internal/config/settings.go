@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/budget"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
@@ -128,7 +129,7 @@ func Settings() []Setting {
 			Usage: "a file of models that adds to or replaces the built-in table"},
 		{Name: "max-body", Default: "64MB", ValueName: "BYTES", check: parses(parseBytes),
 			Usage: "the largest request"},
-		{Name: "max-depth", Default: "200", ValueName: "LEVELS", check: parses(parseCount),
+		{Name: "max-depth", Default: "200", ValueName: "LEVELS", check: checkDepth,
 			Usage: "how deep the JSON of a request may nest, at most 1000"},
 		{Name: "rate", Default: "200", ValueName: "N", check: parses(parseCount),
 			Usage: "requests per second of a key, or of an address where there are no keys"},
@@ -220,6 +221,14 @@ func parseCount(text string) (int, error) {
 		return 0, errors.New("want a whole number above 0")
 	}
 	return n, nil
+}
+
+// checkDepth allows no more than is read of any JSON.
+func checkDepth(text string) error {
+	if n, err := parseCount(text); err != nil || n > rawjson.MaxDepth {
+		return fmt.Errorf("want a whole number from 1 to %d", rawjson.MaxDepth)
+	}
+	return nil
 }
 
 func parseDuration(text string) (time.Duration, error) {

@@ -202,7 +202,7 @@ func Pick(all []Session, name string) (Session, error) {
 	case number && n >= 1 && n <= len(all):
 		return all[n-1], nil
 	case number && n > len(all):
-		return Session{}, fmt.Errorf("there are %d sessions", len(all))
+		return Session{}, fmt.Errorf("%w: there is no session number %d; `palimpsest sessions` lists %d", ErrName, n, len(all))
 	}
 	found := suggest.ByID(all, name, func(s Session) string { return s.ID })
 	switch len(found) {
