@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -112,7 +111,7 @@ func readBody(path string, stdin io.Reader) ([]byte, error) {
 		if err := checkNoFolder(path); err != nil {
 			return nil, err
 		}
-		f, err := os.Open(path)
+		f, err := openInput(path, stdin)
 		if err != nil {
 			return nil, err
 		}

@@ -147,6 +147,8 @@ func statusOf(err error) int {
 		transcript.ErrEmpty, transcript.ErrBinary, transcript.ErrTooLong, transcript.ErrTooDeep, transcript.ErrUnknownFormat,
 	}
 	switch {
+	case errors.Is(err, context.Canceled): // whatever was being read
+		return exitFailed
 	case errors.As(err, &syntax), slices.ContainsFunc(invalid, func(sentinel error) bool { return errors.Is(err, sentinel) }):
 		return exitInvalid
 	case errors.Is(err, errUsage), errors.Is(err, setup.ErrUsage), errors.Is(err, sessions.ErrName), strings.HasPrefix(err.Error(), "unknown command"):

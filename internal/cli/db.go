@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -132,7 +131,7 @@ already, so an interrupted import can be run again.`,
 				if err := checkNoFolder(args[0]); err != nil {
 					return err
 				}
-				file, err := os.Open(args[0])
+				file, err := openInput(args[0], s.In)
 				if err != nil {
 					return err
 				}

@@ -174,7 +174,7 @@ func newContender(name string, counter *token.Counter, asked *exam.Requests) (ex
 	base, looks := strings.CutSuffix(name, recallSuffix)
 	base, modelled := strings.CutSuffix(base, modelSuffix)
 	base, size, stepped := strings.Cut(base, windowMark)
-	settings, err := setup.Settings(base)
+	settings, err := setup.Settings(base, nil)
 	if err != nil {
 		return exam.Contender{}, fmt.Errorf("%w; an exam also knows %s, and each policy as NAME%s, NAME%s or NAME%sWINDOW", err, exam.OwnSummary, modelSuffix, recallSuffix, windowMark)
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -221,36 +220,4 @@ func isTerminal(w io.Writer) bool {
 func isTerminalFile(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && isatty.IsTerminal(f.Fd())
-}
-
-// interruptibleReader ends a read when the context ends, so that Ctrl-C works while a
-// command waits for standard input.
-type interruptibleReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-// readResult is the result of one read.
-type readResult struct {
-	data []byte
-	err  error
-}
-
-// Read reads, or returns the context's error. It is not safe for concurrent use.
-func (i *interruptibleReader) Read(p []byte) (int, error) {
-	if err := i.ctx.Err(); err != nil {
-		return 0, err
-	}
-	buf := make([]byte, len(p))
-	read := make(chan readResult, 1) // an abandoned read ends when its file is closed
-	go func() {
-		n, err := i.r.Read(buf)
-		read <- readResult{buf[:n], err}
-	}()
-	select {
-	case got := <-read:
-		return copy(p, got.data), got.err
-	case <-i.ctx.Done():
-		return 0, i.ctx.Err()
-	}
 }

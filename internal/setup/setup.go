@@ -66,7 +66,7 @@ type Policy struct {
 // policyfile.ErrInvalid, or is that of reading the file.
 func Open(name string, o *Options) (*Policy, error) {
 	o = cmp.Or(o, &Options{})
-	s, err := Settings(name)
+	s, err := Settings(name, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +108,8 @@ func Open(name string, o *Options) (*Policy, error) {
 }
 
 // Settings finds a policy by name or as a file. A name is a path if it looks like a file or
-// names one that exists.
-func Settings(name string) (*policyfile.Settings, error) {
+// names one that exists. A nil open is os.Open.
+func Settings(name string, open func(string) (io.ReadCloser, error)) (*policyfile.Settings, error) {
 	s, err := policyfile.ByName(name)
 	if err == nil {
 		return s, nil
@@ -117,7 +117,7 @@ func Settings(name string) (*policyfile.Settings, error) {
 	if info, statErr := os.Stat(name); !policyfile.LooksLikeFile(name) && (name == "" || statErr != nil || info.IsDir()) {
 		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
 	}
-	data, err := readPolicyFile(name)
+	data, err := readPolicyFile(name, open)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%w: there is no policy file %s; names of policies are %s", ErrUsage, name, strings.Join(policyfile.Names(), ", "))
@@ -149,8 +149,11 @@ func checkPriceless(name string, s *policyfile.Settings) error {
 }
 
 // readPolicyFile reads no more of a file than is needed to see that it is too large.
-func readPolicyFile(name string) ([]byte, error) {
-	f, err := os.Open(name)
+func readPolicyFile(name string, open func(string) (io.ReadCloser, error)) ([]byte, error) {
+	if open == nil {
+		open = func(name string) (io.ReadCloser, error) { return os.Open(name) }
+	}
+	f, err := open(name)
 	if err != nil {
 		return nil, err
 	}
