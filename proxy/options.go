@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/redact"
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
@@ -101,10 +103,10 @@ func (o *Options) upstreams() (map[dialect.Vendor]*url.URL, error) {
 	} {
 		u, err := url.Parse(address)
 		if err != nil {
-			return nil, fmt.Errorf("upstream %q: %w", address, err)
+			return nil, fmt.Errorf("upstream %q: %w", redact.URL(address), errors.Unwrap(err)) // err has the address
 		}
 		if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return nil, fmt.Errorf("upstream %q: it must be a URL with http or https and a host", address)
+			return nil, fmt.Errorf("upstream %q: it must be a URL with http or https and a host", redact.URL(address))
 		}
 		all[v] = u
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/redact"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 	"github.com/palimpsest-ai/palimpsest/quality"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -88,7 +89,7 @@ func (p *Proxy) Totals() Totals { return p.transport.Totals() }
 type Upstream struct {
 	// Name is "Anthropic", "OpenAI" or "Gemini".
 	Name string
-	// URL is where its requests go, without a password.
+	// URL is where its requests go, without passwords and keys.
 	URL string
 	// Requests counts the requests that asked a model, as Totals does.
 	Requests int64
@@ -101,7 +102,7 @@ func (p *Proxy) Upstreams() []Upstream {
 		name   string
 		vendor dialect.Vendor
 	}{{"Anthropic", dialect.AnthropicVendor}, {"OpenAI", dialect.OpenAIVendor}, {"Gemini", dialect.GeminiVendor}} {
-		all = append(all, Upstream{u.name, p.upstreams[u.vendor].Redacted(), p.transport.byVendor[u.vendor].Load()})
+		all = append(all, Upstream{u.name, redact.URL(p.upstreams[u.vendor].String()), p.transport.byVendor[u.vendor].Load()})
 	}
 	return all
 }

@@ -25,7 +25,11 @@ import (
 )
 
 // user is one whose daemon is tried: a home and a runtime folder of its own.
-type user struct{ data, runtime string }
+type user struct {
+	data, runtime string
+	dir           string   // where commands are run
+	env           []string // besides
+}
 
 func newUser(t *testing.T) user {
 	t.Helper()
@@ -33,7 +37,7 @@ func newUser(t *testing.T) user {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := user{filepath.Join(dir, "data"), filepath.Join(dir, "run")}
+	u := user{data: filepath.Join(dir, "data"), runtime: filepath.Join(dir, "run")}
 	if err := os.Mkdir(u.runtime, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +52,7 @@ func newUser(t *testing.T) user {
 
 func (u user) palimpsest(args ...string) (string, error) {
 	cmd := exec.Command("palimpsest", args...)
-	cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+u.data, "XDG_CONFIG_HOME="+u.data, "XDG_RUNTIME_DIR="+u.runtime)
+	cmd.Dir, cmd.Env = u.dir, append(append(os.Environ(), "XDG_DATA_HOME="+u.data, "XDG_CONFIG_HOME="+u.data, "XDG_RUNTIME_DIR="+u.runtime), u.env...)
 	out, err := cmd.Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		err = fmt.Errorf("%w: %s", err, exit.Stderr)
@@ -162,6 +166,34 @@ func TestDaemon(t *testing.T) {
 		ended(t, u.daemon(t, "--idle", "3s").Socket)
 	}
 	u.daemon(t, "--idle", "0") // never; newUser stops it
+}
+
+// TestDaemonPaths: relative paths in the settings mean what they mean where the daemon is asked
+// for, and in the file of settings where that is; never the folder of the socket.
+func TestDaemonPaths(t *testing.T) {
+	u := newUser(t)
+	u.dir = t.TempDir()
+	u.env = []string{"PALIMPSEST_CONFIG=conf/c.yaml", "PALIMPSEST_MASTER_KEY_FILE=master.key", "PALIMPSEST_STORE=agents.db"}
+	if err := os.Mkdir(filepath.Join(u.dir, "conf"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	master, err := u.palimpsest("keys", "master")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"conf/c.yaml": "policy: mine.yaml\n", "conf/mine.yaml": "base: ladder\n", "master.key": master} {
+		if err := os.WriteFile(filepath.Join(u.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u.daemon(t)
+	if _, err := os.Stat(filepath.Join(u.dir, "agents.db")); err != nil {
+		t.Error(err)
+	}
+	// The commands read the same store.
+	if out, err := u.palimpsest("threads"); err != nil {
+		t.Errorf("%s, %v", out, err)
+	}
 }
 
 // TestDaemonCannot: where no daemon can be, it is said why.

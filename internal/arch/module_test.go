@@ -28,6 +28,9 @@ const (
 	// Codex and others send zstd bodies, which the standard library cannot read. It
 	// is in the module graph anyway, by client_golang.
 	zstd = "github.com/klauspost/compress"
+	// A character device may be no terminal, such as the null device. It is in the module graph
+	// anyway, by modernc.org/sqlite.
+	isatty = "github.com/mattn/go-isatty"
 	// Codex asks for responses on a WebSocket, by default.
 	ws = "github.com/coder/websocket"
 )
@@ -38,8 +41,8 @@ var floors = map[string]arch.Package{
 	// 7: programs.
 	"cmd/palimpsest":  {Floor: 7, Same: []string{"internal/cli"}},
 	"packaging/sbom":  {Floor: 7},
-	"internal/cli":    {Floor: 7, Same: []string{"internal/setup", "internal/config", "internal/daemon", "internal/mcp", "internal/sessions", "internal/web", "store/dsn"}, External: []string{cobra, pflag, gjson}},
-	"internal/config": {Floor: 7, External: []string{goyaml}},
+	"internal/cli":    {Floor: 7, Same: []string{"internal/setup", "internal/config", "internal/daemon", "internal/mcp", "internal/sessions", "internal/web", "store/dsn"}, External: []string{cobra, pflag, gjson, isatty}},
+	"internal/config": {Floor: 7, Same: []string{"store/dsn"}, External: []string{goyaml}},
 	"internal/daemon": {Floor: 7, Same: []string{"internal/mcp", "internal/web", "store/mem"}, External: []string{prometheus}},
 
 	// 7: what agents ask by the Model Context Protocol.
@@ -183,6 +186,7 @@ var floors = map[string]arch.Package{
 	"plan":                {Floor: 0, Same: []string{"thread", "summary", "state", "internal/uncopied"}},
 	"toolpolicy":          {Floor: 0, Same: []string{"thread", "internal/clip", "internal/shell"}, External: []string{gjson}},
 	"internal/canonjson":  {Floor: 0},
+	"internal/redact":     {Floor: 2},
 	"internal/suggest":    {Floor: 0},
 	"internal/clip":       {Floor: 0, External: []string{uax29}},
 	"internal/ident":      {Floor: 0},

@@ -32,8 +32,8 @@ const (
 // describePolicy says when a policy compacts and how much it keeps, in a window or, if that is
 // 0, in the window of any model, at prices; without any, those are not known.
 func describePolicy(s *policyfile.Settings, window int, prices cost.Rates) string {
-	if s.Name() != "auto" || s.DisabledRungs != (policyfile.Rungs{}) {
-		return "compacts by the policy " + s.Name() + ": " + policyfile.Description(s.Base)
+	if !s.GoesByPrices() {
+		return "compacts by the policy " + s.Name() + ": " + s.Description()
 	}
 	a := s.Auto.Defaults()
 	hard := strconv.Itoa(int(100*a.Hard+0.5)) + " %"
@@ -61,7 +61,7 @@ func describePolicy(s *policyfile.Settings, window int, prices cost.Rates) strin
 	default:
 		words = fmt.Sprintf("at %s tokens and keeps %s", aboutTokens(m.Mark), aboutTokens(m.Target))
 		if a.Favor == policy.FavorBalanced {
-			words += ", sooner in a window under 142,000"
+			words += ", sooner where a window leaves less than 142,000 beside the answer"
 		}
 		words += "; at " + hard + " of the window where a model's prices are not known"
 	}
@@ -221,7 +221,7 @@ type deferredLines struct {
 func sharesTerminal(s Streams) bool {
 	err, ok := s.Err.(*os.File)
 	out, also := underlyingWriter(s.Out).(*os.File)
-	return ok && also && isDevice(err) && isDevice(out)
+	return ok && also && isTerminalFile(err) && isTerminalFile(out)
 }
 
 func (h *deferredLines) print(_ event.Event, line string) {

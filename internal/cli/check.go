@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -109,14 +108,14 @@ func readBody(path string, stdin io.Reader) ([]byte, error) {
 	if path == "-" {
 		path = "standard input"
 	} else {
-		f, err := os.Open(path)
+		if err := checkNoFolder(path); err != nil {
+			return nil, err
+		}
+		f, err := openInput(path, stdin)
 		if err != nil {
 			return nil, err
 		}
 		defer f.Close()
-		if info, err := f.Stat(); err == nil && info.IsDir() {
-			return nil, fmt.Errorf("%s is a directory; name a file in it", path)
-		}
 		r = f
 	}
 	plain := bufio.NewReader(io.LimitReader(r, maxInput+1))

@@ -20,6 +20,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/eval/exam"
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
@@ -27,6 +28,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -107,21 +109,34 @@ what does not fit), 4 the input is not valid (the error names the line or path).
 		serveCommand(s), daemonCommand(s), configCommand(s), keysCommand(s), evalCommand(s), runCommand(s), sessionsCommand(s),
 		threadsCommand(s), undoCommand(s), hookCommand(s), pluginCommand(s), mcpCommand(s), healthCommand(s), manCommand(s), versionCommand(s),
 	)
+	root.InitDefaultHelpCmd()
+	help, _, _ := root.Find([]string{"help"})
+	help.RunE = showHelp // cobra's own ends well for a command that there is not
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		registerCompletions(root)
 	}
 	// Not root.Version: it is a template, and templates make the linker keep every method of
 	// every type, a tenth of the program.
 	root.Flags().BoolP("version", "v", false, "version for palimpsest")
-	help := root.HelpFunc()
+	usual := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
 		if asked, _ := c.Flags().GetBool("version"); asked && c == root {
 			fmt.Fprint(c.OutOrStdout(), thisBuild())
 			return
 		}
-		help(c, args)
+		usual(c, args)
 	})
 	return root
+}
+
+// showHelp shows the help of the command that args name.
+func showHelp(c *cobra.Command, args []string) error {
+	of, rest, err := c.Root().Find(args)
+	if err != nil || len(rest) > 0 {
+		return fmt.Errorf("%w: unknown command %q: `palimpsest help` lists all", errUsage, strings.Join(args, " "))
+	}
+	of.InitDefaultHelpFlag()
+	return of.Help()
 }
 
 // statusOf returns the exit status for an error.
@@ -132,6 +147,8 @@ func statusOf(err error) int {
 		transcript.ErrEmpty, transcript.ErrBinary, transcript.ErrTooLong, transcript.ErrTooDeep, transcript.ErrUnknownFormat,
 	}
 	switch {
+	case errors.Is(err, context.Canceled): // whatever was being read
+		return exitFailed
 	case errors.As(err, &syntax), slices.ContainsFunc(invalid, func(sentinel error) bool { return errors.Is(err, sentinel) }):
 		return exitInvalid
 	case errors.Is(err, errUsage), errors.Is(err, setup.ErrUsage), errors.Is(err, sessions.ErrName), strings.HasPrefix(err.Error(), "unknown command"):
@@ -172,6 +189,9 @@ func errorText(err error) string {
 	}
 	if errors.Is(err, context.Canceled) {
 		return "interrupted"
+	}
+	if errors.Is(err, store.ErrSealed) {
+		return "the store is encrypted: name the file of its master key in " + config.MasterFileEnv + ", or put the key itself into " + config.MasterEnv
 	}
 	text := callPrefixes().ReplaceAllString(err.Error(), "")
 	for _, status := range []string{errUsage.Error(), errInvalid.Error()} {

@@ -1,15 +1,18 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -42,7 +45,7 @@ window, because the agent adds its own instructions and tools.`,
 			if planOut == "-" && (out == "-" || out == "" && conv.into == "") {
 				return fmt.Errorf("%w: prompt and plan cannot both go to standard output; name a file for one of them", errUsage)
 			}
-			if err := checkOutputs(args[0], out, planOut); err != nil {
+			if err := conv.checkOutputs(args[0], &store, out, planOut); err != nil {
 				return err
 			}
 			lazy := &lazyStore{flag: &store}
@@ -54,41 +57,61 @@ window, because the agent adds its own instructions and tools.`,
 			if err = errors.Join(err, lazy.Close()); err != nil {
 				return err
 			}
-			var body []byte
-			if conv.into == "" {
-				body, err = conv.encode(res.Prompt)
-			}
-			if err == nil {
-				err = writePlan(planOut, res.Plan, s)
-			}
-			if err != nil {
+			r := newReport(&conv, res)
+			if err := conv.writeResult(r, res, out, planOut, s); err != nil {
+				if kept != nil {
+					err = fmt.Errorf("%w; the conversation and its plan were stored in %s before", err, store.displayName())
+				}
 				return err
 			}
-			r := newReport(&conv, res)
-			r.Plan = planOut
 			if kept != nil {
 				r.Store, r.Saved = store.displayName(), kept
 			} else if !res.Plan.Empty() {
 				r.Notes = append(r.Notes, "what was removed is kept nowhere (--store memory:): only the input has it")
 			}
-			if conv.into != "" {
-				r.Session, err = conv.writeSession(res, out)
-			} else {
-				r.Output, err = out, writeOutput(out, body, s.Out)
-			}
-			if err != nil {
-				return err
-			}
 			return r.write(s.Err, c, maxRecordRows)
 		},
 	}
 	conv.addFlags(c)
-	conv.addSummarizerFlag(c)
+	conv.addPolicyFlags(c)
 	store.addFlags(c)
 	c.Flags().StringVar((*string)(&conv.into), "into", "", "write a session that `AGENT` resumes: "+writerNames())
 	c.Flags().StringVarP(&out, "output", "o", "", "write the prompt to `OUT` (default: standard output), or the session (default: where its agent looks for it)")
 	c.Flags().StringVar(&planOut, "plan-out", "", "write the plan to `PLAN.json`")
 	return c
+}
+
+// checkOutputs returns an error for outputs that cannot be written: better before the
+// conversation and its plan are stored.
+func (c *conversation) checkOutputs(path string, store *storeFlag, out, planOut string) error {
+	read := append(c.files(path), store.files()...)
+	if c.into == "" {
+		return checkOutputs(read, out, planOut)
+	}
+	if err := checkDistinct(read, out, planOut); err != nil {
+		return err
+	}
+	return cmp.Or(checkNew(out), checkOutputs(nil, planOut)) // the session's folder need not be there
+}
+
+// writeResult writes the plan and the prompt, or the session of --into.
+func (c *conversation) writeResult(r *report, res *palimpsest.Result, out, planOut string, s Streams) (err error) {
+	var body []byte
+	if c.into == "" {
+		if body, err = c.encode(res.Prompt); err != nil {
+			return err
+		}
+	}
+	r.Plan = planOut
+	if err := writePlan(planOut, res.Plan, s); err != nil {
+		return err
+	}
+	if c.into == "" {
+		r.Output = out
+		return writeOutput(out, body, s.Out)
+	}
+	r.Session, err = c.writeSession(res, out)
+	return err
 }
 
 func planCommand(s Streams) *cobra.Command {
@@ -97,13 +120,14 @@ func planCommand(s Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan FILE",
 		Short: "Show what compact would do: each record, its reason and what it frees",
-		Long: `Plan is a dry run: it takes the same flags as compact and lists every record, largest
-first, but writes no prompt. --plan-out writes the plan itself, to compare
+		Long: `Plan is a dry run: it takes the flags of compact that decide what is removed, lists
+every record, largest first, and writes no prompt and no session (--output, --into) and
+nothing to a store (--store, --tenant). --plan-out writes the plan itself, to compare
 ("palimpsest diff") or to apply ("palimpsest render").`,
 		Example: "  palimpsest plan session.jsonl --budget 32000\n  palimpsest plan session.jsonl --budget 32000 --plan-out plan.json",
 		Args:    exactArgs(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := checkOutputs(args[0], planOut); err != nil {
+			if err := checkOutputs(conv.files(args[0]), planOut); err != nil {
 				return err
 			}
 			if err := conv.open(args[0], s); err != nil {
@@ -125,7 +149,7 @@ first, but writes no prompt. --plan-out writes the plan itself, to compare
 		},
 	}
 	conv.addFlags(c)
-	conv.addSummarizerFlag(c)
+	conv.addPolicyFlags(c)
 	c.Flags().Lookup("json").Usage = "write the report as one JSON object"
 	c.Flags().StringVar(&planOut, "plan-out", "", "write the plan to `PLAN.json`")
 	return c
@@ -149,14 +173,14 @@ read it.`,
 			if planPath == "" {
 				return fmt.Errorf("%w: say which plan: --plan PLAN.json (compact and plan write one with --plan-out)", errUsage)
 			}
-			if err := checkOutputs(args[0], out); err != nil {
+			if err := checkOutputs(slices.Concat(conv.files(args[0]), store.files(), []string{planPath}), out); err != nil {
 				return err
 			}
 			p, err := readPlan(planPath)
 			if err != nil {
 				return err
 			}
-			conv.summarizer = policyfile.Extractive // the plan holds its summaries
+			conv.policy, conv.summarizer = "auto", policyfile.Extractive // the plan holds what they made
 			bounded := conv.budget != 0 || conv.modelName != ""
 			if !bounded {
 				conv.measureLike(p)

@@ -35,13 +35,20 @@ func (v *settingValue) Type() string          { return v.want }
 
 // load reads flags, environment and file.
 func (s *settingFlags) load() (*config.Config, error) {
-	sources := config.Sources{Flags: map[string]string{}, Environ: os.Environ(), File: cmp.Or(s.file, os.Getenv(config.ConfigEnv))}
+	given := map[string]string{}
+	s.flags.Visit(func(f *pflag.Flag) { given[f.Name] = f.Value.String() })
+	return loadSettings(s.file, given)
+}
+
+// loadSettings reads the environment and a file of settings, "" for the user's. What is given
+// as a flag goes before both.
+func loadSettings(file string, given map[string]string) (*config.Config, error) {
+	sources := config.Sources{Flags: given, Environ: os.Environ(), File: cmp.Or(file, os.Getenv(config.ConfigEnv))}
 	if sources.File == "" {
 		if dir, err := os.UserConfigDir(); err == nil {
 			sources.File, sources.Optional = filepath.Join(dir, "palimpsest", "config.yaml"), true
 		}
 	}
-	s.flags.Visit(func(f *pflag.Flag) { sources.Flags[f.Name] = f.Value.String() })
 	c, err := config.Load(sources)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUsage, err)
@@ -72,7 +79,8 @@ func configShowCommand(s Streams) *cobra.Command {
 		Short: "Show every setting, its value and where it comes from",
 		Long: `Show every setting of the daemon, its value and where it comes from. A flag
 overrides the environment, the environment the file, and the file the default.
-Passwords are not shown.`,
+Passwords are not shown. compact, threads and the other commands heed store and
+master-key too, where no --store is given.`,
 		Example: "  palimpsest config show\n  PALIMPSEST_RATE=50 palimpsest config show --config daemon.yaml --json",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -88,6 +96,9 @@ Passwords are not shown.`,
 			})
 			return writeResult(s.Out, c, shown, func(p *printer) {
 				p.table([]string{"setting", "value", "from"}, mapSlice(shown, func(v settingRow) []string { return []string{v.Name, v.Value, v.From} }))
+				if usual, err := defaultStore(); err == nil && loaded.Text("store") == "" {
+					p.line("the store is %s", usual)
+				}
 			})
 		},
 	}

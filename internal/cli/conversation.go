@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/store/dsn"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -58,16 +60,25 @@ func (c *conversation) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.Bool("json", false, "write the report as one JSON object on standard error")
 	f.StringVar(&c.to, "to", "", "write for `API`: "+strings.Join(targets, ", ")+" (default: the input's own)")
-	f.StringVar(&c.policy, "policy", "auto", "the `POLICY`: a file (see \"palimpsest policy\"), or "+strings.Join(policyfile.Names(), ", "))
 	f.Var((*tokensFlag)(&c.budget), "budget", "limit the whole request to this many `TOKENS`, such as 32000, 32k or 1m")
 	f.StringVar(&c.modelName, "model", "", "count for the model `NAME` (default: the one named in the file); without --budget, fill its context window")
 	f.StringVar(&c.counterName, "counter", "", "count with `NAME`, whatever the model: "+counterNames)
 	f.StringVar(&c.modelsFile, "models", "", modelsUsage)
 }
 
-// addSummarizerFlag is for the commands that make summaries.
-func (c *conversation) addSummarizerFlag(cmd *cobra.Command) {
+// addPolicyFlags are for the commands that make plans.
+func (c *conversation) addPolicyFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.policy, "policy", "auto", "the `POLICY`: a file (see \"palimpsest policy\"), or "+strings.Join(policyfile.Names(), ", "))
 	cmd.Flags().StringVar(&c.summarizer, "summarizer", "", "who writes summaries: extractive (no model), anthropic:MODEL, openai:MODEL, or a `CHAIN` of them joined by commas (default: the policy's, else extractive)")
+}
+
+// files are the files that the command reads, besides the store's. A policy's name is none.
+func (c *conversation) files(path string) []string {
+	read := []string{path, c.modelsFile}
+	if _, err := policyfile.ByName(c.policy); err != nil {
+		read = append(read, c.policy)
+	}
+	return read
 }
 
 // open reads the input and resolves the names that the user gave.
@@ -247,13 +258,22 @@ func withRecallNote(c *palimpsest.Compactor, q palimpsest.Request, store *storeF
 	return q
 }
 
-// recallCommands names the commands that read from the store.
+// recallCommands names the commands that read from the store. Their reader may be in any
+// folder, and has perhaps not the same environment.
 func (f *storeFlag) recallCommands() string {
-	flags := f.arguments()
+	anywhere := *f
+	usual, _ := defaultStore() // opening the store reports the error
+	if name, err := f.location(); err == nil && name != usual {
+		if dir, err := os.Getwd(); err == nil {
+			name = dsn.In(dir, name)
+		}
+		anywhere.name = name
+	}
+	flags := anywhere.arguments()
 	return "To read one in full, run: palimpsest artifact get ID" + flags + "; to search them: palimpsest recall \"WORDS\"" + flags
 }
 
-// arguments are the flags that name the store in a command.
+// arguments are the flags that name the store in a command for who ran this one.
 func (f *storeFlag) arguments() string {
 	flags := ""
 	if f.name != "" {

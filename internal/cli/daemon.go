@@ -37,8 +37,8 @@ for it (Authorization: Bearer KEY; agents send X-Palimpsest-Key: KEY); its "vers
 programs may call this command at once.
 
 The daemon takes the settings of "palimpsest serve" from the environment and the file
-of settings, uses the same store, and ends after --idle without requests. It logs to
-daemon.log in palimpsest's data directory.`,
+of settings, uses the same store as the commands, and ends after --idle without
+requests. It logs to daemon.log in palimpsest's data directory.`,
 		Example: "  palimpsest daemon\n  palimpsest daemon stop",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -53,8 +53,13 @@ daemon.log in palimpsest's data directory.`,
 			if err != nil {
 				return err
 			}
+			environ := os.Environ()
+			if dir, err := os.Getwd(); err == nil { // the daemon is started in another folder
+				environ = config.AbsoluteEnviron(environ, dir)
+			}
 			running, err := ondemand.Ensure(c.Context(), ondemand.Start{
 				Socket:  socket,
+				Env:     environ,
 				Command: []string{program, "serve", "--socket", socket, "--listen", "127.0.0.1:0", "--idle", idle.String()},
 				Log:     filepath.Join(data, "daemon.log"),
 			})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -94,18 +93,15 @@ func dbExportCommand(s Streams) *cobra.Command {
 encrypted: protect the file like your keys. The last line counts the others, so that
 a truncated export is noticed.`,
 	}, false, func(c *cobra.Command, db *database) error {
+		if err := checkOutputs(db.files, out); err != nil {
+			return err
+		}
 		var n care.Counts
 		export := func(w io.Writer) (err error) {
 			n, err = care.Export(c.Context(), db.DB, w, db.careOptions())
 			return err
 		}
-		var err error
-		if out == "" || out == "-" {
-			err = export(s.Out)
-		} else {
-			err = replaceFile(out, 0o600, export)
-		}
-		if err != nil {
+		if err := fillOutput(out, 0o600, s.Out, export); err != nil {
 			return err
 		}
 		return writeResult(s.Err, c, storeCounts(n), storeCounts(n).print)
@@ -132,7 +128,10 @@ already, so an interrupted import can be run again.`,
 		PreRunE: func(_ *cobra.Command, args []string) (err error) { // before it creates a store
 			in = s.In
 			if args[0] != "-" {
-				file, err := os.Open(args[0])
+				if err := checkNoFolder(args[0]); err != nil {
+					return err
+				}
+				file, err := openInput(args[0], s.In)
 				if err != nil {
 					return err
 				}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
@@ -38,7 +39,7 @@ func evalCommand(s Streams) *cobra.Command {
 				err = x.check(args)
 			} else if err == nil {
 				w.command = "palimpsest eval " + strings.Join(commandLine(c, args), " ")
-				err = w.check()
+				err = cmp.Or(w.check(), checkDistinct(args, w.html))
 			}
 			if err != nil {
 				return fmt.Errorf("%w: %w", errUsage, err)

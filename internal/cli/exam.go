@@ -174,7 +174,7 @@ func newContender(name string, counter *token.Counter, asked *exam.Requests) (ex
 	base, looks := strings.CutSuffix(name, recallSuffix)
 	base, modelled := strings.CutSuffix(base, modelSuffix)
 	base, size, stepped := strings.Cut(base, windowMark)
-	settings, err := setup.Settings(base)
+	settings, err := setup.Settings(base, nil)
 	if err != nil {
 		return exam.Contender{}, fmt.Errorf("%w; an exam also knows %s, and each policy as NAME%s, NAME%s or NAME%sWINDOW", err, exam.OwnSummary, modelSuffix, recallSuffix, windowMark)
 	}
@@ -230,7 +230,7 @@ func compactOnce(policy string, counter *token.Counter, asked *exam.Requests, lo
 			return nil, err
 		}
 		q := palimpsest.Request{Thread: s.Transcript.Thread, Base: &prompt.Prompt{Model: s.Transcript.Model}, Budget: budget, Profile: examProfile()}
-		res, err := f.apply(ctx, withRecallNote(f.compactor, q, &storeFlag{}))
+		res, err := f.apply(ctx, withRecallNote(f.compactor, q, &storeFlag{settled: true}))
 		if model != nil && model.Failed() != nil {
 			return nil, model.Failed()
 		}

@@ -48,7 +48,7 @@ shows it under the plan in force, counted as that plan was, with all earlier pla
 		Example: "  palimpsest explain session.jsonl --budget 32000 -o page.html\n  palimpsest explain ticket-4711 --store palimpsest.db -o page.html",
 		Args:    exactArgs(1, "one FILE or THREAD"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := checkOutputs(args[0], out); err != nil {
+			if err := checkOutputs(append(conv.files(args[0]), store.files()...), out); err != nil {
 				return err
 			}
 			v, err := store.view(c.Context(), args[0])
@@ -81,7 +81,7 @@ shows it under the plan in force, counted as that plan was, with all earlier pla
 	conv.guessBudget = true
 	conv.addFlags(c)
 	c.Flags().Lookup("json").Hidden = true
-	conv.addSummarizerFlag(c)
+	conv.addPolicyFlags(c)
 	store.addFlags(c)
 	c.Flags().Lookup("store").Usage = "where a THREAD is kept; " + storeUsage
 	c.Flags().StringVarP(&out, "output", "o", "", "write the page to `OUT` (default: standard output)")

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,14 +48,19 @@ func (in *input) load(path string, stdin io.Reader) error {
 		return fmt.Errorf("%w: unknown format %q; known are %s", errUsage, in.from, formatNames())
 	}
 	o := &transcript.Options{Format: transcript.Format(in.from), MaxLine: maxInput}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return fmt.Errorf("%s is a directory; name a file in it", path)
+	err := checkNoFolder(path)
+	if err != nil {
+		return err
 	}
-	var err error
 	if path == "-" {
 		o.Name = "stdin"
 		if in.file, err = transcript.Read(stdin, o); err != nil {
 			err = fmt.Errorf("standard input: %w", err)
+		}
+	} else if isPipe(path) {
+		o.Name = filepath.Base(path)
+		if in.file, err = transcript.Read(openPipe(path, stdin), o); err != nil {
+			err = fmt.Errorf("%s: %w", path, err)
 		}
 	} else {
 		in.file, err = sessions.Open(path, o)
@@ -62,6 +69,14 @@ func (in *input) load(path string, stdin io.Reader) error {
 		return fmt.Errorf("%w; the most is %d MB, twice what a provider takes at once", err, maxInput>>20)
 	}
 	return err
+}
+
+// checkNoFolder returns an error for the name of a folder.
+func checkNoFolder(path string) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a directory; name a file in it", path)
+	}
+	return nil
 }
 
 // selectRun picks one conversation of the file.
@@ -154,4 +169,76 @@ func formatNames() string { return joinFormats(transcript.Formats()) }
 
 func joinFormats(formats []transcript.Format) string {
 	return joinEach(formats, func(f transcript.Format) string { return string(f) })
+}
+
+// interruptibleReader ends a read when the context ends, so that Ctrl-C works while a
+// command waits for standard input.
+type interruptibleReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+// readResult is the result of one read.
+type readResult struct {
+	data []byte
+	err  error
+}
+
+// Read reads, or returns the context's error. It is not safe for concurrent use.
+func (i *interruptibleReader) Read(p []byte) (int, error) {
+	if err := i.ctx.Err(); err != nil {
+		return 0, err
+	}
+	buf := make([]byte, len(p))
+	read := make(chan readResult, 1) // an abandoned read ends when its file is closed
+	go func() {
+		n, err := i.r.Read(buf)
+		read <- readResult{buf[:n], err}
+	}()
+	select {
+	case got := <-read:
+		return copy(p, got.data), got.err
+	case <-i.ctx.Done():
+		return 0, i.ctx.Err()
+	}
+}
+
+// openInput opens a file. A pipe ends with the context of stdin, like standard input.
+func openInput(path string, stdin io.Reader) (io.ReadCloser, error) {
+	if isPipe(path) {
+		return io.NopCloser(openPipe(path, stdin)), nil
+	}
+	return os.Open(path)
+}
+
+func isPipe(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode()&fs.ModeNamedPipe != 0
+}
+
+// openPipe opens a pipe at the first read: nobody may ever write to it, and to open it waits too.
+func openPipe(path string, stdin io.Reader) io.Reader {
+	r := &pipe{path: path}
+	if i, ok := stdin.(*interruptibleReader); ok {
+		return &interruptibleReader{ctx: i.ctx, r: r}
+	}
+	return r
+}
+
+type pipe struct {
+	path string
+	file *os.File
+}
+
+// Read implements io.Reader. It closes the pipe at its end.
+func (p *pipe) Read(data []byte) (n int, err error) {
+	if p.file == nil {
+		if p.file, err = os.Open(p.path); err != nil {
+			return 0, err
+		}
+	}
+	if n, err = p.file.Read(data); err != nil {
+		p.file.Close()
+	}
+	return n, err
 }

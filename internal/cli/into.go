@@ -223,11 +223,22 @@ func writeNewFile(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("cannot write the session: %w", err)
 	}
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("cannot write %s: the file exists already and is never overwritten; name another file", path)
+	if err := checkNew(path); err != nil {
+		return err
 	}
 	if err := replaceFile(path, 0o600, writeBytes(data)); err != nil {
 		return fmt.Errorf("cannot write the session: %w", err)
+	}
+	return nil
+}
+
+// checkNew refuses the name of a file that exists; "" names none.
+func checkNew(path string) error {
+	if path == "" {
+		return nil
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot write %s: the file exists already and is never overwritten; name another file", path)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,44 +11,94 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mattn/go-isatty"
+
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 )
 
 // writeOutput writes a file whole or not at all: an existing file stays until the new one
 // is complete. "" and "-" are standard output.
 func writeOutput(path string, data []byte, stdout io.Writer) error {
+	return fillOutput(path, 0o666, stdout, writeBytes(data))
+}
+
+// fillOutput is writeOutput for what is written piece by piece; mode is that of a new file.
+func fillOutput(path string, mode fs.FileMode, stdout io.Writer, fill func(io.Writer) error) error {
 	if path == "" || path == "-" {
-		_, err := stdout.Write(data)
+		return fill(stdout)
+	}
+	to, err := findDestination(path, mode)
+	if err != nil {
 		return err
 	}
-	mode := fs.FileMode(0o666)
+	if to.inPlace {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(fill(f), f.Close())
+	}
+	if err := replaceFile(to.path, to.mode, fill); err != nil {
+		return fmt.Errorf("cannot write %s, no part of it was written: %w", path, unnamed(err))
+	}
+	return nil
+}
+
+// unnamed is the reason for an error about a file, without the name of the temporary file.
+func unnamed(err error) error {
+	if named, ok := errors.AsType[*fs.PathError](err); ok {
+		return named.Err
+	}
+	return err
+}
+
+// destination is a file that will be written.
+type destination struct {
+	path    string // where a link leads
+	mode    fs.FileMode
+	inPlace bool // a device or a pipe, which is not replaced
+}
+
+// findDestination returns an error if a file cannot be written, as far as can be told before
+// it is. A file that exists keeps its mode.
+func findDestination(path string, mode fs.FileMode) (destination, error) {
+	to := destination{path: path, mode: mode}
 	if info, err := os.Stat(path); err == nil {
 		switch {
 		case info.IsDir():
-			return fmt.Errorf("cannot write %s: it is a directory; name a file in it", path)
+			return to, fmt.Errorf("cannot write %s: it is a directory; name a file in it", path)
 		case !info.Mode().IsRegular():
-			return os.WriteFile(path, data, mode) // a device or a pipe
+			to.inPlace = true
+			return to, nil
 		case info.Mode().Perm()&0o200 == 0:
-			return fmt.Errorf("cannot write %s: it is read-only, and stays as it was", path)
+			return to, fmt.Errorf("cannot write %s: it is read-only, and stays as it was", path)
 		}
-		mode = info.Mode().Perm()
+		to.mode = info.Mode().Perm()
 		if target, err := filepath.EvalSymlinks(path); err == nil {
-			path = target
+			to.path = target
 		}
 	}
-	if err := replaceFile(path, mode, writeBytes(data)); err != nil {
-		if named, ok := errors.AsType[*fs.PathError](err); ok {
-			err = named.Err // without the name of the temporary file
-		}
-		return fmt.Errorf("cannot write %s, nothing was changed: %w", path, err)
+	// Only making a file tells whether one can be made.
+	temp := temporary(to.path)
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		err = errors.Join(f.Close(), os.Remove(temp))
 	}
-	return nil
+	if err != nil {
+		return to, fmt.Errorf("cannot write %s, nothing was changed: %w", path, unnamed(err))
+	}
+	return to, nil
+}
+
+// temporary names the file beside path that becomes path when it is complete.
+func temporary(path string) string {
+	return filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d.part", filepath.Base(path), os.Getpid()))
 }
 
 // replaceFile fills a temporary file beside path and renames it when it is complete.
 // The user's umask applies to the mode.
 func replaceFile(path string, mode fs.FileMode, fill func(io.Writer) error) (err error) {
-	temp := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d.part", filepath.Base(path), os.Getpid()))
+	temp := temporary(path)
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
@@ -76,16 +125,32 @@ func writeBytes(data []byte) func(io.Writer) error {
 	}
 }
 
-// checkOutputs refuses output files that would overwrite the input or each other. The input
-// may be the id of a session.
-func checkOutputs(in string, outs ...string) error {
-	used := []string{sessions.Path(in)}
+// checkOutputs refuses output files that checkDistinct refuses or that cannot be written.
+func checkOutputs(read []string, outs ...string) error {
+	if err := checkDistinct(read, outs...); err != nil {
+		return err
+	}
+	for _, out := range outs {
+		if out == "" || out == "-" {
+			continue
+		}
+		if _, err := findDestination(out, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkDistinct refuses output files that would overwrite what is read or each other. What is
+// read may be the id of a session.
+func checkDistinct(read []string, outs ...string) error {
+	used := mapSlice(read, sessions.Path)
 	for _, out := range outs {
 		if out == "" || out == "-" {
 			continue
 		}
 		if slices.ContainsFunc(used, func(other string) bool { return sameFile(other, out) }) {
-			return fmt.Errorf("%w: %s is named twice: an output may not replace the input or another output", errUsage, out)
+			return fmt.Errorf("%w: %s is named twice: an output may not replace the input, the store or another output", errUsage, out)
 		}
 		used = append(used, out)
 	}
@@ -109,9 +174,17 @@ func sameFile(a, b string) bool {
 	one, err := os.Stat(a)
 	two, err2 := os.Stat(b)
 	if err != nil || err2 != nil {
-		return filepath.Clean(a) == filepath.Clean(b)
+		return absolute(a) == absolute(b)
 	}
 	return one.Mode().IsRegular() && os.SameFile(one, two)
+}
+
+// absolute is the path from the root, or the path itself if the current directory is gone.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return filepath.Clean(path)
 }
 
 // stickyErrorWriter remembers the first error of standard output, so that reports need not
@@ -139,42 +212,12 @@ func underlyingWriter(w io.Writer) io.Writer {
 // isTerminal reports whether w is a terminal that shows colours.
 func isTerminal(w io.Writer) bool {
 	f, ok := underlyingWriter(w).(*os.File)
-	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isDevice(f)
+	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminalFile(f)
 }
 
-func isDevice(f *os.File) bool {
+// isTerminalFile reports whether a file is a terminal; other devices, such as the null device,
+// are none.
+func isTerminalFile(f *os.File) bool {
 	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
-// interruptibleReader ends a read when the context ends, so that Ctrl-C works while a
-// command waits for standard input.
-type interruptibleReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-// readResult is the result of one read.
-type readResult struct {
-	data []byte
-	err  error
-}
-
-// Read reads, or returns the context's error. It is not safe for concurrent use.
-func (i *interruptibleReader) Read(p []byte) (int, error) {
-	if err := i.ctx.Err(); err != nil {
-		return 0, err
-	}
-	buf := make([]byte, len(p))
-	read := make(chan readResult, 1) // an abandoned read ends when its file is closed
-	go func() {
-		n, err := i.r.Read(buf)
-		read <- readResult{buf[:n], err}
-	}()
-	select {
-	case got := <-read:
-		return copy(p, got.data), got.err
-	case <-i.ctx.Done():
-		return 0, i.ctx.Err()
-	}
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && isatty.IsTerminal(f.Fd())
 }

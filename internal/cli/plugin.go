@@ -40,15 +40,6 @@ func plugins() []plugin {
 
 func pluginCommand(s Streams) *cobra.Command {
 	agents := joinEach(plugins(), plugin.agentName)
-	c := &cobra.Command{
-		Use:   "plugin",
-		Short: "Make Palimpsest the context engine of an agent, by a plugin",
-		Long: `Let Palimpsest make an agent's compactions, without a proxy and with any login. The
-newest messages stay as they are, older ones become a summary with pointers, and the
-agent can search and read all of them. The plugin asks a daemon on this machine and
-starts it when needed ("palimpsest daemon"). If anything fails, the agent compacts by
-itself as before. There are plugins for ` + agents + `.`,
-	}
 	change := func(c *cobra.Command, do func(plugin, context.Context) (string, error)) *cobra.Command {
 		c.Args = exactArgs(1, "the AGENT: "+agents)
 		c.RunE = func(c *cobra.Command, args []string) error {
@@ -65,14 +56,21 @@ itself as before. There are plugins for ` + agents + `.`,
 		}
 		return c
 	}
-	c.AddCommand(
+	return commandGroup(&cobra.Command{
+		Use:   "plugin",
+		Short: "Make Palimpsest the context engine of an agent, by a plugin",
+		Long: `Let Palimpsest make an agent's compactions, without a proxy and with any login. The
+newest messages stay as they are, older ones become a summary with pointers, and the
+agent can search and read all of them. The plugin asks a daemon on this machine and
+starts it when needed ("palimpsest daemon"). If anything fails, the agent compacts by
+itself as before. There are plugins for ` + agents + `.`,
+	},
 		change(&cobra.Command{
 			Use: "install AGENT", Short: "Install the plugin in an agent",
 			Example: "  palimpsest plugin install claude-code\n  palimpsest plugin install opencode",
 		}, plugin.install),
 		change(&cobra.Command{Use: "remove AGENT", Short: "Remove the plugin from an agent"}, plugin.remove),
 	)
-	return c
 }
 
 // filePlugin is a plugin that an agent loads from its own folder.

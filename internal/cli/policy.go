@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"slices"
 	"strings"
 
@@ -56,7 +57,7 @@ file: change what you like, and delete the rest.`,
 		Example: "  palimpsest policy show auto\n  palimpsest policy show last-turns:5\n  palimpsest policy show mine.yaml",
 		Args:    exactArgs(1, "one NAME or FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			settings, err := policySettings(args[0])
+			settings, err := policySettings(args[0], s.In)
 			if err != nil {
 				return err
 			}
@@ -67,11 +68,11 @@ file: change what you like, and delete the rest.`,
 }
 
 // policySettings accepts the name of a policy with an argument without that argument.
-func policySettings(name string) (*policyfile.Settings, error) {
+func policySettings(name string, stdin io.Reader) (*policyfile.Settings, error) {
 	if slices.Contains(policyfile.Bases(), name) {
 		return policyfile.Default(name), nil
 	}
-	return setup.Settings(name)
+	return setup.Settings(name, func(name string) (io.ReadCloser, error) { return openInput(name, stdin) })
 }
 
 func policySchemaCommand(s Streams) *cobra.Command {

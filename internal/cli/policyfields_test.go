@@ -270,6 +270,14 @@ func policyText(t *testing.T, base string, values ...map[string]any) string {
 			at[keys[len(keys)-1]] = all[path]
 		}
 	}
+	// Where a rung is off, prices do not count, and what goes by them is refused.
+	if rungs, _ := root["ladder"].(map[string]any); base == "auto" {
+		for name := range rungs {
+			if trigger, ok := root["trigger"].(map[string]any); ok && strings.HasPrefix(name, "enable_") {
+				delete(trigger, "favor")
+			}
+		}
+	}
 	data, err := json.Marshal(root)
 	if err != nil {
 		t.Fatal(err)

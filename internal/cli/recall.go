@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -49,6 +50,9 @@ func artifactGetCommand(s Streams) *cobra.Command {
 		Example: "  palimpsest artifact get art_8b69b77d2582a190",
 		Args:    exactArgs(1, "the ID of an artifact or of a message"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := checkOutputs(store.files(), out); err != nil {
+				return err
+			}
 			var found rehydrate.Content
 			err := store.withTenant(c.Context(), func(k *tenantStore) (err error) {
 				found, err = k.findContent(c.Context(), args[0], threadID)
@@ -63,10 +67,15 @@ func artifactGetCommand(s Streams) *cobra.Command {
 			case err != nil:
 				return err
 			}
+			content := []byte(found.Text)
 			if asJSON, _ := c.Flags().GetBool("json"); asJSON {
-				return writeJSON(s.Out, found)
+				var object bytes.Buffer
+				if err := writeJSON(&object, found); err != nil {
+					return err
+				}
+				content = object.Bytes()
 			}
-			return writeOutput(out, []byte(found.Text), s.Out)
+			return writeOutput(out, content, s.Out)
 		},
 	}
 	store.addFlags(c)

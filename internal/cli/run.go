@@ -59,13 +59,28 @@ same prompt, which its provider may still have in its cache.`,
   palimpsest run --window 120k -- codex exec "fix the failing test"
   palimpsest run --store agents.db -- claude --continue`,
 		Args: nonBlankArgs("want a COMMAND after --"),
-		RunE: func(c *cobra.Command, args []string) error { return r.run(c.Context(), args, s) },
+		RunE: func(c *cobra.Command, args []string) error {
+			// Not as defaults of the flags, which the help shows: an address may hold a key.
+			for flag, from := range map[string]struct {
+				to       *string
+				variable string
+			}{
+				"anthropic-upstream": {&r.options.Anthropic, "ANTHROPIC_BASE_URL"},
+				"openai-upstream":    {&r.options.OpenAI, "OPENAI_BASE_URL"},
+				"gemini-upstream":    {&r.options.Gemini, "GOOGLE_GEMINI_BASE_URL"},
+			} {
+				if !c.Flags().Changed(flag) {
+					*from.to = os.Getenv(from.variable)
+				}
+			}
+			return r.run(c.Context(), args, s)
+		},
 	}
 	f := c.Flags()
 	f.SetInterspersed(false)
-	f.StringVar(&r.options.Anthropic, "anthropic-upstream", os.Getenv("ANTHROPIC_BASE_URL"), "send requests of the Anthropic API to `URL` (without /v1)")
-	f.StringVar(&r.options.OpenAI, "openai-upstream", os.Getenv("OPENAI_BASE_URL"), "send requests of the OpenAI APIs to `URL` (with /v1)")
-	f.StringVar(&r.options.Gemini, "gemini-upstream", os.Getenv("GOOGLE_GEMINI_BASE_URL"), "send requests of the Gemini API to `URL` (without a version)")
+	f.StringVar(&r.options.Anthropic, "anthropic-upstream", "", "send requests of the Anthropic API to `URL` (without /v1)")
+	f.StringVar(&r.options.OpenAI, "openai-upstream", "", "send requests of the OpenAI APIs to `URL` (with /v1)")
+	f.StringVar(&r.options.Gemini, "gemini-upstream", "", "send requests of the Gemini API to `URL` (without a version)")
 	f.StringVar(&r.policy, "policy", "auto", "compact by `POLICY`: a file (see \"palimpsest policy\"), or "+strings.Join(policyfile.Names(), ", "))
 	f.StringVar(&r.favor, "favor", "", "compact near the window (quality), from 64,000 tokens on (balanced), or when it costs least (cost): `WHAT` the policy auto favors (default: the policy's, else balanced)")
 	f.StringVar(&r.summarizer, "summarizer", "", "who writes summaries: extractive (no model), agent (the agent's own model, with its key), anthropic:MODEL, openai:MODEL, or a `CHAIN` of them joined by commas (default: the policy's, else extractive)")
@@ -175,6 +190,9 @@ func runChild(ctx context.Context, args []string, base string, s Streams) (int, 
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
+	if err := ctx.Err(); err != nil { // the signal came before the line above
+		return 0, err
+	}
 	if err := cmd.Start(); err != nil {
 		return 0, fmt.Errorf("%s cannot be started: %w", args[0], err)
 	}
@@ -182,7 +200,7 @@ func runChild(ctx context.Context, args []string, base string, s Streams) (int, 
 	passed := make(chan struct{})
 	go func() {
 		defer close(passed)
-		forwardSignals(cmd.Process, signals, ctx.Done(), ended, isInteractive(cmd.Stdin))
+		forwardSignals(cmd.Process, signals, ended, isInteractive(cmd.Stdin))
 	}()
 	err := cmd.Wait()
 	close(ended)
@@ -204,8 +222,9 @@ func runChild(ctx context.Context, args []string, base string, s Streams) (int, 
 }
 
 // forwardSignals passes signals on to the agent until it ends. At a terminal the agent gets
-// Ctrl-C itself, and a second one would mean something else.
-func forwardSignals(agent *os.Process, signals <-chan os.Signal, canceled, ended <-chan struct{}, atTerminal bool) {
+// Ctrl-C itself, and a second one would mean something else. The signals also end the
+// command's context, so that is no reason to send another.
+func forwardSignals(agent *os.Process, signals <-chan os.Signal, ended <-chan struct{}, atTerminal bool) {
 	for {
 		select {
 		case got := <-signals:
@@ -213,11 +232,6 @@ func forwardSignals(agent *os.Process, signals <-chan os.Signal, canceled, ended
 				continue
 			}
 			_ = agent.Signal(got) // it may have ended meanwhile
-		case <-canceled:
-			canceled = nil
-			if !atTerminal {
-				_ = agent.Signal(os.Interrupt)
-			}
 		case <-ended:
 			return
 		}
@@ -235,7 +249,7 @@ func agentInput(r io.Reader) io.Reader {
 // isInteractive reports whether input comes from a terminal.
 func isInteractive(r io.Reader) bool {
 	f, ok := r.(*os.File)
-	return ok && isDevice(f)
+	return ok && isTerminalFile(f)
 }
 
 // policyPhrase names the policy and the window.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -30,11 +31,15 @@ func TestAsAgent(t *testing.T) {
 		t.Skip("runs only as the agent of TestRun")
 	}
 	if what == "wait" {
-		c := make(chan os.Signal, 1)
-		signal.Notify(c, syscall.SIGTERM)
+		c := make(chan os.Signal, 8)
+		signal.Notify(c, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 		fmt.Println("ready")
-		<-c
-		os.Exit(9)
+		for got := range c {
+			if got == syscall.SIGHUP {
+				os.Exit(9)
+			}
+			fmt.Println(got)
+		}
 	}
 	in, _ := io.ReadAll(os.Stdin)
 	line := strings.Repeat("the pump is off and the valve stays shut until the pressure falls; ", 120)
@@ -161,12 +166,23 @@ func TestSaved(t *testing.T) {
 	if got := r.endLine(proxy.Totals{}, used); !strings.HasPrefix(got, "no request came through") {
 		t.Errorf("got %s", got)
 	}
-	p, err := proxy.New(&proxy.Options{Anthropic: "http://user:secret@a.example"})
+	p, err := proxy.New(&proxy.Options{Anthropic: "http://user:secret@a.example", OpenAI: "http://o.example/v1?api_key=secret"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if line := r.startLine(p.Upstreams()); strings.Contains(line, "secret") || !strings.Contains(line, "a.example") {
 		t.Errorf("got %s", line)
+	}
+}
+
+// TestRunHidesKeys: a key in an address of the environment is not shown by the help, nor by an
+// error about the address.
+func TestRunHidesKeys(t *testing.T) {
+	t.Setenv("ANTHROPIC_BASE_URL", "ftp://user:secret@a.example")
+	for _, args := range [][]string{{"run", "--help"}, {"run", "--", "true"}} {
+		if _, out, err := run(t, args...); strings.Contains(out+err, "secret") || out+err == "" {
+			t.Errorf("%v: %s%s", args, out, err)
+		}
 	}
 }
 
@@ -219,32 +235,61 @@ func TestRunWrong(t *testing.T) {
 	}
 }
 
-// TestRunSignals: a signal goes to the agent, which decides what it means.
+// TestRunSignals: a signal goes to the agent, once and no other, and the agent decides what it
+// means.
 func TestRunSignals(t *testing.T) {
 	if os.Getenv("PALIMPSEST_TEST_RUN") != "" {
-		status := Run(context.Background(), []string{"run", "--", os.Args[0], "-test.run=TestAsAgent"},
-			Streams{In: strings.NewReader(""), Out: os.Stdout, Err: os.Stderr})
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) // as main does
+		status := Run(ctx, []string{"run", "--", os.Args[0], "-test.run=TestAsAgent"}, Streams{In: strings.NewReader(""), Out: os.Stdout, Err: os.Stderr})
+		stop()
 		os.Exit(status)
 	}
-	cmd := exec.Command(os.Args[0], "-test.run=TestRunSignals")
-	cmd.Env = append(os.Environ(), "PALIMPSEST_TEST_RUN=1", "PALIMPSEST_TEST_AGENT=wait")
-	out, err := cmd.StdoutPipe()
+	for _, sent := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
+		cmd := exec.Command(os.Args[0], "-test.run=TestRunSignals")
+		cmd.Env = append(os.Environ(), "PALIMPSEST_TEST_RUN=1", "PALIMPSEST_TEST_AGENT=wait")
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewReader(out)
+		read := func(want string) {
+			t.Helper()
+			if line, err := lines.ReadString('\n'); line != want+"\n" {
+				t.Errorf("%v: the agent says %q, want %q, %v", sent, line, want, err)
+			}
+		}
+		send := func(signal os.Signal) {
+			t.Helper()
+			if err := cmd.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+		}
+		read("ready")
+		send(sent)
+		read(sent.String())
+		send(syscall.SIGHUP) // ends the agent
+		if rest, _ := io.ReadAll(lines); len(rest) > 0 {
+			t.Errorf("%v: the agent got %q too", sent, rest)
+		}
+		if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != 9 {
+			t.Errorf("%v: %v", sent, err)
+		}
+	}
+}
+
+// TestNoTerminal: the null device is a character device, and no terminal: nobody there sends
+// the agent a Ctrl-C.
+func TestNoTerminal(t *testing.T) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ready := make([]byte, len("ready"))
-	if _, err := io.ReadFull(out, ready); err != nil || string(ready) != "ready" {
-		t.Fatalf("%q, %v", ready, err)
-	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	io.Copy(io.Discard, out)
-	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != 9 {
-		t.Errorf("%v", err)
+	defer null.Close()
+	if isInteractive(null) || sharesTerminal(Streams{Out: null, Err: null}) || isTerminal(null) {
+		t.Error("the null device is taken for a terminal")
 	}
 }
 

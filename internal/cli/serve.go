@@ -255,7 +255,7 @@ func loadTLS(c *config.Config) (*tls.Config, error) {
 // store is where the daemon keeps everything.
 func (p *serving) store() *storeFlag {
 	return &storeFlag{
-		name: p.settings.Text("store"), master: p.settings.Text("master-key"),
+		settled: true, name: p.settings.Text("store"), master: p.settings.Text("master-key"),
 		tenantBytes: int64(p.settings.Bytes("tenant-disk")), cacheBytes: p.memory.threads,
 	}
 }

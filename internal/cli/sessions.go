@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -33,10 +34,14 @@ output is only the session's path. --json adds projects and paths.`,
   palimpsest inspect "$(palimpsest sessions 1)"`,
 		Args: atMostOneArg("NUMBER or ID"),
 		RunE: func(c *cobra.Command, args []string) error {
-			all, err := sessions.Find(agent)
+			all, unread, err := sessions.Search(agent)
+			if err == nil && len(all) == 0 {
+				err = errors.Join(unread...)
+			}
 			if err != nil {
 				return err
 			}
+			warnUnread(s, unread)
 			if len(args) == 1 {
 				found, err := sessions.Pick(all, args[0])
 				if err == nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/durable"
+	"github.com/palimpsest-ai/palimpsest/internal/redact"
 	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/dsn"
@@ -29,9 +30,10 @@ type storeFlag struct {
 	master       string // a file of master keys
 	tenantBytes  int64  // how much a tenant may keep; 0 is unlimited
 	cacheBytes   int    // memory for loaded threads; 0 is the store's default
+	settled      bool   // without a name it is the data directory's, whatever the settings say
 }
 
-const storeUsage = "`STORE` is a SQLite FILE, postgres://USER@HOST/NAME or memory: (default: " + dsn.File + " in palimpsest's data directory)"
+const storeUsage = "`STORE` is a SQLite FILE, postgres://USER@HOST/NAME or memory: (default: the setting store, else " + dsn.File + " in palimpsest's data directory)"
 
 // addFlags is for commands about one tenant's conversations.
 func (f *storeFlag) addFlags(c *cobra.Command) {
@@ -63,30 +65,66 @@ func (f *storeFlag) withTenant(ctx context.Context, do func(*tenantStore) error)
 	return f.withDatabase(ctx, true, func(db *database) error { return do(db.forTenant(f.tenant)) })
 }
 
+// location names the store: that of the flag or, without one, that of the daemon's settings.
 func (f *storeFlag) location() (string, error) {
 	if f.name != "" {
 		return f.name, nil
 	}
+	if set, err := f.settings(); err != nil || set != nil && set.Text("store") != "" {
+		if err != nil {
+			return "", err
+		}
+		return set.Text("store"), nil
+	}
+	return defaultStore()
+}
+
+// settings are the daemon's, of which the commands heed where its data is and its master key:
+// they read what it keeps. They are nil for a store that is named.
+func (f *storeFlag) settings() (*config.Config, error) {
+	if f.name != "" || f.settled {
+		return nil, nil
+	}
+	return loadSettings("", nil)
+}
+
+// defaultStore is the store in the data directory.
+func defaultStore() (string, error) {
 	folder, err := config.DataDir()
 	return filepath.Join(folder, dsn.File), err
+}
+
+// files are the store's file and its journal, which no output may replace; none for a store
+// that is no file.
+func (f *storeFlag) files() []string {
+	name, err := f.location()
+	file := dsn.Path(name)
+	if err != nil || file == "" {
+		return nil
+	}
+	return []string{file, file + "-wal", file + "-shm"}
 }
 
 // inMemory is the name of a store that is lost when the process ends.
 const inMemory = "memory:"
 
 // lasts reports whether another process finds what is stored.
-func (f *storeFlag) lasts() bool { return f.name != inMemory }
+func (f *storeFlag) lasts() bool {
+	name, _ := f.location() // opening the store reports the error
+	return name != inMemory
+}
 
 // displayName is the location without its password.
 func (f *storeFlag) displayName() string {
-	name, _ := f.location() // on error only the file's name
-	return config.WithoutPassword(name)
+	name, _ := f.location() // opening the store reports the error
+	return redact.URL(name)
 }
 
 // database is an open store with its keys.
 type database struct {
 	store.DB
 	keyring *keyring.Keyring // nil without a master key
+	files   []string         // see storeFlag.files
 }
 
 // artifacts gives access to all artifacts, encrypted or not.
@@ -113,11 +151,10 @@ func (f *storeFlag) open(ctx context.Context, existing bool) (*database, error) 
 	// Readable: a store that cannot be written may still be read.
 	o := &dsn.Options{Existing: existing, Readable: true, TenantBytes: f.tenantBytes, CacheBytes: f.cacheBytes, Masters: masters}
 	name, err := f.location()
-	if err == nil && f.name == "" {
-		err = checkOldFiles(filepath.Dir(name))
-	}
-	if err == nil && f.name == "" && !existing {
-		err = durable.MkdirAll(filepath.Dir(name))
+	if usual, _ := defaultStore(); err == nil && name == usual && f.name == "" {
+		if err = checkOldFiles(filepath.Dir(name)); err == nil && !existing {
+			err = durable.MkdirAll(filepath.Dir(name))
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -133,7 +170,7 @@ func (f *storeFlag) open(ctx context.Context, existing bool) (*database, error) 
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", f.displayName(), err)
 	}
-	return &database{db, db.(store.Keyed).Keyring()}, nil
+	return &database{db, db.(store.Keyed).Keyring(), f.files()}, nil
 }
 
 // errNoStore is wrapped by the error of opening a store that does not exist.
@@ -162,7 +199,13 @@ var errNoMaster = fmt.Errorf("%w: no master key: give --master-key FILE, or set 
 // masterKeys reads the keys that encrypt data keys. Without any, the error is errNoMaster.
 func (f *storeFlag) masterKeys() (keyring.Masters, error) {
 	from, text := "$"+config.MasterEnv, []byte(os.Getenv(config.MasterEnv))
-	if file := cmp.Or(f.master, os.Getenv(config.MasterFileEnv)); file != "" {
+	file := cmp.Or(f.master, os.Getenv(config.MasterFileEnv))
+	if set, err := f.settings(); err != nil {
+		return keyring.Masters{}, err
+	} else if file == "" && set != nil {
+		file = set.Text("master-key")
+	}
+	if file != "" {
 		var err error
 		if text, err = readPrivate(file); err != nil {
 			return keyring.Masters{}, err

@@ -74,6 +74,7 @@ func TestBadFiles(t *testing.T) {
 		{"port", "listen: 127.0.0.1:99999\n", "want an address with a port"},
 		{"tokens", "window: many\n", "want a number of tokens"},
 		{"bytes", "max-body: -1\n", "want a number of bytes"},
+		{"depth", "max-depth: 1001\n", "want a whole number from 1 to 1000"},
 		{"count", "rate: 0\n", "want a whole number above 0"},
 		{"duration", "drain: 30\n", "want a duration"},
 		{"choice", "log-level: loud\n", "want one of debug, info, warn, error"},
@@ -97,21 +98,46 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
+// TestRelativePaths: a path in a file is relative to the file's folder, and an environment can be
+// told for another folder.
+func TestRelativePaths(t *testing.T) {
+	path := file(t, "store: sqlite:a.db\npolicy: mine.yaml\nmaster-key: keys/m\nmodels: /m.json\n")
+	c, err := config.Load(config.Sources{File: path, Environ: []string{"PALIMPSEST_TLS_KEY=k.pem"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Dir(path)
+	for name, want := range map[string]string{
+		"store": "sqlite:" + filepath.Join(dir, "a.db"), "policy": filepath.Join(dir, "mine.yaml"), "master-key": filepath.Join(dir, "keys", "m"),
+		"models": "/m.json", "tls-cert": "", "tls-key": "k.pem",
+	} {
+		if got := c.Text(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	given := []string{
+		"PALIMPSEST_STORE=a.db", "PALIMPSEST_CONFIG=c.yaml", "PALIMPSEST_MASTER_KEY_FILE=m", "PALIMPSEST_POLICY=last-turns:3", "PALIMPSEST_SOCKET=", "PALIMPSEST_RATE=5", "PATH=x",
+	}
+	want := []string{
+		"PALIMPSEST_STORE=/d/a.db", "PALIMPSEST_CONFIG=/d/c.yaml", "PALIMPSEST_MASTER_KEY_FILE=/d/m", "PALIMPSEST_POLICY=last-turns:3", "PALIMPSEST_SOCKET=", "PALIMPSEST_RATE=5", "PATH=x",
+	}
+	if got := config.AbsoluteEnviron(given, filepath.FromSlash("/d")); strings.Join(got, " ") != filepath.FromSlash(strings.Join(want, " ")) {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestSecrets: a password is in no value that is shown and in no error.
 func TestSecrets(t *testing.T) {
-	for _, tt := range []struct{ store, shown string }{
-		{"postgres://me:CANARY@db/palimpsest?sslmode=require", "postgres://me:xxxxx@db/palimpsest?sslmode=require"},
-		{"postgres://db/palimpsest?user=me&password=CANARY", "postgres://db/palimpsest?password=xxxxx&user=me"},
-		{"postgres://me:CANARY@db:port\x7f/x", "postgres://…"},
-		{"sqlite:palimpsest.db", "sqlite:palimpsest.db"},
+	for name, text := range map[string]string{
+		"store": "postgres://me:CANARY@db/palimpsest?sslpassword=CANARY", "openai-upstream": "https://gateway.example/v1?api_key=CANARY", "gemini-upstream": "https://me:CANARY@gateway.example",
 	} {
-		c, err := config.Load(config.Sources{Environ: []string{"PALIMPSEST_STORE=" + tt.store}})
+		c, err := config.Load(config.Sources{Flags: map[string]string{name: text}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, v := range c.All() {
-			if strings.Contains(v.Redacted(), "CANARY") || v.Name == "store" && v.Redacted() != tt.shown {
-				t.Errorf("%s: shown as %q", tt.store, v.Redacted())
+			if strings.Contains(v.Redacted(), "CANARY") {
+				t.Errorf("%s: shown as %q", name, v.Redacted())
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/palimpsest-ai/palimpsest/internal/budget"
+	"github.com/palimpsest-ai/palimpsest/internal/redact"
 	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/internal/yamlfile"
 )
@@ -23,6 +25,7 @@ type Sources struct {
 	// Environ is the environment, in the form of os.Environ.
 	Environ []string
 	// File is the file of settings; empty for none. If it is Optional, it need not exist.
+	// Relative paths in it are relative to its folder.
 	File     string
 	Optional bool
 }
@@ -45,7 +48,7 @@ type Value struct {
 // Redacted is the value without a password.
 func (v Value) Redacted() string {
 	if v.hasPassword {
-		return WithoutPassword(v.Text)
+		return redact.URL(v.Text)
 	}
 	return v.Text
 }
@@ -102,6 +105,22 @@ func (c *Config) readEnviron(environ []string) {
 	slices.Sort(c.unknown)
 }
 
+// AbsoluteEnviron is an environment for a process in another folder: a relative path in a setting
+// means there what it means in dir.
+func AbsoluteEnviron(environ []string, dir string) []string {
+	in := map[string]func(dir, text string) string{ConfigEnv: fileIn}
+	for _, s := range Settings() {
+		in[s.Env()] = s.in
+	}
+	made := slices.Clone(environ)
+	for i, entry := range made {
+		if name, text, _ := strings.Cut(entry, "="); in[name] != nil {
+			made[i] = name + "=" + in[name](dir, text)
+		}
+	}
+	return made
+}
+
 // readFile reads a file of settings: one YAML mapping from names to values.
 func (c *Config) readFile(path string, optional bool) error {
 	if path == "" {
@@ -139,6 +158,9 @@ func (c *Config) readFile(path string, optional bool) error {
 			return fmt.Errorf("config: %s: %s is set twice", where, name)
 		}
 		seen[name] = true
+		if in := c.values[name].in; in != nil { // not where the daemon happens to be started
+			text = in(filepath.Dir(path), text)
+		}
 		c.set(name, text, where)
 	}
 	return nil

@@ -8,7 +8,7 @@ package config
 import (
 	"errors"
 	"fmt"
-	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,8 +16,11 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/budget"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
+	"github.com/palimpsest-ai/palimpsest/store/dsn"
 )
 
 // Setting is something that can be set. Its name is also that of the flag (--max-body)
@@ -32,8 +35,11 @@ type Setting struct {
 	// Values are all values, if they are few; nil otherwise.
 	Values []string
 
-	env         string             // the name in the environment, if it is not the usual one
-	check       func(string) error // nil accepts every text
+	env   string             // the name in the environment, if it is not the usual one
+	check func(string) error // nil accepts every text
+	// in is the value that means in any folder what a relative path means in dir; nil for
+	// values that are no paths.
+	in          func(dir, text string) string
 	hasPassword bool
 }
 
@@ -59,19 +65,19 @@ func Settings() []Setting {
 	return []Setting{
 		{Name: "listen", Default: "127.0.0.1:7433", ValueName: "ADDRESS", check: checkAddress,
 			Usage: "listen on this address; one that other machines can reach requires API keys. Empty listens only on the socket"},
-		{Name: "socket", ValueName: "FILE",
+		{Name: "socket", ValueName: "FILE", in: fileIn,
 			Usage: "listen on this Unix socket too. Only you can open it, so it needs no key; the address then requires one (palimpsest daemon prints one for the run). Empty is no socket"},
 		{Name: "idle", Default: "0", ValueName: "DURATION", check: checkIdle,
 			Usage: "end after this long without a request or a background job; 0 never ends"},
-		{Name: "store", ValueName: "STORE", hasPassword: true,
+		{Name: "store", ValueName: "STORE", hasPassword: true, in: dsn.In,
 			Usage: "keep everything here, keys too: a SQLite FILE, postgres://USER:PASSWORD@HOST/NAME, or memory: (until the daemon stops); empty is palimpsest.db in palimpsest's data directory"},
-		{Name: "master-key", ValueName: "FILE", env: MasterFileEnv,
+		{Name: "master-key", ValueName: "FILE", env: MasterFileEnv, in: fileIn,
 			Usage: "encrypt what is kept, with keys that the master key in this file wraps (or the one in " + MasterEnv + ")"},
-		{Name: "tls-cert", ValueName: "FILE",
+		{Name: "tls-cert", ValueName: "FILE", in: fileIn,
 			Usage: "speak TLS with the certificate in this file (PEM, followed by its issuers), read again when it changes; empty is plain HTTP"},
-		{Name: "tls-key", ValueName: "FILE",
+		{Name: "tls-key", ValueName: "FILE", in: fileIn,
 			Usage: "the key of that certificate (PEM)"},
-		{Name: "policy", Default: "auto", ValueName: "POLICY",
+		{Name: "policy", Default: "auto", ValueName: "POLICY", in: policyIn,
 			Usage: "when and how threads are compacted: a file (see \"palimpsest policy\"), or auto, ladder, session, timeline, workstream, loop"},
 		{Name: "favor", ValueName: "WHAT", Values: policy.Favors(),
 			Usage: "when the policy auto compacts and how much it keeps: quality (near the window, half of it), balanced (from 64,000 tokens on, half of that) or cost (when it costs least); empty is the policy's own, else balanced"},
@@ -119,11 +125,11 @@ func Settings() []Setting {
 			Usage: "tokens an hour that models may be asked for a tenant, for summaries and decisions; beyond that they are made without a model. 0 is unlimited"},
 		{Name: "window", Default: "0", ValueName: "TOKENS", check: parses(budget.Tokens),
 			Usage: "the context window of models that are not in the table of models (palimpsest models lists those that are, with windows of their own), in threads and behind the proxy. If a provider names a smaller window when it refuses a request, that one is used instead; a larger one is not. 0 is unknown: then what a provider names is used, and before that the policy's own limits"},
-		{Name: "models", ValueName: "FILE",
+		{Name: "models", ValueName: "FILE", in: fileIn,
 			Usage: "a file of models that adds to or replaces the built-in table"},
 		{Name: "max-body", Default: "64MB", ValueName: "BYTES", check: parses(parseBytes),
 			Usage: "the largest request"},
-		{Name: "max-depth", Default: "200", ValueName: "LEVELS", check: parses(parseCount),
+		{Name: "max-depth", Default: "200", ValueName: "LEVELS", check: checkDepth,
 			Usage: "how deep the JSON of a request may nest, at most 1000"},
 		{Name: "rate", Default: "200", ValueName: "N", check: parses(parseCount),
 			Usage: "requests per second of a key, or of an address where there are no keys"},
@@ -153,6 +159,26 @@ func (s Setting) validate(text string) error {
 		return s.check(text)
 	}
 	return nil
+}
+
+// fileIn is Setting.in of a file.
+func fileIn(dir, text string) string {
+	if text == "" || filepath.IsAbs(text) {
+		return text
+	}
+	return filepath.Join(dir, text)
+}
+
+// policyIn is Setting.in of a policy, which may be a name instead.
+func policyIn(dir, text string) string {
+	if _, err := policyfile.ByName(text); err == nil {
+		return text
+	}
+	file := fileIn(dir, text)
+	if info, err := os.Stat(file); policyfile.LooksLikeFile(text) || err == nil && !info.IsDir() {
+		return file
+	}
+	return text
 }
 
 func checkAPIs(text string) error {
@@ -197,6 +223,14 @@ func parseCount(text string) (int, error) {
 	return n, nil
 }
 
+// checkDepth allows no more than is read of any JSON.
+func checkDepth(text string) error {
+	if n, err := parseCount(text); err != nil || n > rawjson.MaxDepth {
+		return fmt.Errorf("want a whole number from 1 to %d", rawjson.MaxDepth)
+	}
+	return nil
+}
+
 func parseDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
@@ -219,23 +253,4 @@ func parses[T any](parse func(string) (T, error)) func(string) error {
 		_, err := parse(text)
 		return err
 	}
-}
-
-// WithoutPassword hides the password in the address of a store or an upstream. It hides an
-// address that it cannot parse.
-func WithoutPassword(text string) string {
-	scheme, _, ok := strings.Cut(text, "://")
-	if !ok || filepath.IsAbs(text) {
-		return text
-	}
-	u, err := url.Parse(text)
-	if err != nil {
-		return scheme + "://…"
-	}
-	query := u.Query()
-	if query.Has("password") {
-		query.Set("password", "xxxxx")
-		u.RawQuery = query.Encode()
-	}
-	return u.Redacted()
 }

@@ -141,7 +141,8 @@ func asNoDaemon(err error) error {
 // Start says how to start a daemon.
 type Start struct {
 	Socket  string   // where it will listen
-	Command []string // the program with its arguments
+	Command []string // the program with its arguments; it is started in the socket's folder
+	Env     []string // its environment; nil is that of this process
 	Log     string   // the file for its output; if it cannot be written, output is lost
 }
 
@@ -182,7 +183,7 @@ func (s *Start) start(ctx context.Context) (r Running, err error) {
 	// Not CommandContext: the daemon outlives ctx.
 	cmd := exec.Command(s.Command[0], s.Command[1:]...)
 	cmd.SysProcAttr = detachedProcess()
-	cmd.Dir = filepath.Dir(s.Socket)
+	cmd.Dir, cmd.Env = filepath.Dir(s.Socket), s.Env
 	if log != nil {
 		cmd.Stdout, cmd.Stderr = log, log
 	}

@@ -81,13 +81,23 @@ func Folder(agent string) (string, error) {
 // Find lists the sessions of an agent, or of all agents if it is empty, the newest first. A
 // folder that cannot be read is an error only if nothing was found elsewhere.
 func Find(agent string) ([]Session, error) {
-	if agent != "" && !slices.Contains(Agents(), agent) {
-		return nil, fmt.Errorf("%w: agent %q: known are %s", ErrName, agent, strings.Join(Agents(), ", "))
+	all, unread, err := Search(agent)
+	if err == nil && len(all) == 0 {
+		err = errors.Join(unread...)
 	}
-	var all []Session
-	var failures error
+	return all, err
+}
+
+// Search is Find with the errors about what could not be read.
+func Search(agent string) (all []Session, unread []error, err error) {
+	if agent != "" && !slices.Contains(Agents(), agent) {
+		return nil, nil, fmt.Errorf("%w: agent %q: known are %s", ErrName, agent, strings.Join(Agents(), ", "))
+	}
 	add := func(found []Session, err error) {
-		all, failures = append(all, found...), errors.Join(failures, err)
+		all = append(all, found...)
+		if err != nil {
+			unread = append(unread, err)
+		}
 	}
 	for _, f := range folders {
 		if agent == "" || agent == f.agent {
@@ -97,13 +107,10 @@ func Find(agent string) ([]Session, error) {
 	if agent == "" || agent == openCode {
 		add(findOpenCode())
 	}
-	if len(all) == 0 && failures != nil {
-		return nil, failures
-	}
 	slices.SortFunc(all, func(a, b Session) int {
 		return cmp.Or(b.Changed.Compare(a.Changed), strings.Compare(a.Path, b.Path))
 	})
-	return all, nil
+	return all, unread, nil
 }
 
 // AgentFolder returns the folder of an agent's settings and data.
@@ -147,7 +154,7 @@ func (f folder) find() (found []Session, err error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("sessions of %s: %w", f.agent, err)
 	}
 	var failures error
 	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
@@ -202,7 +209,7 @@ func Pick(all []Session, name string) (Session, error) {
 	case number && n >= 1 && n <= len(all):
 		return all[n-1], nil
 	case number && n > len(all):
-		return Session{}, fmt.Errorf("there are %d sessions", len(all))
+		return Session{}, fmt.Errorf("%w: there is no session number %d; `palimpsest sessions` lists %d", ErrName, n, len(all))
 	}
 	found := suggest.ByID(all, name, func(s Session) string { return s.ID })
 	switch len(found) {

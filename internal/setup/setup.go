@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -67,7 +66,7 @@ type Policy struct {
 // policyfile.ErrInvalid, or is that of reading the file.
 func Open(name string, o *Options) (*Policy, error) {
 	o = cmp.Or(o, &Options{})
-	s, err := Settings(name)
+	s, err := Settings(name, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -82,6 +81,8 @@ func Open(name string, o *Options) (*Policy, error) {
 		return nil, fmt.Errorf("%w: favor %q: want one of %s", ErrUsage, o.Favor, strings.Join(policy.Favors(), ", "))
 	case s.Base != "auto":
 		return nil, fmt.Errorf("%w: favor %s: the policy %s has its own marks; only auto has favors", ErrUsage, o.Favor, s.Name())
+	case !s.GoesByPrices():
+		return nil, fmt.Errorf("%w: favor %s: the policy %s has a part of its ladder switched off; only the whole one has favors (set trigger.hard and trigger.target)", ErrUsage, o.Favor, name)
 	default:
 		s.Auto.Favor = policy.Favor(o.Favor)
 	}
@@ -106,18 +107,17 @@ func Open(name string, o *Options) (*Policy, error) {
 	return p, nil
 }
 
-// Settings finds a policy by name or as a file. A name is a path if it has a separator,
-// ends in .yaml, .yml or .json, or names a file that exists.
-func Settings(name string) (*policyfile.Settings, error) {
+// Settings finds a policy by name or as a file. A name is a path if it looks like a file or
+// names one that exists. A nil open is os.Open.
+func Settings(name string, open func(string) (io.ReadCloser, error)) (*policyfile.Settings, error) {
 	s, err := policyfile.ByName(name)
 	if err == nil {
 		return s, nil
 	}
-	looks := strings.ContainsRune(name, filepath.Separator) || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
-	if info, statErr := os.Stat(name); !looks && (name == "" || statErr != nil || info.IsDir()) {
+	if info, statErr := os.Stat(name); !policyfile.LooksLikeFile(name) && (name == "" || statErr != nil || info.IsDir()) {
 		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
 	}
-	data, err := readPolicyFile(name)
+	data, err := readPolicyFile(name, open)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%w: there is no policy file %s; names of policies are %s", ErrUsage, name, strings.Join(policyfile.Names(), ", "))
@@ -127,12 +127,33 @@ func Settings(name string) (*policyfile.Settings, error) {
 		}
 		return nil, fmt.Errorf("read the policy: %w", err)
 	}
-	return policyfile.Read(name, data)
+	s, err = policyfile.Read(name, data)
+	if err == nil && s.Base == "auto" && !s.GoesByPrices() {
+		err = checkPriceless(name, s)
+	}
+	return s, err
+}
+
+// checkPriceless refuses what would do nothing where prices do not count.
+func checkPriceless(name string, s *policyfile.Settings) error {
+	field := ""
+	switch {
+	case s.Auto.Favor == policy.FavorCost:
+		field = "trigger.favor: cost"
+	case s.Auto.Working != 0:
+		field = "trigger.working"
+	default:
+		return nil
+	}
+	return &policyfile.Problem{File: name, Message: field + " goes by prices, which count only for the whole ladder: switch on what ladder.enable_… switches off, or set trigger.hard and trigger.target instead"}
 }
 
 // readPolicyFile reads no more of a file than is needed to see that it is too large.
-func readPolicyFile(name string) ([]byte, error) {
-	f, err := os.Open(name)
+func readPolicyFile(name string, open func(string) (io.ReadCloser, error)) ([]byte, error) {
+	if open == nil {
+		open = func(name string) (io.ReadCloser, error) { return os.Open(name) }
+	}
+	f, err := open(name)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func env(values map[string]string) func(string) string {
 // TestOpen: names and files, and where keys are looked for.
 func TestOpen(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for name, text := range map[string]string{"mine": "base: loop\n", "mine.yaml": "base: session\nsummarizer: openai:m\n", "bad.yml": "bas: loop\n"} {
+	for name, text := range map[string]string{"mine": "base: loop\n", "mine.yaml": "base: session\nsummarizer: openai:m\n", "bad.yml": "bas: loop\n", "part": "ladder: {enable_dropping: false}\n"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -58,6 +58,8 @@ func TestOpen(t *testing.T) {
 		{name: "auto", favor: "quality", policy: "auto"},
 		{name: "auto", favor: "speed", err: `favor "speed": want one of quality, balanced, cost`},
 		{name: "mine", favor: "cost", err: "favor cost: the policy loop has its own marks; only auto has favors"},
+		{name: "part", favor: "cost", err: "favor cost: the policy part has a part of its ladder switched off"},
+		{name: "last-turns", err: "(did you mean last-turns:N?)"},
 		{name: "", err: `unknown policy ""`},
 		{name: "other", err: `unknown policy "other"`},
 		{name: "other.json", err: "there is no policy file other.json"},
@@ -75,6 +77,14 @@ func TestOpen(t *testing.T) {
 		}
 		if c.favor != "" && string(got.Settings.Auto.Favor) != c.favor {
 			t.Errorf("%+v: favor %s", c, got.Settings.Auto.Favor)
+		}
+	}
+	for field, valid := range map[string]bool{"favor: cost": false, "working: 9000": false, "favor: quality": true, "favor: balanced": true} {
+		if err := os.WriteFile("part", []byte("trigger: {"+field+"}\nladder: {enable_dropping: false}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open("part", nil); valid != (err == nil) || !valid && (!errors.Is(err, policyfile.ErrInvalid) || !strings.Contains(err.Error(), "part: trigger.")) {
+			t.Errorf("%s: %v", field, err)
 		}
 	}
 	if _, err := Open("bad.yml", nil); !errors.Is(err, policyfile.ErrInvalid) || errors.Is(err, ErrUsage) {

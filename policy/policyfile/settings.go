@@ -14,6 +14,8 @@ package policyfile
 import (
 	"fmt"
 	"maps"
+	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -217,6 +219,39 @@ func Names() []string {
 // to the old part; empty for unknown names.
 func Description(base string) string { return baseOf(base).description }
 
+// Description is that of the base, with the marks and actions of these settings.
+func (s *Settings) Description() string {
+	text := Description(s.Base)
+	if s.HasOwnMarks() || s.GoesByPrices() {
+		return text
+	}
+	_, how, _ := strings.Cut(text, ": ")
+	a := s.Auto.Defaults()
+	text = fmt.Sprintf("At %s of the budget, down to %s: %s", percent(a.Hard), percent(a.Target), how)
+	var off []string
+	for _, rung := range baseOf(s.Base).rungs(s) {
+		if !slices.ContainsFunc(s.Rungs(), func(left strategy.Strategy) bool { return left.Name() == rung.Name() }) {
+			off = append(off, rung.Name())
+		}
+	}
+	if len(off) > 0 {
+		text += " Switched off: " + strings.Join(off, ", ") + "."
+	}
+	return text
+}
+
+func percent(share float64) string {
+	return strconv.FormatFloat(math.Round(1000*share)/10, 'f', -1, 64) + " %"
+}
+
+// HasOwnMarks reports whether the policy decides by itself when it compacts; else it has the
+// marks of auto.
+func (s *Settings) HasOwnMarks() bool { return baseOf(s.Base).policy != nil }
+
+// GoesByPrices reports whether policy.Auto decides when to compact: by prices and a favor, which
+// are for its own ladder, with all its actions.
+func (s *Settings) GoesByPrices() bool { return s.Base == autoWord && s.DisabledRungs == (Rungs{}) }
+
 // Default returns the settings of a base with nothing overridden.
 func Default(base string) *Settings {
 	return &Settings{
@@ -247,7 +282,7 @@ func ByName(name string) (*Settings, error) {
 	if known.name == "" || has != (known.amount != "") {
 		hint := ""
 		if near := suggest.Name(name, Bases()); near != "" {
-			hint = fmt.Sprintf(" (did you mean %s?)", near)
+			hint = fmt.Sprintf(" (did you mean %s?)", Names()[slices.Index(Bases(), near)])
 		}
 		return nil, fmt.Errorf("unknown policy %q; known are %s%s", name, strings.Join(Names(), ", "), hint)
 	}
@@ -263,6 +298,12 @@ func ByName(name string) (*Settings, error) {
 		}
 	}
 	return s, nil
+}
+
+// LooksLikeFile reports whether a name that ByName does not know is meant as a file: it has a
+// separator or ends in .yaml, .yml or .json.
+func LooksLikeFile(name string) bool {
+	return strings.ContainsRune(name, filepath.Separator) || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
 
 // field is the one with that path.
@@ -301,7 +342,7 @@ func (s *Settings) Policy(model llm.Generator) policy.Policy {
 	if own := baseOf(s.Base).policy; own != nil {
 		return own(s, model)
 	}
-	if s.Base == "auto" && s.DisabledRungs == (Rungs{}) {
+	if s.GoesByPrices() {
 		return s.Auto
 	}
 	marks := s.Auto.Defaults()

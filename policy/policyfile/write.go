@@ -16,7 +16,7 @@ import (
 // explains it. Read gives the same settings back.
 func (s *Settings) YAML() []byte {
 	var b bytes.Buffer
-	wrap(&b, "", fmt.Sprintf("%s: %s", s.Base, Description(s.Base)))
+	wrap(&b, "", s.Base+": "+s.Description())
 	b.WriteString("base: " + s.Base + "\n")
 	group := ""
 	enter := func(path string) (indent, key string) {

@@ -238,7 +238,7 @@ func checkHead(x record) error {
 // Import reads an export into a store, with the same ids, positions and versions. It skips
 // data that the store already has, so an import that was cut off can be repeated; if the
 // store has other data in its place, the error wraps store.ErrConflict. The error names
-// the line; everything before it is in the store.
+// the line; the threads before the one that the line is about are in the store.
 func Import(ctx context.Context, db store.DB, r io.Reader, o *Options) (Counts, error) {
 	i := &importer{db: db, contents: o.artifacts(db)}
 	err := i.read(ctx, r)
@@ -273,7 +273,7 @@ func (i *importer) read(ctx context.Context, r io.Reader) error {
 		var x record
 		if err := in.Decode(&x); err != nil {
 			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-				return fmt.Errorf("it is cut off; what was read is in the store: %w", ErrFormat)
+				return fmt.Errorf("it is cut off; the store has the threads before the last one that was begun, and an import of the whole file adds the rest: %w", ErrFormat)
 			}
 			return fmt.Errorf("%w: %w", ErrFormat, err)
 		}

@@ -68,6 +68,37 @@ func Open(ctx context.Context, name string, o *Options) (store.DB, error) {
 	return db, nil
 }
 
+// Path returns the SQLite file that a name means; empty if the store is none or the name is
+// wrong. It creates nothing.
+func Path(name string) string {
+	if engine, _, named := strings.Cut(name, ":"); named && (engine == "memory" || engine == "postgres" || engine == "postgresql") {
+		return ""
+	}
+	file, err := fileOf(name, true)
+	if err != nil {
+		return ""
+	}
+	return file
+}
+
+// In returns the name that means in any folder what a relative name means in dir.
+func In(dir, name string) string {
+	prefix, file := "", name
+	if rest, ok := strings.CutPrefix(name, "sqlite:"); ok {
+		prefix, file = "sqlite:", strings.TrimPrefix(rest, "//")
+	} else if scheme.MatchString(name) {
+		return name
+	}
+	if file == "" || filepath.IsAbs(file) {
+		return name
+	}
+	in := filepath.Join(dir, file)
+	if os.IsPathSeparator(file[len(file)-1]) { // a folder, as the name says
+		in += string(filepath.Separator)
+	}
+	return prefix + in
+}
+
 // scheme matches the start of a name that is not a file: two letters or more, because
 // drives have one.
 var scheme = regexp.MustCompile(`^([[:alpha:]][[:alnum:]+-]+):`)

@@ -64,6 +64,28 @@ func TestOpen(t *testing.T) {
 	})
 }
 
+// TestNames: a name is told for any folder, and which file it means.
+func TestNames(t *testing.T) {
+	for _, tt := range []struct{ name, in, path string }{
+		{"a.db", "/d/a.db", "a.db"},
+		{"sqlite:a.db", "sqlite:/d/a.db", "a.db"},
+		{"sqlite://a.db", "sqlite:/d/a.db", "a.db"},
+		{"sqlite:/x/a.db", "sqlite:/x/a.db", "/x/a.db"},
+		{"f/", "/d/f/", "f/palimpsest.db"},
+		{"memory:", "memory:", ""},
+		{"postgres://h/n", "postgres://h/n", ""},
+		{"mysql://h/n", "mysql://h/n", ""},
+		{"", "", ""},
+	} {
+		if got := filepath.ToSlash(dsn.In(filepath.FromSlash("/d"), tt.name)); got != tt.in {
+			t.Errorf("%s: in /d it is %s, want %s", tt.name, got, tt.in)
+		}
+		if got := filepath.ToSlash(dsn.Path(tt.name)); got != tt.path {
+			t.Errorf("%s: the file is %s, want %s", tt.name, got, tt.path)
+		}
+	}
+}
+
 // TestBadNames: the error says what is wrong, and never what the password is.
 func TestBadNames(t *testing.T) {
 	folder := t.TempDir()

@@ -1,0 +1,54 @@
+//go:build unix
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestPipes: a command reads a named pipe, and Ctrl-C ends one to which nobody writes.
+func TestPipes(t *testing.T) {
+	data, err := os.ReadFile("../../testdata/sessions/small.openai-chat.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(alone(t))
+	if err := syscall.Mkfifo("pipe", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"compact", "pipe", "--budget", "8000"}, {"inspect", "pipe"}, {"check", "pipe", "--to", "openai"}, {"policy", "show", "./pipe"}, {"db", "import", "pipe", "--store", "x.db"},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan int)
+		var errs bytes.Buffer
+		go func() { ended <- Run(ctx, args, Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs}) }()
+		cancel()
+		if status := <-ended; status != exitFailed || errs.String() != "palimpsest: interrupted\n" {
+			t.Errorf("%s: exit status %d, %q", args[0], status, errs.String())
+		}
+	}
+	defer func() { // lets those go that wait to open it
+		if f, err := os.OpenFile("pipe", os.O_RDWR, 0); err == nil {
+			f.Close()
+		}
+	}()
+	// In another pipe, for those above still wait to open theirs.
+	if err := syscall.Mkfifo("other", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	written := make(chan error)
+	go func() { written <- os.WriteFile("other", data, 0o600) }()
+	if status, out, said := run(t, "inspect", "other"); status != exitDone || !strings.Contains(out, "read_file") {
+		t.Errorf("exit status %d, %s%s", status, out, said)
+	}
+	if err := <-written; err != nil {
+		t.Error(err)
+	}
+}
