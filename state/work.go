@@ -1,7 +1,6 @@
 package state
 
 import (
-	"path"
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -123,8 +122,12 @@ type Operation struct {
 
 // Search is a search in files, with the places that it showed.
 type Search struct {
-	Query  string  `json:"query"`
+	Query string `json:"query"`
+	// Scope is where it searched, as far as it was told.
+	Scope  string  `json:"scope,omitempty"`
 	Places []Place `json:"places"`
+	// Unknown is how many more places it showed of which nobody knows what became.
+	Unknown int `json:"unknown,omitempty"`
 	// Before is how many places were changed that the same search showed earlier.
 	Before int `json:"before,omitempty"`
 	// LastChange is the turn in which a place was changed last.
@@ -149,7 +152,7 @@ func (s Search) Changed() (n int) {
 	return n
 }
 
-// Left is how many of the places no edit changed.
+// Left is how many of the places no edit changed, as far as is known.
 func (s Search) Left() (n int) {
 	for _, p := range s.Places {
 		n += len(p.Lines) - p.Changed
@@ -160,8 +163,6 @@ func (s Search) Left() (n int) {
 // ShownBy reports whether another search shows all that is left of s.
 func (s Search) ShownBy(other Search) bool {
 	return !slices.ContainsFunc(s.Places, func(p Place) bool {
-		return p.Changed < len(p.Lines) && !slices.ContainsFunc(other.Places, func(o Place) bool {
-			return o.Text == p.Text && path.Base(o.Path) == path.Base(p.Path)
-		})
+		return p.Changed < len(p.Lines) && !slices.ContainsFunc(other.Places, func(o Place) bool { return o.Text == p.Text && o.Path == p.Path })
 	})
 }

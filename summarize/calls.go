@@ -41,8 +41,6 @@ const (
 	maxArg     = 90  // bytes of one of its arguments
 	maxChanged = 400 // lines taken from one edit
 	maxDepth   = 24  // levels of arguments that are read
-	// minFragment is how long a replaced part of a line must be to tell which line it was, in bytes.
-	minFragment = 4
 )
 
 // pathKeys are the arguments that name a file.
@@ -71,9 +69,6 @@ func readCall(c *thread.ToolCall) callFacts {
 		line = f.readText(c.Arguments)
 	}
 	f.Read(args, line)
-	if f.Class == toolpolicy.Edit {
-		f.TakesOut = f.takenOut()
-	}
 	return f
 }
 
@@ -212,10 +207,11 @@ func (f *callFacts) readEdit(args gjson.Result, path string) {
 	if isMarkdown(path) {
 		f.old, f.body, f.all = old, body, args.Get("replace_all").Bool()
 	}
-	if len(old) == 1 && !strings.Contains(strings.TrimSpace(old[0]), "\n") && len(strings.TrimSpace(old[0])) >= minFragment {
-		f.Fragment = strings.TrimSpace(old[0])
-	}
 	f.readReplacement(path, old, body)
+	all := args.Get("replace_all").Bool() || args.Get("replaceAll").Bool()
+	for n := range f.Replaced {
+		f.Replaced[n].All = all
+	}
 }
 
 // readPatch reads the text of apply_patch.
@@ -254,6 +250,11 @@ var patchMarks = map[string]string{"*** Update File": "edited", "*** Add File": 
 
 // readReplacement notes that an edit replaces texts of a file by others.
 func (f *callFacts) readReplacement(path string, old, body []string) {
+	if f.Class == toolpolicy.Edit && len(old) == len(body) {
+		for n := range old {
+			f.Replaced = append(f.Replaced, work.Replacement{Old: old[n], New: body[n]})
+		}
+	}
 	for n, text := range body {
 		f.changedLines(text)
 		f.defines = define(f.defines, text, path)

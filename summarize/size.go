@@ -52,8 +52,11 @@ func sizeOfTexts(texts []string) int {
 // size is that of a call. Its hunks and removed lines point into the texts that doc or changed
 // count.
 func (c *callFacts) size() int {
-	n := callSize + len(c.Input) + mentionSize*(cap(c.inputIdents)+cap(c.idents)) + sizeOf(c.changed) + sizeOfTexts(c.removed) + stringSize*cap(c.TakesOut) + hunkSize*cap(c.hunks) +
+	n := callSize + len(c.Input) + mentionSize*(cap(c.inputIdents)+cap(c.idents)) + sizeOf(c.changed) + sizeOfTexts(c.removed) + hunkSize*cap(c.hunks) +
 		sizeOfTexts(c.defines) + sizeOfTexts(c.dropped) + len(c.written.text) + sizeOfTexts(c.old) + sizeOfTexts(c.body)
+	for _, r := range c.Replaced {
+		n += 2*stringSize + len(r.Old) + len(r.New)
+	}
 	for _, h := range c.hunks {
 		n += stringSize * (cap(h.minus) + cap(h.plus))
 	}

@@ -1,7 +1,6 @@
 package summary
 
 import (
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,9 +14,12 @@ const maxLeft = 480
 // search writes how far the agent went through the places that a search showed.
 func (w *writer) search(s state.Search, home string) {
 	changed, left := s.Changed(), s.Left()
-	w.raw("of "+strconv.Itoa(changed+left)+" places that a search").in(s.Turn).raw(" showed for ").said(s.Query, true).raw(" " + strconv.Itoa(changed) + " were changed since")
+	w.raw("of "+strconv.Itoa(changed+left+s.Unknown)+" places that a search").in(s.Turn).raw(" showed for ").said(s.Query, true).raw(" " + strconv.Itoa(changed) + " were changed since")
 	if s.Before > 0 {
 		w.raw(", " + strconv.Itoa(s.Before) + " before it")
+	}
+	if s.Unknown > 0 {
+		w.raw(", of " + strconv.Itoa(s.Unknown) + " it is not known")
 	}
 	w.raw("; no edit seen of (lines as of then) ")
 	var files []string
@@ -31,7 +33,7 @@ func (w *writer) search(s state.Search, home string) {
 			label += " (but " + strconv.Itoa(f.changed) + " of these)"
 		}
 		files = append(files, label)
-		size += len(path.Base(label))
+		size += len(label)
 		left -= len(f.lines) - f.changed
 	}
 	if w.byFolder(files); left > 0 {

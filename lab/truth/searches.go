@@ -29,14 +29,16 @@ func (j *judge) search(s state.Search) {
 		for _, n := range p.Lines {
 			shown := false
 			for _, line := range strings.Split(c.out, "\n") {
-				head, text, _ := strings.Cut(strings.TrimPrefix(line, p.Path+":"), ":")
-				shown = shown || strings.HasPrefix(line, p.Path+":") && head == strconv.Itoa(n) && strings.TrimSpace(text) == p.Text
+				file, rest, _ := strings.Cut(line, ":")
+				head, text, _ := strings.Cut(rest, ":")
+				file = path.Clean(file)
+				shown = shown || (file == p.Path || strings.HasSuffix(p.Path, "/"+file)) && head == strconv.Itoa(n) && strings.TrimSpace(text) == p.Text
 			}
 			j.say(kindSearch, shown, st.and(fmt.Sprintf(" | %s:%d", p.Path, n)), "its result does not show it", c.result)
 		}
 		surely, perhaps := 0, 0
 		for _, e := range j.calls {
-			if e.at <= c.at || e.end != succeeded || path.Base(e.path()) != path.Base(p.Path) {
+			if e.at <= c.at || e.end != succeeded || !strings.HasSuffix("/"+e.path(), "/"+strings.TrimPrefix(p.Path, "/")) && !strings.HasSuffix(p.Path, "/"+e.path()) {
 				continue
 			}
 			for _, r := range e.edits() {

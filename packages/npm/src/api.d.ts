@@ -695,8 +695,10 @@ export type StateSearch = {
   last_change?: number
   places: Array<StatePlace> | null
   query: string
+  scope?: string
   sources?: Array<string>
   turn?: number
+  unknown?: number
 }
 
 export type StateSeen = {

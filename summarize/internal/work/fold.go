@@ -170,16 +170,20 @@ func (f *fold) result(m *thread.Message, r *Result) {
 		if toolpolicy.Normal(c.Name) == "createdirectory" {
 			break
 		}
-		did, _ := c.did(r, 0, false)
+		did, perhaps := c.did(r, 0, false)
+		if files := changedFiles(perhaps); len(files) > 0 {
+			f.forgetPlaces(files...)
+		}
 		for _, op := range did {
 			if op.Op == "created" && c.Class == toolpolicy.Write && !r.fileCreated {
 				op.Op = "edited" // it may have existed
 			}
 			f.addEdit(op, f.base(), by)
-			if op.Op == "edited" && c.Class == toolpolicy.Edit && len(c.Files) == 1 {
-				f.applyEdit(c, op.Path, by.turn)
-			} else {
-				f.forgetPlaces(op.Path)
+			switch file := whole(op.Path, f.base()); {
+			case op.Op == "edited" && c.Class == toolpolicy.Edit && len(c.Files) == 1:
+				f.applyEdit(c, file, by.turn)
+			case op.Op != "read":
+				f.forgetPlaces(file)
 			}
 		}
 	case toolpolicy.Search:

@@ -27,10 +27,18 @@ func (f *fold) applyShell(p pendingCall, r *Result, by proof) {
 		f.addRunning(c, r.Started, by)
 	}
 	code, known := f.status(c, r)
-	if did, perhaps := c.did(r, code, known); len(did)+len(perhaps) > 0 {
-		if files := changedFiles(append(did, perhaps...)...); len(files) > 0 {
-			f.forgetPlaces(files...)
+	did, perhaps := c.did(r, code, known)
+	if files := changedFiles(append(did, perhaps...)); len(files) > 0 {
+		for i := range files {
+			files[i] = whole(files[i], f.cwd)
 		}
+		f.forgetPlaces(files...)
+	}
+	if c.massEdit != "" || c.mayEdit {
+		f.forgetPlaces()
+	}
+	if c.massEdit != "" {
+		f.changed("what `" + c.massEdit + "` may have changed")
 	}
 	if c.target != "" {
 		if r.ended {
@@ -40,7 +48,7 @@ func (f *fold) applyShell(p pendingCall, r *Result, by proof) {
 	}
 	if len(c.steps) > 0 && !c.background && r.Started == "" { // else the end was not seen
 		run := &shellRun{Call: c, output: r, code: code, known: known, base: f.cwd, by: by}
-		run.did, _ = c.did(r, code, known)
+		run.did = did
 		if c.workdir != "" {
 			if run.base = resolve(f.home, c.workdir); run.base == shell.Unknown {
 				run.base = ""

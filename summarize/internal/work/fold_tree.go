@@ -49,9 +49,7 @@ func (f *fold) changeTree(r *shellRun, s *step, done bool, dir string) {
 	if !a.changesTree(f.branch) || r.output.changedNothing(a) {
 		return
 	}
-	if a.verb != gitStash && a.verb != gitPop {
-		f.forgetPlaces()
-	}
+	f.forgetPlaces()
 	what := "what `" + a.command + "` may have changed"
 	if done {
 		what = "what `" + a.command + "` changed"

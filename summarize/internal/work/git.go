@@ -89,6 +89,7 @@ func (c *Call) ReadUnsure(line []shell.Command) {
 		return
 	}
 	c.ownWords = true
+	c.readMassEdit(line)
 	moves := false
 	for i := range line {
 		switch line[i].Name() {

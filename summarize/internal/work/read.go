@@ -21,8 +21,7 @@ type Call struct {
 	Class    toolpolicy.Class
 	Input    string         // what was asked for, short, on one line
 	Files    []shell.FileOp // what it does to files if it succeeds; see Did
-	TakesOut []string       // the lines that an edit takes out of its file
-	Fragment string         // the text that an edit replaces, if that is a part of one line
+	Replaced []Replacement  // what an edit replaces in its one file; none if that cannot be told
 
 	steps      []step
 	mayCommit  bool   // nobody knows which of its commands ran; one is "git commit"
@@ -36,8 +35,10 @@ type Call struct {
 	stops      bool   // the poll ends it
 	operates   bool   // the call changes something in a system
 	opensPull  bool   // a tool that opens a pull request
-	query      string // what a search looks for
-	everywhere bool   // an edit replaces its text wherever it stands
+	query      string // what a search looks for, and where
+	scope      string
+	massEdit   string // the command that may change files which the line does not name
+	mayEdit    bool   // a script may change any file
 }
 
 // step is one command of a command line.
@@ -60,9 +61,8 @@ func (c *Call) Read(args gjson.Result, line []shell.Command) {
 	name := toolpolicy.Normal(c.Name)
 	c.readSearch(args, line)
 	switch c.Class {
-	case toolpolicy.Edit:
-		c.everywhere = args.Get("replace_all").Bool() || args.Get("replaceAll").Bool()
 	case toolpolicy.Shell:
+		c.readMassEdit(line)
 		if name == "writestdin" && args.IsObject() {
 			c.target = rawjson.FirstText(args, "session_id")
 			break

@@ -10,6 +10,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -27,24 +28,43 @@ const (
 	maxPlace     = 200 // bytes of the text of a place
 	maxSearches  = 3   // that are told
 	maxWatched   = 10  // of which changes are counted
+	// leastPart is how long a part of a line must be to tell which line it is of, in bytes.
+	leastPart = 4
 )
 
+// Replacement is a text that an edit replaces in its file.
+type Replacement struct {
+	Old, New string
+	All      bool // wherever it stands
+}
+
 // searchPrograms are commands that print "path:line:text" of what they find.
-var searchPrograms = []string{"grep", "egrep", "fgrep", "rg", "ag", "ack"}
+var searchPrograms = scan.WordSet("grep egrep fgrep rg ag ack")
 
 // readSearch reads what a call searches for.
 func (c *Call) readSearch(args gjson.Result, line []shell.Command) {
 	switch c.Class {
 	case toolpolicy.Search:
 		c.query = rawjson.FirstText(args, "pattern", "query", "regex", "search")
-	case toolpolicy.Shell:
+		var scope []string
+		for _, key := range [...]string{"path", "glob", "type", "include", "directory"} {
+			if v := args.Get(key); v.Type == gjson.String && v.Str != "" {
+				scope = append(scope, v.Str)
+			}
+		}
+		c.scope = clip.Brief(strings.Join(scope, " "), maxCommand)
+	case toolpolicy.Shell: // one search, of which others show a part
 		for i := range line {
 			command := &line[i]
-			switch sub, _, _ := gitWords(command); {
-			case slices.Contains(searchPrograms, command.Name()) && i == 0, sub == "grep" && i == 0:
+			sub, _, _ := gitWords(command)
+			searches := searchPrograms[command.Name()] || sub == "grep"
+			switch {
+			case i < len(line)-1 && !command.Piped, i == 0 && (!searches || command.Dir != ""):
+				c.query = ""
+				return
+			case i == 0:
 				c.query = command.Text
-			case slices.Contains(searchPrograms, command.Name()), command.Name() == "head", command.Name() == "tail", command.Name() == "sort":
-			default:
+			case !searches && command.Name() != "head" && command.Name() != "tail" && command.Name() != "sort":
 				c.query = ""
 				return
 			}
@@ -53,7 +73,39 @@ func (c *Call) readSearch(args gjson.Result, line []shell.Command) {
 	c.query = clip.Brief(c.query, maxCommand)
 }
 
-// readPlaces reads the lines "path:line:text" of an output; nil if they are few.
+// scripts are programs that may change any file, and editors those that change the files that
+// they are given, named or not.
+var (
+	scripts = scan.WordSet("python python2 python3 node ruby bash sh deno bun")
+	editors = scan.WordSet("xargs patch comby ast-grep sg codemod jscodeshift rename")
+)
+
+// readMassEdit reads whether a command line may change files that it does not name, and by what.
+func (c *Call) readMassEdit(line []shell.Command) {
+	for i := range line {
+		command := line[i].Inner()
+		name := command.Name()
+		sub, _, _ := gitWords(&command)
+		has := func(options ...string) bool {
+			return slices.ContainsFunc(command.Words, func(w shell.Word) bool {
+				return slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(w.Text, o) })
+			})
+		}
+		named := slices.ContainsFunc(c.Files, func(op shell.FileOp) bool { return op.By == &line[i] && op.Op != "read" })
+		switch {
+		case (name == "sed" && has("-i", "--in-place", "-Ei", "-ri") || name == "perl" && has("-i", "-pi", "-p")) && !named,
+			name == "find" && has("-exec", "-ok"), editors[name], sub == "apply":
+			if c.massEdit = name; sub != "" {
+				c.massEdit = "git " + sub
+			}
+			return
+		case scripts[name] && checkOf(command.Plain()) == nil:
+			c.mayEdit = true
+		}
+	}
+}
+
+// readPlaces reads the lines "path:line:text" of an output; nil if they are too many to go through.
 func readPlaces(output string) []state.Place {
 	var places []state.Place
 	lines := 0
@@ -66,30 +118,36 @@ func readPlaces(output string) []state.Place {
 			continue
 		}
 		if lines++; lines > maxPlaces {
-			return nil // a list that long is not gone through
+			return nil
 		}
+		file = path.Clean(file)
 		if i := slices.IndexFunc(places, func(p state.Place) bool { return p.Path == file && p.Text == text }); i >= 0 {
 			places[i].Lines = append(places[i].Lines, n)
 			continue
 		}
 		places = append(places, state.Place{Path: strings.Clone(file), Text: strings.Clone(text), Lines: []int{n}})
 	}
-	if lines < leastPlaces || !slices.ContainsFunc(places, func(p state.Place) bool { return p.Path != places[0].Path }) {
-		return nil
-	}
 	return places
+}
+
+// mayShowPlaces reports whether a result can be that of a search.
+func (w *Result) mayShowPlaces(class toolpolicy.Class) bool {
+	return w.Outcome != thread.Failure && (class == toolpolicy.Search || class == toolpolicy.Shell)
 }
 
 // addSearch watches the places that a search showed. Those of the same search before are out of date.
 func (f *fold) addSearch(c *Call, r *Result, by proof) {
-	if c.query == "" || len(r.places) == 0 {
+	if c.query == "" || r.Outcome == thread.Failure || r.halted {
 		return
 	}
-	s := state.Search{Query: c.query, Places: slices.Clone(r.places), Turn: by.turn, Sources: by.sources}
-	if i := slices.IndexFunc(f.work.Searches, func(old state.Search) bool { return old.Query == s.Query }); i >= 0 {
+	s := state.Search{Query: c.query, Scope: c.scope, Places: absolute(r.places, f.cwd), Turn: by.turn, Sources: by.sources}
+	if i := slices.IndexFunc(f.work.Searches, func(old state.Search) bool { return old.Query == s.Query && old.Scope == s.Scope }); i >= 0 {
 		old := &f.work.Searches[i]
 		s.Before, s.LastChange = old.Before+old.Changed(), old.LastChange
 		f.work.Searches = slices.Delete(f.work.Searches, i, i+1)
+	}
+	if s.Left()+s.Before < leastPlaces || len(s.Places) == 0 {
+		return
 	}
 	f.work.Searches = append(f.work.Searches, s)
 	if n := len(f.work.Searches) - maxWatched; n > 0 {
@@ -97,57 +155,167 @@ func (f *fold) addSearch(c *Call, r *Result, by proof) {
 	}
 }
 
+// absolute returns places with their whole paths, as far as the folder is known.
+func absolute(places []state.Place, dir string) []state.Place {
+	places = slices.Clone(places)
+	for i := range places {
+		places[i].Path = whole(places[i].Path, dir)
+	}
+	return places
+}
+
+// whole is the path of a file that was named in a folder, as far as that is known.
+func whole(file, dir string) string {
+	if path.IsAbs(file) || !path.IsAbs(dir) {
+		return path.Clean(file)
+	}
+	return path.Join(dir, file)
+}
+
+// locate gives a search whose folder is not known the one that an edited file tells: its path
+// ends with a path that the search showed. A name alone does not tell.
+func locate(s *state.Search, file string) {
+	if !path.IsAbs(file) {
+		return
+	}
+	dir := ""
+	for _, p := range s.Places {
+		if path.IsAbs(p.Path) {
+			return
+		}
+		if rest, ok := strings.CutSuffix(file, "/"+p.Path); ok && strings.Contains(p.Path, "/") && (dir == "" || len(rest) < len(dir)) {
+			dir = rest
+		}
+	}
+	if dir != "" {
+		s.Places = absolute(s.Places, dir)
+	}
+}
+
 // applyEdit counts the places that an edit of a file changed.
 func (f *fold) applyEdit(c *Call, file string, turn int) {
+	if len(c.Replaced) == 0 {
+		f.forgetPlaces(file)
+		return
+	}
 	for i := range f.work.Searches {
 		s := &f.work.Searches[i]
-		var at []int // places in the file that the edit may have changed
-		taken := map[int]int{}
-		for k, p := range s.Places {
-			if !sameFile(file, p.Path) {
-				continue
-			}
-			if c.Fragment != "" && strings.Contains(p.Text, c.Fragment) {
-				at = append(at, k)
-				continue
-			}
-			for _, line := range c.TakesOut {
-				if line == p.Text {
-					taken[k]++
-				}
-			}
-		}
-		if len(at) == 1 || c.everywhere {
-			for _, k := range at {
-				taken[k] = 1
-			}
-		}
-		if len(taken) == 0 {
+		locate(s, file)
+		if !slices.ContainsFunc(s.Places, func(p state.Place) bool { return p.Path == file }) {
 			continue
 		}
-		s.Places, s.LastChange = slices.Clone(s.Places), turn
-		for k, n := range taken {
-			p := &s.Places[k]
-			if p.Changed = min(p.Changed+n, len(p.Lines)); c.everywhere {
-				p.Changed = len(p.Lines)
-			}
+		places, before := slices.Clone(s.Places), s.Changed()
+		for _, r := range c.Replaced {
+			places = r.apply(places, file)
+		}
+		kept := slices.DeleteFunc(places, func(p state.Place) bool { return p.Changed < 0 })
+		s.Unknown += countLines(s.Places) - countLines(kept)
+		if s.Places = kept; s.Changed() > before {
+			s.LastChange = turn
 		}
 	}
 }
 
-// forgetPlaces forgets the places in files that were changed nobody knows where; all if none is named.
+// apply counts in places what a replacement changed. Of a place with a negative count nobody knows.
+func (r *Replacement) apply(places []state.Place, file string) []state.Place {
+	var parts []int // places of which it may have replaced a part of the line
+	for i := range places {
+		p := &places[i]
+		if p.Path != file || p.Changed == len(p.Lines) || p.Changed < 0 {
+			continue
+		}
+		n := lines(r.Old, p.Text) - lines(r.New, p.Text)
+		switch {
+		case n > 0 && r.All:
+			p.Changed = len(p.Lines)
+		case n > 0:
+			p.Changed = min(p.Changed+n, len(p.Lines))
+		case lines(r.Old, p.Text) == 0 && r.maybePart(p.Text):
+			parts = append(parts, i)
+		}
+	}
+	for _, i := range parts {
+		p := &places[i]
+		switch changed, sure := r.changes(p.Text); {
+		case sure && !changed:
+		case sure && r.All:
+			p.Changed = len(p.Lines)
+		case sure && len(parts) == 1 && len(p.Lines) == 1:
+			p.Changed = 1
+		default:
+			p.Changed = -1
+		}
+	}
+	return places
+}
+
+// lines is how many lines of a text are just these words.
+func lines(text, words string) (n int) {
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) == words {
+			n++
+		}
+	}
+	return n
+}
+
+// maybePart reports whether what is replaced may be a part of a line, or begin or end in it.
+func (r *Replacement) maybePart(line string) bool {
+	old := strings.Trim(r.Old, "\n")
+	first, rest, more := strings.Cut(old, "\n")
+	if !more {
+		return r.partOf(line)
+	}
+	first, last := strings.TrimSpace(first), strings.TrimSpace(rest[strings.LastIndexByte(rest, '\n')+1:])
+	return first != "" && strings.HasSuffix(line, first) || last != "" && strings.HasPrefix(line, last)
+}
+
+// partOf reports whether the replaced text stands in a line, which is told without its indentation.
+func (r *Replacement) partOf(line string) bool {
+	old := strings.Trim(r.Old, "\n")
+	if inner := strings.TrimLeft(old, " \t"); inner != old {
+		return strings.Contains(line, old) || strings.HasPrefix(line+"\n", strings.TrimRight(inner, " \t"))
+	}
+	return old != "" && (strings.Contains(line, old) || strings.HasSuffix(line, strings.TrimRight(old, " \t")))
+}
+
+// changes reports whether the line is another one afterwards; sure is false where nobody knows.
+func (r *Replacement) changes(line string) (changed, sure bool) {
+	old := strings.Trim(r.Old, "\n")
+	if strings.Contains(old, "\n") || len(strings.TrimSpace(old)) < leastPart {
+		return false, false
+	}
+	part := old
+	if !strings.Contains(line, part) {
+		part = strings.TrimSpace(old)
+	}
+	return lines(strings.Replace(line, part, strings.Trim(r.New, "\n"), 1), line) == 0, true
+}
+
+// forgetPlaces forgets the places in files, or below folders, that were changed nobody knows
+// where; all if none is named.
 func (f *fold) forgetPlaces(files ...string) {
 	for i := range f.work.Searches {
 		s := &f.work.Searches[i]
-		if len(files) == 0 {
-			s.Places = nil
-		} else {
-			s.Places = slices.DeleteFunc(slices.Clone(s.Places), func(p state.Place) bool {
-				return slices.ContainsFunc(files, func(file string) bool { return sameFile(file, p.Path) })
+		var kept []state.Place
+		if len(files) > 0 {
+			kept = slices.DeleteFunc(slices.Clone(s.Places), func(p state.Place) bool {
+				return slices.ContainsFunc(files, func(file string) bool {
+					return within(p.Path, file) || strings.HasSuffix(file, "/"+p.Path) || strings.HasSuffix(p.Path, "/"+file)
+				})
 			})
 		}
+		s.Unknown += countLines(s.Places) - countLines(kept)
+		s.Places = kept
 	}
 	f.work.Searches = slices.DeleteFunc(f.work.Searches, func(s state.Search) bool { return len(s.Places) == 0 })
+}
+
+func countLines(places []state.Place) (n int) {
+	for _, p := range places {
+		n += len(p.Lines)
+	}
+	return n
 }
 
 // keepSearches keeps the newest searches that the agent goes through and has not ended. What was
@@ -166,23 +334,12 @@ func (f *fold) keepSearches() {
 	f.work.Searches = kept
 }
 
-// sameFile reports whether a file is the one that an output names, perhaps from another folder.
-func sameFile(file, shown string) bool {
-	shown = path.Clean(shown)
-	return file == shown || strings.HasSuffix(file, "/"+strings.TrimPrefix(shown, "../")) || strings.HasSuffix(shown, "/"+file)
-}
-
 // changedFiles are the files that operations changed.
-func changedFiles(ops ...shell.FileOp) (files []string) {
+func changedFiles(ops []shell.FileOp) (files []string) {
 	for _, op := range ops {
 		if op.Op != "read" && op.Path != "" {
 			files = append(files, op.Path)
 		}
 	}
 	return files
-}
-
-// mayShowPlaces reports whether a result can be that of a search.
-func (w *Result) mayShowPlaces(class toolpolicy.Class) bool {
-	return w.Outcome != thread.Failure && (class == toolpolicy.Search || class == toolpolicy.Shell)
 }
