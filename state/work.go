@@ -112,9 +112,10 @@ type Check struct {
 type Operation struct {
 	Tool    string         `json:"tool"`
 	Input   string         `json:"input,omitempty"`
-	Outcome thread.Outcome `json:"outcome"`           // empty while it is pending
+	Outcome thread.Outcome `json:"outcome"`           // empty while it is pending, and if it was canceled
 	Refused bool           `json:"refused,omitempty"` // it failed because the system or the user did not allow it
-	// Reason is the system's reason for a refusal, or its answer, in one line.
+	// Reason is the system's reason for a refusal, or its answer, in one line; without an
+	// outcome, why it was canceled.
 	Reason  string      `json:"reason,omitempty"`
 	Turn    int         `json:"turn,omitempty"`
 	Sources []thread.ID `json:"sources,omitempty"`

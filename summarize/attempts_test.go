@@ -274,3 +274,26 @@ func TestCanceledCall(t *testing.T) {
 		}
 	}
 }
+
+// TestCanceledCallAnswersNothing: a call that was broken off or refused is no news of what the same
+// call answered before, and what it was to write is not told as a failure.
+func TestCanceledCallAnswersNothing(t *testing.T) {
+	for _, result := range []string{canceled, "The user doesn't want to proceed with this tool use. The tool use was rejected."} {
+		for tool, with := range map[string]args{"Grep": {"pattern": "relayPort"}, "Bash": {"command": "git status --short"}} {
+			k := (&talk{}).user("Make the relay faster, please.").calls(tool, with, "src/relay_pool.go:1:relayPort\nsrc/relay_dial.go:2:relayPort", thread.Success)
+			in := Input{Messages: k.says("I see.").done(t), Budget: 600}
+			in.Context = (&talk{n: 10}).calls(tool, with, result, thread.Failure).done(t)
+			if got := summarizeNow(t, in).Render(); !strings.Contains(got, "relay_dial") {
+				t.Errorf("%s, %s later: the answer is gone\n%s", tool, result, got)
+			}
+			k.calls(tool, with, result, thread.Failure)
+			if got := summarizeNow(t, Input{Messages: k.says("I see.").done(t), Budget: 600}).Render(); !strings.Contains(got, "relay_dial") {
+				t.Errorf("%s, %s: the answer is gone\n%s", tool, result, got)
+			}
+		}
+	}
+	k := (&talk{}).user("Make the relay faster, please.").calls("Edit", args{"file_path": "/src/a.go", "old_string": "a", "new_string": "func bootRelay() error {"}, canceled, thread.Failure)
+	if got := summarizeNow(t, Input{Messages: k.says("I see.").done(t), Budget: 600}).Render(); strings.Contains(got, "failed Edit") {
+		t.Errorf("told as a failure:\n%s", got)
+	}
+}

@@ -324,7 +324,7 @@ func inPart(args gjson.Result) bool {
 // one, its value.
 func describe(args gjson.Result, class toolpolicy.Class) string {
 	var b strings.Builder
-	n := 0
+	n, left := 0, false
 	args.ForEach(func(_, _ gjson.Result) bool { n++; return n < 2 })
 	args.ForEach(func(k, v gjson.Result) bool {
 		key := k.Str
@@ -343,7 +343,11 @@ func describe(args gjson.Result, class toolpolicy.Class) string {
 			limit = 2 * maxArg
 		}
 		s = clip.Brief(s, limit)
-		if s == "" || b.Len()+len(s) > 2*work.MaxInput {
+		if s == "" {
+			return true
+		}
+		if b.Len()+len(s) > 2*work.MaxInput {
+			left = true
 			return true
 		}
 		if b.Len() > 0 {
@@ -356,6 +360,9 @@ func describe(args gjson.Result, class toolpolicy.Class) string {
 		b.WriteString(s)
 		return true
 	})
+	if left {
+		b.WriteString(" …") // two calls may differ in it
+	}
 	return b.String()
 }
 

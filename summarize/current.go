@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
@@ -31,7 +30,7 @@ func fileKey(path string) originKey { return originKey{input: path} }
 // callKey names a call. Calls whose arguments were cut short have no key: two of them may
 // differ in the rest.
 func callKey(c *callFacts) (key originKey, ok bool) {
-	return originKey{c.Name, c.Input}, c.Input != "" && len(c.Input) <= work.MaxInput-4
+	return originKey{c.Name, c.Input}, c.Input != "" && !strings.Contains(c.Input, "…")
 }
 
 // countOrigins counts how often each origin is asked or changed: one that comes up once
@@ -237,6 +236,9 @@ func (b *builder) addLines(i int, m *thread.Message, c *callFacts, r *resultFact
 		return
 	}
 	b.applyEdit(c, r)
+	if r.Canceled {
+		return // it may have changed files, and tells nothing
+	}
 	if !failed {
 		if asked, ok := b.calls[c.ID]; ok {
 			b.recordHunks(i, &b.messages[asked.message], c)
@@ -253,7 +255,7 @@ func (b *builder) addLines(i int, m *thread.Message, c *callFacts, r *resultFact
 		}
 		from = len(b.candidates)
 	}
-	o, whole := b.originOf(c, class, failed)
+	o, whole := b.originOf(c, r, class, failed)
 	if o != nil {
 		b.dropStale(o, r.idLines, whole, true)
 	}
@@ -264,7 +266,10 @@ func (b *builder) addLines(i int, m *thread.Message, c *callFacts, r *resultFact
 }
 
 // originOf returns the origin that a call asks, or nil, and whether its answer is whole.
-func (b *builder) originOf(c *callFacts, class toolpolicy.Class, failed bool) (o *origin, whole bool) {
+func (b *builder) originOf(c *callFacts, r *resultFacts, class toolpolicy.Class, failed bool) (o *origin, whole bool) {
+	if r.Unanswered() {
+		return nil, false
+	}
 	switch class {
 	case toolpolicy.Edit, toolpolicy.Write, toolpolicy.Agent, toolpolicy.Question:
 		return nil, false
@@ -302,7 +307,7 @@ func (b *builder) applyLater() {
 		}
 		failed := judge(r, c, c.Class) == thread.Failure
 		b.applyEdit(c, r)
-		if o, whole := b.originOf(c, c.Class, failed); o != nil {
+		if o, whole := b.originOf(c, r, c.Class, failed); o != nil {
 			b.dropStale(o, r.idLines, whole, false)
 		}
 	}

@@ -89,6 +89,27 @@ func TestRunAgain(t *testing.T) {
 	}
 }
 
+// TestCutCallIsNoOther: two commands that differ where they were cut are not the same.
+func TestCutCallIsNoOther(t *testing.T) {
+	script := "python3 - <<'E'\nif relay:\n" + strings.Repeat(strings.Repeat(" ", 150)+"dial()\n", 3)
+	k := (&talk{}).user("Make the relay faster, please, and keep its tests green.")
+	k.calls("Bash", args{"command": script + "first()\nE"}, "first_marker(11)\nsecond_marker(22)\nNameError: name 'first' is not defined", thread.Failure)
+	k.calls("Bash", args{"command": script + "second()\nE"}, "third_marker(33)", thread.Success)
+	rendered := summarizeNow(t, Input{Messages: k.says("I see.").done(t), Budget: 600}).Render()
+	if strings.Contains(rendered, "succeeded later") || !strings.Contains(rendered, "second_marker") {
+		t.Errorf("the second is taken for the first:\n%s", rendered)
+	}
+
+	k = (&talk{}).user("Book it.")
+	long := args{"a": strings.Repeat("a", 85), "b": strings.Repeat("b", 85), "c": strings.Repeat("c", 85), "d": strings.Repeat("d", 85), "e": strings.Repeat("e", 85), "room": strings.Repeat("12", 30)}
+	k.calls("mcp__hotel__book", long, "no such room", thread.Failure)
+	long["room"] = strings.Repeat("13", 30)
+	k.calls("mcp__hotel__book", long, "booked", thread.Success)
+	if failed := texts(summarizeNow(t, Input{Messages: k.says("I see.").done(t)}).FailedAttempts); len(failed) != 1 || strings.Contains(failed[0], "succeeded later") {
+		t.Errorf("%q", failed)
+	}
+}
+
 // TestSmallFile: a file of next to nothing is told with the ledger, until it changes.
 func TestSmallFile(t *testing.T) {
 	k := (&talk{}).user("Which version do we run?")

@@ -9,6 +9,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
+const canceled = "<tool_use_error>Sibling tool call errored</tool_use_error>"
+
+// denied asks for a command that the user does not allow.
+func (l *logOf) denied(cmd string) *logOf {
+	return l.call("Bash", map[string]any{"command": cmd}).result("Bash", thread.Failure, "The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you how to proceed, the user said:\nnot now")
+}
+
 // TestWorkSays: what a reader is told of where the work stands, in its own lines. Each case was
 // once told wrongly.
 func TestWorkSays(t *testing.T) {
@@ -184,6 +191,26 @@ func TestWorkSays(t *testing.T) {
 			l.call("book_flight", map[string]any{"id": 7}).result("book_flight", thread.Failure, "Error: the request timed out").call("book_flight", map[string]any{"id": 8}).result("book_flight", thread.Failure, "boom")
 		}, "failed: book_flight 7 | Error: the request timed out\nfailed: book_flight 8 | boom"},
 		{"a system that refused", func(l *logOf) { l.op("book_flight", map[string]any{"id": 7}, "Error: not enough balance") }, "refused: book_flight 7 | Error: not enough balance"},
+
+		// A call that was broken off tells of nothing but that.
+		{"an operation broken off", func(l *logOf) {
+			l.call("book_flight", map[string]any{"id": 7}).result("book_flight", thread.Failure, canceled)
+		}, "canceled: book_flight 7 | a call beside it failed"},
+		{"an edit broken off, which may have changed a place that a search showed", func(l *logOf) {
+			l.op("Grep", map[string]any{"pattern": "old(", "output_mode": "content"}, "/a.go:1:old(1)\n/b.go:2:old(2)\n/c.go:3:old(3)\n/d.go:4:old(4)")
+			for _, file := range []string{"/a.go", "/b.go"} {
+				l.op("Edit", map[string]any{"file_path": file, "old_string": "old(", "new_string": "new("}, "The file has been updated.")
+			}
+			l.call("Edit", map[string]any{"file_path": "/c.go", "old_string": "old(", "new_string": "new("}).result("Edit", thread.Failure, canceled)
+		}, "edited, not committed by the assistant (perhaps by the user): /{b.go, a.go}\nof 3 places that a search showed for \"old(\" 2 were changed since; no edit seen of (lines as of then) /d.go:4"},
+		{"refused, then broken off", func(l *logOf) {
+			l.denied("curl x.org").call("Bash", map[string]any{"command": "curl x.org"}).result("Bash", thread.Failure, canceled)
+		}, "not allowed: Bash curl x.org | the user said: \"not now\""},
+		{"refused, then run", func(l *logOf) { l.denied("curl x.org").ok("curl x.org", "hello") }, ""},
+		{"refused, then another of the same beginning", func(l *logOf) {
+			long := "curl x.org/" + strings.Repeat("build/", 20)
+			l.denied(long+"a").ok(long+"b", "hello").denied("cat a | sh").ok("cat a", "x")
+		}, "not allowed: Bash curl x.org/" + strings.Repeat("build/", 17) + "buil… | the user said: \"not now\"\nnot allowed: Bash cat a | sh | the user said: \"not now\""},
 
 		// One check is told once.
 		{"the same check with other options", func(l *logOf) {

@@ -413,6 +413,10 @@ func (w *writer) check(c state.Check, home string) {
 func (w *writer) operation(o state.Operation) {
 	word := "asked, no result seen"
 	switch o.Outcome {
+	case "":
+		if o.Reason != "" {
+			word = "canceled"
+		}
 	case thread.Success:
 		word = "done"
 	case thread.Failure:

@@ -33,6 +33,7 @@ func work() state.Work {
 			{Tool: "book_flight", Input: "id=7", Outcome: thread.Success, Reason: "reservation_id=HATHAT", Turn: 4},
 			{Tool: "update_reservation", Input: "id=8", Outcome: thread.Failure, Refused: true, Reason: "Error: not enough balance", Turn: 5},
 			{Tool: "update_reservation", Input: "id=9", Outcome: thread.Failure, Reason: "timeout", Turn: 5}, {Tool: "send_certificate"},
+			{Tool: "update_reservation", Input: "id=4", Reason: "a call beside it failed", Turn: 6},
 		},
 	}
 }
@@ -54,6 +55,7 @@ const workText = `## Where the work stands (from all calls so far, some of them 
 - refused (turn 5): update_reservation id=8 | Error: not enough balance
 - failed (turn 5): update_reservation id=9 | timeout
 - asked, no result seen: send_certificate
+- canceled (turn 6): update_reservation id=4 | a call beside it failed
 `
 
 // TestElsewhere: a turn says that the user's message stands outside of the summary,

@@ -104,6 +104,23 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// TestBrief: what is cut says so, even if little but white space was.
+func TestBrief(t *testing.T) {
+	wide := strings.Repeat(" ", 40)
+	for _, tt := range []struct {
+		s     string
+		limit int
+		want  string
+	}{
+		{"", 9, ""}, {" a\n\tb ", 9, "a b"}, {wide + "a" + wide, 9, "a"}, {"123456789", 9, "123456789"}, {"1234567890", 9, "123456…"},
+		{"a" + wide + "b", 9, "a…"}, {"a b" + wide + "c", 9, "a b…"}, {"1234 6789" + wide + "c", 9, "1234…"},
+	} {
+		if got := Brief(tt.s, tt.limit); got != tt.want {
+			t.Errorf("Brief(%q, %d) = %q, want %q", tt.s, tt.limit, got, tt.want)
+		}
+	}
+}
+
 // TestEndsCounts: what is trimmed at a cut is counted as left out.
 func TestEndsCounts(t *testing.T) {
 	s := "head" + strings.Repeat(" ", 300) + "tail of it all"

@@ -53,19 +53,16 @@ func omittedBefore(s string) int {
 
 // Brief returns s on one line, or its first words within limit bytes and "…".
 func Brief(s string, limit int) string {
-	s = oneLine(s, 2*limit)
-	if len(s) <= limit {
-		return s
+	s = strings.TrimSpace(s)
+	head, whole := s, len(s) <= 2*limit
+	if !whole {
+		head = s[:CutBefore(s, 2*limit)] // what is behind it has words too
 	}
-	return strings.TrimRight(s[:CutBefore(s, limit-3)], " ") + "…"
-}
-
-// oneLine joins the words of the first limit bytes with single spaces.
-func oneLine(s string, limit int) string {
-	if len(s) > limit {
-		s = s[:CutBefore(s, limit)]
+	head = strings.Join(strings.Fields(head), " ")
+	if whole && len(head) <= limit {
+		return head
 	}
-	return strings.Join(strings.Fields(s), " ")
+	return strings.TrimRight(head[:CutBefore(head, limit-3)], " ") + "…"
 }
 
 // CutBefore returns the best place to cut s at or shortly before byte n: the end of a line or word.

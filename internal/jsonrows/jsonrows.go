@@ -20,7 +20,7 @@ const (
 )
 
 // Lines writes a document. With tables, an object in a list that has the same keys as the
-// one before it shows only its values, in the same order. The result is nil if the text is
+// one in the line before it shows only its values, in the same order. The result is nil if the text is
 // no JSON object or list.
 func Lines(text string, tables bool) []string {
 	text = strings.TrimSpace(text)
@@ -66,7 +66,7 @@ func (w *writer) list(label string, items []gjson.Result, depth int) {
 }
 
 // object writes the plain members on one line and the others below it. It returns the keys
-// on that line; before are those of the object before it in a list.
+// on that line, nil if lines follow it; before are those of the object before it in a list.
 func (w *writer) object(label string, v gjson.Result, before []string, depth int) (keys []string) {
 	type member struct {
 		key   string
@@ -93,8 +93,12 @@ func (w *writer) object(label string, v gjson.Result, before []string, depth int
 	if len(values) > 0 {
 		w.line(label, strings.Join(values, ", "))
 	}
+	end := len(w.lines)
 	for _, m := range below {
 		w.value(strings.TrimSpace(label+" "+m.key), m.value, depth-1)
+	}
+	if len(w.lines) > end {
+		return nil // a row of values would pass for one of these
 	}
 	return keys
 }

@@ -27,6 +27,7 @@ func TestLines(t *testing.T) {
 			"cards card_9918 history: amount 40",
 		}},
 		{"tables", `[{"a": 1, "b": "x"}, {"a": 2, "b": "y"}, {"a": 3}]`, true, []string{"a 1, b x", "2, y", "a 3"}},
+		{"a table with rows between", `[{"a": 1, "b": "x", "in": [{"c": 5, "d": 6}, {"c": 7, "d": 8}]}, {"a": 2, "b": "y"}, {"a": 3, "b": "z"}]`, true, []string{"a 1, b x", "in: c 5, d 6", "in: 7, 8", "a 2, b y", "3, z"}},
 		{"plain list", `["one", 2, true]`, false, []string{"one, 2, true"}},
 		{"no document", "plain text", false, nil},
 		{"broken", `{"a": `, false, nil},

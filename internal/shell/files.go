@@ -31,6 +31,10 @@ const (
 // Restored is the note of a file that git put back.
 const Restored = "restored by git"
 
+// maxRepeated bounds the words of all loops together, each as often as its command repeats, so that a
+// long list of names and a long body do not multiply.
+const maxRepeated = 10_000
+
 // Files finds the files that a command line creates, changes, deletes or prints. A word that may
 // be something other than a path (a variable, a pattern, an option) is left out: a wrong list of
 // files is worse than a short one.
@@ -38,6 +42,7 @@ func Files(commands []Command) []FileOp {
 	var ops []FileOp
 	ran, depth, left := RanSurely, 0, RanSurely // depth of what need not run; left: the line may have ended before
 	loop, values := "", []string(nil)
+	room := maxRepeated
 	errexit := (&reader{all: commands}).setOptions().errexit
 	for i := range commands {
 		c := &commands[i]
@@ -85,9 +90,11 @@ func Files(commands []Command) []FileOp {
 			left = max(left, RanIfShown, quiet(c))
 		}
 		from := len(ops)
-		if at := slices.Index(words, loop); loop == "" || at < 0 {
-			ops = appendFileOps(ops, words, c)
+		at, repeated := slices.Index(words, loop), len(values)*(len(words)+len(c.Writes))
+		if loop == "" || at < 0 || repeated > room {
+			ops = appendFileOps(ops, words, c) // a variable is no name
 		} else {
+			room -= repeated
 			for _, value := range values {
 				words = slices.Clone(words)
 				words[at] = value

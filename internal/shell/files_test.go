@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -55,6 +56,21 @@ func TestFiles(t *testing.T) {
 		got := Files(line)
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(FileOp{}, "Note", "By"), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%q (-want +got)\n%s", command, diff)
+		}
+	}
+}
+
+// TestFilesBound: a long list of names and a long body of a loop do not multiply, and what one
+// command does is told of all names or of none.
+func TestFilesBound(t *testing.T) {
+	names := "for f in " + strings.Repeat("a ", 4000) + "; do "
+	for body, all := range map[string]int{
+		strings.Repeat("rm $f;", 1500): 4000, "rm " + strings.Repeat("b ", 4000) + "$f;": 4000, "echo $f" + strings.Repeat(" >b", 1500) + ";": 1500,
+	} {
+		line, _ := Read(names + body + "done; rm c.txt")
+		got := Files(line)
+		if len(got) != all+1 || got[all].Path != "c.txt" {
+			t.Errorf("%.20q: %d", body, len(got))
 		}
 	}
 }

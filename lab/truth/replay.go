@@ -75,6 +75,7 @@ type call struct {
 	places   []string // the folder of each; "" if it is not known
 	end      ending
 	refused  bool // by the user
+	canceled bool // since a call beside it failed
 	flagged  bool // as a failure
 	patched  bool // the call failed, and not its patch
 	code     int  // exit code; -1 when none was said
@@ -303,8 +304,9 @@ func (r *replay) resulted(at int, res thread.ToolResult) {
 	}
 	r.background(c)
 	file := r.fileTool(c)
+	c.canceled = c.flagged && canceled.MatchString(body)
 	switch {
-	case c.flagged && canceled.MatchString(body): // it may have run in part: nothing can be said of its end
+	case c.canceled: // it may have run in part: nothing can be said of its end
 		r.tried(c, file)
 		return
 	case c.refused || c.flagged:

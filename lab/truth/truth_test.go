@@ -447,6 +447,8 @@ func TestWork(t *testing.T) {
 		{"operation", list(user("go"), does("cancel", map[string]any{"id": "r1"}, `{"status":"cancelled"}`)), work(state.Work{Operations: []state.Operation{{Tool: "cancel", Input: "r1", Outcome: thread.Success}}}), "work: operation", right},
 		{"operation that was refused", list(user("go"), does("cancel", map[string]any{"id": "r1"}, "Error: reservation not found")), work(state.Work{Operations: []state.Operation{{Tool: "cancel", Input: "r1", Outcome: thread.Success}}}), "work: operation", wrong},
 		{"operation, reason", list(user("go"), does("cancel", map[string]any{"id": "r1"}, "Error: reservation not found")), work(state.Work{Operations: []state.Operation{{Tool: "cancel", Input: "r1", Outcome: thread.Failure, Reason: "Error: too late"}}}), "work: operation", wrong},
+		{"operation that was canceled", list(user("go"), does("cancel", map[string]any{"id": "r1"}, "!Sibling tool call errored")), work(state.Work{Operations: []state.Operation{{Tool: "cancel", Input: "r1", Reason: "a call beside it failed"}}}), "work: operation", right},
+		{"operation that was not canceled", list(user("go"), does("cancel", map[string]any{"id": "r1"}, "!boom")), work(state.Work{Operations: []state.Operation{{Tool: "cancel", Input: "r1", Reason: "a call beside it failed"}}}), "work: operation", wrong},
 		{"artifact", list(user("go"), says(`call: read_artifact("art-1")`)), summary.Summary{Artifacts: []summary.ArtifactReference{{ArtifactID: "art-1"}}}, "artifact", right},
 		{"artifact out of sight", list(user("go")), summary.Summary{Artifacts: []summary.ArtifactReference{{ArtifactID: "art-1"}}}, "artifact", unjudged},
 	})

@@ -294,6 +294,9 @@ func (j *judge) operation(o state.Operation) {
 		return
 	}
 	ok, reason := c.outcome(o.Outcome)
+	if o.Outcome == "" && c.canceled {
+		ok = o.Reason == "a call beside it failed"
+	}
 	if ok && o.Turn > 0 && c.turn != o.Turn {
 		ok, reason = false, fmt.Sprintf("the call is of turn %d", c.turn)
 	}
@@ -303,7 +306,7 @@ func (j *judge) operation(o state.Operation) {
 			one, _ = rec.holds(o.Reason)
 		}
 		// Our own words, for what Claude Code says in many.
-		one = one || c.refused && o.Reason == "the user did not allow it"
+		one = one || c.refused && o.Reason == "the user did not allow it" || c.canceled && o.Reason == "a call beside it failed"
 		ok, reason = one, "its result does not say: "+o.Reason
 	}
 	j.say(kindOperation, ok, st.and(" => "+string(o.Outcome)), reason, c.result)

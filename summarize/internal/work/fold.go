@@ -189,7 +189,9 @@ func (f *fold) result(m *thread.Message, r *Result) {
 	case toolpolicy.Search:
 		f.addSearch(c, r, by)
 	case toolpolicy.Shell:
-		f.removeRefusal(c)
+		if !r.Canceled {
+			f.removeRefusal(c)
+		}
 		f.addSearch(c, r, by)
 		if f.home == "" && path.IsAbs(r.reset) {
 			f.home = r.reset // where the shell was put back to is where the work is
@@ -209,14 +211,14 @@ func (f *fold) result(m *thread.Message, r *Result) {
 
 // addRefusal notes a call that the user or a rule did not allow.
 func (f *fold) addRefusal(p pendingCall, w *Result, by proof) {
-	text := strings.TrimSpace(p.call.Name + " " + clip.Brief(p.call.Input, maxCommand))
+	text := refused(p.call)
 	switch {
 	case w.deniedByRule:
-		text += " | by a permission rule"
+		text += byRule
 	case w.userSaid != "":
-		text += ` | the user said: "` + clip.Brief(w.userSaid, maxQuote) + `"`
+		text += userSaid + clip.Brief(w.userSaid, maxQuote) + `"`
 	default:
-		text += " | by the user"
+		text += byUser
 	}
 	f.work.Refused = append(f.work.Refused, by.seen(text))
 	if p.operation >= 0 {
@@ -228,13 +230,29 @@ func (f *fold) addRefusal(p pendingCall, w *Result, by proof) {
 	}
 }
 
-// removeRefusal forgets the refusal of a call that ran later.
+// Who did not allow a call.
+const (
+	byRule   = " | by a permission rule"
+	byUser   = " | by the user"
+	userSaid = ` | the user said: "`
+)
+
+// refused is how a refusal names its call.
+func refused(c *Call) string {
+	return strings.TrimSpace(c.Name + " " + clip.Brief(c.Input, maxCommand))
+}
+
+// removeRefusal forgets the refusal of a call that ran later. Of one that was cut nobody knows
+// whether it is the same.
 func (f *fold) removeRefusal(c *Call) {
-	if len(f.work.Refused) == 0 {
+	call := refused(c)
+	if strings.Contains(call, "…") {
 		return
 	}
-	text := strings.TrimSpace(c.Name+" "+clip.Brief(c.Input, maxCommand)) + " | "
-	f.work.Refused = slices.DeleteFunc(f.work.Refused, func(s state.Seen) bool { return strings.HasPrefix(s.Text, text) })
+	f.work.Refused = slices.DeleteFunc(f.work.Refused, func(s state.Seen) bool {
+		by, ok := strings.CutPrefix(s.Text, call)
+		return ok && (by == byRule || by == byUser || strings.HasPrefix(by, userSaid))
+	})
 }
 
 func (f *fold) operation(p pendingCall, r *Result, by proof) {
@@ -246,7 +264,7 @@ func (f *fold) operation(p pendingCall, r *Result, by proof) {
 	o.Outcome, o.Reason = thread.Success, r.answer
 	switch {
 	case r.Canceled:
-		o.Outcome, o.Reason = "", "canceled, since a call beside it failed"
+		o.Outcome, o.Reason = "", "a call beside it failed"
 	case r.Outcome == thread.Failure || r.Refusal != "":
 		o.Outcome, o.Reason, o.Refused = thread.Failure, r.Refusal, r.Refusal != "" && !breaksDown(r.Refusal)
 		if o.Reason == "" {

@@ -166,7 +166,7 @@ func ReadResult(r *thread.ToolResult, text string) (w Result) {
 	class := toolpolicy.ClassOf(r.Tool)
 	head := strings.TrimSpace(text[:min(len(text), maxRejection)])
 	w.readRejection(r, class, head)
-	if w.DeniedByUser || w.deniedByRule || w.Canceled {
+	if w.Unanswered() {
 		return w
 	}
 	if w.mayShowPlaces(class) {
@@ -199,6 +199,10 @@ func ReadResult(r *thread.ToolResult, text string) (w Result) {
 	}
 	return w
 }
+
+// Unanswered reports whether the call was not allowed or was broken off: its result tells nothing
+// of what it asked for.
+func (w *Result) Unanswered() bool { return w.DeniedByUser || w.deniedByRule || w.Canceled }
 
 // notRead begin the results, of a few lines, of tools that could not read a file; not all harnesses
 // flag them as failed.
