@@ -159,7 +159,11 @@ func (f *fold) result(m *thread.Message, r *Result) {
 	delete(f.calls, r.CallID)
 	c := p.call
 	by := proof{p.asked.Turn, []thread.ID{p.asked.ID, m.ID}}
-	if r.DeniedByUser || r.deniedByRule {
+	switch denied := r.DeniedByUser || r.deniedByRule; {
+	case denied && PassesOn(c.Name): // its text could imitate any form
+		f.operation(p, r, by)
+		return
+	case denied:
 		f.addRefusal(p, r, by)
 		return
 	}
@@ -243,7 +247,7 @@ func (f *fold) operation(p pendingCall, r *Result, by proof) {
 	switch {
 	case r.Canceled:
 		o.Outcome, o.Reason = "", "canceled, since a call beside it failed"
-	case r.Outcome == thread.Failure || r.Refusal != "":
+	case r.Outcome == thread.Failure || r.Refusal != "" || r.DeniedByUser:
 		o.Outcome, o.Reason, o.Refused = thread.Failure, r.Refusal, r.Refusal != "" && !breaksDown(r.Refusal)
 		if o.Reason == "" {
 			o.Reason = clip.Brief(r.First, maxQuote)
