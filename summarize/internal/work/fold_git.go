@@ -29,6 +29,9 @@ func (f *fold) applyGit(r *shellRun, s *step, done bool, dir string) {
 	if dir == shell.Unknown && (a.verb == gitCommit || a.verb == gitSwitch) && s.Dir != "" && s.Dir != shell.Unknown {
 		dir = "" // a folder below an unknown one
 	}
+	if dir == shell.Unknown && a.verb == gitAdd && !s.undone(r) {
+		f.staged.unsure = true
+	}
 	if dir == shell.Unknown || f.scratch(dir) || s.undone(r) && !a.stopsHalfway() {
 		return
 	}
@@ -295,7 +298,7 @@ func (f *fold) applyUnsure(c *Call, r *Result, by proof) {
 		sure = true
 		f.work.Commits, f.work.Newest = append(f.work.Commits, run.printed(g, f.cwd, func(name string) { f.onBranch(name, by) })), state.Seen{}
 	}
-	f.takeEdits(&gitCall{all: true}, f.cwd, sure)
+	f.takeEdits(&gitCall{all: true}, f.cwd, sure && !c.commitsPart)
 }
 
 // committedNothing reports whether "git commit" said that it made no commit.

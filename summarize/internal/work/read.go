@@ -24,20 +24,21 @@ type Call struct {
 	TakesOut []string       // the lines that an edit takes out of its file
 	Fragment string         // the text that an edit replaces, if that is a part of one line
 
-	steps      []step
-	mayCommit  bool   // nobody knows which of its commands ran; one is "git commit"
-	pagers     int    // how many of the last commands only show a part of the output: head, tail
-	told       bool   // a status of 0 says that every command succeeded
-	ownWords   bool   // its commands print only words of git or of the agent
-	pwd        bool   // the last command prints the folder
-	workdir    string // the folder that the tool was told to run in
-	background bool
-	target     string // the process or agent that a poll asks for
-	stops      bool   // the poll ends it
-	operates   bool   // the call changes something in a system
-	opensPull  bool   // a tool that opens a pull request
-	query      string // what a search looks for
-	everywhere bool   // an edit replaces its text wherever it stands
+	steps       []step
+	mayCommit   bool   // nobody knows which of its commands ran; one is "git commit"
+	commitsPart bool   // one of these may leave changes out
+	pagers      int    // how many of the last commands only show a part of the output: head, tail
+	told        bool   // a status of 0 says that every command succeeded
+	ownWords    bool   // its commands print only words of git or of the agent
+	pwd         bool   // the last command prints the folder
+	workdir     string // the folder that the tool was told to run in
+	background  bool
+	target      string // the process or agent that a poll asks for
+	stops       bool   // the poll ends it
+	operates    bool   // the call changes something in a system
+	opensPull   bool   // a tool that opens a pull request
+	query       string // what a search looks for
+	everywhere  bool   // an edit replaces its text wherever it stands
 }
 
 // step is one command of a command line.
