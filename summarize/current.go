@@ -233,9 +233,10 @@ func (b *builder) moveOrigin(o *origin, from, to string) {
 func (b *builder) addLines(i int, m *thread.Message, c *callFacts, r *resultFacts, class toolpolicy.Class, failed bool, base float32) {
 	from := len(b.candidates)
 	if c == nil {
-		b.snippet(i, m, c, label(c, r.tool), r.idLines, base)
+		b.snippet(i, m, c, label(c, r.tool, failed), r.idLines, base)
 		return
 	}
+	failed = failed || class == toolpolicy.Read && r.Unread
 	b.applyEdit(c, r)
 	if !failed {
 		if asked, ok := b.calls[c.ID]; ok {
@@ -257,7 +258,7 @@ func (b *builder) addLines(i int, m *thread.Message, c *callFacts, r *resultFact
 	if o != nil {
 		b.dropStale(o, r.idLines, whole, true)
 	}
-	b.snippet(i, m, c, label(c, r.tool), r.idLines, base)
+	b.snippet(i, m, c, label(c, r.tool, failed), r.idLines, base)
 	if o != nil {
 		b.track(o, from)
 	}
@@ -300,7 +301,7 @@ func (b *builder) applyLater() {
 				continue
 			}
 		}
-		failed := judge(r, c, c.Class) == thread.Failure
+		failed := judge(r, c, c.Class) == thread.Failure || c.Class == toolpolicy.Read && r.Unread
 		b.applyEdit(c, r)
 		if o, whole := b.originOf(c, c.Class, failed); o != nil {
 			b.dropStale(o, r.idLines, whole, false)

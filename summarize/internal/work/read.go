@@ -144,7 +144,7 @@ type Result struct {
 	userSaid     string // the user's words about it
 	Refusal      string // why a system refused an operation
 	answer       string // else its answer, short
-	unread       bool   // it says why a file could not be read, whatever the flag
+	Unread       bool   // it says why a file could not be read, whatever the flag
 	fileCreated  bool   // the file is new
 	FileExisted  bool   // the file existed before
 	halted       bool   // the end of the command was not seen
@@ -178,8 +178,9 @@ func ReadResult(r *thread.ToolResult, text string) (w Result) {
 		w.readOutput(text)
 	case toolpolicy.Edit, toolpolicy.Write:
 		w.readEdited(text)
+		w.Unread = saysUnread(head, text) // of an editor that can also show a file
 	case toolpolicy.Read:
-		w.unread = len(text) < maxRejection && strings.Count(text, "\n") < 4 && slices.ContainsFunc(notRead, func(mark string) bool { return scan.HasPrefixFold(head, mark) })
+		w.Unread = saysUnread(head, text)
 	case toolpolicy.Agent:
 		w.readStarted(head)
 	case toolpolicy.Poll:
@@ -204,6 +205,12 @@ func ReadResult(r *thread.ToolResult, text string) (w Result) {
 // notRead begin the results, of a few lines, of tools that could not read a file; not all harnesses
 // flag them as failed.
 var notRead = []string{"error: ", "error reading ", "file not found", "file does not exist", "no such file", "enoent", "failed to read", "could not read", "cannot read", "path does not exist", "<tool_use_error>"}
+
+// saysUnread reports whether a result says why a file could not be read.
+func saysUnread(head, text string) bool {
+	return len(text) < maxRejection && strings.Count(text, "\n") < 4 &&
+		(strings.HasPrefix(head, "ERROR:\n") || slices.ContainsFunc(notRead, func(mark string) bool { return scan.HasPrefixFold(head, mark) })) // the first is of OpenHands
+}
 
 // rejections are how harnesses say that the user did not allow a call.
 var rejections = []string{
