@@ -31,7 +31,7 @@ func fileKey(path string) originKey { return originKey{input: path} }
 // callKey names a call. Calls whose arguments were cut short have no key: two of them may
 // differ in the rest.
 func callKey(c *callFacts) (key originKey, ok bool) {
-	return originKey{c.Name, c.Input}, c.Input != "" && len(c.Input) <= work.MaxInput-4
+	return originKey{c.Name, c.Input}, c.Input != "" && !strings.Contains(c.Input, "…") && len(c.Input) <= work.MaxInput-4
 }
 
 // countOrigins counts how often each origin is asked or changed: one that comes up once

@@ -279,6 +279,16 @@ func TestWorkSays(t *testing.T) {
 		{"a part, then all, of Python", func(l *logOf) {
 			l.bad("pytest tests/a.py -k x", "1 failed in 0.1s").ok("pytest", "9 passed in 0.1s")
 		}, "test `pytest`: passed | 9 passed in 0.1s"},
+		{"two long ones that begin alike", func(l *logOf) {
+			long := "pytest " + strings.Repeat("tests/", 20) + "test_long.py"
+			l.bad(long+"::test_a", "1 failed in 0.1s").ok(long+"::test_b", "1 passed in 0.1s").ok(long+"::test_b", "1 passed in 0.2s")
+		}, "test `pytest " + strings.Repeat("tests/", 18) + "te…`: failed | 1 failed in 0.1s\n" +
+			"test `pytest " + strings.Repeat("tests/", 18) + "te…`: passed | 1 passed in 0.1s\n" +
+			"test `pytest " + strings.Repeat("tests/", 18) + "te…`: passed | 1 passed in 0.2s"},
+		{"a long one again", func(l *logOf) {
+			long := "pytest " + strings.Repeat("tests/", 20) + "test_long.py"
+			l.bad(long, "1 failed in 0.1s").ok(long, "1 passed in 0.1s")
+		}, "test `pytest " + strings.Repeat("tests/", 18) + "te…`: passed | 1 passed in 0.1s"},
 		{"what make would do", func(l *logOf) { l.ok("make -n", "cc x.c") }, ""},
 	}
 	for _, tt := range tests {

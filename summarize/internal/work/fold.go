@@ -45,7 +45,7 @@ const (
 // takes only what the log proves: a commit counts if git printed it or its chain of
 // commands succeeded, and a line of output only if nobody but git could have written it.
 func Fold(previous state.Work, messages []thread.Message, of func(*thread.Message) *Message) state.Work {
-	f := fold{work: copyWork(previous), calls: map[string]pendingCall{}, flagged: map[string]bool{}}
+	f := fold{work: copyWork(previous), calls: map[string]pendingCall{}, flagged: map[string]bool{}, whole: map[string]string{}}
 	f.cwd = f.work.Directory.Text
 	f.branch = f.work.Branch.Text
 	for i := range messages {
@@ -80,7 +80,8 @@ type fold struct {
 	branch  string
 	stashed *aside
 	staged  staged
-	turn    int // the newest
+	whole   map[string]string // checks of which the command was cut, and all of it; "" if that is unknown
+	turn    int               // the newest
 }
 
 func copyWork(w state.Work) state.Work {
