@@ -77,6 +77,9 @@ func TestWorkSays(t *testing.T) {
 		{"commits of a loop", func(l *logOf) {
 			repo(l).edit("/repo/a.go").edit("/repo/c.go").ok(`for f in a.go b.go; do git add $f; git commit -m "Add $f"; done`, "[main 1111111] Add a.go\n[main 2222222] Add b.go")
 		}, "directory: /repo | branch: main\ncommit 1111111 \"Add a.go\"\ncommit 2222222 \"Add b.go\"\nedited, perhaps committed: c.go, a.go"},
+		{"additions of a loop", func(l *logOf) {
+			repo(l).edit("/repo/a.go").ok("for f in *.md; do git add $f; done", "").ok("git commit -m fix", fix)
+		}, "directory: /repo | branch: main\ncommit 1111111 \"fix\"\nedited, perhaps committed: a.go"},
 		// Names that cannot be compared prove nothing.
 		{"a commit of one file, by its whole path", func(l *logOf) {
 			l.edit("src/a.go").ok("cd /repo && git commit -m fix src/a.go", fix)

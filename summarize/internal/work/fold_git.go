@@ -284,8 +284,9 @@ func (f *fold) commit(r *shellRun, s *step, done bool, dir string, seen func(bra
 }
 
 // applyUnsure applies the commits of a line with loops, conditions or subshells: those that git
-// printed, or that there may be one.
+// printed, or that there may be one. What it may have added is not known.
 func (f *fold) applyUnsure(c *Call, r *Result, by proof) {
+	f.staged.unsure = f.staged.unsure || c.mayAdd
 	if !c.mayCommit || f.scratch(f.cwd) {
 		return
 	}

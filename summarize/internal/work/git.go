@@ -87,7 +87,7 @@ func printsOwnWords(c *shell.Command) bool {
 }
 
 // ReadUnsure reads the commands of a line with loops, conditions or subshells, of which nobody
-// knows which ran: whether one commits where the shell is.
+// knows which ran: whether one adds files, or commits where the shell is.
 func (c *Call) ReadUnsure(line []shell.Command) {
 	if !shellSpeech[toolpolicy.Normal(c.Name)] {
 		return
@@ -101,6 +101,7 @@ func (c *Call) ReadUnsure(line []shell.Command) {
 		}
 		command := line[i].Inner()
 		sub, _, dir := gitWords(&command)
+		c.mayAdd = c.mayAdd || sub == "add"
 		if sub == "commit" {
 			git := readGit(&command)
 			c.mayCommit, c.commitsPart = true, c.commitsPart || git == nil || !git.all

@@ -27,6 +27,7 @@ type Call struct {
 	steps       []step
 	mayCommit   bool   // nobody knows which of its commands ran; one is "git commit"
 	commitsPart bool   // one of these may leave changes out
+	mayAdd      bool   // nobody knows which of its commands ran; one is "git add"
 	pagers      int    // how many of the last commands only show a part of the output: head, tail
 	told        bool   // a status of 0 says that every command succeeded
 	ownWords    bool   // its commands print only words of git or of the agent
