@@ -297,3 +297,25 @@ func TestCanceledCallAnswersNothing(t *testing.T) {
 		t.Errorf("told as a failure:\n%s", got)
 	}
 }
+
+// TestOtherCalls: a call that differs from one that failed does not tell of it.
+func TestOtherCalls(t *testing.T) {
+	long := strings.Repeat("x", 85)
+	many := func(last string) args {
+		return args{"a": long, "b": long, "c": long, "d": long, "e": long, "f": long, "z": last}
+	}
+	for _, tt := range []struct {
+		name          string
+		failed, other args
+	}{
+		{"another text to look for", args{"search": "foo", "repo": "r"}, args{"search": "bar", "repo": "r"}},
+		{"another of many arguments", many("one"), many("two")},
+	} {
+		k := (&talk{}).user("Look it up.").calls("mcp__s__lookup", tt.failed, "no such thing: foo", thread.Failure).says("It knows no such thing.")
+		k.calls("mcp__s__lookup", tt.other, "found it", thread.Success).says("There it is.")
+		s := summarizeNow(t, Input{Messages: k.done(t)})
+		if len(s.FailedAttempts) != 1 || strings.Contains(s.FailedAttempts[0].Text, thenWorked) || len(s.ToolOutcomes) != 2 {
+			t.Errorf("%s: failures %q, calls %v", tt.name, texts(s.FailedAttempts), s.ToolOutcomes)
+		}
+	}
+}

@@ -52,6 +52,11 @@ var bodyKeys = scan.WordSet("new_string newText newString new_str content conten
 // oldKeys are the arguments with the text that an edit replaces.
 var oldKeys = scan.WordSet("old_string oldText oldString old_str old_source search")
 
+// changesFile reports whether a call of a class changes a file.
+func changesFile(class toolpolicy.Class) bool {
+	return class == toolpolicy.Edit || class == toolpolicy.Write
+}
+
 // formKeys are arguments that only shape the answer.
 var formKeys = scan.WordSet("replace_all activeForm timeout output_mode head_limit -n -A -B -C -i run_in_background dangerouslyDisableSandbox")
 
@@ -107,7 +112,7 @@ func (f *callFacts) readArguments(args gjson.Result) (line []shell.Command) {
 	}
 	f.inputIdents = mentions(nil, f.Input)
 	collect(args, "", func(key, s string) {
-		if !oldKeys[key] {
+		if !oldKeys[key] || !changesFile(f.Class) {
 			f.idents = mentions(f.idents, s)
 		}
 	})
@@ -321,14 +326,14 @@ func inPart(args gjson.Result) bool {
 }
 
 // describe writes the arguments of a call on one line, as name=value or, if there is only
-// one, its value.
+// one, its value. The text that an edit replaces is left out.
 func describe(args gjson.Result, class toolpolicy.Class) string {
 	var b strings.Builder
-	n, left := 0, false
+	n := 0
 	args.ForEach(func(_, _ gjson.Result) bool { n++; return n < 2 })
 	args.ForEach(func(k, v gjson.Result) bool {
 		key := k.Str
-		if oldKeys[key] || formKeys[key] {
+		if oldKeys[key] && changesFile(class) || formKeys[key] {
 			return true
 		}
 		s := v.Raw
@@ -343,12 +348,12 @@ func describe(args gjson.Result, class toolpolicy.Class) string {
 			limit = 2 * maxArg
 		}
 		s = clip.Brief(s, limit)
-		if s == "" {
+		switch {
+		case s == "":
 			return true
-		}
-		if b.Len()+len(s) > 2*work.MaxInput {
-			left = true
-			return true
+		case b.Len()+len(s) > 2*work.MaxInput:
+			b.WriteString(" …") // two calls may differ in the rest
+			return false
 		}
 		if b.Len() > 0 {
 			b.WriteByte(' ')
@@ -360,9 +365,6 @@ func describe(args gjson.Result, class toolpolicy.Class) string {
 		b.WriteString(s)
 		return true
 	})
-	if left {
-		b.WriteString(" …") // two calls may differ in it
-	}
 	return b.String()
 }
 

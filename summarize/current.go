@@ -232,9 +232,10 @@ func (b *builder) moveOrigin(o *origin, from, to string) {
 func (b *builder) addLines(i int, m *thread.Message, c *callFacts, r *resultFacts, class toolpolicy.Class, failed bool, base float32) {
 	from := len(b.candidates)
 	if c == nil {
-		b.snippet(i, m, c, label(c, r.tool), r.idLines, base)
+		b.snippet(i, m, c, label(c, r.tool, failed), r.idLines, base)
 		return
 	}
+	failed = failed || class == toolpolicy.Read && r.Unread
 	b.applyEdit(c, r)
 	if r.Canceled {
 		return // it may have changed files, and tells nothing
@@ -259,7 +260,7 @@ func (b *builder) addLines(i int, m *thread.Message, c *callFacts, r *resultFact
 	if o != nil {
 		b.dropStale(o, r.idLines, whole, true)
 	}
-	b.snippet(i, m, c, label(c, r.tool), r.idLines, base)
+	b.snippet(i, m, c, label(c, r.tool, failed), r.idLines, base)
 	if o != nil {
 		b.track(o, from)
 	}
@@ -305,7 +306,7 @@ func (b *builder) applyLater() {
 				continue
 			}
 		}
-		failed := judge(r, c, c.Class) == thread.Failure
+		failed := judge(r, c, c.Class) == thread.Failure || c.Class == toolpolicy.Read && r.Unread
 		b.applyEdit(c, r)
 		if o, whole := b.originOf(c, r, c.Class, failed); o != nil {
 			b.dropStale(o, r.idLines, whole, false)

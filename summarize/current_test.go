@@ -187,3 +187,18 @@ func TestEditThatFailed(t *testing.T) {
 		t.Errorf("failures: %q, changes: %q", texts(s.FailedAttempts), texts(s.Changes))
 	}
 }
+
+// TestReadThatFailed: the words of a tool that could not read a file are not told as its content.
+func TestReadThatFailed(t *testing.T) {
+	const hint = "File does not exist. Did you mean /x/relay_b.go?"
+	for _, flag := range []thread.Outcome{thread.Failure, thread.Success} {
+		k := (&talk{}).user("Read the relay, please.").says("Let me look at it.")
+		k.calls("Read", args{"file_path": "/x/relay_a.go"}, hint, flag).says("It is another one.")
+		k.calls("Read", args{"file_path": "/x/relay_b.go"}, "1\tfunc bootRelay() error {", thread.Success)
+		k.calls("Read", args{"file_path": "/x/relay_a.go"}, "1\tfunc startRelay() error {", thread.Success).says("Now it is there.")
+		rendered := summarizeNow(t, Input{Messages: k.done(t), Budget: 900}).Render()
+		if got := belowItem(rendered, "failed Read /x/relay_a.go"); !strings.Contains(got, hint) {
+			t.Errorf("%s: what the tool said is told under another name:\n%s", flag, rendered)
+		}
+	}
+}

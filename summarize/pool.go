@@ -427,11 +427,13 @@ func closesTag(s string) bool {
 }
 
 // label names a result for the group of its lines.
-func label(c *callFacts, tool string) string {
-	if c == nil {
+func label(c *callFacts, tool string, failed bool) string {
+	switch {
+	case c == nil:
 		return tool
-	}
-	if c.Class == toolpolicy.Read && len(c.Files) > 0 {
+	case c.Class == toolpolicy.Read && len(c.Files) > 0 && failed: // the lines are none of the file
+		return "failed " + c.Name + " " + c.Files[0].Path
+	case c.Class == toolpolicy.Read && len(c.Files) > 0:
 		return c.Files[0].Path
 	}
 	return c.Name + " " + c.Input

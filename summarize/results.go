@@ -179,8 +179,8 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 	}
 
 	key := o.Tool + "\x00" + o.Input
-	if at, ok := b.outcomes[key]; ok {
-		// Run again: the newest outcome counts.
+	if at, ok := b.outcomes[key]; ok && !strings.Contains(o.Input, "…") {
+		// Run again: the newest outcome counts. Two that were cut may differ in the rest.
 		b.candidates[b.latest[at]].dead = true
 	}
 	if len(fields) > 0 {

@@ -38,7 +38,7 @@ func (c *Call) did(r *Result, code int, known bool) (did, perhaps []shell.FileOp
 		if r.Edited() {
 			return c.Files, nil
 		}
-	case r.Outcome != thread.Failure && !r.unread:
+	case r.Outcome != thread.Failure && !r.Unread:
 		return c.Files, nil
 	}
 	return did, perhaps

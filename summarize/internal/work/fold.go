@@ -45,7 +45,7 @@ const (
 // takes only what the log proves: a commit counts if git printed it or its chain of
 // commands succeeded, and a line of output only if nobody but git could have written it.
 func Fold(previous state.Work, messages []thread.Message, of func(*thread.Message) *Message) state.Work {
-	f := fold{work: copyWork(previous), calls: map[string]pendingCall{}, flagged: map[string]bool{}}
+	f := fold{work: copyWork(previous), calls: map[string]pendingCall{}, flagged: map[string]bool{}, whole: map[string]string{}}
 	f.cwd = f.work.Directory.Text
 	f.branch = f.work.Branch.Text
 	for i := range messages {
@@ -80,7 +80,8 @@ type fold struct {
 	branch  string
 	stashed *aside
 	staged  staged
-	turn    int // the newest
+	whole   map[string]string // checks of which the command was cut, and all of it; "" if that is unknown
+	turn    int               // the newest
 }
 
 func copyWork(w state.Work) state.Work {
@@ -159,7 +160,11 @@ func (f *fold) result(m *thread.Message, r *Result) {
 	delete(f.calls, r.CallID)
 	c := p.call
 	by := proof{p.asked.Turn, []thread.ID{p.asked.ID, m.ID}}
-	if r.DeniedByUser || r.deniedByRule {
+	switch denied := r.DeniedByUser || r.deniedByRule; {
+	case denied && PassesOn(c.Name): // its text could imitate any form
+		f.operation(p, r, by)
+		return
+	case denied:
 		f.addRefusal(p, r, by)
 		return
 	}
@@ -265,7 +270,7 @@ func (f *fold) operation(p pendingCall, r *Result, by proof) {
 	switch {
 	case r.Canceled:
 		o.Outcome, o.Reason = "", "a call beside it failed"
-	case r.Outcome == thread.Failure || r.Refusal != "":
+	case r.Outcome == thread.Failure || r.Refusal != "" || r.DeniedByUser:
 		o.Outcome, o.Reason, o.Refused = thread.Failure, r.Refusal, r.Refusal != "" && !breaksDown(r.Refusal)
 		if o.Reason == "" {
 			o.Reason = clip.Brief(r.First, maxQuote)

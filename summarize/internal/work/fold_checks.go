@@ -25,7 +25,7 @@ func (f *fold) applyCheck(r *shellRun, n int, dir string) {
 	c := state.Check{Kind: s.check.kind, Command: s.check.command, Dir: dir, Turn: r.by.turn, Sources: r.by.sources}
 	c.Outcome = r.outcome(n, best)
 	c.Line = r.line(s, c.Outcome, best)
-	f.addCheck(c)
+	f.addCheck(c, s.Text)
 }
 
 // ran reports whether the check that is command n surely ran.
@@ -98,16 +98,33 @@ func (r *shellRun) line(s *step, outcome thread.Outcome, best *verdictLine) stri
 }
 
 // addCheck adds a run. It takes the place of an earlier one of the same check, and of one that
-// failed and is included in it.
-func (f *fold) addCheck(c state.Check) {
+// failed and is included in it; whole is its command before it was cut.
+func (f *fold) addCheck(c state.Check, whole string) {
+	again := false // of a command that was cut
+	if cut(c.Command) {
+		before, ok := f.whole[c.Command]
+		other := slices.ContainsFunc(f.work.Checks, func(old state.Check) bool { return old.Command == c.Command }) && (!ok || before != whole)
+		if again = !other; other {
+			whole = "" // two that begin alike
+		}
+		f.whole[c.Command] = whole
+	}
 	f.work.Checks = slices.DeleteFunc(f.work.Checks, func(old state.Check) bool {
-		return old.Kind == c.Kind && (old.Dir == c.Dir || old.Dir == "" || c.Dir == "") && // "" may be any folder
-			(sameCheck(c.Command, old.Command) || old.Outcome == thread.Failure && c.Outcome == thread.Success && includes(c.Command, old.Command))
+		if old.Kind != c.Kind || old.Dir != c.Dir && old.Dir != "" && c.Dir != "" { // "" may be any folder
+			return false
+		}
+		if cut(c.Command) || cut(old.Command) {
+			return again && c.Command == old.Command
+		}
+		return sameCheck(c.Command, old.Command) || old.Outcome == thread.Failure && c.Outcome == thread.Success && includes(c.Command, old.Command)
 	})
 	f.work.Checks = append(f.work.Checks, c)
 	// Those that go are not counted: the same check may run again.
 	f.work.Checks = f.work.Checks[max(0, len(f.work.Checks)-maxChecks):]
 }
+
+// cut reports whether only the beginning of a command is kept.
+func cut(command string) bool { return strings.HasSuffix(command, "…") }
 
 // notRun reports whether a status says that a command did not run to its end: not found, not
 // allowed, timed out, killed.

@@ -29,6 +29,9 @@ func (f *fold) applyGit(r *shellRun, s *step, done bool, dir string) {
 	if dir == shell.Unknown && (a.verb == gitCommit || a.verb == gitSwitch) && s.Dir != "" && s.Dir != shell.Unknown {
 		dir = "" // a folder below an unknown one
 	}
+	if dir == shell.Unknown && a.verb == gitAdd && !s.undone(r) {
+		f.staged.unsure = true
+	}
 	if dir == shell.Unknown || f.scratch(dir) || s.undone(r) && !a.stopsHalfway() {
 		return
 	}
@@ -281,8 +284,9 @@ func (f *fold) commit(r *shellRun, s *step, done bool, dir string, seen func(bra
 }
 
 // applyUnsure applies the commits of a line with loops, conditions or subshells: those that git
-// printed, or that there may be one.
+// printed, or that there may be one. What it may have added is not known.
 func (f *fold) applyUnsure(c *Call, r *Result, by proof) {
+	f.staged.unsure = f.staged.unsure || c.mayAdd
 	if !c.mayCommit || f.scratch(f.cwd) {
 		return
 	}
@@ -295,7 +299,7 @@ func (f *fold) applyUnsure(c *Call, r *Result, by proof) {
 		sure = true
 		f.work.Commits, f.work.Newest = append(f.work.Commits, run.printed(g, f.cwd, func(name string) { f.onBranch(name, by) })), state.Seen{}
 	}
-	f.takeEdits(&gitCall{all: true}, f.cwd, sure)
+	f.takeEdits(&gitCall{all: true}, f.cwd, sure && !c.commitsPart)
 }
 
 // committedNothing reports whether "git commit" said that it made no commit.

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/state"
 )
 
@@ -45,7 +44,8 @@ func (w *Result) changedNothing(a *gitCall) bool {
 // changeTree applies what a call of git did to the files of the work. Checks that ran before
 // say nothing of them.
 func (f *fold) changeTree(r *shellRun, s *step, done bool, dir string) {
-	a := s.git
+	call := *s.git // a copy: what was read of a message is kept
+	a := &call
 	if !a.changesTree(f.branch) || r.output.changedNothing(a) {
 		return
 	}
@@ -68,10 +68,15 @@ func (f *fold) changeTree(r *shellRun, s *step, done bool, dir string) {
 			return // all is as it was
 		}
 	case (a.verb == gitDiscard || taken != nil) && (done || taken != nil):
-		if from := a.from; from == "" && taken != nil && taken.text != "the index" {
+		switch {
+		case taken != nil && taken.text == "the index":
+			a.maybeRev = false
+		case taken != nil && a.maybeRev:
+			a.ofCommit(taken.text)
+		case taken != nil && a.from == "":
 			a.from = taken.text
 		}
-		if f.discard(a, dir); len(a.refs) > 0 {
+		if f.discard(a, dir) {
 			return // their names are told
 		}
 	case a.verb == gitReset && done:
@@ -113,31 +118,40 @@ func (f *fold) pop() bool {
 	return true
 }
 
-// discard forgets the edits of files that git put back; all if none is named.
-func (f *fold) discard(a *gitCall, dir string) {
-	if len(a.refs) == 0 {
-		f.clearEdits()
+// discard forgets the edits of files that git put back, and reports whether the names of all are
+// told.
+func (f *fold) discard(a *gitCall, dir string) (told bool) {
+	if a.unsure || a.maybeRev {
+		return false
 	}
-	for _, name := range a.refs {
-		if !path.IsAbs(name) && dir != "" {
-			name = path.Join(dir, name)
-		}
-		if a.from == "" || a.from == "HEAD" { // else it has changes of another commit
+	for n, name := range inFolder(dir, a.refs) {
+		switch own := a.from == "" || a.from == "HEAD"; { // else it has changes of another commit
+		case own && name == ".": // where the work is
+			f.clearEdits()
+		case own:
 			f.work.Edited = slices.DeleteFunc(f.work.Edited, func(e state.Edit) bool { return within(e.Path, name) })
 		}
-		f.changed(name)
+		if a.refs[n] != "." {
+			f.changed(name)
+		}
 	}
+	return len(a.refs) > 0 && !slices.Contains(a.refs, ".")
 }
 
 // staged is what "git add" put into the next commit.
 type staged struct {
-	all   bool
-	names []string
+	all       bool // all changes of files that git knows
+	untracked bool // and of new ones
+	unsure    bool // perhaps more than that
+	names     []string
 }
 
 func (f *fold) add(a *gitCall, dir string) {
-	f.staged.all = f.staged.all || a.all || len(a.refs) == 0
-	f.staged.names = append(f.staged.names, inFolder(dir, a.refs)...)
+	s := &f.staged
+	s.all, s.untracked = s.all || a.all, s.untracked || a.untracked
+	if s.unsure = s.unsure || a.unsure; !a.unsure {
+		s.names = append(s.names, inFolder(dir, a.refs)...)
+	}
 }
 
 // inFolder returns names as they are from a folder.
@@ -151,39 +165,69 @@ func inFolder(dir string, names []string) (paths []string) {
 	return paths
 }
 
-// holds reports whether a file is in the next commit; without any "git add" it may be. Names may
-// be relative to a folder that is unknown.
-func (s *staged) holds(file string) bool {
-	return s.all || len(s.names) == 0 || slices.ContainsFunc(s.names, func(name string) bool {
-		return within(file, name) || !path.IsAbs(name) && strings.Contains(file+"/", "/"+name+"/")
-	})
+// holds reports whether an edit is in the next commit.
+func (s *staged) holds(e *state.Edit) bool {
+	in, _ := among(s.names, e.Path)
+	return in || s.all && (s.untracked || e.Operation != "created")
+}
+
+// none reports whether no "git add" was seen.
+func (s *staged) none() bool { return !s.all && !s.unsure && len(s.names) == 0 }
+
+// among reports whether a file is, or lies in, one of the names, and whether it surely is not.
+// Names may be relative to a folder that is unknown.
+func among(names []string, file string) (in, out bool) {
+	out = true
+	for _, name := range names {
+		rooted := path.IsAbs(name)
+		if within(file, name) || !rooted && strings.Contains(file+"/", "/"+name+"/") {
+			return true, false
+		}
+		if rooted && !path.IsAbs(file) || name == "." || strings.HasPrefix(name, "..") {
+			out = false // nobody knows where the one is from the other
+		}
+	}
+	return false, out
+}
+
+// takes reports whether a commit surely took an edit, and whether it surely left it out. Without
+// any "git add" one that names no files is taken to have all.
+func (f *fold) takes(a *gitCall, dir string, e *state.Edit) (in, out bool) {
+	fresh := e.Operation == "created" // git may not know the file
+	switch {
+	case a.unsure:
+		return false, false
+	case len(a.refs) > 0:
+		named := inFolder(dir, a.refs)
+		in, out = among(named, e.Path)
+		return in && (!fresh || slices.Contains(named, e.Path) || f.staged.holds(e)), out
+	case a.all && !fresh:
+		return true, false
+	}
+	return f.staged.holds(e) || !a.all && (f.staged.none() || f.foreign(dir)), false
 }
 
 // takeEdits notes that a commit in a folder took the edits of its repository, or, if that is
 // not sure, that it may have. One that names files takes these alone.
 func (f *fold) takeEdits(a *gitCall, dir string, sure bool) {
 	elsewhere := f.foreign(dir)
-	taken := f.staged
-	if len(a.refs) > 0 {
-		taken, sure = staged{names: inFolder(dir, a.refs)}, sure && a.refs[0] != shell.Unknown
-	}
 	edited := f.work.Edited
 	f.work.Edited = nil
 	for _, e := range edited {
 		folder, rooted := path.Dir(e.Path), path.IsAbs(e.Path)
 		near := rooted && (within(folder, dir) || within(dir, folder))
 		own := near || !elsewhere && (dir == "" || !rooted || f.home != "" && within(e.Path, f.home))
-		switch {
-		case own && sure && (elsewhere && len(a.refs) == 0 || a.all || taken.holds(e.Path)):
+		switch in, out := f.takes(a, dir, &e); {
+		case own && sure && in:
 			continue
-		case own && sure && len(a.refs) > 0: // the commit left it out
+		case own && sure && out: // the commit left it out
 		case elsewhere && !near && (!rooted || f.home != "" && within(e.Path, f.home)):
 		default:
 			e.PerhapsCommitted = true
 		}
 		f.work.Edited = append(f.work.Edited, e)
 	}
-	if sure && !elsewhere && len(a.refs) == 0 {
+	if sure && !elsewhere && len(a.refs) == 0 && !a.unsure {
 		f.staged, f.work.Omitted.Edited = staged{}, 0
 	}
 }

@@ -2,6 +2,7 @@ package work
 
 import (
 	"cmp"
+	"path"
 	"slices"
 	"strings"
 
@@ -20,12 +21,15 @@ type gitCall struct {
 	name      string   // the branch or commit that it names
 	subject   string   // of a commit; "" if unknown
 	amend     bool     // of a commit
-	all       bool     // of a commit or "git add": all changes
+	all       bool     // of a commit or "git add": all changes of files that git knows
+	untracked bool     // of "git add" of all: new files too
 	hard      bool     // of a reset
 	newBranch bool     // of a switch: the branch is new
 	maybeFile bool     // of a switch: the name may be a file
 	from      string   // of discarded files: the commit that they are taken from
 	refs      []string // what is pushed, the files that are added, committed or discarded, the branch that is renamed
+	unsure    bool     // of such files: which they are is not known
+	maybeRev  bool     // of discarded files: the first may be a commit that they are taken from
 }
 
 // gitVerb is the kind of a call of git.
@@ -83,7 +87,7 @@ func printsOwnWords(c *shell.Command) bool {
 }
 
 // ReadUnsure reads the commands of a line with loops, conditions or subshells, of which nobody
-// knows which ran: whether one commits where the shell is.
+// knows which ran: whether one adds files, or commits where the shell is.
 func (c *Call) ReadUnsure(line []shell.Command) {
 	if !shellSpeech[toolpolicy.Normal(c.Name)] {
 		return
@@ -98,7 +102,11 @@ func (c *Call) ReadUnsure(line []shell.Command) {
 		}
 		command := line[i].Inner()
 		sub, _, dir := gitWords(&command)
-		c.mayCommit = c.mayCommit || sub == "commit"
+		c.mayAdd = c.mayAdd || sub == "add"
+		if sub == "commit" {
+			git := readGit(&command)
+			c.mayCommit, c.commitsPart = true, c.commitsPart || git == nil || !git.all
+		}
 		moves = moves || dir != "" || command.ChangesTo() != ""
 		c.ownWords = c.ownWords && printsOwnWords(&command)
 	}
@@ -180,14 +188,14 @@ func readGit(c *shell.Command) *gitCall {
 	case "checkout", "switch":
 		a.readSwitch(sub, args, texts, has("--detach", "-d"))
 	case "add":
-		a.verb, a.all = gitAdd, has("-A", "--all", "-u", "--update")
-		a.refs = files(args)
+		if has("-n", "--dry-run") {
+			return nil
+		}
+		a.readAdd(args, has)
 	case "restore":
 		if !has("--staged", "-S") || has("--worktree", "-W") {
-			a.verb, a.refs = gitDiscard, files(args)
-			if strings.Contains(c.Text, " -s ") || strings.Contains(c.Text, " --source") {
-				a.from = unknownBranch
-			}
+			a.verb = gitDiscard
+			a.readRestored(args)
 		}
 	case "reset":
 		if !has("--hard", "--soft", "--mixed", "--keep", "--merge") && (len(texts) > 1 || has("--") || first != "" && !namesCommit(first)) {
@@ -265,8 +273,10 @@ func (a *gitCall) readSwitch(sub string, args []shell.Word, texts []string, deta
 	for i, w := range args {
 		switch w.Text {
 		case "--", "-p", "--patch":
-			a.verb, a.refs = gitDiscard, files(args[i+1:])
-			if i > 0 {
+			a.verb = gitDiscard
+			a.named(args[i+1:])
+			a.unsure = a.unsure || w.Text != "--"
+			if i > 0 && !strings.HasPrefix(args[i-1].Text, "-") {
 				a.from = args[i-1].Text
 			}
 			return
@@ -282,12 +292,15 @@ func (a *gitCall) readSwitch(sub string, args []shell.Word, texts []string, deta
 	case detach || len(texts) == 0:
 		a.verb = gitDetach
 	case len(texts) > 1 || texts[0] == ".": // only files come in twos
-		a.verb, a.refs = gitDiscard, files(args)
+		a.verb = gitDiscard
+		a.named(args)
+		a.maybeRev = len(texts) > 1
 		if namesCommit(texts[0]) {
-			a.from = texts[0]
+			a.ofCommit(texts[0])
 		}
 	default:
-		a.maybeFile, a.refs = sub == "checkout", files(args)
+		a.maybeFile = sub == "checkout"
+		a.named(args)
 		if known(args[len(args)-1]) != "" {
 			a.name = texts[0]
 		}
@@ -307,19 +320,57 @@ func known(w shell.Word) string {
 	return w.Text
 }
 
-// files are the files that arguments name; none if they may be any.
-func files(args []shell.Word) (names []string) {
+// named notes the files that arguments name, or that it is not known which they are.
+func (a *gitCall) named(args []shell.Word) {
 	for _, w := range args {
 		name := shell.Path(w.Text)
 		switch {
+		case strings.HasPrefix(w.Text, "--pathspec-from-file"):
+			a.unsure = true
 		case strings.HasPrefix(w.Text, "-"):
-			continue
-		case name == "" || name == "." || w.Open:
-			return nil
+		case name == "" || w.Open || strings.Contains(name, "[") || strings.HasPrefix(name, ":") || strings.HasPrefix(name, "~"):
+			a.unsure = true
+		default:
+			a.refs = append(a.refs, path.Clean(name))
 		}
-		names = append(names, strings.TrimSuffix(name, "/"))
 	}
-	return names
+}
+
+// ofCommit notes that the first name is no file but the commit that the others are taken from.
+func (a *gitCall) ofCommit(commit string) {
+	a.from, a.maybeRev = commit, false
+	if len(a.refs) > 0 && !a.unsure {
+		a.refs = a.refs[1:]
+	}
+}
+
+// readAdd reads the arguments of "git add".
+func (a *gitCall) readAdd(args []shell.Word, has func(...string) bool) {
+	a.verb = gitAdd
+	a.named(args)
+	update, every := has("-u", "--update"), has("-A", "--all")
+	a.all = (update || every) && len(a.refs) == 0 && !a.unsure
+	a.untracked = a.all && !update
+	// Without names it was told what to add in another way; with -u, new files stay out.
+	a.unsure = a.unsure || update && len(a.refs) > 0 || !a.all && len(a.refs) == 0 || has("-p", "--patch", "-i", "--interactive", "-e", "--edit", "-N", "--intent-to-add")
+}
+
+// readRestored reads the arguments of "git restore".
+func (a *gitCall) readRestored(args []shell.Word) {
+	for len(args) > 0 {
+		w := args[0]
+		args = args[1:]
+		switch source := w.Text == "-s" || w.Text == "--source"; {
+		case source:
+			a.from, args = unknownBranch, args[min(1, len(args)):]
+		case strings.HasPrefix(w.Text, "-s"), strings.HasPrefix(w.Text, "--source="):
+			a.from = unknownBranch
+		case w.Text == "-p", w.Text == "--patch":
+			a.unsure = true
+		default:
+			a.named([]shell.Word{w})
+		}
+	}
 }
 
 // readCommit reads the arguments of "git commit". The subject is in the first message.
@@ -332,21 +383,15 @@ func (a *gitCall) readCommit(c *shell.Command, args []shell.Word) {
 		}
 	}
 	given, named := options(args)
-	a.refs = files(named)
-	switch {
-	case slices.ContainsFunc(named, func(w shell.Word) bool { return w.Open || strings.ContainsAny(w.Text, "*?[:") }):
-		a.refs = []string{shell.Unknown}
-	case len(named) > 0 && a.refs == nil: // "."
-		a.all = true
-	}
+	a.named(named)
 	for _, o := range given {
 		switch o.name {
 		case "--amend":
 			a.amend = true
 		case "-a", "--all":
 			a.all = true
-		case "-p", "--patch", "-i", "--include":
-			a.refs = []string{shell.Unknown}
+		case "-p", "--patch", "-i", "--include", "--pathspec-from-file":
+			a.unsure = true
 		case "-m", "--message":
 			take(o.value)
 		case "-F", "--file":
@@ -365,7 +410,8 @@ type option struct {
 }
 
 // valued are the options of "git commit" that take a value.
-var valued = scan.WordSet("-m --message -F --file --author --date -C -c --fixup -t --trailer")
+var valued = scan.WordSet("-m --message -F --file --author --date -C --reuse-message -c --reedit-message --fixup --squash -t --template --trailer " +
+	"--cleanup --pathspec-from-file")
 
 // options reads the arguments of "git commit": its options, such as -am, -mtext, --message=text,
 // and the files that it names.

@@ -23,22 +23,24 @@ type Call struct {
 	Files    []shell.FileOp // what it does to files if it succeeds; see Did
 	Replaced []Replacement  // what an edit replaces in its one file; none if that cannot be told
 
-	steps      []step
-	mayCommit  bool   // nobody knows which of its commands ran; one is "git commit"
-	pagers     int    // how many of the last commands only show a part of the output: head, tail
-	told       bool   // a status of 0 says that every command succeeded
-	ownWords   bool   // its commands print only words of git or of the agent
-	pwd        bool   // the last command prints the folder
-	workdir    string // the folder that the tool was told to run in
-	background bool
-	target     string // the process or agent that a poll asks for
-	stops      bool   // the poll ends it
-	operates   bool   // the call changes something in a system
-	opensPull  bool   // a tool that opens a pull request
-	query      string // what a search looks for, and where
-	scope      string
-	massEdit   string // the command that may change files which the line does not name
-	mayEdit    bool   // a script may change any file
+	steps       []step
+	mayCommit   bool   // nobody knows which of its commands ran; one is "git commit"
+	commitsPart bool   // one of these may leave changes out
+	mayAdd      bool   // nobody knows which of its commands ran; one is "git add"
+	pagers      int    // how many of the last commands only show a part of the output: head, tail
+	told        bool   // a status of 0 says that every command succeeded
+	ownWords    bool   // its commands print only words of git or of the agent
+	pwd         bool   // the last command prints the folder
+	workdir     string // the folder that the tool was told to run in
+	background  bool
+	target      string // the process or agent that a poll asks for
+	stops       bool   // the poll ends it
+	operates    bool   // the call changes something in a system
+	opensPull   bool   // a tool that opens a pull request
+	query       string // what a search looks for, and where
+	scope       string
+	massEdit    string // the command that may change files which the line does not name
+	mayEdit     bool   // a script may change any file
 }
 
 // step is one command of a command line.
@@ -143,7 +145,7 @@ type Result struct {
 	userSaid     string // the user's words about it
 	Refusal      string // why a system refused an operation
 	answer       string // else its answer, short
-	unread       bool   // it says why a file could not be read, whatever the flag
+	Unread       bool   // it says why a file could not be read, whatever the flag
 	fileCreated  bool   // the file is new
 	FileExisted  bool   // the file existed before
 	halted       bool   // the end of the command was not seen
@@ -177,8 +179,9 @@ func ReadResult(r *thread.ToolResult, text string) (w Result) {
 		w.readOutput(text)
 	case toolpolicy.Edit, toolpolicy.Write:
 		w.readEdited(text)
+		w.Unread = saysUnread(head, text) // of an editor that can also show a file
 	case toolpolicy.Read:
-		w.unread = len(text) < maxRejection && strings.Count(text, "\n") < 4 && slices.ContainsFunc(notRead, func(mark string) bool { return scan.HasPrefixFold(head, mark) })
+		w.Unread = saysUnread(head, text)
 	case toolpolicy.Agent:
 		w.readStarted(head)
 	case toolpolicy.Poll:
@@ -207,6 +210,12 @@ func (w *Result) Unanswered() bool { return w.DeniedByUser || w.deniedByRule || 
 // notRead begin the results, of a few lines, of tools that could not read a file; not all harnesses
 // flag them as failed.
 var notRead = []string{"error: ", "error reading ", "file not found", "file does not exist", "no such file", "enoent", "failed to read", "could not read", "cannot read", "path does not exist", "<tool_use_error>"}
+
+// saysUnread reports whether a result says why a file could not be read.
+func saysUnread(head, text string) bool {
+	return len(text) < maxRejection && strings.Count(text, "\n") < 4 &&
+		(strings.HasPrefix(head, "ERROR:\n") || slices.ContainsFunc(notRead, func(mark string) bool { return scan.HasPrefixFold(head, mark) })) // the first is of OpenHands
+}
 
 // rejections are how harnesses say that the user did not allow a call.
 var rejections = []string{

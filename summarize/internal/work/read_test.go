@@ -60,15 +60,21 @@ func TestCheckKinds(t *testing.T) {
 func TestUnreadFile(t *testing.T) {
 	c := Call{Name: "read", Class: toolpolicy.Read, Files: []shell.FileOp{{Path: "a.go", Op: "read"}}}
 	for text, want := range map[string]int{
-		"ENOENT: no such file or directory, open 'a.go'": 0,
-		"Error: File not found: a.go":                    0,
-		"package a":                                      1,
-		"error: one\nb\nc\nd\ne\nf":                      1, // a log
+		"ENOENT: no such file or directory, open 'a.go'":                        0,
+		"Error: File not found: a.go":                                           0,
+		"ERROR:\nInvalid `path` parameter: a.go. The path a.go does not exist.": 0,
+		"ERROR: The path a.go does not exist":                                   0,
+		"package a":                                                             1,
+		"error:\n  code: 7":                                                     1, // a document
+		"error: one\nb\nc\nd\ne\nf":                                             1, // a log
 	} {
-		r := thread.ToolResult{Tool: "read", Outcome: thread.Success}
-		w := ReadResult(&r, text)
-		if did, _ := c.Did(&w); len(did) != want {
-			t.Errorf("%q: %v", text, did)
+		// An editor with a command "view" has the class Edit.
+		for _, tool := range []string{"read", "str_replace_editor"} {
+			r := thread.ToolResult{Tool: tool, Outcome: thread.Success}
+			w := ReadResult(&r, text)
+			if did, _ := c.Did(&w); len(did) != want {
+				t.Errorf("%s %q: %v", tool, text, did)
+			}
 		}
 	}
 }
