@@ -158,7 +158,7 @@ func TestAfter(t *testing.T) {
 	if got := retry.RetryAfter(both, now); got != 20*ms {
 		t.Errorf("both: %v, want the finer one", got)
 	}
-	if got := retry.RetryAfter(nil, now); got != 0 {
+	if got := retry.RetryAfter(http.Header(nil), now); got != 0 {
 		t.Errorf("none: %v", got)
 	}
 }
