@@ -12,7 +12,7 @@ import (
 const maxRetryAfter = 24 * time.Hour
 
 // Headers are those of an answer: an http.Header. This package does without net/http, which
-// would bring TLS and more, 2 MB, into programs that call no provider themselves.
+// would bring TLS and more, 1.5 MB, into programs that call no provider themselves.
 type Headers interface{ Get(name string) string }
 
 // dates are the forms of an HTTP date (RFC 9110, section 5.6.7).
