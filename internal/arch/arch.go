@@ -57,6 +57,8 @@ type Rules struct {
 	// Properties is the package that runs property tests from a fixed seed. Other
 	// tests call it, not rapid.
 	Properties string
+	// Ceilings bound the size of the product; nil for none.
+	Ceilings   *Ceilings
 	Exceptions []Exception
 }
 
@@ -108,6 +110,7 @@ func Check(root string, rules Rules) ([]Problem, error) {
 		c.seeds(p)
 	}
 	c.texts()
+	c.ceilings()
 	return c.report(), nil
 }
 

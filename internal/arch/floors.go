@@ -47,7 +47,7 @@ func (c *checker) imports(p *pkg) {
 			if f.test || self.Support {
 				allowed = slices.Concat(allowed, c.rules.TestLibraries)
 			}
-			if !slices.ContainsFunc(allowed, func(a string) bool { return imported == a || strings.HasPrefix(imported, a+"/") }) {
+			if !slices.ContainsFunc(allowed, func(a string) bool { return below(imported, a) }) {
 				c.add("external", f.at, c.module.line(spec), "%s may not import %s; the table of internal/arch lists what it may", p.dir, imported)
 			}
 		}
@@ -98,7 +98,7 @@ func (c *checker) purity(p *pkg) {
 		timeName := ""
 		for _, spec := range f.ast.Imports {
 			imported := importPath(spec)
-			if slices.ContainsFunc(impure, func(i string) bool { return imported == i || strings.HasPrefix(imported, i+"/") }) {
+			if slices.ContainsFunc(impure, func(i string) bool { return below(imported, i) }) {
 				c.add("pure", f.at, c.module.line(spec), "floor %d does without %q; let the caller bring what is needed", self.Floor, imported)
 			}
 			if imported == "time" {
@@ -157,3 +157,6 @@ func localName(spec *ast.ImportSpec) string {
 
 // version is the last element of an import path that names none.
 var version = regexp.MustCompile(`^v[0-9]+$`)
+
+// below reports whether a path is another one, or below it.
+func below(path, of string) bool { return path == of || strings.HasPrefix(path, of+"/") }

@@ -251,12 +251,46 @@ var exceptions = []arch.Exception{
 	{Rule: "context-value", At: "internal/daemon/observe.go", Why: "the log of a request: middleware of net/http has no other way to hand it on"},
 }
 
+// ceilings go down with what is taken out. They go up only by what a new capability was
+// allowed before it was built; those of the summaries never do.
+var ceilings = &arch.Ceilings{
+	Lines: []arch.LineCeiling{
+		{Of: "floor 0", Floor: 0, Most: 8695},
+		{Of: "floor 1", Floor: 1, Most: 20597},
+		{Of: "floor 2", Floor: 2, Most: 19545},
+		{Of: "floor 3", Floor: 3, Most: 11542},
+		{Of: "floor 4", Floor: 4, Most: 2118},
+		{Of: "floor 5", Floor: 5, Most: 8551},
+		{Of: "floor 6", Floor: 6, Most: 19787},
+		{Of: "floor 7", Floor: 7, Most: 17255},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "summary", "state"}, Most: 16690},
+	},
+	Packages: 100, Public: 51, Names: 893,
+	Methods: 25, Types: map[string]int{
+		"transcript.builder":             37,
+		"summarize/internal/work.fold":   47,
+		"summarize.selection":            30,
+		"summarize.builder":              65,
+		"strategy.View":                  62,
+		"store/internal/sqlstore.tenant": 39,
+		"store/internal/sqlstore.DB":     29,
+		"proxy.exchange":                 77,
+		"proxy.Transport":                26,
+		"policy.Situation":               37,
+		"internal/daemon.call":           75,
+		"internal/daemon.Server":         36,
+		"api.Client":                     37,
+		"..Session":                      94,
+	},
+}
+
 func TestModule(t *testing.T) {
 	problems, err := arch.Check("../..", arch.Rules{
 		Packages:      floors,
 		TestLibraries: []string{gocmp, goleak, sqlite, rapid, testscript, mcpsdk},
 		Reserved:      reserved,
 		Properties:    "internal/property",
+		Ceilings:      ceilings,
 		Exceptions:    exceptions,
 	})
 	if err != nil {

@@ -148,6 +148,15 @@ func TestSound(t *testing.T) {
 	}
 }
 
+// soundCeilings are those that sound is right below.
+func soundCeilings() *arch.Ceilings {
+	return &arch.Ceilings{
+		Lines:    []arch.LineCeiling{{Of: "values", In: []string{"ground"}, Most: 22}, {Of: "floor 4", Floor: 4, Most: 5}},
+		Packages: 5, Public: 4, Names: 3,
+		Methods: 1, Types: map[string]int{"ground.Value": 3},
+	}
+}
+
 // lines is source text with n lines in the middle.
 func lines(n int, format string) string {
 	var b strings.Builder
@@ -276,6 +285,23 @@ func TestRules(t *testing.T) {
 			r.Packages["draw"] = arch.Package{Support: true}
 			r.Properties = "draw"
 		}, want: []string{"seed check/one.go:6", "seed m_test.go:10", "seed m_test.go:11", "seed m_test.go:13"}},
+
+		{name: "under the ceilings", edit: func(r *arch.Rules) { r.Ceilings = soundCeilings() }, want: []string{}},
+		{name: "over the ceilings", files: map[string]string{
+			"ground/a.go":      head + "func (Value) one() {}\n\n// More is one.\nconst More = 1\n",
+			"ground/more/a.go": "// Package more is on the ground.\npackage more\n\ntype t[k any] int\n\nfunc (t[k]) a() {}\nfunc (*t[k]) b() {}\n",
+			"check/a.go":       "package check\n" + lines(50, "// %d"),
+		}, edit: func(r *arch.Rules) {
+			r.Packages["ground/more"] = arch.Package{}
+			r.Ceilings = soundCeilings()
+		}, want: []string{"ceiling ground.Value:0", "ceiling ground/more.t:0", "ceiling the module:0", "ceiling the module:0", "ceiling the public packages:0", "ceiling values:0"}},
+		{name: "ceilings that were not lowered", edit: func(r *arch.Rules) {
+			r.Ceilings = soundCeilings()
+			r.Ceilings.Lines[0].Most++
+			r.Ceilings.Public++
+			r.Ceilings.Types["ground.Value"]++
+			r.Ceilings.Types["m.Gone"] = 3
+		}, want: []string{"ceiling ground.Value:0", "ceiling m.Gone:0", "ceiling the module:0", "ceiling values:0"}},
 
 		{name: "machine paths", files: map[string]string{
 			"m2.go":   "package m\n\nvar a, b, c, d = \"/home/someone/x\", \"see /tmp/x\", \"out=/root\", \"https://host.test/home/x\"\n",

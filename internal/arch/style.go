@@ -15,7 +15,17 @@ func (c *checker) sizes(p *pkg) {
 			c.add("long-file", f.at, 0, "%d lines, the limit is %d; split it by concept", f.lines, maxLines)
 		}
 	}
-	var surface, values int
+	surface, values := p.exported()
+	if surface > maxNames {
+		c.add("many-names", p.dir, 0, "%d exported functions and types, the limit is %d; hide some or split the package", surface, maxNames)
+	}
+	if values > maxNames {
+		c.add("many-values", p.dir, 0, "%d exported variables and constants, the limit is %d; hide some or split the package", values, maxNames)
+	}
+}
+
+// exported counts the exported functions and types, and apart from them the variables and constants.
+func (p *pkg) exported() (surface, values int) {
 	for _, f := range p.production() {
 		for _, d := range f.ast.Decls {
 			switch d := d.(type) {
@@ -41,12 +51,7 @@ func (c *checker) sizes(p *pkg) {
 			}
 		}
 	}
-	if surface > maxNames {
-		c.add("many-names", p.dir, 0, "%d exported functions and types, the limit is %d; hide some or split the package", surface, maxNames)
-	}
-	if values > maxNames {
-		c.add("many-values", p.dir, 0, "%d exported variables and constants, the limit is %d; hide some or split the package", values, maxNames)
-	}
+	return surface, values
 }
 
 // interfaces holds the number of methods. Embedded interfaces of the same
