@@ -21,8 +21,8 @@ func Example() {
 	event.Emit(ctx, events, event.Event{Type: event.Cleared, ThreadID: "ticket-4711", Strategy: "clear", TokensFreed: 21_500})
 	event.Emit(ctx, events, event.Event{Type: event.Completed, ThreadID: "ticket-4711", TokensBefore: 93_600, TokensAfter: 72_100, TokensFreed: 21_500})
 
-	s := counters.Snapshot()
-	fmt.Println(s.Compactions, s.TokensFreed, s.Strategies)
+	now := counters.Figures()
+	fmt.Println(now.Sum("compactions"), now.Sum("tokens_freed"), now.By("records", "strategy"))
 	// Output:
 	// ticket-4711: 93600 -> 72100 tokens
 	// 1 21500 map[clear:1]

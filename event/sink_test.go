@@ -2,7 +2,6 @@ package event_test
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,93 +76,5 @@ func TestHooksAreSinks(t *testing.T) {
 	}
 	if source != "compact" || trigger != "auto" {
 		t.Errorf("session start of %v, boundary by %v", source, trigger)
-	}
-}
-
-// A24
-func TestCounters(t *testing.T) {
-	var c event.Counters
-	for _, e := range lifecycle() {
-		event.Emit(t.Context(), &c, e)
-	}
-	event.Emit(t.Context(), &c, event.Event{Type: event.Cleared, Strategy: "clear", TokensFreed: 6, Cache: event.Hit})
-	event.Emit(t.Context(), &c, event.Event{Type: event.Completed, Duration: time.Millisecond}) // on a bound: within it
-	event.Emit(t.Context(), &c, event.Event{Type: event.Completed, Err: "rate_limited", Details: map[string]any{"fallback": "extractive"}})
-	event.Emit(t.Context(), &c, event.Event{Type: event.Failed, Duration: time.Hour})
-	event.Emit(t.Context(), &c, event.Event{Type: event.Failed, Duration: time.Minute, Details: map[string]any{"where": "proxy_invalid"}}) // of a request
-	event.Emit(t.Context(), &c, event.Event{Type: event.RequestProxied, Details: map[string]any{"action": "passed", "reason": "fault", "status": 200}})
-	event.Emit(t.Context(), &c, event.Event{Type: "of a later version"})
-	event.Emit(t.Context(), &c, event.Event{Type: event.Asked, Details: map[string]any{"proposed": 13, "kept": 10, "dropped_number": 2, "dropped_user": 1}})
-	got := c.Snapshot()
-	want := event.Snapshot{
-		Checks: 1, Compactions: 3, Failures: map[string]int64{"deadline_exceeded": 1, "error": 2}, Fallbacks: map[string]int64{"extractive": 1}, TokensFreed: 21_500,
-		Strategies:     map[string]int64{"externalize": 1, "summarize": 1, "clear": 2, "retrieve": 1, "drop": 1},
-		StrategyTokens: map[string]int64{"externalize": 9_000, "summarize": 8_000, "clear": 4_006, "retrieve": 400, "drop": 100},
-		Latency: event.Histogram{
-			Bounds: []float64{0.001, 0.005, 0.025, 0.1, 0.25, 1, 2.5, 5, 10, 30, 60},
-			Counts: []int64{1, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 1}, Sum: 0.001 + 1.601 + 30 + 3600, Count: 4,
-		},
-		CacheHits: 1, CacheMisses: 1, Rehydrations: 1, Blocked: 1, Conflicts: 1, Overflows: 1, ContextRequests: 1, Alerts: 1,
-		Sentences: 13, LeftOut: map[string]int64{"number": 2, "user": 1},
-		Proxied: map[string]int64{"recovered": 1, "passed/fault": 1},
-	}
-	near := cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 })
-	if diff := cmp.Diff(want, got, near); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	got.Strategies["clear"], got.Fallbacks["extractive"], got.LeftOut["user"], got.Proxied["recovered"] = 99, 99, 99, 99
-	got.Latency.Counts[0] = 99
-	if diff := cmp.Diff(want, c.Snapshot(), near); diff != "" {
-		t.Errorf("a snapshot shares memory with the counters:\n%s", diff)
-	}
-}
-
-// Names that come without end, or that are sentences, do not fill the memory
-// or the metrics.
-func TestCountersBoundNames(t *testing.T) {
-	var c event.Counters
-	for n := range 1000 {
-		c.Emit(t.Context(), event.Event{Type: event.Cleared, Strategy: string(rune('a'+n%26)) + time.Duration(n).String()})
-	}
-	c.Emit(t.Context(), event.Event{Type: event.Failed, Err: canary})
-	s := c.Snapshot()
-	if len(s.Strategies) > 65 || s.Strategies["other"] != 1000-64 {
-		t.Errorf("%d names, %d others", len(s.Strategies), s.Strategies["other"])
-	}
-	for class := range s.Failures {
-		if class == canary {
-			t.Error("content became a name")
-		}
-	}
-}
-
-// Run with -race.
-func TestCountersConcurrently(t *testing.T) {
-	var c event.Counters
-	var group sync.WaitGroup
-	for range 8 {
-		group.Go(func() {
-			for range 500 {
-				event.Emit(t.Context(), &c, event.Event{Type: event.Cleared, Strategy: "clear", TokensFreed: 2, Cache: event.Hit})
-				event.Emit(t.Context(), &c, event.Event{Type: event.Completed, TokensFreed: 2, Duration: time.Second})
-				if s := c.Snapshot(); s.Strategies["clear"] < s.Compactions {
-					t.Error("a snapshot is torn")
-				}
-			}
-		})
-	}
-	group.Wait()
-	s := c.Snapshot()
-	if s.Strategies["clear"] != 4000 || s.StrategyTokens["clear"] != 8000 || s.TokensFreed != 8000 || s.CacheHits != 4000 || s.Latency.Count != 4000 {
-		t.Errorf("%+v", s)
-	}
-}
-
-func BenchmarkCounters(b *testing.B) {
-	var c event.Counters
-	e := lifecycle()[4]
-	b.ReportAllocs()
-	for b.Loop() {
-		event.Emit(b.Context(), &c, e)
 	}
 }

@@ -1,24 +1,10 @@
 // Package otelsink gives events to OpenTelemetry: metrics, and one span for each
 // compaction. Nothing in them is content; see package event.
 //
-// Metrics (A24). Only names of small number are attributes, never an id:
-//
-//	palimpsest.compactions          {compaction}  policy, palimpsest.outcome: completed, failed; error.type
-//	palimpsest.compaction.duration  s             the same
-//	palimpsest.tokens.freed         {token}       policy; completed compactions
-//	palimpsest.prompts              {prompt}      policy
-//	palimpsest.tokens.spared        {token}       policy; of all prompts together
-//	palimpsest.records              {record}      policy, strategy, palimpsest.action
-//	palimpsest.record.tokens        {token}       policy, strategy, palimpsest.action
-//	palimpsest.cache.lookups        {lookup}      palimpsest.cache: hit, miss
-//	palimpsest.rehydrations         {artifact}    palimpsest.outcome: done, blocked
-//	palimpsest.plan.conflicts       {conflict}    policy
-//	palimpsest.overflows.shortened  {request}     policy
-//	palimpsest.proxy.requests       {request}     palimpsest.details. action, reason, route, status; error.type
-//	palimpsest.context.requests     {request}     policy (A22)
-//	palimpsest.quality.alerts       {alert}       policy (A22)
-//
-// Policy and strategy stand for palimpsest.policy and palimpsest.strategy.
+// The metrics are those of event.Metrics, under "palimpsest." and with dots in
+// place of "_": palimpsest.tokens.freed, palimpsest.compaction.duration. Their
+// labels are attributes under "palimpsest.", error_class is error.type, and what an
+// event does not have is left out. None is an id.
 //
 // Span "compact_context", of kind internal, made when a compaction is completed
 // or has failed and dated back by its duration; its parent is the span of the

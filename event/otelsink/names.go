@@ -27,8 +27,6 @@ var conventional = map[string]attribute.Key{
 
 const (
 	prefix     = "palimpsest."
-	keyAction  = attribute.Key(prefix + "action")
-	keyCache   = attribute.Key(prefix + "cache")
 	keyOutcome = attribute.Key(prefix + "outcome")
 )
 
@@ -42,14 +40,12 @@ func attributes(e event.Event) []attribute.KeyValue {
 	return out
 }
 
-// few gives those attributes of an event that may be a metric's.
-func few(e event.Event, keys ...string) []attribute.KeyValue {
+// few gives the labels of a figure. What an event does not have is left out.
+func few(m *event.Metric, labels []string) []attribute.KeyValue {
 	var out []attribute.KeyValue
-	for _, a := range e.Attrs() {
-		for _, key := range keys {
-			if a.Key == key {
-				out = append(out, convert(a))
-			}
+	for i, value := range labels {
+		if value != "" {
+			out = append(out, convert(slog.String(m.Labels[i], value)))
 		}
 	}
 	return out

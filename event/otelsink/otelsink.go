@@ -3,6 +3,7 @@ package otelsink
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,7 +42,7 @@ func New(o *Options) (event.Sink, error) {
 	if opt.Tracers == nil {
 		opt.Tracers = otel.GetTracerProvider()
 	}
-	s := &sink{tracer: opt.Tracers.Tracer(scope), open: map[threadKey][]moment{}}
+	s := &sink{tracer: opt.Tracers.Tracer(scope), open: map[threadKey][]moment{}, counters: map[*event.Metric]metric.Int64Counter{}, durations: map[*event.Metric]metric.Float64Histogram{}}
 	if err := s.instruments(opt.Meters.Meter(scope)); err != nil {
 		return nil, fmt.Errorf("otelsink.New: %w", err)
 	}
@@ -51,8 +52,8 @@ func New(o *Options) (event.Sink, error) {
 type sink struct {
 	tracer trace.Tracer
 
-	compactions, freed, records, recordTokens, lookups, rehydrations, conflicts, overflows, requests, alerts, prompts, spared, proxied metric.Int64Counter
-	duration                                                                                                                           metric.Float64Histogram
+	counters  map[*event.Metric]metric.Int64Counter
+	durations map[*event.Metric]metric.Float64Histogram
 
 	mu   sync.Mutex
 	open map[threadKey][]moment
@@ -74,74 +75,40 @@ const (
 )
 
 func (s *sink) instruments(m metric.Meter) error {
-	for _, c := range []struct {
-		to               *metric.Int64Counter
-		name, unit, what string
-	}{
-		{&s.compactions, "compactions", "{compaction}", "Compactions that ended."},
-		{&s.freed, "tokens.freed", "{token}", "Tokens that completed compactions freed."},
-		{&s.records, "records", "{record}", "Records of plans."},
-		{&s.recordTokens, "record.tokens", "{token}", "Tokens that records of plans free."},
-		{&s.lookups, "cache.lookups", "{lookup}", "Questions to the cache of summaries."},
-		{&s.rehydrations, "rehydrations", "{artifact}", "Artifacts shown again, or not."},
-		{&s.conflicts, "plan.conflicts", "{conflict}", "Plans that came after another one."},
-		{&s.overflows, "overflows.shortened", "{request}", "Requests that were too long for the provider and were made smaller."},
-		{&s.requests, "context.requests", "{request}", "Signs that an agent misses what was removed."},
-		{&s.prompts, "prompts", "{prompt}", "Prompts that were handed out."},
-		{&s.spared, "tokens.spared", "{token}", "Tokens that prompts were smaller by than their conversations."},
-		{&s.proxied, "proxy.requests", "{request}", "Requests that went through the proxy."},
-		{&s.alerts, "quality.alerts", "{alert}", "Agents that kept asking for what was removed."},
-	} {
+	for _, row := range event.Metrics() {
+		name, help, unit := prefix+strings.ReplaceAll(row.Name, "_", "."), metric.WithDescription(row.Help), metric.WithUnit(row.Unit)
 		var err error
-		if *c.to, err = m.Int64Counter(prefix+c.name, metric.WithUnit(c.unit), metric.WithDescription(c.what)); err != nil {
+		if row.Bounds != nil {
+			s.durations[row], err = m.Float64Histogram(name, help, unit, metric.WithExplicitBucketBoundaries(row.Bounds...))
+		} else {
+			s.counters[row], err = m.Int64Counter(name, help, unit)
+		}
+		if err != nil {
 			return err
 		}
 	}
-	var err error
-	s.duration, err = m.Float64Histogram(prefix+"compaction.duration", metric.WithUnit("s"), metric.WithDescription("How long compactions took."),
-		metric.WithExplicitBucketBoundaries(0.001, 0.005, 0.025, 0.1, 0.25, 1, 2.5, 5, 10, 30, 60))
-	return err
+	return nil
 }
 
 // Emit counts the event, and ends a span with it if it ends a compaction.
 func (s *sink) Emit(ctx context.Context, e event.Event) {
-	hits, misses := e.Lookups()
-	for answer, n := range map[event.Cache]int64{event.Hit: hits, event.Miss: misses} {
-		if n > 0 {
-			s.lookups.Add(ctx, n, metric.WithAttributes(keyCache.String(string(answer))))
-		}
+	for _, m := range event.Metrics() {
+		m.Measure(e, func(n float64, labels []string) {
+			with := metric.WithAttributes(few(m, labels)...)
+			if m.Bounds != nil {
+				s.durations[m].Record(ctx, n, with)
+			} else {
+				s.counters[m].Add(ctx, int64(n), with)
+			}
+		})
 	}
-	policy := func() metric.MeasurementOption { return metric.WithAttributes(few(e, "policy")...) }
 	switch e.Type {
 	case event.PreCompact, event.CheckStarted:
 		s.begin(e)
-	case event.ProposalGenerated, event.PlanCommitted:
+	case event.ProposalGenerated, event.PlanCommitted, event.PlanConflict, event.Externalized, event.Summarized, event.Cleared, event.Retrieved, event.Dropped:
 		s.keep(e)
-	case event.Externalized, event.Summarized, event.Cleared, event.Retrieved, event.Dropped:
-		s.keep(e)
-		with := metric.WithAttributes(append(few(e, "policy", "strategy"), keyAction.String(string(e.Type)))...)
-		s.records.Add(ctx, 1, with)
-		s.recordTokens.Add(ctx, int64(max(e.TokensFreed, 0)), with)
 	case event.Completed, event.Failed:
 		s.end(ctx, e)
-	case event.Rehydrated:
-		s.rehydrations.Add(ctx, 1, metric.WithAttributes(keyOutcome.String("done")))
-	case event.Blocked:
-		s.rehydrations.Add(ctx, 1, metric.WithAttributes(keyOutcome.String("blocked")))
-	case event.PlanConflict:
-		s.keep(e)
-		s.conflicts.Add(ctx, 1, policy())
-	case event.PromptPrepared:
-		s.prompts.Add(ctx, 1, policy())
-		s.spared.Add(ctx, int64(max(e.TokensFreed, 0)), policy())
-	case event.OverflowShortened:
-		s.overflows.Add(ctx, 1, policy())
-	case event.RequestProxied:
-		s.proxied.Add(ctx, 1, metric.WithAttributes(few(e, "details.route", "details.action", "details.reason", "details.status", "error_class")...))
-	case event.ContextRequested:
-		s.requests.Add(ctx, 1, policy())
-	case event.QualityAlert:
-		s.alerts.Add(ctx, 1, policy())
 	}
 }
 
@@ -190,20 +157,8 @@ func (s *sink) keep(e event.Event) {
 
 func (s *sink) end(ctx context.Context, e event.Event) {
 	outcome := keyOutcome.String("completed")
-	with := few(e, "policy", "error_class")
 	if e.Type == event.Failed {
 		outcome = keyOutcome.String("failed")
-		if e.Err == "" {
-			with = append(with, semconv.ErrorTypeOther)
-		}
-	}
-	with = append(with, outcome)
-	s.compactions.Add(ctx, 1, metric.WithAttributes(with...))
-	if took := e.Latency(); took > 0 {
-		s.duration.Record(ctx, took.Seconds(), metric.WithAttributes(with...))
-	}
-	if e.Type == event.Completed {
-		s.freed.Add(ctx, int64(max(e.TokensFreed, 0)), metric.WithAttributes(few(e, "policy")...))
 	}
 
 	s.mu.Lock()

@@ -257,7 +257,7 @@ var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
 		{Of: "floor 0", Floor: 0, Most: 8695},
 		{Of: "floor 1", Floor: 1, Most: 20597},
-		{Of: "floor 2", Floor: 2, Most: 19545},
+		{Of: "floor 2", Floor: 2, Most: 19563},
 		{Of: "floor 3", Floor: 3, Most: 11542},
 		{Of: "floor 4", Floor: 4, Most: 2118},
 		{Of: "floor 5", Floor: 5, Most: 8551},
@@ -265,7 +265,7 @@ var ceilings = &arch.Ceilings{
 		{Of: "floor 7", Floor: 7, Most: 17255},
 		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "summary", "state"}, Most: 16690},
 	},
-	Packages: 100, Public: 51, Names: 893,
+	Packages: 100, Public: 51, Names: 895,
 	Methods: 25, Types: map[string]int{
 		"transcript.builder":             37,
 		"summarize/internal/work.fold":   47,

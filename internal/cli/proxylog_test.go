@@ -106,9 +106,9 @@ func TestProxyLog(t *testing.T) {
 			}
 		}
 		for _, want := range []string{
-			`palimpsest_proxy_requests_total{action="passed",error_class="",reason="below-mark"} 1`,
-			`palimpsest_proxy_requests_total{action="compacted",error_class="",reason=""} 1`,
-			`palimpsest_proxy_requests_total{action="planned",error_class="",reason=""} 1`,
+			`palimpsest_proxy_requests_total{action="passed",error_class="",reason="below-mark",route="anthropic",status="200"} 1`,
+			`palimpsest_proxy_requests_total{action="compacted",error_class="",reason="",route="anthropic",status="200"} 1`,
+			`palimpsest_proxy_requests_total{action="planned",error_class="",reason="",route="anthropic",status="200"} 1`,
 			`palimpsest_http_requests_total{route="proxy/anthropic",status="200"} 3`,
 		} {
 			if !strings.Contains(metrics, want+"\n") {
@@ -133,22 +133,22 @@ func TestProxyFailuresInLog(t *testing.T) {
 	}{
 		{"full", provider(t, 200, wellAnswered), []string{"--tenant-disk", "1KB"}, []string{
 			"level=WARN msg=compaction_failed", "error_class=storage", "the tenant has used up its quota",
-		}, `{action="passed",error_class="",reason="compaction-failed"} 1`, ""},
+		}, `{action="passed",error_class="",reason="compaction-failed",route="anthropic",status="200"} 1`, ""},
 		{"down", gone.URL, nil, []string{
 			"level=WARN msg=request_proxied", "error_class=provider", "connection refused", "details.reason=no-answer",
-		}, `{action="compacted",error_class="provider",reason="no-answer"} 1`, "compaction_failed"},
+		}, `{action="compacted",error_class="provider",reason="no-answer",route="anthropic",status=""} 1`, "compaction_failed"},
 		{"refused", provider(t, 400, refusedWrong), nil, []string{
 			"level=WARN msg=request_proxied", "error_class=provider", "invalid request (status 400)", "details.action=passed", "details.reason=refused",
-		}, `{action="passed",error_class="provider",reason="refused"} 1`, "compaction_failed"},
+		}, `{action="passed",error_class="provider",reason="refused",route="anthropic",status="400"} 1`, "compaction_failed"},
 		{"overloaded", provider(t, 529, overloaded), nil, []string{
 			"level=WARN msg=request_proxied", "error_class=provider", "overloaded (status 529)", "details.action=compacted", "details.status=529",
-		}, `{action="compacted",error_class="provider",reason=""} 1`, "compaction_failed"},
+		}, `{action="compacted",error_class="provider",reason="",route="anthropic",status="529"} 1`, "compaction_failed"},
 		{"no key", provider(t, 401, noKey), nil, []string{
 			"level=WARN msg=request_proxied", "error_class=provider", "not authorized (status 401)", "details.status=401",
-		}, `{action="compacted",error_class="provider",reason=""} 1`, "compaction_failed"},
+		}, `{action="compacted",error_class="provider",reason="",route="anthropic",status="401"} 1`, "compaction_failed"},
 		{"refused again", provider(t, 400, refusedLong), nil, []string{
 			"level=WARN msg=request_proxied", "error_class=provider", "context overflow (status 400)", "details.action=compacted", "details.reason=refused",
-		}, `{action="compacted",error_class="provider",reason="refused"} 1`, "recovered"},
+		}, `{action="compacted",error_class="provider",reason="refused",route="anthropic",status="400"} 1`, "recovered"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			metrics, log := logged(t, "text", append(tt.args, "--store", filepath.Join(dir, tt.name+".db"), "--anthropic-upstream", tt.upstream, "--window", "30000"),

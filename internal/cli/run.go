@@ -134,8 +134,8 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 		return err
 	}
 	fmt.Fprintf(s.Err, "palimpsest: %s\n", r.endLine(p.Totals(), p.Upstreams()))
-	now := counts.Snapshot()
-	if left := leftOutLine(now.Sentences, now.LeftOut); left != "" {
+	now := counts.Figures()
+	if left := leftOutLine(int(now.Sum("summary_sentences")), now.By("summary_left_out", "cause")); left != "" {
 		fmt.Fprintf(s.Err, "palimpsest: %s\n", left)
 	}
 	if status != 0 {

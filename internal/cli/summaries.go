@@ -109,8 +109,8 @@ const maxLeftOut = 200
 
 // leftOutLine says how many sentences of the models' summaries were left out and why, the
 // most frequent cause first. It is empty if none was.
-func leftOutLine[N int | int64](of N, dropped map[string]N) string {
-	var left N
+func leftOutLine(of int, dropped map[string]int) string {
+	var left int
 	for _, n := range dropped {
 		left += n
 	}
@@ -121,12 +121,12 @@ func leftOutLine[N int | int64](of N, dropped map[string]N) string {
 	if left == 1 {
 		were = "was"
 	}
-	return fmt.Sprintf("%d of %s of the model's summary %s left out: %s", left, plural(int(of), "sentence"), were, countsByFrequency(dropped, causeWords))
+	return fmt.Sprintf("%d of %s of the model's summary %s left out: %s", left, plural(of, "sentence"), were, countsByFrequency(dropped, causeWords))
 }
 
 // countsByFrequency lists names with their counts, the most frequent first. words replaces
 // names by plainer words.
-func countsByFrequency[N int | int64](count map[string]N, words map[string]string) string {
+func countsByFrequency(count map[string]int, words map[string]string) string {
 	names := slices.SortedFunc(maps.Keys(count), func(a, b string) int {
 		return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b))
 	})

@@ -37,11 +37,8 @@ func TestMetricsAreDocumented(t *testing.T) {
 	m.observe("route", 200, time.Second)
 	m.jobs.WithLabelValues("kind", "done")
 	m.refused.WithLabelValues("memory")
-	for _, e := range []event.Event{
-		{Type: event.Failed, Err: "storage"}, {Type: event.Completed, Err: "provider"}, {Type: event.Cleared, Strategy: "clear", TokensFreed: 1},
-		{Type: event.RequestProxied, Details: map[string]any{"action": proxy.Passed}},
-	} {
-		event.Emit(t.Context(), counters, e)
+	for _, typ := range []event.Type{event.Failed, event.Completed, event.Cleared, event.RequestProxied, event.PromptPrepared, event.PlanConflict, event.ContextRequested, event.QualityAlert, event.OverflowShortened, event.Rehydrated, event.Asked} {
+		event.Emit(t.Context(), counters, event.Event{Type: typ, Err: "storage", TokensFreed: 1, Duration: 1, Details: map[string]any{"dropped_user": 1}})
 	}
 	families, err := m.registry.Gather()
 	if err != nil {
@@ -59,11 +56,16 @@ func TestMetricsAreDocumented(t *testing.T) {
 		table += fmt.Sprintf("| `%s` | %s | %s |\n", f.GetName(), strings.Join(labels, ", "), f.GetHelp())
 	}
 	golden.Section(t, "../../docs/operations.md", "metrics", table+"\n")
+	for _, e := range event.Metrics() {
+		if !strings.Contains(table, "`palimpsest_"+e.Name+"_") {
+			t.Errorf("%s is not in the table: have the test count it", e.Name)
+		}
+	}
 	source, err := os.ReadFile("metrics.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range regexp.MustCompile(`"(?:palimpsest_)?([a-z_]+_(?:total|seconds|bytes|in_flight|streams))"`).FindAllStringSubmatch(string(source), -1) {
+	for _, name := range regexp.MustCompile(`"palimpsest_([a-z_]+_(?:total|seconds|bytes|in_flight|streams))"`).FindAllStringSubmatch(string(source), -1) {
 		if !strings.Contains(table, "`palimpsest_"+name[1]+"`") {
 			t.Errorf("%s is not in the table: have the test count it", name[1])
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -122,53 +121,27 @@ func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
-	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("palimpsest_"+name, help, labels, nil)
-	}
-	now := c.counters.Snapshot()
-	for _, sum := range []struct {
-		name, help string
-		value      int64
-	}{
-		{"checks_total", "Checks whether a compaction is due.", now.Checks},
-		{"compactions_total", "Compactions completed.", now.Compactions},
-		{"tokens_freed_total", "Tokens freed by completed compactions, each counted once: what the request took before, less what it took after.", now.TokensFreed},
-		{"prompts_total", "Prompts that were handed out.", now.Prompts},
-		{"tokens_spared_total", "By how many tokens the prompts that were handed out were smaller than their whole conversations, added up.", now.TokensSpared},
-		{"cache_hits_total", "Summaries and plans that came from a cache.", now.CacheHits},
-		{"cache_misses_total", "Summaries and plans that a cache did not have.", now.CacheMisses},
-		{"rehydrations_total", "Artifacts shown again.", now.Rehydrations},
-		{"rehydrations_blocked_total", "Artifacts that were not shown again.", now.Blocked},
-		{"plan_conflicts_total", "Plans that were not stored because another one had been stored first.", now.Conflicts},
-		{"overflows_shortened_total", "Requests that were made smaller after a provider refused them as too long.", now.Overflows},
-		{"context_requests_total", "Signs that an agent misses what was removed: it asks for it, says so, or looks at it again.", now.ContextRequests},
-		{"quality_alerts_total", "Alerts that an agent kept asking for what was removed.", now.Alerts},
-	} {
-		to <- prometheus.MustNewConstMetric(desc(sum.name, sum.help), prometheus.CounterValue, float64(sum.value))
-	}
-	for _, group := range []struct {
-		name, help, label string
-		values            map[string]int64
-	}{
-		{"compaction_failures_total", "Compactions that failed, by class of error.", "class", now.Failures},
-		{"compaction_fallbacks_total", "Compactions that ended otherwise than planned.", "fallback", now.Fallbacks},
-		{"strategy_records_total", "Records in plans, by strategy.", "strategy", now.Strategies},
-		{"strategy_tokens_freed_total", "Tokens freed by records, by strategy: what stood in the request before, less what stands there in its place.", "strategy", now.StrategyTokens},
-	} {
-		for label, n := range group.values {
-			to <- prometheus.MustNewConstMetric(desc(group.name, group.help, group.label), prometheus.CounterValue, float64(n), label)
+	for _, f := range c.counters.Figures() {
+		if f.Counts == nil {
+			to <- prometheus.MustNewConstMetric(metricDesc(f.Metric), prometheus.CounterValue, f.Sum, f.Labels...)
+			continue
 		}
+		buckets, count := map[float64]uint64{}, uint64(0)
+		for i, n := range f.Counts {
+			count += uint64(n)
+			if i < len(f.Metric.Bounds) {
+				buckets[f.Metric.Bounds[i]] = count
+			}
+		}
+		to <- prometheus.MustNewConstHistogram(metricDesc(f.Metric), count, f.Sum, buckets, f.Labels...)
 	}
-	for what, n := range now.Proxied {
-		action, why, _ := strings.Cut(what, "/")
-		reason, class, _ := strings.Cut(why, "/")
-		to <- prometheus.MustNewConstMetric(desc("proxy_requests_total", "Requests of agents that went through the proxy, by what it did and why (as the response headers say), and by the class of the error of those that got no answer of a model's; \"provider\" stands for its refusals too.", "action", "reason", "error_class"),
-			prometheus.CounterValue, float64(n), action, reason, class)
+}
+
+// metricDesc names a metric of events as Prometheus does.
+func metricDesc(m *event.Metric) *prometheus.Desc {
+	unit := "_total"
+	if m.Bounds != nil {
+		unit = "_seconds"
 	}
-	buckets, below := map[float64]uint64{}, uint64(0)
-	for i, bound := range now.Latency.Bounds {
-		below += uint64(now.Latency.Counts[i])
-		buckets[bound] = below
-	}
-	to <- prometheus.MustNewConstHistogram(desc("compaction_seconds", "How long compactions took."), uint64(now.Latency.Count), now.Latency.Sum, buckets)
+	return prometheus.NewDesc("palimpsest_"+m.Name+unit, m.Help, m.Labels, nil)
 }

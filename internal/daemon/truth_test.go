@@ -72,6 +72,7 @@ func metricsOf(t *testing.T, h *host) map[string]int {
 // what happened in a conversation. A metric that is not compared fails. F6, A18, A24
 func TestMetricsAreTrue(t *testing.T) {
 	const tenant, model, limit = "", "a-model", 11_000
+	const by = `{policy="timeline"}`
 	told, memory := &heard{}, palimpsest.NewMemory(0)
 	h := start(t, daemon.Config{Compactor: palimpsest.Config{
 		Memory: memory,
@@ -122,15 +123,15 @@ func TestMetricsAreTrue(t *testing.T) {
 		fixed = p.Tokens - shown
 		if p.PlanVersion != planVersion {
 			compactions = append(compactions, change{before, p.Tokens})
-			want["tokens_freed_total"] += before - p.Tokens
+			want["tokens_freed_total"+by] += before - p.Tokens
 			planVersion = p.PlanVersion
 		} else if p.Tokens != before {
 			t.Fatalf("step %d: the prompt takes %d tokens, want %d", n, p.Tokens, before)
 		}
 		lastPrompt = p.Prompt
-		want["prompts_total"]++
+		want["prompts_total"+by]++
 		want["checks_total"]++
-		want["tokens_spared_total"] += whole + fixed - p.Tokens
+		want["tokens_spared_total"+by] += whole + fixed - p.Tokens
 		said := fmt.Sprintf("Step %d: I look further.", n)
 		if planVersion > 0 && asked < 7 && n%2 == 0 { // alerts come at the third and the sixth
 			said = "I no longer have the earlier output in my context."
@@ -148,9 +149,9 @@ func TestMetricsAreTrue(t *testing.T) {
 	if len(compactions) < 3 || asked < 7 {
 		t.Fatalf("%d compactions and %d asks: the test shows nothing", len(compactions), asked)
 	}
-	want["compactions_total"] = len(compactions)
-	want["context_requests_total"] = asked
-	want["compaction_seconds_count"] = len(compactions)
+	want[`compactions_total{error_class="",outcome="completed",policy="timeline"}`] = len(compactions)
+	want["context_requests_total"+by] = asked
+	want[`compaction_duration_seconds_count{outcome="completed",policy="timeline"}`] = len(compactions)
 
 	// The plans say which records were new, what each stood for, and what stands there.
 	var earlier *plan.Plan
@@ -161,12 +162,12 @@ func TestMetricsAreTrue(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, r := range p.Plan.Since(earlier) {
-			want[`strategy_records_total{strategy="`+r.Made().Strategy+`"}`]++
+			want[`records_total{policy="timeline",record="`+string(event.OfRecord(r).Type)+`",strategy="`+r.Made().Strategy+`"}`]++
 			records++
 		}
 		earlier = p.Plan
 	}
-	want[`strategy_records_total{strategy="recall"}`] = records // each can be searched
+	want[`records_total{policy="timeline",record="compaction_retrieved",strategy="recall"}`] = records // each can be searched
 
 	// Each compaction: what it is told of before and after, limit, trigger, versions.
 	pre, done, bounds := told.of(event.PreCompact), told.of(event.Completed), told.of(event.Boundary)
@@ -192,32 +193,31 @@ func TestMetricsAreTrue(t *testing.T) {
 		if e.TokensFreed != e.TokensBefore-e.TokensAfter || e.Span == nil || e.Span.Len() == 0 {
 			t.Errorf("%+v", e)
 		}
-		freed[e.Strategy] += e.TokensFreed
+		freed[fmt.Sprintf(`{policy="timeline",record=%q,strategy=%q}`, e.Type, e.Strategy)] += e.TokensFreed
 	}
 	sum := 0
-	for strategy, n := range freed {
-		want[`strategy_tokens_freed_total{strategy="`+strategy+`"}`] = n
+	for labels, n := range freed {
+		want["record_tokens_total"+labels] = n
 		sum += n
 	}
-	want[`strategy_tokens_freed_total{strategy="recall"}`] = 0
 	// What records freed is what compactions freed, but for the two tools that came
 	// with the first plan.
 	first := counter.Tools(toolsOf(t, lastPrompt)) - counter.Tools(toolsOf(t, base))
-	if sum != want["tokens_freed_total"]+first {
-		t.Errorf("records freed %d tokens, compactions %d and %d for tools", sum, want["tokens_freed_total"], first)
+	if sum != want["tokens_freed_total"+by]+first {
+		t.Errorf("records freed %d tokens, compactions %d and %d for tools", sum, want["tokens_freed_total"+by], first)
 	}
 	for _, e := range told.of(event.ContextRequested) {
 		if e.Details["class"] != "lost_content" || e.Policy != "timeline" || e.ThreadID != th.ID || e.TenantID != tenant {
 			t.Errorf("%+v", e)
 		}
 	}
-	want["quality_alerts_total"] = len(told.of(event.QualityAlert))
-	if want["quality_alerts_total"] == 0 {
+	want["quality_alerts_total"+by] = len(told.of(event.QualityAlert))
+	if want["quality_alerts_total"+by] == 0 {
 		t.Error("an agent that keeps asking made no alert")
 	}
 
 	fared, err := c.Outcome(ctx, th.ID, thread.Success)
-	if err != nil || fared.Task != thread.Success || fared.Compactions != len(compactions) || len(fared.Asks) != asked || fared.Alerts != want["quality_alerts_total"] {
+	if err != nil || fared.Task != thread.Success || fared.Compactions != len(compactions) || len(fared.Asks) != asked || fared.Alerts != want["quality_alerts_total"+by] {
 		t.Errorf("how the thread fared: %+v: %v", fared, err)
 	}
 	if _, err := c.Outcome(ctx, th.ID, "splendid"); !api.IsKind(err, api.BadRequest) {
@@ -235,7 +235,7 @@ func TestMetricsAreTrue(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(got)) {
 		switch {
 		case strings.HasPrefix(name, "http_"), name == "event_streams", name == "memory_bytes", strings.HasPrefix(name, "job_"), // of the daemon, and not of compaction
-			strings.HasPrefix(name, "compaction_seconds_bucket"), name == "compaction_seconds_sum":
+			strings.HasPrefix(name, "compaction_duration_seconds_bucket"), strings.HasPrefix(name, "compaction_duration_seconds_sum"):
 			continue
 		}
 		if got[name] != want[name] {
