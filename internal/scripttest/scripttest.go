@@ -29,8 +29,8 @@ import (
 type Command func(ctx context.Context, args []string, s cli.Streams) int
 
 // Run runs the scripts in testdata/script: "exec NAME" is a process of its own, "run NAME" is the
-// same command within this one, which need not start and read its tables anew. In a long run
-// each is a process. The program must be known to testscript.Main.
+// same command within this one, which need not start and read its tables anew. With
+// PALIMPSEST_LONG=all each is a process. The program must be known to testscript.Main.
 func Run(t *testing.T, name string, command Command) {
 	t.Helper()
 	_, here, _, _ := runtime.Caller(0)
@@ -106,7 +106,7 @@ func (w *within) run(ts *testscript.TestScript, args []string) int {
 	if len(args) == 0 || args[0] != w.name {
 		ts.Fatalf("run runs %s, not %q", w.name, args)
 	}
-	if corpus.Long() {
+	if corpus.Longest() {
 		return statusOf(ts, args)
 	}
 	w.Lock()
