@@ -55,11 +55,11 @@ const shared = "the same words in every tenant, "
 
 // TestCanary does many random things for several tenants, and wants of every
 // answer that it is what its own tenant put in, and holds no word of another's.
-// In the end no file of the store holds a word of anybody's. PALIMPSEST_LONG=1
+// In the end no file of the store holds a word of anybody's. PALIMPSEST_LONG=all
 // makes it 100,000 operations instead of 5,000. A20
 func TestCanary(t *testing.T) {
 	operations := 5_000
-	if corpus.Long() {
+	if corpus.Longest() {
 		operations = 100_000
 	}
 	path := t.TempDir()

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 )
@@ -40,7 +41,7 @@ func TestKilled(t *testing.T) {
 		return
 	}
 	rounds := 4
-	if os.Getenv("PALIMPSEST_LONG") != "" {
+	if corpus.Longest() {
 		rounds = 100
 	}
 	path, master := t.TempDir(), keyring.NewMaster()

@@ -14,7 +14,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"io"
 	"os"
 	"os/signal"
@@ -22,12 +21,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palimpsest-ai/palimpsest/internal/eval"
 	"github.com/palimpsest-ai/palimpsest/lab/drift"
 	"github.com/palimpsest-ai/palimpsest/lab/estimators"
+	"github.com/palimpsest-ai/palimpsest/lab/eval"
+	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
 	"github.com/palimpsest-ai/palimpsest/lab/learn"
 	"github.com/palimpsest-ai/palimpsest/lab/locomo"
 	"github.com/palimpsest-ai/palimpsest/lab/peers"
+	"github.com/palimpsest-ai/palimpsest/lab/progress"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -76,7 +77,7 @@ func (m *measuring) load(c *cobra.Command, paths []string) (*references.Set, err
 	if err != nil {
 		return nil, err
 	}
-	set, err := references.Load(c.Context(), paths, counter, progress(c.ErrOrStderr()))
+	set, err := references.Load(c.Context(), paths, counter, progress.To(c.ErrOrStderr(), "reading"))
 	if err != nil {
 		return nil, err
 	}
@@ -96,23 +97,6 @@ func (m *measuring) write(c *cobra.Command, report any, table func(io.Writer) er
 	return e.Encode(report)
 }
 
-// progress counts on one line of a terminal.
-func progress(w io.Writer) references.Progress {
-	f, ok := w.(*os.File)
-	if !ok {
-		return nil
-	}
-	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return nil
-	}
-	return func(done, total int) {
-		fmt.Fprintf(f, "\r%d of %d\x1b[K", done, total)
-		if done == total {
-			fmt.Fprint(f, "\r\x1b[K")
-		}
-	}
-}
-
 func driftCommand() *cobra.Command {
 	var m measuring
 	var contenders []string
@@ -124,7 +108,7 @@ func driftCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r, err := drift.Measure(c.Context(), set, &drift.Options{Split: references.Split(m.split), Contenders: contenders, Progress: progress(c.ErrOrStderr())})
+			r, err := drift.Measure(c.Context(), set, &drift.Options{Split: references.Split(m.split), Contenders: contenders, Progress: progress.To(c.ErrOrStderr(), "measuring")})
 			if r == nil {
 				return err
 			}
@@ -148,7 +132,7 @@ func estimatorsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r, err := estimators.Measure(c.Context(), set, &estimators.Options{Split: references.Split(m.split), Progress: progress(c.ErrOrStderr())})
+			r, err := estimators.Measure(c.Context(), set, &estimators.Options{Split: references.Split(m.split), Progress: progress.To(c.ErrOrStderr(), "measuring")})
 			if err != nil {
 				return err
 			}
@@ -166,7 +150,7 @@ func peersCommand() *cobra.Command {
 		Use:   "peers DIR|FILE ...",
 		Short: "Recall of other libraries, by their own code, beside ours",
 		RunE: func(c *cobra.Command, args []string) error {
-			o := &eval.Options{Split: references.Split(m.split), Budgets: budgets, Curve: curve, Contenders: contenders, Progress: progress(c.ErrOrStderr())}
+			o := &eval.Options{Split: references.Split(m.split), Budgets: budgets, Curve: curve, Contenders: contenders, Progress: progress.To(c.ErrOrStderr(), "measuring")}
 			if err := o.Check(); err != nil {
 				return err
 			}
@@ -214,7 +198,7 @@ func locomoCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r, err := locomo.Measure(c.Context(), args, &locomo.Options{Counter: counter, Budgets: budgets, Progress: progress(c.ErrOrStderr())})
+			r, err := locomo.Measure(c.Context(), args, &locomo.Options{Counter: counter, Budgets: budgets, Progress: progress.To(c.ErrOrStderr(), "measuring")})
 			if err != nil {
 				return err
 			}
@@ -233,7 +217,7 @@ func learnCommand() *cobra.Command {
 		Short: "Learn the table of chances of package summarize, on the dev split, and write it as Go",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			set, err := references.Load(c.Context(), args, nil, progress(c.ErrOrStderr()))
+			set, err := references.Load(c.Context(), args, nil, progress.To(c.ErrOrStderr(), "reading"))
 			if err != nil {
 				return err
 			}

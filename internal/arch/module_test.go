@@ -66,12 +66,6 @@ var floors = map[string]arch.Package{
 	"api":      {Floor: 6, Same: []string{"api/view"}},
 	"api/view": {Floor: 6},
 
-	// 6: measurement.
-	"internal/eval":            {Floor: 6, Same: []string{"internal/eval/references"}},
-	"internal/eval/exam":       {Floor: 6},
-	"internal/eval/htmlreport": {Floor: 6, Same: []string{"internal/eval"}},
-	// What agents refer to later, and what of it a prompt shows.
-	"internal/eval/references": {Floor: 6, External: []string{gjson}},
 	// Sizes as users write them, tables in the width of a terminal.
 	"internal/budget":    {Floor: 1},
 	"internal/texttable": {Floor: 1},
@@ -211,6 +205,7 @@ var floors = map[string]arch.Package{
 	"internal/hostile":      {Support: true, External: []string{gjson, zstd, ws}},
 	"internal/threadgen":    {Support: true},
 	"internal/property":     {Support: true},
+	"internal/scripttest":   {Support: true, External: []string{testscript}},
 	"apikey/apikeytest":     {Support: true},
 	"artifact/artifacttest": {Support: true},
 	"proxy/proxytest":       {Support: true, External: []string{gjson, sjson, zstd}},
@@ -242,7 +237,7 @@ var reserved = []arch.Reserved{
 	},
 	{
 		Import: "html/template", Names: []string{"New", "Must", "Template"},
-		Why: "it calls methods by name, and the program then keeps every method of every type: 3 MB; write the page by code, as internal/eval/htmlreport does",
+		Why: "it calls methods by name, and the program then keeps every method of every type: 3 MB; write the page by code, as lab/eval/htmlreport does",
 	},
 }
 

@@ -57,7 +57,7 @@ the provider's documentation and are independent of the code that writes request
 				}
 			})
 			if err == nil && broken > 0 {
-				err = fmt.Errorf("%w: the %s API would refuse it: %s", errInvalid, to, plural(broken, "broken rule"))
+				err = fmt.Errorf("%w: the %s API would refuse it: %s", ErrInvalid, to, plural(broken, "broken rule"))
 			}
 			return err
 		},
@@ -71,11 +71,11 @@ the provider's documentation and are independent of the code that writes request
 // deep.
 func checkJSON(path string, body []byte) error {
 	if len(bytes.TrimSpace(body)) == 0 {
-		return fmt.Errorf("%w: %s is empty", errInvalid, path)
+		return fmt.Errorf("%w: %s is empty", ErrInvalid, path)
 	}
 	err := rawjson.Check(body)
 	if errors.Is(err, rawjson.ErrDepth) {
-		return fmt.Errorf("%w: %s: %w", errInvalid, path, err)
+		return fmt.Errorf("%w: %s: %w", ErrInvalid, path, err)
 	}
 	var syntax *json.SyntaxError
 	var any json.RawMessage
@@ -86,20 +86,20 @@ func checkJSON(path string, body []byte) error {
 	line := 1 + bytes.Count(before, []byte("\n"))
 	column := len(before) - bytes.LastIndexByte(before, '\n') - 1
 	if at := len(before) - 1; at > 0 && strings.IndexByte("{[", body[at]) >= 0 && rawjson.Valid(body[:at]) {
-		return fmt.Errorf("%w: %s: line %d: a second value begins; check reads one request body (`palimpsest compact` makes one of a transcript)", errInvalid, path, line)
+		return fmt.Errorf("%w: %s: line %d: a second value begins; check reads one request body (`palimpsest compact` makes one of a transcript)", ErrInvalid, path, line)
 	}
 	if int(syntax.Offset) >= len(body) && strings.HasPrefix(syntax.Error(), "unexpected end") {
-		return fmt.Errorf("%w: %s: line %d: the file is cut off after byte %d of this line; check needs the whole body: %w", errInvalid, path, line, max(column, 1), syntax)
+		return fmt.Errorf("%w: %s: line %d: the file is cut off after byte %d of this line; check needs the whole body: %w", ErrInvalid, path, line, max(column, 1), syntax)
 	}
-	return fmt.Errorf("%w: %s: line %d, byte %d of it: not valid JSON: %w", errInvalid, path, line, max(column, 1), syntax)
+	return fmt.Errorf("%w: %s: line %d, byte %d of it: not valid JSON: %w", ErrInvalid, path, line, max(column, 1), syntax)
 }
 
 // errPackedCutOff is the error for a compressed body of which only so many bytes are there.
 func errPackedCutOff(path string, bytes int) error {
 	if bytes == 0 {
-		return fmt.Errorf("%w: %s: the compressed data is cut off at its beginning, nothing could be read", errInvalid, path)
+		return fmt.Errorf("%w: %s: the compressed data is cut off at its beginning, nothing could be read", ErrInvalid, path)
 	}
-	return fmt.Errorf("%w: %s: the compressed data is cut off after %s; check needs the whole body", errInvalid, path, plural(bytes, "unpacked byte"))
+	return fmt.Errorf("%w: %s: the compressed data is cut off after %s; check needs the whole body", ErrInvalid, path, plural(bytes, "unpacked byte"))
 }
 
 // readBody reads a JSON body, plain or gzip.
@@ -128,7 +128,7 @@ func readBody(path string, stdin io.Reader) ([]byte, error) {
 		case errors.Is(err, io.ErrUnexpectedEOF):
 			return nil, errPackedCutOff(path, 0)
 		case err != nil:
-			return nil, fmt.Errorf("%w: %s: %w", errInvalid, path, err)
+			return nil, fmt.Errorf("%w: %s: %w", ErrInvalid, path, err)
 		}
 		r = z
 	}
@@ -137,11 +137,11 @@ func readBody(path string, stdin io.Reader) ([]byte, error) {
 	case packed && errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, errPackedCutOff(path, len(data))
 	case err != nil && packed: // broken gzip
-		return nil, fmt.Errorf("%w: %s: %w", errInvalid, path, err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrInvalid, path, err)
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)
 	case len(data) > maxInput:
-		return nil, fmt.Errorf("%w: %s is longer than %d MB", errInvalid, path, maxInput>>20)
+		return nil, fmt.Errorf("%w: %s is longer than %d MB", ErrInvalid, path, maxInput>>20)
 	}
 	return data, checkJSON(path, data)
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/config"
-	"github.com/palimpsest-ai/palimpsest/internal/eval/exam"
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/internal/setup"
@@ -51,15 +50,28 @@ const (
 // errUsage marks errors in flags, names and arguments.
 var errUsage = errors.New("usage")
 
-// errInvalid marks input that is not valid.
-var errInvalid = errors.New("the input is not valid")
+// ErrInvalid is wrapped by errors about input that is not valid.
+var ErrInvalid = errors.New("the input is not valid")
 
 // Run executes one command line and returns the exit status.
 func Run(ctx context.Context, args []string, s Streams) int {
+	return Execute(ctx, args, s, func(s Streams) *cobra.Command { return newRootCommand(args, s) })
+}
+
+// Execute is Run for the command that newRoot returns, which works on the streams it is given.
+// Exit statuses and the text of errors are the same for all programs.
+func Execute(ctx context.Context, args []string, s Streams, newRoot func(Streams) *cobra.Command) int {
 	s.In = &interruptibleReader{ctx: ctx, r: s.In}
 	out := &stickyErrorWriter{w: s.Out}
 	s.Out = out
-	root := newRootCommand(args, s)
+	root := newRoot(s)
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SetArgs(args)
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	root.SetFlagErrorFunc(flagError)
+	root.CompletionOptions.HiddenDefaultCmd = true
 	cmd, err := root.ExecuteContextC(ctx)
 	if err = cmp.Or(err, out.err); err == nil {
 		return exitDone
@@ -73,7 +85,7 @@ func Run(ctx context.Context, args []string, s Streams) int {
 			return status
 		}
 	}
-	fmt.Fprintf(s.Err, "palimpsest: %s\n", errorText(err))
+	fmt.Fprintf(s.Err, "%s: %s\n", root.Name(), ErrorText(err))
 	if status == exitUsage {
 		fmt.Fprintf(s.Err, "see: %s --help\n", cmd.CommandPath())
 	}
@@ -94,19 +106,11 @@ what does not fit), 4 the input is not valid (the error names the line or path).
 		Example: `  palimpsest inspect session.jsonl
   palimpsest compact session.jsonl --budget 32000 -o prompt.json
   palimpsest check prompt.json --to anthropic`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
 	}
-	root.SetArgs(args)
-	root.SetIn(s.In)
-	root.SetOut(s.Out)
-	root.SetErr(s.Err)
-	root.SetFlagErrorFunc(flagError)
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		compactCommand(s), inspectCommand(s), planCommand(s), explainCommand(s), renderCommand(s),
 		diffCommand(s), checkCommand(s), artifactCommand(s), recallCommand(s), dbCommand(s), modelsCommand(s), policyCommand(s),
-		serveCommand(s), daemonCommand(s), configCommand(s), keysCommand(s), evalCommand(s), runCommand(s), sessionsCommand(s),
+		serveCommand(s), daemonCommand(s), configCommand(s), keysCommand(s), runCommand(s), sessionsCommand(s),
 		threadsCommand(s), undoCommand(s), hookCommand(s), pluginCommand(s), mcpCommand(s), healthCommand(s), manCommand(s), versionCommand(s),
 	)
 	root.InitDefaultHelpCmd()
@@ -143,7 +147,7 @@ func showHelp(c *cobra.Command, args []string) error {
 func statusOf(err error) int {
 	var syntax *transcript.SyntaxError
 	invalid := []error{
-		errInvalid, exam.ErrInvalid, policyfile.ErrInvalid, wire.ErrFormat, plan.ErrSchema, plan.ErrInvalid,
+		ErrInvalid, policyfile.ErrInvalid, wire.ErrFormat, plan.ErrSchema, plan.ErrInvalid,
 		transcript.ErrEmpty, transcript.ErrBinary, transcript.ErrTooLong, transcript.ErrTooDeep, transcript.ErrUnknownFormat,
 	}
 	switch {
@@ -169,7 +173,7 @@ type failure struct {
 }
 
 func newFailure(err error, status int) failure {
-	f := failure{Error: errorText(err), Status: status}
+	f := failure{Error: ErrorText(err), Status: status}
 	if over, ok := errors.AsType[*palimpsest.BudgetError](err); ok {
 		f.Error, f.Budget, f.Need, f.Parts = palimpsest.ErrOverBudget.Error(), over.Budget, over.Need, over.Parts
 	}
@@ -179,11 +183,14 @@ func newFailure(err error, status int) failure {
 // callPrefixes matches the function names in the text of an error.
 var callPrefixes = lazyregexp.New(`\b(palimpsest|care|apikey|artifact|eval|job|keyring|plan|recall|references|rehydrate|render|river|strategy|cut|thread|token|wire|anthropic|openai|gemini|daemon|dsn|sqlite|postgres)\.[A-Z]\w*(\([^()]*\))?: |\btranscript: `)
 
+// WithoutCalls is the text of an error without function names.
+func WithoutCalls(err error) string { return callPrefixes().ReplaceAllString(err.Error(), "") }
+
 // maxErrorLines limits the text of an error.
 const maxErrorLines = 60
 
-// errorText is the error for people: without function names and control characters.
-func errorText(err error) string {
+// ErrorText is an error for people: without function names and control characters.
+func ErrorText(err error) string {
 	if over, ok := errors.AsType[*palimpsest.BudgetError](err); ok {
 		return budgetText(err, over)
 	}
@@ -193,8 +200,8 @@ func errorText(err error) string {
 	if errors.Is(err, store.ErrSealed) {
 		return "the store is encrypted: name the file of its master key in " + config.MasterFileEnv + ", or put the key itself into " + config.MasterEnv
 	}
-	text := callPrefixes().ReplaceAllString(err.Error(), "")
-	for _, status := range []string{errUsage.Error(), errInvalid.Error()} {
+	text := WithoutCalls(err)
+	for _, status := range []string{errUsage.Error(), ErrInvalid.Error()} {
 		text = strings.TrimPrefix(text, status+": ")
 		text = strings.ReplaceAll(text, ": "+status+": ", ": ")
 	}

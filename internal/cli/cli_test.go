@@ -31,7 +31,7 @@ func TestMessage(t *testing.T) {
 		{errors.New("unknown command \"x\"\n\nDid you mean this?\n\tcompact\n\n"), "unknown command \"x\"\nDid you mean this?\n  compact"},
 		{errors.New("the file plan.json: broken"), "the file plan.json: broken"},
 	} {
-		if got := errorText(c.err); got != c.want {
+		if got := ErrorText(c.err); got != c.want {
 			t.Errorf("message(%q) = %q, want %q", c.err, got, c.want)
 		}
 	}
@@ -104,7 +104,7 @@ func TestWriteKeepsModes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{secret, filepath.Join(dir, "new.json")} {
-		if err := writeOutput(path, []byte("new"), nil); err != nil {
+		if err := WriteOutput(path, []byte("new"), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -124,7 +124,7 @@ func TestWriteKeepsModes(t *testing.T) {
 // A name that the disk refuses leaves nothing behind, and says so.
 func TestWriteFails(t *testing.T) {
 	dir := t.TempDir()
-	err := writeOutput(filepath.Join(dir, strings.Repeat("x", 300)), []byte("new"), nil)
+	err := WriteOutput(filepath.Join(dir, strings.Repeat("x", 300)), []byte("new"), nil)
 	if err == nil || !strings.Contains(err.Error(), "nothing was changed") {
 		t.Errorf("got %v", err)
 	}

@@ -88,7 +88,7 @@ func (c *conversation) checkOutputs(path string, store *storeFlag, out, planOut 
 	if c.into == "" {
 		return checkOutputs(read, out, planOut)
 	}
-	if err := checkDistinct(read, out, planOut); err != nil {
+	if err := CheckDistinct(read, out, planOut); err != nil {
 		return err
 	}
 	return cmp.Or(checkNew(out), checkOutputs(nil, planOut)) // the session's folder need not be there
@@ -108,7 +108,7 @@ func (c *conversation) writeResult(r *report, res *palimpsest.Result, out, planO
 	}
 	if c.into == "" {
 		r.Output = out
-		return writeOutput(out, body, s.Out)
+		return WriteOutput(out, body, s.Out)
 	}
 	r.Session, err = c.writeSession(res, out)
 	return err
@@ -211,7 +211,7 @@ read it.`,
 			if err != nil {
 				return err
 			}
-			if err := writeOutput(out, body, s.Out); err != nil {
+			if err := WriteOutput(out, body, s.Out); err != nil {
 				return err
 			}
 			if !bounded {
@@ -246,7 +246,7 @@ func writePlan(path string, p *plan.Plan, s Streams) error {
 	if err != nil {
 		return err
 	}
-	return writeOutput(path, append(data, '\n'), s.Out)
+	return WriteOutput(path, append(data, '\n'), s.Out)
 }
 
 func readPlan(path string) (*plan.Plan, error) {

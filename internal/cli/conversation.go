@@ -220,7 +220,7 @@ func (c *conversation) encode(p *prompt.Prompt) ([]byte, error) {
 	// If the input broke a rule already, it is at fault; otherwise we are.
 	if c.in.Prompt != nil {
 		if _, own, err := encodeAndValidate(c.in.api(), c.in.Prompt); cmp.Or(own, err) != nil {
-			return nil, fmt.Errorf("%w: %s: the %s API would refuse the request as it is: %w", errInvalid, c.in.path, c.in.api(), cmp.Or(own, err))
+			return nil, fmt.Errorf("%w: %s: the %s API would refuse the request as it is: %w", ErrInvalid, c.in.path, c.in.api(), cmp.Or(own, err))
 		}
 	}
 	return nil, fmt.Errorf("the %s API would refuse the request: %w", c.api, broken)

@@ -115,7 +115,7 @@ func dbImportCommand(s Streams) *cobra.Command {
 	closeIn := func() error { return nil }
 	invalid := func(name string, err error) error {
 		if errors.Is(err, care.ErrFormat) {
-			err = fmt.Errorf("%w: %s: %w", errInvalid, name, err)
+			err = fmt.Errorf("%w: %s: %w", ErrInvalid, name, err)
 		}
 		return err
 	}

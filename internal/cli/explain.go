@@ -68,7 +68,7 @@ shows it under the plan in force, counted as that plan was, with all earlier pla
 			if err := web.Write(&page, v); err != nil {
 				return err
 			}
-			if err := writeOutput(out, page.Bytes(), s.Out); err != nil {
+			if err := WriteOutput(out, page.Bytes(), s.Out); err != nil {
 				return err
 			}
 			conv.in.printWarnings(newPrinter(s.Err))

@@ -110,7 +110,7 @@ func answerHook(ctx context.Context, s Streams, agent hook.Agent, event string, 
 			return nil, err
 		}
 		if err := hook.RemoveOld(folder, time.Now()); err != nil { // the answer does not depend on it
-			fmt.Fprintf(s.Err, "palimpsest: warning: %s\n", errorText(err))
+			fmt.Fprintf(s.Err, "palimpsest: warning: %s\n", ErrorText(err))
 		}
 		return hook.WithOutput(event, response), nil
 	}
@@ -184,7 +184,7 @@ func writeWithFolders(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return writeOutput(path, data, nil)
+	return WriteOutput(path, data, nil)
 }
 
 // shellCommand is how a shell calls this program: by its name if PATH has it.

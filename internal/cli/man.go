@@ -25,7 +25,7 @@ func manCommand(s Streams) *cobra.Command {
 			root := c.Root()
 			root.InitDefaultHelpFlag()
 			return writeManual(root, func(name, page string) error {
-				return writeOutput(filepath.Join(args[0], name+".1"), []byte(page), s.Out)
+				return WriteOutput(filepath.Join(args[0], name+".1"), []byte(page), s.Out)
 			})
 		},
 	}
@@ -56,7 +56,7 @@ func hasManualPage(c *cobra.Command) bool {
 // reproducible.
 func manualPage(c *cobra.Command, name string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, ".TH %q 1 \"\" %q \"Palimpsest\"\n", strings.ToUpper(name), "palimpsest "+thisBuild().Version)
+	fmt.Fprintf(&b, ".TH %q 1 \"\" %q \"Palimpsest\"\n", strings.ToUpper(name), "palimpsest "+Version())
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", escapeRoff(name), escapeRoff(c.Short))
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", escapeRoff(c.UseLine()))
 	if c.Long != "" {

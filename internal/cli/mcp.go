@@ -44,7 +44,7 @@ for its threads at /mcp.`,
 			}
 			l := localSessions{store: lazyStore{flag: &store, existing: true}}
 			defer func() { err = errors.Join(err, l.store.Close()) }()
-			server := mcp.New(&l, &mcp.Options{Version: thisBuild().Version, Write: writes, Count: counter.Text, Memory: mcp.NewMemory(mcp.DefaultMemory)})
+			server := mcp.New(&l, &mcp.Options{Version: Version(), Write: writes, Count: counter.Text, Memory: mcp.NewMemory(mcp.DefaultMemory)})
 			return server.Serve(c.Context(), s.In, s.Out)
 		},
 	}
@@ -71,7 +71,7 @@ func userError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return errors.New(errorText(err))
+	return errors.New(ErrorText(err))
 }
 
 // List implements mcp.Sessions.

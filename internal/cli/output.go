@@ -16,13 +16,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 )
 
-// writeOutput writes a file whole or not at all: an existing file stays until the new one
+// WriteOutput writes a file whole or not at all: an existing file stays until the new one
 // is complete. "" and "-" are standard output.
-func writeOutput(path string, data []byte, stdout io.Writer) error {
+func WriteOutput(path string, data []byte, stdout io.Writer) error {
 	return fillOutput(path, 0o666, stdout, writeBytes(data))
 }
 
-// fillOutput is writeOutput for what is written piece by piece; mode is that of a new file.
+// fillOutput is WriteOutput for what is written piece by piece; mode is that of a new file.
 func fillOutput(path string, mode fs.FileMode, stdout io.Writer, fill func(io.Writer) error) error {
 	if path == "" || path == "-" {
 		return fill(stdout)
@@ -125,9 +125,9 @@ func writeBytes(data []byte) func(io.Writer) error {
 	}
 }
 
-// checkOutputs refuses output files that checkDistinct refuses or that cannot be written.
+// checkOutputs refuses output files that CheckDistinct refuses or that cannot be written.
 func checkOutputs(read []string, outs ...string) error {
-	if err := checkDistinct(read, outs...); err != nil {
+	if err := CheckDistinct(read, outs...); err != nil {
 		return err
 	}
 	for _, out := range outs {
@@ -141,9 +141,9 @@ func checkOutputs(read []string, outs ...string) error {
 	return nil
 }
 
-// checkDistinct refuses output files that would overwrite what is read or each other. What is
+// CheckDistinct refuses output files that would overwrite what is read or each other. What is
 // read may be the id of a session.
-func checkDistinct(read []string, outs ...string) error {
+func CheckDistinct(read []string, outs ...string) error {
 	used := mapSlice(read, sessions.Path)
 	for _, out := range outs {
 		if out == "" || out == "-" {

@@ -66,7 +66,7 @@ func (l *pageSessions) View(ctx context.Context, id string, q *api.Compact) (*vi
 	v, err := conv.view(ctx, all[n].Path, Streams{})
 	var over *palimpsest.BudgetError
 	if err != nil && !errors.As(err, &over) && ctx.Err() == nil {
-		return nil, newProblem(api.BadRequest, http.StatusBadRequest, errorText(err))
+		return nil, newProblem(api.BadRequest, http.StatusBadRequest, ErrorText(err))
 	}
 	return v, err
 }

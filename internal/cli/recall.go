@@ -75,7 +75,7 @@ func artifactGetCommand(s Streams) *cobra.Command {
 				}
 				content = object.Bytes()
 			}
-			return writeOutput(out, content, s.Out)
+			return WriteOutput(out, content, s.Out)
 		},
 	}
 	store.addFlags(c)
@@ -231,6 +231,6 @@ func (f *storeFlag) removedEntries(ctx context.Context, threadID string, s Strea
 
 func warnUnread(s Streams, unread []error) {
 	for _, err := range unread {
-		fmt.Fprintf(s.Err, "palimpsest: warning: %s\n", errorText(err))
+		fmt.Fprintf(s.Err, "palimpsest: warning: %s\n", ErrorText(err))
 	}
 }

@@ -172,7 +172,7 @@ func newServing(c *config.Config, logger *slog.Logger) (*serving, error) {
 		return nil, err
 	}
 	d := &p.daemon
-	d.Version, d.Models, d.Logger, d.Counters = thisBuild().Version, &models, logger, &event.Counters{}
+	d.Version, d.Models, d.Logger, d.Counters = Version(), &models, logger, &event.Counters{}
 	d.Policies, d.Sessions = policyLookup(counter), newPageSessions()
 	d.Window, d.Drain, d.Idle = c.Tokens("window"), c.Duration("drain"), c.Duration("idle")
 	d.Spending = daemon.NewSpending(c.Tokens("tenant-spending"), nil)

@@ -77,7 +77,7 @@ func (s *summaries) add(r summarize.Report) {
 	for _, f := range r.Failures {
 		failure := summaryFailure{Model: f.Step, Error: "no reason given", Class: event.ErrorClass(f.Err), Fallback: r.By}
 		if f.Err != nil {
-			failure.Error = errorText(f.Err)
+			failure.Error = ErrorText(f.Err)
 		}
 		// Each attempt at a plan fails in the same way: report it once.
 		known := slices.ContainsFunc(s.Failures, func(g summaryFailure) bool {

@@ -24,6 +24,9 @@ type build struct {
 	Platform string `json:"platform"`
 }
 
+// Version is that of this program, for those beside the command too.
+func Version() string { return thisBuild().Version }
+
 // thisBuild describes this program. Without a release the version is that of the module, which
 // `go install MODULE@VERSION` and a build of a tagged commit have.
 func thisBuild() build {

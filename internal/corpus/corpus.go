@@ -39,6 +39,10 @@ func Dir(t testing.TB, name string) string {
 // with a hundred thousand random operations, with hundreds of killed processes.
 func Long() bool { return os.Getenv("PALIMPSEST_LONG") != "" }
 
+// Longest reports whether PALIMPSEST_LONG=all asks also for runs that take minutes and say
+// little more than their short forms.
+func Longest() bool { return os.Getenv("PALIMPSEST_LONG") == "all" }
+
 // EveryNth returns every n-th of all, from the first on; in a long run all.
 func EveryNth[T any](all []T, n int) []T {
 	if Long() {

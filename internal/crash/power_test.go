@@ -189,11 +189,11 @@ func (c call) said() (d deed, ok bool) {
 
 // TestPowerLoss: the power goes in the middle of work, and the disk has of what was
 // not synced nothing, all or any part, in sectors. The store opens, nothing that was
-// acknowledged is lost, and nothing is half there. PALIMPSEST_LONG=1 makes it 40
+// acknowledged is lost, and nothing is half there. PALIMPSEST_LONG=all makes it 40
 // processes with 100 losses each instead of two with 12.
 func TestPowerLoss(t *testing.T) {
 	processes, losses := 2, 12
-	if corpus.Long() {
+	if corpus.Longest() {
 		processes, losses = 40, 100
 	}
 	for seed := range uint64(processes) {

@@ -2,11 +2,11 @@ package drift
 
 import (
 	"fmt"
-	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"io"
 	"math"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
 	"github.com/palimpsest-ai/palimpsest/policy"
 )
 

@@ -2,10 +2,10 @@ package estimators
 
 import (
 	"bytes"
-	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )

@@ -2,13 +2,13 @@ package learn
 
 import (
 	"context"
-	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
 	"math"
 	"path/filepath"
 	"reflect"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/internal/corpus"
+	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
 )
 
 // TestFit: the fit finds the odds that the samples were made with.

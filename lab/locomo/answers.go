@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
+	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/token"
 )

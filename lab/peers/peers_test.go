@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
-	"github.com/palimpsest-ai/palimpsest/internal/eval"
-	"github.com/palimpsest-ai/palimpsest/internal/eval/references"
+	"github.com/palimpsest-ai/palimpsest/lab/eval"
+	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
 )
 
 // TestMain lets the test program be the program that TestPeers asks.

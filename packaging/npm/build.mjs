@@ -15,7 +15,7 @@ if (!dist || !/^\d+\.\d+\.\d+/.test(version ?? '') || !out) {
 const systems = { linux: 'linux', darwin: 'darwin', windows: 'win32' }
 const machines = { amd64: 'x64', arm64: 'arm64' }
 const main = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8'))
-const built = JSON.parse(readFileSync(join(dist, 'artifacts.json'), 'utf8')).filter((a) => a.type === 'Binary' && systems[a.goos] && machines[a.goarch])
+const built = JSON.parse(readFileSync(join(dist, 'artifacts.json'), 'utf8')).filter((a) => a.type === 'Binary' && /^palimpsest(\.exe)?$/.test(a.name) && systems[a.goos] && machines[a.goarch])
 if (built.length === 0) throw new Error(`${dist}/artifacts.json names no program`)
 main.version = version
 main.optionalDependencies = {}

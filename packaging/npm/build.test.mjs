@@ -17,7 +17,7 @@ test('npm pack, install, run', { skip: !goos || !goarch }, () => {
     mkdirSync(dist)
     const program = join(dist, 'program')
     writeFileSync(program, '#!/bin/sh\necho "ran with $*"\nexit 3\n', { mode: 0o755 })
-    writeFileSync(join(dist, 'artifacts.json'), JSON.stringify([{ type: 'Binary', goos, goarch, path: program }, { type: 'Archive', goos, goarch, path: 'x' }]))
+    writeFileSync(join(dist, 'artifacts.json'), JSON.stringify([{ type: 'Binary', name: 'palimpsest', goos, goarch, path: program }, { type: 'Binary', name: 'palimpsest-eval', goos, goarch, path: 'x' }, { type: 'Archive', name: 'palimpsest', goos, goarch, path: 'x' }]))
     execFileSync(process.execPath, [join(here, 'build.mjs'), dist, '0.1.0', join(dir, 'npm')])
     const packed = []
     for (const name of readdirSync(join(dir, 'npm'))) {
