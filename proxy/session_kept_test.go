@@ -143,6 +143,13 @@ func TestNotKept(t *testing.T) {
 	tell("one that begins alike", begun("Read some parts.", 0, 1, "functions.read_file:%d"), "[]")
 	tell("one with the ids alone", begun("Read more parts.", 40, 4, "functions.read_file:%d"), "[]")
 
+	mixed := begun("Read mixed parts.", 40, 4, "call_%d")
+	mixed.history = append(mixed.history, one.history[5:7]...) // one call of five
+	tell("one with a call that is the same", mixed, "[]")
+	half := one.shortened("Read both.", "", false, 2)
+	half.history = append(half.history, two.history[len(two.history)-4:len(two.history)-2]...)
+	tell("half of each", half, "[]")
+
 	other := one.shortened(begin+" Now with other instructions.", "", false, 4)
 	other.system = "You are a reviewer."
 	tell("other instructions", other, "[]")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -168,6 +169,9 @@ func summaryAsked(p *prompt.Prompt, tools bool) bool {
 		return false
 	}
 	text := last.Text()
+	if injected.TextKind(text) == thread.Recap { // the answer, and nothing after it
+		return false
+	}
 	for _, s := range p.System {
 		if !tools {
 			text += s.Text
