@@ -3,7 +3,7 @@
 # itself, and prints the table that stands in docs/test-results.md. Not part of CI: it installs
 # Codex from the npm registry into a folder that is removed at the end.
 #
-#   e2e/agents/codex.sh                 all rows
+#   e2e/agents/codex.sh                    all rows
 #   STEPS=20 e2e/agents/codex.sh 0.171.0   20 steps of one version
 #
 # A row is a version, how Codex asks, and who compacts:
