@@ -109,7 +109,7 @@ func (l *lineage) noteStep(ctx context.Context, id, kind, log string, size int, 
 	if err != nil {
 		return nil, err
 	}
-	last := l.switchLog(id, kind, log, size, shown || kept != "" || earlier != nil)
+	last := l.switchLog(id, kind, log, size, shown || earlier != nil)
 	if last = cmp.Or(kept, last); last == "" || earlier != nil {
 		return earlier, nil
 	}
