@@ -76,21 +76,21 @@ func (n nativeResponses) fallback() emulation {
 	case !strings.Contains(n.plainBody, native.Prefix):
 		return emulation{}
 	}
-	return emulation{body: r.Body(slices.Concat(a.items, n.trigger(r)))}
+	return emulation{body: r.Body(n.withTrigger(r, a.items))}
 }
 
-// trigger is the item that asks for a compaction, as far as the provider is to see it.
-func (n nativeResponses) trigger(r *native.Responses) []string {
-	if !r.Trigger || n.emulated() {
-		return nil
+// withTrigger returns items with the trigger that the provider is to see behind them.
+func (n nativeResponses) withTrigger(r *native.Responses, items []string) []string {
+	if n.emulated() {
+		return items
 	}
-	return []string{`{"type":"compaction_trigger"}`}
+	return r.WithTrigger(items)
 }
 
 // asksCompaction reports whether a request asks for nothing but a compaction, which is made
 // here.
 func (n nativeResponses) asksCompaction(r *native.Responses) bool {
-	return n.emulated() && (n.endpoint.task == compaction || n.endpoint.task == generate && r.Trigger)
+	return n.emulated() && (n.endpoint.task == compaction || n.endpoint.task == generate && r.Trigger != "")
 }
 
 // resolveHistory makes of a request one that any provider can answer. The error is a refusal.
@@ -113,12 +113,12 @@ func (n nativeResponses) resolveHistory(ctx context.Context, a *responsesRequest
 	if rebuilt == nil {
 		return nil
 	}
-	rebuilt.body = a.Body(slices.Concat(a.items, n.trigger(a.Responses)), append(gone, historyMembers...)...)
+	rebuilt.body = a.Body(n.withTrigger(a.Responses, a.items), append(gone, historyMembers...)...)
 	if rebuilt.fallback != nil {
 		if h.known {
 			gone = append(gone, historyMembers...)
 		}
-		a.body = a.Body(slices.Concat(rebuilt.fallback, n.trigger(a.Responses)), gone...)
+		a.body = a.Body(n.withTrigger(a.Responses, rebuilt.fallback), gone...)
 	}
 	h.rebuilt = rebuilt
 	return nil

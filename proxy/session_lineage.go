@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -9,12 +10,16 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // lineage knows which logs continue others, so that what a client took out of its own history can be
 // found in the log where it stood before. It is safe for concurrent use.
 type lineage struct {
 	origins records[[]string] // by log, the logs that it continues, the latest first
+	// calls are the logs that had a tool call last, by the call and what a client says of itself
+	// beside its session.
+	calls *lru.Cache[string, string]
 
 	mu       sync.Mutex // guards the values in sessions
 	sessions *lru.Cache[string, *clientSession]
@@ -34,13 +39,48 @@ const (
 	// maxEarlier bounds how many logs one log continues. That is how often the client has
 	// compacted, and recall searches all of them.
 	maxEarlier = 16
+	// maxCalls bounds the calls that are remembered. A client keeps the newest of a conversation.
+	maxCalls = 20_000
 )
 
 func lineageIn(documents store.Documents) lineage {
 	return lineage{
 		origins:  records[[]string]{documents: documents, kind: "proxy-origin", cache: lru.New[string, record[[]string]](maxSessions)},
+		calls:    lru.New[string, string](maxCalls),
 		sessions: lru.New[string, *clientSession](maxSessions),
 	}
+}
+
+// noteCalls notes that a log has calls. What stands before one of which that is known is known too.
+func (l *lineage) noteCalls(kind, log string, messages []thread.Message) {
+	for i := range slices.Backward(messages) {
+		for _, key := range identify.CallKeys(messages[i : i+1]) {
+			if last, _ := l.calls.Get(kind + key); last == log {
+				return
+			}
+			l.calls.Put(kind+key, log, 1)
+		}
+	}
+}
+
+// keptFrom is the log that had the calls which a history repeats; empty if there is none. At least half
+// of them must have been there, and more than in all other logs: ids of calls that a provider counts
+// anew in every conversation can be the same in two.
+func (l *lineage) keptFrom(kind string, messages []thread.Message) (best string) {
+	had, known, keys := map[string]int{}, 0, identify.CallKeys(messages)
+	for _, key := range keys {
+		if log, ok := l.calls.Get(kind + key); ok {
+			had[log]++
+			known++
+			if had[log] > had[best] {
+				best = log
+			}
+		}
+	}
+	if 2*had[best] < len(keys) || 2*had[best] <= known {
+		return ""
+	}
+	return best
 }
 
 func (l *lineage) session(id string) *clientSession {
@@ -61,23 +101,16 @@ func (l *lineage) noteSideRequest(session string, kind identify.Kind, size int) 
 	}
 }
 
-// lastLog is the log of a session's last step; empty if it is not known.
-func (l *lineage) lastLog(id, kind string) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.session(id).logs[kind]
-}
-
 // noteStep notes that a session continues in a log, and returns the logs that this one continues, the
-// latest first: the session's log before, if the client had its history summarized, or if the new
-// history shows that it continues the old (shown).
-func (l *lineage) noteStep(ctx context.Context, id, kind, log string, size int, shown bool) ([]string, error) {
+// latest first: that from which the client has kept calls; else the session's log before, if the client
+// had its history summarized, or if the new history says so (shown).
+func (l *lineage) noteStep(ctx context.Context, id, kind, log string, size int, kept string, shown bool) ([]string, error) {
 	earlier, err := l.origin(ctx, log)
-	if err != nil || id == "" {
-		return earlier, err
+	if err != nil {
+		return nil, err
 	}
 	last := l.switchLog(id, kind, log, size, shown || earlier != nil)
-	if last == "" || earlier != nil {
+	if last = cmp.Or(kept, last); last == "" || earlier != nil {
 		return earlier, nil
 	}
 	before, err := l.origin(ctx, last)
@@ -95,6 +128,9 @@ func (l *lineage) noteStep(ctx context.Context, id, kind, log string, size int, 
 // switchLog sets a session's log. It returns the one before, if that is another because the client
 // made its history shorter; else it is empty.
 func (l *lineage) switchLog(id, kind, log string, size int, shown bool) string {
+	if id == "" {
+		return ""
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.session(id)
@@ -121,16 +157,22 @@ func (x *exchange) earlierLogs(ctx context.Context, r *parsedRequest, at identif
 	if r.isSummary {
 		return nil, nil
 	}
-	kind := identify.Digest(r.model.Name, r.SystemDigest)
-	session, shown := r.client.SessionID(), identify.HasRecap(r.Prompt.Messages)
-	if last := x.t.lineage.lastLog(session, kind); last != "" && last != at.Log && !shown {
-		old, err := x.t.log.Load(ctx, last)
+	kind, kept := identify.Digest(r.client.API, r.client.Model, r.SystemDigest), ""
+	if at.Thread == nil || at.Fork {
+		kept = x.t.lineage.keptFrom(kind, r.Prompt.Messages[at.Logged:])
+	}
+	shown := kept != "" || identify.HasRecap(r.Prompt.Messages)
+	if kept != "" {
+		old, err := x.t.log.Load(ctx, kept)
 		if err != nil {
 			return nil, err
 		}
-		shown = identify.RepeatsResult(old, r.Prompt.Messages[at.Logged:])
+		if !identify.LacksCall(old, r.Prompt.Messages, r.IDs) {
+			kept = "" // the client has changed something, and that is all
+		}
 	}
-	from, err := x.t.lineage.noteStep(ctx, session, kind, at.Log, r.bytes, shown)
+	x.t.lineage.noteCalls(kind, at.Log, r.Prompt.Messages)
+	from, err := x.t.lineage.noteStep(ctx, r.client.SessionID(), kind, at.Log, r.bytes, kept, shown)
 	if err != nil {
 		return nil, err
 	}

@@ -154,7 +154,7 @@ func (s *socket) answer(ctx context.Context, a socketMessage) error {
 		made := native.ResponsesAnswer{ID: "resp_" + identify.Digest("socket", s.request.RemoteAddr, now.String()), Created: now.Unix()}
 		return s.relay(ctx, strings.NewReader(made.Events(r)), items)
 	}
-	return s.askProvider(ctx, items, jsonedit.Set(r.Body(items, gone...), "stream", "true"))
+	return s.askProvider(ctx, items, jsonedit.Set(r.Body(r.WithTrigger(items), gone...), "stream", "true"))
 }
 
 // askProvider asks the provider, through the Transport.

@@ -230,3 +230,101 @@ func TestSocketGone(t *testing.T) {
 	c.conn.CloseNow()
 	<-up.Gone
 }
+
+// compacting is a model of a provider that compacts by itself.
+func compacting(model func(*proxytest.Request) proxytest.Answer) func(*proxytest.Request) proxytest.Answer {
+	return func(q *proxytest.Request) proxytest.Answer {
+		if a, ok := proxytest.Compaction(q, "theirs"); ok {
+			return a
+		}
+		return model(q)
+	}
+}
+
+// TestSocketTrigger: a request that ends with a trigger is answered with one compaction, by the
+// provider or in its place, whether something was removed before or not; and the trigger that the
+// provider gets is the client's own.
+func TestSocketTrigger(t *testing.T) {
+	const trigger = `{"type":"compaction_trigger","note":"kept"}`
+	for _, emulated := range []bool{false, true} {
+		for _, parts := range []int{3, 40} {
+			t.Run(fmt.Sprintf("emulated %t, %d parts", emulated, parts), func(t *testing.T) {
+				t.Parallel()
+				up, o := strict(t), smallWindow()
+				if emulated {
+					up, o.Emulate = plainUpstream(t), []string{"openai"}
+				}
+				up.Model = compacting(steps(parts, false))
+				url, p := start(t, up, o)
+				c := newSocketed(t, url)
+				c.user("Read all parts.")
+				for {
+					calls := c.ask()
+					if len(calls) == 0 {
+						break
+					}
+					c.results(calls, partOf)
+				}
+				if n := p.Totals().Compactions; n > 0 != (parts > 3) {
+					t.Fatalf("%d compactions", n)
+				}
+				before := len(up.Requests())
+				c.history = []string{trigger}
+				events := c.send(`previous_response_id=` + fmt.Sprintf("%q", c.previous))
+				last := events[len(events)-1]
+				output := last.Get("response.output").Array()
+				if last.Get("type").Str != "response.completed" || len(output) != 1 || output[0].Get("type").Str != "compaction" {
+					t.Fatalf("the answer to a trigger: %s", last.Raw)
+				}
+				asked := up.Requests()[before:]
+				if emulated != (len(asked) == 0) || emulated == (output[0].Get("encrypted_content").Str == "theirs") {
+					t.Errorf("the provider was asked %d times, and the answer is %s", len(asked), output[0].Raw)
+				}
+				for _, q := range asked {
+					if got := gjson.GetBytes(q.Body, "input.@reverse.0").Raw; got != trigger {
+						t.Errorf("the provider's request ends with %s", got)
+					}
+				}
+				c.previous, c.history = "", []string{output[0].Raw}
+				c.user("Go on.")
+				c.ask()
+				refusals(t, up)
+				if p.Totals().Faults != 0 {
+					t.Errorf("%+v", p.Totals())
+				}
+			})
+		}
+	}
+}
+
+// TestTriggerUnderPlan: over HTTP too, a trigger reaches the provider where the conversation was made
+// smaller, and is no message of it.
+func TestTriggerUnderPlan(t *testing.T) {
+	up := strict(t)
+	up.Model = compacting(steps(40, false))
+	url, _ := start(t, up, smallWindow())
+	a := newAgent(t, wire.Responses, url, true)
+	a.user("Read all parts.")
+	var thread string
+	for {
+		s := a.ask()
+		if thread = s.thread(); len(s.calls) == 0 {
+			break
+		}
+		a.results(s.calls, partOf)
+	}
+	before := len(up.Requests())
+	items := a.triggered()
+	if len(items) != 1 || items[0].Get("encrypted_content").Str != "theirs" {
+		t.Fatalf("the answer to a trigger: %v", items)
+	}
+	q := up.Requests()[before]
+	if got := gjson.GetBytes(q.Body, "input.@reverse.0.type").Str; got != "compaction_trigger" || len(q.Body) >= len(a.body()) {
+		t.Errorf("the provider's request has %d of %d bytes and ends with %q", len(q.Body), len(a.body()), got)
+	}
+	a.user("Go on.")
+	if s := a.ask(); s.thread() != thread {
+		t.Errorf("the conversation goes on in %q, not in %q", s.thread(), thread)
+	}
+	refusals(t, up)
+}

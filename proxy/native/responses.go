@@ -2,6 +2,7 @@ package native
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/tidwall/gjson"
@@ -16,8 +17,9 @@ type Responses struct {
 	// Items are the input without the trigger, each as the client wrote it. A text is one
 	// message.
 	Items []string
-	// Trigger: the input ends with the item compaction_trigger.
-	Trigger bool
+	// Trigger is the item compaction_trigger that the input ends with, as the client wrote it;
+	// empty if there is none.
+	Trigger string
 	// Managed: context_management asks for compaction. Threshold is its compact_threshold, in
 	// tokens; 0 if it names none.
 	Managed   bool
@@ -58,10 +60,12 @@ func (r *Responses) readItems(input gjson.Result) error {
 		return nil
 	}
 	for item := range rawjson.Items(input) {
-		if r.Trigger {
+		if r.Trigger != "" {
 			return refuseParam("input["+strconv.Itoa(len(r.Items))+"]", "", "compaction_trigger must be the final input item")
 		}
-		if r.Trigger = item.Get("type").Str == "compaction_trigger"; !r.Trigger {
+		if item.Get("type").Str == "compaction_trigger" {
+			r.Trigger = item.Raw
+		} else {
 			r.Items = append(r.Items, item.Raw)
 		}
 	}
@@ -103,6 +107,14 @@ func CompactionContent(item string) (content string, ok bool) {
 		return gjson.Get(item, "encrypted_content").Str, true
 	}
 	return "", false
+}
+
+// WithTrigger returns items with the request's trigger behind them, if it has one.
+func (r *Responses) WithTrigger(items []string) []string {
+	if r.Trigger == "" {
+		return items
+	}
+	return append(slices.Clip(items), r.Trigger)
 }
 
 // Body is the request with another input and without some members. Everything else keeps its

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
@@ -38,6 +39,23 @@ func compaction(q *Request, body gjson.Result) string {
 		}
 	}
 	return ""
+}
+
+// Compaction is the answer of a provider that compacts by itself to a request that ends with a trigger
+// (Responses): an item with the content. ok is false for other requests.
+func Compaction(q *Request, content string) (a Answer, ok bool) {
+	if q.API != wire.Responses {
+		return a, false
+	}
+	r, err := native.ParseResponses(string(q.Body))
+	if err != nil || r.Trigger == "" {
+		return a, false
+	}
+	made := native.ResponsesAnswer{ID: fmt.Sprintf("resp_%d", q.N), Created: 1, Items: []string{native.CompactionItem(fmt.Sprintf("cmp_%d", q.N), content)}}
+	if r.Stream {
+		return Answer{Stream: made.Events(r)}, true
+	}
+	return Answer{Body: made.Response(r)}, true
 }
 
 // answerCount answers a request to count tokens of an Anthropic request, if there is a Count.

@@ -49,6 +49,7 @@ func run() error {
 	window := flag.Int("window", 0, "refuse requests over so many `tokens`; 0 takes all")
 	trouble := flag.Bool("trouble", false, "fail once each with 429, 500, 529 and a broken connection")
 	plain := flag.Bool("plain", false, "know nothing of compaction by the provider, and refuse what asks for it")
+	vague := flag.Bool("vague", false, "leave the codes out of summaries")
 	holds := flag.Bool("holds", false, "hold the histories of responses, conversations and message threads")
 	ask := flag.String("ask", "", "do no task: search for these `words` with the tool recall of an MCP server, and say what it gave")
 	flag.Parse()
@@ -59,7 +60,7 @@ func run() error {
 	}
 	memo := token.NewMemo(counter, 0)
 	var mu sync.Mutex
-	m := &model{parts: *steps, turn: *turn}
+	m := &model{parts: *steps, turn: *turn, vague: *vague}
 	if *trouble {
 		m.trouble = map[int]proxytest.Answer{}
 		for i, a := range troubles {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -28,6 +29,7 @@ const asked = 3
 // counts only to cause trouble and to tell how the task went.
 type model struct {
 	parts   int
+	vague   bool                     // its summaries leave out the codes
 	turn    int                      // parts after which it waits for its user; 0 is all
 	trouble map[int]proxytest.Answer // by the number of the step
 
@@ -54,11 +56,15 @@ var (
 func (m *model) answer(q *proxytest.Request) proxytest.Answer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if a, ok := proxytest.Compaction(q, m.summary(q.Prompt)); ok {
+		m.summaries++
+		return a
+	}
 	tool, ok := shell(q.Prompt)
 	switch {
 	case summaryAsked(q.Prompt, ok):
 		m.summaries++
-		return proxytest.Answer{Text: summary(q.Prompt)}
+		return proxytest.Answer{Text: m.summary(q.Prompt)}
 	case !ok: // a title, or another side request
 		return proxytest.Answer{Text: `{"title":"Read the parts","isNewTopic":false}`}
 	}
@@ -163,6 +169,9 @@ func summaryAsked(p *prompt.Prompt, tools bool) bool {
 		return false
 	}
 	text := last.Text()
+	if injected.TextKind(text) == thread.Recap { // the answer, and nothing after it
+		return false
+	}
 	for _, s := range p.System {
 		if !tools {
 			text += s.Text
@@ -171,13 +180,13 @@ func summaryAsked(p *prompt.Prompt, tools bool) bool {
 	return wanted.MatchString(text)
 }
 
-// summary is a good one: how far the task is, and the codes that are in sight and
-// will be asked for.
-func summary(p *prompt.Prompt) string {
+// summary is a good one, unless it is to be vague: how far the task is, and the codes that are
+// in sight and will be asked for.
+func (m *model) summary(p *prompt.Prompt) string {
 	text, at := seen(p)
 	var b strings.Builder
 	fmt.Fprintf(&b, "<summary>\nThe parts up to %d are read.\n", at)
-	for n := 1; n <= asked; n++ {
+	for n := 1; n <= asked && !m.vague; n++ {
 		for _, found := range told.FindAllStringSubmatch(text, -1) {
 			if found[1] == strconv.Itoa(n) {
 				fmt.Fprintf(&b, "%s.\n", found[0])
@@ -205,6 +214,8 @@ func seen(p *prompt.Prompt) (string, int) {
 				b.WriteString(piece.Text + "\n")
 			case thread.ToolResult:
 				b.WriteString(piece.Text() + "\n")
+			case thread.Opaque: // a compaction of this provider
+				b.WriteString(gjson.Get(piece.Source.Raw, "encrypted_content").Str + "\n")
 			}
 		}
 	}

@@ -49,12 +49,22 @@ func KindOf(r *Request, header func(name string) string) Kind {
 	switch {
 	case len(r.Prompt.Messages) == 0:
 		return Empty
-	case strings.Contains(header("X-Codex-Turn-Metadata"), `"request_kind":"compaction"`), asksForSummary(r):
+	case strings.Contains(header("X-Codex-Turn-Metadata"), `"request_kind":"compaction"`), hasTrigger(r), asksForSummary(r):
 		return OwnCompaction
 	case len(r.Prompt.Tools) == 0 && modelTurns(r.Prompt.Messages) < 2:
 		return SideRequest
 	}
 	return Step
+}
+
+// hasTrigger reports whether a history ends with the item that asks the provider to compact it (Responses).
+func hasTrigger(r *Request) bool {
+	parts := r.Prompt.Messages[len(r.Prompt.Messages)-1].Parts
+	if len(parts) == 0 {
+		return false
+	}
+	o, ok := parts[len(parts)-1].(thread.Opaque)
+	return ok && o.Kind == "compaction_trigger"
 }
 
 // The words of a request for a summary: of what, and without tools.

@@ -15,21 +15,30 @@ func HasRecap(messages []thread.Message) bool {
 	return slices.ContainsFunc(messages[:min(len(messages), 3)], func(m thread.Message) bool { return m.Kind == thread.Recap })
 }
 
-// RepeatsResult reports whether new messages have a tool result that another log has: a client that
-// summarizes its history keeps the last results behind the summary.
-func RepeatsResult(old *thread.Thread, news []thread.Message) bool {
-	calls := map[string]bool{}
-	for i := range news {
-		if r, ok := news[i].Result(); ok && !thread.IsLocalID(r.CallID) {
-			calls[r.CallID] = true
+// CallKeys name the tool calls in messages, in order: by their ids, which some providers count anew
+// in every conversation, and by what they call. Calls without an id of the provider's have no name.
+func CallKeys(messages []thread.Message) []string {
+	var keys []string
+	for i := range messages {
+		for _, c := range messages[i].Calls() {
+			if !thread.IsLocalID(c.ID) {
+				keys = append(keys, Digest(c.ID, c.Name, c.Arguments))
+			}
 		}
 	}
-	if len(calls) == 0 {
-		return false
+	return keys
+}
+
+// LacksCall reports whether a history does not have the first tool call of another log behind what
+// both begin with: its client has taken it out. What only the log has seen does not count.
+func LacksCall(log *thread.Thread, messages []thread.Message, ids []thread.ID) bool {
+	n := 0
+	for ; n < min(log.Len(), len(ids)) && uncopied.At(log, n).ID == ids[n]; n++ {
 	}
-	for _, m := range uncopied.All(old) {
-		if r, ok := m.Result(); ok && calls[r.CallID] {
-			return true
+	for ; n < log.Len(); n++ {
+		m := uncopied.At(log, n)
+		if first := CallKeys([]thread.Message{*m}); len(first) > 0 && !isHidden(m.ID) {
+			return !slices.Contains(CallKeys(messages), first[0])
 		}
 	}
 	return false

@@ -24,7 +24,8 @@ type Client struct {
 	// Thread is the client's name of the conversation, for us; empty for none.
 	Thread string
 	// Session is the client's name of its session, in pairs of name and value. It is not a
-	// conversation by itself: titles, side requests and restarted histories share it.
+	// conversation by itself: titles, side requests and restarted histories share it. It lasts
+	// longer than a window of the client, which ends when the client compacts.
 	Session []string
 }
 
@@ -32,7 +33,7 @@ type Client struct {
 // session: Claude Code, Codex, opencode, pi.
 var (
 	sessionHeaders = []string{
-		"X-Claude-Code-Session-Id", "Session-Id", "Session_id", "Thread-Id", "X-Codex-Window-Id",
+		"X-Claude-Code-Session-Id", "Session-Id", "Session_id", "Thread-Id",
 		"X-Session-Id", "Conversation_id", "X-Conversation-Id",
 	}
 	sessionFields = []string{"metadata.user_id", "metadata.session_id", "prompt_cache_key", "conversation", "session_id"}
