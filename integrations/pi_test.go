@@ -128,7 +128,7 @@ type compacting struct {
 func TestPiCompactions(t *testing.T) {
 	var got []compacting
 	play(t, "picompactions", integrations.Plugin("pi"), "extensions/palimpsest.js", started(t), 31, &got)
-	if len(got) != 3 {
+	if len(got) != 4 {
 		t.Fatalf("%d sessions", len(got))
 	}
 	for _, s := range got {

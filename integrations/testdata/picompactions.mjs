@@ -30,6 +30,7 @@ async function run(name, window, every, alone = []) {
 console.log(
   JSON.stringify([
     await run('wide', 200_000, 6),
+    await run('often', 200_000, 3),
     await run('narrow', 24_000, 6),
     await run('mixed', 200_000, 6, [9, 20]),
   ]),
