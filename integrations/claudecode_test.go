@@ -25,6 +25,8 @@ type compacted struct {
 		}
 	}
 	Recalled struct{ Result, Deny string }
+	// End is what is left where Claude Code has lost all but the last messages.
+	End string
 	// Ahead are compactions after one that was made ahead of time, and used or not.
 	Ahead []struct {
 		Name            string
@@ -77,6 +79,9 @@ func TestClaudeCode(t *testing.T) {
 	size += all.Len()
 	if !slices.Equal(calls, answers) || len(calls) == 0 || size > 20_000*4 {
 		t.Errorf("calls %q have the results %q; %d bytes are left", calls, answers, size)
+	}
+	if !strings.Contains(got.End, "Context Summary") {
+		t.Errorf("of the end alone is left %.2000s", got.End)
 	}
 	if len(got.Ahead) != 3 {
 		t.Errorf("compactions ahead of time: %+v", got.Ahead)

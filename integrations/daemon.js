@@ -75,7 +75,10 @@ export async function prepare(id, step) {
   })
   // A daemon that knows nothing of edits answers with the whole request.
   if (!(made.version >= 0) || made.body || made.prompt?.messages?.length) throw new Error('the daemon gives no edits: is it of an older version?')
-  return made.edits ?? []
+  const edits = made.edits ?? []
+  const gone = new Set(edits.filter(e => e.omit).map(e => e.message_id))
+  if (step.messages.length > 0 && step.messages.every(m => gone.has(m.id)) && !edits.some(e => e.insert_before?.length)) throw new Error('the daemon leaves nothing')
+  return edits
 }
 
 // byID are edits by the messages that they are of; '' is the end. What is put in before

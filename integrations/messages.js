@@ -12,6 +12,8 @@ export function told(id, m) {
       return { id, role: 'user', parts: parts(m.content) }
     case 'custom':
       return { id, role: 'user', kind: 'injected', parts: parts(m.content) }
+    case 'bashExecution': // what the user ran without asking the model
+      return m.excludeFromContext ? undefined : { id, role: 'user', kind: 'injected', parts: [text(`Ran \`${m.command}\`\n${m.output || '(no output)'}`)] }
     case 'compactionSummary':
     case 'branchSummary':
       return { id, role: 'user', kind: 'recap', parts: [text(m.summary)] }

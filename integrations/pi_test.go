@@ -1,6 +1,7 @@
 package integrations_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -104,4 +105,92 @@ func TestPiWithoutDaemon(t *testing.T) {
 func TestPiDeclarations(t *testing.T) {
 	declared(t, "PALIMPSEST_PI", "dist/core/extensions/types.d.ts", `type: "turn_end"`, `type: "session_before_compact"`, `type: "context_edit"`, "contextEntries: ProjectedSessionEntry[]", "preparation: CompactionPreparation", "getActiveTools(): string[]", "getAllTools(): ToolInfo[]", "getSystemPrompt(): string")
 	declared(t, "PALIMPSEST_PI", "dist/core/session-manager.d.ts", "sourceEntry: SessionEntry", `"buildSessionProjection"`, `"getBranch"`, "replacement: {", "firstKeptEntryId: string")
+}
+
+// compacting is what testdata/picompactions.mjs writes of a session.
+type compacting struct {
+	Name     string
+	Requests []struct {
+		Part        int
+		First, Text string
+	}
+	Compactions []struct {
+		Own     bool
+		Summary string
+	}
+	Recalled string
+	Logged   []string
+}
+
+// TestPiCompactions: over five compactions and more, of ours and of pi's own, the model
+// sees the task and what was done in each request, once, and no summary is empty or of an
+// earlier compaction.
+func TestPiCompactions(t *testing.T) {
+	var got []compacting
+	play(t, "picompactions", integrations.Plugin("pi"), "extensions/palimpsest.js", started(t), 31, &got)
+	if len(got) != 4 {
+		t.Fatalf("%d sessions", len(got))
+	}
+	for _, s := range got {
+		if len(s.Logged) > 0 || len(s.Requests) != 31 || len(s.Compactions) < 5 {
+			t.Errorf("%s: %d requests, %d compactions, logged %q", s.Name, len(s.Requests), len(s.Compactions), s.Logged)
+		}
+		for i, c := range s.Compactions {
+			if c.Own == strings.HasPrefix(c.Summary, "pi's words") || s.Name != "mixed" && !c.Own || strings.TrimSpace(c.Summary) == "" {
+				t.Errorf("%s, compaction %d: ours: %t, says %q", s.Name, i+1, c.Own, c.Summary)
+			}
+		}
+		for _, r := range s.Requests {
+			if !strings.Contains(r.Text, "Never change a file.") || strings.TrimSpace(r.First) == "" {
+				t.Errorf("%s: after part %d the task is gone: %.300q", s.Name, r.Part, r.First)
+			}
+			words, since := 0, 1 // the newest of pi's own words, which stand for what was before
+			for _, own := range []int{9, 20} {
+				if s.Name == "mixed" && r.Part >= own {
+					words, since = own, own
+				}
+			}
+			if found := strings.Count(r.Text, "pi's words"); found != min(words, 1) || !strings.Contains(r.Text, fmt.Sprintf("pi's words up to part %d:", words)) && words > 0 {
+				t.Errorf("%s: after part %d, words of pi's up to part %d are wanted, and there are %d", s.Name, r.Part, words, found)
+			}
+			for n := since; n <= r.Part; n++ {
+				code := fmt.Sprintf("part %d: the code is K%d\n", n, n*7919)
+				if n%5 == 0 {
+					code = fmt.Sprintf("./part %d => failure", n)
+				}
+				if found := strings.Count(r.Text+"\n", code); found > 1 || found == 0 && n%5 != 0 {
+					t.Errorf("%s: after part %d the model sees %q %d times", s.Name, r.Part, code, found)
+				}
+			}
+		}
+		if !strings.Contains(s.Recalled, "the code is K7919") {
+			t.Errorf("%s: recall gave %.300s", s.Name, s.Recalled)
+		}
+	}
+}
+
+// TestPiTakenBack: what the user or another extension took out of a conversation does not
+// come back, neither in what the model sees nor by recall, and what pi lets nobody edit
+// hinders no compaction.
+func TestPiTakenBack(t *testing.T) {
+	var got []struct {
+		Name, Text, Recalled string
+		Logged               []string
+	}
+	play(t, "pitaken", integrations.Plugin("pi"), "extensions/palimpsest.js", started(t), 20, &got)
+	stays := map[string]string{"edited": "The password is not yours.", "went back": "Leave the tables.", "ran": "On the other branch the tests failed."}
+	for _, s := range got {
+		if len(s.Logged) > 0 || !strings.Contains(s.Text, "Never change a file.") || !strings.Contains(s.Text, "Context Summary") || len(s.Text) > 80_000 {
+			t.Errorf("%s: logged %q, the model sees %.2000s", s.Name, s.Logged, s.Text)
+		}
+		if strings.Contains(s.Text, "9911") || strings.Contains(s.Recalled, "code is 9911") || strings.Contains(s.Recalled, "table 9911") {
+			t.Errorf("%s: what was taken back is there: %.2000s\nrecall gave %s", s.Name, s.Text, s.Recalled)
+		}
+		if want := stays[s.Name]; want == "" || !strings.Contains(s.Text, want) {
+			t.Errorf("%s: %q is gone: %.2000s", s.Name, want, s.Text)
+		}
+	}
+	if len(got) != len(stays) {
+		t.Errorf("%d sessions", len(got))
+	}
 }

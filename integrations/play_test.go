@@ -103,6 +103,7 @@ func everyAbsence(t *testing.T) map[string]string {
 		"edits nonsense": answering(t, func(w http.ResponseWriter) {
 			fmt.Fprint(w, `{"version":3,"edits":[null,{"message_id":7,"insert_before":"?"}]}`)
 		}),
+		"leaves nothing": leavingNothing(t),
 		"is killed": answering(t, func(w http.ResponseWriter) {
 			w.Header().Set("Content-Length", "100")
 			fmt.Fprint(w, `{"version":`)
@@ -112,12 +113,35 @@ func everyAbsence(t *testing.T) map[string]string {
 }
 
 // why are words of the line that says what is wrong.
-var why = map[string]string{"lacks a route": "the daemon answers 404", "lacks a method": "the daemon answers 405", "has no room": "the disk is full"}
+var why = map[string]string{"lacks a route": "the daemon answers 404", "lacks a method": "the daemon answers 405", "has no room": "the disk is full", "leaves nothing": "the daemon leaves nothing"}
 
 // answering is the script for a daemon that answers everything in one way.
 func answering(t *testing.T, answer func(http.ResponseWriter)) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w) }))
+	t.Cleanup(server.Close)
+	return at(server.URL)
+}
+
+// leavingNothing is the script for a daemon that takes out all messages.
+func leavingNothing(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var step struct{ Messages []struct{ ID string } }
+		if err := json.NewDecoder(r.Body).Decode(&step); err != nil || path.Base(r.URL.Path) != "prepare" {
+			noRoom(w, r)
+			return
+		}
+		type edit struct {
+			ID   string `json:"message_id"`
+			Omit bool   `json:"omit"`
+		}
+		edits := []edit{}
+		for _, m := range step.Messages {
+			edits = append(edits, edit{ID: m.ID, Omit: true})
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"version": 1, "edits": edits})
+	}))
 	t.Cleanup(server.Close)
 	return at(server.URL)
 }

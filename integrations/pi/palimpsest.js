@@ -1,86 +1,132 @@
 // pi's conversation goes to Palimpsest's daemon after each turn, and what comes back says
 // which of its messages stay, which go and what stands in their place: that becomes
-// context edits in pi's session. All decisions are the daemon's; pi's history and its
-// files stay whole. Whatever fails, pi goes on as it does without us.
+// context edits in pi's session, or a compaction where pi lets nobody edit what changes.
+// All decisions are the daemon's; pi's history and its files stay whole. Whatever fails, pi
+// goes on as it does without us.
 import { answer, byID, prepare, said, text, tools } from './palimpsest/daemon.js'
-import { blocks, remade, told as form } from './palimpsest/messages.js'
+import { blocks, remade, told } from './palimpsest/messages.js'
 
-// told is an entry of pi's session in the daemon's form, nothing for what the model does
-// not see.
-function told(entry) {
-  const roles = { custom_message: 'custom', compaction: 'compactionSummary', branch_summary: 'branchSummary' }
-  return form(entry.id, entry.message ?? { ...entry, role: roles[entry.type] })
+// MARK names what we wrote into a session: the details of a compaction, and an entry that
+// says how many of the context edits after it are ours.
+const MARK = 'palimpsest'
+
+const roles = { custom_message: 'custom', compaction: 'compactionSummary', branch_summary: 'branchSummary' }
+const messageOf = entry => entry.message ?? { ...entry, role: roles[entry.type] }
+
+// editable are the messages whose content pi lets us edit.
+const editable = m => ['user', 'assistant', 'toolResult', 'custom'].includes(m.role)
+
+// conversation is what the daemon is told of the branch that pi's user is on: its messages
+// as they are without our own edits and compactions, and the names of its threads, the
+// newest first. Where it is not any more what the daemon was told (pi or somebody else
+// compacted or edited it, or the user went back), it goes on in a thread of its own; in
+// those before only what such a compaction hid is looked for.
+function conversation(sessions) {
+  const path = sessions.getBranch()
+  const own = new Set(path.flatMap((e, i) => (e.type === 'custom' && e.customType === MARK ? path.slice(i + 1, i + 1 + (e.data?.edits ?? 0)) : [])))
+  const compacted = e => e.type === 'compaction' && !e.details?.[MARK]
+  const edits = e => e.type === 'context_edit' && !own.has(e)
+
+  const name = 'pi.' + sessions.getSessionId()
+  const first = new Map() // the first entry after each
+  for (const e of sessions.getEntries?.() ?? []) if (e.parentId !== undefined && !first.has(e.parentId)) first.set(e.parentId, e.id)
+  const threads = [name]
+  for (const e of path) {
+    if (compacted(e)) threads.unshift(name)
+    const back = first.has(e.parentId) && first.get(e.parentId) !== e.id
+    if (compacted(e) || edits(e) || back) threads[0] = name + '.' + e.id
+  }
+
+  const begin = path.findLast(compacted)
+  const at = path.indexOf(begin)
+  const kept = path.findIndex(e => e.id === begin?.firstKeptEntryId)
+  const left = begin ? [begin, ...path.slice(kept < 0 ? at : kept, at), ...path.slice(at + 1)] : path
+  const edited = new Map(path.filter(edits).map(e => [e.targetId, e.replacement]))
+  const messages = left.flatMap(e => {
+    if ((e.type === 'compaction' && e !== begin) || edited.get(e.id) === null) return []
+    const m = { ...messageOf(e), ...edited.get(e.id) }
+    const form = told(e.id, m)
+    return form ? [{ id: e.id, m, form }] : []
+  })
+  return { messages, threads, newest: path.findLast(e => e.type === 'compaction') }
 }
 
-const own = entry => blocks(entry.type === 'custom_message' ? entry.content : (entry.message?.content ?? []))
+// summed is all before a message after the edits, as one text.
+function summed(messages, changes, at) {
+  const flat = parts => [...said({ parts }), ...parts.flatMap(p => (p.type === 'tool_call' ? [`calls ${p.tool} ${p.arguments}`] : []))].join('\n')
+  const texts = messages.slice(0, at + 1).flatMap(({ id, form }, i) => {
+    const e = changes.get(id)
+    const before = (e?.insert_before ?? []).map(n => flat(n.parts))
+    const content = i === at || e?.omit ? '' : flat(e?.content ?? form.parts)
+    return content ? [...before, `[${form.role}] ${content}`] : before
+  })
+  return texts.filter(s => s.trim()).join('\n\n')
+}
 
-const editable = entry => entry.type === 'custom_message' || entry.type === 'message'
-const asks = entry => editable(entry) && entry.message?.role !== 'toolResult' && entry.message?.role !== 'assistant'
+// compaction is one of pi's of what the edits leave: all before the first message from
+// which on none goes and none is put in, as one text. It is nothing where that says no more
+// than the one that pi has.
+function compaction({ messages, newest }, changes) {
+  const last = is => messages.findLastIndex(({ id, m }) => is(changes.get(id) ?? {}, m))
+  let at = Math.max(last((e, m) => e.omit || (e.content && !editable(m))) + 1, last(e => e.insert_before?.length > 0))
+  while (messages[at]?.m.role === 'toolResult' || messages[at]?.m.role === roles.compaction) at++
+  if (at >= messages.length || changes.get('')?.insert_before?.length > 0) throw new Error('no message would stay')
+  const summary = summed(messages, changes, at)
+  const firstKeptEntryId = messages[at].id
+  if (!summary || (summary === newest?.summary && firstKeptEntryId === newest.firstKeptEntryId)) return undefined
+  return { summary, firstKeptEntryId, details: { [MARK]: true } }
+}
 
-// wanted is what entries have to say after the edits: null for nothing; those that are not
+// wanted is what messages have to say after the edits: null for nothing; those that are not
 // in it say what they say by themselves. A message that is put in stands at the end of the
-// user's message before it: in an answer it would stand before its reasoning.
-function wanted(entries, edits) {
-  const changes = byID(edits, entries.map(e => e.id))
+// user's message before it: in an answer it would stand before its reasoning. It is nothing
+// where pi has no place for a change.
+function wanted(messages, changes) {
   const all = new Map()
   let place // the last of the user's messages that stays, or the first that goes
-  const insert = list => {
-    if (!list?.length) return
-    if (!place) throw new Error('there is no message of the user for a summary')
-    const before = all.has(place.id) ? (all.get(place.id) ?? []) : own(place)
-    all.set(place.id, [...before, ...list.flatMap(said).map(text)])
+  for (const { id, m } of [...messages, { id: '' }]) {
+    const { insert_before: before = [], omit, content } = changes.get(id) ?? {}
+    if ((before.length > 0 && !place) || ((omit || content) && !editable(m))) return undefined
+    if (before.length > 0) all.set(place.id, [...((all.has(place.id) ? all.get(place.id) : blocks(place.m.content)) ?? []), ...before.flatMap(said).map(text)])
+    if (omit) all.set(id, null)
+    else if (content) all.set(id, remade(blocks(m.content), content))
+    if ((m?.role === 'user' || m?.role === 'custom') && (!omit || !place)) place = { id, m }
   }
-  for (const entry of entries.filter(editable)) {
-    const e = changes.get(entry.id)
-    insert(e?.insert_before)
-    if (e?.omit) all.set(entry.id, null)
-    else if (e?.content) all.set(entry.id, remade(own(entry), e.content))
-    if (asks(entry) && (!e?.omit || !place)) place = entry
-  }
-  insert(changes.get('')?.insert_before)
   return all
 }
 
-// drafts are the context edits that make of what the model sees what is wanted.
-function drafts(projected, want) {
-  return projected.flatMap(({ sourceEntry: entry, messages }) => {
-    if (!editable(entry) || !told(entry)) return []
-    const content = want.has(entry.id) ? want.get(entry.id) : own(entry)
-    const shown = messages.length === 0 ? null : blocks(messages[0].content)
-    if (JSON.stringify(content) === JSON.stringify(shown)) return []
-    return [{ type: 'context_edit', targetId: entry.id, replacement: content === null ? null : { content } }]
+// drafts are the entries that make of what the model sees what the edits say: context edits
+// where that is possible after the compaction that pi has, else with one of ours.
+function drafts(talk, edits, shown) {
+  const { messages, newest } = talk
+  const changes = byID(edits, messages.map(({ id }) => id))
+  // What a compaction says before the first message that it keeps is not put in again.
+  const after = ({ firstKeptEntryId: id }) => new Map(changes).set(id, { ...changes.get(id), insert_before: [] })
+  const place = made => messages.findIndex(({ id }) => id === made.firstKeptEntryId)
+  const own = newest?.details?.[MARK] ? newest : undefined
+  let at = own ? place(own) : 0
+  let want = own ? at >= 0 && summed(messages, changes, at) === own.summary && wanted(messages.slice(at), after(own)) : wanted(messages, changes)
+  const made = want ? undefined : compaction(talk, changes)
+  if (made) {
+    at = place(made)
+    want = wanted(messages.slice(at), after(made))
+  }
+  if (!want) return []
+  const now = new Map(shown.map(p => [p.sourceEntry.id, p.messages]))
+  const changed = messages.slice(at).flatMap(({ id, m }) => {
+    if (!editable(m) || !now.has(id)) return []
+    const content = want.has(id) ? want.get(id) : blocks(m.content)
+    const before = now.get(id).length === 0 ? null : blocks(now.get(id)[0].content)
+    if (JSON.stringify(content) === JSON.stringify(before)) return []
+    return [{ type: 'context_edit', targetId: id, replacement: content && { content } }]
   })
-}
-
-// summed is a compaction of pi's of what the edits leave: all before the first entry
-// from which on none goes, as one text.
-function summed(entries, edits, tokensBefore) {
-  const heard = entries.filter(told)
-  const changes = byID(edits, heard.map(e => e.id))
-  let at = heard.findLastIndex(e => changes.get(e.id)?.omit) + 1
-  while (heard[at]?.message?.role === 'toolResult') at++
-  if (at === 0 || at >= heard.length) throw new Error('there is nothing to take out')
-  const flat = parts => said({ parts }).join('\n')
-  const texts = heard.slice(0, at + 1).flatMap((entry, i) => {
-    const e = changes.get(entry.id)
-    const m = told(entry)
-    const before = (e?.insert_before ?? []).map(n => flat(n.parts))
-    return i === at || e?.omit ? before : [...before, `[${m.role}] ${flat(e?.content ?? m.parts)}`]
-  })
-  return { summary: texts.filter(Boolean).join('\n\n'), firstKeptEntryId: heard[at].id, tokensBefore }
-}
-
-// threads are the names of a conversation's threads, the newest first. What was before a
-// compaction of pi's is one text after it: the conversation goes on in a thread of its own.
-function threads(ctx) {
-  const session = 'pi.' + ctx.sessionManager.getSessionId()
-  const compactions = ctx.sessionManager.getBranch().filter(e => e.type === 'compaction')
-  return [session, ...compactions.map(e => session + '.' + e.id)].reverse()
+  const mark = changed.length > 0 ? [{ type: 'custom', customType: MARK, data: { edits: changed.length } }] : []
+  return [...mark, ...changed, ...(made ? [{ type: 'compaction', ...made }] : [])]
 }
 
 export default function (pi) {
   // asked is what the daemon says to what the model would see next.
-  async function asked(projected, ctx, more) {
+  async function asked({ messages, threads }, ctx, more) {
     const offered = new Set(pi.getActiveTools())
     const base = {
       model: ctx.model?.id,
@@ -88,8 +134,7 @@ export default function (pi) {
       tools: pi.getAllTools().filter(t => offered.has(t.name)).map(t => ({ name: t.name, description: t.description, schema: t.parameters })),
     }
     const size = { ...(ctx.model?.contextWindow > 0 && { window: ctx.model.contextWindow }), ...(ctx.model?.maxTokens > 0 && { output: ctx.model.maxTokens }) }
-    const messages = projected.flatMap(p => (p.sourceEntry.type === 'compaction' && p.messages.length === 0 ? [] : (told(p.sourceEntry) ?? [])))
-    return prepare(threads(ctx)[0], { ...size, ...more, base, messages })
+    return prepare(threads[0], { ...size, ...more, base, messages: messages.map(({ form }) => form) })
   }
 
   // tried does what pi does without us where it fails.
@@ -97,26 +142,34 @@ export default function (pi) {
     try {
       return await act()
     } catch (err) {
-      if (ctx.hasUI) ctx.ui.notify('palimpsest: ' + err.message, 'warning')
-      else console.error('palimpsest: ' + err.message)
+      try {
+        if (ctx.hasUI) ctx.ui.notify('palimpsest: ' + err.message, 'warning')
+        else console.error('palimpsest: ' + err.message)
+      } catch {} // the session has been replaced meanwhile
       return undefined
     }
   }
 
   pi.on('turn_end', (event, ctx) =>
     tried(ctx, async () => {
-      if (event.outcome !== 'completed') return undefined
-      const projected = event.context.contextEntries
-      const made = drafts(projected, wanted(projected.map(p => p.sourceEntry), await asked(projected, ctx)))
+      // What others write at this turn stands: it is seen at the next one.
+      if (event.outcome !== 'completed' || event.entries.some(e => e.type === 'compaction')) return undefined
+      const others = new Set(event.entries.map(e => e.targetId))
+      const talk = conversation(ctx.sessionManager)
+      const shown = event.context.contextEntries.filter(p => !others.has(p.sourceEntry.id))
+      const made = drafts(talk, await asked(talk, ctx), shown)
       return made.length > 0 ? { entries: [...event.entries, ...made] } : undefined
     }),
   )
 
   pi.on('session_before_compact', (event, ctx) =>
     tried(ctx, async () => {
-      const projected = ctx.sessionManager.buildSessionProjection().entries
-      const edits = await asked(projected, ctx, { force: true, instructions: event.customInstructions })
-      return { compaction: summed(projected.map(p => p.sourceEntry), edits, event.preparation.tokensBefore) }
+      const talk = conversation(ctx.sessionManager)
+      const edits = await asked(talk, ctx, { force: true, instructions: event.customInstructions })
+      const changes = byID(edits, talk.messages.map(({ id }) => id))
+      const made = compaction(talk, changes)
+      if (!made) throw new Error('there is nothing to take out')
+      return { compaction: { ...made, tokensBefore: event.preparation.tokensBefore } }
     }),
   )
 
@@ -127,7 +180,7 @@ export default function (pi) {
       description: t.description,
       parameters: t.schema,
       async execute(id, params, _signal, _onUpdate, ctx) {
-        return { content: [text(await answer(threads(ctx), t, id, params))], details: {} }
+        return { content: [text(await answer(conversation(ctx.sessionManager).threads, t, id, params))], details: {} }
       },
     })
   }

@@ -8,6 +8,7 @@ const registered = []
 const logged = []
 const kept = new Map()
 let at
+let session = 's1'
 let sent = [] // with the last request
 register((name, ...rest) => void (hooks[name] = rest.at(-1)))
 const $ = {
@@ -27,7 +28,7 @@ const $ = {
       return { ok: answer.ok, status: answer.status, text: await answer.text() }
     },
   },
-  session: { id: async () => 's1', usage: async () => ({ context: { window: 20_000 } }) },
+  session: { id: async () => session, usage: async () => ({ context: { window: 20_000 } }) },
   store: { get: async k => kept.get(k), set: async (k, v) => void kept.set(k, v), delete: async k => void kept.delete(k), keys: async () => [...kept.keys()] },
   tool: { register: async t => void registered.push(t.name) },
   ui: { log: s => void logged.push(s) },
@@ -71,4 +72,10 @@ if (compacted.messages) {
     ahead.push({ name, summaries: own.length, told: sent.filter(m => own.includes(m.parts[0].text)).length, anew: !own.every(s => summaries(first).includes(s)) })
   }
 }
-console.log(JSON.stringify({ ahead, registered, own: JSON.stringify(messages) === before, itself: compacted === 'its own', messages: compacted.messages ?? [], recalled, logged: loggedThen }))
+// Claude Code has lost all but the end, before which the summary stood.
+session = 's2'
+kept.clear()
+const gone = { message_id: 'gone', insert_before: [{ role: 'user', parts: [{ type: 'text', text: 'Context Summary' }] }] }
+$.http.fetch = async () => ({ ok: true, text: JSON.stringify({ version: 1, edits: [{ message_id: 'begin', omit: true }, gone] }) })
+const end = (await hooks['session.compact']($, { messages: messages.slice(-4) }, async () => ({}))).messages ?? []
+console.log(JSON.stringify({ end: end.map(m => m.text).join('\n'), ahead, registered, own: JSON.stringify(messages) === before, itself: compacted === 'its own', messages: compacted.messages ?? [], recalled, logged: loggedThen }))

@@ -45,6 +45,7 @@ func run() error {
 	row := flag.String("row", "", "the first cells of the row of the table")
 	dump := flag.String("dump", "", "keep each refused request, and the last one, in this `directory`")
 	steps := flag.Int("steps", 20, "parts that the task has")
+	facts := flag.Int("facts", asked, "parts whose codes the model has to tell at last, with one search each where they are more than the default")
 	turn := flag.Int("turn", 0, "wait for the user after so many parts; 0 is after all")
 	window := flag.Int("window", 0, "refuse requests over so many `tokens`; 0 takes all")
 	trouble := flag.Bool("trouble", false, "fail once each with 429, 500, 529 and a broken connection")
@@ -60,7 +61,7 @@ func run() error {
 	}
 	memo := token.NewMemo(counter, 0)
 	var mu sync.Mutex
-	m := &model{parts: *steps, turn: *turn, vague: *vague}
+	m := &model{parts: *steps, turn: *turn, vague: *vague, facts: *facts, told: map[int]bool{}, missed: map[int]bool{}}
 	if *trouble {
 		m.trouble = map[int]proxytest.Answer{}
 		for i, a := range troubles {
@@ -113,7 +114,7 @@ func run() error {
 		fmt.Printf("%s | %s\n", *row, asks.told())
 		return keep(*dump, up.Requests())
 	}
-	fmt.Printf("%s | %s\n", *row, m.told(up.Requests()))
+	fmt.Printf("%s | %s\n", *row, m.row(up.Requests()))
 	return keep(*dump, up.Requests())
 }
 

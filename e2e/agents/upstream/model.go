@@ -22,22 +22,31 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// asked is how many facts of the first parts the end of the task needs.
+// asked is how many facts of the first parts the end of the task needs where no flag says
+// another number.
 const asked = 3
+
+// rule is of the task's words: a step whose prompt lacks it has lost the task.
+const rule = "Never change a file"
 
 // model works through the task. What it says depends on the request alone; it
 // counts only to cause trouble and to tell how the task went.
 type model struct {
 	parts   int
 	vague   bool                     // its summaries leave out the codes
+	facts   int                      // that the end of the task needs
 	turn    int                      // parts after which it waits for its user; 0 is all
 	trouble map[int]proxytest.Answer // by the number of the step
 
 	mu            sync.Mutex
 	steps         int
 	lookups       int
-	summaries     int // that agents asked for
-	found         int
+	asides        int          // steps between look-ups
+	summaries     int          // that agents asked for
+	inPrompt      int          // facts that stood there when the last part was read
+	told, missed  map[int]bool // facts, by what the model saw at last
+	reached       int          // the last part that any prompt told of
+	untold, back  int          // steps whose prompt lacked the task, or told of less than one before
 	ended         bool
 	lost          string
 	before, after int64 // bytes of the steps' prompts, and those that the step before had as well
@@ -90,6 +99,12 @@ func (m *model) answer(q *proxytest.Request) proxytest.Answer {
 // next is the model's answer to what it sees.
 func (m *model) next(p *prompt.Prompt, tool prompt.Tool) proxytest.Answer {
 	text, at := seen(p)
+	m.untold += btoi(!strings.Contains(text, rule))
+	m.back += btoi(at < m.reached && m.reached < m.parts)
+	m.reached = max(m.reached, at)
+	if m.reached >= m.parts { // it looks codes up, and reads nothing again
+		at = m.parts
+	}
 	if last := p.Messages[len(p.Messages)-1]; m.turn > 0 && at > 0 && at < m.parts && at%m.turn == 0 && last.Role == thread.Tool {
 		return proxytest.Answer{Text: fmt.Sprintf("The parts up to %d are read.", at)}
 	}
@@ -100,22 +115,42 @@ func (m *model) next(p *prompt.Prompt, tool prompt.Tool) proxytest.Answer {
 		}
 		return a
 	}
+	codes := map[string]string{}
+	for _, found := range told.FindAllStringSubmatch(text, -1) {
+		codes[found[1]] = found[2]
+	}
+	first := len(m.told) == 0 && len(m.missed) == 0
 	var facts []string
-	for n := 1; n <= asked; n++ {
-		found := regexp.MustCompile(fmt.Sprintf(`The code of part %d is (K\d{5})`, n)).FindStringSubmatch(text)
-		if found == nil {
-			return m.lookUp(p, n)
-		}
-		if found[1] == fact(n) {
-			facts = append(facts, found[1])
+	for n := 1; n <= m.facts; n++ {
+		if codes[strconv.Itoa(n)] == fact(n) {
+			m.inPrompt += btoi(first)
+			m.told[n] = true
 		}
 	}
-	m.found, m.ended = len(facts), true
+	for n := 1; n <= m.facts; n++ {
+		if m.told[n] {
+			facts = append(facts, fact(n))
+			continue
+		}
+		if m.facts > asked && m.lookups >= 5*(m.asides+1) {
+			m.asides++ // a proxy answers only some searches in a row
+			return proxytest.Answer{Text: "Now the last part again.", Calls: []thread.ToolCall{call(tool, fmt.Sprintf("./part %d", m.parts))}}
+		}
+		if a, ok := m.lookUp(p, n); ok {
+			return a
+		}
+		m.lost = fmt.Sprintf("the code of part %d was lost", n)
+	}
+	if len(facts) < m.facts {
+		return proxytest.Answer{Text: "I am lost: " + m.lost + "."}
+	}
+	m.ended = true
 	return proxytest.Answer{Text: "All parts are read. The first codes: " + strings.Join(facts, ", ") + "."}
 }
 
-// lookUp asks for a fact that is not in sight any more, or gives up.
-func (m *model) lookUp(p *prompt.Prompt, n int) proxytest.Answer {
+// lookUp asks for a fact that is not in sight any more. Of many facts each is asked for
+// once.
+func (m *model) lookUp(p *prompt.Prompt, n int) (proxytest.Answer, bool) {
 	var tried, ids []string
 	for i := range p.Messages {
 		for _, c := range p.Messages[i].Calls() {
@@ -145,16 +180,19 @@ func (m *model) lookUp(p *prompt.Prompt, n int) proxytest.Answer {
 		m.lookups++
 		return proxytest.Answer{Text: "I look it up.", Calls: []thread.ToolCall{{Name: name, Arguments: string(b)}}}, true
 	}
+	if m.facts > asked && (m.missed[n] || !offered(plugin("recall"))) {
+		return proxytest.Answer{}, false
+	}
+	m.missed[n] = true
 	if a, ok := try("recall", "query", fmt.Sprintf(`"The code of part %d is"`, n)); ok {
-		return a
+		return a, true
 	}
 	for _, id := range ids {
 		if a, ok := try("read_artifact", "artifact_id", id); ok {
-			return a
+			return a, true
 		}
 	}
-	m.lost = fmt.Sprintf("the code of part %d was lost", n)
-	return proxytest.Answer{Text: "I am lost: " + m.lost + "."}
+	return proxytest.Answer{}, false
 }
 
 // summaryAsked reports whether the agent wants the conversation summed up. Some
@@ -186,7 +224,7 @@ func (m *model) summary(p *prompt.Prompt) string {
 	text, at := seen(p)
 	var b strings.Builder
 	fmt.Fprintf(&b, "<summary>\nThe parts up to %d are read.\n", at)
-	for n := 1; n <= asked && !m.vague; n++ {
+	for n := 1; n <= m.facts && !m.vague; n++ {
 		for _, found := range told.FindAllStringSubmatch(text, -1) {
 			if found[1] == strconv.Itoa(n) {
 				fmt.Fprintf(&b, "%s.\n", found[0])
@@ -289,8 +327,8 @@ func (m *model) measure(q *proxytest.Request) {
 	m.last = text
 }
 
-// told are the cells of the table.
-func (m *model) told(requests []*proxytest.Request) string {
+// row is the cells of the table.
+func (m *model) row(requests []*proxytest.Request) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	refused, largest := 0, 0
@@ -308,8 +346,18 @@ func (m *model) told(requests []*proxytest.Request) string {
 			end += " for a time"
 		}
 	}
-	return fmt.Sprintf("%d | %d | %d | %d | %.2f | %s | %d of %d | %d | %d", m.steps, len(requests), refused, largest,
-		float64(m.after)/float64(max(m.before, 1)), end, m.found, asked, m.lookups, m.summaries)
+	if m.untold > 0 {
+		end += fmt.Sprintf("; %d steps without the task", m.untold)
+	}
+	if m.back > 0 {
+		end += fmt.Sprintf("; %d steps told of less than one before", m.back)
+	}
+	found := fmt.Sprintf("%d of %d", len(m.told), m.facts)
+	if m.facts > asked {
+		found += fmt.Sprintf(" (%d in the prompt)", m.inPrompt)
+	}
+	return fmt.Sprintf("%d | %d | %d | %d | %.2f | %s | %s | %d | %d", m.steps, len(requests), refused, largest,
+		float64(m.after)/float64(max(m.before, 1)), end, found, m.lookups, m.summaries)
 }
 
 // keep writes the refused requests and the last one, to be looked at.

@@ -121,13 +121,27 @@ function built(m: Message): SessionMessage {
 
 // edited is the conversation after the edits.
 function edited(all: Unit[], edits: Edit[], texts: Known): SessionMessage[] {
-  const byID = new Map(edits.map(e => [e.message_id ?? '', e]))
+  // What is put in before a message that the engine has no longer comes before the next one
+  // that has an edit, and where the engine has lost the beginning, first.
+  const has = new Set(all.map(u => u.message?.id))
+  const byID = new Map<string, Edit>()
+  const first: Message[] = []
+  let waiting: Message[] = []
+  for (const { message_id: id = '', insert_before: before = [], ...e } of edits) {
+    const known = id === '' || has.has(id)
+    ;(known || byID.size > 0 ? waiting : first).push(...before)
+    if (!known) continue
+    byID.set(id, { ...e, insert_before: waiting })
+    waiting = []
+  }
+  byID.set('', { insert_before: [...waiting, ...(byID.get('')?.insert_before ?? [])] })
   const out: SessionMessage[] = []
   const put = (id: string, m: SessionMessage) => {
     if (m.text !== '') texts.set(m.text, [...(texts.get(m.text) ?? []), id])
     out.push(m)
   }
   const insert = (list: Message[] | undefined) => list?.forEach(m => put('', built(m)))
+  insert(first)
   for (const u of all) {
     const e = byID.get(u.message?.id ?? '-')
     insert(e?.insert_before)
@@ -143,6 +157,7 @@ function edited(all: Unit[], edits: Edit[], texts: Known): SessionMessage[] {
     else u.rows.forEach(m => (id ? put(id, m) : out.push(m)))
   }
   insert(byID.get('')?.insert_before)
+  if (out.length === 0) throw new Error('the daemon leaves nothing')
   return out
 }
 
