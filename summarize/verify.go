@@ -71,7 +71,7 @@ func (v *Verified) Summarize(ctx context.Context, in Input) (Result, error) {
 		return Result{}, answer.Report.failed(&RejectedError{Reason: Empty})
 	}
 	g := groundsOf(&in)
-	p := newPool(&in, code.reading(ctx))
+	p := newPool(ctx, &in, code.reading(ctx))
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}

@@ -43,9 +43,9 @@ type grounds struct {
 	// Texts to look up quotations in, folded: everything, the words of the user and the
 	// assistant, and those of the user alone, a message each.
 	anybody, people, user []string
-	numbers               map[string]string // the units that stand behind each number
-	words                 map[string]bool   // stems of everything
-	spokenWords           map[string]bool   // stems of what the user or the assistant said
+	numbers               map[string]bool // each number and, behind a space, the units that it has
+	words                 map[string]bool // stems of everything
+	spokenWords           map[string]bool // stems of what the user or the assistant said
 	// turns are the stems of each turn's words of the user and the assistant, with the
 	// assistant's words right before it; aboutUser are those of each sentence about the user.
 	turns, aboutUser []map[string]bool
@@ -64,7 +64,7 @@ type earlier struct {
 
 // newGrounds reads the messages of a span and what came before it.
 func newGrounds(messages []thread.Message, before earlier) *grounds {
-	g := &grounds{messages: messages, at: make(map[thread.ID]int, len(messages)), before: map[thread.ID]bool{}, numbers: map[string]string{}}
+	g := &grounds{messages: messages, at: make(map[thread.ID]int, len(messages)), before: map[thread.ID]bool{}, numbers: map[string]bool{}}
 	var all, voice strings.Builder
 	all.WriteString(before.text + "\n" + before.said + "\n")
 	voice.WriteString(before.said + "\n")
@@ -129,7 +129,7 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 	}
 	g.all, g.spoken = all.String(), voice.String()
 	g.anybody, g.people = []string{folded(g.all)}, append([]string{folded(g.spoken)}, g.user...)
-	numbers(g.all, func(n number) { g.numbers[n.value] += n.unit + " " })
+	numbers(g.all, func(n number) { g.numbers[n.value], g.numbers[n.value+" "+n.unit] = true, true })
 	g.words, g.spokenWords = stemsOf(g.all), stemsOf(g.spoken)
 	return g
 }
@@ -326,12 +326,12 @@ func (g *grounds) fault(s statement) string {
 // holdsNumber reports whether the span has a number, with its unit if it has one. "1,3" and
 // "10:7" may also be two numbers.
 func (g *grounds) holdsNumber(n number) bool {
-	if units, ok := g.numbers[n.value]; ok {
-		return n.unit == "" || strings.Contains(" "+units, " "+n.unit+" ")
+	if g.numbers[n.value] {
+		return n.unit == "" || g.numbers[n.value+" "+n.unit]
 	}
 	parts := strings.FieldsFunc(n.value, func(r rune) bool { return r == ',' || r == ':' })
 	for _, p := range parts {
-		if _, ok := g.numbers[p]; !ok {
+		if !g.numbers[p] {
 			return false
 		}
 	}

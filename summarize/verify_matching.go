@@ -151,11 +151,19 @@ func unquoted(s string) string {
 
 // blanked replaces the texts between two marks by as many spaces.
 func blanked(s, opening, closing string) string {
-	blank := s
+	var blank []byte
 	for from, to := range between(s, opening, closing) {
-		blank = blank[:from] + strings.Repeat(" ", to-from) + blank[to:]
+		if blank == nil {
+			blank = []byte(s)
+		}
+		for i := from; i < to; i++ {
+			blank[i] = ' '
+		}
 	}
-	return blank
+	if blank == nil {
+		return s
+	}
+	return string(blank)
 }
 
 // quotes reports whether a folded text holds a quotation. Text in square brackets and "..." in
