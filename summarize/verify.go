@@ -70,7 +70,7 @@ func (v *Verified) Summarize(ctx context.Context, in Input) (Result, error) {
 	if len(answer.Sections()) == 0 && len(in.Messages) > 0 {
 		return Result{}, answer.Report.failed(&RejectedError{Reason: Empty})
 	}
-	g := groundsOf(&in)
+	g := groundsOf(ctx, &in)
 	p := newPool(ctx, &in, code.reading(ctx))
 	if err := ctx.Err(); err != nil {
 		return Result{}, err

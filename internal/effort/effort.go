@@ -30,11 +30,18 @@ func New(ctx Ending, bytes int) *Budget {
 	return &Budget{ctx: ctx, left: free + PerByte*bytes}
 }
 
+// Allow adds so many bytes of input, unless the work is over.
+func (b *Budget) Allow(bytes int) {
+	if b.left >= 0 {
+		b.left += PerByte * bytes
+	}
+}
+
 // Spend notes n units of work that are about to be done, and reports whether they may be: it is
 // false from when more was asked for than the input allows, or the context is done.
 func (b *Budget) Spend(n int) bool {
 	if n > b.left {
-		b.left = 0
+		b.left = -1
 		return false
 	}
 	b.left -= n
