@@ -268,6 +268,9 @@ const (
 func (b *builder) addHunks() {
 	for n := range b.hunks {
 		w := &b.hunks[n]
+		if !b.effort.Live(messageEffort) {
+			return
+		}
 		if w.gone || len(strings.TrimSpace(strings.Join(w.plus, ""))) < leastHunk {
 			continue
 		}

@@ -56,8 +56,9 @@ type pool struct {
 	candidates []candidate
 	names      names
 
-	asked map[string]bool // stems of Input.Instructions
-	terms terms
+	effort *effort.Budget  // of all of it
+	asked  map[string]bool // stems of Input.Instructions
+	terms  terms
 }
 
 // request is what is known of a user message: its identifiers, and whether it is the text of
@@ -107,7 +108,6 @@ type builder struct {
 	*pool
 	in       *Input
 	read     func(*thread.Message) *facts // with a cache
-	effort   *effort.Budget               // of what goes over the input more than once
 	messages []thread.Message             // of the span
 	facts    []*facts                     // of each of them
 	tasks    tasks                        // of a task list kept by single calls
@@ -148,8 +148,8 @@ type callRef struct{ message, call int }
 // newPool collects what the messages and the previous summary hold.
 func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *pool {
 	b := &builder{
-		pool: &pool{task: -1, attempts: map[int]*attempt{}}, in: in, read: of, messages: in.Messages, calls: map[string]callRef{}, fileAt: map[string]int{},
-		outcomes: map[string]int{}, origins: map[originKey]*origin{}, uses: map[originKey]int{}, based: map[string][]string{}, placed: map[string]bool{}, effort: effort.New(ctx, in.bytes()),
+		pool: &pool{task: -1, attempts: map[int]*attempt{}, effort: effort.New(ctx, in.bytes())}, in: in, read: of, messages: in.Messages, calls: map[string]callRef{}, fileAt: map[string]int{},
+		outcomes: map[string]int{}, origins: map[originKey]*origin{}, uses: map[originKey]int{}, based: map[string][]string{}, placed: map[string]bool{},
 		edits: map[editKey]*edits{}, standing: map[string]*standing{}, flags: map[string]bool{}, contents: map[string]string{}, progress: map[progressKey]progressCount{},
 	}
 	b.facts = make([]*facts, len(in.Messages))
@@ -188,6 +188,9 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 		b.logged = loggedRecaps(in.Messages)
 	}
 	for i, f := range b.facts {
+		if !b.effort.Live(messageEffort) {
+			return b.pool // it is dropped
+		}
 		m := &b.messages[i]
 		if f.user != "" {
 			b.user(i, m, f)
