@@ -194,7 +194,7 @@ func (p Session) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) 
 			if err != nil {
 				return "", err
 			}
-			return form.formatAnswer(model, model.newGrounds(messagesOf(o.entries), o.previous), answer, &sum)
+			return form.formatAnswer(model, model.newGrounds(ctx, messagesOf(o.entries), o.previous), answer, &sum)
 		},
 		func(error) (string, error) { return form.format(form.sectionBodies(&sum)), nil },
 		func(error) bool { return s.Refusals == 0 })

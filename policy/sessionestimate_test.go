@@ -186,7 +186,7 @@ This summary incorporates context from 2 previous compaction rounds.`
 	// What the answers say was said before.
 	heard := []thread.Message{said(thread.Assistant, "Working on tests, with tables of a b c. Error E1 is fixed. Just prose. An app. A reworded task.")}
 	answered := func(form sessionForm, answer string) string {
-		got, err := form.formatAnswer(&summaryModel{}, summarize.NewGrounds(heard, ""), strings.TrimSpace(answer), &summary.Summary{})
+		got, err := form.formatAnswer(&summaryModel{}, summarize.NewGrounds(t.Context(), heard, ""), strings.TrimSpace(answer), &summary.Summary{})
 		if err != nil {
 			t.Error(err)
 		}

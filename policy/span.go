@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
@@ -102,17 +103,19 @@ func (s *Situation) unpinned(entries []entry) []entry {
 // system and pinned messages. ErrNothing: there is nothing new.
 func (s *Situation) oldPartBefore(entries []entry, end int) (*oldPart, error) {
 	o := &oldPart{end: end}
+	var recaps []string
 	for _, e := range entries {
 		switch {
 		case e.position >= end, e.Role == thread.Assistant && e.isRecap() && e.Text() == understood:
 		case !e.isRecap():
 			o.entries = append(o.entries, e)
-		case o.previous == "":
-			o.previous = ownformat.StripSignatures(e.Text())
 		default:
-			o.previous += "\n\n" + ownformat.StripSignatures(e.Text())
+			if text := ownformat.StripSignatures(e.Text()); text != "" || len(recaps) > 0 {
+				recaps = append(recaps, text)
+			}
 		}
 	}
+	o.previous = strings.Join(recaps, "\n\n")
 	if len(o.entries) == 0 {
 		return nil, fmt.Errorf("all messages are among those that are kept: %w", ErrNothing)
 	}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -30,7 +31,7 @@ func Trusts() []string { return []string{string(TrustChecked), string(TrustModel
 
 // newGrounds makes the check for a model's text, from the messages and the text before.
 // Nil accepts everything.
-func (a *summaryModel) newGrounds(messages []thread.Message, previous string) *summarize.Grounds {
+func (a *summaryModel) newGrounds(ctx context.Context, messages []thread.Message, previous string) *summarize.Grounds {
 	if a.trust == TrustModel {
 		a.maxBytes = len(previous)
 		for i := range messages {
@@ -56,7 +57,7 @@ func (a *summaryModel) newGrounds(messages []thread.Message, previous string) *s
 			log = append(log, *m)
 		}
 	}
-	return summarize.NewGrounds(messages, previous, append(log, summarize.Asked(a.situation.Instructions)...)...)
+	return summarize.NewGrounds(ctx, messages, previous, append(log, summarize.Asked(a.situation.Instructions)...)...)
 }
 
 // acceptText returns what can be used of a model's text, written so that none of it passes

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -56,7 +57,7 @@ func (w *workstreamStep) byModel(ctx context.Context) (workstreamNotes, error) {
 	ask := func(task, chunk string) error {
 		answer, err := w.askModel(ctx, task, next, chunk)
 		if err == nil {
-			next, err = w.applyAnswer(next, answer)
+			next, err = w.applyAnswer(ctx, next, answer)
 		}
 		return err
 	}
@@ -102,21 +103,22 @@ func (w *workstreamStep) askModel(ctx context.Context, task string, n workstream
 // applyAnswer replaces the notes by what can be used of the answer. A constraint must be
 // the user's own words, and is pinned then; what the model pinned does not count. The
 // model reads few tools, but all messages may back a statement.
-func (w *workstreamStep) applyAnswer(n workstreamNotes, a *workstreamAnswer) (workstreamNotes, error) {
-	g := w.newGrounds(w.newMessages, n.text)
+func (w *workstreamStep) applyAnswer(ctx context.Context, n workstreamNotes, a *workstreamAnswer) (workstreamNotes, error) {
+	g := w.newGrounds(ctx, w.newMessages, n.text)
 	d := a.Delta.Unpinned()
-	d.ActiveConstraints.Set = slices.DeleteFunc(d.ActiveConstraints.Set, func(it state.Item) bool { return !saidByUser(w.newMessages, it.Text) })
+	said := saidByUser(ctx, w.newMessages)
+	d.ActiveConstraints.Set = slices.DeleteFunc(d.ActiveConstraints.Set, func(it state.Item) bool { return !said(it.Text) })
 	for i := range d.ActiveConstraints.Set {
 		d.ActiveConstraints.Set[i].Pinned = true
 	}
 	for _, c := range []*state.Change{&d.KeyDecisions, &d.Tasks, &d.OpenQuestions, &d.Risks, &d.Artifacts, &d.AgentContributions} {
 		c.Set = slices.DeleteFunc(c.Set, func(it state.Item) bool { return g != nil && !g.Holds(it.Text) })
 	}
-	said := a.Summary
+	wrote := a.Summary
 	sections := workstreamSections{
-		KeyFacts:         w.acceptEntries(g, said.KeyFacts, false),
-		ConversationFlow: w.acceptEntries(g, said.ConversationFlow, false),
-		OpenThreads:      w.acceptEntries(g, said.OpenThreads, true),
+		KeyFacts:         w.acceptEntries(g, wrote.KeyFacts, false),
+		ConversationFlow: w.acceptEntries(g, wrote.ConversationFlow, false),
+		OpenThreads:      w.acceptEntries(g, wrote.OpenThreads, true),
 	}
 	if sections.text() == "" {
 		return workstreamNotes{}, &summarize.RejectedError{Reason: summarize.Ungrounded}
@@ -159,14 +161,21 @@ func (w *workstreamStep) userWords() (all, requests []summary.Item) {
 // minQuoteBytes is how long a text must be to count as a quotation, in bytes.
 const minQuoteBytes = 12
 
-func saidByUser(messages []thread.Message, text string) bool {
-	text = strings.TrimRight(foldText(text), ".!")
+// saidByUser returns what reports whether a text stands in a message of the user's; a text for
+// which there is no more effort left does not.
+func saidByUser(ctx context.Context, messages []thread.Message) func(text string) bool {
+	var said []string
+	size := 0
 	for i := range messages {
-		if m := &messages[i]; len(text) >= minQuoteBytes && strings.Contains(foldText(injected.UserWords(m)), text) {
-			return true
+		if text := foldText(injected.UserWords(&messages[i])); text != "" {
+			said, size = append(said, text), size+len(text)
 		}
 	}
-	return false
+	look := effort.New(ctx, size)
+	return func(text string) bool {
+		text = strings.TrimRight(foldText(text), ".!")
+		return len(text) >= minQuoteBytes && slices.ContainsFunc(said, func(s string) bool { return look.Spend(1+len(s)/8) && strings.Contains(s, text) })
+	}
 }
 
 // transcript writes what is extracted of the messages, numbered. Lines after the first are

@@ -72,6 +72,8 @@ func (v *View) keepLasting(ctx context.Context, rungs []Strategy) error {
 	if room == 0 || v.level >= LastStep {
 		return ctx.Err()
 	}
+	type load struct{ size, answered int } // of a group now, in tokens
+	loads := map[*group]load{}
 	may := slices.ContainsFunc(rungs, func(s Strategy) bool { return s.Name() == Externalize{}.Name() })
 	for i := v.Tail - 1; i >= 0; i-- {
 		if v.cover[i] >= 0 || !v.lasting(i) {
@@ -80,8 +82,13 @@ func (v *View) keepLasting(ctx context.Context, rungs []Strategy) error {
 		keep := min(max(v.Sizes[i]/10, minStub), maxStub) + stubFrame
 		small := v.Sizes[i] <= 2*keep || !may || !v.storable(i) || !v.Shrinkable(i)
 		group := v.linked(i)
-		size := sum(v.now, group)
-		if r, _ := v.messages[i].Result(); small && toolpolicy.ClassOf(r.Tool) == toolpolicy.Agent && size > callShare*v.answered(group) {
+		takes, known := loads[group]
+		if !known {
+			takes = load{sum(v.now, group.at), v.answered(group.at)}
+			loads[group] = takes
+		}
+		size := takes.size
+		if r, _ := v.messages[i].Result(); small && toolpolicy.ClassOf(r.Tool) == toolpolicy.Agent && size > callShare*takes.answered {
 			continue // the summary names them
 		}
 		if !small {
@@ -91,7 +98,7 @@ func (v *View) keepLasting(ctx context.Context, rungs []Strategy) error {
 			continue
 		}
 		room -= size
-		for _, g := range group {
+		for _, g := range group.at {
 			v.lastingKept[g] = true
 		}
 		if small {
@@ -103,6 +110,7 @@ func (v *View) keepLasting(ctx context.Context, rungs []Strategy) error {
 		}
 		v.proposed = append(v.proposed, p)
 		_ = v.execute(ctx, Externalize{}, p) // a summary will name it
+		delete(loads, group)
 	}
 	return ctx.Err()
 }

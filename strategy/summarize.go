@@ -376,20 +376,20 @@ func (s Summarize) giveRoom(ctx context.Context, v *View, span thread.Span, slac
 	for _, i := range at {
 		inside[i] = true
 	}
+	stays := map[*group]bool{} // what does not fit now will not later
 	for _, i := range slices.Backward(at) {
 		if !inside[i] {
 			continue
 		}
 		group := v.linked(i)
-		size := sum(v.Sizes, group)
-		if size > slack || slices.ContainsFunc(group, func(i int) bool { return !inside[i] }) {
+		if stays[group] = stays[group] || group.size > slack || !group.isIn(inside); stays[group] {
 			if slack > v.Room/emptyShare {
 				continue
 			}
 			break
 		}
-		slack -= size
-		for _, i := range group {
+		slack -= group.size
+		for _, i := range group.at {
 			delete(inside, i)
 		}
 	}
@@ -428,42 +428,27 @@ func (s Summarize) giveRoom(ctx context.Context, v *View, span thread.Span, slac
 // messages inside a summary of that many tokens. It returns its position, -1 for none, and
 // the room for it.
 func (v *View) partly(at []int, inside map[int]bool, slack, summary int) (part, room int) {
+	parted := map[*group]bool{} // some of it is not inside
 	for _, i := range slices.Backward(at) {
 		if !inside[i] || !v.output(i) || !v.storable(i) || v.Pinned[i] {
 			continue
 		}
 		group := v.linked(i)
 		room = slack
-		if len(group) == len(inside) {
+		if len(group.at) == len(inside) {
 			room += summary // there is none then
 		}
-		room = min(room-sum(v.Sizes, group)+v.Sizes[i], v.Sizes[i]*mostShown/100)
-		if room < v.Room/emptyShare || slices.ContainsFunc(group, func(i int) bool { return !inside[i] }) {
+		room = min(room-group.size+v.Sizes[i], v.Sizes[i]*mostShown/100)
+		if room < v.Room/emptyShare || parted[group] {
 			continue
 		}
-		for _, i := range group {
+		if parted[group] = !group.isIn(inside); parted[group] {
+			continue
+		}
+		for _, i := range group.at {
 			delete(inside, i)
 		}
 		return i, room
 	}
 	return -1, 0
-}
-
-// linked are the messages that stay or go together with the one at i: calls and their
-// results, in order.
-func (v *View) linked(i int) []int {
-	group := []int{i}
-	for n := 0; n < len(group); n++ {
-		more := v.Pairs.Results(group[n])
-		if call, ok := v.Pairs.Call(group[n]); ok {
-			more = append(slices.Clone(more), call)
-		}
-		for _, m := range more {
-			if !slices.Contains(group, m) {
-				group = append(group, m)
-			}
-		}
-	}
-	slices.Sort(group)
-	return group
 }

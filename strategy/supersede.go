@@ -24,14 +24,22 @@ func Superseded(t *thread.Thread, pairs *thread.Pairing) []string {
 	lastEdit := map[string]int{}
 	for i := len(messages) - 1; i >= 0; i-- {
 		calls := messages[i].Calls()
+		var answered map[string][]int // by call: the positions of its results
+		if len(calls) > 0 {
+			answered = answersTo(messages, pairs, i)
+		}
 		for n := len(calls) - 1; n >= 0; n-- {
 			c := calls[n]
 			class := toolpolicy.ClassOf(c.Name)
 			path := toolpolicy.Path(c)
 			exact := c.Name + "\x00" + c.Arguments
-			answers, failed := answersTo(messages, pairs, i, c.ID)
+			answers, failed := answered[c.ID], true
 			if len(answers) == 0 {
 				continue // nobody knows what it did
+			}
+			for _, r := range answers {
+				result, _ := messages[r].Result()
+				failed = failed && result.Outcome == thread.Failure
 			}
 			reason := ""
 			again, repeated := lastCall[exact]
@@ -70,17 +78,15 @@ func Superseded(t *thread.Thread, pairs *thread.Pairing) []string {
 	return why
 }
 
-// answersTo are the positions of the messages that answer a call of the message at i, and
-// whether the call failed.
-func answersTo(messages []thread.Message, pairs *thread.Pairing, i int, callID string) (answers []int, failed bool) {
-	failed = true
+// answersTo are the positions of the results of the message at i, by the id of the call that
+// they answer.
+func answersTo(messages []thread.Message, pairs *thread.Pairing, i int) map[string][]int {
+	answers := map[string][]int{}
 	for _, r := range pairs.Results(i) {
-		if result, _ := messages[r].Result(); result.CallID == callID {
-			answers = append(answers, r)
-			failed = failed && result.Outcome == thread.Failure
-		}
+		result, _ := messages[r].Result()
+		answers[result.CallID] = append(answers[result.CallID], r)
 	}
-	return answers, failed
+	return answers
 }
 
 // wholeFile reports whether a read asked for no part of the file.

@@ -75,6 +75,7 @@ type View struct {
 	leaving     []bool               // per message: proposed summaries cover it; may be nil
 	pointers    map[thread.ID]string // by message: the artifact of the plan in force
 	lastingKept []bool               // per message: kept from summaries and drops with a result that no tool can give again
+	groups      []*group             // per message: nil until asked for
 }
 
 // NewView makes the view of a thread with only the Pins pinned and nothing decided. Keep,
@@ -85,7 +86,7 @@ func NewView(g Given) *View {
 	v := &View{
 		Given: g, Pinned: make([]bool, n), Anchored: make([]bool, n), Tail: n,
 		messages: uncopied.Messages(g.Thread), cover: make([]int, n), now: make([]int, n),
-		fields: make([]thread.Fields, n), pointers: map[thread.ID]string{}, lastingKept: make([]bool, n),
+		fields: make([]thread.Fields, n), pointers: map[thread.ID]string{}, lastingKept: make([]bool, n), groups: make([]*group, n),
 	}
 	if v.Name == nil {
 		v.Name = artifact.IDOf

@@ -27,7 +27,7 @@ func TestAttemptText(t *testing.T) {
 		// Another edit of the file, and an entry that does not show the line.
 		{nil, []summary.Item{{Text: "src/parse.go:\n+ n := 0", Sources: []thread.ID{"m9"}}, {Text: "edited src/parse.go", Sources: []thread.ID{"m7"}}}, " | then the assistant: The index is off by one. | edited next: src/parse.go n := 1 → n := 0 | it succeeded later, in turn 3"},
 	} {
-		got := a.text(tt.told, tt.changes)
+		got := a.text(tt.told, bySource(tt.changes))
 		if got != a.why+tt.want {
 			t.Errorf("%v, %v: %q", tt.told, tt.changes, got)
 		}

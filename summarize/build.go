@@ -67,23 +67,40 @@ func (s *selection) build() summary.Summary {
 		if len(o.Sources) == 0 {
 			continue
 		}
-		for _, text := range written[o.Sources[0]] {
+		texts := written[o.Sources[0]]
+		for _, text := range texts[:min(len(texts), mostTold)] {
 			if len(text) >= leastTold { // the story has it
 				o.Input = strings.Replace(o.Input, text, "…", 1)
 			}
 		}
 	}
+	changes := bySource(out.Changes)
 	for i, n := range plain[secFailed] { // as pick has sorted them
 		if a := p.attempts[n]; a != nil {
-			out.FailedAttempts[i].Text = a.text(told, out.Changes)
+			out.FailedAttempts[i].Text = a.text(told, changes)
 		}
 	}
 	out.Changes = joinHunks(out)
 	return out
 }
 
-// leastTold is the length, in bytes, of a text that is not repeated in the list of calls.
-const leastTold = 24
+const (
+	// leastTold is the length, in bytes, of a text that is not repeated in the list of calls.
+	leastTold = 24
+	// mostTold is how many texts of one message are looked for there.
+	mostTold = 100
+)
+
+// bySource are the texts of items, by the messages that they name as their source.
+func bySource(items []summary.Item) map[thread.ID][]string {
+	texts := map[thread.ID][]string{}
+	for i := range items {
+		for _, id := range items[i].Sources {
+			texts[id] = append(texts[id], items[i].Text)
+		}
+	}
+	return texts
+}
 
 // joinHunks joins hunks of a file between which the story tells nothing else, so that the
 // file is named once.
@@ -110,19 +127,26 @@ func joinHunks(s summary.Summary) []summary.Item {
 		return cmp.Or(cmp.Compare(a.Turn, b.Turn), cmp.Compare(at(&a), at(&b)))
 	})
 	var out []summary.Item
-	last := -1 // the position of the last one
+	var texts [][]string // of each of them
+	last := -1           // the position of the last one
 	for _, it := range changes {
 		file, lines, isHunk := strings.Cut(it.Text, ":\n")
 		if n := len(out) - 1; isHunk && n >= 0 && out[n].Turn == it.Turn && strings.HasPrefix(out[n].Text, file+":\n") {
 			between, _ := slices.BinarySearch(others, last+1)
 			if between == len(others) || others[between] > at(&it) {
-				out[n].Text += "\n…\n" + lines
-				out[n].Sources = append(slices.Clone(out[n].Sources), it.Sources...)
+				if len(texts[n]) == 1 {
+					out[n].Sources = slices.Clone(out[n].Sources)
+				}
+				texts[n] = append(texts[n], lines)
+				out[n].Sources = append(out[n].Sources, it.Sources...)
 				last = at(&it)
 				continue
 			}
 		}
-		out, last = append(out, it), at(&it)
+		out, texts, last = append(out, it), append(texts, []string{it.Text}), at(&it)
+	}
+	for n := range out {
+		out[n].Text = strings.Join(texts[n], "\n…\n")
 	}
 	return out
 }

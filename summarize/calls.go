@@ -20,6 +20,7 @@ import (
 // callFacts is what was read from a tool call.
 type callFacts struct {
 	work.Call
+	at          int       // which part of its message it is
 	inputIdents []mention // in input
 	part        bool      // only a part of the file was read
 	old, body   []string  // the texts that an edit of a Markdown file replaces, and the new ones

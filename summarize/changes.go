@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -22,8 +23,9 @@ type edits struct {
 	op       string // created, edited or deleted
 	note     string
 	defines  []string
-	dropped  []string // definitions that are gone
-	from, to string   // the line before and after, of a change of one short line
+	dropped  []string        // definitions that are gone
+	listed   map[string]bool // "+" and "-" before each of both
+	from, to string          // the line before and after, of a change of one short line
 	calls    int
 	at       int
 	sources  []thread.ID
@@ -43,7 +45,7 @@ func (b *builder) recordEdit(i int, asked *thread.Message, c *callFacts, files [
 		key := editKey{asked.Turn, op.Path}
 		e := b.edits[key]
 		if e == nil {
-			e = &edits{op: op.Op}
+			e = &edits{op: op.Op, listed: map[string]bool{}}
 			b.edits[key] = e
 			b.edited = append(b.edited, key)
 		}
@@ -55,7 +57,7 @@ func (b *builder) recordEdit(i int, asked *thread.Message, c *callFacts, files [
 		case strings.HasPrefix(op.Note, "moved "):
 			e.note = op.Note
 		case op.Note == shell.Restored: // what the turn had changed is gone
-			e.note, e.defines, e.dropped, e.from, e.to = op.Note, nil, nil, "", ""
+			e.note, e.defines, e.dropped, e.listed, e.from, e.to = op.Note, nil, nil, map[string]bool{}, "", ""
 		case e.note == shell.Restored:
 			e.note = ""
 		}
@@ -64,13 +66,13 @@ func (b *builder) recordEdit(i int, asked *thread.Message, c *callFacts, files [
 			continue // nobody knows which line belongs to which
 		}
 		for _, text := range c.defines {
-			if !slices.Contains(c.dropped, text) && !slices.Contains(e.defines, text) {
-				e.defines = append(e.defines, text)
+			if !slices.Contains(c.dropped, text) && !e.listed["+"+text] {
+				e.listed["+"+text], e.defines = true, append(e.defines, text)
 			}
 		}
 		for _, text := range c.dropped {
-			if !slices.Contains(c.defines, text) && !slices.Contains(e.dropped, text) {
-				e.dropped = append(e.dropped, text)
+			if !slices.Contains(c.defines, text) && !e.listed["-"+text] {
+				e.listed["-"+text], e.dropped = true, append(e.dropped, text)
 			}
 		}
 		if before, after := c.oneLine(); before != "" && len(before)+len(after) <= 2*maxOneChange {
@@ -99,27 +101,30 @@ type change struct {
 func (b *builder) addEdits() {
 	for _, key := range b.edited {
 		e := b.edits[key]
-		text := e.text(key.path, "")
+		text := e.text(key.path, nil)
 		b.changes = append(b.changes, change{summary.Item{Text: text, Turn: key.turn, Sources: e.sources}, key, e})
 		b.entry(secChange, e.at, 2.5*b.age(e.at), mentions(nil, text))
 	}
 }
 
 // text says what was done to a file, without the definitions in the hunks that are shown
-// beside it.
-func (e *edits) text(path, shown string) string {
+// beside it, of which the lines are given in order of the alphabet.
+func (e *edits) text(path string, shown []string) string {
 	var s strings.Builder
 	s.WriteString(e.op + " " + lastParts(path))
 	if e.note != "" {
 		s.WriteString(", " + e.note)
 	}
 	news := func(all []string, mark string) []string {
-		return slices.DeleteFunc(slices.Clone(all), func(line string) bool { return strings.Contains(shown, "\n"+mark+line) })
+		return slices.DeleteFunc(slices.Clone(all), func(line string) bool {
+			at, _ := slices.BinarySearch(shown, mark+line)
+			return at < len(shown) && strings.HasPrefix(shown[at], mark+line)
+		})
 	}
 	defines, dropped := news(e.defines, "+ "), news(e.dropped, "- ")
 	switch {
 	case e.calls == 1 && e.from != "" && len(e.defines) == 0:
-		if shown == "" {
+		if len(shown) == 0 {
 			s.WriteString(": " + e.from + " → " + e.to)
 		}
 	case len(defines) > 0:
@@ -135,16 +140,19 @@ func (e *edits) text(path, shown string) string {
 // file.
 func (p *pool) changeItems(chosen []int) []summary.Item {
 	slices.Sort(chosen)
-	shown := map[editKey]string{}
+	shown := map[editKey][]string{} // lines
 	for _, n := range chosen {
 		if c := &p.changes[n]; c.edits == nil && c.key.path != "" {
-			shown[c.key] += "\n" + c.Text
+			shown[c.key] = append(shown[c.key], strings.Split(c.Text, "\n")...)
 		}
+	}
+	for _, lines := range shown {
+		slices.Sort(lines)
 	}
 	var out []summary.Item
 	for _, n := range chosen {
 		c := p.changes[n]
-		if c.edits != nil && shown[c.key] != "" {
+		if c.edits != nil && len(shown[c.key]) > 0 {
 			c.Text = c.edits.text(c.key.path, shown[c.key])
 			if c.Text == "edited "+lastParts(c.key.path) {
 				continue // the hunk shows it
@@ -197,6 +205,7 @@ func (b *builder) recordHunks(i int, asked *thread.Message, c *callFacts) {
 // dropHunks marks the hunks of which a call took lines out again. A command that changes a
 // file, and writing it anew, drop all of its hunks.
 func (b *builder) dropHunks(c *callFacts, files []shell.FileOp) {
+	gone := sync.OnceValue(c.takenOut)
 	for _, op := range files {
 		if op.Op == "read" {
 			continue
@@ -213,7 +222,7 @@ func (b *builder) dropHunks(c *callFacts, files []shell.FileOp) {
 			delete(b.standing, path)
 			continue
 		}
-		for _, line := range c.takenOut() {
+		for _, line := range gone() {
 			for _, n := range file.byLine[line] {
 				b.hunks[n].gone = true
 			}
@@ -259,6 +268,9 @@ const (
 func (b *builder) addHunks() {
 	for n := range b.hunks {
 		w := &b.hunks[n]
+		if !b.effort.Live(messageEffort) {
+			return
+		}
 		if w.gone || len(strings.TrimSpace(strings.Join(w.plus, ""))) < leastHunk {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -89,6 +90,15 @@ func (b *builder) dropStale(o *origin, lines []piece, whole, says bool) {
 	}
 	for _, k := range o.answersWith(where, whole) {
 		answer := o.answers[k]
+		if !b.effort.Spend(8 * len(answer)) { // which of its lines hold is not known
+			for _, line := range answer {
+				if o.at[line].answer == k {
+					b.dropLine(o, line)
+				}
+			}
+			o.answers[k] = nil
+			continue
+		}
 		anchor, last := -1, 0 // the last line that both answers have: its place in the old and the new one
 		kept := answer[:0:0]
 		from := 0 // where in kept the lines after the anchor begin
@@ -166,6 +176,7 @@ func (b *builder) track(o *origin, from int) {
 // applyEdit drops the lines that a call took out of its files, or may have taken out.
 func (b *builder) applyEdit(c *callFacts, r *resultFacts) {
 	did, perhaps := c.Did(&r.Result)
+	stays := sync.OnceValue(c.putIn)
 	b.dropHunks(c, did)
 	b.dropHunks(c, perhaps)
 	for _, op := range perhaps {
@@ -193,9 +204,8 @@ func (b *builder) applyEdit(c *callFacts, r *resultFacts) {
 		case op.Op == "created" && len(c.changed) < maxChanged:
 			b.dropStale(o, c.changed, true, true)
 		case len(c.removed) > 0:
-			stays := c.putIn()
 			for _, line := range c.removed {
-				if !stays[line] {
+				if !stays()[line] {
 					b.dropLine(o, line)
 				}
 			}
@@ -210,12 +220,17 @@ func (b *builder) dropOrigin(o *origin) {
 			b.dropLine(o, line)
 		}
 	}
+	clear(o.answers)
 }
 
 // moveOrigin renames a file and the groups of its lines.
 func (b *builder) moveOrigin(o *origin, from, to string) {
 	if old := b.origins[fileKey(to)]; old != nil {
 		b.dropOrigin(old)
+	}
+	if !b.effort.Spend(32 * len(o.groups)) {
+		b.dropOrigin(o)
+		return // where its lines stand is not known
 	}
 	o.path = to
 	for _, n := range o.groups {

@@ -234,7 +234,7 @@ func TestOccurs(t *testing.T) {
 		"src/main.go": true, "main.go": true, "build-12": false, "build-123": true, "v1.2": false, "v1.2.3": true, "0a1b2c3": true, "a1b2c3d": false,
 		"foo.bar": true, "rc/main.go": false, "main.g": false,
 	} {
-		if got := occurs(text, word); got != want {
+		if got := newGrounds(t.Context(), nil, earlier{}).occurs(text, word); got != want {
 			t.Errorf("%s: %v", word, got)
 		}
 	}
@@ -264,7 +264,8 @@ func TestQuotes(t *testing.T) {
 		"please don't ... the entire workflows": true, "please don't amend [all of my] commits": false, "please amend commits": false, "amend [...] messes with the": false,
 		"don't amend... the entire workflow": false, "": true,
 	} {
-		if got := quotes(said, quoted); got != want {
+		q := parsed(quoted)
+		if got := q.in(said); got != want {
 			t.Errorf("%q: %v", quoted, got)
 		}
 	}
@@ -280,7 +281,7 @@ func FuzzFault(f *testing.F) {
 		"": true, faultIdentifier: true, faultNumber: true, faultQuotation: true, faultUser: true, faultTool: true, faultWords: true,
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		g := newGrounds([]thread.Message{{ID: "a", Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: s}}}}, earlier{})
+		g := newGrounds(t.Context(), []thread.Message{{ID: "a", Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: s}}}}, earlier{})
 		for _, kind := range []statement{{text: s}, {text: s, todo: true}, {text: s, user: true}, {text: s, code: true}} {
 			if cause := g.fault(kind); !known[cause] {
 				t.Fatalf("an unknown fault: %q", cause)

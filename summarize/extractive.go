@@ -74,7 +74,7 @@ func (e *Extractive) summarize(ctx context.Context, in Input, byModel bool) (Res
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
-	p := newPool(&in, e.reading(ctx))
+	p := newPool(ctx, &in, e.reading(ctx))
 	p.byModel = byModel
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
@@ -132,11 +132,15 @@ func (e *Extractive) Complete(ctx context.Context, in Input, proposed summary.Su
 		// A proposal adds steps and updates those that it repeats; a step that it forgets stays.
 		CurrentPlan: slices.Clone(previous.CurrentPlan),
 	}
+	at := map[string]int{}
+	for i, s := range slices.Backward(extra.CurrentPlan) {
+		at[normalized(s.Text)] = i
+	}
 	for _, step := range proposed.CurrentPlan {
-		if i := slices.IndexFunc(extra.CurrentPlan, func(s summary.Step) bool { return normalized(s.Text) == normalized(step.Text) }); i >= 0 {
+		if i, known := at[normalized(step.Text)]; known {
 			extra.CurrentPlan[i] = step
 		} else {
-			extra.CurrentPlan = append(extra.CurrentPlan, step)
+			at[normalized(step.Text)], extra.CurrentPlan = len(extra.CurrentPlan), append(extra.CurrentPlan, step)
 		}
 	}
 	merged := summary.Merge(previous, extra)

@@ -117,10 +117,11 @@ func read(m *thread.Message) *facts {
 	case m.Role == thread.Assistant:
 		f.said = paragraphs(scan.Clean(m.Text()))
 	}
-	for _, p := range m.Parts {
+	for n, p := range m.Parts {
 		switch p := p.(type) {
 		case thread.ToolCall:
 			f.calls = append(f.calls, readCall(&p))
+			f.calls[len(f.calls)-1].at = n
 		case thread.ToolResult:
 			if ownformat.IsStub(p.Text()) { // the content was cleared earlier
 				p.Content, p.Structured = nil, ""

@@ -125,8 +125,8 @@ func whyFailed(text string) string {
 }
 
 // text is the attempt on one line, without the words and the edits that the story tells in
-// full.
-func (a *attempt) text(told map[string]bool, changes []summary.Item) string {
+// full; changes are the texts of the edits, by their sources.
+func (a *attempt) text(told map[string]bool, changes map[thread.ID][]string) string {
 	s := a.why
 	if a.said != "" && !told[a.said] {
 		s += thenSaid + clip.Brief(a.said, 200)
@@ -165,12 +165,10 @@ type repair struct {
 }
 
 // shown reports whether one of the changes shows the edit.
-func (r *repair) shown(changes []summary.Item) bool {
+func (r *repair) shown(changes map[thread.ID][]string) bool {
 	before, after := r.hunk.ends()
 	line := strings.TrimSuffix(cmp.Or(after, before), "…")
-	return slices.ContainsFunc(changes, func(it summary.Item) bool {
-		return slices.Contains(it.Sources, r.from) && strings.Contains(it.Text, r.file) && strings.Contains(it.Text, line)
-	})
+	return slices.ContainsFunc(changes[r.from], func(text string) bool { return strings.Contains(text, r.file) && strings.Contains(text, line) })
 }
 
 // repairs returns the first edits after a failed check, until the same command runs again,

@@ -125,9 +125,11 @@ func (h hunk) text(path string) string {
 		if first {
 			indent, first = lead, false
 		}
-		for !strings.HasPrefix(lead, indent) {
-			indent = indent[:len(indent)-1]
+		n := 0
+		for n < len(lead) && n < len(indent) && lead[n] == indent[n] {
+			n++
 		}
+		indent = indent[:n]
 	}
 	write := func(mark string, lines []string) {
 		for _, line := range lines {

@@ -18,6 +18,9 @@ func (b *builder) ledgerPath(p string) string {
 	}
 	base := p[strings.LastIndexByte(p, '/')+1:]
 	same := ""
+	if !b.effort.Spend(4 * len(b.based[base])) {
+		return p // whether another is the same is not known
+	}
 	for _, q := range b.based[base] {
 		if !b.endsIn(p, q) && !b.endsIn(q, p) {
 			continue
@@ -30,7 +33,9 @@ func (b *builder) ledgerPath(p string) string {
 	}
 	switch {
 	case same == "":
-		b.based[base] = append(b.based[base], p)
+		if !b.placed[p] {
+			b.placed[p], b.based[base] = true, append(b.based[base], p)
+		}
 		return p
 	case len(p) > len(same): // the absolute path becomes known
 		at := b.fileAt[same]

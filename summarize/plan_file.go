@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -19,6 +20,7 @@ type planFile struct {
 	path    string
 	text    string // of the whole file
 	own     bool   // the agent wrote it, or ticked boxes in it
+	ticked  int    // boxes, of a file that is not its own
 	sources []thread.ID
 }
 
@@ -49,6 +51,8 @@ func hasBoxes(text string) bool {
 const (
 	// leastBoxes is how many steps with boxes make a file a plan.
 	leastBoxes = 3
+	// maxPlan bounds a plan of which edits are made again, in bytes.
+	maxPlan = 1 << 20
 	// mostOpen is how many sections that are not done are listed, and enoughNext how many
 	// steps to be done are enough: the sections behind them have a line each.
 	mostOpen   = 8
@@ -66,8 +70,9 @@ var (
 // the log, or nil. It is the agent's if the agent wrote the file or ticked boxes in it: a
 // list of the project's that it only read or edited is not. The calls must tell the whole
 // text: a file that a command or a patch changed counts again once it is read or written
-// whole. An agent with a tool for tasks keeps its plan there.
-func findPlanFile(log []thread.Message, of func(*thread.Message) *facts) *planFile {
+// whole. An agent with a tool for tasks keeps its plan there. A file is not known any more
+// once its edits are more work than the log allows.
+func findPlanFile(log []thread.Message, of func(*thread.Message) *facts, work *effort.Budget) *planFile {
 	type asked struct {
 		message *thread.Message
 		call    *callFacts
@@ -113,15 +118,22 @@ func findPlanFile(log []thread.Message, of func(*thread.Message) *facts) *planFi
 			continue
 		}
 		before := known[p]
-		text, written := textAfter(before, f.result, a.call)
+		text, written := textAfter(before, f.result, a.call, work)
+		boxes := 0
+		if text != "" && (before == nil && a.call.Class != toolpolicy.Write || before != nil && !before.own) {
+			if !work.Spend(8 * len(text)) {
+				text, written = "", true
+			}
+			boxes = ticked(text)
+		}
 		switch {
 		case text == "" && written:
 			delete(known, p)
 		case text != "" && before == nil:
-			known[p] = &planFile{path: p, text: text, own: a.call.Class == toolpolicy.Write, sources: []thread.ID{a.message.ID}}
+			known[p] = &planFile{path: p, text: text, own: a.call.Class == toolpolicy.Write, ticked: boxes, sources: []thread.ID{a.message.ID}}
 		case text != "":
-			before.own = before.own || written && ticked(text) > ticked(before.text)
-			before.text = text
+			before.own = before.own || written && boxes > before.ticked
+			before.text, before.ticked = text, boxes
 			before.sources = append(before.sources[:1:1], a.message.ID)
 		}
 		if l := known[p]; written && l != nil && l.own {
@@ -144,7 +156,7 @@ func isMarkdown(p string) bool {
 
 // textAfter is the text of a file with boxes after a call, and whether another one may have been
 // written; the text is empty where the call does not tell.
-func textAfter(before *planFile, r *resultFacts, c *callFacts) (text string, written bool) {
+func textAfter(before *planFile, r *resultFacts, c *callFacts, work *effort.Budget) (text string, written bool) {
 	switch {
 	case c.Class == toolpolicy.Read && !c.part:
 		return r.doc, r.doc == "" && r.lines > 2 // it has no boxes any more
@@ -157,8 +169,12 @@ func textAfter(before *planFile, r *resultFacts, c *callFacts) (text string, wri
 	}
 	text = before.text
 	for i, old := range c.old {
-		switch n := strings.Count(text, old); {
-		case old == "" || n == 0 || n > 1 && !c.all:
+		if old == "" || !work.Spend(len(text)/4) {
+			return "", true
+		}
+		n := strings.Count(text, old)
+		size := len(text) + n*(len(c.body[i])-len(old))
+		if n == 0 || n > 1 && !c.all || size > maxPlan || !work.Spend(size/4) {
 			return "", true
 		}
 		text = strings.ReplaceAll(text, old, c.body[i])
@@ -172,7 +188,7 @@ func (b *builder) planInFile() {
 	if log == nil {
 		log = b.messages
 	}
-	l := findPlanFile(log, b.read)
+	l := findPlanFile(log, b.read, b.effort)
 	if l == nil {
 		return
 	}

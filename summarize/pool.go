@@ -1,10 +1,12 @@
 package summarize
 
 import (
+	"context"
 	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
@@ -54,8 +56,9 @@ type pool struct {
 	candidates []candidate
 	names      names
 
-	asked map[string]bool // stems of Input.Instructions
-	terms terms
+	effort *effort.Budget  // of all of it
+	asked  map[string]bool // stems of Input.Instructions
+	terms  terms
 }
 
 // request is what is known of a user message: its identifiers, and whether it is the text of
@@ -107,13 +110,14 @@ type builder struct {
 	read     func(*thread.Message) *facts // with a cache
 	messages []thread.Message             // of the span
 	facts    []*facts                     // of each of them
-	tasks    []task                       // of a task list kept by single calls
+	tasks    tasks                        // of a task list kept by single calls
 	listed   bool                         // the agent wrote a whole list of tasks at once
 	before   []summary.Step               // the plan of the previous summary
 	logged   map[thread.ID]bool           // the agent's own summaries: whether the log holds what they sum up
 	calls    map[string]callRef
 	fileAt   map[string]int
 	based    map[string][]string // paths in the ledger by file name
+	placed   map[string]bool     // those that stand there
 	outcomes map[string]int      // the newest outcome by tool and input
 	latest   []int               // the candidate of each outcome
 	worked   []string            // of each outcome that is proved to be a success, work.Call.Same, else ""
@@ -124,24 +128,28 @@ type builder struct {
 	edited   []editKey          // in the order of the first change
 	hunks    []fileHunk         // what edits wrote, in order
 	standing map[string]*standing
-	replied  []bool                        // by message: the user's next message repeats what was asked
-	agreed   []bool                        // by message: the user's next message answers it, and means nothing without it
-	expanded []bool                        // by message: it is the text of the slash command before it
-	planFile string                        // the file in which the agent keeps its plan
-	contents map[string]string             // of tiny files, by path
-	progress map[progressKey]progressCount // the assistant's words that have numbers
-	seen     map[seenText]struct{}         // texts taken, so that nothing is said twice
-	idents   []int32                       // storage for candidates
-	entries  [sections]int                 // how many plain entries have a candidate
+	replied  []bool // by message: the user's next message repeats what was asked
+	agreed   []bool // by message: the user's next message answers it, and means nothing without it
+	expanded []bool // by message: it is the text of the slash command before it
+	// stepsAfter counts, by message, the agent's steps after it in the span; goesOn says that the
+	// agent went on behind the span in the same turn.
+	stepsAfter []int
+	goesOn     bool
+	planFile   string                        // the file in which the agent keeps its plan
+	contents   map[string]string             // of tiny files, by path
+	progress   map[progressKey]progressCount // the assistant's words that have numbers
+	seen       map[seenText]struct{}         // texts taken, so that nothing is said twice
+	idents     []int32                       // storage for candidates
+	entries    [sections]int                 // how many plain entries have a candidate
 }
 
 type callRef struct{ message, call int }
 
 // newPool collects what the messages and the previous summary hold.
-func newPool(in *Input, of func(*thread.Message) *facts) *pool {
+func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *pool {
 	b := &builder{
-		pool: &pool{task: -1, attempts: map[int]*attempt{}}, in: in, read: of, messages: in.Messages, calls: map[string]callRef{}, fileAt: map[string]int{},
-		outcomes: map[string]int{}, origins: map[originKey]*origin{}, uses: map[originKey]int{}, based: map[string][]string{},
+		pool: &pool{task: -1, attempts: map[int]*attempt{}, effort: effort.New(ctx, in.bytes())}, in: in, read: of, messages: in.Messages, calls: map[string]callRef{}, fileAt: map[string]int{},
+		outcomes: map[string]int{}, origins: map[originKey]*origin{}, uses: map[originKey]int{}, based: map[string][]string{}, placed: map[string]bool{},
 		edits: map[editKey]*edits{}, standing: map[string]*standing{}, flags: map[string]bool{}, contents: map[string]string{}, progress: map[progressKey]progressCount{},
 	}
 	b.facts = make([]*facts, len(in.Messages))
@@ -165,6 +173,7 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 		b.countOrigins(of(&in.Context[i]))
 	}
 	b.findAnswers()
+	b.lookAhead()
 	b.findCommandTexts()
 	b.seen = make(map[seenText]struct{}, pieces) // most of them; growing would hash all texts again
 	seen, held := b.names.learn(in, b.facts, of)
@@ -179,6 +188,9 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 		b.logged = loggedRecaps(in.Messages)
 	}
 	for i, f := range b.facts {
+		if !b.effort.Live(messageEffort) {
+			return b.pool // it is dropped
+		}
 		m := &b.messages[i]
 		if f.user != "" {
 			b.user(i, m, f)
@@ -205,7 +217,7 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 	if in.Log != nil {
 		b.updateTasks()
 	}
-	if !in.Continued && !b.listed && len(b.tasks) == 0 {
+	if !in.Continued && !b.listed && len(b.tasks.open()) == 0 {
 		b.planInFile()
 	}
 	b.finish()
@@ -259,7 +271,7 @@ func (b *builder) addWork() {
 	}
 	// Most of the log is the span: its messages are not looked up again.
 	next := 0
-	b.Work = work.Fold(before, log, func(m *thread.Message) *work.Message {
+	b.Work = work.Fold(b.effort, before, log, func(m *thread.Message) *work.Message {
 		if next < len(b.messages) && same(m, &b.messages[next]) {
 			next++
 			return &b.facts[next-1].work
@@ -452,15 +464,11 @@ func (b *builder) finish() {
 	b.noteLaterSuccess()
 	b.addEdits()
 	b.addHunks()
-	if len(b.tasks) > 0 {
-		b.CurrentPlan = b.CurrentPlan[:0:0]
-		for _, t := range b.tasks {
-			if t.step.Status != "deleted" {
-				b.CurrentPlan = append(b.CurrentPlan, t.step)
-			}
-		}
+	single := b.tasks.open()
+	if len(single) > 0 {
+		b.CurrentPlan = slices.DeleteFunc(single, func(s summary.Step) bool { return s.Status == "deleted" })
 	}
-	if b.listed || len(b.tasks) > 0 {
+	if b.listed || len(single) > 0 {
 		b.addProposedSteps()
 	}
 	for i := range b.CurrentPlan {

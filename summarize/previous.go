@@ -179,7 +179,7 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 // what it sums up: the log is more exact and says how it went on.
 func (b *builder) recap(i int, m *thread.Message, f *facts) {
 	g := group{label: "the agent's earlier summary", turn: m.Turn, sources: []thread.ID{m.ID}}
-	past := b.stepsAfter(i) > freshSteps
+	past := b.stepsAfter[i] > freshSteps
 	passed := false // below a heading such as "Next steps", and the agent has gone on
 	recap := f.recap
 	if b.logged[m.ID] {
@@ -233,17 +233,6 @@ func loggedRecaps(log []thread.Message) map[thread.ID]bool {
 // freshSteps is for how many steps the next steps in the agent's own summary are still to be
 // done.
 const freshSteps = 3
-
-// stepsAfter counts the agent's steps after the message at i, up to freshSteps+1.
-func (b *builder) stepsAfter(i int) int {
-	n := 0
-	for j := i + 1; j < len(b.messages) && n <= freshSteps; j++ {
-		if b.messages[j].Role == thread.Assistant {
-			n++
-		}
-	}
-	return n
-}
 
 // heading reports whether a line is a heading.
 func heading(s string) bool {

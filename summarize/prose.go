@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"context"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,9 +15,10 @@ import (
 type Grounds struct{ g *grounds }
 
 // NewGrounds reads the messages that a text is about. before is an earlier text that was
-// checked when it was made; of log only the words of the user and the assistant count.
-func NewGrounds(messages []thread.Message, before string, log ...thread.Message) *Grounds {
-	return &Grounds{newGrounds(messages, earlier{text: before, log: log})}
+// checked when it was made; of log only the words of the user and the assistant count. Where the
+// checks are more work than the messages are worth, and once ctx is done, statements do not pass.
+func NewGrounds(ctx context.Context, messages []thread.Message, before string, log ...thread.Message) *Grounds {
+	return &Grounds{newGrounds(ctx, messages, earlier{text: before, log: log})}
 }
 
 // Prose is a text after the checks.
@@ -198,7 +200,7 @@ func (p *proseReader) said(line string) string {
 			from = s.From
 		}
 		piece := rest[from:s.To]
-		if openQuotation(piece) && openQuotation(rest[s.To:]) {
+		if p.g.effort.Spend(len(rest)-from) && openQuotation(piece) && openQuotation(rest[s.To:]) {
 			continue
 		}
 		from = -1

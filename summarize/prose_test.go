@@ -31,7 +31,7 @@ func grounded(t *testing.T) *summarize.Grounds {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return summarize.NewGrounds(log.Messages(), "The cache was warmed with 40 entries.", text(thread.User, "Please keep the changelog short."))
+	return summarize.NewGrounds(t.Context(), log.Messages(), "The cache was warmed with 40 entries.", text(thread.User, "Please keep the changelog short."))
 }
 
 // What stands on the messages stays in its form, and everything else goes, each
@@ -192,7 +192,7 @@ func TestProseRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := summarize.NewGrounds(log.Messages(), "", summarize.Asked("One comment is left to discuss: the timeout of the uploader.")...)
+	g := summarize.NewGrounds(t.Context(), log.Messages(), "", summarize.Asked("One comment is left to discuss: the timeout of the uploader.")...)
 	for text, want := range map[string]bool{
 		`The user said "golang has no map function, does it?".`:               true,
 		"The user asked to collect the names of the standard files first.":    true,

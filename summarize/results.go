@@ -161,7 +161,7 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 			}
 			fields[name] = clip.Brief(r.last, 110)
 			idents = append(idents, mentions(nil, r.last)...)
-		} else if line := b.answer(m, asked, r); !failed && line != "" {
+		} else if line := b.answer(m, asked, c, r); !failed && line != "" {
 			fields["output"] = line
 			idents = append(idents, mentions(nil, line)...)
 		}
@@ -200,17 +200,13 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 
 // answer is the line of a result that answers the call, as it is kept when the result is
 // cleared (toolpolicy.KeyFields).
-func (b *builder) answer(m, asked *thread.Message, r *resultFacts) string {
-	if asked == nil || r.rows != nil {
+func (b *builder) answer(m, asked *thread.Message, c *callFacts, r *resultFacts) string {
+	if c == nil || r.rows != nil {
 		return ""
 	}
 	result, _ := m.Result()
-	for _, call := range asked.Calls() {
-		if call.ID == result.CallID {
-			return toolpolicy.Answer(call, result)
-		}
-	}
-	return ""
+	call, _ := asked.Parts[c.at].(thread.ToolCall)
+	return toolpolicy.Answer(call, result)
 }
 
 // sumsUp reports whether the last line of a long output sums it up, and so tells more than another

@@ -88,7 +88,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 		switch {
 		case p.cues&choiceCue != 0 && len(p.text) > 40 && (p.cues&reasonCue != 0 || !narration(p.text)) && !strings.Contains(p.text, "\n"):
 			b.decision(i, m, p)
-		case final && p.cues&openCue != 0 && len(p.text) > 20 && len(p.text) < maxSentence && !leadsIn(p.text) && b.lastTurn(i) && !b.turnGoesOn():
+		case final && p.cues&openCue != 0 && len(p.text) > 20 && len(p.text) < maxSentence && !leadsIn(p.text) && b.lastTurn(i) && !b.goesOn:
 			b.OpenItems = append(b.OpenItems, summary.OpenItem{Description: p.text, Priority: summary.Medium, Turn: m.Turn, Sources: []thread.ID{m.ID}})
 			b.entry(secOpen, i, 4, p.idents)
 		default:
@@ -224,18 +224,26 @@ func (b *builder) lastTurn(i int) bool {
 	return b.messages[i].Turn == b.messages[len(b.messages)-1].Turn
 }
 
-// turnGoesOn reports whether the assistant went on in the last turn after the span: what it
-// left open there, the prompt shows.
-func (b *builder) turnGoesOn() bool {
+// lookAhead counts the agent's steps after each message of the span, and looks whether it went on
+// in the last turn after the span: what it left open there, the prompt shows.
+func (b *builder) lookAhead() {
+	b.stepsAfter = make([]int, len(b.messages))
+	steps := 0
+	for i := range slices.Backward(b.messages) {
+		b.stepsAfter[i] = steps
+		if b.messages[i].Role == thread.Assistant {
+			steps++
+		}
+	}
 	for i := range b.in.Context {
 		switch m := &b.in.Context[i]; {
 		case m.StartsTurn():
-			return false
+			return
 		case m.Role == thread.Assistant:
-			return true
+			b.goesOn = true
+			return
 		}
 	}
-	return false
 }
 
 func (b *builder) decision(i int, m *thread.Message, p piece) {

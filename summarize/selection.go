@@ -111,6 +111,9 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 	var best summary.Summary
 	most := -1 // tokens of the best
 	for range 6 {
+		if p.effort != nil && !p.effort.Live(1<<20) {
+			break // the result is dropped
+		}
 		s.trimRequests(int(share * float32(budget)))
 		s.takeFloors(limit)
 		s.takeBest(limit)

@@ -79,6 +79,16 @@ func (in *Input) UserBeside() [][]thread.Message {
 	return all
 }
 
+// bytes is about how much text all of the input has.
+func (in *Input) bytes() (n int) {
+	for _, list := range [...][]thread.Message{in.Messages, in.Log, in.Context} {
+		for i := range list {
+			n += characters(&list[i])
+		}
+	}
+	return n
+}
+
 // shown is what stands in the prompt beside the summary.
 func (in *Input) shown() []thread.Message {
 	if in.Shown == nil {

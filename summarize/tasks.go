@@ -91,31 +91,70 @@ func taskStatus(s string) map[string]string {
 }
 
 type task struct {
-	id   string
 	step summary.Step
+	gone bool
+}
+
+// tasks is the list that an agent keeps by single calls.
+type tasks struct {
+	all  []task
+	byID map[string]int  // the position of each that is not gone
+	told map[string]bool // the ids that a result told
 }
 
 // callMark and the id of the call stand for the id of a new task until the result tells it.
 const callMark = "call:"
 
+// open lists the tasks that are not gone.
+func (l *tasks) open() (steps []summary.Step) {
+	for _, t := range l.all {
+		if !t.gone {
+			steps = append(steps, t.step)
+		}
+	}
+	return steps
+}
+
+func (l *tasks) add(id string, step summary.Step) {
+	if l.byID == nil {
+		l.byID, l.told = map[string]int{}, map[string]bool{}
+	}
+	l.byID[id], l.all = len(l.all), append(l.all, task{step: step})
+}
+
+// find returns the task of an id; nil if there is none.
+func (l *tasks) find(id string) *task {
+	if i, ok := l.byID[id]; ok {
+		return &l.all[i]
+	}
+	return nil
+}
+
+// remove removes the tasks of which a result told the id, without those to keep.
+func (l *tasks) remove(keep map[string]string) {
+	for id := range l.told {
+		if keep[id] == "" {
+			l.find(id).gone = true
+			delete(l.byID, id)
+			delete(l.told, id)
+		}
+	}
+}
+
 func (b *builder) todo(m *thread.Message, c *callFacts) {
 	source := []thread.ID{m.ID}
 	switch {
 	case c.newTask:
-		b.tasks = append(b.tasks, task{callMark + c.ID, summary.Step{Text: clip.Brief(c.todos[0].text, maxSentence), Status: c.todos[0].status, Sources: source}})
+		b.tasks.add(callMark+c.ID, summary.Step{Text: clip.Brief(c.todos[0].text, maxSentence), Status: c.todos[0].status, Sources: source})
 	case c.todoID != "":
-		for i := range b.tasks {
-			t := &b.tasks[i]
-			if t.id != c.todoID {
-				continue
-			}
+		if t := b.tasks.find(c.todoID); t != nil {
 			if s := c.todos[0].status; s != "" {
 				t.step.Status = s
 			}
 			if s := c.todos[0].text; s != "" {
 				t.step.Text = clip.Brief(s, maxSentence)
 			}
-			t.step.Sources = append(slices.Clip(t.step.Sources), m.ID)
+			t.step.Sources = append(t.step.Sources, m.ID)
 		}
 	case len(c.todos) > 0:
 		b.CurrentPlan = b.CurrentPlan[:0:0]
@@ -149,7 +188,7 @@ func (b *builder) updateTasks() {
 		}
 	}
 	if in.Continued && len(calls) > 0 {
-		b.tasks, b.CurrentPlan, b.listed = nil, nil, false
+		b.tasks, b.CurrentPlan, b.listed = tasks{}, nil, false
 	}
 }
 
@@ -160,10 +199,14 @@ func (b *builder) addProposedSteps() {
 	for i := range b.messages {
 		inSpan[b.messages[i].ID] = true
 	}
+	listed := map[string]bool{}
+	for _, s := range b.CurrentPlan {
+		listed[normalized(s.Text)] = true
+	}
 	for _, x := range b.before {
-		same := func(s summary.Step) bool { return normalized(s.Text) == normalized(x.Text) }
-		if x.Status != "completed" && slices.ContainsFunc(x.Sources, func(id thread.ID) bool { return inSpan[id] }) && !slices.ContainsFunc(b.CurrentPlan, same) {
-			b.CurrentPlan = append(b.CurrentPlan, x)
+		text := normalized(x.Text)
+		if x.Status != "completed" && slices.ContainsFunc(x.Sources, func(id thread.ID) bool { return inSpan[id] }) && !listed[text] {
+			listed[text], b.CurrentPlan = true, append(b.CurrentPlan, x)
 		}
 	}
 }
@@ -173,14 +216,12 @@ func (b *builder) identifyTask(c *callFacts, r *resultFacts) {
 	if !c.newTask || r.taskID == "" {
 		return
 	}
-	if slices.ContainsFunc(b.tasks, func(t task) bool { return t.id == r.taskID }) {
-		// Numbers begin anew in a new list.
-		b.tasks = slices.DeleteFunc(b.tasks, func(t task) bool { return !strings.HasPrefix(t.id, callMark) })
+	if b.tasks.find(r.taskID) != nil { // numbers begin anew in a new list
+		b.tasks.remove(nil)
 	}
-	for i := range b.tasks {
-		if b.tasks[i].id == callMark+c.ID {
-			b.tasks[i].id = r.taskID
-		}
+	if i, ok := b.tasks.byID[callMark+c.ID]; ok && !strings.HasPrefix(r.taskID, callMark) {
+		delete(b.tasks.byID, callMark+c.ID)
+		b.tasks.byID[r.taskID], b.tasks.told[r.taskID] = i, true
 	}
 }
 
@@ -190,10 +231,10 @@ func (b *builder) readTaskList(r *resultFacts) {
 	if r.tasks == nil {
 		return
 	}
-	b.tasks = slices.DeleteFunc(b.tasks, func(t task) bool { return !strings.HasPrefix(t.id, callMark) && r.tasks[t.id] == "" })
-	for i := range b.tasks {
-		if status := r.tasks[b.tasks[i].id]; status != "" {
-			b.tasks[i].step.Status = status
+	b.tasks.remove(r.tasks)
+	for id, status := range r.tasks {
+		if t := b.tasks.find(id); t != nil && status != "" {
+			t.step.Status = status
 		}
 	}
 }

@@ -240,7 +240,7 @@ func TestAnswered(t *testing.T) {
 	const offer = "Should the index keep what was stashed, at the price of a slower commit?"
 	worth := func(next string) float32 {
 		k := (&talk{}).user("Look at the lock and tell me what it does.").says("It guards the table of the open files against two writers.\n\n" + offer).user(next)
-		for _, c := range newPool(&Input{Messages: k.done(t)}, read).candidates {
+		for _, c := range newPool(t.Context(), &Input{Messages: k.done(t)}, read).candidates {
 			if c.text == offer {
 				return c.base
 			}

@@ -70,8 +70,8 @@ func (v *Verified) Summarize(ctx context.Context, in Input) (Result, error) {
 	if len(answer.Sections()) == 0 && len(in.Messages) > 0 {
 		return Result{}, answer.Report.failed(&RejectedError{Reason: Empty})
 	}
-	g := groundsOf(&in)
-	p := newPool(&in, code.reading(ctx))
+	g := groundsOf(ctx, &in)
+	p := newPool(ctx, &in, code.reading(ctx))
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}

@@ -26,7 +26,7 @@ func TestVerifiedOnSessions(t *testing.T) {
 			if err != nil || got.Report.Proposed != 0 {
 				t.Fatalf("%s: %v, %+v", name, err, got.Report)
 			}
-			g := groundsOf(&in)
+			g := groundsOf(t.Context(), &in)
 			for i := range in.Messages {
 				m := &in.Messages[i]
 				if m.Role != thread.Assistant {

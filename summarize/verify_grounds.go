@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
@@ -43,13 +45,19 @@ type grounds struct {
 	// Texts to look up quotations in, folded: everything, the words of the user and the
 	// assistant, and those of the user alone, a message each.
 	anybody, people, user []string
-	numbers               map[string]string // the units that stand behind each number
-	words                 map[string]bool   // stems of everything
-	spokenWords           map[string]bool   // stems of what the user or the assistant said
+	numbers               map[string]bool // each number and, behind a space, the units that it has
+	words                 map[string]bool // stems of everything
+	spokenWords           map[string]bool // stems of what the user or the assistant said
 	// turns are the stems of each turn's words of the user and the assistant, with the
 	// assistant's words right before it; aboutUser are those of each sentence about the user.
 	turns, aboutUser []map[string]bool
+
+	effort *effort.Budget // of the checks; what it does not allow does not pass
 }
+
+// groundsEffort is how many times more the checks of statements may take than other analyses: a
+// summary has some hundred names, and each is looked for in all of the text.
+const groundsEffort = 4
 
 // earlier is what came before the messages of a span, or stands between them.
 type earlier struct {
@@ -63,8 +71,8 @@ type earlier struct {
 }
 
 // newGrounds reads the messages of a span and what came before it.
-func newGrounds(messages []thread.Message, before earlier) *grounds {
-	g := &grounds{messages: messages, at: make(map[thread.ID]int, len(messages)), before: map[thread.ID]bool{}, numbers: map[string]string{}}
+func newGrounds(ctx context.Context, messages []thread.Message, before earlier) *grounds {
+	g := &grounds{messages: messages, at: make(map[thread.ID]int, len(messages)), before: map[thread.ID]bool{}, numbers: map[string]bool{}}
 	var all, voice strings.Builder
 	all.WriteString(before.text + "\n" + before.said + "\n")
 	voice.WriteString(before.said + "\n")
@@ -73,6 +81,13 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 		g.user, g.aboutUser = append(g.user, folded(text)), append(g.aboutUser, stemsOf(text))
 	}
 	g.turns = []map[string]bool{{}}
+	size := len(before.text) + len(before.said)
+	for _, list := range [...][]thread.Message{before.log, messages} {
+		for i := range list {
+			size += characters(&list[i])
+		}
+	}
+	g.effort = effort.New(ctx, groundsEffort*size)
 	heard := "" // what the assistant said last
 	hear := func(m *thread.Message) {
 		text := m.Text()
@@ -85,6 +100,9 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 			return
 		case m.StartsTurn():
 			text = injected.UserWords(m)
+			if !g.effort.Spend(stemming * len(heard)) {
+				heard = ""
+			}
 			g.user, g.turns = append(g.user, folded(text)), append(g.turns, stemsOf(heard))
 		case m.Role == thread.Assistant:
 			heard = text
@@ -115,6 +133,9 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 		read(&before.log[i])
 	}
 	for i := range messages {
+		if !g.effort.Live(messageEffort) {
+			break
+		}
 		if len(before.beside) > 0 {
 			for k := range before.beside[i] {
 				read(&before.beside[i][k])
@@ -129,10 +150,21 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 	}
 	g.all, g.spoken = all.String(), voice.String()
 	g.anybody, g.people = []string{folded(g.all)}, append([]string{folded(g.spoken)}, g.user...)
-	numbers(g.all, func(n number) { g.numbers[n.value] += n.unit + " " })
+	numbers(g.all, func(n number) { g.numbers[n.value], g.numbers[n.value+" "+n.unit] = true, true })
 	g.words, g.spokenWords = stemsOf(g.all), stemsOf(g.spoken)
 	return g
 }
+
+const (
+	// stemming is about what finding the words of a text takes for each byte of it, and comparing
+	// what looking one up takes, in units of effort. A byte that is only looked for takes a
+	// searching-th of a unit.
+	stemming, comparing, searching = 16, 16, 8
+	// messageEffort is about what a message takes at least.
+	messageEffort = 1 << 10
+	// maxStatement bounds a statement that is checked, in bytes.
+	maxStatement = 8 << 10
+)
 
 // Asked returns Input.Instructions as a user message, since a model that was given them may
 // repeat them; nil if they are empty.
@@ -144,10 +176,10 @@ func Asked(instructions string) []thread.Message {
 }
 
 // groundsOf returns the grounds of an input.
-func groundsOf(in *Input) *grounds {
+func groundsOf(ctx context.Context, in *Input) *grounds {
 	p := in.Previous
 	if p == nil {
-		return newGrounds(in.Messages, earlier{beside: in.UserBeside(), log: Asked(in.Instructions)})
+		return newGrounds(ctx, in.Messages, earlier{beside: in.UserBeside(), log: Asked(in.Instructions)})
 	}
 	before := earlier{beside: in.UserBeside(), log: Asked(in.Instructions), text: p.Render(), said: summary.Summary{
 		CurrentTask: p.CurrentTask, Requests: p.Requests, Constraints: p.Constraints, CurrentPlan: p.CurrentPlan,
@@ -156,7 +188,7 @@ func groundsOf(in *Input) *grounds {
 	for _, it := range slices.Concat(p.Requests, p.Constraints) {
 		before.user = append(before.user, it.Text)
 	}
-	g := newGrounds(in.Messages, before)
+	g := newGrounds(ctx, in.Messages, before)
 	for _, id := range p.Span.MessageIDs {
 		g.before[id] = true
 	}
@@ -255,6 +287,19 @@ func (g *grounds) checkItem(sec section, text, whole string, sources []thread.ID
 
 // fault says why a statement cannot be taken, or "".
 func (g *grounds) fault(s statement) string {
+	g.effort.Allow(len(s.text))
+	if len(s.text) > maxStatement || !g.effort.Spend(stemming*len(s.text)) {
+		return faultLimit
+	}
+	cause := g.check(s)
+	if !g.effort.Spend(0) { // it was broken off
+		return faultLimit
+	}
+	return cause
+}
+
+// check is fault, as far as the effort allows.
+func (g *grounds) check(s statement) string {
 	text := s.text
 	inIdentifier := make([]bool, len(text))
 	missing, tools, compared := false, false, false
@@ -268,11 +313,11 @@ func (g *grounds) fault(s statement) string {
 				return // looked up as a number
 			}
 		case ident.URL, ident.Email:
-			tools = tools || s.todo && !occurs(g.spoken, x.Surface)
+			tools = tools || s.todo && !g.occurs(g.spoken, x.Surface)
 		}
 		compared = true
 		named++
-		missing = missing || !holdsIdentifier(g.all, x) && !inSentence(g.all, text, x)
+		missing = missing || !g.holdsIdentifier(x) && !g.inSentence(text, x)
 		for i := x.At; i < x.At+len(x.Surface); i++ {
 			inIdentifier[i] = true
 		}
@@ -310,7 +355,7 @@ func (g *grounds) fault(s statement) string {
 	}
 	found, total := shared(g.words, text)
 	if total == 0 && !compared { // short words alone
-		if short := folded(text); short == " " || !strings.Contains(g.anybody[0], short) {
+		if short := folded(text); short == " " || !g.effort.Spend(len(g.all)/searching) || !strings.Contains(g.anybody[0], short) {
 			return faultWords
 		}
 	}
@@ -326,12 +371,12 @@ func (g *grounds) fault(s statement) string {
 // holdsNumber reports whether the span has a number, with its unit if it has one. "1,3" and
 // "10:7" may also be two numbers.
 func (g *grounds) holdsNumber(n number) bool {
-	if units, ok := g.numbers[n.value]; ok {
-		return n.unit == "" || strings.Contains(" "+units, " "+n.unit+" ")
+	if g.numbers[n.value] {
+		return n.unit == "" || g.numbers[n.value+" "+n.unit]
 	}
 	parts := strings.FieldsFunc(n.value, func(r rune) bool { return r == ',' || r == ':' })
 	for _, p := range parts {
-		if _, ok := g.numbers[p]; !ok {
+		if !g.numbers[p] {
 			return false
 		}
 	}
@@ -344,6 +389,9 @@ func (g *grounds) quotes(text string, toldOfUser bool) bool {
 	plain := blanked(text, "`", "`") // quotation marks in code do not count
 	user, last := mentionsUser(unquoted(plain)), -1
 	for _, q := range quotations(plain) {
+		if !g.effort.Spend(comparing * len(plain)) {
+			return false
+		}
 		said := g.anybody
 		switch {
 		case user >= 0 && user < q.from && !addressed(plain[:user]) && !mentionsOther(plain[user:q.from]) && (last < 0 || joined(plain[last:q.from])):
@@ -352,20 +400,24 @@ func (g *grounds) quotes(text string, toldOfUser bool) bool {
 			said = g.people
 		}
 		last = q.from + len(q.text)
-		if quotedIn(said, text[q.from:last]) {
+		if g.quotedIn(said, text[q.from:last]) {
 			continue
 		}
 		// Quotation marks inside of a quotation ended it too early.
 		first, end := strings.IndexByte(plain, '"'), strings.LastIndexByte(plain, '"')
-		if first >= end || !quotedIn(said, text[first+1:end]) {
+		if first >= end || !g.quotedIn(said, text[first+1:end]) {
 			return false
 		}
 	}
 	return true
 }
 
-func quotedIn(all []string, text string) bool {
-	return slices.ContainsFunc(all, func(said string) bool { return quotes(said, text) })
+// quotedIn reports whether one of some folded texts holds a quotation.
+func (g *grounds) quotedIn(all []string, text string) bool {
+	q := parsed(text)
+	return slices.ContainsFunc(all, func(said string) bool {
+		return g.effort.Spend(comparing+len(said)/searching*(1+len(q.pieces))) && q.in(said)
+	})
 }
 
 // joined reports whether the text between two quotations makes them words of one speaker.
@@ -376,9 +428,18 @@ func joined(s string) bool {
 // saidOfUser reports whether half of the words of a sentence about the user stand together, in
 // one of g.turns or g.aboutUser.
 func (g *grounds) saidOfUser(text string) bool {
+	words := slices.Collect(stems(text))
 	half := func(set map[string]bool) bool {
-		found, total := shared(set, text)
-		return 2*found >= total
+		if !g.effort.Spend(comparing * (1 + len(words))) {
+			return false
+		}
+		found := 0
+		for _, w := range words {
+			if set[w] {
+				found++
+			}
+		}
+		return 2*found >= len(words)
 	}
 	return slices.ContainsFunc(g.turns, half) || slices.ContainsFunc(g.aboutUser, half)
 }
@@ -424,13 +485,16 @@ func addressed(s string) bool {
 // isTurn reports whether a number after a text is that of a turn, as requests to models show
 // it.
 func (g *grounds) isTurn(s string, n number) bool {
-	before := strings.TrimRight(s, "0123456789-–, ")
+	before := strings.TrimRight(s[max(0, len(s)-maxEnumeration):], "0123456789-–, ")
 	if !strings.HasSuffix(strings.ToLower(before), "turn") && !strings.HasSuffix(strings.ToLower(before), "turns") {
 		return false
 	}
 	turn, err := strconv.Atoi(n.value)
 	return err == nil && len(g.messages) > 0 && turn <= g.messages[len(g.messages)-1].Turn
 }
+
+// maxEnumeration is how far before a number "turn" may stand, in bytes: "turns 1, 2 and 3".
+const maxEnumeration = 200
 
 // measure reports whether a word is a number with its unit, such as 250ms.
 func measure(word string) bool {

@@ -11,11 +11,15 @@ import (
 
 // occurs reports whether a text contains a word as a whole: build-12 is not in build-123. The
 // beginning of a hash counts as the hash.
-func occurs(text, word string) bool {
+func (g *grounds) occurs(text, word string) bool {
 	hash := len(word) >= 7 && strings.Trim(word, "0123456789abcdef") == ""
 	for from := 0; word != ""; {
 		i := strings.Index(text[from:], word)
+		looked := i
 		if i < 0 {
+			looked = len(text) - from
+		}
+		if !g.effort.Spend(comparing+looked/searching) || i < 0 {
 			return false
 		}
 		i += from
@@ -35,9 +39,10 @@ func goesOn(rest string) bool {
 	return len(rest) > 1 && (rest[0] == '.' || rest[0] == '-') && scan.WordByte(rest[1])
 }
 
-// holdsIdentifier reports whether a text holds an identifier, or the parts that it is made of:
+// holdsIdentifier reports whether the messages hold an identifier, or the parts that it is made of:
 // package.Name of package and Name. "reading/writing" is no path but words.
-func holdsIdentifier(text string, x ident.Ident) bool {
+func (g *grounds) holdsIdentifier(x ident.Ident) bool {
+	text, occurs := g.all, g.occurs
 	if occurs(text, x.Surface) || x.Norm != x.Surface && occurs(text, x.Norm) {
 		return true
 	}
@@ -70,14 +75,14 @@ func holdsIdentifier(text string, x ident.Ident) bool {
 	return len(parts) > 1
 }
 
-// inSentence reports whether a text holds an identifier that is only a part of a name in its
+// inSentence reports whether the messages hold an identifier that is only a part of a name in its
 // sentence: a prefix, "TestParse_*", or the second of two calls, "stop()/start()".
-func inSentence(text, sentence string, x ident.Ident) bool {
+func (g *grounds) inSentence(sentence string, x ident.Ident) bool {
 	end := x.At + len(x.Surface)
 	if end < len(sentence) && sentence[end] == '*' {
-		return strings.Contains(text, x.Surface)
+		return g.effort.Spend(len(g.all)/searching) && strings.Contains(g.all, x.Surface)
 	}
-	return x.At > 0 && sentence[x.At-1] == ')' && occurs(text, strings.TrimPrefix(x.Surface, "/"))
+	return x.At > 0 && sentence[x.At-1] == ')' && g.occurs(g.all, strings.TrimPrefix(x.Surface, "/"))
 }
 
 // folded normalizes a text to look up quotations: its words in lower case, with one space
@@ -151,30 +156,49 @@ func unquoted(s string) string {
 
 // blanked replaces the texts between two marks by as many spaces.
 func blanked(s, opening, closing string) string {
-	blank := s
+	var blank []byte
 	for from, to := range between(s, opening, closing) {
-		blank = blank[:from] + strings.Repeat(" ", to-from) + blank[to:]
+		if blank == nil {
+			blank = []byte(s)
+		}
+		for i := from; i < to; i++ {
+			blank[i] = ' '
+		}
 	}
-	return blank
+	if blank == nil {
+		return s
+	}
+	return string(blank)
 }
 
-// quotes reports whether a folded text holds a quotation. Text in square brackets and "..." in
-// the quotation stand for omissions.
-func quotes(text, quoted string) bool {
-	if strings.Contains(text, folded(quoted)) {
+// quoted is a quotation, folded, and its pieces between omissions: text in square brackets and
+// "..." stand for these.
+type quoted struct {
+	whole  string
+	pieces []string
+}
+
+func parsed(text string) quoted {
+	q := quoted{whole: folded(text)}
+	for _, piece := range strings.FieldsFunc(strings.NewReplacer("...", "\x00", "…", "\x00", "[", "\x00\x01", "]", "\x00").Replace(text), func(r rune) bool { return r == 0 }) {
+		if piece = strings.TrimSpace(piece); piece != "" && piece[0] != 1 {
+			q.pieces = append(q.pieces, folded(piece))
+		}
+	}
+	return q
+}
+
+// in reports whether a folded text holds the quotation.
+func (q *quoted) in(text string) bool {
+	if strings.Contains(text, q.whole) {
 		return true
 	}
-	found := false
-	for _, piece := range strings.FieldsFunc(strings.NewReplacer("...", "\x00", "…", "\x00", "[", "\x00\x01", "]", "\x00").Replace(quoted), func(r rune) bool { return r == 0 }) {
-		if piece = strings.TrimSpace(piece); piece == "" || piece[0] == 1 {
-			continue
-		}
-		if strings.Count(folded(piece), " ") < leastPiece+1 || !strings.Contains(text, folded(piece)) {
+	for _, piece := range q.pieces {
+		if strings.Count(piece, " ") < leastPiece+1 || !strings.Contains(text, piece) {
 			return false
 		}
-		found = true
 	}
-	return found
+	return len(q.pieces) > 0
 }
 
 // leastPiece is how many words a part of a quotation between omissions must have.

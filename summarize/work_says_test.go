@@ -1,9 +1,11 @@
 package summarize
 
 import (
+	"context"
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -356,8 +358,8 @@ func TestWorkKeepsWhatWasRead(t *testing.T) {
 		}
 		return known[calls[0].ID]
 	}
-	work.Fold(state.Work{}, discard("Updated 1 path from 2222222"), of)
-	if w := work.Fold(state.Work{}, discard("Updated 1 path from the index"), of); len(w.Edited) > 0 {
+	work.Fold(effort.New(context.Background(), 1<<20), state.Work{}, discard("Updated 1 path from 2222222"), of)
+	if w := work.Fold(effort.New(context.Background(), 1<<20), state.Work{}, discard("Updated 1 path from the index"), of); len(w.Edited) > 0 {
 		t.Errorf("edited %q, want none", editedPaths(w))
 	}
 }

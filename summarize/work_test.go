@@ -1,12 +1,14 @@
 package summarize
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
 
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
@@ -72,7 +74,7 @@ func (l *logOf) fold(t testing.TB, before state.Work) state.Work {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return work.Fold(before, th.Messages(), workOf(read))
+	return work.Fold(effort.New(context.Background(), 1<<20), before, th.Messages(), workOf(read))
 }
 
 // workOf returns what a reader of messages says of the work.
@@ -642,7 +644,7 @@ func BenchmarkFoldWork(b *testing.B) {
 	of := func(m *thread.Message) *facts { return all[m.ID] }
 	b.ReportAllocs()
 	for b.Loop() {
-		work.Fold(state.Work{}, messages, workOf(of))
+		work.Fold(effort.New(context.Background(), 1<<20), state.Work{}, messages, workOf(of))
 	}
 	b.ReportMetric(float64(len(messages)), "messages")
 }

@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/palimpsest-ai/palimpsest/internal/corpus"
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
@@ -37,14 +39,14 @@ func TestWorkOverTheCorpus(t *testing.T) {
 			}
 			messages := tr.Thread.Messages()
 			memo := NewMemory(0)
-			w := work.Fold(state.Work{}, messages, workOf(memo.facts))
+			w := work.Fold(effort.New(context.Background(), 1<<20), state.Work{}, messages, workOf(memo.facts))
 			said.Commits += len(w.Commits)
 			said.Checks += len(w.Checks)
 			said.Edited += len(w.Edited)
 			said.Operations += len(w.Operations)
 			proven(t, filepath.Base(name), messages, w)
 			if at := turnAfter(messages, len(messages)/2); at > 0 {
-				apart := work.Fold(work.Fold(state.Work{}, messages[:at], workOf(memo.facts)), messages[at:], workOf(memo.facts))
+				apart := work.Fold(effort.New(context.Background(), 1<<20), work.Fold(effort.New(context.Background(), 1<<20), state.Work{}, messages[:at], workOf(memo.facts)), messages[at:], workOf(memo.facts))
 				if diff := cmp.Diff(w.Commits, apart.Commits, cmp.Comparer(func(a, b state.Commit) bool { return a.Hash == b.Hash && a.Subject == b.Subject })); diff != "" {
 					t.Errorf("%s: commits when folded in two pieces:\n%s", filepath.Base(name), diff)
 				}
@@ -161,7 +163,7 @@ func TestRefusalsInSmallPrompts(t *testing.T) {
 			t.Fatal(err)
 		}
 		section := summary.RenderWork(s.Work)
-		for _, o := range work.Fold(state.Work{}, messages, workOf(read)).Operations {
+		for _, o := range work.Fold(effort.New(context.Background(), 1<<20), state.Work{}, messages, workOf(read)).Operations {
 			if o.Outcome != thread.Failure {
 				continue
 			}

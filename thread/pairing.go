@@ -6,6 +6,7 @@ type Pairing struct {
 	from     int           // position of the first message that was looked at
 	messages []Message     // from there on
 	call     []int         // per message from there on: position of the message whose call it answers, or -1
+	part     []int         // and which of its parts the call is
 	results  map[int][]int // per message with calls: positions of its results, in log order
 	extra    map[int]bool  // tool messages that answer a call answered before
 	missing  map[int][]ToolCall
@@ -29,27 +30,33 @@ func PairFrom(t *Thread, from int) (*Pairing, bool) {
 	p := &Pairing{
 		from: from, messages: messages,
 		call:    make([]int, len(messages)),
+		part:    make([]int, len(messages)),
 		results: map[int][]int{},
 		extra:   map[int]bool{},
 		missing: map[int][]ToolCall{},
 		tail:    -1,
 	}
 	type asked struct {
-		at       int
+		at, part int
 		answered bool
 	}
 	open := map[string]*asked{}
+	all := map[int][]*asked{} // per message: of each of its calls
 	for n := range messages {
 		m, i := &messages[n], from+n
 		p.call[n] = -1
 		switch m.Role {
 		case Assistant:
 			p.tail = i
-			for _, part := range m.Parts {
-				if c, ok := part.(ToolCall); ok {
-					open[c.ID] = &asked{at: i}
-					p.missing[i] = append(p.missing[i], c)
+			for k, part := range m.Parts {
+				c, ok := part.(ToolCall)
+				if !ok {
+					continue
 				}
+				if a := open[c.ID]; a == nil || a.at != i {
+					open[c.ID] = &asked{at: i, part: k}
+				}
+				all[i] = append(all[i], open[c.ID])
 			}
 		case Tool:
 			r, _ := m.Result()
@@ -58,29 +65,29 @@ func PairFrom(t *Thread, from int) (*Pairing, bool) {
 				whole = false
 				break
 			}
-			p.call[n] = a.at
+			p.call[n], p.part[n] = a.at, a.part
 			p.results[a.at] = append(p.results[a.at], i)
 			if a.answered {
 				p.extra[i] = true
 				break
 			}
 			a.answered = true
-			p.missing[a.at] = dropCall(p.missing[a.at], r.CallID)
 		default:
 			p.tail = -1
 		}
 	}
-	return p, whole
-}
-
-func dropCall(calls []ToolCall, id string) []ToolCall {
-	var rest []ToolCall
-	for _, c := range calls {
-		if c.ID != id {
-			rest = append(rest, c)
+	for i, list := range all {
+		n := 0
+		for _, part := range messages[i-from].Parts {
+			if c, ok := part.(ToolCall); ok {
+				if !list[n].answered {
+					p.missing[i] = append(p.missing[i], c)
+				}
+				n++
+			}
 		}
 	}
-	return rest
+	return p, whole
 }
 
 // Call returns the position of the message whose call the tool message at i
@@ -94,13 +101,8 @@ func (p *Pairing) Answered(i int) (ToolCall, bool) {
 	if !ok {
 		return ToolCall{}, false
 	}
-	result, _ := p.messages[i-p.from].Result()
-	for _, part := range p.messages[at-p.from].Parts {
-		if c, isCall := part.(ToolCall); isCall && c.ID == result.CallID {
-			return c, true
-		}
-	}
-	return ToolCall{}, false
+	c, ok := p.messages[at-p.from].Parts[p.part[i-p.from]].(ToolCall)
+	return c, ok
 }
 
 // Results returns the positions of the messages that answer calls of the

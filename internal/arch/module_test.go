@@ -183,6 +183,7 @@ var floors = map[string]arch.Package{
 	"internal/redact":     {Floor: 2},
 	"internal/suggest":    {Floor: 0},
 	"internal/clip":       {Floor: 0, External: []string{uax29}},
+	"internal/effort":     {Floor: 0},
 	"internal/ident":      {Floor: 0},
 	"internal/scan":       {Floor: 0},
 	"internal/shell":      {Floor: 0, Same: []string{"internal/clip", "internal/rawjson", "internal/scan"}, External: []string{gjson}},

@@ -104,15 +104,19 @@ func Unwrap(words []string) []string {
 	return words
 }
 
-// maxLine bounds what is read of a command line, in bytes.
-const maxLine = 20_000
+const (
+	// maxLine bounds what is read of a command line, in bytes.
+	maxLine = 20_000
+	// maxCommands is how many commands a simple line has at most: each is compared with all others.
+	maxCommands = 256
+)
 
 // compoundWords are the words that begin what is no simple command.
 var compoundWords = scan.WordSet("if then else elif fi for while until do done case esac function { } ! [[ select")
 
 // Read splits a command line into its commands. It is not simple where it holds
-// loops, conditions or subshells, or could not be read to its end: then their words
-// are commands too, and nobody knows which of them ran.
+// loops, conditions or subshells, has very many commands, or could not be read to its end:
+// then their words are commands too, and nobody knows which of them ran.
 func Read(line string) (commands []Command, simple bool) {
 	r := reader{s: line, simple: true}
 	if len(line) > maxLine {
@@ -120,7 +124,7 @@ func Read(line string) (commands []Command, simple bool) {
 	}
 	r.read()
 	r.setReports()
-	return r.all, r.simple && len(r.all) > 0
+	return r.all, r.simple && len(r.all) > 0 && len(r.all) <= maxCommands
 }
 
 type reader struct {

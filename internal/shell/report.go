@@ -219,10 +219,13 @@ func (r *reader) setOptions() (o options) {
 	return o
 }
 
+// maxPipe is how many commands of a pipe are looked at for what it lets through.
+const maxPipe = 64
+
 // pipeShows says what the commands of a pipe from i on let through, and how many lines
 // at the most.
 func (r *reader) pipeShows(i int) (seen Shown, most int) {
-	for ; i < len(r.all); i++ {
+	for end := min(len(r.all), i+maxPipe); i < end; i++ {
 		c := &r.all[i]
 		if c.Shown == NotShown {
 			return NotShown, 0

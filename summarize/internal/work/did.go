@@ -117,12 +117,7 @@ func (c *Call) Succeeded(r *Result, flags bool) bool {
 
 // filtersCheck reports whether command n only shows the output of a check.
 func (c *Call) filtersCheck(n int) bool {
-	for of := range n {
-		if c.steps[of].check != nil && c.filters(n, of) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.steps[c.steps[n].pipe:n], func(s step) bool { return s.check != nil })
 }
 
 // Exit is the exit status that the harness wrote, -1 if it wrote none.

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -41,14 +42,25 @@ const (
 	maxQuote = 180 // bytes of a line of output, and of what a user said
 )
 
+const (
+	// messageEffort is about what a message takes at least, in units of effort.
+	messageEffort = 1 << 10
+	// comparing is about what it takes to compare two paths.
+	comparing = 8
+)
+
 // Fold returns the state of the work after the messages, given the state before them. It
 // takes only what the log proves: a commit counts if git printed it or its chain of
-// commands succeeded, and a line of output only if nobody but git could have written it.
-func Fold(previous state.Work, messages []thread.Message, of func(*thread.Message) *Message) state.Work {
-	f := fold{work: copyWork(previous), calls: map[string]pendingCall{}, flagged: map[string]bool{}, whole: map[string]string{}}
+// commands succeeded, and a line of output only if nobody but git could have written it. What is
+// more work than the budget allows is not known, and all of it ends once its context is done.
+func Fold(budget *effort.Budget, previous state.Work, messages []thread.Message, of func(*thread.Message) *Message) state.Work {
+	f := fold{effort: budget, work: copyWork(previous), calls: map[string]pendingCall{}, operating: map[string]pendingCall{}, flagged: map[string]bool{}, whole: map[string]string{}}
 	f.cwd = f.work.Directory.Text
 	f.branch = f.work.Branch.Text
 	for i := range messages {
+		if !budget.Live(messageEffort) {
+			break
+		}
 		f.message(&messages[i], of(&messages[i]))
 	}
 	f.finish()
@@ -58,7 +70,8 @@ func Fold(previous state.Work, messages []thread.Message, of func(*thread.Messag
 type pendingCall struct {
 	call      *Call
 	asked     *thread.Message
-	operation int // its index in Work.Operations, or -1
+	beside    bool // it was made in parallel with others
+	operation int  // its index in Work.Operations, or -1
 }
 
 // proof is the origin of an entry: the turn, and the messages of a call and its result.
@@ -72,26 +85,33 @@ func (by proof) seen(text string) state.Seen {
 }
 
 type fold struct {
-	work    state.Work
-	calls   map[string]pendingCall
-	flagged map[string]bool // tools that were seen to flag failures
-	home    string          // where the harness started the shell
-	cwd     string          // where commands without "cd" run; "" if unknown
-	branch  string
-	stashed *aside
-	staged  staged
-	whole   map[string]string // checks of which the command was cut, and all of it; "" if that is unknown
-	turn    int               // the newest
+	effort    *effort.Budget
+	work      state.Work
+	calls     map[string]pendingCall
+	operating map[string]pendingCall // those that operate a system
+	flagged   map[string]bool        // tools that were seen to flag failures
+	home      string                 // where the harness started the shell
+	cwd       string                 // where commands without "cd" run; "" if unknown
+	branch    string
+	stashed   *aside
+	staged    staged
+	whole     map[string]string // checks of which the command was cut, and all of it; "" if that is unknown
+	turn      int               // the newest
 }
 
 func copyWork(w state.Work) state.Work {
-	w.Commits, w.Edited, w.Checks = slices.Clone(w.Commits), slices.Clone(w.Edited), slices.Clone(w.Checks)
-	for i := range w.Checks {
-		w.Checks[i].Since = slices.Clip(w.Checks[i].Since)
-	}
+	w.Commits, w.Edited, w.Checks = slices.Clone(w.Commits), slices.Clone(w.Edited), copyChecks(w.Checks)
 	w.Refused, w.Running, w.Operations = slices.Clone(w.Refused), slices.Clone(w.Running), slices.Clone(w.Operations)
 	w.Searches = slices.Clone(w.Searches)
 	return w
+}
+
+func copyChecks(checks []state.Check) []state.Check {
+	checks = slices.Clone(checks)
+	for i := range checks {
+		checks[i].Since = slices.Clip(checks[i].Since)
+	}
+	return checks
 }
 
 // keepNewest keeps the n newest entries of a list and counts those that go.
@@ -104,6 +124,7 @@ func keepNewest[T any](list *[]T, n int, left *int) {
 
 func (f *fold) message(m *thread.Message, x *Message) {
 	f.turn = max(f.turn, m.Turn)
+	f.bound()
 	f.applyNotice(m, &x.Notice)
 	switch {
 	case m.StartsTurn():
@@ -116,7 +137,7 @@ func (f *fold) message(m *thread.Message, x *Message) {
 			f.work.Next = proof{m.Turn, []thread.ID{m.ID}}.seen(x.Next)
 		}
 		for _, c := range x.Calls {
-			f.call(m, c)
+			f.call(m, c, len(x.Calls) > 1)
 		}
 	}
 	if x.Result != nil {
@@ -134,20 +155,19 @@ func (f *fold) applyNotice(m *thread.Message, n *Notice) {
 		f.endRunning(id)
 	}
 	if n.interrupted {
-		for id, c := range f.calls {
-			// An interrupted call gets no result.
-			if c.asked != nil && c.operation < 0 {
-				delete(f.calls, id)
-			}
-		}
+		f.calls = map[string]pendingCall{} // an interrupted call gets no result
 	}
 }
 
-func (f *fold) call(m *thread.Message, c *Call) {
-	p := pendingCall{call: c, asked: m, operation: -1}
+func (f *fold) call(m *thread.Message, c *Call, beside bool) {
+	p := pendingCall{call: c, asked: m, beside: beside, operation: -1}
+	delete(f.operating, c.ID)
+	delete(f.calls, c.ID)
 	if c.operates {
 		p.operation = len(f.work.Operations)
 		f.work.Operations = append(f.work.Operations, state.Operation{Tool: c.Name, Input: clip.Brief(c.Input, MaxInput), Turn: m.Turn, Sources: []thread.ID{m.ID}})
+		f.operating[c.ID] = p
+		return
 	}
 	f.calls[c.ID] = p
 }
@@ -155,9 +175,12 @@ func (f *fold) call(m *thread.Message, c *Call) {
 func (f *fold) result(m *thread.Message, r *Result) {
 	p, ok := f.calls[r.CallID]
 	if !ok {
-		return
+		if p, ok = f.operating[r.CallID]; !ok {
+			return
+		}
 	}
 	delete(f.calls, r.CallID)
+	delete(f.operating, r.CallID)
 	c := p.call
 	by := proof{p.asked.Turn, []thread.ID{p.asked.ID, m.ID}}
 	switch denied := r.DeniedByUser || r.deniedByRule; {
@@ -367,13 +390,35 @@ func (f *fold) addEdit(op shell.FileOp, dir string, by proof) {
 	f.changed(name)
 }
 
+// watched is how many times more entries are kept while messages are still to come: a later one
+// may end a process, take a commit back or allow what was refused.
+const watched = 16
+
+// bound keeps the lists that each message may go over from growing with the log.
+func (f *fold) bound() {
+	if len(f.work.Commits) > 2*watched*maxCommits {
+		keepNewest(&f.work.Commits, watched*maxCommits, &f.work.Omitted.Commits)
+	}
+	if len(f.work.Refused) > 2*watched*maxRefused {
+		f.forgetRefused()
+		keepNewest(&f.work.Refused, watched*maxRefused, &f.work.Omitted.Refused)
+	}
+	if len(f.work.Running) > 2*watched*maxRunning {
+		keepNewest(&f.work.Running, watched*maxRunning, &f.work.Omitted.Running)
+	}
+}
+
+// forgetRefused forgets older refusals: the user has gone on since, and the story tells them.
+func (f *fold) forgetRefused() {
+	f.work.Refused = slices.DeleteFunc(f.work.Refused, func(s state.Seen) bool { return s.Turn > 0 && s.Turn < f.turn-1 })
+}
+
 // finish bounds the lists.
 func (f *fold) finish() {
 	keepNewest(&f.work.Commits, maxCommits, &f.work.Omitted.Commits)
 	keepNewest(&f.work.Operations, maxOperations, &f.work.Omitted.Operations)
 	keepNewest(&f.work.Edited, maxEdited, &f.work.Omitted.Edited)
-	// The user has gone on since older ones, and the story tells them.
-	f.work.Refused = slices.DeleteFunc(f.work.Refused, func(s state.Seen) bool { return s.Turn > 0 && s.Turn < f.turn-1 })
+	f.forgetRefused()
 	keepNewest(&f.work.Refused, maxRefused, &f.work.Omitted.Refused)
 	keepNewest(&f.work.Running, maxRunning, &f.work.Omitted.Running)
 	f.keepSearches()

@@ -236,11 +236,4 @@ func (c *Call) Checks() bool {
 }
 
 // filters reports whether command n is behind another command in a pipe.
-func (c *Call) filters(n, of int) bool {
-	for of < n && c.steps[of].Piped {
-		if of++; of == n {
-			return true
-		}
-	}
-	return false
-}
+func (c *Call) filters(n, of int) bool { return of < n && c.steps[of].pipe == c.steps[n].pipe }

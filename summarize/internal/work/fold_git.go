@@ -164,7 +164,8 @@ func (f *fold) foreign(dir string) bool {
 
 // within reports whether a path is a folder or lies in it.
 func within(name, folder string) bool {
-	return strings.HasPrefix(name+"/", strings.TrimSuffix(folder, "/")+"/")
+	rest, ok := strings.CutPrefix(name, strings.TrimSuffix(folder, "/"))
+	return ok && (rest == "" || rest[0] == '/')
 }
 
 func (f *fold) onBranch(name string, by proof) {

@@ -56,7 +56,7 @@ func (f *fold) applyShell(p pendingCall, r *Result, by proof) {
 		}
 		if lost := strings.Contains(r.firstLine, "cd:") && (!known || code != 0); !lost {
 			f.applySteps(run)
-			f.setDirectory(run, len(p.asked.Calls()) > 1)
+			f.setDirectory(run, p.beside)
 		}
 	}
 	f.resetDirectory(r, by)

@@ -57,7 +57,7 @@ func (f *fold) changeTree(r *shellRun, s *step, done bool, dir string) {
 	taken := r.takeLine(filesTaken, func(*gitLine) bool { return a.verb == gitDiscard || a.maybeFile && (s.Alone || r.ownWords) })
 	switch {
 	case a.verb == gitStash:
-		put := &aside{f.work.Edited, copyWork(f.work).Checks, done}
+		put := &aside{f.work.Edited, copyChecks(f.work.Checks), done}
 		f.changed(what)
 		if f.stashed = put; done {
 			f.clearEdits()
@@ -152,6 +152,9 @@ func (f *fold) add(a *gitCall, dir string) {
 	if s.unsure = s.unsure || a.unsure; !a.unsure {
 		s.names = append(s.names, inFolder(dir, a.refs)...)
 	}
+	if len(s.names) > maxNames { // which of them is in it is not known any more
+		s.names, s.unsure = nil, true
+	}
 }
 
 // inFolder returns names as they are from a folder.
@@ -191,14 +194,13 @@ func among(names []string, file string) (in, out bool) {
 }
 
 // takes reports whether a commit surely took an edit, and whether it surely left it out. Without
-// any "git add" one that names no files is taken to have all.
-func (f *fold) takes(a *gitCall, dir string, e *state.Edit) (in, out bool) {
+// any "git add" one that names no files is taken to have all. named are the files that it names.
+func (f *fold) takes(a *gitCall, named []string, dir string, e *state.Edit) (in, out bool) {
 	fresh := e.Operation == "created" // git may not know the file
 	switch {
 	case a.unsure:
 		return false, false
 	case len(a.refs) > 0:
-		named := inFolder(dir, a.refs)
 		in, out = among(named, e.Path)
 		return in && (!fresh || slices.Contains(named, e.Path) || f.staged.holds(e)), out
 	case a.all && !fresh:
@@ -213,11 +215,13 @@ func (f *fold) takeEdits(a *gitCall, dir string, sure bool) {
 	elsewhere := f.foreign(dir)
 	edited := f.work.Edited
 	f.work.Edited = nil
+	named := inFolder(dir, a.refs)
+	sure = sure && f.effort.Spend(len(edited)*(len(named)+len(f.staged.names))*comparing)
 	for _, e := range edited {
 		folder, rooted := path.Dir(e.Path), path.IsAbs(e.Path)
 		near := rooted && (within(folder, dir) || within(dir, folder))
 		own := near || !elsewhere && (dir == "" || !rooted || f.home != "" && within(e.Path, f.home))
-		switch in, out := f.takes(a, dir, &e); {
+		switch in, out := f.takes(a, named, dir, &e); {
 		case own && sure && in:
 			continue
 		case own && sure && out: // the commit left it out

@@ -334,7 +334,13 @@ func (a *gitCall) named(args []shell.Word) {
 			a.refs = append(a.refs, path.Clean(name))
 		}
 	}
+	if len(a.refs) > maxNames {
+		a.refs, a.unsure = nil, true
+	}
 }
+
+// maxNames is how many files a call of git may name: each is compared with all that were edited.
+const maxNames = 256
 
 // ofCommit notes that the first name is no file but the commit that the others are taken from.
 func (a *gitCall) ofCommit(commit string) {

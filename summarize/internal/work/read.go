@@ -49,6 +49,7 @@ type step struct {
 	git   *gitCall
 	check *check
 	quiet bool // it cannot print lines that others wrote
+	pipe  int  // the first command of its pipe
 }
 
 // maxCommand bounds the command of a check, in bytes.
@@ -101,6 +102,9 @@ func (c *Call) readSteps(line []shell.Command) {
 		s := &steps[n]
 		s.Command, s.quiet, s.git = command, printsOwnWords(command), readGit(command)
 		c.ownWords = c.ownWords && s.quiet
+		if s.pipe = n; n > 0 && line[n-1].Piped {
+			s.pipe = steps[n-1].pipe
+		}
 		if s.git == nil {
 			s.check = checkOf(command.Plain())
 		}

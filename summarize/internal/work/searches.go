@@ -82,6 +82,12 @@ var (
 
 // readMassEdit reads whether a command line may change files that it does not name, and by what.
 func (c *Call) readMassEdit(line []shell.Command) {
+	changes := map[*shell.Command]bool{}
+	for i := range c.Files {
+		if op := &c.Files[i]; op.Op != "read" {
+			changes[op.By] = true
+		}
+	}
 	for i := range line {
 		command := line[i].Inner()
 		name := command.Name()
@@ -91,7 +97,7 @@ func (c *Call) readMassEdit(line []shell.Command) {
 				return slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(w.Text, o) })
 			})
 		}
-		named := slices.ContainsFunc(c.Files, func(op shell.FileOp) bool { return op.By == &line[i] && op.Op != "read" })
+		named := changes[&line[i]]
 		switch {
 		case (name == "sed" && has("-i", "--in-place", "-Ei", "-ri") || name == "perl" && has("-i", "-pi", "-p")) && !named,
 			name == "find" && has("-exec", "-ok"), editors[name], sub == "apply":
@@ -198,11 +204,19 @@ func (f *fold) applyEdit(c *Call, file string, turn int) {
 		f.forgetPlaces(file)
 		return
 	}
+	size := 0
+	for _, r := range c.Replaced {
+		size += len(r.Old) + len(r.New)
+	}
 	for i := range f.work.Searches {
 		s := &f.work.Searches[i]
 		locate(s, file)
 		if !slices.ContainsFunc(s.Places, func(p state.Place) bool { return p.Path == file }) {
 			continue
+		}
+		if !f.effort.Spend(size * len(s.Places)) {
+			f.forgetPlaces(file)
+			return
 		}
 		places, before := slices.Clone(s.Places), s.Changed()
 		for _, r := range c.Replaced {
@@ -295,6 +309,13 @@ func (r *Replacement) changes(line string) (changed, sure bool) {
 // forgetPlaces forgets the places in files, or below folders, that were changed nobody knows
 // where; all if none is named.
 func (f *fold) forgetPlaces(files ...string) {
+	places := 0
+	for i := range f.work.Searches {
+		places += len(f.work.Searches[i].Places)
+	}
+	if !f.effort.Spend(places * len(files) * comparing) {
+		files = nil // of all
+	}
 	for i := range f.work.Searches {
 		s := &f.work.Searches[i]
 		var kept []state.Place

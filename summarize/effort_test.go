@@ -1,0 +1,89 @@
+package summarize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// leaving is a context that is done from the n-th look at it on; 0 is never.
+type leaving struct {
+	context.Context
+	looks, n int
+}
+
+func (l *leaving) Err() error {
+	if l.looks++; l.n > 0 && l.looks >= l.n {
+		return context.Canceled
+	}
+	return nil
+}
+
+// calls are messages with a call, each with its result behind it.
+type calls []thread.Message
+
+func (l *calls) add(tool, arguments, result string) {
+	id := fmt.Sprint("c", len(*l))
+	*l = append(*l,
+		thread.Message{ID: thread.ID(id), Turn: 1, Role: thread.Assistant, Parts: []thread.Part{thread.ToolCall{ID: id, Name: tool, Arguments: arguments}}},
+		thread.Message{ID: thread.ID(id + "r"), Turn: 1, Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: id, Tool: tool, Outcome: thread.Success, Content: []thread.Part{thread.Text{Text: result}}}}})
+}
+
+// TestCanceledInside: a summary ends soon after its context does, whatever analysis it is in: of the
+// edits that are made again, most are not any more. Work is measured by the bytes that it makes.
+func TestCanceledInside(t *testing.T) {
+	var log calls
+	log.add("Write", `{"file_path":"plan.md","content":"- [ ] a\n- [ ] b\n- [ ] c\n`+strings.Repeat(`words of the plan\n`, 20_000)+`"}`, "File created successfully at: plan.md")
+	for i := range 100 {
+		log.add("Edit", fmt.Sprintf(`{"file_path":"plan.md","old_string":"- [ ] a\n","new_string":"- [ ] %d\n- [ ] a\n"}`, i), "The file has been updated.")
+	}
+	in := Input{Messages: log, Budget: 2000}
+	e := &Extractive{}
+	made := func(ctx context.Context) (bytes uint64, err error) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err = e.Summarize(ctx, in)
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc, err
+	}
+	if _, err := made(t.Context()); err != nil { // now all messages are read
+		t.Fatal(err)
+	}
+	whole := &leaving{Context: t.Context()}
+	all, err := made(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The looks of the reading come first; those of the edits are the last but for the counting.
+	pool := &leaving{Context: t.Context()}
+	newPool(pool, &in, e.reading(pool))
+	edits := &leaving{Context: t.Context(), n: pool.looks / 2}
+	some, err := made(edits)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("it went on: %v", err)
+	}
+	if some > all/2 {
+		t.Errorf("%d bytes were made before it ended, %d without", some, all)
+	}
+}
+
+// TestReplayIsBounded: a plan in a file that its edits make too large is not known; one that they
+// make a little larger is.
+func TestReplayIsBounded(t *testing.T) {
+	for times, known := range map[int]bool{1: true, 9: false} {
+		var log calls
+		log.add("Write", `{"file_path":"plan.md","content":"- [ ] a\n- [ ] b\n- [ ] c\n"}`, "File created successfully at: plan.md")
+		for range times {
+			log.add("Edit", `{"file_path":"plan.md","old_string":"a","new_string":"`+strings.Repeat("a", 90)+`","replace_all":true}`, "The file has been updated.")
+		}
+		p := newPool(t.Context(), &Input{Messages: log}, read)
+		if got := len(p.CurrentPlan) == 3; got != known {
+			t.Errorf("%d edits: the plan has %d steps", times, len(p.CurrentPlan))
+		}
+	}
+}
