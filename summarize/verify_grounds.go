@@ -12,6 +12,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
@@ -77,7 +78,7 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 	hear := func(m *thread.Message) {
 		text := m.Text()
 		switch {
-		case text == "" && m.Role != thread.Tool:
+		case text == "" && m.Role != thread.Tool, ownformat.ShowsContent(m):
 			return
 		case m.Kind == thread.Recap:
 			g.user = append(g.user, folded(text))
