@@ -309,6 +309,12 @@ func (g *grounds) fault(s statement) string {
 			return faultUser
 		}
 	}
+	for from, to := range between(whole, "`", "`") {
+		code := strings.Trim(whole[from:to], "`")
+		if readsLikeProse(code) && mentionsUser(code) >= 0 && !g.saidOfUser(code) && !strings.Contains(g.spoken, code) {
+			return faultUser
+		}
+	}
 	found, total := shared(g.words, text)
 	if total == 0 && !compared { // short words alone
 		if short := folded(text); short == " " || !strings.Contains(g.anybody[0], short) {
