@@ -190,7 +190,7 @@ func (l Loop) Plan(ctx context.Context, s *Situation) (f *Fitted, err error) {
 			if err != nil {
 				return "", err
 			}
-			taken, err := model.acceptText(model.newGrounds(ctx, messagesOf(o.entries), o.previous), answer)
+			taken, err := model.acceptWhole(model.newGrounds(ctx, messagesOf(o.entries), o.previous), answer)
 			if err != nil {
 				return "", err
 			}

@@ -338,6 +338,7 @@ func (f sessionForm) formatAnswer(model *summaryModel, g *summarize.Grounds, ans
 	}
 	texts := make([]string, len(bodies))
 	var rejected error
+	var said []string
 	taken := false
 	for n := range bodies {
 		body := bodies[n].String()
@@ -357,10 +358,14 @@ func (f sessionForm) formatAnswer(model *summaryModel, g *summarize.Grounds, ans
 			continue
 		}
 		taken = true
+		said = append(said, text)
 		texts[n] = strings.TrimPrefix(text, `\`+pendingHeading)
 	}
 	if !taken {
 		return "", cmp.Or[error](rejected, &summarize.RejectedError{Reason: summarize.Empty})
+	}
+	if err := isAbout(g, strings.Join(said, "\n")); err != nil {
+		return "", err
 	}
 	texts[0] = f.task
 	texts[3] = joinBlocks(strings.Join(missingEntries(strings.Join(texts, "\n"), f.latestRequests), "\n"), texts[3])

@@ -443,7 +443,7 @@ func (w *timelineWriter) summarizeByModel(ctx context.Context, task string, limi
 		user := fillTemplate(strings.TrimSpace(timelineUser), "{{previous}}", escapeTags(known), "{{blocks}}", escapeTags(chunk))
 		text, err := w.generateText(ctx, system, user+w.situation.instructionBlock(), nil)
 		if err == nil {
-			text, err = w.acceptText(w.newGrounds(ctx, messages, known), text)
+			text, err = w.acceptWhole(w.newGrounds(ctx, messages, known), text)
 		}
 		if err == nil {
 			known = w.clipAndReport(neutralizeLines(text), limit)

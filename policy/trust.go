@@ -78,6 +78,27 @@ func (a *summaryModel) acceptText(g *summarize.Grounds, text string) (string, er
 	return neutralizeLines(p.Text), nil
 }
 
+// acceptWhole is acceptText for all that a model said of the messages.
+func (a *summaryModel) acceptWhole(g *summarize.Grounds, text string) (string, error) {
+	kept, err := a.acceptText(g, text)
+	if err == nil {
+		err = isAbout(g, strings.ReplaceAll(kept, "\\#", "#"))
+	}
+	if err != nil {
+		return "", err
+	}
+	return kept, nil
+}
+
+// isAbout returns an error if a text names nothing of the messages, as a refusal in words: it is no
+// summary.
+func isAbout(g *summarize.Grounds, text string) error {
+	if g != nil && !g.Names(text) {
+		return &summarize.RejectedError{Reason: summarize.Ungrounded, Detail: "it names nothing of the messages"}
+	}
+	return nil
+}
+
 // acceptEntries is acceptText for the entries of a list; todo says that a reader may act
 // on them.
 func (a *summaryModel) acceptEntries(g *summarize.Grounds, entries []string, todo bool) []string {

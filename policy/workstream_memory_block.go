@@ -55,9 +55,10 @@ func (w Workstream) foldMemory(ctx context.Context, m state.Memory, oldest []str
 			// The block speaks in the system's role: what the entries do not say has no
 			// place in it.
 			said := []thread.Message{{ID: "entries", Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: strings.Join(oldest, "\n")}}}}
-			kept, err := summarize.NewGrounds(ctx, said, m.Summary).Prose(strings.ToValidUTF8(text, "\uFFFD"))
-			if err == nil && kept.Text == "" {
-				err = &summarize.RejectedError{Reason: summarize.Empty}
+			g := summarize.NewGrounds(ctx, said, m.Summary)
+			kept, err := g.Prose(strings.ToValidUTF8(text, "\uFFFD"))
+			if err == nil {
+				err = isAbout(g, kept.Text)
 			}
 			return m.Folded(kept.Text, len(oldest)), err
 		},

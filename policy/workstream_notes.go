@@ -123,6 +123,9 @@ func (w *workstreamStep) applyAnswer(ctx context.Context, n workstreamNotes, a *
 	if sections.text() == "" {
 		return workstreamNotes{}, &summarize.RejectedError{Reason: summarize.Ungrounded}
 	}
+	if err := isAbout(g, strings.Join(slices.Concat(sections.KeyFacts, sections.ConversationFlow, sections.OpenThreads), "\n")); err != nil {
+		return workstreamNotes{}, err
+	}
 	return workstreamNotes{text: sections.text(), summary: sections.toSummary(), state: n.state.Apply(d, w.policy.Limits)}, nil
 }
 

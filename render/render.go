@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -82,6 +83,7 @@ func (r *renderer) finish(base *prompt.Prompt) (*prompt.Prompt, *Manifest, error
 		*out = *base
 	}
 	r.wholeLoops()
+	r.setOrphansApart()
 	r.thinkFirst()
 	r.openWithUser()
 	r.closeWithUser()
@@ -273,8 +275,9 @@ func (r *renderer) inCallOrder(place map[string]int, found []int) []int {
 	return found
 }
 
-// orphan keeps a result that answers no call as the user's text: it may contain a user's
-// words, and no provider accepts it as a result.
+// orphan keeps a result that answers no call as quoted text in the model's role: no provider
+// accepts it as a result, and it is not what the user said. A call of our own in front of it would
+// not do: a turn of a model that thinks must begin with its reasoning.
 func (r *renderer) orphan(i int, ref plan.Ref) {
 	m := r.messages[i]
 	result, _ := m.Result()
@@ -283,11 +286,25 @@ func (r *renderer) orphan(i int, ref plan.Ref) {
 		text = result.Cleared(r.plan.Clearings[ref.Index].PreservedFields)
 	}
 	r.repair(m.ID, "a result without a call is kept as text")
-	what := "Result"
-	if result.Tool != "" {
-		what += " of " + result.Tool
+	r.push(synthetic(&m, thread.Assistant, ownformat.ResultText(result.Tool, text)), Origin{ID: m.ID, Record: ref, Synthetic: true})
+}
+
+// setOrphansApart puts the user's turn around results without a call where a summary in their place
+// would get the user's role: before the first message, at the end, and before the reasoning that
+// must begin a turn of the model.
+func (r *renderer) setOrphansApart() {
+	orphan := func(n int) bool { return r.manifest.Messages[n].Synthetic && ownformat.ShowsContent(&r.out[n]) }
+	for n := 0; n < len(r.out); n++ {
+		if !orphan(n) {
+			continue
+		}
+		if n+1 == len(r.out) || !orphan(n+1) && r.out[n+1].Role == thread.Assistant && (reasons(&r.out[n+1]) || r.manifest.Messages[n+1].Synthetic) {
+			r.insert(n+1, synthetic(&r.out[n], thread.User, continues))
+		}
+		if r.profile.FirstUser && !slices.ContainsFunc(r.out[:n], func(m thread.Message) bool { return m.Role != thread.System }) {
+			r.insert(n, synthetic(&r.out[n], thread.User, continues))
+		}
 	}
-	r.push(synthetic(&m, thread.User, fmt.Sprintf("[%s without its call]\n%s", what, text)), Origin{ID: m.ID, Record: ref, Synthetic: true})
 }
 
 // translate adapts the message at i to the profile.

@@ -85,12 +85,25 @@ func TestJoinHunks(t *testing.T) {
 func TestRejectedCall(t *testing.T) {
 	const refused = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file)."
 	const said = refused + " To tell you how to proceed, the user said:\nhow can we tell\nwhat the main branch is?"
-	for _, tt := range []struct{ tool, result, want string }{
-		{"Bash", said, "Bash git push => the user said: how can we tell what the main branch is?"},
-		{"Bash", refused, "Bash git push => the user did not allow it"},
-		{"WebFetch", said, ""},
+	for _, tt := range []struct {
+		tool, result string
+		denied       bool // by the agent's own record
+		want         string
+	}{
+		{"Bash", said, true, "Bash git push => the user said: how can we tell what the main branch is?"},
+		{"Bash", refused, true, "Bash git push => the user did not allow it"},
+		{"NotebookEdit", said, false, "NotebookEdit git push => the user said: how can we tell what the main branch is?"},
+		{"Bash", said, false, `Bash git push => the result says: "` + strings.ReplaceAll(said, "\n", " ") + `" | it succeeded later, in turn 1`},
+		{"Bash", refused, false, ""},
+		{"WebFetch", said, true, "WebFetch git push => the user said: how can we tell what the main branch is?"},
+		{"WebFetch", said, false, ""},
 	} {
-		k := (&talk{}).user("Go.").calls(tt.tool, args{"command": "git push"}, tt.result, thread.Failure).calls("Bash", args{"command": "git push"}, "done", thread.Success)
+		k := (&talk{}).user("Go.").calls(tt.tool, args{"command": "git push"}, tt.result, thread.Failure)
+		last := k.messages[len(k.messages)-1].Parts
+		r := last[0].(thread.ToolResult)
+		r.Denied = tt.denied
+		last[0] = r
+		k.calls("Bash", args{"command": "git push"}, "done", thread.Success)
 		var got []string
 		for _, it := range summarizeNow(t, Input{Messages: k.done(t)}).FailedAttempts {
 			if strings.Contains(it.Text, "the user said") || strings.Contains(it.Text, "did not allow") {

@@ -283,7 +283,7 @@ func (b *builder) addLines(i int, m *thread.Message, c *callFacts, r *resultFact
 
 // originOf returns the origin that a call asks, or nil, and whether its answer is whole.
 func (b *builder) originOf(c *callFacts, r *resultFacts, class toolpolicy.Class, failed bool) (o *origin, whole bool) {
-	if r.Unanswered() {
+	if r.Unanswered() || r.Claim != "" {
 		return nil, false
 	}
 	switch class {

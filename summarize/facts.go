@@ -237,6 +237,11 @@ func readResult(r thread.ToolResult) *resultFacts {
 	}
 	s = withoutReminders(s)
 	f.Result = work.ReadResult(&r, s)
+	if f.Claim != "" {
+		f.lines, f.First = 1, f.Claim
+		f.idLines = []piece{{text: clip.Brief(f.Claim, maxLine), idents: mentions(nil, f.Claim), reason: -1}}
+		return f
+	}
 	if toolpolicy.ClassOf(r.Tool) == toolpolicy.Agent && r.Outcome != thread.Failure && f.Started == "" && !f.DeniedByUser {
 		f.report = paragraphs(s[:clip.Boundary(s, min(len(s), maxReport))])
 	}

@@ -36,7 +36,7 @@ const (
 // failure adds a failed attempt: the call, why it failed, and what the agent said and changed
 // next.
 func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resultFacts) {
-	if r.DeniedByUser && !work.PassesOn(c.Name) {
+	if r.DeniedByUser {
 		b.rejection(i, m, asked, c, r)
 		return
 	}
@@ -305,8 +305,11 @@ func errorText(r *resultFacts) (string, []mention) {
 
 // reason returns the lines that say why a call failed, on one line.
 func reason(r *resultFacts) (string, []mention) {
-	if r.Stopped != "" { // what it had printed does not say why
+	switch {
+	case r.Stopped != "": // what it had printed does not say why
 		return r.Stopped, nil
+	case r.Claim != "":
+		return r.Claim, nil
 	}
 	found := diagnostics(r)
 	best := float32(0)

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -105,15 +106,19 @@ func (p *proseReader) line(line, next string) {
 	p.table = row && !p.code
 	switch {
 	case strings.HasPrefix(strings.TrimSpace(line), "```"):
+		fence, about := cutFence(line)
 		if p.code = !p.code; p.code {
-			p.title(line, codeLevel, "")
+			if about != "" && !p.report.take(about, p.codeFault(about)) {
+				about = ""
+			}
+			p.title(fence+about, codeLevel, "")
 		} else if p.top().shown {
-			p.kept = append(p.kept, line)
+			p.kept = append(p.kept, fence)
 		}
 		p.gap = false
 	case p.code:
 		switch {
-		case body == "" || p.report.take(line, p.g.fault(statement{text: line, code: true})):
+		case body == "" || p.report.take(line, p.codeFault(line)):
 			p.keep(line)
 			p.gap = false
 		case !p.gap:
@@ -137,6 +142,39 @@ func (p *proseReader) line(line, next string) {
 			p.keep(said)
 		}
 	}
+}
+
+// codeFault says why a line of a block of code cannot be taken, or "". What reads like prose there is
+// checked like other sentences, unless the user or the assistant wrote the same line.
+func (p *proseReader) codeFault(line string) string {
+	text := bare(line)
+	if readsLikeProse(line) && !strings.Contains(p.g.spoken, strings.TrimSpace(line)) {
+		return p.g.fault(statement{text: text, todo: p.top().todo, user: p.top().user})
+	}
+	return p.g.fault(statement{text: line, code: true})
+}
+
+// readsLikeProse reports whether a line of a block of code is mostly words.
+func readsLikeProse(line string) bool {
+	words, all := 0, 0
+	for w := range strings.FieldsSeq(line) {
+		all++
+		if w = strings.Trim(w, ".,:;!?\"'“”‘’()[]{}*_`"); w != "" && !strings.ContainsFunc(w, func(r rune) bool { return !unicode.IsLetter(r) && r != '\'' && r != '’' && r != '-' }) {
+			words++
+		}
+	}
+	return words >= leastProse && 4*words >= 3*all || words == leastProse-1 && words == all || strings.ContainsFunc(line, wide)
+}
+
+// leastProse is from how many words on a line of which a quarter is none is read as a sentence.
+const leastProse = 4
+
+// cutFence cuts the line that opens or closes a block of code into the marks and what stands behind
+// them.
+func cutFence(line string) (fence, about string) {
+	text := strings.TrimLeft(line, " \t")
+	about = strings.TrimLeft(text, "`")
+	return line[:len(line)-len(about)], about
 }
 
 // top is the innermost title, or an empty one.

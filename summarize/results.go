@@ -91,8 +91,10 @@ func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome 
 		return thread.Partial
 	case r.Outcome == thread.Failure || r.Outcome == thread.Partial:
 		return r.Outcome
-	case class == toolpolicy.Other && r.Refusal != "":
+	case class == toolpolicy.Other && (r.Refusal != "" || r.Claim != ""):
 		return thread.Failure // the system says that it did not do it
+	case class == toolpolicy.Shell && r.Claim != "":
+		return thread.Partial
 	case class == toolpolicy.Search && strings.HasPrefix(r.First, "Error performing "):
 		return thread.Failure // LSP
 	case class == toolpolicy.Edit || class == toolpolicy.Write:

@@ -97,8 +97,28 @@ func (v *Verified) judge(code *Extractive, g *grounds, kept summary.Summary, rep
 		return &RejectedError{Reason: Inflated, Detail: fmt.Sprintf("%d tokens for %d", size, code.count(g.all))}
 	case report.Kept == 0:
 		return &RejectedError{Reason: Ungrounded, Detail: fmt.Sprintf("%d items", report.Proposed)}
+	case !g.names(itemTexts(kept)):
+		return &RejectedError{Reason: Ungrounded, Detail: "the items name nothing of the messages"}
 	}
 	return nil
+}
+
+// itemTexts are the texts of a summary's items, a line each.
+func itemTexts(s summary.Summary) string {
+	var b strings.Builder
+	for _, it := range slices.Concat(s.Facts, s.FailedAttempts) {
+		b.WriteString(it.Text + "\n")
+	}
+	for _, d := range s.Decisions {
+		b.WriteString(d.Decision + " " + d.Rationale + "\n")
+	}
+	for _, x := range s.CurrentPlan {
+		b.WriteString(x.Text + "\n")
+	}
+	for _, o := range s.OpenItems {
+		b.WriteString(o.Description + " " + o.Context + "\n")
+	}
+	return b.String()
 }
 
 // claim is a text in a section.

@@ -14,6 +14,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/effort"
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/summarize/internal/work"
@@ -92,7 +93,7 @@ func newGrounds(ctx context.Context, messages []thread.Message, before earlier) 
 	hear := func(m *thread.Message) {
 		text := m.Text()
 		switch {
-		case text == "" && m.Role != thread.Tool:
+		case text == "" && m.Role != thread.Tool, ownformat.ShowsContent(m):
 			return
 		case m.Kind == thread.Recap:
 			g.user = append(g.user, folded(text))
@@ -350,6 +351,12 @@ func (g *grounds) check(s statement) string {
 	own := unquoted(text)
 	for p := range scan.Sentences(own) {
 		if mentionsUser(own[p.From:p.To]) >= 0 && !g.saidOfUser(text[p.From:p.To]) && !g.saidOfUser(whole[p.From:p.To]) {
+			return faultUser
+		}
+	}
+	for from, to := range between(whole, "`", "`") {
+		code := strings.Trim(whole[from:to], "`")
+		if readsLikeProse(code) && mentionsUser(code) >= 0 && !g.saidOfUser(code) && !strings.Contains(g.spoken, code) {
 			return faultUser
 		}
 	}

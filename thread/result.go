@@ -47,6 +47,10 @@ type ToolResult struct {
 	CallID  string
 	Tool    string
 	Outcome Outcome
+	// Denied says that the call was not allowed, by the record that the agent's program keeps
+	// of it: the content is the program's words, with what the user said. The content itself
+	// never tells: any tool could print the same. It does not count for the message's id.
+	Denied bool
 	// Content is what the model saw: text, media and opaque parts.
 	Content []Part
 	// Structured is the content as JSON if the tool returned data, else empty.

@@ -40,6 +40,7 @@ type ccLine struct {
 	kind         thread.Kind
 	partial      bool // the tool was interrupted
 	spoken       bool // there are other blocks than results
+	denial       ccDenial
 	calls        []string
 	results      []string
 	queued       string // a text that a person wrote while the model worked
@@ -166,6 +167,7 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		}
 		result := f.Get("toolUseResult")
 		l.partial = result.IsObject() && result.Get("interrupted").Bool()
+		l.denial = denialOf(f.Str("toolDenialKind"), result, f.Str("version"))
 	case kind == "queue-operation" && s.queued(l, f.Str("operation"), own("content")):
 	case kind == "attachment" && f.Get("attachment").Get("type").Str == "queued_command" && f.Get("attachment").Get("prompt").Exists():
 		s.queuedCommand(l, f.Get("attachment"))
@@ -196,6 +198,39 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		return
 	}
 	s.keep(l)
+}
+
+// ccDenial is what the client keeps beside a result: the zero value says nothing of a denial.
+type ccDenial struct {
+	sure  bool   // the call was not allowed
+	error string // an error in the form of a denial, whoever wrote it
+}
+
+// denialOf reads the members of a line beside its result. Since 2.1 the error of a command begins
+// with the line of its exit code, so that nothing which a command prints can stand there.
+func denialOf(kind string, result gjson.Result, version string) (d ccDenial) {
+	d.sure = kind != "" || result.Str == "User rejected tool use"
+	if major, minor, _ := strings.Cut(version, "."); len(major) > 1 || major > "2" || major == "2" && !strings.HasPrefix(minor, "0.") {
+		if text := strings.TrimPrefix(result.Str, "Error: "); injected.ClaimsDenial(text) {
+			d.error = strings.Clone(text)
+		}
+	}
+	return d
+}
+
+// markDenied marks the results of calls that the client's record shows were not allowed.
+func (b *builder) markDenied(messages []thread.Message, d ccDenial) {
+	for _, m := range messages {
+		for i, p := range m.Parts {
+			r, ok := p.(thread.ToolResult)
+			if !ok || r.Outcome != thread.Failure {
+				continue
+			}
+			if r.Denied = d.sure || d.error != "" && b.calls[r.CallID] == "Bash" && r.Text() == d.error; r.Denied {
+				m.Parts[i] = r
+			}
+		}
+	}
 }
 
 // message reads an API message into l.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
@@ -247,6 +248,10 @@ func (s *codexItems) addTo(b *builder) error {
 			marks = marks[1:]
 		}
 		b.at(s.places[at].line, s.places[at].time)
+		if r, ok := m.Result(); ok && r.Text() == codexRejected && codexShells[cmp.Or(r.Tool, b.calls[r.CallID])] {
+			r.Denied = true
+			m.Parts = []thread.Part{r}
+		}
 		b.add(kind, m)
 	}
 	for _, mark := range marks {
@@ -254,6 +259,13 @@ func (s *codexItems) addTo(b *builder) error {
 	}
 	return nil
 }
+
+// codexRejected is all of the output of a command that the user did not allow. Above what a command
+// prints the client always puts a header.
+const codexRejected = "exec command rejected by user"
+
+// codexShells are the client's tools that run a command.
+var codexShells = scan.WordSet("shell shell_command local_shell container.exec exec_command unified_exec")
 
 // lineOf returns the line of the item that an error of the codec names, or else 1.
 func (s *codexItems) lineOf(err error) int {

@@ -404,6 +404,7 @@ func (b *builder) geminiResult(id string, c gjson.Result) {
 	case r.Outcome == thread.Success:
 		return
 	}
+	r.Denied = status == "cancelled" && injected.ClaimsDenial(r.Text())
 	b.addResult(r)
 }
 

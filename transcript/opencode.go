@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -126,7 +127,7 @@ func (b *builder) openCodeAnswer(kind thread.Kind, parts gjson.Result) {
 		case "tool":
 			state := p.Get("state")
 			id := b.addCall(p.Get("callID").Str, p.Get("tool").Str, argumentsJSON(state.Get("input")))
-			b.openCodeResult(id, state)
+			b.openCodeResult(id, p.Get("tool").Str, state)
 		case "step-start":
 			b.flush()
 			b.step.kind = kind
@@ -139,7 +140,7 @@ func (b *builder) openCodeAnswer(kind thread.Kind, parts gjson.Result) {
 }
 
 // openCodeResult adds the result that the state of a call holds; none while it runs.
-func (b *builder) openCodeResult(id string, state gjson.Result) {
+func (b *builder) openCodeResult(id, tool string, state gjson.Result) {
 	r := thread.ToolResult{CallID: id, Outcome: thread.Success, Completed: millisTime(state.Get("time.end").Int())}
 	switch state.Get("status").Str {
 	case "completed":
@@ -149,6 +150,8 @@ func (b *builder) openCodeResult(id string, state gjson.Result) {
 		}
 	case "error":
 		r.Outcome, r.Content = thread.Failure, textParts(state.Get("error").Str)
+		// No error of these tools begins with what a command or a page says.
+		r.Denied = (tool == "bash" || tool == "webfetch") && injected.ClaimsDenial(r.Text())
 	default:
 		return
 	}

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -46,9 +48,15 @@ func (w *writer) openCode(messages []thread.Message) {
 		m := &messages[i]
 		at := w.timeOf(m)
 		r, result := m.Result()
+		if result && !open[r.CallID] { // its call is not there
+			parts := slices.DeleteFunc(slices.Clone(r.Content), func(p thread.Part) bool { _, text := p.(thread.Text); return text })
+			parts = slices.Insert(parts, 0, thread.Part(thread.Text{Text: ownformat.ResultText(r.Tool, r.Text())}))
+			m, result = &thread.Message{Role: thread.Assistant, Kind: thread.Recap, Parts: parts}, false
+		} else if !result {
+			clear(open)
+		}
 		switch {
 		case m.Role == thread.Assistant:
-			clear(open)
 			for _, c := range m.Calls() {
 				open[c.ID] = true
 			}
@@ -57,12 +65,8 @@ func (w *writer) openCode(messages []thread.Message) {
 				"path": map[string]string{"cwd": w.session.Dir, "root": w.session.Dir}, "cost": 0, "finish": openCodeFinish(m),
 				"tokens": map[string]any{"input": 0, "output": 0, "reasoning": 0, "cache": map[string]int{"read": 0, "write": 0}},
 			}, resultsByCall(messages[i+1:]))
-		case result && open[r.CallID]: // stands in the answer that asked for it
+		case result: // stands in the answer that asked for it
 			delete(open, r.CallID)
-		case result: // its call is not there
-			said := thread.Message{Role: thread.User, Kind: thread.Injected, Parts: []thread.Part{thread.Text{Text: "Result of " + cmp.Or(r.Tool, "a call") + ":"}}}
-			said.Parts = append(said.Parts, r.Content...)
-			user = add(&said, at, map[string]any{"role": "user", "model": model}, nil)
 		default:
 			user = add(m, at, map[string]any{"role": "user", "model": model}, nil)
 		}

@@ -81,6 +81,9 @@ type Part struct {
 
 	// Outcome of a result is success (also when empty), failure or partial.
 	Outcome string `json:"outcome,omitempty"`
+	// Denied of a result says that the agent's program did not run the call, because the
+	// user or a rule did not allow it: the content is the program's words, with the user's.
+	Denied bool `json:"denied,omitempty"`
 	// Content is what the model saw of a result: text, media and opaque parts.
 	Content []Part `json:"content,omitempty"`
 	// Structured is the content of a result as JSON, if the tool returned data.
@@ -149,7 +152,7 @@ func partOf(p thread.Part) Part {
 		return Part{Type: ToolCallPart, CallID: p.ID, Tool: p.Name, Arguments: p.Arguments, CallType: p.Type, Signature: p.Signature}
 	case thread.ToolResult:
 		out := Part{
-			Type: ToolResultPart, CallID: p.CallID, Tool: p.Tool, Outcome: string(p.Outcome), Content: partsOf(p.Content),
+			Type: ToolResultPart, CallID: p.CallID, Tool: p.Tool, Outcome: string(p.Outcome), Denied: p.Denied, Content: partsOf(p.Content),
 			KeyFields: p.KeyFields, Durability: string(p.Durability), Determinism: p.Determinism, Started: p.Started, Completed: p.Completed,
 		}
 		var structured bytes.Buffer
@@ -248,7 +251,7 @@ func (p *Part) Exact(content []thread.Part, from thread.Source) (part thread.Par
 		return thread.ToolCall{ID: p.CallID, Name: p.Tool, Arguments: p.Arguments, Type: p.CallType, Signature: p.Signature, Source: from}, true
 	case ToolResultPart:
 		return thread.ToolResult{
-			CallID: p.CallID, Tool: p.Tool, Outcome: thread.Outcome(p.Outcome), Content: content, Structured: string(p.Structured), KeyFields: p.KeyFields,
+			CallID: p.CallID, Tool: p.Tool, Outcome: thread.Outcome(p.Outcome), Denied: p.Denied, Content: content, Structured: string(p.Structured), KeyFields: p.KeyFields,
 			Durability: thread.Durability(p.Durability), Determinism: p.Determinism, Started: p.Started, Completed: p.Completed, Source: from,
 		}, true
 	}

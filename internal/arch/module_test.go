@@ -167,7 +167,7 @@ var floors = map[string]arch.Package{
 	"proxy/native": {Floor: 1, Same: []string{"wire", "wire/anthropic"}, External: []string{gjson, sjson}},
 
 	// 1: where the work stands, read off a log.
-	"summarize/internal/work": {Floor: 1, External: []string{gjson}},
+	"summarize/internal/work": {Floor: 1, Same: []string{"internal/injected"}, External: []string{gjson}},
 
 	// 1: which conversation a request goes on with.
 	"proxy/internal/identify": {Floor: 1, Same: []string{"wire", "internal/injected"}, External: []string{gjson, sjson}},

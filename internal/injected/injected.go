@@ -116,7 +116,7 @@ func UserWords(m *thread.Message) string {
 // the previous message, or nil.
 func MessageKind(m, before *thread.Message) thread.Kind {
 	switch {
-	case isObservation(m, before) && userAnswer(m) == "":
+	case isObservation(m, before) && (userAnswer(m) == "" || actsOtherwise(before)):
 		return thread.Injected
 	case isObservation(m, before):
 		return thread.Plain

@@ -146,6 +146,21 @@ var bracketedCall = lazyregexp.New(`^\w+(\[.*\]|( \[[^\[\]]*\])+)$`)
 // askingTools are the tools of Cline whose result is an answer of the person.
 var askingTools = map[string]bool{"ask_followup_question": true, "attempt_completion": true, "plan_mode_respond": true}
 
+// actsOtherwise reports whether an assistant's message acts in text, and by no tool that asks: what
+// follows is the output of that action, whatever it looks like.
+func actsOtherwise(m *thread.Message) bool {
+	if m == nil || m.Role != thread.Assistant {
+		return false
+	}
+	said := strings.TrimSpace(m.Text())
+	for tool := range askingTools {
+		if strings.Contains(said, "<"+tool+">") {
+			return false
+		}
+	}
+	return !endsInProse(said)
+}
+
 // feedbackNote is in front of a person's feedback on a finished task.
 const feedbackNote = "The user has provided feedback on the results. Consider their input to continue the task, and then attempt completion again."
 

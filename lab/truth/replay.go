@@ -201,6 +201,7 @@ var (
 		`Permission to use .{1,80} has been denied|Claude requested permissions to .{1,300} haven't granted)`)
 	refusal    = regexp.MustCompile(`(?i)^[\s\[(*#>-]{0,3}(?:errors?\s*[:\])]|error \w+ing\b|error executing|failed to |failure:|exception:|access denied|permission denied|forbidden\b|cannot |could not |unable to |no such |[\w ]{0,30} not found\b|[\w ]{0,40} is not (?:enough|allowed|permitted|available|valid))`)
 	errorField = regexp.MustCompile(`^\s*\{\s*"(?:error|errors)"\s*:\s*("(?:[^"\\]|\\.)+"|\{|\[\s*[^\]\s])`)
+	ownTool    = regexp.MustCompile(`^(?:(?:Multi|Notebook)?Edit|Write|TodoWrite|(?:Enter|Exit)PlanMode|AskUserQuestion|edit|write|patch|multiedit|apply_patch|todowrite|write_to_file|replace_in_file|apply_diff|insert_content|search_and_replace|replace|write_file)$`)
 	userSaid   = regexp.MustCompile(`(?s)the user said:\s*(.*)$`)
 	reminders  = regexp.MustCompile(`(?s)<system-reminder>.*?</system-reminder>`)
 	readTool   = regexp.MustCompile(`(?i)^(?:read|view|cat|open)|read_?file|file_?read|get_file|view_file`)
@@ -298,7 +299,7 @@ func (r *replay) resulted(at int, res thread.ToolResult) {
 	r.ended[at] = c
 	c.flagged = res.Outcome == thread.Failure
 	body := strings.TrimSpace(ansi.ReplaceAllString(c.out, ""))
-	c.refused = rejection.MatchString(body)
+	c.refused = notRun(&res, body)
 	if c.refused {
 		r.stops = append(r.stops, seen{text: body, at: at})
 	}

@@ -336,6 +336,8 @@ export type Part = {
   content?: Array<Part>
   /** Data is the content of a media part in base64. */
   data?: string
+  /** Denied of a result says that the agent's program did not run the call, because the user or a rule did not allow it: the content is the program's words, with the user's. */
+  denied?: boolean
   /** Detail is the provider's setting of fidelity, such as low. */
   detail?: string
   /** Determinism is what the source of a replayable result looked like. */

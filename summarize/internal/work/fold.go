@@ -183,11 +183,7 @@ func (f *fold) result(m *thread.Message, r *Result) {
 	delete(f.operating, r.CallID)
 	c := p.call
 	by := proof{p.asked.Turn, []thread.ID{p.asked.ID, m.ID}}
-	switch denied := r.DeniedByUser || r.deniedByRule; {
-	case denied && PassesOn(c.Name): // its text could imitate any form
-		f.operation(p, r, by)
-		return
-	case denied:
+	if r.DeniedByUser || r.deniedByRule {
 		f.addRefusal(p, r, by)
 		return
 	}
@@ -293,8 +289,8 @@ func (f *fold) operation(p pendingCall, r *Result, by proof) {
 	switch {
 	case r.Canceled:
 		o.Outcome, o.Reason = "", "a call beside it failed"
-	case r.Outcome == thread.Failure || r.Refusal != "" || r.DeniedByUser:
-		o.Outcome, o.Reason, o.Refused = thread.Failure, r.Refusal, r.Refusal != "" && !breaksDown(r.Refusal)
+	case r.Outcome == thread.Failure || r.Refusal != "" || r.Claim != "":
+		o.Outcome, o.Reason, o.Refused = thread.Failure, cmp.Or(r.Refusal, r.Claim), r.Refusal != "" && !breaksDown(r.Refusal)
 		if o.Reason == "" {
 			o.Reason = clip.Brief(r.First, maxQuote)
 		}

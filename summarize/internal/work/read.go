@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
@@ -147,6 +148,7 @@ type Result struct {
 	deniedByRule bool   // a permission rule did not allow the call
 	Canceled     bool   // the agent broke the call off since another of the same answer failed; it may have run in part
 	userSaid     string // the user's words about it
+	Claim        string // it says that the call was not allowed, and nothing proves it: what it says
 	Refusal      string // why a system refused an operation
 	answer       string // else its answer, short
 	Unread       bool   // it says why a file could not be read, whatever the flag
@@ -170,9 +172,9 @@ const (
 func ReadResult(r *thread.ToolResult, text string) (w Result) {
 	w.CallID, w.Outcome = r.CallID, r.Outcome
 	class := toolpolicy.ClassOf(r.Tool)
-	head := strings.TrimSpace(text[:min(len(text), maxRejection)])
-	w.readRejection(r, class, head)
-	if w.Unanswered() {
+	head := strings.TrimSpace(text[:min(len(text), maxHead)])
+	w.readDenial(r, head)
+	if w.Unanswered() || w.Claim != "" {
 		return w
 	}
 	if w.mayShowPlaces(class) {
@@ -217,82 +219,44 @@ var notRead = []string{"error: ", "error reading ", "file not found", "file does
 
 // saysUnread reports whether a result says why a file could not be read.
 func saysUnread(head, text string) bool {
-	return len(text) < maxRejection && strings.Count(text, "\n") < 4 &&
+	return len(text) < maxHead && strings.Count(text, "\n") < 4 &&
 		(strings.HasPrefix(head, "ERROR:\n") || slices.ContainsFunc(notRead, func(mark string) bool { return scan.HasPrefixFold(head, mark) })) // the first is of OpenHands
-}
-
-// rejections are how harnesses say that the user did not allow a call.
-var rejections = []string{
-	"The user doesn't want to proceed with this tool use.", "The user doesn't want to take this action right now.", // Claude Code
-	"The user rejected permission to use this specific tool call", // opencode
-	"The user denied this operation",                              // Cline, Roo
-	"exec command rejected by user", "patch rejected by user",     // Codex
-	"[Operation Cancelled] Reason: User ", // Gemini CLI
 }
 
 // cancellations are how Claude Code says that it broke a call off since another one of the same
 // answer failed.
 var cancellations = []string{"<tool_use_error>Sibling tool call errored", "Sibling tool call errored", "<tool_use_error>Cancelled: parallel tool call "}
 
-func (w *Result) readRejection(r *thread.ToolResult, class toolpolicy.Class, head string) {
-	begins := func(mark string) bool { return strings.HasPrefix(head, mark) }
-	flagged := r.Outcome == thread.Failure
-	w.DeniedByUser = slices.ContainsFunc(rejections, begins)
-	if w.DeniedByUser && !flagged && class != toolpolicy.Edit && class != toolpolicy.Write && class != toolpolicy.Agent {
-		// A harness that flags failures flags rejections too. Without a flag the text may be
-		// that of a printed file.
-		w.DeniedByUser, w.halted = len(head) < 40, true
+func (w *Result) readDenial(r *thread.ToolResult, head string) {
+	denial, proven, claimed := injected.ReadDenial(r)
+	w.DeniedByUser, w.deniedByRule, w.userSaid = proven && !denial.ByRule, proven && denial.ByRule, denial.Said
+	w.Canceled = r.Outcome == thread.Failure && slices.ContainsFunc(cancellations, func(mark string) bool { return strings.HasPrefix(head, mark) })
+	if claimed { // perhaps it ran, and perhaps it did not
+		w.Claim, w.halted = Claim(r), true
 	}
-	w.DeniedByUser = w.DeniedByUser || flagged && begins("[Request interrupted by user")
-	w.deniedByRule = flagged && (begins("Permission to use ") && strings.Contains(head, " has been denied") ||
-		begins("Claude requested permissions to ") && strings.Contains(head, "haven't granted"))
-	if w.DeniedByUser {
-		w.userSaid = saidInstead(head)
-	}
-	w.Canceled = flagged && slices.ContainsFunc(cancellations, begins)
 	w.halted = w.halted || w.Canceled
 }
 
-// saidInstead is what the user said when rejecting a call, as harnesses put it into the
-// result; "" if nothing.
-func saidInstead(head string) string {
-	for _, mark := range [...]string{"the user said:\n", "the user said: ", "feedback: ", "<feedback>\n"} {
-		if _, rest, ok := strings.Cut(head, mark); ok {
-			rest, _, _ = strings.Cut(rest, "</feedback>")
-			rest, _, _ = strings.Cut(rest, "\n\nNote: The user's next message")
-			return strings.TrimSpace(rest)
-		}
-	}
-	return ""
+// Claim tells the text of a result which says without a proof that the call was not allowed.
+func Claim(r *thread.ToolResult) string {
+	return `the result says: "` + clip.Brief(strings.Join(strings.Fields(r.Text()), " "), maxClaim) + `"`
 }
 
-// RefusedWith is what the user said when rejecting the call that m is the result of. Results
-// of tools that pass on text of others do not count: it could imitate any form.
+const (
+	// maxHead is how much of a result is read as the words of a harness, in bytes.
+	maxHead  = 2000
+	maxClaim = 400
+)
+
+// RefusedWith is what the user said when rejecting the call that m is the result of.
 func RefusedWith(m *thread.Message) string {
 	r, ok := m.Result()
 	if !ok {
 		return ""
 	}
-	if PassesOn(r.Tool) {
-		return ""
-	}
-	text := r.Text()
-	var w Result
-	w.readRejection(&r, toolpolicy.ClassOf(r.Tool), strings.TrimSpace(text[:min(len(text), maxRejection)]))
-	return w.userSaid
+	denial, _, _ := injected.ReadDenial(&r)
+	return denial.Said
 }
-
-// PassesOn reports whether a tool gives texts of others as its result.
-func PassesOn(tool string) bool {
-	switch toolpolicy.ClassOf(tool) {
-	case toolpolicy.Web, toolpolicy.Fetch, toolpolicy.Other:
-		return true
-	}
-	return strings.Contains(tool, "__") // a server's: mcp__files__find
-}
-
-// maxRejection is how much of a result may be a rejection, in bytes.
-const maxRejection = 2000
 
 // ResetNote begins the line that Claude Code appends to an output when its shell is put back
 // to the project's directory.
