@@ -123,6 +123,7 @@ func (s *Session) baseRequest(step Step, l snapshot, offered bool) *prompt.Promp
 
 // baseSituation is the part of a situation that needs no session.
 func (c *Compactor) baseSituation(ctx context.Context, t *thread.Thread, base *prompt.Prompt, profile render.Profile, sizes *sizeCache) (policy.Situation, error) {
+	profile = profile.Suited(t)
 	known := sizes.forProfile(profile, c.config.Counter)
 	changed, plain, err := known.messageSizes(ctx, t)
 	if err != nil {

@@ -104,7 +104,7 @@ func (s *Situation) oldPartBefore(entries []entry, end int) (*oldPart, error) {
 	o := &oldPart{end: end}
 	for _, e := range entries {
 		switch {
-		case e.position >= end, e.Role == thread.Assistant && e.isRecap() && e.Text() == understood:
+		case e.position >= end, e.isRecap() && e.Text() == understood:
 		case !e.isRecap():
 			o.entries = append(o.entries, e)
 		case o.previous == "":
