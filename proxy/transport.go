@@ -37,6 +37,7 @@ type Transport struct {
 	// documents are wrong about them.
 	lostConversations *lru.Cache[string, bool]
 	windows           records[knownWindow]
+	reasoningRules    records[reasoningRule]
 	toldWindows       *lru.Cache[string, int] // of which an event has told, by id
 	beginnings        records[[]string]       // conversations by their first message
 	retry             retry.Policy            // of further requests for an answer
@@ -144,6 +145,7 @@ func (t *Transport) setUpStores() {
 	}
 	t.log, t.plans = c.Log, c.Plans
 	t.responses.records, t.beginnings, t.windows, t.lineage = responsesIn(documents), beginningsIn(documents), windowsIn(documents), lineageIn(documents)
+	t.reasoningRules = reasoningRulesIn(documents)
 }
 
 // CloseIdleConnections closes idle connections to providers.
