@@ -45,6 +45,7 @@ type conversation struct {
 	// guessBudget takes the window of the input's model as the budget when the user names
 	// neither a budget nor a model.
 	guessBudget bool
+	asJSON      bool
 	answers     llm.Cache // of earlier model answers; may be nil
 
 	api           string
@@ -52,13 +53,14 @@ type conversation struct {
 	counter       *token.Counter
 	counterReason counterReason
 	model         token.Model // zero if the user named none
+	assumed       string      // whose figures model has, if the table does not know it
 	fitter        *fitter
 }
 
 func (c *conversation) addFlags(cmd *cobra.Command) {
 	c.in.addFlags(cmd, "work on")
 	f := cmd.Flags()
-	f.Bool("json", false, "write the report as one JSON object on standard error")
+	f.BoolVar(&c.asJSON, "json", false, "write the report as one JSON object on standard error")
 	f.StringVar(&c.to, "to", "", "write for `API`: "+strings.Join(targets, ", ")+" (default: the input's own)")
 	f.Var((*tokensFlag)(&c.budget), "budget", "limit the whole request to this many `TOKENS`, such as 32000, 32k or 1m")
 	f.StringVar(&c.modelName, "model", "", "count for the model `NAME` (default: the one named in the file); without --budget, fill its context window")
@@ -97,7 +99,13 @@ func (c *conversation) open(path string, s Streams) error {
 			return err
 		}
 	}
-	return c.resolve()
+	if err := c.resolve(); err != nil {
+		return err
+	}
+	if c.assumed != "" && !c.asJSON {
+		fmt.Fprintf(s.Err, "palimpsest: warning: %s\n", c.assumed)
+	}
+	return nil
 }
 
 // resolve looks up the API, policy, counter, model and budget.
@@ -122,7 +130,7 @@ func (c *conversation) resolve() error {
 	}
 	made.Use = chosen.Settings.Summarizer.Use
 	if c.modelName != "" {
-		if c.model, err = findModel(models, c.modelName); err != nil {
+		if c.model, c.assumed, err = findModel(models, c.modelName); err != nil {
 			return err
 		}
 		c.profile.BoundReasoning = c.model.BindsThinking
