@@ -37,6 +37,9 @@ func (x *exchange) beginStep(ctx context.Context, r *parsedRequest) (s *step, ch
 		return nil, false, err
 	}
 	s = &step{parsed: r, input: palimpsest.Step{Base: r.WithoutMessages(), Profile: x.renderProfile(ctx, r.model), Agent: x.agentModel(r)}}
+	if !x.canOfferTools(r) {
+		s.input.Profile.Reach = render.Nowhere
+	}
 	x.setLimits(&s.input, r)
 	for n := 1; ; n++ {
 		at, err := x.findConversation(ctx, r)
@@ -258,6 +261,7 @@ func (x *exchange) prepareCount(ctx context.Context) (decision, error) {
 	} else {
 		profile.Reach = render.Nowhere
 	}
+	around.System = profile.Reach.AddNote(around.System)
 	res, err := compactor.Render(current, palimpsest.Request{Thread: whole, Base: &around, Profile: profile})
 	if err != nil {
 		return decision{step: s}, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -67,6 +68,31 @@ const (
 	// Nowhere: the reader can do neither.
 	Nowhere Reach = "none"
 )
+
+// RemovedNote begins the note by which a prompt tells its reader that something was removed.
+const RemovedNote = "[Parts of this conversation were removed to save room."
+
+// Note is the whole note where the reader is offered the tools, or can do nothing. It is
+// the same for all prompts, stands behind the system prompt, and is for prompts from which
+// something was removed. Whoever lets the reader run a command writes a note of his own.
+func (r Reach) Note() string {
+	switch r {
+	case "", Tools:
+		return RemovedNote + ` To read one in full, call read_artifact with its ID; to search them, call recall with words.]`
+	case Nowhere:
+		return RemovedNote + "]"
+	}
+	return ""
+}
+
+// AddNote is a system prompt with the note behind it, once.
+func (r Reach) AddNote(system []prompt.System) []prompt.System {
+	note := r.Note()
+	if note == "" || slices.ContainsFunc(system, func(s prompt.System) bool { return s.Text == note }) {
+		return system
+	}
+	return append(slices.Clone(system), prompt.System{Text: note})
+}
 
 // how is the sentence that says how an artifact is read; empty where it cannot be.
 func (r Reach) how(before, id string) string {

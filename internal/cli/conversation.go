@@ -248,11 +248,8 @@ func encodeAndValidate(api string, p *prompt.Prompt) (body []byte, broken, err e
 	return body, broken, nil
 }
 
-// recallNotePrefix begins the line of a prompt that tells its reader how to read what was
-// removed.
-const recallNotePrefix = "[Parts of this conversation were removed to save room. "
-
-// withRecallNote adds that line to a request that is over its budget. It replaces the line
+// withRecallNote adds the line that tells the reader of a prompt how to read what was removed
+// to a request that is over its budget. It replaces the line
 // of an earlier compaction.
 func withRecallNote(c *palimpsest.Compactor, q palimpsest.Request, store *storeFlag) palimpsest.Request {
 	whole, err := c.Render(nil, q)
@@ -260,8 +257,8 @@ func withRecallNote(c *palimpsest.Compactor, q palimpsest.Request, store *storeF
 		return q
 	}
 	base := *cmp.Or(q.Base, &prompt.Prompt{})
-	base.System = slices.DeleteFunc(slices.Clone(base.System), func(s prompt.System) bool { return strings.HasPrefix(s.Text, recallNotePrefix) })
-	base.System = append(base.System, prompt.System{Text: recallNotePrefix + store.recallCommands() + "]"})
+	base.System = slices.DeleteFunc(slices.Clone(base.System), func(s prompt.System) bool { return strings.HasPrefix(s.Text, render.RemovedNote) })
+	base.System = append(base.System, prompt.System{Text: render.RemovedNote + " " + store.recallCommands() + "]"})
 	q.Base = &base
 	return q
 }
