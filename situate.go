@@ -109,8 +109,7 @@ func (s *Session) profile(step Step) render.Profile {
 
 // baseRequest is the request around the messages: the step's, with the memory block after
 // its system prompt, with the recall tools where they are offered, and once something was
-// removed with the note that says so, where the reader is offered the tools or the caller
-// says that it cannot read what is gone.
+// removed with the note that says so, where the reader is offered the tools or only told.
 func (s *Session) baseRequest(step Step, l snapshot, offered, removed bool) *prompt.Prompt {
 	base := *cmp.Or(step.Base, &prompt.Prompt{})
 	base.Messages = nil
@@ -120,7 +119,7 @@ func (s *Session) baseRequest(step Step, l snapshot, offered, removed bool) *pro
 	if offered {
 		base.Tools = s.withTools(base.Tools)
 	}
-	if removed && (offered || step.Profile.Reach == render.Nowhere) {
+	if removed && (offered || step.Profile.Reach == render.Told) {
 		base.System = s.reach(step).AddNote(base.System)
 	}
 	return &base

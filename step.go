@@ -193,7 +193,7 @@ func (s *Session) render(ctx context.Context, loaded snapshot, situation *policy
 	applied := situation.Counter.Factor() / s.c.config.Counter.Factor()
 	out.calibration = calibration{Position: situation.Thread.Len(), Version: loaded.version, Tokens: float64(tokens) / applied}
 	saved := s.fixedTokens(step, situation)
-	if situation.Profile.Reach == render.Nowhere { // no tools come, and the note only with a plan
+	if situation.Profile.Reach == render.Told { // no tools come, and the note only with a plan
 		saved = cmp.Or(step.Fixed, s.c.tokenMemo.Prompt(situation.SentBase))
 	}
 	s.saveLastStep(ctx, step, saved)

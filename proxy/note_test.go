@@ -18,7 +18,7 @@ func TestRemovedNote(t *testing.T) {
 		note    string
 	}{
 		"tools":    {false, render.Tools.Note()},
-		"no tools": {true, render.Nowhere.Note()},
+		"no tools": {true, render.Told.Note()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			up := proxytest.New(t)

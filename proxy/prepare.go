@@ -38,7 +38,7 @@ func (x *exchange) beginStep(ctx context.Context, r *parsedRequest) (s *step, ch
 	}
 	s = &step{parsed: r, input: palimpsest.Step{Base: r.WithoutMessages(), Profile: x.renderProfile(ctx, r.model), Agent: x.agentModel(r)}}
 	if !x.canOfferTools(r) {
-		s.input.Profile.Reach = render.Nowhere
+		s.input.Profile.Reach = render.Told
 	}
 	x.setLimits(&s.input, r)
 	for n := 1; ; n++ {
@@ -259,7 +259,7 @@ func (x *exchange) prepareCount(ctx context.Context) (decision, error) {
 		}
 		around.Tools = append(slices.Clip(around.Tools), tools...)
 	} else {
-		profile.Reach = render.Nowhere
+		profile.Reach = render.Told
 	}
 	around.System = profile.Reach.AddNote(around.System)
 	res, err := compactor.Render(current, palimpsest.Request{Thread: whole, Base: &around, Profile: profile})

@@ -67,19 +67,21 @@ const (
 	Command Reach = "command"
 	// Nowhere: the reader can do neither.
 	Nowhere Reach = "none"
+	// Told is Nowhere, with a note that something was removed.
+	Told Reach = "told"
 )
 
 // RemovedNote begins the note by which a prompt tells its reader that something was removed.
 const RemovedNote = "[Parts of this conversation were removed to save room."
 
-// Note is the whole note where the reader is offered the tools, or can do nothing. It is
+// Note is the whole note where the reader is offered the tools, or is only told. It is
 // the same for all prompts, stands behind the system prompt, and is for prompts from which
 // something was removed. Whoever lets the reader run a command writes a note of his own.
 func (r Reach) Note() string {
 	switch r {
 	case "", Tools:
 		return RemovedNote + ` To read one in full, call read_artifact with its ID; to search them, call recall with words.]`
-	case Nowhere:
+	case Told:
 		return RemovedNote + "]"
 	}
 	return ""
