@@ -12,13 +12,13 @@ import (
 )
 
 // withPrices adds what the tokens of the model cost, whether the provider's prompt cache
-// has expired, and the chance that it will by the next step. Models that the table of
-// package token does not know have no prices, and none has with Config.IgnorePrices.
+// has expired, and the chance that it will by the next step. A model that the table of
+// package token does not know has the prices of its family (token.ModelSet.Like), or none, and none has with Config.IgnorePrices.
 func (s *Session) withPrices(l snapshot, situation *policy.Situation) *policy.Situation {
 	out := *situation
 	last := lastPromptRead(l.log, l.firstNew)
 	out.Cached = !last.IsZero()
-	m, err := token.Models().Find(situation.Base.Model)
+	m, err := token.Models().Like(situation.Base.Model)
 	if situation.Base.Model == "" || err != nil || s.c.config.IgnorePrices {
 		return &out
 	}

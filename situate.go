@@ -56,8 +56,8 @@ func (s *Session) situate(ctx context.Context, l snapshot, step Step, options st
 // buildSituation is the situation in the counter's own figures.
 func (s *Session) buildSituation(ctx context.Context, l snapshot, step Step, options stepOptions) (policy.Situation, error) {
 	reach := s.reach(step)
-	sent := s.baseRequest(step, l, reach == render.Tools && s.offersTools())
-	next := s.baseRequest(step, l, reach == render.Tools)
+	sent := s.baseRequest(step, l, reach == render.Tools && s.offersTools(), !l.plan.Empty() || len(s.earlier) > 0)
+	next := s.baseRequest(step, l, reach == render.Tools, true)
 	situation, err := s.c.baseSituation(ctx, l.log, next, s.profile(step), s.state().sizes)
 	if err != nil {
 		return situation, err
@@ -108,8 +108,9 @@ func (s *Session) profile(step Step) render.Profile {
 }
 
 // baseRequest is the request around the messages: the step's, with the memory block after
-// its system prompt, and with the recall tools where they are offered.
-func (s *Session) baseRequest(step Step, l snapshot, offered bool) *prompt.Prompt {
+// its system prompt, with the recall tools where they are offered, and once something was
+// removed with the note that says so, where the reader is offered the tools or only told.
+func (s *Session) baseRequest(step Step, l snapshot, offered, removed bool) *prompt.Prompt {
 	base := *cmp.Or(step.Base, &prompt.Prompt{})
 	base.Messages = nil
 	if text := memoryText(l.plan); text != "" {
@@ -118,11 +119,15 @@ func (s *Session) baseRequest(step Step, l snapshot, offered bool) *prompt.Promp
 	if offered {
 		base.Tools = s.withTools(base.Tools)
 	}
+	if removed && (offered || step.Profile.Reach == render.Told) {
+		base.System = s.reach(step).AddNote(base.System)
+	}
 	return &base
 }
 
 // baseSituation is the part of a situation that needs no session.
 func (c *Compactor) baseSituation(ctx context.Context, t *thread.Thread, base *prompt.Prompt, profile render.Profile, sizes *sizeCache) (policy.Situation, error) {
+	profile = profile.Suited(t)
 	known := sizes.forProfile(profile, c.config.Counter)
 	changed, plain, err := known.messageSizes(ctx, t)
 	if err != nil {

@@ -1,6 +1,7 @@
 package palimpsest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -191,6 +192,10 @@ func (s *Session) render(ctx context.Context, loaded snapshot, situation *policy
 	// The situation may have been counted by an older plan's factor, or by one just measured.
 	applied := situation.Counter.Factor() / s.c.config.Counter.Factor()
 	out.calibration = calibration{Position: situation.Thread.Len(), Version: loaded.version, Tokens: float64(tokens) / applied}
-	s.saveLastStep(ctx, step, s.fixedTokens(step, situation))
+	saved := s.fixedTokens(step, situation)
+	if situation.Profile.Reach == render.Told { // no tools come, and the note only with a plan
+		saved = cmp.Or(step.Fixed, s.c.tokenMemo.Prompt(situation.SentBase))
+	}
+	s.saveLastStep(ctx, step, saved)
 	return out, nil
 }

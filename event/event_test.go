@@ -48,6 +48,7 @@ func lifecycle() []event.Event {
 		{Type: event.OverflowShortened, TokensBefore: 201_000, TokensAfter: 90_000, TokensFreed: 111_000},
 		{Type: event.RequestProxied, TokensBefore: 201_000, TokensAfter: 90_000, Duration: 2 * time.Second, Details: map[string]any{"route": "anthropic", "action": "recovered", "status": 200}},
 		{Type: event.WindowLearned, Details: map[string]any{"upstream": "api.example", "model": "small-1", "window": 60_000, "instead_of": 128_000}},
+		{Type: event.ModelAssumed, Details: map[string]any{"model": "small-3", "window": 128_000, "figures": "those of small-2"}},
 		{Type: event.ContextRequested, Details: map[string]any{"message_id": thread.ID("m9"), "class": "asked_again"}},
 		{Type: event.QualityAlert, Details: map[string]any{"asks": 3, "turns": 10}},
 	}

@@ -67,6 +67,9 @@ const (
 	// Details: upstream, model, window, and instead_of, the window that was used before, 0 for
 	// none; windows are in tokens.
 	WindowLearned Type = "window_learned"
+	// ModelAssumed: the table of models does not know a model, and the figures of another one
+	// of its family are used. Details: model, window, in tokens, and figures, which says whose.
+	ModelAssumed Type = "model_assumed"
 	// ContextRequested: the agent asked for something that was removed. Details: message_id,
 	// class.
 	ContextRequested Type = "context_requested"

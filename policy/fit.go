@@ -280,9 +280,9 @@ func (c *fitter) fitOnCurrent(ctx context.Context, budget int) (*Fitted, error) 
 
 // arrivedCount is plan.Plan's Arrived: the messages since the last change of what was
 // sent, where the plan only adds records for messages that no model has been sent, and no
-// tools come with it.
+// tools and no note come with it.
 func (s *Situation) arrivedCount(p *plan.Plan) int {
-	if s.SentBase != nil && len(s.SentBase.Tools) != len(s.Base.Tools) {
+	if s.SentBase != nil && (len(s.SentBase.Tools) != len(s.Base.Tools) || len(s.SentBase.System) != len(s.Base.System)) {
 		return 0
 	}
 	fresh := p.Since(s.Current)

@@ -106,7 +106,7 @@ func (s *Situation) oldPartBefore(entries []entry, end int) (*oldPart, error) {
 	var recaps []string
 	for _, e := range entries {
 		switch {
-		case e.position >= end, e.Role == thread.Assistant && e.isRecap() && e.Text() == understood:
+		case e.position >= end, e.isRecap() && e.Text() == understood:
 		case !e.isRecap():
 			o.entries = append(o.entries, e)
 		default:

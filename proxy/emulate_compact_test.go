@@ -12,6 +12,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -165,8 +166,8 @@ func TestDroppedInstructions(t *testing.T) {
 	up.Forget()
 	a.ask()
 	input := gjson.GetBytes(up.Requests()[0].Body, "input").Array()
-	if input[0].Get("role").Str != "developer" || input[0].Get("content").Str != "Never touch main." || input[1].Get("content.0.text").Str != "Read all parts." {
-		t.Errorf("the upstream got %.300s %.300s", input[0].Raw, input[1].Raw)
+	if input[0].Get("role").Str != "developer" || input[0].Get("content").Str != "Never touch main." || input[1].Get("content").Str != render.Tools.Note() || input[2].Get("content.0.text").Str != "Read all parts." {
+		t.Errorf("the upstream got %.300s %.300s %.300s", input[0].Raw, input[1].Raw, input[2].Raw)
 	}
 	refusals(t, up)
 }

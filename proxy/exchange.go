@@ -294,7 +294,12 @@ func (x *exchange) sendWithRetry(ctx context.Context, d decision) (decision, *ht
 		why := x.readRefusal(res, d)
 		accepted := why.kind == "" && res.StatusCode == http.StatusOK
 		switch {
+		case accepted && d.retry == retryReasoning:
+			x.saveReasoningRule(d.step.parsed.model, true)
 		case accepted && invalid != nil: // ours was wrong, not the client's
+			if invalid.retry == retryReasoning {
+				x.saveReasoningRule(invalid.step.parsed.model, false)
+			}
 			x.emitFault("invalid", errInvalidHere, invalid.step)
 		case accepted && (d.retry == retryPlanned || d.retry == retrySmaller):
 			x.t.recovered.Add(1)

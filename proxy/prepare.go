@@ -36,7 +36,10 @@ func (x *exchange) beginStep(ctx context.Context, r *parsedRequest) (s *step, ch
 	if err != nil {
 		return nil, false, err
 	}
-	s = &step{parsed: r, input: palimpsest.Step{Base: r.WithoutMessages(), Profile: x.renderProfile(r.model), Agent: x.agentModel(r)}}
+	s = &step{parsed: r, input: palimpsest.Step{Base: r.WithoutMessages(), Profile: x.renderProfile(ctx, r.model), Agent: x.agentModel(r)}}
+	if !x.canOfferTools(r) {
+		s.input.Profile.Reach = render.Told
+	}
 	x.setLimits(&s.input, r)
 	for n := 1; ; n++ {
 		at, err := x.findConversation(ctx, r)
@@ -74,11 +77,14 @@ func isConflict(err error) bool {
 }
 
 // renderProfile is what the provider's API demands of a prompt. Only models that are known not
-// to bind their thinking to the messages before it keep it.
-func (x *exchange) renderProfile(m token.Model) render.Profile {
+// to bind their thinking to the messages before it keep it, and those of providers that are
+// known to demand it.
+func (x *exchange) renderProfile(ctx context.Context, m token.Model) render.Profile {
 	p := render.For(x.endpoint.dialect.API())
 	p.LastUser = true // models of other providers behind the same API demand it too
-	p.BoundReasoning = m.BindsThinking || p.BoundReasoning && m.Source == ""
+	rule := x.reasoningRule(ctx, m)
+	p.ReasoningEverywhere = rule != nil && rule.Holds
+	p.BoundReasoning = !p.ReasoningEverywhere && (m.BindsThinking || p.BoundReasoning && m.Source == "")
 	return p
 }
 
@@ -245,7 +251,7 @@ func (x *exchange) prepareCount(ctx context.Context) (decision, error) {
 		return decision{}, err
 	}
 	s := &step{logID: at.Log, parsed: r}
-	around, profile := *r.Prompt, x.renderProfile(r.model)
+	around, profile := *r.Prompt, x.renderProfile(ctx, r.model)
 	if offered {
 		tools, err := compactor.Session(s.logID).Tools(ctx)
 		if err != nil {
@@ -253,8 +259,9 @@ func (x *exchange) prepareCount(ctx context.Context) (decision, error) {
 		}
 		around.Tools = append(slices.Clip(around.Tools), tools...)
 	} else {
-		profile.Reach = render.Nowhere
+		profile.Reach = render.Told
 	}
+	around.System = profile.Reach.AddNote(around.System)
 	res, err := compactor.Render(current, palimpsest.Request{Thread: whole, Base: &around, Profile: profile})
 	if err != nil {
 		return decision{step: s}, err

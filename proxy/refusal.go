@@ -149,6 +149,7 @@ const (
 	retryWholeHistory               // the provider does not know the history that the request names
 	retryPlanned                    // the request was too long as it came, and its conversation has a plan
 	retrySmaller                    // the request was too long
+	retryReasoning                  // the provider found ours invalid: perhaps it demands reasoning everywhere
 	retryOriginal                   // the provider found ours invalid: the client's own bytes, whatever the answer
 	retryWithoutReasoning           // reasoning that was made for our prompt is not valid in the client's
 )
@@ -164,7 +165,7 @@ func (x *exchange) nextTry(ctx context.Context, d decision, res *http.Response, 
 	case d.retry < retryWholeHistory && x.isHistoryRefused(res, d, why):
 		next = x.withWholeHistory(ctx)
 		next.retry = retryWholeHistory
-	case d.retry < retrySmaller && why.kind == llm.ErrOverflow:
+	case (d.retry < retrySmaller || d.retry == retryReasoning) && why.kind == llm.ErrOverflow:
 		next = x.decideOrForward(ctx, "overflow", func(ctx context.Context) (decision, error) { return x.compactAfterOverflow(ctx, d) })
 		if next.action == Passed {
 			d.reason = cmp.Or(next.reason, d.reason)
@@ -173,6 +174,13 @@ func (x *exchange) nextTry(ctx context.Context, d decision, res *http.Response, 
 		if d.step == nil && next.step != nil && next.step.prepared.Compacted == nil {
 			next.retry = retryPlanned
 		}
+	case d.retry < retryReasoning && invalid && d.action != Passed && x.mayWantReasoning(ctx, d, why):
+		next = x.decideOrForward(ctx, "reasoning", func(ctx context.Context) (decision, error) { return x.withReasoningEverywhere(ctx, d) })
+		if next.action == Passed { // it would be the same again
+			d.retry = retryReasoning
+			return x.nextTry(ctx, d, res, why)
+		}
+		next.retry = retryReasoning
 	case d.retry < retryOriginal && invalid && d.action != Passed:
 		return decision{action: Passed, reason: reasonRefused, parsed: d.parsed, step: d.step, retry: retryOriginal}, true
 	case d.retry < retryWithoutReasoning && invalid && (d.step != nil || d.reason == reasonFault || d.reason == reasonNative) && reasoningRefusal().MatchString(why.text):

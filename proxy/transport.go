@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/llm"
@@ -37,12 +39,15 @@ type Transport struct {
 	// documents are wrong about them.
 	lostConversations *lru.Cache[string, bool]
 	windows           records[knownWindow]
+	reasoningRules    records[reasoningRule]
 	toldWindows       *lru.Cache[string, int] // of which an event has told, by id
 	beginnings        records[[]string]       // conversations by their first message
 	retry             retry.Policy            // of further requests for an answer
 	tokenSecret       secret
 	responses         responseLog
 	lineage           lineage
+
+	assumed *lru.Cache[string, token.Model] // of models that the table does not know, by name
 
 	mu         sync.Mutex
 	compactors map[compactorKey]*palimpsest.Compactor
@@ -89,6 +94,7 @@ func NewTransport(o *Options) (*Transport, error) {
 		providerIDs:       lru.New[string, string](maxProviderIDs),
 		lostConversations: lru.New[string, bool](maxProviderIDs),
 		toldWindows:       lru.New[string, int](maxWindows),
+		assumed:           lru.New[string, token.Model](maxWindows),
 	}
 	if o.Models != nil {
 		t.models = *o.Models
@@ -144,6 +150,7 @@ func (t *Transport) setUpStores() {
 	}
 	t.log, t.plans = c.Log, c.Plans
 	t.responses.records, t.beginnings, t.windows, t.lineage = responsesIn(documents), beginningsIn(documents), windowsIn(documents), lineageIn(documents)
+	t.reasoningRules = reasoningRulesIn(documents)
 }
 
 // CloseIdleConnections closes idle connections to providers.
@@ -245,11 +252,34 @@ func (t *Transport) finished(id string, o thread.Outcome) (seen quality.Metrics)
 	return seen
 }
 
+// assumedModel is what is assumed of a model that the table does not know: the figures of its
+// family, which an event tells once, and the default window.
+func (t *Transport) assumedModel(name string) token.Model {
+	m, known := t.assumed.Get(name)
+	if !known {
+		var err error
+		if m, err = t.models.Like(name); err != nil {
+			m = token.Model{Name: name}
+		}
+		t.assumed.Put(name, m, 1)
+		if err == nil && t.options.Window == 0 && t.options.DefaultWindow == 0 {
+			event.Emit(context.Background(), t.options.Config.Events, event.Event{
+				Type: event.ModelAssumed, TenantID: t.options.Config.Requester.TenantID,
+				Details: map[string]any{"model": name, "window": m.Window, "figures": m.Source},
+			})
+		}
+	}
+	if t.options.DefaultWindow > 0 {
+		m.Window, m.MaxInput = t.options.DefaultWindow, 0
+	}
+	return m
+}
+
 // model is what the table and the options say of a model; only its name if they say nothing.
 func (t *Transport) model(name string) token.Model {
 	m, err := t.models.Find(name)
 	if err != nil {
-		m = token.Model{Name: name, Window: t.options.DefaultWindow}
+		m = t.assumedModel(name)
 	}
 	if t.options.Window > 0 {
 		m.Window, m.MaxInput = t.options.Window, 0
@@ -260,6 +290,12 @@ func (t *Transport) model(name string) token.Model {
 // givesWindow reports whether the window of a model is of the options, and not of the built-in
 // table.
 func (t *Transport) givesWindow(m token.Model) bool {
+	if m.Window == 0 || t.options.Window > 0 {
+		return m.Window > 0
+	}
+	if _, err := t.models.Find(m.Name); err != nil {
+		return t.options.DefaultWindow > 0
+	}
 	builtin, err := token.Models().Find(m.Name)
-	return m.Window > 0 && (t.options.Window > 0 || err != nil || m.Window != builtin.Window)
+	return err != nil || m.Window != builtin.Window
 }

@@ -50,9 +50,7 @@ func (r *renderer) written() written {
 // Render is the function Render. A plan that it was given before must not have been
 // changed since.
 func (c *Memo) Render(t *thread.Thread, p *plan.Plan, base *prompt.Prompt, o *Options) (*prompt.Prompt, *Manifest, error) {
-	if o == nil {
-		o = &Options{}
-	}
+	o = o.suited(t)
 	c.mu.Lock()
 	last := c.last
 	c.mu.Unlock()

@@ -8,6 +8,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -29,6 +31,11 @@ type Profile struct {
 	// a plan, or an edit, changes anything, the reasoning of all messages of that time is
 	// left out.
 	BoundReasoning bool
+	// ReasoningEverywhere: every message in the assistant's role must hold the model's
+	// reasoning, which nobody else can write. Replacements then get the user's role, and
+	// messages of the model that are shortened keep theirs. Suited sets it for conversations
+	// that show it.
+	ReasoningEverywhere bool `json:",omitempty"`
 	// ResultsInCallOrder: the results of parallel calls must come in the order of the
 	// calls.
 	ResultsInCallOrder bool
@@ -60,7 +67,34 @@ const (
 	Command Reach = "command"
 	// Nowhere: the reader can do neither.
 	Nowhere Reach = "none"
+	// Told is Nowhere, with a note that something was removed.
+	Told Reach = "told"
 )
+
+// RemovedNote begins the note by which a prompt tells its reader that something was removed.
+const RemovedNote = "[Parts of this conversation were removed to save room."
+
+// Note is the whole note where the reader is offered the tools, or is only told. It is
+// the same for all prompts, stands behind the system prompt, and is for prompts from which
+// something was removed. Whoever lets the reader run a command writes a note of his own.
+func (r Reach) Note() string {
+	switch r {
+	case "", Tools:
+		return RemovedNote + ` To read one in full, call read_artifact with its ID; to search them, call recall with words.]`
+	case Told:
+		return RemovedNote + "]"
+	}
+	return ""
+}
+
+// AddNote is a system prompt with the note behind it, once.
+func (r Reach) AddNote(system []prompt.System) []prompt.System {
+	note := r.Note()
+	if note == "" || slices.ContainsFunc(system, func(s prompt.System) bool { return s.Text == note }) {
+		return system
+	}
+	return append(slices.Clone(system), prompt.System{Text: note})
+}
 
 // how is the sentence that says how an artifact is read; empty where it cannot be.
 func (r Reach) how(before, id string) string {
@@ -84,6 +118,30 @@ func For(api string) Profile {
 		return Profile{API: api, FirstUser: true, LastUser: true, ResultsInCallOrder: true, ObjectArguments: true, SystemFirst: true}
 	}
 	return Profile{API: api}
+}
+
+// Suited is the profile for a conversation. Servers that speak OpenAI's Chat Completions API
+// and give reasoning with their answers may demand it on every message of the model
+// (DeepSeek, Kimi and GLM do): where one has it, ReasoningEverywhere is set.
+func (p Profile) Suited(t *thread.Thread) Profile {
+	if p.API != wire.Chat || p.BoundReasoning || p.ReasoningEverywhere {
+		return p
+	}
+	p.ReasoningEverywhere = slices.ContainsFunc(uncopied.Messages(t), func(m thread.Message) bool {
+		return m.Role == thread.Assistant && slices.ContainsFunc(m.Parts, func(part thread.Part) bool {
+			_, is := part.(thread.Reasoning)
+			return is && p.admits(part)
+		})
+	})
+	return p
+}
+
+// ours is the role of a message that is made here in the assistant's name.
+func (p Profile) ours() thread.Role {
+	if p.ReasoningEverywhere {
+		return thread.User
+	}
+	return thread.Assistant
 }
 
 // admits reports whether a part can be sent to the profile's API as it is. The codec

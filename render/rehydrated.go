@@ -111,6 +111,7 @@ func Append(p *prompt.Prompt, m *Manifest, contents []Rehydrated, profile Profil
 		}
 		for n, r := range byPlace[at] {
 			message := r.Message()
+			message.Role = profile.ours()
 			if profile.FirstUser && at == 0 || profile.LastUser && at == len(p.Messages) {
 				message.Role = thread.User
 			}

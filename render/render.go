@@ -15,6 +15,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -38,13 +39,18 @@ type Options struct {
 	Rewritten int
 }
 
+// suited are the options for a thread; nil is the zero value.
+func (o *Options) suited(t *thread.Thread) *Options {
+	suited := *cmp.Or(o, &Options{})
+	suited.Profile = suited.Profile.Suited(t)
+	return &suited
+}
+
 // Render makes the prompt of a thread under a plan. base gives model, system, tools and
 // the other request parameters; its messages are not used. It may be nil. The error is
 // that of plan.Validate.
 func Render(t *thread.Thread, p *plan.Plan, base *prompt.Prompt, o *Options) (*prompt.Prompt, *Manifest, error) {
-	if o == nil {
-		o = &Options{}
-	}
+	o = o.suited(t)
 	r, err := begin(t, p, o)
 	if err != nil {
 		return nil, nil, err

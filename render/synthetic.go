@@ -3,6 +3,7 @@ package render
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -12,6 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // FormatVersion is the version of the texts that replace removed messages (seed A,
@@ -41,7 +43,7 @@ func (p Profile) Replacement(m thread.Message, record plan.Record, inPlace bool)
 	var said []plan.Replacement
 	switch r := record.(type) {
 	case plan.Clearing:
-		return []thread.Message{cleared(m, r.PreservedFields)}
+		return []thread.Message{p.cleared(m, r.PreservedFields)}
 	case plan.Summarization:
 		if said = r.Stand; len(said) == 0 {
 			said = []plan.Replacement{{Text: SummaryText(r.Span, r.Summary.Render())}}
@@ -62,11 +64,11 @@ func (p Profile) Replacement(m thread.Message, record plan.Record, inPlace bool)
 	for n, s := range said {
 		role := s.Role
 		switch {
-		case role != "":
-		case m.Role == thread.User && record.Covers().Len() == 1:
+		case role != "" && role != thread.Assistant:
+		case role == "" && m.Role == thread.User && record.Covers().Len() == 1:
 			role = thread.User
 		default:
-			role = thread.Assistant
+			role = p.ours()
 		}
 		stand[n] = synthetic(&m, role, ownformat.Sign(s.Text, p.Key))
 	}
@@ -95,32 +97,56 @@ func externalText(r *plan.Externalization, reach Reach) string {
 
 // cleared is the placeholder of a message: of a tool result its cleared form; of the
 // model's words the text that the record has for them; of any other message its text, with
-// media named instead of shown and the arguments of calls shortened.
-func cleared(m thread.Message, extra thread.Fields) thread.Message {
+// media named instead of shown and the arguments of calls shortened. Reasoning goes, unless
+// the provider wants it everywhere.
+func (p Profile) cleared(m thread.Message, extra thread.Fields) thread.Message {
 	if r, ok := m.Result(); ok {
 		return withResult(m, r.Cleared(extra))
 	}
 	if text, ok := extra[plan.ReplacementField].(string); ok && m.Role == thread.Assistant && len(m.Calls()) == 0 {
-		return edited(m, []thread.Part{thread.Text{Text: text}})
+		var parts []thread.Part
+		if p.ReasoningEverywhere {
+			parts = slices.DeleteFunc(slices.Clone(m.Parts), isText)
+		}
+		return edited(m, append(parts, thread.Text{Text: text}))
 	}
 	parts := make([]thread.Part, 0, len(m.Parts))
-	for _, p := range m.Parts {
-		switch p := p.(type) {
+	for _, part := range m.Parts {
+		switch part := part.(type) {
 		case thread.Reasoning:
-			continue
-		case thread.Media:
-			parts = append(parts, thread.Text{Text: mediaNote(p)})
-		case thread.ToolCall:
-			if short := shortenArguments(p.Arguments); short != p.Arguments {
-				p.Arguments, p.Source = short, thread.Source{}
+			if p.ReasoningEverywhere {
+				parts = append(parts, part)
 			}
-			parts = append(parts, p)
+		case thread.Media:
+			parts = append(parts, thread.Text{Text: mediaNote(part)})
+		case thread.ToolCall:
+			if short := shortenArguments(part.Arguments); short != part.Arguments {
+				part = withArguments(part, short)
+			}
+			parts = append(parts, part)
 		default:
-			parts = append(parts, p)
+			parts = append(parts, part)
 		}
 	}
 	return edited(m, parts)
 }
+
+// withArguments is a call with other arguments. An entry of tool_calls keeps its further
+// members, which servers expect back (extra_content with Gemini's signatures, for example).
+func withArguments(c thread.ToolCall, arguments string) thread.ToolCall {
+	edited := thread.Source{}
+	if c.API == wire.Chat {
+		for _, path := range [...]string{"function.arguments", "custom.input"} {
+			if v := gjson.Get(c.Raw, path); v.Index > 0 && v.Str == c.Arguments {
+				edited = thread.Source{API: c.API, Raw: c.Raw[:v.Index] + rawjson.Quote(arguments) + c.Raw[v.Index+len(v.Raw):]}
+			}
+		}
+	}
+	c.Arguments, c.Source = arguments, edited
+	return c
+}
+
+func isText(part thread.Part) bool { _, is := part.(thread.Text); return is }
 
 // withResult replaces the content of a tool message's result.
 func withResult(m thread.Message, text string) thread.Message {

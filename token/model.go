@@ -123,6 +123,7 @@ func (m Model) WindowBeside(answer int) int {
 // concurrent use.
 type ModelSet struct {
 	rows   []Model
+	parts  []nameParts // of the rows' names
 	byName map[string]int
 }
 
@@ -147,6 +148,7 @@ func Models() ModelSet { return builtinModels() }
 func ParseModels(data []byte) (ModelSet, error) {
 	var file struct {
 		Comment string  `json:"comment"`
+		Date    string  `json:"date"` // when it was written
 		Models  []Model `json:"models"`
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -160,6 +162,7 @@ func ParseModels(data []byte) (ModelSet, error) {
 func newModelSet(rows []Model) (ModelSet, error) {
 	s := ModelSet{rows: rows, byName: map[string]int{}}
 	for i, m := range rows {
+		s.parts = append(s.parts, splitName(strings.ToLower(m.Name)))
 		if err := m.check(); err != nil {
 			return ModelSet{}, fmt.Errorf("model table: row %d (%s): %w", i, m.Name, err)
 		}

@@ -107,6 +107,10 @@ func imageParts(urls gjson.Result) (all []thread.Part) {
 
 // readReasoning reads a block of thinking.
 func readReasoning(v gjson.Result) thread.Reasoning {
+	if name := v.Get("thinkingSignature").Str; name == "reasoning_content" || name == "reasoning" { // pi: the field of Chat Completions that it came in
+		text := v.Get("thinking").Str
+		return thread.Reasoning{Text: text, Source: thread.Source{API: wire.Chat, Raw: `{"` + name + `":` + rawjson.Quote(text) + "}"}}
+	}
 	return thread.Reasoning{
 		Text: firstText(v, "text", "thinking", "think", "reasoning"),
 		Signature: firstText(v, "providerMetadata.anthropic.signature", "providerOptions.anthropic.signature",

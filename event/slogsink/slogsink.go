@@ -42,7 +42,7 @@ func (s sink) Emit(ctx context.Context, e event.Event) {
 
 func levelOf(e event.Event) slog.Level {
 	switch e.Type {
-	case event.Failed, event.Blocked, event.PlanConflict, event.QualityAlert:
+	case event.Failed, event.Blocked, event.PlanConflict, event.QualityAlert, event.ModelAssumed:
 		return slog.LevelWarn
 	case event.RequestProxied:
 		if e.Err == "" || e.Err == "canceled" || e.Err == "client" {

@@ -163,7 +163,7 @@ func (t *troubles) Emit(_ context.Context, e event.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := string(e.Type) + " " + e.Err + " " + innermost(e.Cause)
-	if t.told[key] && e.Type != event.WindowLearned {
+	if t.told[key] && e.Type != event.WindowLearned && e.Type != event.ModelAssumed {
 		return
 	}
 	t.told[key] = true
@@ -189,6 +189,9 @@ func troubleLine(e event.Event) string {
 			line += ", not " + number(instead)
 		}
 		return line + "; that is used from now on"
+	case e.Type == event.ModelAssumed:
+		window, _ := e.Details["window"].(int)
+		return fmt.Sprintf("warning: the table of models does not know %v; its window of %s tokens and its prices are %v", e.Details["model"], number(window), e.Details["figures"])
 	case cause == "" || e.Err == "canceled":
 		return ""
 	case e.Type == event.Failed:

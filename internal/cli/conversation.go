@@ -45,6 +45,7 @@ type conversation struct {
 	// guessBudget takes the window of the input's model as the budget when the user names
 	// neither a budget nor a model.
 	guessBudget bool
+	asJSON      bool
 	answers     llm.Cache // of earlier model answers; may be nil
 
 	api           string
@@ -52,13 +53,14 @@ type conversation struct {
 	counter       *token.Counter
 	counterReason counterReason
 	model         token.Model // zero if the user named none
+	assumed       string      // whose figures model has, if the table does not know it
 	fitter        *fitter
 }
 
 func (c *conversation) addFlags(cmd *cobra.Command) {
 	c.in.addFlags(cmd, "work on")
 	f := cmd.Flags()
-	f.Bool("json", false, "write the report as one JSON object on standard error")
+	f.BoolVar(&c.asJSON, "json", false, "write the report as one JSON object on standard error")
 	f.StringVar(&c.to, "to", "", "write for `API`: "+strings.Join(targets, ", ")+" (default: the input's own)")
 	f.Var((*tokensFlag)(&c.budget), "budget", "limit the whole request to this many `TOKENS`, such as 32000, 32k or 1m")
 	f.StringVar(&c.modelName, "model", "", "count for the model `NAME` (default: the one named in the file); without --budget, fill its context window")
@@ -97,7 +99,13 @@ func (c *conversation) open(path string, s Streams) error {
 			return err
 		}
 	}
-	return c.resolve()
+	if err := c.resolve(); err != nil {
+		return err
+	}
+	if c.assumed != "" && !c.asJSON {
+		fmt.Fprintf(s.Err, "palimpsest: warning: %s\n", c.assumed)
+	}
+	return nil
 }
 
 // resolve looks up the API, policy, counter, model and budget.
@@ -122,7 +130,7 @@ func (c *conversation) resolve() error {
 	}
 	made.Use = chosen.Settings.Summarizer.Use
 	if c.modelName != "" {
-		if c.model, err = findModel(models, c.modelName); err != nil {
+		if c.model, c.assumed, err = findModel(models, c.modelName); err != nil {
 			return err
 		}
 		c.profile.BoundReasoning = c.model.BindsThinking
@@ -240,11 +248,8 @@ func encodeAndValidate(api string, p *prompt.Prompt) (body []byte, broken, err e
 	return body, broken, nil
 }
 
-// recallNotePrefix begins the line of a prompt that tells its reader how to read what was
-// removed.
-const recallNotePrefix = "[Parts of this conversation were removed to save room. "
-
-// withRecallNote adds that line to a request that is over its budget. It replaces the line
+// withRecallNote adds the line that tells the reader of a prompt how to read what was removed
+// to a request that is over its budget. It replaces the line
 // of an earlier compaction.
 func withRecallNote(c *palimpsest.Compactor, q palimpsest.Request, store *storeFlag) palimpsest.Request {
 	whole, err := c.Render(nil, q)
@@ -252,8 +257,8 @@ func withRecallNote(c *palimpsest.Compactor, q palimpsest.Request, store *storeF
 		return q
 	}
 	base := *cmp.Or(q.Base, &prompt.Prompt{})
-	base.System = slices.DeleteFunc(slices.Clone(base.System), func(s prompt.System) bool { return strings.HasPrefix(s.Text, recallNotePrefix) })
-	base.System = append(base.System, prompt.System{Text: recallNotePrefix + store.recallCommands() + "]"})
+	base.System = slices.DeleteFunc(slices.Clone(base.System), func(s prompt.System) bool { return strings.HasPrefix(s.Text, render.RemovedNote) })
+	base.System = append(base.System, prompt.System{Text: render.RemovedNote + " " + store.recallCommands() + "]"})
 	q.Base = &base
 	return q
 }

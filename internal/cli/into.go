@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"github.com/palimpsest-ai/palimpsest/render"
 	"io/fs"
 	"maps"
 	"os"
@@ -82,7 +83,7 @@ func (c *conversation) writeSession(res *palimpsest.Result, out string) (*resume
 	p := *res.Prompt
 	p.Messages = slices.DeleteFunc(slices.Clone(p.Messages), isHarnessMessage)
 	for _, s := range p.System { // the agent has a system prompt of its own
-		if strings.HasPrefix(s.Text, recallNotePrefix) {
+		if strings.HasPrefix(s.Text, render.RemovedNote) {
 			note := thread.Message{Role: thread.User, Kind: thread.Injected, Parts: []thread.Part{thread.Text{Text: s.Text}}}
 			p.Messages = append([]thread.Message{note}, p.Messages...)
 		}

@@ -68,12 +68,16 @@ func readModels(file string) (token.ModelSet, error) {
 	return set.With(own)
 }
 
-func findModel(models token.ModelSet, name string) (token.Model, error) {
-	m, err := models.Find(name)
-	if err != nil {
-		return m, fmt.Errorf("%w: --model: %w (`palimpsest models` lists them, --models FILE adds others)", errUsage, err)
+// findModel finds a model by its name. Of one that only its family is known of, assumed says
+// whose figures are taken.
+func findModel(models token.ModelSet, name string) (m token.Model, assumed string, err error) {
+	if m, err = models.Find(name); err == nil {
+		return m, "", nil
 	}
-	return m, nil
+	if m, err = models.Like(name); err != nil {
+		return m, "", fmt.Errorf("%w: --model: %w (`palimpsest models` lists them, --models FILE adds others)", errUsage, err)
+	}
+	return m, fmt.Sprintf("the table of models does not know %s; its window and prices are %s (--models FILE adds models)", printable(shorten(name, 60)), m.Source), nil
 }
 
 // inputTokens is how much of a model's window is left for the request.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"github.com/palimpsest-ai/palimpsest/render"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -37,10 +38,10 @@ func TestPromptSaysHowToRead(t *testing.T) {
 		t.Errorf("no pointer names the command:\n%s", out)
 	}
 	text(append(args, "--to", "anthropic", "-o", prompt)...)
-	if again := text("compact", prompt, "--budget", "2600", "--to", "text", "--store", store); strings.Count(again, recallNotePrefix) != 1 {
-		t.Errorf("compacted again, the line stands %d times", strings.Count(again, recallNotePrefix))
+	if again := text("compact", prompt, "--budget", "2600", "--to", "text", "--store", store); strings.Count(again, render.RemovedNote) != 1 {
+		t.Errorf("compacted again, the line stands %d times", strings.Count(again, render.RemovedNote))
 	}
-	if whole := text("compact", smallSession, "--budget", "1000000", "--to", "text", "--store", store); strings.Contains(whole, recallNotePrefix) {
+	if whole := text("compact", smallSession, "--budget", "1000000", "--to", "text", "--store", store); strings.Contains(whole, render.RemovedNote) {
 		t.Error("a prompt that fits says how to read what was removed")
 	}
 	if shown := text("render", smallSession, "--plan", planFile, "--to", "text"); strings.Contains(shown, "read_artifact") || strings.Contains(shown, "palimpsest artifact get") {

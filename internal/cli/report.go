@@ -217,6 +217,9 @@ func (in *input) summary() inputSummary {
 // notes are what the user should know before sending the prompt.
 func (c *conversation) notes(res *palimpsest.Result) []string {
 	var notes []string
+	if c.assumed != "" && c.asJSON { // else standard error has it
+		notes = append(notes, c.assumed)
+	}
 	own := map[string]string{"anthropic": wire.Anthropic, "openai": wire.Responses, "google": wire.Gemini}[c.model.Provider]
 	foreign := own != "" && c.api != own && c.api != textTarget && (own != wire.Responses || c.api != wire.Chat)
 	lost := 0

@@ -76,6 +76,9 @@ func (c *call) readStep(q *api.Step, path string) (palimpsest.Step, error) {
 // fillModelLimits completes a step with the limits of its model.
 func (c *call) fillModelLimits(step *palimpsest.Step) {
 	m, err := c.s.config.Models.Find(step.Base.Model)
+	if err != nil && c.s.config.Window == 0 {
+		m, err = c.s.config.Models.Like(step.Base.Model)
+	}
 	if err == nil {
 		step.Profile.BoundReasoning = m.BindsThinking
 	}

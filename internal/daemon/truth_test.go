@@ -20,6 +20,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/quality"
+	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -200,9 +201,9 @@ func TestMetricsAreTrue(t *testing.T) {
 		want["record_tokens_total"+labels] = n
 		sum += n
 	}
-	// What records freed is what compactions freed, but for the two tools that came
-	// with the first plan.
-	first := counter.Tools(toolsOf(t, lastPrompt)) - counter.Tools(toolsOf(t, base))
+	// What records freed is what compactions freed, but for the two tools and the note that
+	// came with the first plan.
+	first := counter.System([]prompt.System{{Text: render.Tools.Note()}}) + counter.Tools(toolsOf(t, lastPrompt)) - counter.Tools(toolsOf(t, base))
 	if sum != want["tokens_freed_total"+by]+first {
 		t.Errorf("records freed %d tokens, compactions %d and %d for tools", sum, want["tokens_freed_total"+by], first)
 	}

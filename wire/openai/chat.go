@@ -25,10 +25,11 @@ import (
 //   - A part has Source.Raw if it has JSON of its own: parts of a content array and
 //     entries of tool_calls do; plain string content and the result of a tool message
 //     do not.
-//   - Other fields of an assistant message (reasoning_content, reasoning,
-//     reasoning_details of compatible servers; refusal; audio) become Reasoning and
-//     Opaque parts whose Raw is an object with that one member.
-//   - Empty strings make no part.
+//   - Other fields of an assistant message become parts whose Raw is an object with that
+//     one member: Reasoning (reasoning_content, reasoning, reasoning_details,
+//     thinking_blocks, … of compatible servers) or Opaque (refusal, audio, and what is not
+//     known here, except for cache marks), so that a message that is written anew keeps them.
+//   - Empty strings make no part, nor do fields without content that are not known here.
 //   - Calls without an id, mostly the legacy function_call, get thread.LocalID(n), n
 //     counting such calls from 0.
 //   - A call of unknown type is still a ToolCall, with that Type, because a tool message

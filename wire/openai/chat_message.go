@@ -33,10 +33,16 @@ func (e *chatElement) read(v gjson.Result, i int) error {
 			continue
 		}
 		switch f.Name {
-		case "reasoning_content", "reasoning", "reasoning_details":
-			e.reasoning = append(e.reasoning, chatReasoning(f))
+		case "role", "content", "name", "tool_calls", chatLegacy, "tool_call_id", "cache_control":
 		case "refusal", "audio":
 			e.other = append(e.other, chatMember(f))
+		default:
+			switch {
+			case chatReasons[f.Name]:
+				e.reasoning = append(e.reasoning, chatReasoning(f))
+			case e.role == "assistant" && !isEmpty(f.Value):
+				e.other = append(e.other, thread.Opaque{Kind: f.Name, Source: chatMemberSource(f)})
+			}
 		}
 	}
 	switch e.role {
@@ -47,6 +53,9 @@ func (e *chatElement) read(v gjson.Result, i int) error {
 }
 
 func (e *chatElement) isSystem() bool { return e.role == "system" || e.role == "developer" }
+
+// isEmpty reports whether a value says nothing.
+func isEmpty(v gjson.Result) bool { return v.Raw == `""` || v.Raw == "[]" || v.Raw == "{}" }
 
 // chatMember makes an opaque part of a message field. Its Kind is the field's name and its
 // Raw an object with only that field, which unlike a content part has no type.
@@ -64,15 +73,26 @@ func chatMemberSource(f rawjson.Field) thread.Source {
 
 func chatSource(raw string) thread.Source { return thread.Source{API: wire.Chat, Raw: raw} }
 
-// chatReasoning reads the thinking that compatible servers return and expect back:
-// reasoning_content (DeepSeek, Qwen, vLLM), reasoning and reasoning_details (OpenRouter).
+// chatReasons are the fields in which compatible servers return thinking, and expect it back:
+// DeepSeek, Kimi, GLM, Qwen, vLLM; OpenRouter; LiteLLM; GitHub Copilot.
+var chatReasons = map[string]bool{
+	"reasoning_content": true,
+	"reasoning":         true, "reasoning_details": true,
+	"thinking_blocks": true,
+	"reasoning_text":  true, "reasoning_opaque": true,
+}
+
+// chatReasoning reads such a field: a text, or a list of blocks with texts and signatures.
 func chatReasoning(f rawjson.Field) thread.Part {
 	v := f.Value
 	r := thread.Reasoning{Text: v.Str, Source: chatMemberSource(f)}
+	if f.Name == "reasoning_opaque" {
+		r.Text, r.Signature = "", v.Str
+	}
 	if v.IsArray() {
 		var texts []string
 		for d := range rawjson.Items(v) {
-			for _, name := range [...]string{"text", "summary"} {
+			for _, name := range [...]string{"text", "summary", "thinking"} {
 				if t := d.Get(name); t.Type == gjson.String {
 					texts = append(texts, t.Str)
 				}

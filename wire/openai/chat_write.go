@@ -170,16 +170,19 @@ func chatMemberOf(part thread.Part) (member rawjson.Field, ok bool) {
 	if !isChatSource(src) {
 		return member, false
 	}
+	name := ""
 	switch p := part.(type) {
 	case thread.Reasoning:
-		ok = strings.HasPrefix(src.Raw, `{"reasoning`)
 	case thread.Opaque:
-		ok = p.Kind != "" && strings.HasPrefix(src.Raw, `{"`+p.Kind+`":`) && !gjson.Get(src.Raw, "type").Exists()
-	}
-	if !ok {
+		name = p.Kind
+	default:
 		return member, false
 	}
-	return rawjson.FieldsOf(gjson.Parse(src.Raw), nil)[0], true
+	fields := rawjson.FieldsOf(gjson.Parse(src.Raw), nil)
+	if len(fields) != 1 || name != "" && fields[0].Name != name || name == "" && !chatReasons[fields[0].Name] {
+		return member, false
+	}
+	return fields[0], true
 }
 
 // chatIsLegacy reports whether a call is written as function_call, because it was read from
