@@ -312,11 +312,6 @@ func (s *Situation) sentCount() int {
 	return i
 }
 
-// maxKeptShare is the share of the room, as a ratio, that summaries in force may take
-// beside a new one. With more, the new one is squeezed and loses what was done last: at
-// 0.8 scripted agents began a part of their task again.
-const maxKeptShare = 0.5
-
 func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitted, error) {
 	s := c.situation
 	var failed error
@@ -325,7 +320,7 @@ func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitt
 		Thread: s.Thread, Pairs: s.Pairs(), Profile: s.Profile,
 		Count: s.Count, CountText: s.CountText, Sizes: s.ChangedSizes,
 		Tools: s.Tools, Current: s.CurrentSource, Summarizer: s.Summarizer, Name: s.Namer,
-		Answers: s.Answers, Instructions: s.Instructions, Sent: s.cachedRequest(), Pins: s.pinnedPositions(),
+		Answers: s.Answers, Instructions: s.Instructions, Sent: s.cachedRequest(), Pins: s.pinnedPositions(), Grows: !s.Fill && c.ladder.Grows(),
 	}
 	levels := strategy.Protections()
 	if len(c.unseen) > 0 {
@@ -340,11 +335,11 @@ func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitt
 			}
 			v := strategy.NewView(input)
 			v.Keep(s.Current, keepSummaries)
-			if keepSummaries && float64(v.Summarized()) > maxKeptShare*float64(room) {
-				return nil, s.budgetError(budget, nil)
-			}
 			v.ExternalizeLarge(c.externalizeFirst)
 			v.Protect(level, c.unseen...)
+			if keepSummaries && !v.LeavesSummaryRoom() {
+				return nil, s.budgetError(budget, nil)
+			}
 			fits, err := c.ladder.Climb(ctx, v)
 			c.reports = append(c.reports, v.Summaries()...)
 			if err := ctx.Err(); err != nil {
