@@ -136,7 +136,7 @@ func Fill(ctx context.Context, s *Situation, name string, ladder strategy.Ladder
 // fitSmallest is Fit with the first of several budgets that can be met. Of those after the
 // first only larger ones are tried.
 func fitSmallest(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, whole int, budgets ...int) (f *Fitted, err error) {
-	c := &fitter{situation: s, name: name, ladder: ladder, whole: whole}
+	c := &fitter{situation: s, name: name, ladder: ladder, whole: whole, grows: whole > budgets[0] && ladder.Grows()}
 	for i, budget := range budgets {
 		if i > 0 && budget <= budgets[0] {
 			continue
@@ -256,6 +256,8 @@ type fitter struct {
 	name      string
 	ladder    strategy.Ladder
 	whole     int
+	// grows: later compactions add to the plan, since this one does not fill what there is.
+	grows bool
 	// unseen are the messages that stay whole in this attempt, externalizeFirst those that
 	// are externalized before anything else.
 	unseen, externalizeFirst []int
@@ -320,7 +322,7 @@ func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitt
 		Thread: s.Thread, Pairs: s.Pairs(), Profile: s.Profile,
 		Count: s.Count, CountText: s.CountText, Sizes: s.ChangedSizes,
 		Tools: s.Tools, Current: s.CurrentSource, Summarizer: s.Summarizer, Name: s.Namer,
-		Answers: s.Answers, Instructions: s.Instructions, Sent: s.cachedRequest(), Pins: s.pinnedPositions(), Grows: !s.Fill && c.ladder.Grows(),
+		Answers: s.Answers, Instructions: s.Instructions, Sent: s.cachedRequest(), Pins: s.pinnedPositions(), Grows: c.grows,
 	}
 	levels := strategy.Protections()
 	if len(c.unseen) > 0 {
