@@ -31,13 +31,14 @@ import (
 type Auto struct {
 	// Favor says when a session is compacted and how much is kept, unless the fields below
 	// do. Default FavorBalanced.
-	Favor Favor `file:"trigger.favor" bases:"auto" about:"when the thread is compacted and how much is kept: near the window (quality), from 64000 tokens or 45 % of a small window on (balanced), or where it costs least (cost)"`
-	// Hard is the share of what the model can read at which the session is compacted;
-	// Target is the largest share that is left afterwards, if the newest results allow it.
+	Favor Favor `file:"trigger.favor" bases:"auto" about:"when the thread is compacted and how much is kept: near the window (quality), from 64000 tokens or 45 % of the room in a small window on (balanced), or where it costs least (cost)"`
+	// Hard is the share of the room for messages (Situation.Room) at which the session is
+	// compacted; Target is the largest share of it that is left afterwards, if the newest
+	// results allow it.
 	// The defaults are 0.9 and 0.5; with FavorQuality 0.8 and half of Hard. A target that
 	// is not below the hard mark counts as half of it.
-	Hard   float64 `file:"trigger.hard" unit:"ratio" range:"0.001..1" words:"auto=0" about:"share of the budget at which the thread is compacted; auto: 0.9, or as the favor says"`
-	Target float64 `file:"trigger.target" unit:"ratio" range:"0.001..1" words:"auto=0" about:"share of the budget that is left afterwards; auto: 0.5, or as the favor says"`
+	Hard   float64 `file:"trigger.hard" unit:"ratio" range:"0.001..1" words:"auto=0" about:"share of the room for messages at which the thread is compacted; auto: 0.9, or as the favor says"`
+	Target float64 `file:"trigger.target" unit:"ratio" range:"0.001..1" words:"auto=0" about:"share of the room for messages that is left afterwards; auto: 0.5, or as the favor says"`
 	// Working is what the messages take after a compaction that prices decided, in tokens.
 	// Default 20,000; with FavorBalanced as much more as it keeps of the whole request.
 	// With FavorQuality it counts only when set.
@@ -49,12 +50,13 @@ type Auto struct {
 type Favor string
 
 const (
-	// FavorQuality compacts only near the window: at 80 % of what the model can read
-	// beside its answer, and keeps half of that. Prices and an expired cache do not count.
+	// FavorQuality compacts only near the window: when the messages take 80 % of the room
+	// for them, and keeps half of that. Prices and an expired cache do not count.
 	FavorQuality Favor = "quality"
 	// FavorBalanced compacts by prices like FavorCost, but not before the request takes
-	// 64,000 tokens, or 45 % of a smaller window, and keeps at least half of that. Where
-	// the provider has forgotten the prompt, three quarters of that size are enough.
+	// 64,000 tokens, or the messages 45 % of their room in a smaller window, and keeps at
+	// least half of the messages. Where the provider has forgotten the prompt, three
+	// quarters of them are enough.
 	FavorBalanced Favor = "balanced"
 	// FavorCost compacts as soon as a longer prompt would cost more than the compaction,
 	// with usual prices at about 35,000 tokens, and keeps 20,000 of messages.
@@ -72,9 +74,9 @@ const minWindow = 1_000
 
 const (
 	// balancedMark is the size below which FavorBalanced does not compact, in tokens;
-	// balancedShare takes its place in small windows, as a ratio. balancedKept is the
-	// share of it that stays at least, balancedCold the share from which a forgotten
-	// prompt is compacted. On the dev split three quarters cost 8 % less than the whole,
+	// balancedShare, a share of the room, takes its place in small windows. balancedKept is
+	// the share of the messages at that size that stays at least, balancedCold the share
+	// from which a forgotten prompt is compacted. On the dev split three quarters cost 8 % less than the whole,
 	// with 3.4 compactions per session for 3.0; compacting as soon as it saves anything
 	// costs 14 % less, with 5.1. docs/evaluation.md has the curve of cost over recall.
 	balancedMark  = 64_000
@@ -82,10 +84,14 @@ const (
 	balancedKept  = 0.5
 	balancedCold  = 0.75
 
-	// qualityHard and qualityKept are the hard mark of FavorQuality, as a share of what
-	// the model can read, and the share of the mark that stays.
+	// qualityHard and qualityKept are the hard mark of FavorQuality, as a share of the
+	// room, and the share of the mark that stays.
 	qualityHard = 0.8
 	qualityKept = 0.5
+
+	// minFree is the share of the room, of balancedMark where that is less, that is free
+	// after a compaction; with less, the next one waits.
+	minFree = 0.25
 )
 
 const (
@@ -119,7 +125,7 @@ func (Auto) Name() string { return "auto" }
 // costs more than a compaction.
 func (a Auto) Due(s *Situation) (bool, string) {
 	a = a.Defaults()
-	if hard := s.shareOfLimit(a.Hard); hard > 0 && s.PromptTokens > hard {
+	if hard := a.hardMark(s); hard > 0 && s.PromptTokens > hard {
 		return true, fmt.Sprintf("the request takes %d tokens, the mark is %d of %d", s.PromptTokens, hard, s.Limit())
 	}
 	mark := a.priceMark(s)
@@ -148,7 +154,31 @@ func (a Auto) priceMark(s *Situation) int {
 		cycle := cost.Cycle{Growth: growth, After: after, Kept: float64(s.Fixed), Uncached: float64(a.unreadTokens(s)), ExpiryChance: s.ExpiryChance}
 		mark = max(mark, after+cycle.Steps(s.Rates)*growth)
 	}
-	return max(int(min(mark, 1<<40)), a.priceFloor(s), a.target(s)+1)
+	return a.moved(s, max(int(min(mark, 1<<40)), a.priceFloor(s), a.target(s)+1))
+}
+
+// hardMark is the largest request before a compaction, whatever tokens cost; 0 when the
+// limit is unknown.
+func (a Auto) hardMark(s *Situation) int { return a.moved(s, s.shareOfRoom(a.Hard)) }
+
+// moved is a mark where the last compaction did not reach the target. The next one would
+// reach no more, and follow at once: it waits until the request has grown by a part of the
+// room or, where little of the room was freed, as long as the model can read the request.
+func (a Auto) moved(s *Situation, mark int) int {
+	if s.Current.Empty() || mark == 0 {
+		return mark
+	}
+	reached, limit := s.Current.CompactedTokens, s.Limit()
+	if reached <= a.target(s) {
+		return mark
+	}
+	if limit == 0 {
+		return max(mark, reached+int(minFree*balancedMark))
+	}
+	if reached > s.shareOfRoom(1-minFree) {
+		return max(mark, limit)
+	}
+	return min(max(mark, reached+int(minFree*float64(min(s.Room(), balancedMark)))), max(mark, limit))
 }
 
 // unseenExcess is what would be left beyond the target, in tokens, if the thread were
@@ -195,25 +225,25 @@ func (a Auto) unreadTokens(s *Situation) int {
 // target is what the request may take after a compaction, in tokens.
 func (a Auto) target(s *Situation) int {
 	a = a.Defaults()
-	target := s.shareOfLimit(a.Target)
-	if target == 0 {
-		target = int(float64(s.PromptTokens) * a.Target)
+	target := s.shareOfRoom(a.Target)
+	if s.Limit() == 0 {
+		target = s.ShareOfMessages(s.PromptTokens, a.Target)
 	}
 	if s.Rates.Read > 0 && a.Favor != FavorQuality || a.Favor == FavorQuality && a.Working > 0 {
 		left := s.Fixed + max(cmp.Or(a.Working, defaultWorking), wordsShare*s.userWordTokens())
 		if a.Working == 0 {
-			left = max(left, int(balancedKept*float64(a.favorFloor(s))))
+			left = max(left, s.ShareOfMessages(a.favorFloor(s), balancedKept))
 		}
 		target = min(target, left)
 	}
-	if hard := s.shareOfLimit(a.Hard); hard > 0 && target >= hard {
-		target = hard / 2
+	if hard := s.shareOfRoom(a.Hard); hard > 0 && target >= hard {
+		target = min(s.ShareOfMessages(hard, 0.5), hard-1)
 	}
 	if s.Refusals > 0 && s.PromptTokens >= minWindow {
 		target = min(target, s.PromptTokens) // the model reads less than it was thought to
 	}
 	for range s.Refusals {
-		target = int(float64(target) * refusalShrink)
+		target = s.ShareOfMessages(target, refusalShrink)
 	}
 	return target
 }
@@ -262,18 +292,34 @@ func (a Auto) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	}
 	whole := s.Limit()
 	for range s.Refusals { // the provider counts more than we do
-		whole = int(float64(whole) * refusalShrink)
+		whole = s.ShareOfMessages(whole, refusalShrink)
 	}
 	budgets := []int{target}
 	if s.Refusals == 0 { // what must stay may be more than prices, or the target, would leave
-		hard := s.shareOfLimit(a.Hard)
-		budgets = append(budgets, s.shareOfLimit(a.Target), (target+hard)/2, hard)
+		hard := s.shareOfRoom(a.Hard)
+		budgets = append(budgets, s.shareOfRoom(a.Target), (target+hard)/2, hard)
 	}
 	return fitSmallest(ctx, s, a.Name(), strategy.Auto(), whole, budgets...)
 }
 
-// shareOfLimit is a share of what the model can read, in tokens; 0 when that is unknown.
-func (s *Situation) shareOfLimit(ratio float64) int { return int(float64(s.Limit()) * ratio) }
+// shareOfRoom is the size of a request whose messages take that share of their room, as a
+// ratio, in tokens; 0 when the limit is unknown. Marks and targets are such sizes: system
+// and tools are not taken out of what is kept of the conversation.
+func (s *Situation) shareOfRoom(ratio float64) int { return s.ShareOfMessages(s.Limit(), ratio) }
+
+// ShareOfMessages is the size of a request whose messages take that share of those of a
+// request of so many tokens. Where system and tools alone take as much, it is a share of
+// all.
+func (s *Situation) ShareOfMessages(request int, ratio float64) int {
+	if request <= s.Fixed {
+		return int(float64(request) * ratio)
+	}
+	return s.Fixed + int(float64(request-s.Fixed)*ratio)
+}
+
+// Room is what all messages together may take, in tokens: what the model can read, without
+// system, tools and framing. It is 0 when the limit is unknown or nothing is left.
+func (s *Situation) Room() int { return max(0, s.Limit()-s.Fixed) }
 
 // Limit is what the model can read, in tokens: the smaller of the budget and what its window
 // leaves beside its answer; 0 when neither is known.
@@ -319,8 +365,8 @@ type Marks struct {
 // is at most what the model can read.
 func (a Auto) Marks(s *Situation) Marks {
 	a = a.Defaults()
-	m := Marks{Hard: s.shareOfLimit(a.Hard), Target: a.target(s)}
-	m.Soft, m.Mark = s.shareOfLimit(min(defaultSoft, a.Hard)), m.Hard
+	m := Marks{Hard: a.hardMark(s), Target: a.target(s)}
+	m.Soft, m.Mark = a.moved(s, s.shareOfRoom(min(defaultSoft, a.Hard))), m.Hard
 	if priced := a.priceMark(s); priced > 0 && (m.Hard == 0 || priced < m.Hard) {
 		m.Mark, m.Priced = priced, true
 		m.Soft = min(m.Soft, priced)
@@ -332,7 +378,7 @@ func (a Auto) Marks(s *Situation) Marks {
 func (a Auto) priceFloor(s *Situation) int {
 	floor := a.favorFloor(s)
 	if s.CacheExpired {
-		floor = int(balancedCold * float64(floor))
+		floor = s.ShareOfMessages(floor, balancedCold)
 	}
 	return floor
 }
@@ -344,7 +390,7 @@ func (a Auto) favorFloor(s *Situation) int {
 	case a.Favor == FavorCost:
 		return 0
 	case s.Limit() > 0:
-		return min(balancedMark, s.shareOfLimit(balancedShare))
+		return min(balancedMark, s.shareOfRoom(balancedShare))
 	}
 	return balancedMark
 }
@@ -352,8 +398,8 @@ func (a Auto) favorFloor(s *Situation) int {
 // defaultSoft leaves room for a few large results while the next plan is made.
 const defaultSoft = 0.75
 
-// DueSoon reports whether the request has passed the soft mark: 75 % of what the model can
-// read, which is below every hard mark, or the price mark below that. Before the price
+// DueSoon reports whether the request has passed the soft mark: 75 % of the room for
+// messages, which is below every hard mark, or the price mark below that. Before the price
 // mark nothing is prepared, since that would keep less, or cost more, than the favor asks
 // for.
 func (a Auto) DueSoon(s *Situation) (bool, string) {

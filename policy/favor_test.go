@@ -32,13 +32,15 @@ func TestMarks(t *testing.T) {
 		{FavorQuality, 1_000_000, 0, 800_000, 400_000, 750_000, false},
 		{FavorQuality, 200_000, 0, 160_000, 80_000, 150_000, false},
 		{FavorQuality, 32_000, 0, 25_600, 12_800, 24_000, false},
-		{FavorQuality, 200_000, 90_000, 160_000, 80_000, 150_000, false},
+		{FavorQuality, 200_000, 90_000, 178_000, 134_000, 172_500, false}, // shares of 110,000 for messages
 
 		{FavorBalanced, 1_000_000, 0, 64_000, 32_000, 64_000, true},
 		{FavorBalanced, 200_000, 0, 64_000, 32_000, 64_000, true},
-		{FavorBalanced, 200_000, 10_000, 64_000, 32_000, 64_000, true},
+		{FavorBalanced, 200_000, 10_000, 64_000, 37_000, 64_000, true}, // half of 54,000 for messages
 		{FavorBalanced, 200_000, 30_000, 64_974, 50_000, 64_974, true}, // 20,000 of messages, by the law
 		{FavorBalanced, 128_000, 0, 57_600, 28_800, 57_600, true},
+		{FavorBalanced, 100_000, 20_000, 56_000, 40_000, 56_000, true}, // 45 % and 50 % of 80,000
+		{FavorBalanced, 52_000, 21_000, 48_900, 36_500, 44_250, false}, // 90 %, 50 % and 75 % of 31,000
 		{FavorBalanced, 100_000, 0, 45_000, 22_500, 45_000, true},
 		{FavorBalanced, 32_000, 0, 28_800, 16_000, 24_000, false}, // half of it is less than 20,000
 		{FavorBalanced, 8_000, 0, 7_200, 4_000, 6_000, false},

@@ -136,7 +136,7 @@ func Fill(ctx context.Context, s *Situation, name string, ladder strategy.Ladder
 // fitSmallest is Fit with the first of several budgets that can be met. Of those after the
 // first only larger ones are tried.
 func fitSmallest(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, whole int, budgets ...int) (f *Fitted, err error) {
-	c := &fitter{situation: s, name: name, ladder: ladder, whole: whole}
+	c := &fitter{situation: s, name: name, ladder: ladder, whole: whole, grows: whole > budgets[0] && ladder.Grows()}
 	for i, budget := range budgets {
 		if i > 0 && budget <= budgets[0] {
 			continue
@@ -256,6 +256,8 @@ type fitter struct {
 	name      string
 	ladder    strategy.Ladder
 	whole     int
+	// grows: later compactions add to the plan, since this one does not fill what there is.
+	grows bool
 	// unseen are the messages that stay whole in this attempt, externalizeFirst those that
 	// are externalized before anything else.
 	unseen, externalizeFirst []int
@@ -312,11 +314,6 @@ func (s *Situation) sentCount() int {
 	return i
 }
 
-// maxKeptShare is the share of the room, as a ratio, that summaries in force may take
-// beside a new one. With more, the new one is squeezed and loses what was done last: at
-// 0.8 scripted agents began a part of their task again.
-const maxKeptShare = 0.5
-
 func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitted, error) {
 	s := c.situation
 	var failed error
@@ -325,7 +322,7 @@ func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitt
 		Thread: s.Thread, Pairs: s.Pairs(), Profile: s.Profile,
 		Count: s.Count, CountText: s.CountText, Sizes: s.ChangedSizes,
 		Tools: s.Tools, Current: s.CurrentSource, Summarizer: s.Summarizer, Name: s.Namer,
-		Answers: s.Answers, Instructions: s.Instructions, Sent: s.cachedRequest(), Pins: s.pinnedPositions(),
+		Answers: s.Answers, Instructions: s.Instructions, Sent: s.cachedRequest(), Pins: s.pinnedPositions(), Grows: c.grows,
 	}
 	levels := strategy.Protections()
 	if len(c.unseen) > 0 {
@@ -340,11 +337,11 @@ func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitt
 			}
 			v := strategy.NewView(input)
 			v.Keep(s.Current, keepSummaries)
-			if keepSummaries && float64(v.Summarized()) > maxKeptShare*float64(room) {
-				return nil, s.budgetError(budget, nil)
-			}
 			v.ExternalizeLarge(c.externalizeFirst)
 			v.Protect(level, c.unseen...)
+			if keepSummaries && !v.LeavesSummaryRoom() {
+				return nil, s.budgetError(budget, nil)
+			}
 			fits, err := c.ladder.Climb(ctx, v)
 			c.reports = append(c.reports, v.Summaries()...)
 			if err := ctx.Err(); err != nil {

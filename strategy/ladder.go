@@ -131,6 +131,15 @@ func Cut(keep cut.Policy) Ladder {
 	return Ladder{Summarize{Keep: keep, exact: true}, AfterSummaries(Clear{Arguments: true}), Drop{}}
 }
 
+// Grows reports whether later compactions can add to the summaries that the ladder makes:
+// it chooses how much it summarizes itself.
+func (l Ladder) Grows() bool {
+	return slices.ContainsFunc(l, func(rung Strategy) bool {
+		s, ok := rung.(Summarize)
+		return ok && s.Keep == nil
+	})
+}
+
 // AfterSummaries moves a rung behind Summarize, whatever its own aggressiveness.
 func AfterSummaries(s Strategy) Strategy { return afterSummaries{s} }
 

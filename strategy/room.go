@@ -66,3 +66,68 @@ func (v *View) parts() parts {
 }
 
 func (v *View) part(share float64) int { return int(float64(v.Room) * share) }
+
+// What summaries may take, as shares of the room that pinned messages leave.
+const (
+	// summaryShare is for all of them; it was tuned on the dev split (lab/README.md): lines
+	// chosen from everything hold more of what is needed later than the newest messages
+	// whole.
+	summaryShare = 0.7
+	// A plan that grows begins with summaries of firstShare, and each compaction adds one of
+	// addedShare, of minAdded tokens at least, until summaryShare is taken.
+	firstShare, addedShare = 0.4, 0.15
+	minAdded               = 1_500
+	// keptShare is what summaries in force may take where a plan fills the room: with more,
+	// the new one is squeezed and loses what was done last. At 0.8 scripted agents began a
+	// part of their task again.
+	keptShare = 0.5
+)
+
+// LeavesSummaryRoom reports whether the summaries in force leave enough room for another.
+func (v *View) LeavesSummaryRoom() bool {
+	kept := v.summaryTokens(0, v.inForce)
+	if !v.grows() {
+		return kept <= v.part(keptShare)
+	}
+	return kept+v.addedRoom() <= int(summaryShare*float64(v.unpinnedRoom()))
+}
+
+// grows reports whether new summaries leave room for later ones. In a small room the parts
+// would be too small.
+func (v *View) grows() bool { return v.Grows && v.Room >= smallRoom }
+
+// newSummaryRoom is what new summaries may still take together, in tokens.
+func (v *View) newSummaryRoom() int {
+	made := v.summaryTokens(v.inForce, len(v.records))
+	switch {
+	case !v.grows():
+		return v.Room
+	case v.summaryTokens(0, v.inForce) > 0:
+		return max(0, v.addedRoom()-made)
+	}
+	return max(0, int(firstShare*float64(v.unpinnedRoom()))-made)
+}
+
+func (v *View) addedRoom() int { return max(minAdded, int(addedShare*float64(v.unpinnedRoom()))) }
+
+// unpinnedRoom is the room without what stays before the protected tail.
+func (v *View) unpinnedRoom() int {
+	room := v.Room
+	for i := range v.Tail {
+		if !v.Free(i) && v.summaryAt(i) == 0 {
+			room -= v.now[i]
+		}
+	}
+	return room
+}
+
+// summaryTokens is how many tokens the summaries take that the records from..to are.
+func (v *View) summaryTokens(from, to int) int {
+	total := 0
+	for i, c := range v.cover {
+		if c >= from && c < to {
+			total += v.summaryAt(i)
+		}
+	}
+	return total
+}

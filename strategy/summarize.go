@@ -34,10 +34,8 @@ type Summarize struct {
 }
 
 const (
-	// summaryShare and fullRatio were tuned on the dev split (lab/README.md): lines chosen
-	// from everything hold more of what is needed later than the newest messages whole.
-	summaryShare = 0.7
-	fullRatio    = 0.3
+	// fullRatio was tuned on the dev split (lab/README.md).
+	fullRatio = 0.3
 	// minSummary is the least room that a summary is worth having in, in tokens.
 	minSummary = 120
 	// leastRun is the least room that is worth a summary of its own beside others, in
@@ -119,6 +117,7 @@ func (v *View) divide(runs [][]int) ([][]int, []int) {
 			left += sum(v.now, run)
 			all += sum(v.Sizes, run)
 		}
+		left = min(left, v.newSummaryRoom())
 		work := 0
 		if last := len(runs) - 1; last > 0 && !v.summarizedFrom(runs[last][len(runs[last])-1]+1) {
 			work = summarize.WorkRoom(left + v.Summarized())
@@ -164,7 +163,7 @@ func (s Summarize) cut(v *View, points *cut.Points) int {
 		keep := s.Keep.Cut(points, func(i int) int { return v.now[i] })
 		return min(max(keep, v.fit(points, 2*minSummary, 1)), v.Tail)
 	}
-	return v.fit(points, v.part(summaryShare), fullRatio)
+	return v.fit(points, min(v.part(summaryShare), v.newSummaryRoom()), fullRatio)
 }
 
 // fit returns the first legal cut that leaves summaries that many tokens, or this ratio of
@@ -355,6 +354,7 @@ func (s Summarize) fuller(ctx context.Context, v *View) *plan.Summarization {
 	if largest == nil {
 		return nil
 	}
+	slack = min(slack, v.newSummaryRoom())
 	if room := s.bound(largest.TokensAfter+slack, largest.TokensBefore); room > largest.TokensAfter {
 		_ = v.execute(ctx, s, Proposal{Span: largest.Span, Reason: largest.Reason, Room: room})
 	}

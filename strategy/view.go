@@ -45,6 +45,9 @@ type Given struct {
 	Answers *llm.Answers
 	// Instructions are what the user asks summaries to keep in mind; mostly empty.
 	Instructions string
+	// Grows says that later compactions will add to the plan: new summaries leave room for
+	// theirs. Otherwise, and in a small room, they fill it.
+	Grows bool
 }
 
 // View is a thread under pressure: what each message costs, which must not be touched, and

@@ -47,7 +47,7 @@ func describePolicy(s *policyfile.Settings, window int, prices cost.Rates) strin
 		// Each request says how long its answer may be, and the proxy reserves a third of the
 		// window for it at most.
 		least, most := at(window, window/3), at(window, 0)
-		left := hard + " of what a request leaves beside its answer"
+		left := hard + " of what a request leaves for its messages"
 		words = fmt.Sprintf("at %s of %s tokens", tokenRange(least.Mark, most.Mark), number(window))
 		if !least.Priced && !most.Priced {
 			words += " (" + left + ")"
@@ -57,7 +57,7 @@ func describePolicy(s *policyfile.Settings, window int, prices cost.Rates) strin
 			words += "; at " + left + " where the model's prices are not known"
 		}
 	case a.Favor == policy.FavorQuality:
-		words = fmt.Sprintf("at %s of each model's window without its answer and keeps %d %% of that", hard, int(100*float64(m.Target)/float64(m.Mark)+0.5))
+		words = fmt.Sprintf("at %s of each model's room for messages and keeps %d %% of that", hard, int(100*float64(m.Target)/float64(m.Mark)+0.5))
 	default:
 		words = fmt.Sprintf("at %s tokens and keeps %s", aboutTokens(m.Mark), aboutTokens(m.Target))
 		if a.Favor == policy.FavorBalanced {

@@ -23,13 +23,13 @@ func TestWhenActs(t *testing.T) {
 		window int
 		want   string
 	}{
-		{policy.Auto{}, 200_000, "compacts at 60,000 to 64,000 of 200,000 tokens and keeps 30,000 to 32,000; at 90 % of what a request leaves beside its answer where the model's prices are not known (favor: balanced)"},
-		{policy.Auto{}, 20_000, "compacts at 12,000 to 18,000 of 20,000 tokens (90 % of what a request leaves beside its answer) and keeps about 6,700 to 10,000 (favor: balanced)"},
-		{policy.Auto{Favor: policy.FavorQuality}, 900_000, "compacts at 480,000 to 720,000 of 900,000 tokens (80 % of what a request leaves beside its answer) and keeps 240,000 to 360,000 (favor: quality)"},
-		{policy.Auto{Favor: policy.FavorCost}, 200_000, "compacts at about 35,000 of 200,000 tokens and keeps 20,000; at 90 % of what a request leaves beside its answer where the model's prices are not known (favor: cost)"},
+		{policy.Auto{}, 200_000, "compacts at 60,000 to 64,000 of 200,000 tokens and keeps 30,000 to 32,000; at 90 % of what a request leaves for its messages where the model's prices are not known (favor: balanced)"},
+		{policy.Auto{}, 20_000, "compacts at 12,000 to 18,000 of 20,000 tokens (90 % of what a request leaves for its messages) and keeps about 6,700 to 10,000 (favor: balanced)"},
+		{policy.Auto{Favor: policy.FavorQuality}, 900_000, "compacts at 480,000 to 720,000 of 900,000 tokens (80 % of what a request leaves for its messages) and keeps 240,000 to 360,000 (favor: quality)"},
+		{policy.Auto{Favor: policy.FavorCost}, 200_000, "compacts at about 35,000 of 200,000 tokens and keeps 20,000; at 90 % of what a request leaves for its messages where the model's prices are not known (favor: cost)"},
 		{policy.Auto{}, 0, "compacts at 64,000 tokens and keeps 32,000, sooner where a window leaves less than 142,000 beside the answer; at 90 % of the window where a model's prices are not known (favor: balanced)"},
-		{policy.Auto{Favor: policy.FavorQuality}, 0, "compacts at 80 % of each model's window without its answer and keeps 50 % of that (favor: quality)"},
-		{policy.Auto{Favor: policy.FavorQuality, Hard: 0.5, Target: 0.1}, 0, "compacts at 50 % of each model's window without its answer and keeps 20 % of that (favor: quality)"},
+		{policy.Auto{Favor: policy.FavorQuality}, 0, "compacts at 80 % of each model's room for messages and keeps 50 % of that (favor: quality)"},
+		{policy.Auto{Favor: policy.FavorQuality, Hard: 0.5, Target: 0.1}, 0, "compacts at 50 % of each model's room for messages and keeps 20 % of that (favor: quality)"},
 		{policy.Auto{Favor: policy.FavorCost}, 0, "compacts at about 35,000 tokens and keeps 20,000; at 90 % of the window where a model's prices are not known (favor: cost)"},
 	} {
 		s := policyfile.Default("auto")
@@ -38,19 +38,19 @@ func TestWhenActs(t *testing.T) {
 			t.Errorf("%+v, window %d:\n%s, want\n%s", c.auto, c.window, got, c.want)
 		}
 	}
-	const want = "compacts at 120,000 to 180,000 of 200,000 tokens (90 % of what a request leaves beside its answer) and keeps about 67,000 to 100,000 (favor: balanced)"
+	const want = "compacts at 120,000 to 180,000 of 200,000 tokens (90 % of what a request leaves for its messages) and keeps about 67,000 to 100,000 (favor: balanced)"
 	if got := describePolicy(policyfile.Default("auto"), 200_000, cost.Rates{}); got != want {
 		t.Errorf("without prices:\n%s, want\n%s", got, want)
 	}
 	// Without a part of the ladder prices do not count; the marks of the file do.
 	s := policyfile.Default("auto")
 	s.Auto.Favor, s.DisabledRungs.Drop = policy.FavorQuality, true
-	if got := describePolicy(s, 0, cost.UsualRates()); !strings.HasPrefix(got, "compacts by the policy auto: At 80 % of the budget, down to 40 %: ") || !strings.HasSuffix(got, "Switched off: drop.") {
+	if got := describePolicy(s, 0, cost.UsualRates()); !strings.HasPrefix(got, "compacts by the policy auto: At 80 % of the room for messages, down to 40 %: ") || !strings.HasSuffix(got, "Switched off: drop.") {
 		t.Error(got)
 	}
 	s = policyfile.Default("last-turns")
 	s.Auto.Hard = 0.725
-	if got := describePolicy(s, 0, cost.UsualRates()); !strings.HasPrefix(got, "compacts by the policy last-turns:3: At 72.5 % of the budget, down to 50 %: everything") {
+	if got := describePolicy(s, 0, cost.UsualRates()); !strings.HasPrefix(got, "compacts by the policy last-turns:3: At 72.5 % of the room for messages, down to 50 %: everything") {
 		t.Error(got)
 	}
 	if got := describePolicy(policyfile.Default("loop"), 0, cost.UsualRates()); !strings.HasPrefix(got, "compacts by the policy loop: Above 80 %") {

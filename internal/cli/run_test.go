@@ -90,7 +90,7 @@ func TestRun(t *testing.T) {
 		t.Fatalf("the line before is %q", lines[0])
 	}
 	for n, want := range []string{
-		`compacts at 12,000 to 18,000 of 20,000 tokens \(90 % of what a request leaves beside its answer\) and keeps about 6,700 to 10,000 \(favor: balanced\)`,
+		`compacts at 12,000 to 18,000 of 20,000 tokens \(90 % of what a request leaves for its messages\) and keeps about 6,700 to 10,000 \(favor: balanced\)`,
 		`compacted [0-9]{2},[0-9]{3} tokens to [0-9],[0-9]{3} \(the mark is [0-9]+ of [0-9]+\); each request is [0-9]{2},[0-9]{3} tokens smaller`,
 	} {
 		if !regexp.MustCompile("^palimpsest: " + want + "$").MatchString(lines[1+n]) {

@@ -37,10 +37,10 @@ const soonShare = 0.85
 // WaitsForJobs is false: below the hard mark nobody waits.
 func (markPolicy) WaitsForJobs() bool { return false }
 
-// isPast reports whether the request takes more than a share of what the model can read.
+// isPast reports whether the messages take more than a share of their room.
 func isPast(s *policy.Situation, share float64, mark string) (bool, string) {
 	limit := s.Limit()
-	most := int(float64(limit) * share)
+	most := s.ShareOfMessages(limit, share)
 	if limit <= 0 || s.PromptTokens <= most {
 		return false, ""
 	}
@@ -63,7 +63,7 @@ func (m markPolicy) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitt
 	for range s.Refusals {
 		share *= refusalShrink
 	}
-	target := int(float64(limit) * share)
+	target := s.ShareOfMessages(limit, share)
 	if s.PromptTokens <= target {
 		return nil, fmt.Errorf("policy %s: the request takes %s tokens, the target is %s: %w", m.name, clip.Number(s.PromptTokens), clip.Number(target), policy.ErrNothing)
 	}

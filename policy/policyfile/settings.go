@@ -182,7 +182,7 @@ var bases = []base{
 // cutBase is a policy with the marks of auto that summarizes what is before a cut.
 func cutBase(name, line, argument, amount string, keep func(*Settings) cut.Policy) base {
 	return base{
-		name: name, description: "At 90 % of the budget, down to 50 %: " + line, argument: argument, amount: amount,
+		name: name, description: "At 90 % of the room for messages, down to 50 %: " + line, argument: argument, amount: amount,
 		rungs: func(s *Settings) strategy.Ladder { return strategy.Cut(keep(s)) },
 	}
 }
@@ -227,7 +227,7 @@ func (s *Settings) Description() string {
 	}
 	_, how, _ := strings.Cut(text, ": ")
 	a := s.Auto.Defaults()
-	text = fmt.Sprintf("At %s of the budget, down to %s: %s", percent(a.Hard), percent(a.Target), how)
+	text = fmt.Sprintf("At %s of the room for messages, down to %s: %s", percent(a.Hard), percent(a.Target), how)
 	var off []string
 	for _, rung := range baseOf(s.Base).rungs(s) {
 		if !slices.ContainsFunc(s.Rungs(), func(left strategy.Strategy) bool { return left.Name() == rung.Name() }) {
