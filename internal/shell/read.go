@@ -5,6 +5,7 @@ package shell
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
@@ -107,12 +108,17 @@ func Unwrap(words []string) []string {
 // maxLine bounds what is read of a command line, in bytes.
 const maxLine = 20_000
 
+// mostCommands bounds the commands of a line of so many bytes. What is held of one takes about
+// 300 bytes.
+func mostCommands(bytes int) int { return 24 + bytes/128 }
+
 // compoundWords are the words that begin what is no simple command.
 var compoundWords = scan.WordSet("if then else elif fi for while until do done case esac function { } ! [[ select")
 
 // Read splits a command line into its commands. It is not simple where it holds
 // loops, conditions or subshells, or could not be read to its end: then their words
-// are commands too, and nobody knows which of them ran.
+// are commands too, and nobody knows which of them ran. A line of very many commands is
+// not read to its end.
 func Read(line string) (commands []Command, simple bool) {
 	r := reader{s: line, simple: true}
 	if len(line) > maxLine {
@@ -120,6 +126,7 @@ func Read(line string) (commands []Command, simple bool) {
 	}
 	r.read()
 	r.setReports()
+	r.all = slices.Clip(r.all)
 	return r.all, r.simple && len(r.all) > 0
 }
 
@@ -144,6 +151,10 @@ var operators = []string{"&&", "||", "|&", ";;", ";", "|", "&"}
 
 func (r *reader) read() {
 	for r.at < len(r.s) {
+		if len(r.all) == mostCommands(len(r.s)) {
+			r.simple = false
+			return
+		}
 		rest := r.s[r.at:]
 		switch c := rest[0]; {
 		case c == ' ' || c == '\t' || c == '\r':
