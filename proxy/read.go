@@ -35,6 +35,9 @@ func (x *exchange) parseRequest(ctx context.Context) (r *parsedRequest, reason s
 	if x.decompressErr != nil {
 		return nil, "encoding", nil
 	}
+	if !canBeHeld(x.plainBody) {
+		return nil, reasonTooLarge, nil
+	}
 	similar := x.similar
 	if similar.Body != x.plainBody {
 		similar = identify.Similar{Body: x.plainBody}

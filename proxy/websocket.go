@@ -45,6 +45,21 @@ const (
 	socketWriteTimeout = 2 * time.Minute
 )
 
+type messageLimitKey struct{}
+
+// WithMessageLimit is for requests that may become a WebSocket: count is asked before each message
+// is worked on, and its error is what the client is told instead. It must be safe for concurrent use.
+func WithMessageLimit(ctx context.Context, count func() error) context.Context {
+	return context.WithValue(ctx, messageLimitKey{}, count)
+}
+
+func countMessage(ctx context.Context) error {
+	if count, ok := ctx.Value(messageLimitKey{}).(func() error); ok {
+		return count()
+	}
+	return nil
+}
+
 // socketMessage is a message of the client; busy says that there was no room for it.
 type socketMessage struct {
 	text     string
@@ -126,6 +141,9 @@ func (s *socket) read(ctx context.Context) (a socketMessage, err error) {
 
 // answer answers a message. The error is that of the client's connection.
 func (s *socket) answer(ctx context.Context, a socketMessage) error {
+	if err := countMessage(ctx); err != nil {
+		return s.refuse(ctx, http.StatusTooManyRequests, "rate_limit_exceeded", "palimpsest: "+err.Error())
+	}
 	if a.busy {
 		return s.refuse(ctx, http.StatusServiceUnavailable, "overloaded_error", "palimpsest: "+busyMessage)
 	}

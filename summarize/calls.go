@@ -41,6 +41,7 @@ type callFacts struct {
 const (
 	maxArg     = 90  // bytes of one of its arguments
 	maxChanged = 400 // lines taken from one edit
+	maxFiles   = 200 // files that one call lists
 	maxDepth   = 24  // levels of arguments that are read
 )
 
@@ -101,7 +102,7 @@ func (f *callFacts) readArguments(args gjson.Result) (line []shell.Command) {
 			if v.Type == gjson.String {
 				f.Files = append(f.Files, shell.FileOp{Path: shell.Clean(v.Str), Op: "read"})
 			}
-			return true
+			return len(f.Files) < maxFiles
 		})
 	case toolpolicy.Edit, toolpolicy.Write:
 		f.readEdit(args, path)
@@ -227,7 +228,7 @@ func (f *callFacts) readPatch(patch string) {
 	for line := range strings.Lines(patch) {
 		head, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 		name = shell.Clean(name)
-		if op := patchMarks[head]; op != "" {
+		if op := patchMarks[head]; op != "" && len(f.Files) < maxFiles {
 			f.Files = append(f.Files, shell.FileOp{Path: name, Op: op})
 			names = append(names, name)
 		}

@@ -184,7 +184,7 @@ func newServing(c *config.Config, logger *slog.Logger) (*serving, error) {
 		// A larger body never fits the memory for bodies; an agent's passes on unread.
 		Body:  int64(min(c.Bytes("max-body"), p.memory.bounds.TenantBodies)),
 		Depth: c.Count("max-depth"), Memory: int64(p.memory.process),
-		Rate: c.Count("rate"), Burst: c.Count("burst"), Streams: c.Count("max-streams"), Requests: c.Count("tenant-requests"),
+		Rate: c.Count("rate"), Burst: c.Count("burst"), Streams: c.Count("max-streams"), Requests: c.Count("tenant-requests"), TenantRate: c.Count("tenant-rate"),
 	}
 	d.Memory = proxy.NewMemory(&p.memory.bounds)
 	p.memory.limitGoHeap()

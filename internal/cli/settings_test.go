@@ -366,6 +366,7 @@ func TestEverySettingActs(t *testing.T) {
 		"tenant-disk":         {"1", nil, keeping},
 		"tenant-spending":     {"1", nil, spending},
 		"tenant-requests":     {"1", nil, crowding},
+		"tenant-rate":         {"2", nil, bursting},
 		"mcp":                 {"off", []string{"--proxy", "off"}, asking("/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Accept", "application/json, text/event-stream")},
 		"proxy-tenant-memory": {"1KB", []string{"--anthropic-upstream", one}, remembering},
 		"window":              {"9000", nil, talking(talk{steps: 14, output: 1_000, model: "nobody-knows"})},

@@ -119,6 +119,8 @@ func Settings() []Setting {
 			Usage: "of that at most this much for each tenant; empty is half of it"},
 		{Name: "tenant-requests", Default: "500", ValueName: "N", check: parses(parseCount),
 			Usage: "how many requests of a tenant to work on at once, including those of its agents; further ones are answered with 429 and Retry-After"},
+		{Name: "tenant-rate", Default: "0", ValueName: "N", check: parses(parseCount),
+			Usage: "requests per second of all keys of a tenant together, and twice as many at once; further ones are answered with 429 and Retry-After. 0 is unlimited"},
 		{Name: "tenant-disk", Default: "0", ValueName: "BYTES", check: parses(parseBytes),
 			Usage: "how much a tenant may store; further writes are refused, and requests of its agents pass unchanged. 0 is unlimited; memory: has no such limit"},
 		{Name: "tenant-spending", Default: "0", ValueName: "TOKENS", check: parses(budget.Tokens),

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/apikey"
+	"github.com/palimpsest-ai/palimpsest/internal/ratelimit"
 )
 
 // Keys checks bearer keys, as *apikey.Keys does. Implementations are safe for
@@ -39,14 +41,45 @@ func (s *Server) authenticate(r *http.Request, identify func(*http.Request) (ide
 	if err == nil {
 		requestOf(r.Context()).setCaller(who)
 	}
-	until := s.rate.Take(rateKey(r, who), 1)
-	if until == 0 {
+	if refused := s.rates.take(rateKey(r, who), 1); refused != nil {
+		return who, refused
+	}
+	if err != nil {
 		return who, err
 	}
+	return who, s.tenantRates.take(who.tenant, 1)
+}
+
+// countMore counts n more requests of a caller whose request holds several.
+func (s *Server) countMore(r *http.Request, who identity, n int) error {
+	return cmp.Or(s.rates.take(rateKey(r, who), n), s.tenantRates.take(who.tenant, n))
+}
+
+// rates hold callers to a limit on requests per second. Without a limit they hold nobody.
+type rates struct {
+	limit, burst int
+	of           string // whose requests these are, in what a caller is told
+	buckets      *ratelimit.Buckets[string]
+}
+
+func newRates(limit, burst int, of string, now func() time.Time) *rates {
+	all := &rates{limit: limit, burst: burst, of: of}
+	if limit > 0 {
+		all.buckets = ratelimit.New[string](float64(burst), time.Second*time.Duration(burst)/time.Duration(limit), now)
+	}
+	return all
+}
+
+// take counts n requests. The error says how long to wait.
+func (l *rates) take(key string, n int) error {
+	until := l.buckets.Take(key, float64(n))
+	if until == 0 {
+		return nil
+	}
 	wait := max(1, int(math.Ceil(until.Round(time.Millisecond).Seconds())))
-	p := problem(api.TooManyRequests, "more than %d requests in a second; wait %d s", s.config.Limits.Rate, wait)
+	p := problem(api.TooManyRequests, "more than %d requests%s in a second; wait %d s", l.limit, l.of, wait)
 	p.RetryAfter = wait
-	return who, p
+	return p
 }
 
 // rateKey is whose requests are counted together.

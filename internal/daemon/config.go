@@ -134,6 +134,9 @@ type Limits struct {
 	// Rate is how many requests a key, or an address without keys, may make per
 	// second, and Burst how many at once; defaults 200 and 400.
 	Rate, Burst int
+	// TenantRate is how many requests per second all keys of a tenant may make together, and
+	// twice as many at once; 0 for any number.
+	TenantRate int
 	// ArrivalTimeout is how long a request may take to arrive, and a caller to read each piece
 	// of an answer; default two minutes.
 	ArrivalTimeout time.Duration
@@ -153,6 +156,7 @@ func (l Limits) withDefaults() Limits {
 	l.Depth = cmp.Or(max(l.Depth, 0), 200)
 	l.Rate = cmp.Or(max(l.Rate, 0), 200)
 	l.Burst = cmp.Or(max(l.Burst, 0), 2*l.Rate)
+	l.TenantRate = max(l.TenantRate, 0)
 	l.Page = cmp.Or(max(l.Page, 0), 500)
 	l.Streams = cmp.Or(max(l.Streams, 0), 100)
 	return l

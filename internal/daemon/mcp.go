@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/apikey"
@@ -61,6 +63,9 @@ func (c *call) serveMCP() (err error) {
 	if !rawjson.Valid(body) {
 		return problem(api.BadRequest, "the body is not one JSON document")
 	}
+	if err := c.countBatch(body); err != nil {
+		return err
+	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	c.w.Header().Set("Cache-Control", "no-store")
 	mcp.New(&threadSessions{c}, &mcp.Options{
@@ -68,6 +73,27 @@ func (c *call) serveMCP() (err error) {
 		Count: s.config.Compactor.Counter.Text, Memory: s.searchCache, Scope: c.tenant.name,
 	}).ServeHTTP(c.w, r)
 	return nil
+}
+
+// maxBatch bounds the messages of a batch, and so what its answers take together: one takes at
+// most about 100 KB.
+const maxBatch = 20
+
+// countBatch counts each message of a batch as a request.
+func (c *call) countBatch(body []byte) error {
+	batch := gjson.ParseBytes(body)
+	if !batch.IsArray() {
+		return nil
+	}
+	limits, n := c.s.config.Limits, int(batch.Get("#").Int())
+	most := min(maxBatch, limits.Burst)
+	if limits.TenantRate > 0 {
+		most = min(most, c.s.tenantRates.burst)
+	}
+	if n > most {
+		return problem(api.BadRequest, "a batch of %d messages; at most %d are answered at once", n, most)
+	}
+	return c.s.countMore(c.r, c.who, max(0, n-1))
 }
 
 // threadSessions are the threads of a caller's tenant, as mcp.Sessions.

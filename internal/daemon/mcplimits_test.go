@@ -1,9 +1,11 @@
 package daemon_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
@@ -91,5 +93,67 @@ func TestMCPLimits(t *testing.T) {
 	}
 	if n := memory.Bodies(); n != 0 {
 		t.Errorf("%d bytes are still held", n)
+	}
+}
+
+// TestMCPBatchCounts: each message of a batch counts as a request, and a batch that could never
+// be answered within the rate, or is longer than any may be, is refused as a whole.
+func TestMCPBatchCounts(t *testing.T) {
+	batch := func(n int) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"tools/list"},`, n), ",") + "]"
+	}
+	for _, tt := range []struct {
+		limits   daemon.Limits
+		batches  []int
+		statuses []int
+	}{
+		{daemon.Limits{Rate: 5, Burst: 5}, []int{6}, []int{400}},
+		{daemon.Limits{Rate: 5, Burst: 5}, []int{3, 3}, []int{200, 429}},
+		{daemon.Limits{Rate: 5, Burst: 5}, []int{1, 1, 1, 1, 1, 1}, []int{200, 200, 200, 200, 200, 429}},
+		{daemon.Limits{Rate: 500, Burst: 500}, []int{20, 21}, []int{200, 400}},
+		{daemon.Limits{Rate: 500, Burst: 500, TenantRate: 3}, []int{4, 4}, []int{200, 429}},
+		{daemon.Limits{Rate: 500, Burst: 500, TenantRate: 3}, []int{7}, []int{400}},
+	} {
+		now := time.Now()
+		h := start(t, daemon.Config{MCP: daemon.ReadMCP, Limits: tt.limits, Now: func() time.Time { return now }})
+		for i, n := range tt.batches {
+			answer, text := h.do(t, "POST", "/mcp", numberedCalls(batch(n)), "Accept", "application/json, text/event-stream")
+			if answer.StatusCode != tt.statuses[i] {
+				t.Errorf("%+v, batch %d of %v: %d, want %d: %.200s", tt.limits, i, tt.batches, answer.StatusCode, tt.statuses[i], text)
+			}
+		}
+	}
+}
+
+// numberedCalls gives each call an id of its own.
+func numberedCalls(batch string) string {
+	for n := 2; strings.Contains(batch, `"id":1,`); n++ {
+		batch = strings.Replace(batch, `"id":1,`, fmt.Sprintf(`"id":%d0,`, n), 1)
+	}
+	return batch
+}
+
+// TestTenantRate: all keys of a tenant together make so many requests a second, and those of
+// another tenant do not count.
+func TestTenantRate(t *testing.T) {
+	now := time.Now()
+	keys := apikey.New(&apikey.Memory{}, nil)
+	h := start(t, daemon.Config{Keys: keys, Limits: daemon.Limits{TenantRate: 2}, Now: func() time.Time { return now }})
+	one, two, other := key(t, keys, "a", apikey.Read), key(t, keys, "a", apikey.Read), key(t, keys, "b", apikey.Read)
+	for i, token := range []string{one, two, one, two} {
+		if answer := h.get(t, token, "/v1/threads"); answer.StatusCode != http.StatusOK {
+			t.Errorf("request %d: %d", i, answer.StatusCode)
+		}
+	}
+	for _, token := range []string{one, two} {
+		if answer := h.get(t, token, "/v1/threads"); answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") != "1" {
+			t.Errorf("one too many: %d", answer.StatusCode)
+		}
+	}
+	if answer := h.get(t, "wrong", "/v1/threads"); answer.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a wrong key: %d", answer.StatusCode)
+	}
+	if answer := h.get(t, other, "/v1/threads"); answer.StatusCode != http.StatusOK {
+		t.Errorf("another tenant: %d", answer.StatusCode)
 	}
 }

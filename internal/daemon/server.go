@@ -11,14 +11,12 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/mcp"
 	"github.com/palimpsest-ai/palimpsest/internal/ondemand"
-	"github.com/palimpsest-ai/palimpsest/internal/ratelimit"
 	"github.com/palimpsest-ai/palimpsest/internal/web"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/proxy"
@@ -30,7 +28,8 @@ type Server struct {
 	config      Config
 	mux         *http.ServeMux
 	metrics     *metrics
-	rate        *ratelimit.Buckets[string]
+	rates       *rates // of keys, and of addresses without one
+	tenantRates *rates
 	log         *slog.Logger
 	jobs        job.Queue // nil where nothing is done in the background
 	upkeep      *care.Upkeep
@@ -58,7 +57,7 @@ func New(c Config) (*Server, error) {
 	}
 	s := &Server{
 		config: c, mux: http.NewServeMux(), log: c.Logger, tenants: map[string]*tenant{}, stop: make(chan struct{}),
-		rate:     ratelimit.New[string](float64(c.Limits.Burst), time.Second*time.Duration(c.Limits.Burst)/time.Duration(c.Limits.Rate), c.Now),
+		rates: newRates(c.Limits.Rate, c.Limits.Burst, "", c.Now), tenantRates: newRates(c.Limits.TenantRate, 2*c.Limits.TenantRate, " of the tenant", c.Now),
 		requests: requestCounter{limit: c.Limits.Requests}, idle: newIdleTimer(c.Idle), searchCache: mcp.NewMemory(mcp.DefaultMemory),
 		metrics: newMetrics(c.Counters, c.Memory, c.Compactor.Memory, c.Spending),
 	}
@@ -232,9 +231,13 @@ func (s *Server) beginProxied(r *http.Request) (handler http.Handler, end func()
 	if err != nil {
 		return nil, nil, err
 	}
-	if handler, err = s.config.Proxy(who.tenant); err != nil {
+	made, err := s.config.Proxy(who.tenant)
+	if err != nil {
 		return nil, nil, err
 	}
+	handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		made.ServeHTTP(w, r.WithContext(proxy.WithMessageLimit(r.Context(), func() error { return s.countMore(r, who, 1) })))
+	})
 	end, err = s.beginRequest(who.tenant)
 	return handler, end, err
 }

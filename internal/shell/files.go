@@ -35,14 +35,22 @@ const Restored = "restored by git"
 // long list of names and a long body do not multiply.
 const maxRepeated = 10_000
 
+// mostFiles bounds what is done to files by a command line of so many bytes.
+func mostFiles(bytes int) int { return 64 + bytes/24 }
+
 // Files finds the files that a command line creates, changes, deletes or prints. A word that may
 // be something other than a path (a variable, a pattern, an option) is left out: a wrong list of
-// files is worse than a short one.
+// files is worse than a short one. So is a command that names more files than its line has room for
+// in words of some length.
 func Files(commands []Command) []FileOp {
 	var ops []FileOp
 	ran, depth, left := RanSurely, 0, RanSurely // depth of what need not run; left: the line may have ended before
 	loop, values := "", []string(nil)
 	room := maxRepeated
+	bytes := 0
+	for i := range commands {
+		bytes += len(commands[i].Text)
+	}
 	errexit := (&reader{all: commands}).setOptions().errexit
 	for i := range commands {
 		c := &commands[i]
@@ -101,6 +109,9 @@ func Files(commands []Command) []FileOp {
 				ops = appendFileOps(ops, words, c)
 			}
 		}
+		if len(ops) > mostFiles(bytes) {
+			ops = ops[:from] // of all names or of none
+		}
 		for n := range ops[from:] {
 			op := &ops[from+n]
 			if op.By, op.Ran = c, ran; depth > 0 {
@@ -108,7 +119,7 @@ func Files(commands []Command) []FileOp {
 			}
 		}
 	}
-	return ops
+	return slices.Clip(ops)
 }
 
 func endsList(after string) bool { return after == ";" || after == "&" || after == "" }

@@ -63,14 +63,31 @@ func TestFiles(t *testing.T) {
 // TestFilesBound: a long list of names and a long body of a loop do not multiply, and what one
 // command does is told of all names or of none.
 func TestFilesBound(t *testing.T) {
-	names := "for f in " + strings.Repeat("a ", 4000) + "; do "
+	names := "for f in " + strings.Repeat("some/folder/of/some/file.txt ", 250) + "; do "
 	for body, all := range map[string]int{
-		strings.Repeat("rm $f;", 1500): 4000, "rm " + strings.Repeat("b ", 4000) + "$f;": 4000, "echo $f" + strings.Repeat(" >b", 1500) + ";": 1500,
+		strings.Repeat("rm $f;", 50): 250, "rm " + strings.Repeat("some/other/folder/file.txt ", 250) + "$f;": 250, "echo $f" + strings.Repeat(" >b/file.txt", 250) + ";": 250,
 	} {
 		line, _ := Read(names + body + "done; rm c.txt")
 		got := Files(line)
 		if len(got) != all+1 || got[all].Path != "c.txt" {
 			t.Errorf("%.20q: %d", body, len(got))
 		}
+	}
+}
+
+// TestReadBound: what is held of a line does not multiply its bytes: a line of very many commands
+// is not simple, its folders are not all known, and of very many short names none is told.
+func TestReadBound(t *testing.T) {
+	line, simple := Read(strings.Repeat("cd a;", 3800))
+	folders := 0
+	for _, c := range line {
+		folders += len(c.Dir)
+	}
+	if simple || len(line) > 400 || folders > 5*19_000 {
+		t.Errorf("simple %t, %d commands with %d bytes of folders", simple, len(line), folders)
+	}
+	line, simple = Read("rm" + strings.Repeat(" b", 9000))
+	if got := Files(line); !simple || len(got) > 0 {
+		t.Errorf("simple %t, %d files", simple, len(got))
 	}
 }

@@ -5,6 +5,7 @@ package shell
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
@@ -104,19 +105,20 @@ func Unwrap(words []string) []string {
 	return words
 }
 
-const (
-	// maxLine bounds what is read of a command line, in bytes.
-	maxLine = 20_000
-	// maxCommands is how many commands a simple line has at most: each is compared with all others.
-	maxCommands = 256
-)
+// maxLine bounds what is read of a command line, in bytes.
+const maxLine = 20_000
+
+// mostCommands bounds the commands of a line of so many bytes. What is held of one takes about
+// 300 bytes, and each is compared with all others.
+func mostCommands(bytes int) int { return 24 + bytes/128 }
 
 // compoundWords are the words that begin what is no simple command.
 var compoundWords = scan.WordSet("if then else elif fi for while until do done case esac function { } ! [[ select")
 
 // Read splits a command line into its commands. It is not simple where it holds
-// loops, conditions or subshells, has very many commands, or could not be read to its end:
-// then their words are commands too, and nobody knows which of them ran.
+// loops, conditions or subshells, or could not be read to its end: then their words
+// are commands too, and nobody knows which of them ran. A line of very many commands is
+// not read to its end.
 func Read(line string) (commands []Command, simple bool) {
 	r := reader{s: line, simple: true}
 	if len(line) > maxLine {
@@ -124,7 +126,8 @@ func Read(line string) (commands []Command, simple bool) {
 	}
 	r.read()
 	r.setReports()
-	return r.all, r.simple && len(r.all) > 0 && len(r.all) <= maxCommands
+	r.all = slices.Clip(r.all)
+	return r.all, r.simple && len(r.all) > 0
 }
 
 type reader struct {
@@ -148,6 +151,10 @@ var operators = []string{"&&", "||", "|&", ";;", ";", "|", "&"}
 
 func (r *reader) read() {
 	for r.at < len(r.s) {
+		if len(r.all) == mostCommands(len(r.s)) {
+			r.simple = false
+			return
+		}
 		rest := r.s[r.at:]
 		switch c := rest[0]; {
 		case c == ' ' || c == '\t' || c == '\r':

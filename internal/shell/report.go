@@ -72,7 +72,7 @@ func (r *reader) setReports() {
 			others++
 		}
 	}
-	var at folder
+	at := folder{room: 4 * len(r.s)}
 	before := 0 // weighty commands in the lists before
 	for from, n := 0, 0; from < len(r.all); {
 		l := r.listFrom(from)
@@ -153,6 +153,7 @@ func (r *reader) reportList(l *list, o options, n, before, all int) {
 type folder struct {
 	dir   string
 	stack []string
+	room  int // bytes that the folders of the line may still take together
 }
 
 // setFolders says of the commands of a list where they run; it returns where the next list does.
@@ -173,10 +174,14 @@ func (r *reader) setFolders(l *list, at folder) folder {
 			c.back = Unknown
 		}
 		if to := c.ChangesTo(); to != "" {
-			at.dir = Join(at.dir, to)
+			if at.dir = Join(at.dir, to); len(at.dir) > at.room {
+				at.dir = Unknown
+			}
+			at.room -= len(at.dir)
 		}
 	}
 	if l.background { // in a shell of its own
+		start.room = at.room
 		return start
 	}
 	return at

@@ -1,0 +1,108 @@
+//go:build unix
+
+package hostile_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/internal/corpus"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// timesBytes is how much memory a request may take, in multiples of its bytes, and knownMore where
+// it is known to take more. A row goes from there when it takes no more.
+const timesBytes = 12
+
+var knownMore = map[string]int64{
+	"commands that change the folder": 20, "commands that remove files": 40, "commands that write files": 26, "patches of many files": 22, "reads of many paths": 18,
+}
+
+// repeatedCalls is a Chat request of about n bytes that repeats a call of a tool and its result.
+func repeatedCalls(tool string, arguments, result func(i int) string) func(n int) []byte {
+	return func(n int) []byte {
+		var b strings.Builder
+		b.WriteString(`{"model":"m","messages":[{"role":"user","content":"Do all of it."}`)
+		for i := 0; b.Len() < n; i++ {
+			fmt.Fprintf(&b, `,{"role":"assistant","content":"","tool_calls":[{"id":"c%d","type":"function","function":{"name":%q,"arguments":%s}}]},{"role":"tool","tool_call_id":"c%d","content":%s}`,
+				i, tool, rawjson.Quote(arguments(i)), i, rawjson.Quote(result(i)))
+		}
+		b.WriteString("]}")
+		return []byte(b.String())
+	}
+}
+
+func same(text string) func(int) string { return func(int) string { return text } }
+
+func numbered(format string) func(int) string {
+	return func(i int) string { return fmt.Sprintf(format, i) }
+}
+
+// said is a Chat request of about n bytes whose one message of the user repeats a piece in it.
+func said(begin, piece, end string) func(n int) []byte {
+	return func(n int) []byte {
+		return []byte(`{"model":"m","messages":[{"role":"user","content":` + begin + strings.Repeat(piece, n/len(piece)) + end + `},{"role":"assistant","content":"I will."},{"role":"user","content":"Go on."}]}`)
+	}
+}
+
+func shellScript(piece string, n int) func(int) string {
+	return same(`{"command":` + rawjson.Quote(strings.Repeat(piece, n/len(piece))) + `}`)
+}
+
+// manyThings are requests that hold as many of one thing as their bytes allow.
+var manyThings = map[string]func(n int) []byte{
+	"commands that change the folder": repeatedCalls("Bash", shellScript("cd a;", 19_000), same("ok")),
+	"commands in short lines":         repeatedCalls("Bash", shellScript("cd a;", 400), same("ok")),
+	"commands that write files":       repeatedCalls("Bash", shellScript(">a;", 19_000), same("ok")),
+	"commands that remove files":      repeatedCalls("Bash", shellScript("rm a b c d e f;", 19_000), same("ok")),
+	"calls":                           repeatedCalls("Bash", same(`{"command":"ls"}`), same("a")),
+	"calls of no known tool":          repeatedCalls("x", same(`{}`), same("")),
+	"reads":                           repeatedCalls("Read", numbered(`{"file_path":"a%d"}`), same("x")),
+	"reads of many paths":             repeatedCalls("Read", same(`{"paths":["a"`+strings.Repeat(`,"a"`, 5000)+`]}`), same("x")),
+	"edits":                           repeatedCalls("Edit", numbered(`{"file_path":"a%d","old_string":"a","new_string":"b"}`), same("ok")),
+	"patches of many files":           repeatedCalls("apply_patch", same(`{"input":`+rawjson.Quote("*** Begin Patch\n"+strings.Repeat("*** Add File: a\n+a\n", 2000))+`}`), same("Done!")),
+	"nested arguments":                repeatedCalls("fetch", same(strings.Repeat(`{"a":`, 150)+"1"+strings.Repeat("}", 150)), same("ok")),
+	"lines of a search":               repeatedCalls("Grep", same(`{"pattern":"a"}`), same(strings.Repeat("a:1:b\n", 5000))),
+	"failures":                        repeatedCalls("Bash", same(`{"command":"go test ./..."}`), same("Exit code 1\n"+strings.Repeat("--- FAIL: A (0.00s)\n", 2000))),
+	"paths":                           said(`"`, "/a/b ", `"`),
+	"lines":                           said(`"`, `a\n`, `"`),
+	"tasks":                           said(`"`, `- [ ] a\n`, `"`),
+	"rules":                           said(`"`, `Never do a. `, `"`),
+	"parts":                           said(`[{"type":"text","text":"a"}`, `,{"type":"text","text":"a"}`, `]`),
+	"messages":                        said(`"a"}`, `,{"role":"user","content":"a"},{"role":"assistant","content":"b"}`, `,{"role":"user","content":"a"`),
+}
+
+// TestMemoryFollowsBytes: whatever a request holds many of, the daemon takes for it a bounded
+// multiple of its bytes.
+func TestMemoryFollowsBytes(t *testing.T) {
+	sizes := []int{5_000_000}
+	if corpus.Long() {
+		sizes = append(sizes, 20_000_000)
+	}
+	for _, name := range slices.Sorted(maps.Keys(manyThings)) {
+		t.Run(name, func(t *testing.T) {
+			s, _ := proxied(t, "--memory", "1GB")
+			s.alive(t, wire.Chat)
+			idle := s.do(t, order{}).Peak
+			for _, n := range sizes {
+				body := manyThings[name](n)
+				s.do(t, order{})
+				status, answer := s.send(t, request{"POST", pathOf(wire.Chat, false), nil, body})
+				f := s.do(t, order{}).figures
+				if status != 200 {
+					t.Errorf("%d bytes: %d %.300s", n, status, answer)
+				}
+				taken := max(0, f.Peak-idle)
+				t.Logf("%d bytes took %d MB beside %d MB, %.1f times as much, and %v", len(body), taken>>20, idle>>20, float64(taken)/float64(len(body)), f.CPU)
+				if most := max(timesBytes, knownMore[name]); taken > most*int64(len(body)) {
+					t.Errorf("%d bytes took %d MB of memory, more than %d times as much", len(body), taken>>20, most)
+				}
+			}
+			s.alive(t, wire.Chat)
+		})
+	}
+}
