@@ -59,9 +59,16 @@ func New(o *Options) (*Proxy, error) {
 // opens, and refuses one for another API with 426, on which clients go on over HTTP. Paths that
 // are no provider's get 404 or 405. Empty segments of a path are dropped.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.ServeCounted(w, r, func() error { return nil })
+}
+
+// ServeCounted is ServeHTTP for callers that are held to a number of requests: count is asked before each
+// message of a WebSocket, and its error is what the client is told instead. It must be safe for
+// concurrent use.
+func (p *Proxy) ServeCounted(w http.ResponseWriter, r *http.Request, count func() error) {
 	if e := endpointOf(r.URL.Path); r.Header.Get("Upgrade") != "" && e.task == generate {
 		if e.dialect.API() == wire.Responses && strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-			p.serveSocket(w, r)
+			p.serveSocket(w, r, count)
 			return
 		}
 		d := forward(reasonWebSocket)

@@ -31,6 +31,7 @@ type socket struct {
 	proxy   *Proxy
 	request *http.Request // the one that became the WebSocket
 	conn    *websocket.Conn
+	count   func() error // before each message
 	// id is the last response, and items are input and output up to its end.
 	id       string
 	items    []string
@@ -45,21 +46,6 @@ const (
 	socketWriteTimeout = 2 * time.Minute
 )
 
-type messageLimitKey struct{}
-
-// WithMessageLimit is for requests that may become a WebSocket: count is asked before each message
-// is worked on, and its error is what the client is told instead. It must be safe for concurrent use.
-func WithMessageLimit(ctx context.Context, count func() error) context.Context {
-	return context.WithValue(ctx, messageLimitKey{}, count)
-}
-
-func countMessage(ctx context.Context) error {
-	if count, ok := ctx.Value(messageLimitKey{}).(func() error); ok {
-		return count()
-	}
-	return nil
-}
-
 // socketMessage is a message of the client; busy says that there was no room for it.
 type socketMessage struct {
 	text     string
@@ -68,7 +54,7 @@ type socketMessage struct {
 }
 
 // serveSocket serves a WebSocket until the client leaves.
-func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request) {
+func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request, count func() error) {
 	conn, err := websocket.Accept(w, r, nil) // refuses pages of another origin
 	if err != nil {
 		return // Accept has answered
@@ -77,7 +63,7 @@ func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request) {
 	conn.SetReadLimit(-1) // s.read has its own
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), socketLife)
 	defer cancel()
-	s := &socket{proxy: p, request: r, conn: conn, reserved: p.transport.newReservation()}
+	s := &socket{proxy: p, request: r, conn: conn, count: count, reserved: p.transport.newReservation()}
 	defer s.forgetItems()
 	asked := make(chan socketMessage)
 	read := make(chan struct{})
@@ -141,7 +127,7 @@ func (s *socket) read(ctx context.Context) (a socketMessage, err error) {
 
 // answer answers a message. The error is that of the client's connection.
 func (s *socket) answer(ctx context.Context, a socketMessage) error {
-	if err := countMessage(ctx); err != nil {
+	if err := s.count(); err != nil {
 		return s.refuse(ctx, http.StatusTooManyRequests, "rate_limit_exceeded", "palimpsest: "+err.Error())
 	}
 	if a.busy {

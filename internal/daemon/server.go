@@ -231,13 +231,13 @@ func (s *Server) beginProxied(r *http.Request) (handler http.Handler, end func()
 	if err != nil {
 		return nil, nil, err
 	}
-	made, err := s.config.Proxy(who.tenant)
-	if err != nil {
+	if handler, err = s.config.Proxy(who.tenant); err != nil {
 		return nil, nil, err
 	}
-	handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		made.ServeHTTP(w, r.WithContext(proxy.WithMessageLimit(r.Context(), func() error { return s.countMore(r, who, 1) })))
-	})
+	if p, ok := handler.(*proxy.Proxy); ok {
+		count := func() error { return s.countMore(r, who, 1) }
+		handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.ServeCounted(w, r, count) })
+	}
 	end, err = s.beginRequest(who.tenant)
 	return handler, end, err
 }
