@@ -17,8 +17,8 @@ import (
 var volatile = []string{"cache_control"}
 
 // ChainID computes the id of a message from the id of the message before it ("" for the
-// first) and its canonical content: role, name and parts. Turn, time, kind, durability and
-// the bytes of the provider do not count. So the same history from another client has the
+// first) and its canonical content: role, name and parts. Turn, time, kind, durability,
+// the bytes of the provider and members beside the content do not count. So the same history from another client has the
 // same ids, and a rewritten history has different ones from the first difference on.
 func ChainID(parent ID, m *Message) ID {
 	h := sha256.New()
@@ -29,6 +29,9 @@ func ChainID(parent ID, m *Message) ID {
 	w.parts(m.Parts)
 	return ID(hex.EncodeToString(h.Sum(nil)[:16]))
 }
+
+// beside reports whether a part does not count.
+func beside(p Part) bool { return p != nil && p.From().Beside }
 
 // hasher writes fields with their lengths, so that different messages never give the same
 // bytes.
@@ -53,8 +56,17 @@ func (w *hasher) tag(t byte) {
 }
 
 func (w *hasher) parts(parts []Part) {
-	w.length(len(parts))
+	n := len(parts)
 	for _, p := range parts {
+		if beside(p) {
+			n--
+		}
+	}
+	w.length(n)
+	for _, p := range parts {
+		if beside(p) {
+			continue
+		}
 		switch p := p.(type) {
 		case Text:
 			w.tag('t')

@@ -23,6 +23,9 @@ type Source struct {
 	// Cache is the time to live of the caller's prompt-cache mark on the block ("5m", "1h"),
 	// or empty.
 	Cache string
+	// Beside says that the part is a member beside the content of a message, which is kept to be
+	// written again. It does not count for the message's id.
+	Beside bool
 }
 
 // From returns the source. Every part promotes it.

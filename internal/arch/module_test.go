@@ -251,8 +251,8 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 8814},
-		{Of: "floor 1", Floor: 1, Most: 20992},
+		{Of: "floor 0", Floor: 0, Most: 8829},
+		{Of: "floor 1", Floor: 1, Most: 20999},
 		{Of: "floor 2", Floor: 2, Most: 19626},
 		{Of: "floor 3", Floor: 3, Most: 11922},
 		{Of: "floor 4", Floor: 4, Most: 2235},

@@ -61,6 +61,7 @@ type part struct {
 	Structured string `json:"structured,omitempty"`
 	RawAt      []int  `json:"raw_at,omitempty"` // where Raw begins in the frame, and its length, in bytes
 	Cache      string `json:"cache,omitempty"`
+	Beside     bool   `json:"beside,omitempty"`
 	Bytes      blobs  `json:"bytes,omitempty"`
 }
 
@@ -165,7 +166,7 @@ const minFramePiece = 24
 func encodeParts(list []thread.Part, plain []neutral.Part, whole string) ([]part, error) {
 	out := make([]part, len(list))
 	for n, p := range list {
-		o := part{Part: plain[n], Cache: p.From().Cache}
+		o := part{Part: plain[n], Cache: p.From().Cache, Beside: p.From().Beside}
 		if o.Type == "" {
 			return nil, fmt.Errorf("part %d is of no known type (%T)", n, p)
 		}
@@ -244,7 +245,7 @@ func decodeParts(list []part, v int, whole string) ([]thread.Part, error) {
 		if err != nil {
 			return nil, err
 		}
-		p, known := o.Exact(content, thread.Source{API: o.API, Raw: o.Raw, Cache: o.Cache})
+		p, known := o.Exact(content, thread.Source{API: o.API, Raw: o.Raw, Cache: o.Cache, Beside: o.Beside})
 		if !known {
 			return nil, fmt.Errorf("part %d: type %q is not known: %w", n, o.Type, ErrVersion)
 		}

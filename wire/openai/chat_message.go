@@ -68,8 +68,14 @@ func chatMember(f rawjson.Field) thread.Opaque {
 }
 
 func chatMemberSource(f rawjson.Field) thread.Source {
-	return chatSource(`{"` + f.Name + `":` + f.Value.Raw + "}")
+	from := chatSource(`{"` + f.Name + `":` + f.Value.Raw + "}")
+	from.Beside = !chatCounted[f.Name]
+	return from
 }
+
+// chatCounted are the fields that count for a message's id. What has been learned to be read since
+// does not, so that stored conversations keep theirs.
+var chatCounted = map[string]bool{"reasoning_content": true, "reasoning": true, "reasoning_details": true, "refusal": true, "audio": true}
 
 func chatSource(raw string) thread.Source { return thread.Source{API: wire.Chat, Raw: raw} }
 
