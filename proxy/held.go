@@ -5,17 +5,17 @@ import "strings"
 const (
 	// timesBytes is how much memory the work on a request may take, in multiples of its bytes, and
 	// bytesOfText what texts take of that.
-	timesBytes, bytesOfText = 12, 4
+	timesBytes, bytesOfText = 20, 4
 	// bytesOfObject is what the work takes for each JSON object of a request, however small: a
 	// message, a part or a call, and what is found in it.
 	bytesOfObject = 3 << 10
 	// freeBytes may be taken by any request.
-	freeBytes = 48 << 20
+	freeBytes = 96 << 20
 )
 
 // canBeHeld reports whether the work on a request takes no more memory than one of its size may.
-// Requests of agents have hundreds of bytes to an object; one of very many tiny messages, parts or
-// calls would take a hundred times its bytes.
+// Requests of agents have more than 200 bytes to an object, also the longest; one of very many tiny
+// messages, parts or calls would take a hundred times its bytes.
 func canBeHeld(body string) bool {
 	return bytesOfText*len(body)+bytesOfObject*objects(body) <= max(timesBytes*len(body), freeBytes)
 }

@@ -16,6 +16,7 @@ func TestCanBeHeld(t *testing.T) {
 		{"small", `{"messages":[` + strings.Repeat(`{"role":"user","content":"a"},`, 10_000) + `{}]}`, true},
 		{"tiny messages", `{"messages":[` + strings.Repeat(`{"role":"user","content":"a"},`, 200_000) + `{}]}`, false},
 		{"messages of a usual size", `{"messages":[` + strings.Repeat(`{"role":"user","content":"`+strings.Repeat("a", 1000)+`"},`, 6_000) + `{}]}`, true},
+		{"a long session of short steps", `{"messages":[` + strings.Repeat(`{"role":"user","content":"`+strings.Repeat("a", 180)+`"},`, 60_000) + `{}]}`, true},
 		{"braces in a text", `{"content":"` + strings.Repeat(`{\"a\\\":{`, 1_000_000) + `"}`, true},
 		{"a text without an end", `{"content":"` + strings.Repeat("{", 6_000_000), true},
 	} {

@@ -27,12 +27,12 @@ func modelsCommand(s Streams) *cobra.Command {
 				return err
 			}
 			return writeResult(s.Out, c, set.All(), func(p *printer) {
-				p.table([]string{"model", "provider", ">window", ">output", "counted as", ">$/M in / out", "as of"}, mapSlice(set.All(), func(m token.Model) []string {
+				p.table([]string{"model", "provider", ">window", ">output", "counted as", ">$/M in/out", "as of"}, mapSlice(set.All(), func(m token.Model) []string {
 					price := ""
 					if p, ok := m.Price(0); ok {
-						price = fmt.Sprintf("%g / %g", p.Input, p.Output)
+						price = fmt.Sprintf("%g/%g", p.Input, p.Output)
 					}
-					return []string{m.Name, m.Provider, numberOrUnknown(m.Window), numberOrUnknown(m.MaxOutput), m.Counter, price, m.Date}
+					return []string{m.Name, m.Provider, numberOrUnknown(m.Window), numberOrUnknown(m.MaxOutput), m.Counter, price, m.Date[:min(len(m.Date), len("2026-11"))]}
 				}))
 			})
 		},
