@@ -17,6 +17,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
+	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -277,7 +278,10 @@ func TestCodexSample(t *testing.T) {
 	refusals(t, up)
 	sent := gjson.GetBytes(up.Requests()[0].Body, "input").Array()
 	at := 0
-	for _, item := range sent { // what goes out is a part of what Codex knew, in its order
+	for _, item := range sent { // what goes out is a part of what Codex knew, in its order, and a note
+		if item.Get("content").Str == render.Tools.Note() {
+			continue
+		}
 		found := slices.Index(history[at:], item.Raw)
 		if role := item.Get("role").Str; found < 0 && (role == "user" || role == "developer") {
 			t.Errorf("not of the history: %.300s", item.Raw)

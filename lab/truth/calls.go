@@ -264,6 +264,9 @@ var checks = regexp.MustCompile(`(?i)^(?:go (?:test|build|vet)|.*\b(?:pytest|jes
 
 // shows reports whether all lines of a quotation stand in a result, in order.
 func (c *call) shows(words string) bool {
+	if quoted, ok := strings.CutPrefix(words, `the result says: "`); ok {
+		words = strings.TrimSuffix(quoted, `"`)
+	}
 	out := normal(c.out)
 	if _, _, ok := inOrder(out, quotedLines(words)); ok {
 		return true
