@@ -17,7 +17,8 @@ const (
 // Requests of agents have more than 200 bytes to an object, also the longest; one of very many tiny
 // messages, parts or calls would take a hundred times its bytes.
 func canBeHeld(body string) bool {
-	return bytesOfText*len(body)+bytesOfObject*objects(body) <= max(timesBytes*len(body), freeBytes)
+	most := max(timesBytes*len(body), freeBytes) - bytesOfText*len(body)
+	return bytesOfObject*strings.Count(body, "{") <= most || bytesOfObject*objects(body) <= most // braces in texts are no objects
 }
 
 // objects counts the objects of a JSON document.
