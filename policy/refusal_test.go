@@ -151,7 +151,7 @@ func TestOwnSummariesNameSomething(t *testing.T) {
 		t.Fatal(err)
 	}
 	if seen == 0 {
-		t.Skip("the transcripts hold no summary")
+		t.Fatal("the transcripts hold no summary")
 	}
 	t.Logf("%d summaries; of %d refusals %d pass", seen, 2*seen*len(refusals), passed)
 	if 20*passed > 2*seen*len(refusals) {
