@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/internal/cputime"
-	"github.com/palimpsest-ai/palimpsest/internal/longhistory"
+	"github.com/palimpsest-ai/palimpsest/internal/test/cputime"
+	"github.com/palimpsest-ai/palimpsest/internal/test/longhistory"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"

@@ -4,11 +4,11 @@ import (
 	"math"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/token/cost"
 )
 
 // withPrices adds what the tokens of the model cost, whether the provider's prompt cache

@@ -5,10 +5,10 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/api/view"
-	"github.com/palimpsest-ai/palimpsest/apikey"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/quality"
+	"github.com/palimpsest-ai/palimpsest/event/quality"
+	"github.com/palimpsest-ai/palimpsest/store/apikey"
 )
 
 // Root begins the paths of operations on threads, SessionsRoot those on the sessions that

@@ -7,7 +7,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/artifact/mem"
-	"github.com/palimpsest-ai/palimpsest/keyring"
+	"github.com/palimpsest-ai/palimpsest/store/keyring"
 )
 
 // With a keyring, content is encrypted before the backend sees it.

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
-	"github.com/palimpsest-ai/palimpsest/artifact/artifacttest"
 	"github.com/palimpsest-ai/palimpsest/artifact/mem"
+	"github.com/palimpsest-ai/palimpsest/internal/test/artifacttest"
 )
 
 func TestInMemory(t *testing.T) {

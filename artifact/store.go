@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/keyring"
+	"github.com/palimpsest-ai/palimpsest/store/keyring"
 )
 
 // DefaultMaxBytes is the default of Options.MaxBytes: 64 MiB, many times what any model

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
+	"github.com/palimpsest-ai/palimpsest/internal/test/llmtest"
 )
 
 // knowledge are the sentences that an honest summarizer takes over as they

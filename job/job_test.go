@@ -8,9 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/internal/leak"
+	"github.com/palimpsest-ai/palimpsest/internal/test/jobtest"
+	"github.com/palimpsest-ai/palimpsest/internal/test/leak"
 	"github.com/palimpsest-ai/palimpsest/job"
-	"github.com/palimpsest-ai/palimpsest/job/jobtest"
 )
 
 func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }

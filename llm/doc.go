@@ -1,7 +1,7 @@
 // Package llm is the contract for asking a model: one request, one answer. Summarizers and
 // others that need a model on the side use it. The clients are llm/anthropic and llm/openai
 // (which also speaks to Ollama, vLLM, OpenRouter and Gemini's compatible endpoint);
-// llm/llmtest has fakes and the tests that every implementation passes.
+// internal/test/llmtest has fakes and the tests that every implementation passes.
 //
 //	reply, err := g.Generate(ctx, &prompt.Prompt{
 //		System:   []prompt.System{{Text: "You summarise."}},

@@ -25,7 +25,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/state"
+	"github.com/palimpsest-ai/palimpsest/plan/state"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token/cost"
 )
 
 // Auto is our own default. It compacts in batches, so that the prompt's prefix stays the

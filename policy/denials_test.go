@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/internal/injected/injectedtest"
+	"github.com/palimpsest-ai/palimpsest/internal/test/injectedtest"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 

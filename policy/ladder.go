@@ -5,9 +5,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/palimpsest-ai/palimpsest/cut"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/strategy"
+	"github.com/palimpsest-ai/palimpsest/strategy/cut"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
+	"github.com/palimpsest-ai/palimpsest/internal/test/proxytest"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
-	"github.com/palimpsest-ai/palimpsest/summary"
 )
 
 // BenchmarkNeeded decides for a turn of 8 KB over a plan of 200 artifacts: with

@@ -3,10 +3,10 @@ package strategy_test
 import (
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/internal/test/strategytest"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/strategy"
-	"github.com/palimpsest-ai/palimpsest/strategy/strategytest"
+	"github.com/palimpsest-ai/palimpsest/strategy/cut"
 )
 
 // TestConformance: every built-in rung. A17

@@ -3,8 +3,8 @@ package strategy
 import (
 	"context"
 
-	"github.com/palimpsest-ai/palimpsest/cut"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/strategy/cut"
 )
 
 // Drop takes the oldest messages out of the prompt, so that they can only be searched for.

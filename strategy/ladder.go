@@ -5,8 +5,8 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/palimpsest-ai/palimpsest/cut"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/strategy/cut"
 )
 
 // Ladder is a list of strategies. It climbs them by aggressiveness, gentlest first; those

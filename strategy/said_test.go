@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
-	"github.com/palimpsest-ai/palimpsest/internal/property"
+	"github.com/palimpsest-ai/palimpsest/internal/test/property"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 

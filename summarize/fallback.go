@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/plan/summary"
 )
 
 // Step is a summarizer with the name that reports use.

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/plan/summary"
 )
 
 func (s *selection) taskText() string {

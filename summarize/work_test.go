@@ -13,7 +13,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 
-	"github.com/palimpsest-ai/palimpsest/state"
+	"github.com/palimpsest-ai/palimpsest/plan/state"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 

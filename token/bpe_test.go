@@ -12,8 +12,8 @@ import (
 	"github.com/tiktoken-go/tokenizer/codec"
 	"pgregory.net/rapid"
 
-	"github.com/palimpsest-ai/palimpsest/internal/corpus"
-	"github.com/palimpsest-ai/palimpsest/internal/property"
+	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
+	"github.com/palimpsest-ai/palimpsest/internal/test/property"
 )
 
 // oracle counts tokens the slow and plain way: the published regular expression

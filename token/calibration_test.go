@@ -16,7 +16,7 @@ import (
 	"testing"
 	"text/tabwriter"
 
-	"github.com/palimpsest-ai/palimpsest/internal/corpus"
+	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/internal/corpus"
+	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
 )
 
 // TestLines: counting line by line gives what counting at once does, for real text

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/adapter"
-	"github.com/palimpsest-ai/palimpsest/adapter/adaptertest"
 	"github.com/palimpsest-ai/palimpsest/adapter/eino"
+	"github.com/palimpsest-ai/palimpsest/internal/test/adaptertest"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/adapter"
-	"github.com/palimpsest-ai/palimpsest/adapter/adaptertest"
 	"github.com/palimpsest-ai/palimpsest/adapter/eino/internal/reader"
+	"github.com/palimpsest-ai/palimpsest/internal/test/adaptertest"
 )
 
 func TestTask(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	sdk "google.golang.org/genai"
 	"pgregory.net/rapid"
 
-	"github.com/palimpsest-ai/palimpsest/adapter/adaptertest"
 	"github.com/palimpsest-ai/palimpsest/adapter/genai"
+	"github.com/palimpsest-ai/palimpsest/internal/test/adaptertest"
 )
 
 func TestCodec(t *testing.T) { adaptertest.TestCodec(t, genai.Codec{}, histories()) }

@@ -8,8 +8,8 @@ import (
 	"github.com/firebase/genkit/go/ai"
 	"pgregory.net/rapid"
 
-	"github.com/palimpsest-ai/palimpsest/adapter/adaptertest"
 	"github.com/palimpsest-ai/palimpsest/adapter/genkit"
+	"github.com/palimpsest-ai/palimpsest/internal/test/adaptertest"
 )
 
 func TestCodec(t *testing.T) { adaptertest.TestCodec(t, genkit.Codec{}, histories()) }

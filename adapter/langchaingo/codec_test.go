@@ -7,8 +7,8 @@ import (
 	"github.com/tmc/langchaingo/llms"
 	"pgregory.net/rapid"
 
-	"github.com/palimpsest-ai/palimpsest/adapter/adaptertest"
 	"github.com/palimpsest-ai/palimpsest/adapter/langchaingo"
+	"github.com/palimpsest-ai/palimpsest/internal/test/adaptertest"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/adapter"
-	"github.com/palimpsest-ai/palimpsest/adapter/adaptertest"
 	"github.com/palimpsest-ai/palimpsest/adapter/langchaingo"
 	"github.com/palimpsest-ai/palimpsest/adapter/langchaingo/internal/reader"
+	"github.com/palimpsest-ai/palimpsest/internal/test/adaptertest"
 )
 
 func TestTask(t *testing.T) {

@@ -20,8 +20,8 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/api"
-	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 	"github.com/palimpsest-ai/palimpsest/internal/ondemand"
+	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
 )
 
 // user is one whose daemon is tried: a home and a runtime folder of its own.

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/internal/corpus"
+	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
 )
 
 // endless writes a session whose message is a line of so many megabytes.

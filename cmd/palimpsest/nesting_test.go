@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/internal/corpus"
+	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
 )
 
 // brackets is the conversation of an agent that has read a file of six million

@@ -6,8 +6,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/palimpsest-ai/palimpsest/internal/cli"
-	"github.com/palimpsest-ai/palimpsest/internal/corpus"
-	"github.com/palimpsest-ai/palimpsest/internal/scripttest"
+	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
+	"github.com/palimpsest-ai/palimpsest/internal/test/scripttest"
 )
 
 func TestMain(m *testing.M) {

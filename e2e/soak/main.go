@@ -18,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/store/postgres/pgtest"
+	"github.com/palimpsest-ai/palimpsest/internal/test/pgtest"
 )
 
 func main() {

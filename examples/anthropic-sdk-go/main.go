@@ -12,8 +12,8 @@ import (
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 
-	"github.com/palimpsest-ai/palimpsest/adapter/adaptertest"
 	"github.com/palimpsest-ai/palimpsest/examples/internal/provider"
+	"github.com/palimpsest-ai/palimpsest/internal/test/adaptertest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 )
 

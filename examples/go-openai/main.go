@@ -11,8 +11,8 @@ import (
 
 	"github.com/sashabaranov/go-openai"
 
-	"github.com/palimpsest-ai/palimpsest/adapter/adaptertest"
 	"github.com/palimpsest-ai/palimpsest/examples/internal/provider"
+	"github.com/palimpsest-ai/palimpsest/internal/test/adaptertest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 )
 

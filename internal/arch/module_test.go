@@ -99,22 +99,22 @@ var floors = map[string]arch.Package{
 	"summarize":       {Floor: 3, External: []string{gjson, uax29}},
 	"summarize/model": {Floor: 3, Same: []string{"summarize"}, External: []string{gjson}},
 
-	"quality": {Floor: 3},
+	"event/quality": {Floor: 3},
 
 	// 3: what brings content back that was externalized.
 	"rehydrate": {Floor: 3, External: []string{gjson}},
 
 	// 2: contracts and portable types.
-	"artifact":   {Floor: 2, Same: []string{"keyring"}},
+	"artifact":   {Floor: 2, Same: []string{"store/keyring"}},
 	"transcript": {Floor: 2, External: []string{gjson}},
 	"recall":     {Floor: 2, Same: []string{"artifact"}, External: []string{gjson}},
-	"store":      {Floor: 2, Same: []string{"apikey", "artifact", "event", "keyring"}},
+	"store":      {Floor: 2, Same: []string{"store/apikey", "artifact", "event", "store/keyring"}},
 	"event":      {Floor: 2},
 	"job":        {Floor: 2},
 	"llm":        {Floor: 2, Same: []string{"internal/retry"}, External: []string{gjson}},
 
-	"apikey":  {Floor: 2},
-	"keyring": {Floor: 2},
+	"store/apikey":  {Floor: 2},
+	"store/keyring": {Floor: 2},
 
 	// What implementations in files have in common.
 	"internal/durable": {Floor: 2, Same: []string{"internal/crash"}},
@@ -137,15 +137,15 @@ var floors = map[string]arch.Package{
 	"llm/anthropic":           {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson}, Leaf: true},
 	"llm/gemini":              {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson}, Leaf: true},
 	"llm/openai":              {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson}, Leaf: true},
-	"store/internal/sqlstore": {Floor: 2, Same: []string{"store", "apikey", "artifact", "event", "keyring", "internal/durable", "internal/crash"}},
+	"store/internal/sqlstore": {Floor: 2, Same: []string{"store", "store/apikey", "artifact", "event", "store/keyring", "internal/durable", "internal/crash"}},
 	"store/sqlite":            {Floor: 2, Same: []string{"store", "store/internal/sqlstore", "internal/durable"}, External: []string{sqlite}, Leaf: true},
 	"store/postgres":          {Floor: 2, Same: []string{"store", "store/internal/sqlstore"}, External: []string{pgx}, Leaf: true},
 
 	// 1: pure functions. The renderer takes the names of the APIs from wire and
 	// knows no codec.
-	"cost":                {Floor: 1, Same: []string{"token"}},
+	"token/cost":          {Floor: 1, Same: []string{"token"}},
 	"token":               {Floor: 1, External: []string{tiktoken}},
-	"cut":                 {Floor: 1, Same: []string{"token"}},
+	"strategy/cut":        {Floor: 1, Same: []string{"token"}},
 	"render":              {Floor: 1, Same: []string{"token", "wire"}, External: []string{gjson}},
 	"wire":                {Floor: 1},
 	"wire/anthropic":      {Floor: 1, Same: []string{"wire", "wire/internal/codec", "wire/internal/shape"}, External: []string{gjson}},
@@ -175,10 +175,10 @@ var floors = map[string]arch.Package{
 	// 0: values.
 	"thread":              {Floor: 0, Same: []string{"internal/canonjson", "internal/uncopied"}},
 	"prompt":              {Floor: 0, Same: []string{"thread"}},
-	"state":               {Floor: 0, Same: []string{"thread"}},
-	"summary":             {Floor: 0, Same: []string{"thread", "state"}},
-	"plan":                {Floor: 0, Same: []string{"thread", "summary", "state", "internal/uncopied"}},
-	"toolpolicy":          {Floor: 0, Same: []string{"thread", "internal/clip", "internal/shell"}, External: []string{gjson}},
+	"plan/state":          {Floor: 0, Same: []string{"thread"}},
+	"plan/summary":        {Floor: 0, Same: []string{"thread", "plan/state"}},
+	"plan":                {Floor: 0, Same: []string{"thread", "plan/summary", "plan/state", "internal/uncopied"}},
+	"policy/toolpolicy":   {Floor: 0, Same: []string{"thread", "internal/clip", "internal/shell"}, External: []string{gjson}},
 	"internal/canonjson":  {Floor: 0},
 	"internal/redact":     {Floor: 2},
 	"internal/suggest":    {Floor: 0},
@@ -197,29 +197,29 @@ var floors = map[string]arch.Package{
 	"internal/ratelimit":  {Floor: 0, Same: []string{"internal/lru"}},
 
 	// For tests.
-	"internal/arch":         {Support: true},
-	"internal/corpus":       {Support: true},
-	"internal/cputime":      {Support: true},
-	"internal/golden":       {Support: true},
-	"internal/leak":         {Support: true},
-	"internal/longhistory":  {Support: true},
-	"internal/hostile":      {Support: true, External: []string{gjson, zstd, ws}},
-	"internal/threadgen":    {Support: true},
-	"internal/property":     {Support: true},
-	"internal/scripttest":   {Support: true, External: []string{testscript}},
-	"apikey/apikeytest":     {Support: true},
-	"artifact/artifacttest": {Support: true},
-	"proxy/proxytest":       {Support: true, External: []string{gjson, sjson, zstd}},
-	"keyring/keyringtest":   {Support: true},
-	"llm/llmtest":           {Support: true, External: []string{gjson}},
-	"adapter/adaptertest":   {Support: true, External: []string{gocmp}},
-	"job/jobtest":           {Support: true},
-	"store/postgres/pgtest": {Support: true, External: []string{pgx}},
-	"store/storetest":       {Support: true, External: []string{gocmp}},
-	"strategy/strategytest": {Support: true},
-	"wire/wiretest":         {Support: true, External: []string{gjson, sjson}},
+	"internal/arch":              {Support: true},
+	"internal/test/corpus":       {Support: true},
+	"internal/test/cputime":      {Support: true},
+	"internal/test/golden":       {Support: true},
+	"internal/test/leak":         {Support: true},
+	"internal/test/longhistory":  {Support: true},
+	"internal/test/hostile":      {Support: true, External: []string{gjson, zstd, ws}},
+	"internal/test/threadgen":    {Support: true},
+	"internal/test/property":     {Support: true},
+	"internal/test/scripttest":   {Support: true, External: []string{testscript}},
+	"internal/test/apikeytest":   {Support: true},
+	"internal/test/artifacttest": {Support: true},
+	"internal/test/proxytest":    {Support: true, External: []string{gjson, sjson, zstd}},
+	"internal/test/keyringtest":  {Support: true},
+	"internal/test/llmtest":      {Support: true, External: []string{gjson}},
+	"internal/test/adaptertest":  {Support: true, External: []string{gocmp}},
+	"internal/test/jobtest":      {Support: true},
+	"internal/test/pgtest":       {Support: true, External: []string{pgx}},
+	"store/storetest":            {Support: true, External: []string{gocmp}},
+	"internal/test/strategytest": {Support: true},
+	"internal/test/wiretest":     {Support: true, External: []string{gjson, sjson}},
 
-	"internal/injected/injectedtest": {Support: true},
+	"internal/test/injectedtest": {Support: true},
 }
 
 // reserved are functions that one package calls for all others.
@@ -259,7 +259,7 @@ var ceilings = &arch.Ceilings{
 		{Of: "floor 5", Floor: 5, Most: 8647},
 		{Of: "floor 6", Floor: 6, Most: 12247},
 		{Of: "floor 7", Floor: 7, Most: 16548},
-		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "summary", "state"}, Most: 17129},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 17129},
 	},
 	Packages: 97, Public: 51, Names: 899,
 	Methods: 25, Types: map[string]int{
@@ -285,7 +285,7 @@ func TestModule(t *testing.T) {
 		Packages:      floors,
 		TestLibraries: []string{gocmp, goleak, sqlite, rapid, testscript, mcpsdk},
 		Reserved:      reserved,
-		Properties:    "internal/property",
+		Properties:    "internal/test/property",
 		Ceilings:      ceilings,
 		Exceptions:    exceptions,
 	})

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palimpsest-ai/palimpsest/apikey"
-	"github.com/palimpsest-ai/palimpsest/keyring"
+	"github.com/palimpsest-ai/palimpsest/store/apikey"
+	"github.com/palimpsest-ai/palimpsest/store/keyring"
 )
 
 // keysStoreUsage describes --store of the commands for keys.

@@ -19,8 +19,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/test/proxytest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
-	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
 )
 
 // TestAsAgent is no test: it is the agent that TestRun runs, in a process of its

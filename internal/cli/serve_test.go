@@ -16,7 +16,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
-	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
+	"github.com/palimpsest-ai/palimpsest/internal/test/proxytest"
 )
 
 // running starts `palimpsest serve` and returns its address, and what stops it

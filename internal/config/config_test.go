@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/config"
-	"github.com/palimpsest-ai/palimpsest/internal/golden"
+	"github.com/palimpsest-ai/palimpsest/internal/test/golden"
 )
 
 // file writes a file of settings.

@@ -17,8 +17,8 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/internal/crash"
-	"github.com/palimpsest-ai/palimpsest/keyring"
-	"github.com/palimpsest-ai/palimpsest/store/postgres/pgtest"
+	"github.com/palimpsest-ai/palimpsest/internal/test/pgtest"
+	"github.com/palimpsest-ai/palimpsest/store/keyring"
 )
 
 // task is what a process that a test has started is to do.

@@ -11,11 +11,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/internal/leak"
-	"github.com/palimpsest-ai/palimpsest/keyring"
+	"github.com/palimpsest-ai/palimpsest/internal/test/leak"
+	"github.com/palimpsest-ai/palimpsest/internal/test/pgtest"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
-	"github.com/palimpsest-ai/palimpsest/store/postgres/pgtest"
+	"github.com/palimpsest-ai/palimpsest/store/keyring"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 

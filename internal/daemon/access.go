@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/api"
-	"github.com/palimpsest-ai/palimpsest/apikey"
 	"github.com/palimpsest-ai/palimpsest/internal/ratelimit"
+	"github.com/palimpsest-ai/palimpsest/store/apikey"
 )
 
 // Keys checks bearer keys, as *apikey.Keys does. Implementations are safe for

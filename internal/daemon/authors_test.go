@@ -10,7 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
-	"github.com/palimpsest-ai/palimpsest/internal/injected/injectedtest"
+	"github.com/palimpsest-ai/palimpsest/internal/test/injectedtest"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/wire"

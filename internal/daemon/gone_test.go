@@ -9,8 +9,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/internal/test/pgtest"
 	"github.com/palimpsest-ai/palimpsest/store/postgres"
-	"github.com/palimpsest-ai/palimpsest/store/postgres/pgtest"
 )
 
 // TestStoreGone: while its database is down the daemon is alive and not ready, and

@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/api"
-	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
-	"github.com/palimpsest-ai/palimpsest/internal/leak"
-	"github.com/palimpsest-ai/palimpsest/store/postgres/pgtest"
+	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
+	"github.com/palimpsest-ai/palimpsest/internal/test/leak"
+	"github.com/palimpsest-ai/palimpsest/internal/test/pgtest"
 )
 
 func TestMain(m *testing.M) {

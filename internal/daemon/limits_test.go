@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/api"
-	"github.com/palimpsest-ai/palimpsest/apikey"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/store/apikey"
 )
 
 // twoTenants starts a daemon with a key of each of two tenants.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/apikey"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/store/apikey"
 )
 
 // TestProxied: what is none of the API's goes to the proxy of the tenant whose key

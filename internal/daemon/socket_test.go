@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/apikey"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 	"github.com/palimpsest-ai/palimpsest/internal/ondemand"
+	"github.com/palimpsest-ai/palimpsest/store/apikey"
 )
 
 // atSocket serves at a socket and a port as the command does.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/toolpolicy"
+	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 )
 
 const (

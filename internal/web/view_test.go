@@ -13,7 +13,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api/view"
-	"github.com/palimpsest-ai/palimpsest/internal/golden"
+	"github.com/palimpsest-ai/palimpsest/internal/test/golden"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/internal/web"
 	"github.com/palimpsest-ai/palimpsest/plan"

@@ -12,8 +12,8 @@ import (
 	"time"
 	_ "time/tzdata" // the machine may have none
 
+	"github.com/palimpsest-ai/palimpsest/internal/test/pgtest"
 	"github.com/palimpsest-ai/palimpsest/job"
-	"github.com/palimpsest-ai/palimpsest/store/postgres/pgtest"
 )
 
 // zoneVariable says in a process of its own which zone the one test runs in.

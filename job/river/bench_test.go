@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/test/pgtest"
 	"github.com/palimpsest-ai/palimpsest/job"
-	"github.com/palimpsest-ai/palimpsest/store/postgres/pgtest"
 )
 
 // BenchmarkJobs puts jobs that do nothing and has them done, by two workers.

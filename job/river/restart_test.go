@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/test/pgtest"
 	"github.com/palimpsest-ai/palimpsest/job"
-	"github.com/palimpsest-ai/palimpsest/store/postgres/pgtest"
 )
 
 // TestRestart: the server falls and comes back while jobs are put and done. Who

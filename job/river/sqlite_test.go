@@ -7,8 +7,8 @@ import (
 
 	_ "modernc.org/sqlite"
 
+	"github.com/palimpsest-ai/palimpsest/internal/test/jobtest"
 	"github.com/palimpsest-ai/palimpsest/job"
-	"github.com/palimpsest-ai/palimpsest/job/jobtest"
 	"github.com/palimpsest-ai/palimpsest/job/river"
 )
 

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/cputime"
+	"github.com/palimpsest-ai/palimpsest/internal/test/cputime"
 )
 
 // results are the medians of benchmarks: by name, without "Benchmark" and the

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
-	"github.com/palimpsest-ai/palimpsest/internal/longhistory"
+	"github.com/palimpsest-ai/palimpsest/internal/test/longhistory"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/cputime"
+	"github.com/palimpsest-ai/palimpsest/internal/test/cputime"
 )
 
 // sizes are the histories, in tokens.

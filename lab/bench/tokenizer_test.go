@@ -7,7 +7,7 @@ import (
 	loader "github.com/pkoukk/tiktoken-go-loader"
 	"github.com/tiktoken-go/tokenizer"
 
-	"github.com/palimpsest-ai/palimpsest/internal/cputime"
+	"github.com/palimpsest-ai/palimpsest/internal/test/cputime"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 

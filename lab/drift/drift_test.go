@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
-	"github.com/palimpsest-ai/palimpsest/internal/longhistory"
+	"github.com/palimpsest-ai/palimpsest/internal/test/longhistory"
 	"github.com/palimpsest-ai/palimpsest/internal/texttable"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
 	"github.com/palimpsest-ai/palimpsest/thread"

@@ -1,6 +1,6 @@
 package eval
 
-import "github.com/palimpsest-ai/palimpsest/cost"
+import "github.com/palimpsest-ai/palimpsest/token/cost"
 
 // cheapestSchedule finds the best requests to compact at, for a renderer that leaves
 // after(k) tokens of the k-th: the cost of the input, and how often it compacts. Only

@@ -3,8 +3,8 @@ package eval
 import (
 	"slices"
 
-	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
+	"github.com/palimpsest-ai/palimpsest/token/cost"
 )
 
 // request is what a contender sends for one step.

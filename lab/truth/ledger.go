@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/plan/summary"
 )
 
 var fileKinds = map[string]Kind{"read": kindFileRead, "created": kindFileCreated, "edited": kindFileEdited, "deleted": kindFileDeleted}

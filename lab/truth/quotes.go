@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 

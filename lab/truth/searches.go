@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/state"
+	"github.com/palimpsest-ai/palimpsest/plan/state"
 )
 
 // search judges the places that a search is said to have shown, and in how many of them an edit

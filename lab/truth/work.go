@@ -6,8 +6,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/state"
-	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/plan/state"
+	"github.com/palimpsest-ai/palimpsest/plan/summary"
 )
 
 var pullRequestURL = regexp.MustCompile(`https?://[^\s"'<>()]+/(?:pull|merge_requests|pulls)/\d+`)

@@ -5,10 +5,10 @@ import (
 	"os"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/internal/leak"
+	"github.com/palimpsest-ai/palimpsest/internal/test/leak"
+	"github.com/palimpsest-ai/palimpsest/internal/test/llmtest"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/anthropic"
-	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
 )
 
 func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }

@@ -5,9 +5,9 @@ import (
 	"os"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/internal/leak"
+	"github.com/palimpsest-ai/palimpsest/internal/test/leak"
+	"github.com/palimpsest-ai/palimpsest/internal/test/llmtest"
 	"github.com/palimpsest-ai/palimpsest/llm"
-	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
 	"github.com/palimpsest-ai/palimpsest/llm/openai"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/suggest"
 	"github.com/palimpsest-ai/palimpsest/internal/yamlfile"
-	"github.com/palimpsest-ai/palimpsest/toolpolicy"
+	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 )
 
 // ErrInvalid is wrapped by errors about a policy file that is not valid.

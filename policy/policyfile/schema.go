@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/toolpolicy"
+	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 )
 
 // Schema is the JSON schema (draft 2020-12) of policy files, for editors.

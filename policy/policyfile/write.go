@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/toolpolicy"
+	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 )
 
 // YAML writes the settings as a policy file: every field with its value and a comment that

@@ -13,7 +13,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/plan/summary"
 )
 
 // Prefix begins every token, and no opaque value of a provider. Every request is searched for it,

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/test/pgtest"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/postgres"
-	"github.com/palimpsest-ai/palimpsest/store/postgres/pgtest"
 )
 
 // TestAnswersAreBounded: the oldest answers of a tenant go when there are too many.

@@ -11,11 +11,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/palimpsest-ai/palimpsest/keyring"
+	"github.com/palimpsest-ai/palimpsest/internal/test/pgtest"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/keyring"
 	"github.com/palimpsest-ai/palimpsest/store/postgres"
-	"github.com/palimpsest-ai/palimpsest/store/postgres/pgtest"
 	"github.com/palimpsest-ai/palimpsest/store/storetest"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/keyring"
-	"github.com/palimpsest-ai/palimpsest/store/postgres/pgtest"
+	"github.com/palimpsest-ai/palimpsest/internal/test/pgtest"
+	"github.com/palimpsest-ai/palimpsest/store/keyring"
 )
 
 // TestKeysAreGone: no table of the server holds a data key as an older master key

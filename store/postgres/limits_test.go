@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/keyring"
+	"github.com/palimpsest-ai/palimpsest/internal/test/pgtest"
 	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/keyring"
 	"github.com/palimpsest-ai/palimpsest/store/postgres"
-	"github.com/palimpsest-ai/palimpsest/store/postgres/pgtest"
 	"github.com/palimpsest-ai/palimpsest/store/storetest"
 )
 

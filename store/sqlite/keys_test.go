@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/apikey"
-	"github.com/palimpsest-ai/palimpsest/keyring"
+	"github.com/palimpsest-ai/palimpsest/store/apikey"
+	"github.com/palimpsest-ai/palimpsest/store/keyring"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 )
 

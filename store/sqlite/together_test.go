@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/internal/corpus"
+	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 )
 

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
-	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/care"
+	"github.com/palimpsest-ai/palimpsest/store/keyring"
 )
 
 // NewRing is a keyring whose keys are in memory. It sees changes at once.

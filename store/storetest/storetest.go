@@ -5,13 +5,13 @@ package storetest
 import (
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/apikey"
-	"github.com/palimpsest-ai/palimpsest/apikey/apikeytest"
 	"github.com/palimpsest-ai/palimpsest/artifact"
-	"github.com/palimpsest-ai/palimpsest/artifact/artifacttest"
-	"github.com/palimpsest-ai/palimpsest/keyring"
-	"github.com/palimpsest-ai/palimpsest/keyring/keyringtest"
+	"github.com/palimpsest-ai/palimpsest/internal/test/apikeytest"
+	"github.com/palimpsest-ai/palimpsest/internal/test/artifacttest"
+	"github.com/palimpsest-ai/palimpsest/internal/test/keyringtest"
 	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/apikey"
+	"github.com/palimpsest-ai/palimpsest/store/keyring"
 )
 
 // Test runs all suites. open returns a new, empty store, and closes it with Cleanup.

@@ -5,9 +5,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/token/cost"
 )
 
 // Options are for New; the zero value is the default.

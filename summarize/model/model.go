@@ -15,10 +15,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/token/cost"
 )
 
 // Model summarises with one request to a model and merges the answer into what Extractive finds.

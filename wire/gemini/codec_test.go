@@ -3,9 +3,9 @@ package gemini_test
 import (
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/test/wiretest"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/gemini"
-	"github.com/palimpsest-ai/palimpsest/wire/wiretest"
 )
 
 // The codec keeps what wire.Codec promises on every recorded request.

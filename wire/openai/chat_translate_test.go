@@ -5,13 +5,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/palimpsest-ai/palimpsest/internal/test/wiretest"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 	"github.com/palimpsest-ai/palimpsest/wire/gemini"
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
-	"github.com/palimpsest-ai/palimpsest/wire/wiretest"
 )
 
 // TestChatTranslatesCorpus translates every real request of the other APIs to

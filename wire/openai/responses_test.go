@@ -3,8 +3,8 @@ package openai
 import (
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/test/wiretest"
 	"github.com/palimpsest-ai/palimpsest/wire"
-	"github.com/palimpsest-ai/palimpsest/wire/wiretest"
 )
 
 func TestResponsesCodec(t *testing.T) {

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/test/wiretest"
 	"github.com/palimpsest-ai/palimpsest/wire"
-	"github.com/palimpsest-ai/palimpsest/wire/wiretest"
 )
 
 // Every rule with the smallest body that breaks it and its valid twin. A body

@@ -9,8 +9,8 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/adapter"
-	"github.com/palimpsest-ai/palimpsest/adapter/adaptertest"
 	"github.com/palimpsest-ai/palimpsest/adapter/adk/internal/reader"
+	"github.com/palimpsest-ai/palimpsest/internal/test/adaptertest"
 )
 
 func main() {

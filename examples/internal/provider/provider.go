@@ -11,11 +11,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/adapter/adaptertest"
+	"github.com/palimpsest-ai/palimpsest/internal/test/adaptertest"
+	"github.com/palimpsest-ai/palimpsest/internal/test/wiretest"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
-	"github.com/palimpsest-ai/palimpsest/wire/wiretest"
 )
 
 // Serve starts a provider whose model is the script.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/internal/cli"
-	"github.com/palimpsest-ai/palimpsest/internal/corpus"
+	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/exam"
 	"github.com/palimpsest-ai/palimpsest/token"
 )

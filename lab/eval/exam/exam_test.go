@@ -16,7 +16,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/cli"
-	"github.com/palimpsest-ai/palimpsest/internal/golden"
+	"github.com/palimpsest-ai/palimpsest/internal/test/golden"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 )

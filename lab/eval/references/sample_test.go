@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
+	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
 )
 
 // sampleSize prints a sample of what the extractor finds, for a person to judge:

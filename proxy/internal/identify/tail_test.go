@@ -15,14 +15,14 @@ import (
 	"github.com/tidwall/sjson"
 	"pgregory.net/rapid"
 
-	"github.com/palimpsest-ai/palimpsest/internal/property"
+	"github.com/palimpsest-ai/palimpsest/internal/test/property"
+	"github.com/palimpsest-ai/palimpsest/internal/test/wiretest"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 	"github.com/palimpsest-ai/palimpsest/wire/gemini"
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
-	"github.com/palimpsest-ai/palimpsest/wire/wiretest"
 )
 
 // TestExtended: a body that goes on with a known one is read as it would be by

@@ -9,8 +9,8 @@ import (
 	"iter"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/apikey"
 	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/apikey"
 )
 
 // apiKeys implements apikey.Store.

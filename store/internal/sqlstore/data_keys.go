@@ -7,9 +7,9 @@ import (
 	"iter"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/apikey"
-	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/apikey"
+	"github.com/palimpsest-ai/palimpsest/store/keyring"
 )
 
 // DataKeys implements store.Keyed.

@@ -45,8 +45,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/crash"
 	"github.com/palimpsest-ai/palimpsest/internal/durable"
-	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/keyring"
 )
 
 // Dialect holds what differs between engines.

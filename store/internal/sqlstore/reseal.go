@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/keyring"
+	"github.com/palimpsest-ai/palimpsest/store/keyring"
 )
 
 // How many rows are read at once, and how many bytes are encrypted in one transaction,

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/state"
+	"github.com/palimpsest-ai/palimpsest/plan/state"
 )
 
 // aside is what was known before "git stash" put changes aside.

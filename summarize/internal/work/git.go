@@ -10,7 +10,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
-	"github.com/palimpsest-ai/palimpsest/toolpolicy"
+	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 )
 
 // gitCall is a call of git that changes the state of the work, or shows it.

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
+	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
 func TestQuietIfClean(t *testing.T) {

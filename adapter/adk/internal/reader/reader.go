@@ -19,9 +19,9 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/adapter"
-	"github.com/palimpsest-ai/palimpsest/adapter/adaptertest"
 	"github.com/palimpsest-ai/palimpsest/adapter/adk"
 	"github.com/palimpsest-ai/palimpsest/adapter/genai/genaitest"
+	"github.com/palimpsest-ai/palimpsest/internal/test/adaptertest"
 )
 
 // Run has the agent do the task, with the adapter unless c is nil: as a plugin of the

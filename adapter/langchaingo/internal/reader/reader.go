@@ -10,8 +10,8 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/adapter"
-	"github.com/palimpsest-ai/palimpsest/adapter/adaptertest"
 	"github.com/palimpsest-ai/palimpsest/adapter/langchaingo"
+	"github.com/palimpsest-ai/palimpsest/internal/test/adaptertest"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
