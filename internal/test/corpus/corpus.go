@@ -25,7 +25,7 @@ func CollectLessOften() {
 func Dir(t testing.TB, name string) string {
 	t.Helper()
 	_, file, _, _ := runtime.Caller(0)
-	dir := filepath.Join(filepath.Dir(file), "..", "..", "..", "shared", name)
+	dir := filepath.Join(filepath.Dir(file), "..", "..", "..", "..", "shared", name)
 	if _, err := os.Stat(dir); err != nil {
 		if os.Getenv("PALIMPSEST_REQUIRE_CORPUS") != "" {
 			t.Fatalf("the corpus is required and not there: %v", err)

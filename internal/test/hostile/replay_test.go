@@ -24,7 +24,7 @@ func bombs(t *testing.T) map[string][]byte {
 	c.say("assistant", "I go on.")
 	c.say("user", "Thanks.")
 	all := map[string][]byte{"own": c.end()}
-	if data, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "cases", "hostile", "planbomb.json")); err == nil {
+	if data, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "shared", "cases", "hostile", "planbomb.json")); err == nil {
 		all["recorded"] = data
 	}
 	return all

@@ -34,7 +34,7 @@ type Command func(ctx context.Context, args []string, s cli.Streams) int
 func Run(t *testing.T, name string, command Command) {
 	t.Helper()
 	_, here, _, _ := runtime.Caller(0)
-	sessions := filepath.Join(filepath.Dir(here), "..", "..", "testdata", "sessions")
+	sessions := filepath.Join(filepath.Dir(here), "..", "..", "..", "testdata", "sessions")
 	scripts, err := filepath.Abs("testdata/script")
 	if err != nil {
 		t.Fatal(err)
