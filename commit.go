@@ -9,7 +9,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/recall"
@@ -121,7 +120,7 @@ func (s *Session) saveArtifacts(ctx context.Context, log *thread.Thread, inForce
 			if !ok {
 				continue
 			}
-			m := uncopied.At(log, i)
+			m := log.At(i)
 			content, ok := recall.FindContent(m, func(content string) bool { return names(externalized.ArtifactID, log.ID(), content) })
 			if !ok {
 				continue

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -44,7 +43,7 @@ func TestCompactFillsBudget(t *testing.T) {
 				t.Fatal(err)
 			}
 			s, step := c.Session(log.ID()), palimpsest.Step{Budget: budget}
-			if _, err := s.Append(t.Context(), uncopied.Messages(log)...); err != nil {
+			if _, err := s.Append(t.Context(), log.Messages()...); err != nil {
 				t.Fatal(err)
 			}
 			step.OwnTarget = true

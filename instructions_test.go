@@ -176,7 +176,7 @@ func TestEveryTypeIsEmitted(t *testing.T) {
 		return string(data)
 	}
 	var code strings.Builder
-	for _, pattern := range []string{"*.go", "policy/*.go", "rehydrate/*.go", "quality/*.go", "summarize/*.go", "proxy/*.go", "event/event.go"} {
+	for _, pattern := range []string{"*.go", "policy/*.go", "rehydrate/*.go", "event/quality/*.go", "summarize/*.go", "proxy/*.go", "event/event.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

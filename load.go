@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -33,7 +32,7 @@ func (s *Session) load(ctx context.Context) (l snapshot, err error) {
 		return l, err
 	}
 	l.firstNew = l.log.Len()
-	if l.plan, l.version, err = store.CurrentUncopied(ctx, s.c.config.Plans, s.id, uncopied.Key{}); err != nil {
+	if l.plan, l.version, err = s.c.config.Plans.Current(ctx, s.id); err != nil {
 		return l, err
 	}
 	l.round = roundOf(l.plan, l.version)
@@ -123,7 +122,7 @@ func lastMessage(log *thread.Thread) *thread.Message {
 	if log.Len() == 0 {
 		return nil
 	}
-	return uncopied.At(log, log.Len()-1)
+	return log.At(log.Len() - 1)
 }
 
 // appendPosition is where messages go in the log: at the version that the condition names,
@@ -141,7 +140,7 @@ func (s *Session) appendPosition(log *thread.Thread, messages []thread.Message, 
 	}
 	parent := log.Prefix(at).Last()
 	for i := range messages {
-		if parent = thread.ChainID(parent, &messages[i]); uncopied.At(log, at+i).ID != parent {
+		if parent = thread.ChainID(parent, &messages[i]); log.At(at+i).ID != parent {
 			return log.Len()
 		}
 	}
@@ -164,7 +163,7 @@ func (s *Session) monitorMessages(ctx context.Context, log *thread.Thread, from 
 		return
 	}
 	for i := from; i < log.Len(); i++ {
-		k.monitor.Message(ctx, *uncopied.At(log, i))
+		k.monitor.Message(ctx, *log.At(i))
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -26,7 +25,7 @@ func TestPin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	messages := uncopied.Messages(read.Transcripts[0].Thread)
+	messages := read.Transcripts[0].Thread.Messages()
 	c, err := palimpsest.New(palimpsest.Config{})
 	if err != nil {
 		t.Fatal(err)

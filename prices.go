@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -35,8 +34,8 @@ func (s *Session) withPrices(l snapshot, situation *policy.Situation) *policy.Si
 // before those from position first on. It is zero where there was none.
 func lastPromptRead(log *thread.Thread, first int) time.Time {
 	for i := first - 1; i >= 0; i-- {
-		if uncopied.At(log, i).Role == thread.Assistant {
-			return uncopied.At(log, first-1).Time
+		if log.At(i).Role == thread.Assistant {
+			return log.At(first - 1).Time
 		}
 	}
 	return time.Time{}
@@ -57,7 +56,7 @@ func expiryChance(log *thread.Thread, ttl time.Duration) float64 {
 	asked, late := 0, 0
 	var last time.Time
 	for i := max(1, log.Len()-recentMessages); i < log.Len(); i++ {
-		m, before := uncopied.At(log, i), uncopied.At(log, i-1)
+		m, before := log.At(i), log.At(i-1)
 		if m.Role != thread.Assistant || before.Role == thread.Assistant || before.Time.IsZero() {
 			continue
 		}

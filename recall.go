@@ -8,11 +8,9 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
-	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -169,7 +167,7 @@ func (s *Session) Recall(ctx context.Context, query string, o *recall.Options) (
 	if err != nil {
 		return nil, err
 	}
-	current, version, err := store.CurrentUncopied(ctx, s.c.config.Plans, s.id, uncopied.Key{})
+	current, version, err := s.c.config.Plans.Current(ctx, s.id)
 	if err != nil {
 		return nil, err
 	}

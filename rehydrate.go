@@ -8,7 +8,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/recall"
@@ -124,7 +123,7 @@ func (s *Session) inject(ctx context.Context, l snapshot, situation *policy.Situ
 	}
 	var question *thread.Message
 	for i := situation.Thread.Len() - 1; i >= 0 && question == nil; i-- {
-		if m := uncopied.At(situation.Thread, i); m.StartsTurn() {
+		if m := situation.Thread.At(i); m.StartsTurn() {
 			question = m
 		}
 	}

@@ -7,11 +7,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
-	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -52,7 +50,7 @@ func (s *Session) readPlans(ctx context.Context, version int) error {
 
 // readAllPlans reads the plans up to the one in force.
 func (s *Session) readAllPlans(ctx context.Context) error {
-	_, version, err := store.CurrentUncopied(ctx, s.c.config.Plans, s.id, uncopied.Key{})
+	_, version, err := s.c.config.Plans.Current(ctx, s.id)
 	if err != nil {
 		return err
 	}
@@ -112,7 +110,7 @@ func (s *Session) removedEarlier(ctx context.Context, log *thread.Thread, p *pla
 		actions = p.Actions()
 	}
 	known := map[string]bool{}
-	for _, m := range uncopied.All(log) {
+	for _, m := range log.All() {
 		if actions[m.ID].Action == plan.Include {
 			known[recall.FullText(m)] = true
 		}
@@ -124,7 +122,7 @@ func (s *Session) removedEarlier(ctx context.Context, log *thread.Thread, p *pla
 			return nil, err
 		}
 		var gone []thread.ID
-		for _, m := range uncopied.All(old) {
+		for _, m := range old.All() {
 			text := recall.FullText(m)
 			if !known[text] {
 				known[text] = true

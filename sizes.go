@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -68,7 +67,7 @@ func (k *profileSizes) messageSizes(ctx context.Context, t *thread.Thread) (chan
 	if k.thread != nil && k.thread.Extends(t) {
 		return k.changed[:n:n], k.plain[:n:n], nil
 	}
-	messages := uncopied.Messages(t)
+	messages := t.Messages()
 	if !t.Extends(k.thread) {
 		same := k.commonPrefix(messages)
 		for _, size := range k.plain[same:] {
@@ -100,7 +99,7 @@ func (k *profileSizes) commonPrefix(messages []thread.Message) int {
 		return 0
 	}
 	n := 0
-	for _, m := range uncopied.Messages(k.thread) {
+	for _, m := range k.thread.Messages() {
 		if n == len(messages) || messages[n].ID != m.ID {
 			break
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -27,7 +26,7 @@ func (s *Sessions[M]) place(ctx context.Context, id string, own []thread.Message
 		if err != nil {
 			return nil, err
 		}
-		log := uncopied.Messages(at.Log)
+		log := at.Log.Messages()
 		same := 0
 		for same < min(len(log), len(own)) && log[same].ID == own[same].ID {
 			same++

@@ -7,7 +7,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
@@ -156,7 +155,7 @@ func (s *Sessions[M]) prepare(ctx context.Context, call Call[M], base *prompt.Pr
 	if err != nil {
 		return call, fmt.Errorf("adapter.Prepare: %w", err)
 	}
-	call.own = uncopied.Messages(log)
+	call.own = log.Messages()
 	if len(call.own) == 0 { // of instructions only, which are no part of the log
 		call.session = s.compactor.Session(call.id)
 		return call, nil

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -152,7 +151,7 @@ func (r Replacement) check() string {
 // call is removed, its results are removed too.
 func (p *Plan) checkCalls(t *thread.Thread, pairs *thread.Pairing) error {
 	actions := p.Actions()
-	messages := uncopied.Messages(t)
+	messages := t.Messages()
 	for i := range messages {
 		m := &messages[i]
 		if m.Role != thread.Assistant {

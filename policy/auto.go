@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token/cost"
@@ -198,7 +197,7 @@ func (s *Situation) stepGrowth() float64 {
 	tokens, steps, step := usualGrowth*usualSteps, usualSteps, 0
 	for i := s.Thread.Len() - 1; i >= 0 && i >= s.Thread.Len()-growthMessages; i-- {
 		step += s.PlainSizes[i]
-		if uncopied.At(s.Thread, i).Role == thread.Assistant {
+		if s.Thread.At(i).Role == thread.Assistant {
 			tokens += min(step, maxStepGrowth)
 			steps++
 			step = 0
@@ -212,7 +211,7 @@ func (s *Situation) stepGrowth() float64 {
 func (a Auto) unreadTokens(s *Situation) int {
 	tokens, answered := 0, false
 	for i := s.Thread.Len() - 1; i >= 0; i-- {
-		if assistant := uncopied.At(s.Thread, i).Role == thread.Assistant; answered && !assistant {
+		if assistant := s.Thread.At(i).Role == thread.Assistant; answered && !assistant {
 			break
 		} else if assistant {
 			answered = true
@@ -262,7 +261,7 @@ func (s *Situation) userWordTokens() int {
 // firstAndLast are the positions of the first and the last message that match; one where
 // they are the same, none where there is none.
 func (s *Situation) firstAndLast(matches func(*thread.Message) bool) []int {
-	messages := uncopied.Messages(s.Thread)
+	messages := s.Thread.Messages()
 	for first := range messages {
 		if !matches(&messages[first]) {
 			continue

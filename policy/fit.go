@@ -10,7 +10,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/strategy"
@@ -308,7 +307,7 @@ func (s *Situation) arrivedCount(p *plan.Plan) int {
 // sentCount is how many messages a model has been sent.
 func (s *Situation) sentCount() int {
 	i := s.Thread.Len()
-	for i > 0 && uncopied.At(s.Thread, i-1).Role != thread.Assistant {
+	for i > 0 && s.Thread.At(i-1).Role != thread.Assistant {
 		i--
 	}
 	return i
@@ -404,11 +403,11 @@ func (s *Situation) tellsTask(f *Fitted) bool {
 		m := &f.Prompt.Messages[i]
 		// A note of ours in the user's role has the id of the message that it stands for.
 		at, logged := s.Thread.Index(m.ID)
-		if injected.UserWords(m) != "" || m.Kind == thread.Recap && logged && uncopied.At(s.Thread, at).Kind == m.Kind {
+		if injected.UserWords(m) != "" || m.Kind == thread.Recap && logged && s.Thread.At(at).Kind == m.Kind {
 			return true
 		}
 	}
-	return !slices.ContainsFunc(uncopied.Messages(s.Thread), func(m thread.Message) bool { return injected.UserWords(&m) != "" })
+	return !slices.ContainsFunc(s.Thread.Messages(), func(m thread.Message) bool { return injected.UserWords(&m) != "" })
 }
 
 // cachedRequest is the request under the plan in force, if the provider still has it in

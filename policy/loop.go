@@ -11,7 +11,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -266,7 +265,7 @@ func (l Loop) askModel(ctx context.Context, model *summaryModel, o *oldPart) (st
 // first and the latest.
 func truncationNote(t *thread.Thread, o *oldPart) string {
 	var about []string
-	for i, m := range uncopied.All(t) {
+	for i, m := range t.All() {
 		if i >= o.end {
 			break
 		}

@@ -18,7 +18,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
@@ -389,7 +388,7 @@ func (s *Situation) Render(p *plan.Plan) (*Fitted, error) {
 	next := 0 // where in the log the next message stands, mostly
 	for n := range out.Messages {
 		o, m := manifest.Messages[n], &out.Messages[n]
-		i, ok := next, next < s.Thread.Len() && uncopied.At(s.Thread, next).ID == o.ID
+		i, ok := next, next < s.Thread.Len() && s.Thread.At(next).ID == o.ID
 		if !ok {
 			i, ok = s.Thread.Index(o.ID)
 		}
@@ -398,7 +397,7 @@ func (s *Situation) Render(p *plan.Plan) (*Fitted, error) {
 			f.Sizes[n] = s.Count(m)
 		case i < rewritten:
 			f.Sizes[n] = s.ChangedSizes[i]
-		case rewritten == 0 || sameParts(m.Parts, uncopied.At(s.Thread, i).Parts):
+		case rewritten == 0 || sameParts(m.Parts, s.Thread.At(i).Parts):
 			f.Sizes[n] = s.PlainSizes[i]
 		default: // the tool loop that was under way lost its reasoning
 			f.Sizes[n] = s.Count(m)

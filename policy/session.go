@@ -14,7 +14,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
@@ -246,7 +245,7 @@ func (s *Situation) roundsSoFar(previous string) int {
 // list, where the first round has hidden it; the log still has it, or the summary that the
 // conversation came with.
 func firstTask(t *thread.Thread) string {
-	for _, m := range uncopied.All(t) {
+	for _, m := range t.All() {
 		if m.Kind == thread.Recap {
 			if text := taskInSummary(m.Text()); text != "" {
 				return text

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -111,7 +110,7 @@ func (e *Estimates) messageEstimates(t *thread.Thread) []int {
 		e.sizes = nil
 	}
 	for i := len(e.sizes); i < t.Len(); i++ {
-		e.sizes = append(e.sizes, estimateMessage(uncopied.At(t, i)))
+		e.sizes = append(e.sizes, estimateMessage(t.At(i)))
 	}
 	e.thread = t
 	return e.sizes[:t.Len():t.Len()]

@@ -9,7 +9,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/test/property"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/summarize"
@@ -267,7 +266,7 @@ func TestEstimatesAreRemembered(t *testing.T) {
 	}{{log, 4 + 3}, {longer, 4 + 3 + 3}, {log, 4 + 3}, {other, 4 + 102}, {longer, 4 + 3 + 3}} {
 		s := &Situation{Thread: test.log, Base: &prompt.Prompt{}, Estimates: &known}
 		var entries []entry
-		for i, m := range uncopied.All(test.log) {
+		for i, m := range test.log.All() {
 			entries = append(entries, entry{*m, i, true})
 		}
 		if got := s.estimateTokens(entries); got != test.want {

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/summarize"
@@ -45,13 +44,13 @@ func (s *Situation) visibleEntries() ([]entry, error) {
 		switch {
 		case !known && m.Role != thread.Tool:
 			continue // what opens a request for a provider's sake is nobody's message
-		case known && m.Kind != thread.Recap && uncopied.At(s.Thread, i).Role == thread.System:
+		case known && m.Kind != thread.Recap && s.Thread.At(i).Role == thread.System:
 			continue // whatever role the provider is given it in
 		case known:
 			at = i
 		}
 		o := manifest.Messages[n]
-		plain := known && o.Record.Action == plan.Include && !o.Synthetic && len(m.Parts) == len(uncopied.At(s.Thread, i).Parts)
+		plain := known && o.Record.Action == plan.Include && !o.Synthetic && len(m.Parts) == len(s.Thread.At(i).Parts)
 		entries = append(entries, entry{*m, at, plain})
 	}
 	return entries, nil
@@ -141,14 +140,14 @@ func (s *Situation) oldPartBefore(entries []entry, end int) (*oldPart, error) {
 // extractSummary makes the structured summary of the old part without a model, in at most
 // budget tokens if the task allows it.
 func (s *Situation) extractSummary(ctx context.Context, o *oldPart, budget int) (summary.Summary, error) {
-	all := uncopied.Messages(s.Thread)
+	all := s.Thread.Messages()
 	in := summarize.Input{Log: all, Previous: o.knownSummary, Context: all[o.end:], Budget: budget, Instructions: s.Instructions}
 	var hidden plan.Actions
 	if s.Current != nil {
 		hidden = s.Current.Actions()
 	}
 	pinned := s.pinnedGroups()
-	for i, m := range uncopied.All(s.Thread) {
+	for i, m := range s.Thread.All() {
 		if i < o.end && !isSystemInstruction(m) && !pinned[i] && hidden[m.ID].Action != plan.Summarize {
 			in.Messages = append(in.Messages, *m)
 		}
@@ -180,7 +179,7 @@ func (s *Situation) spanBefore(before *plan.Summarization, end int) (span thread
 	}
 	pinned := s.pinnedGroups()
 	var ids []thread.ID
-	for i, m := range uncopied.Messages(s.Thread)[:end] {
+	for i, m := range s.Thread.Messages()[:end] {
 		if isSystemInstruction(&m) || pinned[i] {
 			continue
 		}
@@ -233,7 +232,7 @@ func (s *Situation) planReplacement(name string, o *oldPart, sum summary.Summary
 	record := s.newSummarization(name, why, o.span, stand...)
 	record.Summary, record.TokensAfter = sum, 0
 	first, _ := s.Thread.Index(o.span.First())
-	for _, m := range s.Profile.Replacement(*uncopied.At(s.Thread, first), record, false) {
+	for _, m := range s.Profile.Replacement(*s.Thread.At(first), record, false) {
 		record.TokensAfter += s.Count(&m)
 	}
 	p := s.Draft(name)

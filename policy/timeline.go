@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
@@ -141,7 +140,7 @@ func (l Timeline) ttl(s *Situation) time.Duration {
 func (l Timeline) isCacheExpired(s *Situation) bool {
 	answered := false
 	for i := s.Thread.Len() - 1; i >= 0 && l.ttl(s) > 0; i-- {
-		m := uncopied.At(s.Thread, i)
+		m := s.Thread.At(i)
 		if answered && m.Role != thread.Assistant || m.Role == thread.Assistant && i == 0 {
 			return l.isExpired(s, m)
 		}
@@ -170,7 +169,7 @@ func (l Timeline) expiredPlaceholders(s *Situation, from int) []plan.Clearing {
 	var out []plan.Clearing
 	answered, spoken, called := false, false, map[string]bool{}
 	for i := s.Thread.Len() - 1; i >= from; i-- {
-		m := uncopied.At(s.Thread, i)
+		m := s.Thread.At(i)
 		calls := m.Calls()
 		newest := len(calls) == 0 && !spoken
 		for _, c := range calls {
@@ -195,7 +194,7 @@ const replacementHead = 240
 
 // placeholder is the placeholder of the message at a position, and whether it is smaller.
 func (l Timeline) placeholder(s *Situation, i int) (r plan.Clearing, saves bool) {
-	m := uncopied.At(s.Thread, i)
+	m := s.Thread.At(i)
 	r = plan.Clearing{
 		Span: s.Thread.Range(i, i+1), PreservedFields: thread.Fields{"path": blockPath(m), "hidden": hiddenReason},
 		Origin: plan.Origin{Strategy: l.Name(), Reason: hiddenReason, TokensBefore: s.ChangedSizes[i]},
@@ -288,7 +287,7 @@ func (l Timeline) cutPoint(s *Situation, f *Fitted, from, limit int) (blocks []b
 			shown[i] = f.Sizes[n]
 		}
 	}
-	blocks = blocksOf(uncopied.Messages(s.Thread), from, shown)
+	blocks = blocksOf(s.Thread.Messages(), from, shown)
 	points := cut.Legal(s.Thread, s.Pairs())
 	keep := cmp.Or(l.KeepRecent, timelineKeep)
 	if l.KeepRecent == 0 && limit > 0 {
@@ -336,7 +335,7 @@ type timelineWriter struct {
 // newRecord makes the summary block of everything before at.
 func (w *timelineWriter) newRecord(ctx context.Context, prev *plan.Summarization, blocks []block, from, at int) (*plan.Summarization, error) {
 	s := w.situation
-	messages := uncopied.Messages(s.Thread)
+	messages := s.Thread.Messages()
 	history, split := at, ""
 	if at < len(messages) && !messages[at].StartsTurn() {
 		first := slices.IndexFunc(blocks, func(b block) bool { return b.position == at })

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -54,7 +53,7 @@ func (w timelineWriter) digest(prev *plan.Summarization, sum *summary.Summary, f
 	}
 	actions := w.prunedPlan.Actions()
 	for i := from; i < at; i++ {
-		m := uncopied.At(w.situation.Thread, i)
+		m := w.situation.Thread.At(i)
 		if ref := actions[m.ID]; ref.Action == plan.Clear {
 			shown := w.situation.Profile.Replacement(*m, w.prunedPlan.Record(ref), true)[0]
 			text := shown.Text()

@@ -7,7 +7,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -49,7 +48,7 @@ func (a *summaryModel) newGrounds(ctx context.Context, messages []thread.Message
 		shown[messages[i].ID] = true
 	}
 	var log []thread.Message
-	for _, m := range uncopied.All(a.situation.Thread) {
+	for _, m := range a.situation.Thread.All() {
 		if shown[m.ID] {
 			break
 		}
@@ -153,7 +152,7 @@ const userHeading = "The user's words"
 // material, are first cut in the middle to most bytes.
 func (s *Situation) userRequests(end, most, room int) []summary.Item {
 	said := func(i int) summary.Item {
-		return summary.Item{Text: clip.Middle(injected.UserWords(uncopied.At(s.Thread, i)), most)}
+		return summary.Item{Text: clip.Middle(injected.UserWords(s.Thread.At(i)), most)}
 	}
 	room >>= min(s.Refusals, 16)
 	pinned := s.pinnedGroups()
@@ -170,7 +169,7 @@ func (s *Situation) userRequests(end, most, room int) []summary.Item {
 	}
 	var between []summary.Item
 	for i := min(bounds[len(bounds)-1], end) - 1; i > bounds[0]; i-- {
-		if pinned[i] || injected.UserWords(uncopied.At(s.Thread, i)) == "" {
+		if pinned[i] || injected.UserWords(s.Thread.At(i)) == "" {
 			continue
 		}
 		it := said(i)

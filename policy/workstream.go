@@ -9,7 +9,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/plan/state"
@@ -169,12 +168,12 @@ func (s *Situation) isMidTurn() bool {
 	if n == 0 {
 		return false
 	}
-	if uncopied.At(s.Thread, n-1).Role == thread.Tool {
+	if s.Thread.At(n-1).Role == thread.Tool {
 		return true
 	}
 	// A message of the user's may come while calls of the newest answer still wait.
 	for i := n - 1; i >= 0; i-- {
-		if m := uncopied.At(s.Thread, i); m.Role == thread.Assistant {
+		if m := s.Thread.At(i); m.Role == thread.Assistant {
 			return len(m.Calls()) > 0 && len(s.Pairs().Missing(i)) > 0
 		}
 	}
@@ -191,7 +190,7 @@ func (w Workstream) estimate(s *Situation) int {
 	}
 	shown := map[plan.Ref]bool{}
 	chars := 0
-	for _, m := range uncopied.All(s.Thread) {
+	for _, m := range s.Thread.All() {
 		ref := actions[m.ID]
 		switch {
 		case ref.Action == plan.Include:
@@ -226,7 +225,7 @@ func (w Workstream) Plan(ctx context.Context, s *Situation) (f *Fitted, err erro
 	w = w.Defaults()
 	current, from := s.currentSummary(w.Name(), func(r *plan.Summarization) bool { return r.State != nil && len(r.Stand) > 0 })
 	at := w.tailStart(s, from)
-	step := &workstreamStep{policy: w, summaryModel: summaryModel{situation: s, model: w.Model, trust: w.Trust}, tail: uncopied.Messages(s.Thread)[at:]}
+	step := &workstreamStep{policy: w, summaryModel: summaryModel{situation: s, model: w.Model, trust: w.Trust}, tail: s.Thread.Messages()[at:]}
 	defer step.reportFailure(&err)
 	if current != nil {
 		step.prev = workstreamNotes{notesText(current.Stand[0].Text), current.Summary, *current.State}

@@ -6,10 +6,8 @@ import (
 	"fmt"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/policy"
-	"github.com/palimpsest-ai/palimpsest/store"
 )
 
 // CompactJob is the kind of the jobs that compact a proxy's conversations, on the queue of its Config.
@@ -55,14 +53,14 @@ func (t *Transport) Work(ctx context.Context, j job.Job) error {
 	if err != nil {
 		return fmt.Errorf("proxy.Work: %w", err)
 	}
-	_, before, err := store.CurrentUncopied(ctx, t.plans, id, uncopied.Key{})
+	_, before, err := t.plans.Current(ctx, id)
 	if err == nil {
 		err = c.Work(ctx, j)
 	}
 	if err != nil {
 		return err
 	}
-	if _, after, err := store.CurrentUncopied(ctx, t.plans, id, uncopied.Key{}); err == nil && after > before {
+	if _, after, err := t.plans.Current(ctx, id); err == nil && after > before {
 		t.compactions.Add(1)
 	}
 	return nil

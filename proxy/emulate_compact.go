@@ -9,7 +9,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
@@ -102,9 +101,9 @@ func (t *Transport) logPosition(ctx context.Context, id string, r *parsedRequest
 		if at = log.Len() - 1; at < 0 {
 			return loggedHistory{}, nil, errHistoryChanged
 		}
-		last = uncopied.At(log, at).ID
+		last = log.At(at).ID
 	}
-	return loggedHistory{id, at + 1, last}, uncopied.Messages(log)[:at+1], nil
+	return loggedHistory{id, at + 1, last}, log.Messages()[:at+1], nil
 }
 
 // compactedAnswer is the answer to a request for a compaction.

@@ -10,7 +10,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
@@ -61,7 +60,7 @@ func (n nativeMessages) makeReplacement(ctx context.Context, m *native.Messages,
 	if err != nil {
 		return replacement{}, err
 	}
-	messages := uncopied.Messages(log)
+	messages := log.Messages()
 	if previous != nil {
 		messages = slices.Clone(messages)
 		for i := range messages {

@@ -3,9 +3,7 @@ package proxy
 import (
 	"context"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/policy"
-	"github.com/palimpsest-ai/palimpsest/store"
 )
 
 // This file says which requests are forwarded without a look at their conversation. Failures
@@ -23,7 +21,7 @@ func (x *exchange) mustShrinkSummary(ctx context.Context, r *parsedRequest) (boo
 		return false, err
 	}
 	if about.Thread != nil {
-		current, _, err := store.CurrentUncopied(ctx, x.t.plans, about.Thread.ID(), uncopied.Key{})
+		current, _, err := x.t.plans.Current(ctx, about.Thread.ID())
 		if err != nil || !current.Empty() {
 			return true, err
 		}

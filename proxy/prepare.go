@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
@@ -180,7 +179,7 @@ func (x *exchange) encodePrepared(ctx context.Context, s *step, made *palimpsest
 	next := *s
 	next.prepared = made
 	d := decision{action: Planned, parsed: s.parsed, step: &next, tokensBefore: made.Before, tokensSent: made.Tokens}
-	current, _, err := store.CurrentUncopied(ctx, x.t.plans, s.logID, uncopied.Key{})
+	current, _, err := x.t.plans.Current(ctx, s.logID)
 	if err != nil {
 		return d, err
 	}
@@ -237,7 +236,7 @@ func (x *exchange) prepareCount(ctx context.Context) (decision, error) {
 	if err != nil || at.Thread == nil || at.Fork {
 		return x.countUncompacted(r, err)
 	}
-	current, _, err := store.CurrentUncopied(ctx, x.t.plans, at.Log, uncopied.Key{})
+	current, _, err := x.t.plans.Current(ctx, at.Log)
 	if err != nil || current.Empty() {
 		return x.countUncompacted(r, err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -44,10 +43,10 @@ func (t *Transport) loadHistory(ctx context.Context, h loggedHistory) ([]thread.
 	if err != nil {
 		return nil, err
 	}
-	if h.At < 1 || h.At > log.Len() || uncopied.At(log, h.At-1).ID != h.Last {
+	if h.At < 1 || h.At > log.Len() || log.At(h.At-1).ID != h.Last {
 		return nil, errHistoryChanged
 	}
-	return uncopied.Messages(log)[:h.At:h.At], nil
+	return log.Messages()[:h.At:h.At], nil
 }
 
 // parseRebuilt is parseRequest for a rebuilt request.

@@ -3,7 +3,6 @@ package proxy
 import (
 	"slices"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -19,7 +18,7 @@ func withCurrentBytes(rendered *prompt.Prompt, log *thread.Thread, r *parsedRequ
 	next := 0 // the likely place of the next message in the log
 	for k := range p.Messages {
 		m := &p.Messages[k]
-		at, logged := next, next < log.Len() && uncopied.At(log, next).ID == m.ID
+		at, logged := next, next < log.Len() && log.At(next).ID == m.ID
 		if !logged {
 			at, logged = log.Index(m.ID)
 		}
@@ -43,7 +42,7 @@ func withCurrentBytes(rendered *prompt.Prompt, log *thread.Thread, r *parsedRequ
 		if fresh == nil {
 			continue
 		}
-		was := uncopied.At(log, at)
+		was := log.At(at)
 		if len(was.Parts) != len(fresh.Parts) {
 			continue
 		}

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -85,11 +84,11 @@ func (x *exchange) knownLogs(ctx context.Context, r *parsedRequest, claim bool) 
 // forkLog begins a log with the first messages of its parent, and with the newest plan of the parent
 // that is valid for them, so that the prefix stays as it is.
 func (t *Transport) forkLog(ctx context.Context, id string, parent *thread.Thread, shared int) error {
-	log, err := t.log.Append(ctx, id, 0, uncopied.Messages(parent)[:shared])
+	log, err := t.log.Append(ctx, id, 0, parent.Messages()[:shared])
 	if err != nil {
 		return err
 	}
-	_, version, err := store.CurrentUncopied(ctx, t.plans, parent.ID(), uncopied.Key{})
+	_, version, err := t.plans.Current(ctx, parent.ID())
 	for ; err == nil && version > 0; version-- {
 		var p *plan.Plan
 		if p, err = t.plans.Plan(ctx, parent.ID(), version); err != nil {

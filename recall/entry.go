@@ -9,7 +9,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -84,7 +83,7 @@ func All(t *thread.Thread) []Entry {
 // fields of the plan.
 func newEntries(t *thread.Thread, about int, admit func(*thread.Message, *Entry) bool) []Entry {
 	pairs := thread.Pair(t)
-	messages := uncopied.Messages(t)
+	messages := t.Messages()
 	entries := make([]Entry, 0, about)
 	for i := range messages {
 		m := &messages[i]

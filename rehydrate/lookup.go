@@ -9,7 +9,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/suggest"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -48,7 +47,7 @@ func (l *Lookup) Find(id string) []Content {
 		return []Content{*c}
 	}
 	ids := slices.Sorted(maps.Keys(l.Pointers))
-	for _, m := range uncopied.All(l.Thread) {
+	for _, m := range l.Thread.All() {
 		ids = append(ids, string(m.ID))
 	}
 	var found []Content
@@ -71,12 +70,12 @@ func (l *Lookup) findExact(id string) *Content {
 	var messages []*thread.Message
 	for _, id := range ids {
 		if i, ok := l.Thread.Index(id); ok {
-			messages = append(messages, uncopied.At(l.Thread, i))
+			messages = append(messages, l.Thread.At(i))
 		}
 	}
 	among := messages
 	if !pointed && artifact.IsID(id) {
-		for _, m := range uncopied.All(l.Thread) {
+		for _, m := range l.Thread.All() {
 			among = append(among, m)
 		}
 	}

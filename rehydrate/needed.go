@@ -10,7 +10,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -42,7 +41,7 @@ type Turn struct {
 // what the user has said since. Number is the number of the agent's messages.
 func TurnOf(t *thread.Thread, tools []prompt.Tool) Turn {
 	turn := Turn{ThreadID: t.ID(), Tools: tools}
-	messages := uncopied.Messages(t)
+	messages := t.Messages()
 	last := -1
 	for i := range messages {
 		if m := &messages[i]; m.Role == thread.Assistant && m.Kind == thread.Plain {

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -92,7 +91,7 @@ func (b *beginning) resume(t *thread.Thread, p *plan.Plan, o *Options) *renderer
 	}
 	return &renderer{
 		thread: t, plan: p, pairs: pairs, profile: o.Profile, rewritten: max(p.Rewritten(), o.Rewritten),
-		messages: uncopied.Messages(t), actions: b.actions,
+		messages: t.Messages(), actions: b.actions,
 		shown: map[plan.Ref]bool{},
 		out:   slices.Clone(b.out),
 		manifest: &Manifest{

@@ -6,7 +6,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/strategy/cut"
@@ -73,7 +72,7 @@ func (g *planGenerator) remove() {
 		for i := cuts[n-1]; i < cuts[n]; i++ {
 			switch {
 			case !g.paired(i) && rapid.IntRange(0, 5).Draw(g.t, "pinned") == 0:
-			case uncopied.At(g.th, i).Role == thread.Tool && rapid.IntRange(0, 5).Draw(g.t, "apart") == 0:
+			case g.th.At(i).Role == thread.Tool && rapid.IntRange(0, 5).Draw(g.t, "apart") == 0:
 				apart = append(apart, i)
 			default:
 				span = append(span, i)
@@ -126,7 +125,7 @@ func (g *planGenerator) record(action plan.Action, at []int) {
 	g.made++
 	ids := make([]thread.ID, len(at))
 	for n, i := range at {
-		ids[n] = uncopied.At(g.th, i).ID
+		ids[n] = g.th.At(i).ID
 		g.free[i] = false
 	}
 	span, err := thread.NewSpan(g.th, slices.Clone(ids)...)

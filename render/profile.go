@@ -8,7 +8,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -127,7 +126,7 @@ func (p Profile) Suited(t *thread.Thread) Profile {
 	if p.API != wire.Chat || p.BoundReasoning || p.ReasoningEverywhere {
 		return p
 	}
-	p.ReasoningEverywhere = slices.ContainsFunc(uncopied.Messages(t), func(m thread.Message) bool {
+	p.ReasoningEverywhere = slices.ContainsFunc(t.Messages(), func(m thread.Message) bool {
 		return m.Role == thread.Assistant && slices.ContainsFunc(m.Parts, func(part thread.Part) bool {
 			_, is := part.(thread.Reasoning)
 			return is && p.admits(part)

@@ -20,7 +20,6 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -73,7 +72,7 @@ func begin(t *thread.Thread, p *plan.Plan, o *Options) (*renderer, error) {
 	}
 	return &renderer{
 		thread: t, plan: p, pairs: pairs, profile: o.Profile,
-		messages: uncopied.Messages(t), actions: p.Actions(),
+		messages: t.Messages(), actions: p.Actions(),
 		cache: o.Cache, rewritten: max(p.Rewritten(), o.Rewritten),
 		shown:    map[plan.Ref]bool{},
 		manifest: &Manifest{Format: FormatVersion},

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -101,17 +100,7 @@ func (s *Memory) Append(_ context.Context, id string, version int, messages []th
 }
 
 // Current implements Plans.
-func (s *Memory) Current(ctx context.Context, id string) (*plan.Plan, int, error) {
-	p, version, err := s.CurrentUncopied(ctx, id, uncopied.Key{})
-	return p.Clone(), version, err
-}
-
-// Itself returns s. A type that embeds Memory promotes it, which tells the two apart; see
-// CurrentUncopied.
-func (s *Memory) Itself(uncopied.Key) any { return s }
-
-// CurrentUncopied implements the function CurrentUncopied.
-func (s *Memory) CurrentUncopied(_ context.Context, id string, _ uncopied.Key) (*plan.Plan, int, error) {
+func (s *Memory) Current(_ context.Context, id string) (*plan.Plan, int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	plans := s.thread(id).plans
@@ -126,7 +115,7 @@ func (s *Memory) Plan(_ context.Context, id string, version int) (*plan.Plan, er
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if plans := s.thread(id).plans; version >= 1 && version <= len(plans) {
-		return plans[version-1].Clone(), nil
+		return plans[version-1], nil
 	}
 	return nil, fmt.Errorf("thread %s: plan %d: %w", id, version, ErrNotFound)
 }

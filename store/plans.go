@@ -8,7 +8,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -45,8 +44,9 @@ func (c Commit) Check() error {
 }
 
 // Plans stores the plans of threads. Versions count from 1; 0 means that a thread has
-// none. The store copies plans, so callers may change those that they commit or get.
-// Implementations are safe for concurrent use.
+// none. Nobody changes a plan that was
+// committed or returned: the store and all callers share it. plan.Clone makes a copy that can be
+// changed. Implementations are safe for concurrent use.
 type Plans interface {
 	// Current returns the newest plan and its version; nil and 0 if there is none.
 	Current(ctx context.Context, threadID string) (*plan.Plan, int, error)
@@ -58,19 +58,6 @@ type Plans interface {
 	// Compacted returns, for each message of the log that the newest plan covers, the
 	// version since which all plans have covered it.
 	Compacted(ctx context.Context, threadID string) (map[thread.ID]int, error)
-}
-
-// CurrentUncopied is Plans.Current without the copy, if the store supports that. It is
-// for code of this module, which calls it at each step and does not write to plans.
-func CurrentUncopied(ctx context.Context, plans Plans, threadID string, key uncopied.Key) (*plan.Plan, int, error) {
-	s, ok := plans.(interface {
-		CurrentUncopied(ctx context.Context, id string, key uncopied.Key) (*plan.Plan, int, error)
-		Itself(key uncopied.Key) any
-	})
-	if ok && s.Itself(key) == any(plans) { // and not a type that embeds it, which may override Current
-		return s.CurrentUncopied(ctx, threadID, key)
-	}
-	return plans.Current(ctx, threadID)
 }
 
 // Events stores the events of threads, for audits and for watching. The positions of a

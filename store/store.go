@@ -26,7 +26,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/store/apikey"
 	"github.com/palimpsest-ai/palimpsest/store/keyring"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -301,7 +300,7 @@ func Skip(t *thread.Thread, version int, messages []thread.Message) ([]thread.Me
 		if version+n == t.Len() {
 			return messages[n:], nil
 		}
-		if uncopied.At(t, version+n).ID != m.ID {
+		if t.At(version+n).ID != m.ID {
 			return nil, &ConflictError{ThreadID: t.ID(), Want: version, Have: t.Len()}
 		}
 		parent = m.ID

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/internal/test/strategytest"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -180,7 +179,7 @@ func TestManyOutputsInTail(t *testing.T) {
 		}
 		return b.String()
 	}
-	messages := uncopied.Messages(session(t, 100, 1000))
+	messages := session(t, 100, 1000).Messages()
 	asks := thread.Message{Role: thread.Assistant}
 	answers := []thread.Message{answer("z0", "Bash", "On branch main.")}
 	for n := range 6 {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -16,7 +15,7 @@ import (
 // same call out of date, and one that nothing has answered yet makes nothing out of date.
 // It returns one entry per message, empty for results that still hold.
 func Superseded(t *thread.Thread, pairs *thread.Pairing) []string {
-	messages := uncopied.Messages(t)
+	messages := t.Messages()
 	why := make([]string, len(messages))
 	lastCall := map[string]int{} // exact call → turn of its latest run that did not fail
 	lastFailure := map[string]int{}

@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -16,8 +15,8 @@ import (
 // the model has asked for must not be hidden before it was read.
 func Unseen(t *thread.Thread) []int {
 	var unseen []int
-	for i := t.Len() - 1; i >= 0 && uncopied.At(t, i).Role != thread.Assistant; i-- {
-		if slices.ContainsFunc(contentOf(uncopied.At(t, i)), saysSomething) {
+	for i := t.Len() - 1; i >= 0 && t.At(i).Role != thread.Assistant; i-- {
+		if slices.ContainsFunc(contentOf(t.At(i)), saysSomething) {
 			unseen = append(unseen, i)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
@@ -88,7 +87,7 @@ func NewView(g Given) *View {
 	n := g.Thread.Len()
 	v := &View{
 		Given: g, Pinned: make([]bool, n), Anchored: make([]bool, n), Tail: n,
-		messages: uncopied.Messages(g.Thread), cover: make([]int, n), now: make([]int, n),
+		messages: g.Thread.Messages(), cover: make([]int, n), now: make([]int, n),
 		fields: make([]thread.Fields, n), pointers: map[thread.ID]string{}, lastingKept: make([]bool, n), groups: make([]*group, n),
 	}
 	if v.Name == nil {

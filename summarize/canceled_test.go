@@ -9,7 +9,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/test/property"
 	"github.com/palimpsest-ai/palimpsest/internal/test/threadgen"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 )
 
@@ -32,7 +31,7 @@ func TestSummaryStops(t *testing.T) {
 	stopped := 0
 	property.Few(t, 8, func(rt *rapid.T) {
 		log := threadgen.Thread().Draw(rt, "thread")
-		in := summarize.Input{Messages: uncopied.Messages(log), Budget: rapid.SampledFrom([]int{0, 200, 2000}).Draw(rt, "budget")}
+		in := summarize.Input{Messages: log.Messages(), Budget: rapid.SampledFrom([]int{0, 200, 2000}).Draw(rt, "budget")}
 		want, wanted := (&summarize.Extractive{}).Summarize(context.Background(), in)
 		ctx, after := &ending{Context: context.Background()}, 0
 		e := &summarize.Extractive{Counter: func(s string) int {

@@ -6,8 +6,6 @@ import (
 	"iter"
 	"slices"
 	"sync"
-
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 )
 
 var (
@@ -18,8 +16,8 @@ var (
 )
 
 // Thread is an append-only log of messages. A Thread never changes: Append returns a new one,
-// which shares the messages of the old. Callers cannot change them, because Append copies what
-// it gets, and methods return copies. The zero value is not usable; start with New.
+// which shares the messages of the old. Append copies what it gets; what methods return is the log
+// itself, and nobody writes to it. Own makes copies that can be changed. The zero value is not usable; start with New.
 type Thread struct {
 	id       string
 	turn     int
@@ -53,32 +51,22 @@ func (t *Thread) Version() int { return len(t.messages) }
 // Turns returns the number of the last turn.
 func (t *Thread) Turns() int { return t.turn }
 
-// At returns a copy of the i-th message, counting from 0. It panics if i is out
-// of range.
-func (t *Thread) At(i int) *Message {
-	if i < 0 || i >= len(t.messages) {
-		panic(fmt.Sprintf("thread: message %d of %d", i, len(t.messages)))
-	}
-	return &clone(t.messages[i : i+1])[0]
-}
+// At returns the i-th message, counting from 0. It panics if i is out of range.
+func (t *Thread) At(i int) *Message { return &t.messages[i] }
 
-// Messages returns copies of the messages, in order.
-func (t *Thread) Messages() []Message { return clone(t.messages) }
+// Messages returns the messages, in order.
+func (t *Thread) Messages() []Message { return t.messages }
 
-// All iterates over positions and copies of the messages.
+// All iterates over positions and messages.
 func (t *Thread) All() iter.Seq2[int, *Message] {
 	return func(yield func(int, *Message) bool) {
 		for i := range t.messages {
-			if !yield(i, t.At(i)) {
+			if !yield(i, &t.messages[i]) {
 				return
 			}
 		}
 	}
 }
-
-// Uncopied returns the messages without copying them. It is for code of this module, which
-// does not write to them.
-func (t *Thread) Uncopied(uncopied.Key) []Message { return t.messages }
 
 // Last returns the id of the last message, or "" if there is none.
 func (t *Thread) Last() ID {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -218,7 +217,7 @@ func (b *builder) build() (Transcript, error) {
 	}
 	for i, recap := range b.recaps {
 		if c := &b.Compactions[i]; recap && c.At < t.Len() {
-			c.Summary = uncopied.At(t, c.At).ID
+			c.Summary = t.At(c.At).ID
 		}
 	}
 	b.Thread = t

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -150,7 +149,7 @@ func removedObservations(t *thread.Thread, p *plan.Plan, before map[thread.ID]bo
 		gone    []observation
 	)
 	for i := t.Len() - 1; i >= 0; i-- {
-		m := uncopied.At(t, i)
+		m := t.At(i)
 		for _, c := range m.Calls() {
 			for _, what := range changedFiles(c) {
 				changed[what], edited = true, true

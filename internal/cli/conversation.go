@@ -14,7 +14,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/apicodec"
 	"github.com/palimpsest-ai/palimpsest/internal/setup"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
@@ -337,7 +336,7 @@ func (f *fitter) apply(ctx context.Context, q palimpsest.Request) (*palimpsest.R
 		return whole, err
 	}
 	session := f.compactor.Session(q.Thread.ID())
-	if _, err := session.Append(ctx, uncopied.Messages(q.Thread)...); err != nil {
+	if _, err := session.Append(ctx, q.Thread.Messages()...); err != nil {
 		return nil, err
 	}
 	p, err := session.Plan(ctx, palimpsest.Step{Base: q.Base, Profile: q.Profile, Budget: q.Budget, Window: f.model.Window, Output: f.model.MaxOutput})

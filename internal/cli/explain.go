@@ -17,7 +17,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api/view"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/internal/web"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -210,7 +209,7 @@ func (k *tenantStore) view(ctx context.Context, name string) (*view.View, error)
 // apiOf is the API that a log was read from, by its newest part that names one; empty if none
 // does.
 func apiOf(log *thread.Thread) string {
-	for _, m := range slices.Backward(uncopied.Messages(log)) {
+	for _, m := range slices.Backward(log.Messages()) {
 		for _, p := range m.Parts {
 			if api := p.From().API; api != "" {
 				return api

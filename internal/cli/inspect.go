@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest/internal/describe"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -178,7 +177,7 @@ func runRows(conv *conversation) (rows []runRow, err error) {
 			Run: n + 1, Name: t.Name, Msgs: t.Thread.Len(), Turns: t.Thread.Turns(), Tokens: count.System(t.System) + count.Tools(t.Tools),
 			Counter: count.Name(), Exact: count.Exact(), Band: count.Band(),
 		}
-		for _, m := range uncopied.All(t.Thread) {
+		for _, m := range t.Thread.All() {
 			r.Tokens += count.Message(m)
 			if r.Task == "" && m.StartsTurn() {
 				r.Task = shorten(describe.Message(m), 200)
@@ -211,7 +210,7 @@ func inspect(in *input, count *token.Counter, outOfDate []string) *inspection {
 		thread: in.Thread, count: count, pairs: thread.Pair(in.Thread), kinds: rows[string, kindRow]{}, parts: map[string]rows[string, kindRow]{},
 		tools: rows[string, toolRow]{}, calls: rows[string, repeatRow]{}, files: rows[string, fileRow]{}, turns: rows[int, turnRow]{},
 	}
-	for i, m := range uncopied.All(in.Thread) {
+	for i, m := range in.Thread.All() {
 		size := count.Message(m)
 		out.Tokens += size
 		t.addMessage(i, m, size)
@@ -238,7 +237,7 @@ func inspect(in *input, count *token.Counter, outOfDate []string) *inspection {
 	for _, c := range in.Compactions {
 		turn := in.Thread.Turns()
 		if c.At < in.Thread.Len() {
-			turn = uncopied.At(in.Thread, c.At).Turn
+			turn = in.Thread.At(c.At).Turn
 		}
 		out.OwnCompactions = append(out.OwnCompactions, ownCompactionRow{Turn: turn, Trigger: c.Trigger, Before: c.TokensBefore})
 	}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/transcript"
@@ -167,7 +166,7 @@ func countUnsent(t *thread.Thread, res *palimpsest.Result) map[string]int {
 				}
 			}
 		}
-		count(uncopied.At(t, at), 1)
+		count(t.At(at), 1)
 		count(&res.Prompt.Messages[i], -1)
 	}
 	maps.DeleteFunc(lost, func(_ string, n int) bool { return n <= 0 })

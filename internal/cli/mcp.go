@@ -14,7 +14,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/mcp"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -163,7 +162,7 @@ func (l *localSessions) Open(ctx context.Context, id string) (*mcp.Conversation,
 	for _, own := range in.Compactions {
 		made := mcp.OwnCompaction{Trigger: own.Trigger, Summary: own.Summary}
 		if own.At < in.Thread.Len() {
-			made.Turn = uncopied.At(in.Thread, own.At).Turn
+			made.Turn = in.Thread.At(own.At).Turn
 		}
 		c.OwnCompactions = append(c.OwnCompactions, made)
 	}

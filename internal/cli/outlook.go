@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 )
@@ -61,7 +60,7 @@ func (c *conversation) outlook(ctx context.Context, budget int, outOfDate []stri
 	}
 	out.Done = largest(byAction.list(), len(byAction), func(r outlookRow) int { return r.Before - r.After })
 	actions := res.Plan.Actions()
-	for i, m := range uncopied.All(c.in.Thread) {
+	for i, m := range c.in.Thread.All() {
 		if outOfDate[i] != "" && actions[m.ID].Action != plan.Include {
 			out.Stale++
 		}

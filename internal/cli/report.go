@@ -11,7 +11,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/describe"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -178,7 +177,7 @@ func newReport(c *conversation, res *palimpsest.Result) *report {
 	}
 	rep.Records = largest(rep.Records, math.MaxInt, func(r recordRow) int { return r.Before - r.After })
 	for _, i := range res.Pinned {
-		m := uncopied.At(in.Thread, i)
+		m := in.Thread.At(i)
 		rep.Pinned = append(rep.Pinned, pinnedRow{ID: m.ID, Role: m.Role, Turn: m.Turn, Tokens: res.Sizes[i], Text: shorten(describe.Message(m), 200)})
 	}
 	rep.Savings = newSavings(c.model, res)
@@ -203,7 +202,7 @@ func countRecord(t *thread.Thread, res *palimpsest.Result, ref plan.Ref) (before
 
 func (in *input) summary() inputSummary {
 	calls := 0
-	for _, m := range uncopied.All(in.Thread) {
+	for _, m := range in.Thread.All() {
 		calls += len(m.Calls())
 	}
 	return inputSummary{
@@ -248,7 +247,7 @@ func shares(t *thread.Thread, res *palimpsest.Result) ([]tokenShare, []toolShare
 	tool := func(name string) *toolShare {
 		return tools.at(name, func() toolShare { return toolShare{tokenShare: tokenShare{Name: name}} })
 	}
-	for i, m := range uncopied.All(t) {
+	for i, m := range t.All() {
 		role(describe.Speaker(m)).Before += res.Sizes[i]
 		if r, ok := m.Result(); ok {
 			tool(r.Tool).Before += res.Sizes[i]

@@ -12,7 +12,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/suggest"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
@@ -39,13 +38,13 @@ func (k *tenantStore) withFreeID(ctx context.Context, t *thread.Thread) (*thread
 			return nil, err
 		}
 		at, common := 0, min(t.Len(), stored.Len())
-		for at < common && uncopied.At(t, at).ID == uncopied.At(stored, at).ID {
+		for at < common && t.At(at).ID == stored.At(at).ID {
 			at++
 		}
 		if at == common {
 			return withThreadID(t, id)
 		}
-		id = t.ID() + "-" + shortID(uncopied.At(t, at).ID)
+		id = t.ID() + "-" + shortID(t.At(at).ID)
 	}
 	return nil, fmt.Errorf("the store has other conversations of the id %s: %w", t.ID(), store.ErrConflict)
 }
@@ -54,7 +53,7 @@ func withThreadID(t *thread.Thread, id string) (*thread.Thread, error) {
 	if id == t.ID() {
 		return t, nil
 	}
-	return thread.New(id).Append(uncopied.Messages(t)...)
+	return thread.New(id).Append(t.Messages()...)
 }
 
 // maxSaveTries limits how often save tries to commit a plan when others commit too.
@@ -120,7 +119,7 @@ func (s *saved) print(p *printer) {
 // save stores a conversation and makes the plan the one in force. A stored conversation that
 // is longer stays as it is.
 func (k *tenantStore) save(ctx context.Context, t *thread.Thread, p *plan.Plan) (*saved, error) {
-	log, err := k.Log.Append(ctx, t.ID(), 0, uncopied.Messages(t))
+	log, err := k.Log.Append(ctx, t.ID(), 0, t.Messages())
 	if err != nil {
 		return nil, err
 	}

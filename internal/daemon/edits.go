@@ -5,7 +5,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -34,14 +33,14 @@ func editsOf(name string, log *thread.Thread, messages []thread.Message, origins
 		at, ok := log.Index(origins[i].ID)
 		// A placeholder stands where the content was, so that a call keeps its result.
 		synthetic := origins[i].Synthetic && origins[i].Record.Action != plan.Externalize
-		if !ok || synthetic || at < next || uncopied.At(log, at).Role != m.Role {
+		if !ok || synthetic || at < next || log.At(at).Role != m.Role {
 			added := neutral.MessageOf(m)
 			added.ID = "" // it is not a message of the thread
 			waiting = append(waiting, added)
 			continue
 		}
 		for ; next < at; next++ {
-			all = append(all, neutral.Edit{MessageID: string(uncopied.At(log, next).ID), Omit: true})
+			all = append(all, neutral.Edit{MessageID: string(log.At(next).ID), Omit: true})
 		}
 		next++
 		e := neutral.Edit{MessageID: string(origins[i].ID), InsertBefore: waiting}
@@ -49,7 +48,7 @@ func editsOf(name string, log *thread.Thread, messages []thread.Message, origins
 		// A host that names no API sends its messages itself: parts that only some
 		// providers read are left to it.
 		if name != "" || origins[i].Record.Action != plan.Include {
-			if said, own := neutral.MessageOf(m), neutral.MessageOf(uncopied.At(log, at)); !reflect.DeepEqual(said.Parts, own.Parts) {
+			if said, own := neutral.MessageOf(m), neutral.MessageOf(log.At(at)); !reflect.DeepEqual(said.Parts, own.Parts) {
 				e.Content = said.Parts
 			}
 		}
@@ -58,7 +57,7 @@ func editsOf(name string, log *thread.Thread, messages []thread.Message, origins
 		}
 	}
 	for ; next < log.Len(); next++ {
-		all = append(all, neutral.Edit{MessageID: string(uncopied.At(log, next).ID), Omit: true})
+		all = append(all, neutral.Edit{MessageID: string(log.At(next).ID), Omit: true})
 	}
 	if waiting != nil {
 		all = append(all, neutral.Edit{InsertBefore: waiting})

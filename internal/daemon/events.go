@@ -11,8 +11,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
-	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
@@ -199,13 +197,4 @@ func (p watchedPlans) Commit(ctx context.Context, threadID string, expected int,
 		p.hub.notify(threadID)
 	}
 	return version, err
-}
-
-// Itself is what store.CurrentUncopied asks for.
-func (p watchedPlans) Itself(uncopied.Key) any { return p }
-
-// CurrentUncopied is what store.CurrentUncopied asks for. A copy would be a new plan to the
-// compactor at each step, which it would check and render from the start of the thread.
-func (p watchedPlans) CurrentUncopied(ctx context.Context, id string, key uncopied.Key) (*plan.Plan, int, error) {
-	return store.CurrentUncopied(ctx, p.Plans, id, key)
 }

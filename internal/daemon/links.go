@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/api"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -52,7 +51,7 @@ func (l *linker) scanLog() {
 		return
 	}
 	l.scanned = true
-	for _, m := range uncopied.All(l.log) {
+	for _, m := range l.log.All() {
 		for _, c := range m.Calls() {
 			if thread.IsLocalID(c.ID) {
 				l.nextNumber++
@@ -96,7 +95,7 @@ func (l *linker) linkResult(r thread.ToolResult) thread.ToolResult {
 // the log.
 func (l *linker) toolName(id string) string {
 	for ; l.tools[id] == "" && l.unread > 0; l.unread-- {
-		for _, c := range uncopied.At(l.log, l.unread-1).Calls() {
+		for _, c := range l.log.At(l.unread - 1).Calls() {
 			l.tools[c.ID] = cmp.Or(l.tools[c.ID], c.Name)
 		}
 	}

@@ -22,7 +22,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/describe"
 	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -183,7 +182,7 @@ func (c *call) readAbout(ctx context.Context, info store.Info) (*view.About, err
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range uncopied.All(log) {
+	for _, m := range log.All() {
 		if m.StartsTurn() {
 			out.Title = clip.Line(describe.Message(m), 200)
 			break
@@ -261,7 +260,7 @@ func (c *call) log(info store.Info) (any, error) {
 	}
 	page := api.Log{Version: log.Version(), Items: []neutral.Message{}, Next: next}
 	for i := from; i < to; i++ {
-		page.Items = append(page.Items, neutral.MessageOf(uncopied.At(log, i)))
+		page.Items = append(page.Items, neutral.MessageOf(log.At(i)))
 	}
 	c.setETag(log.Version())
 	return page, nil
@@ -296,7 +295,7 @@ func (c *call) append(info store.Info, q *api.Append) (any, error) {
 func (c *call) answerAppended(a palimpsest.Appended) api.Appended {
 	out := api.Appended{Version: a.Log.Version(), MessageIDs: make([]string, a.N)}
 	for i := range a.N {
-		out.MessageIDs[i] = string(uncopied.At(a.Log, a.First+i).ID)
+		out.MessageIDs[i] = string(a.Log.At(a.First + i).ID)
 	}
 	c.setETag(out.Version)
 	return out

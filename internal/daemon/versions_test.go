@@ -3,7 +3,6 @@ package daemon
 import (
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
@@ -16,8 +15,8 @@ func TestPlansUncopied(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := watchedPlans{Plans: s}
-	one, _, err := store.CurrentUncopied(t.Context(), told, "t", uncopied.Key{})
-	two, _, _ := store.CurrentUncopied(t.Context(), told, "t", uncopied.Key{})
+	one, _, err := told.Current(t.Context(), "t")
+	two, _, _ := told.Current(t.Context(), "t")
 	if err != nil || one == nil || one != two {
 		t.Fatalf("got %p and %p, error %v", one, two, err)
 	}

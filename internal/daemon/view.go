@@ -10,7 +10,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/view"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/internal/web"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -137,7 +136,7 @@ func (c *call) text(info store.Info) (any, error) {
 		if !ok {
 			return nil, problemAt(api.NotFound, "message", "the thread has no message with this id")
 		}
-		answer.content = web.Text(uncopied.At(log, i))
+		answer.content = web.Text(log.At(i))
 		return answer, nil
 	}
 	part, err := c.queryNumber("part", -1, 0, math.MaxInt)

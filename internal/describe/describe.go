@@ -8,7 +8,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -90,7 +89,7 @@ func Message(m *thread.Message) string {
 
 // MessageAt is Message for a message of a thread. Of a result it returns the call.
 func MessageAt(t *thread.Thread, pairs *thread.Pairing, i int) string {
-	m := uncopied.At(t, i)
+	m := t.At(i)
 	r, ok := m.Result()
 	if !ok {
 		return Message(m)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -68,7 +67,7 @@ func recordRows(log *thread.Thread, p *plan.Plan) []string {
 		}
 		what := clip.Count(span.Len(), "message") + " from " + shortID(span.First())
 		if i, ok := log.Index(span.First()); ok && span.Len() == 1 {
-			what = "message " + shortID(span.First()) + " " + quotedName(briefMessage(uncopied.At(log, i)))
+			what = "message " + shortID(span.First()) + " " + quotedName(briefMessage(log.At(i)))
 		}
 		switch r := record.(type) {
 		case plan.Externalization:

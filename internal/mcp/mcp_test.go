@@ -16,7 +16,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/mcp"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
@@ -97,13 +96,13 @@ func (h *held) add(t *testing.T, id string, texts ...string) *mcp.Conversation {
 func summarized(t *testing.T, h *held, id string) {
 	t.Helper()
 	c := h.of[id]
-	span, err := thread.NewSpan(c.Log, uncopied.At(c.Log, 0).ID, uncopied.At(c.Log, 1).ID)
+	span, err := thread.NewSpan(c.Log, c.Log.At(0).ID, c.Log.At(1).ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &plan.Plan{ThreadID: id, Policy: "auto", OriginalTokens: 5000, CompactedTokens: 900, CreatedAt: time.Date(2026, 5, 2, 8, 0, 0, 0, time.UTC)}
 	p.Summarizations = []plan.Summarization{{Span: span, Summary: summary.Summary{Span: span, CurrentTask: "choose a queue"}, Origin: plan.Origin{Reason: "before the cut", TokensBefore: 4000, TokensAfter: 100}}}
-	for _, m := range uncopied.All(c.Log) {
+	for _, m := range c.Log.All() {
 		if r, ok := m.Result(); ok {
 			aside, err := thread.NewSpan(c.Log, m.ID)
 			if err != nil {
@@ -336,7 +335,7 @@ func TestBounds(t *testing.T) {
 	for n := range 45 {
 		holds(t, all, fmt.Sprintf("session session-%03d ", n))
 	}
-	id := uncopied.At(h.of["session-000"].Log, 1).ID
+	id := h.of["session-000"].Log.At(1).ID
 	text := answered(t, c, "read_artifact", map[string]any{"artifact_id": string(id), "session": "session-000", "max_tokens": 200})
 	within(text, 200)
 	holds(t, text, "column=")

@@ -12,7 +12,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -205,7 +204,7 @@ func (s *Server) searchEntries(ctx context.Context, one Session, newest bool) ([
 	}
 	asking := thread.ID("")
 	if n := c.Log.Len(); newest && n > 0 {
-		if last := uncopied.At(c.Log, n-1); last.Role != thread.Assistant || len(last.Calls()) > 0 {
+		if last := c.Log.At(n - 1); last.Role != thread.Assistant || len(last.Calls()) > 0 {
 			asking = lastTurnStart(c.Log)
 		}
 	}
@@ -231,7 +230,7 @@ func (s *Server) searchEntries(ctx context.Context, one Session, newest bool) ([
 // lastTurnStart returns the message that began the last turn.
 func lastTurnStart(t *thread.Thread) thread.ID {
 	for i := t.Len() - 1; i >= 0; i-- {
-		if m := uncopied.At(t, i); m.StartsTurn() {
+		if m := t.At(i); m.StartsTurn() {
 			return m.ID
 		}
 	}
@@ -245,7 +244,7 @@ const maxPreamble = 200
 // repeat other messages.
 func recallMessages(t *thread.Thread) map[thread.ID]bool {
 	out := map[thread.ID]bool{}
-	for _, m := range uncopied.All(t) {
+	for _, m := range t.All() {
 		if r, ok := m.Result(); ok {
 			out[m.ID] = isOurs(r.Tool)
 		}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 )
 
 // The addresses of resources: an artifact by its id, a summary by its session and its number in
@@ -88,7 +87,7 @@ func (s *Server) listResources(ctx context.Context, q *sdk.ListResourcesRequest)
 		for _, x := range c.Plan.Externalized() {
 			title := fmt.Sprintf("%s of session %s", clip.Count(len(x.Messages), "message"), all[i].ID)
 			if at, known := c.Log.Index(x.Messages[0]); known {
-				title = fmt.Sprintf("%s from turn %d of session %s", clip.Count(len(x.Messages), "message"), uncopied.At(c.Log, at).Turn, all[i].ID)
+				title = fmt.Sprintf("%s from turn %d of session %s", clip.Count(len(x.Messages), "message"), c.Log.At(at).Turn, all[i].ID)
 			}
 			out.Resources = append(out.Resources, &sdk.Resource{
 				URI: artifactAddress + url.PathEscape(x.ArtifactID), Name: x.ArtifactID, Title: clip.Line(title, 200), MIMEType: "text/plain",

@@ -22,7 +22,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -112,12 +111,12 @@ func fields(form any) reflect.Value { return reflect.ValueOf(form).Elem() }
 // FrameDistance returns how many messages before position i of a thread is the nearest one
 // with the same frame; 0 if there is none.
 func FrameDistance(t *thread.Thread, i int) int {
-	f := uncopied.At(t, i).Frame
+	f := t.At(i).Frame
 	if f == nil {
 		return 0
 	}
 	for back := 1; back <= i && back <= max(f.Messages(), 1); back++ {
-		if uncopied.At(t, i-back).Frame == f {
+		if t.At(i-back).Frame == f {
 			return back
 		}
 	}

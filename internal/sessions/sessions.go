@@ -19,7 +19,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/suggest"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
@@ -291,7 +290,7 @@ func (s Session) readBeginning(limit int) (*transcript.File, error) {
 
 // FirstRequest returns the user's first message on one line; empty if there is none.
 func FirstRequest(t *thread.Thread) string {
-	for _, m := range uncopied.All(t) {
+	for _, m := range t.All() {
 		if words := strings.Fields(m.Text()); m.StartsTurn() && len(words) > 0 {
 			return strings.Join(words, " ")
 		}

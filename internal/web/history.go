@@ -5,7 +5,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api/view"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -35,7 +34,7 @@ func history(s Input) (plans []view.Plan, steps []view.Step, cached bool) {
 		plans = append(plans, shown)
 		before = p.Result
 	}
-	messages := uncopied.Messages(s.Thread)
+	messages := s.Thread.Messages()
 	behind := make([]int, len(messages)+1) // tokens of the messages from i on
 	for i := len(messages) - 1; i >= 0; i-- {
 		behind[i] = behind[i+1] + s.Result.Sizes[i]
@@ -76,7 +75,7 @@ func history(s Input) (plans []view.Plan, steps []view.Step, cached bool) {
 // firstMessageUnder is the position of the first message after a plan came into force.
 func firstMessageUnder(t *thread.Thread, p *plan.Plan) int {
 	at := p.ThreadVersion
-	for at < t.Len() && !uncopied.At(t, at).Time.IsZero() && uncopied.At(t, at).Time.Before(p.CreatedAt) {
+	for at < t.Len() && !t.At(at).Time.IsZero() && t.At(at).Time.Before(p.CreatedAt) {
 		at++
 	}
 	return at

@@ -13,7 +13,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api/view"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/describe"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -73,7 +72,7 @@ func View(s Input) *view.View {
 	}
 	actions, pairs := s.Result.Plan.Actions(), thread.Pair(s.Thread)
 	limit := textLimit(s)
-	for i, m := range uncopied.All(s.Thread) {
+	for i, m := range s.Thread.All() {
 		line := view.Message{
 			ID: m.ID, Role: describe.Speaker(m), Turn: m.Turn, Time: m.Time, Tokens: s.Result.Sizes[i],
 			Label: clip.Line(describe.MessageAt(s.Thread, pairs, i), labelLength), Record: at[actions[m.ID]],
@@ -250,7 +249,7 @@ func textLimit(s Input) int {
 		return 0
 	}
 	var lengths []int
-	for _, m := range uncopied.All(s.Thread) {
+	for _, m := range s.Thread.All() {
 		lengths = append(lengths, len(Text(m)))
 	}
 	for i := range s.Result.Prompt.Messages {

@@ -14,7 +14,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api/view"
 	"github.com/palimpsest-ai/palimpsest/internal/test/golden"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/internal/web"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -141,7 +140,7 @@ func TestSeveralPlans(t *testing.T) {
 	}
 	one.Thread = s.Thread
 	old := first.Plan.Clone()
-	old.CreatedAt = uncopied.At(s.Thread, 119).Time
+	old.CreatedAt = s.Thread.At(119).Time
 	early, err := c.Render(old, one)
 	if err != nil {
 		t.Fatal(err)
@@ -315,7 +314,7 @@ func TestPartText(t *testing.T) {
 		text, ok := web.PartText(s, n)
 		want := p.Text
 		if p.Text == "" && p.From >= 0 {
-			want = web.Text(uncopied.At(s.Thread, p.From))
+			want = web.Text(s.Thread.At(p.From))
 		}
 		if !ok || !p.Cut && text != want {
 			t.Errorf("part %d: %q, want %q", n, text, want)

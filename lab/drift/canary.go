@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -87,7 +86,7 @@ func (c *canaries) callID(n int, kind string) string { return fmt.Sprintf("canar
 // lastGroup is the position behind the last group in a thread.
 func (c *canaries) lastGroup(t *thread.Thread) int {
 	last := -1
-	for i, m := range uncopied.All(t) {
+	for i, m := range t.All() {
 		if r, ok := m.Result(); ok && strings.HasPrefix(r.CallID, "canary-") {
 			last = i
 		}
@@ -99,7 +98,7 @@ func (c *canaries) lastGroup(t *thread.Thread) int {
 func (c *canaries) plant(s *references.Session) []references.Need {
 	var all []references.Need
 	at := map[string]int{} // the first position of each group's call
-	for i, m := range uncopied.All(s.Thread) {
+	for i, m := range s.Thread.All() {
 		for _, call := range m.Calls() {
 			if _, ok := at[call.ID]; !ok {
 				at[call.ID] = i

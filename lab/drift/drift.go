@@ -11,7 +11,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/recall"
@@ -127,8 +126,8 @@ func newPlanted(s *references.Session, counter *token.Counter) (*planted, error)
 	segment := max(1, len(s.Steps)/(driftRounds+1))
 	messages := make([]thread.Message, 0, s.Thread.Len()+5*canaryGroups)
 	done := 0
-	for i, m := range uncopied.All(s.Thread) {
-		if step, is := slices.BinarySearch(s.Steps, i); is && step > 0 && step <= segment && m.Role == thread.Assistant && uncopied.At(s.Thread, i-1).Role != thread.Assistant {
+	for i, m := range s.Thread.All() {
+		if step, is := slices.BinarySearch(s.Steps, i); is && step > 0 && step <= segment && m.Role == thread.Assistant && s.Thread.At(i-1).Role != thread.Assistant {
 			upTo := canaryGroups * step / segment
 			for ; done < upTo; done++ {
 				messages = append(messages, p.group(done)...)
@@ -280,7 +279,7 @@ func (p *planted) chain(ctx context.Context, pol policy.Policy, counter *token.C
 	}
 	working, base, done := compactor.Session(p.Thread.ID()), *p.Base, 0
 	base.Model = "a-model"
-	messages := uncopied.Messages(p.Thread)
+	messages := p.Thread.Messages()
 	var last []references.Found
 	for _, n := range rounds {
 		if err := ctx.Err(); err != nil {

@@ -17,7 +17,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -105,7 +104,7 @@ func Measure(ctx context.Context, set *references.Set, o *Options) (*Report, err
 			return nil, fmt.Errorf("estimators.Measure: %w", err)
 		}
 		reads := codeReads(s.Thread)
-		for _, m := range uncopied.All(s.Thread) {
+		for _, m := range s.Thread.All() {
 			classified(m, reads, func(class, text string) {
 				if sum[class] == nil {
 					sum[class] = &misjudged{}
@@ -215,7 +214,7 @@ var codeEndings = []string{".go", ".py", ".ts", ".tsx", ".js", ".rs", ".java", "
 // codeReads are the ids of the calls that read a file of code.
 func codeReads(t *thread.Thread) map[string]bool {
 	reads := map[string]bool{}
-	for _, m := range uncopied.All(t) {
+	for _, m := range t.All() {
 		for _, c := range m.Calls() {
 			if toolpolicy.ClassOf(c.Name) == toolpolicy.Read && slices.Contains(codeEndings, path.Ext(references.FileOf(gjson.Parse(c.Arguments)))) {
 				reads[c.ID] = true

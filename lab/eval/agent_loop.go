@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -59,7 +58,7 @@ func (r *replay) agentLoop(ctx context.Context, p policy.Policy, counter *token.
 
 func (h *agentLoop) send(k int) (request, error) {
 	a := h.requests[k]
-	messages := uncopied.Messages(h.replay.Thread)
+	messages := h.replay.Thread.Messages()
 	h.now = references.PlanTime().Add(a.when)
 	sent, err := h.thread.PrepareStep(h.ctx, palimpsest.Step{
 		Base: &h.base, Messages: withoutTimes(messages[h.seen:a.at]), Profile: references.Profile(), Window: h.model.Window, Output: answerRoom,
@@ -115,7 +114,7 @@ func (h *agentLoop) shownHistory(k int, p *plan.Plan) (*references.Shown, error)
 // sizesAfter is, for each step, the size of the whole request if the policy compacts the
 // uncompacted history there.
 func (h *agentLoop) sizesAfter() ([]int, error) {
-	messages := uncopied.Messages(h.replay.Thread)
+	messages := h.replay.Thread.Messages()
 	out := make([]int, len(h.requests))
 	fresh, err := h.replay.agentLoop(h.ctx, h.policy, h.memo.Counter())
 	if err != nil {
@@ -139,7 +138,7 @@ func (h *agentLoop) sizesAfter() ([]int, error) {
 // block is a message of a prompt; plain says that it is unchanged from the log.
 func (h *agentLoop) block(m *thread.Message) (b cost.Block, plain bool) {
 	if i, ok := h.replay.Thread.Index(m.ID); ok {
-		if own := uncopied.At(h.replay.Thread, i).Parts; len(own) == len(m.Parts) && len(own) > 0 && &own[0] == &m.Parts[0] {
+		if own := h.replay.Thread.At(i).Parts; len(own) == len(m.Parts) && len(own) > 0 && &own[0] == &m.Parts[0] {
 			return h.blocks[i], true
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
 )
 
@@ -45,7 +44,7 @@ func missOf(m *references.Moment, n references.Need, f references.Found, budget 
 			x.Mentions++
 		}
 	}
-	msg := uncopied.At(m.Thread, last)
+	msg := m.Thread.At(last)
 	x.LastRole = string(msg.Role)
 	if r, ok := msg.Result(); ok {
 		x.LastTool = r.Tool

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -69,7 +68,7 @@ func newReplay(s *references.Session, m token.Model, times string, counter *toke
 	r.rates, _ = cost.RatesOf(m, 0)
 	p := references.Profile()
 	sum := 0
-	for i, msg := range uncopied.All(s.Thread) {
+	for i, msg := range s.Thread.All() {
 		size := s.Sizes[i]
 		if sent := p.Translate(*msg, false); len(sent.Parts) == 0 {
 			size = 0
@@ -95,11 +94,11 @@ const (
 )
 
 func (r *replay) request(times string) {
-	start := uncopied.At(r.Thread, 0).Time
+	start := r.Thread.At(0).Time
 	wait, recorded := gapsOf(r.Session, times)
 	// since is the time of a message, or, where it is not known, some time after the last.
 	since := func(i int, last time.Duration, wait time.Duration) time.Duration {
-		t := uncopied.At(r.Thread, i).Time
+		t := r.Thread.At(i).Time
 		if !recorded || t.IsZero() || start.IsZero() {
 			return last + wait
 		}
@@ -159,7 +158,7 @@ func (r *replay) growth(k int) float64 {
 
 // firstUserMessage is the position of what the user asked first, or -1.
 func (r *replay) firstUserMessage() int {
-	for i, m := range uncopied.All(r.Thread) {
+	for i, m := range r.Thread.All() {
 		if m.StartsTurn() {
 			return i
 		}
@@ -179,7 +178,7 @@ func (r *replay) newestStart(at, tokens int) (from int) {
 		from--
 	}
 	// A result cannot be sent without its call.
-	for from < at-1 && uncopied.At(r.Thread, from).Role == thread.Tool {
+	for from < at-1 && r.Thread.At(from).Role == thread.Tool {
 		from++
 	}
 	return from

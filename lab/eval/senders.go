@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -177,7 +176,7 @@ func unchangedMessages(body []cost.Block) *references.Shown {
 func (r *replay) clearResults(body []cost.Block, keep, placeholder int) (out []cost.Block, changed bool) {
 	out = slices.Clone(body)
 	for i := len(out) - 1; i >= 0; i-- {
-		if _, ok := uncopied.At(r.Thread, i).Result(); !ok || out[i].Tokens <= placeholder {
+		if _, ok := r.Thread.At(i).Result(); !ok || out[i].Tokens <= placeholder {
 			continue
 		}
 		if keep--; keep < 0 && out[i].Hash&0xff == plainBlock {

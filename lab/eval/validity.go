@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -124,7 +123,7 @@ func (v *ValidityReport) replay(ctx context.Context, s *references.Session, p po
 	}
 	h.base.Model = "a-model"
 	budget := room + s.Fixed
-	messages := uncopied.Messages(s.Thread)
+	messages := s.Thread.Messages()
 	for k, a := range r.requests {
 		sent, err := h.thread.PrepareStep(ctx, palimpsest.Step{Base: &h.base, Messages: messages[h.seen:a.at], Profile: render.For(codec.API()), Budget: budget})
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 )
@@ -69,7 +68,7 @@ func samples(m *references.Moment) []sample {
 	for _, n := range m.Needs {
 		used[n.Norm] = true
 	}
-	messages := uncopied.Messages(m.Thread)
+	messages := m.Thread.Messages()
 	var out []sample
 	for _, t := range summarize.Observe(summarize.Input{Messages: messages[:m.Tail], Context: messages[m.Tail:m.At]}) {
 		out = append(out, sample{t.Bins, used[t.Name]})

@@ -15,7 +15,6 @@ import (
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/references"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -142,7 +141,7 @@ func (p *Program) Contenders() []references.Contender {
 func (p *Program) fit(name string, m *references.Moment, budget int) *references.Shown {
 	q := &question{Contender: name, Budget: budget, Tokens: m.Sizes[:m.At]}
 	for i := range m.At {
-		q.Messages = append(q.Messages, neutral.MessageOf(uncopied.At(m.Thread, i)))
+		q.Messages = append(q.Messages, neutral.MessageOf(m.Thread.At(i)))
 	}
 	a, err := p.ask(q)
 	if err == nil && a.Error != "" {
@@ -162,7 +161,7 @@ func (p *Program) fit(name string, m *references.Moment, budget int) *references
 		if ok && i < m.At && same(&q.Messages[i], &a.Messages[n]) {
 			s.Kept = append(s.Kept, i)
 			s.Tokens += m.Sizes[i]
-			msg = *uncopied.At(m.Thread, i)
+			msg = *m.Thread.At(i)
 		} else {
 			s.Other = append(s.Other, msg)
 			s.Tokens += p.counter.Message(&msg)
@@ -190,10 +189,10 @@ func same(a, b *neutral.Message) bool {
 func unanswered(m *references.Moment) map[string]bool {
 	open := map[string]bool{}
 	for i := range m.At {
-		for _, c := range uncopied.At(m.Thread, i).Calls() {
+		for _, c := range m.Thread.At(i).Calls() {
 			open[c.ID] = true
 		}
-		if r, ok := uncopied.At(m.Thread, i).Result(); ok {
+		if r, ok := m.Thread.At(i).Result(); ok {
 			delete(open, r.CallID)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"regexp"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -145,7 +144,7 @@ var chained = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
 func (c *checker) messages(log *thread.Thread, tell func(string, string, ...any)) {
 	parent := thread.ID("")
-	for i, m := range uncopied.All(log) {
+	for i, m := range log.All() {
 		c.counts.Messages++
 		switch want := thread.ChainID(parent, m); {
 		case m.ID == want:
@@ -177,7 +176,7 @@ func (c *checker) inLog(log *thread.Thread, x plan.External) bool {
 		if !ok {
 			continue
 		}
-		if _, ok := recall.FindContent(uncopied.At(log, i), func(content string) bool { return c.names(x.ArtifactID, log.ID(), content) }); ok {
+		if _, ok := recall.FindContent(log.At(i), func(content string) bool { return c.names(x.ArtifactID, log.ID(), content) }); ok {
 			return true
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/messagejson"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -164,7 +163,7 @@ func (e *exporter) log(ctx context.Context, tenant string, info store.Info) erro
 		return err
 	}
 	for i := range log.Len() {
-		data, err := messagejson.Marshal(uncopied.At(log, i), messagejson.FrameDistance(log, i))
+		data, err := messagejson.Marshal(log.At(i), messagejson.FrameDistance(log, i))
 		if err := e.put(record{Tenant: tenant, Thread: info.ID, Message: data}, err); err != nil {
 			return err
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	artifactmem "github.com/palimpsest-ai/palimpsest/artifact/mem"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/apikey"
 	"github.com/palimpsest-ai/palimpsest/store/keyring"
@@ -46,9 +45,6 @@ type tenant struct {
 	artifacts *artifactmem.Backend
 	answers   answers
 }
-
-// Itself lets store.CurrentUncopied use the method of store.Memory.
-func (t *tenant) Itself(uncopied.Key) any { return t }
 
 // Delete also deletes the artifacts of the thread.
 func (t *tenant) Delete(ctx context.Context, threadID string) error {

@@ -5,7 +5,6 @@
 package cut
 
 import (
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -18,7 +17,7 @@ type Points struct {
 
 // Legal finds the legal cut points of t.
 func Legal(t *thread.Thread, pairs *thread.Pairing) *Points {
-	messages := uncopied.Messages(t)
+	messages := t.Messages()
 	n := len(messages)
 	p := &Points{thread: t, legal: make([]bool, n+1)}
 	reach := -1 // the furthest result of any call so far
@@ -75,7 +74,7 @@ type LastTurns struct{ N int }
 // Cut implements Policy.
 func (c LastTurns) Cut(p *Points, _ func(int) int) int {
 	n, left := p.thread.Len(), c.N
-	messages := uncopied.Messages(p.thread)
+	messages := p.thread.Messages()
 	for i := n - 1; i >= 0 && left > 0; i-- {
 		if messages[i].StartsTurn() {
 			n, left = i, left-1
@@ -97,7 +96,7 @@ type LastTokens struct {
 
 // Cut implements Policy.
 func (c LastTokens) Cut(p *Points, tokens func(int) int) int {
-	messages := uncopied.Messages(p.thread)
+	messages := p.thread.Messages()
 	best, whole, sum := -1, -1, 0
 	for i := len(messages) - 1; i >= 0; i-- {
 		sum += tokens(i)

@@ -18,7 +18,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/cli"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/setup"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/lab/eval/exam"
 	"github.com/palimpsest-ai/palimpsest/lab/progress"
 	"github.com/palimpsest-ai/palimpsest/llm"
@@ -285,7 +284,7 @@ func compactStepByStep(policy string, counter *token.Counter, window int) exam.M
 			step.Messages = nil
 			return p, nil
 		}
-		for _, m := range uncopied.Messages(s.Transcript.Thread) {
+		for _, m := range s.Transcript.Thread.Messages() {
 			if m.Role != thread.Assistant {
 				step.Messages = append(step.Messages, m)
 				continue

@@ -16,7 +16,6 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/cli"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/transcript"
@@ -113,10 +112,10 @@ func questions(path string) ([]Question, error) {
 func (s *Session) lastExchange() int {
 	t := s.Transcript.Thread
 	i := t.Len()
-	for i > 0 && uncopied.At(t, i-1).Role != thread.Assistant {
+	for i > 0 && t.At(i-1).Role != thread.Assistant {
 		i--
 	}
-	for i > 0 && uncopied.At(t, i-1).Role == thread.Assistant {
+	for i > 0 && t.At(i-1).Role == thread.Assistant {
 		i--
 	}
 	return i
@@ -125,10 +124,10 @@ func (s *Session) lastExchange() int {
 // ownPrompt is the agent's own summary, followed by the last exchange.
 func (s *Session) ownPrompt() *prompt.Prompt {
 	messages := []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: s.Own}}}}
-	return &prompt.Prompt{Messages: append(messages, uncopied.Messages(s.Transcript.Thread)[s.lastExchange():]...)}
+	return &prompt.Prompt{Messages: append(messages, s.Transcript.Thread.Messages()[s.lastExchange():]...)}
 }
 
 // wholePrompt is the conversation as it was said.
 func (s *Session) wholePrompt() *prompt.Prompt {
-	return &prompt.Prompt{Messages: uncopied.Messages(s.Transcript.Thread)}
+	return &prompt.Prompt{Messages: s.Transcript.Thread.Messages()}
 }

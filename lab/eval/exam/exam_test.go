@@ -17,14 +17,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/cli"
 	"github.com/palimpsest-ai/palimpsest/internal/test/golden"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 )
 
 // newest keeps the newest messages: a contender for tests, whose prompts are a little
 // too long at first.
 func newest(_ context.Context, s *Session, budget int) (*Made, error) {
-	all := uncopied.Messages(s.Transcript.Thread)
+	all := s.Transcript.Thread.Messages()
 	for i := range all {
 		p := &prompt.Prompt{Messages: all[i:]}
 		size := 0

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -189,7 +188,7 @@ func (f changedForms) maskResults(m *Moment, keep int, noReasoning bool) []item 
 	items := m.plain()
 	results := 0
 	for i := m.At - 1; i >= 0; i-- {
-		msg := uncopied.At(m.Thread, i)
+		msg := m.Thread.At(i)
 		if r, ok := msg.Result(); ok {
 			results++
 			if results > keep && i < m.Tail {
@@ -211,7 +210,7 @@ func (f changedForms) maskResults(m *Moment, keep int, noReasoning bool) []item 
 func (f changedForms) pruneMessages(m *Moment, keep int) []item {
 	items := m.plain()
 	for i := range m.Tail {
-		msg := uncopied.At(m.Thread, i)
+		msg := m.Thread.At(i)
 		f.without(&items[i], msg, func(p thread.Part) bool {
 			switch p.(type) {
 			case thread.Reasoning:

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
@@ -80,7 +79,7 @@ func (m *Moment) ShownBy(history *thread.Thread, made *prompt.Prompt, manifest *
 	for n := range made.Messages {
 		o := manifest.Messages[n]
 		i, ok := history.Index(o.ID)
-		if ok && !o.Synthetic && o.Record.Action == plan.Include && len(made.Messages[n].Parts) == len(uncopied.At(history, i).Parts) {
+		if ok && !o.Synthetic && o.Record.Action == plan.Include && len(made.Messages[n].Parts) == len(history.At(i).Parts) {
 			s.Kept = append(s.Kept, i)
 		} else {
 			s.Other = append(s.Other, made.Messages[n])

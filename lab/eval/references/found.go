@@ -7,7 +7,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
@@ -38,7 +37,7 @@ func (m *Moment) Scan(s *Shown) []Found {
 	for i, n := range m.Needs {
 		at[n.ID] = i
 		for _, seen := range n.Seen {
-			out[i].Pointer = out[i].Pointer || seen.Pos < m.Tail && s.pointed[uncopied.At(m.Thread, seen.Pos).ID]
+			out[i].Pointer = out[i].Pointer || seen.Pos < m.Tail && s.pointed[m.Thread.At(seen.Pos).ID]
 		}
 		for _, seen := range n.Seen {
 			if seen.Pos < m.At && kept[seen.Pos] {
@@ -137,7 +136,7 @@ func (m *Moment) Lookups(ctx context.Context, s *Shown, out []Found, counter *to
 		}
 		if len(hits) > 0 {
 			pos, ok := m.Thread.Index(hits[0].MessageID)
-			out[i].First = ok && holds(openedPart(recall.FullText(uncopied.At(m.Thread, pos)), &hits[0]))
+			out[i].First = ok && holds(openedPart(recall.FullText(m.Thread.At(pos)), &hits[0]))
 		}
 		out[i].Lookup = out[i].First || holds(answer)
 	}
@@ -180,7 +179,7 @@ func (m *Moment) lookupQuery(n Need) string {
 		return n.Ask
 	}
 	pos := m.Steps[n.Step]
-	step := uncopied.At(m.Thread, pos)
+	step := m.Thread.At(pos)
 	var b strings.Builder
 	for _, c := range step.Calls() {
 		text, _ := values(c.Arguments)
@@ -188,7 +187,7 @@ func (m *Moment) lookupQuery(n Need) string {
 	}
 	question := b.String() + step.Text() + "\n"
 	for i := pos - 1; i >= 0; i-- {
-		if msg := uncopied.At(m.Thread, i); msg.Role == thread.User && msg.Kind == thread.Plain {
+		if msg := m.Thread.At(i); msg.Role == thread.User && msg.Kind == thread.Plain {
 			question += msg.Text()
 			break
 		}

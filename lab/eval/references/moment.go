@@ -3,7 +3,6 @@ package references
 import (
 	"slices"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -99,7 +98,7 @@ func (m *Moment) isEligible(r *Reference, used, step int) (age int, ok bool) {
 			count++
 		case s.Pos < m.At:
 			return 0, false
-		case s.Pos < used && uncopied.At(m.Thread, s.Pos).Role != thread.Assistant:
+		case s.Pos < used && m.Thread.At(s.Pos).Role != thread.Assistant:
 			return 0, false
 		}
 		if s.Pos >= used {

@@ -8,7 +8,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -87,7 +86,7 @@ func NewSession(tr *transcript.Transcript, family, key string, counter *token.Co
 	s.Fixed = counter.System(s.Base.System) + counter.Tools(s.Base.Tools)
 	kept := make([]thread.Message, 0, tr.Thread.Len())
 	at := make([]int, tr.Thread.Len()+1)
-	for i, m := range uncopied.All(tr.Thread) {
+	for i, m := range tr.Thread.All() {
 		at[i] = len(kept)
 		if m.Kind == thread.Recap {
 			continue
@@ -97,7 +96,7 @@ func NewSession(tr *transcript.Transcript, family, key string, counter *token.Co
 	at[tr.Thread.Len()] = len(kept)
 	for _, c := range tr.Compactions {
 		if i, ok := tr.Thread.Index(c.Summary); ok && c.Summary != "" {
-			s.Recaps = append(s.Recaps, Recap{at[c.At], *uncopied.At(tr.Thread, i), counter.Message(uncopied.At(tr.Thread, i))})
+			s.Recaps = append(s.Recaps, Recap{at[c.At], *tr.Thread.At(i), counter.Message(tr.Thread.At(i))})
 		}
 	}
 	var err error
@@ -117,7 +116,7 @@ func (s *Session) readMessages(counter *token.Counter) (used map[string]bool) {
 	n := s.Thread.Len()
 	s.Sizes, s.Texts, s.calls = make([]int, n), make([]string, n), make([]int, n)
 	used = map[string]bool{}
-	for i, m := range uncopied.All(s.Thread) {
+	for i, m := range s.Thread.All() {
 		s.Sizes[i] = counter.Message(m)
 		s.Total += s.Sizes[i]
 		s.Texts[i], s.calls[i] = MessageLines(m)
@@ -223,7 +222,7 @@ func (s *Session) Link(common func(ident.Ident) bool) {
 func (s *Session) noteMention(ref *Reference, message, at, end int, rarity map[string]int) {
 	text, inCall := s.Texts[message], at >= s.calls[message]
 	if len(ref.Seen) == 0 {
-		if role := uncopied.At(s.Thread, message).Role; role != thread.Assistant {
+		if role := s.Thread.At(message).Role; role != thread.Assistant {
 			ref.Origin = string(role)
 		} else if inCall {
 			ref.Origin = "call"
@@ -353,7 +352,7 @@ func (s *Session) findActs() {
 		}
 	}
 	for _, i := range s.Steps {
-		for _, c := range uncopied.At(s.Thread, i).Calls() {
+		for _, c := range s.Thread.At(i).Calls() {
 			acts := ActWords[toolpolicy.ClassOf(c.Name)]
 			if acts == nil {
 				continue
@@ -381,7 +380,7 @@ type answer struct {
 func answers(t *thread.Thread) []answer {
 	var all []answer
 	calls := map[string]thread.ToolCall{}
-	for i, m := range uncopied.All(t) {
+	for i, m := range t.All() {
 		for _, c := range m.Calls() {
 			calls[c.ID] = c
 		}

@@ -26,7 +26,6 @@ import (
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
@@ -183,7 +182,7 @@ func open(f file, counter *token.Counter) ([]*Session, error) {
 
 // firstUserText is the beginning of what the user first said.
 func firstUserText(tr *transcript.Transcript) string {
-	for _, m := range uncopied.All(tr.Thread) {
+	for _, m := range tr.Thread.All() {
 		if m.StartsTurn() {
 			text := m.Text()
 			return text[:min(len(text), 60)]
@@ -270,7 +269,7 @@ func CorpusHash(sessions iter.Seq[*Session]) string {
 	for s := range sessions {
 		id := ""
 		if n := s.Thread.Len(); n > 0 {
-			id = string(uncopied.At(s.Thread, n-1).ID)
+			id = string(s.Thread.At(n - 1).ID)
 		}
 		ids = append(ids, id)
 	}

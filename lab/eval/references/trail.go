@@ -7,7 +7,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -56,7 +55,7 @@ type trail struct {
 
 func newTrail(t *thread.Thread, all []answer) *trail {
 	r := &trail{index: map[string]int32{}, ops: make([][]fileOp, t.Len()), find: newFinder(), readings: map[int]int32{}}
-	for i, m := range uncopied.All(t) {
+	for i, m := range t.All() {
 		r.ops[i] = r.opsOf(m, true)
 		for _, op := range r.ops[i] {
 			r.when[op.file] = append(r.when[op.file], i)

@@ -3,7 +3,6 @@ package identify
 import (
 	"slices"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -33,10 +32,10 @@ func CallKeys(messages []thread.Message) []string {
 // both begin with: its client has taken it out. What only the log has seen does not count.
 func LacksCall(log *thread.Thread, messages []thread.Message, ids []thread.ID) bool {
 	n := 0
-	for ; n < min(log.Len(), len(ids)) && uncopied.At(log, n).ID == ids[n]; n++ {
+	for ; n < min(log.Len(), len(ids)) && log.At(n).ID == ids[n]; n++ {
 	}
 	for ; n < log.Len(); n++ {
-		m := uncopied.At(log, n)
+		m := log.At(n)
 		if first := CallKeys([]thread.Message{*m}); len(first) > 0 && !isHidden(m.ID) {
 			return !slices.Contains(CallKeys(messages), first[0])
 		}
@@ -49,7 +48,7 @@ func isShortened(log *thread.Thread, m match, messages []thread.Message) bool {
 	if m.shared >= log.Len() || m.logged >= len(messages) {
 		return false
 	}
-	was, ok := uncopied.At(log, m.shared).Result()
+	was, ok := log.At(m.shared).Result()
 	if !ok {
 		return false
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -250,7 +249,7 @@ func matchLog(log *thread.Thread, messages []thread.Message, ids []thread.ID) ma
 	var p match
 	var lookups []*thread.Message
 	for p.shared < log.Len() {
-		m := uncopied.At(log, p.shared)
+		m := log.At(p.shared)
 		told := p.logged < len(ids) && ids[p.logged] == m.ID // the history was read from the log
 		p.hasHidden = p.hasHidden || isHidden(m.ID)
 		if isHidden(m.ID) && !told {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/palimpsest-ai/palimpsest/internal/messagejson"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -64,7 +63,7 @@ func (t *tenant) grow(ctx context.Context, q querier, k *cachedThread, id string
 			case back > position:
 				return nil
 			case back > len(added):
-				return uncopied.At(k.thread, position-back).Frame
+				return k.thread.At(position - back).Frame
 			}
 			return added[len(added)-back].Frame
 		})
@@ -154,7 +153,7 @@ func (t *tenant) Append(ctx context.Context, id string, version int, messages []
 func insert(ctx context.Context, tx *sql.Tx, seal sealer, r row, next *thread.Thread) (size int, err error) {
 	rows := inserter{q: tx, table: "messages", columns: []string{"thread", "position", "id", "content"}}
 	for i := r.messages; i < next.Len(); i++ {
-		m := uncopied.At(next, i)
+		m := next.At(i)
 		plain, err := messagejson.Marshal(m, messagejson.FrameDistance(next, i))
 		if err != nil {
 			return 0, err

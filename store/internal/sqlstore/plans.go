@@ -9,23 +9,13 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // Current implements store.Plans.
-func (t *tenant) Current(ctx context.Context, id string) (*plan.Plan, int, error) {
-	p, version, err := t.CurrentUncopied(ctx, id, uncopied.Key{})
-	return p.Clone(), version, err
-}
-
-// Itself is for store.CurrentUncopied.
-func (t *tenant) Itself(uncopied.Key) any { return t }
-
-// CurrentUncopied is for store.CurrentUncopied.
-func (t *tenant) CurrentUncopied(ctx context.Context, id string, _ uncopied.Key) (_ *plan.Plan, version int, err error) {
+func (t *tenant) Current(ctx context.Context, id string) (_ *plan.Plan, version int, err error) {
 	defer t.db.fail(&err, "Current", id)
 	if err := t.usable(ctx, id); err != nil {
 		return nil, 0, err
