@@ -148,18 +148,26 @@ func (r Replacement) check() string {
 
 // checkCalls checks the two rules of tool pairs. While a call stays, its result may be
 // replaced in place by a pointer, a summary or a placeholder, but not dropped. Where the
-// call is removed, its results are removed too.
+// call is removed, its results are removed too. Of a unit of a hosted call all goes, or nothing.
 func (p *Plan) checkCalls(t *thread.Thread, pairs *thread.Pairing) error {
 	actions := p.Actions()
 	messages := t.Messages()
 	for i := range messages {
 		m := &messages[i]
-		if m.Role != thread.Assistant {
-			continue
-		}
 		ref := actions[m.ID]
 		if pairs.Open(i) && ref.Action != Include {
 			return &InvalidError{Record: ref, ID: m.ID, Reason: "its call still waits for a result; leave the message alone"}
+		}
+		if first, last := pairs.Unit(i); first < last {
+			switch head := actions[messages[first].ID]; {
+			case ref.Action != Include && !ref.Action.Removes():
+				return &InvalidError{Record: ref, ID: m.ID, Reason: "it belongs to a call that ran at the provider; leave it, or cover the whole call"}
+			case ref.Action.Removes() != head.Action.Removes():
+				return &InvalidError{Record: ref, ID: m.ID, Reason: fmt.Sprintf("it belongs to a call that ran at the provider, from %s to %s; cover all or none of it", messages[first].ID, messages[last].ID)}
+			}
+		}
+		if m.Role != thread.Assistant {
+			continue
 		}
 		for _, r := range pairs.Results(i) {
 			result := actions[messages[r].ID]

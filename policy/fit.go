@@ -442,6 +442,13 @@ func (s *Situation) budgetError(budget int, failed error) error {
 			}
 		}
 	}
+	instructions := 0
+	for i, m := range s.Thread.All() {
+		if m.IsInstruction() && !waits[i] {
+			instructions += s.ChangedSizes[i]
+		}
+	}
+	add("instructions in the conversation", instructions)
 	pinned := 0
 	for _, i := range s.pinnedPositions() {
 		if !waits[i] {

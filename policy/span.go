@@ -10,6 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
+	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -68,21 +69,21 @@ type oldPart struct {
 	knownSummary *summary.Summary
 }
 
-// pinnedGroups are the positions of the messages that no record may take: those that the
-// user has pinned, and with a call or a result all of its message's calls and results,
+// pinnedGroups are the positions of the messages that no record may take: instructions, and
+// those that the user has pinned, with a call or a result all of its message's calls and results,
 // which cannot be parted.
 func (s *Situation) pinnedGroups() map[int]bool {
-	var at map[int]bool
-	for _, i := range s.pinnedPositions() {
-		if at == nil {
-			at = map[int]bool{}
-		}
+	at := map[int]bool{}
+	for _, i := range append(s.pinnedPositions(), strategy.Instructions(s.Thread.Messages())...) {
 		if call, ok := s.Pairs().Call(i); ok {
 			i = call
 		}
 		at[i] = true
 		for _, result := range s.Pairs().Results(i) {
 			at[result] = true
+		}
+		for k, last := s.Pairs().Unit(i); k <= last; k++ {
+			at[k] = true
 		}
 	}
 	return at
@@ -148,7 +149,7 @@ func (s *Situation) extractSummary(ctx context.Context, o *oldPart, budget int) 
 	}
 	pinned := s.pinnedGroups()
 	for i, m := range s.Thread.All() {
-		if i < o.end && !isSystemInstruction(m) && !pinned[i] && hidden[m.ID].Action != plan.Summarize {
+		if i < o.end && !m.IsInstruction() && !pinned[i] && hidden[m.ID].Action != plan.Summarize {
 			in.Messages = append(in.Messages, *m)
 		}
 	}
@@ -161,14 +162,8 @@ func (s *Situation) extractSummary(ctx context.Context, o *oldPart, budget int) 
 	return sum.Summary, err
 }
 
-// isSystemInstruction reports whether a message is a system instruction, which is never
-// compacted. A summary of another tool may have the system's role too.
-func isSystemInstruction(m *thread.Message) bool {
-	return m.Role == thread.System && m.Kind == thread.Plain
-}
-
 // spanBefore is the part of the log before the position end that goes behind one record:
-// all but system instructions and what is pinned. fresh are its messages that the record
+// all but what is pinned. fresh are its messages that the record
 // before does not cover, also those that were pinned then.
 func (s *Situation) spanBefore(before *plan.Summarization, end int) (span thread.Span, fresh []thread.Message, err error) {
 	covered := map[thread.ID]bool{}
@@ -180,11 +175,11 @@ func (s *Situation) spanBefore(before *plan.Summarization, end int) (span thread
 	pinned := s.pinnedGroups()
 	var ids []thread.ID
 	for i, m := range s.Thread.Messages()[:end] {
-		if isSystemInstruction(&m) || pinned[i] {
+		if pinned[i] {
 			continue
 		}
 		ids = append(ids, m.ID)
-		if !covered[m.ID] {
+		if !covered[m.ID] && !m.IsInstruction() {
 			fresh = append(fresh, m)
 		}
 	}

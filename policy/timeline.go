@@ -179,7 +179,8 @@ func (l Timeline) expiredPlaceholders(s *Situation, from int) []plan.Clearing {
 		hides := m.Role == thread.Tool && answered || m.Role == thread.Assistant && !newest && len(s.Pairs().Missing(i)) == 0
 		answered = answered || m.Role == thread.Assistant
 		spoken = spoken || m.Role == thread.Assistant && len(calls) == 0
-		if hides && !pinned[i] && l.isExpired(s, m) && actions[m.ID].Action == plan.Include {
+		first, last := s.Pairs().Unit(i)
+		if hides && first == last && !pinned[i] && l.isExpired(s, m) && actions[m.ID].Action == plan.Include {
 			if r, saves := l.placeholder(s, i); saves {
 				out = append(out, r)
 			}

@@ -139,7 +139,7 @@ func (r *renderer) walk(from int) {
 		if ref.Action != plan.Include {
 			r.manifest.Hidden = append(r.manifest.Hidden, Hidden{m.ID, ref})
 		}
-		if m.Role == thread.Tool && !ref.Action.Removes() {
+		if m.Role == thread.Tool && !ref.Action.Removes() && !r.pairs.Hosted(i) {
 			if _, paired := r.pairs.Call(i); !paired {
 				r.orphan(i, ref)
 			}

@@ -2,7 +2,7 @@ package strategy
 
 import "slices"
 
-// group are messages that stay or go together: calls and their results.
+// group are messages that stay or go together: calls and their results, and units of hosted calls.
 type group struct {
 	at   []int // in order
 	size int   // their Sizes together, in tokens
@@ -32,6 +32,9 @@ func (v *View) linked(i int) *group {
 		}
 		if call, ok := v.Pairs.Call(g.at[n]); ok {
 			add(call)
+		}
+		for k, last := v.Pairs.Unit(g.at[n]); k <= last; k++ {
+			add(k)
 		}
 	}
 	slices.Sort(g.at)

@@ -40,7 +40,7 @@ const (
 )
 
 // Protect pins what the level protects, and sets the protected tail. Every level pins
-// calls that wait for a result, and the user's first and last message where they fit. All
+// instructions of system and developer, calls that wait for a result, and the user's first and last message where they fit. All
 // but Bare also pin the model's last words and, where it is small, what a harness put
 // before the first request. Messages at the positions of whole are pinned too, whatever
 // their size.
@@ -52,6 +52,9 @@ func (v *View) Protect(level Protection, whole ...int) {
 	v.Tail, v.level = n, level
 	task, last, words := -1, -1, -1
 	step := n
+	for _, i := range Instructions(v.messages) {
+		v.pin(i)
+	}
 	for i := range v.messages {
 		m := &v.messages[i]
 		if m.StartsTurn() {
@@ -94,6 +97,32 @@ func (v *View) Protect(level Protection, whole ...int) {
 	}
 	v.pinRequest(last, room, pinLast)
 	v.pinRequest(task, room, pinTask)
+}
+
+// Instructions returns the positions of what system and developer laid down in the conversation, the
+// last first; where the same is there again, its last place.
+func Instructions(messages []thread.Message) (at []int) {
+	again := map[string]bool{}
+	for i := len(messages) - 1; i >= 0; i-- {
+		m := &messages[i]
+		if !m.IsInstruction() {
+			continue
+		}
+		var content strings.Builder
+		for _, p := range m.Parts {
+			if t, ok := p.(thread.Text); ok {
+				content.WriteString(t.Text)
+			} else {
+				content.WriteString(p.From().Raw)
+			}
+			content.WriteByte(0)
+		}
+		if !again[content.String()] {
+			at = append(at, i)
+		}
+		again[content.String()] = true
+	}
+	return at
 }
 
 // pinRequest pins a message of the user's that takes at most that share of the room.
@@ -155,6 +184,9 @@ func (v *View) anchor(i int) {
 	}
 	if call, ok := v.Pairs.Call(i); ok {
 		v.anchor(call)
+	}
+	for k, last := v.Pairs.Unit(i); k <= last; k++ {
+		v.anchor(k)
 	}
 }
 

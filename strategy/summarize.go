@@ -197,6 +197,8 @@ func (v *View) runs(end int) [][]int {
 			for _, r := range v.Pairs.Results(i) {
 				reach = max(reach, r)
 			}
+			_, last := v.Pairs.Unit(i)
+			reach = max(reach, last)
 			run = append(run, i)
 			continue
 		}

@@ -125,11 +125,17 @@ func (v *View) Over() int { return v.total - v.Room }
 // in the protected tail, or kept with results that no tool can give again; and the prompt
 // still shows it or a text in its place.
 func (v *View) Free(i int) bool {
-	return i < v.Tail && !v.Anchored[i] && !v.lastingKept[i] && v.Shrinkable(i)
+	return i < v.Tail && !v.Anchored[i] && !v.lastingKept[i] && changes(v, i)
 }
 
-// Shrinkable reports whether the message at i may be made shorter in its place.
+// Shrinkable reports whether the message at i may be made shorter in its place. What belongs to
+// a hosted call goes with all of it, or stays as it is.
 func (v *View) Shrinkable(i int) bool {
+	first, last := v.Pairs.Unit(i)
+	return first == last && changes(v, i)
+}
+
+func changes(v *View, i int) bool {
 	return !v.Pinned[i] && (!v.action(i).Removes() || v.inPlace(i))
 }
 

@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -126,6 +127,16 @@ func (m *Message) Result() (ToolResult, bool) {
 		}
 	}
 	return ToolResult{}, false
+}
+
+// IsInstruction reports whether the message is an instruction of the system or the developer. It
+// stands wherever it was given, until it is given anew. A summary of another tool may have the
+// system's role too, and is none.
+func (m *Message) IsInstruction() bool {
+	return m.Kind == Plain && (m.Role == System || slices.ContainsFunc(m.Parts, func(p Part) bool {
+		o, ok := p.(Opaque)
+		return ok && o.Instruction
+	}))
 }
 
 // StartsTurn reports whether the message opens a turn: a plain user message.

@@ -1,7 +1,13 @@
 package thread
 
-// Pairing knows which tool messages answer which calls of a thread. It is safe for concurrent
-// use. One from PairFrom must not be asked about messages before its position.
+import (
+	"maps"
+	"slices"
+)
+
+// Pairing knows which tool messages answer which calls of a thread, and which messages are one
+// unit: a hosted call, its result, and what its program called in between. It is safe for
+// concurrent use. One from PairFrom must not be asked about messages before its position.
 type Pairing struct {
 	from     int           // position of the first message that was looked at
 	messages []Message     // from there on
@@ -10,8 +16,14 @@ type Pairing struct {
 	results  map[int][]int // per message with calls: positions of its results, in log order
 	extra    map[int]bool  // tool messages that answer a call answered before
 	missing  map[int][]ToolCall
-	tail     int // position of the last assistant message if nothing but results follows it, else -1
+	tail     int          // position of the last assistant message if nothing but results follows it, else -1
+	hosted   map[int]bool // tool messages that answer a hosted call
+	units    map[int]*unit
+	waiting  int // position of the first hosted call that waits for its result; beyond the end if none does
 }
+
+// unit is a stretch of messages around a hosted call.
+type unit struct{ first, last int }
 
 // Pair pairs calls and results. A call is answered by the first later tool message with its
 // id, before another call has the id; further ones are duplicates. A result without a call is
@@ -34,7 +46,17 @@ func PairFrom(t *Thread, from int) (*Pairing, bool) {
 		results: map[int][]int{},
 		extra:   map[int]bool{},
 		missing: map[int][]ToolCall{},
+		hosted:  map[int]bool{},
 		tail:    -1,
+	}
+	hosted := map[string]int{}              // hosted calls without their result, by id: where they stand
+	reach := map[int]int{}                  // from the message of a hosted call: to the last of what belongs to it
+	within := func(id string, i int) bool { // message i belongs to the hosted call
+		first, known := hosted[id]
+		if known {
+			reach[first] = i
+		}
+		return known
 	}
 	type asked struct {
 		at, part int
@@ -49,9 +71,22 @@ func PairFrom(t *Thread, from int) (*Pairing, bool) {
 		case Assistant:
 			p.tail = i
 			for k, part := range m.Parts {
+				if o, ok := part.(Opaque); ok && o.Hosted.Call != "" {
+					within(o.Hosted.Parent, i)
+					if !o.Hosted.Result {
+						hosted[o.Hosted.Call] = i
+					} else if within(o.Hosted.Call, i) {
+						delete(hosted, o.Hosted.Call)
+					} else {
+						whole = false
+					}
+				}
 				c, ok := part.(ToolCall)
 				if !ok {
 					continue
+				}
+				if c.Parent != "" && !within(c.Parent, i) {
+					whole = false
 				}
 				if a := open[c.ID]; a == nil || a.at != i {
 					open[c.ID] = &asked{at: i, part: k}
@@ -62,20 +97,37 @@ func PairFrom(t *Thread, from int) (*Pairing, bool) {
 			r, _ := m.Result()
 			a := open[r.CallID]
 			if a == nil {
-				whole = false
+				if p.hosted[i] = within(r.CallID, i); !p.hosted[i] {
+					whole = false
+				}
+				delete(hosted, r.CallID)
 				break
 			}
 			p.call[n], p.part[n] = a.at, a.part
+			if c, _ := messages[a.at-from].Parts[a.part].(ToolCall); c.Parent != "" {
+				within(c.Parent, i)
+			}
 			p.results[a.at] = append(p.results[a.at], i)
 			if a.answered {
 				p.extra[i] = true
 				break
 			}
 			a.answered = true
+		case User:
+			clear(hosted) // whoever speaks has given up what was running
+			p.tail = -1
 		default:
 			p.tail = -1
 		}
 	}
+	p.waiting = t.Len()
+	for _, i := range hosted {
+		p.waiting = min(p.waiting, i)
+	}
+	if p.waiting < t.Len() {
+		reach[p.waiting] = t.Len() - 1
+	}
+	p.units = units(reach)
 	for i, list := range all {
 		n := 0
 		for _, part := range messages[i-from].Parts {
@@ -90,9 +142,37 @@ func PairFrom(t *Thread, from int) (*Pairing, bool) {
 	return p, whole
 }
 
+// units merges stretches that share a message, and lists them by their messages.
+func units(reach map[int]int) map[int]*unit {
+	byMessage := map[int]*unit{}
+	var u *unit
+	for _, first := range slices.Sorted(maps.Keys(reach)) {
+		if u == nil || first > u.last {
+			u = &unit{first, first - 1}
+		}
+		for ; u.last < reach[first]; u.last++ {
+			byMessage[u.last+1] = u
+		}
+	}
+	return byMessage
+}
+
+// Unit returns the positions of the first and the last message of the unit that the message at i
+// is part of. All of them are hidden, or none. A message of no unit, or of one that it holds
+// alone, is both itself.
+func (p *Pairing) Unit(i int) (first, last int) {
+	if u := p.units[i]; u != nil {
+		return u.first, u.last
+	}
+	return i, i
+}
+
 // Call returns the position of the message whose call the tool message at i
 // answers. It is false for orphans and for messages that are no results.
 func (p *Pairing) Call(i int) (int, bool) { return p.call[i-p.from], p.call[i-p.from] >= 0 }
+
+// Hosted reports whether the tool message at i answers a hosted call, which is no ToolCall.
+func (p *Pairing) Hosted(i int) bool { return p.hosted[i] }
 
 // Answered returns the call that the tool message at i answers. It is false for
 // orphans and for messages that are no results.
@@ -116,7 +196,9 @@ func (p *Pairing) Duplicate(i int) bool { return p.extra[i] }
 // Missing returns the calls of the message at i that no message answers.
 func (p *Pairing) Missing(i int) []ToolCall { return p.missing[i] }
 
-// Open reports whether the message at i has a call whose result may still come: an unanswered
-// call of the last assistant message, followed only by results. Earlier unanswered calls were
-// aborted.
-func (p *Pairing) Open(i int) bool { return i == p.tail && len(p.missing[i]) > 0 }
+// Open reports whether the message at i has a call whose result may still come, or belongs to the
+// unit of one: an unanswered call of the last assistant message, followed only by results, or a
+// hosted call behind which nobody has spoken. Earlier unanswered calls were aborted.
+func (p *Pairing) Open(i int) bool {
+	return i >= p.waiting || i == p.tail && len(p.missing[i]) > 0
+}

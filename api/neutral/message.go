@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -241,14 +242,14 @@ func (p *Part) Exact(content []thread.Part, from thread.Source) (part thread.Par
 	case ReasoningPart:
 		return thread.Reasoning{Text: p.Text, Signature: p.Signature, Source: from}, true
 	case OpaquePart:
-		return thread.Opaque{Kind: p.Kind, Text: p.Text, Source: from}, true
+		return thread.Opaque{Kind: p.Kind, Text: p.Text, Hosted: hosted.Of(from.API, p.Kind, from.Raw), Instruction: hosted.Instruction(from.API, p.Kind), Source: from}, true
 	case MediaPart:
 		return thread.Media{
 			Type: thread.MediaType(p.Media), MIME: p.MIME, Name: p.Name, Detail: p.Detail,
 			Data: p.Data, URL: p.URL, FileID: p.FileID, Text: p.Text, Source: from,
 		}, true
 	case ToolCallPart:
-		return thread.ToolCall{ID: p.CallID, Name: p.Tool, Arguments: p.Arguments, Type: p.CallType, Signature: p.Signature, Source: from}, true
+		return thread.ToolCall{ID: p.CallID, Name: p.Tool, Arguments: p.Arguments, Type: p.CallType, Signature: p.Signature, Parent: hosted.Parent(from.API, from.Raw), Source: from}, true
 	case ToolResultPart:
 		return thread.ToolResult{
 			CallID: p.CallID, Tool: p.Tool, Outcome: thread.Outcome(p.Outcome), Denied: p.Denied, Content: content, Structured: string(p.Structured), KeyFields: p.KeyFields,

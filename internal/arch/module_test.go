@@ -148,18 +148,19 @@ var floors = map[string]arch.Package{
 	"strategy/cut":        {Floor: 1, Same: []string{"token"}},
 	"render":              {Floor: 1, Same: []string{"token", "wire"}, External: []string{gjson}},
 	"wire":                {Floor: 1},
-	"wire/anthropic":      {Floor: 1, Same: []string{"wire", "wire/internal/codec", "wire/internal/shape"}, External: []string{gjson}},
-	"wire/gemini":         {Floor: 1, Same: []string{"wire", "wire/internal/codec", "wire/internal/shape"}, External: []string{gjson}},
-	"wire/openai":         {Floor: 1, Same: []string{"wire", "wire/internal/codec", "wire/internal/shape"}, External: []string{gjson}},
+	"wire/anthropic":      {Floor: 1, Same: []string{"wire", "wire/internal/codec", "wire/internal/shape", "internal/hosted"}, External: []string{gjson}},
+	"wire/gemini":         {Floor: 1, Same: []string{"wire", "wire/internal/codec", "wire/internal/shape", "internal/hosted"}, External: []string{gjson}},
+	"wire/openai":         {Floor: 1, Same: []string{"wire", "wire/internal/codec", "wire/internal/shape", "internal/hosted"}, External: []string{gjson}},
 	"wire/text":           {Floor: 1, Same: []string{"wire"}},
 	"wire/internal/codec": {Floor: 1, Same: []string{"wire"}, External: []string{gjson}},
 	"wire/internal/shape": {Floor: 1, Same: []string{"wire"}, External: []string{gjson}},
 	// What a message, a call or a result is about, in a few words.
 	"internal/describe": {Floor: 1, External: []string{gjson}},
 	"internal/injected": {Floor: 1},
+	"internal/hosted":   {Floor: 1, Same: []string{"wire"}, External: []string{gjson}},
 
 	// 1: the JSON form of messages and prompts, and what stores add to it.
-	"api/neutral":          {Floor: 1},
+	"api/neutral":          {Floor: 1, Same: []string{"internal/hosted"}},
 	"internal/messagejson": {Floor: 1, Same: []string{"api/neutral"}},
 	"internal/ownformat":   {Floor: 0, Same: []string{"thread", "internal/lazyregexp"}},
 

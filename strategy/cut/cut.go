@@ -1,7 +1,7 @@
 // Package cut decides where the old part of a thread ends. Cuts are made only at legal
 // points: no tool call is parted from its results, no batch of parallel calls is torn, a
 // call that waits for its result stays with what follows, and an aborted call stays
-// together with a late result.
+// together with a late result. A hosted call and all that its program called stay together.
 package cut
 
 import (
@@ -29,6 +29,8 @@ func Legal(t *thread.Thread, pairs *thread.Pairing) *Points {
 		for _, r := range pairs.Results(i) {
 			reach = max(reach, r)
 		}
+		_, last := pairs.Unit(i)
+		reach = max(reach, last)
 		if pairs.Open(i) {
 			reach = n
 		}

@@ -5,8 +5,10 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/internal/codec"
 )
 
@@ -59,7 +61,7 @@ func (d *decoder) part(v gjson.Result, role thread.Role) thread.Part {
 		name, named := b.text("name")
 		if id := b.Str("id"); id != "" && named && role == thread.Assistant {
 			d.names[id] = name
-			return thread.ToolCall{ID: id, Name: name, Arguments: b.Get("input").Raw, Source: b.source()}
+			return thread.ToolCall{ID: id, Name: name, Arguments: b.Get("input").Raw, Parent: hosted.Parent(wire.Anthropic, b.raw), Source: b.source()}
 		}
 	case "tool_result":
 		if id := b.Str("tool_use_id"); id != "" && role == thread.User {
@@ -119,7 +121,7 @@ func (b *block) opaque() thread.Opaque {
 	} else {
 		collect(&words, gjson.Parse(b.raw), readLevels)
 	}
-	return thread.Opaque{Kind: b.kind, Text: strings.Join(words, "\n"), Source: b.source()}
+	return thread.Opaque{Kind: b.kind, Text: strings.Join(words, "\n"), Hosted: hosted.Of(wire.Anthropic, b.kind, b.raw), Source: b.source()}
 }
 
 // readableMembers are the members of vendor blocks that hold text for people. The data of

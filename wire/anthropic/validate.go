@@ -228,7 +228,7 @@ func (c *checker) toolList() {
 			return
 		}
 		t, name := readItem(v), v.Get("name").Str
-		if t.kind != "mcp_toolset" {
+		if !strings.Contains(t.kind, "_toolset") { // the tools of a set have names of their own
 			if c.Check(v.Index, path, v, shape.Members(shape.Required("name", toolName))) && seen[name] {
 				c.Refuse(v.Index, path+".name", "tool-unique", "the tool %q is declared twice", name)
 			}
@@ -258,7 +258,7 @@ func (c *checker) toolChoice() {
 	}
 	kind, name := choice.Get("type").Str, choice.Get("name").Str
 	known := slices.ContainsFunc(tools.Array(), func(t gjson.Result) bool {
-		return t.Get("name").Str == name || t.Get("type").Str == "mcp_toolset"
+		return t.Get("name").Str == name || strings.Contains(t.Get("type").Str, "_toolset")
 	})
 	c.RefuseIf(!declared && kind != "none", "tool_choice", "tool-choice", "tool_choice needs tools")
 	c.RefuseIf(declared && kind == "tool" && !known, "tool_choice.name", "tool-choice", fmt.Sprintf("no tool is called %q", name))

@@ -186,23 +186,36 @@ func (c *checker) calls(t *checkedMessage) map[string]string {
 
 // serverTools checks that calls of the provider's own tools have their results beside
 // them. A call may stay open where a turn was paused, and where code that runs at the
-// provider waits for a tool of the client: then the next assistant message has the result.
+// provider waits for a tool of the client: then the next message has the results of the client
+// only, and the next assistant message goes on.
 func (c *checker) serverTools(turns []checkedMessage) {
 	type call struct {
 		at   int
 		path string
 	}
-	open := map[string]call{}
+	open, seen := map[string]call{}, map[string]bool{}
+	waits := false // the code of an open call waits for results of the client
 	for i := range turns {
 		t := &turns[i]
 		if t.role != "assistant" {
+			if k := slices.IndexFunc(t.blocks, func(b checkedBlock) bool { return b.kind != "tool_result" }); waits && t.role == "user" && (k >= 0 || t.text.Str != "") {
+				c.Refuse(t.at, t.path+".content", "caller-results", "while code at the provider waits for the client, the message has the results of its calls and nothing else")
+			}
+			waits = false
 			continue
 		}
 		for k := range t.blocks {
 			b := &t.blocks[k]
 			switch {
 			case b.kind == "server_tool_use" || b.kind == "mcp_tool_use":
-				open[b.Get("id").Str] = call{b.Index, t.block(k)}
+				open[b.Get("id").Str], seen[b.Get("id").Str] = call{b.Index, t.block(k)}, true
+			case b.kind == "tool_use" && b.Get("caller.tool_id").Str != "":
+				source := b.Get("caller.tool_id").Str
+				if !seen[source] && !c.isContinuation() {
+					c.Refuse(b.Index, t.block(k)+".caller", "caller", "the code that made this call, %q, is not in the request", source)
+				}
+				_, runs := open[source]
+				waits = waits || runs
 			case strings.HasSuffix(b.kind, "_tool_result"):
 				if _, ok := open[b.Get("tool_use_id").Str]; !ok {
 					c.Refuse(b.Index, t.block(k), "server-tool-pairing", "%s without the call %q before it", b.kind, b.Get("tool_use_id").Str)

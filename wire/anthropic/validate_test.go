@@ -25,6 +25,7 @@ const (
 	tool   = `"tools":[{"name":"t","input_schema":{"type":"object"}}]`
 	goesOn = `"thread":{"type":"continue","previous_message_id":"msg_1"}`
 	budget = `"thinking":{"type":"enabled","budget_tokens":1024}`
+	called = `{"type":"tool_use","id":"a","name":"t","input":{},"caller":{"type":"code_execution_20260120","tool_id":"s1"}}`
 	search = `{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}`
 	found  = `{"type":"web_search_tool_result","tool_use_id":"s1","content":[]}`
 )
@@ -116,6 +117,8 @@ var ruleTests = []struct{ rule, path, bad, good string }{
 	{"server-tool-pairing", "messages[1].content[0]", chat("", hi, assistant(found, text), hi), chat("", hi, assistant(text, search))},
 	{"server-tool-pairing", "messages[1].content[0]", chat("", hi, assistant(search, text), hi, ok, hi, ok, hi), chat("", hi, assistant(search, text), assistant(found), hi)},
 	{"server-tool-pairing", "messages[3].content[0]", chat("", hi, assistant(search, found), hi, assistant(found), hi), chat(tool, hi, assistant(search, callA), user(giveA), assistant(found, text), hi)},
+	{"caller", "messages[1].content[0].caller", chat(tool, hi, assistant(called, text), user(giveA)), chat(tool, hi, assistant(search, called), user(giveA))},
+	{"caller-results", "messages[2].content", chat(tool, hi, assistant(search, called), user(giveA, text)), chat(tool, hi, assistant(search, found, called), user(giveA, text))},
 
 	{"thinking-signature", "messages[1].content[0]", chat("", hi, assistant(`{"type":"thinking","thinking":"x"}`, text), hi), chat("", hi, assistant(think, text), hi)},
 	{"thinking-signature", "messages[1].content[0]", chat("", hi, assistant(`{"type":"thinking","signature":"x"}`, text), hi), chat("", hi, assistant(think, text), hi)},
@@ -138,7 +141,7 @@ var ruleTests = []struct{ rule, path, bad, good string }{
 
 	{"tool", "tools", chat(`"tools":{}`, hi), chat(`"tools":[]`, hi)},
 	{"tool", "tools[0]", chat(`"tools":[1]`, hi), chat(tool, hi)},
-	{"tool-name", "tools[0].name", chat(`"tools":[{"name":"a b","input_schema":{"type":"object"}}]`, hi), chat(`"tools":[{"type":"mcp_toolset","mcp_server_name":"s"}]`, hi)},
+	{"tool-name", "tools[0].name", chat(`"tools":[{"name":"a b","input_schema":{"type":"object"}}]`, hi), chat(`"tools":[{"type":"mcp_toolset","mcp_server_name":"s"},{"type":"browser_toolset_20260801"}]`, hi)},
 	{"tool-name", "tools[0].name", chat(`"tools":[{"name":"`+strings.Repeat("x", 129)+`","input_schema":{"type":"object"}}]`, hi), chat(`"tools":[{"name":"`+strings.Repeat("x", 128)+`","input_schema":{"type":"object"}}]`, hi)},
 	{"tool-unique", "tools[1].name", chat(`"tools":[{"name":"a","input_schema":{"type":"object"}},{"name":"a","type":"x_2025"}]`, hi), chat(`"tools":[{"name":"a","input_schema":{"type":"object"}},{"name":"b","type":"x_2025"}]`, hi)},
 	{"tool-schema", "tools[0].input_schema", chat(`"tools":[{"name":"a"}]`, hi), chat(`"tools":[{"name":"a","type":"memory_20250818"}]`, hi)},

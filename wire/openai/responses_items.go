@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/hosted"
 	"github.com/palimpsest-ai/palimpsest/internal/ownformat"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -204,7 +205,7 @@ func responsesModelPart(it responsesItem) thread.Part {
 	if !isCall {
 		return responsesOpaque(it, responsesReadable(it))
 	}
-	call := thread.ToolCall{ID: it.Str("call_id"), Name: it.Str("name"), Type: it.typ, Arguments: arguments.String(), Source: responsesSource(it.raw)}
+	call := thread.ToolCall{ID: it.Str("call_id"), Name: it.Str("name"), Type: it.typ, Arguments: arguments.String(), Parent: hosted.Parent(wire.Responses, it.raw), Source: responsesSource(it.raw)}
 	switch it.typ {
 	case "function_call":
 		call.Type = ""
@@ -227,7 +228,7 @@ func responsesModelPart(it responsesItem) thread.Part {
 const responsesNamespaceMark = "."
 
 func responsesOpaque(it responsesItem, text string) thread.Opaque {
-	return thread.Opaque{Kind: cmp.Or(it.typ, "unknown"), Text: text, Source: responsesSource(it.raw)}
+	return thread.Opaque{Kind: cmp.Or(it.typ, "unknown"), Text: text, Hosted: hosted.Of(wire.Responses, it.typ, it.raw), Instruction: hosted.Instruction(wire.Responses, it.typ), Source: responsesSource(it.raw)}
 }
 
 // responsesSays are the paths to the readable text of built-in calls.

@@ -34,6 +34,13 @@ var vendor = map[string][]string{
 			`{"type":"tool_result","tool_use_id":"toolu_b$n","content":"boom","is_error":true},{"type":"text","text":"and hurry, $n"}]}]`,
 		`[{"role":"user","content":[{"type":"document","title":"notes","source":{"type":"text","media_type":"text/plain","data":"note $n"}},{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"JVBERi0xLjQK"}},` +
 			`{"type":"search_result","source":"https://example.com/$n","title":"hit","content":[{"type":"text","text":"hit $n"}]},{"type":"text","text":"Use these.","cache_control":{"type":"ephemeral"}}]}]`,
+		// Code at the provider calls a tool of the client, and goes on with its result.
+		`[{"role":"assistant","content":[{"type":"text","text":"Counting."},{"type":"server_tool_use","id":"srvtoolu_p$n","name":"code_execution","input":{"code":"read($n)"}},` +
+			`{"type":"tool_use","id":"toolu_p$n","name":"Read","input":{"file_path":"p$n.go"},"caller":{"type":"code_execution_20260120","tool_id":"srvtoolu_p$n"}}]},` +
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_p$n","content":"package p$n"}]},` +
+			`{"role":"assistant","content":[{"type":"tool_use","id":"toolu_q$n","name":"Read","input":{"file_path":"q$n.go"},"caller":{"type":"code_execution_20260120","tool_id":"srvtoolu_p$n"}}]},` +
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_q$n","content":"package q$n"}]},` +
+			`{"role":"assistant","content":[{"type":"code_execution_tool_result","tool_use_id":"srvtoolu_p$n","content":{"type":"code_execution_result","stdout":"2 of $n","stderr":"","return_code":0,"content":[]}},{"type":"text","text":"Counted $n."}]}]`,
 	},
 	wire.Chat: {
 		`[{"role":"assistant","content":null,"refusal":"I will not do $n."}]`,
@@ -45,6 +52,8 @@ var vendor = map[string][]string{
 		`[{"type":"reasoning","id":"rs_$n","summary":[{"type":"summary_text","text":"thinking"}],"encrypted_content":"$s"},{"type":"function_call","id":"fc_$n","call_id":"call_r$n","name":"Bash","arguments":"{\"command\":\"ls\"}"},{"type":"function_call_output","call_id":"call_r$n","output":"a b"}]`,
 		`[{"type":"web_search_call","id":"ws_$s$n","status":"completed","action":{"type":"search","query":"q $n"}},{"type":"message","role":"assistant","id":"msg_$n","status":"completed","content":[{"type":"output_text","text":"Found $n.","annotations":[]}]}]`,
 		`[{"type":"compaction","id":"cmp_$n","encrypted_content":"$s"}]`,
+		`[{"type":"program","id":"prog_$n","call_id":"call_g$n","code":"read($n)","fingerprint":"$s"},{"type":"function_call","id":"fc_g$n","call_id":"call_h$n","name":"Bash","arguments":"{\"command\":\"ls $n\"}","caller":{"type":"program","caller_id":"call_g$n"}},` +
+			`{"type":"function_call_output","call_id":"call_h$n","output":"h $n"},{"type":"program_output","id":"po_$n","call_id":"call_g$n","result":"1 of $n"},{"type":"message","role":"assistant","id":"msg_g$n","status":"completed","content":[{"type":"output_text","text":"Ran $n.","annotations":[]}]}]`,
 		`[{"type":"custom_tool_call","call_id":"call_p$n","name":"apply_patch","input":"*** Begin Patch $n"},{"type":"custom_tool_call_output","call_id":"call_p$n","output":"Done"}]`,
 		`[{"role":"user","content":[{"type":"input_text","text":"Look $n."},{"type":"input_image","image_url":"https://example.com/$n.png","detail":"auto"},{"type":"input_file","file_id":"file_$n"}]}]`,
 	},

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/internal/test/corpus"
+)
+
+// TestInstructionsStand: what system and developer lay down in mid conversation is in every prompt,
+// under every policy, as it was given.
+func TestInstructionsStand(t *testing.T) {
+	body := filepath.Join(t.TempDir(), "chat.json")
+	list := []string{`{"role":"system","content":"You keep the stock."}`}
+	for i := range 40 {
+		if i == 9 || i == 20 {
+			list = append(list, `{"role":"developer","content":"Weights are in grams from here on."}`)
+		}
+		list = append(list, fmt.Sprintf(`{"role":"user","content":"Shelf %d?"}`, i), fmt.Sprintf(`{"role":"assistant","content":"It has %s."}`, strings.Repeat(fmt.Sprintf("%d boxes, ", i), 60)))
+	}
+	if err := os.WriteFile(body, []byte(`{"model":"gpt-5.5","messages":[`+strings.Join(append(list, `{"role":"user","content":"Go on."}`), ",")+`]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	instructionsStand(t, body, "openai", 5000, []string{"Weights are in grams from here on."})
+}
+
+// TestInstructionCases: the same over requests that were written elsewhere, with changes of the tools.
+func TestInstructionCases(t *testing.T) {
+	dir := corpus.Dir(t, "cases/providers")
+	for _, c := range []struct {
+		file, api string
+		want      []string
+	}{
+		{"mid-system-chat-responses/chat.json", "openai", []string{"never name the client Vexmoor"}},
+		{"mid-system-anthropic/request.json", "anthropic", []string{"Reports must be in metric units.", "tool_addition", "tool_removal"}},
+		{"additional-tools/request.json", "responses", []string{"Reports must be in metric units.", "additional_tools"}},
+	} {
+		instructionsStand(t, filepath.Join(dir, c.file), c.api, 6000, c.want)
+	}
+}
+
+func instructionsStand(t *testing.T, file, api string, budget int, want []string) {
+	t.Helper()
+	for _, policy := range []string{"auto", "ladder", "session", "timeline", "workstream", "loop"} {
+		out := filepath.Join(t.TempDir(), "out.json")
+		status, _, stderr := run(t, "compact", file, "--to", api, "--policy", policy, "--budget", fmt.Sprint(budget), "--store", t.TempDir(), "-o", out)
+		if status == 3 {
+			continue // the policy's own rules keep more than the budget
+		}
+		data, err := os.ReadFile(out)
+		if status != 0 || err != nil {
+			t.Errorf("%s, %s: status %d: %s", file, policy, status, stderr)
+			continue
+		}
+		if status, _, stderr := run(t, "check", out, "--to", api); status != 0 {
+			t.Errorf("%s, %s: what came out is refused: %s", file, policy, stderr)
+		}
+		for _, w := range want {
+			if n := strings.Count(string(data), w); n != 1 {
+				t.Errorf("%s, %s: %q is there %d times", file, policy, w, n)
+			}
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package hosted
+
+import (
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+func TestRows(t *testing.T) {
+	for _, r := range rows {
+		kind := r.kind
+		if kind[0] == '*' {
+			kind = "code_execution" + kind[1:]
+		}
+		got := Of(r.api, kind, r.example)
+		if got.Call != "1" || got.Result != r.result || (got.Tool == "") != (r.tool == "") || got.Parent != "" {
+			t.Errorf("%s %s: %+v", r.api, kind, got)
+		}
+	}
+}
+
+func TestOf(t *testing.T) {
+	for _, c := range []struct {
+		api, kind, raw string
+		want           thread.Hosted
+	}{
+		{wire.Anthropic, "server_tool_use", `{"id":"2","name":"bash","caller":{"type":"code_execution_20260120","tool_id":"1"}}`, thread.Hosted{Call: "2", Tool: "bash", Parent: "1"}},
+		{wire.Anthropic, "web_search_tool_result", `{"tool_use_id":"2"}`, thread.Hosted{Call: "2", Result: true}},
+		{wire.Anthropic, "server_tool_use", `{"id":7}`, thread.Hosted{}},
+		{wire.Anthropic, "container_upload", `{"id":"1"}`, thread.Hosted{}},
+		{wire.Responses, "web_search_call", `{"id":"1","call_id":"1"}`, thread.Hosted{}},
+		{wire.Chat, "server_tool_use", `{"id":"1"}`, thread.Hosted{}},
+	} {
+		if got := Of(c.api, c.kind, c.raw); got != c.want {
+			t.Errorf("%s %s: %+v, want %+v", c.api, c.kind, got, c.want)
+		}
+	}
+	if got := Parent(wire.Responses, `{"type":"function_call","caller":{"type":"program","caller_id":"7"}}`); got != "7" {
+		t.Errorf("the parent is %q", got)
+	}
+	if got := Parent(wire.Responses, `{"type":"function_call","name":"\"caller\""}`); got != "" {
+		t.Errorf("the parent is %q", got)
+	}
+}
