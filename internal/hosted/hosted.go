@@ -17,7 +17,7 @@ type row struct {
 	api, kind string // a kind that begins with * is the end of the type's name
 	result    bool
 	id        string // path of the id that call and result share
-	tool      string // path of the tool's name, or the name itself behind an =
+	tool      string // path of the tool's name; = if the type is the name
 	example   string
 }
 
@@ -28,12 +28,9 @@ var rows = []row{
 	{wire.Anthropic, "server_tool_use", false, "id", "name", `{"type":"server_tool_use","id":"1","name":"web_fetch","input":{"url":"https://a.example"}}`},
 	{wire.Anthropic, "mcp_tool_use", false, "id", "name", `{"type":"mcp_tool_use","id":"1","name":"find","server_name":"notes","input":{}}`},
 	{wire.Anthropic, "*_tool_result", true, "tool_use_id", "", `{"type":"code_execution_tool_result","tool_use_id":"1","content":{"type":"code_execution_result","stdout":"3"}}`},
-	{wire.Responses, "program", false, "call_id", "=program", `{"type":"program","id":"p","call_id":"1","code":"text(1)"}`},
-	{wire.Responses, "program_output", true, "call_id", "", `{"type":"program_output","id":"o","call_id":"1","result":"1"}`},
-	{wire.Responses, "multi_agent_call", false, "call_id", "=multi_agent", `{"type":"multi_agent_call","call_id":"1","action":"spawn"}`},
-	{wire.Responses, "multi_agent_call_output", true, "call_id", "", `{"type":"multi_agent_call_output","call_id":"1","output":"done"}`},
-	{wire.Responses, "tool_search_call", false, "call_id", "=tool_search", `{"type":"tool_search_call","call_id":"1","execution":"server","arguments":{}}`},
-	{wire.Responses, "tool_search_output", true, "call_id", "", `{"type":"tool_search_output","call_id":"1","tools":[]}`},
+	{wire.Responses, "program", false, "call_id", "=", `{"type":"program","id":"p","call_id":"1","code":"text(1)"}`},
+	{wire.Responses, "*_call", false, "call_id", "=", `{"type":"multi_agent_call","call_id":"1","action":"spawn"}`},
+	{wire.Responses, "*_output", true, "call_id", "", `{"type":"program_output","id":"o","call_id":"1","result":"1"}`},
 	{wire.Gemini, "toolCall", false, "toolCall.id", "toolCall.toolType", `{"toolCall":{"id":"1","toolType":"GOOGLE_SEARCH_WEB","args":{}}}`},
 	{wire.Gemini, "toolResponse", true, "toolResponse.id", "toolResponse.toolType", `{"toolResponse":{"id":"1","toolType":"GOOGLE_SEARCH_WEB","response":{}}}`},
 }
@@ -53,9 +50,9 @@ func Of(api, kind, raw string) thread.Hosted {
 		if id == "" {
 			return thread.Hosted{}
 		}
-		tool, named := strings.CutPrefix(r.tool, "=")
-		if !named && tool != "" {
-			tool = gjson.Get(raw, tool).Str
+		tool := strings.TrimSuffix(kind, "_call")
+		if r.tool != "=" {
+			tool = gjson.Get(raw, r.tool).Str
 		}
 		return thread.Hosted{Call: id, Result: r.result, Tool: tool, Parent: Parent(api, raw)}
 	}

@@ -11,7 +11,7 @@ func TestRows(t *testing.T) {
 	for _, r := range rows {
 		kind := r.kind
 		if kind[0] == '*' {
-			kind = "code_execution" + kind[1:]
+			kind = "hosted" + kind[1:]
 		}
 		got := Of(r.api, kind, r.example)
 		if got.Call != "1" || got.Result != r.result || (got.Tool == "") != (r.tool == "") || got.Parent != "" {
@@ -29,7 +29,7 @@ func TestOf(t *testing.T) {
 		{wire.Anthropic, "web_search_tool_result", `{"tool_use_id":"2"}`, thread.Hosted{Call: "2", Result: true}},
 		{wire.Anthropic, "server_tool_use", `{"id":7}`, thread.Hosted{}},
 		{wire.Anthropic, "container_upload", `{"id":"1"}`, thread.Hosted{}},
-		{wire.Responses, "web_search_call", `{"id":"1","call_id":"1"}`, thread.Hosted{}},
+		{wire.Responses, "web_search_call", `{"id":"1"}`, thread.Hosted{}},
 		{wire.Chat, "server_tool_use", `{"id":"1"}`, thread.Hosted{}},
 	} {
 		if got := Of(c.api, c.kind, c.raw); got != c.want {

@@ -171,6 +171,8 @@ var responseStreams = []struct {
 	{"filtered", []string{`{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"content_filter"},"output":[]}}`}, "", wire.StopFilter},
 	{"call", []string{`{"type":"response.completed","response":{"status":"completed","output":[{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}]}}`}, "", wire.StopTool},
 	{"items of a kind unknown", []string{`{"type":"response.completed","response":{"status":"completed","output":[{"type":"novelty","x":1}]}}`}, "", wire.StopEnd},
+	{"a tool that ran at the provider", []string{`{"type":"response.completed","response":{"status":"completed","output":[{"type":"shell_call","call_id":"a","action":{"commands":["ls"]}},{"type":"shell_call_output","call_id":"a","output":[{"stdout":"x"}]},{"type":"message","role":"assistant","content":"a"}]}}`}, "a", wire.StopEnd},
+	{"and calls that wait", []string{`{"type":"response.completed","response":{"status":"completed","output":[{"type":"program","call_id":"a","code":"x"},{"type":"program_output","call_id":"a","result":"1"},{"type":"function_call","call_id":"b","name":"f","arguments":"{}"}]}}`}, "", wire.StopTool},
 	{"cancelled", []string{`{"type":"response.cancelled","response":{"status":"cancelled","output":[]}}`}, "", wire.StopOther},
 	{"not at its end", []string{`{"type":"response.created","response":{"id":"r"}}`, `{"type":"response.output_item.done","item":{"type":"message","role":"assistant","content":"a"}}`}, "a", ""},
 }
@@ -186,12 +188,25 @@ func TestResponseStream(t *testing.T) {
 		"another API":            {finish("stop"), done},
 		"no output":              {`{"type":"response.completed","response":{"status":"completed"}}`},
 		"output that is none":    {`{"type":"response.completed","response":{"status":"completed","output":[7]}}`},
-		"the result of a tool":   {`{"type":"response.completed","response":{"status":"completed","output":[{"type":"shell_call","call_id":"a","action":{}},{"type":"shell_call_output","call_id":"a","output":[]}]}}`},
 		"words of somebody else": {`{"type":"response.completed","response":{"status":"completed","output":[{"type":"message","role":"user","content":"a"}]}}`},
 	} {
 		if a, err := read(openai.Responses{}, events...); !errors.Is(err, wire.ErrAnswer) {
 			t.Errorf("%s: %+v, %v", name, a, err)
 		}
+	}
+}
+
+// TestHostedInAnswer: what ran at the provider is the model's, and a call with its result.
+func TestHostedInAnswer(t *testing.T) {
+	a, err := openai.Responses{}.DecodeAnswer([]byte(`{"status":"completed","output":[{"type":"shell_call","call_id":"a","action":{"commands":["ls"]}},{"type":"shell_call_output","call_id":"a","output":[{"stdout":"x"}]},{"type":"shell_call","call_id":"b","action":{"commands":["pwd"]}}]}`))
+	if err != nil || len(a.Message.Parts) != 3 {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	call, _ := a.Message.Parts[0].(thread.Opaque)
+	result, _ := a.Message.Parts[1].(thread.Opaque)
+	_, waits := a.Message.Parts[2].(thread.ToolCall)
+	if call.Hosted != (thread.Hosted{Call: "a", Tool: "shell"}) || call.Text != "ls" || result.Hosted != (thread.Hosted{Call: "a", Result: true}) || result.Text != "x" || !waits {
+		t.Errorf("got %+v", a.Message.Parts)
 	}
 }
 

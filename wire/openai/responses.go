@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"strings"
+
 	"cmp"
 
 	"github.com/tidwall/gjson"
@@ -94,6 +96,25 @@ func DecodeItems(array string) ([]thread.Message, []prompt.System, error) {
 		return nil, nil, responsesFormat.Errorf("input", "want an array of items")
 	}
 	r := responsesReader{text: array}
+	if err := r.read(items); err != nil {
+		return nil, nil, err
+	}
+	return r.messages, r.system, nil
+}
+
+// decodeAnswerItems reads the items of an answer. All of them are the model's: an output there
+// answers a call that ran at the provider.
+func decodeAnswerItems(array string) ([]thread.Message, []prompt.System, error) {
+	if err := responsesFormat.Check(array); err != nil {
+		return nil, nil, err
+	}
+	items := gjson.Parse(array)
+	r := responsesReader{text: array, answered: map[string]bool{}}
+	for item := range rawjson.Items(items) {
+		if strings.HasSuffix(item.Get("type").Str, "_output") {
+			r.answered[item.Get("call_id").Str] = true
+		}
+	}
 	if err := r.read(items); err != nil {
 		return nil, nil, err
 	}

@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"strings"
+
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
@@ -30,7 +32,7 @@ func responsesRead(v gjson.Result, items []string) (wire.Answer, error) {
 	}
 	a := wire.Answer{ID: v.Get("id").Str, Model: v.Get("model").Str, Reason: responsesReason(v), Usage: responsesUsage(v)}
 	var err error
-	if a.Message, err = oneMessage(DecodeItems(raw)); err != nil {
+	if a.Message, err = oneMessage(decodeAnswerItems(raw)); err != nil {
 		return a, err
 	}
 	refused := false
@@ -62,7 +64,7 @@ func responsesReason(v gjson.Result) string {
 func responsesUsage(v gjson.Result) wire.Usage {
 	u := usageOf(v.Get("usage"))
 	for kind := range rawjson.Items(v.Get("output.#.type")) {
-		u.Mixed = u.Mixed || u.Known && responsesHosted[kind.Str]
+		u.Mixed = u.Mixed || u.Known && (responsesHosted[kind.Str] || strings.HasSuffix(kind.Str, "_output"))
 	}
 	return u
 }

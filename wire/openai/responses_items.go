@@ -39,6 +39,8 @@ type responsesReader struct {
 	count    int // items seen
 
 	calls map[string]string // names of the calls so far, by call id
+	// answered are, in an answer, the ids of the calls whose outputs are in it too; nil in a request.
+	answered map[string]bool
 
 	model      []thread.Part // parts of the response being read
 	collecting bool
@@ -84,6 +86,10 @@ func (r *responsesReader) item(it responsesItem, at int) {
 	case "compaction_trigger":
 		// The client asks for a compaction: this is nobody's message and begins no turn.
 		r.addMessage(it, thread.System, []thread.Part{responsesOpaque(it, "")})
+		return
+	}
+	if r.answered != nil && it.Str("call_id") != "" && r.answered[it.Str("call_id")] {
+		r.addModelParts(it, at, responsesOpaque(it, responsesReadable(it)))
 		return
 	}
 	if responsesIsOutput(it.typ, it.Str("call_id")) {
@@ -240,6 +246,16 @@ var responsesSays = map[string][]string{
 	"mcp_call":              {"name", "arguments", "output", "error"},
 	"mcp_list_tools":        {"tools.#.name"},
 	"tool_search_output":    {"tools.#.name"},
+
+	// As calls of the client these are read as such.
+	"program":                 {"code"},
+	"program_output":          {"result"},
+	"shell_call":              {"action.commands"},
+	"shell_call_output":       {"output.#.stdout", "output.#.stderr"},
+	"apply_patch_call":        {"operation.path", "operation.diff"},
+	"apply_patch_call_output": {"output"},
+	"multi_agent_call":        {"action", "arguments"},
+	"multi_agent_call_output": {"output.#.text"},
 }
 
 func responsesReadable(it responsesItem) string {
