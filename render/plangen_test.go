@@ -24,6 +24,10 @@ func drawnPlan(th *thread.Thread) *rapid.Generator[*plan.Plan] {
 			g.free[i] = !g.pairs.Open(i)
 		}
 		g.remove()
+		for i := range g.free {
+			first, last := g.pairs.Unit(i)
+			g.free[i] = g.free[i] && first == last // what ran at the provider goes whole, or stays
+		}
 		g.inPlace()
 		g.clear()
 		last := 0
@@ -86,7 +90,8 @@ func (g *planGenerator) remove() {
 // paired reports whether the message has calls with results, or is one.
 func (g *planGenerator) paired(i int) bool {
 	_, answers := g.pairs.Call(i)
-	return answers || len(g.pairs.Results(i)) > 0
+	first, last := g.pairs.Unit(i)
+	return answers || first < last || len(g.pairs.Results(i)) > 0
 }
 
 // inPlace replaces results whose calls stay, one or several to a record.

@@ -139,7 +139,8 @@ func (r *renderer) walk(from int) {
 		if ref.Action != plan.Include {
 			r.manifest.Hidden = append(r.manifest.Hidden, Hidden{m.ID, ref})
 		}
-		if m.Role == thread.Tool && !ref.Action.Removes() && !r.pairs.Hosted(i) {
+		hosted := r.pairs.Hosted(i) && m.Frame != nil && m.Frame.API() == r.profile.API // its call is sent as it was
+		if m.Role == thread.Tool && !ref.Action.Removes() && !hosted {
 			if _, paired := r.pairs.Call(i); !paired {
 				r.orphan(i, ref)
 			}

@@ -16,7 +16,7 @@ func (b *builder) previous(s *summary.Summary) {
 	b.Requests = append(b.Requests, s.Requests...)
 	for _, it := range s.Requests {
 		b.requests = append(b.requests, request{idents: mentions(nil, it.Text)})
-		b.unseen(seenRequest, it.Text)
+		b.unseen(seenRequest, it.Text+it.Asked)
 	}
 	for _, it := range s.Constraints {
 		if b.unseen(seenRule, it.Text) {

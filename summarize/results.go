@@ -20,6 +20,9 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 	if ref, ok := b.calls[r.CallID]; ok {
 		c = &b.facts[ref.message].calls[ref.call]
 		asked = &b.messages[ref.message]
+		if b.answered(m, asked, c.at) {
+			return
+		}
 	}
 	class := toolpolicy.ClassOf(r.tool)
 	if c != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/scan"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -217,6 +218,22 @@ func (b *builder) user(i int, m *thread.Message, f *facts) {
 		}
 		b.entry(secConstraint, i, base*(0.5+b.age(i)/2), r.idents)
 	}
+}
+
+// answered takes what the user answered through a tool that asks, as words of the user. It is false
+// for a result that holds none.
+func (b *builder) answered(m, asked *thread.Message, part int) bool {
+	call, _ := asked.Parts[part].(thread.ToolCall)
+	result, _ := m.Result()
+	answers := injected.ReadAnswers(call, &result)
+	for _, a := range answers {
+		it := summary.Item{Text: scan.Clean(a.Text), Asked: clip.Brief(scan.Clean(a.Question), maxSentence), Turn: m.Turn, Sources: []thread.ID{m.ID}}
+		if b.unseen(seenRequest, it.Text+it.Asked) {
+			b.Requests = append(b.Requests, it)
+			b.requests = append(b.requests, request{idents: mentions(nil, it.Text)})
+		}
+	}
+	return len(answers) > 0
 }
 
 // lastTurn reports whether the message at i belongs to the last turn of the span.

@@ -87,7 +87,7 @@ func Merge(a, b Summary) Summary {
 
 func mergeItems(a, b []Item) []Item {
 	return merge(a, b,
-		func(it Item) string { return it.Text },
+		func(it Item) string { return it.Text + it.Asked },
 		func(x, y Item) Item {
 			// The turn stays that of the first time it was said.
 			if x.Turn == 0 {

@@ -13,6 +13,7 @@ type told struct {
 	turn  int
 	label string // whose words it is, or what it says
 	text  string
+	asked string // the question that the text answers
 	at    int // where in the span it comes from; the request opens its turn
 }
 
@@ -36,7 +37,7 @@ func (s Summary) story() [][]told {
 	var all []told
 	add := func(label string, items []Item, before int) {
 		for _, it := range items {
-			x := told{turn: it.Turn, label: label, text: it.Text, at: -before}
+			x := told{turn: it.Turn, label: label, text: it.Text, asked: it.Asked, at: -before}
 			if len(it.Sources) > 0 {
 				x.at += position[it.Sources[0]]
 			}
@@ -73,6 +74,10 @@ func (w *writer) happened(turn []told, elsewhere []int) {
 	for _, x := range turn {
 		w.raw("\n  ").raw(x.label).raw(": ")
 		w.deeper = "  "
-		w.said(x.text, x.label == labelUser).deeper = ""
+		w.said(x.text, x.label == labelUser)
+		if x.asked != "" {
+			w.raw(" (asked: ").said(x.asked, true).raw(")")
+		}
+		w.deeper = ""
 	}
 }

@@ -58,6 +58,8 @@ type Summary struct {
 // Item is a piece of text with its origin.
 type Item struct {
 	Text string `json:"text"`
+	// Asked is the assistant's question that the text answers, where it was put through a tool.
+	Asked string `json:"asked,omitempty"`
 	// Turn is the turn it was said in; 0 when unknown.
 	Turn int `json:"turn,omitempty"`
 	// Sources are the messages it came from.
