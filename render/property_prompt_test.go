@@ -95,8 +95,8 @@ func pairsHold(t rapid.TB, profile render.Profile, out *prompt.Prompt) {
 	for n := range out.Messages {
 		msg := &out.Messages[n]
 		for _, part := range msg.Parts {
-			if o, ok := part.(thread.Opaque); ok && o.Hosted.Call != "" && !o.Hosted.Result {
-				hosted = append(hosted, o.Hosted.Call)
+			if o, ok := part.(thread.Opaque); ok && o.Call != "" && !o.Answers {
+				hosted = append(hosted, o.Call)
 			}
 		}
 		if r, ok := msg.Result(); ok {

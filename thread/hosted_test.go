@@ -14,9 +14,11 @@ import (
 // last ids of conversations as they were before it was read.
 func TestHostedIdentity(t *testing.T) {
 	for _, c := range []struct {
-		codec interface{ Decode([]byte) (*prompt.Prompt, error) }
-		body  string
-		want  thread.ID
+		codec interface {
+			Decode([]byte) (*prompt.Prompt, error)
+		}
+		body string
+		want thread.ID
 	}{
 		{anthropic.Codec{}, `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"count"},{"role":"assistant","content":[{"type":"server_tool_use","id":"s1","name":"code_execution","input":{"code":"x"}},{"type":"tool_use","id":"a","name":"read","input":{},"caller":{"type":"code_execution_20260120","tool_id":"s1"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"1"}]},{"role":"assistant","content":[{"type":"code_execution_tool_result","tool_use_id":"s1","content":{"type":"code_execution_result","stdout":"1","stderr":"","return_code":0,"content":[]}},{"type":"mcp_tool_use","id":"m1","name":"find","server_name":"n","input":{}},{"type":"mcp_tool_result","tool_use_id":"m1","is_error":false,"content":[]}]}]}`, "7fd8e026c0f2367ef8bbfb83d1c3a2d3"},
 		{openai.Responses{}, `{"model":"m","input":[{"role":"user","content":"count"},{"type":"program","call_id":"p","code":"x"},{"type":"function_call","call_id":"a","name":"read","arguments":"{}","caller":{"type":"program","caller_id":"p"}},{"type":"function_call_output","call_id":"a","output":"1"},{"type":"program_output","call_id":"p","result":"1"},{"type":"multi_agent_call","call_id":"m","action":"list_agents","arguments":"{}"},{"type":"multi_agent_call_output","call_id":"m","output":[]},{"type":"additional_tools","role":"developer","tools":[]},{"type":"web_search_call","id":"w","status":"completed","action":{"type":"search","query":"q"}},{"type":"tool_search_call","execution":"server","arguments":{}},{"type":"shell_call","call_id":"s","action":{"commands":["ls"]}},{"type":"shell_call_output","call_id":"s","output":[{"stdout":"x"}]}]}`, "3a7b89c08ed11b4f696294172c68d16f"},

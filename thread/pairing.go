@@ -71,12 +71,12 @@ func PairFrom(t *Thread, from int) (*Pairing, bool) {
 		case Assistant:
 			p.tail = i
 			for k, part := range m.Parts {
-				if o, ok := part.(Opaque); ok && o.Hosted.Call != "" {
-					within(o.Hosted.Parent, i)
-					if !o.Hosted.Result {
-						hosted[o.Hosted.Call] = i
-					} else if within(o.Hosted.Call, i) {
-						delete(hosted, o.Hosted.Call)
+				if o, ok := part.(Opaque); ok && o.Call != "" {
+					within(o.Parent, i)
+					if !o.Answers {
+						hosted[o.Call] = i
+					} else if within(o.Call, i) {
+						delete(hosted, o.Call)
 					} else {
 						whole = false
 					}

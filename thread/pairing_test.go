@@ -11,12 +11,12 @@ import (
 // is done before the result is there.
 func TestUnits(t *testing.T) {
 	person := thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{Text: "count"}}}
-	starts := func(id string) thread.Part { return thread.Opaque{Kind: "code", Hosted: thread.Hosted{Call: id}} }
+	starts := func(id string) thread.Part { return thread.Opaque{Kind: "code", Call: id} }
 	nested := func(id, parent string) thread.Part {
-		return thread.Opaque{Kind: "code", Hosted: thread.Hosted{Call: id, Parent: parent}}
+		return thread.Opaque{Kind: "code", Call: id, Parent: parent}
 	}
 	ends := func(id string) thread.Part {
-		return thread.Opaque{Kind: "out", Hosted: thread.Hosted{Call: id, Result: true}}
+		return thread.Opaque{Kind: "out", Call: id, Answers: true}
 	}
 	call := func(id, parent string) thread.Part { return thread.ToolCall{ID: id, Name: "read", Parent: parent} }
 	model := func(parts ...thread.Part) thread.Message { return thread.Message{Role: thread.Assistant, Parts: parts} }
@@ -74,8 +74,7 @@ func TestUnitsAreLinear(t *testing.T) {
 	const n = 100_000
 	var messages []thread.Message
 	for i := range 2 * n {
-		h := thread.Hosted{Call: fmt.Sprint(min(i, 2*n-1-i)), Result: i >= n}
-		messages = append(messages, thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.Opaque{Kind: "code", Hosted: h}}})
+		messages = append(messages, thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.Opaque{Kind: "code", Call: fmt.Sprint(min(i, 2*n-1-i)), Answers: i >= n}}})
 	}
 	th, err := thread.New("t").Append(number(messages)...)
 	if err != nil {

@@ -102,27 +102,21 @@ type Opaque struct {
 	Kind string
 	// Text is its readable part, for search and summaries; it may be empty.
 	Text string
-	// Hosted says which hosted call the block makes or answers. It is not part of a message's
-	// identity.
-	Hosted Hosted
-	// Instruction says that the block changes instructions or tools for all that follows. It is not
-	// part of a message's identity either.
-	Instruction bool
-	Source
-}
-
-// Hosted is what a block of the provider has to do with a call that does not run at the client:
-// one of a server tool, or a program inside the provider that may call tools itself. The zero
-// value is a block that is no such call or result, or one that holds both.
-type Hosted struct {
-	// Call is the id by which call and result name each other.
+	// What follows is read off the block, and no part of a message's identity.
+	//
+	// Call is the id by which a hosted call and its result name each other: a call that does not run
+	// at the client but at the provider, of a server tool or of a program that may call tools itself.
+	// Empty if the block is no such call or result, or holds both.
 	Call string
-	// Result is true for the result, and false for the call.
-	Result bool
+	// Answers is true for the result, and false for the call.
+	Answers bool
 	// Tool is the name of the tool, where the block has it.
 	Tool string
 	// Parent is the id of the hosted call whose program made this one, or empty.
 	Parent string
+	// Instruction says that the block changes instructions or tools for all that follows.
+	Instruction bool
+	Source
 }
 
 // localPrefix marks ids that a codec made for a provider without ids. Every API accepts its

@@ -242,7 +242,7 @@ func (p *Part) Exact(content []thread.Part, from thread.Source) (part thread.Par
 	case ReasoningPart:
 		return thread.Reasoning{Text: p.Text, Signature: p.Signature, Source: from}, true
 	case OpaquePart:
-		return thread.Opaque{Kind: p.Kind, Text: p.Text, Hosted: hosted.Of(from.API, p.Kind, from.Raw), Instruction: hosted.Instruction(from.API, p.Kind), Source: from}, true
+		return hosted.Mark(thread.Opaque{Kind: p.Kind, Text: p.Text, Source: from}), true
 	case MediaPart:
 		return thread.Media{
 			Type: thread.MediaType(p.Media), MIME: p.MIME, Name: p.Name, Detail: p.Detail,

@@ -156,7 +156,7 @@ var floors = map[string]arch.Package{
 	"wire/internal/shape": {Floor: 1, Same: []string{"wire"}, External: []string{gjson}},
 	// What a message, a call or a result is about, in a few words.
 	"internal/describe": {Floor: 1, External: []string{gjson}},
-	"internal/injected": {Floor: 1},
+	"internal/injected": {Floor: 1, External: []string{gjson}},
 	"internal/hosted":   {Floor: 1, Same: []string{"wire"}, External: []string{gjson}},
 
 	// 1: the JSON form of messages and prompts, and what stores add to it.
@@ -251,22 +251,22 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 8829},
-		{Of: "floor 1", Floor: 1, Most: 20999},
+		{Of: "floor 0", Floor: 0, Most: 8909},
+		{Of: "floor 1", Floor: 1, Most: 21209},
 		{Of: "floor 2", Floor: 2, Most: 19626},
-		{Of: "floor 3", Floor: 3, Most: 11922},
-		{Of: "floor 4", Floor: 4, Most: 2235},
+		{Of: "floor 3", Floor: 3, Most: 11939},
+		{Of: "floor 4", Floor: 4, Most: 2275},
 		{Of: "floor 5", Floor: 5, Most: 8647},
 		{Of: "floor 6", Floor: 6, Most: 12247},
 		{Of: "floor 7", Floor: 7, Most: 16548},
-		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 17129},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 17156},
 	},
-	Packages: 96, Public: 51, Names: 899,
+	Packages: 97, Public: 51, Names: 899,
 	Methods: 25, Types: map[string]int{
 		"transcript.builder":             38,
 		"summarize/internal/work.fold":   49,
 		"summarize.selection":            30,
-		"summarize.builder":              64,
+		"summarize.builder":              65,
 		"strategy.View":                  68,
 		"store/internal/sqlstore.tenant": 37,
 		"store/internal/sqlstore.DB":     29,

@@ -11,11 +11,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// row is one type of block: where in its JSON what thread.Hosted holds is found. Blocks that hold
+// row is one type of block: where in its JSON what thread.Opaque says of hosted calls is found. Blocks that hold
 // call and result at once (web_search_call) have no row.
 type row struct {
 	api, kind string // a kind that begins with * is the end of the type's name
-	result    bool
+	answers   bool
 	id        string // path of the id that call and result share
 	tool      string // path of the tool's name; = if the type is the name
 	example   string
@@ -35,28 +35,24 @@ var rows = []row{
 	{wire.Gemini, "toolResponse", true, "toolResponse.id", "toolResponse.toolType", `{"toolResponse":{"id":"1","toolType":"GOOGLE_SEARCH_WEB","response":{}}}`},
 }
 
-// Instruction reports whether a block that is the developer's stands among the model's: it changes the
-// tools for all that follows.
-func Instruction(api, kind string) bool { return api == wire.Responses && kind == "additional_tools" }
-
-// Of returns what a block of an API has to do with a hosted call. raw is its JSON.
-func Of(api, kind, raw string) thread.Hosted {
+// Mark sets what a block's JSON says about hosted calls and instructions.
+func Mark(o thread.Opaque) thread.Opaque {
+	o.Instruction = o.API == wire.Responses && o.Kind == "additional_tools"
 	for i := range rows {
 		r := &rows[i]
-		if r.api != api || r.kind != kind && (r.kind[0] != '*' || !strings.HasSuffix(kind, r.kind[1:])) {
+		if r.api != o.API || r.kind != o.Kind && (r.kind[0] != '*' || !strings.HasSuffix(o.Kind, r.kind[1:])) {
 			continue
 		}
-		id := gjson.Get(raw, r.id).Str
-		if id == "" {
-			return thread.Hosted{}
+		if o.Call = gjson.Get(o.Raw, r.id).Str; o.Call == "" {
+			break
 		}
-		tool := strings.TrimSuffix(kind, "_call")
+		o.Answers, o.Parent, o.Tool = r.answers, Parent(o.API, o.Raw), strings.TrimSuffix(o.Kind, "_call")
 		if r.tool != "=" {
-			tool = gjson.Get(raw, r.tool).Str
+			o.Tool = gjson.Get(o.Raw, r.tool).Str
 		}
-		return thread.Hosted{Call: id, Result: r.result, Tool: tool, Parent: Parent(api, raw)}
+		break
 	}
-	return thread.Hosted{}
+	return o
 }
 
 // Parent returns the id of the hosted call whose program made the call in raw, or "".

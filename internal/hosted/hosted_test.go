@@ -13,26 +13,27 @@ func TestRows(t *testing.T) {
 		if kind[0] == '*' {
 			kind = "hosted" + kind[1:]
 		}
-		got := Of(r.api, kind, r.example)
-		if got.Call != "1" || got.Result != r.result || (got.Tool == "") != (r.tool == "") || got.Parent != "" {
+		got := Mark(thread.Opaque{Kind: kind, Source: thread.Source{API: r.api, Raw: r.example}})
+		if got.Call != "1" || got.Answers != r.answers || (got.Tool == "") != (r.tool == "") || got.Parent != "" {
 			t.Errorf("%s %s: %+v", r.api, kind, got)
 		}
 	}
 }
 
-func TestOf(t *testing.T) {
+func TestMark(t *testing.T) {
 	for _, c := range []struct {
 		api, kind, raw string
-		want           thread.Hosted
+		want           thread.Opaque
 	}{
-		{wire.Anthropic, "server_tool_use", `{"id":"2","name":"bash","caller":{"type":"code_execution_20260120","tool_id":"1"}}`, thread.Hosted{Call: "2", Tool: "bash", Parent: "1"}},
-		{wire.Anthropic, "web_search_tool_result", `{"tool_use_id":"2"}`, thread.Hosted{Call: "2", Result: true}},
-		{wire.Anthropic, "server_tool_use", `{"id":7}`, thread.Hosted{}},
-		{wire.Anthropic, "container_upload", `{"id":"1"}`, thread.Hosted{}},
-		{wire.Responses, "web_search_call", `{"id":"1"}`, thread.Hosted{}},
-		{wire.Chat, "server_tool_use", `{"id":"1"}`, thread.Hosted{}},
+		{wire.Anthropic, "server_tool_use", `{"id":"2","name":"bash","caller":{"type":"code_execution_20260120","tool_id":"1"}}`, thread.Opaque{Call: "2", Tool: "bash", Parent: "1"}},
+		{wire.Anthropic, "web_search_tool_result", `{"tool_use_id":"2"}`, thread.Opaque{Call: "2", Answers: true}},
+		{wire.Anthropic, "server_tool_use", `{"id":7}`, thread.Opaque{}},
+		{wire.Anthropic, "container_upload", `{"id":"1"}`, thread.Opaque{}},
+		{wire.Responses, "web_search_call", `{"id":"1"}`, thread.Opaque{}},
+		{wire.Chat, "server_tool_use", `{"id":"1"}`, thread.Opaque{}},
 	} {
-		if got := Of(c.api, c.kind, c.raw); got != c.want {
+		c.want.Kind, c.want.Source = c.kind, thread.Source{API: c.api, Raw: c.raw}
+		if got := Mark(thread.Opaque{Kind: c.kind, Source: c.want.Source}); got != c.want {
 			t.Errorf("%s %s: %+v, want %+v", c.api, c.kind, got, c.want)
 		}
 	}

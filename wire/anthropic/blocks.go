@@ -121,7 +121,7 @@ func (b *block) opaque() thread.Opaque {
 	} else {
 		collect(&words, gjson.Parse(b.raw), readLevels)
 	}
-	return thread.Opaque{Kind: b.kind, Text: strings.Join(words, "\n"), Hosted: hosted.Of(wire.Anthropic, b.kind, b.raw), Source: b.source()}
+	return hosted.Mark(thread.Opaque{Kind: b.kind, Text: strings.Join(words, "\n"), Source: b.source()})
 }
 
 // readableMembers are the members of vendor blocks that hold text for people. The data of

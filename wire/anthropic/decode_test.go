@@ -59,9 +59,9 @@ var blockTests = []struct {
 	{"assistant", `{"type":"tool_use","id":"a","name":"t","input":{ "k": 1 }}`, thread.ToolCall{ID: "a", Name: "t", Arguments: `{ "k": 1 }`}},
 	{"assistant", `{"type":"tool_use","name":"t","input":{}}`, thread.Opaque{Kind: "tool_use", Text: "t {}"}},
 	{"assistant", `{"type":"tool_result","tool_use_id":"a","content":"x"}`, thread.Opaque{Kind: "tool_result", Text: "x"}},
-	{"assistant", `{"type":"server_tool_use","id":"s","name":"web_search","input":{"query":"go"}}`, thread.Opaque{Kind: "server_tool_use", Text: `web_search {"query":"go"}`, Hosted: thread.Hosted{Call: "s", Tool: "web_search"}}},
-	{"assistant", `{"type":"web_search_tool_result","tool_use_id":"s","content":[{"type":"web_search_result","title":"Go","url":"https://go.dev","encrypted_content":"zzz"}]}`, thread.Opaque{Hosted: thread.Hosted{Call: "s", Result: true}, Kind: "web_search_tool_result", Text: "Go\nhttps://go.dev"}},
-	{"assistant", `{"type":"bash_code_execution_tool_result","tool_use_id":"s","content":{"type":"bash_code_execution_result","stdout":"out","stderr":"","return_code":0}}`, thread.Opaque{Hosted: thread.Hosted{Call: "s", Result: true}, Kind: "bash_code_execution_tool_result", Text: "out"}},
+	{"assistant", `{"type":"server_tool_use","id":"s","name":"web_search","input":{"query":"go"}}`, thread.Opaque{Kind: "server_tool_use", Text: `web_search {"query":"go"}`, Call: "s", Tool: "web_search"}},
+	{"assistant", `{"type":"web_search_tool_result","tool_use_id":"s","content":[{"type":"web_search_result","title":"Go","url":"https://go.dev","encrypted_content":"zzz"}]}`, thread.Opaque{Call: "s", Answers: true, Kind: "web_search_tool_result", Text: "Go\nhttps://go.dev"}},
+	{"assistant", `{"type":"bash_code_execution_tool_result","tool_use_id":"s","content":{"type":"bash_code_execution_result","stdout":"out","stderr":"","return_code":0}}`, thread.Opaque{Call: "s", Answers: true, Kind: "bash_code_execution_tool_result", Text: "out"}},
 	{"assistant", `{"type":"compaction","content":"so far","signature":"s"}`, thread.Opaque{Kind: "compaction", Text: "so far"}},
 	{"assistant", `{"type":"new_in_2031","text":"read me","blob":"not me"}`, thread.Opaque{Kind: "new_in_2031", Text: "read me"}},
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/media"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // fields are the members of a part.
@@ -57,7 +56,7 @@ func cutPart(part gjson.Result) (f fields) {
 func decodePart(v gjson.Result, model bool) thread.Part {
 	source := sourceOf(v.Raw)
 	f := cutPart(v)
-	opaque := thread.Opaque{Kind: f.kind, Hosted: hosted.Of(wire.Gemini, f.kind, v.Raw), Source: source}
+	opaque := hosted.Mark(thread.Opaque{Kind: f.kind, Source: source})
 	if f.several || f.kind == "" {
 		opaque.Kind = "part"
 		if f.unknown != "" {

@@ -205,7 +205,7 @@ func TestHostedInAnswer(t *testing.T) {
 	call, _ := a.Message.Parts[0].(thread.Opaque)
 	result, _ := a.Message.Parts[1].(thread.Opaque)
 	_, waits := a.Message.Parts[2].(thread.ToolCall)
-	if call.Hosted != (thread.Hosted{Call: "a", Tool: "shell"}) || call.Text != "ls" || result.Hosted != (thread.Hosted{Call: "a", Result: true}) || result.Text != "x" || !waits {
+	if call.Call != "a" || call.Answers || call.Tool != "shell" || call.Text != "ls" || result.Call != "a" || !result.Answers || result.Text != "x" || !waits {
 		t.Errorf("got %+v", a.Message.Parts)
 	}
 }

@@ -234,7 +234,7 @@ func responsesModelPart(it responsesItem) thread.Part {
 const responsesNamespaceMark = "."
 
 func responsesOpaque(it responsesItem, text string) thread.Opaque {
-	return thread.Opaque{Kind: cmp.Or(it.typ, "unknown"), Text: text, Hosted: hosted.Of(wire.Responses, it.typ, it.raw), Instruction: hosted.Instruction(wire.Responses, it.typ), Source: responsesSource(it.raw)}
+	return hosted.Mark(thread.Opaque{Kind: cmp.Or(it.typ, "unknown"), Text: text, Source: responsesSource(it.raw)})
 }
 
 // responsesSays are the paths to the readable text of built-in calls.
