@@ -97,7 +97,7 @@ func (s Summarize) hold(v *View) {
 	}
 	clear(v.Anchored)
 	for i := range v.messages {
-		if i < at && !v.Pairs.Open(i) && !slices.Contains(v.Pins, i) {
+		if i < at && !v.Pairs.Open(i) && !v.messages[i].IsInstruction() && !slices.Contains(v.Pins, i) {
 			v.Pinned[i] = false
 		}
 		if v.Pinned[i] {

@@ -44,7 +44,7 @@ func TestInstructionCases(t *testing.T) {
 
 func instructionsStand(t *testing.T, file, api string, budget int, want []string) {
 	t.Helper()
-	for _, policy := range []string{"auto", "ladder", "session", "timeline", "workstream", "loop"} {
+	for _, policy := range []string{"auto", "ladder", "session", "timeline", "workstream", "loop", "last-turns:3"} {
 		out := filepath.Join(t.TempDir(), "out.json")
 		status, _, stderr := run(t, "compact", file, "--to", api, "--policy", policy, "--budget", fmt.Sprint(budget), "--store", t.TempDir(), "-o", out)
 		if status == 3 {

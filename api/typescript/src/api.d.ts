@@ -761,6 +761,7 @@ export type SummaryFile = {
 }
 
 export type SummaryItem = {
+  asked?: string
   sources?: Array<string>
   text: string
   turn?: number
