@@ -130,7 +130,7 @@ var floors = map[string]arch.Package{
 
 	// Leaves: implementations, which only programs and tests choose.
 	"artifact/mem":            {Floor: 2, Same: []string{"artifact"}, Leaf: true},
-	"store/care":              {Floor: 2, Same: []string{"store", "artifact", "event", "job", "recall"}},
+	"internal/care":           {Floor: 2, Same: []string{"store", "artifact", "event", "job", "recall"}},
 	"event/slogsink":          {Floor: 2, Same: []string{"event"}, Leaf: true},
 	"event/otelsink":          {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
 	"job/river":               {Floor: 2, Same: []string{"job"}, External: []string{river, pgx}, Leaf: true},
@@ -151,7 +151,7 @@ var floors = map[string]arch.Package{
 	"wire/anthropic":      {Floor: 1, Same: []string{"wire", "wire/internal/codec", "wire/internal/shape", "internal/hosted"}, External: []string{gjson}},
 	"wire/gemini":         {Floor: 1, Same: []string{"wire", "wire/internal/codec", "wire/internal/shape", "internal/hosted"}, External: []string{gjson}},
 	"wire/openai":         {Floor: 1, Same: []string{"wire", "wire/internal/codec", "wire/internal/shape", "internal/hosted"}, External: []string{gjson}},
-	"wire/text":           {Floor: 1, Same: []string{"wire"}},
+	"internal/text":       {Floor: 1, Same: []string{"wire"}},
 	"wire/internal/codec": {Floor: 1, Same: []string{"wire"}, External: []string{gjson}},
 	"wire/internal/shape": {Floor: 1, Same: []string{"wire"}, External: []string{gjson}},
 	// What a message, a call or a result is about, in a few words.

@@ -14,6 +14,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/apicodec"
 	"github.com/palimpsest-ai/palimpsest/internal/setup"
+	"github.com/palimpsest-ai/palimpsest/internal/text"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
@@ -23,7 +24,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 	"github.com/palimpsest-ai/palimpsest/wire"
-	"github.com/palimpsest-ai/palimpsest/wire/text"
 )
 
 // textTarget is the value of --to for plain text, which no API reads.

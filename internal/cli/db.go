@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palimpsest-ai/palimpsest/store/care"
+	"github.com/palimpsest-ai/palimpsest/internal/care"
 )
 
 func dbCommand(s Streams) *cobra.Command {

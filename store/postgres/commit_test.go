@@ -12,10 +12,10 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/care"
 	"github.com/palimpsest-ai/palimpsest/internal/test/pgtest"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
-	"github.com/palimpsest-ai/palimpsest/store/care"
 )
 
 // How a relay loses a connection that commits: before the server has heard of

@@ -9,9 +9,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/care"
 	"github.com/palimpsest-ai/palimpsest/internal/test/pgtest"
 	"github.com/palimpsest-ai/palimpsest/store"
-	"github.com/palimpsest-ai/palimpsest/store/care"
 )
 
 // TestFull: the disk of the tables is full. The write says so, what was

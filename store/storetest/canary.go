@@ -11,10 +11,10 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/care"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/store"
-	"github.com/palimpsest-ai/palimpsest/store/care"
 	"github.com/palimpsest-ai/palimpsest/store/keyring"
 )
 

@@ -18,10 +18,10 @@ import (
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/internal/cli"
+	"github.com/palimpsest-ai/palimpsest/internal/text"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/wire/text"
 )
 
 // The files of a request to a model. The last one is for the answer.

@@ -12,10 +12,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/budget"
 	"github.com/palimpsest-ai/palimpsest/internal/cli"
+	"github.com/palimpsest-ai/palimpsest/internal/text"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/token"
-	"github.com/palimpsest-ai/palimpsest/wire/text"
 )
 
 // OwnSummary is the contender whose prompt is the agent's own summary, followed by the

@@ -5,9 +5,9 @@ import (
 	"context"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/care"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
-	"github.com/palimpsest-ai/palimpsest/store/care"
 	"github.com/palimpsest-ai/palimpsest/store/mem"
 	"github.com/palimpsest-ai/palimpsest/store/storetest"
 )

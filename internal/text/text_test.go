@@ -11,9 +11,9 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/test/golden"
 	"github.com/palimpsest-ai/palimpsest/internal/test/property"
+	"github.com/palimpsest-ai/palimpsest/internal/text"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/wire/text"
 )
 
 func say(s string) thread.Part { return thread.Text{Text: s} }

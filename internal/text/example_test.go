@@ -3,9 +3,9 @@ package text_test
 import (
 	"fmt"
 
+	"github.com/palimpsest-ai/palimpsest/internal/text"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/wire/text"
 )
 
 func Example() {
