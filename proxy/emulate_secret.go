@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/palimpsest-ai/palimpsest/proxy/native"
+	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 

@@ -16,10 +16,10 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
+	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
-	"github.com/palimpsest-ai/palimpsest/proxy/native"
 )
 
 // socket is a WebSocket on which a client asks for responses, as Codex does. Each text message is a

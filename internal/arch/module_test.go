@@ -165,7 +165,7 @@ var floors = map[string]arch.Package{
 	"internal/ownformat":   {Floor: 0, Same: []string{"thread", "internal/lazyregexp"}},
 
 	// 1: what requests ask of their provider's own compaction.
-	"proxy/native": {Floor: 1, Same: []string{"wire", "wire/anthropic"}, External: []string{gjson, sjson}},
+	"internal/native": {Floor: 1, Same: []string{"wire", "wire/anthropic"}, External: []string{gjson, sjson}},
 
 	// 1: where the work stands, read off a log.
 	"summarize/internal/work": {Floor: 1, Same: []string{"internal/injected"}, External: []string{gjson}},

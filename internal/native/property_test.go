@@ -7,10 +7,10 @@ import (
 	"github.com/tidwall/gjson"
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/internal/test/property"
 	"github.com/palimpsest-ai/palimpsest/internal/test/threadgen"
 	"github.com/palimpsest-ai/palimpsest/prompt"
-	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"

@@ -3,7 +3,7 @@ package native_test
 import (
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/proxy/native"
+	"github.com/palimpsest-ai/palimpsest/internal/native"
 )
 
 // TestThread: what a request of a message thread says, and the whole request that is made of it.

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/proxy/native"
+	"github.com/palimpsest-ai/palimpsest/internal/native"
 )
 
 func golden(t *testing.T, name, got string) {

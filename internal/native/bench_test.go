@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/proxy/native"
+	"github.com/palimpsest-ai/palimpsest/internal/native"
 )
 
 // BenchmarkMessages is what a request of 1.2 MB costs whose edits have nothing to
