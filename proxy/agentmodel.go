@@ -47,5 +47,5 @@ func (b agentTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 			out.Header[name] = values
 		}
 	}
-	return b.x.t.send(out)
+	return send(b.x.t.options.Base, out)
 }

@@ -69,8 +69,7 @@ func (t *Transport) Work(ctx context.Context, j job.Job) error {
 // Work does a job of CompactJob (see palimpsest.Compactor.Work).
 func (p *Proxy) Work(ctx context.Context, j job.Job) error { return p.transport.Work(ctx, j) }
 
-func (x *exchange) isCompacting(ctx context.Context, id string) bool {
-	c := &x.t.options.Config
+func isCompacting(ctx context.Context, c *palimpsest.Config, id string) bool {
 	if c.Jobs == nil {
 		return false
 	}

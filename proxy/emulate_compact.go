@@ -62,7 +62,7 @@ func (n nativeResponses) compactionItem(ctx context.Context, log string, r *pars
 	if err != nil {
 		return "", h, err
 	}
-	content, err := n.sealToken(ctx, native.Token{API: wire.Responses, Kind: "compaction", Thread: h.Log, At: h.At, Last: string(h.Last), Summary: summary})
+	content, err := n.t.tokenSecret.seal(ctx, &n.t.options, native.Token{API: wire.Responses, Kind: "compaction", Thread: h.Log, At: h.At, Last: string(h.Last), Summary: summary})
 	if err != nil {
 		return "", h, err
 	}
@@ -167,7 +167,7 @@ func (n nativeResponses) compactWithoutLog(ctx context.Context, a *responsesRequ
 	if err != nil {
 		return nil, err
 	}
-	content, err := n.sealToken(ctx, native.Token{API: wire.Responses, Kind: "compaction", Summary: summary})
+	content, err := n.t.tokenSecret.seal(ctx, &n.t.options, native.Token{API: wire.Responses, Kind: "compaction", Summary: summary})
 	if err != nil {
 		return nil, err
 	}

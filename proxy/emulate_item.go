@@ -23,7 +23,7 @@ type itemInserter struct {
 // the client gets the end of it.
 func (n nativeResponses) insertItem(res *http.Response, item string, onComplete func(response string)) {
 	inserter := &itemInserter{item: item, onComplete: onComplete}
-	n.rewriteAnswer(res, func(body string) string {
+	rewriteAnswer(res, n.emitStreamFault, func(body string) string {
 		if !rawjson.Valid(body) {
 			return body
 		}

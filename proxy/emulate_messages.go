@@ -35,7 +35,7 @@ func (n nativeMessages) apply(ctx context.Context) (emulation, error) {
 		err = m.ReadCompaction()
 	}
 	if err == nil {
-		err = m.Expand(n.tokenOpener(ctx, wire.Anthropic), emulated)
+		err = m.Expand(n.t.tokenSecret.opener(ctx, &n.t.options, wire.Anthropic), emulated)
 	}
 	switch {
 	case err != nil:
@@ -167,7 +167,7 @@ func (n nativeMessages) addToAnswer(res *http.Response, add *native.Addition) {
 	if n.endpoint.task == count {
 		whole = add.AddToCount
 	}
-	n.rewriteAnswer(res, whole, func(e sse.Event) (out []byte) {
+	rewriteAnswer(res, n.emitStreamFault, whole, func(e sse.Event) (out []byte) {
 		for _, data := range add.AddToEvent(e.Data) {
 			if data == e.Data {
 				out = append(out, e.Raw...)
@@ -234,7 +234,7 @@ func decodedPrompt(ctx context.Context, body string) (*prompt.Prompt, error) {
 
 // signReplacement makes the token for a text in place of the conversation.
 func (n nativeMessages) signReplacement(ctx context.Context, m *native.Messages, kind string, made replacement) (string, error) {
-	return n.sealToken(ctx, native.Token{
+	return n.t.tokenSecret.seal(ctx, &n.t.options, native.Token{
 		API: wire.Anthropic, Kind: kind, Thread: n.logConversation(ctx, m.Body(), made),
 		Digest: native.Digest(made.text), Structured: &made.summary,
 	})

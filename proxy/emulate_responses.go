@@ -47,7 +47,7 @@ func (n nativeResponses) apply(ctx context.Context) (emulation, error) {
 	case !n.asksCompaction(r):
 		return emulation{compacts: n.emulated() && r.Managed, threshold: r.Threshold, held: a.held, body: a.body}, nil
 	case r.Previous != "" && !a.held.known:
-		return emulation{answer: n.responseNotFound(r.Previous)}, nil
+		return emulation{answer: responseNotFound(n.request, r.Previous)}, nil
 	case r.Conversation:
 		return emulation{}, &native.Refusal{API: wire.Responses, Param: "conversation", Message: "a conversation that the provider holds cannot be compacted here: send its items as the input"}
 	}

@@ -52,13 +52,13 @@ func NewSecret() []byte {
 	return key
 }
 
-// tokenOpener returns a function that verifies tokens of an API.
-func (x *exchange) tokenOpener(ctx context.Context, api string) native.Opener {
+// opener returns a function that verifies tokens of an API.
+func (s *secret) opener(ctx context.Context, o *Options, api string) native.Opener {
 	return func(value string) (native.Token, error) {
 		if !native.IsToken(value) {
 			return native.Token{}, native.ErrForeign // without a look at the key
 		}
-		key, err := x.t.tokenSecret.load(ctx, &x.t.options)
+		key, err := s.load(ctx, o)
 		if err != nil {
 			return native.Token{}, err
 		}
@@ -66,9 +66,9 @@ func (x *exchange) tokenOpener(ctx context.Context, api string) native.Opener {
 	}
 }
 
-// sealToken signs a token.
-func (x *exchange) sealToken(ctx context.Context, t native.Token) (string, error) {
-	key, err := x.t.tokenSecret.load(ctx, &x.t.options)
+// seal signs a token.
+func (s *secret) seal(ctx context.Context, o *Options, t native.Token) (string, error) {
+	key, err := s.load(ctx, o)
 	if err != nil {
 		return "", err
 	}

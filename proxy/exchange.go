@@ -111,7 +111,7 @@ func (t *Transport) roundTrip(r *http.Request, start time.Time) (*http.Response,
 		return res, d, err
 	}
 	if r.Method != http.MethodPost || e.task == other {
-		res, err := t.send(t.requestForProvider(withoutOurHeaders(r)))
+		res, err := send(t.options.Base, t.requestForProvider(withoutOurHeaders(r)))
 		return res, d, err
 	}
 	if r.Body == nil {
@@ -149,7 +149,7 @@ func (t *Transport) roundTrip(r *http.Request, start time.Time) (*http.Response,
 		out := withoutOurHeaders(r)
 		out.Body = rejoinBody(body, nil, r.Body, r.Body)
 		d = forward(reasonTooLarge)
-		if res, err = t.send(out); err == nil {
+		if res, err = send(t.options.Base, out); err == nil {
 			d.setHeaders(res.Header)
 			if e.task == generate && res.StatusCode != http.StatusOK {
 				d.failed = failureOf(res, refusal{})
@@ -165,8 +165,8 @@ func (t *Transport) roundTrip(r *http.Request, start time.Time) (*http.Response,
 }
 
 // send sends a request to the provider.
-func (t *Transport) send(r *http.Request) (*http.Response, error) {
-	res, err := t.options.Base.RoundTrip(r)
+func send(base http.RoundTripper, r *http.Request) (*http.Response, error) {
+	res, err := base.RoundTrip(r)
 	if err != nil {
 		return nil, connectionError{err, providerSide}
 	}
@@ -351,7 +351,7 @@ func (x *exchange) send(d decision) (*http.Response, error) {
 			out.Header = withoutBetas(out.Header, native.BetaThreads)
 		}
 	}
-	res, err := x.t.send(out)
+	res, err := send(x.t.options.Base, out)
 	if err == nil && x.endpoint.task == generate {
 		x.watchUsage(res, d)
 	}

@@ -188,7 +188,7 @@ func (x *exchange) encodePrepared(ctx context.Context, s *step, made *palimpsest
 		d.action = Compacted
 	} else if made.Failed != nil {
 		d.reason = x.reasonOfFailed(made.Failed)
-	} else if x.isCompacting(ctx, s.logID) {
+	} else if isCompacting(ctx, &x.t.options.Config, s.logID) {
 		d.reason = reasonCompacting
 	}
 	if current.Empty() && !changed && !x.emulation.mustReplaceBody() && (len(s.earlierLogs) == 0 || !x.canOfferTools(s.parsed)) {

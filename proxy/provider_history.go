@@ -140,7 +140,7 @@ func (x *exchange) saveAnswer(d decision, a providerAnswer) {
 	x.recordLink(d.step, h.conversation(), func(ctx context.Context) error { return x.saveResponse(ctx, d, a) })
 	if h.conversation() != "" && d.action != Passed && d.retry != retryWholeHistory {
 		x.bestEffort("conversation", d.step, func(ctx context.Context) error {
-			return x.addToConversation(ctx, h.name, slices.Concat(h.newMessages[h.addedBefore:], a.messages))
+			return addToConversation(ctx, x.t.options.Base, x.request, h.name, slices.Concat(h.newMessages[h.addedBefore:], a.messages))
 		})
 	}
 }
@@ -245,12 +245,12 @@ func (x *exchange) unknownHistoryAnswer(res *http.Response) *http.Response {
 	}
 	res.Body.Close()
 	if h.kind == heldThread {
-		return x.threadNotFound()
+		return threadNotFound(x.request)
 	}
-	return x.responseNotFound(h.name)
+	return responseNotFound(x.request, h.name)
 }
 
 // responseNotFound is the refusal on which clients send their history themselves.
-func (x *exchange) responseNotFound(id string) *http.Response {
-	return refusalAnswer(x.request, &native.Refusal{API: wire.Responses, Param: "previous_response_id", Code: "previous_response_not_found", Message: "Previous response with id '" + id + "' not found."})
+func responseNotFound(r *http.Request, id string) *http.Response {
+	return refusalAnswer(r, &native.Refusal{API: wire.Responses, Param: "previous_response_id", Code: "previous_response_not_found", Message: "Previous response with id '" + id + "' not found."})
 }

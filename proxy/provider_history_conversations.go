@@ -70,7 +70,7 @@ func (t *Transport) forwardConversationChange(r *http.Request, c conversationCha
 	if c.kind == conversationCreated {
 		acceptReadable(r) // the answer has the id
 	}
-	res, err := t.send(r)
+	res, err := send(t.options.Base, r)
 	if err != nil || res.StatusCode != http.StatusOK {
 		return res, err
 	}
@@ -102,17 +102,17 @@ const maxItems = 20
 // addToConversation puts items into a conversation that the provider would have put there by
 // itself, had the request named the conversation. The client can then list them, and the
 // provider holds the whole without us.
-func (x *exchange) addToConversation(ctx context.Context, id string, items []string) error {
+func addToConversation(ctx context.Context, base http.RoundTripper, continued *http.Request, id string, items []string) error {
 	items = slices.DeleteFunc(slices.Clone(items), func(item string) bool { return strings.Contains(item, native.Prefix) })
 	for some := range slices.Chunk(items, maxItems) {
-		r := x.request.Clone(ctx)
+		r := continued.Clone(ctx)
 		r.URL.Path = strings.TrimSuffix(r.URL.Path, "/responses") + "/conversations/" + id + "/items"
 		r.URL.RawPath = ""
 		r.Header.Del("Content-Encoding")
 		r.Header.Del("Idempotency-Key") // it is that of the request for the answer
 		r.Header.Set("Content-Type", jsonKind)
 		body := []byte(`{"items":[` + strings.Join(some, ",") + `]}`)
-		res, err := x.t.send(withBody(r, len(body), func() io.Reader { return bytes.NewReader(body) }))
+		res, err := send(base, withBody(r, len(body), func() io.Reader { return bytes.NewReader(body) }))
 		if err != nil {
 			return fmt.Errorf("conversation %s: %w", id, err)
 		}

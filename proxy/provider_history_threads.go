@@ -30,7 +30,7 @@ func (n messageThreads) apply(ctx context.Context) (emulation, error) {
 		return n.nativeMessages.apply(ctx)
 	case strings.Contains(n.plainBody, native.Prefix), emulated && m.ReadCompaction() == nil && (m.Managed || m.OnDemand):
 		// Providers do not compact threads either: the client then sends the whole history.
-		return emulation{answer: n.threadRefusal("thread_unsupported_request", `,"unsupported":["context_management"]`, "threads and context management do not go together here: send the messages themselves")}, nil
+		return emulation{answer: threadRefusal(n.request, "thread_unsupported_request", `,"unsupported":["context_management"]`, "threads and context management do not go together here: send the messages themselves")}, nil
 	}
 	out := emulation{}
 	if emulated {
@@ -57,17 +57,17 @@ func (n messageThreads) apply(ctx context.Context) (emulation, error) {
 
 // threadRefusal is an answer, of status 400 or 404, with an error code on which clients send
 // their history themselves.
-func (x *exchange) threadRefusal(code, details, message string) *http.Response {
+func threadRefusal(r *http.Request, code, details, message string) *http.Response {
 	status, kind := http.StatusBadRequest, "invalid_request_error"
 	if code == "thread_not_found" {
 		status, kind = http.StatusNotFound, "not_found_error"
 	}
-	return newAnswer(x.request, status, jsonKind, `{"type":"error","error":{"type":"`+kind+`","message":`+rawjson.Quote(message)+`,"details":{"error_code":"`+code+`"`+details+`}}}`)
+	return newAnswer(r, status, jsonKind, `{"type":"error","error":{"type":"`+kind+`","message":`+rawjson.Quote(message)+`,"details":{"error_code":"`+code+`"`+details+`}}}`)
 }
 
 // threadNotFound has the client send its whole history, in a new thread.
-func (x *exchange) threadNotFound() *http.Response {
-	return x.threadRefusal("thread_not_found", "", "the history of the thread is not known here, and does not fit the context window any more: send the messages themselves")
+func threadNotFound(r *http.Request) *http.Response {
+	return threadRefusal(r, "thread_not_found", "", "the history of the thread is not known here, and does not fit the context window any more: send the messages themselves")
 }
 
 // watchMessage calls save with an answer of the Messages API, before the client gets the end
@@ -79,7 +79,7 @@ func (x *exchange) watchMessage(res *http.Response, save func(providerAnswer)) {
 		}
 	}
 	stream, broken := x.endpoint.dialect.NewStream(), false
-	x.rewriteAnswer(res, func(body string) string {
+	rewriteAnswer(res, x.emitStreamFault, func(body string) string {
 		saveRead(x.endpoint.dialect.DecodeAnswer([]byte(body)))
 		return body
 	}, func(e sse.Event) []byte {

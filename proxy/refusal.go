@@ -38,7 +38,7 @@ func (x *exchange) readRefusal(res *http.Response, d decision) (why refusal) {
 	if res.StatusCode < 400 {
 		why = x.earlyRefusal(res, d)
 	} else {
-		why = x.refusalByStatus(res)
+		why = refusalByStatus(x.endpoint.dialect.API(), res)
 	}
 	if why.kind == llm.ErrOverflow {
 		x.saveWindow(x.modelName(d.parsed), windowInRefusal(why.text))
@@ -47,7 +47,7 @@ func (x *exchange) readRefusal(res *http.Response, d decision) (why refusal) {
 }
 
 // refusalByStatus reads a refusal with a status of its own.
-func (x *exchange) refusalByStatus(res *http.Response) refusal {
+func refusalByStatus(api string, res *http.Response) refusal {
 	said, err := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
 	res.Body = rejoinBody(said, err, res.Body, res.Body)
 	if err != nil || res.StatusCode == http.StatusTooManyRequests && len(said) == 0 {
@@ -60,11 +60,11 @@ func (x *exchange) refusalByStatus(res *http.Response) refusal {
 			return refusal{}
 		}
 	}
-	return x.classify(res, text)
+	return classify(api, res, text)
 }
 
-func (x *exchange) classify(res *http.Response, text string) refusal {
-	return refusal{llm.Classify(x.endpoint.dialect.API(), res.StatusCode, []byte(text)), text}
+func classify(api string, res *http.Response, text string) refusal {
+	return refusal{llm.Classify(api, res.StatusCode, []byte(text)), text}
 }
 
 // minStreamCheck is the size of a body, in bytes, from which its stream is checked for a
@@ -86,13 +86,13 @@ func (x *exchange) earlyRefusal(res *http.Response, d decision) refusal {
 	kind := res.Header.Get("Content-Type")
 	switch {
 	case strings.HasPrefix(kind, "text/event-stream"):
-		return x.refusalInStream(res)
+		return refusalInStream(x.endpoint.dialect.API(), res)
 	case strings.HasPrefix(kind, "application/json") && res.ContentLength < maxError:
 		// Gateways pass on the error of a provider behind them.
 		said, err := io.ReadAll(io.LimitReader(res.Body, maxError))
 		res.Body = rejoinBody(said, err, res.Body, res.Body)
 		if len(said) < maxError && gjson.GetBytes(said, "error").IsObject() {
-			return x.classify(res, string(said))
+			return classify(x.endpoint.dialect.API(), res, string(said))
 		}
 	}
 	return refusal{}
@@ -102,7 +102,7 @@ func (x *exchange) earlyRefusal(res *http.Response, d decision) refusal {
 const maxError = 8 << 10
 
 // refusalInStream looks at the first event that is more than a prelude.
-func (x *exchange) refusalInStream(res *http.Response) (why refusal) {
+func refusalInStream(api string, res *http.Response) (why refusal) {
 	stream := sse.NewReader(res.Body, 0)
 	var seen []byte
 	var failed error
@@ -117,7 +117,7 @@ func (x *exchange) refusalInStream(res *http.Response) (why refusal) {
 			continue
 		}
 		if isError(e) {
-			why = x.classify(res, e.Data)
+			why = classify(api, res, e.Data)
 		}
 		break
 	}

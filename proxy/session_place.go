@@ -47,7 +47,7 @@ func (x *exchange) findSummaryFork(ctx context.Context, r *parsedRequest) (ident
 	if err != nil {
 		return identify.Place{}, err
 	}
-	at, err := identify.Find(id, r.Prompt.Messages, r.IDs, identify.Logs{Load: x.logLoader(ctx)})
+	at, err := identify.Find(id, r.Prompt.Messages, r.IDs, identify.Logs{Load: logLoader(ctx, x.t.log)})
 	if err == nil && at.Fork {
 		err = x.t.forkLog(ctx, at.Log, at.Thread, at.Shared)
 	}
@@ -64,14 +64,14 @@ func (x *exchange) findSummarized(ctx context.Context, r *parsedRequest) (identi
 	return identify.Find(r.base, r.Prompt.Messages[:n], r.IDs[:n], x.knownLogs(ctx, r, false))
 }
 
-func (x *exchange) logLoader(ctx context.Context) func(string) (*thread.Thread, error) {
-	return func(id string) (*thread.Thread, error) { return x.t.log.Load(ctx, id) }
+func logLoader(ctx context.Context, log store.Log) func(string) (*thread.Thread, error) {
+	return func(id string) (*thread.Thread, error) { return log.Load(ctx, id) }
 }
 
 // knownLogs is the access to the store that finds a place. claim says that open lookups at the place
 // are taken up.
 func (x *exchange) knownLogs(ctx context.Context, r *parsedRequest, claim bool) identify.Logs {
-	logs := identify.Logs{Load: x.logLoader(ctx)}
+	logs := identify.Logs{Load: logLoader(ctx, x.t.log)}
 	if claim {
 		logs.ClaimLookups = x.t.openLookups.claim
 	}

@@ -83,19 +83,19 @@ func isStream(res *http.Response) bool {
 
 // rewriteEvents changes the events of a stream while it passes; it is false if the stream cannot be
 // read here.
-func (x *exchange) rewriteEvents(res *http.Response, change func(sse.Event) []byte) bool {
+func rewriteEvents(res *http.Response, failed func(error), change func(sse.Event) []byte) bool {
 	if !decompressStream(res) {
 		return false
 	}
-	res.Body = &rewrittenBody{body: res.Body, events: sse.NewReader(res.Body, 0), change: change, onError: x.emitStreamFault}
+	res.Body = &rewrittenBody{body: res.Body, events: sse.NewReader(res.Body, 0), change: change, onError: failed}
 	return true
 }
 
 // rewriteAnswer changes an answer: as a whole, or event by event while it passes. One that cannot be
 // read here stays as it is.
-func (x *exchange) rewriteAnswer(res *http.Response, whole func(body string) string, change func(sse.Event) []byte) {
+func rewriteAnswer(res *http.Response, failed func(error), whole func(body string) string, change func(sse.Event) []byte) {
 	if isStream(res) {
-		if x.rewriteEvents(res, change) {
+		if rewriteEvents(res, failed, change) {
 			setPlainLength(res, -1)
 		}
 		return
@@ -105,7 +105,7 @@ func (x *exchange) rewriteAnswer(res *http.Response, whole func(body string) str
 		return
 	}
 	body := string(plain)
-	if now := orOnPanic(body, x.emitStreamFault, func() string { return whole(body) }); now != body {
+	if now := orOnPanic(body, failed, func() string { return whole(body) }); now != body {
 		setPlainLength(res, int64(len(now)))
 		setBody(res, []byte(now))
 	}

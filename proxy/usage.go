@@ -22,7 +22,7 @@ func (x *exchange) watchUsage(res *http.Response, d decision) {
 	m := &usageWatcher{x: x, step: d.step}
 	if isStream(res) {
 		m.stream = x.endpoint.dialect.NewStream()
-		x.rewriteEvents(res, m.event)
+		rewriteEvents(res, x.emitStreamFault, m.event)
 		return
 	}
 	header := res.Header.Clone()
