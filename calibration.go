@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/policy"
-	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -124,7 +123,7 @@ func calibrateSituation(situation policy.Situation, factor float64) policy.Situa
 	situation.Count = func(m *thread.Message) int { return scaled(count(m), factor) }
 	situation.Fixed, situation.SentFixed = scaled(situation.Fixed, factor), scaled(situation.SentFixed, factor)
 	situation.ChangedSizes, situation.PlainSizes = scaledAll(situation.ChangedSizes, factor), scaledAll(situation.PlainSizes, factor)
-	situation.Summarizer = scaledBudgetSummarizer{situation.Summarizer, factor}
+	situation.Correction = factor
 	return situation
 }
 
@@ -136,17 +135,4 @@ func scaledAll(sizes []int, factor float64) []int {
 		out[i] = scaled(n, factor)
 	}
 	return out
-}
-
-// scaledBudgetSummarizer translates budgets for a summarizer, which counts uncorrected.
-type scaledBudgetSummarizer struct {
-	summarize.Summarizer
-	factor float64
-}
-
-func (c scaledBudgetSummarizer) Summarize(ctx context.Context, in summarize.Input) (summarize.Result, error) {
-	if in.Budget > 0 {
-		in.Budget = max(1, int(float64(in.Budget)/c.factor))
-	}
-	return c.Summarizer.Summarize(ctx, in)
 }

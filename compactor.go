@@ -3,9 +3,13 @@ package palimpsest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -13,7 +17,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
-	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -40,10 +43,6 @@ func New(c Config) (*Compactor, error) {
 		}
 		c.Counter = counter
 	}
-	if c.Ladder == nil {
-		c.Ladder = strategy.Auto()
-	}
-	c.Name = cmp.Or(c.Name, "auto")
 	c.Policy = cmp.Or[policy.Policy](c.Policy, policy.Auto{})
 	memory := &store.Memory{}
 	c.Log, c.Plans = cmp.Or[store.Log](c.Log, memory), cmp.Or[store.Plans](c.Plans, memory)
@@ -72,6 +71,12 @@ type Request struct {
 	Base *prompt.Prompt
 	// Budget bounds the whole request (system, tools and messages), in tokens.
 	Budget int
+	// Window and Output are the model's context window and what is kept free for its
+	// answer, in tokens, for policies that go by them; 0 if unknown.
+	Window, Output int
+	// Note is added to the system prompt once something is removed: how its reader gets it
+	// back. It begins with render.RemovedNote and replaces the note of an earlier compaction.
+	Note string
 	// Fixed is what system and tools take, in tokens, where Base does not hold them; else
 	// 0.
 	Fixed int
@@ -100,49 +105,61 @@ type Result struct {
 	Summaries []summarize.Report
 }
 
-// Compact plans how the thread fits the budget, and renders the prompt. A thread that fits
-// is rendered under an empty plan. An error that wraps ErrOverBudget is a *BudgetError and
-// names the parts that do not fit. Of summaries that were asked for in vain,
-// policy.SummariesOf the error has the reports.
+// Compact fills the budget by the Compactor's policy, and renders the prompt. A thread that
+// fits is rendered under an empty plan. An error that wraps ErrOverBudget is a *BudgetError
+// and names the parts that do not fit, or says that the policy keeps to rules of its own and
+// leaves more; the Result is then what it leaves, or nil where it removes nothing. Of
+// summaries that were asked for in vain, policy.SummariesOf the error has the reports.
 func (c *Compactor) Compact(ctx context.Context, q Request) (_ *Result, err error) {
 	defer nameCall(&err, "Compact", q.Thread.ID())
 	uncounted, err := c.requestSituation(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	uncounted.Namer, uncounted.Budget = c.namer(ctx), q.Budget
+	uncounted.Namer = c.namer(ctx)
+	uncounted.Budget, uncounted.Window, uncounted.Output = q.Budget, q.Window, q.Output
+	uncounted.Fill, uncounted.Forced = true, true
 	situation, err := policy.Situate(uncounted)
 	if err != nil {
 		return nil, err
 	}
-	fitted := new(*situation.Rendered)
+	situation = c.withPrices(q.Thread, q.Thread.Len(), situation)
+	situation.Cached, situation.CacheExpired = false, false // nobody was sent it
+	p, fitted := c.config.Policy, new(*situation.Rendered)
 	if situation.PromptTokens <= q.Budget {
-		fitted.Plan = situation.Draft(c.config.Name)
-	} else if fitted, err = policy.Fit(ctx, situation, c.config.Name, c.config.Ladder, q.Budget, q.Budget); err != nil {
+		fitted.Plan = situation.Draft(p.Name())
+	} else if fitted, err = p.Plan(ctx, situation); errors.Is(err, policy.ErrNothing) {
+		return nil, fmt.Errorf("%w; %w", err, ErrOverBudget)
+	} else if err != nil {
 		return nil, err
 	}
-	fitted.Plan.Round, fitted.Plan.OriginalTokens, fitted.Plan.CompactedTokens = 0, situation.PromptTokens, fitted.Tokens
-	return newResult(situation, situation.Rendered, fitted), nil
+	res := newResult(situation, situation.Rendered, fitted)
+	res.Plan.Round, res.Plan.OriginalTokens, res.Plan.CompactedTokens = 0, res.Before, res.After
+	if res.After > q.Budget {
+		return res, fmt.Errorf("policy %s keeps to its own rules and leaves %s tokens, over the budget of %s: %w", p.Name(), clip.Number(res.After), clip.Number(q.Budget), ErrOverBudget)
+	}
+	return res, nil
 }
 
 // Render renders the thread under a plan that was made for it, or for a shorter version of
 // it, and counts the request. A nil plan hides nothing.
 func (c *Compactor) Render(p *plan.Plan, q Request) (_ *Result, err error) {
 	defer nameCall(&err, "Render", q.Thread.ID())
-	situation, err := c.requestSituation(context.Background(), q)
+	given, err := c.requestSituation(context.Background(), q)
 	if err != nil {
 		return nil, err
 	}
-	whole, err := policy.Situate(situation)
+	situation, err := policy.Situate(given)
 	if err != nil {
 		return nil, err
 	}
-	situation.Current = p
-	under, err := policy.Situate(situation)
-	if err != nil {
-		return nil, err
+	under := situation.Rendered
+	if p != nil {
+		if under, err = situation.Render(p); err != nil {
+			return nil, err
+		}
 	}
-	return newResult(whole, whole.Rendered, under.Rendered), nil
+	return newResult(situation, situation.Rendered, under), nil
 }
 
 // nameCall puts the call that failed before an error.
@@ -154,22 +171,34 @@ func nameCall(err *error, call, id string) {
 
 // requestSituation is the situation of a single request, without a session.
 func (c *Compactor) requestSituation(ctx context.Context, q Request) (policy.Situation, error) {
-	base := *cmp.Or(q.Base, &prompt.Prompt{})
-	base.Messages = nil
+	sent := *cmp.Or(q.Base, &prompt.Prompt{})
+	sent.Messages = nil
+	base := sent
+	if q.Note != "" {
+		base.System = slices.DeleteFunc(slices.Clone(base.System), func(s prompt.System) bool { return strings.HasPrefix(s.Text, render.RemovedNote) })
+		base.System = append(base.System, prompt.System{Text: q.Note})
+	}
 	s := c.Session(q.Thread.ID())
 	k := s.state()
 	defer c.config.Memory.updateSize(s, k)
 	situation, err := c.baseSituation(ctx, q.Thread, &base, q.Profile, k.sizes)
+	situation.SentBase, situation.SentFixed = &sent, c.tokenMemo.Prompt(&sent)
 	if q.Fixed > 0 {
 		situation.Fixed, situation.SentFixed = q.Fixed, q.Fixed
 	}
 	return situation, err
 }
 
+// newResult counts the whole thread with the note of the plan, so that both figures have
+// the same fixed part.
 func newResult(s *policy.Situation, whole, f *policy.Fitted) *Result {
+	fixed := s.Fixed
+	if f.Prompt == whole.Prompt {
+		fixed = s.SentFixed
+	}
 	return &Result{
 		Plan: f.Plan, Prompt: f.Prompt, Manifest: f.Manifest,
-		Before: whole.Tokens, After: f.Tokens, Fixed: s.Fixed,
+		Before: whole.Tokens - s.SentFixed + fixed, After: f.Tokens, Fixed: fixed,
 		Sizes: s.PlainSizes, PromptSizes: f.Sizes, Pinned: f.Pinned, Tail: f.Tail, Summaries: f.Summaries,
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
-	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -52,12 +52,12 @@ func TestCompactHolds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ladders := map[string]strategy.Ladder{"auto": strategy.Auto(), "seed": policy.Ladder{}.Rungs()}
+	policies := map[string]policy.Policy{"auto": policy.Auto{}, "seed": policy.Ladder{}}
 	property.Check(t, func(rt *rapid.T) {
 		th := threadgen.Thread().Draw(rt, "thread")
 		name := rapid.SampledFrom([]string{"auto", "seed"}).Draw(rt, "ladder")
 		api := rapid.SampledFrom([]string{wire.Anthropic, wire.Chat, wire.Responses, wire.Gemini}).Draw(rt, "api")
-		c, err := palimpsest.New(palimpsest.Config{Counter: counter, Ladder: ladders[name], Summarizer: firstWords{counter.Text}})
+		c, err := palimpsest.New(palimpsest.Config{Counter: counter, Policy: policies[name], Summarizer: firstWords{counter.Text}})
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -134,5 +134,76 @@ func TestRenderWithoutPlan(t *testing.T) {
 	}
 	if len(res.Prompt.Messages) != 1 || !res.Plan.Empty() || res.After != res.Before {
 		t.Errorf("%d messages, %d of %d tokens", len(res.Prompt.Messages), res.After, res.Before)
+	}
+}
+
+// keepsMost is a policy with rules of its own: it drops the oldest message, whatever the budget.
+type keepsMost struct{ policy.Auto }
+
+func (keepsMost) Name() string { return "keeps-most" }
+
+func (keepsMost) Plan(_ context.Context, s *policy.Situation) (*policy.Fitted, error) {
+	if s.Thread.Len() < 2 {
+		return nil, policy.ErrNothing
+	}
+	p := s.Draft("keeps-most")
+	p.Drops = []plan.Removal{{Span: s.Thread.Range(0, 1), Origin: plan.Origin{Strategy: "drop", Reason: "oldest"}}}
+	return s.Render(p)
+}
+
+// TestCompactUsesPolicy: a single request is compacted by the policy of the Compactor. One that
+// leaves more than the budget says so, with what it made. A17
+func TestCompactUsesPolicy(t *testing.T) {
+	log, err := thread.New("t").Append(plain(thread.User, strings.Repeat("old words ", 300)), plain(thread.Assistant, strings.Repeat("an answer ", 300)), plain(thread.User, "Go on."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := palimpsest.New(palimpsest.Config{Policy: keepsMost{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := c.Compact(t.Context(), palimpsest.Request{Thread: log, Budget: 700})
+	if err != nil || res.Plan.Policy != "keeps-most" || len(res.Plan.Drops) != 1 || res.Plan.CompactedTokens != res.After {
+		t.Errorf("it fits: %+v, %v", res, err)
+	}
+	res, err = c.Compact(t.Context(), palimpsest.Request{Thread: log, Budget: 100})
+	if !errors.Is(err, palimpsest.ErrOverBudget) || res == nil || res.After <= 100 {
+		t.Errorf("it is over the budget: %+v, %v", res, err)
+	}
+	res, err = c.Compact(t.Context(), palimpsest.Request{Thread: log.Prefix(1), Budget: 100})
+	if !errors.Is(err, palimpsest.ErrOverBudget) || !errors.Is(err, policy.ErrNothing) || res != nil {
+		t.Errorf("nothing is removed: %+v, %v", res, err)
+	}
+}
+
+// TestCompactNote: the note stands in the prompt only once something is removed, in place of
+// that of an earlier compaction, and both figures count it.
+func TestCompactNote(t *testing.T) {
+	log, err := thread.New("t").Append(plain(thread.User, strings.Repeat("old words ", 300)), plain(thread.Assistant, strings.Repeat("an answer ", 300)), plain(thread.User, "Go on."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := palimpsest.New(palimpsest.Config{Policy: policy.Ladder{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	note := render.RemovedNote + " Ask for it.]"
+	q := palimpsest.Request{Thread: log, Base: &prompt.Prompt{System: []prompt.System{{Text: "You help."}, {Text: render.RemovedNote + " An earlier note.]"}}}, Note: note}
+	for budget, want := range map[int]string{1 << 20: render.RemovedNote + " An earlier note.]", 1000: note} {
+		q.Budget = budget
+		res, err := c.Compact(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := res.Prompt.System; len(got) != 2 || got[1].Text != want {
+			t.Errorf("in %d tokens: %v", budget, got)
+		}
+		messages := 0
+		for _, n := range res.PromptSizes {
+			messages += n
+		}
+		if res.After != res.Fixed+messages || res.Plan.OriginalTokens != res.Before {
+			t.Errorf("in %d tokens: %d after, %d fixed, %d of messages; the plan says %d of %d", budget, res.After, res.Fixed, messages, res.Plan.OriginalTokens, res.Before)
+		}
 	}
 }

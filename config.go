@@ -13,7 +13,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/store"
-	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -22,12 +21,9 @@ import (
 // Config configures a Compactor. The zero value works: the automatic policy, exact o200k
 // counts, summaries without a model, everything in memory.
 type Config struct {
-	// Policy decides when and how sessions are compacted. Nil is policy.Auto.
+	// Policy decides when and how sessions and single requests are compacted. Nil is
+	// policy.Auto. A ladder of your own goes into a policy.Custom.
 	Policy policy.Policy
-	// Ladder frees room in Compactor.Compact, and Name is the policy name in its plans.
-	// The defaults are strategy.Auto and "auto". Sessions use neither.
-	Ladder strategy.Ladder
-	Name   string
 
 	// IgnorePrices makes policies decide by size alone, even where the model's prices are
 	// known.

@@ -10,8 +10,10 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -117,4 +119,22 @@ func TestDocFitsAScreen(t *testing.T) {
 	if n := strings.Count(string(out), "\n"); n > screen || !strings.Contains(string(out), "func New(c Config)") {
 		t.Errorf("go doc has %d lines, a screen has %d:\n%s", n, screen, out)
 	}
+}
+
+// A ladder of rungs of your own goes into a policy.
+func ExampleCompactor_Compact() {
+	c, err := palimpsest.New(palimpsest.Config{Policy: policy.Custom{
+		PolicyName: "results-first",
+		Ladder:     strategy.Ladder{strategy.Externalize{Threshold: 500}, strategy.Drop{}},
+	}})
+	must(err)
+	call := thread.ToolCall{ID: "1", Name: "Read", Arguments: `{"file_path":"queue.go"}`}
+	log, err := thread.New("tidy").Append(append([]thread.Message{
+		plain(thread.User, "Tidy the queue."), {Role: thread.Assistant, Parts: []thread.Part{call}},
+	}, append(runTools(thread.Message{Role: thread.Assistant, Parts: []thread.Part{call}}), plain(thread.Assistant, "It is tidy."), plain(thread.User, "Thanks. Now the cache."))...)...)
+	must(err)
+	res, err := c.Compact(context.Background(), palimpsest.Request{Thread: log, Budget: 1000})
+	must(err)
+	fmt.Println(res.Plan.Policy, len(res.Plan.Externalizations), "externalized,", len(res.Plan.Drops), "dropped")
+	// Output: results-first 1 externalized, 0 dropped
 }

@@ -29,7 +29,7 @@ func TestCompactFillsBudget(t *testing.T) {
 				t.Fatal(err)
 			}
 			chosen.Auto.Favor = policy.Favor(tt.favor)
-			c, err := palimpsest.New(palimpsest.Config{Policy: chosen.Policy(nil), Ladder: chosen.Rungs(), Name: chosen.Name()})
+			c, err := palimpsest.New(palimpsest.Config{Policy: chosen.Policy(nil)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,19 +13,19 @@ import (
 // withPrices adds what the tokens of the model cost, whether the provider's prompt cache
 // has expired, and the chance that it will by the next step. A model that the table of
 // package token does not know has the prices of its family (token.ModelSet.Like), or none, and none has with Config.IgnorePrices.
-func (s *Session) withPrices(l snapshot, situation *policy.Situation) *policy.Situation {
+func (c *Compactor) withPrices(log *thread.Thread, firstNew int, situation *policy.Situation) *policy.Situation {
 	out := *situation
-	last := lastPromptRead(l.log, l.firstNew)
+	last := lastPromptRead(log, firstNew)
 	out.Cached = !last.IsZero()
 	m, err := token.Models().Like(situation.Base.Model)
-	if situation.Base.Model == "" || err != nil || s.c.config.IgnorePrices {
+	if situation.Base.Model == "" || err != nil || c.config.IgnorePrices {
 		return &out
 	}
 	out.Rates, _ = cost.RatesOf(m, situation.PromptTokens)
 	if ttl := m.Cache.Life(); ttl > 0 {
 		out.CacheLife = ttl
 		out.CacheExpired = out.Cached && situation.Now.Sub(last) > ttl
-		out.ExpiryChance = expiryChance(l.log, ttl)
+		out.ExpiryChance = expiryChance(log, ttl)
 	}
 	return &out
 }

@@ -50,7 +50,7 @@ func (s *Session) situate(ctx context.Context, l snapshot, step Step, options st
 			return nil, err
 		}
 	}
-	return s.withPrices(l, situation), nil
+	return s.c.withPrices(l.log, l.firstNew, situation), nil
 }
 
 // buildSituation is the situation in the counter's own figures.

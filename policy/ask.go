@@ -13,6 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -273,6 +274,7 @@ func (a *summaryModel) summarizeStructured(ctx context.Context, in summarize.Inp
 	if summarizer == nil {
 		summarizer = &summarize.Extractive{Counter: a.situation.Counter.Text}
 	}
+	in.Budget = strategy.Uncorrected(in.Budget, a.situation.Correction)
 	in.Answers, in.Instructions = a.situation.Answers, a.situation.Instructions
 	out, err := summarizer.Summarize(ctx, in)
 	if out.Report.By != "" {

@@ -282,7 +282,7 @@ const wordsShare = 3
 // place of the target (Situation.Fill).
 func (a Auto) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	if s.Fill {
-		return Fill(ctx, s, a.Name(), strategy.Auto())
+		return fill(ctx, s, a.Name(), strategy.Auto())
 	}
 	a = a.Defaults()
 	target := a.target(s)

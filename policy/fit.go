@@ -123,9 +123,9 @@ func Fit(ctx context.Context, s *Situation, name string, ladder strategy.Ladder,
 	return fitSmallest(ctx, s, name, ladder, whole, budget)
 }
 
-// Fill is Fit for a budget that somebody asked for (Situation.Fill), all of which may be
+// fill is Fit for a budget that somebody asked for (Situation.Fill), all of which may be
 // taken. An error that wraps ErrNothing says that the request fits already.
-func Fill(ctx context.Context, s *Situation, name string, ladder strategy.Ladder) (*Fitted, error) {
+func fill(ctx context.Context, s *Situation, name string, ladder strategy.Ladder) (*Fitted, error) {
 	if s.PromptTokens <= s.Budget {
 		return nil, fmt.Errorf("policy %s: the request takes %d tokens, the budget is %d: %w", name, s.PromptTokens, s.Budget, ErrNothing)
 	}
@@ -320,7 +320,7 @@ func (c *fitter) fit(ctx context.Context, budget int, keepSummaries bool) (*Fitt
 	input := strategy.Given{
 		Thread: s.Thread, Pairs: s.Pairs(), Profile: s.Profile,
 		Count: s.Count, CountText: s.CountText, Sizes: s.ChangedSizes,
-		Tools: s.Tools, Current: s.CurrentSource, Summarizer: s.Summarizer, Name: s.Namer,
+		Tools: s.Tools, Current: s.CurrentSource, Summarizer: s.Summarizer, Correction: s.Correction, Name: s.Namer,
 		Answers: s.Answers, Instructions: s.Instructions, Sent: s.cachedRequest(), Pins: s.pinnedPositions(), Grows: c.grows,
 	}
 	levels := strategy.Protections()

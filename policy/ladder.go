@@ -100,7 +100,7 @@ func (l Ladder) Due(s *Situation) (bool, string) {
 // budget (Situation.Fill) fills that.
 func (l Ladder) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	if s.Fill {
-		return Fill(ctx, s, l.Name(), l.Rungs())
+		return fill(ctx, s, l.Name(), l.Rungs())
 	}
 	budget := s.Fixed + l.room(s)
 	target := s.Fixed + int(float64(budget-s.Fixed)*l.Defaults().Target)

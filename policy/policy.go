@@ -144,6 +144,9 @@ type Situation struct {
 	CacheRule *plan.CacheRule
 
 	Counter *token.Counter
+	// Correction is the factor that Counter's figures were multiplied with, since the
+	// provider counts so much more; 0 is none. Summarizers count without it.
+	Correction float64
 	// Count is Counter.Message with a memory.
 	Count func(*thread.Message) int
 	// CountText is Counter.Text with a memory; nil is Counter.Text.

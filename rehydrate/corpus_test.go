@@ -24,7 +24,7 @@ func TestRealConversations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := palimpsest.New(palimpsest.Config{Counter: counter, Ladder: policy.Ladder{}.Rungs()})
+	c, err := palimpsest.New(palimpsest.Config{Counter: counter, Policy: policy.Ladder{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func newAgentLoop(t *testing.T, naive bool, refer func(int, []string) []string) 
 		to     **palimpsest.Compactor
 		ladder strategy.Ladder
 	}{{&l.whole, policy.Ladder{}.Rungs()}, {&l.gentle, gentle}} {
-		if *c.to, err = palimpsest.New(palimpsest.Config{Counter: counter, Ladder: c.ladder}); err != nil {
+		if *c.to, err = palimpsest.New(palimpsest.Config{Counter: counter, Policy: policy.Custom{Ladder: c.ladder}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -243,7 +243,9 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Execu
 	// out a few tokens larger.
 	var text string
 	for range 3 {
-		sum, err := v.Summarizer.Summarize(ctx, in)
+		asked := in
+		asked.Budget = Uncorrected(in.Budget, v.Correction)
+		sum, err := v.Summarizer.Summarize(ctx, asked)
 		if err != nil {
 			return done, fmt.Errorf("strategy.Summarize: turns %d to %d: %w", p.Span.FirstTurn, p.Span.LastTurn, err)
 		}
@@ -453,4 +455,13 @@ func (v *View) partly(at []int, inside map[int]bool, slack, summary int) (part, 
 		return i, room
 	}
 	return -1, 0
+}
+
+// Uncorrected is a budget as a summarizer counts it: by figures that were not multiplied
+// with the factor. 0 stands for no factor, and a budget of 0 for none.
+func Uncorrected(budget int, factor float64) int {
+	if budget <= 0 || factor == 0 || factor == 1 {
+		return budget
+	}
+	return max(1, int(float64(budget)/factor))
 }

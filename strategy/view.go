@@ -35,6 +35,9 @@ type Given struct {
 	// unknown, and the result counts as changed.
 	Current    func(thread.ToolCall) (thread.Determinism, bool)
 	Summarizer summarize.Summarizer
+	// Correction is the factor that all figures were multiplied with and that the summarizer
+	// does not know; 0 is none.
+	Correction float64
 	// Sent is the request as the provider has it in its cache; may be nil (see
 	// summarize.Input).
 	Sent *prompt.Prompt

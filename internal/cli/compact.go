@@ -195,11 +195,11 @@ read it.`,
 			}
 			q := conv.request()
 			if store.hasRemoved(c.Context(), p) {
-				q = withRecallNote(conv.fitter.compactor, q, &store)
+				q.Note = store.recallNote()
 			} else {
 				q.Profile.Reach = render.Nowhere
 			}
-			res, err := conv.fitter.compactor.Render(p, q)
+			res, err := conv.compactor.Render(p, q)
 			if err != nil {
 				return fmt.Errorf("%s: %w", planPath, err)
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/internal/setup"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -12,13 +11,18 @@ import (
 // Compact makes a request fit like the command compact, for programs that compare policies:
 // a policy that keeps to its own rules may exceed the budget. The note says who wrote the
 // summaries.
-func Compact(ctx context.Context, chosen *setup.Policy, config palimpsest.Config, q palimpsest.Request) (res *palimpsest.Result, note string, err error) {
+func Compact(ctx context.Context, config palimpsest.Config, q palimpsest.Request) (res *palimpsest.Result, note string, err error) {
 	made := newSummaries()
-	f, err := newFitter(chosen, config, made)
+	c, err := palimpsest.New(config)
 	if err != nil {
 		return nil, "", err
 	}
-	res, err = f.apply(ctx, withRecallNote(f.compactor, q, &storeFlag{settled: true}))
+	q.Note = (&storeFlag{settled: true}).recallNote()
+	res, err = c.Compact(ctx, q)
+	made.addAll(summariesOf(res, err))
+	if res != nil {
+		err = nil
+	}
 	return res, made.note(), err
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,6 +20,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store/dsn"
+	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -53,7 +53,8 @@ type conversation struct {
 	counterReason counterReason
 	model         token.Model // zero if the user named none
 	assumed       string      // whose figures model has, if the table does not know it
-	fitter        *fitter
+	compactor     *palimpsest.Compactor
+	summaries     *summaries // how those of the plan were made
 }
 
 func (c *conversation) addFlags(cmd *cobra.Command) {
@@ -142,10 +143,8 @@ func (c *conversation) resolve() error {
 	}
 	config := chosen.Config(c.counter)
 	config.Answers = llm.NewAnswers(c.answers)
-	c.fitter, err = newFitter(chosen, config, made)
-	if err == nil {
-		c.fitter.model = c.model
-	}
+	c.summaries = made
+	c.compactor, err = palimpsest.New(config)
 	return err
 }
 
@@ -173,18 +172,35 @@ func (c *conversation) resolveBudget(models token.ModelSet) error {
 }
 
 func (c *conversation) request() palimpsest.Request {
-	return palimpsest.Request{Thread: c.in.Thread, Base: c.in.baseRequest(c.api, c.modelName), Budget: c.budget, Profile: c.profile}
+	return palimpsest.Request{
+		Thread: c.in.Thread, Base: c.in.baseRequest(c.api, c.modelName), Budget: c.budget,
+		Window: c.model.Window, Output: c.model.MaxOutput, Profile: c.profile,
+	}
 }
 
 // compact makes the conversation fit. The prompt tells its reader how to get back what was
 // removed, from the given store.
 func (c *conversation) compact(ctx context.Context, store *storeFlag) (*palimpsest.Result, error) {
-	if !store.lasts() {
-		q := c.request()
+	q := c.request()
+	if store.lasts() {
+		q.Note = store.recallNote()
+	} else {
 		q.Profile.Reach = render.Nowhere
-		return c.fitter.fit(ctx, q)
 	}
-	return c.fitter.fit(ctx, withRecallNote(c.fitter.compactor, c.request(), store))
+	res, err := c.compactor.Compact(ctx, q)
+	c.summaries.addAll(summariesOf(res, err))
+	if err != nil && res != nil {
+		err = fmt.Errorf("%w: raise it, or use --policy auto", err)
+	}
+	return res, err
+}
+
+// summariesOf are the reports of a compaction that was made or failed.
+func summariesOf(res *palimpsest.Result, err error) []summarize.Report {
+	if res != nil {
+		return res.Summaries
+	}
+	return policy.SummariesOf(nil, err)
 }
 
 // compactAndStore compacts, and stores the whole conversation with its plan. If nothing was
@@ -247,19 +263,9 @@ func encodeAndValidate(api string, p *prompt.Prompt) (body []byte, broken, err e
 	return body, broken, nil
 }
 
-// withRecallNote adds the line that tells the reader of a prompt how to read what was removed
-// to a request that is over its budget. It replaces the line
-// of an earlier compaction.
-func withRecallNote(c *palimpsest.Compactor, q palimpsest.Request, store *storeFlag) palimpsest.Request {
-	whole, err := c.Render(nil, q)
-	if err != nil || whole.After <= q.Budget {
-		return q
-	}
-	base := *cmp.Or(q.Base, &prompt.Prompt{})
-	base.System = slices.DeleteFunc(slices.Clone(base.System), func(s prompt.System) bool { return strings.HasPrefix(s.Text, render.RemovedNote) })
-	base.System = append(base.System, prompt.System{Text: render.RemovedNote + " " + store.recallCommands() + "]"})
-	q.Base = &base
-	return q
+// recallNote is the line that tells the reader of a prompt how to read what was removed.
+func (f *storeFlag) recallNote() string {
+	return render.RemovedNote + " " + f.recallCommands() + "]"
 }
 
 // recallCommands names the commands that read from the store. Their reader may be in any
@@ -287,85 +293,4 @@ func (f *storeFlag) arguments() string {
 		flags += " --tenant " + shellQuote(f.tenant)
 	}
 	return flags
-}
-
-// fitter makes requests fit their budget by a policy.
-type fitter struct {
-	compactor *palimpsest.Compactor
-	summaries *summaries
-	model     token.Model // zero if unknown
-	// ownPolicy is the policy if it keeps to its own rules; nil if a ladder fills the budget.
-	ownPolicy policy.Policy
-}
-
-func newFitter(chosen *setup.Policy, config palimpsest.Config, made *summaries) (*fitter, error) {
-	f := &fitter{summaries: made}
-	if chosen.Settings.HasOwnForm() {
-		f.ownPolicy = config.Policy
-		config.Policy = reportingPolicy{config.Policy, made}
-	}
-	var err error
-	f.compactor, err = palimpsest.New(config)
-	return f, err
-}
-
-// fit returns an error that wraps ErrOverBudget when a policy with its own rules leaves
-// more than the budget.
-func (f *fitter) fit(ctx context.Context, q palimpsest.Request) (*palimpsest.Result, error) {
-	res, err := f.apply(ctx, q)
-	if err == nil && res.After > q.Budget {
-		return nil, fmt.Errorf("policy %s keeps to its own rules and leaves %s tokens, over the budget of %s: raise it, or use --policy auto: %w",
-			f.ownPolicy.Name(), number(res.After), number(q.Budget), palimpsest.ErrOverBudget)
-	}
-	return res, err
-}
-
-// apply is fit without that error.
-func (f *fitter) apply(ctx context.Context, q palimpsest.Request) (*palimpsest.Result, error) {
-	if f.ownPolicy == nil {
-		res, err := f.compactor.Compact(ctx, q)
-		if err != nil {
-			f.summaries.addAll(policy.SummariesOf(nil, err))
-			return nil, err
-		}
-		f.summaries.addAll(res.Summaries)
-		return res, nil
-	}
-	whole, err := f.compactor.Render(nil, q)
-	if err != nil || whole.After <= q.Budget {
-		return whole, err
-	}
-	session := f.compactor.Session(q.Thread.ID())
-	if _, err := session.Append(ctx, q.Thread.Messages()...); err != nil {
-		return nil, err
-	}
-	p, err := session.Plan(ctx, palimpsest.Step{Base: q.Base, Profile: q.Profile, Budget: q.Budget, Window: f.model.Window, Output: f.model.MaxOutput})
-	if errors.Is(err, policy.ErrNothing) {
-		return nil, fmt.Errorf("policy %s: %w; %w", f.ownPolicy.Name(), err, palimpsest.ErrOverBudget)
-	}
-	if err != nil {
-		return nil, err
-	}
-	res, err := f.compactor.Render(p, q)
-	if err != nil {
-		return nil, err
-	}
-	res.Plan.CompactedTokens = res.After
-	return res, nil
-}
-
-// reportingPolicy notes the summaries of a policy: Session.Plan returns only the plan.
-type reportingPolicy struct {
-	policy.Policy
-	summaries *summaries
-}
-
-// Unwrap returns the policy itself (see policy.As).
-func (p reportingPolicy) Unwrap() policy.Policy { return p.Policy }
-
-// Plan implements policy.Policy.
-func (p reportingPolicy) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
-	f, err := p.Policy.Plan(ctx, s)
-	p.summaries.addAll(policy.SummariesOf(f, err))
-	return f, err
 }

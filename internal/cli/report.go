@@ -152,7 +152,7 @@ func newReport(c *conversation, res *palimpsest.Result) *report {
 		System: c.counter.System(res.Prompt.System), Tools: c.counter.Tools(res.Prompt.Tools),
 		Repairs: res.Manifest.Repairs,
 	}
-	if made := c.fitter.summaries; len(made.Use) > 0 {
+	if made := c.summaries; len(made.Use) > 0 {
 		rep.Summaries = made
 	}
 	rep.Roles, rep.ByTool = shares(in.Thread, res)

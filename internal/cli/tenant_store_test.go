@@ -241,7 +241,7 @@ func TestNothingIsLost(t *testing.T) {
 	property.Check(t, func(rt *rapid.T) {
 		th := marked(rt, threadgen.Thread().Draw(rt, "thread"))
 		ladder := rapid.SampledFrom([]string{"auto", "seed", "aside", "drop", "clear"}).Draw(rt, "ladder")
-		c, err := palimpsest.New(palimpsest.Config{Counter: counter, Ladder: ladders[ladder]})
+		c, err := palimpsest.New(palimpsest.Config{Counter: counter, Policy: policy.Custom{Ladder: ladders[ladder]}})
 		if err != nil {
 			rt.Fatal(err)
 		}

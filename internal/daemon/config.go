@@ -53,9 +53,8 @@ type Config struct {
 	// Proxy returns a tenant's handler for requests that are meant for a provider, at
 	// addresses that are not the API's. Nil refuses them.
 	Proxy func(tenant string) (http.Handler, error)
-	// Policies returns policy, ladder and name for the name of a policy and what it
-	// should favor, empty for its default, so that the page can preview other policies
-	// and use them. Nil offers only that of Compactor.
+	// Policies returns the policy of that name with what it should favor, empty for its
+	// default, so that the page can preview other policies and use them. Nil offers only that of Compactor.
 	Policies func(name, favor string) (palimpsest.Config, error)
 	// Sessions are those that agents left on this machine. They are shown only without
 	// Keys; nil shows none.

@@ -209,7 +209,7 @@ func (c *call) compactorFor(q *api.Compact) (*palimpsest.Compactor, error) {
 		return nil, badField("policy", "it needs something that the daemon was started without")
 	}
 	config := c.tenant.config
-	config.Policy, config.Ladder, config.Name = chosen.Policy, chosen.Ladder, chosen.Name
+	config.Policy = chosen.Policy
 	if config.Summarizer == nil {
 		config.Summarizer = config.Memory.Summarizer(config.Counter)
 	}

@@ -166,11 +166,11 @@ func (p *Policy) UsesAgentModel() bool {
 	return slices.Contains(p.Settings.Summarizer.Use, llm.AgentName)
 }
 
-// Config sets policy, ladder, name, summarizer and tools of a Compactor that counts with
+// Config sets policy, summarizer and tools of a Compactor that counts with
 // counter. The caller sets the rest.
 func (p *Policy) Config(counter *token.Counter) palimpsest.Config {
 	config := palimpsest.Config{
-		Counter: counter, Ladder: p.Settings.Rungs(), Name: p.Settings.Name(), Tools: p.Settings.Registry(), Policy: p.Settings.Policy(nil),
+		Counter: counter, Tools: p.Settings.Registry(), Policy: p.Settings.Policy(nil),
 	}
 	if len(p.models) == 0 {
 		return config

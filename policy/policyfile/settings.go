@@ -346,7 +346,7 @@ func (s *Settings) Policy(model llm.Generator) policy.Policy {
 		return s.Auto
 	}
 	marks := s.Auto.Defaults()
-	return markPolicy{name: s.Name(), hard: marks.Hard, target: marks.Target, rungs: s.Rungs()}
+	return policy.Custom{PolicyName: s.Name(), Hard: marks.Hard, Target: marks.Target, Ladder: s.Rungs()}
 }
 
 // Registry is what the file declares about tools.

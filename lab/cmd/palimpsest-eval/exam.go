@@ -230,7 +230,7 @@ func compactOnce(policy string, counter *token.Counter, asked *exam.Requests, lo
 		config := chosen.Config(counter)
 		config.Now = examTime
 		q := palimpsest.Request{Thread: s.Transcript.Thread, Base: &prompt.Prompt{Model: s.Transcript.Model}, Budget: budget, Profile: examProfile()}
-		res, note, err := cli.Compact(ctx, chosen, config, q)
+		res, note, err := cli.Compact(ctx, config, q)
 		if model != nil && model.Failed() != nil {
 			return nil, model.Failed()
 		}
