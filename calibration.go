@@ -90,25 +90,29 @@ const (
 	measurePause   = time.Minute
 )
 
-// measure asks the provider for the size of the request, where the counter only estimates,
-// nothing under this plan was counted yet, and the request is so large that the difference
-// may matter. It reports whether the figure is new.
-func (s *Session) measure(ctx context.Context, l snapshot, situation *policy.Situation) (calibration, bool) {
+// measure completes what was loaded with the provider's own size of the request, where the
+// counter only estimates, nothing under this plan was counted yet, and the request is so
+// large that the difference may matter.
+func (s *Session) measure(ctx context.Context, l snapshot, step Step, options stepOptions) snapshot {
 	counter, now, k := s.c.config.Measure, s.c.config.Now, s.state()
 	known := l.usage.Input > 0 && l.usage.Version == l.version && l.usage.Position <= l.log.Len()
-	if counter == nil || known || s.c.config.Counter.Exact() || situation.PromptTokens < max(minCalibrated, s.limit(situation)/2) || now().Before(k.measureAfter) {
-		return l.usage, false
+	if counter == nil || known || s.c.config.Counter.Exact() || now().Before(k.measureAfter) {
+		return l
+	}
+	situation, _, err := s.trySituate(ctx, l, step, options)
+	if err != nil || situation.PromptTokens < max(minCalibrated, s.limit(situation)/2) {
+		return l // situating again reports the error
 	}
 	bounded, cancel := context.WithTimeout(ctx, measureTimeout)
 	defer cancel()
 	n, err := counter.CountTokens(bounded, situation.Rendered.Prompt)
 	if err != nil || n <= 0 {
 		k.measureAfter = now().Add(measurePause)
-		return l.usage, false
+		return l
 	}
-	found := calibration{Position: l.log.Len(), Version: l.version, Tokens: float64(situation.PromptTokens), Input: n}
-	k.calibration.newest = found
-	return found, found.factor(l.log.Len(), l.version) != 1
+	l.usage = calibration{Position: l.log.Len(), Version: l.version, Tokens: float64(situation.PromptTokens), Input: n}
+	k.calibration.newest = l.usage
+	return l
 }
 
 // calibrateSituation multiplies all figures of a situation with a factor, so that trigger,

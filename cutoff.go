@@ -86,6 +86,7 @@ func (s *Session) cutOff(ctx context.Context, p *Prepared, usage llm.Usage, answ
 // situationAfterCutOff is the situation after an answer that was cut off. The error wraps
 // ErrMaxTokens where no compaction is due.
 func (s *Session) situationAfterCutOff(ctx context.Context, l snapshot, p *Prepared) (*policy.Situation, error) {
+	l = s.measure(ctx, l, p.Step, stepOptions{})
 	situation, err := s.situate(ctx, l, p.Step, stepOptions{})
 	if err == nil {
 		err = policy.CheckCutOff(s.c.config.Policy, situation)

@@ -47,6 +47,7 @@ func (s *Session) Plan(ctx context.Context, step Step) (*plan.Plan, error) {
 		if l.log, err = l.log.Append(s.markInjected(s.newMessages(l.log, step.Messages), lastMessage(l.log))...); err != nil {
 			return err
 		}
+		l = s.measure(ctx, l, step, stepOptions{})
 		situation, err := s.situate(ctx, l, step, stepOptions{forced: true, fill: step.asksForSize()})
 		if err != nil {
 			return err

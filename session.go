@@ -188,6 +188,7 @@ func (s *Session) finish(ctx context.Context, p *Prepared, usage llm.Usage, answ
 		l, err = s.append(ctx, l, answer, true)
 	}
 	if err == nil && s.c.config.Jobs != nil && p != nil {
+		l = s.measure(ctx, l, p.Step, stepOptions{})
 		if situation, err := s.situate(ctx, l, p.Step, stepOptions{}); err == nil {
 			s.enqueueCompaction(ctx, situation, p.Step)
 		}

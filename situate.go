@@ -27,30 +27,31 @@ type stepOptions struct {
 // situate makes the value that policies decide on: what was loaded, counted as the
 // provider counts, with limits, prices and the time.
 func (s *Session) situate(ctx context.Context, l snapshot, step Step, options stepOptions) (*policy.Situation, error) {
-	uncalibrated, err := s.buildSituation(ctx, l, step, options)
+	situation, broken, err := s.trySituate(ctx, l, step, options)
+	if broken != nil {
+		s.emit(ctx, event.Event{Type: event.Failed, Details: map[string]any{"fallback": "passthrough"}}.Failing(broken))
+	}
+	return situation, err
+}
+
+// trySituate is situate without an event: broken says that the plan does not hold for the
+// log any more, so that its records are not used.
+func (s *Session) trySituate(ctx context.Context, l snapshot, step Step, options stepOptions) (situation *policy.Situation, broken, err error) {
+	given, err := s.buildSituation(ctx, l, step, options)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	situateBy := func(usage calibration) (*policy.Situation, error) {
-		return policy.Situate(calibrateSituation(uncalibrated, usage.factor(l.log.Len(), l.version)))
-	}
-	usage := *cmp.Or(options.usage, &l.usage)
-	situation, err := situateBy(usage)
+	given = calibrateSituation(given, l.usage.factor(l.log.Len(), l.version))
+	situation, err = policy.Situate(given)
 	if err != nil && l.plan != nil {
-		// The plan does not hold for the log any more: its records are not used.
-		s.emit(ctx, event.Event{Type: event.Failed, Details: map[string]any{"fallback": "passthrough"}}.Failing(err))
-		uncalibrated.Current = l.plan.WithoutRecords(l.log)
-		situation, err = situateBy(usage)
+		broken = err
+		given.Current = l.plan.WithoutRecords(l.log)
+		situation, err = policy.Situate(given)
 	}
 	if err != nil {
-		return nil, err
+		return nil, broken, err
 	}
-	if measured, changed := s.measure(ctx, l, situation); changed {
-		if situation, err = situateBy(measured); err != nil {
-			return nil, err
-		}
-	}
-	return s.c.withPrices(l.log, l.firstNew, situation), nil
+	return s.c.withPrices(l.log, l.firstNew, situation), broken, nil
 }
 
 // buildSituation is the situation in the counter's own figures.

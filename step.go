@@ -10,14 +10,16 @@ import (
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// prepare takes a step from the loaded log to the prompt: situate, decide, commit, render.
-// After a conflict with another writer it loads again and decides again, at most
+// prepare takes a step from the loaded log to the prompt: situate, decide, commit, render,
+// deliver. After a conflict with another writer it loads again and decides again, at most
 // maxAttempts times; then it renders under the newest plan.
 func (s *Session) prepare(ctx context.Context, loaded snapshot, step Step, options stepOptions) (*Prepared, error) {
 	waited, attempt := notWaited, 1
 	for {
+		loaded = s.measure(ctx, loaded, step, options)
 		situation, err := s.situate(ctx, loaded, step, options)
 		if err != nil {
 			return nil, err
@@ -39,37 +41,45 @@ func (s *Session) prepare(ctx context.Context, loaded snapshot, step Step, optio
 		if !due.isDue {
 			s.enqueueCompaction(ctx, situation, step)
 		}
-		if !due.isDue || waited == waitedMaySend && s.fitsLimit(situation) {
-			return s.render(ctx, loaded, situation, situation.Current, rehydrated, step, options)
-		}
-		d := s.decide(ctx, situation, due, attempt)
-		err = s.commit(ctx, loaded, situation, d, attempt)
-		var stale *VersionError
-		switch {
-		case errors.As(err, &stale):
-			return nil, err
-		case err == nil:
-			loaded.plan, loaded.version, loaded.round = d.fitted.Plan, loaded.version+1, d.fitted.Plan.Round
-			return s.render(ctx, loaded, situation, loaded.plan, rehydrated, step, options)
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case !isConflict(err) || attempt == maxAttempts:
-			p, renderErr := s.render(ctx, loaded, situation, situation.Current, rehydrated, step, options)
-			if renderErr == nil && !errors.Is(err, policy.ErrNothing) {
-				p.Failed = err
+		inForce, failed := situation.Current, error(nil)
+		if due.isDue && (waited != waitedMaySend || !s.fitsLimit(situation)) {
+			d := s.decide(ctx, situation, due, attempt)
+			err = s.commit(ctx, loaded, situation, d, attempt)
+			switch _, stale := errors.AsType[*VersionError](err); {
+			case stale:
+				return nil, err
+			case err == nil:
+				inForce = d.fitted.Plan
+				loaded.plan, loaded.version, loaded.round = inForce, loaded.version+1, inForce.Round
+			case ctx.Err() != nil:
+				return nil, ctx.Err()
+			case isConflict(err) && attempt < maxAttempts:
+				attempt++
+				if loaded, err = s.reload(ctx, loaded); err != nil {
+					return nil, err
+				}
+				continue
+			case !errors.Is(err, policy.ErrNothing):
+				failed = err
 			}
-			return p, renderErr
 		}
-		attempt++
-		if loaded, err = s.reload(ctx, loaded); err != nil {
+		f, err := situation.Render(inForce)
+		if err != nil {
 			return nil, err
 		}
+		p, err := s.deliver(ctx, loaded, situation, inForce, f, rehydrated, step, options)
+		if err == nil {
+			p.Failed = failed
+		}
+		return p, err
 	}
 }
 
 // compactNow makes the plan that a person or a job asked for, and puts it in force.
 func (s *Session) compactNow(ctx context.Context, loaded snapshot, step Step, options stepOptions, checkDue func(*policy.Situation) dueCheck) (*plan.Plan, error) {
 	for attempt := 1; ; attempt++ {
+		loaded.usage = *cmp.Or(options.usage, &loaded.usage)
+		loaded = s.measure(ctx, loaded, step, options)
 		situation, err := s.situate(ctx, loaded, step, options)
 		if err != nil {
 			return nil, err
@@ -138,45 +148,30 @@ func (s *Session) decide(ctx context.Context, situation *policy.Situation, due d
 	return d
 }
 
-// render makes the prompt under a plan. Rehydrated and recalled content goes to its end, or
-// where the turn has shown it already, as far as the limit leaves room.
-func (s *Session) render(ctx context.Context, loaded snapshot, situation *policy.Situation, p *plan.Plan, rehydrated []render.Rehydrated, step Step, options stepOptions) (*Prepared, error) {
-	f, err := situation.Render(p)
+// deliver makes the prompt of a step from what was rendered: what is brought back goes to
+// its end, or where the turn has shown it already, as far as the limit leaves room. Then
+// events, documents and the index of what was removed follow.
+func (s *Session) deliver(ctx context.Context, loaded snapshot, situation *policy.Situation, p *plan.Plan, f *policy.Fitted, rehydrated []render.Rehydrated, step Step, options stepOptions) (*Prepared, error) {
+	limit, room := s.limit(situation), -1
+	if limit > 0 {
+		room = max(limit-f.Tokens, 0)
+	}
+	shown, brought, room := fitContents(rehydrated, situation.Count, room)
+	s.emitRehydrated(ctx, shown)
+	recalled, more, _ := fitContents(s.inject(ctx, loaded, situation, p, room), situation.Count, room)
+	s.emitRecalled(ctx, situation, recalled)
+	shown, brought = append(shown, recalled...), brought+more
+	f, err := s.place(ctx, loaded, situation, p, f, shown)
 	if err != nil {
 		return nil, err
 	}
-	tokens, room := f.Tokens, -1
-	if limit := s.limit(situation); limit > 0 {
-		room = max(limit-tokens, 0)
-	}
-	takeFitting := func(contents []render.Rehydrated) (fit []render.Rehydrated) {
-		for _, r := range contents {
-			m := r.Message()
-			n := situation.Count(&m)
-			if room >= 0 && n > room {
-				continue
-			}
-			if room >= 0 {
-				room -= n
-			}
-			tokens += n
-			fit = append(fit, r)
-		}
-		return fit
-	}
-	shown := takeFitting(rehydrated)
-	s.emitRehydrated(ctx, shown)
-	recalled := takeFitting(s.inject(ctx, loaded, situation, p, room))
-	s.emitRecalled(ctx, situation, recalled)
-	shown = append(shown, recalled...)
-	brought := tokens - f.Tokens
-	if f, err = s.place(ctx, loaded, situation, p, f, shown); err != nil {
-		return nil, err
-	}
-	tokens = f.Tokens + brought
+	tokens := f.Tokens + brought
+	// The situation may have been counted by an older plan's factor, or by one just measured.
+	applied := situation.Counter.Factor() / s.c.config.Counter.Factor()
 	out := &Prepared{
 		Prompt: f.Prompt, Manifest: f.Manifest, Step: step, Version: situation.Thread.Len(), PlanVersion: loaded.version,
-		Before: situation.PromptTokens, Tokens: tokens, refusals: options.refusals, limit: s.limit(situation),
+		Before: situation.PromptTokens, Tokens: tokens, refusals: options.refusals, limit: limit,
+		calibration: calibration{Position: situation.Thread.Len(), Version: loaded.version, Tokens: float64(tokens) / applied},
 	}
 	if len(shown) > 0 {
 		out.Prompt, out.Manifest = render.Append(f.Prompt, f.Manifest, shown, situation.Profile)
@@ -189,13 +184,28 @@ func (s *Session) render(ctx context.Context, loaded snapshot, situation *policy
 	}
 	s.emitPrepared(ctx, situation, f, tokens)
 	s.indexInBackground(ctx, situation.Thread, p, loaded.version)
-	// The situation may have been counted by an older plan's factor, or by one just measured.
-	applied := situation.Counter.Factor() / s.c.config.Counter.Factor()
-	out.calibration = calibration{Position: situation.Thread.Len(), Version: loaded.version, Tokens: float64(tokens) / applied}
-	saved := s.fixedTokens(step, situation)
+	base := situation.Base
 	if situation.Profile.Reach == render.Told { // no tools come, and the note only with a plan
-		saved = cmp.Or(step.Fixed, s.c.tokenMemo.Prompt(situation.SentBase))
+		base = situation.SentBase
 	}
-	s.saveLastStep(ctx, step, saved)
+	s.saveLastStep(ctx, step, cmp.Or(step.Fixed, s.c.tokenMemo.Prompt(base)))
 	return out, nil
+}
+
+// fitContents are those contents that fit the room, in tokens, what they take and what is
+// left. A negative room has no end.
+func fitContents(contents []render.Rehydrated, count func(*thread.Message) int, room int) (fit []render.Rehydrated, tokens, left int) {
+	for _, r := range contents {
+		m := r.Message()
+		n := count(&m)
+		if room >= 0 && n > room {
+			continue
+		}
+		if room >= 0 {
+			room -= n
+		}
+		tokens += n
+		fit = append(fit, r)
+	}
+	return fit, tokens, room
 }
