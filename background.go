@@ -1,6 +1,7 @@
 package palimpsest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,7 +54,8 @@ func (c *Compactor) Work(ctx context.Context, j job.Job) (err error) {
 	if err := json.Unmarshal(j.Args, &a); err != nil {
 		return err
 	}
-	s := c.Session(a.Thread).forJob()
+	s := c.Session(a.Thread)
+	s.stateOverride = &sessionState{sizes: s.state().sizes} // a job waits for no step, and holds up none
 	l, err := s.load(ctx)
 	if err != nil {
 		return err
@@ -74,22 +76,20 @@ func (c *Compactor) checkDueSoon(situation *policy.Situation) dueCheck {
 	return dueCheck{isDue: yes, trigger: "auto", reason: why}
 }
 
-func (s *Session) jobKey() string { return job.CompactKey(s.c.config.Domain, s.id) }
-
 // enqueueCompaction enqueues a compaction when the policy wants one soon, and reports
 // whether it did. When the queue fails, the compaction is made when it is due.
 func (s *Session) enqueueCompaction(ctx context.Context, situation *policy.Situation, step Step) bool {
 	if s.c.config.Jobs == nil || !s.c.checkDueSoon(situation).isDue {
 		return false
 	}
-	a := compactArgs{Domain: s.c.config.Domain, Thread: s.id, savedStep: newSavedStep(step, s.fixedTokens(step, situation))}
-	a.Profile = s.profile(step)
+	a := compactArgs{Domain: s.c.config.Domain, Thread: s.id, savedStep: newSavedStep(step, cmp.Or(step.Fixed, s.c.tokenMemo.Prompt(situation.Base)))}
+	a.Profile = s.c.profile(step.Profile)
 	if u := s.state().calibration.newest; u.Input > 0 {
 		a.Usage = &u
 	}
 	args, err := json.Marshal(a)
 	if err == nil {
-		_, err = s.c.config.Jobs.Put(ctx, job.Job{Kind: CompactJob, Key: s.jobKey(), Args: args})
+		_, err = s.c.config.Jobs.Put(ctx, job.Job{Kind: CompactJob, Key: job.CompactKey(s.c.config.Domain, s.id), Args: args})
 	}
 	if err != nil {
 		s.emit(ctx, event.Event{Type: event.Failed}.Failing(err))
@@ -115,19 +115,19 @@ func (s *Session) waitForJob(ctx context.Context, situation *policy.Situation, d
 	if s.c.config.Jobs == nil {
 		return notWaited
 	}
-	patient := s.waitsForJobs()
+	patient := waitsForJobs(s.c.config.Policy)
 	if !due && !patient {
 		return notWaited
 	}
-	busy, err := s.c.config.Jobs.Busy(ctx, s.jobKey())
-	if err == nil && !busy && due && patient && s.fitsLimit(situation) {
+	busy, err := s.c.config.Jobs.Busy(ctx, job.CompactKey(s.c.config.Domain, s.id))
+	if err == nil && !busy && due && patient && fitsLimit(s.c.config.Policy, situation) {
 		busy = s.enqueueCompaction(ctx, situation, step)
 	}
 	out := notWaited
 	if err == nil && busy {
 		limited, cancel := context.WithTimeout(ctx, s.c.config.Patience)
 		defer cancel()
-		err = s.c.config.Jobs.Wait(limited, s.jobKey())
+		err = s.c.config.Jobs.Wait(limited, job.CompactKey(s.c.config.Domain, s.id))
 		if out = waitedOnce; patient && !errors.Is(err, job.ErrAbandoned) {
 			out = waitedMaySend
 		}
@@ -142,13 +142,13 @@ func (s *Session) waitForJob(ctx context.Context, situation *policy.Situation, d
 }
 
 // waitsForJobs reports whether the policy's requests wait for jobs.
-func (s *Session) waitsForJobs() bool {
-	early, ok := policy.As[policy.Background](s.c.config.Policy)
+func waitsForJobs(p policy.Policy) bool {
+	early, ok := policy.As[policy.Background](p)
 	return ok && early.WaitsForJobs()
 }
 
 // fitsLimit reports whether the request can be sent as it is.
-func (s *Session) fitsLimit(situation *policy.Situation) bool {
-	limit := s.limit(situation)
+func fitsLimit(p policy.Policy, situation *policy.Situation) bool {
+	limit := requestLimit(p, situation)
 	return !situation.Forced && (limit == 0 || situation.PromptTokens < limit)
 }

@@ -100,7 +100,7 @@ func (s *Session) measure(ctx context.Context, l snapshot, step Step, options st
 		return l
 	}
 	situation, _, err := s.trySituate(ctx, l, step, options)
-	if err != nil || situation.PromptTokens < max(minCalibrated, s.limit(situation)/2) {
+	if err != nil || situation.PromptTokens < max(minCalibrated, requestLimit(s.c.config.Policy, situation)/2) {
 		return l // situating again reports the error
 	}
 	bounded, cancel := context.WithTimeout(ctx, measureTimeout)

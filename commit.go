@@ -11,6 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/policy/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -27,10 +28,10 @@ func isConflict(err error) bool { return errors.Is(err, store.ErrConflict) }
 func (s *Session) commit(ctx context.Context, loaded snapshot, situation *policy.Situation, d decision, attempt int) error {
 	err := d.err
 	if err == nil {
-		err = s.validateAgainstLog(ctx, situation, d.fitted.Plan)
+		err = validateAgainstLog(ctx, s.c.config.Log, situation, d.fitted.Plan)
 	}
 	if err == nil {
-		err = s.saveArtifacts(ctx, situation.Thread, loaded.plan, d.fitted.Plan)
+		err = s.c.saveArtifacts(ctx, situation.Thread, loaded.plan, d.fitted.Plan)
 	}
 	if err == nil {
 		err = s.commitWithEvents(ctx, loaded, situation, d, attempt)
@@ -49,7 +50,7 @@ func (s *Session) commit(ctx context.Context, loaded snapshot, situation *policy
 		fallback = "earlier_plan"
 	}
 	failed := event.Event{
-		Type: event.Failed, TokensBefore: situation.PromptTokens, BudgetLimit: s.limit(situation), Duration: d.duration,
+		Type: event.Failed, TokensBefore: situation.PromptTokens, BudgetLimit: requestLimit(s.c.config.Policy, situation), Duration: d.duration,
 		Details: map[string]any{"fallback": fallback},
 	}
 	s.emit(ctx, failed.Failing(err))
@@ -58,7 +59,7 @@ func (s *Session) commit(ctx context.Context, loaded snapshot, situation *policy
 
 // commitWithEvents stores the plan with its events, and emits them.
 func (s *Session) commitWithEvents(ctx context.Context, loaded snapshot, situation *policy.Situation, d decision, attempt int) error {
-	events := s.compactionEvents(loaded, situation, d, attempt)
+	events := s.c.compactionEvents(loaded, situation, d, attempt)
 	if err := s.commitPlan(ctx, loaded.version, store.Commit{Plan: d.fitted.Plan, Events: events}); err != nil {
 		return err
 	}
@@ -66,9 +67,7 @@ func (s *Session) commitWithEvents(ctx context.Context, loaded snapshot, situati
 		k.monitoredPlan = loaded.version + 1
 		k.monitor.Compacted(situation.Thread, d.fitted.Plan)
 	}
-	for _, e := range events {
-		s.emit(ctx, e)
-	}
+	s.emit(ctx, events...)
 	return nil
 }
 
@@ -83,13 +82,13 @@ func (s *Session) commitPlan(ctx context.Context, version int, c store.Commit) e
 
 // validateAgainstLog checks a plan against the messages that arrived while it was made. A
 // late result for a call that the plan hides is a conflict: the plan must be made again.
-func (s *Session) validateAgainstLog(ctx context.Context, situation *policy.Situation, p *plan.Plan) error {
-	log, err := s.c.config.Log.Load(ctx, s.id)
+func validateAgainstLog(ctx context.Context, logs store.Log, situation *policy.Situation, p *plan.Plan) error {
+	log, err := logs.Load(ctx, situation.Thread.ID())
 	if err != nil || log.Version() == situation.Thread.Version() {
 		return err
 	}
 	if err := p.Validate(log); err != nil {
-		return &store.ConflictError{ThreadID: s.id, Want: situation.Thread.Version(), Have: log.Version()}
+		return &store.ConflictError{ThreadID: situation.Thread.ID(), Want: situation.Thread.Version(), Have: log.Version()}
 	}
 	return nil
 }
@@ -98,12 +97,12 @@ func (s *Session) validateAgainstLog(ctx context.Context, situation *policy.Situ
 // into force with a pointer to nothing. What the plan in force has moved out already is
 // saved: to save it again would begin its time to live anew with each compaction, and
 // bring back what has expired.
-func (s *Session) saveArtifacts(ctx context.Context, log *thread.Thread, inForce, p *plan.Plan) error {
-	artifacts := s.c.config.Artifacts
+func (c *Compactor) saveArtifacts(ctx context.Context, log *thread.Thread, inForce, p *plan.Plan) error {
+	artifacts := c.config.Artifacts
 	if artifacts == nil {
 		return nil
 	}
-	who := s.c.config.Requester
+	who := c.config.Requester
 	names, err := artifacts.Names(ctx, who.TenantID)
 	if err != nil {
 		return fmt.Errorf("save artifacts: %w", err)
@@ -126,11 +125,11 @@ func (s *Session) saveArtifacts(ctx context.Context, log *thread.Thread, inForce
 				continue
 			}
 			meta := artifact.Metadata{
-				ID: externalized.ArtifactID, ThreadID: log.ID(), TenantID: who.TenantID, Sensitivity: s.c.config.Sensitivity,
+				ID: externalized.ArtifactID, ThreadID: log.ID(), TenantID: who.TenantID, Sensitivity: c.config.Sensitivity,
 				MessageIDs: []thread.ID{m.ID}, Turn: m.Turn,
 			}
 			r, _ := m.Result()
-			s.describeArtifact(&meta, r.Tool)
+			describeArtifact(c.config.Tools, &meta, r.Tool)
 			if _, err := artifacts.Put(ctx, meta, content); err != nil {
 				return fmt.Errorf("save message %s: %w", id, err)
 			}
@@ -169,11 +168,11 @@ func externalizedBy(p *plan.Plan) map[savedContent]bool {
 }
 
 // describeArtifact fills in what the content's tool declares about externalized results.
-func (s *Session) describeArtifact(meta *artifact.Metadata, tool string) {
+func describeArtifact(tools *toolpolicy.Registry, meta *artifact.Metadata, tool string) {
 	if meta.Tool = tool; tool == "" {
 		return
 	}
-	p := s.c.config.Tools.Policy(tool)
+	p := tools.Policy(tool)
 	meta.Sensitivity = cmp.Or(artifact.Sensitivity(p.Sensitivity), meta.Sensitivity)
 	meta.TTLSeconds = int((p.TTL + time.Second - 1) / time.Second)
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -72,11 +71,6 @@ type savedStep struct {
 func newSavedStep(step Step, fixed int) savedStep {
 	model := cmp.Or(step.Base, &prompt.Prompt{}).Model
 	return savedStep{Model: model, Window: step.Window, Output: step.Output, Budget: step.Budget, Fixed: fixed, Profile: step.Profile}
-}
-
-// fixedTokens is what a step's system and tools take, in tokens by the counter, uncorrected.
-func (s *Session) fixedTokens(step Step, situation *policy.Situation) int {
-	return cmp.Or(step.Fixed, s.c.tokenMemo.Prompt(situation.Base))
 }
 
 func (k savedStep) step() Step {

@@ -15,45 +15,46 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-func (s *Session) emit(ctx context.Context, e event.Event) {
-	e.ThreadID, e.TenantID = s.id, s.c.config.Requester.TenantID
-	e.Policy = cmp.Or(e.Policy, s.c.config.Policy.Name())
-	event.Emit(ctx, s.c.config.Events, e)
+func (s *Session) emit(ctx context.Context, events ...event.Event) {
+	for _, e := range events {
+		e.ThreadID, e.TenantID = s.id, s.c.config.Requester.TenantID
+		e.Policy = cmp.Or(e.Policy, s.c.config.Policy.Name())
+		event.Emit(ctx, s.c.config.Events, e)
+	}
 }
 
-// emitCheck reports whether a compaction is due.
-func (s *Session) emitCheck(ctx context.Context, situation *policy.Situation, due dueCheck) {
-	s.emit(ctx, event.Event{Type: event.CheckStarted, TokensBefore: situation.PromptTokens, BudgetLimit: s.limit(situation), Details: due.eventDetails("due", due.isDue)})
-}
-
-// emitSummaries reports which summarizers were asked.
-func (s *Session) emitSummaries(ctx context.Context, summaries []summarize.Report) {
+// summaryEvents say which summarizers were asked.
+func summaryEvents(summaries []summarize.Report) []event.Event {
+	var events []event.Event
 	for _, r := range summaries {
 		if r.By != "" {
-			s.emit(ctx, r.Event())
+			events = append(events, r.Event())
 		}
 	}
+	return events
 }
 
-// emitProposals reports what was proposed on the way to a plan; without proposals, its new
+// proposalEvents say what was proposed on the way to a plan; without proposals, its new
 // records.
-func (s *Session) emitProposals(ctx context.Context, situation *policy.Situation, f *policy.Fitted) {
+func proposalEvents(situation *policy.Situation, f *policy.Fitted) []event.Event {
+	var events []event.Event
 	for _, p := range f.Proposals {
-		s.emit(ctx, event.Event{Type: event.ProposalGenerated, Strategy: p.Strategy, Span: &p.Span, TokensFreed: p.EstimatedTokensFreed})
+		events = append(events, event.Event{Type: event.ProposalGenerated, Strategy: p.Strategy, Span: &p.Span, TokensFreed: p.EstimatedTokensFreed})
 	}
 	if f.Proposals != nil {
-		return
+		return events
 	}
 	for _, r := range f.Plan.Since(situation.Current) {
 		e := event.OfRecord(r)
 		e.Type = event.ProposalGenerated
-		s.emit(ctx, e)
+		events = append(events, e)
 	}
+	return events
 }
 
 // compactionEvents are the events of a compaction: one for each new record, and those of
 // the whole. The store commits them together with the plan.
-func (s *Session) compactionEvents(l snapshot, situation *policy.Situation, d decision, attempt int) []event.Event {
+func (c *Compactor) compactionEvents(l snapshot, situation *policy.Situation, d decision, attempt int) []event.Event {
 	f := d.fitted
 	var events []event.Event
 	before, after := tokensByMessage(situation.Rendered), tokensByMessage(f)
@@ -66,7 +67,7 @@ func (s *Session) compactionEvents(l snapshot, situation *policy.Situation, d de
 		}
 		e.TokensFreed = e.TokensBefore - e.TokensAfter
 		events = append(events, e)
-		if s.c.config.Recall != nil {
+		if c.config.Recall != nil {
 			events = append(events, event.Event{Type: event.Retrieved, Strategy: "recall", Span: e.Span})
 		}
 	}
@@ -85,14 +86,14 @@ func (s *Session) compactionEvents(l snapshot, situation *policy.Situation, d de
 	events = append(events,
 		event.Event{Type: event.PlanCommitted, Details: map[string]any{"version": l.version + 1, "attempt": attempt}},
 		event.Event{
-			Type: event.Completed, TokensBefore: situation.PromptTokens, TokensAfter: f.Tokens, BudgetLimit: s.limit(situation),
+			Type: event.Completed, TokensBefore: situation.PromptTokens, TokensAfter: f.Tokens, BudgetLimit: requestLimit(c.config.Policy, situation),
 			TokensFreed: situation.PromptTokens - f.Tokens, Duration: d.duration, Cache: f.Cache(), Err: event.ErrorClass(failure), Details: details,
 		},
 		event.Event{Type: event.SessionStart, TokensAfter: f.Tokens, Details: map[string]any{"source": "compact"}},
 		event.Event{Type: event.Boundary, TokensBefore: situation.PromptTokens, TokensAfter: f.Tokens, Details: boundaryDetails(f, d.trigger)})
-	now := s.c.config.Now().UTC()
+	now := c.config.Now().UTC()
 	for n := range events {
-		events[n].ThreadID, events[n].TenantID, events[n].Policy, events[n].Time = s.id, s.c.config.Requester.TenantID, s.c.config.Policy.Name(), now
+		events[n].ThreadID, events[n].TenantID, events[n].Policy, events[n].Time = situation.Thread.ID(), c.config.Requester.TenantID, c.config.Policy.Name(), now
 	}
 	return events
 }
@@ -151,8 +152,8 @@ func hyphenate(words string) string {
 	return name
 }
 
-// emitPrepared reports the size of a prompt, and what it would be with nothing hidden.
-func (s *Session) emitPrepared(ctx context.Context, situation *policy.Situation, f *policy.Fitted, tokens int) {
+// preparedEvent reports the size of a prompt, and what it would be with nothing hidden.
+func preparedEvent(situation *policy.Situation, f *policy.Fitted, tokens, limit int) event.Event {
 	whole := f.Tokens
 	for _, size := range f.Sizes {
 		whole -= size
@@ -160,7 +161,7 @@ func (s *Session) emitPrepared(ctx context.Context, situation *policy.Situation,
 	for _, size := range situation.PlainSizes {
 		whole += size
 	}
-	s.emit(ctx, event.Event{Type: event.PromptPrepared, TokensBefore: whole, TokensAfter: tokens, TokensFreed: whole - tokens, BudgetLimit: s.limit(situation)})
+	return event.Event{Type: event.PromptPrepared, TokensBefore: whole, TokensAfter: tokens, TokensFreed: whole - tokens, BudgetLimit: limit}
 }
 
 // TaskFinished records how the task of the conversation ended, for Quality. Without

@@ -71,10 +71,10 @@ func (s *Session) append(ctx context.Context, l snapshot, messages []thread.Mess
 		}
 		return l, nil
 	}
-	messages = s.stampMessages(l.log, messages)
-	s.captureSources(l.log, messages)
+	messages = s.c.stampMessages(l.log, messages)
+	captureSources(s.c.config.Tools, l.log, messages)
 	for range maxAttempts {
-		first := s.appendPosition(l.log, messages, mayRepeat)
+		first := s.condition.appendPosition(l.log, messages, mayRepeat)
 		if first > l.log.Version() {
 			return l, &VersionError{first, l.log.Version()}
 		}
@@ -82,7 +82,7 @@ func (s *Session) append(ctx context.Context, l snapshot, messages []thread.Mess
 		next, err := s.c.config.Log.Append(ctx, s.id, first, messages)
 		if err == nil {
 			l.log, l.firstNew = next, first
-			s.monitorMessages(ctx, next, before)
+			s.state().monitorMessages(ctx, next, before)
 			return l, nil
 		}
 		if !isConflict(err) {
@@ -106,15 +106,15 @@ func allFromAssistant(messages []thread.Message) bool {
 
 // stampMessages returns new messages as the log stores them: those without a time get the
 // time of arrival, and those in the user's name that a program wrote are marked.
-func (s *Session) stampMessages(log *thread.Thread, messages []thread.Message) []thread.Message {
-	now := s.c.config.Now().UTC()
+func (c *Compactor) stampMessages(log *thread.Thread, messages []thread.Message) []thread.Message {
+	now := c.config.Now().UTC()
 	out := slices.Clone(messages)
 	for i := range out {
 		if out[i].Time.IsZero() {
 			out[i].Time = now
 		}
 	}
-	return s.markInjected(out, lastMessage(log))
+	return c.signing.markInjected(out, lastMessage(log))
 }
 
 // lastMessage is the last message of a log, nil where it is empty.
@@ -127,9 +127,9 @@ func lastMessage(log *thread.Thread) *thread.Message {
 
 // appendPosition is where messages go in the log: at the version that the condition names,
 // where the log has them already, or at the end.
-func (s *Session) appendPosition(log *thread.Thread, messages []thread.Message, mayRepeat bool) int {
-	if s.condition.Log != nil {
-		return *s.condition.Log
+func (c Condition) appendPosition(log *thread.Thread, messages []thread.Message, mayRepeat bool) int {
+	if c.Log != nil {
+		return *c.Log
 	}
 	if at, known := log.Index(messages[0].ID); known && messages[0].ID != "" {
 		return at
@@ -148,17 +148,16 @@ func (s *Session) appendPosition(log *thread.Thread, messages []thread.Message, 
 }
 
 // newMessages are those of the messages that append would add to the log.
-func (s *Session) newMessages(log *thread.Thread, messages []thread.Message) []thread.Message {
+func (c Condition) newMessages(log *thread.Thread, messages []thread.Message) []thread.Message {
 	if len(messages) == 0 {
 		return nil
 	}
-	known := log.Len() - s.appendPosition(log, messages, true)
+	known := log.Len() - c.appendPosition(log, messages, true)
 	return messages[min(max(known, 0), len(messages)):]
 }
 
 // monitorMessages passes the messages from a position on to the quality monitor.
-func (s *Session) monitorMessages(ctx context.Context, log *thread.Thread, from int) {
-	k := s.state()
+func (k *sessionState) monitorMessages(ctx context.Context, log *thread.Thread, from int) {
 	if k.monitor == nil {
 		return
 	}

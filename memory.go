@@ -158,11 +158,3 @@ func (s *Session) state() *sessionState {
 		return k
 	})
 }
-
-// forJob is the session for a job, which must not wait for the step that waits for it: it
-// shares only the sizes of messages with the steps.
-func (s *Session) forJob() *Session {
-	out := *s
-	out.stateOverride = &sessionState{sizes: s.state().sizes}
-	return &out
-}

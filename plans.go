@@ -44,7 +44,7 @@ func (s Step) asksForSize() bool { return s.Budget > 0 && !s.OwnTarget }
 func (s *Session) Plan(ctx context.Context, step Step) (*plan.Plan, error) {
 	var p *plan.Plan
 	err := s.runLoaded(ctx, "Plan", func(s *Session, l snapshot) (err error) {
-		if l.log, err = l.log.Append(s.markInjected(s.newMessages(l.log, step.Messages), lastMessage(l.log))...); err != nil {
+		if l.log, err = l.log.Append(s.c.signing.markInjected(s.condition.newMessages(l.log, step.Messages), lastMessage(l.log))...); err != nil {
 			return err
 		}
 		l = s.measure(ctx, l, step, stepOptions{})

@@ -14,37 +14,25 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// offersTools reports whether prompts offer the recall tools: as soon as a plan has
-// removed something.
-func (s *Session) offersTools() bool {
-	if s.c.config.Recall == nil {
-		return false
-	}
-	r := &s.state().removedContent
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.hasRemovals || len(s.earlier) > 0
-}
-
 // Tools returns the tools that reach what plans removed, for callers that build the
 // request around the prompts themselves; PrepareStep puts them into its prompts. There are
 // none without Config.Recall and before the first plan that removes something; after that
 // they never change.
 func (s *Session) Tools(ctx context.Context) (_ []prompt.Tool, err error) {
 	defer nameCall(&err, "Tools", s.id)
-	if err := s.readAllPlans(ctx); err != nil || !s.offersTools() {
+	if err := s.readAllPlans(ctx); err != nil || s.c.config.Recall == nil || !s.state().removedContent.hasAny(s.earlier) {
 		return nil, err
 	}
-	return s.handler(nil).Tools(), nil
+	return logSource{session: s}.handler(0).Tools(), nil
 }
 
-// withTools adds the recall tools, except those whose names the caller uses.
-func (s *Session) withTools(tools []prompt.Tool) []prompt.Tool {
-	if s.c.config.Recall == nil {
+// withTools adds tools to those that an agent has, unless it has one of that name.
+func withTools(tools, more []prompt.Tool) []prompt.Tool {
+	if len(more) == 0 {
 		return tools
 	}
 	out := slices.Clone(tools)
-	for _, tool := range s.handler(nil).Tools() {
+	for _, tool := range more {
 		if !slices.ContainsFunc(tools, func(x prompt.Tool) bool { return x.Name == tool.Name }) {
 			out = append(out, tool)
 		}
@@ -65,7 +53,11 @@ func (s *Session) Answer(ctx context.Context, p *Prepared, call thread.ToolCall)
 	if s.c.config.Recall == nil {
 		return thread.Message{}, false, nil
 	}
-	r, err := s.handler(p).Answer(ctx, call)
+	room := 0
+	if p != nil {
+		room = p.limit
+	}
+	r, err := logSource{session: s}.handler(room).Answer(ctx, call)
 	switch {
 	case errors.Is(err, rehydrate.ErrUnknownTool):
 		return thread.Message{}, false, nil
@@ -75,24 +67,21 @@ func (s *Session) Answer(ctx context.Context, p *Prepared, call thread.ToolCall)
 	return thread.Message{Role: thread.Tool, Parts: []thread.Part{r}}, true, nil
 }
 
-// handler answers the calls that the model makes in answer to p, which may be nil.
-func (s *Session) handler(p *Prepared) *rehydrate.Handler {
-	room := 0
-	if p != nil {
-		room = p.limit
-	}
-	from := logSource{session: s, tokens: searchTokens(room)}
-	h := &rehydrate.Handler{Artifacts: from, Recaller: from, MaxBytes: cmp.Or(max(s.c.config.Recall.MaxBytes, 0), rehydrate.DefaultMaxBytes)}
-	if fits := readBytes(room); fits > 0 {
-		h.MaxBytes = min(h.MaxBytes, fits)
-	}
-	return h
-}
-
 // logSource reads and searches what the plans of a thread removed.
 type logSource struct {
 	session *Session
 	tokens  int // bounds one search
+}
+
+// handler answers calls of the recall tools, in answers that fit a prompt with so much
+// room, in tokens; 0 if unknown.
+func (f logSource) handler(room int) *rehydrate.Handler {
+	f.tokens = searchTokens(room)
+	h := &rehydrate.Handler{Artifacts: f, Recaller: f, MaxBytes: cmp.Or(max(f.session.c.config.Recall.MaxBytes, 0), rehydrate.DefaultMaxBytes)}
+	if fits := readBytes(room); fits > 0 {
+		h.MaxBytes = min(h.MaxBytes, fits)
+	}
+	return h
 }
 
 // ownArtifact is what the thread itself has under that id.
@@ -149,7 +138,7 @@ func (f logSource) Get(ctx context.Context, who artifact.Requester, id string) (
 		return artifact.Metadata{}, "", fmt.Errorf("thread %s: %w", s.id, err)
 	}
 	meta := artifact.Metadata{ID: id, ThreadID: s.id, TenantID: who.TenantID, Sensitivity: s.c.config.Sensitivity, MessageIDs: c.MessageIDs, Turn: c.Turn, Bytes: len(c.Text)}
-	s.describeArtifact(&meta, c.Tool)
+	describeArtifact(s.c.config.Tools, &meta, c.Tool)
 	meta.TTLSeconds = 0 // the log does not expire
 	return meta, c.Text, nil
 }

@@ -33,7 +33,7 @@ func (s *Session) rehydrate(ctx context.Context, situation *policy.Situation) (*
 			turn.MaxArtifacts = -1
 		}
 	}
-	if limit := s.limit(situation); limit > 0 {
+	if limit := requestLimit(s.c.config.Policy, situation); limit > 0 {
 		turn.Room = max(limit-situation.PromptTokens, reserve)
 		if turn.Room <= 0 {
 			turn.Room = -1

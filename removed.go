@@ -10,6 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -70,6 +71,14 @@ func (r *removedContent) add(p *plan.Plan) {
 	}
 }
 
+// hasAny reports whether there is anything to read or to search: something was removed, or
+// there are earlier conversations.
+func (r *removedContent) hasAny(earlier []string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.hasRemovals || len(earlier) > 0
+}
+
 // digest is the one of a timeline's path, nil for none.
 func (r *removedContent) digest(path string) *plan.Range {
 	r.mu.Lock()
@@ -101,8 +110,8 @@ func (s *Session) search(ctx context.Context, log *thread.Thread, p *plan.Plan, 
 
 // removedEarlier are the messages of earlier threads that this one, under plan p, does not
 // show.
-func (s *Session) removedEarlier(ctx context.Context, log *thread.Thread, p *plan.Plan) ([]recall.Entry, error) {
-	if len(s.earlier) == 0 {
+func removedEarlier(ctx context.Context, logs store.Log, ids []string, log *thread.Thread, p *plan.Plan) ([]recall.Entry, error) {
+	if len(ids) == 0 {
 		return nil, nil
 	}
 	var actions plan.Actions
@@ -116,8 +125,8 @@ func (s *Session) removedEarlier(ctx context.Context, log *thread.Thread, p *pla
 		}
 	}
 	var entries []recall.Entry
-	for _, id := range s.earlier {
-		old, err := s.c.config.Log.Load(ctx, id)
+	for _, id := range ids {
+		old, err := logs.Load(ctx, id)
 		if err != nil {
 			return nil, err
 		}
@@ -198,7 +207,7 @@ func (s *Session) startIndex(ctx context.Context, r *removedContent, log *thread
 		// At last, since whoever has waited for it may make the next one at once.
 		defer close(x.done)
 		bytes := 0
-		x.index, bytes, x.err = s.buildIndex(context.WithoutCancel(ctx), log, p)
+		x.index, bytes, x.err = buildIndex(context.WithoutCancel(ctx), s.c.config.Log, s.earlier, log, p)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.building != x {
@@ -214,13 +223,13 @@ func (s *Session) startIndex(ctx context.Context, r *removedContent, log *thread
 
 // buildIndex builds the index and returns the size of its texts in bytes. A text that
 // makes it panic is an error of the search, and must not end the program.
-func (s *Session) buildIndex(ctx context.Context, log *thread.Thread, p *plan.Plan) (made *recall.Index, bytes int, err error) {
+func buildIndex(ctx context.Context, logs store.Log, earlier []string, log *thread.Thread, p *plan.Plan) (made *recall.Index, bytes int, err error) {
 	defer func() {
 		if broken := recover(); broken != nil {
 			err = fmt.Errorf("build the recall index: %v", broken)
 		}
 	}()
-	lost, err := s.removedEarlier(ctx, log, p)
+	lost, err := removedEarlier(ctx, logs, earlier, log, p)
 	if err != nil {
 		return nil, 0, err
 	}

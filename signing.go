@@ -55,9 +55,9 @@ func (c *Compactor) loadSigningKey(ctx context.Context) error {
 // a key, messages that only look like our summaries: a tool may have told the model to
 // repeat one. System messages are left alone, since they come from whoever makes the
 // request.
-func (s *Session) markInjected(messages []thread.Message, before *thread.Message) []thread.Message {
+func (s *signingKey) markInjected(messages []thread.Message, before *thread.Message) []thread.Message {
 	messages = injected.MarkInjected(messages, before)
-	key := s.c.signing.get()
+	key := s.get()
 	if key == "" {
 		return messages
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -56,10 +57,17 @@ func (s *Session) trySituate(ctx context.Context, l snapshot, step Step, options
 
 // buildSituation is the situation in the counter's own figures.
 func (s *Session) buildSituation(ctx context.Context, l snapshot, step Step, options stepOptions) (policy.Situation, error) {
-	reach := s.reach(step)
-	sent := s.baseRequest(step, l, reach == render.Tools && s.offersTools(), !l.plan.Empty() || len(s.earlier) > 0)
-	next := s.baseRequest(step, l, reach == render.Tools, true)
-	situation, err := s.c.baseSituation(ctx, l.log, next, s.profile(step), s.state().sizes)
+	reach, k := s.c.reach(step.Profile.Reach), s.state()
+	var tools, offered []prompt.Tool
+	if reach == render.Tools && s.c.config.Recall != nil {
+		tools = logSource{session: s}.handler(0).Tools()
+	}
+	if k.removedContent.hasAny(s.earlier) {
+		offered = tools
+	}
+	sent := baseRequest(step, l.plan, reach, offered, !l.plan.Empty() || len(s.earlier) > 0)
+	next := baseRequest(step, l.plan, reach, tools, true)
+	situation, err := s.c.baseSituation(ctx, l.log, next, s.c.profile(step.Profile), k.sizes)
 	if err != nil {
 		return situation, err
 	}
@@ -86,42 +94,39 @@ func (s *Session) buildSituation(ctx context.Context, l snapshot, step Step, opt
 
 // reach says how the reader of the prompt gets at what was removed: by the tools of
 // Config.Recall, unless the step's profile says otherwise.
-func (s *Session) reach(step Step) render.Reach {
-	switch reach := step.Profile.Reach; {
-	case s.c.config.Recall != nil && reach == "":
+func (c *Compactor) reach(given render.Reach) render.Reach {
+	switch {
+	case c.config.Recall != nil && given == "":
 		return render.Tools
-	case reach == "" || s.c.config.Recall == nil && reach == render.Tools:
+	case given == "" || c.config.Recall == nil && given == render.Tools:
 		return render.Nowhere
 	default:
-		return reach
+		return given
 	}
 }
 
-// profile is the step's profile with key and reach. Tools are the default reach and stay
+// profile is a step's profile with key and reach. Tools are the default reach and stay
 // unsaid.
-func (s *Session) profile(step Step) render.Profile {
-	p := step.Profile
-	p.Key = s.c.signing.get()
-	if p.Reach = s.reach(step); p.Reach == render.Tools {
+func (c *Compactor) profile(p render.Profile) render.Profile {
+	p.Key = c.signing.get()
+	if p.Reach = c.reach(p.Reach); p.Reach == render.Tools {
 		p.Reach = ""
 	}
 	return p
 }
 
 // baseRequest is the request around the messages: the step's, with the memory block after
-// its system prompt, with the recall tools where they are offered, and once something was
+// its system prompt, with the recall tools that are offered, and once something was
 // removed with the note that says so, where the reader is offered the tools or only told.
-func (s *Session) baseRequest(step Step, l snapshot, offered, removed bool) *prompt.Prompt {
+func baseRequest(step Step, p *plan.Plan, reach render.Reach, tools []prompt.Tool, removed bool) *prompt.Prompt {
 	base := *cmp.Or(step.Base, &prompt.Prompt{})
 	base.Messages = nil
-	if text := memoryText(l.plan); text != "" {
+	if text := memoryText(p); text != "" {
 		base.System = append(slices.Clone(base.System), prompt.System{Text: text})
 	}
-	if offered {
-		base.Tools = s.withTools(base.Tools)
-	}
-	if removed && (offered || step.Profile.Reach == render.Told) {
-		base.System = s.reach(step).AddNote(base.System)
+	base.Tools = withTools(base.Tools, tools)
+	if removed && (len(tools) > 0 || step.Profile.Reach == render.Told) {
+		base.System = reach.AddNote(base.System)
 	}
 	return &base
 }
@@ -155,10 +160,10 @@ func (c *Compactor) namer(ctx context.Context) artifact.Namer {
 	return name
 }
 
-// limit is how large a request may be, in tokens: the smallest of the policy's limit, the
+// requestLimit is how large a request may be, in tokens: the smallest of the policy's limit, the
 // budget, and what the window leaves beside the answer; 0 where none is known.
-func (s *Session) limit(situation *policy.Situation) int {
-	p, window := s.c.config.Policy, situation.Window
+func requestLimit(p policy.Policy, situation *policy.Situation) int {
+	window := situation.Window
 	if w, ok := policy.As[policy.Windowed](p); ok {
 		window = w.ContextWindow(situation)
 	}

@@ -72,7 +72,7 @@ func newestDeterminism(t *thread.Thread) map[string]thread.Determinism {
 
 // captureSources fills in what the source of a result looks like now, where its tool can
 // tell and the caller has not.
-func (s *Session) captureSources(log *thread.Thread, messages []thread.Message) {
+func captureSources(tools *toolpolicy.Registry, log *thread.Thread, messages []thread.Message) {
 	var calls map[string]thread.ToolCall
 	for i := range messages {
 		r, ok := messages[i].Result()
@@ -83,7 +83,7 @@ func (s *Session) captureSources(log *thread.Thread, messages []thread.Message) 
 			calls = callsOf(log, messages)
 		}
 		call, known := calls[r.CallID]
-		capture := s.c.config.Tools.Policy(call.Name).Capture
+		capture := tools.Policy(call.Name).Capture
 		if !known || capture == nil {
 			continue
 		}

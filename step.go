@@ -28,8 +28,8 @@ func (s *Session) prepare(ctx context.Context, loaded snapshot, step Step, optio
 		if err != nil {
 			return nil, err
 		}
-		due := s.checkDue(situation)
-		s.emitCheck(ctx, situation, due)
+		due := s.c.checkDue(situation)
+		s.emit(ctx, event.Event{Type: event.CheckStarted, TokensBefore: situation.PromptTokens, BudgetLimit: requestLimit(s.c.config.Policy, situation), Details: due.eventDetails("due", due.isDue)})
 		if waited == notWaited && !options.forced {
 			if waited = s.waitForJob(ctx, situation, due.isDue, step); waited != notWaited {
 				if loaded, err = s.reload(ctx, loaded); err != nil {
@@ -42,7 +42,7 @@ func (s *Session) prepare(ctx context.Context, loaded snapshot, step Step, optio
 			s.enqueueCompaction(ctx, situation, step)
 		}
 		inForce, failed := situation.Current, error(nil)
-		if due.isDue && (waited != waitedMaySend || !s.fitsLimit(situation)) {
+		if due.isDue && (waited != waitedMaySend || !fitsLimit(s.c.config.Policy, situation)) {
 			d := s.decide(ctx, situation, due, attempt)
 			err = s.commit(ctx, loaded, situation, d, attempt)
 			switch _, stale := errors.AsType[*VersionError](err); {
@@ -117,8 +117,8 @@ func (d dueCheck) eventDetails(name string, value any) map[string]any {
 	return details
 }
 
-func (s *Session) checkDue(situation *policy.Situation) dueCheck {
-	yes, why := s.c.config.Policy.Due(situation)
+func (c *Compactor) checkDue(situation *policy.Situation) dueCheck {
+	yes, why := c.config.Policy.Due(situation)
 	if situation.Forced {
 		yes, why = true, "the provider refused the request as too long"
 	}
@@ -136,14 +136,14 @@ type decision struct {
 // decide asks the policy for a plan, with events before and after.
 func (s *Session) decide(ctx context.Context, situation *policy.Situation, due dueCheck, attempt int) decision {
 	if attempt == 1 {
-		s.emit(ctx, event.Event{Type: event.PreCompact, TokensBefore: situation.PromptTokens, BudgetLimit: s.limit(situation), Details: due.eventDetails("trigger", due.trigger)})
+		s.emit(ctx, event.Event{Type: event.PreCompact, TokensBefore: situation.PromptTokens, BudgetLimit: requestLimit(s.c.config.Policy, situation), Details: due.eventDetails("trigger", due.trigger)})
 	}
 	start := s.c.config.Now()
 	f, err := s.c.config.Policy.Plan(ctx, situation)
 	d := decision{dueCheck: due, fitted: f, err: err, duration: s.c.config.Now().Sub(start)}
-	s.emitSummaries(ctx, policy.SummariesOf(f, err))
+	s.emit(ctx, summaryEvents(policy.SummariesOf(f, err))...)
 	if err == nil {
-		s.emitProposals(ctx, situation, f)
+		s.emit(ctx, proposalEvents(situation, f)...)
 	}
 	return d
 }
@@ -152,7 +152,7 @@ func (s *Session) decide(ctx context.Context, situation *policy.Situation, due d
 // its end, or where the turn has shown it already, as far as the limit leaves room. Then
 // events, documents and the index of what was removed follow.
 func (s *Session) deliver(ctx context.Context, loaded snapshot, situation *policy.Situation, p *plan.Plan, f *policy.Fitted, rehydrated []render.Rehydrated, step Step, options stepOptions) (*Prepared, error) {
-	limit, room := s.limit(situation), -1
+	limit, room := requestLimit(s.c.config.Policy, situation), -1
 	if limit > 0 {
 		room = max(limit-f.Tokens, 0)
 	}
@@ -182,7 +182,7 @@ func (s *Session) deliver(ctx context.Context, loaded snapshot, situation *polic
 	if p != situation.Current {
 		out.Compacted = p
 	}
-	s.emitPrepared(ctx, situation, f, tokens)
+	s.emit(ctx, preparedEvent(situation, f, tokens, limit))
 	s.indexInBackground(ctx, situation.Thread, p, loaded.version)
 	base := situation.Base
 	if situation.Profile.Reach == render.Told { // no tools come, and the note only with a plan
