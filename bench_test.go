@@ -42,7 +42,7 @@ func BenchmarkPath(b *testing.B) {
 	counter := o200k(b)
 	for _, tokens := range benchSizes {
 		body := workBody(b, tokens)
-		p, err := codec.Decode(body)
+		p, err := codec.Decode(string(body))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func BenchmarkPath(b *testing.B) {
 			})
 		}
 		run("decode", func() {
-			if _, err := codec.Decode(body); err != nil {
+			if _, err := codec.Decode(string(body)); err != nil {
 				b.Fatal(err)
 			}
 		})
@@ -114,7 +114,7 @@ func BenchmarkPath(b *testing.B) {
 			}
 		})
 		run("all but counting", func() {
-			p, err := codec.Decode(body)
+			p, err := codec.Decode(string(body))
 			if err != nil {
 				b.Fatal(err)
 			}

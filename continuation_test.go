@@ -89,7 +89,7 @@ func overTheWire(t testing.TB, codec wire.Codec, p *prompt.Prompt) *prompt.Promp
 			t.Errorf("%s: %v", codec.API(), problem)
 		}
 	}
-	read, err := codec.Decode(body)
+	read, err := codec.Decode(string(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func TestRequestKeepsBudget(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		read, err := codec.Decode(body)
+		read, err := codec.Decode(string(body))
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -126,7 +126,7 @@ func TestRecordedRequestsKeepBudget(t *testing.T) {
 				t.Errorf("%s %s: %v", tr.Title, tr.Name, err)
 				continue
 			}
-			read, err := codec.Decode(body)
+			read, err := codec.Decode(string(body))
 			if err != nil {
 				t.Errorf("%s %s: %v", tr.Title, tr.Name, err)
 				continue

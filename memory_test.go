@@ -83,7 +83,7 @@ func TestDecodedRequest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			client, err := codec.Decode(base)
+			client, err := codec.Decode(string(base))
 			if err != nil {
 				t.Fatal(err)
 			}

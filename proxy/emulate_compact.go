@@ -152,7 +152,7 @@ func (n nativeResponses) compactWithoutLog(ctx context.Context, a *responsesRequ
 	if r := a.held.rebuilt; r != nil && r.fallback != nil {
 		items = r.fallback
 	}
-	p, err := identify.Decode(n.endpoint.dialect, []byte(a.Body(items)), ctx.Err)
+	p, err := identify.Decode(n.endpoint.dialect, a.Body(items), ctx.Err)
 	if err != nil {
 		return nil, err
 	}

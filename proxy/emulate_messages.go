@@ -229,7 +229,7 @@ func (n nativeMessages) compactionAnswer(m *native.Messages, add *native.Additio
 }
 
 func decodedPrompt(ctx context.Context, body string) (*prompt.Prompt, error) {
-	return identify.Decode(anthropic.Codec{}, []byte(body), ctx.Err)
+	return identify.Decode(anthropic.Codec{}, body, ctx.Err)
 }
 
 // signReplacement makes the token for a text in place of the conversation.

@@ -51,7 +51,7 @@ func (t *Transport) loadHistory(ctx context.Context, h loggedHistory) ([]thread.
 
 // parseRebuilt is parseRequest for a rebuilt request.
 func (x *exchange) parseRebuilt(ctx context.Context, from *rebuiltRequest) (*parsedRequest, error) {
-	p, err := identify.Decode(x.endpoint.dialect, []byte(from.body), ctx.Err)
+	p, err := identify.Decode(x.endpoint.dialect, from.body, ctx.Err)
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func TestToolsOnTheWire(t *testing.T) {
 			for _, problem := range codec.Validate(body) {
 				t.Errorf("%v\n%s", problem, body)
 			}
-			back, err := codec.Decode(body)
+			back, err := codec.Decode(string(body))
 			if err != nil {
 				t.Fatal(err)
 			}

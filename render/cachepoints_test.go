@@ -57,7 +57,7 @@ func TestFewCachePoints(t *testing.T) {
 			system += "," + block + "}"
 		}
 		body := fmt.Sprintf(`{"model":"claude-sonnet-4-5","max_tokens":9,"system":[%s],"messages":[{"role":"user","content":"hi"}]}`, system[1:])
-		base, err := anthropic.Codec{}.Decode([]byte(body))
+		base, err := anthropic.Codec{}.Decode(body)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,7 @@ func TestRealRequests(t *testing.T) {
 }
 
 func realRequest(t *testing.T, c wire.Codec, body []byte) {
-	source, err := c.Decode(body)
+	source, err := c.Decode(string(body))
 	if err != nil {
 		t.Fatal(err)
 	}

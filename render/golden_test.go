@@ -121,7 +121,7 @@ func source(t *testing.T, api string, sections map[string]string) (*thread.Threa
 		return nil, nil
 	}
 	valid(t, codecs[api], []byte(body))
-	p, err := codecs[api].Decode([]byte(strings.TrimSpace(body)))
+	p, err := codecs[api].Decode(strings.TrimSpace(body))
 	if err != nil {
 		t.Fatal(err)
 	}

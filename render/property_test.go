@@ -197,7 +197,7 @@ func firstWords(t rapid.TB, th *thread.Thread, p *plan.Plan, c wire.Codec, body 
 		if !m.StartsTurn() || actions[m.ID].Action != plan.Include || strings.TrimSpace(m.Text()) == "" {
 			continue
 		}
-		back, err := c.Decode(body)
+		back, err := c.Decode(string(body))
 		if err != nil {
 			t.Fatal(err)
 		}

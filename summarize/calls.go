@@ -229,6 +229,7 @@ func (f *callFacts) readPatch(patch string) {
 		head, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 		name = shell.Clean(name)
 		if op := patchMarks[head]; op != "" && len(f.Files) < maxFiles {
+			name = strings.Clone(name) // the patch is not kept
 			f.Files = append(f.Files, shell.FileOp{Path: name, Op: op})
 			names = append(names, name)
 		}

@@ -16,12 +16,8 @@ type Excerpts struct{ names names }
 
 // Excerpts learns from a thread which identifiers are in use.
 func (e *Extractive) Excerpts(messages []thread.Message) *Excerpts {
-	all := make([]*facts, len(messages))
-	for i := range messages {
-		all[i] = e.facts(&messages[i])
-	}
-	x := &Excerpts{}
-	x.names.learn(&Input{Messages: messages}, all, e.facts)
+	x, in := &Excerpts{}, &Input{Messages: messages}
+	x.names.learn(in, readSpan(in, e.facts), e.facts)
 	return x
 }
 

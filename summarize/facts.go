@@ -80,10 +80,10 @@ type resultFacts struct {
 	taskID     string            // "Task #3 created": the id that a task list gave
 	tasks      map[string]string // status by id, of a task list that was printed; else nil
 	fields     thread.Fields
-	rows       []string // the records of a JSON document; nil for other output
-	report     []piece  // paragraphs of a sub-agent's answer
-	text       string   // the whole content of a tiny file, on one line
-	doc        string   // the text of a file that was read, without line numbers, if it has boxes to tick
+	records    bool    // its lines are the records of a JSON document
+	report     []piece // paragraphs of a sub-agent's answer
+	text       string  // the whole content of a tiny file, on one line
+	doc        string  // the text of a file that was read, without line numbers, if it has boxes to tick
 }
 
 // Limits on what one message contributes: a huge one must not cost more than it can be
@@ -134,13 +134,19 @@ func read(m *thread.Message) *facts {
 	if f.work.Said && len(f.calls) == 0 {
 		f.work.Next = lastAnnouncement(f.said)
 	}
+	f.linkWork()
+	return f
+}
+
+// linkWork makes the message of the state of the work have the calls and the result of f.
+func (f *facts) linkWork() {
+	f.work.Calls, f.work.Result = make([]*work.Call, len(f.calls)), nil
 	for i := range f.calls {
-		f.work.Calls = append(f.work.Calls, &f.calls[i].Call)
+		f.work.Calls[i] = &f.calls[i].Call
 	}
 	if f.result != nil {
 		f.work.Result = &f.result.Result
 	}
-	return f
 }
 
 // readRules finds the sentences of a user message that set a rule or a preference, outside
@@ -245,7 +251,8 @@ func readResult(r thread.ToolResult) *resultFacts {
 	if toolpolicy.ClassOf(r.Tool) == toolpolicy.Agent && r.Outcome != thread.Failure && f.Started == "" && !f.DeniedByUser {
 		f.report = paragraphs(s[:clip.Boundary(s, min(len(s), maxReport))])
 	}
-	f.rows = jsonrows.Lines(s, false)
+	rows := jsonrows.Lines(s, false)
+	f.records = rows != nil
 	line := 0 // counts lines that are not empty
 	var in imports
 	var around blocks
@@ -268,7 +275,7 @@ func readResult(r thread.ToolResult) *resultFacts {
 		if score > 0 && len(f.errorLines) < maxErrorLines {
 			f.errorLines = appendPieces(f.errorLines, s, scan.Span{From: p.From, To: p.From + clip.CutBefore(s[p.From:p.To], maxSentence)}, line, score, true)
 		}
-		if len(f.idLines) < maxIDLines && f.rows == nil && (score == 0 || f.source == inRead || f.source == inSearch) && !(f.source == inSearch && bareHit(s[p.From:p.To])) {
+		if len(f.idLines) < maxIDLines && !f.records && (score == 0 || f.source == inRead || f.source == inSearch) && !(f.source == inSearch && bareHit(s[p.From:p.To])) {
 			from := len(f.idLines)
 			f.idLines = appendPieces(f.idLines, s, p, line, 0, false)
 			if f.source == inRead {
@@ -279,7 +286,7 @@ func readResult(r thread.ToolResult) *resultFacts {
 			}
 		}
 	}
-	for n, row := range f.rows {
+	for n, row := range rows {
 		if len(f.idLines) < maxIDLines {
 			f.idLines = appendPieces(f.idLines, row, scan.Span{From: 0, To: len(row)}, n, 0, false)
 		}

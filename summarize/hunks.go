@@ -25,8 +25,17 @@ const (
 	maxHunks = 24
 )
 
-// hunksOf compares the old text of an edit with the new one.
+// mostLines bounds the lines of a text of so many bytes that is compared: its lines are kept.
+func mostLines(bytes int) int { return maxChanged + bytes/24 }
+
+// hunksOf compares the old text of an edit with the new one. What changes in very many tiny lines is
+// not known.
 func hunksOf(before, after string) []hunk {
+	for _, text := range [...]string{before, after} {
+		if strings.Count(text, "\n") > mostLines(len(text)) {
+			return nil
+		}
+	}
 	a, b := textLines(before), textLines(after)
 	for len(a) > 0 && len(b) > 0 && alike(a[0], b[0]) {
 		a, b = a[1:], b[1:]

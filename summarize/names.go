@@ -263,7 +263,7 @@ func eachLine(f *facts, yield func([]mention, source)) {
 	}
 	if f.result != nil {
 		all(f.result.idLines, f.result.source)
-		if f.result.rows != nil || len(f.result.idLines) >= maxIDLines || f.result.source != inRead && f.result.source != inSearch { // elsewhere they stand among the keys
+		if f.result.records || len(f.result.idLines) >= maxIDLines || f.result.source != inRead && f.result.source != inSearch { // elsewhere they stand among the keys
 			all(f.result.errorLines, f.result.source)
 		}
 	}

@@ -152,11 +152,9 @@ func newPool(ctx context.Context, in *Input, of func(*thread.Message) *facts) *p
 		outcomes: map[string]int{}, origins: map[originKey]*origin{}, uses: map[originKey]int{}, based: map[string][]string{}, placed: map[string]bool{},
 		edits: map[editKey]*edits{}, standing: map[string]*standing{}, flags: map[string]bool{}, contents: map[string]string{}, progress: map[progressKey]progressCount{},
 	}
-	b.facts = make([]*facts, len(in.Messages))
+	b.facts = readSpan(in, of)
 	pieces := 0
-	for i := range in.Messages {
-		f := of(&in.Messages[i])
-		b.facts[i] = f
+	for i, f := range b.facts {
 		b.countOrigins(f)
 		pieces += len(f.said)
 		for _, p := range f.said {

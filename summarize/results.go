@@ -71,7 +71,7 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 	case toolpolicy.List, toolpolicy.Poll:
 		base = 0.04
 	}
-	if r.rows != nil {
+	if r.records {
 		base = max(base, recordBase)
 	}
 	b.addLines(i, m, c, r, class, outcome == thread.Failure, base)
@@ -206,7 +206,7 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 // answer is the line of a result that answers the call, as it is kept when the result is
 // cleared (toolpolicy.KeyFields).
 func (b *builder) answer(m, asked *thread.Message, c *callFacts, r *resultFacts) string {
-	if c == nil || r.rows != nil {
+	if c == nil || r.records {
 		return ""
 	}
 	result, _ := m.Result()

@@ -27,7 +27,7 @@ func (f *facts) size() int {
 		n += f.calls[i].size()
 	}
 	if r := f.result; r != nil {
-		n += resultSize + len(r.text) + len(r.doc) + sizeOf(r.errorLines) + sizeOf(r.idLines) + sizeOf(r.report) + sizeOfTexts(r.rows)
+		n += resultSize + len(r.text) + len(r.doc) + sizeOf(r.errorLines) + sizeOf(r.idLines) + sizeOf(r.report)
 	}
 	return n
 }

@@ -42,7 +42,7 @@ func geminiContents(array string) ([]thread.Message, []prompt.System, error) {
 
 // anthropicMessages reads a list through a body that holds it.
 func anthropicMessages(array string) ([]thread.Message, []prompt.System, error) {
-	p, err := anthropic.Codec{}.Decode([]byte(`{"messages":` + array + `}`))
+	p, err := anthropic.Codec{}.Decode(`{"messages":` + array + `}`)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -140,7 +140,7 @@ func (j *importJob) request(api provider, v value) (t Transcript, ok bool, err e
 
 // body reads a request body.
 func (j *importJob) body(api provider, v value, path string, doc gjson.Result) (Transcript, error) {
-	p, err := api.codec.Decode([]byte(doc.Raw))
+	p, err := api.codec.Decode(doc.Raw)
 	if err != nil {
 		return Transcript{}, &SyntaxError{Line: v.line, Path: path, Err: err}
 	}

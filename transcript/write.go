@@ -208,7 +208,7 @@ func allParts(m *thread.Message) iter.Seq[thread.Part] {
 func (w *writer) elements(c wire.Codec, array string, m *thread.Message) []gjson.Result {
 	body, err := c.Encode(&prompt.Prompt{Messages: []thread.Message{*m}})
 	w.err = cmp.Or(w.err, err)
-	if back, err := c.Decode(body); err == nil {
+	if back, err := c.Decode(string(body)); err == nil {
 		w.countMissing(m, back.Messages)
 	}
 	all := gjson.ParseBytes(body).Get(array).Array()

@@ -180,7 +180,7 @@ func TestWrittenMarks(t *testing.T) {
 {"role":"user","content":[{"cache_control":{"type":"ephemeral"},"type":"text","text":"write it"}]},
 {"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"Write","input":` + kept + `,"cache_control":{"type":"ephemeral"}}]},
 {"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":[{"type":"text","text":"a,\"cache_control\":{}","cache_control":{"type":"ephemeral"}}],"cache_control":{"type":"ephemeral","ttl":"1h"}}]}]}`
-	p, err := anthropic.Codec{}.Decode([]byte(body))
+	p, err := anthropic.Codec{}.Decode(body)
 	if err != nil {
 		t.Fatal(err)
 	}

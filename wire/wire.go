@@ -44,7 +44,7 @@ type Codec interface {
 	API() string
 	// Decode reads a request body. Content that it does not understand becomes opaque
 	// parts. The error wraps ErrFormat.
-	Decode(body []byte) (*prompt.Prompt, error)
+	Decode(body string) (*prompt.Prompt, error)
 	// Encode writes a request body. A prompt that Decode returned gives the same bytes
 	// back; where messages were replaced, all others keep their bytes. A prompt from
 	// another API is translated.

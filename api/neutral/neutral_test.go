@@ -111,7 +111,7 @@ func TestWhateverWasRead(t *testing.T) {
 	for _, codec := range []wire.Codec{anthropic.Codec{}, openai.Chat{}, openai.Responses{}, gemini.Codec{}} {
 		for _, parts := range []string{"", `{"type":"text","text":"see"},`} {
 			for k := range hostile.Changed([]byte(strings.ReplaceAll(requests[codec.API()], "PARTS", parts)), 200, 0, 1) {
-				p, err := codec.Decode(k.Data)
+				p, err := codec.Decode(string(k.Data))
 				if err != nil || !utf8.Valid(k.Data) { // other bytes are no JSON, and come back mended
 					continue
 				}

@@ -1,7 +1,6 @@
 package daemon_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -59,7 +58,7 @@ func TestAuthors(t *testing.T) {
 						}
 					}
 				} else {
-					back, err := anthropic.Codec{}.Decode(json.RawMessage(got.Body))
+					back, err := anthropic.Codec{}.Decode(string(got.Body))
 					if err != nil {
 						t.Fatal(err)
 					}

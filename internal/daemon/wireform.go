@@ -23,7 +23,7 @@ func decodeBody(name string, body json.RawMessage) (*prompt.Prompt, error) {
 	case len(body) == 0:
 		return nil, badField("body", "send a request body of the api that is named")
 	}
-	p, err := codec.Decode(body)
+	p, err := codec.Decode(string(body))
 	if err != nil {
 		return nil, badField("body", "%s", err)
 	}

@@ -83,7 +83,7 @@ func TestOwnPromptsComeBack(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				back, err := codec.Decode(body)
+				back, err := codec.Decode(string(body))
 				if err != nil {
 					t.Fatal(err)
 				}

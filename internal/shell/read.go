@@ -108,9 +108,11 @@ func Unwrap(words []string) []string {
 // maxLine bounds what is read of a command line, in bytes.
 const maxLine = 20_000
 
-// mostCommands bounds the commands of a line of so many bytes. What is held of one takes about
-// 300 bytes, and each is compared with all others.
-func mostCommands(bytes int) int { return 24 + bytes/128 }
+// mostWords bounds the words of a line of so many bytes, each command counted as commandWords of
+// them: what is held of a word takes some 40 bytes, and each command is compared with all others.
+func mostWords(bytes int) int { return 480 + bytes/64 }
+
+const commandWords = 12
 
 // compoundWords are the words that begin what is no simple command.
 var compoundWords = scan.WordSet("if then else elif fi for while until do done case esac function { } ! [[ select")
@@ -122,12 +124,12 @@ var compoundWords = scan.WordSet("if then else elif fi for while until do done c
 func Read(line string) (commands []Command, simple bool) {
 	r := reader{s: line, simple: true}
 	if len(line) > maxLine {
-		r.s, r.simple = line[:clip.CutBefore(line, maxLine)], false
+		r.s, r.simple = strings.Clone(line[:clip.CutBefore(line, maxLine)]), false
 	}
+	r.room = mostWords(len(r.s))
 	r.read()
 	r.setReports()
-	r.all = slices.Clip(r.all)
-	return r.all, r.simple && len(r.all) > 0
+	return slices.Clone(r.all), r.simple && len(r.all) > 0
 }
 
 type reader struct {
@@ -136,6 +138,7 @@ type reader struct {
 	all       []Command
 	current   Command
 	raw       []string // words of now, as they were written
+	room      int      // for words
 	documents []document
 	simple    bool
 }
@@ -151,7 +154,7 @@ var operators = []string{"&&", "||", "|&", ";;", ";", "|", "&"}
 
 func (r *reader) read() {
 	for r.at < len(r.s) {
-		if len(r.all) == mostCommands(len(r.s)) {
+		if r.room < 0 {
 			r.simple = false
 			return
 		}
@@ -186,6 +189,7 @@ func (r *reader) read() {
 			r.operator(rest)
 		default:
 			w, raw := r.word()
+			r.room--
 			r.simple = r.simple && !(len(r.current.Words) == 0 && compoundWords[w.Text])
 			r.current.Words, r.raw = append(r.current.Words, w), append(r.raw, raw)
 		}
@@ -223,8 +227,9 @@ func (r *reader) endCommand(after string) {
 	}
 	if len(c.Words) > 0 || len(c.Writes) > 0 {
 		r.all = append(r.all, c)
+		r.room -= commandWords
 	}
-	r.current, r.raw = Command{}, nil
+	r.current, r.raw = Command{}, r.raw[:0]
 }
 
 // isAssignment reports whether a word sets a variable.
@@ -237,11 +242,21 @@ func isNameByte(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
 }
 
+// wordEnds end a word that is not quoted.
+const wordEnds = " \t\n\r;|&<>"
+
 // word reads the word at the position, and how it is written.
 func (r *reader) word() (w Word, raw string) {
-	var b strings.Builder
 	start := r.at
-	for r.at < len(r.s) && strings.IndexByte(" \t\n\r;|&<>", r.s[r.at]) < 0 {
+	for r.at < len(r.s) && strings.IndexByte(wordEnds+"'\"\\$`()", r.s[r.at]) < 0 {
+		r.at++
+	}
+	if r.at == len(r.s) || strings.IndexByte(wordEnds, r.s[r.at]) >= 0 {
+		return Word{Text: r.s[start:r.at]}, r.s[start:r.at]
+	}
+	var b strings.Builder
+	b.WriteString(r.s[start:r.at])
+	for r.at < len(r.s) && strings.IndexByte(wordEnds, r.s[r.at]) < 0 {
 		switch c := r.s[r.at]; c {
 		case '\'':
 			text, _, closed := strings.Cut(r.s[r.at+1:], "'")
@@ -455,6 +470,7 @@ func (r *reader) redirect(stream byte) {
 		r.at++
 	}
 	r.at++
+	r.room--
 	other := strings.HasPrefix(r.s[r.at:], "&") // another stream
 	if other {
 		r.at++

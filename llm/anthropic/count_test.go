@@ -34,8 +34,8 @@ func TestCountTokens(t *testing.T) {
 	}))
 	defer s.Close()
 	c := newClient(t, anthropic.Config{BaseURL: s.URL, Retry: llm.Retry{Attempts: 1}, HTTP: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}})
-	p, err := wire.Codec{}.Decode([]byte(`{"model":"another","max_tokens":900,"temperature":1,"stream":true,"metadata":{"user_id":"u"},"system":"Be <brief>.",
-		"thinking":{"type":"enabled","budget_tokens":600},"tools":[{"name":"Read","input_schema":{"type":"object"}}],"messages":[{"role":"user","content":"Hello."}]}`))
+	p, err := wire.Codec{}.Decode(`{"model":"another","max_tokens":900,"temperature":1,"stream":true,"metadata":{"user_id":"u"},"system":"Be <brief>.",
+		"thinking":{"type":"enabled","budget_tokens":600},"tools":[{"name":"Read","input_schema":{"type":"object"}}],"messages":[{"role":"user","content":"Hello."}]}`)
 	if err != nil {
 		t.Fatal(err)
 	}

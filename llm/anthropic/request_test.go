@@ -142,7 +142,7 @@ func TestForcedTool(t *testing.T) {
 // A request with thinking cannot force a tool.
 func TestOutputFormat(t *testing.T) {
 	const source = `{"model":"m","max_tokens":2000,"thinking":{"type":"enabled","budget_tokens":1024},"stream":true,"messages":[{"role":"user","content":"Hello."}],"metadata":{"user_id":"u"}}`
-	thinking, err := wire.Codec{}.Decode([]byte(source))
+	thinking, err := wire.Codec{}.Decode(source)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestOutputFormat(t *testing.T) {
 // A prompt that was read from a request is sent with everything else in it.
 func TestSourceKept(t *testing.T) {
 	const source = `{"model": "m", "max_tokens": 2000, "messages": [{"role":"user","content":"Hello."}], "metadata": {"user_id": "u"}}`
-	p, err := wire.Codec{}.Decode([]byte(source))
+	p, err := wire.Codec{}.Decode(source)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +246,7 @@ func TestTemperatureRefused(t *testing.T) {
 // thinking sends no temperature, and leaves the thinking its budget.
 func TestQuestionOfAThinkingConversation(t *testing.T) {
 	const body = `{"model":"claude-x","max_tokens":9000,"thinking":{"type":"enabled","budget_tokens":8000},"messages":[{"role":"user","content":"Hello."}]}`
-	p, err := wire.Codec{}.Decode([]byte(body))
+	p, err := wire.Codec{}.Decode(body)
 	if err != nil {
 		t.Fatal(err)
 	}

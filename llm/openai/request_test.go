@@ -188,7 +188,7 @@ func TestNeitherNameOfTheLimit(t *testing.T) {
 // A prompt that was read from a request is sent with everything else in it.
 func TestSourceKept(t *testing.T) {
 	const source = `{"model": "m", "messages": [{"role":"user","content":"Hello."}], "seed": 7, "stream": true, "stream_options": {"include_usage": true}}`
-	p, err := wire.Chat{}.Decode([]byte(source))
+	p, err := wire.Chat{}.Decode(source)
 	if err != nil {
 		t.Fatal(err)
 	}

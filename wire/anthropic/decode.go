@@ -35,12 +35,11 @@ func (Codec) API() string { return wire.Anthropic }
 // parts.
 //
 // The error wraps wire.ErrFormat and names the JSON path.
-func (Codec) Decode(body []byte) (*prompt.Prompt, error) {
-	doc := string(body)
-	if err := format.Check(doc); err != nil {
+func (Codec) Decode(body string) (*prompt.Prompt, error) {
+	if err := format.Check(body); err != nil {
 		return nil, err
 	}
-	top, err := openDocument(doc)
+	top, err := openDocument(body)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +59,7 @@ func (Codec) Decode(body []byte) (*prompt.Prompt, error) {
 		}
 	}
 	p.Source = &prompt.Source{
-		API: wire.Anthropic, Body: doc,
+		API: wire.Anthropic, Body: body,
 		System: len(p.System), Tools: len(p.Tools), Elements: len(elements),
 	}
 	return p, nil

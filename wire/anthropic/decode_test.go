@@ -15,7 +15,7 @@ import (
 
 func decode(t testing.TB, body string) *prompt.Prompt {
 	t.Helper()
-	p, err := anthropic.Codec{}.Decode([]byte(body))
+	p, err := anthropic.Codec{}.Decode(body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestDecodeErrorsNameThePath(t *testing.T) {
 		`{"messages":[{"role":"user"}]}`:                              "messages[0].content",
 		`{"messages":[{"role":"user","content":[{},null]}]}`:          "messages[0].content[1]",
 	} {
-		_, err := anthropic.Codec{}.Decode([]byte(body))
+		_, err := anthropic.Codec{}.Decode(body)
 		if !errors.Is(err, wire.ErrFormat) || !strings.Contains(err.Error(), path+": ") {
 			t.Errorf("%s: want ErrFormat at %s, got %v", body, path, err)
 		}
@@ -212,7 +212,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add([]byte(" " + chat(`"system":"s",`+tool, hi, assistant(callA, callB), user(giveA, text, giveB)) + "\n"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		p, err := anthropic.Codec{}.Decode(body)
+		p, err := anthropic.Codec{}.Decode(string(body))
 		if err != nil {
 			if !errors.Is(err, wire.ErrFormat) {
 				t.Errorf("%v does not wrap ErrFormat", err)

@@ -491,7 +491,7 @@ func BenchmarkDecode(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := (anthropic.Codec{}).Decode(body); err != nil {
+		if _, err := (anthropic.Codec{}).Decode(string(body)); err != nil {
 			b.Fatal(err)
 		}
 	}

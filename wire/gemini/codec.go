@@ -25,7 +25,7 @@ func (Codec) API() string { return wire.Gemini }
 // Decode reads a request body. The error wraps wire.ErrFormat and names the JSON path of
 // what is wrong. Parts of unknown type become opaque parts; unknown fields stay in the
 // body that Prompt.Source holds.
-func (Codec) Decode(body []byte) (*prompt.Prompt, error) { return decode(string(body)) }
+func (Codec) Decode(body string) (*prompt.Prompt, error) { return decode(body) }
 
 // Encode writes a request body. A prompt that Decode returned comes back byte for byte.
 // Where messages were replaced, every other content keeps its bytes, with one exception: a

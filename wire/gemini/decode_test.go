@@ -23,7 +23,7 @@ var plain = cmp.Options{
 
 func decode(t testing.TB, body string) *prompt.Prompt {
 	t.Helper()
-	p, err := gemini.Codec{}.Decode([]byte(body))
+	p, err := gemini.Codec{}.Decode(body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{`{"contents":[],"tools":[1]}`, "tools[0]"},
 		{`{"contents":[],"tools":[{},{"functionDeclarations":{}}]}`, "tools[1].functionDeclarations"},
 	} {
-		_, err := gemini.Codec{}.Decode([]byte(test.body))
+		_, err := gemini.Codec{}.Decode(test.body)
 		if !errors.Is(err, wire.ErrFormat) {
 			t.Errorf("%s: error %v, want one that wraps ErrFormat", test.body, err)
 			continue

@@ -9,7 +9,7 @@ import (
 // A request is read, its output limit set, and the rest sent on as it was.
 func Example() {
 	body := `{"contents": [{"role": "user", "parts": [{"text": "Hello"}]}], "safetySettings": []}`
-	p, err := gemini.Codec{}.Decode([]byte(body))
+	p, err := gemini.Codec{}.Decode(body)
 	if err != nil {
 		fmt.Println(err)
 		return

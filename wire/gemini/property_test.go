@@ -85,7 +85,7 @@ func TestEditsStayLegal(t *testing.T) {
 		if got := problems(body, false); len(got) > 0 {
 			t.Fatalf("the test's own request breaks a rule: %v\n%s", got, body)
 		}
-		p, err := gemini.Codec{}.Decode([]byte(body))
+		p, err := gemini.Codec{}.Decode(body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func TestEditsStayLegal(t *testing.T) {
 		if got := problems(string(out), false); len(got) > 0 {
 			t.Fatalf("%v\nfrom %s\nto   %s", got, body, out)
 		}
-		back, err := gemini.Codec{}.Decode(out)
+		back, err := gemini.Codec{}.Decode(string(out))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +191,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(request(hello, callFG, doneF, reply)))
 	f.Add([]byte(`{"contents":[{"role":"function","parts":[{}]},{}],"tools":[{"functionDeclarations":[1,{}]}],"systemInstruction":null}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		p, err := gemini.Codec{}.Decode(body)
+		p, err := gemini.Codec{}.Decode(string(body))
 		if err != nil {
 			return
 		}
@@ -207,7 +207,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, err := gemini.Codec{}.Decode(once)
+		back, err := gemini.Codec{}.Decode(string(once))
 		if err != nil {
 			t.Fatalf("cannot read what was written: %v\n%s", err, once)
 		}
@@ -247,7 +247,7 @@ func BenchmarkDecode(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := (gemini.Codec{}).Decode(body); err != nil {
+		if _, err := (gemini.Codec{}).Decode(string(body)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -259,7 +259,7 @@ func BenchmarkEncodeHalfRewritten(b *testing.B) { benchmarkEncode(b, 2) }
 
 func benchmarkEncode(b *testing.B, every int) {
 	body := large()
-	p, err := gemini.Codec{}.Decode(body)
+	p, err := gemini.Codec{}.Decode(string(body))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -45,12 +45,11 @@ func (Chat) API() string { return wire.Chat }
 // Decode reads a request body. The error wraps wire.ErrFormat and names the JSON path: the
 // body is no valid JSON object or nests deeper than 1000 levels, messages is no array, an
 // element is no object or has an unknown role, or a field read here is given twice.
-func (Chat) Decode(body []byte) (*prompt.Prompt, error) {
-	doc := string(body)
-	if err := chatFormat.Check(doc); err != nil {
+func (Chat) Decode(body string) (*prompt.Prompt, error) {
+	if err := chatFormat.Check(body); err != nil {
 		return nil, err
 	}
-	d, err := chatDocument(doc)
+	d, err := chatDocument(body)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +65,7 @@ func (Chat) Decode(body []byte) (*prompt.Prompt, error) {
 		MaxOutput: chatMaxOutput(d),
 	}
 	p.Source = &prompt.Source{
-		API: wire.Chat, Body: doc,
+		API: wire.Chat, Body: body,
 		System: len(system), Tools: len(p.Tools), Elements: len(messages),
 	}
 	return p, nil

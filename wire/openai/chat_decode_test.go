@@ -15,7 +15,7 @@ import (
 
 func chatDecode(t testing.TB, body string) *prompt.Prompt {
 	t.Helper()
-	p, err := openai.Chat{}.Decode([]byte(body))
+	p, err := openai.Chat{}.Decode(body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestChatDecodeErrors(t *testing.T) {
 		strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000):      "body: the JSON nests too deep",
 		`{"messages":` + strings.Repeat(`[{"a":`, 5_000_000) + `"x"]}`: "body: the JSON nests too deep",
 	} {
-		_, err := openai.Chat{}.Decode([]byte(body))
+		_, err := openai.Chat{}.Decode(body)
 		if !errors.Is(err, wire.ErrFormat) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%.60s: want ErrFormat naming %q, got %v", body, path, err)
 		}

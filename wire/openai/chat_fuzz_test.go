@@ -34,7 +34,7 @@ func chatSeeds(f *testing.F) {
 func FuzzChatDecode(f *testing.F) {
 	chatSeeds(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		p, err := openai.Chat{}.Decode(body)
+		p, err := openai.Chat{}.Decode(string(body))
 		if err != nil {
 			if !errors.Is(err, wire.ErrFormat) {
 				t.Fatalf("%v does not wrap ErrFormat", err)
@@ -49,7 +49,7 @@ func FuzzChatDecode(f *testing.F) {
 		}
 		if out, err := (openai.Chat{}).Encode(p); err != nil {
 			t.Fatal(err)
-		} else if _, err := (openai.Chat{}).Decode(out); err != nil {
+		} else if _, err := (openai.Chat{}).Decode(string(out)); err != nil {
 			t.Fatalf("rebuilt as %q: %v", out, err)
 		}
 		p.Source = nil
@@ -156,7 +156,7 @@ func BenchmarkChatDecode(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := (openai.Chat{}).Decode(body); err != nil {
+		if _, err := (openai.Chat{}).Decode(string(body)); err != nil {
 			b.Fatal(err)
 		}
 	}

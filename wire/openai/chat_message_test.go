@@ -13,7 +13,7 @@ import (
 func TestMembersBesideTheContent(t *testing.T) {
 	read := func(members string) *thread.Message {
 		t.Helper()
-		p, err := openai.Chat{}.Decode([]byte(`{"model":"m","messages":[{"role":"assistant","content":"Done."` + members + `}]}`))
+		p, err := openai.Chat{}.Decode(`{"model":"m","messages":[{"role":"assistant","content":"Done."` + members + `}]}`)
 		if err != nil {
 			t.Fatal(err)
 		}

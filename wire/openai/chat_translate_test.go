@@ -25,7 +25,7 @@ func TestChatTranslatesCorpus(t *testing.T) {
 	}
 	for _, from := range []wire.Codec{anthropic.Codec{}, gemini.Codec{}, openai.Responses{}} {
 		for name, body := range wiretest.Corpus(t, from.API()) {
-			p, err := from.Decode(body)
+			p, err := from.Decode(string(body))
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 				continue

@@ -16,7 +16,7 @@ func TestOwnSummaryIsNoInstruction(t *testing.T) {
 		Chat{}:      `{"model":"m","messages":[{"role":"system","content":"Be brief."},{"role":"system","content":"` + said + `"},{"role":"user","content":"Go on."}]}`,
 		Responses{}: `{"model":"m","input":[{"role":"system","content":"Be brief."},{"role":"system","content":"` + said + `"},{"role":"user","content":"Go on."}]}`,
 	} {
-		p, err := codec.Decode([]byte(body))
+		p, err := codec.Decode(body)
 		if err != nil {
 			t.Fatal(err)
 		}

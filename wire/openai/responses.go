@@ -55,12 +55,11 @@ func (Responses) API() string { return wire.Responses }
 
 // Decode reads the body of a request. The error wraps wire.ErrFormat and names the JSON
 // path.
-func (Responses) Decode(body []byte) (*prompt.Prompt, error) {
-	text := string(body)
-	if err := responsesFormat.Check(text); err != nil {
+func (Responses) Decode(body string) (*prompt.Prompt, error) {
+	if err := responsesFormat.Check(body); err != nil {
 		return nil, err
 	}
-	d, err := responsesDocument(text)
+	d, err := responsesDocument(body)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +69,7 @@ func (Responses) Decode(body []byte) (*prompt.Prompt, error) {
 		}
 	}
 	p := &prompt.Prompt{Model: d.Get("model").Str, MaxOutput: rawjson.Count(d.Get("max_output_tokens"))}
-	p.Source = &prompt.Source{API: wire.Responses, Body: text}
+	p.Source = &prompt.Source{API: wire.Responses, Body: body}
 	if instructions := d.Get("instructions"); instructions.Type == gjson.String {
 		p.System = append(p.System, prompt.System{Text: instructions.Str, Role: "instructions", Source: responsesSource(instructions.Raw)})
 	}

@@ -22,7 +22,7 @@ import (
 
 func responsesDecode(t testing.TB, body string) *prompt.Prompt {
 	t.Helper()
-	p, err := (Responses{}).Decode([]byte(body))
+	p, err := (Responses{}).Decode(body)
 	if err != nil {
 		t.Fatalf("Decode: %v\n%s", err, body)
 	}
@@ -245,7 +245,7 @@ func TestResponsesDecodeErrorsNameThePath(t *testing.T) {
 		`[]`:                                    "body",
 		`{"input":` + strings.Repeat("[", 5000): "body",
 	} {
-		_, err := (Responses{}).Decode([]byte(body))
+		_, err := (Responses{}).Decode(body)
 		if !errors.Is(err, wire.ErrFormat) || !strings.HasPrefix(err.Error(), "openai responses: "+path+": ") {
 			t.Errorf("%.40s: got %v, want an error at %s", body, err, path)
 		}

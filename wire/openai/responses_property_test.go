@@ -92,7 +92,7 @@ func responsesDrawEdit(rt *rapid.T, m thread.Message) (thread.Message, bool) {
 func TestResponsesEditedBodiesAreValid(t *testing.T) {
 	property.Check(t, func(rt *rapid.T) {
 		body, reasonOf, follower := responsesDrawBody(rt)
-		p, err := (Responses{}).Decode([]byte(body))
+		p, err := (Responses{}).Decode(body)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func FuzzResponsesDecode(f *testing.F) {
 	f.Add([]byte(`{"input":[{"type":"reasoning","summary":{}},{"type":"shell_call_output","output":[1]}],"tools":[{"name":3}]}`))
 	f.Add([]byte("{\"input\":[\"\\\\\\\"\"]}"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		p, err := (Responses{}).Decode(body)
+		p, err := (Responses{}).Decode(string(body))
 		if err != nil {
 			return
 		}
@@ -159,7 +159,7 @@ func FuzzResponsesDecode(f *testing.F) {
 			if err != nil {
 				t.Fatalf("rebuilt: %v", err)
 			}
-			if _, err := (Responses{}).Decode(out); err != nil {
+			if _, err := (Responses{}).Decode(string(out)); err != nil {
 				t.Fatalf("rebuilt: %v\n%s", err, out)
 			}
 			p.Source = nil
@@ -204,7 +204,7 @@ func BenchmarkResponsesDecode(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := (Responses{}).Decode(body); err != nil {
+		if _, err := (Responses{}).Decode(string(body)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -212,11 +212,11 @@ func BenchmarkResponsesDecode(b *testing.B) {
 
 func BenchmarkResponsesEncode(b *testing.B) {
 	body := []byte(responsesLong())
-	whole, err := (Responses{}).Decode(body)
+	whole, err := (Responses{}).Decode(string(body))
 	if err != nil {
 		b.Fatal(err)
 	}
-	edited, _ := (Responses{}).Decode(body)
+	edited, _ := (Responses{}).Decode(string(body))
 	for i := range len(edited.Messages) / 2 {
 		m := edited.Messages[i]
 		if r, ok := m.Result(); ok {

@@ -29,7 +29,7 @@ func TestResponsesRepair(t *testing.T) {
 	if len((Responses{}).Validate([]byte(body))) == 0 {
 		t.Fatal("nothing is wrong with the items")
 	}
-	p, err := Responses{}.Decode([]byte(body))
+	p, err := Responses{}.Decode(body)
 	if err != nil {
 		t.Fatal(err)
 	}

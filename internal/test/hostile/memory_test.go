@@ -14,12 +14,11 @@ import (
 )
 
 // timesBytes is how much memory a request may take, in multiples of its bytes, and knownMore where
-// it is known to take more. A row goes from there when it takes no more.
+// one of this size is known to take more: a span may have many lines however few bytes it has, and
+// a message takes a few kilobytes however short it is.
 const timesBytes = 12
 
-var knownMore = map[string]int64{
-	"commands that change the folder": 20, "commands that remove files": 40, "commands that write files": 26, "patches of many files": 22, "reads of many paths": 18, "nested arguments": 32,
-}
+var knownMore = map[string]int64{"lines with names": 18, "lines with names in a file": 18, "reports of a sub-agent": 18, "nested arguments": 22}
 
 // repeatedCalls is a Chat request of about n bytes that repeats a call of a tool and its result.
 func repeatedCalls(tool string, arguments, result func(i int) string) func(n int) []byte {
@@ -62,10 +61,19 @@ var manyThings = map[string]func(n int) []byte{
 	"calls of no known tool":          repeatedCalls("x", same(`{}`), same("")),
 	"reads":                           repeatedCalls("Read", numbered(`{"file_path":"a%d"}`), same("x")),
 	"reads of many paths":             repeatedCalls("Read", same(`{"paths":["a"`+strings.Repeat(`,"a"`, 5000)+`]}`), same("x")),
+	"edits of many lines":             repeatedCalls("Edit", same(`{"file_path":"a","old_string":"`+strings.Repeat(`a b\n`, 4000)+`","new_string":"`+strings.Repeat(`c d\n`, 4000)+`"}`), same("ok")),
+	"items of a list of tasks":        repeatedCalls("TodoWrite", same(`{"todos":[{"content":"a"}`+strings.Repeat(`,{"content":"a"}`, 2000)+`]}`), same("ok")),
+	"rows of JSON":                    repeatedCalls("fetch", same(`{}`), same(`[{"a":1}`+strings.Repeat(`,{"a":1}`, 2000)+`]`)),
 	"edits":                           repeatedCalls("Edit", numbered(`{"file_path":"a%d","old_string":"a","new_string":"b"}`), same("ok")),
 	"patches of many files":           repeatedCalls("apply_patch", same(`{"input":`+rawjson.Quote("*** Begin Patch\n"+strings.Repeat("*** Add File: a\n+a\n", 2000))+`}`), same("Done!")),
 	"nested arguments":                repeatedCalls("fetch", same(strings.Repeat(`{"a":`, 150)+"1"+strings.Repeat("}", 150)), same("ok")),
 	"lines of a search":               repeatedCalls("Grep", same(`{"pattern":"a"}`), same(strings.Repeat("a:1:b\n", 5000))),
+	"lines with names":                repeatedCalls("Bash", same(`{"command":"ls"}`), same(strings.Repeat("a.go\n", 2000))),
+	"lines with names in a file":      repeatedCalls("Read", same(`{"file_path":"a"}`), same(strings.Repeat("a.go\n", 2000))),
+	"paragraphs with names":           said(`"`, `a.go\n\n`, `"`),
+	"reports of a sub-agent":          repeatedCalls("Task", same(`{"prompt":"a"}`), same(strings.Repeat("a.go\n\n", 2000))),
+	"definitions":                     repeatedCalls("Edit", same(`{"file_path":"a.go","old_string":"","new_string":"`+strings.Repeat(`func a()\n`, 4000)+`"}`), same("ok")),
+	"commands in lines":               repeatedCalls("Bash", shellScript("echo \"a\"\n", 19_000), same("ok")),
 	"failures":                        repeatedCalls("Bash", same(`{"command":"go test ./..."}`), same("Exit code 1\n"+strings.Repeat("--- FAIL: A (0.00s)\n", 2000))),
 	"paths":                           said(`"`, "/a/b ", `"`),
 	"lines":                           said(`"`, `a\n`, `"`),
@@ -78,10 +86,10 @@ var manyThings = map[string]func(n int) []byte{
 // TestMemoryFollowsBytes: whatever a request holds many of, the daemon takes for it a bounded
 // multiple of its bytes.
 func TestMemoryFollowsBytes(t *testing.T) {
-	const n = 5_000_000
+	const n = 8_000_000
 	for _, name := range slices.Sorted(maps.Keys(manyThings)) {
 		t.Run(name, func(t *testing.T) {
-			s, _ := proxied(t, "--memory", "1GB")
+			s, _ := proxied(t, "--memory", "400MB") // so that what is remembered between steps is little
 			s.alive(t, wire.Chat)
 			idle := s.do(t, order{}).Peak
 			body := manyThings[name](n)

@@ -207,7 +207,7 @@ func (s *Server) next(codec wire.Codec, r Request) (Answer, int) {
 		}
 	}
 	var err error
-	if r.Prompt, err = codec.Decode([]byte(r.Body)); err != nil {
+	if r.Prompt, err = codec.Decode(r.Body); err != nil {
 		s.tb.Errorf("request: %v", err)
 	}
 	s.mu.Lock()
@@ -227,7 +227,7 @@ func (s *Server) provide(codec wire.Codec, r Request) (Answer, int) {
 	s.mu.Lock()
 	a, refused := s.provider.checkRequest(codec, &r, body)
 	var err error
-	if r.Prompt, err = codec.Decode([]byte(r.Body)); err != nil && !refused {
+	if r.Prompt, err = codec.Decode(r.Body); err != nil && !refused {
 		a, refused = Fault(r.API, http.StatusBadRequest, "", err.Error()), true
 	}
 	s.requests = append(s.requests, r)

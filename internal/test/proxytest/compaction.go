@@ -64,7 +64,7 @@ func (u *Upstream) answerCount(w http.ResponseWriter, q *Request) bool {
 		return false
 	}
 	w.Header().Set("Content-Type", "application/json")
-	p, err := anthropic.Codec{}.Decode(q.Body)
+	p, err := anthropic.Codec{}.Decode(string(q.Body))
 	what := compaction(q, gjson.ParseBytes(q.Body))
 	switch {
 	case err != nil:

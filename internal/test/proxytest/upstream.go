@@ -231,7 +231,7 @@ func (u *Upstream) check(q *Request, body []byte) (status int, said string) {
 			return http.StatusBadRequest, refusal(q.API, why)
 		}
 	}
-	p, err := codec.Decode(body)
+	p, err := codec.Decode(string(body))
 	if err != nil {
 		return http.StatusBadRequest, refusal(q.API, err.Error())
 	}

@@ -110,7 +110,7 @@ func read(api, array string) (messages []thread.Message, err error) {
 	case wire.Gemini:
 		messages, err = gemini.DecodeContents(array)
 	default:
-		var p, e = anthropic.Codec{}.Decode([]byte(`{"model":"m","max_tokens":1,"messages":` + array + `}`))
+		var p, e = anthropic.Codec{}.Decode(`{"model":"m","max_tokens":1,"messages":` + array + `}`)
 		if e != nil {
 			return nil, e
 		}

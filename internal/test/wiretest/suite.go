@@ -229,7 +229,7 @@ func hostile(t *testing.T, c wire.Codec) {
 		for _, value := range []string{`null`, `true`, `0`, `""`, `{}`, `[]`, `[null]`, `[1]`, `[[]]`, `[{}]`, `[{"role":1,"content":2,"parts":3}]`} {
 			body := []byte(`{"` + field + `":` + value + `}`)
 			c.Validate(body)
-			p, err := c.Decode(body)
+			p, err := c.Decode(string(body))
 			if err != nil {
 				if !errors.Is(err, wire.ErrFormat) {
 					t.Errorf("%s: %v does not wrap ErrFormat", body, err)
@@ -245,7 +245,7 @@ func hostile(t *testing.T, c wire.Codec) {
 func checkRefused(t *testing.T, c wire.Codec, body []byte) {
 	t.Helper()
 	shown := body[:min(len(body), 40)]
-	if _, err := c.Decode(body); !errors.Is(err, wire.ErrFormat) {
+	if _, err := c.Decode(string(body)); !errors.Is(err, wire.ErrFormat) {
 		t.Errorf("Decode(%d bytes, %q…): want ErrFormat, got %v", len(body), shown, err)
 	}
 	if !slices.ContainsFunc(c.Validate(body), func(p wire.Problem) bool { return !p.Advice }) {
@@ -255,7 +255,7 @@ func checkRefused(t *testing.T, c wire.Codec, body []byte) {
 
 func decode(t testing.TB, c wire.Codec, body []byte) *prompt.Prompt {
 	t.Helper()
-	p, err := c.Decode(body)
+	p, err := c.Decode(string(body))
 	if err != nil {
 		t.Fatalf("Decode: %v", err)
 	}

@@ -35,7 +35,7 @@ func translate(t *testing.T, c wire.Codec) {
 		if strings.Contains(string(out), "elsewhere") {
 			rt.Errorf("bytes of another API were sent on:\n%s", out)
 		}
-		back, err := c.Decode(out)
+		back, err := c.Decode(string(out))
 		if err != nil {
 			rt.Fatalf("Decode: %v\n%s", err, out)
 		}

@@ -59,15 +59,16 @@ func constantRole(r thread.Role) thread.Role {
 
 type copiedText string
 
-// copyOf returns a copy of a text: a substring of the copied one if it is in that.
+// copyOf returns a text that holds nothing of the request: a substring of the copied one if it is in
+// that. One that is not was made of it, such as a text with its escapes read, and is on its own.
 func (c copiedText) copyOf(s string) string {
-	if s == "" {
-		return ""
-	}
 	if at := strings.Index(string(c), s); at >= 0 {
 		return string(c[at : at+len(s)])
 	}
-	return strings.Clone(s)
+	if c == "" { // there is no frame
+		return strings.Clone(s)
+	}
+	return s
 }
 
 // detach replaces the strings in a settable value by copies.
@@ -76,9 +77,12 @@ func (c copiedText) detach(v reflect.Value) {
 	case reflect.String:
 		v.SetString(c.copyOf(v.String()))
 	case reflect.Struct:
-		if s, ok := v.Addr().Interface().(*thread.Source); ok {
-			s.Raw, s.Cache = c.copyOf(s.Raw), c.copyOf(s.Cache) // the API is a constant
+		switch p := v.Addr().Interface().(type) {
+		case *thread.Source:
+			p.Raw, p.Cache = c.copyOf(p.Raw), c.copyOf(p.Cache) // the API is a constant
 			return
+		case *thread.ToolResult:
+			p.Tool = strings.Clone(p.Tool) // it stands in another message
 		}
 		for i := range v.NumField() {
 			c.detach(v.Field(i))

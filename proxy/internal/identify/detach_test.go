@@ -22,7 +22,7 @@ func TestDetach(t *testing.T) {
 		t.Run(codec.API(), func(t *testing.T) {
 			looked := 0
 			for name, body := range wiretest.Corpus(t, codec.API()) {
-				p, err := codec.Decode(body)
+				p, err := codec.Decode(string(body))
 				if err != nil {
 					continue
 				}
@@ -49,7 +49,7 @@ func TestDetach(t *testing.T) {
 // TestDetachOnce: a text is kept once, however many parts hold it.
 func TestDetachOnce(t *testing.T) {
 	text := strings.Repeat("plain words ", 1000)
-	p, err := anthropic.Codec{}.Decode([]byte(`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[{"type":"text","text":"` + text + `"}]}]}`))
+	p, err := anthropic.Codec{}.Decode(`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[{"type":"text","text":"` + text + `"}]}]}`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,11 +46,11 @@ func long() string {
 // TestStretches: what is read in stretches is what is read at once.
 func TestStretches(t *testing.T) {
 	body := long()
-	got, err := Decode(anthropic.Codec{}, []byte(body), waiting)
+	got, err := Decode(anthropic.Codec{}, body, waiting)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := anthropic.Codec{}.Decode([]byte(body))
+	want, err := anthropic.Codec{}.Decode(body)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ type Request struct {
 type Canceled func() error
 
 // Decode decodes a body, and marks our own summaries and what a harness wrote in the user's name.
-func Decode(codec wire.Codec, body []byte, canceled Canceled) (*prompt.Prompt, error) {
+func Decode(codec wire.Codec, body string, canceled Canceled) (*prompt.Prompt, error) {
 	if err := canceled(); err != nil {
 		return nil, err
 	}
@@ -78,12 +78,9 @@ func markKinds(messages []thread.Message, before *thread.Message, canceled Cance
 
 // Read reads a whole body.
 func Read(codec wire.Codec, body string, canceled Canceled) (*Request, error) {
-	p, err := Decode(codec, []byte(body), canceled)
+	p, err := Decode(codec, body, canceled)
 	if err != nil {
 		return nil, err
-	}
-	if p.Source.Body == body {
-		body = p.Source.Body // not to keep the same bytes twice
 	}
 	r := locateMessages(body, p, members(body))
 	if r.IDs, err = ChainIDs(nil, r.Prompt.Messages, canceled); err != nil {

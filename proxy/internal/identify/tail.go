@@ -102,7 +102,7 @@ func decodeTail(codec wire.Codec, elements string, before []thread.Message) ([]t
 	if strings.TrimSpace(elements) == "" {
 		return nil, true
 	}
-	p, err := codec.Decode([]byte(`{"` + messagesMember[codec.API()] + `":[` + elements + `]}`))
+	p, err := codec.Decode(`{"` + messagesMember[codec.API()] + `":[` + elements + `]}`)
 	if err != nil || len(p.System) > 0 || len(p.Messages) == 0 {
 		return nil, false // instructions at the beginning would not be instructions here
 	}

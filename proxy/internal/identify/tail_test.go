@@ -74,7 +74,7 @@ func TestExtendedGemini(t *testing.T) {
 			}
 			contents = append(contents, `{"role":"user","parts":[`+strings.Join(responses, ",")+`]}`)
 			text := `{"contents":[` + strings.Join(contents, ",") + `]}`
-			whole, err := Decode(gemini.Codec{}, []byte(text), waiting)
+			whole, err := Decode(gemini.Codec{}, text, waiting)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +132,7 @@ func extend(t *testing.T, codec wire.Codec, name string, body []byte) (hits int)
 			}
 		}
 		text := with(now)
-		whole, err := Decode(codec, []byte(text), waiting)
+		whole, err := Decode(codec, text, waiting)
 		if err != nil {
 			continue
 		}
@@ -175,7 +175,7 @@ func TestShell(t *testing.T) {
 			}
 		}
 		for name, body := range bodies {
-			p, err := Decode(codec, body, waiting)
+			p, err := Decode(codec, string(body), waiting)
 			if err != nil || len(p.Messages) < 3 {
 				continue
 			}
@@ -222,7 +222,7 @@ func TestExtendedNot(t *testing.T) {
 		return `{"model":"m","messages":[` + out + `],"system":"` + system + `"}`
 	}
 	first := body("s", "a", "b", "c")
-	p, err := Decode(anthropic.Codec{}, []byte(first), waiting)
+	p, err := Decode(anthropic.Codec{}, first, waiting)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestExtendedNot(t *testing.T) {
 		if got == nil {
 			continue
 		}
-		whole, err := Decode(anthropic.Codec{}, []byte(other), waiting)
+		whole, err := Decode(anthropic.Codec{}, other, waiting)
 		if err != nil {
 			t.Errorf("%s is no request, and was read", other)
 		} else if diff := cmp.Diff(whole, got.Prompt); diff != "" {

@@ -1,0 +1,61 @@
+package summarize
+
+import (
+	"slices"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+const (
+	// manyPieces is how many lines of outputs and edits any span may have, and a quarter of it how
+	// many pieces of what people and models said: more than sessions of a megabyte have.
+	manyPieces = 1 << 14
+	// bytesOfPiece is how many bytes of input each further one takes: one piece is held with some
+	// 600 bytes.
+	bytesOfPiece = 3 << 10
+)
+
+// room is how many pieces of the messages of a span may still be held, the newest first: lines of
+// outputs and edits, and of what people and models said. What has no room is not known, as if it
+// had been cleared.
+type room struct{ said, lines int }
+
+// readSpan reads the facts of the messages of a span, as far as there is room for them.
+func readSpan(in *Input, of func(*thread.Message) *facts) []*facts {
+	n := manyPieces + in.bytes()/bytesOfPiece
+	left, all := room{said: n / 4, lines: n}, make([]*facts, len(in.Messages))
+	for i := len(all) - 1; i >= 0; i-- {
+		all[i] = left.keep(of(&in.Messages[i]))
+	}
+	return all
+}
+
+// keep returns the facts of a message, older than those before, without the pieces that have no room.
+func (r *room) keep(f *facts) *facts {
+	said, lines := len(f.said)+len(f.recap), 0
+	if f.result != nil {
+		said, lines = said+len(f.result.report), len(f.result.idLines)
+	}
+	for i := range f.calls {
+		lines += len(f.calls[i].changed)
+	}
+	r.said, r.lines = r.said-said, r.lines-lines
+	if (said == 0 || r.said >= 0) && (lines == 0 || r.lines >= 0) {
+		return f
+	}
+	out, result := *f, resultFacts{}
+	if f.result != nil {
+		result, out.result = *f.result, &result
+	}
+	if r.said < 0 {
+		out.said, out.recap, result.report = nil, nil, nil
+	}
+	if r.lines < 0 {
+		result.idLines, out.calls = nil, slices.Clone(f.calls)
+		for i := range out.calls {
+			out.calls[i].changed = nil
+		}
+	}
+	out.linkWork()
+	return &out
+}
