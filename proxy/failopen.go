@@ -75,7 +75,20 @@ func runWithin[T any](ctx context.Context, deadline time.Duration, f func(contex
 // decideOrForward is where a request fails open: it is what f decides, or if f fails, the
 // client's own bytes.
 func (x *exchange) decideOrForward(ctx context.Context, what string, f func(context.Context) (decision, error)) decision {
-	d, err := runWithin(ctx, x.t.options.Deadline, f)
+	d, err := runWithin(ctx, x.t.options.Deadline, func(ctx context.Context) (decision, error) {
+		memory, bytes := x.t.options.Memory, workBytes(x.plainBody)
+		if bytes > memory.allWork {
+			return forward(reasonTooLarge), nil
+		}
+		waiting, cancel := context.WithTimeout(ctx, x.t.options.Deadline/2)
+		defer cancel()
+		end, err := memory.beginWork(waiting, bytes)
+		if err != nil {
+			return forward(reasonBusy), nil
+		}
+		defer end()
+		return f(ctx)
+	})
 	if err == nil {
 		return d
 	}

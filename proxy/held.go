@@ -21,6 +21,19 @@ func canBeHeld(body string) bool {
 	return bytesOfObject*strings.Count(body, "{") <= most || bytesOfObject*objects(body) <= most // braces in texts are no objects
 }
 
+// workBytes is about how much memory the work on a request takes, besides its body; 0 for a small one,
+// which is not counted.
+func workBytes(body string) int {
+	if len(body) < 256<<10 {
+		return 0
+	}
+	return max(usualTimes*len(body), bytesOfText*len(body)+bytesOfObject*objects(body))
+}
+
+// usualTimes is how much memory the work on a request takes that is not of very many tiny things, in
+// multiples of its bytes.
+const usualTimes = 12
+
 // objects counts the objects of a JSON document.
 func objects(doc string) (n int) {
 	for {

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"cmp"
+	"context"
 	"sync"
 	"sync/atomic"
 
@@ -27,6 +28,9 @@ type Memory struct {
 	tenantBodyBytes int            // the bound for one tenant
 	bodyBytes       map[string]int // reserved, by tenant
 	counters        map[string]*token.Counter
+	allWork         int           // for the work on all requests, in bytes
+	freeWork        int           // of that
+	workEnded       chan struct{} // closed when some of it ends
 }
 
 // MemoryOptions are the bounds of a Memory, in bytes. Zero fields are the defaults.
@@ -38,6 +42,9 @@ type MemoryOptions struct {
 	// one tenant (Options.Config.Requester), by default as many. A request takes several times
 	// its body while it is decoded.
 	Bodies, TenantBodies int
+	// Work bounds what the work on large requests takes together before they are sent, by an
+	// estimate, by default 2 GB. A request waits for room, and passes unchanged if there is none.
+	Work int
 	// Sessions is what compactions remember between steps, for proxies whose Config has none; nil
 	// is one of palimpsest.DefaultMemory.
 	Sessions *palimpsest.Memory
@@ -56,7 +63,37 @@ func NewMemory(o *MemoryOptions) *Memory {
 		index:         identify.NewIndex(cmp.Or(o.All, 256<<20), cmp.Or(o.Tenant, 128<<20)),
 		freeBodyBytes: room, tenantBodyBytes: cmp.Or(o.TenantBodies, room), bodyBytes: map[string]int{},
 		counters: map[string]*token.Counter{}, sessions: sessions,
+		allWork: cmp.Or(o.Work, 2<<30), freeWork: cmp.Or(o.Work, 2<<30), workEnded: make(chan struct{}),
 	}
+}
+
+// beginWork waits until there is room for work that takes so many bytes, until end is called. The
+// error is that of ctx.
+func (m *Memory) beginWork(ctx context.Context, bytes int) (end func(), err error) {
+	for {
+		m.mu.Lock()
+		ended, fits := m.workEnded, bytes <= m.freeWork
+		if fits {
+			m.freeWork -= bytes
+		}
+		m.mu.Unlock()
+		if fits {
+			return func() { m.endWork(bytes) }, nil
+		}
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (m *Memory) endWork(bytes int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.freeWork += bytes
+	close(m.workEnded)
+	m.workEnded = make(chan struct{})
 }
 
 // Reserve reserves room for a part of a tenant's request body, and reports whether there was room. Give

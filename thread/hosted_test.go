@@ -15,7 +15,7 @@ import (
 func TestHostedIdentity(t *testing.T) {
 	for _, c := range []struct {
 		codec interface {
-			Decode([]byte) (*prompt.Prompt, error)
+			Decode(string) (*prompt.Prompt, error)
 		}
 		body string
 		want thread.ID
@@ -24,7 +24,7 @@ func TestHostedIdentity(t *testing.T) {
 		{openai.Responses{}, `{"model":"m","input":[{"role":"user","content":"count"},{"type":"program","call_id":"p","code":"x"},{"type":"function_call","call_id":"a","name":"read","arguments":"{}","caller":{"type":"program","caller_id":"p"}},{"type":"function_call_output","call_id":"a","output":"1"},{"type":"program_output","call_id":"p","result":"1"},{"type":"multi_agent_call","call_id":"m","action":"list_agents","arguments":"{}"},{"type":"multi_agent_call_output","call_id":"m","output":[]},{"type":"additional_tools","role":"developer","tools":[]},{"type":"web_search_call","id":"w","status":"completed","action":{"type":"search","query":"q"}},{"type":"tool_search_call","execution":"server","arguments":{}},{"type":"shell_call","call_id":"s","action":{"commands":["ls"]}},{"type":"shell_call_output","call_id":"s","output":[{"stdout":"x"}]}]}`, "3a7b89c08ed11b4f696294172c68d16f"},
 		{gemini.Codec{}, `{"contents":[{"role":"user","parts":[{"text":"count"}]},{"role":"model","parts":[{"toolCall":{"id":"t","toolType":"GOOGLE_SEARCH_WEB","args":{}}},{"toolResponse":{"id":"t","toolType":"GOOGLE_SEARCH_WEB","response":{}}},{"executableCode":{"language":"PYTHON","code":"1"}},{"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"1"}}]}]}`, "e82ad9f28eff5c25592c61617baafc92"},
 	} {
-		p, err := c.codec.Decode([]byte(c.body))
+		p, err := c.codec.Decode(c.body)
 		if err != nil {
 			t.Fatal(err)
 		}

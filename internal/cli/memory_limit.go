@@ -31,6 +31,7 @@ func memoryLimitsOf(c *config.Config) memoryLimits {
 	m.bounds.Tenant = cmp.Or(c.Bytes("proxy-tenant-memory"), m.bounds.All/2)
 	m.bounds.Bodies = cmp.Or(c.Bytes("proxy-bodies"), min(m.process/8, 512<<20))
 	m.bounds.TenantBodies = min(cmp.Or(c.Bytes("tenant-bodies"), m.bounds.Bodies/2), m.bounds.Bodies)
+	m.bounds.Work = m.process / 2
 	m.sessions, m.threads = min(m.process/16, palimpsest.DefaultMemory), min(m.process/32, store.DefaultCacheBytes)
 	return m
 }

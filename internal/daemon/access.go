@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -52,7 +51,15 @@ func (s *Server) authenticate(r *http.Request, identify func(*http.Request) (ide
 
 // countMore counts n more requests of a caller whose request holds several.
 func (s *Server) countMore(r *http.Request, who identity, n int) error {
-	return cmp.Or(s.rates.take(rateKey(r, who), n), s.tenantRates.take(who.tenant, n))
+	key := rateKey(r, who)
+	if refused := s.rates.take(key, n); refused != nil {
+		return refused
+	}
+	refused := s.tenantRates.take(who.tenant, n)
+	if refused != nil { // what is not answered does not count
+		s.rates.buckets.Give(key, float64(n))
+	}
+	return refused
 }
 
 // rates hold callers to a limit on requests per second. Without a limit they hold nobody.

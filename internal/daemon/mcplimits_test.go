@@ -113,6 +113,7 @@ func TestMCPBatchCounts(t *testing.T) {
 		{daemon.Limits{Rate: 500, Burst: 500}, []int{20, 21}, []int{200, 400}},
 		{daemon.Limits{Rate: 500, Burst: 500, TenantRate: 3}, []int{4, 4}, []int{200, 429}},
 		{daemon.Limits{Rate: 500, Burst: 500, TenantRate: 3}, []int{7}, []int{400}},
+		{daemon.Limits{Rate: 9, Burst: 9, TenantRate: 3}, []int{4, 5, 1}, []int{200, 429, 200}}, // what the tenant may not does not count for the key
 	} {
 		now := time.Now()
 		h := start(t, daemon.Config{MCP: daemon.ReadMCP, Limits: tt.limits, Now: func() time.Time { return now }})

@@ -3,8 +3,10 @@
 package hostile_test
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -106,5 +108,28 @@ func TestMemoryFollowsBytes(t *testing.T) {
 			}
 			s.alive(t, wire.Chat)
 		})
+	}
+}
+
+// TestWorkInsideMemory: a request that would take more than half of the memory for work passes
+// unchanged, and is compacted where there is more.
+func TestWorkInsideMemory(t *testing.T) {
+	body := manyThings["failures"](5_000_000)
+	for memory, want := range map[string]string{"100MB": "too-large", "1GB": ""} {
+		s, _ := proxied(t, "--memory", memory)
+		s.alive(t, wire.Chat)
+		r, err := http.NewRequestWithContext(t.Context(), "POST", s.url+pathOf(wire.Chat, false), bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		res, err := s.http.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if got := res.Header.Get("X-Palimpsest-Reason"); res.StatusCode != 200 || got != want {
+			t.Errorf("%s: status %d, passed because of %q, want %q", memory, res.StatusCode, got, want)
+		}
 	}
 }
