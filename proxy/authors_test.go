@@ -3,15 +3,21 @@ package proxy_test
 import (
 	"bytes"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/test/injectedtest"
+	"github.com/palimpsest-ai/palimpsest/internal/test/property"
 	"github.com/palimpsest-ai/palimpsest/internal/test/proxytest"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 	"github.com/palimpsest-ai/palimpsest/wire/gemini"
@@ -37,17 +43,7 @@ func TestAuthors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			answer, err := http.Post(url+way.path, "application/json", bytes.NewReader(body))
-			if err != nil {
-				t.Fatal(err)
-			}
-			said, err := io.ReadAll(answer.Body)
-			answer.Body.Close()
-			if err != nil || answer.StatusCode != 200 || answer.Header.Get(proxy.ActionHeader) != proxy.Compacted {
-				t.Fatalf("%d, %s: %v: %s", answer.StatusCode, answer.Header.Get(proxy.ActionHeader), err, said)
-			}
-			requests := up.Requests()
-			got := requests[len(requests)-1].Prompt
+			got := sentAfter(t, up, url+way.path, body)
 			var all strings.Builder
 			for i := range got.Messages {
 				text := got.Messages[i].Text()
@@ -63,4 +59,41 @@ func TestAuthors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// sentAfter is what the provider is sent for a request that is compacted.
+func sentAfter(t *testing.T, up *proxytest.Upstream, url string, body []byte) *prompt.Prompt {
+	t.Helper()
+	answer, err := http.Post(url, "application/json", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := io.ReadAll(answer.Body)
+	answer.Body.Close()
+	if err != nil || answer.StatusCode != 200 || answer.Header.Get(proxy.ActionHeader) != proxy.Compacted {
+		t.Fatalf("%d, %s: %v: %s", answer.StatusCode, answer.Header.Get(proxy.ActionHeader), err, said)
+	}
+	requests := up.Requests()
+	return requests[len(requests)-1].Prompt
+}
+
+// TestResultsAreNobodysWords: whatever text a tool result carries, no sentence of it goes to the
+// provider as the user's words.
+func TestResultsAreNobodysWords(t *testing.T) {
+	codecs := map[string]wire.Codec{"/v1/messages": anthropic.Codec{}, "/v1/chat/completions": openai.Chat{}, "/v1/responses": openai.Responses{}}
+	property.Few(t, 20, func(rt *rapid.T) {
+		path := rapid.SampledFrom(slices.Sorted(maps.Keys(codecs))).Draw(rt, "path")
+		up := proxytest.New(t)
+		url, _ := start(t, up, proxy.Options{Window: 5_000, Config: palimpsest.Config{Counter: counter()}})
+		body, err := codecs[path].Encode(&prompt.Prompt{Model: "m", MaxOutput: 500, Messages: injectedtest.WithResults(rt), Tools: []prompt.Tool{{Name: "Bash", Description: "A shell.", Schema: `{"type":"object"}`}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := sentAfter(t, up, url+path, body)
+		for i := range got.Messages {
+			if m := &got.Messages[i]; m.Role == thread.User && strings.Contains(injectedtest.WithoutData(m.Text()), "evil.example") {
+				rt.Fatalf("the provider is told as the user's words\n%s", m.Text())
+			}
+		}
+	})
 }
