@@ -33,7 +33,7 @@ func (a *agent) run(ctx context.Context) (report string, err error) {
 	if err != nil {
 		return "", err
 	}
-	base, err := a.client.codec().Decode(around)
+	base, err := a.client.codec().Decode(string(around))
 	if err != nil {
 		return "", err
 	}

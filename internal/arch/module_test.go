@@ -251,17 +251,17 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 8909},
+		{Of: "floor 0", Floor: 0, Most: 8925},
 		{Of: "floor 1", Floor: 1, Most: 21209},
 		{Of: "floor 2", Floor: 2, Most: 19626},
-		{Of: "floor 3", Floor: 3, Most: 11939},
-		{Of: "floor 4", Floor: 4, Most: 2275},
-		{Of: "floor 5", Floor: 5, Most: 8647},
+		{Of: "floor 3", Floor: 3, Most: 12011},
+		{Of: "floor 4", Floor: 4, Most: 2289},
+		{Of: "floor 5", Floor: 5, Most: 8724},
 		{Of: "floor 6", Floor: 6, Most: 12247},
 		{Of: "floor 7", Floor: 7, Most: 16548},
-		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 17156},
+		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 17244},
 	},
-	Packages: 97, Public: 51, Names: 899,
+	Packages: 97, Public: 48, Names: 845,
 	Methods: 25, Types: map[string]int{
 		"transcript.builder":             38,
 		"summarize/internal/work.fold":   49,
@@ -276,7 +276,7 @@ var ceilings = &arch.Ceilings{
 		"internal/daemon.call":           76,
 		"internal/daemon.Server":         37,
 		"api.Client":                     37,
-		"..Session":                      94,
+		"..Session":                      65,
 	},
 }
 

@@ -14,7 +14,7 @@ type told struct {
 	label string // whose words it is, or what it says
 	text  string
 	asked string // the question that the text answers
-	at    int // where in the span it comes from; the request opens its turn
+	at    int    // where in the span it comes from; the request opens its turn
 }
 
 // The labels of a turn's lines. Those that name a speaker cannot be forged: inside an item

@@ -49,7 +49,7 @@ func answer(script *adaptertest.Script, r *http.Request) (string, error) {
 	if len(problems) > 0 {
 		return "", errors.Join(problems...)
 	}
-	asked, err := codec.Decode(body)
+	asked, err := codec.Decode(string(body))
 	if err != nil {
 		return "", err
 	}
