@@ -273,3 +273,29 @@ func FuzzParse(f *testing.F) {
 		plan.Diff(p, &n)
 	})
 }
+
+// TestHostedUnit: of a call that ran at the provider, with what its program called, all is hidden or
+// nothing, and nothing while it runs.
+func TestHostedUnit(t *testing.T) {
+	messages := []thread.Message{
+		{ID: "ask", Role: thread.User, Parts: []thread.Part{thread.Text{Text: "count"}}},
+		{ID: "starts", Role: thread.Assistant, Parts: []thread.Part{thread.Opaque{Kind: "code", Call: "s"}, thread.ToolCall{ID: "a", Name: "read", Parent: "s"}}},
+		{ID: "read", Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: "a", Tool: "read"}}},
+		{ID: "ends", Role: thread.Assistant, Parts: []thread.Part{thread.Opaque{Kind: "out", Call: "s", Answers: true}}},
+	}
+	for n, valid := range map[int]map[[2]int]bool{
+		4: {{0, 1}: true, {1, 4}: true, {0, 4}: true, {1, 3}: false, {0, 2}: false, {3, 4}: false},
+		3: {{0, 1}: true, {1, 3}: false, {0, 3}: false},
+	} {
+		th, err := thread.New("t").Append(messages[:n]...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for span, want := range valid {
+			p := &plan.Plan{ThreadID: "t", ThreadVersion: n, Drops: []plan.Removal{{Span: th.Range(span[0], span[1])}}}
+			if err := p.Validate(th); (err == nil) != want {
+				t.Errorf("of %d messages, %d to %d: %v, want valid %t", n, span[0], span[1], err, want)
+			}
+		}
+	}
+}

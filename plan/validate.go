@@ -158,13 +158,8 @@ func (p *Plan) checkCalls(t *thread.Thread, pairs *thread.Pairing) error {
 		if pairs.Open(i) && ref.Action != Include {
 			return &InvalidError{Record: ref, ID: m.ID, Reason: "its call still waits for a result; leave the message alone"}
 		}
-		if first, last := pairs.Unit(i); first < last {
-			switch head := actions[messages[first].ID]; {
-			case ref.Action != Include && !ref.Action.Removes():
-				return &InvalidError{Record: ref, ID: m.ID, Reason: "it belongs to a call that ran at the provider; leave it, or cover the whole call"}
-			case ref.Action.Removes() != head.Action.Removes():
-				return &InvalidError{Record: ref, ID: m.ID, Reason: fmt.Sprintf("it belongs to a call that ran at the provider, from %s to %s; cover all or none of it", messages[first].ID, messages[last].ID)}
-			}
+		if first, last := pairs.Unit(i); ref.Action.Removes() != actions[messages[first].ID].Action.Removes() {
+			return &InvalidError{Record: ref, ID: m.ID, Reason: fmt.Sprintf("it belongs to a call that ran at the provider, from %s to %s; cover all or none of it", messages[first].ID, messages[last].ID)}
 		}
 		if m.Role != thread.Assistant {
 			continue

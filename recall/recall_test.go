@@ -103,12 +103,16 @@ func TestRemovedIsHidden(t *testing.T) {
 		}
 		p := &plan.Plan{ThreadID: th.ID(), ThreadVersion: th.Version()}
 		pairs := thread.Pair(th)
+		unit := func(i int) bool { // what ran at the provider goes whole
+			first, last := pairs.Unit(i)
+			return first < last
+		}
 		end := rapid.IntRange(1, th.Len()).Draw(rt, "end")
 		for i := range end {
 			m := th.At(i)
 			clears := m.Role == thread.Tool || rapid.Bool().Draw(rt, "clear")
 			switch {
-			case pairs.Open(i) || rapid.IntRange(0, 4).Draw(rt, "keep") == 0:
+			case unit(i) || pairs.Open(i) || rapid.IntRange(0, 4).Draw(rt, "keep") == 0:
 			case clears || len(m.Calls()) > 0:
 				p.Clearings = append(p.Clearings, plan.Clearing{Span: th.Range(i, i+1)})
 			default:
