@@ -25,6 +25,9 @@ type Pairing struct {
 // unit is a stretch of messages around a hosted call.
 type unit struct{ first, last int }
 
+// maxNesting is how many calls within calls are followed.
+const maxNesting = 8
+
 // Pair pairs calls and results. A call is answered by the first later tool message with its
 // id, before another call has the id; further ones are duplicates. A result without a call is
 // an orphan.
@@ -50,13 +53,20 @@ func PairFrom(t *Thread, from int) (*Pairing, bool) {
 		tail:    -1,
 	}
 	hosted := map[string]int{}              // hosted calls without their result, by id: where they stand
+	parents := map[string]string{}          // of these, by id
+	goesOn := map[string]bool{}             // those that the message at hand has to do with
 	reach := map[int]int{}                  // from the message of a hosted call: to the last of what belongs to it
 	within := func(id string, i int) bool { // message i belongs to the hosted call
-		first, known := hosted[id]
-		if known {
+		first, found := hosted[id]
+		if found {
 			reach[first] = i
 		}
-		return known
+		for depth, is := 0, found; is && depth < maxNesting; depth++ {
+			goesOn[id] = true
+			id = parents[id]
+			_, is = hosted[id]
+		}
+		return found
 	}
 	type asked struct {
 		at, part int
@@ -70,11 +80,12 @@ func PairFrom(t *Thread, from int) (*Pairing, bool) {
 		switch m.Role {
 		case Assistant:
 			p.tail = i
+			clear(goesOn)
 			for k, part := range m.Parts {
 				if o, ok := part.(Opaque); ok && o.Call != "" {
 					within(o.Parent, i)
 					if !o.Answers {
-						hosted[o.Call] = i
+						hosted[o.Call], parents[o.Call], goesOn[o.Call] = i, o.Parent, true
 					} else if within(o.Call, i) {
 						delete(hosted, o.Call)
 					} else {
@@ -93,6 +104,8 @@ func PairFrom(t *Thread, from int) (*Pairing, bool) {
 				}
 				all[i] = append(all[i], open[c.ID])
 			}
+			// A message that has nothing to do with a call goes on without its result.
+			maps.DeleteFunc(hosted, func(id string, _ int) bool { return !goesOn[id] })
 		case Tool:
 			r, _ := m.Result()
 			a := open[r.CallID]
@@ -198,7 +211,8 @@ func (p *Pairing) Missing(i int) []ToolCall { return p.missing[i] }
 
 // Open reports whether the message at i has a call whose result may still come, or belongs to the
 // unit of one: an unanswered call of the last assistant message, followed only by results, or a
-// hosted call behind which nobody has spoken. Earlier unanswered calls were aborted.
+// hosted call behind which nobody has spoken and the model has not gone on without it. Earlier
+// unanswered calls were aborted.
 func (p *Pairing) Open(i int) bool {
 	return i >= p.waiting || i == p.tail && len(p.missing[i]) > 0
 }
