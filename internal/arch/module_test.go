@@ -251,7 +251,7 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 8925},
+		{Of: "floor 0", Floor: 0, Most: 8934},
 		{Of: "floor 1", Floor: 1, Most: 21209},
 		{Of: "floor 2", Floor: 2, Most: 19626},
 		{Of: "floor 3", Floor: 3, Most: 12011},
