@@ -73,7 +73,7 @@ type oldPart struct {
 // those that the user has pinned, with a call or a result all of its message's calls and results,
 // which cannot be parted.
 func (s *Situation) pinnedGroups() map[int]bool {
-	at := map[int]bool{}
+	at, units := map[int]bool{}, map[int]bool{} // units by their first message
 	for _, i := range append(s.pinnedPositions(), strategy.Instructions(s.Thread.Messages())...) {
 		if call, ok := s.Pairs().Call(i); ok {
 			i = call
@@ -82,9 +82,11 @@ func (s *Situation) pinnedGroups() map[int]bool {
 		for _, result := range s.Pairs().Results(i) {
 			at[result] = true
 		}
-		for k, last := s.Pairs().Unit(i); k <= last; k++ {
+		first, last := s.Pairs().Unit(i)
+		for k := first; k <= last && !units[first]; k++ {
 			at[k] = true
 		}
+		units[first] = true
 	}
 	return at
 }

@@ -33,7 +33,7 @@ func (v *View) linked(i int) *group {
 		if call, ok := v.Pairs.Call(g.at[n]); ok {
 			add(call)
 		}
-		for k, last := v.Pairs.Unit(g.at[n]); k <= last; k++ {
+		for k, end := v.Pairs.Beside(g.at[n]); k < end; k++ {
 			add(k)
 		}
 	}

@@ -185,7 +185,7 @@ func (v *View) anchor(i int) {
 	if call, ok := v.Pairs.Call(i); ok {
 		v.anchor(call)
 	}
-	for k, last := v.Pairs.Unit(i); k <= last; k++ {
+	for k, end := v.Pairs.Beside(i); k < end; k++ {
 		v.anchor(k)
 	}
 }

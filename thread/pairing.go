@@ -61,10 +61,10 @@ func PairFrom(t *Thread, from int) (*Pairing, bool) {
 		if found {
 			reach[first] = i
 		}
-		for depth, is := 0, found; is && depth < maxNesting; depth++ {
+		for depth, ok := 0, found; ok && depth < maxNesting; depth++ {
 			goesOn[id] = true
 			id = parents[id]
-			_, is = hosted[id]
+			_, ok = hosted[id]
 		}
 		return found
 	}
@@ -178,6 +178,16 @@ func (p *Pairing) Unit(i int) (first, last int) {
 		return u.first, u.last
 	}
 	return i, i
+}
+
+// Beside returns the positions to go on to from the message at i, to reach all of its unit: from the
+// first message all others, from another one the first.
+func (p *Pairing) Beside(i int) (from, to int) {
+	first, last := p.Unit(i)
+	if i != first {
+		return first, first + 1
+	}
+	return first + 1, last + 1
 }
 
 // Call returns the position of the message whose call the tool message at i

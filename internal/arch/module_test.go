@@ -251,12 +251,12 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 8934},
-		{Of: "floor 1", Floor: 1, Most: 21209},
+		{Of: "floor 0", Floor: 0, Most: 8944},
+		{Of: "floor 1", Floor: 1, Most: 21210},
 		{Of: "floor 2", Floor: 2, Most: 19626},
 		{Of: "floor 3", Floor: 3, Most: 12011},
 		{Of: "floor 4", Floor: 4, Most: 2289},
-		{Of: "floor 5", Floor: 5, Most: 8724},
+		{Of: "floor 5", Floor: 5, Most: 8726},
 		{Of: "floor 6", Floor: 6, Most: 12247},
 		{Of: "floor 7", Floor: 7, Most: 16548},
 		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 17244},

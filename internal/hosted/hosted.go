@@ -11,8 +11,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// row is one type of block: where in its JSON what thread.Opaque says of hosted calls is found. Blocks that hold
-// call and result at once (web_search_call) have no row.
+// row is one type of block: where in its JSON what thread.Opaque says of hosted calls is found.
+// Blocks that hold call and result at once (web_search_call) have no id there, or no row.
 type row struct {
 	api, kind string // a kind that begins with * is the end of the type's name
 	answers   bool

@@ -31,8 +31,11 @@ const (
 // stands outside of the places of answers is the tool's.
 func ReadAnswers(call thread.ToolCall, r *thread.ToolResult) []Answer {
 	read := askers[call.Name]
+	if read == nil || r.CallID != call.ID || r.Outcome == thread.Failure || len(call.Arguments) > maxAnswered {
+		return nil
+	}
 	text := r.Text()
-	if read == nil || r.CallID != call.ID || r.Outcome == thread.Failure || len(text) > maxAnswered || len(call.Arguments) > maxAnswered {
+	if len(text) > maxAnswered {
 		return nil
 	}
 	questions := gjson.Get(call.Arguments, "questions").Array()

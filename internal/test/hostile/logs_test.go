@@ -3,6 +3,7 @@
 package hostile_test
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -359,4 +360,27 @@ var steep = map[string]large{
 		}
 		return c.end()
 	}},
+	"calls of a program that runs on": {"", func(n int) []byte { return program(n, "", true) }},
+	"instructions within a program": {"session", func(n int) []byte {
+		return program(n, `{"type":"message","role":"developer","content":"Mind %d."},`, false)
+	}},
+}
+
+// program is a request of the Responses API with a program at the provider that makes many calls of the
+// client, and what stands between them.
+func program(n int, between string, runs bool) []byte {
+	b := bytes.NewBufferString(`{"model":"gpt-5.5","input":[{"role":"user","content":"Count."},{"type":"program","call_id":"p","code":"count()"},`)
+	for i := 0; b.Len() < n; i++ {
+		if between != "" {
+			fmt.Fprintf(b, between, i)
+		}
+		fmt.Fprintf(b, `{"type":"function_call","call_id":"c%d","name":"f","arguments":"{}","caller":{"type":"program","caller_id":"p"}},{"type":"function_call_output","call_id":"c%[1]d","output":"1"},`, i)
+	}
+	if runs {
+		b.Truncate(b.Len() - 1)
+	} else {
+		b.WriteString(`{"type":"program_output","call_id":"p","result":"1"},{"role":"user","content":"Go on."}`)
+	}
+	b.WriteString("]}")
+	return b.Bytes()
 }
