@@ -14,7 +14,8 @@ import (
 // what a harness put in the user's name.
 func (v *View) output(i int) bool {
 	m := &v.messages[i]
-	return m.Role == thread.Tool || m.Role == thread.User && m.Kind == thread.Injected
+	first, last := v.Pairs.Unit(i)
+	return first == last && (m.Role == thread.Tool || m.Role == thread.User && m.Kind == thread.Injected)
 }
 
 // results proposes the outputs before the protected tail that judge accepts, superseded

@@ -72,3 +72,30 @@ func TestRatioBounds(t *testing.T) {
 		}
 	}
 }
+
+// TestUnitsStayWhole: no rung takes one message of a hosted call's unit, neither its large result
+// on arrival nor as the part of a summary that there is room for.
+func TestUnitsStayWhole(t *testing.T) {
+	program := thread.Message{Role: thread.Assistant, Parts: []thread.Part{
+		thread.Opaque{Kind: "program", Text: "read(1)", Call: "p1", Tool: "program"},
+		thread.ToolCall{ID: "c1", Name: "Read", Arguments: `{"path":"a"}`, Parent: "p1"},
+	}}
+	ends := thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.Opaque{Kind: "program_output", Text: "1", Call: "p1", Answers: true, Tool: "program"}}}
+	th := log(t, say(thread.User, "Look."), say(thread.Assistant, lines(1, 900)), say(thread.User, "Count."),
+		program, answer("c1", "Read", lines(1, 9000)), ends, say(thread.User, "And now?"), say(thread.Assistant, lines(1, 9)), say(thread.User, "Go on."))
+	partial := func(v *strategy.View, room int) {
+		for _, r := range v.Records() {
+			if i, _ := th.Index(r.Covers().First()); r.Covers().Len() < 3 && i >= 3 && i <= 5 {
+				t.Errorf("room %d: %s takes %d of the unit's messages", room, r.Made().Strategy, r.Covers().Len())
+			}
+		}
+	}
+	for room := 100; room < 2800; room += 50 {
+		v := view(t, th, room, strategy.Bare)
+		_, _ = strategy.Auto().Climb(t.Context(), v)
+		partial(v, room)
+		v = view(t, th, room, strategy.Bare)
+		v.ExternalizeLarge([]int{4})
+		partial(v, room)
+	}
+}

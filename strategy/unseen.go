@@ -41,7 +41,7 @@ const maxArrivalStub = 4_000
 func (v *View) ExternalizeLarge(at []int) {
 	keep := min(v.part(oversizeStub), maxArrivalStub)
 	for _, i := range at {
-		if v.cover[i] >= 0 || v.Pinned[i] || v.Sizes[i] <= max(v.part(oversize), 2*keep) || !v.storable(i) {
+		if v.cover[i] >= 0 || !v.Shrinkable(i) || v.Sizes[i] <= max(v.part(oversize), 2*keep) || !v.storable(i) {
 			continue
 		}
 		record, text := v.external(i, "intake", clip.Number(v.Sizes[i])+" tokens at once are more than fit")
