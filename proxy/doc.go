@@ -25,7 +25,7 @@
 // The files: exchange.go is the way of a request from top to bottom. Before it is sent come
 // read.go, session_*.go (how its conversation is found), prepare.go, and forward.go (when it
 // goes on as it came). Afterwards come refusal.go (a refused request is sent in another way),
-// streams.go (answers that pass), usage.go (what the provider counted), rounds*.go (further
+// usage.go (what the provider counted), rounds*.go (further
 // requests within one answer; package dialect knows how each API writes that). failopen.go says
 // what happens if our own part fails. emulate*.go does the provider's own compaction in its place,
 // provider_history*.go continues histories that the provider holds, websocket.go is the

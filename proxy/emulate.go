@@ -3,14 +3,14 @@ package proxy
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/failsafe"
+	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -111,7 +111,7 @@ func (x *exchange) emulate() (next *exchange, answer *http.Response) {
 		return x, nil
 	}
 	ctx := x.request.Context()
-	m, err := runWithin(ctx, x.t.options.Deadline, e.apply)
+	m, err := failsafe.Within(ctx, x.t.options.Deadline, e.apply)
 	if refusal, ok := errors.AsType[*native.Refusal](err); ok {
 		m, err = emulation{answer: refusalAnswer(x.request, refusal)}, nil
 	}
@@ -119,7 +119,7 @@ func (x *exchange) emulate() (next *exchange, answer *http.Response) {
 		x.emitFault("native", err, nil)
 		// The request would be refused without this, however short the deadline is.
 		patience := max(x.t.options.Deadline, defaultDeadline)
-		m, err = runWithin(ctx, patience, func(context.Context) (emulation, error) { return e.fallback(), nil })
+		m, err = failsafe.Within(ctx, patience, func(context.Context) (emulation, error) { return e.fallback(), nil })
 		if err != nil {
 			x.emitFault("native", err, nil)
 		}
@@ -153,23 +153,6 @@ func withHeader(r *http.Request, h http.Header) *http.Request {
 	return &out
 }
 
-// newAnswer is an answer of our own.
-func newAnswer(r *http.Request, status int, kind, body string) *http.Response {
-	return &http.Response{
-		Status: strconv.Itoa(status) + " " + http.StatusText(status), StatusCode: status,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-		Header:        http.Header{"Content-Type": {kind}},
-		Body:          io.NopCloser(strings.NewReader(body)),
-		ContentLength: int64(len(body)),
-	}
-}
-
 func refusalAnswer(r *http.Request, why *native.Refusal) *http.Response {
-	return newAnswer(r, http.StatusBadRequest, jsonKind, why.Body())
+	return httpbody.NewAnswer(r, http.StatusBadRequest, httpbody.JSON, why.Body())
 }
-
-// The types of content of answers.
-const (
-	jsonKind   = "application/json"
-	streamKind = "text/event-stream; charset=utf-8"
-)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -113,11 +114,11 @@ func (n nativeResponses) compactedAnswer(a *responsesRequest, messages []thread.
 	switch {
 	case n.endpoint.task == compaction:
 		answer.Items = append(retainedMessages(a, messages), item)
-		return newAnswer(n.request, http.StatusOK, jsonKind, answer.CompactedBody())
+		return httpbody.NewAnswer(n.request, http.StatusOK, httpbody.JSON, answer.CompactedBody())
 	case a.Stream:
-		return newAnswer(n.request, http.StatusOK, streamKind, answer.Events(a.Responses))
+		return httpbody.NewAnswer(n.request, http.StatusOK, httpbody.EventStream, answer.Events(a.Responses))
 	}
-	return newAnswer(n.request, http.StatusOK, jsonKind, answer.Response(a.Responses))
+	return httpbody.NewAnswer(n.request, http.StatusOK, httpbody.JSON, answer.Response(a.Responses))
 }
 
 // responseID is the id of a response of ours.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
@@ -23,7 +24,7 @@ type itemInserter struct {
 // the client gets the end of it.
 func (n nativeResponses) insertItem(res *http.Response, item string, onComplete func(response string)) {
 	inserter := &itemInserter{item: item, onComplete: onComplete}
-	rewriteAnswer(res, n.emitStreamFault, func(body string) string {
+	httpbody.RewriteAnswer(res, n.emitStreamFault, func(body string) string {
 		if !rawjson.Valid(body) {
 			return body
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -68,7 +69,7 @@ func (n nativeMessages) fallback() emulation {
 		return emulation{}
 	}
 	if n.emulated() && m.ReadCompaction() == nil && m.OnDemand && n.endpoint.task == generate {
-		return emulation{answer: newAnswer(n.request, 529, jsonKind, native.Unavailable())}
+		return emulation{answer: httpbody.NewAnswer(n.request, 529, httpbody.JSON, native.Unavailable())}
 	}
 	if err := m.Expand(nil, n.emulated()); err != nil {
 		return emulation{}
@@ -101,7 +102,7 @@ func namesBetas(h http.Header, betas ...string) bool {
 
 // withoutBetas returns headers that do not name some betas.
 func withoutBetas(h http.Header, betas ...string) http.Header {
-	return withoutListed(h, betaHeader, func(beta string) bool { return slices.Contains(betas, beta) })
+	return httpbody.WithoutListed(h, betaHeader, func(beta string) bool { return slices.Contains(betas, beta) })
 }
 
 // applyEdits does what the request asks for.
@@ -167,7 +168,7 @@ func (n nativeMessages) addToAnswer(res *http.Response, add *native.Addition) {
 	if n.endpoint.task == count {
 		whole = add.AddToCount
 	}
-	rewriteAnswer(res, n.emitStreamFault, whole, func(e sse.Event) (out []byte) {
+	httpbody.RewriteAnswer(res, n.emitStreamFault, whole, func(e sse.Event) (out []byte) {
 		for _, data := range add.AddToEvent(e.Data) {
 			if data == e.Data {
 				out = append(out, e.Raw...)
@@ -223,9 +224,9 @@ func (n nativeMessages) answerWithSummary(ctx context.Context, m *native.Message
 func (n nativeMessages) compactionAnswer(m *native.Messages, add *native.Addition) *http.Response {
 	id := "msg_" + identify.Digest("native", add.Block)
 	if m.Stream {
-		return newAnswer(n.request, http.StatusOK, streamKind, add.AnswerEvents(id, m.Model))
+		return httpbody.NewAnswer(n.request, http.StatusOK, httpbody.EventStream, add.AnswerEvents(id, m.Model))
 	}
-	return newAnswer(n.request, http.StatusOK, jsonKind, add.Answer(id, m.Model))
+	return httpbody.NewAnswer(n.request, http.StatusOK, httpbody.JSON, add.Answer(id, m.Model))
 }
 
 func decodedPrompt(ctx context.Context, body string) (*prompt.Prompt, error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/failsafe"
 	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -258,7 +259,7 @@ func (m emulation) clientBudget(input *palimpsest.Step) int {
 
 // compactionOf makes the compaction item of a step; empty if that fails.
 func (n nativeResponses) compactionOf(s *step) string {
-	item, err := runWithin(n.request.Context(), n.t.options.Deadline, func(ctx context.Context) (string, error) {
+	item, err := failsafe.Within(n.request.Context(), n.t.options.Deadline, func(ctx context.Context) (string, error) {
 		item, _, err := n.compactionItem(ctx, s.logID, s.parsed)
 		return item, err
 	})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
@@ -126,12 +127,12 @@ func (t *Transport) roundTrip(r *http.Request, start time.Time) (*http.Response,
 		}
 	}()
 	x := &exchange{t: t, request: r, endpoint: e, start: start}
-	body, whole, err := readBody[string](r.Body, t.options.MaxBody, room.reserve)
+	body, whole, err := httpbody.Read[string](r.Body, t.options.MaxBody, room.reserve)
 	if err == nil && whole {
 		x.body = body
-		x.plainBody, x.decompressErr = decompress(r.Header, body, t.options.MaxBody, room.reserve)
+		x.plainBody, x.decompressErr = httpbody.Decompress(r.Header, body, t.options.MaxBody, room.reserve)
 	}
-	if errors.Is(err, errBusy) || errors.Is(x.decompressErr, errBusy) {
+	if errors.Is(err, httpbody.ErrBusy) || errors.Is(x.decompressErr, httpbody.ErrBusy) {
 		room.release()
 		// A client that is cut off while it sends reads no answer.
 		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, t.options.MaxBody))
@@ -147,7 +148,7 @@ func (t *Transport) roundTrip(r *http.Request, start time.Time) (*http.Response,
 		res, d, err = x.run()
 	default:
 		out := withoutOurHeaders(r)
-		out.Body = rejoinBody(body, nil, r.Body, r.Body)
+		out.Body = httpbody.Rejoin(body, nil, r.Body, r.Body)
 		d = forward(reasonTooLarge)
 		if res, err = send(t.options.Base, out); err == nil {
 			d.setHeaders(res.Header)
@@ -189,7 +190,7 @@ func (b *releasingBody) Close() error {
 }
 
 func busyAnswer(r *http.Request) *http.Response {
-	res := newAnswer(r, http.StatusServiceUnavailable, jsonKind, errorBody(http.StatusServiceUnavailable, "overloaded_error", busyMessage))
+	res := httpbody.NewAnswer(r, http.StatusServiceUnavailable, httpbody.JSON, errorBody(http.StatusServiceUnavailable, "overloaded_error", busyMessage))
 	res.Header.Set("Retry-After", "1")
 	forward(reasonBusy).setHeaders(res.Header)
 	return res
@@ -342,8 +343,8 @@ func (x *exchange) send(d decision) (*http.Response, error) {
 		size, body = len(own), func() io.Reader { return strings.NewReader(own) }
 	}
 	out := withBody(x.request, size, body)
-	if d.action != Passed || x.isNearWindow(d) || x.endpoint.task == generate && x.isLarge() || d.fellBack() || x.isAnswerStored() && !acceptsOnlyReadable(out.Header) {
-		acceptReadable(out) // the answer is read here, or it may be an overflow that has to be read
+	if d.action != Passed || x.isNearWindow(d) || x.endpoint.task == generate && x.isLarge() || d.fellBack() || x.isAnswerStored() && !httpbody.AcceptsOnlyReadable(out.Header) {
+		httpbody.AcceptReadable(out) // the answer is read here, or it may be an overflow that has to be read
 	}
 	if d.action != Passed {
 		out.Header.Del("Content-Encoding")

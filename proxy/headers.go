@@ -4,7 +4,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 )
 
 // Our own headers, which answers have. ThreadHeader may also be in a request.
@@ -51,46 +50,4 @@ func withBody(r *http.Request, size int, body func() io.Reader) *http.Request {
 		out.Header.Set("Content-Length", strconv.Itoa(size))
 	}
 	return out
-}
-
-// withoutListed returns headers of which one, a list, has no elements that gone selects.
-func withoutListed(h http.Header, name string, gone func(element string) bool) http.Header {
-	out := h.Clone()
-	var left []string
-	for element := range strings.SplitSeq(strings.Join(h.Values(name), ","), ",") {
-		if element = strings.TrimSpace(element); element != "" && !gone(element) {
-			left = append(left, element)
-		}
-	}
-	out.Del(name)
-	if len(left) > 0 {
-		out.Set(name, strings.Join(left, ","))
-	}
-	return out
-}
-
-// acceptReadable has the provider compress its answer by gzip at most, so that it can be read here.
-func acceptReadable(out *http.Request) {
-	out.Header = out.Header.Clone()
-	accepted := out.Header.Get("Accept-Encoding")
-	switch {
-	case accepted == "":
-	case strings.Contains(accepted, "gzip"):
-		out.Header.Set("Accept-Encoding", "gzip")
-	default:
-		out.Header.Set("Accept-Encoding", "identity")
-	}
-}
-
-// acceptsOnlyReadable reports whether every encoding that a client accepts can be read here.
-func acceptsOnlyReadable(h http.Header) bool {
-	for encoding := range strings.SplitSeq(h.Get("Accept-Encoding"), ",") {
-		name, _, _ := strings.Cut(encoding, ";")
-		switch strings.ToLower(strings.TrimSpace(name)) {
-		case "", "identity", "gzip", "x-gzip", "deflate":
-		default:
-			return false
-		}
-	}
-	return true
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/llm"
@@ -55,12 +56,12 @@ func (t *Transport) forwardConversationChange(r *http.Request, c conversationCha
 	var items []string
 	known := c.kind != conversationShortened
 	if known && r.Body != nil {
-		body, whole, err := readBody[string](r.Body, maxResponse, nil)
+		body, whole, err := httpbody.Read[string](r.Body, maxResponse, nil)
 		if err != nil {
 			return nil, err
 		}
-		if r.Body = rejoinBody(body, nil, r.Body, r.Body); whole {
-			plain, err := decompress(r.Header, body, maxResponse, nil)
+		if r.Body = httpbody.Rejoin(body, nil, r.Body, r.Body); whole {
+			plain, err := httpbody.Decompress(r.Header, body, maxResponse, nil)
 			known = err == nil && rawjson.Valid(plain)
 			items = rawjson.RawItems(gjson.Get(plain, "items"), nil)
 		} else {
@@ -68,14 +69,14 @@ func (t *Transport) forwardConversationChange(r *http.Request, c conversationCha
 		}
 	}
 	if c.kind == conversationCreated {
-		acceptReadable(r) // the answer has the id
+		httpbody.AcceptReadable(r) // the answer has the id
 	}
 	res, err := send(t.options.Base, r)
 	if err != nil || res.StatusCode != http.StatusOK {
 		return res, err
 	}
 	if c.kind == conversationCreated {
-		if body, err := readAnswer(res); err == nil {
+		if body, err := httpbody.ReadAnswer(res); err == nil {
 			c.id = gjson.GetBytes(body, "id").Str
 		}
 	}
@@ -110,13 +111,13 @@ func addToConversation(ctx context.Context, base http.RoundTripper, continued *h
 		r.URL.RawPath = ""
 		r.Header.Del("Content-Encoding")
 		r.Header.Del("Idempotency-Key") // it is that of the request for the answer
-		r.Header.Set("Content-Type", jsonKind)
+		r.Header.Set("Content-Type", httpbody.JSON)
 		body := []byte(`{"items":[` + strings.Join(some, ",") + `]}`)
 		res, err := send(base, withBody(r, len(body), func() io.Reader { return bytes.NewReader(body) }))
 		if err != nil {
 			return fmt.Errorf("conversation %s: %w", id, err)
 		}
-		_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxAnswer)) // so that the connection can be used again
+		_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, httpbody.MaxAnswer)) // so that the connection can be used again
 		res.Body.Close()
 		if res.StatusCode != http.StatusOK {
 			return fmt.Errorf("conversation %s: %d items: %w", id, len(some), &llm.APIError{Kind: llm.ErrResponse, Status: res.StatusCode})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
@@ -62,7 +63,7 @@ func threadRefusal(r *http.Request, code, details, message string) *http.Respons
 	if code == "thread_not_found" {
 		status, kind = http.StatusNotFound, "not_found_error"
 	}
-	return newAnswer(r, status, jsonKind, `{"type":"error","error":{"type":"`+kind+`","message":`+rawjson.Quote(message)+`,"details":{"error_code":"`+code+`"`+details+`}}}`)
+	return httpbody.NewAnswer(r, status, httpbody.JSON, `{"type":"error","error":{"type":"`+kind+`","message":`+rawjson.Quote(message)+`,"details":{"error_code":"`+code+`"`+details+`}}}`)
 }
 
 // threadNotFound has the client send its whole history, in a new thread.
@@ -79,7 +80,7 @@ func (x *exchange) watchMessage(res *http.Response, save func(providerAnswer)) {
 		}
 	}
 	stream, broken := x.endpoint.dialect.NewStream(), false
-	rewriteAnswer(res, x.emitStreamFault, func(body string) string {
+	httpbody.RewriteAnswer(res, x.emitStreamFault, func(body string) string {
 		saveRead(x.endpoint.dialect.DecodeAnswer([]byte(body)))
 		return body
 	}, func(e sse.Event) []byte {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/event/quality"
+	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/redact"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
@@ -152,7 +153,7 @@ func answerUnreachable(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 func refuseHere(w http.ResponseWriter, status int, kind, message string) {
-	w.Header().Set("Content-Type", jsonKind)
+	w.Header().Set("Content-Type", httpbody.JSON)
 	w.WriteHeader(status)
 	io.WriteString(w, errorBody(status, kind, message))
 }

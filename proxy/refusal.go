@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/llm"
@@ -49,11 +50,11 @@ func (x *exchange) readRefusal(res *http.Response, d decision) (why refusal) {
 // refusalByStatus reads a refusal with a status of its own.
 func refusalByStatus(api string, res *http.Response) refusal {
 	said, err := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
-	res.Body = rejoinBody(said, err, res.Body, res.Body)
+	res.Body = httpbody.Rejoin(said, err, res.Body, res.Body)
 	if err != nil || res.StatusCode == http.StatusTooManyRequests && len(said) == 0 {
 		return refusal{}
 	}
-	text, err := decompress(res.Header, string(said), maxRefusal, nil)
+	text, err := httpbody.Decompress(res.Header, string(said), maxRefusal, nil)
 	if err != nil {
 		text = ""
 		if res.StatusCode != http.StatusRequestEntityTooLarge {
@@ -90,7 +91,7 @@ func (x *exchange) earlyRefusal(res *http.Response, d decision) refusal {
 	case strings.HasPrefix(kind, "application/json") && res.ContentLength < maxError:
 		// Gateways pass on the error of a provider behind them.
 		said, err := io.ReadAll(io.LimitReader(res.Body, maxError))
-		res.Body = rejoinBody(said, err, res.Body, res.Body)
+		res.Body = httpbody.Rejoin(said, err, res.Body, res.Body)
 		if len(said) < maxError && gjson.GetBytes(said, "error").IsObject() {
 			return classify(x.endpoint.dialect.API(), res, string(said))
 		}
@@ -107,7 +108,7 @@ func refusalInStream(api string, res *http.Response) (why refusal) {
 	var seen []byte
 	var failed error
 	for len(seen) < maxRefusal {
-		e, err := nextEvent(stream)
+		e, err := httpbody.NextEvent(stream)
 		seen = append(seen, e.Raw...)
 		if err != nil {
 			failed = err
@@ -121,7 +122,7 @@ func refusalInStream(api string, res *http.Response) (why refusal) {
 		}
 		break
 	}
-	res.Body = rejoinBody(seen, failed, stream.Rest(), res.Body)
+	res.Body = httpbody.Rejoin(seen, failed, stream.Rest(), res.Body)
 	return why
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 )
 
 // This file says what is told of each request: one event, when its answer has ended.
@@ -73,7 +74,7 @@ func (p pass) reportAnswer(res *http.Response, d decision, err error) {
 	default:
 		status, b := res.StatusCode, &reportedBody{ReadCloser: res.Body}
 		b.ended = func(err error) { p.emit(d, status, err) }
-		if e := endpointOf(p.request.URL.Path); e.task == generate && isStream(res) && contentEncoding(res.Header) == "" {
+		if e := endpointOf(p.request.URL.Path); e.task == generate && httpbody.IsStream(res) && httpbody.Encoding(res.Header) == "" {
 			b.last = &lastEvent{}
 			b.ended = func(err error) {
 				if failed := b.last.failure(e.dialect.API()); failed != nil {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/palimpsest-ai/palimpsest/internal/failsafe"
+	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
@@ -52,13 +54,13 @@ func (x *exchange) answerLookups(res *http.Response, d decision) (out *http.Resp
 		return res, nil, nil
 	}
 	r.resumeLookups()
-	if !isStream(res) {
+	if !httpbody.IsStream(res) {
 		return r.answerWhole(res)
 	}
-	if !decompressStream(res) {
+	if !httpbody.DecompressStream(res) {
 		return res, nil, nil // perhaps the client can read it
 	}
-	setPlainLength(res, -1)
+	httpbody.SetPlainLength(res, -1)
 	ctx, cancel := context.WithCancel(x.request.Context())
 	own, api := *x, x.endpoint.dialect
 	own.request = x.request.WithContext(ctx)
@@ -85,13 +87,13 @@ func (r *rounds) resumeLookups() {
 func (r *rounds) answerWhole(res *http.Response) (out *http.Response, failed, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.x.emitFault("answer", recovered(p), r.step)
+			r.x.emitFault("answer", failsafe.Recovered(p), r.step)
 			r.keepForRetry()
 			out, failed, err = res, nil, nil
 		}
 	}()
 	d := r.x.endpoint.dialect
-	body, err := readAnswer(res)
+	body, err := httpbody.ReadAnswer(res)
 	if err != nil {
 		r.keepForRetry()
 		return res, nil, nil // perhaps the client can read it
@@ -116,7 +118,7 @@ func (r *rounds) answerWhole(res *http.Response) (out *http.Response, failed, er
 		}
 		err = r.sendRound(func(further *http.Response) (err error) {
 			res = further
-			body, err = readAnswer(res)
+			body, err = httpbody.ReadAnswer(res)
 			return err
 		})
 		var f *failure
@@ -130,8 +132,8 @@ func (r *rounds) answerWhole(res *http.Response) (out *http.Response, failed, er
 	}
 	r.logRounds()
 	body = d.JoinAnswers(bodies)
-	setPlainLength(res, int64(len(body)))
-	return setBody(res, body), nil, nil
+	httpbody.SetPlainLength(res, int64(len(body)))
+	return httpbody.Set(res, body), nil, nil
 }
 
 // ourToolMark is in every answer that repeats our tools.
@@ -183,7 +185,7 @@ func (r *rounds) takeAnswer(a wire.Answer) roundEnd {
 // lookUp answers a call of our tools, within the deadline of our own part.
 func (r *rounds) lookUp(ctx context.Context, c thread.ToolCall) thread.Message {
 	s := r.step
-	answer, err := runWithin(ctx, r.x.t.options.Deadline, func(ctx context.Context) (thread.Message, error) {
+	answer, err := failsafe.Within(ctx, r.x.t.options.Deadline, func(ctx context.Context) (thread.Message, error) {
 		answer, ok, err := s.session.Answer(ctx, s.prepared, c)
 		if err == nil && !ok {
 			err = errNotOurTool

@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/failsafe"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/dialect"
@@ -37,7 +38,7 @@ func (r *rounds) continueCutOff(a wire.Answer) bool {
 	if !r.canContinue || a.Stop != wire.StopLength && a.Stop != wire.StopContext || r.number >= r.x.t.options.Rounds-1 {
 		return false
 	}
-	next, err := runWithin(r.x.request.Context(), r.x.t.options.Deadline, func(ctx context.Context) (continuation, error) {
+	next, err := failsafe.Within(r.x.request.Context(), r.x.t.options.Deadline, func(ctx context.Context) (continuation, error) {
 		after, err := r.step.session.CutOffMessages(ctx, r.step.prepared, r.withCallIDs(a.Message, false))
 		if err != nil {
 			return continuation{}, err

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/llm"
 )
@@ -102,7 +103,7 @@ func (r *rounds) brokenRound(res *http.Response, err error) error {
 	}
 	res.Body.Close()
 	kind := llm.ErrConnection
-	if errors.Is(err, errEncoding) || errors.Is(err, errLong) {
+	if errors.Is(err, httpbody.ErrEncoding) || errors.Is(err, httpbody.ErrTooLong) {
 		kind = llm.ErrResponse
 	}
 	return &failure{APIError: llm.APIError{Kind: kind, Err: err}}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/failsafe"
+	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/llm"
@@ -29,7 +31,7 @@ type lookupStream struct {
 	answer     wire.Stream      // of the current round
 	isBroken   bool             // the events are not a valid answer
 	events     *sse.Reader
-	pendingOutput
+	httpbody.PendingOutput
 	calls       heldBackCalls
 	atRoundEnd  bool      // out ends with the last event of the round
 	tail        sse.Event // behind that event, with
@@ -46,7 +48,7 @@ type lookupStream struct {
 // Read gives the client the next bytes. An event may end a round, and the next round takes time:
 // what comes before the event does not wait for that.
 func (s *lookupStream) Read(p []byte) (int, error) {
-	return s.readPending(p, s.readEvent, func() bool { return !s.atRoundEnd && s.events.HasBlankLine() })
+	return s.ReadPending(p, s.readEvent, func() bool { return !s.atRoundEnd && s.events.HasBlankLine() })
 }
 
 // Close ends the current round, and the wait for the next one. A client that asks again gets the
@@ -82,8 +84,8 @@ func (s *lookupStream) switchBody(body io.ReadCloser) {
 func (s *lookupStream) readEvent() {
 	defer func() {
 		if p := recover(); p != nil {
-			s.x.emitFault("stream", recovered(p), s.step)
-			s.out, s.err = nil, io.ErrUnexpectedEOF
+			s.x.emitFault("stream", failsafe.Recovered(p), s.step)
+			s.Out, s.Err = nil, io.ErrUnexpectedEOF
 		}
 	}()
 	if s.atRoundEnd {
@@ -91,10 +93,10 @@ func (s *lookupStream) readEvent() {
 		s.finishRound(s.tail.Raw, s.tailErr)
 		return
 	}
-	e, err := nextEvent(s.events)
+	e, err := httpbody.NextEvent(s.events)
 	switch {
 	case s.passThrough:
-		s.out, s.err = e.Raw, err
+		s.Out, s.Err = e.Raw, err
 	case err != nil:
 		s.finishRound(e.Raw, err)
 	default:
@@ -106,7 +108,7 @@ func (s *lookupStream) readEvent() {
 func (s *lookupStream) takeEvent(e sse.Event) {
 	if e.Data != "" && strings.TrimSpace(e.Data) != "[DONE]" && !rawjson.Valid(e.Data) {
 		// The stream cannot be read here: from now on it passes as it comes.
-		s.out, s.passThrough = slices.Concat(s.calls.release(), s.translator.End(dialect.StreamEnd{}), e.Raw), true
+		s.Out, s.passThrough = slices.Concat(s.calls.release(), s.translator.End(dialect.StreamEnd{}), e.Raw), true
 		return
 	}
 	if e.Data != "" {
@@ -116,8 +118,8 @@ func (s *lookupStream) takeEvent(e sse.Event) {
 	if s.canContinue {
 		s.calls.startAtCall(e, s.rewinder)
 	}
-	s.out, s.atRoundEnd = s.translator.TakeEvent(e)
-	s.out = s.calls.holdOrPass(e, s.out)
+	s.Out, s.atRoundEnd = s.translator.TakeEvent(e)
+	s.Out = s.calls.holdOrPass(e, s.Out)
 }
 
 // roundAnswer is the model's answer in this round; it is false before the end of the round.
@@ -136,7 +138,7 @@ func (s *lookupStream) finishRound(tail []byte, err error) {
 	if !whole {
 		s.markDone()
 		s.keepForRetry()
-		s.out, s.err, s.passThrough = slices.Concat(s.out, s.calls.release(), s.translator.End(dialect.StreamEnd{}), tail), err, true
+		s.Out, s.Err, s.passThrough = slices.Concat(s.Out, s.calls.release(), s.translator.End(dialect.StreamEnd{}), tail), err, true
 		return
 	}
 	how := s.takeAnswer(a)
@@ -155,8 +157,8 @@ func (s *lookupStream) finishRound(tail []byte, err error) {
 	s.markDone()
 	s.logRounds()
 	s.recordProviderID()
-	s.out = slices.Concat(s.out, s.calls.release(), s.translator.End(dialect.StreamEnd{CallsRemoved: how == roundLookupsExceeded}), tail)
-	s.err, s.passThrough = err, true
+	s.Out = slices.Concat(s.Out, s.calls.release(), s.translator.End(dialect.StreamEnd{CallsRemoved: how == roundLookupsExceeded}), tail)
+	s.Err, s.passThrough = err, true
 }
 
 // startRound begins another round, behind the last output of this one.
@@ -168,7 +170,7 @@ func (s *lookupStream) startRound(before []byte) {
 		return s.beginRound(res)
 	})
 	if err == nil {
-		s.out = append(before, s.out...)
+		s.Out = append(before, s.Out...)
 		return
 	}
 	s.markDone()
@@ -177,7 +179,7 @@ func (s *lookupStream) startRound(before []byte) {
 		end.Failure, end.ProviderError = f.sentence(), s.providerErrorJSON(f)
 		f.closeBody()
 	}
-	s.out, s.err = append(before, s.translator.End(end)...), io.EOF
+	s.Out, s.Err = append(before, s.translator.End(end)...), io.EOF
 }
 
 // providerErrorJSON is what the provider wrote of a failure, if that is a JSON object; else empty.
@@ -191,16 +193,16 @@ func (s *lookupStream) providerErrorJSON(f *failure) string {
 // beginRound reads a round up to the first bytes for the client. Before those it may fail, and the
 // round can be asked for again.
 func (s *lookupStream) beginRound(res *http.Response) error {
-	if !decompressStream(res) {
+	if !httpbody.DecompressStream(res) {
 		res.Body.Close()
-		return errEncoding
+		return httpbody.ErrEncoding
 	}
 	s.switchBody(res.Body)
 	s.events, s.answer, s.isBroken = sse.NewReader(res.Body, 0), s.x.endpoint.dialect.NewStream(), false
 	s.tail, s.tailErr = sse.Event{}, nil
 	s.calls = heldBackCalls{}
-	for s.out = nil; len(s.out) == 0 && !s.atRoundEnd && !s.passThrough; {
-		e, err := nextEvent(s.events)
+	for s.Out = nil; len(s.Out) == 0 && !s.atRoundEnd && !s.passThrough; {
+		e, err := httpbody.NextEvent(s.events)
 		if _, whole := s.roundAnswer(); err != nil && whole {
 			s.atRoundEnd, s.tail, s.tailErr = true, e, err // a stream without a final event
 			break

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/failsafe"
+	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -20,14 +22,14 @@ func (x *exchange) watchUsage(res *http.Response, d decision) {
 		return
 	}
 	m := &usageWatcher{x: x, step: d.step}
-	if isStream(res) {
+	if httpbody.IsStream(res) {
 		m.stream = x.endpoint.dialect.NewStream()
-		rewriteEvents(res, x.emitStreamFault, m.event)
+		httpbody.RewriteEvents(res, x.emitStreamFault, m.event)
 		return
 	}
 	header := res.Header.Clone()
 	res.Body = &inspectedBody{ReadCloser: res.Body, inspect: func(raw []byte) {
-		body, err := decompress(header, raw, maxAnswer, nil)
+		body, err := httpbody.Decompress(header, raw, httpbody.MaxAnswer, nil)
 		if err != nil {
 			return
 		}
@@ -62,8 +64,8 @@ type inspectedBody struct {
 
 func (b *inspectedBody) Read(p []byte) (int, error) {
 	if b.rest == nil {
-		raw, all, err := readBody[[]byte](b.ReadCloser, maxAnswer, nil)
-		b.rest = rejoinBody(raw, err, b.ReadCloser, b.ReadCloser)
+		raw, all, err := httpbody.Read[[]byte](b.ReadCloser, httpbody.MaxAnswer, nil)
+		b.rest = httpbody.Rejoin(raw, err, b.ReadCloser, b.ReadCloser)
 		if err == nil && all {
 			b.inspect(raw)
 		}
@@ -95,7 +97,7 @@ func (m *usageWatcher) save(used wire.Usage) {
 		return
 	}
 	s, of := m.step, m.step.prepared
-	_, err := runWithin(context.WithoutCancel(m.x.request.Context()), saveUsageTimeout, func(ctx context.Context) (struct{}, error) {
+	_, err := failsafe.Within(context.WithoutCancel(m.x.request.Context()), saveUsageTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.session.FinishStep(ctx, of, llm.Usage{Input: used.Input, Known: true})
 	})
 	// Being late does no harm: the next answer has its own.

@@ -15,6 +15,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
@@ -110,9 +111,9 @@ func (s *socket) read(ctx context.Context) (a socketMessage, err error) {
 		return a, fmt.Errorf("a message of type %s", kind)
 	}
 	a.reserved = s.proxy.transport.newReservation()
-	text, whole, err := readBody[string](r, s.proxy.transport.options.MaxBody, a.reserved.reserve)
+	text, whole, err := httpbody.Read[string](r, s.proxy.transport.options.MaxBody, a.reserved.reserve)
 	switch {
-	case errors.Is(err, errBusy):
+	case errors.Is(err, httpbody.ErrBusy):
 		a.busy = true
 		_, err = io.Copy(io.Discard, r)
 	case err == nil && !whole:
@@ -170,8 +171,8 @@ func (s *socket) askProvider(ctx context.Context, items []string, body string) e
 		return s.refuse(ctx, http.StatusBadGateway, "api_error", "palimpsest: the provider gave no answer: "+connectionTrouble(err))
 	}
 	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK || !isStream(res) {
-		said, _, _ := readBody[string](res.Body, maxRefusal, nil)
+	if res.StatusCode != http.StatusOK || !httpbody.IsStream(res) {
+		said, _, _ := httpbody.Read[string](res.Body, maxRefusal, nil)
 		return s.relayRefusal(ctx, res, said)
 	}
 	return s.relay(ctx, res.Body, items)
@@ -181,7 +182,7 @@ func (s *socket) askProvider(ctx context.Context, items []string, body string) e
 func (s *socket) relay(ctx context.Context, answer io.Reader, items []string) error {
 	stream, ended := sse.NewReader(answer, 0), false
 	for {
-		e, err := nextEvent(stream)
+		e, err := httpbody.NextEvent(stream)
 		if rawjson.Valid(e.Data) {
 			switch gjson.Get(e.Data, "type").Str {
 			case "response.failed", "error":
@@ -219,14 +220,14 @@ func (s *socket) outgoing(ctx context.Context, body string) *http.Request {
 	for _, name := range []string{"Connection", "Upgrade", "Accept-Encoding", "Origin"} {
 		out.Header.Del(name)
 	}
-	out.Header = withoutListed(out.Header, "Openai-Beta", func(beta string) bool { return strings.Contains(beta, "responses_websockets") })
+	out.Header = httpbody.WithoutListed(out.Header, "Openai-Beta", func(beta string) bool { return strings.Contains(beta, "responses_websockets") })
 	// Headers that change from request to request are in the body.
 	for name, v := range rawjson.Members(gjson.Get(body, "client_metadata")) {
 		if strings.HasPrefix(name, "x-codex-") && v.Type == gjson.String && !strings.ContainsAny(v.Str, "\r\n\x00") {
 			out.Header.Set(name, v.Str)
 		}
 	}
-	out.Header.Set("Content-Type", jsonKind)
+	out.Header.Set("Content-Type", httpbody.JSON)
 	out.Header.Set("Accept", "text/event-stream")
 	out.Header.Set("Content-Length", strconv.Itoa(len(body)))
 	routeUpstream(&httputil.ProxyRequest{In: s.request, Out: out}, s.proxy.upstreams)

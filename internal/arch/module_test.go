@@ -126,6 +126,8 @@ var floors = map[string]arch.Package{
 	"internal/retry":        {Floor: 2},
 	"internal/apicodec":     {Floor: 2},
 	"internal/sse":          {Floor: 2},
+	"internal/httpbody":     {Floor: 2, Same: []string{"internal/sse", "internal/failsafe"}, External: []string{zstd}},
+	"internal/failsafe":     {Floor: 2},
 	"llm/internal/exchange": {Floor: 2, Same: []string{"llm", "internal/retry"}, External: []string{gjson}},
 
 	// Leaves: implementations, which only programs and tests choose.
@@ -253,15 +255,15 @@ var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
 		{Of: "floor 0", Floor: 0, Most: 8944},
 		{Of: "floor 1", Floor: 1, Most: 21210},
-		{Of: "floor 2", Floor: 2, Most: 19626},
+		{Of: "floor 2", Floor: 2, Most: 20089},
 		{Of: "floor 3", Floor: 3, Most: 12011},
 		{Of: "floor 4", Floor: 4, Most: 2289},
 		{Of: "floor 5", Floor: 5, Most: 8726},
-		{Of: "floor 6", Floor: 6, Most: 12247},
+		{Of: "floor 6", Floor: 6, Most: 11800},
 		{Of: "floor 7", Floor: 7, Most: 16548},
 		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 17244},
 	},
-	Packages: 97, Public: 48, Names: 845,
+	Packages: 99, Public: 48, Names: 845,
 	Methods: 25, Types: map[string]int{
 		"transcript.builder":             38,
 		"summarize/internal/work.fold":   49,

@@ -1,4 +1,4 @@
-package proxy
+package httpbody
 
 import (
 	"bytes"
@@ -17,13 +17,13 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-var errBusy = errors.New("no room for the body")
+var ErrBusy = errors.New("no room for the body")
 
-// readBody reads a body up to a limit, piece by piece: the length that it claims reserves nothing.
+// Read reads a body up to a limit, piece by piece: the length that it claims reserves nothing.
 // whole says that nothing was left. A take that is not nil is asked for room for each piece but
-// the first. The error is errBusy if there is none, else that of the connection; what was read
+// the first. The error is ErrBusy if there is none, else that of the connection; what was read
 // before it is returned too.
-func readBody[T string | []byte](r io.Reader, limit int64, take func(bytes int) bool) (body T, whole bool, err error) {
+func Read[T string | []byte](r io.Reader, limit int64, take func(bytes int) bool) (body T, whole bool, err error) {
 	if r == nil {
 		return body, true, nil
 	}
@@ -39,7 +39,7 @@ func readBody[T string | []byte](r io.Reader, limit int64, take func(bytes int) 
 		at := size % pieceSize
 		if at == 0 {
 			if len(pieces) > 0 && take != nil && !take(pieceSize) {
-				return body, false, errBusy
+				return body, false, ErrBusy
 			}
 			pieces = append(pieces, piecePool.Get().(*[pieceSize]byte))
 		}
@@ -63,9 +63,9 @@ const pieceSize = 32 << 10
 
 var piecePool = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
-// rejoinBody puts what was read of a body before the rest again: behind it comes the error that
+// Rejoin puts what was read of a body before the rest again: behind it comes the error that
 // reading ended with or, without one, what was not read yet.
-func rejoinBody[T string | []byte](read T, err error, rest io.Reader, body io.Closer) io.ReadCloser {
+func Rejoin[T string | []byte](read T, err error, rest io.Reader, body io.Closer) io.ReadCloser {
 	if err != nil {
 		rest = errorReader{err}
 	}
@@ -79,7 +79,7 @@ type errorReader struct{ err error }
 
 func (f errorReader) Read([]byte) (int, error) { return 0, f.err }
 
-var errEncoding = errors.New("unsupported content encoding")
+var ErrEncoding = errors.New("unsupported content encoding")
 
 // A decompressed body may be maxRatio times as large, and minDecompressed in any case. Text
 // compresses ten times, hardly ever a hundred times.
@@ -88,15 +88,15 @@ const (
 	minDecompressed = 4 << 20
 )
 
-// decompress returns a decompressed body; see readBody for take.
-func decompress[T string | []byte](h http.Header, body T, limit int64, take func(bytes int) bool) (T, error) {
+// Decompress returns a decompressed body; see Read for take.
+func Decompress[T string | []byte](h http.Header, body T, limit int64, take func(bytes int) bool) (T, error) {
 	r, err := newDecompressor(h, strings.NewReader(string(body)))
 	if err != nil || r == nil {
 		return body, err
 	}
 	defer r.Close()
 	limit = min(limit, minDecompressed+maxRatio*int64(len(body)))
-	out, whole, err := readBody[T](r, limit, take)
+	out, whole, err := Read[T](r, limit, take)
 	if err == nil && !whole {
 		err = fmt.Errorf("the decompressed body has more than %d bytes", limit)
 	}
@@ -120,8 +120,8 @@ var decompressors = map[string]func(io.Reader) (io.ReadCloser, error){
 
 func gunzip(r io.Reader) (io.ReadCloser, error) { return gzip.NewReader(r) }
 
-// contentEncoding is how a body is compressed; empty for not at all.
-func contentEncoding(h http.Header) string {
+// Encoding is how a body is compressed; empty for not at all.
+func Encoding(h http.Header) string {
 	encoding := strings.ToLower(strings.TrimSpace(h.Get("Content-Encoding")))
 	if encoding == "identity" {
 		return ""
@@ -131,13 +131,13 @@ func contentEncoding(h http.Header) string {
 
 // newDecompressor undoes a Content-Encoding; nil if there is none. Closing it does not close r.
 func newDecompressor(h http.Header, r io.Reader) (io.ReadCloser, error) {
-	encoding := contentEncoding(h)
+	encoding := Encoding(h)
 	if encoding == "" {
 		return nil, nil
 	}
 	open := decompressors[encoding]
 	if open == nil {
-		return nil, fmt.Errorf("%q: %w", encoding, errEncoding)
+		return nil, fmt.Errorf("%q: %w", encoding, ErrEncoding)
 	}
 	return open(r)
 }
@@ -167,9 +167,9 @@ type lazyDecompressor struct {
 	z      io.ReadCloser
 }
 
-// decompressStream takes the compression off a stream; it is false if that cannot be read here.
-func decompressStream(res *http.Response) bool {
-	encoding := contentEncoding(res.Header)
+// DecompressStream takes the compression off a stream; it is false if that cannot be read here.
+func DecompressStream(res *http.Response) bool {
+	encoding := Encoding(res.Header)
 	if encoding == "" {
 		return true
 	}
@@ -177,7 +177,7 @@ func decompressStream(res *http.Response) bool {
 		return false
 	}
 	res.Body = &lazyDecompressor{header: res.Header.Clone(), from: res.Body}
-	setPlainLength(res, -1)
+	SetPlainLength(res, -1)
 	return true
 }
 
@@ -195,9 +195,9 @@ func (u *lazyDecompressor) Read(p []byte) (int, error) {
 // Close closes only the connection: another goroutine may be reading.
 func (u *lazyDecompressor) Close() error { return u.from.Close() }
 
-// setPlainLength corrects the headers of an answer whose body is not compressed any more; a
+// SetPlainLength corrects the headers of an answer whose body is not compressed any more; a
 // negative length is unknown.
-func setPlainLength(res *http.Response, length int64) {
+func SetPlainLength(res *http.Response, length int64) {
 	res.Header.Del("Content-Encoding")
 	res.Header.Del("Content-Length")
 	res.ContentLength = length
@@ -207,25 +207,25 @@ func setPlainLength(res *http.Response, length int64) {
 	}
 }
 
-// maxAnswer bounds an answer that is read as a whole, in bytes. A larger one passes as it is.
-const maxAnswer = 64 << 20
+// MaxAnswer bounds an answer that is read as a whole, in bytes. A larger one passes as it is.
+const MaxAnswer = 64 << 20
 
-var errLong = fmt.Errorf("the answer has more than %d bytes", maxAnswer)
+var ErrTooLong = fmt.Errorf("the answer has more than %d bytes", MaxAnswer)
 
-// readAnswer reads and decompresses the body of an answer. The body can be read again afterwards, also
+// ReadAnswer reads and decompresses the body of an answer. The body can be read again afterwards, also
 // after an error.
-func readAnswer(res *http.Response) (plain []byte, err error) {
-	raw, whole, err := readBody[[]byte](res.Body, maxAnswer, nil)
+func ReadAnswer(res *http.Response) (plain []byte, err error) {
+	raw, whole, err := Read[[]byte](res.Body, MaxAnswer, nil)
 	if err != nil || !whole {
-		res.Body = rejoinBody(raw, err, res.Body, res.Body)
-		return nil, cmp.Or(err, errLong)
+		res.Body = Rejoin(raw, err, res.Body, res.Body)
+		return nil, cmp.Or(err, ErrTooLong)
 	}
 	res.Body.Close()
-	setBody(res, raw)
-	return decompress(res.Header, raw, maxAnswer, nil)
+	Set(res, raw)
+	return Decompress(res.Header, raw, MaxAnswer, nil)
 }
 
-func setBody(res *http.Response, b []byte) *http.Response {
+func Set(res *http.Response, b []byte) *http.Response {
 	res.Body = io.NopCloser(bytes.NewReader(b))
 	return res
 }
