@@ -27,8 +27,8 @@
 // goes on as it came). Afterwards come refusal.go (a refused request is sent in another way),
 // usage.go (what the provider counted), rounds*.go (further
 // requests within one answer; package dialect knows how each API writes that). failopen.go says
-// what happens if our own part fails. emulate*.go does the provider's own compaction in its place,
-// provider_history*.go continues histories that the provider holds, websocket.go is the
+// what happens if our own part fails. emulation.go has package emulate do the provider's own compaction
+// in its place, provider_history*.go continues histories that the provider holds, websocket.go is the
 // WebSocket on which Codex asks, memory_bounds.go bounds what is held, and records.go is what
 // outlives the process.
 //

@@ -21,7 +21,8 @@ import (
 // exchange is one request on its way to the provider and back:
 //
 //	RoundTrip            reads the body
-//	emulate              does what the provider cannot do itself (emulate.go)
+//	runEmulated          has package emulate do what the provider cannot do itself (emulation.go)
+//	readHistory          finds a history that the request does not hold (provider_history_read.go)
 //	decide               chooses what to send, from here on:
 //	    parseRequest         decodes the body and names its client (read.go)
 //	    findConversation     finds the log it continues, or forks one (session_place.go)
@@ -45,7 +46,13 @@ type exchange struct {
 	decompressErr error  // why there is no plainBody
 	start         time.Time
 	similar       identify.Similar // plainBody compared with the step before
-	emulation     emulation        // what emulate made of the request
+	held          *heldHistory     // the history that the request does not hold; nil if it has its own
+	rewritten     bool             // body is not the client's
+	// What the client asks of its provider beside an answer, and is done here (package emulate):
+	edited      bool // its own edits have made the request smaller, which had bytesBefore
+	bytesBefore int
+	managed     bool // it waits for compactions, from threshold tokens on; 0 is as the policy has it
+	threshold   int
 }
 
 // decision is what goes to the provider, and why.
@@ -145,7 +152,7 @@ func (t *Transport) roundTrip(r *http.Request, start time.Time) (*http.Response,
 		err = connectionError{err, clientSide}
 	case whole:
 		r.Body.Close()
-		res, d, err = x.run()
+		res, d, err = x.runEmulated()
 	default:
 		out := withoutOurHeaders(r)
 		out.Body = httpbody.Rejoin(body, nil, r.Body, r.Body)
@@ -199,10 +206,13 @@ func busyAnswer(r *http.Request) *http.Response {
 const busyMessage = "too many large requests are at work: ask again"
 
 func (x *exchange) run() (*http.Response, decision, error) {
-	x, answer := x.emulate()
+	next, answer := x.readHistory()
 	if answer != nil {
+		x.t.countRequest(x.endpoint)
+		answer.Header.Set(ActionHeader, Emulated)
 		return answer, decision{action: Emulated}, nil
 	}
+	x = next
 	ctx := x.request.Context()
 	if x.endpoint.task == generate {
 		x.t.countRequest(x.endpoint)
@@ -224,13 +234,10 @@ func (x *exchange) run() (*http.Response, decision, error) {
 			x.recordAnswer(res, d)
 		}
 	}
-	if d.action == Passed && x.emulation.body != "" {
+	if d.action == Passed && x.rewritten {
 		d.action = Emulated
 	}
 	d.setHeaders(res.Header)
-	if reshape := x.emulation.reshape; reshape != nil && res.StatusCode == http.StatusOK {
-		reshape(res)
-	}
 	return res, d, nil
 }
 
@@ -239,7 +246,7 @@ func (x *exchange) decide(ctx context.Context) (decision, error) {
 	switch {
 	case x.endpoint.task == count:
 		return x.prepareCount(ctx)
-	case x.endpoint.task == compaction || x.emulation.edited:
+	case x.endpoint.task == compaction || x.edited:
 		return forward(reasonNative), nil
 	case x.isSmall(ctx):
 		return forward(reasonBelowMark), nil
@@ -348,8 +355,8 @@ func (x *exchange) send(d decision) (*http.Response, error) {
 	}
 	if d.action != Passed {
 		out.Header.Del("Content-Encoding")
-		if x.emulation.held != nil {
-			out.Header = withoutBetas(out.Header, native.BetaThreads)
+		if x.held != nil {
+			out.Header = httpbody.WithoutListed(out.Header, "Anthropic-Beta", func(beta string) bool { return beta == native.BetaThreads })
 		}
 	}
 	res, err := send(x.t.options.Base, out)
@@ -382,7 +389,7 @@ func (d decision) logID() string {
 // isNearWindow reports whether a request comes near the model's window.
 func (x *exchange) isNearWindow(d decision) bool {
 	if d.step == nil {
-		return x.emulation.reshape != nil // whose answer is read in any case
+		return false
 	}
 	return d.step.input.Window == 0 || 2*d.tokensBefore > d.step.input.Window
 }
@@ -405,10 +412,10 @@ func (d decision) setHeaders(h http.Header) {
 // plan is the first of the conversation; later the bytes that were removed tell.
 func (x *exchange) addTotals(d decision) {
 	if d.action == Passed {
-		if x.emulation.edited {
+		if x.edited {
 			x.t.edited.Add(1)
-			x.t.tokensBefore.Add(int64(x.emulation.bytesBefore) / bytesPerToken)
-			x.t.tokensSent.Add(int64(len(x.emulation.body)) / bytesPerToken)
+			x.t.tokensBefore.Add(int64(x.bytesBefore) / bytesPerToken)
+			x.t.tokensSent.Add(int64(len(x.body)) / bytesPerToken)
 		}
 		return
 	}

@@ -34,13 +34,10 @@ func (x *exchange) mustShrinkSummary(ctx context.Context, r *parsedRequest) (boo
 // automatic policy waits for the provider to refuse one; from then on the requests for the model are
 // looked at, since their conversations may have a plan.
 func (x *exchange) isSmall(ctx context.Context) bool {
-	if x.request.Header.Get("Content-Encoding") != "" || x.request.Header.Get(ThreadHeader) != "" {
+	if x.request.Header.Get("Content-Encoding") != "" || x.request.Header.Get(ThreadHeader) != "" || x.managed {
 		return false
 	}
-	if x.emulation.compacts {
-		return false
-	}
-	if h := x.emulation.held; h != nil && h.rebuilt != nil {
+	if h := x.held; h != nil && h.rebuilt != nil {
 		return !h.rebuilt.mustReplaceBody && h.rebuilt.Log == "" && len(h.rebuilt.body) < alwaysSmall
 	}
 	if len(x.body) < alwaysSmall {

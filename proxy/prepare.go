@@ -64,7 +64,17 @@ func (x *exchange) beginStep(ctx context.Context, r *parsedRequest) (s *step, ch
 func (x *exchange) setLimits(s *palimpsest.Step, r *parsedRequest) {
 	s.Output = outputReserve(r.model, r.Prompt)
 	s.Window = r.model.WindowBeside(s.Output)
-	s.Budget = x.emulation.clientBudget(s)
+	s.Budget = x.clientBudget(s)
+}
+
+// clientBudget is the budget, in tokens, of a request whose client waits for compactions from a
+// threshold on; 0 if only the window bounds it. A policy compacts at nine tenths of it.
+func (x *exchange) clientBudget(s *palimpsest.Step) int {
+	budget := x.threshold * 10 / 9
+	if room := s.Window - s.Output; room > 0 {
+		budget = min(budget, room)
+	}
+	return budget
 }
 
 // maxTries bounds the tries to append to a log that other requests of the same conversation
@@ -191,7 +201,7 @@ func (x *exchange) encodePrepared(ctx context.Context, s *step, made *palimpsest
 	} else if isCompacting(ctx, &x.t.options.Config, s.logID) {
 		d.reason = reasonCompacting
 	}
-	if current.Empty() && !changed && !x.emulation.mustReplaceBody() && (len(s.earlierLogs) == 0 || !x.canOfferTools(s.parsed)) {
+	if current.Empty() && !changed && !x.held.mustReplaceBody() && (len(s.earlierLogs) == 0 || !x.canOfferTools(s.parsed)) {
 		d.action, d.reason = Passed, cmp.Or(d.reason, reasonBelowMark)
 		return d, nil
 	}
@@ -199,7 +209,7 @@ func (x *exchange) encodePrepared(ctx context.Context, s *step, made *palimpsest
 	if err != nil {
 		return d, err
 	}
-	rendered := x.emulation.held.withCachePoint(withCurrentBytes(made.Prompt, log, s.parsed))
+	rendered := x.held.withCachePoint(withCurrentBytes(made.Prompt, log, s.parsed))
 	next.toolsOffered = x.canOfferTools(s.parsed) && slices.ContainsFunc(rendered.Tools, isOurDeclaration)
 	if d.body, err = x.endpoint.dialect.Encode(rendered); err != nil {
 		return d, fmt.Errorf("encode: %w", err)
@@ -275,7 +285,7 @@ func (x *exchange) prepareCount(ctx context.Context) (decision, error) {
 // countUncompacted counts a conversation without a plan: as the client sent it, or with the
 // history that the provider holds put back in.
 func (x *exchange) countUncompacted(r *parsedRequest, err error) (decision, error) {
-	if err != nil || !x.emulation.mustReplaceBody() {
+	if err != nil || !x.held.mustReplaceBody() {
 		return forward("count"), err
 	}
 	body, err := x.endpoint.dialect.Encode(r.Prompt)

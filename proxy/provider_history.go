@@ -10,8 +10,10 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -64,8 +66,8 @@ func (h *heldHistory) conversation() string {
 }
 
 // mustReplaceBody reports whether the provider could not answer the client's own bytes.
-func (m emulation) mustReplaceBody() bool {
-	return m.held != nil && m.held.rebuilt != nil && m.held.rebuilt.mustReplaceBody
+func (h *heldHistory) mustReplaceBody() bool {
+	return h != nil && h.rebuilt != nil && h.rebuilt.mustReplaceBody
 }
 
 // withCachePoint returns the prompt with its end cached, as the client asked for with the mark
@@ -86,7 +88,7 @@ var storeFalse = regexp.MustCompile(`"store"\s*:\s*false`)
 // isAnswerStored reports whether the provider keeps the answer, and the history before it is
 // known here, so that a later request can continue it.
 func (x *exchange) isAnswerStored() bool {
-	switch h := x.emulation.held; {
+	switch h := x.held; {
 	case x.endpoint.task != generate:
 		return false
 	case h != nil:
@@ -97,30 +99,39 @@ func (x *exchange) isAnswerStored() bool {
 	return false
 }
 
-// recordAnswer puts the compaction that the client asked for into the answer, and remembers an
-// answer that the provider keeps.
+// recordAnswer remembers an answer that the provider keeps.
 func (x *exchange) recordAnswer(res *http.Response, d decision) {
-	item, stored := "", x.isAnswerStored()
-	if x.emulation.compacts && d.action == Compacted && d.step != nil {
-		item = nativeResponses{x}.compactionOf(d.step)
+	if !x.isAnswerStored() {
+		return
 	}
-	save := func(a providerAnswer) {
-		if stored {
-			x.saveAnswer(d, a)
-		}
-	}
-	switch {
-	case !stored && item == "":
-	case x.endpoint.dialect.API() == wire.Anthropic:
+	save := func(a providerAnswer) { x.saveAnswer(d, a) }
+	if x.endpoint.dialect.API() == wire.Anthropic {
 		x.watchMessage(res, save)
-	default:
-		nativeResponses{x}.insertItem(res, item, func(response string) {
-			switch gjson.Get(response, "status").Str {
-			case "", "completed", "incomplete":
-				save(providerAnswer{gjson.Get(response, "id").Str, rawjson.RawItems(gjson.Get(response, "output"), nil)})
-			} // others go on in the background
-		})
+		return
 	}
+	watchResponse(res, x.emitStreamFault, save)
+}
+
+// watchResponse calls save with an answer of the Responses API, before the client gets the end of it.
+func watchResponse(res *http.Response, failed func(error), save func(providerAnswer)) {
+	saveRead := func(response string) {
+		switch gjson.Get(response, "status").Str {
+		case "", "completed", "incomplete":
+			save(providerAnswer{gjson.Get(response, "id").Str, rawjson.RawItems(gjson.Get(response, "output"), nil)})
+		} // others go on in the background
+	}
+	httpbody.RewriteAnswer(res, failed, func(body string) string {
+		if rawjson.Valid(body) {
+			saveRead(body)
+		}
+		return body
+	}, func(e sse.Event) []byte {
+		switch gjson.Get(e.Data, "type").Str {
+		case "response.completed", "response.incomplete":
+			saveRead(gjson.Get(e.Data, "response").Raw)
+		}
+		return e.Raw
+	})
 }
 
 // providerAnswer is what a provider answered: the id by which the client names it later, and
@@ -133,7 +144,7 @@ type providerAnswer struct {
 // saveAnswer remembers the history behind an answer. A conversation that the provider was not
 // asked in gets the messages as well.
 func (x *exchange) saveAnswer(d decision, a providerAnswer) {
-	h := x.emulation.held
+	h := x.held
 	if h == nil {
 		h = &heldHistory{}
 	}
@@ -154,7 +165,7 @@ func (x *exchange) recordLink(s *step, conversation string, f func(context.Conte
 }
 
 func (x *exchange) saveResponse(ctx context.Context, d decision, a providerAnswer) error {
-	h := x.emulation.held
+	h := x.held
 	switch {
 	case h != nil:
 	case d.step != nil:
@@ -224,33 +235,28 @@ func heldByResponses(r *native.Responses) *heldHistory {
 // isHistoryRefused reports whether the provider cannot continue a history that is known here:
 // it has forgotten it, or holds none at all.
 func (x *exchange) isHistoryRefused(res *http.Response, d decision, why refusal) bool {
-	h := x.emulation.held
+	h := x.held
 	return d.action == Passed && h != nil && h.known && res.StatusCode >= 400 && res.StatusCode < 500 && strings.Contains(strings.ToLower(why.text), string(h.kind))
 }
 
 // withWholeHistory decides again, with the whole history in place of its name.
 func (x *exchange) withWholeHistory(ctx context.Context) decision {
-	own, h, r := *x, *x.emulation.held, *x.emulation.held.rebuilt
+	own, h, r := *x, *x.held, *x.held.rebuilt
 	r.mustReplaceBody, h.rebuilt, h.incomplete = true, &r, true
-	own.emulation.held = &h
+	own.held = &h
 	return own.decideOrForward(ctx, "prepare", own.decide)
 }
 
 // unknownHistoryAnswer takes the place of an overflow of a history that is not known here: it
 // has the client send the whole. If no answer does that, it is the provider's.
 func (x *exchange) unknownHistoryAnswer(res *http.Response) *http.Response {
-	h := x.emulation.held
+	h := x.held
 	if h == nil || h.name == "" || h.known || h.kind == heldConversation {
 		return res
 	}
 	res.Body.Close()
 	if h.kind == heldThread {
-		return threadNotFound(x.request)
+		return refusalAnswer(x.request, native.ThreadNotFound())
 	}
-	return responseNotFound(x.request, h.name)
-}
-
-// responseNotFound is the refusal on which clients send their history themselves.
-func responseNotFound(r *http.Request, id string) *http.Response {
-	return refusalAnswer(r, &native.Refusal{API: wire.Responses, Param: "previous_response_id", Code: "previous_response_not_found", Message: "Previous response with id '" + id + "' not found."})
+	return refusalAnswer(x.request, native.ResponseNotFound(h.name))
 }

@@ -2,10 +2,13 @@ package proxy
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // loggedHistory is the part of a conversation that a request does not send: a compaction of
@@ -125,4 +128,32 @@ func withToolNames(before, news []thread.Message) []thread.Message {
 		}
 	}
 	return news
+}
+
+// instructions are the system and developer messages at the beginning of a request's input.
+func instructions(p *prompt.Prompt) []json.RawMessage {
+	var list []json.RawMessage
+	for _, s := range p.System {
+		if s.Role != "instructions" && s.API == wire.Responses {
+			list = append(list, json.RawMessage(s.Raw))
+		}
+	}
+	return list
+}
+
+// logPosition is where a request ends in its log, and the messages up to there.
+func (t *Transport) logPosition(ctx context.Context, id string, r *parsedRequest) (loggedHistory, []thread.Message, error) {
+	log, err := t.log.Load(ctx, id)
+	if err != nil {
+		return loggedHistory{}, nil, err
+	}
+	last := r.IDs[len(r.IDs)-1]
+	at, found := log.Index(last)
+	if !found {
+		if at = log.Len() - 1; at < 0 {
+			return loggedHistory{}, nil, errHistoryChanged
+		}
+		last = log.At(at).ID
+	}
+	return loggedHistory{id, at + 1, last}, log.Messages()[:at+1], nil
 }

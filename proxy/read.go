@@ -25,7 +25,7 @@ type parsedRequest struct {
 
 // parseRequest decodes the request. It is nil if that cannot be done, for the reason.
 func (x *exchange) parseRequest(ctx context.Context) (r *parsedRequest, reason string, err error) {
-	if h := x.emulation.held; h != nil && h.rebuilt != nil {
+	if h := x.held; h != nil && h.rebuilt != nil {
 		r, err := x.parseRebuilt(ctx, h.rebuilt)
 		if err != nil {
 			return nil, "", err

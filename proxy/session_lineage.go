@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -157,7 +158,7 @@ func (x *exchange) earlierLogs(ctx context.Context, r *parsedRequest, at identif
 	if r.isSummary {
 		return nil, nil
 	}
-	kind, kept := identify.Digest(r.client.API, r.client.Model, r.SystemDigest), ""
+	kind, kept := canonjson.Digest(r.client.API, r.client.Model, r.SystemDigest), ""
 	if at.Thread == nil || at.Fork {
 		kept = x.t.lineage.keptFrom(kind, r.Prompt.Messages[at.Logged:])
 	}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/emulate"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/event/quality"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
@@ -44,6 +45,7 @@ type Transport struct {
 	beginnings        records[[]string]       // conversations by their first message
 	retry             retry.Policy            // of further requests for an answer
 	tokenSecret       secret
+	emulator          *emulate.Emulator // nil for none
 	responses         responseLog
 	lineage           lineage
 
@@ -51,7 +53,6 @@ type Transport struct {
 
 	mu         sync.Mutex
 	compactors map[compactorKey]*palimpsest.Compactor
-	memos      map[*token.Counter]*token.Memo // of native compaction
 
 	byVendor [dialect.Vendors]atomic.Int64 // of requests
 
@@ -89,7 +90,7 @@ func NewTransport(o *Options) (*Transport, error) {
 	}
 	t := &Transport{
 		options: *o, models: token.Models(), retry: o.retry,
-		compactors: map[compactorKey]*palimpsest.Compactor{}, memos: map[*token.Counter]*token.Memo{},
+		compactors:        map[compactorKey]*palimpsest.Compactor{},
 		openLookups:       openLookups{logs: lru.New[string, bool](maxSessions)},
 		providerIDs:       lru.New[string, string](maxProviderIDs),
 		lostConversations: lru.New[string, bool](maxProviderIDs),
@@ -115,11 +116,14 @@ func NewTransport(o *Options) (*Transport, error) {
 		t.options.Memory = NewMemory(nil)
 	}
 	t.requests = t.options.Memory.index.Tenant(t.releaseSession)
-	var err error
-	if t.options.Emulate, err = native.APIs(o.Emulate); err != nil {
+	apis, err := native.APIs(o.Emulate)
+	if err != nil {
 		return nil, fmt.Errorf("proxy.NewTransport: emulate: %w", err)
 	}
 	t.setUpStores()
+	if len(apis) > 0 {
+		t.emulator = t.newEmulator(apis)
+	}
 	if _, err := palimpsest.New(t.options.Config); err != nil {
 		return nil, fmt.Errorf("proxy.NewTransport: %w", err)
 	}
@@ -208,20 +212,6 @@ func (t *Transport) compactor(m token.Model, offers bool) (*palimpsest.Compactor
 		t.compactors[key] = c
 	}
 	return c, err
-}
-
-// memo counts as a model does, and remembers its counts.
-func (t *Transport) memo(model string) (*token.Memo, error) {
-	c, err := t.counter(t.model(model))
-	if err != nil {
-		return nil, err
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.memos[c] == nil {
-		t.memos[c] = token.NewMemo(c, 0)
-	}
-	return t.memos[c], nil
 }
 
 // releaseSession frees what the compactors remember of a conversation.

@@ -15,12 +15,12 @@ import (
 	"github.com/coder/websocket"
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
 	"github.com/palimpsest-ai/palimpsest/internal/httpbody"
 	"github.com/palimpsest-ai/palimpsest/internal/jsonedit"
 	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
-	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 )
 
 // socket is a WebSocket on which a client asks for responses, as Codex does. Each text message is a
@@ -156,7 +156,7 @@ func (s *socket) answer(ctx context.Context, a socketMessage) error {
 	if gjson.Get(a.text, "generate").Type == gjson.False {
 		// It only adds items, for later requests to continue.
 		now := time.Now()
-		made := native.ResponsesAnswer{ID: "resp_" + identify.Digest("socket", s.request.RemoteAddr, now.String()), Created: now.Unix()}
+		made := native.ResponsesAnswer{ID: "resp_" + canonjson.Digest("socket", s.request.RemoteAddr, now.String()), Created: now.Unix()}
 		return s.relay(ctx, strings.NewReader(made.Events(r)), items)
 	}
 	return s.askProvider(ctx, items, jsonedit.Set(r.Body(r.WithTrigger(items), gone...), "stream", "true"))

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
-	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -65,7 +65,7 @@ func (x *exchange) savedWindow(ctx context.Context, name string) *knownWindow {
 }
 
 func (x *exchange) windowID(model string) string {
-	return identify.Digest(x.request.URL.Host, model)
+	return canonjson.Digest(x.request.URL.Host, model)
 }
 
 // tellWindow tells once, and again if the provider names another, that a named window is used in

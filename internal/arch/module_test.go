@@ -77,7 +77,9 @@ var floors = map[string]arch.Package{
 	"store/mem": {Floor: 7, Leaf: true},
 
 	// 6: HTTP in front of providers.
-	"proxy":                  {Floor: 6, Same: []string{"proxy/internal/dialect"}, External: []string{gjson, sjson, zstd, ws}},
+	"proxy": {Floor: 6, Same: []string{"emulate", "proxy/internal/dialect"}, External: []string{gjson, sjson, zstd, ws}},
+	// 6: the providers' own compaction, in front of a proxy.
+	"emulate":                {Floor: 6, External: []string{gjson, sjson}},
 	"proxy/internal/dialect": {Floor: 6, External: []string{gjson, sjson}},
 	// 6: what the adapters to agent frameworks share; each is a module of its own.
 	"adapter": {Floor: 6},
@@ -253,17 +255,17 @@ var exceptions = []arch.Exception{
 // allowed before it was built; those of the summaries never do.
 var ceilings = &arch.Ceilings{
 	Lines: []arch.LineCeiling{
-		{Of: "floor 0", Floor: 0, Most: 8944},
+		{Of: "floor 0", Floor: 0, Most: 8961},
 		{Of: "floor 1", Floor: 1, Most: 21210},
 		{Of: "floor 2", Floor: 2, Most: 20089},
 		{Of: "floor 3", Floor: 3, Most: 12011},
 		{Of: "floor 4", Floor: 4, Most: 2289},
 		{Of: "floor 5", Floor: 5, Most: 8726},
-		{Of: "floor 6", Floor: 6, Most: 11800},
+		{Of: "floor 6", Floor: 6, Most: 12178},
 		{Of: "floor 7", Floor: 7, Most: 16548},
 		{Of: "summaries", In: []string{"summarize", "internal/shell", "internal/ident", "plan/summary", "plan/state"}, Most: 17244},
 	},
-	Packages: 99, Public: 48, Names: 845,
+	Packages: 100, Public: 49, Names: 852,
 	Methods: 25, Types: map[string]int{
 		"transcript.builder":             38,
 		"summarize/internal/work.fold":   49,
@@ -272,8 +274,8 @@ var ceilings = &arch.Ceilings{
 		"strategy.View":                  68,
 		"store/internal/sqlstore.tenant": 37,
 		"store/internal/sqlstore.DB":     29,
-		"proxy.exchange":                 68,
-		"proxy.Transport":                26,
+		"proxy.exchange":                 71,
+		"proxy.Transport":                27,
 		"policy.Situation":               39,
 		"internal/daemon.call":           76,
 		"internal/daemon.Server":         37,

@@ -21,6 +21,20 @@ const RecapOpening = "[The conversation before this point was compacted. What st
 // is no key.
 type Opener func(value string) (Token, error)
 
+// OpenerFor verifies tokens of an API with a key, which is asked for when it is needed.
+func OpenerFor(api string, key func() ([]byte, error)) Opener {
+	return func(value string) (Token, error) {
+		if !IsToken(value) {
+			return Token{}, ErrForeign
+		}
+		k, err := key()
+		if err != nil {
+			return Token{}, err
+		}
+		return Open(k, api, value)
+	}
+}
+
 // recap is the message that stands for what a compaction removed. mark is its cache mark, or empty.
 func recap(text, mark string) message {
 	block := `{"type":"text","text":` + rawjson.Quote(RecapOpening+text)
@@ -28,6 +42,16 @@ func recap(text, mark string) message {
 		block += `,"cache_control":` + mark
 	}
 	return message{raw: `{"role":"user","content":[` + block + `}]}`, role: "user", recap: true}
+}
+
+// ThresholdBlock is the block of a compaction that a threshold triggered, with its token.
+func ThresholdBlock(text, token string) string {
+	return `{"type":"compaction","content":` + rawjson.Quote(text) + `,"encrypted_content":` + rawjson.Quote(token) + `}`
+}
+
+// SignedBlock is the block of a summary on demand, with its token.
+func SignedBlock(text, token string) string {
+	return `{"type":"compaction","content":` + rawjson.Quote(text) + `,"signature":` + rawjson.Quote(token) + `}`
 }
 
 // blockPlace is a block with its place.

@@ -7,7 +7,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// Refusal is the documented answer, of status 400, to a request that its provider would refuse.
+// Refusal is the documented answer, of status 400 or 404, to a request that its provider would refuse.
 // It is an error.
 type Refusal struct {
 	// API is the name of the API in package wire.
@@ -18,6 +18,17 @@ type Refusal struct {
 	// Code is the provider's code, such as "compaction_block_misplaced"; empty for none.
 	Code    string
 	Message string
+
+	notFound bool   // it has status 404
+	details  string // members behind the code, in the Messages API
+}
+
+// Status is that of the answer.
+func (r *Refusal) Status() int {
+	if r.notFound {
+		return 404
+	}
+	return 400
 }
 
 // Error says what is wrong, and where.
@@ -31,7 +42,11 @@ func (r *Refusal) Error() string {
 // Body is the refusal as the API writes it.
 func (r *Refusal) Body() string {
 	if r.API == wire.Anthropic {
-		return messagesError("invalid_request_error", r.Message, r.Code)
+		kind := "invalid_request_error"
+		if r.notFound {
+			kind = "not_found_error"
+		}
+		return messagesError(kind, r.Message, r.Code, r.details)
 	}
 	orNull := func(s string) string {
 		if s == "" {
@@ -45,14 +60,14 @@ func (r *Refusal) Body() string {
 // Unavailable is the body of the documented answer, of status 529, to a request for a summary
 // that cannot be made now: the client keeps its history and asks again.
 func Unavailable() string {
-	return messagesError("overloaded_error", "no summary can be made now: ask again", "compaction_unavailable")
+	return messagesError("overloaded_error", "no summary can be made now: ask again", "compaction_unavailable", "")
 }
 
 // messagesError is an error as the Messages API writes it.
-func messagesError(kind, message, code string) string {
+func messagesError(kind, message, code, more string) string {
 	details := ""
 	if code != "" {
-		details = `,"details":{"error_code":` + rawjson.Quote(code) + `}`
+		details = `,"details":{"error_code":` + rawjson.Quote(code) + more + `}`
 	}
 	return `{"type":"error","error":{"type":"` + kind + `","message":` + rawjson.Quote(message) + details + `}}`
 }
@@ -63,4 +78,25 @@ func refuse(code, format string, args ...any) *Refusal {
 
 func refuseParam(param, code, message string) *Refusal {
 	return &Refusal{API: wire.Responses, Param: param, Code: code, Message: message}
+}
+
+// The refusals on which clients send their history themselves.
+
+// ResponseNotFound says that the response which a request continues is not known.
+func ResponseNotFound(id string) *Refusal {
+	return refuseParam("previous_response_id", "previous_response_not_found", "Previous response with id '"+id+"' not found.")
+}
+
+// ThreadNotFound says so of a message thread.
+func ThreadNotFound() *Refusal {
+	r := refuse("thread_not_found", "the history of the thread is not known here, and does not fit the context window any more: send the messages themselves")
+	r.notFound = true
+	return r
+}
+
+// ThreadUnsupported says that a message thread is not compacted.
+func ThreadUnsupported() *Refusal {
+	r := refuse("thread_unsupported_request", "threads and context management do not go together here: send the messages themselves")
+	r.details = `,"unsupported":["context_management"]`
+	return r
 }

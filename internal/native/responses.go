@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // Responses is a request of OpenAI's Responses API (POST /v1/responses and
@@ -107,6 +108,26 @@ func CompactionContent(item string) (content string, ok bool) {
 		return gjson.Get(item, "encrypted_content").Str, true
 	}
 	return "", false
+}
+
+// recapStart begins a recap.
+const recapStart = `{"type":"message","role":"user","content":[{"type":"input_text","text":"[What happened before, in short; the messages themselves are not here any more.]\n`
+
+// RecapItem is a user message with the summary of a compaction.
+func RecapItem(summary string) string {
+	return recapStart + rawjson.Quote(summary)[1:] + `}]}`
+}
+
+// WithRecaps returns the items with the summaries of our compactions in their place.
+func (r *Responses) WithRecaps() []string {
+	list := slices.Clone(r.Items)
+	for i, item := range list {
+		if content, ok := CompactionContent(item); ok && IsToken(content) {
+			token, _ := Open(nil, wire.Responses, content)
+			list[i] = RecapItem(token.Summary)
+		}
+	}
+	return list
 }
 
 // WithTrigger returns items with the request's trigger behind them, if it has one.

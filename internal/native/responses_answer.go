@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
@@ -25,18 +26,21 @@ type ResponsesAnswer struct {
 	Items []string
 }
 
+// ItemID is the id of the item that holds a token.
+func ItemID(content string) string { return "cmp_" + canonjson.Digest(content) }
+
 // CompactionItem is the output item that stands for everything before it.
 func CompactionItem(id, content string) string {
 	return `{"id":` + rawjson.Quote(id) + `,"type":"compaction","encrypted_content":` + rawjson.Quote(content) + `}`
 }
 
-// RetainedMessages are the user's messages among the items. They stand before the compaction in
+// RetainedMessages are the user's messages among the items, without recaps. They stand before the compaction in
 // the output of /responses/compact.
 func RetainedMessages(items []string) []string {
 	var list []string
 	for _, item := range items {
 		kind := gjson.Get(item, "type").Str
-		if (kind == "message" || kind == "") && gjson.Get(item, "role").Str == "user" {
+		if (kind == "message" || kind == "") && !strings.HasPrefix(item, recapStart) && gjson.Get(item, "role").Str == "user" {
 			list = append(list, outputMessage(item, len(list)))
 		}
 	}

@@ -3,6 +3,7 @@ package identify
 import (
 	"slices"
 
+	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -21,7 +22,7 @@ func CallKeys(messages []thread.Message) []string {
 	for i := range messages {
 		for _, c := range messages[i].Calls() {
 			if !thread.IsLocalID(c.ID) {
-				keys = append(keys, Digest(c.ID, c.Name, c.Arguments))
+				keys = append(keys, canonjson.Digest(c.ID, c.Name, c.Arguments))
 			}
 		}
 	}

@@ -1,16 +1,14 @@
 package identify
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
 	"github.com/palimpsest-ai/palimpsest/internal/lazyregexp"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -65,22 +63,24 @@ func (c Client) Base(r *Request) string {
 	case logIDPattern().MatchString(c.Thread):
 		return c.Thread
 	case c.Thread != "":
-		return "px-" + Digest("name", c.Thread)
+		return "px-" + canonjson.Digest("name", c.Thread)
 	}
 	parts := []string{c.API, c.Model, string(r.IDs[0])}
-	return "px-" + Digest(slices.Concat(parts, c.Session, []string{r.SystemDigest})...)
+	return "px-" + canonjson.Digest(slices.Concat(parts, c.Session, []string{r.SystemDigest})...)
 }
 
 // Beginning names the first message of a request, for a model. It stays the same for a conversation whose
 // system prompt, tools or session change on the way.
-func (c Client) Beginning(r *Request) string { return Digest(c.API, c.Model, string(r.IDs[0])) }
+func (c Client) Beginning(r *Request) string {
+	return canonjson.Digest(c.API, c.Model, string(r.IDs[0]))
+}
 
 // SessionID names the client's session; empty if the client names none.
 func (c Client) SessionID() string {
 	if len(c.Session) == 0 {
 		return ""
 	}
-	return Digest(slices.Concat(c.Session, []string{c.API})...)
+	return canonjson.Digest(slices.Concat(c.Session, []string{c.API})...)
 }
 
 // changingDigits are what changes in a system prompt from request to request: dates, times, counters,
@@ -102,17 +102,7 @@ func systemDigest(p *prompt.Prompt) string {
 	for _, tool := range p.Tools {
 		parts = append(parts, "tool", tool.Name)
 	}
-	return Digest(parts...)
-}
-
-// Digest is a short name for several texts together.
-func Digest(parts ...string) string {
-	h := sha256.New()
-	for _, part := range parts {
-		io.WriteString(h, part)
-		h.Write([]byte{0})
-	}
-	return hex.EncodeToString(h.Sum(nil)[:12])
+	return canonjson.Digest(parts...)
 }
 
 // Logs is the access to the store that Find needs.
@@ -228,7 +218,7 @@ func SummaryLog(base string, ids []thread.ID) string {
 	return base + ".s" + shortDigest(ids[len(ids)-1])
 }
 
-func shortDigest(id thread.ID) string { return Digest(string(id))[:12] }
+func shortDigest(id thread.ID) string { return canonjson.Digest(string(id))[:12] }
 
 // match is how far a history and a log are the same.
 type match struct {
@@ -296,7 +286,7 @@ func isHidden(id thread.ID) bool { return strings.HasPrefix(string(id), hiddenPr
 
 // HiddenID is the id of the n-th message behind another that the client does not see.
 func HiddenID(behind thread.ID, n int) thread.ID {
-	return thread.ID(fmt.Sprintf("%s%s-%d", hiddenPrefix, Digest(string(behind)), n))
+	return thread.ID(fmt.Sprintf("%s%s-%d", hiddenPrefix, canonjson.Digest(string(behind)), n))
 }
 
 // matchesShown reports whether the client has seen lookups as this one message: its calls are among theirs

@@ -1,4 +1,4 @@
-package proxy
+package emulate
 
 import (
 	"net/http"
@@ -12,28 +12,21 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 )
 
-// itemInserter changes a stream of the Responses API: the compaction that was made for it
-// comes first in its output.
-type itemInserter struct {
-	item       string // the compaction; empty for none
-	onComplete func(response string)
-	shift      int64 // how many events were put before those of the provider
-}
-
-// insertItem puts a compaction first in an answer. onComplete gets the whole response before
-// the client gets the end of it.
-func (n nativeResponses) insertItem(res *http.Response, item string, onComplete func(response string)) {
-	inserter := &itemInserter{item: item, onComplete: onComplete}
-	httpbody.RewriteAnswer(res, n.emitStreamFault, func(body string) string {
+// insertItem puts a compaction first in an answer of the Responses API.
+func (w work) insertItem(res *http.Response, item string) {
+	inserter := &itemInserter{item: item}
+	httpbody.RewriteAnswer(res, w.streamFault, func(body string) string {
 		if !rawjson.Valid(body) {
 			return body
 		}
-		if item != "" {
-			body = prependItem(body, "output", item)
-		}
-		onComplete(body)
-		return body
+		return prependItem(body, "output", item)
 	}, inserter.insertInto)
+}
+
+// itemInserter puts the compaction first in the output of a stream.
+type itemInserter struct {
+	item  string
+	shift int64 // how many events were put before those of the provider
 }
 
 func prependItem(doc, path, item string) string {
@@ -47,7 +40,7 @@ func (s *itemInserter) insertInto(e sse.Event) (out []byte) {
 	case kind == "" || !v.IsObject():
 		return e.Raw
 	case kind == "response.created" || kind == "response.in_progress" || kind == "response.queued":
-	case s.item != "" && s.shift == 0:
+	case s.shift == 0:
 		out = s.itemEvents(v)
 	}
 	data := e.Data
@@ -61,12 +54,7 @@ func (s *itemInserter) insertInto(e sse.Event) (out []byte) {
 	}
 	switch kind {
 	case "response.completed", "response.incomplete", "response.failed":
-		if s.item != "" {
-			data = jsonedit.Set(data, "response", prependItem(gjson.Get(data, "response").Raw, "output", s.item))
-		}
-		if kind != "response.failed" {
-			s.onComplete(gjson.Get(data, "response").Raw)
-		}
+		data = jsonedit.Set(data, "response", prependItem(gjson.Get(data, "response").Raw, "output", s.item))
 	}
 	return append(out, e.WithData(data)...)
 }

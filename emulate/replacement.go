@@ -1,4 +1,4 @@
-package proxy
+package emulate
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/text"
 	"github.com/palimpsest-ai/palimpsest/plan/summary"
 	"github.com/palimpsest-ai/palimpsest/prompt"
-	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/strategy/cut"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -45,12 +44,12 @@ const (
 // for the summary. An earlier such text is a Recap among the messages, and m.Previous its summary.
 //
 // The text quotes tools. Give it the user's role in a request, never a higher one.
-func (n nativeMessages) makeReplacement(ctx context.Context, m *native.Messages, instructions string) (replacement, error) {
-	p, err := decodedPrompt(ctx, m.Body())
+func (n messages) makeReplacement(ctx context.Context, m *native.Messages, instructions string) (replacement, error) {
+	p, err := decodedPrompt(m.Body())
 	if err != nil {
 		return replacement{}, err
 	}
-	memo, err := n.t.memo(m.Model)
+	memo, err := n.memo(m.Model)
 	if err != nil {
 		return replacement{}, err
 	}
@@ -85,7 +84,7 @@ func (n nativeMessages) makeReplacement(ctx context.Context, m *native.Messages,
 		older = slices.DeleteFunc(slices.Clone(older), func(m thread.Message) bool { return m.Kind == thread.Recap })
 	}
 	code := &summarize.Extractive{Counter: counter.Text}
-	maker := n.t.options.Config.Summarizer
+	maker := n.Summarizer
 	if maker == nil || len(older) == 0 {
 		maker = code
 	}
@@ -93,13 +92,13 @@ func (n nativeMessages) makeReplacement(ctx context.Context, m *native.Messages,
 	if len(older) > 0 || previous != nil {
 		made, err := maker.Summarize(ctx, summarize.Input{
 			Messages: older, Previous: previous, Context: newest,
-			Budget: max(room-counter.Text(said), minReplacement/2), Instructions: strings.TrimSpace(instructions), Answers: n.t.options.Config.Answers,
+			Budget: max(room-counter.Text(said), minReplacement/2), Instructions: strings.TrimSpace(instructions), Answers: n.Answers,
 		})
 		if err != nil {
 			return replacement{}, fmt.Errorf("summary: %w", err)
 		}
 		if made.Report.By != "" {
-			event.Emit(ctx, n.t.options.Config.Events, made.Report.Event())
+			event.Emit(ctx, n.Events, made.Report.Event())
 		}
 		out.summary = made.Summary
 		texts = append(texts, out.summary.Render())
@@ -165,36 +164,8 @@ func shortenParts(parts []thread.Part, limit int) []thread.Part {
 // logConversation logs the conversation that a text stands for, and reports the compaction. It returns the
 // id of the log. That is empty for a request that is not logged, or if the store fails: the text
 // does not depend on it.
-func (n nativeMessages) logConversation(ctx context.Context, body string, made replacement) string {
-	n.t.compactions.Add(1)
-	e := event.Event{Type: event.Completed, Policy: "native", TokensBefore: made.before, TokensAfter: made.tokens, Duration: time.Since(n.start), Details: map[string]any{"trigger": "native"}}
-	defer func() { event.Emit(ctx, n.t.options.Config.Events, e) }()
-	own := *n.exchange
-	own.body, own.plainBody, own.request = body, body, withoutEncoding(n.request)
-	r, reason, err := own.parseRequest(ctx)
-	if err != nil || reason != "" {
-		return ""
-	}
-	for range maxTries {
-		var at identify.Place
-		if at, err = own.findConversation(ctx, r); err == nil {
-			err = nativeMessages{&own}.appendToLog(ctx, r, at)
-		}
-		if err == nil {
-			e.ThreadID = at.Log
-		}
-		if !isConflict(err) {
-			break
-		}
-	}
-	return e.ThreadID
-}
-
-// appendToLog appends to a log what is new in a request.
-func (n nativeMessages) appendToLog(ctx context.Context, r *parsedRequest, at identify.Place) error {
-	log, err := n.t.log.Load(ctx, at.Log)
-	if news := identify.Detach(r.Prompt.Messages[at.Logged:], r.IDs[at.Logged:]); err == nil && len(news) > 0 {
-		_, err = n.t.log.Append(ctx, at.Log, log.Version(), news)
-	}
-	return err
+func (n messages) logConversation(ctx context.Context, body string, by replacement) string {
+	log := n.to.Record(ctx, n.r.with(body))
+	event.Emit(ctx, n.Events, event.Event{Type: event.Completed, ThreadID: log, Policy: "native", TokensBefore: by.before, TokensAfter: by.tokens, Duration: time.Since(n.r.Start), Details: map[string]any{"trigger": "native"}})
+	return log
 }

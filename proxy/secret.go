@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/palimpsest-ai/palimpsest/internal/native"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
@@ -50,27 +49,4 @@ func NewSecret() []byte {
 	key := make([]byte, 32)
 	rand.Read(key) // never fails
 	return key
-}
-
-// opener returns a function that verifies tokens of an API.
-func (s *secret) opener(ctx context.Context, o *Options, api string) native.Opener {
-	return func(value string) (native.Token, error) {
-		if !native.IsToken(value) {
-			return native.Token{}, native.ErrForeign // without a look at the key
-		}
-		key, err := s.load(ctx, o)
-		if err != nil {
-			return native.Token{}, err
-		}
-		return native.Open(key, api, value)
-	}
-}
-
-// seal signs a token.
-func (s *secret) seal(ctx context.Context, o *Options, t native.Token) (string, error) {
-	key, err := s.load(ctx, o)
-	if err != nil {
-		return "", err
-	}
-	return native.Seal(key, t), nil
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -15,7 +16,7 @@ import (
 // sourceBody is a request of about so many bytes whose tool results are source code. Behind
 // its messages stand the members of tail.
 func sourceBody(tb testing.TB, api string, size int, tail string) string {
-	source, err := os.ReadFile("emulate.go")
+	source, err := os.ReadFile("provider_history_read.go")
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -32,8 +33,8 @@ func sourceBody(tb testing.TB, api string, size int, tail string) string {
 	return b.String() + "]" + tail + "}"
 }
 
-func newExchange(tb testing.TB, api string, emulate ...string) *exchange {
-	t, err := NewTransport(&Options{Emulate: emulate})
+func newExchange(tb testing.TB, api string) *exchange {
+	t, err := NewTransport(nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -46,27 +47,27 @@ func newExchange(tb testing.TB, api string, emulate ...string) *exchange {
 }
 
 // readStep has a step read, so that the next one is known to go on with it.
-func (x *exchange) readStep(tb testing.TB, body string) emulator {
+func (x *exchange) readStep(tb testing.TB, body string) historyReader {
 	x.plainBody = body
-	e := x.emulator()
+	e := x.historyReader()
 	if _, reason, err := x.parseRequest(tb.Context()); err != nil || reason != "" {
 		tb.Fatal(reason, err)
 	}
 	return e
 }
 
-// TestEmulatorOfNextStep: what a step brings is found wherever it stands, and what was
+// TestHistoryReaderOfNextStep: what a step brings is found wherever it stands, and what was
 // there before is found again.
-func TestEmulatorOfNextStep(t *testing.T) {
+func TestHistoryReaderOfNextStep(t *testing.T) {
 	for _, c := range []struct{ name, api, item, tail, want string }{
 		{"nothing", wire.Anthropic, `{"role":"user","content":"go on"}`, ``, "<nil>"},
-		{"a thread behind the messages", wire.Anthropic, `{"role":"user","content":"go on"}`, `,"thread":{"type":"create"}`, "proxy.messageThreads"},
+		{"a thread behind the messages", wire.Anthropic, `{"role":"user","content":"go on"}`, `,"thread":{"type":"create"}`, "proxy.messagesReader"},
 		{"a thread in a message", wire.Anthropic, `{"role":"user","content":[{"type":"text","text":"\"thread\"","thread":{}}]}`, ``, "<nil>"},
-		{"a compaction of ours", wire.Anthropic, `{"role":"user","content":"` + native.Prefix + `"}`, ``, "proxy.nativeMessages"},
+		{"a compaction of ours", wire.Anthropic, `{"role":"user","content":"` + native.Prefix + `"}`, ``, "proxy.messagesReader"},
 		{"nothing", wire.Responses, `{"role":"user","content":"go on"}`, ``, "<nil>"},
-		{"a conversation", wire.Responses, `{"role":"user","content":"go on"}`, `,"conversation":"conv_1"`, "proxy.nativeResponses"},
-		{"a response", wire.Responses, `{"role":"user","content":"go on"}`, `,"previous_response_id":"resp_1"`, "proxy.nativeResponses"},
-		{"a compaction of ours", wire.Responses, `{"type":"compaction","encrypted_content":"` + native.Prefix + `"}`, ``, "proxy.nativeResponses"},
+		{"a conversation", wire.Responses, `{"role":"user","content":"go on"}`, `,"conversation":"conv_1"`, "proxy.responsesReader"},
+		{"a response", wire.Responses, `{"role":"user","content":"go on"}`, `,"previous_response_id":"resp_1"`, "proxy.responsesReader"},
+		{"a compaction of ours", wire.Responses, `{"type":"compaction","encrypted_content":"` + native.Prefix + `"}`, ``, "proxy.responsesReader"},
 	} {
 		x := newExchange(t, c.api)
 		const tools = `,"tools":[{"type":"function","name":"read","input_schema":{"type":"object"},"parameters":{"type":"object"}}]`
@@ -78,7 +79,7 @@ func TestEmulatorOfNextStep(t *testing.T) {
 		step := func(items string) string { return first + items + "]" + tools + c.tail + "}" }
 		for n, body := range []string{step("," + c.item), step("," + c.item + `,{"role":"user","content":"and on"}`)} {
 			x.plainBody = body
-			if e := x.emulator(); fmt.Sprintf("%T", e) != c.want {
+			if e := x.historyReader(); fmt.Sprintf("%T", e) != c.want {
 				t.Errorf("%s, %s, step %d: %T, want %s", c.api, c.name, n, e, c.want)
 			}
 			_, _, _ = x.parseRequest(t.Context())
@@ -86,9 +87,9 @@ func TestEmulatorOfNextStep(t *testing.T) {
 	}
 }
 
-// BenchmarkEmulator is what it takes to see that a request needs no emulator: for one that
+// BenchmarkHistoryReader is what it takes to see that a request holds its history: for one that
 // was never seen, and for the next step of one that was.
-func BenchmarkEmulator(b *testing.B) {
+func BenchmarkHistoryReader(b *testing.B) {
 	for _, api := range []string{wire.Anthropic, wire.Responses} {
 		body := sourceBody(b, api, 4<<20, "")
 		next := body[:len(body)-2] + `,{"role":"user","content":"go on"}]}`
@@ -97,16 +98,35 @@ func BenchmarkEmulator(b *testing.B) {
 				x := newExchange(b, api)
 				if known {
 					x.plainBody = body
-					x.emulator()
+					x.historyReader()
 					if _, err := x.t.requests.Read(x.endpoint.dialect, x.similar, b.Context().Err); err != nil {
 						b.Fatal(err)
 					}
 				}
 				x.plainBody = next
 				for b.Loop() {
-					x.emulator()
+					x.historyReader()
 				}
 			})
+		}
+	}
+}
+
+// TestWatchResponse: a stream passes byte for byte while its response is remembered.
+func TestWatchResponse(t *testing.T) {
+	from, err := os.ReadFile("../emulate/testdata/answer.sse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]int{string(from): 1, strings.ReplaceAll(string(from), "response.completed", "response.failed"): 0, "data: {\"type\":\"response.completed\"}\n\nrest": 1} {
+		res := &http.Response{Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(text))}
+		var kept []providerAnswer
+		watchResponse(res, func(err error) { t.Error(err) }, func(a providerAnswer) { kept = append(kept, a) })
+		if out, err := io.ReadAll(res.Body); err != nil || string(out) != text {
+			t.Errorf("%v, %q became %q", err, text, out)
+		}
+		if len(kept) != want {
+			t.Errorf("%q: %v", text, kept)
 		}
 	}
 }

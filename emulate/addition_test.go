@@ -1,4 +1,4 @@
-package native_test
+package emulate
 
 import (
 	"cmp"
@@ -50,21 +50,21 @@ func TestAnswers(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		make func() *native.Addition
+		make func() *addition
 	}{
-		{"nothing", func() *native.Addition { return &native.Addition{} }},
-		{"edits that did nothing", func() *native.Addition { return &native.Addition{Managed: true} }},
-		{"edits", func() *native.Addition { return &native.Addition{Managed: true, Applied: applied} }},
-		{"below the threshold", func() *native.Addition { return &native.Addition{Managed: true, Iterations: true} }},
-		{"compacted", func() *native.Addition {
-			return &native.Addition{Managed: true, Applied: applied[1:], Iterations: true, Block: threshold}
+		{"nothing", func() *addition { return &addition{} }},
+		{"edits that did nothing", func() *addition { return &addition{managed: true} }},
+		{"edits", func() *addition { return &addition{managed: true, applied: applied} }},
+		{"below the threshold", func() *addition { return &addition{managed: true, iterate: true} }},
+		{"compacted", func() *addition {
+			return &addition{managed: true, applied: applied[1:], iterate: true, block: threshold}
 		}},
 	} {
-		write(c.name+": whole", c.make().AddToAnswer(answer))
+		write(c.name+": whole", c.make().addToAnswer(answer))
 		add := c.make()
 		var events []string
 		for _, data := range stream {
-			out := add.AddToEvent(data)
+			out := add.addToEvent(data)
 			if c.name == "nothing" && (len(out) != 1 || out[0] != data) {
 				t.Errorf("an event was changed for nothing: %q", out)
 			}
@@ -72,16 +72,16 @@ func TestAnswers(t *testing.T) {
 		}
 		write(c.name+": stream", events...)
 	}
-	if (&native.Addition{}).AddToAnswer(answer) != answer {
+	if (&addition{}).addToAnswer(answer) != answer {
 		t.Error("an answer was changed for nothing")
 	}
-	write("compacted: an answer without content", (&native.Addition{Iterations: true, Block: threshold}).AddToAnswer(call))
-	write("paused: whole", (&native.Addition{Managed: true, Iterations: true, Block: threshold, Applied: applied}).Answer("msg_2", "m"))
-	write("paused: stream", (&native.Addition{Managed: true, Iterations: true, Block: threshold, Applied: applied}).AnswerEvents("msg_2", "m"))
-	write("on demand: whole", (&native.Addition{Block: signed}).Answer("msg_2", "m"))
-	write("on demand: stream", (&native.Addition{Block: signed}).AnswerEvents("msg_2", "m"))
-	write("count", (&native.Addition{Managed: true, Applied: applied}).AddToCount(`{"input_tokens":1200}`))
-	write("count of something else", (&native.Addition{Managed: true}).AddToCount(`{"object":"echo"}`))
+	write("compacted: an answer without content", (&addition{iterate: true, block: threshold}).addToAnswer(call))
+	write("paused: whole", (&addition{managed: true, iterate: true, block: threshold, applied: applied}).answer("msg_2", "m"))
+	write("paused: stream", (&addition{managed: true, iterate: true, block: threshold, applied: applied}).answerEvents("msg_2", "m"))
+	write("on demand: whole", (&addition{block: signed}).answer("msg_2", "m"))
+	write("on demand: stream", (&addition{block: signed}).answerEvents("msg_2", "m"))
+	write("count", (&addition{managed: true, applied: applied}).addToCount(`{"input_tokens":1200}`))
+	write("count of something else", (&addition{managed: true}).addToCount(`{"object":"echo"}`))
 	write("unavailable", native.Unavailable())
 	path := filepath.Join("testdata", "answers.golden")
 	if *update {
@@ -107,8 +107,8 @@ func FuzzEvent(f *testing.F) {
 		if !gjson.Valid(data) {
 			return
 		}
-		add := &native.Addition{Managed: true, Iterations: true, Block: native.ThresholdBlock("x", "y")}
-		for _, out := range append(add.AddToEvent(data), add.AddToAnswer(data), add.AddToCount(data)) {
+		add := &addition{managed: true, iterate: true, block: native.ThresholdBlock("x", "y")}
+		for _, out := range append(add.addToEvent(data), add.addToAnswer(data), add.addToCount(data)) {
 			if !gjson.Valid(out) {
 				t.Fatalf("%s became %s", data, out)
 			}
